@@ -1,0 +1,60 @@
+#pragma once
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace alpa {
+
+/// Why a command stopped. The value is the exit status of the process (README, "Exit codes").
+enum class ErrorKind {
+  run_time = 1,
+  usage = 2,
+  input = 3,
+  infeasible = 4,
+  allocation = 5,
+  non_finite = 6,
+  peer = 7,
+  stopped_early = 75,
+};
+
+/// A failure told the way a user can act on it: what happened, while doing what
+/// (innermost step first), and what to try.
+class Error : public std::exception {
+ public:
+  Error(ErrorKind kind, std::string happened, std::string hint = {});
+
+  /// Adds the step that failed, e.g. "reading plan 'gpt.h5'".
+  Error& while_doing(std::string step);
+
+  ErrorKind kind() const { return kind_; }
+  const std::string& happened() const { return happened_; }
+  const std::string& hint() const { return hint_; }
+
+  /// The whole message: "happened", then "  try: hint", then a "  while ..." line per step.
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  void compose();
+
+  ErrorKind kind_;
+  std::string happened_, hint_, text_;
+  std::vector<std::string> steps_;
+};
+
+/// Runs `body`; an Error that leaves it carries `step` as context.
+template <class Body>
+decltype(auto) in_step(const std::string& step, Body&& body) {
+  try {
+    return std::forward<Body>(body)();
+  } catch (Error& error) {
+    error.while_doing(step);
+    throw;
+  }
+}
+
+/// The name of `names` closest to `wrong` by edit distance, or "" when none is near.
+/// Used for "did you mean ...".
+std::string nearest_name(const std::string& wrong, const std::vector<std::string>& names);
+
+}  // namespace alpa

@@ -1,0 +1,41 @@
+#include "libalpa/base/units.h"
+
+#include <array>
+#include <cmath>
+
+#include <fmt/core.h>
+
+namespace alpa {
+
+std::string bytes_text(double bytes) {
+  constexpr std::array<const char*, 5> units{"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  while (std::abs(bytes) >= 1024 && unit + 1 < units.size()) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.2f} {}", bytes, units[unit]);
+}
+
+std::string seconds_text(double seconds) {
+  if (!std::isfinite(seconds)) return "unknown";
+  const double magnitude = std::abs(seconds);
+  if (magnitude < 1e-3) return fmt::format("{:.1f} us", seconds * 1e6);
+  if (magnitude < 1) return fmt::format("{:.2f} ms", seconds * 1e3);
+  if (magnitude < 100) return fmt::format("{:.2f} s", seconds);
+  const auto whole = static_cast<std::int64_t>(std::llround(seconds));
+  if (whole < 3600) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
+  return fmt::format("{}h{:02}m", whole / 3600, whole / 60 % 60);
+}
+
+std::string rate_text(double per_s, const char* unit) {
+  constexpr std::array<const char*, 6> prefixes{"", "k", "M", "G", "T", "P"};
+  std::size_t prefix = 0;
+  while (std::abs(per_s) >= 1000 && prefix + 1 < prefixes.size()) {
+    per_s /= 1000;
+    ++prefix;
+  }
+  return fmt::format("{:.2f} {}{}", per_s, prefixes[prefix], unit);
+}
+
+}  // namespace alpa

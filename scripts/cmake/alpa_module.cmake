@@ -1,0 +1,27 @@
+# alpa_module(<name> USES <modules...> [LINK <targets...>] [PRIVATE <targets...>])
+#
+# Builds libalpa/<name>/*.cpp (and .cu) as target alpa_<name>. Files ending in _cuda or _nccl are
+# compiled only with ALPA_CUDA, files ending in _no_cuda only without. LINK is seen by users of the
+# module too, PRIVATE only by its own sources. scripts/check_layers.py reads USES from the same lines.
+function(alpa_module name)
+  cmake_parse_arguments(ARG "" "" "USES;LINK;PRIVATE" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${name}/*.cpp)
+  if(ALPA_CUDA)
+    file(GLOB cuda_sources CONFIGURE_DEPENDS ${name}/*.cu)
+    list(APPEND sources ${cuda_sources})
+    list(FILTER sources EXCLUDE REGEX "_no_cuda\\.cpp$")
+  else()
+    list(FILTER sources EXCLUDE REGEX "_(cuda|nccl)\\.cpp$")
+  endif()
+  list(TRANSFORM ARG_USES PREPEND alpa_)
+  if(NOT sources)
+    add_library(alpa_${name} INTERFACE)
+    target_include_directories(alpa_${name} INTERFACE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(alpa_${name} INTERFACE ${ARG_USES} ${ARG_LINK})
+    return()
+  endif()
+  add_library(alpa_${name} STATIC ${sources})
+  target_include_directories(alpa_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(alpa_${name} PUBLIC ${ARG_USES} ${ARG_LINK} PRIVATE alpa_flags ${ARG_PRIVATE})
+  target_compile_features(alpa_${name} PUBLIC cxx_std_20)
+endfunction()
