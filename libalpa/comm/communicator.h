@@ -1,0 +1,63 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "libalpa/base/tensor_type.h"
+#include "libalpa/device/device.h"
+
+namespace alpa {
+
+enum class Reduction { sum, max };
+
+/// A group of ranks that work on one tensor together.
+///
+/// Calls are collective: every rank of the group makes the same calls in the same order. Buffers live on
+/// the group's device, work is ordered on the given stream, and a call returns once the work is queued.
+/// Reductions have a fixed order: same ranks and values, same bits, equal on every rank.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;  ///< in [0, size())
+  virtual int size() const = 0;
+
+  /// Replaces `count` elements on every rank by their reduction over ranks. f32 and bf16 (bf16 sums are
+  /// accumulated in f32 where the backend lets us choose), i32.
+  virtual void all_reduce(Stream&, void* values, std::int64_t count, DType, Reduction) = 0;
+
+  /// `whole` (size() * bytes_each) becomes the ranks' `part`s in rank order.
+  virtual void all_gather(Stream&, const void* part, void* whole, std::int64_t bytes_each) = 0;
+
+  /// `part` (count_each elements) becomes this rank's piece of the reduction of the ranks' `whole`s
+  /// (size() * count_each elements). The contents of `whole` are undefined afterwards.
+  virtual void reduce_scatter(Stream&, void* whole, void* part, std::int64_t count_each, DType, Reduction) = 0;
+
+  /// Block i of `from` goes to rank i; block j of `to` comes from rank j. Blocks are bytes_each long.
+  virtual void all_to_all(Stream&, const void* from, void* to, std::int64_t bytes_each) = 0;
+
+  virtual void broadcast(Stream&, void* data, std::int64_t bytes, int root) = 0;
+
+  /// Point to point. Messages between two ranks are matched in the order sent. A send may return before the
+  /// receiver has posted its receive whatever the size (no rendezvous deadlock): the backend keeps
+  /// `data` in use until wait_sends(); the caller must not overwrite it before.
+  virtual void send(Stream&, const void* data, std::int64_t bytes, int to) = 0;
+  virtual void receive(Stream&, void* data, std::int64_t bytes, int from) = 0;
+  virtual void wait_sends(Stream&) = 0;
+
+  virtual void barrier() = 0;  ///< blocks the host until every rank has called it
+
+  /// A communicator over the ranks whose `color` equals this rank's, in rank order. Collective over this
+  /// group; a rank with color < 0 gets nullptr.
+  virtual std::unique_ptr<Communicator> split(int color) = 0;
+};
+
+/// One rank: every collective is a copy or nothing.
+std::unique_ptr<Communicator> make_self_communicator();
+
+/// Runs `body(rank, communicator)` on `ranks` threads of this process, one per rank, and returns when all are done.
+/// The first exception of any rank wakes the others (their pending calls throw Error(peer)) and is rethrown.
+void run_on_threads(int ranks, const std::function<void(int, Communicator&)>& body);
+
+}  // namespace alpa
