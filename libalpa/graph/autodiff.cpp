@@ -1,0 +1,172 @@
+#include "libalpa/graph/autodiff.h"
+
+#include <map>
+#include <set>
+
+#include <fmt/core.h>
+
+#include "libalpa/base/error.h"
+
+namespace alpa {
+namespace {
+
+class Differentiator {
+ public:
+  Differentiator(const Graph& forward, OpCatalog catalog, const TrainingOptions& options)
+      : forward_(forward), builder_(catalog, forward), options_(options) {}
+
+  Graph run() {
+    mark_dependents();
+    const int seed = builder_.input(InputKind::loss_scale, {DType::f32, {}}, "loss_scale");
+    contributions_[forward_.loss].push_back({seed, layer_of_loss()});
+    for (int n = static_cast<int>(forward_.nodes.size()) - 1; n >= 0; --n) differentiate(n);
+    accumulate();
+    update();
+    return without_dead_nodes(builder_.finish());
+  }
+
+ private:
+  struct Contribution {
+    int value;
+    int layer;
+  };
+
+  int layer_of_loss() const {
+    return forward_.nodes[static_cast<std::size_t>(value_of(forward_, forward_.loss).producer)].layer;
+  }
+
+  /// Values that depend on a parameter; nothing else needs a gradient.
+  void mark_dependents() {
+    for (const State& state : forward_.states)
+      if (state.is_parameter) dependent_.insert(state.value);
+    for (const Node& node : forward_.nodes)
+      for (const int operand : node.operands)
+        if (dependent_.contains(operand)) dependent_.insert(node.results.begin(), node.results.end());
+  }
+
+  int summed(const std::vector<Contribution>& parts, Phase phase, int layer) {
+    int sum = parts[0].value;
+    builder_.set_place(phase, layer);
+    for (std::size_t i = 1; i < parts.size(); ++i) sum = builder_.add("add", {sum, parts[i].value}, {}, "sum of gradients");
+    return sum;
+  }
+
+  void differentiate(int index) {
+    const Node node = forward_.nodes[static_cast<std::size_t>(index)];
+    if (!node.op->gradient) return;
+    std::vector<int> gradients;
+    bool any = false;
+    for (const int result : node.results) {
+      const auto found = contributions_.find(result);
+      gradients.push_back(found == contributions_.end() ? -1 : summed(found->second, Phase::backward, node.layer));
+      any = any || gradients.back() >= 0;
+    }
+    if (!any) return;
+    builder_.set_place(Phase::backward, node.layer);
+    const std::vector<int> operand_gradients = node.op->gradient(builder_, node, gradients);
+    for (std::size_t i = 0; i < node.operands.size(); ++i)
+      if (operand_gradients[i] >= 0 && dependent_.contains(node.operands[i]))
+        contributions_[node.operands[i]].push_back({operand_gradients[i], node.layer});
+  }
+
+  void accumulate() {
+    for (const State& state : forward_.states) {
+      if (!state.is_parameter) continue;
+      const auto found = contributions_.find(state.value);
+      if (found == contributions_.end())
+        throw Error(ErrorKind::input, fmt::format("parameter '{}' does not reach the loss", state.name),
+                    "remove it, or use it in a node that the loss depends on");
+      std::map<int, std::vector<Contribution>> by_layer;
+      for (const Contribution& part : found->second) by_layer[part.layer].push_back(part);
+      std::vector<Contribution> sums;
+      for (const auto& [layer, parts] : by_layer) {
+        const int sum = summed(parts, Phase::backward, layer);
+        sums.push_back({builder_.add("accumulate", {sum}, {}, state.name + ".gradient"), layer});
+      }
+      gradients_.push_back({summed(sums, Phase::update, sums.front().layer), sums.front().layer});
+    }
+  }
+
+  void update() {
+    std::vector<int> all;
+    for (const Contribution& gradient : gradients_) all.push_back(gradient.value);
+    builder_.set_place(Phase::update, 0);
+    const int scalars = builder_.input(InputKind::update_scalars, {DType::f32, {4}}, "update_scalars");
+    const int norm = builder_.add("sum_squares", all, {}, "gradient norm");
+    builder_.graph().gradient_square_sum = norm;
+    std::size_t g = 0;
+    for (std::size_t s = 0; s < forward_.states.size(); ++s)
+      if (forward_.states[s].is_parameter) update_parameter(static_cast<int>(s), gradients_[g++], scalars, norm);
+  }
+
+  void update_parameter(int index, const Contribution& gradient, int scalars, int norm) {
+    const State parameter = forward_.states[static_cast<std::size_t>(index)];
+    const TensorType type = builder_.type(parameter.value);
+    const TensorType full{DType::f32, type.shape};
+    const bool mixed = type.dtype != DType::f32;
+    builder_.set_place(Phase::update, gradient.layer);
+    const int weights =
+        mixed ? builder_.state(parameter.name + ".master", full, parameter.initializer, false, parameter.name)
+              : parameter.value;
+    Attributes attributes{{"clip", options_.gradient_clip},
+                          {"weight_decay", type.shape.size() >= 2 ? options_.weight_decay : 0.0}};
+    std::vector<int> operands{weights, gradient.value};
+    const bool adamw = options_.optimizer == OptimizerKind::adamw;
+    if (adamw) {
+      attributes.set("beta1", options_.beta1);
+      attributes.set("beta2", options_.beta2);
+      attributes.set("epsilon", options_.epsilon);
+      operands.push_back(builder_.state(parameter.name + ".moment1", full, {}, false));
+      operands.push_back(builder_.state(parameter.name + ".moment2", full, {}, false));
+    } else {
+      attributes.set("momentum", options_.momentum);
+      operands.push_back(builder_.state(parameter.name + ".momentum", full, {}, false));
+    }
+    std::vector<int> owners{weights};
+    for (std::size_t i = 2; i < operands.size(); ++i) owners.push_back(operands[i]);
+    if (mixed) owners.push_back(parameter.value);
+    operands.insert(operands.end(), {scalars, norm});
+    if (mixed) operands.push_back(parameter.value);
+    const std::string op = std::string(adamw ? "adamw" : "sgd") + (mixed ? "_master" : "");
+    const std::vector<int> results = builder_.add_all(op, operands, attributes, parameter.name + ".update");
+    for (std::size_t i = 0; i < owners.size(); ++i)
+      for (State& state : builder_.graph().states)
+        if (state.value == owners[i]) state.next = results[i];
+  }
+
+  /// Gradients of values that need none (tokens, constants) were built and are dropped here.
+  static Graph without_dead_nodes(Graph graph) {
+    std::set<int> live{graph.loss, graph.gradient_square_sum};
+    for (const State& state : graph.states) live.insert(state.next);
+    std::vector<bool> keep(graph.nodes.size());
+    for (std::size_t n = graph.nodes.size(); n-- > 0;) {
+      const Node& node = graph.nodes[n];
+      for (const int result : node.results) keep[n] = keep[n] || live.contains(result);
+      if (keep[n]) live.insert(node.operands.begin(), node.operands.end());
+    }
+    std::vector<Node> nodes;
+    for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+      if (!keep[n]) continue;
+      for (const int result : graph.nodes[n].results)
+        graph.values[static_cast<std::size_t>(result)].producer = static_cast<int>(nodes.size());
+      nodes.push_back(std::move(graph.nodes[n]));
+    }
+    graph.nodes = std::move(nodes);
+    return graph;
+  }
+
+  const Graph& forward_;
+  GraphBuilder builder_;
+  const TrainingOptions& options_;
+  std::set<int> dependent_;
+  std::map<int, std::vector<Contribution>> contributions_;
+  std::vector<Contribution> gradients_;  ///< of parameters, in the order of the states
+};
+
+}  // namespace
+
+Graph training_graph(const Graph& forward, OpCatalog catalog, const TrainingOptions& options) {
+  return Differentiator(forward, catalog, options).run();
+}
+
+}  // namespace alpa

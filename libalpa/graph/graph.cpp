@@ -1,0 +1,106 @@
+#include "libalpa/graph/graph.h"
+
+#include <cassert>
+
+#include <fmt/core.h>
+
+#include "libalpa/base/error.h"
+#include "libalpa/base/fingerprint.h"
+
+namespace alpa {
+
+const Value& value_of(const Graph& graph, int value) {
+  assert(value >= 0 && value < static_cast<int>(graph.values.size()));
+  return graph.values[static_cast<std::size_t>(value)];
+}
+
+std::vector<TensorType> operand_types(const Graph& graph, const Node& node) {
+  std::vector<TensorType> types;
+  for (const int operand : node.operands) types.push_back(value_of(graph, operand).type);
+  return types;
+}
+
+std::string graph_text(const Graph& graph) {
+  constexpr const char* phases[] = {"forward", "backward", "update"};
+  std::string text = fmt::format("samples {}\n", graph.samples);
+  for (const Input& input : graph.inputs)
+    text += fmt::format("input %{} kind {} {}\n", input.value, static_cast<int>(input.kind),
+                        type_text(value_of(graph, input.value).type));
+  for (const State& state : graph.states)
+    text += fmt::format("state %{} '{}' {} init {} {} next %{} {}\n", state.value, state.name,
+                        type_text(value_of(graph, state.value).type), static_cast<int>(state.initializer.kind),
+                        state.initializer.scale, state.next, state.follows);
+  for (const Node& node : graph.nodes) {
+    std::string results, operands;
+    for (const int v : node.results) results += fmt::format("%{} {} ", v, type_text(value_of(graph, v).type));
+    for (const int v : node.operands) operands += fmt::format(" %{}", v);
+    text += fmt::format("{}= {} {}{} ({}, layer {})\n", results, node.op->name, node.attributes.to_string(), operands,
+                        phases[static_cast<int>(node.phase)], node.layer);
+  }
+  return text + fmt::format("loss %{}\n", graph.loss);
+}
+
+std::string graph_fingerprint(const Graph& graph) { return fingerprint(graph_text(graph)); }
+
+std::int64_t parameter_count(const Graph& graph) {
+  std::int64_t count = 0;
+  for (const State& state : graph.states)
+    if (state.is_parameter) count += element_count(value_of(graph, state.value).type.shape);
+  return count;
+}
+
+double graph_flops(const Graph& graph, Phase phase) {
+  double flops = 0;
+  for (const Node& node : graph.nodes)
+    if (node.phase == phase) flops += flops_of(*node.op, {operand_types(graph, node), node.attributes});
+  return flops;
+}
+
+void GraphBuilder::begin_layer(const std::string& name) {
+  graph_.layers.push_back(name);
+  layer_ = static_cast<int>(graph_.layers.size()) - 1;
+}
+
+void GraphBuilder::set_place(Phase phase, int layer) {
+  phase_ = phase;
+  layer_ = layer;
+}
+
+const TensorType& GraphBuilder::type(int value) const { return value_of(graph_, value).type; }
+
+int GraphBuilder::input(InputKind kind, TensorType type, const std::string& name) {
+  graph_.values.push_back({std::move(type), ValueKind::input, -1, name});
+  const int value = static_cast<int>(graph_.values.size()) - 1;
+  graph_.inputs.push_back({kind, value});
+  return value;
+}
+
+int GraphBuilder::state(const std::string& name, TensorType type, Initializer initializer, bool is_parameter,
+                        const std::string& follows) {
+  for (const State& state : graph_.states)
+    if (state.name == name) throw Error(ErrorKind::input, fmt::format("two states are named '{}'", name));
+  graph_.values.push_back({std::move(type), ValueKind::state, -1, name});
+  const int value = static_cast<int>(graph_.values.size()) - 1;
+  graph_.states.push_back({name, value, -1, initializer, is_parameter, follows});
+  return value;
+}
+
+std::vector<int> GraphBuilder::add_all(std::string_view op, std::vector<int> operands, Attributes attributes,
+                                       const std::string& name) {
+  Node node{&catalog_.find(op), std::move(attributes), std::move(operands), {}, phase_, layer_, name};
+  const std::vector<TensorType> operand_list = operand_types(graph_, node);
+  const std::vector<TensorType> types = result_types(*node.op, {operand_list, node.attributes});
+  for (const TensorType& type : types) {
+    node.results.push_back(static_cast<int>(graph_.values.size()));
+    graph_.values.push_back({type, ValueKind::computed, static_cast<int>(graph_.nodes.size()),
+                             name.empty() ? std::string(op) : name});
+  }
+  graph_.nodes.push_back(std::move(node));
+  return graph_.nodes.back().results;
+}
+
+int GraphBuilder::add(std::string_view op, std::vector<int> operands, Attributes attributes, const std::string& name) {
+  return add_all(op, std::move(operands), std::move(attributes), name)[0];
+}
+
+}  // namespace alpa

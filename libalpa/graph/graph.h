@@ -1,0 +1,124 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "libalpa/graph/op.h"
+
+namespace alpa {
+
+enum class Phase {
+  forward,   ///< once per micro-batch
+  backward,  ///< once per micro-batch
+  update,    ///< once per step
+};
+
+/// One application of an operator. Operands and results index Graph::values.
+struct Node {
+  const OpDef* op = nullptr;
+  Attributes attributes;
+  std::vector<int> operands, results;
+  Phase phase = Phase::forward;
+  int layer = 0;  ///< index in Graph::layers; backward and update nodes have the layer of what they serve
+  std::string name;
+};
+
+enum class ValueKind { computed, input, state };
+
+struct Value {
+  TensorType type;  ///< whole tensor of one micro-batch
+  ValueKind kind = ValueKind::computed;
+  int producer = -1;  ///< node; -1 for inputs and states
+  std::string name;
+};
+
+/// What the trainer feeds. Tensors of samples have the sample as dimension 0.
+enum class InputKind {
+  tokens,          ///< i32[samples, sequence]
+  targets,         ///< i32[samples, sequence]; -1: no loss at this position
+  loss_scale,      ///< f32 scalar: 1 / number of targets of the step
+  update_scalars,  ///< f32[4]: learning rate, 1 - beta1^t, 1 - beta2^t, unused (zero)
+};
+
+struct Input {
+  InputKind kind;
+  int value;
+};
+
+/// How a state starts: drawn by Philox at (name, global element), or constant.
+struct Initializer {
+  enum class Kind { zeros, ones, normal, uniform } kind = Kind::zeros;
+  double scale = 0;  ///< standard deviation, or half width of the uniform interval
+  bool operator==(const Initializer&) const = default;
+};
+
+/// What lives from step to step: parameters, optimizer moments, master weights.
+struct State {
+  std::string name;        ///< global name, e.g. "block.0.attention.query"
+  int value = -1;          ///< at the start of the step
+  int next = -1;           ///< after the update; -1: never updated
+  Initializer initializer;
+  bool is_parameter = false;
+  std::string follows;     ///< master weights: the parameter whose initial value they take; else ""
+};
+
+/// A training step or a forward pass as pure data: what is computed, not where.
+///
+/// Per-micro-batch values have whole-micro-batch shapes; `samples` says how many samples that is.
+struct Graph {
+  std::vector<Value> values;
+  std::vector<Node> nodes;  ///< in an order in which they can run
+  std::vector<Input> inputs;
+  std::vector<State> states;
+  std::vector<std::string> layers;  ///< names of the units that a pipeline may cut between
+  int loss = -1;                    ///< f32 scalar: sum of losses over the micro-batch (not divided)
+  int gradient_square_sum = -1;     ///< f32 scalar: squared global norm of the gradient, in a training graph
+  std::int64_t samples = 0;
+};
+
+const Value& value_of(const Graph&, int value);
+
+/// Operand types of a node, whole tensors.
+std::vector<TensorType> operand_types(const Graph&, const Node&);
+
+/// One line per node; equal texts mean equal graphs. The fingerprint is its digest.
+std::string graph_text(const Graph&);
+std::string graph_fingerprint(const Graph&);
+
+std::int64_t parameter_count(const Graph&);
+
+/// FLOPs of all nodes of these phases for one micro-batch.
+double graph_flops(const Graph&, Phase);
+
+/// Builds a graph node by node. Throws Error(input) where operands do not fit an operator.
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(OpCatalog catalog) : catalog_(catalog) {}
+  GraphBuilder(OpCatalog catalog, Graph graph) : catalog_(catalog), graph_(std::move(graph)) {}
+
+  /// Nodes added from now on belong to a new layer of that name.
+  void begin_layer(const std::string& name);
+
+  int input(InputKind, TensorType, const std::string& name);
+  int state(const std::string& name, TensorType, Initializer, bool is_parameter, const std::string& follows = "");
+
+  /// Appends a node and returns its results (add: its first result).
+  std::vector<int> add_all(std::string_view op, std::vector<int> operands, Attributes = {}, const std::string& name = "");
+  int add(std::string_view op, std::vector<int> operands, Attributes attributes = {}, const std::string& name = "");
+
+  /// Phase and layer of nodes added from now on.
+  void set_place(Phase phase, int layer);
+
+  const TensorType& type(int value) const;
+  Graph& graph() { return graph_; }
+  const Graph& graph() const { return graph_; }
+  Graph finish() { return std::move(graph_); }
+
+ private:
+  OpCatalog catalog_;
+  Graph graph_;
+  Phase phase_ = Phase::forward;
+  int layer_ = 0;
+};
+
+}  // namespace alpa

@@ -1,0 +1,75 @@
+#include "libalpa/graph/op.h"
+
+#include <cassert>
+
+#include <fmt/core.h>
+
+#include "libalpa/base/error.h"
+
+namespace alpa {
+
+ShardingRule rule_of(const OpDef& op, const OpCall& call) {
+  return in_step(fmt::format("applying operator '{}'", op.name), [&] {
+    return op.make_rule ? op.make_rule(call) : parse_rule(op.rule, call.operands, size_attributes(call.attributes));
+  });
+}
+
+std::vector<TensorType> result_types(const OpDef& op, const OpCall& call) {
+  const ShardingRule rule = rule_of(op, call);
+  std::vector<TensorType> types;
+  std::string_view names = op.result_types;
+  for (int r = 0; r < static_cast<int>(rule.results.size()); ++r) {
+    const std::size_t comma = names.find(',');
+    const std::string_view name = names.substr(0, comma);
+    names = comma == std::string_view::npos ? std::string_view{} : names.substr(comma + 1);
+    const bool same = name.empty() || name == "same";
+    types.push_back({same ? call.operands[0].dtype : dtype_from_name(name), result_shape(rule, r)});
+  }
+  return types;
+}
+
+std::map<std::string, std::int64_t> size_attributes(const Attributes& attributes) {
+  std::map<std::string, std::int64_t> sizes;
+  for (const auto& [name, value] : attributes.all())
+    if (name.starts_with("size_")) sizes[name.substr(5)] = std::get<std::int64_t>(value);
+  return sizes;
+}
+
+double flops_of(const OpDef& op, const OpCall& call) {
+  if (op.flops) return op.flops(call);
+  double points = 1;
+  for (const Factor& factor : rule_of(op, call).factors) points *= static_cast<double>(factor.size);
+  return points * op.flops_per_point;
+}
+
+std::int64_t bytes_moved_by(const OpDef& op, const OpCall& call) {
+  if (op.bytes_moved) return op.bytes_moved(call);
+  std::int64_t bytes = 0;
+  for (const TensorType& type : call.operands) bytes += byte_count(type);
+  for (const TensorType& type : result_types(op, call)) bytes += byte_count(type);
+  return bytes;
+}
+
+std::int64_t workspace_of(const OpDef& op, const OpCall& call) {
+  return op.workspace_bytes ? op.workspace_bytes(call) : 0;
+}
+
+std::string signature_of(const OpDef& op, const OpCall& call) {
+  std::string text(op.name);
+  const std::string attributes = call.attributes.to_string();
+  if (!attributes.empty()) text += " " + attributes;
+  for (const TensorType& type : call.operands) text += " " + type_text(type);
+  return text;
+}
+
+const OpDef& OpCatalog::find(std::string_view name) const {
+  for (const OpDef* op : ops_)
+    if (op->name == name) return *op;
+  std::vector<std::string> names;
+  for (const OpDef* op : ops_) names.emplace_back(op->name);
+  const std::string near = nearest_name(std::string(name), names);
+  throw Error(ErrorKind::input, fmt::format("unknown operator '{}'", name),
+              near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+}
+
+}  // namespace alpa

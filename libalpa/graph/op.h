@@ -1,0 +1,98 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libalpa/base/tensor_type.h"
+#include "libalpa/graph/attributes.h"
+#include "libalpa/graph/sharding_rule.h"
+
+namespace alpa {
+
+class GraphBuilder;
+struct Node;
+
+/// What an operator is applied to: operand types (whole or local tiles) and settings.
+struct OpCall {
+  std::span<const TensorType> operands;
+  const Attributes& attributes;
+};
+
+/// In which operands the operator is linear, so that unreduced (partial) values may pass through it.
+enum class Linearity {
+  none,
+  first_operand,  ///< op(x + y, ...) = op(x, ...) + op(y, ...)
+  joint,          ///< linear in all operands together, as add: either all are partial or none
+};
+
+/// Everything the library knows about one operator, except its kernels.
+///
+/// Shape inference, local shapes and every sharding strategy follow from the rule; nothing lists strategies by hand.
+struct OpDef {
+  std::string_view name;  ///< as written in model files
+
+  /// The rule's notation (see parse_rule). Empty where `make_rule` builds it from the attributes.
+  std::string_view rule;
+  ShardingRule (*make_rule)(const OpCall&) = nullptr;
+
+  /// Element types of the results, "same" (as operand 0) or a type name, comma separated. Empty: all "same".
+  std::string_view result_types = "";
+  Linearity linear = Linearity::none;
+
+  /// FLOPs of one innermost iteration: times the product of all factors. `flops` replaces it where that is not right.
+  double flops_per_point = 1;
+  double (*flops)(const OpCall&) = nullptr;
+
+  /// Bytes moved to and from memory. Null: all operands and results once.
+  std::int64_t (*bytes_moved)(const OpCall&) = nullptr;
+
+  /// Bound on the scratch memory a kernel may use, in bytes. Null: none.
+  std::int64_t (*workspace_bytes)(const OpCall&) = nullptr;
+
+  /// Result i overwrites the buffer of operand overwrites[i] (optimizer state); -1: a buffer of its own.
+  std::array<std::int8_t, 4> overwrites{-1, -1, -1, -1};
+
+  /// Takes operands in any layout that is not partial and gives one value for all ranks of all stages (the global
+  /// gradient norm); it has one strategy.
+  bool reduces_globally = false;
+
+  /// Kernels can add to result 0 instead of overwriting it (gradients summed over micro-batches).
+  bool accumulates = false;
+
+  /// Gradients for each operand (-1: none), given the gradient of each result (-1: none). Null: not differentiable;
+  /// the operator then stops gradients.
+  std::vector<int> (*gradient)(GraphBuilder&, const Node&, std::span<const int> result_gradients) = nullptr;
+};
+
+/// Sizes of factors that no operand shows: the attributes named "size_<factor>". Where a factor is split, its
+/// attribute is divided with it.
+std::map<std::string, std::int64_t> size_attributes(const Attributes&);
+
+/// The rule of this call. Throws Error(input) naming the operator where operands do not fit.
+ShardingRule rule_of(const OpDef&, const OpCall&);
+std::vector<TensorType> result_types(const OpDef&, const OpCall&);
+
+double flops_of(const OpDef&, const OpCall&);
+std::int64_t bytes_moved_by(const OpDef&, const OpCall&);
+std::int64_t workspace_of(const OpDef&, const OpCall&);
+
+/// "einsum equation='b s k, k n -> b s n' f32[2x256x384] f32[384x1536]": what a profile knows a measurement by.
+std::string signature_of(const OpDef&, const OpCall&);
+
+/// The operators by name.
+class OpCatalog {
+ public:
+  explicit OpCatalog(std::span<const OpDef* const> ops) : ops_(ops) {}
+  std::span<const OpDef* const> all() const { return ops_; }
+  /// Throws Error(input) with the nearest name.
+  const OpDef& find(std::string_view name) const;
+
+ private:
+  std::span<const OpDef* const> ops_;
+};
+
+}  // namespace alpa

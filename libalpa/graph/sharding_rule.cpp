@@ -1,0 +1,208 @@
+#include "libalpa/graph/sharding_rule.h"
+
+#include <cassert>
+#include <optional>
+
+#include <fmt/core.h>
+
+#include "libalpa/base/error.h"
+
+namespace alpa {
+namespace {
+
+using Names = std::vector<std::vector<std::string>>;  // [dimension][factor]
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t at; (at = text.find(separator)) != std::string_view::npos; text.remove_prefix(at + 1))
+    parts.push_back(trimmed(text.substr(0, at)));
+  parts.push_back(trimmed(text));
+  return parts;
+}
+
+/// "b s (h d) ..." -> {{b},{s},{h,d},{...}}
+Names dimensions_of(std::string_view tensor, std::string_view notation) {
+  Names dimensions;
+  bool in_product = false;
+  std::string word;
+  const auto finish_word = [&] {
+    if (word.empty()) return;
+    if (in_product)
+      dimensions.back().push_back(word);
+    else
+      dimensions.push_back({word});
+    word.clear();
+  };
+  for (const char c : tensor) {
+    if (c == ' ' || c == '(' || c == ')') {
+      finish_word();
+      if (c == '(') dimensions.emplace_back();
+      if (c == '(' && in_product) throw Error(ErrorKind::input, fmt::format("nested '(' in '{}'", notation));
+      if (c != ' ') in_product = c == '(';
+    } else {
+      word += c;
+    }
+  }
+  finish_word();
+  if (in_product) throw Error(ErrorKind::input, fmt::format("missing ')' in '{}'", notation));
+  return dimensions;
+}
+
+class RuleReader {
+ public:
+  RuleReader(std::string_view notation, std::span<const TensorType> operands,
+             const std::map<std::string, std::int64_t>& sizes)
+      : notation_(notation), types_(operands), sizes_(sizes) {}
+
+  ShardingRule read() {
+    const std::vector<std::string_view> clauses = split(notation_, '|');
+    const std::size_t arrow = clauses[0].find("->");
+    if (arrow == std::string_view::npos) refuse("has no '->'");
+    std::vector<Names> operands, results;
+    for (std::string_view part : split(trimmed(clauses[0].substr(0, arrow)), ','))
+      operands.push_back(dimensions_of(part, notation_));
+    for (std::string_view part : split(trimmed(clauses[0].substr(arrow + 2)), ','))
+      results.push_back(dimensions_of(part, notation_));
+    if (operands.size() != types_.size())
+      refuse(fmt::format("wants {} operands, got {}", operands.size(), types_.size()));
+    expand_ellipsis(operands, results);
+    for (std::size_t i = 0; i < operands.size(); ++i) check_rank(operands[i], i);
+    bind_sizes(operands);
+    for (const Names& names : operands) rule_.operands.push_back(indices(names));
+    for (const Names& names : results) rule_.results.push_back(indices(names));
+    for (std::size_t i = 1; i < clauses.size(); ++i) mark(clauses[i]);
+    return std::move(rule_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw Error(ErrorKind::input, fmt::format("'{}' {}", notation_, why));
+  }
+
+  void expand_ellipsis(std::vector<Names>& operands, std::vector<Names>& results) const {
+    std::optional<std::size_t> hidden;
+    for (std::size_t i = 0; i < operands.size() && !hidden; ++i)
+      for (const auto& dimension : operands[i])
+        if (dimension[0] == "...") {
+          const std::size_t named = operands[i].size() - 1, rank = types_[i].shape.size();
+          if (rank < named) refuse(fmt::format("wants at least {} dimensions in operand {}, got {}", named, i, rank));
+          hidden = rank - named;
+        }
+    const auto expand = [&](Names& names) {
+      Names expanded;
+      for (auto& dimension : names) {
+        if (dimension[0] != "...") {
+          expanded.push_back(dimension);
+          continue;
+        }
+        for (std::size_t d = 0; d < hidden.value_or(0); ++d) expanded.push_back({fmt::format("_{}", d)});
+      }
+      names = std::move(expanded);
+    };
+    for (Names& names : operands) expand(names);
+    for (Names& names : results) expand(names);
+  }
+
+  void check_rank(const Names& names, std::size_t operand) const {
+    if (names.size() != types_[operand].shape.size())
+      refuse(fmt::format("wants {} dimensions in operand {}, got {}", names.size(), operand,
+                         type_text(types_[operand])));
+  }
+
+  /// Dimensions of one factor first; a product then leaves at most one factor to work out.
+  void bind_sizes(const std::vector<Names>& operands) {
+    for (int pass = 0; pass < 2; ++pass)
+      for (std::size_t i = 0; i < operands.size(); ++i)
+        for (std::size_t d = 0; d < operands[i].size(); ++d)
+          if ((operands[i][d].size() > 1) == (pass == 1)) bind(operands[i][d], types_[i].shape[d]);
+  }
+
+  void bind(const std::vector<std::string>& names, std::int64_t extent) {
+    std::int64_t known = 1;
+    const std::string* open = nullptr;
+    for (const std::string& name : names) {
+      const auto at = sizes_.find(name);
+      if (at != sizes_.end())
+        known *= at->second;
+      else if (open)
+        refuse(fmt::format("does not say how {} splits into '{}' and '{}'", extent, *open, name));
+      else
+        open = &name;
+    }
+    if (known == 0 || extent % known != 0 || (!open && known != extent))
+      refuse(fmt::format("has '{}' of size {} meet an extent of {}", names[0], known, extent));
+    if (open) sizes_[*open] = extent / known;
+  }
+
+  int index_of(const std::string& name) {
+    for (std::size_t f = 0; f < rule_.factors.size(); ++f)
+      if (rule_.factors[f].name == name) return static_cast<int>(f);
+    const auto size = sizes_.find(name);
+    if (size == sizes_.end()) refuse(fmt::format("does not say how large '{}' is", name));
+    rule_.factors.push_back({name, size->second, false, false});
+    return static_cast<int>(rule_.factors.size()) - 1;
+  }
+
+  std::vector<DimensionFactors> indices(const Names& names) {
+    std::vector<DimensionFactors> dimensions;
+    for (const auto& dimension : names) {
+      dimensions.emplace_back();
+      for (const std::string& name : dimension) dimensions.back().push_back(index_of(name));
+    }
+    return dimensions;
+  }
+
+  void mark(std::string_view clause) {
+    const std::vector<std::string_view> words = split(clause, ' ');
+    const bool whole = words[0] == "whole", maximum = words[0] == "max";
+    if (!whole && !maximum) refuse(fmt::format("has an unknown mark '{}'", words[0]));
+    for (std::size_t w = 1; w < words.size(); ++w) {
+      if (words[w].empty()) continue;
+      Factor& factor = rule_.factors[static_cast<std::size_t>(index_of(std::string(words[w])))];
+      (whole ? factor.whole : factor.maximum) = true;
+    }
+  }
+
+  std::string_view notation_;
+  std::span<const TensorType> types_;
+  std::map<std::string, std::int64_t> sizes_;
+  ShardingRule rule_;
+};
+
+bool mentions(const std::vector<DimensionFactors>& dimensions, int factor) {
+  for (const DimensionFactors& dimension : dimensions)
+    for (const int f : dimension)
+      if (f == factor) return true;
+  return false;
+}
+
+}  // namespace
+
+bool ShardingRule::reduces(int result, int factor) const {
+  if (mentions(results[static_cast<std::size_t>(result)], factor)) return false;
+  for (const auto& operand : operands)
+    if (mentions(operand, factor)) return true;
+  return false;
+}
+
+ShardingRule parse_rule(std::string_view notation, std::span<const TensorType> operands,
+                        const std::map<std::string, std::int64_t>& sizes) {
+  return RuleReader(notation, operands, sizes).read();
+}
+
+Shape result_shape(const ShardingRule& rule, int index) {
+  Shape shape;
+  for (const DimensionFactors& dimension : rule.results[static_cast<std::size_t>(index)]) {
+    shape.push_back(1);
+    for (const int factor : dimension) shape.back() *= rule.factors[static_cast<std::size_t>(factor)].size;
+  }
+  return shape;
+}
+
+}  // namespace alpa

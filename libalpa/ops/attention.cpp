@@ -1,0 +1,68 @@
+#include "libalpa/graph/graph.h"
+#include "libalpa/ops/catalog.h"
+
+namespace alpa::ops {
+namespace {
+
+std::vector<int> attention_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+  return g.add_all("attention_grad",
+                   {dy[0], node.operands[0], node.operands[1], node.operands[2], node.results[0], node.results[1]},
+                   node.attributes, node.name + ".grad");
+}
+
+/// Two products (scores, values) of 2*s*t*k per head; a causal mask halves them.
+double score_flops(const TensorType& query, const TensorType& key, const Attributes& attributes) {
+  const double points = static_cast<double>(element_count(query.shape)) * static_cast<double>(key.shape[1]);
+  return 4 * points * (attributes.integer("causal", 0) ? 0.5 : 1.0);
+}
+
+double attention_flops(const OpCall& call) { return score_flops(call.operands[0], call.operands[1], call.attributes); }
+double attention_grad_flops(const OpCall& call) {
+  return 2.5 * score_flops(call.operands[1], call.operands[2], call.attributes);
+}
+
+/// One tile of scores per head and thread at most: rows of the query block by all keys, in f32, up to 64 threads.
+std::int64_t attention_workspace(const OpCall& call) {
+  const TensorType& key = call.operands[call.operands.size() > 3 ? 2 : 1];
+  const std::int64_t row = key.shape[1] + 8 * key.shape[3] + 64;
+  return std::int64_t{64} * 64 * 4 * 4 * row;
+}
+
+std::vector<int> rotary_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+  Attributes attributes = node.attributes;
+  attributes.set("inverse", std::int64_t{1} - node.attributes.integer("inverse", 0));
+  return {g.add("rotary", {dy[0]}, attributes)};
+}
+
+}  // namespace
+
+// softmax(query key^T * scale) value per head, scores never held as a whole (FlashAttention, NeurIPS'22). Query heads are
+// (g r): g groups share a key and a value head. Results: output, log-sum-exp of the scores [b, heads, s].
+// Attributes: causal (0 or 1; key t is seen by query s when t <= s, global positions), scale (default 1/sqrt(k)).
+constinit const OpDef attention{
+    .name = "attention",
+    .rule = "b s (g r) k, b t g k, b t g k -> b s (g r) k, b (g r) s | whole t k",
+    .result_types = "same,f32",
+    .flops = attention_flops,
+    .workspace_bytes = attention_workspace,
+    .gradient = attention_gradient,
+};
+
+// (d output, query, key, value, output, log-sum-exp) -> d query, d key, d value
+constinit const OpDef attention_grad{
+    .name = "attention_grad",
+    .rule = "b s (g r) k, b s (g r) k, b t g k, b t g k, b s (g r) k, b (g r) s -> b s (g r) k, b t g k, b t g k | whole t k",
+    .flops = attention_grad_flops,
+    .workspace_bytes = attention_workspace,
+};
+
+// Rotary position embedding (RoFormer, 2021): pairs (i, i + k/2) of the last dimension turn by position / theta^(2i/k).
+// Dimension 1 is the position. Attributes: theta, inverse (turns back: its own gradient).
+constinit const OpDef rotary{
+    .name = "rotary",
+    .rule = "b s h k -> b s h k | whole k",
+    .flops_per_point = 6,
+    .gradient = rotary_gradient,
+};
+
+}  // namespace alpa::ops

@@ -1,0 +1,114 @@
+#include <string>
+
+#include <fmt/core.h>
+
+#include "libalpa/base/error.h"
+#include "libalpa/graph/graph.h"
+#include "libalpa/ops/catalog.h"
+
+namespace alpa::ops {
+namespace {
+
+std::string names(std::size_t begin, std::size_t end) {
+  std::string text;
+  for (std::size_t d = begin; d < end; ++d) text += fmt::format("d{} ", d);
+  return text;
+}
+
+/// The bias has the trailing dimensions of x.
+ShardingRule bias_rule(const OpCall& call) {
+  if (call.operands.size() != 2) throw Error(ErrorKind::input, fmt::format("wants 2 operands, got {}", call.operands.size()));
+  const std::size_t rank = call.operands[0].shape.size(), kept = call.operands[1].shape.size();
+  if (kept > rank) throw Error(ErrorKind::input, "bias has more dimensions than what it is added to");
+  return parse_rule(names(0, rank) + ", " + names(rank - kept, rank) + "->" + names(0, rank), call.operands);
+}
+
+ShardingRule reduce_leading_rule(const OpCall& call) {
+  const std::size_t rank = call.operands[0].shape.size();
+  const auto kept = static_cast<std::size_t>(call.attributes.integer("keep"));
+  return parse_rule(names(0, rank) + "->" + names(rank - kept, rank), call.operands);
+}
+
+std::vector<int> bias_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+  const auto kept = static_cast<std::int64_t>(g.type(node.operands[1]).shape.size());
+  return {dy[0], g.add("reduce_leading", {dy[0]}, {{"keep", kept}}, node.name + ".grad1")};
+}
+
+std::vector<int> mul_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+  return {g.add("mul", {dy[0], node.operands[1]}), g.add("mul", {dy[0], node.operands[0]})};
+}
+
+std::vector<int> scale_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+  return {g.add("scale", {dy[0]}, node.attributes)};
+}
+
+std::vector<int> dropout_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+  return {g.add("dropout", {dy[0]}, node.attributes)};
+}
+
+/// f'(x) * dy by the operator "<name>_grad".
+std::vector<int> activation_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+  return {g.add(std::string(node.op->name) + "_grad", {dy[0], node.operands[0]})};
+}
+
+}  // namespace
+
+constinit const OpDef add{
+    .name = "add",
+    .rule = "..., ... -> ...",
+    .linear = Linearity::joint,
+    .gradient = [](GraphBuilder&, const Node&, std::span<const int> dy) { return std::vector<int>{dy[0], dy[0]}; },
+};
+
+constinit const OpDef mul{
+    .name = "mul",
+    .rule = "..., ... -> ...",
+    .gradient = mul_gradient,
+};
+
+// y = x * factor (attribute)
+constinit const OpDef scale{
+    .name = "scale",
+    .rule = "... -> ...",
+    .linear = Linearity::first_operand,
+    .gradient = scale_gradient,
+};
+
+constinit const OpDef bias_add{
+    .name = "bias_add",
+    .rule = "",
+    .make_rule = bias_rule,
+    .gradient = bias_gradient,
+};
+
+// Sums the leading dimensions away and keeps the last `keep` ones.
+constinit const OpDef reduce_leading{
+    .name = "reduce_leading",
+    .rule = "",
+    .make_rule = reduce_leading_rule,
+    .linear = Linearity::first_operand,
+    .accumulates = true,
+};
+
+// Zeroes elements with probability `rate` and scales the others by 1 / (1 - rate). The draw of an element depends on
+// (seed, step, attribute `stream`, sample, place in the sample) only, so forward and backward agree under every plan.
+// Dimension 0 is the sample.
+constinit const OpDef dropout{
+    .name = "dropout",
+    .rule = "... -> ...",
+    .flops_per_point = 20,
+    .gradient = dropout_gradient,
+};
+
+// x * 0.5 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))), the form of GPT-2.
+constinit const OpDef gelu{.name = "gelu", .rule = "... -> ...", .flops_per_point = 20, .gradient = activation_gradient};
+constinit const OpDef gelu_grad{.name = "gelu_grad", .rule = "..., ... -> ...", .flops_per_point = 30};
+
+// x * sigmoid(x)
+constinit const OpDef silu{.name = "silu", .rule = "... -> ...", .flops_per_point = 15, .gradient = activation_gradient};
+constinit const OpDef silu_grad{.name = "silu_grad", .rule = "..., ... -> ...", .flops_per_point = 20};
+
+constinit const OpDef relu{.name = "relu", .rule = "... -> ...", .gradient = activation_gradient};
+constinit const OpDef relu_grad{.name = "relu_grad", .rule = "..., ... -> ..."};
+
+}  // namespace alpa::ops

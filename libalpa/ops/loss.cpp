@@ -1,0 +1,55 @@
+#include "libalpa/graph/graph.h"
+#include "libalpa/ops/catalog.h"
+
+namespace alpa::ops {
+namespace {
+
+std::vector<int> cross_entropy_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+  const auto& in = node.operands;
+  return {g.add("cross_entropy_grad", {in[0], in[1], in[2], in[3], dy[0]}, {}, node.name + ".grad"), -1, -1, -1};
+}
+
+std::vector<int> reduce_sum_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+  return {g.add("expand_like", {dy[0], node.operands[0]})};
+}
+
+}  // namespace
+
+// Softmax cross-entropy in three steps, each an ordinary reduction over the vocabulary v, so that v may be sharded:
+//   m = row_max(logits), z = row_sum_exp(logits, m), loss = cross_entropy(logits, targets, m, z) = log z + m - logits[target].
+// The loss does not depend on m, and the gradient is taken as a whole by cross_entropy, so m and z stop gradients.
+constinit const OpDef row_max{.name = "row_max", .rule = "... v -> ... | max v", .result_types = "f32"};
+
+constinit const OpDef row_sum_exp{
+    .name = "row_sum_exp", .rule = "... v, ... -> ...", .result_types = "f32", .flops_per_point = 10};
+
+// A tile of the vocabulary contributes the loss of the targets that lie in it; a target of -1 has none.
+constinit const OpDef cross_entropy{
+    .name = "cross_entropy",
+    .rule = "... v, ..., ..., ... -> ...",
+    .result_types = "f32",
+    .flops = [](const OpCall& call) { return 4.0 * static_cast<double>(element_count(call.operands[1].shape)); },
+    .bytes_moved = [](const OpCall& call) { return 5 * byte_count(call.operands[1]); },
+    .gradient = cross_entropy_gradient,
+};
+
+// (logits, targets, m, z, d loss) -> (softmax - one hot) * d loss
+constinit const OpDef cross_entropy_grad{
+    .name = "cross_entropy_grad", .rule = "... v, ..., ..., ..., ... -> ... v", .flops_per_point = 12};
+
+constinit const OpDef reduce_sum{
+    .name = "reduce_sum",
+    .rule = "... -> ",
+    .result_types = "f32",
+    .linear = Linearity::first_operand,
+    .accumulates = true,
+    .gradient = reduce_sum_gradient,
+};
+
+// (scalar, x) -> the scalar in the shape of x
+constinit const OpDef expand_like{
+    .name = "expand_like",
+    .rule = ", ... -> ...",
+};
+
+}  // namespace alpa::ops

@@ -1,0 +1,50 @@
+#include "libalpa/graph/graph.h"
+#include "libalpa/ops/catalog.h"
+
+namespace alpa::ops {
+namespace {
+
+std::vector<int> layer_norm_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+  return g.add_all("layer_norm_grad", {dy[0], node.operands[0], node.operands[1], node.results[1], node.results[2]}, {},
+                   node.name + ".grad");
+}
+
+std::vector<int> rms_norm_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+  return g.add_all("rms_norm_grad", {dy[0], node.operands[0], node.operands[1], node.results[1]}, {}, node.name + ".grad");
+}
+
+}  // namespace
+
+// (x, gain, bias) -> y, mean, 1/deviation, over the last dimension; attribute `epsilon`.
+constinit const OpDef layer_norm{
+    .name = "layer_norm",
+    .rule = "... d, d, d -> ... d, ..., ... | whole d",
+    .result_types = "same,f32,f32",
+    .flops_per_point = 8,
+    .gradient = layer_norm_gradient,
+};
+
+// (dy, x, gain, mean, 1/deviation) -> dx, dgain, dbias
+constinit const OpDef layer_norm_grad{
+    .name = "layer_norm_grad",
+    .rule = "... d, ... d, d, ..., ... -> ... d, d, d | whole d",
+    .flops_per_point = 14,
+};
+
+// (x, gain) -> y, 1/root-mean-square; attribute `epsilon`.
+constinit const OpDef rms_norm{
+    .name = "rms_norm",
+    .rule = "... d, d -> ... d, ... | whole d",
+    .result_types = "same,f32",
+    .flops_per_point = 5,
+    .gradient = rms_norm_gradient,
+};
+
+// (dy, x, gain, 1/rms) -> dx, dgain
+constinit const OpDef rms_norm_grad{
+    .name = "rms_norm_grad",
+    .rule = "... d, ... d, d, ... -> ... d, d | whole d",
+    .flops_per_point = 10,
+};
+
+}  // namespace alpa::ops

@@ -1,0 +1,82 @@
+#include <fmt/core.h>
+
+#include "libalpa/graph/graph.h"
+#include "libalpa/ops/catalog.h"
+
+namespace alpa::ops {
+namespace {
+
+ShardingRule sum_squares_rule(const OpCall& call) {
+  std::string notation;
+  for (std::size_t i = 0; i < call.operands.size(); ++i) {
+    notation += i ? ", " : "";
+    for (std::size_t d = 0; d < call.operands[i].shape.size(); ++d) notation += fmt::format("x{}_{} ", i, d);
+  }
+  return parse_rule(notation + "->", call.operands);
+}
+
+double sum_squares_flops(const OpCall& call) {
+  double flops = 0;
+  for (const TensorType& type : call.operands) flops += 2.0 * static_cast<double>(element_count(type.shape));
+  return flops;
+}
+
+}  // namespace
+
+// Sum over micro-batches, in f32. The first micro-batch of a step overwrites, the others add.
+constinit const OpDef accumulate{
+    .name = "accumulate",
+    .rule = "... -> ...",
+    .result_types = "f32",
+    .linear = Linearity::first_operand,
+    .accumulates = true,
+};
+
+// Squared global norm of all gradients, over all stages; attribute `weight` is set by lowering (1 / replicas).
+constinit const OpDef sum_squares{
+    .name = "sum_squares",
+    .rule = "",
+    .make_rule = sum_squares_rule,
+    .result_types = "f32",
+    .flops = sum_squares_flops,
+    .reduces_globally = true,
+    .accumulates = true,
+};
+
+// AdamW (Loshchilov and Hutter, ICLR'19), gradient clipped to a global norm of `clip` first (0: not):
+// (weights, gradient, moment1, moment2, scalars, squared norm) -> weights, moment1, moment2.
+// scalars = {learning rate, 1 - beta1^t, 1 - beta2^t, 0}.
+constinit const OpDef adamw{
+    .name = "adamw",
+    .rule = "..., ..., ..., ..., c, -> ..., ..., ... | whole c",
+    .flops_per_point = 15,
+    .overwrites = {0, 2, 3, -1},
+};
+
+// As adamw on the f32 master weights, and rounds them to the working weights (last operand and result, bf16).
+constinit const OpDef adamw_master{
+    .name = "adamw_master",
+    .rule = "..., ..., ..., ..., c, , ... -> ..., ..., ..., ... | whole c",
+    .result_types = "same,same,same,bf16",
+    .flops_per_point = 15,
+    .overwrites = {0, 2, 3, 6},
+};
+
+// Momentum v = momentum * v + gradient + weight_decay * w; w -= learning rate * v:
+// (weights, gradient, momentum, scalars, squared norm) -> weights, momentum.
+constinit const OpDef sgd{
+    .name = "sgd",
+    .rule = "..., ..., ..., c, -> ..., ... | whole c",
+    .flops_per_point = 6,
+    .overwrites = {0, 2, -1, -1},
+};
+
+constinit const OpDef sgd_master{
+    .name = "sgd_master",
+    .rule = "..., ..., ..., c, , ... -> ..., ..., ... | whole c",
+    .result_types = "same,same,bf16",
+    .flops_per_point = 6,
+    .overwrites = {0, 2, 5, -1},
+};
+
+}  // namespace alpa::ops
