@@ -51,6 +51,17 @@ class Differentiator {
     return sum;
   }
 
+  /// Summed within each layer first, so that one tensor per layer crosses a stage boundary.
+  std::vector<Contribution> per_layer(const std::vector<Contribution>& parts) {
+    std::map<int, std::vector<Contribution>> by_layer;
+    for (const Contribution& part : parts) by_layer[part.layer].push_back(part);
+    std::vector<Contribution> sums;
+    for (const auto& [layer, group] : by_layer) sums.push_back({summed(group, Phase::backward, layer), layer});
+    return sums;
+  }
+
+  int total(const std::vector<Contribution>& parts, int layer) { return summed(per_layer(parts), Phase::backward, layer); }
+
   void differentiate(int index) {
     const Node node = forward_.nodes[static_cast<std::size_t>(index)];
     if (!node.op->gradient) return;
@@ -58,7 +69,7 @@ class Differentiator {
     bool any = false;
     for (const int result : node.results) {
       const auto found = contributions_.find(result);
-      gradients.push_back(found == contributions_.end() ? -1 : summed(found->second, Phase::backward, node.layer));
+      gradients.push_back(found == contributions_.end() ? -1 : total(found->second, node.layer));
       any = any || gradients.back() >= 0;
     }
     if (!any) return;
@@ -76,12 +87,10 @@ class Differentiator {
       if (found == contributions_.end())
         throw Error(ErrorKind::input, fmt::format("parameter '{}' does not reach the loss", state.name),
                     "remove it, or use it in a node that the loss depends on");
-      std::map<int, std::vector<Contribution>> by_layer;
-      for (const Contribution& part : found->second) by_layer[part.layer].push_back(part);
-      std::vector<Contribution> sums;
-      for (const auto& [layer, parts] : by_layer) {
-        const int sum = summed(parts, Phase::backward, layer);
-        sums.push_back({builder_.add("accumulate", {sum}, {}, state.name + ".gradient"), layer});
+      std::vector<Contribution> sums = per_layer(found->second);
+      for (Contribution& sum : sums) {
+        builder_.set_place(Phase::backward, sum.layer);
+        sum.value = builder_.add("accumulate", {sum.value}, {}, state.name + ".gradient");
       }
       gradients_.push_back({summed(sums, Phase::update, sums.front().layer), sums.front().layer});
     }

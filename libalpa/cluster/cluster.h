@@ -1,0 +1,45 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "libalpa/base/tensor_type.h"
+
+namespace alpa {
+
+/// One way between two devices: a message of b bytes takes latency_s + b / bytes_per_s.
+struct Link {
+  double latency_s = 0;
+  double bytes_per_s = 0;
+  bool operator==(const Link&) const = default;
+};
+
+/// The machines as numbers: equal nodes with equal devices. Probed by alpa-profile or read from a cluster file.
+struct Cluster {
+  std::string name;
+  std::string device;                ///< in words, e.g. "NVIDIA V100 16 GB"
+  int nodes = 1;
+  int devices_per_node = 1;
+  std::int64_t memory_bytes = 0;     ///< a program may use, per device
+  double f32_flops_per_s = 0;        ///< attainable by large matrix products, per device
+  double bf16_flops_per_s = 0;
+  double memory_bytes_per_s = 0;     ///< attainable by streaming kernels, per device
+  double launch_s = 0;               ///< fixed cost of one operator
+  Link within_node, between_nodes;   ///< between two devices; per device
+  bool operator==(const Cluster&) const = default;
+
+  int devices() const { return nodes * devices_per_node; }
+  double flops_per_s(DType type) const { return type == DType::bf16 ? bf16_flops_per_s : f32_flops_per_s; }
+};
+
+/// Reads a cluster file (TOML; configs/clusters/ has examples). Throws Error(input) with all faults.
+Cluster read_cluster(const std::filesystem::path&);
+
+/// The same cluster cut down to its first `devices` devices: whole nodes, or a part of one.
+/// Throws Error(input) where that is neither.
+Cluster first_devices(const Cluster&, int devices);
+
+/// A digest of all that planning depends on.
+std::string cluster_fingerprint(const Cluster&);
+
+}  // namespace alpa

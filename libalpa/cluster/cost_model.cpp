@@ -1,0 +1,98 @@
+#include "libalpa/cluster/cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace alpa {
+namespace {
+
+std::string operator_name(const std::string& signature) { return signature.substr(0, signature.find(' ')); }
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+/// Piecewise linear in the size; beyond the ends, along the last segment, and never below zero.
+double interpolated(const std::vector<std::pair<double, double>>& points, double x) {
+  if (points.size() == 1) return points[0].first > 0 ? points[0].second * std::max(1.0, x / points[0].first) : points[0].second;
+  std::size_t upper = 1;
+  while (upper + 1 < points.size() && points[upper].first < x) ++upper;
+  const auto [x0, y0] = points[upper - 1];
+  const auto [x1, y1] = points[upper];
+  if (x <= points.front().first) return points.front().second;
+  return std::max(y0 + (y1 - y0) * (x - x0) / (x1 - x0), 0.0);
+}
+
+/// Bytes that each member sends, as a share of the whole tensor (NCCL's bus factors; ring algorithms).
+double sent_share(CollectiveKind kind, double n) {
+  switch (kind) {
+    case CollectiveKind::all_reduce: return 2 * (n - 1) / n;
+    case CollectiveKind::all_gather:
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::all_to_all: return (n - 1) / n;
+    case CollectiveKind::send: return 1;
+  }
+  return 1;
+}
+
+}  // namespace
+
+CostModel::CostModel(Cluster cluster) : cluster_(std::move(cluster)) {}
+
+CostModel::CostModel(const Profile& profile) : cluster_(profile.cluster) { calibrate(profile); }
+
+void CostModel::calibrate(const Profile& profile) {
+  std::map<std::string, std::vector<double>> ratios;
+  for (const auto& [signature, sample] : profile.operators) {
+    if (sample.status != SampleStatus::measured) continue;
+    operators_[signature] = sample;
+    const double roofline = estimate({sample.flops, sample.bytes, sample.wide ? DType::bf16 : DType::f32});
+    if (roofline <= 0) continue;
+    ratios[operator_name(signature)].push_back(sample.median_s / roofline);
+    ratios[""].push_back(sample.median_s / roofline);
+  }
+  for (auto& [name, values] : ratios) slowdown_[name] = median(std::move(values));
+  for (const CollectiveSample& sample : profile.collectives)
+    collectives_[{sample.kind, sample.group}].push_back({static_cast<double>(sample.bytes), sample.median_s});
+  for (auto& [key, points] : collectives_) std::sort(points.begin(), points.end());
+}
+
+double CostModel::estimate(const Work& work) const {
+  const double compute = work.flops / cluster_.flops_per_s(work.type);
+  const double memory = work.bytes / cluster_.memory_bytes_per_s;
+  return cluster_.launch_s + std::max(compute, memory);
+}
+
+double CostModel::operator_seconds(const std::string& signature, const Work& work) const {
+  const auto measured = operators_.find(signature);
+  if (measured != operators_.end()) return measured->second.median_s;
+  missing_.insert(signature);
+  auto factor = slowdown_.find(operator_name(signature));
+  if (factor == slowdown_.end()) factor = slowdown_.find("");
+  return estimate(work) * (factor == slowdown_.end() ? 1.0 : factor->second);
+}
+
+double CostModel::collective_seconds(CollectiveKind kind, GroupShape group, double bytes) const {
+  if (group.size() <= 1) return 0;
+  const auto measured = collectives_.find({kind, group});
+  if (measured != collectives_.end()) return interpolated(measured->second, bytes);
+  const Link& link = group.nodes > 1 ? cluster_.between_nodes : cluster_.within_node;
+  const double n = group.size();
+  const double hops = kind == CollectiveKind::all_reduce ? 2 * std::log2(n) : std::log2(n);
+  return hops * link.latency_s + sent_share(kind, n) * bytes / link.bytes_per_s;
+}
+
+double CostModel::send_seconds(bool same_node, double bytes) const {
+  const GroupShape pair = same_node ? GroupShape{1, 2} : GroupShape{2, 1};
+  const auto measured = collectives_.find({CollectiveKind::send, pair});
+  if (measured != collectives_.end()) return interpolated(measured->second, bytes);
+  const Link& link = same_node ? cluster_.within_node : cluster_.between_nodes;
+  return link.latency_s + bytes / link.bytes_per_s;
+}
+
+double CostModel::copy_seconds(double bytes) const {
+  return cluster_.launch_s + 2 * bytes / cluster_.memory_bytes_per_s;
+}
+
+}  // namespace alpa

@@ -1,0 +1,56 @@
+#include "libalpa/cluster/mesh.h"
+
+#include <algorithm>
+#include <cassert>
+#include <set>
+
+namespace alpa {
+
+int device_count(const MeshShape& shape) {
+  int count = 1;
+  for (const int extent : shape) count *= extent;
+  return count;
+}
+
+std::string mesh_text(const MeshShape& shape) {
+  if (shape.empty()) return "1";
+  std::string text;
+  for (const int extent : shape) text += (text.empty() ? "" : "x") + std::to_string(extent);
+  return text;
+}
+
+std::vector<int> coordinate_of(const DeviceMesh& mesh, int device) {
+  int rest = device - mesh.first_device;
+  assert(rest >= 0 && rest < device_count(mesh.shape));
+  std::vector<int> coordinate(mesh.shape.size());
+  for (std::size_t axis = mesh.shape.size(); axis-- > 0;) {
+    coordinate[axis] = rest % mesh.shape[axis];
+    rest /= mesh.shape[axis];
+  }
+  return coordinate;
+}
+
+std::vector<int> group_of(const DeviceMesh& mesh, const std::vector<int>& axes, int device) {
+  const std::vector<int> fixed = coordinate_of(mesh, device);
+  std::vector<int> members;
+  for (int other = mesh.first_device; other < mesh.first_device + device_count(mesh.shape); ++other) {
+    const std::vector<int> coordinate = coordinate_of(mesh, other);
+    bool together = true;
+    for (int axis = 0; axis < static_cast<int>(fixed.size()); ++axis) {
+      const bool varies = std::find(axes.begin(), axes.end(), axis) != axes.end();
+      together = together && (varies || coordinate[static_cast<std::size_t>(axis)] == fixed[static_cast<std::size_t>(axis)]);
+    }
+    if (together) members.push_back(other);
+  }
+  return members;
+}
+
+GroupShape group_shape(const DeviceMesh& mesh, int axis, int devices_per_node) {
+  const std::vector<int> members = group_of(mesh, {axis}, mesh.first_device);
+  std::set<int> nodes;
+  for (const int device : members) nodes.insert(device / devices_per_node);
+  const int count = static_cast<int>(nodes.size());
+  return {count, (static_cast<int>(members.size()) + count - 1) / count};
+}
+
+}  // namespace alpa

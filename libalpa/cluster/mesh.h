@@ -1,0 +1,40 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace alpa {
+
+/// Number of devices along each axis of a logical device mesh, e.g. {2, 4}; {} is one device.
+using MeshShape = std::vector<int>;
+
+int device_count(const MeshShape&);
+std::string mesh_text(const MeshShape&);  ///< "2x4", "1"
+
+/// A contiguous range of the cluster's devices (= ranks) seen as a mesh, row-major: on a {2, 4} mesh that starts at
+/// device 8, the device at coordinate (1, 2) is 8 + 1*4 + 2.
+struct DeviceMesh {
+  int first_device = 0;
+  MeshShape shape;
+  bool operator==(const DeviceMesh&) const = default;
+};
+
+/// Coordinate of a device (cluster index) in the mesh.
+std::vector<int> coordinate_of(const DeviceMesh&, int device);
+
+/// The devices that differ from `device` along these axes only, in mesh order: who takes part with it in a collective
+/// over the axes.
+std::vector<int> group_of(const DeviceMesh&, const std::vector<int>& axes, int device);
+
+/// What a collective's speed depends on: on how many nodes its members are, and how many on each.
+struct GroupShape {
+  int nodes = 1;
+  int per_node = 1;
+  int size() const { return nodes * per_node; }
+  auto operator<=>(const GroupShape&) const = default;
+};
+
+/// Shape of the groups along one axis when each node holds `devices_per_node` consecutive devices.
+GroupShape group_shape(const DeviceMesh&, int axis, int devices_per_node);
+
+}  // namespace alpa

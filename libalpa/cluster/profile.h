@@ -1,0 +1,52 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "libalpa/cluster/cluster.h"
+#include "libalpa/cluster/mesh.h"
+
+namespace alpa {
+
+enum class CollectiveKind { all_reduce, all_gather, reduce_scatter, all_to_all, send };
+
+const char* collective_name(CollectiveKind);
+
+enum class SampleStatus { measured, failed };
+
+/// Timings of one thing: median over repetitions and ranks, and the spread between the fastest and slowest rank.
+struct OperatorSample {
+  double median_s = 0;
+  double spread_s = 0;  ///< slowest rank's median minus the fastest one's
+  double flops = 0;
+  double bytes = 0;
+  bool wide = false;    ///< bf16 arithmetic (the peak it is compared with)
+  SampleStatus status = SampleStatus::measured;
+};
+
+/// A collective over groups of that shape, all groups of the mesh at once. `bytes` is the whole tensor handled by the
+/// group: the result of an all-gather, the operand of a reduce-scatter, the local tensor of an all-reduce or all-to-all.
+struct CollectiveSample {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  GroupShape group;
+  std::int64_t bytes = 0;
+  double median_s = 0;
+  double spread_s = 0;
+  auto key() const { return std::tuple(kind, group, bytes); }
+};
+
+/// What alpa-profile measured on a cluster.
+struct Profile {
+  Cluster cluster;
+  std::map<std::string, OperatorSample> operators;  ///< by signature_of(op, local call)
+  std::vector<CollectiveSample> collectives;        ///< sorted by key()
+};
+
+Profile read_profile(const std::filesystem::path&);
+void write_profile(const std::filesystem::path&, const Profile&, const std::string& command_line);
+std::string profile_fingerprint(const Profile&);
+
+}  // namespace alpa

@@ -1,0 +1,153 @@
+#include "libalpa/sharding/conversion.h"
+
+#include <limits>
+#include <set>
+
+namespace alpa {
+namespace {
+
+bool outermost(const Shape& tile, int dimension) {
+  std::int64_t outer = 1;
+  for (int d = 0; d < dimension; ++d) outer *= tile[static_cast<std::size_t>(d)];
+  return outer == 1;
+}
+
+/// Every step that one axis allows from a spec; in a fixed order.
+std::vector<ConversionStep> moves(const Shape& whole, const ShardingSpec& spec, const MeshShape& mesh) {
+  std::vector<ConversionStep> steps;
+  const int rank = static_cast<int>(whole.size());
+  const auto propose = [&](ConversionStep step) {
+    if (fits(whole, step.after, mesh)) steps.push_back(std::move(step));
+  };
+  for (int axis = 0; axis < static_cast<int>(mesh.size()); ++axis) {
+    const std::uint32_t bit = 1u << axis;
+    const bool sum = spec.partial_sum & bit, maximum = spec.partial_max & bit;
+    ShardingSpec free = spec;
+    free.partial_sum &= ~bit;
+    free.partial_max &= ~bit;
+    int at = -1;  // the dimension whose innermost split this axis is
+    bool buried = false;
+    for (int d = 0; d < rank; ++d) {
+      auto& axes = free.axes[static_cast<std::size_t>(d)];
+      for (const int a : axes) buried = buried || (a == axis && axes.back() != axis);
+      if (!axes.empty() && axes.back() == axis) {
+        at = d;
+        axes.pop_back();
+      }
+    }
+    if (buried) continue;
+    if (sum || maximum) propose({ConversionKind::all_reduce, axis, -1, -1, maximum, free});
+    if (at >= 0) propose({ConversionKind::all_gather, axis, at, -1, false, free});
+    for (int d = 0; d < rank; ++d) {
+      if (d == at) continue;
+      ShardingSpec after = free;
+      after.axes[static_cast<std::size_t>(d)].push_back(axis);
+      const ConversionKind kind = sum || maximum ? ConversionKind::reduce_scatter
+                                  : at >= 0      ? ConversionKind::all_to_all
+                                                 : ConversionKind::slice;
+      propose({kind, axis, at, d, maximum, std::move(after)});
+    }
+  }
+  return steps;
+}
+
+CollectiveKind collective_of(ConversionKind kind) {
+  switch (kind) {
+    case ConversionKind::all_gather: return CollectiveKind::all_gather;
+    case ConversionKind::all_to_all: return CollectiveKind::all_to_all;
+    case ConversionKind::reduce_scatter: return CollectiveKind::reduce_scatter;
+    default: return CollectiveKind::all_reduce;
+  }
+}
+
+}  // namespace
+
+const char* conversion_name(ConversionKind kind) {
+  switch (kind) {
+    case ConversionKind::slice: return "slice";
+    case ConversionKind::all_gather: return "all-gather";
+    case ConversionKind::all_to_all: return "all-to-all";
+    case ConversionKind::reduce_scatter: return "reduce-scatter";
+    case ConversionKind::all_reduce: return "all-reduce";
+  }
+  return "";
+}
+
+double step_bytes(const ConversionStep& step, const TensorType& before_tile, const TensorType& after_tile) {
+  const bool grows = step.kind == ConversionKind::all_gather || step.kind == ConversionKind::slice;
+  return static_cast<double>(byte_count(grows ? after_tile : before_tile));
+}
+
+std::int64_t packed_bytes(const ConversionStep& step, const TensorType& before_tile) {
+  if (step.kind == ConversionKind::slice || step.to_dimension < 0) return 0;
+  return outermost(before_tile.shape, step.to_dimension) ? 0 : byte_count(before_tile);
+}
+
+std::int64_t unpacked_bytes(const ConversionStep& step, const TensorType& after_tile) {
+  if (step.from_dimension < 0) return 0;
+  return outermost(after_tile.shape, step.from_dimension) ? 0 : byte_count(after_tile);
+}
+
+double step_seconds(const ConversionStep& step, const TensorType& before_tile, const TensorType& after_tile,
+                    const DeviceMesh& mesh, const CostModel& costs) {
+  const double bytes = step_bytes(step, before_tile, after_tile);
+  if (step.kind == ConversionKind::slice) return costs.copy_seconds(bytes);
+  const GroupShape group = group_shape(mesh, step.axis, costs.cluster().devices_per_node);
+  double seconds = costs.collective_seconds(collective_of(step.kind), group, bytes);
+  for (const std::int64_t copied : {packed_bytes(step, before_tile), unpacked_bytes(step, after_tile)})
+    if (copied > 0) seconds += costs.copy_seconds(static_cast<double>(copied));
+  return seconds;
+}
+
+std::map<ShardingSpec, Conversions::Route> Conversions::routes_from(const TensorType& whole,
+                                                                    const ShardingSpec& source) const {
+  // Dijkstra; ties go to fewer steps, then to the smaller spec, so they fall the same way every time.
+  std::map<ShardingSpec, Route> settled, open{{source, {}}};
+  while (!open.empty()) {
+    auto best = open.begin();
+    for (auto it = open.begin(); it != open.end(); ++it) {
+      const auto rank = [](const Route& r) { return std::pair(r.seconds, r.steps.size()); };
+      if (rank(it->second) < rank(best->second)) best = it;
+    }
+    const auto [spec, route] = *best;
+    open.erase(best);
+    const TensorType before = tile_type(whole, spec, mesh_.shape);
+    for (ConversionStep& step : moves(whole.shape, spec, mesh_.shape)) {
+      if (settled.contains(step.after)) continue;
+      const TensorType after = tile_type(whole, step.after, mesh_.shape);
+      const double seconds = route.seconds + step_seconds(step, before, after, mesh_, routing_);
+      const auto known = open.find(step.after);
+      if (known != open.end() && known->second.seconds <= seconds) continue;
+      Route longer{route.steps, seconds};
+      longer.steps.push_back(step);
+      open[step.after] = std::move(longer);
+    }
+    settled[spec] = route;
+  }
+  return settled;
+}
+
+const Conversion* Conversions::between(const TensorType& whole, const ShardingSpec& source, const ShardingSpec& to) const {
+  const Key key{whole.dtype, whole.shape, source};
+  auto known = known_.find(key);
+  if (known == known_.end()) known = known_.emplace(key, routes_from(whole, source)).first;
+  const auto found = known->second.find(to);
+  return found == known->second.end() ? nullptr : &found->second.steps;
+}
+
+double Conversions::seconds(const TensorType& whole, const ShardingSpec& source, const ShardingSpec& to,
+                            const CostModel& costs) const {
+  if (source == to) return 0;
+  const Conversion* conversion = between(whole, source, to);
+  if (!conversion) return std::numeric_limits<double>::infinity();
+  double seconds = 0;
+  TensorType before = tile_type(whole, source, mesh_.shape);
+  for (const ConversionStep& step : *conversion) {
+    const TensorType after = tile_type(whole, step.after, mesh_.shape);
+    seconds += step_seconds(step, before, after, mesh_, costs);
+    before = after;
+  }
+  return seconds;
+}
+
+}  // namespace alpa

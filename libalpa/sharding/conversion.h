@@ -1,0 +1,71 @@
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "libalpa/cluster/cost_model.h"
+#include "libalpa/sharding/sharding_spec.h"
+
+namespace alpa {
+
+enum class ConversionKind { slice, all_gather, all_to_all, reduce_scatter, all_reduce };
+
+const char* conversion_name(ConversionKind);
+
+/// One step on the way from one layout to another, over one mesh axis.
+struct ConversionStep {
+  ConversionKind kind = ConversionKind::slice;
+  int axis = 0;
+  int from_dimension = -1;  ///< gathered (all_gather, all_to_all)
+  int to_dimension = -1;    ///< split (slice, reduce_scatter, all_to_all)
+  bool maximum = false;     ///< reduces by max instead of sum
+  ShardingSpec after;
+  bool operator==(const ConversionStep&) const = default;
+};
+
+/// Steps from a known layout; empty where there is nothing to do.
+using Conversion = std::vector<ConversionStep>;
+
+/// The chains between layouts on one mesh, found by shortest path over specs and remembered. Which chain is taken depends
+/// on the cluster's numbers alone, so that planner and trainer take the same one; what it costs is asked of a CostModel.
+/// A partial layout is never made out of one that is not.
+class Conversions {
+ public:
+  Conversions(const Cluster& cluster, DeviceMesh mesh) : routing_(cluster), mesh_(std::move(mesh)) {}
+
+  const DeviceMesh& mesh() const { return mesh_; }
+
+  /// nullptr: there is no way. The pointer stays valid.
+  const Conversion* between(const TensorType& whole, const ShardingSpec& from, const ShardingSpec& to) const;
+
+  /// Seconds of between(), infinity where there is no way.
+  double seconds(const TensorType& whole, const ShardingSpec& from, const ShardingSpec& to, const CostModel&) const;
+
+ private:
+  struct Route {
+    Conversion steps;
+    double seconds = 0;
+  };
+  using Key = std::tuple<DType, Shape, ShardingSpec>;
+  std::map<ShardingSpec, Route> routes_from(const TensorType& whole, const ShardingSpec& source) const;
+
+  CostModel routing_;
+  DeviceMesh mesh_;
+  mutable std::map<Key, std::map<ShardingSpec, Route>> known_;
+};
+
+/// Bytes handled by the group of a step, as in CollectiveSample; of the result for a slice.
+double step_bytes(const ConversionStep&, const TensorType& before_tile, const TensorType& after_tile);
+
+/// Time of one step on this mesh, packing included.
+double step_seconds(const ConversionStep&, const TensorType& before_tile, const TensorType& after_tile, const DeviceMesh&,
+                    const CostModel&);
+
+/// Local bytes to pack before the collective (chunks of the split dimension made contiguous) and to unpack after it; zero
+/// where the dimension is outermost. Each is the scratch memory that side needs.
+std::int64_t packed_bytes(const ConversionStep&, const TensorType& before_tile);
+std::int64_t unpacked_bytes(const ConversionStep&, const TensorType& after_tile);
+
+}  // namespace alpa

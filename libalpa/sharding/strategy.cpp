@@ -1,0 +1,122 @@
+#include "libalpa/sharding/strategy.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include <fmt/core.h>
+
+namespace alpa {
+namespace {
+
+/// A factor can be split unless it must stay whole or is an inner part of some dimension.
+bool can_split(const ShardingRule& rule, int factor) {
+  const Factor& f = rule.factors[static_cast<std::size_t>(factor)];
+  if (f.whole || f.size == 1) return false;
+  const auto inner = [&](const std::vector<std::vector<DimensionFactors>>& tensors) {
+    for (const auto& tensor : tensors)
+      for (const DimensionFactors& dimension : tensor) {
+        std::int64_t outer = 1;
+        for (const int g : dimension) {
+          if (g == factor && outer > 1) return true;
+          outer *= rule.factors[static_cast<std::size_t>(g)].size;
+        }
+      }
+    return false;
+  };
+  return !inner(rule.operands) && !inner(rule.results);
+}
+
+bool divides(const ShardingRule& rule, const Strategy& strategy, const MeshShape& mesh) {
+  std::vector<std::int64_t> parts(rule.factors.size(), 1);
+  for (std::size_t axis = 0; axis < strategy.size(); ++axis)
+    if (strategy[axis] >= 0) parts[static_cast<std::size_t>(strategy[axis])] *= mesh[axis];
+  for (std::size_t f = 0; f < parts.size(); ++f)
+    if (rule.factors[f].size % parts[f] != 0) return false;
+  return true;
+}
+
+ShardingSpec spec_under(const std::vector<DimensionFactors>& dimensions, const Strategy& strategy) {
+  ShardingSpec spec = replicated_spec(dimensions.size());
+  for (std::size_t d = 0; d < dimensions.size(); ++d)
+    for (const int factor : dimensions[d])
+      for (int axis = 0; axis < static_cast<int>(strategy.size()); ++axis)
+        if (strategy[static_cast<std::size_t>(axis)] == factor) spec.axes[d].push_back(axis);
+  return spec;
+}
+
+void mark_partial(const OpDef& op, const ShardingRule& rule, const Strategy& strategy, NodeLayout& layout) {
+  for (int axis = 0; axis < static_cast<int>(strategy.size()); ++axis) {
+    const int choice = strategy[static_cast<std::size_t>(axis)];
+    const std::uint32_t bit = 1u << axis;
+    if (choice == kPassPartialAxis) {
+      const std::size_t through = op.linear == Linearity::joint ? layout.operands.size() : 1;
+      for (std::size_t i = 0; i < through; ++i) layout.operands[i].partial_sum |= bit;
+      for (ShardingSpec& result : layout.results) result.partial_sum |= bit;
+    }
+    if (choice < 0) continue;
+    for (int r = 0; r < static_cast<int>(layout.results.size()); ++r)
+      if (rule.reduces(r, choice)) {
+        ShardingSpec& result = layout.results[static_cast<std::size_t>(r)];
+        (rule.factors[static_cast<std::size_t>(choice)].maximum ? result.partial_max : result.partial_sum) |= bit;
+      }
+  }
+}
+
+}  // namespace
+
+std::vector<Strategy> strategies(const OpDef& op, const OpCall& whole, const MeshShape& mesh) {
+  std::vector<Strategy> found{Strategy(mesh.size(), kIdleAxis)};
+  if (op.reduces_globally) return found;
+  const ShardingRule rule = rule_of(op, whole);
+  std::vector<int> choices;
+  for (int f = 0; f < static_cast<int>(rule.factors.size()); ++f)
+    if (can_split(rule, f)) choices.push_back(f);
+  if (op.linear != Linearity::none) choices.push_back(kPassPartialAxis);
+  for (std::size_t axis = 0; axis < mesh.size(); ++axis) {
+    const std::size_t known = found.size();
+    for (std::size_t s = 0; s < known; ++s)
+      for (const int choice : choices) {
+        Strategy next = found[s];
+        next[axis] = choice;
+        if (divides(rule, next, mesh)) found.push_back(std::move(next));
+      }
+  }
+  return found;
+}
+
+NodeLayout layout_of(const OpDef& op, const OpCall& whole, const Strategy& strategy, const MeshShape& mesh) {
+  assert(strategy.size() == mesh.size());
+  const ShardingRule rule = rule_of(op, whole);
+  NodeLayout layout;
+  layout.local_attributes = whole.attributes;
+  for (const auto& dimensions : rule.operands) layout.operands.push_back(spec_under(dimensions, strategy));
+  for (const auto& dimensions : rule.results) layout.results.push_back(spec_under(dimensions, strategy));
+  mark_partial(op, rule, strategy, layout);
+  for (std::size_t i = 0; i < layout.operands.size(); ++i)
+    layout.local_operands.push_back(tile_type(whole.operands[i], layout.operands[i], mesh));
+  const std::vector<TensorType> results = result_types(op, whole);
+  for (std::size_t r = 0; r < results.size(); ++r)
+    layout.local_results.push_back(tile_type(results[r], layout.results[r], mesh));
+  for (const auto& [name, size] : size_attributes(whole.attributes)) {
+    std::int64_t local = size;
+    for (std::size_t axis = 0; axis < mesh.size(); ++axis)
+      if (strategy[axis] >= 0 && rule.factors[static_cast<std::size_t>(strategy[axis])].name == name) local /= mesh[axis];
+    layout.local_attributes.set("size_" + name, local);
+  }
+  return layout;
+}
+
+std::string strategy_text(const OpDef& op, const OpCall& whole, const Strategy& strategy) {
+  std::string text;
+  const ShardingRule rule = rule_of(op, whole);
+  for (std::size_t axis = 0; axis < strategy.size(); ++axis) {
+    if (strategy[axis] == kIdleAxis) continue;
+    if (!text.empty()) text += ' ';
+    text += strategy[axis] == kPassPartialAxis
+                ? fmt::format("sum:{}", axis)
+                : fmt::format("{}:{}", rule.factors[static_cast<std::size_t>(strategy[axis])].name, axis);
+  }
+  return text.empty() ? "whole" : text;
+}
+
+}  // namespace alpa

@@ -1,0 +1,67 @@
+#include "libalpa/sharding/conversion.h"
+
+#include <gmock/gmock.h>
+
+#include <limits>
+
+namespace alpa {
+namespace {
+
+Cluster two_by_four() {
+  Cluster cluster;
+  cluster.nodes = 2;
+  cluster.devices_per_node = 4;
+  cluster.memory_bytes_per_s = 1e12;
+  cluster.f32_flops_per_s = cluster.bf16_flops_per_s = 1e13;
+  cluster.within_node = {1e-6, 1e11};
+  cluster.between_nodes = {1e-5, 1e10};
+  return cluster;
+}
+
+std::string chain(const char* from, const char* to, double between_bytes_per_s = 1e11) {
+  Cluster cluster = two_by_four();
+  cluster.between_nodes.bytes_per_s = between_bytes_per_s;
+  const Conversions conversions(cluster, {0, {2, 4}});
+  const Conversion* found = conversions.between({DType::f32, {1024, 1024}}, parse_spec(from), parse_spec(to));
+  if (!found) return "none";
+  std::string text;
+  for (const ConversionStep& step : *found)
+    text += std::string(text.empty() ? "" : ", ") + conversion_name(step.kind) + " " + std::to_string(step.axis);
+  return text;
+}
+
+TEST(Conversions, AreTheCheapestChains) {
+  EXPECT_EQ(chain("RR", "RR"), "");
+  EXPECT_EQ(chain("RR", "S0S1"), "slice 1, slice 0");
+  EXPECT_EQ(chain("S0S1", "S0R"), "all-gather 1");
+  EXPECT_EQ(chain("S0S1", "S01R"), "all-to-all 1");
+  EXPECT_EQ(chain("S0R+sum1", "S0R"), "all-reduce 1");
+  EXPECT_EQ(chain("S0R+sum1", "S0S1"), "reduce-scatter 1");
+  EXPECT_EQ(chain("S0R+max1", "S0R"), "all-reduce 1");
+}
+
+TEST(Conversions, MoveLittleOverTheSlowAxis) {
+  // The slow axis moves a quarter of the data when the fast one is gathered last.
+  EXPECT_EQ(chain("S0S1", "RR", 1e10), "all-gather 0, all-gather 1");
+  // All four devices of a node hold the same half, so each fetches a quarter of the rest and shares it on the node.
+  EXPECT_EQ(chain("S0R", "RR", 1e10), "slice 1, all-gather 0, all-gather 1");
+  // A sum that nobody shares out is first shared out among those who hold it twice.
+  EXPECT_EQ(chain("RR+sum1", "RS1"), "slice 0, reduce-scatter 1, all-gather 0");
+}
+
+TEST(Conversions, NeverMakeAPartialValue) { EXPECT_EQ(chain("RR", "RR+sum0"), "none"); }
+
+TEST(Conversions, KeepWhatIsPartialOnAnotherAxis) { EXPECT_EQ(chain("S0R+sum1", "RR+sum1"), "all-gather 0"); }
+
+TEST(Conversions, CostWhatTheFormulaSays) {
+  const CostModel costs(two_by_four());
+  const Conversions conversions(two_by_four(), {0, {4}});
+  // all-reduce of 4 MiB over 4 devices of a node: 2 log2(4) latencies and 2 * 3/4 of the bytes.
+  EXPECT_DOUBLE_EQ(conversions.seconds({DType::f32, {1024, 1024}}, parse_spec("RR+sum0"), parse_spec("RR"), costs),
+                   4 * 1e-6 + 2 * 0.75 * 4194304 / 1e11);
+  EXPECT_EQ(conversions.seconds({DType::f32, {1024, 1024}}, parse_spec("RR"), parse_spec("RR+sum0"), costs),
+            std::numeric_limits<double>::infinity());
+}
+
+}  // namespace
+}  // namespace alpa

@@ -1,0 +1,76 @@
+#include "libalpa/sharding/strategy.h"
+
+#include <gmock/gmock.h>
+
+#include "libalpa/ops/catalog.h"
+
+namespace alpa {
+namespace {
+
+/// "operands -> results" of every strategy.
+std::vector<std::string> table(const char* op, std::vector<TensorType> operands, const Attributes& attributes,
+                               const MeshShape& mesh) {
+  const OpDef& def = op_catalog().find(op);
+  const OpCall call{operands, attributes};
+  std::vector<std::string> lines;
+  for (const Strategy& strategy : strategies(def, call, mesh)) {
+    const NodeLayout layout = layout_of(def, call, strategy, mesh);
+    std::string line;
+    for (const ShardingSpec& spec : layout.operands) line += spec_text(spec) + " ";
+    line += "->";
+    for (const ShardingSpec& spec : layout.results) line += " " + spec_text(spec);
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+TensorType f32(Shape shape) { return {DType::f32, std::move(shape)}; }
+
+TEST(Strategies, OfAMatrixProductAreRowsColumnsInnerAndNone) {
+  EXPECT_THAT(table("einsum", {f32({8, 16}), f32({16, 32})}, {{"equation", "m k, k n -> m n"}}, {4}),
+              testing::ElementsAre("RR RR -> RR", "S0R RR -> S0R", "RS0 S0R -> RR+sum0", "RR RS0 -> RS0"));
+}
+
+TEST(Strategies, OfABatchedProductOnA2DMeshContainThePapersTable) {
+  const auto lines = table("einsum", {f32({8, 8, 8}), f32({8, 8, 8})}, {{"equation", "b i k, b k j -> b i j"}}, {2, 4});
+  EXPECT_EQ(lines.size(), 25u);  // each of two axes: b, i, k, j or idle
+  for (const char* row : {"RS0R RRS1 -> RS0S1", "RS0S1 RS1R -> RS0R+sum1", "RRS1 RS1S0 -> RRS0+sum1", "S0S1R S0RR -> S0S1R",
+                          "S0RS1 S0S1R -> S0RR+sum1", "RS01R RRR -> RS01R", "RRS01 RS01R -> RRR+sum0+sum1"})
+    EXPECT_THAT(lines, testing::Contains(row));
+}
+
+TEST(Strategies, SplitOnlyWhatDivides) {
+  EXPECT_THAT(table("relu", {f32({6, 8})}, {}, {4}), testing::ElementsAre("RR -> RR", "RS0 -> RS0"));
+}
+
+TEST(Strategies, LetPartialValuesThroughLinearOperatorsOnly) {
+  EXPECT_THAT(table("add", {f32({8}), f32({8})}, {}, {2}),
+              testing::ElementsAre("R R -> R", "S0 S0 -> S0", "R+sum0 R+sum0 -> R+sum0"));
+  EXPECT_THAT(table("gelu", {f32({8})}, {}, {2}), testing::ElementsAre("R -> R", "S0 -> S0"));
+}
+
+TEST(Strategies, OfAttentionSplitHeadsByGroupsAndQueriesButNotKeys) {
+  EXPECT_THAT(table("attention", {f32({2, 16, 8, 4}), f32({2, 16, 4, 4}), f32({2, 16, 4, 4})}, {}, {2}),
+              testing::ElementsAre("RRRR RRRR RRRR -> RRRR RRR", "S0RRR S0RRR S0RRR -> S0RRR S0RR",
+                                   "RS0RR RRRR RRRR -> RS0RR RRS0", "RRS0R RRS0R RRS0R -> RRS0R RS0R"));
+}
+
+TEST(Strategies, OfAVocabularySplitLeaveASumAndAMaximum) {
+  EXPECT_THAT(table("row_max", {f32({4, 8})}, {}, {2}), testing::ElementsAre("RR -> R", "S0R -> S0", "RS0 -> R+max0"));
+  EXPECT_THAT(table("embedding", {f32({8, 4}), {DType::i32, {2, 2}}}, {}, {2}),
+              testing::Contains("S0R RR -> RRR+sum0"));
+}
+
+TEST(LayoutOf, DividesTheSizesThatNoOperandShows) {
+  const OpDef& op = op_catalog().find("embedding_grad");
+  const std::vector<TensorType> operands{f32({2, 4, 6}), {DType::i32, {2, 4}}};
+  const Attributes attributes{{"size_v", std::int64_t{100}}};
+  const OpCall call{operands, attributes};
+  for (const Strategy& strategy : strategies(op, call, {2})) {
+    const NodeLayout layout = layout_of(op, call, strategy, {2});
+    EXPECT_EQ(result_types(op, layout.local_call()), layout.local_results) << strategy_text(op, call, strategy);
+  }
+}
+
+}  // namespace
+}  // namespace alpa
