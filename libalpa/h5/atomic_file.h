@@ -1,0 +1,45 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+namespace alpa {
+
+/// A file on its way to its name. It is written beside its target under a temporary name
+/// ("plan.h5.partial-1f3a09c2") and takes the target's name only when it is whole and on disk, so that
+/// whoever looks sees the old file or the new one. Needs a POSIX file system, where rename is atomic.
+class AtomicFile {
+ public:
+  /// Creates the temporary file, which must not exist and is no link that could be followed, with the
+  /// permissions that the umask leaves. Throws Error(input) when the folder is missing or not writable.
+  explicit AtomicFile(std::filesystem::path target);
+
+  /// Removes the temporary file unless it was published.
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  const std::filesystem::path& target() const { return target_; }
+  const std::filesystem::path& temporary_path() const { return temporary_; }
+
+  /// Appends. Throws Error(run_time), e.g. when the disk is full.
+  void write(std::string_view bytes);
+
+  /// Sets disk blocks aside for a file of `bytes`, so that a full disk is noticed before the writing starts.
+  /// The size seen does not change. On file systems that cannot reserve, compares with the free space
+  /// instead. Throws Error(run_time) when there is no room.
+  void reserve(std::int64_t bytes);
+
+  /// Brings the bytes to disk, renames, and brings the new name to disk. Throws Error(run_time); the target
+  /// is then as it was, unless the last of these steps failed.
+  void publish();
+
+ private:
+  std::filesystem::path target_, temporary_;
+  int descriptor_ = -1;
+};
+
+/// Writes a whole text file under `path`, atomically.
+void publish_text(const std::filesystem::path& path, std::string_view text);
+
+}  // namespace alpa

@@ -1,0 +1,235 @@
+#include "libalpa/h5/checked_file.h"
+
+#include <fmt/core.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <set>
+#include <vector>
+
+namespace alpa {
+namespace {
+
+constexpr const char* make_again = "the file is damaged: make it again, or take another copy";
+
+std::int64_t size_of_regular_file(const std::string& name) {
+  struct stat about {};
+  if (stat(name.c_str(), &about) != 0)
+    throw Error(ErrorKind::input, fmt::format("cannot read '{}': {}", name, std::strerror(errno)),
+                errno == EACCES ? "ask its owner for permission" : "check the path");
+  if (!S_ISREG(about.st_mode))
+    throw Error(ErrorKind::input, fmt::format("cannot read '{}': not a regular file", name),
+                "check the path");
+  return about.st_size;
+}
+
+H5File open_file(const std::string& name) {
+  const H5List access(checked(H5Pcreate(H5P_FILE_ACCESS), "making a property list"));
+  // Published files never change, and locking fails or hangs on some network file systems.
+  checked(H5Pset_file_locking(access, false, true), "switching off file locks");
+  H5File file(H5Fopen(name.c_str(), H5F_ACC_RDONLY, access));
+  if (file.valid()) return file;
+  const std::string message = hdf5_message();
+  if (errno == EACCES && H5Fis_hdf5(name.c_str()) < 0)
+    throw Error(ErrorKind::input, fmt::format("cannot read '{}': {}", name, std::strerror(EACCES)),
+                "ask its owner for permission");
+  if (H5Fis_hdf5(name.c_str()) > 0)
+    throw Error(ErrorKind::input,
+                fmt::format("'{}' is an HDF5 file but truncated or damaged: {}", name, message), make_again);
+  throw Error(ErrorKind::input, fmt::format("'{}' is not an HDF5 file", name), "check the path");
+}
+
+// "1.3" -> 1; -1 when malformed.
+int major_version(std::string_view version) {
+  int numbers[2] = {-1, -1};
+  const char* const end = version.data() + version.size();
+  const auto first = std::from_chars(version.data(), end, numbers[0]);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '.') return -1;
+  const auto second = std::from_chars(first.ptr + 1, end, numbers[1]);
+  return second.ec == std::errc() && second.ptr == end && numbers[0] >= 0 && numbers[1] >= 0 ? numbers[0]
+                                                                                             : -1;
+}
+
+std::string until_nul(const char* text, std::size_t bytes) { return std::string(text, strnlen(text, bytes)); }
+
+// The index of chunks carries no checksum of its own (in the format that 1.8 reads), and a chunk that it has
+// lost would read as zeros: "" when each chunk of the grid is there once and goes through all filters,
+// otherwise what is wrong.
+std::string missing_part(hid_t dataset, const Shape& extent) {
+  if (element_count(extent) == 0) return {};
+  const H5List creation(checked(H5Dget_create_plist(dataset), "looking at a dataset"));
+  if (H5Pget_layout(creation) == H5D_CONTIGUOUS) {
+    H5D_space_status_t status = H5D_SPACE_STATUS_ERROR;
+    const bool there = H5Dget_space_status(dataset, &status) >= 0 && status == H5D_SPACE_STATUS_ALLOCATED;
+    return there ? "" : "its data is missing";
+  }
+  if (H5Pget_layout(creation) != H5D_CHUNKED) return {};
+
+  hsize_t chunk[H5S_MAX_RANK] = {}, found = 0;
+  checked(H5Pget_chunk(creation, H5S_MAX_RANK, chunk), "looking at chunks");
+  hsize_t expected = 1;
+  for (std::size_t i = 0; i < extent.size(); ++i)
+    expected *= (static_cast<hsize_t>(extent[i]) + chunk[i] - 1) / chunk[i];
+  const H5Space space(checked(H5Dget_space(dataset), "looking at a dataset"));
+  if (H5Dget_num_chunks(dataset, space, &found) < 0)
+    return "its index of chunks cannot be read: " + hdf5_message();
+  if (found != expected) return fmt::format("has {} of {} chunks", found, expected);
+
+  // HDF5 finds chunk i by walking over i chunks, which bounds how many can be looked at one by one.
+  constexpr hsize_t most_looked_at = 4096;
+  std::set<std::vector<hsize_t>> offsets;
+  for (hsize_t i = 0; i < expected && expected <= most_looked_at; ++i) {
+    std::vector<hsize_t> offset(extent.size());
+    unsigned skipped_filters = 0;
+    haddr_t address = HADDR_UNDEF;
+    hsize_t bytes = 0;
+    if (H5Dget_chunk_info(dataset, space, i, offset.data(), &skipped_filters, &address, &bytes) < 0)
+      return "its index of chunks cannot be read: " + hdf5_message();
+    bool in_grid = skipped_filters == 0 && address != HADDR_UNDEF;
+    for (std::size_t d = 0; d < extent.size(); ++d)
+      in_grid = in_grid && offset[d] % chunk[d] == 0 && offset[d] < static_cast<hsize_t>(extent[d]);
+    if (!in_grid || !offsets.insert(std::move(offset)).second)
+      return fmt::format("chunk {} of {} is out of place", i, expected);
+  }
+  return {};
+}
+
+}  // namespace
+
+CheckedFile::CheckedFile(const std::filesystem::path& path, std::string_view format,
+                         std::string_view supported_version, std::int64_t max_dataset_bytes)
+    : name_(path.string()) {
+  const std::int64_t bytes = size_of_regular_file(name_);
+  prepare_hdf5();
+  file_ = open_file(name_);
+  listing_ = preflight(file_, name_, bytes, max_dataset_bytes);
+
+  const std::string found = has_attribute("/", "format") ? text_attribute("/", "format") : "";
+  const std::string other_file = fmt::format("give a file of format '{}'", format);
+  if (found.empty())
+    throw error("", fmt::format("expected an '{}' file, found an HDF5 file without a format", format),
+                other_file);
+  if (found != format)
+    throw error("", fmt::format("expected an '{}' file, found an '{}' file", format, found), other_file);
+  format_version_ = text_attribute("/", "format_version");
+  const int major = major_version(format_version_);
+  if (major < 0) throw error("", fmt::format("format_version '{}' is not MAJOR.MINOR", format_version_));
+  if (major > major_version(supported_version))
+    throw error("",
+                fmt::format("format {} {} is newer than {}, the newest this program reads", format,
+                            format_version_, supported_version),
+                "use the version that wrote the file, or make the file again with this one");
+}
+
+Error CheckedFile::error(const std::string& path, const std::string& problem, std::string hint) const {
+  if (hint.empty()) hint = "the file is damaged or was not written by this suite: make it again";
+  return Error(ErrorKind::input,
+               path.empty() ? fmt::format("'{}': {}", name_, problem)
+                            : fmt::format("'{}': '{}': {}", name_, path, problem),
+               hint);
+}
+
+const H5Entry& CheckedFile::entry(const std::string& path) const {
+  const auto found = listing_.find(path);
+  if (found != listing_.end()) return found->second;
+  std::vector<std::string> names;
+  if (listing_.size() < 1000)
+    for (const auto& [name, unused] : listing_) names.push_back(name);
+  const std::string near = nearest_name(path, names);
+  throw error(path, "missing" + (near.empty() ? "" : fmt::format(" (there is '{}')", near)));
+}
+
+H5Dataset CheckedFile::dataset(const std::string& path) const {
+  if (!entry(path).is_dataset()) throw error(path, "expected a dataset, found a group or a type");
+  H5Dataset dataset(H5Dopen2(file_, path.c_str(), H5P_DEFAULT));
+  if (!dataset.valid()) throw error(path, hdf5_message(), make_again);
+  if (!whole_.contains(path)) {
+    const std::string missing = missing_part(dataset, entry(path).extent);
+    if (!missing.empty()) throw error(path, missing, make_again);
+    whole_.insert(path);
+  }
+  return dataset;
+}
+
+void CheckedFile::read(const std::string& path, hid_t memory_type, hid_t memory_space, hid_t file_space,
+                       void* values) const {
+  const H5Dataset opened = dataset(path);
+  if (element_count(entry(path).extent) == 0) return;
+  if (H5Dread(opened, memory_type, memory_space, file_space, H5P_DEFAULT, values) < 0)
+    throw error(path, "cannot be read: " + hdf5_message(), make_again);
+}
+
+bool CheckedFile::has_attribute(const std::string& path, const std::string& name) const {
+  entry(path);
+  const htri_t exists = H5Aexists_by_name(file_, path.c_str(), name.c_str(), H5P_DEFAULT);
+  if (exists < 0) throw error(path, hdf5_message(), make_again);
+  return exists > 0;
+}
+
+H5Attribute CheckedFile::attribute(const std::string& path, const std::string& name, H5T_class_t expected,
+                                   const char* expected_text) const {
+  if (!has_attribute(path, name)) throw error(path, fmt::format("attribute '{}' is missing", name));
+  H5Attribute attribute(H5Aopen_by_name(file_, path.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT));
+  if (!attribute.valid()) throw error(path, hdf5_message(), make_again);
+  const H5Type type(H5Aget_type(attribute));
+  const H5Space space(H5Aget_space(attribute));
+  const H5T_class_t found = H5Tget_class(type);
+  if (found != expected || H5Sget_simple_extent_npoints(space) != 1 ||
+      (expected == H5T_STRING && H5Tis_variable_str(type) != 0))
+    throw error(path, fmt::format("attribute '{}' is not {}", name, expected_text));
+  return attribute;
+}
+
+std::string CheckedFile::text_attribute(const std::string& path, const std::string& name) const {
+  const H5Attribute opened = attribute(path, name, H5T_STRING, "a fixed-length string");
+  const H5Type type(H5Aget_type(opened));
+  std::vector<char> text(H5Tget_size(type));
+  if (H5Aread(opened, type, text.data()) < 0) throw error(path, hdf5_message(), make_again);
+  return until_nul(text.data(), text.size());
+}
+
+std::int64_t CheckedFile::int64_attribute(const std::string& path, const std::string& name) const {
+  const H5Attribute opened = attribute(path, name, H5T_INTEGER, "an integer");
+  std::int64_t value = 0;
+  if (H5Aread(opened, H5T_NATIVE_INT64, &value) < 0) throw error(path, hdf5_message(), make_again);
+  return value;
+}
+
+double CheckedFile::double_attribute(const std::string& path, const std::string& name) const {
+  const H5Attribute opened = attribute(path, name, H5T_FLOAT, "a floating-point number");
+  double value = 0;
+  if (H5Aread(opened, H5T_NATIVE_DOUBLE, &value) < 0) throw error(path, hdf5_message(), make_again);
+  return value;
+}
+
+void CheckedFile::verify() const {
+  constexpr std::int64_t piece_bytes = 16 << 20;
+  std::vector<char> piece;
+  for (const auto& [path, entry] : listing_) {
+    if (!entry.is_dataset() || element_count(entry.extent) == 0) continue;
+    const H5Dataset opened = dataset(path);
+    const H5Type type(H5Dget_type(opened));
+    const H5Space space(H5Dget_space(opened));
+    const std::int64_t rows = entry.extent.empty() ? 1 : entry.extent[0];
+    const std::int64_t row_elements = element_count(entry.extent) / rows;
+    const std::int64_t piece_rows =
+        std::clamp<std::int64_t>(piece_bytes / (row_elements * entry.element_bytes), 1, rows);
+    piece.resize(static_cast<std::size_t>(piece_rows * row_elements * entry.element_bytes));
+    std::vector<hsize_t> offset(entry.extent.size(), 0), count(entry.extent.begin(), entry.extent.end());
+    for (std::int64_t row = 0; row < rows; row += piece_rows) {
+      if (!entry.extent.empty()) {
+        offset[0] = static_cast<hsize_t>(row);
+        count[0] = static_cast<hsize_t>(std::min(piece_rows, rows - row));
+        H5Sselect_hyperslab(space, H5S_SELECT_SET, offset.data(), nullptr, count.data(), nullptr);
+      }
+      const H5Space memory = simple_space({std::min(piece_rows, rows - row) * row_elements});
+      if (H5Dread(opened, type, memory, space, H5P_DEFAULT, piece.data()) < 0)
+        throw error(path, "damaged: " + hdf5_message(), make_again);
+    }
+  }
+}
+
+}  // namespace alpa

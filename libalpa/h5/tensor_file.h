@@ -1,0 +1,106 @@
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "libalpa/base/tensor_type.h"
+#include "libalpa/h5/provenance.h"
+
+namespace alpa {
+
+/// A box of a tensor, in elements. {{0, 128}, {64, 64}} is rows 0..63, columns 128..191. The whole of a
+/// scalar is {}.
+struct TensorRegion {
+  Shape offset, count;
+};
+
+/// Writes a tensor file: whole tensors under global names ("/tensors/decoder.0.attention.query"; no '/' in a
+/// name), so that any number of ranks can read it back. The ranks of a communicator write it together, each
+/// its regions.
+///
+///     TensorWriter file("step-100.h5", "alpa-checkpoint", "1.0", session.native_world());
+///     file.attribute("step", 100);
+///     for (const auto& [name, type] : state) file.declare(name, type);
+///     for (const auto& [name, type] : state) file.write(name, my_region(name), my_values(name));
+///     file.publish();
+///
+/// Every call is collective: all ranks make the same calls in the same order, with the same arguments but for
+/// `region` and `data` (and the provenance and attributes, which are rank 0's). A failure on one rank is
+/// thrown alike on all; the file is then lost, and nothing stands under its name. Elements that nobody writes
+/// are 0. bf16 is stored as a 16-bit float type, committed at /types/bfloat16, that HDF5's tools print as
+/// numbers.
+class TensorWriter {
+ public:
+  /// For this process alone; MPI is not touched.
+  TensorWriter(std::filesystem::path path, std::string_view format, std::string_view format_version);
+
+  /// For the ranks of `native_communicator`, MPI's own handle (MPI_Comm is an int in MPICH).
+  TensorWriter(std::filesystem::path path, std::string_view format, std::string_view format_version,
+               int native_communicator);
+
+  /// Not collective. Without publish() before, rank 0 removes the temporary file.
+  ~TensorWriter();
+  TensorWriter(const TensorWriter&) = delete;
+  TensorWriter& operator=(const TensorWriter&) = delete;
+
+  /// All attributes (of the root), the provenance and all declarations come before the first write.
+  void attribute(const std::string& name, std::string_view value);
+  void attribute(const std::string& name, double value);
+  template <std::integral Integer>
+  void attribute(const std::string& name, Integer value) {
+    integer_attribute(name, static_cast<std::int64_t>(value));
+  }
+  void provenance(Provenance provenance);
+  void declare(const std::string& name, const TensorType& type);
+
+  /// Writes `region` of a declared tensor from `data`, host memory in row-major order of the region. Regions
+  /// of different ranks do not overlap, or hold the same values. A rank with nothing to write says
+  /// write_nothing().
+  void write(const std::string& name, const TensorRegion& region, const void* data);
+  void write_nothing(const std::string& name);
+
+  /// Closes, brings the file to disk and gives it its name; when it returns, that holds on all ranks.
+  void publish();
+
+ private:
+  void integer_attribute(const std::string& name, std::int64_t value);
+
+  struct Open;
+  std::unique_ptr<Open> open_;
+};
+
+/// Reads a tensor file, each process by itself, looked through first as H5Reader does. Failures are
+/// Error(input).
+class TensorReader {
+ public:
+  TensorReader(const std::filesystem::path& path, std::string_view format,
+               std::string_view supported_version);
+  ~TensorReader();
+  TensorReader(TensorReader&&) noexcept;
+  TensorReader& operator=(TensorReader&&) noexcept;
+
+  const std::string& format_version() const;                 ///< as in the file
+  const std::map<std::string, TensorType>& tensors() const;  ///< by name
+
+  bool has_attribute(const std::string& name) const;
+  std::string text_attribute(const std::string& name) const;
+  std::int64_t int64_attribute(const std::string& name) const;
+  double double_attribute(const std::string& name) const;
+
+  /// Fills `data`, host memory for the elements of `region` in row-major order.
+  void read(const std::string& name, const TensorRegion& region, void* data) const;
+  void read_all(const std::string& name, void* data) const;
+
+  /// Reads everything; throws where a checksum does not match, naming the tensor.
+  void verify() const;
+
+ private:
+  struct Open;
+  std::unique_ptr<Open> open_;
+};
+
+}  // namespace alpa
