@@ -32,7 +32,8 @@ class Communicator {
 
   /// `part` (count_each elements) becomes this rank's piece of the reduction of the ranks' `whole`s
   /// (size() * count_each elements). The contents of `whole` are undefined afterwards.
-  virtual void reduce_scatter(Stream&, void* whole, void* part, std::int64_t count_each, DType, Reduction) = 0;
+  virtual void reduce_scatter(Stream&, void* whole, void* part, std::int64_t count_each, DType,
+                              Reduction) = 0;
 
   /// Block i of `from` goes to rank i; block j of `to` comes from rank j. Blocks are bytes_each long.
   virtual void all_to_all(Stream&, const void* from, void* to, std::int64_t bytes_each) = 0;
@@ -56,8 +57,9 @@ class Communicator {
 /// One rank: every collective is a copy or nothing.
 std::unique_ptr<Communicator> make_self_communicator();
 
-/// Runs `body(rank, communicator)` on `ranks` threads of this process, one per rank, and returns when all are done.
-/// The first exception of any rank wakes the others (their pending calls throw Error(peer)) and is rethrown.
+/// Runs `body(rank, communicator)` on `ranks` threads of this process, one per rank, and returns when all are
+/// done. The first exception of any rank wakes the others (their pending calls throw Error(peer)) and is
+/// rethrown.
 void run_on_threads(int ranks, const std::function<void(int, Communicator&)>& body);
 
 }  // namespace alpa

@@ -5,35 +5,42 @@
 
 namespace alpa {
 
-/// MPI from start to end of a process. Construct it once, after the signal handlers are in place. One thread of a
-/// rank owns MPI. Blocking waits test with back-off, because MPICH busy-polls and ranks may outnumber cores.
+/// MPI from start to end of a process. Construct it once, after the signal handlers are in place. One thread
+/// of a rank owns MPI. Waits test with back-off, because MPICH busy-polls and ranks may outnumber cores.
 class MpiSession {
  public:
-  /// Initialises MPI. Throws Error(allocation) when SLURM_NTASKS > 1 but MPI sees one rank (wrong `srun --mpi`).
-  MpiSession();
+  /// Initialises MPI. `expected_ranks` is what the job was started with (SLURM_NTASKS), 0 where that is not
+  /// known. Throws Error(allocation) when it is above 1 but MPI sees one rank: each process then runs alone,
+  /// because the launcher and MPI do not know each other (wrong `srun --mpi`).
+  explicit MpiSession(int expected_ranks);
 
-  /// Leaves MPI. With MPICH 4.0.2 over TCP MPI_Finalize can hang (pmodels/mpich PR 6596): after a barrier a timer
-  /// ends the process with `exit_status` should it take longer than a few seconds.
+  /// Leaves MPI; call it on every rank, also after a failure that all ranks have found alike. With
+  /// MPICH 4.0.2 over TCP MPI_Finalize can hang (pmodels/mpich PR 6596): after a barrier a timer ends the
+  /// process with `exit_status` should it take longer than a few seconds.
   void finish(int exit_status) noexcept;
 
   /// Ends all ranks at once with this status; for a failure that only this rank can see. Does not return.
   [[noreturn]] void abort(int exit_status) noexcept;
 
+  /// Aborts with status 1 unless finish() was called: other ranks must not wait for this one for ever.
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
   int rank() const;
   int size() const;
-  int node() const;            ///< index of this rank's node (ranks that share memory), in order of first rank
+  int node() const;  ///< index of this rank's node (ranks that share memory), in order of first rank
   int nodes() const;
-  int rank_on_node() const;    ///< index among the ranks of its node
+  int rank_on_node() const;  ///< index among the ranks of its node
   int ranks_on_node() const;
 
-  /// All ranks, for buffers of a CPU device (and for CUDA buffers staged through host memory).
+  /// All ranks, for buffers of that device (those of a GPU, or of checked-cpu, travel through its staging
+  /// memory). Collective over all ranks. The communicator must be gone before finish(), or be unused after
+  /// it.
   std::unique_ptr<Communicator> make_communicator(Device&) const;
 
-  /// For parallel HDF5: the world communicator as MPI's own handle (MPI_Comm is an int in MPICH).
+  /// For parallel HDF5: the communicator of all ranks as an integer handle; MPI_Comm_f2c makes it an
+  /// MPI_Comm.
   int native_world() const;
 
  private:
@@ -41,8 +48,8 @@ class MpiSession {
   std::unique_ptr<State> state_;
 };
 
-/// NCCL over the ranks of `bootstrap` (the unique id travels by its broadcast). Throws Error(allocation) where this
-/// build has no NCCL.
+/// NCCL over the ranks of `bootstrap` (the unique id travels by its broadcast). Throws Error(allocation)
+/// where this build has no NCCL.
 std::unique_ptr<Communicator> make_nccl_communicator(Device&, Communicator& bootstrap);
 
 }  // namespace alpa

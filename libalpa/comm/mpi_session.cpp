@@ -1,0 +1,149 @@
+#include "libalpa/comm/mpi_session.h"
+
+#include <fmt/core.h>
+#include <mpi.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "libalpa/base/error.h"
+#include "libalpa/comm/mpi_communicator.h"
+#include "libalpa/comm/mpi_transport.h"
+#include "libalpa/comm/staged_communicator.h"
+
+namespace alpa {
+namespace {
+
+constexpr std::chrono::seconds kFinalizeGrace{5};
+
+void initialise_mpi() {
+  int provided = 0;
+  // A rank's calls all come from one thread at a time, which need not be the one that started MPI.
+  check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
+  check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  check_mpi(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  if (provided < MPI_THREAD_SERIALIZED)
+    throw Error(ErrorKind::run_time, "this MPI serves only the thread that started it",
+                "use an MPI with thread support");
+  // Naps of the waits' back-off end within 1 us of what was asked, not 50; threads made later inherit it.
+  prctl(PR_SET_TIMERSLACK, 1000UL);
+}
+
+MPI_Comm duplicate_world() {
+  MPI_Comm copy = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
+  return copy;
+}
+
+struct Node {
+  int index = 0, count = 1, rank = 0, ranks = 1;
+};
+
+/// By shared memory and not by host name, which container and virtual hosts share.
+Node find_node(int world_rank, int world_size) {
+  MPI_Comm neighbours = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world_rank, MPI_INFO_NULL, &neighbours),
+            "MPI_Comm_split_type");
+  const MpiTransport owner(neighbours);
+  Node node;
+  node.rank = owner.rank();
+  node.ranks = owner.size();
+  int first = world_rank;
+  check_mpi(MPI_Bcast(&first, 1, MPI_INT, 0, neighbours), "MPI_Bcast");
+  std::vector<int> firsts(static_cast<std::size_t>(world_size));
+  check_mpi(MPI_Allgather(&first, 1, MPI_INT, firsts.data(), 1, MPI_INT, MPI_COMM_WORLD), "MPI_Allgather");
+  std::sort(firsts.begin(), firsts.end());
+  firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
+  node.count = static_cast<int>(firsts.size());
+  node.index = static_cast<int>(std::find(firsts.begin(), firsts.end(), first) - firsts.begin());
+  return node;
+}
+
+void flush_output() {
+  std::cout.flush();
+  std::cerr.flush();
+  std::fflush(nullptr);
+}
+
+}  // namespace
+
+struct MpiSession::State {
+  std::optional<MpiTransport> world;
+  int rank = 0, size = 1;
+  Node node;
+  bool has_finished = false;
+};
+
+MpiSession::MpiSession(int expected_ranks) : state_(std::make_unique<State>()) {
+  initialise_mpi();
+  state_->world.emplace(duplicate_world());
+  state_->rank = state_->world->rank();
+  state_->size = state_->world->size();
+  if (expected_ranks > 1 && size() == 1) {
+    state_->world.reset();
+    MPI_Finalize();  // alone, so it waits for nobody
+    throw Error(ErrorKind::allocation,
+                fmt::format("the job has {} tasks, but MPI sees one rank: every task would train alone",
+                            expected_ranks),
+                "srun --mpi=pmi2 (srun --mpi=list shows what this Slurm offers)");
+  }
+  state_->node = find_node(rank(), size());
+}
+
+MpiSession::~MpiSession() {
+  if (!state_->has_finished) abort(static_cast<int>(ErrorKind::run_time));
+}
+
+void MpiSession::finish(int exit_status) noexcept {
+  if (state_->has_finished) return;
+  state_->has_finished = true;
+  flush_output();
+  const auto left =
+      std::make_shared<std::atomic<bool>>(false);  // owned by the timer too, which may outlive this call
+  try {
+    state_->world->barrier();
+    std::thread([left, exit_status] {
+      std::this_thread::sleep_for(kFinalizeGrace);
+      if (!*left) _exit(exit_status);
+    }).detach();
+  } catch (const std::exception&) {
+    // A rank is gone, or there is no thread for the timer: MPI_Finalize might never return.
+    _exit(exit_status);
+  }
+  state_->world.reset();
+  MPI_Finalize();
+  *left = true;
+}
+
+void MpiSession::abort(int exit_status) noexcept {
+  flush_output();
+  MPI_Abort(MPI_COMM_WORLD, exit_status);
+  _exit(exit_status);
+}
+
+int MpiSession::rank() const { return state_->rank; }
+int MpiSession::size() const { return state_->size; }
+int MpiSession::node() const { return state_->node.index; }
+int MpiSession::nodes() const { return state_->node.count; }
+int MpiSession::rank_on_node() const { return state_->node.rank; }
+int MpiSession::ranks_on_node() const { return state_->node.ranks; }
+
+std::unique_ptr<Communicator> MpiSession::make_communicator(Device& device) const {
+  std::unique_ptr<Communicator> host = make_mpi_communicator(duplicate_world());
+  if (device.kind() == DeviceKind::cpu) return host;
+  return make_staged_communicator(device, std::move(host));
+}
+
+int MpiSession::native_world() const { return MPI_Comm_c2f(MPI_COMM_WORLD); }
+
+}  // namespace alpa

@@ -1,0 +1,67 @@
+#pragma once
+#include <mpi.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace alpa {
+
+/// Throws Error with MPI's text unless `code` is success: peer when MPI says that a process is gone, run_time
+/// otherwise. `call` names what was tried, e.g. "MPI_Isend to rank 3".
+void check_mpi(int code, const char* call);
+
+/// Bytes in host memory that go to or come from `rank`.
+struct Outgoing {
+  const void* data;
+  std::int64_t bytes;
+  int rank;
+};
+struct Incoming {
+  void* data;
+  std::int64_t bytes;
+  int rank;
+};
+
+/// Messages between the ranks of one MPI communicator that this object owns. Waiting means testing with
+/// back-off: MPICH's own waits keep a core busy, which costs milliseconds where ranks outnumber cores.
+/// Messages of any size are sent in pieces that MPI's int counts can hold. Not thread-safe: one thread of a
+/// rank owns MPI.
+class MpiTransport {
+ public:
+  explicit MpiTransport(MPI_Comm adopted);
+  ~MpiTransport();  ///< does not wait: sends still pending keep the MPI communicator alive until the process
+                    ///< ends
+  MpiTransport(const MpiTransport&) = delete;
+  MpiTransport& operator=(const MpiTransport&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  MPI_Comm native() const { return comm_; }
+
+  /// Starts all and waits for all. Collective in the sense that each outgoing block meets an incoming one of
+  /// its size. Blocks of no bytes are left out. Between two ranks blocks are matched in order.
+  void exchange(std::span<const Incoming> incoming, std::span<const Outgoing> outgoing);
+
+  /// Point to point, apart from exchanges. `data` stays in use until wait_sends(); every other wait keeps it
+  /// moving.
+  void start_send(const Outgoing& outgoing);
+  /// Throws Error(run_time) when the message has another size.
+  void receive(const Incoming& incoming);
+  void wait_sends();
+
+  void barrier();
+
+ private:
+  void post_receive(const Incoming& incoming, int tag, std::vector<MPI_Request>& requests);
+  void post_send(const Outgoing& outgoing, int tag, std::vector<MPI_Request>& requests);
+  void wait(MPI_Request& request, MPI_Status* status);
+  void drop_finished_sends();
+
+  MPI_Comm comm_;
+  int rank_ = 0, size_ = 1;
+  std::vector<MPI_Request> pending_sends_;
+  std::vector<MPI_Request> requests_;  ///< of the running exchange; kept for its capacity
+};
+
+}  // namespace alpa

@@ -1,0 +1,92 @@
+#include "libalpa/comm/reduce.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+
+#include "libalpa/base/bf16.h"
+
+namespace alpa {
+namespace {
+
+// A block of accumulators stays in the first-level cache while the parts stream through it.
+constexpr std::int64_t kBlock = 2048;
+
+struct F32 {
+  using Stored = float;
+  using Accumulated = float;
+  static float load(float value) { return value; }
+  static float store(float value) { return value; }
+};
+
+struct Bf16 {
+  using Stored = std::uint16_t;
+  using Accumulated = float;
+  static float load(std::uint16_t value) { return f32_from_bf16(value); }
+  static std::uint16_t store(float value) { return bf16_from_f32(value); }
+};
+
+struct I32 {
+  using Stored = std::int32_t;
+  using Accumulated = std::int32_t;
+  static std::int32_t load(std::int32_t value) { return value; }
+  static std::int32_t store(std::int32_t value) { return value; }
+};
+
+struct Sum {
+  static float of(float a, float b) { return a + b; }
+  static std::int32_t of(std::int32_t a, std::int32_t b) {  // wraps around
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
+  }
+};
+
+struct Max {
+  static float of(float a, float b) { return a > b || std::isnan(a) ? a : b; }
+  static std::int32_t of(std::int32_t a, std::int32_t b) { return std::max(a, b); }
+};
+
+template <class Type, class Operation>
+void reduce_blocks(std::span<const void* const> parts, void* into, std::int64_t count) {
+  using Stored = typename Type::Stored;
+  std::array<typename Type::Accumulated, kBlock> accumulated;
+  for (std::int64_t first = 0; first < count; first += kBlock) {
+    const auto length = static_cast<std::size_t>(std::min(kBlock, count - first));
+    const Stored* values = static_cast<const Stored*>(parts[0]) + first;
+    for (std::size_t i = 0; i < length; ++i) accumulated[i] = Type::load(values[i]);
+    for (const void* part : parts.subspan(1)) {
+      values = static_cast<const Stored*>(part) + first;
+      for (std::size_t i = 0; i < length; ++i)
+        accumulated[i] = Operation::of(accumulated[i], Type::load(values[i]));
+    }
+    Stored* results = static_cast<Stored*>(into) + first;
+    for (std::size_t i = 0; i < length; ++i) results[i] = Type::store(accumulated[i]);
+  }
+}
+
+template <class Type>
+void reduce_type(std::span<const void* const> parts, void* into, std::int64_t count, Reduction reduction) {
+  switch (reduction) {
+    case Reduction::sum:
+      return reduce_blocks<Type, Sum>(parts, into, count);
+    case Reduction::max:
+      return reduce_blocks<Type, Max>(parts, into, count);
+  }
+}
+
+}  // namespace
+
+void reduce_in_order(std::span<const void* const> parts, void* into, std::int64_t count, DType dtype,
+                     Reduction reduction) {
+  assert(!parts.empty() && count >= 0);
+  switch (dtype) {
+    case DType::f32:
+      return reduce_type<F32>(parts, into, count, reduction);
+    case DType::bf16:
+      return reduce_type<Bf16>(parts, into, count, reduction);
+    case DType::i32:
+      return reduce_type<I32>(parts, into, count, reduction);
+  }
+}
+
+}  // namespace alpa

@@ -1,0 +1,116 @@
+#include "libalpa/comm/thread_group.h"
+
+#include <fmt/core.h>
+
+#include "libalpa/base/error.h"
+
+namespace alpa {
+namespace {
+
+std::string text_of(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an exception of unknown type";
+  }
+}
+
+}  // namespace
+
+void ThreadWorld::finish(int rank) {
+  const std::lock_guard lock(mutex_);
+  finished_[static_cast<std::size_t>(rank)] = 1;
+  changed_.notify_all();
+}
+
+void ThreadWorld::fail(int rank, std::exception_ptr failure) {
+  const std::lock_guard lock(mutex_);
+  if (first_failure_) return;
+  failure_ = fmt::format("rank {} has failed: {}", rank, text_of(failure));
+  first_failure_ = std::move(failure);
+  changed_.notify_all();
+}
+
+void ThreadWorld::rethrow_first_failure() const {
+  const std::lock_guard lock(mutex_);
+  if (first_failure_) std::rethrow_exception(first_failure_);
+}
+
+void ThreadWorld::throw_if_failed() const {
+  if (first_failure_) throw Error(ErrorKind::peer, failure_);
+}
+
+template <class Reached>
+void ThreadWorld::wait(std::unique_lock<std::mutex>& lock, const std::vector<int>& needed, Reached reached) {
+  while (!reached()) {
+    throw_if_failed();
+    for (const int rank : needed)
+      if (finished_[static_cast<std::size_t>(rank)])
+        throw Error(ErrorKind::peer, fmt::format("rank {} has left while others wait for it", rank));
+    changed_.wait(lock);
+  }
+}
+
+ThreadGroup::ThreadGroup(ThreadWorld& world, std::vector<int> members)
+    : world_(world),
+      members_(std::move(members)),
+      posted_{std::vector<Bytes>(members_.size()), std::vector<Bytes>(members_.size())} {}
+
+void ThreadGroup::meet() {
+  std::unique_lock lock(world_.mutex_);
+  world_.throw_if_failed();
+  const std::int64_t meeting = meetings_;
+  if (++arrived_ == size()) {
+    arrived_ = 0;
+    ++meetings_;
+    world_.changed_.notify_all();
+    return;
+  }
+  try {
+    world_.wait(lock, members_, [&] { return meetings_ != meeting; });
+  } catch (const Error&) {
+    --arrived_;  // a caller that goes on must not be counted twice
+    throw;
+  }
+}
+
+const std::vector<Bytes>& ThreadGroup::post(int rank, std::int64_t round, const Bytes& contribution) {
+  std::vector<Bytes>& posted = posted_[round % 2];
+  posted[static_cast<std::size_t>(rank)] = contribution;
+  meet();
+  return posted;
+}
+
+void ThreadGroup::put_message(int from, int to, Bytes message) {
+  const std::lock_guard lock(world_.mutex_);
+  world_.throw_if_failed();
+  messages_[{from, to}].push_back(std::move(message));
+  world_.changed_.notify_all();
+}
+
+Bytes ThreadGroup::take_message(int from, int to) {
+  std::unique_lock lock(world_.mutex_);
+  std::deque<Bytes>& waiting = messages_[{from, to}];
+  world_.wait(lock, {members_[static_cast<std::size_t>(from)]}, [&] { return !waiting.empty(); });
+  Bytes message = std::move(waiting.front());
+  waiting.pop_front();
+  return message;
+}
+
+std::shared_ptr<ThreadGroup> ThreadGroup::subgroup(std::int64_t round, const std::vector<int>& ranks) {
+  const std::lock_guard lock(world_.mutex_);
+  const auto [entry, is_new] = forming_.try_emplace({round, ranks.front()});
+  Forming& forming = entry->second;
+  if (is_new) {
+    std::vector<int> members;
+    for (const int rank : ranks) members.push_back(members_[static_cast<std::size_t>(rank)]);
+    forming = {std::make_shared<ThreadGroup>(world_, std::move(members)), ranks.size()};
+  }
+  const std::shared_ptr<ThreadGroup> group = forming.group;
+  if (--forming.missing == 0) forming_.erase(entry);
+  return group;
+}
+
+}  // namespace alpa

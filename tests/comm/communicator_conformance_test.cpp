@@ -1,0 +1,79 @@
+// The conformance cases on the communicators that live in one process.
+#include "communicator_conformance.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "libalpa/comm/mpi_session.h"
+
+namespace alpa {
+namespace {
+
+using conformance::Case;
+using ::testing::ValuesIn;
+
+void run_on_thread_ranks(int ranks, const std::function<std::unique_ptr<Device>()>& make_device,
+                         const Case& tested) {
+  run_on_threads(ranks, [&](int rank, Communicator& group) {
+    SCOPED_TRACE("rank " + std::to_string(rank) + " of " + std::to_string(ranks));
+    EXPECT_EQ(group.rank(), rank);
+    EXPECT_EQ(group.size(), ranks);
+    const auto device = make_device();
+    const auto stream = device->make_stream();
+    conformance::Rank under_test{group, *device, *stream, true};
+    tested.run(under_test);
+  });
+}
+
+class ThreadConformance : public ::testing::TestWithParam<Case> {};
+
+TEST_P(ThreadConformance, HoldsOnOneToFourRanks) {
+  for (const int ranks : {1, 2, 3, 4})
+    run_on_thread_ranks(
+        ranks, [] { return make_cpu_device(1); }, GetParam());
+}
+
+TEST_P(ThreadConformance, HoldsOnCheckedMemory) {
+  run_on_thread_ranks(
+      3, [] { return make_checked_cpu_device(1); }, GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, ThreadConformance, ValuesIn(conformance::cases()),
+                         [](const auto& test) { return test.param.name; });
+
+class SelfConformance : public ::testing::TestWithParam<Case> {};
+
+TEST_P(SelfConformance, Holds) {
+  for (const auto& device : {make_cpu_device(1), make_checked_cpu_device(1)}) {
+    SCOPED_TRACE(device->description());
+    const auto stream = device->make_stream();
+    const auto group = make_self_communicator();
+    EXPECT_EQ(group->rank(), 0);
+    EXPECT_EQ(group->size(), 1);
+    conformance::Rank under_test{*group, *device, *stream, true};
+    GetParam().run(under_test);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Self, SelfConformance, ValuesIn(conformance::cases()),
+                         [](const auto& test) { return test.param.name; });
+
+class NcclConformance : public ::testing::TestWithParam<Case> {};
+
+TEST_P(NcclConformance, HoldsOnOneRank) {
+  if (visible_cuda_devices() == 0)
+    GTEST_SKIP() << "no CUDA device is visible here, or this build has no CUDA backend";
+  const auto device = make_cuda_device(0);
+  const auto stream = device->make_stream();
+  const auto bootstrap = make_self_communicator();
+  const auto group = make_nccl_communicator(*device, *bootstrap);
+  conformance::Rank under_test{*group, *device, *stream, false};
+  GetParam().run(under_test);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, NcclConformance, ValuesIn(conformance::cases()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace alpa

@@ -1,0 +1,53 @@
+#include "libalpa/comm/reduce.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "libalpa/base/bf16.h"
+
+namespace alpa {
+namespace {
+
+float sum_of(const std::vector<float>& values) {
+  std::vector<const void*> parts;
+  for (const float& value : values) parts.push_back(&value);
+  float result = 0;
+  reduce_in_order(parts, &result, 1, DType::f32, Reduction::sum);
+  return result;
+}
+
+TEST(ReduceInOrder, AddsFromTheFirstPartToTheLast) {
+  EXPECT_EQ(sum_of({1e8f, -1e8f, 1}), 1);
+  EXPECT_EQ(sum_of({1, 1e8f, -1e8f}), 0);  // 1 is lost in 1e8
+}
+
+TEST(ReduceInOrder, Bf16KeepsWhatRoundingEachSumWouldLose) {
+  // 256 + 1 rounds to 256 in bf16's 8 bits; 256 + 1 + 1 is a bf16.
+  const std::uint16_t big = bf16_from_f32(256), one = bf16_from_f32(1);
+  const std::vector<const void*> parts{&big, &one, &one};
+  std::uint16_t result = 0;
+  reduce_in_order(parts, &result, 1, DType::bf16, Reduction::sum);
+  EXPECT_EQ(f32_from_bf16(result), 258);
+}
+
+TEST(ReduceInOrder, AMaximumWithANotANumberIsOne) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), one = 1;
+  for (const std::vector<const void*>& parts : {std::vector<const void*>{&nan, &one}, {&one, &nan}}) {
+    float result = 0;
+    reduce_in_order(parts, &result, 1, DType::f32, Reduction::max);
+    EXPECT_TRUE(std::isnan(result));
+  }
+}
+
+TEST(ReduceInOrder, TheResultMayTakeThePlaceOfAPart) {
+  std::vector<std::int32_t> a(5000, 1), b(5000, 2);
+  const std::vector<const void*> parts{a.data(), b.data()};
+  reduce_in_order(parts, b.data(), 5000, DType::i32, Reduction::sum);
+  EXPECT_EQ(b, std::vector<std::int32_t>(5000, 3));
+}
+
+}  // namespace
+}  // namespace alpa
