@@ -1,5 +1,5 @@
 // The conformance cases on the communicators that live in one process.
-#include "communicator_conformance.h"
+#include "tests/comm/communicator_conformance.h"
 
 #include <functional>
 #include <memory>

@@ -1,0 +1,90 @@
+// The conformance cases over MPI, and what only MPI can show.
+#include <mpi.h>
+
+#include "libalpa/base/error.h"
+#include "tests/comm/communicator_conformance.h"
+#include "tests/mpi_main.h"
+
+namespace alpa {
+namespace {
+
+using conformance::Array;
+using conformance::Case;
+using conformance::Rank;
+using ::testing::HasSubstr;
+using ::testing::ValuesIn;
+
+void run_on_world(Device& device, const std::function<void(Rank&)>& body) {
+  const auto group = mpi_session().make_communicator(device);
+  const auto stream = device.make_stream();
+  Rank rank{*group, device, *stream, true};
+  body(rank);
+}
+
+class MpiConformance : public ::testing::TestWithParam<Case> {};
+
+TEST_P(MpiConformance, HoldsInHostMemory) { run_on_world(*make_cpu_device(1), GetParam().run); }
+
+TEST_P(MpiConformance, HoldsThroughStagingMemory) {
+  run_on_world(*make_checked_cpu_device(1), GetParam().run);
+}
+
+TEST_P(MpiConformance, HoldsForGpuMemoryThroughStaging) {
+  if (visible_cuda_devices() == 0)
+    GTEST_SKIP() << "no CUDA device is visible here, or this build has no CUDA backend";
+  run_on_world(*make_cuda_device(0), GetParam().run);
+}
+
+INSTANTIATE_TEST_SUITE_P(Mpi, MpiConformance, ValuesIn(conformance::cases()),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(MpiSession, CountsRanksAndNodes) {
+  const MpiSession& session = mpi_session();
+  int rank = -1, size = -1;
+  const MPI_Comm world = MPI_Comm_f2c(session.native_world());
+  MPI_Comm_rank(world, &rank);
+  MPI_Comm_size(world, &size);
+  EXPECT_EQ(session.rank(), rank);
+  EXPECT_EQ(session.size(), size);
+  // The test runs on one node.
+  EXPECT_EQ(session.node(), 0);
+  EXPECT_EQ(session.nodes(), 1);
+  EXPECT_EQ(session.rank_on_node(), rank);
+  EXPECT_EQ(session.ranks_on_node(), size);
+}
+
+TEST(MpiCommunicator, AMessageOfAnotherSizeIsRefused) {
+  const auto device = make_cpu_device(1);
+  run_on_world(*device, [](Rank& rank) {
+    const Array<float> sent(rank, 100), received(rank, 200);
+    for (const std::int64_t bytes : {4, 800}) {
+      rank.group.send(rank.stream, sent.data(), sent.bytes(), rank.group.rank());
+      EXPECT_THAT([&] { rank.group.receive(rank.stream, received.data(), bytes, rank.group.rank()); },
+                  ::testing::ThrowsMessage<Error>(
+                      ::testing::AnyOf(HasSubstr("truncated"), HasSubstr("which sent 400"))));
+      rank.group.wait_sends(rank.stream);
+    }
+  });
+}
+
+TEST(MpiCommunicator, AgreesBitForBitWithThreads) {
+  const std::size_t count = 60013;
+  std::vector<float> over_threads;
+  run_on_threads(mpi_session().size(), [&](int thread, Communicator& group) {
+    const auto device = make_cpu_device(1);
+    const auto stream = device->make_stream();
+    Rank rank{group, *device, *stream, true};
+    const Array<float> values(rank, conformance::numbers(thread, count));
+    group.all_reduce(*stream, values.data(), values.count(), DType::f32, Reduction::sum);
+    if (thread == 0) over_threads = values.values();
+  });
+  const auto device = make_cpu_device(1);
+  run_on_world(*device, [&](Rank& rank) {
+    const Array<float> values(rank, conformance::numbers(rank.group.rank(), count));
+    rank.group.all_reduce(rank.stream, values.data(), values.count(), DType::f32, Reduction::sum);
+    EXPECT_TRUE(values.values() == over_threads);
+  });
+}
+
+}  // namespace
+}  // namespace alpa
