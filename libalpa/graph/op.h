@@ -60,6 +60,12 @@ struct OpDef {
   /// gradient norm); it has one strategy.
   bool reduces_globally = false;
 
+  /// The result is the sum over the micro-batches of the step.
+  bool sums_micro_batches = false;
+
+  /// Passes its operand through unchanged in evaluation.
+  bool only_in_training = false;
+
   /// Kernels can add to result 0 instead of overwriting it (gradients summed over micro-batches).
   bool accumulates = false;
 

@@ -97,6 +97,7 @@ constinit const OpDef dropout{
     .name = "dropout",
     .rule = "... -> ...",
     .flops_per_point = 20,
+    .only_in_training = true,
     .gradient = dropout_gradient,
 };
 

@@ -37,6 +37,7 @@ constinit const OpDef cross_entropy{
 constinit const OpDef cross_entropy_grad{
     .name = "cross_entropy_grad", .rule = "... v, ..., ..., ..., ... -> ... v", .flops_per_point = 12};
 
+// Attribute `weight` (default 1) multiplies the sum; lowering sets it to 1 / copies.
 constinit const OpDef reduce_sum{
     .name = "reduce_sum",
     .rule = "... -> ",

@@ -29,6 +29,7 @@ constinit const OpDef accumulate{
     .rule = "... -> ...",
     .result_types = "f32",
     .linear = Linearity::first_operand,
+    .sums_micro_batches = true,
     .accumulates = true,
 };
 

@@ -1,0 +1,137 @@
+#include "libalpa/plan/plan.h"
+
+#include <algorithm>
+#include <cassert>
+#include <set>
+
+#include <fmt/core.h>
+
+#include "libalpa/base/error.h"
+
+namespace alpa {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorKind::input, what, "the plan does not belong to this model, or was altered; make it again with alpa-plan");
+}
+
+void check_stages(const Plan& plan, const Graph& graph) {
+  int layer = 0, device = 0;
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const StagePlan& stage = plan.stages[s];
+    if (stage.first_layer != layer || stage.end_layer <= layer)
+      refuse(fmt::format("stage {} starts at layer {}, expected {}", s, stage.first_layer, layer));
+    layer = stage.end_layer;
+    for (const int extent : stage.mesh.shape)
+      if (extent < 2) refuse(fmt::format("stage {} has a mesh axis of {}, expected 2 or more", s, extent));
+    if (stage.mesh.shape.size() > 4) refuse(fmt::format("stage {} has more than 4 mesh axes", s));
+    if (stage.mesh.first_device < device) refuse(fmt::format("stage {} shares devices with the one before", s));
+    device = stage.mesh.first_device + device_count(stage.mesh.shape);
+  }
+  if (layer != static_cast<int>(graph.layers.size()))
+    refuse(fmt::format("stages cover {} of {} layers", layer, graph.layers.size()));
+  if (device > plan.cluster.devices())
+    refuse(fmt::format("stages need {} devices, the cluster has {}", device, plan.cluster.devices()));
+}
+
+void check_nodes(const Plan& plan, const Graph& graph) {
+  if (plan.node_strategy.size() != graph.nodes.size())
+    refuse(fmt::format("plan has strategies for {} nodes, the model has {}", plan.node_strategy.size(), graph.nodes.size()));
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    const MeshShape& mesh = plan.stages[static_cast<std::size_t>(stage_of_layer(plan, node.layer))].mesh.shape;
+    const std::vector<TensorType> types = operand_types(graph, node);
+    const auto allowed = strategies(*node.op, {types, node.attributes}, mesh);
+    if (std::find(allowed.begin(), allowed.end(), plan.node_strategy[n]) == allowed.end())
+      refuse(fmt::format("node {} ({}) has a strategy that its rule does not allow", n, node.op->name));
+  }
+}
+
+void check_values(const Plan& plan, const Graph& graph) {
+  if (plan.value_layout.size() != graph.values.size())
+    refuse(fmt::format("plan has layouts for {} values, the model has {}", plan.value_layout.size(), graph.values.size()));
+  for (int v = 0; v < static_cast<int>(graph.values.size()); ++v) {
+    const int stage = stage_of_value(plan, graph, v);
+    if (stage < 0) continue;
+    const ShardingSpec& layout = plan.value_layout[static_cast<std::size_t>(v)];
+    const Value& value = value_of(graph, v);
+    if (!fits(value.type.shape, layout, plan.stages[static_cast<std::size_t>(stage)].mesh.shape))
+      refuse(fmt::format("value {} ({} {}) cannot be laid out as {}", v, value.name, type_text(value.type), spec_text(layout)));
+    if (value.kind == ValueKind::state && layout.is_partial())
+      refuse(fmt::format("state '{}' is laid out as {}, which is partial", value.name, spec_text(layout)));
+  }
+}
+
+void check_crossings(const Plan& plan, const Graph& graph) {
+  std::set<std::pair<int, int>> listed;
+  for (const Crossing& crossing : plan.crossings) {
+    if (crossing.to_stage < 0 || crossing.to_stage >= static_cast<int>(plan.stages.size()) || crossing.value < 0 ||
+        crossing.value >= static_cast<int>(graph.values.size()))
+      refuse("a crossing names a stage or value that is not there");
+    if (!fits(value_of(graph, crossing.value).type.shape, crossing.layout,
+              plan.stages[static_cast<std::size_t>(crossing.to_stage)].mesh.shape) || crossing.layout.is_partial() ||
+        plan.value_layout[static_cast<std::size_t>(crossing.value)].is_partial())
+      refuse(fmt::format("value {} cannot cross to stage {}", crossing.value, crossing.to_stage));
+    listed.insert({crossing.value, crossing.to_stage});
+  }
+  for (const Node& node : graph.nodes) {
+    if (node.op->reduces_globally) continue;
+    const int stage = stage_of_layer(plan, node.layer);
+    for (const int operand : node.operands) {
+      const int from = stage_of_value(plan, graph, operand);
+      if (from >= 0 && from != stage && operand != graph.gradient_square_sum && !listed.contains({operand, stage}))
+        refuse(fmt::format("value {} is used by stage {} but never sent there", operand, stage));
+    }
+  }
+}
+
+}  // namespace
+
+const char* schedule_name(ScheduleKind kind) { return kind == ScheduleKind::gpipe ? "gpipe" : "1f1b"; }
+
+ScheduleKind schedule_from_name(const std::string& name) {
+  if (name == "gpipe") return ScheduleKind::gpipe;
+  if (name == "1f1b") return ScheduleKind::one_f_one_b;
+  throw Error(ErrorKind::input, fmt::format("unknown schedule '{}'", name), "one of 1f1b, gpipe");
+}
+
+int Plan::devices() const {
+  const StagePlan& last = stages.back();
+  return last.mesh.first_device + device_count(last.mesh.shape);
+}
+
+int stage_of_layer(const Plan& plan, int layer) {
+  for (std::size_t s = 0; s < plan.stages.size(); ++s)
+    if (layer >= plan.stages[s].first_layer && layer < plan.stages[s].end_layer) return static_cast<int>(s);
+  assert(false && "no stage has this layer");
+  return -1;
+}
+
+int stage_of_value(const Plan& plan, const Graph& graph, int value) {
+  const Value& v = value_of(graph, value);
+  if (v.kind == ValueKind::input) return -1;
+  if (v.kind == ValueKind::computed)
+    return stage_of_layer(plan, graph.nodes[static_cast<std::size_t>(v.producer)].layer);
+  for (const State& state : graph.states) {
+    if (state.value != value) continue;
+    if (state.next >= 0) return stage_of_value(plan, graph, state.next);
+    for (const Node& node : graph.nodes)
+      if (std::find(node.operands.begin(), node.operands.end(), value) != node.operands.end())
+        return stage_of_layer(plan, node.layer);
+  }
+  assert(false && "a state that nothing uses");
+  return 0;
+}
+
+void check_plan(const Plan& plan, const Graph& graph) {
+  if (graph_fingerprint(graph) != plan.graph_fingerprint)
+    refuse(fmt::format("the model's graph is {}, the plan was made for {}", graph_fingerprint(graph).substr(0, 12),
+                       plan.graph_fingerprint.substr(0, 12)));
+  if (plan.stages.empty() || plan.micro_batches < 1) refuse("plan has no stages or no micro-batches");
+  check_stages(plan, graph);
+  check_nodes(plan, graph);
+  check_values(plan, graph);
+  check_crossings(plan, graph);
+}
+
+}  // namespace alpa

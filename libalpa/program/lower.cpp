@@ -1,0 +1,42 @@
+#include "libalpa/program/lower.h"
+
+#include <algorithm>
+
+#include "libalpa/program/memory.h"
+#include "libalpa/program/schedule.h"
+#include "libalpa/program/stage_lowering.h"
+
+namespace alpa {
+
+StageProgram lower_stage(const Graph& graph, const Plan& plan, int stage, Purpose purpose) {
+  StageProgram program = StageLowering(graph, plan, stage, purpose).run();
+  program.mesh = plan.stages[static_cast<std::size_t>(stage)].mesh;
+  if (purpose == Purpose::train) {
+    program.schedule = schedule_of(plan.schedule, stage, static_cast<int>(plan.stages.size()), plan.micro_batches);
+    program.slots = most_in_flight(program.schedule);
+  } else {
+    for (int m = 0; m < plan.micro_batches; ++m) program.schedule.push_back({SegmentKind::forward, m});
+  }
+  program.schedule.push_back({SegmentKind::update, -1});
+  lay_out(program, graph);
+  return program;
+}
+
+Program lower(const Graph& graph, const Plan& plan, Purpose purpose) {
+  Program program;
+  program.micro_batches = plan.micro_batches;
+  program.micro_batch_samples = plan.micro_batch_samples;
+  program.devices_per_node = plan.cluster.devices_per_node;
+  for (const Crossing& crossing : plan.crossings) {
+    const int from = stage_of_value(plan, graph, crossing.value);
+    program.transfers.push_back({value_of(graph, crossing.value).type, plan.stages[static_cast<std::size_t>(from)].mesh,
+                                 plan.stages[static_cast<std::size_t>(crossing.to_stage)].mesh,
+                                 plan.value_layout[static_cast<std::size_t>(crossing.value)], crossing.layout});
+    program.transfer_value.push_back(crossing.value);
+  }
+  for (int stage = 0; stage < static_cast<int>(plan.stages.size()); ++stage)
+    program.stages.push_back(lower_stage(graph, plan, stage, purpose));
+  return program;
+}
+
+}  // namespace alpa
