@@ -22,12 +22,15 @@ struct Rank {
   Device& device;
   Stream& stream;
   bool reduces_in_rank_order;  ///< sums equal ((rank 0 + rank 1) + rank 2) + ... bit for bit
+  std::size_t longest_buffer;  ///< in elements: enough to reach the sizes that this backend cuts into pieces
 };
 
 struct Case {
   std::string name;
   std::function<void(Rank&)> run;
 };
+
+inline void PrintTo(const Case& tested, std::ostream* out) { *out << tested.name; }
 
 /// A vector in device memory.
 template <class T>
@@ -90,11 +93,18 @@ inline void expect_sum(const Rank& rank, const std::vector<float>& found,
     ASSERT_NEAR(found[i], expected[i], tolerance) << "element " << i;
 }
 
-// Below, at and above the sizes where backends change their way of doing it, and not divisible by the ranks.
-inline const std::vector<std::size_t> counts{0, 1, 3, 1000, 4096, 4097, 100003, 1500007};
+constexpr std::size_t kPieces = 1200007;  ///< longer than a piece of any backend
+constexpr std::size_t kOnePiece = 50021;  ///< for backends without pieces
+
+inline std::vector<std::size_t> with(std::vector<std::size_t> shorter, std::size_t longest) {
+  shorter.push_back(longest);
+  return shorter;
+}
 
 inline void all_reduce_sums(Rank& rank) {
-  for (const std::size_t count : counts) {
+  // Below, at and above the size where backends change their way of doing it, mostly not divisible by the
+  // ranks.
+  for (const std::size_t count : with({0, 1, 3, 1000, 4096, 4097}, rank.longest_buffer)) {
     Array<float> values(rank, numbers(rank.group.rank(), count));
     rank.group.all_reduce(rank.stream, values.data(), values.count(), DType::f32, Reduction::sum);
     expect_sum(rank, values.values(), sum_in_rank_order(rank.group.size(), count));
@@ -149,7 +159,7 @@ inline void all_reduce_of_bf16_rounds_once(Rank& rank) {
 }
 
 inline void reductions_have_the_same_bits_on_every_rank_and_in_every_run(Rank& rank) {
-  for (const std::size_t count : {std::size_t{777}, std::size_t{100003}}) {
+  for (const std::size_t count : {std::size_t{777}, std::size_t{20011}}) {
     std::vector<float> first_run;
     for (int run = 0; run < 2; ++run) {
       Array<float> values(rank, numbers(rank.group.rank(), count));
@@ -164,7 +174,7 @@ inline void reductions_have_the_same_bits_on_every_rank_and_in_every_run(Rank& r
 }
 
 inline void all_gather_lines_parts_up_by_rank(Rank& rank) {
-  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{999}, std::size_t{200001}}) {
+  for (const std::size_t count : with({0, 1, 999}, rank.longest_buffer / 4)) {
     const Array<float> part(rank, numbers(rank.group.rank(), count));
     const Array<float> whole(rank, count * static_cast<std::size_t>(rank.group.size()));
     rank.group.all_gather(rank.stream, part.data(), whole.data(), part.bytes());
@@ -179,7 +189,7 @@ inline void all_gather_lines_parts_up_by_rank(Rank& rank) {
 
 inline void reduce_scatter_gives_each_rank_its_piece_of_the_sum(Rank& rank) {
   const auto size = static_cast<std::size_t>(rank.group.size());
-  for (const std::size_t each : {std::size_t{0}, std::size_t{1}, std::size_t{999}, std::size_t{400003}}) {
+  for (const std::size_t each : with({0, 1, 999}, rank.longest_buffer / 2)) {
     const Array<float> whole(rank, numbers(rank.group.rank(), each * size));
     const Array<float> part(rank, each);
     rank.group.reduce_scatter(rank.stream, whole.data(), part.data(), part.count(), DType::f32,
@@ -192,7 +202,7 @@ inline void reduce_scatter_gives_each_rank_its_piece_of_the_sum(Rank& rank) {
 
 inline void all_to_all_transposes_blocks(Rank& rank) {
   const auto size = static_cast<std::size_t>(rank.group.size());
-  for (const std::size_t each : {std::size_t{0}, std::size_t{1}, std::size_t{999}, std::size_t{100001}}) {
+  for (const std::size_t each : with({0, 1, 999}, rank.longest_buffer / 8)) {
     const Array<float> from(rank, numbers(rank.group.rank(), each * size));
     const Array<float> to(rank, each * size);
     rank.group.all_to_all(rank.stream, from.data(), to.data(),
@@ -207,8 +217,7 @@ inline void all_to_all_transposes_blocks(Rank& rank) {
 
 inline void broadcast_copies_the_roots_data(Rank& rank) {
   for (int root = 0; root < rank.group.size(); ++root)
-    for (const std::size_t count :
-         {std::size_t{0}, std::size_t{1}, std::size_t{50021}, std::size_t{1200001}}) {
+    for (const std::size_t count : with({0, 1, 4097}, rank.longest_buffer)) {
       const Array<float> data(rank, numbers(rank.group.rank(), count));
       rank.group.broadcast(rank.stream, data.data(), data.bytes(), root);
       EXPECT_TRUE(data.values() == numbers(root, count)) << count << " elements from rank " << root;
@@ -251,7 +260,7 @@ inline void sends_need_not_be_received_in_the_order_of_their_peers(Rank& rank) {
   const int me = rank.group.rank();
   if (rank.group.size() < 3) return;
   // Rank 2 takes from rank 1 what depends on the message that rank 0 sent after the one for rank 2.
-  const std::size_t count = (2 << 20) / sizeof(float);
+  const std::size_t count = (512 << 10) / sizeof(float);
   const Array<float> first(rank, numbers(0, count)), second(rank, numbers(1, count));
   const Array<float> received(rank, count);
   if (me == 0) {
@@ -271,7 +280,7 @@ inline void sends_need_not_be_received_in_the_order_of_their_peers(Rank& rank) {
 
 inline void collectives_may_run_while_a_message_is_under_way(Rank& rank) {
   const int size = rank.group.size(), me = rank.group.rank();
-  const std::size_t count = (2 << 20) / sizeof(float);
+  const std::size_t count = (512 << 10) / sizeof(float);
   const Array<float> mine(rank, numbers(me, count)), received(rank, count);
   rank.group.send(rank.stream, mine.data(), mine.bytes(), (me + 1) % size);
   const Array<std::int32_t> ones(rank, std::vector<std::int32_t>{1});
@@ -332,6 +341,16 @@ inline void groups_are_independent(Rank& rank) {
   EXPECT_EQ(received.values().front(), 2.0f);
   rank.group.wait_sends(rank.stream);
   other->wait_sends(rank.stream);
+}
+
+inline const std::vector<Case>& cases();
+
+/// All cases, for backends that mostly are not there: one test, and one reason when it is skipped.
+inline void run_all_cases(Rank& rank) {
+  for (const Case& tested : cases()) {
+    SCOPED_TRACE(tested.name);
+    tested.run(rank);
+  }
 }
 
 inline const std::vector<Case>& cases() {

@@ -21,7 +21,7 @@ void run_on_thread_ranks(int ranks, const std::function<std::unique_ptr<Device>(
     EXPECT_EQ(group.size(), ranks);
     const auto device = make_device();
     const auto stream = device->make_stream();
-    conformance::Rank under_test{group, *device, *stream, true};
+    conformance::Rank under_test{group, *device, *stream, true, conformance::kOnePiece};
     tested.run(under_test);
   });
 }
@@ -51,7 +51,7 @@ TEST_P(SelfConformance, Holds) {
     const auto group = make_self_communicator();
     EXPECT_EQ(group->rank(), 0);
     EXPECT_EQ(group->size(), 1);
-    conformance::Rank under_test{*group, *device, *stream, true};
+    conformance::Rank under_test{*group, *device, *stream, true, conformance::kOnePiece};
     GetParam().run(under_test);
   }
 }
@@ -59,21 +59,16 @@ TEST_P(SelfConformance, Holds) {
 INSTANTIATE_TEST_SUITE_P(Self, SelfConformance, ValuesIn(conformance::cases()),
                          [](const auto& test) { return test.param.name; });
 
-class NcclConformance : public ::testing::TestWithParam<Case> {};
-
-TEST_P(NcclConformance, HoldsOnOneRank) {
+TEST(NcclConformance, HoldsOnOneRank) {
   if (visible_cuda_devices() == 0)
     GTEST_SKIP() << "no CUDA device is visible here, or this build has no CUDA backend";
   const auto device = make_cuda_device(0);
   const auto stream = device->make_stream();
   const auto bootstrap = make_self_communicator();
   const auto group = make_nccl_communicator(*device, *bootstrap);
-  conformance::Rank under_test{*group, *device, *stream, false};
-  GetParam().run(under_test);
+  conformance::Rank under_test{*group, *device, *stream, false, conformance::kPieces};
+  conformance::run_all_cases(under_test);
 }
-
-INSTANTIATE_TEST_SUITE_P(Cuda, NcclConformance, ValuesIn(conformance::cases()),
-                         [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace alpa

@@ -22,6 +22,8 @@ struct Backend {
   std::function<std::string()> reason_to_skip;  ///< "" where the backend can run here
 };
 
+void PrintTo(const Backend& backend, std::ostream* out) { *out << backend.name; }
+
 std::string no_reason() { return ""; }
 std::string reason_without_gpu() {
   return visible_cuda_devices() > 0 ? ""
