@@ -1,0 +1,286 @@
+#include "libalpa/base/toml_document.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+#include "libalpa/base/error.h"
+#include "libalpa/base/toml_bounds.h"
+#include "libalpa/base/toml_node.h"
+
+namespace alpa {
+namespace {
+
+constexpr std::size_t kMostFaultsKept = 1000, kMostFaultsShown = 50;
+
+void note(TomlContent& content, TomlLocation location, const std::string& text) {
+  if (content.faults.size() < kMostFaultsKept) content.faults.push_back({location, text});
+}
+
+std::string located(const TomlContent& content, TomlLocation at) {
+  return fmt::format("{}:{}:{}", content.file_name, at.line, at.column);
+}
+
+void mark_known(TomlNode& node) {
+  node.is_known = true;
+  for (TomlNode& child : node.children) mark_known(child);
+}
+
+/// "in 'training'", or "" for the top of the file.
+std::string in_table(const TomlNode& table) {
+  const std::string path = toml_path(table);
+  return path.empty() ? "" : " in " + toml_quoted(path);
+}
+
+std::string unknown_key_text(const TomlNode& table, const std::string& key) {
+  std::string text = fmt::format("unknown key {}{}", toml_quoted(key), in_table(table));
+  const std::vector<std::string> known(table.asked.begin(), table.asked.end());
+  const std::string nearest = nearest_name(key, known);
+  if (!nearest.empty()) return fmt::format("{}; did you mean '{}'?", text, nearest);
+  if (known.empty()) return text;
+  text += "; known here:";
+  for (const std::string& name : known) text += (&name == &known.front() ? " " : ", ") + name;
+  return text;
+}
+
+void note_unknown_keys(const TomlNode& node, std::vector<TomlFault>& faults) {
+  for (const TomlNode& child : node.children) {
+    if (faults.size() >= kMostFaultsKept) return;
+    if (child.is_known)
+      note_unknown_keys(child, faults);
+    else if (node.kind == TomlKind::table)
+      faults.push_back({child.key_location, unknown_key_text(node, child.key)});
+  }
+}
+
+std::string joined(std::span<const std::string_view> words) {
+  std::string text;
+  for (const std::string_view word : words) text += (text.empty() ? "'" : ", '") + std::string(word) + "'";
+  return text;
+}
+
+}  // namespace
+
+TomlDocument::TomlDocument(std::unique_ptr<TomlContent> content) : content_(std::move(content)) {}
+TomlDocument::TomlDocument(TomlDocument&&) noexcept = default;
+TomlDocument& TomlDocument::operator=(TomlDocument&&) noexcept = default;
+TomlDocument::~TomlDocument() = default;
+
+TomlDocument TomlDocument::parse(std::string_view text, const std::string& file_name) {
+  check_toml_bounds(text, file_name);
+  return TomlDocument(parse_toml(text, file_name));
+}
+
+TomlTable TomlDocument::root() { return {content_.get(), &content_->root}; }
+const std::string& TomlDocument::file_name() const { return content_->file_name; }
+void TomlDocument::fault(TomlLocation location, const std::string& text) { note(*content_, location, text); }
+
+void TomlDocument::finish() {
+  std::vector<TomlFault> faults = content_->faults;
+  note_unknown_keys(content_->root, faults);
+  if (faults.empty()) return;
+  std::stable_sort(faults.begin(), faults.end(),
+                   [](const TomlFault& a, const TomlFault& b) { return a.location < b.location; });
+  // Two readers of one value find the same fault.
+  const auto same = [](const TomlFault& a, const TomlFault& b) {
+    return a.location == b.location && a.text == b.text;
+  };
+  faults.erase(std::unique(faults.begin(), faults.end(), same), faults.end());
+
+  std::string text;
+  for (std::size_t i = 0; i < std::min(faults.size(), kMostFaultsShown); ++i)
+    text += (i == 0 ? "" : "\n") + located(*content_, faults[i].location) + ": " + faults[i].text;
+  if (faults.size() >= kMostFaultsKept)
+    text += fmt::format("\n{}: and many more faults", content_->file_name);
+  else if (faults.size() > kMostFaultsShown)
+    text += fmt::format("\n{}: and {} more faults", content_->file_name, faults.size() - kMostFaultsShown);
+  throw Error(ErrorKind::input, text);
+}
+
+TomlDocument read_toml(const std::filesystem::path& path) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ErrorKind::input, fmt::format("cannot read '{}': {}", path.string(), why));
+  };
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) refuse(error.message());
+  if (!std::filesystem::is_regular_file(status)) refuse("not a regular file");
+  std::ifstream file(path, std::ios::binary);
+  if (!file) refuse(std::strerror(errno));
+  std::string text(kTomlMaxBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad()) refuse(std::strerror(errno));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return TomlDocument::parse(text, path.string());
+}
+
+TomlKind TomlValue::kind() const { return node_ == nullptr ? TomlKind::absent : node_->kind; }
+TomlLocation TomlValue::location() const { return node_ == nullptr ? TomlLocation{} : node_->location; }
+std::string TomlValue::where() const { return located(*content_, location()); }
+void TomlValue::fault(const std::string& text) const { note(*content_, location(), text); }
+
+void TomlValue::skip() const {
+  if (node_ != nullptr) mark_known(*node_);
+}
+
+void TomlValue::refuse(const std::string& expected) const {
+  fault(fmt::format("{}: expected {}, got {}", toml_quoted(toml_path(*node_)), expected,
+                    toml_value_text(*node_)));
+  skip();
+}
+
+bool TomlValue::is(TomlKind wanted, const std::string& expected) const {
+  if (node_ == nullptr) return false;
+  if (node_->kind != wanted) refuse(expected);
+  return node_->kind == wanted;
+}
+
+std::string TomlValue::string() const { return is(TomlKind::string, "a string") ? node_->string : ""; }
+
+std::int64_t TomlValue::integer(Range range) const {
+  const std::string bounds = range_text(range);
+  const std::string expected = bounds.empty() ? "an integer" : "an integer, " + bounds;
+  if (!is(TomlKind::integer, expected)) return static_cast<std::int64_t>(stand_in(range));
+  if (range.contains(node_->number)) return node_->integer;
+  refuse(expected);
+  return static_cast<std::int64_t>(stand_in(range));
+}
+
+double TomlValue::number(Range range) const {
+  if (node_ == nullptr) return stand_in(range);
+  const bool is_number = kind() == TomlKind::integer || kind() == TomlKind::number;
+  if (is_number && std::isfinite(node_->number) && range.contains(node_->number)) return node_->number;
+  const std::string bounds = range_text(range);
+  refuse(bounds.empty() ? "a finite number" : "a finite number, " + bounds);
+  return stand_in(range);
+}
+
+bool TomlValue::boolean() const { return is(TomlKind::boolean, "true or false") && node_->boolean; }
+
+TomlTable TomlValue::table() const { return {content_, is(TomlKind::table, "a table") ? node_ : nullptr}; }
+
+std::vector<TomlValue> TomlValue::items() const {
+  std::vector<TomlValue> items;
+  if (!is(TomlKind::array, "an array")) return items;
+  for (TomlNode& child : node_->children) {
+    child.is_known = true;
+    items.push_back({content_, &child});
+  }
+  return items;
+}
+
+std::size_t TomlValue::word(std::span<const std::string_view> words) const {
+  assert(!words.empty());
+  const std::string expected = "one of " + joined(words);
+  if (!is(TomlKind::string, expected)) return 0;
+  const auto found = std::find(words.begin(), words.end(), node_->string);
+  if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
+  const std::string nearest = nearest_name(node_->string, {words.begin(), words.end()});
+  fault(fmt::format("{}: expected {}, got {}{}", toml_quoted(toml_path(*node_)), expected,
+                    toml_quoted(node_->string), nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+  return 0;
+}
+
+TomlLocation TomlTable::location() const { return node_ == nullptr ? TomlLocation{} : node_->location; }
+std::string TomlTable::where() const { return located(*content_, location()); }
+void TomlTable::fault(const std::string& text) const { note(*content_, location(), text); }
+
+void TomlTable::skip() const {
+  if (node_ != nullptr) mark_known(*node_);
+}
+
+TomlValue TomlTable::value(std::string_view key) const {
+  if (node_ == nullptr) return {content_, nullptr};
+  node_->asked.emplace(key);
+  const auto found = std::find_if(node_->children.begin(), node_->children.end(),
+                                  [&](const TomlNode& child) { return child.key == key; });
+  if (found == node_->children.end()) return {content_, nullptr};
+  found->is_known = true;
+  return {content_, &*found};
+}
+
+TomlValue TomlTable::value(std::string_view key, std::string_view expected) const {
+  const TomlValue given = value(key);
+  if (!given.exists() && node_ != nullptr)
+    fault(fmt::format("missing key '{}'{}, expected {}", key, in_table(*node_), expected));
+  return given;
+}
+
+bool TomlTable::has(std::string_view key) const { return value(key).exists(); }
+
+std::string TomlTable::string(std::string_view key, std::string_view otherwise) const {
+  const TomlValue given = value(key);
+  return given.exists() ? given.string() : std::string(otherwise);
+}
+
+std::int64_t TomlTable::integer(std::string_view key, Range range) const {
+  return value(key, "an integer").integer(range);
+}
+
+std::int64_t TomlTable::integer(std::string_view key, std::int64_t otherwise, Range range) const {
+  const TomlValue given = value(key);
+  return given.exists() ? given.integer(range) : otherwise;
+}
+
+double TomlTable::number(std::string_view key, Range range) const {
+  return value(key, "a number").number(range);
+}
+
+double TomlTable::number(std::string_view key, double otherwise, Range range) const {
+  const TomlValue given = value(key);
+  return given.exists() ? given.number(range) : otherwise;
+}
+
+bool TomlTable::boolean(std::string_view key, bool otherwise) const {
+  const TomlValue given = value(key);
+  return given.exists() ? given.boolean() : otherwise;
+}
+
+std::vector<std::string> TomlTable::strings(std::string_view key) const {
+  std::vector<std::string> list;
+  for (const TomlValue& item : value(key).items()) list.push_back(item.string());
+  return list;
+}
+
+std::vector<std::int64_t> TomlTable::integers(std::string_view key, Range range) const {
+  std::vector<std::int64_t> list;
+  for (const TomlValue& item : value(key).items()) list.push_back(item.integer(range));
+  return list;
+}
+
+std::vector<double> TomlTable::numbers(std::string_view key, Range range) const {
+  std::vector<double> list;
+  for (const TomlValue& item : value(key).items()) list.push_back(item.number(range));
+  return list;
+}
+
+TomlTable TomlTable::table(std::string_view key) const { return value(key, "a table").table(); }
+
+std::optional<TomlTable> TomlTable::optional_table(std::string_view key) const {
+  const TomlValue given = value(key);
+  if (!given.exists()) return std::nullopt;
+  return given.table();
+}
+
+std::vector<TomlTable> TomlTable::tables(std::string_view key) const {
+  std::vector<TomlTable> list;
+  for (const TomlValue& item : value(key).items()) list.push_back(item.table());
+  return list;
+}
+
+std::vector<TomlEntry> TomlTable::entries() const {
+  std::vector<TomlEntry> list;
+  if (node_ == nullptr) return list;
+  for (TomlNode& child : node_->children) {
+    child.is_known = true;
+    list.push_back({child.key, child.key_location, TomlValue(content_, &child)});
+  }
+  return list;
+}
+
+}  // namespace alpa

@@ -1,0 +1,143 @@
+#include "libalpa/base/toml_node.h"
+
+#include <fmt/core.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+
+#include "libalpa/base/error.h"
+
+namespace alpa {
+namespace {
+
+TomlLocation location_of(const toml::source_region& source) {
+  return {.line = source.begin.line, .column = source.begin.column};
+}
+
+TomlNode converted(const toml::node& from);
+
+void take_table(const toml::table& from, TomlNode& node) {
+  node.kind = TomlKind::table;
+  for (const auto& [key, value] : from) {
+    TomlNode child = converted(value);
+    child.key = std::string(key.str());
+    child.key_location = location_of(key.source());
+    if (child.location.line == 0) child.location = child.key_location;
+    node.children.push_back(std::move(child));
+  }
+  // The parser sorts keys by name; readers want them as written.
+  std::stable_sort(node.children.begin(), node.children.end(),
+                   [](const TomlNode& a, const TomlNode& b) { return a.key_location < b.key_location; });
+}
+
+void take_array(const toml::array& from, TomlNode& node) {
+  node.kind = TomlKind::array;
+  for (const toml::node& item : from) {
+    node.children.push_back(converted(item));
+    node.children.back().key_location = node.children.back().location;
+  }
+}
+
+TomlNode converted(const toml::node& from) {
+  TomlNode node;
+  node.location = location_of(from.source());
+  if (const auto* table = from.as_table()) {
+    take_table(*table, node);
+  } else if (const auto* array = from.as_array()) {
+    take_array(*array, node);
+  } else if (const auto* string = from.as_string()) {
+    node.kind = TomlKind::string;
+    node.string = string->get();
+  } else if (const auto* integer = from.as_integer()) {
+    node.kind = TomlKind::integer;
+    node.integer = integer->get();
+    node.number = static_cast<double>(integer->get());
+  } else if (const auto* number = from.as_floating_point()) {
+    node.kind = TomlKind::number;
+    node.number = number->get();
+  } else if (const auto* boolean = from.as_boolean()) {
+    node.kind = TomlKind::boolean;
+    node.boolean = boolean->get();
+  } else {
+    node.kind = TomlKind::date;
+  }
+  return node;
+}
+
+/// Only now do the nodes stand where they stay.
+void set_parents(TomlNode& node) {
+  for (TomlNode& child : node.children) {
+    child.parent = &node;
+    set_parents(child);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<TomlContent> parse_toml(std::string_view text, const std::string& file_name) {
+  auto content = std::make_unique<TomlContent>();
+  content->file_name = file_name;
+  try {
+    content->root = converted(toml::parse(text, file_name));
+  } catch (const toml::parse_error& error) {
+    const TomlLocation at = location_of(error.source());
+    throw Error(ErrorKind::input,
+                fmt::format("{}:{}:{}: {}", file_name, at.line, at.column, error.description()));
+  }
+  content->root.location = content->root.key_location = {.line = 1, .column = 1};
+  content->root.is_known = true;
+  set_parents(content->root);
+  return content;
+}
+
+std::string toml_path(const TomlNode& node) {
+  if (node.parent == nullptr) return "";
+  std::string path = toml_path(*node.parent);
+  if (node.parent->kind == TomlKind::array)
+    return fmt::format("{}[{}]", path, &node - node.parent->children.data());
+  return path.empty() ? node.key : path + "." + node.key;
+}
+
+std::string toml_value_text(const TomlNode& node) {
+  switch (node.kind) {
+    case TomlKind::absent:
+      return "nothing";
+    case TomlKind::string:
+      return "the string " + toml_quoted(node.string);
+    case TomlKind::integer:
+      return fmt::format("{}", node.integer);
+    case TomlKind::number:
+      return fmt::format("{}", node.number);
+    case TomlKind::boolean:
+      return node.boolean ? "true" : "false";
+    case TomlKind::date:
+      return "a date or time";
+    case TomlKind::array:
+      return "an array";
+    case TomlKind::table:
+      return "a table";
+  }
+  return "";
+}
+
+std::string toml_quoted(std::string_view text) {
+  constexpr std::size_t longest = 80;
+  std::string shown(text);
+  if (text.size() > longest) {
+    const auto inside_character = [&](std::size_t i) {
+      return (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80;
+    };
+    std::size_t head = longest / 2, tail = text.size() - longest / 2;
+    while (head > 0 && inside_character(head)) --head;
+    while (tail < text.size() && inside_character(tail)) ++tail;
+    shown = fmt::format("{}...{}", text.substr(0, head), text.substr(tail));
+  }
+  std::string quoted = "'";
+  for (const char c : shown) {
+    const auto byte = static_cast<unsigned char>(c);
+    quoted += byte < 0x20 || byte == 0x7f ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
+  }
+  return quoted + "'";
+}
+
+}  // namespace alpa
