@@ -7,10 +7,17 @@ enum class Precision { f32, bf16 };
 enum class OptimizerKind { adamw, sgd };
 enum class LearningRateSchedule { constant, cosine, linear };
 
+/// What a model is asked to predict.
+enum class Objective {
+  next_token,  ///< each token from those before it (GPT, Llama)
+  masked,      ///< tokens that were hidden from it (BERT)
+};
+
 /// The [training] table of a model file.
 struct TrainingOptions {
   std::int64_t batch = 8;        ///< samples per step, over all ranks
   std::int64_t sequence = 256;   ///< tokens per sample
+  Objective objective = Objective::next_token;
   Precision precision = Precision::f32;
   OptimizerKind optimizer = OptimizerKind::adamw;
   double learning_rate = 3e-4;
