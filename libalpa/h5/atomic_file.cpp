@@ -14,6 +14,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
+#include "libalpa/h5/descriptor.h"
 
 namespace alpa {
 namespace {
@@ -22,7 +23,27 @@ std::filesystem::path folder_of(const std::filesystem::path& file) {
   return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
 }
 
-Error failure(ErrorKind kind, const std::string& what, const std::filesystem::path& path, int error_number) {
+std::uint32_t random_word() {
+  std::uint32_t word = 0;
+  if (getrandom(&word, sizeof word, 0) != static_cast<ssize_t>(sizeof word))
+    word = static_cast<std::uint32_t>(getpid());
+  return word;
+}
+
+void sync_folder(const std::filesystem::path& folder) {
+  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) throw file_error(ErrorKind::run_time, "open folder", folder, errno);
+  const int result = fsync(descriptor), error_number = errno;
+  close(descriptor);
+  // Some file systems have nothing to synchronise for a folder and say EINVAL.
+  if (result != 0 && error_number != EINVAL)
+    throw file_error(ErrorKind::run_time, "bring to disk folder", folder, error_number);
+}
+
+}  // namespace
+
+Error file_error(ErrorKind kind, const std::string& doing, const std::filesystem::path& path,
+                 int error_number) {
   std::string hint;
   switch (error_number) {
     case ENOSPC:
@@ -45,40 +66,36 @@ Error failure(ErrorKind kind, const std::string& what, const std::filesystem::pa
     default:
       break;
   }
-  return Error(kind, fmt::format("cannot {} '{}': {}", what, path.string(), std::strerror(error_number)),
+  return Error(kind, fmt::format("cannot {} '{}': {}", doing, path.string(), std::strerror(error_number)),
                hint);
 }
 
-std::uint32_t random_word() {
-  std::uint32_t word = 0;
-  if (getrandom(&word, sizeof word, 0) != static_cast<ssize_t>(sizeof word))
-    word = static_cast<std::uint32_t>(getpid());
-  return word;
+void write_at(int descriptor, std::int64_t offset, std::string_view bytes,
+              const std::filesystem::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = pwrite(descriptor, bytes.data(), bytes.size(), offset);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw file_error(ErrorKind::run_time, "write", path, errno);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+    offset += written;
+  }
 }
 
-void sync_folder(const std::filesystem::path& folder) {
-  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) throw failure(ErrorKind::run_time, "open folder", folder, errno);
-  const int result = fsync(descriptor), error_number = errno;
-  close(descriptor);
-  // Some file systems have nothing to synchronise for a folder and say EINVAL.
-  if (result != 0 && error_number != EINVAL)
-    throw failure(ErrorKind::run_time, "bring to disk folder", folder, error_number);
+void sync(int descriptor, const std::filesystem::path& path) {
+  if (fsync(descriptor) != 0) throw file_error(ErrorKind::run_time, "bring to disk", path, errno);
 }
-
-}  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
   if (!target_.has_filename() || std::filesystem::is_directory(std::filesystem::symlink_status(target_)))
-    throw failure(ErrorKind::input, "write", target_, EISDIR);
+    throw file_error(ErrorKind::input, "write", target_, EISDIR);
   for (int attempt = 0; attempt < 16 && descriptor_ < 0; ++attempt) {
     temporary_ = target_;
     temporary_ += fmt::format(".partial-{:08x}", random_word());
     // 0666: the umask decides, as for any file that a group shares.
     descriptor_ = open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (descriptor_ < 0 && errno != EEXIST) throw failure(ErrorKind::input, "write", target_, errno);
+    if (descriptor_ < 0 && errno != EEXIST) throw file_error(ErrorKind::input, "write", target_, errno);
   }
-  if (descriptor_ < 0) throw failure(ErrorKind::run_time, "write", target_, EEXIST);
+  if (descriptor_ < 0) throw file_error(ErrorKind::run_time, "write", target_, EEXIST);
 }
 
 AtomicFile::~AtomicFile() {
@@ -87,56 +104,49 @@ AtomicFile::~AtomicFile() {
   close(descriptor_);
 }
 
-void AtomicFile::write(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw failure(ErrorKind::run_time, "write", target_, errno);
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
-
-void AtomicFile::reserve(std::int64_t bytes) {
-  if (bytes <= 0) return;
-  int result = 0;
-  do result = fallocate(descriptor_, FALLOC_FL_KEEP_SIZE, 0, bytes);
-  while (result != 0 && errno == EINTR);
+void AtomicFile::resize(std::int64_t bytes) {
+  int result = ftruncate(descriptor_, bytes);
+  if (result == 0 && bytes > 0) do
+      result = fallocate(descriptor_, 0, 0, bytes);
+    while (result != 0 && errno == EINTR);
   if (result == 0) return;
   int error_number = errno;
   if (error_number == EOPNOTSUPP || error_number == ENOSYS) {
-    struct statvfs free_space {};
-    if (fstatvfs(descriptor_, &free_space) != 0) return;
-    if (static_cast<double>(free_space.f_bavail) * static_cast<double>(free_space.f_frsize) >=
+    struct statvfs space {};
+    if (fstatvfs(descriptor_, &space) != 0) return;
+    if (static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize) >=
         static_cast<double>(bytes))
       return;
     error_number = ENOSPC;
   }
-  throw failure(ErrorKind::run_time, fmt::format("reserve {} for", bytes_text(static_cast<double>(bytes))),
-                target_, error_number);
+  const std::string size = bytes_text(static_cast<double>(bytes));
+  throw file_error(ErrorKind::run_time, fmt::format("find {} for", size), target_, error_number);
+}
+
+void AtomicFile::write_at(std::int64_t offset, std::string_view bytes) {
+  alpa::write_at(descriptor_, offset, bytes, target_);
 }
 
 void AtomicFile::publish() {
   struct stat ours {
   }, named{};
   if (fstat(descriptor_, &ours) != 0 || lstat(temporary_.c_str(), &named) != 0)
-    throw failure(ErrorKind::run_time, "publish", target_, errno);
+    throw file_error(ErrorKind::run_time, "publish", target_, errno);
   if (ours.st_dev != named.st_dev || ours.st_ino != named.st_ino)
     throw Error(ErrorKind::run_time,
                 fmt::format("'{}' was replaced by another file while it was written", temporary_.string()),
                 "write to a folder that only trusted users may change");
-  // Gives back blocks that reserve() set aside beyond the end.
-  if (ftruncate(descriptor_, ours.st_size) != 0)
-    throw failure(ErrorKind::run_time, "publish", target_, errno);
-  if (fsync(descriptor_) != 0) throw failure(ErrorKind::run_time, "bring to disk", target_, errno);
+  sync(descriptor_, target_);
   if (rename(temporary_.c_str(), target_.c_str()) != 0)
-    throw failure(ErrorKind::run_time, "rename to", target_, errno);
+    throw file_error(ErrorKind::run_time, "rename to", target_, errno);
   close(std::exchange(descriptor_, -1));
   sync_folder(folder_of(target_));
 }
 
 void publish_text(const std::filesystem::path& path, std::string_view text) {
   AtomicFile file(path);
-  file.write(text);
+  file.resize(static_cast<std::int64_t>(text.size()));
+  file.write_at(0, text);
   file.publish();
 }
 

@@ -22,13 +22,13 @@ class AtomicFile {
   const std::filesystem::path& target() const { return target_; }
   const std::filesystem::path& temporary_path() const { return temporary_; }
 
-  /// Appends. Throws Error(run_time), e.g. when the disk is full.
-  void write(std::string_view bytes);
+  /// Makes the file `bytes` long and sets its disk blocks aside, so that a full disk is noticed before the
+  /// writing starts; on file systems that cannot reserve, compares with the free space. Throws
+  /// Error(run_time) without room.
+  void resize(std::int64_t bytes);
 
-  /// Sets disk blocks aside for a file of `bytes`, so that a full disk is noticed before the writing starts.
-  /// The size seen does not change. On file systems that cannot reserve, compares with the free space
-  /// instead. Throws Error(run_time) when there is no room.
-  void reserve(std::int64_t bytes);
+  /// Writes all of `bytes` at `offset`. Throws Error(run_time), e.g. when the disk is full.
+  void write_at(std::int64_t offset, std::string_view bytes);
 
   /// Brings the bytes to disk, renames, and brings the new name to disk. Throws Error(run_time); the target
   /// is then as it was, unless the last of these steps failed.

@@ -15,7 +15,8 @@ namespace alpa {
 
 struct H5Writer::Open {
   Open(std::filesystem::path path, std::string_view format, std::string_view format_version)
-      : file(std::move(path)), image(file.temporary_path().string(), format, format_version) {}
+      : file(std::move(path)),
+        image(file.temporary_path().string(), format, format_version, MemoryFile::Placement::dense) {}
 
   AtomicFile file;
   H5Image image;
@@ -35,9 +36,7 @@ template <class Number>
 void write_array(H5Image& image, const std::string& path, hid_t type, std::span<const Number> values,
                  const Shape& shape, const std::string& units) {
   assert(!shape.empty() && static_cast<std::size_t>(element_count(shape)) == values.size());
-  // An empty span may have no address, and a null one means "no values yet".
-  const Number nothing{};
-  image.dataset(path, type, shape, values.empty() ? &nothing : values.data());
+  image.dataset(path, type, shape, values.data());
   image.attribute(path, "units", std::string_view(units));
 }
 
@@ -128,8 +127,7 @@ void H5Writer::enum_column(const std::string& path, std::span<const std::int32_t
             "naming a member of an enumeration");
   assert(std::all_of(indices.begin(), indices.end(),
                      [&](std::int32_t i) { return i >= 0 && static_cast<std::size_t>(i) < names.size(); }));
-  const std::int32_t nothing = 0;
-  open_->image.dataset(path, type, length(indices.size()), indices.empty() ? &nothing : indices.data());
+  open_->image.dataset(path, type, length(indices.size()), indices.data());
 }
 
 void H5Writer::text(const std::string& path, std::string_view text) {
@@ -170,7 +168,7 @@ void H5Writer::provenance(Provenance provenance) { open_->provenance = std::move
 void H5Writer::publish() {
   for (const auto& [path, scales] : open_->scales) write_scales(open_->image, path, scales);
   if (open_->provenance) open_->image.provenance(*open_->provenance);
-  open_->file.write(open_->image.bytes());
+  open_->image.write_to(open_->file);
   open_->file.publish();
   open_.reset();
 }

@@ -44,6 +44,7 @@ using H5Attribute = H5Handle<H5Aclose>;
 using H5Space = H5Handle<H5Sclose>;
 using H5Type = H5Handle<H5Tclose>;
 using H5List = H5Handle<H5Pclose>;
+using H5Driver = H5Handle<H5FDunregister>;
 
 /// To be called before HDF5 is used: switches off its printing of errors, and its loading of filter plug-ins,
 /// which a file could otherwise ask for.

@@ -6,10 +6,11 @@
 #include <cassert>
 #include <vector>
 
+#include "libalpa/h5/chunks.h"
+
 namespace alpa {
 namespace {
 
-constexpr std::int64_t most_chunk_bytes = 4 << 20;
 constexpr std::int64_t few_bytes = 4 << 10;  // in the object header; a chunk index alone takes 2 KiB
 
 bool is_ascii(std::string_view text) {
@@ -24,48 +25,29 @@ H5List creation_list(hid_t kind) {
   return list;
 }
 
-H5List dataset_list(const Shape& extent, std::int64_t element_bytes, bool has_values) {
+H5List chunked_list(const Shape& extent, const Shape& chunk) {
   H5List list = creation_list(H5P_DATASET_CREATE);
   if (is_empty(extent)) return list;
-  if (has_values && element_count(extent) * element_bytes <= few_bytes) {
-    checked(H5Pset_layout(list, H5D_COMPACT), "choosing a layout");
-    return list;
-  }
-  const Shape chunk = chunk_shape(extent, element_bytes);
   const std::vector<hsize_t> dims(chunk.begin(), chunk.end());
   checked(H5Pset_chunk(list, static_cast<int>(dims.size()), dims.data()), "choosing chunks");
   checked(H5Pset_fletcher32(list), "choosing checksums");
   return list;
 }
 
+H5List compact_list() {
+  H5List list = creation_list(H5P_DATASET_CREATE);
+  checked(H5Pset_layout(list, H5D_COMPACT), "choosing a layout");
+  return list;
+}
+
 }  // namespace
 
-Shape chunk_shape(const Shape& extent, std::int64_t element_bytes) {
-  Shape chunk(extent.size(), 1);
-  std::int64_t bytes = element_bytes;
-  for (std::size_t i = extent.size(); i-- > 0;) {
-    const std::int64_t most = std::max<std::int64_t>(1, most_chunk_bytes / bytes);
-    const std::int64_t pieces = (extent[i] + most - 1) / most;
-    chunk[i] = (extent[i] + pieces - 1) / pieces;
-    bytes *= chunk[i];
-    if (chunk[i] < extent[i]) break;
-  }
-  return chunk;
-}
-
-std::int64_t stored_bytes(const Shape& extent, std::int64_t element_bytes) {
-  if (is_empty(extent)) return 0;
-  constexpr std::int64_t checksum_bytes = 4;
-  const Shape chunk = chunk_shape(extent, element_bytes);
-  std::int64_t chunks = 1;
-  for (std::size_t i = 0; i < extent.size(); ++i) chunks *= (extent[i] + chunk[i] - 1) / chunk[i];
-  return chunks * (element_count(chunk) * element_bytes + checksum_bytes);
-}
-
-H5Image::H5Image(const std::string& name, std::string_view format, std::string_view format_version) {
+H5Image::H5Image(const std::string& name, std::string_view format, std::string_view format_version,
+                 MemoryFile::Placement placement)
+    : memory_(std::make_unique<MemoryFile>(placement)) {
   prepare_hdf5();
-  H5List access(checked(H5Pcreate(H5P_FILE_ACCESS), "making a property list"));
-  checked(H5Pset_fapl_core(access, 1 << 20, false), "choosing memory");
+  driver_ = MemoryFile::driver();
+  const H5List access = MemoryFile::access(driver_, *memory_);
   // 1.8 and later read it, and metadata carries checksums.
   checked(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V110), "choosing a format");
   const H5List creation = creation_list(H5P_FILE_CREATE);
@@ -86,17 +68,41 @@ void H5Image::group(const std::string& path) {
   }
 }
 
-H5Dataset H5Image::dataset(const std::string& path, hid_t type, const Shape& extent, const void* values) {
+H5Dataset H5Image::create(const std::string& path, hid_t type, const Shape& extent, hid_t creation) {
   group(path.substr(0, std::max<std::size_t>(1, path.rfind('/'))));
-  const auto element_bytes = static_cast<std::int64_t>(H5Tget_size(type));
-  const H5List creation = dataset_list(extent, element_bytes, values != nullptr);
-  const H5Space space = simple_space(extent);
-  H5Dataset dataset(H5Dcreate2(file_, path.c_str(), type, space, H5P_DEFAULT, creation, H5P_DEFAULT));
+  H5Dataset dataset(
+      H5Dcreate2(file_, path.c_str(), type, simple_space(extent), H5P_DEFAULT, creation, H5P_DEFAULT));
   if (!dataset.valid())
     throw Error(ErrorKind::run_time, fmt::format("cannot add dataset '{}': {}", path, hdf5_message()));
-  if (values && !is_empty(extent))
+  return dataset;
+}
+
+H5Dataset H5Image::dataset(const std::string& path, hid_t type, const Shape& extent, const void* values) {
+  const auto element_bytes = static_cast<std::int64_t>(H5Tget_size(type));
+  const bool is_small = !is_empty(extent) && element_count(extent) * element_bytes <= few_bytes;
+  const H5List creation =
+      is_small ? compact_list() : chunked_list(extent, chunk_shape(extent, element_bytes));
+  H5Dataset dataset = create(path, type, extent, creation);
+  if (!is_empty(extent))
     checked(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), "writing a dataset");
   return dataset;
+}
+
+std::vector<std::int64_t> H5Image::planned_dataset(const std::string& path, hid_t type, const Shape& extent) {
+  const auto element_bytes = static_cast<std::int64_t>(H5Tget_size(type));
+  const Shape chunk = chunk_shape(extent, element_bytes);
+  const H5Dataset dataset = create(path, type, extent, chunked_list(extent, chunk));
+  const std::vector<char> unread(
+      static_cast<std::size_t>(element_count(chunk) * element_bytes + checksum_bytes));
+  const std::size_t before = memory_->planned().size();
+  memory_->plan_data(true);
+  for (const Shape& at : chunk_offsets(extent, chunk)) {
+    const std::vector<hsize_t> offset(at.begin(), at.end());
+    checked(H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, offset.data(), unread.size(), unread.data()),
+            "placing a chunk");
+  }
+  memory_->plan_data(false);
+  return {memory_->planned().begin() + static_cast<std::ptrdiff_t>(before), memory_->planned().end()};
 }
 
 void H5Image::commit(const std::string& path, hid_t type) {
@@ -144,14 +150,10 @@ void H5Image::provenance(const Provenance& provenance) {
   for (const auto& [name, value] : fields) attribute("/provenance", name, std::string_view(*value));
 }
 
-std::string H5Image::bytes() const {
+void H5Image::write_to(AtomicFile& file) const {
   checked(H5Fflush(file_, H5F_SCOPE_LOCAL), "completing a file");
-  const auto size = checked(H5Fget_file_image(file_, nullptr, 0), "completing a file");
-  // The copy that H5Fget_file_image would make has flags of the superblock changed but not its checksum; the
-  // handle of the memory driver is the address of the true bytes.
-  void* handle = nullptr;
-  checked(H5Fget_vfd_handle(file_, H5P_DEFAULT, &handle), "completing a file");
-  return std::string(*static_cast<const char**>(handle), static_cast<std::size_t>(size));
+  file.resize(memory_->bytes());
+  memory_->for_each_page([&](std::int64_t offset, std::string_view bytes) { file.write_at(offset, bytes); });
 }
 
 }  // namespace alpa

@@ -1,33 +1,36 @@
 #pragma once
 // Internal to this module.
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "libalpa/base/tensor_type.h"
+#include "libalpa/h5/atomic_file.h"
 #include "libalpa/h5/handle.h"
+#include "libalpa/h5/memory_file.h"
 #include "libalpa/h5/provenance.h"
 
 namespace alpa {
-
-/// Extents of the chunks for a dataset of these extents (all > 0): at most 4 MiB, at least 1 MiB where the
-/// dataset has as much, evenly divided, whole inner dimensions first. {1000, 1024} of 4 bytes -> {500, 1024}.
-Shape chunk_shape(const Shape& extent, std::int64_t element_bytes);
-
-/// Bytes that a checksummed dataset takes in the file, chunk padding and checksums included; bookkeeping not.
-std::int64_t stored_bytes(const Shape& extent, std::int64_t element_bytes);
 
 /// An HDF5 file in memory. Nothing in it depends on time or place: object times are off.
 class H5Image {
  public:
   /// `name` only tells files apart while they are open.
-  H5Image(const std::string& name, std::string_view format, std::string_view format_version);
+  H5Image(const std::string& name, std::string_view format, std::string_view format_version,
+          MemoryFile::Placement placement);
 
   /// Makes a group and those on the way to it; an existing one is fine.
   void group(const std::string& path);
 
   /// Makes a dataset whose damage is noticed on reading: in its (checksummed) header when `values` are few,
-  /// else chunked with fletcher32. With `values` null nothing is stored yet, and it is always chunked.
+  /// else chunked with fletcher32.
   H5Dataset dataset(const std::string& path, hid_t type, const Shape& extent, const void* values);
+
+  /// Makes a dataset, chunked with fletcher32, whose values are to be written into the finished file: the
+  /// offset in the file of each chunk, in row-major order.
+  std::vector<std::int64_t> planned_dataset(const std::string& path, hid_t type, const Shape& extent);
 
   /// Names a type in the file.
   void commit(const std::string& path, hid_t type);
@@ -43,10 +46,16 @@ class H5Image {
   H5Object open(const std::string& path) const;
   hid_t file() const { return file_; }
 
-  /// The file as it would lie on disk.
-  std::string bytes() const;
+  std::int64_t bytes() const { return memory_->bytes(); }
+
+  /// Puts the file, of bytes() bytes, on disk; planned values are left out.
+  void write_to(AtomicFile& file) const;
 
  private:
+  H5Dataset create(const std::string& path, hid_t type, const Shape& extent, hid_t creation);
+
+  std::unique_ptr<MemoryFile> memory_;
+  H5Driver driver_;
   H5File file_;
 };
 

@@ -8,6 +8,8 @@
 #include <limits>
 #include <optional>
 
+#include "libalpa/base/error.h"
+
 namespace alpa {
 namespace {
 
@@ -19,7 +21,7 @@ void check_mpi(int result) {
   throw Error(ErrorKind::run_time, fmt::format("MPI failed: {}", text));
 }
 
-void wait(MPI_Request request) {
+void wait(MPI_Request& request) {
   for (int attempt = 0, done = 0;; ++attempt) {
     check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
     if (done) return;
@@ -60,9 +62,14 @@ std::optional<Error> error_of(const std::function<void()>& body) {
 
 }  // namespace
 
-Ranks::Ranks(int native_communicator) : communicator_(native_communicator) {
-  check_mpi(MPI_Comm_rank(communicator_, &rank_));
-  check_mpi(MPI_Comm_size(communicator_, &size_));
+Ranks::Ranks(int native_communicator) {
+  check_mpi(MPI_Comm_rank(native_communicator, &rank_));
+  check_mpi(MPI_Comm_size(native_communicator, &size_));
+  if (size_ > 1) check_mpi(MPI_Comm_dup(native_communicator, &communicator_));
+}
+
+Ranks::~Ranks() {
+  if (size_ > 1) MPI_Comm_free(&communicator_);
 }
 
 void Ranks::together(const std::function<void()>& body) const {
@@ -80,31 +87,41 @@ void Ranks::together(const std::function<void()>& body) const {
   throw Error(static_cast<ErrorKind>(std::stoi(kind)), fmt::format("rank {}: {}", root, happened), hint);
 }
 
-std::int64_t Ranks::most(std::int64_t value) const {
-  return size_ == 1 ? value : reduced(value, MPI_MAX, communicator_);
-}
-
 std::string Ranks::from_first(const std::string& text) const {
   return size_ == 1 ? text : broadcast(text, 0, rank_, communicator_);
 }
 
-H5List Ranks::file_access() const {
-  H5List access(checked(H5Pcreate(H5P_FILE_ACCESS), "making a property list"));
-  checked(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V110), "choosing a format");
-  if (size_ == 1) {
-    checked(H5Pset_file_locking(access, false, true), "switching off file locks");
-    return access;
+std::vector<std::vector<std::int64_t>> Ranks::gathered(const std::vector<std::int64_t>& mine) const {
+  if (size_ == 1) return {mine};
+  const auto ranks = static_cast<std::size_t>(size_);
+  MPI_Request request;
+  const int count = static_cast<int>(mine.size());
+  std::vector<int> counts(ranks), offsets(ranks, 0);
+  check_mpi(MPI_Iallgather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, communicator_, &request));
+  wait(request);
+  for (std::size_t r = 1; r < ranks; ++r) offsets[r] = offsets[r - 1] + counts[r - 1];
+  std::vector<std::int64_t> all(static_cast<std::size_t>(offsets.back() + counts.back()));
+  check_mpi(MPI_Iallgatherv(mine.data(), count, MPI_INT64_T, all.data(), counts.data(), offsets.data(),
+                            MPI_INT64_T, communicator_, &request));
+  wait(request);
+  std::vector<std::vector<std::int64_t>> by_rank;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const auto first = all.begin() + offsets[r];
+    by_rank.emplace_back(first, first + counts[r]);
   }
-  checked(H5Pset_fapl_mpio(access, communicator_, MPI_INFO_NULL), "choosing MPI");
-  checked(H5Pset_all_coll_metadata_ops(access, true), "choosing collective metadata");
-  checked(H5Pset_coll_metadata_write(access, true), "choosing collective metadata");
-  return access;
+  return by_rank;
 }
 
-H5List Ranks::transfer() const {
-  H5List transfer(checked(H5Pcreate(H5P_DATASET_XFER), "making a property list"));
-  if (size_ > 1) checked(H5Pset_dxpl_mpio(transfer, H5FD_MPIO_COLLECTIVE), "choosing collective writes");
-  return transfer;
+void Ranks::exchange(const std::vector<Message>& sent, const std::vector<Message>& received) const {
+  constexpr int tag = 0;
+  std::vector<MPI_Request> requests;
+  for (const Message& m : received)
+    check_mpi(MPI_Irecv(m.bytes, static_cast<int>(m.count), MPI_CHAR, m.rank, tag, communicator_,
+                        &requests.emplace_back()));
+  for (const Message& m : sent)
+    check_mpi(MPI_Isend(m.bytes, static_cast<int>(m.count), MPI_CHAR, m.rank, tag, communicator_,
+                        &requests.emplace_back()));
+  for (MPI_Request& request : requests) wait(request);
 }
 
 }  // namespace alpa

@@ -3,8 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-
-#include "libalpa/h5/handle.h"
+#include <vector>
 
 namespace alpa {
 
@@ -14,6 +13,9 @@ class Ranks {
  public:
   Ranks() = default;
   explicit Ranks(int native_communicator);
+  ~Ranks();
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -22,16 +24,21 @@ class Ranks {
   /// rank's.
   void together(const std::function<void()>& body) const;
 
-  std::int64_t most(std::int64_t value) const;            ///< the largest over ranks
-  std::string from_first(const std::string& text) const;  ///< rank 0's
+  std::string from_first(const std::string& text) const;                                         ///< rank 0's
+  std::vector<std::vector<std::int64_t>> gathered(const std::vector<std::int64_t>& mine) const;  ///< by rank
 
-  /// How HDF5 opens a file for these ranks.
-  H5List file_access() const;
-  /// How they write to it: collectively, as checksummed chunks demand.
-  H5List transfer() const;
+  /// Bytes on their way to, or room for those from, another rank.
+  struct Message {
+    int rank;
+    char* bytes;
+    std::int64_t count;
+  };
+
+  /// Moves messages; those of one pair of ranks arrive in the order in which they are listed.
+  void exchange(const std::vector<Message>& sent, const std::vector<Message>& received) const;
 
  private:
-  int communicator_ = 0;
+  int communicator_ = 0;  // a copy of our own, so that our messages meet no others
   int rank_ = 0, size_ = 1;
 };
 

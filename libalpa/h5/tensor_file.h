@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,12 @@ struct TensorRegion {
   Shape offset, count;
 };
 
+/// The values of a region: host memory in row-major order of the region.
+struct TensorPart {
+  TensorRegion region;
+  const void* data;
+};
+
 /// Writes a tensor file: whole tensors under global names ("/tensors/decoder.0.attention.query"; no '/' in a
 /// name), so that any number of ranks can read it back. The ranks of a communicator write it together, each
 /// its regions.
@@ -28,11 +35,12 @@ struct TensorRegion {
 ///     for (const auto& [name, type] : state) file.write(name, my_region(name), my_values(name));
 ///     file.publish();
 ///
-/// Every call is collective: all ranks make the same calls in the same order, with the same arguments but for
-/// `region` and `data` (and the provenance and attributes, which are rank 0's). A failure on one rank is
-/// thrown alike on all; the file is then lost, and nothing stands under its name. Elements that nobody writes
-/// are 0. bf16 is stored as a 16-bit float type, committed at /types/bfloat16, that HDF5's tools print as
-/// numbers.
+/// The constructor, write and publish are collective: all ranks make the same calls in the same order, and
+/// declare the same. Provenance and attributes are rank 0's. A failure on one rank is thrown alike on all, at
+/// the latest by publish(); the file is then lost, and nothing stands under its name. The bytes depend on the
+/// declarations and the values only, not on the number of ranks (/provenance apart). bf16 is stored as a
+/// 16-bit float type, committed at /types/bfloat16, that HDF5's tools print as numbers. Each chunk of 1 to 4
+/// MiB carries a checksum.
 class TensorWriter {
  public:
   /// For this process alone; MPI is not touched.
@@ -42,7 +50,7 @@ class TensorWriter {
   TensorWriter(std::filesystem::path path, std::string_view format, std::string_view format_version,
                int native_communicator);
 
-  /// Not collective. Without publish() before, rank 0 removes the temporary file.
+  /// Waits for nobody. Without publish() before, rank 0 removes the temporary file.
   ~TensorWriter();
   TensorWriter(const TensorWriter&) = delete;
   TensorWriter& operator=(const TensorWriter&) = delete;
@@ -57,11 +65,12 @@ class TensorWriter {
   void provenance(Provenance provenance);
   void declare(const std::string& name, const TensorType& type);
 
-  /// Writes `region` of a declared tensor from `data`, host memory in row-major order of the region. Regions
-  /// of different ranks do not overlap, or hold the same values. A rank with nothing to write says
-  /// write_nothing().
-  void write(const std::string& name, const TensorRegion& region, const void* data);
-  void write_nothing(const std::string& name);
+  /// Writes a whole declared tensor, once, from what the ranks hold of it: `parts` are this rank's. Together
+  /// they cover the tensor; where parts overlap they hold the same values, and the ranks that hold the same
+  /// take turns in writing it. `data` is free for other use on return.
+  void write(const std::string& name, std::span<const TensorPart> parts);
+  void write(const std::string& name, const TensorRegion& region, const void* data);  ///< from one part
+  void write_nothing(const std::string& name);  ///< this rank holds none of it
 
   /// Closes, brings the file to disk and gives it its name; when it returns, that holds on all ranks.
   void publish();

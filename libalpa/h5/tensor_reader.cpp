@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "libalpa/h5/checked_file.h"
+#include "libalpa/h5/chunks.h"
 #include "libalpa/h5/tensor_file.h"
-#include "libalpa/h5/tensor_region.h"
 
 namespace alpa {
 namespace {
@@ -32,6 +32,15 @@ std::map<std::string, TensorType> tensors_of(const CheckedFile& file) {
     tensors.emplace(path.substr(folder.size()), std::move(type));
   }
   return tensors;
+}
+
+H5Space selection(const TensorRegion& region, const Shape& shape) {
+  H5Space space = simple_space(stored_extent(shape));
+  const auto [offset, count] = stored_region(region);
+  const std::vector<hsize_t> first(offset.begin(), offset.end()), size(count.begin(), count.end());
+  checked(H5Sselect_hyperslab(space, H5S_SELECT_SET, first.data(), nullptr, size.data(), nullptr),
+          "selecting a region");
+  return space;
 }
 
 }  // namespace

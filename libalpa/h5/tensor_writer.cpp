@@ -1,50 +1,74 @@
+#include <fcntl.h>
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <functional>
 #include <optional>
+#include <set>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/fingerprint.h"
 #include "libalpa/h5/atomic_file.h"
+#include "libalpa/h5/chunk_transfer.h"
+#include "libalpa/h5/chunks.h"
+#include "libalpa/h5/descriptor.h"
 #include "libalpa/h5/image.h"
 #include "libalpa/h5/ranks.h"
 #include "libalpa/h5/tensor_file.h"
-#include "libalpa/h5/tensor_region.h"
 
 namespace alpa {
 namespace {
 
-// What one collective write moves at most, per rank; HDF5 keeps a copy of the chunks it touches.
-constexpr std::int64_t write_bytes = 64 << 20;
+std::int64_t short_hash(const std::string& text) { return static_cast<std::int64_t>(hash64(text) >> 1); }
 
-std::string path_of(const std::string& name) { return "/tensors/" + name; }
+// Where the values of a tensor stand in the file.
+struct Place {
+  TensorType type;
+  std::vector<std::int64_t> chunks;  // offset of each, in row-major order
+};
 
 }  // namespace
 
 struct TensorWriter::Open {
+  Open(std::filesystem::path path, std::string_view format_name, std::string_view version)
+      : target(std::move(path)), format(format_name), format_version(version) {
+    create();
+  }
+  Open(std::filesystem::path path, std::string_view format_name, std::string_view version, int native)
+      : ranks(native), target(std::move(path)), format(format_name), format_version(version) {
+    create();
+  }
+
   Ranks ranks;
   std::filesystem::path target;
   std::string format, format_version;
   std::vector<std::function<void(H5Image&)>> annotations;
-  std::vector<std::pair<std::string, TensorType>> order;
-  std::map<std::string, TensorType> types;
+  std::vector<std::string> order;
+  std::map<std::string, Place> places;
+  std::set<std::string> written;
 
   std::optional<AtomicFile> temporary;  // on rank 0
   std::string temporary_path;           // on all
   enum class State { declaring, writing, ended } state = State::declaring;
-  H5File file;
+  Descriptor file;
+  std::optional<Error> failure;  // of this rank, not yet known to the others
 
   void create() {
     ranks.together([&] {
       if (ranks.rank() == 0) temporary.emplace(target);
     });
-    temporary_path = ranks.from_first(temporary ? temporary->temporary_path().string() : "");
+    temporary_path =
+        ranks.from_first(temporary ? std::filesystem::absolute(temporary->temporary_path()).string() : "");
   }
 
-  // Rank 0 lays out the whole file alone, then all open it: HDF5 would have every rank make the same objects
-  // in the same order with the same contents.
+  // Rank 0 lays out the file, which has a place for every chunk; then each rank opens it and writes chunks as
+  // plain bytes. HDF5's own parallel writing would be less code, but a rank whose write fails there leaves
+  // the others waiting for ever, and it fills each chunk before it writes it.
   void start() {
     if (state == State::writing) return;
     if (state == State::ended)
@@ -54,155 +78,154 @@ struct TensorWriter::Open {
     ranks.together([&] {
       if (ranks.rank() == 0) lay_out();
     });
+    share_places();
     ranks.together([&] {
-      prepare_hdf5();
-      file = H5File(
-          checked(H5Fopen(temporary_path.c_str(), H5F_ACC_RDWR, ranks.file_access()), "opening a file"));
+      file = Descriptor(open(temporary_path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
+      if (file < 0) throw file_error(ErrorKind::run_time, "write", temporary_path, errno);
     });
     state = State::writing;
   }
 
   void check_declarations() const {
     std::string text;
-    for (const auto& [name, type] : order) text += name + ' ' + type_text(type) + '\n';
-    const auto mine = static_cast<std::int64_t>(hash64(text) >> 1);
-    if (ranks.most(mine) != -ranks.most(-mine))
+    for (const std::string& name : order) text += name + ' ' + type_text(places.at(name).type) + '\n';
+    const auto hashes = ranks.gathered({short_hash(text)});
+    if (std::adjacent_find(hashes.begin(), hashes.end(), std::not_equal_to<>()) != hashes.end())
       throw Error(ErrorKind::run_time,
                   fmt::format("the ranks that write '{}' declare different tensors", target.string()));
   }
 
   void lay_out() {
-    H5Image image(temporary_path, format, format_version);
+    H5Image image(temporary_path, format, format_version, MemoryFile::Placement::paged);
     for (const auto& annotate : annotations) annotate(image);
+    image.group("/tensors");
     const H5Type bfloat16 = bfloat16_type();
     image.commit("/types/bfloat16", bfloat16);
-    std::int64_t data_bytes = 0;
-    constexpr std::int64_t index_bytes = 4 << 10;  // per tensor, and again per 32 of its chunks
-    for (const auto& [name, type] : order) {
-      const Shape extent = stored_extent(type.shape);
-      const H5Type element = element_type(type.dtype);
-      image.dataset(path_of(name), type.dtype == DType::bf16 ? bfloat16 : element, extent, nullptr);
-      image.attribute(path_of(name), "units", std::string_view("1"));
-      image.attribute(path_of(name), "alpa_dtype", dtype_name(type.dtype));
-      if (type.shape.empty()) image.attribute(path_of(name), "rank", std::int64_t{0});
-      const std::int64_t stored = stored_bytes(extent, dtype_bytes(type.dtype));
-      data_bytes += stored + index_bytes + stored / (32 << 10);
+    for (const std::string& name : order) {
+      Place& place = places.at(name);
+      const std::string path = "/tensors/" + name;
+      const H5Type element = element_type(place.type.dtype);
+      place.chunks = image.planned_dataset(path, place.type.dtype == DType::bf16 ? bfloat16 : element,
+                                           stored_extent(place.type.shape));
+      image.attribute(path, "units", std::string_view("1"));
+      image.attribute(path, "alpa_dtype", dtype_name(place.type.dtype));
+      if (place.type.shape.empty()) image.attribute(path, "rank", std::int64_t{0});
     }
-    const std::string bytes = image.bytes();
-    temporary->write(bytes);
-    temporary->reserve(static_cast<std::int64_t>(bytes.size()) + data_bytes);
+    image.write_to(*temporary);
   }
 
-  void write(const std::string& name, const TensorRegion* region, const void* data) {
+  void share_places() {
+    std::string text;
+    if (ranks.rank() == 0)
+      for (const std::string& name : order)
+        for (const std::int64_t offset : places.at(name).chunks)
+          text.append(reinterpret_cast<const char*>(&offset), sizeof offset);
+    text = ranks.from_first(text);
+    const char* next = text.data();
+    for (const std::string& name : order) {
+      Place& place = places.at(name);
+      const Shape extent = stored_extent(place.type.shape);
+      const Shape chunk = chunk_shape(extent, dtype_bytes(place.type.dtype));
+      place.chunks.resize(chunk_offsets(extent, chunk).size());
+      std::memcpy(place.chunks.data(), next, place.chunks.size() * sizeof(std::int64_t));
+      next += place.chunks.size() * sizeof(std::int64_t);
+    }
+  }
+
+  // Each rank tells the others what it holds and whether it still can write.
+  void write(const std::string& name, std::span<const TensorPart> parts) {
     start();
-    const auto known = types.find(name);
-    std::vector<TensorRegion> pieces;
-    guarded([&] {
-      if (known == types.end())
-        throw Error(ErrorKind::run_time, fmt::format("tensor '{}' was not declared", name));
-      if (!region) return;
-      const std::string fault = region_fault(*region, known->second.shape);
-      if (!fault.empty()) throw Error(ErrorKind::run_time, fmt::format("tensor '{}': {}", name, fault));
-      if (element_count(region->count) > 0)
-        pieces = pieces_of(*region, dtype_bytes(known->second.dtype), write_bytes);
-    });
-    const std::int64_t rounds = ranks.most(static_cast<std::int64_t>(pieces.size()));
-    if (rounds > 0)
-      guarded([&] {
-        write_pieces(known->second, path_of(name), pieces, rounds, static_cast<const char*>(data));
+    state = State::ended;
+    const auto place = places.find(name);
+    check(name, place == places.end() ? nullptr : &place->second, parts);
+    std::vector<std::int64_t> mine{failure ? 1 : 0, short_hash(name)};
+    for (const TensorPart& part : failure ? std::span<const TensorPart>{} : parts) {
+      const auto [offset, count] = stored_region(part.region);
+      mine.insert(mine.end(), offset.begin(), offset.end());
+      mine.insert(mine.end(), count.begin(), count.end());
+    }
+    const auto all = ranks.gathered(mine);
+    if (std::any_of(all.begin(), all.end(), [](const auto& words) { return words[0] != 0; })) tell_failure();
+    if (std::any_of(all.begin(), all.end(), [&](const auto& words) { return words[1] != mine[1]; }))
+      throw Error(ErrorKind::run_time,
+                  fmt::format("the ranks that write '{}' write different tensors at once, one of them '{}'",
+                              target.string(), name));
+
+    ChunkTransfer transfer(ranks, place->second.type,
+                           held_regions(all, stored_extent(place->second.type.shape).size()), parts);
+    if (const auto missing = transfer.missing())
+      throw Error(ErrorKind::run_time, fmt::format("tensor '{}': no rank writes region {} at offset {}", name,
+                                                   shape_text(missing->count), shape_text(missing->offset)));
+    try {
+      transfer.run([&](std::size_t chunk, std::string_view bytes) {
+        write_at(file, place->second.chunks[chunk], bytes, target);
       });
+    } catch (const Error& error) {
+      failure = error;
+    }
+    written.insert(name);
+    state = State::writing;
   }
 
-  void write_pieces(const TensorType& type, const std::string& path, const std::vector<TensorRegion>& pieces,
-                    std::int64_t rounds, const char* data) {
-    const H5List transfer = ranks.transfer();
-    const H5Type element = element_type(type.dtype);
-    const H5Dataset dataset(checked(H5Dopen2(file, path.c_str(), H5P_DEFAULT), "opening a tensor"));
-    bool failed = false;
-    std::string message;
-    for (std::int64_t round = 0; round < rounds; ++round) {
-      const bool takes_part = round < static_cast<std::int64_t>(pieces.size());
-      const TensorRegion& piece = takes_part ? pieces[static_cast<std::size_t>(round)] : TensorRegion{};
-      const std::int64_t elements = takes_part ? element_count(piece.count) : 1;
-      const H5Space in_file =
-          takes_part ? selection(piece, type.shape) : simple_space(stored_extent(type.shape));
-      const H5Space in_memory = simple_space({elements});
-      const char nothing = 0;
-      if (!takes_part) {
-        checked(H5Sselect_none(in_file), "selecting nothing");
-        checked(H5Sselect_none(in_memory), "selecting nothing");
+  void check(const std::string& name, const Place* place, std::span<const TensorPart> parts) {
+    std::string fault;
+    if (!place)
+      fault = "was not declared";
+    else if (written.contains(name))
+      fault = "is written twice";
+    for (std::size_t i = 0; fault.empty() && i < parts.size(); ++i)
+      fault = region_fault(parts[i].region, place->type.shape);
+    if (!fault.empty() && !failure)
+      failure = Error(ErrorKind::run_time, fmt::format("tensor '{}': {}", name, fault));
+  }
+
+  [[noreturn]] void tell_failure() {
+    ranks.together([&] {
+      if (failure) throw *failure;
+    });
+    throw std::logic_error("a failure that no rank tells");
+  }
+
+  static std::vector<HeldRegion> held_regions(const std::vector<std::vector<std::int64_t>>& all,
+                                              std::size_t rank) {
+    std::vector<HeldRegion> held;
+    for (std::size_t r = 0; r < all.size(); ++r)
+      for (std::size_t at = 2, index = 0; at < all[r].size(); at += 2 * rank, ++index) {
+        const auto offset = all[r].begin() + static_cast<std::ptrdiff_t>(at);
+        const auto count = offset + static_cast<std::ptrdiff_t>(rank);
+        held.push_back({static_cast<int>(r),
+                        static_cast<int>(index),
+                        {{offset, count}, {count, count + static_cast<std::ptrdiff_t>(rank)}}});
       }
-      // A rank that failed still takes its turn, since the others wait for it in the collective.
-      if (H5Dwrite(dataset, element, in_memory, in_file, transfer, takes_part ? data : &nothing) < 0 &&
-          !failed) {
-        failed = true;
-        message = hdf5_message();
-      }
-      if (takes_part) data += elements * dtype_bytes(type.dtype);
-    }
-    if (failed)
-      throw Error(ErrorKind::run_time,
-                  fmt::format("cannot write '{}' to '{}': {}", path, target.string(), message),
-                  "free some space or quota, or write to another file system");
+    return held;
   }
 
   void publish() {
     start();
-    guarded([&] {
-      if (!file.reset())
+    state = State::ended;
+    for (const std::string& name : order)
+      if (!written.contains(name) && element_count(places.at(name).type.shape) > 0)
         throw Error(ErrorKind::run_time,
-                    fmt::format("cannot complete '{}': {}", target.string(), hdf5_message()),
-                    "free some space or quota, or write to another file system");
+                    fmt::format("tensor '{}' was declared for '{}' but not written", name, target.string()));
+    ranks.together([&] {
+      if (failure) throw *failure;
+      // Each machine's own writes; rank 0 can only bring its own to disk.
+      sync(file, target);
+      file.reset();
     });
     ranks.together([&] {
       if (ranks.rank() == 0) temporary->publish();
     });
   }
-
-  // As together(), but a failure also ends the file, on all ranks at once.
-  void guarded(const std::function<void()>& body) {
-    try {
-      ranks.together(body);
-    } catch (const Error&) {
-      state = State::ended;
-      file.reset();
-      hdf5_message();
-      throw;
-    }
-  }
 };
 
 TensorWriter::TensorWriter(std::filesystem::path path, std::string_view format,
                            std::string_view format_version)
-    : open_(new Open{Ranks(),
-                     std::move(path),
-                     std::string(format),
-                     std::string(format_version),
-                     {},
-                     {},
-                     {},
-                     {},
-                     {},
-                     {},
-                     {}}) {
-  open_->create();
-}
+    : open_(std::make_unique<Open>(std::move(path), format, format_version)) {}
 
 TensorWriter::TensorWriter(std::filesystem::path path, std::string_view format,
                            std::string_view format_version, int native_communicator)
-    : open_(new Open{Ranks(native_communicator),
-                     std::move(path),
-                     std::string(format),
-                     std::string(format_version),
-                     {},
-                     {},
-                     {},
-                     {},
-                     {},
-                     {},
-                     {}}) {
-  open_->create();
-}
+    : open_(std::make_unique<Open>(std::move(path), format, format_version, native_communicator)) {}
 
 TensorWriter::~TensorWriter() = default;
 
@@ -227,16 +250,21 @@ void TensorWriter::provenance(Provenance provenance) {
 void TensorWriter::declare(const std::string& name, const TensorType& type) {
   if (name.empty() || name == "." || name.find('/') != std::string::npos)
     throw Error(ErrorKind::run_time, fmt::format("'{}' cannot name a tensor in a file", name));
-  if (!open_->types.emplace(name, type).second)
+  if (!open_->places.try_emplace(name, Place{type, {}}).second)
     throw Error(ErrorKind::run_time, fmt::format("tensor '{}' is declared twice", name));
-  open_->order.emplace_back(name, type);
+  open_->order.push_back(name);
+}
+
+void TensorWriter::write(const std::string& name, std::span<const TensorPart> parts) {
+  open_->write(name, parts);
 }
 
 void TensorWriter::write(const std::string& name, const TensorRegion& region, const void* data) {
-  open_->write(name, &region, data);
+  const TensorPart part{region, data};
+  open_->write(name, {&part, 1});
 }
 
-void TensorWriter::write_nothing(const std::string& name) { open_->write(name, nullptr, nullptr); }
+void TensorWriter::write_nothing(const std::string& name) { open_->write(name, {}); }
 
 void TensorWriter::publish() {
   open_->publish();

@@ -1,8 +1,8 @@
 #include "libalpa/h5/atomic_file.h"
 
-#include <fstream>
-
 #include <gmock/gmock.h>
+
+#include <fstream>
 
 #include "libalpa/base/error.h"
 #include "tests/h5/temporary_folder.h"

@@ -30,8 +30,9 @@ TEST_F(TensorFile, GivesBackRegionsOfEveryType) {
     file.declare("decoder.0.bias", {DType::bf16, {2}});
     file.declare("count", {DType::i32, {}});
     file.declare("none", {DType::f32, {0, 4}});
-    file.write("decoder.0.weight", {{0, 0}, {300, 2500}}, weight.data());
-    file.write("decoder.0.weight", {{300, 0}, {300, 2500}}, weight.data() + 300 * 2500);
+    file.write("decoder.0.weight",
+               std::vector<TensorPart>{{{{0, 0}, {300, 2500}}, weight.data()},
+                                       {{{300, 0}, {300, 2500}}, weight.data() + 300 * 2500}});
     file.write("decoder.0.bias", {{0}, {2}}, bias.data());
     file.write("count", {}, &count);
     file.write("none", {{0, 0}, {0, 4}}, nullptr);
