@@ -38,6 +38,19 @@ TEST(MpiConformanceOnGpus, HoldsThroughStagingMemory) {
   run_on_world(*make_cuda_device(0), conformance::run_all_cases);
 }
 
+TEST(NcclConformance, HoldsOverMpiRanks) {
+  const MpiSession& session = mpi_session();
+  if (visible_cuda_devices() < session.ranks_on_node())
+    GTEST_SKIP() << visible_cuda_devices() << " CUDA devices are visible to " << session.ranks_on_node()
+                 << " ranks";
+  const auto device = make_cuda_device(session.rank_on_node());
+  const auto bootstrap = session.make_communicator(*device);
+  const auto group = make_nccl_communicator(*device, *bootstrap);
+  const auto stream = device->make_stream();
+  Rank rank{*group, *device, *stream, false, conformance::kPieces};
+  conformance::run_all_cases(rank);
+}
+
 TEST(MpiSession, CountsRanksAndNodes) {
   const MpiSession& session = mpi_session();
   int rank = -1, size = -1;

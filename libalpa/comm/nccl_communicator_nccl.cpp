@@ -1,0 +1,173 @@
+#include <nccl.h>
+
+#include <map>
+#include <numeric>
+
+#include "libalpa/comm/mpi_session.h"
+#include "libalpa/comm/nccl_lanes_nccl.h"
+#include "libalpa/comm/self_messages.h"
+
+namespace alpa {
+namespace {
+
+ncclDataType_t nccl_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return ncclFloat32;
+    case DType::bf16:
+      return ncclBfloat16;
+    case DType::i32:
+      return ncclInt32;
+  }
+  return ncclNumTypes;
+}
+
+ncclRedOp_t nccl_operation(Reduction reduction) { return reduction == Reduction::sum ? ncclSum : ncclMax; }
+
+cudaStream_t native(const Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }
+std::size_t unsigned_count(std::int64_t count) { return static_cast<std::size_t>(count); }
+
+class NcclCommunicator final : public Communicator {
+ public:
+  /// `lanes` belongs to this communicator and all split from the same first one; `lane_ranks` are the group's
+  /// ranks there.
+  NcclCommunicator(Device& device, NcclHandle group, std::shared_ptr<NcclLanes> lanes,
+                   std::vector<int> lane_ranks)
+      : device_(device),
+        group_(std::move(group)),
+        lanes_(std::move(lanes)),
+        lane_ranks_(std::move(lane_ranks)),
+        own_stream_(device.make_stream()),
+        own_memory_(device.allocate(static_cast<std::int64_t>(lane_ranks_.size() * sizeof(int)))) {
+    check_nccl(ncclCommUserRank(group_.get(), &rank_), "ncclCommUserRank");
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(lane_ranks_.size()); }
+
+  void all_reduce(Stream& stream, void* values, std::int64_t count, DType dtype,
+                  Reduction reduction) override {
+    check_nccl(ncclAllReduce(values, values, unsigned_count(count), nccl_type(dtype),
+                             nccl_operation(reduction), group_.get(), native(stream)),
+               "ncclAllReduce");
+  }
+
+  void all_gather(Stream& stream, const void* part, void* whole, std::int64_t bytes_each) override {
+    check_nccl(ncclAllGather(part, whole, unsigned_count(bytes_each), ncclInt8, group_.get(), native(stream)),
+               "ncclAllGather");
+  }
+
+  void reduce_scatter(Stream& stream, void* whole, void* part, std::int64_t count_each, DType dtype,
+                      Reduction reduction) override {
+    check_nccl(ncclReduceScatter(whole, part, unsigned_count(count_each), nccl_type(dtype),
+                                 nccl_operation(reduction), group_.get(), native(stream)),
+               "ncclReduceScatter");
+  }
+
+  void all_to_all(Stream& stream, const void* from, void* to, std::int64_t bytes_each) override {
+    check_nccl(ncclGroupStart(), "ncclGroupStart");
+    for (int peer = 0; peer < size(); ++peer) {
+      const auto* block_to = static_cast<const std::byte*>(from) + peer * bytes_each;
+      auto* block_from = static_cast<std::byte*>(to) + peer * bytes_each;
+      const std::size_t bytes = unsigned_count(bytes_each);
+      check_nccl(ncclSend(block_to, bytes, ncclInt8, peer, group_.get(), native(stream)), "ncclSend");
+      check_nccl(ncclRecv(block_from, bytes, ncclInt8, peer, group_.get(), native(stream)), "ncclRecv");
+    }
+    check_nccl(ncclGroupEnd(), "ncclGroupEnd");
+  }
+
+  void broadcast(Stream& stream, void* data, std::int64_t bytes, int root) override {
+    check_nccl(ncclBroadcast(data, data, unsigned_count(bytes), ncclInt8, root, group_.get(), native(stream)),
+               "ncclBroadcast");
+  }
+
+  void send(Stream& stream, const void* data, std::int64_t bytes, int to) override {
+    if (to == rank_) return self_messages_.send(stream, data, bytes);
+    if (bytes == 0) return;
+    NcclLanes::Outgoing& lane = lanes_->to(lane_rank(to));
+    lane.stream->wait(*stream.record());
+    check_nccl(ncclSend(data, unsigned_count(bytes), ncclInt8, 1, lane.way.get(), native(*lane.stream)),
+               "ncclSend");
+    last_sends_[to] = lane.stream->record();
+  }
+
+  void receive(Stream& stream, void* data, std::int64_t bytes, int from) override {
+    if (from == rank_) return self_messages_.receive(stream, data, bytes);
+    if (bytes == 0) return;
+    check_nccl(
+        ncclRecv(data, unsigned_count(bytes), ncclInt8, 0, lanes_->from(lane_rank(from)), native(stream)),
+        "ncclRecv");
+  }
+
+  void wait_sends(Stream& stream) override {
+    self_messages_.wait_sends(stream);
+    for (const auto& [to, sent] : last_sends_) stream.wait(*sent);
+    last_sends_.clear();
+  }
+
+  void barrier() override {
+    all_reduce(*own_stream_, own_memory_->data(), 1, DType::i32, Reduction::max);
+    own_stream_->synchronize();
+  }
+
+  std::unique_ptr<Communicator> split(int color) override {
+    ncclComm_t part = nullptr;
+    check_nccl(ncclCommSplit(group_.get(), color < 0 ? NCCL_SPLIT_NOCOLOR : color, rank_, &part, nullptr),
+               "ncclCommSplit");
+    // Who else gave this color, in terms of the lanes' ranks.
+    std::vector<int> colors(unsigned_count(size()));
+    auto* gathered = static_cast<std::byte*>(own_memory_->data());
+    void* mine = gathered + static_cast<std::size_t>(rank_) * sizeof(int);
+    own_stream_->copy_to_device(mine, &color, sizeof(int));
+    all_gather(*own_stream_, mine, gathered, sizeof(int));
+    own_stream_->copy_to_host(colors.data(), gathered, own_memory_->bytes());
+    own_stream_->synchronize();
+    if (color < 0) return nullptr;
+    std::vector<int> members;
+    for (std::size_t peer = 0; peer < colors.size(); ++peer)
+      if (colors[peer] == color) members.push_back(lane_ranks_[peer]);
+    return std::make_unique<NcclCommunicator>(device_, NcclHandle(part), lanes_, std::move(members));
+  }
+
+ private:
+  int lane_rank(int peer) const { return lane_ranks_[static_cast<std::size_t>(peer)]; }
+
+  Device& device_;
+  NcclHandle group_;
+  std::shared_ptr<NcclLanes> lanes_;
+  std::vector<int> lane_ranks_;
+  int rank_ = 0;
+  std::unique_ptr<Stream> own_stream_;        ///< of barrier and split
+  std::unique_ptr<DeviceMemory> own_memory_;  ///< of barrier and split: an int for each rank
+  std::map<int, std::unique_ptr<Event>> last_sends_;
+  SelfMessages self_messages_;
+};
+
+/// The id that rank 0 of `bootstrap` draws, known to all its ranks.
+ncclUniqueId agree_on_id(Device& device, Communicator& bootstrap) {
+  ncclUniqueId id{};
+  if (bootstrap.rank() == 0) check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId");
+  const auto stream = device.make_stream();
+  const auto memory = device.allocate(sizeof id);
+  stream->copy_to_device(memory->data(), &id, sizeof id);
+  bootstrap.broadcast(*stream, memory->data(), sizeof id, 0);
+  stream->copy_to_host(&id, memory->data(), sizeof id);
+  stream->synchronize();
+  return id;
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_nccl_communicator(Device& device, Communicator& bootstrap) {
+  // Making a stream has made the device current for this thread, which is where NCCL takes it from.
+  const ncclUniqueId id = agree_on_id(device, bootstrap);
+  ncclComm_t all = nullptr;
+  check_nccl(ncclCommInitRank(&all, bootstrap.size(), id, bootstrap.rank()), "ncclCommInitRank");
+  NcclHandle group(all);
+  auto lanes = std::make_shared<NcclLanes>(device, all);
+  std::vector<int> ranks(static_cast<std::size_t>(bootstrap.size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return std::make_unique<NcclCommunicator>(device, std::move(group), std::move(lanes), std::move(ranks));
+}
+
+}  // namespace alpa

@@ -1,0 +1,50 @@
+#pragma once
+#include <nccl.h>
+
+#include <exception>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "libalpa/device/device.h"
+
+namespace alpa {
+
+/// Throws Error with NCCL's text unless `result` is success: peer when another rank failed, run_time
+/// otherwise.
+void check_nccl(ncclResult_t result, const char* call);
+
+struct EndNccl {
+  // Destroying waits for other ranks; while an error travels up they may never come.
+  void operator()(ncclComm_t comm) const {
+    (void)(std::uncaught_exceptions() > 0 ? ncclCommAbort(comm) : ncclCommDestroy(comm));
+  }
+};
+using NcclHandle = std::unique_ptr<std::remove_pointer_t<ncclComm_t>, EndNccl>;
+
+/// Ways for messages, one for each ordered pair of ranks: a NCCL communicator of two, sender first.
+///
+/// NCCL runs the calls on one communicator one after another, on whatever streams they were made, and a
+/// message is done only when it has been received. Messages on a shared communicator would therefore wait for
+/// each other in ways that the ranks' programs do not, up to a deadlock when two ranks both send first. On
+/// ways of their own they cannot.
+class NcclLanes {
+ public:
+  /// Collective over the ranks of `all`; makes 2 (n - 1) communicators of two, n rounded up to even.
+  NcclLanes(Device& device, ncclComm_t all);
+
+  struct Outgoing {
+    NcclHandle way;
+    std::unique_ptr<Stream> stream;  ///< a message waits here for its receiver, not on the caller's stream
+  };
+  Outgoing& to(int rank) { return outgoing_[static_cast<std::size_t>(rank)]; }
+  ncclComm_t from(int rank) const { return incoming_[static_cast<std::size_t>(rank)].get(); }
+
+ private:
+  static void connect(ncclComm_t way, bool sends, const DeviceMemory& greeting, Stream& stream);
+
+  std::vector<Outgoing> outgoing_;
+  std::vector<NcclHandle> incoming_;
+};
+
+}  // namespace alpa

@@ -1,0 +1,204 @@
+#include <cuda_runtime_api.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cassert>
+#include <string>
+
+#include "libalpa/base/error.h"
+#include "libalpa/device/device.h"
+#include "libalpa/device/host_machine.h"
+#include "libalpa/device/host_memory.h"
+
+namespace alpa {
+namespace {
+
+void check(cudaError_t result, const char* call) {
+  if (result == cudaSuccess) return;
+  (void)cudaGetLastError();  // else the next call reports this failure again
+  throw Error(ErrorKind::run_time,
+              fmt::format("{} failed: {} ({})", call, cudaGetErrorString(result), cudaGetErrorName(result)));
+}
+
+class CudaEvent final : public Event {
+ public:
+  explicit CudaEvent(cudaStream_t stream) {
+    check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate");
+    const cudaError_t result = cudaEventRecord(event_, stream);
+    if (result != cudaSuccess) (void)cudaEventDestroy(event_);
+    check(result, "cudaEventRecord");
+  }
+  ~CudaEvent() override { (void)cudaEventDestroy(event_); }
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+
+  void wait_on_host() override { check(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
+  cudaEvent_t native() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+/// Does not order itself with CUDA's default stream.
+class CudaStream final : public Stream {
+ public:
+  explicit CudaStream(int device) : device_(device) {
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  }
+  ~CudaStream() override { (void)cudaStreamDestroy(stream_); }
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+
+  std::unique_ptr<Event> record() override {
+    check(cudaSetDevice(device_), "cudaSetDevice");
+    return std::make_unique<CudaEvent>(stream_);
+  }
+  void wait(const Event& event) override {
+    check(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(event).native(), 0),
+          "cudaStreamWaitEvent");
+  }
+  void synchronize() override { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+
+  void copy_to_host(void* host, const void* device, std::int64_t bytes) override {
+    copy(host, device, bytes, cudaMemcpyDeviceToHost);
+  }
+  void copy_to_device(void* device, const void* host, std::int64_t bytes) override {
+    copy(device, host, bytes, cudaMemcpyHostToDevice);
+  }
+  void copy_on_device(void* to, const void* from, std::int64_t bytes) override {
+    if (to != from) copy(to, from, bytes, cudaMemcpyDeviceToDevice);
+  }
+  void fill_zero(void* device, std::int64_t bytes) override {
+    assert(bytes >= 0);
+    if (bytes > 0)
+      check(cudaMemsetAsync(device, 0, static_cast<std::size_t>(bytes), stream_), "cudaMemsetAsync");
+  }
+
+  void* native() const override { return stream_; }
+
+ private:
+  void copy(void* to, const void* from, std::int64_t bytes, cudaMemcpyKind kind) {
+    assert(bytes >= 0);
+    if (bytes > 0)
+      check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), kind, stream_), "cudaMemcpyAsync");
+  }
+
+  int device_;
+  cudaStream_t stream_ = nullptr;
+};
+
+/// Memory that CUDA gave and takes back with `release`.
+class CudaMemory final : public DeviceMemory {
+ public:
+  CudaMemory(void* data, std::int64_t bytes, cudaError_t (*release)(void*))
+      : data_(data), bytes_(bytes), release_(release) {}
+  ~CudaMemory() override { (void)release_(data_); }
+  CudaMemory(const CudaMemory&) = delete;
+  CudaMemory& operator=(const CudaMemory&) = delete;
+
+  void* data() const override { return data_; }
+  std::int64_t bytes() const override { return bytes_; }
+
+ private:
+  void* data_;
+  std::int64_t bytes_;
+  cudaError_t (*release_)(void*);
+};
+
+/// "GPU-8a56a4bc-e184-a047-2620-be19fdf913d5", as nvidia-smi writes it.
+std::string uuid_text(const cudaUUID_t& uuid) {
+  std::string text = "GPU";
+  for (int i = 0; i < 16; ++i) {
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", static_cast<unsigned char>(uuid.bytes[i]));
+  }
+  return text;
+}
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(int index) : index_(index) {
+    make_current();
+    cudaDeviceProp properties;
+    check(cudaGetDeviceProperties(&properties, index_), "cudaGetDeviceProperties");
+    description_ = fmt::format("{} ({})", properties.name, uuid_text(properties.uuid));
+  }
+
+  DeviceKind kind() const override { return DeviceKind::cuda; }
+  std::string description() const override { return description_; }
+
+  std::unique_ptr<DeviceMemory> allocate(std::int64_t bytes) override {
+    make_current();
+    void* data = nullptr;
+    const cudaError_t result = cudaMalloc(&data, at_least_one(bytes));
+    if (result == cudaErrorMemoryAllocation) {
+      (void)cudaGetLastError();
+      throw_out_of_memory(description_, bytes, memory_bytes());
+    }
+    check(result, "cudaMalloc");
+    return std::make_unique<CudaMemory>(data, bytes, cudaFree);
+  }
+
+  std::unique_ptr<DeviceMemory> allocate_staging(std::int64_t bytes) override {
+    make_current();
+    void* data = nullptr;
+    const cudaError_t result = cudaMallocHost(&data, at_least_one(bytes));
+    if (result == cudaErrorMemoryAllocation) {
+      (void)cudaGetLastError();
+      throw_out_of_memory("the host, pinned for " + description_, bytes, available_host_bytes());
+    }
+    check(result, "cudaMallocHost");
+    return std::make_unique<CudaMemory>(data, bytes, cudaFreeHost);
+  }
+
+  std::unique_ptr<Stream> make_stream() override {
+    make_current();
+    return std::make_unique<CudaStream>(index_);
+  }
+
+  std::unique_ptr<HostAccess> host_access() override { return std::make_unique<HostAccess>(); }
+
+  std::int64_t memory_bytes() const override {
+    make_current();
+    std::size_t free_bytes = 0, all_bytes = 0;
+    check(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo");
+    return static_cast<std::int64_t>(free_bytes);
+  }
+
+ private:
+  // CUDA remembers the device per thread, and a rank may call from several.
+  void make_current() const { check(cudaSetDevice(index_), "cudaSetDevice"); }
+
+  static std::size_t at_least_one(std::int64_t bytes) {
+    assert(bytes >= 0);
+    return static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1));
+  }
+
+  int index_;
+  std::string description_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_cuda_device(int visible_index) {
+  int count = 0;
+  const cudaError_t result = cudaGetDeviceCount(&count);
+  if (result != cudaSuccess) (void)cudaGetLastError();
+  if (result != cudaSuccess || visible_index < 0 || visible_index >= count)
+    throw Error(
+        ErrorKind::allocation,
+        result == cudaSuccess
+            ? fmt::format("there is no CUDA device {}: {} visible", visible_index, count)
+            : fmt::format("there is no CUDA device {}: {}", visible_index, cudaGetErrorString(result)),
+        "srun --gpus-per-task=1, --device cpu, or look at nvidia-smi and CUDA_VISIBLE_DEVICES");
+  return std::make_unique<CudaDevice>(visible_index);
+}
+
+int visible_cuda_devices() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+  (void)cudaGetLastError();
+  return 0;
+}
+
+}  // namespace alpa
