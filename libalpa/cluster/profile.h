@@ -8,6 +8,7 @@
 
 #include "libalpa/cluster/cluster.h"
 #include "libalpa/cluster/mesh.h"
+#include "libalpa/h5/provenance.h"
 
 namespace alpa {
 
@@ -25,6 +26,7 @@ struct OperatorSample {
   double bytes = 0;
   bool wide = false;    ///< bf16 arithmetic (the peak it is compared with)
   SampleStatus status = SampleStatus::measured;
+  bool operator==(const OperatorSample&) const = default;
 };
 
 /// A collective over groups of that shape, all groups of the mesh at once. `bytes` is the whole tensor handled by the
@@ -36,6 +38,7 @@ struct CollectiveSample {
   double median_s = 0;
   double spread_s = 0;
   auto key() const { return std::tuple(kind, group, bytes); }
+  bool operator==(const CollectiveSample&) const = default;
 };
 
 /// What alpa-profile measured on a cluster.
@@ -45,8 +48,13 @@ struct Profile {
   std::vector<CollectiveSample> collectives;        ///< sorted by key()
 };
 
+/// Reads a profile file. Throws Error(input) where it is none, is damaged, or holds numbers that cannot be.
 Profile read_profile(const std::filesystem::path&);
-void write_profile(const std::filesystem::path&, const Profile&, const std::string& command_line);
+
+/// Writes a profile file (HDF5, format "alpa-profile"), published atomically. Throws as H5Writer does.
+void write_profile(const std::filesystem::path&, const Profile&, const Provenance&);
+
+/// A digest of all that planning depends on.
 std::string profile_fingerprint(const Profile&);
 
 }  // namespace alpa

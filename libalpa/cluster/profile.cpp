@@ -1,0 +1,227 @@
+#include "libalpa/cluster/profile.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "libalpa/base/error.h"
+#include "libalpa/base/fingerprint.h"
+#include "libalpa/h5/file.h"
+
+namespace alpa {
+namespace {
+
+constexpr std::string_view kFormat = "alpa-profile", kVersion = "1.0";
+constexpr std::array kKinds{CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
+                            CollectiveKind::all_to_all, CollectiveKind::send};
+const std::vector<std::string> kStatusNames{"measured", "failed"};
+
+/// The numbers of a cluster, one list for writing and reading. Times may be zero, rates may not.
+template <class ClusterType, class Time, class Rate>
+void visit_numbers(ClusterType& cluster, Time&& time, Rate&& rate) {
+  rate("f32_flops_per_s", cluster.f32_flops_per_s);
+  rate("bf16_flops_per_s", cluster.bf16_flops_per_s);
+  rate("memory_bytes_per_s", cluster.memory_bytes_per_s);
+  time("launch_s", cluster.launch_s);
+  time("within_node_latency_s", cluster.within_node.latency_s);
+  rate("within_node_bytes_per_s", cluster.within_node.bytes_per_s);
+  time("between_nodes_latency_s", cluster.between_nodes.latency_s);
+  rate("between_nodes_bytes_per_s", cluster.between_nodes.bytes_per_s);
+}
+
+void write_cluster(H5Writer& file, const Cluster& cluster) {
+  file.group("/cluster");
+  file.attribute("/cluster", "name", cluster.name);
+  file.attribute("/cluster", "device", cluster.device);
+  file.attribute("/cluster", "nodes", cluster.nodes);
+  file.attribute("/cluster", "devices_per_node", cluster.devices_per_node);
+  file.attribute("/cluster", "memory_bytes", cluster.memory_bytes);
+  const auto write = [&](const char* name, double value) { file.attribute("/cluster", name, value); };
+  visit_numbers(cluster, write, write);
+}
+
+void write_operators(H5Writer& file, const std::map<std::string, OperatorSample>& operators) {
+  std::vector<std::string> signature;
+  std::vector<double> median, spread, flops, bytes;
+  std::vector<std::int32_t> wide, status;
+  for (const auto& [name, sample] : operators) {
+    signature.push_back(name);
+    median.push_back(sample.median_s);
+    spread.push_back(sample.spread_s);
+    flops.push_back(sample.flops);
+    bytes.push_back(sample.bytes);
+    wide.push_back(sample.wide);
+    status.push_back(static_cast<std::int32_t>(sample.status));
+  }
+  file.column("/operators/signature", signature);
+  file.column("/operators/median_s", median, "s");
+  file.column("/operators/spread_s", spread, "s");
+  file.column("/operators/flops", flops, "FLOP");
+  file.column("/operators/bytes", bytes, "byte");
+  file.column("/operators/wide", wide, "1");
+  file.enum_column("/operators/status", status, kStatusNames);
+}
+
+void write_collectives(H5Writer& file, const std::vector<CollectiveSample>& collectives) {
+  std::vector<std::int32_t> kind, nodes, per_node;
+  std::vector<std::int64_t> bytes;
+  std::vector<double> median, spread;
+  std::vector<std::string> names;
+  for (const CollectiveKind known : kKinds) names.emplace_back(collective_name(known));
+  for (const CollectiveSample& sample : collectives) {
+    kind.push_back(static_cast<std::int32_t>(sample.kind));
+    nodes.push_back(sample.group.nodes);
+    per_node.push_back(sample.group.per_node);
+    bytes.push_back(sample.bytes);
+    median.push_back(sample.median_s);
+    spread.push_back(sample.spread_s);
+  }
+  file.enum_column("/collectives/kind", kind, names);
+  file.column("/collectives/nodes", nodes, "1");
+  file.column("/collectives/per_node", per_node, "1");
+  file.column("/collectives/bytes", bytes, "byte");
+  file.column("/collectives/median_s", median, "s");
+  file.column("/collectives/spread_s", spread, "s");
+}
+
+/// A file that anybody may have made: numbers that would poison every cost are refused here.
+class ProfileReader {
+ public:
+  explicit ProfileReader(const std::filesystem::path& path)
+      : path_(path), file_(path, kFormat, kVersion) {}
+
+  Profile read() const {
+    Profile profile;
+    profile.cluster = cluster();
+    profile.operators = operators();
+    profile.collectives = collectives();
+    return profile;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw Error(ErrorKind::input, fmt::format("profile '{}': {}", path_.string(), what),
+                "measure again with alpa-profile");
+  }
+
+  int count(const char* group, const char* name, std::int64_t value) const {
+    if (value < 1 || value > (1 << 20)) refuse(fmt::format("{}/{} is {}, expected from 1 to 2^20", group, name, value));
+    return static_cast<int>(value);
+  }
+
+  double amount(const char* column, std::size_t row, double value) const {
+    if (!std::isfinite(value) || value < 0)
+      refuse(fmt::format("{} of row {} is {}, expected 0 or more", column, row, value));
+    return value;
+  }
+
+  Cluster cluster() const {
+    Cluster cluster;
+    cluster.name = file_.text_attribute("/cluster", "name");
+    cluster.device = file_.text_attribute("/cluster", "device");
+    cluster.nodes = count("/cluster", "nodes", file_.int64_attribute("/cluster", "nodes"));
+    cluster.devices_per_node =
+        count("/cluster", "devices_per_node", file_.int64_attribute("/cluster", "devices_per_node"));
+    cluster.memory_bytes = file_.int64_attribute("/cluster", "memory_bytes");
+    if (cluster.memory_bytes <= 0) refuse(fmt::format("/cluster/memory_bytes is {}", cluster.memory_bytes));
+    const auto time = [&](const char* name, double& value) {
+      value = file_.double_attribute("/cluster", name);
+      if (!std::isfinite(value) || value < 0) refuse(fmt::format("/cluster/{} is {}, expected a time", name, value));
+    };
+    const auto rate = [&](const char* name, double& value) {
+      value = file_.double_attribute("/cluster", name);
+      if (!std::isfinite(value) || value <= 0) refuse(fmt::format("/cluster/{} is {}, expected a rate", name, value));
+    };
+    visit_numbers(cluster, time, rate);
+    return cluster;
+  }
+
+  std::map<std::string, OperatorSample> operators() const {
+    const std::vector<std::string> signature = file_.strings("/operators/signature");
+    const Shape rows{static_cast<std::int64_t>(signature.size())};
+    const std::vector<double> median = file_.doubles("/operators/median_s", rows),
+                              spread = file_.doubles("/operators/spread_s", rows),
+                              flops = file_.doubles("/operators/flops", rows),
+                              bytes = file_.doubles("/operators/bytes", rows);
+    const std::vector<std::int64_t> wide = file_.int64s("/operators/wide", rows);
+    const std::vector<std::string> status = file_.enum_names("/operators/status", rows);
+    std::map<std::string, OperatorSample> operators;
+    for (std::size_t i = 0; i < signature.size(); ++i) {
+      const auto known = std::find(kStatusNames.begin(), kStatusNames.end(), status[i]);
+      if (known == kStatusNames.end()) refuse(fmt::format("/operators/status of row {} is '{}'", i, status[i]));
+      const OperatorSample sample{amount("/operators/median_s", i, median[i]),
+                                  amount("/operators/spread_s", i, spread[i]),
+                                  amount("/operators/flops", i, flops[i]),
+                                  amount("/operators/bytes", i, bytes[i]),
+                                  wide[i] != 0,
+                                  static_cast<SampleStatus>(known - kStatusNames.begin())};
+      if (!operators.emplace(signature[i], sample).second) refuse(fmt::format("'{}' is there twice", signature[i]));
+    }
+    return operators;
+  }
+
+  std::vector<CollectiveSample> collectives() const {
+    const std::vector<std::string> kind = file_.enum_names("/collectives/kind");
+    const Shape rows{static_cast<std::int64_t>(kind.size())};
+    const std::vector<std::int64_t> nodes = file_.int64s("/collectives/nodes", rows),
+                                    per_node = file_.int64s("/collectives/per_node", rows),
+                                    bytes = file_.int64s("/collectives/bytes", rows);
+    const std::vector<double> median = file_.doubles("/collectives/median_s", rows),
+                              spread = file_.doubles("/collectives/spread_s", rows);
+    std::vector<CollectiveSample> samples;
+    for (std::size_t i = 0; i < kind.size(); ++i) {
+      const auto known = std::find_if(kKinds.begin(), kKinds.end(),
+                                      [&](CollectiveKind k) { return collective_name(k) == kind[i]; });
+      if (known == kKinds.end()) refuse(fmt::format("/collectives/kind of row {} is '{}'", i, kind[i]));
+      if (bytes[i] < 0) refuse(fmt::format("/collectives/bytes of row {} is {}", i, bytes[i]));
+      samples.push_back({*known,
+                         {count("/collectives", "nodes", nodes[i]), count("/collectives", "per_node", per_node[i])},
+                         bytes[i],
+                         amount("/collectives/median_s", i, median[i]),
+                         amount("/collectives/spread_s", i, spread[i])});
+    }
+    std::sort(samples.begin(), samples.end(), [](const auto& a, const auto& b) { return a.key() < b.key(); });
+    return samples;
+  }
+
+  std::filesystem::path path_;
+  H5Reader file_;
+};
+
+}  // namespace
+
+const char* collective_name(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_reduce: return "all-reduce";
+    case CollectiveKind::all_gather: return "all-gather";
+    case CollectiveKind::reduce_scatter: return "reduce-scatter";
+    case CollectiveKind::all_to_all: return "all-to-all";
+    case CollectiveKind::send: return "send";
+  }
+  return "";
+}
+
+Profile read_profile(const std::filesystem::path& path) { return ProfileReader(path).read(); }
+
+void write_profile(const std::filesystem::path& path, const Profile& profile, const Provenance& provenance) {
+  H5Writer file(path, kFormat, kVersion);
+  write_cluster(file, profile.cluster);
+  write_operators(file, profile.operators);
+  write_collectives(file, profile.collectives);
+  file.provenance(provenance);
+  file.publish();
+}
+
+std::string profile_fingerprint(const Profile& profile) {
+  std::string text = cluster_fingerprint(profile.cluster);
+  for (const auto& [signature, sample] : profile.operators)
+    text += fmt::format("\n{} {} {}", signature, sample.median_s, static_cast<int>(sample.status));
+  for (const CollectiveSample& sample : profile.collectives)
+    text += fmt::format("\n{} {} {} {} {}", collective_name(sample.kind), sample.group.nodes, sample.group.per_node,
+                        sample.bytes, sample.median_s);
+  return fingerprint(text);
+}
+
+}  // namespace alpa

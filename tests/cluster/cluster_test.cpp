@@ -1,0 +1,146 @@
+#include "libalpa/cluster/cluster.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <set>
+
+#include "libalpa/base/error.h"
+#include "tests/h5/temporary_folder.h"
+
+namespace alpa {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+constexpr const char* kTwoNodes = R"(
+name = "pair"
+device = "NVIDIA V100 16 GB"
+nodes = 2
+devices_per_node = 4
+memory_gib = 13.5
+f32_tflops = 14
+bf16_tflops = 88
+memory_gb_per_s = 765
+launch_us = 5
+within_node = { latency_us = 6, gb_per_s = 130 }
+between_nodes = { latency_us = 30, gb_per_s = 2.9 }
+)";
+
+class ClusterFile : public testing::Test {
+ protected:
+  Cluster read(const std::string& text) {
+    const std::filesystem::path path = folder_.path() / "c.toml";
+    std::ofstream(path) << text;
+    return read_cluster(path);
+  }
+
+  static std::string with(std::string text, const std::string& from, const std::string& to) {
+    return text.replace(text.find(from), from.size(), to);
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(ClusterFile, IsReadInBytesAndSecondsWhateverItsUnits) {
+  const Cluster cluster = read(kTwoNodes);
+  EXPECT_EQ(cluster.name, "pair");
+  EXPECT_EQ(cluster.device, "NVIDIA V100 16 GB");
+  EXPECT_EQ(cluster.devices(), 8);
+  EXPECT_EQ(cluster.memory_bytes, 27 * (std::int64_t{1} << 29));
+  EXPECT_DOUBLE_EQ(cluster.f32_flops_per_s, 14e12);
+  EXPECT_DOUBLE_EQ(cluster.bf16_flops_per_s, 88e12);
+  EXPECT_DOUBLE_EQ(cluster.memory_bytes_per_s, 765e9);
+  EXPECT_DOUBLE_EQ(cluster.launch_s, 5e-6);
+  EXPECT_DOUBLE_EQ(cluster.within_node.latency_s, 6e-6);
+  EXPECT_DOUBLE_EQ(cluster.between_nodes.bytes_per_s, 2.9e9);
+}
+
+TEST_F(ClusterFile, OfOneNodeNeedsNoLinkBetweenNodes) {
+  std::string text = with(kTwoNodes, "nodes = 2", "nodes = 1");
+  text = text.substr(0, text.find("between_nodes"));
+  const Cluster cluster = read(text);
+  EXPECT_EQ(cluster.between_nodes, cluster.within_node);
+}
+
+TEST_F(ClusterFile, TellsAllItsFaultsAtOnce) {
+  std::string text = with(kTwoNodes, "launch_us = 5", "launch_us = -5");
+  text = with(text, "memory_gib = 13.5", "memory_gb = 13.5");
+  text = with(text, "between_nodes", "among_nodes");
+  EXPECT_THAT([&] { read(text); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("missing key 'memory_gib'"), HasSubstr("'memory_gb'"),
+                                         HasSubstr("c.toml:10:"), HasSubstr("missing key 'between_nodes'"))));
+}
+
+TEST(ClusterPresets, AreAllReadable) {
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(ALPA_SOURCE_DIR) + "/configs/clusters")) {
+    const Cluster cluster = read_cluster(entry.path());
+    EXPECT_EQ(cluster.name, entry.path().stem());
+    // A number in the wrong unit is off by a thousand: no device here computes, stores or sends outside these bounds.
+    EXPECT_THAT(cluster.f32_flops_per_s, testing::AllOf(testing::Ge(1e9), testing::Le(1e15))) << cluster.name;
+    EXPECT_THAT(cluster.memory_bytes_per_s, testing::AllOf(testing::Ge(1e9), testing::Le(1e13))) << cluster.name;
+    EXPECT_THAT(cluster.memory_bytes, testing::AllOf(testing::Ge(1ll << 30), testing::Le(1ll << 38))) << cluster.name;
+    for (const Link& link : {cluster.within_node, cluster.between_nodes}) {
+      EXPECT_THAT(link.bytes_per_s, testing::AllOf(testing::Ge(1e8), testing::Le(1e12))) << cluster.name;
+      EXPECT_THAT(link.latency_s, testing::AllOf(testing::Ge(1e-7), testing::Le(1e-3))) << cluster.name;
+    }
+    ++files;
+  }
+  EXPECT_GE(files, 5);
+}
+
+class FirstDevices : public testing::Test {
+ protected:
+  Cluster cluster_ = [] {
+    Cluster c;
+    c.name = "big";
+    c.nodes = 4;
+    c.devices_per_node = 8;
+    return c;
+  }();
+};
+
+TEST_F(FirstDevices, AreAPartOfOneNodeOrWholeNodes) {
+  const struct {
+    int devices, nodes, per_node;
+  } table[] = {{1, 1, 1}, {3, 1, 3}, {8, 1, 8}, {16, 2, 8}, {24, 3, 8}, {32, 4, 8}};
+  for (const auto& row : table) {
+    const Cluster part = first_devices(cluster_, row.devices);
+    EXPECT_EQ(part.nodes, row.nodes) << row.devices;
+    EXPECT_EQ(part.devices_per_node, row.per_node) << row.devices;
+  }
+}
+
+TEST_F(FirstDevices, RefuseAnythingElseAndSayWhatThereIs) {
+  for (const int devices : {0, -8, 12, 33, 40})
+    EXPECT_THAT([&] { first_devices(cluster_, devices); },
+                ThrowsMessage<Error>(AllOf(HasSubstr(std::to_string(devices) + " devices"),
+                                           HasSubstr("4 nodes of 8"), HasSubstr("a multiple of 8 up to 32"))));
+}
+
+TEST(ClusterFingerprint, ChangesWithEveryNumber) {
+  const Cluster base{"a", "d", 2, 4, 1 << 30, 1e12, 2e12, 1e11, 1e-6, {1e-6, 1e10}, {1e-5, 1e9}};
+  std::set<std::string> seen{cluster_fingerprint(base)};
+  EXPECT_EQ(cluster_fingerprint(Cluster(base)), *seen.begin());
+  std::vector<Cluster> others(12, base);
+  others[0].name = "b";
+  others[1].device = "e";
+  others[2].nodes = 3;
+  others[3].devices_per_node = 5;
+  others[4].memory_bytes += 1;
+  others[5].f32_flops_per_s *= 1 + 1e-15;
+  others[6].bf16_flops_per_s *= 2;
+  others[7].memory_bytes_per_s *= 2;
+  others[8].launch_s = 0;
+  others[9].within_node.latency_s *= 2;
+  others[10].within_node.bytes_per_s *= 2;
+  others[11].between_nodes.latency_s *= 2;
+  for (const Cluster& other : others) seen.insert(cluster_fingerprint(other));
+  EXPECT_EQ(seen.size(), others.size() + 1);
+}
+
+}  // namespace
+}  // namespace alpa

@@ -1,0 +1,124 @@
+#include "libalpa/cluster/profile.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "libalpa/base/error.h"
+#include "libalpa/h5/file.h"
+#include "tests/h5/temporary_folder.h"
+
+namespace alpa {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+Profile example() {
+  Profile profile;
+  profile.cluster = {"pair", "CPU, 1 thread", 1, 2, 1ll << 31, 6e10, 3e10, 8e9, 1e-6, {5e-6, 3e9}, {6e-6, 2e9}};
+  profile.operators["einsum equation='m k, k n -> m n' f32[8x16] f32[16x32]"] = {1.25e-5, 1e-7, 8192, 3584, false,
+                                                                                 SampleStatus::measured};
+  profile.operators["gelu bf16[8x32]"] = {0, 0, 5120, 1024, true, SampleStatus::failed};
+  profile.collectives = {{CollectiveKind::all_reduce, {1, 2}, 1024, 4e-6, 1e-7},
+                         {CollectiveKind::all_reduce, {1, 2}, 4096, 6e-6, 2e-7},
+                         {CollectiveKind::send, {1, 2}, 1024, 2e-6, 0}};
+  return profile;
+}
+
+class ProfileFile : public testing::Test {
+ protected:
+  void write(const Profile& profile) { write_profile(path_, profile, provenance_here("alpa-profile m.toml", "test", "")); }
+
+  TemporaryFolder folder_;
+  const std::filesystem::path path_ = folder_.path() / "profile.h5";
+};
+
+TEST_F(ProfileFile, GivesBackWhatWasWritten) {
+  const Profile written = example();
+  write(written);
+  const Profile read = read_profile(path_);
+  EXPECT_EQ(read.cluster, written.cluster);
+  EXPECT_EQ(read.operators, written.operators);
+  EXPECT_EQ(read.collectives, written.collectives);
+  EXPECT_EQ(profile_fingerprint(read), profile_fingerprint(written));
+}
+
+TEST_F(ProfileFile, OfNothingMeasuredYetIsAFileToo) {
+  write({example().cluster, {}, {}});
+  EXPECT_EQ(read_profile(path_).cluster, example().cluster);
+  EXPECT_TRUE(read_profile(path_).operators.empty());
+}
+
+TEST_F(ProfileFile, ReadsInH5dumpAsColumnsWithUnitsAndNamedKinds) {
+  write(example());
+  const CommandResult kinds = run_command("h5dump -d /collectives/kind " + path_.string());
+  EXPECT_EQ(kinds.status, 0);
+  EXPECT_THAT(kinds.output, AllOf(HasSubstr("\"all-reduce\""), HasSubstr("(0): all-reduce, all-reduce, send")));
+  EXPECT_THAT(run_command("h5dump -d /operators/status " + path_.string()).output, HasSubstr("(0): measured, failed"));
+  EXPECT_THAT(run_command("h5dump -H " + path_.string()).output,
+              AllOf(HasSubstr("ATTRIBUTE \"f32_flops_per_s\""), HasSubstr("DATASET \"median_s\""),
+                    HasSubstr("DATASET \"signature\""), HasSubstr("ATTRIBUTE \"units\""), HasSubstr("GROUP \"provenance\"")));
+  EXPECT_THAT(run_command("h5dump -a /operators/median_s/units " + path_.string()).output, HasSubstr("(0): \"s\""));
+  EXPECT_THAT(run_command("h5dump -a /collectives/bytes/units " + path_.string()).output, HasSubstr("(0): \"byte\""));
+}
+
+TEST_F(ProfileFile, RefusesNumbersThatCannotBe) {
+  const auto refusal = [&](auto change) {
+    Profile profile = example();
+    change(profile);
+    write(profile);
+    try {
+      read_profile(path_);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::input);
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_THAT(refusal([](Profile& p) { p.cluster.nodes = 0; }), HasSubstr("/cluster/nodes is 0"));
+  EXPECT_THAT(refusal([](Profile& p) { p.cluster.memory_bytes = -1; }), HasSubstr("/cluster/memory_bytes is -1"));
+  EXPECT_THAT(refusal([](Profile& p) { p.cluster.f32_flops_per_s = 0; }), HasSubstr("/cluster/f32_flops_per_s is 0"));
+  EXPECT_THAT(refusal([](Profile& p) { p.cluster.launch_s = -1; }), HasSubstr("/cluster/launch_s is -1"));
+  EXPECT_THAT(refusal([](Profile& p) { p.operators["gelu bf16[8x32]"].median_s = NAN; }),
+              HasSubstr("/operators/median_s of row 1 is nan"));
+  EXPECT_THAT(refusal([](Profile& p) { p.collectives[0].median_s = -1; }),
+              HasSubstr("/collectives/median_s of row 0 is -1"));
+  EXPECT_THAT(refusal([](Profile& p) { p.collectives[0].bytes = -1; }), HasSubstr("/collectives/bytes of row 0 is -1"));
+}
+
+TEST_F(ProfileFile, RefusesColumnsOfDifferentLength) {
+  H5Writer file(path_, "alpa-profile", "1.0");
+  file.group("/cluster");
+  for (const char* name : {"name", "device"}) file.attribute("/cluster", name, "x");
+  for (const char* name : {"nodes", "devices_per_node", "memory_bytes"}) file.attribute("/cluster", name, 1);
+  for (const char* name : {"f32_flops_per_s", "bf16_flops_per_s", "memory_bytes_per_s", "launch_s",
+                           "within_node_latency_s", "within_node_bytes_per_s", "between_nodes_latency_s",
+                           "between_nodes_bytes_per_s"})
+    file.attribute("/cluster", name, 1.0);
+  file.column("/operators/signature", std::vector<std::string>{"gelu", "relu"});
+  file.column("/operators/median_s", std::vector<double>{1}, "s");
+  file.publish();
+  EXPECT_THAT([&] { read_profile(path_); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("/operators/median_s"), HasSubstr("expected extent 2"))));
+}
+
+TEST_F(ProfileFile, RefusesWhatIsNoProfile) {
+  EXPECT_THAT([&] { read_profile(path_); }, ThrowsMessage<Error>(HasSubstr("profile.h5")));
+  std::ofstream(path_) << "not HDF5";
+  EXPECT_THAT([&] { read_profile(path_); }, ThrowsMessage<Error>(HasSubstr("profile.h5")));
+}
+
+TEST(ProfileFingerprint, ChangesWithWhatWasMeasured) {
+  Profile other = example();
+  other.operators.begin()->second.median_s *= 1.5;
+  EXPECT_NE(profile_fingerprint(other), profile_fingerprint(example()));
+  other = example();
+  other.collectives[2].median_s *= 1.5;
+  EXPECT_NE(profile_fingerprint(other), profile_fingerprint(example()));
+}
+
+}  // namespace
+}  // namespace alpa
