@@ -1,0 +1,40 @@
+#pragma once
+#include <string>
+#include <vector>
+
+namespace alpa {
+
+/// Minimise objective * x subject to row_lower <= A x <= row_upper and 0 <= x <= 1, some x integer.
+struct IntegerProgram {
+  std::vector<double> objective;  ///< per column
+  std::vector<char> is_integer;   ///< per column
+  std::vector<double> row_lower, row_upper;
+  std::vector<int> row_start{0};  ///< where each row's entries begin; one more than rows
+  std::vector<int> column;        ///< per entry
+  std::vector<double> entry;
+
+  int columns() const { return static_cast<int>(objective.size()); }
+  int rows() const { return static_cast<int>(row_lower.size()); }
+  int add_column(double cost, bool integer);
+  void add_entry(int to_column, double value);     ///< into the row that end_row() will close
+  void end_row(double lower, double upper);
+};
+
+struct IntegerProgramOptions {
+  double absolute_gap = 0;     ///< stop when the incumbent is proven to be this close
+  int max_nodes = 100'000;     ///< of the branch-and-bound tree
+  double time_limit_s = 60;
+  std::vector<double> start;   ///< a solution to begin with (its integer columns count); empty: none
+};
+
+struct IntegerProgramResult {
+  enum class Status { optimal, infeasible, stopped, failed };
+  Status status = Status::failed;  ///< failed: no result, e.g. the solver had to be killed at the time limit
+  std::vector<double> solution;    ///< empty: none found
+  double bound = 0;                ///< on the objective; meaningless when failed or infeasible
+};
+
+/// Solves with CBC: one thread, silent, never beyond the time limit by more than a moment.
+IntegerProgramResult solve_integer_program(const IntegerProgram&, const IntegerProgramOptions&);
+
+}  // namespace alpa

@@ -1,0 +1,192 @@
+#include "libalpa/solver/selection_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "libalpa/solver/elimination.h"
+#include "libalpa/solver/neighbourhood_search.h"
+#include "libalpa/solver/presolve.h"
+#include "libalpa/solver/prices.h"
+#include "libalpa/solver/selection_program.h"
+
+namespace alpa {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// What one unit of effort buys in each phase, so that the default of a million is a few seconds on a network of a thousand
+// nodes.
+constexpr std::int64_t price_work_per_effort = 1000, effort_per_neighbourhood = 200, effort_per_tree_node = 20;
+
+// An integer program with more pair variables than this takes CBC minutes for its first relaxation.
+constexpr std::int64_t max_program_cells = 60'000;
+
+class NetworkSearch {
+ public:
+  NetworkSearch(const SelectionNetwork& given, const SelectionOptions& options)
+      : given_(given), options_(options), deadline_(options.time_limit_s) {
+    solution_.bound = -infinity;
+  }
+
+  NetworkSolution run() {
+    network_ = given_;
+    search();
+    solution_.hit_time_limit = deadline_.passed();
+    return std::move(solution_);
+  }
+
+ private:
+  bool done() const {
+    const auto& best = solution_.incumbent;
+    return deadline_.passed() || (best.exists() && best.cost - solution_.bound <= options_.gap * std::abs(best.cost));
+  }
+
+  void search() {
+    if (!reduce() || solve_without_memory()) return;
+    constexpr int max_rounds = 4;
+    for (int round = 0; round < max_rounds; ++round) {
+      const auto cells = network_.edge_cells();
+      if (!price(round) || done()) return;
+      if (network_.edge_cells() > 0.8 * static_cast<double>(cells)) break;
+    }
+    walk(options_.effort / effort_per_neighbourhood, 1);
+    if (!done() && network_.edge_cells() <= max_program_cells) solve_program();
+  }
+
+  // Presolves the present network. False when that settles the search.
+  bool reduce() {
+    ReducedNetwork reduced = presolve(network_);
+    if (reduced.verdict != ReducedNetwork::Verdict::open) {
+      settle_infeasible();
+      return false;
+    }
+    network_ = std::move(reduced.network);
+    liftings_.push_back(std::move(reduced.lifting));
+    raise_bound(network_.constant);
+    if (!network_.nodes.empty()) return true;
+    offer({}, network_.constant);
+    return false;
+  }
+
+  // Nothing is left once strategies that cannot be in a choice cheaper than the incumbent are gone.
+  void settle_infeasible() {
+    if (solution_.incumbent.exists()) {
+      solution_.bound = solution_.incumbent.cost;
+    } else {
+      solution_.infeasible = true;
+    }
+  }
+
+  void raise_bound(double bound) { solution_.bound = std::max(solution_.bound, bound); }
+
+  std::vector<int> lifted(std::vector<int> choice) const {
+    for (auto lifting = liftings_.rbegin(); lifting != liftings_.rend(); ++lifting) choice = lifting->lift(choice);
+    return choice;
+  }
+
+  void offer(const std::vector<int>& choice, double cost) {
+    if (cost < solution_.incumbent.cost) solution_.incumbent.offer(lifted(choice), cost);
+  }
+
+  // The incumbent in the strategies of the present network, when they still contain it.
+  Incumbent present_incumbent() const {
+    Incumbent incumbent;
+    if (!solution_.incumbent.exists()) return incumbent;
+    auto choice = solution_.incumbent.choice;
+    for (const auto& lifting : liftings_) choice = lifting.project(choice);
+    if (fits(network_, choice)) incumbent.offer(choice, network_cost(network_, choice));
+    return incumbent;
+  }
+
+  // The bound without memory limits; true when a choice that reaches it fits.
+  bool solve_without_memory() {
+    const ReducedNetwork relaxed = presolve(without_memory(network_));
+    if (relaxed.verdict != ReducedNetwork::Verdict::open) return settle_infeasible(), true;
+    std::vector<int> nodes(relaxed.network.nodes.size()), choice(nodes.size(), 0);
+    std::iota(nodes.begin(), nodes.end(), 0);
+    const auto incident = incident_edges(relaxed.network);
+    Elimination elimination(relaxed.network, incident, nodes, {.table_cells = 2e6, .total_work = 5e7});
+    if (!elimination.hubs().empty()) return false;
+    std::vector<std::vector<double>> costs;
+    for (const auto& node : relaxed.network.nodes) costs.push_back(node.cost);
+    const double least = relaxed.network.constant + elimination.minimise(costs, choice);
+    if (std::isinf(least)) return settle_infeasible(), true;
+    raise_bound(least);
+    const auto cheapest = relaxed.lifting.lift(choice);
+    if (!fits(network_, cheapest)) return false;
+    offer(cheapest, least);
+    return true;
+  }
+
+  // Prices memory, improves the incumbent, removes what the bound rules out. False when that settles the search.
+  bool price(int round) {
+    Incumbent incumbent = present_incumbent();
+    const PricedBound priced = find_prices(
+        network_, incumbent, {.gap = options_.gap, .work = options_.effort * price_work_per_effort}, deadline_);
+    raise_bound(priced.bound);
+    price_ = priced.price;
+    if (incumbent.exists()) offer(incumbent.choice, incumbent.cost);
+    if (done()) return true;
+    walk(options_.effort / effort_per_neighbourhood / 4, 100 + round);
+    if (done() || priced.reduced_costs.empty() || !solution_.incumbent.exists()) return true;
+
+    const double limit = solution_.incumbent.cost + 1e-9 * std::abs(solution_.incumbent.cost);
+    bool any = false;
+    for (std::size_t i = 0; i < network_.nodes.size(); ++i) {
+      auto& cost = network_.nodes[i].cost;
+      for (std::size_t a = 0; a < cost.size(); ++a) {
+        if (priced.reduction_bound + priced.reduced_costs[i][a] > limit) cost[a] = infinity, any = true;
+      }
+    }
+    if (!any) return true;
+    const auto before = price_;
+    ReducedNetwork reduced = presolve(network_);
+    if (reduced.verdict != ReducedNetwork::Verdict::open) return settle_infeasible(), false;
+    price_.clear();
+    for (int t : reduced.time_point) price_.push_back(before[t]);
+    network_ = std::move(reduced.network);
+    liftings_.push_back(std::move(reduced.lifting));
+    if (!network_.nodes.empty()) return true;
+    offer({}, network_.constant);
+    raise_bound(network_.constant);
+    return false;
+  }
+
+  void walk(std::int64_t tries, std::uint64_t seed) {
+    Incumbent incumbent = present_incumbent();
+    if (!incumbent.exists()) return;
+    const double target = solution_.bound + options_.gap * std::abs(solution_.bound);
+    search_neighbourhoods(network_, incumbent, {.price = price_, .tries = tries, .seed = seed, .target = target},
+                          deadline_);
+    offer(incumbent.choice, incumbent.cost);
+  }
+
+  void solve_program() {
+    Incumbent incumbent = present_incumbent();
+    const int max_nodes = static_cast<int>(std::clamp<std::int64_t>(options_.effort / effort_per_tree_node, 100, 1 << 30));
+    const auto outcome =
+        solve_as_integer_program(network_, incumbent, {.gap = options_.gap, .max_nodes = max_nodes}, deadline_);
+    if (outcome.infeasible) return settle_infeasible();
+    if (incumbent.exists()) offer(incumbent.choice, incumbent.cost);
+    raise_bound(outcome.bound);
+  }
+
+  const SelectionNetwork& given_;
+  const SelectionOptions& options_;
+  Deadline deadline_;
+  NetworkSolution solution_;
+  SelectionNetwork network_;        // what is left to solve
+  std::vector<Lifting> liftings_;   // from network_ back to given_, last first
+  std::vector<double> price_;       // per time point of network_
+};
+
+}  // namespace
+
+NetworkSolution solve_network(const SelectionNetwork& network, const SelectionOptions& options) {
+  return NetworkSearch(network, options).run();
+}
+
+}  // namespace alpa

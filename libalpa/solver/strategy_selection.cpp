@@ -1,0 +1,150 @@
+#include "libalpa/solver/strategy_selection.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "libalpa/base/error.h"
+#include "libalpa/solver/presolve.h"
+#include "libalpa/solver/selection_search.h"
+
+namespace alpa {
+namespace {
+
+constexpr const char* problem_hint = "this is a fault of the program that set up the problem, please report it";
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorKind::input, "malformed strategy-selection problem: " + what, problem_hint);
+}
+
+void check_costs(const std::vector<double>& costs, const std::string& whose) {
+  for (double cost : costs) {
+    if (std::isnan(cost) || cost == -std::numeric_limits<double>::infinity()) {
+      refuse(fmt::format("{} has a cost that is {}", whose, cost));
+    }
+  }
+}
+
+void check_node(const SelectionProblem::Node& node, std::size_t i) {
+  const auto name = fmt::format("node {}", i);
+  if (node.cost.empty()) refuse(name + " has no strategy");
+  if (node.memory.size() != node.cost.size()) {
+    refuse(fmt::format("{} has {} costs and {} memory sizes", name, node.cost.size(), node.memory.size()));
+  }
+  if (node.begin > node.end) refuse(fmt::format("{} lives from {} to {}", name, node.begin, node.end));
+  check_costs(node.cost, name);
+  for (auto bytes : node.memory) {
+    if (bytes < 0) refuse(fmt::format("{} has {} bytes of memory", name, bytes));
+  }
+}
+
+void check(const SelectionProblem& problem) {
+  const int nodes = static_cast<int>(problem.nodes.size());
+  for (std::size_t i = 0; i < problem.nodes.size(); ++i) check_node(problem.nodes[i], i);
+  for (std::size_t e = 0; e < problem.edges.size(); ++e) {
+    const auto& edge = problem.edges[e];
+    const auto name = fmt::format("edge {} from {} to {}", e, edge.from, edge.to);
+    if (edge.from < 0 || edge.to < 0 || edge.from >= nodes || edge.to >= nodes) {
+      refuse(fmt::format("{} leaves the {} nodes", name, nodes));
+    }
+    if (edge.from == edge.to) refuse(name + " is a loop");
+    const std::size_t cells = problem.nodes[edge.from].cost.size() * problem.nodes[edge.to].cost.size();
+    if (edge.cost.size() != cells) refuse(fmt::format("{} has {} costs, not {}", name, edge.cost.size(), cells));
+    check_costs(edge.cost, name);
+  }
+}
+
+// Memory is summed in 64 bits.
+void check_memory_range(const SelectionProblem& problem) {
+  double total = 0;
+  for (const auto& node : problem.nodes) {
+    total += static_cast<double>(*std::max_element(node.memory.begin(), node.memory.end()));
+  }
+  if (total > 0x1p62) refuse(fmt::format("memory sizes add up to {:.3g} bytes, beyond 64 bits", total));
+}
+
+void check_choice(const SelectionProblem& problem, const std::vector<int>& choice) {
+  if (choice.size() != problem.nodes.size()) {
+    refuse(fmt::format("a choice of {} strategies for {} nodes", choice.size(), problem.nodes.size()));
+  }
+  for (std::size_t i = 0; i < choice.size(); ++i) {
+    if (choice[i] < 0 || choice[i] >= std::ssize(problem.nodes[i].cost)) {
+      refuse(fmt::format("strategy {} of node {}, which has {}", choice[i], i, problem.nodes[i].cost.size()));
+    }
+  }
+}
+
+SelectionSolution infeasible(const SelectionProblem& problem, const SelectionNetwork& network) {
+  SelectionSolution solution;
+  solution.lower_bound = solution.cost = std::numeric_limits<double>::infinity();
+  const auto least = least_peak_memory(network);
+  const bool forbidden = presolve(without_memory(network)).verdict == ReducedNetwork::Verdict::forbidden;
+  solution.proof = forbidden ? "infeasible: forbidden strategies and pairs leave no choice" : "infeasible: memory";
+  if (!forbidden) solution.least_memory = std::max(least, problem.memory_limit + 1);
+  return solution;
+}
+
+std::string proof_text(const NetworkSolution& found, double gap, const SelectionOptions& options) {
+  if (gap <= options.gap) return "optimal";
+  const char* why = found.hit_time_limit ? "time limit" : "effort limit";
+  if (!std::isfinite(gap)) return fmt::format("no bound, {}", why);
+  return fmt::format("gap {:.2g} %, {}", 100 * gap, why);
+}
+
+}  // namespace
+
+double selection_cost(const SelectionProblem& problem, const std::vector<int>& choice) {
+  check_choice(problem, choice);
+  double cost = 0;
+  for (std::size_t i = 0; i < choice.size(); ++i) cost += problem.nodes[i].cost[choice[i]];
+  for (const auto& edge : problem.edges) {
+    cost += edge.cost[choice[edge.from] * problem.nodes[edge.to].cost.size() + choice[edge.to]];
+  }
+  return cost;
+}
+
+std::int64_t selection_peak_memory(const SelectionProblem& problem, const std::vector<int>& choice) {
+  check_choice(problem, choice);
+  std::map<int, std::int64_t> change;  // at each time where a node begins or ends
+  for (std::size_t i = 0; i < choice.size(); ++i) {
+    const auto& node = problem.nodes[i];
+    if (node.begin >= node.end) continue;
+    change[node.begin] += node.memory[choice[i]];
+    change[node.end] -= node.memory[choice[i]];
+  }
+  std::int64_t now = 0, peak = 0;
+  for (const auto& [time, bytes] : change) peak = std::max(peak, now += bytes);
+  return peak;
+}
+
+SelectionSolution solve_selection(const SelectionProblem& problem, const SelectionOptions& options) {
+  check(problem);
+  check_memory_range(problem);
+  const SelectionNetwork network = selection_network(problem);
+  const NetworkSolution found = solve_network(network, options);
+  if (found.infeasible) return infeasible(problem, network);
+
+  SelectionSolution solution;
+  solution.lower_bound = found.bound;
+  if (!found.incumbent.exists()) {
+    solution.cost = std::numeric_limits<double>::infinity();
+    solution.proof = fmt::format("no choice found that fits, {}", found.hit_time_limit ? "time limit" : "effort limit");
+    solution.least_memory = least_peak_memory(network);
+    return solution;
+  }
+  solution.feasible = true;
+  solution.choice = found.incumbent.choice;
+  solution.cost = selection_cost(problem, solution.choice);
+  solution.peak_memory = selection_peak_memory(problem, solution.choice);
+  assert(problem.memory_limit < 0 || solution.peak_memory <= problem.memory_limit);
+  solution.lower_bound = std::min(solution.lower_bound, solution.cost);
+  const double distance = solution.cost - solution.lower_bound;
+  solution.proof = proof_text(found, distance == 0 ? 0 : distance / std::abs(solution.cost), options);
+  return solution;
+}
+
+}  // namespace alpa
