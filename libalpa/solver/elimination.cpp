@@ -1,6 +1,7 @@
 #include "libalpa/solver/elimination.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <utility>
@@ -47,8 +48,8 @@ class ShrinkingGraph {
   void eliminate(int k) {
     for (int other : adjacent_[k]) {
       std::vector<int> joined;
-      std::set_union(adjacent_[other].begin(), adjacent_[other].end(), adjacent_[k].begin(), adjacent_[k].end(),
-                     std::back_inserter(joined));
+      std::set_union(adjacent_[other].begin(), adjacent_[other].end(), adjacent_[k].begin(),
+                     adjacent_[k].end(), std::back_inserter(joined));
       joined.erase(std::lower_bound(joined.begin(), joined.end(), other));
       adjacent_[other] = std::move(joined);
     }
@@ -119,7 +120,10 @@ void Elimination::place_factors(const std::vector<std::vector<int>>& incident) {
       const int other = other_end(edge, step.node);
       if (step_of[other] < s) continue;  // outside the members, or taken care of by the other end
       const std::ptrdiff_t columns = network_.strategies(edge.to);
-      Factor factor{.data = edge.cost.data(), .step = -1, .own_stride = edge.from == step.node ? columns : 1, .stride = {}};
+      Factor factor{.data = edge.cost.data(),
+                    .step = -1,
+                    .own_stride = edge.from == step.node ? columns : 1,
+                    .stride = {}};
       factor.stride.assign(step.scope.size(), 0);
       factor.stride[position_of(other, step.scope)] = edge.from == step.node ? 1 : columns;
       step.factors.push_back(std::move(factor));
@@ -145,46 +149,71 @@ void Elimination::place_factors(const std::vector<std::vector<int>>& incident) {
 
 namespace {
 
-// Adds a factor over a scope to a row-major table of these extents.
-void add_factor(const double* data, const std::vector<std::ptrdiff_t>& stride, const std::vector<int>& extent,
-                std::vector<double>& table) {
+// Walks a row-major table of these extents along its last dimension and calls row(entry of the table, entry
+// of a factor that has these strides, stride along the row) for each.
+template <class Row>
+void walk_rows(const std::vector<int>& extent, const std::vector<std::ptrdiff_t>& stride,
+               std::vector<double>& table, std::ptrdiff_t offset, Row row) {
+  if (extent.empty()) return row(table.data(), 1, offset, 0);
   const std::size_t last = extent.size() - 1;
   std::vector<int> index(last, 0);
-  const std::ptrdiff_t inner = stride[last];
-  for (auto out = table.begin(); out != table.end(); out += extent[last]) {
-    if (inner == 0) {
-      for (int k = 0; k < extent[last]; ++k) out[k] += *data;
-    } else if (inner == 1) {
-      for (int k = 0; k < extent[last]; ++k) out[k] += data[k];
-    } else {
-      for (int k = 0; k < extent[last]; ++k) out[k] += data[k * inner];
-    }
+  for (std::size_t at = 0; at < table.size(); at += extent[last]) {
+    row(table.data() + at, extent[last], offset, stride[last]);
     for (std::size_t d = last; d-- > 0;) {
-      data += stride[d];
+      offset += stride[d];
       if (++index[d] < extent[d]) break;
-      data -= stride[d] * extent[d];
+      offset -= stride[d] * extent[d];
       index[d] = 0;
     }
   }
 }
 
+void add_factor(const double* factor, const std::vector<std::ptrdiff_t>& stride, std::ptrdiff_t offset,
+                const std::vector<int>& extent, std::vector<double>& table) {
+  walk_rows(extent, stride, table, offset,
+            [&](double* out, int count, std::ptrdiff_t at, std::ptrdiff_t step) {
+              const double* from = factor + at;
+              if (step == 1) {
+                for (int k = 0; k < count; ++k) out[k] += from[k];
+              } else {
+                for (int k = 0; k < count; ++k) out[k] += from[k * step];
+              }
+            });
+}
+
+// Lowers the factor's entries to the least of the table's entries that they stand for.
+void lower_factor(double* factor, const std::vector<std::ptrdiff_t>& stride, std::ptrdiff_t offset,
+                  const std::vector<int>& extent, std::vector<double>& table) {
+  walk_rows(extent, stride, table, offset,
+            [&](const double* in, int count, std::ptrdiff_t at, std::ptrdiff_t step) {
+              double* to = factor + at;
+              for (int k = 0; k < count; ++k) to[k * step] = std::min(to[k * step], in[k]);
+            });
+}
+
+std::size_t product(const std::vector<int>& extent) {
+  std::size_t cells = 1;
+  for (int count : extent) cells *= static_cast<std::size_t>(count);
+  return cells;
+}
+
 }  // namespace
 
+// All that depends on the step's node, when that takes `strategy`: over the scope.
+void Elimination::fill_scratch(const Step& step, int strategy, double own_cost) {
+  scratch_.assign(product(step.extent), own_cost);
+  for (const Factor& factor : step.factors) {
+    const double* data = factor.data ? factor.data : steps_[factor.step].table.data();
+    add_factor(data, factor.stride, strategy * factor.own_stride, step.extent, scratch_);
+  }
+}
+
 void Elimination::fill(Step& step, const std::vector<double>& own_cost) {
-  std::size_t cells = 1;
-  for (int extent : step.extent) cells *= static_cast<std::size_t>(extent);
+  const std::size_t cells = product(step.extent);
   step.table.assign(cells, std::numeric_limits<double>::infinity());
   step.best.assign(cells, 0);
   for (int a = 0; a < std::ssize(own_cost); ++a) {
-    scratch_.assign(cells, own_cost[a]);
-    for (const Factor& factor : step.factors) {
-      const double* data = (factor.data ? factor.data : steps_[factor.step].table.data()) + a * factor.own_stride;
-      if (step.scope.empty()) {
-        scratch_[0] += *data;
-      } else {
-        add_factor(data, factor.stride, step.extent, scratch_);
-      }
-    }
+    fill_scratch(step, a, own_cost[a]);
     for (std::size_t k = 0; k < cells; ++k) {
       if (scratch_[k] < step.table[k]) step.table[k] = scratch_[k], step.best[k] = a;
     }
@@ -199,10 +228,50 @@ double Elimination::minimise(const std::vector<std::vector<double>>& node_cost, 
   }
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
     std::size_t cell = 0;
-    for (std::size_t k = 0; k < step->scope.size(); ++k) cell = cell * step->extent[k] + choice[step->scope[k]];
+    for (std::size_t k = 0; k < step->scope.size(); ++k)
+      cell = cell * step->extent[k] + choice[step->scope[k]];
     choice[step->node] = step->best[cell];
   }
   return minimum;
+}
+
+std::vector<std::vector<double>> Elimination::min_marginals(
+    const std::vector<std::vector<double>>& node_cost) {
+  double minimum = 0;
+  for (const Step& step : steps_) {
+    if (step.scope.empty()) minimum += step.table[0];
+  }
+  std::vector<std::vector<double>> marginals(network_.nodes.size());
+  std::vector<std::vector<double>> outside(
+      steps_.size());  // over each step's scope: least cost of all not in its table
+  for (std::ptrdiff_t s = std::ssize(steps_) - 1; s >= 0; --s) {
+    const Step& step = steps_[s];
+    if (step.scope.empty()) outside[s] = {minimum - step.table[0]};
+    for (const Factor& factor : step.factors) {
+      if (!factor.data)
+        outside[factor.step].assign(steps_[factor.step].table.size(),
+                                    std::numeric_limits<double>::infinity());
+    }
+    for (int a = 0; a < network_.strategies(step.node); ++a) {
+      fill_scratch(step, a, node_cost[step.node][a]);
+      for (std::size_t k = 0; k < scratch_.size(); ++k) scratch_[k] += outside[s][k];
+      marginals[step.node].push_back(*std::min_element(scratch_.begin(), scratch_.end()));
+      for (const Factor& factor : step.factors) {
+        if (factor.data) continue;
+        lower_factor(outside[factor.step].data(), factor.stride, a * factor.own_stride, step.extent,
+                     scratch_);
+      }
+    }
+    for (const Factor& factor : step.factors) {
+      if (factor.data) continue;
+      const auto& inside = steps_[factor.step].table;
+      for (std::size_t k = 0; k < inside.size(); ++k) {
+        if (!std::isinf(inside[k])) outside[factor.step][k] -= inside[k];
+      }
+    }
+    outside[s] = {};
+  }
+  return marginals;
 }
 
 }  // namespace alpa

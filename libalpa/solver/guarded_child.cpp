@@ -39,7 +39,8 @@ bool write_all(int fd, const void* data, std::size_t bytes) {
   try {
     const auto result = body();
     const std::uint64_t count = result.size();
-    const bool sent = write_all(out, &count, sizeof count) && write_all(out, result.data(), count * sizeof(double));
+    const bool sent =
+        write_all(out, &count, sizeof count) && write_all(out, result.data(), count * sizeof(double));
     _exit(sent ? 0 : 1);
   } catch (...) {
     _exit(1);
@@ -67,7 +68,8 @@ std::optional<std::vector<char>> read_until(int in, const Deadline& deadline) {
 
 }  // namespace
 
-std::optional<std::vector<double>> run_in_child(const std::function<std::vector<double>()>& body, double time_limit_s) {
+std::optional<std::vector<double>> run_in_child(const std::function<std::vector<double>()>& body,
+                                                double time_limit_s) {
   const Deadline deadline(time_limit_s);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
@@ -91,7 +93,8 @@ std::optional<std::vector<double>> run_in_child(const std::function<std::vector<
   std::copy_n(received->data(), sizeof count, reinterpret_cast<char*>(&count));
   if (received->size() != sizeof count + count * sizeof(double)) return std::nullopt;
   std::vector<double> result(count);
-  std::copy_n(received->data() + sizeof count, count * sizeof(double), reinterpret_cast<char*>(result.data()));
+  std::copy_n(received->data() + sizeof count, count * sizeof(double),
+              reinterpret_cast<char*>(result.data()));
   return result;
 }
 

@@ -34,8 +34,8 @@ void load(Cbc_Model* model, const IntegerProgram& program) {
     }
   }
   const std::vector<double> lower(columns, 0), upper(columns, 1);
-  Cbc_loadProblem(model, columns, program.rows(), start.data(), row.data(), value.data(), lower.data(), upper.data(),
-                  program.objective.data(), program.row_lower.data(), program.row_upper.data());
+  Cbc_loadProblem(model, columns, program.rows(), start.data(), row.data(), value.data(), lower.data(),
+                  upper.data(), program.objective.data(), program.row_lower.data(), program.row_upper.data());
   for (int c = 0; c < columns; ++c) {
     if (program.is_integer[c]) Cbc_setInteger(model, c);
   }
@@ -92,7 +92,8 @@ void IntegerProgram::end_row(double lower, double upper) {
   row_start.push_back(static_cast<int>(entry.size()));
 }
 
-IntegerProgramResult solve_integer_program(const IntegerProgram& program, const IntegerProgramOptions& options) {
+IntegerProgramResult solve_integer_program(const IntegerProgram& program,
+                                           const IntegerProgramOptions& options) {
   // CBC looks at its own limit only between phases; the child is given a little more, then killed.
   constexpr double grace_s = 1;
   const auto numbers = run_in_child([&] { return solve(program, options); }, options.time_limit_s + grace_s);

@@ -16,15 +16,15 @@ struct IntegerProgram {
   int columns() const { return static_cast<int>(objective.size()); }
   int rows() const { return static_cast<int>(row_lower.size()); }
   int add_column(double cost, bool integer);
-  void add_entry(int to_column, double value);     ///< into the row that end_row() will close
+  void add_entry(int to_column, double value);  ///< into the row that end_row() will close
   void end_row(double lower, double upper);
 };
 
 struct IntegerProgramOptions {
-  double absolute_gap = 0;     ///< stop when the incumbent is proven to be this close
-  int max_nodes = 100'000;     ///< of the branch-and-bound tree
+  double absolute_gap = 0;  ///< stop when the incumbent is proven to be this close
+  int max_nodes = 100'000;  ///< of the branch-and-bound tree
   double time_limit_s = 60;
-  std::vector<double> start;   ///< a solution to begin with (its integer columns count); empty: none
+  std::vector<double> start;  ///< a solution to begin with (its integer columns count); empty: none
 };
 
 struct IntegerProgramResult {

@@ -32,7 +32,8 @@ std::vector<int> Lifting::project(const std::vector<int>& original_choice) const
   std::vector<int> choice(kept_.size(), 0);
   for (std::size_t k = 0; k < kept_.size(); ++k) {
     const auto at = std::lower_bound(labels_[k].begin(), labels_[k].end(), original_choice[kept_[k]]);
-    if (at != labels_[k].end() && *at == original_choice[kept_[k]]) choice[k] = static_cast<int>(at - labels_[k].begin());
+    if (at != labels_[k].end() && *at == original_choice[kept_[k]])
+      choice[k] = static_cast<int>(at - labels_[k].begin());
   }
   return choice;
 }

@@ -5,8 +5,8 @@ namespace alpa {
 
 /// The way back from a reduced problem to the one it was made from.
 ///
-/// Strategies are named by their index in the original problem ("label"). Every original node is either kept, or decided
-/// by nodes that were still there when it was taken out.
+/// Strategies are named by their index in the original problem ("label"). Every original node is either kept,
+/// or decided by nodes that were still there when it was taken out.
 class Lifting {
  public:
   /// A node that was taken out: its label follows from the labels of `parents`.

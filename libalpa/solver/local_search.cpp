@@ -44,7 +44,8 @@ double LocalSearch::relief(int node, int strategy) const {
     const std::int64_t gain = piece.memory[choice_[node]] - piece.memory[strategy];
     if (gain == 0) continue;
     for (int t = piece.begin; t < piece.end; ++t) {
-      const std::int64_t before = std::min<std::int64_t>(0, free_[t]), after = std::min<std::int64_t>(0, free_[t] + gain);
+      const std::int64_t before = std::min<std::int64_t>(0, free_[t]),
+                         after = std::min<std::int64_t>(0, free_[t] + gain);
       total += static_cast<double>(after - before);
     }
   }
@@ -60,7 +61,8 @@ bool LocalSearch::repair() {
     double best_rate = std::numeric_limits<double>::infinity();
     for (int i = 0; i < std::ssize(network_.nodes); ++i) {
       const auto& pieces = network_.nodes[i].pieces;
-      const auto piece = std::partition_point(pieces.begin(), pieces.end(), [&](const auto& p) { return p.end <= time; });
+      const auto piece =
+          std::partition_point(pieces.begin(), pieces.end(), [&](const auto& p) { return p.end <= time; });
       if (piece == pieces.end() || piece->begin > time || piece->memory[choice_[i]] == 0) continue;
       const auto costs = strategy_costs(i);
       for (int a = 0; a < std::ssize(costs); ++a) {

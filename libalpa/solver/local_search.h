@@ -14,7 +14,9 @@ class LocalSearch {
 
   void start_from(std::vector<int> choice);
   const std::vector<int>& choice() const { return choice_; }
-  const std::vector<std::int64_t>& free() const { return free_; }  ///< per time point, bytes; negative: over capacity
+  const std::vector<std::int64_t>& free() const {
+    return free_;
+  }  ///< per time point, bytes; negative: over capacity
   bool fits() const;
 
   void set(int node, int strategy);
@@ -23,8 +25,9 @@ class LocalSearch {
   /// The span is valid until the next call.
   std::span<const double> strategy_costs(int node);
 
-  /// Switches nodes until the choice fits: each time the switch that costs least per byte of relieved overload, among the
-  /// nodes alive where the overload is largest. False when no single switch helps; the choice is then somewhere on the way.
+  /// Switches nodes until the choice fits: each time the switch that costs least per byte of relieved
+  /// overload, among the nodes alive where the overload is largest. False when no single switch helps; the
+  /// choice is then somewhere on the way.
   bool repair();
 
   /// Switches single nodes to their cheapest strategy that fits, in order of index, until none gains.

@@ -7,7 +7,8 @@ namespace alpa {
 namespace {
 
 // least[b] = min over a of cost[a][b] - moved[a]
-void column_minima(const std::vector<double>& cost, const std::vector<double>& moved, std::vector<double>& least) {
+void column_minima(const std::vector<double>& cost, const std::vector<double>& moved,
+                   std::vector<double>& least) {
   const double* row = cost.data();
   const std::size_t width = least.size();
   std::fill(least.begin(), least.end(), std::numeric_limits<double>::infinity());
@@ -114,8 +115,8 @@ std::vector<std::vector<double>> MessagePassing::reduced_costs() const {
     const bool from_is_first = edge.from < edge.to;
     const auto& moved = from_is_first ? edges_[e].to_from : edges_[e].to_to;
     least.resize(moved.size());
-    column_minima(from_is_first ? edges_[e].by_from : edges_[e].by_to, from_is_first ? edges_[e].to_to : edges_[e].to_from,
-                  least);
+    column_minima(from_is_first ? edges_[e].by_from : edges_[e].by_to,
+                  from_is_first ? edges_[e].to_to : edges_[e].to_from, least);
     auto& costs = result[from_is_first ? edge.from : edge.to];
     for (std::size_t a = 0; a < costs.size(); ++a) costs[a] += std::max(0.0, least[a] - moved[a]);
   }

@@ -25,7 +25,8 @@ class Dice {
 
 class NeighbourhoodSearch {
  public:
-  NeighbourhoodSearch(const SelectionNetwork& network, Incumbent& incumbent, const NeighbourhoodOptions& options)
+  NeighbourhoodSearch(const SelectionNetwork& network, Incumbent& incumbent,
+                      const NeighbourhoodOptions& options)
       : network_(network),
         incumbent_(incumbent),
         options_(options),
@@ -41,12 +42,14 @@ class NeighbourhoodSearch {
     cost_ = incumbent.cost;
   }
 
-  void attempt(std::uint64_t number) {
+  /// Returns the table entries looked at.
+  double attempt(std::uint64_t number) {
     Dice dice(options_.seed, number);
     const auto region = dice.uniform() < 0.7 ? connected_region(dice) : crowded_region(dice);
     Elimination elimination(network_, incident_, region, {.table_cells = 1e4, .total_work = 3e5});
     const auto& members = elimination.members();
-    if (members.empty()) return;
+    if (members.empty()) return 0;
+    double work = 0;
     for (int i : members) is_member_[i] = 1;
     const auto gather = [&](double scale) {
       for (int i : members) set_node_cost(i, scale);
@@ -58,12 +61,14 @@ class NeighbourhoodSearch {
       gather(scale);
       auto choice = local_search_.choice();
       elimination.minimise(node_cost_, choice);
+      work += elimination.work();
       const Outcome outcome = take_over(members, choice);
       if (outcome == Outcome::taken || scale == 0) break;
       scale *= outcome == Outcome::too_large ? 2 : 0.5;
       if (outcome == Outcome::dearer && k > 0) break;
     }
     for (int i : members) is_member_[i] = 0;
+    return work;
   }
 
  private:
@@ -135,7 +140,8 @@ class NeighbourhoodSearch {
     std::vector<int> region;
     for (int i = 0; i < std::ssize(network_.nodes); ++i) {
       const auto& pieces = network_.nodes[i].pieces;
-      const auto piece = std::partition_point(pieces.begin(), pieces.end(), [&](const auto& p) { return p.end <= time; });
+      const auto piece =
+          std::partition_point(pieces.begin(), pieces.end(), [&](const auto& p) { return p.end <= time; });
       if (piece != pieces.end() && piece->begin <= time) region.push_back(i);
     }
     for (int k = 0; k < size && k < std::ssize(region); ++k) {
@@ -158,11 +164,17 @@ class NeighbourhoodSearch {
 
 }  // namespace
 
-void search_neighbourhoods(const SelectionNetwork& network, Incumbent& incumbent, const NeighbourhoodOptions& options,
-                           const Deadline& deadline) {
+void search_neighbourhoods(const SelectionNetwork& network, Incumbent& incumbent,
+                           const NeighbourhoodOptions& options, const Deadline& deadline) {
   NeighbourhoodSearch search(network, incumbent, options);
-  for (std::int64_t k = 0; k < options.tries && incumbent.cost > options.target && !deadline.passed(); ++k) {
-    search.attempt(static_cast<std::uint64_t>(k));
+  constexpr double work_per_try = 1e4;  // of finding the region and its order, in table entries
+  double work = 0;
+  std::uint64_t number = 0;
+  for (int futile = 0; futile < options.patience && work < static_cast<double>(options.work); ++futile) {
+    if (incumbent.cost <= options.target || deadline.passed()) return;
+    const double before = incumbent.cost;
+    work += work_per_try + search.attempt(number++);
+    if (incumbent.cost < before) futile = 0;
   }
 }
 

@@ -95,9 +95,9 @@ ReducedNetwork presolve(const SelectionNetwork& network) {
   bool changed = true;
   for (int round = 0; round < max_rounds && changed && state.open(); ++round) {
     changed = false;
-    for (auto* rule : {remove_unsupported, contract_decided_nodes, settle_edges, settle_memory, drop_time_points,
-                       remove_oversized, remove_unsupported, remove_dominated, settle_edges, settle_memory,
-                       eliminate_low_degrees}) {
+    for (auto* rule : {remove_unsupported, contract_decided_nodes, settle_edges, settle_memory,
+                       drop_time_points, remove_oversized, remove_unsupported, remove_dominated, settle_edges,
+                       settle_memory, eliminate_low_degrees}) {
       if (state.open()) changed |= rule(state);
     }
   }

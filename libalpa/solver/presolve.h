@@ -9,23 +9,23 @@ namespace alpa {
 /// A smaller network with the same optimum, and the way back.
 struct ReducedNetwork {
   enum class Verdict {
-    open,              ///< network is to be solved (it may have no nodes left)
-    forbidden,         ///< forbidden strategies and pairs leave no choice
-    memory,            ///< no choice fits
+    open,       ///< network is to be solved (it may have no nodes left)
+    forbidden,  ///< forbidden strategies and pairs leave no choice
+    memory,     ///< no choice fits
   };
   Verdict verdict = Verdict::open;
-  SelectionNetwork network;     ///< meaningless unless open
+  SelectionNetwork network;  ///< meaningless unless open
   Lifting lifting;
   std::vector<int> time_point;  ///< per time point of the reduced network, the point of the given one
 };
 
-/// Reduces until nothing changes: strategies that are forbidden, have no allowed partner, cannot fit or are dominated go;
-/// nodes that a neighbour decides through forbidden pairs are merged into it; row and column minima of edges move into
-/// nodes and empty edges go; nodes of degree 0 to 2 whose memory cannot matter are eliminated; time points that can never
-/// be over capacity, or only when another is, are dropped.
+/// Reduces until nothing changes: strategies that are forbidden, have no allowed partner, cannot fit or are
+/// dominated go; nodes that a neighbour decides through forbidden pairs are merged into it; row and column
+/// minima of edges move into nodes and empty edges go; nodes of degree 0 to 2 whose memory cannot matter are
+/// eliminated; time points that can never be over capacity, or only when another is, are dropped.
 ///
-/// Keeps at least one best choice; does not keep all of them. Costs of the reduced network are at least 0, and each of its
-/// strategies has an allowed partner on every edge.
+/// Keeps at least one best choice; does not keep all of them. Costs of the reduced network are at least 0,
+/// and each of its strategies has an allowed partner on every edge.
 ReducedNetwork presolve(const SelectionNetwork&);
 
 /// Lower bound on the peak memory of any allowed choice; 0 when forbidden pairs leave none.

@@ -21,7 +21,8 @@ struct Membership {
   std::vector<int> map;
 };
 
-// The rule that the edge imposes on its end `to` (or, seen from the columns, on `from`); empty map when it does not.
+// The rule that the edge imposes on its end `to` (or, seen from the columns, on `from`); empty map when it
+// does not.
 std::vector<int> decision_map(const std::vector<double>& cost, std::ptrdiff_t count, std::ptrdiff_t stride,
                               std::ptrdiff_t partners, std::ptrdiff_t partner_stride) {
   std::vector<int> map(count, -1);
@@ -57,7 +58,8 @@ std::vector<std::vector<Rule>> find_rules(const Presolving& state) {
 std::vector<Membership> find_roots(const Presolving& state, const std::vector<std::vector<Rule>>& rules) {
   std::vector<int> order(state.nodes.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return state.strategies(a) > state.strategies(b); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return state.strategies(a) > state.strategies(b); });
   std::vector<Membership> member(state.nodes.size());
   for (int root : order) {
     if (!state.nodes[root].alive || member[root].root >= 0) continue;
@@ -101,8 +103,8 @@ void merge_nodes(Presolving& state, const std::vector<Membership>& member) {
 }
 
 // Costs of an edge between two merged nodes, added to `sum` over the strategies of their roots.
-void add_mapped(const Presolving::Edge& edge, const Membership& from, const Membership& to, std::ptrdiff_t columns,
-                std::vector<double>& sum) {
+void add_mapped(const Presolving::Edge& edge, const Membership& from, const Membership& to,
+                std::ptrdiff_t columns, std::vector<double>& sum) {
   auto out = sum.begin();
   for (int a : from.map) {
     const double* row = edge.cost.data() + a * columns;

@@ -12,7 +12,8 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 bool is_gone(const Presolving::Node& node, int strategy) { return !node.gone.empty() && node.gone[strategy]; }
 
-// Allowed partners per strategy of either end of an edge (arc consistency by counting: Mohr and Henderson, 1986).
+// Allowed partners per strategy of either end of an edge (arc consistency by counting: Mohr and Henderson,
+// 1986).
 struct Support {
   std::vector<int> of_from, of_to;
 };
@@ -106,7 +107,8 @@ bool dominates(const Presolving& state, int node, int b, int a) {
     const auto& edge = state.edges[e];
     const std::ptrdiff_t columns = state.strategies(edge.to);
     const bool is_from = edge.from == node;
-    const std::ptrdiff_t stride = is_from ? 1 : columns, count = is_from ? columns : state.strategies(edge.from);
+    const std::ptrdiff_t stride = is_from ? 1 : columns,
+                         count = is_from ? columns : state.strategies(edge.from);
     const double* of_a = edge.cost.data() + (is_from ? a * columns : a);
     const double* of_b = edge.cost.data() + (is_from ? b * columns : b);
     double least = 0;
@@ -151,7 +153,8 @@ bool remove_oversized(Presolving& state) {
   bool removed = false;
   for (int i = 0; i < std::ssize(state.nodes); ++i) {
     for (const auto& piece : state.nodes[i].pieces) {
-      const auto least = *std::min_element(state.capacity.begin() + piece.begin, state.capacity.begin() + piece.end);
+      const auto least =
+          *std::min_element(state.capacity.begin() + piece.begin, state.capacity.begin() + piece.end);
       for (int a = 0; a < state.strategies(i); ++a) {
         if (piece.memory[a] > least) state.mark_gone(i, a), removed = true;
       }

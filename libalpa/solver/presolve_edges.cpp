@@ -116,7 +116,8 @@ void eliminate_isolated(Presolving& state, int node) {
   take_out(state, node, {}, {self.label[best - self.cost.begin()]});
 }
 
-// The best reply to each strategy of the only neighbour; empty when one that is best in cost is not best in memory too.
+// The best reply to each strategy of the only neighbour; empty when one that is best in cost is not best in
+// memory too.
 std::vector<int> best_replies(const Presolving& state, int node) {
   const auto& self = state.nodes[node];
   const int parent = neighbour(state, node, 0);
@@ -165,7 +166,8 @@ bool fold_leaf(Presolving& state, int node) {
 bool eliminate_between(Presolving& state, int node) {
   const auto& self = state.nodes[node];
   const int u = neighbour(state, node, 0), w = neighbour(state, node, 1);
-  const std::ptrdiff_t width = std::ssize(self.cost), rows = state.strategies(u), columns = state.strategies(w);
+  const std::ptrdiff_t width = std::ssize(self.cost), rows = state.strategies(u),
+                       columns = state.strategies(w);
   if (u == w || rows * columns > max_new_cells || rows * columns * width > max_new_work) return false;
   const auto cost_u = seen_from(state, self.edges[0], u), cost_w = seen_from(state, self.edges[1], node);
   std::vector<double> cost(rows * columns, infinity);

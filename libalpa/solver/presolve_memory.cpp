@@ -76,7 +76,8 @@ std::vector<Piece> sum_of_pieces(const std::vector<MappedPieces>& parts, int str
       events.push_back({piece.end, -1, &piece, map});
     }
   }
-  std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.time < b.time; });
+  std::stable_sort(events.begin(), events.end(),
+                   [](const Event& a, const Event& b) { return a.time < b.time; });
   std::vector<Piece> sum;
   std::vector<std::int64_t> now(strategies, 0);
   for (std::size_t k = 0; k < events.size(); ++k) {

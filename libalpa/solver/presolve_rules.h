@@ -10,16 +10,16 @@ namespace alpa {
 struct Presolving {
   struct Node {
     bool alive = true;
-    bool changed = true;      ///< since dominance was last looked at
-    std::vector<int> label;   ///< per strategy, its index in the given network, ascending
-    std::vector<char> gone;   ///< marks strategies to remove; empty when there are none
+    bool changed = true;     ///< since dominance was last looked at
+    std::vector<int> label;  ///< per strategy, its index in the given network, ascending
+    std::vector<char> gone;  ///< marks strategies to remove; empty when there are none
     std::vector<double> cost;
     std::vector<SelectionNetwork::Piece> pieces;
-    std::vector<int> edges;   ///< alive ones, in no order that matters
+    std::vector<int> edges;  ///< alive ones, in no order that matters
   };
   struct Edge {
     bool alive = true;
-    bool changed = true;  ///< since its minima were last moved out
+    bool changed = true;   ///< since its minima were last moved out
     bool forbids = false;  ///< has an infinite entry
     int from = 0, to = 0;
     std::vector<double> cost;
@@ -44,13 +44,15 @@ ReducedNetwork end_presolve(Presolving);
 
 /// The rules. Each returns whether it changed anything.
 ///@{
-bool remove_unsupported(Presolving&);     ///< forbidden strategies, and those without an allowed partner on some edge
+bool remove_unsupported(
+    Presolving&);  ///< forbidden strategies, and those without an allowed partner on some edge
 bool remove_dominated(Presolving&);
-bool remove_oversized(Presolving&);       ///< strategies over capacity even when all others take the least memory
+bool remove_oversized(Presolving&);  ///< strategies over capacity even when all others take the least memory
 bool contract_decided_nodes(Presolving&);
-bool settle_edges(Presolving&);           ///< adds up parallel edges, moves minima into nodes, deletes what is separable
+bool settle_edges(
+    Presolving&);  ///< adds up parallel edges, moves minima into nodes, deletes what is separable
 bool eliminate_low_degrees(Presolving&);
-bool settle_memory(Presolving&);          ///< moves each piece's minimum into the capacities; may find the verdict
+bool settle_memory(Presolving&);  ///< moves each piece's minimum into the capacities; may find the verdict
 bool drop_time_points(Presolving&);
 ///@}
 

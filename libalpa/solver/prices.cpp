@@ -14,7 +14,8 @@
 namespace alpa {
 namespace {
 
-// Exact tables are worth it up to this much work per step, compared with edge entries that a sweep of messages looks at.
+// Exact tables are worth it up to this much work per step, compared with edge entries that a sweep of
+// messages looks at.
 constexpr double max_exact_work = 2e7;
 
 std::vector<int> all_nodes(const SelectionNetwork& network) {
@@ -32,13 +33,15 @@ class PriceSearch {
         options_(options),
         deadline_(deadline),
         incident_(incident_edges(network)),
-        elimination_(network, incident_, all_nodes(network), {.table_cells = 1e6, .total_work = max_exact_work}),
+        elimination_(network, incident_, all_nodes(network),
+                     {.table_cells = 1e6, .total_work = max_exact_work}),
         local_search_(network, incident_),
         choice_(network.nodes.size(), 0) {
     exact_ = elimination_.hubs().empty();
     if (!exact_) messages_.emplace(network, incident_);
     const double work = exact_ ? elimination_.work() : 4.0 * static_cast<double>(network.edge_cells());
-    iterations_ = static_cast<int>(std::clamp(static_cast<double>(options.work) / std::max(work, 1e4), 40.0, 400.0));
+    iterations_ =
+        static_cast<int>(std::clamp(static_cast<double>(options.work) / std::max(work, 1e4), 40.0, 400.0));
     for (auto bytes : network.capacity) unit_ = std::max(unit_, static_cast<double>(bytes));
     best_.bound = -std::numeric_limits<double>::infinity();
     best_.price.assign(network.capacity.size(), 0);
@@ -73,7 +76,8 @@ class PriceSearch {
       bound += messages_->sweep(costs);
       choice_ = messages_->choice();
     }
-    for (std::size_t t = 0; t < price.size(); ++t) bound -= price[t] * static_cast<double>(network_.capacity[t]);
+    for (std::size_t t = 0; t < price.size(); ++t)
+      bound -= price[t] * static_cast<double>(network_.capacity[t]);
     if (bound > best_.bound) best_.bound = bound, best_.price = price;
     local_search_.start_from(choice_);
     overload_ = local_search_.free();
@@ -138,15 +142,22 @@ class PriceSearch {
   }
 
   void find_reduced_costs() {
-    if (!messages_) messages_.emplace(network_, incident_);
     const auto costs = priced_costs(network_, best_.price);
-    double paid = 0;
+    double constant = network_.constant;
     for (std::size_t t = 0; t < best_.price.size(); ++t) {
-      paid += best_.price[t] * static_cast<double>(network_.capacity[t]);
+      constant -= best_.price[t] * static_cast<double>(network_.capacity[t]);
+    }
+    if (exact_) {
+      best_.reduction_bound = constant + elimination_.minimise(costs, choice_);
+      best_.reduced_costs = elimination_.min_marginals(costs);
+      for (auto& marginals : best_.reduced_costs) {
+        for (double& marginal : marginals) marginal += constant - best_.reduction_bound;
+      }
+      return;
     }
     constexpr int sweeps = 20;
     for (int k = 0; k < sweeps && (k == 0 || !deadline_.passed()); ++k) {
-      best_.reduction_bound = network_.constant - paid + messages_->sweep(costs);
+      best_.reduction_bound = constant + messages_->sweep(costs);
       best_.bound = std::max(best_.bound, best_.reduction_bound);
     }
     best_.reduced_costs = messages_->reduced_costs();

@@ -11,7 +11,8 @@ namespace alpa {
 struct PricedBound {
   double bound = 0;           ///< on the cost of every fitting choice
   std::vector<double> price;  ///< per time point, cost per byte
-  /// By how much the bound rises at least when a node must take a strategy, with respect to `reduction_bound`.
+  /// By how much the bound rises at least when a node must take a strategy, with respect to
+  /// `reduction_bound`.
   std::vector<std::vector<double>> reduced_costs;
   double reduction_bound = 0;
 };
@@ -21,9 +22,10 @@ struct PriceOptions {
   std::int64_t work = 1 << 30;  ///< table and edge entries to look at; bounds the number of iterations
 };
 
-/// Lagrangian relaxation of the memory limits: subgradient steps on the prices; at each, the cheapest choice when memory is
-/// paid for is found exactly by elimination, or bounded by message passing where tables would be too large. Choices met on the
-/// way are repaired to fit and offered to the incumbent. The network must come from presolve and have nodes.
+/// Lagrangian relaxation of the memory limits: subgradient steps on the prices; at each, the cheapest choice
+/// when memory is paid for is found exactly by elimination, or bounded by message passing where tables would
+/// be too large. Choices met on the way are repaired to fit and offered to the incumbent. The network must
+/// come from presolve and have nodes.
 PricedBound find_prices(const SelectionNetwork&, Incumbent&, const PriceOptions&, const Deadline&);
 
 }  // namespace alpa

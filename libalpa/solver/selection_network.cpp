@@ -28,7 +28,8 @@ SelectionNetwork selection_network(const SelectionProblem& problem) {
   for (const auto& node : problem.nodes) {
     auto& copy = network.nodes.emplace_back();
     copy.cost = node.cost;
-    if (limited && node.begin < node.end) copy.pieces.push_back({point(node.begin), point(node.end), node.memory});
+    if (limited && node.begin < node.end)
+      copy.pieces.push_back({point(node.begin), point(node.end), node.memory});
   }
   for (const auto& edge : problem.edges) network.edges.push_back({edge.from, edge.to, edge.cost});
   return network;
@@ -49,8 +50,8 @@ std::vector<std::vector<int>> incident_edges(const SelectionNetwork& network) {
   return incident;
 }
 
-void add_edge_costs(const SelectionNetwork& network, const SelectionNetwork::Edge& edge, int node, int other_strategy,
-                    std::span<double> costs) {
+void add_edge_costs(const SelectionNetwork& network, const SelectionNetwork::Edge& edge, int node,
+                    int other_strategy, std::span<double> costs) {
   const std::ptrdiff_t width = network.strategies(edge.to);
   const double* cell = edge.cost.data();
   if (edge.from == node) {
@@ -65,7 +66,8 @@ double network_cost(const SelectionNetwork& network, const std::vector<int>& cho
   double cost = network.constant;
   for (std::size_t i = 0; i < network.nodes.size(); ++i) cost += network.nodes[i].cost[choice[i]];
   for (const auto& edge : network.edges) {
-    cost += edge.cost[static_cast<std::size_t>(choice[edge.from]) * network.strategies(edge.to) + choice[edge.to]];
+    cost += edge.cost[static_cast<std::size_t>(choice[edge.from]) * network.strategies(edge.to) +
+                      choice[edge.to]];
   }
   return cost;
 }
@@ -89,7 +91,8 @@ bool fits(const SelectionNetwork& network, const std::vector<int>& choice) {
   return std::all_of(free.begin(), free.end(), [](std::int64_t bytes) { return bytes >= 0; });
 }
 
-std::vector<std::vector<double>> priced_costs(const SelectionNetwork& network, const std::vector<double>& price) {
+std::vector<std::vector<double>> priced_costs(const SelectionNetwork& network,
+                                              const std::vector<double>& price) {
   std::vector<double> before(price.size() + 1, 0);  // sum of the prices of earlier time points
   std::partial_sum(price.begin(), price.end(), before.begin() + 1);
   std::vector<std::vector<double>> costs;

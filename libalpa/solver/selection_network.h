@@ -7,11 +7,12 @@
 
 namespace alpa {
 
-/// A strategy-selection problem in the form that the solver's steps hand to each other: time is a list of points, each
-/// with its own capacity, and a node's memory is piecewise constant over them (nodes that were merged have several pieces).
+/// A strategy-selection problem in the form that the solver's steps hand to each other: time is a list of
+/// points, each with its own capacity, and a node's memory is piecewise constant over them (nodes that were
+/// merged have several pieces).
 ///
-/// cost(choice) = constant + node costs + edge costs; a choice fits when at every time point the memory in use is at
-/// most the capacity.
+/// cost(choice) = constant + node costs + edge costs; a choice fits when at every time point the memory in
+/// use is at most the capacity.
 struct SelectionNetwork {
   struct Piece {
     int begin = 0, end = 0;            ///< half-open range of time points, never empty
@@ -34,7 +35,8 @@ struct SelectionNetwork {
   std::int64_t edge_cells() const;
 };
 
-/// The same problem with one time point between any two neighbouring ends of intervals; without a memory limit, none.
+/// The same problem with one time point between any two neighbouring ends of intervals; without a memory
+/// limit, none.
 SelectionNetwork selection_network(const SelectionProblem&);
 
 /// The network with every choice fitting.
@@ -44,7 +46,9 @@ SelectionNetwork without_memory(SelectionNetwork);
 std::vector<std::vector<int>> incident_edges(const SelectionNetwork&);
 
 /// The node at the other end.
-inline int other_end(const SelectionNetwork::Edge& edge, int node) { return edge.from == node ? edge.to : edge.from; }
+inline int other_end(const SelectionNetwork::Edge& edge, int node) {
+  return edge.from == node ? edge.to : edge.from;
+}
 
 /// Adds to `costs`, per strategy of `node`, what the edge costs when the other end has `other_strategy`.
 void add_edge_costs(const SelectionNetwork&, const SelectionNetwork::Edge&, int node, int other_strategy,

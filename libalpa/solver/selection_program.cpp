@@ -11,7 +11,8 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// Columns of a network's program: x per node and strategy, then y per edge and pair that costs no more than `at_most`.
+// Columns of a network's program: x per node and strategy, then y per edge and pair that costs no more than
+// `at_most`.
 class SelectionProgram {
  public:
   SelectionProgram(const SelectionNetwork& network, double scale, double at_most)
@@ -100,7 +101,8 @@ class SelectionProgram {
   std::vector<std::vector<std::pair<int, const SelectionNetwork::Piece*>>> alive_;  // per time point
 };
 
-// Costs are scaled so that the incumbent, less the constant, is this; CBC's tolerances are absolute and near 1e-7.
+// Costs are scaled so that the incumbent, less the constant, is this; CBC's tolerances are absolute and near
+// 1e-7.
 constexpr double target_magnitude = 1e4;
 
 double magnitude(const SelectionNetwork& network, const Incumbent& incumbent) {
@@ -121,7 +123,8 @@ ProgramOutcome solve_as_integer_program(const SelectionNetwork& network, Incumbe
   const double size = magnitude(network, incumbent);
   const double scale = size > 0 ? target_magnitude / size : 1;
   // Presolve leaves no negative cost, so a pair dearer than the incumbent is in no better choice.
-  SelectionProgram model(network, scale, incumbent.exists() ? size * (1 + 1e-9) : std::numeric_limits<double>::max());
+  SelectionProgram model(network, scale,
+                         incumbent.exists() ? size * (1 + 1e-9) : std::numeric_limits<double>::max());
   constexpr std::int64_t max_memory_entries = 200'000;  // beyond, rows wait until they are needed
   const bool all_rows = model.memory_entries() <= max_memory_entries;
   for (int t = 0; t < std::ssize(network.capacity) && all_rows; ++t) model.add_memory_row(t);
@@ -130,7 +133,9 @@ ProgramOutcome solve_as_integer_program(const SelectionNetwork& network, Incumbe
   LocalSearch local_search(network, incident);
   ProgramOutcome outcome{.finished = false, .infeasible = false, .bound = -infinity};
   while (!deadline.passed()) {
-    IntegerProgramOptions limits{.absolute_gap = 0, .max_nodes = options.max_nodes, .time_limit_s = deadline.seconds_left(),
+    IntegerProgramOptions limits{.absolute_gap = 0,
+                                 .max_nodes = options.max_nodes,
+                                 .time_limit_s = deadline.seconds_left(),
                                  .start = {}};
     if (incumbent.exists()) {
       limits.absolute_gap = options.gap * std::abs(incumbent.cost) * scale;

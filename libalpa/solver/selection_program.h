@@ -6,9 +6,10 @@
 namespace alpa {
 
 struct ProgramOutcome {
-  bool finished = false;   ///< the bound is final: optimal within the gap, or nothing better than the incumbent exists
-  bool infeasible = false; ///< proven: no choice fits
-  double bound = 0;        ///< on the cost of every fitting choice; -infinity when the program gave none
+  bool finished =
+      false;  ///< the bound is final: optimal within the gap, or nothing better than the incumbent exists
+  bool infeasible = false;  ///< proven: no choice fits
+  double bound = 0;         ///< on the cost of every fitting choice; -infinity when the program gave none
 };
 
 struct ProgramOptions {
@@ -16,9 +17,10 @@ struct ProgramOptions {
   int max_nodes = 100'000;  ///< of each branch-and-bound tree
 };
 
-/// Solves the network as an integer program (Alpa, OSDI'22, equation 1, with the pair variables of an edge continuous and tied
-/// to its ends by their marginals). Rows of time points are added as choices are found that exceed them. Offers what it finds.
-/// The network must come from presolve.
-ProgramOutcome solve_as_integer_program(const SelectionNetwork&, Incumbent&, const ProgramOptions&, const Deadline&);
+/// Solves the network as an integer program (Alpa, OSDI'22, equation 1, with the pair variables of an edge
+/// continuous and tied to its ends by their marginals). Rows of time points are added as choices are found
+/// that exceed them. Offers what it finds. The network must come from presolve.
+ProgramOutcome solve_as_integer_program(const SelectionNetwork&, Incumbent&, const ProgramOptions&,
+                                        const Deadline&);
 
 }  // namespace alpa

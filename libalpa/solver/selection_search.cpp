@@ -17,12 +17,15 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// What one unit of effort buys in each phase, so that the default of a million is a few seconds on a network of a thousand
-// nodes.
-constexpr std::int64_t price_work_per_effort = 1000, effort_per_neighbourhood = 200, effort_per_tree_node = 20;
+// What one unit of effort buys in each phase, so that the default of a million is a few seconds on a network
+// of a thousand nodes.
+constexpr std::int64_t price_work_per_effort = 1000, walk_work_per_effort = 2000, effort_per_tree_node = 20;
 
 // An integer program with more pair variables than this takes CBC minutes for its first relaxation.
 constexpr std::int64_t max_program_cells = 60'000;
+
+// Up to here CBC is quicker than a search that cannot prove anything.
+constexpr std::int64_t small_program_cells = 10'000;
 
 class NetworkSearch {
  public:
@@ -41,7 +44,8 @@ class NetworkSearch {
  private:
   bool done() const {
     const auto& best = solution_.incumbent;
-    return deadline_.passed() || (best.exists() && best.cost - solution_.bound <= options_.gap * std::abs(best.cost));
+    return deadline_.passed() ||
+           (best.exists() && best.cost - solution_.bound <= options_.gap * std::abs(best.cost));
   }
 
   void search() {
@@ -52,7 +56,7 @@ class NetworkSearch {
       if (!price(round) || done()) return;
       if (network_.edge_cells() > 0.8 * static_cast<double>(cells)) break;
     }
-    walk(options_.effort / effort_per_neighbourhood, 1);
+    if (network_.edge_cells() > small_program_cells) walk(options_.effort * walk_work_per_effort, 2000, 1);
     if (!done() && network_.edge_cells() <= max_program_cells) solve_program();
   }
 
@@ -83,7 +87,8 @@ class NetworkSearch {
   void raise_bound(double bound) { solution_.bound = std::max(solution_.bound, bound); }
 
   std::vector<int> lifted(std::vector<int> choice) const {
-    for (auto lifting = liftings_.rbegin(); lifting != liftings_.rend(); ++lifting) choice = lifting->lift(choice);
+    for (auto lifting = liftings_.rbegin(); lifting != liftings_.rend(); ++lifting)
+      choice = lifting->lift(choice);
     return choice;
   }
 
@@ -121,16 +126,19 @@ class NetworkSearch {
     return true;
   }
 
-  // Prices memory, improves the incumbent, removes what the bound rules out. False when that settles the search.
+  // Prices memory, improves the incumbent, removes what the bound rules out. False when that settles the
+  // search.
   bool price(int round) {
     Incumbent incumbent = present_incumbent();
-    const PricedBound priced = find_prices(
-        network_, incumbent, {.gap = options_.gap, .work = options_.effort * price_work_per_effort}, deadline_);
+    const PricedBound priced =
+        find_prices(network_, incumbent,
+                    {.gap = options_.gap, .work = options_.effort * price_work_per_effort}, deadline_);
     raise_bound(priced.bound);
     price_ = priced.price;
     if (incumbent.exists()) offer(incumbent.choice, incumbent.cost);
     if (done()) return true;
-    walk(options_.effort / effort_per_neighbourhood / 4, 100 + round);
+    walk(options_.effort * walk_work_per_effort / 8, 50 + static_cast<int>(network_.nodes.size()) / 2,
+         100 + round);
     if (done() || priced.reduced_costs.empty() || !solution_.incumbent.exists()) return true;
 
     const double limit = solution_.incumbent.cost + 1e-9 * std::abs(solution_.incumbent.cost);
@@ -155,20 +163,22 @@ class NetworkSearch {
     return false;
   }
 
-  void walk(std::int64_t tries, std::uint64_t seed) {
+  void walk(std::int64_t work, int patience, std::uint64_t seed) {
     Incumbent incumbent = present_incumbent();
     if (!incumbent.exists()) return;
     const double target = solution_.bound + options_.gap * std::abs(solution_.bound);
-    search_neighbourhoods(network_, incumbent, {.price = price_, .tries = tries, .seed = seed, .target = target},
-                          deadline_);
+    search_neighbourhoods(
+        network_, incumbent,
+        {.price = price_, .work = work, .patience = patience, .seed = seed, .target = target}, deadline_);
     offer(incumbent.choice, incumbent.cost);
   }
 
   void solve_program() {
     Incumbent incumbent = present_incumbent();
-    const int max_nodes = static_cast<int>(std::clamp<std::int64_t>(options_.effort / effort_per_tree_node, 100, 1 << 30));
-    const auto outcome =
-        solve_as_integer_program(network_, incumbent, {.gap = options_.gap, .max_nodes = max_nodes}, deadline_);
+    const int max_nodes =
+        static_cast<int>(std::clamp<std::int64_t>(options_.effort / effort_per_tree_node, 100, 1 << 30));
+    const auto outcome = solve_as_integer_program(network_, incumbent,
+                                                  {.gap = options_.gap, .max_nodes = max_nodes}, deadline_);
     if (outcome.infeasible) return settle_infeasible();
     if (incumbent.exists()) offer(incumbent.choice, incumbent.cost);
     raise_bound(outcome.bound);
@@ -178,9 +188,9 @@ class NetworkSearch {
   const SelectionOptions& options_;
   Deadline deadline_;
   NetworkSolution solution_;
-  SelectionNetwork network_;        // what is left to solve
-  std::vector<Lifting> liftings_;   // from network_ back to given_, last first
-  std::vector<double> price_;       // per time point of network_
+  SelectionNetwork network_;       // what is left to solve
+  std::vector<Lifting> liftings_;  // from network_ back to given_, last first
+  std::vector<double> price_;      // per time point of network_
 };
 
 }  // namespace

@@ -15,7 +15,8 @@
 namespace alpa {
 namespace {
 
-constexpr const char* problem_hint = "this is a fault of the program that set up the problem, please report it";
+constexpr const char* problem_hint =
+    "this is a fault of the program that set up the problem, please report it";
 
 [[noreturn]] void refuse(const std::string& what) {
   throw Error(ErrorKind::input, "malformed strategy-selection problem: " + what, problem_hint);
@@ -53,7 +54,8 @@ void check(const SelectionProblem& problem) {
     }
     if (edge.from == edge.to) refuse(name + " is a loop");
     const std::size_t cells = problem.nodes[edge.from].cost.size() * problem.nodes[edge.to].cost.size();
-    if (edge.cost.size() != cells) refuse(fmt::format("{} has {} costs, not {}", name, edge.cost.size(), cells));
+    if (edge.cost.size() != cells)
+      refuse(fmt::format("{} has {} costs, not {}", name, edge.cost.size(), cells));
     check_costs(edge.cost, name);
   }
 }
@@ -83,7 +85,8 @@ SelectionSolution infeasible(const SelectionProblem& problem, const SelectionNet
   solution.lower_bound = solution.cost = std::numeric_limits<double>::infinity();
   const auto least = least_peak_memory(network);
   const bool forbidden = presolve(without_memory(network)).verdict == ReducedNetwork::Verdict::forbidden;
-  solution.proof = forbidden ? "infeasible: forbidden strategies and pairs leave no choice" : "infeasible: memory";
+  solution.proof =
+      forbidden ? "infeasible: forbidden strategies and pairs leave no choice" : "infeasible: memory";
   if (!forbidden) solution.least_memory = std::max(least, problem.memory_limit + 1);
   return solution;
 }
@@ -132,7 +135,8 @@ SelectionSolution solve_selection(const SelectionProblem& problem, const Selecti
   solution.lower_bound = found.bound;
   if (!found.incumbent.exists()) {
     solution.cost = std::numeric_limits<double>::infinity();
-    solution.proof = fmt::format("no choice found that fits, {}", found.hit_time_limit ? "time limit" : "effort limit");
+    solution.proof =
+        fmt::format("no choice found that fits, {}", found.hit_time_limit ? "time limit" : "effort limit");
     solution.least_memory = least_peak_memory(network);
     return solution;
   }

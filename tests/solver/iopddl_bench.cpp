@@ -1,4 +1,5 @@
-// Solves one instance of the ASPLOS/EuroSys 2025 contest on intra-operator parallelism and prints cost, bound, gap and time.
+// Solves one instance of the ASPLOS/EuroSys 2025 contest on intra-operator parallelism and prints cost,
+// bound, gap and time.
 //
 //   zcat INSTANCE.json.gz | bench_solver [--time SECONDS] [--effort N] [--gap X] [--solution FILE]
 #include <chrono>
@@ -59,10 +60,10 @@ int main(int argc, char** argv) try {
   const auto start = std::chrono::steady_clock::now();
   const auto solution = alpa::solve_selection(problem, options);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  std::printf("cost %.0f  bound %.0f  gap %.4f %%  peak/limit %.4f  %.2f s  (%s)\n", solution.cost, solution.lower_bound,
-              100 * solution.gap(),
-              static_cast<double>(solution.peak_memory) / static_cast<double>(problem.memory_limit), seconds.count(),
-              solution.proof.c_str());
+  std::printf("cost %.0f  bound %.0f  gap %.4f %%  peak/limit %.4f  %.2f s  (%s)\n", solution.cost,
+              solution.lower_bound, 100 * solution.gap(),
+              static_cast<double>(solution.peak_memory) / static_cast<double>(problem.memory_limit),
+              seconds.count(), solution.proof.c_str());
   if (!solution_file.empty()) std::ofstream(solution_file) << nlohmann::json(solution.choice) << "\n";
   return solution.feasible ? EXIT_SUCCESS : EXIT_FAILURE;
 } catch (const std::exception& error) {

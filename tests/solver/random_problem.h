@@ -12,8 +12,9 @@ namespace alpa {
 /// What to draw a small problem from. Costs are small integers, so that sums are exact and ties are common.
 struct ProblemShape {
   int nodes = 6, strategies = 3, edges = 8, times = 6;
-  double forbidden = 0;      ///< share of infinite entries, in nodes (a quarter of it) and edges
-  double memory = -1;        ///< limit between the least (0) and the largest (1) possible sum of all sizes; negative: none
+  double forbidden = 0;  ///< share of infinite entries, in nodes (a quarter of it) and edges
+  double memory =
+      -1;  ///< limit between the least (0) and the largest (1) possible sum of all sizes; negative: none
 };
 
 inline SelectionProblem random_problem(std::uint32_t seed, const ProblemShape& shape) {
@@ -47,7 +48,8 @@ inline SelectionProblem random_problem(std::uint32_t seed, const ProblemShape& s
     for (std::size_t k = 0; k < cells; ++k) edge.cost.push_back(cost(shape.forbidden));
   }
   if (shape.memory >= 0) {
-    problem.memory_limit = least / 2 + static_cast<std::int64_t>(shape.memory * static_cast<double>(most - least / 2));
+    problem.memory_limit =
+        least / 2 + static_cast<std::int64_t>(shape.memory * static_cast<double>(most - least / 2));
   }
   return problem;
 }
@@ -55,7 +57,8 @@ inline SelectionProblem random_problem(std::uint32_t seed, const ProblemShape& s
 /// Least cost over all choices that fit, by looking at each; nothing when none does. `limit` negative: none.
 struct Exhaustive {
   std::optional<double> cost;
-  std::int64_t least_peak = std::numeric_limits<std::int64_t>::max();  ///< over choices of finite cost, limit or not
+  std::int64_t least_peak =
+      std::numeric_limits<std::int64_t>::max();  ///< over choices of finite cost, limit or not
 };
 
 inline Exhaustive exhaustive_search(const SelectionProblem& problem) {
@@ -66,10 +69,12 @@ inline Exhaustive exhaustive_search(const SelectionProblem& problem) {
     if (cost < std::numeric_limits<double>::infinity()) {
       const auto peak = selection_peak_memory(problem, choice);
       best.least_peak = std::min(best.least_peak, peak);
-      if ((problem.memory_limit < 0 || peak <= problem.memory_limit) && (!best.cost || cost < *best.cost)) best.cost = cost;
+      if ((problem.memory_limit < 0 || peak <= problem.memory_limit) && (!best.cost || cost < *best.cost))
+        best.cost = cost;
     }
     std::size_t i = 0;
-    while (i < choice.size() && ++choice[i] == static_cast<int>(problem.nodes[i].cost.size())) choice[i++] = 0;
+    while (i < choice.size() && ++choice[i] == static_cast<int>(problem.nodes[i].cost.size()))
+      choice[i++] = 0;
     if (i == choice.size()) return best;
   }
 }

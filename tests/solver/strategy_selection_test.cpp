@@ -53,7 +53,8 @@ TEST(SelectionPeakMemory, AddsWhatIsLiveOverHalfOpenIntervals) {
   EXPECT_EQ(selection_peak_memory(contest_example(), {0, 0, 2, 1, 0}), 50);
   EXPECT_EQ(selection_peak_memory(contest_example(), {0, 0, 1, 1, 0}), 55);
   SelectionProblem chain{{{{0}, {7}, 0, 2}, {{0}, {5}, 2, 4}, {{0}, {100}, 3, 3}}, {}, -1};
-  EXPECT_EQ(selection_peak_memory(chain, {0, 0, 0}), 7);  // the second begins as the first ends; the third never lives
+  EXPECT_EQ(selection_peak_memory(chain, {0, 0, 0}),
+            7);  // the second begins as the first ends; the third never lives
 }
 
 TEST(SolveSelection, FindsTheContestExamplesOptimum) {
@@ -89,13 +90,16 @@ void expect_exhaustive_optimum(std::uint32_t seed, const ProblemShape& shape) {
     }
     return;
   }
-  // Costs are integers below 1000 and the gap is 1e-6, so optimal means equal; the bound may be off by that gap.
+  // Costs are integers below 1000 and the gap is 1e-6, so optimal means equal; the bound may be off by that
+  // gap.
   EXPECT_EQ(solution.cost, *expected.cost) << "seed " << seed << ": " << solution.proof;
   EXPECT_EQ(solution.cost, selection_cost(problem, solution.choice)) << "seed " << seed;
   EXPECT_EQ(solution.peak_memory, selection_peak_memory(problem, solution.choice)) << "seed " << seed;
   EXPECT_LE(solution.lower_bound, *expected.cost) << "seed " << seed;
   EXPECT_EQ(solution.proof, "optimal") << "seed " << seed;
-  if (problem.memory_limit >= 0) { EXPECT_LE(solution.peak_memory, problem.memory_limit) << "seed " << seed; }
+  if (problem.memory_limit >= 0) {
+    EXPECT_LE(solution.peak_memory, problem.memory_limit) << "seed " << seed;
+  }
 }
 
 struct Family {
@@ -106,7 +110,7 @@ struct Family {
 class AgainstExhaustiveSearch : public testing::TestWithParam<Family> {};
 
 TEST_P(AgainstExhaustiveSearch, FindsTheOptimumOrProvesThereIsNone) {
-  for (std::uint32_t seed = 0; seed < 60; ++seed) expect_exhaustive_optimum(seed, GetParam().shape);
+  for (std::uint32_t seed = 0; seed < 250; ++seed) expect_exhaustive_optimum(seed, GetParam().shape);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -132,12 +136,14 @@ TEST(SolveSelection, SaysHowMuchMemoryAnyChoiceNeeds) {
 }
 
 TEST(SolveSelection, SaysWhenForbiddenPairsLeaveNothing) {
-  SelectionProblem problem{{{{1, 2}, {0, 0}}, {{3, 4}, {0, 0}}}, {{0, 1, {infinity, infinity, infinity, infinity}}}, -1};
+  SelectionProblem problem{
+      {{{1, 2}, {0, 0}}, {{3, 4}, {0, 0}}}, {{0, 1, {infinity, infinity, infinity, infinity}}}, -1};
   EXPECT_EQ(solve_selection(problem).proof, "infeasible: forbidden strategies and pairs leave no choice");
 }
 
 TEST(SolveSelection, LeavesForbiddenStrategiesOutHoweverDearTheRest) {
-  SelectionProblem problem{{{{infinity, 1e15}, {0, 0}}, {{3, infinity}, {0, 0}}}, {{0, 1, {0, 0, 1e15, 0}}}, -1};
+  SelectionProblem problem{
+      {{{infinity, 1e15}, {0, 0}}, {{3, infinity}, {0, 0}}}, {{0, 1, {0, 0, 1e15, 0}}}, -1};
   EXPECT_EQ(solve_selection(problem).choice, (std::vector<int>{1, 0}));
 }
 
@@ -151,13 +157,16 @@ TEST(SolveSelection, AcceptsNegativeCosts) {
 // A ladder of identical layers, as a model gives: wide enough that tables do not solve it at once.
 SelectionProblem layered_problem(int layers, std::int64_t memory_limit) {
   std::mt19937 draw(7);
-  const auto below = [&](int count) { return static_cast<double>(draw() % static_cast<std::uint32_t>(count)); };
+  const auto below = [&](int count) {
+    return static_cast<double>(draw() % static_cast<std::uint32_t>(count));
+  };
   constexpr int width = 4, strategies = 6;
   SelectionProblem problem;
   for (int l = 0; l < layers; ++l) {
     for (int k = 0; k < width; ++k) {
       auto& node = problem.nodes.emplace_back();
-      for (int a = 0; a < strategies; ++a) node.cost.push_back(below(1000)), node.memory.push_back(100 + 97 * a);
+      for (int a = 0; a < strategies; ++a)
+        node.cost.push_back(below(1000)), node.memory.push_back(100 + 97 * a);
       node.begin = l;
       node.end = 2 * layers - l;  // held until its backward pass
     }
@@ -196,7 +205,9 @@ TEST(SolveSelection, ReportsTheGapWhenItsEffortEnds) {
   EXPECT_LE(solution.peak_memory, 15'000);
   EXPECT_LE(solution.lower_bound, solution.cost);
   EXPECT_GT(solution.lower_bound, 0.5 * solution.cost);
-  if (solution.proof != "optimal") { EXPECT_THAT(solution.proof, HasSubstr("effort limit")); }
+  if (solution.proof != "optimal") {
+    EXPECT_THAT(solution.proof, HasSubstr("effort limit"));
+  }
 }
 
 TEST(SolveSelection, ReportsTheTimeLimitAndStillNamesAChoiceOrNone) {
@@ -223,21 +234,32 @@ INSTANTIATE_TEST_SUITE_P(
     Solver, MalformedProblem,
     testing::Values(
         Fault{"NoStrategy", [](auto& p) { p.nodes[3].cost.clear(); }, "node 3 has no strategy"},
-        Fault{"MemorySizes", [](auto& p) { p.nodes[1].memory.pop_back(); }, "node 1 has 2 costs and 1 memory sizes"},
+        Fault{"MemorySizes", [](auto& p) { p.nodes[1].memory.pop_back(); },
+              "node 1 has 2 costs and 1 memory sizes"},
         Fault{"NegativeMemory", [](auto& p) { p.nodes[1].memory[0] = -4; }, "node 1 has -4 bytes"},
         Fault{"BackwardInterval", [](auto& p) { p.nodes[0].end = 3; }, "node 0 lives from 30 to 3"},
         Fault{"NotANumber", [](auto& p) { p.nodes[0].cost[0] = NAN; }, "node 0 has a cost that is nan"},
-        Fault{"MinusInfinity", [](auto& p) { p.edges[1].cost[1] = -infinity; }, "edge 1 from 0 to 2 has a cost that is -inf"},
-        Fault{"EdgeSize", [](auto& p) { p.edges[2].cost.pop_back(); }, "edge 2 from 1 to 3 has 3 costs, not 4"},
+        Fault{"MinusInfinity", [](auto& p) { p.edges[1].cost[1] = -infinity; },
+              "edge 1 from 0 to 2 has a cost that is -inf"},
+        Fault{"EdgeSize", [](auto& p) { p.edges[2].cost.pop_back(); },
+              "edge 2 from 1 to 3 has 3 costs, not 4"},
         Fault{"EdgeEnd", [](auto& p) { p.edges[4].to = 5; }, "edge 4 from 3 to 5 leaves the 5 nodes"},
         Fault{"Loop", [](auto& p) { p.edges[4].to = 3; }, "edge 4 from 3 to 3 is a loop"},
-        Fault{"HugeMemory", [](auto& p) { p.nodes[0].memory[0] = p.nodes[4].memory[0] = INT64_MAX / 2; }, "beyond 64 bits"}),
+        Fault{"HugeMemory", [](auto& p) { p.nodes[0].memory[0] = p.nodes[4].memory[0] = INT64_MAX / 2; },
+              "beyond 64 bits"}),
     [](const auto& instance) { return instance.param.name; });
 
 TEST(SelectionCost, RefusesAChoiceOfAnotherProblem) {
-  EXPECT_THAT([] { selection_cost(contest_example(), {0, 0}); }, ThrowsMessage<Error>(HasSubstr("2 strategies for 5 nodes")));
-  EXPECT_THAT([] { selection_peak_memory(contest_example(), {0, 2, 0, 0, 0}); },
-              ThrowsMessage<Error>(HasSubstr("strategy 2 of node 1, which has 2")));
+  EXPECT_THAT(
+      [] {
+        selection_cost(contest_example(), {0, 0});
+      },
+      ThrowsMessage<Error>(HasSubstr("2 strategies for 5 nodes")));
+  EXPECT_THAT(
+      [] {
+        selection_peak_memory(contest_example(), {0, 2, 0, 0, 0});
+      },
+      ThrowsMessage<Error>(HasSubstr("strategy 2 of node 1, which has 2")));
 }
 
 }  // namespace
