@@ -72,6 +72,17 @@ struct OpDef {
   /// Gradients for each operand (-1: none), given the gradient of each result (-1: none). Null: not differentiable;
   /// the operator then stops gradients.
   std::vector<int> (*gradient)(GraphBuilder&, const Node&, std::span<const int> result_gradients) = nullptr;
+
+  /// What a model file may set: "name:kind" separated by spaces. Kinds are text, number, integer and flag (0 or 1);
+  /// "?" after the kind: may be left out; "*" at the end of a name: any ending.
+  std::string_view settings = "";
+
+  /// Made by autodiff alone; model files may not name it.
+  bool internal = false;
+
+  /// Draws random numbers while training and passes its operand through otherwise, and where its "rate" is 0. The
+  /// attribute "stream" keeps the draws of two such nodes of a model apart.
+  bool random = false;
 };
 
 /// Sizes of factors that no operand shows: the attributes named "size_<factor>". Where a factor is split, its

@@ -3,6 +3,8 @@
 
 namespace alpa {
 
+class OptionsVisitor;
+
 enum class Precision { f32, bf16 };
 enum class OptimizerKind { adamw, sgd };
 enum class LearningRateSchedule { constant, cosine, linear };
@@ -30,6 +32,11 @@ struct TrainingOptions {
   std::int64_t steps = 1000;     ///< steps of the whole run; the schedule ends there
   double final_learning_rate = 0.1;  ///< fraction of learning_rate left at the end
   std::int64_t seed = 1;
+
+  bool operator==(const TrainingOptions&) const = default;
 };
+
+/// The one list of these settings (libalpa/base/options.h).
+void describe(TrainingOptions&, OptionsVisitor&);
 
 }  // namespace alpa

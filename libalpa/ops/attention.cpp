@@ -46,6 +46,7 @@ constinit const OpDef attention{
     .flops = attention_flops,
     .workspace_bytes = attention_workspace,
     .gradient = attention_gradient,
+    .settings = "causal:flag? scale:number?",
 };
 
 // (d output, query, key, value, output, log-sum-exp) -> d query, d key, d value
@@ -54,6 +55,7 @@ constinit const OpDef attention_grad{
     .rule = "b s (g r) k, b s (g r) k, b t g k, b t g k, b s (g r) k, b (g r) s -> b s (g r) k, b t g k, b t g k | whole t k",
     .flops = attention_grad_flops,
     .workspace_bytes = attention_workspace,
+    .internal = true,
 };
 
 // Rotary position embedding (RoFormer, 2021): pairs (i, i + k/2) of the last dimension turn by position / theta^(2i/k).
@@ -63,6 +65,7 @@ constinit const OpDef rotary{
     .rule = "b s h k -> b s h k | whole k",
     .flops_per_point = 6,
     .gradient = rotary_gradient,
+    .settings = "theta:number",
 };
 
 }  // namespace alpa::ops

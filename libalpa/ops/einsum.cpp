@@ -48,6 +48,7 @@ constinit const OpDef einsum{
     .flops_per_point = 2,
     .accumulates = true,
     .gradient = einsum_gradient,
+    .settings = "equation:text",
 };
 
 // Reshape and transpose as one pattern, "b s (h k) -> b h s k".
@@ -58,6 +59,7 @@ constinit const OpDef rearrange{
     .linear = Linearity::first_operand,
     .flops_per_point = 0,
     .gradient = rearrange_gradient,
+    .settings = "equation:text size_*:integer?",
 };
 
 }  // namespace alpa::ops

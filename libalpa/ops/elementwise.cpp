@@ -72,6 +72,7 @@ constinit const OpDef scale{
     .rule = "... -> ...",
     .linear = Linearity::first_operand,
     .gradient = scale_gradient,
+    .settings = "factor:number",
 };
 
 constinit const OpDef bias_add{
@@ -88,6 +89,7 @@ constinit const OpDef reduce_leading{
     .make_rule = reduce_leading_rule,
     .linear = Linearity::first_operand,
     .accumulates = true,
+    .internal = true,
 };
 
 // Zeroes elements with probability `rate` and scales the others by 1 / (1 - rate). The draw of an element depends on
@@ -99,17 +101,19 @@ constinit const OpDef dropout{
     .flops_per_point = 20,
     .only_in_training = true,
     .gradient = dropout_gradient,
+    .settings = "rate:number",
+    .random = true,
 };
 
 // x * 0.5 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))), the form of GPT-2.
 constinit const OpDef gelu{.name = "gelu", .rule = "... -> ...", .flops_per_point = 20, .gradient = activation_gradient};
-constinit const OpDef gelu_grad{.name = "gelu_grad", .rule = "..., ... -> ...", .flops_per_point = 30};
+constinit const OpDef gelu_grad{.name = "gelu_grad", .rule = "..., ... -> ...", .flops_per_point = 30, .internal = true};
 
 // x * sigmoid(x)
 constinit const OpDef silu{.name = "silu", .rule = "... -> ...", .flops_per_point = 15, .gradient = activation_gradient};
-constinit const OpDef silu_grad{.name = "silu_grad", .rule = "..., ... -> ...", .flops_per_point = 20};
+constinit const OpDef silu_grad{.name = "silu_grad", .rule = "..., ... -> ...", .flops_per_point = 20, .internal = true};
 
 constinit const OpDef relu{.name = "relu", .rule = "... -> ...", .gradient = activation_gradient};
-constinit const OpDef relu_grad{.name = "relu_grad", .rule = "..., ... -> ..."};
+constinit const OpDef relu_grad{.name = "relu_grad", .rule = "..., ... -> ...", .internal = true};
 
 }  // namespace alpa::ops

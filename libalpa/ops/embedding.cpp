@@ -42,6 +42,7 @@ constinit const OpDef embedding_grad{
     .flops = embedding_grad_flops,
     .bytes_moved = embedding_grad_bytes,
     .accumulates = true,
+    .internal = true,
 };
 
 }  // namespace alpa::ops

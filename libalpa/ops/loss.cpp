@@ -35,7 +35,7 @@ constinit const OpDef cross_entropy{
 
 // (logits, targets, m, z, d loss) -> (softmax - one hot) * d loss
 constinit const OpDef cross_entropy_grad{
-    .name = "cross_entropy_grad", .rule = "... v, ..., ..., ..., ... -> ... v", .flops_per_point = 12};
+    .name = "cross_entropy_grad", .rule = "... v, ..., ..., ..., ... -> ... v", .flops_per_point = 12, .internal = true};
 
 // Attribute `weight` (default 1) multiplies the sum; lowering sets it to 1 / copies.
 constinit const OpDef reduce_sum{
@@ -51,6 +51,7 @@ constinit const OpDef reduce_sum{
 constinit const OpDef expand_like{
     .name = "expand_like",
     .rule = ", ... -> ...",
+    .internal = true,
 };
 
 }  // namespace alpa::ops

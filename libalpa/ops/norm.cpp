@@ -22,6 +22,7 @@ constinit const OpDef layer_norm{
     .result_types = "same,f32,f32",
     .flops_per_point = 8,
     .gradient = layer_norm_gradient,
+    .settings = "epsilon:number",
 };
 
 // (dy, x, gain, mean, 1/deviation) -> dx, dgain, dbias
@@ -29,6 +30,7 @@ constinit const OpDef layer_norm_grad{
     .name = "layer_norm_grad",
     .rule = "... d, ... d, d, ..., ... -> ... d, d, d | whole d",
     .flops_per_point = 14,
+    .internal = true,
 };
 
 // (x, gain) -> y, 1/root-mean-square; attribute `epsilon`.
@@ -38,6 +40,7 @@ constinit const OpDef rms_norm{
     .result_types = "same,f32",
     .flops_per_point = 5,
     .gradient = rms_norm_gradient,
+    .settings = "epsilon:number",
 };
 
 // (dy, x, gain, 1/rms) -> dx, dgain
@@ -45,6 +48,7 @@ constinit const OpDef rms_norm_grad{
     .name = "rms_norm_grad",
     .rule = "... d, ... d, d, ... -> ... d, d | whole d",
     .flops_per_point = 10,
+    .internal = true,
 };
 
 }  // namespace alpa::ops

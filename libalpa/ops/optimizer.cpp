@@ -31,6 +31,7 @@ constinit const OpDef accumulate{
     .linear = Linearity::first_operand,
     .sums_micro_batches = true,
     .accumulates = true,
+    .internal = true,
 };
 
 // Squared global norm of all gradients, over all stages; attribute `weight` is set by lowering (1 / replicas).
@@ -42,6 +43,7 @@ constinit const OpDef sum_squares{
     .flops = sum_squares_flops,
     .reduces_globally = true,
     .accumulates = true,
+    .internal = true,
 };
 
 // AdamW (Loshchilov and Hutter, ICLR'19), gradient clipped to a global norm of `clip` first (0: not):
@@ -52,6 +54,7 @@ constinit const OpDef adamw{
     .rule = "..., ..., ..., ..., c, -> ..., ..., ... | whole c",
     .flops_per_point = 15,
     .overwrites = {0, 2, 3, -1},
+    .internal = true,
 };
 
 // As adamw on the f32 master weights, and rounds them to the working weights (last operand and result, bf16).
@@ -61,6 +64,7 @@ constinit const OpDef adamw_master{
     .result_types = "same,same,same,bf16",
     .flops_per_point = 15,
     .overwrites = {0, 2, 3, 6},
+    .internal = true,
 };
 
 // Momentum v = momentum * v + gradient + weight_decay * w; w -= learning rate * v:
@@ -70,6 +74,7 @@ constinit const OpDef sgd{
     .rule = "..., ..., ..., c, -> ..., ... | whole c",
     .flops_per_point = 6,
     .overwrites = {0, 2, -1, -1},
+    .internal = true,
 };
 
 constinit const OpDef sgd_master{
@@ -78,6 +83,7 @@ constinit const OpDef sgd_master{
     .result_types = "same,same,bf16",
     .flops_per_point = 6,
     .overwrites = {0, 2, 5, -1},
+    .internal = true,
 };
 
 }  // namespace alpa::ops

@@ -1,0 +1,34 @@
+#include "libalpa/graph/training_options.h"
+
+#include "libalpa/base/options.h"
+
+namespace alpa {
+
+void describe(TrainingOptions& o, OptionsVisitor& visit) {
+  visit.field("batch", o.batch, "samples per step, over all ranks", between(1, 1e9));
+  visit.field("sequence", o.sequence, "tokens per sample; models know it as the dimension 'sequence'", between(1, 1e9));
+  visit.field("precision", o.precision, "type of weights and activations",
+              {{"f32", Precision::f32, "32-bit floats throughout"},
+               {"bf16", Precision::bf16, "bf16 with f32 master weights and f32 accumulation"}});
+  visit.field("optimizer", o.optimizer, "how gradients change the weights",
+              {{"adamw", OptimizerKind::adamw, "Adam with decoupled weight decay"},
+               {"sgd", OptimizerKind::sgd, "gradient descent with momentum"}});
+  visit.field("learning_rate", o.learning_rate, "peak learning rate", more_than(0));
+  visit.field("beta1", o.beta1, "adamw: decay per step of the mean of gradients", from_below(0, 1));
+  visit.field("beta2", o.beta2, "adamw: decay per step of the mean of squared gradients", from_below(0, 1));
+  visit.field("epsilon", o.epsilon, "adamw: added to the root of the mean of squares", more_than(0));
+  visit.field("weight_decay", o.weight_decay, "decay of weights with two or more dimensions, times the learning rate",
+              at_least(0));
+  visit.field("momentum", o.momentum, "sgd: decay per step of the velocity", from_below(0, 1));
+  visit.field("gradient_clip", o.gradient_clip, "bound on the global norm of the gradient; 0 for none", at_least(0));
+  visit.field("schedule", o.schedule, "course of the learning rate after the warm-up",
+              {{"constant", LearningRateSchedule::constant, "the peak at every step"},
+               {"cosine", LearningRateSchedule::cosine, "half a cosine from the peak down to the final rate"},
+               {"linear", LearningRateSchedule::linear, "a straight line from the peak down to the final rate"}});
+  visit.field("warmup_steps", o.warmup_steps, "steps over which the learning rate rises from 0 to its peak", at_least(0));
+  visit.field("steps", o.steps, "training steps of the whole run; the schedule ends there", at_least(1));
+  visit.field("final_learning_rate", o.final_learning_rate, "fraction of the peak left at the last step", between(0, 1));
+  visit.field("seed", o.seed, "of weights, dropout and the order of the data", at_least(0));
+}
+
+}  // namespace alpa

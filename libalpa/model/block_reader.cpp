@@ -1,0 +1,171 @@
+#include "libalpa/model/block_reader.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "libalpa/base/error.h"
+#include "libalpa/model/expression.h"
+#include "libalpa/model/operator_settings.h"
+#include "libalpa/ops/catalog.h"
+
+namespace alpa {
+namespace {
+
+bool is_text_setting(const std::string& op, const std::string& setting) {
+  for (const OpDef* known : op_catalog().all()) {
+    if (known->name != op) continue;
+    const std::vector<OperatorSetting> settings = operator_settings(*known);
+    const OperatorSetting* found = find_setting(settings, setting);
+    return found && found->kind == "text";
+  }
+  return false;
+}
+
+}  // namespace
+
+bool is_identifier(const std::string& text) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto fits = [&](char c) { return letter(c) || (c >= '0' && c <= '9'); };
+  return !text.empty() && text.size() <= 64 && letter(text[0]) && std::all_of(text.begin(), text.end(), fits);
+}
+
+std::string BlockReader::read_name(const TomlValue& value) const {
+  std::string name = value.string();
+  if (value.kind() == TomlKind::string && !is_identifier(name))
+    value.fault(fmt::format("'{}' is not a name: expected a letter, then letters, digits and '_', 64 at most", name));
+  return name;
+}
+
+/// One name, or a list of them.
+std::vector<std::string> BlockReader::read_names(const TomlValue& value) const {
+  if (value.kind() != TomlKind::array) return {read_name(value)};
+  std::vector<std::string> names;
+  for (const TomlValue& item : value.items()) names.push_back(read_name(item));
+  return names;
+}
+
+std::string BlockReader::read_expression(const TomlValue& value, const std::string& otherwise) const {
+  switch (value.kind()) {
+    case TomlKind::absent: return otherwise;
+    case TomlKind::boolean: return value.boolean() ? "1" : "0";
+    case TomlKind::integer: return number_text(Number::of(value.integer()));
+    case TomlKind::string: break;
+    default: return number_text(Number::of(value.number()));
+  }
+  std::string text = value.string();
+  try {
+    names_in(text);
+  } catch (const Error& error) {
+    value.fault(error.happened());
+  }
+  return text;
+}
+
+std::vector<NamedExpression> BlockReader::read_numbers(const TomlTable& table) const {
+  std::vector<NamedExpression> numbers;
+  for (const TomlEntry& entry : table.entries()) {
+    if (!is_identifier(entry.key)) entry.value.fault(fmt::format("'{}' is not a name", entry.key));
+    numbers.push_back({entry.key, read_expression(entry.value), place(entry.key_location)});
+  }
+  return numbers;
+}
+
+std::map<std::string, Block> BlockReader::read_blocks(const TomlTable& table, std::set<std::string>& unsound) const {
+  std::map<std::string, Block> blocks;
+  for (const TomlEntry& entry : table.entries()) {
+    const std::size_t faults = document_.fault_count();
+    if (!is_identifier(entry.key)) entry.value.fault(fmt::format("'{}' is not a name", entry.key));
+    Block block = read_block(entry.key, entry.value.table());
+    block.place = place(entry.key_location);
+    blocks[entry.key] = std::move(block);
+    if (document_.fault_count() > faults) unsound.insert(entry.key);
+  }
+  return blocks;
+}
+
+Block BlockReader::read_block(const std::string& name, const TomlTable& table) const {
+  Block block;
+  block.name = name;
+  if (table.has("parameters")) block.parameters = read_names(table.value("parameters"));
+  if (table.has("defaults")) block.defaults = read_numbers(table.table("defaults"));
+  block.inputs = read_names(table.value("inputs", "a list of values"));
+  block.outputs = read_names(table.value("outputs", "a list of values"));
+  if (table.has("weights"))
+    for (const TomlEntry& entry : table.table("weights").entries()) {
+      if (!is_identifier(entry.key)) entry.value.fault(fmt::format("'{}' is not a name", entry.key));
+      block.weights.push_back(read_weight(entry.key, entry.value.table()));
+      block.weights.back().place = place(entry.key_location);
+    }
+  for (const TomlTable& step : table.tables("steps")) block.steps.push_back(read_step(step));
+  if (!table.has("steps")) table.fault("missing key 'steps', expected a list of operators and blocks");
+  return block;
+}
+
+WeightDefinition BlockReader::read_weight(const std::string& name, const TomlTable& table) const {
+  WeightDefinition weight;
+  weight.name = name;
+  for (const TomlValue& extent : table.value("shape", "a list of extents").items())
+    weight.shape.push_back(read_expression(extent));
+  read_initializer(table.value("init", "\"zeros\", \"ones\", {normal = deviation} or {uniform = half_width}"), weight);
+  weight.when = read_expression(table.value("when"), "1");
+  return weight;
+}
+
+void BlockReader::read_initializer(const TomlValue& value, WeightDefinition& weight) const {
+  using Kind = Initializer::Kind;
+  if (!value.exists()) return;
+  if (value.kind() == TomlKind::string) {
+    weight.kind = value.word(std::vector<std::string_view>{"zeros", "ones"}) == 0 ? Kind::zeros : Kind::ones;
+    return;
+  }
+  const TomlTable table = value.table();
+  const bool normal = table.has("normal"), uniform = table.has("uniform");
+  weight.kind = normal ? Kind::normal : Kind::uniform;
+  if (value.kind() == TomlKind::table && normal == uniform)
+    value.fault("expected \"zeros\", \"ones\", {normal = deviation} or {uniform = half_width}");
+  weight.scale = read_expression(table.value(normal ? "normal" : "uniform"));
+}
+
+Step BlockReader::read_step(const TomlTable& table) const {
+  Step step;
+  if (table.has("op") == table.has("block")) table.fault("a step has one of 'op' and 'block'");
+  if (table.has("block")) return read_use(table, {"op", "block", "name", "of", "as", "when", "repeat"});
+  step = read_use(table, {"op", "of", "as", "when"});
+  return step;
+}
+
+Step BlockReader::read_layer(const TomlTable& table) const {
+  Step layer = read_use(table, {"block", "name", "of", "as", "repeat", "tie"});
+  table.value("block", "the name of a block");
+  if (table.has("tie"))
+    for (const TomlEntry& entry : table.table("tie").entries())
+      layer.ties.push_back({entry.key, entry.value.string(), place(entry.key_location)});
+  return layer;
+}
+
+/// Keys that are not `reserved` are settings of the operator or parameters of the block.
+Step BlockReader::read_use(const TomlTable& table, const std::set<std::string>& reserved) const {
+  Step step;
+  step.place = place(table.location());
+  if (table.has("op")) step.op = table.string("op");
+  if (table.has("block")) {
+    step.block = read_name(table.value("block"));
+    step.name = table.has("name") ? read_name(table.value("name")) : step.block;
+  }
+  step.of = read_names(table.value("of", "the values it is applied to"));
+  step.as = read_names(table.value("as", "the name of its result"));
+  if (reserved.contains("repeat")) step.repeat = read_expression(table.value("repeat"), "");
+  if (reserved.contains("when")) step.when = read_expression(table.value("when"), "1");
+  for (const TomlEntry& entry : table.entries())
+    if (!reserved.contains(entry.key)) step.arguments.push_back(read_argument(step.op, entry));
+  return step;
+}
+
+Argument BlockReader::read_argument(const std::string& op, const TomlEntry& entry) const {
+  const Place at = place(entry.key_location);
+  if (is_text_setting(op, entry.key)) return {entry.key, entry.value.string(), true, at};
+  return {entry.key, read_expression(entry.value), false, at};
+}
+
+}  // namespace alpa

@@ -1,0 +1,46 @@
+#pragma once
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "libalpa/base/toml_document.h"
+#include "libalpa/model/definition.h"
+
+namespace alpa {
+
+/// Reads the parts of the block language (share/blocks/README.md) from the tables of one document; faults are noted
+/// in the document.
+class BlockReader {
+ public:
+  BlockReader(const TomlDocument& document, int source) : document_(document), source_(source) {}
+
+  /// Entries of a table of named numbers, in file order.
+  std::vector<NamedExpression> read_numbers(const TomlTable&) const;
+
+  /// The blocks of a `[block]` table. Those with a fault inside are named in `unsound` too.
+  std::map<std::string, Block> read_blocks(const TomlTable&, std::set<std::string>& unsound) const;
+
+  /// One `[[layer]]`: a block use that may tie weights.
+  Step read_layer(const TomlTable&) const;
+
+ private:
+  Block read_block(const std::string& name, const TomlTable&) const;
+  WeightDefinition read_weight(const std::string& name, const TomlTable&) const;
+  void read_initializer(const TomlValue&, WeightDefinition&) const;
+  Step read_step(const TomlTable&) const;
+  Step read_use(const TomlTable&, const std::set<std::string>& reserved) const;
+  Argument read_argument(const std::string& op, const TomlEntry&) const;
+  std::vector<std::string> read_names(const TomlValue&) const;
+  std::string read_name(const TomlValue&) const;
+  std::string read_expression(const TomlValue&, const std::string& otherwise = "0") const;
+  Place place(TomlLocation at) const { return {source_, at}; }
+
+  const TomlDocument& document_;
+  int source_;
+};
+
+/// Whether `text` can name a block, a value, a weight or a number: a letter or _, then letters, digits and _.
+bool is_identifier(const std::string& text);
+
+}  // namespace alpa

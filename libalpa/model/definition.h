@@ -1,0 +1,84 @@
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "libalpa/base/toml_document.h"
+#include "libalpa/graph/graph.h"
+#include "libalpa/graph/training_options.h"
+
+namespace alpa {
+
+/// Where something of a model was written.
+struct Place {
+  int source = 0;  ///< index in ModelDefinition::sources
+  TomlLocation at;
+};
+
+/// A named number: an integer, a real, or an expression over names (see expression.h).
+struct NamedExpression {
+  std::string name, text;
+  Place place;
+};
+
+/// One weight of a block.
+struct WeightDefinition {
+  std::string name;
+  std::vector<std::string> shape;  ///< expressions
+  Initializer::Kind kind = Initializer::Kind::zeros;
+  std::string scale = "0";         ///< expression: Initializer::scale
+  std::string when = "1";          ///< expression: 0 leaves the weight out
+  Place place;
+};
+
+/// A setting of an operator or a parameter of a block: a text (an einsum's equation) or an expression.
+struct Argument {
+  std::string name, text;
+  bool is_text = false;
+  Place place;
+};
+
+/// `weight` of the layer (a path below it) is the earlier weight of this global name.
+struct Tie {
+  std::string weight, target;
+  Place place;
+};
+
+/// One application of an operator or use of a block.
+struct Step {
+  std::string op, block;  ///< one of them is empty
+  std::string name;       ///< of a block use: what its weights' names begin with
+  std::vector<std::string> of, as;
+  std::vector<Argument> arguments;
+  std::vector<Tie> ties;  ///< layers only
+  std::string repeat;     ///< expression; empty: once, and no index in the name
+  std::string when = "1";
+  Place place;
+};
+
+/// A piece of a model with parameters: what users write and share/blocks/ holds.
+struct Block {
+  std::string name;
+  std::vector<std::string> parameters;    ///< must be known where the block is used
+  std::vector<NamedExpression> defaults;  ///< further parameters, in the order in which they are worked out
+  std::vector<std::string> inputs, outputs;
+  std::vector<WeightDefinition> weights;
+  std::vector<Step> steps;
+  Place place;
+};
+
+/// A model file, read and checked: everything a graph is made from, and nothing of the file system.
+struct ModelDefinition {
+  std::string name;
+  TrainingOptions training;
+  std::vector<NamedExpression> dimensions;  ///< positive integers
+  std::vector<NamedExpression> constants;   ///< any numbers
+  std::vector<Step> layers;                 ///< block uses, in order; the pipeline may cut between them
+  std::map<std::string, Block> blocks;      ///< those that are used, by name
+
+  /// One self-contained TOML text with all blocks and defaults in it; it reads back to an equal definition.
+  std::string expanded_toml;
+  std::vector<std::string> sources;  ///< names of the files that Places refer to
+};
+
+}  // namespace alpa
