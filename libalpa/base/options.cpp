@@ -13,7 +13,11 @@ std::string float_text(double value) {
   return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
 }
 
-std::string string_text(const std::string& value) {
+std::string truth_text(bool value) { return value ? "true" : "false"; }
+
+}  // namespace
+
+std::string toml_string(const std::string& value) {
   std::string text = "\"";
   for (const char c : value) {
     const auto byte = static_cast<unsigned char>(c);
@@ -24,10 +28,6 @@ std::string string_text(const std::string& value) {
   }
   return text + "\"";
 }
-
-std::string truth_text(bool value) { return value ? "true" : "false"; }
-
-}  // namespace
 
 void OptionsFromToml::integer(const OptionText& about, std::int64_t& value) {
   value = table_.integer(about.name, value, about.range);
@@ -54,10 +54,10 @@ void OptionsAsToml::integer(const OptionText& about, std::int64_t& value) {
 }
 void OptionsAsToml::number(const OptionText& about, double& value) { line(about, float_text(value)); }
 void OptionsAsToml::boolean(const OptionText& about, bool& value) { line(about, truth_text(value)); }
-void OptionsAsToml::string(const OptionText& about, std::string& value) { line(about, string_text(value)); }
+void OptionsAsToml::string(const OptionText& about, std::string& value) { line(about, toml_string(value)); }
 void OptionsAsToml::word(const OptionText& about, std::size_t& chosen,
                          const std::vector<Word<std::size_t>>& words) {
-  line(about, string_text(std::string(words.at(chosen).name)));
+  line(about, toml_string(std::string(words.at(chosen).name)));
 }
 
 void OptionsReference::line(const OptionText& about, const std::string& value) {
@@ -71,11 +71,11 @@ void OptionsReference::integer(const OptionText& about, std::int64_t& value) {
 void OptionsReference::number(const OptionText& about, double& value) { line(about, float_text(value)); }
 void OptionsReference::boolean(const OptionText& about, bool& value) { line(about, truth_text(value)); }
 void OptionsReference::string(const OptionText& about, std::string& value) {
-  line(about, string_text(value));
+  line(about, toml_string(value));
 }
 void OptionsReference::word(const OptionText& about, std::size_t& chosen,
                             const std::vector<Word<std::size_t>>& words) {
-  line(about, string_text(std::string(words.at(chosen).name)));
+  line(about, toml_string(std::string(words.at(chosen).name)));
   std::size_t widest = 0;
   for (const Word<std::size_t>& choice : words) widest = std::max(widest, choice.name.size());
   for (const Word<std::size_t>& choice : words)

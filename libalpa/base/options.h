@@ -112,6 +112,9 @@ class OptionsReference : public OptionsVisitor {
   std::string text_;
 };
 
+/// `value` as a TOML string, in double quotes and escaped.
+std::string toml_string(const std::string& value);
+
 /// Fills `options` from a table: read_options(document.root().table("training"), options).
 template <class Options>
 void read_options(const TomlTable& table, Options& options) {

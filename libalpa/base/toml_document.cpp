@@ -80,6 +80,8 @@ TomlTable TomlDocument::root() { return {content_.get(), &content_->root}; }
 const std::string& TomlDocument::file_name() const { return content_->file_name; }
 void TomlDocument::fault(TomlLocation location, const std::string& text) { note(*content_, location, text); }
 
+std::size_t TomlDocument::fault_count() const { return content_->faults.size(); }
+
 void TomlDocument::finish() {
   std::vector<TomlFault> faults = content_->faults;
   note_unknown_keys(content_->root, faults);

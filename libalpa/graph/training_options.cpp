@@ -7,6 +7,9 @@ namespace alpa {
 void describe(TrainingOptions& o, OptionsVisitor& visit) {
   visit.field("batch", o.batch, "samples per step, over all ranks", between(1, 1e9));
   visit.field("sequence", o.sequence, "tokens per sample; models know it as the dimension 'sequence'", between(1, 1e9));
+  visit.field("objective", o.objective, "what the model is asked to predict",
+              {{"next_token", Objective::next_token, "each token from those before it"},
+               {"masked", Objective::masked, "tokens that were hidden from it"}});
   visit.field("precision", o.precision, "type of weights and activations",
               {{"f32", Precision::f32, "32-bit floats throughout"},
                {"bf16", Precision::bf16, "bf16 with f32 master weights and f32 accumulation"}});
