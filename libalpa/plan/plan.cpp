@@ -16,7 +16,8 @@ namespace {
 }
 
 void check_stages(const Plan& plan, const Graph& graph) {
-  int layer = 0, device = 0;
+  int layer = 0;
+  std::vector<bool> taken(static_cast<std::size_t>(std::max(plan.cluster.devices(), 0)));
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const StagePlan& stage = plan.stages[s];
     if (stage.first_layer != layer || stage.end_layer <= layer)
@@ -25,13 +26,16 @@ void check_stages(const Plan& plan, const Graph& graph) {
     for (const int extent : stage.mesh.shape)
       if (extent < 2) refuse(fmt::format("stage {} has a mesh axis of {}, expected 2 or more", s, extent));
     if (stage.mesh.shape.size() > 4) refuse(fmt::format("stage {} has more than 4 mesh axes", s));
-    if (stage.mesh.first_device < device) refuse(fmt::format("stage {} shares devices with the one before", s));
-    device = stage.mesh.first_device + device_count(stage.mesh.shape);
+    const int first = stage.mesh.first_device, end = first + device_count(stage.mesh.shape);
+    if (first < 0 || end > plan.cluster.devices())
+      refuse(fmt::format("stage {} wants devices {} to {}, the cluster has {}", s, first, end - 1, plan.cluster.devices()));
+    for (int device = first; device < end; ++device) {
+      if (taken[static_cast<std::size_t>(device)]) refuse(fmt::format("stage {} shares device {} with another", s, device));
+      taken[static_cast<std::size_t>(device)] = true;
+    }
   }
   if (layer != static_cast<int>(graph.layers.size()))
     refuse(fmt::format("stages cover {} of {} layers", layer, graph.layers.size()));
-  if (device > plan.cluster.devices())
-    refuse(fmt::format("stages need {} devices, the cluster has {}", device, plan.cluster.devices()));
 }
 
 void check_nodes(const Plan& plan, const Graph& graph) {
@@ -44,6 +48,9 @@ void check_nodes(const Plan& plan, const Graph& graph) {
     const auto allowed = strategies(*node.op, {types, node.attributes}, mesh);
     if (std::find(allowed.begin(), allowed.end(), plan.node_strategy[n]) == allowed.end())
       refuse(fmt::format("node {} ({}) has a strategy that its rule does not allow", n, node.op->name));
+    const NodeLayout layout = layout_of(*node.op, {types, node.attributes}, plan.node_strategy[n], mesh);
+    if (node.op->sums_micro_batches && layout.results[0] != plan.value_layout.at(static_cast<std::size_t>(node.results[0])))
+      refuse(fmt::format("the sum of node {} does not rest as it is made", n));
   }
 }
 
@@ -96,8 +103,9 @@ ScheduleKind schedule_from_name(const std::string& name) {
 }
 
 int Plan::devices() const {
-  const StagePlan& last = stages.back();
-  return last.mesh.first_device + device_count(last.mesh.shape);
+  int end = 0;
+  for (const StagePlan& stage : stages) end = std::max(end, stage.mesh.first_device + device_count(stage.mesh.shape));
+  return end;
 }
 
 int stage_of_layer(const Plan& plan, int layer) {

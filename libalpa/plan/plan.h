@@ -32,6 +32,40 @@ struct Crossing {
   bool operator==(const Crossing&) const = default;
 };
 
+/// Where the bytes of a stage's arena go.
+struct MemoryUse {
+  std::int64_t parameters = 0, optimizer = 0, gradients = 0, activations = 0, workspace = 0;
+  std::int64_t total = 0;  ///< the arena
+  bool operator==(const MemoryUse&) const = default;
+};
+
+/// What the simulator says of one stage in one step.
+struct StagePrediction {
+  double compute_s = 0, collective_s = 0, transfer_s = 0;
+  double idle_s = 0;  ///< waiting for other stages: the bubble
+  MemoryUse memory;
+  bool operator==(const StagePrediction&) const = default;
+};
+
+/// Another plan that was tried, and what became of it.
+struct Candidate {
+  std::string method;       ///< "data-parallel", "search: 2 stages, 4 micro-batches"
+  double step_s = 0;        ///< 0 where it is not feasible
+  std::int64_t memory_bytes = 0;  ///< of the fullest device
+  std::string verdict;      ///< "chosen", "slower", "needs 3.2 GiB more on stage 0"
+  bool operator==(const Candidate&) const = default;
+};
+
+/// What the planner expects and how it came to it.
+struct Prediction {
+  double step_s = 0;
+  double lower_bound_s = 0;   ///< no plan of this search space is faster; 0: not known
+  std::vector<StagePrediction> stages;
+  std::vector<Candidate> candidates;  ///< best first
+  int estimated_operators = 0;        ///< costs that no measurement backs
+  bool operator==(const Prediction&) const = default;
+};
+
 /// A way to train a model on a cluster, complete and checkable: with the graph it can be lowered to a program.
 ///
 /// A value is made in the layout its node's strategy gives, turned at once into its resting layout
@@ -50,6 +84,7 @@ struct Plan {
   std::vector<Strategy> node_strategy;       ///< [node of the training graph], on the mesh of its stage
   std::vector<ShardingSpec> value_layout;    ///< [value of the training graph], on the mesh of the stage that makes it
   std::vector<Crossing> crossings;           ///< sorted by (value, to_stage)
+  Prediction prediction;
 
   bool operator==(const Plan&) const = default;
   int devices() const;

@@ -103,13 +103,6 @@ struct ScheduledSegment {
   bool operator==(const ScheduledSegment&) const = default;
 };
 
-/// Where the bytes of a stage's arena go.
-struct MemoryUse {
-  std::int64_t parameters = 0, optimizer = 0, gradients = 0, activations = 0, workspace = 0;
-  std::int64_t total = 0;  ///< the arena
-  bool operator==(const MemoryUse&) const = default;
-};
-
 /// What one stage's devices do in a step, the same on all of them: what differs by device (tiles' origins, partners)
 /// follows from its mesh coordinate.
 struct StageProgram {

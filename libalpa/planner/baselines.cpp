@@ -1,0 +1,97 @@
+#include "libalpa/planner/baselines.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/core.h>
+
+namespace alpa {
+namespace {
+
+/// Ends of `stages` runs of layers with about equal FLOPs.
+std::vector<int> equal_work_ends(const Graph& graph, int stages) {
+  const int layers = static_cast<int>(graph.layers.size());
+  std::vector<double> work(static_cast<std::size_t>(layers), 0.0);
+  double total = 0;
+  for (const Node& node : graph.nodes) {
+    if (node.phase == Phase::update) continue;
+    const std::vector<TensorType> types = operand_types(graph, node);
+    const double flops = flops_of(*node.op, {types, node.attributes});
+    work[static_cast<std::size_t>(node.layer)] += flops;
+    total += flops;
+  }
+  std::vector<int> ends;
+  double sum = 0;
+  for (int layer = 0, stage = 1; layer < layers; ++layer) {
+    sum += work[static_cast<std::size_t>(layer)];
+    const int left = layers - layer - 1;
+    const bool share_reached = sum + 0.5 * (layer + 1 < layers ? work[static_cast<std::size_t>(layer) + 1] : 0) >= total * stage / stages;
+    if (stage < stages && (share_reached || left == stages - stage)) {
+      ends.push_back(layer + 1);
+      ++stage;
+    }
+  }
+  ends.push_back(layers);
+  return ends;
+}
+
+PinnedPlan pipeline(std::string method, const Graph& graph, int stages, const MeshShape& mesh, std::vector<AxisRole> roles,
+                    StateSpread spread, int micro_batches, ScheduleKind schedule) {
+  PinnedPlan plan{std::move(method), micro_batches, schedule, {}};
+  int first = 0;
+  for (const int end : equal_work_ends(graph, stages)) {
+    plan.stages.push_back({first, end, mesh, 0, micro_batches, 1, false, roles, spread});
+    first = end;
+  }
+  return plan;
+}
+
+std::vector<PinnedPlan> megatron(const Graph& graph, int devices, int devices_per_node, int micro_batches, ScheduleKind schedule) {
+  std::vector<PinnedPlan> plans;
+  for (int pipe = 1; pipe <= devices && pipe <= static_cast<int>(graph.layers.size()); ++pipe) {
+    if (devices % pipe != 0) continue;
+    for (int tensor = 1; tensor * pipe <= devices; ++tensor) {
+      const int data = devices / pipe / tensor;
+      if (data * tensor * pipe != devices || tensor > devices_per_node) continue;
+      MeshShape mesh;
+      std::vector<AxisRole> roles;
+      if (data > 1) {
+        mesh.push_back(data);
+        roles.push_back(AxisRole::data);
+      }
+      if (tensor > 1) {
+        mesh.push_back(tensor);
+        roles.push_back(AxisRole::tensor);
+      }
+      plans.push_back(pipeline(fmt::format("megatron dp{} tp{} pp{}", data, tensor, pipe), graph, pipe, mesh, roles,
+                               StateSpread::none, micro_batches, schedule));
+    }
+  }
+  return plans;
+}
+
+}  // namespace
+
+std::vector<std::string> method_names() {
+  return {"serial", "data-parallel", "zero-1", "zero-2", "zero-3", "megatron", "sequence", "intra-only", "inter-only"};
+}
+
+std::vector<PinnedPlan> baseline_plans(const std::string& method, const Graph& graph, int devices, int devices_per_node,
+                                       int micro_batches, ScheduleKind schedule) {
+  const MeshShape all = devices > 1 ? MeshShape{devices} : MeshShape{};
+  const auto one_stage = [&](AxisRole role, StateSpread spread) {
+    return std::vector<PinnedPlan>{pipeline(method, graph, 1, all, std::vector<AxisRole>(all.size(), role), spread, micro_batches, schedule)};
+  };
+  static const std::map<std::string, StateSpread> spreads{{"data-parallel", StateSpread::none},
+                                                          {"zero-1", StateSpread::optimizer},
+                                                          {"zero-2", StateSpread::gradients},
+                                                          {"zero-3", StateSpread::parameters}};
+  if (method == "serial") return {pipeline(method, graph, 1, {}, {}, StateSpread::free, micro_batches, schedule)};
+  if (const auto spread = spreads.find(method); spread != spreads.end())
+    return graph.samples % devices == 0 ? one_stage(AxisRole::data, spread->second) : std::vector<PinnedPlan>{};
+  if (method == "sequence") return one_stage(AxisRole::sequence, StateSpread::none);
+  if (method == "megatron") return megatron(graph, devices, devices_per_node, micro_batches, schedule);
+  return {};
+}
+
+}  // namespace alpa

@@ -1,0 +1,37 @@
+#include "libalpa/planner/dimension_roles.h"
+
+#include <cassert>
+
+namespace alpa {
+
+std::vector<std::vector<FactorRole>> factor_roles(const Graph& graph) {
+  std::vector<std::vector<FactorRole>> dimensions(graph.values.size());  // [value][dimension]
+  for (std::size_t v = 0; v < graph.values.size(); ++v)
+    dimensions[v].assign(graph.values[v].type.shape.size(), FactorRole::other);
+  for (const Input& input : graph.inputs) {
+    auto& roles = dimensions[static_cast<std::size_t>(input.value)];
+    if (input.kind != InputKind::tokens && input.kind != InputKind::targets) continue;
+    if (!roles.empty()) roles[0] = FactorRole::sample;
+    if (roles.size() > 1) roles[1] = FactorRole::sequence;
+  }
+  std::vector<std::vector<FactorRole>> roles;
+  for (const Node& node : graph.nodes) {
+    const std::vector<TensorType> types = operand_types(graph, node);
+    const ShardingRule rule = rule_of(*node.op, {types, node.attributes});
+    std::vector<FactorRole> of_factor(rule.factors.size(), FactorRole::other);
+    for (std::size_t i = 0; i < rule.operands.size(); ++i)
+      for (std::size_t d = 0; d < rule.operands[i].size(); ++d) {
+        const FactorRole role = dimensions[static_cast<std::size_t>(node.operands[i])][d];
+        if (role != FactorRole::other && !rule.operands[i][d].empty())
+          of_factor[static_cast<std::size_t>(rule.operands[i][d][0])] = role;
+      }
+    for (std::size_t r = 0; r < rule.results.size(); ++r)
+      for (std::size_t d = 0; d < rule.results[r].size(); ++d)
+        if (!rule.results[r][d].empty())
+          dimensions[static_cast<std::size_t>(node.results[r])][d] = of_factor[static_cast<std::size_t>(rule.results[r][d][0])];
+    roles.push_back(std::move(of_factor));
+  }
+  return roles;
+}
+
+}  // namespace alpa
