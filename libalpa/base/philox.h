@@ -44,6 +44,14 @@ ALPA_HOST_DEVICE inline float philox_uniform_at(std::uint64_t key, std::uint64_t
   return philox_uniform(philox(key, high, index / 4).word[index % 4]);
 }
 
+/// The key of one stream of draws among the many of a run (SplitMix64's finalizer over both numbers).
+ALPA_HOST_DEVICE inline std::uint64_t philox_key(std::uint64_t seed, std::uint64_t stream) {
+  std::uint64_t key = seed + 0x9E3779B97F4A7C15ull * (stream + 1);
+  key = (key ^ (key >> 30)) * 0xBF58476D1CE4E5B9ull;
+  key = (key ^ (key >> 27)) * 0x94D049BB133111EBull;
+  return key ^ (key >> 31);
+}
+
 /// A standard normal draw for element `index` (Box-Muller on the two halves of a block: element i uses
 /// words 2*(i%2) and 2*(i%2)+1 of block i/2). Host only: device and host libm differ in the last bit,
 /// and initial weights are drawn on the host.
