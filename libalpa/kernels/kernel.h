@@ -13,7 +13,8 @@ namespace alpa {
 /// One rank's dense, row-major piece of a tensor.
 struct Tile {
   void* data = nullptr;
-  Shape origin;  ///< global index of its first element, per dimension, within the micro-batch's tensor
+  Shape origin;  ///< global index of its first element, per dimension, within the micro-batch's tensor; {}: zeros
+  Shape whole;   ///< extents of that tensor; {}: the tile is all of it
 };
 
 /// Where in the training run a kernel is called; what random draws and sample indices depend on.

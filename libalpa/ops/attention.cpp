@@ -1,5 +1,32 @@
+#include <algorithm>
+
 #include "libalpa/graph/graph.h"
+#include "libalpa/ops/attention_scratch.h"
 #include "libalpa/ops/catalog.h"
+
+namespace alpa {
+
+AttentionScratch attention_scratch(const OpCall& call) {
+  const bool gradient = call.operands.size() > 3;
+  const TensorType &query = call.operands[gradient ? 1 : 0], &key = call.operands[gradient ? 2 : 1];
+  const bool convert = query.dtype != DType::f32;
+  const std::int64_t width = query.shape[3], heads = query.shape[2], groups = key.shape[2];
+  const auto blocks = [](std::int64_t rows, std::int64_t block) { return (rows + block - 1) / block; };
+  AttentionScratch scratch;
+  const std::int64_t rows = scratch.kQueryBlock, keys = scratch.kKeyBlock;
+  scratch.tiles = (gradient ? 2 : 1) * rows * keys;
+  scratch.row_values = 2 * rows;
+  scratch.query_blocks = convert ? 2 * rows * width : 0;
+  scratch.key_blocks = convert ? (gradient ? 4 : 2) * keys * width : 0;
+  scratch.query_gradient = convert && gradient ? heads / groups * query.shape[1] * width : 0;
+  // The gradient has tasks of one key head, or of one block where those are too few for the threads.
+  const std::int64_t query_tasks = query.shape[0] * heads * blocks(query.shape[1], rows);
+  const std::int64_t key_tasks = key.shape[0] * groups * blocks(key.shape[1], keys);
+  scratch.workers = std::min(scratch.kMostWorkers, gradient ? std::max(query_tasks, key_tasks) : query_tasks);
+  return scratch;
+}
+
+}  // namespace alpa
 
 namespace alpa::ops {
 namespace {
@@ -21,12 +48,7 @@ double attention_grad_flops(const OpCall& call) {
   return 2.5 * score_flops(call.operands[1], call.operands[2], call.attributes);
 }
 
-/// One tile of scores per head and thread at most: rows of the query block by all keys, in f32, up to 64 threads.
-std::int64_t attention_workspace(const OpCall& call) {
-  const TensorType& key = call.operands[call.operands.size() > 3 ? 2 : 1];
-  const std::int64_t row = key.shape[1] + 8 * key.shape[3] + 64;
-  return std::int64_t{64} * 64 * 4 * 4 * row;
-}
+std::int64_t attention_workspace(const OpCall& call) { return attention_scratch(call).bytes(); }
 
 std::vector<int> rotary_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
   Attributes attributes = node.attributes;

@@ -93,7 +93,8 @@ constinit const OpDef reduce_leading{
 };
 
 // Zeroes elements with probability `rate` and scales the others by 1 / (1 - rate). The draw of an element depends on
-// (seed, step, attribute `stream`, sample, place in the sample) only, so forward and backward agree under every plan.
+// (seed, step, attribute `stream`, sample, place in the sample) only, so forward and backward agree under every plan:
+// philox_uniform_at(philox_key(seed, stream), step * 2^32 + sample, row-major index within the whole sample) < rate drops.
 // Dimension 0 is the sample.
 constinit const OpDef dropout{
     .name = "dropout",

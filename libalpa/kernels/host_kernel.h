@@ -1,0 +1,81 @@
+#pragma once
+#include <cassert>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "libalpa/base/bfloat16.h"
+#include "libalpa/kernels/kernel.h"
+
+namespace alpa {
+
+/// The arguments of one Kernel::run on host memory.
+struct KernelCall {
+  std::span<const Tile> operands, results;
+  void* workspace;
+  bool accumulate;
+  const RunPoint& point;
+
+  template <class T>
+  const T* operand(std::size_t index) const {
+    return static_cast<const T*>(operands[index].data);
+  }
+  template <class T>
+  T* result(std::size_t index) const {
+    return static_cast<T*>(results[index].data);
+  }
+};
+
+/// Global index of a tile's first element in that dimension.
+inline std::int64_t origin_of(const Tile& tile, std::size_t dimension) {
+  return tile.origin.empty() ? 0 : tile.origin[dimension];
+}
+
+/// A kernel that calls body(KernelCall).
+template <class Body>
+class HostKernel final : public Kernel {
+ public:
+  explicit HostKernel(Body body) : body_(std::move(body)) {}
+  void run(Stream&, std::span<const Tile> operands, std::span<const Tile> results, void* workspace, bool accumulate,
+           const RunPoint& point) override {
+    body_(KernelCall{operands, results, workspace, accumulate, point});
+  }
+
+ private:
+  Body body_;
+};
+
+template <class Body>
+std::unique_ptr<Kernel> host_kernel(Body body) {
+  return std::make_unique<HostKernel<Body>>(std::move(body));
+}
+
+/// Whether the element types are those of a pattern as "tti->tf": t is the type of the first t, either f32 or bf16;
+/// f is f32, i is i32, and a is t or f32 (a result that may be summed in f32).
+bool types_match(const KernelShape&, std::string_view pattern);
+
+/// body(T{}) with T = float or Bfloat16, the element type of operand 0.
+template <class Body>
+std::unique_ptr<Kernel> for_type(DType dtype, Body body) {
+  assert(dtype == DType::f32 || dtype == DType::bf16);
+  return dtype == DType::f32 ? body(float{}) : body(Bfloat16{});
+}
+
+template <class T>
+T from_float(float value) {
+  if constexpr (std::is_same_v<T, Bfloat16>)
+    return to_bfloat16(value);
+  else
+    return value;
+}
+
+/// Rows and width of a tensor seen as a matrix whose rows are its last dimension.
+struct Rows {
+  std::int64_t count, width;
+};
+inline Rows rows_of(const TensorType& type) {
+  const std::int64_t width = type.shape.empty() ? 1 : type.shape.back();
+  return {width == 0 ? 0 : element_count(type.shape) / width, width};
+}
+
+}  // namespace alpa

@@ -1,0 +1,75 @@
+#pragma once
+#include <cstdint>
+
+namespace alpa {
+
+/// Vector instructions that loops are compiled for. One program holds all three forms and takes the widest that its
+/// processor has, so that a build runs on any x86-64 machine.
+enum class InstructionSet { baseline, avx2, avx512 };
+
+InstructionSet best_instruction_set();
+
+// `flatten` inlines the body and what it calls, which brings it under the function's target: loops of plain C++ are
+// vectorised three times, once for each.
+template <class Body>
+[[gnu::flatten, gnu::noinline]] void run_baseline(const Body& body, std::int64_t begin, std::int64_t end) {
+  body(begin, end);
+}
+template <class Body>
+[[gnu::flatten, gnu::noinline, gnu::target("avx2,fma,bmi,bmi2")]] void run_avx2(const Body& body, std::int64_t begin,
+                                                                               std::int64_t end) {
+  body(begin, end);
+}
+template <class Body>
+[[gnu::flatten, gnu::noinline,
+  gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi,bmi2,prefer-vector-width=512")]] void
+run_avx512(const Body& body, std::int64_t begin, std::int64_t end) {
+  body(begin, end);
+}
+
+/// body(begin, end) in the form for `set`. Bodies hold loops over plain arrays, no OpenMP regions.
+template <class Body>
+void run_vectorized(InstructionSet set, std::int64_t begin, std::int64_t end, const Body& body) {
+  switch (set) {
+    case InstructionSet::avx512: return run_avx512(body, begin, end);
+    case InstructionSet::avx2: return run_avx2(body, begin, end);
+    case InstructionSet::baseline: return run_baseline(body, begin, end);
+  }
+}
+
+/// Threads that a parallel region started here would have.
+int host_threads();
+
+/// Calls body(begin, end), vectorised, for ranges that make up [0, count): one per thread, or a single one where
+/// less than two `grain`s are to be done.
+template <class Body>
+void for_ranges(std::int64_t count, std::int64_t grain, const Body& body) {
+  const InstructionSet set = best_instruction_set();
+  const std::int64_t threads = host_threads();
+  if (threads == 1 || count < 2 * grain) {
+    run_vectorized(set, 0, count, body);
+    return;
+  }
+#pragma omp parallel for schedule(static)
+  for (std::int64_t t = 0; t < threads; ++t)
+    run_vectorized(set, count * t / threads, count * (t + 1) / threads, body);
+}
+
+/// As for_ranges, but cut into `pieces` ranges whatever the number of threads: what is summed piece by piece then
+/// does not depend on it. body(piece, begin, end).
+template <class Body>
+void for_pieces(std::int64_t count, std::int64_t pieces, const Body& body) {
+  const InstructionSet set = best_instruction_set();
+#pragma omp parallel for schedule(static) if (pieces > 1)
+  for (std::int64_t p = 0; p < pieces; ++p)
+    run_vectorized(set, count * p / pieces, count * (p + 1) / pieces,
+                   [&body, p](std::int64_t begin, std::int64_t end) { body(p, begin, end); });
+}
+
+/// Elements that are worth a thread's start.
+constexpr std::int64_t kElementGrain = 8192;
+
+/// Rows of that many elements that are worth a thread's start.
+constexpr std::int64_t row_grain(std::int64_t width) { return width >= kElementGrain ? 1 : kElementGrain / (width + 1) + 1; }
+
+}  // namespace alpa

@@ -1,0 +1,42 @@
+#include "libalpa/kernels/kernels_cpu.h"
+
+#include <cassert>
+
+#include <fmt/core.h>
+
+#include "libalpa/base/error.h"
+
+namespace alpa {
+namespace {
+
+struct Entry {
+  std::string_view name;
+  std::unique_ptr<Kernel> (*factory)(const KernelShape&);
+};
+
+constexpr Entry kFactories[] = {
+#define ALPA_OP(name) {#name, ops::name##_cpu},
+#include "libalpa/ops/ops.def"
+#undef ALPA_OP
+};
+
+std::string types_text(const KernelShape& shape) {
+  std::string text;
+  for (const TensorType& type : shape.operands) text += " " + type_text(type);
+  text += " ->";
+  for (const TensorType& type : shape.results) text += " " + type_text(type);
+  return text;
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_cpu_kernel(const OpDef& op, const KernelShape& shape) {
+  for (const Entry& entry : kFactories) {
+    if (entry.name != op.name) continue;
+    if (std::unique_ptr<Kernel> kernel = entry.factory(shape)) return kernel;
+    throw Error(ErrorKind::run_time, fmt::format("operator '{}' has no CPU kernel for{}", op.name, types_text(shape)));
+  }
+  throw Error(ErrorKind::run_time, fmt::format("operator '{}' is not in the list of CPU kernels", op.name));
+}
+
+}  // namespace alpa

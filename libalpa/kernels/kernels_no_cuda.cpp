@@ -1,0 +1,19 @@
+#include <fmt/core.h>
+
+#include "libalpa/base/error.h"
+#include "libalpa/kernels/kernels_cuda.h"
+
+namespace alpa {
+
+std::unique_ptr<Kernel> make_cuda_kernel(Device&, const OpDef& op, const KernelShape&) {
+  throw Error(ErrorKind::run_time,
+              fmt::format("operator '{}' has no CUDA kernel: this build has no CUDA backend", op.name),
+              "build with the cuda preset, or use a CPU device");
+}
+
+void copy_box_cuda(Stream&, const void*, const Box&, void*, const Box&, const Shape&, DType) {
+  throw Error(ErrorKind::run_time, "cannot copy on a CUDA device: this build has no CUDA backend",
+              "build with the cuda preset, or use a CPU device");
+}
+
+}  // namespace alpa
