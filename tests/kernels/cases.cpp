@@ -1,0 +1,129 @@
+#include "tests/kernels/cases.h"
+
+#include <ostream>
+
+namespace alpa {
+namespace {
+
+using I = std::int64_t;
+
+Attributes equation(const std::string& text) { return {{"equation", text}}; }
+
+Attributes adamw(double clip) {
+  return {{"beta1", 0.9}, {"beta2", 0.95}, {"epsilon", 1e-8}, {"weight_decay", 0.1}, {"clip", clip}};
+}
+
+Attributes sgd(double clip) { return {{"momentum", 0.9}, {"weight_decay", 0.1}, {"clip", clip}}; }
+
+/// Small and odd extents: none a multiple of a vector, some longer than the blocks that kernels work in.
+std::vector<OpCase> all_cases() {
+  std::vector<OpCase> cases{
+      {"accumulate", "t[3x5]", {}},
+      {"accumulate", "t[9000]", {}},
+      {"adamw", "f[3x7] f[3x7] f[3x7] p[3x7] p[4] p[]", adamw(0)},
+      {"adamw", "f[9001] f[9001] f[9001] p[9001] p[4] p[]", adamw(0.1)},
+      {"adamw_master", "f[5x7] f[5x7] f[5x7] p[5x7] p[4] p[] b[5x7]", adamw(0.5)},
+      {"add", "t[3x5] t[3x5]", {}},
+      {"add", "t[17000] t[17000]", {}},
+      {"bias_add", "t[3x2x5] t[5]", {}},
+      {"bias_add", "t[3x2x5] t[2x5]", {}},
+      {"bias_add", "t[130x70] t[70]", {}},
+      {"cross_entropy", "t[2x3x7] i[2x3] f[2x3] p[2x3]", {}, 7},
+      {"cross_entropy_grad", "t[2x3x7] i[2x3] f[2x3] p[2x3] f[2x3]", {}, 7},
+      {"cross_entropy_grad", "t[70x257] i[70] f[70] p[70] f[70]", {}, 257},
+      {"dropout", "t[2x3x7]", {{"rate", 0.3}, {"stream", I{5}}}},
+      {"dropout", "t[3x2x2999]", {{"rate", 0.5}, {"stream", I{0}}}},
+      {"embedding", "t[11x5] i[2x7]", {}, 11},
+      {"embedding", "t[300x33] i[4x90]", {}, 300},
+      {"embedding_grad", "t[2x7x5] i[2x7]", {{"size_v", I{11}}}, 11},
+      {"embedding_grad", "t[2x70x270] i[2x70]", {{"size_v", I{23}}}, 23},
+      {"expand_like", "s t[3x5]", {}},
+      {"expand_like", "s t[20000]", {}},
+      {"layer_norm", "t[3x5x7] t[7] t[7]", {{"epsilon", 1e-5}}},
+      {"layer_norm", "t[200x97] t[97] t[97]", {{"epsilon", 1e-5}}},
+      {"layer_norm_grad", "t[3x5x7] t[3x5x7] t[7] f[3x5] p[3x5]", {}},
+      {"layer_norm_grad", "t[200x97] t[200x97] t[97] f[200] p[200]", {}},
+      {"mul", "t[3x5] t[3x5]", {}},
+      {"rearrange", "t[2x3x20]", {{"equation", std::string("b s (h k) -> b h s k")}, {"size_h", I{4}}}},
+      {"rearrange", "t[2x4x3x5]", equation("b h s k -> b s (h k)")},
+      {"rearrange", "t[70x45]", equation("m n -> n m")},
+      {"rearrange", "t[6x35x4]", equation("a b c -> c b a")},
+      {"rearrange", "t[6x20]", {{"equation", std::string("a (b c) -> (a b) c")}, {"size_b", I{4}}}},
+      {"rearrange", "t[2x3x40x50]", equation("a b c d -> b a c d")},
+      {"reduce_leading", "t[3x2x5]", {{"keep", I{1}}}},
+      {"reduce_leading", "t[3x2x5]", {{"keep", I{2}}}},
+      {"reduce_leading", "t[3x5]", {{"keep", I{0}}}},
+      {"reduce_leading", "t[613x37]", {{"keep", I{1}}}},
+      {"reduce_sum", "t[3x5]", {}},
+      {"reduce_sum", "t[9x2111]", {}},
+      {"rms_norm", "t[3x5x7] t[7]", {{"epsilon", 1e-5}}},
+      {"rms_norm", "t[200x97] t[97]", {{"epsilon", 1e-5}}},
+      {"rms_norm_grad", "t[3x5x7] t[3x5x7] t[7] p[3x5]", {}},
+      {"rms_norm_grad", "t[200x97] t[200x97] t[97] p[200]", {}},
+      {"rotary", "t[2x3x2x6]", {{"theta", 10000.0}}},
+      {"rotary", "t[2x40x3x8]", {{"theta", 500.0}, {"inverse", I{1}}}},
+      {"row_max", "t[3x2x7]", {}},
+      {"row_max", "t[40x300]", {}},
+      {"row_sum_exp", "t[3x2x7] f[3x2]", {}},
+      {"row_sum_exp", "t[40x300] f[40]", {}},
+      {"scale", "t[3x5]", {{"factor", -1.5}}},
+      {"sgd", "f[3x7] f[3x7] f[3x7] p[4] p[]", sgd(0)},
+      {"sgd_master", "f[3x7] f[3x7] f[3x7] p[4] p[] b[3x7]", sgd(0.1)},
+      {"sum_squares", "t[3x5]", {{"weight", 0.25}}},
+      {"sum_squares", "t[3x5] t[7] t[2x9001] t[]", {}},
+  };
+  for (const char* name : {"gelu", "silu", "relu"}) {
+    cases.push_back({name, "t[3x5]", {}});
+    cases.push_back({name, "t[3x6007]", {}});
+    cases.push_back({std::string(name) + "_grad", "t[3x5] t[3x5]", {}});
+  }
+  // The linear layers of the models with their gradients, batched products, and contractions that are no product.
+  for (const auto& [operands, text] : std::vector<std::pair<std::string, std::string>>{
+           {"t[2x3x5] t[5x4x6]", "b s d, d h k -> b s h k"},
+           {"t[2x3x4x6] t[5x4x6]", "b s h k, d h k -> b s d"},
+           {"t[2x3x5] t[2x3x4x6]", "b s d, b s h k -> d h k"},
+           {"t[2x3x4x6] t[4x6x5]", "b s h k, h k d -> b s d"},
+           {"t[2x3x5] t[5x7]", "b s d, d f -> b s f"},
+           {"t[2x3x7] t[5x7]", "b s f, d f -> b s d"},
+           {"t[2x3x5] t[7x5]", "b s d, v d -> b s v"},
+           {"t[2x3x7] t[7x5]", "b s v, v d -> b s d"},
+           {"t[2x3x7] t[2x3x5]", "b s v, b s d -> v d"},
+           {"t[70x130] t[130x90]", "m k, k n -> m n"},
+           {"t[70x130] t[130x90]", "m k, k n -> n m"},
+           {"t[3x4x5] t[3x5x6]", "b m k, b k n -> b m n"},
+           {"t[3x4x5] t[3x6x5]", "b m k, b n k -> b n m"},
+           {"t[2x3x4x5] t[2x6x4x5]", "b s h k, b t h k -> b h s t"},
+           {"t[2x4x3x6] t[2x6x4x5]", "b h s t, b t h k -> b s h k"},
+           {"t[3x4x5] t[5x3x4]", "b m k, k b m -> b m"},
+           {"t[4x5] t[4x6]", "e d, e f -> e d f"},
+           {"t[7] t[7]", "k, k ->"},
+           {"t[3x4x5] t[4x6]", "a k c, k n -> c n a"},
+           {"t[300x3x2] t[2x280x3]", "m k l, l n k -> n m"},
+       })
+    cases.push_back({"einsum", operands, equation(text)});
+  // Block sizes of the kernels are 64 queries and 128 keys; head counts with and without sharing.
+  for (const I causal : {I{0}, I{1}}) {
+    const Attributes mask{{"causal", causal}};
+    cases.push_back({"attention", "t[2x5x2x4] t[2x5x2x4] t[2x5x2x4]", mask});
+    cases.push_back({"attention", "t[1x67x4x6] t[1x67x2x6] t[1x67x2x6]", mask});
+    cases.push_back({"attention", "t[1x150x1x8] t[1x150x1x8] t[1x150x1x8]", {{"causal", causal}, {"scale", 2.0}}});
+    cases.push_back({"attention_grad", "t[2x5x2x4] t[2x5x2x4] t[2x5x2x4] t[2x5x2x4] t[2x5x2x4] p[2x2x5]", mask});
+    cases.push_back({"attention_grad", "t[3x67x4x6] t[3x67x4x6] t[3x67x2x6] t[3x67x2x6] t[3x67x4x6] p[3x4x67]", mask});
+    cases.push_back({"attention_grad", "t[1x150x2x8] t[1x150x2x8] t[1x150x1x8] t[1x150x1x8] t[1x150x2x8] p[1x2x150]",
+                     {{"causal", causal}, {"scale", 0.5}}});
+  }
+  return cases;
+}
+
+}  // namespace
+
+const std::vector<OpCase>& op_cases() {
+  static const std::vector<OpCase> cases = all_cases();
+  return cases;
+}
+
+std::ostream& operator<<(std::ostream& out, const OpCase& c) {
+  return out << c.op << " " << c.operands << " " << c.attributes.to_string();
+}
+
+}  // namespace alpa

@@ -1,0 +1,25 @@
+#pragma once
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "libalpa/graph/op.h"
+
+namespace alpa {
+
+/// One call that an operator's kernels are checked with.
+struct OpCase {
+  std::string op;
+
+  /// A letter and an extent per operand, as "t[2x3] i[2]": t f32 or bf16 in turn, f f32, p f32 and positive,
+  /// b bf16, i ids from -1 up to `ids`, s a scalar of type t.
+  std::string operands;
+  Attributes attributes;
+  int ids = 0;
+};
+
+const std::vector<OpCase>& op_cases();
+
+std::ostream& operator<<(std::ostream&, const OpCase&);
+
+}  // namespace alpa

@@ -1,0 +1,43 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "libalpa/graph/graph.h"
+#include "libalpa/kernels/kernel.h"
+#include "tests/support/tensor_values.h"
+
+namespace alpa {
+
+/// Runs a whole graph on one device, node after node, each value in memory of its own: the simplest way that a graph
+/// means something, which every plan must agree with.
+///
+///     Interpreter step(device, graph);
+///     step.set(state.value, initial); step.set(tokens, ids); ...
+///     step.run_micro_batch(true, point);  // Phase::forward and Phase::backward
+///     step.run_update(point);             // Phase::update; states then hold their next values
+class Interpreter {
+ public:
+  /// `device` and `graph` must outlive it.
+  Interpreter(Device& device, const Graph& graph);
+
+  void set(int value, const Values& elements);
+  Values get(int value) const;
+
+  /// `first` micro-batch of a step: nodes "accumulate" overwrite their sums instead of adding to them.
+  void run_micro_batch(bool first, const RunPoint&);
+  void run_forward(const RunPoint&);
+  void run_update(const RunPoint&);
+
+ private:
+  void run_node(std::size_t node, bool accumulate, const RunPoint&);
+
+  Device& device_;
+  const Graph& graph_;
+  std::unique_ptr<Stream> stream_;
+  std::vector<std::unique_ptr<DeviceMemory>> memory_;
+  std::vector<void*> data_;  ///< [value]; results that overwrite operands share theirs
+  std::vector<std::unique_ptr<Kernel>> kernels_;  ///< [node]
+  std::unique_ptr<DeviceMemory> workspace_;
+};
+
+}  // namespace alpa
