@@ -73,13 +73,16 @@ void lay_out(StageProgram& program, const Graph& graph) {
   place(Residence::state, 1);
   const std::int64_t states_end = at;
   place(Residence::step, 1);
-  program.memory.gradients = at - states_end;
+  std::int64_t leaving = 0;  // pieces on their way to other stages last a step too
+  for (const Buffer& buffer : program.buffers)
+    if (buffer.residence == Residence::step && buffer.value < 0) leaving += buffer.bytes;
+  program.memory.gradients = at - states_end - leaving;
   const std::int64_t step_end = at;
   place(Residence::micro_batch, program.slots);
   program.memory.activations = at - step_end;
   std::int64_t end = at;
   for (const SegmentKind kind : kSegments) end = std::max(end, pack_segment(program, kind, at));
-  program.memory.workspace = end - at;
+  program.memory.workspace = end - at + leaving;
   program.memory.total = end;
 }
 

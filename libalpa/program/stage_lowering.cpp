@@ -159,7 +159,7 @@ void StageLowering::lower_update() {
   }
   emit_loss_sum();
   if (purpose_ == Purpose::evaluate) {
-    emit(GlobalSum{{program_.loss}, -1});
+    emit(GlobalSum{{program_.loss}, scratch("sums", kAlignment)});
     return;
   }
   for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
@@ -196,10 +196,7 @@ void StageLowering::send_if_crossing(int value) {
   if (stage_of_value(plan_, graph_, value) != stage_) return;
   for (std::size_t t = 0; t < plan_.crossings.size(); ++t) {
     if (plan_.crossings[t].value != value) continue;
-    const int buffer = fetch_resting(value);
-    const int copies = device_count(plan_.stages[static_cast<std::size_t>(plan_.crossings[t].to_stage)].mesh.shape);
-    emit(Send{static_cast<int>(t), buffer,
-              scratch("leaving pieces", copies * program_.buffers[static_cast<std::size_t>(buffer)].bytes)});
+    send(static_cast<int>(t), fetch_resting(value));
   }
 }
 
@@ -209,10 +206,7 @@ void StageLowering::send_state_copies() {
     const Crossing& crossing = plan_.crossings[t];
     if (!is_state(graph_, crossing.value)) continue;
     const int buffer = program_.state_buffer[static_cast<std::size_t>(state_with_value(graph_, crossing.value))];
-    if (stage_of_value(plan_, graph_, crossing.value) == stage_) {
-      const int copies = device_count(plan_.stages[static_cast<std::size_t>(crossing.to_stage)].mesh.shape);
-      emit(Send{static_cast<int>(t), buffer, scratch("leaving pieces", copies * program_.buffers[static_cast<std::size_t>(buffer)].bytes)});
-    }
+    if (stage_of_value(plan_, graph_, crossing.value) == stage_) send(static_cast<int>(t), buffer);
     if (crossing.to_stage == stage_)
       emit(Receive{static_cast<int>(t), buffer, scratch("arriving pieces", program_.buffers[static_cast<std::size_t>(buffer)].bytes)});
   }
@@ -224,10 +218,16 @@ int StageLowering::new_buffer(std::string name, int value, ShardingSpec layout, 
   return static_cast<int>(program_.buffers.size()) - 1;
 }
 
-int StageLowering::scratch(const std::string& name, std::int64_t bytes) {
+int StageLowering::scratch(const std::string& name, std::int64_t bytes, Residence residence) {
   if (bytes == 0) return -1;
-  const int buffer = new_buffer(name, -1, {}, {DType::i32, {(bytes + 3) / 4}}, Residence::segment);
-  return buffer;
+  return new_buffer(name, -1, {}, {DType::i32, {(bytes + 3) / 4}}, residence);
+}
+
+/// The pieces leave from memory of their own, so that the stage goes on while they are on their way.
+void StageLowering::send(int transfer, int buffer) {
+  const Crossing& crossing = plan_.crossings[static_cast<std::size_t>(transfer)];
+  const int copies = device_count(plan_.stages[static_cast<std::size_t>(crossing.to_stage)].mesh.shape);
+  emit(Send{transfer, buffer, scratch("leaving pieces", copies * program_.buffers[static_cast<std::size_t>(buffer)].bytes, Residence::step)});
 }
 
 int StageLowering::state_buffer(int state) {

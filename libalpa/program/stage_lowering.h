@@ -40,7 +40,8 @@ class StageLowering {
   void send_state_copies();
 
   int new_buffer(std::string name, int value, ShardingSpec layout, TensorType tile, Residence);
-  int scratch(const std::string& name, std::int64_t bytes);
+  int scratch(const std::string& name, std::int64_t bytes, Residence = Residence::segment);
+  void send(int transfer, int buffer);
   int resting_buffer(int value, DType);
   int state_buffer(int state);
   int obtain(int value, const ShardingSpec& layout);

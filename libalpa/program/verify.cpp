@@ -1,5 +1,6 @@
 #include "libalpa/program/verify.h"
 
+#include <algorithm>
 #include <deque>
 #include <map>
 
@@ -94,7 +95,10 @@ class Rendezvous {
  private:
   bool step(std::size_t stage, const Instruction& instruction) {
     if (const auto* send = std::get_if<Send>(&instruction)) {
-      in_flight_[ends(send->transfer)].push_back(send->transfer);
+      auto& queue = in_flight_[ends(send->transfer)];
+      // Its memory is free again only when the one before has arrived.
+      if (std::find(queue.begin(), queue.end(), send->transfer) != queue.end()) return false;
+      queue.push_back(send->transfer);
     } else if (const auto* receive = std::get_if<Receive>(&instruction)) {
       auto& queue = in_flight_[ends(receive->transfer)];
       if (queue.empty()) return false;

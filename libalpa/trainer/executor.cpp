@@ -1,0 +1,170 @@
+#include "libalpa/trainer/executor.h"
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+#include <fmt/core.h>
+
+#include "libalpa/base/error.h"
+#include "libalpa/trainer/prepared_segment.h"
+
+namespace alpa {
+
+struct Executor::State {
+  const Graph& graph;
+  std::vector<const Program*> programs;
+  Device& device;
+  Communicator& world;
+  int stage = 0;
+  std::vector<int> coordinate;
+  std::unique_ptr<Stream> stream;
+  std::unique_ptr<DeviceMemory> arena;
+  std::unique_ptr<DeviceMemory> staging;  ///< scalars on their way to the host
+  std::vector<std::unique_ptr<Communicator>> axes;
+  RankContext context;
+  std::vector<std::vector<PreparedSegment>> segments;  ///< [program][SegmentKind]
+  bool keep_rows = false;
+  std::vector<TimelineRow> rows;
+
+  State(const Graph& g, std::vector<const Program*> p, Device& d, Communicator& w)
+      : graph(g), programs(std::move(p)), device(d), world(w) {}
+
+  const StageProgram& mine(std::size_t which) const { return programs[which]->stages[static_cast<std::size_t>(stage)]; }
+
+  void find_place() {
+    const Program& program = *programs[0];
+    int devices = 0;
+    stage = -1;
+    for (std::size_t s = 0; s < program.stages.size(); ++s) {
+      const DeviceMesh& mesh = program.stages[s].mesh;
+      const int end = mesh.first_device + device_count(mesh.shape);
+      devices = std::max(devices, end);
+      if (world.rank() >= mesh.first_device && world.rank() < end) stage = static_cast<int>(s);
+    }
+    if (devices != world.size())
+      throw Error(ErrorKind::allocation, fmt::format("the plan is for {} ranks, this job has {}", devices, world.size()),
+                  fmt::format("srun --ntasks {} (or mpiexec -n {}), or plan again with --devices {}", devices, devices, world.size()));
+    coordinate = coordinate_of(program.stages[static_cast<std::size_t>(stage)].mesh, world.rank());
+  }
+
+  /// One communicator per axis of each stage's mesh; all ranks take part in every split.
+  void make_communicators() {
+    for (std::size_t s = 0; s < programs[0]->stages.size(); ++s) {
+      const DeviceMesh& mesh = programs[0]->stages[s].mesh;
+      const bool in_mesh = static_cast<int>(s) == stage;
+      for (int axis = 0; axis < static_cast<int>(mesh.shape.size()); ++axis) {
+        const int color = in_mesh ? group_of(mesh, {axis}, world.rank())[0] : -1;
+        std::unique_ptr<Communicator> group = world.split(color);
+        if (in_mesh) axes.push_back(std::move(group));
+      }
+    }
+  }
+
+  void* address(const Buffer& buffer, int slot = 0) const {
+    return static_cast<std::byte*>(arena->data()) + buffer.offset + slot * buffer.bytes;
+  }
+
+  void run_schedule(std::size_t which, const StepInputs& inputs) {
+    const StageProgram& program = mine(which);
+    context.inputs = &inputs;
+    for (const ScheduledSegment& run : program.schedule) {
+      context.micro_batch = run.micro_batch;
+      context.slot = run.micro_batch < 0 ? 0 : run.micro_batch % program.slots;
+      context.point = {context.point.seed, inputs.step, std::max(run.micro_batch, 0) * programs[which]->micro_batch_samples};
+      PreparedSegment& segment = segments[which][static_cast<std::size_t>(run.segment)];
+      segment.run(context, keep_rows ? &rows : nullptr);
+    }
+  }
+
+  double scalar(const StageProgram& program, int buffer) {
+    stream->copy_to_host(staging->data(), address(program.buffers[static_cast<std::size_t>(buffer)]), 4);
+    stream->synchronize();
+    float value;
+    std::memcpy(&value, staging->data(), 4);
+    return value;
+  }
+};
+
+Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Device& device, Communicator& world, std::uint64_t seed)
+    : state_(std::make_unique<State>(graph, std::move(programs), device, world)) {
+  State& s = *state_;
+  s.find_place();
+  s.make_communicators();
+  s.stream = device.make_stream();
+  s.staging = device.allocate_staging(64);
+  std::int64_t bytes = 0;
+  for (std::size_t p = 0; p < s.programs.size(); ++p) bytes = std::max(bytes, s.mine(p).memory.total);
+  s.arena = device.allocate(bytes);
+  s.context = {&device, s.stream.get(), s.arena.get(), &world, &s.axes, nullptr, {seed, 0, 0}, -1, 0, 0};
+  for (std::size_t p = 0; p < s.programs.size(); ++p) {
+    s.segments.emplace_back();
+    for (const SegmentKind kind : {SegmentKind::forward, SegmentKind::backward, SegmentKind::update})
+      s.segments.back().push_back(PreparedSegment(graph, *s.programs[p], s.stage, kind, s.coordinate, world.rank(), device));
+  }
+}
+
+Executor::~Executor() = default;
+
+std::int64_t Executor::arena_bytes() const { return state_->arena->bytes(); }
+
+std::vector<StateTile> Executor::state_tiles() const {
+  const State& s = *state_;
+  const StageProgram& program = s.mine(0);
+  std::vector<StateTile> tiles;
+  for (std::size_t i = 0; i < s.graph.states.size(); ++i) {
+    const int b = program.state_buffer[i];
+    if (b < 0) continue;
+    const Buffer& buffer = program.buffers[static_cast<std::size_t>(b)];
+    const Shape& whole = value_of(s.graph, buffer.value).type.shape;
+    // The first of the copies saves: no copy on an earlier stage, and coordinate 0 along the axes that copy.
+    bool first = true;
+    for (int earlier = 0; earlier < s.stage; ++earlier)
+      first = first && s.programs[0]->stages[static_cast<std::size_t>(earlier)].state_buffer[i] < 0;
+    for (int axis = 0; axis < static_cast<int>(s.coordinate.size()); ++axis) {
+      bool splits = false;
+      for (const auto& axes : buffer.layout.axes) splits = splits || std::find(axes.begin(), axes.end(), axis) != axes.end();
+      first = first && (splits || s.coordinate[static_cast<std::size_t>(axis)] == 0);
+    }
+    tiles.push_back({static_cast<int>(i), buffer.tile, tile_origin(whole, buffer.layout, program.mesh.shape, s.coordinate), first});
+  }
+  return tiles;
+}
+
+void Executor::write_state(int state, const void* host) {
+  const StageProgram& program = state_->mine(0);
+  const Buffer& buffer = program.buffers[static_cast<std::size_t>(program.state_buffer[static_cast<std::size_t>(state)])];
+  state_->stream->copy_to_device(state_->address(buffer), host, byte_count(buffer.tile));
+  state_->stream->synchronize();
+}
+
+void Executor::read_state(int state, void* host) {
+  const StageProgram& program = state_->mine(0);
+  const Buffer& buffer = program.buffers[static_cast<std::size_t>(program.state_buffer[static_cast<std::size_t>(state)])];
+  state_->stream->copy_to_host(host, state_->address(buffer), byte_count(buffer.tile));
+  state_->stream->synchronize();
+}
+
+StepResult Executor::run(const StepInputs& inputs, std::size_t which) {
+  State& s = *state_;
+  if (s.keep_rows) s.rows.clear();
+  s.context.begin_s = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  s.run_schedule(which, inputs);
+  const StageProgram& program = s.mine(which);
+  StepResult result;
+  result.loss_sum = s.scalar(program, program.loss);
+  if (program.gradient_square_sum >= 0) result.gradient_norm = std::sqrt(s.scalar(program, program.gradient_square_sum));
+  s.world.wait_sends(*s.stream);
+  return result;
+}
+
+void Executor::keep_timeline(bool keep) {
+  state_->keep_rows = keep;
+  state_->rows.clear();
+}
+
+const std::vector<TimelineRow>& Executor::timeline() const { return state_->rows; }
+
+}  // namespace alpa
