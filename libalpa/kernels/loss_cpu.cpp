@@ -115,10 +115,11 @@ std::unique_ptr<Kernel> cross_entropy_grad_cpu(const KernelShape& shape) {
 std::unique_ptr<Kernel> reduce_sum_cpu(const KernelShape& shape) {
   if (!types_match(shape, "t->f")) return nullptr;
   const std::int64_t count = element_count(shape.operands[0].shape);
+  const double weight = shape.attributes.number("weight", 1.0);
   return for_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return host_kernel([=](const KernelCall& call) {
-      const double sum = double_sum(call.operand<T>(0), count, [](double x) { return x; });
+      const double sum = weight * double_sum(call.operand<T>(0), count, [](double x) { return x; });
       float* result = call.result<float>(0);
       *result = static_cast<float>(sum + (call.accumulate ? static_cast<double>(*result) : 0.0));
     });
