@@ -1,21 +1,25 @@
 #include "libalpa/base/toml_bounds.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <vector>
+
+#include <fmt/core.h>
 
 #include "libalpa/base/error.h"
 
 namespace alpa {
 namespace {
 
-/// Walks over the text once, skipping strings and comments, and counts levels. Where the text breaks
+bool is_bare_key(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
+/// Walks over the text once, stepping over strings and comments, and counts levels. Where the text breaks
 /// TOML's rules it errs on the side of counting more.
-class NestingScan {
+class BoundsScan {
  public:
-  NestingScan(std::string_view text, const std::string& file_name) : text_(text), file_name_(file_name) {}
+  BoundsScan(std::string_view text, const std::string& file_name) : text_(text), file_name_(file_name) {}
 
   void run() {
     constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
@@ -27,73 +31,90 @@ class NestingScan {
       else if (c == '#')
         skip_comment();
       else
-        step(c);
+        count_structure(c);
     }
   }
 
  private:
-  void step(char c) {
+  char peek(std::size_t ahead) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
+
+  [[noreturn]] void refuse(const std::string& why) const {
+    const auto is_first_byte = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; };
+    const std::string_view line = text_.substr(line_begin_, at_ - line_begin_);
+    throw Error(ErrorKind::input,
+                fmt::format("{}:{}:{}: {}", file_name_, line_,
+                            1 + std::count_if(line.begin(), line.end(), is_first_byte), why));
+  }
+
+  /// Moves over one character, whatever it means.
+  void advance() {
+    const char c = text_[at_];
+    ++at_;
+    if (c == '\n') {
+      ++line_;
+      line_begin_ = at_;
+    }
+  }
+
+  void count_structure(char c) {
+    if (in_header_ && c == '.' && last_ == '[') refuse("expected the name of a table");
+    if (in_header_ && c != ' ' && c != '\t' && c != '.' && c != '[' && c != ']' && !is_bare_key(c))
+      refuse("expected the name of a table");
     switch (c) {
       case '[':
       case '{':
-        open();
+        open(c);
         break;
       case ']':
       case '}':
-        close();
+        close(c);
         break;
       case '.':
         ++dots_;
         break;
       case ',':
-        dots_ = 0;
-        break;
       case '\n':
-        end_of_line();
+        dots_ = 0;
         break;
       default:
         break;
     }
-    if (c != ' ' && c != '\t' && c != '\r' && c != '\n') line_is_blank_ = false;
-    ++at_;
-    const int levels = header_levels_ + open_levels_ + dots_;
-    if (levels > kTomlMaxNesting)
-      throw Error(ErrorKind::input, fmt::format("{}:{}:{}: nested more than {} levels deep", file_name_,
-                                                line_, at_ - line_begin_, kTomlMaxNesting));
+    if (c == '\n')
+      line_is_blank_ = true;
+    else if (c != ' ' && c != '\t')
+      line_is_blank_ = false;
+    if (c != ' ' && c != '\t') last_ = c;
+    if (header_levels_ + open_levels_ + dots_ > kTomlMaxNesting)
+      refuse(fmt::format("nested more than {} levels deep", kTomlMaxNesting));
+    advance();
   }
 
-  void open() {
-    if (line_is_blank_ && levels_per_bracket_.empty()) {
+  void open(char bracket) {
+    if (line_is_blank_ && open_.empty()) {
       in_header_ = true;
       header_levels_ = 0;
     }
-    levels_per_bracket_.push_back(1 + dots_);
+    if (in_header_ && open_.size() == 2) refuse("a table header has one bracket or two");
+    open_.push_back({bracket, 1 + dots_});
     open_levels_ += 1 + dots_;
     dots_ = 0;
   }
 
-  void close() {
+  void close(char bracket) {
+    if (open_.empty() || open_.back().bracket != (bracket == ']' ? '[' : '{'))
+      refuse(fmt::format("'{}' closes nothing that is open", bracket));
     if (in_header_) header_levels_ = std::max(header_levels_, open_levels_ + dots_);
     dots_ = 0;
-    if (levels_per_bracket_.empty()) return;
-    open_levels_ -= levels_per_bracket_.back();
-    levels_per_bracket_.pop_back();
-    if (levels_per_bracket_.empty()) in_header_ = false;
+    open_levels_ -= open_.back().levels;
+    open_.pop_back();
+    if (open_.empty()) in_header_ = false;
   }
 
-  void end_of_line() {
-    count_line();
-    dots_ = 0;
-    line_is_blank_ = true;
-  }
-
-  bool three_quotes(char quote) const {
-    return at_ + 2 < text_.size() && text_[at_] == quote && text_[at_ + 1] == quote &&
-           text_[at_ + 2] == quote;
-  }
+  bool three_quotes(char quote) const { return peek(0) == quote && peek(1) == quote && peek(2) == quote; }
 
   void skip_string(char quote) {
     line_is_blank_ = false;
+    last_ = quote;
     const bool multi_line = three_quotes(quote);
     at_ += multi_line ? 3 : 1;
     while (at_ < text_.size()) {
@@ -102,32 +123,30 @@ class NestingScan {
       if (c == quote && (!multi_line || three_quotes(quote))) {
         at_ += multi_line ? 3 : 1;
         // A multi-line string may end in up to two quotes of its own.
-        for (int extra = 0; multi_line && extra < 2 && at_ < text_.size() && text_[at_] == quote; ++extra)
-          ++at_;
+        for (int extra = 0; multi_line && extra < 2 && peek(0) == quote; ++extra) ++at_;
         return;
       }
-      if (c == '\\' && quote == '"' && at_ + 1 < text_.size() && text_[at_ + 1] != '\n') ++at_;
-      if (text_[at_] == '\n') count_line();
-      ++at_;
+      advance();
+      if (c == '\\' && quote == '"' && at_ < text_.size() && peek(0) != '\n') advance();
     }
   }
 
-  void count_line() {
-    ++line_;
-    line_begin_ = at_ + 1;
-  }
-
   void skip_comment() {
-    while (at_ < text_.size() && text_[at_] != '\n') ++at_;
+    while (at_ < text_.size() && text_[at_] != '\n') advance();
   }
 
   std::string_view text_;
   const std::string& file_name_;
   std::size_t at_ = 0, line_begin_ = 0;
   std::int64_t line_ = 1;
+  char last_ = '\n';  ///< that is no blank, outside strings and comments
   bool line_is_blank_ = true, in_header_ = false;
   int header_levels_ = 0, open_levels_ = 0, dots_ = 0;
-  std::vector<int> levels_per_bracket_;
+  struct Bracket {
+    char bracket;
+    int levels;  ///< that it adds: its own and those of the dotted key before it
+  };
+  std::vector<Bracket> open_;
 };
 
 }  // namespace
@@ -136,7 +155,7 @@ void check_toml_bounds(std::string_view text, const std::string& file_name) {
   if (text.size() > kTomlMaxBytes)
     throw Error(ErrorKind::input, fmt::format("{}: larger than {} bytes, which no TOML file of this suite is",
                                               file_name, kTomlMaxBytes));
-  NestingScan(text, file_name).run();
+  BoundsScan(text, file_name).run();
 }
 
 }  // namespace alpa

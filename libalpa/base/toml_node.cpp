@@ -1,9 +1,29 @@
 #include "libalpa/base/toml_node.h"
 
-#include <fmt/core.h>
-#include <toml++/toml.h>
-
 #include <algorithm>
+#include <stdexcept>
+
+#include <fmt/core.h>
+
+// Text that is not TOML reaches assertions of toml++ 3.3, and any letter outside ASCII a "cannot get here"
+// where it tells white space. Both must end in an answer in every build: assertions are on and throw, and
+// what is no white space it knows is none.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wterminate"
+#pragma push_macro("NDEBUG")
+#undef NDEBUG
+#define TOML_ASSERT(claim) ((claim) ? void() : throw std::logic_error(#claim))
+#if __has_include(<toml++/impl/unicode.h>)
+#include <toml++/impl/forward_declarations.h>
+#pragma push_macro("TOML_UNREACHABLE")
+#undef TOML_UNREACHABLE
+#define TOML_UNREACHABLE return false
+#include <toml++/impl/unicode.h>
+#pragma pop_macro("TOML_UNREACHABLE")
+#endif
+#include <toml++/toml.h>
+#pragma pop_macro("NDEBUG")
+#pragma GCC diagnostic pop
 
 #include "libalpa/base/error.h"
 
@@ -83,6 +103,8 @@ std::unique_ptr<TomlContent> parse_toml(std::string_view text, const std::string
     const TomlLocation at = location_of(error.source());
     throw Error(ErrorKind::input,
                 fmt::format("{}:{}:{}: {}", file_name, at.line, at.column, error.description()));
+  } catch (const std::logic_error&) {
+    throw Error(ErrorKind::input, fmt::format("{}: not TOML; the parser lost its place", file_name));
   }
   content->root.location = content->root.key_location = {.line = 1, .column = 1};
   content->root.is_known = true;

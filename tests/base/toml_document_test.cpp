@@ -224,6 +224,16 @@ TEST(TomlDocument, RefusesWhatIsNotTomlWithItsPlace) {
   EXPECT_THAT(refusal(std::string("a = 1\0\n", 7)), StartsWith("m.toml:1:"));
 }
 
+// toml++ 3.3 runs into an assertion or into undefined behaviour on these.
+TEST(TomlDocument, RefusesWhatTheParserStumblesOver) {
+  EXPECT_EQ(refusal("a = 1\n[[[b]]]\n"), "m.toml:2:3: a table header has one bracket or two");
+  EXPECT_EQ(refusal("[ }\n"), "m.toml:1:3: expected the name of a table");
+  EXPECT_EQ(refusal("a = [ }\n"), "m.toml:1:7: '}' closes nothing that is open");
+  EXPECT_THAT(refusal("a = 0xff\"\xC3\xA9\"\n"), StartsWith("m.toml:1:"));
+  EXPECT_THAT(refusal("\xC3\xA9 = 1\n"), StartsWith("m.toml:1:1: "));
+  EXPECT_EQ(refusal("a = \"\"\"x\\\n  \xC3\xA9\"\"\" # \xE3\x81\x82\n"), "");
+}
+
 // Each of these would recurse once per level in the parser or in the destructor of what it built.
 TEST(TomlDocument, RefusesDeepNestingHoweverItIsWritten) {
   constexpr int n = 100'000;
