@@ -8,6 +8,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/fingerprint.h"
+#include "libalpa/cluster/cluster_columns.h"
 #include "libalpa/h5/file.h"
 
 namespace alpa {
@@ -17,30 +18,6 @@ constexpr std::string_view kFormat = "alpa-profile", kVersion = "1.0";
 constexpr std::array kKinds{CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
                             CollectiveKind::all_to_all, CollectiveKind::send};
 const std::vector<std::string> kStatusNames{"measured", "failed"};
-
-/// The numbers of a cluster, one list for writing and reading. Times may be zero, rates may not.
-template <class ClusterType, class Time, class Rate>
-void visit_numbers(ClusterType& cluster, Time&& time, Rate&& rate) {
-  rate("f32_flops_per_s", cluster.f32_flops_per_s);
-  rate("bf16_flops_per_s", cluster.bf16_flops_per_s);
-  rate("memory_bytes_per_s", cluster.memory_bytes_per_s);
-  time("launch_s", cluster.launch_s);
-  time("within_node_latency_s", cluster.within_node.latency_s);
-  rate("within_node_bytes_per_s", cluster.within_node.bytes_per_s);
-  time("between_nodes_latency_s", cluster.between_nodes.latency_s);
-  rate("between_nodes_bytes_per_s", cluster.between_nodes.bytes_per_s);
-}
-
-void write_cluster(H5Writer& file, const Cluster& cluster) {
-  file.group("/cluster");
-  file.attribute("/cluster", "name", cluster.name);
-  file.attribute("/cluster", "device", cluster.device);
-  file.attribute("/cluster", "nodes", cluster.nodes);
-  file.attribute("/cluster", "devices_per_node", cluster.devices_per_node);
-  file.attribute("/cluster", "memory_bytes", cluster.memory_bytes);
-  const auto write = [&](const char* name, double value) { file.attribute("/cluster", name, value); };
-  visit_numbers(cluster, write, write);
-}
 
 void write_operators(H5Writer& file, const std::map<std::string, OperatorSample>& operators) {
   std::vector<std::string> signature;
@@ -94,7 +71,7 @@ class ProfileReader {
 
   Profile read() const {
     Profile profile;
-    profile.cluster = cluster();
+    profile.cluster = read_cluster(file_);
     profile.operators = operators();
     profile.collectives = collectives();
     return profile;
@@ -106,8 +83,8 @@ class ProfileReader {
                 "measure again with alpa-profile");
   }
 
-  int count(const char* group, const char* name, std::int64_t value) const {
-    if (value < 1 || value > (1 << 20)) refuse(fmt::format("{}/{} is {}, expected from 1 to 2^20", group, name, value));
+  int count(const char* column, std::size_t row, std::int64_t value) const {
+    if (value < 1 || value > (1 << 20)) refuse(fmt::format("{} of row {} is {}, expected from 1 to 2^20", column, row, value));
     return static_cast<int>(value);
   }
 
@@ -115,27 +92,6 @@ class ProfileReader {
     if (!std::isfinite(value) || value < 0)
       refuse(fmt::format("{} of row {} is {}, expected 0 or more", column, row, value));
     return value;
-  }
-
-  Cluster cluster() const {
-    Cluster cluster;
-    cluster.name = file_.text_attribute("/cluster", "name");
-    cluster.device = file_.text_attribute("/cluster", "device");
-    cluster.nodes = count("/cluster", "nodes", file_.int64_attribute("/cluster", "nodes"));
-    cluster.devices_per_node =
-        count("/cluster", "devices_per_node", file_.int64_attribute("/cluster", "devices_per_node"));
-    cluster.memory_bytes = file_.int64_attribute("/cluster", "memory_bytes");
-    if (cluster.memory_bytes <= 0) refuse(fmt::format("/cluster/memory_bytes is {}", cluster.memory_bytes));
-    const auto time = [&](const char* name, double& value) {
-      value = file_.double_attribute("/cluster", name);
-      if (!std::isfinite(value) || value < 0) refuse(fmt::format("/cluster/{} is {}, expected a time", name, value));
-    };
-    const auto rate = [&](const char* name, double& value) {
-      value = file_.double_attribute("/cluster", name);
-      if (!std::isfinite(value) || value <= 0) refuse(fmt::format("/cluster/{} is {}, expected a rate", name, value));
-    };
-    visit_numbers(cluster, time, rate);
-    return cluster;
   }
 
   std::map<std::string, OperatorSample> operators() const {
@@ -177,7 +133,7 @@ class ProfileReader {
       if (known == kKinds.end()) refuse(fmt::format("/collectives/kind of row {} is '{}'", i, kind[i]));
       if (bytes[i] < 0) refuse(fmt::format("/collectives/bytes of row {} is {}", i, bytes[i]));
       samples.push_back({*known,
-                         {count("/collectives", "nodes", nodes[i]), count("/collectives", "per_node", per_node[i])},
+                         {count("/collectives/nodes", i, nodes[i]), count("/collectives/per_node", i, per_node[i])},
                          bytes[i],
                          amount("/collectives/median_s", i, median[i]),
                          amount("/collectives/spread_s", i, spread[i])});

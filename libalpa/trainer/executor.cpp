@@ -24,7 +24,7 @@ struct Executor::State {
   std::unique_ptr<DeviceMemory> arena;
   std::unique_ptr<DeviceMemory> staging;  ///< scalars on their way to the host
   std::vector<std::unique_ptr<Communicator>> axes;
-  RankContext context;
+  StepContext context;
   std::vector<std::vector<PreparedSegment>> segments;  ///< [program][SegmentKind]
   bool keep_rows = false;
   std::vector<TimelineRow> rows;

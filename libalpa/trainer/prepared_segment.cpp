@@ -14,7 +14,7 @@ namespace alpa {
 class PreparedSegment::Step {
  public:
   virtual ~Step() = default;
-  virtual void run(const RankContext&) = 0;
+  virtual void run(const StepContext&) = 0;
 };
 
 namespace {
@@ -30,7 +30,7 @@ struct Place {
     slot_bytes = b.residence == Residence::micro_batch ? b.bytes : 0;
     tile = b.tile;
   }
-  void* at(const RankContext& rank) const {
+  void* at(const StepContext& rank) const {
     return static_cast<std::byte*>(rank.arena->data()) + offset + rank.slot * slot_bytes;
   }
   std::int64_t bytes() const { return byte_count(tile); }
@@ -40,7 +40,7 @@ class LoadStep : public PreparedSegment::Step {
  public:
   LoadStep(const Load& load, const StageProgram& program) : kind_(load.kind), to_(program, load.to) {}
 
-  void run(const RankContext& rank) override {
+  void run(const StepContext& rank) override {
     const StepInputs& in = *rank.inputs;
     const auto micro_batch = [&](std::span<const std::int32_t> all) {
       const std::int64_t count = element_count(to_.tile.shape);
@@ -84,7 +84,7 @@ class ComputeStep : public PreparedSegment::Step {
     kernel_ = make_kernel(device, *compute.op, shape);
   }
 
-  void run(const RankContext& rank) override {
+  void run(const StepContext& rank) override {
     for (std::size_t i = 0; i < operands_.size(); ++i) operands_[i].data = operand_places_[i].at(rank);
     for (std::size_t i = 0; i < results_.size(); ++i) results_[i].data = result_places_[i].at(rank);
     const bool adds = accumulate_ == Accumulate::add || (accumulate_ == Accumulate::add_after_first_micro_batch && rank.micro_batch > 0);
@@ -100,7 +100,7 @@ class ComputeStep : public PreparedSegment::Step {
 };
 
 /// Copies between a tensor and its `parts` equal chunks along a dimension, laid one after another.
-void copy_chunks(const RankContext& rank, const TensorType& tensor, void* whole, void* chunks, int dimension, int parts, bool to_chunks) {
+void copy_chunks(const StepContext& rank, const TensorType& tensor, void* whole, void* chunks, int dimension, int parts, bool to_chunks) {
   Shape extent = tensor.shape;
   extent[static_cast<std::size_t>(dimension)] /= parts;
   const std::int64_t bytes = element_count(extent) * dtype_bytes(tensor.dtype);
@@ -126,7 +126,7 @@ class ConvertStep : public PreparedSegment::Step {
     if (convert.unpacked >= 0) unpacked_.emplace(program, convert.unpacked);
   }
 
-  void run(const RankContext& rank) override {
+  void run(const StepContext& rank) override {
     Stream& stream = *rank.stream;
     Communicator& group = *(*rank.axes)[static_cast<std::size_t>(step_.axis)];
     const int n = group.size();
@@ -195,7 +195,7 @@ class SendStep : public PreparedSegment::Step {
       : from_(stage, send.from), packed_(stage, send.packed),
         pieces_(rank_pieces(program.transfers[static_cast<std::size_t>(send.transfer)], program, rank, true)) {}
 
-  void run(const RankContext& rank) override {
+  void run(const StepContext& rank) override {
     if (pieces_.empty()) return;
     // What this buffer held before must have left.
     if (sent_before_) rank.world->wait_sends(*rank.stream);
@@ -220,7 +220,7 @@ class ReceiveStep : public PreparedSegment::Step {
       : to_(stage, receive.to), packed_(stage, receive.packed),
         pieces_(rank_pieces(program.transfers[static_cast<std::size_t>(receive.transfer)], program, rank, false)) {}
 
-  void run(const RankContext& rank) override {
+  void run(const StepContext& rank) override {
     for (const RankPiece& piece : pieces_) {
       void* packed = static_cast<std::byte*>(packed_.at(rank)) + piece.packed_offset;
       rank.world->receive(*rank.stream, packed, piece.bytes, piece.partner);
@@ -240,7 +240,7 @@ class GlobalSumStep : public PreparedSegment::Step {
     for (const int scalar : sum.scalars) scalars_.emplace_back(program, scalar);
   }
 
-  void run(const RankContext& rank) override {
+  void run(const StepContext& rank) override {
     auto* packed = static_cast<float*>(packed_.at(rank));
     for (std::size_t i = 0; i < scalars_.size(); ++i) rank.stream->copy_on_device(packed + i, scalars_[i].at(rank), 4);
     rank.world->all_reduce(*rank.stream, packed, static_cast<std::int64_t>(scalars_.size()), DType::f32, Reduction::sum);
@@ -255,7 +255,7 @@ class GlobalSumStep : public PreparedSegment::Step {
 class ZeroStep : public PreparedSegment::Step {
  public:
   ZeroStep(const Zero& zero, const StageProgram& program) : to_(program, zero.to) {}
-  void run(const RankContext& rank) override { rank.stream->fill_zero(to_.at(rank), to_.bytes()); }
+  void run(const StepContext& rank) override { rank.stream->fill_zero(to_.at(rank), to_.bytes()); }
 
  private:
   Place to_;
@@ -287,7 +287,7 @@ PreparedSegment::PreparedSegment(const Graph& graph, const Program& program, int
 PreparedSegment::~PreparedSegment() = default;
 PreparedSegment::PreparedSegment(PreparedSegment&&) noexcept = default;
 
-void PreparedSegment::run(const RankContext& rank, std::vector<TimelineRow>* rows) {
+void PreparedSegment::run(const StepContext& rank, std::vector<TimelineRow>* rows) {
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     if (!rows) {
       steps_[i]->run(rank);

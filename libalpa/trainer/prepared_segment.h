@@ -13,7 +13,7 @@ namespace alpa {
 struct StepInputs;
 
 /// What instructions need to know when they run. Everything pointed to is owned by the executor.
-struct RankContext {
+struct StepContext {
   Device* device = nullptr;
   Stream* stream = nullptr;
   DeviceMemory* arena = nullptr;
@@ -35,7 +35,7 @@ class PreparedSegment {
   PreparedSegment(PreparedSegment&&) noexcept;
 
   /// Queues every instruction in order. Where `rows` is given, waits after each and adds a row.
-  void run(const RankContext&, std::vector<TimelineRow>* rows);
+  void run(const StepContext&, std::vector<TimelineRow>* rows);
 
   class Step;  ///< one instruction
 

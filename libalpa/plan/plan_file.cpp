@@ -1,0 +1,238 @@
+#include "libalpa/plan/plan_file.h"
+
+#include <array>
+#include <cmath>
+#include <map>
+#include <string_view>
+
+#include <fmt/core.h>
+
+#include "libalpa/base/error.h"
+#include "libalpa/cluster/cluster_columns.h"
+#include "libalpa/h5/file.h"
+
+namespace alpa {
+namespace {
+
+constexpr std::string_view kFormat = "alpa-plan", kVersion = "1.0";
+constexpr std::int64_t kAxes = 4;  // columns of a mesh or strategy; unused ones are 0 or kNoAxis
+constexpr std::int64_t kNoAxis = -9;
+
+/// The columns of /prediction/stages, one list for writing and reading.
+template <class Prediction, class Seconds, class Bytes>
+void visit_prediction(Prediction& p, Seconds&& seconds, Bytes&& bytes) {
+  seconds("compute", p.compute_s);
+  seconds("collectives", p.collective_s);
+  seconds("transfers", p.transfer_s);
+  seconds("idle", p.idle_s);
+  bytes("parameters", p.memory.parameters);
+  bytes("optimizer", p.memory.optimizer);
+  bytes("gradients", p.memory.gradients);
+  bytes("activations", p.memory.activations);
+  bytes("workspace", p.memory.workspace);
+  bytes("arena", p.memory.total);
+}
+
+void write_stages(H5Writer& file, const Plan& plan) {
+  std::vector<std::int64_t> first_layer, end_layer, first_device, mesh, rematerialize, devices;
+  for (const StagePlan& stage : plan.stages) {
+    first_layer.push_back(stage.first_layer);
+    end_layer.push_back(stage.end_layer);
+    first_device.push_back(stage.mesh.first_device);
+    devices.push_back(device_count(stage.mesh.shape));
+    rematerialize.push_back(stage.rematerialize);
+    for (std::size_t axis = 0; axis < kAxes; ++axis) mesh.push_back(axis < stage.mesh.shape.size() ? stage.mesh.shape[axis] : 0);
+  }
+  file.column("/stages/first_layer", first_layer, "1");
+  file.column("/stages/end_layer", end_layer, "1");
+  file.column("/stages/first_device", first_device, "1");
+  file.column("/stages/devices", devices, "1");
+  file.column("/stages/rematerialize", rematerialize, "1");
+  file.array("/stages/mesh", mesh, {static_cast<std::int64_t>(plan.stages.size()), kAxes}, "1");
+}
+
+void write_nodes(H5Writer& file, const Plan& plan, const Graph& graph) {
+  std::vector<std::string> op, name, layer, words, values, layouts;
+  std::vector<std::int64_t> strategy;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    const std::vector<TensorType> types = operand_types(graph, node);
+    op.emplace_back(node.op->name);
+    name.push_back(node.name);
+    layer.push_back(graph.layers[static_cast<std::size_t>(node.layer)]);
+    words.push_back(strategy_text(*node.op, {types, node.attributes}, plan.node_strategy[n]));
+    for (std::size_t axis = 0; axis < kAxes; ++axis)
+      strategy.push_back(axis < plan.node_strategy[n].size() ? plan.node_strategy[n][axis] : kNoAxis);
+  }
+  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+    values.push_back(graph.values[v].name);
+    layouts.push_back(spec_text(plan.value_layout[v]));
+  }
+  file.column("/nodes/operator", op);
+  file.column("/nodes/name", name);
+  file.column("/nodes/layer", layer);
+  file.column("/nodes/strategy_in_words", words);
+  file.array("/nodes/strategy", strategy, {static_cast<std::int64_t>(graph.nodes.size()), kAxes}, "1");
+  file.column("/values/name", values);
+  file.column("/values/layout", layouts);
+}
+
+void write_prediction(H5Writer& file, const Prediction& prediction) {
+  file.group("/prediction");
+  file.attribute("/prediction", "step_s", prediction.step_s);
+  file.attribute("/prediction", "lower_bound_s", prediction.lower_bound_s);
+  file.attribute("/prediction", "estimated_operators", prediction.estimated_operators);
+  std::map<std::string, std::vector<double>> seconds;
+  std::map<std::string, std::vector<std::int64_t>> bytes;
+  visit_prediction(StagePrediction{}, [&](const char* name, double) { seconds[name]; }, [&](const char* name, std::int64_t) { bytes[name]; });
+  for (const StagePrediction& stage : prediction.stages)
+    visit_prediction(stage, [&](const char* name, double s) { seconds[name].push_back(s); }, [&](const char* name, std::int64_t b) { bytes[name].push_back(b); });
+  for (const auto& [name, column] : seconds) file.column("/prediction/time/" + name, column, "s");
+  for (const auto& [name, column] : bytes) file.column("/prediction/memory/" + name, column, "byte");
+  std::vector<std::string> method, verdict;
+  std::vector<double> step_s;
+  std::vector<std::int64_t> memory;
+  for (const Candidate& candidate : prediction.candidates) {
+    method.push_back(candidate.method);
+    verdict.push_back(candidate.verdict);
+    step_s.push_back(candidate.step_s);
+    memory.push_back(candidate.memory_bytes);
+  }
+  file.column("/candidates/method", method);
+  file.column("/candidates/step_s", step_s, "s");
+  file.column("/candidates/memory", memory, "byte");
+  file.column("/candidates/verdict", verdict);
+}
+
+class PlanReader {
+ public:
+  explicit PlanReader(const std::filesystem::path& path) : path_(path), file_(path, kFormat, kVersion) {}
+
+  Plan read() {
+    Plan plan;
+    plan.model_name = file_.text_attribute("/model", "name");
+    plan.graph_fingerprint = file_.text_attribute("/model", "graph_fingerprint");
+    plan.micro_batch_samples = positive("/model", "micro_batch_samples");
+    plan.micro_batches = static_cast<int>(positive("/model", "micro_batches"));
+    plan.model_toml = file_.text("/model/toml");
+    plan.schedule = schedule_from_name(file_.text_attribute("/stages", "schedule"));
+    plan.method = file_.text_attribute("/stages", "method");
+    plan.profile_fingerprint = file_.text_attribute("/cluster", "profile_fingerprint");
+    plan.cluster = read_cluster(file_);
+    read_stages(plan);
+    read_layouts(plan);
+    read_prediction(plan.prediction);
+    return plan;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw Error(ErrorKind::input, fmt::format("plan '{}': {}", path_.string(), what), "make the plan again with alpa-plan");
+  }
+
+  std::int64_t positive(const char* group, const char* name) const {
+    const std::int64_t value = file_.int64_attribute(group, name);
+    if (value < 1 || value > (1 << 30)) refuse(fmt::format("{}/{} is {}, expected from 1 to 2^30", group, name, value));
+    return value;
+  }
+
+  int small(const char* column, std::int64_t value) const {
+    if (value < 0 || value > (1 << 24)) refuse(fmt::format("{} has {}, expected from 0 to 2^24", column, value));
+    return static_cast<int>(value);
+  }
+
+  void read_stages(Plan& plan) const {
+    const std::vector<std::int64_t> first = file_.int64s("/stages/first_layer");
+    const std::int64_t count = static_cast<std::int64_t>(first.size());
+    const auto end = file_.int64s("/stages/end_layer", {count}), device = file_.int64s("/stages/first_device", {count}),
+               rematerialize = file_.int64s("/stages/rematerialize", {count}), mesh = file_.int64s("/stages/mesh", {count, kAxes});
+    for (std::size_t s = 0; s < first.size(); ++s) {
+      StagePlan stage{small("/stages/first_layer", first[s]), small("/stages/end_layer", end[s]), {small("/stages/first_device", device[s]), {}}, rematerialize[s] != 0};
+      for (std::size_t axis = 0; axis < kAxes; ++axis) {
+        const int extent = small("/stages/mesh", mesh[s * kAxes + axis]);
+        if (extent > 0) stage.mesh.shape.push_back(extent);
+      }
+      plan.stages.push_back(std::move(stage));
+    }
+  }
+
+  void read_layouts(Plan& plan) const {
+    const Shape nodes = file_.extent("/nodes/strategy");
+    if (nodes.size() != 2 || nodes[1] != kAxes) refuse(fmt::format("/nodes/strategy has extent {}, expected Nx{}", shape_text(nodes), kAxes));
+    const std::vector<std::int64_t> strategy = file_.int64s("/nodes/strategy");
+    for (std::size_t n = 0; n < static_cast<std::size_t>(nodes[0]); ++n) {
+      plan.node_strategy.emplace_back();
+      for (std::size_t axis = 0; axis < kAxes; ++axis)
+        if (strategy[n * kAxes + axis] != kNoAxis) plan.node_strategy.back().push_back(static_cast<int>(strategy[n * kAxes + axis]));
+    }
+    for (const std::string& layout : file_.strings("/values/layout")) plan.value_layout.push_back(parse_spec(layout));
+    const auto value = file_.int64s("/crossings/value");
+    const Shape rows{static_cast<std::int64_t>(value.size())};
+    const auto stage = file_.int64s("/crossings/to_stage", rows);
+    const auto layout = file_.strings("/crossings/layout", rows);
+    for (std::size_t i = 0; i < value.size(); ++i)
+      plan.crossings.push_back({small("/crossings/value", value[i]), small("/crossings/to_stage", stage[i]), parse_spec(layout[i])});
+  }
+
+  void read_prediction(Prediction& prediction) const {
+    prediction.step_s = file_.double_attribute("/prediction", "step_s");
+    prediction.lower_bound_s = file_.double_attribute("/prediction", "lower_bound_s");
+    prediction.estimated_operators = static_cast<int>(file_.int64_attribute("/prediction", "estimated_operators"));
+    const Shape stages = file_.extent("/prediction/time/compute");
+    prediction.stages.resize(stages.empty() ? 0 : static_cast<std::size_t>(stages[0]));
+    std::map<std::string, std::vector<double>> seconds;
+    std::map<std::string, std::vector<std::int64_t>> bytes;
+    visit_prediction(StagePrediction{}, [&](const char* name, double) { seconds[name] = file_.doubles(std::string("/prediction/time/") + name, stages); },
+                     [&](const char* name, std::int64_t) { bytes[name] = file_.int64s(std::string("/prediction/memory/") + name, stages); });
+    for (std::size_t s = 0; s < prediction.stages.size(); ++s)
+      visit_prediction(prediction.stages[s], [&](const char* name, double& v) { v = seconds[name][s]; }, [&](const char* name, std::int64_t& v) { v = bytes[name][s]; });
+    const auto method = file_.strings("/candidates/method");
+    const Shape rows{static_cast<std::int64_t>(method.size())};
+    const auto step_s = file_.doubles("/candidates/step_s", rows);
+    const auto memory = file_.int64s("/candidates/memory", rows);
+    const auto verdict = file_.strings("/candidates/verdict", rows);
+    for (std::size_t i = 0; i < method.size(); ++i) prediction.candidates.push_back({method[i], step_s[i], memory[i], verdict[i]});
+  }
+
+  std::filesystem::path path_;
+  H5Reader file_;
+};
+
+}  // namespace
+
+void write_plan(const std::filesystem::path& path, const Plan& plan, const Graph& graph, const Provenance& provenance) {
+  in_step(fmt::format("writing plan '{}'", path.string()), [&] {
+    H5Writer file(path, kFormat, kVersion);
+    file.group("/model");
+    file.attribute("/model", "name", plan.model_name);
+    file.attribute("/model", "graph_fingerprint", plan.graph_fingerprint);
+    file.attribute("/model", "micro_batch_samples", plan.micro_batch_samples);
+    file.attribute("/model", "micro_batches", plan.micro_batches);
+    file.text("/model/toml", plan.model_toml);
+    write_cluster(file, plan.cluster);
+    file.attribute("/cluster", "profile_fingerprint", plan.profile_fingerprint);
+    write_stages(file, plan);
+    file.attribute("/stages", "schedule", schedule_name(plan.schedule));
+    file.attribute("/stages", "method", plan.method);
+    write_nodes(file, plan, graph);
+    std::vector<std::int64_t> value, stage;
+    std::vector<std::string> layout;
+    for (const Crossing& crossing : plan.crossings) {
+      value.push_back(crossing.value);
+      stage.push_back(crossing.to_stage);
+      layout.push_back(spec_text(crossing.layout));
+    }
+    file.column("/crossings/value", value, "1");
+    file.column("/crossings/to_stage", stage, "1");
+    file.column("/crossings/layout", layout);
+    write_prediction(file, plan.prediction);
+    file.provenance(provenance);
+    file.publish();
+  });
+}
+
+Plan read_plan(const std::filesystem::path& path) {
+  return in_step(fmt::format("reading plan '{}'", path.string()), [&] { return PlanReader(path).read(); });
+}
+
+}  // namespace alpa
