@@ -84,7 +84,8 @@ void write_prediction(H5Writer& file, const Prediction& prediction) {
   file.attribute("/prediction", "estimated_operators", prediction.estimated_operators);
   std::map<std::string, std::vector<double>> seconds;
   std::map<std::string, std::vector<std::int64_t>> bytes;
-  visit_prediction(StagePrediction{}, [&](const char* name, double) { seconds[name]; }, [&](const char* name, std::int64_t) { bytes[name]; });
+  const StagePrediction names;
+  visit_prediction(names, [&](const char* name, double) { seconds[name]; }, [&](const char* name, std::int64_t) { bytes[name]; });
   for (const StagePrediction& stage : prediction.stages)
     visit_prediction(stage, [&](const char* name, double s) { seconds[name].push_back(s); }, [&](const char* name, std::int64_t b) { bytes[name].push_back(b); });
   for (const auto& [name, column] : seconds) file.column("/prediction/time/" + name, column, "s");
@@ -182,7 +183,8 @@ class PlanReader {
     prediction.stages.resize(stages.empty() ? 0 : static_cast<std::size_t>(stages[0]));
     std::map<std::string, std::vector<double>> seconds;
     std::map<std::string, std::vector<std::int64_t>> bytes;
-    visit_prediction(StagePrediction{}, [&](const char* name, double) { seconds[name] = file_.doubles(std::string("/prediction/time/") + name, stages); },
+    const StagePrediction names;
+    visit_prediction(names, [&](const char* name, double) { seconds[name] = file_.doubles(std::string("/prediction/time/") + name, stages); },
                      [&](const char* name, std::int64_t) { bytes[name] = file_.int64s(std::string("/prediction/memory/") + name, stages); });
     for (std::size_t s = 0; s < prediction.stages.size(); ++s)
       visit_prediction(prediction.stages[s], [&](const char* name, double& v) { v = seconds[name][s]; }, [&](const char* name, std::int64_t& v) { v = bytes[name][s]; });

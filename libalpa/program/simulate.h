@@ -42,7 +42,4 @@ std::vector<double> instruction_seconds(const Program&, const StageProgram&, Seg
 std::string instruction_label(const Instruction&, const Graph&);
 TimeKind time_kind(const Instruction&);
 
-/// The timeline as Chrome trace events (chrome://tracing, Perfetto): one row per stage, microseconds.
-std::string chrome_trace(const std::vector<TimelineRow>&, const Program&, const Graph&);
-
 }  // namespace alpa

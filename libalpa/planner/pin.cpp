@@ -1,0 +1,47 @@
+#include "libalpa/planner/pin.h"
+
+#include <array>
+#include <map>
+
+#include "libalpa/base/toml_document.h"
+
+namespace alpa {
+namespace {
+
+constexpr std::array<std::string_view, 4> kRoles{"free", "data", "tensor", "sequence"};
+
+PinnedPlan pin_of(TomlDocument document) {
+  PinnedPlan pin;
+  pin.method = "pin " + document.file_name();
+  const TomlTable root = document.root();
+  pin.micro_batches = static_cast<int>(root.integer("micro_batches", 1, between(1, 1 << 20)));
+  pin.schedule = root.word("schedule", ScheduleKind::one_f_one_b, {{"1f1b", ScheduleKind::one_f_one_b}, {"gpipe", ScheduleKind::gpipe}});
+  int layer = 0;
+  for (const TomlTable& table : root.tables("stage")) {
+    StageRequest stage;
+    stage.first_layer = layer;
+    layer += static_cast<int>(table.integer("layers", between(1, 1 << 20)));
+    stage.end_layer = layer;
+    for (const std::int64_t extent : table.integers("mesh", between(1, 1 << 20)))
+      if (extent > 1) stage.mesh.push_back(static_cast<int>(extent));
+    const TomlValue axes = table.value("axes");
+    if (axes.exists())
+      for (const TomlValue& role : axes.items()) stage.roles.push_back(static_cast<AxisRole>(role.word(kRoles)));
+    if (axes.exists() && stage.roles.size() != stage.mesh.size())
+      axes.fault("expected one word per mesh axis of two devices or more");
+    stage.spread = table.word("spread", StateSpread::free, {{"free", StateSpread::free}, {"none", StateSpread::none}, {"optimizer", StateSpread::optimizer},
+                                                             {"gradients", StateSpread::gradients}, {"parameters", StateSpread::parameters}});
+    stage.rematerialize = table.boolean("rematerialize", false);
+    pin.stages.push_back(std::move(stage));
+  }
+  if (pin.stages.empty()) root.fault("expected at least one [[stage]]");
+  document.finish();
+  return pin;
+}
+
+}  // namespace
+
+PinnedPlan read_pin(const std::filesystem::path& path) { return pin_of(read_toml(path)); }
+PinnedPlan parse_pin(std::string_view text, const std::string& file_name) { return pin_of(TomlDocument::parse(text, file_name)); }
+
+}  // namespace alpa

@@ -1,0 +1,23 @@
+#pragma once
+#include <filesystem>
+
+#include "libalpa/planner/make_plan.h"
+
+namespace alpa {
+
+/// Reads a pinned plan:
+///
+///     micro_batches = 4
+///     schedule = "1f1b"          # or "gpipe"
+///     [[stage]]
+///     layers = 3                 # that many further layers of the model
+///     mesh = [2, 2]              # devices along each axis; [] or [1]: one device
+///     axes = ["data", "tensor"]  # what each axis does: free, data, tensor or sequence
+///     spread = "optimizer"       # over the data axes: free, none, optimizer, gradients or parameters
+///     rematerialize = false
+///
+/// Throws Error(input) with all faults of the file.
+PinnedPlan read_pin(const std::filesystem::path&);
+PinnedPlan parse_pin(std::string_view text, const std::string& file_name);
+
+}  // namespace alpa
