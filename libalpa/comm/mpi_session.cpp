@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -79,6 +80,10 @@ void flush_output() {
 
 struct MpiSession::State {
   std::optional<MpiTransport> world;
+  // Of its own, so that a rank that fails meets no rank that finishes or works.
+  std::optional<MpiTransport> failures;
+  // Here, because they stay in use when the wait for the other ranks is given up.
+  std::array<std::uint64_t, 2> failure{}, least_failure{};
   int rank = 0, size = 1;
   Node node;
   bool has_finished = false;
@@ -87,10 +92,12 @@ struct MpiSession::State {
 MpiSession::MpiSession(int expected_ranks) : state_(std::make_unique<State>()) {
   initialise_mpi();
   state_->world.emplace(duplicate_world());
+  state_->failures.emplace(duplicate_world());
   state_->rank = state_->world->rank();
   state_->size = state_->world->size();
   if (expected_ranks > 1 && size() == 1) {
     state_->world.reset();
+    state_->failures.reset();
     MPI_Finalize();  // alone, so it waits for nobody
     throw Error(ErrorKind::allocation,
                 fmt::format("the job has {} tasks, but MPI sees one rank: every task would train alone",
@@ -121,8 +128,27 @@ void MpiSession::finish(int exit_status) noexcept {
     _exit(exit_status);
   }
   state_->world.reset();
+  state_->failures.reset();
   MPI_Finalize();
   *left = true;
+}
+
+FailureReach MpiSession::failure_reach(std::uint64_t failure, double timeout_s) noexcept {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_s);
+  // The smallest of x and of its complement tell whether all x are equal.
+  state_->failure = {failure, ~failure};
+  auto& least = state_->least_failure;
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (MPI_Iallreduce(state_->failure.data(), least.data(), 2, MPI_UINT64_T, MPI_MIN, state_->failures->native(), &request) != MPI_SUCCESS)
+    return FailureReach::some_ranks;
+  int done = 0;
+  while (true) {
+    if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return FailureReach::some_ranks;
+    if (done) break;
+    if (std::chrono::steady_clock::now() >= deadline) return FailureReach::some_ranks;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return least[0] == ~least[1] ? FailureReach::every_rank_alike : FailureReach::every_rank;
 }
 
 void MpiSession::abort(int exit_status) noexcept {

@@ -1,9 +1,13 @@
 #pragma once
+#include <cstdint>
 #include <memory>
 
 #include "libalpa/comm/communicator.h"
 
 namespace alpa {
+
+/// Who met a failure.
+enum class FailureReach { some_ranks, every_rank, every_rank_alike };
 
 /// MPI from start to end of a process. Construct it once, after the signal handlers are in place. One thread
 /// of a rank owns MPI. Waits test with back-off, because MPICH busy-polls and ranks may outnumber cores.
@@ -18,6 +22,11 @@ class MpiSession {
   /// MPICH 4.0.2 over TCP MPI_Finalize can hang (pmodels/mpich PR 6596): after a barrier a timer ends the
   /// process with `exit_status` should it take longer than a few seconds.
   void finish(int exit_status) noexcept;
+
+  /// For a rank that has failed and wants to know how to leave. Waits up to `timeout_s` for all other ranks to call this
+  /// too; some_ranks when they do not: they are well, stuck, or gone, and only abort() frees them. Ranks that give the
+  /// same `failure` (a digest of what went wrong) have failed alike.
+  FailureReach failure_reach(std::uint64_t failure, double timeout_s) noexcept;
 
   /// Ends all ranks at once with this status; for a failure that only this rank can see. Does not return.
   [[noreturn]] void abort(int exit_status) noexcept;

@@ -1,0 +1,204 @@
+#include "apps/app.h"
+
+#include <fmt/core.h>
+#include <mpi.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cassert>
+#include <cstdio>
+#include <optional>
+#include <string_view>
+
+#include "apps/build_facts.h"
+#include "libalpa/base/error.h"
+#include "libalpa/base/fingerprint.h"
+
+namespace alpa {
+namespace {
+
+/// How long a failing rank waits for the others to fail too. Longer than the same check takes to fail on the slowest
+/// rank, short beside the minute in which a broken job must be gone.
+constexpr double kFailureGrace_s = 2;
+
+struct Failure {
+  int status = 1;
+  std::string text;
+};
+
+/// What leaves a body as status and text; nothing where it returns.
+template <class Body>
+std::optional<Failure> failure_of(Body&& body) {
+  try {
+    body();
+    return std::nullopt;
+  } catch (const Error& error) {
+    return Failure{static_cast<int>(error.kind()), error.what()};
+  } catch (const std::exception& error) {
+    return Failure{1, error.what()};
+  }
+}
+
+void tell(const std::string& who, const Failure& failure) {
+  std::fflush(stdout);
+  fmt::print(stderr, "{}: error: {}\n", who, failure.text);
+}
+
+std::string version_text(const std::string& name) {
+  char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  MPI_Get_library_version(mpi, &length);  // allowed before MPI_Init
+  std::string mpi_line(mpi);
+  mpi_line = mpi_line.substr(0, mpi_line.find('\n'));
+  std::replace(mpi_line.begin(), mpi_line.end(), '\t', ' ');
+  return fmt::format(
+      "{} {} ({})\ncompiler: {}, {}\nMPI: {}\nHDF5: {}\nCBC: {}\noneDNN: {}\nCUDA: {}\n", name, build::kVersion,
+      build::kRevision, build::kCompiler, build::kFlags, mpi_line, build::kHdf5, build::kCbc, build::kOneDnn, build::kCuda);
+}
+
+/// One command's settings as CLI11 parses them: texts by name, applied later.
+struct Parsed {
+  const Command* command = nullptr;
+  CLI::App* cli = nullptr;
+  std::vector<std::pair<const Setting*, CLI::Option*>> options;
+  bool help = false, version = false;
+};
+
+void register_settings(Parsed& parsed) {
+  parsed.cli->allow_extras();
+  parsed.cli->set_help_flag();
+  parsed.cli->add_flag("--help", parsed.help);
+  parsed.cli->add_flag("--version", parsed.version);
+  for (const Setting& setting : parsed.command->settings()) {
+    CLI::Option* option = setting.value_name.empty() ? parsed.cli->add_flag(setting.name)
+                                                     : parsed.cli->add_option(setting.name);
+    // Extra positionals are told as such, not taken for a second value.
+    if (!setting.value_name.empty()) option->expected(1);
+    parsed.options.emplace_back(&setting, option);
+  }
+}
+
+[[noreturn]] void refuse_extra(const Parsed& parsed, const std::string& extra) {
+  if (!extra.starts_with("-")) throw Error(ErrorKind::usage, fmt::format("unexpected argument '{}'", extra), "see --help");
+  std::vector<std::string> names{"--help", "--version"};
+  for (const Setting& setting : parsed.command->settings())
+    if (!setting.is_argument()) names.push_back(setting.name);
+  const std::string given = extra.substr(0, extra.find('='));
+  const std::string near = nearest_name(given, names);
+  throw Error(ErrorKind::usage, fmt::format("unknown option '{}'", given),
+              near.empty() ? "see --help" : fmt::format("did you mean '{}'?", near));
+}
+
+void apply(const Parsed& parsed) {
+  const std::vector<std::string> extras = parsed.cli->remaining();
+  if (!extras.empty()) refuse_extra(parsed, extras.front());
+  for (const auto& [setting, option] : parsed.options) {
+    if (option->count() > 0)
+      setting->set(setting->value_name.empty() ? "" : option->results().front());
+    else if (setting->is_required)
+      throw Error(ErrorKind::usage, fmt::format("{} is missing", setting->name), "see --help");
+  }
+}
+
+}  // namespace
+
+Command& App::subcommand(const std::string& name, const std::string& purpose) {
+  return *subcommands_.emplace_back(std::make_unique<Command>(name, purpose));
+}
+
+std::string App::full_name(const Command& command) const {
+  return &command == this ? name() : name() + " " + command.name();
+}
+
+const Command* App::parse(int argc, const char* const* argv, bool speaks) {
+  for (int i = 0; i < argc; ++i) command_line_ += (i ? " " : "") + std::string(argv[i]);
+  const std::vector<Word<LogLevel>> levels{{"debug", LogLevel::debug}, {"info", LogLevel::info}, {"warning", LogLevel::warning},
+                                           {"error", LogLevel::error}, {"off", LogLevel::off}};
+  const auto add_common = [&](Command& command) { command.option("--log-level", log_level_, "least serious line of the log", levels); };
+  CLI::App cli;
+  std::vector<Parsed> commands(subcommands_.size() + 1);
+  commands[0].command = this;
+  commands[0].cli = &cli;
+  add_common(*this);
+  std::vector<const Command*> others;
+  for (std::size_t i = 0; i < subcommands_.size(); ++i) {
+    add_common(*subcommands_[i]);
+    others.push_back(subcommands_[i].get());
+    commands[i + 1].command = subcommands_[i].get();
+    commands[i + 1].cli = cli.add_subcommand(subcommands_[i]->name());
+  }
+  cli.require_subcommand(0, 1);
+  for (Parsed& command : commands) register_settings(command);
+  try {
+    cli.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    throw Error(ErrorKind::usage, error.what(), "see --help");
+  }
+  const Parsed* chosen = &commands[0];
+  for (const Parsed& command : commands)
+    if (command.cli != &cli && command.cli->parsed()) chosen = &command;
+  if (chosen->help || chosen->version) {
+    const bool is_root = chosen->command == this;
+    const std::string text = chosen->help ? chosen->command->help(full_name(*chosen->command), is_root ? others : decltype(others){})
+                                          : version_text(name());
+    if (speaks) std::fputs(text.c_str(), stdout);
+    return nullptr;
+  }
+  apply(*chosen);
+  return chosen->command;
+}
+
+int App::run_serial(int argc, const char* const* argv) {
+  const Command* command = this;
+  int status = 0;
+  const std::optional<Failure> failure = failure_of([&] {
+    command = parse(argc, argv, true);
+    if (!command) return;
+    log_ = std::make_unique<Log>(name(), log_level_);
+    assert(command->has_body());
+    status = command->run();
+  });
+  if (!failure) return status;
+  tell(name(), *failure);
+  return command ? command->failure_status(failure->status) : failure->status;
+}
+
+int App::run_parallel(int argc, const char* const* argv, const std::function<int(const RankContext&)>& body) {
+  const Environment environment = read_environment();
+  const bool speaks = environment.process == 0;
+  const Command* command = nullptr;
+  if (const auto failure = failure_of([&] { command = parse(argc, argv, speaks); })) {
+    if (speaks) tell(name(), *failure);
+    return failure->status;
+  }
+  if (!command) return 0;
+
+  std::optional<StopRequest> stop;  // before MPI starts, which may start threads
+  std::optional<MpiSession> session;
+  if (const auto failure = failure_of([&] {
+        stop.emplace();
+        session.emplace(environment.tasks);
+      })) {
+    tell(name(), *failure);
+    return failure->status;
+  }
+  const int rank = session->rank();
+  const std::string who = session->size() > 1 ? fmt::format("{}: rank {}", name(), rank) : name();
+  Log log(rank == 0 ? name() : who, rank == 0 ? log_level_ : std::max(log_level_, LogLevel::warning));
+  int status = 0;
+  const auto failure = failure_of([&] { status = body({*session, *stop, log, environment}); });
+  if (failure) {
+    status = failure->status;
+    const std::uint64_t digest = hash64(fmt::format("{} {}", status, failure->text));
+    const FailureReach reach = session->failure_reach(digest, kFailureGrace_s);
+    if (reach != FailureReach::every_rank_alike)
+      tell(who, *failure);
+    else if (rank == 0)
+      tell(name(), *failure);
+    if (reach == FailureReach::some_ranks) session->abort(status);
+  }
+  session->finish(status);
+  return status;
+}
+
+}  // namespace alpa

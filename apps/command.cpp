@@ -1,0 +1,242 @@
+#include "apps/command.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cassert>
+#include <charconv>
+
+#include "libalpa/base/error.h"
+
+namespace alpa {
+namespace {
+
+constexpr const char* kExitStatuses =
+    "  0   done\n"
+    "  1   failed while running\n"
+    "  2   wrong usage of the command line\n"
+    "  3   bad or missing input\n"
+    "  4   no feasible plan\n"
+    "  5   the job's allocation does not match\n"
+    "  6   a loss that is not finite\n"
+    "  7   a rank hangs or is gone\n"
+    "  75  stopped early with everything saved: submit again to go on\n";
+
+[[noreturn]] void refuse(const std::string& name, const std::string& expected, const std::string& found) {
+  throw Error(ErrorKind::usage, fmt::format("{}: expected {}, found '{}'", name, expected, found));
+}
+
+template <class Number>
+Number parsed(const std::string& name, const std::string& text, const Range& range) {
+  const std::string kind = std::is_integral_v<Number> ? "an integer" : "a number";
+  const std::string bounds = range_text(range);
+  const std::string expected = bounds.empty() ? kind : kind + ", " + bounds;
+  Number value{};
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc{} || end != text.data() + text.size() || !range.contains(static_cast<double>(value)))
+    refuse(name, expected, text);
+  return value;
+}
+
+std::string with_bounds(const std::string& help, const Range& range) {
+  const std::string bounds = range_text(range);
+  return bounds.empty() ? help : help + "; " + bounds;
+}
+
+std::string flag_name(std::string_view option_name) {
+  std::string name = "--" + std::string(option_name);
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+/// The settings of a described struct, without a way to set them yet.
+class SettingsOf : public OptionsVisitor {
+ public:
+  std::vector<Setting> settings;
+
+ private:
+  void add(const OptionText& about, const std::string& value_name, const std::string& otherwise) {
+    Setting& setting = settings.emplace_back();
+    setting.name = flag_name(about.name);
+    setting.value_name = value_name;
+    setting.help = with_bounds(std::string(about.help), about.range);
+    setting.otherwise = otherwise;
+  }
+  void integer(const OptionText& about, std::int64_t& value) override { add(about, "N", std::to_string(value)); }
+  void number(const OptionText& about, double& value) override { add(about, "X", fmt::format("{}", value)); }
+  void boolean(const OptionText& about, bool& value) override { add(about, "true|false", value ? "true" : "false"); }
+  void string(const OptionText& about, std::string& value) override { add(about, "TEXT", value); }
+  void word(const OptionText& about, std::size_t& chosen, const std::vector<Word<std::size_t>>& words) override {
+    add(about, "WORD", std::string(words[chosen].name));
+    for (const auto& word : words) settings.back().words.push_back(fmt::format("{:<12} {}", word.name, word.sentence));
+  }
+};
+
+/// Sets one setting of a described struct from its text.
+class SetOne : public OptionsVisitor {
+ public:
+  SetOne(std::string name, const std::string& text) : name_(std::move(name)), text_(text) {}
+
+ private:
+  bool is_it(const OptionText& about) const { return flag_name(about.name) == name_; }
+  void integer(const OptionText& about, std::int64_t& value) override {
+    if (is_it(about)) value = parsed<std::int64_t>(name_, text_, about.range);
+  }
+  void number(const OptionText& about, double& value) override {
+    if (is_it(about)) value = parsed<double>(name_, text_, about.range);
+  }
+  void boolean(const OptionText& about, bool& value) override {
+    if (!is_it(about)) return;
+    if (text_ != "true" && text_ != "false") refuse(name_, "true or false", text_);
+    value = text_ == "true";
+  }
+  void string(const OptionText& about, std::string& value) override {
+    if (is_it(about)) value = text_;
+  }
+  void word(const OptionText& about, std::size_t& chosen, const std::vector<Word<std::size_t>>& words) override {
+    if (!is_it(about)) return;
+    std::string all;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (words[i].name == text_) {
+        chosen = i;
+        return;
+      }
+      all += (i ? ", " : "") + std::string(words[i].name);
+    }
+    refuse(name_, "one of " + all, text_);
+  }
+  std::string name_;
+  const std::string& text_;
+};
+
+std::string setting_lines(const Setting& setting) {
+  std::string head = "  " + setting.name + (setting.value_name.empty() || setting.is_argument() ? "" : " " + setting.value_name);
+  std::string text = fmt::format("{:<28}", head);
+  if (head.size() >= 28) text += "\n" + std::string(28, ' ');
+  text += setting.help;
+  if (setting.is_required && !setting.is_argument()) text += " (must be given)";
+  if (!setting.otherwise.empty()) text += fmt::format(" [{}]", setting.otherwise);
+  text += "\n";
+  for (const std::string& word : setting.words) text += std::string(30, ' ') + word + "\n";
+  return text;
+}
+
+}  // namespace
+
+Command& Command::add(Setting setting) {
+  assert(setting.is_argument() || setting.name.starts_with("--"));
+  settings_.push_back(std::move(setting));
+  return *this;
+}
+
+Command& Command::required() {
+  settings_.back().is_required = true;
+  settings_.back().otherwise.clear();
+  return *this;
+}
+
+Command& Command::argument(const std::string& name, std::filesystem::path& value, const std::string& help) {
+  return add({name, name, help, "", true, {}, [&value](const std::string& text) { value = text; }});
+}
+
+Command& Command::option(const std::string& name, std::filesystem::path& value, const std::string& help) {
+  return add({name, "PATH", help, value.string(), false, {}, [&value](const std::string& text) { value = text; }});
+}
+
+Command& Command::option(const std::string& name, std::string& value, const std::string& help) {
+  return add({name, "TEXT", help, value, false, {}, [&value](const std::string& text) { value = text; }});
+}
+
+Command& Command::option(const std::string& name, int& value, const std::string& help, Range range) {
+  return add({name, "N", with_bounds(help, range), std::to_string(value), false, {},
+              [&value, name, range](const std::string& text) { value = parsed<int>(name, text, range); }});
+}
+
+Command& Command::option(const std::string& name, std::int64_t& value, const std::string& help, Range range) {
+  return add({name, "N", with_bounds(help, range), std::to_string(value), false, {},
+              [&value, name, range](const std::string& text) { value = parsed<std::int64_t>(name, text, range); }});
+}
+
+Command& Command::option(const std::string& name, double& value, const std::string& help, Range range) {
+  return add({name, "X", with_bounds(help, range), fmt::format("{}", value), false, {},
+              [&value, name, range](const std::string& text) { value = parsed<double>(name, text, range); }});
+}
+
+Command& Command::option(const std::string& name, std::vector<std::int64_t>& value, const std::string& help, Range range) {
+  const auto set = [&value, name, range](const std::string& text) {
+    value.clear();
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      value.push_back(parsed<std::int64_t>(name, text.substr(begin, end - begin), range));
+      begin = end + 1;
+    }
+  };
+  return add({name, "N,N,...", with_bounds(help, range), "", false, {}, set});
+}
+
+Command& Command::flag(const std::string& name, bool& value, const std::string& help) {
+  return add({name, "", help, "", false, {}, [&value](const std::string&) { value = true; }});
+}
+
+Command& Command::word_option(const std::string& name, const std::string& help,
+                              const std::vector<std::pair<std::string, std::string>>& words, std::size_t chosen,
+                              std::function<void(std::size_t)> choose) {
+  std::string all, alternatives;
+  std::vector<std::string> lines;
+  for (const auto& [word, sentence] : words) {
+    alternatives += (alternatives.empty() ? "" : "|") + word;
+    if (!sentence.empty()) lines.push_back(fmt::format("{:<12} {}", word, sentence));
+  }
+  const auto set = [name, words, choose = std::move(choose), alternatives](const std::string& text) {
+    const auto found = std::find_if(words.begin(), words.end(), [&](const auto& word) { return word.first == text; });
+    if (found == words.end()) refuse(name, alternatives, text);
+    choose(static_cast<std::size_t>(found - words.begin()));
+  };
+  return add({name, alternatives, help, words[chosen].first, false, lines, set});
+}
+
+Command& Command::described(const std::function<void(OptionsVisitor&)>& describe_options) {
+  SettingsOf list;
+  describe_options(list);
+  for (Setting& setting : list.settings) {
+    setting.set = [describe_options, name = setting.name](const std::string& text) {
+      SetOne one(name, text);
+      describe_options(one);
+    };
+    add(std::move(setting));
+  }
+  return *this;
+}
+
+Command& Command::example(const std::string& command_line, const std::string& what) {
+  examples_.emplace_back(command_line, what);
+  return *this;
+}
+
+Command& Command::exit_statuses(const std::string& lines, int failure) {
+  exit_lines_ = lines;
+  failure_status_ = failure;
+  return *this;
+}
+
+std::string Command::help(const std::string& full_name, const std::vector<const Command*>& subcommands) const {
+  std::string usage = full_name, arguments, options;
+  for (const Setting& setting : settings_) {
+    if (setting.is_argument() || setting.is_required)
+      usage += setting.is_argument() ? " " + setting.name : " " + setting.name + " " + setting.value_name;
+    (setting.is_argument() ? arguments : options) += setting_lines(setting);
+  }
+  std::string text = fmt::format("{}: {}\n\nusage: {} [options]\n", full_name, purpose_, usage);
+  for (const Command* subcommand : subcommands)
+    text += fmt::format("       {} {} ...  (--help tells more)\n", full_name, subcommand->name());
+  if (!arguments.empty()) text += "\n" + arguments;
+  text += "\noptions [default]:\n" + options;
+  if (!subcommands.empty()) text += "\ncommands:\n";
+  for (const Command* subcommand : subcommands) text += fmt::format("  {:<12} {}\n", subcommand->name(), subcommand->purpose());
+  text += "\nexit status:\n" + (exit_lines_.empty() ? std::string(kExitStatuses) : exit_lines_);
+  if (!examples_.empty()) text += "\nexamples:\n";
+  for (const auto& [line, what] : examples_) text += fmt::format("  {}\n      {}\n", line, what);
+  return text;
+}
+
+}  // namespace alpa

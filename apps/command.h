@@ -1,0 +1,112 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "libalpa/base/constraint.h"
+#include "libalpa/base/options.h"
+
+namespace alpa {
+
+/// One argument or option as the command line and its help see it.
+struct Setting {
+  std::string name;        ///< "MODEL.toml", "--out"
+  std::string value_name;  ///< what stands for the value in the help; "" for a flag
+  std::string help;
+  std::string otherwise;   ///< the default as text; "" where there is none
+  bool is_required = false;
+  std::vector<std::string> words;             ///< lines "word  sentence" for the help
+  std::function<void(const std::string&)> set;  ///< throws Error(usage); a flag's gets ""
+
+  bool is_argument() const { return name[0] != '-'; }
+};
+
+/// What a command takes and runs. Options are long ones. References must live until the command has run; what they hold
+/// at registration is the default that the help tells.
+class Command {
+ public:
+  Command(std::string name, std::string purpose) : name_(std::move(name)), purpose_(std::move(purpose)) {}
+
+  /// A file that must be given by its place.
+  Command& argument(const std::string& name, std::filesystem::path& value, const std::string& help);
+
+  Command& option(const std::string& name, std::filesystem::path& value, const std::string& help);
+  Command& option(const std::string& name, std::string& value, const std::string& help);
+  Command& option(const std::string& name, int& value, const std::string& help, Range range = any_number());
+  Command& option(const std::string& name, std::int64_t& value, const std::string& help, Range range = any_number());
+  Command& option(const std::string& name, double& value, const std::string& help, Range range = any_number());
+  /// Integers with commas between them.
+  Command& option(const std::string& name, std::vector<std::int64_t>& value, const std::string& help,
+                  Range range = any_number());
+  Command& flag(const std::string& name, bool& value, const std::string& help);
+
+  /// A word out of a list.
+  template <class Value>
+    requires std::is_enum_v<Value>
+  Command& option(const std::string& name, Value& value, const std::string& help,
+                  const std::type_identity_t<std::vector<Word<Value>>>& words) {
+    std::vector<std::pair<std::string, std::string>> texts;
+    std::size_t chosen = 0;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      texts.emplace_back(words[i].name, words[i].sentence);
+      if (words[i].value == value) chosen = i;
+    }
+    return word_option(name, help, texts, chosen, [&value, words](std::size_t i) { value = words[i].value; });
+  }
+
+  /// Every setting of a described struct (base/options.h), "time_limit_s" as --time-limit-s.
+  template <class Options>
+  Command& options(Options& options) {
+    return described([&options](OptionsVisitor& visitor) { describe(options, visitor); });
+  }
+
+  /// The option named last must be given.
+  Command& required();
+
+  Command& example(const std::string& command_line, const std::string& what);
+
+  /// What the command does; the result is the exit status (void: 0).
+  template <class Body>
+  Command& runs(Body body) {
+    if constexpr (std::is_void_v<std::invoke_result_t<Body>>)
+      body_ = [body] { return body(), 0; };
+    else
+      body_ = body;
+    return *this;
+  }
+
+  /// Exit statuses of its own: their lines in the help, and the status of every failure.
+  Command& exit_statuses(const std::string& lines, int failure);
+
+  const std::string& name() const { return name_; }
+  const std::string& purpose() const { return purpose_; }
+  const std::vector<Setting>& settings() const { return settings_; }
+
+  /// purpose, usage, arguments, options, exit statuses, examples. `full_name` begins with the program's name.
+  std::string help(const std::string& full_name, const std::vector<const Command*>& subcommands) const;
+
+  int run() const { return body_(); }
+  bool has_body() const { return static_cast<bool>(body_); }
+  /// The status of a failure of this kind.
+  int failure_status(int kind) const { return failure_status_ ? failure_status_ : kind; }
+
+ private:
+  Command& word_option(const std::string& name, const std::string& help,
+                       const std::vector<std::pair<std::string, std::string>>& words, std::size_t chosen,
+                       std::function<void(std::size_t)> choose);
+  Command& described(const std::function<void(OptionsVisitor&)>& describe_options);
+  Command& add(Setting setting);
+
+  std::string name_, purpose_;
+  std::vector<Setting> settings_;
+  std::vector<std::pair<std::string, std::string>> examples_;
+  std::string exit_lines_;
+  int failure_status_ = 0;  ///< 0: the error's kind
+  std::function<int()> body_;
+};
+
+}  // namespace alpa

@@ -1,0 +1,52 @@
+#include "apps/environment.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+#include <thread>
+
+namespace alpa {
+namespace {
+
+/// The leading number of a variable ("4" of OMP_NUM_THREADS=4,2); `otherwise` where there is none.
+double leading_number(const char* text, double otherwise) {
+  if (!text) return otherwise;
+  const std::string_view view(text);
+  double value = 0;
+  const auto [end, code] = std::from_chars(view.data(), view.data() + view.size(), value);
+  return code == std::errc{} && value >= 0 && value <= 1e15 ? value : otherwise;
+}
+
+}  // namespace
+
+Environment read_environment(const std::function<const char*(const char*)>& variable) {
+  const auto number = [&](std::initializer_list<const char*> names) {
+    for (const char* name : names)
+      if (const double value = leading_number(variable(name), -1); value >= 0) return value;
+    return 0.0;
+  };
+  Environment environment;
+  // A launcher that MPI knows (PMI) counts best: below mpiexec in a Slurm job the SLURM_ variables describe hydra's
+  // proxies, and mpiexec -n 1 in a job of four tasks is meant so.
+  environment.tasks = static_cast<int>(std::min(number({"PMI_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}), 1e9));
+  environment.process = static_cast<int>(std::min(number({"PMI_RANK", "SLURM_PROCID"}), 1e9));
+  environment.cpus_per_task = static_cast<int>(std::min(number({"SLURM_CPUS_PER_TASK"}), 1e6));
+  environment.omp_threads = static_cast<int>(std::min(number({"OMP_NUM_THREADS"}), 1e6));
+  if (const char* job = variable("SLURM_JOB_ID")) environment.job_id = job;
+  environment.job_end_time_s = number({"SLURM_JOB_END_TIME"});
+  return environment;
+}
+
+Environment read_environment() {
+  return read_environment([](const char* name) -> const char* { return std::getenv(name); });
+}
+
+int threads_per_rank(int asked, const Environment& environment, int ranks_on_node) {
+  for (const int threads : {asked, environment.cpus_per_task, environment.omp_threads})
+    if (threads > 0) return threads;
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(1, cores / std::max(1, ranks_on_node));
+}
+
+}  // namespace alpa

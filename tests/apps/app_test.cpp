@@ -1,0 +1,168 @@
+#include "apps/app.h"
+
+#include <gmock/gmock.h>
+
+#include "libalpa/base/error.h"
+
+namespace alpa {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+enum class Colour { red, green };
+
+struct Settings {
+  std::int64_t depth = 3;
+  double share_of_time = 0.5;
+};
+
+void describe(Settings& settings, OptionsVisitor& visit) {
+  visit.field("depth", settings.depth, "levels to look ahead", at_least(1));
+  visit.field("share_of_time", settings.share_of_time, "part of the time, 0 to 1", between(0, 1));
+}
+
+/// A command with one of everything, and what a command line made of it.
+struct Tool {
+  std::filesystem::path file, out = "plan.h5", plan;
+  std::string method = "search";
+  int count = 4;
+  double seconds = 1.5;
+  std::vector<std::int64_t> sizes;
+  bool check = false;
+  Colour colour = Colour::red;
+  Settings settings;
+  std::string ran;
+
+  int status = 0;
+  std::string output, errors;
+
+  Tool& run(std::vector<const char*> arguments) {
+    App app("alpa-tool", "does what a tool does");
+    app.argument("MODEL.toml", file, "model definition")
+        .option("--out", out, "plan to write")
+        .option("--method", method, "how")
+        .option("--count", count, "how many", between(1, 8))
+        .option("--seconds", seconds, "how long, in seconds", more_than(0))
+        .option("--sizes", sizes, "how large, in bytes", at_least(1))
+        .flag("--check", check, "look only")
+        .option("--colour", colour, "which", {{"red", Colour::red, "like fire"}, {"green", Colour::green, "like grass"}})
+        .options(settings)
+        .example("alpa-tool gpt.toml --count 2", "does it twice");
+    app.subcommand("explain", "tells a plan in words").argument("PLAN.h5", plan, "the plan").runs([&] { ran = "explain"; });
+    app.subcommand("compare", "compares")
+        .exit_statuses("  0   same\n  1   different\n  2   error\n", 2)
+        .runs([&]() -> int { throw Error(ErrorKind::input, "no such file", "look elsewhere"); });
+    app.subcommand("burst", "fails").runs([] { throw std::runtime_error("burst"); });
+    arguments.insert(arguments.begin(), "alpa-tool");
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    status = app.run(static_cast<int>(arguments.size()), arguments.data(), [&] { ran = "tool"; });
+    output = testing::internal::GetCapturedStdout();
+    errors = testing::internal::GetCapturedStderr();
+    return *this;
+  }
+};
+
+TEST(CommandLine, SetsWhatItNamesAndLeavesTheRest) {
+  Tool tool;
+  tool.run({"gpt.toml", "--count", "2", "--sizes=1,20,300", "--check", "--colour", "green", "--share-of-time", "0.25"});
+  EXPECT_EQ(tool.status, 0);
+  EXPECT_EQ(tool.ran, "tool");
+  EXPECT_EQ(tool.file, "gpt.toml");
+  EXPECT_EQ(tool.out, "plan.h5");
+  EXPECT_EQ(tool.count, 2);
+  EXPECT_EQ(tool.seconds, 1.5);
+  EXPECT_THAT(tool.sizes, ElementsAre(1, 20, 300));
+  EXPECT_TRUE(tool.check);
+  EXPECT_EQ(tool.colour, Colour::green);
+  EXPECT_EQ(tool.settings.depth, 3);
+  EXPECT_EQ(tool.settings.share_of_time, 0.25);
+}
+
+TEST(CommandLine, NamesASubcommand) {
+  Tool tool;
+  tool.run({"explain", "plan.h5"});
+  EXPECT_EQ(tool.ran, "explain");
+  EXPECT_EQ(tool.plan, "plan.h5");
+}
+
+TEST(CommandLine, RefusesWithStatus2AndSaysWhatItWants) {
+  const struct {
+    std::vector<const char*> arguments;
+    const char* message;
+  } table[] = {
+      {{}, "alpa-tool: error: MODEL.toml is missing\n  try: see --help"},
+      {{"m.toml", "--cuont", "2"}, "unknown option '--cuont'\n  try: did you mean '--count'?"},
+      {{"m.toml", "--method=x", "--counts=2"}, "unknown option '--counts'\n  try: did you mean '--count'?"},
+      {{"m.toml", "-c"}, "unknown option '-c'"},
+      {{"m.toml", "n.toml"}, "unexpected argument 'n.toml'"},
+      {{"m.toml", "--count"}, "--count"},
+      {{"m.toml", "--count", "two"}, "--count: expected an integer, from 1 to 8, found 'two'"},
+      {{"m.toml", "--count", "9"}, "--count: expected an integer, from 1 to 8, found '9'"},
+      {{"m.toml", "--count", "2.5"}, "--count: expected an integer, from 1 to 8, found '2.5'"},
+      {{"m.toml", "--seconds", "0"}, "--seconds: expected a number, more than 0, found '0'"},
+      {{"m.toml", "--seconds", "nan"}, "--seconds: expected a number, more than 0, found 'nan'"},
+      {{"m.toml", "--sizes", "1,,2"}, "--sizes: expected an integer, at least 1, found ''"},
+      {{"m.toml", "--colour", "blue"}, "--colour: expected red|green, found 'blue'"},
+      {{"m.toml", "--depth", "0"}, "--depth: expected an integer, at least 1, found '0'"},
+      {{"explain"}, "PLAN.h5 is missing"},
+      {{"explain", "a.h5", "--count", "2"}, "unknown option '--count'"},
+      {{"m.toml", "--log-level", "loud"}, "--log-level: expected debug|info|warning|error|off, found 'loud'"},
+  };
+  for (const auto& row : table) {
+    Tool tool;
+    tool.run(row.arguments);
+    EXPECT_EQ(tool.status, 2) << row.message;
+    EXPECT_THAT(tool.errors, HasSubstr(row.message));
+    EXPECT_EQ(tool.ran, "") << row.message;
+  }
+}
+
+TEST(Help, TellsPurposeUsageOptionsDefaultsExitStatusesAndExamples) {
+  Tool tool;
+  tool.run({"--help"});
+  EXPECT_EQ(tool.status, 0);
+  EXPECT_EQ(tool.errors, "");
+  EXPECT_THAT(tool.output,
+              AllOf(HasSubstr("alpa-tool: does what a tool does"), HasSubstr("usage: alpa-tool MODEL.toml [options]"),
+                    HasSubstr("--seconds X               how long, in seconds; more than 0 [1.5]"),
+                    HasSubstr("--share-of-time X         part of the time, 0 to 1; from 0 to 1 [0.5]"),
+                    HasSubstr("--colour red|green        which [red]"), HasSubstr("green        like grass"),
+                    HasSubstr("explain      tells a plan in words"), HasSubstr("  75  stopped early"),
+                    HasSubstr("examples:\n  alpa-tool gpt.toml --count 2\n      does it twice")));
+}
+
+TEST(Help, OfASubcommandIsItsOwn) {
+  Tool tool;
+  tool.run({"compare", "--help"});
+  EXPECT_THAT(tool.output, AllOf(HasSubstr("usage: alpa-tool compare"), HasSubstr("  2   error"), Not(HasSubstr("  75  "))));
+}
+
+TEST(Version, TellsHowTheProgramWasBuilt) {
+  Tool tool;
+  tool.run({"--version"});
+  EXPECT_EQ(tool.status, 0);
+  for (const char* line : {"alpa-tool 0.", "compiler: GNU", "MPI: MPICH", "HDF5: 1.", "CBC: 2.", "oneDNN: 2.", "CUDA: "})
+    EXPECT_THAT(tool.output, HasSubstr(line));
+}
+
+TEST(Failure, IsToldWithItsHintAndBecomesTheStatusOfItsKind) {
+  Tool tool;
+  tool.run({"burst"});
+  EXPECT_EQ(tool.status, 1);
+  EXPECT_EQ(tool.errors, "alpa-tool: error: burst\n");
+  EXPECT_EQ(tool.output, "");
+}
+
+TEST(Failure, OfACommandWithItsOwnStatusesHasThatStatus) {
+  Tool tool;
+  tool.run({"compare"});
+  EXPECT_EQ(tool.status, 2);
+  EXPECT_EQ(tool.errors, "alpa-tool: error: no such file\n  try: look elsewhere\n");
+}
+
+}  // namespace
+}  // namespace alpa
