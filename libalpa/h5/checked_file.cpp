@@ -99,14 +99,17 @@ std::string missing_part(hid_t dataset, const Shape& extent) {
 
 }  // namespace
 
-CheckedFile::CheckedFile(const std::filesystem::path& path, std::string_view format,
-                         std::string_view supported_version, std::int64_t max_dataset_bytes)
+CheckedFile::CheckedFile(const std::filesystem::path& path, std::int64_t max_dataset_bytes)
     : name_(path.string()) {
   const std::int64_t bytes = size_of_regular_file(name_);
   prepare_hdf5();
   file_ = open_file(name_);
   listing_ = preflight(file_, name_, bytes, max_dataset_bytes);
+}
 
+CheckedFile::CheckedFile(const std::filesystem::path& path, std::string_view format,
+                         std::string_view supported_version, std::int64_t max_dataset_bytes)
+    : CheckedFile(path, max_dataset_bytes) {
   const std::string found = has_attribute("/", "format") ? text_attribute("/", "format") : "";
   const std::string other_file = fmt::format("give a file of format '{}'", format);
   if (found.empty())
@@ -142,9 +145,9 @@ const H5Entry& CheckedFile::entry(const std::string& path) const {
   throw error(path, "missing" + (near.empty() ? "" : fmt::format(" (there is '{}')", near)));
 }
 
-H5Dataset CheckedFile::dataset(const std::string& path) const {
+H5Dataset CheckedFile::dataset(const std::string& path, hid_t access) const {
   if (!entry(path).is_dataset()) throw error(path, "expected a dataset, found a group or a type");
-  H5Dataset dataset(H5Dopen2(file_, path.c_str(), H5P_DEFAULT));
+  H5Dataset dataset(H5Dopen2(file_, path.c_str(), access));
   if (!dataset.valid()) throw error(path, hdf5_message(), make_again);
   if (!whole_.contains(path)) {
     const std::string missing = missing_part(dataset, entry(path).extent);

@@ -35,6 +35,9 @@ H5Listing preflight(hid_t file, const std::string& file_name, std::int64_t file_
 /// A file from anybody, opened for reading and looked through, of the right format and version.
 class CheckedFile {
  public:
+  /// Of any format.
+  CheckedFile(const std::filesystem::path& path, std::int64_t max_dataset_bytes);
+
   CheckedFile(const std::filesystem::path& path, std::string_view format, std::string_view supported_version,
               std::int64_t max_dataset_bytes);
 
@@ -48,8 +51,8 @@ class CheckedFile {
   /// Throws when there is nothing at `path`, naming what is near.
   const H5Entry& entry(const std::string& path) const;
 
-  /// A dataset of the given kind, opened, with all its chunks present.
-  H5Dataset dataset(const std::string& path) const;
+  /// A dataset, opened (with this access property list), with all its chunks present.
+  H5Dataset dataset(const std::string& path, hid_t access = H5P_DEFAULT) const;
 
   /// Reads a dataset, or the part of it that `file_space` selects, after H5Dread's rules.
   void read(const std::string& path, hid_t memory_type, hid_t memory_space, hid_t file_space,

@@ -1,0 +1,62 @@
+#include "libalpa/h5/integer_row.h"
+
+#include <gmock/gmock.h>
+
+#include "libalpa/base/error.h"
+#include "libalpa/h5/file.h"
+#include "tests/h5/temporary_folder.h"
+
+namespace alpa {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+class IntegerRow : public ::testing::Test {
+ protected:
+  template <class Integer>
+  void write(const std::vector<Integer>& values) {
+    H5Writer file(path_, "somebody-else", "7.0");
+    file.column("/tokens", std::span<const Integer>(values), "1");
+    file.column("/loss", std::vector<double>{0.5}, "1");
+    file.array("/pairs", std::vector<std::int32_t>{1, 2, 3, 4}, {2, 2}, "1");
+    file.publish();
+  }
+
+  std::vector<std::int32_t> read(std::int64_t first, std::size_t count) const {
+    std::vector<std::int32_t> values(count);
+    H5IntegerRow(path_, "/tokens").read(first, values);
+    return values;
+  }
+
+  TemporaryFolder folder_;
+  const std::filesystem::path path_ = folder_.path() / "tokens.h5";
+};
+
+TEST_F(IntegerRow, ReadsPiecesOfAFileOfAnyFormat) {
+  std::vector<std::int32_t> values(300'000);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int32_t>(i * 7);
+  write(values);
+  EXPECT_EQ(H5IntegerRow(path_, "/tokens").size(), 300'000);
+  EXPECT_THAT(read(0, 3), ElementsAre(0, 7, 14));
+  EXPECT_THAT(read(299'998, 2), ElementsAre(2'099'986, 2'099'993));
+  EXPECT_THAT(read(300'000, 0), ElementsAre());
+}
+
+TEST_F(IntegerRow, LetsNoWiderValueWrapAround) {
+  write(std::vector<std::int64_t>{5, std::int64_t{1} << 32, -(std::int64_t{1} << 40)});
+  EXPECT_THAT(read(0, 3), ElementsAre(5, INT32_MAX, INT32_MIN));
+}
+
+TEST_F(IntegerRow, RefusesWhatIsNotARowOfIntegers) {
+  write(std::vector<std::int32_t>{1});
+  for (const char* path : {"/loss", "/pairs"})
+    EXPECT_THAT([&] { H5IntegerRow(path_, path); },
+                ThrowsMessage<Error>(HasSubstr("expected one dimension of integers")));
+  EXPECT_THAT([&] { H5IntegerRow(path_, "/token"); },
+              ThrowsMessage<Error>(HasSubstr("missing (there is '/tokens')")));
+}
+
+}  // namespace
+}  // namespace alpa
