@@ -52,9 +52,11 @@ ALPA_HOST_DEVICE inline std::uint64_t philox_key(std::uint64_t seed, std::uint64
   return key ^ (key >> 31);
 }
 
-/// A standard normal draw for element `index` (Box-Muller on the two halves of a block: element i uses
-/// words 2*(i%2) and 2*(i%2)+1 of block i/2). Host only: device and host libm differ in the last bit,
+/// A standard normal from two words (Box-Muller). Host only: device and host libm differ in the last bit,
 /// and initial weights are drawn on the host.
+float philox_normal(std::uint32_t word0, std::uint32_t word1);
+
+/// A standard normal draw for element `index`: element i uses words 2*(i%2) and 2*(i%2)+1 of block i/2.
 float philox_normal_at(std::uint64_t key, std::uint64_t high, std::uint64_t index);
 
 }  // namespace alpa

@@ -1,0 +1,44 @@
+#include "libalpa/trainer/learning_rate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace alpa {
+namespace {
+
+// 1 - beta^t without the cancellation that a beta near 1 brings.
+double bias_correction(double beta, std::int64_t t) { return -std::expm1(static_cast<double>(t) * std::log(beta)); }
+
+// What is left of the way from the peak to the final rate, after `progress` in [0, 1] of the schedule.
+double remainder(LearningRateSchedule schedule, double progress) {
+  switch (schedule) {
+    case LearningRateSchedule::constant:
+      return 1;
+    case LearningRateSchedule::linear:
+      return 1 - progress;
+    case LearningRateSchedule::cosine:
+      return 0.5 * (1 + std::cos(std::numbers::pi * progress));
+  }
+  return 1;
+}
+
+}  // namespace
+
+double learning_rate(const TrainingOptions& options, std::int64_t step) {
+  if (step < options.warmup_steps)
+    return options.learning_rate * static_cast<double>(step + 1) / static_cast<double>(options.warmup_steps);
+  const std::int64_t first = std::max<std::int64_t>(options.warmup_steps - 1, 0);  // at the peak
+  const std::int64_t last = std::max(options.steps - 1, first + 1);
+  const double progress = static_cast<double>(step - first) / static_cast<double>(last - first);
+  const double left = remainder(options.schedule, std::min(progress, 1.0));
+  return options.learning_rate * (options.final_learning_rate + (1 - options.final_learning_rate) * left);
+}
+
+std::array<float, 4> update_scalars(const TrainingOptions& options, std::int64_t step) {
+  return {static_cast<float>(learning_rate(options, step)),
+          static_cast<float>(bias_correction(options.beta1, step + 1)),
+          static_cast<float>(bias_correction(options.beta2, step + 1)), 0};
+}
+
+}  // namespace alpa

@@ -1,0 +1,17 @@
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "libalpa/graph/training_options.h"
+
+namespace alpa {
+
+/// The learning rate of step `step`, from 0 on: it rises in equal parts over the warm-up, whose last step has
+/// (with warmup_steps = 4: 1/4, 2/4, 3/4, 4/4 of) the peak, then follows the schedule, whose last step,
+/// `steps` - 1, and all after it have final_learning_rate x the peak.
+double learning_rate(const TrainingOptions&, std::int64_t step);
+
+/// InputKind::update_scalars of step `step`: learning rate, 1 - beta1^t, 1 - beta2^t, 0 with t = step + 1.
+std::array<float, 4> update_scalars(const TrainingOptions&, std::int64_t step);
+
+}  // namespace alpa

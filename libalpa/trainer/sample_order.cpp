@@ -1,0 +1,77 @@
+#include "libalpa/trainer/sample_order.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+#include "libalpa/base/error.h"
+#include "libalpa/base/fingerprint.h"
+#include "libalpa/base/philox.h"
+
+namespace alpa {
+namespace {
+
+// Place of `index` in a permutation of 0 .. size - 1: a Feistel network over the next even number of bits,
+// repeated until it hits the range (on average less than four times). Six rounds of Philox leave no pattern.
+std::int64_t permuted(std::int64_t index, std::int64_t size, std::uint64_t key, std::uint64_t epoch) {
+  constexpr std::uint64_t rounds = 6;
+  const auto bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(size - 1)));
+  const int half_bits = std::max(1, (bits + 1) / 2);
+  const std::uint64_t mask = (std::uint64_t{1} << half_bits) - 1;
+  auto at = static_cast<std::uint64_t>(index);
+  do {
+    std::uint64_t left = at >> half_bits, right = at & mask;
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+      const std::uint64_t mixed =
+          left ^ (philox(key, epoch, round << 32 | right).word[0] & mask);
+      left = right;
+      right = mixed;
+    }
+    at = left << half_bits | right;
+  } while (at >= static_cast<std::uint64_t>(size));
+  return static_cast<std::int64_t>(at);
+}
+
+}  // namespace
+
+SampleOrder::SampleOrder(std::int64_t tokens, const TrainingOptions& options, double held_out_fraction)
+    : sequence_(options.sequence), key_(philox_key(static_cast<std::uint64_t>(options.seed), hash64("sample order"))) {
+  const std::int64_t windows = (tokens - 1) / sequence_;
+  if (tokens < 1 || windows < 1)
+    throw Error(ErrorKind::input,
+                fmt::format("the data has {} tokens, and one sample needs {}", tokens, sequence_ + 1),
+                "give more data, or set a shorter sequence in [training]");
+  held_out_windows_ = std::llround(held_out_fraction * static_cast<double>(windows));
+  if (held_out_fraction > 0 && windows >= 2 * options.batch)
+    held_out_windows_ = std::max(held_out_windows_, options.batch);
+  held_out_windows_ = std::clamp<std::int64_t>(held_out_windows_, 0, windows - 1);
+  training_windows_ = windows - held_out_windows_;
+}
+
+std::int64_t SampleOrder::windows(Split split) const {
+  return split == Split::training ? training_windows_ : held_out_windows_;
+}
+
+std::int64_t SampleOrder::window_start(Split split, std::int64_t sample) const {
+  assert(sample >= 0 && windows(split) > 0);
+  const std::int64_t epoch = sample / windows(split), index = sample % windows(split);
+  const std::int64_t window =
+      split == Split::training ? permuted(index, training_windows_, key_, static_cast<std::uint64_t>(epoch))
+                               : training_windows_ + index;
+  return window * sequence_;
+}
+
+std::string SampleOrder::samples_hash(std::int64_t first, std::int64_t count) const {
+  std::vector<std::int64_t> starts;
+  for (std::int64_t i = 0; i < count; ++i) starts.push_back(window_start(Split::training, first + i));
+  const std::string_view bytes(reinterpret_cast<const char*>(starts.data()),
+                               starts.size() * sizeof starts[0]);
+  return fmt::format("{:016x}", hash64(bytes));
+}
+
+}  // namespace alpa

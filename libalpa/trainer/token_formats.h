@@ -1,0 +1,31 @@
+#pragma once
+// Internal to this module: the kinds of data that open_tokens() tells apart, one source file each.
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "libalpa/trainer/packed_tokens.h"
+#include "libalpa/trainer/token_source.h"
+
+namespace alpa {
+
+/// The bytes of any file.
+std::unique_ptr<TokenSource> open_text_tokens(InputFile);
+
+/// Whether a file begins as a token file of llm.c.
+bool is_llmc(std::string_view first_bytes);
+std::unique_ptr<TokenSource> open_llmc_tokens(InputFile);
+
+/// Whether a file begins as a Megatron index.
+bool is_megatron_index(std::string_view first_bytes);
+std::unique_ptr<TokenSource> open_megatron_tokens(const std::filesystem::path& index,
+                                                  const std::filesystem::path& tokens);
+
+bool is_hdf5(std::string_view first_bytes);
+std::unique_ptr<TokenSource> open_hdf5_tokens(const std::filesystem::path&);
+
+/// `settings` is "VOCABULARY[:LENGTH]".
+std::unique_ptr<TokenSource> make_synthetic_tokens(const std::string& settings);
+
+}  // namespace alpa

@@ -1,0 +1,145 @@
+#include "libalpa/trainer/batch_reader.h"
+
+#include <gmock/gmock.h>
+
+#include "libalpa/base/error.h"
+
+namespace alpa {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Ne;
+using ::testing::ThrowsMessage;
+
+/// Token i is i modulo `period`.
+class Count final : public TokenSource {
+ public:
+  explicit Count(std::int64_t size, std::int32_t period = INT32_MAX) : size_(size), period_(period) {}
+  std::int64_t size() const override { return size_; }
+  void read(std::int64_t first, std::span<std::int32_t> into) const override {
+    for (std::size_t i = 0; i < into.size(); ++i)
+      into[i] = static_cast<std::int32_t>((first + static_cast<std::int64_t>(i)) % period_);
+  }
+  std::string description() const override { return "0, 1, 2 ..."; }
+
+ private:
+  std::int64_t size_;
+  std::int32_t period_;
+};
+
+TrainingOptions options(Objective objective, std::int64_t sequence) {
+  TrainingOptions o;
+  o.objective = objective;
+  o.sequence = sequence;
+  return o;
+}
+
+struct Batch {
+  std::vector<std::int32_t> tokens, targets;
+  bool operator==(const Batch&) const = default;
+};
+
+Batch batch(BatchReader& reader, std::int64_t first, std::int64_t samples, Split split = Split::training) {
+  const auto size = static_cast<std::size_t>(samples * reader.order().sequence());
+  Batch result{std::vector<std::int32_t>(size), std::vector<std::int32_t>(size)};
+  reader.fill(split, first, result.tokens, result.targets);
+  return result;
+}
+
+TEST(BatchReader, NextTokenTargetsAreTheTokensAfter) {
+  const Count source(1001);
+  const auto o = options(Objective::next_token, 10);
+  const SampleOrder order(source.size(), o);
+  BatchReader reader(source, order, o, 1001);
+  const Batch read = batch(reader, 5, 3);
+  for (std::int64_t i = 0; i < 3; ++i)
+    for (std::int64_t p = 0; p < 10; ++p) {
+      const auto at = static_cast<std::size_t>(i * 10 + p);
+      EXPECT_EQ(read.tokens[at], order.window_start(Split::training, 5 + i) + p);
+      EXPECT_EQ(read.targets[at], read.tokens[at] + 1);
+    }
+  EXPECT_EQ(reader.target_count(Split::training, 5, 3), 30);
+  EXPECT_EQ(batch(reader, 0, 1, Split::held_out).tokens[0], order.window_start(Split::held_out, 0));
+}
+
+TEST(BatchReader, AMicroBatchHoldsTheSamplesOfItsPartOfTheBatch) {
+  const Count source(100'001, 99);
+  for (const Objective objective : {Objective::next_token, Objective::masked}) {
+    const auto o = options(objective, 20);
+    BatchReader reader(source, SampleOrder(source.size(), o), o, 100);
+    const Batch whole = batch(reader, 40, 4), first = batch(reader, 40, 2), second = batch(reader, 42, 2);
+    Batch joined = first;
+    joined.tokens.insert(joined.tokens.end(), second.tokens.begin(), second.tokens.end());
+    joined.targets.insert(joined.targets.end(), second.targets.begin(), second.targets.end());
+    EXPECT_EQ(joined, whole);
+  }
+}
+
+TEST(BatchReader, HidesOneTokenInSevenInThreeWays) {
+  constexpr std::int64_t sequence = 100, samples = 1000, vocabulary = 500;
+  const Count source(sequence * 2000 + 1, 499);
+  const auto o = options(Objective::masked, sequence);
+  const SampleOrder order(source.size(), o);
+  BatchReader reader(source, order, o, vocabulary);
+  const Batch read = batch(reader, 0, samples);
+  double chosen = 0, masked = 0, kept = 0;
+  for (std::size_t i = 0; i < read.tokens.size(); ++i) {
+    const auto sample = static_cast<std::int64_t>(i) / sequence,
+               position = static_cast<std::int64_t>(i) % sequence;
+    const auto original =
+        static_cast<std::int32_t>((order.window_start(Split::training, sample) + position) % 499);
+    if (read.targets[i] < 0) {
+      EXPECT_EQ(read.targets[i], -1);
+      EXPECT_EQ(read.tokens[i], original);
+      continue;
+    }
+    EXPECT_EQ(read.targets[i], original);
+    ++chosen;
+    masked += read.tokens[i] == vocabulary - 1;
+    kept += read.tokens[i] == original;
+  }
+  EXPECT_EQ(chosen, static_cast<double>(reader.target_count(Split::training, 0, samples)));
+  // 100000 positions: five standard deviations of binomials are 0.0057, 0.016 and 0.012.
+  EXPECT_NEAR(chosen / (sequence * samples), 0.15, 0.0057);
+  EXPECT_NEAR(masked / chosen, 0.8, 0.016);
+  EXPECT_NEAR(kept / chosen, 0.1 + 0.1 / 499, 0.012);
+}
+
+TEST(BatchReader, HidesSomethingOfEachSampleHoweverShort) {
+  const Count source(2001, 9);
+  const auto o = options(Objective::masked, 2);
+  BatchReader reader(source, SampleOrder(source.size(), o), o, 10);
+  for (std::int64_t sample = 0; sample < 200; ++sample) {
+    EXPECT_GE(reader.target_count(Split::training, sample, 1), 1);
+    const Batch read = batch(reader, sample, 1);
+    EXPECT_EQ((read.targets[0] >= 0) + (read.targets[1] >= 0),
+              reader.target_count(Split::training, sample, 1));
+  }
+}
+
+TEST(BatchReader, HidesOtherPositionsInTheNextEpochAndTheSameInEachEvaluation) {
+  const Count source(2001, 99);
+  const auto o = options(Objective::masked, 20);
+  const SampleOrder order(source.size(), o);
+  BatchReader reader(source, order, o, 100);
+  EXPECT_EQ(batch(reader, 0, 2, Split::held_out), batch(reader, 0, 2, Split::held_out));
+  EXPECT_NE(batch(reader, 0, 2, Split::held_out),
+            batch(reader, order.windows(Split::held_out), 2, Split::held_out));
+  EXPECT_NE(batch(reader, 0, 95).targets, batch(reader, 95, 95).targets);
+}
+
+TEST(BatchReader, RefusesATokenThatTheModelHasNoIdFor) {
+  const Count source(1001, 100);
+  const auto causal = options(Objective::next_token, 500), masked = options(Objective::masked, 500);
+  const SampleOrder order(source.size(), causal, 0);
+  BatchReader enough(source, order, causal, 100), few(source, order, causal, 99),
+      no_mask(source, order, masked, 100);
+  EXPECT_THAT(batch(enough, 0, 2).targets, Each(Ne(-1)));
+  for (BatchReader* reader : {&few, &no_mask})
+    EXPECT_THAT([&] { batch(*reader, 0, 2); },
+                ThrowsMessage<Error>(HasSubstr("99, but the ids that the model takes are 0 to 98")));
+}
+
+}  // namespace
+}  // namespace alpa

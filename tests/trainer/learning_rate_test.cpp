@@ -1,0 +1,68 @@
+#include "libalpa/trainer/learning_rate.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+namespace alpa {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::Pointwise;
+
+TrainingOptions options(LearningRateSchedule schedule, std::int64_t warmup_steps, std::int64_t steps) {
+  TrainingOptions o;
+  o.schedule = schedule;
+  o.warmup_steps = warmup_steps;
+  o.steps = steps;
+  o.learning_rate = 2;
+  o.final_learning_rate = 0.1;
+  return o;
+}
+
+struct Course {
+  LearningRateSchedule schedule;
+  std::int64_t warmup_steps, steps;
+  std::vector<double> rates;  // from step 0 on
+};
+
+TEST(LearningRate, FollowsItsScheduleFromThePeakToTheFinalRate) {
+  const double half = 2 * 0.55, quarter = 2 * (0.1 + 0.9 * 0.5 * (1 + std::sqrt(0.5)));
+  const Course table[] = {
+      {LearningRateSchedule::constant, 0, 3, {2, 2, 2, 2}},
+      {LearningRateSchedule::constant, 4, 5, {0.5, 1, 1.5, 2, 2, 2}},
+      {LearningRateSchedule::linear, 0, 3, {2, half, 0.2, 0.2}},
+      {LearningRateSchedule::linear, 2, 4, {1, 2, half, 0.2, 0.2}},
+      {LearningRateSchedule::cosine, 0, 5, {2, quarter, half, 2.2 - quarter, 0.2, 0.2}},
+      {LearningRateSchedule::cosine, 2, 4, {1, 2, half, 0.2, 0.2}},
+      {LearningRateSchedule::cosine, 0, 1, {2, 0.2}},
+      {LearningRateSchedule::linear, 4, 2, {0.5, 1, 1.5, 2, 0.2}},
+  };
+  for (const Course& course : table) {
+    std::vector<double> rates;
+    for (std::size_t step = 0; step < course.rates.size(); ++step)
+      rates.push_back(
+          learning_rate(options(course.schedule, course.warmup_steps, course.steps), static_cast<std::int64_t>(step)));
+    // Rounding of a handful of operations in double.
+    EXPECT_THAT(rates, Pointwise(DoubleNear(1e-14), course.rates));
+  }
+}
+
+TEST(UpdateScalars, AreTheRateAndTheBiasCorrectionsOfTheStepAfter) {
+  TrainingOptions o = options(LearningRateSchedule::constant, 0, 10);
+  o.beta1 = 0.5;
+  o.beta2 = 0.75;
+  EXPECT_EQ(update_scalars(o, 0), (std::array<float, 4>{2, 0.5f, 0.25f, 0}));
+  EXPECT_EQ(update_scalars(o, 1), (std::array<float, 4>{2, 0.75f, 0.4375f, 0}));
+  o.beta1 = 0;
+  EXPECT_EQ(update_scalars(o, 0)[1], 1);
+}
+
+TEST(UpdateScalars, KeepTheirPrecisionWhereBetaIsNearOne) {
+  TrainingOptions o;
+  o.beta2 = 1 - 1e-9;
+  EXPECT_FLOAT_EQ(update_scalars(o, 0)[2], 1e-9f);
+}
+
+}  // namespace
+}  // namespace alpa
