@@ -17,7 +17,8 @@ namespace {
 class Draws {
  public:
   Draws(const State& source, std::int64_t seed)
-      : initializer_(source.initializer), key_(philox_key(static_cast<std::uint64_t>(seed), hash64(source.name))) {}
+      : initializer_(source.initializer),
+        key_(philox_key(static_cast<std::uint64_t>(seed), hash64(source.name))) {}
 
   /// Elements [first, first + into.size()) of the whole tensor.
   void fill(std::int64_t first, std::span<float> into) const {
@@ -28,13 +29,19 @@ class Draws {
       case Initializer::Kind::ones:
         return std::fill(into.begin(), into.end(), 1.0f);
       case Initializer::Kind::normal:
-        return draw(first, into, [scale](const PhiloxBlock& block, std::uint64_t i) {
-          return scale * philox_normal(block.word[2 * (i % 2)], block.word[2 * (i % 2) + 1]);
-        }, 2);
+        return draw(
+            first, into,
+            [scale](const PhiloxBlock& block, std::uint64_t i) {
+              return scale * philox_normal(block.word[2 * (i % 2)], block.word[2 * (i % 2) + 1]);
+            },
+            2);
       case Initializer::Kind::uniform:
-        return draw(first, into, [scale](const PhiloxBlock& block, std::uint64_t i) {
-          return scale * (2 * philox_uniform(block.word[i % 4]) - 1);
-        }, 4);
+        return draw(
+            first, into,
+            [scale](const PhiloxBlock& block, std::uint64_t i) {
+              return scale * (2 * philox_uniform(block.word[i % 4]) - 1);
+            },
+            4);
     }
   }
 

@@ -8,7 +8,9 @@ namespace alpa {
 namespace {
 
 // 1 - beta^t without the cancellation that a beta near 1 brings.
-double bias_correction(double beta, std::int64_t t) { return -std::expm1(static_cast<double>(t) * std::log(beta)); }
+double bias_correction(double beta, std::int64_t t) {
+  return -std::expm1(static_cast<double>(t) * std::log(beta));
+}
 
 // What is left of the way from the peak to the final rate, after `progress` in [0, 1] of the schedule.
 double remainder(LearningRateSchedule schedule, double progress) {

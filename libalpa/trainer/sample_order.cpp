@@ -27,8 +27,7 @@ std::int64_t permuted(std::int64_t index, std::int64_t size, std::uint64_t key, 
   do {
     std::uint64_t left = at >> half_bits, right = at & mask;
     for (std::uint64_t round = 0; round < rounds; ++round) {
-      const std::uint64_t mixed =
-          left ^ (philox(key, epoch, round << 32 | right).word[0] & mask);
+      const std::uint64_t mixed = left ^ (philox(key, epoch, round << 32 | right).word[0] & mask);
       left = right;
       right = mixed;
     }
@@ -40,7 +39,8 @@ std::int64_t permuted(std::int64_t index, std::int64_t size, std::uint64_t key, 
 }  // namespace
 
 SampleOrder::SampleOrder(std::int64_t tokens, const TrainingOptions& options, double held_out_fraction)
-    : sequence_(options.sequence), key_(philox_key(static_cast<std::uint64_t>(options.seed), hash64("sample order"))) {
+    : sequence_(options.sequence),
+      key_(philox_key(static_cast<std::uint64_t>(options.seed), hash64("sample order"))) {
   const std::int64_t windows = (tokens - 1) / sequence_;
   if (tokens < 1 || windows < 1)
     throw Error(ErrorKind::input,

@@ -41,8 +41,8 @@ TEST(LearningRate, FollowsItsScheduleFromThePeakToTheFinalRate) {
   for (const Course& course : table) {
     std::vector<double> rates;
     for (std::size_t step = 0; step < course.rates.size(); ++step)
-      rates.push_back(
-          learning_rate(options(course.schedule, course.warmup_steps, course.steps), static_cast<std::int64_t>(step)));
+      rates.push_back(learning_rate(options(course.schedule, course.warmup_steps, course.steps),
+                                    static_cast<std::int64_t>(step)));
     // Rounding of a handful of operations in double.
     EXPECT_THAT(rates, Pointwise(DoubleNear(1e-14), course.rates));
   }

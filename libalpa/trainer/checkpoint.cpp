@@ -1,0 +1,113 @@
+#include "libalpa/trainer/checkpoint.h"
+
+#include <fmt/core.h>
+
+#include <cassert>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "libalpa/base/error.h"
+#include "libalpa/base/fingerprint.h"
+#include "libalpa/h5/tensor_file.h"
+
+namespace alpa {
+namespace {
+
+constexpr const char* format = "alpa-checkpoint";
+constexpr const char* version = "1.0";
+
+const TensorType& type_of(const Graph& graph, const State& state) {
+  return value_of(graph, state.value).type;
+}
+
+CheckpointFacts facts_of(const TensorReader& file) {
+  return {file.int64_attribute("step"), file.int64_attribute("samples"),
+          file.text_attribute("training_options")};
+}
+
+/// "" where the states are those of the graph, otherwise one line per state that differs, at most twelve.
+std::string differences(const Graph& graph, const std::map<std::string, TensorType>& found) {
+  std::map<std::string, std::pair<std::string, std::string>> rows;  // name -> (here, in the file)
+  for (const State& state : graph.states) rows[state.name].first = type_text(type_of(graph, state));
+  for (const auto& [name, type] : found) rows[name].second = type_text(type);
+  std::string table;
+  int shown = 0, differing = 0;
+  for (const auto& [name, row] : rows) {
+    const auto& [here, there] = row;
+    if (here == there || ++differing > 12) continue;
+    table +=
+        fmt::format("\n  {:<40} {:<20} {}", name, here.empty() ? "-" : here, there.empty() ? "-" : there);
+    ++shown;
+  }
+  if (differing == 0) return {};
+  if (differing > shown) table += fmt::format("\n  and {} more", differing - shown);
+  return fmt::format("{} of {} states differ\n  {:<40} {:<20} {}", differing, rows.size(), "state",
+                     "this model", "checkpoint") +
+         table;
+}
+
+std::unique_ptr<TensorWriter> open_writer(const std::filesystem::path& path,
+                                          std::optional<int> communicator) {
+  return communicator ? std::make_unique<TensorWriter>(path, format, version, *communicator)
+                      : std::make_unique<TensorWriter>(path, format, version);
+}
+
+}  // namespace
+
+std::string state_fingerprint(const Graph& graph) {
+  std::map<std::string, std::string> types;  // sorted: the order of states has no meaning
+  for (const State& state : graph.states) types[state.name] = type_text(type_of(graph, state));
+  std::string text;
+  for (const auto& [name, type] : types) text += name + ' ' + type + '\n';
+  return fingerprint(text);
+}
+
+void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& facts, const Graph& graph,
+                     std::span<const StateTile> tiles, const Provenance& provenance,
+                     std::optional<int> communicator) {
+  // A failure shows, on all ranks alike, when the file is made.
+  std::error_code ignored;
+  std::filesystem::create_directories(path.parent_path(), ignored);
+  in_step(fmt::format("saving the checkpoint of step {}", facts.step), [&] {
+    const std::unique_ptr<TensorWriter> file = open_writer(path, communicator);
+    file->attribute("step", facts.step);
+    file->attribute("samples", facts.samples);
+    file->attribute("training_options", facts.training_options);
+    file->attribute("state_fingerprint", state_fingerprint(graph));
+    file->provenance(provenance);
+    for (const State& state : graph.states) file->declare(state.name, type_of(graph, state));
+    std::vector<TensorPart> parts;
+    for (std::size_t s = 0; s < graph.states.size(); ++s) {
+      parts.clear();
+      for (const StateTile& tile : tiles)
+        if (tile.state == static_cast<int>(s)) parts.push_back({{tile.origin, tile.shape}, tile.values});
+      file->write(graph.states[s].name, parts);
+    }
+    file->publish();
+  });
+}
+
+CheckpointFacts load_checkpoint(const std::filesystem::path& path, const Graph& graph,
+                                std::span<const StateTile> tiles) {
+  const TensorReader file(path, format, version);
+  const std::string table = differences(graph, file.tensors());
+  if (!table.empty())
+    throw Error(ErrorKind::input,
+                fmt::format("'{}' is a checkpoint of another model: {}", path.string(), table),
+                "resume with a plan of the model that was saved, or use another --run-dir");
+  for (const StateTile& tile : tiles) {
+    assert(tile.state >= 0 && tile.state < static_cast<int>(graph.states.size()));
+    file.read(graph.states[static_cast<std::size_t>(tile.state)].name, {tile.origin, tile.shape},
+              tile.values);
+  }
+  return facts_of(file);
+}
+
+CheckpointFacts verify_checkpoint(const std::filesystem::path& path) {
+  const TensorReader file(path, format, version);
+  file.verify();
+  return facts_of(file);
+}
+
+}  // namespace alpa

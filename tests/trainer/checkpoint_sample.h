@@ -1,0 +1,71 @@
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "libalpa/base/bf16.h"
+#include "libalpa/trainer/checkpoint.h"
+
+namespace alpa {
+
+/// A small model's states, each element told by state, index and `salt`, cut into tiles as a test likes.
+struct StatesInMemory {
+  Graph graph;
+  std::vector<std::vector<char>> storage;
+  std::vector<StateTile> tiles;
+
+  /// f32 matrix, its bf16 copy, a vector and a scalar.
+  static StatesInMemory none(std::int64_t rows = 30, std::int64_t columns = 20) {
+    StatesInMemory states;
+    states.add_state("block.0.weight", {DType::bf16, {rows, columns}});
+    states.add_state("block.0.weight.master", {DType::f32, {rows, columns}});
+    states.add_state("block.0.bias", {DType::f32, {columns}});
+    states.add_state("temperature", {DType::f32, {}});
+    return states;
+  }
+
+  /// All of it, in one tile per state.
+  static StatesInMemory whole(float salt, std::int64_t rows = 30, std::int64_t columns = 20) {
+    StatesInMemory states = none(rows, columns);
+    for (std::size_t s = 0; s < states.graph.states.size(); ++s) {
+      const Shape& shape = states.graph.values[s].type.shape;
+      states.add_tile(static_cast<int>(s), Shape(shape.size(), 0), shape, salt);
+    }
+    return states;
+  }
+
+  void add_state(const std::string& name, TensorType type) {
+    State state;
+    state.name = name;
+    state.value = static_cast<int>(graph.values.size());
+    graph.states.push_back(state);
+    graph.values.push_back({std::move(type), ValueKind::state, -1, name});
+  }
+
+  void add_tile(int state, Shape origin, Shape shape, float salt) {
+    const TensorType& whole = graph.values[static_cast<std::size_t>(state)].type;
+    storage.emplace_back(static_cast<std::size_t>(element_count(shape) * dtype_bytes(whole.dtype)));
+    tiles.push_back({state, std::move(origin), std::move(shape), storage.back().data()});
+    for (std::int64_t i = 0; i < element_count(tiles.back().shape); ++i) {
+      std::int64_t rest = i, index = 0, stride = 1;
+      for (std::size_t d = whole.shape.size(); d-- > 0;) {
+        index += (tiles.back().origin[d] + rest % tiles.back().shape[d]) * stride;
+        rest /= tiles.back().shape[d];
+        stride *= whole.shape[d];
+      }
+      const float value = salt + static_cast<float>(1000 * state + index);
+      if (whole.dtype == DType::f32)
+        reinterpret_cast<float*>(storage.back().data())[i] = value;
+      else
+        reinterpret_cast<std::uint16_t*>(storage.back().data())[i] = bf16_from_f32(value);
+    }
+  }
+
+  void save(const std::filesystem::path& file, std::int64_t step,
+            std::optional<int> communicator = {}) const {
+    save_checkpoint(file, {step, 8 * step, "batch = 8\n"}, graph, tiles, provenance_here("test", "alpa", ""),
+                    communicator);
+  }
+};
+
+}  // namespace alpa
