@@ -64,7 +64,7 @@ std::string state_fingerprint(const Graph& graph) {
 }
 
 void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& facts, const Graph& graph,
-                     std::span<const StateTile> tiles, const Provenance& provenance,
+                     std::span<const HostTile> tiles, const Provenance& provenance,
                      std::optional<int> communicator) {
   // A failure shows, on all ranks alike, when the file is made.
   std::error_code ignored;
@@ -80,7 +80,7 @@ void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& f
     std::vector<TensorPart> parts;
     for (std::size_t s = 0; s < graph.states.size(); ++s) {
       parts.clear();
-      for (const StateTile& tile : tiles)
+      for (const HostTile& tile : tiles)
         if (tile.state == static_cast<int>(s)) parts.push_back({{tile.origin, tile.shape}, tile.values});
       file->write(graph.states[s].name, parts);
     }
@@ -89,14 +89,14 @@ void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& f
 }
 
 CheckpointFacts load_checkpoint(const std::filesystem::path& path, const Graph& graph,
-                                std::span<const StateTile> tiles) {
+                                std::span<const HostTile> tiles) {
   const TensorReader file(path, format, version);
   const std::string table = differences(graph, file.tensors());
   if (!table.empty())
     throw Error(ErrorKind::input,
                 fmt::format("'{}' is a checkpoint of another model: {}", path.string(), table),
                 "resume with a plan of the model that was saved, or use another --run-dir");
-  for (const StateTile& tile : tiles) {
+  for (const HostTile& tile : tiles) {
     assert(tile.state >= 0 && tile.state < static_cast<int>(graph.states.size()));
     file.read(graph.states[static_cast<std::size_t>(tile.state)].name, {tile.origin, tile.shape},
               tile.values);

@@ -12,7 +12,7 @@
 namespace alpa {
 
 /// A box of one of the graph's states in host memory, in row-major order of the box.
-struct StateTile {
+struct HostTile {
   int state = 0;        ///< index in Graph::states
   Shape origin, shape;  ///< in the whole tensor, in elements
   void* values = nullptr;
@@ -39,14 +39,14 @@ std::string state_fingerprint(const Graph&);
 /// Equal states and facts give equal bytes outside /provenance, whatever the tiles. Throws alike on all
 /// ranks: Error(input) where the folder is not writable, Error(run_time) e.g. where the disk is full.
 void save_checkpoint(const std::filesystem::path& file, const CheckpointFacts& facts, const Graph& graph,
-                     std::span<const StateTile> tiles, const Provenance& provenance,
+                     std::span<const HostTile> tiles, const Provenance& provenance,
                      std::optional<int> communicator);
 
 /// Fills the tiles from a checkpoint of the same model, however many ranks and whatever plan wrote it. Each
 /// rank reads by itself. Throws Error(input) where the file is damaged, or its states differ from the graph's
 /// in name or type, with a table of the differences.
 CheckpointFacts load_checkpoint(const std::filesystem::path& file, const Graph& graph,
-                                std::span<const StateTile> tiles);
+                                std::span<const HostTile> tiles);
 
 /// Reads all of a checkpoint. Throws Error(input) where it is damaged, or is none.
 CheckpointFacts verify_checkpoint(const std::filesystem::path& file);

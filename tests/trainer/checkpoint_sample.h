@@ -12,7 +12,7 @@ namespace alpa {
 struct StatesInMemory {
   Graph graph;
   std::vector<std::vector<char>> storage;
-  std::vector<StateTile> tiles;
+  std::vector<HostTile> tiles;
 
   /// f32 matrix, its bf16 copy, a vector and a scalar.
   static StatesInMemory none(std::int64_t rows = 30, std::int64_t columns = 20) {

@@ -1,0 +1,140 @@
+#include "libalpa/trainer/metrics.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "libalpa/base/error.h"
+#include "libalpa/base/json.h"
+#include "libalpa/base/units.h"
+
+namespace alpa {
+namespace {
+
+/// The step of a line as metrics_json() writes it; -1 for another text.
+std::int64_t step_of(std::string_view line) {
+  constexpr std::string_view before = "{\"step\":";
+  std::int64_t step = -1;
+  if (line.starts_with(before) && line.ends_with('}'))
+    std::from_chars(line.data() + before.size(), line.data() + line.size(), step);
+  return step;
+}
+
+/// Length of the beginning of `text` that holds whole lines of steps up to `steps_done`.
+std::size_t kept_bytes(std::string_view text, std::int64_t steps_done) {
+  std::size_t kept = 0;
+  while (true) {
+    const std::size_t end = text.find('\n', kept);
+    if (end == std::string_view::npos) return kept;
+    const std::int64_t step = step_of(text.substr(kept, end - kept));
+    if (step < 0 || step > steps_done) return kept;
+    kept = end + 1;
+  }
+}
+
+void set(JsonObject& object, const char* name, std::optional<double> value) {
+  if (value)
+    object.set(name, *value);
+  else
+    object.set_null(name);
+}
+
+Error failure(ErrorKind kind, const std::filesystem::path& path) {
+  return Error(kind, fmt::format("cannot write '{}': {}", path.string(), std::strerror(errno)),
+               errno == ENOSPC || errno == EDQUOT ? "free some space or quota"
+                                                  : "choose a --run-dir that you may write to");
+}
+
+void append(int descriptor, std::string_view text, const std::filesystem::path& path) {
+  while (!text.empty()) {
+    const ssize_t written = write(descriptor, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw failure(ErrorKind::run_time, path);
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+int open_for_appending(const std::filesystem::path& path) {
+  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (descriptor < 0) throw failure(ErrorKind::input, path);
+  return descriptor;
+}
+
+}  // namespace
+
+std::optional<double> peak_fraction(const StepMetrics& m) {
+  if (!m.peak_flops_per_s || *m.peak_flops_per_s <= 0 || m.step_s <= 0) return std::nullopt;
+  return m.flops / m.step_s / *m.peak_flops_per_s;
+}
+
+std::string metrics_json(const StepMetrics& m) {
+  JsonObject line;
+  line.set("step", m.step)
+      .set("loss", m.loss)
+      .set("gradient_norm", m.gradient_norm)
+      .set("learning_rate", m.learning_rate)
+      .set("tokens", m.tokens)
+      .set("tokens_per_s", static_cast<double>(m.tokens) / m.step_s)
+      .set("step_s", m.step_s)
+      .set("data_s", m.data_s)
+      .set("flops_per_s", m.flops / m.step_s);
+  set(line, "peak_flops_per_s", m.peak_flops_per_s);
+  line.set("peak_origin", m.peak_origin);
+  set(line, "peak_fraction", peak_fraction(m));
+  line.set("memory_bytes", m.memory_bytes).set("samples_hash", m.samples_hash);
+  set(line, "checkpoint_s", m.checkpoint_s);
+  set(line, "evaluation_loss", m.evaluation_loss);
+  return line.text();
+}
+
+std::string progress_line(const StepMetrics& m, std::int64_t total_steps, double eta_s) {
+  std::string line = fmt::format("step {}/{}  loss {:.4f}", m.step, total_steps, m.loss);
+  if (m.evaluation_loss) line += fmt::format("  evaluation {:.4f}", *m.evaluation_loss);
+  line += fmt::format("  gradient norm {:.3g}  learning rate {:.3g}  {}  {}", m.gradient_norm,
+                      m.learning_rate, rate_text(static_cast<double>(m.tokens) / m.step_s, "tokens/s"),
+                      rate_text(m.flops / m.step_s, "FLOP/s"));
+  if (const auto fraction = peak_fraction(m))
+    line += fmt::format(" ({:.1f} % of {}, {})", 100 * *fraction, rate_text(*m.peak_flops_per_s, "FLOP/s"),
+                        m.peak_origin);
+  return line + fmt::format("  memory {}  left {}", bytes_text(static_cast<double>(m.memory_bytes)),
+                            seconds_text(eta_s));
+}
+
+MetricsFile::MetricsFile(const std::filesystem::path& run_dir, std::int64_t steps_done)
+    : path_(run_dir / "metrics.jsonl") {
+  std::ifstream file(path_, std::ios::binary);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const std::size_t kept = kept_bytes(text, steps_done);
+  if (kept < text.size()) {
+    const std::filesystem::path aside = run_dir / "metrics.set-aside.jsonl";
+    const int into = open_for_appending(aside);
+    try {
+      append(into, text.substr(kept) + (text.ends_with('\n') ? "" : "\n"), aside);
+    } catch (const Error&) {
+      close(into);
+      throw;
+    }
+    close(into);
+    if (truncate(path_.c_str(), static_cast<off_t>(kept)) != 0) throw failure(ErrorKind::input, path_);
+  }
+  descriptor_ = open_for_appending(path_);
+}
+
+MetricsFile::~MetricsFile() { close(descriptor_); }
+
+void MetricsFile::add(const StepMetrics& metrics) {
+  append(descriptor_, metrics_json(metrics) + "\n", path_);
+}
+
+void MetricsFile::sync() {
+  // Pipes and some file systems have nothing to synchronise and say EINVAL.
+  if (fsync(descriptor_) != 0 && errno != EINVAL) throw failure(ErrorKind::run_time, path_);
+}
+
+}  // namespace alpa

@@ -1,0 +1,63 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace alpa {
+
+/// What is told of one training step, over all ranks.
+struct StepMetrics {
+  std::int64_t step =
+      0;  ///< steps done after it, so the first is 1 and the checkpoint of step n holds lines 1 to n
+  double loss = 0;  ///< mean per target
+  double gradient_norm = 0;
+  double learning_rate = 0;
+  std::int64_t tokens = 0;                 ///< of the step
+  double step_s = 0;                       ///< duration
+  double flops = 0;                        ///< of the model, in the step: recomputation is not counted
+  std::optional<double> peak_flops_per_s;  ///< of all devices, dense; nullopt where unknown
+  std::string peak_origin = "unknown";     ///< "measured" (alpa-profile), "table" (cluster file) or "unknown"
+  std::int64_t memory_bytes = 0;           ///< the most that one rank takes
+  std::string samples_hash;                ///< SampleOrder::samples_hash() of the batch
+  double data_s = 0;                       ///< spent waiting for data
+  std::optional<double> checkpoint_s;      ///< of the save after the step, where there was one
+  std::optional<double> evaluation_loss;   ///< where an evaluation followed the step
+};
+
+/// Part of the peak that the model's FLOPs reach ("model FLOPs utilization"), in [0, 1]; nullopt where the
+/// peak is unknown.
+std::optional<double> peak_fraction(const StepMetrics&);
+
+/// The step as one line of JSON, without a line end; `step` comes first. What is unknown is null.
+std::string metrics_json(const StepMetrics&);
+
+/// The step as one line for people; `eta_s` is what remains, in seconds:
+/// "step 120/1000  loss 2.3456  gradient norm 0.812  12.3 ktokens/s  45.6 GFLOP/s (38 % of the measured peak)
+/// memory 1.20 GiB  left 12m05s" (one line).
+std::string progress_line(const StepMetrics&, std::int64_t total_steps, double eta_s);
+
+/// RUN_DIR/metrics.jsonl: one line per step, steps ascending and unique, across resumptions too. For one
+/// rank.
+class MetricsFile {
+ public:
+  /// Opens it for a run that goes on after `steps_done` steps. Lines of later steps, and a last line that is
+  /// incomplete, are moved to the end of metrics.set-aside.jsonl. Throws Error(input) where it cannot be
+  /// written.
+  MetricsFile(const std::filesystem::path& run_dir, std::int64_t steps_done);
+  ~MetricsFile();
+  MetricsFile(const MetricsFile&) = delete;
+  MetricsFile& operator=(const MetricsFile&) = delete;
+
+  /// Appends. Throws Error(run_time), e.g. where the disk is full.
+  void add(const StepMetrics&);
+
+  /// Brings all lines to disk; before a checkpoint that counts on them.
+  void sync();
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+};
+
+}  // namespace alpa

@@ -1,0 +1,118 @@
+#include "libalpa/trainer/metrics.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <limits>
+
+#include "libalpa/base/error.h"
+#include "tests/h5/temporary_folder.h"
+
+namespace alpa {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+StepMetrics step(std::int64_t number) {
+  StepMetrics m;
+  m.step = number;
+  m.loss = 2.5;
+  m.gradient_norm = 0.75;
+  m.learning_rate = 3e-4;
+  m.tokens = 2048;
+  m.step_s = 0.5;
+  m.flops = 2e10;
+  m.memory_bytes = 3 << 29;
+  m.samples_hash = "0123456789abcdef";
+  m.data_s = 0.25;
+  return m;
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(Metrics, AreOneLineOfJsonPerStep) {
+  StepMetrics m = step(7);
+  EXPECT_EQ(
+      metrics_json(m),
+      R"({"step":7,"loss":2.5,"gradient_norm":0.75,"learning_rate":0.0003,"tokens":2048,)"
+      R"("tokens_per_s":4096,"step_s":0.5,"data_s":0.25,"flops_per_s":40000000000,)"
+      R"("peak_flops_per_s":null,"peak_origin":"unknown","peak_fraction":null,"memory_bytes":1610612736,)"
+      R"("samples_hash":"0123456789abcdef","checkpoint_s":null,"evaluation_loss":null})");
+  m.peak_flops_per_s = 8e10;
+  m.peak_origin = "measured";
+  m.evaluation_loss = 2.75;
+  m.loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(metrics_json(m), HasSubstr(R"("step":7,"loss":null)"));
+  EXPECT_THAT(metrics_json(m),
+              HasSubstr(R"("peak_flops_per_s":80000000000,"peak_origin":"measured","peak_fraction":0.5)"));
+  EXPECT_THAT(metrics_json(m), HasSubstr(R"("evaluation_loss":2.75)"));
+}
+
+TEST(Metrics, AreAPlainLineForPeople) {
+  StepMetrics m = step(120);
+  EXPECT_EQ(
+      progress_line(m, 1000, 440),
+      "step 120/1000  loss 2.5000  gradient norm 0.75  learning rate 0.0003  4.10 ktokens/s  40.00 GFLOP/s"
+      "  memory 1.50 GiB  left 7m20s");
+  m.peak_flops_per_s = 1.2e11;
+  m.peak_origin = "table";
+  m.evaluation_loss = 2.75;
+  EXPECT_EQ(progress_line(m, 1000, 440),
+            "step 120/1000  loss 2.5000  evaluation 2.7500  gradient norm 0.75  learning rate 0.0003  4.10 "
+            "ktokens/s"
+            "  40.00 GFLOP/s (33.3 % of 120.00 GFLOP/s, table)  memory 1.50 GiB  left 7m20s");
+}
+
+class MetricsOnDisk : public ::testing::Test {
+ protected:
+  std::string lines(std::int64_t first, std::int64_t last) const {
+    std::string text;
+    for (std::int64_t s = first; s <= last; ++s) text += metrics_json(step(s)) + "\n";
+    return text;
+  }
+
+  TemporaryFolder folder_;
+  const std::filesystem::path path_ = folder_.path() / "metrics.jsonl";
+  const std::filesystem::path aside_ = folder_.path() / "metrics.set-aside.jsonl";
+};
+
+TEST_F(MetricsOnDisk, StepsAreUniqueAfterAResumption) {
+  {
+    MetricsFile file(folder_.path(), 0);
+    for (std::int64_t s = 1; s <= 5; ++s) file.add(step(s));
+    file.sync();
+    EXPECT_EQ(text_of(path_), lines(1, 5));
+  }
+  MetricsFile resumed(folder_.path(), 3);
+  EXPECT_EQ(text_of(path_), lines(1, 3));
+  EXPECT_EQ(text_of(aside_), lines(4, 5));
+  resumed.add(step(4));
+  EXPECT_EQ(text_of(path_), lines(1, 4));
+}
+
+TEST_F(MetricsOnDisk, AnIncompleteLineOfAKilledRunIsMovedAside) {
+  std::ofstream(path_) << lines(1, 2) << "{\"step\":3,\"loss\":2.";
+  MetricsFile resumed(folder_.path(), 3);
+  resumed.add(step(4));
+  EXPECT_EQ(text_of(path_), lines(1, 2) + lines(4, 4));
+  EXPECT_EQ(text_of(aside_), "{\"step\":3,\"loss\":2.\n");
+}
+
+TEST_F(MetricsOnDisk, NothingMovesWhereNothingIsLater) {
+  std::ofstream(path_) << lines(1, 3);
+  const MetricsFile resumed(folder_.path(), 3);
+  EXPECT_EQ(text_of(path_), lines(1, 3));
+  EXPECT_FALSE(std::filesystem::exists(aside_));
+}
+
+TEST_F(MetricsOnDisk, AFolderThatIsMissingIsAnInputError) {
+  EXPECT_THAT([&] { MetricsFile(folder_.path() / "gone", 0); },
+              ThrowsMessage<Error>(HasSubstr("gone/metrics.jsonl': No such file")));
+}
+
+}  // namespace
+}  // namespace alpa
