@@ -1,0 +1,131 @@
+#include <cstdio>
+#include <optional>
+
+#include <fmt/core.h>
+
+#include "apps/app.h"
+#include "apps/models.h"
+#include "libalpa/base/error.h"
+#include "libalpa/base/units.h"
+#include "libalpa/cluster/profile.h"
+#include "libalpa/h5/atomic_file.h"
+#include "libalpa/plan/explain.h"
+#include "libalpa/plan/plan_file.h"
+#include "libalpa/planner/make_plan.h"
+#include "libalpa/planner/pin.h"
+#include "libalpa/program/lower.h"
+#include "libalpa/program/simulate.h"
+#include "libalpa/program/trace.h"
+#include "libalpa/program/verify.h"
+
+namespace {
+
+using namespace alpa;
+
+struct Settings {
+  std::filesystem::path model, profile, cluster, pin, out, missing, first, second, trace;
+  PlannerOptions planner;
+};
+
+/// The numbers to plan with: a profile, a cluster file, or a profile's machines in another number.
+CostModel cost_model(const Settings& settings, std::string& fingerprint) {
+  if (settings.profile.empty() && settings.cluster.empty())
+    throw Error(ErrorKind::usage, "neither --profile nor --cluster is given", "--profile profile.h5 of alpa-profile, or --cluster configs/clusters/NAME.toml");
+  if (settings.profile.empty()) return CostModel(read_cluster(settings.cluster));
+  Profile profile = read_profile(settings.profile);
+  fingerprint = profile_fingerprint(profile);
+  if (!settings.cluster.empty()) profile.cluster = read_cluster(settings.cluster);
+  return CostModel(profile);
+}
+
+void plan_model(const Settings& settings, App& app) {
+  const ModelDefinition model = load_model(settings.model);
+  std::string fingerprint;
+  CostModel costs = cost_model(settings, fingerprint);
+  PlannerOptions options = settings.planner;
+  if (!settings.pin.empty()) options.pin = read_pin(settings.pin);
+  const PlanningModel planning{model.name, model.expanded_toml, model.training.batch,
+                               [&](std::int64_t samples) { return training_step_graph(model, samples); }};
+  Plan plan = make_plan(planning, costs, options, app.log());
+  plan.profile_fingerprint = fingerprint;
+  const Graph graph = training_step_graph(model, plan.micro_batch_samples);
+  write_plan(settings.out, plan, graph, provenance_here(app.command_line(), "alpa-plan", read_environment().job_id));
+  if (!settings.missing.empty()) {
+    std::string lines;
+    for (const std::string& signature : costs.missing()) lines += signature + "\n";
+    publish_text(settings.missing, lines);
+  }
+  std::fputs(explain(plan, graph).c_str(), stdout);
+}
+
+void simulate_plan(const Settings& settings) {
+  const Plan plan = read_plan(settings.first);
+  const PlannedModel model = rebuild_model(plan);
+  std::optional<CostModel> costs;
+  if (settings.profile.empty())
+    costs.emplace(plan.cluster);
+  else
+    costs.emplace(read_profile(settings.profile));
+  const Program program = lower(model.graph, plan);
+  verify(program, model.graph);
+  const Timeline timeline = simulate(program, *costs, true);
+  std::fputs(fmt::format("step {}\n", seconds_text(timeline.step_s)).c_str(), stdout);
+  for (std::size_t s = 0; s < timeline.stages.size(); ++s) {
+    const StageTime& t = timeline.stages[s];
+    std::fputs(fmt::format("stage {}: compute {}, collectives {}, transfers {}, idle {}\n", s, seconds_text(t.compute_s), seconds_text(t.collective_s),
+                           seconds_text(t.transfer_s), seconds_text(t.idle_s)).c_str(), stdout);
+  }
+  if (!settings.trace.empty()) publish_text(settings.trace, chrome_trace(timeline.rows, program, model.graph));
+}
+
+void check(const Settings& settings) {
+  const Plan plan = read_plan(settings.first);
+  const PlannedModel model = rebuild_model(plan);
+  verify(lower(model.graph, plan), model.graph);
+  std::fputs(fmt::format("{}: {} devices, {} stages, fits its model, its program is sound\n", settings.first.string(), plan.devices(), plan.stages.size()).c_str(), stdout);
+}
+
+int compare(const Settings& settings) {
+  const std::string differences = compare_plans(read_plan(settings.first), read_plan(settings.second));
+  std::fputs(differences.c_str(), stdout);
+  return differences.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings settings;
+  PlannerOptions& planner = settings.planner;
+  App app("alpa-plan", "choose how to split a model over a cluster, and explain it; needs no accelerator and no MPI");
+  app.argument("MODEL.toml", settings.model, "model definition")
+      .option("--profile", settings.profile, "profile of the machines, written by alpa-profile (HDF5)")
+      .option("--cluster", settings.cluster, "cluster file (TOML); alone: costs are estimated; with --profile: replaces its machines")
+      .option("--devices", planner.devices, "devices to plan for; 0: all of the cluster", at_least(0))
+      .option("--micro-batches", planner.micro_batches, "micro-batches per step; 0: the planner chooses", at_least(0))
+      .option("--method", planner.method, "auto (the search and every baseline), search, serial, data-parallel, zero-1, zero-2, zero-3, megatron, sequence, intra-only, inter-only")
+      .option("--schedule", planner.schedule, "order of micro-batches on pipeline stages: 1f1b or gpipe")
+      .option("--rematerialize", planner.rematerialize, "recompute activations in the backward: auto, never or always")
+      .option("--pin", settings.pin, "pinned plan (TOML): stages, meshes and what their axes do")
+      .option("--time-limit", planner.time_limit_s, "safety cap on planning, in seconds", at_least(1))
+      .option("--missing", settings.missing, "write the operator signatures that the profile lacks to this file")
+      .option("--out", settings.out, "plan to write (HDF5)")
+      .required()
+      .example("alpa-plan configs/models/gpt-1.3b.toml --cluster configs/clusters/p3.16xlarge-8.toml --devices 8 --out plan.h5", "plan for 8 GPUs from a cluster file")
+      .example("alpa-plan explain plan.h5", "tell the plan in words");
+  app.subcommand("explain", "tell a plan in words").argument("PLAN.h5", settings.first, "plan").runs([&] {
+    const Plan plan = read_plan(settings.first);
+    std::fputs(explain(plan, rebuild_model(plan).graph).c_str(), stdout);
+  });
+  app.subcommand("compare", "list how two plans differ")
+      .argument("A.h5", settings.first, "plan")
+      .argument("B.h5", settings.second, "plan")
+      .exit_statuses("0  the same\n1  different\n2  error", 2)
+      .runs([&] { return compare(settings); });
+  app.subcommand("simulate", "play a plan's program with the costs of its cluster or of a profile")
+      .argument("PLAN.h5", settings.first, "plan")
+      .option("--profile", settings.profile, "profile to take the costs from; without: the cluster's numbers")
+      .option("--trace", settings.trace, "write the timeline as a Chrome trace (JSON)")
+      .runs([&] { simulate_plan(settings); });
+  app.subcommand("check", "check a plan file: structure, model, program").argument("PLAN.h5", settings.first, "plan").runs([&] { check(settings); });
+  return app.run(argc, argv, [&] { plan_model(settings, app); });
+}

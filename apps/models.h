@@ -1,0 +1,23 @@
+#pragma once
+#include <filesystem>
+
+#include "libalpa/model/model.h"
+#include "libalpa/plan/plan.h"
+
+namespace alpa {
+
+/// The folder that holds blocks/: share/alpa of the installation this executable stands in, or share/ of the source tree
+/// it was built from.
+std::filesystem::path share_folder();
+
+/// A model file; blocks it does not define itself come from the share folder.
+ModelDefinition load_model(const std::filesystem::path&);
+
+/// A plan's model and graph, rebuilt from the plan alone and checked against it.
+struct PlannedModel {
+  ModelDefinition model;
+  Graph graph;
+};
+PlannedModel rebuild_model(const Plan&);
+
+}  // namespace alpa
