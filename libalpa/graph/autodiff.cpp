@@ -74,7 +74,8 @@ class Differentiator {
     }
     if (!any) return;
     builder_.set_place(Phase::backward, node.layer);
-    const std::vector<int> operand_gradients = node.op->gradient(builder_, node, gradients);
+    const std::vector<int> operand_gradients =
+        in_step(fmt::format("differentiating '{}'", node.name), [&] { return node.op->gradient(builder_, node, gradients); });
     for (std::size_t i = 0; i < node.operands.size(); ++i)
       if (operand_gradients[i] >= 0 && dependent_.contains(node.operands[i]))
         contributions_[node.operands[i]].push_back({operand_gradients[i], node.layer});

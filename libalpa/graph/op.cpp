@@ -16,6 +16,11 @@ ShardingRule rule_of(const OpDef& op, const OpCall& call) {
 
 std::vector<TensorType> result_types(const OpDef& op, const OpCall& call) {
   const ShardingRule rule = rule_of(op, call);
+  for (int i = 0; i < static_cast<int>(call.operands.size()); ++i)
+    if ((call.operands[static_cast<std::size_t>(i)].dtype == DType::i32) != (i == op.ids))
+      throw Error(ErrorKind::input, fmt::format("operand {} of operator '{}' wants {}, got {}", i, op.name,
+                                                i == op.ids ? "i32" : "floating point",
+                                                type_text(call.operands[static_cast<std::size_t>(i)])));
   std::vector<TensorType> types;
   std::string_view names = op.result_types;
   for (int r = 0; r < static_cast<int>(rule.results.size()); ++r) {

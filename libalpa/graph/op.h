@@ -77,6 +77,9 @@ struct OpDef {
   /// "?" after the kind: may be left out; "*" at the end of a name: any ending.
   std::string_view settings = "";
 
+  /// The operand that holds token ids (i32). All others are floating point.
+  int ids = -1;
+
   /// Made by autodiff alone; model files may not name it.
   bool internal = false;
 

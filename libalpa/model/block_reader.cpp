@@ -58,6 +58,7 @@ std::string BlockReader::read_expression(const TomlValue& value, const std::stri
     names_in(text);
   } catch (const Error& error) {
     value.fault(error.happened());
+    return "1";
   }
   return text;
 }
@@ -71,40 +72,40 @@ std::vector<NamedExpression> BlockReader::read_numbers(const TomlTable& table) c
   return numbers;
 }
 
-std::map<std::string, Block> BlockReader::read_blocks(const TomlTable& table, std::set<std::string>& unsound) const {
+std::map<std::string, Block> BlockReader::read_blocks(const TomlTable& table) const {
   std::map<std::string, Block> blocks;
   for (const TomlEntry& entry : table.entries()) {
-    const std::size_t faults = document_.fault_count();
     if (!is_identifier(entry.key)) entry.value.fault(fmt::format("'{}' is not a name", entry.key));
-    Block block = read_block(entry.key, entry.value.table());
-    block.place = place(entry.key_location);
-    blocks[entry.key] = std::move(block);
-    if (document_.fault_count() > faults) unsound.insert(entry.key);
+    blocks[entry.key] = read_block(entry, entry.value.table());
   }
   return blocks;
 }
 
-Block BlockReader::read_block(const std::string& name, const TomlTable& table) const {
+/// A fault in a step leaves the rest of the block sound.
+Block BlockReader::read_block(const TomlEntry& entry, const TomlTable& table) const {
   Block block;
-  block.name = name;
+  block.name = entry.key;
+  block.place = place(entry.key_location);
+  const std::size_t faults = document_.fault_count();
   if (table.has("parameters")) block.parameters = read_names(table.value("parameters"));
   if (table.has("defaults")) block.defaults = read_numbers(table.table("defaults"));
   block.inputs = read_names(table.value("inputs", "a list of values"));
   block.outputs = read_names(table.value("outputs", "a list of values"));
+  table.value("steps", "a list of operators and blocks");
+  if (document_.fault_count() > faults) unsound_.insert(block.place);
   if (table.has("weights"))
-    for (const TomlEntry& entry : table.table("weights").entries()) {
-      if (!is_identifier(entry.key)) entry.value.fault(fmt::format("'{}' is not a name", entry.key));
-      block.weights.push_back(read_weight(entry.key, entry.value.table()));
-      block.weights.back().place = place(entry.key_location);
-    }
+    for (const TomlEntry& weight : table.table("weights").entries()) block.weights.push_back(read_weight(weight));
   for (const TomlTable& step : table.tables("steps")) block.steps.push_back(read_step(step));
-  if (!table.has("steps")) table.fault("missing key 'steps', expected a list of operators and blocks");
   return block;
 }
 
-WeightDefinition BlockReader::read_weight(const std::string& name, const TomlTable& table) const {
+/// A fault in a weight leaves its name known.
+WeightDefinition BlockReader::read_weight(const TomlEntry& entry) const {
+  if (!is_identifier(entry.key)) entry.value.fault(fmt::format("'{}' is not a name", entry.key));
+  const TomlTable table = entry.value.table();
   WeightDefinition weight;
-  weight.name = name;
+  weight.name = entry.key;
+  weight.place = place(entry.key_location);
   for (const TomlValue& extent : table.value("shape", "a list of extents").items())
     weight.shape.push_back(read_expression(extent));
   read_initializer(table.value("init", "\"zeros\", \"ones\", {normal = deviation} or {uniform = half_width}"), weight);
@@ -128,19 +129,22 @@ void BlockReader::read_initializer(const TomlValue& value, WeightDefinition& wei
 }
 
 Step BlockReader::read_step(const TomlTable& table) const {
-  Step step;
+  const std::size_t faults = document_.fault_count();
   if (table.has("op") == table.has("block")) table.fault("a step has one of 'op' and 'block'");
-  if (table.has("block")) return read_use(table, {"op", "block", "name", "of", "as", "when", "repeat"});
-  step = read_use(table, {"op", "of", "as", "when"});
+  Step step = table.has("block") ? read_use(table, {"op", "block", "name", "of", "as", "when", "repeat"})
+                                 : read_use(table, {"op", "of", "as", "when"});
+  if (document_.fault_count() > faults) unsound_.insert(step.place);
   return step;
 }
 
 Step BlockReader::read_layer(const TomlTable& table) const {
+  const std::size_t faults = document_.fault_count();
   Step layer = read_use(table, {"block", "name", "of", "as", "repeat", "tie"});
   table.value("block", "the name of a block");
   if (table.has("tie"))
     for (const TomlEntry& entry : table.table("tie").entries())
       layer.ties.push_back({entry.key, entry.value.string(), place(entry.key_location)});
+  if (document_.fault_count() > faults) unsound_.insert(layer.place);
   return layer;
 }
 

@@ -13,20 +13,22 @@ namespace alpa {
 /// in the document.
 class BlockReader {
  public:
-  BlockReader(const TomlDocument& document, int source) : document_(document), source_(source) {}
+  /// Places of blocks, steps and layers that have a fault are added to `unsound`.
+  BlockReader(const TomlDocument& document, int source, std::set<Place>& unsound)
+      : document_(document), source_(source), unsound_(unsound) {}
 
   /// Entries of a table of named numbers, in file order.
   std::vector<NamedExpression> read_numbers(const TomlTable&) const;
 
-  /// The blocks of a `[block]` table. Those with a fault inside are named in `unsound` too.
-  std::map<std::string, Block> read_blocks(const TomlTable&, std::set<std::string>& unsound) const;
+  /// The blocks of a `[block]` table.
+  std::map<std::string, Block> read_blocks(const TomlTable&) const;
 
   /// One `[[layer]]`: a block use that may tie weights.
   Step read_layer(const TomlTable&) const;
 
  private:
-  Block read_block(const std::string& name, const TomlTable&) const;
-  WeightDefinition read_weight(const std::string& name, const TomlTable&) const;
+  Block read_block(const TomlEntry&, const TomlTable&) const;
+  WeightDefinition read_weight(const TomlEntry&) const;
   void read_initializer(const TomlValue&, WeightDefinition&) const;
   Step read_step(const TomlTable&) const;
   Step read_use(const TomlTable&, const std::set<std::string>& reserved) const;
@@ -38,6 +40,7 @@ class BlockReader {
 
   const TomlDocument& document_;
   int source_;
+  std::set<Place>& unsound_;
 };
 
 /// Whether `text` can name a block, a value, a weight or a number: a letter or _, then letters, digits and _.

@@ -33,7 +33,7 @@ std::vector<std::string> all_parameters(const Block& block) {
 /// Checks the body of one block, or of the model, which is a block whose steps are the layers.
 class BodyCheck {
  public:
-  BodyCheck(const ModelDefinition& model, const std::set<std::string>& unsound, ModelFaults& faults)
+  BodyCheck(const ModelDefinition& model, const std::set<Place>& unsound, ModelFaults& faults)
       : model_(model), unsound_(unsound), faults_(faults) {}
 
   void check_block(const Block& block) {
@@ -54,7 +54,7 @@ class BodyCheck {
     if (model_.layers.empty()) return;
     use("loss", model_.layers.back().place, "the layers give no");
     report_unused();
-    report_unused_numbers();
+    if (unsound_.empty()) report_unused_numbers();
   }
 
  private:
@@ -140,6 +140,7 @@ class BodyCheck {
   // Steps
 
   void check_step(const Step& step) {
+    if (unsound_.contains(step.place)) return pass_over(step);
     for (const std::string& name : step.of) use(name, step.place, "unknown");
     check_expression(step.when, step.place);
     check_expression(step.repeat, step.place);
@@ -150,6 +151,13 @@ class BodyCheck {
     else
       check_use(step);
     for (const std::string& name : step.as) give(name, step);
+  }
+
+  /// What an unsound step mentions counts as used and as given.
+  void pass_over(const Step& step) {
+    for (const std::string& name : step.of)
+      if (values_.contains(name)) values_[name].used = true;
+    for (const std::string& name : step.as) values_[name] = {step.place, true};
   }
 
   void check_operator(const Step& step) {
@@ -186,7 +194,7 @@ class BodyCheck {
     if (!instances_.insert(step.name).second)
       faults_.add(step.place, fmt::format("two uses of blocks are named '{}'; give each a 'name' of its own", step.name));
     const auto found = model_.blocks.find(step.block);
-    if (found == model_.blocks.end() || unsound_.contains(step.block)) return;
+    if (found == model_.blocks.end() || unsound_.contains(found->second.place)) return;
     const Block& block = found->second;
     const auto count = [&](std::string_view key, std::size_t given, const std::vector<std::string>& wanted) {
       if (given != wanted.size())
@@ -214,7 +222,7 @@ class BodyCheck {
   }
 
   const ModelDefinition& model_;
-  const std::set<std::string>& unsound_;
+  const std::set<Place>& unsound_;
   ModelFaults& faults_;
   std::vector<std::string> numbers_;
   std::set<std::string> used_numbers_, instances_;
@@ -255,13 +263,13 @@ class RecursionCheck {
 
 }  // namespace
 
-void check_names(const ModelDefinition& model, const std::set<std::string>& unsound, ModelFaults& faults) {
+void check_names(const ModelDefinition& model, const std::set<Place>& unsound, ModelFaults& faults) {
   RecursionCheck recursion(model, faults);
   for (const auto& [name, block] : model.blocks) {
     recursion.visit(name);
-    if (!unsound.contains(name)) BodyCheck(model, unsound, faults).check_block(block);
+    if (!unsound.contains(block.place)) BodyCheck(model, unsound, faults).check_block(block);
   }
-  if (!unsound.contains("")) BodyCheck(model, unsound, faults).check_model();
+  BodyCheck(model, unsound, faults).check_model();
 }
 
 }  // namespace alpa

@@ -13,6 +13,7 @@ namespace alpa {
 struct Place {
   int source = 0;  ///< index in ModelDefinition::sources
   TomlLocation at;
+  auto operator<=>(const Place&) const = default;
 };
 
 /// A named number: an integer, a real, or an expression over names (see expression.h).

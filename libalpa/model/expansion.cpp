@@ -18,13 +18,14 @@ struct BoundReached {};
 
 /// What the steps of one use of a block see.
 struct Frame {
-  std::string path;  ///< "block.3.attention", "" for the model itself
+  std::string path;   ///< "block.3.attention", "" for the model itself
+  std::string layer;  ///< "gpt.toml:12"
   int depth = 0;
   Numbers numbers;
   std::map<std::string, int> values;
 
   std::string below(const std::string& name) const { return path.empty() ? name : path + "." + name; }
-  std::string within() const { return path.empty() ? "" : fmt::format("in {}: ", path); }
+  std::string within() const { return path.empty() ? "" : fmt::format("in {} (layer at {}): ", path, layer); }
 };
 
 class Expansion {
@@ -189,7 +190,9 @@ class Expansion {
       faults_.add(step.place, fmt::format("blocks are used inside blocks more than {} levels deep", kMaxBlockDepth));
       throw BoundReached{};
     }
-    Frame inner{path, frame.depth + 1, {}, {}};
+    const std::string& file = model_.sources[static_cast<std::size_t>(step.place.source)];
+    Frame inner{path, frame.layer, frame.depth + 1, {}, {}};
+    if (inner.depth == 1) inner.layer = fmt::format("{}:{}", file, step.place.at.line);
     const std::optional<std::vector<int>> of = operands(step, frame);
     if (!of || !pass_parameters(step, block, frame, inner)) {
       poison(step, frame);
@@ -264,7 +267,7 @@ class Expansion {
     }
     value = builder_.state(name, type, {weight.kind, scale->real}, true);
     weights_[name] = value;
-    layer_weights_.push_back(weight.name);
+    layer_weights_.push_back(name.substr(layer_path_.size() + 1));
   }
 
   std::optional<Shape> shape_of(const WeightDefinition& weight, const Frame& frame) {
@@ -297,7 +300,7 @@ class Expansion {
 
   void begin_layer(const Step& layer, const std::string& path) {
     builder_.begin_layer(path);
-    ties_.clear();
+    layer_path_ = path;
     layer_weights_.clear();
     for (const Tie& tie : layer.ties) ties_[path + "." + tie.weight] = &tie;
   }
@@ -324,7 +327,8 @@ class Expansion {
   std::int64_t steps_ = 0, streams_ = 0;
   std::map<std::string, int> weights_;       ///< by global name
   std::map<std::string, const Tie*> ties_;   ///< of the current layer, by the global name that is not made
-  std::vector<std::string> layer_weights_;   ///< of the current layer, for suggestions
+  std::string layer_path_;
+  std::vector<std::string> layer_weights_;   ///< of the current layer, below its path, for suggestions
 };
 
 }  // namespace

@@ -38,6 +38,10 @@ class ExpressionReader {
     throw Error(ErrorKind::input, fmt::format("in '{}' at character {}: {}", text_, at_ + 1, why));
   }
 
+  [[noreturn]] void refuse_value(const std::string& why) const {
+    throw Error(ErrorKind::input, fmt::format("in '{}': {}", text_, why));
+  }
+
   char peek() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
     return at_ < text_.size() ? text_[at_] : '\0';
@@ -116,19 +120,18 @@ class ExpressionReader {
     std::vector<std::string> known;
     for (const auto& [other, number] : *numbers_) known.push_back(other);
     const std::string near = nearest_name(name, known);
-    throw Error(ErrorKind::input, fmt::format("in '{}': no number is named '{}'{}", text_, name,
-                                              near.empty() ? "" : fmt::format(", did you mean '{}'?", near)));
+    refuse_value(fmt::format("no number is named '{}'{}", name, near.empty() ? "" : fmt::format(", did you mean '{}'?", near)));
   }
 
   Number square_root() {
     const Number of = in_parentheses();
-    if (numbers_ && of.real < 0) refuse("square root of a negative number");
+    if (numbers_ && of.real < 0) refuse_value("square root of a negative number");
     return Number::of(numbers_ ? std::sqrt(of.real) : 1.0);
   }
 
   Number combined(const Number& a, char op, const Number& b) const {
     if (!numbers_) return Number::of(std::int64_t{1});
-    if (op == '/' && b.real == 0) refuse("division by zero");
+    if (op == '/' && b.real == 0) refuse_value("division by zero");
     return a.is_integer && b.is_integer ? exactly(a.integer, op, b.integer) : roughly(a.real, op, b.real);
   }
 
@@ -140,16 +143,16 @@ class ExpressionReader {
     if (op == '*') overflow = __builtin_mul_overflow(a, b, &value);
     if (op == '/' && b == -1) overflow = __builtin_sub_overflow(std::int64_t{0}, a, &value);
     if (op == '/' && b != -1) {
-      if (a % b != 0) refuse(fmt::format("{} does not divide into {} (write {}.0 for a fraction)", a, b, a));
+      if (a % b != 0) refuse_value(fmt::format("{} is not divisible by {}", a, b));
       value = a / b;
     }
-    if (overflow) refuse("the result does not fit into 64 bits");
+    if (overflow) refuse_value("the result does not fit into 64 bits");
     return Number::of(value);
   }
 
   Number roughly(double a, char op, double b) const {
     const double value = op == '+' ? a + b : op == '-' ? a - b : op == '*' ? a * b : a / b;
-    if (!std::isfinite(value)) refuse("the result is not a finite number");
+    if (!std::isfinite(value)) refuse_value("the result is not a finite number");
     return Number::of(value);
   }
 

@@ -9,16 +9,14 @@
 namespace alpa {
 
 void ModelFaults::add(const Place& place, std::string text) {
-  const auto same = [&](const Fault& fault) { return fault.place.source == place.source && fault.place.at == place.at; };
+  const auto same = [&](const Fault& fault) { return fault.place == place; };
   if (std::none_of(faults_.begin(), faults_.end(), same)) faults_.push_back({place, std::move(text)});
 }
 
 void ModelFaults::throw_if_any(const std::vector<std::string>& sources) const {
   if (faults_.empty()) return;
   std::vector<Fault> sorted = faults_;
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Fault& a, const Fault& b) {
-    return a.place.source != b.place.source ? a.place.source < b.place.source : a.place.at < b.place.at;
-  });
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Fault& a, const Fault& b) { return a.place < b.place; });
   std::string text;
   for (const Fault& fault : sorted)
     text += fmt::format("{}{}:{}:{}: {}", text.empty() ? "" : "\n", sources.at(static_cast<std::size_t>(fault.place.source)),

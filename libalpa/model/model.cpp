@@ -37,10 +37,8 @@ std::size_t fault_count(const std::deque<TomlDocument>& documents) {
 void check(ModelText& text) {
   ModelFaults faults;
   check_names(text.model, text.unsound, faults);
-  if (faults.none() && fault_count(text.documents) == 0)
-    expanded_graph(text.model, 1, true, faults);
-  else
-    model_numbers(text.model, faults);
+  model_numbers(text.model, faults);
+  if (faults.none() && fault_count(text.documents) == 0) expanded_graph(text.model, 1, true, faults);
   for (const ModelFaults::Fault& fault : faults.all())
     text.documents[static_cast<std::size_t>(fault.place.source)].fault(fault.place.at, fault.text);
 }

@@ -51,20 +51,15 @@ class ModelReader {
     TomlDocument& document = text_.documents[static_cast<std::size_t>(source)];
     const TomlTable root = document.root();
     if (root.has("base")) read_base(root.value("base"), document.file_name(), depth);
-    const BlockReader reader(document, source);
+    const BlockReader reader(document, source, text_.unsound);
     ModelDefinition& model = text_.model;
     model.name = root.string("name");
     if (root.has("dimensions")) overlay(model.dimensions, reader.read_numbers(root.table("dimensions")));
     if (root.has("constants")) overlay(model.constants, reader.read_numbers(root.table("constants")));
     if (root.has("training")) read_options(root.table("training"), model.training);
-    read_layers(reader, document, !root.has("base"));
+    read_layers(reader, root);
     if (!root.has("block")) return;
-    std::set<std::string> unsound;
-    for (auto& [name, block] : reader.read_blocks(root.table("block"), unsound)) {
-      text_.unsound.erase(name);
-      model.blocks[name] = std::move(block);
-    }
-    text_.unsound.insert(unsound.begin(), unsound.end());
+    for (auto& [name, block] : reader.read_blocks(root.table("block"))) model.blocks[name] = std::move(block);
   }
 
   void read_base(const TomlValue& base, const std::string& file_name, int depth) {
@@ -83,18 +78,13 @@ class ModelReader {
       base.fault(fmt::format("there is no file '{}'", file.string()));
   }
 
-  void read_layers(const BlockReader& reader, TomlDocument& document, bool required) {
-    const TomlTable root = document.root();
+  void read_layers(const BlockReader& reader, const TomlTable& root) {
     if (!root.has("layer")) {
-      if (required) root.fault("missing key 'layer', expected [[layer]] tables, in the order in which they run");
-      if (required) text_.unsound.insert("");
+      if (!root.has("base")) root.fault("missing key 'layer', expected [[layer]] tables, in the order in which they run");
       return;
     }
-    const std::size_t faults = document.fault_count();
     text_.model.layers.clear();
     for (const TomlTable& layer : root.tables("layer")) text_.model.layers.push_back(reader.read_layer(layer));
-    text_.unsound.erase("");
-    if (document.fault_count() > faults) text_.unsound.insert("");
   }
 
   // Blocks from folders
@@ -114,15 +104,14 @@ class ModelReader {
   }
 
   void find_block(const Step& use) {
-    if (text_.model.blocks.contains(use.block) || !is_identifier(use.block)) return;
+    if (text_.model.blocks.contains(use.block) || missing_.contains(use.block) || !is_identifier(use.block)) return;
     for (const fs::path& folder : folders_) {
       const fs::path file = folder / (use.block + ".toml");
       if (!fs::is_regular_file(file)) continue;
       read_block_file(use.block, read_toml(file));
-      find_inner_blocks(use.block);
+      if (text_.model.blocks.contains(use.block)) find_inner_blocks(use.block);
       return;
     }
-    if (!missing_.insert(use.block).second) return;
     document_of(use).fault(use.place.at, fmt::format("no block is named '{}'{}", use.block, suggestion(use.block, known_blocks())));
   }
 
@@ -131,12 +120,11 @@ class ModelReader {
     TomlDocument& document = text_.documents[static_cast<std::size_t>(source)];
     const TomlTable root = document.root();
     std::map<std::string, Block> blocks;
-    if (root.has("block")) blocks = BlockReader(document, source).read_blocks(root.table("block"), text_.unsound);
-    if (blocks.size() != 1 || blocks.begin()->first != name) {
-      root.fault(fmt::format("expected one block, [block.{}]", name));
-      text_.unsound.insert(name);
-    }
-    text_.model.blocks[name] = blocks[name];
+    if (root.has("block")) blocks = BlockReader(document, source, text_.unsound).read_blocks(root.table("block"));
+    const auto found = blocks.find(name);
+    if (blocks.size() != 1 || found == blocks.end()) root.fault(fmt::format("expected one block, [block.{}]", name));
+    missing_.insert(name);
+    if (found != blocks.end()) text_.model.blocks[name] = found->second;
   }
 
   TomlDocument& document_of(const Step& step) { return text_.documents[static_cast<std::size_t>(step.place.source)]; }

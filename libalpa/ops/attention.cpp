@@ -1,5 +1,8 @@
 #include <algorithm>
 
+#include <fmt/core.h>
+
+#include "libalpa/base/error.h"
 #include "libalpa/graph/graph.h"
 #include "libalpa/ops/attention_scratch.h"
 #include "libalpa/ops/catalog.h"
@@ -50,6 +53,12 @@ double attention_grad_flops(const OpCall& call) {
 
 std::int64_t attention_workspace(const OpCall& call) { return attention_scratch(call).bytes(); }
 
+ShardingRule rotary_rule(const OpCall& call) {
+  ShardingRule rule = parse_rule("b s h k -> b s h k | whole k", call.operands);
+  if (rule.factors.back().size % 2 == 0) return rule;
+  throw Error(ErrorKind::input, fmt::format("turns pairs of numbers, so a head cannot have {}", rule.factors.back().size));
+}
+
 std::vector<int> rotary_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
   Attributes attributes = node.attributes;
   attributes.set("inverse", std::int64_t{1} - node.attributes.integer("inverse", 0));
@@ -84,7 +93,8 @@ constinit const OpDef attention_grad{
 // Dimension 1 is the position. Attributes: theta, inverse (turns back: its own gradient).
 constinit const OpDef rotary{
     .name = "rotary",
-    .rule = "b s h k -> b s h k | whole k",
+    .rule = "",
+    .make_rule = rotary_rule,
     .flops_per_point = 6,
     .gradient = rotary_gradient,
     .settings = "theta:number",

@@ -33,6 +33,7 @@ constinit const OpDef embedding{
     .flops = embedding_flops,
     .bytes_moved = embedding_bytes,
     .gradient = embedding_gradient,
+    .ids = 1,
 };
 
 // (dy, ids) -> d table
@@ -42,6 +43,7 @@ constinit const OpDef embedding_grad{
     .flops = embedding_grad_flops,
     .bytes_moved = embedding_grad_bytes,
     .accumulates = true,
+    .ids = 1,
     .internal = true,
 };
 

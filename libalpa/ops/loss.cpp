@@ -31,11 +31,12 @@ constinit const OpDef cross_entropy{
     .flops = [](const OpCall& call) { return 4.0 * static_cast<double>(element_count(call.operands[1].shape)); },
     .bytes_moved = [](const OpCall& call) { return 5 * byte_count(call.operands[1]); },
     .gradient = cross_entropy_gradient,
+    .ids = 1,
 };
 
 // (logits, targets, m, z, d loss) -> (softmax - one hot) * d loss
 constinit const OpDef cross_entropy_grad{
-    .name = "cross_entropy_grad", .rule = "... v, ..., ..., ..., ... -> ... v", .flops_per_point = 12, .internal = true};
+    .name = "cross_entropy_grad", .rule = "... v, ..., ..., ..., ... -> ... v", .flops_per_point = 12, .ids = 1, .internal = true};
 
 // Attribute `weight` (default 1) multiplies the sum; lowering sets it to 1 / copies.
 constinit const OpDef reduce_sum{
