@@ -163,7 +163,7 @@ int App::run_serial(int argc, const char* const* argv) {
   return command ? command->failure_status(failure->status) : failure->status;
 }
 
-int App::run_parallel(int argc, const char* const* argv, const std::function<int(const RankContext&)>& body) {
+int App::run_parallel(int argc, const char* const* argv, const std::function<int(const ParallelRun&)>& body) {
   const Environment environment = read_environment();
   const bool speaks = environment.process == 0;
   const Command* command = nullptr;

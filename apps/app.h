@@ -13,7 +13,7 @@
 namespace alpa {
 
 /// What a rank of a parallel command works with.
-struct RankContext {
+struct ParallelRun {
   MpiSession& session;
   const StopRequest& stop;
   Log& log;  ///< rank 0 speaks, the others warn
@@ -51,7 +51,7 @@ class App : public Command {
   /// Where an exception leaves the body of every rank within two seconds, all end MPI in order, and a failure that is the
   /// same everywhere is told once. Where it leaves only some, those tell theirs and abort the others, which would wait for
   /// them for ever. So checks that all ranks make alike need no agreement, and those of one rank need no message.
-  int run_parallel(int argc, const char* const* argv, const std::function<int(const RankContext&)>& body);
+  int run_parallel(int argc, const char* const* argv, const std::function<int(const ParallelRun&)>& body);
 
   /// The log of a serial command, once it runs.
   Log& log() { return *log_; }

@@ -37,4 +37,10 @@ struct GroupShape {
 /// Shape of the groups along one axis when each node holds `devices_per_node` consecutive devices.
 GroupShape group_shape(const DeviceMesh&, int axis, int devices_per_node);
 
+/// Meshes that `devices` devices can be seen as: one axis, and two where both are 2 or more.
+std::vector<MeshShape> mesh_shapes(int devices, int devices_per_node);
+
+/// Sizes of submeshes: powers of two within a node, and whole nodes (Alpa, theorem 1).
+std::vector<int> submesh_sizes(int devices, int devices_per_node);
+
 }  // namespace alpa

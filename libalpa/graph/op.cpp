@@ -8,6 +8,18 @@
 
 namespace alpa {
 
+namespace {
+
+Attributes timed_attributes(const OpDef& op, const Attributes& attributes) {
+  const std::string untimed = fmt::format(" {} ", op.untimed);
+  Attributes timed;
+  for (const auto& [name, value] : attributes.all())
+    if (untimed.find(fmt::format(" {} ", name)) == std::string::npos) timed.set(name, value);
+  return timed;
+}
+
+}  // namespace
+
 ShardingRule rule_of(const OpDef& op, const OpCall& call) {
   return in_step(fmt::format("applying operator '{}'", op.name), [&] {
     return op.make_rule ? op.make_rule(call) : parse_rule(op.rule, call.operands, size_attributes(call.attributes));
@@ -61,7 +73,7 @@ std::int64_t workspace_of(const OpDef& op, const OpCall& call) {
 
 std::string signature_of(const OpDef& op, const OpCall& call) {
   std::string text(op.name);
-  const std::string attributes = call.attributes.to_string();
+  const std::string attributes = timed_attributes(op, call.attributes).to_string();
   if (!attributes.empty()) text += " " + attributes;
   for (const TensorType& type : call.operands) text += " " + type_text(type);
   return text;

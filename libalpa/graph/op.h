@@ -86,6 +86,10 @@ struct OpDef {
   /// Draws random numbers while training and passes its operand through otherwise, and where its "rate" is 0. The
   /// attribute "stream" keeps the draws of two such nodes of a model apart.
   bool random = false;
+
+  /// Attributes that do not change how long the operator takes, separated by spaces. Signatures leave them out, so that a
+  /// measurement serves whatever they are.
+  std::string_view untimed = "";
 };
 
 /// Sizes of factors that no operand shows: the attributes named "size_<factor>". Where a factor is split, its

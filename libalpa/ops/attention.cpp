@@ -78,6 +78,7 @@ constinit const OpDef attention{
     .workspace_bytes = attention_workspace,
     .gradient = attention_gradient,
     .settings = "causal:flag? scale:number?",
+    .untimed = "scale",
 };
 
 // (d output, query, key, value, output, log-sum-exp) -> d query, d key, d value
@@ -87,6 +88,7 @@ constinit const OpDef attention_grad{
     .flops = attention_grad_flops,
     .workspace_bytes = attention_workspace,
     .internal = true,
+    .untimed = "scale",
 };
 
 // Rotary position embedding (RoFormer, 2021): pairs (i, i + k/2) of the last dimension turn by position / theta^(2i/k).
@@ -98,6 +100,7 @@ constinit const OpDef rotary{
     .flops_per_point = 6,
     .gradient = rotary_gradient,
     .settings = "theta:number",
+    .untimed = "theta inverse",
 };
 
 }  // namespace alpa::ops

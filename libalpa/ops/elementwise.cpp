@@ -73,6 +73,7 @@ constinit const OpDef scale{
     .linear = Linearity::first_operand,
     .gradient = scale_gradient,
     .settings = "factor:number",
+    .untimed = "factor",
 };
 
 constinit const OpDef bias_add{
@@ -104,6 +105,7 @@ constinit const OpDef dropout{
     .gradient = dropout_gradient,
     .settings = "rate:number",
     .random = true,
+    .untimed = "rate stream",
 };
 
 // x * 0.5 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))), the form of GPT-2.

@@ -46,6 +46,7 @@ constinit const OpDef reduce_sum{
     .linear = Linearity::first_operand,
     .accumulates = true,
     .gradient = reduce_sum_gradient,
+    .untimed = "weight",
 };
 
 // (scalar, x) -> the scalar in the shape of x

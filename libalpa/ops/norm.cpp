@@ -23,6 +23,7 @@ constinit const OpDef layer_norm{
     .flops_per_point = 8,
     .gradient = layer_norm_gradient,
     .settings = "epsilon:number",
+    .untimed = "epsilon",
 };
 
 // (dy, x, gain, mean, 1/deviation) -> dx, dgain, dbias
@@ -41,6 +42,7 @@ constinit const OpDef rms_norm{
     .flops_per_point = 5,
     .gradient = rms_norm_gradient,
     .settings = "epsilon:number",
+    .untimed = "epsilon",
 };
 
 // (dy, x, gain, 1/rms) -> dx, dgain

@@ -44,6 +44,7 @@ constinit const OpDef sum_squares{
     .reduces_globally = true,
     .accumulates = true,
     .internal = true,
+    .untimed = "weight",
 };
 
 // AdamW (Loshchilov and Hutter, ICLR'19), gradient clipped to a global norm of `clip` first (0: not):
@@ -55,6 +56,7 @@ constinit const OpDef adamw{
     .flops_per_point = 15,
     .overwrites = {0, 2, 3, -1},
     .internal = true,
+    .untimed = "beta1 beta2 clip epsilon weight_decay",
 };
 
 // As adamw on the f32 master weights, and rounds them to the working weights (last operand and result, bf16).
@@ -65,6 +67,7 @@ constinit const OpDef adamw_master{
     .flops_per_point = 15,
     .overwrites = {0, 2, 3, 6},
     .internal = true,
+    .untimed = "beta1 beta2 clip epsilon weight_decay",
 };
 
 // Momentum v = momentum * v + gradient + weight_decay * w; w -= learning rate * v:
@@ -75,6 +78,7 @@ constinit const OpDef sgd{
     .flops_per_point = 6,
     .overwrites = {0, 2, -1, -1},
     .internal = true,
+    .untimed = "clip momentum weight_decay",
 };
 
 constinit const OpDef sgd_master{
@@ -84,6 +88,7 @@ constinit const OpDef sgd_master{
     .flops_per_point = 6,
     .overwrites = {0, 2, 5, -1},
     .internal = true,
+    .untimed = "clip momentum weight_decay",
 };
 
 }  // namespace alpa::ops

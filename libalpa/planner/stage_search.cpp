@@ -206,25 +206,6 @@ class StageSearch {
 
 }  // namespace
 
-std::vector<MeshShape> mesh_shapes(int devices, int devices_per_node) {
-  if (devices == 1) return {MeshShape{}};
-  std::vector<MeshShape> shapes{{devices}};
-  const bool one_node = devices <= devices_per_node;
-  for (int outer = 2; outer * 2 <= devices; ++outer) {
-    if (devices % outer != 0) continue;
-    if (one_node && outer > devices / outer) continue;  // the axes of a node are alike
-    shapes.push_back({outer, devices / outer});
-  }
-  return shapes;
-}
-
-std::vector<int> submesh_sizes(int devices, int devices_per_node) {
-  std::set<int> sizes{std::min(devices, devices_per_node)};
-  for (int size = 1; size <= std::min(devices, devices_per_node); size *= 2) sizes.insert(size);
-  for (int nodes = 2; nodes * devices_per_node <= devices; ++nodes) sizes.insert(nodes * devices_per_node);
-  return {sizes.begin(), sizes.end()};
-}
-
 std::vector<Proposal> search_stages(const PlanningGraph& planning, const SearchSpace& space, const CostModel& costs, SearchShortfall& shortfall) {
   std::vector<Proposal> proposals = StageSearch(planning, space, costs).run(shortfall);
   for (Proposal& proposal : proposals)

@@ -35,10 +35,4 @@ struct SearchShortfall {
 /// stages that has one.
 std::vector<Proposal> search_stages(const PlanningGraph&, const SearchSpace&, const CostModel&, SearchShortfall&);
 
-/// Meshes that `devices` devices can be seen as: one axis, and two where both are 2 or more.
-std::vector<MeshShape> mesh_shapes(int devices, int devices_per_node);
-
-/// Sizes of submeshes: powers of two within a node, and whole nodes (Alpa, theorem 1).
-std::vector<int> submesh_sizes(int devices, int devices_per_node);
-
 }  // namespace alpa

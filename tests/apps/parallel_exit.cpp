@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
   std::filesystem::path way_name;
   App app("alpa-exit", "leaves in the way named");
   app.argument("WAY", way_name, "alike, differing, one, one-of-waiting, early, exception");
-  return app.run_parallel(argc, argv, [&](const RankContext& here) {
+  return app.run_parallel(argc, argv, [&](const ParallelRun& here) {
     const std::string way = way_name.string();
     const int rank = here.session.rank();
     const auto device = make_cpu_device(1);
