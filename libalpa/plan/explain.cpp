@@ -119,8 +119,13 @@ std::string explain(const Plan& plan, const Graph& graph) {
   if (!plan.prediction.stages.empty()) text += binding(plan) + "\n";
   for (int s = 0; s < static_cast<int>(plan.stages.size()); ++s) text += stage_text(plan, graph, s);
   if (!plan.prediction.candidates.empty()) text += "\ncandidates (step time, memory of the fullest device)\n";
-  for (const Candidate& c : plan.prediction.candidates)
+  constexpr std::size_t shown = 20;
+  for (std::size_t i = 0; i < std::min(shown, plan.prediction.candidates.size()); ++i) {
+    const Candidate& c = plan.prediction.candidates[i];
     text += fmt::format("  {:<48} {:>10} {:>12}  {}\n", c.method, c.step_s > 0 ? seconds_text(c.step_s) : "-", bytes_text(static_cast<double>(c.memory_bytes)), c.verdict);
+  }
+  if (plan.prediction.candidates.size() > shown)
+    text += fmt::format("  and {} more in /candidates of the plan\n", plan.prediction.candidates.size() - shown);
   return text;
 }
 

@@ -76,8 +76,7 @@ void check_crossings(const Plan& plan, const Graph& graph) {
         crossing.value >= static_cast<int>(graph.values.size()))
       refuse("a crossing names a stage or value that is not there");
     if (!fits(value_of(graph, crossing.value).type.shape, crossing.layout,
-              plan.stages[static_cast<std::size_t>(crossing.to_stage)].mesh.shape) || crossing.layout.is_partial() ||
-        plan.value_layout[static_cast<std::size_t>(crossing.value)].is_partial())
+              plan.stages[static_cast<std::size_t>(crossing.to_stage)].mesh.shape) || crossing.layout.is_partial())
       refuse(fmt::format("value {} cannot cross to stage {}", crossing.value, crossing.to_stage));
     listed.insert({crossing.value, crossing.to_stage});
   }
@@ -129,6 +128,12 @@ int stage_of_value(const Plan& plan, const Graph& graph, int value) {
   }
   assert(false && "a state that nothing uses");
   return 0;
+}
+
+ShardingSpec leaving_layout(const Plan& plan, int value) {
+  ShardingSpec layout = plan.value_layout[static_cast<std::size_t>(value)];
+  layout.partial_sum = layout.partial_max = 0;
+  return layout;
 }
 
 void check_plan(const Plan& plan, const Graph& graph) {

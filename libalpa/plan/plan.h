@@ -97,6 +97,9 @@ int stage_of_layer(const Plan&, int layer);
 /// (every stage that uses it is fed).
 int stage_of_value(const Plan&, const Graph&, int value);
 
+/// The layout in which a value leaves its stage: as it rests, unreduced terms summed first.
+ShardingSpec leaving_layout(const Plan&, int value);
+
 /// Checks a plan against its graph: sizes, meshes within the cluster and disjoint, stages covering all layers in order,
 /// every strategy one that the operator's rule allows, every layout one that fits, no partial value at rest in a state or
 /// across stages, every crossing listed. Throws Error(input) with the first fault.

@@ -52,7 +52,7 @@ std::vector<PinnedPlan> megatron(const Graph& graph, int devices, int devices_pe
     if (devices % pipe != 0) continue;
     for (int tensor = 1; tensor * pipe <= devices; ++tensor) {
       const int data = devices / pipe / tensor;
-      if (data * tensor * pipe != devices || tensor > devices_per_node) continue;
+      if (data * tensor * pipe != devices || tensor > devices_per_node || graph.samples % data != 0) continue;
       MeshShape mesh;
       std::vector<AxisRole> roles;
       if (data > 1) {

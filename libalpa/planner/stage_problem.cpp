@@ -254,8 +254,6 @@ bool StageProblem::add_node(int index, StageSolution& solution) {
   }
   for (Strategy& strategy : candidates) {
     NodeLayout layout = layout_of(*node.op, call, strategy, request_.mesh);
-    // A sum rests as it is made, and what leaves the stage is not partial.
-    if (node.op->sums_micro_batches && layout.results[0].is_partial() && leaves(node.results[0])) continue;
     const Work work{flops_of(*node.op, layout.local_call()), static_cast<double>(bytes_moved_by(*node.op, layout.local_call())), layout.local_operands[0].dtype};
     // A sum is done by the kernel of the gradient where that can accumulate.
     const int producer = value_of(graph_, node.operands[0]).producer;

@@ -31,7 +31,7 @@ Program lower(const Graph& graph, const Plan& plan, Purpose purpose) {
     const int from = stage_of_value(plan, graph, crossing.value);
     program.transfers.push_back({value_of(graph, crossing.value).type, plan.stages[static_cast<std::size_t>(from)].mesh,
                                  plan.stages[static_cast<std::size_t>(crossing.to_stage)].mesh,
-                                 plan.value_layout[static_cast<std::size_t>(crossing.value)], crossing.layout});
+                                 leaving_layout(plan, crossing.value), crossing.layout});
     program.transfer_value.push_back(crossing.value);
   }
   for (int stage = 0; stage < static_cast<int>(plan.stages.size()); ++stage)

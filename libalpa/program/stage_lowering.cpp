@@ -196,7 +196,7 @@ void StageLowering::send_if_crossing(int value) {
   if (stage_of_value(plan_, graph_, value) != stage_) return;
   for (std::size_t t = 0; t < plan_.crossings.size(); ++t) {
     if (plan_.crossings[t].value != value) continue;
-    send(static_cast<int>(t), fetch_resting(value));
+    send(static_cast<int>(t), obtain(value, leaving_layout(plan_, value)));
   }
 }
 
