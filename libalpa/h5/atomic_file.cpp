@@ -23,6 +23,12 @@ std::filesystem::path folder_of(const std::filesystem::path& file) {
   return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
 }
 
+// Of the name itself: a link to a folder is a file that can be replaced.
+bool is_folder(const std::filesystem::path& path) {
+  struct stat about {};
+  return lstat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
+}
+
 std::uint32_t random_word() {
   std::uint32_t word = 0;
   if (getrandom(&word, sizeof word, 0) != static_cast<ssize_t>(sizeof word))
@@ -86,7 +92,7 @@ void sync(int descriptor, const std::filesystem::path& path) {
 }
 
 AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
-  if (!target_.has_filename() || std::filesystem::is_directory(std::filesystem::symlink_status(target_)))
+  if (!target_.has_filename() || is_folder(target_))
     throw file_error(ErrorKind::input, "write", target_, EISDIR);
   for (int attempt = 0; attempt < 16 && descriptor_ < 0; ++attempt) {
     temporary_ = target_;

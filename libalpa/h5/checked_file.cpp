@@ -2,13 +2,15 @@
 
 #include <fmt/core.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <set>
 #include <vector>
+
+#include "libalpa/h5/chunks.h"
 
 namespace alpa {
 namespace {
@@ -17,7 +19,7 @@ constexpr const char* make_again = "the file is damaged: make it again, or take 
 
 std::int64_t size_of_regular_file(const std::string& name) {
   struct stat about {};
-  if (stat(name.c_str(), &about) != 0)
+  if (stat(name.c_str(), &about) != 0 || access(name.c_str(), R_OK) != 0)
     throw Error(ErrorKind::input, fmt::format("cannot read '{}': {}", name, std::strerror(errno)),
                 errno == EACCES ? "ask its owner for permission" : "check the path");
   if (!S_ISREG(about.st_mode))
@@ -33,9 +35,6 @@ H5File open_file(const std::string& name) {
   H5File file(H5Fopen(name.c_str(), H5F_ACC_RDONLY, access));
   if (file.valid()) return file;
   const std::string message = hdf5_message();
-  if (errno == EACCES && H5Fis_hdf5(name.c_str()) < 0)
-    throw Error(ErrorKind::input, fmt::format("cannot read '{}': {}", name, std::strerror(EACCES)),
-                "ask its owner for permission");
   if (H5Fis_hdf5(name.c_str()) > 0)
     throw Error(ErrorKind::input,
                 fmt::format("'{}' is an HDF5 file but truncated or damaged: {}", name, message), make_again);
@@ -55,9 +54,8 @@ int major_version(std::string_view version) {
 
 std::string until_nul(const char* text, std::size_t bytes) { return std::string(text, strnlen(text, bytes)); }
 
-// The index of chunks carries no checksum of its own (in the format that 1.8 reads), and a chunk that it has
-// lost would read as zeros: "" when each chunk of the grid is there once and goes through all filters,
-// otherwise what is wrong.
+// "" when each chunk of the grid is there, otherwise what is wrong: a chunk that the index has lost would
+// read as zeros.
 std::string missing_part(hid_t dataset, const Shape& extent) {
   if (element_count(extent) == 0) return {};
   const H5List creation(checked(H5Dget_create_plist(dataset), "looking at a dataset"));
@@ -68,31 +66,21 @@ std::string missing_part(hid_t dataset, const Shape& extent) {
   }
   if (H5Pget_layout(creation) != H5D_CHUNKED) return {};
 
-  hsize_t chunk[H5S_MAX_RANK] = {}, found = 0;
-  checked(H5Pget_chunk(creation, H5S_MAX_RANK, chunk), "looking at chunks");
-  hsize_t expected = 1;
-  for (std::size_t i = 0; i < extent.size(); ++i)
-    expected *= (static_cast<hsize_t>(extent[i]) + chunk[i] - 1) / chunk[i];
+  hsize_t dims[H5S_MAX_RANK] = {}, found = 0;
+  checked(H5Pget_chunk(creation, H5S_MAX_RANK, dims), "looking at chunks");
+  const std::vector<Shape> offsets = chunk_offsets(extent, Shape(dims, dims + extent.size()));
   const H5Space space(checked(H5Dget_space(dataset), "looking at a dataset"));
   if (H5Dget_num_chunks(dataset, space, &found) < 0)
     return "its index of chunks cannot be read: " + hdf5_message();
-  if (found != expected) return fmt::format("has {} of {} chunks", found, expected);
-
-  // HDF5 finds chunk i by walking over i chunks, which bounds how many can be looked at one by one.
-  constexpr hsize_t most_looked_at = 4096;
-  std::set<std::vector<hsize_t>> offsets;
-  for (hsize_t i = 0; i < expected && expected <= most_looked_at; ++i) {
-    std::vector<hsize_t> offset(extent.size());
-    unsigned skipped_filters = 0;
-    haddr_t address = HADDR_UNDEF;
+  if (found != offsets.size()) return fmt::format("has {} of {} chunks", found, offsets.size());
+  for (const Shape& at : offsets) {
+    // Looks the chunk up as reading does; a walk over the index could find it where a look-up does not.
+    const std::vector<hsize_t> offset(at.begin(), at.end());
     hsize_t bytes = 0;
-    if (H5Dget_chunk_info(dataset, space, i, offset.data(), &skipped_filters, &address, &bytes) < 0)
-      return "its index of chunks cannot be read: " + hdf5_message();
-    bool in_grid = skipped_filters == 0 && address != HADDR_UNDEF;
-    for (std::size_t d = 0; d < extent.size(); ++d)
-      in_grid = in_grid && offset[d] % chunk[d] == 0 && offset[d] < static_cast<hsize_t>(extent[d]);
-    if (!in_grid || !offsets.insert(std::move(offset)).second)
-      return fmt::format("chunk {} of {} is out of place", i, expected);
+    if (H5Dget_chunk_storage_size(dataset, offset.data(), &bytes) < 0 || bytes == 0) {
+      hdf5_message();
+      return fmt::format("the chunk at {} is missing", shape_text(at));
+    }
   }
   return {};
 }

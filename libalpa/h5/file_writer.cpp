@@ -44,7 +44,7 @@ Shape length(std::size_t size) { return {static_cast<std::int64_t>(size)}; }
 
 // Strings of one column, each padded to the longest.
 void write_strings(H5Image& image, const std::string& path, std::span<const std::string> values) {
-  std::size_t longest = 1;
+  std::size_t longest = 0;
   bool ascii = true;
   for (const std::string& value : values) {
     refuse_nul(path, value);
@@ -52,8 +52,9 @@ void write_strings(H5Image& image, const std::string& path, std::span<const std:
     ascii = ascii && std::all_of(value.begin(), value.end(),
                                  [](char c) { return static_cast<unsigned char>(c) < 0x80; });
   }
-  std::string padded(std::max<std::size_t>(1, longest * values.size()), '\0');
-  for (std::size_t i = 0; i < values.size(); ++i) values[i].copy(padded.data() + i * longest, longest);
+  const std::size_t size = longest + 1;
+  std::string padded(size * values.size(), '\0');
+  for (std::size_t i = 0; i < values.size(); ++i) values[i].copy(padded.data() + i * size, longest);
   image.dataset(path, string_type(longest, ascii), length(values.size()), padded.data());
 }
 
@@ -149,14 +150,8 @@ void H5Writer::integer_attribute(const std::string& path, const std::string& nam
 }
 
 void H5Writer::scale(const std::string& path) {
-  // As H5DSset_scale writes them: NULL-terminated, unlike our own attributes.
-  const auto write = [&](const char* name, const std::string& value) {
-    const H5Type type = string_type(value.size() + 1, true);
-    checked(H5Tset_strpad(type, H5T_STR_NULLTERM), "making a string type");
-    open_->image.attribute(path, name, type, simple_space({}), value.c_str());
-  };
-  write("CLASS", "DIMENSION_SCALE");
-  write("NAME", path);
+  attribute(path, "CLASS", "DIMENSION_SCALE");
+  attribute(path, "NAME", path);
 }
 
 void H5Writer::attach_scale(const std::string& path, int dimension, const std::string& scale_path) {

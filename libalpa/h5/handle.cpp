@@ -61,8 +61,8 @@ H5Space simple_space(const Shape& extent) {
 
 H5Type string_type(std::size_t bytes, bool ascii) {
   H5Type type(checked(H5Tcopy(H5T_C_S1), "making a string type"));
-  checked(H5Tset_size(type, bytes), "making a string type");
-  checked(H5Tset_strpad(type, H5T_STR_NULLPAD), "making a string type");
+  checked(H5Tset_size(type, bytes + 1), "making a string type");
+  checked(H5Tset_strpad(type, H5T_STR_NULLTERM), "making a string type");
   checked(H5Tset_cset(type, ascii ? H5T_CSET_ASCII : H5T_CSET_UTF8), "making a string type");
   return type;
 }

@@ -71,7 +71,8 @@ H5Type element_type(DType);
 /// Dataspace of these extents; {} is a scalar.
 H5Space simple_space(const Shape& extent);
 
-/// A fixed-length string type for `bytes` >= 1 characters, padded with NUL.
+/// The type of strings of at most `bytes` characters. NUL-terminated, because h5dump prints the NULs of a
+/// padded one.
 H5Type string_type(std::size_t bytes, bool ascii);
 
 }  // namespace alpa

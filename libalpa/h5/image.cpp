@@ -48,8 +48,9 @@ H5Image::H5Image(const std::string& name, std::string_view format, std::string_v
   prepare_hdf5();
   driver_ = MemoryFile::driver();
   const H5List access = MemoryFile::access(driver_, *memory_);
-  // 1.8 and later read it, and metadata carries checksums.
-  checked(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V110), "choosing a format");
+  // In the format of 1.8 the index of chunks carries no checksum: a flipped bit in an address can turn data
+  // into zeros, which fletcher32 finds right.
+  checked(H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110), "choosing a format");
   const H5List creation = creation_list(H5P_FILE_CREATE);
   file_ = H5File(checked(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, creation, access), "making a file"));
   attribute("/", "format", format);
@@ -130,8 +131,8 @@ void H5Image::attribute(const std::string& path, const std::string& name, hid_t 
 }
 
 void H5Image::attribute(const std::string& path, const std::string& name, std::string_view value) {
-  const std::string text = value.empty() ? std::string(1, '\0') : std::string(value);
-  attribute(path, name, string_type(text.size(), is_ascii(text)), simple_space({}), text.data());
+  const std::string text(value);
+  attribute(path, name, string_type(text.size(), is_ascii(text)), simple_space({}), text.c_str());
 }
 
 void H5Image::attribute(const std::string& path, const std::string& name, std::int64_t value) {
@@ -150,8 +151,9 @@ void H5Image::provenance(const Provenance& provenance) {
   for (const auto& [name, value] : fields) attribute("/provenance", name, std::string_view(*value));
 }
 
-void H5Image::write_to(AtomicFile& file) const {
-  checked(H5Fflush(file_, H5F_SCOPE_LOCAL), "completing a file");
+void H5Image::write_to(AtomicFile& file) {
+  // Not a flush: as long as it is open for writing, the file says so.
+  if (!file_.reset()) throw Error(ErrorKind::run_time, "HDF5 failed completing a file: " + hdf5_message());
   file.resize(memory_->bytes());
   memory_->for_each_page([&](std::int64_t offset, std::string_view bytes) { file.write_at(offset, bytes); });
 }

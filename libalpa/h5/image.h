@@ -46,10 +46,8 @@ class H5Image {
   H5Object open(const std::string& path) const;
   hid_t file() const { return file_; }
 
-  std::int64_t bytes() const { return memory_->bytes(); }
-
-  /// Puts the file, of bytes() bytes, on disk; planned values are left out.
-  void write_to(AtomicFile& file) const;
+  /// Closes the file and puts it on disk, in its full length; planned values are left out.
+  void write_to(AtomicFile& file);
 
  private:
   H5Dataset create(const std::string& path, hid_t type, const Shape& extent, hid_t creation);

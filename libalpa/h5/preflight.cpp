@@ -61,7 +61,7 @@ class Visitor {
       refuse(path, "is neither group, dataset nor type");
     listing_.emplace(path, std::move(entry));
 
-    for (hsize_t i = 0; i < about.num_attrs; ++i) attribute(object, i, path);
+    for (const std::string& name : attributes(object, path)) attribute(object, name, path);
     if (about.type == H5O_TYPE_GROUP)
       for (const std::string& child : links(object, path))
         visit((path == "/" ? path : path + "/") + child, depth + 1);
@@ -89,8 +89,11 @@ class Visitor {
 
   std::vector<std::string> links(hid_t group, const std::string& path) const {
     Links links{{}, {}, most_objects - count_};
-    must(H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, take_link, &links), path);
+    // In the order of the file: to sort, HDF5 1.10.8 makes a table first, and frees what is not in it when
+    // the group turns out to be damaged.
+    must(H5Literate(group, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, take_link, &links), path);
     if (!links.refused.empty()) refuse(path, links.refused);
+    std::sort(links.names.begin(), links.names.end());
     return std::move(links.names);
   }
 
@@ -120,14 +123,23 @@ class Visitor {
     }
   }
 
-  void attribute(hid_t object, hsize_t index, const std::string& path) const {
-    const H5Attribute attribute(
-        must(H5Aopen_by_idx(object, ".", H5_INDEX_NAME, H5_ITER_INC, index, H5P_DEFAULT, H5P_DEFAULT), path));
-    char name[32] = {};
-    must(H5Aget_name(attribute, sizeof name, name), path);
+  static herr_t take_attribute(hid_t, const char* name, const H5A_info_t*, void* client) {
+    static_cast<std::vector<std::string>*>(client)->emplace_back(name);
+    return 0;
+  }
+
+  std::vector<std::string> attributes(hid_t object, const std::string& path) const {
+    std::vector<std::string> names;
+    must(H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, take_attribute, &names), path);
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  void attribute(hid_t object, const std::string& name, const std::string& path) const {
     if (std::find(std::begin(scale_attributes), std::end(scale_attributes), name) !=
         std::end(scale_attributes))
       return;
+    const H5Attribute attribute(must(H5Aopen(object, name.c_str(), H5P_DEFAULT), path));
     const H5Type type(must(H5Aget_type(attribute), path));
     kind(type, fmt::format("{} attribute {}", path, name));
     if (must(H5Aget_storage_size(attribute), path) > most_attribute_bytes)

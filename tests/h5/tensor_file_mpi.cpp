@@ -7,7 +7,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/h5/tensor_file.h"
-#include "tests/h5/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace alpa {
 namespace {

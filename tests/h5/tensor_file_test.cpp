@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "libalpa/base/error.h"
-#include "tests/h5/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace alpa {
 namespace {
