@@ -5,63 +5,239 @@
 #include <numeric>
 
 #include "libalpa/base/error.h"
+#include "tests/h5/damage.h"
+#include "tests/h5/limits.h"
 #include "tests/temporary_folder.h"
 
 namespace alpa {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Property;
+using ::testing::Throws;
+using ::testing::ThrowsMessage;
+
+// 600 rows of 2500 are two chunks.
+constexpr std::int64_t rows = 600, columns = 2500;
+
 class TensorFile : public ::testing::Test {
  protected:
-  TemporaryFolder folder_;
-  const std::filesystem::path path_ = folder_.path() / "step-100.h5";
-};
+  TensorFile() : weight_(rows * columns) { std::iota(weight_.begin(), weight_.end(), 0.0f); }
 
-TEST_F(TensorFile, GivesBackRegionsOfEveryType) {
-  std::vector<float> weight(600 * 2500);
-  std::iota(weight.begin(), weight.end(), 0.0f);
-  const std::vector<std::uint16_t> bias{0x3f80, 0xc020};  // 1, -2.5
-  const std::int32_t count = -7;
-  {
-    TensorWriter file(path_, "alpa-checkpoint", "1.0");
+  void write(const std::filesystem::path& path) {
+    TensorWriter file(path, "alpa-checkpoint", "1.0");
     file.attribute("step", 100);
     file.attribute("loss_scale", 1024.0);
     file.attribute("model", "gpt");
-    file.declare("decoder.0.weight", {DType::f32, {600, 2500}});
+    file.provenance(provenance_here("alpa-train plan.h5", "alpa-train 0.1.0", "4711"));
+    file.declare("decoder.0.weight", {DType::f32, {rows, columns}});
     file.declare("decoder.0.bias", {DType::bf16, {2}});
     file.declare("count", {DType::i32, {}});
     file.declare("none", {DType::f32, {0, 4}});
-    file.write("decoder.0.weight",
-               std::vector<TensorPart>{{{{0, 0}, {300, 2500}}, weight.data()},
-                                       {{{300, 0}, {300, 2500}}, weight.data() + 300 * 2500}});
-    file.write("decoder.0.bias", {{0}, {2}}, bias.data());
-    file.write("count", {}, &count);
-    file.write("none", {{0, 0}, {0, 4}}, nullptr);
+    file.write("decoder.0.weight", {{0, 0}, {rows, columns}}, weight_.data());
+    file.write("decoder.0.bias", {{0}, {2}}, bias_.data());
+    file.write("count", {}, &count_);
     file.publish();
   }
-  const TensorReader file(path_, "alpa-checkpoint", "1.0");
+
+  TensorReader read() const { return {path_, "alpa-checkpoint", "1.0"}; }
+
+  TemporaryFolder folder_;
+  const std::filesystem::path path_ = folder_.path() / "step-100.h5";
+  std::vector<float> weight_;
+  const std::vector<std::uint16_t> bias_{0x3f80, 0xc020};  // 1, -2.5
+  const std::int32_t count_ = -7;
+};
+
+TEST_F(TensorFile, ListsNamesTypesAndAttributes) {
+  write(path_);
+  const TensorReader file = read();
+  const std::map<std::string, TensorType> expected{{"count", {DType::i32, {}}},
+                                                   {"decoder.0.bias", {DType::bf16, {2}}},
+                                                   {"decoder.0.weight", {DType::f32, {rows, columns}}},
+                                                   {"none", {DType::f32, {0, 4}}}};
+  EXPECT_EQ(file.tensors(), expected);
+  EXPECT_EQ(file.format_version(), "1.0");
   EXPECT_EQ(file.int64_attribute("step"), 100);
   EXPECT_EQ(file.double_attribute("loss_scale"), 1024.0);
   EXPECT_EQ(file.text_attribute("model"), "gpt");
-  const std::map<std::string, TensorType> expected{{"count", {DType::i32, {}}},
-                                                   {"decoder.0.bias", {DType::bf16, {2}}},
-                                                   {"decoder.0.weight", {DType::f32, {600, 2500}}},
-                                                   {"none", {DType::f32, {0, 4}}}};
-  EXPECT_EQ(file.tensors(), expected);
+  EXPECT_FALSE(file.has_attribute("epoch"));
+}
 
-  std::vector<float> all(weight.size()), part(2 * 3);
-  file.read_all("decoder.0.weight", all.data());
-  EXPECT_EQ(all, weight);
-  file.read("decoder.0.weight", {{299, 2497}, {2, 3}}, part.data());
-  EXPECT_THAT(part, ::testing::ElementsAre(749997, 749998, 749999, 752497, 752498, 752499));
-  std::vector<std::uint16_t> bias_read(2);
-  file.read_all("decoder.0.bias", bias_read.data());
-  EXPECT_EQ(bias_read, bias);
-  std::int32_t count_read = 0;
-  file.read_all("count", &count_read);
-  EXPECT_EQ(count_read, -7);
+TEST_F(TensorFile, GivesBackWholeTensors) {
+  write(path_);
+  const TensorReader file = read();
+  std::vector<float> weight(weight_.size());
+  file.read_all("decoder.0.weight", weight.data());
+  EXPECT_EQ(weight, weight_);
+  std::vector<std::uint16_t> bias(2);
+  file.read_all("decoder.0.bias", bias.data());
+  EXPECT_EQ(bias, bias_);
+  std::int32_t count = 0;
+  file.read_all("count", &count);
+  EXPECT_EQ(count, count_);
+  file.read_all("none", nullptr);
   file.verify();
-  EXPECT_THAT(run_command("h5dump -d /tensors/decoder.0.bias " + path_.string()).output,
-              ::testing::HasSubstr("1, -2.5"));
+}
+
+TEST_F(TensorFile, GivesBackAnyRegion) {
+  write(path_);
+  const TensorReader file = read();
+  std::vector<float> part(6);
+  // Across the two chunks.
+  file.read("decoder.0.weight", {{299, 2497}, {2, 3}}, part.data());
+  EXPECT_THAT(part, ElementsAre(749997, 749998, 749999, 752497, 752498, 752499));
+  file.read("decoder.0.weight", {{5, 0}, {0, 2500}}, nullptr);
+  std::int32_t count = 0;
+  file.read("count", {}, &count);
+  EXPECT_EQ(count, count_);
+}
+
+TEST_F(TensorFile, PutsATensorTogetherFromParts) {
+  // The middle columns by themselves, the others with an overlap of one row; no part ends at a chunk's
+  // border.
+  std::vector<float> left, middle, right;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const auto row = weight_.begin() + r * columns;
+    if (r <= 100) left.insert(left.end(), row, row + 700);
+    middle.insert(middle.end(), row + 700, row + 1801);
+    right.insert(right.end(), row + 1801, row + 2500);
+  }
+  const std::vector<float> rest(weight_.begin() + 100 * columns, weight_.end());
+  TensorWriter file(path_, "alpa-checkpoint", "1.0");
+  file.declare("w", {DType::f32, {rows, columns}});
+  file.write("w", std::vector<TensorPart>{{{{0, 0}, {101, 700}}, left.data()},
+                                          {{{0, 700}, {600, 1101}}, middle.data()},
+                                          {{{100, 0}, {500, 2500}}, rest.data()},
+                                          {{{0, 1801}, {600, 699}}, right.data()}});
+  file.publish();
+  std::vector<float> whole(weight_.size());
+  read().read_all("w", whole.data());
+  EXPECT_EQ(whole, weight_);
+}
+
+TEST_F(TensorFile, IsReadByTheToolsOfHdf5WithBfloat16AsNumbers) {
+  write(path_);
+  const std::string name = path_.string();
+  EXPECT_THAT(run_command("h5dump -d /tensors/decoder.0.bias " + name).output, HasSubstr("(0): 1, -2.5"));
+  EXPECT_THAT(run_command("h5dump -d /tensors/decoder.0.bias " + name).output, HasSubstr("/types/bfloat16"));
+  EXPECT_THAT(run_command("h5dump -d /tensors/decoder.0.weight -s 599,2498 -c 1,2 " + name).output,
+              HasSubstr("1.5e+06"));
+  EXPECT_THAT(run_command("h5ls -r " + name).output,
+              HasSubstr("/tensors/decoder.0.weight Dataset {600, 2500}"));
+  EXPECT_EQ(run_command("h5dump -a /step " + name).status, 0);
+}
+
+TEST_F(TensorFile, IsTheSameOutsideProvenance) {
+  write(path_);
+  const auto other = folder_.path() / "other.h5";
+  write(other);
+  EXPECT_EQ(run_command("h5diff --exclude-path /provenance " + path_.string() + " " + other.string()).status,
+            0);
+}
+
+TEST_F(TensorFile, NamesTheTensorThatIsDamaged) {
+  write(path_);
+  const std::string bytes = bytes_of_file(path_);
+  const float value = 1'234'567;  // row 493
+  const std::size_t at = bytes.find(std::string(reinterpret_cast<const char*>(&value), sizeof value));
+  ASSERT_NE(at, std::string::npos);
+  const FlippedBit flipped(path_, static_cast<std::int64_t>(at), 3);
+  const TensorReader file = read();
+  EXPECT_THAT([&] { file.verify(); },
+              ThrowsMessage<Error>(
+                  AllOf(HasSubstr(path_.string()), HasSubstr("'/tensors/decoder.0.weight': damaged"))));
+  float element = 0;
+  EXPECT_THAT(
+      [&] {
+        file.read("decoder.0.weight", {{493, 0}, {1, 1}}, &element);
+      },
+      ThrowsMessage<Error>(HasSubstr("'/tensors/decoder.0.weight': cannot be read")));
+  EXPECT_NO_THROW(file.read("decoder.0.weight", {{0, 0}, {1, 1}}, &element)) << "the other chunk is sound";
+}
+
+TEST_F(TensorFile, RefusesWhatWasNotDeclaredOrDoesNotFit) {
+  const float value = 1;
+  const std::pair<std::function<void(TensorWriter&)>, const char*> cases[] = {
+      {[](TensorWriter& f) {
+         f.declare("a/b", {DType::f32, {}});
+       },
+       "'a/b' cannot name a tensor"},
+      {[](TensorWriter& f) {
+         f.declare("", {DType::f32, {}});
+       },
+       "'' cannot name a tensor"},
+      {[](TensorWriter& f) {
+         f.declare("w", {DType::f32, {1}});
+       },
+       "tensor 'w' is declared twice"},
+      {[&](TensorWriter& f) { f.write("v", {}, &value); }, "tensor 'v': was not declared"},
+      {[&](TensorWriter& f) {
+         f.write("w", {{1, 0}, {2, 1}}, &value);
+       },
+       "region 2x1 at offset 1x0 is not inside 2x2"},
+      {[&](TensorWriter& f) { f.write("w", {}, &value); }, "is not inside 2x2"},
+      {[&](TensorWriter& f) {
+         f.write("w", {{0, 0}, {1, 1}}, &value);
+       },
+       "no rank writes region 1x2 at offset 1x0"},
+      {[&](TensorWriter& f) { f.write_nothing("w"); }, "no rank writes region 2x2 at offset 0x0"},
+      {[&](TensorWriter& f) { f.publish(); }, "tensor 'w' was declared for"},
+  };
+  for (const auto& [act, text] : cases) {
+    TensorWriter file(path_, "alpa-checkpoint", "1.0");
+    file.declare("w", {DType::f32, {2, 2}});
+    EXPECT_THAT([&] { act(file); }, ThrowsMessage<Error>(HasSubstr(text)));
+  }
+  TensorWriter file(path_, "alpa-checkpoint", "1.0");
+  file.declare("w", {DType::f32, {}});
+  file.write("w", {}, &value);
+  EXPECT_THAT([&] { file.write("w", {}, &value); },
+              ThrowsMessage<Error>(HasSubstr("tensor 'w': is written twice")));
+  EXPECT_THAT([&] { file.publish(); }, ThrowsMessage<Error>(HasSubstr("was given up after a failure")));
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+TEST_F(TensorFile, RefusesToReadWhatIsNotThere) {
+  write(path_);
+  const TensorReader file = read();
+  float element = 0;
+  EXPECT_THAT([&] { file.read_all("decoder.1.weight", &element); },
+              ThrowsMessage<Error>(HasSubstr("there is no such tensor")));
+  EXPECT_THAT(
+      [&] {
+        file.read("decoder.0.weight", {{600, 0}, {1, 1}}, &element);
+      },
+      ThrowsMessage<Error>(HasSubstr("is not inside 600x2500")));
+  EXPECT_THAT([&] { TensorReader(path_, "alpa-plan", "1.0"); },
+              ThrowsMessage<Error>(HasSubstr("expected an 'alpa-plan' file")));
+}
+
+TEST_F(TensorFile, OnAFullDiskLeavesTheOldFileOnly) {
+  write(path_);
+  const std::string before = bytes_of_file(path_);
+  {
+    const FileSizeLimit full(1'000'000);
+    EXPECT_THAT([&] { write(path_); },
+                Throws<Error>(AllOf(Property(&Error::kind, ErrorKind::run_time),
+                                    Property(&Error::what, HasSubstr("free some space")))));
+  }
+  EXPECT_EQ(bytes_of_file(path_), before);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
+}
+
+TEST_F(TensorFile, HoldsThousandsOfTensors) {
+  TensorWriter file(path_, "alpa-checkpoint", "1.0");
+  for (int i = 0; i < 2000; ++i) file.declare("layer." + std::to_string(i), {DType::f32, {3}});
+  for (int i = 0; i < 2000; ++i) file.write("layer." + std::to_string(i), {{0}, {3}}, weight_.data() + i);
+  file.publish();
+  const TensorReader reader = read();
+  ASSERT_EQ(reader.tensors().size(), 2000u);
+  std::vector<float> values(3);
+  reader.read_all("layer.1999", values.data());
+  EXPECT_THAT(values, ElementsAre(1999, 2000, 2001));
 }
 
 }  // namespace
