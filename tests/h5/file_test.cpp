@@ -9,7 +9,7 @@
 #include "libalpa/base/error.h"
 #include "tests/h5/damage.h"
 #include "tests/h5/limits.h"
-#include "tests/temporary_folder.h"
+#include "tests/h5/temporary_folder.h"
 
 namespace alpa {
 namespace {

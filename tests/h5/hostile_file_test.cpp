@@ -10,7 +10,7 @@
 #include "libalpa/h5/file.h"
 #include "libalpa/h5/tensor_file.h"
 #include "tests/h5/damage.h"
-#include "tests/temporary_folder.h"
+#include "tests/h5/temporary_folder.h"
 
 namespace alpa {
 namespace {
