@@ -1,0 +1,76 @@
+#include <omp.h>
+
+#include <fmt/core.h>
+
+#include "apps/app.h"
+#include "apps/models.h"
+#include "libalpa/base/error.h"
+#include "libalpa/plan/plan_file.h"
+#include "libalpa/trainer/train.h"
+
+namespace {
+
+using namespace alpa;
+
+struct Settings {
+  std::filesystem::path plan;
+  TrainSettings train;
+  std::string device = "cpu";
+  int threads = 0;
+};
+
+std::unique_ptr<Device> device_of(const Settings& settings, const MpiSession& session, int threads) {
+  if (settings.device == "cpu") return make_cpu_device(threads);
+  if (settings.device == "checked-cpu") return make_checked_cpu_device(threads);
+  if (settings.device == "cuda") {
+    const int visible = visible_cuda_devices();
+    return make_cuda_device(visible > 1 ? session.rank_on_node() % visible : 0);
+  }
+  throw Error(ErrorKind::usage, fmt::format("unknown device '{}'", settings.device), "one of cpu, checked-cpu, cuda");
+}
+
+int train_rank(Settings settings, const ParallelRun& rank, const std::string& command_line) {
+  const int threads = threads_per_rank(settings.threads, rank.environment, rank.session.ranks_on_node());
+  omp_set_num_threads(threads);
+  const Plan plan = read_plan(settings.plan);
+  const PlannedModel model = rebuild_model(plan);
+  if (settings.train.end_time_s <= 0) settings.train.end_time_s = rank.environment.job_end_time_s;
+  settings.train.ranks_on_node = rank.session.ranks_on_node();
+  const std::unique_ptr<Device> host = make_cpu_device(threads);
+  const std::unique_ptr<Device> device = device_of(settings, rank.session, threads);
+  const std::unique_ptr<Communicator> control = rank.session.make_communicator(*host);
+  std::unique_ptr<Communicator> data_plane = rank.session.make_communicator(*device);
+  if (device->kind() == DeviceKind::cuda) data_plane = make_nccl_communicator(*device, *data_plane);
+  const TrainRanks ranks{*device, *data_plane, *host, *control, rank.session.native_world()};
+  return train(plan, model.graph, model.model.training, settings.train, ranks, rank.stop,
+               provenance_here(command_line, "alpa-train", rank.environment.job_id), rank.log);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings settings;
+  TrainSettings& train = settings.train;
+  App app("alpa-train", "train a model exactly as a plan says, on the ranks of an MPI job");
+  app.argument("PLAN.h5", settings.plan, "plan written by alpa-plan; it holds the model")
+      .option("--data", train.data, "text file (its bytes are tokens), llm.c or Megatron token file, HDF5 file with /tokens, or synthetic:VOCABULARY")
+      .required()
+      .option("--run-dir", train.run_dir, "folder for checkpoints and metrics; made where it is missing")
+      .required()
+      .option("--steps", train.steps, "end after that many steps of the run; 0: as the model file says", at_least(0))
+      .option("--resume", train.resume, "auto (newest checkpoint of the run folder, if any), must, never, or a checkpoint file or run folder")
+      .option("--checkpoint-every", train.checkpoint_every, "steps between checkpoints; 0: at the end only", at_least(0))
+      .option("--keep", train.keep, "checkpoints to keep; 0: all", at_least(0))
+      .option("--evaluate-every", train.evaluate_every, "steps between evaluations on held-out data; 0: never", at_least(0))
+      .option("--evaluation-batches", train.evaluation_batches, "batches of an evaluation", at_least(1))
+      .option("--progress-s", train.progress_s, "seconds between progress lines", at_least(0))
+      .option("--max-hours", train.max_hours, "stop with a checkpoint (exit 75) before that many hours have passed; 0: no limit", at_least(0))
+      .option("--end-time", train.end_time_s, "end of the job in seconds since 1970: stop with a checkpoint before it; 0: not known", at_least(0))
+      .option("--device", settings.device, "cpu, cuda, or checked-cpu (finds host access to device memory)")
+      .option("--threads", settings.threads, "threads of each rank; 0: SLURM_CPUS_PER_TASK, OMP_NUM_THREADS, or its share of the cores", at_least(0))
+      .option("--trace", train.trace, "write the measured timeline of one step as a Chrome trace (JSON)")
+      .flag("--dry-run", train.dry_run, "check plan, data, ranks and memory; train and write nothing")
+      .example("mpiexec -n 4 alpa-train plan.h5 --data text.txt --run-dir run", "train on 4 CPU ranks of this machine")
+      .example("srun --mpi=pmi2 --kill-on-bad-exit=1 alpa-train plan.h5 --data tokens.bin --run-dir run --device cuda", "train on the GPUs of a job");
+  return app.run_parallel(argc, argv, [&](const ParallelRun& rank) { return train_rank(settings, rank, app.command_line()); });
+}
