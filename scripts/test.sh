@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Builds and tests everything: all tests in dev, the unit tests under the sanitizers, and the CUDA backend where nvcc is
+# found. Sets up everything it needs.
+#   scripts/test.sh [dev|sanitize|tsan|cuda ...]      (default: all)
+set -euo pipefail
+here=$(cd "$(dirname "$0")/.." && pwd)
+. "$here/scripts/setup.sh"
+cd "$here"
+jobs=$(nproc)
+wanted=("$@")
+[ ${#wanted[@]} -gt 0 ] || wanted=(dev sanitize tsan cuda)
+
+for preset in "${wanted[@]}"; do
+  echo "== $preset"
+  if [ "$preset" = cuda ] && ! command -v nvcc >/dev/null && [ ! -x /usr/local/cuda/bin/nvcc ]; then
+    echo "skipped: no nvcc on this machine"
+    continue
+  fi
+  cmake --preset "$preset" >/dev/null
+  cmake --build --preset "$preset" -- -j"$jobs" --quiet
+  case $preset in
+    dev) ctest --preset dev -j"$jobs" ;;
+    sanitize | tsan) ctest --preset "$preset" -L unit -j"$jobs" ;;
+    cuda) ctest --preset cuda -L gpu -j1 --no-tests=ignore ;;
+  esac
+done
