@@ -1,0 +1,118 @@
+#!/bin/bash
+# Submits the whole path: profile a model, plan it, train it, each job after the one before has succeeded.
+#
+#   workflow.sh --model MODEL.toml --data DATA --run-dir DIR [options] [-- options of sbatch]
+#
+#   --model FILE            the model (TOML)
+#   --data PATH             the training data, as alpa-train takes it
+#   --run-dir DIR           where profile.h5, plan.h5, logs, metrics and checkpoints go; made if missing
+#   --nodes N               machines to profile and train on (default 1)
+#   --ntasks-per-node N     ranks per machine (default 1)
+#   --cpus-per-task N       CPUs per rank (default 1)
+#   --time T                limit of the training job, as sbatch takes it (default 24:00:00); longer runs are requeued
+#   --steps N               training steps (default: as the model file says)
+#   --max-requeues N        how often training may put itself back in the queue (default 10)
+#   --dry-run               print the commands instead of running them
+#   -- OPTIONS              for sbatch of all three jobs, e.g. -- --partition=gpu --account=me
+#   (for GPUs: -- --gpus-per-node=8)
+#
+# Prints the ids of the jobs. Where one fails, those after it are cancelled by Slurm. The same command again goes on
+# from the newest checkpoint. The commands are taken from ALPA_BIN, else from the PATH, else from ../build/release/bin
+# beside this folder. Exit codes: 0 submitted, 2 usage, 3 a file is missing, else that of sbatch.
+set -euo pipefail
+
+here=$(dirname "$(realpath "$0")")
+model='' data='' run_dir='' steps='' dry_run=''
+nodes=1 ntasks_per_node=1 cpus_per_task=1 time=24:00:00 max_requeues=10
+sbatch_options=() submitted=()
+
+refuse() { # exit code, message
+  printf 'workflow.sh: error: %s\n' "$2" >&2
+  exit "$1"
+}
+
+usage() { sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "$0"; }
+
+parse() {
+  local option
+  while (($# > 0)); do
+    option=$1
+    case $option in
+      --help) usage && exit 0 ;;
+      --dry-run) dry_run=yes && shift && continue ;;
+      --) shift && sbatch_options=("$@") && return ;;
+      --model | --data | --run-dir | --nodes | --ntasks-per-node | --cpus-per-task | --time | --steps | --max-requeues) ;;
+      *) refuse 2 "unknown option '$option'; see workflow.sh --help" ;;
+    esac
+    (($# > 1)) || refuse 2 "$option wants a value"
+    option=${option#--}
+    printf -v "${option//-/_}" %s "$2"
+    shift 2
+  done
+}
+
+check() {
+  local option
+  for option in model data run_dir; do
+    [[ -n ${!option} ]] || refuse 2 "--${option//_/-} is missing; see workflow.sh --help"
+  done
+  for option in nodes ntasks_per_node cpus_per_task max_requeues steps; do
+    [[ ${!option} =~ ^[0-9]*$ ]] || refuse 2 "--${option//_/-} wants a whole number, got '${!option}'"
+  done
+  [[ -f $model ]] || refuse 3 "no model file '$model'"
+  model=$(realpath "$model")
+  # What is no file may be a word that alpa-train knows.
+  [[ ! -e $data ]] || data=$(realpath "$data")
+  run_dir=$(realpath -m "$run_dir")
+}
+
+# The jobs run copies of the scripts from Slurm's spool folder, so they are told where the commands are.
+find_commands() {
+  local folder=${ALPA_BIN:-} program
+  if [[ -z $folder ]]; then
+    program=$(command -v alpa-train) && folder=$(dirname "$program") || folder=$here/../build/release/bin
+  fi
+  for program in alpa-profile alpa-plan alpa-train; do
+    [[ -x $folder/$program ]] || refuse 3 "no command '$folder/$program'; build it, or set ALPA_BIN"
+  done
+  ALPA_BIN=$(realpath "$folder") ALPA_MAX_REQUEUES=$max_requeues
+  export ALPA_BIN ALPA_MAX_REQUEUES
+}
+
+# Submits one job after the last one; its id is appended to `submitted`.
+submit() {
+  local name=$1 id command
+  shift
+  command=(sbatch --parsable --export=ALL --job-name="alpa-$name" --output="${run_dir//%/%%}/logs/$name.%j.out"
+    --open-mode=append)
+  ((${#submitted[@]} == 0)) || command+=(--dependency="afterok:${submitted[-1]}" --kill-on-invalid-dep=yes)
+  command+=("$@")
+  if [[ -n $dry_run ]]; then
+    printf '%q ' "${command[@]}" && echo
+    submitted+=("<$name>")
+    return
+  fi
+  id=$("${command[@]}")
+  submitted+=("${id%%;*}")
+  echo "$name: job ${submitted[-1]}"
+}
+
+withdraw() {
+  local code=$?
+  ((code == 0)) || [[ -n $dry_run ]] || ((${#submitted[@]} == 0)) || scancel "${submitted[@]}"
+  exit "$code"
+}
+
+parse "$@"
+check
+find_commands
+[[ -n $dry_run ]] || mkdir -p "$run_dir/logs"
+trap withdraw EXIT
+
+machines=(--nodes="$nodes" --ntasks-per-node="$ntasks_per_node" --cpus-per-task="$cpus_per_task")
+submit profile "${machines[@]}" "${sbatch_options[@]}" \
+  "$here/profile.sbatch" "$model" "$run_dir/profile.h5"
+submit plan "${sbatch_options[@]}" \
+  "$here/plan.sbatch" "$model" "$run_dir/profile.h5" "$run_dir/plan.h5"
+submit train "${machines[@]}" --time="$time" "${sbatch_options[@]}" \
+  "$here/train.sbatch" "$run_dir/plan.h5" "$data" "$run_dir" ${steps:+--steps "$steps"}
