@@ -41,13 +41,19 @@ class SingleProduct {
     float* result = call.result<float>(0);
     const float beta = call.accumulate ? 1.0f : 0.0f;
     const auto batches = static_cast<std::int64_t>(left_.size());
-    // With enough products for all threads each runs on one, otherwise all threads share one after another.
-#pragma omp parallel for schedule(static) if (batches >= 2 * omp_get_max_threads())
-    for (std::int64_t b = 0; b < batches; ++b) {
-      const auto i = static_cast<std::size_t>(b);
-      multiply(product_.left, product_.right, product_.rows, product_.columns, product_.sum, 1.0f, left + left_[i],
-               right + right_[i], beta, result + result_[i], product_.result_leading);
+    const auto multiply_one = [&](std::int64_t batch) {
+      const auto b = static_cast<std::size_t>(batch);
+      multiply(product_.left, product_.right, product_.rows, product_.columns, product_.sum, 1.0f, left + left_[b],
+               right + right_[b], beta, result + result_[b], product_.result_leading);
+    };
+    // With enough products for all threads each runs on one, otherwise all threads share one after another. (An `if`
+    // clause would do that too, but then oneDNN's own regions would be nested, and start new threads each time.)
+    if (batches < 2 * host_threads()) {
+      for (std::int64_t b = 0; b < batches; ++b) multiply_one(b);
+      return;
     }
+#pragma omp parallel for schedule(static)
+    for (std::int64_t b = 0; b < batches; ++b) multiply_one(b);
   }
 
  private:

@@ -60,10 +60,13 @@ void for_ranges(std::int64_t count, std::int64_t grain, const Body& body) {
 template <class Body>
 void for_pieces(std::int64_t count, std::int64_t pieces, const Body& body) {
   const InstructionSet set = best_instruction_set();
-#pragma omp parallel for schedule(static) if (pieces > 1)
-  for (std::int64_t p = 0; p < pieces; ++p)
-    run_vectorized(set, count * p / pieces, count * (p + 1) / pieces,
-                   [&body, p](std::int64_t begin, std::int64_t end) { body(p, begin, end); });
+  const auto run = [&](std::int64_t piece) {
+    run_vectorized(set, count * piece / pieces, count * (piece + 1) / pieces,
+                   [&body, piece](std::int64_t begin, std::int64_t end) { body(piece, begin, end); });
+  };
+  if (pieces == 1) return run(0);
+#pragma omp parallel for schedule(static)
+  for (std::int64_t p = 0; p < pieces; ++p) run(p);
 }
 
 /// Elements that are worth a thread's start.

@@ -10,7 +10,7 @@ namespace alpa {
 /// Scores exist only as tiles of kQueryBlock rows by kKeyBlock keys. Each worker has its own scratch; there are never
 /// more workers than kMostWorkers or tasks, so the bound does not depend on the machine.
 struct AttentionScratch {
-  static constexpr std::int64_t kQueryBlock = 64, kKeyBlock = 128, kMostWorkers = 64;
+  static constexpr std::int64_t kQueryBlock = 64, kKeyBlock = 256, kMostWorkers = 64;
 
   /// One worker's pieces, in floats. Those of bf16 calls hold blocks converted to f32, and sums until they are rounded.
   std::int64_t tiles = 0;           ///< of scores: one (forward) or two (gradient)

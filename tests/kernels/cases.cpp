@@ -1,6 +1,6 @@
 #include "tests/kernels/cases.h"
 
-#include <ostream>
+#include "libalpa/ops/catalog.h"
 
 namespace alpa {
 namespace {
@@ -15,7 +15,6 @@ Attributes adamw(double clip) {
 
 Attributes sgd(double clip) { return {{"momentum", 0.9}, {"weight_decay", 0.1}, {"clip", clip}}; }
 
-/// Small and odd extents: none a multiple of a vector, some longer than the blocks that kernels work in.
 std::vector<OpCase> all_cases() {
   std::vector<OpCase> cases{
       {"accumulate", "t[3x5]", {}},
@@ -101,15 +100,15 @@ std::vector<OpCase> all_cases() {
            {"t[300x3x2] t[2x280x3]", "m k l, l n k -> n m"},
        })
     cases.push_back({"einsum", operands, equation(text)});
-  // Block sizes of the kernels are 64 queries and 128 keys; head counts with and without sharing.
+  // Block sizes of the kernels are 64 queries and 256 keys; head counts with and without sharing.
   for (const I causal : {I{0}, I{1}}) {
     const Attributes mask{{"causal", causal}};
     cases.push_back({"attention", "t[2x5x2x4] t[2x5x2x4] t[2x5x2x4]", mask});
     cases.push_back({"attention", "t[1x67x4x6] t[1x67x2x6] t[1x67x2x6]", mask});
-    cases.push_back({"attention", "t[1x150x1x8] t[1x150x1x8] t[1x150x1x8]", {{"causal", causal}, {"scale", 2.0}}});
+    cases.push_back({"attention", "t[1x290x1x8] t[1x290x1x8] t[1x290x1x8]", {{"causal", causal}, {"scale", 2.0}}});
     cases.push_back({"attention_grad", "t[2x5x2x4] t[2x5x2x4] t[2x5x2x4] t[2x5x2x4] t[2x5x2x4] p[2x2x5]", mask});
     cases.push_back({"attention_grad", "t[3x67x4x6] t[3x67x4x6] t[3x67x2x6] t[3x67x2x6] t[3x67x4x6] p[3x4x67]", mask});
-    cases.push_back({"attention_grad", "t[1x150x2x8] t[1x150x2x8] t[1x150x1x8] t[1x150x1x8] t[1x150x2x8] p[1x2x150]",
+    cases.push_back({"attention_grad", "t[1x290x2x8] t[1x290x2x8] t[1x290x1x8] t[1x290x1x8] t[1x290x2x8] p[1x2x290]",
                      {{"causal", causal}, {"scale", 0.5}}});
   }
   return cases;
@@ -117,13 +116,19 @@ std::vector<OpCase> all_cases() {
 
 }  // namespace
 
-const std::vector<OpCase>& op_cases() {
-  static const std::vector<OpCase> cases = all_cases();
+std::vector<OpCase> cases_of(const OpDef& op) {
+  std::vector<OpCase> cases;
+  for (OpCase& c : all_cases())
+    if (c.op == op.name) cases.push_back(std::move(c));
   return cases;
 }
 
-std::ostream& operator<<(std::ostream& out, const OpCase& c) {
-  return out << c.op << " " << c.operands << " " << c.attributes.to_string();
+std::string case_text(const OpCase& c) { return c.op + " " + c.operands + " " + c.attributes.to_string(); }
+
+std::vector<std::string> op_names() {
+  std::vector<std::string> names;
+  for (const OpDef* op : op_catalog().all()) names.emplace_back(op->name);
+  return names;
 }
 
 }  // namespace alpa

@@ -1,5 +1,4 @@
 #pragma once
-#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -18,8 +17,12 @@ struct OpCase {
   int ids = 0;
 };
 
-const std::vector<OpCase>& op_cases();
+/// Small and odd: no extent is a multiple of a vector, some are longer than the blocks that kernels work in.
+std::vector<OpCase> cases_of(const OpDef&);
 
-std::ostream& operator<<(std::ostream&, const OpCase&);
+std::string case_text(const OpCase&);
+
+/// Names of all operators in the order of the catalog, to be the parameters of test suites.
+std::vector<std::string> op_names();
 
 }  // namespace alpa

@@ -28,9 +28,10 @@ class Interpreter {
   void run_forward(const RunPoint&);
   void run_update(const RunPoint&);
 
- private:
+  /// Node `node` of the graph alone.
   void run_node(std::size_t node, bool accumulate, const RunPoint&);
 
+ private:
   Device& device_;
   const Graph& graph_;
   std::unique_ptr<Stream> stream_;

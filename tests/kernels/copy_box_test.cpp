@@ -1,0 +1,55 @@
+#include <gtest/gtest.h>
+
+#include "libalpa/kernels/kernel.h"
+#include "tests/support/tensor_values.h"
+
+namespace alpa {
+namespace {
+
+struct CopyCase {
+  Shape from, from_origin, to, to_origin, extent;
+};
+
+/// Copies a box of 1, 2, 3, ... into a tensor of -1.
+Values copied(Device& device, const CopyCase& c, DType dtype) {
+  Values source(static_cast<std::size_t>(element_count(c.from))), target(static_cast<std::size_t>(element_count(c.to)), -1.0);
+  for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<double>(i + 1);
+  const auto stream = device.make_stream();
+  std::vector<std::byte> from = packed(source, dtype), to = packed(target, dtype);
+  const auto from_memory = device.allocate(static_cast<std::int64_t>(from.size()));
+  const auto to_memory = device.allocate(static_cast<std::int64_t>(to.size()));
+  stream->copy_to_device(from_memory->data(), from.data(), static_cast<std::int64_t>(from.size()));
+  stream->copy_to_device(to_memory->data(), to.data(), static_cast<std::int64_t>(to.size()));
+  copy_box(device, *stream, from_memory->data(), {c.from, c.from_origin}, to_memory->data(), {c.to, c.to_origin}, c.extent,
+           dtype);
+  stream->copy_to_host(to.data(), to_memory->data(), static_cast<std::int64_t>(to.size()));
+  stream->synchronize();
+  return unpacked(to, dtype);
+}
+
+TEST(CopyBox, CopiesTheBoxAndNothingElse) {
+  const auto device = make_checked_cpu_device(1);
+  for (const CopyCase& c : {CopyCase{{4, 6}, {1, 2}, {3, 5}, {0, 1}, {3, 4}},
+                            {{3, 4, 5}, {1, 0, 0}, {2, 4, 5}, {0, 0, 0}, {2, 4, 5}},
+                            {{3, 4, 5}, {0, 1, 2}, {6, 2, 3}, {3, 0, 0}, {3, 2, 3}},
+                            {{7}, {2}, {9}, {4}, {5}},
+                            {{}, {}, {}, {}, {}},
+                            {{2, 0}, {0, 0}, {2, 3}, {0, 0}, {2, 0}},
+                            {{200, 300}, {3, 5}, {190, 290}, {1, 0}, {150, 290}}})
+    for (const DType dtype : {DType::f32, DType::i32}) {
+      Values source(static_cast<std::size_t>(element_count(c.from)));
+      for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<double>(i + 1);
+      Values expected(static_cast<std::size_t>(element_count(c.to)), -1.0);
+      const Values box = slice(source, c.from, c.from_origin, c.extent);
+      for_box(c.to, c.to_origin, c.extent, [&](std::size_t to, std::size_t from) { expected[to] = box[from]; });
+      EXPECT_EQ(copied(*device, c, dtype), expected) << shape_text(c.from) << " to " << shape_text(c.to);
+    }
+}
+
+TEST(CopyBox, KnowsTheSizeOfBf16) {
+  const auto device = make_cpu_device(1);
+  EXPECT_EQ(copied(*device, {{2, 3}, {0, 1}, {2, 2}, {0, 0}, {2, 2}}, DType::bf16), (Values{2, 3, 5, 6}));
+}
+
+}  // namespace
+}  // namespace alpa

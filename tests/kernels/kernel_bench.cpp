@@ -1,0 +1,119 @@
+// bench_kernels [MODEL.toml] [f32|bf16] [threads] [steps]: runs a model's training step operator by operator on the CPU
+// device and prints what each kind of call costs, with its rates, and the tokens per second that this amounts to.
+#include <fmt/core.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <vector>
+
+#include "libalpa/base/error.h"
+#include "libalpa/model/model.h"
+#include "tests/support/interpreter.h"
+
+namespace alpa {
+namespace {
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Small random weights, tokens of a small vocabulary, targets; nothing that makes a kernel's work special.
+void fill(Interpreter& interpreter, const Graph& graph) {
+  for (const State& state : graph.states) {
+    const std::int64_t count = element_count(value_of(graph, state.value).type.shape);
+    const bool moment = !state.is_parameter && state.follows.empty();
+    interpreter.set(state.value, moment ? Values(static_cast<std::size_t>(count), 0.0) : uniform_values(count, -0.03, 0.03, 1));
+  }
+  for (const Input& input : graph.inputs) {
+    Values values(static_cast<std::size_t>(element_count(value_of(graph, input.value).type.shape)), 1.0);
+    if (input.kind == InputKind::tokens || input.kind == InputKind::targets)
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i * 37 % 101);
+    if (input.kind == InputKind::loss_scale) values[0] = 1e-3;
+    if (input.kind == InputKind::update_scalars) values = {1e-6, 0.5, 0.5, 0};
+    interpreter.set(input.value, values);
+  }
+}
+
+/// All nodes with the same operator and operand shapes.
+struct Line {
+  int count = 0;
+  double seconds = 0, flops = 0, bytes = 0;
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+void print_step(const Graph& graph, const std::vector<std::vector<double>>& seconds) {
+  std::map<std::string, Line> lines;
+  std::map<std::string, double> by_op;
+  double total = 0;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    const std::vector<TensorType> operands = operand_types(graph, node);
+    const OpCall call{operands, node.attributes};
+    const std::string signature = node.op->reduces_globally ? std::string(node.op->name) : signature_of(*node.op, call);
+    Line& line = lines[signature];
+    const double time = median(seconds[n]);
+    ++line.count;
+    line.seconds += time;
+    line.flops += flops_of(*node.op, call);
+    line.bytes += static_cast<double>(bytes_moved_by(*node.op, call));
+    by_op[std::string(node.op->name)] += time;
+    total += time;
+  }
+  std::vector<std::pair<std::string, Line>> sorted(lines.begin(), lines.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+  fmt::print("{:>6} {:>9} {:>9} {:>8} {:>7}  call\n", "calls", "ms each", "ms all", "GFLOP/s", "GB/s");
+  for (const auto& [signature, line] : sorted)
+    fmt::print("{:>6} {:>9.3f} {:>9.2f} {:>8.1f} {:>7.1f}  {}\n", line.count, 1e3 * line.seconds / line.count,
+               1e3 * line.seconds, 1e-9 * line.flops / line.seconds, 1e-9 * line.bytes / line.seconds, signature.substr(0, 150));
+  fmt::print("\n");
+  std::vector<std::pair<std::string, double>> ops(by_op.begin(), by_op.end());
+  std::stable_sort(ops.begin(), ops.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  for (const auto& [op, time] : ops) fmt::print("{:>9.2f} ms {:>5.1f} %  {}\n", 1e3 * time, 100 * time / total, op);
+  for (const Input& input : graph.inputs)
+    if (input.kind == InputKind::tokens) {
+      const double tokens = static_cast<double>(element_count(value_of(graph, input.value).type.shape));
+      fmt::print("{:>9.2f} ms in all, {:.0f} tokens/s\n", 1e3 * total, tokens / total);
+    }
+}
+
+int run(int argc, char** argv) {
+  const std::filesystem::path source = ALPA_SOURCE_DIR;
+  ModelDefinition model = read_model(argc > 1 ? argv[1] : (source / "configs/models/gpt-bench.toml").string(), {source / "share/blocks"});
+  if (argc > 2) model.training.precision = std::string(argv[2]) == "bf16" ? Precision::bf16 : Precision::f32;
+  omp_set_num_threads(argc > 3 ? std::atoi(argv[3]) : 2);
+  const int steps = argc > 4 ? std::atoi(argv[4]) : 5;
+  const Graph graph = training_step_graph(model, model.training.batch);
+  const auto device = make_cpu_device(omp_get_max_threads());
+  Interpreter interpreter(*device, graph);
+  fill(interpreter, graph);
+  std::vector<std::vector<double>> seconds(graph.nodes.size());
+  for (int step = 0; step <= steps; ++step)
+    for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+      const double start = seconds_now();
+      interpreter.run_node(n, false, {1, step, 0});
+      if (step > 0) seconds[n].push_back(seconds_now() - start);  // the first step takes the pages
+    }
+  fmt::print("{}, loss {}\n", device->description(), interpreter.get(graph.loss)[0]);
+  print_step(graph, seconds);
+  return 0;
+}
+
+}  // namespace
+}  // namespace alpa
+
+int main(int argc, char** argv) {
+  try {
+    return alpa::run(argc, argv);
+  } catch (const alpa::Error& error) {
+    fmt::print(stderr, "bench_kernels: {}\n", error.what());
+    return static_cast<int>(error.kind());
+  }
+}

@@ -1,0 +1,35 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "tests/kernels/cases.h"
+#include "tests/support/kernel_runner.h"
+
+namespace alpa {
+
+/// Where in a run the cases are computed.
+inline constexpr RunPoint kPoint{.seed = 42, .step = 7, .first_sample = 3};
+
+/// A case with its letters replaced by types and values.
+struct PreparedCase {
+  const OpDef* op;
+  std::vector<TensorType> operands, results;
+  Attributes attributes;
+  std::vector<Values> values;
+
+  OpCall call() const { return {operands, attributes}; }
+  KernelRun run() const;                 ///< on whole tensors
+  std::vector<Values> expected() const;  ///< by the loop nest
+};
+
+PreparedCase prepare(const OpCase&, DType);
+
+/// The element types that letter t stands for in turn; one where the case has no such operand.
+std::vector<DType> types_of(const OpCase&);
+
+/// Elements are sums of up to some hundred f32 products of order 1, so their error is a few 1e-6 of the largest;
+/// rounding a result to bf16 adds at most 2^-9 of it.
+void expect_near(const Values& actual, const Values& expected, DType stored, const std::string& what);
+void expect_all_near(const std::vector<Values>& actual, const std::vector<Values>& expected, const PreparedCase&);
+
+}  // namespace alpa
