@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace alpa {
@@ -52,32 +51,51 @@ double LocalSearch::relief(int node, int strategy) const {
   return total;
 }
 
-bool LocalSearch::repair() {
-  while (true) {
+// Switches that use less memory at `time`, the best first, by an estimate of their relief: bytes saved times
+// overloaded points.
+std::vector<LocalSearch::Switch> LocalSearch::promising_switches(int time) {
+  overloads_before_.assign(free_.size() + 1, 0);
+  for (std::size_t t = 0; t < free_.size(); ++t)
+    overloads_before_[t + 1] = overloads_before_[t] + (free_[t] < 0);
+  std::vector<Switch> switches;
+  for (int i = 0; i < std::ssize(network_.nodes); ++i) {
+    const auto& pieces = network_.nodes[i].pieces;
+    const auto now =
+        std::partition_point(pieces.begin(), pieces.end(), [&](const auto& p) { return p.end <= time; });
+    if (now == pieces.end() || now->begin > time || now->memory[choice_[i]] == 0) continue;
+    const auto costs = strategy_costs(i);
+    for (int a = 0; a < std::ssize(costs); ++a) {
+      if (now->memory[a] >= now->memory[choice_[i]] || std::isinf(costs[a])) continue;
+      double saved = 0;
+      for (const auto& piece : pieces) {
+        const int overloaded = overloads_before_[piece.end] - overloads_before_[piece.begin];
+        saved += static_cast<double>(piece.memory[choice_[i]] - piece.memory[a]) * overloaded;
+      }
+      if (saved <= 0) continue;
+      // A switch that gains on both sides is taken at its full gain.
+      const double loss = costs[a] - costs[choice_[i]];
+      switches.push_back({loss > 0 ? loss / saved : loss * saved, i, a});
+    }
+  }
+  std::stable_sort(switches.begin(), switches.end(),
+                   [](const Switch& a, const Switch& b) { return a.rate < b.rate; });
+  return switches;
+}
+
+bool LocalSearch::repair(const Deadline& deadline) {
+  while (!deadline.passed()) {
     const auto worst = std::min_element(free_.begin(), free_.end());
     if (worst == free_.end() || *worst >= 0) return true;
-    const int time = static_cast<int>(worst - free_.begin());
-    int best_node = -1, best_strategy = -1;
-    double best_rate = std::numeric_limits<double>::infinity();
-    for (int i = 0; i < std::ssize(network_.nodes); ++i) {
-      const auto& pieces = network_.nodes[i].pieces;
-      const auto piece =
-          std::partition_point(pieces.begin(), pieces.end(), [&](const auto& p) { return p.end <= time; });
-      if (piece == pieces.end() || piece->begin > time || piece->memory[choice_[i]] == 0) continue;
-      const auto costs = strategy_costs(i);
-      for (int a = 0; a < std::ssize(costs); ++a) {
-        if (piece->memory[a] >= piece->memory[choice_[i]] || std::isinf(costs[a])) continue;
-        const double gain = relief(i, a);
-        if (gain <= 0) continue;
-        // A switch that gains on both sides is taken at its full gain.
-        const double loss = costs[a] - costs[choice_[i]];
-        const double rate = loss > 0 ? loss / gain : loss * gain;
-        if (rate < best_rate) best_rate = rate, best_node = i, best_strategy = a;
-      }
+    bool relieved = false;
+    for (const Switch& next : promising_switches(static_cast<int>(worst - free_.begin()))) {
+      if (relief(next.node, next.strategy) <= 0) continue;
+      set(next.node, next.strategy);
+      relieved = true;
+      break;
     }
-    if (best_node < 0) return false;
-    set(best_node, best_strategy);
+    if (!relieved) return false;
   }
+  return fits();
 }
 
 void LocalSearch::improve() {

@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "libalpa/solver/incumbent.h"
 #include "libalpa/solver/selection_network.h"
 
 namespace alpa {
@@ -26,14 +27,20 @@ class LocalSearch {
   std::span<const double> strategy_costs(int node);
 
   /// Switches nodes until the choice fits: each time the switch that costs least per byte of relieved
-  /// overload, among the nodes alive where the overload is largest. False when no single switch helps; the
-  /// choice is then somewhere on the way.
-  bool repair();
+  /// overload, among the nodes alive where the overload is largest. False when no single switch helps or the
+  /// deadline passes; the choice is then somewhere on the way.
+  bool repair(const Deadline&);
 
   /// Switches single nodes to their cheapest strategy that fits, in order of index, until none gains.
   void improve();
 
  private:
+  struct Switch {
+    double rate;  // cost per byte
+    int node, strategy;
+  };
+
+  std::vector<Switch> promising_switches(int time);
   double relief(int node, int strategy) const;
 
   const SelectionNetwork& network_;
@@ -41,6 +48,7 @@ class LocalSearch {
   std::vector<int> choice_;
   std::vector<std::int64_t> free_;
   std::vector<double> costs_;
+  std::vector<int> overloads_before_;  // per time point: how many earlier ones are over capacity
 };
 
 }  // namespace alpa

@@ -39,7 +39,6 @@ class NeighbourhoodSearch {
       for (std::size_t a = 0; a < paid_[i].size(); ++a) paid_[i][a] -= network.nodes[i].cost[a];
     }
     local_search_.start_from(incumbent.choice);
-    cost_ = incumbent.cost;
   }
 
   /// Returns the table entries looked at.
@@ -85,28 +84,40 @@ class NeighbourhoodSearch {
     }
   }
 
-  Outcome take_over(const std::vector<int>& members, const std::vector<int>& choice) {
-    std::vector<std::pair<int, int>> undo;
-    double change = 0;
+  // Of the members and the edges at them.
+  double local_cost(const std::vector<int>& members) const {
+    const auto& choice = local_search_.choice();
+    double cost = 0;
     for (int i : members) {
-      const int before = local_search_.choice()[i];
-      if (choice[i] == before) continue;
-      const auto costs = local_search_.strategy_costs(i);
-      change += costs[choice[i]] - costs[before];
-      local_search_.set(i, choice[i]);
-      undo.emplace_back(i, before);
+      cost += network_.nodes[i].cost[choice[i]];
+      for (int e : incident_[i]) {
+        const auto& edge = network_.edges[e];
+        if (is_member_[other_end(edge, i)] && edge.from != i) continue;
+        cost += edge.cost[static_cast<std::size_t>(choice[edge.from]) * network_.strategies(edge.to) + choice[edge.to]];
+      }
     }
-    const bool fits = undo.empty() || local_search_.fits();
-    const double noise = 1e-12 * std::abs(cost_);
-    if (fits && !(change > noise)) {
-      cost_ += change;
+    return cost;
+  }
+
+  Outcome take_over(const std::vector<int>& members, const std::vector<int>& choice) {
+    const double before = local_cost(members);
+    std::vector<std::pair<int, int>> undo;
+    for (int i : members) {
+      if (choice[i] == local_search_.choice()[i]) continue;
+      undo.emplace_back(i, local_search_.choice()[i]);
+      local_search_.set(i, choice[i]);
+    }
+    if (undo.empty()) return Outcome::taken;
+    const double change = local_cost(members) - before;
+    const bool fits = local_search_.fits();
+    const double noise = 1e-12 * std::abs(incumbent_.cost);
+    if (fits && change <= noise) {
       if (change < -noise) {
-        cost_ = network_cost(network_, local_search_.choice());
-        incumbent_.offer(local_search_.choice(), cost_);
+        incumbent_.offer(local_search_.choice(), network_cost(network_, local_search_.choice()));
       }
       return Outcome::taken;
     }
-    for (auto back = undo.rbegin(); back != undo.rend(); ++back) local_search_.set(back->first, back->second);
+    for (const auto& [node, strategy] : undo) local_search_.set(node, strategy);
     return fits ? Outcome::dearer : Outcome::too_large;
   }
 
@@ -159,7 +170,6 @@ class NeighbourhoodSearch {
   std::vector<std::vector<double>> paid_;       // price of each strategy's memory
   std::vector<std::vector<double>> node_cost_;  // of the members of the present region
   std::vector<char> is_member_;
-  double cost_ = 0;
 };
 
 }  // namespace

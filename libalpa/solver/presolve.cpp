@@ -88,8 +88,9 @@ ReducedNetwork end_presolve(Presolving state) {
   return reduced;
 }
 
-ReducedNetwork presolve(const SelectionNetwork& network) {
+ReducedNetwork presolve(const SelectionNetwork& network, CapacityMeaning meaning) {
   Presolving state = begin_presolve(network);
+  state.capacity_is_limit = meaning == CapacityMeaning::limit;
   // Each round costs little when nothing is marked as changed; real graphs need three to six.
   constexpr int max_rounds = 50;
   bool changed = true;
@@ -102,17 +103,6 @@ ReducedNetwork presolve(const SelectionNetwork& network) {
     }
   }
   return end_presolve(std::move(state));
-}
-
-std::int64_t least_peak_memory(SelectionNetwork network) {
-  std::fill(network.capacity.begin(), network.capacity.end(), 0);
-  Presolving state = begin_presolve(network);
-  while (state.open() && remove_unsupported(state)) {
-    if (!contract_decided_nodes(state)) break;
-  }
-  if (!state.open() || state.capacity.empty()) return 0;
-  settle_memory(state);
-  return std::max<std::int64_t>(0, -*std::min_element(state.capacity.begin(), state.capacity.end()));
 }
 
 }  // namespace alpa

@@ -19,6 +19,11 @@ struct ReducedNetwork {
   std::vector<int> time_point;  ///< per time point of the reduced network, the point of the given one
 };
 
+enum class CapacityMeaning {
+  limit,            ///< choices that exceed it are none
+  may_be_exceeded,  ///< they are allowed; time points that cannot exceed it are of no interest
+};
+
 /// Reduces until nothing changes: strategies that are forbidden, have no allowed partner, cannot fit or are
 /// dominated go; nodes that a neighbour decides through forbidden pairs are merged into it; row and column
 /// minima of edges move into nodes and empty edges go; nodes of degree 0 to 2 whose memory cannot matter are
@@ -26,10 +31,6 @@ struct ReducedNetwork {
 ///
 /// Keeps at least one best choice; does not keep all of them. Costs of the reduced network are at least 0,
 /// and each of its strategies has an allowed partner on every edge.
-ReducedNetwork presolve(const SelectionNetwork&);
-
-/// Lower bound on the peak memory of any allowed choice; 0 when forbidden pairs leave none.
-/// Capacities of the network are ignored.
-std::int64_t least_peak_memory(SelectionNetwork);
+ReducedNetwork presolve(const SelectionNetwork&, CapacityMeaning = CapacityMeaning::limit);
 
 }  // namespace alpa

@@ -150,6 +150,7 @@ bool remove_dominated(Presolving& state) {
 }
 
 bool remove_oversized(Presolving& state) {
+  if (!state.capacity_is_limit) return false;
   bool removed = false;
   for (int i = 0; i < std::ssize(state.nodes); ++i) {
     for (const auto& piece : state.nodes[i].pieces) {

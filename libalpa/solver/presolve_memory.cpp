@@ -107,7 +107,7 @@ bool settle_memory(Presolving& state) {
   std::int64_t used = 0;
   for (std::size_t t = 0; t < state.capacity.size(); ++t) {
     state.capacity[t] -= (used += step[t]);
-    if (state.capacity[t] < 0) state.verdict = ReducedNetwork::Verdict::memory;
+    if (state.capacity[t] < 0 && state.capacity_is_limit) state.verdict = ReducedNetwork::Verdict::memory;
   }
   return moved;
 }

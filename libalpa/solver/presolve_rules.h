@@ -27,6 +27,7 @@ struct Presolving {
   std::vector<Node> nodes;
   std::vector<Edge> edges;
   std::vector<std::int64_t> capacity;
+  bool capacity_is_limit = true;
   std::vector<int> time_point;
   double constant = 0;
   ReducedNetwork::Verdict verdict = ReducedNetwork::Verdict::open;

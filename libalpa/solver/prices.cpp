@@ -51,7 +51,8 @@ class PriceSearch {
     std::vector<double> price(network_.capacity.size(), 0);
     evaluate(price);
     if (!network_.capacity.empty()) {
-      if (!done()) raise_uniform_price();
+      if (!options_.start.empty()) evaluate(options_.start);
+      if (!done() && !incumbent_.exists()) raise_uniform_price();
       descend();
     } else {
       for (int k = 0; k < iterations_ && !exact_ && !done(); ++k) evaluate(price);
@@ -78,10 +79,11 @@ class PriceSearch {
     }
     for (std::size_t t = 0; t < price.size(); ++t)
       bound -= price[t] * static_cast<double>(network_.capacity[t]);
-    if (bound > best_.bound) best_.bound = bound, best_.price = price;
+    if (bound > best_.bound) best_.bound = bound, best_.price = price, best_.choice = choice_;
     local_search_.start_from(choice_);
-    overload_ = local_search_.free();
-    if (std::isfinite(network_cost(network_, choice_)) && local_search_.repair()) {
+    free_ = local_search_.free();
+    if (evaluations_++ % repair_every_ != 0) return bound;
+    if (std::isfinite(network_cost(network_, choice_)) && local_search_.repair(deadline_)) {
       local_search_.improve();
       incumbent_.offer(local_search_.choice(), network_cost(network_, local_search_.choice()));
     }
@@ -106,7 +108,7 @@ class PriceSearch {
     constexpr double factor = 3;
     for (int k = 0; k < max_steps && !done(); ++k, price *= factor) {
       evaluate(std::vector<double>(network_.capacity.size(), price));
-      const bool over = std::any_of(overload_.begin(), overload_.end(), [](auto bytes) { return bytes < 0; });
+      const bool over = std::any_of(free_.begin(), free_.end(), [](auto bytes) { return bytes < 0; });
       if (!over && incumbent_.exists()) return;
     }
   }
@@ -116,11 +118,13 @@ class PriceSearch {
     std::vector<double> price = best_.price, direction(price.size(), 0);
     double pace = 1;
     int stalled = 0;
+    constexpr double keep =
+        0.7;  // of the last direction: one choice's overload says little where choices jump
     for (int k = 0; k < iterations_ && !done() && pace > 1e-4; ++k) {
       const double before = best_.bound;
       const double bound = evaluate(price);
       stalled = best_.bound > before + 1e-9 * std::abs(before) ? 0 : stalled + 1;
-      constexpr int patience = 8;
+      constexpr int patience = 12;
       if (stalled >= patience) {
         pace /= 2;
         stalled = 0;
@@ -130,7 +134,7 @@ class PriceSearch {
       }
       double square = 0;
       for (std::size_t t = 0; t < price.size(); ++t) {
-        direction[t] = 0.3 * direction[t] - 0.7 * static_cast<double>(overload_[t]) / unit_;
+        direction[t] = keep * direction[t] - (1 - keep) * static_cast<double>(free_[t]) / unit_;
         if (price[t] > 0 || direction[t] > 0) square += direction[t] * direction[t];
       }
       if (square == 0) return;
@@ -172,10 +176,10 @@ class PriceSearch {
   std::optional<MessagePassing> messages_;
   LocalSearch local_search_;
   std::vector<int> choice_;
-  std::vector<std::int64_t> overload_;  // free memory of choice_
+  std::vector<std::int64_t> free_;  // memory that choice_ leaves per time point
   PricedBound best_;
   bool exact_ = false;
-  int iterations_ = 0;
+  int iterations_ = 0, evaluations_ = 0, repair_every_ = 1;
   double unit_ = 1;  // bytes
 };
 

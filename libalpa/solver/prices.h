@@ -15,11 +15,13 @@ struct PricedBound {
   /// `reduction_bound`.
   std::vector<std::vector<double>> reduced_costs;
   double reduction_bound = 0;
+  std::vector<int> choice;  ///< what is (nearly) cheapest at these prices; need not fit, nor be allowed throughout
 };
 
 struct PriceOptions {
   double gap = 1e-6;            ///< stop when (incumbent - bound) / incumbent is at most this
   std::int64_t work = 1 << 30;  ///< table and edge entries to look at; bounds the number of iterations
+  std::vector<double> start;    ///< prices to begin with; empty: none are known
 };
 
 /// Lagrangian relaxation of the memory limits: subgradient steps on the prices; at each, the cheapest choice

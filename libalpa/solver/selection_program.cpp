@@ -158,7 +158,7 @@ ProgramOutcome solve_as_integer_program(const SelectionNetwork& network, Incumbe
       if (free[t] < 0 && !model.has_row(t)) model.add_memory_row(t), added = true;
     }
     local_search.start_from(choice);
-    if (std::isfinite(network_cost(network, choice)) && local_search.repair()) {
+    if (std::isfinite(network_cost(network, choice)) && local_search.repair(deadline)) {
       incumbent.offer(local_search.choice(), network_cost(network, local_search.choice()));
     }
     if (added && result.status == Status::optimal) continue;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "libalpa/solver/elimination.h"
+#include "libalpa/solver/local_search.h"
 #include "libalpa/solver/neighbourhood_search.h"
 #include "libalpa/solver/presolve.h"
 #include "libalpa/solver/prices.h"
@@ -19,13 +20,26 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // What one unit of effort buys in each phase, so that the default of a million is a few seconds on a network
 // of a thousand nodes.
-constexpr std::int64_t price_work_per_effort = 1000, walk_work_per_effort = 2000, effort_per_tree_node = 20;
+constexpr std::int64_t price_work_per_effort = 1000, walk_work_per_effort = 2000;
 
 // An integer program with more pair variables than this takes CBC minutes for its first relaxation.
 constexpr std::int64_t max_program_cells = 60'000;
 
 // Up to here CBC is quicker than a search that cannot prove anything.
 constexpr std::int64_t small_program_cells = 10'000;
+
+// At least what any allowed choice costs above the constant. Costs are not negative.
+double largest_cost(const SelectionNetwork& network) {
+  const auto largest = [](const std::vector<double>& costs) {
+    double most = 0;
+    for (double cost : costs) most = std::isinf(cost) ? most : std::max(most, cost);
+    return most;
+  };
+  double total = 0;
+  for (const auto& node : network.nodes) total += largest(node.cost);
+  for (const auto& edge : network.edges) total += largest(edge.cost);
+  return total;
+}
 
 class NetworkSearch {
  public:
@@ -114,28 +128,44 @@ class NetworkSearch {
     std::iota(nodes.begin(), nodes.end(), 0);
     const auto incident = incident_edges(relaxed.network);
     Elimination elimination(relaxed.network, incident, nodes, {.table_cells = 2e6, .total_work = 5e7});
-    if (!elimination.hubs().empty()) return false;
-    std::vector<std::vector<double>> costs;
-    for (const auto& node : relaxed.network.nodes) costs.push_back(node.cost);
-    const double least = relaxed.network.constant + elimination.minimise(costs, choice);
-    if (std::isinf(least)) return settle_infeasible(), true;
-    raise_bound(least);
-    const auto cheapest = relaxed.lifting.lift(choice);
-    if (!fits(network_, cheapest)) return false;
-    offer(cheapest, least);
-    return true;
+    if (elimination.hubs().empty()) {
+      std::vector<std::vector<double>> costs;
+      for (const auto& node : relaxed.network.nodes) costs.push_back(node.cost);
+      const double least = relaxed.network.constant + elimination.minimise(costs, choice);
+      if (std::isinf(least)) return settle_infeasible(), true;
+      return consider(relaxed.lifting.lift(choice), least, least);
+    }
+    if (network_.capacity.empty()) return false;
+    SelectionOptions options = options_;
+    options.effort /= 4;
+    options.time_limit_s = deadline_.seconds_left();
+    const NetworkSolution found = solve_network(relaxed.network, options);
+    if (found.infeasible) return settle_infeasible(), true;
+    if (found.incumbent.exists()) {
+      return consider(relaxed.lifting.lift(found.incumbent.choice), found.incumbent.cost, found.bound);
+    }
+    raise_bound(found.bound);
+    return false;
+  }
+
+  // Takes note of the bound, and of the choice if it fits. True when that closes the gap.
+  bool consider(const std::vector<int>& choice, double cost, double bound) {
+    raise_bound(bound);
+    if (fits(network_, choice)) offer(choice, cost);
+    return done();
   }
 
   // Prices memory, improves the incumbent, removes what the bound rules out. False when that settles the
   // search.
   bool price(int round) {
     Incumbent incumbent = present_incumbent();
-    const PricedBound priced =
-        find_prices(network_, incumbent,
-                    {.gap = options_.gap, .work = options_.effort * price_work_per_effort}, deadline_);
+    const PricedBound priced = find_prices(
+        network_, incumbent,
+        {.gap = options_.gap, .work = options_.effort * price_work_per_effort, .start = price_}, deadline_);
     raise_bound(priced.bound);
     price_ = priced.price;
     if (incumbent.exists()) offer(incumbent.choice, incumbent.cost);
+    if (!solution_.incumbent.exists()) find_any_choice(priced.choice);
     if (done()) return true;
     walk(options_.effort * walk_work_per_effort / 8, 50 + static_cast<int>(network_.nodes.size()) / 2,
          100 + round);
@@ -163,6 +193,28 @@ class NetworkSearch {
     return false;
   }
 
+  // Where forbidden pairs keep the price search from any choice: they are allowed at a price beyond all others, and searched
+  // away from.
+  void find_any_choice(const std::vector<int>& start) {
+    SelectionNetwork lenient = network_;
+    const double penalty = 1 + largest_cost(network_);
+    const auto allow = [&](double& cost) { cost = std::isinf(cost) ? penalty : cost; };
+    for (auto& node : lenient.nodes) std::for_each(node.cost.begin(), node.cost.end(), allow);
+    for (auto& edge : lenient.edges) std::for_each(edge.cost.begin(), edge.cost.end(), allow);
+    const auto incident = incident_edges(lenient);
+    LocalSearch local_search(lenient, incident);
+    local_search.start_from(start);
+    if (!local_search.repair(deadline_)) return;
+    local_search.improve();
+    Incumbent incumbent;
+    incumbent.offer(local_search.choice(), network_cost(lenient, local_search.choice()));
+    const double allowed = network_.constant + penalty * (1 - 1e-9);
+    search_neighbourhoods(lenient, incumbent,
+                          {.price = price_, .work = options_.effort * walk_work_per_effort / 8, .target = allowed},
+                          deadline_);
+    if (incumbent.cost < allowed) offer(incumbent.choice, incumbent.cost);
+  }
+
   void walk(std::int64_t work, int patience, std::uint64_t seed) {
     Incumbent incumbent = present_incumbent();
     if (!incumbent.exists()) return;
@@ -175,8 +227,8 @@ class NetworkSearch {
 
   void solve_program() {
     Incumbent incumbent = present_incumbent();
-    const int max_nodes =
-        static_cast<int>(std::clamp<std::int64_t>(options_.effort / effort_per_tree_node, 100, 1 << 30));
+    const std::int64_t tree_nodes = options_.effort / std::max<std::int64_t>(100, network_.edge_cells() / 10);
+    const int max_nodes = static_cast<int>(std::clamp<std::int64_t>(tree_nodes, 10, 1'000'000'000));
     const auto outcome = solve_as_integer_program(network_, incumbent,
                                                   {.gap = options_.gap, .max_nodes = max_nodes}, deadline_);
     if (outcome.infeasible) return settle_infeasible();

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "libalpa/base/error.h"
+#include "libalpa/solver/least_memory.h"
 #include "libalpa/solver/presolve.h"
 #include "libalpa/solver/selection_search.h"
 
@@ -80,22 +81,31 @@ void check_choice(const SelectionProblem& problem, const std::vector<int>& choic
   }
 }
 
-SelectionSolution infeasible(const SelectionProblem& problem, const SelectionNetwork& network) {
+const char* end_of(const NetworkSolution& found) {
+  return found.hit_time_limit ? "time limit" : "effort limit";
+}
+
+// Proven to have no choice that fits, or none was found.
+SelectionSolution without_choice(const SelectionProblem& problem, const SelectionNetwork& network,
+                                 const NetworkSolution& found) {
   SelectionSolution solution;
-  solution.lower_bound = solution.cost = std::numeric_limits<double>::infinity();
-  const auto least = least_peak_memory(network);
-  const bool forbidden = presolve(without_memory(network)).verdict == ReducedNetwork::Verdict::forbidden;
-  solution.proof =
-      forbidden ? "infeasible: forbidden strategies and pairs leave no choice" : "infeasible: memory";
-  if (!forbidden) solution.least_memory = std::max(least, problem.memory_limit + 1);
+  solution.cost = std::numeric_limits<double>::infinity();
+  solution.lower_bound = found.infeasible ? solution.cost : found.bound;
+  if (found.infeasible && presolve(without_memory(network)).verdict == ReducedNetwork::Verdict::forbidden) {
+    solution.proof = "infeasible: forbidden strategies and pairs leave no choice";
+    return solution;
+  }
+  if (problem.memory_limit >= 0) solution.least_memory = least_peak_memory(network, problem.memory_limit);
+  if (found.infeasible) solution.least_memory = std::max(solution.least_memory, problem.memory_limit + 1);
+  solution.proof = problem.memory_limit >= 0 && solution.least_memory > problem.memory_limit
+                       ? "infeasible: memory"
+                       : fmt::format("no choice found that fits, {}", end_of(found));
   return solution;
 }
 
 std::string proof_text(const NetworkSolution& found, double gap, const SelectionOptions& options) {
   if (gap <= options.gap) return "optimal";
-  const char* why = found.hit_time_limit ? "time limit" : "effort limit";
-  if (!std::isfinite(gap)) return fmt::format("no bound, {}", why);
-  return fmt::format("gap {:.2g} %, {}", 100 * gap, why);
+  return fmt::format("gap {:.2g} %, {}", 100 * gap, end_of(found));
 }
 
 }  // namespace
@@ -129,23 +139,15 @@ SelectionSolution solve_selection(const SelectionProblem& problem, const Selecti
   check_memory_range(problem);
   const SelectionNetwork network = selection_network(problem);
   const NetworkSolution found = solve_network(network, options);
-  if (found.infeasible) return infeasible(problem, network);
+  if (!found.incumbent.exists()) return without_choice(problem, network, found);
 
   SelectionSolution solution;
-  solution.lower_bound = found.bound;
-  if (!found.incumbent.exists()) {
-    solution.cost = std::numeric_limits<double>::infinity();
-    solution.proof =
-        fmt::format("no choice found that fits, {}", found.hit_time_limit ? "time limit" : "effort limit");
-    solution.least_memory = least_peak_memory(network);
-    return solution;
-  }
   solution.feasible = true;
   solution.choice = found.incumbent.choice;
   solution.cost = selection_cost(problem, solution.choice);
   solution.peak_memory = selection_peak_memory(problem, solution.choice);
   assert(problem.memory_limit < 0 || solution.peak_memory <= problem.memory_limit);
-  solution.lower_bound = std::min(solution.lower_bound, solution.cost);
+  solution.lower_bound = std::min(found.bound, solution.cost);
   const double distance = solution.cost - solution.lower_bound;
   solution.proof = proof_text(found, distance == 0 ? 0 : distance / std::abs(solution.cost), options);
   return solution;

@@ -154,6 +154,30 @@ TEST(SolveSelection, AcceptsNegativeCosts) {
   EXPECT_EQ(solution.proof, "optimal");
 }
 
+// Strategy 0 is allowed throughout and dear; everything else is hemmed in by forbidden pairs, in a graph too
+// wide for tables.
+TEST(SolveSelection, FindsAnAllowedChoiceInAThicketOfForbiddenPairs) {
+  std::mt19937 draw(3);
+  SelectionProblem problem;
+  constexpr int nodes = 60, strategies = 6;
+  for (int i = 0; i < nodes; ++i) problem.nodes.push_back({{90, 1, 2, 3, 4, 5}, {1, 2, 3, 4, 5, 6}, 0, 1});
+  for (int i = 0; i < nodes; ++i) {
+    for (int step : {1, 7, 18, 23}) {
+      auto& edge = problem.edges.emplace_back();
+      edge.from = i, edge.to = (i + step) % nodes;
+      for (int c = 0; c < strategies * strategies; ++c) {
+        edge.cost.push_back(c > 0 && draw() % 100 < 45 ? infinity : static_cast<double>(draw() % 10));
+      }
+    }
+  }
+  problem.memory_limit = 200;
+  const auto solution = solve_selection(problem, {.effort = 20'000});
+  ASSERT_TRUE(solution.feasible) << solution.proof;
+  EXPECT_LT(solution.cost, infinity);
+  EXPECT_LE(solution.peak_memory, 200);
+  EXPECT_LE(solution.lower_bound, solution.cost);
+}
+
 // A ladder of identical layers, as a model gives: wide enough that tables do not solve it at once.
 SelectionProblem layered_problem(int layers, std::int64_t memory_limit) {
   std::mt19937 draw(7);
@@ -185,7 +209,7 @@ SelectionProblem layered_problem(int layers, std::int64_t memory_limit) {
 }
 
 TEST(SolveSelection, GivesTheSameAnswerEveryTimeAndInEveryThread) {
-  const auto problem = layered_problem(12, 15'000);
+  const auto problem = layered_problem(6, 7'000);
   const auto first = solve_selection(problem);
   ASSERT_TRUE(first.feasible);
   std::vector<SelectionSolution> others(3);
