@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
       .option("--cluster", settings.cluster, "cluster file (TOML); alone: costs are estimated; with --profile: replaces its machines")
       .option("--devices", planner.devices, "devices to plan for; 0: all of the cluster", at_least(0))
       .option("--micro-batches", planner.micro_batches, "micro-batches per step; 0: the planner chooses", at_least(0))
-      .option("--method", planner.method, "auto (the search and every baseline), search, serial, data-parallel, zero-1, zero-2, zero-3, megatron, sequence, intra-only, inter-only")
+      .option("--method", planner.method, "auto (the search and every baseline), search, serial, data-parallel, zero-1, zero-2, zero-3, tensor, sequence, megatron, intra-only, inter-only")
       .option("--schedule", planner.schedule, "order of micro-batches on pipeline stages: 1f1b or gpipe")
       .option("--rematerialize", planner.rematerialize, "recompute activations in the backward: auto, never or always")
       .option("--pin", settings.pin, "pinned plan (TOML): stages, meshes and what their axes do")

@@ -36,8 +36,8 @@ struct PlanningModel {
   std::function<Graph(std::int64_t samples)> graph;
 };
 
-/// Names of the baselines: "serial", "data-parallel", "zero-1", "zero-2", "zero-3", "megatron", "sequence", "intra-only",
-/// "inter-only".
+/// Names of the baselines: "serial", "data-parallel", "zero-1", "zero-2", "zero-3", "tensor", "sequence", "megatron",
+/// "intra-only", "inter-only".
 std::vector<std::string> method_names();
 
 /// The fastest plan that fits, by the simulator, among those the search and the baselines propose. Pure: the same

@@ -110,6 +110,8 @@ Executor::~Executor() = default;
 
 std::int64_t Executor::arena_bytes() const { return state_->arena->bytes(); }
 
+int Executor::stage() const { return state_->stage; }
+
 std::vector<StateTile> Executor::state_tiles() const {
   const State& s = *state_;
   const StageProgram& program = s.mine(0);

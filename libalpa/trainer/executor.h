@@ -45,6 +45,7 @@ class Executor {
   ~Executor();
 
   std::int64_t arena_bytes() const;
+  int stage() const;  ///< of this rank
 
   std::vector<StateTile> state_tiles() const;
   /// Host copies of a tile's bytes; blocks until done.
