@@ -40,20 +40,22 @@ class SingleProduct {
     const float* right = call.operand<float>(product_.swapped ? 0 : 1);
     float* result = call.result<float>(0);
     const float beta = call.accumulate ? 1.0f : 0.0f;
+    const MatrixProduct& p = product_;
     const auto batches = static_cast<std::int64_t>(left_.size());
-    const auto multiply_one = [&](std::int64_t batch) {
-      const auto b = static_cast<std::size_t>(batch);
-      multiply(product_.left, product_.right, product_.rows, product_.columns, product_.sum, 1.0f, left + left_[b],
-               right + right_[b], beta, result + result_[b], product_.result_leading);
-    };
     // With enough products for all threads each runs on one, otherwise all threads share one after another. (An `if`
-    // clause would do that too, but then oneDNN's own regions would be nested, and start new threads each time.)
+    // clause would do that too, but then the inner regions would be nested, and start new threads each time.)
     if (batches < 2 * host_threads()) {
-      for (std::int64_t b = 0; b < batches; ++b) multiply_one(b);
+      for (std::size_t b = 0; b < left_.size(); ++b)
+        multiply_on_all_threads(p.left, p.right, p.rows, p.columns, p.sum, left + left_[b], right + right_[b], beta,
+                                result + result_[b], p.result_leading);
       return;
     }
 #pragma omp parallel for schedule(static)
-    for (std::int64_t b = 0; b < batches; ++b) multiply_one(b);
+    for (std::int64_t batch = 0; batch < batches; ++batch) {
+      const auto b = static_cast<std::size_t>(batch);
+      multiply(p.left, p.right, p.rows, p.columns, p.sum, 1.0f, left + left_[b], right + right_[b], beta,
+               result + result_[b], p.result_leading);
+    }
   }
 
  private:

@@ -27,7 +27,8 @@ run_avx512(const Body& body, std::int64_t begin, std::int64_t end) {
   body(begin, end);
 }
 
-/// body(begin, end) in the form for `set`. Bodies hold loops over plain arrays, no OpenMP regions.
+/// body(begin, end) in the form for `set`. Bodies hold loops over plain arrays, no OpenMP regions. Sums go into
+/// functions of their own: GCC 12 does not vectorise a reduction that stands in a lambda.
 template <class Body>
 void run_vectorized(InstructionSet set, std::int64_t begin, std::int64_t end, const Body& body) {
   switch (set) {

@@ -119,7 +119,7 @@ std::unique_ptr<Kernel> reduce_sum_cpu(const KernelShape& shape) {
   return for_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return host_kernel([=](const KernelCall& call) {
-      const double sum = weight * double_sum(call.operand<T>(0), count, [](double x) { return x; });
+      const double sum = weight * double_sum<Power::one>(call.operand<T>(0), count);
       float* result = call.result<float>(0);
       *result = static_cast<float>(sum + (call.accumulate ? static_cast<double>(*result) : 0.0));
     });

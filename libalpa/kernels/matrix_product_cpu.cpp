@@ -2,6 +2,7 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstddef>
@@ -129,6 +130,59 @@ void multiply(const MatrixLayout& a, const MatrixLayout& b, std::int64_t rows, s
   check(dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', rows, columns, sum, alpha, a_data, a.leading,
                    b_data, b.leading, beta, c_data, c_leading),
         "multiply f32 matrices");
+}
+
+namespace {
+
+/// How many parts each side of the result is cut into.
+struct Grid {
+  std::int64_t rows = 1, columns = 1;
+};
+
+/// One rectangle per thread, as near to squares as can be: each thread then reads the least of both operands.
+Grid grid_for(std::int64_t rows, std::int64_t columns, std::int64_t threads) {
+  Grid best{threads, 1};
+  const auto border = [&](const Grid& grid) { return rows / grid.rows + columns / grid.columns; };
+  for (std::int64_t across = 2; across <= threads; ++across)
+    if (const Grid grid{threads / across, across}; threads % across == 0 && border(grid) < border(best)) best = grid;
+  return best;
+}
+
+/// Part `index` of `parts` of [0, extent), in whole blocks of oneDNN's inner kernels.
+struct Stretch {
+  std::int64_t begin, end;
+
+  Stretch(std::int64_t extent, std::int64_t parts, std::int64_t index, std::int64_t block) {
+    const std::int64_t blocks = (extent + block - 1) / block;
+    begin = std::min(extent, blocks * index / parts * block);
+    end = std::min(extent, blocks * (index + 1) / parts * block);
+  }
+};
+
+}  // namespace
+
+void multiply_on_all_threads(const MatrixLayout& a, const MatrixLayout& b, std::int64_t rows, std::int64_t columns,
+                             std::int64_t sum, const float* a_data, const float* b_data, float beta, float* c_data,
+                             std::int64_t c_leading) {
+  constexpr std::int64_t row_block = 8, column_block = 48;
+  constexpr double flops_worth_a_thread = 1e6;
+  const std::int64_t threads = omp_get_max_threads();
+  const double flops = 2.0 * static_cast<double>(rows * columns) * static_cast<double>(sum);
+  // oneDNN also splits the sum, which a small result of long sums needs.
+  const bool few_blocks = rows * columns < 4 * threads * row_block * column_block;
+  if (threads == 1 || flops < 2 * flops_worth_a_thread || few_blocks) {
+    const ThreadCount hold(flops < 2 * flops_worth_a_thread ? 1 : static_cast<int>(threads));
+    multiply(a, b, rows, columns, sum, 1.0f, a_data, b_data, beta, c_data, c_leading);
+    return;
+  }
+  const Grid grid = grid_for(rows, columns, threads);
+#pragma omp parallel for schedule(static)
+  for (std::int64_t t = 0; t < threads; ++t) {
+    const Stretch r(rows, grid.rows, t / grid.columns, row_block), c(columns, grid.columns, t % grid.columns, column_block);
+    if (r.begin == r.end || c.begin == c.end) continue;
+    multiply(a, b, r.end - r.begin, c.end - c.begin, sum, 1.0f, a_data + r.begin * (a.transposed ? 1 : a.leading),
+             b_data + c.begin * (b.transposed ? b.leading : 1), beta, c_data + r.begin * c_leading + c.begin, c_leading);
+  }
 }
 
 std::unique_ptr<Bfloat16Product> make_bfloat16_product(const MatrixProduct& product, DType result) {

@@ -12,6 +12,11 @@ namespace alpa {
 void multiply(const MatrixLayout& a, const MatrixLayout& b, std::int64_t rows, std::int64_t columns, std::int64_t sum,
               float alpha, const float* a_data, const float* b_data, float beta, float* c_data, std::int64_t c_leading);
 
+/// The same on all threads, each with a rectangle of the result; not from inside an OpenMP region.
+void multiply_on_all_threads(const MatrixLayout& a, const MatrixLayout& b, std::int64_t rows, std::int64_t columns,
+                             std::int64_t sum, const float* a_data, const float* b_data, float beta, float* c_data,
+                             std::int64_t c_leading);
+
 /// A prepared product of bf16 matrices with a result in bf16 or f32.
 class Bfloat16Product {
  public:

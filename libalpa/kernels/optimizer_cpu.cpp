@@ -135,9 +135,8 @@ std::unique_ptr<Kernel> sum_squares_cpu(const KernelShape& shape) {
     double sum = 0;
     for (std::size_t i = 0; i < types.size(); ++i) {
       const std::int64_t count = element_count(types[i].shape);
-      const auto square = [](double x) { return x * x; };
-      sum += types[i].dtype == DType::f32 ? double_sum(call.operand<float>(i), count, square)
-                                          : double_sum(call.operand<Bfloat16>(i), count, square);
+      sum += types[i].dtype == DType::f32 ? double_sum<Power::two>(call.operand<float>(i), count)
+                                          : double_sum<Power::two>(call.operand<Bfloat16>(i), count);
     }
     float* result = call.result<float>(0);
     *result = static_cast<float>(weight * sum + (call.accumulate ? static_cast<double>(*result) : 0.0));
