@@ -119,7 +119,7 @@ class Differentiator {
         mixed ? builder_.state(parameter.name + ".master", full, parameter.initializer, false, parameter.name)
               : parameter.value;
     Attributes attributes{{"clip", options_.gradient_clip},
-                          {"weight_decay", type.shape.size() >= 2 ? options_.weight_decay : 0.0}};
+                          {"weight_decay", parameter.decays && type.shape.size() >= 2 ? options_.weight_decay : 0.0}};
     std::vector<int> operands{weights, gradient.value};
     const bool adamw = options_.optimizer == OptimizerKind::adamw;
     if (adamw) {

@@ -60,6 +60,7 @@ struct State {
   Initializer initializer;
   bool is_parameter = false;
   std::string follows;     ///< master weights: the parameter whose initial value they take; else ""
+  bool decays = true;      ///< parameters of two or more dimensions: weight decay applies
 };
 
 /// A training step or a forward pass as pure data: what is computed, not where.

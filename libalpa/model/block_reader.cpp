@@ -110,6 +110,7 @@ WeightDefinition BlockReader::read_weight(const TomlEntry& entry) const {
     weight.shape.push_back(read_expression(extent));
   read_initializer(table.value("init", "\"zeros\", \"ones\", {normal = deviation} or {uniform = half_width}"), weight);
   weight.when = read_expression(table.value("when"), "1");
+  weight.decay = read_expression(table.value("decay"), "1");
   return weight;
 }
 

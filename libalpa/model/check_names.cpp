@@ -135,6 +135,7 @@ class BodyCheck {
     for (const std::string& extent : weight.shape) check_expression(extent, weight.place);
     check_expression(weight.scale, weight.place);
     check_expression(weight.when, weight.place);
+    check_expression(weight.decay, weight.place);
   }
 
   // Steps

@@ -266,6 +266,7 @@ class Expansion {
       throw BoundReached{};
     }
     value = builder_.state(name, type, {weight.kind, scale->real}, true);
+    builder_.graph().states.back().decays = holds(weight.decay, frame, weight.place);
     weights_[name] = value;
     layer_weights_.push_back(name.substr(layer_path_.size() + 1));
   }

@@ -154,6 +154,17 @@ TEST(Blocks, TheTrainingGraphUpdatesEveryWeight) {
   for (const State& state : graph.states) EXPECT_GE(state.next, 0) << state.name;
 }
 
+TEST(Blocks, WeightDecayAppliesToWeightsOfTwoDimensionsUnlessTheySayOtherwise) {
+  const auto decays = [](const std::string& text) {
+    std::vector<double> rates;
+    for (const Node& node : training_step_graph(model_of(text), 1).nodes)
+      if (node.op->name == "adamw") rates.push_back(node.attributes.number("weight_decay"));
+    return rates;
+  };
+  EXPECT_THAT(decays(with("repeat = 2", "repeat = 1\nshifted = 1")), ElementsAre(0.1, 0.1, 0));
+  EXPECT_THAT(decays(with("init = \"ones\"}", "init = \"ones\", decay = false}")), ElementsAre(0.1, 0, 0));
+}
+
 TEST(Blocks, OfTheFileComeBeforeThoseOfTheFoldersEvenInsideTheirBlocks) {
   const std::string own = "[block.mlp]\ninputs = [\"x\"]\noutputs = [\"x\"]\nsteps = [{op = \"relu\", of = \"x\", as = \"x\"}]\n";
   const std::string text = with("block = \"turn\"", "block = \"mlp_block\"\nname = \"turn\"") + own;

@@ -1,0 +1,173 @@
+#!/usr/bin/python3
+"""Trains the tiny GPT and the tiny Llama of tests/data in PyTorch and writes what came out.
+
+    apt-get install python3-torch python3-h5py
+    tests/reference/reference.py            # writes gpt.h5 and llama.h5 beside itself
+
+Written from the papers and from PyTorch's own modules, not from this suite: weights are drawn here, everything is
+computed in float64, and the numbers are stored as float32. tests/model/reference_test.cpp trains from the same weights
+on the same tokens and compares.
+
+    /weights/<name>             at the start, under the names that the suite gives them
+    /tokens, /targets           [step][sample][position]
+    /losses, /gradient_norms    per step: mean over tokens; global norm before clipping
+    /gradients/<step>/<name>    of the mean loss, before clipping, at the first and at the last step
+"""
+import math
+import pathlib
+
+import h5py
+import numpy
+import torch
+import torch.nn.functional as F
+
+STEPS, BATCH, SEQUENCE, VOCABULARY = 10, 8, 16, 64
+MODEL, LAYERS, HEADS = 32, 4, 4
+GROUPS, LLAMA_INNER, THETA = 2, 64, 10000.0
+HEAD = MODEL // HEADS
+EPSILON = 1e-5
+
+
+def causal_attention(q, k, v):
+    """[batch, sequence, heads, head] each -> the same."""
+    q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+    scores = q @ k.transpose(-2, -1) / math.sqrt(HEAD)
+    hidden = torch.ones(SEQUENCE, SEQUENCE).triu(1).bool()
+    return (scores.masked_fill(hidden, -math.inf).softmax(-1) @ v).transpose(1, 2)
+
+
+def heads_of(x, weight, bias=None):
+    """A projection onto heads, as one matrix product."""
+    heads = weight.shape[1]
+    y = F.linear(x, weight.reshape(MODEL, -1).T, None if bias is None else bias.reshape(-1))
+    return y.reshape(BATCH, SEQUENCE, heads, HEAD)
+
+
+def gpt_shapes():
+    shapes = {"embedding.table": (VOCABULARY, MODEL), "embedding.positions": (SEQUENCE, MODEL)}
+    for i in range(LAYERS):
+        block = f"block.{i}."
+        for norm in ("attention_norm", "mlp_norm"):
+            shapes |= {f"{block}{norm}.gain": (MODEL,), f"{block}{norm}.bias": (MODEL,)}
+        for name in ("query", "key", "value"):
+            shapes[f"{block}attention.{name}"] = (MODEL, HEADS, HEAD)
+            shapes[f"{block}attention.{name}_bias"] = (HEADS, HEAD)
+        shapes |= {f"{block}attention.output": (HEADS, HEAD, MODEL), f"{block}attention.output_bias": (MODEL,),
+                   f"{block}mlp.up": (MODEL, 4 * MODEL), f"{block}mlp.up_bias": (4 * MODEL,),
+                   f"{block}mlp.down": (4 * MODEL, MODEL), f"{block}mlp.down_bias": (MODEL,)}
+    return shapes | {"head.norm.gain": (MODEL,), "head.norm.bias": (MODEL,)}
+
+
+def gpt_logits(w, tokens):
+    x = F.embedding(tokens, w["embedding.table"]) + w["embedding.positions"]
+    for i in range(LAYERS):
+        def part(name):
+            return w[f"block.{i}.{name}"]
+
+        y = F.layer_norm(x, (MODEL,), part("attention_norm.gain"), part("attention_norm.bias"), EPSILON)
+        q, k, v = (heads_of(y, part(f"attention.{n}"), part(f"attention.{n}_bias")) for n in ("query", "key", "value"))
+        mixed = causal_attention(q, k, v).reshape(BATCH, SEQUENCE, MODEL)
+        x = x + F.linear(mixed, part("attention.output").reshape(MODEL, MODEL).T, part("attention.output_bias"))
+        y = F.layer_norm(x, (MODEL,), part("mlp_norm.gain"), part("mlp_norm.bias"), EPSILON)
+        y = F.gelu(F.linear(y, part("mlp.up").T, part("mlp.up_bias")), approximate="tanh")
+        x = x + F.linear(y, part("mlp.down").T, part("mlp.down_bias"))
+    x = F.layer_norm(x, (MODEL,), w["head.norm.gain"], w["head.norm.bias"], EPSILON)
+    return F.linear(x, w["embedding.table"])
+
+
+def llama_shapes():
+    shapes = {"embedding.table": (VOCABULARY, MODEL)}
+    for i in range(LAYERS):
+        block = f"block.{i}."
+        shapes |= {f"{block}attention_norm.gain": (MODEL,), f"{block}mlp_norm.gain": (MODEL,),
+                   f"{block}attention.query": (MODEL, HEADS, HEAD), f"{block}attention.key": (MODEL, GROUPS, HEAD),
+                   f"{block}attention.value": (MODEL, GROUPS, HEAD), f"{block}attention.output": (HEADS, HEAD, MODEL),
+                   f"{block}mlp.gate": (MODEL, LLAMA_INNER), f"{block}mlp.up": (MODEL, LLAMA_INNER),
+                   f"{block}mlp.down": (LLAMA_INNER, MODEL)}
+    return shapes | {"head.norm.gain": (MODEL,), "head.table": (VOCABULARY, MODEL)}
+
+
+def rms_norm(x, gain):
+    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + EPSILON) * gain
+
+
+def rotated(x):
+    """Elements i and i + head / 2 as a complex number, turned by position / theta^(2 i / head)."""
+    half = HEAD // 2
+    angle = torch.outer(torch.arange(SEQUENCE), THETA ** (-2 * torch.arange(half) / HEAD))[None, :, None, :]
+    turned = torch.complex(x[..., :half], x[..., half:]) * torch.polar(torch.ones_like(angle), angle)
+    return torch.cat((turned.real, turned.imag), -1)
+
+
+def llama_logits(w, tokens):
+    x = F.embedding(tokens, w["embedding.table"])
+    for i in range(LAYERS):
+        def part(name):
+            return w[f"block.{i}.{name}"]
+
+        y = rms_norm(x, part("attention_norm.gain"))
+        q, k, v = (heads_of(y, part(f"attention.{n}")) for n in ("query", "key", "value"))
+        k, v = (t.repeat_interleave(HEADS // GROUPS, 2) for t in (rotated(k), v))
+        mixed = causal_attention(rotated(q), k, v).reshape(BATCH, SEQUENCE, MODEL)
+        x = x + mixed @ part("attention.output").reshape(MODEL, MODEL)
+        y = rms_norm(x, part("mlp_norm.gain"))
+        x = x + (F.silu(y @ part("mlp.gate")) * (y @ part("mlp.up"))) @ part("mlp.down")
+    return rms_norm(x, w["head.norm.gain"]) @ w["head.table"].T
+
+
+def drawn(shapes, random):
+    """Larger than a usual start, so that every path has gradients well above rounding."""
+    weights = {}
+    for name, shape in shapes.items():
+        spread = 0.1 if name.endswith(("gain", "bias")) else 0.15
+        value = random.normal(0, spread, shape) + (1 if name.endswith("gain") else 0)
+        weights[name] = torch.tensor(value.astype("f4"), dtype=torch.float64, requires_grad=True)
+    return weights
+
+
+def train(shapes, logits_of, seed, file):
+    random = numpy.random.default_rng(seed)
+    weights = drawn(shapes, random)
+    tokens, targets = (random.integers(0, VOCABULARY, (STEPS, BATCH, SEQUENCE)) for _ in range(2))
+    optimizer = torch.optim.AdamW(
+        [{"params": [t for n, t in weights.items() if not n.endswith(("gain", "bias"))], "weight_decay": 0.1},
+         {"params": [t for n, t in weights.items() if n.endswith(("gain", "bias"))], "weight_decay": 0.0}],
+        lr=1e-3, betas=(0.9, 0.95), eps=1e-8)
+
+    def save(path, value):
+        value = value.detach().numpy() if isinstance(value, torch.Tensor) else numpy.asarray(value)
+        file.create_dataset(path, data=value.astype("i4" if value.dtype.kind == "i" else "f4"))
+
+    for name, value in weights.items():
+        save(f"weights/{name}", value)
+    save("tokens", tokens)
+    save("targets", targets)
+    losses, norms = [], []
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        logits = logits_of(weights, torch.tensor(tokens[step]))
+        loss = F.cross_entropy(logits.reshape(-1, VOCABULARY), torch.tensor(targets[step]).reshape(-1))
+        loss.backward()
+        if step in (0, STEPS - 1):
+            for name, value in weights.items():
+                save(f"gradients/{step}/{name}", value.grad)
+        losses.append(loss.item())
+        norms.append(torch.nn.utils.clip_grad_norm_(weights.values(), 1.0).item())
+        optimizer.step()
+    save("losses", losses)
+    save("gradient_norms", norms)
+    print(file.filename, "losses", *(f"{loss:.5f}" for loss in losses), "norms", *(f"{norm:.3f}" for norm in norms))
+
+
+def main():
+    torch.set_default_dtype(torch.float64)
+    folder = pathlib.Path(__file__).parent
+    for name, shapes, logits, seed in (("gpt", gpt_shapes(), gpt_logits, 1), ("llama", llama_shapes(), llama_logits, 2)):
+        with h5py.File(folder / f"{name}.h5", "w", libver=("earliest", "v110")) as file:
+            file.attrs["format"] = numpy.bytes_("alpa-reference")
+            file.attrs["format_version"] = numpy.bytes_("1.0")
+            train(shapes, logits, seed, file)
+
+
+if __name__ == "__main__":
+    main()
