@@ -1,5 +1,7 @@
 #include "apps/environment.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -33,6 +35,10 @@ Environment read_environment(const std::function<const char*(const char*)>& vari
   environment.process = static_cast<int>(std::min(number({"PMI_RANK", "SLURM_PROCID"}), 1e9));
   environment.cpus_per_task = static_cast<int>(std::min(number({"SLURM_CPUS_PER_TASK"}), 1e6));
   environment.omp_threads = static_cast<int>(std::min(number({"OMP_NUM_THREADS"}), 1e6));
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  const char* const node = variable("SLURMD_NODENAME");  // several of Slurm's nodes may share one host
+  environment.node_name = node ? node : host;
   if (const char* job = variable("SLURM_JOB_ID")) environment.job_id = job;
   environment.job_end_time_s = number({"SLURM_JOB_END_TIME"});
   return environment;

@@ -10,6 +10,7 @@ struct Environment {
   int process = 0;        ///< which of them this one is, by the launcher's count
   int cpus_per_task = 0;  ///< SLURM_CPUS_PER_TASK; 0: not set
   int omp_threads = 0;    ///< OMP_NUM_THREADS; 0: not set
+  std::string node_name;  ///< SLURMD_NODENAME, else the host's name
   std::string job_id;     ///< of Slurm; "" outside a job
   double job_end_time_s = 0;  ///< SLURM_JOB_END_TIME, seconds since 1970; 0: not set
 };

@@ -35,6 +35,11 @@ TEST(Environment, KnowsTheJobAndItsEnd) {
   EXPECT_EQ(environment.job_end_time_s, 1.7e9);
 }
 
+TEST(Environment, KnowsTheNodeBySlurmsNameElseTheHosts) {
+  EXPECT_EQ(environment_of({{"SLURMD_NODENAME", "c3"}}).node_name, "c3");
+  EXPECT_NE(environment_of({}).node_name, "");
+}
+
 TEST(Environment, TakesNonsenseForNothing) {
   const Environment environment =
       environment_of({{"SLURM_NTASKS", "many"}, {"SLURM_CPUS_PER_TASK", "-3"}, {"OMP_NUM_THREADS", ""}});

@@ -1,0 +1,181 @@
+#include "libalpa/profiler/device_instrument.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <new>
+
+#include "libalpa/base/error.h"
+#include "libalpa/kernels/kernel.h"
+
+namespace alpa {
+namespace {
+
+constexpr double kNone = -1;  // a rank that took no part
+constexpr double kFailed = -2;
+constexpr int kMostCalls = 10'000;
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+Timing timing_of(const std::vector<double>& rank_s) {
+  std::vector<double> took_part;
+  for (const double seconds : rank_s)
+    if (seconds != kNone) took_part.push_back(seconds);
+  const auto [fastest, slowest] = std::minmax_element(took_part.begin(), took_part.end());
+  return {median(took_part), *slowest - *fastest, rank_s, ""};
+}
+
+}  // namespace
+
+DeviceInstrument::DeviceInstrument(Device& device, Communicator& world, int ranks_per_node, const InstrumentOptions& options)
+    : device_(device), world_(world), ranks_per_node_(ranks_per_node), options_(options), stream_(device.make_stream()),
+      exchange_(device, world), memory_(device, *stream_, options.cold_bytes, options.most_bytes) {}
+
+double DeviceInstrument::seconds_of(const Work& work, int calls) {
+  const double begin = now_s();
+  for (int call = 0; call < calls; ++call) work(call);
+  stream_->synchronize();
+  return now_s() - begin;
+}
+
+int DeviceInstrument::calls_per_sample(double one_call_s) const {
+  return static_cast<int>(std::clamp(std::ceil(options_.least_sample_s / std::max(one_call_s, 1e-9)), 1.0, 1.0 * kMostCalls));
+}
+
+double DeviceInstrument::sample(const Work& work) {
+  seconds_of(work, 1);  // what the first call alone pays for
+  const int calls = calls_per_sample(seconds_of(work, 1));
+  std::vector<double> seconds;
+  int done = 0;
+  for (int r = 0; r < options_.repetitions; ++r, done += calls)
+    seconds.push_back(seconds_of([&](int call) { work(done + call); }, calls) / calls);
+  return median(seconds);
+}
+
+Timing DeviceInstrument::together(double mine, const std::string& why) {
+  std::vector<double> rank_s;
+  bool failed = false;
+  for (const std::vector<double>& each : exchange_.gather(std::span(&mine, 1))) {
+    rank_s.push_back(each[0]);
+    failed = failed || each[0] == kFailed;
+  }
+  if (!failed) return timing_of(rank_s);
+  Timing timing;
+  const std::vector<std::string> reasons = exchange_.gather(why);
+  for (std::size_t r = reasons.size(); r-- > 0;)
+    if (rank_s[r] == kFailed) timing.why = "rank " + std::to_string(r) + ": " + reasons[r];
+  return timing;
+}
+
+Timing DeviceInstrument::time(const OperatorCase& each) {
+  double mine = kFailed;
+  std::string why;
+  exchange_.barrier();  // all ranks at once
+  try {
+    const std::unique_ptr<Kernel> kernel = make_kernel(device_, *each.op, {each.operands, each.results, each.attributes});
+    const std::vector<SampleMemory::Call> calls = memory_.calls(each);
+    const RunPoint point{1, 0, 0};
+    mine = sample([&](int number) {
+      const SampleMemory::Call& call = calls[static_cast<std::size_t>(number) % calls.size()];
+      kernel->run(*stream_, call.operands, call.results, call.workspace, false, point);
+    });
+  } catch (const Error& error) {
+    why = error.happened();
+  } catch (const std::bad_alloc&) {
+    why = "no memory is left";
+  }
+  return together(mine, why);
+}
+
+/// Ranks stand in order of their nodes; those that fill no whole group have none.
+Communicator* DeviceInstrument::group(GroupShape shape) {
+  auto found = groups_.find(shape);
+  if (found == groups_.end()) {
+    const int nodes = world_.size() / ranks_per_node_;
+    const int across = nodes / shape.nodes, along = ranks_per_node_ / shape.per_node;
+    const int node = world_.rank() / ranks_per_node_ / shape.nodes;
+    const int place = world_.rank() % ranks_per_node_ / shape.per_node;
+    const int color = node < across && place < along ? node * along + place : -1;
+    found = groups_.emplace(shape, world_.split(color)).first;
+  }
+  return found->second.get();
+}
+
+DeviceInstrument::Work DeviceInstrument::collective_work(const CollectiveCase& each, Communicator& ranks,
+                                                         const std::vector<SampleMemory::Message>& messages) {
+  const auto at = [&messages](int call) { return messages[static_cast<std::size_t>(call) % messages.size()]; };
+  const std::int64_t share = std::max<std::int64_t>(each.bytes / 4 / ranks.size(), 1);  // elements
+  switch (each.kind) {
+    case CollectiveKind::all_reduce:
+      return [this, &ranks, at, bytes = each.bytes](int call) {
+        ranks.all_reduce(*stream_, at(call).from, bytes / 4, DType::f32, Reduction::sum);
+      };
+    case CollectiveKind::all_gather:
+      return [this, &ranks, at, share](int call) { ranks.all_gather(*stream_, at(call).from, at(call).to, 4 * share); };
+    case CollectiveKind::reduce_scatter:
+      return [this, &ranks, at, share](int call) {
+        ranks.reduce_scatter(*stream_, at(call).from, at(call).to, share, DType::f32, Reduction::sum);
+      };
+    case CollectiveKind::all_to_all:
+      return [this, &ranks, at, share](int call) { ranks.all_to_all(*stream_, at(call).from, at(call).to, 4 * share); };
+    case CollectiveKind::send: break;
+  }
+  return [this, &ranks, at, bytes = each.bytes](int call) {  // there and back
+    const int other = 1 - ranks.rank();
+    if (ranks.rank() == 0) ranks.send(*stream_, at(call).from, bytes, other);
+    ranks.receive(*stream_, at(call).to, bytes, other);
+    if (ranks.rank() == 1) ranks.send(*stream_, at(call).from, bytes, other);
+    ranks.wait_sends(*stream_);
+  };
+}
+
+Timing DeviceInstrument::time(const CollectiveCase& each) {
+  std::vector<SampleMemory::Message> messages;
+  std::string why;
+  try {
+    messages = memory_.messages(each.bytes);
+  } catch (const Error& error) {
+    why = error.happened();
+  }
+  if (largest(why.empty() ? 0 : 1) > 0) return together(why.empty() ? 0 : kFailed, why);
+
+  Communicator* const ranks = group(each.group);
+  const Work work = ranks ? collective_work(each, *ranks, messages) : Work([](int) {});
+  seconds_of(work, 1);
+  const double one_call = seconds_of(work, 1);
+  const int calls = largest(calls_per_sample(one_call) * (ranks ? 1 : 0));
+  std::vector<double> seconds;
+  for (int r = 0; r < options_.repetitions; ++r) {
+    exchange_.barrier();
+    seconds.push_back(seconds_of([&](int call) { work(r * calls + call); }, calls) / calls);
+  }
+  // A collective lasts as long as on its slowest rank.
+  const std::vector<std::vector<double>> all = exchange_.gather(seconds);
+  std::vector<double> slowest(seconds.size(), 0);
+  for (const std::vector<double>& rank : all)
+    for (std::size_t r = 0; r < slowest.size(); ++r) slowest[r] = std::max(slowest[r], rank[r]);
+  Timing timing = together(ranks ? median(seconds) : kNone, "");
+  timing.median_s = median(slowest);
+  if (each.kind == CollectiveKind::send) {
+    timing.median_s /= 2;
+    timing.spread_s /= 2;
+  }
+  return timing;
+}
+
+int DeviceInstrument::largest(int mine) {
+  const double value = mine;
+  double most = value;
+  for (const std::vector<double>& each : exchange_.gather(std::span(&value, 1))) most = std::max(most, each[0]);
+  return static_cast<int>(most);
+}
+
+}  // namespace alpa

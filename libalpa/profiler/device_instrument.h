@@ -1,0 +1,56 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "libalpa/comm/communicator.h"
+#include "libalpa/device/device.h"
+#include "libalpa/profiler/instrument.h"
+#include "libalpa/profiler/rank_exchange.h"
+#include "libalpa/profiler/sample_memory.h"
+
+namespace alpa {
+
+struct InstrumentOptions {
+  int repetitions = 5;          ///< of which the median is taken
+  double least_sample_s = 1e-3; ///< calls are repeated within one until it takes that long
+  std::int64_t cold_bytes = 64 << 20;  ///< see SampleMemory; above the caches that a device has to itself
+  std::int64_t most_bytes = 0;         ///< a sample may take, per device
+};
+
+/// Times operators and collectives on real devices. All ranks run a sample at the same time, so that what they share
+/// (memory bandwidth, power, cores) is shared as in training.
+class DeviceInstrument final : public Instrument {
+ public:
+  /// Collective over `world`, whose ranks stand in order of their nodes, `ranks_per_node` on each. Keeps references.
+  DeviceInstrument(Device&, Communicator& world, int ranks_per_node, const InstrumentOptions&);
+
+  Timing time(const OperatorCase&) override;
+  Timing time(const CollectiveCase&) override;
+  int largest(int mine) override;
+
+ private:
+  using Work = std::function<void(int call)>;
+
+  /// Median over repetitions of the seconds of one call of `work`.
+  double sample(const Work& work);
+  int calls_per_sample(double one_call_s) const;
+  double seconds_of(const Work& work, int calls);
+  Communicator* group(GroupShape);
+  Work collective_work(const CollectiveCase&, Communicator&, const std::vector<SampleMemory::Message>&);
+
+  /// What the ranks' answers make together. `mine` is empty where this rank could not run the sample.
+  Timing together(double mine, const std::string& why);
+
+  Device& device_;
+  Communicator& world_;
+  int ranks_per_node_;
+  InstrumentOptions options_;
+  std::unique_ptr<Stream> stream_;
+  RankExchange exchange_;
+  SampleMemory memory_;
+  std::map<GroupShape, std::unique_ptr<Communicator>> groups_;
+};
+
+}  // namespace alpa

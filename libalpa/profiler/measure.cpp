@@ -1,0 +1,148 @@
+#include "libalpa/profiler/measure.h"
+
+#include <algorithm>
+#include <set>
+
+namespace alpa {
+namespace {
+
+constexpr int kGoesOn = 0, kTimeIsUp = 1, kStopped = 2;
+
+/// How fast one kind of sample goes, for the estimate of the time left.
+struct Pace {
+  double weight_done = 0, weight_left = 0, elapsed_s = 0;
+
+  void add(double weight, double seconds) {
+    weight_done += weight;
+    weight_left -= weight;
+    elapsed_s += seconds;
+  }
+  double left_s() const {
+    const double first_guess_s = 0.01;
+    return std::max(weight_left, 0.0) * (weight_done > 0 ? elapsed_s / weight_done : first_guess_s);
+  }
+};
+
+class Measuring {
+ public:
+  Measuring(Profile known, Instrument& instrument, const MeasureOptions& options, const MeasureSurroundings& around)
+      : instrument_(instrument), options_(options), around_(around), begin_s_(around.now_s()), published_s_(begin_s_), told_s_(begin_s_) {
+    result_.profile = std::move(known);
+  }
+
+  MeasureResult run(const Workload& work) {
+    std::vector<const CollectiveCase*> collectives;
+    std::vector<const OperatorCase*> operators;
+    for (const CollectiveCase& each : work.collectives)
+      if (!is_known(each)) collectives.push_back(&each);
+    for (const OperatorCase& each : work.operators)
+      if (!is_known(each)) operators.push_back(&each);
+    result_.reused = static_cast<int>(work.collectives.size() + work.operators.size() - collectives.size() - operators.size());
+    progress_.total = static_cast<int>(collectives.size() + operators.size());
+    for (const OperatorCase* each : operators) operators_.weight_left += weight(*each);
+    collectives_.weight_left = static_cast<double>(collectives.size());
+
+    for (const CollectiveCase* each : collectives)
+      if (goes_on()) take(*each);
+    for (const OperatorCase* each : operators)
+      if (goes_on()) take(*each);
+    result_.left = progress_.total - progress_.done;
+    if (around_.publish) around_.publish(result_.profile);
+    return std::move(result_);
+  }
+
+ private:
+  bool is_known(const OperatorCase& each) const {
+    const auto found = result_.profile.operators.find(each.signature);
+    return found != result_.profile.operators.end() && found->second.status == SampleStatus::measured;
+  }
+
+  bool is_known(const CollectiveCase& each) const {
+    return std::any_of(result_.profile.collectives.begin(), result_.profile.collectives.end(), [&](const CollectiveSample& sample) {
+      return sample.kind == each.kind && sample.group == each.group && sample.bytes == each.bytes;
+    });
+  }
+
+  /// A sample has a least duration, and grows with its operator.
+  double weight(const OperatorCase& each) const {
+    const Cluster& cluster = result_.profile.cluster;
+    const double peak = cluster.flops_per_s(each.is_wide() ? DType::bf16 : DType::f32);
+    return 1 + 1e3 * std::max(each.flops / peak, each.bytes / cluster.memory_bytes_per_s);
+  }
+
+  /// Asked alike by all ranks, so that none waits for one that has stopped.
+  bool goes_on() {
+    if (is_over_) return false;
+    const bool time_is_up = options_.time_budget_s > 0 && around_.now_s() - begin_s_ >= options_.time_budget_s;
+    const int reason = instrument_.largest(around_.wants_stop() ? kStopped : (time_is_up ? kTimeIsUp : kGoesOn));
+    is_over_ = reason != kGoesOn;
+    result_.was_stopped = reason == kStopped;
+    return !is_over_;
+  }
+
+  void take(const OperatorCase& each) {
+    const double begin = around_.now_s();
+    const Timing timing = instrument_.time(each);
+    OperatorSample& sample = result_.profile.operators[each.signature];
+    sample = {timing.median_s, timing.spread_s, each.flops, each.bytes, each.is_wide(), SampleStatus::measured};
+    if (timing.has_failed()) {
+      sample.median_s = sample.spread_s = 0;
+      sample.status = SampleStatus::failed;
+    }
+    operators_.add(weight(each), around_.now_s() - begin);
+    settle(timing, each.signature);
+  }
+
+  void take(const CollectiveCase& each) {
+    const double begin = around_.now_s();
+    const Timing timing = instrument_.time(each);
+    if (!timing.has_failed()) {
+      const CollectiveSample sample{each.kind, each.group, each.bytes, timing.median_s, timing.spread_s};
+      auto& all = result_.profile.collectives;
+      all.insert(std::upper_bound(all.begin(), all.end(), sample, [](const auto& a, const auto& b) { return a.key() < b.key(); }), sample);
+    }
+    collectives_.add(1, around_.now_s() - begin);
+    settle(timing, collective_name(each.kind) + (" of " + std::to_string(each.bytes) + " bytes"));
+  }
+
+  void settle(const Timing& timing, const std::string& what) {
+    ++(timing.has_failed() ? result_.failed : result_.measured);
+    if (timing.has_failed() && around_.failed) around_.failed(what, timing.why);
+    ++progress_.done;
+    const double now = around_.now_s();
+    if (around_.progress && now - told_s_ >= options_.progress_every_s) {
+      told_s_ = now;
+      progress_.elapsed_s = now - begin_s_;
+      progress_.left_s = collectives_.left_s() + operators_.left_s();
+      around_.progress(progress_);
+    }
+    if (around_.publish && now - published_s_ >= options_.publish_every_s) {
+      published_s_ = now;
+      around_.publish(result_.profile);
+    }
+  }
+
+  Instrument& instrument_;
+  const MeasureOptions& options_;
+  const MeasureSurroundings& around_;
+  MeasureResult result_;
+  MeasureProgress progress_;
+  double begin_s_, published_s_, told_s_;
+  Pace collectives_, operators_;
+  bool is_over_ = false;
+};
+
+}  // namespace
+
+MeasureResult measure(const Workload& work, Profile known, Instrument& instrument, const MeasureOptions& options,
+                      const MeasureSurroundings& around) {
+  return Measuring(std::move(known), instrument, options, around).run(work);
+}
+
+Workload only(Workload work, const std::vector<std::string>& signatures) {
+  const std::set<std::string> wanted(signatures.begin(), signatures.end());
+  std::erase_if(work.operators, [&](const OperatorCase& each) { return !wanted.contains(each.signature); });
+  return work;
+}
+
+}  // namespace alpa

@@ -1,0 +1,143 @@
+#include "libalpa/profiler/probe.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "libalpa/base/error.h"
+
+namespace alpa {
+namespace {
+
+constexpr double kLongEnough_s = 0.02;
+constexpr std::int64_t kLargestProduct = 8192;
+constexpr std::int64_t kStreamElements = 16 << 20;
+constexpr double kOddShare = 0.9;  // of the median
+constexpr std::int64_t kSmallMessage = 1 << 10, kLargeMessage = 4 << 20;
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+std::vector<double> rates(double amount, const Timing& timing) {
+  std::vector<double> per_s;
+  for (const double seconds : timing.rank_s) per_s.push_back(amount / seconds);
+  return per_s;
+}
+
+void check_measured(const OperatorCase& each, const Timing& timing) {
+  if (timing.has_failed())
+    throw Error(ErrorKind::run_time, fmt::format("cannot measure '{}': {}", each.signature, timing.why),
+                "a device that cannot do this cannot train");
+}
+
+OperatorCase product(const OpDef& einsum, DType type, std::int64_t n) {
+  return OperatorCase::of(einsum, {{type, {n, n}}, {type, {n, n}}}, {{"equation", "m k, k n -> m n"}});
+}
+
+/// FLOP/s of every rank on a product that lasts long enough; the best of the sizes on the way, as small ones do not fill a
+/// large device. Empty where the device has no such product.
+std::vector<double> product_rates(const OpDef& einsum, DType type, Instrument& instrument, Timing& last) {
+  std::vector<double> best;
+  for (std::int64_t n = 256; n <= kLargestProduct; n *= 2) {
+    const OperatorCase each = product(einsum, type, n);
+    last = instrument.time(each);
+    if (last.has_failed()) return best;
+    const std::vector<double> now = rates(each.flops, last);
+    if (best.empty() || median(now) > median(best)) best = now;
+    if (last.median_s >= kLongEnough_s) break;
+  }
+  return best;
+}
+
+/// Latency from a small message, rate from what a large one takes longer.
+Link link_of(GroupShape pair, Instrument& instrument) {
+  const Timing small = instrument.time(CollectiveCase{CollectiveKind::send, pair, kSmallMessage});
+  const Timing large = instrument.time(CollectiveCase{CollectiveKind::send, pair, kLargeMessage});
+  if (small.has_failed() || large.has_failed())
+    throw Error(ErrorKind::run_time, fmt::format("cannot measure messages between devices: {}", small.why + large.why));
+  const double longer = std::max(large.median_s - small.median_s, 1e-9);
+  return {small.median_s, static_cast<double>(kLargeMessage - kSmallMessage) / longer};
+}
+
+}  // namespace
+
+RankRates probe_rates(OpCatalog catalog, Instrument& instrument) {
+  RankRates all;
+  Timing last;
+  const OpDef& einsum = catalog.find("einsum");
+  all.f32_flops_per_s = product_rates(einsum, DType::f32, instrument, last);
+  if (all.f32_flops_per_s.empty()) check_measured(product(einsum, DType::f32, 256), last);
+  all.bf16_flops_per_s = product_rates(einsum, DType::bf16, instrument, last);
+  if (all.bf16_flops_per_s.empty()) all.bf16_flops_per_s = all.f32_flops_per_s;
+  const TensorType stream{DType::f32, {kStreamElements}};
+  const OperatorCase add = OperatorCase::of(catalog.find("add"), {stream, stream}, {});
+  const Timing timing = instrument.time(add);
+  check_measured(add, timing);
+  all.memory_bytes_per_s = rates(add.bytes, timing);
+  return all;
+}
+
+Cluster probe_cluster(const Machines& machines, const RankRates& all, OpCatalog catalog, Instrument& instrument) {
+  Cluster cluster;
+  cluster.name = machines.name;
+  cluster.device = machines.device;
+  cluster.nodes = machines.nodes;
+  cluster.devices_per_node = machines.devices_per_node;
+  cluster.memory_bytes = machines.memory_bytes;
+  cluster.f32_flops_per_s = median(all.f32_flops_per_s);
+  cluster.bf16_flops_per_s = median(all.bf16_flops_per_s);
+  cluster.memory_bytes_per_s = median(all.memory_bytes_per_s);
+  const OperatorCase tiny = OperatorCase::of(catalog.find("add"), {{DType::f32, {1}}, {DType::f32, {1}}}, {});
+  const Timing launch = instrument.time(tiny);
+  check_measured(tiny, launch);
+  cluster.launch_s = launch.median_s;
+  cluster.within_node = {launch.median_s, cluster.memory_bytes_per_s / 2};
+  if (machines.devices_per_node > 1) cluster.within_node = link_of({1, 2}, instrument);
+  cluster.between_nodes = machines.nodes > 1 ? link_of({2, 1}, instrument) : cluster.within_node;
+  if (machines.nodes > 1 && machines.devices_per_node == 1) cluster.within_node = cluster.between_nodes;
+  return cluster;
+}
+
+bool same_machines(const Cluster& cluster, const Machines& machines) {
+  return cluster.device == machines.device && cluster.nodes == machines.nodes &&
+         cluster.devices_per_node == machines.devices_per_node;
+}
+
+std::vector<NodeRates> node_rates(const Machines& machines, const RankRates& all) {
+  std::vector<NodeRates> nodes;
+  std::vector<double> flops, bytes;
+  for (int node = 0; node < machines.nodes; ++node) {
+    const auto sum = [&](const std::vector<double>& ranks) {
+      double total = 0;
+      for (int d = 0; d < machines.devices_per_node; ++d) total += ranks[static_cast<std::size_t>(node * machines.devices_per_node + d)];
+      return total;
+    };
+    nodes.push_back({machines.node_names[static_cast<std::size_t>(node)], sum(all.f32_flops_per_s), sum(all.bf16_flops_per_s),
+                     sum(all.memory_bytes_per_s)});
+    flops.push_back(nodes.back().f32_flops_per_s);
+    bytes.push_back(nodes.back().memory_bytes_per_s);
+  }
+  for (NodeRates& node : nodes) {
+    node.computes_slowly = node.f32_flops_per_s < kOddShare * median(flops);
+    node.streams_slowly = node.memory_bytes_per_s < kOddShare * median(bytes);
+  }
+  return nodes;
+}
+
+std::string node_table(const std::vector<NodeRates>& nodes) {
+  std::size_t widest = 4;
+  for (const NodeRates& node : nodes) widest = std::max(widest, node.name.size());
+  std::string text = fmt::format("{:<{}}  {:>13}  {:>13}  {:>9}\n", "node", widest, "GFLOP/s f32", "GFLOP/s bf16", "GB/s");
+  for (const NodeRates& node : nodes) {
+    text += fmt::format("{:<{}}  {:>13.1f}  {:>13.1f}  {:>9.2f}", node.name, widest, node.f32_flops_per_s / 1e9,
+                        node.bf16_flops_per_s / 1e9, node.memory_bytes_per_s / 1e9);
+    if (node.computes_slowly) text += "  computes more than 10 % below the median";
+    if (node.streams_slowly) text += "  streams more than 10 % below the median";
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace alpa

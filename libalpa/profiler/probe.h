@@ -1,0 +1,38 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "libalpa/cluster/cluster.h"
+#include "libalpa/profiler/instrument.h"
+#include "libalpa/profiler/machines.h"
+
+namespace alpa {
+
+/// What each rank can do.
+struct RankRates {
+  std::vector<double> f32_flops_per_s, bf16_flops_per_s, memory_bytes_per_s;  ///< [rank]
+};
+
+/// Times large matrix products, in f32 and bf16, and a streaming operator, on all ranks at once. Where a device cannot
+/// multiply bf16 its rate is that of f32. Throws Error(run_time) where one of the others fails.
+RankRates probe_rates(OpCatalog, Instrument&);
+
+/// The cluster as its medians, with the cost of launching an operator and the links from messages between pairs. Where there
+/// is no pair of that kind, a link is that of the nearest kind there is (memory for a single device).
+Cluster probe_cluster(const Machines&, const RankRates&, OpCatalog, Instrument&);
+
+/// Whether a profile of one was measured on the other: device and numbers of nodes and devices.
+bool same_machines(const Cluster&, const Machines&);
+
+/// A node's devices together, and whether they are more than 10 % below the median of all nodes.
+struct NodeRates {
+  std::string name;
+  double f32_flops_per_s = 0, bf16_flops_per_s = 0, memory_bytes_per_s = 0;
+  bool computes_slowly = false, streams_slowly = false;
+};
+std::vector<NodeRates> node_rates(const Machines&, const RankRates&);
+
+/// "node  GFLOP/s f32  GFLOP/s bf16  GB/s", a line per node, the odd ones marked.
+std::string node_table(const std::vector<NodeRates>&);
+
+}  // namespace alpa

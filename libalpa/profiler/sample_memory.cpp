@@ -1,0 +1,188 @@
+#include "libalpa/profiler/sample_memory.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <span>
+
+#include "libalpa/base/bf16.h"
+#include "libalpa/base/error.h"
+#include "libalpa/base/philox.h"
+#include "libalpa/base/units.h"
+
+namespace alpa {
+namespace {
+
+constexpr std::int64_t kAlign = 256;
+constexpr std::int64_t kPatternElements = 1 << 20;  // repeated through a region
+constexpr std::uint64_t kKey = 0x616c7061;
+
+std::int64_t aligned(std::int64_t bytes) { return (std::max<std::int64_t>(bytes, 1) + kAlign - 1) / kAlign * kAlign; }
+
+/// In [1/16, 1): square roots, logarithms and divisions of them are finite.
+float random_value(std::int64_t index) {
+  return 1.0f / 16 + 15.0f / 16 * philox_uniform_at(kKey, 0, static_cast<std::uint64_t>(index));
+}
+
+std::vector<char> random_pattern(DType dtype) {
+  std::vector<char> bytes(static_cast<std::size_t>(kPatternElements * dtype_bytes(dtype)));
+  for (std::int64_t i = 0; i < kPatternElements; ++i) {
+    if (dtype == DType::bf16)
+      reinterpret_cast<std::uint16_t*>(bytes.data())[i] = bf16_from_f32(random_value(i));
+    else
+      reinterpret_cast<float*>(bytes.data())[i] = random_value(i);
+  }
+  return bytes;
+}
+
+/// The values that an operand of indices may take, global: [first, first + count).
+struct IndexRange {
+  std::int64_t first = 0, count = 1;
+};
+
+/// What an index picks from is the factor that the operand of indices lacks and the fewest tensors have: the vocabulary of
+/// an embedding or of a loss. Tiles of it are taken to be hit by every index, which is what the busiest device sees.
+IndexRange index_range(const OperatorCase& each, std::size_t operand) {
+  const ShardingRule rule = rule_of(*each.op, each.call());
+  std::vector<int> tensors(rule.factors.size(), 0);
+  std::vector<std::int64_t> origin(rule.factors.size(), 0);
+  const auto count = [&](const std::vector<std::vector<DimensionFactors>>& all, const std::vector<TilePlace>& places) {
+    for (std::size_t t = 0; t < all.size(); ++t)
+      for (std::size_t d = 0; d < all[t].size(); ++d)
+        for (const int factor : all[t][d]) {
+          ++tensors[static_cast<std::size_t>(factor)];
+          if (all[t][d].size() == 1 && !places[t].origin.empty()) origin[static_cast<std::size_t>(factor)] = places[t].origin[d];
+        }
+  };
+  count(rule.operands, each.operand_places);
+  count(rule.results, each.result_places);
+  for (const DimensionFactors& dimension : rule.operands[operand])
+    for (const int factor : dimension) tensors[static_cast<std::size_t>(factor)] = std::numeric_limits<int>::max();
+  const auto fewest = static_cast<std::size_t>(std::min_element(tensors.begin(), tensors.end()) - tensors.begin());
+  if (tensors.empty() || tensors[fewest] == std::numeric_limits<int>::max()) return {};
+  return {origin[fewest], rule.factors[fewest].size};
+}
+
+Tile tile(void* data, const TilePlace& place) { return {data, place.origin, place.whole}; }
+
+}  // namespace
+
+SampleMemory::SampleMemory(Device& device, Stream& stream, std::int64_t cold_bytes, std::int64_t most_bytes)
+    : device_(device), stream_(stream), cold_bytes_(cold_bytes), most_bytes_(most_bytes) {}
+
+void SampleMemory::check_fits(std::int64_t bytes) const {
+  if (bytes > most_bytes_)
+    throw Error(ErrorKind::run_time, fmt::format("the sample takes {}, and a device has {}", bytes_text(static_cast<double>(bytes)),
+                                                 bytes_text(static_cast<double>(most_bytes_))));
+}
+
+void SampleMemory::cut(Region& region, std::int64_t bytes_each) {
+  if (bytes_each == 0) {
+    region.sets = 1;
+    return;
+  }
+  const std::int64_t least = std::max(bytes_each, cold_bytes_);
+  if (!region.memory || region.memory->bytes() < least) {
+    region.memory.reset();
+    region.memory = device_.allocate(least);
+    fill(region);
+  }
+  const std::int64_t bytes = region.memory->bytes();
+  region.sets = static_cast<int>(std::clamp<std::int64_t>(bytes / bytes_each, 1, kMostSets));
+  region.stride = bytes / region.sets / kAlign * kAlign;
+}
+
+char* SampleMemory::place(const Region& region, int set) const {
+  return region.memory ? static_cast<char*>(region.memory->data()) + set % region.sets * region.stride : nullptr;
+}
+
+void SampleMemory::fill(Region& region) {
+  const std::vector<char> pattern = random_pattern(region.dtype);
+  const auto length = static_cast<std::int64_t>(pattern.size());
+  for (std::int64_t done = 0; done < region.memory->bytes(); done += length)
+    stream_.copy_to_device(static_cast<char*>(region.memory->data()) + done, pattern.data(),
+                           std::min(length, region.memory->bytes() - done));
+  stream_.synchronize();
+}
+
+void SampleMemory::fill_indices(const OperatorCase& each) {
+  indices_.clear();
+  for (std::size_t i = 0; i < each.operands.size(); ++i) {
+    if (each.operands[i].dtype != DType::i32) continue;
+    const IndexRange range = index_range(each, i);
+    std::vector<std::int32_t> values(static_cast<std::size_t>(element_count(each.operands[i].shape)));
+    for (std::size_t k = 0; k < values.size(); ++k)
+      values[k] = static_cast<std::int32_t>(range.first + static_cast<std::int64_t>(philox_uniform_at(kKey, 1, k) * static_cast<float>(range.count)) % range.count);
+    indices_.push_back(device_.allocate(aligned(byte_count(each.operands[i]))));
+    stream_.copy_to_device(indices_.back()->data(), values.data(), byte_count(each.operands[i]));
+    stream_.synchronize();
+  }
+}
+
+void SampleMemory::provide(const OperatorCase& each) {
+  std::int64_t f32 = 0, bf16 = 0, results = 0;
+  for (const TensorType& type : each.operands)
+    if (type.dtype != DType::i32) (type.dtype == DType::bf16 ? bf16 : f32) += aligned(byte_count(type));
+  for (std::size_t r = 0; r < each.results.size(); ++r)
+    if (each.op->overwrites[r] < 0) results += aligned(byte_count(each.results[r]));
+  const std::int64_t workspace = workspace_of(*each.op, each.call());
+  check_fits(f32 + bf16 + results + workspace);
+  cut(f32_, f32);
+  cut(bf16_, bf16);
+  cut(results_, results);
+  if (workspace > 0 && (!workspace_ || workspace_->bytes() < workspace)) {
+    workspace_.reset();
+    workspace_ = device_.allocate(workspace);
+  }
+  fill_indices(each);
+}
+
+SampleMemory::Call SampleMemory::call_at(const OperatorCase& each, int set) const {
+  Call call;
+  char* next_f32 = place(f32_, set);
+  char* next_bf16 = place(bf16_, set);
+  char* next_result = place(results_, set);
+  auto index = indices_.begin();
+  for (std::size_t i = 0; i < each.operands.size(); ++i) {
+    const TensorType& type = each.operands[i];
+    if (type.dtype == DType::i32) {
+      call.operands.push_back(tile((*index++)->data(), each.operand_places[i]));
+      continue;
+    }
+    char*& next = type.dtype == DType::bf16 ? next_bf16 : next_f32;
+    call.operands.push_back(tile(next, each.operand_places[i]));
+    next += aligned(byte_count(type));
+  }
+  for (std::size_t r = 0; r < each.results.size(); ++r) {
+    const int overwritten = each.op->overwrites[r];
+    if (overwritten >= 0) {
+      call.results.push_back(tile(call.operands[static_cast<std::size_t>(overwritten)].data, each.result_places[r]));
+      continue;
+    }
+    call.results.push_back(tile(next_result, each.result_places[r]));
+    next_result += aligned(byte_count(each.results[r]));
+  }
+  call.workspace = workspace_ ? workspace_->data() : nullptr;
+  return call;
+}
+
+std::vector<SampleMemory::Call> SampleMemory::calls(const OperatorCase& each) {
+  provide(each);
+  std::vector<Call> calls;
+  for (int set = 0; set < std::max({f32_.sets, bf16_.sets, results_.sets}); ++set) calls.push_back(call_at(each, set));
+  return calls;
+}
+
+std::vector<SampleMemory::Message> SampleMemory::messages(std::int64_t bytes) {
+  check_fits(2 * aligned(bytes));
+  cut(results_, 2 * aligned(bytes));
+  std::vector<Message> messages;
+  for (int set = 0; set < results_.sets; ++set) {
+    char* const from = place(results_, set);
+    messages.push_back({from, from + aligned(bytes)});
+  }
+  return messages;
+}
+
+}  // namespace alpa

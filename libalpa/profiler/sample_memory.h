@@ -1,0 +1,69 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "libalpa/device/device.h"
+#include "libalpa/kernels/kernel.h"
+#include "libalpa/profiler/workload.h"
+
+namespace alpa {
+
+/// Memory that samples work on. Operands hold random numbers, never zeros, which some hardware multiplies faster.
+///
+/// In training an operator finds its operands in caches only as far as the rest of the step left them there. So successive
+/// calls get other places, which go round a range of at least `cold_bytes` for operands and as much for results. Of small
+/// tensors at most kMostSets places are told apart; these stay in caches, as small tensors do in training.
+class SampleMemory {
+ public:
+  static constexpr int kMostSets = 256;
+
+  /// `most_bytes` is what a sample may take. Keeps references.
+  SampleMemory(Device&, Stream&, std::int64_t cold_bytes, std::int64_t most_bytes);
+
+  /// Where one call finds its operands, results and workspace.
+  struct Call {
+    std::vector<Tile> operands, results;
+    void* workspace = nullptr;
+  };
+
+  /// At least one; valid until the next request. Throws Error(run_time) where memory does not suffice.
+  std::vector<Call> calls(const OperatorCase&);
+
+  /// Two buffers of random f32 numbers.
+  struct Message {
+    void* from = nullptr;
+    void* to = nullptr;
+  };
+
+  /// At least one, with `bytes` in each buffer; as calls().
+  std::vector<Message> messages(std::int64_t bytes);
+
+ private:
+  /// One block of memory, filled, and how it is cut for the sample at hand.
+  struct Region {
+    DType dtype = DType::f32;
+    std::unique_ptr<DeviceMemory> memory = {};
+    std::int64_t stride = 0;
+    int sets = 1;
+  };
+
+  void check_fits(std::int64_t bytes) const;
+  void provide(const OperatorCase&);
+  Call call_at(const OperatorCase&, int set) const;
+
+  /// Cuts a region into places of `bytes_each`; makes it larger where needed.
+  void cut(Region&, std::int64_t bytes_each);
+  char* place(const Region&, int set) const;
+  void fill(Region&);
+  void fill_indices(const OperatorCase&);
+
+  Device& device_;
+  Stream& stream_;
+  std::int64_t cold_bytes_, most_bytes_;
+  Region f32_{DType::f32}, bf16_{DType::bf16}, results_{DType::f32};
+  std::unique_ptr<DeviceMemory> workspace_;
+  std::vector<std::unique_ptr<DeviceMemory>> indices_;  ///< of i32 operands, in their order
+};
+
+}  // namespace alpa

@@ -1,0 +1,157 @@
+#include "libalpa/profiler/workload.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "libalpa/sharding/strategy.h"
+
+namespace alpa {
+namespace {
+
+constexpr std::int64_t kSmallestMessage = 1 << 10, kLargestMessage = 64 << 20;
+
+/// Shapes of the meshes that plans for this cluster, or for an even share of it, are made of.
+std::vector<MeshShape> meshes(const Cluster& cluster) {
+  std::set<int> sizes;
+  for (const int size : submesh_sizes(cluster.devices(), cluster.devices_per_node)) sizes.insert(size);
+  for (int size = 1; size <= cluster.devices(); ++size)
+    if (cluster.devices() % size == 0) sizes.insert(size);
+  std::set<MeshShape> shapes;
+  for (const int size : sizes)
+    for (MeshShape& shape : mesh_shapes(size, cluster.devices_per_node)) shapes.insert(std::move(shape));
+  return {shapes.begin(), shapes.end()};
+}
+
+std::vector<int> last_coordinate(const MeshShape& mesh) {
+  std::vector<int> last;
+  for (const int extent : mesh) last.push_back(extent - 1);
+  return last;
+}
+
+class CaseCollector {
+ public:
+  explicit CaseCollector(const Cluster& cluster) : cluster_(cluster), meshes_(meshes(cluster)) {}
+
+  void add_graph(const Graph& graph) {
+    std::map<std::string, std::pair<const Node*, int>> distinct;  // layers repeat
+    for (const Node& node : graph.nodes) {
+      if (node.op->reduces_globally) {
+        for (const int operand : node.operands) add_tile_sums(*node.op, value_of(graph, operand).type);
+        continue;
+      }
+      const std::vector<TensorType> whole = operand_types(graph, node);
+      auto& [representative, count] = distinct[signature_of(*node.op, {whole, node.attributes})];
+      representative = &node;
+      ++count;
+    }
+    for (const auto& [signature, entry] : distinct) add_strategies(graph, *entry.first, entry.second);
+    // The losses of a step are summed by the operator that made them.
+    const Node& loss = graph.nodes[static_cast<std::size_t>(value_of(graph, graph.loss).producer)];
+    add_whole(*loss.op, {value_of(graph, graph.loss).type});
+  }
+
+  std::vector<OperatorCase> by_importance() {
+    std::vector<OperatorCase> cases;
+    for (auto& [signature, each] : cases_) cases.push_back(std::move(each));
+    const auto importance = [&](const OperatorCase& each) {
+      const double peak = cluster_.flops_per_s(each.is_wide() ? DType::bf16 : DType::f32);
+      return each.uses * (cluster_.launch_s + std::max(each.flops / peak, each.bytes / cluster_.memory_bytes_per_s));
+    };
+    std::stable_sort(cases.begin(), cases.end(),
+                     [&](const OperatorCase& a, const OperatorCase& b) { return importance(a) > importance(b); });
+    return cases;
+  }
+
+ private:
+  void add_strategies(const Graph& graph, const Node& node, int count) {
+    const std::vector<TensorType> whole = operand_types(graph, node);
+    const OpCall call{whole, node.attributes};
+    const std::vector<TensorType> results = result_types(*node.op, call);
+    for (const MeshShape& mesh : meshes_) {
+      std::set<std::string> seen;
+      for (const Strategy& strategy : strategies(*node.op, call, mesh)) {
+        const NodeLayout layout = layout_of(*node.op, call, strategy, mesh);
+        const std::string signature = signature_of(*node.op, layout.local_call());
+        if (!seen.insert(signature).second) continue;
+        OperatorCase& each = cases_[signature];
+        each.uses += count;
+        if (each.op) continue;
+        const int uses = each.uses;
+        each = OperatorCase::of(*node.op, layout.local_operands, layout.local_attributes);
+        each.uses = uses;
+        const std::vector<int> last = last_coordinate(mesh);
+        for (std::size_t i = 0; i < whole.size(); ++i)
+          each.operand_places[i] = {tile_origin(whole[i].shape, layout.operands[i], mesh, last), whole[i].shape};
+        for (std::size_t r = 0; r < results.size(); ++r)
+          each.result_places[r] = {tile_origin(results[r].shape, layout.results[r], mesh, last), results[r].shape};
+      }
+    }
+  }
+
+  /// A global sum is lowered to one call per operand, on the tile that its user wants.
+  void add_tile_sums(const OpDef& op, const TensorType& whole) {
+    std::set<Shape> tiles;
+    for (const MeshShape& mesh : meshes_)
+      for (const ShardingSpec& spec : all_specs(whole.shape, mesh)) tiles.insert(tile_shape(whole.shape, spec, mesh));
+    for (const Shape& tile : tiles) add_whole(op, {{whole.dtype, tile}});
+  }
+
+  void add_whole(const OpDef& op, std::vector<TensorType> operands) {
+    const auto [each, is_new] = cases_.try_emplace(signature_of(op, {operands, {}}));
+    if (is_new) each->second = OperatorCase::of(op, std::move(operands), {});
+    ++each->second.uses;
+  }
+
+  const Cluster& cluster_;
+  std::vector<MeshShape> meshes_;
+  std::map<std::string, OperatorCase> cases_;
+};
+
+std::vector<CollectiveCase> collective_cases(const Cluster& cluster, std::int64_t largest_tensor) {
+  std::set<CollectiveCase> cases;
+  const auto add_sizes = [&](CollectiveKind kind, GroupShape group) {
+    for (std::int64_t bytes = kSmallestMessage; bytes <= kLargestMessage; bytes *= 4) {
+      cases.insert({kind, group, bytes});
+      if (bytes >= largest_tensor) break;
+    }
+  };
+  for (const MeshShape& mesh : meshes(cluster))
+    for (int axis = 0; axis < static_cast<int>(mesh.size()); ++axis) {
+      const GroupShape group = group_shape({0, mesh}, axis, cluster.devices_per_node);
+      for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather,
+                                        CollectiveKind::reduce_scatter, CollectiveKind::all_to_all})
+        add_sizes(kind, group);
+    }
+  if (cluster.devices_per_node > 1) add_sizes(CollectiveKind::send, {1, 2});
+  if (cluster.nodes > 1) add_sizes(CollectiveKind::send, {2, 1});
+  return {cases.begin(), cases.end()};
+}
+
+}  // namespace
+
+OperatorCase OperatorCase::of(const OpDef& op, std::vector<TensorType> operands, Attributes attributes) {
+  OperatorCase each;
+  each.op = &op;
+  each.operands = std::move(operands);
+  each.attributes = std::move(attributes);
+  each.signature = signature_of(op, each.call());
+  each.results = result_types(op, each.call());
+  each.operand_places.resize(each.operands.size());
+  each.result_places.resize(each.results.size());
+  each.flops = flops_of(op, each.call());
+  each.bytes = static_cast<double>(bytes_moved_by(op, each.call()));
+  return each;
+}
+
+Workload workload(std::span<const Graph> graphs, const Cluster& cluster) {
+  CaseCollector collector(cluster);
+  std::int64_t largest = 0;
+  for (const Graph& graph : graphs) {
+    collector.add_graph(graph);
+    for (const Value& value : graph.values) largest = std::max(largest, byte_count(value.type));
+  }
+  return {collector.by_importance(), collective_cases(cluster, largest)};
+}
+
+}  // namespace alpa

@@ -1,0 +1,163 @@
+#include "libalpa/profiler/device_instrument.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "libalpa/kernels/kernel.h"
+#include "libalpa/ops/catalog.h"
+#include "tests/support/small_models.h"
+
+namespace alpa {
+namespace {
+
+using testing::Each;
+using testing::Gt;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+InstrumentOptions quick() { return {.repetitions = 2, .least_sample_s = 1e-6, .cold_bytes = 1 << 16, .most_bytes = 1 << 24}; }
+
+/// The same on every rank of a threads communicator; answers of rank 0.
+template <class Body>
+void on_ranks(int ranks, int per_node, const InstrumentOptions& options, Body body) {
+  run_on_threads(ranks, [&](int, Communicator& world) {
+    const auto device = make_checked_cpu_device(1);
+    DeviceInstrument instrument(*device, world, per_node, options);
+    body(instrument);
+  });
+}
+
+Cluster two_devices() { return {"t", "CPU", 1, 2, 1 << 30, 1e11, 1e11, 1e10, 1e-6, {1e-6, 1e10}, {1e-5, 1e9}}; }
+
+TEST(DeviceInstrument, TimesEveryOperatorOfAModelAtEveryLocalShape) {
+  const Graph graph = testing_models::tiny_gpt(2, 1);
+  const Workload work = workload(std::span(&graph, 1), two_devices());
+  ASSERT_GT(work.operators.size(), 50u);
+  on_ranks(2, 2, quick(), [&](DeviceInstrument& instrument) {
+    for (const OperatorCase& each : work.operators) {
+      const Timing timing = instrument.time(each);
+      EXPECT_THAT(timing.rank_s, SizeIs(2)) << each.signature << ": " << timing.why;
+      EXPECT_THAT(timing.rank_s, testing::Each(Gt(0))) << each.signature;
+      EXPECT_GT(timing.median_s, 0) << each.signature;
+    }
+  });
+}
+
+TEST(DeviceInstrument, TimesEveryCollectiveOnEveryShapeOfGroup) {
+  on_ranks(4, 2, quick(), [&](DeviceInstrument& instrument) {
+    for (const GroupShape group : {GroupShape{1, 2}, GroupShape{2, 1}, GroupShape{2, 2}})
+      for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
+                                        CollectiveKind::all_to_all, CollectiveKind::send}) {
+        if (kind == CollectiveKind::send && group.size() > 2) continue;
+        const Timing timing = instrument.time(CollectiveCase{kind, group, 4096});
+        EXPECT_GT(timing.median_s, 0) << collective_name(kind);
+        EXPECT_GE(timing.spread_s, 0) << collective_name(kind);
+      }
+  });
+}
+
+TEST(DeviceInstrument, LeavesOutRanksThatFillNoGroup) {
+  on_ranks(3, 3, quick(), [&](DeviceInstrument& instrument) {
+    const Timing timing = instrument.time(CollectiveCase{CollectiveKind::all_reduce, {1, 2}, 1024});
+    EXPECT_GT(timing.median_s, 0);
+    EXPECT_LT(timing.rank_s[2], 0);
+  });
+}
+
+TEST(DeviceInstrument, SaysWhichRankCouldNotAndWhy) {
+  InstrumentOptions options = quick();
+  options.most_bytes = 1 << 10;
+  const Graph graph = testing_models::tiny_gpt(2, 1);
+  const Workload work = workload(std::span(&graph, 1), two_devices());
+  on_ranks(2, 2, options, [&](DeviceInstrument& instrument) {
+    const Timing timing = instrument.time(work.operators.front());
+    EXPECT_TRUE(timing.has_failed());
+    EXPECT_THAT(timing.why, HasSubstr("rank 0: the sample takes"));
+    EXPECT_THAT(timing.why, HasSubstr("a device has 1.00 KiB"));
+    EXPECT_TRUE(instrument.time(CollectiveCase{CollectiveKind::all_reduce, {1, 2}, 1 << 20}).has_failed());
+    // The instrument is none the worse for it.
+    EXPECT_FALSE(instrument.time(CollectiveCase{CollectiveKind::all_reduce, {1, 2}, 128}).has_failed());
+  });
+}
+
+TEST(DeviceInstrument, AgreesOnTheLargestNumber) {
+  run_on_threads(3, [&](int rank, Communicator& world) {
+    const auto device = make_cpu_device(1);
+    DeviceInstrument instrument(*device, world, 3, quick());
+    EXPECT_EQ(instrument.largest(rank), 2);
+    EXPECT_EQ(instrument.largest(rank == 1 ? 1 : 0), 1);
+  });
+}
+
+TEST(RankExchange, TellsEveryRanksNumbersAndTextsToAll) {
+  run_on_threads(2, [&](int rank, Communicator& world) {
+    const auto device = make_checked_cpu_device(1);
+    RankExchange exchange(*device, world);
+    const std::vector<double> mine{1.5 * rank, -1};
+    EXPECT_THAT(exchange.gather(mine), testing::ElementsAre(testing::ElementsAre(0, -1), testing::ElementsAre(1.5, -1)));
+    EXPECT_THAT(exchange.gather("rank " + std::to_string(rank)), testing::ElementsAre("rank 0", "rank 1"));
+    EXPECT_THAT(exchange.gather(std::string(1000, 'x')), testing::Each(SizeIs(255)));
+  });
+}
+
+class Samples : public testing::Test {
+ protected:
+  /// On the plain CPU device, whose memory a test may read.
+  std::unique_ptr<Device> device_ = make_cpu_device(1);
+  std::unique_ptr<Stream> stream_ = device_->make_stream();
+
+  static OperatorCase named(const std::string& beginning) {
+    const Graph graph = testing_models::tiny_gpt(8, 1);
+    for (const OperatorCase& each : workload(std::span(&graph, 1), two_devices()).operators)
+      if (each.signature.starts_with(beginning)) return each;
+    ADD_FAILURE() << "no " << beginning;
+    return {};
+  }
+};
+
+TEST_F(Samples, OfSuccessiveCallsLieInOtherPlacesThatGoRoundTheColdRange) {
+  const OperatorCase each = named("gelu f32[8x8x64]");  // 16 KiB
+  SampleMemory memory(*device_, *stream_, 1 << 18, 1 << 24);
+  const auto calls = memory.calls(each);
+  ASSERT_THAT(calls, SizeIs(16));  // 2^18 / 2^14
+  std::set<const void*> operands, results;
+  for (const auto& call : calls) {
+    operands.insert(call.operands[0].data);
+    results.insert(call.results[0].data);
+  }
+  EXPECT_THAT(operands, SizeIs(16));
+  EXPECT_THAT(results, SizeIs(16));
+}
+
+TEST_F(Samples, OfSmallTensorsAreSpreadOverTheRange) {
+  const OperatorCase each = named("bias_add f32[8x8x16]");
+  SampleMemory memory(*device_, *stream_, 1 << 24, 1 << 24);
+  const auto calls = memory.calls(each);
+  ASSERT_THAT(calls, SizeIs(SampleMemory::kMostSets));
+  EXPECT_EQ(static_cast<const char*>(calls[1].operands[0].data) - static_cast<const char*>(calls[0].operands[0].data), 1 << 16);
+}
+
+TEST_F(Samples, AreNeverZeroAndIndicesLieWithinTheirTile) {
+  SampleMemory memory(*device_, *stream_, 1 << 16, 1 << 24);
+  const OperatorCase each = named("embedding f32[16x16] i32[8x8]");  // half of the vocabulary, as the last device has it
+  const auto calls = memory.calls(each);
+  const float* table = static_cast<const float*>(calls[0].operands[0].data);
+  for (int i = 0; i < 256; ++i) EXPECT_GT(table[i], 0.05f);
+  const std::int32_t* ids = static_cast<const std::int32_t*>(calls[0].operands[1].data);
+  std::set<std::int32_t> seen(ids, ids + 64);
+  EXPECT_GE(*seen.begin(), 16);
+  EXPECT_LT(*seen.rbegin(), 32);
+  EXPECT_GT(seen.size(), 8u);
+}
+
+TEST_F(Samples, OfResultsThatOverwriteOperandsAreTheOperands) {
+  SampleMemory memory(*device_, *stream_, 1 << 16, 1 << 24);
+  const auto calls = memory.calls(named("adamw"));
+  EXPECT_EQ(calls[0].results[0].data, calls[0].operands[0].data);
+  EXPECT_EQ(calls[0].results[1].data, calls[0].operands[2].data);
+  EXPECT_EQ(calls[0].results[2].data, calls[0].operands[3].data);
+}
+
+}  // namespace
+}  // namespace alpa

@@ -1,0 +1,42 @@
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "libalpa/profiler/instrument.h"
+
+namespace alpa {
+
+/// Answers without timing anything, and keeps what it was asked for. A call moves the clock by a second.
+class FakeInstrument final : public Instrument {
+ public:
+  Timing time(const OperatorCase& each) override {
+    asked.push_back(each.signature);
+    return answer(operator_s ? operator_s(each) : 1e-3, each.signature);
+  }
+
+  Timing time(const CollectiveCase& each) override {
+    asked.push_back(collective_name(each.kind) + (" " + std::to_string(each.bytes)));
+    return answer(collective_s ? collective_s(each) : 1e-4, asked.back());
+  }
+
+  int largest(int mine) override { return std::max(mine, another_ranks); }
+
+  std::function<double(const OperatorCase&)> operator_s;
+  std::function<double(const CollectiveCase&)> collective_s;
+  std::string broken;     ///< what cannot be timed
+  int another_ranks = 0;  ///< number that another rank gives
+  int ranks = 2;
+
+  std::vector<std::string> asked;
+  double clock_s = 0;
+
+ private:
+  Timing answer(double seconds, const std::string& what) {
+    clock_s += 1;
+    if (what == broken) return {0, 0, {}, "rank 1: no memory is left"};
+    return {seconds, seconds / 10, std::vector<double>(static_cast<std::size_t>(ranks), seconds), ""};
+  }
+};
+
+}  // namespace alpa

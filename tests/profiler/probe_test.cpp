@@ -1,0 +1,115 @@
+#include "libalpa/profiler/probe.h"
+
+#include <gmock/gmock.h>
+
+#include "libalpa/base/error.h"
+#include "libalpa/ops/catalog.h"
+#include "tests/profiler/fake_instrument.h"
+
+namespace alpa {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+using testing::Not;
+using testing::ThrowsMessage;
+
+Machines machines(int nodes, int devices_per_node) {
+  Machines all{"here", "CPU, 1 thread", nodes, devices_per_node, 1 << 30, {}};
+  for (int n = 0; n < nodes; ++n) all.node_names.push_back("node" + std::to_string(n));
+  return all;
+}
+
+/// 1e11 FLOP/s, 1e10 B/s and 1 us per operator; messages of 5 us and 2e9 B/s within a node, 50 us and 1e9 B/s between.
+class Probe : public testing::Test {
+ protected:
+  Probe() {
+    instrument_.operator_s = [](const OperatorCase& each) { return 1e-6 + std::max(each.flops / 1e11, each.bytes / 1e10); };
+    instrument_.collective_s = [](const CollectiveCase& each) {
+      const double bytes = static_cast<double>(each.bytes);
+      return each.group.nodes > 1 ? 50e-6 + bytes / 1e9 : 5e-6 + bytes / 2e9;
+    };
+  }
+
+  Cluster cluster_of(const Machines& all) {
+    instrument_.ranks = all.nodes * all.devices_per_node;
+    return probe_cluster(all, probe_rates(op_catalog(), instrument_), op_catalog(), instrument_);
+  }
+
+  FakeInstrument instrument_;
+};
+
+TEST_F(Probe, FindsTheRatesOfTheDevicesAndTheirLinks) {
+  const Cluster cluster = cluster_of(machines(2, 2));
+  EXPECT_EQ(cluster.device, "CPU, 1 thread");
+  EXPECT_EQ(cluster.devices(), 4);
+  EXPECT_EQ(cluster.memory_bytes, 1 << 30);
+  // The 1 us of a launch is left in the long samples.
+  EXPECT_NEAR(cluster.f32_flops_per_s, 1e11, 1e9);
+  EXPECT_NEAR(cluster.bf16_flops_per_s, 1e11, 1e9);
+  EXPECT_NEAR(cluster.memory_bytes_per_s, 1e10, 1e8);
+  EXPECT_NEAR(cluster.launch_s, 1e-6, 1e-8);
+  // The latency is that of a message of 1 KiB.
+  EXPECT_NEAR(cluster.within_node.latency_s, 5.5e-6, 0.1e-6);
+  EXPECT_NEAR(cluster.within_node.bytes_per_s, 2e9, 1e6);
+  EXPECT_NEAR(cluster.between_nodes.latency_s, 51e-6, 0.1e-6);
+  EXPECT_NEAR(cluster.between_nodes.bytes_per_s, 1e9, 1e6);
+}
+
+TEST_F(Probe, GivesADeviceWithoutANeighbourTheNearestLinkThereIs) {
+  const Cluster apart = cluster_of(machines(2, 1));
+  EXPECT_EQ(apart.within_node, apart.between_nodes);
+  const Cluster together = cluster_of(machines(1, 2));
+  EXPECT_EQ(together.between_nodes, together.within_node);
+  EXPECT_GT(cluster_of(machines(1, 1)).within_node.bytes_per_s, 1e9);
+}
+
+TEST_F(Probe, TakesTheRateOfF32WhereThereIsNoBf16) {
+  instrument_.broken = "einsum equation='m k, k n -> m n' bf16[256x256] bf16[256x256]";
+  const Cluster cluster = cluster_of(machines(1, 2));
+  EXPECT_EQ(cluster.bf16_flops_per_s, cluster.f32_flops_per_s);
+}
+
+TEST_F(Probe, RefusesADeviceThatCannotMultiply) {
+  instrument_.broken = "einsum equation='m k, k n -> m n' f32[256x256] f32[256x256]";
+  EXPECT_THAT([&] { probe_rates(op_catalog(), instrument_); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("cannot measure 'einsum"), HasSubstr("no memory is left"))));
+}
+
+TEST(SameMachines, AreTheSameDevicesInTheSameNumbers) {
+  const Machines all = machines(2, 4);
+  Cluster cluster;
+  cluster.device = all.device;
+  cluster.nodes = 2;
+  cluster.devices_per_node = 4;
+  EXPECT_TRUE(same_machines(cluster, all));
+  cluster.nodes = 4;
+  cluster.devices_per_node = 2;
+  EXPECT_FALSE(same_machines(cluster, all));
+  cluster.nodes = 2;
+  cluster.devices_per_node = 4;
+  cluster.device = "CPU, 2 threads";
+  EXPECT_FALSE(same_machines(cluster, all));
+}
+
+TEST(NodeTable, MarksTheNodeThatIsMoreThanATenthBelowTheMedian) {
+  RankRates rates;
+  for (int rank = 0; rank < 8; ++rank) {
+    rates.f32_flops_per_s.push_back(rank / 2 == 2 ? 44e9 : 50e9);  // node 2 computes 12 % below
+    rates.bf16_flops_per_s.push_back(20e9);
+    rates.memory_bytes_per_s.push_back(rank / 2 == 3 ? 9.2e9 : 10e9);  // node 3 streams 8 % below
+  }
+  const std::vector<NodeRates> nodes = node_rates(machines(4, 2), rates);
+  for (int n = 0; n < 4; ++n) EXPECT_EQ(nodes[static_cast<std::size_t>(n)].computes_slowly, n == 2);
+  for (const NodeRates& node : nodes) EXPECT_FALSE(node.streams_slowly);
+  EXPECT_EQ(node_table(nodes),
+            "node     GFLOP/s f32   GFLOP/s bf16       GB/s\n"
+            "node0          100.0           40.0      20.00\n"
+            "node1          100.0           40.0      20.00\n"
+            "node2           88.0           40.0      20.00  computes more than 10 % below the median\n"
+            "node3          100.0           40.0      18.40\n");
+}
+
+}  // namespace
+}  // namespace alpa
