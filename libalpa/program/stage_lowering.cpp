@@ -159,7 +159,10 @@ void StageLowering::lower_update() {
   }
   emit_loss_sum();
   if (purpose_ == Purpose::evaluate) {
-    emit(GlobalSum{{program_.loss}, scratch("sums", kAlignment)});
+    GlobalSum sum;
+    sum.scalars = {program_.loss};
+    sum.packed = scratch("sums", kAlignment);
+    emit(std::move(sum));
     return;
   }
   for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
@@ -402,7 +405,10 @@ void StageLowering::emit_gradient_norm(const Node& node) {
     first = false;
   }
   if (first) emit(Zero{program_.gradient_square_sum});
-  emit(GlobalSum{{program_.gradient_square_sum, program_.loss}, scratch("sums", 2 * kAlignment)});
+  GlobalSum sum;
+  sum.scalars = {program_.gradient_square_sum, program_.loss};
+  sum.packed = scratch("sums", kAlignment);
+  emit(std::move(sum));
 }
 
 void StageLowering::emit_loss_sum() {
