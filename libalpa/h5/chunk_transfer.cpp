@@ -62,10 +62,9 @@ std::int64_t ChunkTransfer::bytes_of(const HeldRegion& piece) const {
   return element_count(piece.region.count) * element_bytes_;
 }
 
-void ChunkTransfer::copy_mine(const HeldRegion& piece, const TensorRegion& to, char* values) const {
+void ChunkTransfer::copy_mine(const HeldRegion& piece, const Destination& to) const {
   const TensorPart& part = mine_[static_cast<std::size_t>(piece.index)];
-  copy_box(piece.region, stored_region(part.region), static_cast<const char*>(part.data), to, values,
-           element_bytes_);
+  copy_box(piece.region, {stored_region(part.region), part.data}, to, element_bytes_);
 }
 
 // What this rank owns of the chunks [first, last), with the others' pieces beside it.
@@ -78,12 +77,12 @@ std::vector<ChunkTransfer::Chunk> ChunkTransfer::exchange(std::size_t first, std
     if (is_mine) owned.push_back({i, room(element_count(chunk_) * element_bytes_), {}});
     for (const HeldRegion& piece : plans_[i].pieces) {
       if (is_mine && piece.rank == me)
-        copy_mine(piece, whole(i), owned.back().bytes.data());
+        copy_mine(piece, {whole(i), owned.back().bytes.data()});
       else if (is_mine)
         owned.back().foreign.emplace_back(&piece, room(bytes_of(piece)));
       else if (piece.rank == me)
-        copy_mine(piece, piece.region,
-                  packed.emplace_back(plans_[i].owner, room(bytes_of(piece))).second.data());
+        copy_mine(piece,
+                  {piece.region, packed.emplace_back(plans_[i].owner, room(bytes_of(piece))).second.data()});
     }
   }
   std::vector<Ranks::Message> sent, received;
@@ -99,7 +98,7 @@ std::vector<ChunkTransfer::Chunk> ChunkTransfer::exchange(std::size_t first, std
 // Brings in the others' pieces and appends the checksum.
 void ChunkTransfer::complete(Chunk& chunk) const {
   for (const auto& [piece, bytes] : chunk.foreign)
-    copy_box(piece->region, piece->region, bytes.data(), whole(chunk.number), chunk.bytes.data(),
+    copy_box(piece->region, {piece->region, bytes.data()}, {whole(chunk.number), chunk.bytes.data()},
              element_bytes_);
   const std::uint32_t checksum = fletcher32(chunk.bytes);
   for (int i = 0; i < checksum_bytes; ++i) chunk.bytes.push_back(static_cast<char>(checksum >> (8 * i)));

@@ -41,7 +41,7 @@ class ChunkTransfer {
   TensorRegion whole(std::size_t number) const;
   TensorRegion clipped(std::size_t number) const;
   std::int64_t bytes_of(const HeldRegion& piece) const;
-  void copy_mine(const HeldRegion& piece, const TensorRegion& to, char* values) const;
+  void copy_mine(const HeldRegion& piece, const Destination& to) const;
   std::vector<Chunk> exchange(std::size_t first, std::size_t last) const;
   void complete(Chunk& chunk) const;
 

@@ -132,14 +132,15 @@ std::string region_fault(const TensorRegion& region, const Shape& shape) {
                      shape_text(region.offset), shape_text(shape));
 }
 
-void copy_box(const TensorRegion& box, const TensorRegion& from, const char* from_values,
-              const TensorRegion& to, char* to_values, std::int64_t element_bytes) {
+void copy_box(const TensorRegion& box, const TensorPart& from, const Destination& to,
+              std::int64_t element_bytes) {
   if (element_count(box.count) == 0) return;
+  const auto* source = static_cast<const char*>(from.data);
   const auto row_bytes = static_cast<std::size_t>(box.count.back() * element_bytes);
   Shape at = box.offset;
   do {
-    std::memcpy(to_values + index_in(to, at) * element_bytes,
-                from_values + index_in(from, at) * element_bytes, row_bytes);
+    std::memcpy(to.bytes + index_in(to.region, at) * element_bytes,
+                source + index_in(from.region, at) * element_bytes, row_bytes);
   } while (advance(at, box, at.size() - 1));
 }
 

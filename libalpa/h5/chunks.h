@@ -34,9 +34,15 @@ TensorRegion stored_region(const TensorRegion& region);
 /// "" when `region` is a box inside a tensor of this shape; otherwise what is wrong.
 std::string region_fault(const TensorRegion& region, const Shape& shape);
 
-/// Copies `box`, which lies inside both regions, from one region's row-major values to the other's.
-void copy_box(const TensorRegion& box, const TensorRegion& from, const char* from_values,
-              const TensorRegion& to, char* to_values, std::int64_t element_bytes);
+/// Room for the values of a region, row-major.
+struct Destination {
+  TensorRegion region;
+  char* bytes;
+};
+
+/// Copies `box`, which lies inside both regions.
+void copy_box(const TensorRegion& box, const TensorPart& from, const Destination& to,
+              std::int64_t element_bytes);
 
 /// A region of a tensor that a rank holds.
 struct HeldRegion {

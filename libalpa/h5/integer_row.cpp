@@ -49,8 +49,8 @@ void H5IntegerRow::read(std::int64_t first, std::span<std::int32_t> into) const 
   const hsize_t offset = static_cast<hsize_t>(first), count = into.size();
   checked(H5Sselect_hyperslab(in_file, H5S_SELECT_SET, &offset, nullptr, &count, nullptr),
           "selecting a region");
-  if (H5Dread(open_->dataset, H5T_NATIVE_INT32, simple_space({elements}), in_file, H5P_DEFAULT,
-              into.data()) < 0)
+  if (H5Dread(open_->dataset, H5T_NATIVE_INT32, simple_space({elements}), in_file, H5P_DEFAULT, into.data()) <
+      0)
     throw open_->file.error(open_->path, "cannot be read: " + hdf5_message(),
                             "the file is damaged: make it again, or take another copy");
 }

@@ -127,8 +127,10 @@ struct TensorWriter::Open {
       const Shape extent = stored_extent(place.type.shape);
       const Shape chunk = chunk_shape(extent, dtype_bytes(place.type.dtype));
       place.chunks.resize(chunk_offsets(extent, chunk).size());
-      std::memcpy(place.chunks.data(), next, place.chunks.size() * sizeof(std::int64_t));
-      next += place.chunks.size() * sizeof(std::int64_t);
+      for (std::int64_t& offset : place.chunks) {
+        std::memcpy(&offset, next, sizeof offset);
+        next += sizeof offset;
+      }
     }
   }
 

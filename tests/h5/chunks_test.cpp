@@ -59,7 +59,7 @@ TEST(CopyBox, MovesABoxBetweenRegions) {
   // Rows 1 and 2, columns 2 and 3 of a 3x4 tensor, into columns 1.. of it.
   std::vector<char> from(12), to(9, -1);
   std::iota(from.begin(), from.end(), '\0');
-  copy_box({{1, 2}, {2, 2}}, {{0, 0}, {3, 4}}, from.data(), {{0, 1}, {3, 3}}, to.data(), 1);
+  copy_box({{1, 2}, {2, 2}}, {{{0, 0}, {3, 4}}, from.data()}, {{{0, 1}, {3, 3}}, to.data()}, 1);
   EXPECT_THAT(to, ElementsAre(-1, -1, -1, -1, 6, 7, -1, 10, 11));
 }
 
