@@ -54,10 +54,18 @@ int major_version(std::string_view version) {
 
 std::string until_nul(const char* text, std::size_t bytes) { return std::string(text, strnlen(text, bytes)); }
 
-// "" when each chunk of the grid is there, otherwise what is wrong: a chunk that the index has lost would
-// read as zeros.
-std::string missing_part(hid_t dataset, const Shape& extent) {
-  if (element_count(extent) == 0) return {};
+// Extents of the chunks; where there are none, of pieces of a handy size.
+Shape chunk_of(hid_t dataset, const H5Entry& entry) {
+  const H5List creation(checked(H5Dget_create_plist(dataset), "looking at a dataset"));
+  if (H5Pget_layout(creation) != H5D_CHUNKED) return chunk_shape(entry.extent, entry.element_bytes);
+  hsize_t chunk[H5S_MAX_RANK] = {};
+  checked(H5Pget_chunk(creation, H5S_MAX_RANK, chunk), "looking at chunks");
+  return Shape(chunk, chunk + entry.extent.size());
+}
+
+// "" when all data is there, otherwise what is wrong: a chunk that the index has lost would read as zeros.
+std::string missing_part(hid_t dataset, const H5Entry& entry) {
+  if (element_count(entry.extent) == 0) return {};
   const H5List creation(checked(H5Dget_create_plist(dataset), "looking at a dataset"));
   if (H5Pget_layout(creation) == H5D_CONTIGUOUS) {
     H5D_space_status_t status = H5D_SPACE_STATUS_ERROR;
@@ -66,14 +74,14 @@ std::string missing_part(hid_t dataset, const Shape& extent) {
   }
   if (H5Pget_layout(creation) != H5D_CHUNKED) return {};
 
-  hsize_t dims[H5S_MAX_RANK] = {}, found = 0;
-  checked(H5Pget_chunk(creation, H5S_MAX_RANK, dims), "looking at chunks");
-  const std::vector<Shape> offsets = chunk_offsets(extent, Shape(dims, dims + extent.size()));
+  const Shape chunk = chunk_of(dataset, entry);
+  const std::int64_t expected = chunk_count(entry.extent, chunk);
   const H5Space space(checked(H5Dget_space(dataset), "looking at a dataset"));
+  hsize_t found = 0;
   if (H5Dget_num_chunks(dataset, space, &found) < 0)
     return "its index of chunks cannot be read: " + hdf5_message();
-  if (found != offsets.size()) return fmt::format("has {} of {} chunks", found, offsets.size());
-  for (const Shape& at : offsets) {
+  if (found != static_cast<hsize_t>(expected)) return fmt::format("has {} of {} chunks", found, expected);
+  for (const Shape& at : chunk_offsets(entry.extent, chunk)) {
     // Looks the chunk up as reading does; a walk over the index could find it where a look-up does not.
     const std::vector<hsize_t> offset(at.begin(), at.end());
     hsize_t bytes = 0;
@@ -138,7 +146,7 @@ H5Dataset CheckedFile::dataset(const std::string& path, hid_t access) const {
   H5Dataset dataset(H5Dopen2(file_, path.c_str(), access));
   if (!dataset.valid()) throw error(path, hdf5_message(), make_again);
   if (!whole_.contains(path)) {
-    const std::string missing = missing_part(dataset, entry(path).extent);
+    const std::string missing = missing_part(dataset, entry(path));
     if (!missing.empty()) throw error(path, missing, make_again);
     whole_.insert(path);
   }
@@ -197,29 +205,25 @@ double CheckedFile::double_attribute(const std::string& path, const std::string&
 }
 
 void CheckedFile::verify() const {
-  constexpr std::int64_t piece_bytes = 16 << 20;
-  std::vector<char> piece;
-  for (const auto& [path, entry] : listing_) {
-    if (!entry.is_dataset() || element_count(entry.extent) == 0) continue;
-    const H5Dataset opened = dataset(path);
-    const H5Type type(H5Dget_type(opened));
-    const H5Space space(H5Dget_space(opened));
-    const std::int64_t rows = entry.extent.empty() ? 1 : entry.extent[0];
-    const std::int64_t row_elements = element_count(entry.extent) / rows;
-    const std::int64_t piece_rows =
-        std::clamp<std::int64_t>(piece_bytes / (row_elements * entry.element_bytes), 1, rows);
-    piece.resize(static_cast<std::size_t>(piece_rows * row_elements * entry.element_bytes));
-    std::vector<hsize_t> offset(entry.extent.size(), 0), count(entry.extent.begin(), entry.extent.end());
-    for (std::int64_t row = 0; row < rows; row += piece_rows) {
-      if (!entry.extent.empty()) {
-        offset[0] = static_cast<hsize_t>(row);
-        count[0] = static_cast<hsize_t>(std::min(piece_rows, rows - row));
-        H5Sselect_hyperslab(space, H5S_SELECT_SET, offset.data(), nullptr, count.data(), nullptr);
-      }
-      const H5Space memory = simple_space({std::min(piece_rows, rows - row) * row_elements});
-      if (H5Dread(opened, type, memory, space, H5P_DEFAULT, piece.data()) < 0)
-        throw error(path, "damaged: " + hdf5_message(), make_again);
-    }
+  for (const auto& [path, entry] : listing_)
+    if (entry.is_dataset() && element_count(entry.extent) > 0) verify(path, entry);
+}
+
+void CheckedFile::verify(const std::string& path, const H5Entry& entry) const {
+  const H5Dataset opened = dataset(path);
+  const H5Type type(checked(H5Dget_type(opened), "looking at a dataset"));
+  const H5Space in_file(checked(H5Dget_space(opened), "looking at a dataset"));
+  const Shape step = chunk_of(opened, entry);
+  std::vector<char> values(static_cast<std::size_t>(element_count(step) * entry.element_bytes));
+  for (const Shape& at : chunk_offsets(entry.extent, step)) {
+    Shape part = step;
+    for (std::size_t i = 0; i < part.size(); ++i) part[i] = std::min(part[i], entry.extent[i] - at[i]);
+    const std::vector<hsize_t> offset(at.begin(), at.end()), count(part.begin(), part.end());
+    if (!part.empty())
+      checked(H5Sselect_hyperslab(in_file, H5S_SELECT_SET, offset.data(), nullptr, count.data(), nullptr),
+              "selecting a chunk");
+    if (H5Dread(opened, type, simple_space(part), in_file, H5P_DEFAULT, values.data()) < 0)
+      throw error(path, "damaged: " + hdf5_message(), make_again);
   }
 }
 

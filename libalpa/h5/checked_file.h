@@ -67,6 +67,7 @@ class CheckedFile {
   void verify() const;
 
  private:
+  void verify(const std::string& path, const H5Entry& entry) const;
   H5Attribute attribute(const std::string& path, const std::string& name, H5T_class_t expected,
                         const char* expected_text) const;
 

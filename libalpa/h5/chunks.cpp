@@ -71,6 +71,12 @@ Shape chunk_shape(const Shape& extent, std::int64_t element_bytes) {
   return chunk;
 }
 
+std::int64_t chunk_count(const Shape& extent, const Shape& chunk) {
+  std::int64_t count = 1;
+  for (std::size_t i = 0; i < extent.size(); ++i) count *= (extent[i] + chunk[i] - 1) / chunk[i];
+  return count;
+}
+
 std::vector<Shape> chunk_offsets(const Shape& extent, const Shape& chunk) {
   if (element_count(extent) == 0) return {};
   TensorRegion grid{Shape(extent.size(), 0), extent};

@@ -19,7 +19,10 @@ Shape chunk_shape(const Shape& extent, std::int64_t element_bytes);
 /// Each chunk holds its elements, those past the tensor's end included, and this much of checksum.
 constexpr std::int64_t checksum_bytes = 4;
 
-/// Offsets of all chunks of a grid, in row-major order. Empty for a tensor without elements.
+/// Chunks in the grid of a tensor; 0 for one without elements.
+std::int64_t chunk_count(const Shape& extent, const Shape& chunk);
+
+/// Offsets of all chunks of a grid, in row-major order.
 std::vector<Shape> chunk_offsets(const Shape& extent, const Shape& chunk);
 
 /// The checksum of HDF5's fletcher32 filter: Fletcher's sums modulo 65535 over big-endian 16-bit words, an

@@ -82,9 +82,10 @@ void TensorReader::read(const std::string& name, const TensorRegion& region, voi
   if (known == open_->tensors.end()) throw open_->file.error(path, "there is no such tensor in the file");
   const std::string fault = region_fault(region, known->second.shape);
   if (!fault.empty()) throw open_->file.error(path, fault, "read a region that the tensor has");
-  const std::int64_t elements = element_count(region.count);
-  if (elements == 0) return;
-  open_->file.read(path, element_type(known->second.dtype), simple_space({elements}),
+  if (element_count(region.count) == 0) return;
+  // Memory has the shape of the region, not of a row of its elements: HDF5 copies boxes of equal shape by
+  // rows, others element by element.
+  open_->file.read(path, element_type(known->second.dtype), simple_space(stored_region(region).count),
                    selection(region, known->second.shape), data);
 }
 

@@ -126,7 +126,7 @@ struct TensorWriter::Open {
       Place& place = places.at(name);
       const Shape extent = stored_extent(place.type.shape);
       const Shape chunk = chunk_shape(extent, dtype_bytes(place.type.dtype));
-      place.chunks.resize(chunk_offsets(extent, chunk).size());
+      place.chunks.resize(static_cast<std::size_t>(chunk_count(extent, chunk)));
       for (std::int64_t& offset : place.chunks) {
         std::memcpy(&offset, next, sizeof offset);
         next += sizeof offset;
