@@ -167,6 +167,8 @@ class Visitor {
     if (layout == H5D_CHUNKED) {
       hsize_t chunk[H5S_MAX_RANK] = {};
       const int chunk_rank = must(H5Pget_chunk(creation, H5S_MAX_RANK, chunk), path);
+      if (std::find(chunk, chunk + chunk_rank, 0u) != chunk + chunk_rank)
+        refuse(path, "has chunks without elements");
       check_claim(chunk, chunk_rank, entry.element_bytes, from_file, path);
     }
     entry.extent.assign(extent, extent + rank);
@@ -197,11 +199,12 @@ class Visitor {
 
   void check_claim(const hsize_t* extent, int rank, std::int64_t element_bytes, std::int64_t bound,
                    const std::string& path) const {
+    // Without elements it claims nothing, but the product of its extents must still fit an integer.
+    const bool empty = std::find(extent, extent + rank, 0u) != extent + rank;
     std::int64_t bytes = element_bytes;
-    if (std::find(extent, extent + rank, 0u) != extent + rank) return;
     for (int i = 0; i < rank; ++i)
-      bytes = saturated(bytes, static_cast<std::int64_t>(std::min<hsize_t>(extent[i], INT64_MAX)));
-    if (bytes > bound)
+      bytes = saturated(bytes, static_cast<std::int64_t>(std::clamp<hsize_t>(extent[i], 1, INT64_MAX)));
+    if (bytes > (empty ? INT64_MAX - 1 : bound))
       refuse(path,
              fmt::format("claims {} bytes, but the file of {} bytes can hold, or the reader accepts, {}",
                          bytes, file_bytes_, bound));

@@ -152,6 +152,11 @@ const Hostile hostiles[] = {
        add_dataset(f, {{1ull << 40, 1ull << 40}, H5T_IEEE_F64LE, chunked({1, 1024})});
      },
      "claims 9223372036854775807 bytes"},
+    {"no elements of an overflowing shape",
+     [](hid_t f) {
+       add_dataset(f, {{1ull << 40, 0, 1ull << 40}});
+     },
+     "claims 9223372036854775807 bytes"},
     {"more than the reader accepts",
      [](hid_t f) {
        add_dataset(f, {{1 << 18}, H5T_IEEE_F64LE, chunked({1 << 18}, true)});
