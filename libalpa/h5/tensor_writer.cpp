@@ -97,7 +97,6 @@ struct TensorWriter::Open {
 
   void lay_out() {
     H5Image image(temporary_path, format, format_version, MemoryFile::Placement::paged);
-    for (const auto& annotate : annotations) annotate(image);
     image.group("/tensors");
     const H5Type bfloat16 = bfloat16_type();
     image.commit("/types/bfloat16", bfloat16);
@@ -111,6 +110,8 @@ struct TensorWriter::Open {
       image.attribute(path, "alpa_dtype", dtype_name(place.type.dtype));
       if (place.type.shape.empty()) image.attribute(path, "rank", std::int64_t{0});
     }
+    // Last, so that their length moves nothing else.
+    for (const auto& annotate : annotations) annotate(image);
     image.write_to(*temporary);
   }
 

@@ -26,12 +26,12 @@ class TensorFile : public ::testing::Test {
  protected:
   TensorFile() : weight_(rows * columns) { std::iota(weight_.begin(), weight_.end(), 0.0f); }
 
-  void write(const std::filesystem::path& path) {
+  void write(const std::filesystem::path& path, const std::string& command = "alpa-train plan.h5") {
     TensorWriter file(path, "alpa-checkpoint", "1.0");
     file.attribute("step", 100);
     file.attribute("loss_scale", 1024.0);
     file.attribute("model", "gpt");
-    file.provenance(provenance_here("alpa-train plan.h5", "alpa-train 0.1.0", "4711"));
+    file.provenance(provenance_here(command, "alpa-train 0.1.0", "4711"));
     file.declare("decoder.0.weight", {DType::f32, {rows, columns}});
     file.declare("decoder.0.bias", {DType::bf16, {2}});
     file.declare("count", {DType::i32, {}});
@@ -133,9 +133,12 @@ TEST_F(TensorFile, IsReadByTheToolsOfHdf5WithBfloat16AsNumbers) {
 TEST_F(TensorFile, IsTheSameOutsideProvenance) {
   write(path_);
   const auto other = folder_.path() / "other.h5";
-  write(other);
+  write(other, "alpa-train plan.h5 --data a-much-longer-name.bin");
   EXPECT_EQ(run_command("h5diff --exclude-path /provenance " + path_.string() + " " + other.string()).status,
             0);
+  const std::string first = bytes_of_file(path_), second = bytes_of_file(other);
+  const std::size_t data_end = 6'000'000;
+  EXPECT_TRUE(first.substr(4096, data_end) == second.substr(4096, data_end)) << "data stands where it stood";
 }
 
 TEST_F(TensorFile, NamesTheTensorThatIsDamaged) {
