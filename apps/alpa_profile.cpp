@@ -27,10 +27,13 @@ struct Settings {
   bool check = false;
   std::vector<std::int64_t> micro_batch_samples;
   std::int64_t cold_mib = 64;
-  double least_sample_ms = 1;
+  double least_sample_ms = 0;
   InstrumentOptions instrument;
   MeasureOptions measure;
 };
+
+/// Where ranks share cores, a sample must span several turns of the scheduler (some 3 ms each) to have its share of waiting.
+constexpr double kLeastSample_s = 1e-3, kLeastSampleOnSharedCores_s = 8e-3;
 
 /// The part of a device's free memory that a program may count on.
 constexpr double kUsableShare = 0.9;
@@ -95,13 +98,12 @@ std::vector<std::string> lines_of(const std::filesystem::path& path) {
   return lines;
 }
 
-void report_rates(const Settings& settings, const ParallelRun& run, const Machines& machines, const RankRates& rates) {
-  const std::vector<NodeRates> nodes = node_rates(machines, rates);
-  if (settings.check && run.session.rank() == 0) std::fputs(node_table(nodes).c_str(), stdout);
+void report(const Settings& settings, const ParallelRun& run, const std::vector<NodeSample>& nodes) {
   if (run.session.rank() != 0) return;
-  for (const NodeRates& node : nodes)
-    if (node.computes_slowly || node.streams_slowly)
-      run.log.warning(fmt::format("node {} is more than 10 % slower than the median: leave it out, or plans will wait for it", node.name));
+  if (settings.check) std::fputs(node_table(nodes).c_str(), stdout);
+  const std::vector<std::string> remarks = remarks_on(nodes);
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    if (!remarks[i].empty()) run.log.warning(fmt::format("node {} {}; all others would wait for it", nodes[i].name, remarks[i]));
 }
 
 MeasureSurroundings surroundings(const Settings& settings, const ParallelRun& run, const std::string& command_line) {
@@ -119,6 +121,13 @@ MeasureSurroundings surroundings(const Settings& settings, const ParallelRun& ru
   return around;
 }
 
+double least_sample_s(const Settings& settings, const ParallelRun& run, const RankDevice& rank) {
+  if (settings.least_sample_ms > 0) return settings.least_sample_ms * 1e-3;
+  const int busy = rank.threads * run.session.ranks_on_node();
+  const bool share_cores = rank.device->kind() != DeviceKind::cuda && busy > available_cores();
+  return share_cores ? kLeastSampleOnSharedCores_s : kLeastSample_s;
+}
+
 int profile_rank(Settings settings, const ParallelRun& run, const std::string& command_line) {
   if (settings.out.empty() && !settings.check) throw Error(ErrorKind::usage, "--out is missing", "--out profile.h5, or --check alone");
   const std::vector<Graph> graphs = training_graphs(settings);
@@ -129,14 +138,15 @@ int profile_rank(Settings settings, const ParallelRun& run, const std::string& c
   const std::optional<Profile> known = settings.out.empty() ? std::nullopt : earlier_profile(settings, machines, exchange);
 
   settings.instrument.cold_bytes = settings.cold_mib << 20;
-  settings.instrument.least_sample_s = settings.least_sample_ms * 1e-3;
+  settings.instrument.least_sample_s = least_sample_s(settings, run, rank);
   settings.instrument.most_bytes = machines.memory_bytes;
   DeviceInstrument instrument(*rank.device, *rank.world, machines.devices_per_node, settings.instrument);
   Profile profile;
   if (known) profile = *known;
   if (settings.check || !known) {
     const RankRates rates = probe_rates(op_catalog(), instrument);
-    report_rates(settings, run, machines, rates);
+    profile.nodes = node_samples(machines, rates);
+    report(settings, run, profile.nodes);
     if (settings.out.empty()) return 0;
     if (!known) profile.cluster = probe_cluster(machines, rates, op_catalog(), instrument);
   }
@@ -164,7 +174,7 @@ int main(int argc, char** argv) {
       .option("--device", settings.device, "where ranks compute", device_words())
       .option("--threads", settings.threads, "threads of each rank; 0: SLURM_CPUS_PER_TASK, OMP_NUM_THREADS, or its share of the cores", at_least(0))
       .option("--repetitions", settings.instrument.repetitions, "samples of which the median is taken", at_least(1))
-      .option("--least-sample-ms", settings.least_sample_ms, "calls are repeated within a sample until it takes that many milliseconds", more_than(0))
+      .option("--least-sample-ms", settings.least_sample_ms, "calls are repeated within a sample until it takes that many milliseconds; 0: 1, or 8 where ranks share cores", at_least(0))
       .option("--cold-mib", settings.cold_mib, "operands go round that many MiB, so that caches are as cold as in training", between(1, 1 << 20))
       .option("--name", settings.name, "what the cluster is called in plans")
       .example("mpiexec -n 4 alpa-profile configs/models/gpt-demo.toml --out profile.h5", "measure for 4 CPU ranks of this machine")

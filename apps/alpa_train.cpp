@@ -1,9 +1,8 @@
-#include <omp.h>
-
 #include <fmt/core.h>
 
 #include "apps/app.h"
 #include "apps/models.h"
+#include "apps/rank_device.h"
 #include "libalpa/base/error.h"
 #include "libalpa/plan/plan_file.h"
 #include "libalpa/trainer/train.h"
@@ -15,33 +14,19 @@ using namespace alpa;
 struct Settings {
   std::filesystem::path plan;
   TrainSettings train;
-  std::string device = "cpu";
+  DeviceKind device = DeviceKind::cpu;
   int threads = 0;
 };
 
-std::unique_ptr<Device> device_of(const Settings& settings, const MpiSession& session, int threads) {
-  if (settings.device == "cpu") return make_cpu_device(threads);
-  if (settings.device == "checked-cpu") return make_checked_cpu_device(threads);
-  if (settings.device == "cuda") {
-    const int visible = visible_cuda_devices();
-    return make_cuda_device(visible > 1 ? session.rank_on_node() % visible : 0);
-  }
-  throw Error(ErrorKind::usage, fmt::format("unknown device '{}'", settings.device), "one of cpu, checked-cpu, cuda");
-}
-
 int train_rank(Settings settings, const ParallelRun& rank, const std::string& command_line) {
-  const int threads = threads_per_rank(settings.threads, rank.environment, rank.session.ranks_on_node());
-  omp_set_num_threads(threads);
   const Plan plan = read_plan(settings.plan);
   const PlannedModel model = rebuild_model(plan);
   if (settings.train.end_time_s <= 0) settings.train.end_time_s = rank.environment.job_end_time_s;
   settings.train.ranks_on_node = rank.session.ranks_on_node();
-  const std::unique_ptr<Device> host = make_cpu_device(threads);
-  const std::unique_ptr<Device> device = device_of(settings, rank.session, threads);
+  const RankDevice own = make_rank_device(settings.device, settings.threads, rank.session, rank.environment);
+  const std::unique_ptr<Device> host = make_cpu_device(own.threads);
   const std::unique_ptr<Communicator> control = rank.session.make_communicator(*host);
-  std::unique_ptr<Communicator> data_plane = rank.session.make_communicator(*device);
-  if (device->kind() == DeviceKind::cuda) data_plane = make_nccl_communicator(*device, *data_plane);
-  const TrainRanks ranks{*device, *data_plane, *host, *control, rank.session.native_world()};
+  const TrainRanks ranks{*own.device, *own.world, *host, *control, rank.session.native_world()};
   return train(plan, model.graph, model.model.training, settings.train, ranks, rank.stop,
                provenance_here(command_line, "alpa-train", rank.environment.job_id), rank.log);
 }
@@ -66,7 +51,7 @@ int main(int argc, char** argv) {
       .option("--progress-s", train.progress_s, "seconds between progress lines", at_least(0))
       .option("--max-hours", train.max_hours, "stop with a checkpoint (exit 75) before that many hours have passed; 0: no limit", at_least(0))
       .option("--end-time", train.end_time_s, "end of the job in seconds since 1970: stop with a checkpoint before it; 0: not known", at_least(0))
-      .option("--device", settings.device, "cpu, cuda, or checked-cpu (finds host access to device memory)")
+      .option("--device", settings.device, "where ranks compute", device_words())
       .option("--threads", settings.threads, "threads of each rank; 0: SLURM_CPUS_PER_TASK, OMP_NUM_THREADS, or its share of the cores", at_least(0))
       .option("--trace", train.trace, "write the measured timeline of one step as a Chrome trace (JSON)")
       .flag("--dry-run", train.dry_run, "check plan, data, ranks and memory; train and write nothing")

@@ -48,11 +48,12 @@ Environment read_environment() {
   return read_environment([](const char* name) -> const char* { return std::getenv(name); });
 }
 
+int available_cores() { return static_cast<int>(std::thread::hardware_concurrency()); }
+
 int threads_per_rank(int asked, const Environment& environment, int ranks_on_node) {
   for (const int threads : {asked, environment.cpus_per_task, environment.omp_threads})
     if (threads > 0) return threads;
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  return std::max(1, cores / std::max(1, ranks_on_node));
+  return std::max(1, available_cores() / std::max(1, ranks_on_node));
 }
 
 }  // namespace alpa

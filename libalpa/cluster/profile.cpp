@@ -19,6 +19,21 @@ constexpr std::array kKinds{CollectiveKind::all_reduce, CollectiveKind::all_gath
                             CollectiveKind::all_to_all, CollectiveKind::send};
 const std::vector<std::string> kStatusNames{"measured", "failed"};
 
+void write_nodes(H5Writer& file, const std::vector<NodeSample>& nodes) {
+  std::vector<std::string> name;
+  std::vector<double> f32, bf16, memory;
+  for (const NodeSample& node : nodes) {
+    name.push_back(node.name);
+    f32.push_back(node.f32_flops_per_s);
+    bf16.push_back(node.bf16_flops_per_s);
+    memory.push_back(node.memory_bytes_per_s);
+  }
+  file.column("/nodes/name", name);
+  file.column("/nodes/f32_flops_per_s", f32, "FLOP/s");
+  file.column("/nodes/bf16_flops_per_s", bf16, "FLOP/s");
+  file.column("/nodes/memory_bytes_per_s", memory, "byte/s");
+}
+
 void write_operators(H5Writer& file, const std::map<std::string, OperatorSample>& operators) {
   std::vector<std::string> signature;
   std::vector<double> median, spread, flops, bytes;
@@ -72,6 +87,7 @@ class ProfileReader {
   Profile read() const {
     Profile profile;
     profile.cluster = read_cluster(file_);
+    profile.nodes = nodes();
     profile.operators = operators();
     profile.collectives = collectives();
     return profile;
@@ -92,6 +108,16 @@ class ProfileReader {
     if (!std::isfinite(value) || value < 0)
       refuse(fmt::format("{} of row {} is {}, expected 0 or more", column, row, value));
     return value;
+  }
+
+  std::vector<NodeSample> nodes() const {
+    const std::vector<std::string> name = file_.strings("/nodes/name");
+    const Shape rows{static_cast<std::int64_t>(name.size())};
+    const std::vector<double> f32 = file_.doubles("/nodes/f32_flops_per_s", rows), bf16 = file_.doubles("/nodes/bf16_flops_per_s", rows),
+                              memory = file_.doubles("/nodes/memory_bytes_per_s", rows);
+    std::vector<NodeSample> nodes;
+    for (std::size_t i = 0; i < name.size(); ++i) nodes.push_back({name[i], f32[i], bf16[i], memory[i]});
+    return nodes;
   }
 
   std::map<std::string, OperatorSample> operators() const {
@@ -164,6 +190,7 @@ Profile read_profile(const std::filesystem::path& path) { return ProfileReader(p
 void write_profile(const std::filesystem::path& path, const Profile& profile, const Provenance& provenance) {
   H5Writer file(path, kFormat, kVersion);
   write_cluster(file, profile.cluster);
+  write_nodes(file, profile.nodes);
   write_operators(file, profile.operators);
   write_collectives(file, profile.collectives);
   file.provenance(provenance);

@@ -41,9 +41,17 @@ struct CollectiveSample {
   bool operator==(const CollectiveSample&) const = default;
 };
 
+/// What the devices of one node did together in large matrix products and in streaming operators.
+struct NodeSample {
+  std::string name;
+  double f32_flops_per_s = 0, bf16_flops_per_s = 0, memory_bytes_per_s = 0;
+  bool operator==(const NodeSample&) const = default;
+};
+
 /// What alpa-profile measured on a cluster.
 struct Profile {
   Cluster cluster;
+  std::vector<NodeSample> nodes;                    ///< for people to look at; planning depends on `cluster` alone
   std::map<std::string, OperatorSample> operators;  ///< by signature_of(op, local call)
   std::vector<CollectiveSample> collectives;        ///< sorted by key()
 };

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "libalpa/base/error.h"
 
@@ -105,38 +106,42 @@ bool same_machines(const Cluster& cluster, const Machines& machines) {
          cluster.devices_per_node == machines.devices_per_node;
 }
 
-std::vector<NodeRates> node_rates(const Machines& machines, const RankRates& all) {
-  std::vector<NodeRates> nodes;
-  std::vector<double> flops, bytes;
+std::vector<NodeSample> node_samples(const Machines& machines, const RankRates& all) {
+  std::vector<NodeSample> nodes;
   for (int node = 0; node < machines.nodes; ++node) {
     const auto sum = [&](const std::vector<double>& ranks) {
-      double total = 0;
-      for (int d = 0; d < machines.devices_per_node; ++d) total += ranks[static_cast<std::size_t>(node * machines.devices_per_node + d)];
-      return total;
+      const auto first = ranks.begin() + node * machines.devices_per_node;
+      return std::accumulate(first, first + machines.devices_per_node, 0.0);
     };
     nodes.push_back({machines.node_names[static_cast<std::size_t>(node)], sum(all.f32_flops_per_s), sum(all.bf16_flops_per_s),
                      sum(all.memory_bytes_per_s)});
-    flops.push_back(nodes.back().f32_flops_per_s);
-    bytes.push_back(nodes.back().memory_bytes_per_s);
-  }
-  for (NodeRates& node : nodes) {
-    node.computes_slowly = node.f32_flops_per_s < kOddShare * median(flops);
-    node.streams_slowly = node.memory_bytes_per_s < kOddShare * median(bytes);
   }
   return nodes;
 }
 
-std::string node_table(const std::vector<NodeRates>& nodes) {
-  std::size_t widest = 4;
-  for (const NodeRates& node : nodes) widest = std::max(widest, node.name.size());
-  std::string text = fmt::format("{:<{}}  {:>13}  {:>13}  {:>9}\n", "node", widest, "GFLOP/s f32", "GFLOP/s bf16", "GB/s");
-  for (const NodeRates& node : nodes) {
-    text += fmt::format("{:<{}}  {:>13.1f}  {:>13.1f}  {:>9.2f}", node.name, widest, node.f32_flops_per_s / 1e9,
-                        node.bf16_flops_per_s / 1e9, node.memory_bytes_per_s / 1e9);
-    if (node.computes_slowly) text += "  computes more than 10 % below the median";
-    if (node.streams_slowly) text += "  streams more than 10 % below the median";
-    text += "\n";
+std::vector<std::string> remarks_on(const std::vector<NodeSample>& nodes) {
+  std::vector<double> flops, bytes;
+  for (const NodeSample& node : nodes) {
+    flops.push_back(node.f32_flops_per_s);
+    bytes.push_back(node.memory_bytes_per_s);
   }
+  std::vector<std::string> remarks;
+  for (const NodeSample& node : nodes) {
+    const bool computes = node.f32_flops_per_s < kOddShare * median(flops), streams = node.memory_bytes_per_s < kOddShare * median(bytes);
+    const char* what = computes && streams ? "computes and streams" : computes ? "computes" : "streams";
+    remarks.push_back(computes || streams ? fmt::format("{} more than 10 % below the median", what) : "");
+  }
+  return remarks;
+}
+
+std::string node_table(const std::vector<NodeSample>& nodes) {
+  std::size_t widest = 4;
+  for (const NodeSample& node : nodes) widest = std::max(widest, node.name.size());
+  std::string text = fmt::format("{:<{}}  {:>13}  {:>13}  {:>9}\n", "node", widest, "GFLOP/s f32", "GFLOP/s bf16", "GB/s");
+  const std::vector<std::string> remarks = remarks_on(nodes);
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    text += fmt::format("{:<{}}  {:>13.1f}  {:>13.1f}  {:>9.2f}{}{}\n", nodes[i].name, widest, nodes[i].f32_flops_per_s / 1e9,
+                        nodes[i].bf16_flops_per_s / 1e9, nodes[i].memory_bytes_per_s / 1e9, remarks[i].empty() ? "" : "  ", remarks[i]);
   return text;
 }
 

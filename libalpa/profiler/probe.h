@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "libalpa/cluster/cluster.h"
+#include "libalpa/cluster/profile.h"
 #include "libalpa/profiler/instrument.h"
 #include "libalpa/profiler/machines.h"
 
@@ -24,15 +24,12 @@ Cluster probe_cluster(const Machines&, const RankRates&, OpCatalog, Instrument&)
 /// Whether a profile of one was measured on the other: device and numbers of nodes and devices.
 bool same_machines(const Cluster&, const Machines&);
 
-/// A node's devices together, and whether they are more than 10 % below the median of all nodes.
-struct NodeRates {
-  std::string name;
-  double f32_flops_per_s = 0, bf16_flops_per_s = 0, memory_bytes_per_s = 0;
-  bool computes_slowly = false, streams_slowly = false;
-};
-std::vector<NodeRates> node_rates(const Machines&, const RankRates&);
+std::vector<NodeSample> node_samples(const Machines&, const RankRates&);
+
+/// What is odd about each node: "computes more than 10 % below the median", likewise "streams"; "" where nothing is.
+std::vector<std::string> remarks_on(const std::vector<NodeSample>&);
 
 /// "node  GFLOP/s f32  GFLOP/s bf16  GB/s", a line per node, the odd ones marked.
-std::string node_table(const std::vector<NodeRates>&);
+std::string node_table(const std::vector<NodeSample>&);
 
 }  // namespace alpa

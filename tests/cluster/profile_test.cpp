@@ -19,6 +19,7 @@ using testing::ThrowsMessage;
 Profile example() {
   Profile profile;
   profile.cluster = {"pair", "CPU, 1 thread", 1, 2, 1ll << 31, 6e10, 3e10, 8e9, 1e-6, {5e-6, 3e9}, {6e-6, 2e9}};
+  profile.nodes = {{"left", 6e10, 3e10, 8e9}, {"right", 5.9e10, 3e10, 7.9e9}};
   profile.operators["einsum equation='m k, k n -> m n' f32[8x16] f32[16x32]"] = {1.25e-5, 1e-7, 8192, 3584, false,
                                                                                  SampleStatus::measured};
   profile.operators["gelu bf16[8x32]"] = {0, 0, 5120, 1024, true, SampleStatus::failed};
@@ -41,13 +42,14 @@ TEST_F(ProfileFile, GivesBackWhatWasWritten) {
   write(written);
   const Profile read = read_profile(path_);
   EXPECT_EQ(read.cluster, written.cluster);
+  EXPECT_EQ(read.nodes, written.nodes);
   EXPECT_EQ(read.operators, written.operators);
   EXPECT_EQ(read.collectives, written.collectives);
   EXPECT_EQ(profile_fingerprint(read), profile_fingerprint(written));
 }
 
 TEST_F(ProfileFile, OfNothingMeasuredYetIsAFileToo) {
-  write({example().cluster, {}, {}});
+  write({example().cluster, {}, {}, {}});
   EXPECT_EQ(read_profile(path_).cluster, example().cluster);
   EXPECT_TRUE(read_profile(path_).operators.empty());
 }
@@ -98,6 +100,9 @@ TEST_F(ProfileFile, RefusesColumnsOfDifferentLength) {
                            "within_node_latency_s", "within_node_bytes_per_s", "between_nodes_latency_s",
                            "between_nodes_bytes_per_s"})
     file.attribute("/cluster", name, 1.0);
+  file.column("/nodes/name", std::vector<std::string>{});
+  for (const char* name : {"f32_flops_per_s", "bf16_flops_per_s", "memory_bytes_per_s"})
+    file.column(std::string("/nodes/") + name, std::vector<double>{}, "1");
   file.column("/operators/signature", std::vector<std::string>{"gelu", "relu"});
   file.column("/operators/median_s", std::vector<double>{1}, "s");
   file.publish();

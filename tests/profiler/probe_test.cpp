@@ -100,15 +100,18 @@ TEST(NodeTable, MarksTheNodeThatIsMoreThanATenthBelowTheMedian) {
     rates.bf16_flops_per_s.push_back(20e9);
     rates.memory_bytes_per_s.push_back(rank / 2 == 3 ? 9.2e9 : 10e9);  // node 3 streams 8 % below
   }
-  const std::vector<NodeRates> nodes = node_rates(machines(4, 2), rates);
-  for (int n = 0; n < 4; ++n) EXPECT_EQ(nodes[static_cast<std::size_t>(n)].computes_slowly, n == 2);
-  for (const NodeRates& node : nodes) EXPECT_FALSE(node.streams_slowly);
-  EXPECT_EQ(node_table(nodes),
+  EXPECT_EQ(node_table(node_samples(machines(4, 2), rates)),
             "node     GFLOP/s f32   GFLOP/s bf16       GB/s\n"
             "node0          100.0           40.0      20.00\n"
             "node1          100.0           40.0      20.00\n"
             "node2           88.0           40.0      20.00  computes more than 10 % below the median\n"
             "node3          100.0           40.0      18.40\n");
+}
+
+TEST(NodeTable, SaysWhatIsOdd) {
+  EXPECT_THAT(remarks_on({{"a", 10, 1, 10}, {"b", 10, 1, 8}, {"c", 8, 1, 8}, {"d", 10, 1, 10}, {"e", 10, 1, 10}}),
+              testing::ElementsAre("", "streams more than 10 % below the median", "computes and streams more than 10 % below the median",
+                                   "", ""));
 }
 
 }  // namespace
