@@ -339,7 +339,8 @@ void StageLowering::settle_result(int value, int buffer, const ShardingSpec& mad
   available_[{value, made}] = buffer;
   const ShardingSpec resting = resting_layout(value);
   const bool of_state = state_with_next(graph_, value) >= 0;
-  const bool used = of_state || saved_.contains(value) || value == graph_.loss || !consumers_[static_cast<std::size_t>(value)].empty();
+  const bool leaves = std::any_of(plan_.crossings.begin(), plan_.crossings.end(), [&](const Crossing& c) { return c.value == value; });
+  const bool used = of_state || leaves || saved_.contains(value) || value == graph_.loss || !consumers_[static_cast<std::size_t>(value)].empty();
   if (used && made != resting) converted(value, buffer, made, resting, resting_buffer(value, program_.buffers[static_cast<std::size_t>(buffer)].tile.dtype));
   if (purpose_ == Purpose::evaluate && segment_ != SegmentKind::forward) return;
   // Recomputed values are not sent again, nor are sums of gradients before the update.

@@ -151,6 +151,7 @@ std::vector<Case> every_plan() {
                                               {"", "mixed", 4, 4},
                                               {"", "mixed", 4, 4, "gpipe"},
                                               {"", "intra-only", 4, 1},
+                                              {"", "search", 4, 1},
                                               {"", "search", 4, 2}}) {
       cases.push_back(plan);
       cases.back().model = model;
