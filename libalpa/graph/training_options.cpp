@@ -6,7 +6,8 @@ namespace alpa {
 
 void describe(TrainingOptions& o, OptionsVisitor& visit) {
   visit.field("batch", o.batch, "samples per step, over all ranks", between(1, 1e9));
-  visit.field("sequence", o.sequence, "tokens per sample; models know it as the dimension 'sequence'", between(1, 1e9));
+  visit.field("sequence", o.sequence, "tokens per sample; models know it as the dimension 'sequence'",
+              between(1, 1e9));
   visit.field("objective", o.objective, "what the model is asked to predict",
               {{"next_token", Objective::next_token, "each token from those before it"},
                {"masked", Objective::masked, "tokens that were hidden from it"}});
@@ -20,17 +21,21 @@ void describe(TrainingOptions& o, OptionsVisitor& visit) {
   visit.field("beta1", o.beta1, "adamw: decay per step of the mean of gradients", from_below(0, 1));
   visit.field("beta2", o.beta2, "adamw: decay per step of the mean of squared gradients", from_below(0, 1));
   visit.field("epsilon", o.epsilon, "adamw: added to the root of the mean of squares", more_than(0));
-  visit.field("weight_decay", o.weight_decay, "decay of weights with two or more dimensions, times the learning rate",
-              at_least(0));
+  visit.field("weight_decay", o.weight_decay,
+              "decay of weights with two or more dimensions, times the learning rate", at_least(0));
   visit.field("momentum", o.momentum, "sgd: decay per step of the velocity", from_below(0, 1));
-  visit.field("gradient_clip", o.gradient_clip, "bound on the global norm of the gradient; 0 for none", at_least(0));
-  visit.field("schedule", o.schedule, "course of the learning rate after the warm-up",
-              {{"constant", LearningRateSchedule::constant, "the peak at every step"},
-               {"cosine", LearningRateSchedule::cosine, "half a cosine from the peak down to the final rate"},
-               {"linear", LearningRateSchedule::linear, "a straight line from the peak down to the final rate"}});
-  visit.field("warmup_steps", o.warmup_steps, "steps over which the learning rate rises from 0 to its peak", at_least(0));
+  visit.field("gradient_clip", o.gradient_clip, "bound on the global norm of the gradient; 0 for none",
+              at_least(0));
+  visit.field(
+      "schedule", o.schedule, "course of the learning rate after the warm-up",
+      {{"constant", LearningRateSchedule::constant, "the peak at every step"},
+       {"cosine", LearningRateSchedule::cosine, "half a cosine from the peak down to the final rate"},
+       {"linear", LearningRateSchedule::linear, "a straight line from the peak down to the final rate"}});
+  visit.field("warmup_steps", o.warmup_steps, "steps over which the learning rate rises from 0 to its peak",
+              at_least(0));
   visit.field("steps", o.steps, "training steps of the whole run; the schedule ends there", at_least(1));
-  visit.field("final_learning_rate", o.final_learning_rate, "fraction of the peak left at the last step", between(0, 1));
+  visit.field("final_learning_rate", o.final_learning_rate, "fraction of the peak left at the last step",
+              between(0, 1));
   visit.field("seed", o.seed, "of weights, dropout and the order of the data", at_least(0));
 }
 

@@ -1,8 +1,8 @@
 #include "libalpa/model/block_reader.h"
 
-#include <algorithm>
-
 #include <fmt/core.h>
+
+#include <algorithm>
 
 #include "libalpa/base/error.h"
 #include "libalpa/model/expression.h"
@@ -33,7 +33,8 @@ bool is_identifier(const std::string& text) {
 std::string BlockReader::read_name(const TomlValue& value) const {
   std::string name = value.string();
   if (value.kind() == TomlKind::string && !is_identifier(name))
-    value.fault(fmt::format("'{}' is not a name: expected a letter, then letters, digits and '_', 64 at most", name));
+    value.fault(
+        fmt::format("'{}' is not a name: expected a letter, then letters, digits and '_', 64 at most", name));
   return name;
 }
 
@@ -47,11 +48,16 @@ std::vector<std::string> BlockReader::read_names(const TomlValue& value) const {
 
 std::string BlockReader::read_expression(const TomlValue& value, const std::string& otherwise) const {
   switch (value.kind()) {
-    case TomlKind::absent: return otherwise;
-    case TomlKind::boolean: return value.boolean() ? "1" : "0";
-    case TomlKind::integer: return number_text(Number::of(value.integer()));
-    case TomlKind::string: break;
-    default: return number_text(Number::of(value.number()));
+    case TomlKind::absent:
+      return otherwise;
+    case TomlKind::boolean:
+      return value.boolean() ? "1" : "0";
+    case TomlKind::integer:
+      return number_text(Number::of(value.integer()));
+    case TomlKind::string:
+      break;
+    default:
+      return number_text(Number::of(value.number()));
   }
   std::string text = value.string();
   try {
@@ -94,7 +100,8 @@ Block BlockReader::read_block(const TomlEntry& entry, const TomlTable& table) co
   table.value("steps", "a list of operators and blocks");
   if (document_.fault_count() > faults) unsound_.insert(block.place);
   if (table.has("weights"))
-    for (const TomlEntry& weight : table.table("weights").entries()) block.weights.push_back(read_weight(weight));
+    for (const TomlEntry& weight : table.table("weights").entries())
+      block.weights.push_back(read_weight(weight));
   for (const TomlTable& step : table.tables("steps")) block.steps.push_back(read_step(step));
   return block;
 }
@@ -108,7 +115,8 @@ WeightDefinition BlockReader::read_weight(const TomlEntry& entry) const {
   weight.place = place(entry.key_location);
   for (const TomlValue& extent : table.value("shape", "a list of extents").items())
     weight.shape.push_back(read_expression(extent));
-  read_initializer(table.value("init", "\"zeros\", \"ones\", {normal = deviation} or {uniform = half_width}"), weight);
+  read_initializer(table.value("init", "\"zeros\", \"ones\", {normal = deviation} or {uniform = half_width}"),
+                   weight);
   weight.when = read_expression(table.value("when"), "1");
   weight.decay = read_expression(table.value("decay"), "1");
   return weight;

@@ -9,8 +9,8 @@
 
 namespace alpa {
 
-/// Reads the parts of the block language (share/blocks/README.md) from the tables of one document; faults are noted
-/// in the document.
+/// Reads the parts of the block language (share/blocks/README.md) from the tables of one document; faults are
+/// noted in the document.
 class BlockReader {
  public:
   /// Places of blocks, steps and layers that have a fault are added to `unsound`.

@@ -1,8 +1,8 @@
 #include "libalpa/model/check_names.h"
 
-#include <algorithm>
-
 #include <fmt/core.h>
+
+#include <algorithm>
 
 #include "libalpa/base/error.h"
 #include "libalpa/model/expression.h"
@@ -67,7 +67,8 @@ class BodyCheck {
 
   void declare_numbers(const Block& block) {
     for (const std::string& name : block.parameters) {
-      if (contains(numbers_, name)) faults_.add(block.place, fmt::format("parameter '{}' is listed twice", name));
+      if (contains(numbers_, name))
+        faults_.add(block.place, fmt::format("parameter '{}' is listed twice", name));
       numbers_.push_back(name);
     }
     for (const NamedExpression& entry : block.defaults) declare_number(entry.name, entry.text, entry.place);
@@ -84,7 +85,8 @@ class BodyCheck {
     for (const std::string& name : names_in(text)) {
       used_numbers_.insert(name);
       if (!contains(numbers_, name))
-        faults_.add(place, fmt::format("in '{}': no number is named '{}'{}", text, name, suggestion(name, numbers_)));
+        faults_.add(
+            place, fmt::format("in '{}': no number is named '{}'{}", text, name, suggestion(name, numbers_)));
     }
   }
 
@@ -101,8 +103,10 @@ class BodyCheck {
       found->second.used = true;
       return;
     }
-    faults_.add(place, fmt::format("{} value '{}'{}", what, name,
-                                   suggestion(name, names_of(values_, [](const auto& entry) { return entry.first; }))));
+    faults_.add(
+        place,
+        fmt::format("{} value '{}'{}", what, name,
+                    suggestion(name, names_of(values_, [](const auto& entry) { return entry.first; }))));
   }
 
   /// A step may give a name anew; the older value must have been used by then.
@@ -127,7 +131,8 @@ class BodyCheck {
     }
     for (const auto* table : {&model_.dimensions, &model_.constants})
       for (const NamedExpression& entry : *table)
-        if (!used_numbers_.contains(entry.name)) faults_.add(entry.place, fmt::format("nothing uses the number '{}'", entry.name));
+        if (!used_numbers_.contains(entry.name))
+          faults_.add(entry.place, fmt::format("nothing uses the number '{}'", entry.name));
   }
 
   void check_weight(const WeightDefinition& weight) {
@@ -173,7 +178,8 @@ class BodyCheck {
       faults_.add(step.place, fmt::format("unknown operator '{}'{}", step.op, suggestion(step.op, names)));
       return;
     }
-    if (step.as.size() != 1) faults_.add(step.place, fmt::format("an operator gives one value, 'as' names {}", step.as.size()));
+    if (step.as.size() != 1)
+      faults_.add(step.place, fmt::format("an operator gives one value, 'as' names {}", step.as.size()));
     check_settings(step, operator_settings(*op));
   }
 
@@ -187,13 +193,15 @@ class BodyCheck {
     for (const OperatorSetting& setting : settings) {
       const auto given = [&](const Argument& argument) { return argument.name == setting.name; };
       if (!setting.optional && std::none_of(step.arguments.begin(), step.arguments.end(), given))
-        faults_.add(step.place, fmt::format("operator '{}' wants '{}', a {}", step.op, setting.name, setting.kind));
+        faults_.add(step.place,
+                    fmt::format("operator '{}' wants '{}', a {}", step.op, setting.name, setting.kind));
     }
   }
 
   void check_use(const Step& step) {
     if (!instances_.insert(step.name).second)
-      faults_.add(step.place, fmt::format("two uses of blocks are named '{}'; give each a 'name' of its own", step.name));
+      faults_.add(step.place,
+                  fmt::format("two uses of blocks are named '{}'; give each a 'name' of its own", step.name));
     const auto found = model_.blocks.find(step.block);
     if (found == model_.blocks.end() || unsound_.contains(found->second.place)) return;
     const Block& block = found->second;
@@ -213,13 +221,15 @@ class BodyCheck {
     for (const Argument& argument : step.arguments) {
       given.push_back(argument.name);
       if (!contains(all_parameters(block), argument.name))
-        faults_.add(argument.place, fmt::format("block '{}' has no parameter '{}'{}", block.name, argument.name,
-                                                suggestion(argument.name, names)));
+        faults_.add(argument.place, fmt::format("block '{}' has no parameter '{}'{}", block.name,
+                                                argument.name, suggestion(argument.name, names)));
     }
     for (const std::string& name : block.parameters)
       if (!contains(given, name) && !contains(numbers_, name))
-        faults_.add(step.place, fmt::format("block '{}' wants the parameter '{}': give it here, or have a number of that name",
-                                            block.name, name));
+        faults_.add(
+            step.place,
+            fmt::format("block '{}' wants the parameter '{}': give it here, or have a number of that name",
+                        block.name, name));
   }
 
   const ModelDefinition& model_;

@@ -27,9 +27,9 @@ struct WeightDefinition {
   std::string name;
   std::vector<std::string> shape;  ///< expressions
   Initializer::Kind kind = Initializer::Kind::zeros;
-  std::string scale = "0";         ///< expression: Initializer::scale
-  std::string when = "1";          ///< expression: 0 leaves the weight out
-  std::string decay = "1";         ///< expression: State::decays
+  std::string scale = "0";  ///< expression: Initializer::scale
+  std::string when = "1";   ///< expression: 0 leaves the weight out
+  std::string decay = "1";  ///< expression: State::decays
   Place place;
 };
 

@@ -1,8 +1,8 @@
 #include "libalpa/model/expansion.h"
 
-#include <optional>
-
 #include <fmt/core.h>
+
+#include <optional>
 
 #include "libalpa/base/error.h"
 #include "libalpa/model/operator_settings.h"
@@ -72,6 +72,7 @@ class Expansion {
   }
 
   bool holds(const std::string& when, const Frame& frame, const Place& place) {
+    if (when == "1") return true;
     const std::optional<Number> value = number(when, frame, place);
     return value && value->real != 0;
   }
@@ -100,7 +101,8 @@ class Expansion {
     for (const std::string& name : step.of) {
       const auto found = frame.values.find(name);
       if (found == frame.values.end())
-        faults_.add(step.place, fmt::format("{}there is no '{}', since the 'when' of what gives it is 0", frame.within(), name));
+        faults_.add(step.place, fmt::format("{}there is no '{}', since the 'when' of what gives it is 0",
+                                            frame.within(), name));
       if (found == frame.values.end() || found->second == kPoisoned) return {};
       values.push_back(found->second);
     }
@@ -114,10 +116,12 @@ class Expansion {
     if (op_catalog().find(step.op).random) {
       const double rate = attributes->number("rate");
       if (rate < 0 || rate >= 1) {
-        faults_.add(step.place, fmt::format("{}'rate' is {}, expected from 0 to below 1", frame.within(), rate));
+        faults_.add(step.place,
+                    fmt::format("{}'rate' is {}, expected from 0 to below 1", frame.within(), rate));
         return kPoisoned;
       }
-      // Streams are counted even where nothing is drawn: turning one rate to 0 leaves the draws of the others.
+      // Streams are counted even where nothing is drawn: turning one rate to 0 leaves the draws of the
+      // others.
       attributes->set("stream", streams_++);
       if (of->size() == 1 && (rate == 0 || !training_)) return of->front();
     }
@@ -138,6 +142,7 @@ class Expansion {
   }
 
   std::optional<Attributes> settings(const Step& step, const Frame& frame) {
+    if (step.arguments.empty()) return Attributes{};
     const std::vector<OperatorSetting> known = operator_settings(op_catalog().find(step.op));
     Attributes attributes;
     bool complete = true;
@@ -158,16 +163,17 @@ class Expansion {
   bool fits(const Argument& argument, const Number& value, const std::string& kind, const Frame& frame) {
     const bool flag = kind == "flag", size = kind == "integer";
     if (!flag && !size) return true;
-    if (value.is_integer && value.integer >= (flag ? 0 : 1) && value.integer <= (flag ? 1 : kMaxExtent)) return true;
-    faults_.add(argument.place, fmt::format("{}'{}' is {}, expected {}", frame.within(), argument.name, number_text(value),
-                                            flag ? "0 or 1" : "a positive integer"));
+    if (value.is_integer && value.integer >= (flag ? 0 : 1) && value.integer <= (flag ? 1 : kMaxExtent))
+      return true;
+    faults_.add(argument.place, fmt::format("{}'{}' is {}, expected {}", frame.within(), argument.name,
+                                            number_text(value), flag ? "0 or 1" : "a positive integer"));
     return false;
   }
 
   // Blocks
 
-  /// All repetitions of a block use. Names in `as` are poisoned first, so that a fault inside does not hide behind
-  /// an older value of the same name.
+  /// All repetitions of a block use. Names in `as` are poisoned first, so that a fault inside does not hide
+  /// behind an older value of the same name.
   void use_block(const Step& step, Frame& frame) {
     if (!holds(step.when, frame, step.place)) return;
     std::optional<std::int64_t> times = 1;
@@ -187,7 +193,8 @@ class Expansion {
   void use_once(const Step& step, Frame& frame, const std::string& path) {
     const Block& block = model_.blocks.at(step.block);
     if (frame.depth == kMaxBlockDepth) {
-      faults_.add(step.place, fmt::format("blocks are used inside blocks more than {} levels deep", kMaxBlockDepth));
+      faults_.add(step.place,
+                  fmt::format("blocks are used inside blocks more than {} levels deep", kMaxBlockDepth));
       throw BoundReached{};
     }
     const std::string& file = model_.sources[static_cast<std::size_t>(step.place.source)];
@@ -209,8 +216,8 @@ class Expansion {
   int output(const Block& block, std::size_t index, const Frame& inner) {
     const auto found = inner.values.find(block.outputs[index]);
     if (found != inner.values.end()) return found->second;
-    faults_.add(block.place, fmt::format("{}there is no '{}', since the 'when' of what gives it is 0", inner.within(),
-                                         block.outputs[index]));
+    faults_.add(block.place, fmt::format("{}there is no '{}', since the 'when' of what gives it is 0",
+                                         inner.within(), block.outputs[index]));
     return kPoisoned;
   }
 
@@ -249,8 +256,8 @@ class Expansion {
     const std::optional<Number> scale = number(weight.scale, frame, weight.place);
     if (!shape || !scale) return;
     if (scale->real < 0) {
-      faults_.add(weight.place, fmt::format("{}'{}' starts with a spread of {}, expected at least 0", frame.within(),
-                                            weight.name, scale->real));
+      faults_.add(weight.place, fmt::format("{}'{}' starts with a spread of {}, expected at least 0",
+                                            frame.within(), weight.name, scale->real));
       return;
     }
     const std::string name = frame.below(weight.name);
@@ -275,11 +282,13 @@ class Expansion {
     Shape shape;
     std::int64_t elements = 1;
     for (const std::string& text : weight.shape) {
-      const auto extent = positive(text, frame, weight.place, fmt::format("'{}' in the shape of '{}'", text, weight.name));
+      const auto extent =
+          positive(text, frame, weight.place, fmt::format("'{}' in the shape of '{}'", text, weight.name));
       if (!extent) return {};
       shape.push_back(*extent);
       if (!__builtin_mul_overflow(elements, *extent, &elements) && elements <= kMaxExtent) continue;
-      faults_.add(weight.place, fmt::format("{}'{}' has more than {} elements", frame.within(), weight.name, kMaxExtent));
+      faults_.add(weight.place,
+                  fmt::format("{}'{}' has more than {} elements", frame.within(), weight.name, kMaxExtent));
       return {};
     }
     return shape;
@@ -290,12 +299,14 @@ class Expansion {
     if (target == weights_.end()) {
       std::vector<std::string> names;
       for (const auto& [known, value] : weights_) names.push_back(known);
-      faults_.add(tie.place, fmt::format("no weight before this layer is named '{}'{}", tie.target, suggestion(tie.target, names)));
+      faults_.add(tie.place, fmt::format("no weight before this layer is named '{}'{}", tie.target,
+                                         suggestion(tie.target, names)));
       return kPoisoned;
     }
     if (builder_.type(target->second) == type) return target->second;
-    faults_.add(tie.place, fmt::format("'{}' is {}, and cannot be tied to '{}', which is {}", name, type_text(type), tie.target,
-                                       type_text(builder_.type(target->second))));
+    faults_.add(tie.place,
+                fmt::format("'{}' is {}, and cannot be tied to '{}', which is {}", name, type_text(type),
+                            tie.target, type_text(builder_.type(target->second))));
     return kPoisoned;
   }
 
@@ -308,7 +319,8 @@ class Expansion {
 
   void finish_layer() {
     for (const auto& [name, tie] : ties_)
-      faults_.add(tie->place, fmt::format("this layer has no weight '{}'{}", tie->weight, suggestion(tie->weight, layer_weights_)));
+      faults_.add(tie->place, fmt::format("this layer has no weight '{}'{}", tie->weight,
+                                          suggestion(tie->weight, layer_weights_)));
     ties_.clear();
   }
 
@@ -317,7 +329,8 @@ class Expansion {
     if (loss == frame.values.end() || loss->second == kPoisoned) return;
     const TensorType& type = builder_.type(loss->second);
     if (type != TensorType{DType::f32, {}})
-      faults_.add(model_.layers.back().place, fmt::format("'loss' is {}, expected a sum over all tokens, f32[scalar]", type_text(type)));
+      faults_.add(model_.layers.back().place,
+                  fmt::format("'loss' is {}, expected a sum over all tokens, f32[scalar]", type_text(type)));
     builder_.graph().loss = loss->second;
   }
 
@@ -326,10 +339,10 @@ class Expansion {
   ModelFaults& faults_;
   GraphBuilder builder_;
   std::int64_t steps_ = 0, streams_ = 0;
-  std::map<std::string, int> weights_;       ///< by global name
-  std::map<std::string, const Tie*> ties_;   ///< of the current layer, by the global name that is not made
+  std::map<std::string, int> weights_;      ///< by global name
+  std::map<std::string, const Tie*> ties_;  ///< of the current layer, by the global name that is not made
   std::string layer_path_;
-  std::vector<std::string> layer_weights_;   ///< of the current layer, below its path, for suggestions
+  std::vector<std::string> layer_weights_;  ///< of the current layer, below its path, for suggestions
 };
 
 }  // namespace
@@ -340,8 +353,8 @@ Numbers model_numbers(const ModelDefinition& model, ModelFaults& faults) {
     try {
       const Number value = evaluate(entry.text, numbers);
       if (dimension && (!value.is_integer || value.integer < 1 || value.integer > kMaxExtent))
-        faults.add(entry.place, fmt::format("dimension '{}' is {}, expected an integer from 1 to {}", entry.name,
-                                            number_text(value), kMaxExtent));
+        faults.add(entry.place, fmt::format("dimension '{}' is {}, expected an integer from 1 to {}",
+                                            entry.name, number_text(value), kMaxExtent));
       numbers[entry.name] = value;
     } catch (const Error& error) {
       faults.add(entry.place, error.happened());

@@ -11,13 +11,15 @@ namespace alpa {
 /// Bounds on what a model may unfold to; they stop a slip of the pen from filling the memory.
 inline constexpr int kMaxBlockDepth = 32;
 inline constexpr std::int64_t kMaxSteps = 100'000, kMaxWeights = 10'000;
-inline constexpr std::int64_t kMaxExtent = std::int64_t{1} << 40;  ///< of a dimension, and elements of a weight
+inline constexpr std::int64_t kMaxExtent = std::int64_t{1}
+                                           << 40;  ///< of a dimension, and elements of a weight
 
-/// The values of a model's dimensions and constants, and of `sequence`. Those that fail are noted and left out.
+/// The values of a model's dimensions and constants, and of `sequence`. Those that fail are noted and left
+/// out.
 Numbers model_numbers(const ModelDefinition&, ModelFaults&);
 
-/// Unfolds a definition, whose names have been checked, into its forward graph. A step that fails is noted and what
-/// depends on it left out; the graph may be used only where no fault was noted.
+/// Unfolds a definition, whose names have been checked, into its forward graph. A step that fails is noted
+/// and what depends on it left out; the graph may be used only where no fault was noted.
 Graph expanded_graph(const ModelDefinition&, std::int64_t samples, bool training, ModelFaults&);
 
 }  // namespace alpa

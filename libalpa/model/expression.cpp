@@ -1,11 +1,11 @@
 #include "libalpa/model/expression.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <string_view>
-
-#include <fmt/core.h>
 
 #include "libalpa/base/error.h"
 
@@ -120,7 +120,8 @@ class ExpressionReader {
     std::vector<std::string> known;
     for (const auto& [other, number] : *numbers_) known.push_back(other);
     const std::string near = nearest_name(name, known);
-    refuse_value(fmt::format("no number is named '{}'{}", name, near.empty() ? "" : fmt::format(", did you mean '{}'?", near)));
+    refuse_value(fmt::format("no number is named '{}'{}", name,
+                             near.empty() ? "" : fmt::format(", did you mean '{}'?", near)));
   }
 
   Number square_root() {

@@ -1,8 +1,8 @@
 #include "libalpa/model/faults.h"
 
-#include <algorithm>
-
 #include <fmt/core.h>
+
+#include <algorithm>
 
 #include "libalpa/base/error.h"
 
@@ -16,11 +16,13 @@ void ModelFaults::add(const Place& place, std::string text) {
 void ModelFaults::throw_if_any(const std::vector<std::string>& sources) const {
   if (faults_.empty()) return;
   std::vector<Fault> sorted = faults_;
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Fault& a, const Fault& b) { return a.place < b.place; });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Fault& a, const Fault& b) { return a.place < b.place; });
   std::string text;
   for (const Fault& fault : sorted)
-    text += fmt::format("{}{}:{}:{}: {}", text.empty() ? "" : "\n", sources.at(static_cast<std::size_t>(fault.place.source)),
-                        fault.place.at.line, fault.place.at.column, fault.text);
+    text += fmt::format("{}{}:{}:{}: {}", text.empty() ? "" : "\n",
+                        sources.at(static_cast<std::size_t>(fault.place.source)), fault.place.at.line,
+                        fault.place.at.column, fault.text);
   throw Error(ErrorKind::input, text);
 }
 

@@ -6,8 +6,8 @@
 
 namespace alpa {
 
-/// Faults of a model, found after its files were read: one per place, so that a step that is repeated twelve times
-/// is reported once.
+/// Faults of a model, found after its files were read: one per place, so that a step that is repeated twelve
+/// times is reported once.
 class ModelFaults {
  public:
   struct Fault {

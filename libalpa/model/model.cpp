@@ -32,8 +32,8 @@ std::size_t fault_count(const std::deque<TomlDocument>& documents) {
   return count;
 }
 
-/// Notes in the documents what is wrong with names, numbers and shapes. Each kind is looked for where the kinds
-/// before it left something to look at.
+/// Notes in the documents what is wrong with names, numbers and shapes. Each kind is looked for where the
+/// kinds before it left something to look at.
 void check(ModelText& text) {
   ModelFaults faults;
   check_names(text.model, text.unsound, faults);
@@ -56,7 +56,8 @@ ModelDefinition definition(TomlDocument document, const std::vector<std::filesys
 
 }  // namespace
 
-ModelDefinition read_model(const std::filesystem::path& file, const std::vector<std::filesystem::path>& block_folders) {
+ModelDefinition read_model(const std::filesystem::path& file,
+                           const std::vector<std::filesystem::path>& block_folders) {
   return definition(read_toml(file), block_folders);
 }
 

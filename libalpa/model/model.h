@@ -10,10 +10,11 @@
 
 namespace alpa {
 
-/// Reads a model file in the language of share/blocks/README.md. Blocks that the file does not define itself are
-/// looked for as NAME.toml in `block_folders`, first folder first. Throws Error(input) with one line
+/// Reads a model file in the language of share/blocks/README.md. Blocks that the file does not define itself
+/// are looked for as NAME.toml in `block_folders`, first folder first. Throws Error(input) with one line
 /// "file:line:column: ..." for every fault found.
-ModelDefinition read_model(const std::filesystem::path& file, const std::vector<std::filesystem::path>& block_folders);
+ModelDefinition read_model(const std::filesystem::path& file,
+                           const std::vector<std::filesystem::path>& block_folders);
 
 /// The same for a text; `file_name` is what faults call it, and a `base` is looked for beside it.
 ModelDefinition parse_model(std::string_view text, const std::string& file_name,

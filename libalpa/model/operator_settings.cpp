@@ -19,7 +19,8 @@ std::vector<OperatorSetting> operator_settings(const OpDef& op) {
 const OperatorSetting* find_setting(const std::vector<OperatorSetting>& settings, std::string_view name) {
   for (const OperatorSetting& setting : settings) {
     const std::string_view known = setting.name;
-    if (known == name || (known.ends_with('*') && name.starts_with(known.substr(0, known.size() - 1)))) return &setting;
+    if (known == name || (known.ends_with('*') && name.starts_with(known.substr(0, known.size() - 1))))
+      return &setting;
   }
   return nullptr;
 }

@@ -1,8 +1,8 @@
 #include "libalpa/model/reader.h"
 
-#include <algorithm>
-
 #include <fmt/core.h>
+
+#include <algorithm>
 
 #include "libalpa/base/options.h"
 #include "libalpa/model/block_reader.h"
@@ -44,8 +44,8 @@ class ModelReader {
     return static_cast<int>(text_.documents.size()) - 1;
   }
 
-  /// A file says what it changes: its numbers, settings and blocks go over those of its base one by one, its layers
-  /// replace all layers of the base.
+  /// A file says what it changes: its numbers, settings and blocks go over those of its base one by one, its
+  /// layers replace all layers of the base.
   void read_model(TomlDocument opened, int depth) {
     const int source = open(std::move(opened));
     TomlDocument& document = text_.documents[static_cast<std::size_t>(source)];
@@ -80,11 +80,13 @@ class ModelReader {
 
   void read_layers(const BlockReader& reader, const TomlTable& root) {
     if (!root.has("layer")) {
-      if (!root.has("base")) root.fault("missing key 'layer', expected [[layer]] tables, in the order in which they run");
+      if (!root.has("base"))
+        root.fault("missing key 'layer', expected [[layer]] tables, in the order in which they run");
       return;
     }
     text_.model.layers.clear();
-    for (const TomlTable& layer : root.tables("layer")) text_.model.layers.push_back(reader.read_layer(layer));
+    for (const TomlTable& layer : root.tables("layer"))
+      text_.model.layers.push_back(reader.read_layer(layer));
   }
 
   // Blocks from folders
@@ -104,7 +106,8 @@ class ModelReader {
   }
 
   void find_block(const Step& use) {
-    if (text_.model.blocks.contains(use.block) || missing_.contains(use.block) || !is_identifier(use.block)) return;
+    if (text_.model.blocks.contains(use.block) || missing_.contains(use.block) || !is_identifier(use.block))
+      return;
     for (const fs::path& folder : folders_) {
       const fs::path file = folder / (use.block + ".toml");
       if (!fs::is_regular_file(file)) continue;
@@ -112,7 +115,8 @@ class ModelReader {
       if (text_.model.blocks.contains(use.block)) find_inner_blocks(use.block);
       return;
     }
-    document_of(use).fault(use.place.at, fmt::format("no block is named '{}'{}", use.block, suggestion(use.block, known_blocks())));
+    document_of(use).fault(use.place.at, fmt::format("no block is named '{}'{}", use.block,
+                                                     suggestion(use.block, known_blocks())));
   }
 
   void read_block_file(const std::string& name, TomlDocument opened) {
@@ -120,14 +124,18 @@ class ModelReader {
     TomlDocument& document = text_.documents[static_cast<std::size_t>(source)];
     const TomlTable root = document.root();
     std::map<std::string, Block> blocks;
-    if (root.has("block")) blocks = BlockReader(document, source, text_.unsound).read_blocks(root.table("block"));
+    if (root.has("block"))
+      blocks = BlockReader(document, source, text_.unsound).read_blocks(root.table("block"));
     const auto found = blocks.find(name);
-    if (blocks.size() != 1 || found == blocks.end()) root.fault(fmt::format("expected one block, [block.{}]", name));
+    if (blocks.size() != 1 || found == blocks.end())
+      root.fault(fmt::format("expected one block, [block.{}]", name));
     missing_.insert(name);
     if (found != blocks.end()) text_.model.blocks[name] = found->second;
   }
 
-  TomlDocument& document_of(const Step& step) { return text_.documents[static_cast<std::size_t>(step.place.source)]; }
+  TomlDocument& document_of(const Step& step) {
+    return text_.documents[static_cast<std::size_t>(step.place.source)];
+  }
 
   std::vector<std::string> known_blocks() const {
     std::set<std::string> names;
@@ -146,7 +154,8 @@ class ModelReader {
     std::vector<std::string> open_names;
     const auto take = [&](const std::vector<Step>& steps) {
       for (const Step& step : steps)
-        if (text_.model.blocks.contains(step.block) && used.insert(step.block).second) open_names.push_back(step.block);
+        if (text_.model.blocks.contains(step.block) && used.insert(step.block).second)
+          open_names.push_back(step.block);
     };
     take(text_.model.layers);
     while (!open_names.empty()) {
@@ -154,7 +163,9 @@ class ModelReader {
       open_names.pop_back();
       take(text_.model.blocks.at(name).steps);
     }
-    std::erase_if(text_.model.blocks, [&](const auto& entry) { return entry.second.place.source != 0 && !used.contains(entry.first); });
+    std::erase_if(text_.model.blocks, [&](const auto& entry) {
+      return entry.second.place.source != 0 && !used.contains(entry.first);
+    });
   }
 
   const std::vector<fs::path>& folders_;

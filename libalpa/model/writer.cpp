@@ -19,7 +19,8 @@ std::string list(const std::vector<std::string>& items, std::string (*item_text)
 std::string numbers(const std::string& header, const std::vector<NamedExpression>& entries) {
   if (entries.empty()) return "";
   std::string text = "\n[" + header + "]\n";
-  for (const NamedExpression& entry : entries) text += fmt::format("{} = {}\n", entry.name, expression(entry.text));
+  for (const NamedExpression& entry : entries)
+    text += fmt::format("{} = {}\n", entry.name, expression(entry.text));
   return text;
 }
 
@@ -34,10 +35,12 @@ std::vector<std::string> keys(const Step& step) {
   text.push_back("as = " + list(step.as, toml_string));
   if (step.when != "1") text.push_back("when = " + expression(step.when));
   for (const Argument& argument : step.arguments)
-    text.push_back(argument.name + " = " + (argument.is_text ? toml_string(argument.text) : expression(argument.text)));
+    text.push_back(argument.name + " = " +
+                   (argument.is_text ? toml_string(argument.text) : expression(argument.text)));
   std::string ties;
   for (const Tie& tie : step.ties)
-    ties += fmt::format("{}{} = {}", ties.empty() ? "" : ", ", toml_string(tie.weight), toml_string(tie.target));
+    ties +=
+        fmt::format("{}{} = {}", ties.empty() ? "" : ", ", toml_string(tie.weight), toml_string(tie.target));
   if (!ties.empty()) text.push_back("tie = {" + ties + "}");
   return text;
 }
@@ -47,15 +50,15 @@ std::string weight_toml(const WeightDefinition& weight) {
   std::string init = weight.kind == Kind::ones ? "\"ones\"" : "\"zeros\"";
   if (weight.kind == Kind::normal) init = fmt::format("{{normal = {}}}", expression(weight.scale));
   if (weight.kind == Kind::uniform) init = fmt::format("{{uniform = {}}}", expression(weight.scale));
-  return fmt::format("{} = {{shape = {}, init = {}{}{}}}\n", weight.name, list(weight.shape, expression), init,
-                     weight.when == "1" ? "" : ", when = " + expression(weight.when),
+  return fmt::format("{} = {{shape = {}, init = {}{}{}}}\n", weight.name, list(weight.shape, expression),
+                     init, weight.when == "1" ? "" : ", when = " + expression(weight.when),
                      weight.decay == "1" ? "" : ", decay = " + expression(weight.decay));
 }
 
 std::string block_toml(const Block& block) {
-  std::string text = fmt::format("\n[block.{}]\nparameters = {}\ninputs = {}\noutputs = {}\nsteps = [\n", block.name,
-                                 list(block.parameters, toml_string), list(block.inputs, toml_string),
-                                 list(block.outputs, toml_string));
+  std::string text = fmt::format("\n[block.{}]\nparameters = {}\ninputs = {}\noutputs = {}\nsteps = [\n",
+                                 block.name, list(block.parameters, toml_string),
+                                 list(block.inputs, toml_string), list(block.outputs, toml_string));
   for (const Step& step : block.steps) text += fmt::format("  {{{}}},\n", fmt::join(keys(step), ", "));
   text += "]\n" + numbers("block." + block.name + ".defaults", block.defaults);
   if (block.weights.empty()) return text;
@@ -70,7 +73,8 @@ std::string model_toml(const ModelDefinition& model) {
   std::string text = fmt::format("name = {}\n", toml_string(model.name));
   text += numbers("dimensions", model.dimensions) + numbers("constants", model.constants);
   text += "\n[training]\n" + options_text(model.training);
-  for (const Step& layer : model.layers) text += fmt::format("\n[[layer]]\n{}\n", fmt::join(keys(layer), "\n"));
+  for (const Step& layer : model.layers)
+    text += fmt::format("\n[[layer]]\n{}\n", fmt::join(keys(layer), "\n"));
   for (const auto& [name, block] : model.blocks) text += block_toml(block);
   return text;
 }

@@ -35,14 +35,16 @@ TEST(TrainingOptions, HaveDefaultsForEveryKey) { EXPECT_EQ(read(""), TrainingOpt
 
 TEST(TrainingOptions, OutOfRangeAreRefusedTogether) {
   EXPECT_THAT([] { read("batch = 0\nbeta1 = 1.0\nschedule = \"cosin\"\ngradient_clip = -1"); },
-              ThrowsMessage<Error>(AllOf(HasSubstr("m.toml:2:9: 'training.batch'"), HasSubstr("m.toml:3:9: 'training.beta1'"),
-                                         HasSubstr("did you mean 'cosine'?"), HasSubstr("'training.gradient_clip'"))));
+              ThrowsMessage<Error>(
+                  AllOf(HasSubstr("m.toml:2:9: 'training.batch'"), HasSubstr("m.toml:3:9: 'training.beta1'"),
+                        HasSubstr("did you mean 'cosine'?"), HasSubstr("'training.gradient_clip'"))));
 }
 
 TEST(TrainingOptions, AreAllInTheReference) {
   const std::string reference = options_reference<TrainingOptions>();
-  for (const char* name : {"batch", "sequence", "objective", "precision", "optimizer", "learning_rate", "beta1", "beta2", "epsilon",
-                           "weight_decay", "momentum", "gradient_clip", "schedule", "warmup_steps", "steps", "final_learning_rate", "seed"})
+  for (const char* name : {"batch", "sequence", "objective", "precision", "optimizer", "learning_rate",
+                           "beta1", "beta2", "epsilon", "weight_decay", "momentum", "gradient_clip",
+                           "schedule", "warmup_steps", "steps", "final_learning_rate", "seed"})
     EXPECT_THAT(reference, HasSubstr(std::string(name) + " = "));
 }
 

@@ -1,7 +1,7 @@
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <fstream>
-
-#include <gmock/gmock.h>
 
 #include "libalpa/base/error.h"
 #include "tests/model/models.h"
@@ -83,7 +83,8 @@ std::vector<std::string> weights_of(const Graph& graph) {
 }
 
 std::int64_t count(const Graph& graph, std::string_view op) {
-  return std::count_if(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return node.op->name == op; });
+  return std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                       [&](const Node& node) { return node.op->name == op; });
 }
 
 TEST(Blocks, UnfoldToTheGraphTheySay) {
@@ -123,14 +124,17 @@ TEST(Blocks, WhatWhenLeavesOutIsNotThere) {
 }
 
 TEST(Blocks, AParameterIsWhatTheUseSaysElseTheNumberOfThatNameElseItsDefault) {
-  const auto width = [](const std::string& text) { return parameter_count(forward_graph(model_of(text), 1, false)) - 6 * 4; };
+  const auto width = [](const std::string& text) {
+    return parameter_count(forward_graph(model_of(text), 1, false)) - 6 * 4;
+  };
   EXPECT_EQ(width(model_text), 2 * 4 * 8);
   EXPECT_EQ(width(with("model = 4\n", "model = 4\nwide = 3\n")), 2 * 4 * 3);
   EXPECT_EQ(width(with("repeat = 2", "repeat = 2\nwide = \"model + 1\"")), 2 * 4 * 5);
 }
 
 TEST(Blocks, DropoutIsThereOnlyWhileTrainingAndAtARateAboveZero) {
-  const ModelDefinition none = model_of(model_text), some = model_of(with("repeat = 2", "repeat = 2\nrate = 0.1"));
+  const ModelDefinition none = model_of(model_text),
+                        some = model_of(with("repeat = 2", "repeat = 2\nrate = 0.1"));
   EXPECT_EQ(count(forward_graph(none, 1, true), "dropout"), 0);
   EXPECT_EQ(count(forward_graph(some, 1, true), "dropout"), 2);
   EXPECT_EQ(count(forward_graph(some, 1, false), "dropout"), 0);
@@ -138,14 +142,17 @@ TEST(Blocks, DropoutIsThereOnlyWhileTrainingAndAtARateAboveZero) {
 
 TEST(Blocks, EveryDropoutDrawsFromAStreamOfItsOwn) {
   std::vector<std::int64_t> streams;
-  for (const Node& node : forward_graph(model_of(with("repeat = 2", "repeat = 2\nrate = 0.1")), 1, true).nodes)
+  for (const Node& node :
+       forward_graph(model_of(with("repeat = 2", "repeat = 2\nrate = 0.1")), 1, true).nodes)
     if (node.op->name == "dropout") streams.push_back(node.attributes.integer("stream"));
   EXPECT_THAT(streams, ElementsAre(0, 1));
 }
 
 TEST(Blocks, WeightsOfABf16ModelAreBf16AndItsLossIsF32) {
-  const Graph graph = forward_graph(model_of(with("sequence = 3", "sequence = 3\nprecision = \"bf16\"")), 1, false);
-  for (const State& state : graph.states) EXPECT_EQ(value_of(graph, state.value).type.dtype, DType::bf16) << state.name;
+  const Graph graph =
+      forward_graph(model_of(with("sequence = 3", "sequence = 3\nprecision = \"bf16\"")), 1, false);
+  for (const State& state : graph.states)
+    EXPECT_EQ(value_of(graph, state.value).type.dtype, DType::bf16) << state.name;
   EXPECT_EQ(value_of(graph, graph.loss).type, (TensorType{DType::f32, {}}));
 }
 
@@ -166,9 +173,11 @@ TEST(Blocks, WeightDecayAppliesToWeightsOfTwoDimensionsUnlessTheySayOtherwise) {
 }
 
 TEST(Blocks, OfTheFileComeBeforeThoseOfTheFoldersEvenInsideTheirBlocks) {
-  const std::string own = "[block.mlp]\ninputs = [\"x\"]\noutputs = [\"x\"]\nsteps = [{op = \"relu\", of = \"x\", as = \"x\"}]\n";
+  const std::string own =
+      "[block.mlp]\ninputs = [\"x\"]\noutputs = [\"x\"]\nsteps = [{op = \"relu\", of = \"x\", as = \"x\"}]\n";
   const std::string text = with("block = \"turn\"", "block = \"mlp_block\"\nname = \"turn\"") + own;
-  const Graph graph = forward_graph(parse_model(text, "tiny.toml", {std::string(ALPA_SOURCE_DIR) + "/share/blocks"}), 1, false);
+  const Graph graph = forward_graph(
+      parse_model(text, "tiny.toml", {std::string(ALPA_SOURCE_DIR) + "/share/blocks"}), 1, false);
   EXPECT_EQ(count(graph, "relu"), 2);
   EXPECT_EQ(count(graph, "gelu"), 0);
 }
@@ -180,13 +189,15 @@ class BasedModels : public testing::Test {
   void write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
   ModelDefinition read(const std::string& name) { return read_model(folder_ / name, {}); }
 
-  std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) /
-                                  ("alpa_models_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+  std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) /
+      ("alpa_models_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
 };
 
 TEST_F(BasedModels, TakeFromTheirBaseWhatTheyDoNotSay) {
   write("base.toml", model_text);
-  write("wide.toml", "base = \"base.toml\"\nname = \"wide\"\n[dimensions]\nmodel = 8\n[training]\nbatch = 32\n");
+  write("wide.toml",
+        "base = \"base.toml\"\nname = \"wide\"\n[dimensions]\nmodel = 8\n[training]\nbatch = 32\n");
   const ModelDefinition model = read("wide.toml");
   EXPECT_EQ(model.name, "wide");
   EXPECT_EQ(model.training.batch, 32);
@@ -196,23 +207,26 @@ TEST_F(BasedModels, TakeFromTheirBaseWhatTheyDoNotSay) {
 
 TEST_F(BasedModels, ReplaceBlocksOneByOneAndLayersAsAWhole) {
   write("base.toml", model_text);
-  write("short.toml", "base = \"base.toml\"\nname = \"short\"\n[[layer]]\nblock = \"rows\"\nof = \"tokens\"\nas = \"x\"\n"
-                      "[[layer]]\nblock = \"tiny_head\"\nof = [\"x\", \"targets\"]\nas = \"loss\"\n");
+  write("short.toml",
+        "base = \"base.toml\"\nname = \"short\"\n[[layer]]\nblock = \"rows\"\nof = \"tokens\"\nas = \"x\"\n"
+        "[[layer]]\nblock = \"tiny_head\"\nof = [\"x\", \"targets\"]\nas = \"loss\"\n");
   EXPECT_THAT(forward_graph(read("short.toml"), 1, false).layers, ElementsAre("rows", "tiny_head"));
   EXPECT_THAT(read("short.toml").expanded_toml, Not(HasSubstr("[block.turn]")));
 }
 
 TEST_F(BasedModels, ThatRestOnThemselvesAreRefused) {
   write("ring.toml", "base = \"ring.toml\"\nname = \"ring\"\n");
-  EXPECT_THAT([&] { read("ring.toml"); }, testing::ThrowsMessage<Error>(HasSubstr("may rest on 8 others at most; is there a ring?")));
+  EXPECT_THAT([&] { read("ring.toml"); },
+              testing::ThrowsMessage<Error>(HasSubstr("may rest on 8 others at most; is there a ring?")));
 }
 
 TEST_F(BasedModels, FaultsOfTheBaseAreReportedInTheBase) {
   write("base.toml", with("\"rate\"", "\"rat\""));
   write("model.toml", "base = \"base.toml\"\nname = \"model\"\nsurprise = 1\n");
   EXPECT_THAT([&] { read("model.toml"); },
-              testing::ThrowsMessage<Error>(AllOf(HasSubstr("base.toml:35:40: in 'rat': no number is named 'rat', did you mean 'rate'?"),
-                                                  HasSubstr("model.toml:3:1: unknown key 'surprise'"))));
+              testing::ThrowsMessage<Error>(AllOf(
+                  HasSubstr("base.toml:35:40: in 'rat': no number is named 'rat', did you mean 'rate'?"),
+                  HasSubstr("model.toml:3:1: unknown key 'surprise'"))));
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #include "libalpa/model/expression.h"
 
-#include <cmath>
-
 #include <gmock/gmock.h>
+
+#include <cmath>
 
 #include "libalpa/base/error.h"
 
@@ -13,12 +13,21 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-const Numbers numbers{{"model", Number::of(std::int64_t{768})}, {"heads", Number::of(std::int64_t{12})}, {"rate", Number::of(0.5)}};
+const Numbers numbers{{"model", Number::of(std::int64_t{768})},
+                      {"heads", Number::of(std::int64_t{12})},
+                      {"rate", Number::of(0.5)}};
 
 TEST(Expression, OfIntegersIsAnExactInteger) {
-  for (const auto& [text, value] : std::vector<std::pair<std::string, std::int64_t>>{
-           {"7", 7}, {"model / heads", 64}, {"4*model", 3072}, {"2 + 3 * 4", 14}, {"(2 + 3) * 4", 20}, {"10 - 2 - 3", 5},
-           {"-model + 1", -767}, {"9223372036854775807", INT64_MAX}, {"64 / 4 / 2", 8}}) {
+  for (const auto& [text, value] :
+       std::vector<std::pair<std::string, std::int64_t>>{{"7", 7},
+                                                         {"model / heads", 64},
+                                                         {"4*model", 3072},
+                                                         {"2 + 3 * 4", 14},
+                                                         {"(2 + 3) * 4", 20},
+                                                         {"10 - 2 - 3", 5},
+                                                         {"-model + 1", -767},
+                                                         {"9223372036854775807", INT64_MAX},
+                                                         {"64 / 4 / 2", 8}}) {
     const Number number = evaluate(text, numbers);
     EXPECT_TRUE(number.is_integer) << text;
     EXPECT_EQ(number.integer, value) << text;
@@ -26,8 +35,12 @@ TEST(Expression, OfIntegersIsAnExactInteger) {
 }
 
 TEST(Expression, WithARealIsAReal) {
-  for (const auto& [text, value] : std::vector<std::pair<std::string, double>>{
-           {"0.02 / sqrt(2 * heads)", 0.02 / std::sqrt(24.0)}, {"1.0 / 3", 1.0 / 3}, {"1e-5", 1e-5}, {"rate * 2", 1}, {"sqrt(16)", 4}}) {
+  for (const auto& [text, value] :
+       std::vector<std::pair<std::string, double>>{{"0.02 / sqrt(2 * heads)", 0.02 / std::sqrt(24.0)},
+                                                   {"1.0 / 3", 1.0 / 3},
+                                                   {"1e-5", 1e-5},
+                                                   {"rate * 2", 1},
+                                                   {"sqrt(16)", 4}}) {
     const Number number = evaluate(text, numbers);
     EXPECT_FALSE(number.is_integer) << text;
     EXPECT_EQ(number.real, value) << text;
@@ -57,14 +70,16 @@ TEST(Expression, RefusesWhatHasNoValueAndSaysWhere) {
 }
 
 TEST(Expression, TellsTheNamesItMentions) {
-  EXPECT_THAT(names_in("4 * model / heads + sqrt(model) - unknown"), ElementsAre("model", "heads", "unknown"));
+  EXPECT_THAT(names_in("4 * model / heads + sqrt(model) - unknown"),
+              ElementsAre("model", "heads", "unknown"));
 }
 
 TEST(Expression, NumbersAreWrittenSoThatTheyReadBackTheSame) {
   EXPECT_EQ(number_text(Number::of(1.0)), "1.0");
   EXPECT_EQ(number_text(Number::of(1e-5)), "1e-05");
   EXPECT_EQ(number_text(Number::of(std::int64_t{-3})), "-3");
-  for (const double value : {0.1, 1.0 / 3, 1e300, 5e-324}) EXPECT_EQ(evaluate(number_text(Number::of(value)), {}).real, value);
+  for (const double value : {0.1, 1.0 / 3, 1e300, 5e-324})
+    EXPECT_EQ(evaluate(number_text(Number::of(value)), {}).real, value);
 }
 
 TEST(Expression, TellsANumberAloneFromAnExpression) {

@@ -78,17 +78,24 @@ TEST(ModelFaults, OfNamesGiveThePlaceAndTheNearestName) {
            Row{"\"gelu\"", "\"gelo\"", "small.toml:15:3: unknown operator 'gelo', did you mean 'gelu'?"},
            Row{"\"gelu\"", "\"adamw\"", "small.toml:15:3: unknown operator 'adamw'"},
            Row{"\"unit\"\nrepeat", "\"unti\"\nrepeat", "no block is named 'unti', did you mean 'unit'?"},
-           Row{"of = \"wide\"", "of = \"wade\"", "small.toml:15:3: unknown value 'wade', did you mean 'wide'?"},
-           Row{"inner = \"2 * model\"", "inner = \"2 * modle\"", "small.toml:5:1: in '2 * modle': no number is named 'modle', did you mean 'model'?"},
-           Row{"{normal = \"deviation\"}", "{normal = \"deviaton\"}", "small.toml:19:1: in 'deviaton': no number is named"},
+           Row{"of = \"wide\"", "of = \"wade\"",
+               "small.toml:15:3: unknown value 'wade', did you mean 'wide'?"},
+           Row{"inner = \"2 * model\"", "inner = \"2 * modle\"",
+               "small.toml:5:1: in '2 * modle': no number is named 'modle', did you mean 'model'?"},
+           Row{"{normal = \"deviation\"}", "{normal = \"deviaton\"}",
+               "small.toml:19:1: in 'deviaton': no number is named"},
            Row{"repeat = 2", "repeat = \"layers\"", "in 'layers': no number is named 'layers'"},
-           Row{"repeat = 2", "repeats = 2", "block 'unit' has no parameter 'repeats', did you mean 'repeat'?"},
-           Row{"inner = \"2 * model\"\n", "", "block 'unit' wants the parameter 'inner': give it here, or have a number of that name"},
-           Row{"{op = \"gelu\", ", "{op = \"gelu\", rate = 1, ", "small.toml:15:17: operator 'gelu' has no setting 'rate'"},
+           Row{"repeat = 2", "repeats = 2",
+               "block 'unit' has no parameter 'repeats', did you mean 'repeat'?"},
+           Row{"inner = \"2 * model\"\n", "",
+               "block 'unit' wants the parameter 'inner': give it here, or have a number of that name"},
+           Row{"{op = \"gelu\", ", "{op = \"gelu\", rate = 1, ",
+               "small.toml:15:17: operator 'gelu' has no setting 'rate'"},
            Row{"equation = \"b s d, d f -> b s f\", ", "", "operator 'einsum' wants 'equation', a text"},
            Row{"as = \"loss\"", "as = \"lost\"", "the layers give no value 'loss', did you mean 'lost'?"},
            Row{"{table = ", "{tabel = ", "this layer has no weight 'tabel', did you mean 'table'?"},
-           Row{"embedding.table", "embeding.table", "no weight before this layer is named 'embeding.table', did you mean 'embedding.table'?"},
+           Row{"embedding.table", "embeding.table",
+               "no weight before this layer is named 'embeding.table', did you mean 'embedding.table'?"},
        })
     EXPECT_THAT(fault_of(spoilt(row.what, row.with)), HasSubstr(row.fault));
 }
@@ -96,48 +103,67 @@ TEST(ModelFaults, OfNamesGiveThePlaceAndTheNearestName) {
 TEST(ModelFaults, OfWhatIsWrittenSayWhatWasExpected) {
   for (const Row& row : {
            Row{"[training]", "[trainig]", "small.toml:6:2: unknown key 'trainig'; did you mean 'training'?"},
-           Row{"sequence = 4", "sequense = 4", "small.toml:7:1: unknown key 'sequense' in 'training'; did you mean 'sequence'?"},
+           Row{"sequence = 4", "sequense = 4",
+               "small.toml:7:1: unknown key 'sequense' in 'training'; did you mean 'sequence'?"},
            Row{"sequence = 4", "sequence = \"4\"", "'training.sequence': expected an integer"},
            Row{"sequence = 4", "sequence = 0", "'training.sequence': expected an integer, from 1 to"},
            Row{"inputs = [\"x\"]\n", "", "missing key 'inputs' in 'block.unit', expected a list of values"},
-           Row{"{normal = \"deviation\"}", "\"one\"", "expected one of 'zeros', 'ones', got 'one'; did you mean 'ones'?"},
-           Row{"{normal = \"deviation\"}", "{normal = 1, uniform = 2}", "expected \"zeros\", \"ones\", {normal = deviation}"},
-           Row{"{normal = \"deviation\"}", "{normal = -1}", "'up' starts with a spread of -1, expected at least 0"},
-           Row{"inner = \"2 * model\"", "inner = \"2 *\"", "small.toml:5:9: in '2 *' at character 4: expected a number or a name"},
-           Row{"vocabulary = 16", "vocabulary = 16.5", "dimension 'vocabulary' is 16.5, expected an integer from 1 to"},
-           Row{"vocabulary = 16", "vocabulary = 0", "dimension 'vocabulary' is 0, expected an integer from 1 to"},
+           Row{"{normal = \"deviation\"}", "\"one\"",
+               "expected one of 'zeros', 'ones', got 'one'; did you mean 'ones'?"},
+           Row{"{normal = \"deviation\"}", "{normal = 1, uniform = 2}",
+               "expected \"zeros\", \"ones\", {normal = deviation}"},
+           Row{"{normal = \"deviation\"}", "{normal = -1}",
+               "'up' starts with a spread of -1, expected at least 0"},
+           Row{"inner = \"2 * model\"", "inner = \"2 *\"",
+               "small.toml:5:9: in '2 *' at character 4: expected a number or a name"},
+           Row{"vocabulary = 16", "vocabulary = 16.5",
+               "dimension 'vocabulary' is 16.5, expected an integer from 1 to"},
+           Row{"vocabulary = 16", "vocabulary = 0",
+               "dimension 'vocabulary' is 0, expected an integer from 1 to"},
            Row{"vocabulary = 16", "sequence = 16", "there is already a number 'sequence'"},
            Row{"{op = \"gelu\"", "{op = \"gelu\", block = \"unit\"", "a step has one of 'op' and 'block'"},
-           Row{"as = \"wide\"},\n  {op = \"gelu\"", "as = [\"wide\", \"b\"]},\n  {op = \"gelu\"", "an operator gives one value, 'as' names 2"},
-           Row{"as = \"wide\"},\n  {op = \"gelu\"", "as = \"2 wide\"},\n  {op = \"gelu\"", "'2 wide' is not a name"},
+           Row{"as = \"wide\"},\n  {op = \"gelu\"", "as = [\"wide\", \"b\"]},\n  {op = \"gelu\"",
+               "an operator gives one value, 'as' names 2"},
+           Row{"as = \"wide\"},\n  {op = \"gelu\"", "as = \"2 wide\"},\n  {op = \"gelu\"",
+               "'2 wide' is not a name"},
            Row{"of = [\"x\", \"targets\"]", "of = [\"x\"]", "block 'gpt_head' has 2 inputs, 'of' names 1"},
-           Row{"of = \"wide\", as = \"wide\"", "of = \"wide\", as = \"thin\"", "nothing uses the value 'thin'"},
-           Row{"of = \"wide\", as = \"wide\"", "of = \"x\", as = \"wide\"", "value 'wide' is replaced before anything uses it"},
+           Row{"of = \"wide\", as = \"wide\"", "of = \"wide\", as = \"thin\"",
+               "nothing uses the value 'thin'"},
+           Row{"of = \"wide\", as = \"wide\"", "of = \"x\", as = \"wide\"",
+               "value 'wide' is replaced before anything uses it"},
            Row{"vocabulary = 16", "vocabulary = 16\nspare = 1", "nothing uses the number 'spare'"},
-           Row{"name = \"head\"", "name = \"unit\"", "two uses of blocks are named 'unit'; give each a 'name' of its own"},
+           Row{"name = \"head\"", "name = \"unit\"",
+               "two uses of blocks are named 'unit'; give each a 'name' of its own"},
            Row{"name = \"small\"\n", "", "missing key 'name'"},
-           Row{"name = \"small\"", "name = \"small\"\nbase = \"nowhere.toml\"", "there is no file 'nowhere.toml'"},
+           Row{"name = \"small\"", "name = \"small\"\nbase = \"nowhere.toml\"",
+               "there is no file 'nowhere.toml'"},
            Row{"{op = \"gelu\", of = \"wide\"", "{op = \"gelu\", of = 3", "expected a string"},
        })
     EXPECT_THAT(fault_of(spoilt(row.what, row.with)), HasSubstr(row.fault));
 }
 
 TEST(ModelFaults, OfShapesNameTheStepTheLayerAndTheOperands) {
-  EXPECT_THAT(fault_of(spoilt("b s d, d f -> b s f", "b s d, f d -> b s f")),
-              AllOf(HasSubstr("small.toml:14:3: in unit.0 (layer at small.toml:26): operator 'einsum' cannot take "
-                              "(x f32[1x4x8], up f32[8x16]): "),
-                    HasSubstr("has 'd' of size 8 meet an extent of 16")));
+  EXPECT_THAT(
+      fault_of(spoilt("b s d, d f -> b s f", "b s d, f d -> b s f")),
+      AllOf(HasSubstr("small.toml:14:3: in unit.0 (layer at small.toml:26): operator 'einsum' cannot take "
+                      "(x f32[1x4x8], up f32[8x16]): "),
+            HasSubstr("has 'd' of size 8 meet an extent of 16")));
   for (const Row& row : {
            Row{"b s d, d f -> b s f", "b s d, d f", "has no '->'"},
            Row{"b s d, d f -> b s f", "b s d, d f -> b f", "has 's' in one tensor only"},
            Row{"b s d, d f -> b s f", "b s d, d f -> b s f f", "has 'f' twice in one tensor"},
            Row{"b s d, d f -> b s f", "b s d, d f -> b s f | max d", "has a '|'"},
-           Row{"of = [\"x\", \"up\"]", "of = [\"x\", \"up\", \"up\"]", "is applied to 3 operands, expected 2"},
+           Row{"of = [\"x\", \"up\"]", "of = [\"x\", \"up\", \"up\"]",
+               "is applied to 3 operands, expected 2"},
            Row{"of = \"tokens\"\nas = \"x\"\n[[layer]]\nblock = \"unit\"\nrepeat = 2\nof = \"x\"",
-               "of = \"tokens\"\nas = \"x\"\n[[layer]]\nblock = \"unit\"\nof = \"tokens\"", "value 'x' is replaced before"},
-           Row{"[\"inner\", \"model\"]", "[\"inner\", \"model / 3\"]", "in 'model / 3': 8 is not divisible by 3"},
-           Row{"[\"inner\", \"model\"]", "[\"inner\", \"model - 8\"]", "'model - 8' in the shape of 'down' is 0, expected an integer from 1 to"},
-           Row{"{op = \"gelu\", of = \"wide\"", "{op = \"dropout\", rate = 1.0, of = \"wide\"", "'rate' is 1, expected from 0 to below 1"},
+               "of = \"tokens\"\nas = \"x\"\n[[layer]]\nblock = \"unit\"\nof = \"tokens\"",
+               "value 'x' is replaced before"},
+           Row{"[\"inner\", \"model\"]", "[\"inner\", \"model / 3\"]",
+               "in 'model / 3': 8 is not divisible by 3"},
+           Row{"[\"inner\", \"model\"]", "[\"inner\", \"model - 8\"]",
+               "'model - 8' in the shape of 'down' is 0, expected an integer from 1 to"},
+           Row{"{op = \"gelu\", of = \"wide\"", "{op = \"dropout\", rate = 1.0, of = \"wide\"",
+               "'rate' is 1, expected from 0 to below 1"},
            Row{"vocabulary = 16", "vocabulary = 1000000000000", "'table' has more than"},
            Row{"repeat = 2", "repeat = \"model / 3\"", "8 is not divisible by 3"},
        })
@@ -145,8 +171,10 @@ TEST(ModelFaults, OfShapesNameTheStepTheLayerAndTheOperands) {
 }
 
 TEST(ModelFaults, AWeightTiedToOneOfAnotherShapeIsRefused) {
-  EXPECT_THAT(fault_of(spoilt("tie = {table = \"embedding.table\"}", "vocabulary = 17\ntie = {table = \"embedding.table\"}")),
-              HasSubstr("'head.table' is f32[17x8], and cannot be tied to 'embedding.table', which is f32[16x8]"));
+  EXPECT_THAT(
+      fault_of(spoilt("tie = {table = \"embedding.table\"}",
+                      "vocabulary = 17\ntie = {table = \"embedding.table\"}")),
+      HasSubstr("'head.table' is f32[17x8], and cannot be tied to 'embedding.table', which is f32[16x8]"));
 }
 
 TEST(ModelFaults, AWeightThatDoesNotReachTheLossIsNamed) {
@@ -167,7 +195,8 @@ steps = [
 table = {shape = ["vocabulary", "model"], init = "zeros"}
 shift = {shape = ["vocabulary"], init = "zeros"}
 )";
-  EXPECT_THAT(fault_of(spoilt("\"gpt_head\"", "\"own_head\"") + head), HasSubstr("parameter 'head.shift' does not reach the loss"));
+  EXPECT_THAT(fault_of(spoilt("\"gpt_head\"", "\"own_head\"") + head),
+              HasSubstr("parameter 'head.shift' does not reach the loss"));
 }
 
 TEST(ModelFaults, OfOneFileAreReportedTogether) {
@@ -185,7 +214,9 @@ TEST(ModelFaults, AFaultInARepeatedBlockIsReportedOnce) {
 }
 
 TEST(ModelFaults, ABlockThatContainsItselfIsRefusedWithTheRing) {
-  const std::string inner = "\n[block.other]\ninputs = [\"x\"]\noutputs = [\"y\"]\nsteps = [{block = \"unit\", of = \"x\", as = \"y\"}]\n";
+  const std::string inner =
+      "\n[block.other]\ninputs = [\"x\"]\noutputs = [\"y\"]\nsteps = [{block = \"unit\", of = \"x\", as = "
+      "\"y\"}]\n";
   EXPECT_THAT(fault_of(spoilt("{op = \"gelu\", of", "{block = \"other\", of") + inner),
               HasSubstr("contains itself: other -> unit -> other"));
 }
@@ -197,17 +228,20 @@ std::string tower(int times, int height) {
     text += "[block.t" + std::to_string(i) + "]\ninputs = [\"x\"]\noutputs = [\"x\"]\nsteps = [\n";
     for (int n = 0; n < times; ++n)
       text += i + 1 == height ? std::string("{op = \"gelu\", of = \"x\", as = \"x\"},\n")
-                      : "{block = \"t" + std::to_string(i + 1) + "\", name = \"n" + std::to_string(n) + "\", of = \"x\", as = \"x\"},\n";
+                              : "{block = \"t" + std::to_string(i + 1) + "\", name = \"n" +
+                                    std::to_string(n) + "\", of = \"x\", as = \"x\"},\n";
     text += "]\n";
   }
   return text;
 }
 
 TEST(ModelFaults, UnfoldingIsBounded) {
-  EXPECT_THAT(fault_of(spoilt("repeat = 2", "repeat = 1000000000")), HasSubstr("the model unfolds to more than"));
+  EXPECT_THAT(fault_of(spoilt("repeat = 2", "repeat = 1000000000")),
+              HasSubstr("the model unfolds to more than"));
   EXPECT_THAT(fault_of(tower(1, 40)), HasSubstr("more than 32 levels deep"));
   EXPECT_THAT(fault_of(tower(10, 20)), HasSubstr("the model unfolds to more than 100000 steps"));
-  EXPECT_THAT(fault_of(spoilt("repeat = 2", "repeat = 9000")), HasSubstr("the model unfolds to more than 10000 weights"));
+  EXPECT_THAT(fault_of(spoilt("repeat = 2", "repeat = 9000")),
+              HasSubstr("the model unfolds to more than 10000 weights"));
 }
 
 TEST(ModelFaults, HostileTextIsRefusedAndDoesNotCrash) {
@@ -215,8 +249,10 @@ TEST(ModelFaults, HostileTextIsRefusedAndDoesNotCrash) {
   EXPECT_THAT(fault_of("x = " + std::string(200'000, '[')), HasSubstr("nested more than 64 levels deep"));
   EXPECT_THAT(fault_of(sound + std::string(2'000'000, ' ')), HasSubstr("larger than"));
   EXPECT_THAT(fault_of(""), AllOf(HasSubstr("missing key 'name'"), HasSubstr("missing key 'layer'")));
-  EXPECT_THAT(fault_of("name = 1\nlayer = 2\nblock = 3\ndimensions = 4\ntraining = []\nbase = 5"), HasSubstr("expected a string"));
-  EXPECT_THAT(fault_of("name = \"a\"\nlayer = [{}]\n[block.b]\nsteps = [{}]\nweights = {c = {}}\n"), HasSubstr("missing key 'block'"));
+  EXPECT_THAT(fault_of("name = 1\nlayer = 2\nblock = 3\ndimensions = 4\ntraining = []\nbase = 5"),
+              HasSubstr("expected a string"));
+  EXPECT_THAT(fault_of("name = \"a\"\nlayer = [{}]\n[block.b]\nsteps = [{}]\nweights = {c = {}}\n"),
+              HasSubstr("missing key 'block'"));
 }
 
 }  // namespace

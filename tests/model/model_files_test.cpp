@@ -1,10 +1,10 @@
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
-
-#include <gmock/gmock.h>
 
 #include "libalpa/model/model.h"
 #include "libalpa/ops/catalog.h"
@@ -19,7 +19,8 @@ std::vector<std::string> all_models() {
   std::vector<std::string> files;
   for (const char* folder : {"configs/models", "tests/data"})
     for (const auto& entry : fs::directory_iterator(fs::path(ALPA_SOURCE_DIR) / folder))
-      if (entry.path().extension() == ".toml") files.push_back(std::string(folder) + "/" + entry.path().filename().string());
+      if (entry.path().extension() == ".toml")
+        files.push_back(std::string(folder) + "/" + entry.path().filename().string());
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -31,7 +32,8 @@ TEST_P(EveryModelFile, IsRebuiltFromItsExpandedTextAlone) {
   const ModelDefinition again = parse_model(model.expanded_toml, "expanded");
   EXPECT_EQ(again.expanded_toml, model.expanded_toml);
   EXPECT_EQ(again.training, model.training);
-  EXPECT_EQ(graph_fingerprint(forward_graph(again, 2, true)), graph_fingerprint(forward_graph(model, 2, true)));
+  EXPECT_EQ(graph_fingerprint(forward_graph(again, 2, true)),
+            graph_fingerprint(forward_graph(model, 2, true)));
 }
 
 TEST(Models, AreCutBetweenEmbeddingBlocksAndHead) {
@@ -48,34 +50,35 @@ TEST(LanguageReference, NamesEveryOperatorAndEveryBlock) {
   std::ifstream file(folder / "README.md");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   for (const OpDef* op : op_catalog().all())
-    EXPECT_TRUE(op->internal || text.find("`" + std::string(op->name) + "`") != std::string::npos) << op->name;
+    EXPECT_TRUE(op->internal || text.find("`" + std::string(op->name) + "`") != std::string::npos)
+        << op->name;
   for (const auto& entry : fs::directory_iterator(folder))
-    EXPECT_TRUE(entry.path().extension() != ".toml" || text.find("`" + entry.path().stem().string() + "`") != std::string::npos)
+    EXPECT_TRUE(entry.path().extension() != ".toml" ||
+                text.find("`" + entry.path().stem().string() + "`") != std::string::npos)
         << entry.path();
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, EveryModelFile, testing::ValuesIn(all_models()), [](const auto& file) {
   std::string name = fs::path(file.param).stem().string();
-  std::replace_if(name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
   return name;
 });
 
 TEST(ParameterCount, IsThePublishedOne) {
   const std::map<std::string, std::int64_t> published{
-      {"gpt2-124m", 124'439'808},      // sums over the tensors of the released checkpoints
-      {"gpt2-355m", 354'823'168},
-      {"gpt2-774m", 774'030'080},
-      {"gpt2-1.5b", 1'557'611'200},
-      {"llama-1b", 1'100'048'384},
-      {"llama-8b", 8'030'261'248},
+      {"gpt2-124m", 124'439'808},  // sums over the tensors of the released checkpoints
+      {"gpt2-355m", 354'823'168},  {"gpt2-774m", 774'030'080},  {"gpt2-1.5b", 1'557'611'200},
+      {"llama-1b", 1'100'048'384}, {"llama-8b", 8'030'261'248},
   };
   for (const auto& [name, count] : published)
-    EXPECT_EQ(parameter_count(forward_graph(model_file("configs/models/" + name + ".toml"), 1, false)), count) << name;
+    EXPECT_EQ(parameter_count(forward_graph(model_file("configs/models/" + name + ".toml"), 1, false)), count)
+        << name;
 }
 
-/// Exact: L (12 H^2 + 13 H) in the blocks, V H in the table, S H positions, 2 H in the final norm. The printed numbers
-/// count a bias per word (V), which GPT does not have, but neither positions nor the final norm; and one bias of H for
-/// queries, keys and values together where there are three.
+/// Exact: L (12 H^2 + 13 H) in the blocks, V H in the table, S H positions, 2 H in the final norm. The
+/// printed numbers count a bias per word (V), which GPT does not have, but neither positions nor the final
+/// norm; and one bias of H for queries, keys and values together where there are three.
 TEST(ParameterCount, OfTheNineGptSizesIsThatOfThePaperUpToWhatItCountsOtherwise) {
   struct Row {
     const char* name;
@@ -83,10 +86,12 @@ TEST(ParameterCount, OfTheNineGptSizesIsThatOfThePaperUpToWhatItCountsOtherwise)
     double printed;  ///< billions, four digits
   };
   constexpr std::int64_t vocabulary = 51200, sequence = 1024;
-  for (const Row& row : {Row{"125m", 768, 12, 0.1244}, Row{"350m", 1024, 24, 0.3547}, Row{"760m", 1536, 24, 0.7586},
-                         Row{"1.3b", 2048, 24, 1.3134}, Row{"2.6b", 2560, 32, 2.6486}, Row{"6.7b", 4096, 32, 6.6537},
-                         Row{"15b", 5120, 48, 15.3644}, Row{"39b", 8192, 48, 39.0785}, Row{"76b", 10240, 60, 76.0286}}) {
-    const Graph graph = forward_graph(model_file(std::string("configs/models/gpt-") + row.name + ".toml"), 1, false);
+  for (const Row& row :
+       {Row{"125m", 768, 12, 0.1244}, Row{"350m", 1024, 24, 0.3547}, Row{"760m", 1536, 24, 0.7586},
+        Row{"1.3b", 2048, 24, 1.3134}, Row{"2.6b", 2560, 32, 2.6486}, Row{"6.7b", 4096, 32, 6.6537},
+        Row{"15b", 5120, 48, 15.3644}, Row{"39b", 8192, 48, 39.0785}, Row{"76b", 10240, 60, 76.0286}}) {
+    const Graph graph =
+        forward_graph(model_file(std::string("configs/models/gpt-") + row.name + ".toml"), 1, false);
     const std::int64_t h = row.model, count = parameter_count(graph);
     EXPECT_EQ(count, row.layers * (12 * h * h + 13 * h) + (vocabulary + sequence + 2) * h) << row.name;
     const std::int64_t paper = count - (sequence + 2) * h + vocabulary - 2 * h * row.layers;
@@ -96,8 +101,10 @@ TEST(ParameterCount, OfTheNineGptSizesIsThatOfThePaperUpToWhatItCountsOtherwise)
 
 TEST(ParameterCount, OfBertIsThatOfTheOriginalWithoutSegmentsAndPooler) {
   const std::int64_t h = 768, v = 30522;
-  const std::int64_t blocks = 12 * (12 * h * h + 13 * h), embedding = (v + 512) * h + 2 * h, head = h * h + h + 2 * h + v;
-  EXPECT_EQ(parameter_count(forward_graph(model_file("configs/models/bert.toml"), 1, false)), embedding + blocks + head);
+  const std::int64_t blocks = 12 * (12 * h * h + 13 * h), embedding = (v + 512) * h + 2 * h,
+                     head = h * h + h + 2 * h + v;
+  EXPECT_EQ(parameter_count(forward_graph(model_file("configs/models/bert.toml"), 1, false)),
+            embedding + blocks + head);
 }
 
 }  // namespace

@@ -1,15 +1,15 @@
+#include <gmock/gmock.h>
 #include <omp.h>
 
 #include <cmath>
-
-#include <gmock/gmock.h>
 
 #include "libalpa/h5/file.h"
 #include "tests/model/models.h"
 #include "tests/support/interpreter.h"
 
-// Training against PyTorch: tests/reference/reference.py drew weights and tokens, trained in float64 and wrote what came
-// out. Losses agree to 1e-4 and each gradient to 1e-4 of its norm, which leaves room for ten steps in float32.
+// Training against PyTorch: tests/reference/reference.py drew weights and tokens, trained in float64 and
+// wrote what came out. Losses agree to 1e-4 and each gradient to 1e-4 of its norm, which leaves room for ten
+// steps in float32.
 namespace alpa {
 namespace {
 
@@ -30,7 +30,8 @@ double distance(const Values& a, const Values& b) {
 class ReferenceRun {
  public:
   explicit ReferenceRun(const std::string& name)
-      : reference_(std::string(ALPA_SOURCE_DIR) + "/tests/reference/" + name + ".h5", "alpa-reference", "1.0"),
+      : reference_(std::string(ALPA_SOURCE_DIR) + "/tests/reference/" + name + ".h5", "alpa-reference",
+                   "1.0"),
         model_(model_file("tests/data/tiny_" + name + ".toml")),
         graph_(training_step_graph(model_, model_.training.batch)),
         device_(make_cpu_device(1)),
@@ -46,8 +47,10 @@ class ReferenceRun {
       step_.run_micro_batch(true, point);
       step_.run_update(point);
       const double tokens = static_cast<double>(model_.training.batch * model_.training.sequence);
-      EXPECT_NEAR(step_.get(graph_.loss)[0] / tokens, losses[step], tolerance * losses[step]) << "step " << step;
-      EXPECT_NEAR(std::sqrt(step_.get(graph_.gradient_square_sum)[0]), norms[step], tolerance * norms[step]) << "step " << step;
+      EXPECT_NEAR(step_.get(graph_.loss)[0] / tokens, losses[step], tolerance * losses[step])
+          << "step " << step;
+      EXPECT_NEAR(std::sqrt(step_.get(graph_.gradient_square_sum)[0]), norms[step], tolerance * norms[step])
+          << "step " << step;
       if (reference_.has("/gradients/" + std::to_string(step))) compare_gradients(step, norms[step]);
     }
   }
@@ -71,7 +74,8 @@ class ReferenceRun {
       if (input.kind == InputKind::loss_scale)
         step_.set(input.value, {1.0 / static_cast<double>(options.batch * options.sequence)});
       if (input.kind == InputKind::update_scalars)
-        step_.set(input.value, {options.learning_rate, 1 - std::pow(options.beta1, t), 1 - std::pow(options.beta2, t), 0});
+        step_.set(input.value,
+                  {options.learning_rate, 1 - std::pow(options.beta1, t), 1 - std::pow(options.beta2, t), 0});
     }
   }
 
@@ -82,8 +86,8 @@ class ReferenceRun {
     return {first, first + static_cast<std::ptrdiff_t>(length)};
   }
 
-  /// A gradient that is zero in exact arithmetic (of a key bias, which moves all scores of a query alike) is rounding
-  /// alone; it is compared with the gradient of the whole model instead of its own norm.
+  /// A gradient that is zero in exact arithmetic (of a key bias, which moves all scores of a query alike) is
+  /// rounding alone; it is compared with the gradient of the whole model instead of its own norm.
   void compare_gradients(std::size_t step, double whole_norm) {
     for (const Node& node : graph_.nodes) {
       if (node.op->name != "adamw") continue;
@@ -104,8 +108,8 @@ class ReferenceRun {
   int gradients_compared_ = 0;
 };
 
-/// On one thread: tensors this small gain nothing from more, and threads that wait for each other take seconds where
-/// other tests run at the same time.
+/// On one thread: tensors this small gain nothing from more, and threads that wait for each other take
+/// seconds where other tests run at the same time.
 class Reference : public testing::Test {
  protected:
   Reference() { omp_set_num_threads(1); }

@@ -12,7 +12,8 @@ using testing::ThrowsMessage;
 
 const TensorType x{DType::f32, {2, 3, 8}}, w{DType::f32, {8, 4}}, ids{DType::i32, {2, 3}};
 
-std::vector<TensorType> results(std::string_view op, const std::vector<TensorType>& operands, const Attributes& attributes) {
+std::vector<TensorType> results(std::string_view op, const std::vector<TensorType>& operands,
+                                const Attributes& attributes) {
   return result_types(op_catalog().find(op), {operands, attributes});
 }
 
@@ -22,9 +23,15 @@ TEST(Einsum, RefusesWhatIsNoProductOfTwoTensors) {
            {"b s k, k n -> b s n n", "has 'n' twice in one tensor"},
            {"b s k, k n -> b s n | whole k", "has a '|'"},
            {"b s k, k n -> b s n, n", "has more than one result"}})
-    EXPECT_THAT(([&, text = equation] { results("einsum", {x, w}, {{"equation", text}}); }), ThrowsMessage<Error>(HasSubstr(fault)));
-  EXPECT_THAT([&] { results("einsum", {x}, {{"equation", "b s k -> b s"}}); },
-              ThrowsMessage<Error>(HasSubstr("is applied to 1 operands, expected 2")));
+    EXPECT_THAT(([&, text = equation] {
+                  results("einsum", {x, w}, {{"equation", text}});
+                }),
+                ThrowsMessage<Error>(HasSubstr(fault)));
+  EXPECT_THAT(
+      [&] {
+        results("einsum", {x}, {{"equation", "b s k -> b s"}});
+      },
+      ThrowsMessage<Error>(HasSubstr("is applied to 1 operands, expected 2")));
 }
 
 TEST(Einsum, WithAProductOfFactorsHasGradients) {
@@ -39,21 +46,36 @@ TEST(Einsum, WithAProductOfFactorsHasGradients) {
 }
 
 TEST(Rearrange, RefusesToSumOrToRepeat) {
-  EXPECT_THAT([&] { results("rearrange", {x}, {{"equation", "b s k -> b s"}}); }, ThrowsMessage<Error>(HasSubstr("has 'k' in one tensor only")));
-  EXPECT_THAT([&] { results("rearrange", {x}, {{"equation", "b s k -> b s k r"}, {"size_r", std::int64_t{2}}}); },
-              ThrowsMessage<Error>(HasSubstr("has 'r' in one tensor only")));
+  EXPECT_THAT(
+      [&] {
+        results("rearrange", {x}, {{"equation", "b s k -> b s"}});
+      },
+      ThrowsMessage<Error>(HasSubstr("has 'k' in one tensor only")));
+  EXPECT_THAT(
+      [&] {
+        results("rearrange", {x}, {{"equation", "b s k -> b s k r"}, {"size_r", std::int64_t{2}}});
+      },
+      ThrowsMessage<Error>(HasSubstr("has 'r' in one tensor only")));
 }
 
 TEST(Rotary, RefusesAnOddHead) {
-  EXPECT_THAT([&] { results("rotary", {{DType::f32, {2, 3, 4, 7}}}, {{"theta", 1e4}}); },
-              ThrowsMessage<Error>(HasSubstr("turns pairs of numbers, so a head cannot have 7")));
+  EXPECT_THAT(
+      [&] {
+        results("rotary", {{DType::f32, {2, 3, 4, 7}}}, {{"theta", 1e4}});
+      },
+      ThrowsMessage<Error>(HasSubstr("turns pairs of numbers, so a head cannot have 7")));
 }
 
 TEST(Operators, TakeTokenIdsWhereTheySaySoAndNowhereElse) {
   EXPECT_EQ(results("embedding", {w, ids}, {})[0].dtype, DType::f32);
-  EXPECT_THAT([&] { results("embedding", {w, {DType::f32, {2, 3}}}, {}); },
-              ThrowsMessage<Error>(HasSubstr("operand 1 of operator 'embedding' wants i32, got f32[2x3]")));
-  EXPECT_THAT([&] { results("gelu", {ids}, {}); }, ThrowsMessage<Error>(HasSubstr("operand 0 of operator 'gelu' wants floating point, got i32[2x3]")));
+  EXPECT_THAT(
+      [&] {
+        results("embedding", {w, {DType::f32, {2, 3}}}, {});
+      },
+      ThrowsMessage<Error>(HasSubstr("operand 1 of operator 'embedding' wants i32, got f32[2x3]")));
+  EXPECT_THAT(
+      [&] { results("gelu", {ids}, {}); },
+      ThrowsMessage<Error>(HasSubstr("operand 0 of operator 'gelu' wants floating point, got i32[2x3]")));
 }
 
 }  // namespace
