@@ -125,7 +125,7 @@ std::unique_ptr<Kernel> attention_cpu(const KernelShape& shape) {
   return for_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return host_kernel([extents, scratch](const KernelCall& call) {
-      for_tasks(extents.batch * extents.heads * extents.query_blocks(), scratch, call.workspace,
+      for_tasks(extents.batch * extents.heads * extents.query_blocks(), 2 * extents.flops(), scratch, call.workspace,
                 ForwardBlock<T>(extents, scratch, call));
     });
   });

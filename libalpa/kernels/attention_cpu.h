@@ -32,6 +32,9 @@ struct AttentionExtents {
   std::int64_t query_blocks() const { return (queries + AttentionScratch::kQueryBlock - 1) / AttentionScratch::kQueryBlock; }
   std::int64_t key_blocks() const { return (keys + AttentionScratch::kKeyBlock - 1) / AttentionScratch::kKeyBlock; }
 
+  /// Of one product of queries and keys, or of scores and values.
+  std::int64_t flops() const { return 2 * batch * heads * queries * keys * width; }
+
   /// Keys that a query at that global position sees.
   std::int64_t visible(std::int64_t position) const { return causal ? std::min(keys, position + 1) : keys; }
 };
@@ -85,10 +88,14 @@ inline void store(HeadRows<float> sums, HeadRows<Bfloat16> block, std::int64_t w
   });
 }
 
-/// Calls body(task, worker's scratch) for every task, each on whichever worker is free. Tasks are independent, so the
-/// results do not depend on who does what.
+/// Calls body(task, worker's scratch) for every task, each on whichever worker is free; on one where all tasks together
+/// have few flops. Tasks are independent, so the results do not depend on who does what.
 template <class Body>
-void for_tasks(std::int64_t tasks, const AttentionScratch& scratch, void* workspace, const Body& body) {
+void for_tasks(std::int64_t tasks, std::int64_t flops, const AttentionScratch& scratch, void* workspace, const Body& body) {
+  if (flops < 2 * kFlopGrain) {
+    for (std::int64_t task = 0; task < tasks; ++task) body(task, static_cast<float*>(workspace));
+    return;
+  }
   const std::int64_t workers = std::min({std::int64_t{host_threads()}, scratch.workers, tasks});
   std::atomic<std::int64_t> next{0};
 #pragma omp parallel for schedule(static)

@@ -41,7 +41,8 @@ class Gradient {
   void run() const {
     const std::int64_t key_heads = e_.batch * e_.groups;
     const auto tasks = [this](std::int64_t count, const auto& body) {
-      for_tasks(count, scratch_, call_.workspace, [&](std::int64_t task, float* own) { body(task, Scratch(scratch_, own)); });
+      for_tasks(count, 5 * e_.flops(), scratch_, call_.workspace,
+                [&](std::int64_t task, float* own) { body(task, Scratch(scratch_, own)); });
     };
     if (host_threads() == 1 || key_heads >= 2 * host_threads()) {
       tasks(key_heads, [this](std::int64_t task, const Scratch& own) { whole_key_head(task, own); });

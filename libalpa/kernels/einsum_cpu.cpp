@@ -83,6 +83,10 @@ class GatheredProduct {
         scratch_(static_cast<std::size_t>(workers_ * kScratch)) {}
 
   void operator()(const KernelCall& call) {
+    if (workers_ == 1) {
+      for (std::int64_t task = 0; task < tasks_; ++task) run(call, task, scratch_.data());
+      return;
+    }
 #pragma omp parallel for schedule(static)
     for (std::int64_t w = 0; w < workers_; ++w)
       for (std::int64_t task = w; task < tasks_; task += workers_) run(call, task, scratch_.data() + w * kScratch);

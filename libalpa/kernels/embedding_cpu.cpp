@@ -61,23 +61,29 @@ void sum_row(const T* dy, const std::int32_t* begin, const std::int32_t* end, st
 template <class T, class Sum>
 std::unique_ptr<Kernel> embedding_grad_kernel(const KernelShape& shape) {
   const std::int64_t rows = shape.results[0].shape[0], width = shape.results[0].shape[1];
-  PositionsByRow positions(rows, element_count(shape.operands[1].shape));
+  const std::int64_t ids = element_count(shape.operands[1].shape);
+  PositionsByRow positions(rows, ids);
   return host_kernel([=, positions = std::move(positions)](const KernelCall& call) mutable {
     const T* dy = call.operand<T>(0);
     Sum* table = call.result<Sum>(0);
     const bool add = call.accumulate;
     positions.sort(call.operand<std::int32_t>(1), origin_of(call.results[0], 0));
-    // Rows are unequal work (frequent ids); each is summed by one thread, so handing them out as they come is safe.
     const InstructionSet set = best_instruction_set();
+    const auto sum_rows = [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) {
+        if (add && positions.begin(r) == positions.end(r)) continue;
+        sum_row(dy, positions.begin(r), positions.end(r), width, add, table + r * width);
+      }
+    };
+    if ((rows + ids) * width < 2 * kElementGrain) {
+      run_vectorized(set, 0, rows, sum_rows);
+      return;
+    }
+    // Rows are unequal work (frequent ids); each is summed by one thread, so handing them out as they come is safe.
     constexpr std::int64_t chunk = 8;
 #pragma omp parallel for schedule(dynamic)
     for (std::int64_t first = 0; first < rows; first += chunk)
-      run_vectorized(set, first, std::min(rows, first + chunk), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t r = begin; r < end; ++r) {
-          if (add && positions.begin(r) == positions.end(r)) continue;
-          sum_row(dy, positions.begin(r), positions.end(r), width, add, table + r * width);
-        }
-      });
+      run_vectorized(set, first, std::min(rows, first + chunk), sum_rows);
   });
 }
 

@@ -70,8 +70,9 @@ void for_pieces(std::int64_t count, std::int64_t pieces, const Body& body) {
   for (std::int64_t p = 0; p < pieces; ++p) run(p);
 }
 
-/// Elements that are worth a thread's start.
+/// Elements, and floating-point operations of matrix products, that are worth a thread's start.
 constexpr std::int64_t kElementGrain = 8192;
+constexpr std::int64_t kFlopGrain = 1'000'000;
 
 /// Rows of that many elements that are worth a thread's start.
 constexpr std::int64_t row_grain(std::int64_t width) { return width >= kElementGrain ? 1 : kElementGrain / (width + 1) + 1; }

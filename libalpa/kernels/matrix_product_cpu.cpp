@@ -14,6 +14,7 @@
 #include <oneapi/dnnl/dnnl_debug.h>
 
 #include "libalpa/base/error.h"
+#include "libalpa/kernels/host_loops.h"
 
 namespace alpa {
 namespace {
@@ -165,13 +166,12 @@ void multiply_on_all_threads(const MatrixLayout& a, const MatrixLayout& b, std::
                              std::int64_t sum, const float* a_data, const float* b_data, float beta, float* c_data,
                              std::int64_t c_leading) {
   constexpr std::int64_t row_block = 8, column_block = 48;
-  constexpr double flops_worth_a_thread = 1e6;
   const std::int64_t threads = omp_get_max_threads();
-  const double flops = 2.0 * static_cast<double>(rows * columns) * static_cast<double>(sum);
+  const bool is_small = 2 * rows * columns * sum < 2 * kFlopGrain;
   // oneDNN also splits the sum, which a small result of long sums needs.
   const bool few_blocks = rows * columns < 4 * threads * row_block * column_block;
-  if (threads == 1 || flops < 2 * flops_worth_a_thread || few_blocks) {
-    const ThreadCount hold(flops < 2 * flops_worth_a_thread ? 1 : static_cast<int>(threads));
+  if (threads == 1 || is_small || few_blocks) {
+    const ThreadCount hold(is_small ? 1 : static_cast<int>(threads));
     multiply(a, b, rows, columns, sum, 1.0f, a_data, b_data, beta, c_data, c_leading);
     return;
   }

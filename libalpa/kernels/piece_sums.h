@@ -13,7 +13,7 @@ class PieceSums {
  public:
   /// For `rows` rows of `width` sums each.
   PieceSums(std::int64_t rows, std::int64_t width)
-      : count_(std::clamp<std::int64_t>(rows / 16, 1, 32)),
+      : count_(std::clamp<std::int64_t>(std::min(rows / 8, rows * width / kElementGrain), 1, 32)),
         width_(width),
         sums_(static_cast<std::size_t>(count_ * width)) {}
 

@@ -1,25 +1,20 @@
 #include <gmock/gmock.h>
-#include <omp.h>
 
 #include <set>
 
 #include "libalpa/base/error.h"
 #include "libalpa/ops/catalog.h"
 #include "tests/kernels/prepared_case.h"
+#include "tests/support/host_threads.h"
 
 namespace alpa {
 namespace {
 
 class Conformance : public ::testing::TestWithParam<std::string> {
  protected:
-  ~Conformance() override { omp_set_num_threads(threads_before_); }
-
   const OpDef& op() const { return op_catalog().find(GetParam()); }
 
   std::unique_ptr<Device> device_ = make_cpu_device(1), checked_ = make_checked_cpu_device(1);
-
- private:
-  int threads_before_ = omp_get_max_threads();
 };
 
 TEST_P(Conformance, KernelsAgreeWithTheLoopNest) {
@@ -28,15 +23,15 @@ TEST_P(Conformance, KernelsAgreeWithTheLoopNest) {
     for (const DType dtype : types_of(c)) {
       SCOPED_TRACE(case_text(c) + ", t is " + std::string(dtype_name(dtype)));
       const PreparedCase p = prepare(c, dtype);
-      omp_set_num_threads(1);
-      expect_all_near(run_kernel(*checked_, p.run(), p.values), p.expected(), p);
-      omp_set_num_threads(3);
-      expect_all_near(run_kernel(*device_, p.run(), p.values), p.expected(), p);
+      for (const int threads : {1, 2}) {
+        const HostThreads hold(threads);
+        expect_all_near(run_kernel(threads == 1 ? *checked_ : *device_, p.run(), p.values), p.expected(), p);
+      }
     }
 }
 
 TEST_P(Conformance, EqualRunsGiveEqualBits) {
-  omp_set_num_threads(3);
+  const HostThreads hold(2);
   for (const OpCase& c : cases_of(op())) {
     SCOPED_TRACE(case_text(c));
     const PreparedCase p = prepare(c, DType::f32);
@@ -47,6 +42,7 @@ TEST_P(Conformance, EqualRunsGiveEqualBits) {
 class Accumulating : public Conformance {};
 
 TEST_P(Accumulating, AddsToAResultOfItsOwnTypeOrF32) {
+  const HostThreads hold(1);
   for (const OpCase& c : cases_of(op()))
     for (const DType dtype : types_of(c))
       for (const DType sum : std::set{DType::f32, prepare(c, dtype).results[0].dtype}) {

@@ -5,6 +5,7 @@
 
 #include "libalpa/ops/catalog.h"
 #include "tests/kernels/prepared_case.h"
+#include "tests/support/host_threads.h"
 
 namespace alpa {
 namespace {
@@ -87,6 +88,7 @@ std::vector<Values> results_by_parts(Device& device, const PreparedCase& p, cons
 class Tiles : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Tiles, OfEveryFactorMakeUpTheWhole) {
+  const HostThreads hold(1);
   const auto device = make_checked_cpu_device(1);
   for (const OpCase& c : cases_of(op_catalog().find(GetParam()))) {
     const PreparedCase p = prepare(c, DType::f32);

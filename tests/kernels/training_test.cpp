@@ -1,11 +1,11 @@
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <cmath>
 #include <filesystem>
 
 #include "libalpa/base/philox.h"
 #include "libalpa/model/model.h"
+#include "tests/support/host_threads.h"
 #include "tests/support/interpreter.h"
 
 namespace alpa {
@@ -35,6 +35,7 @@ Values initial_values(const Graph& graph, const State& state) {
 /// Losses per token of training on one fixed batch in micro-batches of two samples: what comes next is (3 t + 1) mod 29.
 std::vector<double> losses(const ModelDefinition& model, int steps) {
   const Graph graph = training_step_graph(model, 2);
+  const HostThreads hold(1);  // the tensors are too small to share
   const auto device = make_cpu_device(1);
   Interpreter interpreter(*device, graph);
   for (const State& state : graph.states) interpreter.set(state.value, initial_values(graph, state));
@@ -72,17 +73,7 @@ struct Model {
   const char *name, *base, *dimensions;
 };
 
-/// On one thread: the tensors are too small to share.
-class Training : public ::testing::Test {
- protected:
-  Training() { omp_set_num_threads(1); }
-  ~Training() override { omp_set_num_threads(threads_before_); }
-
- private:
-  int threads_before_ = omp_get_max_threads();
-};
-
-TEST_F(Training, StartsAtTheLossOfGuessingAndLearnsAFixedBatch) {
+TEST(Training, StartsAtTheLossOfGuessingAndLearnsAFixedBatch) {
   for (const Model& m : {Model{"GPT", "gpt.toml", ""}, Model{"Llama", "llama.toml", "groups = 2\ninner = 40\n"}})
     for (const char* precision : {"f32", "bf16"}) {
       SCOPED_TRACE(std::string(m.name) + " in " + precision);
@@ -92,7 +83,7 @@ TEST_F(Training, StartsAtTheLossOfGuessingAndLearnsAFixedBatch) {
     }
 }
 
-TEST_F(Training, InBf16StaysCloseToF32) {
+TEST(Training, InBf16StaysCloseToF32) {
   const std::vector<double> f32 = losses(small_model("gpt.toml", "", "f32"), 8);
   const std::vector<double> bf16 = losses(small_model("gpt.toml", "", "bf16"), 8);
   // Two percent: bf16 keeps eight bits of each activation, and the master weights keep the steps.
