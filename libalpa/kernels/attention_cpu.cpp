@@ -11,14 +11,14 @@ namespace {
 
 constexpr std::int64_t kTileStride = AttentionScratch::kKeyBlock;
 
-/// What is known of one query row while its keys come by: the maximum of the scores so far, and the sum of their
-/// exponentials relative to it.
+/// What is known of one query row while its keys come by: the maximum of the scores so far, and the sum of
+/// their exponentials relative to it.
 struct RowState {
   float maximum, sum;
 };
 
-/// Turns products of one query row with `count` keys into exponentials relative to the row's new maximum; `visible` of
-/// them are not masked. Returns the factor that brings older sums to that maximum.
+/// Turns products of one query row with `count` keys into exponentials relative to the row's new maximum;
+/// `visible` of them are not masked. Returns the factor that brings older sums to that maximum.
 float soften_row(float* row, std::int64_t visible, std::int64_t count, float scale, RowState& state) {
   float maximum = state.maximum;
 #pragma omp simd reduction(max : maximum)
@@ -54,7 +54,8 @@ class ForwardBlock {
     const std::int64_t batch = task / e.heads % e.batch, head = task % e.heads;
     const std::int64_t first = block * AttentionScratch::kQueryBlock;
     const auto rows = [&](auto* tensor) {
-      return head_rows(tensor, batch, e.queries, e.heads, e.width, head, first, AttentionScratch::kQueryBlock);
+      return head_rows(tensor, batch, e.queries, e.heads, e.width, head, first,
+                       AttentionScratch::kQueryBlock);
     };
     float* tile = own;
     auto* states = reinterpret_cast<RowState*>(tile + scratch_.tiles);
@@ -64,41 +65,45 @@ class ForwardBlock {
     const HeadRows<T> target = rows(call_.result<T>(0));
     const HeadRows<const float> query = in_f32(rows(call_.operand<T>(0)), e.width, query_buffer);
     const HeadRows<float> output = sums_of(target, e.width, query_buffer + scratch_.query_blocks / 2);
-    for (std::int64_t r = 0; r < query.count; ++r) states[r] = {-std::numeric_limits<float>::infinity(), 0.0f};
+    for (std::int64_t r = 0; r < query.count; ++r)
+      states[r] = {-std::numeric_limits<float>::infinity(), 0.0f};
     const std::int64_t seen = e.visible(origin_ + first + query.count - 1);
     for (std::int64_t k = 0; k < seen; k += AttentionScratch::kKeyBlock) {
       const std::int64_t count = std::min(AttentionScratch::kKeyBlock, seen - k);
       add_keys(query, output, key_rows(1, batch, head, k, count, key_buffer),
-               key_rows(2, batch, head, k, count, key_buffer + scratch_.key_blocks / 2), k, origin_ + first, tile, states);
+               key_rows(2, batch, head, k, count, key_buffer + scratch_.key_blocks / 2), k, origin_ + first,
+               tile, states);
     }
     finish(output, states, call_.result<float>(1) + (batch * e.heads + head) * e.queries + first);
     store(output, target, e.width);
   }
 
  private:
-  HeadRows<const float> key_rows(std::size_t operand, std::int64_t batch, std::int64_t head, std::int64_t first,
-                                 std::int64_t count, float* buffer) const {
+  HeadRows<const float> key_rows(std::size_t operand, std::int64_t batch, std::int64_t head,
+                                 std::int64_t first, std::int64_t count, float* buffer) const {
     const AttentionExtents& e = extents_;
-    return in_f32(head_rows(call_.operand<T>(operand), batch, e.keys, e.groups, e.width, head / e.share, first, count),
-                  e.width, buffer);
+    return in_f32(
+        head_rows(call_.operand<T>(operand), batch, e.keys, e.groups, e.width, head / e.share, first, count),
+        e.width, buffer);
   }
 
   void add_keys(HeadRows<const float> query, HeadRows<float> output, HeadRows<const float> key,
                 HeadRows<const float> value, std::int64_t first_key, std::int64_t position, float* tile,
                 RowState* states) const {
     const std::int64_t width = extents_.width;
-    multiply({false, query.stride}, {true, key.stride}, query.count, key.count, width, 1.0f, query.data, key.data, 0.0f,
-             tile, kTileStride);
+    multiply({false, query.stride}, {true, key.stride}, query.count, key.count, width, 1.0f, query.data,
+             key.data, 0.0f, tile, kTileStride);
     run_vectorized(best_instruction_set(), 0, query.count, [=, this](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
         std::int64_t visible = extents_.causal ? position + r + 1 - first_key : key.count;
         visible = visible < 0 ? 0 : visible < key.count ? visible : key.count;
-        const float factor = soften_row(tile + r * kTileStride, visible, key.count, extents_.scale, states[r]);
+        const float factor =
+            soften_row(tile + r * kTileStride, visible, key.count, extents_.scale, states[r]);
         if (first_key > 0) scale_row(output.data + r * output.stride, factor, width);
       }
     });
-    multiply({false, kTileStride}, {false, value.stride}, query.count, width, key.count, 1.0f, tile, value.data,
-             first_key > 0 ? 1.0f : 0.0f, output.data, output.stride);
+    multiply({false, kTileStride}, {false, value.stride}, query.count, width, key.count, 1.0f, tile,
+             value.data, first_key > 0 ? 1.0f : 0.0f, output.data, output.stride);
   }
 
   void finish(HeadRows<float> output, const RowState* states, float* log_sums) const {
@@ -125,8 +130,8 @@ std::unique_ptr<Kernel> attention_cpu(const KernelShape& shape) {
   return for_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return host_kernel([extents, scratch](const KernelCall& call) {
-      for_tasks(extents.batch * extents.heads * extents.query_blocks(), 2 * extents.flops(), scratch, call.workspace,
-                ForwardBlock<T>(extents, scratch, call));
+      for_tasks(extents.batch * extents.heads * extents.query_blocks(), 2 * extents.flops(), scratch,
+                call.workspace, ForwardBlock<T>(extents, scratch, call));
     });
   });
 }

@@ -11,8 +11,8 @@
 
 namespace alpa {
 
-/// Extents of one attention call. Queries are [b, s, heads, k], keys and values [b, t, groups, k]; `share` consecutive
-/// query heads use one key head.
+/// Extents of one attention call. Queries are [b, s, heads, k], keys and values [b, t, groups, k]; `share`
+/// consecutive query heads use one key head.
 struct AttentionExtents {
   std::int64_t batch, queries, heads, width, keys, groups, share;
   bool causal;
@@ -29,8 +29,12 @@ struct AttentionExtents {
         causal(attributes.integer("causal", 0) != 0),
         scale(static_cast<float>(attributes.number("scale", 1.0 / std::sqrt(static_cast<double>(width))))) {}
 
-  std::int64_t query_blocks() const { return (queries + AttentionScratch::kQueryBlock - 1) / AttentionScratch::kQueryBlock; }
-  std::int64_t key_blocks() const { return (keys + AttentionScratch::kKeyBlock - 1) / AttentionScratch::kKeyBlock; }
+  std::int64_t query_blocks() const {
+    return (queries + AttentionScratch::kQueryBlock - 1) / AttentionScratch::kQueryBlock;
+  }
+  std::int64_t key_blocks() const {
+    return (keys + AttentionScratch::kKeyBlock - 1) / AttentionScratch::kKeyBlock;
+  }
 
   /// Of one product of queries and keys, or of scores and values.
   std::int64_t flops() const { return 2 * batch * heads * queries * keys * width; }
@@ -47,9 +51,10 @@ struct HeadRows {
 };
 
 template <class T>
-HeadRows<T> head_rows(T* tensor, std::int64_t batch, std::int64_t rows, std::int64_t heads, std::int64_t width,
-                      std::int64_t head, std::int64_t first, std::int64_t most) {
-  return {tensor + ((batch * rows + first) * heads + head) * width, heads * width, std::min(most, rows - first)};
+HeadRows<T> head_rows(T* tensor, std::int64_t batch, std::int64_t rows, std::int64_t heads,
+                      std::int64_t width, std::int64_t head, std::int64_t first, std::int64_t most) {
+  return {tensor + ((batch * rows + first) * heads + head) * width, heads * width,
+          std::min(most, rows - first)};
 }
 
 /// The block in f32: itself, or converted into `buffer`.
@@ -88,10 +93,11 @@ inline void store(HeadRows<float> sums, HeadRows<Bfloat16> block, std::int64_t w
   });
 }
 
-/// Calls body(task, worker's scratch) for every task, each on whichever worker is free; on one where all tasks together
-/// have few flops. Tasks are independent, so the results do not depend on who does what.
+/// Calls body(task, worker's scratch) for every task, each on whichever worker is free; on one where all
+/// tasks together have few flops. Tasks are independent, so the results do not depend on who does what.
 template <class Body>
-void for_tasks(std::int64_t tasks, std::int64_t flops, const AttentionScratch& scratch, void* workspace, const Body& body) {
+void for_tasks(std::int64_t tasks, std::int64_t flops, const AttentionScratch& scratch, void* workspace,
+               const Body& body) {
   if (flops < 2 * kFlopGrain) {
     for (std::int64_t task = 0; task < tasks; ++task) body(task, static_cast<float*>(workspace));
     return;

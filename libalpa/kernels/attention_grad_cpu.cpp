@@ -8,10 +8,10 @@ namespace {
 
 constexpr std::int64_t kTileStride = AttentionScratch::kKeyBlock;
 
-/// With p = softmax row and dp = the gradient of its entries: scores become p, dp becomes p * (dp - delta) * scale,
-/// the gradient of the products of query and key.
-void gradient_row(float* scores, float* dp, std::int64_t visible, std::int64_t count, float scale, float log_sum,
-                  float delta) {
+/// With p = softmax row and dp = the gradient of its entries: scores become p, dp becomes p * (dp - delta) *
+/// scale, the gradient of the products of query and key.
+void gradient_row(float* scores, float* dp, std::int64_t visible, std::int64_t count, float scale,
+                  float log_sum, float delta) {
 #pragma omp simd
   for (std::int64_t i = 0; i < visible; ++i) {
     const float p = fast_exp(scores[i] * scale - log_sum);
@@ -29,9 +29,10 @@ float dot(const T* x, const T* y, std::int64_t n) {
   return sum;
 }
 
-/// attention_grad of one call, worked off in tasks. A task of a whole key head makes all three gradients from each
-/// tile of scores; where key heads are too few for the threads, one round of tasks makes the gradient of a block of
-/// queries each and a second one those of a block of keys, at the price of computing the scores twice.
+/// attention_grad of one call, worked off in tasks. A task of a whole key head makes all three gradients from
+/// each tile of scores; where key heads are too few for the threads, one round of tasks makes the gradient of
+/// a block of queries each and a second one those of a block of keys, at the price of computing the scores
+/// twice.
 template <class T>
 class Gradient {
  public:
@@ -48,8 +49,10 @@ class Gradient {
       tasks(key_heads, [this](std::int64_t task, const Scratch& own) { whole_key_head(task, own); });
       return;
     }
-    tasks(e_.batch * e_.heads * e_.query_blocks(), [this](std::int64_t task, const Scratch& own) { query_block(task, own); });
-    tasks(key_heads * e_.key_blocks(), [this](std::int64_t task, const Scratch& own) { key_block(task, own); });
+    tasks(e_.batch * e_.heads * e_.query_blocks(),
+          [this](std::int64_t task, const Scratch& own) { query_block(task, own); });
+    tasks(key_heads * e_.key_blocks(),
+          [this](std::int64_t task, const Scratch& own) { key_block(task, own); });
   }
 
  private:
@@ -90,71 +93,82 @@ class Gradient {
   };
 
   HeadRows<T> query_target(const Head& head, std::int64_t first) const {
-    return head_rows(call_.result<T>(0), head.batch, e_.queries, e_.heads, e_.width, head.query, first, kQueries);
+    return head_rows(call_.result<T>(0), head.batch, e_.queries, e_.heads, e_.width, head.query, first,
+                     kQueries);
   }
   HeadRows<T> key_target(std::size_t result, const Head& head, std::int64_t first) const {
-    return head_rows(call_.result<T>(result), head.batch, e_.keys, e_.groups, e_.width, head.key, first, kKeys);
+    return head_rows(call_.result<T>(result), head.batch, e_.keys, e_.groups, e_.width, head.key, first,
+                     kKeys);
   }
 
   Queries load_queries(const Head& head, std::int64_t first, const Scratch& own) const {
     const auto rows = [&](std::size_t operand) {
-      return head_rows(call_.operand<T>(operand), head.batch, e_.queries, e_.heads, e_.width, head.query, first, kQueries);
+      return head_rows(call_.operand<T>(operand), head.batch, e_.queries, e_.heads, e_.width, head.query,
+                       first, kQueries);
     };
     const HeadRows<const T> doutput = rows(0), query = rows(1), output = rows(4);
-    const float* log_sums = call_.operand<float>(5) + (head.batch * e_.heads + head.query) * e_.queries + first;
-    run_vectorized(best_instruction_set(), 0, query.count, [=, width = e_.width](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; ++r)
-        own.deltas[r] = dot(doutput.data + r * doutput.stride, output.data + r * output.stride, width);
-    });
+    const float* log_sums =
+        call_.operand<float>(5) + (head.batch * e_.heads + head.query) * e_.queries + first;
+    run_vectorized(
+        best_instruction_set(), 0, query.count, [=, width = e_.width](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t r = begin; r < end; ++r)
+            own.deltas[r] = dot(doutput.data + r * doutput.stride, output.data + r * output.stride, width);
+        });
     return {in_f32(query, e_.width, own.query), in_f32(doutput, e_.width, own.doutput), own.deltas, log_sums,
             origin_ + first};
   }
 
   Keys load_keys(const Head& head, std::int64_t first, const Scratch& own) const {
     const auto rows = [&](std::size_t operand, float* buffer) {
-      return in_f32(head_rows(call_.operand<T>(operand), head.batch, e_.keys, e_.groups, e_.width, head.key, first, kKeys),
+      return in_f32(head_rows(call_.operand<T>(operand), head.batch, e_.keys, e_.groups, e_.width, head.key,
+                              first, kKeys),
                     e_.width, buffer);
     };
     return {rows(2, own.key), rows(3, own.value), first};
   }
 
-  /// Makes the softmax and the gradient of the scores of one tile; returns how many of the keys any query sees.
+  /// Makes the softmax and the gradient of the scores of one tile; returns how many of the keys any query
+  /// sees.
   std::int64_t make_tile(const Queries& q, const Keys& k, const Scratch& own) const {
     const std::int64_t seen = std::min(k.key.count, e_.visible(q.position + q.query.count - 1) - k.first);
     if (seen <= 0) return 0;
     multiply({false, q.query.stride}, {true, k.key.stride}, q.query.count, seen, e_.width, 1.0f, q.query.data,
              k.key.data, 0.0f, own.scores, kTileStride);
-    multiply({false, q.doutput.stride}, {true, k.value.stride}, q.query.count, seen, e_.width, 1.0f, q.doutput.data,
-             k.value.data, 0.0f, own.dp, kTileStride);
+    multiply({false, q.doutput.stride}, {true, k.value.stride}, q.query.count, seen, e_.width, 1.0f,
+             q.doutput.data, k.value.data, 0.0f, own.dp, kTileStride);
     run_vectorized(best_instruction_set(), 0, q.query.count, [=, this](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
         std::int64_t visible = e_.causal ? q.position + r + 1 - k.first : seen;
         visible = visible < 0 ? 0 : visible < seen ? visible : seen;
-        gradient_row(own.scores + r * kTileStride, own.dp + r * kTileStride, visible, seen, e_.scale, q.log_sums[r],
-                     q.deltas[r]);
+        gradient_row(own.scores + r * kTileStride, own.dp + r * kTileStride, visible, seen, e_.scale,
+                     q.log_sums[r], q.deltas[r]);
       }
     });
     return seen;
   }
 
   void add_to_queries(const Keys& k, std::int64_t seen, const Scratch& own, HeadRows<float> dquery) const {
-    multiply({false, kTileStride}, {false, k.key.stride}, dquery.count, e_.width, seen, 1.0f, own.dp, k.key.data, 1.0f,
-             dquery.data, dquery.stride);
+    multiply({false, kTileStride}, {false, k.key.stride}, dquery.count, e_.width, seen, 1.0f, own.dp,
+             k.key.data, 1.0f, dquery.data, dquery.stride);
   }
 
   void add_to_keys(const Queries& q, std::int64_t seen, const Scratch& own, HeadRows<float> dkey,
                    HeadRows<float> dvalue) const {
-    multiply({true, kTileStride}, {false, q.query.stride}, seen, e_.width, q.query.count, 1.0f, own.dp, q.query.data,
-             1.0f, dkey.data, dkey.stride);
+    multiply({true, kTileStride}, {false, q.query.stride}, seen, e_.width, q.query.count, 1.0f, own.dp,
+             q.query.data, 1.0f, dkey.data, dkey.stride);
     multiply({true, kTileStride}, {false, q.doutput.stride}, seen, e_.width, q.query.count, 1.0f, own.scores,
              q.doutput.data, 1.0f, dvalue.data, dvalue.stride);
   }
 
-  /// The gradients of one block of keys; dquery(head, first query, keys, seen) takes those of the queries from each tile.
+  /// The gradients of one block of keys; dquery(head, first query, keys, seen) takes those of the queries
+  /// from each tile.
   template <class QueryGradient>
-  void keys_against_queries(Head head, std::int64_t first_key, const Scratch& own, const QueryGradient& dquery) const {
-    const HeadRows<T> dkey_target = key_target(1, head, first_key), dvalue_target = key_target(2, head, first_key);
-    const HeadRows<float> dkey = sums_of(dkey_target, e_.width, own.dkey), dvalue = sums_of(dvalue_target, e_.width, own.dvalue);
+  void keys_against_queries(Head head, std::int64_t first_key, const Scratch& own,
+                            const QueryGradient& dquery) const {
+    const HeadRows<T> dkey_target = key_target(1, head, first_key),
+                      dvalue_target = key_target(2, head, first_key);
+    const HeadRows<float> dkey = sums_of(dkey_target, e_.width, own.dkey),
+                          dvalue = sums_of(dvalue_target, e_.width, own.dvalue);
     clear(dkey, e_.width);
     clear(dvalue, e_.width);
     const Keys keys = load_keys(head, first_key, own);
@@ -188,11 +202,14 @@ class Gradient {
                            [&](const Head& at, std::int64_t first, const Keys& keys, std::int64_t seen) {
                              add_to_queries(keys, seen, own, sums(at, first));
                            });
-    for_query_blocks([&](const Head& at, std::int64_t first) { store(sums(at, first), query_target(at, first), e_.width); });
+    for_query_blocks([&](const Head& at, std::int64_t first) {
+      store(sums(at, first), query_target(at, first), e_.width);
+    });
   }
 
   void query_block(std::int64_t task, const Scratch& own) const {
-    const std::int64_t first = task % e_.query_blocks() * kQueries, query = task / e_.query_blocks() % e_.heads;
+    const std::int64_t first = task % e_.query_blocks() * kQueries,
+                       query = task / e_.query_blocks() % e_.heads;
     const Head head{task / e_.query_blocks() / e_.heads, query, query / e_.share};
     const HeadRows<T> target = query_target(head, first);
     const HeadRows<float> sums = sums_of(target, e_.width, own.dquery);
@@ -226,7 +243,8 @@ std::unique_ptr<Kernel> attention_grad_cpu(const KernelShape& shape) {
   const AttentionScratch scratch = attention_scratch({shape.operands, shape.attributes});
   return for_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    return host_kernel([extents, scratch](const KernelCall& call) { Gradient<T>(extents, scratch, call).run(); });
+    return host_kernel(
+        [extents, scratch](const KernelCall& call) { Gradient<T>(extents, scratch, call).run(); });
   });
 }
 

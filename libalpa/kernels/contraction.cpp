@@ -21,7 +21,8 @@ Strides factor_strides(const ShardingRule& rule, const std::vector<DimensionFact
 
 std::vector<int> factors_in_order(const std::vector<DimensionFactors>& dimensions) {
   std::vector<int> order;
-  for (const DimensionFactors& dimension : dimensions) order.insert(order.end(), dimension.begin(), dimension.end());
+  for (const DimensionFactors& dimension : dimensions)
+    order.insert(order.end(), dimension.begin(), dimension.end());
   return order;
 }
 
@@ -48,7 +49,9 @@ std::optional<MatrixLayout> layout_of(std::int64_t rows, std::int64_t columns, s
   return std::nullopt;
 }
 
-ContractionLoop only(const std::vector<ContractionLoop>& loops) { return loops.empty() ? ContractionLoop{} : loops[0]; }
+ContractionLoop only(const std::vector<ContractionLoop>& loops) {
+  return loops.empty() ? ContractionLoop{} : loops[0];
+}
 
 }  // namespace
 
@@ -62,10 +65,10 @@ Contraction contraction_of(const ShardingRule& rule) {
     if (placed[f]) return;
     placed[f] = true;
     const ContractionLoop loop{rule.factors[f].size, left[f], right[f], result[f]};
-    auto& loops = !loop.result                ? contraction.sums
-                  : loop.left && loop.right   ? contraction.batch
-                  : loop.right                ? contraction.columns
-                                              : contraction.rows;
+    auto& loops = !loop.result              ? contraction.sums
+                  : loop.left && loop.right ? contraction.batch
+                  : loop.right              ? contraction.columns
+                                            : contraction.rows;
     append(loops, loop);
   };
   // Result first, then the operands: loops of one part come in the order of a tensor that has all of them.
@@ -76,8 +79,10 @@ Contraction contraction_of(const ShardingRule& rule) {
 }
 
 std::optional<MatrixProduct> matrix_product_of(const Contraction& contraction) {
-  if (contraction.rows.size() > 1 || contraction.columns.size() > 1 || contraction.sums.size() > 1) return std::nullopt;
-  ContractionLoop rows = only(contraction.rows), columns = only(contraction.columns), sum = only(contraction.sums);
+  if (contraction.rows.size() > 1 || contraction.columns.size() > 1 || contraction.sums.size() > 1)
+    return std::nullopt;
+  ContractionLoop rows = only(contraction.rows), columns = only(contraction.columns),
+                  sum = only(contraction.sums);
   std::vector<ContractionLoop> batch = contraction.batch;
   auto result = layout_of(rows.size, columns.size, rows.result, columns.result);
   if (!result) return std::nullopt;
@@ -91,7 +96,8 @@ std::optional<MatrixProduct> matrix_product_of(const Contraction& contraction) {
   const auto left = layout_of(rows.size, sum.size, rows.left, sum.left);
   const auto right = layout_of(sum.size, columns.size, sum.right, columns.right);
   if (!left || !right) return std::nullopt;
-  return MatrixProduct{rows.size, columns.size, sum.size, *left, *right, result->leading, swapped, std::move(batch)};
+  return MatrixProduct{rows.size, columns.size,    sum.size, *left,
+                       *right,    result->leading, swapped,  std::move(batch)};
 }
 
 std::vector<ContractionLoop> copy_loops_of(const ShardingRule& rule) {

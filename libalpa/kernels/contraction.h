@@ -7,16 +7,16 @@
 
 namespace alpa {
 
-/// One loop of an einsum over dense row-major tensors: its length, and the distance in elements between neighbours in
-/// each tensor (0 where a tensor lacks the loop).
+/// One loop of an einsum over dense row-major tensors: its length, and the distance in elements between
+/// neighbours in each tensor (0 where a tensor lacks the loop).
 struct ContractionLoop {
   std::int64_t size = 1;
   std::int64_t left = 0, right = 0, result = 0;
 };
 
-/// An einsum's loops by the part they play in a matrix product, outermost first. Loops of length 1 are left out, and
-/// loops that run over memory as one are merged: "b s d, d h k -> b s h k" has one row loop (b s), one column loop
-/// (h k) and one summed loop d, so it is one plain product.
+/// An einsum's loops by the part they play in a matrix product, outermost first. Loops of length 1 are left
+/// out, and loops that run over memory as one are merged: "b s d, d h k -> b s h k" has one row loop (b s),
+/// one column loop (h k) and one summed loop d, so it is one plain product.
 struct Contraction {
   std::vector<ContractionLoop> batch;    ///< in both operands and the result
   std::vector<ContractionLoop> rows;     ///< in the result, not in the right operand
@@ -38,15 +38,15 @@ struct MatrixProduct {
   std::int64_t rows = 1, columns = 1, sum = 1;
   MatrixLayout left, right;
   std::int64_t result_leading = 1;
-  bool swapped = false;  ///< `left` is the einsum's right operand and `right` its left one
+  bool swapped = false;                ///< `left` is the einsum's right operand and `right` its left one
   std::vector<ContractionLoop> batch;  ///< left and right as here
 };
 
 /// Nothing where some part has more than one loop or a matrix has no contiguous dimension.
 std::optional<MatrixProduct> matrix_product_of(const Contraction&);
 
-/// The loops of a copy from operand 0 to result 0 (`left` is the source), outermost first in the result, merged.
-/// `rule` has one operand.
+/// The loops of a copy from operand 0 to result 0 (`left` is the source), outermost first in the result,
+/// merged. `rule` has one operand.
 std::vector<ContractionLoop> copy_loops_of(const ShardingRule& rule);
 
 /// Product of the loops' lengths.

@@ -13,7 +13,8 @@ constexpr std::int64_t kBatch = 256;
 
 /// Which runs of elements lie side by side both in the tile and in its whole tensor, and where.
 ///
-/// A run is what the innermost dimensions up to the first split one span; `outer` counts the runs of one sample.
+/// A run is what the innermost dimensions up to the first split one span; `outer` counts the runs of one
+/// sample.
 struct Runs {
   Shape extents, whole;  ///< of the dimensions of a sample
   std::size_t outer_rank = 0;
@@ -91,7 +92,8 @@ void drop_tile(const KernelCall& call, const Shape& shape, double rate, std::uin
       const std::int64_t run = at / runs.length, inside = at % runs.length;
       const std::int64_t left = runs.length - inside, n = left < end - at ? left : end - at;
       const auto sample = static_cast<std::uint64_t>(first_sample + run / runs.outer);
-      const Draw draw{key, (static_cast<std::uint64_t>(step) << 32) + sample, static_cast<float>(rate), scale};
+      const Draw draw{key, (static_cast<std::uint64_t>(step) << 32) + sample, static_cast<float>(rate),
+                      scale};
       drop(draw, runs.first_index(run % runs.outer, tile) + inside, n, x + at, y + at);
       at += n;
     }

@@ -14,7 +14,8 @@ namespace alpa::ops {
 namespace {
 
 /// Distances from the first element to each trip of nested loops, for one of the tensors.
-std::vector<std::int64_t> offsets_of(const std::vector<ContractionLoop>& loops, std::int64_t ContractionLoop::*stride) {
+std::vector<std::int64_t> offsets_of(const std::vector<ContractionLoop>& loops,
+                                     std::int64_t ContractionLoop::*stride) {
   std::vector<std::int64_t> offsets{0};
   for (const ContractionLoop& loop : loops) {
     std::vector<std::int64_t> longer;
@@ -42,12 +43,13 @@ class SingleProduct {
     const float beta = call.accumulate ? 1.0f : 0.0f;
     const MatrixProduct& p = product_;
     const auto batches = static_cast<std::int64_t>(left_.size());
-    // With enough products for all threads each runs on one, otherwise all threads share one after another. (An `if`
-    // clause would do that too, but then the inner regions would be nested, and start new threads each time.)
+    // With enough products for all threads each runs on one, otherwise all threads share one after another.
+    // (An `if` clause would do that too, but then the inner regions would be nested, and start new threads
+    // each time.)
     if (batches < 2 * host_threads()) {
       for (std::size_t b = 0; b < left_.size(); ++b)
-        multiply_on_all_threads(p.left, p.right, p.rows, p.columns, p.sum, left + left_[b], right + right_[b], beta,
-                                result + result_[b], p.result_leading);
+        multiply_on_all_threads(p.left, p.right, p.rows, p.columns, p.sum, left + left_[b], right + right_[b],
+                                beta, result + result_[b], p.result_leading);
       return;
     }
 #pragma omp parallel for schedule(static)
@@ -63,7 +65,8 @@ class SingleProduct {
   std::vector<std::int64_t> left_, right_, result_;
 };
 
-/// Any contraction: tiles are gathered from wherever their elements lie, converted to f32, multiplied, and scattered.
+/// Any contraction: tiles are gathered from wherever their elements lie, converted to f32, multiplied, and
+/// scattered.
 template <class T, class Result>
 class GatheredProduct {
  public:
@@ -89,7 +92,8 @@ class GatheredProduct {
     }
 #pragma omp parallel for schedule(static)
     for (std::int64_t w = 0; w < workers_; ++w)
-      for (std::int64_t task = w; task < tasks_; task += workers_) run(call, task, scratch_.data() + w * kScratch);
+      for (std::int64_t task = w; task < tasks_; task += workers_)
+        run(call, task, scratch_.data() + w * kScratch);
   }
 
  private:
@@ -107,10 +111,12 @@ class GatheredProduct {
   /// A stretch of kTile offsets at most.
   static std::span<const std::int64_t> tile(const std::vector<std::int64_t>& offsets, std::int64_t index) {
     const auto first = static_cast<std::size_t>(index * kTile);
-    return std::span(offsets).subspan(first, std::min(offsets.size() - first, static_cast<std::size_t>(kTile)));
+    return std::span(offsets).subspan(first,
+                                      std::min(offsets.size() - first, static_cast<std::size_t>(kTile)));
   }
 
-  static void gather(const T* from, std::span<const std::int64_t> rows, std::span<const std::int64_t> columns, float* to) {
+  static void gather(const T* from, std::span<const std::int64_t> rows, std::span<const std::int64_t> columns,
+                     float* to) {
     for (const std::int64_t row : rows) {
       for (std::size_t c = 0; c < columns.size(); ++c) to[c] = to_float(from[row + columns[c]]);
       to += columns.size();
@@ -140,7 +146,8 @@ class GatheredProduct {
   }
 
   Offsets batch_;
-  std::vector<std::int64_t> left_rows_, left_sums_, right_sums_, right_columns_, result_rows_, result_columns_;
+  std::vector<std::int64_t> left_rows_, left_sums_, right_sums_, right_columns_, result_rows_,
+      result_columns_;
   std::int64_t row_tiles_, column_tiles_, tasks_, workers_;
   std::vector<float> scratch_;
 };
@@ -159,8 +166,8 @@ std::unique_ptr<Kernel> einsum_cpu(const KernelShape& shape) {
   if (product)
     if (std::shared_ptr<Bfloat16Product> prepared = make_bfloat16_product(*product, result))
       return host_kernel([prepared, swapped = product->swapped](const KernelCall& call) {
-        prepared->run(call.operands[swapped ? 1 : 0].data, call.operands[swapped ? 0 : 1].data, call.results[0].data,
-                      call.accumulate);
+        prepared->run(call.operands[swapped ? 1 : 0].data, call.operands[swapped ? 0 : 1].data,
+                      call.results[0].data, call.accumulate);
       });
   if (result == DType::f32) return host_kernel(GatheredProduct<Bfloat16, float>(contraction));
   return host_kernel(GatheredProduct<Bfloat16, Bfloat16>(contraction));

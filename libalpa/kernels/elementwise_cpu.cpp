@@ -43,7 +43,7 @@ std::unique_ptr<Kernel> map_pairs(const KernelShape& shape, Function f) {
   });
 }
 
-constexpr float kGeluSlope = 1.59576912f;        // 2 sqrt(2/pi)
+constexpr float kGeluSlope = 1.59576912f;  // 2 sqrt(2/pi)
 constexpr float kGeluCube = 1.59576912f * 0.044715f;
 
 // 0.5 (1 + tanh(u)) = sigmoid(2u), which keeps its relative precision where tanh is near -1.
@@ -112,7 +112,8 @@ std::unique_ptr<Kernel> bias_add_cpu(const KernelShape& shape) {
           const T* row = x + r * width;
           T* to = y + r * width;
 #pragma omp simd
-          for (std::int64_t c = 0; c < width; ++c) to[c] = from_float<T>(to_float(row[c]) + to_float(bias[c]));
+          for (std::int64_t c = 0; c < width; ++c)
+            to[c] = from_float<T>(to_float(row[c]) + to_float(bias[c]));
         }
       });
     });

@@ -23,15 +23,19 @@ class PositionsByRow {
       if (row >= 0 && row < rows) ++ends_[static_cast<std::size_t>(row) + 1];
     }
     for (std::size_t row = 1; row < ends_.size(); ++row) ends_[row] += ends_[row - 1];
-    // Filling moves each row's start to its end, which is the next row's start: ends_[row] then ends row `row`.
+    // Filling moves each row's start to its end, which is the next row's start: ends_[row] then ends row
+    // `row`.
     for (std::size_t i = 0; i < positions_.size(); ++i) {
       const std::int64_t row = ids[i] - first_row;
       if (row >= 0 && row < rows)
-        positions_[static_cast<std::size_t>(ends_[static_cast<std::size_t>(row)]++)] = static_cast<std::int32_t>(i);
+        positions_[static_cast<std::size_t>(ends_[static_cast<std::size_t>(row)]++)] =
+            static_cast<std::int32_t>(i);
     }
   }
 
-  const std::int32_t* begin(std::int64_t row) const { return positions_.data() + (row == 0 ? 0 : end_of(row - 1)); }
+  const std::int32_t* begin(std::int64_t row) const {
+    return positions_.data() + (row == 0 ? 0 : end_of(row - 1));
+  }
   const std::int32_t* end(std::int64_t row) const { return positions_.data() + end_of(row); }
 
  private:
@@ -44,7 +48,8 @@ constexpr std::int64_t kColumns = 256;
 
 /// One row of the table's gradient: the sum of dy over the row's positions.
 template <class T, class Sum>
-void sum_row(const T* dy, const std::int32_t* begin, const std::int32_t* end, std::int64_t width, bool add, Sum* row) {
+void sum_row(const T* dy, const std::int32_t* begin, const std::int32_t* end, std::int64_t width, bool add,
+             Sum* row) {
   float sum[kColumns];
   for (std::int64_t first = 0; first < width; first += kColumns) {
     const std::int64_t n = width - first < kColumns ? width - first : kColumns;
@@ -79,7 +84,8 @@ std::unique_ptr<Kernel> embedding_grad_kernel(const KernelShape& shape) {
       run_vectorized(set, 0, rows, sum_rows);
       return;
     }
-    // Rows are unequal work (frequent ids); each is summed by one thread, so handing them out as they come is safe.
+    // Rows are unequal work (frequent ids); each is summed by one thread, so handing them out as they come is
+    // safe.
     constexpr std::int64_t chunk = 8;
 #pragma omp parallel for schedule(dynamic)
     for (std::int64_t first = 0; first < rows; first += chunk)
@@ -114,7 +120,8 @@ std::unique_ptr<Kernel> embedding_grad_cpu(const KernelShape& shape) {
   if (!types_match(shape, "ti->a")) return nullptr;
   const bool wide = shape.results[0].dtype == DType::f32;
   if (shape.operands[0].dtype == DType::f32) return embedding_grad_kernel<float, float>(shape);
-  return wide ? embedding_grad_kernel<Bfloat16, float>(shape) : embedding_grad_kernel<Bfloat16, Bfloat16>(shape);
+  return wide ? embedding_grad_kernel<Bfloat16, float>(shape)
+              : embedding_grad_kernel<Bfloat16, Bfloat16>(shape);
 }
 
 }  // namespace alpa::ops

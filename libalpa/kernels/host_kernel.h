@@ -36,8 +36,8 @@ template <class Body>
 class HostKernel final : public Kernel {
  public:
   explicit HostKernel(Body body) : body_(std::move(body)) {}
-  void run(Stream&, std::span<const Tile> operands, std::span<const Tile> results, void* workspace, bool accumulate,
-           const RunPoint& point) override {
+  void run(Stream&, std::span<const Tile> operands, std::span<const Tile> results, void* workspace,
+           bool accumulate, const RunPoint& point) override {
     body_(KernelCall{operands, results, workspace, accumulate, point});
   }
 
@@ -50,8 +50,8 @@ std::unique_ptr<Kernel> host_kernel(Body body) {
   return std::make_unique<HostKernel<Body>>(std::move(body));
 }
 
-/// Whether the element types are those of a pattern as "tti->tf": t is the type of the first t, either f32 or bf16;
-/// f is f32, i is i32, and a is t or f32 (a result that may be summed in f32).
+/// Whether the element types are those of a pattern as "tti->tf": t is the type of the first t, either f32 or
+/// bf16; f is f32, i is i32, and a is t or f32 (a result that may be summed in f32).
 bool types_match(const KernelShape&, std::string_view pattern);
 
 /// body(T{}) with T = float or Bfloat16, the element type of operand 0.

@@ -3,21 +3,22 @@
 
 namespace alpa {
 
-/// Vector instructions that loops are compiled for. One program holds all three forms and takes the widest that its
-/// processor has, so that a build runs on any x86-64 machine.
+/// Vector instructions that loops are compiled for. One program holds all three forms and takes the widest
+/// that its processor has, so that a build runs on any x86-64 machine.
 enum class InstructionSet { baseline, avx2, avx512 };
 
 InstructionSet best_instruction_set();
 
-// `flatten` inlines the body and what it calls, which brings it under the function's target: loops of plain C++ are
-// vectorised three times, once for each.
+// `flatten` inlines the body and what it calls, which brings it under the function's target: loops of plain
+// C++ are vectorised three times, once for each.
 template <class Body>
 [[gnu::flatten, gnu::noinline]] void run_baseline(const Body& body, std::int64_t begin, std::int64_t end) {
   body(begin, end);
 }
 template <class Body>
-[[gnu::flatten, gnu::noinline, gnu::target("avx2,fma,bmi,bmi2")]] void run_avx2(const Body& body, std::int64_t begin,
-                                                                               std::int64_t end) {
+[[gnu::flatten, gnu::noinline, gnu::target("avx2,fma,bmi,bmi2")]] void run_avx2(const Body& body,
+                                                                                std::int64_t begin,
+                                                                                std::int64_t end) {
   body(begin, end);
 }
 template <class Body>
@@ -27,22 +28,25 @@ run_avx512(const Body& body, std::int64_t begin, std::int64_t end) {
   body(begin, end);
 }
 
-/// body(begin, end) in the form for `set`. Bodies hold loops over plain arrays, no OpenMP regions. Sums go into
-/// functions of their own: GCC 12 does not vectorise a reduction that stands in a lambda.
+/// body(begin, end) in the form for `set`. Bodies hold loops over plain arrays, no OpenMP regions. Sums go
+/// into functions of their own: GCC 12 does not vectorise a reduction that stands in a lambda.
 template <class Body>
 void run_vectorized(InstructionSet set, std::int64_t begin, std::int64_t end, const Body& body) {
   switch (set) {
-    case InstructionSet::avx512: return run_avx512(body, begin, end);
-    case InstructionSet::avx2: return run_avx2(body, begin, end);
-    case InstructionSet::baseline: return run_baseline(body, begin, end);
+    case InstructionSet::avx512:
+      return run_avx512(body, begin, end);
+    case InstructionSet::avx2:
+      return run_avx2(body, begin, end);
+    case InstructionSet::baseline:
+      return run_baseline(body, begin, end);
   }
 }
 
 /// Threads that a parallel region started here would have.
 int host_threads();
 
-/// Calls body(begin, end), vectorised, for ranges that make up [0, count): one per thread, or a single one where
-/// less than two `grain`s are to be done.
+/// Calls body(begin, end), vectorised, for ranges that make up [0, count): one per thread, or a single one
+/// where less than two `grain`s are to be done.
 template <class Body>
 void for_ranges(std::int64_t count, std::int64_t grain, const Body& body) {
   const InstructionSet set = best_instruction_set();
@@ -56,8 +60,8 @@ void for_ranges(std::int64_t count, std::int64_t grain, const Body& body) {
     run_vectorized(set, count * t / threads, count * (t + 1) / threads, body);
 }
 
-/// As for_ranges, but cut into `pieces` ranges whatever the number of threads: what is summed piece by piece then
-/// does not depend on it. body(piece, begin, end).
+/// As for_ranges, but cut into `pieces` ranges whatever the number of threads: what is summed piece by piece
+/// then does not depend on it. body(piece, begin, end).
 template <class Body>
 void for_pieces(std::int64_t count, std::int64_t pieces, const Body& body) {
   const InstructionSet set = best_instruction_set();
@@ -75,6 +79,8 @@ constexpr std::int64_t kElementGrain = 8192;
 constexpr std::int64_t kFlopGrain = 1'000'000;
 
 /// Rows of that many elements that are worth a thread's start.
-constexpr std::int64_t row_grain(std::int64_t width) { return width >= kElementGrain ? 1 : kElementGrain / (width + 1) + 1; }
+constexpr std::int64_t row_grain(std::int64_t width) {
+  return width >= kElementGrain ? 1 : kElementGrain / (width + 1) + 1;
+}
 
 }  // namespace alpa

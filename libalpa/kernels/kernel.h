@@ -13,7 +13,8 @@ namespace alpa {
 /// One rank's dense, row-major piece of a tensor.
 struct Tile {
   void* data = nullptr;
-  Shape origin;  ///< global index of its first element, per dimension, within the micro-batch's tensor; {}: zeros
+  Shape origin;  ///< global index of its first element, per dimension, within the micro-batch's tensor; {}:
+                 ///< zeros
   Shape whole;   ///< extents of that tensor; {}: the tile is all of it
 };
 
@@ -30,21 +31,22 @@ struct KernelShape {
   Attributes attributes;
 };
 
-/// An operator made ready for one shape on one device. Preparing may allocate and choose; running must not allocate.
-/// Not shared between threads.
+/// An operator made ready for one shape on one device. Preparing may allocate and choose; running must not
+/// allocate. Not shared between threads.
 class Kernel {
  public:
   virtual ~Kernel() = default;
 
-  /// Queues the work. Tiles are in device memory in the order of KernelShape and do not overlap, except results that
-  /// overwrite operands (OpDef::overwrites). `accumulate` adds to result 0 (only where OpDef::accumulates).
-  /// `workspace` holds workspace_of(op, call) bytes.
+  /// Queues the work. Tiles are in device memory in the order of KernelShape and do not overlap, except
+  /// results that overwrite operands (OpDef::overwrites). `accumulate` adds to result 0 (only where
+  /// OpDef::accumulates). `workspace` holds workspace_of(op, call) bytes.
   virtual void run(Stream&, std::span<const Tile> operands, std::span<const Tile> results, void* workspace,
                    bool accumulate, const RunPoint&) = 0;
 };
 
-/// Prepares `op`. Where OpDef::accumulates holds, a result of type f32 is allowed beside operands of bf16 (a gradient
-/// summed in f32). Throws Error(run_time) naming operator and device where the device has no kernel for these types.
+/// Prepares `op`. Where OpDef::accumulates holds, a result of type f32 is allowed beside operands of bf16 (a
+/// gradient summed in f32). Throws Error(run_time) naming operator and device where the device has no kernel
+/// for these types.
 std::unique_ptr<Kernel> make_kernel(Device&, const OpDef&, const KernelShape&);
 
 /// An n-dimensional box inside a dense tensor.
@@ -53,8 +55,9 @@ struct Box {
   Shape origin;  ///< first element of the box
 };
 
-/// Queues the copy of a box of `extent` elements from one dense tensor into another (slice, concatenate, pack).
-void copy_box(Device&, Stream&, const void* from, const Box& from_box, void* to, const Box& to_box, const Shape& extent,
-              DType);
+/// Queues the copy of a box of `extent` elements from one dense tensor into another (slice, concatenate,
+/// pack).
+void copy_box(Device&, Stream&, const void* from, const Box& from_box, void* to, const Box& to_box,
+              const Shape& extent, DType);
 
 }  // namespace alpa

@@ -1,8 +1,8 @@
 #include "libalpa/kernels/kernels_cpu.h"
 
-#include <cassert>
-
 #include <fmt/core.h>
+
+#include <cassert>
 
 #include "libalpa/base/error.h"
 
@@ -34,7 +34,8 @@ std::unique_ptr<Kernel> make_cpu_kernel(const OpDef& op, const KernelShape& shap
   for (const Entry& entry : kFactories) {
     if (entry.name != op.name) continue;
     if (std::unique_ptr<Kernel> kernel = entry.factory(shape)) return kernel;
-    throw Error(ErrorKind::run_time, fmt::format("operator '{}' has no CPU kernel for{}", op.name, types_text(shape)));
+    throw Error(ErrorKind::run_time,
+                fmt::format("operator '{}' has no CPU kernel for{}", op.name, types_text(shape)));
   }
   throw Error(ErrorKind::run_time, fmt::format("operator '{}' is not in the list of CPU kernels", op.name));
 }

@@ -6,17 +6,19 @@
 namespace alpa {
 
 namespace ops {
-// One factory per operator: prepares its kernel for host memory, or gives null where it has none for these types.
+// One factory per operator: prepares its kernel for host memory, or gives null where it has none for these
+// types.
 #define ALPA_OP(name) std::unique_ptr<Kernel> name##_cpu(const KernelShape&);
 #include "libalpa/ops/ops.def"
 #undef ALPA_OP
 }  // namespace ops
 
-/// Kernels on host memory. They use as many OpenMP threads as omp_get_max_threads() says in the thread that runs
-/// them; equal shapes and thread counts give equal bits. Throws as make_kernel.
+/// Kernels on host memory. They use as many OpenMP threads as omp_get_max_threads() says in the thread that
+/// runs them; equal shapes and thread counts give equal bits. Throws as make_kernel.
 std::unique_ptr<Kernel> make_cpu_kernel(const OpDef&, const KernelShape&);
 
 /// As copy_box, at once.
-void copy_box_cpu(const void* from, const Box& from_box, void* to, const Box& to_box, const Shape& extent, DType);
+void copy_box_cpu(const void* from, const Box& from_box, void* to, const Box& to_box, const Shape& extent,
+                  DType);
 
 }  // namespace alpa

@@ -9,7 +9,7 @@ namespace alpa {
 std::unique_ptr<Kernel> make_cuda_kernel(Device&, const OpDef&, const KernelShape&);
 
 /// As copy_box, on a CUDA device.
-void copy_box_cuda(Stream&, const void* from, const Box& from_box, void* to, const Box& to_box, const Shape& extent,
-                   DType);
+void copy_box_cuda(Stream&, const void* from, const Box& from_box, void* to, const Box& to_box,
+                   const Shape& extent, DType);
 
 }  // namespace alpa

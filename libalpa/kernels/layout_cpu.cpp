@@ -14,9 +14,9 @@ namespace {
 
 /// Copies elements of type T along nested loops; `left` strides the source, `result` the target.
 ///
-/// Two loops are innermost: the one that is contiguous in the target and the one that is contiguous in the source
-/// (the same one where nothing is transposed). They are walked in square blocks, so that both sides are read and
-/// written in whole cache lines.
+/// Two loops are innermost: the one that is contiguous in the target and the one that is contiguous in the
+/// source (the same one where nothing is transposed). They are walked in square blocks, so that both sides
+/// are read and written in whole cache lines.
 class StridedCopy {
  public:
   explicit StridedCopy(std::vector<ContractionLoop> loops) : outer_(std::move(loops)) {
@@ -36,7 +36,8 @@ class StridedCopy {
     const std::int64_t blocks = (rows_.size + kBlock - 1) / kBlock;
     const std::int64_t block_elements = std::min(rows_.size, kBlock) * columns_.size;
     for_ranges(runs_ * blocks, row_grain(block_elements), [=, this](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t task = begin; task < end; ++task) copy_rows(task / blocks, task % blocks * kBlock, from, to);
+      for (std::int64_t task = begin; task < end; ++task)
+        copy_rows(task / blocks, task % blocks * kBlock, from, to);
     });
   }
 
@@ -45,7 +46,8 @@ class StridedCopy {
 
   /// Moves the loop whose stride is 1 there out of outer_.
   void take_inner(std::int64_t ContractionLoop::*stride, ContractionLoop& inner) {
-    const auto at = std::find_if(outer_.begin(), outer_.end(), [&](const auto& loop) { return loop.*stride == 1; });
+    const auto at =
+        std::find_if(outer_.begin(), outer_.end(), [&](const auto& loop) { return loop.*stride == 1; });
     if (at == outer_.end()) return;
     inner = *at;
     outer_.erase(at);
@@ -77,7 +79,8 @@ class StridedCopy {
   std::int64_t runs_ = 1;
 };
 
-/// Loops over the elements of a box; dimensions that are whole in both tensors merge into what is around them.
+/// Loops over the elements of a box; dimensions that are whole in both tensors merge into what is around
+/// them.
 std::vector<ContractionLoop> box_loops(const Box& from, const Box& to, const Shape& extent) {
   std::vector<ContractionLoop> loops;  // innermost first
   std::int64_t from_stride = 1, to_stride = 1;
@@ -103,12 +106,14 @@ std::int64_t first_element(const Box& box) {
 template <class T>
 void copy_box_of(const void* from, const Box& from_box, void* to, const Box& to_box, const Shape& extent) {
   StridedCopy(box_loops(from_box, to_box, extent))
-      .run(static_cast<const T*>(from) + first_element(from_box), static_cast<T*>(to) + first_element(to_box));
+      .run(static_cast<const T*>(from) + first_element(from_box),
+           static_cast<T*>(to) + first_element(to_box));
 }
 
 }  // namespace
 
-void copy_box_cpu(const void* from, const Box& from_box, void* to, const Box& to_box, const Shape& extent, DType dtype) {
+void copy_box_cpu(const void* from, const Box& from_box, void* to, const Box& to_box, const Shape& extent,
+                  DType dtype) {
   assert(extent.size() == from_box.tensor.size() && extent.size() == to_box.tensor.size());
   if (element_count(extent) == 0) return;
   if (dtype_bytes(dtype) == 2)
@@ -118,7 +123,8 @@ void copy_box_cpu(const void* from, const Box& from_box, void* to, const Box& to
 }
 
 std::unique_ptr<Kernel> ops::rearrange_cpu(const KernelShape& shape) {
-  if (shape.operands.size() != 1 || shape.results.size() != 1 || shape.operands[0].dtype != shape.results[0].dtype)
+  if (shape.operands.size() != 1 || shape.results.size() != 1 ||
+      shape.operands[0].dtype != shape.results[0].dtype)
     return nullptr;
   const ShardingRule rule = rule_of(rearrange, {shape.operands, shape.attributes});
   for (std::size_t f = 0; f < rule.factors.size(); ++f)

@@ -1,10 +1,10 @@
 #include <cmath>
 #include <limits>
 
+#include "libalpa/kernels/double_sum.h"
 #include "libalpa/kernels/host_kernel.h"
 #include "libalpa/kernels/host_loops.h"
 #include "libalpa/kernels/kernels_cpu.h"
-#include "libalpa/kernels/double_sum.h"
 #include "libalpa/kernels/vector_math.h"
 
 namespace alpa::ops {
@@ -28,11 +28,13 @@ float sum_of_exp(const T* x, float m, std::int64_t n) {
 
 /// (softmax - one hot of `target`) * dloss; `target` is a column of this row, or outside it.
 template <class T>
-void cross_entropy_grad_row(const T* x, std::int64_t target, float m, float z, float dloss, std::int64_t n, T* dx) {
+void cross_entropy_grad_row(const T* x, std::int64_t target, float m, float z, float dloss, std::int64_t n,
+                            T* dx) {
   const float factor = dloss / z;
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) dx[i] = from_float<T>(fast_exp(to_float(x[i]) - m) * factor);
-  if (target >= 0 && target < n) dx[target] = from_float<T>(fast_exp(to_float(x[target]) - m) * factor - dloss);
+  if (target >= 0 && target < n)
+    dx[target] = from_float<T>(fast_exp(to_float(x[target]) - m) * factor - dloss);
 }
 
 }  // namespace
@@ -62,7 +64,8 @@ std::unique_ptr<Kernel> row_sum_exp_cpu(const KernelShape& shape) {
       const float* maxima = call.operand<float>(1);
       float* sums = call.result<float>(0);
       for_ranges(rows.count, row_grain(rows.width), [=](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t r = begin; r < end; ++r) sums[r] = sum_of_exp(x + r * rows.width, maxima[r], rows.width);
+        for (std::int64_t r = begin; r < end; ++r)
+          sums[r] = sum_of_exp(x + r * rows.width, maxima[r], rows.width);
       });
     });
   });
@@ -98,14 +101,16 @@ std::unique_ptr<Kernel> cross_entropy_grad_cpu(const KernelShape& shape) {
     return host_kernel([=](const KernelCall& call) {
       const T* logits = call.operand<T>(0);
       const std::int32_t* targets = call.operand<std::int32_t>(1);
-      const float *maxima = call.operand<float>(2), *sums = call.operand<float>(3), *dlosses = call.operand<float>(4);
+      const float *maxima = call.operand<float>(2), *sums = call.operand<float>(3),
+                  *dlosses = call.operand<float>(4);
       T* dlogits = call.result<T>(0);
       const std::int64_t first = origin_of(call.operands[0], last), n = rows.width;
       for_ranges(rows.count, row_grain(n), [=](std::int64_t begin, std::int64_t end) {
         for (std::int64_t r = begin; r < end; ++r) {
           // A position without a target has no loss, hence no gradient.
           const float dloss = targets[r] < 0 ? 0.0f : dlosses[r];
-          cross_entropy_grad_row(logits + r * n, targets[r] - first, maxima[r], sums[r], dloss, n, dlogits + r * n);
+          cross_entropy_grad_row(logits + r * n, targets[r] - first, maxima[r], sums[r], dloss, n,
+                                 dlogits + r * n);
         }
       });
     });
@@ -128,7 +133,8 @@ std::unique_ptr<Kernel> reduce_sum_cpu(const KernelShape& shape) {
 
 std::unique_ptr<Kernel> expand_like_cpu(const KernelShape& shape) {
   if (shape.operands.size() != 2 || shape.results.size() != 1) return nullptr;
-  if (shape.operands[0].dtype != shape.results[0].dtype || shape.results[0].dtype == DType::i32) return nullptr;
+  if (shape.operands[0].dtype != shape.results[0].dtype || shape.results[0].dtype == DType::i32)
+    return nullptr;
   const std::int64_t count = element_count(shape.results[0].shape);
   return for_type(shape.results[0].dtype, [=](auto zero) {
     using T = decltype(zero);

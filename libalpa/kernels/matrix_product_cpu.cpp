@@ -1,17 +1,16 @@
 #include "libalpa/kernels/matrix_product_cpu.h"
 
+#include <fmt/core.h>
 #include <omp.h>
+#include <oneapi/dnnl/dnnl_debug.h>
 
 #include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstddef>
+#include <oneapi/dnnl/dnnl.hpp>
 #include <string_view>
 #include <vector>
-
-#include <fmt/core.h>
-#include <oneapi/dnnl/dnnl.hpp>
-#include <oneapi/dnnl/dnnl_debug.h>
 
 #include "libalpa/base/error.h"
 #include "libalpa/kernels/host_loops.h"
@@ -28,7 +27,8 @@ using Dims = dnnl::memory::dims;
 using Type = dnnl::memory::data_type;
 
 dnnl::memory::desc matrix_desc(const MatrixProduct& product, std::int64_t ContractionLoop::*batch_stride,
-                               std::int64_t rows, std::int64_t columns, const MatrixLayout& layout, Type type) {
+                               std::int64_t rows, std::int64_t columns, const MatrixLayout& layout,
+                               Type type) {
   Dims extents, strides;
   for (const ContractionLoop& loop : product.batch) {
     extents.push_back(loop.size);
@@ -65,8 +65,10 @@ class DnnlProduct final : public Bfloat16Product {
   DnnlProduct(const MatrixProduct& product, DType result)
       : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_), threads_(omp_get_max_threads()) {
     const Type type = result == DType::f32 ? Type::f32 : Type::bf16;
-    const auto left = matrix_desc(product, &ContractionLoop::left, product.rows, product.sum, product.left, Type::bf16);
-    const auto right = matrix_desc(product, &ContractionLoop::right, product.sum, product.columns, product.right, Type::bf16);
+    const auto left =
+        matrix_desc(product, &ContractionLoop::left, product.rows, product.sum, product.left, Type::bf16);
+    const auto right = matrix_desc(product, &ContractionLoop::right, product.sum, product.columns,
+                                   product.right, Type::bf16);
     const auto to = matrix_desc(product, &ContractionLoop::result, product.rows, product.columns,
                                 {false, product.result_leading}, type);
     left_ = dnnl::memory(left, engine_, nullptr);
@@ -102,11 +104,13 @@ class DnnlProduct final : public Bfloat16Product {
     check(dnnl_memory_set_data_handle(left_.get(), const_cast<void*>(left)), "take a matrix");
     check(dnnl_memory_set_data_handle(right_.get(), const_cast<void*>(right)), "take a matrix");
     check(dnnl_memory_set_data_handle(to_.get(), result), "take a matrix");
-    const std::array<dnnl_exec_arg_t, 4> arguments{{{DNNL_ARG_SRC, left_.get()},
-                                                    {DNNL_ARG_WEIGHTS, right_.get()},
-                                                    {DNNL_ARG_DST, to_.get()},
-                                                    {DNNL_ARG_SCRATCHPAD, scratch_memory_[accumulate].get()}}};
-    check(dnnl_primitive_execute(products_[accumulate].get(), stream_.get(), arguments.size(), arguments.data()),
+    const std::array<dnnl_exec_arg_t, 4> arguments{
+        {{DNNL_ARG_SRC, left_.get()},
+         {DNNL_ARG_WEIGHTS, right_.get()},
+         {DNNL_ARG_DST, to_.get()},
+         {DNNL_ARG_SCRATCHPAD, scratch_memory_[accumulate].get()}}};
+    check(dnnl_primitive_execute(products_[accumulate].get(), stream_.get(), arguments.size(),
+                                 arguments.data()),
           "multiply bf16 matrices");
   }
 
@@ -126,10 +130,11 @@ class DnnlProduct final : public Bfloat16Product {
 
 }  // namespace
 
-void multiply(const MatrixLayout& a, const MatrixLayout& b, std::int64_t rows, std::int64_t columns, std::int64_t sum,
-              float alpha, const float* a_data, const float* b_data, float beta, float* c_data, std::int64_t c_leading) {
-  check(dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', rows, columns, sum, alpha, a_data, a.leading,
-                   b_data, b.leading, beta, c_data, c_leading),
+void multiply(const MatrixLayout& a, const MatrixLayout& b, std::int64_t rows, std::int64_t columns,
+              std::int64_t sum, float alpha, const float* a_data, const float* b_data, float beta,
+              float* c_data, std::int64_t c_leading) {
+  check(dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', rows, columns, sum, alpha, a_data,
+                   a.leading, b_data, b.leading, beta, c_data, c_leading),
         "multiply f32 matrices");
 }
 
@@ -145,7 +150,8 @@ Grid grid_for(std::int64_t rows, std::int64_t columns, std::int64_t threads) {
   Grid best{threads, 1};
   const auto border = [&](const Grid& grid) { return rows / grid.rows + columns / grid.columns; };
   for (std::int64_t across = 2; across <= threads; ++across)
-    if (const Grid grid{threads / across, across}; threads % across == 0 && border(grid) < border(best)) best = grid;
+    if (const Grid grid{threads / across, across}; threads % across == 0 && border(grid) < border(best))
+      best = grid;
   return best;
 }
 
@@ -162,9 +168,9 @@ struct Stretch {
 
 }  // namespace
 
-void multiply_on_all_threads(const MatrixLayout& a, const MatrixLayout& b, std::int64_t rows, std::int64_t columns,
-                             std::int64_t sum, const float* a_data, const float* b_data, float beta, float* c_data,
-                             std::int64_t c_leading) {
+void multiply_on_all_threads(const MatrixLayout& a, const MatrixLayout& b, std::int64_t rows,
+                             std::int64_t columns, std::int64_t sum, const float* a_data, const float* b_data,
+                             float beta, float* c_data, std::int64_t c_leading) {
   constexpr std::int64_t row_block = 8, column_block = 48;
   const std::int64_t threads = omp_get_max_threads();
   const bool is_small = 2 * rows * columns * sum < 2 * kFlopGrain;
@@ -178,10 +184,13 @@ void multiply_on_all_threads(const MatrixLayout& a, const MatrixLayout& b, std::
   const Grid grid = grid_for(rows, columns, threads);
 #pragma omp parallel for schedule(static)
   for (std::int64_t t = 0; t < threads; ++t) {
-    const Stretch r(rows, grid.rows, t / grid.columns, row_block), c(columns, grid.columns, t % grid.columns, column_block);
+    const Stretch r(rows, grid.rows, t / grid.columns, row_block),
+        c(columns, grid.columns, t % grid.columns, column_block);
     if (r.begin == r.end || c.begin == c.end) continue;
-    multiply(a, b, r.end - r.begin, c.end - c.begin, sum, 1.0f, a_data + r.begin * (a.transposed ? 1 : a.leading),
-             b_data + c.begin * (b.transposed ? b.leading : 1), beta, c_data + r.begin * c_leading + c.begin, c_leading);
+    multiply(a, b, r.end - r.begin, c.end - c.begin, sum, 1.0f,
+             a_data + r.begin * (a.transposed ? 1 : a.leading),
+             b_data + c.begin * (b.transposed ? b.leading : 1), beta, c_data + r.begin * c_leading + c.begin,
+             c_leading);
   }
 }
 

@@ -34,11 +34,11 @@ void layer_norm_row(const T* x, const T* gain, const T* bias, float mean, float 
     y[i] = from_float<T>((to_float(x[i]) - mean) * scale * to_float(gain[i]) + to_float(bias[i]));
 }
 
-/// With h = (x - mean) * scale and g = dy * gain: dx = scale * (g - mean(g) - h * mean(g h)); the sums over rows of
-/// dy * h and dy go to `dgain` and `dbias`.
+/// With h = (x - mean) * scale and g = dy * gain: dx = scale * (g - mean(g) - h * mean(g h)); the sums over
+/// rows of dy * h and dy go to `dgain` and `dbias`.
 template <class T>
-void layer_norm_grad_row(const T* dy, const T* x, const T* gain, float mean, float scale, std::int64_t n, T* dx,
-                         float* dgain, float* dbias) {
+void layer_norm_grad_row(const T* dy, const T* x, const T* gain, float mean, float scale, std::int64_t n,
+                         T* dx, float* dgain, float* dbias) {
   float sum = 0, product = 0;
 #pragma omp simd reduction(+ : sum, product)
   for (std::int64_t i = 0; i < n; ++i) {
@@ -59,7 +59,8 @@ void layer_norm_grad_row(const T* dy, const T* x, const T* gain, float mean, flo
 
 /// As layer_norm_grad_row without mean and bias.
 template <class T>
-void rms_norm_grad_row(const T* dy, const T* x, const T* gain, float scale, std::int64_t n, T* dx, float* dgain) {
+void rms_norm_grad_row(const T* dy, const T* x, const T* gain, float scale, std::int64_t n, T* dx,
+                       float* dgain) {
   float product = 0;
 #pragma omp simd reduction(+ : product)
   for (std::int64_t i = 0; i < n; ++i) {
@@ -112,11 +113,13 @@ std::unique_ptr<Kernel> layer_norm_grad_cpu(const KernelShape& shape) {
       const float *means = call.operand<float>(3), *scales = call.operand<float>(4);
       T* dx = call.result<T>(0);
       const std::int64_t n = rows.width;
-      for_pieces(rows.count, sums.count(), [=, &sums](std::int64_t piece, std::int64_t begin, std::int64_t end) {
-        float* dgain = sums.cleared(piece);
-        for (std::int64_t r = begin; r < end; ++r)
-          layer_norm_grad_row(dy + r * n, x + r * n, gain, means[r], scales[r], n, dx + r * n, dgain, dgain + n);
-      });
+      for_pieces(rows.count, sums.count(),
+                 [=, &sums](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+                   float* dgain = sums.cleared(piece);
+                   for (std::int64_t r = begin; r < end; ++r)
+                     layer_norm_grad_row(dy + r * n, x + r * n, gain, means[r], scales[r], n, dx + r * n,
+                                         dgain, dgain + n);
+                 });
       sums.finish(0, n, call.result<T>(1), false);
       sums.finish(n, n, call.result<T>(2), false);
     });
@@ -138,10 +141,12 @@ std::unique_ptr<Kernel> rms_norm_cpu(const KernelShape& shape) {
         for (std::int64_t r = begin; r < end; ++r) {
           const T* row = x + r * n;
           T* to = y + r * n;
-          const float scale = 1.0f / std::sqrt(square_sum_around(row, 0.0f, n) / static_cast<float>(n) + epsilon);
+          const float scale =
+              1.0f / std::sqrt(square_sum_around(row, 0.0f, n) / static_cast<float>(n) + epsilon);
           scales[r] = scale;
 #pragma omp simd
-          for (std::int64_t i = 0; i < n; ++i) to[i] = from_float<T>(to_float(row[i]) * scale * to_float(gain[i]));
+          for (std::int64_t i = 0; i < n; ++i)
+            to[i] = from_float<T>(to_float(row[i]) * scale * to_float(gain[i]));
         }
       });
     });
@@ -158,11 +163,12 @@ std::unique_ptr<Kernel> rms_norm_grad_cpu(const KernelShape& shape) {
       const float* scales = call.operand<float>(3);
       T* dx = call.result<T>(0);
       const std::int64_t n = rows.width;
-      for_pieces(rows.count, sums.count(), [=, &sums](std::int64_t piece, std::int64_t begin, std::int64_t end) {
-        float* dgain = sums.cleared(piece);
-        for (std::int64_t r = begin; r < end; ++r)
-          rms_norm_grad_row(dy + r * n, x + r * n, gain, scales[r], n, dx + r * n, dgain);
-      });
+      for_pieces(rows.count, sums.count(),
+                 [=, &sums](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+                   float* dgain = sums.cleared(piece);
+                   for (std::int64_t r = begin; r < end; ++r)
+                     rms_norm_grad_row(dy + r * n, x + r * n, gain, scales[r], n, dx + r * n, dgain);
+                 });
       sums.finish(0, n, call.result<T>(1), false);
     });
   });

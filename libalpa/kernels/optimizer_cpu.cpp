@@ -25,8 +25,8 @@ struct AdamW {
         weight_decay(a.number("weight_decay", 0)) {}
 
   /// Updates w, m, v in place; rounds w to `working` unless that is null.
-  void run(std::int64_t count, const float* gradient, const float* scalars, float square_norm, float* w, float* m,
-           float* v, Bfloat16* working) const {
+  void run(std::int64_t count, const float* gradient, const float* scalars, float square_norm, float* w,
+           float* m, float* v, Bfloat16* working) const {
     const float factor = clip_factor(clip, square_norm), rate = scalars[0];
     const auto b1 = static_cast<float>(beta1), b2 = static_cast<float>(beta2);
     const auto c1 = static_cast<float>(1 - beta1), c2 = static_cast<float>(1 - beta2);
@@ -52,10 +52,12 @@ struct Sgd {
   double clip, momentum, weight_decay;
 
   explicit Sgd(const Attributes& a)
-      : clip(a.number("clip", 0)), momentum(a.number("momentum")), weight_decay(a.number("weight_decay", 0)) {}
+      : clip(a.number("clip", 0)),
+        momentum(a.number("momentum")),
+        weight_decay(a.number("weight_decay", 0)) {}
 
-  void run(std::int64_t count, const float* gradient, const float* scalars, float square_norm, float* w, float* v,
-           Bfloat16* working) const {
+  void run(std::int64_t count, const float* gradient, const float* scalars, float square_norm, float* w,
+           float* v, Bfloat16* working) const {
     const float factor = clip_factor(clip, square_norm), rate = scalars[0];
     const auto kept = static_cast<float>(momentum), decay = static_cast<float>(weight_decay);
     for_ranges(count, kElementGrain, [=](std::int64_t begin, std::int64_t end) {
@@ -76,34 +78,38 @@ struct Sgd {
 
 std::unique_ptr<Kernel> adamw_cpu(const KernelShape& shape) {
   if (!types_match(shape, "ffffff->fff")) return nullptr;
-  return host_kernel([count = element_count(shape.operands[0].shape), adamw = AdamW(shape.attributes)](const KernelCall& c) {
-    adamw.run(count, c.operand<float>(1), c.operand<float>(4), *c.operand<float>(5), c.result<float>(0),
-              c.result<float>(1), c.result<float>(2), nullptr);
-  });
+  return host_kernel(
+      [count = element_count(shape.operands[0].shape), adamw = AdamW(shape.attributes)](const KernelCall& c) {
+        adamw.run(count, c.operand<float>(1), c.operand<float>(4), *c.operand<float>(5), c.result<float>(0),
+                  c.result<float>(1), c.result<float>(2), nullptr);
+      });
 }
 
 std::unique_ptr<Kernel> adamw_master_cpu(const KernelShape& shape) {
   if (!types_match(shape, "fffffft->ffft") || shape.results[3].dtype != DType::bf16) return nullptr;
-  return host_kernel([count = element_count(shape.operands[0].shape), adamw = AdamW(shape.attributes)](const KernelCall& c) {
-    adamw.run(count, c.operand<float>(1), c.operand<float>(4), *c.operand<float>(5), c.result<float>(0),
-              c.result<float>(1), c.result<float>(2), c.result<Bfloat16>(3));
-  });
+  return host_kernel(
+      [count = element_count(shape.operands[0].shape), adamw = AdamW(shape.attributes)](const KernelCall& c) {
+        adamw.run(count, c.operand<float>(1), c.operand<float>(4), *c.operand<float>(5), c.result<float>(0),
+                  c.result<float>(1), c.result<float>(2), c.result<Bfloat16>(3));
+      });
 }
 
 std::unique_ptr<Kernel> sgd_cpu(const KernelShape& shape) {
   if (!types_match(shape, "fffff->ff")) return nullptr;
-  return host_kernel([count = element_count(shape.operands[0].shape), sgd = Sgd(shape.attributes)](const KernelCall& c) {
-    sgd.run(count, c.operand<float>(1), c.operand<float>(3), *c.operand<float>(4), c.result<float>(0),
-            c.result<float>(1), nullptr);
-  });
+  return host_kernel(
+      [count = element_count(shape.operands[0].shape), sgd = Sgd(shape.attributes)](const KernelCall& c) {
+        sgd.run(count, c.operand<float>(1), c.operand<float>(3), *c.operand<float>(4), c.result<float>(0),
+                c.result<float>(1), nullptr);
+      });
 }
 
 std::unique_ptr<Kernel> sgd_master_cpu(const KernelShape& shape) {
   if (!types_match(shape, "ffffft->fft") || shape.results[2].dtype != DType::bf16) return nullptr;
-  return host_kernel([count = element_count(shape.operands[0].shape), sgd = Sgd(shape.attributes)](const KernelCall& c) {
-    sgd.run(count, c.operand<float>(1), c.operand<float>(3), *c.operand<float>(4), c.result<float>(0),
-            c.result<float>(1), c.result<Bfloat16>(2));
-  });
+  return host_kernel(
+      [count = element_count(shape.operands[0].shape), sgd = Sgd(shape.attributes)](const KernelCall& c) {
+        sgd.run(count, c.operand<float>(1), c.operand<float>(3), *c.operand<float>(4), c.result<float>(0),
+                c.result<float>(1), c.result<Bfloat16>(2));
+      });
 }
 
 std::unique_ptr<Kernel> accumulate_cpu(const KernelShape& shape) {
@@ -131,16 +137,17 @@ std::unique_ptr<Kernel> accumulate_cpu(const KernelShape& shape) {
 std::unique_ptr<Kernel> sum_squares_cpu(const KernelShape& shape) {
   for (const TensorType& type : shape.operands)
     if (type.dtype == DType::i32) return nullptr;
-  return host_kernel([types = shape.operands, weight = shape.attributes.number("weight", 1)](const KernelCall& call) {
-    double sum = 0;
-    for (std::size_t i = 0; i < types.size(); ++i) {
-      const std::int64_t count = element_count(types[i].shape);
-      sum += types[i].dtype == DType::f32 ? double_sum<Power::two>(call.operand<float>(i), count)
-                                          : double_sum<Power::two>(call.operand<Bfloat16>(i), count);
-    }
-    float* result = call.result<float>(0);
-    *result = static_cast<float>(weight * sum + (call.accumulate ? static_cast<double>(*result) : 0.0));
-  });
+  return host_kernel(
+      [types = shape.operands, weight = shape.attributes.number("weight", 1)](const KernelCall& call) {
+        double sum = 0;
+        for (std::size_t i = 0; i < types.size(); ++i) {
+          const std::int64_t count = element_count(types[i].shape);
+          sum += types[i].dtype == DType::f32 ? double_sum<Power::two>(call.operand<float>(i), count)
+                                              : double_sum<Power::two>(call.operand<Bfloat16>(i), count);
+        }
+        float* result = call.result<float>(0);
+        *result = static_cast<float>(weight * sum + (call.accumulate ? static_cast<double>(*result) : 0.0));
+      });
 }
 
 }  // namespace alpa::ops

@@ -8,7 +8,8 @@
 
 namespace alpa {
 
-/// Sums of rows gathered in a fixed number of pieces, so that they have the same bits with any number of threads.
+/// Sums of rows gathered in a fixed number of pieces, so that they have the same bits with any number of
+/// threads.
 class PieceSums {
  public:
   /// For `rows` rows of `width` sums each.
@@ -32,7 +33,8 @@ class PieceSums {
     for_ranges(columns, row_grain(count_), [this, first, out, add](std::int64_t begin, std::int64_t end) {
       for (std::int64_t c = begin; c < end; ++c) {
         float sum = add ? to_float(out[c]) : 0.0f;
-        for (std::int64_t p = 0; p < count_; ++p) sum += sums_[static_cast<std::size_t>(p * width_ + first + c)];
+        for (std::int64_t p = 0; p < count_; ++p)
+          sum += sums_[static_cast<std::size_t>(p * width_ + first + c)];
         out[c] = from_float<T>(sum);
       }
     });

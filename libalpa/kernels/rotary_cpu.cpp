@@ -12,7 +12,10 @@ namespace {
 class Angles {
  public:
   Angles(std::int64_t positions, std::int64_t pairs, double theta)
-      : pairs_(pairs), theta_(theta), cosines_(static_cast<std::size_t>(positions * pairs)), sines_(cosines_.size()) {
+      : pairs_(pairs),
+        theta_(theta),
+        cosines_(static_cast<std::size_t>(positions * pairs)),
+        sines_(cosines_.size()) {
     move_to(0);
   }
 

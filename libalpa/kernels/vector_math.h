@@ -5,8 +5,9 @@
 
 namespace alpa {
 
-/// e^x to about 1.5 units in the last place, without branches or tables so that loops over it vectorise. Results below
-/// the smallest normal number are 0; infinities and NaN as std::exp. Polynomial of Cephes' expf (S. Moshier).
+/// e^x to about 1.5 units in the last place, without branches or tables so that loops over it vectorise.
+/// Results below the smallest normal number are 0; infinities and NaN as std::exp. Polynomial of Cephes' expf
+/// (S. Moshier).
 inline float fast_exp(float x) {
   constexpr float lowest = -87.3365447f, highest = 88.7228394f, to_integer = 12582912.0f;  // 1.5 * 2^23
   const float bounded = x < lowest ? lowest : x > highest ? highest : x;

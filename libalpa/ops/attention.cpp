@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include <fmt/core.h>
+
+#include <algorithm>
 
 #include "libalpa/base/error.h"
 #include "libalpa/graph/graph.h"
@@ -35,9 +35,10 @@ namespace alpa::ops {
 namespace {
 
 std::vector<int> attention_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
-  return g.add_all("attention_grad",
-                   {dy[0], node.operands[0], node.operands[1], node.operands[2], node.results[0], node.results[1]},
-                   node.attributes, node.name + ".grad");
+  return g.add_all(
+      "attention_grad",
+      {dy[0], node.operands[0], node.operands[1], node.operands[2], node.results[0], node.results[1]},
+      node.attributes, node.name + ".grad");
 }
 
 /// Two products (scores, values) of 2*s*t*k per head; a causal mask halves them.
@@ -46,7 +47,9 @@ double score_flops(const TensorType& query, const TensorType& key, const Attribu
   return 4 * points * (attributes.integer("causal", 0) ? 0.5 : 1.0);
 }
 
-double attention_flops(const OpCall& call) { return score_flops(call.operands[0], call.operands[1], call.attributes); }
+double attention_flops(const OpCall& call) {
+  return score_flops(call.operands[0], call.operands[1], call.attributes);
+}
 double attention_grad_flops(const OpCall& call) {
   return 2.5 * score_flops(call.operands[1], call.operands[2], call.attributes);
 }
@@ -56,7 +59,8 @@ std::int64_t attention_workspace(const OpCall& call) { return attention_scratch(
 ShardingRule rotary_rule(const OpCall& call) {
   ShardingRule rule = parse_rule("b s h k -> b s h k | whole k", call.operands);
   if (rule.factors.back().size % 2 == 0) return rule;
-  throw Error(ErrorKind::input, fmt::format("turns pairs of numbers, so a head cannot have {}", rule.factors.back().size));
+  throw Error(ErrorKind::input,
+              fmt::format("turns pairs of numbers, so a head cannot have {}", rule.factors.back().size));
 }
 
 std::vector<int> rotary_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
@@ -67,9 +71,10 @@ std::vector<int> rotary_gradient(GraphBuilder& g, const Node& node, std::span<co
 
 }  // namespace
 
-// softmax(query key^T * scale) value per head, scores never held as a whole (FlashAttention, NeurIPS'22). Query heads are
-// (g r): g groups share a key and a value head. Results: output, log-sum-exp of the scores [b, heads, s].
-// Attributes: causal (0 or 1; key t is seen by query s when t <= s, global positions), scale (default 1/sqrt(k)).
+// softmax(query key^T * scale) value per head, scores never held as a whole (FlashAttention, NeurIPS'22).
+// Query heads are (g r): g groups share a key and a value head. Results: output, log-sum-exp of the scores
+// [b, heads, s]. Attributes: causal (0 or 1; key t is seen by query s when t <= s, global positions), scale
+// (default 1/sqrt(k)).
 constinit const OpDef attention{
     .name = "attention",
     .rule = "b s (g r) k, b t g k, b t g k -> b s (g r) k, b (g r) s | whole t k",
@@ -84,15 +89,17 @@ constinit const OpDef attention{
 // (d output, query, key, value, output, log-sum-exp) -> d query, d key, d value
 constinit const OpDef attention_grad{
     .name = "attention_grad",
-    .rule = "b s (g r) k, b s (g r) k, b t g k, b t g k, b s (g r) k, b (g r) s -> b s (g r) k, b t g k, b t g k | whole t k",
+    .rule =
+        "b s (g r) k, b s (g r) k, b t g k, b t g k, b s (g r) k, b (g r) s -> b s (g r) k, b t g k, b t g k "
+        "| whole t k",
     .flops = attention_grad_flops,
     .workspace_bytes = attention_workspace,
     .internal = true,
     .untimed = "scale",
 };
 
-// Rotary position embedding (RoFormer, 2021): pairs (i, i + k/2) of the last dimension turn by position / theta^(2i/k).
-// Dimension 1 is the position. Attributes: theta, inverse (turns back: its own gradient).
+// Rotary position embedding (RoFormer, 2021): pairs (i, i + k/2) of the last dimension turn by position /
+// theta^(2i/k). Dimension 1 is the position. Attributes: theta, inverse (turns back: its own gradient).
 constinit const OpDef rotary{
     .name = "rotary",
     .rule = "",

@@ -7,12 +7,13 @@ namespace alpa {
 
 /// How the CPU kernels of attention and attention_grad cut their work, and the scratch memory that takes.
 ///
-/// Scores exist only as tiles of kQueryBlock rows by kKeyBlock keys. Each worker has its own scratch; there are never
-/// more workers than kMostWorkers or tasks, so the bound does not depend on the machine.
+/// Scores exist only as tiles of kQueryBlock rows by kKeyBlock keys. Each worker has its own scratch; there
+/// are never more workers than kMostWorkers or tasks, so the bound does not depend on the machine.
 struct AttentionScratch {
   static constexpr std::int64_t kQueryBlock = 64, kKeyBlock = 256, kMostWorkers = 64;
 
-  /// One worker's pieces, in floats. Those of bf16 calls hold blocks converted to f32, and sums until they are rounded.
+  /// One worker's pieces, in floats. Those of bf16 calls hold blocks converted to f32, and sums until they
+  /// are rounded.
   std::int64_t tiles = 0;           ///< of scores: one (forward) or two (gradient)
   std::int64_t row_values = 0;      ///< two per query row
   std::int64_t query_blocks = 0;    ///< bf16: two blocks of queries, outputs or their gradients
@@ -21,7 +22,9 @@ struct AttentionScratch {
 
   std::int64_t workers = 0;  ///< at most
 
-  std::int64_t floats_per_worker() const { return tiles + row_values + query_blocks + key_blocks + query_gradient; }
+  std::int64_t floats_per_worker() const {
+    return tiles + row_values + query_blocks + key_blocks + query_gradient;
+  }
   std::int64_t bytes() const { return workers * floats_per_worker() * 4; }
 };
 

@@ -76,7 +76,8 @@ std::vector<OpCase> all_cases() {
     cases.push_back({name, "t[3x6007]", {}});
     cases.push_back({std::string(name) + "_grad", "t[3x5] t[3x5]", {}});
   }
-  // The linear layers of the models with their gradients, batched products, and contractions that are no product.
+  // The linear layers of the models with their gradients, batched products, and contractions that are no
+  // product.
   for (const auto& [operands, text] : std::vector<std::pair<std::string, std::string>>{
            {"t[2x3x5] t[5x4x6]", "b s d, d h k -> b s h k"},
            {"t[2x3x4x6] t[5x4x6]", "b s h k, d h k -> b s d"},
@@ -89,6 +90,10 @@ std::vector<OpCase> all_cases() {
            {"t[2x3x7] t[2x3x5]", "b s v, b s d -> v d"},
            {"t[70x130] t[130x90]", "m k, k n -> m n"},
            {"t[70x130] t[130x90]", "m k, k n -> n m"},
+           {"t[161x75] t[75x107]", "m k, k n -> m n"},
+           {"t[75x161] t[107x75]", "k m, n k -> m n"},
+           {"t[20x2700] t[2700x20]", "m k, k n -> m n"},
+           {"t[9x30x31] t[9x31x70]", "b m k, b k n -> b m n"},
            {"t[3x4x5] t[3x5x6]", "b m k, b k n -> b m n"},
            {"t[3x4x5] t[3x6x5]", "b m k, b n k -> b n m"},
            {"t[2x3x4x5] t[2x6x4x5]", "b s h k, b t h k -> b h s t"},
@@ -105,10 +110,14 @@ std::vector<OpCase> all_cases() {
     const Attributes mask{{"causal", causal}};
     cases.push_back({"attention", "t[2x5x2x4] t[2x5x2x4] t[2x5x2x4]", mask});
     cases.push_back({"attention", "t[1x67x4x6] t[1x67x2x6] t[1x67x2x6]", mask});
-    cases.push_back({"attention", "t[1x290x1x8] t[1x290x1x8] t[1x290x1x8]", {{"causal", causal}, {"scale", 2.0}}});
-    cases.push_back({"attention_grad", "t[2x5x2x4] t[2x5x2x4] t[2x5x2x4] t[2x5x2x4] t[2x5x2x4] p[2x2x5]", mask});
-    cases.push_back({"attention_grad", "t[3x67x4x6] t[3x67x4x6] t[3x67x2x6] t[3x67x2x6] t[3x67x4x6] p[3x4x67]", mask});
-    cases.push_back({"attention_grad", "t[1x290x2x8] t[1x290x2x8] t[1x290x1x8] t[1x290x1x8] t[1x290x2x8] p[1x2x290]",
+    cases.push_back(
+        {"attention", "t[1x290x1x8] t[1x290x1x8] t[1x290x1x8]", {{"causal", causal}, {"scale", 2.0}}});
+    cases.push_back(
+        {"attention_grad", "t[2x5x2x4] t[2x5x2x4] t[2x5x2x4] t[2x5x2x4] t[2x5x2x4] p[2x2x5]", mask});
+    cases.push_back(
+        {"attention_grad", "t[3x67x4x6] t[3x67x4x6] t[3x67x2x6] t[3x67x2x6] t[3x67x4x6] p[3x4x67]", mask});
+    cases.push_back({"attention_grad",
+                     "t[1x290x2x8] t[1x290x2x8] t[1x290x1x8] t[1x290x1x8] t[1x290x2x8] p[1x2x290]",
                      {{"causal", causal}, {"scale", 0.5}}});
   }
   return cases;

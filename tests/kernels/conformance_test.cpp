@@ -72,8 +72,12 @@ INSTANTIATE_TEST_SUITE_P(Op, Accumulating, ::testing::ValuesIn(accumulating_ops(
 TEST(Kernels, AreRefusedForElementTypesTheyDoNotKnow) {
   const auto device = make_cpu_device(1);
   const TensorType ids{DType::i32, {3}};
-  EXPECT_THAT([&] { make_kernel(*device, op_catalog().find("gelu"), {{ids}, {ids}, {}}); },
-              ::testing::ThrowsMessage<Error>(::testing::HasSubstr("operator 'gelu' has no CPU kernel for i32[3] -> i32[3]")));
+  EXPECT_THAT(
+      [&] {
+        make_kernel(*device, op_catalog().find("gelu"), {{ids}, {ids}, {}});
+      },
+      ::testing::ThrowsMessage<Error>(
+          ::testing::HasSubstr("operator 'gelu' has no CPU kernel for i32[3] -> i32[3]")));
 }
 
 }  // namespace

@@ -8,7 +8,8 @@ namespace alpa {
 namespace {
 
 Contraction contraction(const std::string& equation, const Shape& left, const Shape& right) {
-  return contraction_of(parse_rule(equation, std::vector<TensorType>{{DType::f32, left}, {DType::f32, right}}));
+  return contraction_of(
+      parse_rule(equation, std::vector<TensorType>{{DType::f32, left}, {DType::f32, right}}));
 }
 
 struct ProductCase {

@@ -12,7 +12,8 @@ struct CopyCase {
 
 /// Copies a box of 1, 2, 3, ... into a tensor of -1.
 Values copied(Device& device, const CopyCase& c, DType dtype) {
-  Values source(static_cast<std::size_t>(element_count(c.from))), target(static_cast<std::size_t>(element_count(c.to)), -1.0);
+  Values source(static_cast<std::size_t>(element_count(c.from))),
+      target(static_cast<std::size_t>(element_count(c.to)), -1.0);
   for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<double>(i + 1);
   const auto stream = device.make_stream();
   std::vector<std::byte> from = packed(source, dtype), to = packed(target, dtype);
@@ -20,8 +21,8 @@ Values copied(Device& device, const CopyCase& c, DType dtype) {
   const auto to_memory = device.allocate(static_cast<std::int64_t>(to.size()));
   stream->copy_to_device(from_memory->data(), from.data(), static_cast<std::int64_t>(from.size()));
   stream->copy_to_device(to_memory->data(), to.data(), static_cast<std::int64_t>(to.size()));
-  copy_box(device, *stream, from_memory->data(), {c.from, c.from_origin}, to_memory->data(), {c.to, c.to_origin}, c.extent,
-           dtype);
+  copy_box(device, *stream, from_memory->data(), {c.from, c.from_origin}, to_memory->data(),
+           {c.to, c.to_origin}, c.extent, dtype);
   stream->copy_to_host(to.data(), to_memory->data(), static_cast<std::int64_t>(to.size()));
   stream->synchronize();
   return unpacked(to, dtype);
@@ -41,7 +42,8 @@ TEST(CopyBox, CopiesTheBoxAndNothingElse) {
       for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<double>(i + 1);
       Values expected(static_cast<std::size_t>(element_count(c.to)), -1.0);
       const Values box = slice(source, c.from, c.from_origin, c.extent);
-      for_box(c.to, c.to_origin, c.extent, [&](std::size_t to, std::size_t from) { expected[to] = box[from]; });
+      for_box(c.to, c.to_origin, c.extent,
+              [&](std::size_t to, std::size_t from) { expected[to] = box[from]; });
       EXPECT_EQ(copied(*device, c, dtype), expected) << shape_text(c.from) << " to " << shape_text(c.to);
     }
 }

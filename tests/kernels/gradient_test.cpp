@@ -13,17 +13,19 @@
 namespace alpa {
 namespace {
 
-/// cross_entropy takes the maximum and the sum of exponentials as operands, but its gradient is that of the loss as a
-/// function of the logits alone, so they follow the logits here.
+/// cross_entropy takes the maximum and the sum of exponentials as operands, but its gradient is that of the
+/// loss as a function of the logits alone, so they follow the logits here.
 void complete(PreparedCase& p) {
   if (p.op->name != "cross_entropy") return;
   const std::vector<TensorType> logits{p.operands[0]}, both{p.operands[0], p.operands[2]};
   p.values[2] = reference(op_catalog().find("row_max"), {logits, {}}, std::vector<Values>{p.values[0]})[0];
-  p.values[3] = reference(op_catalog().find("row_sum_exp"), {both, {}}, std::vector<Values>{p.values[0], p.values[2]})[0];
+  p.values[3] = reference(op_catalog().find("row_sum_exp"), {both, {}},
+                          std::vector<Values>{p.values[0], p.values[2]})[0];
 }
 
 /// sum(weights * first result) with element `element` of an operand moved by `step`.
-double moved_loss(PreparedCase p, const Values& weights, std::size_t operand, std::size_t element, double step) {
+double moved_loss(PreparedCase p, const Values& weights, std::size_t operand, std::size_t element,
+                  double step) {
   p.values[operand][element] += step;
   complete(p);
   const Values result = p.expected()[0];

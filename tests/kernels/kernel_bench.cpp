@@ -1,5 +1,6 @@
-// bench_kernels [MODEL.toml] [f32|bf16] [threads] [steps]: runs a model's training step operator by operator on the CPU
-// device and prints what each kind of call costs, with its rates, and the tokens per second that this amounts to.
+// bench_kernels [MODEL.toml] [f32|bf16] [threads] [steps]: runs a model's training step operator by operator
+// on the CPU device and prints what each kind of call costs, with its rates, and the tokens per second that
+// this amounts to.
 #include <fmt/core.h>
 #include <omp.h>
 
@@ -26,7 +27,8 @@ void fill(Interpreter& interpreter, const Graph& graph) {
   for (const State& state : graph.states) {
     const std::int64_t count = element_count(value_of(graph, state.value).type.shape);
     const bool moment = !state.is_parameter && state.follows.empty();
-    interpreter.set(state.value, moment ? Values(static_cast<std::size_t>(count), 0.0) : uniform_values(count, -0.03, 0.03, 1));
+    interpreter.set(state.value, moment ? Values(static_cast<std::size_t>(count), 0.0)
+                                        : uniform_values(count, -0.03, 0.03, 1));
   }
   for (const Input& input : graph.inputs) {
     Values values(static_cast<std::size_t>(element_count(value_of(graph, input.value).type.shape)), 1.0);
@@ -57,7 +59,8 @@ void print_step(const Graph& graph, const std::vector<std::vector<double>>& seco
     const Node& node = graph.nodes[n];
     const std::vector<TensorType> operands = operand_types(graph, node);
     const OpCall call{operands, node.attributes};
-    const std::string signature = node.op->reduces_globally ? std::string(node.op->name) : signature_of(*node.op, call);
+    const std::string signature =
+        node.op->reduces_globally ? std::string(node.op->name) : signature_of(*node.op, call);
     Line& line = lines[signature];
     const double time = median(seconds[n]);
     ++line.count;
@@ -68,15 +71,18 @@ void print_step(const Graph& graph, const std::vector<std::vector<double>>& seco
     total += time;
   }
   std::vector<std::pair<std::string, Line>> sorted(lines.begin(), lines.end());
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
   fmt::print("{:>6} {:>9} {:>9} {:>8} {:>7}  call\n", "calls", "ms each", "ms all", "GFLOP/s", "GB/s");
   for (const auto& [signature, line] : sorted)
     fmt::print("{:>6} {:>9.3f} {:>9.2f} {:>8.1f} {:>7.1f}  {}\n", line.count, 1e3 * line.seconds / line.count,
-               1e3 * line.seconds, 1e-9 * line.flops / line.seconds, 1e-9 * line.bytes / line.seconds, signature.substr(0, 150));
+               1e3 * line.seconds, 1e-9 * line.flops / line.seconds, 1e-9 * line.bytes / line.seconds,
+               signature.substr(0, 150));
   fmt::print("\n");
   std::vector<std::pair<std::string, double>> ops(by_op.begin(), by_op.end());
   std::stable_sort(ops.begin(), ops.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-  for (const auto& [op, time] : ops) fmt::print("{:>9.2f} ms {:>5.1f} %  {}\n", 1e3 * time, 100 * time / total, op);
+  for (const auto& [op, time] : ops)
+    fmt::print("{:>9.2f} ms {:>5.1f} %  {}\n", 1e3 * time, 100 * time / total, op);
   for (const Input& input : graph.inputs)
     if (input.kind == InputKind::tokens) {
       const double tokens = static_cast<double>(element_count(value_of(graph, input.value).type.shape));
@@ -86,7 +92,8 @@ void print_step(const Graph& graph, const std::vector<std::vector<double>>& seco
 
 int run(int argc, char** argv) {
   const std::filesystem::path source = ALPA_SOURCE_DIR;
-  ModelDefinition model = read_model(argc > 1 ? argv[1] : (source / "configs/models/gpt-bench.toml").string(), {source / "share/blocks"});
+  ModelDefinition model = read_model(argc > 1 ? argv[1] : (source / "configs/models/gpt-bench.toml").string(),
+                                     {source / "share/blocks"});
   if (argc > 2) model.training.precision = std::string(argv[2]) == "bf16" ? Precision::bf16 : Precision::f32;
   omp_set_num_threads(argc > 3 ? std::atoi(argv[3]) : 2);
   const int steps = argc > 4 ? std::atoi(argv[4]) : 5;

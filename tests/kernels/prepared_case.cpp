@@ -69,10 +69,12 @@ void expect_near(const Values& actual, const Values& expected, DType stored, con
   for (const double x : expected) largest = std::max(largest, std::abs(x));
   const double relative = stored == DType::bf16 ? 0x1p-8 : 1e-5;
   for (std::size_t i = 0; i < expected.size(); ++i)
-    ASSERT_NEAR(actual[i], expected[i], 1e-5 * largest + relative * std::abs(expected[i])) << what << ", element " << i;
+    ASSERT_NEAR(actual[i], expected[i], 1e-5 * largest + relative * std::abs(expected[i]))
+        << what << ", element " << i;
 }
 
-void expect_all_near(const std::vector<Values>& actual, const std::vector<Values>& expected, const PreparedCase& p) {
+void expect_all_near(const std::vector<Values>& actual, const std::vector<Values>& expected,
+                     const PreparedCase& p) {
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t r = 0; r < expected.size(); ++r)
     expect_near(actual[r], expected[r], p.results[r].dtype, "result " + std::to_string(r));

@@ -7,7 +7,9 @@
 
 namespace alpa {
 
-/// What an operator means: loop nests over whole tensors in f64, written for reading, independent of the kernels.
-std::vector<Values> reference(const OpDef&, const OpCall&, std::span<const Values> operands, const RunPoint& = {});
+/// What an operator means: loop nests over whole tensors in f64, written for reading, independent of the
+/// kernels.
+std::vector<Values> reference(const OpDef&, const OpCall&, std::span<const Values> operands,
+                              const RunPoint& = {});
 
 }  // namespace alpa

@@ -10,7 +10,8 @@
 namespace alpa {
 namespace {
 
-/// Where a factor appears in a tensor: the dimension whose outermost factor it is. Nothing where it is absent.
+/// Where a factor appears in a tensor: the dimension whose outermost factor it is. Nothing where it is
+/// absent.
 std::optional<std::size_t> dimension_of(const std::vector<DimensionFactors>& dimensions, int factor) {
   for (std::size_t d = 0; d < dimensions.size(); ++d)
     if (!dimensions[d].empty() && dimensions[d][0] == factor) return d;
@@ -34,7 +35,8 @@ bool splits(const ShardingRule& rule, int factor) {
 struct Part {
   Shape origin, extent;
 
-  Part(const Shape& whole, std::optional<std::size_t> dimension, std::int64_t size, std::int64_t first, std::int64_t count)
+  Part(const Shape& whole, std::optional<std::size_t> dimension, std::int64_t size, std::int64_t first,
+       std::int64_t count)
       : origin(whole.size(), 0), extent(whole) {
     if (!dimension) return;
     const std::int64_t inner = whole[*dimension] / size;
@@ -43,9 +45,10 @@ struct Part {
   }
 };
 
-/// Runs the kernel on each part of a factor and puts the results together as the rule says: tiles beside each other,
-/// results without the factor summed (or their maximum taken).
-std::vector<Values> results_by_parts(Device& device, const PreparedCase& p, const ShardingRule& rule, int factor) {
+/// Runs the kernel on each part of a factor and puts the results together as the rule says: tiles beside each
+/// other, results without the factor summed (or their maximum taken).
+std::vector<Values> results_by_parts(Device& device, const PreparedCase& p, const ShardingRule& rule,
+                                     int factor) {
   const Factor& f = rule.factors[static_cast<std::size_t>(factor)];
   std::vector<Values> wholes(p.results.size());
   // Unequal parts, and one part of length 1.
@@ -53,7 +56,8 @@ std::vector<Values> results_by_parts(Device& device, const PreparedCase& p, cons
   for (const auto& [first, count] : {std::pair{std::int64_t{0}, cut}, std::pair{cut, f.size - cut}}) {
     KernelRun run = p.run();
     std::vector<Values> operands;
-    const auto place = [&, first = first, count = count](const Shape& whole, const std::vector<DimensionFactors>& dimensions) {
+    const auto place = [&, first = first, count = count](const Shape& whole,
+                                                         const std::vector<DimensionFactors>& dimensions) {
       return Part(whole, dimension_of(dimensions, factor), f.size, first, count);
     };
     for (std::size_t i = 0; i < p.operands.size(); ++i) {
@@ -74,12 +78,13 @@ std::vector<Values> results_by_parts(Device& device, const PreparedCase& p, cons
     for (std::size_t r = 0; r < results.size(); ++r) {
       wholes[r].resize(static_cast<std::size_t>(element_count(p.results[r].shape)));
       const bool reduced = rule.reduces(static_cast<int>(r), factor) && first > 0;
-      for_box(p.results[r].shape, run.result_origins[r], run.results[r].shape, [&](std::size_t to, std::size_t from) {
-        double& element = wholes[r][to];
-        element = !reduced    ? results[r][from]
-                  : f.maximum ? std::max(element, results[r][from])
-                              : element + results[r][from];
-      });
+      for_box(p.results[r].shape, run.result_origins[r], run.results[r].shape,
+              [&](std::size_t to, std::size_t from) {
+                double& element = wholes[r][to];
+                element = !reduced    ? results[r][from]
+                          : f.maximum ? std::max(element, results[r][from])
+                                      : element + results[r][from];
+              });
     }
   }
   return wholes;

@@ -11,11 +11,14 @@
 namespace alpa {
 namespace {
 
-ModelDefinition small_model(const std::string& base, const std::string& dimensions, const std::string& precision) {
+ModelDefinition small_model(const std::string& base, const std::string& dimensions,
+                            const std::string& precision) {
   const std::filesystem::path source = ALPA_SOURCE_DIR;
-  const std::string text = "name = \"small\"\nbase = \"" + base + "\"\n[dimensions]\nvocabulary = 29\nmodel = 24\nlayers = 2\nheads = 4\n" +
-                           dimensions + "[constants]\n[training]\nbatch = 4\nsequence = 13\nlearning_rate = 1e-2\nprecision = \"" +
-                           precision + "\"\n";
+  const std::string text =
+      "name = \"small\"\nbase = \"" + base +
+      "\"\n[dimensions]\nvocabulary = 29\nmodel = 24\nlayers = 2\nheads = 4\n" + dimensions +
+      "[constants]\n[training]\nbatch = 4\nsequence = 13\nlearning_rate = 1e-2\nprecision = \"" + precision +
+      "\"\n";
   return parse_model(text, (source / "configs/models/small.toml").string(), {source / "share/blocks"});
 }
 
@@ -32,7 +35,8 @@ Values initial_values(const Graph& graph, const State& state) {
   return values;
 }
 
-/// Losses per token of training on one fixed batch in micro-batches of two samples: what comes next is (3 t + 1) mod 29.
+/// Losses per token of training on one fixed batch in micro-batches of two samples: what comes next is (3 t +
+/// 1) mod 29.
 std::vector<double> losses(const ModelDefinition& model, int steps) {
   const Graph graph = training_step_graph(model, 2);
   const HostThreads hold(1);  // the tensors are too small to share
@@ -62,7 +66,8 @@ std::vector<double> losses(const ModelDefinition& model, int steps) {
       loss += interpreter.get(graph.loss)[0] / tokens;
     }
     interpreter.set(value_of_input(InputKind::update_scalars),
-                    {model.training.learning_rate, 1 - std::pow(model.training.beta1, step), 1 - std::pow(model.training.beta2, step), 0});
+                    {model.training.learning_rate, 1 - std::pow(model.training.beta1, step),
+                     1 - std::pow(model.training.beta2, step), 0});
     interpreter.run_update({1, step, 0});
     history.push_back(loss);
   }
@@ -74,7 +79,8 @@ struct Model {
 };
 
 TEST(Training, StartsAtTheLossOfGuessingAndLearnsAFixedBatch) {
-  for (const Model& m : {Model{"GPT", "gpt.toml", ""}, Model{"Llama", "llama.toml", "groups = 2\ninner = 40\n"}})
+  for (const Model& m :
+       {Model{"GPT", "gpt.toml", ""}, Model{"Llama", "llama.toml", "groups = 2\ninner = 40\n"}})
     for (const char* precision : {"f32", "bf16"}) {
       SCOPED_TRACE(std::string(m.name) + " in " + precision);
       const std::vector<double> history = losses(small_model(m.base, m.dimensions, precision), 40);

@@ -22,7 +22,8 @@ std::vector<InstructionSet> instruction_sets() {
 std::vector<float> exponentials(InstructionSet set, const std::vector<float>& x) {
   std::vector<float> y(x.size());
   run_vectorized(set, 0, static_cast<std::int64_t>(x.size()), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) y[static_cast<std::size_t>(i)] = fast_exp(x[static_cast<std::size_t>(i)]);
+    for (std::int64_t i = begin; i < end; ++i)
+      y[static_cast<std::size_t>(i)] = fast_exp(x[static_cast<std::size_t>(i)]);
   });
   return y;
 }
@@ -40,8 +41,10 @@ TEST(FastExp, IsWithinTwoUnitsInTheLastPlaceOfEveryNormalResult) {
 TEST(FastExp, TreatsTheEndsOfTheLineAsTheStandardOneDoes) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (const InstructionSet set : instruction_sets()) {
-    const std::vector<float> y = exponentials(set, {-infinity, -1000, -88, 0, 89, 1000, infinity, std::nanf("")});
-    EXPECT_EQ((std::vector<float>(y.begin(), y.end() - 1)), (std::vector<float>{0, 0, 0, 1, infinity, infinity, infinity}));
+    const std::vector<float> y =
+        exponentials(set, {-infinity, -1000, -88, 0, 89, 1000, infinity, std::nanf("")});
+    EXPECT_EQ((std::vector<float>(y.begin(), y.end() - 1)),
+              (std::vector<float>{0, 0, 0, 1, infinity, infinity, infinity}));
     EXPECT_TRUE(std::isnan(y.back()));
   }
 }

@@ -8,8 +8,8 @@
 
 namespace alpa {
 
-/// Runs a whole graph on one device, node after node, each value in memory of its own: the simplest way that a graph
-/// means something, which every plan must agree with.
+/// Runs a whole graph on one device, node after node, each value in memory of its own: the simplest way that
+/// a graph means something, which every plan must agree with.
 ///
 ///     Interpreter step(device, graph);
 ///     step.set(state.value, initial); step.set(tokens, ids); ...
@@ -36,7 +36,7 @@ class Interpreter {
   const Graph& graph_;
   std::unique_ptr<Stream> stream_;
   std::vector<std::unique_ptr<DeviceMemory>> memory_;
-  std::vector<void*> data_;  ///< [value]; results that overwrite operands share theirs
+  std::vector<void*> data_;                       ///< [value]; results that overwrite operands share theirs
   std::vector<std::unique_ptr<Kernel>> kernels_;  ///< [node]
   std::unique_ptr<DeviceMemory> workspace_;
 };

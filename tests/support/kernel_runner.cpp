@@ -5,7 +5,8 @@
 namespace alpa {
 namespace {
 
-std::unique_ptr<DeviceMemory> upload(Device& device, Stream& stream, const Values& values, const TensorType& type) {
+std::unique_ptr<DeviceMemory> upload(Device& device, Stream& stream, const Values& values,
+                                     const TensorType& type) {
   auto memory = device.allocate(byte_count(type));
   const std::vector<std::byte> bytes = packed(values, type.dtype);
   stream.copy_to_device(memory->data(), bytes.data(), static_cast<std::int64_t>(bytes.size()));
@@ -20,7 +21,9 @@ Values download(Stream& stream, const void* data, const TensorType& type) {
   return unpacked(bytes, type.dtype);
 }
 
-Shape at(const std::vector<Shape>& shapes, std::size_t index) { return shapes.empty() ? Shape{} : shapes[index]; }
+Shape at(const std::vector<Shape>& shapes, std::size_t index) {
+  return shapes.empty() ? Shape{} : shapes[index];
+}
 
 }  // namespace
 

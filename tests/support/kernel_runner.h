@@ -19,8 +19,8 @@ struct KernelRun {
   Values result_before;  ///< what `accumulate` adds to
 };
 
-/// The results. Operands and results lie in device memory of their own, which starts as the device leaves it; the
-/// workspace has exactly the bytes that the operator states.
+/// The results. Operands and results lie in device memory of their own, which starts as the device leaves it;
+/// the workspace has exactly the bytes that the operator states.
 std::vector<Values> run_kernel(Device&, const KernelRun&, std::span<const Values> operands);
 
 }  // namespace alpa

@@ -33,18 +33,24 @@ Values unpacked_as(const std::vector<std::byte>& bytes, Convert convert) {
 
 std::vector<std::byte> packed(const Values& values, DType dtype) {
   switch (dtype) {
-    case DType::f32: return packed_as<float>(values, [](double x) { return static_cast<float>(x); });
-    case DType::bf16: return packed_as<Bfloat16>(values, [](double x) { return to_bfloat16(static_cast<float>(x)); });
-    case DType::i32: break;
+    case DType::f32:
+      return packed_as<float>(values, [](double x) { return static_cast<float>(x); });
+    case DType::bf16:
+      return packed_as<Bfloat16>(values, [](double x) { return to_bfloat16(static_cast<float>(x)); });
+    case DType::i32:
+      break;
   }
   return packed_as<std::int32_t>(values, [](double x) { return static_cast<std::int32_t>(x); });
 }
 
 Values unpacked(const std::vector<std::byte>& bytes, DType dtype) {
   switch (dtype) {
-    case DType::f32: return unpacked_as<float>(bytes, [](float x) { return x; });
-    case DType::bf16: return unpacked_as<Bfloat16>(bytes, [](Bfloat16 x) { return to_float(x); });
-    case DType::i32: break;
+    case DType::f32:
+      return unpacked_as<float>(bytes, [](float x) { return x; });
+    case DType::bf16:
+      return unpacked_as<Bfloat16>(bytes, [](Bfloat16 x) { return to_float(x); });
+    case DType::i32:
+      break;
   }
   return unpacked_as<std::int32_t>(bytes, [](std::int32_t x) { return x; });
 }
@@ -54,7 +60,8 @@ Values rounded(const Values& values, DType dtype) { return unpacked(packed(value
 Values uniform_values(std::int64_t count, double low, double high, std::uint64_t seed) {
   Values values;
   for (std::int64_t i = 0; i < count; ++i)
-    values.push_back(low + (high - low) * static_cast<double>(philox_uniform_at(seed, 0, static_cast<std::uint64_t>(i))));
+    values.push_back(
+        low + (high - low) * static_cast<double>(philox_uniform_at(seed, 0, static_cast<std::uint64_t>(i))));
   return values;
 }
 

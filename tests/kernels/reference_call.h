@@ -1,0 +1,32 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include "libalpa/graph/op.h"
+#include "libalpa/kernels/kernel.h"
+#include "tests/support/tensor_values.h"
+
+namespace alpa {
+
+/// What the reference of one operator is given.
+struct ReferenceCall {
+  const OpDef& op;
+  std::span<const TensorType> types;
+  const Attributes& attributes;
+  std::span<const Values> in;
+  const RunPoint& point;
+
+  std::size_t extent(std::size_t operand, std::size_t dimension) const {
+    return static_cast<std::size_t>(types[operand].shape[dimension]);
+  }
+  std::size_t width(std::size_t operand) const {
+    return static_cast<std::size_t>(types[operand].shape.back());
+  }
+};
+using ReferenceResults = std::vector<Values>;
+
+ReferenceResults attention_reference(const ReferenceCall&);
+ReferenceResults attention_grad_reference(const ReferenceCall&);
+ReferenceResults rotary_reference(const ReferenceCall&);
+
+}  // namespace alpa
