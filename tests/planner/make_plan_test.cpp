@@ -52,7 +52,9 @@ class EveryMethod : public testing::TestWithParam<std::string> {};
 TEST_P(EveryMethod, MakesAPlanThatPassesItsOwnChecksAndTheVerifier) {
   const Plan plan = planned(GetParam(), GetParam() == "serial" ? 1 : 4, 2);
   EXPECT_GT(plan.prediction.step_s, 0);
-  EXPECT_EQ(plan.prediction.candidates.front().verdict, "chosen");
+  EXPECT_EQ(std::count_if(plan.prediction.candidates.begin(), plan.prediction.candidates.end(),
+                          [](const Candidate& c) { return c.verdict == "chosen"; }),
+            1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, EveryMethod,
@@ -84,6 +86,14 @@ TEST(Search, IsDeterministicAndBeatsOrEqualsEveryBaseline) {
     if (method == "serial") continue;
     EXPECT_LE(a.prediction.step_s, planned(method, 4, 0).prediction.step_s) << method;
   }
+}
+
+TEST(Search, UsesAllDevicesEvenWhereOneWouldBeFaster) {
+  Log log("test", LogLevel::off);
+  Cluster cluster = small_cluster(4);
+  cluster.within_node = {1, 1};  // a second per message
+  const Plan plan = make_plan(small_model(), CostModel(cluster), {}, log);
+  EXPECT_EQ(plan.devices(), 4);
 }
 
 TEST(Infeasible, NamesTheStageAndTheShortfall) {
