@@ -32,7 +32,8 @@ struct Settings {
   MeasureOptions measure;
 };
 
-/// Where ranks share cores, a sample must span several turns of the scheduler (some 3 ms each) to have its share of waiting.
+/// Where ranks share cores, a sample must span several turns of the scheduler (some 3 ms each) to have its
+/// share of waiting.
 constexpr double kLeastSample_s = 1e-3, kLeastSampleOnSharedCores_s = 8e-3;
 
 /// The part of a device's free memory that a program may count on.
@@ -42,7 +43,9 @@ std::vector<std::int64_t> micro_batch_sizes(const Settings& settings, std::int64
   std::vector<std::int64_t> sizes;
   for (const std::int64_t samples : settings.micro_batch_samples) {
     if (batch % samples != 0)
-      throw Error(ErrorKind::usage, fmt::format("--micro-batch-samples: a batch of {} does not divide into micro-batches of {}", batch, samples),
+      throw Error(ErrorKind::usage,
+                  fmt::format("--micro-batch-samples: a batch of {} does not divide into micro-batches of {}",
+                              batch, samples),
                   "divisors of the batch");
     sizes.push_back(samples);
   }
@@ -55,44 +58,53 @@ std::vector<std::int64_t> micro_batch_sizes(const Settings& settings, std::int64
 std::vector<Graph> training_graphs(const Settings& settings) {
   const ModelDefinition model = load_model(settings.model);
   std::vector<Graph> graphs;
-  for (const std::int64_t samples : micro_batch_sizes(settings, model.training.batch)) graphs.push_back(training_step_graph(model, samples));
+  for (const std::int64_t samples : micro_batch_sizes(settings, model.training.batch))
+    graphs.push_back(training_step_graph(model, samples));
   return graphs;
 }
 
-Machines machines_of_job(const Settings& settings, const ParallelRun& run, const Device& device, RankExchange& exchange) {
+Machines machines_of_job(const Settings& settings, const ParallelRun& run, const Device& device,
+                         RankExchange& exchange) {
   const MpiSession& session = run.session;
   const bool own = device.kind() == DeviceKind::cuda;
-  const double memory = kUsableShare * static_cast<double>(device.memory_bytes()) / (own ? 1 : session.ranks_on_node());
+  const double memory =
+      kUsableShare * static_cast<double>(device.memory_bytes()) / (own ? 1 : session.ranks_on_node());
   const std::vector<double> numbers{1.0 * session.node(), 1.0 * session.ranks_on_node(), memory};
   const auto all_numbers = exchange.gather(numbers);
   const auto names = exchange.gather(run.environment.node_name);
   const auto devices = exchange.gather(device.description());
   std::vector<RankFacts> ranks;
   for (std::size_t r = 0; r < names.size(); ++r)
-    ranks.push_back({static_cast<int>(all_numbers[r][0]), static_cast<int>(all_numbers[r][1]), names[r], devices[r], own,
-                     static_cast<std::int64_t>(all_numbers[r][2])});
+    ranks.push_back({static_cast<int>(all_numbers[r][0]), static_cast<int>(all_numbers[r][1]), names[r],
+                     devices[r], own, static_cast<std::int64_t>(all_numbers[r][2])});
   return machines_of(settings.name, ranks);
 }
 
 /// What earlier runs measured; nothing where there was none.
-std::optional<Profile> earlier_profile(const Settings& settings, const Machines& machines, RankExchange& exchange) {
+std::optional<Profile> earlier_profile(const Settings& settings, const Machines& machines,
+                                       RankExchange& exchange) {
   std::optional<Profile> known;
   if (std::filesystem::exists(settings.out)) known = read_profile(settings.out);
   const std::string mine = known ? profile_fingerprint(*known) : "none";
   for (const std::string& other : exchange.gather(mine))
     if (other != mine)
-      throw Error(ErrorKind::input, fmt::format("ranks see different files under '{}'", settings.out.string()), "a folder that all nodes share");
+      throw Error(ErrorKind::input,
+                  fmt::format("ranks see different files under '{}'", settings.out.string()),
+                  "a folder that all nodes share");
   if (known && !same_machines(known->cluster, machines))
     throw Error(ErrorKind::input,
-                fmt::format("'{}' was measured on {} x {} {}, this job has {} x {} {}", settings.out.string(), known->cluster.nodes,
-                            known->cluster.devices_per_node, known->cluster.device, machines.nodes, machines.devices_per_node, machines.device),
+                fmt::format("'{}' was measured on {} x {} {}, this job has {} x {} {}", settings.out.string(),
+                            known->cluster.nodes, known->cluster.devices_per_node, known->cluster.device,
+                            machines.nodes, machines.devices_per_node, machines.device),
                 "another file for --out");
   return known;
 }
 
 std::vector<std::string> lines_of(const std::filesystem::path& path) {
   std::ifstream file(path);
-  if (!file) throw Error(ErrorKind::input, fmt::format("cannot read '{}'", path.string()), "a file written by alpa-plan --missing");
+  if (!file)
+    throw Error(ErrorKind::input, fmt::format("cannot read '{}'", path.string()),
+                "a file written by alpa-plan --missing");
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
   return lines;
@@ -103,21 +115,29 @@ void report(const Settings& settings, const ParallelRun& run, const std::vector<
   if (settings.check) std::fputs(node_table(nodes).c_str(), stdout);
   const std::vector<std::string> remarks = remarks_on(nodes);
   for (std::size_t i = 0; i < nodes.size(); ++i)
-    if (!remarks[i].empty()) run.log.warning(fmt::format("node {} {}; all others would wait for it", nodes[i].name, remarks[i]));
+    if (!remarks[i].empty())
+      run.log.warning(fmt::format("node {} {}; all others would wait for it", nodes[i].name, remarks[i]));
 }
 
-MeasureSurroundings surroundings(const Settings& settings, const ParallelRun& run, const std::string& command_line) {
+MeasureSurroundings surroundings(const Settings& settings, const ParallelRun& run,
+                                 const std::string& command_line) {
   MeasureSurroundings around;
-  around.now_s = [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); };
+  around.now_s = [] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  };
   around.wants_stop = [&run] { return run.stop.is_asked(); };
   if (run.session.rank() != 0) return around;
   around.publish = [&settings, &run, command_line](const Profile& profile) {
-    write_profile(settings.out, profile, provenance_here(command_line, "alpa-profile", run.environment.job_id));
+    write_profile(settings.out, profile,
+                  provenance_here(command_line, "alpa-profile", run.environment.job_id));
   };
   around.progress = [&run](const MeasureProgress& at) {
-    run.log.info(fmt::format("{} of {} measured in {}, about {} left", at.done, at.total, seconds_text(at.elapsed_s), seconds_text(at.left_s)));
+    run.log.info(fmt::format("{} of {} measured in {}, about {} left", at.done, at.total,
+                             seconds_text(at.elapsed_s), seconds_text(at.left_s)));
   };
-  around.failed = [&run](const std::string& what, const std::string& why) { run.log.warning(fmt::format("{} failed: {}", what, why)); };
+  around.failed = [&run](const std::string& what, const std::string& why) {
+    run.log.warning(fmt::format("{} failed: {}", what, why));
+  };
   return around;
 }
 
@@ -129,13 +149,16 @@ double least_sample_s(const Settings& settings, const ParallelRun& run, const Ra
 }
 
 int profile_rank(Settings settings, const ParallelRun& run, const std::string& command_line) {
-  if (settings.out.empty() && !settings.check) throw Error(ErrorKind::usage, "--out is missing", "--out profile.h5, or --check alone");
+  if (settings.out.empty() && !settings.check)
+    throw Error(ErrorKind::usage, "--out is missing", "--out profile.h5, or --check alone");
   const std::vector<Graph> graphs = training_graphs(settings);
-  if (!settings.out.empty()) AtomicFile(settings.out);  // a folder that cannot be written is noticed before the work
+  if (!settings.out.empty())
+    AtomicFile(settings.out);  // a folder that cannot be written is noticed before the work
   const RankDevice rank = make_rank_device(settings.device, settings.threads, run.session, run.environment);
   RankExchange exchange(*rank.device, *rank.world);
   const Machines machines = machines_of_job(settings, run, *rank.device, exchange);
-  const std::optional<Profile> known = settings.out.empty() ? std::nullopt : earlier_profile(settings, machines, exchange);
+  const std::optional<Profile> known =
+      settings.out.empty() ? std::nullopt : earlier_profile(settings, machines, exchange);
 
   settings.instrument.cold_bytes = settings.cold_mib << 20;
   settings.instrument.least_sample_s = least_sample_s(settings, run, rank);
@@ -153,10 +176,11 @@ int profile_rank(Settings settings, const ParallelRun& run, const std::string& c
 
   Workload work = workload(graphs, profile.cluster);
   if (!settings.missing.empty()) work = only(std::move(work), lines_of(settings.missing));
-  const MeasureResult result = measure(work, std::move(profile), instrument, settings.measure, surroundings(settings, run, command_line));
+  const MeasureResult result = measure(work, std::move(profile), instrument, settings.measure,
+                                       surroundings(settings, run, command_line));
   if (run.session.rank() == 0)
-    run.log.info(fmt::format("{}: {} measured, {} known before, {} failed, {} left", settings.out.string(), result.measured, result.reused,
-                             result.failed, result.left));
+    run.log.info(fmt::format("{}: {} measured, {} known before, {} failed, {} left", settings.out.string(),
+                             result.measured, result.reused, result.failed, result.left));
   return result.was_stopped ? static_cast<int>(ErrorKind::stopped_early) : 0;
 }
 
@@ -167,17 +191,34 @@ int main(int argc, char** argv) {
   App app("alpa-profile", "measure, on the ranks of an MPI job, what plans for a model can ask for");
   app.argument("MODEL.toml", settings.model, "model definition")
       .option("--out", settings.out, "profile to write (HDF5); one that exists is added to")
-      .flag("--check", settings.check, "print each node's GFLOP/s and GB/s and mark the odd ones; without --out, nothing else")
-      .option("--micro-batch-samples", settings.micro_batch_samples, "sizes of micro-batches to measure for, in samples; default: the batch and its 2nd, 4th and 8th part", at_least(1))
-      .option("--missing", settings.missing, "measure only the operators that this file lists (written by alpa-plan --missing)")
-      .option("--time-budget", settings.measure.time_budget_s, "stop after that many seconds, most used operators first; 0: no bound", at_least(0))
+      .flag("--check", settings.check,
+            "print each node's GFLOP/s and GB/s and mark the odd ones; without --out, nothing else")
+      .option("--micro-batch-samples", settings.micro_batch_samples,
+              "sizes of micro-batches to measure for, in samples; default: the batch and its 2nd, 4th and "
+              "8th part",
+              at_least(1))
+      .option("--missing", settings.missing,
+              "measure only the operators that this file lists (written by alpa-plan --missing)")
+      .option("--time-budget", settings.measure.time_budget_s,
+              "stop after that many seconds, most used operators first; 0: no bound", at_least(0))
       .option("--device", settings.device, "where ranks compute", device_words())
-      .option("--threads", settings.threads, "threads of each rank; 0: SLURM_CPUS_PER_TASK, OMP_NUM_THREADS, or its share of the cores", at_least(0))
-      .option("--repetitions", settings.instrument.repetitions, "samples of which the median is taken", at_least(1))
-      .option("--least-sample-ms", settings.least_sample_ms, "calls are repeated within a sample until it takes that many milliseconds; 0: 1, or 8 where ranks share cores", at_least(0))
-      .option("--cold-mib", settings.cold_mib, "operands go round that many MiB, so that caches are as cold as in training", between(1, 1 << 20))
+      .option("--threads", settings.threads,
+              "threads of each rank; 0: SLURM_CPUS_PER_TASK, OMP_NUM_THREADS, or its share of the cores",
+              at_least(0))
+      .option("--repetitions", settings.instrument.repetitions, "samples of which the median is taken",
+              at_least(1))
+      .option("--least-sample-ms", settings.least_sample_ms,
+              "calls are repeated within a sample until it takes that many milliseconds; 0: 1, or 8 where "
+              "ranks share cores",
+              at_least(0))
+      .option("--cold-mib", settings.cold_mib,
+              "operands go round that many MiB, so that caches are as cold as in training",
+              between(1, 1 << 20))
       .option("--name", settings.name, "what the cluster is called in plans")
-      .example("mpiexec -n 4 alpa-profile configs/models/gpt-demo.toml --out profile.h5", "measure for 4 CPU ranks of this machine")
-      .example("srun --mpi=pmi2 alpa-profile gpt.toml --out profile.h5 --check --device cuda", "check the nodes of a job, then measure on their GPUs");
-  return app.run_parallel(argc, argv, [&](const ParallelRun& run) { return profile_rank(settings, run, app.command_line()); });
+      .example("mpiexec -n 4 alpa-profile configs/models/gpt-demo.toml --out profile.h5",
+               "measure for 4 CPU ranks of this machine")
+      .example("srun --mpi=pmi2 alpa-profile gpt.toml --out profile.h5 --check --device cuda",
+               "check the nodes of a job, then measure on their GPUs");
+  return app.run_parallel(
+      argc, argv, [&](const ParallelRun& run) { return profile_rank(settings, run, app.command_line()); });
 }

@@ -17,8 +17,8 @@
 namespace alpa {
 namespace {
 
-/// How long a failing rank waits for the others to fail too. Longer than the same check takes to fail on the slowest
-/// rank, short beside the minute in which a broken job must be gone.
+/// How long a failing rank waits for the others to fail too. Longer than the same check takes to fail on the
+/// slowest rank, short beside the minute in which a broken job must be gone.
 constexpr double kFailureGrace_s = 2;
 
 struct Failure {
@@ -51,9 +51,9 @@ std::string version_text(const std::string& name) {
   std::string mpi_line(mpi);
   mpi_line = mpi_line.substr(0, mpi_line.find('\n'));
   std::replace(mpi_line.begin(), mpi_line.end(), '\t', ' ');
-  return fmt::format(
-      "{} {} ({})\ncompiler: {}, {}\nMPI: {}\nHDF5: {}\nCBC: {}\noneDNN: {}\nCUDA: {}\n", name, build::kVersion,
-      build::kRevision, build::kCompiler, build::kFlags, mpi_line, build::kHdf5, build::kCbc, build::kOneDnn, build::kCuda);
+  return fmt::format("{} {} ({})\ncompiler: {}, {}\nMPI: {}\nHDF5: {}\nCBC: {}\noneDNN: {}\nCUDA: {}\n", name,
+                     build::kVersion, build::kRevision, build::kCompiler, build::kFlags, mpi_line,
+                     build::kHdf5, build::kCbc, build::kOneDnn, build::kCuda);
 }
 
 /// One command's settings as CLI11 parses them: texts by name, applied later.
@@ -79,7 +79,8 @@ void register_settings(Parsed& parsed) {
 }
 
 [[noreturn]] void refuse_extra(const Parsed& parsed, const std::string& extra) {
-  if (!extra.starts_with("-")) throw Error(ErrorKind::usage, fmt::format("unexpected argument '{}'", extra), "see --help");
+  if (!extra.starts_with("-"))
+    throw Error(ErrorKind::usage, fmt::format("unexpected argument '{}'", extra), "see --help");
   std::vector<std::string> names{"--help", "--version"};
   for (const Setting& setting : parsed.command->settings())
     if (!setting.is_argument()) names.push_back(setting.name);
@@ -112,9 +113,14 @@ std::string App::full_name(const Command& command) const {
 
 const Command* App::parse(int argc, const char* const* argv, bool speaks) {
   for (int i = 0; i < argc; ++i) command_line_ += (i ? " " : "") + std::string(argv[i]);
-  const std::vector<Word<LogLevel>> levels{{"debug", LogLevel::debug}, {"info", LogLevel::info}, {"warning", LogLevel::warning},
-                                           {"error", LogLevel::error}, {"off", LogLevel::off}};
-  const auto add_common = [&](Command& command) { command.option("--log-level", log_level_, "least serious line of the log", levels); };
+  const std::vector<Word<LogLevel>> levels{{"debug", LogLevel::debug},
+                                           {"info", LogLevel::info},
+                                           {"warning", LogLevel::warning},
+                                           {"error", LogLevel::error},
+                                           {"off", LogLevel::off}};
+  const auto add_common = [&](Command& command) {
+    command.option("--log-level", log_level_, "least serious line of the log", levels);
+  };
   CLI::App cli;
   std::vector<Parsed> commands(subcommands_.size() + 1);
   commands[0].command = this;
@@ -139,7 +145,8 @@ const Command* App::parse(int argc, const char* const* argv, bool speaks) {
     if (command.cli != &cli && command.cli->parsed()) chosen = &command;
   if (chosen->help || chosen->version) {
     const bool is_root = chosen->command == this;
-    const std::string text = chosen->help ? chosen->command->help(full_name(*chosen->command), is_root ? others : decltype(others){})
+    const std::string text = chosen->help ? chosen->command->help(full_name(*chosen->command),
+                                                                  is_root ? others : decltype(others){})
                                           : version_text(name());
     if (speaks) std::fputs(text.c_str(), stdout);
     return nullptr;

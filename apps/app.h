@@ -20,16 +20,16 @@ struct ParallelRun {
   const Environment& environment;
 };
 
-/// The frame common to the commands: the command line, --help, --version, --log-level, what a failure looks like, and
-/// exit statuses.
+/// The frame common to the commands: the command line, --help, --version, --log-level, what a failure looks
+/// like, and exit statuses.
 ///
 ///     App app("alpa-plan", "choose how to split a model over a cluster");
 ///     app.argument("MODEL.toml", model, "model definition").option("--out", out, "plan to write (HDF5)");
 ///     app.subcommand("explain", "tell a plan in words").argument("PLAN.h5", plan, "...").runs([&] { ... });
 ///     return app.run(argc, argv, [&] { ... });
 ///
-/// A failure is told on stderr as "alpa-plan: error: what happened", then what to try and what was being done, and becomes
-/// the exit status of its kind; std::exception becomes 1.
+/// A failure is told on stderr as "alpa-plan: error: what happened", then what to try and what was being
+/// done, and becomes the exit status of its kind; std::exception becomes 1.
 class App : public Command {
  public:
   App(const std::string& name, const std::string& purpose) : Command(name, purpose) {}
@@ -37,20 +37,21 @@ class App : public Command {
   /// The reference stays valid.
   Command& subcommand(const std::string& name, const std::string& purpose);
 
-  /// Runs `body`, or the subcommand that the command line names, in this process alone; MPI is never started. The result is
-  /// the exit status.
+  /// Runs `body`, or the subcommand that the command line names, in this process alone; MPI is never started.
+  /// The result is the exit status.
   template <class Body>
   int run(int argc, const char* const* argv, Body body) {
     runs(std::move(body));
     return run_serial(argc, argv);
   }
 
-  /// Runs `body` on every rank of an MPI job. Signals are handled and MPI is started before it; after it, MPI ends with
-  /// its result as the exit status.
+  /// Runs `body` on every rank of an MPI job. Signals are handled and MPI is started before it; after it, MPI
+  /// ends with its result as the exit status.
   ///
-  /// Where an exception leaves the body of every rank within two seconds, all end MPI in order, and a failure that is the
-  /// same everywhere is told once. Where it leaves only some, those tell theirs and abort the others, which would wait for
-  /// them for ever. So checks that all ranks make alike need no agreement, and those of one rank need no message.
+  /// Where an exception leaves the body of every rank within two seconds, all end MPI in order, and a failure
+  /// that is the same everywhere is told once. Where it leaves only some, those tell theirs and abort the
+  /// others, which would wait for them for ever. So checks that all ranks make alike need no agreement, and
+  /// those of one rank need no message.
   int run_parallel(int argc, const char* const* argv, const std::function<int(const ParallelRun&)>& body);
 
   /// The log of a serial command, once it runs.
@@ -62,8 +63,8 @@ class App : public Command {
  private:
   int run_serial(int argc, const char* const* argv);
 
-  /// The command that the line names, its settings set; nullptr where the line asked for help or the version, which are
-  /// on stdout then. Throws Error(usage).
+  /// The command that the line names, its settings set; nullptr where the line asked for help or the version,
+  /// which are on stdout then. Throws Error(usage).
   const Command* parse(int argc, const char* const* argv, bool speaks);
   std::string full_name(const Command& command) const;
 

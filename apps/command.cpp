@@ -62,13 +62,19 @@ class SettingsOf : public OptionsVisitor {
     setting.help = with_bounds(std::string(about.help), about.range);
     setting.otherwise = otherwise;
   }
-  void integer(const OptionText& about, std::int64_t& value) override { add(about, "N", std::to_string(value)); }
+  void integer(const OptionText& about, std::int64_t& value) override {
+    add(about, "N", std::to_string(value));
+  }
   void number(const OptionText& about, double& value) override { add(about, "X", fmt::format("{}", value)); }
-  void boolean(const OptionText& about, bool& value) override { add(about, "true|false", value ? "true" : "false"); }
+  void boolean(const OptionText& about, bool& value) override {
+    add(about, "true|false", value ? "true" : "false");
+  }
   void string(const OptionText& about, std::string& value) override { add(about, "TEXT", value); }
-  void word(const OptionText& about, std::size_t& chosen, const std::vector<Word<std::size_t>>& words) override {
+  void word(const OptionText& about, std::size_t& chosen,
+            const std::vector<Word<std::size_t>>& words) override {
     add(about, "WORD", std::string(words[chosen].name));
-    for (const auto& word : words) settings.back().words.push_back(fmt::format("{:<12} {}", word.name, word.sentence));
+    for (const auto& word : words)
+      settings.back().words.push_back(fmt::format("{:<12} {}", word.name, word.sentence));
   }
 };
 
@@ -93,7 +99,8 @@ class SetOne : public OptionsVisitor {
   void string(const OptionText& about, std::string& value) override {
     if (is_it(about)) value = text_;
   }
-  void word(const OptionText& about, std::size_t& chosen, const std::vector<Word<std::size_t>>& words) override {
+  void word(const OptionText& about, std::size_t& chosen,
+            const std::vector<Word<std::size_t>>& words) override {
     if (!is_it(about)) return;
     std::string all;
     for (std::size_t i = 0; i < words.size(); ++i) {
@@ -110,7 +117,8 @@ class SetOne : public OptionsVisitor {
 };
 
 std::string setting_lines(const Setting& setting) {
-  std::string head = "  " + setting.name + (setting.value_name.empty() || setting.is_argument() ? "" : " " + setting.value_name);
+  std::string head = "  " + setting.name +
+                     (setting.value_name.empty() || setting.is_argument() ? "" : " " + setting.value_name);
   std::string text = fmt::format("{:<28}", head);
   if (head.size() >= 28) text += "\n" + std::string(28, ' ');
   text += setting.help;
@@ -140,7 +148,8 @@ Command& Command::argument(const std::string& name, std::filesystem::path& value
 }
 
 Command& Command::option(const std::string& name, std::filesystem::path& value, const std::string& help) {
-  return add({name, "PATH", help, value.string(), false, {}, [&value](const std::string& text) { value = text; }});
+  return add(
+      {name, "PATH", help, value.string(), false, {}, [&value](const std::string& text) { value = text; }});
 }
 
 Command& Command::option(const std::string& name, std::string& value, const std::string& help) {
@@ -148,21 +157,38 @@ Command& Command::option(const std::string& name, std::string& value, const std:
 }
 
 Command& Command::option(const std::string& name, int& value, const std::string& help, Range range) {
-  return add({name, "N", with_bounds(help, range), std::to_string(value), false, {},
+  return add({name,
+              "N",
+              with_bounds(help, range),
+              std::to_string(value),
+              false,
+              {},
               [&value, name, range](const std::string& text) { value = parsed<int>(name, text, range); }});
 }
 
 Command& Command::option(const std::string& name, std::int64_t& value, const std::string& help, Range range) {
-  return add({name, "N", with_bounds(help, range), std::to_string(value), false, {},
-              [&value, name, range](const std::string& text) { value = parsed<std::int64_t>(name, text, range); }});
+  return add(
+      {name,
+       "N",
+       with_bounds(help, range),
+       std::to_string(value),
+       false,
+       {},
+       [&value, name, range](const std::string& text) { value = parsed<std::int64_t>(name, text, range); }});
 }
 
 Command& Command::option(const std::string& name, double& value, const std::string& help, Range range) {
-  return add({name, "X", with_bounds(help, range), fmt::format("{}", value), false, {},
+  return add({name,
+              "X",
+              with_bounds(help, range),
+              fmt::format("{}", value),
+              false,
+              {},
               [&value, name, range](const std::string& text) { value = parsed<double>(name, text, range); }});
 }
 
-Command& Command::option(const std::string& name, std::vector<std::int64_t>& value, const std::string& help, Range range) {
+Command& Command::option(const std::string& name, std::vector<std::int64_t>& value, const std::string& help,
+                         Range range) {
   const auto set = [&value, name, range](const std::string& text) {
     value.clear();
     for (std::size_t begin = 0; begin <= text.size();) {
@@ -179,8 +205,8 @@ Command& Command::flag(const std::string& name, bool& value, const std::string& 
 }
 
 Command& Command::word_option(const std::string& name, const std::string& help,
-                              const std::vector<std::pair<std::string, std::string>>& words, std::size_t chosen,
-                              std::function<void(std::size_t)> choose) {
+                              const std::vector<std::pair<std::string, std::string>>& words,
+                              std::size_t chosen, std::function<void(std::size_t)> choose) {
   std::string all, alternatives;
   std::vector<std::string> lines;
   for (const auto& [word, sentence] : words) {
@@ -188,7 +214,8 @@ Command& Command::word_option(const std::string& name, const std::string& help,
     if (!sentence.empty()) lines.push_back(fmt::format("{:<12} {}", word, sentence));
   }
   const auto set = [name, words, choose = std::move(choose), alternatives](const std::string& text) {
-    const auto found = std::find_if(words.begin(), words.end(), [&](const auto& word) { return word.first == text; });
+    const auto found =
+        std::find_if(words.begin(), words.end(), [&](const auto& word) { return word.first == text; });
     if (found == words.end()) refuse(name, alternatives, text);
     choose(static_cast<std::size_t>(found - words.begin()));
   };
@@ -219,7 +246,8 @@ Command& Command::exit_statuses(const std::string& lines, int failure) {
   return *this;
 }
 
-std::string Command::help(const std::string& full_name, const std::vector<const Command*>& subcommands) const {
+std::string Command::help(const std::string& full_name,
+                          const std::vector<const Command*>& subcommands) const {
   std::string usage = full_name, arguments, options;
   for (const Setting& setting : settings_) {
     if (setting.is_argument() || setting.is_required)
@@ -232,7 +260,8 @@ std::string Command::help(const std::string& full_name, const std::vector<const 
   if (!arguments.empty()) text += "\n" + arguments;
   text += "\noptions [default]:\n" + options;
   if (!subcommands.empty()) text += "\ncommands:\n";
-  for (const Command* subcommand : subcommands) text += fmt::format("  {:<12} {}\n", subcommand->name(), subcommand->purpose());
+  for (const Command* subcommand : subcommands)
+    text += fmt::format("  {:<12} {}\n", subcommand->name(), subcommand->purpose());
   text += "\nexit status:\n" + (exit_lines_.empty() ? std::string(kExitStatuses) : exit_lines_);
   if (!examples_.empty()) text += "\nexamples:\n";
   for (const auto& [line, what] : examples_) text += fmt::format("  {}\n      {}\n", line, what);

@@ -17,16 +17,16 @@ struct Setting {
   std::string name;        ///< "MODEL.toml", "--out"
   std::string value_name;  ///< what stands for the value in the help; "" for a flag
   std::string help;
-  std::string otherwise;   ///< the default as text; "" where there is none
+  std::string otherwise;  ///< the default as text; "" where there is none
   bool is_required = false;
-  std::vector<std::string> words;             ///< lines "word  sentence" for the help
+  std::vector<std::string> words;               ///< lines "word  sentence" for the help
   std::function<void(const std::string&)> set;  ///< throws Error(usage); a flag's gets ""
 
   bool is_argument() const { return name[0] != '-'; }
 };
 
-/// What a command takes and runs. Options are long ones. References must live until the command has run; what they hold
-/// at registration is the default that the help tells.
+/// What a command takes and runs. Options are long ones. References must live until the command has run; what
+/// they hold at registration is the default that the help tells.
 class Command {
  public:
   Command(std::string name, std::string purpose) : name_(std::move(name)), purpose_(std::move(purpose)) {}
@@ -37,8 +37,10 @@ class Command {
   Command& option(const std::string& name, std::filesystem::path& value, const std::string& help);
   Command& option(const std::string& name, std::string& value, const std::string& help);
   Command& option(const std::string& name, int& value, const std::string& help, Range range = any_number());
-  Command& option(const std::string& name, std::int64_t& value, const std::string& help, Range range = any_number());
-  Command& option(const std::string& name, double& value, const std::string& help, Range range = any_number());
+  Command& option(const std::string& name, std::int64_t& value, const std::string& help,
+                  Range range = any_number());
+  Command& option(const std::string& name, double& value, const std::string& help,
+                  Range range = any_number());
   /// Integers with commas between them.
   Command& option(const std::string& name, std::vector<std::int64_t>& value, const std::string& help,
                   Range range = any_number());
@@ -46,9 +48,9 @@ class Command {
 
   /// A word out of a list.
   template <class Value>
-    requires std::is_enum_v<Value>
-  Command& option(const std::string& name, Value& value, const std::string& help,
-                  const std::type_identity_t<std::vector<Word<Value>>>& words) {
+  requires std::is_enum_v<Value> Command& option(
+      const std::string& name, Value& value, const std::string& help,
+      const std::type_identity_t<std::vector<Word<Value>>>& words) {
     std::vector<std::pair<std::string, std::string>> texts;
     std::size_t chosen = 0;
     for (std::size_t i = 0; i < words.size(); ++i) {

@@ -29,9 +29,10 @@ Environment read_environment(const std::function<const char*(const char*)>& vari
     return 0.0;
   };
   Environment environment;
-  // A launcher that MPI knows (PMI) counts best: below mpiexec in a Slurm job the SLURM_ variables describe hydra's
-  // proxies, and mpiexec -n 1 in a job of four tasks is meant so.
-  environment.tasks = static_cast<int>(std::min(number({"PMI_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}), 1e9));
+  // A launcher that MPI knows (PMI) counts best: below mpiexec in a Slurm job the SLURM_ variables describe
+  // hydra's proxies, and mpiexec -n 1 in a job of four tasks is meant so.
+  environment.tasks =
+      static_cast<int>(std::min(number({"PMI_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}), 1e9));
   environment.process = static_cast<int>(std::min(number({"PMI_RANK", "SLURM_PROCID"}), 1e9));
   environment.cpus_per_task = static_cast<int>(std::min(number({"SLURM_CPUS_PER_TASK"}), 1e6));
   environment.omp_threads = static_cast<int>(std::min(number({"OMP_NUM_THREADS"}), 1e6));

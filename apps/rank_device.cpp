@@ -5,19 +5,25 @@
 namespace alpa {
 
 const std::vector<Word<DeviceKind>>& device_words() {
-  static const std::vector<Word<DeviceKind>> words{{"cpu", DeviceKind::cpu, "the cores of the rank's node"},
-                                                   {"cuda", DeviceKind::cuda, "a GPU per rank"},
-                                                   {"checked-cpu", DeviceKind::checked_cpu, "finds host access to device memory; slow"}};
+  static const std::vector<Word<DeviceKind>> words{
+      {"cpu", DeviceKind::cpu, "the cores of the rank's node"},
+      {"cuda", DeviceKind::cuda, "a GPU per rank"},
+      {"checked-cpu", DeviceKind::checked_cpu, "finds host access to device memory; slow"}};
   return words;
 }
 
-RankDevice make_rank_device(DeviceKind kind, int threads, const MpiSession& session, const Environment& environment) {
+RankDevice make_rank_device(DeviceKind kind, int threads, const MpiSession& session,
+                            const Environment& environment) {
   RankDevice rank;
   rank.threads = threads_per_rank(threads, environment, session.ranks_on_node());
   omp_set_num_threads(rank.threads);
   switch (kind) {
-    case DeviceKind::cpu: rank.device = make_cpu_device(rank.threads); break;
-    case DeviceKind::checked_cpu: rank.device = make_checked_cpu_device(rank.threads); break;
+    case DeviceKind::cpu:
+      rank.device = make_cpu_device(rank.threads);
+      break;
+    case DeviceKind::checked_cpu:
+      rank.device = make_checked_cpu_device(rank.threads);
+      break;
     case DeviceKind::cuda: {
       const int visible = visible_cuda_devices();  // one where the launcher gives each rank its own
       rank.device = make_cuda_device(visible > 1 ? session.rank_on_node() % visible : 0);

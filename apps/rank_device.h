@@ -19,8 +19,9 @@ struct RankDevice {
   std::unique_ptr<Communicator> world;  ///< all ranks, for buffers of the device
 };
 
-/// The device of this rank: a CPU with `threads` (0: see threads_per_rank), or the GPU among the visible ones that is its
-/// turn on the node. Sets OpenMP's threads. Collective over all ranks. Throws Error(allocation) where there is none.
+/// The device of this rank: a CPU with `threads` (0: see threads_per_rank), or the GPU among the visible ones
+/// that is its turn on the node. Sets OpenMP's threads. Collective over all ranks. Throws Error(allocation)
+/// where there is none.
 RankDevice make_rank_device(DeviceKind, int threads, const MpiSession&, const Environment&);
 
 }  // namespace alpa

@@ -23,7 +23,8 @@ void note(int signal) {
 
 void install(int signal, const struct sigaction& action, struct sigaction* earlier) {
   if (sigaction(signal, &action, earlier) != 0)
-    throw Error(ErrorKind::run_time, fmt::format("cannot handle signal {}: {}", signal, std::strerror(errno)));
+    throw Error(ErrorKind::run_time,
+                fmt::format("cannot handle signal {}: {}", signal, std::strerror(errno)));
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 
 namespace alpa {
 
-/// A wish to end early, polled by loops at points where ending is safe. While the object lives, SIGTERM, SIGUSR1 and
-/// SIGINT make the wish instead of killing the process; a second SIGINT kills it. Construct it before MPI starts; one
-/// at a time.
+/// A wish to end early, polled by loops at points where ending is safe. While the object lives, SIGTERM,
+/// SIGUSR1 and SIGINT make the wish instead of killing the process; a second SIGINT kills it. Construct it
+/// before MPI starts; one at a time.
 class StopRequest {
  public:
   /// Throws Error(run_time) where the handlers cannot be installed.

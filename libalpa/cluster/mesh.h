@@ -11,8 +11,8 @@ using MeshShape = std::vector<int>;
 int device_count(const MeshShape&);
 std::string mesh_text(const MeshShape&);  ///< "2x4", "1"
 
-/// A contiguous range of the cluster's devices (= ranks) seen as a mesh, row-major: on a {2, 4} mesh that starts at
-/// device 8, the device at coordinate (1, 2) is 8 + 1*4 + 2.
+/// A contiguous range of the cluster's devices (= ranks) seen as a mesh, row-major: on a {2, 4} mesh that
+/// starts at device 8, the device at coordinate (1, 2) is 8 + 1*4 + 2.
 struct DeviceMesh {
   int first_device = 0;
   MeshShape shape;
@@ -22,8 +22,8 @@ struct DeviceMesh {
 /// Coordinate of a device (cluster index) in the mesh.
 std::vector<int> coordinate_of(const DeviceMesh&, int device);
 
-/// The devices that differ from `device` along these axes only, in mesh order: who takes part with it in a collective
-/// over the axes.
+/// The devices that differ from `device` along these axes only, in mesh order: who takes part with it in a
+/// collective over the axes.
 std::vector<int> group_of(const DeviceMesh&, const std::vector<int>& axes, int device);
 
 /// What a collective's speed depends on: on how many nodes its members are, and how many on each.

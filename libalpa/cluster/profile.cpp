@@ -15,9 +15,9 @@ namespace alpa {
 namespace {
 
 constexpr std::string_view kFormat = "alpa-profile", kVersion = "1.0";
-constexpr std::array kKinds{CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
-                            CollectiveKind::all_to_all, CollectiveKind::send};
-const std::vector<std::string> kStatusNames{"measured", "failed"};
+constexpr std::array kKinds{CollectiveKind::all_reduce, CollectiveKind::all_gather,
+                            CollectiveKind::reduce_scatter, CollectiveKind::all_to_all, CollectiveKind::send};
+constexpr std::array kStatusNames{"measured", "failed"};  // by SampleStatus
 
 void write_nodes(H5Writer& file, const std::vector<NodeSample>& nodes) {
   std::vector<std::string> name;
@@ -53,7 +53,7 @@ void write_operators(H5Writer& file, const std::map<std::string, OperatorSample>
   file.column("/operators/flops", flops, "FLOP");
   file.column("/operators/bytes", bytes, "byte");
   file.column("/operators/wide", wide, "1");
-  file.enum_column("/operators/status", status, kStatusNames);
+  file.enum_column("/operators/status", status, {kStatusNames.begin(), kStatusNames.end()});
 }
 
 void write_collectives(H5Writer& file, const std::vector<CollectiveSample>& collectives) {
@@ -81,8 +81,7 @@ void write_collectives(H5Writer& file, const std::vector<CollectiveSample>& coll
 /// A file that anybody may have made: numbers that would poison every cost are refused here.
 class ProfileReader {
  public:
-  explicit ProfileReader(const std::filesystem::path& path)
-      : path_(path), file_(path, kFormat, kVersion) {}
+  explicit ProfileReader(const std::filesystem::path& path) : path_(path), file_(path, kFormat, kVersion) {}
 
   Profile read() const {
     Profile profile;
@@ -100,7 +99,8 @@ class ProfileReader {
   }
 
   int count(const char* column, std::size_t row, std::int64_t value) const {
-    if (value < 1 || value > (1 << 20)) refuse(fmt::format("{} of row {} is {}, expected from 1 to 2^20", column, row, value));
+    if (value < 1 || value > (1 << 20))
+      refuse(fmt::format("{} of row {} is {}, expected from 1 to 2^20", column, row, value));
     return static_cast<int>(value);
   }
 
@@ -113,7 +113,8 @@ class ProfileReader {
   std::vector<NodeSample> nodes() const {
     const std::vector<std::string> name = file_.strings("/nodes/name");
     const Shape rows{static_cast<std::int64_t>(name.size())};
-    const std::vector<double> f32 = file_.doubles("/nodes/f32_flops_per_s", rows), bf16 = file_.doubles("/nodes/bf16_flops_per_s", rows),
+    const std::vector<double> f32 = file_.doubles("/nodes/f32_flops_per_s", rows),
+                              bf16 = file_.doubles("/nodes/bf16_flops_per_s", rows),
                               memory = file_.doubles("/nodes/memory_bytes_per_s", rows);
     std::vector<NodeSample> nodes;
     for (std::size_t i = 0; i < name.size(); ++i) nodes.push_back({name[i], f32[i], bf16[i], memory[i]});
@@ -132,14 +133,16 @@ class ProfileReader {
     std::map<std::string, OperatorSample> operators;
     for (std::size_t i = 0; i < signature.size(); ++i) {
       const auto known = std::find(kStatusNames.begin(), kStatusNames.end(), status[i]);
-      if (known == kStatusNames.end()) refuse(fmt::format("/operators/status of row {} is '{}'", i, status[i]));
+      if (known == kStatusNames.end())
+        refuse(fmt::format("/operators/status of row {} is '{}'", i, status[i]));
       const OperatorSample sample{amount("/operators/median_s", i, median[i]),
                                   amount("/operators/spread_s", i, spread[i]),
                                   amount("/operators/flops", i, flops[i]),
                                   amount("/operators/bytes", i, bytes[i]),
                                   wide[i] != 0,
                                   static_cast<SampleStatus>(known - kStatusNames.begin())};
-      if (!operators.emplace(signature[i], sample).second) refuse(fmt::format("'{}' is there twice", signature[i]));
+      if (!operators.emplace(signature[i], sample).second)
+        refuse(fmt::format("'{}' is there twice", signature[i]));
     }
     return operators;
   }
@@ -158,11 +161,12 @@ class ProfileReader {
                                       [&](CollectiveKind k) { return collective_name(k) == kind[i]; });
       if (known == kKinds.end()) refuse(fmt::format("/collectives/kind of row {} is '{}'", i, kind[i]));
       if (bytes[i] < 0) refuse(fmt::format("/collectives/bytes of row {} is {}", i, bytes[i]));
-      samples.push_back({*known,
-                         {count("/collectives/nodes", i, nodes[i]), count("/collectives/per_node", i, per_node[i])},
-                         bytes[i],
-                         amount("/collectives/median_s", i, median[i]),
-                         amount("/collectives/spread_s", i, spread[i])});
+      samples.push_back(
+          {*known,
+           {count("/collectives/nodes", i, nodes[i]), count("/collectives/per_node", i, per_node[i])},
+           bytes[i],
+           amount("/collectives/median_s", i, median[i]),
+           amount("/collectives/spread_s", i, spread[i])});
     }
     std::sort(samples.begin(), samples.end(), [](const auto& a, const auto& b) { return a.key() < b.key(); });
     return samples;
@@ -176,11 +180,16 @@ class ProfileReader {
 
 const char* collective_name(CollectiveKind kind) {
   switch (kind) {
-    case CollectiveKind::all_reduce: return "all-reduce";
-    case CollectiveKind::all_gather: return "all-gather";
-    case CollectiveKind::reduce_scatter: return "reduce-scatter";
-    case CollectiveKind::all_to_all: return "all-to-all";
-    case CollectiveKind::send: return "send";
+    case CollectiveKind::all_reduce:
+      return "all-reduce";
+    case CollectiveKind::all_gather:
+      return "all-gather";
+    case CollectiveKind::reduce_scatter:
+      return "reduce-scatter";
+    case CollectiveKind::all_to_all:
+      return "all-to-all";
+    case CollectiveKind::send:
+      return "send";
   }
   return "";
 }
@@ -202,8 +211,8 @@ std::string profile_fingerprint(const Profile& profile) {
   for (const auto& [signature, sample] : profile.operators)
     text += fmt::format("\n{} {} {}", signature, sample.median_s, static_cast<int>(sample.status));
   for (const CollectiveSample& sample : profile.collectives)
-    text += fmt::format("\n{} {} {} {} {}", collective_name(sample.kind), sample.group.nodes, sample.group.per_node,
-                        sample.bytes, sample.median_s);
+    text += fmt::format("\n{} {} {} {} {}", collective_name(sample.kind), sample.group.nodes,
+                        sample.group.per_node, sample.bytes, sample.median_s);
   return fingerprint(text);
 }
 

@@ -18,19 +18,21 @@ const char* collective_name(CollectiveKind);
 
 enum class SampleStatus { measured, failed };
 
-/// Timings of one thing: median over repetitions and ranks, and the spread between the fastest and slowest rank.
+/// Timings of one thing: median over repetitions and ranks, and the spread between the fastest and slowest
+/// rank.
 struct OperatorSample {
   double median_s = 0;
   double spread_s = 0;  ///< slowest rank's median minus the fastest one's
   double flops = 0;
   double bytes = 0;
-  bool wide = false;    ///< bf16 arithmetic (the peak it is compared with)
+  bool wide = false;  ///< bf16 arithmetic (the peak it is compared with)
   SampleStatus status = SampleStatus::measured;
   bool operator==(const OperatorSample&) const = default;
 };
 
-/// A collective over groups of that shape, all groups of the mesh at once. `bytes` is the whole tensor handled by the
-/// group: the result of an all-gather, the operand of a reduce-scatter, the local tensor of an all-reduce or all-to-all.
+/// A collective over groups of that shape, all groups of the mesh at once. `bytes` is the whole tensor
+/// handled by the group: the result of an all-gather, the operand of a reduce-scatter, the local tensor of an
+/// all-reduce or all-to-all.
 struct CollectiveSample {
   CollectiveKind kind = CollectiveKind::all_reduce;
   GroupShape group;
@@ -51,7 +53,7 @@ struct NodeSample {
 /// What alpa-profile measured on a cluster.
 struct Profile {
   Cluster cluster;
-  std::vector<NodeSample> nodes;                    ///< for people to look at; planning depends on `cluster` alone
+  std::vector<NodeSample> nodes;  ///< for people to look at; planning depends on `cluster` alone
   std::map<std::string, OperatorSample> operators;  ///< by signature_of(op, local call)
   std::vector<CollectiveSample> collectives;        ///< sorted by key()
 };

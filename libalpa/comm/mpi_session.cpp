@@ -139,7 +139,8 @@ FailureReach MpiSession::failure_reach(std::uint64_t failure, double timeout_s) 
   state_->failure = {failure, ~failure};
   auto& least = state_->least_failure;
   MPI_Request request = MPI_REQUEST_NULL;
-  if (MPI_Iallreduce(state_->failure.data(), least.data(), 2, MPI_UINT64_T, MPI_MIN, state_->failures->native(), &request) != MPI_SUCCESS)
+  if (MPI_Iallreduce(state_->failure.data(), least.data(), 2, MPI_UINT64_T, MPI_MIN,
+                     state_->failures->native(), &request) != MPI_SUCCESS)
     return FailureReach::some_ranks;
   int done = 0;
   while (true) {

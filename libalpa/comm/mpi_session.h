@@ -23,9 +23,9 @@ class MpiSession {
   /// process with `exit_status` should it take longer than a few seconds.
   void finish(int exit_status) noexcept;
 
-  /// For a rank that has failed and wants to know how to leave. Waits up to `timeout_s` for all other ranks to call this
-  /// too; some_ranks when they do not: they are well, stuck, or gone, and only abort() frees them. Ranks that give the
-  /// same `failure` (a digest of what went wrong) have failed alike.
+  /// For a rank that has failed and wants to know how to leave. Waits up to `timeout_s` for all other ranks
+  /// to call this too; some_ranks when they do not: they are well, stuck, or gone, and only abort() frees
+  /// them. Ranks that give the same `failure` (a digest of what went wrong) have failed alike.
   FailureReach failure_reach(std::uint64_t failure, double timeout_s) noexcept;
 
   /// Ends all ranks at once with this status; for a failure that only this rank can see. Does not return.
@@ -60,13 +60,13 @@ class MpiSession {
 /// NCCL over the ranks of `bootstrap`, a communicator for buffers of the same `device` (the unique id travels
 /// by its broadcast). Collective. Throws Error(allocation) where this build has no NCCL.
 ///
-/// Calls are queued on the given stream. Reductions have NCCL's own order: fixed, but not by rank. Each pair of
-/// ranks has its own way for messages in each direction, so that a send holds up neither the caller's stream nor
-/// other messages. A communicator and those split from it share these ways: messages between two ranks are
-/// matched in the order sent over all of them. A message occupies a part of the GPU until it is received, and
-/// many at once want more hardware queues than the default: set CUDA_DEVICE_MAX_CONNECTIONS=32. A message of
-/// another size than expected is not noticed. The time to make one grows with the ranks; split() wants no calls
-/// under way.
+/// Calls are queued on the given stream. Reductions have NCCL's own order: fixed, but not by rank. Each pair
+/// of ranks has its own way for messages in each direction, so that a send holds up neither the caller's
+/// stream nor other messages. A communicator and those split from it share these ways: messages between two
+/// ranks are matched in the order sent over all of them. A message occupies a part of the GPU until it is
+/// received, and many at once want more hardware queues than the default: set CUDA_DEVICE_MAX_CONNECTIONS=32.
+/// A message of another size than expected is not noticed. The time to make one grows with the ranks; split()
+/// wants no calls under way.
 std::unique_ptr<Communicator> make_nccl_communicator(Device& device, Communicator& bootstrap);
 
 }  // namespace alpa

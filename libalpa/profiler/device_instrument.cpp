@@ -35,9 +35,15 @@ Timing timing_of(const std::vector<double>& rank_s) {
 
 }  // namespace
 
-DeviceInstrument::DeviceInstrument(Device& device, Communicator& world, int ranks_per_node, const InstrumentOptions& options)
-    : device_(device), world_(world), ranks_per_node_(ranks_per_node), options_(options), stream_(device.make_stream()),
-      exchange_(device, world), memory_(device, *stream_, options.cold_bytes, options.most_bytes) {}
+DeviceInstrument::DeviceInstrument(Device& device, Communicator& world, int ranks_per_node,
+                                   const InstrumentOptions& options)
+    : device_(device),
+      world_(world),
+      ranks_per_node_(ranks_per_node),
+      options_(options),
+      stream_(device.make_stream()),
+      exchange_(device, world),
+      memory_(device, *stream_, options.cold_bytes, options.most_bytes) {}
 
 double DeviceInstrument::seconds_of(const Work& work, int calls) {
   const double begin = now_s();
@@ -47,7 +53,8 @@ double DeviceInstrument::seconds_of(const Work& work, int calls) {
 }
 
 int DeviceInstrument::calls_per_sample(double one_call_s) const {
-  return static_cast<int>(std::clamp(std::ceil(options_.least_sample_s / std::max(one_call_s, 1e-9)), 1.0, 1.0 * kMostCalls));
+  return static_cast<int>(
+      std::clamp(std::ceil(options_.least_sample_s / std::max(one_call_s, 1e-9)), 1.0, 1.0 * kMostCalls));
 }
 
 double DeviceInstrument::sample(const Work& work) {
@@ -80,7 +87,8 @@ Timing DeviceInstrument::time(const OperatorCase& each) {
   std::string why;
   exchange_.barrier();  // all ranks at once
   try {
-    const std::unique_ptr<Kernel> kernel = make_kernel(device_, *each.op, {each.operands, each.results, each.attributes});
+    const std::unique_ptr<Kernel> kernel =
+        make_kernel(device_, *each.op, {each.operands, each.results, each.attributes});
     const std::vector<SampleMemory::Call> calls = memory_.calls(each);
     const RunPoint point{1, 0, 0};
     mine = sample([&](int number) {
@@ -111,7 +119,9 @@ Communicator* DeviceInstrument::group(GroupShape shape) {
 
 DeviceInstrument::Work DeviceInstrument::collective_work(const CollectiveCase& each, Communicator& ranks,
                                                          const std::vector<SampleMemory::Message>& messages) {
-  const auto at = [&messages](int call) { return messages[static_cast<std::size_t>(call) % messages.size()]; };
+  const auto at = [&messages](int call) {
+    return messages[static_cast<std::size_t>(call) % messages.size()];
+  };
   const std::int64_t share = std::max<std::int64_t>(each.bytes / 4 / ranks.size(), 1);  // elements
   switch (each.kind) {
     case CollectiveKind::all_reduce:
@@ -119,14 +129,19 @@ DeviceInstrument::Work DeviceInstrument::collective_work(const CollectiveCase& e
         ranks.all_reduce(*stream_, at(call).from, bytes / 4, DType::f32, Reduction::sum);
       };
     case CollectiveKind::all_gather:
-      return [this, &ranks, at, share](int call) { ranks.all_gather(*stream_, at(call).from, at(call).to, 4 * share); };
+      return [this, &ranks, at, share](int call) {
+        ranks.all_gather(*stream_, at(call).from, at(call).to, 4 * share);
+      };
     case CollectiveKind::reduce_scatter:
       return [this, &ranks, at, share](int call) {
         ranks.reduce_scatter(*stream_, at(call).from, at(call).to, share, DType::f32, Reduction::sum);
       };
     case CollectiveKind::all_to_all:
-      return [this, &ranks, at, share](int call) { ranks.all_to_all(*stream_, at(call).from, at(call).to, 4 * share); };
-    case CollectiveKind::send: break;
+      return [this, &ranks, at, share](int call) {
+        ranks.all_to_all(*stream_, at(call).from, at(call).to, 4 * share);
+      };
+    case CollectiveKind::send:
+      break;
   }
   return [this, &ranks, at, bytes = each.bytes](int call) {  // there and back
     const int other = 1 - ranks.rank();
@@ -174,7 +189,8 @@ Timing DeviceInstrument::time(const CollectiveCase& each) {
 int DeviceInstrument::largest(int mine) {
   const double value = mine;
   double most = value;
-  for (const std::vector<double>& each : exchange_.gather(std::span(&value, 1))) most = std::max(most, each[0]);
+  for (const std::vector<double>& each : exchange_.gather(std::span(&value, 1)))
+    most = std::max(most, each[0]);
   return static_cast<int>(most);
 }
 

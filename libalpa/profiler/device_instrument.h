@@ -13,17 +13,18 @@
 namespace alpa {
 
 struct InstrumentOptions {
-  int repetitions = 5;          ///< of which the median is taken
-  double least_sample_s = 1e-3; ///< calls are repeated within one until it takes that long
+  int repetitions = 5;                 ///< of which the median is taken
+  double least_sample_s = 1e-3;        ///< calls are repeated within one until it takes that long
   std::int64_t cold_bytes = 64 << 20;  ///< see SampleMemory; above the caches that a device has to itself
   std::int64_t most_bytes = 0;         ///< a sample may take, per device
 };
 
-/// Times operators and collectives on real devices. All ranks run a sample at the same time, so that what they share
-/// (memory bandwidth, power, cores) is shared as in training.
+/// Times operators and collectives on real devices. All ranks run a sample at the same time, so that what
+/// they share (memory bandwidth, power, cores) is shared as in training.
 class DeviceInstrument final : public Instrument {
  public:
-  /// Collective over `world`, whose ranks stand in order of their nodes, `ranks_per_node` on each. Keeps references.
+  /// Collective over `world`, whose ranks stand in order of their nodes, `ranks_per_node` on each. Keeps
+  /// references.
   DeviceInstrument(Device&, Communicator& world, int ranks_per_node, const InstrumentOptions&);
 
   Timing time(const OperatorCase&) override;

@@ -9,8 +9,8 @@ namespace alpa {
 /// One thing timed on every rank at the same time. Empty `rank_s`: some rank could not run it, `why` says so.
 struct Timing {
   double median_s = 0;
-  double spread_s = 0;          ///< slowest rank's median minus the fastest one's
-  std::vector<double> rank_s;   ///< each rank's median
+  double spread_s = 0;         ///< slowest rank's median minus the fastest one's
+  std::vector<double> rank_s;  ///< each rank's median
   std::string why;
 
   bool has_failed() const { return rank_s.empty(); }
@@ -21,7 +21,8 @@ class Instrument {
  public:
   virtual ~Instrument() = default;
 
-  /// Throws where ranks can no longer work together; what only this sample's operator cannot do is in the answer.
+  /// Throws where ranks can no longer work together; what only this sample's operator cannot do is in the
+  /// answer.
   virtual Timing time(const OperatorCase&) = 0;
   virtual Timing time(const CollectiveCase&) = 0;
 

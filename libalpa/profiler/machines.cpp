@@ -32,14 +32,16 @@ Machines machines_of(const std::string& name, const std::vector<RankFacts>& rank
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const RankFacts& rank = ranks[r];
     if (rank.ranks_on_node != machines.devices_per_node)
-      refuse(fmt::format("node {} has {} ranks, node {} has {}", ranks.front().node_name, machines.devices_per_node, rank.node_name,
-                         rank.ranks_on_node),
+      refuse(fmt::format("node {} has {} ranks, node {} has {}", ranks.front().node_name,
+                         machines.devices_per_node, rank.node_name, rank.ranks_on_node),
              "srun --ntasks-per-node, the same number on every node");
     if (rank.node != static_cast<int>(r) / machines.devices_per_node)
-      refuse(fmt::format("rank {} is on node {}: ranks do not stand in order of their nodes", r, rank.node_name),
-             "srun --distribution=block, mpiexec -ppn");
+      refuse(
+          fmt::format("rank {} is on node {}: ranks do not stand in order of their nodes", r, rank.node_name),
+          "srun --distribution=block, mpiexec -ppn");
     if (kind_of(rank) != machines.device)
-      refuse(fmt::format("rank 0 has {}, rank {} has {}: plans are for equal devices", machines.device, r, kind_of(rank)),
+      refuse(fmt::format("rank 0 has {}, rank {} has {}: plans are for equal devices", machines.device, r,
+                         kind_of(rank)),
              "nodes of one kind (srun --constraint)");
     if (rank.device_is_its_own) {
       const auto [owner, is_first] = owners.emplace(rank.device, r);

@@ -10,9 +10,9 @@ struct RankFacts {
   int node = 0;
   int ranks_on_node = 1;
   std::string node_name;
-  std::string device;             ///< Device::description()
-  bool device_is_its_own = false; ///< a GPU, which ranks must not share
-  std::int64_t memory_bytes = 0;  ///< that its program may use
+  std::string device;              ///< Device::description()
+  bool device_is_its_own = false;  ///< a GPU, which ranks must not share
+  std::int64_t memory_bytes = 0;   ///< that its program may use
 };
 
 /// The machines of a job before anything was timed.
@@ -25,8 +25,8 @@ struct Machines {
   std::vector<std::string> node_names;
 };
 
-/// Puts together what the ranks told, in rank order. Throws Error(allocation) where nodes have different numbers of ranks,
-/// ranks do not stand in order of their nodes, two ranks share a GPU, or devices differ.
+/// Puts together what the ranks told, in rank order. Throws Error(allocation) where nodes have different
+/// numbers of ranks, ranks do not stand in order of their nodes, two ranks share a GPU, or devices differ.
 Machines machines_of(const std::string& name, const std::vector<RankFacts>& ranks);
 
 }  // namespace alpa

@@ -25,8 +25,14 @@ struct Pace {
 
 class Measuring {
  public:
-  Measuring(Profile known, Instrument& instrument, const MeasureOptions& options, const MeasureSurroundings& around)
-      : instrument_(instrument), options_(options), around_(around), begin_s_(around.now_s()), published_s_(begin_s_), told_s_(begin_s_) {
+  Measuring(Profile known, Instrument& instrument, const MeasureOptions& options,
+            const MeasureSurroundings& around)
+      : instrument_(instrument),
+        options_(options),
+        around_(around),
+        begin_s_(around.now_s()),
+        published_s_(begin_s_),
+        told_s_(begin_s_) {
     result_.profile = std::move(known);
   }
 
@@ -37,7 +43,8 @@ class Measuring {
       if (!is_known(each)) collectives.push_back(&each);
     for (const OperatorCase& each : work.operators)
       if (!is_known(each)) operators.push_back(&each);
-    result_.reused = static_cast<int>(work.collectives.size() + work.operators.size() - collectives.size() - operators.size());
+    result_.reused = static_cast<int>(work.collectives.size() + work.operators.size() - collectives.size() -
+                                      operators.size());
     progress_.total = static_cast<int>(collectives.size() + operators.size());
     for (const OperatorCase* each : operators) operators_.weight_left += weight(*each);
     collectives_.weight_left = static_cast<double>(collectives.size());
@@ -58,9 +65,11 @@ class Measuring {
   }
 
   bool is_known(const CollectiveCase& each) const {
-    return std::any_of(result_.profile.collectives.begin(), result_.profile.collectives.end(), [&](const CollectiveSample& sample) {
-      return sample.kind == each.kind && sample.group == each.group && sample.bytes == each.bytes;
-    });
+    return std::any_of(result_.profile.collectives.begin(), result_.profile.collectives.end(),
+                       [&](const CollectiveSample& sample) {
+                         return sample.kind == each.kind && sample.group == each.group &&
+                                sample.bytes == each.bytes;
+                       });
   }
 
   /// A sample has a least duration, and grows with its operator.
@@ -73,8 +82,10 @@ class Measuring {
   /// Asked alike by all ranks, so that none waits for one that has stopped.
   bool goes_on() {
     if (is_over_) return false;
-    const bool time_is_up = options_.time_budget_s > 0 && around_.now_s() - begin_s_ >= options_.time_budget_s;
-    const int reason = instrument_.largest(around_.wants_stop() ? kStopped : (time_is_up ? kTimeIsUp : kGoesOn));
+    const bool time_is_up =
+        options_.time_budget_s > 0 && around_.now_s() - begin_s_ >= options_.time_budget_s;
+    const int reason =
+        instrument_.largest(around_.wants_stop() ? kStopped : (time_is_up ? kTimeIsUp : kGoesOn));
     is_over_ = reason != kGoesOn;
     result_.was_stopped = reason == kStopped;
     return !is_over_;
@@ -84,7 +95,8 @@ class Measuring {
     const double begin = around_.now_s();
     const Timing timing = instrument_.time(each);
     OperatorSample& sample = result_.profile.operators[each.signature];
-    sample = {timing.median_s, timing.spread_s, each.flops, each.bytes, each.is_wide(), SampleStatus::measured};
+    sample = {timing.median_s, timing.spread_s, each.flops,
+              each.bytes,      each.is_wide(),  SampleStatus::measured};
     if (timing.has_failed()) {
       sample.median_s = sample.spread_s = 0;
       sample.status = SampleStatus::failed;
@@ -99,7 +111,9 @@ class Measuring {
     if (!timing.has_failed()) {
       const CollectiveSample sample{each.kind, each.group, each.bytes, timing.median_s, timing.spread_s};
       auto& all = result_.profile.collectives;
-      all.insert(std::upper_bound(all.begin(), all.end(), sample, [](const auto& a, const auto& b) { return a.key() < b.key(); }), sample);
+      all.insert(std::upper_bound(all.begin(), all.end(), sample,
+                                  [](const auto& a, const auto& b) { return a.key() < b.key(); }),
+                 sample);
     }
     collectives_.add(1, around_.now_s() - begin);
     settle(timing, collective_name(each.kind) + (" of " + std::to_string(each.bytes) + " bytes"));
@@ -134,8 +148,8 @@ class Measuring {
 
 }  // namespace
 
-MeasureResult measure(const Workload& work, Profile known, Instrument& instrument, const MeasureOptions& options,
-                      const MeasureSurroundings& around) {
+MeasureResult measure(const Workload& work, Profile known, Instrument& instrument,
+                      const MeasureOptions& options, const MeasureSurroundings& around) {
   return Measuring(std::move(known), instrument, options, around).run(work);
 }
 

@@ -37,8 +37,8 @@ OperatorCase product(const OpDef& einsum, DType type, std::int64_t n) {
   return OperatorCase::of(einsum, {{type, {n, n}}, {type, {n, n}}}, {{"equation", "m k, k n -> m n"}});
 }
 
-/// FLOP/s of every rank on a product that lasts long enough; the best of the sizes on the way, as small ones do not fill a
-/// large device. Empty where the device has no such product.
+/// FLOP/s of every rank on a product that lasts long enough; the best of the sizes on the way, as small ones
+/// do not fill a large device. Empty where the device has no such product.
 std::vector<double> product_rates(const OpDef& einsum, DType type, Instrument& instrument, Timing& last) {
   std::vector<double> best;
   for (std::int64_t n = 256; n <= kLargestProduct; n *= 2) {
@@ -57,7 +57,8 @@ Link link_of(GroupShape pair, Instrument& instrument) {
   const Timing small = instrument.time(CollectiveCase{CollectiveKind::send, pair, kSmallMessage});
   const Timing large = instrument.time(CollectiveCase{CollectiveKind::send, pair, kLargeMessage});
   if (small.has_failed() || large.has_failed())
-    throw Error(ErrorKind::run_time, fmt::format("cannot measure messages between devices: {}", small.why + large.why));
+    throw Error(ErrorKind::run_time,
+                fmt::format("cannot measure messages between devices: {}", small.why + large.why));
   const double longer = std::max(large.median_s - small.median_s, 1e-9);
   return {small.median_s, static_cast<double>(kLargeMessage - kSmallMessage) / longer};
 }
@@ -80,7 +81,8 @@ RankRates probe_rates(OpCatalog catalog, Instrument& instrument) {
   return all;
 }
 
-Cluster probe_cluster(const Machines& machines, const RankRates& all, OpCatalog catalog, Instrument& instrument) {
+Cluster probe_cluster(const Machines& machines, const RankRates& all, OpCatalog catalog,
+                      Instrument& instrument) {
   Cluster cluster;
   cluster.name = machines.name;
   cluster.device = machines.device;
@@ -113,8 +115,8 @@ std::vector<NodeSample> node_samples(const Machines& machines, const RankRates& 
       const auto first = ranks.begin() + node * machines.devices_per_node;
       return std::accumulate(first, first + machines.devices_per_node, 0.0);
     };
-    nodes.push_back({machines.node_names[static_cast<std::size_t>(node)], sum(all.f32_flops_per_s), sum(all.bf16_flops_per_s),
-                     sum(all.memory_bytes_per_s)});
+    nodes.push_back({machines.node_names[static_cast<std::size_t>(node)], sum(all.f32_flops_per_s),
+                     sum(all.bf16_flops_per_s), sum(all.memory_bytes_per_s)});
   }
   return nodes;
 }
@@ -127,7 +129,8 @@ std::vector<std::string> remarks_on(const std::vector<NodeSample>& nodes) {
   }
   std::vector<std::string> remarks;
   for (const NodeSample& node : nodes) {
-    const bool computes = node.f32_flops_per_s < kOddShare * median(flops), streams = node.memory_bytes_per_s < kOddShare * median(bytes);
+    const bool computes = node.f32_flops_per_s < kOddShare * median(flops),
+               streams = node.memory_bytes_per_s < kOddShare * median(bytes);
     const char* what = computes && streams ? "computes and streams" : computes ? "computes" : "streams";
     remarks.push_back(computes || streams ? fmt::format("{} more than 10 % below the median", what) : "");
   }
@@ -137,11 +140,13 @@ std::vector<std::string> remarks_on(const std::vector<NodeSample>& nodes) {
 std::string node_table(const std::vector<NodeSample>& nodes) {
   std::size_t widest = 4;
   for (const NodeSample& node : nodes) widest = std::max(widest, node.name.size());
-  std::string text = fmt::format("{:<{}}  {:>13}  {:>13}  {:>9}\n", "node", widest, "GFLOP/s f32", "GFLOP/s bf16", "GB/s");
+  std::string text =
+      fmt::format("{:<{}}  {:>13}  {:>13}  {:>9}\n", "node", widest, "GFLOP/s f32", "GFLOP/s bf16", "GB/s");
   const std::vector<std::string> remarks = remarks_on(nodes);
   for (std::size_t i = 0; i < nodes.size(); ++i)
-    text += fmt::format("{:<{}}  {:>13.1f}  {:>13.1f}  {:>9.2f}{}{}\n", nodes[i].name, widest, nodes[i].f32_flops_per_s / 1e9,
-                        nodes[i].bf16_flops_per_s / 1e9, nodes[i].memory_bytes_per_s / 1e9, remarks[i].empty() ? "" : "  ", remarks[i]);
+    text += fmt::format("{:<{}}  {:>13.1f}  {:>13.1f}  {:>9.2f}{}{}\n", nodes[i].name, widest,
+                        nodes[i].f32_flops_per_s / 1e9, nodes[i].bf16_flops_per_s / 1e9,
+                        nodes[i].memory_bytes_per_s / 1e9, remarks[i].empty() ? "" : "  ", remarks[i]);
   return text;
 }
 

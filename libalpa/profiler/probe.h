@@ -13,12 +13,13 @@ struct RankRates {
   std::vector<double> f32_flops_per_s, bf16_flops_per_s, memory_bytes_per_s;  ///< [rank]
 };
 
-/// Times large matrix products, in f32 and bf16, and a streaming operator, on all ranks at once. Where a device cannot
-/// multiply bf16 its rate is that of f32. Throws Error(run_time) where one of the others fails.
+/// Times large matrix products, in f32 and bf16, and a streaming operator, on all ranks at once. Where a
+/// device cannot multiply bf16 its rate is that of f32. Throws Error(run_time) where one of the others fails.
 RankRates probe_rates(OpCatalog, Instrument&);
 
-/// The cluster as its medians, with the cost of launching an operator and the links from messages between pairs. Where there
-/// is no pair of that kind, a link is that of the nearest kind there is (memory for a single device).
+/// The cluster as its medians, with the cost of launching an operator and the links from messages between
+/// pairs. Where there is no pair of that kind, a link is that of the nearest kind there is (memory for a
+/// single device).
 Cluster probe_cluster(const Machines&, const RankRates&, OpCatalog, Instrument&);
 
 /// Whether a profile of one was measured on the other: device and numbers of nodes and devices.
@@ -26,7 +27,8 @@ bool same_machines(const Cluster&, const Machines&);
 
 std::vector<NodeSample> node_samples(const Machines&, const RankRates&);
 
-/// What is odd about each node: "computes more than 10 % below the median", likewise "streams"; "" where nothing is.
+/// What is odd about each node: "computes more than 10 % below the median", likewise "streams"; "" where
+/// nothing is.
 std::vector<std::string> remarks_on(const std::vector<NodeSample>&);
 
 /// "node  GFLOP/s f32  GFLOP/s bf16  GB/s", a line per node, the odd ones marked.

@@ -25,7 +25,8 @@ std::vector<char> RankExchange::gather_bytes(const void* mine, std::int64_t byte
 
 std::vector<std::vector<double>> RankExchange::gather(std::span<const double> mine) {
   const std::vector<char> all = gather_bytes(mine.data(), static_cast<std::int64_t>(mine.size_bytes()));
-  std::vector<std::vector<double>> values(static_cast<std::size_t>(world_.size()), std::vector<double>(mine.size()));
+  std::vector<std::vector<double>> values(static_cast<std::size_t>(world_.size()),
+                                          std::vector<double>(mine.size()));
   for (std::size_t r = 0; r < values.size(); ++r)
     std::memcpy(values[r].data(), all.data() + r * mine.size_bytes(), mine.size_bytes());
   return values;
@@ -36,7 +37,8 @@ std::vector<std::string> RankExchange::gather(const std::string& mine) {
   std::memcpy(text, mine.data(), std::min(mine.size(), kTextBytes - 1));
   const std::vector<char> all = gather_bytes(text, kTextBytes);
   std::vector<std::string> texts;
-  for (std::size_t r = 0; r < static_cast<std::size_t>(world_.size()); ++r) texts.emplace_back(all.data() + r * kTextBytes);
+  for (std::size_t r = 0; r < static_cast<std::size_t>(world_.size()); ++r)
+    texts.emplace_back(all.data() + r * kTextBytes);
   return texts;
 }
 

@@ -18,7 +18,9 @@ constexpr std::int64_t kAlign = 256;
 constexpr std::int64_t kPatternElements = 1 << 20;  // repeated through a region
 constexpr std::uint64_t kKey = 0x616c7061;
 
-std::int64_t aligned(std::int64_t bytes) { return (std::max<std::int64_t>(bytes, 1) + kAlign - 1) / kAlign * kAlign; }
+std::int64_t aligned(std::int64_t bytes) {
+  return (std::max<std::int64_t>(bytes, 1) + kAlign - 1) / kAlign * kAlign;
+}
 
 /// In [1/16, 1): square roots, logarithms and divisions of them are finite.
 float random_value(std::int64_t index) {
@@ -41,25 +43,30 @@ struct IndexRange {
   std::int64_t first = 0, count = 1;
 };
 
-/// What an index picks from is the factor that the operand of indices lacks and the fewest tensors have: the vocabulary of
-/// an embedding or of a loss. Tiles of it are taken to be hit by every index, which is what the busiest device sees.
+/// What an index picks from is the factor that the operand of indices lacks and the fewest tensors have: the
+/// vocabulary of an embedding or of a loss. Tiles of it are taken to be hit by every index, which is what the
+/// busiest device sees.
 IndexRange index_range(const OperatorCase& each, std::size_t operand) {
   const ShardingRule rule = rule_of(*each.op, each.call());
   std::vector<int> tensors(rule.factors.size(), 0);
   std::vector<std::int64_t> origin(rule.factors.size(), 0);
-  const auto count = [&](const std::vector<std::vector<DimensionFactors>>& all, const std::vector<TilePlace>& places) {
+  const auto count = [&](const std::vector<std::vector<DimensionFactors>>& all,
+                         const std::vector<TilePlace>& places) {
     for (std::size_t t = 0; t < all.size(); ++t)
       for (std::size_t d = 0; d < all[t].size(); ++d)
         for (const int factor : all[t][d]) {
           ++tensors[static_cast<std::size_t>(factor)];
-          if (all[t][d].size() == 1 && !places[t].origin.empty()) origin[static_cast<std::size_t>(factor)] = places[t].origin[d];
+          if (all[t][d].size() == 1 && !places[t].origin.empty())
+            origin[static_cast<std::size_t>(factor)] = places[t].origin[d];
         }
   };
   count(rule.operands, each.operand_places);
   count(rule.results, each.result_places);
   for (const DimensionFactors& dimension : rule.operands[operand])
-    for (const int factor : dimension) tensors[static_cast<std::size_t>(factor)] = std::numeric_limits<int>::max();
-  const auto fewest = static_cast<std::size_t>(std::min_element(tensors.begin(), tensors.end()) - tensors.begin());
+    for (const int factor : dimension)
+      tensors[static_cast<std::size_t>(factor)] = std::numeric_limits<int>::max();
+  const auto fewest =
+      static_cast<std::size_t>(std::min_element(tensors.begin(), tensors.end()) - tensors.begin());
   if (tensors.empty() || tensors[fewest] == std::numeric_limits<int>::max()) return {};
   return {origin[fewest], rule.factors[fewest].size};
 }
@@ -73,7 +80,8 @@ SampleMemory::SampleMemory(Device& device, Stream& stream, std::int64_t cold_byt
 
 void SampleMemory::check_fits(std::int64_t bytes) const {
   if (bytes > most_bytes_)
-    throw Error(ErrorKind::run_time, fmt::format("the sample takes {}, and a device has {}", bytes_text(static_cast<double>(bytes)),
+    throw Error(ErrorKind::run_time, fmt::format("the sample takes {}, and a device has {}",
+                                                 bytes_text(static_cast<double>(bytes)),
                                                  bytes_text(static_cast<double>(most_bytes_))));
 }
 
@@ -94,7 +102,8 @@ void SampleMemory::cut(Region& region, std::int64_t bytes_each) {
 }
 
 char* SampleMemory::place(const Region& region, int set) const {
-  return region.memory ? static_cast<char*>(region.memory->data()) + set % region.sets * region.stride : nullptr;
+  return region.memory ? static_cast<char*>(region.memory->data()) + set % region.sets * region.stride
+                       : nullptr;
 }
 
 void SampleMemory::fill(Region& region) {
@@ -112,8 +121,10 @@ void SampleMemory::fill_indices(const OperatorCase& each) {
     if (each.operands[i].dtype != DType::i32) continue;
     const IndexRange range = index_range(each, i);
     std::vector<std::int32_t> values(static_cast<std::size_t>(element_count(each.operands[i].shape)));
-    for (std::size_t k = 0; k < values.size(); ++k)
-      values[k] = static_cast<std::int32_t>(range.first + static_cast<std::int64_t>(philox_uniform_at(kKey, 1, k) * static_cast<float>(range.count)) % range.count);
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      const float place = philox_uniform_at(kKey, 1, k) * static_cast<float>(range.count);
+      values[k] = static_cast<std::int32_t>(range.first + static_cast<std::int64_t>(place) % range.count);
+    }
     indices_.push_back(device_.allocate(aligned(byte_count(each.operands[i]))));
     stream_.copy_to_device(indices_.back()->data(), values.data(), byte_count(each.operands[i]));
     stream_.synchronize();
@@ -157,7 +168,8 @@ SampleMemory::Call SampleMemory::call_at(const OperatorCase& each, int set) cons
   for (std::size_t r = 0; r < each.results.size(); ++r) {
     const int overwritten = each.op->overwrites[r];
     if (overwritten >= 0) {
-      call.results.push_back(tile(call.operands[static_cast<std::size_t>(overwritten)].data, each.result_places[r]));
+      call.results.push_back(
+          tile(call.operands[static_cast<std::size_t>(overwritten)].data, each.result_places[r]));
       continue;
     }
     call.results.push_back(tile(next_result, each.result_places[r]));
@@ -170,7 +182,8 @@ SampleMemory::Call SampleMemory::call_at(const OperatorCase& each, int set) cons
 std::vector<SampleMemory::Call> SampleMemory::calls(const OperatorCase& each) {
   provide(each);
   std::vector<Call> calls;
-  for (int set = 0; set < std::max({f32_.sets, bf16_.sets, results_.sets}); ++set) calls.push_back(call_at(each, set));
+  for (int set = 0; set < std::max({f32_.sets, bf16_.sets, results_.sets}); ++set)
+    calls.push_back(call_at(each, set));
   return calls;
 }
 

@@ -9,11 +9,13 @@
 
 namespace alpa {
 
-/// Memory that samples work on. Operands hold random numbers, never zeros, which some hardware multiplies faster.
+/// Memory that samples work on. Operands hold random numbers, never zeros, which some hardware multiplies
+/// faster.
 ///
-/// In training an operator finds its operands in caches only as far as the rest of the step left them there. So successive
-/// calls get other places, which go round a range of at least `cold_bytes` for operands and as much for results. Of small
-/// tensors at most kMostSets places are told apart; these stay in caches, as small tensors do in training.
+/// In training an operator finds its operands in caches only as far as the rest of the step left them there.
+/// So successive calls get other places, which go round a range of at least `cold_bytes` for operands and as
+/// much for results. Of small tensors at most kMostSets places are told apart; these stay in caches, as small
+/// tensors do in training.
 class SampleMemory {
  public:
   static constexpr int kMostSets = 256;

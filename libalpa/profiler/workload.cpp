@@ -56,10 +56,12 @@ class CaseCollector {
     for (auto& [signature, each] : cases_) cases.push_back(std::move(each));
     const auto importance = [&](const OperatorCase& each) {
       const double peak = cluster_.flops_per_s(each.is_wide() ? DType::bf16 : DType::f32);
-      return each.uses * (cluster_.launch_s + std::max(each.flops / peak, each.bytes / cluster_.memory_bytes_per_s));
+      return each.uses *
+             (cluster_.launch_s + std::max(each.flops / peak, each.bytes / cluster_.memory_bytes_per_s));
     };
-    std::stable_sort(cases.begin(), cases.end(),
-                     [&](const OperatorCase& a, const OperatorCase& b) { return importance(a) > importance(b); });
+    std::stable_sort(cases.begin(), cases.end(), [&](const OperatorCase& a, const OperatorCase& b) {
+      return importance(a) > importance(b);
+    });
     return cases;
   }
 
@@ -82,9 +84,11 @@ class CaseCollector {
         each.uses = uses;
         const std::vector<int> last = last_coordinate(mesh);
         for (std::size_t i = 0; i < whole.size(); ++i)
-          each.operand_places[i] = {tile_origin(whole[i].shape, layout.operands[i], mesh, last), whole[i].shape};
+          each.operand_places[i] = {tile_origin(whole[i].shape, layout.operands[i], mesh, last),
+                                    whole[i].shape};
         for (std::size_t r = 0; r < results.size(); ++r)
-          each.result_places[r] = {tile_origin(results[r].shape, layout.results[r], mesh, last), results[r].shape};
+          each.result_places[r] = {tile_origin(results[r].shape, layout.results[r], mesh, last),
+                                   results[r].shape};
       }
     }
   }
@@ -93,7 +97,8 @@ class CaseCollector {
   void add_tile_sums(const OpDef& op, const TensorType& whole) {
     std::set<Shape> tiles;
     for (const MeshShape& mesh : meshes_)
-      for (const ShardingSpec& spec : all_specs(whole.shape, mesh)) tiles.insert(tile_shape(whole.shape, spec, mesh));
+      for (const ShardingSpec& spec : all_specs(whole.shape, mesh))
+        tiles.insert(tile_shape(whole.shape, spec, mesh));
     for (const Shape& tile : tiles) add_whole(op, {{whole.dtype, tile}});
   }
 

@@ -18,7 +18,8 @@ struct OperatorCase {
   std::string signature;  ///< what cost models ask for
   const OpDef* op = nullptr;
   std::vector<TensorType> operands, results;
-  std::vector<TilePlace> operand_places, result_places;  ///< the last device's: with a causal mask it has most to do
+  std::vector<TilePlace> operand_places,
+      result_places;  ///< the last device's: with a causal mask it has most to do
   Attributes attributes;
   double flops = 0, bytes = 0;
   int uses = 0;  ///< nodes of the graphs that can come to this case
@@ -44,9 +45,9 @@ struct Workload {
   std::vector<CollectiveCase> collectives;  ///< sorted
 };
 
-/// What plans of these training graphs (one per size of micro-batch) on this cluster can ask for: every strategy of every
-/// node on every mesh that the planner may use, what lowering adds (sums over tiles), and each collective on each shape of
-/// group from 1 KiB to the largest tensor (64 MiB at most) in powers of 4.
+/// What plans of these training graphs (one per size of micro-batch) on this cluster can ask for: every
+/// strategy of every node on every mesh that the planner may use, what lowering adds (sums over tiles), and
+/// each collective on each shape of group from 1 KiB to the largest tensor (64 MiB at most) in powers of 4.
 Workload workload(std::span<const Graph> graphs, const Cluster&);
 
 }  // namespace alpa

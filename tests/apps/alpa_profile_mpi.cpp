@@ -21,11 +21,14 @@ class AlpaProfile : public testing::Test {
                        " " ALPA_PROFILE " --repetitions 1 --least-sample-ms 0.01 --cold-mib 1 " + arguments);
   }
 
-  std::string out(const std::string& name = "profile.h5") const { return " --out " + (folder_.path() / name).string(); }
+  std::string out(const std::string& name = "profile.h5") const {
+    return " --out " + (folder_.path() / name).string();
+  }
 
   std::vector<std::string> files() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) names.push_back(entry.path().filename());
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+      names.push_back(entry.path().filename());
     return names;
   }
 
@@ -36,13 +39,14 @@ class AlpaProfile : public testing::Test {
 TEST_F(AlpaProfile, MeasuresOnTwoRanksAndIsReadByH5Tools) {
   const CommandResult result = run(2, model_ + out() + " --micro-batch-samples 4 --check --name box");
   ASSERT_EQ(result.status, 0) << result.output;
-  EXPECT_THAT(result.output, AllOf(HasSubstr("GFLOP/s f32"), HasSubstr(", 0 known before, 0 failed, 0 left"), Not(HasSubstr("\r"))));
+  EXPECT_THAT(result.output, AllOf(HasSubstr("GFLOP/s f32"), HasSubstr(", 0 known before, 0 failed, 0 left"),
+                                   Not(HasSubstr("\r"))));
 
   const std::string file = (folder_.path() / "profile.h5").string();
   const CommandResult listing = run_command("h5ls -r " + file);
   EXPECT_EQ(listing.status, 0);
-  for (const char* name : {"/operators/signature", "/operators/median_s", "/operators/spread_s", "/operators/status",
-                           "/collectives/kind", "/collectives/bytes", "/provenance"})
+  for (const char* name : {"/operators/signature", "/operators/median_s", "/operators/spread_s",
+                           "/operators/status", "/collectives/kind", "/collectives/bytes", "/provenance"})
     EXPECT_THAT(listing.output, HasSubstr(name));
   EXPECT_THAT(run_command("h5dump -d /collectives/kind -s 0 -c 1 " + file).output, HasSubstr("all-reduce"));
   EXPECT_THAT(run_command("h5dump -a /cluster/name " + file).output, HasSubstr("\"box\""));
@@ -63,14 +67,16 @@ TEST_F(AlpaProfile, AddsToAProfileWhatItLacks) {
   const std::size_t before = read_profile(folder_.path() / "profile.h5").collectives.size();
   EXPECT_GE(before, 1u);
   const CommandResult second = run(2, model_ + out() + " --micro-batch-samples 2");
-  EXPECT_THAT(second.output, AllOf(HasSubstr(std::to_string(before) + " known before"), HasSubstr(" 0 left")));
-  EXPECT_THAT(run(2, model_ + out() + " --micro-batch-samples 2").output, HasSubstr("profile.h5: 0 measured"));
+  EXPECT_THAT(second.output,
+              AllOf(HasSubstr(std::to_string(before) + " known before"), HasSubstr(" 0 left")));
+  EXPECT_THAT(run(2, model_ + out() + " --micro-batch-samples 2").output,
+              HasSubstr("profile.h5: 0 measured"));
 }
 
 TEST_F(AlpaProfile, MeasuresTheOperatorsThatAPlanMissed) {
   std::ofstream(folder_.path() / "missing.txt") << "gelu f32[4x16x128]\nno such thing\n";
-  const CommandResult result =
-      run(1, model_ + out() + " --micro-batch-samples 4 --missing " + (folder_.path() / "missing.txt").string());
+  const CommandResult result = run(
+      1, model_ + out() + " --micro-batch-samples 4 --missing " + (folder_.path() / "missing.txt").string());
   EXPECT_EQ(result.status, 0) << result.output;
   EXPECT_EQ(read_profile(folder_.path() / "profile.h5").operators.size(), 1u);
 }
@@ -86,8 +92,9 @@ TEST_F(AlpaProfile, RefusesAProfileOfOtherMachines) {
   ASSERT_EQ(run(1, model_ + out() + " --time-budget 0.001").status, 0);
   const CommandResult result = run(2, model_ + out());
   EXPECT_EQ(result.status, 3);
-  EXPECT_THAT(result.output, AllOf(HasSubstr("was measured on 1 x 1 CPU, 1 thread"), HasSubstr("this job has 1 x 2 CPU, 1 thread"),
-                                   HasSubstr("try: another file for --out")));
+  EXPECT_THAT(result.output,
+              AllOf(HasSubstr("was measured on 1 x 1 CPU, 1 thread"),
+                    HasSubstr("this job has 1 x 2 CPU, 1 thread"), HasSubstr("try: another file for --out")));
 }
 
 TEST_F(AlpaProfile, RefusesBadInputOnceWithItsStatusAndWritesNothing) {
@@ -97,7 +104,8 @@ TEST_F(AlpaProfile, RefusesBadInputOnceWithItsStatusAndWritesNothing) {
     const char* message;
   } table[] = {
       {model_, 2, "--out is missing"},
-      {model_ + out() + " --micro-batch-samples 3", 2, "a batch of 8 does not divide into micro-batches of 3"},
+      {model_ + out() + " --micro-batch-samples 3", 2,
+       "a batch of 8 does not divide into micro-batches of 3"},
       {"no_such_model.toml" + out(), 3, "no_such_model.toml"},
       {model_ + out("no/such/folder/profile.h5"), 3, "no/such/folder"},
       {model_ + out() + " --missing no_such_list.txt", 3, "no_such_list.txt"},
@@ -113,7 +121,8 @@ TEST_F(AlpaProfile, RefusesBadInputOnceWithItsStatusAndWritesNothing) {
 }
 
 TEST_F(AlpaProfile, RefusesToMeasureAloneWhereTheJobHasSeveralTasks) {
-  const CommandResult result = run_command("env -u PMI_SIZE SLURM_NTASKS=4 " ALPA_PROFILE " " + model_ + out());
+  const CommandResult result =
+      run_command("env -u PMI_SIZE SLURM_NTASKS=4 " ALPA_PROFILE " " + model_ + out());
   EXPECT_EQ(result.status, 5);
   EXPECT_THAT(result.output, HasSubstr("srun --mpi=list"));
 }

@@ -48,10 +48,13 @@ struct Tool {
         .option("--seconds", seconds, "how long, in seconds", more_than(0))
         .option("--sizes", sizes, "how large, in bytes", at_least(1))
         .flag("--check", check, "look only")
-        .option("--colour", colour, "which", {{"red", Colour::red, "like fire"}, {"green", Colour::green, "like grass"}})
+        .option("--colour", colour, "which",
+                {{"red", Colour::red, "like fire"}, {"green", Colour::green, "like grass"}})
         .options(settings)
         .example("alpa-tool gpt.toml --count 2", "does it twice");
-    app.subcommand("explain", "tells a plan in words").argument("PLAN.h5", plan, "the plan").runs([&] { ran = "explain"; });
+    app.subcommand("explain", "tells a plan in words").argument("PLAN.h5", plan, "the plan").runs([&] {
+      ran = "explain";
+    });
     app.subcommand("compare", "compares")
         .exit_statuses("  0   same\n  1   different\n  2   error\n", 2)
         .runs([&]() -> int { throw Error(ErrorKind::input, "no such file", "look elsewhere"); });
@@ -68,7 +71,8 @@ struct Tool {
 
 TEST(CommandLine, SetsWhatItNamesAndLeavesTheRest) {
   Tool tool;
-  tool.run({"gpt.toml", "--count", "2", "--sizes=1,20,300", "--check", "--colour", "green", "--share-of-time", "0.25"});
+  tool.run({"gpt.toml", "--count", "2", "--sizes=1,20,300", "--check", "--colour", "green", "--share-of-time",
+            "0.25"});
   EXPECT_EQ(tool.status, 0);
   EXPECT_EQ(tool.ran, "tool");
   EXPECT_EQ(tool.file, "gpt.toml");
@@ -126,26 +130,29 @@ TEST(Help, TellsPurposeUsageOptionsDefaultsExitStatusesAndExamples) {
   tool.run({"--help"});
   EXPECT_EQ(tool.status, 0);
   EXPECT_EQ(tool.errors, "");
-  EXPECT_THAT(tool.output,
-              AllOf(HasSubstr("alpa-tool: does what a tool does"), HasSubstr("usage: alpa-tool MODEL.toml [options]"),
-                    HasSubstr("--seconds X               how long, in seconds; more than 0 [1.5]"),
-                    HasSubstr("--share-of-time X         part of the time, 0 to 1; from 0 to 1 [0.5]"),
-                    HasSubstr("--colour red|green        which [red]"), HasSubstr("green        like grass"),
-                    HasSubstr("explain      tells a plan in words"), HasSubstr("  75  stopped early"),
-                    HasSubstr("examples:\n  alpa-tool gpt.toml --count 2\n      does it twice")));
+  EXPECT_THAT(
+      tool.output,
+      AllOf(HasSubstr("alpa-tool: does what a tool does"), HasSubstr("usage: alpa-tool MODEL.toml [options]"),
+            HasSubstr("--seconds X               how long, in seconds; more than 0 [1.5]"),
+            HasSubstr("--share-of-time X         part of the time, 0 to 1; from 0 to 1 [0.5]"),
+            HasSubstr("--colour red|green        which [red]"), HasSubstr("green        like grass"),
+            HasSubstr("explain      tells a plan in words"), HasSubstr("  75  stopped early"),
+            HasSubstr("examples:\n  alpa-tool gpt.toml --count 2\n      does it twice")));
 }
 
 TEST(Help, OfASubcommandIsItsOwn) {
   Tool tool;
   tool.run({"compare", "--help"});
-  EXPECT_THAT(tool.output, AllOf(HasSubstr("usage: alpa-tool compare"), HasSubstr("  2   error"), Not(HasSubstr("  75  "))));
+  EXPECT_THAT(tool.output, AllOf(HasSubstr("usage: alpa-tool compare"), HasSubstr("  2   error"),
+                                 Not(HasSubstr("  75  "))));
 }
 
 TEST(Version, TellsHowTheProgramWasBuilt) {
   Tool tool;
   tool.run({"--version"});
   EXPECT_EQ(tool.status, 0);
-  for (const char* line : {"alpa-tool 0.", "compiler: GNU", "MPI: MPICH", "HDF5: 1.", "CBC: 2.", "oneDNN: 2.", "CUDA: "})
+  for (const char* line :
+       {"alpa-tool 0.", "compiler: GNU", "MPI: MPICH", "HDF5: 1.", "CBC: 2.", "oneDNN: 2.", "CUDA: "})
     EXPECT_THAT(tool.output, HasSubstr(line));
 }
 

@@ -30,7 +30,8 @@ TEST(Environment, BelievesTheLauncherThatMpiKnows) {
 }
 
 TEST(Environment, KnowsTheJobAndItsEnd) {
-  const Environment environment = environment_of({{"SLURM_JOB_ID", "4711"}, {"SLURM_JOB_END_TIME", "1700000000"}});
+  const Environment environment =
+      environment_of({{"SLURM_JOB_ID", "4711"}, {"SLURM_JOB_END_TIME", "1700000000"}});
   EXPECT_EQ(environment.job_id, "4711");
   EXPECT_EQ(environment.job_end_time_s, 1.7e9);
 }

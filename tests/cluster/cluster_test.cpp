@@ -76,13 +76,17 @@ TEST_F(ClusterFile, TellsAllItsFaultsAtOnce) {
 
 TEST(ClusterPresets, AreAllReadable) {
   int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(ALPA_SOURCE_DIR) + "/configs/clusters")) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(ALPA_SOURCE_DIR) + "/configs/clusters")) {
     const Cluster cluster = read_cluster(entry.path());
     EXPECT_EQ(cluster.name, entry.path().stem());
-    // A number in the wrong unit is off by a thousand: no device here computes, stores or sends outside these bounds.
+    // A number in the wrong unit is off by a thousand: no device here computes, stores or sends outside these
+    // bounds.
     EXPECT_THAT(cluster.f32_flops_per_s, testing::AllOf(testing::Ge(1e9), testing::Le(1e15))) << cluster.name;
-    EXPECT_THAT(cluster.memory_bytes_per_s, testing::AllOf(testing::Ge(1e9), testing::Le(1e13))) << cluster.name;
-    EXPECT_THAT(cluster.memory_bytes, testing::AllOf(testing::Ge(1ll << 30), testing::Le(1ll << 38))) << cluster.name;
+    EXPECT_THAT(cluster.memory_bytes_per_s, testing::AllOf(testing::Ge(1e9), testing::Le(1e13)))
+        << cluster.name;
+    EXPECT_THAT(cluster.memory_bytes, testing::AllOf(testing::Ge(1ll << 30), testing::Le(1ll << 38)))
+        << cluster.name;
     for (const Link& link : {cluster.within_node, cluster.between_nodes}) {
       EXPECT_THAT(link.bytes_per_s, testing::AllOf(testing::Ge(1e8), testing::Le(1e12))) << cluster.name;
       EXPECT_THAT(link.latency_s, testing::AllOf(testing::Ge(1e-7), testing::Le(1e-3))) << cluster.name;
@@ -116,9 +120,10 @@ TEST_F(FirstDevices, AreAPartOfOneNodeOrWholeNodes) {
 
 TEST_F(FirstDevices, RefuseAnythingElseAndSayWhatThereIs) {
   for (const int devices : {0, -8, 12, 33, 40})
-    EXPECT_THAT([&] { first_devices(cluster_, devices); },
-                ThrowsMessage<Error>(AllOf(HasSubstr(std::to_string(devices) + " devices"),
-                                           HasSubstr("4 nodes of 8"), HasSubstr("a multiple of 8 up to 32"))));
+    EXPECT_THAT(
+        [&] { first_devices(cluster_, devices); },
+        ThrowsMessage<Error>(AllOf(HasSubstr(std::to_string(devices) + " devices"), HasSubstr("4 nodes of 8"),
+                                   HasSubstr("a multiple of 8 up to 32"))));
 }
 
 TEST(ClusterFingerprint, ChangesWithEveryNumber) {

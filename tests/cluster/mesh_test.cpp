@@ -32,7 +32,8 @@ TEST(GroupShape, CountsNodesAndMembersOnEach) {
     int axis, nodes, per_node;
   } table[] = {{{4}, 0, 1, 4}, {{2, 4}, 0, 2, 1}, {{2, 4}, 1, 1, 4}, {{8}, 0, 2, 4}, {{4, 2}, 0, 2, 2}};
   for (const auto& row : table)
-    EXPECT_EQ(group_shape({0, row.mesh}, row.axis, 4), (GroupShape{row.nodes, row.per_node})) << mesh_text(row.mesh);
+    EXPECT_EQ(group_shape({0, row.mesh}, row.axis, 4), (GroupShape{row.nodes, row.per_node}))
+        << mesh_text(row.mesh);
 }
 
 }  // namespace

@@ -18,10 +18,11 @@ using testing::ThrowsMessage;
 
 Profile example() {
   Profile profile;
-  profile.cluster = {"pair", "CPU, 1 thread", 1, 2, 1ll << 31, 6e10, 3e10, 8e9, 1e-6, {5e-6, 3e9}, {6e-6, 2e9}};
+  profile.cluster = {"pair", "CPU, 1 thread", 1,          2, 1ll << 31, 6e10, 3e10, 8e9,
+                     1e-6,   {5e-6, 3e9},     {6e-6, 2e9}};
   profile.nodes = {{"left", 6e10, 3e10, 8e9}, {"right", 5.9e10, 3e10, 7.9e9}};
-  profile.operators["einsum equation='m k, k n -> m n' f32[8x16] f32[16x32]"] = {1.25e-5, 1e-7, 8192, 3584, false,
-                                                                                 SampleStatus::measured};
+  profile.operators["einsum equation='m k, k n -> m n' f32[8x16] f32[16x32]"] = {
+      1.25e-5, 1e-7, 8192, 3584, false, SampleStatus::measured};
   profile.operators["gelu bf16[8x32]"] = {0, 0, 5120, 1024, true, SampleStatus::failed};
   profile.collectives = {{CollectiveKind::all_reduce, {1, 2}, 1024, 4e-6, 1e-7},
                          {CollectiveKind::all_reduce, {1, 2}, 4096, 6e-6, 2e-7},
@@ -31,7 +32,9 @@ Profile example() {
 
 class ProfileFile : public testing::Test {
  protected:
-  void write(const Profile& profile) { write_profile(path_, profile, provenance_here("alpa-profile m.toml", "test", "")); }
+  void write(const Profile& profile) {
+    write_profile(path_, profile, provenance_here("alpa-profile m.toml", "test", ""));
+  }
 
   TemporaryFolder folder_;
   const std::filesystem::path path_ = folder_.path() / "profile.h5";
@@ -58,13 +61,18 @@ TEST_F(ProfileFile, ReadsInH5dumpAsColumnsWithUnitsAndNamedKinds) {
   write(example());
   const CommandResult kinds = run_command("h5dump -d /collectives/kind " + path_.string());
   EXPECT_EQ(kinds.status, 0);
-  EXPECT_THAT(kinds.output, AllOf(HasSubstr("\"all-reduce\""), HasSubstr("(0): all-reduce, all-reduce, send")));
-  EXPECT_THAT(run_command("h5dump -d /operators/status " + path_.string()).output, HasSubstr("(0): measured, failed"));
+  EXPECT_THAT(kinds.output,
+              AllOf(HasSubstr("\"all-reduce\""), HasSubstr("(0): all-reduce, all-reduce, send")));
+  EXPECT_THAT(run_command("h5dump -d /operators/status " + path_.string()).output,
+              HasSubstr("(0): measured, failed"));
   EXPECT_THAT(run_command("h5dump -H " + path_.string()).output,
               AllOf(HasSubstr("ATTRIBUTE \"f32_flops_per_s\""), HasSubstr("DATASET \"median_s\""),
-                    HasSubstr("DATASET \"signature\""), HasSubstr("ATTRIBUTE \"units\""), HasSubstr("GROUP \"provenance\"")));
-  EXPECT_THAT(run_command("h5dump -a /operators/median_s/units " + path_.string()).output, HasSubstr("(0): \"s\""));
-  EXPECT_THAT(run_command("h5dump -a /collectives/bytes/units " + path_.string()).output, HasSubstr("(0): \"byte\""));
+                    HasSubstr("DATASET \"signature\""), HasSubstr("ATTRIBUTE \"units\""),
+                    HasSubstr("GROUP \"provenance\"")));
+  EXPECT_THAT(run_command("h5dump -a /operators/median_s/units " + path_.string()).output,
+              HasSubstr("(0): \"s\""));
+  EXPECT_THAT(run_command("h5dump -a /collectives/bytes/units " + path_.string()).output,
+              HasSubstr("(0): \"byte\""));
 }
 
 TEST_F(ProfileFile, RefusesNumbersThatCannotBe) {
@@ -81,14 +89,17 @@ TEST_F(ProfileFile, RefusesNumbersThatCannotBe) {
     return std::string("accepted");
   };
   EXPECT_THAT(refusal([](Profile& p) { p.cluster.nodes = 0; }), HasSubstr("/cluster/nodes is 0"));
-  EXPECT_THAT(refusal([](Profile& p) { p.cluster.memory_bytes = -1; }), HasSubstr("/cluster/memory_bytes is -1"));
-  EXPECT_THAT(refusal([](Profile& p) { p.cluster.f32_flops_per_s = 0; }), HasSubstr("/cluster/f32_flops_per_s is 0"));
+  EXPECT_THAT(refusal([](Profile& p) { p.cluster.memory_bytes = -1; }),
+              HasSubstr("/cluster/memory_bytes is -1"));
+  EXPECT_THAT(refusal([](Profile& p) { p.cluster.f32_flops_per_s = 0; }),
+              HasSubstr("/cluster/f32_flops_per_s is 0"));
   EXPECT_THAT(refusal([](Profile& p) { p.cluster.launch_s = -1; }), HasSubstr("/cluster/launch_s is -1"));
   EXPECT_THAT(refusal([](Profile& p) { p.operators["gelu bf16[8x32]"].median_s = NAN; }),
               HasSubstr("/operators/median_s of row 1 is nan"));
   EXPECT_THAT(refusal([](Profile& p) { p.collectives[0].median_s = -1; }),
               HasSubstr("/collectives/median_s of row 0 is -1"));
-  EXPECT_THAT(refusal([](Profile& p) { p.collectives[0].bytes = -1; }), HasSubstr("/collectives/bytes of row 0 is -1"));
+  EXPECT_THAT(refusal([](Profile& p) { p.collectives[0].bytes = -1; }),
+              HasSubstr("/collectives/bytes of row 0 is -1"));
 }
 
 TEST_F(ProfileFile, RefusesColumnsOfDifferentLength) {
@@ -96,9 +107,9 @@ TEST_F(ProfileFile, RefusesColumnsOfDifferentLength) {
   file.group("/cluster");
   for (const char* name : {"name", "device"}) file.attribute("/cluster", name, "x");
   for (const char* name : {"nodes", "devices_per_node", "memory_bytes"}) file.attribute("/cluster", name, 1);
-  for (const char* name : {"f32_flops_per_s", "bf16_flops_per_s", "memory_bytes_per_s", "launch_s",
-                           "within_node_latency_s", "within_node_bytes_per_s", "between_nodes_latency_s",
-                           "between_nodes_bytes_per_s"})
+  for (const char* name :
+       {"f32_flops_per_s", "bf16_flops_per_s", "memory_bytes_per_s", "launch_s", "within_node_latency_s",
+        "within_node_bytes_per_s", "between_nodes_latency_s", "between_nodes_bytes_per_s"})
     file.attribute("/cluster", name, 1.0);
   file.column("/nodes/name", std::vector<std::string>{});
   for (const char* name : {"f32_flops_per_s", "bf16_flops_per_s", "memory_bytes_per_s"})

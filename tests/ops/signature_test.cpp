@@ -1,7 +1,6 @@
-#include "libalpa/graph/op.h"
-
 #include <gmock/gmock.h>
 
+#include "libalpa/graph/op.h"
 #include "libalpa/ops/catalog.h"
 
 namespace alpa {
@@ -28,7 +27,8 @@ TEST(Signature, LeavesOutWhatDoesNotChangeTheTime) {
 }
 
 TEST(Signature, KeepsWhatChangesTheWork) {
-  EXPECT_EQ(signature("attention", {x}, {{"causal", std::int64_t{1}}, {"scale", 0.1}}), "attention causal=1 f32[2x8]");
+  EXPECT_EQ(signature("attention", {x}, {{"causal", std::int64_t{1}}, {"scale", 0.1}}),
+            "attention causal=1 f32[2x8]");
   EXPECT_EQ(signature("reduce_leading", {x}, {{"keep", std::int64_t{1}}}), "reduce_leading keep=1 f32[2x8]");
 }
 

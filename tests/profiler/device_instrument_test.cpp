@@ -16,7 +16,9 @@ using testing::Gt;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-InstrumentOptions quick() { return {.repetitions = 2, .least_sample_s = 1e-6, .cold_bytes = 1 << 16, .most_bytes = 1 << 24}; }
+InstrumentOptions quick() {
+  return {.repetitions = 2, .least_sample_s = 1e-6, .cold_bytes = 1 << 16, .most_bytes = 1 << 24};
+}
 
 /// The same on every rank of a threads communicator; answers of rank 0.
 template <class Body>
@@ -28,7 +30,9 @@ void on_ranks(int ranks, int per_node, const InstrumentOptions& options, Body bo
   });
 }
 
-Cluster two_devices() { return {"t", "CPU", 1, 2, 1 << 30, 1e11, 1e11, 1e10, 1e-6, {1e-6, 1e10}, {1e-5, 1e9}}; }
+Cluster two_devices() {
+  return {"t", "CPU", 1, 2, 1 << 30, 1e11, 1e11, 1e10, 1e-6, {1e-6, 1e10}, {1e-5, 1e9}};
+}
 
 TEST(DeviceInstrument, TimesEveryOperatorOfAModelAtEveryLocalShape) {
   const Graph graph = testing_models::tiny_gpt(2, 1);
@@ -47,8 +51,9 @@ TEST(DeviceInstrument, TimesEveryOperatorOfAModelAtEveryLocalShape) {
 TEST(DeviceInstrument, TimesEveryCollectiveOnEveryShapeOfGroup) {
   on_ranks(4, 2, quick(), [&](DeviceInstrument& instrument) {
     for (const GroupShape group : {GroupShape{1, 2}, GroupShape{2, 1}, GroupShape{2, 2}})
-      for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
-                                        CollectiveKind::all_to_all, CollectiveKind::send}) {
+      for (const CollectiveKind kind :
+           {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
+            CollectiveKind::all_to_all, CollectiveKind::send}) {
         if (kind == CollectiveKind::send && group.size() > 2) continue;
         const Timing timing = instrument.time(CollectiveCase{kind, group, 4096});
         EXPECT_GT(timing.median_s, 0) << collective_name(kind);
@@ -95,7 +100,8 @@ TEST(RankExchange, TellsEveryRanksNumbersAndTextsToAll) {
     const auto device = make_checked_cpu_device(1);
     RankExchange exchange(*device, world);
     const std::vector<double> mine{1.5 * rank, -1};
-    EXPECT_THAT(exchange.gather(mine), testing::ElementsAre(testing::ElementsAre(0, -1), testing::ElementsAre(1.5, -1)));
+    EXPECT_THAT(exchange.gather(mine),
+                testing::ElementsAre(testing::ElementsAre(0, -1), testing::ElementsAre(1.5, -1)));
     EXPECT_THAT(exchange.gather("rank " + std::to_string(rank)), testing::ElementsAre("rank 0", "rank 1"));
     EXPECT_THAT(exchange.gather(std::string(1000, 'x')), testing::Each(SizeIs(255)));
   });
@@ -135,12 +141,15 @@ TEST_F(Samples, OfSmallTensorsAreSpreadOverTheRange) {
   SampleMemory memory(*device_, *stream_, 1 << 24, 1 << 24);
   const auto calls = memory.calls(each);
   ASSERT_THAT(calls, SizeIs(SampleMemory::kMostSets));
-  EXPECT_EQ(static_cast<const char*>(calls[1].operands[0].data) - static_cast<const char*>(calls[0].operands[0].data), 1 << 16);
+  EXPECT_EQ(static_cast<const char*>(calls[1].operands[0].data) -
+                static_cast<const char*>(calls[0].operands[0].data),
+            1 << 16);
 }
 
 TEST_F(Samples, AreNeverZeroAndIndicesLieWithinTheirTile) {
   SampleMemory memory(*device_, *stream_, 1 << 16, 1 << 24);
-  const OperatorCase each = named("embedding f32[16x16] i32[8x8]");  // half of the vocabulary, as the last device has it
+  const OperatorCase each =
+      named("embedding f32[16x16] i32[8x8]");  // half of the vocabulary, as the last device has it
   const auto calls = memory.calls(each);
   const float* table = static_cast<const float*>(calls[0].operands[0].data);
   for (int i = 0; i < 256; ++i) EXPECT_GT(table[i], 0.05f);

@@ -15,12 +15,14 @@ using testing::ThrowsMessage;
 std::vector<RankFacts> two_nodes_of_two() {
   std::vector<RankFacts> ranks;
   for (int r = 0; r < 4; ++r)
-    ranks.push_back({r / 2, 2, r < 2 ? "left" : "right", "NVIDIA H200 (GPU-" + std::to_string(r) + ")", true, 100 + r});
+    ranks.push_back(
+        {r / 2, 2, r < 2 ? "left" : "right", "NVIDIA H200 (GPU-" + std::to_string(r) + ")", true, 100 + r});
   return ranks;
 }
 
 void expect_refusal(const std::vector<RankFacts>& ranks, const char* happened, const char* hint) {
-  EXPECT_THAT([&] { machines_of("m", ranks); }, ThrowsMessage<Error>(AllOf(HasSubstr(happened), HasSubstr(hint))));
+  EXPECT_THAT([&] { machines_of("m", ranks); },
+              ThrowsMessage<Error>(AllOf(HasSubstr(happened), HasSubstr(hint))));
 }
 
 TEST(Machines, AreNodesOfEqualDevicesWithTheLeastMemory) {

@@ -23,9 +23,13 @@ class Measure : public testing::Test {
     known_.cluster = {"c", "CPU", 1, 2, 1 << 30, 1e9, 1e9, 1e9, 1e-6, {1e-6, 1e9}, {1e-6, 1e9}};
     around_.now_s = [this] { return instrument_.clock_s; };
     around_.wants_stop = [this] { return static_cast<int>(instrument_.asked.size()) >= stop_after_; };
-    around_.publish = [this](const Profile& profile) { published_.push_back(static_cast<int>(profile.operators.size())); };
+    around_.publish = [this](const Profile& profile) {
+      published_.push_back(static_cast<int>(profile.operators.size()));
+    };
     around_.progress = [this](const MeasureProgress& progress) { progress_.push_back(progress); };
-    around_.failed = [this](const std::string& what, const std::string& why) { failures_.push_back(what + ": " + why); };
+    around_.failed = [this](const std::string& what, const std::string& why) {
+      failures_.push_back(what + ": " + why);
+    };
   }
 
   MeasureResult run() { return measure(work_, known_, instrument_, options_, around_); }
@@ -43,11 +47,13 @@ class Measure : public testing::Test {
 
 TEST_F(Measure, TakesCollectivesThenOperatorsInTheirOrder) {
   const MeasureResult result = run();
-  EXPECT_THAT(instrument_.asked, ElementsAre("all-reduce 1024", "send 1024", "gelu f32[64]", "relu f32[64]", "silu f32[8]"));
+  EXPECT_THAT(instrument_.asked,
+              ElementsAre("all-reduce 1024", "send 1024", "gelu f32[64]", "relu f32[64]", "silu f32[8]"));
   EXPECT_EQ(result.measured, 5);
   EXPECT_EQ(result.left, 0);
   EXPECT_FALSE(result.was_stopped);
-  EXPECT_EQ(result.profile.operators.at("gelu f32[64]"), (OperatorSample{1e-3, 1e-4, 1280, 512, false, SampleStatus::measured}));
+  EXPECT_EQ(result.profile.operators.at("gelu f32[64]"),
+            (OperatorSample{1e-3, 1e-4, 1280, 512, false, SampleStatus::measured}));
   EXPECT_THAT(result.profile.collectives,
               ElementsAre(CollectiveSample{CollectiveKind::all_reduce, {1, 2}, 1024, 1e-4, 1e-5},
                           CollectiveSample{CollectiveKind::send, {1, 2}, 1024, 1e-4, 1e-5}));

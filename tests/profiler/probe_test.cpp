@@ -21,11 +21,14 @@ Machines machines(int nodes, int devices_per_node) {
   return all;
 }
 
-/// 1e11 FLOP/s, 1e10 B/s and 1 us per operator; messages of 5 us and 2e9 B/s within a node, 50 us and 1e9 B/s between.
+/// 1e11 FLOP/s, 1e10 B/s and 1 us per operator; messages of 5 us and 2e9 B/s within a node, 50 us and 1e9 B/s
+/// between.
 class Probe : public testing::Test {
  protected:
   Probe() {
-    instrument_.operator_s = [](const OperatorCase& each) { return 1e-6 + std::max(each.flops / 1e11, each.bytes / 1e10); };
+    instrument_.operator_s = [](const OperatorCase& each) {
+      return 1e-6 + std::max(each.flops / 1e11, each.bytes / 1e10);
+    };
     instrument_.collective_s = [](const CollectiveCase& each) {
       const double bytes = static_cast<double>(each.bytes);
       return each.group.nodes > 1 ? 50e-6 + bytes / 1e9 : 5e-6 + bytes / 2e9;
@@ -73,8 +76,9 @@ TEST_F(Probe, TakesTheRateOfF32WhereThereIsNoBf16) {
 
 TEST_F(Probe, RefusesADeviceThatCannotMultiply) {
   instrument_.broken = "einsum equation='m k, k n -> m n' f32[256x256] f32[256x256]";
-  EXPECT_THAT([&] { probe_rates(op_catalog(), instrument_); },
-              ThrowsMessage<Error>(AllOf(HasSubstr("cannot measure 'einsum"), HasSubstr("no memory is left"))));
+  EXPECT_THAT(
+      [&] { probe_rates(op_catalog(), instrument_); },
+      ThrowsMessage<Error>(AllOf(HasSubstr("cannot measure 'einsum"), HasSubstr("no memory is left"))));
 }
 
 TEST(SameMachines, AreTheSameDevicesInTheSameNumbers) {
@@ -109,9 +113,10 @@ TEST(NodeTable, MarksTheNodeThatIsMoreThanATenthBelowTheMedian) {
 }
 
 TEST(NodeTable, SaysWhatIsOdd) {
-  EXPECT_THAT(remarks_on({{"a", 10, 1, 10}, {"b", 10, 1, 8}, {"c", 8, 1, 8}, {"d", 10, 1, 10}, {"e", 10, 1, 10}}),
-              testing::ElementsAre("", "streams more than 10 % below the median", "computes and streams more than 10 % below the median",
-                                   "", ""));
+  EXPECT_THAT(
+      remarks_on({{"a", 10, 1, 10}, {"b", 10, 1, 8}, {"c", 8, 1, 8}, {"d", 10, 1, 10}, {"e", 10, 1, 10}}),
+      testing::ElementsAre("", "streams more than 10 % below the median",
+                           "computes and streams more than 10 % below the median", "", ""));
 }
 
 }  // namespace

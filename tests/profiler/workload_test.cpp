@@ -24,8 +24,10 @@ Cluster cluster_of(int nodes, int devices_per_node) {
 Profile measured(const Workload& work, const Cluster& cluster) {
   Profile profile;
   profile.cluster = cluster;
-  for (const OperatorCase& each : work.operators) profile.operators[each.signature] = {1e-6, 0, each.flops, each.bytes};
-  for (const CollectiveCase& each : work.collectives) profile.collectives.push_back({each.kind, each.group, each.bytes, 1e-6});
+  for (const OperatorCase& each : work.operators)
+    profile.operators[each.signature] = {1e-6, 0, each.flops, each.bytes};
+  for (const CollectiveCase& each : work.collectives)
+    profile.collectives.push_back({each.kind, each.group, each.bytes, 1e-6});
   return profile;
 }
 
@@ -47,7 +49,9 @@ TEST_P(PlansOf, AskForNothingThatTheWorkloadLacks) {
   PlannerOptions options;
   options.method = method;
   options.micro_batches = 2;
-  const Plan plan = make_plan({"tiny", "", 8, [](std::int64_t samples) { return testing_models::tiny_gpt(samples); }}, costs, options, log);
+  const Plan plan =
+      make_plan({"tiny", "", 8, [](std::int64_t samples) { return testing_models::tiny_gpt(samples); }},
+                costs, options, log);
   const Graph graph = testing_models::tiny_gpt(plan.micro_batch_samples);
   simulate(lower(graph, plan), costs);
   simulate(lower(graph, plan, Purpose::evaluate), costs);
@@ -55,7 +59,8 @@ TEST_P(PlansOf, AskForNothingThatTheWorkloadLacks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, PlansOf,
-                         testing::Values("search", "serial", "data-parallel", "zero-1", "zero-3", "megatron", "sequence", "inter-only"),
+                         testing::Values("search", "serial", "data-parallel", "zero-1", "zero-3", "megatron",
+                                         "sequence", "inter-only"),
                          [](const auto& method) {
                            std::string name = method.param;
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -68,7 +73,9 @@ TEST(Workload, HasEachCaseOnceAndTheHeaviestFirst) {
   std::vector<std::string> texts = signatures(work);
   std::sort(texts.begin(), texts.end());
   EXPECT_EQ(std::adjacent_find(texts.begin(), texts.end()), texts.end());
-  const auto used_bytes = [](const OperatorCase& each) { return each.uses * each.bytes; };  // what bounds tiny operators
+  const auto used_bytes = [](const OperatorCase& each) {
+    return each.uses * each.bytes;
+  };  // what bounds tiny operators
   EXPECT_GT(used_bytes(work.operators.front()), 10 * used_bytes(work.operators.back()));
 }
 
@@ -77,8 +84,9 @@ TEST(Workload, OfAMatrixProductOnTwoDevicesIsWholeRowsColumnsAndInner) {
   std::vector<std::string> products;
   for (const std::string& text : signatures(workload(std::span(&graph, 1), cluster_of(1, 2))))
     if (text.starts_with("einsum equation='b s d, d f -> b s f'")) products.push_back(text.substr(38));
-  EXPECT_THAT(products, testing::UnorderedElementsAre("f32[8x8x16] f32[16x64]", "f32[4x8x16] f32[16x64]", "f32[8x4x16] f32[16x64]",
-                                                      "f32[8x8x8] f32[8x64]", "f32[8x8x16] f32[16x32]"));
+  EXPECT_THAT(products, testing::UnorderedElementsAre("f32[8x8x16] f32[16x64]", "f32[4x8x16] f32[16x64]",
+                                                      "f32[8x4x16] f32[16x64]", "f32[8x8x8] f32[8x64]",
+                                                      "f32[8x8x16] f32[16x32]"));
 }
 
 TEST(Workload, PlacesTilesWhereTheLastDeviceHasThem) {
@@ -94,7 +102,8 @@ TEST(Workload, PlacesTilesWhereTheLastDeviceHasThem) {
 }
 
 TEST(Workload, HasEachCollectiveOnEachShapeOfGroupUpToTheLargestTensor) {
-  const Graph graph = testing_models::tiny_gpt(8);  // largest tensor: hidden activations, f32[8x8x64] = 16 KiB
+  const Graph graph =
+      testing_models::tiny_gpt(8);  // largest tensor: hidden activations, f32[8x8x64] = 16 KiB
   const std::vector<CollectiveCase> cases = workload(std::span(&graph, 1), cluster_of(2, 2)).collectives;
   for (const GroupShape group : {GroupShape{1, 2}, GroupShape{2, 1}, GroupShape{2, 2}})
     for (const std::int64_t bytes : {1 << 10, 1 << 12, 1 << 14}) {
