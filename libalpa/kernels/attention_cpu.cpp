@@ -51,9 +51,9 @@ class ForwardBlock {
     // Later blocks see more keys; they come first so that no worker ends with a long one.
     const AttentionExtents& e = extents_;
     const std::int64_t block = e.query_blocks() - 1 - task / (e.batch * e.heads);
-    const std::int64_t batch = task / e.heads % e.batch, head = task % e.heads;
+    const auto [batch, head] = HeadPlace(task % (e.batch * e.heads), e.batch, e.heads);
     const std::int64_t first = block * AttentionScratch::kQueryBlock;
-    const auto rows = [&](auto* tensor) {
+    const auto rows = [&, batch = batch, head = head](auto* tensor) {
       return head_rows(tensor, batch, e.queries, e.heads, e.width, head, first,
                        AttentionScratch::kQueryBlock);
     };

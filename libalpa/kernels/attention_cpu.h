@@ -93,6 +93,20 @@ inline void store(HeadRows<float> sums, HeadRows<Bfloat16> block, std::int64_t w
   });
 }
 
+/// Heads in the order in which tasks take them. Threads take consecutive tasks at the same time, and heads
+/// that are neighbours lie in neighbouring cache lines, which prefetchers would carry back and forth between
+/// the writers: so consecutive tasks get heads that are far apart.
+struct HeadPlace {
+  std::int64_t batch, head;
+
+  HeadPlace(std::int64_t index, std::int64_t batches, std::int64_t heads) {
+    const std::int64_t all = batches * heads, threads = host_threads();
+    const std::int64_t at = all % threads == 0 ? index % threads * (all / threads) + index / threads : index;
+    batch = at / heads;
+    head = at % heads;
+  }
+};
+
 /// Calls body(task, worker's scratch) for every task, each on whichever worker is free; on one where all
 /// tasks together have few flops. Tasks are independent, so the results do not depend on who does what.
 template <class Body>
