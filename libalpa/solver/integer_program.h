@@ -29,12 +29,14 @@ struct IntegerProgramOptions {
 
 struct IntegerProgramResult {
   enum class Status { optimal, infeasible, stopped, failed };
-  Status status = Status::failed;  ///< failed: no result, e.g. the solver had to be killed at the time limit
+  Status status = Status::failed;  ///< failed: no result; killed at the time limit, or crashed
   std::vector<double> solution;    ///< empty: none found
   double bound = 0;                ///< on the objective; meaningless when failed or infeasible
 };
 
-/// Solves with CBC: one thread, silent, never beyond the time limit by more than a moment.
+/// Solves with CBC in a process of its own (alpa-cbc, beside the running command): silent, killed when it
+/// overruns the time limit by more than a moment. May be called from several threads. Throws Error(run_time)
+/// when the process cannot be started.
 IntegerProgramResult solve_integer_program(const IntegerProgram&, const IntegerProgramOptions&);
 
 }  // namespace alpa

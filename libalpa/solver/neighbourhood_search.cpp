@@ -93,7 +93,8 @@ class NeighbourhoodSearch {
       for (int e : incident_[i]) {
         const auto& edge = network_.edges[e];
         if (is_member_[other_end(edge, i)] && edge.from != i) continue;
-        cost += edge.cost[static_cast<std::size_t>(choice[edge.from]) * network_.strategies(edge.to) + choice[edge.to]];
+        cost += edge.cost[static_cast<std::size_t>(choice[edge.from]) * network_.strategies(edge.to) +
+                          choice[edge.to]];
       }
     }
     return cost;

@@ -193,8 +193,8 @@ class NetworkSearch {
     return false;
   }
 
-  // Where forbidden pairs keep the price search from any choice: they are allowed at a price beyond all others, and searched
-  // away from.
+  // Where forbidden pairs keep the price search from any choice: they are allowed at a price beyond all
+  // others, and searched away from.
   void find_any_choice(const std::vector<int>& start) {
     SelectionNetwork lenient = network_;
     const double penalty = 1 + largest_cost(network_);
@@ -209,9 +209,9 @@ class NetworkSearch {
     Incumbent incumbent;
     incumbent.offer(local_search.choice(), network_cost(lenient, local_search.choice()));
     const double allowed = network_.constant + penalty * (1 - 1e-9);
-    search_neighbourhoods(lenient, incumbent,
-                          {.price = price_, .work = options_.effort * walk_work_per_effort / 8, .target = allowed},
-                          deadline_);
+    search_neighbourhoods(
+        lenient, incumbent,
+        {.price = price_, .work = options_.effort * walk_work_per_effort / 8, .target = allowed}, deadline_);
     if (incumbent.cost < allowed) offer(incumbent.choice, incumbent.cost);
   }
 

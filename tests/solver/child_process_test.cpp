@@ -1,0 +1,70 @@
+#include "libalpa/solver/child_process.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <map>
+#include <thread>
+
+#include "libalpa/base/error.h"
+
+namespace alpa {
+namespace {
+
+using testing::HasSubstr;
+using testing::Optional;
+using testing::ThrowsMessage;
+
+TEST(RunProcess, ReturnsWhatTheProgramWrites) {
+  EXPECT_THAT(run_process({"/bin/echo", "a b"}, "", 60), Optional(std::string("a b\n")));
+}
+
+TEST(RunProcess, CarriesMoreThanAPipeHoldsBothWays) {
+  std::string input(3'000'000, '\0');
+  for (std::size_t k = 0; k < input.size(); ++k) input[k] = static_cast<char>(k * 31);
+  EXPECT_THAT(run_process({"/bin/cat"}, input, 60), Optional(input));
+}
+
+TEST(RunProcess, GivesNothingWhenTheProgramFailsOrCrashes) {
+  EXPECT_EQ(run_process({"/bin/false"}, "", 60), std::nullopt);
+  EXPECT_EQ(run_process({"/bin/sh", "-c", "kill -9 $$"}, "", 60), std::nullopt);
+}
+
+TEST(RunProcess, KillsAProgramThatNeverEnds) {
+  EXPECT_EQ(run_process({"/bin/sh", "-c", "while :; do :; done"}, "", 0.05), std::nullopt);
+}
+
+TEST(RunProcess, LetsNothingThroughToTheTerminal) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  run_process({"/bin/sh", "-c", "echo out; echo chatter >&2"}, "", 60);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(RunProcess, NamesAProgramThatCannotBeStarted) {
+  EXPECT_THAT([] { run_process({"/nowhere/alpa-cbc"}, "", 60); },
+              ThrowsMessage<Error>(HasSubstr("cannot start '/nowhere/alpa-cbc': No such file")));
+}
+
+// A forked copy of this process would now and then inherit a lock of the allocator that another thread holds.
+TEST(RunProcess, WorksWhileOtherThreadsAllocate) {
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> threads;
+  for (int k = 0; k < 2; ++k) {
+    threads.emplace_back([&stop] {
+      while (!stop) {
+        std::map<int, std::string> churn;
+        for (int i = 0; i < 500; ++i)
+          churn[i * 7919 % 503] = std::string(static_cast<std::size_t>(i % 300), 'x');
+      }
+    });
+  }
+  for (int k = 0; k < 40; ++k)
+    EXPECT_THAT(run_process({"/bin/cat"}, "input", 60), Optional(std::string("input")));
+  stop = true;
+  for (auto& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace alpa
