@@ -227,7 +227,7 @@ class NetworkSearch {
 
   void solve_program() {
     Incumbent incumbent = present_incumbent();
-    const std::int64_t tree_nodes = options_.effort / std::max<std::int64_t>(100, network_.edge_cells() / 10);
+    const std::int64_t tree_nodes = options_.effort / std::max<std::int64_t>(500, network_.edge_cells() / 2);
     const int max_nodes = static_cast<int>(std::clamp<std::int64_t>(tree_nodes, 10, 1'000'000'000));
     const auto outcome = solve_as_integer_program(network_, incumbent,
                                                   {.gap = options_.gap, .max_nodes = max_nodes}, deadline_);
