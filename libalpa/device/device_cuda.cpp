@@ -6,6 +6,7 @@
 #include <string>
 
 #include "libalpa/base/error.h"
+#include "libalpa/device/cuda_check.h"
 #include "libalpa/device/device.h"
 #include "libalpa/device/host_machine.h"
 #include "libalpa/device/host_memory.h"
@@ -13,26 +14,19 @@
 namespace alpa {
 namespace {
 
-void check(cudaError_t result, const char* call) {
-  if (result == cudaSuccess) return;
-  (void)cudaGetLastError();  // else the next call reports this failure again
-  throw Error(ErrorKind::run_time,
-              fmt::format("{} failed: {} ({})", call, cudaGetErrorString(result), cudaGetErrorName(result)));
-}
-
 class CudaEvent final : public Event {
  public:
   explicit CudaEvent(cudaStream_t stream) {
-    check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate");
+    check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate");
     const cudaError_t result = cudaEventRecord(event_, stream);
     if (result != cudaSuccess) (void)cudaEventDestroy(event_);
-    check(result, "cudaEventRecord");
+    check_cuda(result, "cudaEventRecord");
   }
   ~CudaEvent() override { (void)cudaEventDestroy(event_); }
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
 
-  void wait_on_host() override { check(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
+  void wait_on_host() override { check_cuda(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
   cudaEvent_t native() const { return event_; }
 
  private:
@@ -43,21 +37,21 @@ class CudaEvent final : public Event {
 class CudaStream final : public Stream {
  public:
   explicit CudaStream(int device) : device_(device) {
-    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   }
   ~CudaStream() override { (void)cudaStreamDestroy(stream_); }
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
 
   std::unique_ptr<Event> record() override {
-    check(cudaSetDevice(device_), "cudaSetDevice");
+    check_cuda(cudaSetDevice(device_), "cudaSetDevice");
     return std::make_unique<CudaEvent>(stream_);
   }
   void wait(const Event& event) override {
-    check(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(event).native(), 0),
+    check_cuda(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(event).native(), 0),
           "cudaStreamWaitEvent");
   }
-  void synchronize() override { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+  void synchronize() override { check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
 
   void copy_to_host(void* host, const void* device, std::int64_t bytes) override {
     copy(host, device, bytes, cudaMemcpyDeviceToHost);
@@ -71,16 +65,20 @@ class CudaStream final : public Stream {
   void fill_zero(void* device, std::int64_t bytes) override {
     assert(bytes >= 0);
     if (bytes > 0)
-      check(cudaMemsetAsync(device, 0, static_cast<std::size_t>(bytes), stream_), "cudaMemsetAsync");
+      check_cuda(cudaMemsetAsync(device, 0, static_cast<std::size_t>(bytes), stream_), "cudaMemsetAsync");
   }
 
-  void* native() const override { return stream_; }
+  // Whoever asks is about to call CUDA or NCCL from this thread, which must know the device then.
+  void* native() const override {
+    check_cuda(cudaSetDevice(device_), "cudaSetDevice");
+    return stream_;
+  }
 
  private:
   void copy(void* to, const void* from, std::int64_t bytes, cudaMemcpyKind kind) {
     assert(bytes >= 0);
     if (bytes > 0)
-      check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), kind, stream_), "cudaMemcpyAsync");
+      check_cuda(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), kind, stream_), "cudaMemcpyAsync");
   }
 
   int device_;
@@ -120,7 +118,7 @@ class CudaDevice final : public Device {
   explicit CudaDevice(int index) : index_(index) {
     make_current();
     cudaDeviceProp properties;
-    check(cudaGetDeviceProperties(&properties, index_), "cudaGetDeviceProperties");
+    check_cuda(cudaGetDeviceProperties(&properties, index_), "cudaGetDeviceProperties");
     description_ = fmt::format("{} ({})", properties.name, uuid_text(properties.uuid));
   }
 
@@ -135,7 +133,7 @@ class CudaDevice final : public Device {
       (void)cudaGetLastError();
       throw_out_of_memory(description_, bytes, memory_bytes());
     }
-    check(result, "cudaMalloc");
+    check_cuda(result, "cudaMalloc");
     return std::make_unique<CudaMemory>(data, bytes, cudaFree);
   }
 
@@ -147,7 +145,7 @@ class CudaDevice final : public Device {
       (void)cudaGetLastError();
       throw_out_of_memory("the host, pinned for " + description_, bytes, available_host_bytes());
     }
-    check(result, "cudaMallocHost");
+    check_cuda(result, "cudaMallocHost");
     return std::make_unique<CudaMemory>(data, bytes, cudaFreeHost);
   }
 
@@ -161,13 +159,13 @@ class CudaDevice final : public Device {
   std::int64_t memory_bytes() const override {
     make_current();
     std::size_t free_bytes = 0, all_bytes = 0;
-    check(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo");
+    check_cuda(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo");
     return static_cast<std::int64_t>(free_bytes);
   }
 
  private:
   // CUDA remembers the device per thread, and a rank may call from several.
-  void make_current() const { check(cudaSetDevice(index_), "cudaSetDevice"); }
+  void make_current() const { check_cuda(cudaSetDevice(index_), "cudaSetDevice"); }
 
   static std::size_t at_least_one(std::int64_t bytes) {
     assert(bytes >= 0);
@@ -179,6 +177,13 @@ class CudaDevice final : public Device {
 };
 
 }  // namespace
+
+void check_cuda(cudaError_t result, const char* call) {
+  if (result == cudaSuccess) return;
+  (void)cudaGetLastError();  // else the next call reports this failure again
+  throw Error(ErrorKind::run_time,
+              fmt::format("{} failed: {} ({})", call, cudaGetErrorString(result), cudaGetErrorName(result)));
+}
 
 std::unique_ptr<Device> make_cuda_device(int visible_index) {
   int count = 0;

@@ -1,5 +1,6 @@
 #include "libalpa/kernels/attention_cpu.h"
 
+#include <cmath>
 #include <limits>
 
 #include "libalpa/kernels/kernels_cpu.h"

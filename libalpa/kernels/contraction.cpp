@@ -5,7 +5,7 @@
 namespace alpa {
 namespace {
 
-using Strides = std::vector<std::int64_t>;  // [factor], 0: absent
+using Strides = std::vector<std::int64_t>;  // of a dimension, or of a factor, 0 where it is absent
 
 Strides factor_strides(const ShardingRule& rule, const std::vector<DimensionFactors>& dimensions) {
   Strides strides(rule.factors.size(), 0);
@@ -16,6 +16,13 @@ Strides factor_strides(const ShardingRule& rule, const std::vector<DimensionFact
       strides[factor] += stride;
       stride *= rule.factors[factor].size;
     }
+  return strides;
+}
+
+Strides row_major_strides(const Shape& shape) {
+  Strides strides(shape.size());
+  std::int64_t stride = 1;
+  for (std::size_t d = shape.size(); d-- > 0; stride *= shape[d]) strides[d] = stride;
   return strides;
 }
 
@@ -108,6 +115,19 @@ std::vector<ContractionLoop> copy_loops_of(const ShardingRule& rule) {
     append(loops, {rule.factors[f].size, from[f], 0, to[f]});
   }
   return loops;
+}
+
+std::vector<ContractionLoop> copy_loops_of(const Box& from, const Box& to, const Shape& extent) {
+  const Strides from_strides = row_major_strides(from.tensor), to_strides = row_major_strides(to.tensor);
+  std::vector<ContractionLoop> loops;
+  for (std::size_t d = 0; d < extent.size(); ++d) append(loops, {extent[d], from_strides[d], 0, to_strides[d]});
+  return loops;
+}
+
+std::int64_t first_element(const Box& box) {
+  std::int64_t index = 0;
+  for (std::size_t d = 0; d < box.tensor.size(); ++d) index = index * box.tensor[d] + box.origin[d];
+  return index;
 }
 
 std::int64_t trip_count(const std::vector<ContractionLoop>& loops) {

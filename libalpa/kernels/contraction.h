@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "libalpa/graph/sharding_rule.h"
+#include "libalpa/kernels/kernel.h"
 
 namespace alpa {
 
@@ -48,6 +49,12 @@ std::optional<MatrixProduct> matrix_product_of(const Contraction&);
 /// The loops of a copy from operand 0 to result 0 (`left` is the source), outermost first in the result,
 /// merged. `rule` has one operand.
 std::vector<ContractionLoop> copy_loops_of(const ShardingRule& rule);
+
+/// The same for the copy of a box of that extent; `left` is the source. The loops begin at first_element of each box.
+std::vector<ContractionLoop> copy_loops_of(const Box& from, const Box& to, const Shape& extent);
+
+/// Index of a box's first element within its tensor.
+std::int64_t first_element(const Box&);
 
 /// Product of the loops' lengths.
 std::int64_t trip_count(const std::vector<ContractionLoop>&);

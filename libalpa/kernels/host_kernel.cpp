@@ -27,4 +27,12 @@ bool types_match(const KernelShape& shape, std::string_view pattern) {
   return list_matches(shape.operands, operands, own) && list_matches(shape.results, results, own);
 }
 
+std::string types_text(const KernelShape& shape) {
+  std::string text;
+  for (const TensorType& type : shape.operands) text += " " + type_text(type);
+  text += " ->";
+  for (const TensorType& type : shape.results) text += " " + type_text(type);
+  return text;
+}
+
 }  // namespace alpa

@@ -5,6 +5,7 @@
 #include <cassert>
 
 #include "libalpa/base/error.h"
+#include "libalpa/kernels/host_kernel.h"
 
 namespace alpa {
 namespace {
@@ -19,14 +20,6 @@ constexpr Entry kFactories[] = {
 #include "libalpa/ops/ops.def"
 #undef ALPA_OP
 };
-
-std::string types_text(const KernelShape& shape) {
-  std::string text;
-  for (const TensorType& type : shape.operands) text += " " + type_text(type);
-  text += " ->";
-  for (const TensorType& type : shape.results) text += " " + type_text(type);
-  return text;
-}
 
 }  // namespace
 

@@ -79,35 +79,10 @@ class StridedCopy {
   std::int64_t runs_ = 1;
 };
 
-/// Loops over the elements of a box; dimensions that are whole in both tensors merge into what is around
-/// them.
-std::vector<ContractionLoop> box_loops(const Box& from, const Box& to, const Shape& extent) {
-  std::vector<ContractionLoop> loops;  // innermost first
-  std::int64_t from_stride = 1, to_stride = 1;
-  for (std::size_t d = extent.size(); d-- > 0;) {
-    if (!loops.empty() && from_stride == loops.back().size * loops.back().left &&
-        to_stride == loops.back().size * loops.back().result)
-      loops.back().size *= extent[d];
-    else
-      loops.push_back({extent[d], from_stride, 0, to_stride});
-    from_stride *= from.tensor[d];
-    to_stride *= to.tensor[d];
-  }
-  std::reverse(loops.begin(), loops.end());
-  return loops;
-}
-
-std::int64_t first_element(const Box& box) {
-  std::int64_t index = 0;
-  for (std::size_t d = 0; d < box.tensor.size(); ++d) index = index * box.tensor[d] + box.origin[d];
-  return index;
-}
-
 template <class T>
 void copy_box_of(const void* from, const Box& from_box, void* to, const Box& to_box, const Shape& extent) {
-  StridedCopy(box_loops(from_box, to_box, extent))
-      .run(static_cast<const T*>(from) + first_element(from_box),
-           static_cast<T*>(to) + first_element(to_box));
+  StridedCopy(copy_loops_of(from_box, to_box, extent))
+      .run(static_cast<const T*>(from) + first_element(from_box), static_cast<T*>(to) + first_element(to_box));
 }
 
 }  // namespace

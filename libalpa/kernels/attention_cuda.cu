@@ -1,0 +1,77 @@
+#include <limits>
+
+#include "libalpa/kernels/attention_tiles.cuh"
+#include "libalpa/kernels/block_reduce.cuh"
+#include "libalpa/kernels/kernels_cuda.h"
+
+namespace alpa::ops {
+namespace {
+
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
+/// A tile of queries against all keys they see, tile by tile, with a running maximum and sum of each row's
+/// exponentials (FlashAttention). `origin`: global position of the first query.
+template <class T, int kWidth>
+__global__ void attend(AttentionExtents e, std::int64_t origin, const T* query, const T* key, const T* value, T* output,
+                       float* log_sums) {
+  __shared__ VectorTile<kTileRows, kWidth> queries;
+  __shared__ VectorTile<kTileColumns, kWidth> columns;  // keys and values in turn
+  __shared__ ScoreTile weights;
+  const QueryTile at(e);
+  const std::int64_t row = at.first + own_row(), visible = seen_keys(e, origin + row);
+  load(queries, at.head.queries(e, query, at.first), e.width);
+  VectorPart<kWidth> sums;
+  float maximum = kLowest, sum = 0;
+  const std::int64_t seen = seen_keys(e, origin + at.first + kTileRows - 1);
+  for (std::int64_t first = 0; first < seen; first += kTileColumns) {
+    __syncthreads();  // the values before are used up
+    load(columns, at.head.keys(e, key, first), e.width);
+    __syncthreads();
+    float scores[kColumnsPerThread];
+    multiply(queries, columns, scores);
+    float new_maximum = maximum, new_sum = 0;
+    for (int j = 0; j < kColumnsPerThread; ++j) {
+      scores[j] = first + own_column(j) < visible ? scores[j] * e.scale : kLowest;
+      new_maximum = Maximum{}(new_maximum, scores[j]);
+    }
+    new_maximum = row_reduce(new_maximum, Maximum{});
+    for (int j = 0; j < kColumnsPerThread; ++j) {
+      const float weight = expf(scores[j] - new_maximum);
+      weights[own_row()][own_column(j)] = weight;
+      new_sum += weight;
+    }
+    const float factor = expf(maximum - new_maximum);
+    sum = sum * factor + row_reduce(new_sum, Sum{});
+    sums.scale(factor);
+    maximum = new_maximum;
+    __syncthreads();  // the keys are used up, the weights are there
+    load(columns, at.head.keys(e, value, first), e.width);
+    __syncthreads();
+    sums.add(weights[own_row()], columns);
+  }
+  if (row >= e.queries) return;
+  sums.scale(1.0f / sum);
+  const Vectors<T> target = at.head.queries(e, output, row);
+  sums.store(target.data, e.width);
+  if (own_column(0) == 0) log_sums[at.head.row_numbers(e) + row] = maximum + logf(sum);
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> attention_cuda(Device&, const KernelShape& shape) {
+  if (!types_match(shape, "ttt->tf")) return nullptr;
+  const AttentionExtents e(shape.operands[0], shape.operands[1], shape.attributes);
+  return for_type(shape.operands[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return for_width(e.width, [&](auto width) -> std::unique_ptr<Kernel> {
+      constexpr int kWidth = decltype(width)::value;
+      return cuda_kernel([e](const KernelCall& call, cudaStream_t stream) {
+        launch(stream, blocks_of(e.batch * e.heads * QueryTile::tiles(e)), kTileThreads, attend<T, kWidth>, e,
+               origin_of(call.operands[0], 1), call.operand<T>(0), call.operand<T>(1), call.operand<T>(2),
+               call.result<T>(0), call.result<float>(1));
+      });
+    });
+  });
+}
+
+}  // namespace alpa::ops

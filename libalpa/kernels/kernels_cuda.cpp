@@ -1,0 +1,33 @@
+#include "libalpa/kernels/kernels_cuda.h"
+
+#include <fmt/core.h>
+
+#include "libalpa/base/error.h"
+#include "libalpa/kernels/host_kernel.h"
+
+namespace alpa {
+namespace {
+
+struct Entry {
+  std::string_view name;
+  std::unique_ptr<Kernel> (*factory)(Device&, const KernelShape&);
+};
+
+constexpr Entry kFactories[] = {
+#define ALPA_OP(name) {#name, ops::name##_cuda},
+#include "libalpa/ops/ops.def"
+#undef ALPA_OP
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_cuda_kernel(Device& device, const OpDef& op, const KernelShape& shape) {
+  for (const Entry& entry : kFactories) {
+    if (entry.name != op.name) continue;
+    if (std::unique_ptr<Kernel> kernel = entry.factory(device, shape)) return kernel;
+    throw Error(ErrorKind::run_time, fmt::format("operator '{}' has no CUDA kernel for{}", op.name, types_text(shape)));
+  }
+  throw Error(ErrorKind::run_time, fmt::format("operator '{}' is not in the list of CUDA kernels", op.name));
+}
+
+}  // namespace alpa

@@ -1,0 +1,54 @@
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <type_traits>
+
+namespace alpa::emulation {
+
+/// CUDA's dim3.
+struct Extent {
+  unsigned x = 1, y = 1, z = 1;
+  Extent() = default;
+  explicit Extent(unsigned x_extent, unsigned y_extent = 1, unsigned z_extent = 1)
+      : x(x_extent), y(y_extent), z(z_extent) {}
+};
+
+/// Of the thread that runs.
+inline Extent threadIdx, blockIdx, blockDim, gridDim;
+
+/// The order in which the blocks of a grid run, and the threads of a block between two barriers. Kernels whose results
+/// depend on it lack a barrier.
+enum class Order { ascending, descending };
+inline Order order = Order::ascending;
+
+/// Runs `thread` once for every thread of a grid, blocks one after another, the threads of a block in turns from
+/// barrier to barrier. Throws std::logic_error when threads of a block wait for each other at different barriers, or
+/// when some have ended while others wait.
+void run_grid(Extent grid, Extent block, const std::function<void()>& thread);
+
+/// Barriers, called by the threads.
+void wait_for_block();
+void wait_for_warp();
+
+/// Where the running thread leaves a value for its warp: a place of its own for every second exchange, so that a fast
+/// thread does not overwrite what a slow one has yet to read. `lane` is one of the thread's warp.
+std::uint64_t& place_of_lane(unsigned lane);
+void begin_exchange();
+unsigned own_lane();
+
+/// __shfl_xor_sync with all lanes.
+template <class Value>
+Value exchange(Value value, int lane_mask) {
+  static_assert(std::is_trivially_copyable_v<Value> && sizeof(Value) <= sizeof(std::uint64_t));
+  begin_exchange();
+  std::memcpy(&place_of_lane(own_lane()), &value, sizeof value);
+  wait_for_warp();
+  std::memcpy(&value, &place_of_lane(own_lane() ^ static_cast<unsigned>(lane_mask)), sizeof value);
+  return value;
+}
+
+/// __ballot_sync with all lanes.
+unsigned ballot(bool holds);
+
+}  // namespace alpa::emulation
