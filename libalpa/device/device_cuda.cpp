@@ -49,7 +49,7 @@ class CudaStream final : public Stream {
   }
   void wait(const Event& event) override {
     check_cuda(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(event).native(), 0),
-          "cudaStreamWaitEvent");
+               "cudaStreamWaitEvent");
   }
   void synchronize() override { check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
 
@@ -78,7 +78,8 @@ class CudaStream final : public Stream {
   void copy(void* to, const void* from, std::int64_t bytes, cudaMemcpyKind kind) {
     assert(bytes >= 0);
     if (bytes > 0)
-      check_cuda(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), kind, stream_), "cudaMemcpyAsync");
+      check_cuda(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), kind, stream_),
+                 "cudaMemcpyAsync");
   }
 
   int device_;

@@ -12,8 +12,8 @@ constexpr float kLowest = -std::numeric_limits<float>::infinity();
 /// A tile of queries against all keys they see, tile by tile, with a running maximum and sum of each row's
 /// exponentials (FlashAttention). `origin`: global position of the first query.
 template <class T, int kWidth>
-__global__ void attend(AttentionExtents e, std::int64_t origin, const T* query, const T* key, const T* value, T* output,
-                       float* log_sums) {
+__global__ void attend(AttentionExtents e, std::int64_t origin, const T* query, const T* key, const T* value,
+                       T* output, float* log_sums) {
   __shared__ VectorTile<kTileRows, kWidth> queries;
   __shared__ VectorTile<kTileColumns, kWidth> columns;  // keys and values in turn
   __shared__ ScoreTile weights;

@@ -5,8 +5,9 @@
 namespace alpa::ops {
 namespace {
 
-// With p = softmax weights, dp = d output value^T and delta = the product of a row of d output with its output:
-// d scores = p * (dp - delta), d query = scale * d scores key, d key = scale * d scores^T query, d value = p^T d output.
+// With p = softmax weights, dp = d output value^T and delta = the product of a row of d output with its
+// output: d scores = p * (dp - delta), d query = scale * d scores key, d key = scale * d scores^T query, d
+// value = p^T d output.
 
 template <class T>
 struct GradientOperands {
@@ -77,7 +78,8 @@ struct KeyTile {
 
 /// d key and d value of a tile of keys, from all queries of all heads that share them.
 template <class T, int kWidth>
-__global__ void key_gradient(AttentionExtents e, GradientOperands<T> in, const float* deltas, T* dkey, T* dvalue) {
+__global__ void key_gradient(AttentionExtents e, GradientOperands<T> in, const float* deltas, T* dkey,
+                             T* dvalue) {
   __shared__ VectorTile<kTileRows, kWidth> keys, values;
   __shared__ VectorTile<kTileColumns, kWidth> columns;  // queries and d outputs in turn
   __shared__ ScoreTile weights;                         // and their gradients in turn
@@ -90,7 +92,8 @@ __global__ void key_gradient(AttentionExtents e, GradientOperands<T> in, const f
   for (std::int64_t shared = 0; shared < e.share; ++shared) {
     at.head.query = at.head.key * e.share + shared;
     const std::int64_t numbers = at.head.row_numbers(e);
-    for (std::int64_t first = unseeing / kTileColumns * kTileColumns; first < e.queries; first += kTileColumns) {
+    for (std::int64_t first = unseeing / kTileColumns * kTileColumns; first < e.queries;
+         first += kTileColumns) {
       float own_weights[kColumnsPerThread], dweights[kColumnsPerThread];
       __syncthreads();  // what was in `columns` and `weights` is used up
       load(columns, at.head.queries(e, in.query, first), e.width);
@@ -128,14 +131,18 @@ std::unique_ptr<Kernel> gradient_kernel(Device& device, const AttentionExtents& 
   const std::int64_t rows = e.batch * e.heads * e.queries;
   return cuda_kernel([e, deltas = device.allocate(rows * static_cast<std::int64_t>(sizeof(float)))](
                          const KernelCall& call, cudaStream_t stream) {
-    const GradientOperands<T> in{call.operand<T>(0), call.operand<T>(1),     call.operand<T>(2),
-                                 call.operand<T>(3), call.operand<T>(4),     call.operand<float>(5),
+    const GradientOperands<T> in{call.operand<T>(0),
+                                 call.operand<T>(1),
+                                 call.operand<T>(2),
+                                 call.operand<T>(3),
+                                 call.operand<T>(4),
+                                 call.operand<float>(5),
                                  origin_of(call.operands[1], 1)};
     auto* delta = static_cast<float*>(deltas->data());
-    launch(stream, blocks_of(e.batch * e.heads * QueryTile::tiles(e)), kTileThreads, query_gradient<T, kWidth>, e, in,
-           delta, call.result<T>(0));
-    launch(stream, blocks_of(e.batch * e.groups * KeyTile::tiles(e)), kTileThreads, key_gradient<T, kWidth>, e, in,
-           delta, call.result<T>(1), call.result<T>(2));
+    launch(stream, blocks_of(e.batch * e.heads * QueryTile::tiles(e)), kTileThreads,
+           query_gradient<T, kWidth>, e, in, delta, call.result<T>(0));
+    launch(stream, blocks_of(e.batch * e.groups * KeyTile::tiles(e)), kTileThreads, key_gradient<T, kWidth>,
+           e, in, delta, call.result<T>(1), call.result<T>(2));
   });
 }
 

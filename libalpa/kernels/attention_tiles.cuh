@@ -6,9 +6,10 @@ namespace alpa {
 
 /// How a block of threads works on a tile of scores, kTileRows x kTileColumns of them.
 ///
-/// Rows are queries and columns keys, or the other way round where the gradient of keys is wanted. Eight neighbouring
-/// threads share a row: each has every eighth of its columns, and every eighth element of the vectors that belong to
-/// the row. kWidth, the width of a head rounded up, is 32, 64 or 128; what lies beyond the width is 0 in all tiles.
+/// Rows are queries and columns keys, or the other way round where the gradient of keys is wanted. Eight
+/// neighbouring threads share a row: each has every eighth of its columns, and every eighth element of the
+/// vectors that belong to the row. kWidth, the width of a head rounded up, is 32, 64 or 128; what lies beyond
+/// the width is 0 in all tiles.
 inline constexpr int kTileRows = 16, kTileColumns = 32, kRowThreads = 8;
 inline constexpr int kTileThreads = kTileRows * kRowThreads, kColumnsPerThread = kTileColumns / kRowThreads;
 inline constexpr int kMostWidth = 128;
@@ -26,7 +27,9 @@ using ScoreTile = VectorTile<kTileRows, kTileColumns>;
 
 /// The row of this thread, and the j-th of its columns.
 __device__ inline int own_row() { return static_cast<int>(threadIdx.x) / kRowThreads; }
-__device__ inline int own_column(int j) { return static_cast<int>(threadIdx.x) % kRowThreads + j * kRowThreads; }
+__device__ inline int own_column(int j) {
+  return static_cast<int>(threadIdx.x) % kRowThreads + j * kRowThreads;
+}
 
 /// The part of a row's vector that one thread has.
 template <int kWidth>
@@ -65,19 +68,23 @@ struct Head {
   /// Its vectors from row `first` on.
   template <class T>
   __device__ Vectors<T> queries(const AttentionExtents& e, T* tensor, std::int64_t first) const {
-    return {tensor + ((batch * e.queries + first) * e.heads + query) * e.width, e.heads * e.width, e.queries - first};
+    return {tensor + ((batch * e.queries + first) * e.heads + query) * e.width, e.heads * e.width,
+            e.queries - first};
   }
   template <class T>
   __device__ Vectors<T> keys(const AttentionExtents& e, T* tensor, std::int64_t first) const {
-    return {tensor + ((batch * e.keys + first) * e.groups + key) * e.width, e.groups * e.width, e.keys - first};
+    return {tensor + ((batch * e.keys + first) * e.groups + key) * e.width, e.groups * e.width,
+            e.keys - first};
   }
 
   /// Where the numbers of its queries begin in a tensor [batch, heads, queries].
-  __device__ std::int64_t row_numbers(const AttentionExtents& e) const { return (batch * e.heads + query) * e.queries; }
+  __device__ std::int64_t row_numbers(const AttentionExtents& e) const {
+    return (batch * e.heads + query) * e.queries;
+  }
 };
 
-/// The queries that a block of threads works on. Later ones see more keys; they come first so that no block is left
-/// with a long one at the end.
+/// The queries that a block of threads works on. Later ones see more keys; they come first so that no block
+/// is left with a long one at the end.
 struct QueryTile {
   Head head;
   std::int64_t first;
@@ -103,18 +110,19 @@ template <int kRows, int kWidth, class T>
 __device__ void load(VectorTile<kRows, kWidth>& tile, const Vectors<const T>& from, std::int64_t width) {
   for (int i = static_cast<int>(threadIdx.x); i < kRows * kWidth; i += kTileThreads) {
     const int row = i / kWidth, column = i % kWidth;
-    tile[row][column] = row < from.count && column < width ? widened(from.data[row * from.stride + column]) : 0.0f;
+    tile[row][column] =
+        row < from.count && column < width ? widened(from.data[row * from.stride + column]) : 0.0f;
   }
 }
 
 /// The products of this thread's row with its columns.
 template <int kWidth>
 __device__ void multiply(const VectorTile<kTileRows, kWidth>& rows,
-                         const VectorTile<kTileColumns, kWidth>& columns, float (&products)[kColumnsPerThread]) {
+                         const VectorTile<kTileColumns, kWidth>& columns,
+                         float (&products)[kColumnsPerThread]) {
   for (float& product : products) product = 0.0f;
   for (int k = 0; k < kWidth; ++k)
-    for (int j = 0; j < kColumnsPerThread; ++j)
-      products[j] += rows[own_row()][k] * columns[own_column(j)][k];
+    for (int j = 0; j < kColumnsPerThread; ++j) products[j] += rows[own_row()][k] * columns[own_column(j)][k];
 }
 
 /// Values of the eight threads of a row combined, the same on each of them.

@@ -14,8 +14,8 @@ struct Maximum {
   __device__ float operator()(float x, float y) const { return y > x ? y : x; }
 };
 
-/// The values of all threads of a block combined, the same on each of them, in an order that depends on the size of
-/// the block alone. Every thread of the block takes part; the block is whole warps.
+/// The values of all threads of a block combined, the same on each of them, in an order that depends on the
+/// size of the block alone. Every thread of the block takes part; the block is whole warps.
 template <class Value, class Combine>
 __device__ Value block_reduce(Value value, Combine combine) {
   constexpr int warp = 32, most_warps = 32;

@@ -5,14 +5,16 @@
 
 namespace alpa {
 
-/// One piece's sums of term(row, column) over its rows, one column per thread. Pieces are the grid's second dimension.
+/// One piece's sums of term(row, column) over its rows, one column per thread. Pieces are the grid's second
+/// dimension.
 template <class Term>
 __global__ void sum_rows_of_piece(Term term, std::int64_t rows, std::int64_t width, float* partial) {
   const std::int64_t column = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (column >= width) return;
   const std::int64_t piece = blockIdx.y, pieces = gridDim.y;
   float sum = 0;
-  for (std::int64_t row = rows * piece / pieces; row < rows * (piece + 1) / pieces; ++row) sum += term(row, column);
+  for (std::int64_t row = rows * piece / pieces; row < rows * (piece + 1) / pieces; ++row)
+    sum += term(row, column);
   partial[piece * width + column] = sum;
 }
 
@@ -25,8 +27,8 @@ __global__ void sum_pieces(const float* partial, std::int64_t pieces, std::int64
   });
 }
 
-/// Sums over the rows of a matrix for each of its columns, in an order that depends on its extents alone: first within
-/// a fixed number of pieces, then over these.
+/// Sums over the rows of a matrix for each of its columns, in an order that depends on its extents alone:
+/// first within a fixed number of pieces, then over these.
 class ColumnSums {
  public:
   ColumnSums(Device& device, std::int64_t rows, std::int64_t width)

@@ -120,7 +120,8 @@ std::vector<ContractionLoop> copy_loops_of(const ShardingRule& rule) {
 std::vector<ContractionLoop> copy_loops_of(const Box& from, const Box& to, const Shape& extent) {
   const Strides from_strides = row_major_strides(from.tensor), to_strides = row_major_strides(to.tensor);
   std::vector<ContractionLoop> loops;
-  for (std::size_t d = 0; d < extent.size(); ++d) append(loops, {extent[d], from_strides[d], 0, to_strides[d]});
+  for (std::size_t d = 0; d < extent.size(); ++d)
+    append(loops, {extent[d], from_strides[d], 0, to_strides[d]});
   return loops;
 }
 

@@ -50,7 +50,8 @@ std::optional<MatrixProduct> matrix_product_of(const Contraction&);
 /// merged. `rule` has one operand.
 std::vector<ContractionLoop> copy_loops_of(const ShardingRule& rule);
 
-/// The same for the copy of a box of that extent; `left` is the source. The loops begin at first_element of each box.
+/// The same for the copy of a box of that extent; `left` is the source. The loops begin at first_element of
+/// each box.
 std::vector<ContractionLoop> copy_loops_of(const Box& from, const Box& to, const Shape& extent);
 
 /// Index of a box's first element within its tensor.

@@ -20,7 +20,8 @@ class CudaKernel final : public Kernel {
   explicit CudaKernel(Body body) : body_(std::move(body)) {}
   void run(Stream& stream, std::span<const Tile> operands, std::span<const Tile> results, void* workspace,
            bool accumulate, const RunPoint& point) override {
-    body_(KernelCall{operands, results, workspace, accumulate, point}, static_cast<cudaStream_t>(stream.native()));
+    body_(KernelCall{operands, results, workspace, accumulate, point},
+          static_cast<cudaStream_t>(stream.native()));
   }
 
  private:
@@ -37,7 +38,8 @@ inline constexpr int kThreads = 256;
 
 /// Queues `kernel` on a grid of blocks of `threads` threads; nothing where there are no blocks.
 template <class... Parameters, class... Arguments>
-void launch(cudaStream_t stream, dim3 blocks, int threads, void (*kernel)(Parameters...), Arguments... arguments) {
+void launch(cudaStream_t stream, dim3 blocks, int threads, void (*kernel)(Parameters...),
+            Arguments... arguments) {
   if (blocks.x == 0 || blocks.y == 0) return;
   cudaLaunchConfig_t config{};
   config.gridDim = blocks;

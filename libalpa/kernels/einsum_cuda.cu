@@ -30,8 +30,8 @@ std::unique_ptr<Kernel> contraction_kernel(const Contraction& contraction) {
   if (!elements || !sums) return nullptr;
   return cuda_kernel([elements = *elements, count = trip_count(loops), sums = *sums,
                       terms = trip_count(contraction.sums)](const KernelCall& call, cudaStream_t stream) {
-    launch(stream, grid_for(count), kThreads, contract<T, Result>, elements, count, sums, terms, call.operand<T>(0),
-           call.operand<T>(1), call.result<Result>(0), call.accumulate);
+    launch(stream, grid_for(count), kThreads, contract<T, Result>, elements, count, sums, terms,
+           call.operand<T>(0), call.operand<T>(1), call.result<Result>(0), call.accumulate);
   });
 }
 

@@ -103,7 +103,9 @@ template <class T>
 struct Element {
   const T* x;
   std::int64_t width;
-  __device__ float operator()(std::int64_t row, std::int64_t column) const { return widened(x[row * width + column]); }
+  __device__ float operator()(std::int64_t row, std::int64_t column) const {
+    return widened(x[row * width + column]);
+  }
 };
 
 }  // namespace
@@ -114,20 +116,27 @@ std::unique_ptr<Kernel> scale_cuda(Device&, const KernelShape& shape) {
   return map(shape, Times{static_cast<float>(shape.attributes.number("factor"))});
 }
 std::unique_ptr<Kernel> gelu_cuda(Device&, const KernelShape& shape) { return map(shape, Gelu{}); }
-std::unique_ptr<Kernel> gelu_grad_cuda(Device&, const KernelShape& shape) { return map_pairs(shape, GeluGrad{}); }
+std::unique_ptr<Kernel> gelu_grad_cuda(Device&, const KernelShape& shape) {
+  return map_pairs(shape, GeluGrad{});
+}
 std::unique_ptr<Kernel> silu_cuda(Device&, const KernelShape& shape) { return map(shape, Silu{}); }
-std::unique_ptr<Kernel> silu_grad_cuda(Device&, const KernelShape& shape) { return map_pairs(shape, SiluGrad{}); }
+std::unique_ptr<Kernel> silu_grad_cuda(Device&, const KernelShape& shape) {
+  return map_pairs(shape, SiluGrad{});
+}
 std::unique_ptr<Kernel> relu_cuda(Device&, const KernelShape& shape) { return map(shape, Relu{}); }
-std::unique_ptr<Kernel> relu_grad_cuda(Device&, const KernelShape& shape) { return map_pairs(shape, ReluGrad{}); }
+std::unique_ptr<Kernel> relu_grad_cuda(Device&, const KernelShape& shape) {
+  return map_pairs(shape, ReluGrad{});
+}
 
 std::unique_ptr<Kernel> bias_add_cuda(Device&, const KernelShape& shape) {
   if (!types_match(shape, "tt->t")) return nullptr;
-  const std::int64_t count = element_count(shape.operands[0].shape), width = element_count(shape.operands[1].shape);
+  const std::int64_t count = element_count(shape.operands[0].shape),
+                     width = element_count(shape.operands[1].shape);
   return for_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
-      launch(stream, grid_for(count), kThreads, add_bias<T>, count, width, call.operand<T>(0), call.operand<T>(1),
-             call.result<T>(0));
+      launch(stream, grid_for(count), kThreads, add_bias<T>, count, width, call.operand<T>(0),
+             call.operand<T>(1), call.result<T>(0));
     });
   });
 }
@@ -139,13 +148,14 @@ std::unique_ptr<Kernel> reduce_leading_cuda(Device& device, const KernelShape& s
   const bool wide = shape.results[0].dtype == DType::f32;
   return for_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    return cuda_kernel([=, sums = ColumnSums(device, rows, width)](const KernelCall& call, cudaStream_t stream) {
-      const Element<T> element{call.operand<T>(0), width};
-      if (wide)
-        sums.run(stream, element, call.result<float>(0), call.accumulate);
-      else
-        sums.run(stream, element, call.result<Bfloat16>(0), call.accumulate);
-    });
+    return cuda_kernel(
+        [=, sums = ColumnSums(device, rows, width)](const KernelCall& call, cudaStream_t stream) {
+          const Element<T> element{call.operand<T>(0), width};
+          if (wide)
+            sums.run(stream, element, call.result<float>(0), call.accumulate);
+          else
+            sums.run(stream, element, call.result<Bfloat16>(0), call.accumulate);
+        });
   });
 }
 

@@ -16,8 +16,9 @@ __global__ void look_up(std::int64_t rows, std::int64_t width, std::int64_t firs
 
 constexpr int kColumnsPerThread = 4;
 
-/// One row of the table's gradient per block: the sum of dy over the positions of the row's id, in ascending order.
-/// The block looks through kThreads ids at a time, and then adds up what it has found, each thread in its columns.
+/// One row of the table's gradient per block: the sum of dy over the positions of the row's id, in ascending
+/// order. The block looks through kThreads ids at a time, and then adds up what it has found, each thread in
+/// its columns.
 template <class T, class Result>
 __global__ void sum_positions(std::int64_t width, std::int64_t first, std::int64_t ids_count, const T* dy,
                               const std::int32_t* ids, Result* table, bool add) {
@@ -55,8 +56,8 @@ std::unique_ptr<Kernel> embedding_grad_kernel(const KernelShape& shape) {
   const std::int64_t rows = shape.results[0].shape[0], width = shape.results[0].shape[1];
   const std::int64_t ids = element_count(shape.operands[1].shape);
   return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
-    launch(stream, blocks_of(rows), kThreads, sum_positions<T, Result>, width, origin_of(call.results[0], 0), ids,
-           call.operand<T>(0), call.operand<std::int32_t>(1), call.result<Result>(0), call.accumulate);
+    launch(stream, blocks_of(rows), kThreads, sum_positions<T, Result>, width, origin_of(call.results[0], 0),
+           ids, call.operand<T>(0), call.operand<std::int32_t>(1), call.result<Result>(0), call.accumulate);
   });
 }
 
@@ -69,8 +70,8 @@ std::unique_ptr<Kernel> embedding_cuda(Device&, const KernelShape& shape) {
   return for_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
-      launch(stream, grid_for(ids * width), kThreads, look_up<T>, rows, width, origin_of(call.operands[0], 0), ids,
-             call.operand<T>(0), call.operand<std::int32_t>(1), call.result<T>(0));
+      launch(stream, grid_for(ids * width), kThreads, look_up<T>, rows, width, origin_of(call.operands[0], 0),
+             ids, call.operand<T>(0), call.operand<std::int32_t>(1), call.result<T>(0));
     });
   });
 }
@@ -79,7 +80,8 @@ std::unique_ptr<Kernel> embedding_grad_cuda(Device&, const KernelShape& shape) {
   if (!types_match(shape, "ti->a")) return nullptr;
   const bool wide = shape.results[0].dtype == DType::f32;
   if (shape.operands[0].dtype == DType::f32) return embedding_grad_kernel<float, float>(shape);
-  return wide ? embedding_grad_kernel<Bfloat16, float>(shape) : embedding_grad_kernel<Bfloat16, Bfloat16>(shape);
+  return wide ? embedding_grad_kernel<Bfloat16, float>(shape)
+              : embedding_grad_kernel<Bfloat16, Bfloat16>(shape);
 }
 
 }  // namespace alpa::ops

@@ -25,7 +25,8 @@ std::unique_ptr<Kernel> make_cuda_kernel(Device& device, const OpDef& op, const 
   for (const Entry& entry : kFactories) {
     if (entry.name != op.name) continue;
     if (std::unique_ptr<Kernel> kernel = entry.factory(device, shape)) return kernel;
-    throw Error(ErrorKind::run_time, fmt::format("operator '{}' has no CUDA kernel for{}", op.name, types_text(shape)));
+    throw Error(ErrorKind::run_time,
+                fmt::format("operator '{}' has no CUDA kernel for{}", op.name, types_text(shape)));
   }
   throw Error(ErrorKind::run_time, fmt::format("operator '{}' is not in the list of CUDA kernels", op.name));
 }

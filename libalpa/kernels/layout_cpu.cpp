@@ -82,7 +82,8 @@ class StridedCopy {
 template <class T>
 void copy_box_of(const void* from, const Box& from_box, void* to, const Box& to_box, const Shape& extent) {
   StridedCopy(copy_loops_of(from_box, to_box, extent))
-      .run(static_cast<const T*>(from) + first_element(from_box), static_cast<T*>(to) + first_element(to_box));
+      .run(static_cast<const T*>(from) + first_element(from_box),
+           static_cast<T*>(to) + first_element(to_box));
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ __global__ void copy_strided(StridedLoops loops, std::int64_t count, const T* fr
 }
 
 /// Copies `count` elements of `bytes` bytes each along nested loops, outermost first in the target.
-void copy_along(const StridedLoops& loops, std::int64_t count, std::int64_t bytes, cudaStream_t stream, const void* from,
-                void* to) {
+void copy_along(const StridedLoops& loops, std::int64_t count, std::int64_t bytes, cudaStream_t stream,
+                const void* from, void* to) {
   const auto copy = [&](auto element) {
     using T = decltype(element);
     launch(stream, grid_for(count), kThreads, copy_strided<T>, loops, count, static_cast<const T*>(from),
@@ -43,7 +43,8 @@ void copy_box_cuda(Stream& stream, const void* from, const Box& from_box, void* 
 }
 
 std::unique_ptr<Kernel> ops::rearrange_cuda(Device&, const KernelShape& shape) {
-  if (shape.operands.size() != 1 || shape.results.size() != 1 || shape.operands[0].dtype != shape.results[0].dtype)
+  if (shape.operands.size() != 1 || shape.results.size() != 1 ||
+      shape.operands[0].dtype != shape.results[0].dtype)
     return nullptr;
   const ShardingRule rule = rule_of(rearrange, {shape.operands, shape.attributes});
   for (std::size_t f = 0; f < rule.factors.size(); ++f)
@@ -51,8 +52,8 @@ std::unique_ptr<Kernel> ops::rearrange_cuda(Device&, const KernelShape& shape) {
   const std::optional<StridedLoops> loops = strided_loops(copy_loops_of(rule));
   if (!loops) return nullptr;
   const std::int64_t count = element_count(shape.results[0].shape);
-  return cuda_kernel([loops = *loops, count, bytes = dtype_bytes(shape.operands[0].dtype)](const KernelCall& call,
-                                                                                          cudaStream_t stream) {
+  return cuda_kernel([loops = *loops, count, bytes = dtype_bytes(shape.operands[0].dtype)](
+                         const KernelCall& call, cudaStream_t stream) {
     copy_along(loops, count, bytes, stream, call.operands[0].data, call.results[0].data);
   });
 }

@@ -40,8 +40,9 @@ __global__ void cross_entropy_kernel(std::int64_t rows, std::int64_t n, std::int
 }
 
 template <class T>
-__global__ void cross_entropy_grad_row(std::int64_t n, std::int64_t first, const T* logits, const std::int32_t* targets,
-                                       const float* maxima, const float* sums, const float* dlosses, T* dlogits) {
+__global__ void cross_entropy_grad_row(std::int64_t n, std::int64_t first, const T* logits,
+                                       const std::int32_t* targets, const float* maxima, const float* sums,
+                                       const float* dlosses, T* dlogits) {
   const std::int64_t row = blockIdx.x;
   logits += row * n;
   dlogits += row * n;
@@ -60,7 +61,9 @@ __global__ void fill(std::int64_t count, const T* value, T* y) {
 }
 
 /// Global index of the first column of the logits.
-std::int64_t first_column(const KernelCall& call, std::size_t rank) { return origin_of(call.operands[0], rank - 1); }
+std::int64_t first_column(const KernelCall& call, std::size_t rank) {
+  return origin_of(call.operands[0], rank - 1);
+}
 
 }  // namespace
 
@@ -96,8 +99,8 @@ std::unique_ptr<Kernel> cross_entropy_cuda(Device&, const KernelShape& shape) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
       launch(stream, grid_for(rows.count), kThreads, cross_entropy_kernel<T>, rows.count, rows.width,
-             first_column(call, rank), call.operand<T>(0), call.operand<std::int32_t>(1), call.operand<float>(2),
-             call.operand<float>(3), call.result<float>(0));
+             first_column(call, rank), call.operand<T>(0), call.operand<std::int32_t>(1),
+             call.operand<float>(2), call.operand<float>(3), call.result<float>(0));
     });
   });
 }
@@ -109,16 +112,17 @@ std::unique_ptr<Kernel> cross_entropy_grad_cuda(Device&, const KernelShape& shap
   return for_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
-      launch(stream, blocks_of(rows.count), kThreads, cross_entropy_grad_row<T>, rows.width, first_column(call, rank),
-             call.operand<T>(0), call.operand<std::int32_t>(1), call.operand<float>(2), call.operand<float>(3),
-             call.operand<float>(4), call.result<T>(0));
+      launch(stream, blocks_of(rows.count), kThreads, cross_entropy_grad_row<T>, rows.width,
+             first_column(call, rank), call.operand<T>(0), call.operand<std::int32_t>(1),
+             call.operand<float>(2), call.operand<float>(3), call.operand<float>(4), call.result<T>(0));
     });
   });
 }
 
 std::unique_ptr<Kernel> expand_like_cuda(Device&, const KernelShape& shape) {
   if (shape.operands.size() != 2 || shape.results.size() != 1) return nullptr;
-  if (shape.operands[0].dtype != shape.results[0].dtype || shape.results[0].dtype == DType::i32) return nullptr;
+  if (shape.operands[0].dtype != shape.results[0].dtype || shape.results[0].dtype == DType::i32)
+    return nullptr;
   const std::int64_t count = element_count(shape.results[0].shape);
   return for_type(shape.results[0].dtype, [=](auto zero) {
     using T = decltype(zero);

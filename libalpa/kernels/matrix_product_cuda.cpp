@@ -43,17 +43,18 @@ Operation make_operation(bool transpose_a, bool transpose_b) {
   cublasLtMatmulDesc_t description = nullptr;
   check(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
   Operation operation(description);
-  const cublasOperation_t a = transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, b = transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t a = transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N,
+                          b = transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
   const char* call = "cublasLtMatmulDescSetAttribute";
   check(cublasLtMatmulDescSetAttribute(description, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a), call);
   check(cublasLtMatmulDescSetAttribute(description, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b), call);
   return operation;
 }
 
-/// `rows` x `columns` column-major matrices, `leading` elements from column to column, `batch_stride` from one matrix
-/// to the next.
-Layout make_layout(DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t leading, std::int64_t batch,
-                   std::int64_t batch_stride) {
+/// `rows` x `columns` column-major matrices, `leading` elements from column to column, `batch_stride` from
+/// one matrix to the next.
+Layout make_layout(DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t leading,
+                   std::int64_t batch, std::int64_t batch_stride) {
   cublasLtMatrixLayout_t description = nullptr;
   check(cublasLtMatrixLayoutCreate(&description, data_type(dtype), static_cast<std::uint64_t>(rows),
                                    static_cast<std::uint64_t>(columns), leading),
@@ -61,9 +62,11 @@ Layout make_layout(DType dtype, std::int64_t rows, std::int64_t columns, std::in
   Layout layout(description);
   const auto count = static_cast<std::int32_t>(batch);
   const char* call = "cublasLtMatrixLayoutSetAttribute";
-  check(cublasLtMatrixLayoutSetAttribute(description, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count), call);
-  check(cublasLtMatrixLayoutSetAttribute(description, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &batch_stride,
-                                         sizeof batch_stride),
+  check(
+      cublasLtMatrixLayoutSetAttribute(description, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
+      call);
+  check(cublasLtMatrixLayoutSetAttribute(description, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                         &batch_stride, sizeof batch_stride),
         call);
   return layout;
 }
@@ -75,15 +78,17 @@ Layout make_layout(DType dtype, std::int64_t rows, std::int64_t columns, const M
   return make_layout(dtype, columns, rows, layout.leading, batch, batch_stride);
 }
 
-/// Bytes to which every matrix is aligned that lies a multiple of the strides after an address aligned to 256.
-std::uint32_t alignment(const std::vector<ContractionLoop>& loops, std::int64_t ContractionLoop::*stride, DType dtype) {
+/// Bytes to which every matrix is aligned that lies a multiple of the strides after an address aligned to
+/// 256.
+std::uint32_t alignment(const std::vector<ContractionLoop>& loops, std::int64_t ContractionLoop::*stride,
+                        DType dtype) {
   std::int64_t bits = 256;
   for (const ContractionLoop& loop : loops) bits |= loop.*stride * dtype_bytes(dtype);
   return static_cast<std::uint32_t>(bits & -bits);
 }
 
-/// Products of cuBLASLt, which knows column-major matrices: it is given result^T = right^T left^T. One batch loop is
-/// cuBLASLt's, the others are a list of offsets.
+/// Products of cuBLASLt, which knows column-major matrices: it is given result^T = right^T left^T. One batch
+/// loop is cuBLASLt's, the others are a list of offsets.
 class CublasProduct final : public CudaProduct {
  public:
   CublasProduct(Device& device, MatrixProduct product, DType operands, DType result)
@@ -114,8 +119,8 @@ class CublasProduct final : public CudaProduct {
       const std::byte* a = static_cast<const std::byte*>(right) + at.right * operand_bytes_;
       const std::byte* b = static_cast<const std::byte*>(left) + at.left * operand_bytes_;
       std::byte* c = static_cast<std::byte*>(result) + at.result * result_bytes_;
-      check(cublasLtMatmul(library_.get(), operation_.get(), &alpha, a, a_.get(), b, b_.get(), &beta, c, c_.get(), c,
-                           c_.get(), &choice_.algo, workspace_->data(), choice_.workspaceSize,
+      check(cublasLtMatmul(library_.get(), operation_.get(), &alpha, a, a_.get(), b, b_.get(), &beta, c,
+                           c_.get(), c, c_.get(), &choice_.algo, workspace_->data(), choice_.workspaceSize,
                            static_cast<cudaStream_t>(stream)),
             "cublasLtMatmul");
     }
@@ -139,8 +144,8 @@ class CublasProduct final : public CudaProduct {
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(outer_, &ContractionLoop::result, result));
     int count = 0;
     const cublasStatus_t status =
-        cublasLtMatmulAlgoGetHeuristic(library_.get(), operation_.get(), a_.get(), b_.get(), c_.get(), c_.get(),
-                                       description, 1, &choice_, &count);
+        cublasLtMatmulAlgoGetHeuristic(library_.get(), operation_.get(), a_.get(), b_.get(), c_.get(),
+                                       c_.get(), description, 1, &choice_, &count);
     if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status, "cublasLtMatmulAlgoGetHeuristic");
     found_ = status == CUBLAS_STATUS_SUCCESS && count > 0 && choice_.state == CUBLAS_STATUS_SUCCESS;
   }

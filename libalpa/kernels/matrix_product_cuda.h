@@ -11,12 +11,13 @@ class CudaProduct {
  public:
   virtual ~CudaProduct() = default;
 
-  /// Queues result = left * right, or result + that. `left` and `right` are those of the MatrixProduct, all aligned to
-  /// 256 bytes. `stream` is a cudaStream_t.
+  /// Queues result = left * right, or result + that. `left` and `right` are those of the MatrixProduct, all
+  /// aligned to 256 bytes. `stream` is a cudaStream_t.
   virtual void run(void* stream, const void* left, const void* right, void* result, bool accumulate) = 0;
 };
 
-/// Null where the library has no algorithm for these extents and strides. Throws Error(run_time) where it fails.
+/// Null where the library has no algorithm for these extents and strides. Throws Error(run_time) where it
+/// fails.
 std::unique_ptr<CudaProduct> make_cuda_product(Device&, const MatrixProduct&, DType operands, DType result);
 
 }  // namespace alpa

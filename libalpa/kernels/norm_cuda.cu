@@ -13,11 +13,14 @@ __global__ void layer_norm_row(std::int64_t n, float epsilon, const T* x, const 
   const std::int64_t row = blockIdx.x;
   x += row * n;
   y += row * n;
-  const float mean = block_sum<float>(n, [=](std::int64_t i) { return widened(x[i]); }) / static_cast<float>(n);
-  const float variance = block_sum<float>(n, [=](std::int64_t i) {
-    const float difference = widened(x[i]) - mean;
-    return difference * difference;
-  }) / static_cast<float>(n);
+  const float mean =
+      block_sum<float>(n, [=](std::int64_t i) { return widened(x[i]); }) / static_cast<float>(n);
+  const float variance = block_sum<float>(n,
+                                          [=](std::int64_t i) {
+                                            const float difference = widened(x[i]) - mean;
+                                            return difference * difference;
+                                          }) /
+                         static_cast<float>(n);
   const float scale = 1.0f / sqrtf(variance + epsilon);
   if (threadIdx.x == 0) {
     means[row] = mean;
@@ -39,8 +42,8 @@ __global__ void rms_norm_row(std::int64_t n, float epsilon, const T* x, const T*
   for_block(n, [=](std::int64_t i) { y[i] = narrowed<T>(widened(x[i]) * scale * widened(gain[i])); });
 }
 
-/// With h = (x - mean) * scale and g = dy * gain: dx = scale * (g - mean(g) - h * mean(g h)). `means` null: RMS norm,
-/// which has neither a mean of x nor one of g.
+/// With h = (x - mean) * scale and g = dy * gain: dx = scale * (g - mean(g) - h * mean(g h)). `means` null:
+/// RMS norm, which has neither a mean of x nor one of g.
 template <class T>
 __global__ void norm_grad_row(std::int64_t n, const T* dy, const T* x, const T* gain, const float* means,
                               const float* scales, T* dx) {
@@ -73,7 +76,9 @@ template <class T>
 struct BiasTerm {
   std::int64_t width;
   const T* dy;
-  __device__ float operator()(std::int64_t row, std::int64_t column) const { return widened(dy[row * width + column]); }
+  __device__ float operator()(std::int64_t row, std::int64_t column) const {
+    return widened(dy[row * width + column]);
+  }
 };
 
 }  // namespace
@@ -85,8 +90,9 @@ std::unique_ptr<Kernel> layer_norm_cuda(Device&, const KernelShape& shape) {
   return for_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
-      launch(stream, blocks_of(rows.count), kThreads, layer_norm_row<T>, rows.width, epsilon, call.operand<T>(0),
-             call.operand<T>(1), call.operand<T>(2), call.result<T>(0), call.result<float>(1), call.result<float>(2));
+      launch(stream, blocks_of(rows.count), kThreads, layer_norm_row<T>, rows.width, epsilon,
+             call.operand<T>(0), call.operand<T>(1), call.operand<T>(2), call.result<T>(0),
+             call.result<float>(1), call.result<float>(2));
     });
   });
 }
@@ -100,8 +106,8 @@ std::unique_ptr<Kernel> layer_norm_grad_cuda(Device& device, const KernelShape& 
                                                                                  cudaStream_t stream) {
       const T *dy = call.operand<T>(0), *x = call.operand<T>(1);
       const float *means = call.operand<float>(3), *scales = call.operand<float>(4);
-      launch(stream, blocks_of(rows.count), kThreads, norm_grad_row<T>, rows.width, dy, x, call.operand<T>(2), means,
-             scales, call.result<T>(0));
+      launch(stream, blocks_of(rows.count), kThreads, norm_grad_row<T>, rows.width, dy, x, call.operand<T>(2),
+             means, scales, call.result<T>(0));
       sums.run(stream, GainTerm<T>{rows.width, dy, x, means, scales}, call.result<T>(1), false);
       sums.run(stream, BiasTerm<T>{rows.width, dy}, call.result<T>(2), false);
     });
@@ -115,8 +121,8 @@ std::unique_ptr<Kernel> rms_norm_cuda(Device&, const KernelShape& shape) {
   return for_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
-      launch(stream, blocks_of(rows.count), kThreads, rms_norm_row<T>, rows.width, epsilon, call.operand<T>(0),
-             call.operand<T>(1), call.result<T>(0), call.result<float>(1));
+      launch(stream, blocks_of(rows.count), kThreads, rms_norm_row<T>, rows.width, epsilon,
+             call.operand<T>(0), call.operand<T>(1), call.result<T>(0), call.result<float>(1));
     });
   });
 }
@@ -130,8 +136,8 @@ std::unique_ptr<Kernel> rms_norm_grad_cuda(Device& device, const KernelShape& sh
                                                                                  cudaStream_t stream) {
       const T *dy = call.operand<T>(0), *x = call.operand<T>(1);
       const float *means = nullptr, *scales = call.operand<float>(3);
-      launch(stream, blocks_of(rows.count), kThreads, norm_grad_row<T>, rows.width, dy, x, call.operand<T>(2), means,
-             scales, call.result<T>(0));
+      launch(stream, blocks_of(rows.count), kThreads, norm_grad_row<T>, rows.width, dy, x, call.operand<T>(2),
+             means, scales, call.result<T>(0));
       sums.run(stream, GainTerm<T>{rows.width, dy, x, means, scales}, call.result<T>(1), false);
     });
   });

@@ -35,8 +35,8 @@ struct Sgd {
         weight_decay(static_cast<float>(a.number("weight_decay", 0))) {}
 };
 
-/// Updates w, m, v in place; rounds w to `working` unless that is null. scalars = {learning rate, 1 - beta1^t,
-/// 1 - beta2^t, 0}.
+/// Updates w, m, v in place; rounds w to `working` unless that is null. scalars = {learning rate, 1 -
+/// beta1^t, 1 - beta2^t, 0}.
 __global__ void adamw_update(AdamW a, std::int64_t count, const float* gradient, const float* scalars,
                              const float* square_norm, float* w, float* m, float* v, Bfloat16* working) {
   const float factor = clip_factor(a.clip, *square_norm);
@@ -68,20 +68,20 @@ __global__ void sgd_update(Sgd a, std::int64_t count, const float* gradient, con
 
 /// `with_working`: result 3 takes the rounded weights.
 std::unique_ptr<Kernel> adamw_kernel(const KernelShape& shape, bool with_working) {
-  return cuda_kernel([count = element_count(shape.operands[0].shape), adamw = AdamW(shape.attributes), with_working](
-                         const KernelCall& c, cudaStream_t stream) {
-    launch(stream, grid_for(count), kThreads, adamw_update, adamw, count, c.operand<float>(1), c.operand<float>(4),
-           c.operand<float>(5), c.result<float>(0), c.result<float>(1), c.result<float>(2),
-           with_working ? c.result<Bfloat16>(3) : nullptr);
+  return cuda_kernel([count = element_count(shape.operands[0].shape), adamw = AdamW(shape.attributes),
+                      with_working](const KernelCall& c, cudaStream_t stream) {
+    launch(stream, grid_for(count), kThreads, adamw_update, adamw, count, c.operand<float>(1),
+           c.operand<float>(4), c.operand<float>(5), c.result<float>(0), c.result<float>(1),
+           c.result<float>(2), with_working ? c.result<Bfloat16>(3) : nullptr);
   });
 }
 
 /// `with_working`: result 2 takes the rounded weights.
 std::unique_ptr<Kernel> sgd_kernel(const KernelShape& shape, bool with_working) {
-  return cuda_kernel([count = element_count(shape.operands[0].shape), sgd = Sgd(shape.attributes), with_working](
-                         const KernelCall& c, cudaStream_t stream) {
-    launch(stream, grid_for(count), kThreads, sgd_update, sgd, count, c.operand<float>(1), c.operand<float>(3),
-           c.operand<float>(4), c.result<float>(0), c.result<float>(1),
+  return cuda_kernel([count = element_count(shape.operands[0].shape), sgd = Sgd(shape.attributes),
+                      with_working](const KernelCall& c, cudaStream_t stream) {
+    launch(stream, grid_for(count), kThreads, sgd_update, sgd, count, c.operand<float>(1),
+           c.operand<float>(3), c.operand<float>(4), c.result<float>(0), c.result<float>(1),
            with_working ? c.result<Bfloat16>(2) : nullptr);
   });
 }

@@ -8,10 +8,11 @@ struct RotaryExtents {
   std::int64_t batch, positions, heads, pairs;
 };
 
-/// A thread turns one pair of all heads, whose angle is the same. Angles are taken in f64: positions times frequencies
-/// need more digits than f32 has.
+/// A thread turns one pair of all heads, whose angle is the same. Angles are taken in f64: positions times
+/// frequencies need more digits than f32 has.
 template <class T>
-__global__ void turn(RotaryExtents e, std::int64_t first_position, double theta, double direction, const T* x, T* y) {
+__global__ void turn(RotaryExtents e, std::int64_t first_position, double theta, double direction, const T* x,
+                     T* y) {
   for_elements(e.batch * e.positions * e.pairs, [=](std::int64_t i) {
     const std::int64_t row = i / e.pairs, pair = i % e.pairs;
     const auto position = static_cast<double>(first_position + row % e.positions);
@@ -38,8 +39,8 @@ std::unique_ptr<Kernel> rotary_cuda(Device&, const KernelShape& shape) {
   return for_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
-      launch(stream, grid_for(e.batch * e.positions * e.pairs), kThreads, turn<T>, e, origin_of(call.operands[0], 1),
-             theta, direction, call.operand<T>(0), call.result<T>(0));
+      launch(stream, grid_for(e.batch * e.positions * e.pairs), kThreads, turn<T>, e,
+             origin_of(call.operands[0], 1), theta, direction, call.operand<T>(0), call.result<T>(0));
     });
   });
 }

@@ -7,7 +7,8 @@
 
 namespace alpa {
 
-/// Nested loops as a kernel's parameter: trip i, counted innermost first, lies at these offsets in each tensor.
+/// Nested loops as a kernel's parameter: trip i, counted innermost first, lies at these offsets in each
+/// tensor.
 struct StridedLoops {
   static constexpr int kMost = 12;
 

@@ -38,15 +38,16 @@ std::unique_ptr<Kernel> sum_squares_cuda(Device& device, const KernelShape& shap
     if (type.dtype == DType::i32) return nullptr;
     counts.push_back(element_count(type.shape));
   }
-  return cuda_kernel([types = shape.operands, weight = shape.attributes.number("weight", 1.0),
-                      sums = DoubleSums(device, std::move(counts))](const KernelCall& call, cudaStream_t stream) {
-    for (std::size_t i = 0; i < types.size(); ++i)
-      if (types[i].dtype == DType::f32)
-        sums.take(stream, i, call.operand<float>(i), Square{});
-      else
-        sums.take(stream, i, call.operand<Bfloat16>(i), Square{});
-    sums.finish(stream, weight, call.result<float>(0), call.accumulate);
-  });
+  return cuda_kernel(
+      [types = shape.operands, weight = shape.attributes.number("weight", 1.0),
+       sums = DoubleSums(device, std::move(counts))](const KernelCall& call, cudaStream_t stream) {
+        for (std::size_t i = 0; i < types.size(); ++i)
+          if (types[i].dtype == DType::f32)
+            sums.take(stream, i, call.operand<float>(i), Square{});
+          else
+            sums.take(stream, i, call.operand<Bfloat16>(i), Square{});
+        sums.finish(stream, weight, call.result<float>(0), call.accumulate);
+      });
 }
 
 std::unique_ptr<Kernel> accumulate_cuda(Device&, const KernelShape& shape) {
@@ -55,8 +56,8 @@ std::unique_ptr<Kernel> accumulate_cuda(Device&, const KernelShape& shape) {
   return for_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
-      launch(stream, grid_for(count), kThreads, sum_micro_batches<T>, count, call.operand<T>(0), call.result<float>(0),
-             call.accumulate);
+      launch(stream, grid_for(count), kThreads, sum_micro_batches<T>, count, call.operand<T>(0),
+             call.result<float>(0), call.accumulate);
     });
   });
 }

@@ -36,10 +36,13 @@ std::vector<OpCase> all_cases() {
       {"embedding", "t[300x33] i[4x90]", {}, 300},
       {"embedding_grad", "t[2x7x5] i[2x7]", {{"size_v", I{11}}}, 11},
       {"embedding_grad", "t[2x70x270] i[2x70]", {{"size_v", I{23}}}, 23},
+      {"embedding_grad", "t[3x301x5] i[3x301]", {{"size_v", I{11}}}, 11},
+      {"embedding_grad", "t[1x5x2100] i[1x5]", {{"size_v", I{3}}}, 3},
       {"expand_like", "s t[3x5]", {}},
       {"expand_like", "s t[20000]", {}},
       {"layer_norm", "t[3x5x7] t[7] t[7]", {{"epsilon", 1e-5}}},
       {"layer_norm", "t[200x97] t[97] t[97]", {{"epsilon", 1e-5}}},
+      {"layer_norm", "t[3x601] t[601] t[601]", {{"epsilon", 1e-5}}},
       {"layer_norm_grad", "t[3x5x7] t[3x5x7] t[7] f[3x5] p[3x5]", {}},
       {"layer_norm_grad", "t[300x97] t[300x97] t[97] f[300] p[300]", {}},
       {"mul", "t[3x5] t[3x5]", {}},
@@ -105,13 +108,16 @@ std::vector<OpCase> all_cases() {
            {"t[300x3x2] t[2x280x3]", "m k l, l n k -> n m"},
        })
     cases.push_back({"einsum", operands, equation(text)});
-  // Block sizes of the kernels are 64 queries and 256 keys; head counts with and without sharing.
+  // Blocks of the CPU kernels are 64 queries and 256 keys; the CUDA kernels have a form for heads up to 32,
+  // 64 and 128 wide. Head counts with and without sharing.
   for (const I causal : {I{0}, I{1}}) {
     const Attributes mask{{"causal", causal}};
     cases.push_back({"attention", "t[2x5x2x4] t[2x5x2x4] t[2x5x2x4]", mask});
     cases.push_back({"attention", "t[1x67x4x6] t[1x67x2x6] t[1x67x2x6]", mask});
     cases.push_back(
         {"attention", "t[1x290x1x8] t[1x290x1x8] t[1x290x1x8]", {{"causal", causal}, {"scale", 2.0}}});
+    cases.push_back({"attention", "t[1x35x2x40] t[1x35x1x40] t[1x35x1x40]", mask});
+    cases.push_back({"attention", "t[1x18x1x100] t[1x35x1x100] t[1x35x1x100]", mask});
     cases.push_back(
         {"attention_grad", "t[2x5x2x4] t[2x5x2x4] t[2x5x2x4] t[2x5x2x4] t[2x5x2x4] p[2x2x5]", mask});
     cases.push_back(
@@ -119,6 +125,11 @@ std::vector<OpCase> all_cases() {
     cases.push_back({"attention_grad",
                      "t[1x290x2x8] t[1x290x2x8] t[1x290x1x8] t[1x290x1x8] t[1x290x2x8] p[1x2x290]",
                      {{"causal", causal}, {"scale", 0.5}}});
+    cases.push_back({"attention_grad",
+                     "t[1x35x2x40] t[1x35x2x40] t[1x35x1x40] t[1x35x1x40] t[1x35x2x40] p[1x2x35]", mask});
+    cases.push_back({"attention_grad",
+                     "t[1x18x1x100] t[1x18x1x100] t[1x35x1x100] t[1x35x1x100] t[1x18x1x100] p[1x1x18]",
+                     mask});
   }
   return cases;
 }

@@ -1,60 +1,65 @@
 #include <gmock/gmock.h>
 
 #include <set>
+#include <tuple>
 
 #include "libalpa/base/error.h"
 #include "libalpa/ops/catalog.h"
+#include "tests/kernels/backends.h"
 #include "tests/kernels/prepared_case.h"
-#include "tests/support/host_threads.h"
 
 namespace alpa {
 namespace {
 
-class Conformance : public ::testing::TestWithParam<std::string> {
- protected:
-  const OpDef& op() const { return op_catalog().find(GetParam()); }
+using Parameter = std::tuple<Backend, std::string>;  // on it, the operator of that name
 
-  std::unique_ptr<Device> device_ = make_cpu_device(1), checked_ = make_checked_cpu_device(1);
+class Conformance : public ::testing::TestWithParam<Parameter> {
+ protected:
+  const OpDef& op() const { return op_catalog().find(std::get<1>(GetParam())); }
+  std::vector<OpCase> cases() const { return cases_of(op()); }
+
+  std::vector<Values> run(const KernelRun& kernel_run, std::span<const Values> operands) {
+    return run_kernel(*device_, kernel_run, operands);
+  }
+
+ private:
+  HostThreads threads_{std::get<0>(GetParam()).threads};
+  std::unique_ptr<Device> device_ = std::get<0>(GetParam()).make();
 };
 
 TEST_P(Conformance, KernelsAgreeWithTheLoopNest) {
-  EXPECT_FALSE(cases_of(op()).empty());
-  for (const OpCase& c : cases_of(op()))
+  EXPECT_FALSE(cases().empty());
+  for (const OpCase& c : cases())
     for (const DType dtype : types_of(c)) {
       SCOPED_TRACE(case_text(c) + ", t is " + std::string(dtype_name(dtype)));
       const PreparedCase p = prepare(c, dtype);
-      for (const int threads : {1, 2}) {
-        const HostThreads hold(threads);
-        expect_all_near(run_kernel(threads == 1 ? *checked_ : *device_, p.run(), p.values), p.expected(), p);
-      }
+      expect_all_near(run(p.run(), p.values), p.expected(), p);
     }
 }
 
 TEST_P(Conformance, EqualRunsGiveEqualBits) {
-  const HostThreads hold(2);
-  for (const OpCase& c : cases_of(op())) {
+  for (const OpCase& c : cases()) {
     SCOPED_TRACE(case_text(c));
     const PreparedCase p = prepare(c, DType::f32);
-    EXPECT_EQ(run_kernel(*device_, p.run(), p.values), run_kernel(*device_, p.run(), p.values));
+    EXPECT_EQ(run(p.run(), p.values), run(p.run(), p.values));
   }
 }
 
 class Accumulating : public Conformance {};
 
 TEST_P(Accumulating, AddsToAResultOfItsOwnTypeOrF32) {
-  const HostThreads hold(1);
-  for (const OpCase& c : cases_of(op()))
+  for (const OpCase& c : cases())
     for (const DType dtype : types_of(c))
       for (const DType sum : std::set{DType::f32, prepare(c, dtype).results[0].dtype}) {
         SCOPED_TRACE(case_text(c) + ", t is " + std::string(dtype_name(dtype)));
         PreparedCase p = prepare(c, dtype);
         p.results[0].dtype = sum;
-        KernelRun run = p.run();
-        run.accumulate = true;
-        run.result_before = rounded(uniform_values(element_count(p.results[0].shape), -1, 1, 1), sum);
+        KernelRun adding = p.run();
+        adding.accumulate = true;
+        adding.result_before = rounded(uniform_values(element_count(p.results[0].shape), -1, 1, 1), sum);
         std::vector<Values> expected = p.expected();
-        for (std::size_t i = 0; i < expected[0].size(); ++i) expected[0][i] += run.result_before[i];
-        expect_all_near(run_kernel(*device_, run, p.values), expected, p);
+        for (std::size_t i = 0; i < expected[0].size(); ++i) expected[0][i] += adding.result_before[i];
+        expect_all_near(run(adding, p.values), expected, p);
       }
 }
 
@@ -65,20 +70,31 @@ std::vector<std::string> accumulating_ops() {
   return names;
 }
 
-constexpr auto kOpName = [](const auto& op) { return op.param; };
-INSTANTIATE_TEST_SUITE_P(Op, Conformance, ::testing::ValuesIn(op_names()), kOpName);
-INSTANTIATE_TEST_SUITE_P(Op, Accumulating, ::testing::ValuesIn(accumulating_ops()), kOpName);
+using ::testing::Combine;
+using ::testing::ValuesIn;
+constexpr auto kName = [](const auto& test) {
+  return std::get<0>(test.param).name + "_" + std::get<1>(test.param);
+};
+INSTANTIATE_TEST_SUITE_P(On, Conformance, Combine(ValuesIn(kernel_backends()), ValuesIn(op_names())), kName);
+INSTANTIATE_TEST_SUITE_P(On, Accumulating, Combine(ValuesIn(kernel_backends()), ValuesIn(accumulating_ops())),
+                         kName);
 
-TEST(Kernels, AreRefusedForElementTypesTheyDoNotKnow) {
-  const auto device = make_cpu_device(1);
+class Refusal : public ::testing::TestWithParam<Backend> {};
+
+TEST_P(Refusal, NamesTheOperatorAndTheTypes) {
+  const auto device = GetParam().make();
   const TensorType ids{DType::i32, {3}};
   EXPECT_THAT(
       [&] {
         make_kernel(*device, op_catalog().find("gelu"), {{ids}, {ids}, {}});
       },
       ::testing::ThrowsMessage<Error>(
-          ::testing::HasSubstr("operator 'gelu' has no CPU kernel for i32[3] -> i32[3]")));
+          ::testing::AllOf(::testing::HasSubstr("operator 'gelu' has no "),
+                           ::testing::HasSubstr(" kernel for i32[3] -> i32[3]"))));
 }
+
+INSTANTIATE_TEST_SUITE_P(On, Refusal, ValuesIn(kernel_backends()),
+                         [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace alpa

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "libalpa/kernels/kernel.h"
+#include "tests/kernels/backends.h"
 #include "tests/support/tensor_values.h"
 
 namespace alpa {
@@ -28,8 +29,13 @@ Values copied(Device& device, const CopyCase& c, DType dtype) {
   return unpacked(to, dtype);
 }
 
-TEST(CopyBox, CopiesTheBoxAndNothingElse) {
-  const auto device = make_checked_cpu_device(1);
+class CopyBox : public ::testing::TestWithParam<Backend> {
+ protected:
+  HostThreads threads_{GetParam().threads};
+  std::unique_ptr<Device> device_ = GetParam().make();
+};
+
+TEST_P(CopyBox, CopiesTheBoxAndNothingElse) {
   for (const CopyCase& c : {CopyCase{{4, 6}, {1, 2}, {3, 5}, {0, 1}, {3, 4}},
                             {{3, 4, 5}, {1, 0, 0}, {2, 4, 5}, {0, 0, 0}, {2, 4, 5}},
                             {{3, 4, 5}, {0, 1, 2}, {6, 2, 3}, {3, 0, 0}, {3, 2, 3}},
@@ -44,14 +50,16 @@ TEST(CopyBox, CopiesTheBoxAndNothingElse) {
       const Values box = slice(source, c.from, c.from_origin, c.extent);
       for_box(c.to, c.to_origin, c.extent,
               [&](std::size_t to, std::size_t from) { expected[to] = box[from]; });
-      EXPECT_EQ(copied(*device, c, dtype), expected) << shape_text(c.from) << " to " << shape_text(c.to);
+      EXPECT_EQ(copied(*device_, c, dtype), expected) << shape_text(c.from) << " to " << shape_text(c.to);
     }
 }
 
-TEST(CopyBox, KnowsTheSizeOfBf16) {
-  const auto device = make_cpu_device(1);
-  EXPECT_EQ(copied(*device, {{2, 3}, {0, 1}, {2, 2}, {0, 0}, {2, 2}}, DType::bf16), (Values{2, 3, 5, 6}));
+TEST_P(CopyBox, KnowsTheSizeOfBf16) {
+  EXPECT_EQ(copied(*device_, {{2, 3}, {0, 1}, {2, 2}, {0, 0}, {2, 2}}, DType::bf16), (Values{2, 3, 5, 6}));
 }
+
+INSTANTIATE_TEST_SUITE_P(On, CopyBox, ::testing::ValuesIn(kernel_backends()),
+                         [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace alpa

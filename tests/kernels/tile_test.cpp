@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 
 #include "libalpa/ops/catalog.h"
+#include "tests/kernels/backends.h"
 #include "tests/kernels/prepared_case.h"
-#include "tests/support/host_threads.h"
 
 namespace alpa {
 namespace {
@@ -90,12 +91,14 @@ std::vector<Values> results_by_parts(Device& device, const PreparedCase& p, cons
   return wholes;
 }
 
-class Tiles : public ::testing::TestWithParam<std::string> {};
+/// On that backend, the operator of that name.
+class Tiles : public ::testing::TestWithParam<std::tuple<Backend, std::string>> {};
 
 TEST_P(Tiles, OfEveryFactorMakeUpTheWhole) {
-  const HostThreads hold(1);
-  const auto device = make_checked_cpu_device(1);
-  for (const OpCase& c : cases_of(op_catalog().find(GetParam()))) {
+  const auto& [backend, op] = GetParam();
+  const HostThreads threads(backend.threads);
+  const auto device = backend.make();
+  for (const OpCase& c : cases_of(op_catalog().find(op))) {
     const PreparedCase p = prepare(c, DType::f32);
     // Each operand of a global sum is split in its own way, so programs give them to kernels one at a time.
     if (p.op->reduces_globally && p.operands.size() > 1) continue;
@@ -108,8 +111,13 @@ TEST_P(Tiles, OfEveryFactorMakeUpTheWhole) {
   }
 }
 
-constexpr auto kOpName = [](const auto& op) { return op.param; };
-INSTANTIATE_TEST_SUITE_P(Op, Tiles, ::testing::ValuesIn(op_names()), kOpName);
+constexpr auto kName = [](const auto& test) {
+  return std::get<0>(test.param).name + "_" + std::get<1>(test.param);
+};
+INSTANTIATE_TEST_SUITE_P(On, Tiles,
+                         ::testing::Combine(::testing::ValuesIn(kernel_backends()),
+                                            ::testing::ValuesIn(op_names())),
+                         kName);
 
 }  // namespace
 }  // namespace alpa

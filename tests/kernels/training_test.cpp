@@ -1,97 +1,38 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
 
-#include "libalpa/base/philox.h"
-#include "libalpa/model/model.h"
-#include "tests/support/host_threads.h"
-#include "tests/support/interpreter.h"
+#include "tests/kernels/backends.h"
+#include "tests/kernels/small_training.h"
 
 namespace alpa {
 namespace {
 
-ModelDefinition small_model(const std::string& base, const std::string& dimensions,
-                            const std::string& precision) {
-  const std::filesystem::path source = ALPA_SOURCE_DIR;
-  const std::string text =
-      "name = \"small\"\nbase = \"" + base +
-      "\"\n[dimensions]\nvocabulary = 29\nmodel = 24\nlayers = 2\nheads = 4\n" + dimensions +
-      "[constants]\n[training]\nbatch = 4\nsequence = 13\nlearning_rate = 1e-2\nprecision = \"" + precision +
-      "\"\n";
-  return parse_model(text, (source / "configs/models/small.toml").string(), {source / "share/blocks"});
-}
-
-Values initial_values(const Graph& graph, const State& state) {
-  Values values(static_cast<std::size_t>(element_count(value_of(graph, state.value).type.shape)), 0.0);
-  const std::string& name = state.follows.empty() ? state.name : state.follows;
-  std::uint64_t stream = 0;
-  for (const char c : name) stream = philox_key(stream, static_cast<unsigned char>(c));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (state.initializer.kind == Initializer::Kind::ones)
-      values[i] = 1;
-    else if (state.initializer.kind == Initializer::Kind::normal)
-      values[i] = state.initializer.scale * static_cast<double>(philox_normal_at(stream, 0, i));
-  return values;
-}
-
-/// Losses per token of training on one fixed batch in micro-batches of two samples: what comes next is (3 t +
-/// 1) mod 29.
-std::vector<double> losses(const ModelDefinition& model, int steps) {
-  const Graph graph = training_step_graph(model, 2);
-  const HostThreads hold(1);  // the tensors are too small to share
-  const auto device = make_cpu_device(1);
-  Interpreter interpreter(*device, graph);
-  for (const State& state : graph.states) interpreter.set(state.value, initial_values(graph, state));
-  const auto value_of_input = [&](InputKind kind) {
-    for (const Input& input : graph.inputs)
-      if (input.kind == kind) return input.value;
-    return -1;
-  };
-  const double tokens = 4 * 13;
-  interpreter.set(value_of_input(InputKind::loss_scale), {1 / tokens});
-  std::vector<double> history;
-  for (int step = 1; step <= steps; ++step) {
-    double loss = 0;
-    for (int micro_batch = 0; micro_batch < 2; ++micro_batch) {
-      Values ids, targets;
-      for (int sample = 0; sample < 2; ++sample)
-        for (int i = 0, token = 5 * micro_batch + 7 * sample; i < 13; ++i) {
-          ids.push_back(token);
-          targets.push_back(token = (3 * token + 1) % 29);
-        }
-      interpreter.set(value_of_input(InputKind::tokens), ids);
-      interpreter.set(value_of_input(InputKind::targets), targets);
-      interpreter.run_micro_batch(micro_batch == 0, {1, step, 2 * micro_batch});
-      loss += interpreter.get(graph.loss)[0] / tokens;
-    }
-    interpreter.set(value_of_input(InputKind::update_scalars),
-                    {model.training.learning_rate, 1 - std::pow(model.training.beta1, step),
-                     1 - std::pow(model.training.beta2, step), 0});
-    interpreter.run_update({1, step, 0});
-    history.push_back(loss);
+/// On one thread: the tensors are too small to share.
+class Training : public ::testing::Test {
+ protected:
+  std::vector<double> losses_on_cpu(const ModelDefinition& model, int steps) {
+    return losses(*device_, model, steps);
   }
-  return history;
-}
 
-struct Model {
-  const char *name, *base, *dimensions;
+ private:
+  HostThreads threads_{1};
+  std::unique_ptr<Device> device_ = make_cpu_device(1);
 };
 
-TEST(Training, StartsAtTheLossOfGuessingAndLearnsAFixedBatch) {
-  for (const Model& m :
-       {Model{"GPT", "gpt.toml", ""}, Model{"Llama", "llama.toml", "groups = 2\ninner = 40\n"}})
+TEST_F(Training, StartsAtTheLossOfGuessingAndLearnsAFixedBatch) {
+  for (const SmallModel& m : kSmallModels)
     for (const char* precision : {"f32", "bf16"}) {
       SCOPED_TRACE(std::string(m.name) + " in " + precision);
-      const std::vector<double> history = losses(small_model(m.base, m.dimensions, precision), 40);
+      const std::vector<double> history = losses_on_cpu(small_model(m.base, m.dimensions, precision), 40);
       EXPECT_NEAR(history.front(), std::log(29.0), 0.1);
       EXPECT_LT(history.back(), 0.3);
     }
 }
 
-TEST(Training, InBf16StaysCloseToF32) {
-  const std::vector<double> f32 = losses(small_model("gpt.toml", "", "f32"), 8);
-  const std::vector<double> bf16 = losses(small_model("gpt.toml", "", "bf16"), 8);
+TEST_F(Training, InBf16StaysCloseToF32) {
+  const std::vector<double> f32 = losses_on_cpu(small_model("gpt.toml", "", "f32"), 8);
+  const std::vector<double> bf16 = losses_on_cpu(small_model("gpt.toml", "", "bf16"), 8);
   // Two percent: bf16 keeps eight bits of each activation, and the master weights keep the steps.
   for (std::size_t i = 0; i < f32.size(); ++i) EXPECT_NEAR(bf16[i], f32[i], 0.02 * f32[i]) << "step " << i;
 }

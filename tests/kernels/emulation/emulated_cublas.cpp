@@ -1,6 +1,7 @@
 #include <cublasLt.h>
 
 #include <cstring>
+#include <initializer_list>
 
 #include "libalpa/base/bfloat16.h"
 
@@ -37,12 +38,15 @@ bool fits(const EmulatedOperation& operation, const EmulatedLayout& a, const Emu
          columns(a, operation.a) == rows(b, operation.b);
 }
 
-bool is_aligned(const void* data, std::uint32_t bytes) { return reinterpret_cast<std::uintptr_t>(data) % bytes == 0; }
+bool is_aligned(const void* data, std::uint32_t bytes) {
+  return reinterpret_cast<std::uintptr_t>(data) % bytes == 0;
+}
 
 }  // namespace
 
 const char* cublasLtGetStatusString(cublasStatus_t status) {
-  return status == CUBLAS_STATUS_INVALID_VALUE ? "an unsupported value or parameter was passed" : "not supported";
+  return status == CUBLAS_STATUS_INVALID_VALUE ? "an unsupported value or parameter was passed"
+                                               : "not supported";
 }
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
@@ -54,7 +58,8 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* operation, cublasComputeType_t, cudaDataType scale) {
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* operation, cublasComputeType_t,
+                                        cudaDataType scale) {
   *operation = new EmulatedOperation;
   return scale == CUDA_R_32F ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
@@ -62,14 +67,15 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t operation) {
   delete operation;
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute,
-                                              const void* value, std::size_t bytes) {
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation,
+                                              cublasLtMatmulDescAttributes_t attribute, const void* value,
+                                              std::size_t bytes) {
   cublasOperation_t& target = attribute == CUBLASLT_MATMUL_DESC_TRANSA ? operation->a : operation->b;
   return set(&target, sizeof target, value, bytes);
 }
 
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, std::uint64_t rows,
-                                          std::uint64_t columns, std::int64_t leading) {
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type,
+                                          std::uint64_t rows, std::uint64_t columns, std::int64_t leading) {
   *layout = new EmulatedLayout{type, rows, columns, leading};
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -80,7 +86,8 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
 cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
                                                 cublasLtMatrixLayoutAttribute_t attribute, const void* value,
                                                 std::size_t bytes) {
-  if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) return set(&layout->batch, sizeof layout->batch, value, bytes);
+  if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT)
+    return set(&layout->batch, sizeof layout->batch, value, bytes);
   return set(&layout->batch_stride, sizeof layout->batch_stride, value, bytes);
 }
 
@@ -93,36 +100,45 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
-                                                    cublasLtMatmulPreferenceAttributes_t attribute, const void* value,
-                                                    std::size_t bytes) {
+                                                    cublasLtMatmulPreferenceAttributes_t attribute,
+                                                    const void* value, std::size_t bytes) {
   std::uint64_t bytes_of_workspace = 0;
   std::uint32_t mask = 0;
   switch (attribute) {
-    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES: return set(&bytes_of_workspace, sizeof(std::uint64_t), value, bytes);
-    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK: return set(&mask, sizeof mask, value, bytes);
-    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES: return set(&preference->alignment_a, 4, value, bytes);
-    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES: return set(&preference->alignment_b, 4, value, bytes);
-    default: return set(&preference->alignment_c, 4, value, bytes);
+    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
+      return set(&bytes_of_workspace, sizeof(std::uint64_t), value, bytes);
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+      return set(&mask, sizeof mask, value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
+      return set(&preference->alignment_a, 4, value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
+      return set(&preference->alignment_b, 4, value, bytes);
+    default:
+      return set(&preference->alignment_c, 4, value, bytes);
   }
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a,
-                                              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
-                                              cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference, int,
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int,
                                               cublasLtMatmulHeuristicResult_t* result, int* found) {
   if (c != d || !fits(*operation, *a, *b, *c)) return CUBLAS_STATUS_INVALID_VALUE;
-  *result = {{preference->alignment_a, preference->alignment_b, preference->alignment_c}, 1024, CUBLAS_STATUS_SUCCESS};
+  *result = {{preference->alignment_a, preference->alignment_b, preference->alignment_c},
+             1024,
+             CUBLAS_STATUS_SUCCESS};
   *found = 1;
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const void* alpha, const void* a,
-                              cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
-                              const void* beta, const void* c, cublasLtMatrixLayout_t c_layout, void* d,
-                              cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t* algorithm, void*,
-                              std::size_t workspace_bytes, cudaStream_t) {
-  if (workspace_bytes < 1024 || !is_aligned(a, algorithm->alignment_a) || !is_aligned(b, algorithm->alignment_b) ||
-      !is_aligned(c, algorithm->alignment_c))
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const void* alpha,
+                              const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
+                              cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
+                              cublasLtMatrixLayout_t c_layout, void* d, cublasLtMatrixLayout_t,
+                              const cublasLtMatmulAlgo_t* algorithm, void*, std::size_t workspace_bytes,
+                              cudaStream_t) {
+  if (workspace_bytes < 1024 || !is_aligned(a, algorithm->alignment_a) ||
+      !is_aligned(b, algorithm->alignment_b) || !is_aligned(c, algorithm->alignment_c))
     return CUBLAS_STATUS_INVALID_VALUE;
   const float factor = *static_cast<const float*>(alpha), kept = *static_cast<const float*>(beta);
   const auto m = static_cast<std::int64_t>(c_layout->rows), n = static_cast<std::int64_t>(c_layout->columns);
@@ -132,11 +148,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
       for (std::int64_t column = 0; column < n; ++column) {
         double sum = 0;
         for (std::int64_t k = 0; k < depth; ++k) {
-          const std::int64_t in_a = operation->a == CUBLAS_OP_N ? place(*a_layout, batch, row, k)
-                                                                : place(*a_layout, batch, k, row);
+          const std::int64_t in_a =
+              operation->a == CUBLAS_OP_N ? place(*a_layout, batch, row, k) : place(*a_layout, batch, k, row);
           const std::int64_t in_b = operation->b == CUBLAS_OP_N ? place(*b_layout, batch, k, column)
                                                                 : place(*b_layout, batch, column, k);
-          sum += static_cast<double>(element(a, *a_layout, in_a)) * static_cast<double>(element(b, *b_layout, in_b));
+          sum += static_cast<double>(element(a, *a_layout, in_a)) *
+                 static_cast<double>(element(b, *b_layout, in_b));
         }
         const std::int64_t at = place(*c_layout, batch, row, column);
         // As in cuBLAS, what was there is not read where it does not count.

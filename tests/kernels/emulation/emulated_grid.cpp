@@ -2,6 +2,9 @@
 
 #include <ucontext.h>
 
+#include <algorithm>
+#include <csetjmp>
+#include <cstddef>
 #include <memory>
 #include <stdexcept>
 #include <vector>
@@ -9,99 +12,162 @@
 namespace alpa::emulation {
 namespace {
 
-constexpr unsigned kWarp = 32, kMostThreads = 1024;
-constexpr std::size_t kStackBytes = 128 << 10;
+constexpr unsigned kWarp = 32;
+constexpr std::size_t kMostThreads = 1024, kStackBytes = 64 << 10;
 
-enum class State { ready, at_warp_barrier, at_block_barrier, ended };
-
-/// The threads of one block, as coroutines that go on in turns. They last from block to block of a grid.
-class BlockOfThreads {
+/// A call that can be left in the middle and gone on with later, on a stack of its own. Going back and forth
+/// is a matter of some registers; swapcontext would ask the system about signals each time.
+class Fiber {
  public:
-  BlockOfThreads(unsigned count, const std::function<void()>& body) : body_(body), threads_(count) {
-    for (unsigned t = 0; t < count; ++t) {
-      Thread& thread = threads_[t];
-      thread.stack = std::make_unique<std::byte[]>(kStackBytes);
-      getcontext(&thread.context);
-      thread.context.uc_stack.ss_sp = thread.stack.get();
-      thread.context.uc_stack.ss_size = kStackBytes;
-      thread.context.uc_link = nullptr;
-      makecontext(&thread.context, &BlockOfThreads::start, 0);
+  /// Calls body(), once per resume() that finds the call before ended.
+  explicit Fiber(void (*body)())
+      : body_(body), stack_(std::make_unique_for_overwrite<std::byte[]>(kStackBytes)) {
+    getcontext(&start_);
+    start_.uc_stack.ss_sp = stack_.get();
+    start_.uc_stack.ss_size = kStackBytes;
+    start_.uc_link = nullptr;
+    makecontext(&start_, &Fiber::repeat, 0);
+  }
+
+  /// Goes on until the fiber suspends itself or its call ends.
+  void resume() {
+    running_ = this;
+    if (_setjmp(caller_) != 0) return;
+    if (started_) _longjmp(own_, 1);
+    started_ = true;
+    setcontext(&start_);
+  }
+
+  /// From within the call.
+  static void suspend() {
+    Fiber* own = running_;
+    if (_setjmp(own->own_) == 0) _longjmp(own->caller_, 1);
+  }
+
+ private:
+  static void repeat() {
+    for (;;) {
+      running_->body_();
+      suspend();
     }
   }
 
-  void run() {
-    for (Thread& thread : threads_) thread.state = State::ready;
-    bool runs = true;
-    while (runs) {
-      for (unsigned i = 0; i < threads_.size(); ++i) {
-        const auto t = order == Order::ascending ? i : static_cast<unsigned>(threads_.size()) - 1 - i;
-        if (threads_[t].state == State::ready) resume(t);
-      }
-      runs = !all(State::ended, 0, threads_.size());
-      if (runs) open_barriers();
+  static Fiber* running_;
+
+  void (*body_)();
+  std::unique_ptr<std::byte[]> stack_;
+  ucontext_t start_;
+  std::jmp_buf own_, caller_;
+  bool started_ = false;
+};
+
+Fiber* Fiber::running_ = nullptr;
+
+enum class State { unstarted, ready, at_warp_barrier, at_block_barrier, ended };
+
+/// The threads of the block that runs. A fiber works one thread off after another, until a thread has to
+/// wait: that one keeps it, and another fiber goes on with the next.
+class Block {
+ public:
+  void run(unsigned threads, const std::function<void()>& body) {
+    body_ = &body;
+    threads_.resize(threads);
+    for (Thread& thread : threads_) thread.state = State::unstarted;
+    begun_ = 0;
+    while (true) {
+      for (unsigned first = 0; first < threads; first += kWarp)
+        run_warp(first, std::min(first + kWarp, threads));
+      if (all(State::ended, 0, threads)) return;
+      if (!open_barrier(State::at_block_barrier, 0, threads))
+        throw std::logic_error("threads of a block wait for each other at different barriers");
     }
   }
-
-  static BlockOfThreads* current;
 
   void wait(State barrier) {
-    Thread& thread = threads_[threadIdx.x];
-    thread.state = barrier;
-    swapcontext(&thread.context, &scheduler_);
+    threads_[threadIdx.x].state = barrier;
+    Fiber::suspend();
   }
 
-  void begin_exchange() { threads_[threadIdx.x].exchanges++; }
-  std::uint64_t& place(unsigned lane) {
-    return places_[threads_[threadIdx.x].exchanges % 2][threadIdx.x / kWarp * kWarp + lane];
+  void begin_exchange() { ++threads_[threadIdx.x].exchanges; }
+  std::uint64_t& exchanged(unsigned lane) {
+    return exchanged_[threads_[threadIdx.x].exchanges % 2][threadIdx.x / kWarp * kWarp + lane];
   }
 
  private:
   struct Thread {
-    ucontext_t context;
-    std::unique_ptr<std::byte[]> stack;
-    State state = State::ready;
+    State state = State::unstarted;
+    std::unique_ptr<Fiber> fiber;  ///< while it waits
     unsigned exchanges = 0;
   };
 
-  static void start() {
-    for (;;) {
-      current->body_();
-      current->wait(State::ended);
-    }
+  /// The thread whose turn is at that place.
+  unsigned in_order(unsigned place) const {
+    return order == Order::ascending ? place : static_cast<unsigned>(threads_.size()) - 1 - place;
   }
 
-  void resume(unsigned t) {
-    threadIdx = Extent(t, 0, 0);
-    current = this;
-    swapcontext(&scheduler_, &threads_[t].context);
+  /// Runs the threads at places [begin, end) until each has ended or waits for the whole block: a warp may be
+  /// that far ahead of the others.
+  void run_warp(unsigned begin, unsigned end) {
+    warp_end_ = end;
+    do {
+      while (begun_ < end) {
+        if (idle_.empty()) idle_.push_back(std::make_unique<Fiber>(&Block::work));
+        fiber_ = std::move(idle_.back());
+        idle_.pop_back();
+        go_on();
+      }
+      for (unsigned place = begin; place < end; ++place) {
+        const unsigned t = in_order(place);
+        if (threads_[t].state != State::ready) continue;
+        threadIdx = Extent(t, 0, 0);
+        fiber_ = std::move(threads_[t].fiber);
+        go_on();
+      }
+    } while (open_barrier(State::at_warp_barrier, begin, end));
   }
 
-  bool all(State state, std::size_t begin, std::size_t end) const {
-    for (std::size_t t = begin; t < end; ++t)
-      if (threads_[t].state != state) return false;
+  /// Begins threads until one has to wait, or those of the warp have ended.
+  static void work();
+
+  /// Runs fiber_ until it suspends itself.
+  void go_on() {
+    fiber_->resume();
+    Thread& last = threads_[threadIdx.x];
+    (last.state == State::ended ? idle_.emplace_back() : last.fiber) = std::move(fiber_);
+  }
+
+  bool all(State state, unsigned begin, unsigned end) const {
+    for (unsigned place = begin; place < end; ++place)
+      if (threads_[in_order(place)].state != state) return false;
     return true;
   }
 
-  void open_barriers() {
-    bool opened = false;
-    const auto open = [&](State barrier, std::size_t begin, std::size_t end) {
-      if (!all(barrier, begin, end)) return;
-      for (std::size_t t = begin; t < end; ++t) threads_[t].state = State::ready;
-      opened = true;
-    };
-    open(State::at_block_barrier, 0, threads_.size());
-    for (std::size_t warp = 0; warp < threads_.size(); warp += kWarp)
-      open(State::at_warp_barrier, warp, std::min<std::size_t>(warp + kWarp, threads_.size()));
-    if (!opened) throw std::logic_error("threads of a block wait for each other at different barriers");
+  /// Lets the threads at those places go on where all of them wait there.
+  bool open_barrier(State barrier, unsigned begin, unsigned end) {
+    if (!all(barrier, begin, end)) return false;
+    for (unsigned place = begin; place < end; ++place) threads_[in_order(place)].state = State::ready;
+    return true;
   }
 
-  const std::function<void()>& body_;
+  const std::function<void()>* body_ = nullptr;
   std::vector<Thread> threads_;
-  ucontext_t scheduler_;
-  std::uint64_t places_[2][kMostThreads] = {};
+  unsigned begun_ = 0, warp_end_ = 0;  ///< places
+  std::unique_ptr<Fiber> fiber_;       ///< that runs
+  std::vector<std::unique_ptr<Fiber>> idle_;
+  std::uint64_t exchanged_[2][kMostThreads] = {};
 };
 
-BlockOfThreads* BlockOfThreads::current = nullptr;
+Block block_that_runs;
+
+void Block::work() {
+  Block& block = block_that_runs;
+  while (block.begun_ < block.warp_end_) {
+    const unsigned t = block.in_order(block.begun_++);
+    threadIdx = Extent(t, 0, 0);
+    (*block.body_)();
+    block.threads_[t].state = State::ended;
+  }
+}
 
 }  // namespace
 
@@ -110,19 +176,18 @@ void run_grid(Extent grid, Extent block, const std::function<void()>& thread) {
     throw std::logic_error("blocks of this shape are not emulated");
   gridDim = grid;
   blockDim = block;
-  BlockOfThreads threads(block.x, thread);
   const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y;
   for (std::uint64_t i = 0; i < blocks; ++i) {
     const std::uint64_t b = order == Order::ascending ? i : blocks - 1 - i;
     blockIdx = Extent(static_cast<unsigned>(b % grid.x), static_cast<unsigned>(b / grid.x), 0);
-    threads.run();
+    block_that_runs.run(block.x, thread);
   }
 }
 
-void wait_for_block() { BlockOfThreads::current->wait(State::at_block_barrier); }
-void wait_for_warp() { BlockOfThreads::current->wait(State::at_warp_barrier); }
-void begin_exchange() { BlockOfThreads::current->begin_exchange(); }
-std::uint64_t& place_of_lane(unsigned lane) { return BlockOfThreads::current->place(lane); }
+void wait_for_block() { block_that_runs.wait(State::at_block_barrier); }
+void wait_for_warp() { block_that_runs.wait(State::at_warp_barrier); }
+void begin_exchange() { block_that_runs.begin_exchange(); }
+std::uint64_t& place_of_lane(unsigned lane) { return block_that_runs.exchanged(lane); }
 unsigned own_lane() { return threadIdx.x % kWarp; }
 
 unsigned ballot(bool holds) {

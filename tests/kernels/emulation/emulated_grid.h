@@ -17,22 +17,22 @@ struct Extent {
 /// Of the thread that runs.
 inline Extent threadIdx, blockIdx, blockDim, gridDim;
 
-/// The order in which the blocks of a grid run, and the threads of a block between two barriers. Kernels whose results
-/// depend on it lack a barrier.
+/// The order in which the blocks of a grid run, the warps of a block between two barriers of the block, and
+/// the threads of a warp between two of the warp. Kernels whose results depend on it lack a barrier.
 enum class Order { ascending, descending };
 inline Order order = Order::ascending;
 
-/// Runs `thread` once for every thread of a grid, blocks one after another, the threads of a block in turns from
-/// barrier to barrier. Throws std::logic_error when threads of a block wait for each other at different barriers, or
-/// when some have ended while others wait.
+/// Runs `thread` once for every thread of a grid, blocks one after another, the threads of a block in turns
+/// from barrier to barrier. Throws std::logic_error when threads of a block wait for each other at different
+/// barriers, or when some have ended while others wait.
 void run_grid(Extent grid, Extent block, const std::function<void()>& thread);
 
 /// Barriers, called by the threads.
 void wait_for_block();
 void wait_for_warp();
 
-/// Where the running thread leaves a value for its warp: a place of its own for every second exchange, so that a fast
-/// thread does not overwrite what a slow one has yet to read. `lane` is one of the thread's warp.
+/// Where the running thread leaves a value for its warp: a place of its own for every second exchange, so
+/// that a fast thread does not overwrite what a slow one has yet to read. `lane` is one of the thread's warp.
 std::uint64_t& place_of_lane(unsigned lane);
 void begin_exchange();
 unsigned own_lane();

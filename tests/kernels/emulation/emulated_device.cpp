@@ -1,0 +1,39 @@
+#include "tests/kernels/emulation/emulated_device.h"
+
+#include "libalpa/base/error.h"
+#include "libalpa/device/cuda_check.h"
+
+namespace alpa {
+namespace emulation {
+namespace {
+
+class EmulatedDevice final : public Device {
+ public:
+  DeviceKind kind() const override { return DeviceKind::cuda; }
+  std::string description() const override { return "an emulated GPU"; }
+  std::unique_ptr<DeviceMemory> allocate(std::int64_t bytes) override { return host_->allocate(bytes); }
+  std::unique_ptr<DeviceMemory> allocate_staging(std::int64_t bytes) override {
+    return host_->allocate_staging(bytes);
+  }
+  std::unique_ptr<Stream> make_stream() override { return host_->make_stream(); }
+  std::unique_ptr<HostAccess> host_access() override { return std::make_unique<HostAccess>(); }
+  std::int64_t memory_bytes() const override { return host_->memory_bytes(); }
+
+ private:
+  std::unique_ptr<Device> host_ = make_cpu_device(1);
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_device(Order chosen) {
+  order = chosen;
+  return std::make_unique<EmulatedDevice>();
+}
+
+}  // namespace emulation
+
+void check_cuda(cudaError_t result, const char* call) {
+  if (result != cudaSuccess) throw Error(ErrorKind::run_time, call);
+}
+
+}  // namespace alpa

@@ -1,0 +1,78 @@
+// CUDA kernels on a machine without a GPU: their sources, compiled for the host (emulated_grid.h). The other
+// tests of this program are those of all kernels.
+#include <cuda_runtime.h>
+#include <gmock/gmock.h>
+
+#include <stdexcept>
+
+#include "libalpa/ops/catalog.h"
+#include "tests/kernels/emulation/emulated_device.h"
+#include "tests/kernels/prepared_case.h"
+
+namespace alpa {
+namespace {
+
+using emulation::make_device;
+using emulation::Order;
+
+class Emulated : public ::testing::TestWithParam<std::string> {};
+
+// Between two barriers the threads of a block run one after another. A kernel that lacks a barrier gives
+// other results when they do so in the opposite order.
+TEST_P(Emulated, KernelsDoNotDependOnTheOrderOfThreads) {
+  for (const OpCase& c : cases_of(op_catalog().find(GetParam()))) {
+    SCOPED_TRACE(case_text(c));
+    const PreparedCase p = prepare(c, DType::f32);
+    const auto forwards = run_kernel(*make_device(Order::ascending), p.run(), p.values);
+    EXPECT_EQ(run_kernel(*make_device(Order::descending), p.run(), p.values), forwards);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Op, Emulated, ::testing::ValuesIn(op_names()),
+                         [](const auto& op) { return op.param; });
+
+// What the emulation itself promises.
+
+void run(unsigned blocks, unsigned threads, const std::function<void()>& thread) {
+  emulation::run_grid(dim3(blocks), dim3(threads), thread);
+}
+
+TEST(Emulation, SumsAWarpByExchanges) {
+  std::vector<int> sums(64);
+  run(1, 64, [&] {
+    int value = static_cast<int>(threadIdx.x);
+    for (int distance = 16; distance > 0; distance /= 2)
+      value += __shfl_xor_sync(0xFFFFFFFFu, value, distance);
+    sums[threadIdx.x] = value;
+  });
+  EXPECT_THAT(std::vector(sums.begin(), sums.begin() + 32), ::testing::Each(31 * 32 / 2));
+  EXPECT_THAT(std::vector(sums.begin() + 32, sums.end()), ::testing::Each(31 * 32 / 2 + 32 * 32));
+}
+
+TEST(Emulation, ShowsAMissingBarrier) {
+  const auto neighbours = [](bool with_barrier, Order order) {
+    emulation::order = order;
+    std::vector<unsigned> shared(32), seen(32);
+    run(1, 32, [&] {
+      shared[threadIdx.x] = 100 + threadIdx.x;
+      if (with_barrier) __syncthreads();
+      seen[threadIdx.x] = shared[(threadIdx.x + 1) % 32];
+    });
+    return seen;
+  };
+  EXPECT_EQ(neighbours(true, Order::ascending), neighbours(true, Order::descending));
+  EXPECT_NE(neighbours(false, Order::ascending), neighbours(false, Order::descending));
+}
+
+TEST(Emulation, RefusesABarrierThatSomeThreadsDoNotReach) {
+  EXPECT_THAT(
+      [] {
+        run(1, 64, [] {
+          if (threadIdx.x < 40) __syncthreads();
+        });
+      },
+      ::testing::ThrowsMessage<std::logic_error>(::testing::HasSubstr("different barriers")));
+}
+
+}  // namespace
+}  // namespace alpa
