@@ -17,7 +17,7 @@ for preset in "${wanted[@]}"; do
     continue
   fi
   cmake --preset "$preset" >/dev/null
-  cmake --build --preset "$preset" -- -j"$jobs" --quiet
+  cmake --build --preset "$preset" -- -j"$jobs"
   case $preset in
     dev) ctest --preset dev -j"$jobs" ;;
     sanitize | tsan) ctest --preset "$preset" -L unit -j"$jobs" ;;

@@ -79,15 +79,21 @@ class StageSearch {
 
   const Configuration* solve(int first, int end, const MeshShape& mesh, bool rematerialize, int flying) {
     RangeKey classes(planning_.classes.of_layer.begin() + first, planning_.classes.of_layer.begin() + end);
+    // More in flight never takes less memory.
+    const auto shape = std::tuple(classes, first == 0, end == layers_, mesh, rematerialize);
+    const auto hopeless = hopeless_from_.find(shape);
+    if (hopeless != hopeless_from_.end() && flying >= hopeless->second) flying = hopeless->second;
     // Ends of the model differ from cuts in what crosses.
     const auto key = std::tuple(std::move(classes), first == 0, end == layers_, mesh, rematerialize, flying);
     auto known = solved_.find(key);
     if (known == solved_.end()) {
       const StageRequest request{first, end, mesh, 0, space_.micro_batches, flying, rematerialize, {}, StateSpread::free};
       SelectionOptions options;
-      options.gap = 1e-3;
-      options.time_limit_s = 10;
+      options.gap = 5e-3;  // the plans that come out are solved again, to the end
+      options.effort = 20'000;
+      options.time_limit_s = 5;
       Configuration configuration{mesh, rematerialize, solve_stage(planning_, request, costs_, options)};
+      if (!configuration.solution.feasible) hopeless_from_[shape] = flying;
       known = solved_.emplace(key, std::pair(first, std::move(configuration))).first;
     }
     return &known->second.second;
@@ -201,6 +207,7 @@ class StageSearch {
   double total_ = 0, heaviest_ = 0;
   SearchShortfall shortfall_;
   std::map<std::tuple<RangeKey, bool, bool, MeshShape, bool, int>, std::pair<int, Configuration>> solved_;
+  std::map<std::tuple<RangeKey, bool, bool, MeshShape, bool>, int> hopeless_from_;  ///< in flight
   std::map<std::tuple<int, int, int, int>, const Configuration*> best_;
 };
 
