@@ -27,14 +27,10 @@ struct Settings {
   bool check = false;
   std::vector<std::int64_t> micro_batch_samples;
   std::int64_t cold_mib = 64;
-  double least_sample_ms = 0;
+  double least_sample_ms = 1;
   InstrumentOptions instrument;
   MeasureOptions measure;
 };
-
-/// Where ranks share cores, a sample must span several turns of the scheduler (some 3 ms each) to have its
-/// share of waiting.
-constexpr double kLeastSample_s = 1e-3, kLeastSampleOnSharedCores_s = 8e-3;
 
 /// The part of a device's free memory that a program may count on.
 constexpr double kUsableShare = 0.9;
@@ -141,11 +137,13 @@ MeasureSurroundings surroundings(const Settings& settings, const ParallelRun& ru
   return around;
 }
 
-double least_sample_s(const Settings& settings, const ParallelRun& run, const RankDevice& rank) {
-  if (settings.least_sample_ms > 0) return settings.least_sample_ms * 1e-3;
+/// Cores for each rank where ranks outnumber cores; 0 where they do not.
+double cores_of_rank(const ParallelRun& run, const RankDevice& rank) {
   const int busy = rank.threads * run.session.ranks_on_node();
-  const bool share_cores = rank.device->kind() != DeviceKind::cuda && busy > available_cores();
-  return share_cores ? kLeastSampleOnSharedCores_s : kLeastSample_s;
+  if (rank.device->kind() == DeviceKind::cuda || busy <= available_cores()) return 0;
+  run.log.info(fmt::format("{} ranks of {} threads share {} cores", run.session.ranks_on_node(), rank.threads,
+                           available_cores()));
+  return 1.0 * available_cores() / run.session.ranks_on_node();
 }
 
 int profile_rank(Settings settings, const ParallelRun& run, const std::string& command_line) {
@@ -161,7 +159,8 @@ int profile_rank(Settings settings, const ParallelRun& run, const std::string& c
       settings.out.empty() ? std::nullopt : earlier_profile(settings, machines, exchange);
 
   settings.instrument.cold_bytes = settings.cold_mib << 20;
-  settings.instrument.least_sample_s = least_sample_s(settings, run, rank);
+  settings.instrument.least_sample_s = 1e-3 * settings.least_sample_ms;
+  settings.instrument.cores_of_rank = cores_of_rank(run, rank);
   settings.instrument.most_bytes = machines.memory_bytes;
   DeviceInstrument instrument(*rank.device, *rank.world, machines.devices_per_node, settings.instrument);
   Profile profile;

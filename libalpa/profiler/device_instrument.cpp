@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 #include <new>
 
 #include "libalpa/base/error.h"
@@ -17,6 +18,13 @@ constexpr int kMostCalls = 10'000;
 
 double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Of all threads of this process.
+double processor_s() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 double median(std::vector<double> values) {
@@ -62,8 +70,12 @@ double DeviceInstrument::sample(const Work& work) {
   const int calls = calls_per_sample(seconds_of(work, 1));
   std::vector<double> seconds;
   int done = 0;
-  for (int r = 0; r < options_.repetitions; ++r, done += calls)
-    seconds.push_back(seconds_of([&](int call) { work(done + call); }, calls) / calls);
+  for (int r = 0; r < options_.repetitions; ++r, done += calls) {
+    const double processor_begin = processor_s();
+    double elapsed = seconds_of([&](int call) { work(done + call); }, calls);
+    if (options_.cores_of_rank > 0) elapsed = (processor_s() - processor_begin) / options_.cores_of_rank;
+    seconds.push_back(elapsed / calls);
+  }
   return median(seconds);
 }
 

@@ -17,6 +17,11 @@ struct InstrumentOptions {
   double least_sample_s = 1e-3;        ///< calls are repeated within one until it takes that long
   std::int64_t cold_bytes = 64 << 20;  ///< see SampleMemory; above the caches that a device has to itself
   std::int64_t most_bytes = 0;         ///< a sample may take, per device
+
+  /// Cores for each rank where ranks outnumber cores, e.g. 0.5; 0: where they do not. How long an operator of
+  /// such a rank has to wait for a core is a matter of luck within a short sample, so it is taken to last as
+  /// long as the share of the cores needs for its processor time.
+  double cores_of_rank = 0;
 };
 
 /// Times operators and collectives on real devices. All ranks run a sample at the same time, so that what

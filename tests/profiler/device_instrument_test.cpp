@@ -95,6 +95,23 @@ TEST(DeviceInstrument, AgreesOnTheLargestNumber) {
   });
 }
 
+// Processor time on a quarter of a core, four times as long as on a whole one; what other programs take of
+// the cores does not count, but what they take of the caches does, hence the wide bounds.
+TEST(DeviceInstrument, StretchesProcessorTimeWhereRanksOutnumberCores) {
+  const OperatorCase each = OperatorCase::of(op_catalog().find("gelu"), {{DType::f32, {1 << 16}}}, {});
+  double seconds[2] = {};
+  for (const int i : {0, 1})
+    run_on_threads(1, [&](int, Communicator& world) {
+      InstrumentOptions options = quick();
+      options.cores_of_rank = i == 0 ? 1 : 0.25;
+      options.repetitions = 9;
+      const auto device = make_cpu_device(1);
+      seconds[i] = DeviceInstrument(*device, world, 1, options).time(each).median_s;
+    });
+  EXPECT_GT(seconds[1], 2 * seconds[0]);
+  EXPECT_LT(seconds[1], 8 * seconds[0]);
+}
+
 TEST(RankExchange, TellsEveryRanksNumbersAndTextsToAll) {
   run_on_threads(2, [&](int rank, Communicator& world) {
     const auto device = make_checked_cpu_device(1);
