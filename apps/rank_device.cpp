@@ -1,6 +1,9 @@
 #include "apps/rank_device.h"
 
+#include <fmt/core.h>
 #include <omp.h>
+
+#include "libalpa/base/error.h"
 
 namespace alpa {
 
@@ -26,12 +29,19 @@ RankDevice make_rank_device(DeviceKind kind, int threads, const MpiSession& sess
       break;
     case DeviceKind::cuda: {
       const int visible = visible_cuda_devices();  // one where the launcher gives each rank its own
-      rank.device = make_cuda_device(visible > 1 ? session.rank_on_node() % visible : 0);
+      if (visible > 1 && visible < session.ranks_on_node())
+        throw Error(ErrorKind::allocation,
+                    fmt::format("{} ranks of this node share {} GPUs", session.ranks_on_node(), visible),
+                    "as many ranks per node as it has GPUs");
+      rank.device = make_cuda_device(visible > 1 ? session.rank_on_node() : 0);
       break;
     }
   }
   rank.world = session.make_communicator(*rank.device);
-  if (kind == DeviceKind::cuda) rank.world = make_nccl_communicator(*rank.device, *rank.world);
+  if (kind != DeviceKind::cuda) return rank;
+  // One rank needs no NCCL, which the machine may lack then.
+  rank.world =
+      session.size() == 1 ? make_self_communicator() : make_nccl_communicator(*rank.device, *rank.world);
   return rank;
 }
 

@@ -1,8 +1,10 @@
+#include <fmt/core.h>
 #include <nccl.h>
 
 #include <map>
 #include <numeric>
 
+#include "libalpa/base/error.h"
 #include "libalpa/comm/mpi_session.h"
 #include "libalpa/comm/nccl_lanes_nccl.h"
 #include "libalpa/comm/self_messages.h"
@@ -162,7 +164,11 @@ std::unique_ptr<Communicator> make_nccl_communicator(Device& device, Communicato
   // Making a stream has made the device current for this thread, which is where NCCL takes it from.
   const ncclUniqueId id = agree_on_id(device, bootstrap);
   ncclComm_t all = nullptr;
-  check_nccl(ncclCommInitRank(&all, bootstrap.size(), id, bootstrap.rank()), "ncclCommInitRank");
+  const ncclResult_t result = ncclCommInitRank(&all, bootstrap.size(), id, bootstrap.rank());
+  if (result == ncclInvalidUsage)
+    throw Error(ErrorKind::allocation, fmt::format("NCCL refuses these ranks: {}", ncclGetLastError(nullptr)),
+                "a GPU for each rank: srun --gpus-per-task=1");
+  check_nccl(result, "ncclCommInitRank");
   NcclHandle group(all);
   auto lanes = std::make_shared<NcclLanes>(device, all);
   std::vector<int> ranks(static_cast<std::size_t>(bootstrap.size()));

@@ -46,6 +46,24 @@ class HostAccess {
   virtual ~HostAccess() = default;
 };
 
+class Device;
+
+/// Memory that the kernels of a device have in common while they run, one after another on one stream.
+class Scratch {
+ public:
+  explicit Scratch(Device& device) : device_(device) {}
+
+  /// For a kernel that is being prepared and will need so much. May move the memory, so no kernel may be
+  /// running.
+  void reserve(std::int64_t bytes);
+  /// For a kernel that is being run. Holds what the kernel before left.
+  void* data() const { return memory_->data(); }
+
+ private:
+  Device& device_;
+  std::unique_ptr<DeviceMemory> memory_;
+};
+
 enum class DeviceKind { cpu, checked_cpu, cuda };
 
 /// Where a rank computes. Handed down by reference; outlives every stream and memory made from it.
@@ -62,6 +80,11 @@ class Device {
   virtual std::unique_ptr<Stream> make_stream() = 0;
   virtual std::unique_ptr<HostAccess> host_access() = 0;
   virtual std::int64_t memory_bytes() const = 0;  ///< what a program may hope to allocate
+
+  Scratch& scratch() { return scratch_; }
+
+ private:
+  Scratch scratch_{*this};
 };
 
 std::unique_ptr<Device> make_cpu_device(int threads);

@@ -43,10 +43,7 @@ class CudaStream final : public Stream {
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
 
-  std::unique_ptr<Event> record() override {
-    check_cuda(cudaSetDevice(device_), "cudaSetDevice");
-    return std::make_unique<CudaEvent>(stream_);
-  }
+  std::unique_ptr<Event> record() override { return std::make_unique<CudaEvent>(current()); }
   void wait(const Event& event) override {
     check_cuda(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(event).native(), 0),
                "cudaStreamWaitEvent");
@@ -65,20 +62,22 @@ class CudaStream final : public Stream {
   void fill_zero(void* device, std::int64_t bytes) override {
     assert(bytes >= 0);
     if (bytes > 0)
-      check_cuda(cudaMemsetAsync(device, 0, static_cast<std::size_t>(bytes), stream_), "cudaMemsetAsync");
+      check_cuda(cudaMemsetAsync(device, 0, static_cast<std::size_t>(bytes), current()), "cudaMemsetAsync");
   }
 
   // Whoever asks is about to call CUDA or NCCL from this thread, which must know the device then.
-  void* native() const override {
+  void* native() const override { return current(); }
+
+ private:
+  cudaStream_t current() const {
     check_cuda(cudaSetDevice(device_), "cudaSetDevice");
     return stream_;
   }
 
- private:
   void copy(void* to, const void* from, std::int64_t bytes, cudaMemcpyKind kind) {
     assert(bytes >= 0);
     if (bytes > 0)
-      check_cuda(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), kind, stream_),
+      check_cuda(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), kind, current()),
                  "cudaMemcpyAsync");
   }
 
@@ -177,6 +176,16 @@ class CudaDevice final : public Device {
   std::string description_;
 };
 
+/// "" where there is a device of that index.
+std::string why_no_device(int index) {
+  int count = 0, driver = 0;
+  const cudaError_t result = cudaGetDeviceCount(&count);
+  if (result == cudaSuccess) return index >= 0 && index < count ? "" : fmt::format("{} visible", count);
+  (void)cudaGetLastError();
+  if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) return "this machine has no NVIDIA driver";
+  return cudaGetErrorString(result);
+}
+
 }  // namespace
 
 void check_cuda(cudaError_t result, const char* call) {
@@ -187,16 +196,10 @@ void check_cuda(cudaError_t result, const char* call) {
 }
 
 std::unique_ptr<Device> make_cuda_device(int visible_index) {
-  int count = 0;
-  const cudaError_t result = cudaGetDeviceCount(&count);
-  if (result != cudaSuccess) (void)cudaGetLastError();
-  if (result != cudaSuccess || visible_index < 0 || visible_index >= count)
-    throw Error(
-        ErrorKind::allocation,
-        result == cudaSuccess
-            ? fmt::format("there is no CUDA device {}: {} visible", visible_index, count)
-            : fmt::format("there is no CUDA device {}: {}", visible_index, cudaGetErrorString(result)),
-        "srun --gpus-per-task=1, --device cpu, or look at nvidia-smi and CUDA_VISIBLE_DEVICES");
+  const std::string reason = why_no_device(visible_index);
+  if (!reason.empty())
+    throw Error(ErrorKind::allocation, fmt::format("there is no CUDA device {}: {}", visible_index, reason),
+                "srun --gpus-per-task=1, --device cpu, or look at nvidia-smi and CUDA_VISIBLE_DEVICES");
   return std::make_unique<CudaDevice>(visible_index);
 }
 

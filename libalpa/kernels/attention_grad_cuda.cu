@@ -129,8 +129,9 @@ __global__ void key_gradient(AttentionExtents e, GradientOperands<T> in, const f
 template <class T, int kWidth>
 std::unique_ptr<Kernel> gradient_kernel(Device& device, const AttentionExtents& e) {
   const std::int64_t rows = e.batch * e.heads * e.queries;
-  return cuda_kernel([e, deltas = device.allocate(rows * static_cast<std::int64_t>(sizeof(float)))](
-                         const KernelCall& call, cudaStream_t stream) {
+  Scratch& scratch = device.scratch();
+  scratch.reserve(rows * static_cast<std::int64_t>(sizeof(float)));
+  return cuda_kernel([e, &scratch](const KernelCall& call, cudaStream_t stream) {
     const GradientOperands<T> in{call.operand<T>(0),
                                  call.operand<T>(1),
                                  call.operand<T>(2),
@@ -138,7 +139,7 @@ std::unique_ptr<Kernel> gradient_kernel(Device& device, const AttentionExtents& 
                                  call.operand<T>(4),
                                  call.operand<float>(5),
                                  origin_of(call.operands[1], 1)};
-    auto* delta = static_cast<float*>(deltas->data());
+    auto* delta = static_cast<float*>(scratch.data());
     launch(stream, blocks_of(e.batch * e.heads * QueryTile::tiles(e)), kTileThreads,
            query_gradient<T, kWidth>, e, in, delta, call.result<T>(0));
     launch(stream, blocks_of(e.batch * e.groups * KeyTile::tiles(e)), kTileThreads, key_gradient<T, kWidth>,

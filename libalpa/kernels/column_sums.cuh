@@ -1,6 +1,4 @@
 #pragma once
-#include <memory>
-
 #include "libalpa/kernels/cuda_kernel.cuh"
 
 namespace alpa {
@@ -35,12 +33,14 @@ class ColumnSums {
       : rows_(rows),
         width_(width),
         pieces_(std::clamp<std::int64_t>(rows / 16, 1, 256)),
-        partial_(device.allocate(pieces_ * width * static_cast<std::int64_t>(sizeof(float)))) {}
+        scratch_(device.scratch()) {
+    scratch_.reserve(pieces_ * width * static_cast<std::int64_t>(sizeof(float)));
+  }
 
-  /// out[c] = sum of term(r, c) over rows r, or out[c] + that. Calls on one stream may follow each other.
+  /// out[c] = sum of term(r, c) over rows r, or out[c] + that.
   template <class Term, class T>
   void run(cudaStream_t stream, Term term, T* out, bool add) const {
-    auto* partial = static_cast<float*>(partial_->data());
+    auto* partial = static_cast<float*>(scratch_.data());
     dim3 grid = blocks_of((width_ + kThreads - 1) / kThreads);
     grid.y = static_cast<unsigned>(pieces_);
     launch(stream, grid, kThreads, sum_rows_of_piece<Term>, term, rows_, width_, partial);
@@ -49,7 +49,7 @@ class ColumnSums {
 
  private:
   std::int64_t rows_, width_, pieces_;
-  std::unique_ptr<DeviceMemory> partial_;
+  Scratch& scratch_;
 };
 
 }  // namespace alpa

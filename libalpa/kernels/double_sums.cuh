@@ -1,5 +1,4 @@
 #pragma once
-#include <memory>
 #include <vector>
 
 #include "libalpa/kernels/block_reduce.cuh"
@@ -30,9 +29,10 @@ __global__ void sum_partial_sums(std::int64_t count, const double* partial, doub
 class DoubleSums {
  public:
   /// `counts`: elements of each tensor.
-  DoubleSums(Device& device, std::vector<std::int64_t> counts) : counts_(std::move(counts)) {
+  DoubleSums(Device& device, std::vector<std::int64_t> counts)
+      : counts_(std::move(counts)), scratch_(device.scratch()) {
     for (const std::int64_t count : counts_) first_.push_back(first_.back() + blocks_for(count));
-    partial_ = device.allocate(first_.back() * static_cast<std::int64_t>(sizeof(double)));
+    scratch_.reserve(first_.back() * static_cast<std::int64_t>(sizeof(double)));
   }
 
   /// Takes in f(x) over the elements of tensor `index`.
@@ -54,11 +54,11 @@ class DoubleSums {
     constexpr std::int64_t worth_a_block = 16 * kThreads, most = 512;
     return std::clamp<std::int64_t>(count / worth_a_block, 1, most);
   }
-  double* partial() const { return static_cast<double*>(partial_->data()); }
+  double* partial() const { return static_cast<double*>(scratch_.data()); }
 
   std::vector<std::int64_t> counts_;
   std::vector<std::int64_t> first_{0};  ///< [tensor]: its first partial sum; at the end, how many there are
-  std::unique_ptr<DeviceMemory> partial_;
+  Scratch& scratch_;
 };
 
 }  // namespace alpa

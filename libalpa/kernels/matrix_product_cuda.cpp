@@ -92,7 +92,9 @@ std::uint32_t alignment(const std::vector<ContractionLoop>& loops, std::int64_t 
 class CublasProduct final : public CudaProduct {
  public:
   CublasProduct(Device& device, MatrixProduct product, DType operands, DType result)
-      : operand_bytes_(dtype_bytes(operands)), result_bytes_(dtype_bytes(result)) {
+      : operand_bytes_(dtype_bytes(operands)),
+        result_bytes_(dtype_bytes(result)),
+        scratch_(device.scratch()) {
     ContractionLoop inner;
     if (!product.batch.empty()) {
       const auto longest = std::max_element(product.batch.begin(), product.batch.end(),
@@ -106,7 +108,7 @@ class CublasProduct final : public CudaProduct {
     b_ = make_layout(operands, product.rows, product.sum, product.left, inner.size, inner.left);
     c_ = make_layout(result, product.columns, product.rows, product.result_leading, inner.size, inner.result);
     choose_algorithm(operands, result);
-    if (found_) workspace_ = device.allocate(static_cast<std::int64_t>(choice_.workspaceSize));
+    if (found_) scratch_.reserve(static_cast<std::int64_t>(choice_.workspaceSize));
   }
 
   bool found() const { return found_; }
@@ -120,7 +122,7 @@ class CublasProduct final : public CudaProduct {
       const std::byte* b = static_cast<const std::byte*>(left) + at.left * operand_bytes_;
       std::byte* c = static_cast<std::byte*>(result) + at.result * result_bytes_;
       check(cublasLtMatmul(library_.get(), operation_.get(), &alpha, a, a_.get(), b, b_.get(), &beta, c,
-                           c_.get(), c, c_.get(), &choice_.algo, workspace_->data(), choice_.workspaceSize,
+                           c_.get(), c, c_.get(), &choice_.algo, scratch_.data(), choice_.workspaceSize,
                            static_cast<cudaStream_t>(stream)),
             "cublasLtMatmul");
     }
@@ -170,7 +172,7 @@ class CublasProduct final : public CudaProduct {
   Layout a_, b_, c_;
   cublasLtMatmulHeuristicResult_t choice_{};
   bool found_ = false;
-  std::unique_ptr<DeviceMemory> workspace_;
+  Scratch& scratch_;
 };
 
 }  // namespace

@@ -85,7 +85,8 @@ class Run {
   }
 
   void check_memory() const {
-    const std::int64_t there = ranks_.device.memory_bytes() / std::max(settings_.ranks_on_node, 1);
+    const bool shared = ranks_.device.kind() != DeviceKind::cuda;  // the ranks of a node have its memory in common, not its GPUs
+    const std::int64_t there = ranks_.device.memory_bytes() / (shared ? std::max(settings_.ranks_on_node, 1) : 1);
     if (arena_bytes() > there)
       throw Error(ErrorKind::allocation, fmt::format("the plan takes {} per rank, {} is there", bytes_text(static_cast<double>(arena_bytes())), bytes_text(static_cast<double>(there))),
                   "plan with a smaller memory in the cluster, with more micro-batches, or for more ranks");
