@@ -22,6 +22,6 @@ for preset in "${wanted[@]}"; do
     # Tests of how ranks leave together wait for each other in real time; a starved machine may fail one once.
     dev) ctest --preset dev -j"$jobs" --repeat until-pass:2 ;;
     sanitize | tsan) ctest --preset "$preset" -L unit -j"$jobs" ;;
-    cuda) ctest --preset cuda -L gpu -j1 --no-tests=ignore ;;
+    cuda) ctest --preset cuda -L gpu -V ;;  # says why tests skip where there is no GPU
   esac
 done

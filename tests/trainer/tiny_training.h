@@ -1,0 +1,46 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "libalpa/comm/communicator.h"
+#include "libalpa/graph/graph.h"
+#include "libalpa/plan/plan.h"
+#include "libalpa/program/program.h"
+
+namespace alpa {
+
+/// A plan of a model of tests/data, made by one of the planner's methods ("mixed": two stages, split by
+/// samples and by tensors).
+struct TinyCase {
+  std::string model;
+  std::string method;
+  int devices = 1, micro_batches = 1;
+  std::string schedule = "1f1b";
+  std::string rematerialize = "never";
+
+  std::string name() const;  ///< of letters, digits and '_'
+};
+
+struct TinyCurve {
+  std::vector<double> losses, norms;  ///< of each step
+};
+
+/// One such plan, lowered and verified.
+class TinyTraining {
+ public:
+  explicit TinyTraining(const TinyCase&);
+
+  /// Trains from the initial states of seed 1 on drawn tokens, which have something to learn. Every rank of
+  /// the plan calls it with its device; all get the same curve.
+  TinyCurve run(int steps, Device& device, Communicator& world) const;
+
+  /// The same on one CPU per rank, each a thread.
+  TinyCurve run_on_threads(int steps) const;
+
+ private:
+  Plan plan_;
+  Graph graph_;
+  Program program_;
+};
+
+}  // namespace alpa
