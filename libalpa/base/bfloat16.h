@@ -7,13 +7,14 @@ namespace alpa {
 /// The upper half of an f32: how bf16 values lie in host memory.
 struct Bfloat16 {
   std::uint16_t bits;
+  bool operator==(const Bfloat16&) const = default;
 };
 
-inline float to_float(float value) { return value; }
-inline float to_float(Bfloat16 value) { return std::bit_cast<float>(std::uint32_t{value.bits} << 16); }
+constexpr float to_float(float value) { return value; }
+constexpr float to_float(Bfloat16 value) { return std::bit_cast<float>(std::uint32_t{value.bits} << 16); }
 
-/// Rounds to the nearest value, ties to even. A NaN stays a NaN.
-inline Bfloat16 to_bfloat16(float value) {
+/// The nearest bf16 of an f32, ties to even. A NaN stays a (quiet) NaN, too large values become infinite.
+constexpr Bfloat16 to_bfloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
   const std::uint32_t quiet = (bits >> 16) | 0x40u;

@@ -5,7 +5,7 @@
 #include <cassert>
 #include <cmath>
 
-#include "libalpa/base/bf16.h"
+#include "libalpa/base/bfloat16.h"
 
 namespace alpa {
 namespace {
@@ -21,10 +21,10 @@ struct F32 {
 };
 
 struct Bf16 {
-  using Stored = std::uint16_t;
+  using Stored = Bfloat16;
   using Accumulated = float;
-  static float load(std::uint16_t value) { return f32_from_bf16(value); }
-  static std::uint16_t store(float value) { return bf16_from_f32(value); }
+  static float load(Bfloat16 value) { return to_float(value); }
+  static Bfloat16 store(float value) { return to_bfloat16(value); }
 };
 
 struct I32 {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <span>
 
-#include "libalpa/base/bf16.h"
+#include "libalpa/base/bfloat16.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/philox.h"
 #include "libalpa/base/units.h"
@@ -31,7 +31,7 @@ std::vector<char> random_pattern(DType dtype) {
   std::vector<char> bytes(static_cast<std::size_t>(kPatternElements * dtype_bytes(dtype)));
   for (std::int64_t i = 0; i < kPatternElements; ++i) {
     if (dtype == DType::bf16)
-      reinterpret_cast<std::uint16_t*>(bytes.data())[i] = bf16_from_f32(random_value(i));
+      reinterpret_cast<Bfloat16*>(bytes.data())[i] = to_bfloat16(random_value(i));
     else
       reinterpret_cast<float*>(bytes.data())[i] = random_value(i);
   }

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "libalpa/base/bf16.h"
+#include "libalpa/base/bfloat16.h"
 #include "libalpa/base/fingerprint.h"
 #include "libalpa/base/philox.h"
 
@@ -93,8 +93,8 @@ void fill_initial_state(const Graph& graph, const State& state, const Shape& til
       draws.fill(first, {static_cast<float*>(tile_values) + r * row, static_cast<std::size_t>(row)});
     } else {
       draws.fill(first, rounded);
-      std::transform(rounded.begin(), rounded.end(), static_cast<std::uint16_t*>(tile_values) + r * row,
-                     bf16_from_f32);
+      std::transform(rounded.begin(), rounded.end(), static_cast<Bfloat16*>(tile_values) + r * row,
+                     to_bfloat16);
     }
     for (std::size_t d = at.size(); d-- > 1;) {
       if (++at[d - 1] < tile_shape[d - 1]) break;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "libalpa/base/bf16.h"
+#include "libalpa/base/bfloat16.h"
 #include "libalpa/comm/communicator.h"
 #include "libalpa/device/device.h"
 
@@ -135,17 +135,17 @@ inline void all_reduce_knows_integers(Rank& rank) {
 
 inline void all_reduce_of_bf16_rounds_once(Rank& rank) {
   const std::size_t count = 30011;
-  std::vector<std::uint16_t> mine(count), expected(count);
+  std::vector<Bfloat16> mine(count), expected(count);
   for (std::size_t i = 0; i < count; ++i) {
     float sum = 0;
     for (int other = 0; other < rank.group.size(); ++other) {
-      const std::uint16_t value = bf16_from_f32(number(other, i));
+      const Bfloat16 value = to_bfloat16(number(other, i));
       if (other == rank.group.rank()) mine[i] = value;
-      sum += f32_from_bf16(value);
+      sum += to_float(value);
     }
-    expected[i] = bf16_from_f32(sum);
+    expected[i] = to_bfloat16(sum);
   }
-  Array<std::uint16_t> values(rank, mine);
+  Array<Bfloat16> values(rank, mine);
   rank.group.all_reduce(rank.stream, values.data(), values.count(), DType::bf16, Reduction::sum);
   if (rank.reduces_in_rank_order) {
     EXPECT_TRUE(values.values() == expected);
@@ -153,9 +153,9 @@ inline void all_reduce_of_bf16_rounds_once(Rank& rank) {
   }
   // Rounded after every addition: half a unit in the last of 8 bits each, of sums below 1000 times the ranks.
   const float tolerance = static_cast<float>(rank.group.size() * rank.group.size()) * 1000 * 0x1p-8f;
-  const std::vector<std::uint16_t> found = values.values();
+  const std::vector<Bfloat16> found = values.values();
   for (std::size_t i = 0; i < count; ++i)
-    ASSERT_NEAR(f32_from_bf16(found[i]), f32_from_bf16(expected[i]), tolerance) << "element " << i;
+    ASSERT_NEAR(to_float(found[i]), to_float(expected[i]), tolerance) << "element " << i;
 }
 
 inline void reductions_have_the_same_bits_on_every_rank_and_in_every_run(Rank& rank) {

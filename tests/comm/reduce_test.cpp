@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "libalpa/base/bf16.h"
+#include "libalpa/base/bfloat16.h"
 
 namespace alpa {
 namespace {
@@ -26,11 +26,11 @@ TEST(ReduceInOrder, AddsFromTheFirstPartToTheLast) {
 
 TEST(ReduceInOrder, Bf16KeepsWhatRoundingEachSumWouldLose) {
   // 256 + 1 rounds to 256 in bf16's 8 bits; 256 + 1 + 1 is a bf16.
-  const std::uint16_t big = bf16_from_f32(256), one = bf16_from_f32(1);
+  const Bfloat16 big = to_bfloat16(256), one = to_bfloat16(1);
   const std::vector<const void*> parts{&big, &one, &one};
-  std::uint16_t result = 0;
+  Bfloat16 result{};
   reduce_in_order(parts, &result, 1, DType::bf16, Reduction::sum);
-  EXPECT_EQ(f32_from_bf16(result), 258);
+  EXPECT_EQ(to_float(result), 258);
 }
 
 TEST(ReduceInOrder, AMaximumWithANotANumberIsOne) {

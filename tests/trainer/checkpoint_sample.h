@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "libalpa/base/bf16.h"
+#include "libalpa/base/bfloat16.h"
 #include "libalpa/trainer/checkpoint.h"
 
 namespace alpa {
@@ -57,7 +57,7 @@ struct StatesInMemory {
       if (whole.dtype == DType::f32)
         reinterpret_cast<float*>(storage.back().data())[i] = value;
       else
-        reinterpret_cast<std::uint16_t*>(storage.back().data())[i] = bf16_from_f32(value);
+        reinterpret_cast<Bfloat16*>(storage.back().data())[i] = to_bfloat16(value);
     }
   }
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "libalpa/base/bf16.h"
+#include "libalpa/base/bfloat16.h"
 
 namespace alpa {
 namespace {
@@ -78,7 +78,7 @@ TEST(InitialState, ConstantsAndScalars) {
       graph_of({state("zeros", {}), state("ones", {Initializer::Kind::ones, 0}), state("scalar", normal)},
                {{DType::f32, {2, 3}}, {DType::bf16, {4}}, {DType::f32, {}}});
   EXPECT_THAT(tile(graph, 0, {0, 0}, {2, 3}), Each(0.0f));
-  EXPECT_THAT(tile<std::uint16_t>(graph, 1, {2}, {2}), Each(0x3F80));
+  EXPECT_THAT(tile<Bfloat16>(graph, 1, {2}, {2}), Each(to_bfloat16(1)));
   EXPECT_NE(tile(graph, 2, {}, {})[0], 0.0f);
   EXPECT_TRUE(tile(graph, 0, {1, 0}, {0, 3}).empty());
 }
@@ -94,9 +94,9 @@ TEST(InitialState, DependsOnTheSeedAndTheName) {
 TEST(InitialState, ABf16ParameterIsTheRoundingOfItsMasterWeights) {
   const Graph graph = graph_of({state("w", normal), state("w.master", {}, "w")},
                                {{DType::bf16, {30, 20}}, {DType::f32, {30, 20}}});
-  const auto working = tile<std::uint16_t>(graph, 0, {0, 0}, {30, 20});
+  const auto working = tile<Bfloat16>(graph, 0, {0, 0}, {30, 20});
   const auto master = tile(graph, 1, {0, 0}, {30, 20});
-  for (std::size_t i = 0; i < master.size(); ++i) EXPECT_EQ(working[i], bf16_from_f32(master[i]));
+  for (std::size_t i = 0; i < master.size(); ++i) EXPECT_EQ(working[i], to_bfloat16(master[i]));
   EXPECT_GT(std::set<float>(master.begin(), master.end()).size(), 590u);
 }
 
