@@ -39,6 +39,8 @@ CostModel cost_model(const Settings& settings, std::string& fingerprint) {
 }
 
 void plan_model(const Settings& settings, App& app) {
+  for (const std::filesystem::path& written : {settings.out, settings.missing})
+    if (!written.empty()) AtomicFile{written};  // a folder that cannot be written is noticed before the search
   const ModelDefinition model = load_model(settings.model);
   std::string fingerprint;
   CostModel costs = cost_model(settings, fingerprint);
@@ -66,6 +68,7 @@ void simulate_plan(const Settings& settings) {
     costs.emplace(plan.cluster);
   else
     costs.emplace(read_profile(settings.profile));
+  if (!settings.trace.empty()) AtomicFile{settings.trace};
   const Program program = lower(model.graph, plan);
   verify(program, model.graph);
   const Timeline timeline = simulate(program, *costs, true);

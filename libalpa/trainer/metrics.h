@@ -21,7 +21,7 @@ struct StepMetrics {
   std::int64_t memory_bytes = 0;           ///< the most that one rank takes
   std::string samples_hash;                ///< SampleOrder::samples_hash() of the batch
   double data_s = 0;                       ///< spent waiting for data
-  std::optional<double> checkpoint_s;      ///< of the save after the step, where there was one
+  std::optional<double> checkpoint_s;      ///< of the save since the step before, where there was one
   std::optional<double> evaluation_loss;   ///< where an evaluation followed the step
 };
 

@@ -1,0 +1,79 @@
+#include "libalpa/trainer/step_runner.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "libalpa/base/error.h"
+#include "libalpa/trainer/learning_rate.h"
+
+namespace alpa {
+namespace {
+
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin_ = Clock::now();
+};
+
+}  // namespace
+
+StepInputs StepRunner::fill(Split split, std::int64_t first_sample) {
+  tokens_.resize(static_cast<std::size_t>(options_.batch * options_.sequence));
+  targets_.resize(tokens_.size());
+  reader_.fill(split, first_sample, tokens_, targets_);
+  StepInputs inputs;
+  inputs.tokens = tokens_;
+  inputs.targets = targets_;
+  return inputs;
+}
+
+double StepRunner::target_count(Split split, std::int64_t first_sample) const {
+  return static_cast<double>(reader_.target_count(split, first_sample, options_.batch));
+}
+
+StepMetrics StepRunner::train(std::int64_t steps_done, std::int64_t first_sample) {
+  const Stopwatch watch;
+  StepMetrics m;
+  StepInputs inputs = fill(Split::training, first_sample);
+  m.data_s = watch.seconds();
+  const double targets = target_count(Split::training, first_sample);
+  inputs.loss_scale = static_cast<float>(1.0 / targets);
+  const auto scalars = update_scalars(options_, steps_done);
+  std::copy(scalars.begin(), scalars.end(), inputs.update_scalars);
+  inputs.step = steps_done;
+  const StepResult result = executor_.run(inputs);
+  m.step = steps_done + 1;
+  m.loss = result.loss_sum / targets;
+  m.gradient_norm = result.gradient_norm;
+  m.learning_rate = learning_rate(options_, steps_done);
+  m.tokens = options_.batch * options_.sequence;
+  m.samples_hash = reader_.order().samples_hash(first_sample, options_.batch);
+  m.step_s = watch.seconds();
+  if (!std::isfinite(m.loss) || !std::isfinite(m.gradient_norm))
+    throw Error(ErrorKind::non_finite,
+                fmt::format("step {}: loss {}, gradient norm {}", m.step, m.loss, m.gradient_norm),
+                "a lower learning rate or a longer warm-up; checkpoints hold earlier steps alone");
+  return m;
+}
+
+std::optional<double> StepRunner::evaluate(std::int64_t steps_done, std::int64_t most_batches) {
+  const std::int64_t whole_batches = reader_.order().windows(Split::held_out) / options_.batch;
+  const std::int64_t batches = std::min(most_batches, whole_batches);
+  if (batches == 0) return std::nullopt;
+  double loss = 0, targets = 0;
+  for (std::int64_t b = 0; b < batches; ++b) {
+    StepInputs inputs = fill(Split::held_out, b * options_.batch);
+    inputs.step = steps_done;
+    loss += executor_.run(inputs, 1).loss_sum;
+    targets += target_count(Split::held_out, b * options_.batch);
+  }
+  return loss / targets;
+}
+
+}  // namespace alpa

@@ -1,0 +1,37 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "libalpa/graph/training_options.h"
+#include "libalpa/trainer/batch_reader.h"
+#include "libalpa/trainer/executor.h"
+#include "libalpa/trainer/metrics.h"
+
+namespace alpa {
+
+/// Feeds an executor with data, step by step, and tells what came out. All ranks call it alike.
+class StepRunner {
+ public:
+  /// Keeps references. Program 0 of the executor trains, program 1 evaluates.
+  StepRunner(Executor& executor, BatchReader& reader, const TrainingOptions& options)
+      : executor_(executor), reader_(reader), options_(options) {}
+
+  /// The step after `steps_done` steps, on the samples from `first_sample` on. Throws Error(non_finite) where
+  /// the loss or the gradient's norm is. Sets what is known of the step alone: no FLOPs, peak or memory.
+  StepMetrics train(std::int64_t steps_done, std::int64_t first_sample);
+
+  /// Mean loss per target over at most so many batches of held-out data; nullopt where there is none.
+  std::optional<double> evaluate(std::int64_t steps_done, std::int64_t most_batches);
+
+ private:
+  StepInputs fill(Split, std::int64_t first_sample);
+  double target_count(Split, std::int64_t first_sample) const;
+
+  Executor& executor_;
+  BatchReader& reader_;
+  const TrainingOptions& options_;
+  std::vector<std::int32_t> tokens_, targets_;
+};
+
+}  // namespace alpa

@@ -1,0 +1,43 @@
+#include "libalpa/trainer/first_rank.h"
+
+#include <gmock/gmock.h>
+
+#include "libalpa/base/error.h"
+
+namespace alpa {
+namespace {
+
+template <class Body>
+void on_three_ranks(Body body) {
+  run_on_threads(3, [&](int rank, Communicator& all) {
+    const std::unique_ptr<Device> host = make_cpu_device(1);
+    const std::unique_ptr<Stream> stream = host->make_stream();
+    body(rank, all, *stream);
+  });
+}
+
+TEST(OnFirstRank, WorksThereAloneAndTellsAll) {
+  on_three_ranks([](int rank, Communicator& all, Stream& stream) {
+    const auto body = [&] { return "rank " + std::to_string(rank); };
+    EXPECT_EQ(text_of_first_rank(all, stream, body), "rank 0");
+    EXPECT_EQ(text_of_first_rank(all, stream, [] { return std::string(); }), "");
+  });
+}
+
+TEST(OnFirstRank, AFailureIsMetByAllAlike) {
+  on_three_ranks([](int rank, Communicator& all, Stream& stream) {
+    try {
+      on_first_rank(all, stream, [&] {
+        EXPECT_EQ(rank, 0);
+        throw Error(ErrorKind::input, "no such file", "look elsewhere");
+      });
+      ADD_FAILURE() << "rank " << rank << " goes on";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::input);
+      EXPECT_STREQ(error.what(), "no such file\n  try: look elsewhere");
+    }
+  });
+}
+
+}  // namespace
+}  // namespace alpa
