@@ -1,0 +1,70 @@
+// Killed at any moment of its saves, a run leaves a newest checkpoint that is whole, and goes on from it.
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <random>
+
+#include "libalpa/trainer/run_folder.h"
+#include "tests/commands/workplace.h"
+
+namespace alpa {
+namespace {
+
+using testing::ContainsRegex;
+using testing::Each;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+class KilledRun : public Workplace {
+ protected:
+  std::int64_t newest_step() {
+    Log log("test", LogLevel::warning);
+    testing::internal::CaptureStderr();  // a damaged checkpoint that is passed over would be told here
+    const std::optional<FoundCheckpoint> newest = newest_checkpoint(path("run"), log);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    return newest ? newest->facts.step : 0;
+  }
+
+  std::int64_t published_step() const {
+    const std::vector<std::int64_t> steps = checkpointed_steps(path("run"));
+    return steps.empty() ? 0 : steps.back();
+  }
+
+  /// Goes on with the run, which saves after every step, and kills one of its ranks.
+  void kill_after(double delay_s, const std::string& plan, int ranks, int rank) {
+    const std::int64_t before = published_step();
+    const std::string resume = before == 0 ? "auto" : "must";
+    RunningRanks run(path(""),
+                     training(plan, "run", "--steps 1000000 --checkpoint-every 1 --resume " + resume), ranks);
+    wait_until("another checkpoint is published", [&] { return published_step() > before; });
+    const timespec delay{0, static_cast<long>(delay_s * 1e9)};
+    nanosleep(&delay, nullptr);
+    run.signal(rank, SIGKILL);
+    EXPECT_NE(run.wait(), 0);
+    if (before == 0) return;
+    EXPECT_THAT(run.log(), HasSubstr("resuming from step " + std::to_string(before) + " "));
+  }
+};
+
+TEST_F(KilledRun, FiftyTimesTheNewestCheckpointIsWholeAndTheRunGoesOn) {
+  make_plan("serial", "--method serial");
+  make_plan("zero", "--method zero-1 --devices 2");
+  std::mt19937 random(20240521);
+  std::uniform_real_distribution<double> moment_s(0, 0.1);  // a few saves
+  for (int round = 0; round < 50 && !HasFailure(); ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    const bool together = round % 5 == 4;
+    kill_after(moment_s(random), together ? "zero" : "serial", together ? 2 : 1,
+               together ? round / 5 % 2 : 0);
+    EXPECT_EQ(newest_step(), published_step()) << "the newest checkpoint is damaged";
+    // Two are kept, one is new, and of one more the writer was killed.
+    EXPECT_LE(names_in("run/checkpoints").size(), 4u);
+  }
+  const std::int64_t end = published_step() + 1;
+  train("serial", 1, "run", "--resume must --steps " + std::to_string(end));
+  EXPECT_THAT(names_in("run/checkpoints"), Each(ContainsRegex("^step-[0-9]+\\.h5$")));
+  EXPECT_THAT(numbers("run", "step"), SizeIs(end));  // each step once, however often it was done
+}
+
+}  // namespace
+}  // namespace alpa

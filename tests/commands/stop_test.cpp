@@ -1,0 +1,113 @@
+// Whatever asks a run to stop, all ranks save a checkpoint together and exit with 75, and the same command
+// goes on from there to the result of a run that was never stopped.
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <ctime>
+#include <fstream>
+
+#include "tests/commands/workplace.h"
+
+namespace alpa {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr int kStopped = 75;
+
+/// Endless but for what the test does to it, and with no checkpoint but that of the stop.
+const std::string kEndless = "--steps 1000000 --checkpoint-every 0 ";
+
+class Stops : public Workplace {
+ protected:
+  void SetUp() override { make_mixed_plan("mixed"); }
+
+  std::string endless(const std::string& options = "") const {
+    return training("mixed", "run", kEndless + options);
+  }
+
+  void wait_for_steps() const {
+    wait_until("some steps are made", [&] {
+      std::ifstream file(path("run") / "metrics.jsonl");
+      int lines = 0;
+      for (std::string line; std::getline(file, line);) ++lines;
+      return lines >= 3;
+    });
+  }
+
+  /// The run has stopped: there is one checkpoint, of the last step told, and it can be gone on from.
+  void expect_stopped(int status, const std::string& log, const std::string& reason) {
+    EXPECT_EQ(status, kStopped) << log;
+    EXPECT_THAT(log, AllOf(HasSubstr("stopped after step"), HasSubstr("because of " + reason),
+                           Not(HasSubstr("error"))));
+    const std::vector<double> steps = numbers("run", "step");
+    ASSERT_FALSE(steps.empty());
+    const int step = static_cast<int>(steps.back());
+    EXPECT_EQ(names_in("run/checkpoints"), std::vector<std::string>{checkpoint("run", step).filename()});
+    const std::string end = "--steps " + std::to_string(step + 3) + " --checkpoint-every 0";
+    train("mixed", 4, "run", end + " --resume must");
+    train("mixed", 4, "whole", end);
+    EXPECT_EQ(difference(checkpoint("whole", step + 3), checkpoint("run", step + 3)), "");
+    EXPECT_EQ(numbers("whole", "loss"), numbers("run", "loss"));
+  }
+};
+
+TEST_F(Stops, OnSigtermToAnyRank) {
+  RunningRanks ranks(path(""), endless(), 4);
+  wait_for_steps();
+  ranks.signal(2, SIGTERM);
+  const int status = ranks.wait();
+  expect_stopped(status, ranks.log(), "a signal");
+}
+
+TEST_F(Stops, OnSigusr1ToAnyRank) {
+  RunningRanks ranks(path(""), endless(), 4);
+  wait_for_steps();
+  ranks.signal(3, SIGUSR1);
+  const int status = ranks.wait();
+  expect_stopped(status, ranks.log(), "a signal");
+}
+
+TEST_F(Stops, OnTheFileStopWhichStays) {
+  RunningRanks ranks(path(""), endless(), 4);
+  wait_for_steps();
+  write("run/STOP", "");
+  const int status = ranks.wait();
+  EXPECT_TRUE(std::filesystem::remove(path("run/STOP")));
+  expect_stopped(status, ranks.log(), "the file STOP");
+}
+
+TEST_F(Stops, BeforeTheLongestTimeHasPassed) {
+  const CommandResult result = run(endless("--max-hours 0.001"), 4);
+  expect_stopped(result.status, result.output, "the end of the time");
+}
+
+TEST_F(Stops, BeforeTheEndOfTheJob) {
+  const std::string in_five_seconds = std::to_string(std::time(nullptr) + 5);
+  const CommandResult result = run(endless("--end-time " + in_five_seconds), 4);
+  expect_stopped(result.status, result.output, "the end of the time");
+}
+
+TEST_F(Stops, BeforeTheEndOfTheJobThatSlurmTells) {
+  const std::string in_five_seconds = std::to_string(std::time(nullptr) + 5);
+  const CommandResult result = run("env SLURM_JOB_END_TIME=" + in_five_seconds + " " + endless(), 4);
+  expect_stopped(result.status, result.output, "the end of the time");
+}
+
+TEST_F(Stops, NotOnTheFileSaveWhichAsksForACheckpoint) {
+  RunningRanks ranks(path(""), endless(), 4);
+  wait_for_steps();
+  write("run/SAVE", "");
+  wait_until("the file is taken away", [&] { return !std::filesystem::exists(path("run/SAVE")); });
+  EXPECT_THAT(names_in("run/checkpoints"), Not(IsEmpty()));
+  const std::size_t steps = numbers("run", "step").size();
+  wait_until("the run goes on", [&] { return numbers("run", "step").size() > steps; });
+  ranks.signal(0, SIGTERM);
+  EXPECT_EQ(ranks.wait(), kStopped);
+}
+
+}  // namespace
+}  // namespace alpa
