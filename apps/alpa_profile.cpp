@@ -9,6 +9,7 @@
 #include "apps/rank_device.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
+#include "libalpa/cluster/micro_batch_counts.h"
 #include "libalpa/h5/atomic_file.h"
 #include "libalpa/ops/catalog.h"
 #include "libalpa/profiler/device_instrument.h"
@@ -35,7 +36,7 @@ struct Settings {
 /// The part of a device's free memory that a program may count on.
 constexpr double kUsableShare = 0.9;
 
-std::vector<std::int64_t> micro_batch_sizes(const Settings& settings, std::int64_t batch) {
+std::vector<std::int64_t> micro_batch_sizes(const Settings& settings, std::int64_t batch, int devices) {
   std::vector<std::int64_t> sizes;
   for (const std::int64_t samples : settings.micro_batch_samples) {
     if (batch % samples != 0)
@@ -46,15 +47,14 @@ std::vector<std::int64_t> micro_batch_sizes(const Settings& settings, std::int64
     sizes.push_back(samples);
   }
   if (sizes.empty())
-    for (std::int64_t parts = 1; parts <= 8; parts *= 2)
-      if (batch % parts == 0) sizes.push_back(batch / parts);
+    for (const int count : micro_batch_counts(batch, devices)) sizes.push_back(batch / count);
   return sizes;
 }
 
-std::vector<Graph> training_graphs(const Settings& settings) {
+std::vector<Graph> training_graphs(const Settings& settings, int devices) {
   const ModelDefinition model = load_model(settings.model);
   std::vector<Graph> graphs;
-  for (const std::int64_t samples : micro_batch_sizes(settings, model.training.batch))
+  for (const std::int64_t samples : micro_batch_sizes(settings, model.training.batch, devices))
     graphs.push_back(training_step_graph(model, samples));
   return graphs;
 }
@@ -149,7 +149,7 @@ double cores_of_rank(const ParallelRun& run, const RankDevice& rank) {
 int profile_rank(Settings settings, const ParallelRun& run, const std::string& command_line) {
   if (settings.out.empty() && !settings.check)
     throw Error(ErrorKind::usage, "--out is missing", "--out profile.h5, or --check alone");
-  const std::vector<Graph> graphs = training_graphs(settings);
+  const std::vector<Graph> graphs = training_graphs(settings, run.session.size());
   if (!settings.out.empty())
     AtomicFile(settings.out);  // a folder that cannot be written is noticed before the work
   const RankDevice rank = make_rank_device(settings.device, settings.threads, run.session, run.environment);
@@ -193,8 +193,8 @@ int main(int argc, char** argv) {
       .flag("--check", settings.check,
             "print each node's GFLOP/s and GB/s and mark the odd ones; without --out, nothing else")
       .option("--micro-batch-samples", settings.micro_batch_samples,
-              "sizes of micro-batches to measure for, in samples; default: the batch and its 2nd, 4th and "
-              "8th part",
+              "sizes of micro-batches to measure for, in samples; default: those that alpa-plan tries, the "
+              "batch and its 2nd, 4th, 8th ... part, up to four parts per rank",
               at_least(1))
       .option("--missing", settings.missing,
               "measure only the operators that this file lists (written by alpa-plan --missing)")

@@ -8,6 +8,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
+#include "libalpa/cluster/micro_batch_counts.h"
 #include "libalpa/planner/assemble.h"
 #include "libalpa/planner/baselines.h"
 #include "libalpa/planner/stage_search.h"
@@ -56,11 +57,7 @@ class Contest {
                     "a divisor of the batch");
       return {options_.micro_batches};
     }
-    std::vector<int> counts;
-    const int most = std::max(8, 4 * devices_);
-    for (int m = 1; m <= model_.batch && m <= most; m *= 2)
-      if (model_.batch % m == 0) counts.push_back(m);
-    return counts;
+    return alpa::micro_batch_counts(model_.batch, devices_);
   }
 
   const PlanningGraph& planning(int micro_batches) {

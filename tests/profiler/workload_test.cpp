@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "libalpa/cluster/micro_batch_counts.h"
 #include "libalpa/planner/make_plan.h"
 #include "libalpa/program/lower.h"
 #include "libalpa/program/simulate.h"
@@ -66,6 +67,17 @@ INSTANTIATE_TEST_SUITE_P(Methods, PlansOf,
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+TEST(Workload, OfTheDefaultMicroBatchesHasAllThatTheWholeSearchAsksFor) {
+  constexpr std::int64_t batch = 32;
+  const Cluster cluster = cluster_of(1, 4);
+  std::vector<Graph> graphs;
+  for (const int count : micro_batch_counts(batch, cluster.devices())) graphs.push_back(testing_models::tiny_gpt(batch / count));
+  const CostModel costs(measured(workload(graphs, cluster), cluster));
+  Log log("test", LogLevel::off);
+  make_plan({"tiny", "", batch, [](std::int64_t samples) { return testing_models::tiny_gpt(samples); }}, costs, {}, log);
+  EXPECT_THAT(costs.missing(), IsEmpty());
+}
 
 TEST(Workload, HasEachCaseOnceAndTheHeaviestFirst) {
   const std::vector<Graph> graphs{testing_models::tiny_gpt(8), testing_models::tiny_gpt(4)};
