@@ -1,7 +1,6 @@
 #include "apps/rank_device.h"
 
 #include <fmt/core.h>
-#include <omp.h>
 
 #include "libalpa/base/error.h"
 
@@ -19,7 +18,6 @@ RankDevice make_rank_device(DeviceKind kind, int threads, const MpiSession& sess
                             const Environment& environment) {
   RankDevice rank;
   rank.threads = threads_per_rank(threads, environment, session.ranks_on_node());
-  omp_set_num_threads(rank.threads);
   switch (kind) {
     case DeviceKind::cpu:
       rank.device = make_cpu_device(rank.threads);

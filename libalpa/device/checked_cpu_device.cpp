@@ -115,6 +115,7 @@ class CheckedCpuDevice final : public Device {
   explicit CheckedCpuDevice(int threads) : threads_(threads) { assert(threads > 0); }
 
   DeviceKind kind() const override { return DeviceKind::checked_cpu; }
+  int host_threads() const override { return threads_; }
 
   std::string description() const override {
     return fmt::format("checked CPU, {} thread{} ({})", threads_, threads_ == 1 ? "" : "s", processor_name());

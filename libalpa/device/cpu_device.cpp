@@ -15,6 +15,7 @@ class CpuDevice final : public Device {
   explicit CpuDevice(int threads) : threads_(threads) { assert(threads > 0); }
 
   DeviceKind kind() const override { return DeviceKind::cpu; }
+  int host_threads() const override { return threads_; }
 
   std::string description() const override {
     return fmt::format("CPU, {} thread{} ({})", threads_, threads_ == 1 ? "" : "s", processor_name());

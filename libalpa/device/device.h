@@ -71,6 +71,7 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual DeviceKind kind() const = 0;
+  virtual int host_threads() const = 0;         ///< of kernels that run on the host; 1 on GPUs
   virtual std::string description() const = 0;  ///< "CPU, 2 threads (AMD EPYC)", "NVIDIA H200 (GPU-1234...)"
 
   /// Throws Error(run_time) saying how much was asked and how much is free.

@@ -123,6 +123,7 @@ class CudaDevice final : public Device {
   }
 
   DeviceKind kind() const override { return DeviceKind::cuda; }
+  int host_threads() const override { return 1; }
   std::string description() const override { return description_; }
 
   std::unique_ptr<DeviceMemory> allocate(std::int64_t bytes) override {

@@ -19,4 +19,8 @@ InstructionSet best_instruction_set() {
 
 int host_threads() { return omp_get_max_threads(); }
 
+HostThreads::HostThreads(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
+
+HostThreads::~HostThreads() { omp_set_num_threads(before_); }
+
 }  // namespace alpa

@@ -45,6 +45,18 @@ void run_vectorized(InstructionSet set, std::int64_t begin, std::int64_t end, co
 /// Threads that a parallel region started here would have.
 int host_threads();
 
+/// Parallel regions started in this scope by this thread have that many threads.
+class HostThreads {
+ public:
+  explicit HostThreads(int threads);
+  ~HostThreads();
+  HostThreads(const HostThreads&) = delete;
+  HostThreads& operator=(const HostThreads&) = delete;
+
+ private:
+  int before_;
+};
+
 /// Calls body(begin, end), vectorised, for ranges that make up [0, count): one per thread, or a single one
 /// where less than two `grain`s are to be done.
 template <class Body>

@@ -1,19 +1,23 @@
 #include "libalpa/kernels/kernel.h"
 
+#include "libalpa/kernels/host_loops.h"
 #include "libalpa/kernels/kernels_cpu.h"
 #include "libalpa/kernels/kernels_cuda.h"
 
 namespace alpa {
 namespace {
 
-/// Opens the memory of a checked device around each run of a kernel.
-class BracketedKernel final : public Kernel {
+/// Runs a kernel of the host with the device's threads, the memory of a checked device open meanwhile.
+class KernelOnHost final : public Kernel {
  public:
-  BracketedKernel(Device& device, std::unique_ptr<Kernel> kernel)
-      : device_(device), kernel_(std::move(kernel)) {}
+  KernelOnHost(Device& device, const OpDef& op, const KernelShape& shape) : device_(device) {
+    const HostThreads threads(device.host_threads());
+    kernel_ = make_cpu_kernel(op, shape);
+  }
 
   void run(Stream& stream, std::span<const Tile> operands, std::span<const Tile> results, void* workspace,
            bool accumulate, const RunPoint& point) override {
+    const HostThreads threads(device_.host_threads());
     const auto access = device_.host_access();
     kernel_->run(stream, operands, results, workspace, accumulate, point);
   }
@@ -26,15 +30,8 @@ class BracketedKernel final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_kernel(Device& device, const OpDef& op, const KernelShape& shape) {
-  switch (device.kind()) {
-    case DeviceKind::cpu:
-      return make_cpu_kernel(op, shape);
-    case DeviceKind::checked_cpu:
-      return std::make_unique<BracketedKernel>(device, make_cpu_kernel(op, shape));
-    case DeviceKind::cuda:
-      break;
-  }
-  return make_cuda_kernel(device, op, shape);
+  if (device.kind() == DeviceKind::cuda) return make_cuda_kernel(device, op, shape);
+  return std::make_unique<KernelOnHost>(device, op, shape);
 }
 
 void copy_box(Device& device, Stream& stream, const void* from, const Box& from_box, void* to,
@@ -43,6 +40,7 @@ void copy_box(Device& device, Stream& stream, const void* from, const Box& from_
     copy_box_cuda(stream, from, from_box, to, to_box, extent, dtype);
     return;
   }
+  const HostThreads threads(device.host_threads());
   const auto access = device.host_access();
   copy_box_cpu(from, from_box, to, to_box, extent, dtype);
 }

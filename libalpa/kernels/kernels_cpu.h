@@ -13,8 +13,8 @@ namespace ops {
 #undef ALPA_OP
 }  // namespace ops
 
-/// Kernels on host memory. They use as many OpenMP threads as omp_get_max_threads() says in the thread that
-/// runs them; equal shapes and thread counts give equal bits. Throws as make_kernel.
+/// Kernels on host memory. They use as many threads as host_threads() says where they are made and run; equal
+/// shapes and thread counts give equal bits. Throws as make_kernel.
 std::unique_ptr<Kernel> make_cpu_kernel(const OpDef&, const KernelShape&);
 
 /// As copy_box, at once.

@@ -1,7 +1,6 @@
 #include "libalpa/kernels/matrix_product_cpu.h"
 
 #include <fmt/core.h>
-#include <omp.h>
 #include <oneapi/dnnl/dnnl_debug.h>
 
 #include <algorithm>
@@ -42,28 +41,11 @@ dnnl::memory::desc matrix_desc(const MatrixProduct& product, std::int64_t Contra
   return {extents, type, strides};
 }
 
-/// oneDNN fixes the number of threads when a primitive is made; this holds it while one runs.
-class ThreadCount {
- public:
-  explicit ThreadCount(int threads) : before_(omp_get_max_threads()), changed_(before_ != threads) {
-    if (changed_) omp_set_num_threads(threads);
-  }
-  ~ThreadCount() {
-    if (changed_) omp_set_num_threads(before_);
-  }
-  ThreadCount(const ThreadCount&) = delete;
-  ThreadCount& operator=(const ThreadCount&) = delete;
-
- private:
-  int before_;
-  bool changed_;
-};
-
 class DnnlProduct final : public Bfloat16Product {
  public:
   /// Throws dnnl::error where oneDNN has no such primitive.
   DnnlProduct(const MatrixProduct& product, DType result)
-      : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_), threads_(omp_get_max_threads()) {
+      : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_), threads_(host_threads()) {
     const Type type = result == DType::f32 ? Type::f32 : Type::bf16;
     const auto left =
         matrix_desc(product, &ContractionLoop::left, product.rows, product.sum, product.left, Type::bf16);
@@ -100,7 +82,7 @@ class DnnlProduct final : public Bfloat16Product {
   bool is_fast() const { return fast_; }
 
   void run(const void* left, const void* right, void* result, bool accumulate) override {
-    const ThreadCount hold(threads_);
+    const HostThreads hold(threads_);  // those the primitive was made for
     check(dnnl_memory_set_data_handle(left_.get(), const_cast<void*>(left)), "take a matrix");
     check(dnnl_memory_set_data_handle(right_.get(), const_cast<void*>(right)), "take a matrix");
     check(dnnl_memory_set_data_handle(to_.get(), result), "take a matrix");
@@ -172,12 +154,12 @@ void multiply_on_all_threads(const MatrixLayout& a, const MatrixLayout& b, std::
                              std::int64_t columns, std::int64_t sum, const float* a_data, const float* b_data,
                              float beta, float* c_data, std::int64_t c_leading) {
   constexpr std::int64_t row_block = 8, column_block = 48;
-  const std::int64_t threads = omp_get_max_threads();
+  const std::int64_t threads = host_threads();
   const bool is_small = 2 * rows * columns * sum < 2 * kFlopGrain;
   // oneDNN also splits the sum, which a small result of long sums needs.
   const bool few_blocks = rows * columns < 4 * threads * row_block * column_block;
   if (threads == 1 || is_small || few_blocks) {
-    const ThreadCount hold(is_small ? 1 : static_cast<int>(threads));
+    const HostThreads hold(is_small ? 1 : static_cast<int>(threads));
     multiply(a, b, rows, columns, sum, 1.0f, a_data, b_data, beta, c_data, c_leading);
     return;
   }

@@ -2,7 +2,7 @@
 #
 # Builds libalpa/<name>/*.cpp (and .cu) as target alpa_<name>. Files ending in _cuda or _nccl are
 # compiled only with ALPA_CUDA, files ending in _no_cuda only without. LINK is seen by users of the
-# module too, PRIVATE only by its own sources. scripts/check_layers.py reads USES from the same lines.
+# module too, PRIVATE only by its own sources. scripts/check_layers.cmake reads USES from the same lines.
 function(alpa_module name)
   cmake_parse_arguments(ARG "" "" "USES;LINK;PRIVATE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${name}/*.cpp)

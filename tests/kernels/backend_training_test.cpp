@@ -11,11 +11,9 @@ class BackendTraining : public ::testing::TestWithParam<Backend> {
   static constexpr int kSteps = 3;
 
   static std::vector<double> reference(const ModelDefinition& model) {
-    const HostThreads threads(1);
     return losses(*make_cpu_device(1), model, kSteps);
   }
   static std::vector<double> on_backend(const ModelDefinition& model) {
-    const HostThreads threads(GetParam().threads);
     return losses(*GetParam().make(), model, kSteps);
   }
 };

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "libalpa/device/device.h"
-#include "tests/support/host_threads.h"
 
 namespace alpa {
 
@@ -14,7 +13,6 @@ namespace alpa {
 struct Backend {
   std::string name;
   std::function<std::unique_ptr<Device>()> make;
-  int threads = 1;  ///< OpenMP threads of CPU kernels
 };
 
 inline void PrintTo(const Backend& backend, std::ostream* out) { *out << backend.name; }

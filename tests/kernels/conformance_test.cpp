@@ -23,7 +23,6 @@ class Conformance : public ::testing::TestWithParam<Parameter> {
   }
 
  private:
-  HostThreads threads_{std::get<0>(GetParam()).threads};
   std::unique_ptr<Device> device_ = std::get<0>(GetParam()).make();
 };
 

@@ -31,7 +31,6 @@ Values copied(Device& device, const CopyCase& c, DType dtype) {
 
 class CopyBox : public ::testing::TestWithParam<Backend> {
  protected:
-  HostThreads threads_{GetParam().threads};
   std::unique_ptr<Device> device_ = GetParam().make();
 };
 

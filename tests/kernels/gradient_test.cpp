@@ -7,7 +7,6 @@
 #include "libalpa/ops/catalog.h"
 #include "tests/kernels/prepared_case.h"
 #include "tests/kernels/reference.h"
-#include "tests/support/host_threads.h"
 #include "tests/support/interpreter.h"
 
 namespace alpa {
@@ -87,7 +86,6 @@ bool is_small(const PreparedCase& p) {
 class Gradient : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Gradient, AgreesWithFiniteDifferencesOfTheLoopNest) {
-  const HostThreads hold(1);
   int checked = 0;
   for (const OpCase& c : cases_of(op_catalog().find(GetParam()))) {
     SCOPED_TRACE(case_text(c));

@@ -2,7 +2,6 @@
 // on the CPU device and prints what each kind of call costs, with its rates, and the tokens per second that
 // this amounts to.
 #include <fmt/core.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <chrono>
@@ -95,10 +94,9 @@ int run(int argc, char** argv) {
   ModelDefinition model = read_model(argc > 1 ? argv[1] : (source / "configs/models/gpt-bench.toml").string(),
                                      {source / "share/blocks"});
   if (argc > 2) model.training.precision = std::string(argv[2]) == "bf16" ? Precision::bf16 : Precision::f32;
-  omp_set_num_threads(argc > 3 ? std::atoi(argv[3]) : 2);
   const int steps = argc > 4 ? std::atoi(argv[4]) : 5;
   const Graph graph = training_step_graph(model, model.training.batch);
-  const auto device = make_cpu_device(omp_get_max_threads());
+  const auto device = make_cpu_device(argc > 3 ? std::atoi(argv[3]) : 2);
   Interpreter interpreter(*device, graph);
   fill(interpreter, graph);
   std::vector<std::vector<double>> seconds(graph.nodes.size());

@@ -96,7 +96,6 @@ class Tiles : public ::testing::TestWithParam<std::tuple<Backend, std::string>> 
 
 TEST_P(Tiles, OfEveryFactorMakeUpTheWhole) {
   const auto& [backend, op] = GetParam();
-  const HostThreads threads(backend.threads);
   const auto device = backend.make();
   for (const OpCase& c : cases_of(op_catalog().find(op))) {
     const PreparedCase p = prepare(c, DType::f32);

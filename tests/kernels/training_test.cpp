@@ -16,7 +16,6 @@ class Training : public ::testing::Test {
   }
 
  private:
-  HostThreads threads_{1};
   std::unique_ptr<Device> device_ = make_cpu_device(1);
 };
 

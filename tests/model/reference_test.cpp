@@ -1,5 +1,4 @@
 #include <gmock/gmock.h>
-#include <omp.h>
 
 #include <cmath>
 
@@ -108,24 +107,13 @@ class ReferenceRun {
   int gradients_compared_ = 0;
 };
 
-/// On one thread: tensors this small gain nothing from more, and threads that wait for each other take
-/// seconds where other tests run at the same time.
-class Reference : public testing::Test {
- protected:
-  Reference() { omp_set_num_threads(1); }
-  ~Reference() override { omp_set_num_threads(threads_before_); }
-
- private:
-  int threads_before_ = omp_get_max_threads();
-};
-
-TEST_F(Reference, TenStepsOfTheTinyGptAreThoseOfPyTorch) {
+TEST(Reference, TenStepsOfTheTinyGptAreThoseOfPyTorch) {
   ReferenceRun run("gpt");
   run.run();
   EXPECT_EQ(run.gradients_compared(), 2 * (2 + 4 * 16 + 2));
 }
 
-TEST_F(Reference, TenStepsOfTheTinyLlamaAreThoseOfPyTorch) {
+TEST(Reference, TenStepsOfTheTinyLlamaAreThoseOfPyTorch) {
   ReferenceRun run("llama");
   run.run();
   EXPECT_EQ(run.gradients_compared(), 2 * (1 + 4 * 9 + 2));

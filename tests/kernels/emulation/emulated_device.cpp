@@ -10,6 +10,7 @@ namespace {
 class EmulatedDevice final : public Device {
  public:
   DeviceKind kind() const override { return DeviceKind::cuda; }
+  int host_threads() const override { return 1; }
   std::string description() const override { return "an emulated GPU"; }
   std::unique_ptr<DeviceMemory> allocate(std::int64_t bytes) override { return host_->allocate(bytes); }
   std::unique_ptr<DeviceMemory> allocate_staging(std::int64_t bytes) override {
