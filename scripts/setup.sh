@@ -13,6 +13,7 @@ packages=(
   libxxhash-dev libdnnl-dev               # fingerprints; matrix products on CPUs
   libgtest-dev libgmock-dev               # tests
   slurmctld slurmd slurm-client munge     # tests on a real cluster
+  patchelf xz-utils                       # scripts/bundle.sh
 )
 
 missing=()

@@ -1,6 +1,6 @@
-// bench_kernels [MODEL.toml] [f32|bf16] [threads] [steps]: runs a model's training step operator by operator
-// on the CPU device and prints what each kind of call costs, with its rates, and the tokens per second that
-// this amounts to.
+// bench_kernels [MODEL.toml] [f32|bf16] [threads] [steps] [cpu|cuda]: runs a model's training step operator
+// by operator on one device and prints what each kind of call costs, with its rates, and the tokens per
+// second that this amounts to.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include "libalpa/base/error.h"
 #include "libalpa/model/model.h"
 #include "tests/support/interpreter.h"
+#include "tests/support/source_folder.h"
 
 namespace alpa {
 namespace {
@@ -52,7 +53,7 @@ double median(std::vector<double> values) {
 
 void print_step(const Graph& graph, const std::vector<std::vector<double>>& seconds) {
   std::map<std::string, Line> lines;
-  std::map<std::string, double> by_op;
+  std::map<std::string, Line> by_op;
   double total = 0;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
@@ -60,28 +61,31 @@ void print_step(const Graph& graph, const std::vector<std::vector<double>>& seco
     const OpCall call{operands, node.attributes};
     const std::string signature =
         node.op->reduces_globally ? std::string(node.op->name) : signature_of(*node.op, call);
-    Line& line = lines[signature];
     const double time = median(seconds[n]);
-    ++line.count;
-    line.seconds += time;
-    line.flops += flops_of(*node.op, call);
-    line.bytes += static_cast<double>(bytes_moved_by(*node.op, call));
-    by_op[std::string(node.op->name)] += time;
+    for (Line* line : {&lines[signature], &by_op[std::string(node.op->name)]}) {
+      ++line->count;
+      line->seconds += time;
+      line->flops += flops_of(*node.op, call);
+      line->bytes += static_cast<double>(bytes_moved_by(*node.op, call));
+    }
     total += time;
   }
-  std::vector<std::pair<std::string, Line>> sorted(lines.begin(), lines.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+  const auto slowest_first = [](const std::map<std::string, Line>& from) {
+    std::vector<std::pair<std::string, Line>> sorted(from.begin(), from.end());
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+    return sorted;
+  };
   fmt::print("{:>6} {:>9} {:>9} {:>8} {:>7}  call\n", "calls", "ms each", "ms all", "GFLOP/s", "GB/s");
-  for (const auto& [signature, line] : sorted)
+  for (const auto& [signature, line] : slowest_first(lines))
     fmt::print("{:>6} {:>9.3f} {:>9.2f} {:>8.1f} {:>7.1f}  {}\n", line.count, 1e3 * line.seconds / line.count,
                1e3 * line.seconds, 1e-9 * line.flops / line.seconds, 1e-9 * line.bytes / line.seconds,
                signature.substr(0, 150));
   fmt::print("\n");
-  std::vector<std::pair<std::string, double>> ops(by_op.begin(), by_op.end());
-  std::stable_sort(ops.begin(), ops.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-  for (const auto& [op, time] : ops)
-    fmt::print("{:>9.2f} ms {:>5.1f} %  {}\n", 1e3 * time, 100 * time / total, op);
+  for (const auto& [op, line] : slowest_first(by_op))
+    fmt::print("{:>9.2f} ms {:>5.1f} % {:>9.1f} GFLOP/s {:>7.1f} GB/s  {}\n", 1e3 * line.seconds,
+               100 * line.seconds / total, 1e-9 * line.flops / line.seconds, 1e-9 * line.bytes / line.seconds,
+               op);
   for (const Input& input : graph.inputs)
     if (input.kind == InputKind::tokens) {
       const double tokens = static_cast<double>(element_count(value_of(graph, input.value).type.shape));
@@ -90,13 +94,14 @@ void print_step(const Graph& graph, const std::vector<std::vector<double>>& seco
 }
 
 int run(int argc, char** argv) {
-  const std::filesystem::path source = ALPA_SOURCE_DIR;
+  const std::filesystem::path source = source_folder();
   ModelDefinition model = read_model(argc > 1 ? argv[1] : (source / "configs/models/gpt-bench.toml").string(),
                                      {source / "share/blocks"});
   if (argc > 2) model.training.precision = std::string(argv[2]) == "bf16" ? Precision::bf16 : Precision::f32;
   const int steps = argc > 4 ? std::atoi(argv[4]) : 5;
   const Graph graph = training_step_graph(model, model.training.batch);
-  const auto device = make_cpu_device(argc > 3 ? std::atoi(argv[3]) : 2);
+  const bool on_gpu = argc > 5 && std::string(argv[5]) == "cuda";
+  const auto device = on_gpu ? make_cuda_device(0) : make_cpu_device(argc > 3 ? std::atoi(argv[3]) : 2);
   Interpreter interpreter(*device, graph);
   fill(interpreter, graph);
   std::vector<std::vector<double>> seconds(graph.nodes.size());
@@ -104,6 +109,7 @@ int run(int argc, char** argv) {
     for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
       const double start = seconds_now();
       interpreter.run_node(n, false, {1, step, 0});
+      interpreter.synchronize();
       if (step > 0) seconds[n].push_back(seconds_now() - start);  // the first step takes the pages
     }
   fmt::print("{}, loss {}\n", device->description(), interpreter.get(graph.loss)[0]);

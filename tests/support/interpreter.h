@@ -31,6 +31,8 @@ class Interpreter {
   /// Node `node` of the graph alone.
   void run_node(std::size_t node, bool accumulate, const RunPoint&);
 
+  void synchronize() { stream_->synchronize(); }  ///< waits until what was run is done
+
  private:
   Device& device_;
   const Graph& graph_;

@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# Checks and measures on a GPU machine, from an unpacked bundle (scripts/bundle.sh) or from a build, in less than 8 minutes:
+#   scripts/gpu_check.sh [FOLDER OF THE PROGRAMS]          (default: bin/, or build/cuda/bin)
+# Prints a table (check, result, figure). What each check printed is kept in $OUT, or in gpu_check/.
+# Exit status: 0 nothing failed, 1 something failed, 77 nothing failed and no GPU was found (the rows say why).
+set -uo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+bin=${1:-$root/bin}
+[ -x "$bin/alpa-train" ] || bin=$root/build/cuda/bin
+[ -x "$bin/test_gpu" ] || { echo "gpu_check.sh: error: no test_gpu in '$bin'; scripts/bundle.sh, or cmake --build --preset cuda" >&2; exit 3; }
+bin=$(cd "$bin" && pwd)
+out=${OUT:-gpu_check}
+mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 3
+cd "$out" || exit 3
+export ALPA_SOURCE_DIR=$root PATH=$bin:$PATH
+export OMP_NUM_THREADS=$(($(nproc) < 8 ? $(nproc) : 8)) CUDA_DEVICE_MAX_CONNECTIONS=32
+deadline=$((SECONDS + 460))
+
+# The folders of cuBLASLt and NCCL, where the loader does not know them: the toolkit's, and those of Python's packages.
+for library in libcublasLt.so.13 libnccl.so.2; do
+  ldconfig -p 2>/dev/null | grep -q "$library" && continue
+  found=$(timeout 20 find /usr/local/cuda*/ /usr/lib /opt /usr/local/lib /root/.local "$HOME/.local" -name "$library" -print -quit 2>/dev/null | head -1)
+  [ -z "$found" ] || export LD_LIBRARY_PATH=$(dirname "$found")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+done
+
+rows=() failed=0 number=0
+row() { rows+=("$(printf '%-34s %-8s %s' "$1" "$2" "$3")"); echo "${rows[-1]}"; }
+
+# check NAME SECONDS FIGURE COMMAND...: runs a command, or a function of this script, under a time limit. FIGURE prints what
+# it found, from the log on stdin.
+check() {
+  local name=$1 limit=$2 figure=$3 left=$((deadline - SECONDS)) status begin=$SECONDS
+  shift 3
+  number=$((number + 1))
+  local log=$out/$(printf '%02d' $number)-${name//[^a-zA-Z0-9]/_}.log
+  [ -z "$no_gpu" ] || { row "$name" skipped "$no_gpu"; return 77; }
+  [ "$left" -gt 5 ] || { row "$name" skipped "no time is left"; return 77; }
+  timeout -k 5 $((limit < left ? limit : left)) bash -c '"$@"' check "$@" >"$log" 2>&1
+  status=$?
+  case $status in
+    0) row "$name" ok "$($figure <"$log"), $((SECONDS - begin)) s" ;;
+    77) row "$name" skipped "$(grep -m1 -o 'skipped: .*' "$log" | cut -c10-)" ;;
+    *)
+      failed=1
+      [ $status != 124 ] && [ $status != 137 ] || status="$status, time limit"
+      row "$name" FAILED "exit $status: $(grep -m1 -iE 'error|failure' "$log" | cut -c1-110) ($(basename "$log"))"
+      ;;
+  esac
+  return "${status%%,*}"
+}
+after() { [ "$1" = 0 ] || { row "$2" skipped "needs the check before"; return 1; }; }
+
+# Figures.
+passed() { sed -n 's/^\[  PASSED  \] \([0-9]* tests\?\).*/\1/p' | tail -1; }
+device() { sed -n 's/^on //p' | head -1; }
+losses() { sed 's/.*"loss":\([^,]*\).*/\1/' "$1/metrics.jsonl"; }
+
+# same_losses A B TOLERANCE: of the steps that two run folders have in common, relative.
+same_losses() {
+  paste <(losses "$1") <(losses "$2") | awk -v most="$3" '
+    NF == 2 { ++steps; d = ($1 - $2) / $2; if (d < 0) d = -d; if (d > worst) worst = d }
+    END { printf "%d steps, losses differ by %.1e at most (allowed %s)\n", steps, worst, most; exit !(steps > 0 && worst <= most) }'
+}
+last() { tail -1; }
+
+tiny=$root/tests/data/tiny_gpt.toml one_gpu=$root/configs/clusters/h200-1.toml
+train() { alpa-train "$1" --data synthetic:"$2" --run-dir "$3" --resume auto --progress-s 1 "${@:4}"; }
+serial_on_both() {
+  alpa-plan "$tiny" --cluster "$one_gpu" --out tiny.h5 --log-level warning >/dev/null &&
+    train tiny.h5 64 tiny-cpu && train tiny.h5 64 tiny-gpu --device cuda && same_losses tiny-gpu tiny-cpu 1e-4
+}
+resumed_elsewhere() {
+  train tiny.h5 64 tiny-both --steps 10 --device cuda && train tiny.h5 64 tiny-both --device cpu && same_losses tiny-both tiny-cpu 1e-4
+}
+# NCCL is told that ranks on one GPU are on two nodes; each collective then lasts milliseconds, so few steps.
+two_ranks() {
+  alpa-plan "$tiny" --cluster "$root/configs/clusters/dgx-h100-16.toml" --devices 2 --method "$1" --micro-batches 2 --out "two-$1.h5" --log-level warning >/dev/null || return
+  local rank=(alpa-train "two-$1.h5" --data synthetic:64 --run-dir "two-$1" --resume never --steps 6 --device cuda)
+  NCCL_SOCKET_IFNAME=lo mpiexec -n 1 -env NCCL_HOSTID first "${rank[@]}" : -n 1 -env NCCL_HOSTID second "${rank[@]}" &&
+    same_losses "two-$1" tiny-cpu 1e-4
+}
+profiled() {
+  alpa-profile "$tiny" --out tiny-profile.h5 --device cuda --time-budget 40 &&
+    alpa-plan "$tiny" --profile tiny-profile.h5 --out tiny-planned.h5 --log-level warning >/dev/null &&
+    train tiny-planned.h5 64 tiny-planned --device cuda
+}
+predicted() { grep -o 'predicted [^,]*, measured [^(]*(median)' | head -1; }
+rates() { awk 'END { printf "f32 %s, bf16 %s GFLOP/s, memory %s GB/s", $(NF-2), $(NF-1), $NF }'; }
+gpt2=$root/configs/models/gpt2-124m-check.toml
+gpt2_training() {
+  alpa-plan "$gpt2" --cluster "$one_gpu" --method serial --out gpt2.h5 --log-level warning >/dev/null &&
+    train gpt2.h5 50304 gpt2 --device cuda --checkpoint-every 0
+}
+# The median of the steps after the first three, and where the loss went.
+speed() {
+  sed -n 's/.*"loss":\([^,]*\),.*"tokens_per_s":\([^,]*\),.*/\1 \2/p' gpt2/metrics.jsonl | awk 'NR > 3 { print $2 }' | sort -n |
+    awk '{ v[NR] = $1 } END { printf "%.0f tokens/s (median), ", v[int((NR + 1) / 2)] }'
+  losses gpt2 | awk 'NR == 1 { first = $1 } END { printf "loss %.3f to %.3f", first, $1 }'
+}
+op_rates() { awk '$NF == "einsum" { e = $5 } $NF == "attention" { a = $5 } $NF == "attention_grad" { g = $5 } END { printf "products %s, attention %s, its gradient %s GFLOP/s", e, a, g }'; }
+
+# For the shells that checks run in.
+export root tiny one_gpu gpt2
+export -f losses same_losses train serial_on_both resumed_elsewhere two_ranks profiled gpt2_training
+
+no_gpu=
+check "device" 60 device test_gpu --gtest_filter='*DeviceConformance*cuda*' || [ $? != 77 ] || no_gpu=$(test_gpu --gtest_filter=none | sed -n 's/^skipped: //p')
+check "operators" 120 passed test_gpu --gtest_filter='On/*'
+check "plans of one rank" 60 passed test_gpu --gtest_filter='*GpuTraining*'
+check "NCCL, one rank" 60 passed test_gpu --gtest_filter='NcclConformance*'
+check "NCCL, two ranks on one GPU" 150 passed mpiexec -n 2 test_gpu_ranks
+check "losses as on the CPU" 60 last serial_on_both
+both=$?
+after $both "resumed on the CPU" && check "resumed on the CPU" 60 last resumed_elsewhere
+for method in data-parallel zero-3 inter-only; do
+  after $both "two ranks, $method" && check "two ranks, $method" 90 last two_ranks $method
+done
+check "profile, plan, train" 90 predicted profiled
+check "speed of the device" 90 rates alpa-profile "$tiny" --check --device cuda
+check "training GPT-2 124M, bf16" 120 speed gpt2_training
+check "operators of GPT-2 124M, bf16" 120 op_rates bench_kernels "$gpt2" bf16 $OMP_NUM_THREADS 3 cuda
+
+printf '\n%-34s %-8s %s\n' check result figure
+printf '%s\n' "${rows[@]}"
+printf '%s\n' "${rows[@]}" >table.txt
+[ $failed = 0 ] || { echo "something failed; what was printed is in $out"; exit 1; }
+[ -z "$no_gpu" ] || exit 77
