@@ -155,6 +155,7 @@ std::string compare_plans(const Plan& a, const Plan& b) {
   for (std::size_t v = 0; v < std::min(a.value_layout.size(), b.value_layout.size()); ++v) layouts += a.value_layout[v] != b.value_layout[v];
   if (strategies > 0) text += fmt::format("strategies of {} of {} nodes differ\n", strategies, a.node_strategy.size());
   if (layouts > 0) text += fmt::format("layouts of {} of {} values differ\n", layouts, a.value_layout.size());
+  if (a.crossings != b.crossings) text += "values cross between stages in another way\n";
   if (text.empty() && !(a == b)) text = "details of the prediction differ\n";
   return text;
 }

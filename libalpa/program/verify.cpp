@@ -64,6 +64,29 @@ void check_overlaps(const StageProgram& program, std::size_t stage, SegmentKind 
     }
 }
 
+/// Every micro-batch goes forward, then backward, once; no two that are in flight have the same slot; the update is last.
+void check_schedule(const StageProgram& program, std::size_t stage, int micro_batches) {
+  const auto& runs = program.schedule;
+  if (runs.empty() || runs.back() != ScheduledSegment{SegmentKind::update, -1}) refuse(stage, "its schedule does not end with the update");
+  const bool trains = std::any_of(runs.begin(), runs.end(), [](const auto& run) { return run.segment == SegmentKind::backward; });
+  std::vector<int> done(static_cast<std::size_t>(micro_batches));  // segments of each micro-batch
+  std::map<int, int> holder;                                       // slot -> micro-batch in flight
+  for (std::size_t r = 0; r + 1 < runs.size(); ++r) {
+    const auto [segment, m] = runs[r];
+    const int due = segment == SegmentKind::forward ? 0 : segment == SegmentKind::backward ? 1 : -1;
+    if (m < 0 || m >= micro_batches || done[static_cast<std::size_t>(m)]++ != due)
+      refuse(stage, fmt::format("its schedule has {} of micro-batch {} out of turn", segment_name(segment), m));
+    if (!trains) continue;
+    const int slot = m % program.slots;
+    if (due == 1)
+      holder.erase(slot);
+    else if (const auto [held, free] = holder.insert({slot, m}); !free)
+      refuse(stage, fmt::format("micro-batches {} and {} are in flight in the same slot", held->second, m));
+  }
+  for (std::size_t m = 0; m < done.size(); ++m)
+    if (done[m] != (trains ? 2 : 1)) refuse(stage, fmt::format("its schedule leaves micro-batch {} out", m));
+}
+
 /// Runs the schedule without time: a receive waits for its send, a global sum for all stages.
 class Rendezvous {
  public:
@@ -138,6 +161,7 @@ class Rendezvous {
 
 void verify(const Program& program, const Graph&) {
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
+    check_schedule(program.stages[s], s, program.micro_batches);
     check_reads(program.stages[s], s);
     for (const SegmentKind kind : kSegments) check_overlaps(program.stages[s], s, kind);
   }

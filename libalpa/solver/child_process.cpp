@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "libalpa/base/error.h"
 #include "libalpa/solver/incumbent.h"
@@ -73,17 +74,34 @@ int file_with(const std::string& input) {
   return fd;
 }
 
+/// This process's environment, but for one thread in what the child computes with: threads of a BLAS would
+/// wait for each other longer than they work, and sums would depend on the number of cores.
+std::vector<std::string> child_environment() {
+  std::vector<std::string> variables{"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1"};
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    if (!text.starts_with("OMP_NUM_THREADS=") && !text.starts_with("OPENBLAS_NUM_THREADS="))
+      variables.emplace_back(text);
+  }
+  return variables;
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (const auto& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
 pid_t spawn(const std::vector<std::string>& command, int input, int output) {
   FileActions actions;
   posix_spawn_file_actions_adddup2(actions.get(), input, STDIN_FILENO);
   posix_spawn_file_actions_adddup2(actions.get(), output, STDOUT_FILENO);
   posix_spawn_file_actions_addopen(actions.get(), STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  std::vector<char*> arguments;
-  for (const auto& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
+  const std::vector<std::string> environment = child_environment();
   pid_t child = -1;
-  const int error =
-      posix_spawn(&child, command[0].c_str(), actions.get(), nullptr, arguments.data(), environ);
+  const int error = posix_spawn(&child, command[0].c_str(), actions.get(), nullptr, pointers(command).data(),
+                                pointers(environment).data());
   if (error != 0) refuse(command[0], error);
   return child;
 }

@@ -1,0 +1,64 @@
+#include "libalpa/plan/plan_file.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdio>
+
+#include "libalpa/base/error.h"
+#include "tests/h5/temporary_folder.h"
+#include "tests/support/small_plans.h"
+
+namespace alpa {
+namespace {
+
+using namespace testing_models;
+using testing::HasSubstr;
+
+class PlanFile : public testing::Test {
+ protected:
+  std::filesystem::path written(const std::string& name, const Plan& plan) {
+    const std::filesystem::path path = folder_.path() / name;
+    write_plan(path, plan, lowered_.graph, {});
+    return path;
+  }
+  static std::string output_of(const std::string& command) {
+    std::string text;
+    FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+    for (int c; (c = std::fgetc(pipe)) != EOF;) text += static_cast<char>(c);
+    return text + "exit " + std::to_string(pclose(pipe));
+  }
+
+  TemporaryFolder folder_;
+  Lowered lowered_ = two_stages_of_two();
+};
+
+TEST_F(PlanFile, HoldsThePlan) { EXPECT_EQ(read_plan(written("a.h5", lowered_.plan)), lowered_.plan); }
+
+TEST_F(PlanFile, IsTheSameForTheSamePlan) {
+  const auto a = written("a.h5", lowered_.plan), b = written("b.h5", lowered_.plan);
+  EXPECT_EQ(output_of("h5diff --exclude-path /provenance " + a.string() + " " + b.string()), "exit 0");
+}
+
+TEST_F(PlanFile, IsReadByTheToolsOfHdf5) {
+  const std::string path = written("a.h5", lowered_.plan).string();
+  const std::string listing = output_of("h5ls -r " + path);
+  for (const char* dataset :
+       {"/stages/mesh", "/nodes/strategy_in_words", "/values/layout", "/crossings/to_stage",
+        "/candidates/verdict", "/prediction/time/compute", "/prediction/memory/arena", "/model/toml"})
+    EXPECT_THAT(listing, HasSubstr(dataset));
+  EXPECT_THAT(output_of("h5dump -d /stages/end_layer " + path), HasSubstr("(0): 2, 4"));
+  EXPECT_THAT(output_of("h5dump -a /prediction/time/compute/units " + path), HasSubstr("\"s\""));
+}
+
+TEST_F(PlanFile, IsRefusedWhereItIsNone) {
+  const auto path = folder_.path() / "text.h5";
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  std::fputs("no HDF5", file);
+  std::fclose(file);
+  EXPECT_THAT([&] { read_plan(path); }, testing::ThrowsMessage<Error>(HasSubstr("text.h5")));
+  EXPECT_THAT([&] { read_plan(folder_.path() / "none.h5"); },
+              testing::ThrowsMessage<Error>(HasSubstr("none.h5")));
+}
+
+}  // namespace
+}  // namespace alpa

@@ -1,0 +1,100 @@
+#include "libalpa/program/memory.h"
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "libalpa/program/verify.h"
+#include "tests/support/small_plans.h"
+
+namespace alpa {
+namespace {
+
+using namespace testing_models;
+
+constexpr SegmentKind kSegments[] = {SegmentKind::forward, SegmentKind::backward, SegmentKind::update};
+
+/// A stage of scratch buffers only, each zeroed once and copied from once, at random places of two segments.
+StageProgram random_stage(unsigned seed) {
+  std::mt19937 random(seed);
+  const auto below = [&](int bound) { return static_cast<int>(random() % static_cast<unsigned>(bound)); };
+  StageProgram stage;
+  for (const SegmentKind kind : {SegmentKind::forward, SegmentKind::backward}) {
+    auto& instructions = stage.segments[static_cast<std::size_t>(kind)];
+    std::vector<int> open;
+    for (int i = 0; i < 60; ++i) {
+      if (open.empty() || below(2) == 0) {
+        Buffer buffer;
+        buffer.bytes = kAlignment * (1 + below(8));
+        open.push_back(static_cast<int>(stage.buffers.size()));
+        instructions.push_back(Zero{open.back()});
+        stage.buffers.push_back(buffer);
+      } else {
+        const int at = below(static_cast<int>(open.size()));
+        instructions.push_back(Send{0, open[static_cast<std::size_t>(at)], -1});
+        open.erase(open.begin() + at);
+      }
+    }
+  }
+  return stage;
+}
+
+/// Bytes of the buffers alive at one instruction, counted by walking the segment.
+std::int64_t alive_bytes(const StageProgram& stage, const std::vector<Lifetime>& lives, int at) {
+  std::int64_t bytes = 0;
+  for (std::size_t b = 0; b < lives.size(); ++b)
+    if (lives[b].first >= 0 && lives[b].first <= at && at <= lives[b].last) bytes += stage.buffers[b].bytes;
+  return bytes;
+}
+
+TEST(Layout, BuffersAliveTogetherNeverShareAByteAndLittleIsWasted) {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    StageProgram stage = random_stage(seed);
+    lay_out(stage, Graph{});
+    std::int64_t peak = 0;
+    for (const SegmentKind kind : kSegments) {
+      const std::vector<Lifetime> lives = lifetimes(stage, kind);
+      for (int at = 0; at < static_cast<int>(stage.segment(kind).size()); ++at) {
+        peak = std::max(peak, alive_bytes(stage, lives, at));
+        std::vector<int> owner(static_cast<std::size_t>(stage.memory.total / kAlignment), -1);
+        for (std::size_t b = 0; b < lives.size(); ++b) {
+          if (lives[b].first < 0 || lives[b].first > at || lives[b].last < at) continue;
+          for (std::int64_t byte = 0; byte < stage.buffers[b].bytes; byte += kAlignment) {
+            int& cell = owner[static_cast<std::size_t>((stage.buffers[b].offset + byte) / kAlignment)];
+            ASSERT_EQ(cell, -1) << "seed " << seed << ", instruction " << at;
+            cell = static_cast<int>(b);
+          }
+        }
+      }
+    }
+    EXPECT_GE(stage.memory.total, peak);
+    EXPECT_LE(stage.memory.total, peak * 5 / 4)
+        << "largest first is within a quarter of the peak on such inputs";
+  }
+}
+
+TEST(Layout, TellsWhereTheBytesOfTheArenaGo) {
+  const Lowered lowered = two_stages_of_two();
+  for (const StageProgram& stage : lowered.program.stages) {
+    const MemoryUse& use = stage.memory;
+    EXPECT_EQ(use.parameters + use.optimizer + use.gradients + use.activations + use.workspace, use.total);
+    std::int64_t states = 0;
+    for (const int buffer : stage.state_buffer)
+      if (buffer >= 0) states += stage.buffers[static_cast<std::size_t>(buffer)].bytes;
+    EXPECT_EQ(use.parameters + use.optimizer, states);
+  }
+}
+
+TEST(Layout, ActivationsGrowWithTheMicroBatchesInFlight) {
+  const Lowered one_f_one_b = two_stages_of_two(8, "1f1b"), gpipe = two_stages_of_two(8, "gpipe");
+  for (int stage = 0; stage < 2; ++stage) {
+    const auto& few = one_f_one_b.program.stages[static_cast<std::size_t>(stage)];
+    const auto& all = gpipe.program.stages[static_cast<std::size_t>(stage)];
+    EXPECT_EQ(few.slots, 2 - stage);
+    EXPECT_EQ(all.slots, 8);
+    EXPECT_EQ(all.memory.activations, few.memory.activations / few.slots * 8);
+  }
+}
+
+}  // namespace
+}  // namespace alpa

@@ -1,0 +1,175 @@
+#include "libalpa/program/simulate.h"
+
+#include <gmock/gmock.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "libalpa/program/schedule.h"
+#include "libalpa/program/trace.h"
+#include "tests/support/small_plans.h"
+
+namespace alpa {
+namespace {
+
+using namespace testing_models;
+
+/// A simulator of another kind: every run of an instruction is a vertex, what it waits for are its edges, and
+/// it starts when the last of them ends (longest path, by recursion).
+class LongestPath {
+ public:
+  LongestPath(const Program& program, const CostModel& costs) {
+    std::map<int, std::vector<std::size_t>> sends, receives;  // by transfer
+    std::vector<std::vector<std::size_t>> sums(program.stages.size());
+    for (std::size_t s = 0; s < program.stages.size(); ++s) {
+      const StageProgram& stage = program.stages[s];
+      std::size_t before = kNone;
+      for (const ScheduledSegment& run : stage.schedule) {
+        const std::vector<double> seconds = instruction_seconds(program, stage, run.segment, costs);
+        for (std::size_t i = 0; i < seconds.size(); ++i) {
+          const std::size_t vertex = duration_.size();
+          duration_.push_back(seconds[i]);
+          waits_for_.push_back(before == kNone ? std::vector<std::size_t>{}
+                                               : std::vector<std::size_t>{before});
+          const Instruction& instruction = stage.segment(run.segment)[i];
+          if (const auto* send = std::get_if<Send>(&instruction)) sends[send->transfer].push_back(vertex);
+          if (const auto* receive = std::get_if<Receive>(&instruction))
+            receives[receive->transfer].push_back(vertex);
+          if (std::holds_alternative<GlobalSum>(instruction)) sums[s].push_back(before);
+          if (std::holds_alternative<GlobalSum>(instruction)) sum_vertices_.push_back(vertex);
+          before = vertex;
+        }
+      }
+    }
+    for (const auto& [transfer, vertices] : receives)
+      for (std::size_t k = 0; k < vertices.size(); ++k)
+        waits_for_[vertices[k]].push_back(sends.at(transfer).at(k));
+    for (const std::size_t vertex : sum_vertices_)
+      for (const auto& befores : sums) waits_for_[vertex].push_back(befores.at(0));  // one sum in a step
+    end_.assign(duration_.size(), -1);
+  }
+
+  double step_seconds() {
+    double last = 0;
+    for (std::size_t v = 0; v < duration_.size(); ++v) last = std::max(last, end_of(v));
+    return last;
+  }
+
+ private:
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+  double end_of(std::size_t vertex) {
+    double& end = end_[vertex];
+    if (end >= 0) return end;
+    double start = 0;
+    for (const std::size_t other : waits_for_[vertex]) start = std::max(start, end_of(other));
+    return end = start + duration_[vertex];
+  }
+
+  std::vector<double> duration_, end_;
+  std::vector<std::vector<std::size_t>> waits_for_;
+  std::vector<std::size_t> sum_vertices_;
+};
+
+TEST(Simulator, AgreesWithTheLongestPathThroughWhatWaitsForWhat) {
+  for (const char* schedule : {"1f1b", "gpipe"})
+    for (const int micro_batches : {1, 2, 4, 8})
+      for (const double bandwidth : {1e6, 1e8, 1e10}) {
+        const Lowered lowered = two_stages_of_two(micro_batches, schedule);
+        Cluster cluster = small_cluster(4);
+        cluster.within_node.bytes_per_s = bandwidth;
+        const CostModel costs(cluster);
+        const double step = simulate(lowered.program, costs).step_s;
+        EXPECT_NEAR(step, LongestPath(lowered.program, costs).step_seconds(), 1e-12 * step)
+            << schedule << " " << micro_batches;
+      }
+}
+
+TEST(Simulator, EveryStagesTimesAddUpToTheStep) {
+  const Lowered lowered = two_stages_of_two();
+  const Timeline timeline = simulate(lowered.program, CostModel(small_cluster(4)), true);
+  for (std::size_t s = 0; s < 2; ++s) {
+    const StageTime& time = timeline.stages[s];
+    EXPECT_NEAR(time.compute_s + time.collective_s + time.transfer_s + time.idle_s, timeline.step_s,
+                1e-9 * timeline.step_s);
+    double rows = 0;
+    for (const TimelineRow& row : timeline.rows)
+      if (row.stage == static_cast<int>(s)) rows += row.duration_s;
+    EXPECT_NEAR(rows + time.idle_s, timeline.step_s, 1e-9 * timeline.step_s);
+  }
+}
+
+/// `stages` equal stages that do nothing but hand a buffer on: one zeroing costs nothing, so a convert is
+/// what takes time.
+Program pipeline(int stages, int micro_batches, ScheduleKind schedule) {
+  Program program;
+  program.micro_batches = micro_batches;
+  program.devices_per_node = stages;
+  const TensorType type{DType::f32, {1}};
+  for (int s = 0; s + 1 < stages; ++s)
+    for (const auto& [from, to] : {std::pair(s, s + 1), std::pair(s + 1, s)})
+      program.transfers.push_back({type, {from, {}}, {to, {}}, replicated_spec(1), replicated_spec(1)});
+  for (int s = 0; s < stages; ++s) {
+    StageProgram stage;
+    stage.mesh = {s, {}};
+    Buffer large;
+    large.tile = {DType::f32, {1 << 20}};
+    stage.buffers = {large, {}};
+    stage.buffers[1].tile = type;
+    const Compute work{0, &op_catalog().find("gelu"), {}, {0}, {0}};
+    auto& forward = stage.segments[0];
+    auto& backward = stage.segments[1];
+    if (s > 0) forward.push_back(Receive{2 * (s - 1), 1, -1});
+    forward.push_back(work);
+    if (s + 1 < stages) forward.push_back(Send{2 * s, 1, -1});
+    if (s + 1 < stages) backward.push_back(Receive{2 * s + 1, 1, -1});
+    backward.push_back(work);
+    backward.push_back(work);
+    if (s > 0) backward.push_back(Send{2 * (s - 1) + 1, 1, -1});
+    stage.schedule = schedule_of(schedule, s, stages, micro_batches);
+    program.stages.push_back(stage);
+  }
+  return program;
+}
+
+// GPipe (NeurIPS'19) 2.1, PipeDream-2BW (ICML'21) 2: with equal stages the bubble is (S - 1) of (M + S - 1)
+// micro-batches, for both schedules.
+TEST(Simulator, OfEqualStagesHasTheBubbleOfTheTextbook) {
+  Cluster cluster = small_cluster(8);
+  cluster.within_node = {0, 1e30};
+  cluster.launch_s = 0;
+  const CostModel costs(cluster);
+  for (const ScheduleKind schedule : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b})
+    for (const int stages : {1, 2, 4})
+      for (const int micro_batches : {1, 4, 8}) {
+        const Program program = pipeline(stages, micro_batches, schedule);
+        const double forward = simulate(pipeline(1, 1, schedule), costs).step_s / 3;
+        const Timeline timeline = simulate(program, costs);
+        // 1e-6: messages of four bytes take next to nothing, not nothing
+        EXPECT_NEAR(timeline.step_s, 3 * forward * (micro_batches + stages - 1), 1e-6 * timeline.step_s);
+        EXPECT_NEAR(timeline.stages[0].idle_s, 3 * forward * (stages - 1), 1e-6 * timeline.step_s);
+      }
+}
+
+TEST(Trace, HasOneEventPerInstructionThatRuns) {
+  const Lowered lowered = two_stages_of_two();
+  const Timeline timeline = simulate(lowered.program, CostModel(small_cluster(4)), true);
+  std::size_t runs = 0;
+  for (const StageProgram& stage : lowered.program.stages)
+    for (const ScheduledSegment& run : stage.schedule) runs += stage.segment(run.segment).size();
+  EXPECT_EQ(timeline.rows.size(), runs);
+  const nlohmann::json trace =
+      nlohmann::json::parse(chrome_trace(timeline.rows, lowered.program, lowered.graph));
+  std::size_t events = 0;
+  for (const nlohmann::json& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    ++events;
+    EXPECT_TRUE(event.contains("name") && event.contains("ts") && event.contains("dur") &&
+                event.contains("tid"));
+  }
+  EXPECT_EQ(events, runs);
+}
+
+}  // namespace
+}  // namespace alpa

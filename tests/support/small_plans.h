@@ -1,0 +1,62 @@
+#pragma once
+#include <filesystem>
+#include <string>
+
+#include "libalpa/planner/pin.h"
+#include "libalpa/program/lower.h"
+#include "tests/support/small_models.h"
+
+namespace alpa::testing_models {
+
+inline Cluster small_cluster(int devices) {
+  Cluster cluster;
+  cluster.name = "test";
+  cluster.devices_per_node = devices;
+  cluster.memory_bytes = 1 << 30;
+  cluster.memory_bytes_per_s = 1e10;
+  cluster.f32_flops_per_s = 1e11;
+  cluster.bf16_flops_per_s = 2e11;
+  cluster.launch_s = 1e-6;
+  cluster.within_node = {1e-6, 1e10};
+  cluster.between_nodes = {1e-5, 1e9};
+  return cluster;
+}
+
+/// A plan with its graph and program.
+struct Lowered {
+  Plan plan;
+  Graph graph;
+  Program program;
+};
+
+/// A pinned plan of the tiny GPT with two blocks (layers: embedding, block.0, block.1, head) for a batch
+/// of 8.
+inline Lowered pinned(const std::string& pin) {
+  PlannerOptions options;
+  options.pin = parse_pin(pin, "pin");
+  const std::int64_t samples = 8 / options.pin->micro_batches;
+  Log log("test", LogLevel::off);
+  const PlanningModel model{"tiny", "", 8, [](std::int64_t s) { return tiny_gpt(s); }};
+  Lowered lowered;
+  lowered.plan = make_plan(model, CostModel(small_cluster(4)), options, log);
+  lowered.graph = tiny_gpt(samples);
+  lowered.program = lower(lowered.graph, lowered.plan);
+  return lowered;
+}
+
+/// Two stages of two devices: the first split by samples, the second by columns and rows of weights
+/// (Megatron).
+inline Lowered two_stages_of_two(int micro_batches = 4, const std::string& schedule = "1f1b") {
+  return pinned("micro_batches = " + std::to_string(micro_batches) + "\nschedule = \"" + schedule + "\"" + R"(
+[[stage]]
+layers = 2
+mesh = [2]
+axes = ["data"]
+[[stage]]
+layers = 2
+mesh = [2]
+axes = ["tensor"]
+)");
+}
+
+}  // namespace alpa::testing_models
