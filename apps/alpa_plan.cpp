@@ -61,16 +61,17 @@ void plan_model(const Settings& settings, App& app) {
 }
 
 void simulate_plan(const Settings& settings) {
-  const Plan plan = read_plan(settings.first);
-  const PlannedModel model = rebuild_model(plan);
+  const PlannedModel planned = read_planned_model(settings.first);
+  const Plan& plan = planned.plan;
+  const Graph& graph = planned.graph;
   std::optional<CostModel> costs;
   if (settings.profile.empty())
     costs.emplace(plan.cluster);
   else
     costs.emplace(read_profile(settings.profile));
   if (!settings.trace.empty()) AtomicFile{settings.trace};
-  const Program program = lower(model.graph, plan);
-  verify(program, model.graph);
+  const Program program = lower(graph, plan);
+  verify(program, graph);
   const Timeline timeline = simulate(program, *costs, true);
   std::fputs(fmt::format("step {}\n", seconds_text(timeline.step_s)).c_str(), stdout);
   for (std::size_t s = 0; s < timeline.stages.size(); ++s) {
@@ -78,13 +79,14 @@ void simulate_plan(const Settings& settings) {
     std::fputs(fmt::format("stage {}: compute {}, collectives {}, transfers {}, idle {}\n", s, seconds_text(t.compute_s), seconds_text(t.collective_s),
                            seconds_text(t.transfer_s), seconds_text(t.idle_s)).c_str(), stdout);
   }
-  if (!settings.trace.empty()) publish_text(settings.trace, chrome_trace(timeline.rows, program, model.graph));
+  if (!settings.trace.empty()) publish_text(settings.trace, chrome_trace(timeline.rows, program, graph));
 }
 
 void check(const Settings& settings) {
-  const Plan plan = read_plan(settings.first);
-  const PlannedModel model = rebuild_model(plan);
-  verify(lower(model.graph, plan), model.graph);
+  const PlannedModel planned = read_planned_model(settings.first);
+  const Plan& plan = planned.plan;
+  const Graph& graph = planned.graph;
+  verify(lower(graph, plan), graph);
   std::fputs(fmt::format("{}: {} devices, {} stages, fits its model, its program is sound\n", settings.first.string(), plan.devices(), plan.stages.size()).c_str(), stdout);
 }
 
@@ -116,8 +118,8 @@ int main(int argc, char** argv) {
       .example("alpa-plan configs/models/gpt-1.3b.toml --cluster configs/clusters/p3.16xlarge-8.toml --devices 8 --out plan.h5", "plan for 8 GPUs from a cluster file")
       .example("alpa-plan explain plan.h5", "tell the plan in words");
   app.subcommand("explain", "tell a plan in words").argument("PLAN.h5", settings.first, "plan").runs([&] {
-    const Plan plan = read_plan(settings.first);
-    std::fputs(explain(plan, rebuild_model(plan).graph).c_str(), stdout);
+    const PlannedModel planned = read_planned_model(settings.first);
+    std::fputs(explain(planned.plan, planned.graph).c_str(), stdout);
   });
   app.subcommand("compare", "list how two plans differ")
       .argument("A.h5", settings.first, "plan")

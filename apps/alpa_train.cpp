@@ -4,7 +4,6 @@
 #include "apps/models.h"
 #include "apps/rank_device.h"
 #include "libalpa/base/error.h"
-#include "libalpa/plan/plan_file.h"
 #include "libalpa/trainer/train.h"
 
 namespace {
@@ -19,15 +18,14 @@ struct Settings {
 };
 
 int train_rank(Settings settings, const ParallelRun& rank, const std::string& command_line) {
-  const Plan plan = read_plan(settings.plan);
-  const PlannedModel model = rebuild_model(plan);
+  const PlannedModel planned = read_planned_model(settings.plan);
   if (settings.train.end_time_s <= 0) settings.train.end_time_s = rank.environment.job_end_time_s;
   settings.train.ranks_on_node = rank.session.ranks_on_node();
   const RankDevice own = make_rank_device(settings.device, settings.threads, rank.session, rank.environment);
   const std::unique_ptr<Device> host = make_cpu_device(own.threads);
   const std::unique_ptr<Communicator> control = rank.session.make_communicator(*host);
   const TrainRanks ranks{*own.device, *own.world, *host, *control, rank.session.native_world()};
-  return train(plan, model.graph, model.model.training, settings.train, ranks, rank.stop,
+  return train(planned.plan, planned.graph, planned.model.training, settings.train, ranks, rank.stop,
                provenance_here(command_line, "alpa-train", rank.environment.job_id), rank.log);
 }
 

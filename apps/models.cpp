@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "libalpa/base/error.h"
+#include "libalpa/plan/plan_file.h"
 
 namespace alpa {
 
@@ -17,16 +18,23 @@ std::filesystem::path share_folder() {
 }
 
 ModelDefinition load_model(const std::filesystem::path& file) {
-  return in_step(fmt::format("reading model '{}'", file.string()),
-                 [&] { return read_model(file, {share_folder() / "blocks"}); });
+  return read_model(file, {share_folder() / "blocks"});
 }
 
-PlannedModel rebuild_model(const Plan& plan) {
-  return in_step("rebuilding the model from the plan", [&] {
-    PlannedModel planned{parse_model(plan.model_toml, "model of the plan"), {}};
+PlannedModel read_planned_model(const std::filesystem::path& path) {
+  PlannedModel planned{read_plan(path), {}, {}};
+  const Plan& plan = planned.plan;
+  return in_step(fmt::format("rebuilding the model of plan '{}'", path.string()), [&] {
+    planned.model = parse_model(plan.model_toml, "model of the plan");
+    const std::int64_t batch = planned.model.training.batch;
+    if (batch % plan.micro_batches != 0 || batch / plan.micro_batches != plan.micro_batch_samples)
+      throw Error(ErrorKind::input,
+                  fmt::format("{} micro-batches of {} samples are not the model's batch of {}",
+                              plan.micro_batches, plan.micro_batch_samples, batch),
+                  "the plan was altered; make it again with alpa-plan");
     planned.graph = training_step_graph(planned.model, plan.micro_batch_samples);
     check_plan(plan, planned.graph);
-    return planned;
+    return std::move(planned);
   });
 }
 

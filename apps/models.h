@@ -13,11 +13,12 @@ std::filesystem::path share_folder();
 /// A model file; blocks it does not define itself come from the share folder.
 ModelDefinition load_model(const std::filesystem::path&);
 
-/// A plan's model and graph, rebuilt from the plan alone and checked against it.
+/// A plan file with its model and graph, rebuilt from the plan alone and checked against it.
 struct PlannedModel {
+  Plan plan;
   ModelDefinition model;
   Graph graph;
 };
-PlannedModel rebuild_model(const Plan&);
+PlannedModel read_planned_model(const std::filesystem::path& plan);
 
 }  // namespace alpa

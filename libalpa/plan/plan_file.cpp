@@ -164,7 +164,8 @@ class PlanReader {
     for (std::size_t n = 0; n < static_cast<std::size_t>(nodes[0]); ++n) {
       plan.node_strategy.emplace_back();
       for (std::size_t axis = 0; axis < kAxes; ++axis)
-        if (strategy[n * kAxes + axis] != kNoAxis) plan.node_strategy.back().push_back(static_cast<int>(strategy[n * kAxes + axis]));
+        if (const std::int64_t factor = strategy[n * kAxes + axis]; factor != kNoAxis)
+          plan.node_strategy.back().push_back(factor == kIdleAxis || factor == kPassPartialAxis ? static_cast<int>(factor) : small("/nodes/strategy", factor));
     }
     for (const std::string& layout : file_.strings("/values/layout")) plan.value_layout.push_back(parse_spec(layout));
     const auto value = file_.int64s("/crossings/value");

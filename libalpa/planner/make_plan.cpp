@@ -5,12 +5,14 @@
 #include <map>
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
 #include "libalpa/cluster/micro_batch_counts.h"
 #include "libalpa/planner/assemble.h"
 #include "libalpa/planner/baselines.h"
+#include "libalpa/planner/pin.h"
 #include "libalpa/planner/stage_search.h"
 #include "libalpa/program/lower.h"
 #include "libalpa/program/schedule.h"
@@ -21,6 +23,14 @@ namespace alpa {
 namespace {
 
 double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// Throws Error(usage) for a word that is none of these.
+void check_word(const char* setting, const std::string& given, const std::vector<std::string>& words) {
+  if (std::find(words.begin(), words.end(), given) != words.end()) return;
+  const std::string near = nearest_name(given, words);
+  throw Error(ErrorKind::usage, fmt::format("unknown {} '{}'{}", setting, given, near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near)),
+              fmt::format("one of {}", fmt::join(words, ", ")));
+}
 
 std::int64_t fullest_device(const Plan& plan) {
   std::int64_t most = 0;
@@ -39,6 +49,8 @@ class Contest {
 
   Plan run() {
     if (options_.pin) {
+      check_batch(options_.pin->micro_batches);
+      check_pin(*options_.pin, *planning(options_.pin->micro_batches).graph, costs_.cluster().devices());
       run_pinned(*options_.pin);
     } else {
       for (const int micro_batches : micro_batch_counts()) run_with(micro_batches);
@@ -50,11 +62,15 @@ class Contest {
   bool wants(const std::string& method) const { return options_.method == "auto" || options_.method == method; }
   bool out_of_time() const { return now_s() > end_s_; }
 
+  void check_batch(int micro_batches) const {
+    if (model_.batch % micro_batches != 0)
+      throw Error(ErrorKind::usage, fmt::format("a batch of {} does not divide into {} micro-batches", model_.batch, micro_batches),
+                  "a divisor of the batch");
+  }
+
   std::vector<int> micro_batch_counts() const {
     if (options_.micro_batches > 0) {
-      if (model_.batch % options_.micro_batches != 0)
-        throw Error(ErrorKind::usage, fmt::format("a batch of {} does not divide into {} micro-batches", model_.batch, options_.micro_batches),
-                    "a divisor of the batch");
+      check_batch(options_.micro_batches);
       return {options_.micro_batches};
     }
     return alpa::micro_batch_counts(model_.batch, devices_);
@@ -109,8 +125,6 @@ class Contest {
   }
 
   void run_pinned(PinnedPlan pinned) {
-    if (model_.batch % pinned.micro_batches != 0)
-      throw Error(ErrorKind::usage, fmt::format("a batch of {} does not divide into {} micro-batches", model_.batch, pinned.micro_batches));
     const PlanningGraph& graph = planning(pinned.micro_batches);
     std::vector<StageSolution> solutions;
     const int stages = static_cast<int>(pinned.stages.size());
@@ -234,12 +248,11 @@ void predict(Plan& plan, const Graph& graph, const CostModel& costs) {
 }
 
 Plan make_plan(const PlanningModel& model, const CostModel& costs, const PlannerOptions& options, Log& log) {
-  const std::vector<std::string> known = method_names();
-  if (options.method != "auto" && options.method != "search" && std::find(known.begin(), known.end(), options.method) == known.end()) {
-    std::string words = "auto, search";
-    for (const std::string& name : known) words += ", " + name;
-    throw Error(ErrorKind::usage, fmt::format("unknown method '{}'", options.method), "one of " + words);
-  }
+  std::vector<std::string> methods{"auto", "search"};
+  for (const std::string& name : method_names()) methods.push_back(name);
+  check_word("method", options.method, methods);
+  check_word("schedule", options.schedule, {"1f1b", "gpipe"});
+  check_word("rematerialization", options.rematerialize, {"auto", "never", "always"});
   if (options.devices > costs.cluster().devices())
     throw Error(ErrorKind::usage, fmt::format("{} devices asked for, the cluster has {}", options.devices, costs.cluster().devices()));
   return Contest(model, costs, options, log).run();

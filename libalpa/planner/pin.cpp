@@ -3,6 +3,9 @@
 #include <array>
 #include <map>
 
+#include <fmt/core.h>
+
+#include "libalpa/base/error.h"
 #include "libalpa/base/toml_document.h"
 
 namespace alpa {
@@ -40,6 +43,18 @@ PinnedPlan pin_of(TomlDocument document) {
 }
 
 }  // namespace
+
+void check_pin(const PinnedPlan& pin, const Graph& graph, int devices) {
+  const auto layers = static_cast<int>(graph.layers.size());
+  int used = 0;
+  for (const StageRequest& stage : pin.stages) used += device_count(stage.mesh);
+  if (pin.stages.back().end_layer != layers)
+    throw Error(ErrorKind::input, fmt::format("{}: its stages have {} layers, the model has {}", pin.method, pin.stages.back().end_layer, layers),
+                "stages whose 'layers' add up to those of the model");
+  if (used > devices)
+    throw Error(ErrorKind::input, fmt::format("{}: its stages take {} devices, the cluster has {}", pin.method, used, devices),
+                "smaller meshes, or another --cluster");
+}
 
 PinnedPlan read_pin(const std::filesystem::path& path) { return pin_of(read_toml(path)); }
 PinnedPlan parse_pin(std::string_view text, const std::string& file_name) { return pin_of(TomlDocument::parse(text, file_name)); }

@@ -160,9 +160,9 @@ class Run {
   }
 
   void prepare_files() {
+    if (!settings_.trace.empty()) AtomicFile{settings_.trace};  // noticed now rather than steps later
     prepare_run_folder(settings_.run_dir, step_, log_);
     metrics_.emplace(settings_.run_dir, step_);
-    if (!settings_.trace.empty()) AtomicFile(settings_.trace);  // noticed now rather than steps later
   }
 
   void save() {

@@ -1,0 +1,312 @@
+// Bad input of every kind, given to the commands: the exit status, the one message, and that nothing is
+// half-written.
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <functional>
+#include <map>
+
+#include "tests/commands/spoiled_files.h"
+#include "tests/commands/workplace.h"
+
+namespace alpa {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+using Spoil = std::function<void(const fs::path& folder)>;
+
+/// The command runs in a folder with model.toml, cluster.toml, pin.toml, serial.h5 and mixed.h5 (plans for
+/// one and for four ranks), other.h5 (a serial plan of another model), profile.h5 (of two ranks) and run/
+/// (two steps of serial.h5).
+struct Row {
+  const char* name;
+  int ranks;
+  std::string command;
+  int status;
+  std::string message;
+  Spoil spoil = {};
+  std::vector<std::string> leaves = {};  ///< what it may leave behind
+};
+
+void PrintTo(const Row& row, std::ostream* out) { *out << row.command; }
+
+Spoil text(const std::string& name, const std::string& content) {
+  return [=](const fs::path& folder) { std::ofstream(folder / name) << content; };
+}
+
+/// model.toml with something added.
+Spoil model(const std::string& addition) {
+  return text("bad.toml",
+              "base = \"" ALPA_SOURCE_DIR "/tests/data/tiny_gpt.toml\"\nname = \"bad\"\n" + addition);
+}
+
+template <class... Arguments>
+Spoil spoil(void (*how)(const fs::path&, Arguments...), const char* name,
+            std::type_identity_t<Arguments>... arguments) {
+  return [=](const fs::path& folder) { how(folder / name, arguments...); };
+}
+
+const char* const kSmallCluster = R"(name = "small"
+device = "CPU"
+nodes = 1
+devices_per_node = 1
+memory_gib = 0.001
+f32_tflops = 0.06
+bf16_tflops = 0.03
+memory_gb_per_s = 8
+launch_us = 1
+within_node = { latency_us = 5, gb_per_s = 3 }
+)";
+
+const std::string kPlan = "alpa-plan model.toml --cluster cluster.toml --out new.h5 ";
+const std::string kPlanBad = "alpa-plan bad.toml --cluster cluster.toml --out new.h5";
+const std::string kTrain = "alpa-train mixed.h5 --data synthetic:64 --run-dir new ";
+const std::string kResume = "alpa-train serial.h5 --data synthetic:64 --run-dir run --steps 3 ";
+const std::string kProfile =
+    "alpa-profile model.toml --repetitions 1 --least-sample-ms 0.01 --cold-mib 1 --out profile.h5 ";
+
+const std::vector<Row> rows{
+    {"PlanNoModel", 1, "alpa-plan nowhere.toml --cluster cluster.toml --out new.h5", 3,
+     "cannot read 'nowhere.toml'"},
+    {"PlanBrokenToml", 1, kPlanBad, 3, "bad.toml:3:", text("bad.toml", "name = \"x\"\n\nbatch = [1,\n")},
+    {"PlanUnknownKey", 1, kPlanBad, 3,
+     "bad.toml:4:1: unknown key 'batc' in 'training'; did you mean 'batch'?",
+     model("[training]\nbatc = 8\n")},
+    {"PlanWrongType", 1, kPlanBad, 3, "bad.toml:4:9: 'training.batch': expected an integer",
+     model("[training]\nbatch = \"eight\"\n")},
+    {"PlanIndivisible", 1, kPlanBad, 3, "in 'model / heads': 32 is not divisible by 5",
+     model("[dimensions]\nheads = 5\n")},
+    {"PlanNoNumbers", 1, "alpa-plan model.toml --out new.h5", 2, "neither --profile nor --cluster is given"},
+    {"PlanNoCluster", 1, "alpa-plan model.toml --cluster nowhere.toml --out new.h5", 3,
+     "cannot read 'nowhere.toml'"},
+    {"PlanBadCluster", 1, "alpa-plan model.toml --cluster bad.toml --out new.h5", 3,
+     "bad.toml:1:9: 'nodes': expected an integer", text("bad.toml", "nodes = 0\n")},
+    {"PlanUnknownOption", 1, kPlan + "--devises 2", 2, "did you mean '--devices'?"},
+    {"PlanUnknownMethod", 1, kPlan + "--method zerro-1", 2, "unknown method 'zerro-1'"},
+    {"PlanUnknownSchedule", 1, kPlan + "--schedule gpip", 2, "unknown schedule 'gpip'"},
+    {"PlanUnknownRematerialization", 1, kPlan + "--rematerialize sometimes", 2, "'sometimes'"},
+    {"PlanTooManyDevices", 1, kPlan + "--devices 5", 2, "5 devices asked for, the cluster has 4"},
+    {"PlanOddMicroBatches", 1, kPlan + "--micro-batches 3", 2,
+     "a batch of 8 does not divide into 3 micro-batches"},
+    {"PlanInfeasible", 1, "alpa-plan model.toml --cluster small.toml --out new.h5", 4, "no plan fits",
+     text("small.toml", kSmallCluster)},
+    {"PlanNoFolder", 1, "alpa-plan model.toml --cluster cluster.toml --out no/such/new.h5", 3,
+     "try: mkdir -p 'no/such'"},
+    {"PlanBelowAFile", 1, "alpa-plan model.toml --cluster cluster.toml --out model.toml/new.h5", 3,
+     "Not a directory"},
+    {"PlanOntoAFolder", 1, "alpa-plan model.toml --cluster cluster.toml --out run", 3, "cannot write 'run'"},
+    {"PlanFullDisk", 1,
+     "sh -c 'trap \"\" XFSZ; ulimit -f 8; exec alpa-plan model.toml --cluster cluster.toml --method serial "
+     "--out new.h5'",
+     1, "free some space or quota"},
+    {"PinTooFewLayers", 1, kPlan + "--pin pin.toml", 3, "its stages have 2 layers, the model has 6",
+     text("pin.toml", "[[stage]]\nlayers = 2\nmesh = [2]\n")},
+    {"PinTooManyDevices", 1, kPlan + "--pin pin.toml", 3, "its stages take 8 devices, the cluster has 4",
+     text("pin.toml", "[[stage]]\nlayers = 6\nmesh = [4, 2]\n")},
+    {"PinUnknownRole", 1, kPlan + "--pin pin.toml", 3, "did you mean 'tensor'?",
+     text("pin.toml", "[[stage]]\nlayers = 6\nmesh = [4]\naxes = [\"tensr\"]\n")},
+    {"PlanProfileIsNoHdf5", 1, kPlan + "--profile model.toml", 3, "'model.toml' is not an HDF5 file"},
+    {"PlanProfileIsAPlan", 1, kPlan + "--profile serial.h5", 3,
+     "expected an 'alpa-profile' file, found an 'alpa-plan' file"},
+    {"PlanProfileCut", 1, kPlan + "--profile profile.h5", 3,
+     "'profile.h5' is an HDF5 file but truncated or damaged", spoil(cut_in_half, "profile.h5")},
+    {"PlanProfileNewer", 1, kPlan + "--profile profile.h5", 3, "2.0 is newer than 1.0",
+     spoil(set_text_attribute, "profile.h5", "/", "format_version", "2.0")},
+    {"PlanProfileLinksElsewhere", 1, kPlan + "--profile profile.h5", 3, "link into another file, 'elsewhere'",
+     spoil(add_external_link, "profile.h5")},
+    {"PlanProfileFlippedBit", 1, kPlan + "--profile profile.h5", 3, "'profile.h5'",
+     spoil(flip_bit_in, "profile.h5", "layer_norm")},
+
+    {"CheckNoFile", 1, "alpa-plan check nowhere.h5", 3, "cannot read 'nowhere.h5'"},
+    {"CheckCut", 1, "alpa-plan check mixed.h5", 3, "truncated or damaged", spoil(cut_in_half, "mixed.h5")},
+    {"CheckFlippedBit", 1, "alpa-plan check mixed.h5", 3, "'mixed.h5'",
+     spoil(flip_bit_in, "mixed.h5", "[dimensions]")},
+    {"CheckNewer", 1, "alpa-plan check mixed.h5", 3, "2.0 is newer than 1.0",
+     spoil(set_text_attribute, "mixed.h5", "/", "format_version", "2.0")},
+    {"CheckLinksElsewhere", 1, "alpa-plan check mixed.h5", 3, "link into another file, 'elsewhere'",
+     spoil(add_external_link, "mixed.h5")},
+    {"CheckOtherModel", 1, "alpa-plan check mixed.h5", 3, "the plan was made for 0123456789ab",
+     spoil(set_text_attribute, "mixed.h5", "/model", "graph_fingerprint", "0123456789ab")},
+    {"ExplainProfile", 1, "alpa-plan explain profile.h5", 3,
+     "expected an 'alpa-plan' file, found an 'alpa-profile' file"},
+    {"SimulateNoFolder", 1, "alpa-plan simulate mixed.h5 --trace no/such.json", 3, "try: mkdir -p 'no'"},
+    {"CompareNoFile", 1, "alpa-plan compare mixed.h5 nowhere.h5", 2, "cannot read 'nowhere.h5'"},
+
+    {"TrainNoPlan", 4, "alpa-train nowhere.h5 --data synthetic:64 --run-dir new", 3,
+     "cannot read 'nowhere.h5'"},
+    {"TrainNoRunDir", 4, "alpa-train mixed.h5 --data synthetic:64", 2, "--run-dir is missing"},
+    {"TrainBadNumber", 4, kTrain + "--steps many", 2,
+     "--steps: expected an integer, at least 0, found 'many'"},
+    {"TrainOtherRankCount", 3, kTrain, 5, "the plan is for 4 ranks, this job has 3\n  try: srun --ntasks 4"},
+    {"TrainAloneWherePlanHasFour", 1, kTrain, 5, "the plan is for 4 ranks, this job has 1"},
+    {"TrainOtherLauncher", 1, "env -u PMI_SIZE SLURM_NTASKS=4 " + kTrain, 5, "srun --mpi=list"},
+    {"TrainPlanCut", 4, kTrain, 3, "truncated or damaged", spoil(cut_in_half, "mixed.h5")},
+    {"TrainPlanFlippedBit", 4, kTrain, 3, "'mixed.h5'", spoil(flip_bit_in, "mixed.h5", "[dimensions]")},
+    {"TrainPlanOfOtherModel", 4, kTrain, 3, "the plan was made for 0123456789ab",
+     spoil(set_text_attribute, "mixed.h5", "/model", "graph_fingerprint", "0123456789ab")},
+    {"TrainNoData", 4, "alpa-train mixed.h5 --data nowhere.txt --run-dir new", 3,
+     "cannot read 'nowhere.txt'"},
+    {"TrainEmptyData", 4, "alpa-train mixed.h5 --data empty.txt --run-dir new", 3, "'empty.txt' is empty",
+     text("empty.txt", "")},
+    {"TrainShortData", 4, "alpa-train mixed.h5 --data short.txt --run-dir new", 3,
+     "the data has 3 tokens, and one sample needs 17", text("short.txt", "\1\2\3")},
+    {"TrainIdsBeyondVocabulary", 4, "alpa-train mixed.h5 --data synthetic:65 --run-dir new", 3,
+     "the ids that the model takes are 0 to 63"},
+    {"TrainTokensElsewhere", 4, "alpa-train mixed.h5 --data serial.h5 --run-dir new", 3,
+     "link into another file, 'elsewhere'", spoil(add_external_link, "serial.h5")},
+    {"TrainUnwritableRunDir", 4, "alpa-train mixed.h5 --data synthetic:64 --run-dir model.toml/new", 3,
+     "Not a directory"},
+    {"TrainRunDirThatCannotBeMade", 4, "alpa-train mixed.h5 --data synthetic:64 --run-dir /proc/new", 3,
+     "choose a --run-dir that you may write to"},
+    {"TrainUnwritableTrace", 4, kTrain + "--trace no/such.json", 3, "try: mkdir -p 'no'"},
+    {"TrainNoDevice", 2, "alpa-train mixed.h5 --data synthetic:64 --run-dir new --device tpu", 2,
+     "--device: expected"},
+    {"TrainNothingToResume", 4, kTrain + "--resume must", 3, "--resume must: there is no checkpoint"},
+    {"TrainResumeNowhere", 4, kTrain + "--resume nowhere.h5", 3, "--resume: there is no file 'nowhere.h5'"},
+    {"TrainResumeAPlan", 4, kTrain + "--resume serial.h5", 3, "expected an 'alpa-checkpoint' file"},
+    {"TrainResumeCut", 1, kResume + "--resume run/checkpoints/step-00000002.h5", 3, "truncated or damaged",
+     spoil(cut_in_half, "run/checkpoints/step-00000002.h5")},
+    {"TrainResumeFlippedBit", 1, kResume, 3, "none of the 1 checkpoints in 'run/checkpoints' can be read",
+     spoil(flip_bit_in, "run/checkpoints/step-00000002.h5", "alpa-checkpoint")},
+    {"TrainResumeOtherModel", 1, "alpa-train other.h5 --data synthetic:64 --run-dir run", 3,
+     "is a checkpoint of another model"},
+    {"TrainNonFiniteLoss",
+     4,
+     "alpa-train hot.h5 --data synthetic:64 --run-dir new --steps 20",
+     6,
+     "a lower learning rate",
+     {},
+     {"new", "new/checkpoints", "new/metrics.jsonl"}},
+
+    {"ProfileNoModel", 2, "alpa-profile nowhere.toml --out new.h5", 3, "cannot read 'nowhere.toml'"},
+    {"ProfileUnknownKey", 2, "alpa-profile bad.toml --out new.h5", 3, "did you mean 'batch'?",
+     model("[training]\nbatc = 8\n")},
+    {"ProfileNoOut", 2, "alpa-profile model.toml", 2, "--out is missing"},
+    {"ProfileNoFolder", 2, "alpa-profile model.toml --out no/such.h5", 3, "try: mkdir -p 'no'"},
+    {"ProfileCut", 2, kProfile, 3, "truncated or damaged", spoil(cut_in_half, "profile.h5")},
+    {"ProfileNewer", 2, kProfile, 3, "2.0 is newer than 1.0",
+     spoil(set_text_attribute, "profile.h5", "/", "format_version", "2.0")},
+    {"ProfileLinksElsewhere", 2, kProfile, 3, "link into another file, 'elsewhere'",
+     spoil(add_external_link, "profile.h5")},
+    {"ProfileOfOtherMachines", 1, kProfile, 3, "another file for --out"},
+};
+
+class BadInput : public Workplace, public testing::WithParamInterface<Row> {
+ protected:
+  /// Good files, made once for all rows.
+  class Kitchen : public Workplace {
+   public:
+    Kitchen() {
+      write("model.toml", "base = \"" + tiny_gpt_ + "\"\nname = \"model\"\n");
+      write("other.toml", "base = \"" + tiny_gpt_ + "\"\nname = \"other\"\n[dimensions]\nmodel = 16\n");
+      write("hot.toml", "base = \"" + tiny_gpt_ + "\"\nname = \"hot\"\n[training]\nlearning_rate = 1e30\n");
+      fs::copy_file(cluster_, path("cluster.toml"));
+      make_plan("serial", "--method serial", "model.toml");
+      make_plan("other", "--method serial", "other.toml");
+      make_plan("hot", "--method data-parallel", "hot.toml");
+      make_mixed_plan("mixed", "model.toml");
+      train("serial", 1, "run", "--steps 2");
+      EXPECT_EQ(run(kProfile + "--micro-batch-samples 4", 2).status, 0);
+    }
+    void TestBody() override {}
+    fs::path folder() const { return path(""); }
+  };
+
+  void SetUp() override {
+    static const Kitchen kitchen;
+    fs::copy(kitchen.folder(), path(""), fs::copy_options::recursive);
+  }
+
+  /// Everything in the folder: sizes of files, -1 for folders.
+  std::map<std::string, std::int64_t> listing() const {
+    std::map<std::string, std::int64_t> found;
+    for (const auto& entry : fs::recursive_directory_iterator(path("")))
+      found[fs::relative(entry.path(), path(""))] =
+          entry.is_directory() ? -1 : static_cast<std::int64_t>(entry.file_size());
+    return found;
+  }
+
+  /// The message is told once, however many ranks met it, and no sanitizer has found anything.
+  static void expect_told_once(const CommandResult& result, const std::string& message) {
+    EXPECT_THAT(result.output, HasSubstr(message));
+    EXPECT_NE(result.output.find("error: "), std::string::npos) << result.output;
+    EXPECT_EQ(result.output.find("error: "), result.output.rfind("error: ")) << result.output;
+    for (const char* report : {"Sanitizer", "runtime error", "Assertion", "BAD TERMINATION"})
+      EXPECT_THAT(result.output, Not(HasSubstr(report)));
+  }
+};
+
+TEST_P(BadInput, HasItsStatusAndOneMessageAndLeavesNothingHalfWritten) {
+  const Row& row = GetParam();
+  if (row.spoil) row.spoil(path(""));
+  std::map<std::string, std::int64_t> before = listing();
+  const CommandResult result = run(row.command, row.ranks);
+  EXPECT_EQ(result.status, row.status) << result.output;
+  expect_told_once(result, row.message);
+  std::map<std::string, std::int64_t> after = listing();
+  for (const std::string& name : row.leaves) after.erase(name);
+  EXPECT_EQ(after, before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, BadInput, testing::ValuesIn(rows),
+                         [](const auto& row) { return std::string(row.param.name); });
+
+class ForgedPlan : public BadInput {
+ protected:
+  /// Explains mixed.h5 with one number forged: it is refused, or, where `may_pass`, read.
+  void expect_refusal(const std::string& number, std::int64_t value, bool may_pass, const Spoil& forge) {
+    SCOPED_TRACE(number + " = " + std::to_string(value));
+    fs::copy_file(path("mixed.h5"), path("forged.h5"), fs::copy_options::overwrite_existing);
+    forge(path(""));
+    const CommandResult result = run("alpa-plan explain forged.h5");
+    if (may_pass && result.status == 0) return;
+    EXPECT_EQ(result.status, 3) << result.output;
+    expect_told_once(result, "forged.h5");
+  }
+};
+
+/// Numbers that are told to people, and those that have more than one right value.
+bool may_be_another(const std::string& dataset, std::int64_t value) {
+  if (dataset == "nodes/strategy") return value == -1;
+  for (const char* told :
+       {"prediction", "candidates", "nodes/layer", "stages/devices", "stages/rematerialize"})
+    if (dataset.starts_with(told)) return true;
+  return false;
+}
+
+TEST_F(ForgedPlan, IsRefusedWhicheverNumberIsForged) {
+  const std::vector<std::string> datasets = integer_datasets(path("mixed.h5"));
+  ASSERT_GT(datasets.size(), 10u);
+  ASSERT_EQ(run("alpa-plan explain mixed.h5").status, 0);
+  for (const std::string& dataset : datasets)
+    for (const std::int64_t value : {std::int64_t{-1}, std::int64_t{7}, std::int64_t{1} << 40, INT64_MIN})
+      expect_refusal(dataset, value, may_be_another(dataset, value),
+                     spoil(set_number, "forged.h5", dataset, value));
+  for (const char* name : {"micro_batches", "micro_batch_samples"})
+    for (const std::int64_t value : {std::int64_t{-1}, std::int64_t{3}, std::int64_t{1} << 29, INT64_MIN})
+      expect_refusal(name, value, false, spoil(set_number_attribute, "forged.h5", "/model", name, value));
+}
+
+class FullDisk : public BadInput {};
+
+TEST_F(FullDisk, EndsTheRunWithTheCheckpointBefore) {
+  if (run("unshare -rm mount -t tmpfs none run").status != 0)
+    GTEST_SKIP() << "no small file system can be mounted here";
+  // The file system has room for one checkpoint of 2.2 MiB, and is gone with the shell.
+  const std::string train =
+      "mpiexec -n 4 alpa-train mixed.h5 --data synthetic:64 --run-dir run --checkpoint-every 1 ";
+  const CommandResult result = run("unshare -rm sh -c 'mount -t tmpfs -o size=3m none run; " + train +
+                                   "--steps 3; echo status $?; ls run/checkpoints; " + train +
+                                   "--dry-run --resume must; echo status $?'");
+  expect_told_once(result, "free some space or quota");
+  EXPECT_THAT(result.output,
+              AllOf(HasSubstr("status 1\nstep-00000001.h5\n"), HasSubstr("resuming from step 1"),
+                    HasSubstr("\nstatus 0\n"), Not(HasSubstr(".partial"))));
+}
+
+}  // namespace
+}  // namespace alpa
