@@ -21,6 +21,13 @@ std::string below_mpiexec(const std::string& command, int ranks) {
   return ranks == 1 ? command : MPIEXEC " -n " + std::to_string(ranks) + " " + command;
 }
 
+/// The beginning of a shell command in this folder, with the commands in the search path.
+std::string in_folder(const std::filesystem::path& folder) {
+  return "cd " + folder.string() +
+         " && export OMP_NUM_THREADS=1 PATH=" ALPA_BIN ":$PATH LSAN_OPTIONS=suppressions=" ALPA_SOURCE_DIR
+         "/tests/commands/leaks_of_others.txt:print_suppressions=0 && ";
+}
+
 std::string text_of(const std::filesystem::path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -39,9 +46,7 @@ std::vector<Value> column(const std::filesystem::path& lines, const std::string&
 
 CommandResult Workplace::run(const std::string& command, int ranks) const {
   const std::string bounded = "timeout -k 5 " + std::to_string(kStuck_s) + " ";
-  return run_command("cd " + folder_.path().string() +
-                     " && export OMP_NUM_THREADS=1 PATH=" ALPA_BIN ":$PATH && " + bounded +
-                     below_mpiexec(command, ranks));
+  return run_command(in_folder(folder_.path()) + bounded + below_mpiexec(command, ranks));
 }
 
 void Workplace::make_plan(const std::string& name, const std::string& options,
@@ -114,9 +119,7 @@ RunningRanks::RunningRanks(const std::filesystem::path& folder, const std::strin
   const std::string told = "sh -c 'echo $$ > rank-${PMI_RANK:-0}; exec " + command + "'";
   process_ = fork();
   if (process_ != 0) return;
-  const std::string whole = "cd " + folder.string() +
-                            " && export OMP_NUM_THREADS=1 PATH=" ALPA_BIN ":$PATH && exec " +
-                            below_mpiexec(told, ranks) + " > log 2>&1";
+  const std::string whole = in_folder(folder) + "exec " + below_mpiexec(told, ranks) + " > log 2>&1";
   execl("/bin/sh", "sh", "-c", whole.c_str(), nullptr);
   _exit(127);
 }
