@@ -27,11 +27,11 @@ StageProgram random_stage(unsigned seed) {
         Buffer buffer;
         buffer.bytes = kAlignment * (1 + below(8));
         open.push_back(static_cast<int>(stage.buffers.size()));
-        instructions.push_back(Zero{open.back()});
+        instructions.emplace_back(Zero{open.back()});
         stage.buffers.push_back(buffer);
       } else {
         const int at = below(static_cast<int>(open.size()));
-        instructions.push_back(Send{0, open[static_cast<std::size_t>(at)], -1});
+        instructions.emplace_back(Send{0, open[static_cast<std::size_t>(at)], -1});
         open.erase(open.begin() + at);
       }
     }
