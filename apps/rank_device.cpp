@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <cstdlib>
+
 #include "libalpa/base/error.h"
 
 namespace alpa {
@@ -26,6 +28,9 @@ RankDevice make_rank_device(DeviceKind kind, int threads, const MpiSession& sess
       rank.device = make_checked_cpu_device(rank.threads);
       break;
     case DeviceKind::cuda: {
+      // Messages under way hold hardware queues each, which CUDA makes 8 of unless told otherwise before it
+      // starts.
+      setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
       const int visible = visible_cuda_devices();  // one where the launcher gives each rank its own
       if (visible > 1 && visible < session.ranks_on_node())
         throw Error(ErrorKind::allocation,

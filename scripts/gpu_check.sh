@@ -13,7 +13,7 @@ out=${OUT:-gpu_check}
 mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 3
 cd "$out" || exit 3
 export ALPA_SOURCE_DIR=$root PATH=$bin:$PATH
-export OMP_NUM_THREADS=$(($(nproc) < 8 ? $(nproc) : 8)) CUDA_DEVICE_MAX_CONNECTIONS=32
+export OMP_NUM_THREADS=$(($(nproc) < 8 ? $(nproc) : 8))
 deadline=$((SECONDS + 460))
 
 # The folders of cuBLASLt and NCCL, where the loader does not know them: the toolkit's, and those of Python's packages.
@@ -73,11 +73,25 @@ resumed_elsewhere() {
   train tiny.h5 64 tiny-both --steps 10 --device cuda && train tiny.h5 64 tiny-both --device cpu && same_losses tiny-both tiny-cpu 1e-4
 }
 # NCCL is told that ranks on one GPU are on two nodes; each collective then lasts milliseconds, so few steps.
+planned_for_two() {
+  alpa-plan "$tiny" --cluster "$root/configs/clusters/dgx-h100-16.toml" --devices 2 --method "$1" --micro-batches 2 --out "two-$1.h5" --log-level warning >/dev/null
+}
 two_ranks() {
-  alpa-plan "$tiny" --cluster "$root/configs/clusters/dgx-h100-16.toml" --devices 2 --method "$1" --micro-batches 2 --out "two-$1.h5" --log-level warning >/dev/null || return
+  planned_for_two "$1" || return
   local rank=(alpa-train "two-$1.h5" --data synthetic:64 --run-dir "two-$1" --resume never --steps 6 --device cuda)
   NCCL_SOCKET_IFNAME=lo mpiexec -n 1 -env NCCL_HOSTID first "${rank[@]}" : -n 1 -env NCCL_HOSTID second "${rank[@]}" &&
     same_losses "two-$1" tiny-cpu 1e-4
+}
+# The one that is left must notice by itself, here where mpiexec does not end it.
+killed_rank() {
+  planned_for_two data-parallel || return
+  local rank=(alpa-train two-data-parallel.h5 --data synthetic:64 --run-dir killed --resume never --steps 1000000 --device cuda)
+  NCCL_SOCKET_IFNAME=lo mpiexec -disable-auto-cleanup -n 1 -env NCCL_HOSTID first "${rank[@]}" : \
+    -n 1 -env NCCL_HOSTID second bash -c 'echo $$ >killed.pid; exec "$@"' rank "${rank[@]}" 2>killed.err &
+  until [ "$(wc -l <killed/metrics.jsonl)" -ge 2 ]; do kill -0 $! || return; sleep 1; done 2>/dev/null
+  kill -KILL "$(cat killed.pid)"
+  wait $!
+  cat killed.err && grep -q "a rank is gone" killed.err && echo "the other left with its message"
 }
 profiled() {
   alpa-profile "$tiny" --out tiny-profile.h5 --device cuda --time-budget 40 &&
@@ -101,13 +115,13 @@ op_rates() { awk '$NF == "einsum" { e = $5 } $NF == "attention" { a = $5 } $NF =
 
 # For the shells that checks run in.
 export root tiny one_gpu gpt2
-export -f losses same_losses train serial_on_both resumed_elsewhere two_ranks profiled gpt2_training
+export -f losses same_losses train serial_on_both resumed_elsewhere planned_for_two two_ranks killed_rank profiled gpt2_training
 
 no_gpu=
 check "device" 60 device test_gpu --gtest_filter='*DeviceConformance*cuda*' || [ $? != 77 ] || no_gpu=$(test_gpu --gtest_filter=none | sed -n 's/^skipped: //p')
 check "operators" 120 passed test_gpu --gtest_filter='On/*'
 check "plans of one rank" 60 passed test_gpu --gtest_filter='*GpuTraining*'
-check "NCCL, one rank" 60 passed test_gpu --gtest_filter='NcclConformance*'
+check "one rank and NCCL with one" 60 passed test_gpu --gtest_filter='*SelfConformance*:NcclConformance*'
 check "NCCL, two ranks on one GPU" 150 passed mpiexec -n 2 test_gpu_ranks
 check "losses as on the CPU" 60 last serial_on_both
 both=$?
@@ -115,6 +129,7 @@ after $both "resumed on the CPU" && check "resumed on the CPU" 60 last resumed_e
 for method in data-parallel zero-3 inter-only; do
   after $both "two ranks, $method" && check "two ranks, $method" 90 last two_ranks $method
 done
+after $both "a rank that is killed" && check "a rank that is killed" 60 last killed_rank
 check "profile, plan, train" 90 predicted profiled
 check "speed of the device" 90 rates alpa-profile "$tiny" --check --device cuda
 check "training GPT-2 124M, bf16" 120 speed gpt2_training

@@ -64,7 +64,7 @@ class MpiSession {
 /// of ranks has its own way for messages in each direction, so that a send holds up neither the caller's
 /// stream nor other messages. A communicator and those split from it share these ways: messages between two
 /// ranks are matched in the order sent over all of them. A message occupies a part of the GPU until it is
-/// received, and many at once want more hardware queues than the default: set CUDA_DEVICE_MAX_CONNECTIONS=32.
+/// received, and many at once want more hardware queues than the default: CUDA_DEVICE_MAX_CONNECTIONS=32.
 /// A message of another size than expected is not noticed. The time to make one grows with the ranks; split()
 /// wants no calls under way.
 std::unique_ptr<Communicator> make_nccl_communicator(Device& device, Communicator& bootstrap);

@@ -128,7 +128,8 @@ class NcclCommunicator final : public Communicator {
     std::vector<int> members;
     for (std::size_t peer = 0; peer < colors.size(); ++peer)
       if (colors[peer] == color) members.push_back(lane_ranks_[peer]);
-    return std::make_unique<NcclCommunicator>(device_, NcclHandle(part), lanes_, std::move(members));
+    return std::make_unique<NcclCommunicator>(device_, watched(part, group_.get_deleter().watch), lanes_,
+                                              std::move(members));
   }
 
  private:
@@ -169,8 +170,8 @@ std::unique_ptr<Communicator> make_nccl_communicator(Device& device, Communicato
     throw Error(ErrorKind::allocation, fmt::format("NCCL refuses these ranks: {}", ncclGetLastError(nullptr)),
                 "a GPU for each rank: srun --gpus-per-task=1");
   check_nccl(result, "ncclCommInitRank");
-  NcclHandle group(all);
-  auto lanes = std::make_shared<NcclLanes>(device, all);
+  NcclHandle group = watched(all, std::make_shared<NcclWatch>());
+  auto lanes = std::make_shared<NcclLanes>(device, group);
   std::vector<int> ranks(static_cast<std::size_t>(bootstrap.size()));
   std::iota(ranks.begin(), ranks.end(), 0);
   return std::make_unique<NcclCommunicator>(device, std::move(group), std::move(lanes), std::move(ranks));

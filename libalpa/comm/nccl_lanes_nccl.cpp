@@ -16,7 +16,8 @@ void check_nccl(ncclResult_t result, const char* call) {
               "set NCCL_DEBUG=INFO to see what NCCL tried");
 }
 
-NcclLanes::NcclLanes(Device& device, ncclComm_t all) {
+NcclLanes::NcclLanes(Device& device, const NcclHandle& group) {
+  ncclComm_t all = group.get();
   int rank = 0, ranks = 1;
   check_nccl(ncclCommUserRank(all, &rank), "ncclCommUserRank");
   check_nccl(ncclCommCount(all, &ranks), "ncclCommCount");
@@ -32,7 +33,7 @@ NcclLanes::NcclLanes(Device& device, ncclComm_t all) {
       ncclComm_t pair = nullptr;
       check_nccl(ncclCommSplit(all, color, sends ? 0 : 1, &pair, nullptr), "ncclCommSplit for messages");
       if (partner < 0) continue;
-      NcclHandle way(pair);
+      NcclHandle way = watched(pair, group.get_deleter().watch);
       connect(way.get(), sends, *greeting, *stream);
       if (sends)
         to(partner) = {std::move(way), device.make_stream()};

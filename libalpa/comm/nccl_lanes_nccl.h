@@ -1,11 +1,10 @@
 #pragma once
 #include <nccl.h>
 
-#include <exception>
 #include <memory>
-#include <type_traits>
 #include <vector>
 
+#include "libalpa/comm/nccl_watch_nccl.h"
 #include "libalpa/device/device.h"
 
 namespace alpa {
@@ -13,14 +12,6 @@ namespace alpa {
 /// Throws Error with NCCL's text unless `result` is success: peer when another rank failed, run_time
 /// otherwise.
 void check_nccl(ncclResult_t result, const char* call);
-
-struct EndNccl {
-  // Destroying waits for other ranks; while an error travels up they may never come.
-  void operator()(ncclComm_t comm) const {
-    (void)(std::uncaught_exceptions() > 0 ? ncclCommAbort(comm) : ncclCommDestroy(comm));
-  }
-};
-using NcclHandle = std::unique_ptr<std::remove_pointer_t<ncclComm_t>, EndNccl>;
 
 /// Ways for messages, one for each ordered pair of ranks: a NCCL communicator of two, sender first.
 ///
@@ -30,8 +21,8 @@ using NcclHandle = std::unique_ptr<std::remove_pointer_t<ncclComm_t>, EndNccl>;
 /// ways of their own they cannot.
 class NcclLanes {
  public:
-  /// Collective over the ranks of `all`; makes 2 (n - 1) communicators of two, n rounded up to even.
-  NcclLanes(Device& device, ncclComm_t all);
+  /// Collective over the ranks of `group`; makes 2 (n - 1) communicators of two, n rounded up to even.
+  NcclLanes(Device& device, const NcclHandle& group);
 
   struct Outgoing {
     NcclHandle way;

@@ -24,6 +24,9 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   return nccl().call<ncclCommDestroy>("ncclCommDestroy", comm);
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) { return nccl().call<ncclCommAbort>("ncclCommAbort", comm); }
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
+  return nccl().call<ncclCommGetAsyncError>("ncclCommGetAsyncError", comm, state);
+}
 ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
   return nccl().call<ncclCommCount>("ncclCommCount", comm, count);
 }

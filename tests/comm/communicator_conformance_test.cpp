@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "libalpa/comm/mpi_session.h"
 
@@ -45,7 +46,11 @@ INSTANTIATE_TEST_SUITE_P(Threads, ThreadConformance, ValuesIn(conformance::cases
 class SelfConformance : public ::testing::TestWithParam<Case> {};
 
 TEST_P(SelfConformance, Holds) {
-  for (const auto& device : {make_cpu_device(1), make_checked_cpu_device(1)}) {
+  std::vector<std::unique_ptr<Device>> devices;
+  devices.push_back(make_cpu_device(1));
+  devices.push_back(make_checked_cpu_device(1));
+  if (visible_cuda_devices() > 0) devices.push_back(make_cuda_device(0));
+  for (const auto& device : devices) {
     SCOPED_TRACE(device->description());
     const auto stream = device->make_stream();
     const auto group = make_self_communicator();

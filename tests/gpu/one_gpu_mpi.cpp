@@ -13,10 +13,11 @@ namespace {
 class NcclOnOneGpu : public testing::Test {
  protected:
   void SetUp() override {
-    if (visible_cuda_devices() == 0) GTEST_SKIP() << "no CUDA device is visible here";
     const MpiSession& session = mpi_session();
     setenv("NCCL_HOSTID", ("rank" + std::to_string(session.rank())).c_str(), 1);
     setenv("NCCL_SOCKET_IFNAME", "lo", 1);
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
+    if (visible_cuda_devices() == 0) GTEST_SKIP() << "no CUDA device is visible here";
     device = make_cuda_device(0);
     group = make_nccl_communicator(*device, *session.make_communicator(*device));
   }
