@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks and measures on a GPU machine, from an unpacked bundle (scripts/bundle.sh) or from a build, in less than 8 minutes:
 #   scripts/gpu_check.sh [FOLDER OF THE PROGRAMS]          (default: bin/, or build/cuda/bin)
-# Prints a table (check, result, figure). What each check printed is kept in $OUT, or in gpu_check/.
+# Prints a table (check, result, figure). It is kept, with what each check printed, in the folder $OUT, or in gpu_check/.
 # Exit status: 0 nothing failed, 1 something failed, 77 nothing failed and no GPU was found (the rows say why).
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -11,39 +11,40 @@ bin=${1:-$root/bin}
 bin=$(cd "$bin" && pwd)
 out=${OUT:-gpu_check}
 mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 3
-cd "$out" || exit 3
+work=$(mktemp -d) && cd "$work" || exit 3
+trap 'rm -rf "$work"' EXIT
+: >"$out/checks.log" >"$out/table.txt"
 export ALPA_SOURCE_DIR=$root PATH=$bin:$PATH
 export OMP_NUM_THREADS=$(($(nproc) < 8 ? $(nproc) : 8))
 deadline=$((SECONDS + 460))
 
 # The folders of cuBLASLt and NCCL, where the loader does not know them: the toolkit's, and those of Python's packages.
 for library in libcublasLt.so.13 libnccl.so.2; do
-  ldconfig -p 2>/dev/null | grep -q "$library" && continue
+  [[ $(ldconfig -p 2>/dev/null) != *$library* ]] || continue
   found=$(timeout 20 find /usr/local/cuda*/ /usr/lib /opt /usr/local/lib /root/.local "$HOME/.local" -name "$library" -print -quit 2>/dev/null | head -1)
   [ -z "$found" ] || export LD_LIBRARY_PATH=$(dirname "$found")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 done
 
-rows=() failed=0 number=0
-row() { rows+=("$(printf '%-34s %-8s %s' "$1" "$2" "$3")"); echo "${rows[-1]}"; }
+failed=0
+row() { printf '%-34s %-8s %s\n' "$1" "$2" "$3" | tee -a "$out/table.txt"; }
 
 # check NAME SECONDS FIGURE COMMAND...: runs a command, or a function of this script, under a time limit. FIGURE prints what
 # it found, from the log on stdin.
 check() {
   local name=$1 limit=$2 figure=$3 left=$((deadline - SECONDS)) status begin=$SECONDS
   shift 3
-  number=$((number + 1))
-  local log=$out/$(printf '%02d' $number)-${name//[^a-zA-Z0-9]/_}.log
   [ -z "$no_gpu" ] || { row "$name" skipped "$no_gpu"; return 77; }
   [ "$left" -gt 5 ] || { row "$name" skipped "no time is left"; return 77; }
-  timeout -k 5 $((limit < left ? limit : left)) bash -c '"$@"' check "$@" >"$log" 2>&1
+  timeout -k 5 $((limit < left ? limit : left)) bash -c '"$@"' check "$@" >log 2>&1
   status=$?
+  { echo "== $name: exit $status after $((SECONDS - begin)) s" && cat log; } >>"$out/checks.log"
   case $status in
-    0) row "$name" ok "$($figure <"$log"), $((SECONDS - begin)) s" ;;
-    77) row "$name" skipped "$(grep -m1 -o 'skipped: .*' "$log" | cut -c10-)" ;;
+    0) row "$name" ok "$($figure <log), $((SECONDS - begin)) s" ;;
+    77) row "$name" skipped "$(grep -m1 -o 'skipped: .*' log | cut -c10-)" ;;
     *)
       failed=1
       [ $status != 124 ] && [ $status != 137 ] || status="$status, time limit"
-      row "$name" FAILED "exit $status: $(grep -m1 -iE 'error|failure' "$log" | cut -c1-110) ($(basename "$log"))"
+      row "$name" FAILED "exit $status: $(grep -m1 -iE 'error|failure' log | cut -c1-140)"
       ;;
   esac
   return "${status%%,*}"
@@ -135,8 +136,6 @@ check "speed of the device" 90 rates alpa-profile "$tiny" --check --device cuda
 check "training GPT-2 124M, bf16" 120 speed gpt2_training
 check "operators of GPT-2 124M, bf16" 120 op_rates bench_kernels "$gpt2" bf16 $OMP_NUM_THREADS 3 cuda
 
-printf '\n%-34s %-8s %s\n' check result figure
-printf '%s\n' "${rows[@]}"
-printf '%s\n' "${rows[@]}" >table.txt
-[ $failed = 0 ] || { echo "something failed; what was printed is in $out"; exit 1; }
+printf '\n%-34s %-8s %s\n' check result figure && cat "$out/table.txt"
+[ $failed = 0 ] || { echo "something failed; what was printed is in $out/checks.log"; exit 1; }
 [ -z "$no_gpu" ] || exit 77
