@@ -1,8 +1,8 @@
 #include "libalpa/base/constraint.h"
 
-#include <cmath>
-
 #include <fmt/core.h>
+
+#include <cmath>
 
 namespace alpa {
 

@@ -1,9 +1,8 @@
 #include "libalpa/base/fingerprint.h"
 
 #define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <fmt/core.h>
+#include <xxhash.h>
 
 namespace alpa {
 

@@ -1,8 +1,8 @@
 #include "libalpa/base/json.h"
 
-#include <cmath>
-
 #include <fmt/core.h>
+
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace alpa {

@@ -1,8 +1,8 @@
 #include "libalpa/base/options.h"
 
-#include <algorithm>
-
 #include <fmt/core.h>
+
+#include <algorithm>
 
 namespace alpa {
 namespace {

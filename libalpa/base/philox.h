@@ -18,10 +18,13 @@ struct PhiloxBlock {
   std::uint32_t word[4];
 };
 
-ALPA_HOST_DEVICE inline PhiloxBlock philox(std::uint64_t key, std::uint64_t counter_high, std::uint64_t counter_low) {
+ALPA_HOST_DEVICE inline PhiloxBlock philox(std::uint64_t key, std::uint64_t counter_high,
+                                           std::uint64_t counter_low) {
   std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
-  std::uint32_t c0 = static_cast<std::uint32_t>(counter_low), c1 = static_cast<std::uint32_t>(counter_low >> 32);
-  std::uint32_t c2 = static_cast<std::uint32_t>(counter_high), c3 = static_cast<std::uint32_t>(counter_high >> 32);
+  std::uint32_t c0 = static_cast<std::uint32_t>(counter_low),
+                c1 = static_cast<std::uint32_t>(counter_low >> 32);
+  std::uint32_t c2 = static_cast<std::uint32_t>(counter_high),
+                c3 = static_cast<std::uint32_t>(counter_high >> 32);
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t p0 = 0xD2511F53ull * c0, p1 = 0xCD9E8D57ull * c2;
     const std::uint32_t n0 = static_cast<std::uint32_t>(p1 >> 32) ^ c1 ^ k0;
@@ -37,7 +40,9 @@ ALPA_HOST_DEVICE inline PhiloxBlock philox(std::uint64_t key, std::uint64_t coun
 }
 
 /// Uniform in [0, 1), 24 bits.
-ALPA_HOST_DEVICE inline float philox_uniform(std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
+ALPA_HOST_DEVICE inline float philox_uniform(std::uint32_t word) {
+  return static_cast<float>(word >> 8) * 0x1p-24f;
+}
 
 /// A draw in [0, 1) for element `index` of stream (key, high): element i is word i%4 of block i/4.
 ALPA_HOST_DEVICE inline float philox_uniform_at(std::uint64_t key, std::uint64_t high, std::uint64_t index) {

@@ -39,7 +39,9 @@ std::string shape_text(const Shape& shape) {
   return text;
 }
 
-std::int64_t byte_count(const TensorType& type) { return element_count(type.shape) * dtype_bytes(type.dtype); }
+std::int64_t byte_count(const TensorType& type) {
+  return element_count(type.shape) * dtype_bytes(type.dtype);
+}
 
 std::string type_text(const TensorType& type) {
   return std::string(dtype_name(type.dtype)) + "[" + shape_text(type.shape) + "]";

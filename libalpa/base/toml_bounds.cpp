@@ -1,10 +1,10 @@
 #include "libalpa/base/toml_bounds.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <vector>
-
-#include <fmt/core.h>
 
 #include "libalpa/base/error.h"
 

@@ -1,13 +1,13 @@
 #include "libalpa/base/toml_document.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <fstream>
-
-#include <fmt/core.h>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/toml_bounds.h"

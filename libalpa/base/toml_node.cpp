@@ -1,9 +1,9 @@
 #include "libalpa/base/toml_node.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <stdexcept>
-
-#include <fmt/core.h>
 
 // Text that is not TOML reaches assertions of toml++ 3.3, and any letter outside ASCII a "cannot get here"
 // where it tells white space. Both must end in an answer in every build: assertions are on and throw, and

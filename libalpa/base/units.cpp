@@ -1,9 +1,9 @@
 #include "libalpa/base/units.h"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <cmath>
-
-#include <fmt/core.h>
 
 namespace alpa {
 

@@ -14,18 +14,19 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
-/// The machines as numbers: equal nodes with equal devices. Probed by alpa-profile or read from a cluster file.
+/// The machines as numbers: equal nodes with equal devices. Probed by alpa-profile or read from a cluster
+/// file.
 struct Cluster {
   std::string name;
-  std::string device;                ///< in words, e.g. "NVIDIA V100 16 GB"
+  std::string device;  ///< in words, e.g. "NVIDIA V100 16 GB"
   int nodes = 1;
   int devices_per_node = 1;
-  std::int64_t memory_bytes = 0;     ///< a program may use, per device
-  double f32_flops_per_s = 0;        ///< attainable by large matrix products, per device
+  std::int64_t memory_bytes = 0;  ///< a program may use, per device
+  double f32_flops_per_s = 0;     ///< attainable by large matrix products, per device
   double bf16_flops_per_s = 0;
-  double memory_bytes_per_s = 0;     ///< attainable by streaming kernels, per device
-  double launch_s = 0;               ///< fixed cost of one operator
-  Link within_node, between_nodes;   ///< between two devices; per device
+  double memory_bytes_per_s = 0;    ///< attainable by streaming kernels, per device
+  double launch_s = 0;              ///< fixed cost of one operator
+  Link within_node, between_nodes;  ///< between two devices; per device
   bool operator==(const Cluster&) const = default;
 
   int devices() const { return nodes * devices_per_node; }

@@ -42,7 +42,8 @@ void write_cluster(H5Writer& file, const Cluster& cluster) {
 Cluster read_cluster(const H5Reader& file) {
   const auto count = [&](const char* name) {
     const std::int64_t value = file.int64_attribute("/cluster", name);
-    if (value < 1 || value > (1 << 20)) refuse(fmt::format("/cluster/{} is {}, expected from 1 to 2^20", name, value));
+    if (value < 1 || value > (1 << 20))
+      refuse(fmt::format("/cluster/{} is {}, expected from 1 to 2^20", name, value));
     return static_cast<int>(value);
   };
   Cluster cluster;
@@ -54,11 +55,13 @@ Cluster read_cluster(const H5Reader& file) {
   if (cluster.memory_bytes <= 0) refuse(fmt::format("/cluster/memory_bytes is {}", cluster.memory_bytes));
   const auto time = [&](const char* name, double& value) {
     value = file.double_attribute("/cluster", name);
-    if (!std::isfinite(value) || value < 0) refuse(fmt::format("/cluster/{} is {}, expected a time", name, value));
+    if (!std::isfinite(value) || value < 0)
+      refuse(fmt::format("/cluster/{} is {}, expected a time", name, value));
   };
   const auto rate = [&](const char* name, double& value) {
     value = file.double_attribute("/cluster", name);
-    if (!std::isfinite(value) || value <= 0) refuse(fmt::format("/cluster/{} is {}, expected a rate", name, value));
+    if (!std::isfinite(value) || value <= 0)
+      refuse(fmt::format("/cluster/{} is {}, expected a rate", name, value));
   };
   visit_numbers(cluster, time, rate);
   return cluster;

@@ -15,7 +15,8 @@ double median(std::vector<double> values) {
 
 /// Piecewise linear in the size; beyond the ends, along the last segment, and never below zero.
 double interpolated(const std::vector<std::pair<double, double>>& points, double x) {
-  if (points.size() == 1) return points[0].first > 0 ? points[0].second * std::max(1.0, x / points[0].first) : points[0].second;
+  if (points.size() == 1)
+    return points[0].first > 0 ? points[0].second * std::max(1.0, x / points[0].first) : points[0].second;
   std::size_t upper = 1;
   while (upper + 1 < points.size() && points[upper].first < x) ++upper;
   const auto [x0, y0] = points[upper - 1];
@@ -27,11 +28,14 @@ double interpolated(const std::vector<std::pair<double, double>>& points, double
 /// Bytes that each member sends, as a share of the whole tensor (NCCL's bus factors; ring algorithms).
 double sent_share(CollectiveKind kind, double n) {
   switch (kind) {
-    case CollectiveKind::all_reduce: return 2 * (n - 1) / n;
+    case CollectiveKind::all_reduce:
+      return 2 * (n - 1) / n;
     case CollectiveKind::all_gather:
     case CollectiveKind::reduce_scatter:
-    case CollectiveKind::all_to_all: return (n - 1) / n;
-    case CollectiveKind::send: return 1;
+    case CollectiveKind::all_to_all:
+      return (n - 1) / n;
+    case CollectiveKind::send:
+      return 1;
   }
   return 1;
 }

@@ -15,9 +15,9 @@ struct Work {
   DType type = DType::f32;
 };
 
-/// Answers how long things take, in seconds. Measurements come first; where there is none, the answer is an estimate
-/// (roofline, alpha-beta) calibrated by the measurements there are, and the gap is remembered.
-/// Not thread-safe: each planning thread takes a copy.
+/// Answers how long things take, in seconds. Measurements come first; where there is none, the answer is an
+/// estimate (roofline, alpha-beta) calibrated by the measurements there are, and the gap is remembered. Not
+/// thread-safe: each planning thread takes a copy.
 class CostModel {
  public:
   explicit CostModel(Cluster);
@@ -28,7 +28,8 @@ class CostModel {
   /// `signature` is signature_of(op, local call); its first word is the operator's name.
   double operator_seconds(const std::string& signature, const Work&) const;
 
-  /// Time of one collective, every group of the mesh at once. bytes as in CollectiveSample. 0 for groups of one.
+  /// Time of one collective, every group of the mesh at once. bytes as in CollectiveSample. 0 for groups of
+  /// one.
   double collective_seconds(CollectiveKind, GroupShape, double bytes) const;
 
   double send_seconds(bool same_node, double bytes) const;
@@ -46,7 +47,8 @@ class CostModel {
   Cluster cluster_;
   std::map<std::string, OperatorSample> operators_;
   std::map<std::string, double> slowdown_;  ///< measured / roofline by operator name; "" for all
-  std::map<std::pair<CollectiveKind, GroupShape>, std::vector<std::pair<double, double>>> collectives_;  ///< (bytes, s)
+  std::map<std::pair<CollectiveKind, GroupShape>, std::vector<std::pair<double, double>>>
+      collectives_;  ///< (bytes, s)
   mutable std::set<std::string> missing_;
 };
 

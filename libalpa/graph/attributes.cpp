@@ -1,9 +1,9 @@
 #include "libalpa/graph/attributes.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cassert>
-
-#include <fmt/core.h>
 
 namespace alpa {
 

@@ -1,9 +1,9 @@
 #include "libalpa/graph/autodiff.h"
 
+#include <fmt/core.h>
+
 #include <map>
 #include <set>
-
-#include <fmt/core.h>
 
 #include "libalpa/base/error.h"
 
@@ -47,7 +47,8 @@ class Differentiator {
   int summed(const std::vector<Contribution>& parts, Phase phase, int layer) {
     int sum = parts[0].value;
     builder_.set_place(phase, layer);
-    for (std::size_t i = 1; i < parts.size(); ++i) sum = builder_.add("add", {sum, parts[i].value}, {}, "sum of gradients");
+    for (std::size_t i = 1; i < parts.size(); ++i)
+      sum = builder_.add("add", {sum, parts[i].value}, {}, "sum of gradients");
     return sum;
   }
 
@@ -56,11 +57,14 @@ class Differentiator {
     std::map<int, std::vector<Contribution>> by_layer;
     for (const Contribution& part : parts) by_layer[part.layer].push_back(part);
     std::vector<Contribution> sums;
-    for (const auto& [layer, group] : by_layer) sums.push_back({summed(group, Phase::backward, layer), layer});
+    for (const auto& [layer, group] : by_layer)
+      sums.push_back({summed(group, Phase::backward, layer), layer});
     return sums;
   }
 
-  int total(const std::vector<Contribution>& parts, int layer) { return summed(per_layer(parts), Phase::backward, layer); }
+  int total(const std::vector<Contribution>& parts, int layer) {
+    return summed(per_layer(parts), Phase::backward, layer);
+  }
 
   void differentiate(int index) {
     const Node node = forward_.nodes[static_cast<std::size_t>(index)];
@@ -74,8 +78,9 @@ class Differentiator {
     }
     if (!any) return;
     builder_.set_place(Phase::backward, node.layer);
-    const std::vector<int> operand_gradients =
-        in_step(fmt::format("differentiating '{}'", node.name), [&] { return node.op->gradient(builder_, node, gradients); });
+    const std::vector<int> operand_gradients = in_step(fmt::format("differentiating '{}'", node.name), [&] {
+      return node.op->gradient(builder_, node, gradients);
+    });
     for (std::size_t i = 0; i < node.operands.size(); ++i)
       if (operand_gradients[i] >= 0 && dependent_.contains(node.operands[i]))
         contributions_[node.operands[i]].push_back({operand_gradients[i], node.layer});
@@ -106,7 +111,8 @@ class Differentiator {
     builder_.graph().gradient_square_sum = norm;
     std::size_t g = 0;
     for (std::size_t s = 0; s < forward_.states.size(); ++s)
-      if (forward_.states[s].is_parameter) update_parameter(static_cast<int>(s), gradients_[g++], scalars, norm);
+      if (forward_.states[s].is_parameter)
+        update_parameter(static_cast<int>(s), gradients_[g++], scalars, norm);
   }
 
   void update_parameter(int index, const Contribution& gradient, int scalars, int norm) {
@@ -118,8 +124,9 @@ class Differentiator {
     const int weights =
         mixed ? builder_.state(parameter.name + ".master", full, parameter.initializer, false, parameter.name)
               : parameter.value;
-    Attributes attributes{{"clip", options_.gradient_clip},
-                          {"weight_decay", parameter.decays && type.shape.size() >= 2 ? options_.weight_decay : 0.0}};
+    Attributes attributes{
+        {"clip", options_.gradient_clip},
+        {"weight_decay", parameter.decays && type.shape.size() >= 2 ? options_.weight_decay : 0.0}};
     std::vector<int> operands{weights, gradient.value};
     const bool adamw = options_.optimizer == OptimizerKind::adamw;
     if (adamw) {

@@ -1,8 +1,8 @@
 #include "libalpa/graph/graph.h"
 
-#include <cassert>
-
 #include <fmt/core.h>
+
+#include <cassert>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/fingerprint.h"
@@ -27,15 +27,16 @@ std::string graph_text(const Graph& graph) {
     text += fmt::format("input %{} kind {} {}\n", input.value, static_cast<int>(input.kind),
                         type_text(value_of(graph, input.value).type));
   for (const State& state : graph.states)
-    text += fmt::format("state %{} '{}' {} init {} {} next %{} {}\n", state.value, state.name,
-                        type_text(value_of(graph, state.value).type), static_cast<int>(state.initializer.kind),
-                        state.initializer.scale, state.next, state.follows);
+    text +=
+        fmt::format("state %{} '{}' {} init {} {} next %{} {}\n", state.value, state.name,
+                    type_text(value_of(graph, state.value).type), static_cast<int>(state.initializer.kind),
+                    state.initializer.scale, state.next, state.follows);
   for (const Node& node : graph.nodes) {
     std::string results, operands;
     for (const int v : node.results) results += fmt::format("%{} {} ", v, type_text(value_of(graph, v).type));
     for (const int v : node.operands) operands += fmt::format(" %{}", v);
-    text += fmt::format("{}= {} {}{} ({}, layer {})\n", results, node.op->name, node.attributes.to_string(), operands,
-                        phases[static_cast<int>(node.phase)], node.layer);
+    text += fmt::format("{}= {} {}{} ({}, layer {})\n", results, node.op->name, node.attributes.to_string(),
+                        operands, phases[static_cast<int>(node.phase)], node.layer);
   }
   return text + fmt::format("loss %{}\n", graph.loss);
 }
@@ -99,7 +100,8 @@ std::vector<int> GraphBuilder::add_all(std::string_view op, std::vector<int> ope
   return graph_.nodes.back().results;
 }
 
-int GraphBuilder::add(std::string_view op, std::vector<int> operands, Attributes attributes, const std::string& name) {
+int GraphBuilder::add(std::string_view op, std::vector<int> operands, Attributes attributes,
+                      const std::string& name) {
   return add_all(op, std::move(operands), std::move(attributes), name)[0];
 }
 

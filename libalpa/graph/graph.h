@@ -54,13 +54,13 @@ struct Initializer {
 
 /// What lives from step to step: parameters, optimizer moments, master weights.
 struct State {
-  std::string name;        ///< global name, e.g. "block.0.attention.query"
-  int value = -1;          ///< at the start of the step
-  int next = -1;           ///< after the update; -1: never updated
+  std::string name;  ///< global name, e.g. "block.0.attention.query"
+  int value = -1;    ///< at the start of the step
+  int next = -1;     ///< after the update; -1: never updated
   Initializer initializer;
   bool is_parameter = false;
-  std::string follows;     ///< master weights: the parameter whose initial value they take; else ""
-  bool decays = true;      ///< parameters of two or more dimensions: weight decay applies
+  std::string follows;  ///< master weights: the parameter whose initial value they take; else ""
+  bool decays = true;   ///< parameters of two or more dimensions: weight decay applies
 };
 
 /// A training step or a forward pass as pure data: what is computed, not where.
@@ -101,11 +101,14 @@ class GraphBuilder {
   void begin_layer(const std::string& name);
 
   int input(InputKind, TensorType, const std::string& name);
-  int state(const std::string& name, TensorType, Initializer, bool is_parameter, const std::string& follows = "");
+  int state(const std::string& name, TensorType, Initializer, bool is_parameter,
+            const std::string& follows = "");
 
   /// Appends a node and returns its results (add: its first result).
-  std::vector<int> add_all(std::string_view op, std::vector<int> operands, Attributes = {}, const std::string& name = "");
-  int add(std::string_view op, std::vector<int> operands, Attributes attributes = {}, const std::string& name = "");
+  std::vector<int> add_all(std::string_view op, std::vector<int> operands, Attributes = {},
+                           const std::string& name = "");
+  int add(std::string_view op, std::vector<int> operands, Attributes attributes = {},
+          const std::string& name = "");
 
   /// Phase and layer of nodes added from now on.
   void set_place(Phase phase, int layer);

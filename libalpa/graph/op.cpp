@@ -1,8 +1,8 @@
 #include "libalpa/graph/op.h"
 
-#include <cassert>
-
 #include <fmt/core.h>
+
+#include <cassert>
 
 #include "libalpa/base/error.h"
 
@@ -22,7 +22,8 @@ Attributes timed_attributes(const OpDef& op, const Attributes& attributes) {
 
 ShardingRule rule_of(const OpDef& op, const OpCall& call) {
   return in_step(fmt::format("applying operator '{}'", op.name), [&] {
-    return op.make_rule ? op.make_rule(call) : parse_rule(op.rule, call.operands, size_attributes(call.attributes));
+    return op.make_rule ? op.make_rule(call)
+                        : parse_rule(op.rule, call.operands, size_attributes(call.attributes));
   });
 }
 

@@ -31,7 +31,8 @@ enum class Linearity {
 
 /// Everything the library knows about one operator, except its kernels.
 ///
-/// Shape inference, local shapes and every sharding strategy follow from the rule; nothing lists strategies by hand.
+/// Shape inference, local shapes and every sharding strategy follow from the rule; nothing lists strategies
+/// by hand.
 struct OpDef {
   std::string_view name;  ///< as written in model files
 
@@ -43,7 +44,8 @@ struct OpDef {
   std::string_view result_types = "";
   Linearity linear = Linearity::none;
 
-  /// FLOPs of one innermost iteration: times the product of all factors. `flops` replaces it where that is not right.
+  /// FLOPs of one innermost iteration: times the product of all factors. `flops` replaces it where that is
+  /// not right.
   double flops_per_point = 1;
   double (*flops)(const OpCall&) = nullptr;
 
@@ -56,8 +58,8 @@ struct OpDef {
   /// Result i overwrites the buffer of operand overwrites[i] (optimizer state); -1: a buffer of its own.
   std::array<std::int8_t, 4> overwrites{-1, -1, -1, -1};
 
-  /// Takes operands in any layout that is not partial and gives one value for all ranks of all stages (the global
-  /// gradient norm); it has one strategy.
+  /// Takes operands in any layout that is not partial and gives one value for all ranks of all stages (the
+  /// global gradient norm); it has one strategy.
   bool reduces_globally = false;
 
   /// The result is the sum over the micro-batches of the step.
@@ -69,11 +71,12 @@ struct OpDef {
   /// Kernels can add to result 0 instead of overwriting it (gradients summed over micro-batches).
   bool accumulates = false;
 
-  /// Gradients for each operand (-1: none), given the gradient of each result (-1: none). Null: not differentiable;
-  /// the operator then stops gradients.
+  /// Gradients for each operand (-1: none), given the gradient of each result (-1: none). Null: not
+  /// differentiable; the operator then stops gradients.
   std::vector<int> (*gradient)(GraphBuilder&, const Node&, std::span<const int> result_gradients) = nullptr;
 
-  /// What a model file may set: "name:kind" separated by spaces. Kinds are text, number, integer and flag (0 or 1);
+  /// What a model file may set: "name:kind" separated by spaces. Kinds are text, number, integer and flag (0
+  /// or 1);
   /// "?" after the kind: may be left out; "*" at the end of a name: any ending.
   std::string_view settings = "";
 
@@ -83,12 +86,12 @@ struct OpDef {
   /// Made by autodiff alone; model files may not name it.
   bool internal = false;
 
-  /// Draws random numbers while training and passes its operand through otherwise, and where its "rate" is 0. The
-  /// attribute "stream" keeps the draws of two such nodes of a model apart.
+  /// Draws random numbers while training and passes its operand through otherwise, and where its "rate" is 0.
+  /// The attribute "stream" keeps the draws of two such nodes of a model apart.
   bool random = false;
 
-  /// Attributes that do not change how long the operator takes, separated by spaces. Signatures leave them out, so that a
-  /// measurement serves whatever they are.
+  /// Attributes that do not change how long the operator takes, separated by spaces. Signatures leave them
+  /// out, so that a measurement serves whatever they are.
   std::string_view untimed = "";
 };
 
@@ -104,7 +107,8 @@ double flops_of(const OpDef&, const OpCall&);
 std::int64_t bytes_moved_by(const OpDef&, const OpCall&);
 std::int64_t workspace_of(const OpDef&, const OpCall&);
 
-/// "einsum equation='b s k, k n -> b s n' f32[2x256x384] f32[384x1536]": what a profile knows a measurement by.
+/// "einsum equation='b s k, k n -> b s n' f32[2x256x384] f32[384x1536]": what a profile knows a measurement
+/// by.
 std::string signature_of(const OpDef&, const OpCall&);
 
 /// The operators by name.

@@ -1,9 +1,9 @@
 #include "libalpa/graph/sharding_rule.h"
 
+#include <fmt/core.h>
+
 #include <cassert>
 #include <optional>
-
-#include <fmt/core.h>
 
 #include "libalpa/base/error.h"
 
@@ -91,7 +91,8 @@ class RuleReader {
       for (const auto& dimension : operands[i])
         if (dimension[0] == "...") {
           const std::size_t named = operands[i].size() - 1, rank = types_[i].shape.size();
-          if (rank < named) refuse(fmt::format("wants at least {} dimensions in operand {}, got {}", named, i, rank));
+          if (rank < named)
+            refuse(fmt::format("wants at least {} dimensions in operand {}, got {}", named, i, rank));
           hidden = rank - named;
         }
     const auto expand = [&](Names& names) {

@@ -14,8 +14,8 @@ namespace alpa {
 struct Factor {
   std::string name;
   std::int64_t size = 1;
-  bool whole = false;       ///< must stay on one device
-  bool maximum = false;     ///< results that lack it take the maximum over it, not the sum
+  bool whole = false;    ///< must stay on one device
+  bool maximum = false;  ///< results that lack it take the maximum over it, not the sum
 };
 
 /// The factors whose product is one dimension, outermost first. Only the outermost can be split.
@@ -37,9 +37,9 @@ struct ShardingRule {
 ///
 ///     operand, operand -> result, result | whole t k | max v
 ///
-/// A dimension is a factor name or a product `(g r)`, outermost first. `...` stands for the dimensions that are
-/// left in the first operand that has it (the same ones everywhere). An empty operand or result is a scalar.
-/// Factor sizes follow from the operands' extents; `sizes` names those that appear in results alone.
+/// A dimension is a factor name or a product `(g r)`, outermost first. `...` stands for the dimensions that
+/// are left in the first operand that has it (the same ones everywhere). An empty operand or result is a
+/// scalar. Factor sizes follow from the operands' extents; `sizes` names those that appear in results alone.
 /// Throws Error(input) where extents contradict each other; the text names the factor.
 ShardingRule parse_rule(std::string_view notation, std::span<const TensorType> operands,
                         const std::map<std::string, std::int64_t>& sizes = {});

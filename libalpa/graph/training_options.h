@@ -17,19 +17,19 @@ enum class Objective {
 
 /// The [training] table of a model file.
 struct TrainingOptions {
-  std::int64_t batch = 8;        ///< samples per step, over all ranks
-  std::int64_t sequence = 256;   ///< tokens per sample
+  std::int64_t batch = 8;       ///< samples per step, over all ranks
+  std::int64_t sequence = 256;  ///< tokens per sample
   Objective objective = Objective::next_token;
   Precision precision = Precision::f32;
   OptimizerKind optimizer = OptimizerKind::adamw;
   double learning_rate = 3e-4;
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
-  double weight_decay = 0.1;     ///< decoupled; parameters with two or more dimensions only
-  double momentum = 0.9;         ///< sgd
-  double gradient_clip = 1.0;    ///< bound on the global gradient norm; 0: none
+  double weight_decay = 0.1;   ///< decoupled; parameters with two or more dimensions only
+  double momentum = 0.9;       ///< sgd
+  double gradient_clip = 1.0;  ///< bound on the global gradient norm; 0: none
   LearningRateSchedule schedule = LearningRateSchedule::cosine;
   std::int64_t warmup_steps = 0;
-  std::int64_t steps = 1000;     ///< steps of the whole run; the schedule ends there
+  std::int64_t steps = 1000;         ///< steps of the whole run; the schedule ends there
   double final_learning_rate = 0.1;  ///< fraction of learning_rate left at the end
   std::int64_t seed = 1;
 

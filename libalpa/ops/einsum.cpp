@@ -1,6 +1,6 @@
-#include <string>
-
 #include <fmt/core.h>
+
+#include <string>
 
 #include "libalpa/base/error.h"
 #include "libalpa/graph/graph.h"
@@ -17,14 +17,16 @@ int count(const std::vector<DimensionFactors>& dimensions, int factor) {
   return n;
 }
 
-/// The rule of an equation, each of whose factors stands in `at_least` of its tensors or more, and at most once in each.
+/// The rule of an equation, each of whose factors stands in `at_least` of its tensors or more, and at most
+/// once in each.
 ShardingRule rule_from_equation(const OpCall& call, std::size_t operands, int at_least) {
   const std::string& equation = call.attributes.text("equation");
   const auto refuse = [&](const std::string& why) {
     throw Error(ErrorKind::input, fmt::format("'{}' {}", equation, why));
   };
   if (equation.find('|') != std::string::npos) refuse("has a '|', which equations do not have");
-  if (call.operands.size() != operands) refuse(fmt::format("is applied to {} operands, expected {}", call.operands.size(), operands));
+  if (call.operands.size() != operands)
+    refuse(fmt::format("is applied to {} operands, expected {}", call.operands.size(), operands));
   ShardingRule rule = parse_rule(equation, call.operands, size_attributes(call.attributes));
   if (rule.results.size() != 1) refuse("has more than one result");
   for (std::size_t f = 0; f < rule.factors.size(); ++f) {
@@ -68,7 +70,8 @@ std::vector<int> einsum_gradient(GraphBuilder& g, const Node& node, std::span<co
   const int x = node.operands[0], w = node.operands[1];
   const Attributes of_x = equation_settings(g, node, fmt::format("{},{}->{}", e.result, e.right, e.left));
   const Attributes of_w = equation_settings(g, node, fmt::format("{},{}->{}", e.left, e.result, e.right));
-  return {g.add("einsum", {dy[0], w}, of_x, node.name + ".grad0"), g.add("einsum", {x, dy[0]}, of_w, node.name + ".grad1")};
+  return {g.add("einsum", {dy[0], w}, of_x, node.name + ".grad0"),
+          g.add("einsum", {x, dy[0]}, of_w, node.name + ".grad1")};
 }
 
 std::vector<int> rearrange_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {

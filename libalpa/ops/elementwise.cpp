@@ -1,6 +1,6 @@
-#include <string>
-
 #include <fmt/core.h>
+
+#include <string>
 
 #include "libalpa/base/error.h"
 #include "libalpa/graph/graph.h"
@@ -17,7 +17,8 @@ std::string names(std::size_t begin, std::size_t end) {
 
 /// The bias has the trailing dimensions of x.
 ShardingRule bias_rule(const OpCall& call) {
-  if (call.operands.size() != 2) throw Error(ErrorKind::input, fmt::format("wants 2 operands, got {}", call.operands.size()));
+  if (call.operands.size() != 2)
+    throw Error(ErrorKind::input, fmt::format("wants 2 operands, got {}", call.operands.size()));
   const std::size_t rank = call.operands[0].shape.size(), kept = call.operands[1].shape.size();
   if (kept > rank) throw Error(ErrorKind::input, "bias has more dimensions than what it is added to");
   return parse_rule(names(0, rank) + ", " + names(rank - kept, rank) + "->" + names(0, rank), call.operands);
@@ -57,7 +58,10 @@ constinit const OpDef add{
     .name = "add",
     .rule = "..., ... -> ...",
     .linear = Linearity::joint,
-    .gradient = [](GraphBuilder&, const Node&, std::span<const int> dy) { return std::vector<int>{dy[0], dy[0]}; },
+    .gradient =
+        [](GraphBuilder&, const Node&, std::span<const int> dy) {
+          return std::vector<int>{dy[0], dy[0]};
+        },
 };
 
 constinit const OpDef mul{
@@ -93,10 +97,10 @@ constinit const OpDef reduce_leading{
     .internal = true,
 };
 
-// Zeroes elements with probability `rate` and scales the others by 1 / (1 - rate). The draw of an element depends on
-// (seed, step, attribute `stream`, sample, place in the sample) only, so forward and backward agree under every plan:
-// philox_uniform_at(philox_key(seed, stream), step * 2^32 + sample, row-major index within the whole sample) < rate drops.
-// Dimension 0 is the sample.
+// Zeroes elements with probability `rate` and scales the others by 1 / (1 - rate). The draw of an element
+// depends on (seed, step, attribute `stream`, sample, place in the sample) only, so forward and backward
+// agree under every plan: philox_uniform_at(philox_key(seed, stream), step * 2^32 + sample, row-major index
+// within the whole sample) < rate drops. Dimension 0 is the sample.
 constinit const OpDef dropout{
     .name = "dropout",
     .rule = "... -> ...",
@@ -109,12 +113,16 @@ constinit const OpDef dropout{
 };
 
 // x * 0.5 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))), the form of GPT-2.
-constinit const OpDef gelu{.name = "gelu", .rule = "... -> ...", .flops_per_point = 20, .gradient = activation_gradient};
-constinit const OpDef gelu_grad{.name = "gelu_grad", .rule = "..., ... -> ...", .flops_per_point = 30, .internal = true};
+constinit const OpDef gelu{
+    .name = "gelu", .rule = "... -> ...", .flops_per_point = 20, .gradient = activation_gradient};
+constinit const OpDef gelu_grad{
+    .name = "gelu_grad", .rule = "..., ... -> ...", .flops_per_point = 30, .internal = true};
 
 // x * sigmoid(x)
-constinit const OpDef silu{.name = "silu", .rule = "... -> ...", .flops_per_point = 15, .gradient = activation_gradient};
-constinit const OpDef silu_grad{.name = "silu_grad", .rule = "..., ... -> ...", .flops_per_point = 20, .internal = true};
+constinit const OpDef silu{
+    .name = "silu", .rule = "... -> ...", .flops_per_point = 15, .gradient = activation_gradient};
+constinit const OpDef silu_grad{
+    .name = "silu_grad", .rule = "..., ... -> ...", .flops_per_point = 20, .internal = true};
 
 constinit const OpDef relu{.name = "relu", .rule = "... -> ...", .gradient = activation_gradient};
 constinit const OpDef relu_grad{.name = "relu_grad", .rule = "..., ... -> ...", .internal = true};

@@ -6,27 +6,33 @@ namespace {
 
 std::vector<int> embedding_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
   const std::int64_t vocabulary = g.type(node.operands[0]).shape[0];
-  return {g.add("embedding_grad", {dy[0], node.operands[1]}, {{"size_v", vocabulary}}, node.name + ".grad"), -1};
+  return {g.add("embedding_grad", {dy[0], node.operands[1]}, {{"size_v", vocabulary}}, node.name + ".grad"),
+          -1};
 }
 
 /// The rows that are looked up, not the whole table.
 std::int64_t embedding_bytes(const OpCall& call) {
   const std::int64_t ids = element_count(call.operands[1].shape);
-  return byte_count(call.operands[1]) + 2 * ids * call.operands[0].shape[1] * dtype_bytes(call.operands[0].dtype);
+  return byte_count(call.operands[1]) +
+         2 * ids * call.operands[0].shape[1] * dtype_bytes(call.operands[0].dtype);
 }
 
 double embedding_flops(const OpCall&) { return 0; }
 
-double embedding_grad_flops(const OpCall& call) { return static_cast<double>(element_count(call.operands[0].shape)); }
+double embedding_grad_flops(const OpCall& call) {
+  return static_cast<double>(element_count(call.operands[0].shape));
+}
 
 std::int64_t embedding_grad_bytes(const OpCall& call) {
-  return 3 * byte_count(call.operands[0]) +
-         call.attributes.integer("size_v") * call.operands[0].shape.back() * dtype_bytes(call.operands[0].dtype);
+  return 3 * byte_count(call.operands[0]) + call.attributes.integer("size_v") *
+                                                call.operands[0].shape.back() *
+                                                dtype_bytes(call.operands[0].dtype);
 }
 
 }  // namespace
 
-// (table, ids) -> rows. A tile of the table gives zeros for ids outside it, so a split vocabulary leaves a sum.
+// (table, ids) -> rows. A tile of the table gives zeros for ids outside it, so a split vocabulary leaves a
+// sum.
 constinit const OpDef embedding{
     .name = "embedding",
     .rule = "v d, b s -> b s d",

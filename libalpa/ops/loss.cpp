@@ -6,7 +6,8 @@ namespace {
 
 std::vector<int> cross_entropy_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
   const auto& in = node.operands;
-  return {g.add("cross_entropy_grad", {in[0], in[1], in[2], in[3], dy[0]}, {}, node.name + ".grad"), -1, -1, -1};
+  return {g.add("cross_entropy_grad", {in[0], in[1], in[2], in[3], dy[0]}, {}, node.name + ".grad"), -1, -1,
+          -1};
 }
 
 std::vector<int> reduce_sum_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
@@ -15,9 +16,12 @@ std::vector<int> reduce_sum_gradient(GraphBuilder& g, const Node& node, std::spa
 
 }  // namespace
 
-// Softmax cross-entropy in three steps, each an ordinary reduction over the vocabulary v, so that v may be sharded:
-//   m = row_max(logits), z = row_sum_exp(logits, m), loss = cross_entropy(logits, targets, m, z) = log z + m - logits[target].
-// The loss does not depend on m, and the gradient is taken as a whole by cross_entropy, so m and z stop gradients.
+// Softmax cross-entropy in three steps, each an ordinary reduction over the vocabulary v, so that v may be
+// sharded:
+//   m = row_max(logits), z = row_sum_exp(logits, m), loss = cross_entropy(logits, targets, m, z) = log z + m
+//   - logits[target].
+// The loss does not depend on m, and the gradient is taken as a whole by cross_entropy, so m and z stop
+// gradients.
 constinit const OpDef row_max{.name = "row_max", .rule = "... v -> ... | max v", .result_types = "f32"};
 
 constinit const OpDef row_sum_exp{
@@ -28,15 +32,19 @@ constinit const OpDef cross_entropy{
     .name = "cross_entropy",
     .rule = "... v, ..., ..., ... -> ...",
     .result_types = "f32",
-    .flops = [](const OpCall& call) { return 4.0 * static_cast<double>(element_count(call.operands[1].shape)); },
+    .flops =
+        [](const OpCall& call) { return 4.0 * static_cast<double>(element_count(call.operands[1].shape)); },
     .bytes_moved = [](const OpCall& call) { return 5 * byte_count(call.operands[1]); },
     .gradient = cross_entropy_gradient,
     .ids = 1,
 };
 
 // (logits, targets, m, z, d loss) -> (softmax - one hot) * d loss
-constinit const OpDef cross_entropy_grad{
-    .name = "cross_entropy_grad", .rule = "... v, ..., ..., ..., ... -> ... v", .flops_per_point = 12, .ids = 1, .internal = true};
+constinit const OpDef cross_entropy_grad{.name = "cross_entropy_grad",
+                                         .rule = "... v, ..., ..., ..., ... -> ... v",
+                                         .flops_per_point = 12,
+                                         .ids = 1,
+                                         .internal = true};
 
 // Attribute `weight` (default 1) multiplies the sum; lowering sets it to 1 / copies.
 constinit const OpDef reduce_sum{

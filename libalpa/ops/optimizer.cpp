@@ -34,7 +34,8 @@ constinit const OpDef accumulate{
     .internal = true,
 };
 
-// Squared global norm of all gradients, over all stages; attribute `weight` is set by lowering (1 / replicas).
+// Squared global norm of all gradients, over all stages; attribute `weight` is set by lowering (1 /
+// replicas).
 constinit const OpDef sum_squares{
     .name = "sum_squares",
     .rule = "",

@@ -1,9 +1,9 @@
 #include "libalpa/plan/explain.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
-
-#include <fmt/core.h>
 
 #include "libalpa/base/units.h"
 
@@ -27,7 +27,8 @@ std::string layout_words(const ShardingSpec& layout, const MeshShape& mesh) {
       ways *= mesh[static_cast<std::size_t>(axis)];
       axes += fmt::format("{}{}", axes.empty() ? "" : ",", axis);
     }
-    text += fmt::format("{}split {} ways along dimension {} (axis {})", text.empty() ? "" : ", ", ways, d, axes);
+    text +=
+        fmt::format("{}split {} ways along dimension {} (axis {})", text.empty() ? "" : ", ", ways, d, axes);
   }
   return text.empty() ? "whole on every device" : text;
 }
@@ -46,7 +47,8 @@ std::string parameter_lines(const Plan& plan, const Graph& graph, int stage) {
       if (starts && end > at && (end == name.size() || name[end] == '.')) name.replace(at, end - at, "*");
     }
     const ShardingSpec& layout = plan.value_layout[static_cast<std::size_t>(state.value)];
-    ++lines[fmt::format("{:<36} {:<18} {:<6} {}", name, type_text(value_of(graph, state.value).type), spec_text(layout), layout_words(layout, s.mesh.shape))];
+    ++lines[fmt::format("{:<36} {:<18} {:<6} {}", name, type_text(value_of(graph, state.value).type),
+                        spec_text(layout), layout_words(layout, s.mesh.shape))];
   }
   std::string text;
   for (const auto& [line, count] : lines) text += fmt::format("    {:>3} x {}\n", count, line);
@@ -71,18 +73,26 @@ std::string work_lines(const Plan& plan, const Graph& graph, int stage) {
 std::string stage_text(const Plan& plan, const Graph& graph, int stage) {
   const StagePlan& s = plan.stages[static_cast<std::size_t>(stage)];
   const int devices = device_count(s.mesh.shape);
-  std::string text = fmt::format("\nstage {}: layers {} to {} ({}) on {} device{} {} to {}, mesh {}{}\n", stage, s.first_layer, s.end_layer - 1, layer_range(graph, s),
-                                 devices, devices == 1 ? "" : "s", s.mesh.first_device, s.mesh.first_device + devices - 1, mesh_text(s.mesh.shape),
-                                 s.rematerialize ? ", recomputes its forward in the backward" : "");
+  std::string text =
+      fmt::format("\nstage {}: layers {} to {} ({}) on {} device{} {} to {}, mesh {}{}\n", stage,
+                  s.first_layer, s.end_layer - 1, layer_range(graph, s), devices, devices == 1 ? "" : "s",
+                  s.mesh.first_device, s.mesh.first_device + devices - 1, mesh_text(s.mesh.shape),
+                  s.rematerialize ? ", recomputes its forward in the backward" : "");
   if (static_cast<std::size_t>(stage) < plan.prediction.stages.size()) {
     const StagePrediction& p = plan.prediction.stages[static_cast<std::size_t>(stage)];
     const double step = plan.prediction.step_s;
-    const auto share = [&](double s_) { return fmt::format("{} ({:.1f} %)", seconds_text(s_), step > 0 ? 100 * s_ / step : 0); };
-    text += fmt::format("  time    compute {}, collectives {}, transfers {}, idle {}\n", share(p.compute_s), share(p.collective_s), share(p.transfer_s), share(p.idle_s));
+    const auto share = [&](double s_) {
+      return fmt::format("{} ({:.1f} %)", seconds_text(s_), step > 0 ? 100 * s_ / step : 0);
+    };
+    text += fmt::format("  time    compute {}, collectives {}, transfers {}, idle {}\n", share(p.compute_s),
+                        share(p.collective_s), share(p.transfer_s), share(p.idle_s));
     const auto bytes = [](std::int64_t b) { return bytes_text(static_cast<double>(b)); };
-    text += fmt::format("  memory  {} of {} per device: parameters {}, optimizer {}, gradients {}, activations in flight {}, workspace {}\n", bytes(p.memory.total),
-                        bytes(plan.cluster.memory_bytes), bytes(p.memory.parameters), bytes(p.memory.optimizer), bytes(p.memory.gradients),
-                        bytes(p.memory.activations), bytes(p.memory.workspace));
+    text += fmt::format(
+        "  memory  {} of {} per device: parameters {}, optimizer {}, gradients {}, activations in flight {}, "
+        "workspace {}\n",
+        bytes(p.memory.total), bytes(plan.cluster.memory_bytes), bytes(p.memory.parameters),
+        bytes(p.memory.optimizer), bytes(p.memory.gradients), bytes(p.memory.activations),
+        bytes(p.memory.workspace));
   }
   text += "  parameters (S<axes>: split, R: whole)\n" + parameter_lines(plan, graph, stage);
   text += "  forward work (factor:axis that is split)\n" + work_lines(plan, graph, stage);
@@ -98,34 +108,41 @@ std::string binding(const Plan& plan) {
   const StagePrediction& p = plan.prediction.stages[busiest];
   const char* what = p.compute_s >= std::max({p.collective_s, p.transfer_s, p.idle_s}) ? "compute"
                      : p.collective_s >= std::max(p.transfer_s, p.idle_s)              ? "collectives"
-                     : p.transfer_s >= p.idle_s                                        ? "transfers between stages"
-                                                                                        : "waiting for other stages";
+                     : p.transfer_s >= p.idle_s ? "transfers between stages"
+                                                : "waiting for other stages";
   return fmt::format("what binds: {} on stage {}", what, busiest);
 }
 
 }  // namespace
 
 std::string explain(const Plan& plan, const Graph& graph) {
-  std::string text = fmt::format("{} on {} device{} of '{}', {} stage{}, {} micro-batch{} of {} sample{}, schedule {}, by {}\n", plan.model_name, plan.devices(),
-                                 plan.devices() == 1 ? "" : "s", plan.cluster.name, plan.stages.size(), plan.stages.size() == 1 ? "" : "s", plan.micro_batches,
-                                 plan.micro_batches == 1 ? "" : "es", plan.micro_batch_samples, plan.micro_batch_samples == 1 ? "" : "s",
-                                 schedule_name(plan.schedule), plan.method);
+  std::string text = fmt::format(
+      "{} on {} device{} of '{}', {} stage{}, {} micro-batch{} of {} sample{}, schedule {}, by {}\n",
+      plan.model_name, plan.devices(), plan.devices() == 1 ? "" : "s", plan.cluster.name, plan.stages.size(),
+      plan.stages.size() == 1 ? "" : "s", plan.micro_batches, plan.micro_batches == 1 ? "" : "es",
+      plan.micro_batch_samples, plan.micro_batch_samples == 1 ? "" : "s", schedule_name(plan.schedule),
+      plan.method);
   text += fmt::format("predicted step time {}", seconds_text(plan.prediction.step_s));
   if (plan.prediction.lower_bound_s > 0)
-    text += fmt::format(", lower bound of one stage on this mesh {}", seconds_text(plan.prediction.lower_bound_s));
-  text += fmt::format(" ({})\n", plan.profile_fingerprint.empty() ? "from a cluster file: extrapolated" : "from a profile");
+    text += fmt::format(", lower bound of one stage on this mesh {}",
+                        seconds_text(plan.prediction.lower_bound_s));
+  text += fmt::format(
+      " ({})\n", plan.profile_fingerprint.empty() ? "from a cluster file: extrapolated" : "from a profile");
   if (plan.prediction.estimated_operators > 0)
-    text += fmt::format("{} operator costs are estimates: no measurement of them in the profile\n", plan.prediction.estimated_operators);
+    text += fmt::format("{} operator costs are estimates: no measurement of them in the profile\n",
+                        plan.prediction.estimated_operators);
   if (!plan.prediction.stages.empty()) text += binding(plan) + "\n";
   for (int s = 0; s < static_cast<int>(plan.stages.size()); ++s) text += stage_text(plan, graph, s);
   if (!plan.prediction.candidates.empty()) text += "\ncandidates (step time, memory of the fullest device)\n";
   constexpr std::size_t shown = 20;
   for (std::size_t i = 0; i < std::min(shown, plan.prediction.candidates.size()); ++i) {
     const Candidate& c = plan.prediction.candidates[i];
-    text += fmt::format("  {:<48} {:>10} {:>12}  {}\n", c.method, c.step_s > 0 ? seconds_text(c.step_s) : "-", bytes_text(static_cast<double>(c.memory_bytes)), c.verdict);
+    text += fmt::format("  {:<48} {:>10} {:>12}  {}\n", c.method, c.step_s > 0 ? seconds_text(c.step_s) : "-",
+                        bytes_text(static_cast<double>(c.memory_bytes)), c.verdict);
   }
   if (plan.prediction.candidates.size() > shown)
-    text += fmt::format("  and {} more in /candidates of the plan\n", plan.prediction.candidates.size() - shown);
+    text +=
+        fmt::format("  and {} more in /candidates of the plan\n", plan.prediction.candidates.size() - shown);
   return text;
 }
 
@@ -145,15 +162,19 @@ std::string compare_plans(const Plan& a, const Plan& b) {
   differ("predicted step time", seconds_text(a.prediction.step_s), seconds_text(b.prediction.step_s));
   for (std::size_t s = 0; s < std::min(a.stages.size(), b.stages.size()); ++s) {
     const auto words = [](const StagePlan& stage) {
-      return fmt::format("layers {}-{}, mesh {} from device {}{}", stage.first_layer, stage.end_layer - 1, mesh_text(stage.mesh.shape), stage.mesh.first_device,
+      return fmt::format("layers {}-{}, mesh {} from device {}{}", stage.first_layer, stage.end_layer - 1,
+                         mesh_text(stage.mesh.shape), stage.mesh.first_device,
                          stage.rematerialize ? ", rematerialised" : "");
     };
     differ(fmt::format("stage {}", s), words(a.stages[s]), words(b.stages[s]));
   }
   std::size_t strategies = 0, layouts = 0;
-  for (std::size_t n = 0; n < std::min(a.node_strategy.size(), b.node_strategy.size()); ++n) strategies += a.node_strategy[n] != b.node_strategy[n];
-  for (std::size_t v = 0; v < std::min(a.value_layout.size(), b.value_layout.size()); ++v) layouts += a.value_layout[v] != b.value_layout[v];
-  if (strategies > 0) text += fmt::format("strategies of {} of {} nodes differ\n", strategies, a.node_strategy.size());
+  for (std::size_t n = 0; n < std::min(a.node_strategy.size(), b.node_strategy.size()); ++n)
+    strategies += a.node_strategy[n] != b.node_strategy[n];
+  for (std::size_t v = 0; v < std::min(a.value_layout.size(), b.value_layout.size()); ++v)
+    layouts += a.value_layout[v] != b.value_layout[v];
+  if (strategies > 0)
+    text += fmt::format("strategies of {} of {} nodes differ\n", strategies, a.node_strategy.size());
   if (layouts > 0) text += fmt::format("layouts of {} of {} values differ\n", layouts, a.value_layout.size());
   if (a.crossings != b.crossings) text += "values cross between stages in another way\n";
   if (text.empty() && !(a == b)) text = "details of the prediction differ\n";

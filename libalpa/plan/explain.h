@@ -5,8 +5,8 @@
 
 namespace alpa {
 
-/// A plan in words: stages with their layers, mesh and layouts of parameters; where time and memory go and what binds; the
-/// runners-up; how far from the bound.
+/// A plan in words: stages with their layers, mesh and layouts of parameters; where time and memory go and
+/// what binds; the runners-up; how far from the bound.
 std::string explain(const Plan&, const Graph&);
 
 /// How two plans differ, one line per difference; "" when they are the same in all but provenance.

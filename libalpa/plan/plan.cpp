@@ -1,10 +1,10 @@
 #include "libalpa/plan/plan.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cassert>
 #include <set>
-
-#include <fmt/core.h>
 
 #include "libalpa/base/error.h"
 
@@ -12,7 +12,8 @@ namespace alpa {
 namespace {
 
 [[noreturn]] void refuse(const std::string& what) {
-  throw Error(ErrorKind::input, what, "the plan does not belong to this model, or was altered; make it again with alpa-plan");
+  throw Error(ErrorKind::input, what,
+              "the plan does not belong to this model, or was altered; make it again with alpa-plan");
 }
 
 void check_stages(const Plan& plan, const Graph& graph) {
@@ -28,9 +29,11 @@ void check_stages(const Plan& plan, const Graph& graph) {
     if (stage.mesh.shape.size() > 4) refuse(fmt::format("stage {} has more than 4 mesh axes", s));
     const int first = stage.mesh.first_device, end = first + device_count(stage.mesh.shape);
     if (first < 0 || end > plan.cluster.devices())
-      refuse(fmt::format("stage {} wants devices {} to {}, the cluster has {}", s, first, end - 1, plan.cluster.devices()));
+      refuse(fmt::format("stage {} wants devices {} to {}, the cluster has {}", s, first, end - 1,
+                         plan.cluster.devices()));
     for (int device = first; device < end; ++device) {
-      if (taken[static_cast<std::size_t>(device)]) refuse(fmt::format("stage {} shares device {} with another", s, device));
+      if (taken[static_cast<std::size_t>(device)])
+        refuse(fmt::format("stage {} shares device {} with another", s, device));
       taken[static_cast<std::size_t>(device)] = true;
     }
   }
@@ -40,30 +43,35 @@ void check_stages(const Plan& plan, const Graph& graph) {
 
 void check_nodes(const Plan& plan, const Graph& graph) {
   if (plan.node_strategy.size() != graph.nodes.size())
-    refuse(fmt::format("plan has strategies for {} nodes, the model has {}", plan.node_strategy.size(), graph.nodes.size()));
+    refuse(fmt::format("plan has strategies for {} nodes, the model has {}", plan.node_strategy.size(),
+                       graph.nodes.size()));
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
-    const MeshShape& mesh = plan.stages[static_cast<std::size_t>(stage_of_layer(plan, node.layer))].mesh.shape;
+    const MeshShape& mesh =
+        plan.stages[static_cast<std::size_t>(stage_of_layer(plan, node.layer))].mesh.shape;
     const std::vector<TensorType> types = operand_types(graph, node);
     const auto allowed = strategies(*node.op, {types, node.attributes}, mesh);
     if (std::find(allowed.begin(), allowed.end(), plan.node_strategy[n]) == allowed.end())
       refuse(fmt::format("node {} ({}) has a strategy that its rule does not allow", n, node.op->name));
     const NodeLayout layout = layout_of(*node.op, {types, node.attributes}, plan.node_strategy[n], mesh);
-    if (node.op->sums_micro_batches && layout.results[0] != plan.value_layout.at(static_cast<std::size_t>(node.results[0])))
+    if (node.op->sums_micro_batches &&
+        layout.results[0] != plan.value_layout.at(static_cast<std::size_t>(node.results[0])))
       refuse(fmt::format("the sum of node {} does not rest as it is made", n));
   }
 }
 
 void check_values(const Plan& plan, const Graph& graph) {
   if (plan.value_layout.size() != graph.values.size())
-    refuse(fmt::format("plan has layouts for {} values, the model has {}", plan.value_layout.size(), graph.values.size()));
+    refuse(fmt::format("plan has layouts for {} values, the model has {}", plan.value_layout.size(),
+                       graph.values.size()));
   for (int v = 0; v < static_cast<int>(graph.values.size()); ++v) {
     const int stage = stage_of_value(plan, graph, v);
     if (stage < 0) continue;
     const ShardingSpec& layout = plan.value_layout[static_cast<std::size_t>(v)];
     const Value& value = value_of(graph, v);
     if (!fits(value.type.shape, layout, plan.stages[static_cast<std::size_t>(stage)].mesh.shape))
-      refuse(fmt::format("value {} ({} {}) cannot be laid out as {}", v, value.name, type_text(value.type), spec_text(layout)));
+      refuse(fmt::format("value {} ({} {}) cannot be laid out as {}", v, value.name, type_text(value.type),
+                         spec_text(layout)));
     if (value.kind == ValueKind::state && layout.is_partial())
       refuse(fmt::format("state '{}' is laid out as {}, which is partial", value.name, spec_text(layout)));
   }
@@ -72,11 +80,12 @@ void check_values(const Plan& plan, const Graph& graph) {
 void check_crossings(const Plan& plan, const Graph& graph) {
   std::set<std::pair<int, int>> listed;
   for (const Crossing& crossing : plan.crossings) {
-    if (crossing.to_stage < 0 || crossing.to_stage >= static_cast<int>(plan.stages.size()) || crossing.value < 0 ||
-        crossing.value >= static_cast<int>(graph.values.size()))
+    if (crossing.to_stage < 0 || crossing.to_stage >= static_cast<int>(plan.stages.size()) ||
+        crossing.value < 0 || crossing.value >= static_cast<int>(graph.values.size()))
       refuse("a crossing names a stage or value that is not there");
     if (!fits(value_of(graph, crossing.value).type.shape, crossing.layout,
-              plan.stages[static_cast<std::size_t>(crossing.to_stage)].mesh.shape) || crossing.layout.is_partial())
+              plan.stages[static_cast<std::size_t>(crossing.to_stage)].mesh.shape) ||
+        crossing.layout.is_partial())
       refuse(fmt::format("value {} cannot cross to stage {}", crossing.value, crossing.to_stage));
     listed.insert({crossing.value, crossing.to_stage});
   }
@@ -85,7 +94,8 @@ void check_crossings(const Plan& plan, const Graph& graph) {
     const int stage = stage_of_layer(plan, node.layer);
     for (const int operand : node.operands) {
       const int from = stage_of_value(plan, graph, operand);
-      if (from >= 0 && from != stage && operand != graph.gradient_square_sum && !listed.contains({operand, stage}))
+      if (from >= 0 && from != stage && operand != graph.gradient_square_sum &&
+          !listed.contains({operand, stage}))
         refuse(fmt::format("value {} is used by stage {} but never sent there", operand, stage));
     }
   }
@@ -103,7 +113,8 @@ ScheduleKind schedule_from_name(const std::string& name) {
 
 int Plan::devices() const {
   int end = 0;
-  for (const StagePlan& stage : stages) end = std::max(end, stage.mesh.first_device + device_count(stage.mesh.shape));
+  for (const StagePlan& stage : stages)
+    end = std::max(end, stage.mesh.first_device + device_count(stage.mesh.shape));
   return end;
 }
 
@@ -138,8 +149,8 @@ ShardingSpec leaving_layout(const Plan& plan, int value) {
 
 void check_plan(const Plan& plan, const Graph& graph) {
   if (graph_fingerprint(graph) != plan.graph_fingerprint)
-    refuse(fmt::format("the model's graph is {}, the plan was made for {}", graph_fingerprint(graph).substr(0, 12),
-                       plan.graph_fingerprint.substr(0, 12)));
+    refuse(fmt::format("the model's graph is {}, the plan was made for {}",
+                       graph_fingerprint(graph).substr(0, 12), plan.graph_fingerprint.substr(0, 12)));
   if (plan.stages.empty() || plan.micro_batches < 1) refuse("plan has no stages or no micro-batches");
   check_stages(plan, graph);
   check_nodes(plan, graph);

@@ -12,7 +12,7 @@ namespace alpa {
 
 enum class ScheduleKind { gpipe, one_f_one_b };
 
-const char* schedule_name(ScheduleKind);             ///< "gpipe", "1f1b"
+const char* schedule_name(ScheduleKind);              ///< "gpipe", "1f1b"
 ScheduleKind schedule_from_name(const std::string&);  ///< Throws Error(input).
 
 /// Consecutive layers on one mesh. Stages follow each other; their meshes share no device.
@@ -20,7 +20,8 @@ struct StagePlan {
   int first_layer = 0;
   int end_layer = 0;  ///< one past the last
   DeviceMesh mesh;
-  bool rematerialize = false;  ///< keep only what enters each layer; compute the rest again before its backward
+  bool rematerialize =
+      false;  ///< keep only what enters each layer; compute the rest again before its backward
   bool operator==(const StagePlan&) const = default;
 };
 
@@ -49,31 +50,32 @@ struct StagePrediction {
 
 /// Another plan that was tried, and what became of it.
 struct Candidate {
-  std::string method;       ///< "data-parallel", "search: 2 stages, 4 micro-batches"
-  double step_s = 0;        ///< 0 where it is not feasible
+  std::string method;             ///< "data-parallel", "search: 2 stages, 4 micro-batches"
+  double step_s = 0;              ///< 0 where it is not feasible
   std::int64_t memory_bytes = 0;  ///< of the fullest device
-  std::string verdict;      ///< "chosen", "slower", "needs 3.2 GiB more on stage 0"
+  std::string verdict;            ///< "chosen", "slower", "needs 3.2 GiB more on stage 0"
   bool operator==(const Candidate&) const = default;
 };
 
 /// What the planner expects and how it came to it.
 struct Prediction {
   double step_s = 0;
-  double lower_bound_s = 0;   ///< no plan of this search space is faster; 0: not known
+  double lower_bound_s = 0;  ///< no plan of this search space is faster; 0: not known
   std::vector<StagePrediction> stages;
   std::vector<Candidate> candidates;  ///< best first
   int estimated_operators = 0;        ///< costs that no measurement backs
   bool operator==(const Prediction&) const = default;
 };
 
-/// A way to train a model on a cluster, complete and checkable: with the graph it can be lowered to a program.
+/// A way to train a model on a cluster, complete and checkable: with the graph it can be lowered to a
+/// program.
 ///
 /// A value is made in the layout its node's strategy gives, turned at once into its resting layout
 /// (`value_layout`), and from there into what each user needs.
 struct Plan {
   std::string model_name;
-  std::string model_toml;          ///< self-contained; the graph is built from it
-  std::string graph_fingerprint;   ///< of the training graph for `micro_batch_samples`
+  std::string model_toml;         ///< self-contained; the graph is built from it
+  std::string graph_fingerprint;  ///< of the training graph for `micro_batch_samples`
   std::int64_t micro_batch_samples = 0;
   int micro_batches = 1;
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
@@ -81,9 +83,10 @@ struct Plan {
   std::string profile_fingerprint;  ///< what it was priced with; "" for a cluster file alone
   std::string method;               ///< "search", or the name of a baseline
   std::vector<StagePlan> stages;
-  std::vector<Strategy> node_strategy;       ///< [node of the training graph], on the mesh of its stage
-  std::vector<ShardingSpec> value_layout;    ///< [value of the training graph], on the mesh of the stage that makes it
-  std::vector<Crossing> crossings;           ///< sorted by (value, to_stage)
+  std::vector<Strategy> node_strategy;  ///< [node of the training graph], on the mesh of its stage
+  std::vector<ShardingSpec>
+      value_layout;                 ///< [value of the training graph], on the mesh of the stage that makes it
+  std::vector<Crossing> crossings;  ///< sorted by (value, to_stage)
   Prediction prediction;
 
   bool operator==(const Plan&) const = default;
@@ -93,16 +96,16 @@ struct Plan {
 /// The stage whose layers include `layer`; asserts that there is one.
 int stage_of_layer(const Plan&, int layer);
 
-/// The stage that makes a value: of its producer; for a state that of the node that updates it; for an input -1
-/// (every stage that uses it is fed).
+/// The stage that makes a value: of its producer; for a state that of the node that updates it; for an input
+/// -1 (every stage that uses it is fed).
 int stage_of_value(const Plan&, const Graph&, int value);
 
 /// The layout in which a value leaves its stage: as it rests, unreduced terms summed first.
 ShardingSpec leaving_layout(const Plan&, int value);
 
-/// Checks a plan against its graph: sizes, meshes within the cluster and disjoint, stages covering all layers in order,
-/// every strategy one that the operator's rule allows, every layout one that fits, no partial value at rest in a state or
-/// across stages, every crossing listed. Throws Error(input) with the first fault.
+/// Checks a plan against its graph: sizes, meshes within the cluster and disjoint, stages covering all layers
+/// in order, every strategy one that the operator's rule allows, every layout one that fits, no partial value
+/// at rest in a state or across stages, every crossing listed. Throws Error(input) with the first fault.
 void check_plan(const Plan&, const Graph&);
 
 }  // namespace alpa

@@ -1,11 +1,11 @@
 #include "libalpa/plan/plan_file.h"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <cmath>
 #include <map>
 #include <string_view>
-
-#include <fmt/core.h>
 
 #include "libalpa/base/error.h"
 #include "libalpa/cluster/cluster_columns.h"
@@ -41,7 +41,8 @@ void write_stages(H5Writer& file, const Plan& plan) {
     first_device.push_back(stage.mesh.first_device);
     devices.push_back(device_count(stage.mesh.shape));
     rematerialize.push_back(stage.rematerialize);
-    for (std::size_t axis = 0; axis < kAxes; ++axis) mesh.push_back(axis < stage.mesh.shape.size() ? stage.mesh.shape[axis] : 0);
+    for (std::size_t axis = 0; axis < kAxes; ++axis)
+      mesh.push_back(axis < stage.mesh.shape.size() ? stage.mesh.shape[axis] : 0);
   }
   file.column("/stages/first_layer", first_layer, "1");
   file.column("/stages/end_layer", end_layer, "1");
@@ -85,9 +86,13 @@ void write_prediction(H5Writer& file, const Prediction& prediction) {
   std::map<std::string, std::vector<double>> seconds;
   std::map<std::string, std::vector<std::int64_t>> bytes;
   const StagePrediction names;
-  visit_prediction(names, [&](const char* name, double) { seconds[name]; }, [&](const char* name, std::int64_t) { bytes[name]; });
+  visit_prediction(
+      names, [&](const char* name, double) { seconds[name]; },
+      [&](const char* name, std::int64_t) { bytes[name]; });
   for (const StagePrediction& stage : prediction.stages)
-    visit_prediction(stage, [&](const char* name, double s) { seconds[name].push_back(s); }, [&](const char* name, std::int64_t b) { bytes[name].push_back(b); });
+    visit_prediction(
+        stage, [&](const char* name, double s) { seconds[name].push_back(s); },
+        [&](const char* name, std::int64_t b) { bytes[name].push_back(b); });
   for (const auto& [name, column] : seconds) file.column("/prediction/time/" + name, column, "s");
   for (const auto& [name, column] : bytes) file.column("/prediction/memory/" + name, column, "byte");
   std::vector<std::string> method, verdict;
@@ -128,27 +133,35 @@ class PlanReader {
 
  private:
   [[noreturn]] void refuse(const std::string& what) const {
-    throw Error(ErrorKind::input, fmt::format("plan '{}': {}", path_.string(), what), "make the plan again with alpa-plan");
+    throw Error(ErrorKind::input, fmt::format("plan '{}': {}", path_.string(), what),
+                "make the plan again with alpa-plan");
   }
 
   std::int64_t positive(const char* group, const char* name) const {
     const std::int64_t value = file_.int64_attribute(group, name);
-    if (value < 1 || value > (1 << 30)) refuse(fmt::format("{}/{} is {}, expected from 1 to 2^30", group, name, value));
+    if (value < 1 || value > (1 << 30))
+      refuse(fmt::format("{}/{} is {}, expected from 1 to 2^30", group, name, value));
     return value;
   }
 
   int small(const char* column, std::int64_t value) const {
-    if (value < 0 || value > (1 << 24)) refuse(fmt::format("{} has {}, expected from 0 to 2^24", column, value));
+    if (value < 0 || value > (1 << 24))
+      refuse(fmt::format("{} has {}, expected from 0 to 2^24", column, value));
     return static_cast<int>(value);
   }
 
   void read_stages(Plan& plan) const {
     const std::vector<std::int64_t> first = file_.int64s("/stages/first_layer");
     const std::int64_t count = static_cast<std::int64_t>(first.size());
-    const auto end = file_.int64s("/stages/end_layer", {count}), device = file_.int64s("/stages/first_device", {count}),
-               rematerialize = file_.int64s("/stages/rematerialize", {count}), mesh = file_.int64s("/stages/mesh", {count, kAxes});
+    const auto end = file_.int64s("/stages/end_layer", {count}),
+               device = file_.int64s("/stages/first_device", {count}),
+               rematerialize = file_.int64s("/stages/rematerialize", {count}),
+               mesh = file_.int64s("/stages/mesh", {count, kAxes});
     for (std::size_t s = 0; s < first.size(); ++s) {
-      StagePlan stage{small("/stages/first_layer", first[s]), small("/stages/end_layer", end[s]), {small("/stages/first_device", device[s]), {}}, rematerialize[s] != 0};
+      StagePlan stage{small("/stages/first_layer", first[s]),
+                      small("/stages/end_layer", end[s]),
+                      {small("/stages/first_device", device[s]), {}},
+                      rematerialize[s] != 0};
       for (std::size_t axis = 0; axis < kAxes; ++axis) {
         const int extent = small("/stages/mesh", mesh[s * kAxes + axis]);
         if (extent > 0) stage.mesh.shape.push_back(extent);
@@ -159,42 +172,57 @@ class PlanReader {
 
   void read_layouts(Plan& plan) const {
     const Shape nodes = file_.extent("/nodes/strategy");
-    if (nodes.size() != 2 || nodes[1] != kAxes) refuse(fmt::format("/nodes/strategy has extent {}, expected Nx{}", shape_text(nodes), kAxes));
+    if (nodes.size() != 2 || nodes[1] != kAxes)
+      refuse(fmt::format("/nodes/strategy has extent {}, expected Nx{}", shape_text(nodes), kAxes));
     const std::vector<std::int64_t> strategy = file_.int64s("/nodes/strategy");
     for (std::size_t n = 0; n < static_cast<std::size_t>(nodes[0]); ++n) {
       plan.node_strategy.emplace_back();
       for (std::size_t axis = 0; axis < kAxes; ++axis)
         if (const std::int64_t factor = strategy[n * kAxes + axis]; factor != kNoAxis)
-          plan.node_strategy.back().push_back(factor == kIdleAxis || factor == kPassPartialAxis ? static_cast<int>(factor) : small("/nodes/strategy", factor));
+          plan.node_strategy.back().push_back(factor == kIdleAxis || factor == kPassPartialAxis
+                                                  ? static_cast<int>(factor)
+                                                  : small("/nodes/strategy", factor));
     }
-    for (const std::string& layout : file_.strings("/values/layout")) plan.value_layout.push_back(parse_spec(layout));
+    for (const std::string& layout : file_.strings("/values/layout"))
+      plan.value_layout.push_back(parse_spec(layout));
     const auto value = file_.int64s("/crossings/value");
     const Shape rows{static_cast<std::int64_t>(value.size())};
     const auto stage = file_.int64s("/crossings/to_stage", rows);
     const auto layout = file_.strings("/crossings/layout", rows);
     for (std::size_t i = 0; i < value.size(); ++i)
-      plan.crossings.push_back({small("/crossings/value", value[i]), small("/crossings/to_stage", stage[i]), parse_spec(layout[i])});
+      plan.crossings.push_back({small("/crossings/value", value[i]), small("/crossings/to_stage", stage[i]),
+                                parse_spec(layout[i])});
   }
 
   void read_prediction(Prediction& prediction) const {
     prediction.step_s = file_.double_attribute("/prediction", "step_s");
     prediction.lower_bound_s = file_.double_attribute("/prediction", "lower_bound_s");
-    prediction.estimated_operators = static_cast<int>(file_.int64_attribute("/prediction", "estimated_operators"));
+    prediction.estimated_operators =
+        static_cast<int>(file_.int64_attribute("/prediction", "estimated_operators"));
     const Shape stages = file_.extent("/prediction/time/compute");
     prediction.stages.resize(stages.empty() ? 0 : static_cast<std::size_t>(stages[0]));
     std::map<std::string, std::vector<double>> seconds;
     std::map<std::string, std::vector<std::int64_t>> bytes;
     const StagePrediction names;
-    visit_prediction(names, [&](const char* name, double) { seconds[name] = file_.doubles(std::string("/prediction/time/") + name, stages); },
-                     [&](const char* name, std::int64_t) { bytes[name] = file_.int64s(std::string("/prediction/memory/") + name, stages); });
+    visit_prediction(
+        names,
+        [&](const char* name, double) {
+          seconds[name] = file_.doubles(std::string("/prediction/time/") + name, stages);
+        },
+        [&](const char* name, std::int64_t) {
+          bytes[name] = file_.int64s(std::string("/prediction/memory/") + name, stages);
+        });
     for (std::size_t s = 0; s < prediction.stages.size(); ++s)
-      visit_prediction(prediction.stages[s], [&](const char* name, double& v) { v = seconds[name][s]; }, [&](const char* name, std::int64_t& v) { v = bytes[name][s]; });
+      visit_prediction(
+          prediction.stages[s], [&](const char* name, double& v) { v = seconds[name][s]; },
+          [&](const char* name, std::int64_t& v) { v = bytes[name][s]; });
     const auto method = file_.strings("/candidates/method");
     const Shape rows{static_cast<std::int64_t>(method.size())};
     const auto step_s = file_.doubles("/candidates/step_s", rows);
     const auto memory = file_.int64s("/candidates/memory", rows);
     const auto verdict = file_.strings("/candidates/verdict", rows);
-    for (std::size_t i = 0; i < method.size(); ++i) prediction.candidates.push_back({method[i], step_s[i], memory[i], verdict[i]});
+    for (std::size_t i = 0; i < method.size(); ++i)
+      prediction.candidates.push_back({method[i], step_s[i], memory[i], verdict[i]});
   }
 
   std::filesystem::path path_;
@@ -203,7 +231,8 @@ class PlanReader {
 
 }  // namespace
 
-void write_plan(const std::filesystem::path& path, const Plan& plan, const Graph& graph, const Provenance& provenance) {
+void write_plan(const std::filesystem::path& path, const Plan& plan, const Graph& graph,
+                const Provenance& provenance) {
   in_step(fmt::format("writing plan '{}'", path.string()), [&] {
     H5Writer file(path, kFormat, kVersion);
     file.group("/model");

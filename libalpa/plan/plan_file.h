@@ -6,11 +6,13 @@
 
 namespace alpa {
 
-/// Writes a plan as HDF5: /cluster, /model, /stages, /nodes, /values, /crossings, /prediction, /candidates, one column per
-/// fact; the graph adds names for those who look into the file. The same plan gives the same file, /provenance apart.
+/// Writes a plan as HDF5: /cluster, /model, /stages, /nodes, /values, /crossings, /prediction, /candidates,
+/// one column per fact; the graph adds names for those who look into the file. The same plan gives the same
+/// file, /provenance apart.
 void write_plan(const std::filesystem::path&, const Plan&, const Graph&, const Provenance&);
 
-/// Reads a plan that anybody may have made. Throws Error(input). Whether it fits its model is check_plan's question.
+/// Reads a plan that anybody may have made. Throws Error(input). Whether it fits its model is check_plan's
+/// question.
 Plan read_plan(const std::filesystem::path&);
 
 }  // namespace alpa

@@ -12,7 +12,8 @@ StageProgram lower_stage(const Graph& graph, const Plan& plan, int stage, Purpos
   StageProgram program = StageLowering(graph, plan, stage, purpose).run();
   program.mesh = plan.stages[static_cast<std::size_t>(stage)].mesh;
   if (purpose == Purpose::train) {
-    program.schedule = schedule_of(plan.schedule, stage, static_cast<int>(plan.stages.size()), plan.micro_batches);
+    program.schedule =
+        schedule_of(plan.schedule, stage, static_cast<int>(plan.stages.size()), plan.micro_batches);
     program.slots = most_in_flight(program.schedule);
   } else {
     for (int m = 0; m < plan.micro_batches; ++m) program.schedule.push_back({SegmentKind::forward, m});
@@ -29,7 +30,8 @@ Program lower(const Graph& graph, const Plan& plan, Purpose purpose) {
   program.devices_per_node = plan.cluster.devices_per_node;
   for (const Crossing& crossing : plan.crossings) {
     const int from = stage_of_value(plan, graph, crossing.value);
-    program.transfers.push_back({value_of(graph, crossing.value).type, plan.stages[static_cast<std::size_t>(from)].mesh,
+    program.transfers.push_back({value_of(graph, crossing.value).type,
+                                 plan.stages[static_cast<std::size_t>(from)].mesh,
                                  plan.stages[static_cast<std::size_t>(crossing.to_stage)].mesh,
                                  leaving_layout(plan, crossing.value), crossing.layout});
     program.transfer_value.push_back(crossing.value);

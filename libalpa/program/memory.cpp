@@ -18,8 +18,9 @@ std::int64_t pack_segment(StageProgram& program, SegmentKind kind, std::int64_t 
   std::vector<std::size_t> order;
   for (std::size_t b = 0; b < program.buffers.size(); ++b)
     if (program.buffers[b].residence == Residence::segment && lives[b].first >= 0) order.push_back(b);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return program.buffers[a].bytes > program.buffers[b].bytes; });
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return program.buffers[a].bytes > program.buffers[b].bytes;
+  });
   std::vector<Placed> placed;  // sorted by begin
   std::int64_t end = base;
   for (const std::size_t b : order) {
@@ -31,7 +32,9 @@ std::int64_t pack_segment(StageProgram& program, SegmentKind kind, std::int64_t 
     }
     buffer.offset = at;
     const Placed here{at, at + buffer.bytes, lives[b]};
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), here, [](const Placed& x, const Placed& y) { return x.begin < y.begin; }), here);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), here,
+                                   [](const Placed& x, const Placed& y) { return x.begin < y.begin; }),
+                  here);
     end = std::max(end, here.end);
   }
   return end;
@@ -59,7 +62,8 @@ std::vector<Lifetime> lifetimes(const StageProgram& program, SegmentKind kind) {
 void lay_out(StageProgram& program, const Graph& graph) {
   program.memory = {};
   std::vector<bool> parameter(graph.values.size());
-  for (const State& state : graph.states) parameter[static_cast<std::size_t>(state.value)] = state.is_parameter;
+  for (const State& state : graph.states)
+    parameter[static_cast<std::size_t>(state.value)] = state.is_parameter;
   std::int64_t at = 0;
   const auto place = [&](Residence residence, std::int64_t slots) {
     for (Buffer& buffer : program.buffers) {
@@ -67,7 +71,8 @@ void lay_out(StageProgram& program, const Graph& graph) {
       buffer.offset = at;
       at += buffer.bytes * slots;
       if (residence == Residence::state)
-        (parameter[static_cast<std::size_t>(buffer.value)] ? program.memory.parameters : program.memory.optimizer) += buffer.bytes;
+        (parameter[static_cast<std::size_t>(buffer.value)] ? program.memory.parameters
+                                                           : program.memory.optimizer) += buffer.bytes;
     }
   };
   place(Residence::state, 1);

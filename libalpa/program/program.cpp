@@ -1,8 +1,8 @@
 #include "libalpa/program/program.h"
 
-#include <map>
-
 #include <fmt/core.h>
+
+#include <map>
 
 namespace alpa {
 namespace {
@@ -23,7 +23,8 @@ std::vector<int> present(std::initializer_list<int> buffers) {
 
 std::string buffer_text(const StageProgram& stage, int buffer) {
   const Buffer& b = stage.buffers[static_cast<std::size_t>(buffer)];
-  return fmt::format("#{} {} {} {}", buffer, b.name, type_text(b.tile), b.value >= 0 ? spec_text(b.layout) : "");
+  return fmt::format("#{} {} {} {}", buffer, b.name, type_text(b.tile),
+                     b.value >= 0 ? spec_text(b.layout) : "");
 }
 
 std::string list_text(const StageProgram& stage, const std::vector<int>& buffers) {
@@ -37,15 +38,22 @@ std::string instruction_text(const Instruction& instruction, const StageProgram&
       Match{
           [&](const Load& i) { return fmt::format("load {}", buffer_text(stage, i.to)); },
           [&](const Compute& i) {
-            const char* how = i.accumulate == Accumulate::overwrite ? "=" : i.accumulate == Accumulate::add ? "+=" : "+=*";
-            return fmt::format("{} {} {} {}", list_text(stage, i.results), how, i.op->name, list_text(stage, i.operands));
+            const char* how = i.accumulate == Accumulate::overwrite ? "="
+                              : i.accumulate == Accumulate::add     ? "+="
+                                                                    : "+=*";
+            return fmt::format("{} {} {} {}", list_text(stage, i.results), how, i.op->name,
+                               list_text(stage, i.operands));
           },
           [&](const Convert& i) {
-            return fmt::format("{} = {} over axis {} of {}", buffer_text(stage, i.to), conversion_name(i.step.kind), i.step.axis,
-                               buffer_text(stage, i.from));
+            return fmt::format("{} = {} over axis {} of {}", buffer_text(stage, i.to),
+                               conversion_name(i.step.kind), i.step.axis, buffer_text(stage, i.from));
           },
-          [&](const Send& i) { return fmt::format("send {} as transfer {}", buffer_text(stage, i.from), i.transfer); },
-          [&](const Receive& i) { return fmt::format("receive {} from transfer {}", buffer_text(stage, i.to), i.transfer); },
+          [&](const Send& i) {
+            return fmt::format("send {} as transfer {}", buffer_text(stage, i.from), i.transfer);
+          },
+          [&](const Receive& i) {
+            return fmt::format("receive {} from transfer {}", buffer_text(stage, i.to), i.transfer);
+          },
           [&](const GlobalSum& i) { return fmt::format("global sum of {}", list_text(stage, i.scalars)); },
           [&](const Zero& i) { return fmt::format("{} = 0", buffer_text(stage, i.to)); },
       },
@@ -56,9 +64,12 @@ std::string instruction_text(const Instruction& instruction, const StageProgram&
 
 const char* segment_name(SegmentKind kind) {
   switch (kind) {
-    case SegmentKind::forward: return "forward";
-    case SegmentKind::backward: return "backward";
-    case SegmentKind::update: return "update";
+    case SegmentKind::forward:
+      return "forward";
+    case SegmentKind::backward:
+      return "backward";
+    case SegmentKind::update:
+      return "update";
   }
   return "";
 }
@@ -88,9 +99,13 @@ std::vector<int> buffers_written(const Instruction& instruction) {
                           if (i.workspace >= 0) written.push_back(i.workspace);
                           return written;
                         },
-                        [](const Convert& i) { return present({i.to, i.packed, i.unpacked}); },
+                        [](const Convert& i) {
+                          return present({i.to, i.packed, i.unpacked});
+                        },
                         [](const Send& i) { return present({i.packed}); },
-                        [](const Receive& i) { return present({i.to, i.packed}); },
+                        [](const Receive& i) {
+                          return present({i.to, i.packed});
+                        },
                         [](const GlobalSum& i) {
                           std::vector<int> written = i.scalars;
                           if (i.packed >= 0) written.push_back(i.packed);
@@ -105,10 +120,12 @@ std::string program_text(const Program& program, const Graph&) {
   std::string text;
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
     const StageProgram& stage = program.stages[s];
-    text += fmt::format("stage {} on mesh {} from device {}, {} slots\n", s, mesh_text(stage.mesh.shape), stage.mesh.first_device, stage.slots);
+    text += fmt::format("stage {} on mesh {} from device {}, {} slots\n", s, mesh_text(stage.mesh.shape),
+                        stage.mesh.first_device, stage.slots);
     for (const SegmentKind kind : {SegmentKind::forward, SegmentKind::backward, SegmentKind::update}) {
       text += fmt::format(" {}\n", segment_name(kind));
-      for (const Instruction& instruction : stage.segment(kind)) text += "  " + instruction_text(instruction, stage) + "\n";
+      for (const Instruction& instruction : stage.segment(kind))
+        text += "  " + instruction_text(instruction, stage) + "\n";
     }
   }
   return text;

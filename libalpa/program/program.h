@@ -22,12 +22,12 @@ enum class Residence {
 /// A tile of a value (or scratch memory) on every device of a stage.
 struct Buffer {
   std::string name;
-  int value = -1;          ///< of the graph; -1: scratch
+  int value = -1;  ///< of the graph; -1: scratch
   ShardingSpec layout;
   TensorType tile;
   Residence residence = Residence::segment;
-  std::int64_t bytes = 0;  ///< of one slot, a multiple of kAlignment
-  std::int64_t offset = 0; ///< in the arena; slot k lies at offset + k * bytes
+  std::int64_t bytes = 0;   ///< of one slot, a multiple of kAlignment
+  std::int64_t offset = 0;  ///< in the arena; slot k lies at offset + k * bytes
   bool operator==(const Buffer&) const = default;
 };
 
@@ -103,8 +103,8 @@ struct ScheduledSegment {
   bool operator==(const ScheduledSegment&) const = default;
 };
 
-/// What one stage's devices do in a step, the same on all of them: what differs by device (tiles' origins, partners)
-/// follows from its mesh coordinate.
+/// What one stage's devices do in a step, the same on all of them: what differs by device (tiles' origins,
+/// partners) follows from its mesh coordinate.
 struct StageProgram {
   DeviceMesh mesh;
   std::vector<Buffer> buffers;
@@ -113,10 +113,12 @@ struct StageProgram {
   int slots = 1;  ///< most micro-batches in flight
   MemoryUse memory;
   std::vector<int> state_buffer;  ///< [state of the graph] -> buffer, -1: not on this stage
-  int loss = -1;                  ///< scalar buffer: sum of losses of the step, all stages, after the update segment
-  int gradient_square_sum = -1;   ///< likewise
+  int loss = -1;  ///< scalar buffer: sum of losses of the step, all stages, after the update segment
+  int gradient_square_sum = -1;  ///< likewise
 
-  const std::vector<Instruction>& segment(SegmentKind kind) const { return segments[static_cast<std::size_t>(kind)]; }
+  const std::vector<Instruction>& segment(SegmentKind kind) const {
+    return segments[static_cast<std::size_t>(kind)];
+  }
 };
 
 /// A training step as data, read by the verifier, the simulator and the executor.
@@ -132,8 +134,8 @@ struct Program {
 /// One line per instruction, per segment and stage.
 std::string program_text(const Program&, const Graph&);
 
-/// Numbers of collectives over devices in one step by kind ("all-reduce" ...), over all segments and micro-batches of a
-/// stage; convert steps only.
+/// Numbers of collectives over devices in one step by kind ("all-reduce" ...), over all segments and
+/// micro-batches of a stage; convert steps only.
 std::vector<std::pair<std::string, int>> collective_counts(const StageProgram&);
 
 }  // namespace alpa

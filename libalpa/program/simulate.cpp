@@ -1,10 +1,10 @@
 #include "libalpa/program/simulate.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <deque>
 #include <map>
-
-#include <fmt/core.h>
 
 namespace alpa {
 namespace {
@@ -15,13 +15,16 @@ std::vector<TensorType> tiles(const StageProgram& stage, const std::vector<int>&
   return types;
 }
 
-const TensorType& tile(const StageProgram& stage, int buffer) { return stage.buffers[static_cast<std::size_t>(buffer)].tile; }
+const TensorType& tile(const StageProgram& stage, int buffer) {
+  return stage.buffers[static_cast<std::size_t>(buffer)].tile;
+}
 
 double compute_seconds(const StageProgram& stage, const Compute& compute, const CostModel& costs) {
   const std::vector<TensorType> operands = tiles(stage, compute.operands);
   const OpCall call{operands, compute.attributes};
   return costs.operator_seconds(signature_of(*compute.op, call),
-                                {flops_of(*compute.op, call), static_cast<double>(bytes_moved_by(*compute.op, call)), operands[0].dtype});
+                                {flops_of(*compute.op, call),
+                                 static_cast<double>(bytes_moved_by(*compute.op, call)), operands[0].dtype});
 }
 
 GroupShape all_ranks(const Program& program) {
@@ -31,10 +34,13 @@ GroupShape all_ranks(const Program& program) {
   return {nodes, (devices + nodes - 1) / nodes};
 }
 
-double seconds_of(const Program& program, const StageProgram& stage, const Instruction& instruction, const CostModel& costs) {
-  if (const auto* compute = std::get_if<Compute>(&instruction)) return compute_seconds(stage, *compute, costs);
+double seconds_of(const Program& program, const StageProgram& stage, const Instruction& instruction,
+                  const CostModel& costs) {
+  if (const auto* compute = std::get_if<Compute>(&instruction))
+    return compute_seconds(stage, *compute, costs);
   if (const auto* convert = std::get_if<Convert>(&instruction))
-    return step_seconds(convert->step, tile(stage, convert->from), tile(stage, convert->to), stage.mesh, costs);
+    return step_seconds(convert->step, tile(stage, convert->from), tile(stage, convert->to), stage.mesh,
+                        costs);
   if (std::holds_alternative<GlobalSum>(instruction))
     return costs.collective_seconds(CollectiveKind::all_reduce, all_ranks(program), 8);
   if (const auto* send = std::get_if<Send>(&instruction))
@@ -48,7 +54,8 @@ double seconds_of(const Program& program, const StageProgram& stage, const Instr
 
 class Player {
  public:
-  Player(const Program& program, const CostModel& costs, bool keep_rows) : program_(program), keep_rows_(keep_rows) {
+  Player(const Program& program, const CostModel& costs, bool keep_rows)
+      : program_(program), keep_rows_(keep_rows) {
     const std::size_t stages = program.stages.size();
     for (const StageProgram& stage : program.stages) {
       seconds_.emplace_back();
@@ -70,7 +77,8 @@ class Player {
       moved = global_sum() || moved;
     }
     for (const double end : clock_) timeline_.step_s = std::max(timeline_.step_s, end);
-    for (std::size_t s = 0; s < clock_.size(); ++s) timeline_.stages[s].idle_s += timeline_.step_s - clock_[s];
+    for (std::size_t s = 0; s < clock_.size(); ++s)
+      timeline_.stages[s].idle_s += timeline_.step_s - clock_[s];
     return std::move(timeline_);
   }
 
@@ -120,9 +128,12 @@ class Player {
     StageTime& time = timeline_.stages[s];
     time.idle_s += start - clock_[s];
     const TimeKind kind = time_kind(instruction);
-    (kind == TimeKind::compute ? time.compute_s : kind == TimeKind::collective ? time.collective_s : time.transfer_s) += duration;
+    (kind == TimeKind::compute      ? time.compute_s
+     : kind == TimeKind::collective ? time.collective_s
+                                    : time.transfer_s) += duration;
     if (keep_rows_)
-      timeline_.rows.push_back({stage, run.segment, run.micro_batch, static_cast<int>(next_[s]), kind, start, duration});
+      timeline_.rows.push_back(
+          {stage, run.segment, run.micro_batch, static_cast<int>(next_[s]), kind, start, duration});
     clock_[s] = start + duration;
     ++next_[s];
     return clock_[s];
@@ -133,15 +144,17 @@ class Player {
   std::vector<std::vector<std::vector<double>>> seconds_;  ///< [stage][segment][instruction]
   std::vector<std::size_t> run_, next_;                    ///< position in the schedule, in the segment
   std::vector<double> clock_;
-  std::map<int, std::deque<double>> sent_;                 ///< transfer -> when its sends were done
+  std::map<int, std::deque<double>> sent_;  ///< transfer -> when its sends were done
   Timeline timeline_;
 };
 
 }  // namespace
 
-std::vector<double> instruction_seconds(const Program& program, const StageProgram& stage, SegmentKind kind, const CostModel& costs) {
+std::vector<double> instruction_seconds(const Program& program, const StageProgram& stage, SegmentKind kind,
+                                        const CostModel& costs) {
   std::vector<double> seconds;
-  for (const Instruction& instruction : stage.segment(kind)) seconds.push_back(seconds_of(program, stage, instruction, costs));
+  for (const Instruction& instruction : stage.segment(kind))
+    seconds.push_back(seconds_of(program, stage, instruction, costs));
   return seconds;
 }
 
@@ -153,7 +166,8 @@ TimeKind time_kind(const Instruction& instruction) {
   if (const auto* convert = std::get_if<Convert>(&instruction))
     return convert->step.kind == ConversionKind::slice ? TimeKind::compute : TimeKind::collective;
   if (std::holds_alternative<GlobalSum>(instruction)) return TimeKind::collective;
-  if (std::holds_alternative<Send>(instruction) || std::holds_alternative<Receive>(instruction)) return TimeKind::transfer;
+  if (std::holds_alternative<Send>(instruction) || std::holds_alternative<Receive>(instruction))
+    return TimeKind::transfer;
   return TimeKind::compute;
 }
 
@@ -163,7 +177,8 @@ std::string instruction_label(const Instruction& instruction, const Graph& graph
   if (const auto* convert = std::get_if<Convert>(&instruction))
     return fmt::format("{} {}", conversion_name(convert->step.kind), convert->step.axis);
   if (const auto* send = std::get_if<Send>(&instruction)) return fmt::format("send {}", send->transfer);
-  if (const auto* receive = std::get_if<Receive>(&instruction)) return fmt::format("receive {}", receive->transfer);
+  if (const auto* receive = std::get_if<Receive>(&instruction))
+    return fmt::format("receive {}", receive->transfer);
   if (std::holds_alternative<GlobalSum>(instruction)) return "global sum";
   return std::holds_alternative<Load>(instruction) ? "load" : "zero";
 }

@@ -26,13 +26,13 @@ struct StageTime {
 };
 
 struct Timeline {
-  std::vector<TimelineRow> rows;   ///< empty unless asked for
+  std::vector<TimelineRow> rows;  ///< empty unless asked for
   std::vector<StageTime> stages;
   double step_s = 0;
 };
 
-/// Plays the program's own instructions with the model's costs: a receive starts when its send is done, a global sum when
-/// all stages are there.
+/// Plays the program's own instructions with the model's costs: a receive starts when its send is done, a
+/// global sum when all stages are there.
 Timeline simulate(const Program&, const CostModel&, bool keep_rows = false);
 
 /// Seconds of every instruction of a segment, receives and sums without waiting.

@@ -1,9 +1,9 @@
 #include "libalpa/program/stage_lowering.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cassert>
-
-#include <fmt/core.h>
 
 namespace alpa {
 namespace {
@@ -32,12 +32,17 @@ InputKind input_kind(const Graph& graph, int value) {
   return InputKind::tokens;
 }
 
-std::int64_t aligned(std::int64_t bytes) { return (std::max<std::int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment; }
+std::int64_t aligned(std::int64_t bytes) {
+  return (std::max<std::int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 }  // namespace
 
 StageLowering::StageLowering(const Graph& graph, const Plan& plan, int stage, Purpose purpose)
-    : graph_(graph), plan_(plan), stage_(stage), purpose_(purpose),
+    : graph_(graph),
+      plan_(plan),
+      stage_(stage),
+      purpose_(purpose),
       conversions_(plan.cluster, plan.stages[static_cast<std::size_t>(stage)].mesh) {}
 
 StageProgram StageLowering::run() {
@@ -73,7 +78,8 @@ void StageLowering::find_consumers() {
   consumers_.resize(graph_.values.size());
   for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n)
     if (here(n))
-      for (const int operand : node_at(graph_, n).operands) consumers_[static_cast<std::size_t>(operand)].push_back(n);
+      for (const int operand : node_at(graph_, n).operands)
+        consumers_[static_cast<std::size_t>(operand)].push_back(n);
 }
 
 std::vector<int> StageLowering::nodes_of(Phase phase) const {
@@ -87,13 +93,15 @@ std::vector<int> StageLowering::nodes_of(Phase phase) const {
 std::vector<int> StageLowering::recomputed_nodes(int layer) const {
   std::set<int> wanted;
   for (const int n : nodes_of(Phase::backward))
-    if (node_at(graph_, n).layer == layer) wanted.insert(node_at(graph_, n).operands.begin(), node_at(graph_, n).operands.end());
+    if (node_at(graph_, n).layer == layer)
+      wanted.insert(node_at(graph_, n).operands.begin(), node_at(graph_, n).operands.end());
   std::vector<int> nodes;
   for (int n = static_cast<int>(graph_.nodes.size()) - 1; n >= 0; --n) {
     const Node& node = node_at(graph_, n);
     if (node.phase != Phase::forward || node.layer != layer) continue;
     bool needed = false;
-    for (const int result : node.results) needed = needed || (wanted.contains(result) && !saved_.contains(result));
+    for (const int result : node.results)
+      needed = needed || (wanted.contains(result) && !saved_.contains(result));
     if (!needed) continue;
     nodes.push_back(n);
     wanted.insert(node.operands.begin(), node.operands.end());
@@ -114,7 +122,9 @@ void StageLowering::find_saved_values() {
       const Node& node = node_at(graph_, n);
       forward = forward || node.phase == Phase::forward;
       // Under rematerialisation a layer's own values are made again; what enters it is kept.
-      if (rematerialize ? node.layer != made_in && node.phase != Phase::update : node.phase == Phase::backward) backward = true;
+      if (rematerialize ? node.layer != made_in && node.phase != Phase::update
+                        : node.phase == Phase::backward)
+        backward = true;
     }
     if (forward && backward) saved_.insert(v);
   }
@@ -148,7 +158,8 @@ void StageLowering::lower_update() {
   begin_segment(SegmentKind::update);
   program_.loss = new_buffer("loss", -1, replicated_spec(0), {DType::f32, {}}, Residence::step);
   if (purpose_ == Purpose::train) {
-    program_.gradient_square_sum = new_buffer("squared gradient norm", -1, replicated_spec(0), {DType::f32, {}}, Residence::step);
+    program_.gradient_square_sum =
+        new_buffer("squared gradient norm", -1, replicated_spec(0), {DType::f32, {}}, Residence::step);
     available_[{graph_.gradient_square_sum, replicated_spec(0)}] = program_.gradient_square_sum;
     for (const Crossing& crossing : plan_.crossings)
       if (!is_state(graph_, crossing.value)) {
@@ -176,7 +187,8 @@ void StageLowering::lower_update() {
   send_state_copies();
 }
 
-/// Values that another stage makes in `phase`, in the order it makes them (sums of gradients cross in the update).
+/// Values that another stage makes in `phase`, in the order it makes them (sums of gradients cross in the
+/// update).
 void StageLowering::receive_values_made_in(Phase phase) {
   std::vector<std::pair<int, int>> arriving;
   for (std::size_t t = 0; t < plan_.crossings.size(); ++t) {
@@ -190,7 +202,8 @@ void StageLowering::receive_values_made_in(Phase phase) {
   for (const auto& [producer, t] : arriving) {
     const Crossing& crossing = plan_.crossings[static_cast<std::size_t>(t)];
     const int buffer = resting_buffer(crossing.value, value_of(graph_, crossing.value).type.dtype);
-    emit(Receive{t, buffer, scratch("arriving pieces", program_.buffers[static_cast<std::size_t>(buffer)].bytes)});
+    emit(Receive{t, buffer,
+                 scratch("arriving pieces", program_.buffers[static_cast<std::size_t>(buffer)].bytes)});
     available_[{crossing.value, crossing.layout}] = buffer;
   }
 }
@@ -208,16 +221,20 @@ void StageLowering::send_state_copies() {
   for (std::size_t t = 0; t < plan_.crossings.size(); ++t) {
     const Crossing& crossing = plan_.crossings[t];
     if (!is_state(graph_, crossing.value)) continue;
-    const int buffer = program_.state_buffer[static_cast<std::size_t>(state_with_value(graph_, crossing.value))];
+    const int buffer =
+        program_.state_buffer[static_cast<std::size_t>(state_with_value(graph_, crossing.value))];
     if (stage_of_value(plan_, graph_, crossing.value) == stage_) send(static_cast<int>(t), buffer);
     if (crossing.to_stage == stage_)
-      emit(Receive{static_cast<int>(t), buffer, scratch("arriving pieces", program_.buffers[static_cast<std::size_t>(buffer)].bytes)});
+      emit(Receive{static_cast<int>(t), buffer,
+                   scratch("arriving pieces", program_.buffers[static_cast<std::size_t>(buffer)].bytes)});
   }
 }
 
-int StageLowering::new_buffer(std::string name, int value, ShardingSpec layout, TensorType tile, Residence residence) {
+int StageLowering::new_buffer(std::string name, int value, ShardingSpec layout, TensorType tile,
+                              Residence residence) {
   const std::int64_t bytes = aligned(byte_count(tile));
-  program_.buffers.push_back({std::move(name), value, std::move(layout), std::move(tile), residence, bytes, 0});
+  program_.buffers.push_back(
+      {std::move(name), value, std::move(layout), std::move(tile), residence, bytes, 0});
   return static_cast<int>(program_.buffers.size()) - 1;
 }
 
@@ -230,7 +247,9 @@ int StageLowering::scratch(const std::string& name, std::int64_t bytes, Residenc
 void StageLowering::send(int transfer, int buffer) {
   const Crossing& crossing = plan_.crossings[static_cast<std::size_t>(transfer)];
   const int copies = device_count(plan_.stages[static_cast<std::size_t>(crossing.to_stage)].mesh.shape);
-  emit(Send{transfer, buffer, scratch("leaving pieces", copies * program_.buffers[static_cast<std::size_t>(buffer)].bytes, Residence::step)});
+  emit(Send{transfer, buffer,
+            scratch("leaving pieces", copies * program_.buffers[static_cast<std::size_t>(buffer)].bytes,
+                    Residence::step)});
 }
 
 int StageLowering::state_buffer(int state) {
@@ -238,7 +257,8 @@ int StageLowering::state_buffer(int state) {
   if (buffer < 0) {
     const State& s = graph_.states[static_cast<std::size_t>(state)];
     const ShardingSpec layout = resting_layout(s.value);
-    buffer = new_buffer(s.name, s.value, layout, tile_type(value_of(graph_, s.value).type, layout, stage_plan().mesh.shape),
+    buffer = new_buffer(s.name, s.value, layout,
+                        tile_type(value_of(graph_, s.value).type, layout, stage_plan().mesh.shape),
                         Residence::state);
     kept_[s.value] = buffer;
   }
@@ -290,9 +310,12 @@ int StageLowering::obtain(int value, const ShardingSpec& layout) {
   return converted(value, fetch_resting(value), resting, layout, -1);
 }
 
-/// Converts step by step; the last step writes `destination` where given. Every layout on the way becomes available.
-int StageLowering::converted(int value, int from, const ShardingSpec& from_layout, const ShardingSpec& to, int destination) {
-  const TensorType whole{program_.buffers[static_cast<std::size_t>(from)].tile.dtype, value_of(graph_, value).type.shape};
+/// Converts step by step; the last step writes `destination` where given. Every layout on the way becomes
+/// available.
+int StageLowering::converted(int value, int from, const ShardingSpec& from_layout, const ShardingSpec& to,
+                             int destination) {
+  const TensorType whole{program_.buffers[static_cast<std::size_t>(from)].tile.dtype,
+                         value_of(graph_, value).type.shape};
   const Conversion* steps = conversions_.between(whole, from_layout, to);
   assert(steps && "the plan asks for a conversion that cannot be");
   int current = from;
@@ -301,10 +324,11 @@ int StageLowering::converted(int value, int from, const ShardingSpec& from_layou
     const TensorType before = program_.buffers[static_cast<std::size_t>(current)].tile;
     const TensorType after = tile_type(whole, step.after, stage_plan().mesh.shape);
     const bool last = i + 1 == steps->size();
-    const int next = last && destination >= 0
-                         ? destination
-                         : new_buffer(value_of(graph_, value).name, value, step.after, after, Residence::segment);
-    emit(Convert{step, current, next, scratch("packed", packed_bytes(step, before)), scratch("unpacked", unpacked_bytes(step, after))});
+    const int next = last && destination >= 0 ? destination
+                                              : new_buffer(value_of(graph_, value).name, value, step.after,
+                                                           after, Residence::segment);
+    emit(Convert{step, current, next, scratch("packed", packed_bytes(step, before)),
+                 scratch("unpacked", unpacked_bytes(step, after))});
     available_[{value, step.after}] = next;
     current = next;
   }
@@ -327,8 +351,10 @@ int StageLowering::fused_accumulator(const Node& node, const NodeLayout& layout)
   return same ? users[0] : -1;
 }
 
-int StageLowering::result_buffer(const Node& node, const NodeLayout& layout, std::size_t result, const std::vector<int>& operands) {
-  if (node.op->overwrites[result] >= 0) return operands[static_cast<std::size_t>(node.op->overwrites[result])];
+int StageLowering::result_buffer(const Node& node, const NodeLayout& layout, std::size_t result,
+                                 const std::vector<int>& operands) {
+  if (node.op->overwrites[result] >= 0)
+    return operands[static_cast<std::size_t>(node.op->overwrites[result])];
   const int value = node.results[result];
   const TensorType& tile = layout.local_results[result];
   if (layout.results[result] == resting_layout(value)) return resting_buffer(value, tile.dtype);
@@ -339,9 +365,13 @@ void StageLowering::settle_result(int value, int buffer, const ShardingSpec& mad
   available_[{value, made}] = buffer;
   const ShardingSpec resting = resting_layout(value);
   const bool of_state = state_with_next(graph_, value) >= 0;
-  const bool leaves = std::any_of(plan_.crossings.begin(), plan_.crossings.end(), [&](const Crossing& c) { return c.value == value; });
-  const bool used = of_state || leaves || saved_.contains(value) || value == graph_.loss || !consumers_[static_cast<std::size_t>(value)].empty();
-  if (used && made != resting) converted(value, buffer, made, resting, resting_buffer(value, program_.buffers[static_cast<std::size_t>(buffer)].tile.dtype));
+  const bool leaves = std::any_of(plan_.crossings.begin(), plan_.crossings.end(),
+                                  [&](const Crossing& c) { return c.value == value; });
+  const bool used = of_state || leaves || saved_.contains(value) || value == graph_.loss ||
+                    !consumers_[static_cast<std::size_t>(value)].empty();
+  if (used && made != resting)
+    converted(value, buffer, made, resting,
+              resting_buffer(value, program_.buffers[static_cast<std::size_t>(buffer)].tile.dtype));
   if (purpose_ == Purpose::evaluate && segment_ != SegmentKind::forward) return;
   // Recomputed values are not sent again, nor are sums of gradients before the update.
   const Node& maker = node_at(graph_, value_of(graph_, value).producer);
@@ -353,10 +383,12 @@ void StageLowering::emit_node(int index) {
   if (skipped_.contains(index)) return;
   const Node& node = node_at(graph_, index);
   const std::vector<TensorType> whole = operand_types(graph_, node);
-  const NodeLayout layout = layout_of(*node.op, {whole, node.attributes}, plan_.node_strategy[static_cast<std::size_t>(index)],
-                                      stage_plan().mesh.shape);
+  const NodeLayout layout =
+      layout_of(*node.op, {whole, node.attributes}, plan_.node_strategy[static_cast<std::size_t>(index)],
+                stage_plan().mesh.shape);
   Compute compute{index, node.op, layout.local_attributes, {}, {}, -1, Accumulate::overwrite};
-  for (std::size_t i = 0; i < node.operands.size(); ++i) compute.operands.push_back(obtain(node.operands[i], layout.operands[i]));
+  for (std::size_t i = 0; i < node.operands.size(); ++i)
+    compute.operands.push_back(obtain(node.operands[i], layout.operands[i]));
   if (purpose_ == Purpose::evaluate && node.op->only_in_training) {
     settle_result(node.results[0], compute.operands[0], layout.results[0]);
     return;
@@ -366,7 +398,8 @@ void StageLowering::emit_node(int index) {
     compute.accumulate = Accumulate::add_after_first_micro_batch;
   for (std::size_t r = 0; r < node.results.size(); ++r) {
     const int sum = r == 0 && accumulator >= 0 ? node_at(graph_, accumulator).results[0] : -1;
-    compute.results.push_back(sum >= 0 ? resting_buffer(sum, DType::f32) : result_buffer(node, layout, r, compute.operands));
+    compute.results.push_back(sum >= 0 ? resting_buffer(sum, DType::f32)
+                                       : result_buffer(node, layout, r, compute.operands));
   }
   compute.workspace = scratch("workspace", workspace_of(*node.op, layout.local_call()));
   const std::vector<int> results = compute.results;
@@ -383,8 +416,8 @@ void StageLowering::emit_node(int index) {
       }
 }
 
-/// Each rank adds the squares of its tiles, divided by the number of copies, so that one sum over all ranks counts every
-/// element once.
+/// Each rank adds the squares of its tiles, divided by the number of copies, so that one sum over all ranks
+/// counts every element once.
 void StageLowering::emit_gradient_norm(const Node& node) {
   bool first = true;
   for (const int gradient : node.operands) {
@@ -395,14 +428,20 @@ void StageLowering::emit_gradient_norm(const Node& node) {
       const Node& update = node_at(graph_, user);
       if (update.op->reduces_globally) continue;
       const std::vector<TensorType> whole = operand_types(graph_, update);
-      const NodeLayout wanted = layout_of(*update.op, {whole, update.attributes}, plan_.node_strategy[static_cast<std::size_t>(user)],
-                                          stage_plan().mesh.shape);
+      const NodeLayout wanted =
+          layout_of(*update.op, {whole, update.attributes},
+                    plan_.node_strategy[static_cast<std::size_t>(user)], stage_plan().mesh.shape);
       for (std::size_t i = 0; i < update.operands.size(); ++i)
         if (update.operands[i] == gradient) layout = wanted.operands[i];
     }
     const double weight = 1.0 / replica_count(layout, stage_plan().mesh.shape);
-    emit(Compute{static_cast<int>(&node - graph_.nodes.data()), node.op, {{"weight", weight}}, {obtain(gradient, layout)},
-                 {program_.gradient_square_sum}, -1, first ? Accumulate::overwrite : Accumulate::add});
+    emit(Compute{static_cast<int>(&node - graph_.nodes.data()),
+                 node.op,
+                 {{"weight", weight}},
+                 {obtain(gradient, layout)},
+                 {program_.gradient_square_sum},
+                 -1,
+                 first ? Accumulate::overwrite : Accumulate::add});
     first = false;
   }
   if (first) emit(Zero{program_.gradient_square_sum});
@@ -420,7 +459,13 @@ void StageLowering::emit_loss_sum() {
   }
   const int summed = fetch_resting(graph_.loss);
   const double weight = 1.0 / replica_count(resting_layout(graph_.loss), stage_plan().mesh.shape);
-  emit(Compute{producer, node_at(graph_, producer).op, {{"weight", weight}}, {summed}, {program_.loss}, -1, Accumulate::overwrite});
+  emit(Compute{producer,
+               node_at(graph_, producer).op,
+               {{"weight", weight}},
+               {summed},
+               {program_.loss},
+               -1,
+               Accumulate::overwrite});
 }
 
 }  // namespace alpa

@@ -10,7 +10,8 @@ namespace alpa {
 
 /// Turns the nodes of one stage into the instructions of its segments.
 ///
-/// A value is kept under the layouts it was made or converted in; within a segment each layout of a value is made once.
+/// A value is kept under the layouts it was made or converted in; within a segment each layout of a value is
+/// made once.
 class StageLowering {
  public:
   /// Keeps references during run().
@@ -46,7 +47,8 @@ class StageLowering {
   int state_buffer(int state);
   int obtain(int value, const ShardingSpec& layout);
   int fetch_resting(int value);
-  int converted(int value, int from, const ShardingSpec& from_layout, const ShardingSpec& to, int destination);
+  int converted(int value, int from, const ShardingSpec& from_layout, const ShardingSpec& to,
+                int destination);
 
   void emit(Instruction);
   void emit_node(int node);

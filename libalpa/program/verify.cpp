@@ -1,10 +1,10 @@
 #include "libalpa/program/verify.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <deque>
 #include <map>
-
-#include <fmt/core.h>
 
 #include "libalpa/base/error.h"
 #include "libalpa/program/memory.h"
@@ -21,14 +21,16 @@ constexpr SegmentKind kSegments[] = {SegmentKind::forward, SegmentKind::backward
 
 void check_reads(const StageProgram& program, std::size_t stage) {
   std::vector<bool> written(program.buffers.size());
-  for (std::size_t b = 0; b < written.size(); ++b) written[b] = program.buffers[b].residence == Residence::state;
+  for (std::size_t b = 0; b < written.size(); ++b)
+    written[b] = program.buffers[b].residence == Residence::state;
   for (const SegmentKind kind : kSegments) {
     const auto& instructions = program.segment(kind);
     for (std::size_t i = 0; i < instructions.size(); ++i) {
       for (const int b : buffers_read(instructions[i]))
         if (!written[static_cast<std::size_t>(b)])
-          refuse(stage, fmt::format("{} instruction {} reads buffer {} ({}) before anything wrote it", segment_name(kind), i, b,
-                                    program.buffers[static_cast<std::size_t>(b)].name));
+          refuse(stage,
+                 fmt::format("{} instruction {} reads buffer {} ({}) before anything wrote it",
+                             segment_name(kind), i, b, program.buffers[static_cast<std::size_t>(b)].name));
       for (const int b : buffers_written(instructions[i])) written[static_cast<std::size_t>(b)] = true;
     }
     for (std::size_t b = 0; b < written.size(); ++b)
@@ -48,7 +50,8 @@ void check_overlaps(const StageProgram& program, std::size_t stage, SegmentKind 
     const Buffer& buffer = program.buffers[b];
     if (buffer.residence == Residence::segment && lives[b].first < 0) continue;
     const std::int64_t slots = buffer.residence == Residence::micro_batch ? program.slots : 1;
-    blocks.insert({buffer.offset, {buffer.offset, buffer.offset + buffer.bytes * slots, static_cast<int>(b)}});
+    blocks.insert(
+        {buffer.offset, {buffer.offset, buffer.offset + buffer.bytes * slots, static_cast<int>(b)}});
     if (buffer.offset < 0 || buffer.offset + buffer.bytes * slots > program.memory.total)
       refuse(stage, fmt::format("buffer {} lies outside the arena", b));
   }
@@ -60,22 +63,27 @@ void check_overlaps(const StageProgram& program, std::size_t stage, SegmentKind 
       };
       const Lifetime x = life(a->second), y = life(b->second);
       if (x.first <= y.last && y.first <= x.last)
-        refuse(stage, fmt::format("buffers {} and {} share memory in {}", a->second.buffer, b->second.buffer, segment_name(kind)));
+        refuse(stage, fmt::format("buffers {} and {} share memory in {}", a->second.buffer, b->second.buffer,
+                                  segment_name(kind)));
     }
 }
 
-/// Every micro-batch goes forward, then backward, once; no two that are in flight have the same slot; the update is last.
+/// Every micro-batch goes forward, then backward, once; no two that are in flight have the same slot; the
+/// update is last.
 void check_schedule(const StageProgram& program, std::size_t stage, int micro_batches) {
   const auto& runs = program.schedule;
-  if (runs.empty() || runs.back() != ScheduledSegment{SegmentKind::update, -1}) refuse(stage, "its schedule does not end with the update");
-  const bool trains = std::any_of(runs.begin(), runs.end(), [](const auto& run) { return run.segment == SegmentKind::backward; });
+  if (runs.empty() || runs.back() != ScheduledSegment{SegmentKind::update, -1})
+    refuse(stage, "its schedule does not end with the update");
+  const bool trains = std::any_of(runs.begin(), runs.end(),
+                                  [](const auto& run) { return run.segment == SegmentKind::backward; });
   std::vector<int> done(static_cast<std::size_t>(micro_batches));  // segments of each micro-batch
   std::map<int, int> holder;                                       // slot -> micro-batch in flight
   for (std::size_t r = 0; r + 1 < runs.size(); ++r) {
     const auto [segment, m] = runs[r];
     const int due = segment == SegmentKind::forward ? 0 : segment == SegmentKind::backward ? 1 : -1;
     if (m < 0 || m >= micro_batches || done[static_cast<std::size_t>(m)]++ != due)
-      refuse(stage, fmt::format("its schedule has {} of micro-batch {} out of turn", segment_name(segment), m));
+      refuse(stage,
+             fmt::format("its schedule has {} of micro-batch {} out of turn", segment_name(segment), m));
     if (!trains) continue;
     const int slot = m % program.slots;
     if (due == 1)
@@ -90,11 +98,13 @@ void check_schedule(const StageProgram& program, std::size_t stage, int micro_ba
 /// Runs the schedule without time: a receive waits for its send, a global sum for all stages.
 class Rendezvous {
  public:
-  explicit Rendezvous(const Program& program) : program_(program), at_(program.stages.size()), sums_(program.stages.size()) {
+  explicit Rendezvous(const Program& program)
+      : program_(program), at_(program.stages.size()), sums_(program.stages.size()) {
     for (const StageProgram& stage : program.stages) {
       lists_.emplace_back();
       for (const ScheduledSegment& run : stage.schedule)
-        for (const Instruction& instruction : stage.segment(run.segment)) lists_.back().push_back(&instruction);
+        for (const Instruction& instruction : stage.segment(run.segment))
+          lists_.back().push_back(&instruction);
     }
   }
 
@@ -110,9 +120,12 @@ class Rendezvous {
       moved = release_sums() || moved;
     }
     for (std::size_t s = 0; s < lists_.size(); ++s)
-      if (at_[s] < lists_[s].size()) refuse(s, fmt::format("it waits for ever at instruction {} of the step", at_[s]));
+      if (at_[s] < lists_[s].size())
+        refuse(s, fmt::format("it waits for ever at instruction {} of the step", at_[s]));
     for (const auto& [pair, queue] : in_flight_)
-      if (!queue.empty()) refuse(static_cast<std::size_t>(pair.first), fmt::format("transfer {} is sent but never received", queue.front()));
+      if (!queue.empty())
+        refuse(static_cast<std::size_t>(pair.first),
+               fmt::format("transfer {} is sent but never received", queue.front()));
   }
 
  private:
@@ -126,7 +139,8 @@ class Rendezvous {
       auto& queue = in_flight_[ends(receive->transfer)];
       if (queue.empty()) return false;
       if (queue.front() != receive->transfer)
-        refuse(stage, fmt::format("it receives transfer {} where {} arrives", receive->transfer, queue.front()));
+        refuse(stage,
+               fmt::format("it receives transfer {} where {} arrives", receive->transfer, queue.front()));
       queue.pop_front();
     } else if (std::holds_alternative<GlobalSum>(instruction)) {
       sums_[stage] = true;

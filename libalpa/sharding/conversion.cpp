@@ -53,10 +53,14 @@ std::vector<ConversionStep> moves(const Shape& whole, const ShardingSpec& spec, 
 
 CollectiveKind collective_of(ConversionKind kind) {
   switch (kind) {
-    case ConversionKind::all_gather: return CollectiveKind::all_gather;
-    case ConversionKind::all_to_all: return CollectiveKind::all_to_all;
-    case ConversionKind::reduce_scatter: return CollectiveKind::reduce_scatter;
-    default: return CollectiveKind::all_reduce;
+    case ConversionKind::all_gather:
+      return CollectiveKind::all_gather;
+    case ConversionKind::all_to_all:
+      return CollectiveKind::all_to_all;
+    case ConversionKind::reduce_scatter:
+      return CollectiveKind::reduce_scatter;
+    default:
+      return CollectiveKind::all_reduce;
   }
 }
 
@@ -64,11 +68,16 @@ CollectiveKind collective_of(ConversionKind kind) {
 
 const char* conversion_name(ConversionKind kind) {
   switch (kind) {
-    case ConversionKind::slice: return "slice";
-    case ConversionKind::all_gather: return "all-gather";
-    case ConversionKind::all_to_all: return "all-to-all";
-    case ConversionKind::reduce_scatter: return "reduce-scatter";
-    case ConversionKind::all_reduce: return "all-reduce";
+    case ConversionKind::slice:
+      return "slice";
+    case ConversionKind::all_gather:
+      return "all-gather";
+    case ConversionKind::all_to_all:
+      return "all-to-all";
+    case ConversionKind::reduce_scatter:
+      return "reduce-scatter";
+    case ConversionKind::all_reduce:
+      return "all-reduce";
   }
   return "";
 }
@@ -127,7 +136,8 @@ std::map<ShardingSpec, Conversions::Route> Conversions::routes_from(const Tensor
   return settled;
 }
 
-const Conversion* Conversions::between(const TensorType& whole, const ShardingSpec& source, const ShardingSpec& to) const {
+const Conversion* Conversions::between(const TensorType& whole, const ShardingSpec& source,
+                                       const ShardingSpec& to) const {
   const Key key{whole.dtype, whole.shape, source};
   auto known = known_.find(key);
   if (known == known_.end()) known = known_.emplace(key, routes_from(whole, source)).first;

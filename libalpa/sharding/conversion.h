@@ -28,9 +28,9 @@ struct ConversionStep {
 /// Steps from a known layout; empty where there is nothing to do.
 using Conversion = std::vector<ConversionStep>;
 
-/// The chains between layouts on one mesh, found by shortest path over specs and remembered. Which chain is taken depends
-/// on the cluster's numbers alone, so that planner and trainer take the same one; what it costs is asked of a CostModel.
-/// A partial layout is never made out of one that is not.
+/// The chains between layouts on one mesh, found by shortest path over specs and remembered. Which chain is
+/// taken depends on the cluster's numbers alone, so that planner and trainer take the same one; what it costs
+/// is asked of a CostModel. A partial layout is never made out of one that is not.
 class Conversions {
  public:
   Conversions(const Cluster& cluster, DeviceMesh mesh) : routing_(cluster), mesh_(std::move(mesh)) {}
@@ -41,7 +41,8 @@ class Conversions {
   const Conversion* between(const TensorType& whole, const ShardingSpec& from, const ShardingSpec& to) const;
 
   /// Seconds of between(), infinity where there is no way.
-  double seconds(const TensorType& whole, const ShardingSpec& from, const ShardingSpec& to, const CostModel&) const;
+  double seconds(const TensorType& whole, const ShardingSpec& from, const ShardingSpec& to,
+                 const CostModel&) const;
 
  private:
   struct Route {
@@ -60,11 +61,11 @@ class Conversions {
 double step_bytes(const ConversionStep&, const TensorType& before_tile, const TensorType& after_tile);
 
 /// Time of one step on this mesh, packing included.
-double step_seconds(const ConversionStep&, const TensorType& before_tile, const TensorType& after_tile, const DeviceMesh&,
-                    const CostModel&);
+double step_seconds(const ConversionStep&, const TensorType& before_tile, const TensorType& after_tile,
+                    const DeviceMesh&, const CostModel&);
 
-/// Local bytes to pack before the collective (chunks of the split dimension made contiguous) and to unpack after it; zero
-/// where the dimension is outermost. Each is the scratch memory that side needs.
+/// Local bytes to pack before the collective (chunks of the split dimension made contiguous) and to unpack
+/// after it; zero where the dimension is outermost. Each is the scratch memory that side needs.
 std::int64_t packed_bytes(const ConversionStep&, const TensorType& before_tile);
 std::int64_t unpacked_bytes(const ConversionStep&, const TensorType& after_tile);
 

@@ -1,9 +1,9 @@
 #include "libalpa/sharding/sharding_spec.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cassert>
-
-#include <fmt/core.h>
 
 #include "libalpa/base/error.h"
 
@@ -43,8 +43,8 @@ bool fits(const Shape& whole, const ShardingSpec& spec, const MeshShape& mesh) {
 
 Shape tile_shape(const Shape& whole, const ShardingSpec& spec, const MeshShape& mesh) {
   if (!fits(whole, spec, mesh))
-    throw Error(ErrorKind::input,
-                fmt::format("a tensor of {} does not split as {} on a mesh of {}", shape_text(whole), spec_text(spec), mesh_text(mesh)));
+    throw Error(ErrorKind::input, fmt::format("a tensor of {} does not split as {} on a mesh of {}",
+                                              shape_text(whole), spec_text(spec), mesh_text(mesh)));
   Shape tile = whole;
   for (std::size_t d = 0; d < whole.size(); ++d) tile[d] /= split_of(spec.axes[d], mesh);
   return tile;
@@ -54,7 +54,8 @@ TensorType tile_type(const TensorType& whole, const ShardingSpec& spec, const Me
   return {whole.dtype, tile_shape(whole.shape, spec, mesh)};
 }
 
-Shape tile_origin(const Shape& whole, const ShardingSpec& spec, const MeshShape& mesh, const std::vector<int>& coordinate) {
+Shape tile_origin(const Shape& whole, const ShardingSpec& spec, const MeshShape& mesh,
+                  const std::vector<int>& coordinate) {
   const Shape tile = tile_shape(whole, spec, mesh);
   Shape origin(whole.size(), 0);
   for (std::size_t d = 0; d < whole.size(); ++d) {
@@ -91,7 +92,8 @@ std::string spec_text(const ShardingSpec& spec) {
 ShardingSpec parse_spec(const std::string& text) {
   ShardingSpec spec;
   const auto refuse = [&] {
-    return Error(ErrorKind::input, fmt::format("'{}' is not a sharding spec", text), "as in RS0, S01R, RR+sum1");
+    return Error(ErrorKind::input, fmt::format("'{}' is not a sharding spec", text),
+                 "as in RS0, S01R, RR+sum1");
   };
   std::size_t at = 0;
   const auto digit = [&] { return at < text.size() && text[at] >= '0' && text[at] <= '9'; };

@@ -10,10 +10,11 @@ namespace alpa {
 
 /// How one tensor is laid out over a mesh.
 ///
-/// `axes[d]` lists the mesh axes that split dimension d, outermost first; an empty list means that the dimension is
-/// whole on every device. On a {2, 4} mesh an (8, 128) tensor with axes {{0}, {}} becomes (4, 128) tiles, each held by
-/// the 4 devices of one mesh row. `partial_sum` and `partial_max` have bit a set when the devices along axis a hold
-/// terms that are yet to be summed (or maximised). Each mesh axis is used at most once.
+/// `axes[d]` lists the mesh axes that split dimension d, outermost first; an empty list means that the
+/// dimension is whole on every device. On a {2, 4} mesh an (8, 128) tensor with axes {{0}, {}} becomes (4,
+/// 128) tiles, each held by the 4 devices of one mesh row. `partial_sum` and `partial_max` have bit a set
+/// when the devices along axis a hold terms that are yet to be summed (or maximised). Each mesh axis is used
+/// at most once.
 struct ShardingSpec {
   std::vector<std::vector<int>> axes;
   std::uint32_t partial_sum = 0;
@@ -34,7 +35,8 @@ Shape tile_shape(const Shape& whole, const ShardingSpec&, const MeshShape&);
 TensorType tile_type(const TensorType& whole, const ShardingSpec&, const MeshShape&);
 
 /// Global index of the first element of the tile at this mesh coordinate.
-Shape tile_origin(const Shape& whole, const ShardingSpec&, const MeshShape&, const std::vector<int>& coordinate);
+Shape tile_origin(const Shape& whole, const ShardingSpec&, const MeshShape&,
+                  const std::vector<int>& coordinate);
 
 /// How many devices hold each element (partial terms do not count as copies).
 int replica_count(const ShardingSpec&, const MeshShape&);

@@ -1,9 +1,9 @@
 #include "libalpa/sharding/strategy.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cassert>
-
-#include <fmt/core.h>
 
 namespace alpa {
 namespace {
@@ -57,7 +57,8 @@ void mark_partial(const OpDef& op, const ShardingRule& rule, const Strategy& str
     for (int r = 0; r < static_cast<int>(layout.results.size()); ++r)
       if (rule.reduces(r, choice)) {
         ShardingSpec& result = layout.results[static_cast<std::size_t>(r)];
-        (rule.factors[static_cast<std::size_t>(choice)].maximum ? result.partial_max : result.partial_sum) |= bit;
+        (rule.factors[static_cast<std::size_t>(choice)].maximum ? result.partial_max : result.partial_sum) |=
+            bit;
       }
   }
 }
@@ -100,7 +101,8 @@ NodeLayout layout_of(const OpDef& op, const OpCall& whole, const Strategy& strat
   for (const auto& [name, size] : size_attributes(whole.attributes)) {
     std::int64_t local = size;
     for (std::size_t axis = 0; axis < mesh.size(); ++axis)
-      if (strategy[axis] >= 0 && rule.factors[static_cast<std::size_t>(strategy[axis])].name == name) local /= mesh[axis];
+      if (strategy[axis] >= 0 && rule.factors[static_cast<std::size_t>(strategy[axis])].name == name)
+        local /= mesh[axis];
     layout.local_attributes.set("size_" + name, local);
   }
   return layout;

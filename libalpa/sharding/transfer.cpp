@@ -42,7 +42,8 @@ std::vector<TransferPiece> transfer_pieces(const Transfer& transfer, int devices
   std::vector<TransferPiece> pieces;
   const int first = transfer.to_mesh.first_device;
   for (int device = first; device < first + device_count(transfer.to_mesh.shape); ++device) {
-    const Shape origin = tile_origin(whole, transfer.to, transfer.to_mesh.shape, coordinate_of(transfer.to_mesh, device));
+    const Shape origin =
+        tile_origin(whole, transfer.to, transfer.to_mesh.shape, coordinate_of(transfer.to_mesh, device));
     for (const Holder& source : sources) {
       TransferPiece piece{0, device, Shape(whole.size()), Shape(whole.size())};
       bool empty = false;
@@ -69,7 +70,8 @@ double transfer_seconds(const std::vector<TransferPiece>& pieces, DType type, co
     const bool same_node = piece.from_device / per_node == piece.to_device / per_node;
     const double seconds =
         costs.send_seconds(same_node, static_cast<double>(element_count(piece.extent) * dtype_bytes(type)));
-    busiest = std::max({busiest, sending[piece.from_device] += seconds, receiving[piece.to_device] += seconds});
+    busiest =
+        std::max({busiest, sending[piece.from_device] += seconds, receiving[piece.to_device] += seconds});
   }
   return busiest;
 }

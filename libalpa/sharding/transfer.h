@@ -15,16 +15,16 @@ struct Transfer {
   bool operator==(const Transfer&) const = default;
 };
 
-/// One message: a box of the tensor, from a device that holds it to one that needs it. Devices are cluster indices; a
-/// device that is in both meshes copies from itself.
+/// One message: a box of the tensor, from a device that holds it to one that needs it. Devices are cluster
+/// indices; a device that is in both meshes copies from itself.
 struct TransferPiece {
   int from_device = 0, to_device = 0;
   Shape origin, extent;  ///< global
 };
 
-/// Every destination tile cut along the source tiles; among the copies of a source tile the receiver takes the one on its
-/// own device, else one on its own node, else they take turns. Ordered by receiver, then by origin: both ends walk their
-/// own messages in this order.
+/// Every destination tile cut along the source tiles; among the copies of a source tile the receiver takes
+/// the one on its own device, else one on its own node, else they take turns. Ordered by receiver, then by
+/// origin: both ends walk their own messages in this order.
 std::vector<TransferPiece> transfer_pieces(const Transfer&, int devices_per_node);
 
 /// Busy time of the busiest device.

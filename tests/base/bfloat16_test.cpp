@@ -28,8 +28,7 @@ TEST(Bf16, RoundsToTheNearestAndTiesToEven) {
 }
 
 TEST(Bf16, ValuesPastTheLargestBecomeInfinite) {
-  EXPECT_EQ(to_float(to_bfloat16(std::numeric_limits<float>::max())),
-            std::numeric_limits<float>::infinity());
+  EXPECT_EQ(to_float(to_bfloat16(std::numeric_limits<float>::max())), std::numeric_limits<float>::infinity());
 }
 
 }  // namespace

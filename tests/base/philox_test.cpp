@@ -29,7 +29,7 @@ TEST(Philox, NormalDrawsHaveZeroMeanAndUnitVariance) {
     sum += x;
     squares += x * x;
   }
-  EXPECT_NEAR(sum / n, 0, 4 / std::sqrt(n));      // four standard errors
+  EXPECT_NEAR(sum / n, 0, 4 / std::sqrt(n));  // four standard errors
   EXPECT_NEAR(squares / n, 1, 4 * std::sqrt(2.0 / n));
 }
 

@@ -41,7 +41,8 @@ TEST(ParseRule, SaysWhereExtentsContradict) {
   const std::vector<TensorType> operands{f32({2, 384}), f32({385, 16})};
   EXPECT_THAT([&] { parse_rule("m k, k n -> m n", operands); },
               ThrowsMessage<Error>(HasSubstr("'k' of size 384 meet an extent of 385")));
-  EXPECT_THAT([&] { parse_rule("m k -> m", operands); }, ThrowsMessage<Error>(HasSubstr("wants 1 operands, got 2")));
+  EXPECT_THAT([&] { parse_rule("m k -> m", operands); },
+              ThrowsMessage<Error>(HasSubstr("wants 1 operands, got 2")));
 }
 
 }  // namespace

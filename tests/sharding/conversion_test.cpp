@@ -26,7 +26,8 @@ std::string chain(const char* from, const char* to, double between_bytes_per_s =
   if (!found) return "none";
   std::string text;
   for (const ConversionStep& step : *found)
-    text += std::string(text.empty() ? "" : ", ") + conversion_name(step.kind) + " " + std::to_string(step.axis);
+    text +=
+        std::string(text.empty() ? "" : ", ") + conversion_name(step.kind) + " " + std::to_string(step.axis);
   return text;
 }
 
@@ -43,7 +44,8 @@ TEST(Conversions, AreTheCheapestChains) {
 TEST(Conversions, MoveLittleOverTheSlowAxis) {
   // The slow axis moves a quarter of the data when the fast one is gathered last.
   EXPECT_EQ(chain("S0S1", "RR", 1e10), "all-gather 0, all-gather 1");
-  // All four devices of a node hold the same half, so each fetches a quarter of the rest and shares it on the node.
+  // All four devices of a node hold the same half, so each fetches a quarter of the rest and shares it on the
+  // node.
   EXPECT_EQ(chain("S0R", "RR", 1e10), "slice 1, all-gather 0, all-gather 1");
   // A sum that nobody shares out is first shared out among those who hold it twice.
   EXPECT_EQ(chain("RR+sum1", "RS1"), "slice 0, reduce-scatter 1, all-gather 0");
@@ -57,8 +59,9 @@ TEST(Conversions, CostWhatTheFormulaSays) {
   const CostModel costs(two_by_four());
   const Conversions conversions(two_by_four(), {0, {4}});
   // all-reduce of 4 MiB over 4 devices of a node: 2 log2(4) latencies and 2 * 3/4 of the bytes.
-  EXPECT_DOUBLE_EQ(conversions.seconds({DType::f32, {1024, 1024}}, parse_spec("RR+sum0"), parse_spec("RR"), costs),
-                   4 * 1e-6 + 2 * 0.75 * 4194304 / 1e11);
+  EXPECT_DOUBLE_EQ(
+      conversions.seconds({DType::f32, {1024, 1024}}, parse_spec("RR+sum0"), parse_spec("RR"), costs),
+      4 * 1e-6 + 2 * 0.75 * 4194304 / 1e11);
   EXPECT_EQ(conversions.seconds({DType::f32, {1024, 1024}}, parse_spec("RR"), parse_spec("RR+sum0"), costs),
             std::numeric_limits<double>::infinity());
 }

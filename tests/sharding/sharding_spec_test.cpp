@@ -12,7 +12,9 @@ using testing::ThrowsMessage;
 
 const MeshShape mesh{2, 4};
 
-TEST(TileShape, ReplicatedTensorIsItsOwnTile) { EXPECT_EQ(tile_shape({8, 128}, parse_spec("RR"), mesh), (Shape{8, 128})); }
+TEST(TileShape, ReplicatedTensorIsItsOwnTile) {
+  EXPECT_EQ(tile_shape({8, 128}, parse_spec("RR"), mesh), (Shape{8, 128}));
+}
 
 TEST(TileShape, EachMeshAxisDividesTheDimensionItSplits) {
   EXPECT_EQ(tile_shape({8, 128}, parse_spec("S0R"), mesh), (Shape{4, 128}));
@@ -22,8 +24,11 @@ TEST(TileShape, EachMeshAxisDividesTheDimensionItSplits) {
 }
 
 TEST(TileShape, RefusesALayoutTheMeshCannotHold) {
-  EXPECT_THAT([] { tile_shape({8, 126}, parse_spec("RS1"), mesh); },
-              ThrowsMessage<Error>(HasSubstr("8x126 does not split as RS1 on a mesh of 2x4")));
+  EXPECT_THAT(
+      [] {
+        tile_shape({8, 126}, parse_spec("RS1"), mesh);
+      },
+      ThrowsMessage<Error>(HasSubstr("8x126 does not split as RS1 on a mesh of 2x4")));
   EXPECT_FALSE(fits({8, 128}, parse_spec("S0S0"), mesh));
   EXPECT_FALSE(fits({8, 128}, parse_spec("S0R+sum0"), mesh));
 }
@@ -49,7 +54,8 @@ TEST(SpecText, ReadsBackWhatItWrites) {
 TEST(AllSpecs, OfAMatrixOnA2DMeshAreThoseOfThePaper) {
   std::vector<std::string> texts;
   for (const ShardingSpec& spec : all_specs({8, 128}, mesh)) texts.push_back(spec_text(spec));
-  EXPECT_THAT(texts, testing::UnorderedElementsAre("RR", "S0R", "RS0", "S1R", "RS1", "S0S1", "S1S0", "S01R", "RS01"));
+  EXPECT_THAT(
+      texts, testing::UnorderedElementsAre("RR", "S0R", "RS0", "S1R", "RS1", "S0S1", "S1S0", "S01R", "RS01"));
 }
 
 }  // namespace

@@ -32,10 +32,12 @@ TEST(Strategies, OfAMatrixProductAreRowsColumnsInnerAndNone) {
 }
 
 TEST(Strategies, OfABatchedProductOnA2DMeshContainThePapersTable) {
-  const auto lines = table("einsum", {f32({8, 8, 8}), f32({8, 8, 8})}, {{"equation", "b i k, b k j -> b i j"}}, {2, 4});
+  const auto lines =
+      table("einsum", {f32({8, 8, 8}), f32({8, 8, 8})}, {{"equation", "b i k, b k j -> b i j"}}, {2, 4});
   EXPECT_EQ(lines.size(), 25u);  // each of two axes: b, i, k, j or idle
-  for (const char* row : {"RS0R RRS1 -> RS0S1", "RS0S1 RS1R -> RS0R+sum1", "RRS1 RS1S0 -> RRS0+sum1", "S0S1R S0RR -> S0S1R",
-                          "S0RS1 S0S1R -> S0RR+sum1", "RS01R RRR -> RS01R", "RRS01 RS01R -> RRR+sum0+sum1"})
+  for (const char* row :
+       {"RS0R RRS1 -> RS0S1", "RS0S1 RS1R -> RS0R+sum1", "RRS1 RS1S0 -> RRS0+sum1", "S0S1R S0RR -> S0S1R",
+        "S0RS1 S0S1R -> S0RR+sum1", "RS01R RRR -> RS01R", "RRS01 RS01R -> RRR+sum0+sum1"})
     EXPECT_THAT(lines, testing::Contains(row));
 }
 
@@ -56,7 +58,8 @@ TEST(Strategies, OfAttentionSplitHeadsByGroupsAndQueriesButNotKeys) {
 }
 
 TEST(Strategies, OfAVocabularySplitLeaveASumAndAMaximum) {
-  EXPECT_THAT(table("row_max", {f32({4, 8})}, {}, {2}), testing::ElementsAre("RR -> R", "S0R -> S0", "RS0 -> R+max0"));
+  EXPECT_THAT(table("row_max", {f32({4, 8})}, {}, {2}),
+              testing::ElementsAre("RR -> R", "S0R -> S0", "RS0 -> R+max0"));
   EXPECT_THAT(table("embedding", {f32({8, 4}), {DType::i32, {2, 2}}}, {}, {2}),
               testing::Contains("S0R RR -> RRR+sum0"));
 }
@@ -68,7 +71,8 @@ TEST(LayoutOf, DividesTheSizesThatNoOperandShows) {
   const OpCall call{operands, attributes};
   for (const Strategy& strategy : strategies(op, call, {2})) {
     const NodeLayout layout = layout_of(op, call, strategy, {2});
-    EXPECT_EQ(result_types(op, layout.local_call()), layout.local_results) << strategy_text(op, call, strategy);
+    EXPECT_EQ(result_types(op, layout.local_call()), layout.local_results)
+        << strategy_text(op, call, strategy);
   }
 }
 

@@ -11,13 +11,14 @@ void expect_complete(const Transfer& transfer) {
   const auto pieces = transfer_pieces(transfer, 2);
   const Shape tile = tile_shape(whole, transfer.to, transfer.to_mesh.shape);
   const Shape held = tile_shape(whole, transfer.from, transfer.from_mesh.shape);
-  for (int device = transfer.to_mesh.first_device; device < transfer.to_mesh.first_device + device_count(transfer.to_mesh.shape);
-       ++device) {
+  for (int device = transfer.to_mesh.first_device;
+       device < transfer.to_mesh.first_device + device_count(transfer.to_mesh.shape); ++device) {
     std::int64_t elements = 0;
     for (const TransferPiece& piece : pieces) {
       if (piece.to_device != device) continue;
       elements += element_count(piece.extent);
-      const Shape source = tile_origin(whole, transfer.from, transfer.from_mesh.shape, coordinate_of(transfer.from_mesh, piece.from_device));
+      const Shape source = tile_origin(whole, transfer.from, transfer.from_mesh.shape,
+                                       coordinate_of(transfer.from_mesh, piece.from_device));
       for (std::size_t d = 0; d < whole.size(); ++d) {
         EXPECT_GE(piece.origin[d], source[d]);
         EXPECT_LE(piece.origin[d] + piece.extent[d], source[d] + held[d]);
@@ -34,7 +35,8 @@ TEST(TransferPieces, CoverEveryDestinationTileOnce) {
 }
 
 TEST(TransferPieces, SendersOfCopiesTakeTurns) {
-  const auto pieces = transfer_pieces({{DType::f32, {8}}, {0, {2}}, {2, {2}}, parse_spec("R"), parse_spec("R")}, 1);
+  const auto pieces =
+      transfer_pieces({{DType::f32, {8}}, {0, {2}}, {2, {2}}, parse_spec("R"), parse_spec("R")}, 1);
   ASSERT_EQ(pieces.size(), 2u);
   EXPECT_EQ(pieces[0].from_device, 0);
   EXPECT_EQ(pieces[1].from_device, 1);

@@ -8,14 +8,16 @@
 namespace alpa::testing_models {
 
 /// A GPT in miniature, built by hand: embedding, `blocks` pre-norm transformer blocks, tied head.
-inline Graph tiny_gpt_forward(std::int64_t samples, int blocks = 2, std::int64_t sequence = 8, std::int64_t model = 16,
-                              std::int64_t heads = 4, std::int64_t vocabulary = 32) {
+inline Graph tiny_gpt_forward(std::int64_t samples, int blocks = 2, std::int64_t sequence = 8,
+                              std::int64_t model = 16, std::int64_t heads = 4, std::int64_t vocabulary = 32) {
   GraphBuilder g(op_catalog());
   const Initializer normal{Initializer::Kind::normal, 0.1}, ones{Initializer::Kind::ones, 0}, zeros{};
   const auto weight = [&](const std::string& name, Shape shape, Initializer init) {
     return g.state(name, {DType::f32, std::move(shape)}, init, true);
   };
-  const auto einsum = [&](int x, int w, const char* equation) { return g.add("einsum", {x, w}, {{"equation", equation}}, equation); };
+  const auto einsum = [&](int x, int w, const char* equation) {
+    return g.add("einsum", {x, w}, {{"equation", equation}}, equation);
+  };
   g.graph().samples = samples;
   g.begin_layer("embedding");
   const int tokens = g.input(InputKind::tokens, {DType::i32, {samples, sequence}}, "tokens");
@@ -27,17 +29,22 @@ inline Graph tiny_gpt_forward(std::int64_t samples, int blocks = 2, std::int64_t
     const std::string name = "block." + std::to_string(b) + ".";
     g.begin_layer("block." + std::to_string(b));
     const auto norm = [&](int value, const std::string& which) {
-      return g.add("layer_norm", {value, weight(name + which + ".gain", {model}, ones), weight(name + which + ".bias", {model}, zeros)}, {{"epsilon", 1e-5}});
+      return g.add("layer_norm",
+                   {value, weight(name + which + ".gain", {model}, ones),
+                    weight(name + which + ".bias", {model}, zeros)},
+                   {{"epsilon", 1e-5}});
     };
     const int n = norm(x, "norm1");
     int qkv[3];
     const char* which[] = {"query", "key", "value"};
     for (int i = 0; i < 3; ++i) {
-      qkv[i] = einsum(n, weight(name + which[i], {model, heads, model / heads}, normal), "b s d, d h k -> b s h k");
+      qkv[i] = einsum(n, weight(name + which[i], {model, heads, model / heads}, normal),
+                      "b s d, d h k -> b s h k");
       qkv[i] = g.add("bias_add", {qkv[i], weight(name + which[i] + ".bias", {heads, model / heads}, zeros)});
     }
     const int a = g.add("attention", {qkv[0], qkv[1], qkv[2]}, {{"causal", std::int64_t{1}}});
-    int o = einsum(a, weight(name + "output", {heads, model / heads, model}, normal), "b s h k, h k d -> b s d");
+    int o =
+        einsum(a, weight(name + "output", {heads, model / heads, model}, normal), "b s h k, h k d -> b s d");
     o = g.add("bias_add", {o, weight(name + "output.bias", {model}, zeros)});
     x = g.add("add", {x, o});
     int h = einsum(norm(x, "norm2"), weight(name + "up", {model, 4 * model}, normal), "b s d, d f -> b s f");
@@ -46,7 +53,9 @@ inline Graph tiny_gpt_forward(std::int64_t samples, int blocks = 2, std::int64_t
     x = g.add("add", {x, g.add("bias_add", {h, weight(name + "down.bias", {model}, zeros)})});
   }
   g.begin_layer("head");
-  const int n = g.add("layer_norm", {x, weight("norm.gain", {model}, ones), weight("norm.bias", {model}, zeros)}, {{"epsilon", 1e-5}});
+  const int n =
+      g.add("layer_norm", {x, weight("norm.gain", {model}, ones), weight("norm.bias", {model}, zeros)},
+            {{"epsilon", 1e-5}});
   const int logits = einsum(n, table, "b s d, v d -> b s v");
   const int m = g.add("row_max", {logits});
   const int z = g.add("row_sum_exp", {logits, m});
