@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <new>
 
 #include <fmt/core.h>
 
@@ -22,7 +23,8 @@ struct Executor::State {
   std::vector<int> coordinate;
   std::unique_ptr<Stream> stream;
   std::unique_ptr<DeviceMemory> arena;
-  std::unique_ptr<DeviceMemory> staging;  ///< scalars on their way to the host
+  std::unique_ptr<DeviceMemory> staging;        ///< scalars on their way to the host
+  std::unique_ptr<DeviceMemory> input_staging;  ///< StepInputs, then the tokens and targets that they point to
   std::vector<std::unique_ptr<Communicator>> axes;
   StepContext context;
   std::vector<std::vector<PreparedSegment>> segments;  ///< [program][SegmentKind]
@@ -67,6 +69,26 @@ struct Executor::State {
     return static_cast<std::byte*>(arena->data()) + buffer.offset + slot * buffer.bytes;
   }
 
+  void allocate_input_staging() {
+    std::int64_t bytes = sizeof(StepInputs);
+    for (const Input& input : graph.inputs)
+      if (input.kind == InputKind::tokens || input.kind == InputKind::targets)
+        bytes += byte_count(value_of(graph, input.value).type) * programs[0]->micro_batches;
+    input_staging = device.allocate_staging(bytes);
+  }
+
+  /// The inputs in memory from which the device copies while the host goes on.
+  const StepInputs& staged(const StepInputs& inputs) {
+    assert(static_cast<std::int64_t>(sizeof inputs + inputs.tokens.size_bytes() + inputs.targets.size_bytes()) <= input_staging->bytes());
+    auto* const staged = new (input_staging->data()) StepInputs(inputs);
+    auto* const tokens = reinterpret_cast<std::int32_t*>(staged + 1);
+    auto* const targets = std::copy(inputs.tokens.begin(), inputs.tokens.end(), tokens);
+    std::copy(inputs.targets.begin(), inputs.targets.end(), targets);
+    staged->tokens = {tokens, inputs.tokens.size()};
+    staged->targets = {targets, inputs.targets.size()};
+    return *staged;
+  }
+
   void run_schedule(std::size_t which, const StepInputs& inputs) {
     const StageProgram& program = mine(which);
     context.inputs = &inputs;
@@ -95,6 +117,7 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
   s.make_communicators();
   s.stream = device.make_stream();
   s.staging = device.allocate_staging(64);
+  s.allocate_input_staging();
   std::int64_t bytes = 0;
   for (std::size_t p = 0; p < s.programs.size(); ++p) bytes = std::max(bytes, s.mine(p).memory.total);
   s.arena = device.allocate(bytes);
@@ -153,7 +176,7 @@ StepResult Executor::run(const StepInputs& inputs, std::size_t which) {
   State& s = *state_;
   if (s.keep_rows) s.rows.clear();
   s.context.begin_s = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  s.run_schedule(which, inputs);
+  s.run_schedule(which, s.staged(inputs));
   const StageProgram& program = s.mine(which);
   StepResult result;
   result.loss_sum = s.scalar(program, program.loss);
