@@ -14,6 +14,14 @@ const Value& value_of(const Graph& graph, int value) {
   return graph.values[static_cast<std::size_t>(value)];
 }
 
+const Node& node_of(const Graph& graph, int node) { return graph.nodes[static_cast<std::size_t>(node)]; }
+
+int state_with_next(const Graph& graph, int value) {
+  for (std::size_t s = 0; s < graph.states.size(); ++s)
+    if (graph.states[s].next == value) return static_cast<int>(s);
+  return -1;
+}
+
 std::vector<TensorType> operand_types(const Graph& graph, const Node& node) {
   std::vector<TensorType> types;
   for (const int operand : node.operands) types.push_back(value_of(graph, operand).type);

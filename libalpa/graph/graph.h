@@ -78,6 +78,10 @@ struct Graph {
 };
 
 const Value& value_of(const Graph&, int value);
+const Node& node_of(const Graph&, int node);
+
+/// The state that this value updates; -1: none.
+int state_with_next(const Graph&, int value);
 
 /// Operand types of a node, whole tensors.
 std::vector<TensorType> operand_types(const Graph&, const Node&);

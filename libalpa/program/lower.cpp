@@ -10,7 +10,6 @@ namespace alpa {
 
 StageProgram lower_stage(const Graph& graph, const Plan& plan, int stage, Purpose purpose) {
   StageProgram program = StageLowering(graph, plan, stage, purpose).run();
-  program.mesh = plan.stages[static_cast<std::size_t>(stage)].mesh;
   if (purpose == Purpose::train) {
     program.schedule =
         schedule_of(plan.schedule, stage, static_cast<int>(plan.stages.size()), plan.micro_batches);
