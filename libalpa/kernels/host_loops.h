@@ -45,7 +45,8 @@ void run_vectorized(InstructionSet set, std::int64_t begin, std::int64_t end, co
 /// Threads that a parallel region started here would have.
 int host_threads();
 
-/// Parallel regions started in this scope by this thread have that many threads.
+/// Parallel regions started in this scope by this thread have that many threads, or as many as
+/// OMP_THREAD_LIMIT allows.
 class HostThreads {
  public:
   explicit HostThreads(int threads);
