@@ -170,7 +170,7 @@ class Contest {
       note_shortfall(0, static_cast<int>(graph.graph->layers.size()), fullest);
       return;
     }
-    if (plan.devices() != devices_ && options_.method == "auto") {  // a job of that many ranks could not run it
+    if (plan.devices() != devices_ && options_.method == "auto" && !options_.pin) {  // a job of that many ranks could not run it
       remember(name, plan.prediction.step_s, fullest, fmt::format("for comparison: --devices {}", plan.devices()));
       return;
     }

@@ -1,0 +1,150 @@
+// The collectives of each way of splitting are those that theory gives, read from the lowered program: which
+// kind, over which mesh axis, how often per micro-batch (forward, backward) or per step (update).
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "libalpa/planner/make_plan.h"
+#include "libalpa/planner/pin.h"
+#include "libalpa/program/lower.h"
+#include "libalpa/program/simulate.h"
+#include "tests/support/small_plans.h"
+
+namespace alpa {
+namespace {
+
+/// By segment and label: {"forward all-reduce 0", 4}, {"update send", 1}.
+using Counts = std::map<std::string, int>;
+
+class Collectives : public testing::TestWithParam<int> {
+ protected:
+  struct Stage {
+    int layers;
+    std::string mesh, axes, spread;
+  };
+
+  /// Communication of each stage of a plan of the tiny GPT (layers: embedding, blocks, head).
+  std::vector<Counts> of(const std::vector<Stage>& stages) const {
+    std::string pin = "micro_batches = 2\n";
+    for (const Stage& stage : stages)
+      pin += "[[stage]]\nlayers = " + std::to_string(stage.layers) + "\nmesh = [" + stage.mesh +
+             "]\naxes = [" + stage.axes + "]\nspread = \"" + stage.spread + "\"\n";
+    PlannerOptions options;
+    options.pin = parse_pin(pin, "pin");
+    options.rematerialize = "never";
+    Log log("test", LogLevel::off);
+    const auto graph_of = [this](std::int64_t samples) { return testing_models::tiny_gpt(samples, blocks_); };
+    const PlanningModel model{"tiny", "", 8, graph_of};
+    Cluster cluster = testing_models::small_cluster(6);
+    cluster.f32_flops_per_s = 1e9;  // slow beside its links: all that can be split is
+    const Plan plan = make_plan(model, CostModel(cluster), options, log);
+    const Graph graph = graph_of(plan.micro_batch_samples);
+    const Program program = lower(graph, plan);
+    std::vector<Counts> counts;
+    for (const StageProgram& stage : program.stages) counts.push_back(counts_of(stage, graph));
+    return counts;
+  }
+
+  static Counts counts_of(const StageProgram& stage, const Graph& graph) {
+    Counts counts;
+    for (const SegmentKind kind : {SegmentKind::forward, SegmentKind::backward, SegmentKind::update})
+      for (const Instruction& instruction : stage.segment(kind)) {
+        const std::string segment = std::string(segment_name(kind)) + " ";
+        const auto* convert = std::get_if<Convert>(&instruction);
+        if (convert && convert->step.kind != ConversionKind::slice)
+          ++counts[segment + instruction_label(instruction, graph)];
+        if (std::holds_alternative<Send>(instruction)) ++counts[segment + "send"];
+        if (std::holds_alternative<Receive>(instruction)) ++counts[segment + "receive"];
+      }
+    return counts;
+  }
+
+  static Counts without_transfers(Counts counts) {
+    std::erase_if(counts, [](const auto& count) {
+      return count.first.ends_with("send") || count.first.ends_with("receive");
+    });
+    return counts;
+  }
+
+  const int blocks_ = GetParam();
+  /// States of the model: 16 a block; the table, which is used twice, the positions, the gain and bias of the
+  /// last norm.
+  const int parameters_ = 16 * blocks_ + 4;
+  /// Those that the backward reads: of each block six matrices and two gains; the table, and the last gain.
+  const int read_backward_ = 8 * blocks_ + 2;
+};
+
+// Sums of the gradients' parts wait for the end of the step, and so does the sum of the table's two
+// gradients.
+TEST_P(Collectives, OfDataParallelAreOneAllReducePerGradientAndStep) {
+  EXPECT_EQ(of({{blocks_ + 2, "2", "\"data\"", "none"}})[0], (Counts{{"update all-reduce 0", parameters_}}));
+}
+
+// Rajbhandari et al., "ZeRO", section 5: as many bytes as an all-reduce, which is these two.
+TEST_P(Collectives, OfZero1AreOneReduceScatterAndOneAllGatherPerParameterAndStep) {
+  EXPECT_EQ(of({{blocks_ + 2, "2", "\"data\"", "optimizer"}})[0],
+            (Counts{{"update reduce-scatter 0", parameters_}, {"update all-gather 0", parameters_}}));
+}
+
+// A gradient that is not kept whole leaves as soon as it is made; the table has two.
+TEST_P(Collectives, OfZero2AreAReduceScatterPerGradientAndMicroBatchAndAnAllGatherPerStep) {
+  EXPECT_EQ(of({{blocks_ + 2, "2", "\"data\"", "gradients"}})[0],
+            (Counts{{"backward reduce-scatter 0", parameters_ + 1}, {"update all-gather 0", parameters_}}));
+}
+
+TEST_P(Collectives, OfZero3AreAnAllGatherWhereAParameterIsReadAndAReduceScatterPerGradient) {
+  EXPECT_EQ(of({{blocks_ + 2, "2", "\"data\"", "parameters"}})[0],
+            (Counts{{"forward all-gather 0", parameters_},
+                    {"backward all-gather 0", read_backward_},
+                    {"backward reduce-scatter 0", parameters_ + 1}}));
+}
+
+// Shoeybi et al., "Megatron-LM", figure 4: heads and features split, two sums forward and two backward in a
+// block.
+TEST_P(Collectives, OfTensorParallelBlocksAreFourAllReducesABlock) {
+  const Stage one{1, "1", "", "free"};
+  EXPECT_EQ(without_transfers(of({one, {blocks_, "2", "\"tensor\"", "none"}, one})[1]),
+            (Counts{{"forward all-reduce 0", 2 * blocks_}, {"backward all-reduce 0", 2 * blocks_}}));
+}
+
+TEST_P(Collectives, OfDataTimesTensorParallelBlocksAreThoseOfBothEachOverItsAxis) {
+  const Stage one{1, "1", "", "free"};
+  EXPECT_EQ(without_transfers(of({one, {blocks_, "2, 2", "\"data\", \"tensor\"", "none"}, one})[1]),
+            (Counts{{"forward all-reduce 1", 2 * blocks_},
+                    {"backward all-reduce 1", 2 * blocks_},
+                    {"update all-reduce 0", 16 * blocks_}}));
+}
+
+// Of split logits the maximum and the sum of exponentials; the loss is summed with that of all ranks, once
+// per step.
+TEST_P(Collectives, OfASplitVocabularyAreTwoAllReducesForwardAndOneBackward) {
+  EXPECT_EQ(without_transfers(of({{blocks_ + 1, "1", "", "free"}, {1, "2", "\"tensor\"", "none"}})[1]),
+            (Counts{{"forward all-reduce 0", 2}, {"backward all-reduce 0", 2}}));
+}
+
+// Each rank's queries meet all keys and values; all else is local to a position. The positions' gradient is
+// whole where its positions are, and their new values are gathered.
+TEST_P(Collectives, OfSequenceParallelAreTheGatheredKeysAndValues) {
+  EXPECT_EQ(of({{blocks_ + 2, "2", "\"sequence\"", "none"}})[0],
+            (Counts{{"forward all-gather 0", 2 * blocks_},
+                    {"backward reduce-scatter 0", 2 * blocks_},
+                    {"update all-reduce 0", parameters_ - 1},
+                    {"update all-gather 0", 1}}));
+}
+
+// One activation forward and its gradient backward per boundary and micro-batch. The table is on the first
+// stage at home: its gradient comes from the last stage and its new values go there, once per step.
+TEST_P(Collectives, OfAPipelineAreNoneButTwoTransfersPerBoundaryAndMicroBatch) {
+  const std::vector<Counts> stages = of({{2, "1", "", "free"}, {blocks_, "1", "", "free"}});
+  EXPECT_EQ(
+      stages[0],
+      (Counts{{"forward send", 1}, {"backward receive", 1}, {"update receive", 1}, {"update send", 1}}));
+  EXPECT_EQ(
+      stages[1],
+      (Counts{{"forward receive", 1}, {"backward send", 1}, {"update receive", 1}, {"update send", 1}}));
+}
+
+INSTANTIATE_TEST_SUITE_P(OfBlocks, Collectives, testing::Values(2, 3));
+
+}  // namespace
+}  // namespace alpa
