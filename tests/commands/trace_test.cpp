@@ -57,5 +57,17 @@ TEST_F(DryRun, ChecksEverythingAndWritesNothing) {
   EXPECT_EQ(names_in("run/checkpoints"), files);
 }
 
+class CheckedDevice : public Workplace {};
+
+// Buffers of this device cannot be read as host memory: whatever the run-time does to them it does by the
+// device.
+TEST_F(CheckedDevice, TrainsAsTheCpuBitForBit) {
+  make_mixed_plan("mixed");
+  train("mixed", 4, "cpu", "--steps 4 --evaluate-every 2");
+  train("mixed", 4, "checked", "--steps 4 --evaluate-every 2 --device checked-cpu");
+  EXPECT_EQ(difference(checkpoint("cpu", 4), checkpoint("checked", 4)), "");
+  EXPECT_EQ(numbers("cpu", "loss"), numbers("checked", "loss"));
+}
+
 }  // namespace
 }  // namespace alpa

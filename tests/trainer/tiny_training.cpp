@@ -12,7 +12,7 @@
 #include "libalpa/program/lower.h"
 #include "libalpa/program/verify.h"
 #include "libalpa/trainer/executor.h"
-#include "libalpa/trainer/initial_state.h"
+#include "libalpa/trainer/executor_states.h"
 #include "tests/support/source_folder.h"
 
 namespace alpa {
@@ -31,19 +31,12 @@ Cluster small_cluster(int devices) {
   return cluster;
 }
 
-void initialize(Executor& executor, const Graph& graph) {
-  for (const StateTile& tile : executor.state_tiles()) {
-    std::vector<std::byte> values(static_cast<std::size_t>(byte_count(tile.tile)));
-    fill_initial_state(graph, graph.states[static_cast<std::size_t>(tile.state)], tile.origin,
-                       tile.tile.shape, 1, values.data());
-    executor.write_state(tile.state, values.data());
-  }
-}
-
-Graph tiny_graph(const std::string& model, std::int64_t samples) {
+Graph tiny_graph(const TinyCase& c, std::int64_t samples) {
   const std::filesystem::path source = source_folder();
-  return training_step_graph(
-      read_model(source / "tests/data" / ("tiny_" + model + ".toml"), {source / "share/blocks"}), samples);
+  ModelDefinition model =
+      read_model(source / "tests/data" / ("tiny_" + c.model + ".toml"), {source / "share/blocks"});
+  model.training.precision = c.precision;
+  return training_step_graph(model, samples);
 }
 
 Plan tiny_plan(const TinyCase& c) {
@@ -56,7 +49,7 @@ Plan tiny_plan(const TinyCase& c) {
   if (c.method == "mixed") {
     options.method = "auto";
     options.pin = PinnedPlan{"mixed", c.micro_batches, schedule_from_name(c.schedule), {}};
-    const int layers = static_cast<int>(tiny_graph(c.model, kBatch / c.micro_batches).layers.size());
+    const int layers = static_cast<int>(tiny_graph(c, kBatch / c.micro_batches).layers.size());
     for (const auto& [first, end] : {std::pair(0, layers / 2), std::pair(layers / 2, layers)})
       options.pin->stages.push_back({first,
                                      end,
@@ -69,7 +62,7 @@ Plan tiny_plan(const TinyCase& c) {
                                      StateSpread::none});
   }
   const PlanningModel model{c.model, "", kBatch,
-                            [&](std::int64_t samples) { return tiny_graph(c.model, samples); }};
+                            [&](std::int64_t samples) { return tiny_graph(c, samples); }};
   return make_plan(model, CostModel(small_cluster(c.devices)), options, log);
 }
 
@@ -85,16 +78,14 @@ std::string TinyCase::name() const {
 }
 
 TinyTraining::TinyTraining(const TinyCase& c)
-    : plan_(tiny_plan(c)),
-      graph_(tiny_graph(c.model, plan_.micro_batch_samples)),
-      program_(lower(graph_, plan_)) {
+    : plan_(tiny_plan(c)), graph_(tiny_graph(c, plan_.micro_batch_samples)), program_(lower(graph_, plan_)) {
   verify(program_, graph_);
 }
 
 TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world) const {
   Executor executor(graph_, {&program_}, device, world, 1);
   EXPECT_EQ(executor.arena_bytes(), program_.stages[static_cast<std::size_t>(executor.stage())].memory.total);
-  initialize(executor, graph_);
+  initialize_states(executor, graph_, 1);
   TinyCurve curve;
   std::vector<std::int32_t> tokens(kBatch * kSequence), targets(tokens.size());
   for (int step = 0; step < steps; ++step) {

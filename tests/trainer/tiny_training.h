@@ -4,6 +4,7 @@
 
 #include "libalpa/comm/communicator.h"
 #include "libalpa/graph/graph.h"
+#include "libalpa/graph/training_options.h"
 #include "libalpa/plan/plan.h"
 #include "libalpa/program/program.h"
 
@@ -17,6 +18,7 @@ struct TinyCase {
   int devices = 1, micro_batches = 1;
   std::string schedule = "1f1b";
   std::string rematerialize = "never";
+  Precision precision = Precision::f32;
 
   std::string name() const;  ///< of letters, digits and '_'
 };
