@@ -19,6 +19,7 @@ for preset in "${wanted[@]}"; do
   cmake --preset "$preset" >/dev/null
   case $preset in
     tsan) targets=(unit_tests) ;;  # its tests are all that is run
+    cuda) targets=(gpu) ;;         # the other programs are those of dev
     *) targets=(all) ;;
   esac
   cmake --build --preset "$preset" --target "${targets[@]}" -- -j"$jobs"

@@ -164,6 +164,17 @@ TEST_P(DeviceConformance, AskingForTooMuchSaysWhatWasAskedAndWhatIsFree) {
   }
 }
 
+TEST(CudaDevice, IsRefusedWithAReasonWhereThereIsNone) {
+  try {
+    make_cuda_device(visible_cuda_devices());
+    FAIL() << "there is one device more than are visible";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::allocation);
+    EXPECT_THAT(error.what(), ::testing::AnyOf(HasSubstr("no CUDA backend"), HasSubstr("no CUDA device")));
+    EXPECT_THAT(error.what(), HasSubstr("--device cpu"));
+  }
+}
+
 const std::vector<Backend> backends{
     {"cpu", [] { return make_cpu_device(2); }, no_reason},
     {"checked_cpu", [] { return make_checked_cpu_device(2); }, no_reason},
