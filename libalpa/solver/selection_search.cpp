@@ -50,6 +50,8 @@ class NetworkSearch {
 
   NetworkSolution run() {
     network_ = given_;
+    if (!options_.start.empty() && fits(given_, options_.start))
+      offer(options_.start, network_cost(given_, options_.start));
     search();
     solution_.hit_time_limit = deadline_.passed();
     return std::move(solution_);
@@ -58,7 +60,7 @@ class NetworkSearch {
  private:
   bool done() const {
     const auto& best = solution_.incumbent;
-    return deadline_.passed() ||
+    return deadline_.passed() || solution_.bound >= options_.cutoff ||
            (best.exists() && best.cost - solution_.bound <= options_.gap * std::abs(best.cost));
   }
 
@@ -139,6 +141,7 @@ class NetworkSearch {
     SelectionOptions options = options_;
     options.effort /= 4;
     options.time_limit_s = deadline_.seconds_left();
+    options.start.clear();  // it belongs to the network before presolve
     const NetworkSolution found = solve_network(relaxed.network, options);
     if (found.infeasible) return settle_infeasible(), true;
     if (found.incumbent.exists()) {
@@ -169,7 +172,10 @@ class NetworkSearch {
     if (done()) return true;
     walk(options_.effort * walk_work_per_effort / 8, 50 + static_cast<int>(network_.nodes.size()) / 2,
          100 + round);
-    if (done() || priced.reduced_costs.empty() || !solution_.incumbent.exists()) return true;
+    if (done() || priced.reduced_costs.empty()) return true;
+    for (const double share : {0.01, 0.1, 1.0})
+      if (!done()) search_near_bound(priced, share * options_.gap);
+    if (done() || !solution_.incumbent.exists()) return true;
 
     const double limit = solution_.incumbent.cost + 1e-9 * std::abs(solution_.incumbent.cost);
     bool any = false;
@@ -191,6 +197,26 @@ class NetworkSearch {
     offer({}, network_.constant);
     raise_bound(network_.constant);
     return false;
+  }
+
+  // A choice within this gap of the bound has no strategy that the bound shows to cost more. Where few are
+  // left, that choice is found, or there is none.
+  void search_near_bound(const PricedBound& priced, double gap) {
+    SelectionNetwork near = network_;
+    const double most = std::max(gap, 1e-9) * std::abs(priced.reduction_bound);
+    for (std::size_t i = 0; i < near.nodes.size(); ++i)
+      for (std::size_t a = 0; a < near.nodes[i].cost.size(); ++a)
+        if (priced.reduced_costs[i][a] > most) near.nodes[i].cost[a] = infinity;
+    const ReducedNetwork reduced = presolve(near);
+    if (reduced.verdict != ReducedNetwork::Verdict::open) return;
+    if (reduced.network.nodes.empty()) return offer(reduced.lifting.lift({}), reduced.network.constant);
+    if (reduced.network.edge_cells() > network_.edge_cells() / 4) return;
+    SelectionOptions options = options_;
+    options.effort /= 4;
+    options.time_limit_s = deadline_.seconds_left();
+    options.start.clear();
+    const NetworkSolution found = solve_network(reduced.network, options);
+    if (found.incumbent.exists()) offer(reduced.lifting.lift(found.incumbent.choice), found.incumbent.cost);
   }
 
   // Where forbidden pairs keep the price search from any choice: they are allowed at a price beyond all

@@ -87,10 +87,15 @@ const char* end_of(const NetworkSolution& found) {
 
 // Proven to have no choice that fits, or none was found.
 SelectionSolution without_choice(const SelectionProblem& problem, const SelectionNetwork& network,
-                                 const NetworkSolution& found) {
+                                 const NetworkSolution& found, double cutoff) {
   SelectionSolution solution;
   solution.cost = std::numeric_limits<double>::infinity();
   solution.lower_bound = found.infeasible ? solution.cost : found.bound;
+  solution.hit_time_limit = found.hit_time_limit;
+  if (!found.infeasible && found.bound >= cutoff) {
+    solution.proof = "beyond the cutoff";
+    return solution;
+  }
   if (found.infeasible && presolve(without_memory(network)).verdict == ReducedNetwork::Verdict::forbidden) {
     solution.proof = "infeasible: forbidden strategies and pairs leave no choice";
     return solution;
@@ -137,9 +142,10 @@ std::int64_t selection_peak_memory(const SelectionProblem& problem, const std::v
 SelectionSolution solve_selection(const SelectionProblem& problem, const SelectionOptions& options) {
   check(problem);
   check_memory_range(problem);
+  if (!options.start.empty()) check_choice(problem, options.start);
   const SelectionNetwork network = selection_network(problem);
   const NetworkSolution found = solve_network(network, options);
-  if (!found.incumbent.exists()) return without_choice(problem, network, found);
+  if (!found.incumbent.exists()) return without_choice(problem, network, found, options.cutoff);
 
   SelectionSolution solution;
   solution.feasible = true;
@@ -148,6 +154,12 @@ SelectionSolution solve_selection(const SelectionProblem& problem, const Selecti
   solution.peak_memory = selection_peak_memory(problem, solution.choice);
   assert(problem.memory_limit < 0 || solution.peak_memory <= problem.memory_limit);
   solution.lower_bound = std::min(found.bound, solution.cost);
+  solution.hit_time_limit = found.hit_time_limit;
+  if (solution.lower_bound >= options.cutoff) {
+    solution.feasible = false;
+    solution.proof = "beyond the cutoff";
+    return solution;
+  }
   const double distance = solution.cost - solution.lower_bound;
   solution.proof = proof_text(found, distance == 0 ? 0 : distance / std::abs(solution.cost), options);
   return solution;

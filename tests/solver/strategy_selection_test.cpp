@@ -286,5 +286,36 @@ TEST(SelectionCost, RefusesAChoiceOfAnotherProblem) {
       ThrowsMessage<Error>(HasSubstr("strategy 2 of node 1, which has 2")));
 }
 
+TEST(SolveSelection, NeverReturnsWorseThanTheStart) {
+  for (std::uint32_t seed = 0; seed < 40; ++seed) {
+    const SelectionProblem problem = random_problem(seed, {.nodes = 8, .edges = 12, .memory = 0.6});
+    const SelectionSolution best = solve_selection(problem);
+    if (!best.feasible) continue;
+    // An effort of nothing: what comes out is the start, or better.
+    const SelectionSolution started = solve_selection(problem, {.effort = 1, .start = best.choice});
+    ASSERT_TRUE(started.feasible) << "seed " << seed;
+    EXPECT_EQ(started.cost, best.cost) << "seed " << seed;
+  }
+}
+
+TEST(SolveSelection, LeavesAStartAsideThatDoesNotFit) {
+  const SelectionProblem problem = contest_example();
+  EXPECT_EQ(solve_selection(problem, {.start = {0, 0, 1, 1, 0}}).cost, 445);
+}
+
+TEST(SolveSelection, EndsAtTheCutoffWithABoundThatReachesIt) {
+  for (std::uint32_t seed = 0; seed < 40; ++seed) {
+    const SelectionProblem problem = random_problem(seed, {.nodes = 8, .edges = 12, .memory = 0.6});
+    const SelectionSolution best = solve_selection(problem);
+    if (!best.feasible) continue;
+    const SelectionSolution below = solve_selection(problem, {.cutoff = best.cost});
+    EXPECT_FALSE(below.feasible) << "seed " << seed;
+    EXPECT_GE(below.lower_bound, best.cost) << "seed " << seed;
+    const SelectionSolution within = solve_selection(problem, {.cutoff = best.cost + 1});
+    ASSERT_TRUE(within.feasible) << "seed " << seed;
+    EXPECT_EQ(within.cost, best.cost) << "seed " << seed;
+  }
+}
+
 }  // namespace
 }  // namespace alpa
