@@ -113,6 +113,17 @@ std::string binding(const Plan& plan) {
   return fmt::format("what binds: {} on stage {}", what, busiest);
 }
 
+/// How far the plan can be from the best one.
+std::string bound_lines(const Prediction& p) {
+  std::string text;
+  if (p.lower_bound_s > 0 && p.estimate_s > 0)
+    text += fmt::format("the search's estimate {}, lower bound {}: at most {:.2f} % above the best of {}\n",
+                        seconds_text(p.estimate_s), seconds_text(p.lower_bound_s),
+                        100 * std::max(0.0, p.estimate_s / p.lower_bound_s - 1), p.bound_covers);
+  if (p.hit_time_limit) text += "the time limit cut the search short: another run may find another plan\n";
+  return text;
+}
+
 }  // namespace
 
 std::string explain(const Plan& plan, const Graph& graph) {
@@ -123,11 +134,9 @@ std::string explain(const Plan& plan, const Graph& graph) {
       plan.micro_batch_samples, plan.micro_batch_samples == 1 ? "" : "s", schedule_name(plan.schedule),
       plan.method);
   text += fmt::format("predicted step time {}", seconds_text(plan.prediction.step_s));
-  if (plan.prediction.lower_bound_s > 0)
-    text += fmt::format(", lower bound of one stage on this mesh {}",
-                        seconds_text(plan.prediction.lower_bound_s));
   text += fmt::format(
       " ({})\n", plan.profile_fingerprint.empty() ? "from a cluster file: extrapolated" : "from a profile");
+  text += bound_lines(plan.prediction);
   if (plan.prediction.estimated_operators > 0)
     text += fmt::format("{} operator costs are estimates: no measurement of them in the profile\n",
                         plan.prediction.estimated_operators);

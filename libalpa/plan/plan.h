@@ -60,7 +60,10 @@ struct Candidate {
 /// What the planner expects and how it came to it.
 struct Prediction {
   double step_s = 0;
-  double lower_bound_s = 0;  ///< no plan of this search space is faster; 0: not known
+  double estimate_s = 0;        ///< what the search minimises: sum of stages + (micro-batches - 1) x slowest
+  double lower_bound_s = 0;     ///< on the estimate of every plan that the bound covers; 0: not known
+  std::string bound_covers;     ///< those plans, in words
+  bool hit_time_limit = false;  ///< the search was cut short by the clock
   std::vector<StagePrediction> stages;
   std::vector<Candidate> candidates;  ///< best first
   int estimated_operators = 0;        ///< costs that no measurement backs

@@ -81,7 +81,10 @@ void write_nodes(H5Writer& file, const Plan& plan, const Graph& graph) {
 void write_prediction(H5Writer& file, const Prediction& prediction) {
   file.group("/prediction");
   file.attribute("/prediction", "step_s", prediction.step_s);
+  file.attribute("/prediction", "estimate_s", prediction.estimate_s);
   file.attribute("/prediction", "lower_bound_s", prediction.lower_bound_s);
+  file.attribute("/prediction", "bound_covers", prediction.bound_covers);
+  file.attribute("/prediction", "hit_time_limit", std::int64_t{prediction.hit_time_limit});
   file.attribute("/prediction", "estimated_operators", prediction.estimated_operators);
   std::map<std::string, std::vector<double>> seconds;
   std::map<std::string, std::vector<std::int64_t>> bytes;
@@ -196,7 +199,10 @@ class PlanReader {
 
   void read_prediction(Prediction& prediction) const {
     prediction.step_s = file_.double_attribute("/prediction", "step_s");
+    prediction.estimate_s = file_.double_attribute("/prediction", "estimate_s");
     prediction.lower_bound_s = file_.double_attribute("/prediction", "lower_bound_s");
+    prediction.bound_covers = file_.text_attribute("/prediction", "bound_covers");
+    prediction.hit_time_limit = file_.int64_attribute("/prediction", "hit_time_limit") != 0;
     prediction.estimated_operators =
         static_cast<int>(file_.int64_attribute("/prediction", "estimated_operators"));
     const Shape stages = file_.extent("/prediction/time/compute");

@@ -21,8 +21,8 @@ void place(std::vector<StageRequest>& requests) {
 
 }  // namespace
 
-Plan assemble(const PlanningGraph& planning, std::vector<StageRequest> requests, const std::vector<StageSolution>& solutions,
-              ScheduleKind schedule, const Cluster& cluster) {
+Plan assemble(const PlanningGraph& planning, std::vector<StageRequest> requests,
+              const std::vector<StageSolution>& solutions, ScheduleKind schedule, const Cluster& cluster) {
   const Graph& graph = *planning.graph;
   place(requests);
   Plan plan;
@@ -34,15 +34,22 @@ Plan assemble(const PlanningGraph& planning, std::vector<StageRequest> requests,
   for (const StageRequest& r : requests)
     plan.stages.push_back({r.first_layer, r.end_layer, {r.first_device, r.mesh}, r.rematerialize});
   for (const Node& node : graph.nodes)
-    plan.node_strategy.push_back(Strategy(plan.stages[static_cast<std::size_t>(stage_of_layer(plan, node.layer))].mesh.shape.size(), kIdleAxis));
-  for (const Value& value : graph.values) plan.value_layout.push_back(replicated_spec(value.type.shape.size()));
+    plan.node_strategy.push_back(
+        Strategy(plan.stages[static_cast<std::size_t>(stage_of_layer(plan, node.layer))].mesh.shape.size(),
+                 kIdleAxis));
+  for (const Value& value : graph.values)
+    plan.value_layout.push_back(replicated_spec(value.type.shape.size()));
   for (std::size_t s = 0; s < solutions.size(); ++s) {
-    for (const auto& [node, strategy] : solutions[s].node_strategy) plan.node_strategy[static_cast<std::size_t>(node)] = strategy;
-    for (const auto& [value, layout] : solutions[s].value_layout) plan.value_layout[static_cast<std::size_t>(value)] = layout;
-    for (const auto& [value, layout] : solutions[s].arriving) plan.crossings.push_back({value, static_cast<int>(s), layout});
+    for (const auto& [node, strategy] : solutions[s].node_strategy)
+      plan.node_strategy[static_cast<std::size_t>(node)] = strategy;
+    for (const auto& [value, layout] : solutions[s].value_layout)
+      plan.value_layout[static_cast<std::size_t>(value)] = layout;
+    for (const auto& [value, layout] : solutions[s].arriving)
+      plan.crossings.push_back({value, static_cast<int>(s), layout});
   }
-  std::sort(plan.crossings.begin(), plan.crossings.end(),
-            [](const Crossing& a, const Crossing& b) { return std::pair(a.value, a.to_stage) < std::pair(b.value, b.to_stage); });
+  std::sort(plan.crossings.begin(), plan.crossings.end(), [](const Crossing& a, const Crossing& b) {
+    return std::pair(a.value, a.to_stage) < std::pair(b.value, b.to_stage);
+  });
   return plan;
 }
 

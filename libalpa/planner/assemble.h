@@ -6,9 +6,10 @@
 
 namespace alpa {
 
-/// One plan out of solved stages: meshes get their devices, largest first, so that a stage within a node stays in it.
-/// `requests` and `solutions` are in the order of the stages. model_name, model_toml and method are left to the caller.
-Plan assemble(const PlanningGraph&, std::vector<StageRequest> requests, const std::vector<StageSolution>& solutions,
-              ScheduleKind, const Cluster&);
+/// One plan out of solved stages: meshes get their devices, largest first, so that a stage within a node
+/// stays in it. `requests` and `solutions` are in the order of the stages. model_name, model_toml and method
+/// are left to the caller.
+Plan assemble(const PlanningGraph&, std::vector<StageRequest> requests,
+              const std::vector<StageSolution>& solutions, ScheduleKind, const Cluster&);
 
 }  // namespace alpa

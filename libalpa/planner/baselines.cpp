@@ -1,9 +1,9 @@
 #include "libalpa/planner/baselines.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
-
-#include <fmt/core.h>
 
 namespace alpa {
 namespace {
@@ -25,7 +25,9 @@ std::vector<int> equal_work_ends(const Graph& graph, int stages) {
   for (int layer = 0, stage = 1; layer < layers; ++layer) {
     sum += work[static_cast<std::size_t>(layer)];
     const int left = layers - layer - 1;
-    const bool share_reached = sum + 0.5 * (layer + 1 < layers ? work[static_cast<std::size_t>(layer) + 1] : 0) >= total * stage / stages;
+    const bool share_reached =
+        sum + 0.5 * (layer + 1 < layers ? work[static_cast<std::size_t>(layer) + 1] : 0) >=
+        total * stage / stages;
     if (stage < stages && (share_reached || left == stages - stage)) {
       ends.push_back(layer + 1);
       ++stage;
@@ -35,8 +37,9 @@ std::vector<int> equal_work_ends(const Graph& graph, int stages) {
   return ends;
 }
 
-PinnedPlan pipeline(std::string method, const Graph& graph, int stages, const MeshShape& mesh, std::vector<AxisRole> roles,
-                    StateSpread spread, int micro_batches, ScheduleKind schedule) {
+PinnedPlan pipeline(std::string method, const Graph& graph, int stages, const MeshShape& mesh,
+                    std::vector<AxisRole> roles, StateSpread spread, int micro_batches,
+                    ScheduleKind schedule) {
   PinnedPlan plan{std::move(method), micro_batches, schedule, {}};
   int first = 0;
   for (const int end : equal_work_ends(graph, stages)) {
@@ -46,7 +49,8 @@ PinnedPlan pipeline(std::string method, const Graph& graph, int stages, const Me
   return plan;
 }
 
-std::vector<PinnedPlan> megatron(const Graph& graph, int devices, int devices_per_node, int micro_batches, ScheduleKind schedule) {
+std::vector<PinnedPlan> megatron(const Graph& graph, int devices, int devices_per_node, int micro_batches,
+                                 ScheduleKind schedule) {
   std::vector<PinnedPlan> plans;
   for (int pipe = 1; pipe <= devices && pipe <= static_cast<int>(graph.layers.size()); ++pipe) {
     if (devices % pipe != 0) continue;
@@ -63,8 +67,8 @@ std::vector<PinnedPlan> megatron(const Graph& graph, int devices, int devices_pe
         mesh.push_back(tensor);
         roles.push_back(AxisRole::tensor);
       }
-      plans.push_back(pipeline(fmt::format("megatron dp{} tp{} pp{}", data, tensor, pipe), graph, pipe, mesh, roles,
-                               StateSpread::none, micro_batches, schedule));
+      plans.push_back(pipeline(fmt::format("megatron dp{} tp{} pp{}", data, tensor, pipe), graph, pipe, mesh,
+                               roles, StateSpread::none, micro_batches, schedule));
     }
   }
   return plans;
@@ -73,22 +77,26 @@ std::vector<PinnedPlan> megatron(const Graph& graph, int devices, int devices_pe
 }  // namespace
 
 std::vector<std::string> method_names() {
-  return {"serial", "data-parallel", "zero-1", "zero-2", "zero-3", "tensor", "sequence", "megatron", "intra-only", "inter-only"};
+  return {"serial", "data-parallel", "zero-1",   "zero-2",     "zero-3",
+          "tensor", "sequence",      "megatron", "intra-only", "inter-only"};
 }
 
-std::vector<PinnedPlan> baseline_plans(const std::string& method, const Graph& graph, int devices, int devices_per_node,
-                                       int micro_batches, ScheduleKind schedule) {
+std::vector<PinnedPlan> baseline_plans(const std::string& method, const Graph& graph, int devices,
+                                       int devices_per_node, int micro_batches, ScheduleKind schedule) {
   const MeshShape all = devices > 1 ? MeshShape{devices} : MeshShape{};
   const auto one_stage = [&](AxisRole role, StateSpread spread) {
-    return std::vector<PinnedPlan>{pipeline(method, graph, 1, all, std::vector<AxisRole>(all.size(), role), spread, micro_batches, schedule)};
+    return std::vector<PinnedPlan>{pipeline(method, graph, 1, all, std::vector<AxisRole>(all.size(), role),
+                                            spread, micro_batches, schedule)};
   };
   static const std::map<std::string, StateSpread> spreads{{"data-parallel", StateSpread::none},
                                                           {"zero-1", StateSpread::optimizer},
                                                           {"zero-2", StateSpread::gradients},
                                                           {"zero-3", StateSpread::parameters}};
-  if (method == "serial") return {pipeline(method, graph, 1, {}, {}, StateSpread::free, micro_batches, schedule)};
+  if (method == "serial")
+    return {pipeline(method, graph, 1, {}, {}, StateSpread::free, micro_batches, schedule)};
   if (const auto spread = spreads.find(method); spread != spreads.end())
-    return graph.samples % devices == 0 ? one_stage(AxisRole::data, spread->second) : std::vector<PinnedPlan>{};
+    return graph.samples % devices == 0 ? one_stage(AxisRole::data, spread->second)
+                                        : std::vector<PinnedPlan>{};
   if (method == "sequence") return one_stage(AxisRole::sequence, StateSpread::none);
   if (method == "tensor") return one_stage(AxisRole::tensor, StateSpread::none);
   if (method == "megatron") return megatron(graph, devices, devices_per_node, micro_batches, schedule);

@@ -6,10 +6,10 @@
 
 namespace alpa {
 
-/// The pinned plans that a named method stands for on this many devices; several where it has free numbers (Megatron's
-/// data x tensor x pipeline). Layers are cut by equal work. Empty where the method does not apply (a batch that does not
-/// divide, fewer layers than stages).
-std::vector<PinnedPlan> baseline_plans(const std::string& method, const Graph&, int devices, int devices_per_node,
-                                       int micro_batches, ScheduleKind);
+/// The pinned plans that a named method stands for on this many devices; several where it has free numbers
+/// (Megatron's data x tensor x pipeline). Layers are cut by equal work. Empty where the method does not apply
+/// (a batch that does not divide, fewer layers than stages).
+std::vector<PinnedPlan> baseline_plans(const std::string& method, const Graph&, int devices,
+                                       int devices_per_node, int micro_batches, ScheduleKind);
 
 }  // namespace alpa

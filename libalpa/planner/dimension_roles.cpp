@@ -28,7 +28,8 @@ std::vector<std::vector<FactorRole>> factor_roles(const Graph& graph) {
     for (std::size_t r = 0; r < rule.results.size(); ++r)
       for (std::size_t d = 0; d < rule.results[r].size(); ++d)
         if (!rule.results[r][d].empty())
-          dimensions[static_cast<std::size_t>(node.results[r])][d] = of_factor[static_cast<std::size_t>(rule.results[r][d][0])];
+          dimensions[static_cast<std::size_t>(node.results[r])][d] =
+              of_factor[static_cast<std::size_t>(rule.results[r][d][0])];
     roles.push_back(std::move(of_factor));
   }
   return roles;

@@ -8,8 +8,8 @@ namespace alpa {
 /// What a factor of a node runs over, traced from the inputs through the rules.
 enum class FactorRole { other, sample, sequence };
 
-/// Roles of the factors of every node: [node][factor of its rule]. Dimension 0 of the tokens is the sample, dimension 1 the
-/// sequence; a factor that meets one of them in any operand has its role.
+/// Roles of the factors of every node: [node][factor of its rule]. Dimension 0 of the tokens is the sample,
+/// dimension 1 the sequence; a factor that meets one of them in any operand has its role.
 std::vector<std::vector<FactorRole>> factor_roles(const Graph&);
 
 }  // namespace alpa

@@ -17,13 +17,15 @@ std::string layer_text(const Graph& graph, const LayerClasses& classes, int laye
     text += fmt::format("{} {} {}(", static_cast<int>(node.phase), node.op->name, attributes.to_string());
     for (const int operand : node.operands) {
       const Value& value = value_of(graph, operand);
-      const bool inside = value.producer >= 0 && graph.nodes[static_cast<std::size_t>(value.producer)].layer == layer &&
+      const bool inside = value.producer >= 0 &&
+                          graph.nodes[static_cast<std::size_t>(value.producer)].layer == layer &&
                           !graph.nodes[static_cast<std::size_t>(value.producer)].op->reduces_globally;
       if (inside) {
         const Node& producer = graph.nodes[static_cast<std::size_t>(value.producer)];
         int result = 0;
         while (producer.results[static_cast<std::size_t>(result)] != operand) ++result;
-        text += fmt::format(" {}.{}", classes.place_in_layer[static_cast<std::size_t>(value.producer)], result);
+        text +=
+            fmt::format(" {}.{}", classes.place_in_layer[static_cast<std::size_t>(value.producer)], result);
       } else {
         const auto order = outside.emplace(operand, static_cast<int>(outside.size())).first->second;
         text += fmt::format(" out{} kind {} {}", order, static_cast<int>(value.kind), type_text(value.type));
@@ -40,13 +42,15 @@ LayerClasses classify_layers(const Graph& graph) {
   LayerClasses classes;
   classes.layer_nodes.resize(graph.layers.size());
   for (int n = 0; n < static_cast<int>(graph.nodes.size()); ++n) {
-    auto& nodes = classes.layer_nodes[static_cast<std::size_t>(graph.nodes[static_cast<std::size_t>(n)].layer)];
+    auto& nodes =
+        classes.layer_nodes[static_cast<std::size_t>(graph.nodes[static_cast<std::size_t>(n)].layer)];
     classes.place_in_layer.push_back(static_cast<int>(nodes.size()));
     nodes.push_back(n);
   }
   std::map<std::string, int> known;
   for (int layer = 0; layer < static_cast<int>(graph.layers.size()); ++layer)
-    classes.of_layer.push_back(known.emplace(layer_text(graph, classes, layer), static_cast<int>(known.size())).first->second);
+    classes.of_layer.push_back(
+        known.emplace(layer_text(graph, classes, layer), static_cast<int>(known.size())).first->second);
   return classes;
 }
 

@@ -12,40 +12,43 @@ namespace alpa {
 
 /// A way of splitting that is told rather than searched: one request per stage.
 struct PinnedPlan {
-  std::string method;            ///< what it is called in explanations
+  std::string method;  ///< what it is called in explanations
   int micro_batches = 1;
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
-  std::vector<StageRequest> stages;  ///< layers, mesh, roles, spread, rematerialisation; in_flight is filled in
+  std::vector<StageRequest>
+      stages;  ///< layers, mesh, roles, spread, rematerialisation; in_flight is filled in
 };
 
 struct PlannerOptions {
-  int devices = 0;               ///< 0: all of the cluster
-  int micro_batches = 0;         ///< 0: the planner chooses
-  std::string method = "auto";   ///< "auto": search and baselines; "search"; or one of method_names()
-  std::string schedule = "1f1b"; ///< "1f1b" or "gpipe"
+  int devices = 0;                     ///< 0: all of the cluster
+  int micro_batches = 0;               ///< 0: the planner chooses
+  std::string method = "auto";         ///< "auto": search and baselines; "search"; or one of method_names()
+  std::string schedule = "1f1b";       ///< "1f1b" or "gpipe"
   std::string rematerialize = "auto";  ///< "auto", "never", "always"
-  double time_limit_s = 240;     ///< safety cap on the whole search, wall seconds
+  double time_limit_s = 240;           ///< safety cap on the whole search, wall seconds
+  int threads = 0;  ///< that solve stages; 0: as many as the process may run on. The plan is the same.
   std::optional<PinnedPlan> pin;
 };
 
 /// What is planned: the graph of a training step for any number of samples per micro-batch.
 struct PlanningModel {
   std::string name;
-  std::string toml;              ///< goes into the plan
-  std::int64_t batch = 1;        ///< samples per step
+  std::string toml;        ///< goes into the plan
+  std::int64_t batch = 1;  ///< samples per step
   std::function<Graph(std::int64_t samples)> graph;
 };
 
-/// Names of the baselines: "serial", "data-parallel", "zero-1", "zero-2", "zero-3", "tensor", "sequence", "megatron",
-/// "intra-only", "inter-only".
+/// Names of the baselines: "serial", "data-parallel", "zero-1", "zero-2", "zero-3", "tensor", "sequence",
+/// "megatron", "intra-only", "inter-only".
 std::vector<std::string> method_names();
 
-/// The fastest plan that fits, by the simulator, among those the search and the baselines propose. Pure: the same
-/// arguments give the same plan. Throws Error(infeasible) naming the stage and what it lacks, Error(usage) for a method it
-/// does not know.
+/// The fastest plan that fits, by the simulator, among those the search and the baselines propose. Pure: the
+/// same arguments give the same plan. Throws Error(infeasible) naming the stage and what it lacks,
+/// Error(usage) for a method it does not know.
 Plan make_plan(const PlanningModel&, const CostModel&, const PlannerOptions&, Log&);
 
-/// Lowers, verifies and simulates a plan and puts the figures into its prediction (candidates are left alone).
+/// Lowers, verifies and simulates a plan and puts the figures into its prediction (candidates are left
+/// alone).
 void predict(Plan&, const Graph&, const CostModel&);
 
 }  // namespace alpa

@@ -1,9 +1,9 @@
 #include "libalpa/planner/pin.h"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <map>
-
-#include <fmt/core.h>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/toml_document.h"
@@ -18,7 +18,8 @@ PinnedPlan pin_of(TomlDocument document) {
   pin.method = "pin " + document.file_name();
   const TomlTable root = document.root();
   pin.micro_batches = static_cast<int>(root.integer("micro_batches", 1, between(1, 1 << 20)));
-  pin.schedule = root.word("schedule", ScheduleKind::one_f_one_b, {{"1f1b", ScheduleKind::one_f_one_b}, {"gpipe", ScheduleKind::gpipe}});
+  pin.schedule = root.word("schedule", ScheduleKind::one_f_one_b,
+                           {{"1f1b", ScheduleKind::one_f_one_b}, {"gpipe", ScheduleKind::gpipe}});
   int layer = 0;
   for (const TomlTable& table : root.tables("stage")) {
     StageRequest stage;
@@ -29,11 +30,16 @@ PinnedPlan pin_of(TomlDocument document) {
       if (extent > 1) stage.mesh.push_back(static_cast<int>(extent));
     const TomlValue axes = table.value("axes");
     if (axes.exists())
-      for (const TomlValue& role : axes.items()) stage.roles.push_back(static_cast<AxisRole>(role.word(kRoles)));
+      for (const TomlValue& role : axes.items())
+        stage.roles.push_back(static_cast<AxisRole>(role.word(kRoles)));
     if (axes.exists() && stage.roles.size() != stage.mesh.size())
       axes.fault("expected one word per mesh axis of two devices or more");
-    stage.spread = table.word("spread", StateSpread::free, {{"free", StateSpread::free}, {"none", StateSpread::none}, {"optimizer", StateSpread::optimizer},
-                                                             {"gradients", StateSpread::gradients}, {"parameters", StateSpread::parameters}});
+    stage.spread = table.word("spread", StateSpread::free,
+                              {{"free", StateSpread::free},
+                               {"none", StateSpread::none},
+                               {"optimizer", StateSpread::optimizer},
+                               {"gradients", StateSpread::gradients},
+                               {"parameters", StateSpread::parameters}});
     stage.rematerialize = table.boolean("rematerialize", false);
     pin.stages.push_back(std::move(stage));
   }
@@ -49,14 +55,19 @@ void check_pin(const PinnedPlan& pin, const Graph& graph, int devices) {
   int used = 0;
   for (const StageRequest& stage : pin.stages) used += device_count(stage.mesh);
   if (pin.stages.back().end_layer != layers)
-    throw Error(ErrorKind::input, fmt::format("{}: its stages have {} layers, the model has {}", pin.method, pin.stages.back().end_layer, layers),
+    throw Error(ErrorKind::input,
+                fmt::format("{}: its stages have {} layers, the model has {}", pin.method,
+                            pin.stages.back().end_layer, layers),
                 "stages whose 'layers' add up to those of the model");
   if (used > devices)
-    throw Error(ErrorKind::input, fmt::format("{}: its stages take {} devices, the cluster has {}", pin.method, used, devices),
+    throw Error(ErrorKind::input,
+                fmt::format("{}: its stages take {} devices, the cluster has {}", pin.method, used, devices),
                 "smaller meshes, or another --cluster");
 }
 
 PinnedPlan read_pin(const std::filesystem::path& path) { return pin_of(read_toml(path)); }
-PinnedPlan parse_pin(std::string_view text, const std::string& file_name) { return pin_of(TomlDocument::parse(text, file_name)); }
+PinnedPlan parse_pin(std::string_view text, const std::string& file_name) {
+  return pin_of(TomlDocument::parse(text, file_name));
+}
 
 }  // namespace alpa

@@ -1,227 +1,274 @@
 #include "libalpa/planner/stage_search.h"
 
 #include <algorithm>
-#include <limits>
+#include <chrono>
 #include <map>
-#include <set>
+#include <memory>
 #include <tuple>
+
+#include "libalpa/planner/parallel_tasks.h"
+#include "libalpa/planner/work_floor.h"
 
 namespace alpa {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// One way to run a range of layers on a submesh.
-struct Configuration {
+/// The best way to run a range of layers on so many devices with so many micro-batches in flight.
+struct RangePlan {
   MeshShape mesh;
   bool rematerialize = false;
-  StageSolution solution;
+  StageSolution solution;    ///< the best; not feasible: there is none, or none below the cutoff
+  double lower_bound_s = 0;  ///< on step_s of every way
+  std::int64_t least_memory = 0;
 };
+
+StageSeconds seconds_of(const StageSolution& solution, int micro_batches) {
+  return {solution.micro_batch_s, (micro_batches - 1) * solution.micro_batch_s + solution.update_s};
+}
 
 class StageSearch {
  public:
-  StageSearch(const PlanningGraph& planning, const SearchSpace& space, const CostModel& costs)
-      : planning_(planning), space_(space), costs_(costs), layers_(static_cast<int>(planning.graph->layers.size())) {
-    sizes_ = space.single_devices ? std::vector<int>{1} : submesh_sizes(space.devices, costs.cluster().devices_per_node);
-  }
+  StageSearch(const PlanningGraph& planning, const SearchSpace& space, PriceBook& book)
+      : planning_(planning),
+        space_(space),
+        book_(book),
+        cluster_(book.costs().cluster()),
+        layers_(static_cast<int>(planning.graph->layers.size())),
+        most_(std::min({space.most_stages, layers_, space.devices})),
+        sizes_(space.single_devices ? std::vector<int>{1}
+                                    : submesh_sizes(space.devices, cluster_.devices_per_node)),
+        floor_(planning, book, sizes_, cluster_.devices_per_node, space.micro_batches) {}
 
-  std::vector<Proposal> run(SearchShortfall& shortfall) {
-    const int most = std::min({space_.most_stages, layers_, space_.devices});
-    most_ = most;
-    weigh_layers();
-    std::vector<Proposal> best(static_cast<std::size_t>(most) + 1);
-    for (Proposal& p : best) p.estimate_s = kInfinity;
-    double last = 0;
-    for (const double bound : slowest_bounds()) {
-      if (bound < last * 1.005) continue;  // costs at most half a percent of the slowest stage
-      last = bound;
-      double found = kInfinity;
-      for (const Proposal& p : best) found = std::min(found, p.estimate_s);
-      if (bound * space_.micro_batches >= found) break;
-      improve(best, bound);
+  SearchOutcome run() {
+    StageChoices found(layers_, space_.devices, sizes_, most_);
+    for (int left = 1; left <= most_; ++left) {
+      solve_all(ranges(left), in_flight(left));
+      for (const Range& range : ranges(left))
+        if (const RangePlan& plan = plan_of(range, left); plan.solution.feasible)
+          found.offer(left, range.first, range.end, range.size,
+                      seconds_of(plan.solution, space_.micro_batches));
     }
-    std::vector<Proposal> proposals;
-    for (Proposal& p : best)
-      if (p.estimate_s < kInfinity) proposals.push_back(std::move(p));
-    shortfall = shortfall_;
-    return proposals;
+    double best = space_.cutoff_s;  // what was left out takes that at least
+    for (const Partition& partition : best_partitions(found, space_.least_stages)) {
+      if (partition.seconds >= space_.cutoff_s) continue;
+      best = std::min(best, partition.seconds);
+      outcome_.proposals.push_back(proposal(partition));
+    }
+    outcome_.lower_bound_s = lower_bound(best);
+    return std::move(outcome_);
   }
 
  private:
-  using RangeKey = std::vector<int>;  ///< classes of the layers
+  struct Range {
+    int first, end, size;
+  };
+  /// Equal layers make equal ranges, but for whether they are the ends of the model.
+  using Key = std::tuple<std::vector<int>, bool, bool, int, int>;
 
   int in_flight(int stages_left) const {
-    return space_.schedule == ScheduleKind::gpipe ? space_.micro_batches : std::min(stages_left, space_.micro_batches);
+    return space_.schedule == ScheduleKind::gpipe ? space_.micro_batches
+                                                  : std::min(stages_left, space_.micro_batches);
   }
 
-  void weigh_layers() {
-    weight_.assign(static_cast<std::size_t>(layers_), 0.0);
-    const Graph& graph = *planning_.graph;
-    for (const Node& node : graph.nodes) {
-      const std::vector<TensorType> types = operand_types(graph, node);
-      const double flops = flops_of(*node.op, {types, node.attributes});
-      const double bytes = static_cast<double>(bytes_moved_by(*node.op, {types, node.attributes}));
-      weight_[static_cast<std::size_t>(node.layer)] +=
-          std::max(flops / costs_.cluster().flops_per_s(types[0].dtype), bytes / costs_.cluster().memory_bytes_per_s);
-    }
-    total_ = 0;
-    for (const double w : weight_) total_ += w;
-    heaviest_ = *std::max_element(weight_.begin(), weight_.end());
+  Key key_of(const Range& range, int flying) const {
+    const auto classes = planning_.classes.of_layer.begin();
+    return {{classes + range.first, classes + range.end},
+            range.first == 0,
+            range.end == layers_,
+            range.size,
+            flying};
   }
 
-  /// A stage whose share of the work is far from its share of the devices is in no good plan.
-  bool balanced(int first, int end, int size) const {
-    double work = 0;
-    for (int l = first; l < end; ++l) work += weight_[static_cast<std::size_t>(l)];
-    const double share = total_ * size / space_.devices;
-    return work <= 2 * share + heaviest_ && (work >= 0.4 * share - heaviest_);
+  const RangePlan& plan_of(const Range& range, int left) const {
+    return *plans_.at(key_of(range, in_flight(left)));
   }
 
-  const Configuration* solve(int first, int end, const MeshShape& mesh, bool rematerialize, int flying) {
-    RangeKey classes(planning_.classes.of_layer.begin() + first, planning_.classes.of_layer.begin() + end);
-    // More in flight never takes less memory.
-    const auto shape = std::tuple(classes, first == 0, end == layers_, mesh, rematerialize);
-    const auto hopeless = hopeless_from_.find(shape);
-    if (hopeless != hopeless_from_.end() && flying >= hopeless->second) flying = hopeless->second;
-    // Ends of the model differ from cuts in what crosses.
-    const auto key = std::tuple(std::move(classes), first == 0, end == layers_, mesh, rematerialize, flying);
-    auto known = solved_.find(key);
-    if (known == solved_.end()) {
-      const StageRequest request{first, end, mesh, 0, space_.micro_batches, flying, rematerialize, {}, StateSpread::free};
-      SelectionOptions options;
-      options.gap = 5e-3;  // the plans that come out are solved again, to the end
-      options.effort = 20'000;
-      options.time_limit_s = 5;
-      Configuration configuration{mesh, rematerialize, solve_stage(planning_, request, costs_, options)};
-      if (!configuration.solution.feasible) hopeless_from_[shape] = flying;
-      known = solved_.emplace(key, std::pair(first, std::move(configuration))).first;
-    }
-    return &known->second.second;
+  /// The most that a stage's step may take in a pipeline of less than `pipeline_s`.
+  double most_s(const Range& range, double pipeline_s) const {
+    return pipeline_s - floor_.rest_s(range.first, range.end, space_.devices - range.size);
+  }
+  double floor_s(const Range& range) const {
+    return space_.micro_batches * floor_.micro_batch_s(range.first, range.end, range.size) +
+           floor_.update_s(range.first, range.end, range.size);
   }
 
-  std::int64_t memory(const StageSolution& s, int flying) const { return s.fixed_bytes + flying * s.slot_bytes; }
-
-  /// The fastest configuration of a range on a submesh that fits with that many micro-batches in flight.
-  const Configuration* best(int first, int end, int size, int flying) {
-    const auto key = std::tuple(first, end, size, flying);
-    const auto known = best_.find(key);
-    if (known != best_.end()) return known->second;
-    const Configuration* chosen = nullptr;
-    if (balanced(first, end, size))
-      for (const MeshShape& mesh : mesh_shapes(size, costs_.cluster().devices_per_node))
-        for (const bool rematerialize : space_.rematerialize) {
-          const Configuration* candidate = solve(first, end, mesh, rematerialize, 1);
-          const std::int64_t limit = costs_.cluster().memory_bytes;
-          if (flying > 1 && candidate->solution.feasible && memory(candidate->solution, flying) > limit)
-            candidate = solve(first, end, mesh, rematerialize, flying);
-          const StageSolution& s = candidate->solution;
-          if (!s.feasible) {
-            if (s.least_memory > 0 && (shortfall_.least_memory == 0 || s.least_memory < shortfall_.least_memory))
-              shortfall_ = {first, end, s.least_memory};
-            continue;
-          }
-          if (!chosen || s.micro_batch_s < chosen->solution.micro_batch_s) chosen = candidate;
-          // Recomputing only ever adds time; it is for what does not fit.
-          if (!rematerialize && memory(s, flying) <= limit) break;
-        }
-    best_[key] = chosen;
-    return chosen;
+  /// On the pipelines that take less than `pipeline_s`, and with that on all. Of a stage in one of those, the
+  /// solver bounds the whole step, and what the step leaves to the update is bounded by what the pipeline
+  /// leaves to the step.
+  double lower_bound(double pipeline_s) const {
+    StageChoices bounds(layers_, space_.devices, sizes_, most_);
+    for (int left = 1; left <= most_; ++left)
+      for (const Range& range : ranges(left)) {
+        const double step = plan_of(range, left).lower_bound_s;
+        const double least = floor_.micro_batch_s(range.first, range.end, range.size);
+        const double update = std::max(0.0, most_s(range, pipeline_s) - space_.micro_batches * least);
+        const double first = std::max(least, (step - update) / space_.micro_batches);
+        if (step < kInfinity) bounds.offer(left, range.first, range.end, range.size, {first, step - first});
+      }
+    double bound = pipeline_s;
+    for (const Partition& partition : best_partitions(bounds, space_.least_stages, 0))
+      bound = std::min(bound, partition.seconds);
+    return bound;
   }
 
-  /// Every stage time there is, ascending: the candidates for the slowest stage.
-  std::vector<double> slowest_bounds() {
-    std::set<double> bounds;
+  /// What may be a stage with `left` stages left, itself among them.
+  std::vector<Range> ranges(int left) const {
+    std::vector<Range> ranges;
     for (int first = 0; first < layers_; ++first)
       for (int end = first + 1; end <= layers_; ++end)
         for (const int size : sizes_) {
-          if (!reachable(first, end, size)) continue;
-          if (const Configuration* c = best(first, end, size, 1)) bounds.insert(c->solution.micro_batch_s);
+          const int after = layers_ - end, rest = space_.devices - size;
+          if ((left == 1) != (after == 0) || after < left - 1 || rest < left - 1) continue;
+          if ((first == 0 && left == 1) != (rest == 0)) continue;
+          const int stages = left + (first > 0 ? 1 : 0);
+          if (stages > most_ || (first == 0 && left < space_.least_stages)) continue;
+          if (floor_.pipeline_s(first, end, size, rest) < space_.cutoff_s)
+            ranges.push_back({first, end, size});
         }
-    return {bounds.begin(), bounds.end()};
+    return ranges;
   }
 
-  /// Whether the rest of the model can have the rest of the devices.
-  bool reachable(int first, int end, int size) const {
-    const int rest_layers = layers_ - (end - first), rest_devices = space_.devices - size;
-    if (rest_devices < 0 || (rest_layers == 0) != (rest_devices == 0)) return false;
-    if (end - first == layers_) return space_.least_stages <= 1;
-    return most_ > 1 && rest_layers >= 1;
-  }
-
-  void improve(std::vector<Proposal>& proposals, double bound) {
-    struct Entry {
-      double sum = kInfinity;
-      int end = 0, size = 0;
-      const Configuration* configuration = nullptr;
-    };
-    // table[stages][first][devices]: stages, layers from `first`, and devices that are left.
-    std::vector<std::vector<std::vector<Entry>>> table(
-        static_cast<std::size_t>(most_) + 1,
-        std::vector<std::vector<Entry>>(static_cast<std::size_t>(layers_) + 1, std::vector<Entry>(static_cast<std::size_t>(space_.devices) + 1)));
-    table[0][static_cast<std::size_t>(layers_)][0].sum = 0;
-    for (int stages = 1; stages <= most_; ++stages)
-      for (int first = layers_ - 1; first >= 0; --first)
-        for (int devices = 1; devices <= space_.devices; ++devices) {
-          Entry& entry = table[static_cast<std::size_t>(stages)][static_cast<std::size_t>(first)][static_cast<std::size_t>(devices)];
-          for (const int size : sizes_) {
-            if (size > devices) continue;
-            for (int end = first + 1; end <= layers_; ++end) {
-              const Entry& rest = table[static_cast<std::size_t>(stages) - 1][static_cast<std::size_t>(end)][static_cast<std::size_t>(devices - size)];
-              if (rest.sum == kInfinity || !reachable(first, end, size)) continue;
-              const Configuration* c = best(first, end, size, in_flight(stages));
-              if (!c || c->solution.micro_batch_s > bound) continue;
-              const double sum = c->solution.micro_batch_s + rest.sum;
-              if (sum < entry.sum) entry = {sum, end, size, c};
-            }
-          }
-        }
-    for (int stages = std::max(1, space_.least_stages); stages <= most_; ++stages) {
-      Proposal proposal;
-      double slowest = 0, update = 0;
-      int first = 0, devices = space_.devices;
-      for (int left = stages; left > 0; --left) {
-        const Entry& entry = table[static_cast<std::size_t>(left)][static_cast<std::size_t>(first)][static_cast<std::size_t>(devices)];
-        if (!entry.configuration) break;
-        const StageSolution& s = entry.configuration->solution;
-        proposal.requests.push_back({first, entry.end, entry.configuration->mesh, 0, space_.micro_batches, in_flight(left),
-                                     entry.configuration->rematerialize, {}, StateSpread::free});
-        proposal.estimate_s += s.micro_batch_s;
-        slowest = std::max(slowest, s.micro_batch_s);
-        update = std::max(update, s.update_s);
-        first = entry.end;
-        devices -= entry.size;
-      }
-      if (first != layers_ || devices != 0) continue;
-      proposal.estimate_s += (space_.micro_batches - 1) * slowest + update;
-      if (proposal.estimate_s < proposals[static_cast<std::size_t>(stages)].estimate_s) proposals[static_cast<std::size_t>(stages)] = std::move(proposal);
+  void solve_all(const std::vector<Range>& ranges, int flying) {
+    std::map<Key, std::pair<Range, const RangePlan*>> open;  // with what is known of fewer in flight
+    for (const Range& range : ranges) {
+      const Key key = key_of(range, flying);
+      if (plans_.contains(key)) continue;
+      const RangePlan* fewer = nullptr;
+      for (int f = flying - 1; f > 0 && !fewer; --f)
+        if (const auto at = plans_.find(key_of(range, f)); at != plans_.end()) fewer = at->second.get();
+      open.emplace(key, std::pair(range, fewer));
     }
+    std::vector<std::pair<Range, const RangePlan*>> tasks;
+    std::vector<std::shared_ptr<RangePlan>*> results;
+    for (const auto& [key, task] : open) {
+      tasks.push_back(task);
+      results.push_back(&plans_[key]);
+    }
+    run_tasks(static_cast<int>(tasks.size()), space_.threads, [&](int i) {
+      const auto& [range, fewer] = tasks[static_cast<std::size_t>(i)];
+      *results[static_cast<std::size_t>(i)] = std::make_shared<RangePlan>(solve(range, flying, fewer));
+    });
+    for (std::size_t i = 0; i < tasks.size(); ++i) note(tasks[i].first, **results[i]);
+  }
+
+  /// More in flight never takes less time or memory.
+  RangePlan solve(const Range& range, int flying, const RangePlan* fewer) const {
+    if (fewer) {
+      const StageSolution& s = fewer->solution;
+      if (!s.feasible || s.fixed_bytes + flying * s.slot_bytes <= cluster_.memory_bytes) return *fewer;
+    }
+    RangePlan best;
+    best.lower_bound_s = kInfinity;
+    double cutoff = most_s(range, space_.cutoff_s);
+    for (const bool rematerialize : space_.rematerialize)
+      for (const MeshShape& mesh : mesh_shapes(range.size, cluster_.devices_per_node)) {
+        const StageRequest request{range.first,          range.end, mesh,          0,
+                                   space_.micro_batches, flying,    rematerialize, {},
+                                   StateSpread::free,    0};
+        const double left_s = space_.end_s - now_s();
+        if (left_s <= 0) {
+          best.solution.hit_time_limit = true;
+          best.lower_bound_s = std::min(best.lower_bound_s, floor_s(range));
+          continue;
+        }
+        SelectionOptions options;
+        options.gap = space_.gap;
+        options.effort = 20'000;
+        options.time_limit_s = left_s;
+        options.cutoff = cutoff;
+        StageSolution solution =
+            solve_stage(planning_, request, book_.known(mesh), options, start_of(request));
+        best.lower_bound_s = std::min(best.lower_bound_s, solution.lower_bound_s);
+        best.solution.hit_time_limit |= solution.hit_time_limit;
+        if (!solution.feasible) {
+          if (solution.least_memory > 0 &&
+              (best.least_memory == 0 || solution.least_memory < best.least_memory))
+            best.least_memory = solution.least_memory;
+          continue;
+        }
+        if (best.solution.feasible && solution.step_s >= best.solution.step_s) continue;
+        const bool hit = best.solution.hit_time_limit;
+        best.mesh = mesh;
+        best.rematerialize = rematerialize;
+        best.solution = std::move(solution);
+        best.solution.hit_time_limit = hit;
+        cutoff = std::min(cutoff, best.solution.step_s);
+      }
+    return best;
+  }
+
+  /// A known plan's solution for the same stage.
+  const StageSolution* start_of(const StageRequest& wanted) const {
+    const StageSolution* best = nullptr;
+    for (const Proposal& proposal : space_.known)
+      for (std::size_t s = 0; s < proposal.requests.size(); ++s) {
+        const StageRequest& r = proposal.requests[s];
+        if (r.first_layer != wanted.first_layer || r.end_layer != wanted.end_layer || r.mesh != wanted.mesh ||
+            r.rematerialize != wanted.rematerialize)
+          continue;
+        if (!best || proposal.solutions[s].step_s < best->step_s) best = &proposal.solutions[s];
+      }
+    return best;
+  }
+
+  void note(const Range& range, const RangePlan& plan) {
+    outcome_.out_of_time |= plan.solution.hit_time_limit;
+    if (plan.solution.feasible || plan.least_memory == 0) return;
+    if (outcome_.shortfall_bytes > 0 && plan.least_memory >= outcome_.shortfall_bytes) return;
+    outcome_.shortfall_bytes = plan.least_memory;
+    outcome_.shortfall_first_layer = range.first;
+    outcome_.shortfall_end_layer = range.end;
+  }
+
+  Proposal proposal(const Partition& partition) const {
+    Proposal proposal;
+    int left = static_cast<int>(partition.stages.size()), first = 0;
+    for (const auto& [end, size] : partition.stages) {
+      const int flying = in_flight(left);
+      const RangePlan& plan = plan_of({first, end, size}, left--);
+      proposal.requests.push_back({first,
+                                   end,
+                                   plan.mesh,
+                                   0,
+                                   space_.micro_batches,
+                                   flying,
+                                   plan.rematerialize,
+                                   {},
+                                   StateSpread::free,
+                                   0});
+      proposal.solutions.push_back(plan.solution);
+      first = end;
+    }
+    proposal.estimate_s = partition.seconds;
+    return proposal;
   }
 
   const PlanningGraph& planning_;
   const SearchSpace& space_;
-  const CostModel& costs_;
-  int layers_;
-  int most_ = 1;
+  PriceBook& book_;
+  const Cluster& cluster_;
+  int layers_, most_;
   std::vector<int> sizes_;
-  std::vector<double> weight_;  ///< roofline seconds of a layer on one device
-  double total_ = 0, heaviest_ = 0;
-  SearchShortfall shortfall_;
-  std::map<std::tuple<RangeKey, bool, bool, MeshShape, bool, int>, std::pair<int, Configuration>> solved_;
-  std::map<std::tuple<RangeKey, bool, bool, MeshShape, bool>, int> hopeless_from_;  ///< in flight
-  std::map<std::tuple<int, int, int, int>, const Configuration*> best_;
+  WorkFloor floor_;
+  SearchOutcome outcome_;
+  std::map<Key, std::shared_ptr<RangePlan>> plans_;
 };
 
 }  // namespace
 
-std::vector<Proposal> search_stages(const PlanningGraph& planning, const SearchSpace& space, const CostModel& costs, SearchShortfall& shortfall) {
-  std::vector<Proposal> proposals = StageSearch(planning, space, costs).run(shortfall);
-  for (Proposal& proposal : proposals)
-    for (const StageRequest& request : proposal.requests) {
-      SelectionOptions options;
-      options.gap = 1e-4;
-      proposal.solutions.push_back(solve_stage(planning, request, costs, options));
-    }
-  return proposals;
+double pipeline_seconds(const std::vector<StageSolution>& solutions, int micro_batches) {
+  std::vector<StageSeconds> seconds;
+  for (const StageSolution& solution : solutions) seconds.push_back(seconds_of(solution, micro_batches));
+  return pipeline_seconds(seconds);
+}
+
+SearchOutcome search_stages(const PlanningGraph& planning, const SearchSpace& space, PriceBook& book) {
+  return StageSearch(planning, space, book).run();
+}
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace alpa

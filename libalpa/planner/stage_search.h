@@ -1,8 +1,10 @@
 #pragma once
+#include <limits>
 #include <vector>
 
-#include "libalpa/base/log.h"
-#include "libalpa/planner/make_plan.h"
+#include "libalpa/plan/plan.h"
+#include "libalpa/planner/stage_partition.h"
+#include "libalpa/planner/stage_problem.h"
 
 namespace alpa {
 
@@ -10,8 +12,10 @@ namespace alpa {
 struct Proposal {
   std::vector<StageRequest> requests;
   std::vector<StageSolution> solutions;
-  double estimate_s = 0;  ///< sum of stages + (micro-batches - 1) * slowest + largest update
+  double estimate_s = 0;  ///< pipeline_seconds of its stages
 };
+
+double pipeline_seconds(const std::vector<StageSolution>&, int micro_batches);
 
 /// What to look for.
 struct SearchSpace {
@@ -20,19 +24,33 @@ struct SearchSpace {
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
   std::vector<bool> rematerialize{false, true};  ///< what may be tried
   int least_stages = 1, most_stages = 1 << 20;
-  bool single_devices = false;                   ///< stages of one device only
-  double end_s = 0;                              ///< monotonic seconds at which to stop refining
+  bool single_devices = false;  ///< stages of one device only
+  double cutoff_s =
+      std::numeric_limits<double>::infinity();  ///< proposals whose estimate is that or more are not wanted
+  std::vector<Proposal> known;                  ///< plans whose stages are to be improved on
+  double gap = 5e-3;  ///< of each stage; the plans that come out are solved again, to the end
+  double end_s =
+      std::numeric_limits<double>::infinity();  ///< monotonic seconds at which to stop solving stages
+  int threads = 1;
 };
 
-/// What became of the search when it found nothing.
-struct SearchShortfall {
-  int first_layer = 0, end_layer = 0;
-  std::int64_t least_memory = 0;
+/// What the search found, or what became of it.
+struct SearchOutcome {
+  std::vector<Proposal> proposals;  ///< the best for each number of stages that has one
+  double lower_bound_s = 0;         ///< on pipeline_seconds of every plan of the space
+  bool out_of_time = false;
+  int shortfall_first_layer = 0, shortfall_end_layer = 0;
+  std::int64_t shortfall_bytes =
+      0;  ///< the least memory that a stage would have needed; 0: memory was not why
 };
 
-/// Cuts the layers into stages on submeshes by the dynamic program of Alpa (OSDI'22, section 5.2): for each bound on the
-/// slowest stage, the least sum of stage times; equal ranges are solved once. Returns the best proposal for each number of
-/// stages that has one.
-std::vector<Proposal> search_stages(const PlanningGraph&, const SearchSpace&, const CostModel&, SearchShortfall&);
+/// Cuts the layers into stages on submeshes by the dynamic program of Alpa (OSDI'22, section 5.2): for each
+/// bound on the slowest stage, the least sum of stage times. Equal ranges are solved once; ranges that no
+/// plan below the cutoff can have are not solved; the others are, by several threads, with the same result
+/// whatever their number.
+SearchOutcome search_stages(const PlanningGraph&, const SearchSpace&, PriceBook&);
+
+/// monotonic seconds
+double now_s();
 
 }  // namespace alpa

@@ -5,6 +5,7 @@
 #include "libalpa/base/error.h"
 #include "libalpa/planner/baselines.h"
 #include "libalpa/program/lower.h"
+#include "tests/planner/small_cluster.h"
 #include "tests/support/small_models.h"
 
 namespace alpa {
@@ -13,22 +14,9 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-Cluster small_cluster(int devices) {
-  Cluster cluster;
-  cluster.name = "test";
-  cluster.devices_per_node = devices;
-  cluster.memory_bytes = 1 << 30;
-  cluster.memory_bytes_per_s = 1e10;
-  cluster.f32_flops_per_s = 1e11;
-  cluster.bf16_flops_per_s = 2e11;
-  cluster.launch_s = 1e-6;
-  cluster.within_node = {1e-6, 1e10};
-  cluster.between_nodes = {1e-5, 1e9};
-  return cluster;
-}
-
 PlanningModel small_model(int blocks = 2) {
-  return {"tiny", "", 8, [blocks](std::int64_t samples) { return testing_models::tiny_gpt(samples, blocks); }};
+  return {"tiny", "", 8,
+          [blocks](std::int64_t samples) { return testing_models::tiny_gpt(samples, blocks); }};
 }
 
 Plan planned(const std::string& method, int devices, int micro_batches, int blocks = 2) {
@@ -58,25 +46,29 @@ TEST_P(EveryMethod, MakesAPlanThatPassesItsOwnChecksAndTheVerifier) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, EveryMethod,
-                         testing::Values("auto", "search", "serial", "data-parallel", "zero-1", "zero-2", "zero-3", "megatron",
-                                         "sequence", "intra-only", "inter-only"),
+                         testing::Values("auto", "search", "serial", "data-parallel", "zero-1", "zero-2",
+                                         "zero-3", "megatron", "sequence", "intra-only", "inter-only"),
                          [](const auto& method) {
                            std::string name = method.param;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
 
-// Of the tiny GPT with two blocks. The table is used twice; its two gradients are added before they are reduced.
+// Of the tiny GPT with two blocks. The table is used twice; its two gradients are added before they are
+// reduced.
 constexpr int kParameters = 2 + 2 * 16 + 2;
 
 TEST(DataParallel, ReducesEachGradientOncePerStepWhateverTheMicroBatches) {
-  EXPECT_THAT(collectives(planned("data-parallel", 4, 1)), testing::ElementsAre(testing::Pair("all-reduce", kParameters)));
-  EXPECT_THAT(collectives(planned("data-parallel", 4, 2)), testing::ElementsAre(testing::Pair("all-reduce", kParameters)));
+  EXPECT_THAT(collectives(planned("data-parallel", 4, 1)),
+              testing::ElementsAre(testing::Pair("all-reduce", kParameters)));
+  EXPECT_THAT(collectives(planned("data-parallel", 4, 2)),
+              testing::ElementsAre(testing::Pair("all-reduce", kParameters)));
 }
 
 TEST(Zero1, ScattersGradientsOncePerStepAndGathersParameters) {
   EXPECT_THAT(collectives(planned("zero-1", 4, 2)),
-              testing::ElementsAre(testing::Pair("all-gather", kParameters), testing::Pair("reduce-scatter", kParameters)));
+              testing::ElementsAre(testing::Pair("all-gather", kParameters),
+                                   testing::Pair("reduce-scatter", kParameters)));
 }
 
 TEST(Search, IsDeterministicAndBeatsOrEqualsEveryBaseline) {
@@ -86,6 +78,44 @@ TEST(Search, IsDeterministicAndBeatsOrEqualsEveryBaseline) {
     if (method == "serial") continue;
     EXPECT_LE(a.prediction.step_s, planned(method, 4, 0).prediction.step_s) << method;
   }
+}
+
+TEST(Search, OfItsOwnBeatsOrEqualsEveryBaseline) {
+  const Plan own = planned("search", 4, 0);
+  for (const std::string& method : method_names()) {
+    if (method == "serial") continue;
+    EXPECT_LE(own.prediction.step_s, planned(method, 4, 0).prediction.step_s) << method;
+  }
+}
+
+TEST(Search, TellsACandidateThatTwoMethodsFindOnce) {
+  const Plan plan = planned("auto", 4, 2);
+  std::vector<std::string> names;
+  for (const Candidate& candidate : plan.prediction.candidates) names.push_back(candidate.method);
+  EXPECT_THAT(names, testing::Contains(HasSubstr("search = intra-only")));
+}
+
+TEST(Search, CarriesABoundOnItsEstimate) {
+  const Prediction prediction = planned("auto", 4, 2).prediction;
+  EXPECT_GT(prediction.lower_bound_s, 0);
+  EXPECT_LE(prediction.lower_bound_s, prediction.estimate_s);
+  EXPECT_FALSE(prediction.hit_time_limit);
+}
+
+TEST(Baseline, CarriesABoundForItsStages) {
+  const Prediction prediction = planned("inter-only", 4, 4).prediction;
+  ASSERT_EQ(prediction.stages.size(), 4u);
+  EXPECT_GT(prediction.lower_bound_s, 0);
+  EXPECT_LE(prediction.lower_bound_s, prediction.estimate_s);
+}
+
+TEST(Search, OutOfTimeReturnsWhatItHasAndSaysSo) {
+  Log log("test", LogLevel::off);
+  PlannerOptions options;
+  options.time_limit_s = 0;
+  const Plan plan = make_plan(small_model(), CostModel(small_cluster(4)), options, log);
+  EXPECT_TRUE(plan.prediction.hit_time_limit);
+  EXPECT_GT(plan.prediction.step_s, 0);
 }
 
 TEST(Search, UsesAllDevicesEvenWhereOneWouldBeFaster) {
@@ -101,7 +131,8 @@ TEST(Infeasible, NamesTheStageAndTheShortfall) {
   Cluster cluster = small_cluster(2);
   cluster.memory_bytes = 20000;
   EXPECT_THAT([&] { make_plan(small_model(), CostModel(cluster), {}, log); },
-              ThrowsMessage<Error>(testing::AllOf(HasSubstr("no plan fits: the stage of layers"), HasSubstr("short"))));
+              ThrowsMessage<Error>(
+                  testing::AllOf(HasSubstr("no plan fits: the stage of layers"), HasSubstr("short"))));
 }
 
 }  // namespace

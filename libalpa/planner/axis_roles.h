@@ -1,0 +1,17 @@
+#pragma once
+#include <vector>
+
+#include "libalpa/planner/mesh_prices.h"
+#include "libalpa/planner/planning_graph.h"
+#include "libalpa/planner/stage_request.h"
+
+namespace alpa {
+
+/// Which of the node's options (by index) the roles of the axes and the spread of the state allow.
+std::vector<int> allowed_options(const PlanningGraph&, int node, const std::vector<NodeOption>&,
+                                 const StageRequest&);
+
+/// A parameter is spread over the data axes or whole along them, as the request says.
+bool may_rest(const ShardingSpec&, const StageRequest&);
+
+}  // namespace alpa

@@ -1,0 +1,196 @@
+#include "libalpa/planner/contest.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "libalpa/base/error.h"
+#include "libalpa/base/units.h"
+#include "libalpa/planner/assemble.h"
+#include "libalpa/planner/work_floor.h"
+#include "libalpa/program/schedule.h"
+
+namespace alpa {
+namespace {
+
+std::string size_text(std::int64_t bytes) { return bytes_text(static_cast<double>(bytes)); }
+
+std::int64_t fullest_device(const Plan& plan) {
+  std::int64_t most = 0;
+  for (const StagePrediction& stage : plan.prediction.stages) most = std::max(most, stage.memory.total);
+  return most;
+}
+
+std::string form(const Plan& plan) {
+  return fmt::format("{} stage{}, {} micro-batch{}", plan.stages.size(), plan.stages.size() == 1 ? "" : "s",
+                     plan.micro_batches, plan.micro_batches == 1 ? "" : "es");
+}
+
+/// The same in all but what they are called.
+bool same_plan(const Plan& a, const Plan& b) {
+  return a.micro_batches == b.micro_batches && a.schedule == b.schedule && a.stages == b.stages &&
+         a.node_strategy == b.node_strategy && a.value_layout == b.value_layout && a.crossings == b.crossings;
+}
+
+/// A bound on the estimate of every plan with these stages: of one that is better, the step of each stage is
+/// bounded by its solver, and what the step leaves to the update is bounded by what the pipeline leaves to
+/// the step.
+double least_pipeline_s(PricedGraph& priced, const Proposal& proposal) {
+  std::vector<double> least;  // seconds of a micro-batch
+  double sum = 0;
+  for (const StageRequest& r : proposal.requests) {
+    least.push_back(0);
+    for (int layer = r.first_layer; layer < r.end_layer; ++layer)
+      least.back() += layer_floor(priced.planning, layer, priced.book.on(r.mesh)).micro_batch_s;
+    sum += least.back();
+  }
+  std::vector<StageSeconds> bounds;
+  for (std::size_t s = 0; s < least.size(); ++s) {
+    const int micro_batches = proposal.requests[s].micro_batches;
+    const double update = std::max(0.0, proposal.estimate_s - sum - (micro_batches - 1) * least[s]);
+    const double step = proposal.solutions[s].lower_bound_s;
+    const double first = std::max(least[s], (step - update) / micro_batches);
+    bounds.push_back({first, step - first});
+  }
+  return std::min(proposal.estimate_s, pipeline_seconds(bounds));
+}
+
+}  // namespace
+
+bool Contest::solve(PricedGraph& priced, StageRequest& request, StageSolution& solution,
+                    const StageSolution* start) {
+  SelectionOptions options;
+  options.gap = 5e-4;  // the estimate and the simulator differ by more
+  options.time_limit_s = std::max(1.0, std::min(options.time_limit_s, end_s_ - now_s()));
+  const MeshPrices& prices = priced.book.on(request.mesh);
+  solution = solve_stage(priced.planning, request, prices, options, start);
+  out_of_time_ |= solution.hit_time_limit;
+  if (solution.feasible || solution.least_memory == 0 || request.rematerialize ||
+      options_.rematerialize != "auto")
+    return solution.feasible;
+  request.rematerialize = true;
+  request.reserve_bytes = 0;
+  solution = solve_stage(priced.planning, request, prices, options);
+  out_of_time_ |= solution.hit_time_limit;
+  return solution.feasible;
+}
+
+Plan Contest::plan_of(PricedGraph& priced, const Proposal& proposal, const std::string& method,
+                      ScheduleKind schedule) const {
+  Plan plan = assemble(priced.planning, proposal.requests, proposal.solutions, schedule, costs_.cluster());
+  plan.model_name = model_.name;
+  plan.model_toml = model_.toml;
+  plan.method = method;
+  check_plan(plan, priced.graph);
+  predict(plan, priced.graph, costs_);
+  return plan;
+}
+
+Proposal Contest::enter(PricedGraph& priced, Proposal proposal, const std::string& method,
+                        ScheduleKind schedule) {
+  const int stages = static_cast<int>(proposal.requests.size());
+  const std::int64_t limit = costs_.cluster().memory_bytes;
+  const std::vector<StageSolution> starts = proposal.solutions;
+  proposal.solutions.assign(proposal.requests.size(), {});
+  std::vector<bool> unsolved(proposal.requests.size(), true);
+  constexpr int attempts = 6;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    for (int s = 0; s < stages; ++s) {
+      const std::size_t i = static_cast<std::size_t>(s);
+      if (!unsolved[i]) continue;
+      StageRequest& request = proposal.requests[i];
+      request.in_flight = most_in_flight(schedule_of(schedule, s, stages, request.micro_batches));
+      if (options_.rematerialize == "always") request.rematerialize = true;
+      if (!solve(priced, request, proposal.solutions[i], i < starts.size() ? &starts[i] : nullptr)) {
+        const StageSolution& failed = proposal.solutions[i];
+        if (failed.least_memory > 0)
+          note_shortfall(method, request.first_layer, request.end_layer, failed.least_memory);
+        else
+          note_failure(method, fmt::format("stage {}: {}", s, failed.why_not));
+        return {};
+      }
+    }
+    Plan plan = plan_of(priced, proposal, method, schedule);
+    bool fits = true;
+    for (std::size_t i = 0; i < proposal.requests.size(); ++i) {
+      const std::int64_t over = plan.prediction.stages[i].memory.total - limit;
+      unsolved[i] = over > 0;
+      if (over > 0) proposal.requests[i].reserve_bytes += over;
+      fits = fits && over <= 0;
+    }
+    if (fits) {
+      proposal.estimate_s = pipeline_seconds(proposal.solutions, plan.micro_batches);
+      plan.prediction.lower_bound_s = least_pipeline_s(priced, proposal);
+      plan.prediction.bound_covers = "these stages on these meshes, split in any way that the method allows";
+      keep(std::move(plan), proposal.estimate_s, method);
+      return proposal;
+    }
+    if (attempt + 1 == attempts)
+      note_shortfall(method, 0, static_cast<int>(priced.graph.layers.size()), fullest_device(plan));
+  }
+  return {};
+}
+
+void Contest::keep(Plan plan, double estimate_s, const std::string& method) {
+  plan.prediction.estimate_s = estimate_s;
+  for (Entry& entry : entries_)
+    if (same_plan(entry.plan, plan)) {
+      entry.candidate.method += " = " + method;
+      return;
+    }
+  Candidate candidate{method, plan.prediction.step_s, fullest_device(plan), "slower"};
+  const bool all_devices = plan.devices() == devices_ || options_.method != "auto" || options_.pin;
+  if (!all_devices) {  // a job of that many ranks could not run it
+    candidate.verdict = fmt::format("for comparison: --devices {}", plan.devices());
+  } else {
+    best_estimate_s_ = std::min(best_estimate_s_, estimate_s);
+    if (best_ < 0 ||
+        plan.prediction.step_s < entries_[static_cast<std::size_t>(best_)].plan.prediction.step_s)
+      best_ = static_cast<int>(entries_.size());
+  }
+  entries_.push_back({std::move(candidate), std::move(plan)});
+}
+
+void Contest::note_failure(const std::string& method, const std::string& why) {
+  failures_.push_back({method, 0, 0, why});
+}
+
+void Contest::note_shortfall(const std::string& method, int first, int end, std::int64_t least) {
+  failures_.push_back(
+      {method, 0, least, fmt::format("layers {} to {} need {} at least", first, end - 1, size_text(least))});
+  if (least_memory_ > 0 && least >= least_memory_) return;
+  least_memory_ = least;
+  least_first_ = first;
+  least_end_ = end;
+}
+
+Plan Contest::result() {
+  if (best_ < 0) {
+    if (least_memory_ == 0)
+      throw Error(ErrorKind::infeasible,
+                  failures_.empty() ? fmt::format("method '{}' has no plan for this model on {} devices",
+                                                  options_.method, devices_)
+                                    : fmt::format("no plan: {}", failures_.front().verdict),
+                  "alpa-plan --method auto, or other --devices and --micro-batches");
+    const std::int64_t limit = costs_.cluster().memory_bytes;
+    throw Error(
+        ErrorKind::infeasible,
+        fmt::format(
+            "no plan fits: the stage of layers {} to {} needs {} per device at least, {} is there: {} short",
+            least_first_, least_end_ - 1, size_text(least_memory_), size_text(limit),
+            size_text(least_memory_ - limit)),
+        "more devices, more micro-batches, a smaller batch, or --rematerialize auto");
+  }
+  Plan chosen = entries_[static_cast<std::size_t>(best_)].plan;
+  entries_[static_cast<std::size_t>(best_)].candidate.verdict = "chosen";
+  for (Entry& entry : entries_) {
+    entry.candidate.method += ": " + form(entry.plan);
+    chosen.prediction.candidates.push_back(std::move(entry.candidate));
+  }
+  std::stable_sort(chosen.prediction.candidates.begin(), chosen.prediction.candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.step_s < b.step_s; });
+  chosen.prediction.candidates.insert(chosen.prediction.candidates.end(), failures_.begin(), failures_.end());
+  return chosen;
+}
+
+}  // namespace alpa

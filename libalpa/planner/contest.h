@@ -1,0 +1,66 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "libalpa/planner/make_plan.h"
+#include "libalpa/planner/stage_search.h"
+
+namespace alpa {
+
+/// The graph for one number of micro-batches, and its prices.
+struct PricedGraph {
+  PricedGraph(Graph made, const CostModel& costs)
+      : graph(std::move(made)), planning(prepare(graph)), book(graph, costs) {}
+
+  Graph graph;
+  PlanningGraph planning;
+  PriceBook book;
+};
+
+/// Lowers and simulates proposals, keeps the fastest that fits, and remembers what became of the others.
+class Contest {
+ public:
+  Contest(const PlanningModel& model, const CostModel& costs, const PlannerOptions& options, int devices,
+          double end_s)
+      : model_(model), costs_(costs), options_(options), devices_(devices), end_s_(end_s) {}
+
+  /// The stages solved to the end, starting from the proposal's solutions where it has them. A stage that
+  /// lowering finds too large for its devices is solved again with that much less memory, or with
+  /// rematerialisation. Returns the plan's stages as they came to be; empty where they do not fit.
+  Proposal enter(PricedGraph&, Proposal, const std::string& method, ScheduleKind);
+
+  void note_failure(const std::string& method, const std::string& why);
+  void note_shortfall(const std::string& method, int first_layer, int end_layer, std::int64_t least_memory);
+
+  /// The least estimate of a plan that fits and uses all devices; infinite: none yet.
+  double best_estimate_s() const { return best_estimate_s_; }
+  bool out_of_time() const { return out_of_time_; }
+
+  /// The winner with all candidates. Throws Error(infeasible) where there is none.
+  Plan result();
+
+ private:
+  struct Entry {
+    Candidate candidate;
+    Plan plan;  ///< without what is the same in all
+  };
+
+  bool solve(PricedGraph&, StageRequest&, StageSolution&, const StageSolution* start);
+  Plan plan_of(PricedGraph&, const Proposal&, const std::string& method, ScheduleKind) const;
+  void keep(Plan, double estimate_s, const std::string& method);
+
+  const PlanningModel& model_;
+  const CostModel& costs_;
+  const PlannerOptions& options_;
+  int devices_;
+  double end_s_;
+  std::vector<Entry> entries_;  ///< plans that fit, each once
+  std::vector<Candidate> failures_;
+  int best_ = -1;
+  double best_estimate_s_ = std::numeric_limits<double>::infinity();
+  bool out_of_time_ = false;
+  std::int64_t least_memory_ = 0;
+  int least_first_ = 0, least_end_ = 0;
+};
+
+}  // namespace alpa

@@ -1,0 +1,105 @@
+#include "libalpa/planner/mesh_prices.h"
+
+namespace alpa {
+
+int LayoutTable::add(const ShardingSpec& spec) {
+  const auto [at, is_new] = number_.try_emplace(spec, count());
+  if (is_new) {
+    specs_.push_back(spec);
+    bytes_.push_back(byte_count(tile_type(whole_, spec, mesh_)));
+  }
+  return at->second;
+}
+
+int LayoutTable::find(const ShardingSpec& spec) const {
+  const auto at = number_.find(spec);
+  return at == number_.end() ? -1 : at->second;
+}
+
+const std::vector<double>& LayoutTable::seconds_from(int number, const Conversions& conversions,
+                                                     const CostModel& costs) {
+  seconds_.resize(specs_.size());
+  std::vector<double>& row = seconds_[static_cast<std::size_t>(number)];
+  if (row.empty())
+    for (const ShardingSpec& to : specs_) row.push_back(conversions.seconds(whole_, spec(number), to, costs));
+  return row;
+}
+
+MeshPrices::MeshPrices(const Graph& graph, MeshShape mesh, const CostModel& costs)
+    : mesh_(std::move(mesh)),
+      costs_(costs),
+      conversions_(costs.cluster(), {0, mesh_}),
+      resting_(graph.values.size(), nullptr) {
+  for (const Value& value : graph.values) {
+    LayoutTable& table =
+        by_type_.try_emplace({value.type.dtype, value.type.shape}, value.type, mesh_).first->second;
+    table.add(replicated_spec(value.type.shape.size()));
+    tables_.push_back(&table);
+  }
+  std::map<std::string, const std::vector<NodeOption>*> known;
+  for (const Node& node : graph.nodes) {
+    options_.push_back(nullptr);
+    if (node.op->reduces_globally) continue;
+    const std::vector<TensorType> types = operand_types(graph, node);
+    // Signatures leave out what does not change the time, and no strategy depends on that either.
+    const auto [at, is_new] = known.try_emplace(signature_of(*node.op, {types, node.attributes}));
+    if (is_new) at->second = &distinct_.emplace_back(price(graph, node));
+    options_.back() = at->second;
+  }
+  for (const State& state : graph.states) {
+    const TensorType& type = value_of(graph, state.value).type;
+    const auto [at, is_new] = resting_by_type_.try_emplace({type.dtype, type.shape});
+    if (is_new)
+      for (const ShardingSpec& spec : all_specs(type.shape, mesh_))
+        at->second.push_back(tables_[static_cast<std::size_t>(state.value)]->add(spec));
+    resting_[static_cast<std::size_t>(state.value)] = &at->second;
+  }
+  price_norms(graph);
+}
+
+void MeshPrices::price_norms(const Graph& graph) {
+  for (const Node& norm : graph.nodes) {
+    if (!norm.op->reduces_globally) continue;
+    for (const int gradient : norm.operands) {
+      const LayoutTable* table = tables_[static_cast<std::size_t>(gradient)];
+      const auto [at, is_new] = norm_seconds_.try_emplace(table);
+      for (int layout = 0; is_new && layout < table->count(); ++layout) {
+        at->second.push_back(0);
+        if (table->spec(layout).is_partial()) continue;
+        const std::vector<TensorType> tile{tile_type(table->whole(), table->spec(layout), mesh_)};
+        const OpCall call{tile, {}};
+        const Work work{flops_of(*norm.op, call), static_cast<double>(bytes_moved_by(*norm.op, call)),
+                        tile[0].dtype};
+        at->second.back() = costs_.operator_seconds(signature_of(*norm.op, call), work);
+      }
+    }
+  }
+}
+
+std::vector<NodeOption> MeshPrices::price(const Graph& graph, const Node& node) {
+  const std::vector<TensorType> types = operand_types(graph, node);
+  const OpCall call{types, node.attributes};
+  std::vector<NodeOption> options;
+  for (Strategy& strategy : strategies(*node.op, call, mesh_)) {
+    const NodeLayout layout = layout_of(*node.op, call, strategy, mesh_);
+    const OpCall local = layout.local_call();
+    NodeOption& option = options.emplace_back();
+    option.strategy = std::move(strategy);
+    for (std::size_t i = 0; i < layout.operands.size(); ++i)
+      option.operands.push_back(tables_[static_cast<std::size_t>(node.operands[i])]->add(layout.operands[i]));
+    for (std::size_t r = 0; r < layout.results.size(); ++r)
+      option.results.push_back(tables_[static_cast<std::size_t>(node.results[r])]->add(layout.results[r]));
+    const Work work{flops_of(*node.op, local), static_cast<double>(bytes_moved_by(*node.op, local)),
+                    layout.local_operands[0].dtype};
+    option.seconds = costs_.operator_seconds(signature_of(*node.op, local), work);
+    option.workspace = workspace_of(*node.op, local);
+  }
+  return options;
+}
+
+const std::vector<double>& MeshPrices::conversion_seconds(int value, int from) const {
+  const std::lock_guard lock(mutex_);
+  return tables_[static_cast<std::size_t>(value)]->seconds_from(from, conversions_, costs_);
+}
+
+}  // namespace alpa

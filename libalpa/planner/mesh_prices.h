@@ -1,0 +1,107 @@
+#pragma once
+#include <deque>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "libalpa/graph/graph.h"
+#include "libalpa/sharding/conversion.h"
+#include "libalpa/sharding/strategy.h"
+
+namespace alpa {
+
+/// The layouts that one type of tensor can have on a mesh, numbered, and what it costs to turn one into
+/// another.
+class LayoutTable {
+ public:
+  LayoutTable(TensorType whole, MeshShape mesh) : whole_(std::move(whole)), mesh_(std::move(mesh)) {}
+
+  int add(const ShardingSpec&);         ///< its number, old or new
+  int find(const ShardingSpec&) const;  ///< -1: not there
+  int count() const { return static_cast<int>(specs_.size()); }
+  const ShardingSpec& spec(int number) const { return specs_[static_cast<std::size_t>(number)]; }
+  std::int64_t bytes(int number) const { return bytes_[static_cast<std::size_t>(number)]; }
+  const TensorType& whole() const { return whole_; }
+
+  /// Seconds from this layout to every other, infinity where there is no way; worked out when first asked
+  /// for.
+  const std::vector<double>& seconds_from(int number, const Conversions&, const CostModel&);
+
+ private:
+  TensorType whole_;
+  MeshShape mesh_;
+  std::map<ShardingSpec, int> number_;
+  std::vector<ShardingSpec> specs_;
+  std::vector<std::int64_t> bytes_;
+  std::vector<std::vector<double>> seconds_;
+};
+
+/// One strategy of a node on a mesh: its layouts by number, and what one run takes of one device.
+struct NodeOption {
+  Strategy strategy;
+  std::vector<int> operands, results;
+  double seconds = 0;
+  std::int64_t workspace = 0;
+};
+
+/// What every node of a graph can do on one mesh and what that takes: worked out once for all stages on it.
+/// All operators are priced when it is made; after that it may be shared by threads.
+class MeshPrices {
+ public:
+  MeshPrices(const Graph&, MeshShape, const CostModel&);
+
+  const MeshShape& mesh() const { return mesh_; }
+  const CostModel& costs() const { return costs_; }
+  const std::vector<NodeOption>& options(int node) const { return *options_[static_cast<std::size_t>(node)]; }
+  const LayoutTable& layouts(int value) const { return *tables_[static_cast<std::size_t>(value)]; }
+
+  /// Layouts in which a state may rest: all that are not partial.
+  const std::vector<int>& resting(int state_value) const {
+    return *resting_[static_cast<std::size_t>(state_value)];
+  }
+
+  const std::vector<double>& conversion_seconds(int value, int from) const;
+
+  /// Adding up the squares of a gradient's tile, per layout (0 for partial ones); for operands of the global
+  /// norm.
+  const std::vector<double>& norm_seconds(int gradient) const {
+    return norm_seconds_.at(tables_[static_cast<std::size_t>(gradient)]);
+  }
+
+ private:
+  std::vector<NodeOption> price(const Graph&, const Node&);
+  void price_norms(const Graph&);
+
+  MeshShape mesh_;
+  const CostModel& costs_;
+  Conversions conversions_;
+  mutable std::mutex mutex_;  ///< of conversions
+  mutable std::map<std::pair<DType, Shape>, LayoutTable> by_type_;
+  std::map<std::pair<DType, Shape>, std::vector<int>> resting_by_type_;
+  std::deque<std::vector<NodeOption>> distinct_;         ///< equal nodes share one
+  std::vector<const std::vector<NodeOption>*> options_;  ///< [node]
+  std::vector<LayoutTable*> tables_;                     ///< [value]
+  std::map<const LayoutTable*, std::vector<double>> norm_seconds_;
+  std::vector<const std::vector<int>*> resting_;  ///< [value]; null but for states
+};
+
+/// The prices of one graph on all the meshes that were asked for.
+class PriceBook {
+ public:
+  PriceBook(const Graph& graph, const CostModel& costs) : graph_(graph), costs_(costs) {}
+
+  /// Not thread-safe where the mesh is new.
+  const MeshPrices& on(const MeshShape& mesh) {
+    return prices_.try_emplace(mesh, graph_, mesh, costs_).first->second;
+  }
+  /// Of a mesh that was asked for before.
+  const MeshPrices& known(const MeshShape& mesh) const { return prices_.at(mesh); }
+  const CostModel& costs() const { return costs_; }
+
+ private:
+  const Graph& graph_;
+  const CostModel& costs_;
+  std::map<MeshShape, MeshPrices> prices_;
+};
+
+}  // namespace alpa

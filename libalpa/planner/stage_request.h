@@ -1,0 +1,33 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "libalpa/cluster/mesh.h"
+
+namespace alpa {
+
+/// What a mesh axis may be used for. Baselines and pins are the free search with its axes told what to do.
+enum class AxisRole {
+  free,
+  data,      ///< splits the sample wherever there is one
+  tensor,    ///< splits neither sample nor sequence
+  sequence,  ///< splits the sequence wherever there is one
+};
+
+/// How much of the training state is spread over the data axes (ZeRO, SC'20); `free` leaves it to the search.
+enum class StateSpread { free, none, optimizer, gradients, parameters };
+
+/// A range of layers on a mesh, and how it is to be run.
+struct StageRequest {
+  int first_layer = 0, end_layer = 0;
+  MeshShape mesh;
+  int first_device = 0;
+  int micro_batches = 1;
+  int in_flight = 1;  ///< micro-batches whose activations are held at once
+  bool rematerialize = false;
+  std::vector<AxisRole> roles;  ///< per axis; empty: all free
+  StateSpread spread = StateSpread::free;
+  std::int64_t reserve_bytes = 0;  ///< of the memory limit, for what the stage problem does not count
+};
+
+}  // namespace alpa

@@ -1,0 +1,61 @@
+#pragma once
+#include <map>
+#include <set>
+#include <vector>
+
+#include "libalpa/planner/planning_graph.h"
+#include "libalpa/planner/stage_request.h"
+
+namespace alpa {
+
+/// The part of a graph that a stage runs. Equal layers are folded: the first stands for all ("canonical").
+class StageScope {
+ public:
+  StageScope(const PlanningGraph&, const StageRequest&);
+
+  const std::vector<int>& nodes() const { return nodes_; }    ///< in the graph's order
+  const std::vector<int>& values() const { return values_; }  ///< that they take or make, ascending
+  const std::vector<int>& canonical_nodes() const { return canonical_nodes_; }  ///< by phase, then in order
+
+  bool has(int node) const;
+  bool makes(int value) const;  ///< the value is the result of a node here
+  int canonical_node(int node) const;
+  int canonical_value(int value) const;
+  int copies(int canonical_node) const { return copies_[static_cast<std::size_t>(canonical_node)]; }
+
+  std::vector<int> users(int value) const;
+  bool leaves(int value) const;  ///< some other stage uses it
+
+  /// Lives from the forward to the backward of a micro-batch.
+  bool saved(int value) const;
+
+  /// Is made again in the backward of its layer and lives until its last use there (rematerialisation).
+  bool made_again(int value) const;
+
+  /// How often a node runs for one micro-batch: twice where its layer's backward needs its result again.
+  int runs(int canonical_node) const { return 1 + (runs_again_.contains(canonical_node) ? 1 : 0); }
+
+  /// The state that starts as this value is updated here (or nowhere).
+  bool updates(int state_value) const;
+
+  const Graph& graph() const { return *planning_.graph; }
+  const Node& node(int n) const { return graph().nodes[static_cast<std::size_t>(n)]; }
+  const Value& value(int v) const { return value_of(graph(), v); }
+  const PlanningGraph& planning() const { return planning_; }
+
+ private:
+  void find_recomputed_nodes();
+
+  const PlanningGraph& planning_;
+  const StageRequest& request_;
+  std::vector<int> canonical_layer_;  ///< [layer], -1: not in the stage
+  std::vector<int> nodes_, values_, canonical_nodes_;
+  std::vector<int> copies_;  ///< [node]; 0 but for canonical ones
+  std::map<int, int> canonical_state_;
+  std::set<int> runs_again_;  ///< canonical nodes
+};
+
+/// Index of a value among a node's operands or results.
+int place_of(const std::vector<int>& list, int value);
+
+}  // namespace alpa

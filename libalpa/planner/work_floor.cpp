@@ -1,0 +1,84 @@
+#include "libalpa/planner/work_floor.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace alpa {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+double node_floor(const Graph& graph, int n, const MeshPrices& prices) {
+  const Node& node = graph.nodes[static_cast<std::size_t>(n)];
+  if (node.op->reduces_globally) return 0;
+  const int producer = value_of(graph, node.operands[0]).producer;
+  if (node.op->sums_micro_batches && producer >= 0 &&
+      graph.nodes[static_cast<std::size_t>(producer)].op->accumulates)
+    return 0;  // done by the kernel of the gradient
+  double least = kInfinity;
+  for (const NodeOption& option : prices.options(n)) least = std::min(least, option.seconds);
+  return least;
+}
+
+std::vector<double> sums_of(const std::vector<double>& of_layer) {
+  std::vector<double> sums{0};
+  for (const double seconds : of_layer) sums.push_back(sums.back() + seconds);
+  return sums;
+}
+
+double between(const std::vector<double>& sums, int first, int end) {
+  return sums[static_cast<std::size_t>(end)] - sums[static_cast<std::size_t>(first)];
+}
+
+}  // namespace
+
+LayerFloor layer_floor(const PlanningGraph& planning, int layer, const MeshPrices& prices) {
+  LayerFloor floor;
+  for (const int n : planning.classes.layer_nodes[static_cast<std::size_t>(layer)]) {
+    const bool update = planning.graph->nodes[static_cast<std::size_t>(n)].phase == Phase::update;
+    (update ? floor.update_s : floor.micro_batch_s) += node_floor(*planning.graph, n, prices);
+  }
+  return floor;
+}
+
+WorkFloor::WorkFloor(const PlanningGraph& planning, PriceBook& book, const std::vector<int>& sizes,
+                     int devices_per_node, int micro_batches)
+    : micro_batches_(micro_batches) {
+  const std::size_t layers = planning.classes.layer_nodes.size();
+  std::vector<double> device(layers, kInfinity);
+  for (const int size : sizes) {
+    std::vector<double> micro_batch(layers, kInfinity), update(layers, kInfinity);
+    for (const MeshShape& mesh : mesh_shapes(size, devices_per_node)) {
+      const MeshPrices& prices = book.on(mesh);
+      for (std::size_t layer = 0; layer < layers; ++layer) {
+        const LayerFloor floor = layer_floor(planning, static_cast<int>(layer), prices);
+        micro_batch[layer] = std::min(micro_batch[layer], floor.micro_batch_s);
+        update[layer] = std::min(update[layer], floor.update_s);
+        device[layer] = std::min(device[layer], size * floor.micro_batch_s);
+      }
+    }
+    micro_batch_[size] = sums_of(micro_batch);
+    update_[size] = sums_of(update);
+  }
+  device_ = sums_of(device);
+}
+
+double WorkFloor::micro_batch_s(int first, int end, int size) const {
+  return between(micro_batch_.at(size), first, end);
+}
+
+double WorkFloor::update_s(int first, int end, int size) const {
+  return between(update_.at(size), first, end);
+}
+
+double WorkFloor::rest_s(int first, int end, int rest) const {
+  return rest == 0 ? 0 : (device_.back() - between(device_, first, end)) / rest;
+}
+
+double WorkFloor::pipeline_s(int first, int end, int size, int rest) const {
+  const double own = micro_batch_s(first, end, size), others = rest_s(first, end, rest);
+  return own + others +
+         std::max((micro_batches_ - 1) * own + update_s(first, end, size), (micro_batches_ - 1) * others);
+}
+
+}  // namespace alpa
