@@ -73,6 +73,7 @@ const std::vector<Row> rows{
     {"PlanNoModel", 1, "alpa-plan nowhere.toml --cluster cluster.toml --out new.h5", 3,
      "cannot read 'nowhere.toml'"},
     {"PlanBrokenToml", 1, kPlanBad, 3, "bad.toml:3:", text("bad.toml", "name = \"x\"\n\nbatch = [1,\n")},
+    {"PlanBottomlessToml", 1, kPlanBad, 3, "bad.toml", text("bad.toml", "a = " + std::string(200000, '['))},
     {"PlanUnknownKey", 1, kPlanBad, 3,
      "bad.toml:4:1: unknown key 'batc' in 'training'; did you mean 'batch'?",
      model("[training]\nbatc = 8\n")},

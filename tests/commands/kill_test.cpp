@@ -66,5 +66,17 @@ TEST_F(KilledRun, FiftyTimesTheNewestCheckpointIsWholeAndTheRunGoesOn) {
   EXPECT_THAT(numbers("run", "step"), SizeIs(end));  // each step once, however often it was done
 }
 
+// Within a minute, which is how long wait_until() waits.
+TEST_F(KilledRun, OfFourRanksOneIsEnoughToEndAll) {
+  make_mixed_plan("mixed");
+  RunningRanks run(path(""), training("mixed", "run", "--steps 1000000 --checkpoint-every 20"), 4);
+  wait_until("a checkpoint is published", [&] { return published_step() > 0; });
+  run.signal(2, SIGKILL);
+  EXPECT_NE(run.wait(), 0);
+  for (int rank = 0; rank < 4; ++rank)
+    wait_until("rank " + std::to_string(rank) + " has left", [&] { return !run.is_running(rank); });
+  EXPECT_EQ(newest_step(), published_step());
+}
+
 }  // namespace
 }  // namespace alpa

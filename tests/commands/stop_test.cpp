@@ -109,5 +109,21 @@ TEST_F(Stops, NotOnTheFileSaveWhichAsksForACheckpoint) {
   EXPECT_EQ(ranks.wait(), kStopped);
 }
 
+class StopsOfAProfile : public Workplace {};
+
+TEST_F(StopsOfAProfile, OnASignalToAnyRankKeepWhatWasMeasured) {
+  const std::string command =
+      "alpa-profile " + tiny_gpt_ + " --out profile.h5 --cold-mib 1 --micro-batch-samples 4 ";
+  RunningRanks ranks(path(""), command + "--least-sample-ms 100", 2);
+  wait_until("progress is told", [&] { return ranks.log().find(" measured in ") != std::string::npos; });
+  ranks.signal(1, SIGTERM);
+  EXPECT_EQ(ranks.wait(), kStopped) << ranks.log();
+  EXPECT_EQ(run("h5ls profile.h5/operators").status, 0);
+  const CommandResult rest = run(command + "--least-sample-ms 0.01 --repetitions 1", 2);
+  EXPECT_EQ(rest.status, 0) << rest.output;
+  EXPECT_THAT(rest.output,
+              AllOf(HasSubstr("known before"), Not(HasSubstr(", 0 known before")), HasSubstr(", 0 left")));
+}
+
 }  // namespace
 }  // namespace alpa

@@ -24,7 +24,8 @@ std::string below_mpiexec(const std::string& command, int ranks) {
 /// The beginning of a shell command in this folder, with the commands in the search path.
 std::string in_folder(const std::filesystem::path& folder) {
   return "cd " + folder.string() +
-         " && export OMP_NUM_THREADS=1 PATH=" ALPA_BIN ":$PATH LSAN_OPTIONS=suppressions=" ALPA_SOURCE_DIR
+         " && export HOME=/nonexistent OMP_NUM_THREADS=1 PATH=" ALPA_BIN
+         ":$PATH LSAN_OPTIONS=suppressions=" ALPA_SOURCE_DIR
          "/tests/commands/leaks_of_others.txt:print_suppressions=0 && ";
 }
 
@@ -134,6 +135,12 @@ void RunningRanks::signal(int rank, int signal) const {
   const std::filesystem::path file = folder_ / ("rank-" + std::to_string(rank));
   wait_until("rank " + std::to_string(rank) + " starts", [&] { return text_of(file).ends_with('\n'); });
   EXPECT_EQ(kill(std::stoi(text_of(file)), signal), 0) << "rank " << rank << " is gone: " << log();
+}
+
+bool RunningRanks::is_running(int rank) const {
+  const std::string process = text_of(folder_ / ("rank-" + std::to_string(rank)));
+  const std::string status = text_of("/proc/" + process.substr(0, process.find('\n')) + "/status");
+  return !status.empty() && status.find("State:\tZ") == std::string::npos;
 }
 
 int RunningRanks::wait() {

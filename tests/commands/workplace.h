@@ -10,7 +10,7 @@
 
 namespace alpa {
 
-/// A folder in which whole commands are run, as users run them.
+/// A folder in which whole commands are run, as users run them, but with no home.
 class Workplace : public testing::Test {
  protected:
   /// Waits for it to end; a command that takes minutes is stuck (status 124). `ranks` > 1: below mpiexec.
@@ -57,6 +57,7 @@ class RunningRanks {
 
   /// Sends a signal to one rank; waits until it has started.
   void signal(int rank, int signal) const;
+  bool is_running(int rank) const;
   /// Exit status of the command; -1 where it was killed or does not end.
   int wait();
   std::string log() const;
