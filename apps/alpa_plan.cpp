@@ -112,6 +112,7 @@ int main(int argc, char** argv) {
       .option("--rematerialize", planner.rematerialize, "recompute activations in the backward: auto, never or always")
       .option("--pin", settings.pin, "pinned plan (TOML): stages, meshes and what their axes do")
       .option("--time-limit", planner.time_limit_s, "safety cap on planning, in seconds", at_least(1))
+      .option("--layers", planner.layers, "clusters of layers that stages may be cut between; 0: the model's layers, at most 48 or one per device", at_least(0))
       .option("--threads", planner.threads, "threads that solve stages; 0: as many as the process may run on. The plan is the same", at_least(0))
       .option("--missing", settings.missing, "write the operator signatures that the profile lacks to this file")
       .option("--out", settings.out, "plan to write (HDF5)")

@@ -13,6 +13,7 @@
 #include "libalpa/cluster/micro_batch_counts.h"
 #include "libalpa/planner/baselines.h"
 #include "libalpa/planner/contest.h"
+#include "libalpa/planner/layer_clustering.h"
 #include "libalpa/planner/parallel_tasks.h"
 #include "libalpa/planner/pin.h"
 #include "libalpa/planner/stage_search.h"
@@ -22,6 +23,9 @@
 
 namespace alpa {
 namespace {
+
+/// The dynamic program looks at the square of their number, on every number of devices.
+constexpr int kMostClusters = 48;
 
 /// Throws Error(usage) for a word that is none of these.
 void check_word(const char* setting, const std::string& given, const std::vector<std::string>& words) {
@@ -56,6 +60,7 @@ class Planner {
       return contest_.result();
     }
     const std::vector<int> counts = micro_batch_counts();
+    cluster_layers(priced(counts.front()).graph);
     for (const int count : counts) baselines(count);
     if (wants("intra-only") || wants("search"))
       for (const int count : counts) search(count, both_names(), one_stage());
@@ -101,6 +106,16 @@ class Planner {
     return alpa::micro_batch_counts(model_.batch, devices_);
   }
 
+  void cluster_layers(const Graph& graph) {
+    const int layers = static_cast<int>(graph.layers.size());
+    if (options_.layers > layers)
+      throw Error(ErrorKind::usage, fmt::format("{} clusters of layers asked for, the model has {} layers",
+                                                options_.layers, layers));
+    const int clusters =
+        options_.layers > 0 ? options_.layers : std::min(layers, std::max(kMostClusters, devices_));
+    cuts_ = cluster_chain(layer_chain(graph), clusters);
+  }
+
   PricedGraph& priced(int micro_batches) {
     auto& known = graphs_[micro_batches];
     if (!known) known = std::make_unique<PricedGraph>(model_.graph(model_.batch / micro_batches), costs_);
@@ -130,6 +145,7 @@ class Planner {
     if (options_.rematerialize != "auto") space.rematerialize = {options_.rematerialize == "always"};
     space.threads = thread_count(options_.threads);
     space.end_s = end_s_;
+    space.cuts = cuts_;
     return space;
   }
   SearchSpace one_stage() const {
@@ -173,10 +189,10 @@ class Planner {
 
   std::string bound_text(const std::vector<int>& counts) const {
     return fmt::format(
-        "every plan of {} to {} micro-batches, cut into stages between layers, on submeshes of one or two "
-        "axes, "
-        "by the search's estimate",
-        counts.front(), counts.back());
+        "every plan of {} to {} micro-batches, cut into stages between {} clusters of layers, on submeshes "
+        "of one or "
+        "two axes, by the search's estimate",
+        counts.front(), counts.back(), cuts_.size() - 1);
   }
 
   const PlanningModel& model_;
@@ -189,6 +205,7 @@ class Planner {
   Contest contest_;
   std::map<int, std::unique_ptr<PricedGraph>> graphs_;  ///< by micro-batches
   std::map<int, std::vector<Proposal>> known_;          ///< baselines that fit, by micro-batches
+  std::vector<int> cuts_;
   double bound_s_ = std::numeric_limits<double>::infinity();
   bool out_of_time_ = false;
 };

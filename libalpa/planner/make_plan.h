@@ -20,9 +20,10 @@ struct PinnedPlan {
 };
 
 struct PlannerOptions {
-  int devices = 0;                     ///< 0: all of the cluster
-  int micro_batches = 0;               ///< 0: the planner chooses
-  std::string method = "auto";         ///< "auto": search and baselines; "search"; or one of method_names()
+  int devices = 0;              ///< 0: all of the cluster
+  int micro_batches = 0;        ///< 0: the planner chooses
+  std::string method = "auto";  ///< "auto": search and baselines; "search"; or one of method_names()
+  int layers = 0;  ///< clusters of the model's layers that stages may be cut between; 0: the planner chooses
   std::string schedule = "1f1b";       ///< "1f1b" or "gpipe"
   std::string rematerialize = "auto";  ///< "auto", "never", "always"
   double time_limit_s = 240;           ///< safety cap on the whole search, wall seconds

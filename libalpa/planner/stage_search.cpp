@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <tuple>
 
 #include "libalpa/planner/parallel_tasks.h"
@@ -27,6 +28,12 @@ StageSeconds seconds_of(const StageSolution& solution, int micro_batches) {
   return {solution.micro_batch_s, (micro_batches - 1) * solution.micro_batch_s + solution.update_s};
 }
 
+std::vector<int> every_layer(int layers) {
+  std::vector<int> cuts(static_cast<std::size_t>(layers) + 1);
+  std::iota(cuts.begin(), cuts.end(), 0);
+  return cuts;
+}
+
 class StageSearch {
  public:
   StageSearch(const PlanningGraph& planning, const SearchSpace& space, PriceBook& book)
@@ -35,18 +42,20 @@ class StageSearch {
         book_(book),
         cluster_(book.costs().cluster()),
         layers_(static_cast<int>(planning.graph->layers.size())),
-        most_(std::min({space.most_stages, layers_, space.devices})),
+        cuts_(space.cuts.empty() ? every_layer(layers_) : space.cuts),
+        units_(static_cast<int>(cuts_.size()) - 1),
+        most_(std::min({space.most_stages, units_, space.devices})),
         sizes_(space.single_devices ? std::vector<int>{1}
                                     : submesh_sizes(space.devices, cluster_.devices_per_node)),
         floor_(planning, book, sizes_, cluster_.devices_per_node, space.micro_batches) {}
 
   SearchOutcome run() {
-    StageChoices found(layers_, space_.devices, sizes_, most_);
+    StageChoices found(units_, space_.devices, sizes_, most_);
     for (int left = 1; left <= most_; ++left) {
       solve_all(ranges(left), in_flight(left));
       for (const Range& range : ranges(left))
         if (const RangePlan& plan = plan_of(range, left); plan.solution.feasible)
-          found.offer(left, range.first, range.end, range.size,
+          found.offer(left, range.first_unit, range.end_unit, range.size,
                       seconds_of(plan.solution, space_.micro_batches));
     }
     double best = space_.cutoff_s;  // what was left out takes that at least
@@ -61,8 +70,15 @@ class StageSearch {
 
  private:
   struct Range {
-    int first, end, size;
+    int first, end;            ///< layers
+    int size;                  ///< devices
+    int first_unit, end_unit;  ///< units are what lies between two cuts
   };
+  Range range_of(int first_unit, int end_unit, int size) const {
+    return {cuts_[static_cast<std::size_t>(first_unit)], cuts_[static_cast<std::size_t>(end_unit)], size,
+            first_unit, end_unit};
+  }
+
   /// Equal layers make equal ranges, but for whether they are the ends of the model.
   using Key = std::tuple<std::vector<int>, bool, bool, int, int>;
 
@@ -97,14 +113,15 @@ class StageSearch {
   /// solver bounds the whole step, and what the step leaves to the update is bounded by what the pipeline
   /// leaves to the step.
   double lower_bound(double pipeline_s) const {
-    StageChoices bounds(layers_, space_.devices, sizes_, most_);
+    StageChoices bounds(units_, space_.devices, sizes_, most_);
     for (int left = 1; left <= most_; ++left)
       for (const Range& range : ranges(left)) {
         const double step = plan_of(range, left).lower_bound_s;
         const double least = floor_.micro_batch_s(range.first, range.end, range.size);
         const double update = std::max(0.0, most_s(range, pipeline_s) - space_.micro_batches * least);
         const double first = std::max(least, (step - update) / space_.micro_batches);
-        if (step < kInfinity) bounds.offer(left, range.first, range.end, range.size, {first, step - first});
+        if (step < kInfinity)
+          bounds.offer(left, range.first_unit, range.end_unit, range.size, {first, step - first});
       }
     double bound = pipeline_s;
     for (const Partition& partition : best_partitions(bounds, space_.least_stages, 0))
@@ -115,16 +132,17 @@ class StageSearch {
   /// What may be a stage with `left` stages left, itself among them.
   std::vector<Range> ranges(int left) const {
     std::vector<Range> ranges;
-    for (int first = 0; first < layers_; ++first)
-      for (int end = first + 1; end <= layers_; ++end)
+    for (int first = 0; first < units_; ++first)
+      for (int end = first + 1; end <= units_; ++end)
         for (const int size : sizes_) {
-          const int after = layers_ - end, rest = space_.devices - size;
+          const int after = units_ - end, rest = space_.devices - size;
           if ((left == 1) != (after == 0) || after < left - 1 || rest < left - 1) continue;
           if ((first == 0 && left == 1) != (rest == 0)) continue;
           const int stages = left + (first > 0 ? 1 : 0);
           if (stages > most_ || (first == 0 && left < space_.least_stages)) continue;
-          if (floor_.pipeline_s(first, end, size, rest) < space_.cutoff_s)
-            ranges.push_back({first, end, size});
+          const Range range = range_of(first, end, size);
+          if (floor_.pipeline_s(range.first, range.end, size, rest) < space_.cutoff_s)
+            ranges.push_back(range);
         }
     return ranges;
   }
@@ -226,9 +244,10 @@ class StageSearch {
     int left = static_cast<int>(partition.stages.size()), first = 0;
     for (const auto& [end, size] : partition.stages) {
       const int flying = in_flight(left);
-      const RangePlan& plan = plan_of({first, end, size}, left--);
-      proposal.requests.push_back({first,
-                                   end,
+      const Range range = range_of(first, end, size);
+      const RangePlan& plan = plan_of(range, left--);
+      proposal.requests.push_back({range.first,
+                                   range.end,
                                    plan.mesh,
                                    0,
                                    space_.micro_batches,
@@ -248,7 +267,9 @@ class StageSearch {
   const SearchSpace& space_;
   PriceBook& book_;
   const Cluster& cluster_;
-  int layers_, most_;
+  int layers_;
+  std::vector<int> cuts_;
+  int units_, most_;
   std::vector<int> sizes_;
   WorkFloor floor_;
   SearchOutcome outcome_;

@@ -23,6 +23,8 @@ struct SearchSpace {
   int micro_batches = 1;
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
   std::vector<bool> rematerialize{false, true};  ///< what may be tried
+  std::vector<int>
+      cuts;  ///< where stages may begin and end, the first and last layer's ends among them; empty: anywhere
   int least_stages = 1, most_stages = 1 << 20;
   bool single_devices = false;  ///< stages of one device only
   double cutoff_s =

@@ -5,14 +5,15 @@
 #include "libalpa/base/error.h"
 #include "libalpa/planner/baselines.h"
 #include "libalpa/program/lower.h"
-#include "tests/planner/small_cluster.h"
 #include "tests/support/small_models.h"
+#include "tests/support/small_plans.h"
 
 namespace alpa {
 namespace {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
+using testing_models::small_cluster;
 
 PlanningModel small_model(int blocks = 2) {
   return {"tiny", "", 8,
@@ -107,6 +108,19 @@ TEST(Baseline, CarriesABoundForItsStages) {
   ASSERT_EQ(prediction.stages.size(), 4u);
   EXPECT_GT(prediction.lower_bound_s, 0);
   EXPECT_LE(prediction.lower_bound_s, prediction.estimate_s);
+}
+
+TEST(Search, CutsBetweenClustersOfLayersAlone) {
+  Log log("test", LogLevel::off);
+  PlannerOptions options;
+  options.method = "search";
+  options.layers = 2;
+  const Plan plan = make_plan(small_model(), CostModel(small_cluster(4)), options, log);
+  for (const Candidate& candidate : plan.prediction.candidates)
+    EXPECT_THAT(candidate.method, testing::AnyOf(HasSubstr("1 stage,"), HasSubstr("2 stages,")));
+  options.layers = 5;
+  EXPECT_THAT([&] { make_plan(small_model(), CostModel(small_cluster(4)), options, log); },
+              ThrowsMessage<Error>(HasSubstr("the model has 4 layers")));
 }
 
 TEST(Search, OutOfTimeReturnsWhatItHasAndSaysSo) {

@@ -6,8 +6,8 @@
 #include <map>
 #include <tuple>
 
-#include "tests/planner/small_cluster.h"
 #include "tests/support/small_models.h"
+#include "tests/support/small_plans.h"
 
 namespace alpa {
 namespace {
@@ -22,7 +22,7 @@ struct Instance {
         book(graph, costs) {}
 
   static Cluster cluster(int devices, std::int64_t memory) {
-    Cluster cluster = small_cluster(devices);
+    Cluster cluster = testing_models::small_cluster(devices);
     cluster.memory_bytes = memory;
     cluster.f32_flops_per_s = 1e9;  // slow devices: splitting pays
     return cluster;
