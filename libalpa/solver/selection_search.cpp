@@ -41,6 +41,12 @@ double largest_cost(const SelectionNetwork& network) {
   return total;
 }
 
+std::int64_t size_of(const SelectionNetwork& network) {
+  std::int64_t size = network.edge_cells();
+  for (const auto& node : network.nodes) size += std::ssize(node.cost);
+  return size;
+}
+
 class NetworkSearch {
  public:
   NetworkSearch(const SelectionNetwork& given, const SelectionOptions& options)
@@ -210,7 +216,7 @@ class NetworkSearch {
     const ReducedNetwork reduced = presolve(near);
     if (reduced.verdict != ReducedNetwork::Verdict::open) return;
     if (reduced.network.nodes.empty()) return offer(reduced.lifting.lift({}), reduced.network.constant);
-    if (reduced.network.edge_cells() > network_.edge_cells() / 4) return;
+    if (size_of(reduced.network) > size_of(network_) / 4) return;  // which ends the recursion, too
     SelectionOptions options = options_;
     options.effort /= 4;
     options.time_limit_s = deadline_.seconds_left();

@@ -286,6 +286,20 @@ TEST(SelectionCost, RefusesAChoiceOfAnotherProblem) {
       ThrowsMessage<Error>(HasSubstr("strategy 2 of node 1, which has 2")));
 }
 
+// Only memory ties the nodes together, and its price leaves a gap.
+TEST(SolveSelection, SolvesNodesWithoutEdges) {
+  for (std::uint32_t seed = 0; seed < 40; ++seed)
+    for (const double gap : {1e-6, 1e-2}) {
+      const SelectionProblem problem =
+          random_problem(seed, {.nodes = 9, .strategies = 4, .edges = 0, .memory = 0.4});
+      const Exhaustive expected = exhaustive_search(problem);
+      const SelectionSolution found = solve_selection(problem, {.gap = gap});
+      ASSERT_EQ(found.feasible, expected.cost.has_value()) << "seed " << seed;
+      if (!found.feasible) continue;
+      EXPECT_LE(found.cost, *expected.cost * (1 + 2 * gap)) << "seed " << seed;
+    }
+}
+
 TEST(SolveSelection, NeverReturnsWorseThanTheStart) {
   for (std::uint32_t seed = 0; seed < 40; ++seed) {
     const SelectionProblem problem = random_problem(seed, {.nodes = 8, .edges = 12, .memory = 0.6});
