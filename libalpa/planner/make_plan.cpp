@@ -190,8 +190,7 @@ class Planner {
   std::string bound_text(const std::vector<int>& counts) const {
     return fmt::format(
         "every plan of {} to {} micro-batches, cut into stages between {} clusters of layers, on submeshes "
-        "of one or "
-        "two axes, by the search's estimate",
+        "of one or two axes",
         counts.front(), counts.back(), cuts_.size() - 1);
   }
 

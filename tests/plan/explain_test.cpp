@@ -23,6 +23,20 @@ TEST(Explain, TellsStagesTimeMemoryAndLayoutsInWords) {
     EXPECT_THAT(text, HasSubstr(part));
 }
 
+TEST(Explain, TellsHowFarFromTheLowerBoundAndWhatItCovers) {
+  Lowered lowered = two_stages_of_two();
+  Prediction& prediction = lowered.plan.prediction;
+  EXPECT_LE(prediction.lower_bound_s, prediction.estimate_s);
+  prediction.estimate_s = 1.5;
+  prediction.lower_bound_s = 1.2;
+  prediction.bound_covers = "these stages";
+  prediction.hit_time_limit = true;
+  const std::string text = explain(lowered.plan, lowered.graph);
+  EXPECT_THAT(
+      text, HasSubstr("estimate 1.50 s, lower bound 1.20 s: at most 25.00 % above the best of these stages"));
+  EXPECT_THAT(text, HasSubstr("the time limit cut the search short"));
+}
+
 TEST(ComparePlans, FindsNothingBetweenAPlanAndItself) {
   const Plan plan = two_stages_of_two().plan;
   EXPECT_EQ(compare_plans(plan, plan), "");
