@@ -140,10 +140,10 @@ MeasureSurroundings surroundings(const Settings& settings, const ParallelRun& ru
 /// Cores for each rank where ranks outnumber cores; 0 where they do not.
 double cores_of_rank(const ParallelRun& run, const RankDevice& rank) {
   const int busy = rank.threads * run.session.ranks_on_node();
-  if (rank.device->kind() == DeviceKind::cuda || busy <= available_cores()) return 0;
+  if (rank.device->kind() == DeviceKind::cuda || busy <= run.session.cores_of_node()) return 0;
   run.log.info(fmt::format("{} ranks of {} threads share {} cores", run.session.ranks_on_node(), rank.threads,
-                           available_cores()));
-  return 1.0 * available_cores() / run.session.ranks_on_node();
+                           run.session.cores_of_node()));
+  return 1.0 * run.session.cores_of_node() / run.session.ranks_on_node();
 }
 
 int profile_rank(Settings settings, const ParallelRun& run, const std::string& command_line) {

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
-#include <thread>
 
 namespace alpa {
 namespace {
@@ -49,12 +48,10 @@ Environment read_environment() {
   return read_environment([](const char* name) -> const char* { return std::getenv(name); });
 }
 
-int available_cores() { return static_cast<int>(std::thread::hardware_concurrency()); }
-
-int threads_per_rank(int asked, const Environment& environment, int ranks_on_node) {
+int threads_per_rank(int asked, const Environment& environment, int cores_of_node, int ranks_on_node) {
   for (const int threads : {asked, environment.cpus_per_task, environment.omp_threads})
     if (threads > 0) return threads;
-  return std::max(1, available_cores() / std::max(1, ranks_on_node));
+  return std::max(1, cores_of_node / std::max(1, ranks_on_node));
 }
 
 }  // namespace alpa

@@ -20,11 +20,8 @@ struct Environment {
 Environment read_environment(const std::function<const char*(const char*)>& variable);
 Environment read_environment();
 
-/// Cores that this process may use.
-int available_cores();
-
 /// Threads of one rank: `asked` (0: not asked), else SLURM_CPUS_PER_TASK, else OMP_NUM_THREADS, else its
-/// share of the cores that this process may use.
-int threads_per_rank(int asked, const Environment&, int ranks_on_node);
+/// share of the cores that the ranks of its node may run on.
+int threads_per_rank(int asked, const Environment&, int cores_of_node, int ranks_on_node);
 
 }  // namespace alpa

@@ -19,7 +19,7 @@ const std::vector<Word<DeviceKind>>& device_words() {
 RankDevice make_rank_device(DeviceKind kind, int threads, const MpiSession& session,
                             const Environment& environment) {
   RankDevice rank;
-  rank.threads = threads_per_rank(threads, environment, session.ranks_on_node());
+  rank.threads = threads_per_rank(threads, environment, session.cores_of_node(), session.ranks_on_node());
   switch (kind) {
     case DeviceKind::cpu:
       rank.device = make_cpu_device(rank.threads);

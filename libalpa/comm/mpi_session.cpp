@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <mpi.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -47,8 +48,18 @@ MPI_Comm duplicate_world() {
 }
 
 struct Node {
-  int index = 0, count = 1, rank = 0, ranks = 1;
+  int index = 0, count = 1, rank = 0, ranks = 1, cores = 1;
 };
+
+/// Launchers and taskset bind ranks to cores, all to the same ones or each to its own.
+int cores_of(MPI_Comm neighbours) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  sched_getaffinity(0, sizeof cores, &cores);
+  check_mpi(MPI_Allreduce(MPI_IN_PLACE, &cores, sizeof cores, MPI_BYTE, MPI_BOR, neighbours),
+            "MPI_Allreduce");
+  return std::max(1, CPU_COUNT(&cores));
+}
 
 /// By shared memory and not by host name, which container and virtual hosts share.
 Node find_node(int world_rank, int world_size) {
@@ -59,6 +70,7 @@ Node find_node(int world_rank, int world_size) {
   Node node;
   node.rank = owner.rank();
   node.ranks = owner.size();
+  node.cores = cores_of(neighbours);
   int first = world_rank;
   check_mpi(MPI_Bcast(&first, 1, MPI_INT, 0, neighbours), "MPI_Bcast");
   std::vector<int> firsts(static_cast<std::size_t>(world_size));
@@ -164,6 +176,7 @@ int MpiSession::node() const { return state_->node.index; }
 int MpiSession::nodes() const { return state_->node.count; }
 int MpiSession::rank_on_node() const { return state_->node.rank; }
 int MpiSession::ranks_on_node() const { return state_->node.ranks; }
+int MpiSession::cores_of_node() const { return state_->node.cores; }
 
 std::unique_ptr<Communicator> MpiSession::make_communicator(Device& device) const {
   std::unique_ptr<Communicator> host = make_mpi_communicator(duplicate_world());

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <thread>
 
 namespace alpa {
 namespace {
@@ -51,12 +50,12 @@ TEST(Environment, TakesNonsenseForNothing) {
 
 TEST(ThreadsPerRank, AreAskedForElseSlurmsElseOpenMPsElseAShareOfTheCores) {
   const Environment both = environment_of({{"SLURM_CPUS_PER_TASK", "6"}, {"OMP_NUM_THREADS", "3,2"}});
-  EXPECT_EQ(threads_per_rank(2, both, 4), 2);
-  EXPECT_EQ(threads_per_rank(0, both, 4), 6);
-  EXPECT_EQ(threads_per_rank(0, environment_of({{"OMP_NUM_THREADS", "3,2"}}), 4), 3);
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  EXPECT_EQ(threads_per_rank(0, {}, 1), cores);
-  EXPECT_EQ(threads_per_rank(0, {}, 2 * cores), 1);
+  EXPECT_EQ(threads_per_rank(2, both, 16, 4), 2);
+  EXPECT_EQ(threads_per_rank(0, both, 16, 4), 6);
+  EXPECT_EQ(threads_per_rank(0, environment_of({{"OMP_NUM_THREADS", "3,2"}}), 16, 4), 3);
+  EXPECT_EQ(threads_per_rank(0, {}, 16, 1), 16);
+  EXPECT_EQ(threads_per_rank(0, {}, 16, 4), 4);
+  EXPECT_EQ(threads_per_rank(0, {}, 16, 32), 1);
 }
 
 }  // namespace

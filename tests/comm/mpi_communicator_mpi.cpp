@@ -1,5 +1,6 @@
 // The conformance cases over MPI, and what only MPI can show.
 #include <mpi.h>
+#include <sched.h>
 
 #include "libalpa/base/error.h"
 #include "tests/comm/communicator_conformance.h"
@@ -64,6 +65,9 @@ TEST(MpiSession, CountsRanksAndNodes) {
   EXPECT_EQ(session.nodes(), 1);
   EXPECT_EQ(session.rank_on_node(), rank);
   EXPECT_EQ(session.ranks_on_node(), size);
+  cpu_set_t cores;  // nobody bound the ranks apart
+  ASSERT_EQ(sched_getaffinity(0, sizeof cores, &cores), 0);
+  EXPECT_EQ(session.cores_of_node(), CPU_COUNT(&cores));
 }
 
 TEST(MpiCommunicator, AMessageOfAnotherSizeIsRefused) {
