@@ -1,7 +1,7 @@
+#include <fmt/core.h>
+
 #include <cstdio>
 #include <optional>
-
-#include <fmt/core.h>
 
 #include "apps/app.h"
 #include "apps/models.h"
@@ -30,7 +30,8 @@ struct Settings {
 /// The numbers to plan with: a profile, a cluster file, or a profile's machines in another number.
 CostModel cost_model(const Settings& settings, std::string& fingerprint) {
   if (settings.profile.empty() && settings.cluster.empty())
-    throw Error(ErrorKind::usage, "neither --profile nor --cluster is given", "--profile profile.h5 of alpa-profile, or --cluster configs/clusters/NAME.toml");
+    throw Error(ErrorKind::usage, "neither --profile nor --cluster is given",
+                "--profile profile.h5 of alpa-profile, or --cluster configs/clusters/NAME.toml");
   if (settings.profile.empty()) return CostModel(read_cluster(settings.cluster));
   Profile profile = read_profile(settings.profile);
   fingerprint = profile_fingerprint(profile);
@@ -40,7 +41,8 @@ CostModel cost_model(const Settings& settings, std::string& fingerprint) {
 
 void plan_model(const Settings& settings, App& app) {
   for (const std::filesystem::path& written : {settings.out, settings.missing})
-    if (!written.empty()) AtomicFile{written};  // a folder that cannot be written is noticed before the search
+    if (!written.empty())
+      AtomicFile{written};  // a folder that cannot be written is noticed before the search
   const ModelDefinition model = load_model(settings.model);
   std::string fingerprint;
   CostModel costs = cost_model(settings, fingerprint);
@@ -51,7 +53,8 @@ void plan_model(const Settings& settings, App& app) {
   Plan plan = make_plan(planning, costs, options, app.log());
   plan.profile_fingerprint = fingerprint;
   const Graph graph = training_step_graph(model, plan.micro_batch_samples);
-  write_plan(settings.out, plan, graph, provenance_here(app.command_line(), "alpa-plan", read_environment().job_id));
+  write_plan(settings.out, plan, graph,
+             provenance_here(app.command_line(), "alpa-plan", read_environment().job_id));
   if (!settings.missing.empty()) {
     std::string lines;
     for (const std::string& signature : costs.missing()) lines += signature + "\n";
@@ -76,8 +79,11 @@ void simulate_plan(const Settings& settings) {
   std::fputs(fmt::format("step {}\n", seconds_text(timeline.step_s)).c_str(), stdout);
   for (std::size_t s = 0; s < timeline.stages.size(); ++s) {
     const StageTime& t = timeline.stages[s];
-    std::fputs(fmt::format("stage {}: compute {}, collectives {}, transfers {}, idle {}\n", s, seconds_text(t.compute_s), seconds_text(t.collective_s),
-                           seconds_text(t.transfer_s), seconds_text(t.idle_s)).c_str(), stdout);
+    std::fputs(fmt::format("stage {}: compute {}, collectives {}, transfers {}, idle {}\n", s,
+                           seconds_text(t.compute_s), seconds_text(t.collective_s),
+                           seconds_text(t.transfer_s), seconds_text(t.idle_s))
+                   .c_str(),
+               stdout);
   }
   if (!settings.trace.empty()) publish_text(settings.trace, chrome_trace(timeline.rows, program, graph));
 }
@@ -87,7 +93,10 @@ void check(const Settings& settings) {
   const Plan& plan = planned.plan;
   const Graph& graph = planned.graph;
   verify(lower(graph, plan), graph);
-  std::fputs(fmt::format("{}: {} devices, {} stages, fits its model, its program is sound\n", settings.first.string(), plan.devices(), plan.stages.size()).c_str(), stdout);
+  std::fputs(fmt::format("{}: {} devices, {} stages, fits its model, its program is sound\n",
+                         settings.first.string(), plan.devices(), plan.stages.size())
+                 .c_str(),
+             stdout);
 }
 
 int compare(const Settings& settings) {
@@ -101,23 +110,38 @@ int compare(const Settings& settings) {
 int main(int argc, char** argv) {
   Settings settings;
   PlannerOptions& planner = settings.planner;
-  App app("alpa-plan", "choose how to split a model over a cluster, and explain it; needs no accelerator and no MPI");
+  App app("alpa-plan",
+          "choose how to split a model over a cluster, and explain it; needs no accelerator and no MPI");
   app.argument("MODEL.toml", settings.model, "model definition")
       .option("--profile", settings.profile, "profile of the machines, written by alpa-profile (HDF5)")
-      .option("--cluster", settings.cluster, "cluster file (TOML); alone: costs are estimated; with --profile: replaces its machines")
+      .option("--cluster", settings.cluster,
+              "cluster file (TOML); alone: costs are estimated; with --profile: replaces its machines")
       .option("--devices", planner.devices, "devices to plan for; 0: all of the cluster", at_least(0))
-      .option("--micro-batches", planner.micro_batches, "micro-batches per step; 0: the planner chooses", at_least(0))
-      .option("--method", planner.method, "auto (the search and every baseline), search, serial, data-parallel, zero-1, zero-2, zero-3, tensor, sequence, megatron, intra-only, inter-only")
+      .option("--micro-batches", planner.micro_batches, "micro-batches per step; 0: the planner chooses",
+              at_least(0))
+      .option("--method", planner.method,
+              "auto (the search and every baseline), search, serial, data-parallel, zero-1, zero-2, zero-3, "
+              "tensor, sequence, megatron, intra-only, inter-only")
       .option("--schedule", planner.schedule, "order of micro-batches on pipeline stages: 1f1b or gpipe")
-      .option("--rematerialize", planner.rematerialize, "recompute activations in the backward: auto, never or always")
+      .option("--rematerialize", planner.rematerialize,
+              "recompute activations in the backward: auto, never or always")
       .option("--pin", settings.pin, "pinned plan (TOML): stages, meshes and what their axes do")
       .option("--time-limit", planner.time_limit_s, "safety cap on planning, in seconds", at_least(1))
-      .option("--layers", planner.layers, "clusters of layers that stages may be cut between; 0: the model's layers, at most 48 or one per device", at_least(0))
-      .option("--threads", planner.threads, "threads that solve stages; 0: as many as the process may run on. The plan is the same", at_least(0))
-      .option("--missing", settings.missing, "write the operator signatures that the profile lacks to this file")
+      .option("--layers", planner.layers,
+              "clusters of layers that stages may be cut between; 0: the model's layers, at most 48 or one "
+              "per device",
+              at_least(0))
+      .option("--threads", planner.threads,
+              "threads that solve stages; 0: as many as the process may run on. The plan is the same",
+              at_least(0))
+      .option("--missing", settings.missing,
+              "write the operator signatures that the profile lacks to this file")
       .option("--out", settings.out, "plan to write (HDF5)")
       .required()
-      .example("alpa-plan configs/models/gpt-1.3b.toml --cluster configs/clusters/p3.16xlarge-8.toml --devices 8 --out plan.h5", "plan for 8 GPUs from a cluster file")
+      .example(
+          "alpa-plan configs/models/gpt-1.3b.toml --cluster configs/clusters/p3.16xlarge-8.toml --devices 8 "
+          "--out plan.h5",
+          "plan for 8 GPUs from a cluster file")
       .example("alpa-plan explain plan.h5", "tell the plan in words");
   app.subcommand("explain", "tell a plan in words").argument("PLAN.h5", settings.first, "plan").runs([&] {
     const PlannedModel planned = read_planned_model(settings.first);
@@ -133,6 +157,8 @@ int main(int argc, char** argv) {
       .option("--profile", settings.profile, "profile to take the costs from; without: the cluster's numbers")
       .option("--trace", settings.trace, "write the timeline as a Chrome trace (JSON)")
       .runs([&] { simulate_plan(settings); });
-  app.subcommand("check", "check a plan file: structure, model, program").argument("PLAN.h5", settings.first, "plan").runs([&] { check(settings); });
+  app.subcommand("check", "check a plan file: structure, model, program")
+      .argument("PLAN.h5", settings.first, "plan")
+      .runs([&] { check(settings); });
   return app.run(argc, argv, [&] { plan_model(settings, app); });
 }

@@ -36,24 +36,41 @@ int main(int argc, char** argv) {
   TrainSettings& train = settings.train;
   App app("alpa-train", "train a model exactly as a plan says, on the ranks of an MPI job");
   app.argument("PLAN.h5", settings.plan, "plan written by alpa-plan; it holds the model")
-      .option("--data", train.data, "text file (its bytes are tokens), llm.c or Megatron token file, HDF5 file with /tokens, or synthetic:VOCABULARY")
+      .option("--data", train.data,
+              "text file (its bytes are tokens), llm.c or Megatron token file, HDF5 file with /tokens, or "
+              "synthetic:VOCABULARY")
       .required()
       .option("--run-dir", train.run_dir, "folder for checkpoints and metrics; made where it is missing")
       .required()
-      .option("--steps", train.steps, "end after that many steps of the run; 0: as the model file says", at_least(0))
-      .option("--resume", train.resume, "auto (newest checkpoint of the run folder, if any), must, never, or a checkpoint file or run folder")
-      .option("--checkpoint-every", train.checkpoint_every, "steps between checkpoints; 0: at the end only", at_least(0))
+      .option("--steps", train.steps, "end after that many steps of the run; 0: as the model file says",
+              at_least(0))
+      .option("--resume", train.resume,
+              "auto (newest checkpoint of the run folder, if any), must, never, or a checkpoint file or run "
+              "folder")
+      .option("--checkpoint-every", train.checkpoint_every, "steps between checkpoints; 0: at the end only",
+              at_least(0))
       .option("--keep", train.keep, "checkpoints to keep; 0: all", at_least(0))
-      .option("--evaluate-every", train.evaluate_every, "steps between evaluations on held-out data; 0: never", at_least(0))
+      .option("--evaluate-every", train.evaluate_every,
+              "steps between evaluations on held-out data; 0: never", at_least(0))
       .option("--evaluation-batches", train.evaluation_batches, "batches of an evaluation", at_least(1))
       .option("--progress-s", train.progress_s, "seconds between progress lines", at_least(0))
-      .option("--max-hours", train.max_hours, "stop with a checkpoint (exit 75) before that many hours have passed; 0: no limit", at_least(0))
-      .option("--end-time", train.end_time_s, "end of the job in seconds since 1970: stop with a checkpoint before it; 0: not known", at_least(0))
+      .option("--max-hours", train.max_hours,
+              "stop with a checkpoint (exit 75) before that many hours have passed; 0: no limit", at_least(0))
+      .option("--end-time", train.end_time_s,
+              "end of the job in seconds since 1970: stop with a checkpoint before it; 0: not known",
+              at_least(0))
       .option("--device", settings.device, "where ranks compute", device_words())
-      .option("--threads", settings.threads, "threads of each rank; 0: SLURM_CPUS_PER_TASK, OMP_NUM_THREADS, or its share of the cores", at_least(0))
+      .option("--threads", settings.threads,
+              "threads of each rank; 0: SLURM_CPUS_PER_TASK, OMP_NUM_THREADS, or its share of the cores",
+              at_least(0))
       .option("--trace", train.trace, "write the measured timeline of one step as a Chrome trace (JSON)")
       .flag("--dry-run", train.dry_run, "check plan, data, ranks and memory; train and write nothing")
-      .example("mpiexec -n 4 alpa-train plan.h5 --data text.txt --run-dir run", "train on 4 CPU ranks of this machine")
-      .example("srun --mpi=pmi2 --kill-on-bad-exit=1 alpa-train plan.h5 --data tokens.bin --run-dir run --device cuda", "train on the GPUs of a job");
-  return app.run_parallel(argc, argv, [&](const ParallelRun& rank) { return train_rank(settings, rank, app.command_line()); });
+      .example("mpiexec -n 4 alpa-train plan.h5 --data text.txt --run-dir run",
+               "train on 4 CPU ranks of this machine")
+      .example(
+          "srun --mpi=pmi2 --kill-on-bad-exit=1 alpa-train plan.h5 --data tokens.bin --run-dir run --device "
+          "cuda",
+          "train on the GPUs of a job");
+  return app.run_parallel(
+      argc, argv, [&](const ParallelRun& rank) { return train_rank(settings, rank, app.command_line()); });
 }

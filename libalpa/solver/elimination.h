@@ -32,8 +32,8 @@ class Elimination {
   /// `node_cost`.
   double minimise(const std::vector<std::vector<double>>& node_cost, std::vector<int>& choice);
 
-  /// After minimise() with the same costs, when that was finite: per strategy of each member, the minimum when that member must
-  /// take it. Indexed by node; empty for others. Costs about as much as minimise().
+  /// After minimise() with the same costs, when that was finite: per strategy of each member, the minimum
+  /// when that member must take it. Indexed by node; empty for others. Costs about as much as minimise().
   std::vector<std::vector<double>> min_marginals(const std::vector<std::vector<double>>& node_cost);
 
  private:

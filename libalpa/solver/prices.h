@@ -15,7 +15,8 @@ struct PricedBound {
   /// `reduction_bound`.
   std::vector<std::vector<double>> reduced_costs;
   double reduction_bound = 0;
-  std::vector<int> choice;  ///< what is (nearly) cheapest at these prices; need not fit, nor be allowed throughout
+  std::vector<int>
+      choice;  ///< what is (nearly) cheapest at these prices; need not fit, nor be allowed throughout
 };
 
 struct PriceOptions {

@@ -30,7 +30,7 @@ struct SelectionOptions {
   double gap = 1e-6;                ///< relative gap at which a solution counts as optimal
   std::int64_t effort = 1'000'000;  ///< bound on search effort (branch-and-bound nodes, moves); deterministic
   double time_limit_s = 120;        ///< safety cap in wall seconds; hitting it is reported in `proof`
-  std::vector<int> start = {};           ///< a choice to improve on, where it is allowed and fits; empty: none
+  std::vector<int> start = {};      ///< a choice to improve on, where it is allowed and fits; empty: none
   double cutoff =
       std::numeric_limits<double>::infinity();  ///< choices that cost as much or more are not wanted
 };

@@ -1,13 +1,13 @@
 #include "libalpa/trainer/executor.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cassert>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <new>
-
-#include <fmt/core.h>
 
 #include "libalpa/base/error.h"
 #include "libalpa/trainer/prepared_segment.h"
@@ -23,8 +23,9 @@ struct Executor::State {
   std::vector<int> coordinate;
   std::unique_ptr<Stream> stream;
   std::unique_ptr<DeviceMemory> arena;
-  std::unique_ptr<DeviceMemory> staging;        ///< scalars on their way to the host
-  std::unique_ptr<DeviceMemory> input_staging;  ///< StepInputs, then the tokens and targets that they point to
+  std::unique_ptr<DeviceMemory> staging;  ///< scalars on their way to the host
+  std::unique_ptr<DeviceMemory>
+      input_staging;  ///< StepInputs, then the tokens and targets that they point to
   std::vector<std::unique_ptr<Communicator>> axes;
   StepContext context;
   std::vector<std::vector<PreparedSegment>> segments;  ///< [program][SegmentKind]
@@ -34,7 +35,9 @@ struct Executor::State {
   State(const Graph& g, std::vector<const Program*> p, Device& d, Communicator& w)
       : graph(g), programs(std::move(p)), device(d), world(w) {}
 
-  const StageProgram& mine(std::size_t which) const { return programs[which]->stages[static_cast<std::size_t>(stage)]; }
+  const StageProgram& mine(std::size_t which) const {
+    return programs[which]->stages[static_cast<std::size_t>(stage)];
+  }
 
   void find_place() {
     const Program& program = *programs[0];
@@ -47,8 +50,10 @@ struct Executor::State {
       if (world.rank() >= mesh.first_device && world.rank() < end) stage = static_cast<int>(s);
     }
     if (devices != world.size())
-      throw Error(ErrorKind::allocation, fmt::format("the plan is for {} ranks, this job has {}", devices, world.size()),
-                  fmt::format("srun --ntasks {} (or mpiexec -n {}), or plan again with --devices {}", devices, devices, world.size()));
+      throw Error(ErrorKind::allocation,
+                  fmt::format("the plan is for {} ranks, this job has {}", devices, world.size()),
+                  fmt::format("srun --ntasks {} (or mpiexec -n {}), or plan again with --devices {}", devices,
+                              devices, world.size()));
     coordinate = coordinate_of(program.stages[static_cast<std::size_t>(stage)].mesh, world.rank());
   }
 
@@ -79,7 +84,8 @@ struct Executor::State {
 
   /// The inputs in memory from which the device copies while the host goes on.
   const StepInputs& staged(const StepInputs& inputs) {
-    assert(static_cast<std::int64_t>(sizeof inputs + inputs.tokens.size_bytes() + inputs.targets.size_bytes()) <= input_staging->bytes());
+    assert(static_cast<std::int64_t>(sizeof inputs + inputs.tokens.size_bytes() +
+                                     inputs.targets.size_bytes()) <= input_staging->bytes());
     auto* const staged = new (input_staging->data()) StepInputs(inputs);
     auto* const tokens = reinterpret_cast<std::int32_t*>(staged + 1);
     auto* const targets = std::copy(inputs.tokens.begin(), inputs.tokens.end(), tokens);
@@ -95,7 +101,8 @@ struct Executor::State {
     for (const ScheduledSegment& run : program.schedule) {
       context.micro_batch = run.micro_batch;
       context.slot = run.micro_batch < 0 ? 0 : run.micro_batch % program.slots;
-      context.point = {context.point.seed, inputs.step, std::max(run.micro_batch, 0) * programs[which]->micro_batch_samples};
+      context.point = {context.point.seed, inputs.step,
+                       std::max(run.micro_batch, 0) * programs[which]->micro_batch_samples};
       PreparedSegment& segment = segments[which][static_cast<std::size_t>(run.segment)];
       segment.run(context, keep_rows ? &rows : nullptr);
     }
@@ -110,7 +117,8 @@ struct Executor::State {
   }
 };
 
-Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Device& device, Communicator& world, std::uint64_t seed)
+Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Device& device,
+                   Communicator& world, std::uint64_t seed)
     : state_(std::make_unique<State>(graph, std::move(programs), device, world)) {
   State& s = *state_;
   s.find_place();
@@ -125,7 +133,8 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
   for (std::size_t p = 0; p < s.programs.size(); ++p) {
     s.segments.emplace_back();
     for (const SegmentKind kind : {SegmentKind::forward, SegmentKind::backward, SegmentKind::update})
-      s.segments.back().push_back(PreparedSegment(graph, *s.programs[p], s.stage, kind, s.coordinate, world.rank(), device));
+      s.segments.back().push_back(
+          PreparedSegment(graph, *s.programs[p], s.stage, kind, s.coordinate, world.rank(), device));
   }
 }
 
@@ -150,24 +159,28 @@ std::vector<StateTile> Executor::state_tiles() const {
       first = first && s.programs[0]->stages[static_cast<std::size_t>(earlier)].state_buffer[i] < 0;
     for (int axis = 0; axis < static_cast<int>(s.coordinate.size()); ++axis) {
       bool splits = false;
-      for (const auto& axes : buffer.layout.axes) splits = splits || std::find(axes.begin(), axes.end(), axis) != axes.end();
+      for (const auto& axes : buffer.layout.axes)
+        splits = splits || std::find(axes.begin(), axes.end(), axis) != axes.end();
       first = first && (splits || s.coordinate[static_cast<std::size_t>(axis)] == 0);
     }
-    tiles.push_back({static_cast<int>(i), buffer.tile, tile_origin(whole, buffer.layout, program.mesh.shape, s.coordinate), first});
+    tiles.push_back({static_cast<int>(i), buffer.tile,
+                     tile_origin(whole, buffer.layout, program.mesh.shape, s.coordinate), first});
   }
   return tiles;
 }
 
 void Executor::write_state(int state, const void* host) {
   const StageProgram& program = state_->mine(0);
-  const Buffer& buffer = program.buffers[static_cast<std::size_t>(program.state_buffer[static_cast<std::size_t>(state)])];
+  const Buffer& buffer =
+      program.buffers[static_cast<std::size_t>(program.state_buffer[static_cast<std::size_t>(state)])];
   state_->stream->copy_to_device(state_->address(buffer), host, byte_count(buffer.tile));
   state_->stream->synchronize();
 }
 
 void Executor::read_state(int state, void* host) {
   const StageProgram& program = state_->mine(0);
-  const Buffer& buffer = program.buffers[static_cast<std::size_t>(program.state_buffer[static_cast<std::size_t>(state)])];
+  const Buffer& buffer =
+      program.buffers[static_cast<std::size_t>(program.state_buffer[static_cast<std::size_t>(state)])];
   state_->stream->copy_to_host(host, state_->address(buffer), byte_count(buffer.tile));
   state_->stream->synchronize();
 }
@@ -175,12 +188,14 @@ void Executor::read_state(int state, void* host) {
 StepResult Executor::run(const StepInputs& inputs, std::size_t which) {
   State& s = *state_;
   if (s.keep_rows) s.rows.clear();
-  s.context.begin_s = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  s.context.begin_s =
+      std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   s.run_schedule(which, s.staged(inputs));
   const StageProgram& program = s.mine(which);
   StepResult result;
   result.loss_sum = s.scalar(program, program.loss);
-  if (program.gradient_square_sum >= 0) result.gradient_norm = std::sqrt(s.scalar(program, program.gradient_square_sum));
+  if (program.gradient_square_sum >= 0)
+    result.gradient_norm = std::sqrt(s.scalar(program, program.gradient_square_sum));
   s.world.wait_sends(*s.stream);
   return result;
 }

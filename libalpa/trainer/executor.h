@@ -23,25 +23,27 @@ struct StepInputs {
 };
 
 struct StepResult {
-  double loss_sum = 0;      ///< sum of losses over all targets of the step; the same on every rank
-  double gradient_norm = 0; ///< global, before clipping; 0 in evaluation
+  double loss_sum = 0;       ///< sum of losses over all targets of the step; the same on every rank
+  double gradient_norm = 0;  ///< global, before clipping; 0 in evaluation
 };
 
 /// One rank's tile of a state.
 struct StateTile {
-  int state = 0;            ///< index in Graph::states
+  int state = 0;  ///< index in Graph::states
   TensorType tile;
-  Shape origin;             ///< in the whole tensor
-  bool writes = false;      ///< of all ranks that hold these elements, the one that saves them
+  Shape origin;         ///< in the whole tensor
+  bool writes = false;  ///< of all ranks that hold these elements, the one that saves them
 };
 
-/// Runs programs on one rank: the arena, the prepared kernels, the communicators of its mesh, and nothing that the
-/// verifier and the simulator do not see. No memory is allocated after construction.
+/// Runs programs on one rank: the arena, the prepared kernels, the communicators of its mesh, and nothing
+/// that the verifier and the simulator do not see. No memory is allocated after construction.
 class Executor {
  public:
-  /// Collective over `world`, whose rank r is device r of the plan. `programs[0]` is the one that run() takes by default
-  /// (training); others (evaluation) share its states. Keeps references to graph, programs, device and world.
-  Executor(const Graph&, std::vector<const Program*> programs, Device&, Communicator& world, std::uint64_t seed);
+  /// Collective over `world`, whose rank r is device r of the plan. `programs[0]` is the one that run() takes
+  /// by default (training); others (evaluation) share its states. Keeps references to graph, programs, device
+  /// and world.
+  Executor(const Graph&, std::vector<const Program*> programs, Device&, Communicator& world,
+           std::uint64_t seed);
   ~Executor();
 
   std::int64_t arena_bytes() const;

@@ -1,10 +1,10 @@
 #include "libalpa/trainer/prepared_segment.h"
 
+#include <fmt/core.h>
+
 #include <cassert>
 #include <chrono>
 #include <optional>
-
-#include <fmt/core.h>
 
 #include "libalpa/base/error.h"
 #include "libalpa/trainer/executor.h"
@@ -49,10 +49,18 @@ class LoadStep : public PreparedSegment::Step {
     };
     const void* host = nullptr;
     switch (kind_) {
-      case InputKind::tokens: host = micro_batch(in.tokens); break;
-      case InputKind::targets: host = micro_batch(in.targets); break;
-      case InputKind::loss_scale: host = &in.loss_scale; break;
-      case InputKind::update_scalars: host = in.update_scalars; break;
+      case InputKind::tokens:
+        host = micro_batch(in.tokens);
+        break;
+      case InputKind::targets:
+        host = micro_batch(in.targets);
+        break;
+      case InputKind::loss_scale:
+        host = &in.loss_scale;
+        break;
+      case InputKind::update_scalars:
+        host = in.update_scalars;
+        break;
     }
     rank.stream->copy_to_device(to_.at(rank), host, to_.bytes());
   }
@@ -64,11 +72,15 @@ class LoadStep : public PreparedSegment::Step {
 
 class ComputeStep : public PreparedSegment::Step {
  public:
-  ComputeStep(const Compute& compute, const Graph& graph, const StageProgram& program, const std::vector<int>& coordinate, Device& device)
-      : accumulate_(compute.accumulate), workspace_(compute.workspace >= 0 ? std::optional<Place>(Place(program, compute.workspace)) : std::nullopt) {
+  ComputeStep(const Compute& compute, const Graph& graph, const StageProgram& program,
+              const std::vector<int>& coordinate, Device& device)
+      : accumulate_(compute.accumulate),
+        workspace_(compute.workspace >= 0 ? std::optional<Place>(Place(program, compute.workspace))
+                                          : std::nullopt) {
     KernelShape shape;
     shape.attributes = compute.attributes;
-    const auto add = [&](int b, std::vector<Place>& places, std::vector<Tile>& tiles, std::vector<TensorType>& types) {
+    const auto add = [&](int b, std::vector<Place>& places, std::vector<Tile>& tiles,
+                         std::vector<TensorType>& types) {
       const Buffer& buffer = program.buffers[static_cast<std::size_t>(b)];
       places.emplace_back(program, b);
       types.push_back(buffer.tile);
@@ -87,8 +99,10 @@ class ComputeStep : public PreparedSegment::Step {
   void run(const StepContext& rank) override {
     for (std::size_t i = 0; i < operands_.size(); ++i) operands_[i].data = operand_places_[i].at(rank);
     for (std::size_t i = 0; i < results_.size(); ++i) results_[i].data = result_places_[i].at(rank);
-    const bool adds = accumulate_ == Accumulate::add || (accumulate_ == Accumulate::add_after_first_micro_batch && rank.micro_batch > 0);
-    kernel_->run(*rank.stream, operands_, results_, workspace_ ? workspace_->at(rank) : nullptr, adds, rank.point);
+    const bool adds = accumulate_ == Accumulate::add ||
+                      (accumulate_ == Accumulate::add_after_first_micro_batch && rank.micro_batch > 0);
+    kernel_->run(*rank.stream, operands_, results_, workspace_ ? workspace_->at(rank) : nullptr, adds,
+                 rank.point);
   }
 
  private:
@@ -100,7 +114,8 @@ class ComputeStep : public PreparedSegment::Step {
 };
 
 /// Copies between a tensor and its `parts` equal chunks along a dimension, laid one after another.
-void copy_chunks(const StepContext& rank, const TensorType& tensor, void* whole, void* chunks, int dimension, int parts, bool to_chunks) {
+void copy_chunks(const StepContext& rank, const TensorType& tensor, void* whole, void* chunks, int dimension,
+                 int parts, bool to_chunks) {
   Shape extent = tensor.shape;
   extent[static_cast<std::size_t>(dimension)] /= parts;
   const std::int64_t bytes = element_count(extent) * dtype_bytes(tensor.dtype);
@@ -120,7 +135,9 @@ void copy_chunks(const StepContext& rank, const TensorType& tensor, void* whole,
 class ConvertStep : public PreparedSegment::Step {
  public:
   ConvertStep(const Convert& convert, const StageProgram& program, const std::vector<int>& coordinate)
-      : step_(convert.step), from_(program, convert.from), to_(program, convert.to),
+      : step_(convert.step),
+        from_(program, convert.from),
+        to_(program, convert.to),
         coordinate_(coordinate[static_cast<std::size_t>(convert.step.axis)]) {
     if (convert.packed >= 0) packed_.emplace(program, convert.packed);
     if (convert.unpacked >= 0) unpacked_.emplace(program, convert.unpacked);
@@ -137,7 +154,8 @@ class ConvertStep : public PreparedSegment::Step {
       Box box{from_.tile.shape, Shape(from_.tile.shape.size(), 0)};
       const std::size_t d = static_cast<std::size_t>(step_.to_dimension);
       box.origin[d] = coordinate_ * to_.tile.shape[d];
-      copy_box(*rank.device, stream, from, box, to, {to_.tile.shape, Shape(to_.tile.shape.size(), 0)}, to_.tile.shape, to_.tile.dtype);
+      copy_box(*rank.device, stream, from, box, to, {to_.tile.shape, Shape(to_.tile.shape.size(), 0)},
+               to_.tile.shape, to_.tile.dtype);
       return;
     }
     if (packed_) {
@@ -151,10 +169,17 @@ class ConvertStep : public PreparedSegment::Step {
         stream.copy_on_device(to, from, to_.bytes());
         group.all_reduce(stream, to, element_count(to_.tile.shape), dtype, reduction);
         break;
-      case ConversionKind::reduce_scatter: group.reduce_scatter(stream, from, to, element_count(to_.tile.shape), dtype, reduction); break;
-      case ConversionKind::all_gather: group.all_gather(stream, from, arriving, from_.bytes()); break;
-      case ConversionKind::all_to_all: group.all_to_all(stream, from, arriving, from_.bytes() / n); break;
-      case ConversionKind::slice: break;
+      case ConversionKind::reduce_scatter:
+        group.reduce_scatter(stream, from, to, element_count(to_.tile.shape), dtype, reduction);
+        break;
+      case ConversionKind::all_gather:
+        group.all_gather(stream, from, arriving, from_.bytes());
+        break;
+      case ConversionKind::all_to_all:
+        group.all_to_all(stream, from, arriving, from_.bytes() / n);
+        break;
+      case ConversionKind::slice:
+        break;
     }
     if (unpacked_) copy_chunks(rank, to_.tile, to, arriving, step_.from_dimension, n, false);
   }
@@ -166,7 +191,8 @@ class ConvertStep : public PreparedSegment::Step {
   int coordinate_;
 };
 
-/// The pieces of a transfer that leave or reach this rank, with where they lie in its tile and in the packed buffer.
+/// The pieces of a transfer that leave or reach this rank, with where they lie in its tile and in the packed
+/// buffer.
 struct RankPiece {
   int partner = 0;
   Shape origin_in_tile, extent;
@@ -175,7 +201,8 @@ struct RankPiece {
 
 std::vector<RankPiece> rank_pieces(const Transfer& transfer, const Program& program, int rank, bool sends) {
   const DeviceMesh& mesh = sends ? transfer.from_mesh : transfer.to_mesh;
-  const Shape tile_at = tile_origin(transfer.whole.shape, sends ? transfer.from : transfer.to, mesh.shape, coordinate_of(mesh, rank));
+  const Shape tile_at = tile_origin(transfer.whole.shape, sends ? transfer.from : transfer.to, mesh.shape,
+                                    coordinate_of(mesh, rank));
   std::vector<RankPiece> pieces;
   std::int64_t offset = 0;
   for (const TransferPiece& piece : transfer_pieces(transfer, program.devices_per_node)) {
@@ -192,8 +219,10 @@ std::vector<RankPiece> rank_pieces(const Transfer& transfer, const Program& prog
 class SendStep : public PreparedSegment::Step {
  public:
   SendStep(const Send& send, const Program& program, const StageProgram& stage, int rank)
-      : from_(stage, send.from), packed_(stage, send.packed),
-        pieces_(rank_pieces(program.transfers[static_cast<std::size_t>(send.transfer)], program, rank, true)) {}
+      : from_(stage, send.from),
+        packed_(stage, send.packed),
+        pieces_(
+            rank_pieces(program.transfers[static_cast<std::size_t>(send.transfer)], program, rank, true)) {}
 
   void run(const StepContext& rank) override {
     if (pieces_.empty()) return;
@@ -217,15 +246,17 @@ class SendStep : public PreparedSegment::Step {
 class ReceiveStep : public PreparedSegment::Step {
  public:
   ReceiveStep(const Receive& receive, const Program& program, const StageProgram& stage, int rank)
-      : to_(stage, receive.to), packed_(stage, receive.packed),
-        pieces_(rank_pieces(program.transfers[static_cast<std::size_t>(receive.transfer)], program, rank, false)) {}
+      : to_(stage, receive.to),
+        packed_(stage, receive.packed),
+        pieces_(rank_pieces(program.transfers[static_cast<std::size_t>(receive.transfer)], program, rank,
+                            false)) {}
 
   void run(const StepContext& rank) override {
     for (const RankPiece& piece : pieces_) {
       void* packed = static_cast<std::byte*>(packed_.at(rank)) + piece.packed_offset;
       rank.world->receive(*rank.stream, packed, piece.bytes, piece.partner);
-      copy_box(*rank.device, *rank.stream, packed, {piece.extent, Shape(piece.extent.size(), 0)}, to_.at(rank),
-               {to_.tile.shape, piece.origin_in_tile}, piece.extent, to_.tile.dtype);
+      copy_box(*rank.device, *rank.stream, packed, {piece.extent, Shape(piece.extent.size(), 0)},
+               to_.at(rank), {to_.tile.shape, piece.origin_in_tile}, piece.extent, to_.tile.dtype);
     }
   }
 
@@ -242,9 +273,12 @@ class GlobalSumStep : public PreparedSegment::Step {
 
   void run(const StepContext& rank) override {
     auto* packed = static_cast<float*>(packed_.at(rank));
-    for (std::size_t i = 0; i < scalars_.size(); ++i) rank.stream->copy_on_device(packed + i, scalars_[i].at(rank), 4);
-    rank.world->all_reduce(*rank.stream, packed, static_cast<std::int64_t>(scalars_.size()), DType::f32, Reduction::sum);
-    for (std::size_t i = 0; i < scalars_.size(); ++i) rank.stream->copy_on_device(scalars_[i].at(rank), packed + i, 4);
+    for (std::size_t i = 0; i < scalars_.size(); ++i)
+      rank.stream->copy_on_device(packed + i, scalars_[i].at(rank), 4);
+    rank.world->all_reduce(*rank.stream, packed, static_cast<std::int64_t>(scalars_.size()), DType::f32,
+                           Reduction::sum);
+    for (std::size_t i = 0; i < scalars_.size(); ++i)
+      rank.stream->copy_on_device(scalars_[i].at(rank), packed + i, 4);
   }
 
  private:
@@ -261,7 +295,9 @@ class ZeroStep : public PreparedSegment::Step {
   Place to_;
 };
 
-double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 
@@ -273,11 +309,16 @@ PreparedSegment::PreparedSegment(const Graph& graph, const Program& program, int
     kinds_.push_back(time_kind(instruction));
     std::unique_ptr<Step> step;
     if (const auto* i = std::get_if<Load>(&instruction)) step = std::make_unique<LoadStep>(*i, mine);
-    if (const auto* i = std::get_if<Compute>(&instruction)) step = std::make_unique<ComputeStep>(*i, graph, mine, coordinate, device);
-    if (const auto* i = std::get_if<Convert>(&instruction)) step = std::make_unique<ConvertStep>(*i, mine, coordinate);
-    if (const auto* i = std::get_if<Send>(&instruction)) step = std::make_unique<SendStep>(*i, program, mine, rank);
-    if (const auto* i = std::get_if<Receive>(&instruction)) step = std::make_unique<ReceiveStep>(*i, program, mine, rank);
-    if (const auto* i = std::get_if<GlobalSum>(&instruction)) step = std::make_unique<GlobalSumStep>(*i, mine);
+    if (const auto* i = std::get_if<Compute>(&instruction))
+      step = std::make_unique<ComputeStep>(*i, graph, mine, coordinate, device);
+    if (const auto* i = std::get_if<Convert>(&instruction))
+      step = std::make_unique<ConvertStep>(*i, mine, coordinate);
+    if (const auto* i = std::get_if<Send>(&instruction))
+      step = std::make_unique<SendStep>(*i, program, mine, rank);
+    if (const auto* i = std::get_if<Receive>(&instruction))
+      step = std::make_unique<ReceiveStep>(*i, program, mine, rank);
+    if (const auto* i = std::get_if<GlobalSum>(&instruction))
+      step = std::make_unique<GlobalSumStep>(*i, mine);
     if (const auto* i = std::get_if<Zero>(&instruction)) step = std::make_unique<ZeroStep>(*i, mine);
     assert(step && "an instruction without a step");
     steps_.push_back(std::move(step));
@@ -296,7 +337,8 @@ void PreparedSegment::run(const StepContext& rank, std::vector<TimelineRow>* row
     const double start = now_s();
     steps_[i]->run(rank);
     rank.stream->synchronize();
-    rows->push_back({stage_, segment_, rank.micro_batch, static_cast<int>(i), kinds_[i], start - rank.begin_s, now_s() - start});
+    rows->push_back({stage_, segment_, rank.micro_batch, static_cast<int>(i), kinds_[i], start - rank.begin_s,
+                     now_s() - start});
   }
 }
 

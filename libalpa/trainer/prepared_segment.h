@@ -26,11 +26,13 @@ struct StepContext {
   double begin_s = 0;  ///< monotonic time at which the step began
 };
 
-/// The instructions of one segment made ready for one rank: kernels prepared, addresses and partners worked out.
+/// The instructions of one segment made ready for one rank: kernels prepared, addresses and partners worked
+/// out.
 class PreparedSegment {
  public:
   /// Keeps references to graph and program.
-  PreparedSegment(const Graph&, const Program&, int stage, SegmentKind, const std::vector<int>& coordinate, int rank, Device&);
+  PreparedSegment(const Graph&, const Program&, int stage, SegmentKind, const std::vector<int>& coordinate,
+                  int rank, Device&);
   ~PreparedSegment();
   PreparedSegment(PreparedSegment&&) noexcept;
 

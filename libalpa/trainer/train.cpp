@@ -118,8 +118,10 @@ class Run {
   }
 
   void check_memory() const {
-    const bool shared = ranks_.device.kind() != DeviceKind::cuda;  // the ranks of a node have its memory in common, not its GPUs
-    const std::int64_t there = ranks_.device.memory_bytes() / (shared ? std::max(settings_.ranks_on_node, 1) : 1);
+    const bool shared = ranks_.device.kind() !=
+                        DeviceKind::cuda;  // the ranks of a node have its memory in common, not its GPUs
+    const std::int64_t there =
+        ranks_.device.memory_bytes() / (shared ? std::max(settings_.ranks_on_node, 1) : 1);
     if (arena_bytes() > there)
       throw Error(
           ErrorKind::allocation,

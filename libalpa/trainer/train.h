@@ -17,36 +17,37 @@ namespace alpa {
 
 /// What a run is told beside its plan.
 struct TrainSettings {
-  std::string data;                    ///< see open_tokens()
+  std::string data;  ///< see open_tokens()
   std::filesystem::path run_dir;
-  std::string resume = "auto";         ///< see find_resume_point()
-  std::int64_t steps = 0;              ///< the run ends after that many steps; 0: as the model file says
-  std::int64_t checkpoint_every = 100; ///< steps; 0: only at the end
-  std::int64_t keep = 2;               ///< checkpoints kept; 0: all
-  std::int64_t evaluate_every = 0;     ///< steps; 0: never
-  std::int64_t evaluation_batches = 4; ///< at most
-  double progress_s = 5;               ///< seconds between progress lines
-  double max_hours = 0;                ///< from the start; 0: no limit
-  double end_time_s = 0;               ///< of the job, seconds since 1970; 0: not known
-  bool dry_run = false;                ///< check everything, train nothing, write nothing
-  std::filesystem::path trace;         ///< measured timeline of one step (Chrome trace); "": none
+  std::string resume = "auto";          ///< see find_resume_point()
+  std::int64_t steps = 0;               ///< the run ends after that many steps; 0: as the model file says
+  std::int64_t checkpoint_every = 100;  ///< steps; 0: only at the end
+  std::int64_t keep = 2;                ///< checkpoints kept; 0: all
+  std::int64_t evaluate_every = 0;      ///< steps; 0: never
+  std::int64_t evaluation_batches = 4;  ///< at most
+  double progress_s = 5;                ///< seconds between progress lines
+  double max_hours = 0;                 ///< from the start; 0: no limit
+  double end_time_s = 0;                ///< of the job, seconds since 1970; 0: not known
+  bool dry_run = false;                 ///< check everything, train nothing, write nothing
+  std::filesystem::path trace;          ///< measured timeline of one step (Chrome trace); "": none
   int ranks_on_node = 1;
 };
 
-/// The ranks of a job. `data_plane` moves tensors of the device, `control` small host values (its stream is a CPU's).
-/// Rank r is device r of the plan.
+/// The ranks of a job. `data_plane` moves tensors of the device, `control` small host values (its stream is a
+/// CPU's). Rank r is device r of the plan.
 struct TrainRanks {
   Device& device;
   Communicator& data_plane;
   Device& host;
   Communicator& control;
-  std::optional<int> native;  ///< MPI's handle of all ranks, for checkpoints; nullopt: one process without MPI
+  std::optional<int>
+      native;  ///< MPI's handle of all ranks, for checkpoints; nullopt: one process without MPI
 };
 
-/// Trains what a plan says, collective over all ranks. Returns 0 when all steps are done, 75 when it stopped early with a
-/// valid checkpoint. Throws Error(allocation) where plan and ranks differ, Error(non_finite) where the loss is, Error(input)
-/// for data and checkpoints.
-int train(const Plan&, const Graph&, const TrainingOptions&, const TrainSettings&, const TrainRanks&, const StopRequest&,
-          const Provenance&, Log&);
+/// Trains what a plan says, collective over all ranks. Returns 0 when all steps are done, 75 when it stopped
+/// early with a valid checkpoint. Throws Error(allocation) where plan and ranks differ, Error(non_finite)
+/// where the loss is, Error(input) for data and checkpoints.
+int train(const Plan&, const Graph&, const TrainingOptions&, const TrainSettings&, const TrainRanks&,
+          const StopRequest&, const Provenance&, Log&);
 
 }  // namespace alpa

@@ -72,10 +72,12 @@ TEST(Workload, OfTheDefaultMicroBatchesHasAllThatTheWholeSearchAsksFor) {
   constexpr std::int64_t batch = 32;
   const Cluster cluster = cluster_of(1, 4);
   std::vector<Graph> graphs;
-  for (const int count : micro_batch_counts(batch, cluster.devices())) graphs.push_back(testing_models::tiny_gpt(batch / count));
+  for (const int count : micro_batch_counts(batch, cluster.devices()))
+    graphs.push_back(testing_models::tiny_gpt(batch / count));
   const CostModel costs(measured(workload(graphs, cluster), cluster));
   Log log("test", LogLevel::off);
-  make_plan({"tiny", "", batch, [](std::int64_t samples) { return testing_models::tiny_gpt(samples); }}, costs, {}, log);
+  make_plan({"tiny", "", batch, [](std::int64_t samples) { return testing_models::tiny_gpt(samples); }},
+            costs, {}, log);
   EXPECT_THAT(costs.missing(), IsEmpty());
 }
 
