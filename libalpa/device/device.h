@@ -40,7 +40,7 @@ class DeviceMemory {
 };
 
 /// Brackets host code that touches device memory directly (a CPU kernel, an MPI call on a CPU device).
-/// A no-op except on checked-cpu, where device memory is unreadable outside such a bracket.
+/// Null except on checked-cpu, where device memory is unreadable outside such a bracket.
 class HostAccess {
  public:
   virtual ~HostAccess() = default;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <set>
 
 #include "libalpa/base/error.h"
 #include "libalpa/program/memory.h"
@@ -99,7 +100,10 @@ void check_schedule(const StageProgram& program, std::size_t stage, int micro_ba
 class Rendezvous {
  public:
   explicit Rendezvous(const Program& program)
-      : program_(program), at_(program.stages.size()), sums_(program.stages.size()) {
+      : program_(program),
+        at_(program.stages.size()),
+        sums_(program.stages.size()),
+        sent_(program.stages.size()) {
     for (const StageProgram& stage : program.stages) {
       lists_.emplace_back();
       for (const ScheduledSegment& run : stage.schedule)
@@ -131,10 +135,15 @@ class Rendezvous {
  private:
   bool step(std::size_t stage, const Instruction& instruction) {
     if (const auto* send = std::get_if<Send>(&instruction)) {
-      auto& queue = in_flight_[ends(send->transfer)];
-      // Its memory is free again only when the one before has arrived.
-      if (std::find(queue.begin(), queue.end(), send->transfer) != queue.end()) return false;
-      queue.push_back(send->transfer);
+      // Its memory is free again when the one before has arrived; the rank then waits for all that it has
+      // sent.
+      std::set<int>& round = sent_[stage];
+      if (round.contains(send->transfer)) {
+        if (has_in_flight(*send)) return false;
+        round.clear();
+      }
+      round.insert(send->transfer);
+      in_flight_[ends(send->transfer)].push_back(send->transfer);
     } else if (const auto* receive = std::get_if<Receive>(&instruction)) {
       auto& queue = in_flight_[ends(receive->transfer)];
       if (queue.empty()) return false;
@@ -159,6 +168,13 @@ class Rendezvous {
     return true;
   }
 
+  /// Whether anything that the sender sent has not arrived yet.
+  bool has_in_flight(const Send& send) const {
+    const int sender = ends(send.transfer).first;
+    return std::any_of(in_flight_.begin(), in_flight_.end(),
+                       [&](const auto& way) { return way.first.first == sender && !way.second.empty(); });
+  }
+
   std::pair<int, int> ends(int transfer) const {
     const Transfer& t = program_.transfers[static_cast<std::size_t>(transfer)];
     return {t.from_mesh.first_device, t.to_mesh.first_device};
@@ -168,6 +184,7 @@ class Rendezvous {
   std::vector<std::vector<const Instruction*>> lists_;
   std::vector<std::size_t> at_;
   std::vector<bool> sums_;
+  std::vector<std::set<int>> sent_;  ///< [stage] transfers since it last waited for its sends
   std::map<std::pair<int, int>, std::deque<int>> in_flight_;
 };
 

@@ -28,6 +28,7 @@ struct Executor::State {
       input_staging;  ///< StepInputs, then the tokens and targets that they point to
   std::vector<std::unique_ptr<Communicator>> axes;
   StepContext context;
+  std::int64_t send_round = 0;
   std::vector<std::vector<PreparedSegment>> segments;  ///< [program][SegmentKind]
   bool keep_rows = false;
   std::vector<TimelineRow> rows;
@@ -129,7 +130,8 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
   std::int64_t bytes = 0;
   for (std::size_t p = 0; p < s.programs.size(); ++p) bytes = std::max(bytes, s.mine(p).memory.total);
   s.arena = device.allocate(bytes);
-  s.context = {&device, s.stream.get(), s.arena.get(), &world, &s.axes, nullptr, {seed, 0, 0}, -1, 0, 0};
+  s.context = {&device, s.stream.get(), s.arena.get(), &world, &s.axes, nullptr, {seed, 0, 0}, -1, 0,
+               0,       &s.send_round};
   for (std::size_t p = 0; p < s.programs.size(); ++p) {
     s.segments.emplace_back();
     for (const SegmentKind kind : {SegmentKind::forward, SegmentKind::backward, SegmentKind::update})
@@ -197,6 +199,7 @@ StepResult Executor::run(const StepInputs& inputs, std::size_t which) {
   if (program.gradient_square_sum >= 0)
     result.gradient_norm = std::sqrt(s.scalar(program, program.gradient_square_sum));
   s.world.wait_sends(*s.stream);
+  ++s.send_round;
   return result;
 }
 

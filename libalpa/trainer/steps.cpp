@@ -1,0 +1,149 @@
+#include "libalpa/trainer/steps.h"
+
+#include <cassert>
+#include <optional>
+
+#include "libalpa/trainer/executor.h"
+
+namespace alpa {
+
+Place::Place(const StageProgram& program, int buffer) {
+  const Buffer& b = program.buffers[static_cast<std::size_t>(buffer)];
+  offset = b.offset;
+  slot_bytes = b.residence == Residence::micro_batch ? b.bytes : 0;
+  tile = b.tile;
+}
+
+void* Place::at(const StepContext& rank) const {
+  return static_cast<std::byte*>(rank.arena->data()) + offset + rank.slot * slot_bytes;
+}
+
+void BoxCopy::run(const StepContext& rank, const void* from_data, void* to_data) const {
+  copy_box(*rank.device, *rank.stream, from_data, from, to_data, to, extent, dtype);
+}
+
+namespace {
+
+class LoadStep : public Step {
+ public:
+  LoadStep(const Load& load, const StageProgram& program) : kind_(load.kind), to_(program, load.to) {}
+
+  void run(const StepContext& rank) override {
+    const StepInputs& in = *rank.inputs;
+    const auto micro_batch = [&](std::span<const std::int32_t> all) {
+      const std::int64_t count = element_count(to_.tile.shape);
+      assert((rank.micro_batch + 1) * count <= static_cast<std::int64_t>(all.size()));
+      return static_cast<const void*>(all.data() + rank.micro_batch * count);
+    };
+    const void* host = nullptr;
+    switch (kind_) {
+      case InputKind::tokens:
+        host = micro_batch(in.tokens);
+        break;
+      case InputKind::targets:
+        host = micro_batch(in.targets);
+        break;
+      case InputKind::loss_scale:
+        host = &in.loss_scale;
+        break;
+      case InputKind::update_scalars:
+        host = in.update_scalars;
+        break;
+    }
+    rank.stream->copy_to_device(to_.at(rank), host, to_.bytes());
+  }
+
+ private:
+  InputKind kind_;
+  Place to_;
+};
+
+class ComputeStep : public Step {
+ public:
+  ComputeStep(const Compute& compute, const Graph& graph, const StageProgram& program,
+              const std::vector<int>& coordinate, Device& device)
+      : accumulate_(compute.accumulate),
+        workspace_(compute.workspace >= 0 ? std::optional<Place>(Place(program, compute.workspace))
+                                          : std::nullopt) {
+    KernelShape shape;
+    shape.attributes = compute.attributes;
+    const auto add = [&](int b, std::vector<Place>& places, std::vector<Tile>& tiles,
+                         std::vector<TensorType>& types) {
+      const Buffer& buffer = program.buffers[static_cast<std::size_t>(b)];
+      places.emplace_back(program, b);
+      types.push_back(buffer.tile);
+      Tile tile;
+      if (buffer.value >= 0) {
+        tile.whole = value_of(graph, buffer.value).type.shape;
+        tile.origin = tile_origin(tile.whole, buffer.layout, program.mesh.shape, coordinate);
+      }
+      tiles.push_back(std::move(tile));
+    };
+    for (const int b : compute.operands) add(b, operand_places_, operands_, shape.operands);
+    for (const int b : compute.results) add(b, result_places_, results_, shape.results);
+    kernel_ = make_kernel(device, *compute.op, shape);
+  }
+
+  void run(const StepContext& rank) override {
+    for (std::size_t i = 0; i < operands_.size(); ++i) operands_[i].data = operand_places_[i].at(rank);
+    for (std::size_t i = 0; i < results_.size(); ++i) results_[i].data = result_places_[i].at(rank);
+    const bool adds = accumulate_ == Accumulate::add ||
+                      (accumulate_ == Accumulate::add_after_first_micro_batch && rank.micro_batch > 0);
+    kernel_->run(*rank.stream, operands_, results_, workspace_ ? workspace_->at(rank) : nullptr, adds,
+                 rank.point);
+  }
+
+ private:
+  Accumulate accumulate_;
+  std::optional<Place> workspace_;
+  std::vector<Place> operand_places_, result_places_;
+  std::vector<Tile> operands_, results_;
+  std::unique_ptr<Kernel> kernel_;
+};
+
+class GlobalSumStep : public Step {
+ public:
+  GlobalSumStep(const GlobalSum& sum, const StageProgram& program) : packed_(program, sum.packed) {
+    for (const int scalar : sum.scalars) scalars_.emplace_back(program, scalar);
+  }
+
+  void run(const StepContext& rank) override {
+    auto* packed = static_cast<float*>(packed_.at(rank));
+    for (std::size_t i = 0; i < scalars_.size(); ++i)
+      rank.stream->copy_on_device(packed + i, scalars_[i].at(rank), 4);
+    rank.world->all_reduce(*rank.stream, packed, static_cast<std::int64_t>(scalars_.size()), DType::f32,
+                           Reduction::sum);
+    for (std::size_t i = 0; i < scalars_.size(); ++i)
+      rank.stream->copy_on_device(scalars_[i].at(rank), packed + i, 4);
+  }
+
+ private:
+  Place packed_;
+  std::vector<Place> scalars_;
+};
+
+class ZeroStep : public Step {
+ public:
+  ZeroStep(const Zero& zero, const StageProgram& program) : to_(program, zero.to) {}
+  void run(const StepContext& rank) override { rank.stream->fill_zero(to_.at(rank), to_.bytes()); }
+
+ private:
+  Place to_;
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_step(const Load& load, const StepSite& site) {
+  return std::make_unique<LoadStep>(load, site.stage);
+}
+std::unique_ptr<Step> make_step(const Compute& compute, const StepSite& site) {
+  return std::make_unique<ComputeStep>(compute, site.graph, site.stage, site.coordinate, site.device);
+}
+std::unique_ptr<Step> make_step(const GlobalSum& sum, const StepSite& site) {
+  return std::make_unique<GlobalSumStep>(sum, site.stage);
+}
+std::unique_ptr<Step> make_step(const Zero& zero, const StepSite& site) {
+  return std::make_unique<ZeroStep>(zero, site.stage);
+}
+
+}  // namespace alpa

@@ -1,0 +1,77 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "libalpa/comm/communicator.h"
+#include "libalpa/device/device.h"
+#include "libalpa/kernels/kernel.h"
+#include "libalpa/program/program.h"
+
+namespace alpa {
+
+struct StepInputs;
+
+/// What instructions need to know when they run. Everything pointed to is owned by the executor.
+struct StepContext {
+  Device* device = nullptr;
+  Stream* stream = nullptr;
+  DeviceMemory* arena = nullptr;
+  Communicator* world = nullptr;
+  std::vector<std::unique_ptr<Communicator>>* axes = nullptr;  ///< of this stage's mesh
+  const StepInputs* inputs = nullptr;
+  RunPoint point;
+  int micro_batch = -1;
+  int slot = 0;
+  double begin_s = 0;  ///< monotonic time at which the step began
+
+  /// Counts the waits for everything sent: what was sent in an earlier round has left.
+  std::int64_t* send_round = nullptr;
+};
+
+/// One instruction made ready for one rank: its kernel prepared, its addresses and partners worked out.
+/// Running it queues the work and allocates nothing on the device.
+class Step {
+ public:
+  virtual ~Step() = default;
+  virtual void run(const StepContext&) = 0;
+};
+
+/// Where a step runs: one rank of a stage.
+struct StepSite {
+  const Graph& graph;
+  const Program& program;
+  const StageProgram& stage;
+  const std::vector<int>& coordinate;  ///< in the stage's mesh
+  int rank;
+  Device& device;
+};
+
+// One for each instruction.
+std::unique_ptr<Step> make_step(const Load&, const StepSite&);
+std::unique_ptr<Step> make_step(const Compute&, const StepSite&);
+std::unique_ptr<Step> make_step(const Convert&, const StepSite&);
+std::unique_ptr<Step> make_step(const Send&, const StepSite&);
+std::unique_ptr<Step> make_step(const Receive&, const StepSite&);
+std::unique_ptr<Step> make_step(const GlobalSum&, const StepSite&);
+std::unique_ptr<Step> make_step(const Zero&, const StepSite&);
+
+/// A buffer as this rank sees it.
+struct Place {
+  std::int64_t offset = 0, slot_bytes = 0;
+  TensorType tile;
+
+  Place(const StageProgram&, int buffer);
+  void* at(const StepContext&) const;
+  std::int64_t bytes() const { return byte_count(tile); }
+};
+
+/// A box copied from one dense tensor into another.
+struct BoxCopy {
+  Box from, to;
+  Shape extent;
+  DType dtype = DType::f32;
+
+  void run(const StepContext&, const void* from_data, void* to_data) const;
+};
+
+}  // namespace alpa
