@@ -27,6 +27,7 @@ namespace alpa {
 namespace {
 
 constexpr std::chrono::seconds kFinalizeGrace{5};
+constexpr std::chrono::milliseconds kLastWordsGrace{300};
 
 void initialise_mpi() {
   int provided = 0;
@@ -166,6 +167,8 @@ FailureReach MpiSession::failure_reach(std::uint64_t failure, double timeout_s) 
 
 void MpiSession::abort(int exit_status) noexcept {
   flush_output();
+  // mpiexec drops what it has not read by then, and that would be the reason.
+  std::this_thread::sleep_for(kLastWordsGrace);
   MPI_Abort(MPI_COMM_WORLD, exit_status);
   _exit(exit_status);
 }
