@@ -1,56 +1,50 @@
 #include "libalpa/base/stop_request.h"
 
-#include <fmt/core.h>
-
-#include <cassert>
-#include <cerrno>
-#include <cstring>
-
-#include "libalpa/base/error.h"
+#include <pthread.h>
 
 namespace alpa {
 namespace {
 
-constexpr int kSignals[] = {SIGTERM, SIGUSR1, SIGINT};
-
-// A signal handler reaches nothing but globals.
-volatile std::sig_atomic_t asked = 0, first_signal = 0, objects = 0;
-
-void note(int signal) {
-  asked = 1;
-  if (first_signal == 0) first_signal = signal;
+sigset_t stop_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGUSR1, SIGINT}) sigaddset(&signals, signal);
+  return signals;
 }
 
-void install(int signal, const struct sigaction& action, struct sigaction* earlier) {
-  if (sigaction(signal, &action, earlier) != 0)
-    throw Error(ErrorKind::run_time,
-                fmt::format("cannot handle signal {}: {}", signal, std::strerror(errno)));
+void die_of(int signal) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, signal);
+  std::signal(signal, SIG_DFL);
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  std::raise(signal);
 }
 
 }  // namespace
 
 StopRequest::StopRequest() {
-  assert(objects == 0);
-  objects = 1;
-  asked = 0;
-  first_signal = 0;
-  for (int i = 0; i < 3; ++i) {
-    struct sigaction action {};
-    action.sa_handler = note;
-    sigemptyset(&action.sa_mask);
-    action.sa_flags = SA_RESTART;
-    if (kSignals[i] == SIGINT) action.sa_flags |= static_cast<int>(SA_RESETHAND);
-    install(kSignals[i], action, &earlier_[i]);
-  }
+  const sigset_t signals = stop_signals();
+  pthread_sigmask(SIG_BLOCK, &signals, &earlier_mask_);
+  waiting_ = std::thread([this] { wait_for_signals(); });
 }
 
 StopRequest::~StopRequest() {
-  for (int i = 0; i < 3; ++i) sigaction(kSignals[i], &earlier_[i], nullptr);
-  objects = 0;
+  ending_ = true;
+  pthread_kill(waiting_.native_handle(), SIGUSR1);
+  waiting_.join();
+  pthread_sigmask(SIG_SETMASK, &earlier_mask_, nullptr);
 }
 
-bool StopRequest::is_asked() const { return asked != 0; }
-int StopRequest::signal() const { return first_signal; }
-void StopRequest::ask() { asked = 1; }
+void StopRequest::wait_for_signals() {
+  const sigset_t signals = stop_signals();
+  bool interrupted = false;
+  for (int signal = 0; sigwait(&signals, &signal) == 0 && !ending_;) {
+    if (signal == SIGINT && interrupted) die_of(signal);
+    interrupted |= signal == SIGINT;
+    if (first_signal_ == 0) first_signal_ = signal;
+    asked_ = true;
+  }
+}
 
 }  // namespace alpa

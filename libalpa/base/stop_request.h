@@ -1,28 +1,40 @@
 #pragma once
+#include <atomic>
 #include <csignal>
+#include <thread>
 
 namespace alpa {
 
 /// A wish to end early, polled by loops at points where ending is safe. While the object lives, SIGTERM,
 /// SIGUSR1 and SIGINT make the wish instead of killing the process; a second SIGINT kills it. Construct it
 /// before MPI starts; one at a time.
+///
+/// A thread of its own waits for the signals, which are blocked in the thread that constructs and in those
+/// that it starts from then on. A handler must not run on a thread that computes: kernels that oneDNN
+/// generates point the stack pointer into their buffers, and the frame of a handler would overwrite what lies
+/// there.
 class StopRequest {
  public:
-  /// Throws Error(run_time) where the handlers cannot be installed.
+  /// Throws std::system_error where the thread cannot be started.
   StopRequest();
-  /// Puts the earlier handlers back.
+  /// Lets the signals through again to the thread that destroys.
   ~StopRequest();
   StopRequest(const StopRequest&) = delete;
   StopRequest& operator=(const StopRequest&) = delete;
 
-  bool is_asked() const;
-  int signal() const;  ///< the first signal that asked; 0 where none did
+  bool is_asked() const { return asked_; }
+  int signal() const { return first_signal_; }  ///< the first signal that asked; 0 where none did
 
   /// The same wish without a signal (a STOP file, the job's end).
-  void ask();
+  void ask() { asked_ = true; }
 
  private:
-  struct sigaction earlier_[3];
+  void wait_for_signals();
+
+  std::atomic<bool> asked_ = false, ending_ = false;
+  std::atomic<int> first_signal_ = 0;
+  sigset_t earlier_mask_;
+  std::thread waiting_;
 };
 
 }  // namespace alpa

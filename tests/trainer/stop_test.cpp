@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include <csignal>
 #include <fstream>
 
 #include "tests/h5/temporary_folder.h"
@@ -94,7 +93,7 @@ TEST_F(Stop, ASaveFileThatCannotBeRemovedCountsOnce) {
 TEST_F(Stop, ASignalCountsMost) {
   touch("STOP");
   StopConditions stop = conditions({now_s_ - 5, {}});
-  raise(SIGUSR1);
+  request_.ask();
   EXPECT_EQ(stop.local_reason(1, 1), StopReason::signal);
 }
 
