@@ -81,7 +81,12 @@ Plan Contest::plan_of(PricedGraph& priced, const Proposal& proposal, const std::
   plan.model_name = model_.name;
   plan.model_toml = model_.toml;
   plan.method = method;
-  check_plan(plan, priced.graph);
+  try {
+    check_plan(plan, priced.graph);
+  } catch (const Error& error) {  // not the user's input: ours
+    throw Error(ErrorKind::run_time, fmt::format("{} was put together wrongly: {}", method, error.happened()),
+                "another --method; and report the model file, this is a fault of alpa-plan");
+  }
   predict(plan, priced.graph, costs_);
   return plan;
 }

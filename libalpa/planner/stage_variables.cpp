@@ -163,7 +163,8 @@ class Builder {
         if (operands[i] == v)
           for (const int o : built_.variables[static_cast<std::size_t>(built_.of_node.at(n))].choices) {
             const int layout = option(n, o).operands[i];
-            if (!table.spec(layout).is_partial() || value.producer >= 0) propose(layout);
+            // Partial terms reach it from an operator of the same stage only: nothing partial crosses stages.
+            if (!table.spec(layout).is_partial() || scope_.makes(v)) propose(layout);
           }
     }
     if (layouts.empty()) propose(whole);

@@ -1,0 +1,42 @@
+// The models that come with the suite are planned for the clusters that come with it.
+#include "tests/commands/workplace.h"
+
+namespace alpa {
+namespace {
+
+struct Shipped {
+  std::string model, cluster;
+  int devices = 0;
+  std::string method = "auto";
+};
+
+class ShippedModels : public Workplace, public testing::WithParamInterface<Shipped> {};
+
+TEST_P(ShippedModels, ArePlanned) {
+  const Shipped& s = GetParam();
+  const std::string configs = ALPA_SOURCE_DIR "/configs";
+  const CommandResult planned = run("alpa-plan " + configs + "/models/" + s.model + ".toml --cluster " +
+                                    configs + "/clusters/" + s.cluster + ".toml --devices " +
+                                    std::to_string(s.devices) + " --method " + s.method + " --out plan.h5");
+  ASSERT_EQ(planned.status, 0) << planned.output;
+  const CommandResult checked = run("alpa-plan check plan.h5");
+  EXPECT_EQ(checked.status, 0) << checked.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    On, ShippedModels,
+    testing::Values(Shipped{"bert", "p3.16xlarge-8", 8}, Shipped{"bert", "dgx-h100-16", 16, "megatron"},
+                    Shipped{"gpt2-124m", "p3.16xlarge-8", 8},
+                    Shipped{"gpt2-124m", "dgx-h100-16", 16, "megatron"},
+                    Shipped{"gpt-350m", "p3.16xlarge-8", 16, "megatron"},
+                    Shipped{"gpt-1.3b", "p3.16xlarge-8", 8, "megatron"},
+                    Shipped{"llama-1b", "dgx-h100-16", 8, "megatron"}, Shipped{"llama-tiny", "local-4", 4},
+                    Shipped{"mlp", "local-4", 4}, Shipped{"example-own-block", "local-4", 4}),
+    [](const auto& test) {
+      std::string name = test.param.model + "_" + std::to_string(test.param.devices) + test.param.method;
+      std::erase_if(name, [](char c) { return c == '-' || c == '.'; });
+      return name;
+    });
+
+}  // namespace
+}  // namespace alpa
