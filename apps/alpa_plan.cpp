@@ -150,7 +150,7 @@ int main(int argc, char** argv) {
   app.subcommand("compare", "list how two plans differ")
       .argument("A.h5", settings.first, "plan")
       .argument("B.h5", settings.second, "plan")
-      .exit_statuses("0  the same\n1  different\n2  error", 2)
+      .exit_statuses("  0   the same\n  1   different\n  2   error\n", 2)
       .runs([&] { return compare(settings); });
   app.subcommand("simulate", "play a plan's program with the costs of its cluster or of a profile")
       .argument("PLAN.h5", settings.first, "plan")

@@ -205,9 +205,10 @@ int main(int argc, char** argv) {
               "threads of each rank; 0: SLURM_CPUS_PER_TASK, OMP_NUM_THREADS, or its share of the cores",
               at_least(0))
       .option("--repetitions", settings.instrument.repetitions, "samples of which the median is taken",
-              at_least(1))
+              between(1, 1000))
       .option("--least-sample-ms", settings.least_sample_ms,
-              "calls are repeated within a sample until it takes that many milliseconds", more_than(0))
+              "calls are repeated within a sample until it takes that many milliseconds",
+              Range{.low = 0, .high = 10'000, .low_is_open = true})
       .option("--cold-mib", settings.cold_mib,
               "operands go round that many MiB, so that caches are as cold as in training",
               between(1, 1 << 20))

@@ -6,7 +6,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cassert>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <optional>
 #include <string_view>
 
@@ -164,6 +166,8 @@ int App::run_serial(int argc, const char* const* argv) {
     log_ = std::make_unique<Log>(name(), log_level_);
     assert(command->has_body());
     status = command->run();
+    if (std::fflush(stdout) != 0)
+      throw Error(ErrorKind::run_time, fmt::format("cannot write the output: {}", std::strerror(errno)));
   });
   if (!failure) return status;
   tell(name(), *failure);

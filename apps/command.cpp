@@ -38,6 +38,14 @@ Number parsed(const std::string& name, const std::string& text, const Range& ran
   return value;
 }
 
+template <class Text>
+std::function<void(const std::string&)> text_setter(const std::string& name, Text& value) {
+  return [name, &value](const std::string& text) {
+    if (text.empty()) refuse(name, "a text that is not empty", text);
+    value = text;
+  };
+}
+
 std::string with_bounds(const std::string& help, const Range& range) {
   const std::string bounds = range_text(range);
   return bounds.empty() ? help : help + "; " + bounds;
@@ -144,16 +152,15 @@ Command& Command::required() {
 }
 
 Command& Command::argument(const std::string& name, std::filesystem::path& value, const std::string& help) {
-  return add({name, name, help, "", true, {}, [&value](const std::string& text) { value = text; }});
+  return add({name, name, help, "", true, {}, text_setter(name, value)});
 }
 
 Command& Command::option(const std::string& name, std::filesystem::path& value, const std::string& help) {
-  return add(
-      {name, "PATH", help, value.string(), false, {}, [&value](const std::string& text) { value = text; }});
+  return add({name, "PATH", help, value.string(), false, {}, text_setter(name, value)});
 }
 
 Command& Command::option(const std::string& name, std::string& value, const std::string& help) {
-  return add({name, "TEXT", help, value, false, {}, [&value](const std::string& text) { value = text; }});
+  return add({name, "TEXT", help, value, false, {}, text_setter(name, value)});
 }
 
 Command& Command::option(const std::string& name, int& value, const std::string& help, Range range) {

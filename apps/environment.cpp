@@ -1,5 +1,6 @@
 #include "apps/environment.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,8 +8,12 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "libalpa/base/error.h"
+
 namespace alpa {
 namespace {
+
+constexpr int kMostThreads = 1024;  ///< OpenMP's record of many more would not fit on the stack
 
 /// The leading number of a variable ("4" of OMP_NUM_THREADS=4,2); `otherwise` where there is none.
 double leading_number(const char* text, double otherwise) {
@@ -50,7 +55,12 @@ Environment read_environment() {
 
 int threads_per_rank(int asked, const Environment& environment, int cores_of_node, int ranks_on_node) {
   for (const int threads : {asked, environment.cpus_per_task, environment.omp_threads})
-    if (threads > 0) return threads;
+    if (threads > kMostThreads)
+      throw Error(ErrorKind::usage,
+                  fmt::format("{} threads for each rank, expected at most {}", threads, kMostThreads),
+                  "--threads, or OMP_NUM_THREADS and SLURM_CPUS_PER_TASK of the job");
+    else if (threads > 0)
+      return threads;
   return std::max(1, cores_of_node / std::max(1, ranks_on_node));
 }
 

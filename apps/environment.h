@@ -21,7 +21,7 @@ Environment read_environment(const std::function<const char*(const char*)>& vari
 Environment read_environment();
 
 /// Threads of one rank: `asked` (0: not asked), else SLURM_CPUS_PER_TASK, else OMP_NUM_THREADS, else its
-/// share of the cores that the ranks of its node may run on.
+/// share of the cores that the ranks of its node may run on. Throws Error(usage) for more than 1024.
 int threads_per_rank(int asked, const Environment&, int cores_of_node, int ranks_on_node);
 
 }  // namespace alpa

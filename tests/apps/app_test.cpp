@@ -110,6 +110,8 @@ TEST(CommandLine, RefusesWithStatus2AndSaysWhatItWants) {
       {{"m.toml", "--seconds", "0"}, "--seconds: expected a number, more than 0, found '0'"},
       {{"m.toml", "--seconds", "nan"}, "--seconds: expected a number, more than 0, found 'nan'"},
       {{"m.toml", "--sizes", "1,,2"}, "--sizes: expected an integer, at least 1, found ''"},
+      {{"m.toml", "--out", ""}, "--out: expected a text that is not empty, found ''"},
+      {{""}, "MODEL.toml: expected a text that is not empty, found ''"},
       {{"m.toml", "--colour", "blue"}, "--colour: expected red|green, found 'blue'"},
       {{"m.toml", "--depth", "0"}, "--depth: expected an integer, at least 1, found '0'"},
       {{"explain"}, "PLAN.h5 is missing"},

@@ -4,6 +4,8 @@
 
 #include <map>
 
+#include "libalpa/base/error.h"
+
 namespace alpa {
 namespace {
 
@@ -56,6 +58,12 @@ TEST(ThreadsPerRank, AreAskedForElseSlurmsElseOpenMPsElseAShareOfTheCores) {
   EXPECT_EQ(threads_per_rank(0, {}, 16, 1), 16);
   EXPECT_EQ(threads_per_rank(0, {}, 16, 4), 4);
   EXPECT_EQ(threads_per_rank(0, {}, 16, 32), 1);
+}
+
+TEST(ThreadsPerRank, AreRefusedWhereOpenMPWouldCrash) {
+  EXPECT_EQ(threads_per_rank(1024, {}, 16, 1), 1024);
+  EXPECT_THROW(threads_per_rank(1025, {}, 16, 1), Error);
+  EXPECT_THROW(threads_per_rank(0, environment_of({{"OMP_NUM_THREADS", "1000000"}}), 16, 1), Error);
 }
 
 }  // namespace
