@@ -131,14 +131,14 @@ Error CheckedFile::error(const std::string& path, const std::string& problem, st
                hint);
 }
 
-const H5Entry& CheckedFile::entry(const std::string& path) const {
+const H5Entry& CheckedFile::entry(const std::string& path, const std::string& hint) const {
   const auto found = listing_.find(path);
   if (found != listing_.end()) return found->second;
   std::vector<std::string> names;
   if (listing_.size() < 1000)
     for (const auto& [name, unused] : listing_) names.push_back(name);
   const std::string near = nearest_name(path, names);
-  throw error(path, "missing" + (near.empty() ? "" : fmt::format(" (there is '{}')", near)));
+  throw error(path, "missing" + (near.empty() ? "" : fmt::format(" (there is '{}')", near)), hint);
 }
 
 H5Dataset CheckedFile::dataset(const std::string& path, hid_t access) const {

@@ -48,8 +48,8 @@ class CheckedFile {
   /// general one.
   Error error(const std::string& path, const std::string& problem, std::string hint = {}) const;
 
-  /// Throws when there is nothing at `path`, naming what is near.
-  const H5Entry& entry(const std::string& path) const;
+  /// Throws when there is nothing at `path`, naming what is near; an empty hint becomes a general one.
+  const H5Entry& entry(const std::string& path, const std::string& hint = {}) const;
 
   /// A dataset, opened (with this access property list), with all its chunks present.
   H5Dataset dataset(const std::string& path, hid_t access = H5P_DEFAULT) const;

@@ -1,5 +1,7 @@
 #include "libalpa/h5/integer_row.h"
 
+#include <fmt/core.h>
+
 #include <cassert>
 #include <limits>
 
@@ -27,10 +29,11 @@ struct H5IntegerRow::Open {
 
 H5IntegerRow::H5IntegerRow(const std::filesystem::path& file, const std::string& dataset)
     : open_(new Open{CheckedFile(file, std::numeric_limits<std::int64_t>::max()), dataset, 0, {}}) {
-  const H5Entry& entry = open_->file.entry(dataset);
+  const std::string hint =
+      fmt::format("store the values as '{}', a one-dimensional dataset of an integer type", dataset);
+  const H5Entry& entry = open_->file.entry(dataset, hint);
   if (entry.kind != H5Entry::Kind::integers || entry.extent.size() != 1)
-    throw open_->file.error(dataset, "expected one dimension of integers",
-                            "store the values as a one-dimensional dataset of an integer type");
+    throw open_->file.error(dataset, "expected one dimension of integers", hint);
   open_->size = entry.extent[0];
   open_->dataset = open_->file.dataset(dataset, with_large_cache());
 }

@@ -56,6 +56,12 @@ TEST_F(IntegerRow, RefusesWhatIsNotARowOfIntegers) {
                 ThrowsMessage<Error>(HasSubstr("expected one dimension of integers")));
   EXPECT_THAT([&] { H5IntegerRow(path_, "/token"); },
               ThrowsMessage<Error>(HasSubstr("missing (there is '/tokens')")));
+  try {
+    H5IntegerRow(path_, "/words");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.hint(), HasSubstr("store the values as '/words'"));
+  }
 }
 
 }  // namespace
