@@ -184,7 +184,8 @@ Plan Contest::result() {
             "no plan fits: the stage of layers {} to {} needs {} per device at least, {} is there: {} short",
             least_first_, least_end_ - 1, size_text(least_memory_), size_text(limit),
             size_text(least_memory_ - limit)),
-        "more devices, more micro-batches, a smaller batch, or --rematerialize auto");
+        std::string("more devices, more micro-batches, or a smaller batch") +
+            (options_.rematerialize == "never" ? ", or --rematerialize auto" : ""));
   }
   Plan chosen = entries_[static_cast<std::size_t>(best_)].plan;
   entries_[static_cast<std::size_t>(best_)].candidate.verdict = "chosen";

@@ -107,6 +107,10 @@ class Run {
     log_.info(fmt::format("data: {}, {} samples a step of {} tokens, {} windows to train on",
                           data_.source->description(), options_.batch, options_.sequence,
                           data_.reader->order().windows(Split::training)));
+    const std::int64_t held_out = data_.reader->order().windows(Split::held_out);
+    if (ranks_.control.rank() == 0 && settings_.evaluate_every > 0 && held_out < options_.batch)
+      log_.warning(fmt::format("there are no evaluations: {} windows are held out, and a batch takes {}",
+                               held_out, options_.batch));
   }
 
   /// The largest arena of a rank, as planned.
