@@ -28,14 +28,21 @@ struct Settings {
 };
 
 /// The numbers to plan with: a profile, a cluster file, or a profile's machines in another number.
-CostModel cost_model(const Settings& settings, std::string& fingerprint) {
+CostModel cost_model(const Settings& settings, std::string& fingerprint, Log& log) {
   if (settings.profile.empty() && settings.cluster.empty())
     throw Error(ErrorKind::usage, "neither --profile nor --cluster is given",
                 "--profile profile.h5 of alpa-profile, or --cluster configs/clusters/NAME.toml");
   if (settings.profile.empty()) return CostModel(read_cluster(settings.cluster));
   Profile profile = read_profile(settings.profile);
   fingerprint = profile_fingerprint(profile);
-  if (!settings.cluster.empty()) profile.cluster = read_cluster(settings.cluster);
+  if (!settings.cluster.empty()) {
+    const std::string measured = profile.cluster.device;
+    profile.cluster = read_cluster(settings.cluster);
+    if (profile.cluster.device != measured)
+      log.warning(fmt::format(
+          "operators were measured on '{}', and count as they are for the '{}' of the cluster file", measured,
+          profile.cluster.device));
+  }
   return CostModel(profile);
 }
 
@@ -45,7 +52,7 @@ void plan_model(const Settings& settings, App& app) {
       AtomicFile{written};  // a folder that cannot be written is noticed before the search
   const ModelDefinition model = load_model(settings.model);
   std::string fingerprint;
-  CostModel costs = cost_model(settings, fingerprint);
+  CostModel costs = cost_model(settings, fingerprint, app.log());
   PlannerOptions options = settings.planner;
   if (!settings.pin.empty()) options.pin = read_pin(settings.pin);
   const PlanningModel planning{model.name, model.expanded_toml, model.training.batch,
