@@ -46,7 +46,7 @@ class SingleProduct {
     // With enough products for all threads each runs on one, otherwise all threads share one after another.
     // (An `if` clause would do that too, but then the inner regions would be nested, and start new threads
     // each time.)
-    if (batches < 2 * host_threads()) {
+    if (batches < std::int64_t{2} * host_threads()) {
       for (std::size_t b = 0; b < left_.size(); ++b)
         multiply_on_all_threads(p.left, p.right, p.rows, p.columns, p.sum, left + left_[b], right + right_[b],
                                 beta, result + result_[b], p.result_leading);
