@@ -4,15 +4,10 @@
 
 #include <map>
 
+#include "libalpa/base/match.h"
+
 namespace alpa {
 namespace {
-
-template <class... Cases>
-struct Match : Cases... {
-  using Cases::operator()...;
-};
-template <class... Cases>
-Match(Cases...) -> Match<Cases...>;
 
 std::vector<int> present(std::initializer_list<int> buffers) {
   std::vector<int> list;

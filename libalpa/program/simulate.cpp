@@ -6,6 +6,8 @@
 #include <deque>
 #include <map>
 
+#include "libalpa/base/match.h"
+
 namespace alpa {
 namespace {
 
@@ -34,22 +36,31 @@ GroupShape all_ranks(const Program& program) {
   return {nodes, (devices + nodes - 1) / nodes};
 }
 
+/// Every instruction has a price, so that none is free by being forgotten.
 double seconds_of(const Program& program, const StageProgram& stage, const Instruction& instruction,
                   const CostModel& costs) {
-  if (const auto* compute = std::get_if<Compute>(&instruction))
-    return compute_seconds(stage, *compute, costs);
-  if (const auto* convert = std::get_if<Convert>(&instruction))
-    return step_seconds(convert->step, tile(stage, convert->from), tile(stage, convert->to), stage.mesh,
-                        costs);
-  if (std::holds_alternative<GlobalSum>(instruction))
-    return costs.collective_seconds(CollectiveKind::all_reduce, all_ranks(program), 8);
-  if (const auto* send = std::get_if<Send>(&instruction))
-    return costs.copy_seconds(static_cast<double>(byte_count(tile(stage, send->from))));
-  if (const auto* receive = std::get_if<Receive>(&instruction)) {
-    const Transfer& transfer = program.transfers[static_cast<std::size_t>(receive->transfer)];
-    return transfer_seconds(transfer_pieces(transfer, program.devices_per_node), transfer.whole.dtype, costs);
-  }
-  return 0;  // loads and zeros are small host work
+  const auto copy = [&](int buffer) {
+    return costs.copy_seconds(static_cast<double>(byte_count(tile(stage, buffer))));
+  };
+  return std::visit(Match{
+                        [&](const Load& i) { return copy(i.to); },
+                        [&](const Compute& i) { return compute_seconds(stage, i, costs); },
+                        [&](const Convert& i) {
+                          return step_seconds(i.step, tile(stage, i.from), tile(stage, i.to), stage.mesh,
+                                              costs);
+                        },
+                        [&](const Send& i) { return copy(i.from); },
+                        [&](const Receive& i) {
+                          const Transfer& transfer = program.transfers[static_cast<std::size_t>(i.transfer)];
+                          return transfer_seconds(transfer_pieces(transfer, program.devices_per_node),
+                                                  transfer.whole.dtype, costs);
+                        },
+                        [&](const GlobalSum&) {
+                          return costs.collective_seconds(CollectiveKind::all_reduce, all_ranks(program), 8);
+                        },
+                        [&](const Zero& i) { return copy(i.to); },
+                    },
+                    instruction);
 }
 
 class Player {
@@ -163,24 +174,35 @@ Timeline simulate(const Program& program, const CostModel& costs, bool keep_rows
 }
 
 TimeKind time_kind(const Instruction& instruction) {
-  if (const auto* convert = std::get_if<Convert>(&instruction))
-    return convert->step.kind == ConversionKind::slice ? TimeKind::compute : TimeKind::collective;
-  if (std::holds_alternative<GlobalSum>(instruction)) return TimeKind::collective;
-  if (std::holds_alternative<Send>(instruction) || std::holds_alternative<Receive>(instruction))
-    return TimeKind::transfer;
-  return TimeKind::compute;
+  return std::visit(Match{
+                        [](const Load&) { return TimeKind::compute; },
+                        [](const Compute&) { return TimeKind::compute; },
+                        [](const Convert& i) {
+                          return i.step.kind == ConversionKind::slice ? TimeKind::compute
+                                                                      : TimeKind::collective;
+                        },
+                        [](const Send&) { return TimeKind::transfer; },
+                        [](const Receive&) { return TimeKind::transfer; },
+                        [](const GlobalSum&) { return TimeKind::collective; },
+                        [](const Zero&) { return TimeKind::compute; },
+                    },
+                    instruction);
 }
 
 std::string instruction_label(const Instruction& instruction, const Graph& graph) {
-  if (const auto* compute = std::get_if<Compute>(&instruction))
-    return fmt::format("{} {}", compute->op->name, graph.nodes[static_cast<std::size_t>(compute->node)].name);
-  if (const auto* convert = std::get_if<Convert>(&instruction))
-    return fmt::format("{} {}", conversion_name(convert->step.kind), convert->step.axis);
-  if (const auto* send = std::get_if<Send>(&instruction)) return fmt::format("send {}", send->transfer);
-  if (const auto* receive = std::get_if<Receive>(&instruction))
-    return fmt::format("receive {}", receive->transfer);
-  if (std::holds_alternative<GlobalSum>(instruction)) return "global sum";
-  return std::holds_alternative<Load>(instruction) ? "load" : "zero";
+  return std::visit(
+      Match{
+          [](const Load&) { return std::string("load"); },
+          [&](const Compute& i) {
+            return fmt::format("{} {}", i.op->name, graph.nodes[static_cast<std::size_t>(i.node)].name);
+          },
+          [](const Convert& i) { return fmt::format("{} {}", conversion_name(i.step.kind), i.step.axis); },
+          [](const Send& i) { return fmt::format("send {}", i.transfer); },
+          [](const Receive& i) { return fmt::format("receive {}", i.transfer); },
+          [](const GlobalSum&) { return std::string("global sum"); },
+          [](const Zero&) { return std::string("zero"); },
+      },
+      instruction);
 }
 
 }  // namespace alpa

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
 #include "libalpa/program/schedule.h"
 #include "libalpa/program/trace.h"
@@ -100,8 +101,22 @@ TEST(Simulator, EveryStagesTimesAddUpToTheStep) {
   }
 }
 
-/// `stages` equal stages that do nothing but hand a buffer on: one zeroing costs nothing, so a convert is
-/// what takes time.
+TEST(Simulator, GivesNoInstructionForNothing) {
+  const Lowered lowered = two_stages_of_two();
+  const CostModel costs(small_cluster(4));
+  std::set<std::size_t> kinds;
+  for (const StageProgram& stage : lowered.program.stages)
+    for (const SegmentKind segment : {SegmentKind::forward, SegmentKind::backward, SegmentKind::update}) {
+      const std::vector<double> seconds = instruction_seconds(lowered.program, stage, segment, costs);
+      for (std::size_t i = 0; i < seconds.size(); ++i) {
+        EXPECT_GT(seconds[i], 0) << instruction_label(stage.segment(segment)[i], lowered.graph);
+        kinds.insert(stage.segment(segment)[i].index());
+      }
+    }
+  EXPECT_EQ(kinds.size(), std::variant_size_v<Instruction>) << "the program lacks a kind of instruction";
+}
+
+/// `stages` equal stages that hand a small buffer on; the operator on the large one is what takes time.
 Program pipeline(int stages, int micro_batches, ScheduleKind schedule) {
   Program program;
   program.micro_batches = micro_batches;

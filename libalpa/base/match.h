@@ -1,0 +1,13 @@
+#pragma once
+
+namespace alpa {
+
+/// A case for each type of a variant, for std::visit: the compiler refuses one that leaves a type out.
+template <class... Cases>
+struct Match : Cases... {
+  using Cases::operator()...;
+};
+template <class... Cases>
+Match(Cases...) -> Match<Cases...>;
+
+}  // namespace alpa
