@@ -1,8 +1,12 @@
 #include "libalpa/trainer/run_folder.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 
 #include "libalpa/base/error.h"
@@ -126,6 +130,18 @@ std::optional<FoundCheckpoint> find_resume_point(const std::string& resume, cons
                  ? "starting afresh (--resume never)"
                  : fmt::format("starting afresh: no checkpoint in '{}'", folder_of(run_dir).string()));
   return found;
+}
+
+RunFolderLock::RunFolderLock(const fs::path& run_dir)
+    : folder_(open(run_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (folder_ < 0 || flock(folder_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  close(folder_);
+  throw Error(ErrorKind::input, fmt::format("another run trains into '{}'", run_dir.string()),
+              "another --run-dir, or wait until that run has ended");
+}
+
+RunFolderLock::~RunFolderLock() {
+  if (folder_ >= 0) close(folder_);
 }
 
 void prepare_run_folder(const fs::path& run_dir, std::int64_t step, Log& log) {

@@ -39,6 +39,20 @@ std::optional<FoundCheckpoint> newest_checkpoint(const std::filesystem::path& ru
 std::optional<FoundCheckpoint> find_resume_point(const std::string& resume,
                                                  const std::filesystem::path& run_dir, Log& log);
 
+/// Keeps other runs out of a folder while it lives; the system lets go of it when the process is gone,
+/// however it ended. For one rank. On file systems without locks it keeps nobody out.
+class RunFolderLock {
+ public:
+  /// Throws Error(input) where another process holds it. Holds nothing where there is no such folder yet.
+  explicit RunFolderLock(const std::filesystem::path& run_dir);
+  ~RunFolderLock();
+  RunFolderLock(const RunFolderLock&) = delete;
+  RunFolderLock& operator=(const RunFolderLock&) = delete;
+
+ private:
+  int folder_ = -1;
+};
+
 /// Makes the folder ready for a run that goes on after `step` steps; for one rank, before the first save.
 /// Removes what killed writers left, and moves checkpoints of later steps, which the run is about to make
 /// otherwise, to checkpoints/set-aside-1 (or -2, ...). Throws Error(input) where the folder is not writable.

@@ -167,6 +167,9 @@ class Run {
 
   void prepare_files() {
     if (!settings_.trace.empty()) AtomicFile{settings_.trace};  // noticed now rather than steps later
+    std::error_code ignored;  // a folder that cannot be made is told of by prepare_run_folder
+    std::filesystem::create_directories(settings_.run_dir, ignored);
+    lock_.emplace(settings_.run_dir);
     prepare_run_folder(settings_.run_dir, step_, log_);
     metrics_.emplace(settings_.run_dir, step_);
   }
@@ -282,6 +285,7 @@ class Run {
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<StepRunner> steps_;
   std::int64_t allocated_bytes_ = 0;    ///< by the rank with the largest arena
+  std::optional<RunFolderLock> lock_;   ///< on rank 0
   std::optional<MetricsFile> metrics_;  ///< of rank 0
   RecentSteps recent_;
   std::int64_t step_ = 0, samples_ = 0;  ///< done; the next sample has this number
