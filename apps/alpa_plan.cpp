@@ -7,6 +7,7 @@
 #include "apps/models.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
+#include "libalpa/cluster/device_words.h"
 #include "libalpa/cluster/profile.h"
 #include "libalpa/h5/atomic_file.h"
 #include "libalpa/plan/explain.h"
@@ -27,22 +28,27 @@ struct Settings {
   PlannerOptions planner;
 };
 
+/// Its device goes on being called as the profile calls it, which alpa-train knows it by.
+void replace_machines(Profile& profile, const Settings& settings) {
+  const std::string measured = profile.cluster.device;
+  profile.cluster = read_cluster(settings.cluster);
+  if (!can_mean(profile.cluster.device, measured))
+    throw Error(ErrorKind::input,
+                fmt::format("'{}' was measured on {}, '{}' has {}", settings.profile.string(), measured,
+                            settings.cluster.string(), profile.cluster.device),
+                "a profile of such devices, or the cluster file alone");
+  profile.cluster.device = measured;
+}
+
 /// The numbers to plan with: a profile, a cluster file, or a profile's machines in another number.
-CostModel cost_model(const Settings& settings, std::string& fingerprint, Log& log) {
+CostModel cost_model(const Settings& settings, std::string& fingerprint) {
   if (settings.profile.empty() && settings.cluster.empty())
     throw Error(ErrorKind::usage, "neither --profile nor --cluster is given",
                 "--profile profile.h5 of alpa-profile, or --cluster configs/clusters/NAME.toml");
   if (settings.profile.empty()) return CostModel(read_cluster(settings.cluster));
   Profile profile = read_profile(settings.profile);
   fingerprint = profile_fingerprint(profile);
-  if (!settings.cluster.empty()) {
-    const std::string measured = profile.cluster.device;
-    profile.cluster = read_cluster(settings.cluster);
-    if (profile.cluster.device != measured)
-      log.warning(fmt::format(
-          "operators were measured on '{}', and count as they are for the '{}' of the cluster file", measured,
-          profile.cluster.device));
-  }
+  if (!settings.cluster.empty()) replace_machines(profile, settings);
   return CostModel(profile);
 }
 
@@ -52,7 +58,7 @@ void plan_model(const Settings& settings, App& app) {
       AtomicFile{written};  // a folder that cannot be written is noticed before the search
   const ModelDefinition model = load_model(settings.model);
   std::string fingerprint;
-  CostModel costs = cost_model(settings, fingerprint, app.log());
+  CostModel costs = cost_model(settings, fingerprint);
   PlannerOptions options = settings.planner;
   if (!settings.pin.empty()) options.pin = read_pin(settings.pin);
   const PlanningModel planning{model.name, model.expanded_toml, model.training.batch,

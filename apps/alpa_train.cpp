@@ -20,6 +20,7 @@ struct Settings {
 int train_rank(Settings settings, const ParallelRun& rank, const std::string& command_line) {
   const PlannedModel planned = read_planned_model(settings.plan);
   if (settings.train.end_time_s <= 0) settings.train.end_time_s = rank.environment.job_end_time_s;
+  settings.train.node = rank.session.node();
   settings.train.ranks_on_node = rank.session.ranks_on_node();
   const RankDevice own = make_rank_device(settings.device, settings.threads, rank.session, rank.environment);
   const std::unique_ptr<Device> host = make_cpu_device(own.threads);

@@ -6,15 +6,10 @@
 #include <map>
 
 #include "libalpa/base/error.h"
+#include "libalpa/cluster/device_words.h"
 
 namespace alpa {
 namespace {
-
-/// "NVIDIA H200 (GPU-1234...)" without the GPU's own number.
-std::string kind_of(const RankFacts& rank) {
-  const std::size_t number = rank.device_is_its_own ? rank.device.rfind(" (") : std::string::npos;
-  return rank.device.substr(0, number);
-}
 
 [[noreturn]] void refuse(const std::string& what, const std::string& hint) {
   throw Error(ErrorKind::allocation, what, hint);
@@ -25,7 +20,7 @@ std::string kind_of(const RankFacts& rank) {
 Machines machines_of(const std::string& name, const std::vector<RankFacts>& ranks) {
   Machines machines;
   machines.name = name;
-  machines.device = kind_of(ranks.front());
+  machines.device = kind_of_device(ranks.front().device);
   machines.devices_per_node = ranks.front().ranks_on_node;
   machines.memory_bytes = ranks.front().memory_bytes;
   std::map<std::string, std::size_t> owners;
@@ -39,9 +34,9 @@ Machines machines_of(const std::string& name, const std::vector<RankFacts>& rank
       refuse(
           fmt::format("rank {} is on node {}: ranks do not stand in order of their nodes", r, rank.node_name),
           "srun --distribution=block, mpiexec -ppn");
-    if (kind_of(rank) != machines.device)
+    if (kind_of_device(rank.device) != machines.device)
       refuse(fmt::format("rank 0 has {}, rank {} has {}: plans are for equal devices", machines.device, r,
-                         kind_of(rank)),
+                         kind_of_device(rank.device)),
              "nodes of one kind (srun --constraint)");
     if (rank.device_is_its_own) {
       const auto [owner, is_first] = owners.emplace(rank.device, r);

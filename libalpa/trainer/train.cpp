@@ -16,6 +16,7 @@
 #include "libalpa/trainer/executor_states.h"
 #include "libalpa/trainer/first_rank.h"
 #include "libalpa/trainer/gather_timeline.h"
+#include "libalpa/trainer/job_machines.h"
 #include "libalpa/trainer/run_folder.h"
 #include "libalpa/trainer/step_runner.h"
 #include "libalpa/trainer/stop.h"
@@ -58,7 +59,8 @@ StopLimits limits_of(const TrainSettings& settings) {
 class Run {
  public:
   Run(const Plan& plan, const Graph& graph, const TrainingOptions& options, const TrainSettings& settings,
-      const TrainRanks& ranks, const StopRequest& stop, const Provenance& provenance, Log& log)
+      const TrainRanks& ranks, const StopRequest& stop, const Provenance& provenance, Log& log,
+      bool is_planned_here)
       : plan_(plan),
         graph_(graph),
         options_(options),
@@ -66,6 +68,7 @@ class Run {
         ranks_(ranks),
         provenance_(provenance),
         log_(log),
+        is_planned_here_(is_planned_here),
         control_stream_(ranks.host.make_stream()),
         stop_(settings.run_dir, limits_of(settings), stop, ranks.control.rank() == 0, seconds_since_1970),
         total_steps_(settings.steps > 0 ? settings.steps : options.steps),
@@ -193,8 +196,10 @@ class Run {
     recent_.add(m.step_s);
     const DType dtype = options_.precision == Precision::bf16 ? DType::bf16 : DType::f32;
     m.flops = flops_;
-    m.peak_flops_per_s = plan_.cluster.flops_per_s(dtype) * ranks_.control.size();
-    m.peak_origin = plan_.profile_fingerprint.empty() ? "table" : "measured";
+    if (is_planned_here_) {
+      m.peak_flops_per_s = plan_.cluster.flops_per_s(dtype) * ranks_.control.size();
+      m.peak_origin = plan_.profile_fingerprint.empty() ? "table" : "measured";
+    }
     m.memory_bytes = allocated_bytes_;
     m.checkpoint_s = std::exchange(unreported_checkpoint_s_, std::nullopt);
     return m;
@@ -276,6 +281,7 @@ class Run {
   const TrainRanks& ranks_;
   const Provenance& provenance_;
   Log& log_;
+  bool is_planned_here_;  ///< the plan's cluster is this job's machines
   std::unique_ptr<Stream> control_stream_;
   StopConditions stop_;
   std::int64_t total_steps_;
@@ -298,13 +304,10 @@ class Run {
 
 int train(const Plan& plan, const Graph& graph, const TrainingOptions& options, const TrainSettings& settings,
           const TrainRanks& ranks, const StopRequest& stop, const Provenance& provenance, Log& log) {
-  const int devices = plan.devices();
-  if (devices != ranks.control.size())
-    throw Error(ErrorKind::allocation,
-                fmt::format("the plan is for {} ranks, this job has {}", devices, ranks.control.size()),
-                fmt::format("srun --ntasks {} (or mpiexec -n {}), or plan again with --devices {}", devices,
-                            devices, devices));
-  return Run(plan, graph, options, settings, ranks, stop, provenance, log).run();
+  const std::string warning =
+      check_machines(plan, gather_machines(settings.node, ranks.device, ranks.host, ranks.control));
+  if (!warning.empty() && ranks.control.rank() == 0) log.warning(warning);
+  return Run(plan, graph, options, settings, ranks, stop, provenance, log, warning.empty()).run();
 }
 
 }  // namespace alpa

@@ -30,6 +30,7 @@ struct TrainSettings {
   double end_time_s = 0;                ///< of the job, seconds since 1970; 0: not known
   bool dry_run = false;                 ///< check everything, train nothing, write nothing
   std::filesystem::path trace;          ///< measured timeline of one step (Chrome trace); "": none
+  int node = 0;                         ///< of this rank, among the nodes of the job
   int ranks_on_node = 1;
 };
 
@@ -45,8 +46,8 @@ struct TrainRanks {
 };
 
 /// Trains what a plan says, collective over all ranks. Returns 0 when all steps are done, 75 when it stopped
-/// early with a valid checkpoint. Throws Error(allocation) where plan and ranks differ, Error(non_finite)
-/// where the loss is, Error(input) for data and checkpoints.
+/// early with a valid checkpoint. Throws Error(allocation) where plan and machines differ (check_machines()),
+/// Error(non_finite) where the loss is, Error(input) for data and checkpoints.
 int train(const Plan&, const Graph&, const TrainingOptions&, const TrainSettings&, const TrainRanks&,
           const StopRequest&, const Provenance&, Log&);
 

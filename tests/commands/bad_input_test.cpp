@@ -20,8 +20,8 @@ using testing::Not;
 using Spoil = std::function<void(const fs::path& folder)>;
 
 /// The command runs in a folder with model.toml, cluster.toml, pin.toml, serial.h5 and mixed.h5 (plans for
-/// one and for four ranks), other.h5 (a serial plan of another model), profile.h5 (of two ranks) and run/
-/// (two steps of serial.h5).
+/// one and for four ranks), other.h5 (a serial plan of another model), huge.h5 (one of 192 TiB), profile.h5
+/// (of two ranks), measured.h5 (a plan by it) and run/ (two steps of serial.h5).
 struct Row {
   const char* name;
   int ranks;
@@ -50,17 +50,33 @@ Spoil spoil(void (*how)(const fs::path&, Arguments...), const char* name,
   return [=](const fs::path& folder) { how(folder / name, arguments...); };
 }
 
-const char* const kSmallCluster = R"(name = "small"
+Spoil all_of(const std::vector<Spoil>& ways) {
+  return [=](const fs::path& folder) {
+    for (const Spoil& way : ways) way(folder);
+  };
+}
+
+Spoil gpu_cluster() {
+  return [](const fs::path& folder) {
+    fs::copy_file(ALPA_SOURCE_DIR "/configs/clusters/p3.16xlarge-8.toml", folder / "gpu.toml");
+  };
+}
+
+/// One CPU that has that much memory.
+std::string cluster_with(const std::string& memory_gib) {
+  return R"(name = "small"
 device = "CPU"
 nodes = 1
 devices_per_node = 1
-memory_gib = 0.001
+memory_gib = )" +
+         memory_gib + R"(
 f32_tflops = 0.06
 bf16_tflops = 0.03
 memory_gb_per_s = 8
 launch_us = 1
 within_node = { latency_us = 5, gb_per_s = 3 }
 )";
+}
 
 const std::string kPlan = "alpa-plan model.toml --cluster cluster.toml --out new.h5 ";
 const std::string kPlanBad = "alpa-plan bad.toml --cluster cluster.toml --out new.h5";
@@ -94,7 +110,7 @@ const std::vector<Row> rows{
     {"PlanOddMicroBatches", 1, kPlan + "--micro-batches 3", 2,
      "a batch of 8 does not divide into 3 micro-batches"},
     {"PlanInfeasible", 1, "alpa-plan model.toml --cluster small.toml --out new.h5", 4, "no plan fits",
-     text("small.toml", kSmallCluster)},
+     text("small.toml", cluster_with("0.001"))},
     {"PlanNoFolder", 1, "alpa-plan model.toml --cluster cluster.toml --out no/such/new.h5", 3,
      "try: mkdir -p 'no/such'"},
     {"PlanBelowAFile", 1, "alpa-plan model.toml --cluster cluster.toml --out model.toml/new.h5", 3,
@@ -122,6 +138,10 @@ const std::vector<Row> rows{
     {"PlanProfileFlippedBit", 1, kPlan + "--profile profile.h5", 3, "'profile.h5'",
      spoil(flip_bit_in, "profile.h5", "layer_norm")},
 
+    {"PlanProfileOfOtherDevices", 1,
+     "alpa-plan model.toml --profile profile.h5 --cluster gpu.toml --out new.h5", 3,
+     ", 'gpu.toml' has NVIDIA V100 SXM2 16 GB\n  try: a profile of such devices", gpu_cluster()},
+
     {"CheckNoFile", 1, "alpa-plan check nowhere.h5", 3, "cannot read 'nowhere.h5'"},
     {"CheckCut", 1, "alpa-plan check mixed.h5", 3, "truncated or damaged", spoil(cut_in_half, "mixed.h5")},
     {"CheckFlippedBit", 1, "alpa-plan check mixed.h5", 3, "'mixed.h5'",
@@ -145,6 +165,14 @@ const std::vector<Row> rows{
     {"TrainOtherRankCount", 3, kTrain, 5, "the plan is for 4 ranks, this job has 3\n  try: srun --ntasks 4"},
     {"TrainAloneWherePlanHasFour", 1, kTrain, 5, "the plan is for 4 ranks, this job has 1"},
     {"TrainOtherLauncher", 1, "env -u PMI_SIZE SLURM_NTASKS=4 " + kTrain, 5, "srun --mpi=list"},
+    {"TrainOnOtherNodes", 4, kTrain, 5,
+     "nodes of 2 devices (2 + 2), this job has them on its nodes as 4\n  try: ",
+     all_of({spoil(set_number_attribute, "mixed.h5", "/cluster", "nodes", 2),
+             spoil(set_number_attribute, "mixed.h5", "/cluster", "devices_per_node", 2)})},
+    {"TrainOnOtherDevices", 2, "alpa-train measured.h5 --data synthetic:64 --run-dir new", 5,
+     "measurements on NVIDIA V100, this job computes on CPU, 1 thread",
+     spoil(set_text_attribute, "measured.h5", "/cluster", "device", "NVIDIA V100")},
+    {"TrainWithLittleMemory", 1, "alpa-train huge.h5 --data synthetic:64 --run-dir new", 5, "per rank, "},
     {"TrainPlanCut", 4, kTrain, 3, "truncated or damaged", spoil(cut_in_half, "mixed.h5")},
     {"TrainPlanFlippedBit", 4, kTrain, 3, "'mixed.h5'", spoil(flip_bit_in, "mixed.h5", "[dimensions]")},
     {"TrainPlanOfOtherModel", 4, kTrain, 3, "the plan was made for 0123456789ab",
@@ -208,11 +236,17 @@ class BadInput : public Workplace, public testing::WithParamInterface<Row> {
       write("hot.toml", "base = \"" + tiny_gpt_ + "\"\nname = \"hot\"\n[training]\nlearning_rate = 1e30\n");
       fs::copy_file(cluster_, path("cluster.toml"));
       make_plan("serial", "--method serial", "model.toml");
+      write("huge.toml", "base = \"" + tiny_gpt_ + "\"\nname = \"huge\"\n[dimensions]\nmodel = 524288\n");
+      write("roomy.toml", cluster_with("1e6"));
+      EXPECT_EQ(run("alpa-plan huge.toml --cluster roomy.toml --method serial --out huge.h5").status, 0);
       make_plan("other", "--method serial", "other.toml");
       make_plan("hot", "--method data-parallel", "hot.toml");
       make_mixed_plan("mixed", "model.toml");
       train("serial", 1, "run", "--steps 2");
       EXPECT_EQ(run(kProfile + "--micro-batch-samples 4", 2).status, 0);
+      EXPECT_EQ(
+          run("alpa-plan model.toml --profile profile.h5 --method data-parallel --out measured.h5").status,
+          0);
     }
     void TestBody() override {}
     fs::path folder() const { return path(""); }

@@ -1,0 +1,53 @@
+#include "libalpa/cluster/device_words.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace alpa {
+namespace {
+
+std::string without_checks(const std::string& kind) {
+  const std::string checked = "checked ";
+  return kind.starts_with(checked) ? kind.substr(checked.size()) : kind;
+}
+
+bool is_cpu(const std::string& kind) { return without_checks(kind).starts_with("CPU"); }
+
+/// What stands in brackets; "" where nothing does. Models of processors have brackets of their own.
+std::string processor(const std::string& kind) {
+  const std::size_t begin = kind.find(" ("), end = kind.rfind(')');
+  return begin < end && end != std::string::npos ? kind.substr(begin + 2, end - begin - 2) : "";
+}
+
+/// The first word that has a digit: "V100", "4090".
+std::string model(const std::string& kind) {
+  const auto is_part = [](unsigned char c) { return std::isalnum(c) != 0; };
+  const auto is_digit = [](unsigned char c) { return std::isdigit(c) != 0; };
+  for (auto at = kind.begin(); at != kind.end();) {
+    const auto begin = std::find_if(at, kind.end(), is_part);
+    at = std::find_if_not(begin, kind.end(), is_part);
+    if (std::any_of(begin, at, is_digit)) return {begin, at};
+  }
+  return kind;
+}
+
+}  // namespace
+
+std::string kind_of_device(const std::string& description) {
+  return description.substr(0, description.rfind(" (GPU-"));
+}
+
+DeviceMatch match_devices(const std::string& measured, const std::string& other) {
+  if (without_checks(measured) == without_checks(other)) return DeviceMatch::same;
+  const bool are_alike = is_cpu(measured) && is_cpu(other) && processor(measured) == processor(other);
+  return are_alike ? DeviceMatch::other_threads : DeviceMatch::other;
+}
+
+bool can_mean(const std::string& words, const std::string& kind) {
+  if (is_cpu(words) != is_cpu(kind)) return false;
+  if (!is_cpu(words)) return model(words) == model(kind);
+  const std::string told = processor(words), there = processor(kind);
+  return told.empty() || there.empty() || told == there;
+}
+
+}  // namespace alpa
