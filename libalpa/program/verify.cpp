@@ -8,6 +8,7 @@
 #include <set>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/match.h"
 #include "libalpa/program/memory.h"
 
 namespace alpa {
@@ -133,28 +134,42 @@ class Rendezvous {
   }
 
  private:
+  /// Whether the stage goes on to its next instruction.
   bool step(std::size_t stage, const Instruction& instruction) {
-    if (const auto* send = std::get_if<Send>(&instruction)) {
-      // Its memory is free again when the one before has arrived; the rank then waits for all that it has
-      // sent.
-      std::set<int>& round = sent_[stage];
-      if (round.contains(send->transfer)) {
-        if (has_in_flight(*send)) return false;
-        round.clear();
-      }
-      round.insert(send->transfer);
-      in_flight_[ends(send->transfer)].push_back(send->transfer);
-    } else if (const auto* receive = std::get_if<Receive>(&instruction)) {
-      auto& queue = in_flight_[ends(receive->transfer)];
-      if (queue.empty()) return false;
-      if (queue.front() != receive->transfer)
-        refuse(stage,
-               fmt::format("it receives transfer {} where {} arrives", receive->transfer, queue.front()));
-      queue.pop_front();
-    } else if (std::holds_alternative<GlobalSum>(instruction)) {
-      sums_[stage] = true;
-      return false;
+    return std::visit(Match{
+                          [](const Load&) { return true; },
+                          [](const Compute&) { return true; },
+                          [](const Convert&) { return true; },  // all devices of the stage are there
+                          [&](const Send& i) { return send(stage, i); },
+                          [&](const Receive& i) { return receive(stage, i); },
+                          [&](const GlobalSum&) {
+                            sums_[stage] = true;
+                            return false;
+                          },
+                          [](const Zero&) { return true; },
+                      },
+                      instruction);
+  }
+
+  /// The memory of a message is free again when the one before has arrived; the rank then waits for all that
+  /// it has sent.
+  bool send(std::size_t stage, const Send& send) {
+    std::set<int>& round = sent_[stage];
+    if (round.contains(send.transfer)) {
+      if (has_in_flight(send)) return false;
+      round.clear();
     }
+    round.insert(send.transfer);
+    in_flight_[ends(send.transfer)].push_back(send.transfer);
+    return true;
+  }
+
+  bool receive(std::size_t stage, const Receive& receive) {
+    auto& queue = in_flight_[ends(receive.transfer)];
+    if (queue.empty()) return false;
+    if (queue.front() != receive.transfer)
+      refuse(stage, fmt::format("it receives transfer {} where {} arrives", receive.transfer, queue.front()));
+    queue.pop_front();
     return true;
   }
 
