@@ -1,7 +1,7 @@
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
-#include <optional>
 
 #include "apps/app.h"
 #include "apps/models.h"
@@ -76,19 +76,40 @@ void plan_model(const Settings& settings, App& app) {
   std::fputs(explain(plan, graph).c_str(), stdout);
 }
 
+/// The numbers to play a plan with. Tells where they are not those that the plan was made with.
+CostModel simulation_costs(const Plan& plan, const std::filesystem::path& profile_path) {
+  const std::string predicted = seconds_text(plan.prediction.step_s);
+  if (profile_path.empty()) {
+    if (!plan.profile_fingerprint.empty())
+      fmt::print(
+          "costs are estimated from the numbers of cluster '{}'; the profile that the plan was made from "
+          "({}) "
+          "predicts {}: give it with --profile\n",
+          plan.cluster.name, plan.profile_fingerprint, predicted);
+    return CostModel(plan.cluster);
+  }
+  Profile profile = read_profile(profile_path);
+  const std::string fingerprint = profile_fingerprint(profile);
+  if (fingerprint == plan.profile_fingerprint)
+    profile.cluster = plan.cluster;  // which --cluster may have replaced
+  else
+    fmt::print(
+        "'{}' ({}) is not what the plan was made from: {}, which predicts {}\n", profile_path.string(),
+        fingerprint,
+        plan.profile_fingerprint.empty() ? "a cluster file alone" : "the profile " + plan.profile_fingerprint,
+        predicted);
+  return CostModel(profile);
+}
+
 void simulate_plan(const Settings& settings) {
   const PlannedModel planned = read_planned_model(settings.first);
   const Plan& plan = planned.plan;
   const Graph& graph = planned.graph;
-  std::optional<CostModel> costs;
-  if (settings.profile.empty())
-    costs.emplace(plan.cluster);
-  else
-    costs.emplace(read_profile(settings.profile));
+  const CostModel costs = simulation_costs(plan, settings.profile);
   if (!settings.trace.empty()) AtomicFile{settings.trace};
   const Program program = lower(graph, plan);
   verify(program, graph);
-  const Timeline timeline = simulate(program, *costs, true);
+  const Timeline timeline = simulate(program, costs, true);
   std::fputs(fmt::format("step {}\n", seconds_text(timeline.step_s)).c_str(), stdout);
   for (std::size_t s = 0; s < timeline.stages.size(); ++s) {
     const StageTime& t = timeline.stages[s];
@@ -132,13 +153,14 @@ int main(int argc, char** argv) {
       .option("--devices", planner.devices, "devices to plan for; 0: all of the cluster", at_least(0))
       .option("--micro-batches", planner.micro_batches, "micro-batches per step; 0: the planner chooses",
               at_least(0))
-      .option("--method", planner.method,
-              "auto (the search and every baseline), search, serial, data-parallel, zero-1, zero-2, zero-3, "
-              "tensor, sequence, megatron, intra-only, inter-only")
-      .option("--schedule", planner.schedule, "order of micro-batches on pipeline stages: 1f1b or gpipe")
-      .option("--rematerialize", planner.rematerialize,
-              "recompute activations in the backward: auto, never or always")
-      .option("--pin", settings.pin, "pinned plan (TOML): stages, meshes and what their axes do")
+      .option("--method", planner.method, "how to look for a plan; auto: the search and every baseline",
+              fmt::format("auto|search|{}", fmt::join(method_names(), "|")))
+      .option("--schedule", planner.schedule, "order of micro-batches on pipeline stages", "1f1b|gpipe")
+      .option("--rematerialize", planner.rematerialize, "recompute activations in the backward",
+              "auto|never|always")
+      .option("--pin", settings.pin,
+              "pinned plan (TOML): stages, meshes and what their axes do. Nothing else is tried then: plan "
+              "again without it to compare")
       .option("--time-limit", planner.time_limit_s, "safety cap on planning, in seconds", at_least(1))
       .option("--layers", planner.layers,
               "clusters of layers that stages may be cut between; 0: the model's layers, at most 48 or one "
@@ -156,22 +178,34 @@ int main(int argc, char** argv) {
           "--out plan.h5",
           "plan for 8 GPUs from a cluster file")
       .example("alpa-plan explain plan.h5", "tell the plan in words");
-  app.subcommand("explain", "tell a plan in words").argument("PLAN.h5", settings.first, "plan").runs([&] {
-    const PlannedModel planned = read_planned_model(settings.first);
-    std::fputs(explain(planned.plan, planned.graph).c_str(), stdout);
-  });
+  app.subcommand("explain", "tell a plan in words")
+      .argument("PLAN.h5", settings.first, "plan")
+      .example("alpa-plan explain plan.h5", "stages, layouts, time, memory, what binds, what lost and why")
+      .example("alpa-plan explain plan.h5 | sed -n '/^candidates/,$p'", "the other plans that were tried")
+      .runs([&] {
+        const PlannedModel planned = read_planned_model(settings.first);
+        std::fputs(explain(planned.plan, planned.graph).c_str(), stdout);
+      });
   app.subcommand("compare", "list how two plans differ")
       .argument("A.h5", settings.first, "plan")
       .argument("B.h5", settings.second, "plan")
-      .exit_statuses("  0   the same\n  1   different\n  2   error\n", 2)
+      .exit_statuses({{0, "the same"}, {1, "different"}, {2, "error"}}, 2)
+      .example("alpa-plan compare plan.h5 zero.h5", "a line for each difference")
+      .example("alpa-plan compare before.h5 after.h5 > differences.txt && echo the same", "in a script")
       .runs([&] { return compare(settings); });
   app.subcommand("simulate", "play a plan's program with the costs of its cluster or of a profile")
       .argument("PLAN.h5", settings.first, "plan")
       .option("--profile", settings.profile, "profile to take the costs from; without: the cluster's numbers")
       .option("--trace", settings.trace, "write the timeline as a Chrome trace (JSON)")
+      .example("alpa-plan simulate plan.h5 --profile profile.h5",
+               "the step as predicted from the profile that the plan was made from")
+      .example("alpa-plan simulate plan.h5 --trace planned.json",
+               "its timeline from the cluster's numbers, for chrome://tracing or Perfetto")
       .runs([&] { simulate_plan(settings); });
   app.subcommand("check", "check a plan file: structure, model, program")
       .argument("PLAN.h5", settings.first, "plan")
+      .example("alpa-plan check plan.h5", "before a long job")
+      .example("alpa-plan check plan.h5 && sbatch train.sbatch plan.h5", "in a script")
       .runs([&] { check(settings); });
   return app.run(argc, argv, [&] { plan_model(settings, app); });
 }

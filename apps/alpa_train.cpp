@@ -41,13 +41,17 @@ int main(int argc, char** argv) {
               "text file (its bytes are tokens), llm.c or Megatron token file, HDF5 file with /tokens, or "
               "synthetic:VOCABULARY")
       .required()
-      .option("--run-dir", train.run_dir, "folder for checkpoints and metrics; made where it is missing")
+      .option("--run-dir", train.run_dir,
+              "folder for checkpoints and metrics; made where it is missing. A file STOP in it ends the run "
+              "with a "
+              "checkpoint (exit 75) for as long as it is there, a file SAVE asks for a checkpoint now")
       .required()
       .option("--steps", train.steps, "end after that many steps of the run; 0: as the model file says",
               at_least(0))
       .option("--resume", train.resume,
-              "auto (newest checkpoint of the run folder, if any), must, never, or a checkpoint file or run "
-              "folder")
+              "what to go on from: the newest checkpoint of the run folder, if any (auto) or necessarily "
+              "(must); nothing; or a checkpoint file or run folder",
+              "auto|must|never|PATH")
       .option("--checkpoint-every", train.checkpoint_every, "steps between checkpoints; 0: at the end only",
               at_least(0))
       .option("--keep", train.keep, "checkpoints to keep; 0: all", at_least(0))

@@ -11,16 +11,16 @@
 namespace alpa {
 namespace {
 
-constexpr const char* kExitStatuses =
-    "  0   done\n"
-    "  1   failed while running\n"
-    "  2   wrong usage of the command line\n"
-    "  3   bad or missing input\n"
-    "  4   no feasible plan\n"
-    "  5   the job's allocation does not match\n"
-    "  6   a loss that is not finite\n"
-    "  7   a rank hangs or is gone\n"
-    "  75  stopped early with everything saved: submit again to go on\n";
+const std::vector<std::pair<int, std::string>> kExitMeanings{
+    {0, "done"},
+    {1, "failed while running"},
+    {2, "wrong usage of the command line"},
+    {3, "bad or missing input"},
+    {4, "no feasible plan"},
+    {5, "the job's allocation does not match"},
+    {6, "a loss that is not finite"},
+    {7, "a rank hangs or is gone"},
+    {75, "stopped early with everything saved: submit again to go on"}};
 
 [[noreturn]] void refuse(const std::string& name, const std::string& expected, const std::string& found) {
   throw Error(ErrorKind::usage, fmt::format("{}: expected {}, found '{}'", name, expected, found));
@@ -159,8 +159,9 @@ Command& Command::option(const std::string& name, std::filesystem::path& value, 
   return add({name, "PATH", help, value.string(), false, {}, text_setter(name, value)});
 }
 
-Command& Command::option(const std::string& name, std::string& value, const std::string& help) {
-  return add({name, "TEXT", help, value, false, {}, text_setter(name, value)});
+Command& Command::option(const std::string& name, std::string& value, const std::string& help,
+                         const std::string& form) {
+  return add({name, form, help, value, false, {}, text_setter(name, value)});
 }
 
 Command& Command::option(const std::string& name, int& value, const std::string& help, Range range) {
@@ -247,8 +248,8 @@ Command& Command::example(const std::string& command_line, const std::string& wh
   return *this;
 }
 
-Command& Command::exit_statuses(const std::string& lines, int failure) {
-  exit_lines_ = lines;
+Command& Command::exit_statuses(std::vector<std::pair<int, std::string>> meanings, int failure) {
+  exit_meanings_ = std::move(meanings);
   failure_status_ = failure;
   return *this;
 }
@@ -269,7 +270,9 @@ std::string Command::help(const std::string& full_name,
   if (!subcommands.empty()) text += "\ncommands:\n";
   for (const Command* subcommand : subcommands)
     text += fmt::format("  {:<12} {}\n", subcommand->name(), subcommand->purpose());
-  text += "\nexit status:\n" + (exit_lines_.empty() ? std::string(kExitStatuses) : exit_lines_);
+  text += "\nexit status:\n";
+  for (const auto& [status, meaning] : exit_meanings_.empty() ? kExitMeanings : exit_meanings_)
+    text += fmt::format("  {:<3} {}\n", status, meaning);
   if (!examples_.empty()) text += "\nexamples:\n";
   for (const auto& [line, what] : examples_) text += fmt::format("  {}\n      {}\n", line, what);
   return text;

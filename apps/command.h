@@ -35,7 +35,9 @@ class Command {
   Command& argument(const std::string& name, std::filesystem::path& value, const std::string& help);
 
   Command& option(const std::string& name, std::filesystem::path& value, const std::string& help);
-  Command& option(const std::string& name, std::string& value, const std::string& help);
+  /// `form` stands for the value in the help: the words it may be, with bars between them.
+  Command& option(const std::string& name, std::string& value, const std::string& help,
+                  const std::string& form = "TEXT");
   Command& option(const std::string& name, int& value, const std::string& help, Range range = any_number());
   Command& option(const std::string& name, std::int64_t& value, const std::string& help,
                   Range range = any_number());
@@ -81,8 +83,8 @@ class Command {
     return *this;
   }
 
-  /// Exit statuses of its own: their lines in the help, and the status of every failure.
-  Command& exit_statuses(const std::string& lines, int failure);
+  /// Exit statuses of its own with what they mean, and the status of every failure.
+  Command& exit_statuses(std::vector<std::pair<int, std::string>> meanings, int failure);
 
   const std::string& name() const { return name_; }
   const std::string& purpose() const { return purpose_; }
@@ -106,8 +108,8 @@ class Command {
   std::string name_, purpose_;
   std::vector<Setting> settings_;
   std::vector<std::pair<std::string, std::string>> examples_;
-  std::string exit_lines_;
-  int failure_status_ = 0;  ///< 0: the error's kind
+  std::vector<std::pair<int, std::string>> exit_meanings_;  ///< empty: those of Error
+  int failure_status_ = 0;                                  ///< 0: the error's kind
   std::function<int()> body_;
 };
 

@@ -15,7 +15,8 @@ constexpr std::array<std::string_view, 4> kRoles{"free", "data", "tensor", "sequ
 
 PinnedPlan pin_of(TomlDocument document) {
   PinnedPlan pin;
-  pin.method = "pin " + document.file_name();
+  // By its name alone: where a pin lies makes no difference to the plan.
+  pin.method = "pin " + std::filesystem::path(document.file_name()).filename().string();
   const TomlTable root = document.root();
   pin.micro_batches = static_cast<int>(root.integer("micro_batches", 1, between(1, 1 << 20)));
   pin.schedule = root.word("schedule", ScheduleKind::one_f_one_b,

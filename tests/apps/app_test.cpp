@@ -43,7 +43,7 @@ struct Tool {
     App app("alpa-tool", "does what a tool does");
     app.argument("MODEL.toml", file, "model definition")
         .option("--out", out, "plan to write")
-        .option("--method", method, "how")
+        .option("--method", method, "how", "search|pinned")
         .option("--count", count, "how many", between(1, 8))
         .option("--seconds", seconds, "how long, in seconds", more_than(0))
         .option("--sizes", sizes, "how large, in bytes", at_least(1))
@@ -56,7 +56,7 @@ struct Tool {
       ran = "explain";
     });
     app.subcommand("compare", "compares")
-        .exit_statuses("  0   same\n  1   different\n  2   error\n", 2)
+        .exit_statuses({{0, "same"}, {1, "different"}, {2, "error"}}, 2)
         .runs([&]() -> int { throw Error(ErrorKind::input, "no such file", "look elsewhere"); });
     app.subcommand("burst", "fails").runs([] { throw std::runtime_error("burst"); });
     arguments.insert(arguments.begin(), "alpa-tool");
@@ -137,6 +137,7 @@ TEST(Help, TellsPurposeUsageOptionsDefaultsExitStatusesAndExamples) {
       AllOf(HasSubstr("alpa-tool: does what a tool does"), HasSubstr("usage: alpa-tool MODEL.toml [options]"),
             HasSubstr("--seconds X               how long, in seconds; more than 0 [1.5]"),
             HasSubstr("--share-of-time X         part of the time, 0 to 1; from 0 to 1 [0.5]"),
+            HasSubstr("--method search|pinned    how [search]"),
             HasSubstr("--colour red|green        which [red]"), HasSubstr("green        like grass"),
             HasSubstr("explain      tells a plan in words"), HasSubstr("  75  stopped early"),
             HasSubstr("examples:\n  alpa-tool gpt.toml --count 2\n      does it twice")));
@@ -145,7 +146,8 @@ TEST(Help, TellsPurposeUsageOptionsDefaultsExitStatusesAndExamples) {
 TEST(Help, OfASubcommandIsItsOwn) {
   Tool tool;
   tool.run({"compare", "--help"});
-  EXPECT_THAT(tool.output, AllOf(HasSubstr("usage: alpa-tool compare"), HasSubstr("  2   error"),
+  EXPECT_THAT(tool.output, AllOf(HasSubstr("usage: alpa-tool compare"),
+                                 HasSubstr("exit status:\n  0   same\n  1   different\n  2   error\n"),
                                  Not(HasSubstr("  75  "))));
 }
 

@@ -1,0 +1,74 @@
+#include <gmock/gmock.h>
+
+#include "tests/commands/workplace.h"
+
+namespace alpa {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class PlanCommands : public Workplace {
+ protected:
+  /// Measures the tiny GPT on two ranks, as briefly as can be.
+  void profile(const std::string& name) const {
+    const CommandResult result =
+        run("alpa-profile " + tiny_gpt_ + " --out " + name +
+                " --repetitions 1 --least-sample-ms 0.01 --cold-mib 1 --time-budget 10",
+            2);
+    ASSERT_EQ(result.status, 0) << result.output;
+  }
+  std::string output_of(const std::string& command) const {
+    const CommandResult result = run(command);
+    EXPECT_EQ(result.status, 0) << result.output;
+    return result.output;
+  }
+  /// "predicted step time 1.23 ms (from ...)": 1.23 ms
+  std::string predicted(const std::string& plan) const {
+    const std::string text = output_of("alpa-plan explain " + plan), label = "predicted step time ";
+    const std::size_t begin = text.find(label) + label.size();
+    return text.substr(begin, text.find(" (", begin) - begin);
+  }
+};
+
+TEST_F(PlanCommands, SimulateAgreesWithThePredictionAndSaysWhenItsCostsAreOthers) {
+  profile("profile.h5");
+  profile("other.h5");
+  output_of("alpa-plan " + tiny_gpt_ + " --profile profile.h5 --method data-parallel --out plan.h5");
+  const std::string step = predicted("plan.h5");
+  EXPECT_THAT(output_of("alpa-plan simulate plan.h5 --profile profile.h5"),
+              StartsWith("step " + step + "\n"));
+  EXPECT_THAT(
+      output_of("alpa-plan simulate plan.h5"),
+      AllOf(StartsWith("costs are estimated from the numbers of cluster"), HasSubstr("predicts " + step)));
+  EXPECT_THAT(output_of("alpa-plan simulate plan.h5 --profile other.h5"),
+              AllOf(HasSubstr("'other.h5'"), HasSubstr("is not what the plan was made from"),
+                    HasSubstr("predicts " + step)));
+}
+
+TEST_F(PlanCommands, SimulateOfAPlanFromAClusterFileIsItsPrediction) {
+  make_plan("plan", "--method data-parallel");
+  const std::string step = predicted("plan.h5");
+  EXPECT_THAT(output_of("alpa-plan simulate plan.h5"), StartsWith("step " + step + "\n"));
+}
+
+TEST_F(PlanCommands, ThatWorkOnAPlanShowTwoExamples) {
+  for (const std::string command : {"explain", "compare", "simulate", "check"}) {
+    const std::string help = output_of("alpa-plan " + command + " --help");
+    const std::string examples = help.substr(std::min(help.size(), help.find("\nexamples:\n")));
+    EXPECT_EQ(std::count(examples.begin(), examples.end(), '\n'), 2 + 2 * 2) << help;
+    EXPECT_EQ(help.back(), '\n');
+  }
+}
+
+TEST_F(PlanCommands, GiveTheSamePlanForAPinInAnotherFolder) {
+  make_mixed_plan("here");
+  std::filesystem::create_directory(path("there"));
+  std::filesystem::rename(path("mixed.toml"), path("there/mixed.toml"));
+  make_plan("there", "--pin there/mixed.toml");
+  EXPECT_EQ(difference(path("here.h5"), path("there.h5")), "");
+}
+
+}  // namespace
+}  // namespace alpa
