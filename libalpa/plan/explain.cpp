@@ -6,6 +6,7 @@
 #include <map>
 
 #include "libalpa/base/units.h"
+#include "libalpa/plan/stage_layouts.h"
 
 namespace alpa {
 namespace {
@@ -14,45 +15,6 @@ std::string layer_range(const Graph& graph, const StagePlan& stage) {
   const std::string& first = graph.layers[static_cast<std::size_t>(stage.first_layer)];
   const std::string& last = graph.layers[static_cast<std::size_t>(stage.end_layer) - 1];
   return stage.end_layer - stage.first_layer == 1 ? first : fmt::format("{} .. {}", first, last);
-}
-
-/// "split 2 ways along dimension 1 (axis 0)", "whole on every device"
-std::string layout_words(const ShardingSpec& layout, const MeshShape& mesh) {
-  std::string text;
-  for (std::size_t d = 0; d < layout.axes.size(); ++d) {
-    if (layout.axes[d].empty()) continue;
-    int ways = 1;
-    std::string axes;
-    for (const int axis : layout.axes[d]) {
-      ways *= mesh[static_cast<std::size_t>(axis)];
-      axes += fmt::format("{}{}", axes.empty() ? "" : ",", axis);
-    }
-    text +=
-        fmt::format("{}split {} ways along dimension {} (axis {})", text.empty() ? "" : ", ", ways, d, axes);
-  }
-  return text.empty() ? "whole on every device" : text;
-}
-
-/// Parameters of a stage, those with the same name but for the layer's and the same layout told once.
-std::string parameter_lines(const Plan& plan, const Graph& graph, int stage) {
-  std::map<std::string, int> lines;
-  const StagePlan& s = plan.stages[static_cast<std::size_t>(stage)];
-  for (const State& state : graph.states) {
-    if (!state.is_parameter || stage_of_value(plan, graph, state.value) != stage) continue;
-    std::string name = state.name;
-    for (std::size_t at = 0; at < name.size(); ++at) {
-      const bool starts = at == 0 || name[at - 1] == '.';
-      std::size_t end = at;
-      while (end < name.size() && name[end] >= '0' && name[end] <= '9') ++end;
-      if (starts && end > at && (end == name.size() || name[end] == '.')) name.replace(at, end - at, "*");
-    }
-    const ShardingSpec& layout = plan.value_layout[static_cast<std::size_t>(state.value)];
-    ++lines[fmt::format("{:<36} {:<18} {:<6} {}", name, type_text(value_of(graph, state.value).type),
-                        spec_text(layout), layout_words(layout, s.mesh.shape))];
-  }
-  std::string text;
-  for (const auto& [line, count] : lines) text += fmt::format("    {:>3} x {}\n", count, line);
-  return text;
 }
 
 /// How the work of a stage is split: strategies of its matrix products and attentions, by name.
@@ -88,29 +50,38 @@ std::string stage_text(const Plan& plan, const Graph& graph, int stage) {
                         share(p.collective_s), share(p.transfer_s), share(p.idle_s));
     const auto bytes = [](std::int64_t b) { return bytes_text(static_cast<double>(b)); };
     text += fmt::format(
-        "  memory  {} of {} per device: parameters {}, optimizer {}, gradients {}, activations in flight {}, "
-        "workspace {}\n",
+        "  memory  {} of {} per device: parameters {}, optimizer {}, gradients {}, activations {} x {} in "
+        "flight, workspace {}\n",
         bytes(p.memory.total), bytes(plan.cluster.memory_bytes), bytes(p.memory.parameters),
-        bytes(p.memory.optimizer), bytes(p.memory.gradients), bytes(p.memory.activations),
-        bytes(p.memory.workspace));
+        bytes(p.memory.optimizer), bytes(p.memory.gradients), p.in_flight,
+        bytes(p.memory.activations / std::max<std::int64_t>(1, p.in_flight)), bytes(p.memory.workspace));
   }
-  text += "  parameters (S<axes>: split, R: whole)\n" + parameter_lines(plan, graph, stage);
+  text += stage_layouts(plan, graph, stage);
   text += "  forward work (factor:axis that is split)\n" + work_lines(plan, graph, stage);
   return text;
 }
 
-/// The largest part of the slowest stage's step.
+/// What makes the step as long as it is: the largest part of the busiest stage's time; and memory, where a
+/// stage is nearly full or computes more than it would have to.
 std::string binding(const Plan& plan) {
-  std::size_t busiest = 0;
-  const auto busy = [](const StagePrediction& p) { return p.compute_s + p.collective_s + p.transfer_s; };
-  for (std::size_t s = 0; s < plan.prediction.stages.size(); ++s)
-    if (busy(plan.prediction.stages[s]) > busy(plan.prediction.stages[busiest])) busiest = s;
-  const StagePrediction& p = plan.prediction.stages[busiest];
+  const std::vector<StagePrediction>& stages = plan.prediction.stages;
+  const std::size_t busiest = busiest_stage(plan.prediction);
+  const StageTime& p = stages[busiest];
   const char* what = p.compute_s >= std::max({p.collective_s, p.transfer_s, p.idle_s}) ? "compute"
                      : p.collective_s >= std::max(p.transfer_s, p.idle_s)              ? "collectives"
                      : p.transfer_s >= p.idle_s ? "transfers between stages"
                                                 : "waiting for other stages";
-  return fmt::format("what binds: {} on stage {}", what, busiest);
+  std::string text = fmt::format("what binds: {} on stage {}", what, busiest);
+  constexpr double nearly_full = 0.9;
+  for (std::size_t s = 0; s < std::min(stages.size(), plan.stages.size()); ++s) {
+    const double used =
+        static_cast<double>(stages[s].memory.total) / static_cast<double>(plan.cluster.memory_bytes);
+    const bool again = plan.stages[s].rematerialize;
+    if (used >= nearly_full || again)
+      text += fmt::format("; memory on stage {} ({:.0f} % full{})", s, 100 * used,
+                          again ? ", recomputes its forward" : "");
+  }
+  return text;
 }
 
 /// How far the plan can be from the best one.

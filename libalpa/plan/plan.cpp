@@ -7,6 +7,7 @@
 #include <set>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/units.h"
 
 namespace alpa {
 namespace {
@@ -145,6 +146,51 @@ ShardingSpec leaving_layout(const Plan& plan, int value) {
   ShardingSpec layout = plan.value_layout[static_cast<std::size_t>(value)];
   layout.partial_sum = layout.partial_max = 0;
   return layout;
+}
+
+std::size_t busiest_stage(const Prediction& prediction) {
+  const auto busy = [](const StageTime& t) { return t.compute_s + t.collective_s + t.transfer_s; };
+  std::size_t busiest = 0;
+  for (std::size_t s = 0; s < prediction.stages.size(); ++s)
+    if (busy(prediction.stages[s]) > busy(prediction.stages[busiest])) busiest = s;
+  return busiest;
+}
+
+std::string why_slower(const Candidate& lost, const Candidate& chosen) {
+  const StageTime &a = lost.busiest, &b = chosen.busiest;
+  std::pair<double, const char*> most{0, ""};
+  for (const auto& [more_s, what] : {std::pair{a.compute_s - b.compute_s, "compute"},
+                                     {a.collective_s - b.collective_s, "collectives"},
+                                     {a.transfer_s - b.transfer_s, "transfers"},
+                                     {a.idle_s - b.idle_s, "idle"}})
+    if (more_s > most.first) most = {more_s, what};
+  return most.first > 0 ? fmt::format("slower: {} +{}", most.second, seconds_text(most.first)) : "as fast";
+}
+
+std::vector<int> saved_values(const Plan& plan, const Graph& graph, int stage) {
+  const bool rematerialize = plan.stages[static_cast<std::size_t>(stage)].rematerialize;
+  std::vector<bool> in_forward(graph.values.size()), in_backward(graph.values.size());
+  for (const Node& node : graph.nodes) {
+    if (stage_of_layer(plan, node.layer) != stage) continue;
+    for (const int operand : node.operands) {
+      const int producer = value_of(graph, operand).producer;
+      const int made_in = producer < 0 ? -1 : node_of(graph, producer).layer;
+      const std::size_t v = static_cast<std::size_t>(operand);
+      if (node.phase == Phase::forward) in_forward[v] = true;
+      if (rematerialize ? node.layer != made_in && node.phase != Phase::update
+                        : node.phase == Phase::backward)
+        in_backward[v] = true;
+    }
+  }
+  std::vector<int> saved;
+  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+    const Value& value = graph.values[v];
+    const bool of_forward = value.kind == ValueKind::computed
+                                ? node_of(graph, value.producer).phase == Phase::forward
+                                : value.kind == ValueKind::input && in_forward[v];
+    if (of_forward && in_backward[v]) saved.push_back(static_cast<int>(v));
+  }
+  return saved;
 }
 
 void check_plan(const Plan& plan, const Graph& graph) {

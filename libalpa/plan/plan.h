@@ -40,11 +40,17 @@ struct MemoryUse {
   bool operator==(const MemoryUse&) const = default;
 };
 
-/// What the simulator says of one stage in one step.
-struct StagePrediction {
+/// How a stage spends one step.
+struct StageTime {
   double compute_s = 0, collective_s = 0, transfer_s = 0;
   double idle_s = 0;  ///< waiting for other stages: the bubble
+  bool operator==(const StageTime&) const = default;
+};
+
+/// What the simulator says of one stage in one step.
+struct StagePrediction : StageTime {
   MemoryUse memory;
+  std::int64_t in_flight = 1;  ///< micro-batches whose activations are held at once
   bool operator==(const StagePrediction&) const = default;
 };
 
@@ -53,7 +59,8 @@ struct Candidate {
   std::string method;             ///< "data-parallel", "search: 2 stages, 4 micro-batches"
   double step_s = 0;              ///< 0 where it is not feasible
   std::int64_t memory_bytes = 0;  ///< of the fullest device
-  std::string verdict;            ///< "chosen", "slower", "needs 3.2 GiB more on stage 0"
+  std::string verdict;     ///< "chosen", "slower: collectives +3.1 ms", "layers 0 to 3 need 3.2 GiB at least"
+  StageTime busiest = {};  ///< of the stage that works longest
   bool operator==(const Candidate&) const = default;
 };
 
@@ -69,6 +76,12 @@ struct Prediction {
   int estimated_operators = 0;        ///< costs that no measurement backs
   bool operator==(const Prediction&) const = default;
 };
+
+/// The stage that works longest; there must be one.
+std::size_t busiest_stage(const Prediction&);
+
+/// Why `lost` is slower than `chosen`: the part of its busiest stage's time that exceeds the other's most.
+std::string why_slower(const Candidate& lost, const Candidate& chosen);
 
 /// A way to train a model on a cluster, complete and checkable: with the graph it can be lowered to a
 /// program.
@@ -105,6 +118,10 @@ int stage_of_value(const Plan&, const Graph&, int value);
 
 /// The layout in which a value leaves its stage: as it rests, unreduced terms summed first.
 ShardingSpec leaving_layout(const Plan&, int value);
+
+/// Values that a stage keeps from the forward of a micro-batch for its backward. Where the stage
+/// rematerialises, a layer's own values are made again and only what enters it is kept.
+std::vector<int> saved_values(const Plan&, const Graph&, int stage);
 
 /// Checks a plan against its graph: sizes, meshes within the cluster and disjoint, stages covering all layers
 /// in order, every strategy one that the operator's rule allows, every layout one that fits, no partial value

@@ -18,13 +18,19 @@ constexpr std::string_view kFormat = "alpa-plan", kVersion = "1.0";
 constexpr std::int64_t kAxes = 4;  // columns of a mesh or strategy; unused ones are 0 or kNoAxis
 constexpr std::int64_t kNoAxis = -9;
 
-/// The columns of /prediction/stages, one list for writing and reading.
+/// The parts of a stage's time by the names of their columns, one list for writing and reading.
+template <class Time, class Seconds>
+void visit_time(Time& t, Seconds&& seconds) {
+  seconds("compute", t.compute_s);
+  seconds("collectives", t.collective_s);
+  seconds("transfers", t.transfer_s);
+  seconds("idle", t.idle_s);
+}
+
+/// The columns of /prediction/time and /prediction/memory likewise.
 template <class Prediction, class Seconds, class Bytes>
 void visit_prediction(Prediction& p, Seconds&& seconds, Bytes&& bytes) {
-  seconds("compute", p.compute_s);
-  seconds("collectives", p.collective_s);
-  seconds("transfers", p.transfer_s);
-  seconds("idle", p.idle_s);
+  visit_time(p, seconds);
   bytes("parameters", p.memory.parameters);
   bytes("optimizer", p.memory.optimizer);
   bytes("gradients", p.memory.gradients);
@@ -98,7 +104,12 @@ void write_prediction(H5Writer& file, const Prediction& prediction) {
         [&](const char* name, std::int64_t b) { bytes[name].push_back(b); });
   for (const auto& [name, column] : seconds) file.column("/prediction/time/" + name, column, "s");
   for (const auto& [name, column] : bytes) file.column("/prediction/memory/" + name, column, "byte");
+  std::vector<std::int64_t> in_flight;
+  for (const StagePrediction& stage : prediction.stages) in_flight.push_back(stage.in_flight);
+  file.column("/prediction/in_flight", in_flight, "1");
   std::vector<std::string> method, verdict;
+  std::map<std::string, std::vector<double>> busiest;
+  visit_time(names, [&](const char* name, double) { busiest[name]; });
   std::vector<double> step_s;
   std::vector<std::int64_t> memory;
   for (const Candidate& candidate : prediction.candidates) {
@@ -106,11 +117,13 @@ void write_prediction(H5Writer& file, const Prediction& prediction) {
     verdict.push_back(candidate.verdict);
     step_s.push_back(candidate.step_s);
     memory.push_back(candidate.memory_bytes);
+    visit_time(candidate.busiest, [&](const char* name, double s) { busiest[name].push_back(s); });
   }
   file.column("/candidates/method", method);
   file.column("/candidates/step_s", step_s, "s");
   file.column("/candidates/memory", memory, "byte");
   file.column("/candidates/verdict", verdict);
+  for (const auto& [name, column] : busiest) file.column("/candidates/busiest_stage/" + name, column, "s");
 }
 
 class PlanReader {
@@ -222,6 +235,8 @@ class PlanReader {
       visit_prediction(
           prediction.stages[s], [&](const char* name, double& v) { v = seconds[name][s]; },
           [&](const char* name, std::int64_t& v) { v = bytes[name][s]; });
+    const auto in_flight = file_.int64s("/prediction/in_flight", stages);
+    for (std::size_t s = 0; s < prediction.stages.size(); ++s) prediction.stages[s].in_flight = in_flight[s];
     const auto method = file_.strings("/candidates/method");
     const Shape rows{static_cast<std::int64_t>(method.size())};
     const auto step_s = file_.doubles("/candidates/step_s", rows);
@@ -229,6 +244,12 @@ class PlanReader {
     const auto verdict = file_.strings("/candidates/verdict", rows);
     for (std::size_t i = 0; i < method.size(); ++i)
       prediction.candidates.push_back({method[i], step_s[i], memory[i], verdict[i]});
+    visit_time(names, [&](const char* name, double) {
+      seconds[name] = file_.doubles(std::string("/candidates/busiest_stage/") + name, rows);
+    });
+    for (std::size_t i = 0; i < method.size(); ++i)
+      visit_time(prediction.candidates[i].busiest,
+                 [&](const char* name, double& v) { v = seconds[name][i]; });
   }
 
   std::filesystem::path path_;

@@ -143,7 +143,8 @@ void Contest::keep(Plan plan, double estimate_s, const std::string& method) {
       entry.candidate.method += " = " + method;
       return;
     }
-  Candidate candidate{method, plan.prediction.step_s, fullest_device(plan), "slower"};
+  Candidate candidate{method, plan.prediction.step_s, fullest_device(plan), "",
+                      plan.prediction.stages[busiest_stage(plan.prediction)]};
   const bool all_devices = plan.devices() == devices_ || options_.method != "auto" || options_.pin;
   if (!all_devices) {  // a job of that many ranks could not run it
     candidate.verdict = fmt::format("for comparison: --devices {}", plan.devices());
@@ -188,8 +189,10 @@ Plan Contest::result() {
             (options_.rematerialize == "never" ? ", or --rematerialize auto" : ""));
   }
   Plan chosen = entries_[static_cast<std::size_t>(best_)].plan;
+  const Candidate winner = entries_[static_cast<std::size_t>(best_)].candidate;
   entries_[static_cast<std::size_t>(best_)].candidate.verdict = "chosen";
   for (Entry& entry : entries_) {
+    if (entry.candidate.verdict.empty()) entry.candidate.verdict = why_slower(entry.candidate, winner);
     entry.candidate.method += ": " + form(entry.plan);
     chosen.prediction.candidates.push_back(std::move(entry.candidate));
   }

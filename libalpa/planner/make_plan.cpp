@@ -17,6 +17,7 @@
 #include "libalpa/planner/parallel_tasks.h"
 #include "libalpa/planner/pin.h"
 #include "libalpa/planner/stage_search.h"
+#include "libalpa/planner/what_would_fit.h"
 #include "libalpa/program/lower.h"
 #include "libalpa/program/simulate.h"
 #include "libalpa/program/verify.h"
@@ -209,6 +210,17 @@ class Planner {
   bool out_of_time_ = false;
 };
 
+bool has_plan(const PlanningModel& model, const CostModel& costs, const PlannerOptions& options) {
+  Log quiet("alpa-plan", LogLevel::off);
+  try {
+    Planner(model, costs, options, quiet).run();
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::infeasible) throw;
+    return false;
+  }
+}
+
 }  // namespace
 
 void predict(Plan& plan, const Graph& graph, const CostModel& costs) {
@@ -218,9 +230,8 @@ void predict(Plan& plan, const Graph& graph, const CostModel& costs) {
   plan.prediction.step_s = timeline.step_s;
   plan.prediction.stages.clear();
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
-    const StageTime& t = timeline.stages[s];
-    plan.prediction.stages.push_back(
-        {t.compute_s, t.collective_s, t.transfer_s, t.idle_s, program.stages[s].memory});
+    const StageProgram& stage = program.stages[s];
+    plan.prediction.stages.push_back({timeline.stages[s], stage.memory, stage.slots});
   }
   plan.prediction.estimated_operators = static_cast<int>(costs.missing().size());
 }
@@ -234,7 +245,15 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
   if (options.devices > costs.cluster().devices())
     throw Error(ErrorKind::usage, fmt::format("{} devices asked for, the cluster has {}", options.devices,
                                               costs.cluster().devices()));
-  return Planner(model, costs, options, log).run();
+  try {
+    return Planner(model, costs, options, log).run();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::infeasible || options.pin) throw;
+    const std::string hint =
+        what_would_fit(model.batch, costs.cluster().devices(), options,
+                       [&](const PlannerOptions& o) { return has_plan(model, costs, o); });
+    throw Error(ErrorKind::infeasible, error.happened(), hint.empty() ? error.hint() : hint);
+  }
 }
 
 }  // namespace alpa

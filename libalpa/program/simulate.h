@@ -20,11 +20,6 @@ struct TimelineRow {
   double start_s = 0, duration_s = 0;
 };
 
-struct StageTime {
-  double compute_s = 0, collective_s = 0, transfer_s = 0;
-  double idle_s = 0;  ///< waiting for other stages: the bubble
-};
-
 struct Timeline {
   std::vector<TimelineRow> rows;  ///< empty unless asked for
   std::vector<StageTime> stages;

@@ -24,7 +24,8 @@ StageLowering::StageLowering(const Graph& graph, const Plan& plan, int stage, Pu
 
 StageProgram StageLowering::run() {
   find_consumers();
-  if (purpose_ == Purpose::train) find_saved_values();
+  if (purpose_ == Purpose::train)
+    for (const int v : saved_values(plan_, graph_, stage_)) values_.keep_for_backward(v);
   // All states first, in the graph's order: the arena begins with them, whatever uses them when.
   for (int s = 0; s < static_cast<int>(graph_.states.size()); ++s) {
     const int value = graph_.states[static_cast<std::size_t>(s)].value;
@@ -76,26 +77,6 @@ std::vector<int> StageLowering::recomputed_nodes(int layer) const {
   }
   std::reverse(nodes.begin(), nodes.end());
   return nodes;
-}
-
-void StageLowering::find_saved_values() {
-  const bool rematerialize = stage_plan().rematerialize;
-  for (int v = 0; v < static_cast<int>(graph_.values.size()); ++v) {
-    const Value& value = value_of(graph_, v);
-    if (value.kind == ValueKind::state) continue;
-    const int made_in = value.producer < 0 ? -1 : node_of(graph_, value.producer).layer;
-    if (value.producer >= 0 && node_of(graph_, value.producer).phase != Phase::forward) continue;
-    bool forward = value.kind == ValueKind::computed, backward = false;
-    for (const int n : consumers_[static_cast<std::size_t>(v)]) {
-      const Node& node = node_of(graph_, n);
-      forward = forward || node.phase == Phase::forward;
-      // Under rematerialisation a layer's own values are made again; what enters it is kept.
-      if (rematerialize ? node.layer != made_in && node.phase != Phase::update
-                        : node.phase == Phase::backward)
-        backward = true;
-    }
-    if (forward && backward) values_.keep_for_backward(v);
-  }
 }
 
 void StageLowering::lower_forward() {

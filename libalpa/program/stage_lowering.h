@@ -21,7 +21,6 @@ class StageLowering {
   const StagePlan& stage_plan() const { return plan_.stages[static_cast<std::size_t>(stage_)]; }
 
   void find_consumers();
-  void find_saved_values();
   std::vector<int> nodes_of(Phase) const;
   std::vector<int> recomputed_nodes(int layer) const;
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "libalpa/base/units.h"
 #include "tests/support/small_plans.h"
 
 namespace alpa {
@@ -9,6 +10,7 @@ namespace {
 
 using namespace testing_models;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(Explain, TellsStagesTimeMemoryAndLayoutsInWords) {
   const Lowered lowered = two_stages_of_two();
@@ -21,6 +23,60 @@ TEST(Explain, TellsStagesTimeMemoryAndLayoutsInWords) {
         "memory  ", "whole on every device", "split 2 ways along dimension 1 (axis 0)", "forward work",
         "candidates"})
     EXPECT_THAT(text, HasSubstr(part));
+}
+
+/// The tiny GPT on one stage of two devices, by the batch.
+Lowered data_parallel(const std::string& spread) {
+  return pinned("micro_batches = 4\n[[stage]]\nlayers = 4\nmesh = [2]\naxes = [\"data\"]\nspread = \"" +
+                spread + "\"\n");
+}
+
+TEST(Explain, TellsTrainingStateThatLiesOtherwiseThanItsParameter) {
+  const Lowered zero_1 = data_parallel("optimizer");
+  EXPECT_THAT(explain(zero_1.plan, zero_1.graph),
+              HasSubstr("  optimizer state that lies otherwise than its parameter\n"
+                        "     72 x split 2 ways along dimension 0 (axis 0): block.*.down.bias.moment1, "));
+  const Lowered whole = data_parallel("none");
+  EXPECT_THAT(explain(whole.plan, whole.graph), Not(HasSubstr("optimizer state that lies otherwise")));
+}
+
+TEST(Explain, TellsSumsOfGradientsThatWaitForTheirReduction) {
+  const Lowered lowered = data_parallel("none");
+  EXPECT_THAT(explain(lowered.plan, lowered.graph),
+              HasSubstr("  sums of gradients that lie otherwise than their parameter\n"
+                        "     36 x a sum still to be reduced over 2 devices (axis 0): block.*.down, "));
+}
+
+TEST(Explain, TellsSavedActivationsThatAreSplit) {
+  const Lowered lowered = data_parallel("none");
+  EXPECT_THAT(explain(lowered.plan, lowered.graph),
+              testing::ContainsRegex("activations, saved for the backward, that are split\n"
+                                     " +[0-9]+ x split 2 ways along dimension 0 \\(axis 0\\): add, "));
+}
+
+TEST(Explain, TellsHowManyMicroBatchesAreInFlight) {
+  const Lowered lowered = two_stages_of_two();
+  ASSERT_EQ(lowered.program.stages[0].slots, 2);
+  const std::int64_t bytes = lowered.plan.prediction.stages[0].memory.activations;
+  EXPECT_THAT(explain(lowered.plan, lowered.graph),
+              HasSubstr("activations 2 x " + bytes_text(static_cast<double>(bytes) / 2) + " in flight"));
+}
+
+TEST(Explain, TellsThatMemoryBindsWhereItIsNearlyFullOrBoughtWithTime) {
+  Lowered lowered = two_stages_of_two();
+  EXPECT_THAT(explain(lowered.plan, lowered.graph), Not(HasSubstr("memory on stage")));
+  lowered.plan.stages[0].rematerialize = true;
+  EXPECT_THAT(explain(lowered.plan, lowered.graph), HasSubstr("; memory on stage 0 (0 % full, recomputes"));
+  lowered.plan.prediction.stages[1].memory.total = lowered.plan.cluster.memory_bytes * 95 / 100;
+  EXPECT_THAT(explain(lowered.plan, lowered.graph), HasSubstr("; memory on stage 1 (95 % full)"));
+}
+
+TEST(WhySlower, NamesTheLargestDifference) {
+  const Candidate chosen{"a", 0.010, 0, "", {0.006, 0.002, 0.001, 0.001}};
+  EXPECT_EQ(why_slower({"b", 0.013, 0, "", {0.007, 0.0045, 0.001, 0.0005}}, chosen),
+            "slower: collectives +2.50 ms");
+  EXPECT_EQ(why_slower({"c", 0.012, 0, "", {0.005, 0.001, 0.001, 0.005}}, chosen), "slower: idle +4.00 ms");
+  EXPECT_EQ(why_slower(chosen, chosen), "as fast");
 }
 
 TEST(Explain, TellsHowFarFromTheLowerBoundAndWhatItCovers) {

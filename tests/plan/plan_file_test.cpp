@@ -34,6 +34,12 @@ class PlanFile : public testing::Test {
 
 TEST_F(PlanFile, HoldsThePlan) { EXPECT_EQ(read_plan(written("a.h5", lowered_.plan)), lowered_.plan); }
 
+TEST_F(PlanFile, HoldsHowTheTimeOfACandidateIsSplit) {
+  Plan plan = lowered_.plan;
+  plan.prediction.candidates.push_back({"another", 0.5, 7, "slower", {0.1, 0.2, 0.3, 0.4}});
+  EXPECT_EQ(read_plan(written("a.h5", plan)), plan);
+}
+
 TEST_F(PlanFile, IsTheSameForTheSamePlan) {
   const auto a = written("a.h5", lowered_.plan), b = written("b.h5", lowered_.plan);
   EXPECT_EQ(output_of("h5diff --exclude-path /provenance " + a.string() + " " + b.string()), "exit 0");

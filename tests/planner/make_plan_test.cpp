@@ -96,6 +96,21 @@ TEST(Search, TellsACandidateThatTwoMethodsFindOnce) {
   EXPECT_THAT(names, testing::Contains(HasSubstr("search = intra-only")));
 }
 
+TEST(Search, TellsWhyACandidateLost) {
+  const Plan plan = planned("auto", 4, 2);
+  for (const Candidate& candidate : plan.prediction.candidates) {
+    if (candidate.step_s <= plan.prediction.step_s) continue;
+    EXPECT_THAT(candidate.verdict, testing::MatchesRegex("slower: [a-z]+ \\+.*|for comparison: .*"))
+        << candidate.method;
+  }
+}
+
+TEST(Pin, IsCalledByTheNameOfItsFileWhereverItLies) {
+  const std::string pin = "[[stage]]\nlayers = 4\nmesh = [2]\n";
+  EXPECT_EQ(parse_pin(pin, "/here/pin.toml").method, "pin pin.toml");
+  EXPECT_EQ(parse_pin(pin, "pin.toml").method, "pin pin.toml");
+}
+
 TEST(Search, CarriesABoundOnItsEstimate) {
   const Prediction prediction = planned("auto", 4, 2).prediction;
   EXPECT_GT(prediction.lower_bound_s, 0);
@@ -147,6 +162,63 @@ TEST(Infeasible, NamesTheStageAndTheShortfall) {
   EXPECT_THAT([&] { make_plan(small_model(), CostModel(cluster), {}, log); },
               ThrowsMessage<Error>(
                   testing::AllOf(HasSubstr("no plan fits: the stage of layers"), HasSubstr("short"))));
+}
+
+/// Where no plan of this model fits, what is said to try.
+std::string hint_for(const PlannerOptions& options, std::int64_t memory_bytes) {
+  Log log("test", LogLevel::off);
+  Cluster cluster = small_cluster(4);
+  cluster.memory_bytes = memory_bytes;
+  try {
+    make_plan(small_model(), CostModel(cluster), options, log);
+  } catch (const Error& error) {
+    return error.hint();
+  }
+  return "a plan fits";
+}
+
+/// The memory that the leanest plan under these options takes.
+std::int64_t memory_of(PlannerOptions options) {
+  Log log("test", LogLevel::off);
+  const Plan plan = make_plan(small_model(), CostModel(small_cluster(4)), options, log);
+  return plan.prediction.stages[0].memory.total;
+}
+
+TEST(Infeasible, TellsHowManyDevicesOrMicroBatchesWouldDo) {
+  PlannerOptions options;
+  options.method = "zero-3";
+  options.micro_batches = 1;
+  options.devices = 4;
+  const std::int64_t on_four = memory_of(options);
+  options.devices = 2;
+  options.rematerialize = "never";
+  ASSERT_GT(memory_of(options), on_four);
+  EXPECT_THAT(hint_for(options, on_four), HasSubstr("--devices 4"));
+  options.micro_batches = 2;
+  const std::int64_t in_two = memory_of(options);
+  options.micro_batches = 1;
+  ASSERT_GT(memory_of(options), in_two);
+  EXPECT_THAT(hint_for(options, in_two), HasSubstr("--micro-batches 2"));
+}
+
+TEST(Infeasible, TellsSeveralChangesWhereNoneAloneWouldDo) {
+  PlannerOptions options;
+  options.method = "zero-3";
+  options.devices = 4;
+  options.micro_batches = 2;
+  options.rematerialize = "always";
+  const std::int64_t least = memory_of(options);
+  options.devices = 2;
+  options.micro_batches = 1;
+  options.rematerialize = "never";
+  EXPECT_THAT(hint_for(options, least), HasSubstr("--devices 4 --micro-batches 0 --rematerialize auto"));
+}
+
+TEST(Infeasible, SpeaksOfRematerialisationOnlyWhereItIsOff) {
+  PlannerOptions options;
+  EXPECT_THAT(hint_for(options, 20000), testing::Not(HasSubstr("--rematerialize")));
+  options.rematerialize = "never";
+  EXPECT_THAT(hint_for(options, 20000), HasSubstr("--rematerialize auto"));
 }
 
 }  // namespace

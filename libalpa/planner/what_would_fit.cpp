@@ -1,0 +1,78 @@
+#include "libalpa/planner/what_would_fit.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "libalpa/cluster/micro_batch_counts.h"
+#include "libalpa/planner/stage_search.h"
+
+namespace alpa {
+namespace {
+
+/// An answer is worth that long a wait, no more.
+constexpr double kPatience_s = 20;
+
+/// Methods that show whether a plan fits without a search: those that need the least memory.
+std::vector<std::string> frugal_methods(const std::string& method) {
+  if (method == "auto" || method == "search" || method == "intra-only") return {"zero-3", "megatron"};
+  return {method};
+}
+
+class Trial {
+ public:
+  Trial(const PlannerOptions& options, const std::function<bool(const PlannerOptions&)>& fits)
+      : options_(options), fits_(fits), end_s_(now_s() + kPatience_s) {}
+
+  template <class Change>
+  bool fits_with(Change change) {
+    for (const std::string& method : frugal_methods(options_.method)) {
+      PlannerOptions changed = options_;
+      changed.method = method;
+      changed.time_limit_s = end_s_ - now_s();
+      change(changed);
+      if (changed.time_limit_s > 0 && fits_(changed)) return true;
+    }
+    return false;
+  }
+
+ private:
+  const PlannerOptions& options_;
+  const std::function<bool(const PlannerOptions&)>& fits_;
+  double end_s_;
+};
+
+}  // namespace
+
+std::string what_would_fit(std::int64_t batch, int cluster_devices, const PlannerOptions& options,
+                           const std::function<bool(const PlannerOptions&)>& fits) {
+  Trial trial(options, fits);
+  const int devices = options.devices > 0 ? options.devices : cluster_devices;
+  std::vector<std::string> found;
+  if (options.rematerialize == "never" &&
+      trial.fits_with([](PlannerOptions& other) { other.rematerialize = "auto"; }))
+    found.push_back("--rematerialize auto");
+  const int tried =
+      options.micro_batches > 0 ? options.micro_batches : micro_batch_counts(batch, devices).back();
+  for (int count = 2 * tried; count <= batch; count *= 2)
+    if (batch % count == 0 && trial.fits_with([&](PlannerOptions& other) { other.micro_batches = count; })) {
+      found.push_back(fmt::format("--micro-batches {}", count));
+      break;
+    }
+  for (int more = 2 * devices; more <= cluster_devices; more *= 2)
+    if (trial.fits_with([&](PlannerOptions& other) { other.devices = more; })) {
+      found.push_back(fmt::format("--devices {}", more));
+      break;
+    }
+  for (int more = devices; found.empty() && more <= cluster_devices; more *= 2)  // no single change does
+    if (trial.fits_with([&](PlannerOptions& other) {
+          other.devices = more;
+          other.micro_batches = 0;
+          other.rematerialize = "auto";
+        }))
+      found.push_back(fmt::format("--devices {} --micro-batches 0 --rematerialize auto", more));
+  return found.empty() ? "" : fmt::format("{}: a plan fits then", fmt::join(found, ", or "));
+}
+
+}  // namespace alpa

@@ -1,0 +1,15 @@
+#pragma once
+#include <functional>
+#include <string>
+
+#include "libalpa/planner/make_plan.h"
+
+namespace alpa {
+
+/// Where no plan fits: the least change of an option with which one does, or else of several, as the user
+/// would give it ("--devices 8, or --micro-batches 64: ..."); "" where none is found soon. `fits` tells
+/// whether there is a plan.
+std::string what_would_fit(std::int64_t batch, int cluster_devices, const PlannerOptions&,
+                           const std::function<bool(const PlannerOptions&)>& fits);
+
+}  // namespace alpa
