@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
               at_least(0))
       .option("--resume", train.resume,
               "what to go on from: the newest checkpoint of the run folder, if any (auto) or necessarily "
-              "(must); nothing; or a checkpoint file or run folder",
+              "(must), nothing (never), or a checkpoint file or run folder",
               "auto|must|never|PATH")
       .option("--checkpoint-every", train.checkpoint_every, "steps between checkpoints; 0: at the end only",
               at_least(0))
