@@ -11,7 +11,7 @@
 #   --cpus-per-task N       CPUs per rank (default 1)
 #   --time T                limit of the training job, as sbatch takes it (default 24:00:00); longer runs are requeued
 #   --steps N               training steps (default: as the model file says)
-#   --max-requeues N        how often training may put itself back in the queue (default 10)
+#   --max-requeues N        how often profiling and training may each put themselves back in the queue (default 10)
 #   --dry-run               print the commands instead of running them
 #   -- OPTIONS              for sbatch of all three jobs, e.g. -- --partition=gpu --account=me
 #   (for GPUs: -- --gpus-per-node=8)
