@@ -36,12 +36,13 @@ void write_nodes(H5Writer& file, const std::vector<NodeSample>& nodes) {
 
 void write_operators(H5Writer& file, const std::map<std::string, OperatorSample>& operators) {
   std::vector<std::string> signature;
-  std::vector<double> median, spread, flops, bytes;
+  std::vector<double> median, spread, sample_spread, flops, bytes;
   std::vector<std::int32_t> wide, status;
   for (const auto& [name, sample] : operators) {
     signature.push_back(name);
     median.push_back(sample.median_s);
     spread.push_back(sample.spread_s);
+    sample_spread.push_back(sample.sample_spread_s);
     flops.push_back(sample.flops);
     bytes.push_back(sample.bytes);
     wide.push_back(sample.wide);
@@ -50,6 +51,7 @@ void write_operators(H5Writer& file, const std::map<std::string, OperatorSample>
   file.column("/operators/signature", signature);
   file.column("/operators/median_s", median, "s");
   file.column("/operators/spread_s", spread, "s");
+  file.column("/operators/sample_spread_s", sample_spread, "s");
   file.column("/operators/flops", flops, "FLOP");
   file.column("/operators/bytes", bytes, "byte");
   file.column("/operators/wide", wide, "1");
@@ -59,7 +61,7 @@ void write_operators(H5Writer& file, const std::map<std::string, OperatorSample>
 void write_collectives(H5Writer& file, const std::vector<CollectiveSample>& collectives) {
   std::vector<std::int32_t> kind, nodes, per_node;
   std::vector<std::int64_t> bytes;
-  std::vector<double> median, spread;
+  std::vector<double> median, spread, sample_spread;
   std::vector<std::string> names;
   for (const CollectiveKind known : kKinds) names.emplace_back(collective_name(known));
   for (const CollectiveSample& sample : collectives) {
@@ -69,6 +71,7 @@ void write_collectives(H5Writer& file, const std::vector<CollectiveSample>& coll
     bytes.push_back(sample.bytes);
     median.push_back(sample.median_s);
     spread.push_back(sample.spread_s);
+    sample_spread.push_back(sample.sample_spread_s);
   }
   file.enum_column("/collectives/kind", kind, names);
   file.column("/collectives/nodes", nodes, "1");
@@ -76,6 +79,7 @@ void write_collectives(H5Writer& file, const std::vector<CollectiveSample>& coll
   file.column("/collectives/bytes", bytes, "byte");
   file.column("/collectives/median_s", median, "s");
   file.column("/collectives/spread_s", spread, "s");
+  file.column("/collectives/sample_spread_s", sample_spread, "s");
 }
 
 /// A file that anybody may have made: numbers that would poison every cost are refused here.
@@ -126,6 +130,7 @@ class ProfileReader {
     const Shape rows{static_cast<std::int64_t>(signature.size())};
     const std::vector<double> median = file_.doubles("/operators/median_s", rows),
                               spread = file_.doubles("/operators/spread_s", rows),
+                              sample_spread = file_.doubles("/operators/sample_spread_s", rows),
                               flops = file_.doubles("/operators/flops", rows),
                               bytes = file_.doubles("/operators/bytes", rows);
     const std::vector<std::int64_t> wide = file_.int64s("/operators/wide", rows);
@@ -137,6 +142,7 @@ class ProfileReader {
         refuse(fmt::format("/operators/status of row {} is '{}'", i, status[i]));
       const OperatorSample sample{amount("/operators/median_s", i, median[i]),
                                   amount("/operators/spread_s", i, spread[i]),
+                                  amount("/operators/sample_spread_s", i, sample_spread[i]),
                                   amount("/operators/flops", i, flops[i]),
                                   amount("/operators/bytes", i, bytes[i]),
                                   wide[i] != 0,
@@ -154,7 +160,8 @@ class ProfileReader {
                                     per_node = file_.int64s("/collectives/per_node", rows),
                                     bytes = file_.int64s("/collectives/bytes", rows);
     const std::vector<double> median = file_.doubles("/collectives/median_s", rows),
-                              spread = file_.doubles("/collectives/spread_s", rows);
+                              spread = file_.doubles("/collectives/spread_s", rows),
+                              sample_spread = file_.doubles("/collectives/sample_spread_s", rows);
     std::vector<CollectiveSample> samples;
     for (std::size_t i = 0; i < kind.size(); ++i) {
       const auto known = std::find_if(kKinds.begin(), kKinds.end(),
@@ -166,7 +173,8 @@ class ProfileReader {
            {count("/collectives/nodes", i, nodes[i]), count("/collectives/per_node", i, per_node[i])},
            bytes[i],
            amount("/collectives/median_s", i, median[i]),
-           amount("/collectives/spread_s", i, spread[i])});
+           amount("/collectives/spread_s", i, spread[i]),
+           amount("/collectives/sample_spread_s", i, sample_spread[i])});
     }
     std::sort(samples.begin(), samples.end(), [](const auto& a, const auto& b) { return a.key() < b.key(); });
     return samples;

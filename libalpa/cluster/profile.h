@@ -18,11 +18,12 @@ const char* collective_name(CollectiveKind);
 
 enum class SampleStatus { measured, failed };
 
-/// Timings of one thing: median over repetitions and ranks, and the spread between the fastest and slowest
-/// rank.
+/// Timings of one thing: median over repetitions and ranks, the spread between the fastest and slowest rank,
+/// and that between repetitions.
 struct OperatorSample {
   double median_s = 0;
-  double spread_s = 0;  ///< slowest rank's median minus the fastest one's
+  double spread_s = 0;         ///< slowest rank's median minus the fastest one's
+  double sample_spread_s = 0;  ///< interquartile range of a rank's repetitions, of the rank with the largest
   double flops = 0;
   double bytes = 0;
   bool wide = false;  ///< bf16 arithmetic (the peak it is compared with)
@@ -38,7 +39,7 @@ struct CollectiveSample {
   GroupShape group;
   std::int64_t bytes = 0;
   double median_s = 0;
-  double spread_s = 0;
+  double spread_s = 0, sample_spread_s = 0;  ///< as of operators
   auto key() const { return std::tuple(kind, group, bytes); }
   bool operator==(const CollectiveSample&) const = default;
 };

@@ -33,12 +33,12 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-Timing timing_of(const std::vector<double>& rank_s) {
+Timing timing_of(const std::vector<double>& rank_s, double sample_spread_s) {
   std::vector<double> took_part;
   for (const double seconds : rank_s)
     if (seconds != kNone) took_part.push_back(seconds);
   const auto [fastest, slowest] = std::minmax_element(took_part.begin(), took_part.end());
-  return {median(took_part), *slowest - *fastest, rank_s, ""};
+  return {median(took_part), *slowest - *fastest, sample_spread_s, rank_s, ""};
 }
 
 }  // namespace
@@ -53,6 +53,12 @@ DeviceInstrument::DeviceInstrument(Device& device, Communicator& world, int rank
       exchange_(device, world),
       memory_(device, *stream_, options.cold_bytes, options.most_bytes) {}
 
+DeviceInstrument::Repeated DeviceInstrument::repeated(std::vector<double> seconds) {
+  std::sort(seconds.begin(), seconds.end());
+  const std::size_t last = seconds.size() - 1;
+  return {seconds[seconds.size() / 2], seconds[last - last / 4] - seconds[last / 4]};
+}
+
 double DeviceInstrument::seconds_of(const Work& work, int calls) {
   const double begin = now_s();
   for (int call = 0; call < calls; ++call) work(call);
@@ -65,7 +71,7 @@ int DeviceInstrument::calls_per_sample(double one_call_s) const {
       std::clamp(std::ceil(options_.least_sample_s / std::max(one_call_s, 1e-9)), 1.0, 1.0 * kMostCalls));
 }
 
-double DeviceInstrument::sample(const Work& work) {
+DeviceInstrument::Repeated DeviceInstrument::sample(const Work& work) {
   seconds_of(work, 1);  // what the first call alone pays for
   const int calls = calls_per_sample(seconds_of(work, 1));
   std::vector<double> seconds;
@@ -76,17 +82,20 @@ double DeviceInstrument::sample(const Work& work) {
     if (options_.cores_of_rank > 0) elapsed = (processor_s() - processor_begin) / options_.cores_of_rank;
     seconds.push_back(elapsed / calls);
   }
-  return median(seconds);
+  return repeated(std::move(seconds));
 }
 
-Timing DeviceInstrument::together(double mine, const std::string& why) {
+Timing DeviceInstrument::together(Repeated mine, const std::string& why) {
   std::vector<double> rank_s;
+  double sample_spread_s = 0;
   bool failed = false;
-  for (const std::vector<double>& each : exchange_.gather(std::span(&mine, 1))) {
+  const double numbers[] = {mine.median_s, mine.spread_s};
+  for (const std::vector<double>& each : exchange_.gather(numbers)) {
     rank_s.push_back(each[0]);
+    sample_spread_s = std::max(sample_spread_s, each[1]);
     failed = failed || each[0] == kFailed;
   }
-  if (!failed) return timing_of(rank_s);
+  if (!failed) return timing_of(rank_s, sample_spread_s);
   Timing timing;
   const std::vector<std::string> reasons = exchange_.gather(why);
   for (std::size_t r = reasons.size(); r-- > 0;)
@@ -95,7 +104,7 @@ Timing DeviceInstrument::together(double mine, const std::string& why) {
 }
 
 Timing DeviceInstrument::time(const OperatorCase& each) {
-  double mine = kFailed;
+  Repeated mine{kFailed};
   std::string why;
   exchange_.barrier();  // all ranks at once
   try {
@@ -172,7 +181,7 @@ Timing DeviceInstrument::time(const CollectiveCase& each) {
   } catch (const Error& error) {
     why = error.happened();
   }
-  if (largest(why.empty() ? 0 : 1) > 0) return together(why.empty() ? 0 : kFailed, why);
+  if (largest(why.empty() ? 0 : 1) > 0) return together({why.empty() ? 0 : kFailed}, why);
 
   Communicator* const ranks = group(each.group);
   const Work work = ranks ? collective_work(each, *ranks, messages) : Work([](int) {});
@@ -189,11 +198,12 @@ Timing DeviceInstrument::time(const CollectiveCase& each) {
   std::vector<double> slowest(seconds.size(), 0);
   for (const std::vector<double>& rank : all)
     for (std::size_t r = 0; r < slowest.size(); ++r) slowest[r] = std::max(slowest[r], rank[r]);
-  Timing timing = together(ranks ? median(seconds) : kNone, "");
+  Timing timing = together(ranks ? repeated(seconds) : Repeated{kNone}, "");
   timing.median_s = median(slowest);
   if (each.kind == CollectiveKind::send) {
     timing.median_s /= 2;
     timing.spread_s /= 2;
+    timing.sample_spread_s /= 2;
   }
   return timing;
 }

@@ -38,16 +38,20 @@ class DeviceInstrument final : public Instrument {
 
  private:
   using Work = std::function<void(int call)>;
+  struct Repeated {
+    double median_s = 0, spread_s = 0;  ///< spread: interquartile range
+  };
+  static Repeated repeated(std::vector<double> seconds);
 
-  /// Median over repetitions of the seconds of one call of `work`.
-  double sample(const Work& work);
+  /// Seconds of one call of `work`, over repetitions.
+  Repeated sample(const Work& work);
   int calls_per_sample(double one_call_s) const;
   double seconds_of(const Work& work, int calls);
   Communicator* group(GroupShape);
   Work collective_work(const CollectiveCase&, Communicator&, const std::vector<SampleMemory::Message>&);
 
   /// What the ranks' answers make together. `mine` is empty where this rank could not run the sample.
-  Timing together(double mine, const std::string& why);
+  Timing together(Repeated mine, const std::string& why);
 
   Device& device_;
   Communicator& world_;

@@ -10,6 +10,7 @@ namespace alpa {
 struct Timing {
   double median_s = 0;
   double spread_s = 0;         ///< slowest rank's median minus the fastest one's
+  double sample_spread_s = 0;  ///< largest interquartile range of a rank's repetitions
   std::vector<double> rank_s;  ///< each rank's median
   std::string why;
 

@@ -95,10 +95,10 @@ class Measuring {
     const double begin = around_.now_s();
     const Timing timing = instrument_.time(each);
     OperatorSample& sample = result_.profile.operators[each.signature];
-    sample = {timing.median_s, timing.spread_s, each.flops,
+    sample = {timing.median_s, timing.spread_s, timing.sample_spread_s, each.flops,
               each.bytes,      each.is_wide(),  SampleStatus::measured};
     if (timing.has_failed()) {
-      sample.median_s = sample.spread_s = 0;
+      sample.median_s = sample.spread_s = sample.sample_spread_s = 0;
       sample.status = SampleStatus::failed;
     }
     operators_.add(weight(each), around_.now_s() - begin);
@@ -109,7 +109,8 @@ class Measuring {
     const double begin = around_.now_s();
     const Timing timing = instrument_.time(each);
     if (!timing.has_failed()) {
-      const CollectiveSample sample{each.kind, each.group, each.bytes, timing.median_s, timing.spread_s};
+      const CollectiveSample sample{each.kind,       each.group,      each.bytes,
+                                    timing.median_s, timing.spread_s, timing.sample_spread_s};
       auto& all = result_.profile.collectives;
       all.insert(std::upper_bound(all.begin(), all.end(), sample,
                                   [](const auto& a, const auto& b) { return a.key() < b.key(); }),

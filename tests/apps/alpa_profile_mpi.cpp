@@ -45,8 +45,9 @@ TEST_F(AlpaProfile, MeasuresOnTwoRanksAndIsReadByH5Tools) {
   const std::string file = (folder_.path() / "profile.h5").string();
   const CommandResult listing = run_command("h5ls -r " + file);
   EXPECT_EQ(listing.status, 0);
-  for (const char* name : {"/operators/signature", "/operators/median_s", "/operators/spread_s",
-                           "/operators/status", "/collectives/kind", "/collectives/bytes", "/provenance"})
+  for (const char* name :
+       {"/operators/signature", "/operators/median_s", "/operators/spread_s", "/operators/sample_spread_s",
+        "/operators/status", "/collectives/kind", "/collectives/bytes", "/provenance"})
     EXPECT_THAT(listing.output, HasSubstr(name));
   EXPECT_THAT(run_command("h5dump -d /collectives/kind -s 0 -c 1 " + file).output, HasSubstr("all-reduce"));
   EXPECT_THAT(run_command("h5dump -a /cluster/name " + file).output, HasSubstr("\"box\""));

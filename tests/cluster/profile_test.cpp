@@ -22,11 +22,11 @@ Profile example() {
                      1e-6,   {5e-6, 3e9},     {6e-6, 2e9}};
   profile.nodes = {{"left", 6e10, 3e10, 8e9}, {"right", 5.9e10, 3e10, 7.9e9}};
   profile.operators["einsum equation='m k, k n -> m n' f32[8x16] f32[16x32]"] = {
-      1.25e-5, 1e-7, 8192, 3584, false, SampleStatus::measured};
-  profile.operators["gelu bf16[8x32]"] = {0, 0, 5120, 1024, true, SampleStatus::failed};
-  profile.collectives = {{CollectiveKind::all_reduce, {1, 2}, 1024, 4e-6, 1e-7},
-                         {CollectiveKind::all_reduce, {1, 2}, 4096, 6e-6, 2e-7},
-                         {CollectiveKind::send, {1, 2}, 1024, 2e-6, 0}};
+      1.25e-5, 1e-7, 2e-7, 8192, 3584, false, SampleStatus::measured};
+  profile.operators["gelu bf16[8x32]"] = {0, 0, 0, 5120, 1024, true, SampleStatus::failed};
+  profile.collectives = {{CollectiveKind::all_reduce, {1, 2}, 1024, 4e-6, 1e-7, 3e-7},
+                         {CollectiveKind::all_reduce, {1, 2}, 4096, 6e-6, 2e-7, 1e-7},
+                         {CollectiveKind::send, {1, 2}, 1024, 2e-6, 0, 0}};
   return profile;
 }
 

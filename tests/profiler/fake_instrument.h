@@ -34,8 +34,9 @@ class FakeInstrument final : public Instrument {
  private:
   Timing answer(double seconds, const std::string& what) {
     clock_s += 1;
-    if (what == broken) return {0, 0, {}, "rank 1: no memory is left"};
-    return {seconds, seconds / 10, std::vector<double>(static_cast<std::size_t>(ranks), seconds), ""};
+    if (what == broken) return {0, 0, 0, {}, "rank 1: no memory is left"};
+    return {seconds, seconds / 10, seconds / 20,
+            std::vector<double>(static_cast<std::size_t>(ranks), seconds), ""};
   }
 };
 

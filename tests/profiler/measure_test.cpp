@@ -53,10 +53,10 @@ TEST_F(Measure, TakesCollectivesThenOperatorsInTheirOrder) {
   EXPECT_EQ(result.left, 0);
   EXPECT_FALSE(result.was_stopped);
   EXPECT_EQ(result.profile.operators.at("gelu f32[64]"),
-            (OperatorSample{1e-3, 1e-4, 1280, 512, false, SampleStatus::measured}));
+            (OperatorSample{1e-3, 1e-4, 5e-5, 1280, 512, false, SampleStatus::measured}));
   EXPECT_THAT(result.profile.collectives,
-              ElementsAre(CollectiveSample{CollectiveKind::all_reduce, {1, 2}, 1024, 1e-4, 1e-5},
-                          CollectiveSample{CollectiveKind::send, {1, 2}, 1024, 1e-4, 1e-5}));
+              ElementsAre(CollectiveSample{CollectiveKind::all_reduce, {1, 2}, 1024, 1e-4, 1e-5, 5e-6},
+                          CollectiveSample{CollectiveKind::send, {1, 2}, 1024, 1e-4, 1e-5, 5e-6}));
 }
 
 TEST_F(Measure, GoesOnWhereItWasStopped) {

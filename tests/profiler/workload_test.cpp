@@ -26,7 +26,7 @@ Profile measured(const Workload& work, const Cluster& cluster) {
   Profile profile;
   profile.cluster = cluster;
   for (const OperatorCase& each : work.operators)
-    profile.operators[each.signature] = {1e-6, 0, each.flops, each.bytes};
+    profile.operators[each.signature] = {1e-6, 0, 0, each.flops, each.bytes};
   for (const CollectiveCase& each : work.collectives)
     profile.collectives.push_back({each.kind, each.group, each.bytes, 1e-6});
   return profile;
