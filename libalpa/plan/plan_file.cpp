@@ -77,9 +77,11 @@ void write_nodes(H5Writer& file, const Plan& plan, const Graph& graph) {
   }
   file.column("/nodes/operator", op);
   file.column("/nodes/name", name);
+  file.scale("/nodes/name");
   file.column("/nodes/layer", layer);
   file.column("/nodes/strategy_in_words", words);
   file.array("/nodes/strategy", strategy, {static_cast<std::int64_t>(graph.nodes.size()), kAxes}, "1");
+  file.attach_scale("/nodes/strategy", 0, "/nodes/name");
   file.column("/values/name", values);
   file.column("/values/layout", layouts);
 }
