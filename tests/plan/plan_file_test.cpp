@@ -54,6 +54,7 @@ TEST_F(PlanFile, IsReadByTheToolsOfHdf5) {
     EXPECT_THAT(listing, HasSubstr(dataset));
   EXPECT_THAT(output_of("h5dump -d /stages/end_layer " + path), HasSubstr("(0): 2, 4"));
   EXPECT_THAT(output_of("h5dump -a /prediction/time/compute/units " + path), HasSubstr("\"s\""));
+  EXPECT_THAT(output_of("h5dump -a /nodes/strategy/DIMENSION_LIST " + path), HasSubstr("/nodes/name"));
 }
 
 TEST_F(PlanFile, IsRefusedWhereItIsNone) {
