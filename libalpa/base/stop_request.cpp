@@ -33,6 +33,11 @@ StopRequest::~StopRequest() {
   ending_ = true;
   pthread_kill(waiting_.native_handle(), SIGUSR1);
   waiting_.join();
+  // What came when the thread no longer listened asked for what has happened; unblocked, it would end the
+  // process.
+  const sigset_t signals = stop_signals();
+  const timespec at_once{};
+  while (sigtimedwait(&signals, nullptr, &at_once) > 0) continue;
   pthread_sigmask(SIG_SETMASK, &earlier_mask_, nullptr);
 }
 
