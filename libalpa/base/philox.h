@@ -7,19 +7,13 @@ namespace alpa {
 /// Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11): four 32-bit
 /// numbers that depend on nothing but a key and a counter. Everything random in training is drawn from
 /// it at *logical* coordinates (parameter and global element, or step, sample and element), so that a
-/// value is the same on whatever rank computes it. Usable in device code.
-#if defined(__CUDACC__)
-#define ALPA_HOST_DEVICE __host__ __device__
-#else
-#define ALPA_HOST_DEVICE
-#endif
-
+/// value is the same on whatever rank computes it. Constant expressions, so that device code may call them
+/// (nvcc --expt-relaxed-constexpr).
 struct PhiloxBlock {
   std::uint32_t word[4];
 };
 
-ALPA_HOST_DEVICE inline PhiloxBlock philox(std::uint64_t key, std::uint64_t counter_high,
-                                           std::uint64_t counter_low) {
+constexpr PhiloxBlock philox(std::uint64_t key, std::uint64_t counter_high, std::uint64_t counter_low) {
   std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
   std::uint32_t c0 = static_cast<std::uint32_t>(counter_low),
                 c1 = static_cast<std::uint32_t>(counter_low >> 32);
@@ -40,17 +34,15 @@ ALPA_HOST_DEVICE inline PhiloxBlock philox(std::uint64_t key, std::uint64_t coun
 }
 
 /// Uniform in [0, 1), 24 bits.
-ALPA_HOST_DEVICE inline float philox_uniform(std::uint32_t word) {
-  return static_cast<float>(word >> 8) * 0x1p-24f;
-}
+constexpr float philox_uniform(std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
 
 /// A draw in [0, 1) for element `index` of stream (key, high): element i is word i%4 of block i/4.
-ALPA_HOST_DEVICE inline float philox_uniform_at(std::uint64_t key, std::uint64_t high, std::uint64_t index) {
+constexpr float philox_uniform_at(std::uint64_t key, std::uint64_t high, std::uint64_t index) {
   return philox_uniform(philox(key, high, index / 4).word[index % 4]);
 }
 
 /// The key of one stream of draws among the many of a run (SplitMix64's finalizer over both numbers).
-ALPA_HOST_DEVICE inline std::uint64_t philox_key(std::uint64_t seed, std::uint64_t stream) {
+constexpr std::uint64_t philox_key(std::uint64_t seed, std::uint64_t stream) {
   std::uint64_t key = seed + 0x9E3779B97F4A7C15ull * (stream + 1);
   key = (key ^ (key >> 30)) * 0xBF58476D1CE4E5B9ull;
   key = (key ^ (key >> 27)) * 0x94D049BB133111EBull;
