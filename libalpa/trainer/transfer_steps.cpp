@@ -32,53 +32,61 @@ std::vector<Message> messages_of(const Transfer& transfer, const StepSite& site,
   return messages;
 }
 
+/// A rank's end of a transfer: its tile, packed memory, and the messages between that and its partners.
+struct TransferEnd {
+  Place tile, packed;
+  std::vector<Message> messages;
+
+  TransferEnd(const StepSite& site, int transfer, int tile_buffer, int packed_buffer, bool sends)
+      : tile(site.stage, tile_buffer),
+        packed(site.stage, packed_buffer),
+        messages(messages_of(site.program.transfers[static_cast<std::size_t>(transfer)], site, tile.tile,
+                             sends)) {}
+
+  void* packed_at(const StepContext& rank, const Message& message) const {
+    return static_cast<std::byte*>(packed.at(rank)) + message.packed_offset;
+  }
+};
+
 class SendStep : public Step {
  public:
   SendStep(const Send& send, const StepSite& site)
-      : from_(site.stage, send.from),
-        packed_(site.stage, send.packed),
-        messages_(messages_of(site.program.transfers[static_cast<std::size_t>(send.transfer)], site,
-                              from_.tile, true)) {}
+      : end_(site, send.transfer, send.from, send.packed, true) {}
 
   void run(const StepContext& rank) override {
-    if (messages_.empty()) return;
+    if (end_.messages.empty()) return;
     if (sent_in_ == *rank.send_round) {  // what the packed memory held may still be leaving
       rank.world->wait_sends(*rank.stream);
       ++*rank.send_round;
     }
     sent_in_ = *rank.send_round;
-    for (const Message& message : messages_) {
-      void* packed = static_cast<std::byte*>(packed_.at(rank)) + message.packed_offset;
-      message.copy.run(rank, from_.at(rank), packed);
+    for (const Message& message : end_.messages) {
+      void* packed = end_.packed_at(rank, message);
+      message.copy.run(rank, end_.tile.at(rank), packed);
       rank.world->send(*rank.stream, packed, message.bytes, message.partner);
     }
   }
 
  private:
-  Place from_, packed_;
-  std::vector<Message> messages_;
+  TransferEnd end_;
   std::int64_t sent_in_ = -1;  ///< round of the last send
 };
 
 class ReceiveStep : public Step {
  public:
   ReceiveStep(const Receive& receive, const StepSite& site)
-      : to_(site.stage, receive.to),
-        packed_(site.stage, receive.packed),
-        messages_(messages_of(site.program.transfers[static_cast<std::size_t>(receive.transfer)], site,
-                              to_.tile, false)) {}
+      : end_(site, receive.transfer, receive.to, receive.packed, false) {}
 
   void run(const StepContext& rank) override {
-    for (const Message& message : messages_) {
-      void* packed = static_cast<std::byte*>(packed_.at(rank)) + message.packed_offset;
+    for (const Message& message : end_.messages) {
+      void* packed = end_.packed_at(rank, message);
       rank.world->receive(*rank.stream, packed, message.bytes, message.partner);
-      message.copy.run(rank, packed, to_.at(rank));
+      message.copy.run(rank, packed, end_.tile.at(rank));
     }
   }
 
  private:
-  Place to_, packed_;
-  std::vector<Message> messages_;
+  TransferEnd end_;
 };
 
 }  // namespace
