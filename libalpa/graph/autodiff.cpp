@@ -31,9 +31,7 @@ class Differentiator {
     int layer;
   };
 
-  int layer_of_loss() const {
-    return forward_.nodes[static_cast<std::size_t>(value_of(forward_, forward_.loss).producer)].layer;
-  }
+  int layer_of_loss() const { return node_of(forward_, value_of(forward_, forward_.loss).producer).layer; }
 
   /// Values that depend on a parameter; nothing else needs a gradient.
   void mark_dependents() {
@@ -67,7 +65,7 @@ class Differentiator {
   }
 
   void differentiate(int index) {
-    const Node node = forward_.nodes[static_cast<std::size_t>(index)];
+    const Node node = node_of(forward_, index);
     if (!node.op->gradient) return;
     std::vector<int> gradients;
     bool any = false;

@@ -129,8 +129,7 @@ int stage_of_layer(const Plan& plan, int layer) {
 int stage_of_value(const Plan& plan, const Graph& graph, int value) {
   const Value& v = value_of(graph, value);
   if (v.kind == ValueKind::input) return -1;
-  if (v.kind == ValueKind::computed)
-    return stage_of_layer(plan, graph.nodes[static_cast<std::size_t>(v.producer)].layer);
+  if (v.kind == ValueKind::computed) return stage_of_layer(plan, node_of(graph, v.producer).layer);
   for (const State& state : graph.states) {
     if (state.value != value) continue;
     if (state.next >= 0) return stage_of_value(plan, graph, state.next);

@@ -9,7 +9,7 @@ namespace {
 class RoleFilter {
  public:
   RoleFilter(const PlanningGraph& planning, int node, const StageRequest& request)
-      : node_(planning.graph->nodes[static_cast<std::size_t>(node)]),
+      : node_(node_of(*planning.graph, node)),
         roles_(planning.roles[static_cast<std::size_t>(node)]),
         request_(request) {
     const std::vector<TensorType> types = operand_types(*planning.graph, node_);

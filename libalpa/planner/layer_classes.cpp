@@ -9,7 +9,7 @@ std::string layer_text(const Graph& graph, const LayerClasses& classes, int laye
   std::map<int, int> outside;  // value -> order of first use
   std::string text;
   for (const int n : classes.layer_nodes[static_cast<std::size_t>(layer)]) {
-    const Node& node = graph.nodes[static_cast<std::size_t>(n)];
+    const Node& node = node_of(graph, n);
     if (node.op->reduces_globally) continue;
     Attributes attributes;
     for (const auto& [name, value] : node.attributes.all())
@@ -17,11 +17,10 @@ std::string layer_text(const Graph& graph, const LayerClasses& classes, int laye
     text += fmt::format("{} {} {}(", static_cast<int>(node.phase), node.op->name, attributes.to_string());
     for (const int operand : node.operands) {
       const Value& value = value_of(graph, operand);
-      const bool inside = value.producer >= 0 &&
-                          graph.nodes[static_cast<std::size_t>(value.producer)].layer == layer &&
-                          !graph.nodes[static_cast<std::size_t>(value.producer)].op->reduces_globally;
+      const bool inside = value.producer >= 0 && node_of(graph, value.producer).layer == layer &&
+                          !node_of(graph, value.producer).op->reduces_globally;
       if (inside) {
-        const Node& producer = graph.nodes[static_cast<std::size_t>(value.producer)];
+        const Node& producer = node_of(graph, value.producer);
         int result = 0;
         while (producer.results[static_cast<std::size_t>(result)] != operand) ++result;
         text +=
@@ -42,8 +41,7 @@ LayerClasses classify_layers(const Graph& graph) {
   LayerClasses classes;
   classes.layer_nodes.resize(graph.layers.size());
   for (int n = 0; n < static_cast<int>(graph.nodes.size()); ++n) {
-    auto& nodes =
-        classes.layer_nodes[static_cast<std::size_t>(graph.nodes[static_cast<std::size_t>(n)].layer)];
+    auto& nodes = classes.layer_nodes[static_cast<std::size_t>(node_of(graph, n).layer)];
     classes.place_in_layer.push_back(static_cast<int>(nodes.size()));
     nodes.push_back(n);
   }

@@ -68,9 +68,8 @@ Chain layer_chain(const Graph& graph) {
   }
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
     const Value& value = graph.values[v];
-    if (value.producer < 0 || graph.nodes[static_cast<std::size_t>(value.producer)].phase != Phase::forward)
-      continue;
-    const int maker = graph.nodes[static_cast<std::size_t>(value.producer)].layer;
+    if (value.producer < 0 || node_of(graph, value.producer).phase != Phase::forward) continue;
+    const int maker = node_of(graph, value.producer).layer;
     std::sort(readers[v].begin(), readers[v].end());
     for (std::size_t first = static_cast<std::size_t>(maker) + 1; first < layers; ++first) {
       const auto next = std::lower_bound(readers[v].begin(), readers[v].end(), static_cast<int>(first));

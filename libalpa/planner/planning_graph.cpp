@@ -8,7 +8,7 @@ PlanningGraph prepare(const Graph& graph) {
   PlanningGraph planning{&graph, classify_layers(graph), factor_roles(graph), {}, {}, {}, {}};
   planning.consumers.resize(graph.values.size());
   for (int n = 0; n < static_cast<int>(graph.nodes.size()); ++n) {
-    const Node& node = graph.nodes[static_cast<std::size_t>(n)];
+    const Node& node = node_of(graph, n);
     if (node.op->reduces_globally) continue;
     for (const int operand : node.operands) {
       auto& users = planning.consumers[static_cast<std::size_t>(operand)];
@@ -21,7 +21,7 @@ PlanningGraph prepare(const Graph& graph) {
     for (const int gradient : norm.operands) {
       const std::vector<int>& users = planning.consumers[static_cast<std::size_t>(gradient)];
       if (users.empty()) continue;
-      const std::vector<int>& operands = graph.nodes[static_cast<std::size_t>(users.back())].operands;
+      const std::vector<int>& operands = node_of(graph, users.back()).operands;
       planning.measured[static_cast<std::size_t>(users.back())].push_back(
           static_cast<int>(std::find(operands.begin(), operands.end(), gradient) - operands.begin()));
     }

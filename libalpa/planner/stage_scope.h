@@ -39,7 +39,7 @@ class StageScope {
   bool updates(int state_value) const;
 
   const Graph& graph() const { return *planning_.graph; }
-  const Node& node(int n) const { return graph().nodes[static_cast<std::size_t>(n)]; }
+  const Node& node(int n) const { return node_of(graph(), n); }
   const Value& value(int v) const { return value_of(graph(), v); }
   const PlanningGraph& planning() const { return planning_; }
 

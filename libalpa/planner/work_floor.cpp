@@ -9,11 +9,10 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double node_floor(const Graph& graph, int n, const MeshPrices& prices) {
-  const Node& node = graph.nodes[static_cast<std::size_t>(n)];
+  const Node& node = node_of(graph, n);
   if (node.op->reduces_globally) return 0;
   const int producer = value_of(graph, node.operands[0]).producer;
-  if (node.op->sums_micro_batches && producer >= 0 &&
-      graph.nodes[static_cast<std::size_t>(producer)].op->accumulates)
+  if (node.op->sums_micro_batches && producer >= 0 && node_of(graph, producer).op->accumulates)
     return 0;  // done by the kernel of the gradient
   double least = kInfinity;
   for (const NodeOption& option : prices.options(n)) least = std::min(least, option.seconds);
@@ -35,7 +34,7 @@ double between(const std::vector<double>& sums, int first, int end) {
 LayerFloor layer_floor(const PlanningGraph& planning, int layer, const MeshPrices& prices) {
   LayerFloor floor;
   for (const int n : planning.classes.layer_nodes[static_cast<std::size_t>(layer)]) {
-    const bool update = planning.graph->nodes[static_cast<std::size_t>(n)].phase == Phase::update;
+    const bool update = node_of(*planning.graph, n).phase == Phase::update;
     (update ? floor.update_s : floor.micro_batch_s) += node_floor(*planning.graph, n, prices);
   }
   return floor;

@@ -47,7 +47,7 @@ class CaseCollector {
     }
     for (const auto& [signature, entry] : distinct) add_strategies(graph, *entry.first, entry.second);
     // The losses of a step are summed by the operator that made them.
-    const Node& loss = graph.nodes[static_cast<std::size_t>(value_of(graph, graph.loss).producer)];
+    const Node& loss = node_of(graph, value_of(graph, graph.loss).producer);
     add_whole(*loss.op, {value_of(graph, graph.loss).type});
   }
 

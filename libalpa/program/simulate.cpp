@@ -193,9 +193,7 @@ std::string instruction_label(const Instruction& instruction, const Graph& graph
   return std::visit(
       Match{
           [](const Load&) { return std::string("load"); },
-          [&](const Compute& i) {
-            return fmt::format("{} {}", i.op->name, graph.nodes[static_cast<std::size_t>(i.node)].name);
-          },
+          [&](const Compute& i) { return fmt::format("{} {}", i.op->name, node_of(graph, i.node).name); },
           [](const Convert& i) { return fmt::format("{} {}", conversion_name(i.step.kind), i.step.axis); },
           [](const Send& i) { return fmt::format("send {}", i.transfer); },
           [](const Receive& i) { return fmt::format("receive {}", i.transfer); },
