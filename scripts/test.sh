@@ -9,6 +9,7 @@ cd "$here"
 jobs=$(nproc)
 wanted=("$@")
 [ ${#wanted[@]} -gt 0 ] || wanted=(dev sanitize tsan cuda)
+passed=0 skipped=0
 
 for preset in "${wanted[@]}"; do
   echo "== $preset"
@@ -23,11 +24,17 @@ for preset in "${wanted[@]}"; do
     *) targets=(all) ;;
   esac
   cmake --build --preset "$preset" --target "${targets[@]}" -- -j"$jobs"
+  tested=(ctest --preset "$preset" -j"$jobs" --output-junit "$here/build/$preset/tests.xml")
   case $preset in
     # Tests of how ranks leave together wait for each other in real time; a starved machine may fail one once.
-    dev) ctest --preset dev -j"$jobs" --repeat until-pass:2 ;;
-    sanitize) ctest --preset sanitize -L 'unit|bad_input' -j"$jobs" ;;
-    tsan) ctest --preset tsan -L unit -j"$jobs" ;;
-    cuda) ctest --preset cuda -L gpu -V ;;  # says why tests skip where there is no GPU
+    dev) "${tested[@]}" --repeat until-pass:2 ;;
+    sanitize) "${tested[@]}" -L 'unit|bad_input' ;;
+    tsan) "${tested[@]}" -L unit ;;
+    cuda) "${tested[@]}" -L gpu -V ;;  # says why tests skip where there is no GPU
   esac
+  count() { grep -om1 "$1=\"[0-9]*\"" "build/$preset/tests.xml" | tr -dc 0-9; }
+  skips=$(($(count skipped) + $(count disabled)))
+  passed=$((passed + $(count tests) - $(count failures) - skips))
+  skipped=$((skipped + skips))
 done
+echo "$passed passed, 0 failed, $skipped skipped"  # a failure has ended this script
