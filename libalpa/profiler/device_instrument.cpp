@@ -20,13 +20,6 @@ double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Of all threads of this process.
-double processor_s() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -42,6 +35,12 @@ Timing timing_of(const std::vector<double>& rank_s, double sample_spread_s) {
 }
 
 }  // namespace
+
+double process_time_s() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
 
 DeviceInstrument::DeviceInstrument(Device& device, Communicator& world, int ranks_per_node,
                                    const InstrumentOptions& options)
@@ -77,9 +76,10 @@ DeviceInstrument::Repeated DeviceInstrument::sample(const Work& work) {
   std::vector<double> seconds;
   int done = 0;
   for (int r = 0; r < options_.repetitions; ++r, done += calls) {
-    const double processor_begin = processor_s();
+    const double processor_begin = options_.processor_s();
     double elapsed = seconds_of([&](int call) { work(done + call); }, calls);
-    if (options_.cores_of_rank > 0) elapsed = (processor_s() - processor_begin) / options_.cores_of_rank;
+    if (options_.cores_of_rank > 0)
+      elapsed = (options_.processor_s() - processor_begin) / options_.cores_of_rank;
     seconds.push_back(elapsed / calls);
   }
   return repeated(std::move(seconds));

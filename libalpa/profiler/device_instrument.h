@@ -12,6 +12,9 @@
 
 namespace alpa {
 
+/// Processor time that all threads of this process have taken, in seconds.
+double process_time_s();
+
 struct InstrumentOptions {
   int repetitions = 5;                 ///< of which the median is taken
   double least_sample_s = 1e-3;        ///< calls are repeated within one until it takes that long
@@ -22,6 +25,7 @@ struct InstrumentOptions {
   /// such a rank has to wait for a core is a matter of luck within a short sample, so it is taken to last as
   /// long as the share of the cores needs for its processor time.
   double cores_of_rank = 0;
+  double (*processor_s)() = process_time_s;  ///< the clock of processor time
 };
 
 /// Times operators and collectives on real devices. All ranks run a sample at the same time, so that what
