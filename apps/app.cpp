@@ -23,6 +23,9 @@ namespace {
 /// slowest rank, short beside the minute in which a broken job must be gone.
 constexpr double kFailureGrace_s = 2;
 
+/// Of --hang-timeout, after which it is told who is waited for.
+constexpr double kToldShare = 0.1;
+
 struct Failure {
   int status = 1;
   std::string text;
@@ -175,6 +178,11 @@ int App::run_serial(int argc, const char* const* argv) {
 }
 
 int App::run_parallel(int argc, const char* const* argv, const std::function<int(const ParallelRun&)>& body) {
+  option(
+      "--hang-timeout", hang_timeout_s_,
+      "end with status 7 when another rank has kept this one waiting for that many seconds (MPI; which one "
+      "is told after a tenth of them); 0: wait for ever",
+      at_least(0));
   const Environment environment = read_environment();
   const bool speaks = environment.process == 0;
   const Command* command = nullptr;
@@ -197,7 +205,11 @@ int App::run_parallel(int argc, const char* const* argv, const std::function<int
   const std::string who = session->size() > 1 ? fmt::format("{}: rank {}", name(), rank) : name();
   Log log(rank == 0 ? name() : who, rank == 0 ? log_level_ : std::max(log_level_, LogLevel::warning));
   int status = 0;
-  const auto failure = failure_of([&] { status = body({*session, *stop, log, environment}); });
+  const auto failure = failure_of([&] {
+    session->watch({kToldShare * hang_timeout_s_, hang_timeout_s_}, environment.node_name,
+                   [&log](const std::string& what) { log.warning(what); });
+    status = body({*session, *stop, log, environment});
+  });
   if (failure) {
     status = failure->status;
     const std::uint64_t digest = hash64(fmt::format("{} {}", status, failure->text));

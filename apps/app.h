@@ -50,8 +50,9 @@ class App : public Command {
   ///
   /// Where an exception leaves the body of every rank within two seconds, all end MPI in order, and a failure
   /// that is the same everywhere is told once. Where it leaves only some, those tell theirs and abort the
-  /// others, which would wait for them for ever. So checks that all ranks make alike need no agreement, and
-  /// those of one rank need no message.
+  /// others, which would wait for them for ever; those that a rank keeps waiting for --hang-timeout do so
+  /// with the status of ErrorKind::peer. So checks that all ranks make alike need no agreement, and those of
+  /// one rank need no message.
   int run_parallel(int argc, const char* const* argv, const std::function<int(const ParallelRun&)>& body);
 
   /// The log of a serial command, once it runs.
@@ -70,6 +71,7 @@ class App : public Command {
 
   std::vector<std::unique_ptr<Command>> subcommands_;
   LogLevel log_level_ = LogLevel::info;
+  double hang_timeout_s_ = 1800;
   std::unique_ptr<Log> log_;
   std::string command_line_;
 };

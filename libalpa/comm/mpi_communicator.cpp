@@ -5,7 +5,6 @@
 #include <cstring>
 #include <vector>
 
-#include "libalpa/comm/mpi_transport.h"
 #include "libalpa/comm/reduce.h"
 
 namespace alpa {
@@ -39,7 +38,8 @@ struct ConstBlock {
 /// 1 MiB on 4 ranks), and it leaves the order of a reduction to us: by rank, whatever the placement.
 class MpiCommunicator final : public Communicator {
  public:
-  explicit MpiCommunicator(MPI_Comm adopted) : transport_(adopted) {}
+  MpiCommunicator(MPI_Comm adopted, std::shared_ptr<const PeerWatch> watch)
+      : transport_(adopted, std::move(watch)) {}
 
   int rank() const override { return transport_.rank(); }
   int size() const override { return transport_.size(); }
@@ -50,6 +50,7 @@ class MpiCommunicator final : public Communicator {
     if (size() == 1) return;
     const std::int64_t element = dtype_bytes(dtype);
     const std::int64_t bytes = count * element;
+    transport_.begin("all-reduce", bytes);
     if (bytes <= kSmallBytes && size() * bytes <= kScratchBytes)
       return gather_and_reduce([&](int) { return Block{values, bytes}; }, values, dtype, reduction);
     const std::int64_t longest = kScratchBytes / element;
@@ -59,6 +60,7 @@ class MpiCommunicator final : public Communicator {
 
   void all_gather(Stream& stream, const void* part, void* whole, std::int64_t bytes_each) override {
     stream.synchronize();
+    transport_.begin("all-gather", size() * bytes_each);
     copy(at(whole, rank() * bytes_each), part, bytes_each);
     exchange_all(
         [&](int) {
@@ -73,6 +75,7 @@ class MpiCommunicator final : public Communicator {
                       Reduction reduction) override {
     stream.synchronize();
     const std::int64_t element = dtype_bytes(dtype);
+    transport_.begin("reduce-scatter", size() * count_each * element);
     const std::int64_t longest = std::max<std::int64_t>(1, kScratchBytes / element / size());
     for (std::int64_t first = 0; first < count_each; first += longest) {
       const std::int64_t bytes = std::min(longest, count_each - first) * element;
@@ -85,6 +88,7 @@ class MpiCommunicator final : public Communicator {
 
   void all_to_all(Stream& stream, const void* from, void* to, std::int64_t bytes_each) override {
     stream.synchronize();
+    transport_.begin("all-to-all", size() * bytes_each);
     copy(at(to, rank() * bytes_each), at(from, rank() * bytes_each), bytes_each);
     exchange_all(
         [&](int peer) {
@@ -98,6 +102,7 @@ class MpiCommunicator final : public Communicator {
   void broadcast(Stream& stream, void* data, std::int64_t bytes, int root) override {
     stream.synchronize();
     assert(root >= 0 && root < size());
+    transport_.begin("broadcast", bytes);
     // Long data leaves the root in pieces that the others hand on, so that the root does not send all of it
     // to each.
     const bool in_pieces = size() > 2 && bytes > kSmallBytes;
@@ -118,17 +123,25 @@ class MpiCommunicator final : public Communicator {
   }
   void receive(Stream& stream, void* data, std::int64_t bytes, int from) override {
     stream.synchronize();
+    transport_.begin("receive", bytes);
     transport_.receive({data, bytes, from});
   }
-  void wait_sends(Stream&) override { transport_.wait_sends(); }
+  void wait_sends(Stream&) override {
+    transport_.begin("send");
+    transport_.wait_sends();
+  }
 
-  void barrier() override { transport_.barrier(); }
+  void barrier() override {
+    transport_.begin("barrier");
+    transport_.barrier();
+  }
 
   std::unique_ptr<Communicator> split(int color) override {
+    barrier();  // the split's own wait is under no watch
     MPI_Comm part = MPI_COMM_NULL;
     check_mpi(MPI_Comm_split(transport_.native(), color < 0 ? MPI_UNDEFINED : color, rank(), &part),
               "MPI_Comm_split");
-    return part == MPI_COMM_NULL ? nullptr : make_mpi_communicator(part);
+    return part == MPI_COMM_NULL ? nullptr : make_mpi_communicator(part, transport_.watch());
   }
 
  private:
@@ -191,8 +204,9 @@ class MpiCommunicator final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm adopted) {
-  return std::make_unique<MpiCommunicator>(adopted);
+std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm adopted,
+                                                    std::shared_ptr<const PeerWatch> watch) {
+  return std::make_unique<MpiCommunicator>(adopted, std::move(watch));
 }
 
 }  // namespace alpa

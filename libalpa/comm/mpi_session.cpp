@@ -28,6 +28,7 @@ namespace {
 
 constexpr std::chrono::seconds kFinalizeGrace{5};
 constexpr std::chrono::milliseconds kLastWordsGrace{300};
+constexpr std::size_t kNameBytes = 64;
 
 void initialise_mpi() {
   int provided = 0;
@@ -92,6 +93,7 @@ void flush_output() {
 }  // namespace
 
 struct MpiSession::State {
+  std::shared_ptr<const PeerWatch> watch;
   std::optional<MpiTransport> world;
   // Of its own, so that a rank that fails meets no rank that finishes or works.
   std::optional<MpiTransport> failures;
@@ -124,6 +126,21 @@ MpiSession::~MpiSession() {
   if (!state_->has_finished) abort(static_cast<int>(ErrorKind::run_time));
 }
 
+void MpiSession::watch(HangLimits limits, const std::string& node_name,
+                       std::function<void(const std::string&)> tell) {
+  const auto ranks = static_cast<std::size_t>(size());
+  char mine[kNameBytes] = {};
+  node_name.copy(mine, kNameBytes - 1);
+  std::vector<char> all(ranks * kNameBytes);
+  check_mpi(MPI_Allgather(mine, kNameBytes, MPI_CHAR, all.data(), kNameBytes, MPI_CHAR, MPI_COMM_WORLD),
+            "MPI_Allgather");
+  std::vector<std::string> places;
+  for (std::size_t r = 0; r < ranks; ++r)
+    places.push_back(fmt::format("rank {} on {}", r, &all[r * kNameBytes]));
+  state_->watch = std::make_shared<PeerWatch>(limits, std::move(places), std::move(tell));
+  state_->world.emplace(duplicate_world(), state_->watch);
+}
+
 void MpiSession::finish(int exit_status) noexcept {
   if (state_->has_finished) return;
   state_->has_finished = true;
@@ -131,14 +148,15 @@ void MpiSession::finish(int exit_status) noexcept {
   const auto left =
       std::make_shared<std::atomic<bool>>(false);  // owned by the timer too, which may outlive this call
   try {
+    state_->world->begin("the end of the program");
     state_->world->barrier();
     std::thread([left, exit_status] {
       std::this_thread::sleep_for(kFinalizeGrace);
       if (!*left) _exit(exit_status);
     }).detach();
   } catch (const std::exception&) {
-    // A rank is gone, or there is no thread for the timer: MPI_Finalize might never return.
-    _exit(exit_status);
+    // A rank is gone or hangs, or there is no thread for the timer: MPI_Finalize might never return.
+    _exit(exit_status == 0 ? static_cast<int>(ErrorKind::peer) : exit_status);
   }
   state_->world.reset();
   state_->failures.reset();
@@ -182,7 +200,9 @@ int MpiSession::ranks_on_node() const { return state_->node.ranks; }
 int MpiSession::cores_of_node() const { return state_->node.cores; }
 
 std::unique_ptr<Communicator> MpiSession::make_communicator(Device& device) const {
-  std::unique_ptr<Communicator> host = make_mpi_communicator(duplicate_world());
+  state_->world->begin("the making of a communicator");
+  state_->world->barrier();  // the wait of MPI_Comm_dup is under no watch
+  std::unique_ptr<Communicator> host = make_mpi_communicator(duplicate_world(), state_->watch);
   if (device.kind() == DeviceKind::cpu) return host;
   return make_staged_communicator(device, std::move(host));
 }

@@ -1,8 +1,11 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "libalpa/comm/communicator.h"
+#include "libalpa/comm/peer_watch.h"
 
 namespace alpa {
 
@@ -17,6 +20,12 @@ class MpiSession {
   /// known. Throws Error(allocation) when it is above 1 but MPI sees one rank: each process then runs alone,
   /// because the launcher and MPI do not know each other (wrong `srun --mpi`).
   explicit MpiSession(int expected_ranks);
+
+  /// From now on waits of all communicators made here (not those of parallel HDF5, NCCL, or MPI's own) that
+  /// take long are told as "waiting for rank 1 on node7 for 3m00s, in all-reduce of 4.00 KiB", and in the end
+  /// given up. Time in which this rank was itself suspended does not count. Collective; once, before the
+  /// first communicator is made.
+  void watch(HangLimits, const std::string& node_name, std::function<void(const std::string&)> tell);
 
   /// Leaves MPI; call it on every rank, also after a failure that all ranks have found alike. With
   /// MPICH 4.0.2 over TCP MPI_Finalize can hang (pmodels/mpich PR 6596): after a barrier a timer ends the

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <ctime>
-#include <string>
+#include <set>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/units.h"
 
 namespace alpa {
 namespace {
@@ -25,12 +27,24 @@ class Backoff {
     if (++polls_ < 100) return false;
     const timespec nap{0, 20'000};
     nanosleep(&nap, nullptr);
+    const Clock::time_point now = Clock::now();
+    waited_ += std::min<Clock::duration>(now - looked_, kLongestNap);
+    looked_ = now;
     return true;
   }
 
+  double waited_s() const { return std::chrono::duration<double>(waited_).count(); }
+
  private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::seconds kLongestNap{1};  // after longer ones this process was suspended
+
   int polls_ = 0;
+  Clock::time_point looked_ = Clock::now();
+  Clock::duration waited_{};
 };
+
+constexpr std::size_t kMostNames = 8;
 
 /// An empty message is one empty piece, so that it still meets its receive.
 template <class Body>
@@ -54,7 +68,8 @@ void check_mpi(int code, const char* call) {
   throw Error(peer_is_gone ? ErrorKind::peer : ErrorKind::run_time, fmt::format("{} failed: {}", call, text));
 }
 
-MpiTransport::MpiTransport(MPI_Comm adopted) : comm_(adopted) {
+MpiTransport::MpiTransport(MPI_Comm adopted, std::shared_ptr<const PeerWatch> watch)
+    : comm_(adopted), watch_(std::move(watch)) {
   check_mpi(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   check_mpi(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
@@ -69,10 +84,10 @@ MpiTransport::~MpiTransport() {
 void MpiTransport::exchange(std::span<const Incoming> incoming, std::span<const Outgoing> outgoing) {
   requests_.clear();
   for (const Incoming& each : incoming)
-    if (each.bytes > 0) post_receive(each, kExchangeTag, requests_);
+    if (each.bytes > 0) post_receive(each, kExchangeTag);
   for (const Outgoing& each : outgoing)
     if (each.bytes > 0) post_send(each, kExchangeTag, requests_);
-  for (MPI_Request& request : requests_) wait(request, MPI_STATUS_IGNORE);
+  for (Request& request : requests_) wait(request.handle, MPI_STATUS_IGNORE);
 }
 
 void MpiTransport::start_send(const Outgoing& outgoing) {
@@ -82,11 +97,11 @@ void MpiTransport::start_send(const Outgoing& outgoing) {
 
 void MpiTransport::receive(const Incoming& incoming) {
   requests_.clear();
-  post_receive(incoming, kMessageTag, requests_);
+  post_receive(incoming, kMessageTag);
   std::int64_t received = 0;
-  for (MPI_Request& request : requests_) {
+  for (Request& request : requests_) {
     MPI_Status status;
-    wait(request, &status);
+    wait(request.handle, &status);
     int bytes = 0;
     check_mpi(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
     received += bytes;
@@ -97,52 +112,116 @@ void MpiTransport::receive(const Incoming& incoming) {
 }
 
 void MpiTransport::wait_sends() {
-  Backoff backoff;
-  while (drop_finished_sends(), !pending_sends_.empty()) backoff.pause();
+  requests_.clear();
+  wait_until([this] { return drop_finished_sends(), pending_sends_.empty(); });
 }
 
 void MpiTransport::barrier() {
-  MPI_Request request;
-  check_mpi(MPI_Ibarrier(comm_, &request), "MPI_Ibarrier");
-  wait(request, MPI_STATUS_IGNORE);
+  // Not MPI's: of these messages it is known which ranks they are waited for from.
+  const char mine = 0;
+  std::vector<char> theirs(static_cast<std::size_t>(size_));
+  std::vector<Incoming> incoming;
+  std::vector<Outgoing> outgoing;
+  for (int distance = 1; distance < size_; ++distance) {
+    const int from = (rank_ - distance + size_) % size_, to = (rank_ + distance) % size_;
+    incoming.push_back({&theirs[static_cast<std::size_t>(from)], 1, from});
+    outgoing.push_back({&mine, 1, to});
+  }
+  exchange(incoming, outgoing);
 }
 
-void MpiTransport::post_receive(const Incoming& incoming, int tag, std::vector<MPI_Request>& requests) {
+void MpiTransport::post_receive(const Incoming& incoming, int tag) {
   assert(incoming.bytes >= 0);
   for_each_piece(incoming.bytes, [&](std::int64_t first, int bytes) {
     char* data = static_cast<char*>(incoming.data) + first;
-    check_mpi(
-        MPI_Irecv(data, bytes, MPI_BYTE, incoming.rank, tag, comm_, &requests.emplace_back(MPI_REQUEST_NULL)),
-        "MPI_Irecv");
+    Request& request = requests_.emplace_back(MPI_REQUEST_NULL, incoming.rank);
+    check_mpi(MPI_Irecv(data, bytes, MPI_BYTE, incoming.rank, tag, comm_, &request.handle), "MPI_Irecv");
   });
 }
 
-void MpiTransport::post_send(const Outgoing& outgoing, int tag, std::vector<MPI_Request>& requests) {
+void MpiTransport::post_send(const Outgoing& outgoing, int tag, std::vector<Request>& requests) {
   assert(outgoing.bytes >= 0);
   for_each_piece(outgoing.bytes, [&](std::int64_t first, int bytes) {
     const char* data = static_cast<const char*>(outgoing.data) + first;
-    check_mpi(
-        MPI_Isend(data, bytes, MPI_BYTE, outgoing.rank, tag, comm_, &requests.emplace_back(MPI_REQUEST_NULL)),
-        "MPI_Isend");
+    Request& request = requests.emplace_back(MPI_REQUEST_NULL, outgoing.rank);
+    check_mpi(MPI_Isend(data, bytes, MPI_BYTE, outgoing.rank, tag, comm_, &request.handle), "MPI_Isend");
   });
 }
 
 void MpiTransport::wait(MPI_Request& request, MPI_Status* status) {
-  Backoff backoff;
-  while (true) {
+  wait_until([&] {
     int done = 0;
     check_mpi(MPI_Test(&request, &done, status), "waiting for other ranks (MPI_Test)");
-    if (done) return;
-    if (backoff.pause()) drop_finished_sends();
-  }
+    return done != 0;
+  });
 }
 
 void MpiTransport::drop_finished_sends() {
-  for (MPI_Request& request : pending_sends_) {
+  for (Request& request : pending_sends_) {
     int done = 0;
-    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "sending to another rank (MPI_Test)");
+    check_mpi(MPI_Test(&request.handle, &done, MPI_STATUS_IGNORE), "sending to another rank (MPI_Test)");
   }
-  std::erase(pending_sends_, MPI_REQUEST_NULL);
+  std::erase_if(pending_sends_, [](const Request& each) { return each.handle == MPI_REQUEST_NULL; });
+}
+
+template <class Done>
+void MpiTransport::wait_until(Done done) {
+  const HangLimits limits = watch_ ? watch_->limits : HangLimits{};
+  Backoff backoff;
+  bool is_told = false;
+  while (!done()) {
+    if (!backoff.pause()) continue;
+    drop_finished_sends();
+    if (!is_told && limits.tell_after_s > 0 && backoff.waited_s() >= limits.tell_after_s) {
+      is_told = true;
+      watch_->tell(long_wait(backoff.waited_s()));
+    }
+    if (limits.timeout_s > 0 && backoff.waited_s() >= limits.timeout_s) give_up(backoff.waited_s());
+  }
+}
+
+void MpiTransport::give_up(double waited_s) {
+  const std::string what = long_wait(waited_s);
+  // What comes all the same must not be written to memory that is gone by then.
+  for (Request& request : requests_)
+    if (request.handle != MPI_REQUEST_NULL) MPI_Cancel(&request.handle);
+  throw Error(ErrorKind::peer, what,
+              "see what holds that rank up (where it waits too, it says for whom), or give it more time with "
+              "--hang-timeout");
+}
+
+std::string MpiTransport::long_wait(double waited_s) const {
+  const std::vector<std::string> names = late_peers();
+  std::string all;
+  for (std::size_t i = 0; i < std::min(names.size(), kMostNames); ++i) all += (i ? ", " : "") + names[i];
+  if (names.size() > kMostNames) all += fmt::format(" and {} more", names.size() - kMostNames);
+  const std::string size =
+      operation_bytes_ > 0 ? " of " + bytes_text(static_cast<double>(operation_bytes_)) : "";
+  return fmt::format("waiting for {} for {}, in {}{}", all, seconds_text(waited_s), operation_, size);
+}
+
+std::vector<std::string> MpiTransport::late_peers() const {
+  std::set<int> peers;
+  for (const std::vector<Request>* requests : {&requests_, &pending_sends_})
+    for (const Request& request : *requests) {
+      int done = 0;
+      if (request.handle != MPI_REQUEST_NULL)
+        check_mpi(MPI_Request_get_status(request.handle, &done, MPI_STATUS_IGNORE), "MPI_Request_get_status");
+      if (request.handle != MPI_REQUEST_NULL && !done) peers.insert(request.peer);
+    }
+  const std::vector<int> here(peers.begin(), peers.end());
+  std::vector<int> in_world(here.size());
+  MPI_Group group = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
+  check_mpi(MPI_Comm_group(comm_, &group), "MPI_Comm_group");
+  check_mpi(MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group");
+  check_mpi(
+      MPI_Group_translate_ranks(group, static_cast<int>(here.size()), here.data(), world, in_world.data()),
+      "MPI_Group_translate_ranks");
+  MPI_Group_free(&group);
+  MPI_Group_free(&world);
+  std::vector<std::string> names;
+  for (const int rank : in_world) names.push_back(watch_->places[static_cast<std::size_t>(rank)]);
+  return names;
 }
 
 }  // namespace alpa

@@ -2,8 +2,12 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
+
+#include "libalpa/comm/peer_watch.h"
 
 namespace alpa {
 
@@ -29,7 +33,7 @@ struct Incoming {
 /// rank owns MPI.
 class MpiTransport {
  public:
-  explicit MpiTransport(MPI_Comm adopted);
+  explicit MpiTransport(MPI_Comm adopted, std::shared_ptr<const PeerWatch> watch = nullptr);
   ~MpiTransport();  ///< does not wait: sends still pending keep the MPI communicator alive until the process
                     ///< ends
   MpiTransport(const MpiTransport&) = delete;
@@ -38,6 +42,13 @@ class MpiTransport {
   int rank() const { return rank_; }
   int size() const { return size_; }
   MPI_Comm native() const { return comm_; }
+  const std::shared_ptr<const PeerWatch>& watch() const { return watch_; }
+
+  /// What the next waits are for, as it is told when they last long; `bytes` of 0 are left out.
+  void begin(const char* operation, std::int64_t bytes = 0) {
+    operation_ = operation;
+    operation_bytes_ = bytes;
+  }
 
   /// Starts all and waits for all. Collective in the sense that each outgoing block meets an incoming one of
   /// its size. Blocks of no bytes are left out. Between two ranks blocks are matched in order.
@@ -53,15 +64,30 @@ class MpiTransport {
   void barrier();
 
  private:
-  void post_receive(const Incoming& incoming, int tag, std::vector<MPI_Request>& requests);
-  void post_send(const Outgoing& outgoing, int tag, std::vector<MPI_Request>& requests);
+  struct Request {
+    MPI_Request handle = MPI_REQUEST_NULL;
+    int peer = 0;
+  };
+
+  void post_receive(const Incoming& incoming, int tag);
+  void post_send(const Outgoing& outgoing, int tag, std::vector<Request>& requests);
   void wait(MPI_Request& request, MPI_Status* status);
   void drop_finished_sends();
 
+  /// Waits until `done()`, with back-off, under the eyes of the watch.
+  template <class Done>
+  void wait_until(Done done);
+  [[noreturn]] void give_up(double waited_s);
+  std::string long_wait(double waited_s) const;
+  std::vector<std::string> late_peers() const;
+
   MPI_Comm comm_;
+  std::shared_ptr<const PeerWatch> watch_;
   int rank_ = 0, size_ = 1;
-  std::vector<MPI_Request> pending_sends_;
-  std::vector<MPI_Request> requests_;  ///< of the running exchange; kept for its capacity
+  std::vector<Request> pending_sends_;
+  std::vector<Request> requests_;  ///< of the running exchange; kept for its capacity
+  const char* operation_ = "message";
+  std::int64_t operation_bytes_ = 0;
 };
 
 }  // namespace alpa

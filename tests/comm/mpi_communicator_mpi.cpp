@@ -2,7 +2,11 @@
 #include <mpi.h>
 #include <sched.h>
 
+#include <chrono>
+#include <thread>
+
 #include "libalpa/base/error.h"
+#include "libalpa/comm/mpi_communicator.h"
 #include "tests/comm/communicator_conformance.h"
 #include "tests/mpi_main.h"
 
@@ -101,6 +105,53 @@ TEST(MpiCommunicator, AgreesBitForBitWithThreads) {
     rank.group.all_reduce(rank.stream, values.data(), values.count(), DType::f32, Reduction::sum);
     EXPECT_TRUE(values.values() == over_threads);
   });
+}
+
+/// Waits of ranks under a watch of their own: the tests' session has none.
+class WatchedWait : public ::testing::Test {
+ protected:
+  std::unique_ptr<Communicator> watched(double tell_after_s, double timeout_s) {
+    const auto watch = std::make_shared<PeerWatch>(
+        HangLimits{tell_after_s, timeout_s},
+        std::vector<std::string>{"rank 0 on a", "rank 1 on a", "rank 2 on b", "rank 3 on b"},
+        [this](const std::string& what) { told_ += what + "\n"; });
+    MPI_Comm world = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &world);
+    return make_mpi_communicator(world, watch);
+  }
+
+  const int rank_ = mpi_session().rank();
+  const std::unique_ptr<Device> device_ = make_cpu_device(1);
+  const std::unique_ptr<Stream> stream_ = device_->make_stream();
+  std::string told_;
+};
+
+TEST_F(WatchedWait, ThatIsLongIsToldWithTheLateRankAndGoesOn) {
+  const auto world = watched(0.05, 0);
+  // Groups count their own ranks, the watch those of the session.
+  const auto pair = world->split(rank_ / 2);
+  if (rank_ == 3) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  std::vector<float> values(256, 1);
+  pair->all_reduce(*stream_, values.data(), 256, DType::f32, Reduction::sum);
+  EXPECT_EQ(values[255], 2);
+  if (rank_ == 2) {
+    EXPECT_THAT(told_, HasSubstr("waiting for rank 3 on b for "));
+    EXPECT_THAT(told_, HasSubstr(" ms, in all-reduce of 1.00 KiB\n"));
+  }
+}
+
+TEST_F(WatchedWait, ThatIsTooLongEndsAsALostPeer) {
+  const auto world = watched(0, 0.05);
+  if (rank_ != 0) return;
+  char message = 0;  // that nobody sends
+  try {
+    world->receive(*stream_, &message, 1, 2);
+    ADD_FAILURE() << "received";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::peer);
+    EXPECT_THAT(error.what(), HasSubstr("waiting for rank 2 on b for "));
+    EXPECT_THAT(error.what(), HasSubstr(", in receive of 1 B"));
+  }
 }
 
 }  // namespace

@@ -1,0 +1,70 @@
+// A rank that is there but does nothing: the others tell who it is, wait for it as long as they were told to,
+// and then end the job.
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "tests/commands/workplace.h"
+
+namespace alpa {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr int kLostPeer = 7;
+
+class HangingRank : public Workplace {
+ protected:
+  void wait_for_steps() const {
+    wait_until("some steps are made", [&] {
+      std::ifstream file(path("run") / "metrics.jsonl");
+      int lines = 0;
+      for (std::string line; std::getline(file, line);) ++lines;
+      return lines >= 3;
+    });
+  }
+
+  void expect_end(RunningRanks& run) {
+    EXPECT_EQ(run.wait(), kLostPeer) << run.log();
+    EXPECT_THAT(run.log(), AllOf(HasSubstr("error: waiting for rank 1 on "), HasSubstr("--hang-timeout")));
+    for (int rank = 0; rank < 2; ++rank)
+      wait_until("rank " + std::to_string(rank) + " has left", [&] { return !run.is_running(rank); });
+  }
+};
+
+TEST_F(HangingRank, EndsATrainingWithItsNameAndTheStatusOfALostPeer) {
+  make_plan("data", "--devices 2 --method data-parallel");
+  RunningRanks run(path(""), training("data", "run", "--steps 1000000 --hang-timeout 5"), 2);
+  wait_for_steps();
+  run.signal(1, SIGSTOP);
+  expect_end(run);
+}
+
+TEST_F(HangingRank, EndsAProfileWithItsNameAndTheStatusOfALostPeer) {
+  RunningRanks run(
+      path(""),
+      "alpa-profile " + tiny_gpt_ + " --out profile.h5 --cold-mib 1 --least-sample-ms 100 --hang-timeout 5",
+      2);
+  wait_until("progress is told", [&] { return run.log().find(" measured in ") != std::string::npos; });
+  run.signal(1, SIGSTOP);
+  expect_end(run);
+}
+
+TEST_F(HangingRank, ThatGoesOnInTimeIsWaitedFor) {
+  make_mixed_plan("mixed");
+  RunningRanks run(path(""), training("mixed", "run", "--steps 500 --checkpoint-every 0 --hang-timeout 20"),
+                   4);
+  wait_for_steps();
+  run.signal(1, SIGSTOP);
+  wait_until("it is told", [&] { return run.log().find("waiting for rank 1 on ") != std::string::npos; });
+  run.signal(1, SIGCONT);
+  EXPECT_EQ(run.wait(), 0) << run.log();
+  EXPECT_THAT(run.log(), Not(HasSubstr("error: ")));
+  EXPECT_EQ(numbers("run", "step").size(), 500u);
+}
+
+}  // namespace
+}  // namespace alpa
