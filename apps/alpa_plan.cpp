@@ -60,6 +60,7 @@ void plan_model(const Settings& settings, App& app) {
   std::string fingerprint;
   CostModel costs = cost_model(settings, fingerprint);
   PlannerOptions options = settings.planner;
+  options.searches_beside = true;
   if (!settings.pin.empty()) options.pin = read_pin(settings.pin);
   const PlanningModel planning{model.name, model.expanded_toml, model.training.batch,
                                [&](std::int64_t samples) { return training_step_graph(model, samples); }};
@@ -153,14 +154,17 @@ int main(int argc, char** argv) {
       .option("--devices", planner.devices, "devices to plan for; 0: all of the cluster", at_least(0))
       .option("--micro-batches", planner.micro_batches, "micro-batches per step; 0: the planner chooses",
               at_least(0))
-      .option("--method", planner.method, "how to look for a plan; auto: the search and every baseline",
+      .option("--method", planner.method,
+              "how to look for a plan; auto: the search and every baseline, search: no baseline. Beside any "
+              "other "
+              "the search's own best is shown",
               fmt::format("auto|search|{}", fmt::join(method_names(), "|")))
       .option("--schedule", planner.schedule, "order of micro-batches on pipeline stages", "1f1b|gpipe")
       .option("--rematerialize", planner.rematerialize, "recompute activations in the backward",
               "auto|never|always")
       .option("--pin", settings.pin,
-              "pinned plan (TOML): stages, meshes and what their axes do. Nothing else is tried then: plan "
-              "again without it to compare")
+              "pinned plan (TOML): stages, meshes and what their axes do; the search's own best is shown "
+              "beside it")
       .option("--time-limit", planner.time_limit_s, "safety cap on planning, in seconds", at_least(1))
       .option("--layers", planner.layers,
               "clusters of layers that stages may be cut between; 0: the model's layers, at most 48 or one "

@@ -91,7 +91,8 @@ std::string bound_lines(const Prediction& p) {
     text += fmt::format("the search's estimate {}, lower bound {}: at most {:.2f} % above the best of {}\n",
                         seconds_text(p.estimate_s), seconds_text(p.lower_bound_s),
                         100 * std::max(0.0, p.estimate_s / p.lower_bound_s - 1), p.bound_covers);
-  if (p.hit_time_limit) text += "the time limit cut the search short: another run may find another plan\n";
+  if (p.hit_time_limit)
+    text += "the time limit cut the search short: another run may find what this one did not\n";
   return text;
 }
 

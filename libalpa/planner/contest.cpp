@@ -138,23 +138,28 @@ Proposal Contest::enter(PricedGraph& priced, Proposal proposal, const std::strin
 
 void Contest::keep(Plan plan, double estimate_s, const std::string& method) {
   plan.prediction.estimate_s = estimate_s;
-  for (Entry& entry : entries_)
-    if (same_plan(entry.plan, plan)) {
-      entry.candidate.method += " = " + method;
+  for (std::size_t i = 0; i < entries_.size(); ++i)
+    if (same_plan(entries_[i].plan, plan)) {
+      entries_[i].candidate.method += " = " + method;
+      compare(i, estimate_s);
       return;
     }
-  Candidate candidate{method, plan.prediction.step_s, fullest_device(plan), "",
-                      plan.prediction.stages[busiest_stage(plan.prediction)]};
-  const bool all_devices = plan.devices() == devices_ || options_.method != "auto" || options_.pin;
-  if (!all_devices) {  // a job of that many ranks could not run it
-    candidate.verdict = fmt::format("for comparison: --devices {}", plan.devices());
-  } else {
-    best_estimate_s_ = std::min(best_estimate_s_, estimate_s);
-    if (best_ < 0 ||
-        plan.prediction.step_s < entries_[static_cast<std::size_t>(best_)].plan.prediction.step_s)
-      best_ = static_cast<int>(entries_.size());
+  const Candidate candidate{method, plan.prediction.step_s, fullest_device(plan), "",
+                            plan.prediction.stages[busiest_stage(plan.prediction)]};
+  entries_.push_back({candidate, std::move(plan)});
+  compare(entries_.size() - 1, estimate_s);
+}
+
+void Contest::compare(std::size_t entered, double estimate_s) {
+  Entry& entry = entries_[entered];
+  if (entry.plan.devices() != devices_ && options_.method == "auto" && !options_.pin) {
+    // A job of that many ranks could not run it.
+    entry.candidate.verdict = fmt::format("for comparison: --devices {}", entry.plan.devices());
+    return;
   }
-  entries_.push_back({std::move(candidate), std::move(plan)});
+  best_estimate_s_ = std::min(best_estimate_s_, estimate_s);
+  std::optional<std::size_t>& best = settled_ ? beside_ : best_;
+  if (!best || entry.candidate.step_s < entries_[*best].candidate.step_s) best = entered;
 }
 
 void Contest::note_failure(const std::string& method, const std::string& why) {
@@ -170,35 +175,53 @@ void Contest::note_shortfall(const std::string& method, int first, int end, std:
   least_end_ = end;
 }
 
+const Plan& Contest::settle() {
+  if (!best_) refuse();
+  settled_ = true;
+  return entries_[*best_].plan;
+}
+
+/// What is told of an entry beside the winner.
+std::string Contest::verdict(std::size_t i) const {
+  const Candidate &own = entries_[i].candidate, &winner = entries_[*best_].candidate;
+  if (i == *best_) return beside_ == best_ ? "chosen; the search's own best too" : "chosen";
+  if (!own.verdict.empty()) return own.verdict;
+  const std::string ratio = fmt::format("{:.3f} x this plan's step time", own.step_s / winner.step_s);
+  const std::string slower = own.step_s < winner.step_s ? "" : why_slower(own, winner);
+  if (i == beside_) return "the search's own best: " + ratio + (slower.empty() ? "" : "; " + slower);
+  return slower.empty() ? "of the search: " + ratio : slower;
+}
+
+void Contest::refuse() const {
+  if (least_memory_ == 0)
+    throw Error(ErrorKind::infeasible,
+                failures_.empty() ? fmt::format("method '{}' has no plan for this model on {} devices",
+                                                options_.method, devices_)
+                                  : fmt::format("no plan: {}", failures_.front().verdict),
+                "alpa-plan --method auto, or other --devices and --micro-batches");
+  const std::int64_t limit = costs_.cluster().memory_bytes;
+  throw Error(
+      ErrorKind::infeasible,
+      fmt::format(
+          "no plan fits: the stage of layers {} to {} needs {} per device at least, {} is there: {} short",
+          least_first_, least_end_ - 1, size_text(least_memory_), size_text(limit),
+          size_text(least_memory_ - limit)),
+      std::string("more devices, more micro-batches, or a smaller batch") +
+          (options_.rematerialize == "never" ? ", or --rematerialize auto" : ""));
+}
+
 Plan Contest::result() {
-  if (best_ < 0) {
-    if (least_memory_ == 0)
-      throw Error(ErrorKind::infeasible,
-                  failures_.empty() ? fmt::format("method '{}' has no plan for this model on {} devices",
-                                                  options_.method, devices_)
-                                    : fmt::format("no plan: {}", failures_.front().verdict),
-                  "alpa-plan --method auto, or other --devices and --micro-batches");
-    const std::int64_t limit = costs_.cluster().memory_bytes;
-    throw Error(
-        ErrorKind::infeasible,
-        fmt::format(
-            "no plan fits: the stage of layers {} to {} needs {} per device at least, {} is there: {} short",
-            least_first_, least_end_ - 1, size_text(least_memory_), size_text(limit),
-            size_text(least_memory_ - limit)),
-        std::string("more devices, more micro-batches, or a smaller batch") +
-            (options_.rematerialize == "never" ? ", or --rematerialize auto" : ""));
+  if (!best_) refuse();
+  Plan chosen = entries_[*best_].plan;
+  std::vector<Candidate>& candidates = chosen.prediction.candidates;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    candidates.push_back(entries_[i].candidate);
+    candidates.back().verdict = verdict(i);
+    candidates.back().method += ": " + form(entries_[i].plan);
   }
-  Plan chosen = entries_[static_cast<std::size_t>(best_)].plan;
-  const Candidate winner = entries_[static_cast<std::size_t>(best_)].candidate;
-  entries_[static_cast<std::size_t>(best_)].candidate.verdict = "chosen";
-  for (Entry& entry : entries_) {
-    if (entry.candidate.verdict.empty()) entry.candidate.verdict = why_slower(entry.candidate, winner);
-    entry.candidate.method += ": " + form(entry.plan);
-    chosen.prediction.candidates.push_back(std::move(entry.candidate));
-  }
-  std::stable_sort(chosen.prediction.candidates.begin(), chosen.prediction.candidates.end(),
+  std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.step_s < b.step_s; });
-  chosen.prediction.candidates.insert(chosen.prediction.candidates.end(), failures_.begin(), failures_.end());
+  candidates.insert(candidates.end(), failures_.begin(), failures_.end());
   return chosen;
 }
 

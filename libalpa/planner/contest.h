@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,10 @@ class Contest {
   double best_estimate_s() const { return best_estimate_s_; }
   bool out_of_time() const { return out_of_time_; }
 
+  /// The winner is the fastest of those that have entered; what enters later is compared with it and no more.
+  /// Throws Error(infeasible) where there is none.
+  const Plan& settle();
+
   /// The winner with all candidates. Throws Error(infeasible) where there is none.
   Plan result();
 
@@ -48,6 +53,9 @@ class Contest {
   bool solve(PricedGraph&, StageRequest&, StageSolution&, const StageSolution* start);
   Plan plan_of(PricedGraph&, const Proposal&, const std::string& method, ScheduleKind) const;
   void keep(Plan, double estimate_s, const std::string& method);
+  void compare(std::size_t entry, double estimate_s);
+  std::string verdict(std::size_t entry) const;
+  [[noreturn]] void refuse() const;
 
   const PlanningModel& model_;
   const CostModel& costs_;
@@ -56,7 +64,9 @@ class Contest {
   double end_s_;
   std::vector<Entry> entries_;  ///< plans that fit, each once
   std::vector<Candidate> failures_;
-  int best_ = -1;
+  std::optional<std::size_t> best_,
+      beside_;  ///< the winner; the fastest of those that entered after it was settled
+  bool settled_ = false;
   double best_estimate_s_ = std::numeric_limits<double>::infinity();
   bool out_of_time_ = false;
   std::int64_t least_memory_ = 0;

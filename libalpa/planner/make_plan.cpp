@@ -54,12 +54,36 @@ class Planner {
         contest_(model, costs, options, devices_, end_s_) {}
 
   Plan run() {
-    if (options_.pin) {
-      check_batch(options_.pin->micro_batches);
-      check_pin(*options_.pin, priced(options_.pin->micro_batches).graph, costs_.cluster().devices());
-      enter_pinned(*options_.pin);
-      return contest_.result();
+    if (options_.pin)
+      enter_pin();
+    else
+      enter_methods();
+    if (options_.searches_beside && (options_.pin || !wants("search"))) search_beside();
+    Plan plan = contest_.result();
+    plan.prediction.hit_time_limit = contest_.out_of_time() || out_of_time_;
+    if (plan.prediction.hit_time_limit)
+      log_.warning(fmt::format(
+          "the time limit of {} was reached: parts of the search were left out, and another run may "
+          "find what this one did not; --time-limit",
+          seconds_text(options_.time_limit_s)));
+    if (!options_.pin && wants("search") && bound_s_ < std::numeric_limits<double>::infinity()) {
+      plan.prediction.lower_bound_s = bound_s_;
+      plan.prediction.bound_covers = bound_text(micro_batch_counts());
     }
+    return plan;
+  }
+
+ private:
+  bool wants(const std::string& method) const {
+    return options_.method == "auto" || options_.method == method;
+  }
+  void enter_pin() {
+    check_batch(options_.pin->micro_batches);
+    check_pin(*options_.pin, priced(options_.pin->micro_batches).graph, costs_.cluster().devices());
+    enter_pinned(*options_.pin);
+  }
+
+  void enter_methods() {
     const std::vector<int> counts = micro_batch_counts();
     cluster_layers(priced(counts.front()).graph);
     for (const int count : counts) baselines(count);
@@ -69,24 +93,17 @@ class Planner {
       for (const int count : counts) search(count, "inter-only", one_device_each());
     if (wants("search"))
       for (const int count : counts) search(count, "search", several_stages());
-    Plan plan = contest_.result();
-    plan.prediction.hit_time_limit = contest_.out_of_time() || out_of_time_;
-    if (plan.prediction.hit_time_limit)
-      log_.warning(fmt::format(
-          "the time limit of {} was reached: parts of the search were left out, and another run may "
-          "find another plan; --time-limit",
-          seconds_text(options_.time_limit_s)));
-    if (wants("search") && bound_s_ < std::numeric_limits<double>::infinity()) {
-      plan.prediction.lower_bound_s = bound_s_;
-      plan.prediction.bound_covers = bound_text(counts);
-    }
-    return plan;
   }
 
- private:
-  bool wants(const std::string& method) const {
-    return options_.method == "auto" || options_.method == method;
+  /// On as many devices as the winner takes, which is where the search begins and whom it has to beat.
+  void search_beside() {
+    devices_ = contest_.settle().devices();
+    const std::vector<int> counts = micro_batch_counts();
+    cluster_layers(priced(counts.front()).graph);
+    for (const int count : counts) search(count, "search", one_stage());
+    for (const int count : counts) search(count, "search", several_stages());
   }
+
   std::string both_names() const {
     return options_.method == "auto" ? "search = intra-only" : options_.method;
   }
@@ -212,8 +229,10 @@ class Planner {
 
 bool has_plan(const PlanningModel& model, const CostModel& costs, const PlannerOptions& options) {
   Log quiet("alpa-plan", LogLevel::off);
+  PlannerOptions alone = options;
+  alone.searches_beside = false;
   try {
-    Planner(model, costs, options, quiet).run();
+    Planner(model, costs, alone, quiet).run();
     return true;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::infeasible) throw;

@@ -29,6 +29,8 @@ struct PlannerOptions {
   double time_limit_s = 240;           ///< safety cap on the whole search, wall seconds
   int threads = 0;  ///< that solve stages; 0: as many as the process may run on. The plan is the same.
   std::optional<PinnedPlan> pin;
+  /// Where the pin or the method leaves the search no say: its own best joins the candidates, for comparison.
+  bool searches_beside = false;
 };
 
 /// What is planned: the graph of a training step for any number of samples per micro-batch.

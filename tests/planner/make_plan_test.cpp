@@ -1,9 +1,11 @@
 #include "libalpa/planner/make_plan.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 
 #include "libalpa/base/error.h"
 #include "libalpa/planner/baselines.h"
+#include "libalpa/planner/pin.h"
 #include "libalpa/program/lower.h"
 #include "tests/support/small_models.h"
 #include "tests/support/small_plans.h"
@@ -109,6 +111,64 @@ TEST(Pin, IsCalledByTheNameOfItsFileWhereverItLies) {
   const std::string pin = "[[stage]]\nlayers = 4\nmesh = [2]\n";
   EXPECT_EQ(parse_pin(pin, "/here/pin.toml").method, "pin pin.toml");
   EXPECT_EQ(parse_pin(pin, "pin.toml").method, "pin pin.toml");
+}
+
+/// The tiny GPT on four devices of a pinned plan, with the search beside it.
+Plan pinned_beside_the_search(const std::string& pin, Cluster cluster = small_cluster(4)) {
+  Log log("test", LogLevel::off);
+  PlannerOptions options;
+  options.pin = parse_pin(pin, "pin.toml");
+  options.searches_beside = true;
+  return make_plan(small_model(), CostModel(cluster), options, log);
+}
+
+const Candidate* with_verdict(const Plan& plan, const std::string& words) {
+  for (const Candidate& candidate : plan.prediction.candidates)
+    if (candidate.verdict.find(words) != std::string::npos) return &candidate;
+  return nullptr;
+}
+
+TEST(Pin, StandsBesideTheSearchsOwnBest) {
+  const Plan plan = pinned_beside_the_search(
+      "[[stage]]\nlayers = 1\nmesh = [2]\naxes = [\"tensor\"]\n[[stage]]\nlayers = 3\nmesh = [2]\n");
+  EXPECT_EQ(plan.stages.size(), 2u);
+  ASSERT_TRUE(with_verdict(plan, "chosen"));
+  EXPECT_THAT(with_verdict(plan, "chosen")->method, HasSubstr("pin pin.toml"));
+  const Candidate* own = with_verdict(plan, "the search's own best");
+  ASSERT_TRUE(own);
+  EXPECT_EQ(own->step_s, planned("search", 4, 0).prediction.step_s);
+  EXPECT_THAT(own->verdict, HasSubstr(fmt::format("{:.3f} x", own->step_s / plan.prediction.step_s)));
+}
+
+TEST(Pin, IsComparedOnAsManyDevicesAsItTakes) {
+  const Plan plan = pinned_beside_the_search("[[stage]]\nlayers = 4\nmesh = [2]\naxes = [\"tensor\"]\n");
+  const Candidate* own = with_verdict(plan, "the search's own best");
+  ASSERT_TRUE(own);
+  EXPECT_EQ(own->step_s, planned("search", 2, 0).prediction.step_s);
+}
+
+TEST(Pin, ThatIsWhatTheSearchFindsIsToldOnce) {
+  const Plan plan = pinned_beside_the_search("[[stage]]\nlayers = 4\nmesh = []\n");
+  ASSERT_TRUE(with_verdict(plan, "chosen; the search's own best too"));
+  EXPECT_THAT(with_verdict(plan, "chosen")->method, HasSubstr("pin pin.toml = search"));
+}
+
+TEST(Pin, ThatDoesNotFitIsRefusedBeforeAnySearch) {
+  Cluster cluster = small_cluster(4);
+  cluster.memory_bytes = 20000;
+  EXPECT_THAT([&] { pinned_beside_the_search("[[stage]]\nlayers = 4\nmesh = []\n", cluster); },
+              ThrowsMessage<Error>(HasSubstr("no plan fits: the stage of layers 0 to 3")));
+}
+
+TEST(Method, StandsBesideTheSearchsOwnBest) {
+  Log log("test", LogLevel::off);
+  PlannerOptions options;
+  options.method = "zero-3";
+  options.searches_beside = true;
+  const Plan plan = make_plan(small_model(), CostModel(small_cluster(4)), options, log);
+  EXPECT_EQ(plan.method, "zero-3");
+  ASSERT_TRUE(with_verdict(plan, "the search's own best"));
+  EXPECT_EQ(with_verdict(plan, "the search's own best")->step_s, planned("search", 4, 0).prediction.step_s);
 }
 
 TEST(Search, CarriesABoundOnItsEstimate) {
