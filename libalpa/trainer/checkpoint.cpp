@@ -22,7 +22,7 @@ const TensorType& type_of(const Graph& graph, const State& state) {
 }
 
 CheckpointFacts facts_of(const TensorReader& file) {
-  return {file.int64_attribute("step"), file.int64_attribute("samples"),
+  return {file.int64_attribute("step"), file.int64_attribute("samples"), file.int64_attribute("data_tokens"),
           file.text_attribute("training_options")};
 }
 
@@ -73,6 +73,7 @@ void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& f
     const std::unique_ptr<TensorWriter> file = open_writer(path, communicator);
     file->attribute("step", facts.step);
     file->attribute("samples", facts.samples);
+    file->attribute("data_tokens", facts.data_tokens);
     file->attribute("training_options", facts.training_options);
     file->attribute("state_fingerprint", state_fingerprint(graph));
     file->provenance(provenance);

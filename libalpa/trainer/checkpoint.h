@@ -22,6 +22,7 @@ struct HostTile {
 struct CheckpointFacts {
   std::int64_t step = 0;         ///< steps done
   std::int64_t samples = 0;      ///< samples seen, which is the number of the next one
+  std::int64_t data_tokens = 0;  ///< length of the data, which decides on the order of samples
   std::string training_options;  ///< as lines of TOML (options_text())
   bool operator==(const CheckpointFacts&) const = default;
 };

@@ -166,6 +166,10 @@ class Run {
     samples_ = facts.samples;
     if (facts.training_options != options_text(options_))
       log_.warning("the [training] table differs from that of the checkpoint; this run follows its plan's");
+    if (facts.data_tokens != data_.source->size())
+      log_.warning(fmt::format(
+          "the data has {} tokens, that of the checkpoint had {}: from here on samples come in another order",
+          data_.source->size(), facts.data_tokens));
   }
 
   void prepare_files() {
@@ -181,7 +185,7 @@ class Run {
     const double begin = now_s();
     if (metrics_) metrics_->sync();
     save_states(*executor_, graph_, checkpoint_path(settings_.run_dir, step_),
-                {step_, samples_, options_text(options_)}, provenance_, ranks_.native);
+                {step_, samples_, data_.source->size(), options_text(options_)}, provenance_, ranks_.native);
     checkpoint_s_ = now_s() - begin;
     unreported_checkpoint_s_ = checkpoint_s_;
     if (ranks_.control.rank() == 0) keep_last(settings_.run_dir, step_, settings_.keep, log_);
@@ -246,6 +250,9 @@ class Run {
   int loop() {
     const std::int64_t traced = settings_.trace.empty() ? -1 : std::min(step_ + 3, total_steps_);
     double told_s = now_s();
+    if (step_ >= total_steps_)
+      log_.warning(
+          fmt::format("nothing is left to do: the run has {} steps of {} (--steps)", step_, total_steps_));
     while (step_ < total_steps_) {
       StepMetrics m = step_ + 1 == traced ? traced_step() : train_step();
       if (is_due(settings_.evaluate_every)) m.evaluation_loss = evaluate();

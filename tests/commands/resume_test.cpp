@@ -136,5 +136,14 @@ TEST_F(Resume, TellsWhatItResumesFrom) {
   EXPECT_THAT(run(command + " --resume never").output, HasSubstr("starting afresh (--resume never)"));
 }
 
+TEST_F(Resume, WarnsOfOtherDataAndOfARunThatIsDone) {
+  make_plan("serial", "--method serial");
+  train("serial", 1, "run", "--steps 2");
+  EXPECT_THAT(run(training("serial", "run", "--steps 1")).output,
+              HasSubstr("nothing is left to do: the run has 2 steps of 1 (--steps)"));
+  EXPECT_THAT(run("alpa-train serial.h5 --data synthetic:64:5000 --run-dir run --steps 3").output,
+              HasSubstr("the data has 5000 tokens, that of the checkpoint had 16777216"));
+}
+
 }  // namespace
 }  // namespace alpa

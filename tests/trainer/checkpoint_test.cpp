@@ -40,7 +40,7 @@ TEST_F(Checkpoint, GivesBackAnyTilesOfWhatWasSavedFromOthers) {
     states->add_tile(0, {0, 0}, {30, 20}, salt);
     states->add_tile(3, {}, {}, salt);
   }
-  EXPECT_EQ(load_checkpoint(path_, read.graph, read.tiles), (CheckpointFacts{42, 336, "batch = 8\n"}));
+  EXPECT_EQ(load_checkpoint(path_, read.graph, read.tiles), (CheckpointFacts{42, 336, 9999, "batch = 8\n"}));
   EXPECT_EQ(read.storage, expected.storage);
   EXPECT_EQ(verify_checkpoint(path_).step, 42);
 }
