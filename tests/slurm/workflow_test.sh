@@ -89,3 +89,10 @@ $folder/run 100%
 --steps
 7
 END
+
+for script in profile plan train; do
+  code=0
+  printed=$(env -u SLURM_JOB_ID bash "$slurm/$script.sbatch" 2>&1) || code=$?
+  [[ $code == 2 && $printed == "usage: sbatch [options of sbatch] $script.sbatch "* ]] ||
+    fail "$script.sbatch without arguments: exit code $code, '$printed'"
+done
