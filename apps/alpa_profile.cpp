@@ -14,6 +14,7 @@
 #include "libalpa/ops/catalog.h"
 #include "libalpa/profiler/device_instrument.h"
 #include "libalpa/profiler/measure.h"
+#include "libalpa/profiler/node_times.h"
 #include "libalpa/profiler/probe.h"
 
 namespace {
@@ -115,9 +116,34 @@ void report(const Settings& settings, const ParallelRun& run, const std::vector<
       run.log.warning(fmt::format("node {} {}; all others would wait for it", nodes[i].name, remarks[i]));
 }
 
-MeasureSurroundings surroundings(const Settings& settings, const ParallelRun& run,
+void compare(const ParallelRun& run, const Profile& profile) {
+  if (run.session.rank() != 0 || profile.nodes.size() < 2) return;
+  const std::vector<NodeComparison> nodes = compare_nodes(profile);
+  std::fputs(comparison_table(nodes).c_str(), stdout);
+  for (const NodeComparison& node : nodes)
+    if (node.is_odd())
+      run.log.warning(
+          fmt::format("on node {} things typically take {:.2f} times as long as on the median node",
+                      node.node, node.typical));
+}
+
+/// Whether a profile lacks one of these nodes, which is told: its samples are of other ones.
+bool lacks_nodes(const Settings& settings, const ParallelRun& run, const Profile& known,
+                 const std::vector<std::string>& names) {
+  const std::vector<int> places = places_of(names, known);
+  std::string added;
+  for (std::size_t n = 0; n < names.size(); ++n)
+    if (places[n] < 0) added += (added.empty() ? "" : ", ") + names[n];
+  if (!added.empty() && run.session.rank() == 0)
+    run.log.info(fmt::format("{} was measured on other nodes of this kind; {} is added to them",
+                             settings.out.string(), added));
+  return !added.empty();
+}
+
+MeasureSurroundings surroundings(const Settings& settings, const ParallelRun& run, std::vector<int> nodes,
                                  const std::string& command_line) {
   MeasureSurroundings around;
+  around.nodes = std::move(nodes);
   around.now_s = [] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   };
@@ -165,18 +191,21 @@ int profile_rank(Settings settings, const ParallelRun& run, const std::string& c
   DeviceInstrument instrument(*rank.device, *rank.world, machines.devices_per_node, settings.instrument);
   Profile profile;
   if (known) profile = *known;
-  if (settings.check || !known) {
+  if (settings.check || !known || lacks_nodes(settings, run, *known, machines.node_names)) {
     const RankRates rates = probe_rates(op_catalog(), instrument);
-    profile.nodes = node_samples(machines, rates);
-    report(settings, run, profile.nodes);
+    const std::vector<NodeSample> nodes = node_samples(machines, rates);
+    report(settings, run, nodes);
+    put_nodes(profile, nodes);
     if (settings.out.empty()) return 0;
     if (!known) profile.cluster = probe_cluster(machines, rates, op_catalog(), instrument);
   }
 
   Workload work = workload(graphs, profile.cluster);
   if (!settings.missing.empty()) work = only(std::move(work), lines_of(settings.missing));
+  std::vector<int> places = places_of(machines.node_names, profile);
   const MeasureResult result = measure(work, std::move(profile), instrument, settings.measure,
-                                       surroundings(settings, run, command_line));
+                                       surroundings(settings, run, std::move(places), command_line));
+  if (settings.check) compare(run, result.profile);
   if (run.session.rank() == 0)
     run.log.info(fmt::format("{}: {} measured, {} known before, {} failed, {} left", settings.out.string(),
                              result.measured, result.reused, result.failed, result.left));
@@ -189,9 +218,11 @@ int main(int argc, char** argv) {
   Settings settings;
   App app("alpa-profile", "measure, on the ranks of an MPI job, what plans for a model can ask for");
   app.argument("MODEL.toml", settings.model, "model definition")
-      .option("--out", settings.out, "profile to write (HDF5); one that exists is added to")
+      .option("--out", settings.out,
+              "profile to write (HDF5); one that exists is added to, also from other nodes of the same kind")
       .flag("--check", settings.check,
-            "print each node's GFLOP/s and GB/s and mark the odd ones; without --out, nothing else")
+            "print each node's GFLOP/s and GB/s and mark those 10 % below the median; without --out, nothing "
+            "else. With it, print too how the times measured on each node compare with the median node's")
       .option("--micro-batch-samples", settings.micro_batch_samples,
               "sizes of micro-batches to measure for, in samples; default: those that alpa-plan tries, the "
               "batch and its 2nd, 4th, 8th ... part, up to four parts per rank",

@@ -19,6 +19,26 @@ constexpr std::array kKinds{CollectiveKind::all_reduce, CollectiveKind::all_gath
                             CollectiveKind::reduce_scatter, CollectiveKind::all_to_all, CollectiveKind::send};
 constexpr std::array kStatusNames{"measured", "failed"};  // by SampleStatus
 
+/// Two matrices [sample][node] in a group of samples.
+template <class Samples, class Sample>
+void write_on_nodes(H5Writer& file, const std::string& group, std::size_t nodes, const Samples& samples,
+                    Sample sample_of) {
+  std::vector<double> median, spread;
+  for (const auto& each : samples) {
+    std::vector<NodeTime> row = sample_of(each).on_nodes;
+    row.resize(nodes);
+    for (const NodeTime& time : row) {
+      median.push_back(time.median_s);
+      spread.push_back(time.spread_s);
+    }
+  }
+  const Shape shape{std::ssize(samples), static_cast<std::int64_t>(nodes)};
+  file.array(group + "/node_median_s", median, shape, "s");
+  file.array(group + "/node_spread_s", spread, shape, "s");
+  for (const char* name : {"/node_median_s", "/node_spread_s"})
+    file.attach_scale(group + name, 1, "/nodes/name");
+}
+
 void write_nodes(H5Writer& file, const std::vector<NodeSample>& nodes) {
   std::vector<std::string> name;
   std::vector<double> f32, bf16, memory;
@@ -29,12 +49,14 @@ void write_nodes(H5Writer& file, const std::vector<NodeSample>& nodes) {
     memory.push_back(node.memory_bytes_per_s);
   }
   file.column("/nodes/name", name);
+  file.scale("/nodes/name");
   file.column("/nodes/f32_flops_per_s", f32, "FLOP/s");
   file.column("/nodes/bf16_flops_per_s", bf16, "FLOP/s");
   file.column("/nodes/memory_bytes_per_s", memory, "byte/s");
 }
 
-void write_operators(H5Writer& file, const std::map<std::string, OperatorSample>& operators) {
+void write_operators(H5Writer& file, const std::map<std::string, OperatorSample>& operators,
+                     std::size_t nodes) {
   std::vector<std::string> signature;
   std::vector<double> median, spread, sample_spread, flops, bytes;
   std::vector<std::int32_t> wide, status;
@@ -56,9 +78,14 @@ void write_operators(H5Writer& file, const std::map<std::string, OperatorSample>
   file.column("/operators/bytes", bytes, "byte");
   file.column("/operators/wide", wide, "1");
   file.enum_column("/operators/status", status, {kStatusNames.begin(), kStatusNames.end()});
+  file.scale("/operators/signature");
+  write_on_nodes(file, "/operators", nodes, operators, [](const auto& each) { return each.second; });
+  for (const char* name : {"/operators/node_median_s", "/operators/node_spread_s"})
+    file.attach_scale(name, 0, "/operators/signature");
 }
 
-void write_collectives(H5Writer& file, const std::vector<CollectiveSample>& collectives) {
+void write_collectives(H5Writer& file, const std::vector<CollectiveSample>& collectives,
+                       std::size_t nodes_measured) {
   std::vector<std::int32_t> kind, nodes, per_node;
   std::vector<std::int64_t> bytes;
   std::vector<double> median, spread, sample_spread;
@@ -80,6 +107,7 @@ void write_collectives(H5Writer& file, const std::vector<CollectiveSample>& coll
   file.column("/collectives/median_s", median, "s");
   file.column("/collectives/spread_s", spread, "s");
   file.column("/collectives/sample_spread_s", sample_spread, "s");
+  write_on_nodes(file, "/collectives", nodes_measured, collectives, [](const auto& each) { return each; });
 }
 
 /// A file that anybody may have made: numbers that would poison every cost are refused here.
@@ -91,8 +119,8 @@ class ProfileReader {
     Profile profile;
     profile.cluster = read_cluster(file_);
     profile.nodes = nodes();
-    profile.operators = operators();
-    profile.collectives = collectives();
+    profile.operators = operators(profile.nodes.size());
+    profile.collectives = collectives(profile.nodes.size());
     return profile;
   }
 
@@ -125,7 +153,21 @@ class ProfileReader {
     return nodes;
   }
 
-  std::map<std::string, OperatorSample> operators() const {
+  /// [sample][node]
+  std::vector<std::vector<NodeTime>> on_nodes(const std::string& group, std::size_t samples,
+                                              std::size_t nodes) const {
+    const Shape shape{static_cast<std::int64_t>(samples), static_cast<std::int64_t>(nodes)};
+    const std::string names[] = {group + "/node_median_s", group + "/node_spread_s"};
+    const std::vector<double> median = file_.doubles(names[0], shape),
+                              spread = file_.doubles(names[1], shape);
+    std::vector<std::vector<NodeTime>> all(samples);
+    for (std::size_t i = 0; i < median.size(); ++i)
+      all[i / nodes].push_back(
+          {amount(names[0].c_str(), i / nodes, median[i]), amount(names[1].c_str(), i / nodes, spread[i])});
+    return all;
+  }
+
+  std::map<std::string, OperatorSample> operators(std::size_t nodes) const {
     const std::vector<std::string> signature = file_.strings("/operators/signature");
     const Shape rows{static_cast<std::int64_t>(signature.size())};
     const std::vector<double> median = file_.doubles("/operators/median_s", rows),
@@ -135,6 +177,7 @@ class ProfileReader {
                               bytes = file_.doubles("/operators/bytes", rows);
     const std::vector<std::int64_t> wide = file_.int64s("/operators/wide", rows);
     const std::vector<std::string> status = file_.enum_names("/operators/status", rows);
+    const std::vector<std::vector<NodeTime>> times = on_nodes("/operators", signature.size(), nodes);
     std::map<std::string, OperatorSample> operators;
     for (std::size_t i = 0; i < signature.size(); ++i) {
       const auto known = std::find(kStatusNames.begin(), kStatusNames.end(), status[i]);
@@ -146,14 +189,15 @@ class ProfileReader {
                                   amount("/operators/flops", i, flops[i]),
                                   amount("/operators/bytes", i, bytes[i]),
                                   wide[i] != 0,
-                                  static_cast<SampleStatus>(known - kStatusNames.begin())};
+                                  static_cast<SampleStatus>(known - kStatusNames.begin()),
+                                  times[i]};
       if (!operators.emplace(signature[i], sample).second)
         refuse(fmt::format("'{}' is there twice", signature[i]));
     }
     return operators;
   }
 
-  std::vector<CollectiveSample> collectives() const {
+  std::vector<CollectiveSample> collectives(std::size_t nodes_measured) const {
     const std::vector<std::string> kind = file_.enum_names("/collectives/kind");
     const Shape rows{static_cast<std::int64_t>(kind.size())};
     const std::vector<std::int64_t> nodes = file_.int64s("/collectives/nodes", rows),
@@ -162,6 +206,7 @@ class ProfileReader {
     const std::vector<double> median = file_.doubles("/collectives/median_s", rows),
                               spread = file_.doubles("/collectives/spread_s", rows),
                               sample_spread = file_.doubles("/collectives/sample_spread_s", rows);
+    const std::vector<std::vector<NodeTime>> times = on_nodes("/collectives", kind.size(), nodes_measured);
     std::vector<CollectiveSample> samples;
     for (std::size_t i = 0; i < kind.size(); ++i) {
       const auto known = std::find_if(kKinds.begin(), kKinds.end(),
@@ -174,7 +219,8 @@ class ProfileReader {
            bytes[i],
            amount("/collectives/median_s", i, median[i]),
            amount("/collectives/spread_s", i, spread[i]),
-           amount("/collectives/sample_spread_s", i, sample_spread[i])});
+           amount("/collectives/sample_spread_s", i, sample_spread[i]),
+           times[i]});
     }
     std::sort(samples.begin(), samples.end(), [](const auto& a, const auto& b) { return a.key() < b.key(); });
     return samples;
@@ -208,10 +254,30 @@ void write_profile(const std::filesystem::path& path, const Profile& profile, co
   H5Writer file(path, kFormat, kVersion);
   write_cluster(file, profile.cluster);
   write_nodes(file, profile.nodes);
-  write_operators(file, profile.operators);
-  write_collectives(file, profile.collectives);
+  write_operators(file, profile.operators, profile.nodes.size());
+  write_collectives(file, profile.collectives, profile.nodes.size());
   file.provenance(provenance);
   file.publish();
+}
+
+std::vector<int> places_of(const std::vector<std::string>& names, const Profile& profile) {
+  std::vector<int> places;
+  for (const std::string& name : names) {
+    const auto known = std::find_if(profile.nodes.begin(), profile.nodes.end(),
+                                    [&](const NodeSample& each) { return each.name == name; });
+    places.push_back(known == profile.nodes.end() ? -1 : static_cast<int>(known - profile.nodes.begin()));
+  }
+  return places;
+}
+
+void put_nodes(Profile& profile, const std::vector<NodeSample>& nodes) {
+  for (const NodeSample& node : nodes) {
+    const int place = places_of({node.name}, profile)[0];
+    if (place < 0)
+      profile.nodes.push_back(node);
+    else
+      profile.nodes[static_cast<std::size_t>(place)] = node;
+  }
 }
 
 std::string profile_fingerprint(const Profile& profile) {

@@ -18,6 +18,13 @@ const char* collective_name(CollectiveKind);
 
 enum class SampleStatus { measured, failed };
 
+/// What one thing took on one node: the median of its ranks' medians, and the largest interquartile range of
+/// their repetitions. Zeros: it was not timed there.
+struct NodeTime {
+  double median_s = 0, spread_s = 0;
+  bool operator==(const NodeTime&) const = default;
+};
+
 /// Timings of one thing: median over repetitions and ranks, the spread between the fastest and slowest rank,
 /// and that between repetitions.
 struct OperatorSample {
@@ -28,6 +35,7 @@ struct OperatorSample {
   double bytes = 0;
   bool wide = false;  ///< bf16 arithmetic (the peak it is compared with)
   SampleStatus status = SampleStatus::measured;
+  std::vector<NodeTime> on_nodes = {};  ///< by Profile::nodes, zeros at the end left out
   bool operator==(const OperatorSample&) const = default;
 };
 
@@ -40,6 +48,7 @@ struct CollectiveSample {
   std::int64_t bytes = 0;
   double median_s = 0;
   double spread_s = 0, sample_spread_s = 0;  ///< as of operators
+  std::vector<NodeTime> on_nodes = {};       ///< as of operators
   auto key() const { return std::tuple(kind, group, bytes); }
   bool operator==(const CollectiveSample&) const = default;
 };
@@ -51,10 +60,11 @@ struct NodeSample {
   bool operator==(const NodeSample&) const = default;
 };
 
-/// What alpa-profile measured on a cluster.
+/// What alpa-profile measured on a cluster. Jobs on different nodes of it may have added to it, so `nodes`
+/// can be more than `cluster` has. Planning takes medians over all ranks; nodes are for people to look at.
 struct Profile {
   Cluster cluster;
-  std::vector<NodeSample> nodes;  ///< for people to look at; planning depends on `cluster` alone
+  std::vector<NodeSample> nodes;
   std::map<std::string, OperatorSample> operators;  ///< by signature_of(op, local call)
   std::vector<CollectiveSample> collectives;        ///< sorted by key()
 };
@@ -64,6 +74,12 @@ Profile read_profile(const std::filesystem::path&);
 
 /// Writes a profile file (HDF5, format "alpa-profile"), published atomically. Throws as H5Writer does.
 void write_profile(const std::filesystem::path&, const Profile&, const Provenance&);
+
+/// Puts nodes into the profile: one of the same name is replaced, others are added.
+void put_nodes(Profile&, const std::vector<NodeSample>&);
+
+/// Where these nodes are in `Profile::nodes`; -1: nowhere.
+std::vector<int> places_of(const std::vector<std::string>& names, const Profile&);
 
 /// A digest of all that planning depends on.
 std::string profile_fingerprint(const Profile&);

@@ -26,12 +26,12 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-Timing timing_of(const std::vector<double>& rank_s, double sample_spread_s) {
+Timing timing_of(std::vector<double> rank_s, std::vector<double> rank_spread_s) {
   std::vector<double> took_part;
   for (const double seconds : rank_s)
     if (seconds != kNone) took_part.push_back(seconds);
   const auto [fastest, slowest] = std::minmax_element(took_part.begin(), took_part.end());
-  return {median(took_part), *slowest - *fastest, sample_spread_s, rank_s, ""};
+  return {median(took_part), *slowest - *fastest, std::move(rank_s), std::move(rank_spread_s), ""};
 }
 
 }  // namespace
@@ -86,16 +86,15 @@ DeviceInstrument::Repeated DeviceInstrument::sample(const Work& work) {
 }
 
 Timing DeviceInstrument::together(Repeated mine, const std::string& why) {
-  std::vector<double> rank_s;
-  double sample_spread_s = 0;
+  std::vector<double> rank_s, rank_spread_s;
   bool failed = false;
   const double numbers[] = {mine.median_s, mine.spread_s};
   for (const std::vector<double>& each : exchange_.gather(numbers)) {
     rank_s.push_back(each[0]);
-    sample_spread_s = std::max(sample_spread_s, each[1]);
+    rank_spread_s.push_back(each[1]);
     failed = failed || each[0] == kFailed;
   }
-  if (!failed) return timing_of(rank_s, sample_spread_s);
+  if (!failed) return timing_of(std::move(rank_s), std::move(rank_spread_s));
   Timing timing;
   const std::vector<std::string> reasons = exchange_.gather(why);
   for (std::size_t r = reasons.size(); r-- > 0;)
@@ -188,10 +187,11 @@ Timing DeviceInstrument::time(const CollectiveCase& each) {
   seconds_of(work, 1);
   const double one_call = seconds_of(work, 1);
   const int calls = largest(calls_per_sample(one_call) * (ranks ? 1 : 0));
+  const int ways = each.kind == CollectiveKind::send ? 2 : 1;
   std::vector<double> seconds;
   for (int r = 0; r < options_.repetitions; ++r) {
     exchange_.barrier();
-    seconds.push_back(seconds_of([&](int call) { work(r * calls + call); }, calls) / calls);
+    seconds.push_back(seconds_of([&](int call) { work(r * calls + call); }, calls) / (ways * calls));
   }
   // A collective lasts as long as on its slowest rank.
   const std::vector<std::vector<double>> all = exchange_.gather(seconds);
@@ -200,11 +200,6 @@ Timing DeviceInstrument::time(const CollectiveCase& each) {
     for (std::size_t r = 0; r < slowest.size(); ++r) slowest[r] = std::max(slowest[r], rank[r]);
   Timing timing = together(ranks ? repeated(seconds) : Repeated{kNone}, "");
   timing.median_s = median(slowest);
-  if (each.kind == CollectiveKind::send) {
-    timing.median_s /= 2;
-    timing.spread_s /= 2;
-    timing.sample_spread_s /= 2;
-  }
   return timing;
 }
 

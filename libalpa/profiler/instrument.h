@@ -9,9 +9,9 @@ namespace alpa {
 /// One thing timed on every rank at the same time. Empty `rank_s`: some rank could not run it, `why` says so.
 struct Timing {
   double median_s = 0;
-  double spread_s = 0;         ///< slowest rank's median minus the fastest one's
-  double sample_spread_s = 0;  ///< largest interquartile range of a rank's repetitions
-  std::vector<double> rank_s;  ///< each rank's median
+  double spread_s = 0;                ///< slowest rank's median minus the fastest one's
+  std::vector<double> rank_s;         ///< each rank's median; below 0: it took no part
+  std::vector<double> rank_spread_s;  ///< interquartile range of each rank's repetitions
   std::string why;
 
   bool has_failed() const { return rank_s.empty(); }

@@ -21,8 +21,8 @@ struct Machines {
   std::string device;  ///< in words, without what tells two of a kind apart
   int nodes = 1;
   int devices_per_node = 1;
-  std::int64_t memory_bytes = 0;  ///< per device, of the one that has least
-  std::vector<std::string> node_names;
+  std::int64_t memory_bytes = 0;        ///< per device, of the one that has least
+  std::vector<std::string> node_names;  ///< all different
 };
 
 /// Puts together what the ranks told, in rank order. Throws Error(allocation) where nodes have different

@@ -23,6 +23,29 @@ struct Pace {
   }
 };
 
+double largest(const std::vector<double>& values) {
+  return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+}
+
+/// As many ranks on each node.
+std::vector<NodeTime> on_nodes(const Timing& timing, const std::vector<int>& nodes) {
+  if (timing.has_failed() || nodes.empty()) return {};
+  std::vector<NodeTime> times(static_cast<std::size_t>(*std::max_element(nodes.begin(), nodes.end())) + 1);
+  const std::size_t ranks = timing.rank_s.size() / nodes.size();
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    std::vector<double> took_part;
+    NodeTime& time = times[static_cast<std::size_t>(nodes[n])];
+    for (std::size_t r = n * ranks; r < (n + 1) * ranks; ++r) {
+      if (timing.rank_s[r] < 0) continue;
+      took_part.push_back(timing.rank_s[r]);
+      time.spread_s = std::max(time.spread_s, timing.rank_spread_s[r]);
+    }
+    std::sort(took_part.begin(), took_part.end());
+    if (!took_part.empty()) time.median_s = took_part[took_part.size() / 2];
+  }
+  return times;
+}
+
 class Measuring {
  public:
   Measuring(Profile known, Instrument& instrument, const MeasureOptions& options,
@@ -95,11 +118,14 @@ class Measuring {
     const double begin = around_.now_s();
     const Timing timing = instrument_.time(each);
     OperatorSample& sample = result_.profile.operators[each.signature];
-    sample = {timing.median_s, timing.spread_s, timing.sample_spread_s, each.flops,
-              each.bytes,      each.is_wide(),  SampleStatus::measured};
-    if (timing.has_failed()) {
-      sample.median_s = sample.spread_s = sample.sample_spread_s = 0;
-      sample.status = SampleStatus::failed;
+    sample = {
+        .flops = each.flops, .bytes = each.bytes, .wide = each.is_wide(), .status = SampleStatus::failed};
+    if (!timing.has_failed()) {
+      sample.median_s = timing.median_s;
+      sample.spread_s = timing.spread_s;
+      sample.sample_spread_s = largest(timing.rank_spread_s);
+      sample.on_nodes = on_nodes(timing, around_.nodes);
+      sample.status = SampleStatus::measured;
     }
     operators_.add(weight(each), around_.now_s() - begin);
     settle(timing, each.signature);
@@ -109,8 +135,13 @@ class Measuring {
     const double begin = around_.now_s();
     const Timing timing = instrument_.time(each);
     if (!timing.has_failed()) {
-      const CollectiveSample sample{each.kind,       each.group,      each.bytes,
-                                    timing.median_s, timing.spread_s, timing.sample_spread_s};
+      const CollectiveSample sample{each.kind,
+                                    each.group,
+                                    each.bytes,
+                                    timing.median_s,
+                                    timing.spread_s,
+                                    largest(timing.rank_spread_s),
+                                    on_nodes(timing, around_.nodes)};
       auto& all = result_.profile.collectives;
       all.insert(std::upper_bound(all.begin(), all.end(), sample,
                                   [](const auto& a, const auto& b) { return a.key() < b.key(); }),

@@ -23,8 +23,9 @@ struct MeasureProgress {
 /// What measuring needs from outside and tells to it. All but `now_s` and `wants_stop` may be empty, and are
 /// on ranks that neither write nor speak.
 struct MeasureSurroundings {
-  std::function<double()> now_s;                ///< monotonic
-  std::function<bool()> wants_stop;             ///< of any rank ends all
+  std::vector<int> nodes;            ///< of this job, in order of their ranks: where in Profile::nodes
+  std::function<double()> now_s;     ///< monotonic
+  std::function<bool()> wants_stop;  ///< of any rank ends all
   std::function<void(const Profile&)> publish;  ///< what is known by now, from time to time and at the end
   std::function<void(const MeasureProgress&)> progress;
   std::function<void(const std::string& signature, const std::string& why)> failed;

@@ -9,9 +9,15 @@ namespace alpa {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
+using testing::Each;
+using testing::ElementsAre;
+using testing::Field;
+using testing::Gt;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::SizeIs;
 
 class AlpaProfile : public testing::Test {
  protected:
@@ -19,6 +25,17 @@ class AlpaProfile : public testing::Test {
   CommandResult run(int ranks, const std::string& arguments) {
     return run_command(std::string("env OMP_NUM_THREADS=1 " MPIEXEC " -n ") + std::to_string(ranks) +
                        " " ALPA_PROFILE " --repetitions 1 --least-sample-ms 0.01 --cold-mib 1 " + arguments);
+  }
+
+  /// On nodes of these names, with one rank each.
+  CommandResult run_on_nodes(const std::vector<std::string>& names, const std::string& arguments) {
+    std::string hosts, ranks;
+    for (std::size_t n = 0; n < names.size(); ++n) {
+      hosts += (n ? ",host" : "host") + std::to_string(n);
+      ranks += std::string(n ? " : " : " ") + "-n 1 env OMP_NUM_THREADS=1 SLURMD_NODENAME=" + names[n] +
+               " " ALPA_PROFILE " --repetitions 1 --least-sample-ms 0.01 --cold-mib 1 " + arguments;
+    }
+    return run_command(MPIEXEC " -launcher fork -hosts " + hosts + ranks);
   }
 
   std::string out(const std::string& name = "profile.h5") const {
@@ -72,6 +89,40 @@ TEST_F(AlpaProfile, AddsToAProfileWhatItLacks) {
               AllOf(HasSubstr(std::to_string(before) + " known before"), HasSubstr(" 0 left")));
   EXPECT_THAT(run(2, model_ + out() + " --micro-batch-samples 2").output,
               HasSubstr("profile.h5: 0 measured"));
+}
+
+TEST_F(AlpaProfile, HoldsTheTimesOfEachNode) {
+  const CommandResult result =
+      run_on_nodes({"left", "right"}, model_ + out() + " --micro-batch-samples 4 --check");
+  ASSERT_EQ(result.status, 0) << result.output;
+  // Both tables have a line of each node.
+  EXPECT_THAT(result.output, AllOf(ContainsRegex("left +[0-9.]+ +[0-9.]+ +[0-9.]+"),
+                                   ContainsRegex("node +compared +slower +typical +worst"),
+                                   ContainsRegex("right +[0-9]+ +[0-9]+ +[0-9.]+ x")));
+  const Profile profile = read_profile(folder_.path() / "profile.h5");
+  EXPECT_EQ(profile.cluster.nodes, 2);
+  for (const auto& [signature, sample] : profile.operators)
+    EXPECT_THAT(sample.on_nodes, AllOf(SizeIs(2), Each(Field(&NodeTime::median_s, Gt(0))))) << signature;
+  for (const CollectiveSample& sample : profile.collectives)
+    EXPECT_THAT(sample.on_nodes, AllOf(SizeIs(2), Each(Field(&NodeTime::median_s, Gt(0)))));
+}
+
+TEST_F(AlpaProfile, AddsWhatItMeasuresOnOtherNodesBesideTheOldOnes) {
+  ASSERT_EQ(run_on_nodes({"a", "b"}, model_ + out() + " --micro-batch-samples 4").status, 0);
+  const Profile before = read_profile(folder_.path() / "profile.h5");
+  const CommandResult result = run_on_nodes({"c", "b"}, model_ + out() + " --micro-batch-samples 2,4");
+  ASSERT_EQ(result.status, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("was measured on other nodes of this kind; c is added to them"));
+  const Profile after = read_profile(folder_.path() / "profile.h5");
+  EXPECT_EQ(after.cluster, before.cluster);
+  EXPECT_THAT(after.nodes,
+              ElementsAre(before.nodes[0], Field(&NodeSample::name, "b"), Field(&NodeSample::name, "c")));
+  for (const auto& [signature, sample] : after.operators) {
+    const bool is_old = before.operators.contains(signature);
+    ASSERT_THAT(sample.on_nodes, SizeIs(3));
+    EXPECT_EQ(sample.on_nodes[0].median_s > 0, is_old) << signature;
+    EXPECT_EQ(sample.on_nodes[2].median_s > 0, !is_old) << signature;
+  }
 }
 
 TEST_F(AlpaProfile, MeasuresTheOperatorsThatAPlanMissed) {

@@ -13,6 +13,7 @@ namespace alpa {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -22,11 +23,12 @@ Profile example() {
                      1e-6,   {5e-6, 3e9},     {6e-6, 2e9}};
   profile.nodes = {{"left", 6e10, 3e10, 8e9}, {"right", 5.9e10, 3e10, 7.9e9}};
   profile.operators["einsum equation='m k, k n -> m n' f32[8x16] f32[16x32]"] = {
-      1.25e-5, 1e-7, 2e-7, 8192, 3584, false, SampleStatus::measured};
-  profile.operators["gelu bf16[8x32]"] = {0, 0, 0, 5120, 1024, true, SampleStatus::failed};
-  profile.collectives = {{CollectiveKind::all_reduce, {1, 2}, 1024, 4e-6, 1e-7, 3e-7},
-                         {CollectiveKind::all_reduce, {1, 2}, 4096, 6e-6, 2e-7, 1e-7},
-                         {CollectiveKind::send, {1, 2}, 1024, 2e-6, 0, 0}};
+      1.25e-5, 1e-7, 2e-7, 8192, 3584, false, SampleStatus::measured, {{1.25e-5, 2e-7}, {1.5e-5, 1e-7}}};
+  profile.operators["gelu bf16[8x32]"] = {0, 0, 0, 5120, 1024, true, SampleStatus::failed, {{}, {}}};
+  profile.collectives = {
+      {CollectiveKind::all_reduce, {1, 2}, 1024, 4e-6, 1e-7, 3e-7, {{4e-6, 3e-7}, {5e-6, 1e-7}}},
+      {CollectiveKind::all_reduce, {1, 2}, 4096, 6e-6, 2e-7, 1e-7, {{6e-6, 1e-7}, {7e-6, 0}}},
+      {CollectiveKind::send, {1, 2}, 1024, 2e-6, 0, 0, {{}, {2e-6, 0}}}};
   return profile;
 }
 
@@ -75,6 +77,37 @@ TEST_F(ProfileFile, ReadsInH5dumpAsColumnsWithUnitsAndNamedKinds) {
               HasSubstr("(0): \"byte\""));
 }
 
+TEST_F(ProfileFile, ReadsInH5dumpAsATableOfTimesByOperatorAndNode) {
+  write(example());
+  const auto dump = [&](const std::string& what) {
+    return run_command("h5dump " + what + " " + path_.string()).output;
+  };
+  EXPECT_THAT(dump("-d /operators/node_median_s"),
+              AllOf(HasSubstr("(0,0): 1.25e-05, 1.5e-05,"), HasSubstr("(1,0): 0, 0")));
+  EXPECT_THAT(dump("-d /operators/node_spread_s"), HasSubstr("(0,0): 2e-07, 1e-07,"));
+  EXPECT_THAT(dump("-d /collectives/node_median_s"), HasSubstr("(2,0): 0, 2e-06"));
+  // What its rows and columns are.
+  EXPECT_THAT(
+      dump("-a /operators/node_median_s/DIMENSION_LIST"),
+      ContainsRegex(
+          "\\(0\\): \\(DATASET [0-9]+ \"/operators/signature\"\\), \\(DATASET [0-9]+ \"/nodes/name\"\\)"));
+  EXPECT_THAT(dump("-a /collectives/node_median_s/DIMENSION_LIST"),
+              ContainsRegex("\\(0\\): \\(\\), \\(DATASET [0-9]+ \"/nodes/name\"\\)"));
+  EXPECT_THAT(dump("-a /nodes/name/CLASS"), HasSubstr("\"DIMENSION_SCALE\""));
+  EXPECT_THAT(dump("-a /operators/node_median_s/units"), HasSubstr("(0): \"s\""));
+}
+
+TEST_F(ProfileFile, HoldsNodesThatWereAddedToIt) {
+  Profile profile = example();
+  put_nodes(profile, {{"right", 1, 2, 3}, {"new", 4, 5, 6}});
+  EXPECT_THAT(profile.nodes, testing::ElementsAre(example().nodes[0], NodeSample{"right", 1, 2, 3},
+                                                  NodeSample{"new", 4, 5, 6}));
+  EXPECT_THAT(places_of({"new", "left", "nowhere"}, profile), testing::ElementsAre(2, 0, -1));
+  write(profile);
+  const std::vector<NodeTime> times = read_profile(path_).operators.begin()->second.on_nodes;
+  EXPECT_THAT(times, testing::ElementsAre(NodeTime{1.25e-5, 2e-7}, NodeTime{1.5e-5, 1e-7}, NodeTime{}));
+}
+
 TEST_F(ProfileFile, RefusesNumbersThatCannotBe) {
   const auto refusal = [&](auto change) {
     Profile profile = example();
@@ -96,6 +129,8 @@ TEST_F(ProfileFile, RefusesNumbersThatCannotBe) {
   EXPECT_THAT(refusal([](Profile& p) { p.cluster.launch_s = -1; }), HasSubstr("/cluster/launch_s is -1"));
   EXPECT_THAT(refusal([](Profile& p) { p.operators["gelu bf16[8x32]"].median_s = NAN; }),
               HasSubstr("/operators/median_s of row 1 is nan"));
+  EXPECT_THAT(refusal([](Profile& p) { p.operators.begin()->second.on_nodes[1].median_s = -1; }),
+              HasSubstr("/operators/node_median_s of row 0 is -1"));
   EXPECT_THAT(refusal([](Profile& p) { p.collectives[0].median_s = -1; }),
               HasSubstr("/collectives/median_s of row 0 is -1"));
   EXPECT_THAT(refusal([](Profile& p) { p.collectives[0].bytes = -1; }),

@@ -27,6 +27,7 @@ class FakeInstrument final : public Instrument {
   std::string broken;     ///< what cannot be timed
   int another_ranks = 0;  ///< number that another rank gives
   int ranks = 2;
+  std::vector<double> slowness;  ///< of each rank, as a factor
 
   std::vector<std::string> asked;
   double clock_s = 0;
@@ -34,9 +35,12 @@ class FakeInstrument final : public Instrument {
  private:
   Timing answer(double seconds, const std::string& what) {
     clock_s += 1;
-    if (what == broken) return {0, 0, 0, {}, "rank 1: no memory is left"};
-    return {seconds, seconds / 10, seconds / 20,
-            std::vector<double>(static_cast<std::size_t>(ranks), seconds), ""};
+    if (what == broken) return {0, 0, {}, {}, "rank 1: no memory is left"};
+    const auto count = static_cast<std::size_t>(ranks);
+    Timing timing{seconds, seconds / 10, std::vector<double>(count, seconds),
+                  std::vector<double>(count, seconds / 20), ""};
+    for (std::size_t r = 0; r < slowness.size(); ++r) timing.rank_s[r] *= slowness[r];
+    return timing;
   }
 };
 

@@ -35,6 +35,12 @@ TEST(Machines, AreNodesOfEqualDevicesWithTheLeastMemory) {
   EXPECT_THAT(machines.node_names, ElementsAre("left", "right"));
 }
 
+TEST(Machines, TellNodesOfTheSameNameApart) {
+  auto ranks = two_nodes_of_two();
+  for (RankFacts& rank : ranks) rank.node_name = "host";
+  EXPECT_THAT(machines_of("m", ranks).node_names, ElementsAre("host", "host#2"));
+}
+
 TEST(Machines, KeepTheWordsInBracketsOfADeviceThatRanksShare) {
   const RankFacts rank{0, 1, "n", "CPU, 2 threads (AMD EPYC)", false, 1};
   EXPECT_EQ(machines_of("m", {rank}).device, "CPU, 2 threads (AMD EPYC)");

@@ -53,10 +53,39 @@ TEST_F(Measure, TakesCollectivesThenOperatorsInTheirOrder) {
   EXPECT_EQ(result.left, 0);
   EXPECT_FALSE(result.was_stopped);
   EXPECT_EQ(result.profile.operators.at("gelu f32[64]"),
-            (OperatorSample{1e-3, 1e-4, 5e-5, 1280, 512, false, SampleStatus::measured}));
+            (OperatorSample{1e-3, 1e-4, 5e-5, 1280, 512, false, SampleStatus::measured, {}}));
   EXPECT_THAT(result.profile.collectives,
-              ElementsAre(CollectiveSample{CollectiveKind::all_reduce, {1, 2}, 1024, 1e-4, 1e-5, 5e-6},
-                          CollectiveSample{CollectiveKind::send, {1, 2}, 1024, 1e-4, 1e-5, 5e-6}));
+              ElementsAre(CollectiveSample{CollectiveKind::all_reduce, {1, 2}, 1024, 1e-4, 1e-5, 5e-6, {}},
+                          CollectiveSample{CollectiveKind::send, {1, 2}, 1024, 1e-4, 1e-5, 5e-6, {}}));
+}
+
+TEST_F(Measure, KeepsTheMedianAndSpreadOfEachNode) {
+  instrument_.ranks = 6;
+  instrument_.slowness = {1, 2, 1.5, 3, 3, 3};
+  around_.nodes = {0, 1};
+  const MeasureResult result = run();
+  EXPECT_THAT(result.profile.operators.at("gelu f32[64]").on_nodes,
+              ElementsAre(NodeTime{1.5e-3, 5e-5}, NodeTime{3e-3, 5e-5}));
+  EXPECT_THAT(result.profile.collectives[0].on_nodes,
+              ElementsAre(NodeTime{1.5 * 1e-4, 5e-6}, NodeTime{3 * 1e-4, 5e-6}));
+}
+
+TEST_F(Measure, KeepsNothingOfANodeThatTakesNoPart) {
+  instrument_.slowness = {1, -1};
+  around_.nodes = {0, 1};
+  EXPECT_THAT(run().profile.collectives[0].on_nodes, ElementsAre(NodeTime{1e-4, 5e-6}, NodeTime{}));
+}
+
+TEST_F(Measure, AddsTheTimesOfOtherNodesBesideThoseKnown) {
+  work_.operators.pop_back();
+  around_.nodes = {0, 1};
+  known_ = run().profile;
+  work_.operators.push_back(case_of("silu", 8));
+  around_.nodes = {2, 1};
+  const MeasureResult result = run();
+  EXPECT_THAT(result.profile.operators.at("gelu f32[64]").on_nodes, testing::SizeIs(2));
+  EXPECT_THAT(result.profile.operators.at("silu f32[8]").on_nodes,
+              ElementsAre(NodeTime{}, NodeTime{1e-3, 5e-5}, NodeTime{1e-3, 5e-5}));
 }
 
 TEST_F(Measure, GoesOnWhereItWasStopped) {
