@@ -14,7 +14,8 @@ class JsonArray;
 ///     JsonObject().set("step", 1).set("loss", 2.5).text()  // {"step":1,"loss":2.5}
 ///
 /// Numbers read back to the same bits; NaN and infinities, which JSON lacks, become null. Text that is not
-/// UTF-8 is written with replacement characters.
+/// UTF-8 is written with replacement characters. One that is cleared and set again takes no new memory for
+/// numbers and plain text.
 class JsonObject {
  public:
   JsonObject& set(std::string_view name, std::string_view text);
@@ -28,12 +29,17 @@ class JsonObject {
     return set_raw(name, std::to_string(number));
   }
   JsonObject& set_null(std::string_view name) { return set_raw(name, "null"); }
+  void clear() { text_.resize(1); }
 
-  std::string text() const { return "{" + members_ + "}"; }
+  /// Appends the object to `to`.
+  void write(std::string& to) const { (to += text_) += '}'; }
+  std::string text() const { return text_ + "}"; }
 
  private:
   JsonObject& set_raw(std::string_view name, std::string_view json);
-  std::string members_;
+  void begin_member(std::string_view name);
+
+  std::string text_ = "{";  ///< but for the closing brace
 };
 
 /// A JSON array, one item per line where it holds objects, so that a trace of many events stays readable.

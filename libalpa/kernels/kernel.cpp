@@ -1,5 +1,8 @@
 #include "libalpa/kernels/kernel.h"
 
+#include <type_traits>
+#include <utility>
+
 #include "libalpa/kernels/host_loops.h"
 #include "libalpa/kernels/kernels_cpu.h"
 #include "libalpa/kernels/kernels_cuda.h"
@@ -10,10 +13,8 @@ namespace {
 /// Runs a kernel of the host with the device's threads, the memory of a checked device open meanwhile.
 class KernelOnHost final : public Kernel {
  public:
-  KernelOnHost(Device& device, const OpDef& op, const KernelShape& shape) : device_(device) {
-    const HostThreads threads(device.host_threads());
-    kernel_ = make_cpu_kernel(op, shape);
-  }
+  KernelOnHost(Device& device, std::unique_ptr<Kernel> kernel)
+      : device_(device), kernel_(std::move(kernel)) {}
 
   void run(Stream& stream, std::span<const Tile> operands, std::span<const Tile> results, void* workspace,
            bool accumulate, const RunPoint& point) override {
@@ -27,22 +28,24 @@ class KernelOnHost final : public Kernel {
   std::unique_ptr<Kernel> kernel_;
 };
 
+template <class... Arguments>
+std::unique_ptr<Kernel> prepared_on_host(Device& device, std::unique_ptr<Kernel> (*make)(Arguments...),
+                                         std::type_identity_t<Arguments>... arguments) {
+  const HostThreads threads(device.host_threads());
+  return std::make_unique<KernelOnHost>(device, make(arguments...));
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> make_kernel(Device& device, const OpDef& op, const KernelShape& shape) {
   if (device.kind() == DeviceKind::cuda) return make_cuda_kernel(device, op, shape);
-  return std::make_unique<KernelOnHost>(device, op, shape);
+  return prepared_on_host(device, make_cpu_kernel, op, shape);
 }
 
-void copy_box(Device& device, Stream& stream, const void* from, const Box& from_box, void* to,
-              const Box& to_box, const Shape& extent, DType dtype) {
-  if (device.kind() == DeviceKind::cuda) {
-    copy_box_cuda(stream, from, from_box, to, to_box, extent, dtype);
-    return;
-  }
-  const HostThreads threads(device.host_threads());
-  const auto access = device.host_access();
-  copy_box_cpu(from, from_box, to, to_box, extent, dtype);
+std::unique_ptr<Kernel> make_box_copy(Device& device, const Box& from, const Box& to, const Shape& extent,
+                                      DType dtype) {
+  if (device.kind() == DeviceKind::cuda) return make_box_copy_cuda(from, to, extent, dtype);
+  return prepared_on_host(device, make_box_copy_cpu, from, to, extent, dtype);
 }
 
 }  // namespace alpa

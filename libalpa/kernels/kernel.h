@@ -55,9 +55,8 @@ struct Box {
   Shape origin;  ///< first element of the box
 };
 
-/// Queues the copy of a box of `extent` elements from one dense tensor into another (slice, concatenate,
-/// pack).
-void copy_box(Device&, Stream&, const void* from, const Box& from_box, void* to, const Box& to_box,
-              const Shape& extent, DType);
+/// Prepares the copy of a box of `extent` elements from one dense tensor, its operand, into another, its
+/// result (slice, concatenate, pack).
+std::unique_ptr<Kernel> make_box_copy(Device&, const Box& from, const Box& to, const Shape& extent, DType);
 
 }  // namespace alpa

@@ -17,8 +17,7 @@ namespace ops {
 /// shapes and thread counts give equal bits. Throws as make_kernel.
 std::unique_ptr<Kernel> make_cpu_kernel(const OpDef&, const KernelShape&);
 
-/// As copy_box, at once.
-void copy_box_cpu(const void* from, const Box& from_box, void* to, const Box& to_box, const Shape& extent,
-                  DType);
+/// As make_box_copy, on host memory.
+std::unique_ptr<Kernel> make_box_copy_cpu(const Box& from, const Box& to, const Shape& extent, DType);
 
 }  // namespace alpa

@@ -17,8 +17,7 @@ namespace ops {
 /// where this build has no CUDA backend.
 std::unique_ptr<Kernel> make_cuda_kernel(Device&, const OpDef&, const KernelShape&);
 
-/// As copy_box, on a CUDA device.
-void copy_box_cuda(Stream&, const void* from, const Box& from_box, void* to, const Box& to_box,
-                   const Shape& extent, DType);
+/// As make_box_copy, on a CUDA device.
+std::unique_ptr<Kernel> make_box_copy_cuda(const Box& from, const Box& to, const Shape& extent, DType);
 
 }  // namespace alpa

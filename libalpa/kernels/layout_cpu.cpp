@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "libalpa/kernels/contraction.h"
@@ -79,23 +80,23 @@ class StridedCopy {
   std::int64_t runs_ = 1;
 };
 
-template <class T>
-void copy_box_of(const void* from, const Box& from_box, void* to, const Box& to_box, const Shape& extent) {
-  StridedCopy(copy_loops_of(from_box, to_box, extent))
-      .run(static_cast<const T*>(from) + first_element(from_box),
-           static_cast<T*>(to) + first_element(to_box));
+/// Copies elements of that many bytes, from and to these places in the call's tensors.
+std::unique_ptr<Kernel> copy_kernel(StridedCopy copy, std::int64_t element_bytes, std::int64_t from_element,
+                                    std::int64_t to_element) {
+  return host_kernel([=, copy = std::move(copy)](const KernelCall& call) {
+    if (element_bytes == 2)
+      copy.run(call.operand<std::uint16_t>(0) + from_element, call.result<std::uint16_t>(0) + to_element);
+    else
+      copy.run(call.operand<std::uint32_t>(0) + from_element, call.result<std::uint32_t>(0) + to_element);
+  });
 }
 
 }  // namespace
 
-void copy_box_cpu(const void* from, const Box& from_box, void* to, const Box& to_box, const Shape& extent,
-                  DType dtype) {
-  assert(extent.size() == from_box.tensor.size() && extent.size() == to_box.tensor.size());
-  if (element_count(extent) == 0) return;
-  if (dtype_bytes(dtype) == 2)
-    copy_box_of<std::uint16_t>(from, from_box, to, to_box, extent);
-  else
-    copy_box_of<std::uint32_t>(from, from_box, to, to_box, extent);
+std::unique_ptr<Kernel> make_box_copy_cpu(const Box& from, const Box& to, const Shape& extent, DType dtype) {
+  assert(extent.size() == from.tensor.size() && extent.size() == to.tensor.size());
+  return copy_kernel(StridedCopy(copy_loops_of(from, to, extent)), dtype_bytes(dtype), first_element(from),
+                     first_element(to));
 }
 
 std::unique_ptr<Kernel> ops::rearrange_cpu(const KernelShape& shape) {
@@ -105,14 +106,7 @@ std::unique_ptr<Kernel> ops::rearrange_cpu(const KernelShape& shape) {
   const ShardingRule rule = rule_of(rearrange, {shape.operands, shape.attributes});
   for (std::size_t f = 0; f < rule.factors.size(); ++f)
     if (rule.reduces(0, static_cast<int>(f))) return nullptr;
-  const StridedCopy copy(copy_loops_of(rule));
-  const bool half = dtype_bytes(shape.operands[0].dtype) == 2;
-  return host_kernel([=](const KernelCall& call) {
-    if (half)
-      copy.run(call.operand<std::uint16_t>(0), call.result<std::uint16_t>(0));
-    else
-      copy.run(call.operand<std::uint32_t>(0), call.result<std::uint32_t>(0));
-  });
+  return copy_kernel(StridedCopy(copy_loops_of(rule)), dtype_bytes(shape.operands[0].dtype), 0, 0);
 }
 
 }  // namespace alpa

@@ -29,17 +29,16 @@ void copy_along(const StridedLoops& loops, std::int64_t count, std::int64_t byte
 
 }  // namespace
 
-void copy_box_cuda(Stream& stream, const void* from, const Box& from_box, void* to, const Box& to_box,
-                   const Shape& extent, DType dtype) {
-  assert(extent.size() == from_box.tensor.size() && extent.size() == to_box.tensor.size());
-  const std::int64_t count = element_count(extent);
-  if (count == 0) return;
-  const std::optional<StridedLoops> loops = strided_loops(copy_loops_of(from_box, to_box, extent));
+std::unique_ptr<Kernel> make_box_copy_cuda(const Box& from, const Box& to, const Shape& extent, DType dtype) {
+  assert(extent.size() == from.tensor.size() && extent.size() == to.tensor.size());
+  const std::int64_t count = element_count(extent), bytes = dtype_bytes(dtype);
+  const std::optional<StridedLoops> loops = strided_loops(copy_loops_of(from, to, extent));
   assert(loops);
-  const std::int64_t bytes = dtype_bytes(dtype);
-  copy_along(*loops, count, bytes, static_cast<cudaStream_t>(stream.native()),
-             static_cast<const std::byte*>(from) + first_element(from_box) * bytes,
-             static_cast<std::byte*>(to) + first_element(to_box) * bytes);
+  return cuda_kernel([loops = *loops, count, bytes, from_offset = first_element(from) * bytes,
+                      to_offset = first_element(to) * bytes](const KernelCall& call, cudaStream_t stream) {
+    copy_along(loops, count, bytes, stream, call.operand<std::byte>(0) + from_offset,
+               call.result<std::byte>(0) + to_offset);
+  });
 }
 
 std::unique_ptr<Kernel> ops::rearrange_cuda(Device&, const KernelShape& shape) {

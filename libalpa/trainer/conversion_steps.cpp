@@ -12,7 +12,7 @@ class Chunks {
  public:
   enum class Way { pack, unpack };
 
-  Chunks(const TensorType& tensor, int dimension, int parts, Way way) : way_(way) {
+  Chunks(Device& device, const TensorType& tensor, int dimension, int parts, Way way) : way_(way) {
     const auto d = static_cast<std::size_t>(dimension);
     Shape extent = tensor.shape;
     extent[d] /= parts;
@@ -21,8 +21,8 @@ class Chunks {
       Box in_tensor = whole_of(tensor.shape);
       in_tensor.origin[d] = part * extent[d];
       const Box chunk = whole_of(extent);
-      copies_.push_back(way == Way::pack ? BoxCopy{in_tensor, chunk, extent, tensor.dtype}
-                                         : BoxCopy{chunk, in_tensor, extent, tensor.dtype});
+      copies_.emplace_back(device, way == Way::pack ? in_tensor : chunk, way == Way::pack ? chunk : in_tensor,
+                           extent, tensor.dtype);
     }
   }
 
@@ -43,33 +43,36 @@ class Chunks {
 /// This device's part of what it holds whole.
 class SliceStep : public Step {
  public:
-  SliceStep(const Convert& convert, const StageProgram& program, int coordinate)
-      : from_(program, convert.from), to_(program, convert.to) {
-    const Shape& part = to_.tile.shape;
-    copy_ = {whole_of(from_.tile.shape), whole_of(part), part, to_.tile.dtype};
-    const auto d = static_cast<std::size_t>(convert.step.to_dimension);
-    copy_.from.origin[d] = coordinate * part[d];
-  }
+  SliceStep(const Convert& convert, const StepSite& site)
+      : from_(site.stage, convert.from), to_(site.stage, convert.to), copy_(copy_of(convert, site)) {}
 
   void run(const StepContext& rank) override { copy_.run(rank, from_.at(rank), to_.at(rank)); }
 
  private:
+  BoxCopy copy_of(const Convert& convert, const StepSite& site) const {
+    const Shape& part = to_.tile.shape;
+    const auto d = static_cast<std::size_t>(convert.step.to_dimension);
+    Box from = whole_of(from_.tile.shape);
+    from.origin[d] = site.coordinate[static_cast<std::size_t>(convert.step.axis)] * part[d];
+    return {site.device, from, whole_of(part), part, to_.tile.dtype};
+  }
+
   Place from_, to_;
   BoxCopy copy_;
 };
 
 class CollectiveStep : public Step {
  public:
-  CollectiveStep(const Convert& convert, const StageProgram& program)
-      : step_(convert.step), from_(program, convert.from), to_(program, convert.to) {
-    const int group = program.mesh.shape[static_cast<std::size_t>(step_.axis)];
+  CollectiveStep(const Convert& convert, const StepSite& site)
+      : step_(convert.step), from_(site.stage, convert.from), to_(site.stage, convert.to) {
+    const int group = site.stage.mesh.shape[static_cast<std::size_t>(step_.axis)];
     if (convert.packed >= 0) {
-      packed_.emplace(program, convert.packed);
-      pack_.emplace(from_.tile, step_.to_dimension, group, Chunks::Way::pack);
+      packed_.emplace(site.stage, convert.packed);
+      pack_.emplace(site.device, from_.tile, step_.to_dimension, group, Chunks::Way::pack);
     }
     if (convert.unpacked >= 0) {
-      unpacked_.emplace(program, convert.unpacked);
-      unpack_.emplace(to_.tile, step_.from_dimension, group, Chunks::Way::unpack);
+      unpacked_.emplace(site.stage, convert.unpacked);
+      unpack_.emplace(site.device, to_.tile, step_.from_dimension, group, Chunks::Way::unpack);
     }
   }
 
@@ -119,10 +122,8 @@ class CollectiveStep : public Step {
 }  // namespace
 
 std::unique_ptr<Step> make_step(const Convert& convert, const StepSite& site) {
-  if (convert.step.kind == ConversionKind::slice)
-    return std::make_unique<SliceStep>(convert, site.stage,
-                                       site.coordinate[static_cast<std::size_t>(convert.step.axis)]);
-  return std::make_unique<CollectiveStep>(convert, site.stage);
+  if (convert.step.kind == ConversionKind::slice) return std::make_unique<SliceStep>(convert, site);
+  return std::make_unique<CollectiveStep>(convert, site);
 }
 
 }  // namespace alpa

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -11,13 +12,12 @@
 #include <iterator>
 
 #include "libalpa/base/error.h"
-#include "libalpa/base/json.h"
 #include "libalpa/base/units.h"
 
 namespace alpa {
 namespace {
 
-/// The step of a line as metrics_json() writes it; -1 for another text.
+/// The step of a line as set_metrics() makes it; -1 for another text.
 std::int64_t step_of(std::string_view line) {
   constexpr std::string_view before = "{\"step\":";
   std::int64_t step = -1;
@@ -73,8 +73,9 @@ std::optional<double> peak_fraction(const StepMetrics& m) {
   return m.flops / m.step_s / *m.peak_flops_per_s;
 }
 
-std::string metrics_json(const StepMetrics& m) {
-  JsonObject line;
+JsonObject& set_metrics(JsonObject& line, const StepMetrics& m) {
+  std::array<char, 16> hash;
+  fmt::format_to(hash.data(), "{:016x}", m.samples_hash);
   line.set("step", m.step)
       .set("loss", m.loss)
       .set("gradient_norm", m.gradient_norm)
@@ -87,10 +88,10 @@ std::string metrics_json(const StepMetrics& m) {
   set(line, "peak_flops_per_s", m.peak_flops_per_s);
   line.set("peak_origin", m.peak_origin);
   set(line, "peak_fraction", peak_fraction(m));
-  line.set("memory_bytes", m.memory_bytes).set("samples_hash", m.samples_hash);
+  line.set("memory_bytes", m.memory_bytes).set("samples_hash", std::string_view(hash.data(), hash.size()));
   set(line, "checkpoint_s", m.checkpoint_s);
   set(line, "evaluation_loss", m.evaluation_loss);
-  return line.text();
+  return line;
 }
 
 std::string progress_line(const StepMetrics& m, std::int64_t total_steps, double eta_s) {
@@ -129,7 +130,11 @@ MetricsFile::MetricsFile(const std::filesystem::path& run_dir, std::int64_t step
 MetricsFile::~MetricsFile() { close(descriptor_); }
 
 void MetricsFile::add(const StepMetrics& metrics) {
-  append(descriptor_, metrics_json(metrics) + "\n", path_);
+  object_.clear();
+  line_.clear();
+  set_metrics(object_, metrics).write(line_);
+  line_ += '\n';
+  append(descriptor_, line_, path_);
 }
 
 void MetricsFile::sync() {

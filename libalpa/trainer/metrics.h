@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "libalpa/base/json.h"
+
 namespace alpa {
 
 /// What is told of one training step, over all ranks.
@@ -19,7 +21,7 @@ struct StepMetrics {
   std::optional<double> peak_flops_per_s;  ///< of all devices, dense; nullopt where unknown
   std::string peak_origin = "unknown";     ///< "measured" (alpa-profile), "table" (cluster file) or "unknown"
   std::int64_t memory_bytes = 0;           ///< the most that one rank takes
-  std::string samples_hash;                ///< SampleOrder::samples_hash() of the batch
+  std::uint64_t samples_hash = 0;          ///< SampleOrder::samples_hash() of the batch
   double data_s = 0;                       ///< spent waiting for data
   std::optional<double> checkpoint_s;      ///< of the save since the step before, where there was one
   std::optional<double> evaluation_loss;   ///< where an evaluation followed the step
@@ -29,8 +31,8 @@ struct StepMetrics {
 /// peak is unknown.
 std::optional<double> peak_fraction(const StepMetrics&);
 
-/// The step as one line of JSON, without a line end; `step` comes first. What is unknown is null.
-std::string metrics_json(const StepMetrics&);
+/// Sets the members of the step's line; `step` comes first. What is unknown is null.
+JsonObject& set_metrics(JsonObject& line, const StepMetrics&);
 
 /// The step as one line for people; `eta_s` is what remains, in seconds:
 /// "step 120/1000  loss 2.3456  gradient norm 0.812  12.3 ktokens/s  45.6 GFLOP/s (38 % of the measured peak)
@@ -49,7 +51,7 @@ class MetricsFile {
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;
 
-  /// Appends. Throws Error(run_time), e.g. where the disk is full.
+  /// Appends; lines have their memory in common. Throws Error(run_time), e.g. where the disk is full.
   void add(const StepMetrics&);
 
   /// Brings all lines to disk; before a checkpoint that counts on them.
@@ -58,6 +60,8 @@ class MetricsFile {
  private:
   std::filesystem::path path_;
   int descriptor_ = -1;
+  JsonObject object_;
+  std::string line_;
 };
 
 }  // namespace alpa

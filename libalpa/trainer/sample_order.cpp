@@ -6,8 +6,6 @@
 #include <bit>
 #include <cassert>
 #include <cmath>
-#include <string_view>
-#include <vector>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/fingerprint.h"
@@ -66,12 +64,14 @@ std::int64_t SampleOrder::window_start(Split split, std::int64_t sample) const {
   return window * sequence_;
 }
 
-std::string SampleOrder::samples_hash(std::int64_t first, std::int64_t count) const {
-  std::vector<std::int64_t> starts;
-  for (std::int64_t i = 0; i < count; ++i) starts.push_back(window_start(Split::training, first + i));
-  const std::string_view bytes(reinterpret_cast<const char*>(starts.data()),
-                               starts.size() * sizeof starts[0]);
-  return fmt::format("{:016x}", hash64(bytes));
+std::uint64_t SampleOrder::samples_hash(std::int64_t first, std::int64_t count) const {
+  std::uint64_t hash = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto start = static_cast<std::uint64_t>(window_start(Split::training, first + i));
+    const std::uint64_t link[] = {hash, start};
+    hash = hash64({reinterpret_cast<const char*>(link), sizeof link});
+  }
+  return hash;
 }
 
 }  // namespace alpa

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <string>
 
 #include "libalpa/graph/training_options.h"
 
@@ -29,9 +28,9 @@ class SampleOrder {
   /// from 0 on without end.
   std::int64_t window_start(Split, std::int64_t sample) const;
 
-  /// Digest (16 hexadecimal digits) of where the training samples [first, first + count) start: equal for two
+  /// Digest of where the training samples [first, first + count) start: equal for two
   /// runs that saw the same data.
-  std::string samples_hash(std::int64_t first, std::int64_t count) const;
+  std::uint64_t samples_hash(std::int64_t first, std::int64_t count) const;
 
  private:
   std::int64_t sequence_, training_windows_, held_out_windows_;

@@ -18,8 +18,9 @@ void* Place::at(const StepContext& rank) const {
   return static_cast<std::byte*>(rank.arena->data()) + offset + rank.slot * slot_bytes;
 }
 
-void BoxCopy::run(const StepContext& rank, const void* from_data, void* to_data) const {
-  copy_box(*rank.device, *rank.stream, from_data, from, to_data, to, extent, dtype);
+void BoxCopy::run(const StepContext& rank, void* from, void* to) const {
+  const Tile operand{from, {}, {}}, result{to, {}, {}};
+  kernel_->run(*rank.stream, {&operand, 1}, {&result, 1}, nullptr, false, rank.point);
 }
 
 namespace {

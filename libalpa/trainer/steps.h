@@ -66,12 +66,15 @@ struct Place {
 };
 
 /// A box copied from one dense tensor into another.
-struct BoxCopy {
-  Box from, to;
-  Shape extent;
-  DType dtype = DType::f32;
+class BoxCopy {
+ public:
+  BoxCopy(Device& device, const Box& from, const Box& to, const Shape& extent, DType dtype)
+      : kernel_(make_box_copy(device, from, to, extent, dtype)) {}
 
-  void run(const StepContext&, const void* from_data, void* to_data) const;
+  void run(const StepContext&, void* from, void* to) const;
+
+ private:
+  std::unique_ptr<Kernel> kernel_;
 };
 
 }  // namespace alpa

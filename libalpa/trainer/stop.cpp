@@ -28,9 +28,10 @@ double stop_margin_s(double whole_run_s, double step_s, double checkpoint_s) {
   return step_s + 2 * checkpoint_s + std::min(60.0, whole_run_s / 4);
 }
 
-StopConditions::StopConditions(std::filesystem::path run_dir, const StopLimits& limits,
+StopConditions::StopConditions(const std::filesystem::path& run_dir, const StopLimits& limits,
                                const StopRequest& request, bool looks_at_files, std::function<double()> now_s)
-    : run_dir_(std::move(run_dir)),
+    : stop_file_(run_dir / "STOP"),
+      save_file_(run_dir / "SAVE"),
       request_(request),
       looks_at_files_(looks_at_files),
       now_s_(std::move(now_s)),
@@ -49,9 +50,9 @@ StopReason StopConditions::local_reason(double step_s, double checkpoint_s) {
   if (looks_at_files_ && (!looked_s_ || now >= *looked_s_ + interval_s)) {
     looked_s_ = now;
     std::error_code ignored;
-    if (std::filesystem::exists(run_dir_ / "STOP", ignored))
+    if (std::filesystem::exists(stop_file_, ignored))
       from_files_ = StopReason::stop_file;
-    else if (!save_is_stuck_ && std::filesystem::exists(run_dir_ / "SAVE", ignored))
+    else if (!save_is_stuck_ && std::filesystem::exists(save_file_, ignored))
       from_files_ = StopReason::save_file;
     else
       from_files_ = StopReason::none;
@@ -62,7 +63,7 @@ StopReason StopConditions::local_reason(double step_s, double checkpoint_s) {
 void StopConditions::saved() {
   if (!looks_at_files_) return;
   std::error_code error;
-  std::filesystem::remove(run_dir_ / "SAVE", error);
+  std::filesystem::remove(save_file_, error);
   save_is_stuck_ = static_cast<bool>(error);
   if (from_files_ == StopReason::save_file) from_files_ = StopReason::none;
 }

@@ -38,7 +38,7 @@ class StopConditions {
  public:
   /// `looks_at_files` holds for one rank. `now_s` is the clock; the run starts with the construction. Keeps a
   /// reference to `request`.
-  StopConditions(std::filesystem::path run_dir, const StopLimits& limits, const StopRequest& request,
+  StopConditions(const std::filesystem::path& run_dir, const StopLimits& limits, const StopRequest& request,
                  bool looks_at_files, std::function<double()> now_s);
 
   /// The greatest reason on this rank, given how long a step and a save take. Files are looked for every two
@@ -49,7 +49,7 @@ class StopConditions {
   void saved();
 
  private:
-  std::filesystem::path run_dir_;
+  std::filesystem::path stop_file_, save_file_;
   const StopRequest& request_;
   bool looks_at_files_;
   std::function<double()> now_s_;

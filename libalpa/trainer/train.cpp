@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
-#include <deque>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/options.h"
@@ -34,19 +34,19 @@ std::string size_text(std::int64_t bytes) { return bytes_text(static_cast<double
 /// Durations of the last steps.
 class RecentSteps {
  public:
-  void add(double seconds) {
-    seconds_.push_back(seconds);
-    if (seconds_.size() > 200) seconds_.pop_front();
-  }
+  void add(double seconds) { seconds_[count_++ % seconds_.size()] = seconds; }
   double median_s() const {  ///< 0 before the first
-    if (seconds_.empty()) return 0;
-    std::vector<double> sorted(seconds_.begin(), seconds_.end());
-    std::sort(sorted.begin(), sorted.end());
-    return sorted[sorted.size() / 2];
+    if (count_ == 0) return 0;
+    auto sorted = seconds_;
+    const auto end = sorted.begin() + static_cast<std::ptrdiff_t>(std::min(count_, sorted.size()));
+    const auto middle = sorted.begin() + (end - sorted.begin()) / 2;
+    std::nth_element(sorted.begin(), middle, end);
+    return *middle;
   }
 
  private:
-  std::deque<double> seconds_;
+  std::array<double, 200> seconds_;  ///< in a ring
+  std::size_t count_ = 0;
 };
 
 StopLimits limits_of(const TrainSettings& settings) {

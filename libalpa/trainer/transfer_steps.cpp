@@ -24,9 +24,9 @@ std::vector<Message> messages_of(const Transfer& transfer, const StepSite& site,
     for (std::size_t d = 0; d < tile_at.size(); ++d) in_tile.origin[d] -= tile_at[d];
     const Box packed{piece.extent, Shape(piece.extent.size(), 0)};
     const std::int64_t bytes = element_count(piece.extent) * dtype_bytes(transfer.whole.dtype);
-    messages.push_back({sends ? piece.to_device : piece.from_device, offset, bytes,
-                        sends ? BoxCopy{in_tile, packed, piece.extent, tile.dtype}
-                              : BoxCopy{packed, in_tile, piece.extent, tile.dtype}});
+    messages.push_back(
+        {sends ? piece.to_device : piece.from_device, offset, bytes,
+         BoxCopy(site.device, sends ? in_tile : packed, sends ? packed : in_tile, piece.extent, tile.dtype)});
     offset += bytes;
   }
   return messages;

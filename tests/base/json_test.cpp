@@ -20,6 +20,15 @@ TEST(JsonObject, WritesMembersOnOneLineInTheOrderGiven) {
             R"({"step":1,"loss":2.5,"name":"gpt","done":true,"eta":null})");
 }
 
+TEST(JsonObject, CanBeSetAgain) {
+  JsonObject object;
+  object.set("step", 1).clear();
+  EXPECT_EQ(object.text(), "{}");
+  std::string line = "line: ";
+  object.set("step", 2).write(line);
+  EXPECT_EQ(line, R"(line: {"step":2})");
+}
+
 TEST(JsonObject, WritesNumbersThatReadBackToTheSameBits) {
   for (const double number : {0.1, 1.0 / 3, 1e300, -2.5e-300, 3e16, 123456789.0})
     EXPECT_EQ(std::stod(JsonObject().set("x", number).text().substr(5)), number);

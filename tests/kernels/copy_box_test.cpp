@@ -22,8 +22,9 @@ Values copied(Device& device, const CopyCase& c, DType dtype) {
   const auto to_memory = device.allocate(static_cast<std::int64_t>(to.size()));
   stream->copy_to_device(from_memory->data(), from.data(), static_cast<std::int64_t>(from.size()));
   stream->copy_to_device(to_memory->data(), to.data(), static_cast<std::int64_t>(to.size()));
-  copy_box(device, *stream, from_memory->data(), {c.from, c.from_origin}, to_memory->data(),
-           {c.to, c.to_origin}, c.extent, dtype);
+  const Tile from_tile{from_memory->data(), {}, {}}, to_tile{to_memory->data(), {}, {}};
+  make_box_copy(device, {c.from, c.from_origin}, {c.to, c.to_origin}, c.extent, dtype)
+      ->run(*stream, {&from_tile, 1}, {&to_tile, 1}, nullptr, false, {});
   stream->copy_to_host(to.data(), to_memory->data(), static_cast<std::int64_t>(to.size()));
   stream->synchronize();
   return unpacked(to, dtype);

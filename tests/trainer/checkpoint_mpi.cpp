@@ -2,10 +2,9 @@
 #include <mpi.h>
 
 #include <filesystem>
-#include <optional>
 
 #include "libalpa/base/error.h"
-#include "tests/h5/temporary_folder.h"
+#include "tests/h5/shared_folder.h"
 #include "tests/mpi_main.h"
 #include "tests/trainer/checkpoint_sample.h"
 
@@ -14,24 +13,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
-
-/// Rank 0's temporary folder, known to all.
-class SharedFolder {
- public:
-  SharedFolder() {
-    if (mpi_session().rank() == 0) folder_.emplace();
-    char name[256] = {};
-    if (folder_) folder_->path().string().copy(name, sizeof name - 1);
-    MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
-    path_ = name;
-  }
-  ~SharedFolder() { MPI_Barrier(MPI_COMM_WORLD); }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::optional<TemporaryFolder> folder_;
-  std::filesystem::path path_;
-};
 
 /// A pipeline of rank 0 (weights) and rank 1 (bias), with the scalar on ranks 1 and 2 and the weights'
 /// masters split by rows over all.

@@ -24,9 +24,14 @@ StepMetrics step(std::int64_t number) {
   m.step_s = 0.5;
   m.flops = 2e10;
   m.memory_bytes = 3 << 29;
-  m.samples_hash = "0123456789abcdef";
+  m.samples_hash = 0x0123456789abcdef;
   m.data_s = 0.25;
   return m;
+}
+
+std::string line_of(const StepMetrics& m) {
+  JsonObject line;
+  return set_metrics(line, m).text();
 }
 
 std::string text_of(const std::filesystem::path& path) {
@@ -37,7 +42,7 @@ std::string text_of(const std::filesystem::path& path) {
 TEST(Metrics, AreOneLineOfJsonPerStep) {
   StepMetrics m = step(7);
   EXPECT_EQ(
-      metrics_json(m),
+      line_of(m),
       R"({"step":7,"loss":2.5,"gradient_norm":0.75,"learning_rate":0.0003,"tokens":2048,)"
       R"("tokens_per_s":4096,"step_s":0.5,"data_s":0.25,"flops_per_s":40000000000,)"
       R"("peak_flops_per_s":null,"peak_origin":"unknown","peak_fraction":null,"memory_bytes":1610612736,)"
@@ -46,10 +51,10 @@ TEST(Metrics, AreOneLineOfJsonPerStep) {
   m.peak_origin = "measured";
   m.evaluation_loss = 2.75;
   m.loss = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_THAT(metrics_json(m), HasSubstr(R"("step":7,"loss":null)"));
-  EXPECT_THAT(metrics_json(m),
+  EXPECT_THAT(line_of(m), HasSubstr(R"("step":7,"loss":null)"));
+  EXPECT_THAT(line_of(m),
               HasSubstr(R"("peak_flops_per_s":80000000000,"peak_origin":"measured","peak_fraction":0.5)"));
-  EXPECT_THAT(metrics_json(m), HasSubstr(R"("evaluation_loss":2.75)"));
+  EXPECT_THAT(line_of(m), HasSubstr(R"("evaluation_loss":2.75)"));
 }
 
 TEST(Metrics, AreAPlainLineForPeople) {
@@ -71,7 +76,7 @@ class MetricsOnDisk : public ::testing::Test {
  protected:
   std::string lines(std::int64_t first, std::int64_t last) const {
     std::string text;
-    for (std::int64_t s = first; s <= last; ++s) text += metrics_json(step(s)) + "\n";
+    for (std::int64_t s = first; s <= last; ++s) text += line_of(step(s)) + "\n";
     return text;
   }
 

@@ -97,7 +97,7 @@ TEST(SampleOrder, HashTellsBatchesApart) {
   const SampleOrder order(100'001, options(8, 100));
   EXPECT_EQ(order.samples_hash(8, 8), SampleOrder(100'001, options(2, 100)).samples_hash(8, 8));
   EXPECT_NE(order.samples_hash(8, 8), order.samples_hash(16, 8));
-  EXPECT_EQ(order.samples_hash(8, 8).size(), 16u);
+  EXPECT_NE(order.samples_hash(8, 8), order.samples_hash(8, 9));
 }
 
 }  // namespace

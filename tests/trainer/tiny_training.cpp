@@ -31,12 +31,16 @@ Cluster small_cluster(int devices) {
   return cluster;
 }
 
-Graph tiny_graph(const TinyCase& c, std::int64_t samples) {
+ModelDefinition tiny_model(const TinyCase& c) {
   const std::filesystem::path source = source_folder();
   ModelDefinition model =
       read_model(source / "tests/data" / ("tiny_" + c.model + ".toml"), {source / "share/blocks"});
   model.training.precision = c.precision;
-  return training_step_graph(model, samples);
+  return model;
+}
+
+Graph tiny_graph(const TinyCase& c, std::int64_t samples) {
+  return training_step_graph(tiny_model(c), samples);
 }
 
 Plan tiny_plan(const TinyCase& c) {
@@ -78,7 +82,10 @@ std::string TinyCase::name() const {
 }
 
 TinyTraining::TinyTraining(const TinyCase& c)
-    : plan_(tiny_plan(c)), graph_(tiny_graph(c, plan_.micro_batch_samples)), program_(lower(graph_, plan_)) {
+    : options_(tiny_model(c).training),
+      plan_(tiny_plan(c)),
+      graph_(tiny_graph(c, plan_.micro_batch_samples)),
+      program_(lower(graph_, plan_)) {
   verify(program_, graph_);
 }
 

@@ -39,7 +39,12 @@ class TinyTraining {
   /// The same on one CPU per rank, each a thread.
   TinyCurve run_on_threads(int steps) const;
 
+  const Plan& plan() const { return plan_; }
+  const Graph& graph() const { return graph_; }
+  const TrainingOptions& options() const { return options_; }
+
  private:
+  TrainingOptions options_;
   Plan plan_;
   Graph graph_;
   Program program_;

@@ -1,0 +1,131 @@
+#include <gmock/gmock.h>
+#include <mpi.h>
+
+#include <string>
+#include <vector>
+
+#include "libalpa/comm/mpi_communicator.h"
+#include "libalpa/trainer/train.h"
+#include "tests/h5/shared_folder.h"
+#include "tests/mpi_main.h"
+#include "tests/trainer/heap_watch.h"
+#include "tests/trainer/tiny_training.h"
+
+namespace alpa {
+namespace {
+
+// What is taken between the global sums of these two steps counts. The steps before make what is kept:
+// oneDNN's generated code, OpenMP's threads, MPI's connections and stores of requests. After the last comes a
+// checkpoint.
+constexpr int kFirst = 5, kLast = 12;
+
+/// Another communicator, heard once a step.
+class HeardSteps final : public Communicator {
+ public:
+  explicit HeardSteps(std::unique_ptr<Communicator> inner) : inner_(std::move(inner)) {}
+
+  void all_reduce(Stream& s, void* values, std::int64_t count, DType type, Reduction r) override {
+    inner_->all_reduce(s, values, count, type, r);  // of loss and gradient norm, once a step
+    ++steps_;
+    if (steps_ == kFirst) heap_watch::start();
+    if (steps_ == kLast) heap_watch::stop();
+  }
+  int steps() const { return steps_; }
+
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  void all_gather(Stream& s, const void* part, void* whole, std::int64_t bytes) override {
+    inner_->all_gather(s, part, whole, bytes);
+  }
+  void reduce_scatter(Stream& s, void* whole, void* part, std::int64_t n, DType t, Reduction r) override {
+    inner_->reduce_scatter(s, whole, part, n, t, r);
+  }
+  void all_to_all(Stream& s, const void* from, void* to, std::int64_t bytes) override {
+    inner_->all_to_all(s, from, to, bytes);
+  }
+  void broadcast(Stream& s, void* data, std::int64_t bytes, int root) override {
+    inner_->broadcast(s, data, bytes, root);
+  }
+  void send(Stream& s, const void* data, std::int64_t bytes, int to) override {
+    inner_->send(s, data, bytes, to);
+  }
+  void receive(Stream& s, void* data, std::int64_t bytes, int from) override {
+    inner_->receive(s, data, bytes, from);
+  }
+  void wait_sends(Stream& s) override { inner_->wait_sends(s); }
+  void barrier() override { inner_->barrier(); }
+  std::unique_ptr<Communicator> split(int color) override { return inner_->split(color); }
+
+ private:
+  std::unique_ptr<Communicator> inner_;
+  int steps_ = 0;
+};
+
+/// oneDNN 2.6 cannot be given this memory: dnnl_sgemm takes what it packs operands into, and executing a
+/// primitive, on a scratchpad of ours too, takes a table of its arguments.
+bool takes_memory_in_each_call(const heap_watch::Source& source) {
+  return source.file.starts_with("libdnnl.");
+}
+
+TEST(HeapWatch, CountsAllocationsByWhoAsked) {
+  heap_watch::start();
+  std::string(100, 'x').append(1, 'x');
+  std::vector<int>(100).push_back(1);
+  heap_watch::stop();
+  ASSERT_THAT(heap_watch::sources(), testing::Not(testing::IsEmpty()));
+  EXPECT_THAT(heap_watch::sources(),
+              testing::Each(testing::Field(&heap_watch::Source::file, "test_step_allocations_mpi")));
+}
+
+class Step : public testing::TestWithParam<TinyCase> {};
+
+TEST_P(Step, TakesNothingFromTheHeap) {
+  const TinyCase& c = GetParam();
+  const SharedFolder folder;
+  MPI_Comm ranks, again;
+  const bool takes_part = mpi_session().rank() < c.devices;
+  MPI_Comm_split(MPI_COMM_WORLD, takes_part ? 0 : MPI_UNDEFINED, 0, &ranks);
+  if (!takes_part) return;
+  MPI_Comm_dup(ranks, &again);
+  HeardSteps world(make_mpi_communicator(ranks, nullptr));
+  const auto control = make_mpi_communicator(again, nullptr);
+  const auto device = make_cpu_device(c.devices == 1 ? 2 : 1);
+  const TinyTraining tiny(c);
+  Log log("test", LogLevel::off);
+  TrainSettings settings;
+  settings.data = "synthetic:60";
+  settings.run_dir = folder.path() / "run";
+  settings.steps = kLast + 1;
+  settings.checkpoint_every = 0;
+  settings.progress_s = 1e9;
+  settings.ranks_on_node = c.devices;
+  StopRequest stop;
+  EXPECT_EQ(train(tiny.plan(), tiny.graph(), tiny.options(), settings,
+                  {*device, world, *device, *control, MPI_Comm_c2f(again)}, stop, {}, log),
+            0);
+  EXPECT_EQ(world.steps(), settings.steps);
+  for (const heap_watch::Source& source : heap_watch::sources()) {
+    if (takes_memory_in_each_call(source)) continue;
+    ADD_FAILURE() << source.allocations << " allocations in " << kLast - kFirst << " steps by " << source.file
+                  << " in\n"
+                  << source.stack;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, Step,
+                         testing::Values(TinyCase{"gpt", "serial", 1, 4}, TinyCase{"llama", "serial", 1, 2},
+                                         TinyCase{"bert", "serial", 1, 1}, TinyCase{"wide", "serial", 1, 1},
+                                         TinyCase{"wide", "serial", 1, 1, "1f1b", "never", Precision::bf16},
+                                         TinyCase{"gpt", "serial", 1, 2, "1f1b", "never", Precision::bf16},
+                                         TinyCase{"gpt", "data-parallel", 2, 1},
+                                         TinyCase{"gpt", "zero-3", 2, 2}, TinyCase{"llama", "tensor", 2, 1},
+                                         TinyCase{"gpt", "sequence", 2, 1},
+                                         TinyCase{"gpt", "inter-only", 2, 4}, TinyCase{"gpt", "mixed", 4, 4},
+                                         TinyCase{"gpt", "mixed", 4, 4, "gpipe", "never", Precision::bf16}),
+                         [](const auto& plan) {
+                           return plan.param.name() +
+                                  (plan.param.precision == Precision::bf16 ? "_bf16" : "");
+                         });
+
+}  // namespace
+}  // namespace alpa
