@@ -71,6 +71,8 @@ IndexRange index_range(const OperatorCase& each, std::size_t operand) {
   return {origin[fewest], rule.factors[fewest].size};
 }
 
+std::int64_t held_by(const std::unique_ptr<DeviceMemory>& memory) { return memory ? memory->bytes() : 0; }
+
 Tile tile(void* data, const TilePlace& place) { return {data, place.origin, place.whole}; }
 
 }  // namespace
@@ -83,6 +85,22 @@ void SampleMemory::check_fits(std::int64_t bytes) const {
     throw Error(ErrorKind::run_time, fmt::format("the sample takes {}, and a device has {}",
                                                  bytes_text(static_cast<double>(bytes)),
                                                  bytes_text(static_cast<double>(most_bytes_))));
+}
+
+std::int64_t SampleMemory::held_bytes() const {
+  return held_by(f32_.memory) + held_by(bf16_.memory) + held_by(results_.memory) + held_by(workspace_);
+}
+
+void SampleMemory::make_room(const Needs& needs) {
+  const auto after = [this](const Region& region, std::int64_t bytes) {
+    return std::max(held_by(region.memory), bytes > 0 ? std::max(bytes, cold_bytes_) : 0);
+  };
+  if (after(f32_, needs.f32) + after(bf16_, needs.bf16) + after(results_, needs.results) +
+          std::max(held_by(workspace_), needs.workspace) <=
+      most_bytes_)
+    return;
+  for (Region* region : {&f32_, &bf16_, &results_}) region->memory.reset();
+  workspace_.reset();
 }
 
 void SampleMemory::cut(Region& region, std::int64_t bytes_each) {
@@ -132,19 +150,21 @@ void SampleMemory::fill_indices(const OperatorCase& each) {
 }
 
 void SampleMemory::provide(const OperatorCase& each) {
-  std::int64_t f32 = 0, bf16 = 0, results = 0;
+  Needs needs;
   for (const TensorType& type : each.operands)
-    if (type.dtype != DType::i32) (type.dtype == DType::bf16 ? bf16 : f32) += aligned(byte_count(type));
+    if (type.dtype != DType::i32)
+      (type.dtype == DType::bf16 ? needs.bf16 : needs.f32) += aligned(byte_count(type));
   for (std::size_t r = 0; r < each.results.size(); ++r)
-    if (each.op->overwrites[r] < 0) results += aligned(byte_count(each.results[r]));
-  const std::int64_t workspace = workspace_of(*each.op, each.call());
-  check_fits(f32 + bf16 + results + workspace);
-  cut(f32_, f32);
-  cut(bf16_, bf16);
-  cut(results_, results);
-  if (workspace > 0 && (!workspace_ || workspace_->bytes() < workspace)) {
+    if (each.op->overwrites[r] < 0) needs.results += aligned(byte_count(each.results[r]));
+  needs.workspace = workspace_of(*each.op, each.call());
+  check_fits(needs.f32 + needs.bf16 + needs.results + needs.workspace);
+  make_room(needs);
+  cut(f32_, needs.f32);
+  cut(bf16_, needs.bf16);
+  cut(results_, needs.results);
+  if (held_by(workspace_) < needs.workspace) {
     workspace_.reset();
-    workspace_ = device_.allocate(workspace);
+    workspace_ = device_.allocate(needs.workspace);
   }
   fill_indices(each);
 }
@@ -189,6 +209,7 @@ std::vector<SampleMemory::Call> SampleMemory::calls(const OperatorCase& each) {
 
 std::vector<SampleMemory::Message> SampleMemory::messages(std::int64_t bytes) {
   check_fits(2 * aligned(bytes));
+  make_room({.results = 2 * aligned(bytes)});
   cut(results_, 2 * aligned(bytes));
   std::vector<Message> messages;
   for (int set = 0; set < results_.sets; ++set) {

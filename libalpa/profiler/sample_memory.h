@@ -20,7 +20,7 @@ class SampleMemory {
  public:
   static constexpr int kMostSets = 256;
 
-  /// `most_bytes` is what a sample may take. Keeps references.
+  /// `most_bytes` is what a sample may take, and what is held from one to the next. Keeps references.
   SampleMemory(Device&, Stream&, std::int64_t cold_bytes, std::int64_t most_bytes);
 
   /// Where one call finds its operands, results and workspace.
@@ -41,6 +41,8 @@ class SampleMemory {
   /// At least one, with `bytes` in each buffer; as calls().
   std::vector<Message> messages(std::int64_t bytes);
 
+  std::int64_t held_bytes() const;
+
  private:
   /// One block of memory, filled, and how it is cut for the sample at hand.
   struct Region {
@@ -50,7 +52,15 @@ class SampleMemory {
     int sets = 1;
   };
 
+  /// What a sample takes of each kind of memory.
+  struct Needs {
+    std::int64_t f32 = 0, bf16 = 0, results = 0, workspace = 0;
+  };
+
   void check_fits(std::int64_t bytes) const;
+
+  /// Lets go of what earlier samples took where these needs beside it are too much.
+  void make_room(const Needs&);
   void provide(const OperatorCase&);
   Call call_at(const OperatorCase&, int set) const;
 

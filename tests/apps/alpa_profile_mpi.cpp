@@ -91,6 +91,26 @@ TEST_F(AlpaProfile, AddsToAProfileWhatItLacks) {
               HasSubstr("profile.h5: 0 measured"));
 }
 
+TEST_F(AlpaProfile, SurvivesSamplesThatNoMachineHasTheMemoryFor) {
+  // Activations of petabytes beside weights of a few kilobytes: nothing in between, which some machine might
+  // try.
+  std::ofstream(folder_.path() / "long.toml") << "base = \"" ALPA_SOURCE_DIR
+                                                 "/tests/data/tiny_mlp.toml\"\n"
+                                                 "name = \"long\"\n[training]\n"
+                                                 "sequence = 1000000000\nbatch = 1000000\n";
+  const CommandResult result =
+      run(2, (folder_.path() / "long.toml").string() + out() + " --micro-batch-samples 1000000");
+  EXPECT_EQ(result.status, 0) << result.output;
+  EXPECT_THAT(result.output, AllOf(ContainsRegex("warning: gelu f32[^\n]* failed: rank 0: the sample takes "
+                                                 "[0-9.]+ TiB, and a device has "),
+                                   ContainsRegex("profile.h5: [1-9][0-9]* measured, 0 known before, "
+                                                 "[1-9][0-9]* failed, 0 left")));
+  for (const auto& [signature, sample] : read_profile(folder_.path() / "profile.h5").operators)
+    EXPECT_EQ(sample.status == SampleStatus::failed, signature.find("x1000000000") != std::string::npos ||
+                                                         signature.find("x500000000") != std::string::npos)
+        << signature;
+}
+
 TEST_F(AlpaProfile, HoldsTheTimesOfEachNode) {
   const CommandResult result =
       run_on_nodes({"left", "right"}, model_ + out() + " --micro-batch-samples 4 --check");

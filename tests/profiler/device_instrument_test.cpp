@@ -164,6 +164,23 @@ TEST_F(Samples, OfSmallTensorsAreSpreadOverTheRange) {
             1 << 16);
 }
 
+TEST_F(Samples, LetGoOfMemoryOfEarlierOnesWhereBothAreTooMuch) {
+  const std::int64_t most = 16 << 20;
+  SampleMemory memory(*device_, *stream_, 1 << 16, most);
+  const auto of_mib = [](const char* op, std::int64_t mib, std::size_t operands) {
+    return OperatorCase::of(op_catalog().find(op),
+                            std::vector<TensorType>(operands, {DType::f32, {mib << 18}}), {});
+  };
+  memory.calls(of_mib("add", 5, 2));  // 10 MiB of operands, 5 of results
+  EXPECT_EQ(memory.held_bytes(), 15 << 20);
+  memory.calls(of_mib("gelu", 6, 1));  // 10 and 6 can stay together
+  EXPECT_EQ(memory.held_bytes(), most);
+  memory.calls(of_mib("gelu", 8, 1));
+  EXPECT_EQ(memory.held_bytes(), most);
+  memory.messages(7 << 20);
+  EXPECT_LE(memory.held_bytes(), most);
+}
+
 TEST_F(Samples, AreNeverZeroAndIndicesLieWithinTheirTile) {
   SampleMemory memory(*device_, *stream_, 1 << 16, 1 << 24);
   const OperatorCase each =
