@@ -56,7 +56,7 @@ struct OpDef {
   std::int64_t (*workspace_bytes)(const OpCall&) = nullptr;
 
   /// Result i overwrites the buffer of operand overwrites[i] (optimizer state); -1: a buffer of its own.
-  std::array<std::int8_t, 4> overwrites{-1, -1, -1, -1};
+  std::array<int, 4> overwrites{-1, -1, -1, -1};
 
   /// Takes operands in any layout that is not partial and gives one value for all ranks of all stages (the
   /// global gradient norm); it has one strategy.

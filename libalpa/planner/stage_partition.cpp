@@ -47,8 +47,11 @@ class LeastSum {
   };
 
   Entry& at(int left, int first, int devices) {
-    return table_[static_cast<std::size_t>(
-        (left * (choices_.layers() + 1) + first) * (choices_.devices() + 1) + devices)];
+    const auto layers = static_cast<std::size_t>(choices_.layers()),
+               all_devices = static_cast<std::size_t>(choices_.devices());
+    return table_[(static_cast<std::size_t>(left) * (layers + 1) + static_cast<std::size_t>(first)) *
+                      (all_devices + 1) +
+                  static_cast<std::size_t>(devices)];
   }
 
   void fill(int left, int first, int devices, double bound) {

@@ -112,7 +112,7 @@ std::vector<NodeSample> node_samples(const Machines& machines, const RankRates& 
   std::vector<NodeSample> nodes;
   for (int node = 0; node < machines.nodes; ++node) {
     const auto sum = [&](const std::vector<double>& ranks) {
-      const auto first = ranks.begin() + node * machines.devices_per_node;
+      const auto first = ranks.begin() + std::ptrdiff_t{node} * machines.devices_per_node;
       return std::accumulate(first, first + machines.devices_per_node, 0.0);
     };
     nodes.push_back({machines.node_names[static_cast<std::size_t>(node)], sum(all.f32_flops_per_s),

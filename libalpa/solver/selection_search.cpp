@@ -76,7 +76,7 @@ class NetworkSearch {
     for (int round = 0; round < max_rounds; ++round) {
       const auto cells = network_.edge_cells();
       if (!price(round) || done()) return;
-      if (network_.edge_cells() > 0.8 * static_cast<double>(cells)) break;
+      if (static_cast<double>(network_.edge_cells()) > 0.8 * static_cast<double>(cells)) break;
     }
     if (network_.edge_cells() > small_program_cells) walk(options_.effort * walk_work_per_effort, 2000, 1);
     if (!done() && network_.edge_cells() <= max_program_cells) solve_program();

@@ -37,7 +37,7 @@ void initialize_states(Executor& executor, const Graph& graph, std::int64_t seed
 
 CheckpointFacts load_states(Executor& executor, const Graph& graph, const std::filesystem::path& checkpoint) {
   const HostTiles host = tiles_held(executor);
-  const CheckpointFacts facts = load_checkpoint(checkpoint, graph, host.tiles);
+  CheckpointFacts facts = load_checkpoint(checkpoint, graph, host.tiles);
   for (const HostTile& tile : host.tiles) executor.write_state(tile.state, tile.values);
   return facts;
 }

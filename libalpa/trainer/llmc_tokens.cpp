@@ -11,7 +11,7 @@
 namespace alpa {
 namespace {
 
-constexpr std::int64_t header_bytes = 256 * 4;
+constexpr std::int64_t header_bytes = std::int64_t{256} * 4;
 
 struct Flavour {
   std::int32_t magic, version;

@@ -211,7 +211,7 @@ class Run {
 
   StepMetrics traced_step() {
     executor_->keep_timeline(true);
-    const StepMetrics m = train_step();
+    StepMetrics m = train_step();
     const auto rows = gather_timeline(*executor_, training_, ranks_.control, *control_stream_);
     executor_->keep_timeline(false);
     first_rank([&] { publish_text(settings_.trace, chrome_trace(rows, training_, graph_)); });
