@@ -20,6 +20,7 @@ std::string bytes_text(double bytes) {
 std::string seconds_text(double seconds) {
   if (!std::isfinite(seconds)) return "unknown";
   const double magnitude = std::abs(seconds);
+  if (magnitude == 0) return "0 s";
   if (magnitude < 1e-3) return fmt::format("{:.1f} us", seconds * 1e6);
   if (magnitude < 1) return fmt::format("{:.2f} ms", seconds * 1e3);
   if (magnitude < 100) return fmt::format("{:.2f} s", seconds);

@@ -84,19 +84,14 @@ std::string binding(const Plan& plan) {
   return text;
 }
 
-/// How far the plan can be from the best one.
-std::string bound_lines(const Prediction& p) {
-  std::string text;
-  if (p.lower_bound_s > 0 && p.estimate_s > 0)
-    text += fmt::format("the search's estimate {}, lower bound {}: at most {:.2f} % above the best of {}\n",
-                        seconds_text(p.estimate_s), seconds_text(p.lower_bound_s),
-                        100 * std::max(0.0, p.estimate_s / p.lower_bound_s - 1), p.bound_covers);
-  if (p.hit_time_limit)
-    text += "the time limit cut the search short: another run may find what this one did not\n";
-  return text;
-}
-
 }  // namespace
+
+std::string gap_text(const Prediction& p) {
+  if (p.lower_bound_s <= 0 || p.estimate_s <= 0) return "no lower bound is known";
+  return fmt::format("the search's estimate {}, lower bound {}: at most {:.2f} % above the best of {}",
+                     seconds_text(p.estimate_s), seconds_text(p.lower_bound_s),
+                     100 * std::max(0.0, p.estimate_s / p.lower_bound_s - 1), p.bound_covers);
+}
 
 std::string explain(const Plan& plan, const Graph& graph) {
   std::string text = fmt::format(
@@ -108,7 +103,9 @@ std::string explain(const Plan& plan, const Graph& graph) {
   text += fmt::format("predicted step time {}", seconds_text(plan.prediction.step_s));
   text += fmt::format(
       " ({})\n", plan.profile_fingerprint.empty() ? "from a cluster file: extrapolated" : "from a profile");
-  text += bound_lines(plan.prediction);
+  if (plan.prediction.lower_bound_s > 0) text += gap_text(plan.prediction) + "\n";
+  if (plan.prediction.hit_time_limit)
+    text += "the time limit cut the search short: another run may find what this one did not\n";
   if (plan.prediction.estimated_operators > 0)
     text += fmt::format("{} operator costs are estimates: no measurement of them in the profile\n",
                         plan.prediction.estimated_operators);

@@ -61,7 +61,9 @@ bool Contest::solve(PricedGraph& priced, StageRequest& request, StageSolution& s
                     const StageSolution* start) {
   SelectionOptions options;
   options.gap = 5e-4;  // the estimate and the simulator differ by more
-  options.time_limit_s = std::max(1.0, std::min(options.time_limit_s, end_s_ - now_s()));
+  // Without any plan yet, or a start to fall back on, there has to be time for one.
+  const double least_s = best_ || start ? 0 : 1;
+  options.time_limit_s = std::clamp(clock_.left_s(), least_s, options.time_limit_s);
   const MeshPrices& prices = priced.book.on(request.mesh);
   solution = solve_stage(priced.planning, request, prices, options, start);
   out_of_time_ |= solution.hit_time_limit;
@@ -160,6 +162,7 @@ void Contest::compare(std::size_t entered, double estimate_s) {
   best_estimate_s_ = std::min(best_estimate_s_, estimate_s);
   std::optional<std::size_t>& best = settled_ ? beside_ : best_;
   if (!best || entry.candidate.step_s < entries_[*best].candidate.step_s) best = entered;
+  clock_.found(entry.candidate.step_s);
 }
 
 void Contest::note_failure(const std::string& method, const std::string& why) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "libalpa/planner/make_plan.h"
+#include "libalpa/planner/planning_clock.h"
 #include "libalpa/planner/stage_search.h"
 
 namespace alpa {
@@ -22,8 +23,8 @@ struct PricedGraph {
 class Contest {
  public:
   Contest(const PlanningModel& model, const CostModel& costs, const PlannerOptions& options, int devices,
-          double end_s)
-      : model_(model), costs_(costs), options_(options), devices_(devices), end_s_(end_s) {}
+          PlanningClock& clock)
+      : model_(model), costs_(costs), options_(options), devices_(devices), clock_(clock) {}
 
   /// The stages solved to the end, starting from the proposal's solutions where it has them. A stage that
   /// lowering finds too large for its devices is solved again with that much less memory, or with
@@ -35,6 +36,7 @@ class Contest {
 
   /// The least estimate of a plan that fits and uses all devices; infinite: none yet.
   double best_estimate_s() const { return best_estimate_s_; }
+  bool has_winner() const { return best_.has_value(); }
   bool out_of_time() const { return out_of_time_; }
 
   /// The winner is the fastest of those that have entered; what enters later is compared with it and no more.
@@ -61,7 +63,7 @@ class Contest {
   const CostModel& costs_;
   const PlannerOptions& options_;
   int devices_;
-  double end_s_;
+  PlanningClock& clock_;
   std::vector<Entry> entries_;  ///< plans that fit, each once
   std::vector<Candidate> failures_;
   std::optional<std::size_t> best_,

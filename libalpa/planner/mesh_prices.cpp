@@ -102,4 +102,17 @@ const std::vector<double>& MeshPrices::conversion_seconds(int value, int from) c
   return tables_[static_cast<std::size_t>(value)]->seconds_from(from, conversions_, costs_);
 }
 
+bool PriceBook::price(const std::vector<MeshShape>& meshes, const std::string& what, PlanningClock& clock) {
+  std::vector<MeshShape> unknown;
+  for (const MeshShape& mesh : meshes)
+    if (!prices_.contains(mesh)) unknown.push_back(mesh);
+  clock.begin(what + ": meshes priced", static_cast<int>(unknown.size()));
+  for (const MeshShape& mesh : unknown) {
+    if (clock.is_over()) return false;
+    on(mesh);
+    clock.one_done();
+  }
+  return true;
+}
+
 }  // namespace alpa

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "libalpa/graph/graph.h"
+#include "libalpa/planner/planning_clock.h"
 #include "libalpa/sharding/conversion.h"
 #include "libalpa/sharding/strategy.h"
 
@@ -94,6 +95,8 @@ class PriceBook {
   const MeshPrices& on(const MeshShape& mesh) {
     return prices_.try_emplace(mesh, graph_, mesh, costs_).first->second;
   }
+  /// Prices those meshes that are new, in the name of `what`. False where the time was up before.
+  bool price(const std::vector<MeshShape>&, const std::string& what, PlanningClock&);
   /// Of a mesh that was asked for before.
   const MeshPrices& known(const MeshShape& mesh) const { return prices_.at(mesh); }
   const CostModel& costs() const { return costs_; }

@@ -11,8 +11,9 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// The least sum of stages none of which takes longer than a bound.
 class LeastSum {
  public:
-  explicit LeastSum(const StageChoices& choices)
+  LeastSum(const StageChoices& choices, const std::function<bool()>& stops)
       : choices_(choices),
+        stops_(stops),
         table_(static_cast<std::size_t>((choices.most_stages() + 1) * (choices.layers() + 1) *
                                         (choices.devices() + 1))) {}
 
@@ -21,8 +22,11 @@ class LeastSum {
     at(0, choices_.layers(), 0).sum = 0;
     for (int left = 1; left <= choices_.most_stages(); ++left)
       for (int first = choices_.layers() - left; first >= 0; --first)
-        for (int devices = left; devices <= choices_.devices(); ++devices) fill(left, first, devices, bound);
+        for (int devices = left; devices <= choices_.devices() && !stopped(); ++devices)
+          fill(left, first, devices, bound);
   }
+
+  bool stopped() const { return stops_ && stops_(); }
 
   /// Empty where there is none.
   std::vector<std::pair<int, int>> stages(int count) {
@@ -68,6 +72,7 @@ class LeastSum {
   }
 
   const StageChoices& choices_;
+  const std::function<bool()>& stops_;
   std::vector<Entry> table_;  ///< stages from layer `first` on so many devices
 };
 
@@ -121,14 +126,15 @@ std::vector<double> StageChoices::distinct_others() const {
   return distinct;
 }
 
-std::vector<Partition> best_partitions(const StageChoices& choices, int least_stages, double alike) {
+std::vector<Partition> best_partitions(const StageChoices& choices, int least_stages, double alike,
+                                       const std::function<bool()>& stops) {
   constexpr double kWorthKnowing = 1.05;
   std::vector<Partition> best(static_cast<std::size_t>(choices.most_stages()) + 1);
   for (Partition& partition : best) partition.seconds = kInfinity;
   double best_of_all = kInfinity, group = 0;
-  LeastSum table(choices);
+  LeastSum table(choices, stops);
   const std::vector<double> bounds = choices.distinct_others();
-  for (std::size_t b = 0; b < bounds.size(); ++b) {
+  for (std::size_t b = 0; b < bounds.size() && !table.stopped(); ++b) {
     if (group == 0) group = bounds[b];
     if (b + 1 < bounds.size() && bounds[b + 1] <= group * (1 + alike)) continue;  // that one allows more
     if (bounds[b] > best_of_all * kWorthKnowing) break;

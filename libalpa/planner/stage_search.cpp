@@ -1,7 +1,8 @@
 #include "libalpa/planner/stage_search.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -13,6 +14,7 @@
 namespace alpa {
 namespace {
 
+constexpr double kAlike = 1e-4;  ///< slowest stages that the partition does not tell apart
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// The best way to run a range of layers on so many devices with so many micro-batches in flight.
@@ -34,37 +36,56 @@ std::vector<int> every_layer(int layers) {
   return cuts;
 }
 
+/// The numbers of devices that a stage may have.
+std::vector<int> stage_sizes(const SearchSpace& space, const Cluster& cluster) {
+  if (space.single_devices) return {1};
+  std::vector<int> sizes = submesh_sizes(space.devices, cluster.devices_per_node);
+  if (space.most_stages == 1) std::erase_if(sizes, [&](int size) { return size != space.devices; });
+  return sizes;
+}
+
+std::vector<MeshShape> stage_meshes(const SearchSpace& space, const Cluster& cluster) {
+  std::vector<MeshShape> meshes;
+  for (const int size : stage_sizes(space, cluster))
+    for (MeshShape& mesh : mesh_shapes(size, cluster.devices_per_node)) meshes.push_back(std::move(mesh));
+  return meshes;
+}
+
 class StageSearch {
  public:
-  StageSearch(const PlanningGraph& planning, const SearchSpace& space, PriceBook& book)
+  StageSearch(const PlanningGraph& planning, const SearchSpace& space, const PriceBook& book,
+              PlanningClock& clock)
       : planning_(planning),
         space_(space),
         book_(book),
+        clock_(clock),
         cluster_(book.costs().cluster()),
         layers_(static_cast<int>(planning.graph->layers.size())),
         cuts_(space.cuts.empty() ? every_layer(layers_) : space.cuts),
         units_(static_cast<int>(cuts_.size()) - 1),
         most_(std::min({space.most_stages, units_, space.devices})),
-        sizes_(space.single_devices ? std::vector<int>{1}
-                                    : submesh_sizes(space.devices, cluster_.devices_per_node)),
+        sizes_(stage_sizes(space, cluster_)),
         floor_(planning, book, sizes_, cluster_.devices_per_node, space.micro_batches) {}
 
   SearchOutcome run() {
     StageChoices found(units_, space_.devices, sizes_, most_);
     for (int left = 1; left <= most_; ++left) {
-      solve_all(ranges(left), in_flight(left));
+      solve_all(ranges(left), left);
       for (const Range& range : ranges(left))
         if (const RangePlan& plan = plan_of(range, left); plan.solution.feasible)
           found.offer(left, range.first_unit, range.end_unit, range.size,
                       seconds_of(plan.solution, space_.micro_batches));
     }
     double best = space_.cutoff_s;  // what was left out takes that at least
-    for (const Partition& partition : best_partitions(found, space_.least_stages)) {
+    clock_.begin(space_.name + ": stages put together", 0);
+    outcome_.out_of_time |= clock_.is_over();
+    for (const Partition& partition : best_partitions(found, space_.least_stages, kAlike, stops_)) {
       if (partition.seconds >= space_.cutoff_s) continue;
       best = std::min(best, partition.seconds);
       outcome_.proposals.push_back(proposal(partition));
     }
     outcome_.lower_bound_s = lower_bound(best);
+    outcome_.out_of_time |= clock_.is_long_over();
     return std::move(outcome_);
   }
 
@@ -124,15 +145,15 @@ class StageSearch {
           bounds.offer(left, range.first_unit, range.end_unit, range.size, {first, step - first});
       }
     double bound = pipeline_s;
-    for (const Partition& partition : best_partitions(bounds, space_.least_stages, 0))
-      bound = std::min(bound, partition.seconds);
-    return bound;
+    for (const Partition& partition : best_partitions(bounds, space_.least_stages, kAlike, stops_))
+      bound = std::min(bound, partition.seconds / (1 + kAlike));
+    return clock_.is_long_over() ? 0 : bound;
   }
 
   /// What may be a stage with `left` stages left, itself among them.
   std::vector<Range> ranges(int left) const {
     std::vector<Range> ranges;
-    for (int first = 0; first < units_; ++first)
+    for (int first = 0; first < units_ && !clock_.is_long_over(); ++first)
       for (int end = first + 1; end <= units_; ++end)
         for (const int size : sizes_) {
           const int after = units_ - end, rest = space_.devices - size;
@@ -147,7 +168,8 @@ class StageSearch {
     return ranges;
   }
 
-  void solve_all(const std::vector<Range>& ranges, int flying) {
+  void solve_all(const std::vector<Range>& ranges, int left) {
+    const int flying = in_flight(left);
     std::map<Key, std::pair<Range, const RangePlan*>> open;  // with what is known of fewer in flight
     for (const Range& range : ranges) {
       const Key key = key_of(range, flying);
@@ -163,9 +185,12 @@ class StageSearch {
       tasks.push_back(task);
       results.push_back(&plans_[key]);
     }
+    clock_.begin(fmt::format("{}: stages with {} after them solved", space_.name, left - 1),
+                 static_cast<int>(tasks.size()));
     run_tasks(static_cast<int>(tasks.size()), space_.threads, [&](int i) {
       const auto& [range, fewer] = tasks[static_cast<std::size_t>(i)];
       *results[static_cast<std::size_t>(i)] = std::make_shared<RangePlan>(solve(range, flying, fewer));
+      clock_.one_done();
     });
     for (std::size_t i = 0; i < tasks.size(); ++i) note(tasks[i].first, **results[i]);
   }
@@ -184,7 +209,7 @@ class StageSearch {
         const StageRequest request{range.first,          range.end, mesh,          0,
                                    space_.micro_batches, flying,    rematerialize, {},
                                    StateSpread::free,    0};
-        const double left_s = space_.end_s - now_s();
+        const double left_s = clock_.left_s();
         if (left_s <= 0) {
           best.solution.hit_time_limit = true;
           best.lower_bound_s = std::min(best.lower_bound_s, floor_s(range));
@@ -265,13 +290,15 @@ class StageSearch {
 
   const PlanningGraph& planning_;
   const SearchSpace& space_;
-  PriceBook& book_;
+  const PriceBook& book_;
+  PlanningClock& clock_;
   const Cluster& cluster_;
   int layers_;
   std::vector<int> cuts_;
   int units_, most_;
   std::vector<int> sizes_;
   WorkFloor floor_;
+  const std::function<bool()> stops_ = [this] { return clock_.is_long_over(); };
   SearchOutcome outcome_;
   std::map<Key, std::shared_ptr<RangePlan>> plans_;
 };
@@ -284,12 +311,13 @@ double pipeline_seconds(const std::vector<StageSolution>& solutions, int micro_b
   return pipeline_seconds(seconds);
 }
 
-SearchOutcome search_stages(const PlanningGraph& planning, const SearchSpace& space, PriceBook& book) {
-  return StageSearch(planning, space, book).run();
-}
-
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+SearchOutcome search_stages(const PlanningGraph& planning, const SearchSpace& space, PriceBook& book,
+                            PlanningClock& clock) {
+  if (book.price(stage_meshes(space, book.costs().cluster()), space.name, clock))
+    return StageSearch(planning, space, book, clock).run();
+  SearchOutcome nothing;
+  nothing.out_of_time = true;
+  return nothing;
 }
 
 }  // namespace alpa

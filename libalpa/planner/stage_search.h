@@ -1,8 +1,10 @@
 #pragma once
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "libalpa/plan/plan.h"
+#include "libalpa/planner/planning_clock.h"
 #include "libalpa/planner/stage_partition.h"
 #include "libalpa/planner/stage_problem.h"
 
@@ -31,15 +33,14 @@ struct SearchSpace {
       std::numeric_limits<double>::infinity();  ///< proposals whose estimate is that or more are not wanted
   std::vector<Proposal> known;                  ///< plans whose stages are to be improved on
   double gap = 5e-3;  ///< of each stage; the plans that come out are solved again, to the end
-  double end_s =
-      std::numeric_limits<double>::infinity();  ///< monotonic seconds at which to stop solving stages
   int threads = 1;
+  std::string name = "search";  ///< what it is called in the lines that tell how far it is
 };
 
 /// What the search found, or what became of it.
 struct SearchOutcome {
   std::vector<Proposal> proposals;  ///< the best for each number of stages that has one
-  double lower_bound_s = 0;         ///< on pipeline_seconds of every plan of the space
+  double lower_bound_s = 0;  ///< on pipeline_seconds of every plan of the space; 0: no time to find one
   bool out_of_time = false;
   int shortfall_first_layer = 0, shortfall_end_layer = 0;
   std::int64_t shortfall_bytes =
@@ -50,9 +51,6 @@ struct SearchOutcome {
 /// bound on the slowest stage, the least sum of stage times. Equal ranges are solved once; ranges that no
 /// plan below the cutoff can have are not solved; the others are, by several threads, with the same result
 /// whatever their number.
-SearchOutcome search_stages(const PlanningGraph&, const SearchSpace&, PriceBook&);
-
-/// monotonic seconds
-double now_s();
+SearchOutcome search_stages(const PlanningGraph&, const SearchSpace&, PriceBook&, PlanningClock&);
 
 }  // namespace alpa

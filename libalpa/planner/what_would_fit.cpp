@@ -6,12 +6,12 @@
 #include <algorithm>
 
 #include "libalpa/cluster/micro_batch_counts.h"
-#include "libalpa/planner/stage_search.h"
+#include "libalpa/solver/incumbent.h"
 
 namespace alpa {
 namespace {
 
-/// An answer is worth that long a wait, no more.
+/// An answer is worth that long a wait, no more, and no more than the search was.
 constexpr double kPatience_s = 20;
 
 /// Methods that show whether a plan fits without a search: those that need the least memory.
@@ -23,14 +23,14 @@ std::vector<std::string> frugal_methods(const std::string& method) {
 class Trial {
  public:
   Trial(const PlannerOptions& options, const std::function<bool(const PlannerOptions&)>& fits)
-      : options_(options), fits_(fits), end_s_(now_s() + kPatience_s) {}
+      : options_(options), fits_(fits), deadline_(std::min(kPatience_s, options.time_limit_s)) {}
 
   template <class Change>
   bool fits_with(Change change) {
     for (const std::string& method : frugal_methods(options_.method)) {
       PlannerOptions changed = options_;
       changed.method = method;
-      changed.time_limit_s = end_s_ - now_s();
+      changed.time_limit_s = deadline_.seconds_left();
       change(changed);
       if (changed.time_limit_s > 0 && fits_(changed)) return true;
     }
@@ -40,7 +40,7 @@ class Trial {
  private:
   const PlannerOptions& options_;
   const std::function<bool(const PlannerOptions&)>& fits_;
-  double end_s_;
+  Deadline deadline_;
 };
 
 }  // namespace

@@ -40,7 +40,7 @@ LayerFloor layer_floor(const PlanningGraph& planning, int layer, const MeshPrice
   return floor;
 }
 
-WorkFloor::WorkFloor(const PlanningGraph& planning, PriceBook& book, const std::vector<int>& sizes,
+WorkFloor::WorkFloor(const PlanningGraph& planning, const PriceBook& book, const std::vector<int>& sizes,
                      int devices_per_node, int micro_batches)
     : micro_batches_(micro_batches) {
   const std::size_t layers = planning.classes.layer_nodes.size();
@@ -48,7 +48,7 @@ WorkFloor::WorkFloor(const PlanningGraph& planning, PriceBook& book, const std::
   for (const int size : sizes) {
     std::vector<double> micro_batch(layers, kInfinity), update(layers, kInfinity);
     for (const MeshShape& mesh : mesh_shapes(size, devices_per_node)) {
-      const MeshPrices& prices = book.on(mesh);
+      const MeshPrices& prices = book.known(mesh);
       for (std::size_t layer = 0; layer < layers; ++layer) {
         const LayerFloor floor = layer_floor(planning, static_cast<int>(layer), prices);
         micro_batch[layer] = std::min(micro_batch[layer], floor.micro_batch_s);

@@ -19,8 +19,8 @@ LayerFloor layer_floor(const PlanningGraph&, int layer, const MeshPrices&);
 /// pipeline takes.
 class WorkFloor {
  public:
-  /// Stages of these numbers of devices, each seen as any of its meshes.
-  WorkFloor(const PlanningGraph&, PriceBook&, const std::vector<int>& sizes, int devices_per_node,
+  /// Stages of these numbers of devices, each seen as any of its meshes, which must be in the book.
+  WorkFloor(const PlanningGraph&, const PriceBook&, const std::vector<int>& sizes, int devices_per_node,
             int micro_batches);
 
   /// Seconds of one micro-batch of the layers on that many devices, and of their update.

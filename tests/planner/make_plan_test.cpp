@@ -207,6 +207,23 @@ TEST(Search, OutOfTimeReturnsWhatItHasAndSaysSo) {
   EXPECT_GT(plan.prediction.step_s, 0);
 }
 
+TEST(Search, OutOfTimeWithoutAnyPlanDoesNotSayThatThereIsNone) {
+  Log log("test", LogLevel::off);
+  PlannerOptions options;
+  options.method = "search";
+  options.time_limit_s = 0;
+  EXPECT_THAT([&] { make_plan(small_model(), CostModel(small_cluster(4)), options, log); },
+              ThrowsMessage<Error>(HasSubstr("no plan was found: the time limit of 0 s")));
+}
+
+TEST(Search, OutOfTimeBoundsNothingThatItDidNotComeTo) {
+  Log log("test", LogLevel::off);
+  PlannerOptions options;
+  options.time_limit_s = 0;
+  const Prediction cut = make_plan(small_model(), CostModel(small_cluster(4)), options, log).prediction;
+  EXPECT_THAT(cut.bound_covers, HasSubstr("these stages on these meshes"));
+}
+
 TEST(Search, UsesAllDevicesEvenWhereOneWouldBeFaster) {
   Log log("test", LogLevel::off);
   Cluster cluster = small_cluster(4);

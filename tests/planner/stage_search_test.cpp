@@ -36,6 +36,12 @@ struct Instance {
     return space;
   }
 
+  SearchOutcome search(const SearchSpace& space, double time_limit_s = 1e6) {
+    Log log("test", LogLevel::off);
+    PlanningClock clock(time_limit_s, log);
+    return search_stages(planning, space, book, clock);
+  }
+
   Graph graph;
   PlanningGraph planning;
   CostModel costs;
@@ -97,8 +103,7 @@ TEST_P(SearchOf, FindsWhatEnumerationFindsAndBoundsItFromBelow) {
   const auto [blocks, micro_batches, memory] = GetParam();
   Instance instance(blocks, 4, memory);
   const double expected = by_enumeration(instance, micro_batches);
-  const SearchOutcome outcome =
-      search_stages(instance.planning, instance.space(micro_batches), instance.book);
+  const SearchOutcome outcome = instance.search(instance.space(micro_batches));
   if (expected == kInfinity) {
     EXPECT_TRUE(outcome.proposals.empty());
     EXPECT_GT(outcome.shortfall_bytes, memory);
@@ -111,12 +116,12 @@ TEST_P(SearchOf, FindsWhatEnumerationFindsAndBoundsItFromBelow) {
 
   SearchSpace close = instance.space(micro_batches);
   close.cutoff_s = expected * 1.001;
-  const SearchOutcome pruned = search_stages(instance.planning, close, instance.book);
+  const SearchOutcome pruned = instance.search(close);
   EXPECT_NEAR(best_estimate(pruned), expected, 2e-4 * expected);
   EXPECT_LE(pruned.lower_bound_s, expected * (1 + 1e-9));
 
   close.cutoff_s = expected * 0.99;
-  const SearchOutcome beyond = search_stages(instance.planning, close, instance.book);
+  const SearchOutcome beyond = instance.search(close);
   EXPECT_TRUE(beyond.proposals.empty());
   EXPECT_LE(beyond.lower_bound_s, expected);
 }
@@ -132,9 +137,9 @@ INSTANTIATE_TEST_SUITE_P(Tiny, SearchOf,
 TEST(SearchStages, GivesTheSameWhateverTheThreads) {
   Instance instance(2, 4, 560'000);
   SearchSpace space = instance.space(4);
-  const SearchOutcome one = search_stages(instance.planning, space, instance.book);
+  const SearchOutcome one = instance.search(space);
   space.threads = 4;
-  const SearchOutcome four = search_stages(instance.planning, space, instance.book);
+  const SearchOutcome four = instance.search(space);
   ASSERT_EQ(one.proposals.size(), four.proposals.size());
   EXPECT_EQ(one.lower_bound_s, four.lower_bound_s);
   for (std::size_t p = 0; p < one.proposals.size(); ++p) {
@@ -147,13 +152,20 @@ TEST(SearchStages, GivesTheSameWhateverTheThreads) {
 TEST(SearchStages, LeftWithoutTimeSaysSoAndItsBoundStillHolds) {
   Instance instance(2, 4, 1 << 30);
   SearchSpace space = instance.space(4);
-  const double best = best_estimate(search_stages(instance.planning, space, instance.book));
-  space.end_s = 0;
-  const SearchOutcome outcome = search_stages(instance.planning, space, instance.book);
+  const double best = best_estimate(instance.search(space));
+  const SearchOutcome outcome = instance.search(space, 0);
   EXPECT_TRUE(outcome.out_of_time);
   EXPECT_TRUE(outcome.proposals.empty());
   EXPECT_GT(outcome.lower_bound_s, 0);
   EXPECT_LE(outcome.lower_bound_s, best);
+}
+
+TEST(SearchStages, LeftWithoutTimeToPriceMeshesKnowsNoBound) {
+  Instance instance(2, 4, 1 << 30);
+  const SearchOutcome outcome = instance.search(instance.space(4), 0);
+  EXPECT_TRUE(outcome.out_of_time);
+  EXPECT_TRUE(outcome.proposals.empty());
+  EXPECT_EQ(outcome.lower_bound_s, 0);
 }
 
 }  // namespace
