@@ -5,39 +5,28 @@
 #include <optional>
 
 #include "libalpa/base/error.h"
+#include "libalpa/model/frame.h"
 #include "libalpa/model/operator_settings.h"
+#include "libalpa/model/weights.h"
 #include "libalpa/ops/catalog.h"
 
 namespace alpa {
 namespace {
 
-constexpr int kPoisoned = -1;  // what a faulty step should have given
-
-/// Thrown when a bound is reached, after its fault was noted: going on would only take memory.
-struct BoundReached {};
-
-/// What the steps of one use of a block see.
-struct Frame {
-  std::string path;   ///< "block.3.attention", "" for the model itself
-  std::string layer;  ///< "gpt.toml:12"
-  int depth = 0;
-  Numbers numbers;
-  std::map<std::string, int> values;
-
-  std::string below(const std::string& name) const { return path.empty() ? name : path + "." + name; }
-  std::string within() const { return path.empty() ? "" : fmt::format("in {} (layer at {}): ", path, layer); }
-};
-
 class Expansion {
  public:
   Expansion(const ModelDefinition& model, std::int64_t samples, bool training, ModelFaults& faults)
-      : model_(model), training_(training), faults_(faults), builder_(op_catalog()) {
+      : model_(model),
+        training_(training),
+        faults_(faults),
+        builder_(op_catalog()),
+        weights_(builder_, model.training.precision == Precision::bf16 ? DType::bf16 : DType::f32, faults) {
     builder_.graph().samples = samples;
   }
 
   Graph run() {
     const TensorType ids{DType::i32, {builder_.graph().samples, model_.training.sequence}};
-    Frame frame;
+    Frame frame{faults_, {}, {}, 0, {}, {}};
     frame.numbers = model_numbers(model_, faults_);
     frame.values["tokens"] = builder_.input(InputKind::tokens, ids, "tokens");
     frame.values["targets"] = builder_.input(InputKind::targets, ids, "targets");
@@ -50,35 +39,6 @@ class Expansion {
   }
 
  private:
-  // Numbers
-
-  std::optional<Number> number(const std::string& text, const Frame& frame, const Place& place) {
-    try {
-      return evaluate(text, frame.numbers);
-    } catch (const Error& error) {
-      faults_.add(place, frame.within() + error.happened());
-      return {};
-    }
-  }
-
-  std::optional<std::int64_t> positive(const std::string& text, const Frame& frame, const Place& place,
-                                       const std::string& what) {
-    const std::optional<Number> value = number(text, frame, place);
-    if (!value) return {};
-    if (value->is_integer && value->integer >= 1 && value->integer <= kMaxExtent) return value->integer;
-    faults_.add(place, fmt::format("{}{} is {}, expected an integer from 1 to {}", frame.within(), what,
-                                   number_text(*value), kMaxExtent));
-    return {};
-  }
-
-  bool holds(const std::string& when, const Frame& frame, const Place& place) {
-    if (when == "1") return true;
-    const std::optional<Number> value = number(when, frame, place);
-    return value && value->real != 0;
-  }
-
-  // Operators
-
   void count_step(const Step& step) {
     if (++steps_ <= kMaxSteps) return;
     faults_.add(step.place, fmt::format("the model unfolds to more than {} steps", kMaxSteps));
@@ -90,7 +50,7 @@ class Expansion {
       count_step(step);
       if (!step.block.empty())
         use_block(step, frame);
-      else if (holds(step.when, frame, step.place))
+      else if (frame.holds(step.when, step.place))
         frame.values[step.as[0]] = applied(step, frame);
     }
   }
@@ -101,8 +61,8 @@ class Expansion {
     for (const std::string& name : step.of) {
       const auto found = frame.values.find(name);
       if (found == frame.values.end())
-        faults_.add(step.place, fmt::format("{}there is no '{}', since the 'when' of what gives it is 0",
-                                            frame.within(), name));
+        frame.fault(step.place,
+                    fmt::format("there is no '{}', since the 'when' of what gives it is 0", name));
       if (found == frame.values.end() || found->second == kPoisoned) return {};
       values.push_back(found->second);
     }
@@ -116,8 +76,7 @@ class Expansion {
     if (op_catalog().find(step.op).random) {
       const double rate = attributes->number("rate");
       if (rate < 0 || rate >= 1) {
-        faults_.add(step.place,
-                    fmt::format("{}'rate' is {}, expected from 0 to below 1", frame.within(), rate));
+        frame.fault(step.place, fmt::format("'rate' is {}, expected from 0 to below 1", rate));
         return kPoisoned;
       }
       // Streams are counted even where nothing is drawn: turning one rate to 0 leaves the draws of the
@@ -128,7 +87,7 @@ class Expansion {
     try {
       return builder_.add(step.op, *of, *attributes, frame.below(step.as[0]));
     } catch (const Error& error) {
-      faults_.add(step.place, fmt::format("{}operator '{}' cannot take ({}): {}", frame.within(), step.op,
+      frame.fault(step.place, fmt::format("operator '{}' cannot take ({}): {}", step.op,
                                           types_text(step, *of), error.happened()));
       return kPoisoned;
     }
@@ -151,7 +110,7 @@ class Expansion {
         attributes.set(argument.name, argument.text);
         continue;
       }
-      const std::optional<Number> value = number(argument.text, frame, argument.place);
+      const std::optional<Number> value = frame.number(argument.text, argument.place);
       complete = value && fits(argument, *value, find_setting(known, argument.name)->kind, frame) && complete;
       if (value && value->is_integer) attributes.set(argument.name, value->integer);
       if (value && !value->is_integer) attributes.set(argument.name, value->real);
@@ -165,19 +124,17 @@ class Expansion {
     if (!flag && !size) return true;
     if (value.is_integer && value.integer >= (flag ? 0 : 1) && value.integer <= (flag ? 1 : kMaxExtent))
       return true;
-    faults_.add(argument.place, fmt::format("{}'{}' is {}, expected {}", frame.within(), argument.name,
-                                            number_text(value), flag ? "0 or 1" : "a positive integer"));
+    frame.fault(argument.place, fmt::format("'{}' is {}, expected {}", argument.name, number_text(value),
+                                            flag ? "0 or 1" : "a positive integer"));
     return false;
   }
-
-  // Blocks
 
   /// All repetitions of a block use. Names in `as` are poisoned first, so that a fault inside does not hide
   /// behind an older value of the same name.
   void use_block(const Step& step, Frame& frame) {
-    if (!holds(step.when, frame, step.place)) return;
+    if (!frame.holds(step.when, step.place)) return;
     std::optional<std::int64_t> times = 1;
-    if (!step.repeat.empty()) times = positive(step.repeat, frame, step.place, "'repeat'");
+    if (!step.repeat.empty()) times = frame.positive(step.repeat, step.place, "'repeat'");
     const std::string path = frame.below(step.name);
     for (std::int64_t i = 0; i < times.value_or(0); ++i) {
       count_step(step);
@@ -198,26 +155,26 @@ class Expansion {
       throw BoundReached{};
     }
     const std::string& file = model_.sources[static_cast<std::size_t>(step.place.source)];
-    Frame inner{path, frame.layer, frame.depth + 1, {}, {}};
+    Frame inner{faults_, path, frame.layer, frame.depth + 1, {}, {}};
     if (inner.depth == 1) inner.layer = fmt::format("{}:{}", file, step.place.at.line);
     const std::optional<std::vector<int>> of = operands(step, frame);
     if (!of || !pass_parameters(step, block, frame, inner)) {
       poison(step, frame);
       return;
     }
-    if (inner.depth == 1) begin_layer(step, path);
+    if (inner.depth == 1) weights_.begin_layer(step, path);
     for (std::size_t i = 0; i < block.inputs.size(); ++i) inner.values[block.inputs[i]] = (*of)[i];
-    for (const WeightDefinition& weight : block.weights) add_weight(weight, inner);
+    for (const WeightDefinition& weight : block.weights) weights_.add(weight, inner);
     run_steps(block, inner);
     for (std::size_t i = 0; i < block.outputs.size(); ++i) frame.values[step.as[i]] = output(block, i, inner);
-    if (inner.depth == 1) finish_layer();
+    if (inner.depth == 1) weights_.finish_layer();
   }
 
   int output(const Block& block, std::size_t index, const Frame& inner) {
     const auto found = inner.values.find(block.outputs[index]);
     if (found != inner.values.end()) return found->second;
-    faults_.add(block.place, fmt::format("{}there is no '{}', since the 'when' of what gives it is 0",
-                                         inner.within(), block.outputs[index]));
+    inner.fault(block.place, fmt::format("there is no '{}', since the 'when' of what gives it is 0",
+                                         block.outputs[index]));
     return kPoisoned;
   }
 
@@ -228,7 +185,7 @@ class Expansion {
       std::optional<Number> value;
       for (const Argument& argument : step.arguments)
         if (argument.name == name) {
-          value = number(argument.text, outer, argument.place);
+          value = outer.number(argument.text, argument.place);
           complete = complete && value;
           if (value) inner.numbers[name] = *value;
           return;
@@ -237,91 +194,13 @@ class Expansion {
       if (known != outer.numbers.end())
         value = known->second;
       else if (otherwise)
-        value = number(otherwise->text, inner, otherwise->place);
+        value = inner.number(otherwise->text, otherwise->place);
       if (value) inner.numbers[name] = *value;
       complete = complete && value;
     };
     for (const std::string& name : block.parameters) pass(name, nullptr);
     for (const NamedExpression& entry : block.defaults) pass(entry.name, &entry);
     return complete;
-  }
-
-  // Weights
-
-  void add_weight(const WeightDefinition& weight, Frame& frame) {
-    if (!holds(weight.when, frame, weight.place)) return;
-    int& value = frame.values[weight.name];
-    value = kPoisoned;
-    const std::optional<Shape> shape = shape_of(weight, frame);
-    const std::optional<Number> scale = number(weight.scale, frame, weight.place);
-    if (!shape || !scale) return;
-    if (scale->real < 0) {
-      faults_.add(weight.place, fmt::format("{}'{}' starts with a spread of {}, expected at least 0",
-                                            frame.within(), weight.name, scale->real));
-      return;
-    }
-    const std::string name = frame.below(weight.name);
-    const TensorType type{model_.training.precision == Precision::bf16 ? DType::bf16 : DType::f32, *shape};
-    const auto tie = ties_.find(name);
-    if (tie != ties_.end()) {
-      value = tied(*tie->second, name, type);
-      ties_.erase(tie);
-      return;
-    }
-    if (weights_.size() == kMaxWeights) {
-      faults_.add(weight.place, fmt::format("the model unfolds to more than {} weights", kMaxWeights));
-      throw BoundReached{};
-    }
-    value = builder_.state(name, type, {weight.kind, scale->real}, true);
-    builder_.graph().states.back().decays = holds(weight.decay, frame, weight.place);
-    weights_[name] = value;
-    layer_weights_.push_back(name.substr(layer_path_.size() + 1));
-  }
-
-  std::optional<Shape> shape_of(const WeightDefinition& weight, const Frame& frame) {
-    Shape shape;
-    std::int64_t elements = 1;
-    for (const std::string& text : weight.shape) {
-      const auto extent =
-          positive(text, frame, weight.place, fmt::format("'{}' in the shape of '{}'", text, weight.name));
-      if (!extent) return {};
-      shape.push_back(*extent);
-      if (!__builtin_mul_overflow(elements, *extent, &elements) && elements <= kMaxExtent) continue;
-      faults_.add(weight.place,
-                  fmt::format("{}'{}' has more than {} elements", frame.within(), weight.name, kMaxExtent));
-      return {};
-    }
-    return shape;
-  }
-
-  int tied(const Tie& tie, const std::string& name, const TensorType& type) {
-    const auto target = weights_.find(tie.target);
-    if (target == weights_.end()) {
-      std::vector<std::string> names;
-      for (const auto& [known, value] : weights_) names.push_back(known);
-      faults_.add(tie.place, fmt::format("no weight before this layer is named '{}'{}", tie.target,
-                                         suggestion(tie.target, names)));
-      return kPoisoned;
-    }
-    if (builder_.type(target->second) == type) return target->second;
-    faults_.add(tie.place,
-                fmt::format("'{}' is {}, and cannot be tied to '{}', which is {}", name, type_text(type),
-                            tie.target, type_text(builder_.type(target->second))));
-    return kPoisoned;
-  }
-
-  void begin_layer(const Step& layer, const std::string& path) {
-    builder_.begin_layer(path);
-    layer_path_ = path;
-    layer_weights_.clear();
-    for (const Tie& tie : layer.ties) ties_[path + "." + tie.weight] = &tie;
-  }
-
-  void finish_layer() {
-    for (const auto& [name, tie] : ties_)
-      faults_.add(tie->place, fmt::format("this layer has no weight '{}'{}", tie->weight,
-                                          suggestion(tie->weight, layer_weights_)));
-    ties_.clear();
   }
 
   void take_loss(const Frame& frame) {
@@ -338,11 +217,8 @@ class Expansion {
   bool training_;
   ModelFaults& faults_;
   GraphBuilder builder_;
+  Weights weights_;
   std::int64_t steps_ = 0, streams_ = 0;
-  std::map<std::string, int> weights_;      ///< by global name
-  std::map<std::string, const Tie*> ties_;  ///< of the current layer, by the global name that is not made
-  std::string layer_path_;
-  std::vector<std::string> layer_weights_;  ///< of the current layer, below its path, for suggestions
 };
 
 }  // namespace

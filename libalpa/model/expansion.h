@@ -8,12 +8,6 @@
 
 namespace alpa {
 
-/// Bounds on what a model may unfold to; they stop a slip of the pen from filling the memory.
-inline constexpr int kMaxBlockDepth = 32;
-inline constexpr std::int64_t kMaxSteps = 100'000, kMaxWeights = 10'000;
-inline constexpr std::int64_t kMaxExtent = std::int64_t{1}
-                                           << 40;  ///< of a dimension, and elements of a weight
-
 /// The values of a model's dimensions and constants, and of `sequence`. Those that fail are noted and left
 /// out.
 Numbers model_numbers(const ModelDefinition&, ModelFaults&);

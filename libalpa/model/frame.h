@@ -1,0 +1,43 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "libalpa/model/definition.h"
+#include "libalpa/model/expression.h"
+#include "libalpa/model/faults.h"
+
+namespace alpa {
+
+/// Bounds on what a model may unfold to; they stop a slip of the pen from filling the memory.
+inline constexpr int kMaxBlockDepth = 32;
+inline constexpr std::int64_t kMaxSteps = 100'000, kMaxWeights = 10'000;
+inline constexpr std::int64_t kMaxExtent = std::int64_t{1}
+                                           << 40;  ///< of a dimension, and elements of a weight
+
+inline constexpr int kPoisoned = -1;  ///< the value of a faulty step
+
+/// Thrown when a bound is reached, after its fault was noted: going on would only take memory.
+struct BoundReached {};
+
+/// What the steps of one use of a block see. What its expressions are not is noted in `faults`.
+struct Frame {
+  ModelFaults& faults;
+  std::string path;   ///< "block.3.attention", "" for the model itself
+  std::string layer;  ///< "gpt.toml:12"
+  int depth = 0;
+  Numbers numbers;
+  std::map<std::string, int> values;
+
+  std::string below(const std::string& name) const { return path.empty() ? name : path + "." + name; }
+  std::string within() const;
+  void fault(const Place&, const std::string& text) const;  ///< within() goes before
+
+  std::optional<Number> number(const std::string& text, const Place&) const;
+  /// An integer from 1 to kMaxExtent; `what` is what the message calls it.
+  std::optional<std::int64_t> positive(const std::string& text, const Place&, const std::string& what) const;
+  bool holds(const std::string& when, const Place&) const;
+};
+
+}  // namespace alpa

@@ -1,0 +1,84 @@
+#include "libalpa/model/weights.h"
+
+#include <fmt/core.h>
+
+namespace alpa {
+namespace {
+
+std::optional<Shape> shape_of(const WeightDefinition& weight, const Frame& frame) {
+  Shape shape;
+  std::int64_t elements = 1;
+  for (const std::string& text : weight.shape) {
+    const auto extent =
+        frame.positive(text, weight.place, fmt::format("'{}' in the shape of '{}'", text, weight.name));
+    if (!extent) return {};
+    shape.push_back(*extent);
+    if (!__builtin_mul_overflow(elements, *extent, &elements) && elements <= kMaxExtent) continue;
+    frame.fault(weight.place, fmt::format("'{}' has more than {} elements", weight.name, kMaxExtent));
+    return {};
+  }
+  return shape;
+}
+
+}  // namespace
+
+void Weights::begin_layer(const Step& layer, const std::string& path) {
+  builder_.begin_layer(path);
+  layer_ = path;
+  of_layer_.clear();
+  for (const Tie& tie : layer.ties) ties_[path + "." + tie.weight] = &tie;
+}
+
+void Weights::finish_layer() {
+  for (const auto& [name, tie] : ties_)
+    faults_.add(tie->place, fmt::format("this layer has no weight '{}'{}", tie->weight,
+                                        suggestion(tie->weight, of_layer_)));
+  ties_.clear();
+}
+
+void Weights::add(const WeightDefinition& weight, Frame& frame) {
+  if (!frame.holds(weight.when, weight.place)) return;
+  int& value = frame.values[weight.name];
+  value = kPoisoned;
+  const std::optional<Shape> shape = shape_of(weight, frame);
+  const std::optional<Number> scale = frame.number(weight.scale, weight.place);
+  if (!shape || !scale) return;
+  if (scale->real < 0) {
+    frame.fault(weight.place, fmt::format("'{}' starts with a spread of {}, expected at least 0", weight.name,
+                                          scale->real));
+    return;
+  }
+  const std::string name = frame.below(weight.name);
+  const TensorType type{type_, *shape};
+  const auto tie = ties_.find(name);
+  if (tie != ties_.end()) {
+    value = tied(*tie->second, name, type);
+    ties_.erase(tie);
+    return;
+  }
+  if (all_.size() == kMaxWeights) {
+    faults_.add(weight.place, fmt::format("the model unfolds to more than {} weights", kMaxWeights));
+    throw BoundReached{};
+  }
+  value = builder_.state(name, type, {weight.kind, scale->real}, true);
+  builder_.graph().states.back().decays = frame.holds(weight.decay, weight.place);
+  all_[name] = value;
+  of_layer_.push_back(name.substr(layer_.size() + 1));
+}
+
+int Weights::tied(const Tie& tie, const std::string& name, const TensorType& type) {
+  const auto target = all_.find(tie.target);
+  if (target == all_.end()) {
+    std::vector<std::string> names;
+    for (const auto& [known, value] : all_) names.push_back(known);
+    faults_.add(tie.place, fmt::format("no weight before this layer is named '{}'{}", tie.target,
+                                       suggestion(tie.target, names)));
+    return kPoisoned;
+  }
+  if (builder_.type(target->second) == type) return target->second;
+  faults_.add(tie.place, fmt::format("'{}' is {}, and cannot be tied to '{}', which is {}", name,
+                                     type_text(type), tie.target, type_text(builder_.type(target->second))));
+  return kPoisoned;
+}
+
+}  // namespace alpa
