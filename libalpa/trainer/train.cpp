@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 
 #include "libalpa/base/error.h"
@@ -17,6 +16,7 @@
 #include "libalpa/trainer/first_rank.h"
 #include "libalpa/trainer/gather_timeline.h"
 #include "libalpa/trainer/job_machines.h"
+#include "libalpa/trainer/recent_steps.h"
 #include "libalpa/trainer/run_folder.h"
 #include "libalpa/trainer/step_runner.h"
 #include "libalpa/trainer/stop.h"
@@ -30,24 +30,6 @@ double now_s() {
 }
 
 std::string size_text(std::int64_t bytes) { return bytes_text(static_cast<double>(bytes)); }
-
-/// Durations of the last steps.
-class RecentSteps {
- public:
-  void add(double seconds) { seconds_[count_++ % seconds_.size()] = seconds; }
-  double median_s() const {  ///< 0 before the first
-    if (count_ == 0) return 0;
-    auto sorted = seconds_;
-    const auto end = sorted.begin() + static_cast<std::ptrdiff_t>(std::min(count_, sorted.size()));
-    const auto middle = sorted.begin() + (end - sorted.begin()) / 2;
-    std::nth_element(sorted.begin(), middle, end);
-    return *middle;
-  }
-
- private:
-  std::array<double, 200> seconds_;  ///< in a ring
-  std::size_t count_ = 0;
-};
 
 StopLimits limits_of(const TrainSettings& settings) {
   StopLimits limits;

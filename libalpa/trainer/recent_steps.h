@@ -1,0 +1,26 @@
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace alpa {
+
+/// Durations of the last 200 steps, in seconds.
+class RecentSteps {
+ public:
+  void add(double seconds) { seconds_[count_++ % seconds_.size()] = seconds; }
+  double median_s() const {  ///< 0 before the first
+    if (count_ == 0) return 0;
+    auto sorted = seconds_;
+    const auto end = sorted.begin() + static_cast<std::ptrdiff_t>(std::min(count_, sorted.size()));
+    const auto middle = sorted.begin() + (end - sorted.begin()) / 2;
+    std::nth_element(sorted.begin(), middle, end);
+    return *middle;
+  }
+
+ private:
+  std::array<double, 200> seconds_;  ///< in a ring
+  std::size_t count_ = 0;
+};
+
+}  // namespace alpa
