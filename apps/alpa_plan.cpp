@@ -10,6 +10,7 @@
 #include "libalpa/cluster/device_words.h"
 #include "libalpa/cluster/profile.h"
 #include "libalpa/h5/atomic_file.h"
+#include "libalpa/plan/check_plan_file.h"
 #include "libalpa/plan/explain.h"
 #include "libalpa/plan/plan_file.h"
 #include "libalpa/planner/make_plan.h"
@@ -127,11 +128,12 @@ void check(const Settings& settings) {
   const PlannedModel planned = read_planned_model(settings.first);
   const Plan& plan = planned.plan;
   const Graph& graph = planned.graph;
-  verify(lower(graph, plan), graph);
-  std::fputs(fmt::format("{}: {} devices, {} stages, fits its model, its program is sound\n",
-                         settings.first.string(), plan.devices(), plan.stages.size())
-                 .c_str(),
-             stdout);
+  Plan again = plan;
+  predict(again, graph, CostModel(plan.cluster));
+  check_prediction(settings.first, plan, again.prediction);
+  fmt::print("{}: {} device{}, {} stage{}, fits its model, its program is sound\n", settings.first.string(),
+             plan.devices(), plan.devices() == 1 ? "" : "s", plan.stages.size(),
+             plan.stages.size() == 1 ? "" : "s");
 }
 
 int compare(const Settings& settings) {

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "libalpa/base/error.h"
+#include "libalpa/plan/check_plan_file.h"
 #include "libalpa/plan/plan_file.h"
 
 namespace alpa {
@@ -32,8 +33,14 @@ PlannedModel read_planned_model(const std::filesystem::path& path) {
                   fmt::format("{} micro-batches of {} samples are not the model's batch of {}",
                               plan.micro_batches, plan.micro_batch_samples, batch),
                   "the plan was altered; make it again with alpa-plan");
+    if (plan.model_name != planned.model.name)
+      throw Error(ErrorKind::input,
+                  fmt::format("/model/name is '{}', expected '{}', as /model/toml has it", plan.model_name,
+                              planned.model.name),
+                  "the plan was altered; make it again with alpa-plan");
     planned.graph = training_step_graph(planned.model, plan.micro_batch_samples);
     check_plan(plan, planned.graph);
+    check_told_columns(path, plan, planned.graph);
     return std::move(planned);
   });
 }

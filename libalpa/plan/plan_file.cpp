@@ -10,34 +10,13 @@
 #include "libalpa/base/error.h"
 #include "libalpa/cluster/cluster_columns.h"
 #include "libalpa/h5/file.h"
+#include "libalpa/plan/plan_columns.h"
 
 namespace alpa {
 namespace {
 
-constexpr std::string_view kFormat = "alpa-plan", kVersion = "1.0";
 constexpr std::int64_t kAxes = 4;  // columns of a mesh or strategy; unused ones are 0 or kNoAxis
 constexpr std::int64_t kNoAxis = -9;
-
-/// The parts of a stage's time by the names of their columns, one list for writing and reading.
-template <class Time, class Seconds>
-void visit_time(Time& t, Seconds&& seconds) {
-  seconds("compute", t.compute_s);
-  seconds("collectives", t.collective_s);
-  seconds("transfers", t.transfer_s);
-  seconds("idle", t.idle_s);
-}
-
-/// The columns of /prediction/time and /prediction/memory likewise.
-template <class Prediction, class Seconds, class Bytes>
-void visit_prediction(Prediction& p, Seconds&& seconds, Bytes&& bytes) {
-  visit_time(p, seconds);
-  bytes("parameters", p.memory.parameters);
-  bytes("optimizer", p.memory.optimizer);
-  bytes("gradients", p.memory.gradients);
-  bytes("activations", p.memory.activations);
-  bytes("workspace", p.memory.workspace);
-  bytes("arena", p.memory.total);
-}
 
 void write_stages(H5Writer& file, const Plan& plan) {
   std::vector<std::int64_t> first_layer, end_layer, first_device, mesh, rematerialize, devices;
@@ -59,30 +38,16 @@ void write_stages(H5Writer& file, const Plan& plan) {
 }
 
 void write_nodes(H5Writer& file, const Plan& plan, const Graph& graph) {
-  std::vector<std::string> op, name, layer, words, values, layouts;
+  std::vector<std::string> layouts;
   std::vector<std::int64_t> strategy;
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    const Node& node = graph.nodes[n];
-    const std::vector<TensorType> types = operand_types(graph, node);
-    op.emplace_back(node.op->name);
-    name.push_back(node.name);
-    layer.push_back(graph.layers[static_cast<std::size_t>(node.layer)]);
-    words.push_back(strategy_text(*node.op, {types, node.attributes}, plan.node_strategy[n]));
+  for (const Strategy& factors : plan.node_strategy)
     for (std::size_t axis = 0; axis < kAxes; ++axis)
-      strategy.push_back(axis < plan.node_strategy[n].size() ? plan.node_strategy[n][axis] : kNoAxis);
-  }
-  for (std::size_t v = 0; v < graph.values.size(); ++v) {
-    values.push_back(graph.values[v].name);
-    layouts.push_back(spec_text(plan.value_layout[v]));
-  }
-  file.column("/nodes/operator", op);
-  file.column("/nodes/name", name);
+      strategy.push_back(axis < factors.size() ? factors[axis] : kNoAxis);
+  for (const ShardingSpec& layout : plan.value_layout) layouts.push_back(spec_text(layout));
+  for (const ToldColumn& column : told_columns(plan, graph)) file.column(column.path, column.rows);
   file.scale("/nodes/name");
-  file.column("/nodes/layer", layer);
-  file.column("/nodes/strategy_in_words", words);
   file.array("/nodes/strategy", strategy, {static_cast<std::int64_t>(graph.nodes.size()), kAxes}, "1");
   file.attach_scale("/nodes/strategy", 0, "/nodes/name");
-  file.column("/values/name", values);
   file.column("/values/layout", layouts);
 }
 
@@ -130,7 +95,8 @@ void write_prediction(H5Writer& file, const Prediction& prediction) {
 
 class PlanReader {
  public:
-  explicit PlanReader(const std::filesystem::path& path) : path_(path), file_(path, kFormat, kVersion) {}
+  explicit PlanReader(const std::filesystem::path& path)
+      : path_(path), file_(path, kPlanFormat, kPlanVersion) {}
 
   Plan read() {
     Plan plan;
@@ -168,22 +134,52 @@ class PlanReader {
     return static_cast<int>(value);
   }
 
+  bool flag(const std::string& column, std::size_t row, std::int64_t value) const {
+    if (value != 0 && value != 1) refuse(fmt::format("{}, row {}: {}, expected 0 or 1", column, row, value));
+    return value == 1;
+  }
+
+  /// Times and bytes are never negative.
+  template <class Number>
+  std::vector<Number> amounts(const std::string& column, std::vector<Number> values) const {
+    for (std::size_t row = 0; row < values.size(); ++row)
+      if (!(values[row] >= 0) || !std::isfinite(static_cast<double>(values[row])))
+        refuse(fmt::format("{}, row {}: {}, expected 0 or more", column, row, values[row]));
+    return values;
+  }
+  std::vector<double> seconds(const std::string& column, const Shape& rows) const {
+    return amounts(column, file_.doubles(column, rows));
+  }
+  std::vector<std::int64_t> counts(const std::string& column, const Shape& rows) const {
+    return amounts(column, file_.int64s(column, rows));
+  }
+  double second(const char* name) const {
+    return amounts(std::string("/prediction/") + name,
+                   std::vector<double>{file_.double_attribute("/prediction", name)})[0];
+  }
+
   void read_stages(Plan& plan) const {
     const std::vector<std::int64_t> first = file_.int64s("/stages/first_layer");
     const std::int64_t count = static_cast<std::int64_t>(first.size());
     const auto end = file_.int64s("/stages/end_layer", {count}),
                device = file_.int64s("/stages/first_device", {count}),
                rematerialize = file_.int64s("/stages/rematerialize", {count}),
+               devices = file_.int64s("/stages/devices", {count}),
                mesh = file_.int64s("/stages/mesh", {count, kAxes});
     for (std::size_t s = 0; s < first.size(); ++s) {
       StagePlan stage{small("/stages/first_layer", first[s]),
                       small("/stages/end_layer", end[s]),
                       {small("/stages/first_device", device[s]), {}},
-                      rematerialize[s] != 0};
+                      flag("/stages/rematerialize", s, rematerialize[s])};
       for (std::size_t axis = 0; axis < kAxes; ++axis) {
         const int extent = small("/stages/mesh", mesh[s * kAxes + axis]);
         if (extent > 0) stage.mesh.shape.push_back(extent);
       }
+      std::int64_t made = 1;
+      for (const int extent : stage.mesh.shape) made = small("/stages/mesh", made * extent);
+      if (devices[s] != made)
+        refuse(fmt::format("/stages/devices, row {}: {}, expected {}, as /stages/mesh has it", s, devices[s],
+                           made));
       plan.stages.push_back(std::move(stage));
     }
   }
@@ -213,45 +209,45 @@ class PlanReader {
   }
 
   void read_prediction(Prediction& prediction) const {
-    prediction.step_s = file_.double_attribute("/prediction", "step_s");
-    prediction.estimate_s = file_.double_attribute("/prediction", "estimate_s");
-    prediction.lower_bound_s = file_.double_attribute("/prediction", "lower_bound_s");
+    prediction.step_s = second("step_s");
+    prediction.estimate_s = second("estimate_s");
+    prediction.lower_bound_s = second("lower_bound_s");
     prediction.bound_covers = file_.text_attribute("/prediction", "bound_covers");
-    prediction.hit_time_limit = file_.int64_attribute("/prediction", "hit_time_limit") != 0;
+    prediction.hit_time_limit =
+        flag("/prediction/hit_time_limit", 0, file_.int64_attribute("/prediction", "hit_time_limit"));
     prediction.estimated_operators =
-        static_cast<int>(file_.int64_attribute("/prediction", "estimated_operators"));
+        small("/prediction/estimated_operators", file_.int64_attribute("/prediction", "estimated_operators"));
     const Shape stages = file_.extent("/prediction/time/compute");
     prediction.stages.resize(stages.empty() ? 0 : static_cast<std::size_t>(stages[0]));
-    std::map<std::string, std::vector<double>> seconds;
+    std::map<std::string, std::vector<double>> times;
     std::map<std::string, std::vector<std::int64_t>> bytes;
     const StagePrediction names;
     visit_prediction(
         names,
         [&](const char* name, double) {
-          seconds[name] = file_.doubles(std::string("/prediction/time/") + name, stages);
+          times[name] = seconds(std::string("/prediction/time/") + name, stages);
         },
         [&](const char* name, std::int64_t) {
-          bytes[name] = file_.int64s(std::string("/prediction/memory/") + name, stages);
+          bytes[name] = counts(std::string("/prediction/memory/") + name, stages);
         });
     for (std::size_t s = 0; s < prediction.stages.size(); ++s)
       visit_prediction(
-          prediction.stages[s], [&](const char* name, double& v) { v = seconds[name][s]; },
+          prediction.stages[s], [&](const char* name, double& v) { v = times[name][s]; },
           [&](const char* name, std::int64_t& v) { v = bytes[name][s]; });
-    const auto in_flight = file_.int64s("/prediction/in_flight", stages);
+    const auto in_flight = counts("/prediction/in_flight", stages);
     for (std::size_t s = 0; s < prediction.stages.size(); ++s) prediction.stages[s].in_flight = in_flight[s];
     const auto method = file_.strings("/candidates/method");
     const Shape rows{static_cast<std::int64_t>(method.size())};
-    const auto step_s = file_.doubles("/candidates/step_s", rows);
-    const auto memory = file_.int64s("/candidates/memory", rows);
+    const auto step_s = seconds("/candidates/step_s", rows);
+    const auto memory = counts("/candidates/memory", rows);
     const auto verdict = file_.strings("/candidates/verdict", rows);
     for (std::size_t i = 0; i < method.size(); ++i)
       prediction.candidates.push_back({method[i], step_s[i], memory[i], verdict[i]});
     visit_time(names, [&](const char* name, double) {
-      seconds[name] = file_.doubles(std::string("/candidates/busiest_stage/") + name, rows);
+      times[name] = seconds(std::string("/candidates/busiest_stage/") + name, rows);
     });
     for (std::size_t i = 0; i < method.size(); ++i)
-      visit_time(prediction.candidates[i].busiest,
-                 [&](const char* name, double& v) { v = seconds[name][i]; });
+      visit_time(prediction.candidates[i].busiest, [&](const char* name, double& v) { v = times[name][i]; });
   }
 
   std::filesystem::path path_;
@@ -263,7 +259,7 @@ class PlanReader {
 void write_plan(const std::filesystem::path& path, const Plan& plan, const Graph& graph,
                 const Provenance& provenance) {
   in_step(fmt::format("writing plan '{}'", path.string()), [&] {
-    H5Writer file(path, kFormat, kVersion);
+    H5Writer file(path, kPlanFormat, kPlanVersion);
     file.group("/model");
     file.attribute("/model", "name", plan.model_name);
     file.attribute("/model", "graph_fingerprint", plan.graph_fingerprint);

@@ -1,0 +1,20 @@
+#include "libalpa/plan/plan_columns.h"
+
+namespace alpa {
+
+std::vector<ToldColumn> told_columns(const Plan& plan, const Graph& graph) {
+  ToldColumn op{"/nodes/operator", {}}, name{"/nodes/name", {}}, layer{"/nodes/layer", {}},
+      words{"/nodes/strategy_in_words", {}}, values{"/values/name", {}};
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    const std::vector<TensorType> types = operand_types(graph, node);
+    op.rows.emplace_back(node.op->name);
+    name.rows.push_back(node.name);
+    layer.rows.push_back(graph.layers[static_cast<std::size_t>(node.layer)]);
+    words.rows.push_back(strategy_text(*node.op, {types, node.attributes}, plan.node_strategy[n]));
+  }
+  for (const Value& value : graph.values) values.rows.push_back(value.name);
+  return {op, name, layer, words, values};
+}
+
+}  // namespace alpa

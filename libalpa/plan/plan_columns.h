@@ -1,0 +1,40 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libalpa/plan/plan.h"
+
+namespace alpa {
+
+constexpr std::string_view kPlanFormat = "alpa-plan", kPlanVersion = "1.0";
+
+/// The parts of a stage's time by the names of their columns, one list for writing and reading.
+template <class Time, class Seconds>
+void visit_time(Time& t, Seconds&& seconds) {
+  seconds("compute", t.compute_s);
+  seconds("collectives", t.collective_s);
+  seconds("transfers", t.transfer_s);
+  seconds("idle", t.idle_s);
+}
+
+/// The columns of /prediction/time and /prediction/memory likewise.
+template <class Prediction, class Seconds, class Bytes>
+void visit_prediction(Prediction& p, Seconds&& seconds, Bytes&& bytes) {
+  visit_time(p, seconds);
+  bytes("parameters", p.memory.parameters);
+  bytes("optimizer", p.memory.optimizer);
+  bytes("gradients", p.memory.gradients);
+  bytes("activations", p.memory.activations);
+  bytes("workspace", p.memory.workspace);
+  bytes("arena", p.memory.total);
+}
+
+/// A column that tells people what other columns and the model say already.
+struct ToldColumn {
+  std::string path;
+  std::vector<std::string> rows;
+};
+std::vector<ToldColumn> told_columns(const Plan&, const Graph&);
+
+}  // namespace alpa
