@@ -19,7 +19,7 @@ class RecentSteps {
   }
 
  private:
-  std::array<double, 200> seconds_;  ///< in a ring
+  std::array<double, 200> seconds_{};  ///< in a ring
   std::size_t count_ = 0;
 };
 

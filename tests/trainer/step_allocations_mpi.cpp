@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <mpi.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,12 @@ namespace {
 // oneDNN's generated code, OpenMP's threads, MPI's connections and stores of requests. After the last comes a
 // checkpoint.
 constexpr int kFirst = 5, kLast = 12;
+
+MPI_Comm duplicate(MPI_Comm of) {
+  MPI_Comm copy;
+  MPI_Comm_dup(of, &copy);
+  return copy;
+}
 
 /// Another communicator, heard once a step.
 class HeardSteps final : public Communicator {
@@ -62,9 +69,10 @@ class HeardSteps final : public Communicator {
 };
 
 /// oneDNN 2.6 cannot be given this memory: dnnl_sgemm takes what it packs operands into, and executing a
-/// primitive, on a scratchpad of ours too, takes a table of its arguments.
+/// primitive, on a scratchpad of ours too, takes a table of its arguments. Making a primitive is another
+/// thing.
 bool takes_memory_in_each_call(const heap_watch::Source& source) {
-  return source.file.starts_with("libdnnl.");
+  return source.file.starts_with("libdnnl.") && source.stack.find("_create") == std::string::npos;
 }
 
 TEST(HeapWatch, CountsAllocationsByWhoAsked) {
@@ -77,39 +85,47 @@ TEST(HeapWatch, CountsAllocationsByWhoAsked) {
               testing::Each(testing::Field(&heap_watch::Source::file, "test_step_allocations_mpi")));
 }
 
-class Step : public testing::TestWithParam<TinyCase> {};
+class Step : public testing::TestWithParam<TinyCase> {
+ protected:
+  /// Collective over `ranks`, one for each device of the case.
+  static void train_and_count(const TinyCase& c, MPI_Comm ranks, const std::filesystem::path& run_dir) {
+    HeardSteps world(make_mpi_communicator(duplicate(ranks), nullptr));
+    const auto control = make_mpi_communicator(duplicate(ranks), nullptr);
+    const auto device = make_cpu_device(c.devices == 1 ? 2 : 1);
+    const TinyTraining tiny(c);
+    Log log("test", LogLevel::off);
+    TrainSettings settings;
+    settings.data = "synthetic:60";
+    settings.run_dir = run_dir;
+    settings.steps = kLast + 1;
+    settings.checkpoint_every = 0;
+    settings.progress_s = 1e9;
+    settings.ranks_on_node = c.devices;
+    StopRequest stop;
+    EXPECT_EQ(train(tiny.plan(), tiny.graph(), tiny.options(), settings,
+                    {*device, world, *device, *control, MPI_Comm_c2f(ranks)}, stop, {}, log),
+              0);
+    EXPECT_EQ(world.steps(), settings.steps);
+  }
+};
 
 TEST_P(Step, TakesNothingFromTheHeap) {
   const TinyCase& c = GetParam();
   const SharedFolder folder;
-  MPI_Comm ranks, again;
+  const auto everyone = make_mpi_communicator(duplicate(MPI_COMM_WORLD), nullptr);
+  MPI_Comm ranks;
   const bool takes_part = mpi_session().rank() < c.devices;
   MPI_Comm_split(MPI_COMM_WORLD, takes_part ? 0 : MPI_UNDEFINED, 0, &ranks);
-  if (!takes_part) return;
-  MPI_Comm_dup(ranks, &again);
-  HeardSteps world(make_mpi_communicator(ranks, nullptr));
-  const auto control = make_mpi_communicator(again, nullptr);
-  const auto device = make_cpu_device(c.devices == 1 ? 2 : 1);
-  const TinyTraining tiny(c);
-  Log log("test", LogLevel::off);
-  TrainSettings settings;
-  settings.data = "synthetic:60";
-  settings.run_dir = folder.path() / "run";
-  settings.steps = kLast + 1;
-  settings.checkpoint_every = 0;
-  settings.progress_s = 1e9;
-  settings.ranks_on_node = c.devices;
-  StopRequest stop;
-  EXPECT_EQ(train(tiny.plan(), tiny.graph(), tiny.options(), settings,
-                  {*device, world, *device, *control, MPI_Comm_c2f(again)}, stop, {}, log),
-            0);
-  EXPECT_EQ(world.steps(), settings.steps);
-  for (const heap_watch::Source& source : heap_watch::sources()) {
-    if (takes_memory_in_each_call(source)) continue;
-    ADD_FAILURE() << source.allocations << " allocations in " << kLast - kFirst << " steps by " << source.file
-                  << " in\n"
-                  << source.stack;
+  if (takes_part) {
+    train_and_count(c, ranks, folder.path() / "run");
+    for (const heap_watch::Source& source : heap_watch::sources())
+      if (!takes_memory_in_each_call(source))
+        ADD_FAILURE() << source.allocations << " allocations in " << kLast - kFirst << " steps by "
+                      << source.file << " in\n"
+                      << source.stack;
+    MPI_Comm_free(&ranks);
   }
+  everyone->barrier();  // which leaves the cores to those that train
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, Step,
