@@ -131,9 +131,8 @@ void check(const Settings& settings) {
   Plan again = plan;
   predict(again, graph, CostModel(plan.cluster));
   check_prediction(settings.first, plan, again.prediction);
-  fmt::print("{}: {} device{}, {} stage{}, fits its model, its program is sound\n", settings.first.string(),
-             plan.devices(), plan.devices() == 1 ? "" : "s", plan.stages.size(),
-             plan.stages.size() == 1 ? "" : "s");
+  fmt::print("{}: {}, {}, fits its model, its program is sound\n", settings.first.string(),
+             count_text(plan.devices(), "device"), count_text(std::ssize(plan.stages), "stage"));
 }
 
 int compare(const Settings& settings) {

@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
   app.argument("PLAN.h5", settings.plan, "plan written by alpa-plan; it holds the model")
       .option("--data", train.data,
               "text file (its bytes are tokens), llm.c or Megatron token file, HDF5 file with /tokens, or "
-              "synthetic:VOCABULARY")
+              "tokens that are drawn: synthetic:VOCABULARY or synthetic:VOCABULARY:LENGTH")
       .required()
       .option("--run-dir", train.run_dir,
               "folder for checkpoints and metrics; made where it is missing. A file STOP in it ends the run "

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <string_view>
 
@@ -95,6 +96,16 @@ void register_settings(Parsed& parsed) {
               near.empty() ? "see --help" : fmt::format("did you mean '{}'?", near));
 }
 
+/// A word that is nearly a subcommand's name and no file is no file name either.
+void refuse_misspelt(const std::string& word, const std::vector<const Command*>& subcommands) {
+  std::vector<std::string> names;
+  for (const Command* subcommand : subcommands) names.push_back(subcommand->name());
+  const std::string near = nearest_name(word, names);
+  if (near.empty() || std::filesystem::exists(word)) return;
+  throw Error(ErrorKind::usage, fmt::format("unknown command '{}'", word),
+              fmt::format("did you mean '{}'?", near));
+}
+
 void apply(const Parsed& parsed) {
   const std::vector<std::string> extras = parsed.cli->remaining();
   if (!extras.empty()) refuse_extra(parsed, extras.front());
@@ -156,6 +167,7 @@ const Command* App::parse(int argc, const char* const* argv, bool speaks) {
     if (speaks) std::fputs(text.c_str(), stdout);
     return nullptr;
   }
+  if (chosen->command == this && argc > 1) refuse_misspelt(argv[1], others);
   apply(*chosen);
   return chosen->command;
 }

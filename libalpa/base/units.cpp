@@ -39,4 +39,8 @@ std::string rate_text(double per_s, const char* unit) {
   return fmt::format("{:.2f} {}{}", per_s, prefixes[prefix], unit);
 }
 
+std::string count_text(std::int64_t count, const std::string& noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : noun.ends_with('h') ? "es" : "s");
+}
+
 }  // namespace alpa

@@ -9,4 +9,6 @@ std::string seconds_text(double seconds);  ///< "0 s", "12.3 us", "4.56 ms", "7.
 std::string rate_text(double per_s,
                       const char* unit);  ///< 1.5e9, "FLOP/s" -> "1.50 GFLOP/s" (powers of 1000)
 
+std::string count_text(std::int64_t count, const std::string& noun);  ///< "1 stage", "2 stages", "4 batches"
+
 }  // namespace alpa

@@ -94,28 +94,35 @@ std::string gap_text(const Prediction& p) {
 }
 
 std::string explain(const Plan& plan, const Graph& graph) {
-  std::string text = fmt::format(
-      "{} on {} device{} of '{}', {} stage{}, {} micro-batch{} of {} sample{}, schedule {}, by {}\n",
-      plan.model_name, plan.devices(), plan.devices() == 1 ? "" : "s", plan.cluster.name, plan.stages.size(),
-      plan.stages.size() == 1 ? "" : "s", plan.micro_batches, plan.micro_batches == 1 ? "" : "es",
-      plan.micro_batch_samples, plan.micro_batch_samples == 1 ? "" : "s", schedule_name(plan.schedule),
-      plan.method);
+  std::string text =
+      fmt::format("{} on {} of '{}', {}, {} of {}, schedule {}, by {}\n", plan.model_name,
+                  count_text(plan.devices(), "device"), plan.cluster.name,
+                  count_text(std::ssize(plan.stages), "stage"), count_text(plan.micro_batches, "micro-batch"),
+                  count_text(plan.micro_batch_samples, "sample"), schedule_name(plan.schedule), plan.method);
+  const bool is_measured = !plan.profile_fingerprint.empty();
   text += fmt::format("predicted step time {}", seconds_text(plan.prediction.step_s));
-  text += fmt::format(
-      " ({})\n", plan.profile_fingerprint.empty() ? "from a cluster file: extrapolated" : "from a profile");
+  text += is_measured
+              ? " (from a profile)\n"
+              : fmt::format(" (no profile: every cost is estimated from the numbers of cluster '{}')\n",
+                            plan.cluster.name);
   if (plan.prediction.lower_bound_s > 0) text += gap_text(plan.prediction) + "\n";
   if (plan.prediction.hit_time_limit)
     text += "the time limit cut the search short: another run may find what this one did not\n";
-  if (plan.prediction.estimated_operators > 0)
-    text += fmt::format("{} operator costs are estimates: no measurement of them in the profile\n",
-                        plan.prediction.estimated_operators);
+  if (is_measured && plan.prediction.estimated_operators > 0)
+    text += count_text(plan.prediction.estimated_operators, "operator cost") +
+            " estimated: the profile has no measurement\n";
   if (!plan.prediction.stages.empty()) text += binding(plan) + "\n";
   for (int s = 0; s < static_cast<int>(plan.stages.size()); ++s) text += stage_text(plan, graph, s);
   if (!plan.prediction.candidates.empty()) text += "\ncandidates (step time, memory of the fullest device)\n";
-  constexpr std::size_t shown = 20;
-  for (std::size_t i = 0; i < std::min(shown, plan.prediction.candidates.size()); ++i) {
+  constexpr std::size_t most_shown = 20;
+  const std::size_t shown = std::min(most_shown, plan.prediction.candidates.size());
+  std::size_t width = 0;
+  for (std::size_t i = 0; i < shown; ++i)
+    width = std::max(width, plan.prediction.candidates[i].method.size());
+  for (std::size_t i = 0; i < shown; ++i) {
     const Candidate& c = plan.prediction.candidates[i];
-    text += fmt::format("  {:<48} {:>10} {:>12}  {}\n", c.method, c.step_s > 0 ? seconds_text(c.step_s) : "-",
+    text += fmt::format("  {:<{}} {:>10} {:>12}  {}\n", c.method, width,
+                        c.step_s > 0 ? seconds_text(c.step_s) : "-",
                         bytes_text(static_cast<double>(c.memory_bytes)), c.verdict);
   }
   if (plan.prediction.candidates.size() > shown)

@@ -22,8 +22,7 @@ std::int64_t fullest_device(const Plan& plan) {
 }
 
 std::string form(const Plan& plan) {
-  return fmt::format("{} stage{}, {} micro-batch{}", plan.stages.size(), plan.stages.size() == 1 ? "" : "s",
-                     plan.micro_batches, plan.micro_batches == 1 ? "" : "es");
+  return count_text(std::ssize(plan.stages), "stage") + ", " + count_text(plan.micro_batches, "micro-batch");
 }
 
 /// The same in all but what they are called.

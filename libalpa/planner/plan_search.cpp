@@ -28,10 +28,6 @@ constexpr int kMostClusters = 48;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-std::string micro_batches_text(int count) {
-  return fmt::format("{} micro-batch{}", count, count == 1 ? "" : "es");
-}
-
 constexpr double kWorthSimulating =
     1.03;  ///< the simulator sees overlap and order, which the search's estimate does not
 
@@ -150,7 +146,7 @@ class PlanSearch {
                                                costs_.cluster().devices_per_node, micro_batches, schedule_))
         all.push_back(std::move(pinned));
     }
-    clock_.begin(fmt::format("baselines, {}", micro_batches_text(micro_batches)),
+    clock_.begin(fmt::format("baselines, {}", count_text(micro_batches, "micro-batch")),
                  static_cast<int>(all.size()));
     for (PinnedPlan& pinned : all) {
       if (!has_time_for("baselines", micro_batches)) return;
@@ -200,7 +196,7 @@ class PlanSearch {
       bound_s = 0;
       return;
     }
-    space.name = fmt::format("{}, {}", part, micro_batches_text(micro_batches));
+    space.name = fmt::format("{}, {}", part, count_text(micro_batches, "micro-batch"));
     PricedGraph& graph = priced(micro_batches);
     space.micro_batches = micro_batches;
     space.known = known_[micro_batches];

@@ -89,13 +89,14 @@ class Run {
     const int ranks = ranks_.control.size();
     log_.info(fmt::format("{}: {} parameters, {} on {} rank{}", plan_.model_name, parameter_count(graph_),
                           ranks_.device.description(), ranks, ranks == 1 ? "" : "s"));
-    log_.info(fmt::format("data: {}, {} samples a step of {} tokens, {} windows to train on",
-                          data_.source->description(), options_.batch, options_.sequence,
-                          data_.reader->order().windows(Split::training)));
+    log_.info(fmt::format("data: {}, {} of {} a step, {} to train on", data_.source->description(),
+                          count_text(options_.batch, "sample"), count_text(options_.sequence, "token"),
+                          count_text(data_.reader->order().windows(Split::training), "window")));
     const std::int64_t held_out = data_.reader->order().windows(Split::held_out);
     if (ranks_.control.rank() == 0 && settings_.evaluate_every > 0 && held_out < options_.batch)
-      log_.warning(fmt::format("there are no evaluations: {} windows are held out, and a batch takes {}",
-                               held_out, options_.batch));
+      log_.warning(fmt::format("there are no evaluations: a batch takes {}, and no more than {} held out",
+                               options_.batch,
+                               count_text(held_out, "window") + (held_out == 1 ? " is" : " are")));
   }
 
   /// The largest arena of a rank, as planned.

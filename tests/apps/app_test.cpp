@@ -115,6 +115,7 @@ TEST(CommandLine, RefusesWithStatus2AndSaysWhatItWants) {
       {{"m.toml", "--colour", "blue"}, "--colour: expected red|green, found 'blue'"},
       {{"m.toml", "--depth", "0"}, "--depth: expected an integer, at least 1, found '0'"},
       {{"explain"}, "PLAN.h5 is missing"},
+      {{"exlpain", "a.h5"}, "unknown command 'exlpain'\n  try: did you mean 'explain'?"},
       {{"explain", "a.h5", "--count", "2"}, "unknown option '--count'"},
       {{"m.toml", "--log-level", "loud"}, "--log-level: expected debug|info|warning|error|off, found 'loud'"},
   };

@@ -17,7 +17,7 @@ TEST(Explain, TellsStagesTimeMemoryAndLayoutsInWords) {
   const std::string text = explain(lowered.plan, lowered.graph);
   for (const char* part :
        {"tiny on 4 devices of 'test', 2 stages, 4 micro-batches of 2 samples, schedule 1f1b",
-        "predicted step time", "(from a cluster file: extrapolated)",
+        "predicted step time", "(no profile: every cost is estimated from the numbers of cluster 'test')",
         "what binds: ", "stage 0: layers 0 to 1 (embedding .. block.0) on 2 devices 0 to 1, mesh 2",
         "stage 1: layers 2 to 3 (block.1 .. head) on 2 devices 2 to 3, mesh 2", "time    compute ",
         "memory  ", "whole on every device", "split 2 ways along dimension 1 (axis 0)", "forward work",
