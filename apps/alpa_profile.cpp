@@ -241,7 +241,7 @@ int main(int argc, char** argv) {
               "calls are repeated within a sample until it takes that many milliseconds",
               Range{.low = 0, .high = 10'000, .low_is_open = true})
       .option("--cold-mib", settings.cold_mib,
-              "operands go round that many MiB, so that caches are as cold as in training",
+              "operands but the first go round that many MiB, so that caches are as cold as in training",
               between(1, 1 << 20))
       .option("--name", settings.name, "what the cluster is called in plans")
       .example("mpiexec -n 4 alpa-profile configs/models/gpt-demo.toml --out profile.h5",

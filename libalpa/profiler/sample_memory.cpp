@@ -73,6 +73,11 @@ IndexRange index_range(const OperatorCase& each, std::size_t operand) {
 
 std::int64_t held_by(const std::unique_ptr<DeviceMemory>& memory) { return memory ? memory->bytes() : 0; }
 
+bool overwrites(const OperatorCase& each) {
+  const auto& overwritten = each.op->overwrites;
+  return std::any_of(overwritten.begin(), overwritten.end(), [](int operand) { return operand >= 0; });
+}
+
 Tile tile(void* data, const TilePlace& place) { return {data, place.origin, place.whole}; }
 
 }  // namespace
@@ -182,7 +187,9 @@ SampleMemory::Call SampleMemory::call_at(const OperatorCase& each, int set) cons
       continue;
     }
     char*& next = type.dtype == DType::bf16 ? next_bf16 : next_f32;
-    call.operands.push_back(tile(next, each.operand_places[i]));
+    const bool just_made = i == 0 && !overwrites(each);
+    call.operands.push_back(
+        tile(just_made ? place(type.dtype == DType::bf16 ? bf16_ : f32_, 0) : next, each.operand_places[i]));
     next += aligned(byte_count(type));
   }
   for (std::size_t r = 0; r < each.results.size(); ++r) {

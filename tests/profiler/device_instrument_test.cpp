@@ -140,18 +140,31 @@ class Samples : public testing::Test {
   }
 };
 
+/// How many places the calls have an operand, or the first result, in.
+std::size_t places(const std::vector<SampleMemory::Call>& calls, std::size_t operand) {
+  std::set<const void*> places;
+  for (const auto& call : calls) places.insert(call.operands[operand].data);
+  return places.size();
+}
+std::size_t result_places(const std::vector<SampleMemory::Call>& calls) {
+  std::set<const void*> places;
+  for (const auto& call : calls) places.insert(call.results[0].data);
+  return places.size();
+}
+
 TEST_F(Samples, OfSuccessiveCallsLieInOtherPlacesThatGoRoundTheColdRange) {
-  const OperatorCase each = named("gelu f32[8x8x64]");  // 16 KiB
+  const OperatorCase each = named("gelu_grad f32[8x8x64]");  // two operands of 16 KiB
   SampleMemory memory(*device_, *stream_, 1 << 18, 1 << 24);
   const auto calls = memory.calls(each);
-  ASSERT_THAT(calls, SizeIs(16));  // 2^18 / 2^14
-  std::set<const void*> operands, results;
-  for (const auto& call : calls) {
-    operands.insert(call.operands[0].data);
-    results.insert(call.results[0].data);
-  }
-  EXPECT_THAT(operands, SizeIs(16));
-  EXPECT_THAT(results, SizeIs(16));
+  ASSERT_THAT(calls, SizeIs(16));  // 2^18 / 2^14: results
+  EXPECT_EQ(places(calls, 1), 8u);
+  EXPECT_EQ(result_places(calls), 16u);
+}
+
+TEST_F(Samples, HaveTheFirstOperandWhereItWasMadeUnlessTheyOverwriteState) {
+  SampleMemory memory(*device_, *stream_, 1 << 18, 1 << 24);
+  EXPECT_EQ(places(memory.calls(named("gelu_grad f32[8x8x64]")), 0), 1u);
+  EXPECT_GT(places(memory.calls(named("adamw")), 0), 1u);
 }
 
 TEST_F(Samples, OfSmallTensorsAreSpreadOverTheRange) {
@@ -159,8 +172,8 @@ TEST_F(Samples, OfSmallTensorsAreSpreadOverTheRange) {
   SampleMemory memory(*device_, *stream_, 1 << 24, 1 << 24);
   const auto calls = memory.calls(each);
   ASSERT_THAT(calls, SizeIs(SampleMemory::kMostSets));
-  EXPECT_EQ(static_cast<const char*>(calls[1].operands[0].data) -
-                static_cast<const char*>(calls[0].operands[0].data),
+  EXPECT_EQ(static_cast<const char*>(calls[1].operands[1].data) -
+                static_cast<const char*>(calls[0].operands[1].data),
             1 << 16);
 }
 
