@@ -1,11 +1,74 @@
 #include "libalpa/device/host_machine.h"
 
+#include <algorithm>
 #include <fstream>
+#include <limits>
+#include <optional>
 #include <sstream>
 
 #include "libalpa/base/error.h"
 
 namespace alpa {
+namespace {
+
+using std::filesystem::path;
+
+/// Of the line "key number ..." of a file.
+std::optional<std::int64_t> keyed_number(const path& name, const std::string& wanted) {
+  std::ifstream file(name);
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string key;
+    std::int64_t number = 0;
+    if (words >> key >> number && key == wanted) return number;
+  }
+  return std::nullopt;
+}
+
+/// Nothing where the file is missing or says "max".
+std::optional<std::int64_t> number_in(const path& name) {
+  std::ifstream file(name);
+  std::int64_t number = 0;
+  if (file >> number) return number;
+  return std::nullopt;
+}
+
+/// Where the kernel keeps a version of control groups, and how it calls things there.
+struct ControlGroups {
+  const char *folder, *limit, *usage, *reclaimable;
+};
+constexpr ControlGroups kVersion1{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+                                  "total_inactive_file"};
+constexpr ControlGroups kVersion2{"sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"};
+
+/// The least that the group at `place` and those around it leave.
+std::int64_t left_by(const ControlGroups& names, const path& root, path place) {
+  std::int64_t left = std::numeric_limits<std::int64_t>::max();
+  for (;; place = place.parent_path()) {
+    const path folder = root / names.folder / place;
+    const auto limit = number_in(folder / names.limit), usage = number_in(folder / names.usage);
+    // Files that were read count as used until the memory is wanted.
+    const std::int64_t reclaimable = keyed_number(folder / "memory.stat", names.reclaimable).value_or(0);
+    if (limit && usage) left = std::min(left, std::max<std::int64_t>(*limit - *usage + reclaimable, 0));
+    if (place.empty()) return left;
+  }
+}
+
+std::int64_t left_by_control_groups(const path& root) {
+  std::int64_t left = std::numeric_limits<std::int64_t>::max();
+  std::ifstream file(root / "proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {  // number:controllers:/place
+    const std::size_t first = line.find(':'), second = line.find(":/", first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1),
+                      place = line.substr(second + 2);
+    if (controllers == "memory") left = std::min(left, left_by(kVersion1, root, place));
+    if (controllers.empty()) left = std::min(left, left_by(kVersion2, root, place));
+  }
+  return left;
+}
+
+}  // namespace
 
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
@@ -17,16 +80,12 @@ std::string processor_name() {
   return "unknown processor";
 }
 
-std::int64_t available_host_bytes() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream words(line);
-    std::string key;
-    std::int64_t kibibytes = 0;
-    if (words >> key >> kibibytes && key == "MemAvailable:") return kibibytes * 1024;
-  }
-  throw Error(ErrorKind::run_time, "/proc/meminfo has no MemAvailable",
-              "mount /proc, or use Linux 3.14 or later");
+std::int64_t available_host_bytes(const std::filesystem::path& root) {
+  const std::optional<std::int64_t> available = keyed_number(root / "proc/meminfo", "MemAvailable:");
+  if (!available)
+    throw Error(ErrorKind::run_time, "/proc/meminfo has no MemAvailable",
+                "mount /proc, or use Linux 3.14 or later");
+  return std::min(*available * 1024, left_by_control_groups(root));
 }
 
 }  // namespace alpa

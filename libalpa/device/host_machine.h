@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 namespace alpa {
@@ -7,8 +8,10 @@ namespace alpa {
 /// The host's processor model, e.g. "AMD EPYC 7B13"; "unknown processor" where the system does not tell.
 std::string processor_name();
 
-/// Bytes of host memory that can still be allocated without swapping (MemAvailable of /proc/meminfo).
-/// Ranks of one node share them. Throws Error(run_time) where the system does not tell.
-std::int64_t available_host_bytes();
+/// Bytes of host memory that can still be allocated without swapping (MemAvailable of /proc/meminfo), and
+/// without being killed for it: what the control groups of this process leave, as those of a Slurm job that
+/// asked for --mem. Ranks of one node share them. Throws Error(run_time) where the system does not tell.
+/// `root` is where the system's files are.
+std::int64_t available_host_bytes(const std::filesystem::path& root = "/");
 
 }  // namespace alpa

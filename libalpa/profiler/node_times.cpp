@@ -73,8 +73,9 @@ std::vector<NodeComparison> compare_nodes(const Profile& profile) {
 std::string comparison_table(const std::vector<NodeComparison>& nodes) {
   std::size_t widest = 4;
   for (const NodeComparison& node : nodes) widest = std::max(widest, node.node.size());
-  std::string text = fmt::format("{:<{}}  {:>8}  {:>8}  {:>7}  {:>7}\n", "node", widest, "compared", "slower",
-                                 "typical", "worst");
+  std::string text = "operators and collectives, in times of the median node's:\n";
+  text += fmt::format("{:<{}}  {:>8}  {:>8}  {:>7}  {:>7}\n", "node", widest, "compared", "slower", "typical",
+                      "worst");
   for (const NodeComparison& node : nodes)
     text += fmt::format("{:<{}}  {:>8}  {:>8}  {:>5.2f} x  {:>5.2f} x{}{}{}\n", node.node, widest,
                         node.compared, node.slow, node.typical, node.worst, node.is_odd() ? "  ODD" : "",

@@ -21,8 +21,8 @@ struct NodeComparison {
 
 std::vector<NodeComparison> compare_nodes(const Profile&);
 
-/// A line per node: how many things were compared, how many were slower, typical and worst ratio, "ODD", and
-/// the worst thing.
+/// A title and a line per node: how many things were compared, how many were slower, typical and worst ratio,
+/// "ODD", and the worst thing.
 std::string comparison_table(const std::vector<NodeComparison>&);
 
 }  // namespace alpa

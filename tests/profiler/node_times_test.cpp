@@ -9,13 +9,13 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-/// Ten operators on each of these nodes, a thousand times what is given in milliseconds.
+/// Ten operators that take so many seconds on each of these nodes.
 Profile profile_of(const std::vector<std::pair<std::string, double>>& nodes) {
   Profile profile;
-  for (const auto& [name, ms] : nodes) profile.nodes.push_back({name, 1e9, 1e9, 1e9});
+  for (const auto& [name, seconds] : nodes) profile.nodes.push_back({name, 1e9, 1e9, 1e9});
   for (int i = 0; i < 10; ++i) {
     OperatorSample& sample = profile.operators["gelu f32[" + std::to_string(i) + "]"];
-    for (const auto& [name, ms] : nodes) sample.on_nodes.push_back({ms, 0.01});
+    for (const auto& [name, seconds] : nodes) sample.on_nodes.push_back({seconds, 0.01});
   }
   return profile;
 }
@@ -44,6 +44,7 @@ TEST(NodeTimes, NameTheThingThatIsSlowWhereOthersAreNot) {
   EXPECT_EQ(nodes[0].slow, 1);
   EXPECT_EQ(nodes[0].typical, 1);
   EXPECT_EQ(comparison_table(nodes),
+            "operators and collectives, in times of the median node's:\n"
             "node  compared    slower  typical    worst\n"
             "a           11         1   1.00 x   2.00 x  gelu f32[7]\n"
             "b           11         1   1.00 x   3.00 x  all-reduce of 4.00 KiB over 2 nodes x 1\n");
