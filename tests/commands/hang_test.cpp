@@ -37,17 +37,18 @@ class HangingRank : public Workplace {
 
 TEST_F(HangingRank, EndsATrainingWithItsNameAndTheStatusOfALostPeer) {
   make_plan("data", "--devices 2 --method data-parallel");
-  RunningRanks run(path(""), training("data", "run", "--steps 1000000 --hang-timeout 5"), 2);
+  RunningRanks run(path(""), training("data", "run", "--steps 1000000 --hang-timeout 10"), 2);
   wait_for_steps();
   run.signal(1, SIGSTOP);
   expect_end(run);
 }
 
 TEST_F(HangingRank, EndsAProfileWithItsNameAndTheStatusOfALostPeer) {
-  RunningRanks run(
-      path(""),
-      "alpa-profile " + tiny_gpt_ + " --out profile.h5 --cold-mib 1 --least-sample-ms 100 --hang-timeout 5",
-      2);
+  RunningRanks run(path(""),
+                   "alpa-profile " + tiny_gpt_ +
+                       " --out profile.h5 --cold-mib 1 --least-sample-ms 20 --repetitions 20 "
+                       "--hang-timeout 10",
+                   2);
   wait_until("progress is told", [&] { return run.log().find(" measured in ") != std::string::npos; });
   run.signal(1, SIGSTOP);
   expect_end(run);

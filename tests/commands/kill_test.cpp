@@ -86,18 +86,18 @@ class KilledProfile : public Workplace {};
 
 TEST_F(KilledProfile, IsWholeAndGoneOnFrom) {
   const std::string command =
-      "alpa-profile " + tiny_gpt_ + " --out profile.h5 --cold-mib 1 --micro-batch-samples 4 --repetitions 1 ";
+      "alpa-profile " + tiny_gpt_ + " --out profile.h5 --cold-mib 1 --micro-batch-samples 4 ";
   ASSERT_EQ(run(command + "--time-budget 0.001", 2).status, 0);
   const Profile before = read_profile(path("profile.h5"));
   {
-    RunningRanks killed(path(""), command + "--least-sample-ms 100", 2);
+    RunningRanks killed(path(""), command + "--least-sample-ms 20 --repetitions 20", 2);
     wait_until("progress is told", [&] { return killed.log().find(" measured in ") != std::string::npos; });
     killed.signal(1, SIGKILL);
     EXPECT_NE(killed.wait(), 0);
   }
   EXPECT_GE(read_profile(path("profile.h5")).collectives.size(), before.collectives.size());
   EXPECT_EQ(names_in("."), (std::vector<std::string>{"log", "profile.h5", "rank-0", "rank-1"}));
-  const CommandResult rest = run(command + "--least-sample-ms 0.01", 2);
+  const CommandResult rest = run(command + "--least-sample-ms 0.01 --repetitions 1", 2);
   EXPECT_EQ(rest.status, 0) << rest.output;
   EXPECT_THAT(rest.output, AllOf(HasSubstr(" known before, 0 failed, 0 left"), Not(HasSubstr(", 0 known"))));
 }
