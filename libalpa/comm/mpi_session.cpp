@@ -137,7 +137,7 @@ void MpiSession::watch(HangLimits limits, const std::string& node_name,
   std::vector<std::string> places;
   for (std::size_t r = 0; r < ranks; ++r)
     places.push_back(fmt::format("rank {} on {}", r, &all[r * kNameBytes]));
-  state_->watch = std::make_shared<PeerWatch>(limits, std::move(places), std::move(tell));
+  state_->watch = std::make_shared<PeerWatch>(PeerWatch{limits, std::move(places), std::move(tell)});
   state_->world.emplace(duplicate_world(), state_->watch);
 }
 

@@ -134,7 +134,7 @@ void MpiTransport::post_receive(const Incoming& incoming, int tag) {
   assert(incoming.bytes >= 0);
   for_each_piece(incoming.bytes, [&](std::int64_t first, int bytes) {
     char* data = static_cast<char*>(incoming.data) + first;
-    Request& request = requests_.emplace_back(MPI_REQUEST_NULL, incoming.rank);
+    Request& request = requests_.emplace_back(Request{MPI_REQUEST_NULL, incoming.rank});
     check_mpi(MPI_Irecv(data, bytes, MPI_BYTE, incoming.rank, tag, comm_, &request.handle), "MPI_Irecv");
   });
 }
@@ -143,7 +143,7 @@ void MpiTransport::post_send(const Outgoing& outgoing, int tag, std::vector<Requ
   assert(outgoing.bytes >= 0);
   for_each_piece(outgoing.bytes, [&](std::int64_t first, int bytes) {
     const char* data = static_cast<const char*>(outgoing.data) + first;
-    Request& request = requests.emplace_back(MPI_REQUEST_NULL, outgoing.rank);
+    Request& request = requests.emplace_back(Request{MPI_REQUEST_NULL, outgoing.rank});
     check_mpi(MPI_Isend(data, bytes, MPI_BYTE, outgoing.rank, tag, comm_, &request.handle), "MPI_Isend");
   });
 }
