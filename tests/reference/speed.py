@@ -10,6 +10,7 @@ round's median step. PyTorch gets the OpenMP build of OpenBLAS and a malloc that
 three times faster than it is as installed.
 """
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -100,6 +101,8 @@ def run_suite(options, folder, name):
 
 
 def compare(options):
+    if importlib.util.find_spec("torch") is None:
+        sys.exit(f"{sys.executable} has no PyTorch: apt-get install python3-torch libopenblas0-openmp, and run this with /usr/bin/python3")
     rates = {"suite": [], "PyTorch": []}
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
