@@ -37,6 +37,10 @@ std::unique_ptr<Kernel> prepared_on_host(Device& device, std::unique_ptr<Kernel>
 
 }  // namespace
 
+bool has_kernel(const Device& device, const OpDef& op) {
+  return device.kind() != DeviceKind::cuda || has_cuda_kernel(op);
+}
+
 std::unique_ptr<Kernel> make_kernel(Device& device, const OpDef& op, const KernelShape& shape) {
   if (device.kind() == DeviceKind::cuda) return make_cuda_kernel(device, op, shape);
   return prepared_on_host(device, make_cpu_kernel, op, shape);

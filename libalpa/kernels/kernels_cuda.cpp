@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "libalpa/base/error.h"
 #include "libalpa/kernels/host_kernel.h"
 
@@ -14,12 +16,17 @@ struct Entry {
 };
 
 constexpr Entry kFactories[] = {
+#define ALPA_CPU_OP(name)
 #define ALPA_OP(name) {#name, ops::name##_cuda},
 #include "libalpa/ops/ops.def"
 #undef ALPA_OP
 };
 
 }  // namespace
+
+bool has_cuda_kernel(const OpDef& op) {
+  return std::ranges::any_of(kFactories, [&](const Entry& entry) { return entry.name == op.name; });
+}
 
 std::unique_ptr<Kernel> make_cuda_kernel(Device& device, const OpDef& op, const KernelShape& shape) {
   for (const Entry& entry : kFactories) {
@@ -28,7 +35,8 @@ std::unique_ptr<Kernel> make_cuda_kernel(Device& device, const OpDef& op, const 
     throw Error(ErrorKind::run_time,
                 fmt::format("operator '{}' has no CUDA kernel for{}", op.name, types_text(shape)));
   }
-  throw Error(ErrorKind::run_time, fmt::format("operator '{}' is not in the list of CUDA kernels", op.name));
+  throw Error(ErrorKind::run_time, fmt::format("operator '{}' has no CUDA kernel yet", op.name),
+              "use a CPU device");
 }
 
 }  // namespace alpa

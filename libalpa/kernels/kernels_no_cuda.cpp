@@ -5,6 +5,8 @@
 
 namespace alpa {
 
+bool has_cuda_kernel(const OpDef&) { return false; }
+
 std::unique_ptr<Kernel> make_cuda_kernel(Device&, const OpDef& op, const KernelShape&) {
   throw Error(ErrorKind::run_time,
               fmt::format("operator '{}' has no CUDA kernel: this build has no CUDA backend", op.name),

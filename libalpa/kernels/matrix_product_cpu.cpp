@@ -1,8 +1,5 @@
 #include "libalpa/kernels/matrix_product_cpu.h"
 
-#include <fmt/core.h>
-#include <oneapi/dnnl/dnnl_debug.h>
-
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -11,16 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "libalpa/base/error.h"
+#include "libalpa/kernels/dnnl_status.h"
 #include "libalpa/kernels/host_loops.h"
 
 namespace alpa {
 namespace {
-
-void check(dnnl_status_t status, const char* what) {
-  if (status != dnnl_success)
-    throw Error(ErrorKind::run_time, fmt::format("oneDNN cannot {}: {}", what, dnnl_status2str(status)));
-}
 
 using Dims = dnnl::memory::dims;
 using Type = dnnl::memory::data_type;

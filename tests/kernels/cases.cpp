@@ -15,6 +15,63 @@ Attributes adamw(double clip) {
 
 Attributes sgd(double clip) { return {{"momentum", 0.9}, {"weight_decay", 0.1}, {"clip", clip}}; }
 
+/// "t[2x3]"
+std::string t(const Shape& shape) { return "t" + type_text({DType::f32, shape}).substr(3); }
+
+/// Convolutions with their gradients: strides, padding, dilation, groups, filters for each channel alone, one
+/// dimension, and channels beyond a vector.
+void add_convolutions(std::vector<OpCase>& cases) {
+  struct Case {
+    Shape x, weight, y;
+    Attributes attributes;
+  };
+  for (const auto& [x, weight, y, attributes] : std::vector<Case>{
+           {{3, 5, 6, 3}, {3, 3, 3, 5}, {3, 5, 6, 5}, {{"padding", I{1}}}},
+           {{2, 7, 9, 5}, {3, 2, 5, 7}, {2, 3, 4, 7}, {{"stride", I{2}}}},
+           {{2, 8, 7, 4}, {3, 3, 4, 6}, {2, 4, 4, 6}, {{"stride", I{2}}, {"padding", I{1}}}},
+           {{3, 4, 5, 7}, {1, 1, 7, 3}, {3, 2, 3, 3}, {{"stride", I{2}}}},
+           {{2, 6, 5, 6}, {3, 3, 2, 9}, {2, 6, 5, 9}, {{"size_g", I{3}}, {"padding", I{1}}}},
+           {{2, 5, 6, 5},
+            {3, 3, 1, 5},
+            {2, 3, 3, 5},
+            {{"size_g", I{5}}, {"stride", I{2}}, {"padding", I{1}}}},
+           {{2, 7, 8, 3}, {3, 3, 3, 4}, {2, 3, 4, 4}, {{"dilation", I{2}}}},
+           {{2, 1, 11, 6}, {1, 5, 1, 6}, {2, 1, 11, 6}, {{"size_g", I{6}}, {"padding_w", I{2}}}},
+           {{3, 1, 10, 4}, {1, 3, 4, 5}, {3, 1, 4, 5}, {{"stride_w", I{2}}}},
+           {{2, 9, 9, 35}, {3, 3, 35, 33}, {2, 9, 9, 33}, {{"padding", I{1}}}}}) {
+    Attributes of_input = attributes, of_weight = attributes;
+    of_input.set("size_h", x[1]);
+    of_input.set("size_w", x[2]);
+    of_weight.set("size_p", weight[0]);
+    of_weight.set("size_q", weight[1]);
+    cases.push_back({"conv2d", t(x) + " " + t(weight), attributes});
+    cases.push_back({"conv2d_grad_input", t(y) + " " + t(weight), of_input});
+    cases.push_back({"conv2d_grad_weight", t(x) + " " + t(y), of_weight});
+  }
+}
+
+/// Windows that overlap, leave gaps, hang over the border, or cover an image; channels beyond one block of
+/// the CPU kernels.
+void add_pools(std::vector<OpCase>& cases) {
+  struct Case {
+    Shape x, y;
+    Attributes attributes;
+  };
+  for (const auto& [x, y, attributes] : std::vector<Case>{
+           {{3, 5, 7, 5}, {3, 3, 4, 5}, {{"window", I{3}}, {"stride", I{2}}, {"padding", I{1}}}},
+           {{2, 7, 6, 3}, {2, 3, 2, 3}, {{"window", I{2}}, {"stride_h", I{2}}, {"stride_w", I{3}}}},
+           {{2, 5, 6, 70}, {2, 5, 6, 70}, {{"window", I{3}}, {"padding", I{1}}}},
+           {{3, 4, 3, 7}, {3, 1, 1, 7}, {{"window_h", I{4}}, {"window_w", I{3}}}},
+           {{2, 1, 9, 4}, {2, 1, 4, 4}, {{"window_w", I{3}}, {"stride_w", I{2}}}}}) {
+    Attributes of_average = attributes;
+    of_average.set("size_h", x[1]);
+    of_average.set("size_w", x[2]);
+    for (const char* name : {"average_pool", "max_pool"}) cases.push_back({name, t(x), attributes});
+    cases.push_back({"average_pool_grad", t(y), of_average});
+    cases.push_back({"max_pool_grad", t(y) + " " + t(x), attributes});
+  }
+}
+
 std::vector<OpCase> all_cases() {
   std::vector<OpCase> cases{
       {"accumulate", "t[3x5]", {}},
@@ -27,6 +84,8 @@ std::vector<OpCase> all_cases() {
       {"bias_add", "t[3x2x5] t[5]", {}},
       {"bias_add", "t[3x2x5] t[2x5]", {}},
       {"bias_add", "t[130x70] t[70]", {}},
+      {"concat", "t[3x2x5] t[3x2x7]", {}},
+      {"concat", "t[3x5x7x70] t[3x5x7x33]", {}},
       {"cross_entropy", "t[2x3x7] i[2x3] f[2x3] p[2x3]", {}, 7},
       {"cross_entropy_grad", "t[2x3x7] i[2x3] f[2x3] p[2x3] f[2x3]", {}, 7},
       {"cross_entropy_grad", "t[70x257] i[70] f[70] p[70] f[70]", {}, 257},
@@ -71,8 +130,12 @@ std::vector<OpCase> all_cases() {
       {"scale", "t[3x5]", {{"factor", -1.5}}},
       {"sgd", "f[3x7] f[3x7] f[3x7] p[4] p[]", sgd(0)},
       {"sgd_master", "f[3x7] f[3x7] f[3x7] p[4] p[] b[3x7]", sgd(0.1)},
+      {"slice", "t[3x2x12]", {{"begin", I{5}}, {"size_c", I{7}}}},
+      {"slice", "t[90x103]", {{"begin", I{0}}, {"size_c", I{70}}}},
       {"sum_squares", "t[3x5]", {{"weight", 0.25}}},
       {"sum_squares", "t[3x5] t[7] t[2x9001] t[]", {}},
+      {"upsample", "t[3x2x3x5]", {{"factor", I{2}}}},
+      {"upsample", "t[2x5x4x70]", {{"factor", I{3}}}},
   };
   for (const char* name : {"gelu", "silu", "relu"}) {
     cases.push_back({name, "t[3x5]", {}});
@@ -131,6 +194,8 @@ std::vector<OpCase> all_cases() {
                      "t[1x18x1x100] t[1x18x1x100] t[1x35x1x100] t[1x35x1x100] t[1x18x1x100] p[1x1x18]",
                      mask});
   }
+  add_convolutions(cases);
+  add_pools(cases);
   return cases;
 }
 

@@ -281,6 +281,12 @@ const std::map<std::string_view, std::function<Results(const Call&)>>& meanings(
       {"attention", attention_reference},
       {"attention_grad", attention_grad_reference},
       {"bias_add", bias_add},
+      {"average_pool", average_pool_reference},
+      {"average_pool_grad", average_pool_grad_reference},
+      {"concat", concat_reference},
+      {"conv2d", conv2d_reference},
+      {"conv2d_grad_input", conv2d_grad_input_reference},
+      {"conv2d_grad_weight", conv2d_grad_weight_reference},
       {"cross_entropy", cross_entropy},
       {"cross_entropy_grad", cross_entropy_grad},
       {"dropout", dropout},
@@ -293,6 +299,8 @@ const std::map<std::string_view, std::function<Results(const Call&)>>& meanings(
        [](const Call& c) { return map2(c, [](double dy, double x) { return dy * gelu_slope(x); }); }},
       {"layer_norm", layer_norm},
       {"layer_norm_grad", layer_norm_grad},
+      {"max_pool", max_pool_reference},
+      {"max_pool_grad", max_pool_grad_reference},
       {"mul", [](const Call& c) { return map2(c, [](double x, double y) { return x * y; }); }},
       {"rearrange", contract},
       {"reduce_leading", reduce_leading},
@@ -314,7 +322,9 @@ const std::map<std::string_view, std::function<Results(const Call&)>>& meanings(
        [](const Call& c) {
          return map2(c, [](double dy, double x) { return dy * logistic(x) * (1 + x * (1 - logistic(x))); });
        }},
+      {"slice", slice_reference},
       {"sum_squares", sum_squares},
+      {"upsample", upsample_reference},
   };
   return table;
 }

@@ -27,6 +27,16 @@ using ReferenceResults = std::vector<Values>;
 
 ReferenceResults attention_reference(const ReferenceCall&);
 ReferenceResults attention_grad_reference(const ReferenceCall&);
+ReferenceResults average_pool_reference(const ReferenceCall&);
+ReferenceResults average_pool_grad_reference(const ReferenceCall&);
+ReferenceResults concat_reference(const ReferenceCall&);
+ReferenceResults conv2d_reference(const ReferenceCall&);
+ReferenceResults conv2d_grad_input_reference(const ReferenceCall&);
+ReferenceResults conv2d_grad_weight_reference(const ReferenceCall&);
+ReferenceResults max_pool_reference(const ReferenceCall&);
+ReferenceResults max_pool_grad_reference(const ReferenceCall&);
 ReferenceResults rotary_reference(const ReferenceCall&);
+ReferenceResults slice_reference(const ReferenceCall&);
+ReferenceResults upsample_reference(const ReferenceCall&);
 
 }  // namespace alpa

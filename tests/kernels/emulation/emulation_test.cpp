@@ -20,7 +20,10 @@ class Emulated : public ::testing::TestWithParam<std::string> {};
 // Between two barriers the threads of a block run one after another. A kernel that lacks a barrier gives
 // other results when they do so in the opposite order.
 TEST_P(Emulated, KernelsDoNotDependOnTheOrderOfThreads) {
-  for (const OpCase& c : cases_of(op_catalog().find(GetParam()))) {
+  const OpDef& op = op_catalog().find(GetParam());
+  if (!has_kernel(*make_device(Order::ascending), op))
+    GTEST_SKIP() << "operator '" << op.name << "' has no kernel there yet";
+  for (const OpCase& c : cases_of(op)) {
     SCOPED_TRACE(case_text(c));
     const PreparedCase p = prepare(c, DType::f32);
     const auto forwards = run_kernel(*make_device(Order::ascending), p.run(), p.values);

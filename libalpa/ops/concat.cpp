@@ -1,0 +1,47 @@
+#include "libalpa/graph/graph.h"
+#include "libalpa/ops/catalog.h"
+
+namespace alpa::ops {
+namespace {
+
+/// A sum of extents is no product of factors: the joined dimension is a factor of its own, and whole.
+ShardingRule concat_rule(const OpCall& call) {
+  std::int64_t width = 0;
+  for (const TensorType& type : call.operands) width += type.shape.empty() ? 0 : type.shape.back();
+  return parse_rule("... c, ... d -> ... e | whole c d e", call.operands, {{"e", width}});
+}
+
+std::vector<int> concat_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+  std::vector<int> gradients;
+  std::int64_t begin = 0;
+  for (const int operand : node.operands) {
+    const std::int64_t width = g.type(operand).shape.back();
+    gradients.push_back(g.add("slice", {dy[0]}, {{"begin", begin}, {"size_c", width}}, node.name + ".grad"));
+    begin += width;
+  }
+  return gradients;
+}
+
+}  // namespace
+
+// (x [... c], y [... d]) -> [... (c + d)]: the channels of y after those of x.
+constinit const OpDef concat{
+    .name = "concat",
+    .rule = "",
+    .make_rule = concat_rule,
+    .linear = Linearity::joint,
+    .flops_per_point = 0,
+    .gradient = concat_gradient,
+};
+
+// x [... e] -> [... c]: `size_c` channels from `begin` on.
+constinit const OpDef slice{
+    .name = "slice",
+    .rule = "... e -> ... c | whole e c",
+    .linear = Linearity::first_operand,
+    .flops_per_point = 0,
+    .internal = true,
+    .untimed = "begin",
+};
+
+}  // namespace alpa::ops

@@ -1,0 +1,126 @@
+#include <string>
+
+#include "libalpa/graph/graph.h"
+#include "libalpa/ops/catalog.h"
+#include "libalpa/ops/window.h"
+
+namespace alpa::ops {
+namespace {
+
+/// The three tensors of a convolution in the notation of rules.
+struct Notation {
+  std::string x, weight, y, whole;
+};
+
+std::int64_t groups_of(const Attributes& attributes) { return attributes.integer("size_g", 1); }
+
+/// Channels of groups are products whose inner factors stay whole; without groups they are factors of their
+/// own.
+Notation notation_of(const Attributes& attributes) {
+  if (groups_of(attributes) == 1) return {"n h w c", "p q c f", "n y z f", " | whole h w p q y z"};
+  return {"n h w (g c)", "p q c (g f)", "n y z (g f)", " | whole h w p q y z c f"};
+}
+
+bool are_images_and_filters(const OpCall& call) {
+  return call.operands.size() == 2 && call.operands[0].shape.size() == 4 &&
+         call.operands[1].shape.size() == 4;
+}
+
+/// The rule for an image of height h and width w and filters of height p and width q.
+ShardingRule image_rule(const std::string& notation, const OpCall& call, std::int64_t h, std::int64_t w,
+                        std::int64_t p, std::int64_t q) {
+  const std::array<Window, 2> windows = windows_of(call.attributes, p, q);
+  return parse_rule(notation, call.operands,
+                    {{"h", h},
+                     {"w", w},
+                     {"p", p},
+                     {"q", q},
+                     {"y", windows[0].places(h)},
+                     {"z", windows[1].places(w)},
+                     {"g", groups_of(call.attributes)}});
+}
+
+ShardingRule conv2d_rule(const OpCall& call) {
+  if (!are_images_and_filters(call)) return parse_rule("n h w c, p q c f -> n h w f", call.operands);
+  const Shape &x = call.operands[0].shape, &weight = call.operands[1].shape;
+  const Notation n = notation_of(call.attributes);
+  return image_rule(n.x + "," + n.weight + "->" + n.y + n.whole, call, x[1], x[2], weight[0], weight[1]);
+}
+
+ShardingRule grad_input_rule(const OpCall& call) {
+  if (!are_images_and_filters(call)) return parse_rule("n y z f, p q c f -> n y z c", call.operands);
+  const Attributes& attributes = call.attributes;
+  const Shape& weight = call.operands[1].shape;
+  const Notation n = notation_of(attributes);
+  return image_rule(n.y + "," + n.weight + "->" + n.x + n.whole, call, attributes.integer("size_h"),
+                    attributes.integer("size_w"), weight[0], weight[1]);
+}
+
+ShardingRule grad_weight_rule(const OpCall& call) {
+  if (!are_images_and_filters(call)) return parse_rule("n h w c, n y z f -> h w c f", call.operands);
+  const Attributes& attributes = call.attributes;
+  const Shape& x = call.operands[0].shape;
+  const Notation n = notation_of(attributes);
+  return image_rule(n.x + "," + n.y + "->" + n.weight + n.whole, call, x[1], x[2],
+                    attributes.integer("size_p"), attributes.integer("size_q"));
+}
+
+std::vector<int> conv2d_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+  const int x = node.operands[0], weight = node.operands[1];
+  const Shape image = g.type(x).shape, filter = g.type(weight).shape;
+  Attributes of_input = node.attributes, of_weight = node.attributes;
+  of_input.set("size_h", image[1]);
+  of_input.set("size_w", image[2]);
+  of_weight.set("size_p", filter[0]);
+  of_weight.set("size_q", filter[1]);
+  return {g.add("conv2d_grad_input", {dy[0], weight}, of_input, node.name + ".grad0"),
+          g.add("conv2d_grad_weight", {x, dy[0]}, of_weight, node.name + ".grad1")};
+}
+
+/// Every place of the result meets every element of a filter; h and w are not looped over beside them.
+template <ShardingRule (*rule)(const OpCall&)>
+double convolution_flops(const OpCall& call) {
+  double points = 1;
+  for (const Factor& factor : rule(call).factors)
+    if (factor.name != "h" && factor.name != "w") points *= static_cast<double>(factor.size);
+  return 2 * points;
+}
+
+}  // namespace
+
+// (x [n h w (g c)], weight [p q c (g f)]) -> [n y z (g f)]: each filter slides over the image, whose channels
+// come last. The groups g (`size_g`, default 1) are convolved each on its own. Settings: windows_of.
+constinit const OpDef conv2d{
+    .name = "conv2d",
+    .rule = "",
+    .make_rule = conv2d_rule,
+    .linear = Linearity::first_operand,
+    .flops = convolution_flops<conv2d_rule>,
+    .gradient = conv2d_gradient,
+    .settings =
+        "size_g:integer? stride:integer? stride_h:integer? stride_w:integer? padding:integer? "
+        "padding_h:integer? "
+        "padding_w:integer? dilation:integer? dilation_h:integer? dilation_w:integer?",
+};
+
+// (dy, weight) -> dx
+constinit const OpDef conv2d_grad_input{
+    .name = "conv2d_grad_input",
+    .rule = "",
+    .make_rule = grad_input_rule,
+    .linear = Linearity::first_operand,
+    .flops = convolution_flops<grad_input_rule>,
+    .internal = true,
+};
+
+// (x, dy) -> dweight
+constinit const OpDef conv2d_grad_weight{
+    .name = "conv2d_grad_weight",
+    .rule = "",
+    .make_rule = grad_weight_rule,
+    .flops = convolution_flops<grad_weight_rule>,
+    .accumulates = true,
+    .internal = true,
+};
+
+}  // namespace alpa::ops
