@@ -39,7 +39,9 @@ int main(int argc, char** argv) {
   app.argument("PLAN.h5", settings.plan, "plan written by alpa-plan; it holds the model")
       .option("--data", train.data,
               "text file (its bytes are tokens), llm.c or Megatron token file, HDF5 file with /tokens, or "
-              "tokens that are drawn: synthetic:VOCABULARY or synthetic:VOCABULARY:LENGTH")
+              "tokens that are drawn: synthetic:VOCABULARY or synthetic:VOCABULARY:LENGTH. For a model with "
+              "inputs "
+              "of its own: HDF5 file with a dataset for each, or synthetic or synthetic:SAMPLES")
       .required()
       .option("--run-dir", train.run_dir,
               "folder for checkpoints and metrics; made where it is missing. A file STOP in it ends the run "

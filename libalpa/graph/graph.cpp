@@ -77,10 +77,10 @@ void GraphBuilder::set_place(Phase phase, int layer) {
 
 const TensorType& GraphBuilder::type(int value) const { return value_of(graph_, value).type; }
 
-int GraphBuilder::input(InputKind kind, TensorType type, const std::string& name) {
+int GraphBuilder::input(InputKind kind, TensorType type, const std::string& name, std::int64_t below) {
   graph_.values.push_back({std::move(type), ValueKind::input, -1, name});
   const int value = static_cast<int>(graph_.values.size()) - 1;
-  graph_.inputs.push_back({kind, value});
+  graph_.inputs.push_back({kind, value, below});
   return value;
 }
 

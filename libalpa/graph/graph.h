@@ -36,6 +36,7 @@ struct Value {
 enum class InputKind {
   tokens,          ///< i32[samples, sequence]
   targets,         ///< i32[samples, sequence]; -1: no loss at this position
+  data,            ///< a row per sample of the data's array of that name
   loss_scale,      ///< f32 scalar: 1 / number of targets of the step
   update_scalars,  ///< f32[4]: learning rate, 1 - beta1^t, 1 - beta2^t, unused (zero)
 };
@@ -43,6 +44,10 @@ enum class InputKind {
 struct Input {
   InputKind kind;
   int value;
+  std::int64_t below = 0;  ///< data: integers are less than this; 0 for numbers of another type
+
+  /// Differs from sample to sample; the others are scalars of the step.
+  bool is_of_samples() const { return kind <= InputKind::data; }
 };
 
 /// How a state starts: drawn by Philox at (name, global element), or constant.
@@ -104,7 +109,7 @@ class GraphBuilder {
   /// Nodes added from now on belong to a new layer of that name.
   void begin_layer(const std::string& name);
 
-  int input(InputKind, TensorType, const std::string& name);
+  int input(InputKind, TensorType, const std::string& name, std::int64_t below = 0);
   int state(const std::string& name, TensorType, Initializer, bool is_parameter,
             const std::string& follows = "");
 

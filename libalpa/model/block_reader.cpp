@@ -78,6 +78,20 @@ std::vector<NamedExpression> BlockReader::read_numbers(const TomlTable& table) c
   return numbers;
 }
 
+std::vector<InputDefinition> BlockReader::read_inputs(const TomlTable& table) const {
+  std::vector<InputDefinition> inputs;
+  for (const TomlEntry& entry : table.entries()) {
+    if (!is_identifier(entry.key)) entry.value.fault(fmt::format("'{}' is not a name", entry.key));
+    const TomlTable definition = entry.value.table();
+    InputDefinition input{entry.key, {}, "", place(entry.key_location)};
+    for (const TomlValue& extent : definition.value("shape", "a list of the extents of a sample").items())
+      input.shape.push_back(read_expression(extent));
+    input.below = read_expression(definition.value("below"), "");
+    inputs.push_back(std::move(input));
+  }
+  return inputs;
+}
+
 std::map<std::string, Block> BlockReader::read_blocks(const TomlTable& table) const {
   std::map<std::string, Block> blocks;
   for (const TomlEntry& entry : table.entries()) {

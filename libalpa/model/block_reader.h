@@ -20,6 +20,9 @@ class BlockReader {
   /// Entries of a table of named numbers, in file order.
   std::vector<NamedExpression> read_numbers(const TomlTable&) const;
 
+  /// The inputs of an `[input]` table, in file order.
+  std::vector<InputDefinition> read_inputs(const TomlTable&) const;
+
   /// The blocks of a `[block]` table.
   std::map<std::string, Block> read_blocks(const TomlTable&) const;
 

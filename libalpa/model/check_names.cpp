@@ -49,7 +49,13 @@ class BodyCheck {
     numbers_ = {"sequence"};
     for (const auto* table : {&model_.dimensions, &model_.constants})
       for (const NamedExpression& entry : *table) declare_number(entry.name, entry.text, entry.place);
-    for (const char* input : {"tokens", "targets"}) values_[input] = {{}, true};
+    if (model_.inputs.empty())
+      for (const char* input : {"tokens", "targets"}) values_[input] = {{}, true};
+    for (const InputDefinition& input : model_.inputs) {
+      declare(input.name, input.place);
+      for (const std::string& extent : input.shape) check_expression(extent, input.place);
+      check_expression(input.below, input.place);
+    }
     for (const Step& layer : model_.layers) check_step(layer);
     if (model_.layers.empty()) return;
     use("loss", model_.layers.back().place, "the layers give no");

@@ -33,6 +33,14 @@ struct WeightDefinition {
   Place place;
 };
 
+/// What a sample of the data has under this name.
+struct InputDefinition {
+  std::string name;
+  std::vector<std::string> shape;  ///< expressions; of one sample
+  std::string below;               ///< expression: integers less than this; "": numbers
+  Place place;
+};
+
 /// A setting of an operator or a parameter of a block: a text (an einsum's equation) or an expression.
 struct Argument {
   std::string name, text;
@@ -75,6 +83,7 @@ struct ModelDefinition {
   TrainingOptions training;
   std::vector<NamedExpression> dimensions;  ///< positive integers
   std::vector<NamedExpression> constants;   ///< any numbers
+  std::vector<InputDefinition> inputs;      ///< empty: tokens and targets
   std::vector<Step> layers;                 ///< block uses, in order; the pipeline may cut between them
   std::map<std::string, Block> blocks;      ///< those that are used, by name
 

@@ -13,6 +13,10 @@
 namespace alpa {
 namespace {
 
+DType float_type(const ModelDefinition& model) {
+  return model.training.precision == Precision::bf16 ? DType::bf16 : DType::f32;
+}
+
 class Expansion {
  public:
   Expansion(const ModelDefinition& model, std::int64_t samples, bool training, ModelFaults& faults)
@@ -20,16 +24,14 @@ class Expansion {
         training_(training),
         faults_(faults),
         builder_(op_catalog()),
-        weights_(builder_, model.training.precision == Precision::bf16 ? DType::bf16 : DType::f32, faults) {
+        weights_(builder_, float_type(model), faults) {
     builder_.graph().samples = samples;
   }
 
   Graph run() {
-    const TensorType ids{DType::i32, {builder_.graph().samples, model_.training.sequence}};
     Frame frame{faults_, {}, {}, 0, {}, {}};
     frame.numbers = model_numbers(model_, faults_);
-    frame.values["tokens"] = builder_.input(InputKind::tokens, ids, "tokens");
-    frame.values["targets"] = builder_.input(InputKind::targets, ids, "targets");
+    add_inputs(frame);
     try {
       for (const Step& layer : model_.layers) use_block(layer, frame);
       take_loss(frame);
@@ -39,6 +41,28 @@ class Expansion {
   }
 
  private:
+  void add_inputs(Frame& frame) {
+    const std::int64_t samples = builder_.graph().samples;
+    const TensorType ids{DType::i32, {samples, model_.training.sequence}};
+    for (const auto& [kind, name] : {std::pair(InputKind::tokens, "tokens"), {InputKind::targets, "targets"}})
+      if (model_.inputs.empty()) frame.values[name] = builder_.input(kind, ids, name);
+    for (const InputDefinition& input : model_.inputs) {
+      const bool ids_below = !input.below.empty();
+      TensorType type{ids_below ? DType::i32 : float_type(model_), {samples}};
+      bool complete = true;
+      for (const std::string& text : input.shape) {
+        const auto extent =
+            frame.positive(text, input.place, fmt::format("'{}' in the shape of '{}'", text, input.name));
+        complete = complete && extent;
+        type.shape.push_back(extent.value_or(1));
+      }
+      std::optional<std::int64_t> below = 0;
+      if (ids_below) below = frame.positive(input.below, input.place, "'below'");
+      frame.values[input.name] =
+          complete && below ? builder_.input(InputKind::data, type, input.name, *below) : kPoisoned;
+    }
+  }
+
   void count_step(const Step& step) {
     if (++steps_ <= kMaxSteps) return;
     faults_.add(step.place, fmt::format("the model unfolds to more than {} steps", kMaxSteps));

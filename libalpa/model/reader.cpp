@@ -57,6 +57,7 @@ class ModelReader {
     if (root.has("dimensions")) overlay(model.dimensions, reader.read_numbers(root.table("dimensions")));
     if (root.has("constants")) overlay(model.constants, reader.read_numbers(root.table("constants")));
     if (root.has("training")) read_options(root.table("training"), model.training);
+    if (root.has("input")) model.inputs = reader.read_inputs(root.table("input"));
     read_layers(reader, root);
     if (!root.has("block")) return;
     for (auto& [name, block] : reader.read_blocks(root.table("block"))) model.blocks[name] = std::move(block);

@@ -67,12 +67,18 @@ std::string block_toml(const Block& block) {
   return text;
 }
 
+std::string input_toml(const InputDefinition& input) {
+  return fmt::format("\n[input.{}]\nshape = {}\n{}", input.name, list(input.shape, expression),
+                     input.below.empty() ? "" : "below = " + expression(input.below) + "\n");
+}
+
 }  // namespace
 
 std::string model_toml(const ModelDefinition& model) {
   std::string text = fmt::format("name = {}\n", toml_string(model.name));
   text += numbers("dimensions", model.dimensions) + numbers("constants", model.constants);
   text += "\n[training]\n" + options_text(model.training);
+  for (const InputDefinition& input : model.inputs) text += input_toml(input);
   for (const Step& layer : model.layers)
     text += fmt::format("\n[[layer]]\n{}\n", fmt::join(keys(layer), "\n"));
   for (const auto& [name, block] : model.blocks) text += block_toml(block);

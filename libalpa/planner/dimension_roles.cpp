@@ -10,9 +10,9 @@ std::vector<std::vector<FactorRole>> factor_roles(const Graph& graph) {
     dimensions[v].assign(graph.values[v].type.shape.size(), FactorRole::other);
   for (const Input& input : graph.inputs) {
     auto& roles = dimensions[static_cast<std::size_t>(input.value)];
-    if (input.kind != InputKind::tokens && input.kind != InputKind::targets) continue;
-    if (!roles.empty()) roles[0] = FactorRole::sample;
-    if (roles.size() > 1) roles[1] = FactorRole::sequence;
+    if (!input.is_of_samples()) continue;
+    roles[0] = FactorRole::sample;
+    if (input.kind != InputKind::data) roles[1] = FactorRole::sequence;
   }
   std::vector<std::vector<FactorRole>> roles;
   for (const Node& node : graph.nodes) {

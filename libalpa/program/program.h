@@ -37,7 +37,7 @@ enum class Accumulate { overwrite, add, add_after_first_micro_batch };
 
 /// The trainer fills the buffer with this input of the current micro-batch (or step).
 struct Load {
-  InputKind kind = InputKind::tokens;
+  int input = 0;  ///< index in Graph::inputs
   int to = 0;
   bool operator==(const Load&) const = default;
 };

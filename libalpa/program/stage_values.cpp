@@ -6,11 +6,11 @@
 namespace alpa {
 namespace {
 
-InputKind input_kind(const Graph& graph, int value) {
-  for (const Input& input : graph.inputs)
-    if (input.value == value) return input.kind;
-  assert(false && "not an input");
-  return InputKind::tokens;
+int input_of(const Graph& graph, int value) {
+  const auto is_it = [&](const Input& input) { return input.value == value; };
+  const auto found = std::find_if(graph.inputs.begin(), graph.inputs.end(), is_it);
+  assert(found != graph.inputs.end() && "not an input");
+  return static_cast<int>(found - graph.inputs.begin());
 }
 
 std::int64_t aligned(std::int64_t bytes) {
@@ -98,7 +98,7 @@ int StageValues::fetch_resting(int value) {
   if (value_of(graph_, value).kind == ValueKind::input &&
       (kept == kept_.end() || segment_ == SegmentKind::forward)) {
     buffer = resting_buffer(value, value_of(graph_, value).type.dtype);
-    emit(Load{input_kind(graph_, value), buffer});
+    emit(Load{input_of(graph_, value), buffer});
   } else {
     assert(kept != kept_.end() && "a value is used before it is made");
     buffer = kept->second;

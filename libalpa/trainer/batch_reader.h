@@ -1,50 +1,34 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
+#include <string>
 
 #include "libalpa/trainer/sample_order.h"
-#include "libalpa/trainer/token_source.h"
 
 namespace alpa {
 
-/// How many different ids the data may have for a model of this vocabulary: all for Objective::next_token;
-/// for Objective::masked one less, since the last id stands for what is hidden.
-std::int64_t data_vocabulary(Objective, std::int64_t vocabulary);
-
-/// Makes the model's inputs from samples.
-///
-/// next_token: the target at each position is the token after it. masked (BERT): each position is chosen with
-/// probability 0.15 (at least one per sample); where it is, the target is its token, and the model sees the
-/// id vocabulary - 1 in 80 % of the cases, a drawn id in 10 %, the token itself in 10 %; all other targets
-/// are -1. What is chosen depends on the seed, the sample's number in the run and the position.
+/// Makes the model's inputs from the samples of some data.
 class BatchReader {
  public:
-  /// `source` must outlive it. `vocabulary` is the model's.
-  BatchReader(const TokenSource& source, const SampleOrder& order, const TrainingOptions& options,
-              std::int64_t vocabulary);
+  explicit BatchReader(SampleOrder order) : order_(order) {}
+  virtual ~BatchReader() = default;
 
-  /// Fills both with the samples from `first_sample` on, each span i32[samples x sequence] in row-major
-  /// order. Throws Error(input) at a token that the model has no id for.
-  void fill(Split split, std::int64_t first_sample, std::span<std::int32_t> tokens,
-            std::span<std::int32_t> targets);
+  /// Fills each input of samples, in the graph's order, with as many samples from `first_sample` on as it has
+  /// room for. Throws Error(input) at data that the model cannot take.
+  virtual void fill(Split split, std::int64_t first_sample, std::span<const std::span<std::byte>> into) = 0;
 
-  /// How many targets these samples have (those that are not -1), without looking at the data: the loss of a
-  /// step is divided by the count of its whole batch, which must be known before the first backward.
-  std::int64_t target_count(Split split, std::int64_t first_sample, std::int64_t samples) const;
+  /// How many targets these samples have, without looking at the data: the loss of a step is divided by the
+  /// count of its whole batch, which must be known before the first backward.
+  virtual std::int64_t target_count(Split split, std::int64_t first_sample, std::int64_t samples) const = 0;
+
+  virtual std::string description() const = 0;  ///< of the data, for the log
+  virtual std::int64_t length() const = 0;      ///< of the data: tokens, or rows
 
   const SampleOrder& order() const { return order_; }
 
  private:
-  void hide(Split split, std::int64_t sample, std::span<std::int32_t> tokens,
-            std::span<std::int32_t> targets) const;
-
-  const TokenSource& source_;
   SampleOrder order_;
-  Objective objective_;
-  std::int64_t vocabulary_;
-  std::uint64_t hiding_key_;
-  std::vector<std::int32_t> window_;  ///< the sample at hand
 };
 
 }  // namespace alpa

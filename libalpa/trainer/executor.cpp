@@ -23,9 +23,9 @@ struct Executor::State {
   std::vector<int> coordinate;
   std::unique_ptr<Stream> stream;
   std::unique_ptr<DeviceMemory> arena;
-  std::unique_ptr<DeviceMemory> staging;  ///< scalars on their way to the host
-  std::unique_ptr<DeviceMemory>
-      input_staging;  ///< StepInputs, then the tokens and targets that they point to
+  std::unique_ptr<DeviceMemory> staging;        ///< scalars on their way to the host
+  std::unique_ptr<DeviceMemory> input_staging;  ///< StepInputs, then the samples that they point to
+  std::vector<std::span<const std::byte>> staged_samples;
   std::vector<std::unique_ptr<Communicator>> axes;
   StepContext context;
   std::int64_t send_round = 0;
@@ -78,21 +78,25 @@ struct Executor::State {
   void allocate_input_staging() {
     std::int64_t bytes = sizeof(StepInputs);
     for (const Input& input : graph.inputs)
-      if (input.kind == InputKind::tokens || input.kind == InputKind::targets)
+      if (input.is_of_samples()) {
+        staged_samples.emplace_back();
         bytes += byte_count(value_of(graph, input.value).type) * programs[0]->micro_batches;
+      }
     input_staging = device.allocate_staging(bytes);
   }
 
   /// The inputs in memory from which the device copies while the host goes on.
   const StepInputs& staged(const StepInputs& inputs) {
-    assert(static_cast<std::int64_t>(sizeof inputs + inputs.tokens.size_bytes() +
-                                     inputs.targets.size_bytes()) <= input_staging->bytes());
     auto* const staged = new (input_staging->data()) StepInputs(inputs);
-    auto* const tokens = reinterpret_cast<std::int32_t*>(staged + 1);
-    auto* const targets = std::copy(inputs.tokens.begin(), inputs.tokens.end(), tokens);
-    std::copy(inputs.targets.begin(), inputs.targets.end(), targets);
-    staged->tokens = {tokens, inputs.tokens.size()};
-    staged->targets = {targets, inputs.targets.size()};
+    auto* next = reinterpret_cast<std::byte*>(staged + 1);
+    assert(inputs.samples.size() == staged_samples.size());
+    for (std::size_t i = 0; i < inputs.samples.size(); ++i) {
+      assert(next + inputs.samples[i].size() <=
+             static_cast<std::byte*>(input_staging->data()) + input_staging->bytes());
+      staged_samples[i] = {next, inputs.samples[i].size()};
+      next = std::copy(inputs.samples[i].begin(), inputs.samples[i].end(), next);
+    }
+    staged->samples = staged_samples;
     return *staged;
   }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,8 +17,9 @@ namespace alpa {
 
 /// What a step is fed. Samples of the whole step, the same on every rank; host memory that outlives the call.
 struct StepInputs {
-  std::span<const std::int32_t> tokens, targets;  ///< [batch][sequence]
-  float loss_scale = 1;                           ///< 1 / number of targets
+  /// Of each input of samples, in the graph's order: the whole batch, a row per sample.
+  std::span<const std::span<const std::byte>> samples;
+  float loss_scale = 1;  ///< 1 / number of targets
   float update_scalars[4] = {0, 0, 0, 0};
   std::int64_t step = 0;
 };

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
-#include "libalpa/h5/integer_row.h"
+#include "libalpa/base/error.h"
+#include "libalpa/h5/rows.h"
 #include "libalpa/trainer/token_formats.h"
 
 namespace alpa {
@@ -8,17 +9,25 @@ namespace {
 
 class Hdf5Tokens final : public TokenSource {
  public:
-  explicit Hdf5Tokens(const std::filesystem::path& path) : path_(path), row_(path, "/tokens") {}
+  explicit Hdf5Tokens(const std::filesystem::path& path)
+      : path_(path),
+        rows_(path, "/tokens",
+              "store the values as '/tokens', a one-dimensional dataset of an integer type") {
+    if (!rows_.is_integer() || rows_.extent().size() != 1)
+      throw rows_.error("expected one dimension of integers");
+  }
 
-  std::int64_t size() const override { return row_.size(); }
-  void read(std::int64_t first, std::span<std::int32_t> into) const override { row_.read(first, into); }
+  std::int64_t size() const override { return rows_.extent()[0]; }
+  void read(std::int64_t first, std::span<std::int32_t> into) const override {
+    rows_.read(first, static_cast<std::int64_t>(into.size()), into.data());
+  }
   std::string description() const override {
-    return fmt::format("HDF5 tokens '{}', {} tokens", path_.string(), row_.size());
+    return fmt::format("HDF5 tokens '{}', {} tokens", path_.string(), size());
   }
 
  private:
   std::filesystem::path path_;
-  H5IntegerRow row_;
+  H5Rows rows_;
 };
 
 }  // namespace

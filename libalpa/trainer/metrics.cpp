@@ -80,6 +80,8 @@ JsonObject& set_metrics(JsonObject& line, const StepMetrics& m) {
       .set("loss", m.loss)
       .set("gradient_norm", m.gradient_norm)
       .set("learning_rate", m.learning_rate)
+      .set("samples", m.samples)
+      .set("samples_per_s", static_cast<double>(m.samples) / m.step_s)
       .set("tokens", m.tokens)
       .set("tokens_per_s", static_cast<double>(m.tokens) / m.step_s)
       .set("step_s", m.step_s)
@@ -97,9 +99,11 @@ JsonObject& set_metrics(JsonObject& line, const StepMetrics& m) {
 std::string progress_line(const StepMetrics& m, std::int64_t total_steps, double eta_s) {
   std::string line = fmt::format("step {}/{}  loss {:.4f}", m.step, total_steps, m.loss);
   if (m.evaluation_loss) line += fmt::format("  evaluation {:.4f}", *m.evaluation_loss);
-  line += fmt::format("  gradient norm {:.3g}  learning rate {:.3g}  {}  {}", m.gradient_norm,
-                      m.learning_rate, rate_text(static_cast<double>(m.tokens) / m.step_s, "tokens/s"),
-                      rate_text(m.flops / m.step_s, "FLOP/s"));
+  line +=
+      fmt::format("  gradient norm {:.3g}  learning rate {:.3g}  {}  {}", m.gradient_norm, m.learning_rate,
+                  m.tokens > 0 ? rate_text(static_cast<double>(m.tokens) / m.step_s, "tokens/s")
+                               : rate_text(static_cast<double>(m.samples) / m.step_s, "samples/s"),
+                  rate_text(m.flops / m.step_s, "FLOP/s"));
   if (const auto fraction = peak_fraction(m))
     line += fmt::format(" ({:.1f} % of {}, {})", 100 * *fraction, rate_text(*m.peak_flops_per_s, "FLOP/s"),
                         m.peak_origin);

@@ -15,7 +15,8 @@ struct StepMetrics {
   double loss = 0;  ///< mean per target
   double gradient_norm = 0;
   double learning_rate = 0;
-  std::int64_t tokens = 0;                 ///< of the step
+  std::int64_t samples = 0;                ///< of the step
+  std::int64_t tokens = 0;                 ///< of the step; 0 where samples are no tokens
   double step_s = 0;                       ///< duration
   double flops = 0;                        ///< of the model, in the step: recomputation is not counted
   std::optional<double> peak_flops_per_s;  ///< of all devices, dense; nullopt where unknown

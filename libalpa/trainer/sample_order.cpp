@@ -36,19 +36,30 @@ std::int64_t permuted(std::int64_t index, std::int64_t size, std::uint64_t key, 
 
 }  // namespace
 
-SampleOrder::SampleOrder(std::int64_t tokens, const TrainingOptions& options, double held_out_fraction)
-    : sequence_(options.sequence),
+SampleOrder::SampleOrder(std::int64_t windows, std::int64_t sequence, const TrainingOptions& options,
+                         double held_out_fraction)
+    : sequence_(sequence),
       key_(philox_key(static_cast<std::uint64_t>(options.seed), hash64("sample order"))) {
-  const std::int64_t windows = (tokens - 1) / sequence_;
-  if (tokens < 1 || windows < 1)
-    throw Error(ErrorKind::input,
-                fmt::format("the data has {} tokens, and one sample needs {}", tokens, sequence_ + 1),
-                "give more data, or set a shorter sequence in [training]");
   held_out_windows_ = std::llround(held_out_fraction * static_cast<double>(windows));
   if (held_out_fraction > 0 && windows >= 2 * options.batch)
     held_out_windows_ = std::max(held_out_windows_, options.batch);
   held_out_windows_ = std::clamp<std::int64_t>(held_out_windows_, 0, windows - 1);
   training_windows_ = windows - held_out_windows_;
+}
+
+SampleOrder::SampleOrder(std::int64_t tokens, const TrainingOptions& options, double held_out_fraction)
+    : SampleOrder(std::max<std::int64_t>((tokens - 1) / options.sequence, 1), options.sequence, options,
+                  held_out_fraction) {
+  if (tokens <= options.sequence)
+    throw Error(ErrorKind::input,
+                fmt::format("the data has {} tokens, and one sample needs {}", tokens, sequence_ + 1),
+                "give more data, or set a shorter sequence in [training]");
+}
+
+SampleOrder SampleOrder::of_rows(std::int64_t rows, const TrainingOptions& options,
+                                 double held_out_fraction) {
+  if (rows < 1) throw Error(ErrorKind::input, "the data has no samples", "give more data");
+  return SampleOrder(rows, 1, options, held_out_fraction);
 }
 
 std::int64_t SampleOrder::windows(Split split) const {

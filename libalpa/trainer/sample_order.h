@@ -21,11 +21,15 @@ class SampleOrder {
   /// are two, and never of all. Throws Error(input) where there are too few tokens for one sample.
   SampleOrder(std::int64_t tokens, const TrainingOptions& options, double held_out_fraction = 0.05);
 
+  /// Of data that has a row for each sample: windows of one row.
+  static SampleOrder of_rows(std::int64_t rows, const TrainingOptions& options,
+                             double held_out_fraction = 0.05);
+
   std::int64_t windows(Split) const;
   std::int64_t sequence() const { return sequence_; }
 
-  /// Index in the data of the first token of a sample. Samples of the split, which must have windows, count
-  /// from 0 on without end.
+  /// Index in the data of the first token (or of the row) of a sample. Samples of the split, which must have
+  /// windows, count from 0 on without end.
   std::int64_t window_start(Split, std::int64_t sample) const;
 
   /// Digest of where the training samples [first, first + count) start: equal for two
@@ -33,6 +37,9 @@ class SampleOrder {
   std::uint64_t samples_hash(std::int64_t first, std::int64_t count) const;
 
  private:
+  SampleOrder(std::int64_t windows, std::int64_t sequence, const TrainingOptions& options,
+              double held_out_fraction);
+
   std::int64_t sequence_, training_windows_, held_out_windows_;
   std::uint64_t key_;
 };

@@ -23,13 +23,24 @@ class Stopwatch {
 
 }  // namespace
 
+StepRunner::StepRunner(const Graph& graph, Executor& executor, BatchReader& reader,
+                       const TrainingOptions& options)
+    : executor_(executor), reader_(reader), options_(options) {
+  for (const Input& input : graph.inputs) {
+    if (!input.is_of_samples()) continue;
+    if (input.kind == InputKind::tokens) tokens_ = options.sequence;
+    const std::int64_t micro_batches = options.batch / graph.samples;
+    batch_.emplace_back(
+        static_cast<std::size_t>(byte_count(value_of(graph, input.value).type) * micro_batches));
+  }
+  to_fill_ = {batch_.begin(), batch_.end()};
+  filled_ = {batch_.begin(), batch_.end()};
+}
+
 StepInputs StepRunner::fill(Split split, std::int64_t first_sample) {
-  tokens_.resize(static_cast<std::size_t>(options_.batch * options_.sequence));
-  targets_.resize(tokens_.size());
-  reader_.fill(split, first_sample, tokens_, targets_);
+  reader_.fill(split, first_sample, to_fill_);
   StepInputs inputs;
-  inputs.tokens = tokens_;
-  inputs.targets = targets_;
+  inputs.samples = filled_;
   return inputs;
 }
 
@@ -52,7 +63,8 @@ StepMetrics StepRunner::train(std::int64_t steps_done, std::int64_t first_sample
   m.loss = result.loss_sum / targets;
   m.gradient_norm = result.gradient_norm;
   m.learning_rate = learning_rate(options_, steps_done);
-  m.tokens = options_.batch * options_.sequence;
+  m.samples = options_.batch;
+  m.tokens = options_.batch * tokens_;
   m.samples_hash = reader_.order().samples_hash(first_sample, options_.batch);
   m.step_s = watch.seconds();
   if (!std::isfinite(m.loss) || !std::isfinite(m.gradient_norm))

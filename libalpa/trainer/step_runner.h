@@ -14,8 +14,7 @@ namespace alpa {
 class StepRunner {
  public:
   /// Keeps references. Program 0 of the executor trains, program 1 evaluates.
-  StepRunner(Executor& executor, BatchReader& reader, const TrainingOptions& options)
-      : executor_(executor), reader_(reader), options_(options) {}
+  StepRunner(const Graph& graph, Executor& executor, BatchReader& reader, const TrainingOptions& options);
 
   /// The step after `steps_done` steps, on the samples from `first_sample` on. Throws Error(non_finite) where
   /// the loss or the gradient's norm is. Sets what is known of the step alone: no FLOPs, peak or memory.
@@ -31,7 +30,10 @@ class StepRunner {
   Executor& executor_;
   BatchReader& reader_;
   const TrainingOptions& options_;
-  std::vector<std::int32_t> tokens_, targets_;
+  std::int64_t tokens_ = 0;                         ///< of a sample; 0 where samples are no tokens
+  std::vector<std::vector<std::byte>> batch_;       ///< of each input of samples
+  std::vector<std::span<std::byte>> to_fill_;       ///< the same
+  std::vector<std::span<const std::byte>> filled_;  ///< the same
 };
 
 }  // namespace alpa

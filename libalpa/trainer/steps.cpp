@@ -1,5 +1,6 @@
 #include "libalpa/trainer/steps.h"
 
+#include <algorithm>
 #include <cassert>
 #include <optional>
 
@@ -27,23 +28,25 @@ namespace {
 
 class LoadStep : public Step {
  public:
-  LoadStep(const Load& load, const StageProgram& program) : kind_(load.kind), to_(program, load.to) {}
+  LoadStep(const Load& load, const StepSite& site) : to_(site.stage, load.to) {
+    const std::vector<Input>& inputs = site.graph.inputs;
+    kind_ = inputs[static_cast<std::size_t>(load.input)].kind;
+    sample_input_ = std::count_if(inputs.begin(), inputs.begin() + load.input,
+                                  [](const Input& input) { return input.is_of_samples(); });
+  }
 
   void run(const StepContext& rank) override {
     const StepInputs& in = *rank.inputs;
-    const auto micro_batch = [&](std::span<const std::int32_t> all) {
-      const std::int64_t count = element_count(to_.tile.shape);
-      assert((rank.micro_batch + 1) * count <= static_cast<std::int64_t>(all.size()));
-      return static_cast<const void*>(all.data() + rank.micro_batch * count);
-    };
     const void* host = nullptr;
     switch (kind_) {
       case InputKind::tokens:
-        host = micro_batch(in.tokens);
-        break;
       case InputKind::targets:
-        host = micro_batch(in.targets);
+      case InputKind::data: {
+        const std::span<const std::byte> batch = in.samples[static_cast<std::size_t>(sample_input_)];
+        assert((rank.micro_batch + 1) * to_.bytes() <= static_cast<std::int64_t>(batch.size()));
+        host = batch.data() + rank.micro_batch * to_.bytes();
         break;
+      }
       case InputKind::loss_scale:
         host = &in.loss_scale;
         break;
@@ -56,6 +59,7 @@ class LoadStep : public Step {
 
  private:
   InputKind kind_;
+  std::ptrdiff_t sample_input_;  ///< index in StepInputs::samples
   Place to_;
 };
 
@@ -135,7 +139,7 @@ class ZeroStep : public Step {
 }  // namespace
 
 std::unique_ptr<Step> make_step(const Load& load, const StepSite& site) {
-  return std::make_unique<LoadStep>(load, site.stage);
+  return std::make_unique<LoadStep>(load, site);
 }
 std::unique_ptr<Step> make_step(const Compute& compute, const StepSite& site) {
   return std::make_unique<ComputeStep>(compute, site.graph, site.stage, site.coordinate, site.device);

@@ -73,7 +73,7 @@ class Run {
                                            ranks_.device, ranks_.data_plane,
                                            static_cast<std::uint64_t>(options_.seed));
     allocated_bytes_ = allocated_bytes();
-    steps_ = std::make_unique<StepRunner>(*executor_, *data_.reader, options_);
+    steps_ = std::make_unique<StepRunner>(graph_, *executor_, *data_.reader, options_);
     start_states(checkpoint);
     ranks_.control.barrier();  // the folder changes when every rank has read what it resumes from
     first_rank([&] { prepare_files(); });
@@ -89,14 +89,16 @@ class Run {
     const int ranks = ranks_.control.size();
     log_.info(fmt::format("{}: {} parameters, {} on {} rank{}", plan_.model_name, parameter_count(graph_),
                           ranks_.device.description(), ranks, ranks == 1 ? "" : "s"));
-    log_.info(fmt::format("data: {}, {} of {} a step, {} to train on", data_.source->description(),
-                          count_text(options_.batch, "sample"), count_text(options_.sequence, "token"),
-                          count_text(data_.reader->order().windows(Split::training), "window")));
+    log_.info(fmt::format(
+        "data: {}, {}{} a step, {} to train on", data_.reader->description(),
+        count_text(options_.batch, "sample"),
+        data_.tokens ? " of " + count_text(options_.sequence, "token") : "",
+        count_text(data_.reader->order().windows(Split::training), data_.tokens ? "window" : "sample")));
     const std::int64_t held_out = data_.reader->order().windows(Split::held_out);
     if (ranks_.control.rank() == 0 && settings_.evaluate_every > 0 && held_out < options_.batch)
-      log_.warning(fmt::format("there are no evaluations: a batch takes {}, and no more than {} held out",
-                               options_.batch,
-                               count_text(held_out, "window") + (held_out == 1 ? " is" : " are")));
+      log_.warning(fmt::format(
+          "there are no evaluations: a batch takes {}, and no more than {} held out", options_.batch,
+          count_text(held_out, data_.tokens ? "window" : "sample") + (held_out == 1 ? " is" : " are")));
   }
 
   /// The largest arena of a rank, as planned.
@@ -149,10 +151,11 @@ class Run {
     samples_ = facts.samples;
     if (facts.training_options != options_text(options_))
       log_.warning("the [training] table differs from that of the checkpoint; this run follows its plan's");
-    if (facts.data_tokens != data_.source->size())
-      log_.warning(fmt::format(
-          "the data has {} tokens, that of the checkpoint had {}: from here on samples come in another order",
-          data_.source->size(), facts.data_tokens));
+    if (facts.data_tokens != data_.reader->length())
+      log_.warning(
+          fmt::format("the data has a length of {}, that of the checkpoint had {}: from here on samples come "
+                      "in another order",
+                      data_.reader->length(), facts.data_tokens));
   }
 
   void prepare_files() {
@@ -168,7 +171,8 @@ class Run {
     const double begin = now_s();
     if (metrics_) metrics_->sync();
     save_states(*executor_, graph_, checkpoint_path(settings_.run_dir, step_),
-                {step_, samples_, data_.source->size(), options_text(options_)}, provenance_, ranks_.native);
+                {step_, samples_, data_.reader->length(), options_text(options_)}, provenance_,
+                ranks_.native);
     checkpoint_s_ = now_s() - begin;
     unreported_checkpoint_s_ = checkpoint_s_;
     if (ranks_.control.rank() == 0) keep_last(settings_.run_dir, step_, settings_.keep, log_);

@@ -1,6 +1,8 @@
 #include "libalpa/trainer/training_data.h"
 
 #include "libalpa/base/error.h"
+#include "libalpa/trainer/array_batches.h"
+#include "libalpa/trainer/token_batches.h"
 
 namespace alpa {
 namespace {
@@ -16,15 +18,32 @@ std::int64_t vocabulary_of(const Graph& graph) {
   throw Error(ErrorKind::input, "the model looks up no tokens", "an embedding of the input 'tokens'");
 }
 
+TrainingData open_token_data(const std::string& data, const Graph& graph, const TrainingOptions& options) {
+  const std::int64_t vocabulary = vocabulary_of(graph);
+  TrainingData opened;
+  opened.tokens = open_tokens(data);
+  opened.reader = std::make_unique<TokenBatches>(*opened.tokens, SampleOrder(opened.tokens->size(), options),
+                                                 options, vocabulary);
+  check_tokens(*opened.tokens, data_vocabulary(options.objective, vocabulary));
+  return opened;
+}
+
 }  // namespace
 
 TrainingData open_training_data(const std::string& data, const Graph& graph, const TrainingOptions& options) {
-  const std::int64_t vocabulary = vocabulary_of(graph);
+  std::vector<ArrayInput> inputs;
+  for (const Input& input : graph.inputs) {
+    if (input.kind != InputKind::data) continue;
+    const Value& value = value_of(graph, input.value);
+    TensorType row = value.type;
+    row.shape.erase(row.shape.begin());
+    inputs.push_back({value.name, std::move(row), input.below});
+  }
+  if (inputs.empty()) return open_token_data(data, graph, options);
   TrainingData opened;
-  opened.source = open_tokens(data);
-  opened.reader = std::make_unique<BatchReader>(*opened.source, SampleOrder(opened.source->size(), options),
-                                                options, vocabulary);
-  check_tokens(*opened.source, data_vocabulary(options.objective, vocabulary));
+  opened.arrays = open_arrays(data, std::move(inputs));
+  opened.reader =
+      std::make_unique<ArrayBatches>(*opened.arrays, SampleOrder::of_rows(opened.arrays->rows(), options));
   return opened;
 }
 

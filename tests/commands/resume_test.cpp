@@ -142,7 +142,7 @@ TEST_F(Resume, WarnsOfOtherDataAndOfARunThatIsDone) {
   EXPECT_THAT(run(training("serial", "run", "--steps 1")).output,
               HasSubstr("nothing is left to do: the run has 2 steps of 1 (--steps)"));
   EXPECT_THAT(run("alpa-train serial.h5 --data synthetic:64:5000 --run-dir run --steps 3").output,
-              HasSubstr("the data has 5000 tokens, that of the checkpoint had 16777216"));
+              HasSubstr("the data has a length of 5000, that of the checkpoint had 16777216"));
 }
 
 }  // namespace

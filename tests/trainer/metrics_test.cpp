@@ -20,6 +20,7 @@ StepMetrics step(std::int64_t number) {
   m.loss = 2.5;
   m.gradient_norm = 0.75;
   m.learning_rate = 3e-4;
+  m.samples = 16;
   m.tokens = 2048;
   m.step_s = 0.5;
   m.flops = 2e10;
@@ -43,7 +44,8 @@ TEST(Metrics, AreOneLineOfJsonPerStep) {
   StepMetrics m = step(7);
   EXPECT_EQ(
       line_of(m),
-      R"({"step":7,"loss":2.5,"gradient_norm":0.75,"learning_rate":0.0003,"tokens":2048,)"
+      R"({"step":7,"loss":2.5,"gradient_norm":0.75,"learning_rate":0.0003,"samples":16,)"
+      R"("samples_per_s":32,"tokens":2048,)"
       R"("tokens_per_s":4096,"step_s":0.5,"data_s":0.25,"flops_per_s":40000000000,)"
       R"("peak_flops_per_s":null,"peak_origin":"unknown","peak_fraction":null,"memory_bytes":1610612736,)"
       R"("samples_hash":"0123456789abcdef","checkpoint_s":null,"evaluation_loss":null})");

@@ -11,6 +11,7 @@
 #include "libalpa/planner/make_plan.h"
 #include "libalpa/program/lower.h"
 #include "libalpa/program/verify.h"
+#include "libalpa/trainer/array_source.h"
 #include "libalpa/trainer/executor.h"
 #include "libalpa/trainer/executor_states.h"
 #include "tests/support/source_folder.h"
@@ -70,6 +71,56 @@ Plan tiny_plan(const TinyCase& c) {
   return make_plan(model, CostModel(small_cluster(c.devices)), options, log);
 }
 
+/// The batch of a step, whatever the inputs of the model are.
+class TinyBatches {
+ public:
+  explicit TinyBatches(const Graph& graph) {
+    std::vector<ArrayInput> rows;
+    for (const Input& input : graph.inputs) {
+      if (!input.is_of_samples()) continue;
+      const Value& value = value_of(graph, input.value);
+      const TensorType row{value.type.dtype, {value.type.shape.begin() + 1, value.type.shape.end()}};
+      batch_.emplace_back(static_cast<std::size_t>(byte_count(row) * kBatch));
+      if (input.kind == InputKind::data) rows.push_back({value.name, row, input.below});
+    }
+    filled_ = {batch_.begin(), batch_.end()};
+    if (!rows.empty()) arrays_ = open_arrays("synthetic", rows);
+  }
+
+  std::span<const std::span<const std::byte>> samples() const { return filled_; }
+
+  /// How many targets it has.
+  float fill(int step) { return arrays_ ? fill_rows(step) : fill_tokens(step); }
+
+ private:
+  float fill_rows(int step) {
+    for (std::size_t input = 0; input < batch_.size(); ++input)
+      for (std::size_t i = 0; i < kBatch; ++i) {
+        const std::size_t bytes = batch_[input].size() / kBatch;
+        arrays_->read(input, step * kBatch + static_cast<std::int64_t>(i),
+                      std::span(batch_[input]).subspan(i * bytes, bytes));
+      }
+    return kBatch;
+  }
+
+  float fill_tokens(int step) {
+    auto* const tokens = reinterpret_cast<std::int32_t*>(batch_[0].data());
+    auto* const targets = reinterpret_cast<std::int32_t*>(batch_[1].data());
+    float count = 0;
+    for (std::size_t i = 0; i < kBatch * kSequence; ++i) {
+      tokens[i] =
+          static_cast<std::int32_t>(philox(5, static_cast<std::uint64_t>(step), i).word[0] % kVocabulary);
+      targets[i] = i % 5 == 0 ? -1 : (tokens[i] * 7 + 3) % static_cast<std::int32_t>(kVocabulary);
+      count += targets[i] >= 0 ? 1.0f : 0.0f;
+    }
+    return count;
+  }
+
+  std::vector<std::vector<std::byte>> batch_;
+  std::vector<std::span<const std::byte>> filled_;
+  std::unique_ptr<ArraySource> arrays_;
+};
+
 }  // namespace
 
 std::string TinyCase::name() const {
@@ -94,18 +145,11 @@ TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world) cons
   EXPECT_EQ(executor.arena_bytes(), program_.stages[static_cast<std::size_t>(executor.stage())].memory.total);
   initialize_states(executor, graph_, 1);
   TinyCurve curve;
-  std::vector<std::int32_t> tokens(kBatch * kSequence), targets(tokens.size());
+  TinyBatches batches(graph_);
   for (int step = 0; step < steps; ++step) {
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      tokens[i] =
-          static_cast<std::int32_t>(philox(5, static_cast<std::uint64_t>(step), i).word[0] % kVocabulary);
-      targets[i] = i % 5 == 0 ? -1 : (tokens[i] * 7 + 3) % kVocabulary;
-    }
-    const auto count =
-        static_cast<float>(std::count_if(targets.begin(), targets.end(), [](int t) { return t >= 0; }));
+    const float count = batches.fill(step);
     StepInputs inputs;
-    inputs.tokens = tokens;
-    inputs.targets = targets;
+    inputs.samples = batches.samples();
     inputs.loss_scale = 1.0f / count;
     inputs.step = step;
     inputs.update_scalars[0] = 3e-3f;

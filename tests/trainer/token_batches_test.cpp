@@ -1,4 +1,4 @@
-#include "libalpa/trainer/batch_reader.h"
+#include "libalpa/trainer/token_batches.h"
 
 #include <gmock/gmock.h>
 
@@ -40,18 +40,18 @@ struct Batch {
   bool operator==(const Batch&) const = default;
 };
 
-Batch batch(BatchReader& reader, std::int64_t first, std::int64_t samples, Split split = Split::training) {
+Batch batch(TokenBatches& reader, std::int64_t first, std::int64_t samples, Split split = Split::training) {
   const auto size = static_cast<std::size_t>(samples * reader.order().sequence());
   Batch result{std::vector<std::int32_t>(size), std::vector<std::int32_t>(size)};
   reader.fill(split, first, result.tokens, result.targets);
   return result;
 }
 
-TEST(BatchReader, NextTokenTargetsAreTheTokensAfter) {
+TEST(TokenBatches, NextTokenTargetsAreTheTokensAfter) {
   const Count source(1001);
   const auto o = options(Objective::next_token, 10);
   const SampleOrder order(source.size(), o);
-  BatchReader reader(source, order, o, 1001);
+  TokenBatches reader(source, order, o, 1001);
   const Batch read = batch(reader, 5, 3);
   for (std::int64_t i = 0; i < 3; ++i)
     for (std::int64_t p = 0; p < 10; ++p) {
@@ -63,11 +63,11 @@ TEST(BatchReader, NextTokenTargetsAreTheTokensAfter) {
   EXPECT_EQ(batch(reader, 0, 1, Split::held_out).tokens[0], order.window_start(Split::held_out, 0));
 }
 
-TEST(BatchReader, AMicroBatchHoldsTheSamplesOfItsPartOfTheBatch) {
+TEST(TokenBatches, AMicroBatchHoldsTheSamplesOfItsPartOfTheBatch) {
   const Count source(100'001, 99);
   for (const Objective objective : {Objective::next_token, Objective::masked}) {
     const auto o = options(objective, 20);
-    BatchReader reader(source, SampleOrder(source.size(), o), o, 100);
+    TokenBatches reader(source, SampleOrder(source.size(), o), o, 100);
     const Batch whole = batch(reader, 40, 4), first = batch(reader, 40, 2), second = batch(reader, 42, 2);
     Batch joined = first;
     joined.tokens.insert(joined.tokens.end(), second.tokens.begin(), second.tokens.end());
@@ -76,12 +76,12 @@ TEST(BatchReader, AMicroBatchHoldsTheSamplesOfItsPartOfTheBatch) {
   }
 }
 
-TEST(BatchReader, HidesOneTokenInSevenInThreeWays) {
+TEST(TokenBatches, HidesOneTokenInSevenInThreeWays) {
   constexpr std::int64_t sequence = 100, samples = 1000, vocabulary = 500;
   const Count source(sequence * 2000 + 1, 499);
   const auto o = options(Objective::masked, sequence);
   const SampleOrder order(source.size(), o);
-  BatchReader reader(source, order, o, vocabulary);
+  TokenBatches reader(source, order, o, vocabulary);
   const Batch read = batch(reader, 0, samples);
   double chosen = 0, masked = 0, kept = 0;
   for (std::size_t i = 0; i < read.tokens.size(); ++i) {
@@ -106,10 +106,10 @@ TEST(BatchReader, HidesOneTokenInSevenInThreeWays) {
   EXPECT_NEAR(kept / chosen, 0.1 + 0.1 / 499, 0.012);
 }
 
-TEST(BatchReader, HidesSomethingOfEachSampleHoweverShort) {
+TEST(TokenBatches, HidesSomethingOfEachSampleHoweverShort) {
   const Count source(2001, 9);
   const auto o = options(Objective::masked, 2);
-  BatchReader reader(source, SampleOrder(source.size(), o), o, 10);
+  TokenBatches reader(source, SampleOrder(source.size(), o), o, 10);
   for (std::int64_t sample = 0; sample < 200; ++sample) {
     EXPECT_GE(reader.target_count(Split::training, sample, 1), 1);
     const Batch read = batch(reader, sample, 1);
@@ -118,25 +118,25 @@ TEST(BatchReader, HidesSomethingOfEachSampleHoweverShort) {
   }
 }
 
-TEST(BatchReader, HidesOtherPositionsInTheNextEpochAndTheSameInEachEvaluation) {
+TEST(TokenBatches, HidesOtherPositionsInTheNextEpochAndTheSameInEachEvaluation) {
   const Count source(2001, 99);
   const auto o = options(Objective::masked, 20);
   const SampleOrder order(source.size(), o);
-  BatchReader reader(source, order, o, 100);
+  TokenBatches reader(source, order, o, 100);
   EXPECT_EQ(batch(reader, 0, 2, Split::held_out), batch(reader, 0, 2, Split::held_out));
   EXPECT_NE(batch(reader, 0, 2, Split::held_out),
             batch(reader, order.windows(Split::held_out), 2, Split::held_out));
   EXPECT_NE(batch(reader, 0, 95).targets, batch(reader, 95, 95).targets);
 }
 
-TEST(BatchReader, RefusesATokenThatTheModelHasNoIdFor) {
+TEST(TokenBatches, RefusesATokenThatTheModelHasNoIdFor) {
   const Count source(1001, 100);
   const auto causal = options(Objective::next_token, 500), masked = options(Objective::masked, 500);
   const SampleOrder order(source.size(), causal, 0);
-  BatchReader enough(source, order, causal, 100), few(source, order, causal, 99),
+  TokenBatches enough(source, order, causal, 100), few(source, order, causal, 99),
       no_mask(source, order, masked, 100);
   EXPECT_THAT(batch(enough, 0, 2).targets, Each(Ne(-1)));
-  for (BatchReader* reader : {&few, &no_mask})
+  for (TokenBatches* reader : {&few, &no_mask})
     EXPECT_THAT([&] { batch(*reader, 0, 2); },
                 ThrowsMessage<Error>(HasSubstr("99, but the ids that the model takes are 0 to 98")));
 }

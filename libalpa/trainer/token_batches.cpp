@@ -1,4 +1,4 @@
-#include "libalpa/trainer/batch_reader.h"
+#include "libalpa/trainer/token_batches.h"
 
 #include <algorithm>
 #include <cassert>
@@ -37,22 +37,22 @@ std::int64_t data_vocabulary(Objective objective, std::int64_t vocabulary) {
   return objective == Objective::masked ? vocabulary - 1 : vocabulary;
 }
 
-BatchReader::BatchReader(const TokenSource& source, const SampleOrder& order, const TrainingOptions& options,
-                         std::int64_t vocabulary)
-    : source_(source),
-      order_(order),
+TokenBatches::TokenBatches(const TokenSource& source, const SampleOrder& order,
+                           const TrainingOptions& options, std::int64_t vocabulary)
+    : BatchReader(order),
+      source_(source),
       objective_(options.objective),
       vocabulary_(vocabulary),
       hiding_key_(philox_key(static_cast<std::uint64_t>(options.seed), hash64("masked tokens"))),
       window_(static_cast<std::size_t>(order.sequence() + 1)) {}
 
-void BatchReader::fill(Split split, std::int64_t first_sample, std::span<std::int32_t> tokens,
-                       std::span<std::int32_t> targets) {
-  const auto sequence = static_cast<std::size_t>(order_.sequence());
+void TokenBatches::fill(Split split, std::int64_t first_sample, std::span<std::int32_t> tokens,
+                        std::span<std::int32_t> targets) {
+  const auto sequence = static_cast<std::size_t>(order().sequence());
   assert(tokens.size() == targets.size() && tokens.size() % sequence == 0);
   for (std::size_t i = 0; i * sequence < tokens.size(); ++i) {
     const std::int64_t sample = first_sample + static_cast<std::int64_t>(i);
-    const std::int64_t start = order_.window_start(split, sample);
+    const std::int64_t start = order().window_start(split, sample);
     source_.read(start, window_);
     check_tokens(source_, start, window_, data_vocabulary(objective_, vocabulary_));
     const auto sample_tokens = tokens.subspan(i * sequence, sequence);
@@ -65,9 +65,17 @@ void BatchReader::fill(Split split, std::int64_t first_sample, std::span<std::in
   }
 }
 
-void BatchReader::hide(Split split, std::int64_t sample, std::span<std::int32_t> tokens,
-                       std::span<std::int32_t> targets) const {
-  const Hiding hiding(hiding_key_, split, sample, order_.sequence());
+void TokenBatches::fill(Split split, std::int64_t first_sample, std::span<const std::span<std::byte>> into) {
+  assert(into.size() == 2 && "tokens and targets");
+  const auto ids = [](std::span<std::byte> bytes) {
+    return std::span(reinterpret_cast<std::int32_t*>(bytes.data()), bytes.size() / sizeof(std::int32_t));
+  };
+  fill(split, first_sample, ids(into[0]), ids(into[1]));
+}
+
+void TokenBatches::hide(Split split, std::int64_t sample, std::span<std::int32_t> tokens,
+                        std::span<std::int32_t> targets) const {
+  const Hiding hiding(hiding_key_, split, sample, order().sequence());
   const auto hide_at = [&](std::size_t position, const PhiloxBlock& drawn) {
     targets[position] = tokens[position];
     const float way = philox_uniform(drawn.word[1]);
@@ -88,8 +96,8 @@ void BatchReader::hide(Split split, std::int64_t sample, std::span<std::int32_t>
   if (!any) hide_at(static_cast<std::size_t>(substitute), hiding.draw(substitute));
 }
 
-std::int64_t BatchReader::target_count(Split split, std::int64_t first_sample, std::int64_t samples) const {
-  const std::int64_t sequence = order_.sequence();
+std::int64_t TokenBatches::target_count(Split split, std::int64_t first_sample, std::int64_t samples) const {
+  const std::int64_t sequence = order().sequence();
   if (objective_ == Objective::next_token) return samples * sequence;
   std::int64_t count = 0;
   for (std::int64_t sample = first_sample; sample < first_sample + samples; ++sample) {

@@ -1,0 +1,73 @@
+#include "libalpa/h5/rows.h"
+
+#include <cassert>
+#include <limits>
+#include <vector>
+
+#include "libalpa/base/error.h"
+#include "libalpa/h5/checked_file.h"
+
+namespace alpa {
+namespace {
+
+// Random pieces fall into the same few chunks again; each of them may have to be decompressed.
+H5List with_large_cache() {
+  constexpr std::size_t slots = 10'007, cache_bytes = 64 << 20;
+  H5List access(checked(H5Pcreate(H5P_DATASET_ACCESS), "making a property list"));
+  checked(H5Pset_chunk_cache(access, slots, cache_bytes, H5D_CHUNK_CACHE_W0_DEFAULT), "sizing a cache");
+  return access;
+}
+
+}  // namespace
+
+struct H5Rows::Open {
+  CheckedFile file;
+  std::string path, hint;
+  H5Entry entry;
+  H5Dataset dataset;
+};
+
+H5Rows::H5Rows(const std::filesystem::path& file, const std::string& dataset, const std::string& hint)
+    : open_(new Open{CheckedFile(file, std::numeric_limits<std::int64_t>::max()), dataset, hint, {}, {}}) {
+  open_->entry = open_->file.entry(dataset, hint);
+  if (!is_integer() && open_->entry.kind != H5Entry::Kind::floats) throw error("expected numbers");
+  if (extent().empty()) throw error("expected at least one dimension");
+  open_->dataset = open_->file.dataset(dataset, with_large_cache());
+}
+
+H5Rows::~H5Rows() = default;
+H5Rows::H5Rows(H5Rows&&) noexcept = default;
+H5Rows& H5Rows::operator=(H5Rows&&) noexcept = default;
+
+const Shape& H5Rows::extent() const { return open_->entry.extent; }
+bool H5Rows::is_integer() const { return open_->entry.kind == H5Entry::Kind::integers; }
+std::int64_t H5Rows::element_bytes() const { return open_->entry.element_bytes; }
+
+Error H5Rows::error(const std::string& problem) const {
+  return open_->file.error(open_->path, problem, open_->hint);
+}
+
+void H5Rows::read(std::int64_t first, std::int64_t count, std::int32_t* into) const {
+  read(first, count, H5T_NATIVE_INT32, into);
+}
+
+void H5Rows::read(std::int64_t first, std::int64_t count, float* into) const {
+  read(first, count, H5T_NATIVE_FLOAT, into);
+}
+
+void H5Rows::read(std::int64_t first, std::int64_t count, std::int64_t memory_type, void* into) const {
+  assert(first >= 0 && count >= 0 && first + count <= extent()[0]);
+  if (count == 0) return;
+  std::vector<hsize_t> offset(extent().size(), 0), piece(extent().begin(), extent().end());
+  offset[0] = static_cast<hsize_t>(first);
+  piece[0] = static_cast<hsize_t>(count);
+  const H5Space in_file = simple_space(extent());
+  checked(H5Sselect_hyperslab(in_file, H5S_SELECT_SET, offset.data(), nullptr, piece.data(), nullptr),
+          "selecting a region");
+  const H5Space in_memory = simple_space(Shape(piece.begin(), piece.end()));
+  if (H5Dread(open_->dataset, memory_type, in_memory, in_file, H5P_DEFAULT, into) < 0)
+    throw open_->file.error(open_->path, "cannot be read: " + hdf5_message(),
+                            "the file is damaged: make it again, or take another copy");
+}
+
+}  // namespace alpa

@@ -1,0 +1,43 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "libalpa/base/tensor_type.h"
+
+namespace alpa {
+
+class Error;
+
+/// A dataset of numbers that is long in its first dimension, read some rows at a time, in an HDF5 file from
+/// anywhere (no `format` is asked for). The file is looked through first, as H5Reader does, and stays open.
+/// Every failure is an Error(input).
+class H5Rows {
+ public:
+  /// `dataset` is its path, e.g. "/tokens"; `hint` says what would be right where it is missing.
+  H5Rows(const std::filesystem::path& file, const std::string& dataset, const std::string& hint);
+  ~H5Rows();
+  H5Rows(H5Rows&&) noexcept;
+  H5Rows& operator=(H5Rows&&) noexcept;
+
+  const Shape& extent() const;
+  bool is_integer() const;
+  std::int64_t element_bytes() const;  ///< as stored
+
+  /// An error about this dataset, with the hint of the constructor.
+  Error error(const std::string& problem) const;
+
+  /// Rows [first, first + count), which must exist. Numbers that the type has no room for become the nearest
+  /// that fits.
+  void read(std::int64_t first, std::int64_t count, std::int32_t* into) const;
+  void read(std::int64_t first, std::int64_t count, float* into) const;
+
+ private:
+  void read(std::int64_t first, std::int64_t count, std::int64_t memory_type, void* into) const;
+
+  struct Open;
+  std::unique_ptr<Open> open_;
+};
+
+}  // namespace alpa

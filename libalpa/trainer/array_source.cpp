@@ -1,0 +1,152 @@
+#include "libalpa/trainer/array_source.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "libalpa/base/bfloat16.h"
+#include "libalpa/base/error.h"
+#include "libalpa/base/philox.h"
+#include "libalpa/h5/rows.h"
+
+namespace alpa {
+namespace {
+
+/// Numbers as the input has them, f32 or bf16.
+void store(std::span<const float> numbers, DType type, std::span<std::byte> into) {
+  if (type == DType::f32)
+    std::copy(numbers.begin(), numbers.end(), reinterpret_cast<float*>(into.data()));
+  else
+    std::transform(numbers.begin(), numbers.end(), reinterpret_cast<Bfloat16*>(into.data()), to_bfloat16);
+}
+
+class Hdf5Arrays final : public ArraySource {
+ public:
+  Hdf5Arrays(const std::string& path, std::vector<ArrayInput> inputs)
+      : ArraySource(std::move(inputs)), path_(path) {
+    std::int64_t most = 0;
+    for (const ArrayInput& input : this->inputs()) {
+      arrays_.push_back(open(input));
+      most = std::max(most, element_count(input.row.shape));
+    }
+    numbers_.resize(static_cast<std::size_t>(most));
+  }
+
+  std::int64_t rows() const override { return arrays_[0].extent()[0]; }
+
+  void read(std::size_t index, std::int64_t row, std::span<std::byte> into) override {
+    const ArrayInput& input = inputs()[index];
+    const H5Rows& array = arrays_[index];
+    const auto count = static_cast<std::size_t>(element_count(input.row.shape));
+    if (input.row.dtype == DType::i32) {
+      auto* const ids = reinterpret_cast<std::int32_t*>(into.data());
+      array.read(row, 1, ids);
+      check(input, row, {ids, count});
+      return;
+    }
+    const std::span<float> numbers(numbers_.data(), count);
+    array.read(row, 1, numbers.data());
+    if (array.is_integer() && array.element_bytes() == 1)
+      for (float& number : numbers) number /= 255;
+    store(numbers, input.row.dtype, into);
+  }
+
+  std::string description() const override { return fmt::format("'{}', {} samples", path_, rows()); }
+
+ private:
+  H5Rows open(const ArrayInput& input) const {
+    const bool ids = input.row.dtype == DType::i32;
+    const std::string wanted = fmt::format("{} of [samples{}{}]", ids ? "integers" : "numbers",
+                                           input.row.shape.empty() ? "" : "x", shape_text(input.row.shape));
+    H5Rows array(path_, "/" + input.name, fmt::format("store {} as '/{}'", wanted, input.name));
+    Shape row = array.extent();
+    row.erase(row.begin());
+    if (row != input.row.shape || (ids && !array.is_integer()))
+      throw array.error(fmt::format("it is {} of [{}], the model wants {}",
+                                    array.is_integer() ? "integers" : "numbers", shape_text(array.extent()),
+                                    wanted));
+    if (!arrays_.empty() && array.extent()[0] != rows())
+      throw array.error(
+          fmt::format("it has {} samples, '/{}' has {}", array.extent()[0], inputs()[0].name, rows()));
+    return array;
+  }
+
+  void check(const ArrayInput& input, std::int64_t row, std::span<const std::int32_t> ids) const {
+    for (const std::int32_t id : ids)
+      if (id < 0 || id >= input.below)
+        throw Error(ErrorKind::input,
+                    fmt::format("'{}', /{}, row {}: {}, but the model takes 0 to {}", path_, input.name, row,
+                                id, input.below - 1),
+                    "make the data again, or let the model take more");
+  }
+
+  std::string path_;
+  std::vector<H5Rows> arrays_;
+  std::vector<float> numbers_;  ///< of the row at hand
+};
+
+class SyntheticArrays final : public ArraySource {
+ public:
+  SyntheticArrays(std::int64_t rows, std::vector<ArrayInput> inputs)
+      : ArraySource(std::move(inputs)), rows_(rows) {}
+
+  std::int64_t rows() const override { return rows_; }
+
+  void read(std::size_t index, std::int64_t row, std::span<std::byte> into) override {
+    const ArrayInput& input = inputs()[index];
+    const std::int64_t count = element_count(input.row.shape);
+    const std::uint64_t pattern = kind_of(row);
+    for (std::int64_t i = 0; i < count; ++i)
+      if (input.row.dtype == DType::i32) {
+        reinterpret_cast<std::int32_t*>(into.data())[i] = drawn_id(input, index, row, i);
+      } else {
+        const auto at = static_cast<std::uint64_t>(i);
+        const float own = philox_uniform_at(kOwn + index, static_cast<std::uint64_t>(row), at);
+        const float common = philox_uniform_at(kPattern + index, pattern, at);
+        const float number = 0.5f * (own + common);
+        store({&number, 1}, input.row.dtype,
+              into.subspan(static_cast<std::size_t>(i * dtype_bytes(input.row.dtype))));
+      }
+  }
+
+  std::string description() const override { return fmt::format("synthetic data, {} samples", rows_); }
+
+ private:
+  static constexpr std::uint64_t kIds = 0x696473, kOwn = 0x6f776e << 8, kPattern = 0x706174 << 8;
+
+  static std::int32_t drawn_id(const ArrayInput& input, std::size_t index, std::int64_t row, std::int64_t i) {
+    const std::uint64_t word =
+        philox(kIds + index, static_cast<std::uint64_t>(row), static_cast<std::uint64_t>(i)).word[0];
+    return static_cast<std::int32_t>((word * static_cast<std::uint64_t>(input.below)) >> 32);
+  }
+
+  /// The first integer of the sample.
+  std::uint64_t kind_of(std::int64_t row) const {
+    for (std::size_t i = 0; i < inputs().size(); ++i)
+      if (inputs()[i].row.dtype == DType::i32)
+        return static_cast<std::uint64_t>(drawn_id(inputs()[i], i, row, 0));
+    return 0;
+  }
+
+  std::int64_t rows_;
+};
+
+}  // namespace
+
+std::unique_ptr<ArraySource> open_arrays(const std::string& data, std::vector<ArrayInput> inputs) {
+  constexpr std::string_view synthetic = "synthetic";
+  if (!data.starts_with(synthetic) || (data.size() > synthetic.size() && data[synthetic.size()] != ':'))
+    return std::make_unique<Hdf5Arrays>(data, std::move(inputs));
+  std::int64_t rows = std::int64_t{1} << 16;
+  if (data.size() > synthetic.size()) {
+    const char *begin = data.data() + synthetic.size() + 1, *end = data.data() + data.size();
+    const auto [stop, fault] = std::from_chars(begin, end, rows);
+    if (fault != std::errc() || stop != end || rows < 1)
+      throw Error(ErrorKind::input, fmt::format("cannot make samples from '{}'", data),
+                  "synthetic, or synthetic:ROWS, e.g. synthetic:10000");
+  }
+  return std::make_unique<SyntheticArrays>(rows, std::move(inputs));
+}
+
+}  // namespace alpa

@@ -1,0 +1,51 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "libalpa/trainer/batch_reader.h"
+#include "libalpa/trainer/token_source.h"
+
+namespace alpa {
+
+/// How many different ids the data may have for a model of this vocabulary: all for Objective::next_token;
+/// for Objective::masked one less, since the last id stands for what is hidden.
+std::int64_t data_vocabulary(Objective, std::int64_t vocabulary);
+
+/// Tokens and targets from one long row of tokens.
+///
+/// next_token: the target at each position is the token after it. masked (BERT): each position is chosen with
+/// probability 0.15 (at least one per sample); where it is, the target is its token, and the model sees the
+/// id vocabulary - 1 in 80 % of the cases, a drawn id in 10 %, the token itself in 10 %; all other targets
+/// are -1. What is chosen depends on the seed, the sample's number in the run and the position.
+class TokenBatches final : public BatchReader {
+ public:
+  /// `source` must outlive it. `vocabulary` is the model's.
+  TokenBatches(const TokenSource& source, const SampleOrder& order, const TrainingOptions& options,
+               std::int64_t vocabulary);
+
+  /// Fills both with the samples from `first_sample` on, each span i32[samples x sequence] in row-major
+  /// order. Throws Error(input) at a token that the model has no id for.
+  void fill(Split split, std::int64_t first_sample, std::span<std::int32_t> tokens,
+            std::span<std::int32_t> targets);
+
+  void fill(Split split, std::int64_t first_sample, std::span<const std::span<std::byte>> into) override;
+
+  /// Those that are not -1.
+  std::int64_t target_count(Split split, std::int64_t first_sample, std::int64_t samples) const override;
+
+  std::string description() const override { return source_.description(); }
+  std::int64_t length() const override { return source_.size(); }
+
+ private:
+  void hide(Split split, std::int64_t sample, std::span<std::int32_t> tokens,
+            std::span<std::int32_t> targets) const;
+
+  const TokenSource& source_;
+  Objective objective_;
+  std::int64_t vocabulary_;
+  std::uint64_t hiding_key_;
+  std::vector<std::int32_t> window_;  ///< the sample at hand
+};
+
+}  // namespace alpa
