@@ -4,6 +4,9 @@
 #include "apps/models.h"
 #include "apps/rank_device.h"
 #include "libalpa/base/error.h"
+#include "libalpa/base/options.h"
+#include "libalpa/h5/atomic_file.h"
+#include "libalpa/trainer/exchange_weights.h"
 #include "libalpa/trainer/train.h"
 
 namespace {
@@ -11,7 +14,8 @@ namespace {
 using namespace alpa;
 
 struct Settings {
-  std::filesystem::path plan;
+  std::filesystem::path plan, model, weights, checkpoint, out;
+  std::string names;
   TrainSettings train;
   DeviceKind device = DeviceKind::cpu;
   int threads = 0;
@@ -28,6 +32,13 @@ int train_rank(Settings settings, const ParallelRun& rank, const std::string& co
   const TrainRanks ranks{*own.device, *own.world, *host, *control, rank.session.native_world()};
   return train(planned.plan, planned.graph, planned.model.training, settings.train, ranks, rank.stop,
                provenance_here(command_line, "alpa-train", rank.environment.job_id), rank.log);
+}
+
+void import_file(const Settings& settings, App& app) {
+  AtomicFile{settings.out};  // a folder that cannot be written is noticed before the reading
+  const ModelDefinition model = load_model(settings.model);
+  import_weights(settings.weights, training_step_graph(model, 1), options_text(model.training), settings.out,
+                 provenance_here(app.command_line(), "alpa-train", read_environment().job_id), app.log());
 }
 
 }  // namespace
@@ -78,6 +89,29 @@ int main(int argc, char** argv) {
           "srun --mpi=pmi2 --kill-on-bad-exit=1 alpa-train plan.h5 --data tokens.bin --run-dir run --device "
           "cuda",
           "train on the GPUs of a job");
+  app.subcommand("import", "make a checkpoint of step 0 from a safetensors file")
+      .argument("WEIGHTS.safetensors", settings.weights,
+                "weights with the names of GPT-2, Llama or BERT (masked language model), as transformers "
+                "writes them")
+      .argument("MODEL.toml", settings.model, "model of the same dimensions")
+      .option("--out", settings.out, "checkpoint to write (HDF5), for --resume")
+      .required()
+      .example("alpa-train import model.safetensors configs/models/gpt2-124m.toml --out gpt2.h5",
+               "take over GPT-2 small")
+      .example("alpa-train plan.h5 --data text.txt --run-dir run --resume gpt2.h5",
+               "train on from it, with a plan of the same model")
+      .runs([&] { import_file(settings, app); });
+  app.subcommand("export", "write the weights of a checkpoint as a safetensors file")
+      .argument("CHECKPOINT.h5", settings.checkpoint, "checkpoint of a run, or of import")
+      .option("--names", settings.names, "family whose names and layouts the tensors get", "gpt2|llama|bert")
+      .required()
+      .option("--out", settings.out, "file to write (safetensors)")
+      .required()
+      .example("alpa-train export run/checkpoints/step-00000100.h5 --names gpt2 --out model.safetensors",
+               "for what reads GPT-2's weights")
+      .example("alpa-train export gpt2.h5 --names gpt2 --out same.safetensors",
+               "a checkpoint of import gives back its tensors, byte for byte")
+      .runs([&] { export_weights(settings.checkpoint, settings.names, settings.out, app.log()); });
   return app.run_parallel(
       argc, argv, [&](const ParallelRun& rank) { return train_rank(settings, rank, app.command_line()); });
 }

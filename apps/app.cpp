@@ -177,16 +177,20 @@ int App::run_serial(int argc, const char* const* argv) {
   int status = 0;
   const std::optional<Failure> failure = failure_of([&] {
     command = parse(argc, argv, true);
-    if (!command) return;
-    log_ = std::make_unique<Log>(name(), log_level_);
-    assert(command->has_body());
-    status = command->run();
-    if (std::fflush(stdout) != 0)
-      throw Error(ErrorKind::run_time, fmt::format("cannot write the output: {}", std::strerror(errno)));
+    if (command) status = run_here(*command);
   });
   if (!failure) return status;
   tell(name(), *failure);
   return command ? command->failure_status(failure->status) : failure->status;
+}
+
+int App::run_here(const Command& command) {
+  log_ = std::make_unique<Log>(name(), log_level_);
+  assert(command.has_body());
+  const int status = command.run();
+  if (std::fflush(stdout) != 0)
+    throw Error(ErrorKind::run_time, fmt::format("cannot write the output: {}", std::strerror(errno)));
+  return status;
 }
 
 int App::run_parallel(int argc, const char* const* argv, const std::function<int(const ParallelRun&)>& body) {
@@ -198,11 +202,15 @@ int App::run_parallel(int argc, const char* const* argv, const std::function<int
   const Environment environment = read_environment();
   const bool speaks = environment.process == 0;
   const Command* command = nullptr;
-  if (const auto failure = failure_of([&] { command = parse(argc, argv, speaks); })) {
+  int status = 0;
+  if (const auto failure = failure_of([&] {
+        command = parse(argc, argv, speaks);
+        if (command && command != this) status = run_here(*command);
+      })) {
     if (speaks) tell(name(), *failure);
-    return failure->status;
+    return command ? command->failure_status(failure->status) : failure->status;
   }
-  if (!command) return 0;
+  if (command != this) return status;
 
   std::optional<StopRequest> stop;  // before MPI starts, which may start threads
   std::optional<MpiSession> session;
@@ -216,7 +224,6 @@ int App::run_parallel(int argc, const char* const* argv, const std::function<int
   const int rank = session->rank();
   const std::string who = session->size() > 1 ? fmt::format("{}: rank {}", name(), rank) : name();
   Log log(rank == 0 ? name() : who, rank == 0 ? log_level_ : std::max(log_level_, LogLevel::warning));
-  int status = 0;
   const auto failure = failure_of([&] {
     session->watch({kToldShare * hang_timeout_s_, hang_timeout_s_}, environment.node_name,
                    [&log](const std::string& what) { log.warning(what); });

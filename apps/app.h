@@ -45,8 +45,8 @@ class App : public Command {
     return run_serial(argc, argv);
   }
 
-  /// Runs `body` on every rank of an MPI job. Signals are handled and MPI is started before it; after it, MPI
-  /// ends with its result as the exit status.
+  /// Runs `body` on every rank of an MPI job, or a subcommand as run() does. Signals are handled and MPI is
+  /// started before it; after it, MPI ends with its result as the exit status.
   ///
   /// Where an exception leaves the body of every rank within two seconds, all end MPI in order, and a failure
   /// that is the same everywhere is told once. Where it leaves only some, those tell theirs and abort the
@@ -55,7 +55,7 @@ class App : public Command {
   /// one rank need no message.
   int run_parallel(int argc, const char* const* argv, const std::function<int(const ParallelRun&)>& body);
 
-  /// The log of a serial command, once it runs.
+  /// The log of a serial command or subcommand, once it runs.
   Log& log() { return *log_; }
 
   /// The whole command line, for provenance.
@@ -63,6 +63,7 @@ class App : public Command {
 
  private:
   int run_serial(int argc, const char* const* argv);
+  int run_here(const Command& command);
 
   /// The command that the line names, its settings set; nullptr where the line asked for help or the version,
   /// which are on stdout then. Throws Error(usage).

@@ -9,7 +9,6 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/fingerprint.h"
-#include "libalpa/h5/tensor_file.h"
 
 namespace alpa {
 namespace {
@@ -53,6 +52,27 @@ std::unique_ptr<TensorWriter> open_writer(const std::filesystem::path& path,
                       : std::make_unique<TensorWriter>(path, format, version);
 }
 
+/// A file with all but its tensors, which `write` writes.
+template <class Write>
+void save(const std::filesystem::path& path, const CheckpointFacts& facts, const Graph& graph,
+          const Provenance& provenance, std::optional<int> communicator, const Write& write) {
+  // A failure shows, on all ranks alike, when the file is made.
+  std::error_code ignored;
+  std::filesystem::create_directories(path.parent_path(), ignored);
+  in_step(fmt::format("saving the checkpoint of step {}", facts.step), [&] {
+    const std::unique_ptr<TensorWriter> file = open_writer(path, communicator);
+    file->attribute("step", facts.step);
+    file->attribute("samples", facts.samples);
+    file->attribute("data_tokens", facts.data_tokens);
+    file->attribute("training_options", facts.training_options);
+    file->attribute("state_fingerprint", state_fingerprint(graph));
+    file->provenance(provenance);
+    for (const State& state : graph.states) file->declare(state.name, type_of(graph, state));
+    write(*file);
+    file->publish();
+  });
+}
+
 }  // namespace
 
 std::string state_fingerprint(const Graph& graph) {
@@ -66,32 +86,35 @@ std::string state_fingerprint(const Graph& graph) {
 void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& facts, const Graph& graph,
                      std::span<const HostTile> tiles, const Provenance& provenance,
                      std::optional<int> communicator) {
-  // A failure shows, on all ranks alike, when the file is made.
-  std::error_code ignored;
-  std::filesystem::create_directories(path.parent_path(), ignored);
-  in_step(fmt::format("saving the checkpoint of step {}", facts.step), [&] {
-    const std::unique_ptr<TensorWriter> file = open_writer(path, communicator);
-    file->attribute("step", facts.step);
-    file->attribute("samples", facts.samples);
-    file->attribute("data_tokens", facts.data_tokens);
-    file->attribute("training_options", facts.training_options);
-    file->attribute("state_fingerprint", state_fingerprint(graph));
-    file->provenance(provenance);
-    for (const State& state : graph.states) file->declare(state.name, type_of(graph, state));
+  save(path, facts, graph, provenance, communicator, [&](TensorWriter& file) {
     std::vector<TensorPart> parts;
     for (std::size_t s = 0; s < graph.states.size(); ++s) {
       parts.clear();
       for (const HostTile& tile : tiles)
         if (tile.state == static_cast<int>(s)) parts.push_back({{tile.origin, tile.shape}, tile.values});
-      file->write(graph.states[s].name, parts);
+      file.write(graph.states[s].name, parts);
     }
-    file->publish();
   });
 }
 
+void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& facts, const Graph& graph,
+                     const FillState& fill, const Provenance& provenance) {
+  save(path, facts, graph, provenance, {}, [&](TensorWriter& file) {
+    std::vector<std::byte> values;
+    for (const State& state : graph.states) {
+      const TensorType& type = type_of(graph, state);
+      values.resize(static_cast<std::size_t>(byte_count(type)));
+      fill(state, values.data());
+      file.write(state.name, {Shape(type.shape.size(), 0), type.shape}, values.data());
+    }
+  });
+}
+
+TensorReader open_checkpoint(const std::filesystem::path& path) { return {path, format, version}; }
+
 CheckpointFacts load_checkpoint(const std::filesystem::path& path, const Graph& graph,
                                 std::span<const HostTile> tiles) {
-  const TensorReader file(path, format, version);
+  const TensorReader file = open_checkpoint(path);
   const std::string table = differences(graph, file.tensors());
   if (!table.empty())
     throw Error(ErrorKind::input,
@@ -106,7 +129,7 @@ CheckpointFacts load_checkpoint(const std::filesystem::path& path, const Graph& 
 }
 
 CheckpointFacts verify_checkpoint(const std::filesystem::path& path) {
-  const TensorReader file(path, format, version);
+  const TensorReader file = open_checkpoint(path);
   file.verify();
   return facts_of(file);
 }

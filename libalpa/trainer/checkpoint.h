@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -8,6 +9,7 @@
 #include "libalpa/base/tensor_type.h"
 #include "libalpa/graph/graph.h"
 #include "libalpa/h5/provenance.h"
+#include "libalpa/h5/tensor_file.h"
 
 namespace alpa {
 
@@ -43,11 +45,21 @@ void save_checkpoint(const std::filesystem::path& file, const CheckpointFacts& f
                      std::span<const HostTile> tiles, const Provenance& provenance,
                      std::optional<int> communicator);
 
+/// Puts the whole of a state into host memory for it.
+using FillState = std::function<void(const State&, void* values)>;
+
+/// The same by this process alone, with one state at a time in memory.
+void save_checkpoint(const std::filesystem::path& file, const CheckpointFacts& facts, const Graph& graph,
+                     const FillState& fill, const Provenance& provenance);
+
 /// Fills the tiles from a checkpoint of the same model, however many ranks and whatever plan wrote it. Each
 /// rank reads by itself. Throws Error(input) where the file is damaged, or its states differ from the graph's
 /// in name or type, with a table of the differences.
 CheckpointFacts load_checkpoint(const std::filesystem::path& file, const Graph& graph,
                                 std::span<const HostTile> tiles);
+
+/// The tensors of a checkpoint. Throws Error(input) where it is none.
+TensorReader open_checkpoint(const std::filesystem::path& file);
 
 /// Reads all of a checkpoint. Throws Error(input) where it is damaged, or is none.
 CheckpointFacts verify_checkpoint(const std::filesystem::path& file);

@@ -151,7 +151,7 @@ class Run {
     samples_ = facts.samples;
     if (facts.training_options != options_text(options_))
       log_.warning("the [training] table differs from that of the checkpoint; this run follows its plan's");
-    if (facts.data_tokens != data_.reader->length())
+    if (facts.samples > 0 && facts.data_tokens != data_.reader->length())
       log_.warning(
           fmt::format("the data has a length of {}, that of the checkpoint had {}: from here on samples come "
                       "in another order",

@@ -1,0 +1,23 @@
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "libalpa/base/log.h"
+
+namespace alpa {
+
+/// Tells how far something large has come, every few seconds.
+class ByteProgress {
+ public:
+  ByteProgress(std::string doing, std::int64_t total_bytes, Log& log);
+  void add(std::int64_t bytes);
+
+ private:
+  std::string doing_;
+  std::int64_t total_, done_ = 0;
+  Log& log_;
+  std::chrono::steady_clock::time_point told_;
+};
+
+}  // namespace alpa

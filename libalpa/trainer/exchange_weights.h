@@ -1,0 +1,26 @@
+#pragma once
+#include <filesystem>
+#include <string>
+
+#include "libalpa/base/log.h"
+#include "libalpa/graph/graph.h"
+#include "libalpa/h5/provenance.h"
+
+// Weights between checkpoints and safetensors files with the names of GPT-2, Llama or BERT
+// (weights/weight_names.h), one tensor at a time.
+
+namespace alpa {
+
+/// Writes a checkpoint of step 0 for the model of a training graph: parameters, and the f32 masters of bf16
+/// ones, from a safetensors file, all else zero. `training_options` as in CheckpointFacts. Throws
+/// Error(input) where the file is damaged or its tensors are not those of the model.
+void import_weights(const std::filesystem::path& weights, const Graph& graph,
+                    const std::string& training_options, const std::filesystem::path& checkpoint,
+                    const Provenance& provenance, Log& log);
+
+/// Writes the parameters of a checkpoint, in their own types, as a safetensors file with the names of
+/// `family` (WeightFamily::name). Throws Error(input).
+void export_weights(const std::filesystem::path& checkpoint, const std::string& family,
+                    const std::filesystem::path& weights, Log& log);
+
+}  // namespace alpa

@@ -1,0 +1,108 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "libalpa/base/error.h"
+#include "libalpa/base/units.h"
+#include "libalpa/trainer/byte_progress.h"
+#include "libalpa/trainer/checkpoint.h"
+#include "libalpa/trainer/exchange_weights.h"
+#include "libalpa/weights/match_weights.h"
+#include "libalpa/weights/safetensors_file.h"
+
+namespace alpa {
+namespace {
+
+struct StoredAs {
+  StoredType type;
+  std::int64_t bytes;
+};
+
+StoredAs stored_as(const StoredTensor& tensor) {
+  if (tensor.dtype == "F32") return {StoredType::f32, 4};
+  return {tensor.dtype == "BF16" ? StoredType::bf16 : StoredType::f16, 2};
+}
+
+/// Fills one parameter, in its own type or as f32 master.
+void read_weight(SafetensorsReader& file, const MatchedWeights& matched, const std::string& name, DType type,
+                 void* values) {
+  for (const bool adds : {false, true})
+    for (const WeightPlace& place : matched.places) {
+      if (place.ours != name || place.adds != adds) continue;
+      const StoredTensor& tensor = *matched.theirs.at(place.theirs);
+      const StoredAs stored = stored_as(tensor);
+      const auto read = [&](std::int64_t first, std::int64_t count, void* into) {
+        file.read(tensor, first * stored.bytes, count * stored.bytes, into);
+      };
+      place.where.gather(stored.type, read, type, adds, values);
+    }
+}
+
+bool have_same_bytes(SafetensorsReader& file, const StoredTensor& a, const StoredTensor& b) {
+  const std::int64_t bytes = a.end - a.begin;
+  if (a.dtype != b.dtype || a.shape != b.shape) return false;
+  constexpr std::int64_t most = 1 << 20;
+  std::string of_a(most, '\0'), of_b(most, '\0');
+  for (std::int64_t at = 0; at < bytes; at += most) {
+    const std::int64_t count = std::min(most, bytes - at);
+    file.read(a, at, count, of_a.data());
+    file.read(b, at, count, of_b.data());
+    if (std::memcmp(of_a.data(), of_b.data(), static_cast<std::size_t>(count)) != 0) return false;
+  }
+  return true;
+}
+
+/// What repeats another tensor of the file must repeat it: the model has it once.
+void check_copies(SafetensorsReader& file, const MatchedWeights& matched) {
+  for (const std::string& copy : matched.copies)
+    for (const auto& [name, original] : matched.family->copies) {
+      if (name != copy) continue;
+      const StoredTensor& a = *matched.theirs.at(copy);
+      const StoredTensor& b = *matched.theirs.at(std::string(original));
+      if (!have_same_bytes(file, a, b))
+        throw Error(ErrorKind::input,
+                    fmt::format("'{}' and '{}' of '{}' differ, and the model has one tensor for both", a.name,
+                                b.name, file.path().string()),
+                    "leave out the model's `tie`, so that it has both");
+    }
+}
+
+std::map<std::string, Shape> parameter_shapes(const Graph& graph) {
+  std::map<std::string, Shape> shapes;
+  for (const State& state : graph.states)
+    if (state.is_parameter) shapes[state.name] = value_of(graph, state.value).type.shape;
+  return shapes;
+}
+
+}  // namespace
+
+void import_weights(const std::filesystem::path& weights, const Graph& graph,
+                    const std::string& training_options, const std::filesystem::path& checkpoint,
+                    const Provenance& provenance, Log& log) {
+  SafetensorsReader file(weights);
+  const MatchedWeights matched = match_weights(parameter_shapes(graph), file.tensors(), weights.string());
+  check_copies(file, matched);
+  std::int64_t bytes = 0;
+  for (const State& state : graph.states) bytes += byte_count(value_of(graph, state.value).type);
+  ByteProgress progress(fmt::format("writing '{}'", checkpoint.string()), bytes, log);
+  const auto fill = [&](const State& state, void* values) {
+    const TensorType& type = value_of(graph, state.value).type;
+    if (state.is_parameter || !state.follows.empty())
+      read_weight(file, matched, state.is_parameter ? state.name : state.follows, type.dtype, values);
+    else
+      std::memset(values, 0, static_cast<std::size_t>(byte_count(type)));
+    progress.add(byte_count(type));
+  };
+  save_checkpoint(checkpoint, {0, 0, 0, training_options}, graph, fill, provenance);
+  log.info(fmt::format("{} parameters from '{}', named as in {}, are '{}', a checkpoint of step 0",
+                       parameter_count(graph), weights.string(), matched.family->sentence,
+                       checkpoint.string()));
+  if (!matched.unused.empty())
+    log.info(fmt::format("{} left out, for which training has no use: '{}'{}",
+                         count_text(std::ssize(matched.unused), "tensor"), matched.unused.front(),
+                         matched.unused.size() > 1 ? ", ..." : ""));
+}
+
+}  // namespace alpa

@@ -1,0 +1,179 @@
+#include "libalpa/trainer/exchange_weights.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+
+#include "libalpa/base/bfloat16.h"
+#include "libalpa/base/error.h"
+#include "libalpa/h5/file.h"
+#include "libalpa/model/model.h"
+#include "libalpa/trainer/checkpoint.h"
+#include "libalpa/weights/safetensors_file.h"
+#include "tests/h5/temporary_folder.h"
+#include "tests/support/interpreter.h"
+
+// Weights of others: tests/reference/weights.py wrote small files with the names of three families, and the
+// logits that PyTorch's modules give for them.
+namespace alpa {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+const std::filesystem::path source = ALPA_SOURCE_DIR;
+
+class ExchangeWeights : public ::testing::TestWithParam<const char*> {
+ protected:
+  static std::filesystem::path file_of(const std::string& family) {
+    return source / "tests" / "reference" / (family + ".safetensors");
+  }
+
+  /// The model that a file is of, with something added to its text.
+  static ModelDefinition model_of(const std::string& family, const std::string& addition = "") {
+    return parse_model("base = \"small_" + family + ".toml\"\nname = \"other\"\n" + addition,
+                       source / "tests" / "data" / "other.toml", {source / "share" / "blocks"});
+  }
+
+  void import(const std::filesystem::path& weights, const ModelDefinition& model) {
+    import_weights(weights, training_step_graph(model, 1), "", checkpoint_, {}, log_);
+  }
+
+  Values state(const std::string& name) const {
+    const TensorReader file = open_checkpoint(checkpoint_);
+    const TensorType type = file.tensors().at(name);
+    std::vector<std::byte> bytes(static_cast<std::size_t>(byte_count(type)));
+    file.read_all(name, bytes.data());
+    return unpacked(bytes, type.dtype);
+  }
+
+  static std::string bytes_of(SafetensorsReader& file, const std::string& name) {
+    const StoredTensor& tensor = file.tensors().at(name);
+    std::string bytes(static_cast<std::size_t>(tensor.end - tensor.begin), '\0');
+    file.read(tensor, 0, tensor.end - tensor.begin, bytes.data());
+    return bytes;
+  }
+
+  TemporaryFolder folder_;
+  const std::filesystem::path checkpoint_ = folder_.path() / "imported.h5",
+                              exported_ = folder_.path() / "exported.safetensors";
+  Log log_{"test", LogLevel::off};
+};
+
+// In float32 against float64: logits are of order 1, and some hundred roundings of 6e-8 each stay far below.
+constexpr double tolerance = 1e-4;
+
+TEST_P(ExchangeWeights, GiveTheLogitsOfPyTorch) {
+  const std::string family = GetParam();
+  const ModelDefinition model = model_of(family);
+  import(file_of(family), model);
+  const Graph graph = forward_graph(model, 2, false);
+  const std::unique_ptr<Device> device = make_cpu_device(1);
+  Interpreter forward(*device, graph);
+  const H5Reader reference((source / "tests" / "reference" / "logits.h5").string(), "alpa-reference", "1.0");
+  for (const State& weight : graph.states) forward.set(weight.value, state(weight.name));
+  const std::vector<std::int64_t> tokens = reference.int64s("/" + family + "/tokens");
+  for (const Input& input : graph.inputs)
+    if (input.kind == InputKind::tokens || input.kind == InputKind::targets)
+      forward.set(input.value, Values(tokens.begin(), tokens.end()));
+  forward.run_forward({1, 0, 0});
+
+  const auto head = std::find_if(graph.nodes.begin(), graph.nodes.end(),
+                                 [](const Node& node) { return node.op->name == "row_max"; });
+  ASSERT_NE(head, graph.nodes.end());
+  const Values logits = forward.get(head->operands[0]);
+  const Values expected = reference.doubles("/" + family + "/logits");
+  ASSERT_EQ(logits.size(), expected.size());
+  ASSERT_EQ(logits.size(), 2u * 12 * 64);
+  for (std::size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], expected[i], tolerance) << i;
+}
+
+TEST_P(ExchangeWeights, AreWrittenByteForByteAsTheyWereRead) {
+  const std::string family = GetParam();
+  import(file_of(family), model_of(family));
+  export_weights(checkpoint_, family, exported_, log_);
+  SafetensorsReader before(file_of(family)), after(exported_);
+  // BERT's row for the first segment is in the rows of positions afterwards.
+  const std::string segments = "bert.embeddings.token_type_embeddings.weight",
+                    positions = "bert.embeddings.position_embeddings.weight";
+  std::size_t equal = 0;
+  for (const auto& [name, tensor] : after.tensors()) {
+    if (name == segments || name == positions) continue;
+    ASSERT_TRUE(before.tensors().contains(name)) << name;
+    EXPECT_EQ(tensor.dtype, "F32");
+    EXPECT_EQ(tensor.shape, before.tensors().at(name).shape) << name;
+    EXPECT_EQ(bytes_of(after, name), bytes_of(before, name)) << name;
+    ++equal;
+  }
+  // All weights of the file but masks, and what a masked language model has no use for or has once.
+  EXPECT_EQ(equal, family == "gpt2" ? 4u + 2 * 12 : family == "llama" ? 3u + 2 * 9 : 3u + 2 * 16 + 5);
+}
+
+TEST_P(ExchangeWeights, StartARunAtStep0WithMomentsOfZero) {
+  import(file_of(GetParam()), model_of(GetParam()));
+  EXPECT_EQ(verify_checkpoint(checkpoint_).step, 0);
+  for (const char* moment : {"embedding.table.moment1", "block.1.mlp.up.moment2"})
+    for (const double element : state(moment)) EXPECT_EQ(element, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, ExchangeWeights, ::testing::Values("gpt2", "llama", "bert"),
+                         [](const auto& family) { return std::string(family.param); });
+
+using ExchangeOfGpt2 = ExchangeWeights;
+
+TEST_F(ExchangeOfGpt2, RoundsToBf16AndKeepsMastersWhole) {
+  import(file_of("gpt2"), model_of("gpt2"));
+  const Values whole = state("block.1.attention.key");
+  import(file_of("gpt2"), model_of("gpt2", "[training]\nprecision = \"bf16\"\n"));
+  EXPECT_EQ(state("block.1.attention.key.master"), whole);
+  EXPECT_EQ(state("block.1.attention.key"), rounded(whole, DType::bf16));
+
+  // Now the types are the same, so what is written is what is read.
+  export_weights(checkpoint_, "gpt2", exported_, log_);
+  import(exported_, model_of("gpt2", "[training]\nprecision = \"bf16\"\n"));
+  const std::filesystem::path again = folder_.path() / "again.safetensors";
+  export_weights(checkpoint_, "gpt2", again, log_);
+  SafetensorsReader first(exported_), second(again);
+  EXPECT_EQ(first.tensors().at("wte.weight").dtype, "BF16");
+  for (const auto& [name, tensor] : first.tensors()) EXPECT_EQ(bytes_of(first, name), bytes_of(second, name));
+}
+
+/// The file of GPT-2 with a head that is stored too, with another last byte.
+void write_with_head(const std::filesystem::path& from, const std::filesystem::path& to, int last) {
+  SafetensorsReader read(from);
+  std::vector<StoredTensor> tensors{{"lm_head.weight", "F32", {64, 24}}};
+  for (const auto& [name, tensor] : read.tensors()) tensors.push_back(tensor);
+  SafetensorsWriter written(to, tensors);
+  for (const StoredTensor& tensor : written.tensors()) {
+    std::string bytes(static_cast<std::size_t>(tensor.end - tensor.begin), '\0');
+    read.read(read.tensors().at(tensor.name == "lm_head.weight" ? "wte.weight" : tensor.name), 0,
+              tensor.end - tensor.begin, bytes.data());
+    if (tensor.name == "lm_head.weight") bytes.back() = static_cast<char>(bytes.back() + last);
+    written.write(tensor, bytes);
+  }
+  written.publish();
+}
+
+TEST_F(ExchangeOfGpt2, HasATiedHeadOnce) {
+  const std::filesystem::path with_head = folder_.path() / "head.safetensors";
+  write_with_head(file_of("gpt2"), with_head, 0);
+  import(with_head, model_of("gpt2"));
+  export_weights(checkpoint_, "gpt2", exported_, log_);
+  EXPECT_FALSE(SafetensorsReader(exported_).tensors().contains("lm_head.weight"));
+
+  write_with_head(file_of("gpt2"), with_head, 1);
+  EXPECT_THAT([&] { import(with_head, model_of("gpt2")); },
+              ThrowsMessage<Error>(HasSubstr("'lm_head.weight' and 'wte.weight'")));
+}
+
+TEST_F(ExchangeOfGpt2, IsNotWrittenWithNamesOfAnotherFamily) {
+  import(file_of("gpt2"), model_of("gpt2"));
+  EXPECT_THAT([&] { export_weights(checkpoint_, "llama", exported_, log_); },
+              ThrowsMessage<Error>(HasSubstr("has no name for")));
+  EXPECT_FALSE(std::filesystem::exists(exported_));
+}
+
+}  // namespace
+}  // namespace alpa
