@@ -72,6 +72,25 @@ void add_pools(std::vector<OpCase>& cases) {
   }
 }
 
+/// Groups of samples: several, and one that may be split itself; rows enough for several pieces of the sums.
+void add_batch_norms(std::vector<OpCase>& cases) {
+  struct Case {
+    std::string x, statistics, channels;
+    I group;
+  };
+  for (const auto& [x, statistics, channels, group] : std::vector<Case>{
+           {"6x3x5x7", "2x7", "7", 3}, {"5x3x2x3", "1x3", "3", 5}, {"4x11x13x36", "1x36", "36", 4}}) {
+    const Attributes of_samples{{"size_b", group}}, attributes{{"size_b", group}, {"epsilon", 1e-5}};
+    const std::string image = "t[" + x + "]", f = " f[" + statistics + "]", p = " p[" + statistics + "]",
+                      c = " t[" + channels + "]";
+    cases.push_back({"channel_mean", image, of_samples});
+    cases.push_back({"channel_variance", image + f, of_samples});
+    cases.push_back({"batch_norm", image + f + p + c + c, attributes});
+    cases.push_back({"batch_norm_sums", image + " " + image + f + p, attributes});
+    cases.push_back({"batch_norm_grad", image + " " + image + f + p + c + f + f, attributes});
+  }
+}
+
 std::vector<OpCase> all_cases() {
   std::vector<OpCase> cases{
       {"accumulate", "t[3x5]", {}},
@@ -99,6 +118,11 @@ std::vector<OpCase> all_cases() {
       {"embedding_grad", "t[1x5x2100] i[1x5]", {{"size_v", I{3}}}, 3},
       {"expand_like", "s t[3x5]", {}},
       {"expand_like", "s t[20000]", {}},
+      {"group_norm", "t[3x5x2x6] t[6] t[6]", {{"size_g", I{3}}, {"epsilon", 1e-5}}},
+      {"group_norm", "t[3x7x5] t[5] t[5]", {{"size_g", I{1}}, {"epsilon", 1e-5}}},
+      {"group_norm", "t[2x11x9x72] t[72] t[72]", {{"size_g", I{8}}, {"epsilon", 1e-5}}},
+      {"group_norm_grad", "t[3x5x2x6] t[3x5x2x6] t[6] f[3x3] p[3x3]", {{"size_g", I{3}}}},
+      {"group_norm_grad", "t[2x11x9x72] t[2x11x9x72] t[72] f[2x8] p[2x8]", {{"size_g", I{8}}}},
       {"layer_norm", "t[3x5x7] t[7] t[7]", {{"epsilon", 1e-5}}},
       {"layer_norm", "t[200x97] t[97] t[97]", {{"epsilon", 1e-5}}},
       {"layer_norm", "t[3x601] t[601] t[601]", {{"epsilon", 1e-5}}},
@@ -196,6 +220,7 @@ std::vector<OpCase> all_cases() {
   }
   add_convolutions(cases);
   add_pools(cases);
+  add_batch_norms(cases);
   return cases;
 }
 

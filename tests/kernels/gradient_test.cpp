@@ -12,14 +12,28 @@
 namespace alpa {
 namespace {
 
+/// Operand `operand` becomes what the operator of that name makes of the operands before it.
+void follow(PreparedCase& p, std::size_t operand, std::string_view op, const std::vector<std::size_t>& of) {
+  std::vector<TensorType> types;
+  std::vector<Values> values;
+  for (const std::size_t i : of) {
+    types.push_back(p.operands[i]);
+    values.push_back(p.values[i]);
+  }
+  p.values[operand] = reference(op_catalog().find(op), {types, p.attributes}, values)[0];
+}
+
 /// cross_entropy takes the maximum and the sum of exponentials as operands, but its gradient is that of the
-/// loss as a function of the logits alone, so they follow the logits here.
+/// loss as a function of the logits alone, so they follow the logits here. The statistics of batch_norm
+/// likewise.
 void complete(PreparedCase& p) {
-  if (p.op->name != "cross_entropy") return;
-  const std::vector<TensorType> logits{p.operands[0]}, both{p.operands[0], p.operands[2]};
-  p.values[2] = reference(op_catalog().find("row_max"), {logits, {}}, std::vector<Values>{p.values[0]})[0];
-  p.values[3] = reference(op_catalog().find("row_sum_exp"), {both, {}},
-                          std::vector<Values>{p.values[0], p.values[2]})[0];
+  if (p.op->name == "cross_entropy") {
+    follow(p, 2, "row_max", {0});
+    follow(p, 3, "row_sum_exp", {0, 2});
+  } else if (p.op->name == "batch_norm") {
+    follow(p, 1, "channel_mean", {0});
+    follow(p, 2, "channel_variance", {0, 1});
+  }
 }
 
 /// sum(weights * first result) with element `element` of an operand moved by `step`.

@@ -1,0 +1,132 @@
+#include <cmath>
+
+#include "tests/kernels/reference_call.h"
+
+namespace alpa {
+namespace {
+
+/// Tensors [n ... (g c)] and their statistics [n g].
+struct ChannelGroups {
+  std::size_t n, places, g, c;
+
+  explicit ChannelGroups(const ReferenceCall& call)
+      : n(call.extent(0, 0)),
+        places(call.in[0].size() / n / call.width(0)),
+        g(static_cast<std::size_t>(call.attributes.integer("size_g"))),
+        c(call.width(0) / g) {}
+
+  double count() const { return static_cast<double>(places * c); }
+
+  /// body(element, statistic, channel)
+  template <class Body>
+  void for_elements(const Body& body) const {
+    for (std::size_t i = 0; i < n * places * g * c; ++i)
+      body(i, i / (places * g * c) * g + i % (g * c) / c, i % (g * c));
+  }
+};
+
+/// Tensors [(m b) ... c] and their statistics [m c].
+struct SampleGroups {
+  std::size_t m, rows, c;
+
+  explicit SampleGroups(const ReferenceCall& call)
+      : m(call.extent(0, 0) / static_cast<std::size_t>(call.attributes.integer("size_b"))),
+        rows(call.in[0].size() / m / call.width(0)),
+        c(call.width(0)) {}
+
+  double count() const { return static_cast<double>(rows); }
+
+  /// body(element, statistic, channel)
+  template <class Body>
+  void for_elements(const Body& body) const {
+    for (std::size_t i = 0; i < m * rows * c; ++i) body(i, i / (rows * c) * c + i % c, i % c);
+  }
+};
+
+double scale_of(const ReferenceCall& call, double variance) {
+  return 1 / std::sqrt(variance + call.attributes.number("epsilon"));
+}
+
+}  // namespace
+
+ReferenceResults group_norm_reference(const ReferenceCall& call) {
+  const ChannelGroups groups(call);
+  const Values& x = call.in[0];
+  Values y(x.size()), means(groups.n * groups.g, 0.0), scales(groups.n * groups.g, 0.0);
+  groups.for_elements([&](std::size_t i, std::size_t s, std::size_t) { means[s] += x[i] / groups.count(); });
+  groups.for_elements([&](std::size_t i, std::size_t s, std::size_t) {
+    scales[s] += std::pow(x[i] - means[s], 2) / groups.count();
+  });
+  for (double& scale : scales) scale = scale_of(call, scale);
+  groups.for_elements([&](std::size_t i, std::size_t s, std::size_t c) {
+    y[i] = (x[i] - means[s]) * scales[s] * call.in[1][c] + call.in[2][c];
+  });
+  return {y, means, scales};
+}
+
+ReferenceResults group_norm_grad_reference(const ReferenceCall& call) {
+  const ChannelGroups groups(call);
+  const Values &dy = call.in[0], &x = call.in[1], &gain = call.in[2], &mean = call.in[3], &scale = call.in[4];
+  Values dx(x.size()), dgain(gain.size(), 0.0), dbias(gain.size(), 0.0);
+  Values mean_g(mean.size(), 0.0), mean_gh(mean.size(), 0.0);
+  groups.for_elements([&](std::size_t i, std::size_t s, std::size_t c) {
+    const double h = (x[i] - mean[s]) * scale[s];
+    dgain[c] += dy[i] * h;
+    dbias[c] += dy[i];
+    mean_g[s] += dy[i] * gain[c] / groups.count();
+    mean_gh[s] += dy[i] * gain[c] * h / groups.count();
+  });
+  groups.for_elements([&](std::size_t i, std::size_t s, std::size_t c) {
+    const double h = (x[i] - mean[s]) * scale[s];
+    dx[i] = scale[s] * (dy[i] * gain[c] - mean_g[s] - h * mean_gh[s]);
+  });
+  return {dx, dgain, dbias};
+}
+
+ReferenceResults channel_mean_reference(const ReferenceCall& call) {
+  const SampleGroups groups(call);
+  Values means(groups.m * groups.c, 0.0);
+  groups.for_elements(
+      [&](std::size_t i, std::size_t s, std::size_t) { means[s] += call.in[0][i] / groups.count(); });
+  return {means};
+}
+
+ReferenceResults channel_variance_reference(const ReferenceCall& call) {
+  const SampleGroups groups(call);
+  Values variances(groups.m * groups.c, 0.0);
+  groups.for_elements([&](std::size_t i, std::size_t s, std::size_t) {
+    variances[s] += std::pow(call.in[0][i] - call.in[1][s], 2) / groups.count();
+  });
+  return {variances};
+}
+
+ReferenceResults batch_norm_reference(const ReferenceCall& call) {
+  Values y(call.in[0].size());
+  SampleGroups(call).for_elements([&](std::size_t i, std::size_t s, std::size_t c) {
+    y[i] = (call.in[0][i] - call.in[1][s]) * scale_of(call, call.in[2][s]) * call.in[3][c] + call.in[4][c];
+  });
+  return {y};
+}
+
+ReferenceResults batch_norm_sums_reference(const ReferenceCall& call) {
+  const SampleGroups groups(call);
+  Values dy_sums(groups.m * groups.c, 0.0), dyh_sums(groups.m * groups.c, 0.0);
+  groups.for_elements([&](std::size_t i, std::size_t s, std::size_t) {
+    dy_sums[s] += call.in[0][i];
+    dyh_sums[s] += call.in[0][i] * (call.in[1][i] - call.in[2][s]) * scale_of(call, call.in[3][s]);
+  });
+  return {dy_sums, dyh_sums};
+}
+
+ReferenceResults batch_norm_grad_reference(const ReferenceCall& call) {
+  const SampleGroups groups(call);
+  Values dx(call.in[0].size());
+  groups.for_elements([&](std::size_t i, std::size_t s, std::size_t c) {
+    const double scale = scale_of(call, call.in[3][s]), h = (call.in[1][i] - call.in[2][s]) * scale;
+    dx[i] = scale * call.in[4][c] *
+            (call.in[0][i] - call.in[5][s] / groups.count() - h * call.in[6][s] / groups.count());
+  });
+  return {dx};
+}
+
+}  // namespace alpa
