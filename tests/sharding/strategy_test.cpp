@@ -64,6 +64,19 @@ TEST(Strategies, OfAVocabularySplitLeaveASumAndAMaximum) {
               testing::Contains("S0R RR -> RRR+sum0"));
 }
 
+TEST(Strategies, OfAConvolutionSplitSamplesAndChannelsButNotImages) {
+  EXPECT_THAT(table("conv2d", {f32({4, 8, 8, 6}), f32({3, 3, 6, 10})}, {}, {2}),
+              testing::ElementsAre("RRRR RRRR -> RRRR", "S0RRR RRRR -> S0RRR", "RRRS0 RRS0R -> RRRR+sum0",
+                                   "RRRR RRRS0 -> RRRS0", "RRRR+sum0 RRRR -> RRRR+sum0"));
+}
+
+TEST(Strategies, OfBatchStatisticsSplitGroupsOfSamplesOrTheSamplesOfTheOnlyGroup) {
+  EXPECT_THAT(table("channel_variance", {f32({8, 2, 2, 4}), f32({2, 4})}, {{"size_b", std::int64_t{4}}}, {2}),
+              testing::ElementsAre("RRRR RR -> RR", "S0RRR S0R -> S0R", "RRRS0 RS0 -> RS0"));
+  EXPECT_THAT(table("channel_variance", {f32({8, 2, 2, 4}), f32({1, 4})}, {{"size_b", std::int64_t{8}}}, {2}),
+              testing::ElementsAre("RRRR RR -> RR", "S0RRR RR -> RR+sum0", "RRRS0 RS0 -> RS0"));
+}
+
 TEST(LayoutOf, DividesTheSizesThatNoOperandShows) {
   const OpDef& op = op_catalog().find("embedding_grad");
   const std::vector<TensorType> operands{f32({2, 4, 6}), {DType::i32, {2, 4}}};
