@@ -43,9 +43,9 @@ struct IndexRange {
   std::int64_t first = 0, count = 1;
 };
 
-/// What an index picks from is the factor that the operand of indices lacks and the fewest tensors have: the
-/// vocabulary of an embedding or of a loss. Tiles of it are taken to be hit by every index, which is what the
-/// busiest device sees.
+/// What an index picks from are the factors that the operand of indices lacks and the fewest tensors have:
+/// the vocabulary of an embedding or of a loss, the experts and their places of a dispatch. Tiles of them are
+/// taken to be hit by every index, which is what the busiest device sees.
 IndexRange index_range(const OperatorCase& each, std::size_t operand) {
   const ShardingRule rule = rule_of(*each.op, each.call());
   std::vector<int> tensors(rule.factors.size(), 0);
@@ -65,10 +65,15 @@ IndexRange index_range(const OperatorCase& each, std::size_t operand) {
   for (const DimensionFactors& dimension : rule.operands[operand])
     for (const int factor : dimension)
       tensors[static_cast<std::size_t>(factor)] = std::numeric_limits<int>::max();
-  const auto fewest =
-      static_cast<std::size_t>(std::min_element(tensors.begin(), tensors.end()) - tensors.begin());
-  if (tensors.empty() || tensors[fewest] == std::numeric_limits<int>::max()) return {};
-  return {origin[fewest], rule.factors[fewest].size};
+  IndexRange range;
+  if (tensors.empty()) return range;
+  const int fewest = *std::min_element(tensors.begin(), tensors.end());
+  for (std::size_t f = 0; f < tensors.size() && fewest < std::numeric_limits<int>::max(); ++f) {
+    if (tensors[f] != fewest) continue;
+    range.first = range.first * rule.factors[f].size + origin[f];
+    range.count *= rule.factors[f].size;
+  }
+  return range;
 }
 
 std::int64_t held_by(const std::unique_ptr<DeviceMemory>& memory) { return memory ? memory->bytes() : 0; }

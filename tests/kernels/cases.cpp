@@ -1,5 +1,8 @@
 #include "tests/kernels/cases.h"
 
+#include <array>
+#include <tuple>
+
 #include "libalpa/ops/catalog.h"
 
 namespace alpa {
@@ -161,6 +164,45 @@ std::vector<OpCase> all_cases() {
       {"upsample", "t[3x2x3x5]", {{"factor", I{2}}}},
       {"upsample", "t[2x5x4x70]", {{"factor", I{3}}}},
   };
+  // Experts without tokens, experts with too many, as many choices as experts, one expert; widths beyond the
+  // blocks of the kernels.
+  for (const auto& [logits, choices, capacity] :
+       std::vector<std::tuple<std::string, I, I>>{{"2x7x5", 2, 3},
+                                                  {"1x40x8", 1, 6},
+                                                  {"3x9x6", 3, 20},
+                                                  {"2x5x3", 3, 2},
+                                                  {"2x3x1", 1, 2},
+                                                  {"3x90x37", 6, 11}}) {
+    const std::string chosen = logits.substr(0, logits.rfind('x')) + "x" + std::to_string(choices) + "]";
+    cases.push_back({"top_k_slots", "l[" + logits + "]", {{"size_k", choices}, {"capacity", capacity}}});
+    for (const I normalize : {I{0}, I{1}}) {
+      cases.push_back(
+          {"top_k_weights", "l[" + logits + "]", {{"size_k", choices}, {"normalize", normalize}}});
+      cases.push_back({"top_k_weights_grad", "l[" + logits + "] f[" + chosen, {{"normalize", normalize}}});
+    }
+    cases.push_back({"balance_loss", "l[" + logits + "]", {}});
+    cases.push_back(
+        {"balance_loss_grad", "l[" + logits + "] f[" + logits.substr(0, logits.rfind('x')) + "]", {}});
+  }
+  for (const auto& [groups, tokens, choices, experts, capacity, width] : std::vector<std::array<int, 6>>{
+           {2, 7, 2, 5, 3, 3}, {3, 5, 1, 2, 2, 7}, {1, 4, 3, 3, 4, 1}, {2, 60, 2, 6, 25, 301}}) {
+    const auto text = [](std::initializer_list<int> extents) {
+      std::string joined;
+      for (const int extent : extents) joined += (joined.empty() ? "[" : "x") + std::to_string(extent);
+      return joined + "]";
+    };
+    const std::string x = "t" + text({groups, tokens, width}),
+                      rows = "t" + text({experts, groups, capacity, width}),
+                      slots = " r" + text({groups, tokens, choices}),
+                      weights = " f" + text({groups, tokens, choices});
+    const Attributes sizes{{"size_e", I{experts}}, {"size_c", I{capacity}}};
+    const int ids = experts * capacity;
+    cases.push_back({"dispatch", x + slots, sizes, ids});
+    cases.push_back({"dispatch_grad", rows + slots, {}, ids});
+    cases.push_back({"combine", rows + slots + weights, {}, ids});
+    cases.push_back({"combine_grad_rows", x + slots + weights, sizes, ids});
+    cases.push_back({"combine_grad_weights", x + " " + rows + slots, {}, ids});
+  }
   for (const char* name : {"gelu", "silu", "relu"}) {
     cases.push_back({name, "t[3x5]", {}});
     cases.push_back({name, "t[3x6007]", {}});

@@ -6,12 +6,16 @@
 
 namespace alpa {
 
+/// Far above the steps of finite differences and the rounding to bf16, so that no choice depends on them.
+inline constexpr double kLogitMargin = 0.05;
+
 /// One call that an operator's kernels are checked with.
 struct OpCase {
   std::string op;
 
   /// A letter and an extent per operand, as "t[2x3] i[2]": t f32 or bf16 in turn, f f32, p f32 and positive,
-  /// b bf16, i ids from -1 up to `ids`, s a scalar of type t.
+  /// b bf16, i ids from -1 up to `ids`, s a scalar of type t, l logits of type t whose rows keep kLogitMargin
+  /// between any two, r routes: ids below `ids`, none twice in a group (dimension 0), some of them -1.
   std::string operands;
   Attributes attributes;
   int ids = 0;

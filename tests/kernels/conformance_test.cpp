@@ -96,6 +96,16 @@ TEST_P(Refusal, NamesTheOperatorAndTheTypes) {
                            ::testing::HasSubstr(" kernel for i32[3] -> i32[3]"))));
 }
 
+TEST_P(Refusal, NamesTheOperatorThatTheDeviceHasNoKernelFor) {
+  const auto device = GetParam().make();
+  for (const OpDef* op : op_catalog().all()) {
+    if (has_kernel(*device, *op)) continue;
+    EXPECT_THAT([&] { make_kernel(*device, *op, {}); },
+                ::testing::ThrowsMessage<Error>(
+                    ::testing::HasSubstr("operator '" + std::string(op->name) + "' has no CUDA kernel")));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(On, Refusal, ValuesIn(kernel_backends()),
                          [](const auto& test) { return test.param.name; });
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <sstream>
 
 #include "libalpa/ops/catalog.h"
@@ -14,15 +15,51 @@ namespace {
 
 TensorType operand_type(const std::string& word, DType dtype) {
   const char letter = word[0];
-  TensorType type{letter == 'i'                    ? DType::i32
-                  : letter == 'b'                  ? DType::bf16
-                  : letter == 't' || letter == 's' ? dtype
-                                                   : DType::f32,
+  TensorType type{letter == 'i' || letter == 'r'                    ? DType::i32
+                  : letter == 'b'                                   ? DType::bf16
+                  : letter == 't' || letter == 's' || letter == 'l' ? dtype
+                                                                    : DType::f32,
                   {}};
   std::istringstream extents(word.substr(1));
   char separator = 0;
   for (std::int64_t extent = 0; extents >> separator && extents >> extent;) type.shape.push_back(extent);
   return type;
+}
+
+/// A random order of `count` things.
+std::vector<std::size_t> shuffled(std::size_t count, std::uint64_t seed) {
+  const Values keys = uniform_values(static_cast<std::int64_t>(count), 0, 1, seed);
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return keys[a] < keys[b]; });
+  return order;
+}
+
+/// In each row, steps of twice the margin in random order, moved by less than half the margin.
+Values logits(const Shape& shape, std::uint64_t seed) {
+  Values values = uniform_values(element_count(shape), -0.5 * kLogitMargin, 0.5 * kLogitMargin, seed);
+  const auto width = static_cast<std::size_t>(shape.back());
+  for (std::size_t row = 0; row < values.size() / width; ++row) {
+    const std::vector<std::size_t> order = shuffled(width, 1000 * seed + row);
+    for (std::size_t e = 0; e < width; ++e)
+      values[row * width + e] +=
+          2 * kLogitMargin * (static_cast<double>(order[e]) - static_cast<double>(width) / 2);
+  }
+  return values;
+}
+
+/// The first of a random order of the ids and of a quarter as many -1.
+Values routes(const Shape& shape, int ids, std::uint64_t seed) {
+  const auto groups = static_cast<std::size_t>(shape[0]);
+  const std::size_t per_group = static_cast<std::size_t>(element_count(shape)) / groups;
+  Values values;
+  for (std::size_t g = 0; g < groups; ++g) {
+    const std::vector<std::size_t> order =
+        shuffled(std::max(static_cast<std::size_t>(ids) * 5 / 4, per_group), 1000 * seed + g);
+    for (std::size_t i = 0; i < per_group; ++i)
+      values.push_back(order[i] < static_cast<std::size_t>(ids) ? static_cast<double>(order[i]) : -1);
+  }
+  return values;
 }
 
 }  // namespace
@@ -47,6 +84,8 @@ PreparedCase prepare(const OpCase& c, DType dtype) {
     const std::int64_t count = element_count(type.shape);
     const std::uint64_t seed = 100 + p.values.size();
     Values values = word[0] == 'i'   ? uniform_values(count, -1, c.ids, seed)
+                    : word[0] == 'l' ? logits(type.shape, seed)
+                    : word[0] == 'r' ? routes(type.shape, c.ids, seed)
                     : word[0] == 'p' ? uniform_values(count, 0.5, 1.5, seed)
                                      : uniform_values(count, -1, 1, seed);
     if (word[0] == 'i')
@@ -59,7 +98,7 @@ PreparedCase prepare(const OpCase& c, DType dtype) {
 }
 
 std::vector<DType> types_of(const OpCase& c) {
-  if (c.operands.find('t') == std::string::npos) return {DType::f32};
+  if (c.operands.find_first_of("tl") == std::string::npos) return {DType::f32};
   return {DType::f32, DType::bf16};
 }
 

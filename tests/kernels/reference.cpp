@@ -280,6 +280,8 @@ const std::map<std::string_view, std::function<Results(const Call&)>>& meanings(
       {"add", [](const Call& c) { return map2(c, [](double x, double y) { return x + y; }); }},
       {"attention", attention_reference},
       {"attention_grad", attention_grad_reference},
+      {"balance_loss", balance_loss_reference},
+      {"balance_loss_grad", balance_loss_grad_reference},
       {"bias_add", bias_add},
       {"average_pool", average_pool_reference},
       {"average_pool_grad", average_pool_grad_reference},
@@ -292,8 +294,13 @@ const std::map<std::string_view, std::function<Results(const Call&)>>& meanings(
       {"conv2d", conv2d_reference},
       {"conv2d_grad_input", conv2d_grad_input_reference},
       {"conv2d_grad_weight", conv2d_grad_weight_reference},
+      {"combine", combine_reference},
+      {"combine_grad_rows", dispatch_reference},
+      {"combine_grad_weights", combine_grad_weights_reference},
       {"cross_entropy", cross_entropy},
       {"cross_entropy_grad", cross_entropy_grad},
+      {"dispatch", dispatch_reference},
+      {"dispatch_grad", combine_reference},
       {"dropout", dropout},
       {"einsum", contract},
       {"embedding", embedding},
@@ -332,6 +339,9 @@ const std::map<std::string_view, std::function<Results(const Call&)>>& meanings(
       {"slice", slice_reference},
       {"sum_squares", sum_squares},
       {"upsample", upsample_reference},
+      {"top_k_slots", top_k_slots_reference},
+      {"top_k_weights", top_k_weights_reference},
+      {"top_k_weights_grad", top_k_weights_grad_reference},
   };
   return table;
 }

@@ -45,5 +45,13 @@ ReferenceResults max_pool_grad_reference(const ReferenceCall&);
 ReferenceResults rotary_reference(const ReferenceCall&);
 ReferenceResults slice_reference(const ReferenceCall&);
 ReferenceResults upsample_reference(const ReferenceCall&);
+ReferenceResults top_k_slots_reference(const ReferenceCall&);
+ReferenceResults top_k_weights_reference(const ReferenceCall&);
+ReferenceResults top_k_weights_grad_reference(const ReferenceCall&);
+ReferenceResults balance_loss_reference(const ReferenceCall&);
+ReferenceResults balance_loss_grad_reference(const ReferenceCall&);
+ReferenceResults dispatch_reference(const ReferenceCall&);
+ReferenceResults combine_reference(const ReferenceCall&);
+ReferenceResults combine_grad_weights_reference(const ReferenceCall&);
 
 }  // namespace alpa

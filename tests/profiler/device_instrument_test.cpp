@@ -208,6 +208,19 @@ TEST_F(Samples, AreNeverZeroAndIndicesLieWithinTheirTile) {
   EXPECT_GT(seen.size(), 8u);
 }
 
+TEST_F(Samples, OfSlotsLieInAllPlacesOfTheTilesExperts) {
+  SampleMemory memory(*device_, *stream_, 1 << 16, 1 << 24);
+  const OperatorCase each =
+      OperatorCase::of(op_catalog().find("dispatch"), {{DType::f32, {1, 64, 4}}, {DType::i32, {1, 64, 1}}},
+                       {{"size_e", std::int64_t{4}}, {"size_c", std::int64_t{8}}});
+  const auto calls = memory.calls(each);
+  const std::int32_t* slots = static_cast<const std::int32_t*>(calls[0].operands[1].data);
+  const std::set<std::int32_t> seen(slots, slots + 64);
+  EXPECT_GE(*seen.begin(), 0);
+  EXPECT_LT(*seen.rbegin(), 4 * 8);
+  EXPECT_GT(seen.size(), 16u);
+}
+
 TEST_F(Samples, OfResultsThatOverwriteOperandsAreTheOperands) {
   SampleMemory memory(*device_, *stream_, 1 << 16, 1 << 24);
   const auto calls = memory.calls(named("adamw"));
