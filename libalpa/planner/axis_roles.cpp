@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <numeric>
 
+#include "libalpa/sharding/strategy.h"
+
 namespace alpa {
 namespace {
 
 class RoleFilter {
  public:
   RoleFilter(const PlanningGraph& planning, int node, const StageRequest& request)
-      : node_(node_of(*planning.graph, node)),
-        roles_(planning.roles[static_cast<std::size_t>(node)]),
-        request_(request) {
-    const std::vector<TensorType> types = operand_types(*planning.graph, node_);
-    rule_ = rule_of(*node_.op, {types, node_.attributes});
+      : planning_(planning), index_(node), node_(node_of(*planning.graph, node)), request_(request) {
+    splits_sample_ = splits(node, FactorRole::sample);
+    splits_sequence_ = splits(node, FactorRole::sequence);
   }
 
   bool allows(const Strategy& strategy) const {
@@ -37,29 +37,47 @@ class RoleFilter {
   }
 
  private:
-  bool has(FactorRole role) const {
-    for (std::size_t f = 0; f < roles_.size(); ++f)
-      if (roles_[f] == role && !rule_.factors[f].whole && rule_.factors[f].size > 1) return true;
+  const std::vector<FactorRole>& roles_of(int node) const {
+    return planning_.roles[static_cast<std::size_t>(node)];
+  }
+
+  /// Whether a node has a factor of that role that can be split.
+  bool splits(int index, FactorRole role) const {
+    const std::vector<FactorRole>& roles = roles_of(index);
+    const Node& node = node_of(*planning_.graph, index);
+    const std::vector<TensorType> types = operand_types(*planning_.graph, node);
+    const ShardingRule rule = rule_of(*node.op, {types, node.attributes});
+    for (std::size_t f = 0; f < roles.size(); ++f)
+      if (roles[f] == role && can_split(rule, static_cast<int>(f))) return true;
     return false;
   }
 
+  /// A gradient is a sum over samples or positions, partial along an axis that splits them, unless what makes
+  /// it knows none (tokens that are routed in groups of whole sequences).
+  bool sums_along(FactorRole role, int choice) const {
+    const int maker = value_of(*planning_.graph, node_.operands[0]).producer;
+    return choice == kPassPartialAxis || (choice == kIdleAxis && !splits(maker, role));
+  }
+
   bool allows(AxisRole role, int choice) const {
-    const FactorRole split = choice >= 0 ? roles_[static_cast<std::size_t>(choice)] : FactorRole::other;
+    const FactorRole split =
+        choice >= 0 ? roles_of(index_)[static_cast<std::size_t>(choice)] : FactorRole::other;
     if (role == AxisRole::tensor) return split == FactorRole::other;
     if (role == AxisRole::free) return true;
     const FactorRole wanted = role == AxisRole::data ? FactorRole::sample : FactorRole::sequence;
-    if (has(wanted)) return split == wanted;
+    if (wanted == FactorRole::sample ? splits_sample_ : splits_sequence_) return split == wanted;
     if (node_.op->sums_micro_batches)
       return request_.spread == StateSpread::free || request_.spread >= StateSpread::gradients ||
-             choice == kPassPartialAxis;
+             sums_along(wanted, choice);
     if (node_.phase == Phase::update) return request_.spread != StateSpread::none || choice < 0;
     return choice < 0;
   }
 
+  const PlanningGraph& planning_;
+  int index_;
   const Node& node_;
-  const std::vector<FactorRole>& roles_;
   const StageRequest& request_;
-  ShardingRule rule_;
+  bool splits_sample_ = false, splits_sequence_ = false;
 };
 
 }  // namespace

@@ -8,24 +8,6 @@
 namespace alpa {
 namespace {
 
-/// A factor can be split unless it must stay whole or is an inner part of some dimension.
-bool can_split(const ShardingRule& rule, int factor) {
-  const Factor& f = rule.factors[static_cast<std::size_t>(factor)];
-  if (f.whole || f.size == 1) return false;
-  const auto inner = [&](const std::vector<std::vector<DimensionFactors>>& tensors) {
-    for (const auto& tensor : tensors)
-      for (const DimensionFactors& dimension : tensor) {
-        std::int64_t outer = 1;
-        for (const int g : dimension) {
-          if (g == factor && outer > 1) return true;
-          outer *= rule.factors[static_cast<std::size_t>(g)].size;
-        }
-      }
-    return false;
-  };
-  return !inner(rule.operands) && !inner(rule.results);
-}
-
 bool divides(const ShardingRule& rule, const Strategy& strategy, const MeshShape& mesh) {
   std::vector<std::int64_t> parts(rule.factors.size(), 1);
   for (std::size_t axis = 0; axis < strategy.size(); ++axis)
@@ -64,6 +46,23 @@ void mark_partial(const OpDef& op, const ShardingRule& rule, const Strategy& str
 }
 
 }  // namespace
+
+bool can_split(const ShardingRule& rule, int factor) {
+  const Factor& f = rule.factors[static_cast<std::size_t>(factor)];
+  if (f.whole || f.size == 1) return false;
+  const auto inner = [&](const std::vector<std::vector<DimensionFactors>>& tensors) {
+    for (const auto& tensor : tensors)
+      for (const DimensionFactors& dimension : tensor) {
+        std::int64_t outer = 1;
+        for (const int g : dimension) {
+          if (g == factor && outer > 1) return true;
+          outer *= rule.factors[static_cast<std::size_t>(g)].size;
+        }
+      }
+    return false;
+  };
+  return !inner(rule.operands) && !inner(rule.results);
+}
 
 std::vector<Strategy> strategies(const OpDef& op, const OpCall& whole, const MeshShape& mesh) {
   std::vector<Strategy> found{Strategy(mesh.size(), kIdleAxis)};

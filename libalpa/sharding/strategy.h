@@ -22,6 +22,9 @@ struct NodeLayout {
   OpCall local_call() const { return {local_operands, local_attributes}; }
 };
 
+/// A factor can be split unless it must stay whole or is an inner part of some dimension.
+bool can_split(const ShardingRule&, int factor);
+
 /// Every strategy that the operator's rule allows on this mesh, in a fixed order, all axes idle first.
 /// There is no other source of strategies. (Alpa, OSDI'22, section 4.1, generalised from its tables.)
 std::vector<Strategy> strategies(const OpDef&, const OpCall& whole, const MeshShape&);
