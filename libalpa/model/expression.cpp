@@ -113,6 +113,7 @@ class ExpressionReader {
     while (at_ < text_.size() && (is_letter(text_[at_]) || is_digit(text_[at_]))) ++at_;
     const std::string name = text_.substr(begin, at_ - begin);
     if (name == "sqrt" && peek() == '(') return square_root();
+    if (name == "ceil" && peek() == '(') return rounded_up();
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     if (!numbers_) return Number::of(std::int64_t{1});
     const auto found = numbers_->find(name);
@@ -128,6 +129,14 @@ class ExpressionReader {
     const Number of = in_parentheses();
     if (numbers_ && of.real < 0) refuse_value("square root of a negative number");
     return Number::of(numbers_ ? std::sqrt(of.real) : 1.0);
+  }
+
+  Number rounded_up() {
+    const Number of = in_parentheses();
+    if (!numbers_) return Number::of(std::int64_t{1});
+    if (of.is_integer) return of;
+    if (std::abs(of.real) > 0x1p62) refuse_value("the result does not fit into 64 bits");
+    return Number::of(static_cast<std::int64_t>(std::ceil(of.real)));
   }
 
   Number combined(const Number& a, char op, const Number& b) const {

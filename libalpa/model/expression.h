@@ -19,9 +19,10 @@ struct Number {
 /// What the names in an expression stand for.
 using Numbers = std::map<std::string, Number>;
 
-/// The value of "4 * model / heads" or "0.02 / sqrt(2 * layers)": integers, reals, names, + - * / ( ) and
-/// sqrt. Operations on integers stay integers, and a division of integers must leave no remainder. Throws
-/// Error(input) with the place in the text: bad syntax, unknown name, remainder, overflow, division by zero.
+/// The value of "4 * model / heads" or "0.02 / sqrt(2 * layers)": integers, reals, names, + - * / ( ),
+/// sqrt and ceil. Operations on integers stay integers, and a division of integers must leave no remainder.
+/// Throws Error(input) with the place in the text: bad syntax, unknown name, remainder, overflow, division by
+/// zero.
 Number evaluate(const std::string& expression, const Numbers&);
 
 /// The names an expression mentions, in order of their first appearance. Throws Error(input) on bad syntax.

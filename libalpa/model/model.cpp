@@ -38,7 +38,8 @@ void check(ModelText& text) {
   ModelFaults faults;
   check_names(text.model, text.unsound, faults);
   model_numbers(text.model, faults);
-  if (faults.none() && fault_count(text.documents) == 0) expanded_graph(text.model, 1, true, faults);
+  if (faults.none() && fault_count(text.documents) == 0)
+    expanded_graph(text.model, text.model.training.batch, true, faults);
   for (const ModelFaults::Fault& fault : faults.all())
     text.documents[static_cast<std::size_t>(fault.place.source)].fault(fault.place.at, fault.text);
 }
@@ -48,7 +49,7 @@ ModelDefinition definition(TomlDocument document, const std::vector<std::filesys
     ModelText text = read_model_text(std::move(document), block_folders);
     check(text);
     finish(text.documents);
-    training_step_graph(text.model, 1);  // finds weights that do not reach the loss
+    training_step_graph(text.model, text.model.training.batch);  // finds weights that do not reach the loss
     text.model.expanded_toml = model_toml(text.model);
     return std::move(text.model);
   });

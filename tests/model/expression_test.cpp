@@ -27,7 +27,11 @@ TEST(Expression, OfIntegersIsAnExactInteger) {
                                                          {"10 - 2 - 3", 5},
                                                          {"-model + 1", -767},
                                                          {"9223372036854775807", INT64_MAX},
-                                                         {"64 / 4 / 2", 8}}) {
+                                                         {"64 / 4 / 2", 8},
+                                                         {"ceil(1.0 * model / 100)", 8},
+                                                         {"ceil(1.0 * model / heads)", 64},
+                                                         {"ceil(-rate)", 0},
+                                                         {"ceil(model)", 768}}) {
     const Number number = evaluate(text, numbers);
     EXPECT_TRUE(number.is_integer) << text;
     EXPECT_EQ(number.integer, value) << text;
@@ -58,6 +62,7 @@ TEST(Expression, RefusesWhatHasNoValueAndSaysWhere) {
            {"9223372036854775808", "the integer is too large"},
            {"1e308 * 10.0", "not a finite number"},
            {"sqrt(-1)", "square root of a negative number"},
+           {"ceil(1e30)", "does not fit into 64 bits"},
            {"", "expected a number or a name, found the end"},
            {"2 +", "expected a number or a name, found the end"},
            {"2 $ 3", "at character 3: expected an operator, found '$'"},

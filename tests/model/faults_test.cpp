@@ -146,7 +146,7 @@ TEST(ModelFaults, OfShapesNameTheStepTheLayerAndTheOperands) {
   EXPECT_THAT(
       fault_of(spoilt("b s d, d f -> b s f", "b s d, f d -> b s f")),
       AllOf(HasSubstr("small.toml:14:3: in unit.0 (layer at small.toml:26): operator 'einsum' cannot take "
-                      "(x f32[1x4x8], up f32[8x16]): "),
+                      "(x f32[8x4x8], up f32[8x16]): "),
             HasSubstr("has 'd' of size 8 meet an extent of 16")));
   for (const Row& row : {
            Row{"b s d, d f -> b s f", "b s d, d f", "has no '->'"},

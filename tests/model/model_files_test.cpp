@@ -99,6 +99,32 @@ TEST(ParameterCount, OfTheNineGptSizesIsThatOfThePaperUpToWhatItCountsOtherwise)
   }
 }
 
+/// Exact: 20 H^2 + 17 H in a dense block, 4 H^2 + 8 H + E H + 16 E H^2 in one with experts, and the rest as
+/// GPT. Beside what the printed numbers of GPT count otherwise, those of the experts have biases (9 H each)
+/// and no gate.
+TEST(ParameterCount, OfTheNineMoeSizesIsThatOfThePaperUpToWhatItCountsOtherwise) {
+  struct Row {
+    const char* name;
+    std::int64_t model, layers, experts;
+    double printed;  ///< billions, four digits
+  };
+  constexpr std::int64_t vocabulary = 32000, sequence = 1024;
+  for (const Row& row :
+       {Row{"380m", 768, 8, 8, 0.3835}, Row{"690m", 768, 8, 16, 0.6857}, Row{"1.3b", 768, 16, 16, 1.3468},
+        Row{"2.4b", 1024, 16, 16, 2.3830}, Row{"7.1b", 1280, 16, 32, 7.0696},
+        Row{"10b", 1536, 16, 32, 10.1696}, Row{"27b", 2048, 16, 48, 26.6481},
+        Row{"70b", 2048, 32, 64, 70.4152}, Row{"140b", 2048, 32, 128, 139.1536}}) {
+    const Graph graph =
+        forward_graph(model_file(std::string("configs/models/moe-") + row.name + ".toml"), 2, false);
+    const std::int64_t h = row.model, e = row.experts, count = parameter_count(graph), pairs = row.layers / 2;
+    EXPECT_EQ(count, pairs * (24 * h * h + 25 * h + e * h + 16 * e * h * h) + (vocabulary + sequence + 2) * h)
+        << row.name;
+    const std::int64_t paper =
+        count - (sequence + 2) * h + vocabulary - 2 * h * row.layers + pairs * (9 * e * h - e * h);
+    EXPECT_NEAR(static_cast<double>(paper) / 1e9, row.printed, 5.1e-5) << row.name;
+  }
+}
+
 TEST(ParameterCount, OfBertIsThatOfTheOriginalWithoutSegmentsAndPooler) {
   const std::int64_t h = 768, v = 30522;
   const std::int64_t blocks = 12 * (12 * h * h + 13 * h), embedding = (v + 512) * h + 2 * h,
