@@ -42,8 +42,9 @@ class ExpertParallelism : public testing::Test {
   }
 
   int all_to_alls(SegmentKind segment) const {
+    const Program program = lower(graph_, plan_);
     int count = 0;
-    for (const Instruction& instruction : lower(graph_, plan_).stages[0].segment(segment))
+    for (const Instruction& instruction : program.stages[0].segment(segment))
       if (const auto* convert = std::get_if<Convert>(&instruction))
         count += convert->step.kind == ConversionKind::all_to_all;
     return count;
