@@ -5,11 +5,10 @@
 #include "libalpa/kernels/host_loops.h"
 #include "libalpa/kernels/kernels_cpu.h"
 #include "libalpa/kernels/vector_math.h"
+#include "libalpa/ops/routing.h"
 
 namespace alpa::ops {
 namespace {
-
-constexpr std::int64_t kMostChoices = 64;  // as the operators' rules say
 
 struct Routing {
   std::int64_t groups, tokens, experts;

@@ -1,3 +1,5 @@
+#include "libalpa/ops/routing.h"
+
 #include <fmt/core.h>
 
 #include "libalpa/base/error.h"
@@ -6,9 +8,6 @@
 
 namespace alpa::ops {
 namespace {
-
-/// Kernels hold the choices of a token in an array of this length.
-constexpr std::int64_t kMostChoices = 64;
 
 void check_choices(std::int64_t choices, std::int64_t experts) {
   if (choices < 1 || choices > experts || choices > kMostChoices)
