@@ -123,8 +123,7 @@ class CheckedCpuDevice final : public Device {
 
   std::unique_ptr<DeviceMemory> allocate(std::int64_t bytes) override {
     assert(bytes >= 0);
-    const std::int64_t free_bytes = available_host_bytes();
-    if (bytes > free_bytes) throw_out_of_memory("the checked CPU device", bytes, free_bytes);
+    require_host_memory("the checked CPU device", bytes);
     return std::make_unique<GuardedMemory>(pages_, bytes);
   }
   std::unique_ptr<DeviceMemory> allocate_staging(std::int64_t bytes) override {

@@ -41,16 +41,21 @@ void throw_out_of_memory(const std::string& owner, std::int64_t bytes, std::int6
               "use more devices, or a plan that needs less memory");
 }
 
+void require_host_memory(const std::string& owner, std::int64_t bytes) {
+  // Asking reads files, and what is small decides nothing.
+  if (bytes < kHugePage) return;
+  if (const std::int64_t free_bytes = available_host_bytes(); bytes > free_bytes)
+    throw_out_of_memory(owner, bytes, free_bytes);
+}
+
 std::unique_ptr<DeviceMemory> allocate_host_memory(std::int64_t bytes, const std::string& owner) {
   assert(bytes >= 0);
   const std::int64_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
-  // The kernel promises more than it has and kills the process later, so what is free is asked first.
-  const std::int64_t free_bytes = available_host_bytes();
-  if (bytes > free_bytes) throw_out_of_memory(owner, bytes, free_bytes);
+  require_host_memory(owner, bytes);
   const auto rounded =
       static_cast<std::size_t>((std::max<std::int64_t>(bytes, 1) + alignment - 1) / alignment * alignment);
   void* data = std::aligned_alloc(static_cast<std::size_t>(alignment), rounded);
-  if (data == nullptr) throw_out_of_memory(owner, bytes, free_bytes);
+  if (data == nullptr) throw_out_of_memory(owner, bytes, available_host_bytes());
   auto memory = std::make_unique<HostMemory>(data, bytes);
   // A hint: where the system has no huge pages, small ones do.
   if (alignment == kHugePage) (void)madvise(data, rounded, MADV_HUGEPAGE);
