@@ -37,8 +37,8 @@ std::unique_ptr<Kernel> prepared_on_host(Device& device, std::unique_ptr<Kernel>
 
 }  // namespace
 
-bool has_kernel(const Device& device, const OpDef& op) {
-  return device.kind() != DeviceKind::cuda || has_cuda_kernel(op);
+bool has_kernel(DeviceKind kind, const OpDef& op) {
+  return kind != DeviceKind::cuda || has_cuda_kernel(op);
 }
 
 std::unique_ptr<Kernel> make_kernel(Device& device, const OpDef& op, const KernelShape& shape) {

@@ -44,8 +44,8 @@ class Kernel {
                    bool accumulate, const RunPoint&) = 0;
 };
 
-/// Whether the device has kernels of `op`, for whatever types.
-bool has_kernel(const Device&, const OpDef&);
+/// Whether devices of this kind have kernels of `op`, for whatever types.
+bool has_kernel(DeviceKind, const OpDef&);
 
 /// Prepares `op`. Where OpDef::accumulates holds, a result of type f32 is allowed beside operands of bf16 (a
 /// gradient summed in f32). Throws Error(run_time) naming operator and device where the device has no kernel

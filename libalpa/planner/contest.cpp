@@ -180,6 +180,7 @@ void Contest::note_shortfall(const std::string& method, int first, int end, std:
 const Plan& Contest::settle() {
   if (!best_) refuse();
   settled_ = true;
+  best_estimate_s_ = std::numeric_limits<double>::infinity();
   return entries_[*best_].plan;
 }
 

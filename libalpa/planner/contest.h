@@ -34,7 +34,8 @@ class Contest {
   void note_failure(const std::string& method, const std::string& why);
   void note_shortfall(const std::string& method, int first_layer, int end_layer, std::int64_t least_memory);
 
-  /// The least estimate of a plan that fits and uses all devices; infinite: none yet.
+  /// The least estimate of a plan that fits and uses all devices, of those that entered since the winner was
+  /// settled if it is; infinite: none yet.
   double best_estimate_s() const { return best_estimate_s_; }
   bool has_winner() const { return best_.has_value(); }
   bool out_of_time() const { return out_of_time_; }

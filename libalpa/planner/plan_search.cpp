@@ -84,7 +84,7 @@ class PlanSearch {
       for (const int count : counts) search(count, "search", several_stages());
   }
 
-  /// On as many devices as the winner takes, which is where the search begins and whom it has to beat.
+  /// On as many devices as the winner takes, which it need not beat: what it finds by itself is the question.
   void search_beside() {
     devices_ = contest_.settle().devices();
     const std::vector<int> counts = micro_batch_counts();

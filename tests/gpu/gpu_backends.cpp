@@ -3,7 +3,7 @@
 namespace alpa {
 
 std::vector<Backend> kernel_backends() {
-  return {{"cuda", [] { return make_cuda_device(0); }}};
+  return {{"cuda", DeviceKind::cuda, [] { return make_cuda_device(0); }}};
 }
 
 }  // namespace alpa

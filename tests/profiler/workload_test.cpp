@@ -73,10 +73,10 @@ TEST(Workload, OfTheDefaultMicroBatchesHasAllThatTheWholeSearchAsksFor) {
   const Cluster cluster = cluster_of(1, 4);
   std::vector<Graph> graphs;
   for (const int count : micro_batch_counts(batch, cluster.devices()))
-    graphs.push_back(testing_models::tiny_gpt(batch / count));
+    graphs.push_back(testing_models::tiny_gpt(batch / count, 1));
   const CostModel costs(measured(workload(graphs, cluster), cluster));
   Log log("test", LogLevel::off);
-  make_plan({"tiny", "", batch, [](std::int64_t samples) { return testing_models::tiny_gpt(samples); }},
+  make_plan({"tiny", "", batch, [](std::int64_t samples) { return testing_models::tiny_gpt(samples, 1); }},
             costs, {}, log);
   EXPECT_THAT(costs.missing(), IsEmpty());
 }

@@ -4,7 +4,8 @@
 namespace alpa {
 
 std::vector<Backend> kernel_backends() {
-  return {{"emulated_cuda", [] { return emulation::make_device(emulation::Order::ascending); }}};
+  return {{"emulated_cuda", DeviceKind::cuda,
+           [] { return emulation::make_device(emulation::Order::ascending); }}};
 }
 
 }  // namespace alpa
