@@ -59,6 +59,11 @@ inline float silu_slope(float x) {
   return gate * (1.0f + x * (1.0f - gate));
 }
 
+inline float sigmoid_slope(float x) {
+  const float gate = sigmoid(x);
+  return gate * (1.0f - gate);
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> add_cpu(const KernelShape& shape) {
@@ -88,6 +93,14 @@ std::unique_ptr<Kernel> silu_cpu(const KernelShape& shape) {
 
 std::unique_ptr<Kernel> silu_grad_cpu(const KernelShape& shape) {
   return map_pairs(shape, [](float dy, float x) { return dy * silu_slope(x); });
+}
+
+std::unique_ptr<Kernel> sigmoid_cpu(const KernelShape& shape) {
+  return map(shape, [](float x) { return sigmoid(x); });
+}
+
+std::unique_ptr<Kernel> sigmoid_grad_cpu(const KernelShape& shape) {
+  return map_pairs(shape, [](float dy, float x) { return dy * sigmoid_slope(x); });
 }
 
 std::unique_ptr<Kernel> relu_cpu(const KernelShape& shape) {

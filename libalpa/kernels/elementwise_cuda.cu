@@ -78,6 +78,17 @@ struct SiluGrad {
   }
 };
 
+struct Sigmoid {
+  __device__ float operator()(float x) const { return sigmoid(x); }
+};
+
+struct SigmoidGrad {
+  __device__ float operator()(float dy, float x) const {
+    const float gate = sigmoid(x);
+    return dy * gate * (1.0f - gate);
+  }
+};
+
 struct Relu {
   __device__ float operator()(float x) const { return x > 0.0f ? x : 0.0f; }
 };
@@ -122,6 +133,10 @@ std::unique_ptr<Kernel> gelu_grad_cuda(Device&, const KernelShape& shape) {
 std::unique_ptr<Kernel> silu_cuda(Device&, const KernelShape& shape) { return map(shape, Silu{}); }
 std::unique_ptr<Kernel> silu_grad_cuda(Device&, const KernelShape& shape) {
   return map_pairs(shape, SiluGrad{});
+}
+std::unique_ptr<Kernel> sigmoid_cuda(Device&, const KernelShape& shape) { return map(shape, Sigmoid{}); }
+std::unique_ptr<Kernel> sigmoid_grad_cuda(Device&, const KernelShape& shape) {
+  return map_pairs(shape, SigmoidGrad{});
 }
 std::unique_ptr<Kernel> relu_cuda(Device&, const KernelShape& shape) { return map(shape, Relu{}); }
 std::unique_ptr<Kernel> relu_grad_cuda(Device&, const KernelShape& shape) {

@@ -124,6 +124,12 @@ constinit const OpDef silu{
 constinit const OpDef silu_grad{
     .name = "silu_grad", .rule = "..., ... -> ...", .flops_per_point = 20, .internal = true};
 
+// 1 / (1 + exp(-x))
+constinit const OpDef sigmoid{
+    .name = "sigmoid", .rule = "... -> ...", .flops_per_point = 15, .gradient = activation_gradient};
+constinit const OpDef sigmoid_grad{
+    .name = "sigmoid_grad", .rule = "..., ... -> ...", .flops_per_point = 15, .internal = true};
+
 constinit const OpDef relu{.name = "relu", .rule = "... -> ...", .gradient = activation_gradient};
 constinit const OpDef relu_grad{.name = "relu_grad", .rule = "..., ... -> ...", .internal = true};
 

@@ -203,7 +203,7 @@ std::vector<OpCase> all_cases() {
     cases.push_back({"combine_grad_rows", x + slots + weights, sizes, ids});
     cases.push_back({"combine_grad_weights", x + " " + rows + slots, {}, ids});
   }
-  for (const char* name : {"gelu", "silu", "relu"}) {
+  for (const char* name : {"gelu", "silu", "sigmoid", "relu"}) {
     cases.push_back({name, "t[3x5]", {}});
     cases.push_back({name, "t[3x6007]", {}});
     cases.push_back({std::string(name) + "_grad", "t[3x5] t[3x5]", {}});

@@ -331,6 +331,11 @@ const std::map<std::string_view, std::function<Results(const Call&)>>& meanings(
        [](const Call& c) { return map1(c, [&](double x) { return x * c.attributes.number("factor"); }); }},
       {"sgd", sgd},
       {"sgd_master", sgd},
+      {"sigmoid", [](const Call& c) { return map1(c, logistic); }},
+      {"sigmoid_grad",
+       [](const Call& c) {
+         return map2(c, [](double dy, double x) { return dy * logistic(x) * (1 - logistic(x)); });
+       }},
       {"silu", [](const Call& c) { return map1(c, [](double x) { return x * logistic(x); }); }},
       {"silu_grad",
        [](const Call& c) {
