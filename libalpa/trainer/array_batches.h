@@ -1,5 +1,5 @@
 #pragma once
-#include "libalpa/trainer/array_source.h"
+#include "libalpa/dataset/array_source.h"
 #include "libalpa/trainer/batch_reader.h"
 
 namespace alpa {

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <map>
 
+#include "libalpa/base/byte_progress.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
-#include "libalpa/trainer/byte_progress.h"
 #include "libalpa/trainer/checkpoint.h"
 #include "libalpa/trainer/exchange_weights.h"
 #include "libalpa/weights/match_weights.h"

@@ -3,8 +3,8 @@
 #include <span>
 #include <vector>
 
+#include "libalpa/dataset/token_source.h"
 #include "libalpa/trainer/batch_reader.h"
-#include "libalpa/trainer/token_source.h"
 
 namespace alpa {
 

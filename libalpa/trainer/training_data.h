@@ -2,10 +2,10 @@
 #include <memory>
 #include <string>
 
+#include "libalpa/dataset/array_source.h"
+#include "libalpa/dataset/token_source.h"
 #include "libalpa/graph/graph.h"
-#include "libalpa/trainer/array_source.h"
 #include "libalpa/trainer/batch_reader.h"
-#include "libalpa/trainer/token_source.h"
 
 namespace alpa {
 

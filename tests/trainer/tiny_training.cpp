@@ -7,11 +7,11 @@
 #include <cmath>
 
 #include "libalpa/base/philox.h"
+#include "libalpa/dataset/array_source.h"
 #include "libalpa/model/model.h"
 #include "libalpa/planner/make_plan.h"
 #include "libalpa/program/lower.h"
 #include "libalpa/program/verify.h"
-#include "libalpa/trainer/array_source.h"
 #include "libalpa/trainer/executor.h"
 #include "libalpa/trainer/executor_states.h"
 #include "tests/support/source_folder.h"

@@ -7,7 +7,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/philox.h"
-#include "libalpa/trainer/token_formats.h"
+#include "libalpa/dataset/token_formats.h"
 
 namespace alpa {
 namespace {

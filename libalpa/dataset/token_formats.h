@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "libalpa/trainer/packed_tokens.h"
-#include "libalpa/trainer/token_source.h"
+#include "libalpa/dataset/packed_tokens.h"
+#include "libalpa/dataset/token_source.h"
 
 namespace alpa {
 

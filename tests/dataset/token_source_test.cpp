@@ -1,4 +1,4 @@
-#include "libalpa/trainer/token_source.h"
+#include "libalpa/dataset/token_source.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "libalpa/trainer/token_source.h"
+#include "libalpa/dataset/token_source.h"
 
 #include <fmt/core.h>
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "libalpa/base/error.h"
-#include "libalpa/trainer/token_formats.h"
+#include "libalpa/dataset/token_formats.h"
 
 namespace alpa {
 namespace {
@@ -54,7 +54,7 @@ std::unique_ptr<TokenSource> open_tokens(const std::string& data) {
   if (data.starts_with(synthetic)) return make_synthetic_tokens(data.substr(synthetic.size()));
   auto source = open_file(data);
   if (source->size() == 0)
-    throw Error(ErrorKind::input, fmt::format("'{}' is empty", data), "check the path given as --data");
+    throw Error(ErrorKind::input, fmt::format("'{}' is empty", data), "check the path");
   return source;
 }
 

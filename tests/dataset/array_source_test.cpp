@@ -1,4 +1,4 @@
-#include "libalpa/trainer/array_source.h"
+#include "libalpa/dataset/array_source.h"
 
 #include <gmock/gmock.h>
 #include <hdf5.h>
@@ -6,7 +6,6 @@
 #include "libalpa/base/bfloat16.h"
 #include "libalpa/base/error.h"
 #include "libalpa/h5/file.h"
-#include "libalpa/trainer/array_batches.h"
 #include "tests/h5/temporary_folder.h"
 
 namespace alpa {
@@ -108,26 +107,6 @@ TEST(SyntheticArrays, NeedAPlainNumberOfRows) {
   for (const char* data : {"synthetic:", "synthetic:0", "synthetic:ten", "synthetic:5x"})
     EXPECT_THAT([&] { open_arrays(data, kInputs); },
                 ThrowsMessage<Error>(HasSubstr(std::string("cannot make samples from '") + data)));
-}
-
-TEST(ArrayBatches, HoldTheRowsOfTheirSamplesInOrder) {
-  const auto source = open_arrays("synthetic:50", kInputs);
-  TrainingOptions options;
-  options.batch = 4;
-  ArrayBatches batches(*source, SampleOrder::of_rows(source->rows(), options));
-  std::vector<float> images(4 * 6);
-  std::vector<std::int32_t> labels(4);
-  const std::span<std::byte> into[] = {std::as_writable_bytes(std::span(images)),
-                                       std::as_writable_bytes(std::span(labels))};
-  batches.fill(Split::training, 8, into);
-  for (std::int64_t i = 0; i < 4; ++i) {
-    const std::int64_t at = batches.order().window_start(Split::training, 8 + i);
-    EXPECT_LT(at, batches.order().windows(Split::training));
-    EXPECT_EQ(labels[static_cast<std::size_t>(i)], row<std::int32_t>(*source, 1, at)[0]);
-    EXPECT_EQ(std::vector<float>(images.begin() + i * 6, images.begin() + i * 6 + 6),
-              row<float>(*source, 0, at));
-  }
-  EXPECT_EQ(batches.target_count(Split::training, 8, 4), 4);
 }
 
 }  // namespace

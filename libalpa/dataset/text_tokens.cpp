@@ -1,4 +1,4 @@
-#include "libalpa/trainer/token_formats.h"
+#include "libalpa/dataset/token_formats.h"
 
 namespace alpa {
 

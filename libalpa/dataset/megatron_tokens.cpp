@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "libalpa/base/error.h"
-#include "libalpa/trainer/token_formats.h"
+#include "libalpa/dataset/token_formats.h"
 
 // Megatron keeps tokens in a .bin, documents one after another, and their lengths in an .idx: a magic of 9
 // bytes, the version (8 bytes), a code for the type of tokens (1), the numbers of sequences and of document

@@ -7,7 +7,7 @@
 
 namespace alpa {
 
-/// Tells how far something large has come, every few seconds.
+/// Tells how far something large has come and how long it may still take, every few seconds.
 class ByteProgress {
  public:
   ByteProgress(std::string doing, std::int64_t total_bytes, Log& log);
@@ -17,7 +17,7 @@ class ByteProgress {
   std::string doing_;
   std::int64_t total_, done_ = 0;
   Log& log_;
-  std::chrono::steady_clock::time_point told_;
+  std::chrono::steady_clock::time_point started_, told_;
 };
 
 }  // namespace alpa

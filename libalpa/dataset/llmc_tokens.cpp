@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "libalpa/base/error.h"
-#include "libalpa/trainer/token_formats.h"
+#include "libalpa/dataset/token_formats.h"
 
 // Files of llm.c: 256 integers of 32 bits (magic, version, number of tokens, zeros), then the tokens.
 

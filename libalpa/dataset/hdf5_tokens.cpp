@@ -1,8 +1,8 @@
 #include <fmt/core.h>
 
 #include "libalpa/base/error.h"
+#include "libalpa/dataset/token_formats.h"
 #include "libalpa/h5/rows.h"
-#include "libalpa/trainer/token_formats.h"
 
 namespace alpa {
 namespace {

@@ -1,4 +1,4 @@
-#include "libalpa/trainer/array_source.h"
+#include "libalpa/dataset/array_source.h"
 
 #include <fmt/core.h>
 
