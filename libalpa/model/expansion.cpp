@@ -234,6 +234,11 @@ class Expansion {
     if (type != TensorType{DType::f32, {}})
       faults_.add(model_.layers.back().place,
                   fmt::format("'loss' is {}, expected a sum over all tokens, f32[scalar]", type_text(type)));
+    else if (const int by = builder_.graph().values[static_cast<std::size_t>(loss->second)].producer;
+             by < 0 || node_of(builder_.graph(), by).op->name != "reduce_sum")
+      faults_.add(
+          model_.layers.back().place,
+          "'loss' is not what 'reduce_sum' gives, expected this as the last step; scale what it sums");
     builder_.graph().loss = loss->second;
   }
 

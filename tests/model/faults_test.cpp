@@ -199,6 +199,21 @@ shift = {shape = ["vocabulary"], init = "zeros"}
               HasSubstr("parameter 'head.shift' does not reach the loss"));
 }
 
+TEST(ModelFaults, ALossThatIsNoSumIsRefused) {
+  const std::string last = R"(
+[[layer]]
+block = "half"
+of = "sum"
+as = "loss"
+[block.half]
+inputs = ["x"]
+outputs = ["y"]
+steps = [{op = "scale", of = "x", as = "y", factor = 0.5}]
+)";
+  EXPECT_THAT(fault_of(spoilt("as = \"loss\"", "as = \"sum\"") + last),
+              HasSubstr("'loss' is not what 'reduce_sum' gives"));
+}
+
 TEST(ModelFaults, OfOneFileAreReportedTogether) {
   std::string text = spoilt("\"gelu\"", "\"gelo\"");
   text.replace(text.find("sequence = 4"), 12, "sequence = -4");

@@ -6,8 +6,8 @@
 #include "tests/model/models.h"
 #include "tests/support/interpreter.h"
 
-// Training against PyTorch: tests/reference/reference.py drew weights and tokens, trained in float64 and
-// wrote what came out. Losses agree to 1e-4 and each gradient to 1e-4 of its norm, which leaves room for ten
+// Training against PyTorch: tests/reference/*.py drew weights and samples, trained in float64 and wrote what
+// came out. Losses agree to 1e-4 and each gradient to 1e-4 of its norm, which leaves room for ten
 // steps in float32.
 namespace alpa {
 namespace {
@@ -45,8 +45,7 @@ class ReferenceRun {
       const RunPoint point{1, static_cast<std::int64_t>(step), 0};
       step_.run_micro_batch(true, point);
       step_.run_update(point);
-      const double tokens = static_cast<double>(model_.training.batch * model_.training.sequence);
-      EXPECT_NEAR(step_.get(graph_.loss)[0] / tokens, losses[step], tolerance * losses[step])
+      EXPECT_NEAR(step_.get(graph_.loss)[0] / targets(), losses[step], tolerance * losses[step])
           << "step " << step;
       EXPECT_NEAR(std::sqrt(step_.get(graph_.gradient_square_sum)[0]), norms[step], tolerance * norms[step])
           << "step " << step;
@@ -63,26 +62,35 @@ class ReferenceRun {
     return Values(static_cast<std::size_t>(element_count(shape)), 0.0);
   }
 
-  /// Tokens of step `step`, and the scalars of AdamW after `step` steps at a constant rate.
+  /// In a step.
+  double targets() const {
+    const TrainingOptions& options = model_.training;
+    return static_cast<double>(options.batch * (model_.inputs.empty() ? options.sequence : 1));
+  }
+
+  /// Samples of step `step`, and the scalars of AdamW after `step` steps at a constant rate.
   void feed(std::size_t step) {
     const TrainingOptions& options = model_.training;
     const double t = static_cast<double>(step) + 1;
     for (const Input& input : graph_.inputs) {
-      if (input.kind == InputKind::tokens) step_.set(input.value, row("/tokens", step));
-      if (input.kind == InputKind::targets) step_.set(input.value, row("/targets", step));
-      if (input.kind == InputKind::loss_scale)
-        step_.set(input.value, {1.0 / static_cast<double>(options.batch * options.sequence)});
+      if (input.is_of_samples()) step_.set(input.value, samples(value_of(graph_, input.value), step));
+      if (input.kind == InputKind::loss_scale) step_.set(input.value, {1.0 / targets()});
       if (input.kind == InputKind::update_scalars)
         step_.set(input.value,
                   {options.learning_rate, 1 - std::pow(options.beta1, t), 1 - std::pow(options.beta2, t), 0});
     }
   }
 
-  Values row(const std::string& path, std::size_t step) const {
-    const std::vector<std::int64_t> all = reference_.int64s(path);
-    const auto length = static_cast<std::size_t>(model_.training.batch * model_.training.sequence);
-    const auto first = all.begin() + static_cast<std::ptrdiff_t>(step * length);
-    return {first, first + static_cast<std::ptrdiff_t>(length)};
+  Values samples(const Value& input, std::size_t step) const {
+    Values all;
+    if (input.type.dtype == DType::i32)
+      for (const std::int64_t id : reference_.int64s("/" + input.name))
+        all.push_back(static_cast<double>(id));
+    else
+      all = reference_.doubles("/" + input.name);
+    const auto length = static_cast<std::ptrdiff_t>(element_count(input.type.shape));
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(step) * length;
+    return {first, first + length};
   }
 
   /// A gradient that is zero in exact arithmetic (of a key bias, which moves all scores of a query alike) is
@@ -117,6 +125,12 @@ TEST(Reference, TenStepsOfTheTinyLlamaAreThoseOfPyTorch) {
   ReferenceRun run("llama");
   run.run();
   EXPECT_EQ(run.gradients_compared(), 2 * (1 + 4 * 9 + 2));
+}
+
+TEST(Reference, TenStepsOfTheTinyConformerAreThoseOfPyTorch) {
+  ReferenceRun run("conformer");
+  run.run();
+  EXPECT_EQ(run.gradients_compared(), 2 * (6 + 2 * (6 + 10 + 12 + 6 + 2) + 2));
 }
 
 }  // namespace

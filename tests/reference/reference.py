@@ -1,16 +1,17 @@
 #!/usr/bin/python3
-"""Trains the tiny GPT and the tiny Llama of tests/data in PyTorch and writes what came out.
+"""Trains tiny models of tests/data in PyTorch and writes what came out.
 
     apt-get install python3-torch python3-h5py
     tests/reference/reference.py            # writes gpt.h5 and llama.h5 beside itself
+    tests/reference/conformer.py            # and so on: another family, by train() below
 
 Written from the papers and from PyTorch's own modules, not from this suite: weights are drawn here, everything is
 computed in float64, and the numbers are stored as float32. tests/model/reference_test.cpp trains from the same weights
-on the same tokens and compares.
+on the same samples and compares.
 
     /weights/<name>             at the start, under the names that the suite gives them
-    /tokens, /targets           [step][sample][position]
-    /losses, /gradient_norms    per step: mean over tokens; global norm before clipping
+    /<input>                    [step][sample]...: tokens and targets, or the inputs that the model names
+    /losses, /gradient_norms    per step: mean over tokens, or over samples; global norm before clipping
     /gradients/<step>/<name>    of the mean loss, before clipping, at the first and at the last step
 """
 import math
@@ -119,19 +120,39 @@ def drawn(shapes, random):
     """Larger than a usual start, so that every path has gradients well above rounding."""
     weights = {}
     for name, shape in shapes.items():
-        spread = 0.1 if name.endswith(("gain", "bias")) else 0.15
+        spread = 0.1 if name.endswith(("gain", "bias", "shift")) else 0.15
         value = random.normal(0, spread, shape) + (1 if name.endswith("gain") else 0)
         weights[name] = torch.tensor(value.astype("f4"), dtype=torch.float64, requires_grad=True)
     return weights
 
 
-def train(shapes, logits_of, seed, file):
-    random = numpy.random.default_rng(seed)
-    weights = drawn(shapes, random)
+def language_inputs(random):
     tokens, targets = (random.integers(0, VOCABULARY, (STEPS, BATCH, SEQUENCE)) for _ in range(2))
+    return {"tokens": tokens, "targets": targets}
+
+
+def language_loss(logits_of):
+    def loss(w, tokens, targets):
+        return F.cross_entropy(logits_of(w, tokens).reshape(-1, VOCABULARY), targets.reshape(-1))
+
+    return loss
+
+
+def train(name, shapes, draw_inputs, loss_of, seed):
+    """Writes <name>.h5; loss_of(weights, **inputs of a step) is the mean loss."""
+    with h5py.File(pathlib.Path(__file__).parent / f"{name}.h5", "w", libver=("earliest", "v110")) as file:
+        file.attrs["format"] = numpy.bytes_("alpa-reference")
+        file.attrs["format_version"] = numpy.bytes_("1.0")
+        train_into(file, shapes, draw_inputs, loss_of, numpy.random.default_rng(seed))
+
+
+def train_into(file, shapes, draw_inputs, loss_of, random):
+    weights = drawn(shapes, random)
+    inputs = draw_inputs(random)
+    vectors = ("gain", "bias", "shift")  # which weight decay leaves alone
     optimizer = torch.optim.AdamW(
-        [{"params": [t for n, t in weights.items() if not n.endswith(("gain", "bias"))], "weight_decay": 0.1},
-         {"params": [t for n, t in weights.items() if n.endswith(("gain", "bias"))], "weight_decay": 0.0}],
+        [{"params": [t for n, t in weights.items() if not n.endswith(vectors)], "weight_decay": 0.1},
+         {"params": [t for n, t in weights.items() if n.endswith(vectors)], "weight_decay": 0.0}],
         lr=1e-3, betas=(0.9, 0.95), eps=1e-8)
 
     def save(path, value):
@@ -140,13 +161,12 @@ def train(shapes, logits_of, seed, file):
 
     for name, value in weights.items():
         save(f"weights/{name}", value)
-    save("tokens", tokens)
-    save("targets", targets)
+    for name, value in inputs.items():
+        save(name, value)
     losses, norms = [], []
     for step in range(STEPS):
         optimizer.zero_grad()
-        logits = logits_of(weights, torch.tensor(tokens[step]))
-        loss = F.cross_entropy(logits.reshape(-1, VOCABULARY), torch.tensor(targets[step]).reshape(-1))
+        loss = loss_of(weights, **{name: torch.tensor(value[step]) for name, value in inputs.items()})
         loss.backward()
         if step in (0, STEPS - 1):
             for name, value in weights.items():
@@ -159,15 +179,8 @@ def train(shapes, logits_of, seed, file):
     print(file.filename, "losses", *(f"{loss:.5f}" for loss in losses), "norms", *(f"{norm:.3f}" for norm in norms))
 
 
-def main():
-    torch.set_default_dtype(torch.float64)
-    folder = pathlib.Path(__file__).parent
-    for name, shapes, logits, seed in (("gpt", gpt_shapes(), gpt_logits, 1), ("llama", llama_shapes(), llama_logits, 2)):
-        with h5py.File(folder / f"{name}.h5", "w", libver=("earliest", "v110")) as file:
-            file.attrs["format"] = numpy.bytes_("alpa-reference")
-            file.attrs["format_version"] = numpy.bytes_("1.0")
-            train(shapes, logits, seed, file)
-
+torch.set_default_dtype(torch.float64)
 
 if __name__ == "__main__":
-    main()
+    train("gpt", gpt_shapes(), language_inputs, language_loss(gpt_logits), 1)
+    train("llama", llama_shapes(), language_inputs, language_loss(llama_logits), 2)

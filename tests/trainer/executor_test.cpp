@@ -71,7 +71,7 @@ std::vector<TinyCase> every_plan(std::initializer_list<const char*> models, Prec
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, SameTraining,
-                         testing::ValuesIn(every_plan({"gpt", "llama", "mlp", "bert", "image_mlp", "moe"},
+                         testing::ValuesIn(every_plan({"gpt", "llama", "mlp", "bert", "image_mlp", "moe", "conformer"},
                                                       Precision::f32)),
                          [](const auto& plan) { return plan.param.name(); });
 INSTANTIATE_TEST_SUITE_P(Plans, SameTrainingInBf16, testing::ValuesIn(every_plan({"gpt"}, Precision::bf16)),
