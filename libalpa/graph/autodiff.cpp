@@ -153,6 +153,7 @@ class Differentiator {
   static Graph without_dead_nodes(Graph graph) {
     std::set<int> live{graph.loss, graph.gradient_square_sum};
     for (const State& state : graph.states) live.insert(state.next);
+    for (const Metric& metric : graph.metrics) live.insert(metric.values.begin(), metric.values.end());
     std::vector<bool> keep(graph.nodes.size());
     for (std::size_t n = graph.nodes.size(); n-- > 0;) {
       const Node& node = graph.nodes[n];

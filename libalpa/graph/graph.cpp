@@ -1,7 +1,8 @@
 #include "libalpa/graph/graph.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 
 #include "libalpa/base/error.h"
@@ -15,6 +16,13 @@ const Value& value_of(const Graph& graph, int value) {
 }
 
 const Node& node_of(const Graph& graph, int node) { return graph.nodes[static_cast<std::size_t>(node)]; }
+
+bool is_summed_over_step(const Graph& graph, int value) {
+  const auto has = [&](const Metric& metric) {
+    return std::find(metric.values.begin(), metric.values.end(), value) != metric.values.end();
+  };
+  return value == graph.loss || std::any_of(graph.metrics.begin(), graph.metrics.end(), has);
+}
 
 int state_with_next(const Graph& graph, int value) {
   for (std::size_t s = 0; s < graph.states.size(); ++s)
@@ -46,6 +54,9 @@ std::string graph_text(const Graph& graph) {
     text += fmt::format("{}= {} {}{} ({}, layer {})\n", results, node.op->name, node.attributes.to_string(),
                         operands, phases[static_cast<int>(node.phase)], node.layer);
   }
+  for (const Metric& metric : graph.metrics)
+    text += fmt::format("metric '{}' {} %{}\n", metric.name, metric.per_target ? "per target" : "per step",
+                        fmt::join(metric.values, " %"));
   return text + fmt::format("loss %{}\n", graph.loss);
 }
 

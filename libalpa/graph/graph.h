@@ -68,6 +68,14 @@ struct State {
   bool decays = true;   ///< parameters of two or more dimensions: weight decay applies
 };
 
+/// What is told of a step beside the loss, e.g. how many predictions were right: the sum of f32 scalars over
+/// the micro-batches of the step, wherever in the graph they are made.
+struct Metric {
+  std::string name;
+  bool per_target = true;  ///< told as a mean over the step's targets, as the loss is; else as the sum
+  std::vector<int> values;
+};
+
 /// A training step or a forward pass as pure data: what is computed, not where.
 ///
 /// Per-micro-batch values have whole-micro-batch shapes; `samples` says how many samples that is.
@@ -78,12 +86,16 @@ struct Graph {
   std::vector<State> states;
   std::vector<std::string> layers;  ///< names of the units that a pipeline may cut between
   int loss = -1;                    ///< f32 scalar: sum of losses over the micro-batch (not divided)
+  std::vector<Metric> metrics;      ///< names differ
   int gradient_square_sum = -1;     ///< f32 scalar: squared global norm of the gradient, in a training graph
   std::int64_t samples = 0;
 };
 
 const Value& value_of(const Graph&, int value);
 const Node& node_of(const Graph&, int node);
+
+/// Whether the value is a term of the loss or a metric, summed over the micro-batches of a step.
+bool is_summed_over_step(const Graph&, int value);
 
 /// The state that this value updates; -1: none.
 int state_with_next(const Graph&, int value);

@@ -97,6 +97,17 @@ std::unique_ptr<Kernel> sums_of_rows(const KernelShape& shape) {
 
 }  // namespace
 
+std::unique_ptr<Kernel> dropped_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "i->f")) return nullptr;
+  const std::int64_t tokens = element_count(shape.results[0].shape), choices = shape.operands[0].shape[2];
+  return host_kernel([=](const KernelCall& call) {
+    const std::int32_t* slots = call.operand<std::int32_t>(0);
+    float* counts = call.result<float>(0);
+    for (std::int64_t t = 0; t < tokens; ++t)
+      counts[t] = static_cast<float>(std::count(slots + t * choices, slots + (t + 1) * choices, -1));
+  });
+}
+
 std::unique_ptr<Kernel> dispatch_cpu(const KernelShape& shape) {
   if (!types_match(shape, "ti->t")) return nullptr;
   const Experts x(shape.results[0], shape.operands[1]);

@@ -92,6 +92,27 @@ std::unique_ptr<Kernel> cross_entropy_cpu(const KernelShape& shape) {
   });
 }
 
+std::unique_ptr<Kernel> is_best_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "tif->f")) return nullptr;
+  const Rows rows = rows_of(shape.operands[0]);
+  const std::size_t last = shape.operands[0].shape.size() - 1;
+  return for_type(shape.operands[0].dtype, [=](auto zero) {
+    using T = decltype(zero);
+    return host_kernel([=](const KernelCall& call) {
+      const T* logits = call.operand<T>(0);
+      const std::int32_t* targets = call.operand<std::int32_t>(1);
+      const float* maxima = call.operand<float>(2);
+      float* best = call.result<float>(0);
+      const std::int64_t first = origin_of(call.operands[0], last);
+      for (std::int64_t r = 0; r < rows.count; ++r) {
+        const std::int64_t column = targets[r] - first;
+        const bool here = targets[r] >= 0 && column >= 0 && column < rows.width;
+        best[r] = here && to_float(logits[r * rows.width + column]) >= maxima[r] ? 1.0f : 0.0f;
+      }
+    });
+  });
+}
+
 std::unique_ptr<Kernel> cross_entropy_grad_cpu(const KernelShape& shape) {
   if (!types_match(shape, "tifff->t")) return nullptr;
   const Rows rows = rows_of(shape.operands[0]);

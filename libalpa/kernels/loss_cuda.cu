@@ -40,6 +40,16 @@ __global__ void cross_entropy_kernel(std::int64_t rows, std::int64_t n, std::int
 }
 
 template <class T>
+__global__ void is_best_kernel(std::int64_t rows, std::int64_t n, std::int64_t first, const T* logits,
+                               const std::int32_t* targets, const float* maxima, float* best) {
+  for_elements(rows, [=](std::int64_t r) {
+    const std::int64_t column = targets[r] - first;
+    const bool here = targets[r] >= 0 && column >= 0 && column < n;
+    best[r] = here && widened(logits[r * n + column]) >= maxima[r] ? 1.0f : 0.0f;
+  });
+}
+
+template <class T>
 __global__ void cross_entropy_grad_row(std::int64_t n, std::int64_t first, const T* logits,
                                        const std::int32_t* targets, const float* maxima, const float* sums,
                                        const float* dlosses, T* dlogits) {
@@ -101,6 +111,20 @@ std::unique_ptr<Kernel> cross_entropy_cuda(Device&, const KernelShape& shape) {
       launch(stream, grid_for(rows.count), kThreads, cross_entropy_kernel<T>, rows.count, rows.width,
              first_column(call, rank), call.operand<T>(0), call.operand<std::int32_t>(1),
              call.operand<float>(2), call.operand<float>(3), call.result<float>(0));
+    });
+  });
+}
+
+std::unique_ptr<Kernel> is_best_cuda(Device&, const KernelShape& shape) {
+  if (!types_match(shape, "tif->f")) return nullptr;
+  const Rows rows = rows_of(shape.operands[0]);
+  const std::size_t rank = shape.operands[0].shape.size();
+  return for_type(shape.operands[0].dtype, [=](auto zero) {
+    using T = decltype(zero);
+    return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
+      launch(stream, grid_for(rows.count), kThreads, is_best_kernel<T>, rows.count, rows.width,
+             first_column(call, rank), call.operand<T>(0), call.operand<std::int32_t>(1),
+             call.operand<float>(2), call.result<float>(0));
     });
   });
 }

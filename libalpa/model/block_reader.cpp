@@ -153,10 +153,23 @@ void BlockReader::read_initializer(const TomlValue& value, WeightDefinition& wei
 
 Step BlockReader::read_step(const TomlTable& table) const {
   const std::size_t faults = document_.fault_count();
-  if (table.has("op") == table.has("block")) table.fault("a step has one of 'op' and 'block'");
-  Step step = table.has("block") ? read_use(table, {"op", "block", "name", "of", "as", "when", "repeat"})
-                                 : read_use(table, {"op", "of", "as", "when"});
+  if (table.has("op") + table.has("block") + table.has("metric") != 1)
+    table.fault("a step has one of 'op', 'block' and 'metric'");
+  Step step = table.has("metric")  ? read_metric(table)
+              : table.has("block") ? read_use(table, {"op", "block", "name", "of", "as", "when", "repeat"})
+                                   : read_use(table, {"op", "of", "as", "when"});
   if (document_.fault_count() > faults) unsound_.insert(step.place);
+  return step;
+}
+
+Step BlockReader::read_metric(const TomlTable& table) const {
+  Step step;
+  step.place = place(table.location());
+  step.metric = read_name(table.value("metric"));
+  step.of = {read_name(table.value("of", "the value that is summed"))};
+  step.when = read_expression(table.value("when"), "1");
+  if (table.has("per"))
+    step.per_target = table.value("per").word(std::vector<std::string_view>{"target", "step"}) == 0;
   return step;
 }
 

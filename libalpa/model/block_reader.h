@@ -34,6 +34,7 @@ class BlockReader {
   WeightDefinition read_weight(const TomlEntry&) const;
   void read_initializer(const TomlValue&, WeightDefinition&) const;
   Step read_step(const TomlTable&) const;
+  Step read_metric(const TomlTable&) const;
   Step read_use(const TomlTable&, const std::set<std::string>& reserved) const;
   Argument read_argument(const std::string& op, const TomlEntry&) const;
   std::vector<std::string> read_names(const TomlValue&) const;

@@ -158,10 +158,8 @@ class BodyCheck {
     check_expression(step.repeat, step.place);
     for (const Argument& argument : step.arguments)
       if (!argument.is_text) check_expression(argument.text, argument.place);
-    if (step.block.empty())
-      check_operator(step);
-    else
-      check_use(step);
+    if (!step.op.empty()) check_operator(step);
+    if (!step.block.empty()) check_use(step);
     for (const std::string& name : step.as) give(name, step);
   }
 

@@ -54,9 +54,10 @@ struct Tie {
   Place place;
 };
 
-/// One application of an operator or use of a block.
+/// One application of an operator, use of a block, or value that counts towards a metric.
 struct Step {
-  std::string op, block;  ///< one of them is empty
+  std::string op, block, metric;  ///< two of them are empty
+  bool per_target = true;         ///< metrics only: Metric::per_target
   std::string name;       ///< of a block use: what its weights' names begin with
   std::vector<std::string> of, as;
   std::vector<Argument> arguments;

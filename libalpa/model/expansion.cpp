@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "libalpa/base/error.h"
@@ -74,6 +75,8 @@ class Expansion {
       count_step(step);
       if (!step.block.empty())
         use_block(step, frame);
+      else if (frame.holds(step.when, step.place) && !step.metric.empty())
+        add_to_metric(step, frame);
       else if (frame.holds(step.when, step.place))
         frame.values[step.as[0]] = applied(step, frame);
     }
@@ -91,6 +94,24 @@ class Expansion {
       values.push_back(found->second);
     }
     return values;
+  }
+
+  void add_to_metric(const Step& step, const Frame& frame) {
+    const std::optional<std::vector<int>> of = operands(step, frame);
+    if (!of) return;
+    if (builder_.type(of->front()).dtype == DType::i32)
+      return frame.fault(step.place,
+                         fmt::format("metric '{}' is a sum of {}, expected numbers that are no integers",
+                                     step.metric, types_text(step, *of)));
+    std::vector<Metric>& metrics = builder_.graph().metrics;
+    auto metric =
+        std::find_if(metrics.begin(), metrics.end(), [&](const Metric& m) { return m.name == step.metric; });
+    if (metric == metrics.end()) metric = metrics.insert(metrics.end(), {step.metric, step.per_target, {}});
+    if (metric->per_target != step.per_target)
+      return frame.fault(
+          step.place,
+          fmt::format("metric '{}' is per target in one place and per step in another", step.metric));
+    metric->values.push_back(builder_.add("reduce_sum", *of, {}, frame.below(step.metric)));
   }
 
   int applied(const Step& step, const Frame& frame) {

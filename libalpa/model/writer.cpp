@@ -29,10 +29,12 @@ std::vector<std::string> keys(const Step& step) {
   std::vector<std::string> text;
   if (!step.op.empty()) text.push_back("op = " + toml_string(step.op));
   if (!step.block.empty()) text.push_back("block = " + toml_string(step.block));
+  if (!step.metric.empty()) text.push_back("metric = " + toml_string(step.metric));
+  if (!step.per_target) text.push_back("per = \"step\"");
   if (!step.name.empty()) text.push_back("name = " + toml_string(step.name));
   if (!step.repeat.empty()) text.push_back("repeat = " + expression(step.repeat));
-  text.push_back("of = " + list(step.of, toml_string));
-  text.push_back("as = " + list(step.as, toml_string));
+  text.push_back("of = " + (step.metric.empty() ? list(step.of, toml_string) : toml_string(step.of[0])));
+  if (step.metric.empty()) text.push_back("as = " + list(step.as, toml_string));
   if (step.when != "1") text.push_back("when = " + expression(step.when));
   for (const Argument& argument : step.arguments)
     text.push_back(argument.name + " = " +

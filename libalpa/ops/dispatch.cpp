@@ -39,6 +39,14 @@ double weighted_copy_flops(const OpCall& call) {
 // split e of what combines them leaves a sum, and turning a split of g into one of e between these operators
 // is the all-to-all of expert parallelism.
 
+// slots -> how many choices of each token were dropped
+constinit const OpDef dropped{
+    .name = "dropped",
+    .rule = "g s k -> g s",
+    .result_types = "f32",
+    .ids = 0,
+};
+
 // (tokens, slots) -> the experts' rows, zero where no token is
 constinit const OpDef dispatch{
     .name = "dispatch",

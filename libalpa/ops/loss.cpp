@@ -39,6 +39,17 @@ constinit const OpDef cross_entropy{
     .ids = 1,
 };
 
+// (logits, targets, m) -> 1 where no logit is above the target's, m being the largest; a target of -1 is
+// never the best.
+constinit const OpDef is_best{
+    .name = "is_best",
+    .rule = "... v, ..., ... -> ...",
+    .result_types = "f32",
+    .flops = [](const OpCall& call) { return static_cast<double>(element_count(call.operands[1].shape)); },
+    .bytes_moved = [](const OpCall& call) { return 4 * byte_count(call.operands[1]); },
+    .ids = 1,
+};
+
 // (logits, targets, m, z, d loss) -> (softmax - one hot) * d loss
 constinit const OpDef cross_entropy_grad{.name = "cross_entropy_grad",
                                          .rule = "... v, ..., ..., ..., ... -> ... v",

@@ -115,6 +115,7 @@ struct StageProgram {
   std::vector<int> state_buffer;  ///< [state of the graph] -> buffer, -1: not on this stage
   int loss = -1;  ///< scalar buffer: sum of losses of the step, all stages, after the update segment
   int gradient_square_sum = -1;  ///< likewise
+  std::vector<int> metrics;      ///< likewise, of each of the graph's
 
   const std::vector<Instruction>& segment(SegmentKind kind) const {
     return segments[static_cast<std::size_t>(kind)];

@@ -100,11 +100,13 @@ void StageLowering::lower_backward() {
 
 void StageLowering::lower_update() {
   values_.begin_segment(SegmentKind::update);
-  values_.program().loss =
-      values_.new_buffer("loss", -1, replicated_spec(0), {DType::f32, {}}, Residence::step);
+  const auto scalar = [&](const std::string& name) {
+    return values_.new_buffer(name, -1, replicated_spec(0), {DType::f32, {}}, Residence::step);
+  };
+  values_.program().loss = scalar("loss");
+  for (const Metric& metric : graph_.metrics) values_.program().metrics.push_back(scalar(metric.name));
   if (purpose_ == Purpose::train) {
-    values_.program().gradient_square_sum = values_.new_buffer(
-        "squared gradient norm", -1, replicated_spec(0), {DType::f32, {}}, Residence::step);
+    values_.program().gradient_square_sum = scalar("squared gradient norm");
     values_.provide(graph_.gradient_square_sum, replicated_spec(0), values_.program().gradient_square_sum);
     for (const Crossing& crossing : plan_.crossings)
       if (!is_state(graph_, crossing.value)) {
@@ -113,12 +115,11 @@ void StageLowering::lower_update() {
       }
     receive_values_made_in(Phase::update);
   }
-  emit_loss_sum();
+  emit_sum({graph_.loss}, values_.program().loss);
+  for (std::size_t m = 0; m < graph_.metrics.size(); ++m)
+    emit_sum(graph_.metrics[m].values, values_.program().metrics[m]);
   if (purpose_ == Purpose::evaluate) {
-    GlobalSum sum;
-    sum.scalars = {values_.program().loss};
-    sum.packed = values_.scratch("sums", kAlignment);
-    values_.emit(std::move(sum));
+    emit_global_sum({values_.program().loss});
     return;
   }
   for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
@@ -213,7 +214,8 @@ void StageLowering::settle_result(int value, int buffer, const ShardingSpec& mad
   const bool of_state = state_with_next(graph_, value) >= 0;
   const bool leaves = std::any_of(plan_.crossings.begin(), plan_.crossings.end(),
                                   [&](const Crossing& c) { return c.value == value; });
-  const bool used = of_state || leaves || values_.is_kept_for_backward(value) || value == graph_.loss ||
+  const bool used = of_state || leaves || values_.is_kept_for_backward(value) ||
+                    is_summed_over_step(graph_, value) ||
                     !consumers_[static_cast<std::size_t>(value)].empty();
   if (used && made != resting)
     values_.converted(value, buffer, made, resting,
@@ -240,7 +242,7 @@ void StageLowering::emit_node(int index) {
     return;
   }
   const int accumulator = fused_accumulator(node, layout);
-  if (node.op->sums_micro_batches || accumulator >= 0 || node.results[0] == graph_.loss)
+  if (node.op->sums_micro_batches || accumulator >= 0 || is_summed_over_step(graph_, node.results[0]))
     compute.accumulate = Accumulate::add_after_first_micro_batch;
   for (std::size_t r = 0; r < node.results.size(); ++r) {
     const int sum = r == 0 && accumulator >= 0 ? node_of(graph_, accumulator).results[0] : -1;
@@ -291,27 +293,35 @@ void StageLowering::emit_gradient_norm(const Node& node) {
     first = false;
   }
   if (first) values_.emit(Zero{values_.program().gradient_square_sum});
+  emit_global_sum({values_.program().gradient_square_sum, values_.program().loss});
+}
+
+void StageLowering::emit_global_sum(std::vector<int> scalars) {
+  scalars.insert(scalars.end(), values_.program().metrics.begin(), values_.program().metrics.end());
   GlobalSum sum;
-  sum.scalars = {values_.program().gradient_square_sum, values_.program().loss};
-  sum.packed = values_.scratch("sums", kAlignment);
+  sum.packed = values_.scratch("sums", 4 * std::ssize(scalars));
+  sum.scalars = std::move(scalars);
   values_.emit(std::move(sum));
 }
 
-void StageLowering::emit_loss_sum() {
-  const int producer = value_of(graph_, graph_.loss).producer;
-  if (!here(producer)) {
-    values_.emit(Zero{values_.program().loss});
-    return;
+/// Those of the values that are made here, each element of them counted once.
+void StageLowering::emit_sum(const std::vector<int>& values, int into) {
+  bool first = true;
+  for (const int value : values) {
+    const int producer = value_of(graph_, value).producer;
+    if (!here(producer)) continue;
+    const int summed = values_.fetch_resting(value);
+    const double weight = 1.0 / replica_count(values_.resting_layout(value), stage_plan().mesh.shape);
+    values_.emit(Compute{producer,
+                         node_of(graph_, producer).op,
+                         {{"weight", weight}},
+                         {summed},
+                         {into},
+                         -1,
+                         first ? Accumulate::overwrite : Accumulate::add});
+    first = false;
   }
-  const int summed = values_.fetch_resting(graph_.loss);
-  const double weight = 1.0 / replica_count(values_.resting_layout(graph_.loss), stage_plan().mesh.shape);
-  values_.emit(Compute{producer,
-                       node_of(graph_, producer).op,
-                       {{"weight", weight}},
-                       {summed},
-                       {values_.program().loss},
-                       -1,
-                       Accumulate::overwrite});
+  if (first) values_.emit(Zero{into});
 }
 
 }  // namespace alpa

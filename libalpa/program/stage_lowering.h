@@ -35,7 +35,8 @@ class StageLowering {
 
   void emit_node(int node);
   void emit_gradient_norm(const Node&);
-  void emit_loss_sum();
+  void emit_sum(const std::vector<int>& values, int into);
+  void emit_global_sum(std::vector<int> scalars);
   int fused_accumulator(const Node&, const NodeLayout&) const;
   int result_buffer(const Node&, const NodeLayout&, std::size_t result, const std::vector<int>& operands);
   void settle_result(int value, int buffer, const ShardingSpec& made);

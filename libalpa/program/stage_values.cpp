@@ -82,7 +82,7 @@ int StageValues::resting_buffer(int value, DType dtype) {
   const bool gradient_sum = v.producer >= 0 && node_of(graph_, v.producer).op->sums_micro_batches;
   Residence residence = Residence::segment;
   if (gradient_sum && segment_ == SegmentKind::backward) residence = Residence::step;
-  if (value == graph_.loss) residence = Residence::step;
+  if (is_summed_over_step(graph_, value)) residence = Residence::step;
   if (is_kept_for_backward(value)) residence = Residence::micro_batch;
   const int buffer = new_buffer(v.name, value, layout, tile, residence);
   if (residence != Residence::segment) kept_[value] = buffer;

@@ -30,6 +30,7 @@ struct Executor::State {
   StepContext context;
   std::int64_t send_round = 0;
   std::vector<std::vector<PreparedSegment>> segments;  ///< [program][SegmentKind]
+  std::vector<double> metric_sums;
   bool keep_rows = false;
   std::vector<TimelineRow> rows;
 
@@ -131,6 +132,7 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
   s.stream = device.make_stream();
   s.staging = device.allocate_staging(64);
   s.allocate_input_staging();
+  s.metric_sums.resize(graph.metrics.size());
   std::int64_t bytes = 0;
   for (std::size_t p = 0; p < s.programs.size(); ++p) bytes = std::max(bytes, s.mine(p).memory.total);
   s.arena = device.allocate(bytes);
@@ -202,6 +204,9 @@ StepResult Executor::run(const StepInputs& inputs, std::size_t which) {
   result.loss_sum = s.scalar(program, program.loss);
   if (program.gradient_square_sum >= 0)
     result.gradient_norm = std::sqrt(s.scalar(program, program.gradient_square_sum));
+  for (std::size_t m = 0; m < program.metrics.size(); ++m)
+    s.metric_sums[m] = s.scalar(program, program.metrics[m]);
+  result.metric_sums = s.metric_sums;
   s.world.wait_sends(*s.stream);
   ++s.send_round;
   return result;

@@ -27,6 +27,7 @@ struct StepInputs {
 struct StepResult {
   double loss_sum = 0;       ///< sum of losses over all targets of the step; the same on every rank
   double gradient_norm = 0;  ///< global, before clipping; 0 in evaluation
+  std::span<const double> metric_sums;  ///< of each of the graph's metrics; until the next run
 };
 
 /// One rank's tile of a state.

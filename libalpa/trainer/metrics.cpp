@@ -45,6 +45,12 @@ void set(JsonObject& object, const char* name, std::optional<double> value) {
     object.set_null(name);
 }
 
+JsonObject object_of(std::span<const NamedNumber> numbers) {
+  JsonObject object;
+  for (const NamedNumber& number : numbers) object.set(number.name, number.value);
+  return object;
+}
+
 Error failure(ErrorKind kind, const std::filesystem::path& path) {
   return Error(kind, fmt::format("cannot write '{}': {}", path.string(), std::strerror(errno)),
                errno == ENOSPC || errno == EDQUOT ? "free some space or quota"
@@ -67,6 +73,12 @@ int open_for_appending(const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+std::string numbers_text(std::span<const NamedNumber> numbers) {
+  std::string text;
+  for (const NamedNumber& number : numbers) text += fmt::format("  {} {:.4g}", number.name, number.value);
+  return text;
+}
 
 std::optional<double> peak_fraction(const StepMetrics& m) {
   if (!m.peak_flops_per_s || *m.peak_flops_per_s <= 0 || m.step_s <= 0) return std::nullopt;
@@ -92,13 +104,18 @@ JsonObject& set_metrics(JsonObject& line, const StepMetrics& m) {
   set(line, "peak_fraction", peak_fraction(m));
   line.set("memory_bytes", m.memory_bytes).set("samples_hash", std::string_view(hash.data(), hash.size()));
   set(line, "checkpoint_s", m.checkpoint_s);
-  set(line, "evaluation_loss", m.evaluation_loss);
+  if (!m.of_model.empty()) line.set("metrics", object_of(m.of_model));
+  set(line, "evaluation_loss", m.evaluation ? std::optional(m.evaluation->loss) : std::nullopt);
+  if (m.evaluation && !m.evaluation->of_model.empty())
+    line.set("evaluation_metrics", object_of(m.evaluation->of_model));
   return line;
 }
 
 std::string progress_line(const StepMetrics& m, std::int64_t total_steps, double eta_s) {
   std::string line = fmt::format("step {}/{}  loss {:.4f}", m.step, total_steps, m.loss);
-  if (m.evaluation_loss) line += fmt::format("  evaluation {:.4f}", *m.evaluation_loss);
+  line += numbers_text(m.of_model);
+  if (m.evaluation)
+    line += fmt::format("  evaluation {:.4f}", m.evaluation->loss) + numbers_text(m.evaluation->of_model);
   line +=
       fmt::format("  gradient norm {:.3g}  learning rate {:.3g}  {}  {}", m.gradient_norm, m.learning_rate,
                   m.tokens > 0 ? rate_text(static_cast<double>(m.tokens) / m.step_s, "tokens/s")

@@ -2,11 +2,25 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "libalpa/base/json.h"
 
 namespace alpa {
+
+/// A metric of the model, as it is told: a mean per target, or a sum.
+struct NamedNumber {
+  std::string name;
+  double value = 0;
+};
+
+/// What is told of held-out data.
+struct Evaluation {
+  double loss = 0;  ///< mean per target
+  std::vector<NamedNumber> of_model;
+};
 
 /// What is told of one training step, over all ranks.
 struct StepMetrics {
@@ -25,7 +39,8 @@ struct StepMetrics {
   std::uint64_t samples_hash = 0;          ///< SampleOrder::samples_hash() of the batch
   double data_s = 0;                       ///< spent waiting for data
   std::optional<double> checkpoint_s;      ///< of the save since the step before, where there was one
-  std::optional<double> evaluation_loss;   ///< where an evaluation followed the step
+  std::span<const NamedNumber> of_model;   ///< until the next step
+  std::optional<Evaluation> evaluation;    ///< where one followed the step
 };
 
 /// Part of the peak that the model's FLOPs reach ("model FLOPs utilization"), in [0, 1]; nullopt where the
@@ -34,6 +49,9 @@ std::optional<double> peak_fraction(const StepMetrics&);
 
 /// Sets the members of the step's line; `step` comes first. What is unknown is null.
 JsonObject& set_metrics(JsonObject& line, const StepMetrics&);
+
+/// "  accuracy 0.9712  dropped 12"
+std::string numbers_text(std::span<const NamedNumber>);
 
 /// The step as one line for people; `eta_s` is what remains, in seconds:
 /// "step 120/1000  loss 2.3456  gradient norm 0.812  12.3 ktokens/s  45.6 GFLOP/s (38 % of the measured peak)

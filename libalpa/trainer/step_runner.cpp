@@ -25,7 +25,7 @@ class Stopwatch {
 
 StepRunner::StepRunner(const Graph& graph, Executor& executor, BatchReader& reader,
                        const TrainingOptions& options)
-    : executor_(executor), reader_(reader), options_(options) {
+    : graph_(graph), executor_(executor), reader_(reader), options_(options), of_model_(metrics()) {
   for (const Input& input : graph.inputs) {
     if (!input.is_of_samples()) continue;
     if (input.kind == InputKind::tokens) tokens_ = options.sequence;
@@ -48,6 +48,21 @@ double StepRunner::target_count(Split split, std::int64_t first_sample) const {
   return static_cast<double>(reader_.target_count(split, first_sample, options_.batch));
 }
 
+std::vector<NamedNumber> StepRunner::metrics() const {
+  std::vector<NamedNumber> numbers;
+  for (const Metric& metric : graph_.metrics) numbers.push_back({metric.name, 0});
+  return numbers;
+}
+
+void StepRunner::add_metrics(const StepResult& result, std::vector<NamedNumber>& to) const {
+  for (std::size_t m = 0; m < to.size(); ++m) to[m].value += result.metric_sums[m];
+}
+
+void StepRunner::divide_by_targets(double targets, std::vector<NamedNumber>& sums) const {
+  for (std::size_t m = 0; m < sums.size(); ++m)
+    if (graph_.metrics[m].per_target) sums[m].value /= targets;
+}
+
 StepMetrics StepRunner::train(std::int64_t steps_done, std::int64_t first_sample) {
   const Stopwatch watch;
   StepMetrics m;
@@ -62,6 +77,10 @@ StepMetrics StepRunner::train(std::int64_t steps_done, std::int64_t first_sample
   m.step = steps_done + 1;
   m.loss = result.loss_sum / targets;
   m.gradient_norm = result.gradient_norm;
+  for (NamedNumber& metric : of_model_) metric.value = 0;
+  add_metrics(result, of_model_);
+  divide_by_targets(targets, of_model_);
+  m.of_model = of_model_;
   m.learning_rate = learning_rate(options_, steps_done);
   m.samples = options_.batch;
   m.tokens = options_.batch * tokens_;
@@ -74,18 +93,23 @@ StepMetrics StepRunner::train(std::int64_t steps_done, std::int64_t first_sample
   return m;
 }
 
-std::optional<double> StepRunner::evaluate(std::int64_t steps_done, std::int64_t most_batches) {
+std::optional<Evaluation> StepRunner::evaluate(std::int64_t steps_done, std::int64_t most_batches) {
   const std::int64_t whole_batches = reader_.order().windows(Split::held_out) / options_.batch;
   const std::int64_t batches = std::min(most_batches, whole_batches);
   if (batches == 0) return std::nullopt;
-  double loss = 0, targets = 0;
+  Evaluation evaluation{0, metrics()};
+  double targets = 0;
   for (std::int64_t b = 0; b < batches; ++b) {
     StepInputs inputs = fill(Split::held_out, b * options_.batch);
     inputs.step = steps_done;
-    loss += executor_.run(inputs, 1).loss_sum;
+    const StepResult result = executor_.run(inputs, 1);
+    evaluation.loss += result.loss_sum;
+    add_metrics(result, evaluation.of_model);
     targets += target_count(Split::held_out, b * options_.batch);
   }
-  return loss / targets;
+  evaluation.loss /= targets;
+  divide_by_targets(targets, evaluation.of_model);
+  return evaluation;
 }
 
 }  // namespace alpa

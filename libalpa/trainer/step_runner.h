@@ -20,16 +20,22 @@ class StepRunner {
   /// the loss or the gradient's norm is. Sets what is known of the step alone: no FLOPs, peak or memory.
   StepMetrics train(std::int64_t steps_done, std::int64_t first_sample);
 
-  /// Mean loss per target over at most so many batches of held-out data; nullopt where there is none.
-  std::optional<double> evaluate(std::int64_t steps_done, std::int64_t most_batches);
+  /// Over at most so many batches of held-out data; nullopt where there is none. Sums are those of all these
+  /// batches.
+  std::optional<Evaluation> evaluate(std::int64_t steps_done, std::int64_t most_batches);
 
  private:
   StepInputs fill(Split, std::int64_t first_sample);
+  std::vector<NamedNumber> metrics() const;  ///< of the graph, all 0
+  void add_metrics(const StepResult&, std::vector<NamedNumber>& to) const;
+  void divide_by_targets(double targets, std::vector<NamedNumber>&) const;
   double target_count(Split, std::int64_t first_sample) const;
 
+  const Graph& graph_;
   Executor& executor_;
   BatchReader& reader_;
   const TrainingOptions& options_;
+  std::vector<NamedNumber> of_model_;               ///< of the last step
   std::int64_t tokens_ = 0;                         ///< of a sample; 0 where samples are no tokens
   std::vector<std::vector<std::byte>> batch_;       ///< of each input of samples
   std::vector<std::span<std::byte>> to_fill_;       ///< the same

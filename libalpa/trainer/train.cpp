@@ -205,10 +205,12 @@ class Run {
     return m;
   }
 
-  std::optional<double> evaluate() {
-    const std::optional<double> loss = steps_->evaluate(step_, settings_.evaluation_batches);
-    if (loss) log_.info(fmt::format("step {}: held-out loss {:.4f}", step_, *loss));
-    return loss;
+  std::optional<Evaluation> evaluate() {
+    const std::optional<Evaluation> found = steps_->evaluate(step_, settings_.evaluation_batches);
+    if (found)
+      log_.info(
+          fmt::format("step {}: held-out loss {:.4f}{}", step_, found->loss, numbers_text(found->of_model)));
+    return found;
   }
 
   /// Ranks look for reasons to stop together, about twice a second: the greatest reason and the longest step
@@ -242,7 +244,7 @@ class Run {
           fmt::format("nothing is left to do: the run has {} steps of {} (--steps)", step_, total_steps_));
     while (step_ < total_steps_) {
       StepMetrics m = step_ + 1 == traced ? traced_step() : train_step();
-      if (is_due(settings_.evaluate_every)) m.evaluation_loss = evaluate();
+      if (is_due(settings_.evaluate_every)) m.evaluation = evaluate();
       const StopReason reason = agreed_reason();
       const bool stops = ends_run(reason) && step_ < total_steps_;
       if (metrics_) metrics_->add(m);

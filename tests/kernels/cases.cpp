@@ -126,6 +126,8 @@ std::vector<OpCase> all_cases() {
       {"group_norm", "t[2x11x9x72] t[72] t[72]", {{"size_g", I{8}}, {"epsilon", 1e-5}}},
       {"group_norm_grad", "t[3x5x2x6] t[3x5x2x6] t[6] f[3x3] p[3x3]", {{"size_g", I{3}}}},
       {"group_norm_grad", "t[2x11x9x72] t[2x11x9x72] t[72] f[2x8] p[2x8]", {{"size_g", I{8}}}},
+      {"is_best", "t[2x3x7] i[2x3] f[2x3]", {}, 7},
+      {"is_best", "t[70x257] i[70] f[70]", {}, 257},
       {"layer_norm", "t[3x5x7] t[7] t[7]", {{"epsilon", 1e-5}}},
       {"layer_norm", "t[200x97] t[97] t[97]", {{"epsilon", 1e-5}}},
       {"layer_norm", "t[3x601] t[601] t[601]", {{"epsilon", 1e-5}}},
@@ -197,6 +199,7 @@ std::vector<OpCase> all_cases() {
                       weights = " f" + text({groups, tokens, choices});
     const Attributes sizes{{"size_e", I{experts}}, {"size_c", I{capacity}}};
     const int ids = experts * capacity;
+    cases.push_back({"dropped", slots.substr(1), {}, ids});
     cases.push_back({"dispatch", x + slots, sizes, ids});
     cases.push_back({"dispatch_grad", rows + slots, {}, ids});
     cases.push_back({"combine", rows + slots + weights, {}, ids});

@@ -216,6 +216,14 @@ Results cross_entropy(const Call& c) {
   return {losses};
 }
 
+Results is_best(const Call& c) {
+  Values best;
+  for (std::size_t r = 0; r < c.in[1].size(); ++r)
+    best.push_back(c.in[1][r] >= 0 &&
+                   c.in[0][r * c.width(0) + static_cast<std::size_t>(c.in[1][r])] >= c.in[2][r]);
+  return {best};
+}
+
 Results cross_entropy_grad(const Call& c) {
   Values dlogits(c.in[0].size());
   for (std::size_t i = 0; i < dlogits.size(); ++i) {
@@ -298,6 +306,8 @@ const std::map<std::string_view, std::function<Results(const Call&)>>& meanings(
       {"combine_grad_rows", dispatch_reference},
       {"combine_grad_weights", combine_grad_weights_reference},
       {"cross_entropy", cross_entropy},
+      {"dropped", dropped_reference},
+      {"is_best", is_best},
       {"cross_entropy_grad", cross_entropy_grad},
       {"dispatch", dispatch_reference},
       {"dispatch_grad", combine_reference},

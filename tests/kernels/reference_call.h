@@ -51,6 +51,7 @@ ReferenceResults top_k_weights_grad_reference(const ReferenceCall&);
 ReferenceResults balance_loss_reference(const ReferenceCall&);
 ReferenceResults balance_loss_grad_reference(const ReferenceCall&);
 ReferenceResults dispatch_reference(const ReferenceCall&);
+ReferenceResults dropped_reference(const ReferenceCall&);
 ReferenceResults combine_reference(const ReferenceCall&);
 ReferenceResults combine_grad_weights_reference(const ReferenceCall&);
 

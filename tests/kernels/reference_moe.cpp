@@ -150,6 +150,12 @@ ReferenceResults balance_loss_grad_reference(const ReferenceCall& c) {
   return {dlogits};
 }
 
+ReferenceResults dropped_reference(const ReferenceCall& c) {
+  Values counts(c.extent(0, 0) * c.extent(0, 1));
+  for (std::size_t i = 0; i < c.in[0].size(); ++i) counts[i / c.extent(0, 2)] += c.in[0][i] < 0;
+  return {counts};
+}
+
 ReferenceResults dispatch_reference(const ReferenceCall& c) {
   const std::size_t width = c.width(0), capacity = static_cast<std::size_t>(c.attributes.integer("size_c"));
   Values rows(static_cast<std::size_t>(c.attributes.integer("size_e")) * c.extent(0, 0) * capacity * width);

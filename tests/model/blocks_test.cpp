@@ -110,6 +110,48 @@ loss %14
   EXPECT_THAT(graph.layers, ElementsAre("rows", "turn.0", "turn.1", "tiny_head"));
 }
 
+const std::string counted = R"({op = "dropout", of = "y", as = "y", rate = "rate"},
+  {metric = "energy", of = "y", per = "step", when = "counts"},)";
+
+std::string with_metric(const std::string& step = counted) {
+  std::string text = with(R"({op = "dropout", of = "y", as = "y", rate = "rate"},)", step);
+  return text.replace(text.find("shifted = 0"), 11, "shifted = 0, counts = 1");
+}
+
+TEST(Blocks, AMetricSumsAValueOverAllPlacesOfItsName) {
+  const ModelDefinition model = model_of(with_metric());
+  const Graph graph = forward_graph(model, 2, true);
+  ASSERT_EQ(graph.metrics.size(), 1u);
+  EXPECT_EQ(graph.metrics[0].name, "energy");
+  EXPECT_FALSE(graph.metrics[0].per_target);
+  EXPECT_EQ(graph.metrics[0].values.size(), 2u);
+  for (const int value : graph.metrics[0].values)
+    EXPECT_EQ(value_of(graph, value).type, (TensorType{DType::f32, {}}));
+  EXPECT_THAT(graph_text(graph), HasSubstr("metric 'energy' per step %6 %10\n"));
+  EXPECT_EQ(graph_text(forward_graph(model_of(model.expanded_toml), 2, true)), graph_text(graph));
+  EXPECT_TRUE(
+      forward_graph(model_of(with_metric().replace(with_metric().find("counts = 1"), 10, "counts = 0")), 2,
+                    true)
+          .metrics.empty());
+}
+
+TEST(Blocks, AMetricIsOfNumbersAndOfOneKind) {
+  const auto fault_of = [](const std::string& text) -> std::string {
+    try {
+      forward_graph(model_of(text), 2, true);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no fault";
+  };
+  EXPECT_THAT(fault_of(with("steps = [{op = \"embedding\"",
+                            "steps = [{metric = \"ids\", of = \"ids\"}, {op = \"embedding\"")),
+              HasSubstr("metric 'ids' is a sum of ids i32[8x3], expected numbers that are no integers"));
+  EXPECT_THAT(fault_of(with_metric(counted + R"({metric = "energy", of = "y"},)")),
+              HasSubstr("metric 'energy' is per target in one place and per step in another"));
+  EXPECT_THAT(fault_of(with_metric(R"({metric = "energy", of = "z", per = "token"},)")), HasSubstr("target"));
+}
+
 TEST(Blocks, ATiedWeightIsOneState) {
   const Graph graph = forward_graph(model_of(model_text), 1, false);
   EXPECT_THAT(weights_of(graph), ElementsAre("rows.table", "turn.0.into", "turn.1.into"));

@@ -121,7 +121,7 @@ TEST(ModelFaults, OfWhatIsWrittenSayWhatWasExpected) {
            Row{"vocabulary = 16", "vocabulary = 0",
                "dimension 'vocabulary' is 0, expected an integer from 1 to"},
            Row{"vocabulary = 16", "sequence = 16", "there is already a number 'sequence'"},
-           Row{"{op = \"gelu\"", "{op = \"gelu\", block = \"unit\"", "a step has one of 'op' and 'block'"},
+           Row{"{op = \"gelu\"", "{op = \"gelu\", block = \"unit\"", "a step has one of 'op', 'block' and 'metric'"},
            Row{"as = \"wide\"},\n  {op = \"gelu\"", "as = [\"wide\", \"b\"]},\n  {op = \"gelu\"",
                "an operator gives one value, 'as' names 2"},
            Row{"as = \"wide\"},\n  {op = \"gelu\"", "as = \"2 wide\"},\n  {op = \"gelu\"",

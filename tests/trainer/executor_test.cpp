@@ -25,12 +25,26 @@ class SameTraining : public testing::TestWithParam<TinyCase> {
     for (std::size_t i = 0; i < kSteps; ++i) {
       EXPECT_NEAR(run.losses[i], reference.losses[i], of_losses * reference.losses[i]) << "step " << i;
       EXPECT_NEAR(run.norms[i], reference.norms[i], of_norms * reference.norms[i]) << "step " << i;
+      // Counts of samples and of routed tokens: no choice of these runs is so close that a rounding turns it.
+      EXPECT_EQ(run.metrics[i], reference.metrics[i]) << "step " << i;
     }
   }
 };
 
 // Sums of f32 in another order: a few units in the last place per reduction, amplified by the training steps.
 TEST_P(SameTraining, AsSerial) { expect_as_serial(GetParam(), 1e-5, 1e-3); }
+
+TEST(ModelMetrics, CountWhatAStepDid) {
+  const auto sum_of = [](const char* model) {
+    double sum = 0;
+    for (const std::vector<double>& sums :
+         TinyTraining({.model = model, .method = "serial"}).run_on_threads(3).metrics)
+      for (const double metric : sums) sum += metric;
+    return sum;
+  };
+  EXPECT_GT(sum_of("image_mlp"), 0);  // predictions that are right
+  EXPECT_GT(sum_of("moe"), 0);        // choices without a place
+}
 
 class SameTrainingInBf16 : public SameTraining {};
 

@@ -51,12 +51,24 @@ TEST(Metrics, AreOneLineOfJsonPerStep) {
       R"("samples_hash":"0123456789abcdef","checkpoint_s":null,"evaluation_loss":null})");
   m.peak_flops_per_s = 8e10;
   m.peak_origin = "measured";
-  m.evaluation_loss = 2.75;
+  m.evaluation = Evaluation{2.75, {}};
   m.loss = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THAT(line_of(m), HasSubstr(R"("step":7,"loss":null)"));
   EXPECT_THAT(line_of(m),
               HasSubstr(R"("peak_flops_per_s":80000000000,"peak_origin":"measured","peak_fraction":0.5)"));
   EXPECT_THAT(line_of(m), HasSubstr(R"("evaluation_loss":2.75)"));
+}
+
+TEST(Metrics, OfTheModelStandBesideTheLoss) {
+  const std::vector<NamedNumber> numbers{{"accuracy", 0.75}, {"dropped", 12}};
+  StepMetrics m = step(7);
+  m.of_model = numbers;
+  m.evaluation = Evaluation{2.75, {{"accuracy", 0.5}}};
+  EXPECT_THAT(line_of(m), HasSubstr(R"("metrics":{"accuracy":0.75,"dropped":12})"));
+  EXPECT_THAT(line_of(m), HasSubstr(R"("evaluation_metrics":{"accuracy":0.5})"));
+  EXPECT_THAT(
+      progress_line(m, 1000, 440),
+      HasSubstr("loss 2.5000  accuracy 0.75  dropped 12  evaluation 2.7500  accuracy 0.5  gradient norm"));
 }
 
 TEST(Metrics, AreAPlainLineForPeople) {
@@ -67,7 +79,7 @@ TEST(Metrics, AreAPlainLineForPeople) {
       "  memory 1.50 GiB  left 7m20s");
   m.peak_flops_per_s = 1.2e11;
   m.peak_origin = "table";
-  m.evaluation_loss = 2.75;
+  m.evaluation = Evaluation{2.75, {}};
   EXPECT_EQ(progress_line(m, 1000, 440),
             "step 120/1000  loss 2.5000  evaluation 2.7500  gradient norm 0.75  learning rate 0.0003  4.10 "
             "ktokens/s"

@@ -158,6 +158,7 @@ TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world) cons
     const StepResult result = executor.run(inputs);
     curve.losses.push_back(result.loss_sum / count);
     curve.norms.push_back(result.gradient_norm);
+    curve.metrics.emplace_back(result.metric_sums.begin(), result.metric_sums.end());
   }
   return curve;
 }

@@ -24,7 +24,8 @@ struct TinyCase {
 };
 
 struct TinyCurve {
-  std::vector<double> losses, norms;  ///< of each step
+  std::vector<double> losses, norms;         ///< of each step
+  std::vector<std::vector<double>> metrics;  ///< sums of each step, in the graph's order
 };
 
 /// One such plan, lowered and verified.
