@@ -135,6 +135,7 @@ class Differentiator {
       operands.push_back(builder_.state(parameter.name + ".moment2", full, {}, false));
     } else {
       attributes.set("momentum", options_.momentum);
+      if (options_.nesterov) attributes.set("nesterov", std::int64_t{1});
       operands.push_back(builder_.state(parameter.name + ".momentum", full, {}, false));
     }
     std::vector<int> owners{weights};

@@ -24,6 +24,7 @@ void describe(TrainingOptions& o, OptionsVisitor& visit) {
   visit.field("weight_decay", o.weight_decay,
               "decay of weights with two or more dimensions, times the learning rate", at_least(0));
   visit.field("momentum", o.momentum, "sgd: decay per step of the velocity", from_below(0, 1));
+  visit.field("nesterov", o.nesterov, "sgd: step along the velocity as it will be after one more decay");
   visit.field("gradient_clip", o.gradient_clip, "bound on the global norm of the gradient; 0 for none",
               at_least(0));
   visit.field(

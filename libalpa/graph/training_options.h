@@ -26,6 +26,7 @@ struct TrainingOptions {
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
   double weight_decay = 0.1;   ///< decoupled; parameters with two or more dimensions only
   double momentum = 0.9;       ///< sgd
+  bool nesterov = false;       ///< sgd
   double gradient_clip = 1.0;  ///< bound on the global gradient norm; 0: none
   LearningRateSchedule schedule = LearningRateSchedule::cosine;
   std::int64_t warmup_steps = 0;

@@ -50,22 +50,26 @@ struct AdamW {
 
 struct Sgd {
   double clip, momentum, weight_decay;
+  bool nesterov;
 
   explicit Sgd(const Attributes& a)
       : clip(a.number("clip", 0)),
         momentum(a.number("momentum")),
-        weight_decay(a.number("weight_decay", 0)) {}
+        weight_decay(a.number("weight_decay", 0)),
+        nesterov(a.integer("nesterov", 0) != 0) {}
 
   void run(std::int64_t count, const float* gradient, const float* scalars, float square_norm, float* w,
            float* v, Bfloat16* working) const {
     const float factor = clip_factor(clip, square_norm), rate = scalars[0];
     const auto kept = static_cast<float>(momentum), decay = static_cast<float>(weight_decay);
+    // w -= rate * (kept_ahead * v + ahead * g), v the new velocity.
+    const float kept_ahead = nesterov ? kept : 1.0f, ahead = nesterov ? 1.0f : 0.0f;
     for_ranges(count, kElementGrain, [=](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
       for (std::int64_t i = begin; i < end; ++i) {
-        const float velocity = kept * v[i] + gradient[i] * factor + decay * w[i];
+        const float g = gradient[i] * factor + decay * w[i], velocity = kept * v[i] + g;
         v[i] = velocity;
-        w[i] = w[i] - rate * velocity;
+        w[i] = w[i] - rate * (kept_ahead * velocity + ahead * g);
       }
       if (!working) return;
 #pragma omp simd

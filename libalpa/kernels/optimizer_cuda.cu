@@ -28,11 +28,13 @@ struct AdamW {
 struct Sgd {
   double clip;
   float momentum, weight_decay;
+  bool nesterov;
 
   explicit Sgd(const Attributes& a)
       : clip(a.number("clip", 0)),
         momentum(static_cast<float>(a.number("momentum"))),
-        weight_decay(static_cast<float>(a.number("weight_decay", 0))) {}
+        weight_decay(static_cast<float>(a.number("weight_decay", 0))),
+        nesterov(a.integer("nesterov", 0) != 0) {}
 };
 
 /// Updates w, m, v in place; rounds w to `working` unless that is null. scalars = {learning rate, 1 -
@@ -58,8 +60,8 @@ __global__ void sgd_update(Sgd a, std::int64_t count, const float* gradient, con
                            const float* square_norm, float* w, float* v, Bfloat16* working) {
   const float factor = clip_factor(a.clip, *square_norm), rate = scalars[0];
   for_elements(count, [=](std::int64_t i) {
-    const float velocity = a.momentum * v[i] + gradient[i] * factor + a.weight_decay * w[i];
-    const float weight = w[i] - rate * velocity;
+    const float g = gradient[i] * factor + a.weight_decay * w[i], velocity = a.momentum * v[i] + g;
+    const float weight = w[i] - rate * (a.nesterov ? a.momentum * velocity + g : velocity);
     v[i] = velocity;
     w[i] = weight;
     if (working) working[i] = narrowed<Bfloat16>(weight);

@@ -71,15 +71,16 @@ constinit const OpDef adamw_master{
     .untimed = "beta1 beta2 clip epsilon weight_decay",
 };
 
-// Momentum v = momentum * v + gradient + weight_decay * w; w -= learning rate * v:
-// (weights, gradient, momentum, scalars, squared norm) -> weights, momentum.
+// Momentum: g = gradient + weight_decay * w; v = momentum * v + g; w -= learning rate * v, or with `nesterov`
+// (Nesterov's accelerated gradient, as Sutskever et al., 2013, write it) w -= learning rate * (momentum * v +
+// g): (weights, gradient, momentum, scalars, squared norm) -> weights, momentum.
 constinit const OpDef sgd{
     .name = "sgd",
     .rule = "..., ..., ..., c, -> ..., ... | whole c",
     .flops_per_point = 6,
     .overwrites = {0, 2, -1, -1},
     .internal = true,
-    .untimed = "clip momentum weight_decay",
+    .untimed = "clip momentum nesterov weight_decay",
 };
 
 constinit const OpDef sgd_master{
@@ -89,7 +90,7 @@ constinit const OpDef sgd_master{
     .flops_per_point = 6,
     .overwrites = {0, 2, 5, -1},
     .internal = true,
-    .untimed = "clip momentum weight_decay",
+    .untimed = "clip momentum nesterov weight_decay",
 };
 
 }  // namespace alpa::ops

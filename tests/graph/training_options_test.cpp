@@ -26,6 +26,7 @@ TEST(TrainingOptions, ReadBackFromTheirText) {
   options.precision = Precision::bf16;
   options.objective = Objective::masked;
   options.optimizer = OptimizerKind::sgd;
+  options.nesterov = true;
   options.schedule = LearningRateSchedule::linear;
   options.learning_rate = 1.0 / 3;
   EXPECT_EQ(read(options_text(options)), options);
@@ -42,9 +43,10 @@ TEST(TrainingOptions, OutOfRangeAreRefusedTogether) {
 
 TEST(TrainingOptions, AreAllInTheReference) {
   const std::string reference = options_reference<TrainingOptions>();
-  for (const char* name : {"batch", "sequence", "objective", "precision", "optimizer", "learning_rate",
-                           "beta1", "beta2", "epsilon", "weight_decay", "momentum", "gradient_clip",
-                           "schedule", "warmup_steps", "steps", "final_learning_rate", "seed"})
+  for (const char* name :
+       {"batch", "sequence", "objective", "precision", "optimizer", "learning_rate", "beta1", "beta2",
+        "epsilon", "weight_decay", "momentum", "nesterov", "gradient_clip", "schedule", "warmup_steps",
+        "steps", "final_learning_rate", "seed"})
     EXPECT_THAT(reference, HasSubstr(std::string(name) + " = "));
 }
 

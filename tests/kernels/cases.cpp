@@ -18,6 +18,12 @@ Attributes adamw(double clip) {
 
 Attributes sgd(double clip) { return {{"momentum", 0.9}, {"weight_decay", 0.1}, {"clip", clip}}; }
 
+Attributes nesterov() {
+  Attributes attributes = sgd(0.1);
+  attributes.set("nesterov", I{1});
+  return attributes;
+}
+
 /// "t[2x3]"
 std::string t(const Shape& shape) { return "t" + type_text({DType::f32, shape}).substr(3); }
 
@@ -158,6 +164,7 @@ std::vector<OpCase> all_cases() {
       {"row_sum_exp", "t[40x300] f[40]", {}},
       {"scale", "t[3x5]", {{"factor", -1.5}}},
       {"sgd", "f[3x7] f[3x7] f[3x7] p[4] p[]", sgd(0)},
+      {"sgd", "f[3x7] f[3x7] f[3x7] p[4] p[]", nesterov()},
       {"sgd_master", "f[3x7] f[3x7] f[3x7] p[4] p[] b[3x7]", sgd(0.1)},
       {"slice", "t[3x2x12]", {{"begin", I{5}}, {"size_c", I{7}}}},
       {"slice", "t[90x103]", {{"begin", I{0}}, {"size_c", I{70}}}},

@@ -257,11 +257,11 @@ Results adamw(const Call& c) {
 
 Results sgd(const Call& c) {
   Values w = c.in[0], v = c.in[2];
-  const double factor = clip_factor(c, c.in[4][0]);
+  const double factor = clip_factor(c, c.in[4][0]), momentum = c.attributes.number("momentum");
   for (std::size_t i = 0; i < w.size(); ++i) {
-    v[i] = c.attributes.number("momentum") * v[i] + c.in[1][i] * factor +
-           c.attributes.number("weight_decay") * w[i];
-    w[i] -= c.in[3][0] * v[i];
+    const double g = c.in[1][i] * factor + c.attributes.number("weight_decay") * w[i];
+    v[i] = momentum * v[i] + g;
+    w[i] -= c.in[3][0] * (c.attributes.integer("nesterov", 0) ? g + momentum * v[i] : v[i]);
   }
   if (c.in.size() > 5) return {w, v, w};
   return {w, v};
