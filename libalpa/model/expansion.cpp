@@ -165,12 +165,13 @@ class Expansion {
   }
 
   bool fits(const Argument& argument, const Number& value, const std::string& kind, const Frame& frame) {
-    const bool flag = kind == "flag", size = kind == "integer";
-    if (!flag && !size) return true;
-    if (value.is_integer && value.integer >= (flag ? 0 : 1) && value.integer <= (flag ? 1 : kMaxExtent))
+    const bool flag = kind == "flag", size = kind == "integer", count = kind == "count";
+    if (!flag && !size && !count) return true;
+    if (value.is_integer && value.integer >= (size ? 1 : 0) && value.integer <= (flag ? 1 : kMaxExtent))
       return true;
-    frame.fault(argument.place, fmt::format("'{}' is {}, expected {}", argument.name, number_text(value),
-                                            flag ? "0 or 1" : "a positive integer"));
+    const char* const expected = flag ? "0 or 1" : size ? "a positive integer" : "0 or a positive integer";
+    frame.fault(argument.place,
+                fmt::format("'{}' is {}, expected {}", argument.name, number_text(value), expected));
     return false;
   }
 

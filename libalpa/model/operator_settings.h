@@ -10,7 +10,7 @@ namespace alpa {
 /// One entry of OpDef::settings.
 struct OperatorSetting {
   std::string name;  ///< "size_*": any name that begins with "size_"
-  std::string kind;  ///< "text", "number", "integer" or "flag"
+  std::string kind;  ///< "text", "number", "integer", "count" or "flag"
   bool optional = false;
 };
 

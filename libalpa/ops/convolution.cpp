@@ -98,9 +98,8 @@ constinit const OpDef conv2d{
     .flops = convolution_flops<conv2d_rule>,
     .gradient = conv2d_gradient,
     .settings =
-        "size_g:integer? stride:integer? stride_h:integer? stride_w:integer? padding:integer? "
-        "padding_h:integer? "
-        "padding_w:integer? dilation:integer? dilation_h:integer? dilation_w:integer?",
+        "size_g:integer? stride:integer? stride_h:integer? stride_w:integer? padding:count? "
+        "padding_h:count? padding_w:count? dilation:integer? dilation_h:integer? dilation_w:integer?",
 };
 
 // (dy, weight) -> dx

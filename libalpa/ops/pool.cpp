@@ -87,7 +87,7 @@ std::vector<int> upsample_gradient(GraphBuilder& g, const Node& node, std::span<
 
 constexpr std::string_view kSettings =
     "window:integer window_h:integer? window_w:integer? stride:integer? stride_h:integer? stride_w:integer? "
-    "padding:integer? padding_h:integer? padding_w:integer?";
+    "padding:count? padding_h:count? padding_w:count?";
 
 }  // namespace
 

@@ -32,8 +32,8 @@ TEST_P(EveryModelFile, IsRebuiltFromItsExpandedTextAlone) {
   const ModelDefinition again = parse_model(model.expanded_toml, "expanded");
   EXPECT_EQ(again.expanded_toml, model.expanded_toml);
   EXPECT_EQ(again.training, model.training);
-  EXPECT_EQ(graph_fingerprint(forward_graph(again, 2, true)),
-            graph_fingerprint(forward_graph(model, 2, true)));
+  EXPECT_EQ(graph_fingerprint(forward_graph(again, model.training.batch, true)),
+            graph_fingerprint(forward_graph(model, model.training.batch, true)));
 }
 
 TEST(Models, AreCutBetweenEmbeddingBlocksAndHead) {
@@ -122,6 +122,35 @@ TEST(ParameterCount, OfTheNineMoeSizesIsThatOfThePaperUpToWhatItCountsOtherwise)
     const std::int64_t paper =
         count - (sequence + 2) * h + vocabulary - 2 * h * row.layers + pairs * (9 * e * h - e * h);
     EXPECT_NEAR(static_cast<double>(paper) / 1e9, row.printed, 5.1e-5) << row.name;
+  }
+}
+
+/// To the four digits that are printed. The scripts of the evaluation have the largest with 50 layers, the
+/// paper with 101.
+TEST(ParameterCount, OfTheSevenWideResnetSizesIsThatOfThePaper) {
+  const std::map<std::string, double> billions{{"250m", 0.2541},   {"500m", 0.4950}, {"1b", 1.0057},
+                                               {"2b", 1.9650},     {"4b", 4.0009},   {"6.8b", 6.7277},
+                                               {"13b-50", 13.2671}};
+  const auto count = [](const std::string& size) {
+    const ModelDefinition model = model_file("configs/models/wide-resnet-" + size + ".toml");
+    return static_cast<double>(parameter_count(forward_graph(model, 48, false))) / 1e9;
+  };
+  for (const auto& [size, printed] : billions) EXPECT_NEAR(count(size), printed, 5.1e-5) << size;
+  EXPECT_NEAR(count("13b"), 12.6, 0.051);
+}
+
+/// Those of the published checkpoints have a class token and its position, where these take the mean of all
+/// tokens.
+TEST(ParameterCount, OfTheVitSizesIsThePublishedOneWithoutClassTokens) {
+  struct Row {
+    const char* file;
+    std::int64_t model, published;
+  };
+  for (const Row& row :
+       {Row{"vit-ti16", 192, 5'717'416}, Row{"vit-s16", 384, 22'050'664}, Row{"vit", 768, 86'567'656},
+        Row{"vit-l16", 1024, 304'326'632}, Row{"vit-h14", 1280, 632'045'800}}) {
+    const ModelDefinition model = model_file(std::string("configs/models/") + row.file + ".toml");
+    EXPECT_EQ(parameter_count(forward_graph(model, 1, false)), row.published - 2 * row.model) << row.file;
   }
 }
 

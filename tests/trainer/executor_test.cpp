@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <map>
+#include <numeric>
 
 #include "tests/trainer/tiny_training.h"
 
@@ -21,7 +22,9 @@ class SameTraining : public testing::TestWithParam<TinyCase> {
       reference = TinyTraining({.model = c.model, .method = "serial", .precision = c.precision})
                       .run_on_threads(kSteps);
     const TinyCurve run = TinyTraining(c).run_on_threads(kSteps);
-    ASSERT_LT(reference.losses.back(), reference.losses.front());
+    const auto sum_of_five = [](auto first) { return std::accumulate(first, first + 5, 0.0); };
+    ASSERT_LT(sum_of_five(reference.losses.end() - 5), sum_of_five(reference.losses.begin()))
+        << testing::PrintToString(reference.losses);
     for (std::size_t i = 0; i < kSteps; ++i) {
       EXPECT_NEAR(run.losses[i], reference.losses[i], of_losses * reference.losses[i]) << "step " << i;
       EXPECT_NEAR(run.norms[i], reference.norms[i], of_norms * reference.norms[i]) << "step " << i;
@@ -54,6 +57,11 @@ class SameTrainingInBf16 : public SameTraining {};
 // into, within 2^-5.
 TEST_P(SameTrainingInBf16, AsSerial) { expect_as_serial(GetParam(), 0x1p-9, 0x1p-5); }
 
+/// These have no sequence that could be split.
+bool is_of_images(const std::string& model) {
+  return model == "image_mlp" || model == "vit" || model == "wrn";
+}
+
 std::vector<TinyCase> every_plan(std::initializer_list<const char*> models, Precision precision) {
   std::vector<TinyCase> cases;
   for (const char* model : models)
@@ -76,7 +84,9 @@ std::vector<TinyCase> every_plan(std::initializer_list<const char*> models, Prec
                                                       {"", "intra-only", 4, 1},
                                                       {"", "search", 4, 1},
                                                       {"", "search", 4, 2}}) {
-      if (plan.method == "sequence" && model == std::string("image_mlp")) continue;  // it has none
+      if (plan.method == "sequence" && is_of_images(model)) continue;
+      // A batch norm's groups are split among ranks, or each of them is: two groups have no place for four.
+      if (plan.method == "data-parallel" && plan.devices == 4 && model == std::string("wrn")) continue;
       cases.push_back(plan);
       cases.back().model = model;
       cases.back().precision = precision;
@@ -85,7 +95,8 @@ std::vector<TinyCase> every_plan(std::initializer_list<const char*> models, Prec
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, SameTraining,
-                         testing::ValuesIn(every_plan({"gpt", "llama", "mlp", "bert", "image_mlp", "moe", "conformer"},
+                         testing::ValuesIn(every_plan({"gpt", "llama", "mlp", "bert", "image_mlp", "moe",
+                                                       "conformer", "vit", "wrn"},
                                                       Precision::f32)),
                          [](const auto& plan) { return plan.param.name(); });
 INSTANTIATE_TEST_SUITE_P(Plans, SameTrainingInBf16, testing::ValuesIn(every_plan({"gpt"}, Precision::bf16)),
