@@ -68,7 +68,7 @@ class ReferenceRun {
     return static_cast<double>(options.batch * (model_.inputs.empty() ? options.sequence : 1));
   }
 
-  /// Samples of step `step`, and the scalars of AdamW after `step` steps at a constant rate.
+  /// Samples of step `step`, and the scalars of the optimizer after `step` steps at a constant rate.
   void feed(std::size_t step) {
     const TrainingOptions& options = model_.training;
     const double t = static_cast<double>(step) + 1;
@@ -97,7 +97,7 @@ class ReferenceRun {
   /// rounding alone; it is compared with the gradient of the whole model instead of its own norm.
   void compare_gradients(std::size_t step, double whole_norm) {
     for (const Node& node : graph_.nodes) {
-      if (node.op->name != "adamw") continue;
+      if (node.op->name != "adamw" && node.op->name != "sgd") continue;
       const std::string& name = value_of(graph_, node.operands[0]).name;
       const Values expected = reference_.doubles("/gradients/" + std::to_string(step) + "/" + name);
       const double floor = 1e-3 * whole_norm;
@@ -131,6 +131,19 @@ TEST(Reference, TenStepsOfTheTinyConformerAreThoseOfPyTorch) {
   ReferenceRun run("conformer");
   run.run();
   EXPECT_EQ(run.gradients_compared(), 2 * (6 + 2 * (6 + 10 + 12 + 6 + 2) + 2));
+}
+
+TEST(Reference, TenStepsOfTheTinyVisionTransformerAreThoseOfPyTorch) {
+  ReferenceRun run("vit");
+  run.run();
+  EXPECT_EQ(run.gradients_compared(), 2 * (3 + 2 * 16 + 4));
+}
+
+/// With Nesterov's momentum, and statistics over groups of two samples.
+TEST(Reference, TenStepsOfTheTinyWideResnetAreThoseOfPyTorch) {
+  ReferenceRun run("wrn");
+  run.run();
+  EXPECT_EQ(run.gradients_compared(), 2 * (3 + 4 * 9 + 2 * 3 + 2));
 }
 
 }  // namespace

@@ -138,22 +138,25 @@ def language_loss(logits_of):
     return loss
 
 
-def train(name, shapes, draw_inputs, loss_of, seed):
+def adamw(decayed, others):
+    return torch.optim.AdamW([{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}],
+                             lr=1e-3, betas=(0.9, 0.95), eps=1e-8)
+
+
+def train(name, shapes, draw_inputs, loss_of, seed, optimizer_of=adamw):
     """Writes <name>.h5; loss_of(weights, **inputs of a step) is the mean loss."""
     with h5py.File(pathlib.Path(__file__).parent / f"{name}.h5", "w", libver=("earliest", "v110")) as file:
         file.attrs["format"] = numpy.bytes_("alpa-reference")
         file.attrs["format_version"] = numpy.bytes_("1.0")
-        train_into(file, shapes, draw_inputs, loss_of, numpy.random.default_rng(seed))
+        train_into(file, shapes, draw_inputs, loss_of, numpy.random.default_rng(seed), optimizer_of)
 
 
-def train_into(file, shapes, draw_inputs, loss_of, random):
+def train_into(file, shapes, draw_inputs, loss_of, random, optimizer_of):
     weights = drawn(shapes, random)
     inputs = draw_inputs(random)
     vectors = ("gain", "bias", "shift")  # which weight decay leaves alone
-    optimizer = torch.optim.AdamW(
-        [{"params": [t for n, t in weights.items() if not n.endswith(vectors)], "weight_decay": 0.1},
-         {"params": [t for n, t in weights.items() if n.endswith(vectors)], "weight_decay": 0.0}],
-        lr=1e-3, betas=(0.9, 0.95), eps=1e-8)
+    optimizer = optimizer_of([t for n, t in weights.items() if not n.endswith(vectors)],
+                             [t for n, t in weights.items() if n.endswith(vectors)])
 
     def save(path, value):
         value = value.detach().numpy() if isinstance(value, torch.Tensor) else numpy.asarray(value)
