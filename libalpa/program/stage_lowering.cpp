@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <tuple>
 
 namespace alpa {
 namespace {
@@ -133,19 +134,21 @@ void StageLowering::lower_update() {
   send_state_copies();
 }
 
-/// Values that another stage makes in `phase`, in the order it makes them (sums of gradients cross in the
-/// update).
+/// Values that another stage makes in `phase`, in the order it makes them: the backward goes through the last
+/// layer first, whatever the order of the graph's nodes is. (Sums of gradients cross in the update.)
 void StageLowering::receive_values_made_in(Phase phase) {
-  std::vector<std::pair<int, int>> arriving;
+  std::vector<std::tuple<int, int, int>> arriving;
   for (std::size_t t = 0; t < plan_.crossings.size(); ++t) {
     const Crossing& crossing = plan_.crossings[t];
     if (crossing.to_stage != stage_ || is_state(graph_, crossing.value)) continue;
     const Node& maker = node_of(graph_, value_of(graph_, crossing.value).producer);
     const Phase made = maker.op->sums_micro_batches ? Phase::update : maker.phase;
-    if (made == phase) arriving.push_back({value_of(graph_, crossing.value).producer, static_cast<int>(t)});
+    if (made == phase)
+      arriving.push_back({phase == Phase::backward ? -maker.layer : 0,
+                          value_of(graph_, crossing.value).producer, static_cast<int>(t)});
   }
   std::sort(arriving.begin(), arriving.end());
-  for (const auto& [producer, t] : arriving) {
+  for (const auto& [layer, producer, t] : arriving) {
     const Crossing& crossing = plan_.crossings[static_cast<std::size_t>(t)];
     const int buffer = values_.resting_buffer(crossing.value, value_of(graph_, crossing.value).type.dtype);
     values_.emit(Receive{t, buffer, values_.scratch("arriving pieces", values_.buffer(buffer).bytes)});

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -151,6 +152,24 @@ TEST(ParameterCount, OfTheVitSizesIsThePublishedOneWithoutClassTokens) {
         Row{"vit-l16", 1024, 304'326'632}, Row{"vit-h14", 1280, 632'045'800}}) {
     const ModelDefinition model = model_file(std::string("configs/models/") + row.file + ".toml");
     EXPECT_EQ(parameter_count(forward_graph(model, 1, false)), row.published - 2 * row.model) << row.file;
+  }
+}
+
+/// The names of the sizes are cut, not rounded: that of 1.8 billion has 1.884. Learned rows of time steps are
+/// 1000 c more than the sinusoids of the evaluation's scripts, of whose weights the exact count is.
+TEST(ParameterCount, OfTheFiveUnetSizesIsThatOfTheEvaluationAndTheRowsOfTimeSteps) {
+  struct Row {
+    const char* name;
+    std::int64_t channels;
+    double digit, printed;  ///< billions
+  };
+  for (const Row& row : {Row{"470m", 320, 0.01, 0.47}, Row{"1b", 480, 1, 1}, Row{"1.2b", 512, 0.1, 1.2},
+                         Row{"1.8b", 640, 0.1, 1.8}, Row{"2b", 672, 1, 2}}) {
+    const ModelDefinition model = model_file(std::string("configs/models/unet-") + row.name + ".toml");
+    const std::int64_t c = row.channels, count = parameter_count(forward_graph(model, 1, false));
+    EXPECT_EQ(count, 4599 * c * c + 791 * c + 4 + 1000 * c) << row.name;
+    EXPECT_NEAR(std::floor(static_cast<double>(count) / 1e9 / row.digit) * row.digit, row.printed, 1e-9)
+        << row.name;
   }
 }
 

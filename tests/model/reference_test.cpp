@@ -146,5 +146,11 @@ TEST(Reference, TenStepsOfTheTinyWideResnetAreThoseOfPyTorch) {
   EXPECT_EQ(run.gradients_compared(), 2 * (3 + 4 * 9 + 2 * 3 + 2));
 }
 
+TEST(Reference, TenStepsOfTheTinyUnetAreThoseOfPyTorch) {
+  ReferenceRun run("unet");
+  run.run();
+  EXPECT_EQ(run.gradients_compared(), 2 * 343);
+}
+
 }  // namespace
 }  // namespace alpa

@@ -59,7 +59,7 @@ TEST_P(SameTrainingInBf16, AsSerial) { expect_as_serial(GetParam(), 0x1p-9, 0x1p
 
 /// These have no sequence that could be split.
 bool is_of_images(const std::string& model) {
-  return model == "image_mlp" || model == "vit" || model == "wrn";
+  return model == "image_mlp" || model == "vit" || model == "wrn" || model == "unet";
 }
 
 std::vector<TinyCase> every_plan(std::initializer_list<const char*> models, Precision precision) {
@@ -96,7 +96,7 @@ std::vector<TinyCase> every_plan(std::initializer_list<const char*> models, Prec
 
 INSTANTIATE_TEST_SUITE_P(Plans, SameTraining,
                          testing::ValuesIn(every_plan({"gpt", "llama", "mlp", "bert", "image_mlp", "moe",
-                                                       "conformer", "vit", "wrn"},
+                                                       "conformer", "vit", "wrn", "unet"},
                                                       Precision::f32)),
                          [](const auto& plan) { return plan.param.name(); });
 INSTANTIATE_TEST_SUITE_P(Plans, SameTrainingInBf16, testing::ValuesIn(every_plan({"gpt"}, Precision::bf16)),
