@@ -5,6 +5,7 @@
 #include "apps/rank_device.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/options.h"
+#include "libalpa/dataset/convert.h"
 #include "libalpa/h5/atomic_file.h"
 #include "libalpa/trainer/exchange_weights.h"
 #include "libalpa/trainer/train.h"
@@ -17,6 +18,7 @@ struct Settings {
   std::filesystem::path plan, model, weights, checkpoint, out;
   std::string names;
   TrainSettings train;
+  ConvertSettings convert;
   DeviceKind device = DeviceKind::cpu;
   int threads = 0;
 };
@@ -39,6 +41,53 @@ void import_file(const Settings& settings, App& app) {
   const ModelDefinition model = load_model(settings.model);
   import_weights(settings.weights, training_step_graph(model, 1), options_text(model.training), settings.out,
                  provenance_here(app.command_line(), "alpa-train", read_environment().job_id), app.log());
+}
+
+void add_convert(App& app, ConvertSettings& settings) {
+  app.subcommand("convert", "make the HDF5 file that --data takes from text, tokens or labelled samples")
+      .argument("SOURCE", settings.source, "file or folder, see --from; .gz is uncompressed")
+      .option("--out", settings.out, "file to write (HDF5)")
+      .required()
+      .option("--from", settings.from, "what SOURCE is",
+              {{"auto", SourceKind::automatic, "as its first bytes and its name tell"},
+               {"text", SourceKind::text, "any file: its bytes are the tokens"},
+               {"tokens", SourceKind::tokens, "token file of llm.c, Megatron pair, HDF5 file with /tokens"},
+               {"idx", SourceKind::idx, "images of the MNIST family, see --labels"},
+               {"images", SourceKind::images,
+                "folder with a subfolder of binary PGM or PPM images (8 bits) for each class"},
+               {"csv", SourceKind::csv, "lines of numbers, one of them the label"}})
+      .option("--labels", settings.labels,
+              "IDX file of the labels; where it is not given, beside the images: labels-idx1 for images-idx3")
+      .option("--label-column", settings.label_column, "column of a CSV's labels, from 1 on; 0: the last",
+              at_least(0))
+      .option("--shape", settings.shape,
+              "shape of one sample, as the model's input has it; where it is not given, images are "
+              "height x width x channels, lines of a CSV a row",
+              "NxNx...")
+      .option("--subtract", settings.subtract, "taken from every number")
+      .option("--divide", settings.divide,
+              "divides every number; 0: as they are, but bytes of images are stored as bytes, which training "
+              "divides by 255",
+              at_least(0))
+      .option("--image", settings.image_name, "dataset of the samples, as the model's input is called",
+              "NAME")
+      .option("--label", settings.label_name, "dataset of the labels, as the model's input is called", "NAME")
+      .option("--order", settings.order, "order of samples; tokens keep theirs",
+              {{"shuffled", RowOrder::shuffled, "training keeps the last rows for evaluation"},
+               {"kept", RowOrder::kept, "as in SOURCE"}})
+      .option("--seed", settings.seed, "of the shuffling: the same gives the same file", at_least(0))
+      .option("--hold-out", settings.hold_out, "share of the rows, the last, that goes to a file of its own",
+              from_below(0, 1))
+      .option("--hold-out-file", settings.hold_out_file,
+              "that file; where it is not given, --out with -held-out before its ending")
+      .example("alpa-train convert digits.csv.gz --shape 8x8x1 --divide 16 --hold-out 0.2 --out digits.h5",
+               "1797 images of 8 x 8 pixels from 0 to 16, a fifth of them in digits-held-out.h5")
+      .example("alpa-train convert train-images-idx3-ubyte.gz --out mnist.h5",
+               "bytes of 28 x 28 x 1; the labels are beside, train-labels-idx1-ubyte.gz")
+      .runs([&] {
+        convert(settings, provenance_here(app.command_line(), "alpa-train", read_environment().job_id),
+                app.log());
+      });
 }
 
 }  // namespace
@@ -112,6 +161,7 @@ int main(int argc, char** argv) {
       .example("alpa-train export gpt2.h5 --names gpt2 --out same.safetensors",
                "a checkpoint of import gives back its tensors, byte for byte")
       .runs([&] { export_weights(settings.checkpoint, settings.names, settings.out, app.log()); });
+  add_convert(app, settings.convert);
   return app.run_parallel(
       argc, argv, [&](const ParallelRun& rank) { return train_rank(settings, rank, app.command_line()); });
 }

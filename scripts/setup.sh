@@ -11,6 +11,7 @@ packages=(
   libcli11-dev libfmt-dev libspdlog-dev   # command lines, text, log
   libtomlplusplus-dev nlohmann-json3-dev  # models; metrics and traces
   libxxhash-dev libdnnl-dev               # fingerprints; matrix products on CPUs
+  zlib1g-dev                              # data sets come compressed
   libgtest-dev libgmock-dev               # tests
   slurmctld slurmd slurm-client munge     # tests on a real cluster
   patchelf xz-utils                       # scripts/bundle.sh

@@ -20,8 +20,11 @@ Error unreadable(const std::filesystem::path& path, const std::string& why) {
 
 }  // namespace
 
-InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)) {
-  descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+InputFile::InputFile(std::filesystem::path path)
+    : InputFile(path, open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+
+InputFile::InputFile(std::filesystem::path path, int descriptor)
+    : path_(std::move(path)), descriptor_(descriptor) {
   if (descriptor_ < 0) throw unreadable(path_, std::strerror(errno));
   struct stat about {};
   if (fstat(descriptor_, &about) != 0 || !S_ISREG(about.st_mode)) {

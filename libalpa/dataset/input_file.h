@@ -11,6 +11,10 @@ class InputFile {
  public:
   /// Throws Error(input) unless it is a regular file that may be read.
   explicit InputFile(std::filesystem::path path);
+
+  /// What is open for reading as `descriptor`, which it closes; `path` is its name in errors.
+  InputFile(std::filesystem::path path, int descriptor);
+
   ~InputFile();
   InputFile(InputFile&&) noexcept;
   InputFile& operator=(InputFile&&) = delete;

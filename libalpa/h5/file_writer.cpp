@@ -42,20 +42,9 @@ void write_array(H5Image& image, const std::string& path, hid_t type, std::span<
 
 Shape length(std::size_t size) { return {static_cast<std::int64_t>(size)}; }
 
-// Strings of one column, each padded to the longest.
 void write_strings(H5Image& image, const std::string& path, std::span<const std::string> values) {
-  std::size_t longest = 0;
-  bool ascii = true;
-  for (const std::string& value : values) {
-    refuse_nul(path, value);
-    longest = std::max(longest, value.size());
-    ascii = ascii && std::all_of(value.begin(), value.end(),
-                                 [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-  }
-  const std::size_t size = longest + 1;
-  std::string padded(size * values.size(), '\0');
-  for (std::size_t i = 0; i < values.size(); ++i) values[i].copy(padded.data() + i * size, longest);
-  image.dataset(path, string_type(longest, ascii), length(values.size()), padded.data());
+  for (const std::string& value : values) refuse_nul(path, value);
+  image.strings(path, values);
 }
 
 // The DIMENSION_LIST attribute of the dimension-scale convention: per dimension a list of references to

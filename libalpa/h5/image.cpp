@@ -89,9 +89,9 @@ H5Dataset H5Image::dataset(const std::string& path, hid_t type, const Shape& ext
   return dataset;
 }
 
-std::vector<std::int64_t> H5Image::planned_dataset(const std::string& path, hid_t type, const Shape& extent) {
+std::vector<std::int64_t> H5Image::planned_dataset(const std::string& path, hid_t type, const Shape& extent,
+                                                   const Shape& chunk) {
   const auto element_bytes = static_cast<std::int64_t>(H5Tget_size(type));
-  const Shape chunk = chunk_shape(extent, element_bytes);
   const H5Dataset dataset = create(path, type, extent, chunked_list(extent, chunk));
   const std::vector<char> unread(
       static_cast<std::size_t>(element_count(chunk) * element_bytes + checksum_bytes));
@@ -104,6 +104,16 @@ std::vector<std::int64_t> H5Image::planned_dataset(const std::string& path, hid_
   }
   memory_->plan_data(false);
   return {memory_->planned().begin() + static_cast<std::ptrdiff_t>(before), memory_->planned().end()};
+}
+
+void H5Image::strings(const std::string& path, std::span<const std::string> values) {
+  std::size_t longest = 0;
+  for (const std::string& value : values) longest = std::max(longest, value.size());
+  const std::size_t size = longest + 1;
+  std::string padded(size * values.size(), '\0');
+  for (std::size_t i = 0; i < values.size(); ++i) values[i].copy(padded.data() + i * size, longest);
+  dataset(path, string_type(longest, std::all_of(values.begin(), values.end(), is_ascii)),
+          {static_cast<std::int64_t>(values.size())}, padded.data());
 }
 
 void H5Image::commit(const std::string& path, hid_t type) {

@@ -2,6 +2,7 @@
 // Internal to this module.
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,7 +31,11 @@ class H5Image {
 
   /// Makes a dataset, chunked with fletcher32, whose values are to be written into the finished file: the
   /// offset in the file of each chunk, in row-major order.
-  std::vector<std::int64_t> planned_dataset(const std::string& path, hid_t type, const Shape& extent);
+  std::vector<std::int64_t> planned_dataset(const std::string& path, hid_t type, const Shape& extent,
+                                            const Shape& chunk);
+
+  /// Makes a column of strings, each padded to the longest. They hold no NUL character.
+  void strings(const std::string& path, std::span<const std::string> values);
 
   /// Names a type in the file.
   void commit(const std::string& path, hid_t type);

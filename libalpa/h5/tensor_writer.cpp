@@ -104,8 +104,9 @@ struct TensorWriter::Open {
       Place& place = places.at(name);
       const std::string path = "/tensors/" + name;
       const H5Type element = element_type(place.type.dtype);
-      place.chunks = image.planned_dataset(path, place.type.dtype == DType::bf16 ? bfloat16 : element,
-                                           stored_extent(place.type.shape));
+      const Shape extent = stored_extent(place.type.shape);
+      place.chunks = image.planned_dataset(path, place.type.dtype == DType::bf16 ? bfloat16 : element, extent,
+                                           chunk_shape(extent, dtype_bytes(place.type.dtype)));
       image.attribute(path, "units", std::string_view("1"));
       image.attribute(path, "alpa_dtype", dtype_name(place.type.dtype));
       if (place.type.shape.empty()) image.attribute(path, "rank", std::int64_t{0});

@@ -1,0 +1,104 @@
+#include "libalpa/dataset/convert.h"
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <string_view>
+
+#include "libalpa/base/error.h"
+#include "libalpa/base/units.h"
+#include "libalpa/dataset/byte_stream.h"
+#include "libalpa/dataset/converted_file.h"
+#include "libalpa/dataset/token_formats.h"
+#include "libalpa/h5/atomic_file.h"
+
+namespace alpa {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What a source is, by its first bytes and, where they may be anything, its name.
+SourceKind kind_of(const fs::path& source) {
+  std::error_code ignored;
+  if (fs::is_directory(source, ignored)) return SourceKind::images;
+  const std::string name = source.filename().string();
+  // A Megatron pair may be named without its endings.
+  if (!fs::exists(source, ignored)) return SourceKind::tokens;
+  const std::string first = first_bytes_of(source, 4096);
+  if (is_idx(first)) return SourceKind::idx;
+  if (is_hdf5(first) || is_llmc(first) || is_megatron_index(first)) return SourceKind::tokens;
+  if (name.ends_with(".bin") || name.ends_with(".idx")) return SourceKind::tokens;
+  if (name.ends_with(".csv") || name.ends_with(".csv.gz")) return SourceKind::csv;
+  if (first.find('\0') == std::string::npos) return SourceKind::text;
+  throw Error(ErrorKind::input, fmt::format("cannot tell what '{}' holds", source.string()),
+              "--from text takes the bytes of any file; images are converted from a folder");
+}
+
+fs::path folder_of(const fs::path& file) {
+  return file.has_parent_path() ? file.parent_path() : fs::path(".");
+}
+
+void refuse_settings_of_samples(const ConvertSettings& settings) {
+  if (settings.labels.empty() && settings.shape.empty() && settings.subtract == 0 && settings.divide == 0)
+    return;
+  throw Error(ErrorKind::usage, fmt::format("'{}' holds tokens, not samples", settings.source.string()),
+              "leave out --labels, --shape, --subtract and --divide, or say --from what it is");
+}
+
+}  // namespace
+
+std::int64_t held_out_rows(const ConvertSettings& settings, std::int64_t rows) {
+  if (rows < 1)
+    throw Error(ErrorKind::input, fmt::format("'{}' is empty", settings.source.string()), "check the path");
+  const std::int64_t held_out = std::llround(settings.hold_out * static_cast<double>(rows));
+  if (settings.hold_out > 0 && (held_out == 0 || held_out == rows))
+    throw Error(ErrorKind::input,
+                fmt::format("{} of {} is {}", settings.hold_out, count_text(rows, "row"),
+                            held_out == 0 ? "none" : "all"),
+                "another share for --hold-out");
+  return held_out;
+}
+
+fs::path hold_out_file(const ConvertSettings& settings) {
+  if (!settings.hold_out_file.empty()) return settings.hold_out_file;
+  fs::path file = settings.out;
+  return file.replace_filename(settings.out.stem().string() + "-held-out" +
+                               settings.out.extension().string());
+}
+
+std::string where_rows_went(const ConvertSettings& settings, std::int64_t kept, std::int64_t held_out) {
+  const std::string text = fmt::format("{} in '{}'", kept, settings.out.string());
+  return held_out == 0 ? text
+                       : fmt::format("{}, {} in '{}'", text, held_out, hold_out_file(settings).string());
+}
+
+void convert(const ConvertSettings& settings, const Provenance& provenance, Log& log) {
+  in_step(fmt::format("converting '{}'", settings.source.string()), [&] {
+    AtomicFile{settings.out};  // a folder that cannot be written is noticed before the reading
+    if (settings.hold_out > 0 && hold_out_file(settings) == settings.out)
+      throw Error(ErrorKind::usage, "--out and --hold-out-file name the same file", "another name");
+    const SourceKind kind = settings.from == SourceKind::automatic ? kind_of(settings.source) : settings.from;
+    const fs::path scratch = folder_of(settings.out);
+    const auto samples = [&](std::unique_ptr<SampleSource> source) {
+      convert_samples(*source, settings, provenance, log);
+    };
+    switch (kind) {
+      case SourceKind::idx:
+        return samples(open_idx_samples(settings.source, settings.labels, scratch, log));
+      case SourceKind::images:
+        return samples(open_image_folder(settings.source));
+      case SourceKind::csv:
+        return samples(open_csv_samples(settings.source, settings.label_column, scratch, log));
+      case SourceKind::text:
+        refuse_settings_of_samples(settings);
+        return convert_tokens(*open_text_tokens(open_uncompressed(settings.source, scratch, log)), settings,
+                              provenance, log);
+      case SourceKind::tokens:
+      case SourceKind::automatic:
+        refuse_settings_of_samples(settings);
+        return convert_tokens(*open_tokens(settings.source.string()), settings, provenance, log);
+    }
+  });
+}
+
+}  // namespace alpa

@@ -1,0 +1,75 @@
+// Data through the commands: into HDF5, looked at, trained from.
+#include <gmock/gmock.h>
+
+#include "tests/commands/workplace.h"
+
+namespace alpa {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class Conversion : public Workplace {
+ protected:
+  void train_on(const std::string& data, const std::string& plan, int ranks,
+                const std::string& run_dir) const {
+    const CommandResult result =
+        run("alpa-train " + plan + ".h5 --data " + data + " --run-dir " + run_dir + " --steps 20", ranks);
+    ASSERT_EQ(result.status, 0) << result.output;
+  }
+};
+
+TEST_F(Conversion, OfNumbersGivesWhatAModelOfImagesLearnsFrom) {
+  // Images of 4 x 4 x 2 whose brightest pixels are those of their class.
+  std::string text;
+  for (int i = 0; i < 256; ++i) {
+    for (int pixel = 0; pixel < 32; ++pixel)
+      text += pixel / 4 == i % 8 ? "16," : std::to_string((i * pixel) % 5) + ",";
+    text += std::to_string(i % 8) + "\n";
+  }
+  write("images.csv", text);
+  const CommandResult converted =
+      run("alpa-train convert images.csv --shape 4x4x2 --divide 16 --hold-out 0.125 --out images.h5");
+  ASSERT_EQ(converted.status, 0) << converted.output;
+  EXPECT_THAT(converted.output,
+              HasSubstr("256 samples of 4x4x2, 8 classes; 224 in 'images.h5', 32 in 'images-held-out.h5'"));
+  EXPECT_THAT(run("h5ls images.h5").output,
+              AllOf(HasSubstr("images                   Dataset {224, 4, 4, 2}"),
+                    HasSubstr("labels                   Dataset {224}")));
+  EXPECT_THAT(run("h5ls images-held-out.h5").output,
+              HasSubstr("images                   Dataset {32, 4, 4, 2}"));
+
+  make_plan("data", "--method data-parallel --devices 2", ALPA_SOURCE_DIR "/tests/data/tiny_image_mlp.toml");
+  train_on("images.h5", "data", 2, "run");
+  const std::vector<double> losses = numbers("run", "loss");
+  ASSERT_EQ(losses.size(), 20u);
+  EXPECT_LT(losses.back(), 0.8 * losses.front());
+}
+
+TEST_F(Conversion, OfATextGivesTheTrainingThatTheTextGives) {
+  std::string text;  // bytes below the model's vocabulary of 64
+  for (int i = 0; i < 2000; ++i) text += std::to_string(i * i) + " ";
+  write("numbers.txt", text);
+  ASSERT_EQ(run("alpa-train convert numbers.txt --out numbers.h5").status, 0);
+  make_plan("serial", "--method serial");
+  train_on("numbers.txt", "serial", 1, "text");
+  train_on("numbers.h5", "serial", 1, "hdf5");
+  EXPECT_EQ(numbers("text", "loss"), numbers("hdf5", "loss"));
+}
+
+TEST_F(Conversion, ThatFailsSaysWhereAndWritesNothing) {
+  write("ragged.csv", "1,2,0\n1,0\n");
+  const CommandResult ragged = run("alpa-train convert ragged.csv --out data.h5");
+  EXPECT_EQ(ragged.status, 3);
+  EXPECT_THAT(ragged.output, AllOf(HasSubstr("'ragged.csv', line 2: 2 columns"), HasSubstr("try: ")));
+  EXPECT_EQ(run("alpa-train convert ragged.csv --out data.h5 --from xml").status, 2);
+  EXPECT_EQ(run("alpa-train convert ragged.csv --out data.h5 --hold-out 1").status, 2);
+  EXPECT_EQ(run("alpa-train convert nowhere --out data.h5").status, 3);
+  write("wide.csv", "1,2,3,0\n");
+  EXPECT_EQ(run("alpa-train convert wide.csv --shape 2x2 --out data.h5").status, 3);
+  EXPECT_THAT(names_in("."), ElementsAre("ragged.csv", "wide.csv"));
+}
+
+}  // namespace
+}  // namespace alpa
