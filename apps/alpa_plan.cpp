@@ -64,7 +64,8 @@ void plan_model(const Settings& settings, App& app) {
   options.searches_beside = true;
   if (!settings.pin.empty()) options.pin = read_pin(settings.pin);
   const PlanningModel planning{model.name, model.expanded_toml, model.training.batch,
-                               [&](std::int64_t samples) { return training_step_graph(model, samples); }};
+                               [&](std::int64_t samples) { return training_step_graph(model, samples); },
+                               model.training.group_samples};
   Plan plan = make_plan(planning, costs, options, app.log());
   plan.profile_fingerprint = fingerprint;
   const Graph graph = training_step_graph(model, plan.micro_batch_samples);

@@ -37,7 +37,9 @@ struct Settings {
 /// The part of a device's free memory that a program may count on.
 constexpr double kUsableShare = 0.9;
 
-std::vector<std::int64_t> micro_batch_sizes(const Settings& settings, std::int64_t batch, int devices) {
+std::vector<std::int64_t> micro_batch_sizes(const Settings& settings, const TrainingOptions& training,
+                                            int devices) {
+  const std::int64_t batch = training.batch;
   std::vector<std::int64_t> sizes;
   for (const std::int64_t samples : settings.micro_batch_samples) {
     if (batch % samples != 0)
@@ -48,14 +50,15 @@ std::vector<std::int64_t> micro_batch_sizes(const Settings& settings, std::int64
     sizes.push_back(samples);
   }
   if (sizes.empty())
-    for (const int count : micro_batch_counts(batch, devices)) sizes.push_back(batch / count);
+    for (const int count : micro_batch_counts(batch / training.group_samples, devices))
+      sizes.push_back(batch / count);
   return sizes;
 }
 
 std::vector<Graph> training_graphs(const Settings& settings, int devices) {
   const ModelDefinition model = load_model(settings.model);
   std::vector<Graph> graphs;
-  for (const std::int64_t samples : micro_batch_sizes(settings, model.training.batch, devices))
+  for (const std::int64_t samples : micro_batch_sizes(settings, model.training, devices))
     graphs.push_back(training_step_graph(model, samples));
   return graphs;
 }

@@ -8,6 +8,11 @@ void describe(TrainingOptions& o, OptionsVisitor& visit) {
   visit.field("batch", o.batch, "samples per step, over all ranks", between(1, 1e9));
   visit.field("sequence", o.sequence, "tokens per sample; models know it as the dimension 'sequence'",
               between(1, 1e9));
+  visit.field(
+      "group_samples", o.group_samples,
+      "samples that batch norms or experts take together, a micro-batch being a whole number of such groups; "
+      "models know it as the dimension 'group_samples'",
+      between(1, 1e9));
   visit.field("objective", o.objective, "what the model is asked to predict",
               {{"next_token", Objective::next_token, "each token from those before it"},
                {"masked", Objective::masked, "tokens that were hidden from it"}});

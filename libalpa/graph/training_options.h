@@ -19,6 +19,8 @@ enum class Objective {
 struct TrainingOptions {
   std::int64_t batch = 8;       ///< samples per step, over all ranks
   std::int64_t sequence = 256;  ///< tokens per sample
+  std::int64_t group_samples =
+      1;  ///< that batch norms or experts take together: a micro-batch has whole groups
   Objective objective = Objective::next_token;
   Precision precision = Precision::f32;
   OptimizerKind optimizer = OptimizerKind::adamw;

@@ -46,7 +46,7 @@ class BodyCheck {
   }
 
   void check_model() {
-    numbers_ = {"sequence"};
+    numbers_ = {"sequence", "group_samples"};
     for (const auto* table : {&model_.dimensions, &model_.constants})
       for (const NamedExpression& entry : *table) declare_number(entry.name, entry.text, entry.place);
     if (model_.inputs.empty())

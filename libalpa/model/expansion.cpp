@@ -275,7 +275,8 @@ class Expansion {
 }  // namespace
 
 Numbers model_numbers(const ModelDefinition& model, ModelFaults& faults) {
-  Numbers numbers{{"sequence", Number::of(model.training.sequence)}};
+  Numbers numbers{{"sequence", Number::of(model.training.sequence)},
+                  {"group_samples", Number::of(model.training.group_samples)}};
   const auto work_out = [&](const NamedExpression& entry, bool dimension) {
     try {
       const Number value = evaluate(entry.text, numbers);

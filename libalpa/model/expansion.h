@@ -8,8 +8,8 @@
 
 namespace alpa {
 
-/// The values of a model's dimensions and constants, and of `sequence`. Those that fail are noted and left
-/// out.
+/// The values of a model's dimensions and constants, of `sequence` and `group_samples`. Those that fail are
+/// noted and left out.
 Numbers model_numbers(const ModelDefinition&, ModelFaults&);
 
 /// Unfolds a definition, whose names have been checked, into its forward graph. A step that fails is noted

@@ -69,7 +69,7 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::infeasible || options.pin) throw;
     const std::string hint =
-        what_would_fit(model.batch, costs.cluster().devices(), options,
+        what_would_fit(model.batch / model.group_samples, costs.cluster().devices(), options,
                        [&](const PlannerOptions& o) { return has_plan(model, costs, o); });
     throw Error(ErrorKind::infeasible, error.happened(), hint.empty() ? error.hint() : hint);
   }

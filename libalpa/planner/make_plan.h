@@ -39,6 +39,7 @@ struct PlanningModel {
   std::string toml;        ///< goes into the plan
   std::int64_t batch = 1;  ///< samples per step
   std::function<Graph(std::int64_t samples)> graph;
+  std::int64_t group_samples = 1;  ///< samples that no two micro-batches share out
 };
 
 /// Names of the baselines: "serial", "data-parallel", "zero-1", "zero-2", "zero-3", "tensor", "sequence",

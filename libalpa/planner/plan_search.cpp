@@ -98,11 +98,13 @@ class PlanSearch {
   }
 
   void check_batch(int micro_batches) const {
-    if (model_.batch % micro_batches != 0)
-      throw Error(
-          ErrorKind::usage,
-          fmt::format("a batch of {} does not divide into {} micro-batches", model_.batch, micro_batches),
-          "a divisor of the batch");
+    if (model_.batch % (micro_batches * model_.group_samples) == 0) return;
+    const std::string groups =
+        model_.group_samples > 1 ? fmt::format(" of whole groups of {} samples", model_.group_samples) : "";
+    throw Error(ErrorKind::usage,
+                fmt::format("a batch of {} does not divide into {} micro-batches{}", model_.batch,
+                            micro_batches, groups),
+                groups.empty() ? "a divisor of the batch" : "a divisor of the number of groups");
   }
 
   std::vector<int> micro_batch_counts() const {
@@ -110,7 +112,7 @@ class PlanSearch {
       check_batch(options_.micro_batches);
       return {options_.micro_batches};
     }
-    return alpa::micro_batch_counts(model_.batch, devices_);
+    return alpa::micro_batch_counts(model_.batch / model_.group_samples, devices_);
   }
 
   void cluster_layers(const Graph& graph) {

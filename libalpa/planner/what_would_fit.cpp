@@ -45,7 +45,7 @@ class Trial {
 
 }  // namespace
 
-std::string what_would_fit(std::int64_t batch, int cluster_devices, const PlannerOptions& options,
+std::string what_would_fit(std::int64_t groups, int cluster_devices, const PlannerOptions& options,
                            const std::function<bool(const PlannerOptions&)>& fits) {
   Trial trial(options, fits);
   const int devices = options.devices > 0 ? options.devices : cluster_devices;
@@ -54,9 +54,9 @@ std::string what_would_fit(std::int64_t batch, int cluster_devices, const Planne
       trial.fits_with([](PlannerOptions& other) { other.rematerialize = "auto"; }))
     found.push_back("--rematerialize auto");
   const int tried =
-      options.micro_batches > 0 ? options.micro_batches : micro_batch_counts(batch, devices).back();
-  for (int count = 2 * tried; count <= batch; count *= 2)
-    if (batch % count == 0 && trial.fits_with([&](PlannerOptions& other) { other.micro_batches = count; })) {
+      options.micro_batches > 0 ? options.micro_batches : micro_batch_counts(groups, devices).back();
+  for (int count = 2 * tried; count <= groups; count *= 2)
+    if (groups % count == 0 && trial.fits_with([&](PlannerOptions& other) { other.micro_batches = count; })) {
       found.push_back(fmt::format("--micro-batches {}", count));
       break;
     }

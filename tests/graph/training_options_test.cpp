@@ -23,6 +23,7 @@ TrainingOptions read(const std::string& text) {
 TEST(TrainingOptions, ReadBackFromTheirText) {
   TrainingOptions options;
   options.batch = 12;
+  options.group_samples = 3;
   options.precision = Precision::bf16;
   options.objective = Objective::masked;
   options.optimizer = OptimizerKind::sgd;
@@ -44,9 +45,9 @@ TEST(TrainingOptions, OutOfRangeAreRefusedTogether) {
 TEST(TrainingOptions, AreAllInTheReference) {
   const std::string reference = options_reference<TrainingOptions>();
   for (const char* name :
-       {"batch", "sequence", "objective", "precision", "optimizer", "learning_rate", "beta1", "beta2",
-        "epsilon", "weight_decay", "momentum", "nesterov", "gradient_clip", "schedule", "warmup_steps",
-        "steps", "final_learning_rate", "seed"})
+       {"batch", "sequence", "group_samples", "objective", "precision", "optimizer", "learning_rate", "beta1",
+        "beta2", "epsilon", "weight_decay", "momentum", "nesterov", "gradient_clip", "schedule",
+        "warmup_steps", "steps", "final_learning_rate", "seed"})
     EXPECT_THAT(reference, HasSubstr(std::string(name) + " = "));
 }
 

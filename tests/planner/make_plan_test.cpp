@@ -74,6 +74,22 @@ TEST(Zero1, ScattersGradientsOncePerStepAndGathersParameters) {
                                    testing::Pair("reduce-scatter", kParameters)));
 }
 
+TEST(MicroBatches, AreWholeGroupsOfSamples) {
+  Log log("test", LogLevel::off);
+  PlanningModel model = small_model();
+  model.graph = [](std::int64_t samples) {
+    EXPECT_EQ(samples % 4, 0);
+    return testing_models::tiny_gpt(samples, 2);
+  };
+  model.group_samples = 4;
+  PlannerOptions options;
+  options.method = "inter-only";
+  EXPECT_LE(make_plan(model, CostModel(small_cluster(2)), options, log).micro_batches, 2);
+  options.micro_batches = 4;
+  EXPECT_THAT([&] { make_plan(model, CostModel(small_cluster(2)), options, log); },
+              ThrowsMessage<Error>(HasSubstr("4 micro-batches of whole groups of 4 samples")));
+}
+
 TEST(Search, BeatsOrEqualsEveryBaselineOfItsOwnAndAsACandidate) {
   const double best = planned("auto", 4, 0).prediction.step_s,
                own = planned("search", 4, 0).prediction.step_s;
