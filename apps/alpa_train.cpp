@@ -103,6 +103,10 @@ int main(int argc, char** argv) {
               "inputs "
               "of its own: HDF5 file with a dataset for each, or synthetic or synthetic:SAMPLES")
       .required()
+      .option(
+          "--evaluation-data", train.evaluation_data,
+          "data that evaluations take, all of it held out, e.g. what convert --hold-out made; the same when "
+          "a run goes on. Where it is not given, the last 5 % of --data are held out")
       .option("--run-dir", train.run_dir,
               "folder for checkpoints and metrics; made where it is missing. A file STOP in it ends the run "
               "with a "

@@ -20,7 +20,8 @@ SampleOrder::SampleOrder(std::int64_t windows, std::int64_t sequence, const Trai
   held_out_windows_ = std::llround(held_out_fraction * static_cast<double>(windows));
   if (held_out_fraction > 0 && windows >= 2 * options.batch)
     held_out_windows_ = std::max(held_out_windows_, options.batch);
-  held_out_windows_ = std::clamp<std::int64_t>(held_out_windows_, 0, windows - 1);
+  held_out_windows_ =
+      std::clamp<std::int64_t>(held_out_windows_, 0, held_out_fraction < 1 ? windows - 1 : windows);
   training_windows_ = windows - held_out_windows_;
 }
 

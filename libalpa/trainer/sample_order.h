@@ -17,13 +17,16 @@ enum class Split { training, held_out };
 /// order.
 class SampleOrder {
  public:
+  static constexpr double usual_held_out = 0.05;
+
   /// Of `held_out_fraction` of the windows, the last, nothing is learned: of at least one batch where there
-  /// are two, and never of all. Throws Error(input) where there are too few tokens for one sample.
-  SampleOrder(std::int64_t tokens, const TrainingOptions& options, double held_out_fraction = 0.05);
+  /// are two, and of all only where it is 1; 0: of none. Throws Error(input) where there are too few tokens
+  /// for one sample.
+  SampleOrder(std::int64_t tokens, const TrainingOptions& options, double held_out_fraction = usual_held_out);
 
   /// Of data that has a row for each sample: windows of one row.
   static SampleOrder of_rows(std::int64_t rows, const TrainingOptions& options,
-                             double held_out_fraction = 0.05);
+                             double held_out_fraction = usual_held_out);
 
   std::int64_t windows(Split) const;
   std::int64_t sequence() const { return sequence_; }

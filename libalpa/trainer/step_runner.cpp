@@ -23,9 +23,14 @@ class Stopwatch {
 
 }  // namespace
 
-StepRunner::StepRunner(const Graph& graph, Executor& executor, BatchReader& reader,
+StepRunner::StepRunner(const Graph& graph, Executor& executor, BatchReader& training, BatchReader& held_out,
                        const TrainingOptions& options)
-    : graph_(graph), executor_(executor), reader_(reader), options_(options), of_model_(metrics()) {
+    : graph_(graph),
+      executor_(executor),
+      training_(training),
+      held_out_(held_out),
+      options_(options),
+      of_model_(metrics()) {
   for (const Input& input : graph.inputs) {
     if (!input.is_of_samples()) continue;
     if (input.kind == InputKind::tokens) tokens_ = options.sequence;
@@ -38,14 +43,14 @@ StepRunner::StepRunner(const Graph& graph, Executor& executor, BatchReader& read
 }
 
 StepInputs StepRunner::fill(Split split, std::int64_t first_sample) {
-  reader_.fill(split, first_sample, to_fill_);
+  reader(split).fill(split, first_sample, to_fill_);
   StepInputs inputs;
   inputs.samples = filled_;
   return inputs;
 }
 
 double StepRunner::target_count(Split split, std::int64_t first_sample) const {
-  return static_cast<double>(reader_.target_count(split, first_sample, options_.batch));
+  return static_cast<double>(reader(split).target_count(split, first_sample, options_.batch));
 }
 
 std::vector<NamedNumber> StepRunner::metrics() const {
@@ -84,7 +89,7 @@ StepMetrics StepRunner::train(std::int64_t steps_done, std::int64_t first_sample
   m.learning_rate = learning_rate(options_, steps_done);
   m.samples = options_.batch;
   m.tokens = options_.batch * tokens_;
-  m.samples_hash = reader_.order().samples_hash(first_sample, options_.batch);
+  m.samples_hash = training_.order().samples_hash(first_sample, options_.batch);
   m.step_s = watch.seconds();
   if (!std::isfinite(m.loss) || !std::isfinite(m.gradient_norm))
     throw Error(ErrorKind::non_finite,
@@ -94,7 +99,7 @@ StepMetrics StepRunner::train(std::int64_t steps_done, std::int64_t first_sample
 }
 
 std::optional<Evaluation> StepRunner::evaluate(std::int64_t steps_done, std::int64_t most_batches) {
-  const std::int64_t whole_batches = reader_.order().windows(Split::held_out) / options_.batch;
+  const std::int64_t whole_batches = held_out_.order().windows(Split::held_out) / options_.batch;
   const std::int64_t batches = std::min(most_batches, whole_batches);
   if (batches == 0) return std::nullopt;
   Evaluation evaluation{0, metrics()};

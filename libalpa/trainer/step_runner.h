@@ -13,8 +13,9 @@ namespace alpa {
 /// Feeds an executor with data, step by step, and tells what came out. All ranks call it alike.
 class StepRunner {
  public:
-  /// Keeps references. Program 0 of the executor trains, program 1 evaluates.
-  StepRunner(const Graph& graph, Executor& executor, BatchReader& reader, const TrainingOptions& options);
+  /// Keeps references; both readers may be the same. Program 0 of the executor trains, program 1 evaluates.
+  StepRunner(const Graph& graph, Executor& executor, BatchReader& training, BatchReader& held_out,
+             const TrainingOptions& options);
 
   /// The step after `steps_done` steps, on the samples from `first_sample` on. Throws Error(non_finite) where
   /// the loss or the gradient's norm is. Sets what is known of the step alone: no FLOPs, peak or memory.
@@ -25,6 +26,7 @@ class StepRunner {
   std::optional<Evaluation> evaluate(std::int64_t steps_done, std::int64_t most_batches);
 
  private:
+  BatchReader& reader(Split split) const { return split == Split::training ? training_ : held_out_; }
   StepInputs fill(Split, std::int64_t first_sample);
   std::vector<NamedNumber> metrics() const;  ///< of the graph, all 0
   void add_metrics(const StepResult&, std::vector<NamedNumber>& to) const;
@@ -33,7 +35,7 @@ class StepRunner {
 
   const Graph& graph_;
   Executor& executor_;
-  BatchReader& reader_;
+  BatchReader &training_, &held_out_;
   const TrainingOptions& options_;
   std::vector<NamedNumber> of_model_;               ///< of the last step
   std::int64_t tokens_ = 0;                         ///< of a sample; 0 where samples are no tokens

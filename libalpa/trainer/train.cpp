@@ -59,7 +59,10 @@ class Run {
                graph_flops(graph, Phase::update)),
         training_(lower(graph, plan)),
         evaluation_(lower(graph, plan, Purpose::evaluate)),
-        data_(open_training_data(settings.data, graph, options)) {
+        data_(open_training_data(settings.data, graph, options,
+                                 settings.evaluation_data.empty() ? SampleOrder::usual_held_out : 0)) {
+    if (!settings.evaluation_data.empty())
+      evaluation_data_ = open_training_data(settings.evaluation_data, graph, options, 1);
     verify(training_, graph_);
     verify(evaluation_, graph_);
   }
@@ -73,7 +76,7 @@ class Run {
                                            ranks_.device, ranks_.data_plane,
                                            static_cast<std::uint64_t>(options_.seed));
     allocated_bytes_ = allocated_bytes();
-    steps_ = std::make_unique<StepRunner>(graph_, *executor_, *data_.reader, options_);
+    steps_ = std::make_unique<StepRunner>(graph_, *executor_, *data_.reader, held_out_reader(), options_);
     start_states(checkpoint);
     ranks_.control.barrier();  // the folder changes when every rank has read what it resumes from
     first_rank([&] { prepare_files(); });
@@ -85,6 +88,10 @@ class Run {
     on_first_rank(ranks_.control, *control_stream_, body);
   }
 
+  BatchReader& held_out_reader() const {
+    return evaluation_data_ ? *evaluation_data_->reader : *data_.reader;
+  }
+
   void introduce() const {
     const int ranks = ranks_.control.size();
     log_.info(fmt::format("{}: {} parameters, {} on {} rank{}", plan_.model_name, parameter_count(graph_),
@@ -94,7 +101,8 @@ class Run {
         count_text(options_.batch, "sample"),
         data_.tokens ? " of " + count_text(options_.sequence, "token") : "",
         count_text(data_.reader->order().windows(Split::training), data_.tokens ? "window" : "sample")));
-    const std::int64_t held_out = data_.reader->order().windows(Split::held_out);
+    if (evaluation_data_) log_.info(fmt::format("evaluations: {}", held_out_reader().description()));
+    const std::int64_t held_out = held_out_reader().order().windows(Split::held_out);
     if (ranks_.control.rank() == 0 && settings_.evaluate_every > 0 && held_out < options_.batch)
       log_.warning(fmt::format(
           "there are no evaluations: a batch takes {}, and no more than {} held out", options_.batch,
@@ -284,6 +292,7 @@ class Run {
   double flops_;  ///< of the model, in a step
   Program training_, evaluation_;
   TrainingData data_;
+  std::optional<TrainingData> evaluation_data_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<StepRunner> steps_;
   std::int64_t allocated_bytes_ = 0;    ///< by the rank with the largest arena

@@ -17,7 +17,8 @@ namespace alpa {
 
 /// What a run is told beside its plan.
 struct TrainSettings {
-  std::string data;  ///< see open_tokens()
+  std::string data;             ///< see open_tokens()
+  std::string evaluation_data;  ///< likewise, all held out; "": the end of `data` is
   std::filesystem::path run_dir;
   std::string resume = "auto";          ///< see find_resume_point()
   std::int64_t steps = 0;               ///< the run ends after that many steps; 0: as the model file says

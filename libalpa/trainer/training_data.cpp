@@ -18,19 +18,21 @@ std::int64_t vocabulary_of(const Graph& graph) {
   throw Error(ErrorKind::input, "the model looks up no tokens", "an embedding of the input 'tokens'");
 }
 
-TrainingData open_token_data(const std::string& data, const Graph& graph, const TrainingOptions& options) {
+TrainingData open_token_data(const std::string& data, const Graph& graph, const TrainingOptions& options,
+                             double held_out_fraction) {
   const std::int64_t vocabulary = vocabulary_of(graph);
   TrainingData opened;
   opened.tokens = open_tokens(data);
-  opened.reader = std::make_unique<TokenBatches>(*opened.tokens, SampleOrder(opened.tokens->size(), options),
-                                                 options, vocabulary);
+  opened.reader = std::make_unique<TokenBatches>(
+      *opened.tokens, SampleOrder(opened.tokens->size(), options, held_out_fraction), options, vocabulary);
   check_tokens(*opened.tokens, data_vocabulary(options.objective, vocabulary));
   return opened;
 }
 
 }  // namespace
 
-TrainingData open_training_data(const std::string& data, const Graph& graph, const TrainingOptions& options) {
+TrainingData open_training_data(const std::string& data, const Graph& graph, const TrainingOptions& options,
+                                double held_out_fraction) {
   std::vector<ArrayInput> inputs;
   for (const Input& input : graph.inputs) {
     if (input.kind != InputKind::data) continue;
@@ -39,11 +41,11 @@ TrainingData open_training_data(const std::string& data, const Graph& graph, con
     row.shape.erase(row.shape.begin());
     inputs.push_back({value.name, std::move(row), input.below});
   }
-  if (inputs.empty()) return open_token_data(data, graph, options);
+  if (inputs.empty()) return open_token_data(data, graph, options, held_out_fraction);
   TrainingData opened;
   opened.arrays = open_arrays(data, std::move(inputs));
-  opened.reader =
-      std::make_unique<ArrayBatches>(*opened.arrays, SampleOrder::of_rows(opened.arrays->rows(), options));
+  opened.reader = std::make_unique<ArrayBatches>(
+      *opened.arrays, SampleOrder::of_rows(opened.arrays->rows(), options, held_out_fraction));
   return opened;
 }
 

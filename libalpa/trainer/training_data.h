@@ -18,7 +18,8 @@ struct TrainingData {
 
 /// Opens what `--data` names: open_tokens() for a model of tokens, open_arrays() for one with inputs of its
 /// own. Throws Error(input) where it cannot be read, is too short for one sample, has ids that the model does
-/// not know, or where a model of tokens looks up none.
-TrainingData open_training_data(const std::string& data, const Graph&, const TrainingOptions&);
+/// not know, or where a model of tokens looks up none. See SampleOrder for what is held out.
+TrainingData open_training_data(const std::string& data, const Graph&, const TrainingOptions&,
+                                double held_out_fraction);
 
 }  // namespace alpa

@@ -47,6 +47,24 @@ TEST_F(Conversion, OfNumbersGivesWhatAModelOfImagesLearnsFrom) {
   EXPECT_LT(losses.back(), 0.8 * losses.front());
 }
 
+TEST_F(Conversion, HoldsOutRowsThatEvaluationsTake) {
+  std::string text;
+  for (int i = 0; i < 256; ++i) {
+    for (int pixel = 0; pixel < 32; ++pixel) text += std::to_string((7 * i + i * pixel) % 5) + ",";
+    text += std::to_string(i % 8) + "\n";
+  }
+  write("images.csv", text);
+  // 5 %, or 13 rows: what training by itself holds out of the whole.
+  const std::string command = "alpa-train convert images.csv --shape 4x4x2 --divide 4 --order kept ";
+  ASSERT_EQ(run(command + "--out whole.h5").status, 0);
+  ASSERT_EQ(run(command + "--hold-out 0.05 --out part.h5").status, 0);
+  make_plan("serial", "--method serial", ALPA_SOURCE_DIR "/tests/data/tiny_image_mlp.toml");
+  train_on("whole.h5 --evaluate-every 1", "serial", 1, "whole");
+  train_on("part.h5 --evaluation-data part-held-out.h5 --evaluate-every 1", "serial", 1, "part");
+  EXPECT_EQ(numbers("part", "loss"), numbers("whole", "loss"));
+  EXPECT_EQ(numbers("part", "evaluation_loss"), numbers("whole", "evaluation_loss"));
+}
+
 TEST_F(Conversion, OfATextGivesTheTrainingThatTheTextGives) {
   std::string text;  // bytes below the model's vocabulary of 64
   for (int i = 0; i < 2000; ++i) text += std::to_string(i * i) + " ";

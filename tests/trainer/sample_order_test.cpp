@@ -72,7 +72,7 @@ struct HoldOut {
 TEST(SampleOrder, HoldsOutTheEndOfTheData) {
   const HoldOut table[] = {
       {1000, 8, 0.05, 50}, {100, 8, 0.05, 8}, {16, 8, 0.05, 8}, {15, 8, 0.05, 1},
-      {3, 8, 0.05, 0},     {1000, 8, 0, 0},   {4, 1, 1.0, 3},
+      {3, 8, 0.05, 0},     {1000, 8, 0, 0},   {4, 1, 0.99, 3},
   };
   for (const HoldOut& t : table) {
     const SampleOrder order(t.windows * 20 + 1, options(t.batch, 20), t.fraction);
@@ -85,6 +85,13 @@ TEST(SampleOrder, HoldsOutTheEndOfTheData) {
   EXPECT_EQ(order.window_start(Split::held_out, 0), 92 * 20);
   EXPECT_EQ(order.window_start(Split::held_out, 7), 99 * 20);
   EXPECT_EQ(order.window_start(Split::held_out, 8), 92 * 20);
+}
+
+TEST(SampleOrder, HoldsOutAllOfDataThatIsForEvaluation) {
+  const SampleOrder order = SampleOrder::of_rows(4, options(8, 1), 1);
+  EXPECT_EQ(order.windows(Split::training), 0);
+  EXPECT_EQ(order.windows(Split::held_out), 4);
+  EXPECT_EQ(order.window_start(Split::held_out, 0), 0);
 }
 
 TEST(SampleOrder, NeedsOneSampleAndTheTokenAfterIt) {
