@@ -25,14 +25,18 @@ struct H5Rows::Open {
   std::string path, hint;
   H5Entry entry;
   H5Dataset dataset;
+  bool is_bytes;
 };
 
 H5Rows::H5Rows(const std::filesystem::path& file, const std::string& dataset, const std::string& hint)
-    : open_(new Open{CheckedFile(file, std::numeric_limits<std::int64_t>::max()), dataset, hint, {}, {}}) {
+    : open_(new Open{
+          CheckedFile(file, std::numeric_limits<std::int64_t>::max()), dataset, hint, {}, {}, false}) {
   open_->entry = open_->file.entry(dataset, hint);
   if (!is_integer() && open_->entry.kind != H5Entry::Kind::floats) throw error("expected numbers");
   if (extent().empty()) throw error("expected at least one dimension");
   open_->dataset = open_->file.dataset(dataset, with_large_cache());
+  const H5Type type(checked(H5Dget_type(open_->dataset), "asking for a type"));
+  open_->is_bytes = is_integer() && H5Tget_size(type) == 1 && H5Tget_sign(type) == H5T_SGN_NONE;
 }
 
 H5Rows::~H5Rows() = default;
@@ -41,7 +45,7 @@ H5Rows& H5Rows::operator=(H5Rows&&) noexcept = default;
 
 const Shape& H5Rows::extent() const { return open_->entry.extent; }
 bool H5Rows::is_integer() const { return open_->entry.kind == H5Entry::Kind::integers; }
-std::int64_t H5Rows::element_bytes() const { return open_->entry.element_bytes; }
+bool H5Rows::is_bytes() const { return open_->is_bytes; }
 
 Error H5Rows::error(const std::string& problem) const {
   return open_->file.error(open_->path, problem, open_->hint);
@@ -53,6 +57,10 @@ void H5Rows::read(std::int64_t first, std::int64_t count, std::int32_t* into) co
 
 void H5Rows::read(std::int64_t first, std::int64_t count, float* into) const {
   read(first, count, H5T_NATIVE_FLOAT, into);
+}
+
+void H5Rows::read(std::int64_t first, std::int64_t count, std::uint8_t* into) const {
+  read(first, count, H5T_NATIVE_UINT8, into);
 }
 
 void H5Rows::read(std::int64_t first, std::int64_t count, std::int64_t memory_type, void* into) const {

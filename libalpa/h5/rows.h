@@ -23,7 +23,7 @@ class H5Rows {
 
   const Shape& extent() const;
   bool is_integer() const;
-  std::int64_t element_bytes() const;  ///< as stored
+  bool is_bytes() const;  ///< integers of 8 bits without sign
 
   /// An error about this dataset, with the hint of the constructor.
   Error error(const std::string& problem) const;
@@ -32,6 +32,7 @@ class H5Rows {
   /// that fits.
   void read(std::int64_t first, std::int64_t count, std::int32_t* into) const;
   void read(std::int64_t first, std::int64_t count, float* into) const;
+  void read(std::int64_t first, std::int64_t count, std::uint8_t* into) const;  ///< quick where is_bytes()
 
  private:
   void read(std::int64_t first, std::int64_t count, std::int64_t memory_type, void* into) const;

@@ -36,6 +36,18 @@ class Hdf5Arrays : public testing::Test {
     file.publish();
   }
 
+  /// One image of 2 x 3, stored as the type given.
+  void write_image(hid_t stored, hid_t type, const void* values) const {
+    const hsize_t extent[] = {1, 2, 3};
+    const hid_t file = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    const hid_t space = H5Screate_simple(3, extent, nullptr);
+    const hid_t set = H5Dcreate2(file, "/images", stored, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    ASSERT_GE(H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), 0);
+    H5Dclose(set);
+    H5Sclose(space);
+    H5Fclose(file);
+  }
+
   TemporaryFolder folder_;
   const std::string path_ = (folder_.path() / "images.h5").string();
 };
@@ -57,17 +69,17 @@ TEST_F(Hdf5Arrays, AreRoundedForModelsInBf16) {
 }
 
 TEST_F(Hdf5Arrays, TakeBytesForNumbersFromZeroToOne) {
-  const hsize_t extent[] = {1, 2, 3};
   const unsigned char pixels[] = {0, 51, 255, 0, 0, 0};
-  const hid_t file = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-  const hid_t space = H5Screate_simple(3, extent, nullptr);
-  const hid_t set = H5Dcreate2(file, "/images", H5T_STD_U8LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-  ASSERT_GE(H5Dwrite(set, H5T_NATIVE_UCHAR, H5S_ALL, H5S_ALL, H5P_DEFAULT, pixels), 0);
-  H5Dclose(set);
-  H5Sclose(space);
-  H5Fclose(file);
+  write_image(H5T_STD_U8LE, H5T_NATIVE_UCHAR, pixels);
   const auto source = open_arrays(path_, {kInputs[0]});
   EXPECT_THAT(row<float>(*source, 0, 0), ElementsAre(0, 0.2f, 1, 0, 0, 0));
+}
+
+TEST_F(Hdf5Arrays, TakeSmallIntegersWithASignAsTheyAre) {
+  const signed char values[] = {-128, 51, 127, 0, 0, 0};
+  write_image(H5T_STD_I8LE, H5T_NATIVE_SCHAR, values);
+  const auto source = open_arrays(path_, {kInputs[0]});
+  EXPECT_THAT(row<float>(*source, 0, 0), ElementsAre(-128, 51, 127, 0, 0, 0));
 }
 
 TEST_F(Hdf5Arrays, ThatDoNotFitTheModelAreRefused) {

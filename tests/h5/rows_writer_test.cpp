@@ -66,7 +66,8 @@ TEST_F(RowsWriter, StoresNarrowTypesStringsAndAttributes) {
   EXPECT_THAT(read.int64s("/words"), ElementsAre(65535, 2));
   EXPECT_EQ(read.strings("/names"), names);
   EXPECT_EQ(read.int64_attribute("/bytes", "highest"), 255);
-  EXPECT_EQ(H5Rows(path_, "/bytes", "").element_bytes(), 1);
+  EXPECT_TRUE(H5Rows(path_, "/bytes", "").is_bytes());
+  EXPECT_FALSE(H5Rows(path_, "/words", "").is_bytes());
 }
 
 TEST_F(RowsWriter, LeavesNothingBehindUnlessPublished) {
