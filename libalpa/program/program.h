@@ -66,6 +66,7 @@ struct Send {
   int transfer = 0;
   int from = 0;
   int packed = -1;  ///< scratch for the pieces, in their order
+  int turns = 1;    ///< messages that `packed` has room for; they take turns
   bool operator==(const Send&) const = default;
 };
 struct Receive {

@@ -32,6 +32,7 @@ class StageLowering {
   void send_state_copies();
 
   void send(int transfer, int buffer);
+  int turns_of_sends() const;
 
   void emit_node(int node);
   void emit_gradient_norm(const Node&);

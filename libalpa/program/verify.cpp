@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <deque>
 #include <map>
-#include <set>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/match.h"
@@ -151,15 +150,14 @@ class Rendezvous {
                       instruction);
   }
 
-  /// The memory of a message is free again when the one before has arrived; the rank then waits for all that
-  /// it has sent.
+  /// When all turns of a message's memory are taken, the rank waits for all that it has sent.
   bool send(std::size_t stage, const Send& send) {
-    std::set<int>& round = sent_[stage];
-    if (round.contains(send.transfer)) {
+    std::map<int, int>& round = sent_[stage];
+    if (round[send.transfer] == send.turns) {
       if (has_in_flight(send)) return false;
       round.clear();
     }
-    round.insert(send.transfer);
+    ++round[send.transfer];
     in_flight_[ends(send.transfer)].push_back(send.transfer);
     return true;
   }
@@ -199,7 +197,7 @@ class Rendezvous {
   std::vector<std::vector<const Instruction*>> lists_;
   std::vector<std::size_t> at_;
   std::vector<bool> sums_;
-  std::vector<std::set<int>> sent_;  ///< [stage] transfers since it last waited for its sends
+  std::vector<std::map<int, int>> sent_;  ///< [stage] messages of each transfer since it waited for its sends
   std::map<std::pair<int, int>, std::deque<int>> in_flight_;
 };
 

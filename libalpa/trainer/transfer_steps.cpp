@@ -51,17 +51,21 @@ struct TransferEnd {
 class SendStep : public Step {
  public:
   SendStep(const Send& send, const StepSite& site)
-      : end_(site, send.transfer, send.from, send.packed, true) {}
+      : end_(site, send.transfer, send.from, send.packed, true),
+        turns_(send.turns),
+        turn_bytes_(end_.packed.bytes() / send.turns) {}
 
   void run(const StepContext& rank) override {
     if (end_.messages.empty()) return;
-    if (sent_in_ == *rank.send_round) {  // what the packed memory held may still be leaving
+    if (sent_in_ == *rank.send_round && turn_ == turns_) {  // what the memory held may still be leaving
       rank.world->wait_sends(*rank.stream);
       ++*rank.send_round;
     }
+    if (sent_in_ != *rank.send_round) turn_ = 0;
     sent_in_ = *rank.send_round;
+    const std::int64_t begin = turn_++ * turn_bytes_;
     for (const Message& message : end_.messages) {
-      void* packed = end_.packed_at(rank, message);
+      void* packed = static_cast<std::byte*>(end_.packed_at(rank, message)) + begin;
       message.copy.run(rank, end_.tile.at(rank), packed);
       rank.world->send(*rank.stream, packed, message.bytes, message.partner);
     }
@@ -69,7 +73,8 @@ class SendStep : public Step {
 
  private:
   TransferEnd end_;
-  std::int64_t sent_in_ = -1;  ///< round of the last send
+  std::int64_t turns_, turn_bytes_;
+  std::int64_t sent_in_ = -1, turn_ = 0;  ///< round of the last send, and how many were sent in it
 };
 
 class ReceiveStep : public Step {
