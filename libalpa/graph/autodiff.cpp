@@ -22,6 +22,7 @@ class Differentiator {
     for (int n = static_cast<int>(forward_.nodes.size()) - 1; n >= 0; --n) differentiate(n);
     accumulate();
     update();
+    update_running_averages();
     return without_dead_nodes(builder_.finish());
   }
 
@@ -104,16 +105,41 @@ class Differentiator {
     std::vector<int> all;
     for (const Contribution& gradient : gradients_) all.push_back(gradient.value);
     builder_.set_place(Phase::update, 0);
-    const int scalars = builder_.input(InputKind::update_scalars, {DType::f32, {4}}, "update_scalars");
+    scalars_ = builder_.input(InputKind::update_scalars, {DType::f32, {4}}, "update_scalars");
     const int norm = builder_.add("sum_squares", all, {}, "gradient norm");
     builder_.graph().gradient_square_sum = norm;
     std::size_t g = 0;
     for (std::size_t s = 0; s < forward_.states.size(); ++s)
-      if (forward_.states[s].is_parameter)
-        update_parameter(static_cast<int>(s), gradients_[g++], scalars, norm);
+      if (forward_.states[s].is_parameter) update_parameter(static_cast<int>(s), gradients_[g++], norm);
   }
 
-  void update_parameter(int index, const Contribution& gradient, int scalars, int norm) {
+  void update_running_averages() {
+    for (const Node& node : forward_.nodes) {
+      if (node.op->running_average < 0) continue;
+      const int average = node.operands[static_cast<std::size_t>(node.op->running_average)];
+      const Value& value = value_of(forward_, average);
+      State* state = nullptr;
+      for (State& each : builder_.graph().states)
+        if (each.value == average) state = &each;
+      if (!state || state->is_parameter || state->next >= 0)
+        throw Error(ErrorKind::input, fmt::format("'{}' is what '{}' keeps as a running average: expected a "
+                                                  "weight with trained = 0, for it alone",
+                                                  value.name, node.name));
+      const int statistic = node.operands[0];
+      const Attributes keep{{"keep", static_cast<std::int64_t>(value.type.shape.size())}};
+      builder_.set_place(Phase::backward, node.layer);
+      const int of_micro_batch = builder_.add("reduce_leading", {statistic}, keep, node.name + ".groups");
+      const int sum = builder_.add("accumulate", {of_micro_batch}, {}, node.name + ".sum");
+      builder_.set_place(Phase::update, node.layer);
+      state->next = builder_.add("running_update", {average, sum, scalars_},
+                                 {{"momentum", node.attributes.number("momentum")},
+                                  {"correction", node.attributes.number("correction", 1)},
+                                  {"groups", builder_.type(statistic).shape[0]}},
+                                 value.name + ".update");
+    }
+  }
+
+  void update_parameter(int index, const Contribution& gradient, int norm) {
     const State parameter = forward_.states[static_cast<std::size_t>(index)];
     const TensorType type = builder_.type(parameter.value);
     const TensorType full{DType::f32, type.shape};
@@ -141,7 +167,7 @@ class Differentiator {
     std::vector<int> owners{weights};
     for (std::size_t i = 2; i < operands.size(); ++i) owners.push_back(operands[i]);
     if (mixed) owners.push_back(parameter.value);
-    operands.insert(operands.end(), {scalars, norm});
+    operands.insert(operands.end(), {scalars_, norm});
     if (mixed) operands.push_back(parameter.value);
     const std::string op = std::string(adamw ? "adamw" : "sgd") + (mixed ? "_master" : "");
     const std::vector<int> results = builder_.add_all(op, operands, attributes, parameter.name + ".update");
@@ -175,6 +201,7 @@ class Differentiator {
   const Graph& forward_;
   GraphBuilder builder_;
   const TrainingOptions& options_;
+  int scalars_ = -1;
   std::set<int> dependent_;
   std::map<int, std::vector<Contribution>> contributions_;
   std::vector<Contribution> gradients_;  ///< of parameters, in the order of the states

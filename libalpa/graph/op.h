@@ -65,6 +65,10 @@ struct OpDef {
   /// The result is the sum over the micro-batches of the step.
   bool sums_micro_batches = false;
 
+  /// The operand that is the running average of operand 0, a state without gradient: training brings it up to
+  /// date by `running_update` with the attributes `momentum` and `correction` (default 1). -1: none.
+  int running_average = -1;
+
   /// Passes its operand through unchanged in evaluation.
   bool only_in_training = false;
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "libalpa/kernels/column_sums.h"
@@ -105,6 +106,31 @@ class Scales {
 };
 
 }  // namespace
+
+std::unique_ptr<Kernel> running_statistic_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "ff->f")) return nullptr;
+  const std::int64_t groups = shape.operands[0].shape[0], channels = shape.operands[0].shape[1];
+  return host_kernel([=](const KernelCall& call) {
+    const float *statistic = call.operand<float>(0), *average = call.operand<float>(1);
+    for (std::int64_t g = 0; g < groups; ++g)
+      std::copy_n(call.point.trains ? statistic + g * channels : average, channels,
+                  call.result<float>(0) + g * channels);
+  });
+}
+
+std::unique_ptr<Kernel> running_update_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "fff->f")) return nullptr;
+  const std::int64_t count = element_count(shape.operands[0].shape);
+  const auto momentum = static_cast<float>(shape.attributes.number("momentum"));
+  const double correction =
+      shape.attributes.number("correction", 1) / static_cast<double>(shape.attributes.integer("groups"));
+  return host_kernel([=](const KernelCall& call) {
+    const float* sums = call.operand<float>(1);
+    const float to_mean = static_cast<float>(correction) * call.operand<float>(2)[3];
+    float* average = call.result<float>(0);
+    for (std::int64_t c = 0; c < count; ++c) average[c] += momentum * (sums[c] * to_mean - average[c]);
+  });
+}
 
 std::unique_ptr<Kernel> channel_mean_cpu(const KernelShape& shape) {
   if (!types_match(shape, "t->f")) return nullptr;

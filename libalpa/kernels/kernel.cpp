@@ -37,9 +37,7 @@ std::unique_ptr<Kernel> prepared_on_host(Device& device, std::unique_ptr<Kernel>
 
 }  // namespace
 
-bool has_kernel(DeviceKind kind, const OpDef& op) {
-  return kind != DeviceKind::cuda || has_cuda_kernel(op);
-}
+bool has_kernel(DeviceKind kind, const OpDef& op) { return kind != DeviceKind::cuda || has_cuda_kernel(op); }
 
 std::unique_ptr<Kernel> make_kernel(Device& device, const OpDef& op, const KernelShape& shape) {
   if (device.kind() == DeviceKind::cuda) return make_cuda_kernel(device, op, shape);

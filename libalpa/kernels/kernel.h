@@ -23,6 +23,7 @@ struct RunPoint {
   std::uint64_t seed = 0;
   std::int64_t step = 0;
   std::int64_t first_sample = 0;  ///< index within the step of sample 0 of this micro-batch
+  bool trains = true;             ///< false: evaluates
 };
 
 /// What a kernel is prepared for: everything that does not change from call to call.

@@ -133,6 +133,7 @@ WeightDefinition BlockReader::read_weight(const TomlEntry& entry) const {
                    weight);
   weight.when = read_expression(table.value("when"), "1");
   weight.decay = read_expression(table.value("decay"), "1");
+  weight.trained = read_expression(table.value("trained"), "1");
   return weight;
 }
 

@@ -147,6 +147,7 @@ class BodyCheck {
     check_expression(weight.scale, weight.place);
     check_expression(weight.when, weight.place);
     check_expression(weight.decay, weight.place);
+    check_expression(weight.trained, weight.place);
   }
 
   // Steps

@@ -27,9 +27,10 @@ struct WeightDefinition {
   std::string name;
   std::vector<std::string> shape;  ///< expressions
   Initializer::Kind kind = Initializer::Kind::zeros;
-  std::string scale = "0";  ///< expression: Initializer::scale
-  std::string when = "1";   ///< expression: 0 leaves the weight out
-  std::string decay = "1";  ///< expression: State::decays
+  std::string scale = "0";    ///< expression: Initializer::scale
+  std::string when = "1";     ///< expression: 0 leaves the weight out
+  std::string decay = "1";    ///< expression: State::decays
+  std::string trained = "1";  ///< expression: 0 for a state that no gradient changes, in f32
   Place place;
 };
 
@@ -58,7 +59,7 @@ struct Tie {
 struct Step {
   std::string op, block, metric;  ///< two of them are empty
   bool per_target = true;         ///< metrics only: Metric::per_target
-  std::string name;       ///< of a block use: what its weights' names begin with
+  std::string name;               ///< of a block use: what its weights' names begin with
   std::vector<std::string> of, as;
   std::vector<Argument> arguments;
   std::vector<Tie> ties;  ///< layers only

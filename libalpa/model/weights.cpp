@@ -49,7 +49,8 @@ void Weights::add(const WeightDefinition& weight, Frame& frame) {
     return;
   }
   const std::string name = frame.below(weight.name);
-  const TensorType type{type_, *shape};
+  const bool trained = frame.holds(weight.trained, weight.place);
+  const TensorType type{trained ? type_ : DType::f32, *shape};
   const auto tie = ties_.find(name);
   if (tie != ties_.end()) {
     value = tied(*tie->second, name, type);
@@ -60,7 +61,7 @@ void Weights::add(const WeightDefinition& weight, Frame& frame) {
     faults_.add(weight.place, fmt::format("the model unfolds to more than {} weights", kMaxWeights));
     throw BoundReached{};
   }
-  value = builder_.state(name, type, {weight.kind, scale->real}, true);
+  value = builder_.state(name, type, {weight.kind, scale->real}, trained);
   builder_.graph().states.back().decays = frame.holds(weight.decay, weight.place);
   all_[name] = value;
   of_layer_.push_back(name.substr(layer_.size() + 1));

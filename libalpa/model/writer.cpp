@@ -52,9 +52,10 @@ std::string weight_toml(const WeightDefinition& weight) {
   std::string init = weight.kind == Kind::ones ? "\"ones\"" : "\"zeros\"";
   if (weight.kind == Kind::normal) init = fmt::format("{{normal = {}}}", expression(weight.scale));
   if (weight.kind == Kind::uniform) init = fmt::format("{{uniform = {}}}", expression(weight.scale));
-  return fmt::format("{} = {{shape = {}, init = {}{}{}}}\n", weight.name, list(weight.shape, expression),
+  return fmt::format("{} = {{shape = {}, init = {}{}{}{}}}\n", weight.name, list(weight.shape, expression),
                      init, weight.when == "1" ? "" : ", when = " + expression(weight.when),
-                     weight.decay == "1" ? "" : ", decay = " + expression(weight.decay));
+                     weight.decay == "1" ? "" : ", decay = " + expression(weight.decay),
+                     weight.trained == "1" ? "" : ", trained = " + expression(weight.trained));
 }
 
 std::string block_toml(const Block& block) {

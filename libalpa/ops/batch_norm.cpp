@@ -58,6 +58,29 @@ constinit const OpDef channel_variance{
     .settings = "size_b:integer",
 };
 
+// (statistic, its running average) -> the statistic itself while training, the average for each group in
+// evaluation. The average moves towards the mean over the groups of a step, times `correction`, by `momentum`
+// of what lies between.
+constinit const OpDef running_statistic{
+    .name = "running_statistic",
+    .rule = "m c, c -> m c",
+    .flops_per_point = 0,
+    .running_average = 1,
+    .settings = "momentum:number correction:number?",
+    .untimed = "momentum correction",
+};
+
+// (average, sum of the statistic over a step's groups, scalars) -> average; `groups` is those of a
+// micro-batch.
+constinit const OpDef running_update{
+    .name = "running_update",
+    .rule = "..., ..., k -> ... | whole k",
+    .flops_per_point = 4,
+    .overwrites = {0, -1, -1, -1},
+    .internal = true,
+    .untimed = "momentum correction groups",
+};
+
 // (x - mean) / sqrt(variance + epsilon) * gain + bias
 constinit const OpDef batch_norm{
     .name = "batch_norm",

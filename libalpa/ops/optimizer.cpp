@@ -50,7 +50,7 @@ constinit const OpDef sum_squares{
 
 // AdamW (Loshchilov and Hutter, ICLR'19), gradient clipped to a global norm of `clip` first (0: not):
 // (weights, gradient, moment1, moment2, scalars, squared norm) -> weights, moment1, moment2.
-// scalars = {learning rate, 1 - beta1^t, 1 - beta2^t, 0}.
+// scalars = {learning rate, 1 - beta1^t, 1 - beta2^t, 1 / micro-batches of the step}.
 constinit const OpDef adamw{
     .name = "adamw",
     .rule = "..., ..., ..., ..., c, -> ..., ..., ... | whole c",

@@ -108,7 +108,8 @@ struct Executor::State {
       context.micro_batch = run.micro_batch;
       context.slot = run.micro_batch < 0 ? 0 : run.micro_batch % program.slots;
       context.point = {context.point.seed, inputs.step,
-                       std::max(run.micro_batch, 0) * programs[which]->micro_batch_samples};
+                       std::max(run.micro_batch, 0) * programs[which]->micro_batch_samples,
+                       program.gradient_square_sum >= 0};
       PreparedSegment& segment = segments[which][static_cast<std::size_t>(run.segment)];
       segment.run(context, keep_rows ? &rows : nullptr);
     }
@@ -136,7 +137,7 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
   std::int64_t bytes = 0;
   for (std::size_t p = 0; p < s.programs.size(); ++p) bytes = std::max(bytes, s.mine(p).memory.total);
   s.arena = device.allocate(bytes);
-  s.context = {&device, s.stream.get(), s.arena.get(), &world, &s.axes, nullptr, {seed, 0, 0}, -1, 0,
+  s.context = {&device, s.stream.get(), s.arena.get(), &world, &s.axes, nullptr, {seed, 0, 0, true}, -1, 0,
                0,       &s.send_round};
   for (std::size_t p = 0; p < s.programs.size(); ++p) {
     s.segments.emplace_back();

@@ -37,10 +37,12 @@ double learning_rate(const TrainingOptions& options, std::int64_t step) {
   return options.learning_rate * (options.final_learning_rate + (1 - options.final_learning_rate) * left);
 }
 
-std::array<float, 4> update_scalars(const TrainingOptions& options, std::int64_t step) {
+std::array<float, 4> update_scalars(const TrainingOptions& options, std::int64_t step,
+                                    std::int64_t micro_batches) {
   return {static_cast<float>(learning_rate(options, step)),
           static_cast<float>(bias_correction(options.beta1, step + 1)),
-          static_cast<float>(bias_correction(options.beta2, step + 1)), 0};
+          static_cast<float>(bias_correction(options.beta2, step + 1)),
+          1.0f / static_cast<float>(micro_batches)};
 }
 
 }  // namespace alpa

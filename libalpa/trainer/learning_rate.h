@@ -11,7 +11,8 @@ namespace alpa {
 /// `steps` - 1, and all after it have final_learning_rate x the peak.
 double learning_rate(const TrainingOptions&, std::int64_t step);
 
-/// InputKind::update_scalars of step `step`: learning rate, 1 - beta1^t, 1 - beta2^t, 0 with t = step + 1.
-std::array<float, 4> update_scalars(const TrainingOptions&, std::int64_t step);
+/// InputKind::update_scalars of step `step`: learning rate, 1 - beta1^t, 1 - beta2^t with t = step + 1, 1 /
+/// micro-batches.
+std::array<float, 4> update_scalars(const TrainingOptions&, std::int64_t step, std::int64_t micro_batches);
 
 }  // namespace alpa

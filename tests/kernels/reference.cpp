@@ -308,6 +308,8 @@ const std::map<std::string_view, std::function<Results(const Call&)>>& meanings(
       {"cross_entropy", cross_entropy},
       {"dropped", dropped_reference},
       {"is_best", is_best},
+      {"running_statistic", running_statistic_reference},
+      {"running_update", running_update_reference},
       {"cross_entropy_grad", cross_entropy_grad},
       {"dispatch", dispatch_reference},
       {"dispatch_grad", combine_reference},

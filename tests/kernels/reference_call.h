@@ -43,6 +43,8 @@ ReferenceResults group_norm_grad_reference(const ReferenceCall&);
 ReferenceResults max_pool_reference(const ReferenceCall&);
 ReferenceResults max_pool_grad_reference(const ReferenceCall&);
 ReferenceResults rotary_reference(const ReferenceCall&);
+ReferenceResults running_statistic_reference(const ReferenceCall&);
+ReferenceResults running_update_reference(const ReferenceCall&);
 ReferenceResults slice_reference(const ReferenceCall&);
 ReferenceResults upsample_reference(const ReferenceCall&);
 ReferenceResults top_k_slots_reference(const ReferenceCall&);

@@ -49,6 +49,20 @@ double scale_of(const ReferenceCall& call, double variance) {
 
 }  // namespace
 
+ReferenceResults running_statistic_reference(const ReferenceCall& call) { return {call.in[0]}; }
+
+ReferenceResults running_update_reference(const ReferenceCall& call) {
+  const double momentum = call.attributes.number("momentum");
+  Values averages;
+  for (std::size_t c = 0; c < call.in[0].size(); ++c) {
+    const double mean =
+        call.in[1][c] / static_cast<double>(call.attributes.integer("groups")) * call.in[2][3];
+    averages.push_back((1 - momentum) * call.in[0][c] +
+                       momentum * call.attributes.number("correction", 1) * mean);
+  }
+  return {averages};
+}
+
 ReferenceResults group_norm_reference(const ReferenceCall& call) {
   const ChannelGroups groups(call);
   const Values& x = call.in[0];

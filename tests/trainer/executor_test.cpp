@@ -31,6 +31,7 @@ class SameTraining : public testing::TestWithParam<TinyCase> {
       // Counts of samples and of routed tokens: no choice of these runs is so close that a rounding turns it.
       EXPECT_EQ(run.metrics[i], reference.metrics[i]) << "step " << i;
     }
+    EXPECT_NEAR(run.evaluation, reference.evaluation, of_losses * reference.evaluation);
   }
 };
 
@@ -91,6 +92,10 @@ std::vector<TinyCase> every_plan(std::initializer_list<const char*> models, Prec
       if (plan.method == "inter-only" && plan.devices == 4 && model != std::string("unet")) continue;
       // A batch norm's groups are split among ranks, or each of them is: two groups have no place for four.
       if (plan.method == "data-parallel" && plan.devices == 4 && model == std::string("wrn")) continue;
+      // With one micro-batch the search is intra-only and its pipelines; these models take it many seconds.
+      if (plan.method == "search" && plan.micro_batches == 1 &&
+          (model == std::string("wrn") || model == std::string("unet")))
+        continue;
       cases.push_back(plan);
       cases.back().model = model;
       cases.back().precision = precision;

@@ -52,16 +52,16 @@ TEST(UpdateScalars, AreTheRateAndTheBiasCorrectionsOfTheStepAfter) {
   TrainingOptions o = options(LearningRateSchedule::constant, 0, 10);
   o.beta1 = 0.5;
   o.beta2 = 0.75;
-  EXPECT_EQ(update_scalars(o, 0), (std::array<float, 4>{2, 0.5f, 0.25f, 0}));
-  EXPECT_EQ(update_scalars(o, 1), (std::array<float, 4>{2, 0.75f, 0.4375f, 0}));
+  EXPECT_EQ(update_scalars(o, 0, 4), (std::array<float, 4>{2, 0.5f, 0.25f, 0.25f}));
+  EXPECT_EQ(update_scalars(o, 1, 1), (std::array<float, 4>{2, 0.75f, 0.4375f, 1}));
   o.beta1 = 0;
-  EXPECT_EQ(update_scalars(o, 0)[1], 1);
+  EXPECT_EQ(update_scalars(o, 0, 1)[1], 1);
 }
 
 TEST(UpdateScalars, KeepTheirPrecisionWhereBetaIsNearOne) {
   TrainingOptions o;
   o.beta2 = 1 - 1e-9;
-  EXPECT_FLOAT_EQ(update_scalars(o, 0)[2], 1e-9f);
+  EXPECT_FLOAT_EQ(update_scalars(o, 0, 1)[2], 1e-9f);
 }
 
 }  // namespace

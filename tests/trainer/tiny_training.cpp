@@ -136,13 +136,18 @@ TinyTraining::TinyTraining(const TinyCase& c)
     : options_(tiny_model(c).training),
       plan_(tiny_plan(c)),
       graph_(tiny_graph(c, plan_.micro_batch_samples)),
-      program_(lower(graph_, plan_)) {
+      program_(lower(graph_, plan_)),
+      evaluation_(lower(graph_, plan_, Purpose::evaluate)) {
   verify(program_, graph_);
+  verify(evaluation_, graph_);
 }
 
 TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world) const {
-  Executor executor(graph_, {&program_}, device, world, 1);
-  EXPECT_EQ(executor.arena_bytes(), program_.stages[static_cast<std::size_t>(executor.stage())].memory.total);
+  Executor executor(graph_, {&program_, &evaluation_}, device, world, 1);
+  const auto arena_of = [&](const Program& program) {
+    return program.stages[static_cast<std::size_t>(executor.stage())].memory.total;
+  };
+  EXPECT_EQ(executor.arena_bytes(), std::max(arena_of(program_), arena_of(evaluation_)));
   initialize_states(executor, graph_, 1);
   TinyCurve curve;
   TinyBatches batches(graph_);
@@ -155,10 +160,12 @@ TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world) cons
     inputs.update_scalars[0] = 3e-3f;
     inputs.update_scalars[1] = 1 - std::pow(0.9f, static_cast<float>(step + 1));
     inputs.update_scalars[2] = 1 - std::pow(0.95f, static_cast<float>(step + 1));
+    inputs.update_scalars[3] = 1 / static_cast<float>(program_.micro_batches);
     const StepResult result = executor.run(inputs);
     curve.losses.push_back(result.loss_sum / count);
     curve.norms.push_back(result.gradient_norm);
     curve.metrics.emplace_back(result.metric_sums.begin(), result.metric_sums.end());
+    if (step + 1 == steps) curve.evaluation = executor.run(inputs, 1).loss_sum / count;
   }
   return curve;
 }

@@ -26,6 +26,7 @@ struct TinyCase {
 struct TinyCurve {
   std::vector<double> losses, norms;         ///< of each step
   std::vector<std::vector<double>> metrics;  ///< sums of each step, in the graph's order
+  double evaluation = 0;                     ///< loss of the last batch, evaluated after the last step
 };
 
 /// One such plan, lowered and verified.
@@ -48,7 +49,7 @@ class TinyTraining {
   TrainingOptions options_;
   Plan plan_;
   Graph graph_;
-  Program program_;
+  Program program_, evaluation_;
 };
 
 }  // namespace alpa
