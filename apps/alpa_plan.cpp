@@ -53,6 +53,18 @@ CostModel cost_model(const Settings& settings, std::string& fingerprint) {
   return CostModel(profile);
 }
 
+/// "gpt-1.3b: 1315.7 million parameters, 8.73 PFLOP a step (11.64 PFLOP by its paper)"
+std::string model_text(const ModelDefinition& model, const Graph& graph) {
+  const auto steps = static_cast<double>(model.training.batch / graph.samples);
+  const double flops = steps * (graph_flops(graph, Phase::forward) + graph_flops(graph, Phase::backward)) +
+                       graph_flops(graph, Phase::update);
+  std::string text = fmt::format("{}: {:.1f} million parameters, {} a step", model.name,
+                                 static_cast<double>(parameter_count(graph)) / 1e6, rate_text(flops, "FLOP"));
+  if (const auto by_paper = paper_flops(model))
+    text += fmt::format(" ({} by its paper)", rate_text(*by_paper, "FLOP"));
+  return text;
+}
+
 void plan_model(const Settings& settings, App& app) {
   for (const std::filesystem::path& written : {settings.out, settings.missing})
     if (!written.empty())
@@ -71,6 +83,7 @@ void plan_model(const Settings& settings, App& app) {
   const Graph graph = training_step_graph(model, plan.micro_batch_samples);
   write_plan(settings.out, plan, graph,
              provenance_here(app.command_line(), "alpa-plan", read_environment().job_id));
+  app.log().info(model_text(model, graph));
   if (!settings.missing.empty()) {
     std::string lines;
     for (const std::string& signature : costs.missing()) lines += signature + "\n";

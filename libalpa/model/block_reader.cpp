@@ -78,6 +78,11 @@ std::vector<NamedExpression> BlockReader::read_numbers(const TomlTable& table) c
   return numbers;
 }
 
+NamedExpression BlockReader::read_number(const TomlTable& table, const std::string& key) const {
+  const TomlValue value = table.value(key);
+  return {key, read_expression(value), place(table.location())};
+}
+
 std::vector<InputDefinition> BlockReader::read_inputs(const TomlTable& table) const {
   std::vector<InputDefinition> inputs;
   for (const TomlEntry& entry : table.entries()) {

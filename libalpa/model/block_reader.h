@@ -20,6 +20,9 @@ class BlockReader {
   /// Entries of a table of named numbers, in file order.
   std::vector<NamedExpression> read_numbers(const TomlTable&) const;
 
+  /// A number, or an expression, at the top of a model file.
+  NamedExpression read_number(const TomlTable&, const std::string& key) const;
+
   /// The inputs of an `[input]` table, in file order.
   std::vector<InputDefinition> read_inputs(const TomlTable&) const;
 

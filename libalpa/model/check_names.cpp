@@ -57,6 +57,8 @@ class BodyCheck {
       check_expression(input.below, input.place);
     }
     for (const Step& layer : model_.layers) check_step(layer);
+    numbers_.push_back("batch");
+    for (const NamedExpression& flops : model_.paper_flops) check_expression(flops.text, flops.place);
     if (model_.layers.empty()) return;
     use("loss", model_.layers.back().place, "the layers give no");
     report_unused();

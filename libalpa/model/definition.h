@@ -83,11 +83,12 @@ struct Block {
 struct ModelDefinition {
   std::string name;
   TrainingOptions training;
-  std::vector<NamedExpression> dimensions;  ///< positive integers
-  std::vector<NamedExpression> constants;   ///< any numbers
-  std::vector<InputDefinition> inputs;      ///< empty: tokens and targets
-  std::vector<Step> layers;                 ///< block uses, in order; the pipeline may cut between them
-  std::map<std::string, Block> blocks;      ///< those that are used, by name
+  std::vector<NamedExpression> dimensions;   ///< positive integers
+  std::vector<NamedExpression> constants;    ///< any numbers
+  std::vector<NamedExpression> paper_flops;  ///< none or one
+  std::vector<InputDefinition> inputs;       ///< empty: tokens and targets
+  std::vector<Step> layers;                  ///< block uses, in order; the pipeline may cut between them
+  std::map<std::string, Block> blocks;       ///< those that are used, by name
 
   /// One self-contained TOML text with all blocks and defaults in it; it reads back to an equal definition.
   std::string expanded_toml;

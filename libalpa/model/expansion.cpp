@@ -293,6 +293,19 @@ Numbers model_numbers(const ModelDefinition& model, ModelFaults& faults) {
   return numbers;
 }
 
+std::optional<double> paper_flops(const ModelDefinition& model, ModelFaults& faults) {
+  if (model.paper_flops.empty()) return std::nullopt;
+  Numbers numbers = model_numbers(model, faults);
+  numbers["batch"] = Number::of(model.training.batch);
+  const NamedExpression& flops = model.paper_flops.front();
+  try {
+    return evaluate(flops.text, numbers).real;
+  } catch (const Error& error) {
+    faults.add(flops.place, error.happened());
+    return std::nullopt;
+  }
+}
+
 Graph expanded_graph(const ModelDefinition& model, std::int64_t samples, bool training, ModelFaults& faults) {
   return Expansion(model, samples, training, faults).run();
 }

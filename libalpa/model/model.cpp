@@ -38,6 +38,7 @@ void check(ModelText& text) {
   ModelFaults faults;
   check_names(text.model, text.unsound, faults);
   model_numbers(text.model, faults);
+  if (faults.none()) paper_flops(text.model, faults);
   if (faults.none() && fault_count(text.documents) == 0)
     expanded_graph(text.model, text.model.training.batch, true, faults);
   for (const ModelFaults::Fault& fault : faults.all())
@@ -65,6 +66,11 @@ ModelDefinition read_model(const std::filesystem::path& file,
 ModelDefinition parse_model(std::string_view text, const std::string& file_name,
                             const std::vector<std::filesystem::path>& block_folders) {
   return definition(TomlDocument::parse(text, file_name), block_folders);
+}
+
+std::optional<double> paper_flops(const ModelDefinition& model) {
+  ModelFaults none;  // they were looked for when it was read
+  return paper_flops(model, none);
 }
 
 Graph forward_graph(const ModelDefinition& model, std::int64_t samples, bool training) {

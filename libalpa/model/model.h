@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,10 @@ ModelDefinition read_model(const std::filesystem::path& file,
 /// The same for a text; `file_name` is what faults call it, and a `base` is looked for beside it.
 ModelDefinition parse_model(std::string_view text, const std::string& file_name,
                             const std::vector<std::filesystem::path>& block_folders = {});
+
+/// FLOPs of a training step by the formula that the file gives as its paper's (`paper_flops`); nullopt where
+/// it gives none.
+std::optional<double> paper_flops(const ModelDefinition&);
 
 /// The forward graph for one micro-batch of `samples` samples. With `training`, dropout is active.
 Graph forward_graph(const ModelDefinition&, std::int64_t samples, bool training);

@@ -56,6 +56,7 @@ class ModelReader {
     model.name = root.string("name");
     if (root.has("dimensions")) overlay(model.dimensions, reader.read_numbers(root.table("dimensions")));
     if (root.has("constants")) overlay(model.constants, reader.read_numbers(root.table("constants")));
+    if (root.has("paper_flops")) model.paper_flops = {reader.read_number(root, "paper_flops")};
     if (root.has("training")) read_options(root.table("training"), model.training);
     if (root.has("input")) model.inputs = reader.read_inputs(root.table("input"));
     read_layers(reader, root);

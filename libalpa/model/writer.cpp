@@ -79,6 +79,8 @@ std::string input_toml(const InputDefinition& input) {
 
 std::string model_toml(const ModelDefinition& model) {
   std::string text = fmt::format("name = {}\n", toml_string(model.name));
+  for (const NamedExpression& flops : model.paper_flops)
+    text += fmt::format("paper_flops = {}\n", expression(flops.text));
   text += numbers("dimensions", model.dimensions) + numbers("constants", model.constants);
   text += "\n[training]\n" + options_text(model.training);
   for (const InputDefinition& input : model.inputs) text += input_toml(input);

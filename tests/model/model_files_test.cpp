@@ -126,6 +126,47 @@ TEST(ParameterCount, OfTheNineMoeSizesIsThatOfThePaperUpToWhatItCountsOtherwise)
   }
 }
 
+double petaflops(const std::string& file) {
+  return *paper_flops(model_file("configs/models/" + file)) / 1e15;
+}
+
+TEST(PaperFlops, OfTheGptSizesAreThePrintedOnes) {
+  for (const auto& [size, printed] : std::map<std::string, double>{{"350m", 3.29},
+                                                                   {"760m", 6.82},
+                                                                   {"1.3b", 11.64},
+                                                                   {"2.6b", 23.35},
+                                                                   {"6.7b", 57.6},
+                                                                   {"15b", 132.5},
+                                                                   {"39b", 333.7}})
+    EXPECT_NEAR(petaflops("gpt-" + size + ".toml"), printed, 2e-3 * printed)
+        << size;  // three digits, some cut
+}
+
+/// What is printed are FLOP/s of each GPU and seconds of a step, the latter to three digits.
+TEST(PaperFlops, OfTheMoeSizesAreThoseThatThePrintedRatesAreOf) {
+  struct Row {
+    const char* size;
+    double gpus, tflops_per_s, seconds;
+  };
+  for (const Row& row :
+       {Row{"380m", 1, 45.46, 34.8}, Row{"690m", 2, 43.03, 18.4}, Row{"1.3b", 4, 39.92, 18.8},
+        Row{"2.4b", 8, 45.76, 13.6}, Row{"10b", 16, 45.36, 14.4}, Row{"27b", 32, 38.84, 14.4},
+        Row{"70b", 64, 36.55, 15.1}}) {
+    const double printed = row.gpus * row.tflops_per_s * row.seconds / 1e3;
+    EXPECT_NEAR(petaflops(std::string("moe-") + row.size + ".toml"), printed, 0.005 * printed) << row.size;
+  }
+}
+
+/// Ours count each product three times, and no product where rows are only moved.
+TEST(PaperFlops, StandBesideThoseOfTheGraph) {
+  const ModelDefinition model = model_file("tests/data/tiny_gpt.toml");
+  const Graph graph = training_step_graph(model, model.training.batch);
+  const double ours = graph_flops(graph, Phase::forward) + graph_flops(graph, Phase::backward);
+  EXPECT_GT(*paper_flops(model), ours);
+  EXPECT_LT(*paper_flops(model), 2 * ours);
+  EXPECT_FALSE(paper_flops(model_file("tests/data/tiny_llama.toml")));
+}
+
 /// To the four digits that are printed. The scripts of the evaluation have the largest with 50 layers, the
 /// paper with 101.
 TEST(ParameterCount, OfTheSevenWideResnetSizesIsThatOfThePaper) {
