@@ -153,14 +153,12 @@ std::unique_ptr<Kernel> reduce_sum_cpu(const KernelShape& shape) {
 }
 
 std::unique_ptr<Kernel> expand_like_cpu(const KernelShape& shape) {
-  if (shape.operands.size() != 2 || shape.results.size() != 1) return nullptr;
-  if (shape.operands[0].dtype != shape.results[0].dtype || shape.results[0].dtype == DType::i32)
-    return nullptr;
+  if (!types_match(shape, "tf->t")) return nullptr;
   const std::int64_t count = element_count(shape.results[0].shape);
   return for_type(shape.results[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return host_kernel([=](const KernelCall& call) {
-      const T value = *call.operand<T>(0);
+      const T value = from_float<T>(*call.operand<float>(1));
       T* y = call.result<T>(0);
       for_ranges(count, kElementGrain, [=](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) y[i] = value;

@@ -66,8 +66,8 @@ __global__ void cross_entropy_grad_row(std::int64_t n, std::int64_t first, const
 }
 
 template <class T>
-__global__ void fill(std::int64_t count, const T* value, T* y) {
-  for_elements(count, [=](std::int64_t i) { y[i] = *value; });
+__global__ void fill(std::int64_t count, const float* value, T* y) {
+  for_elements(count, [=](std::int64_t i) { y[i] = narrowed<T>(*value); });
 }
 
 /// Global index of the first column of the logits.
@@ -144,14 +144,12 @@ std::unique_ptr<Kernel> cross_entropy_grad_cuda(Device&, const KernelShape& shap
 }
 
 std::unique_ptr<Kernel> expand_like_cuda(Device&, const KernelShape& shape) {
-  if (shape.operands.size() != 2 || shape.results.size() != 1) return nullptr;
-  if (shape.operands[0].dtype != shape.results[0].dtype || shape.results[0].dtype == DType::i32)
-    return nullptr;
+  if (!types_match(shape, "tf->t")) return nullptr;
   const std::int64_t count = element_count(shape.results[0].shape);
   return for_type(shape.results[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
-      launch(stream, grid_for(count), kThreads, fill<T>, count, call.operand<T>(0), call.result<T>(0));
+      launch(stream, grid_for(count), kThreads, fill<T>, count, call.operand<float>(1), call.result<T>(0));
     });
   });
 }

@@ -11,7 +11,7 @@ std::vector<int> cross_entropy_gradient(GraphBuilder& g, const Node& node, std::
 }
 
 std::vector<int> reduce_sum_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
-  return {g.add("expand_like", {dy[0], node.operands[0]})};
+  return {g.add("expand_like", {node.operands[0], dy[0]})};
 }
 
 }  // namespace
@@ -68,10 +68,10 @@ constinit const OpDef reduce_sum{
     .untimed = "weight",
 };
 
-// (scalar, x) -> the scalar in the shape of x
+// (x, scalar) -> the scalar in the shape and type of x
 constinit const OpDef expand_like{
     .name = "expand_like",
-    .rule = ", ... -> ...",
+    .rule = "..., -> ...",
     .internal = true,
 };
 

@@ -317,7 +317,7 @@ const std::map<std::string_view, std::function<Results(const Call&)>>& meanings(
       {"einsum", contract},
       {"embedding", embedding},
       {"embedding_grad", embedding_grad},
-      {"expand_like", [](const Call& c) { return Results{Values(c.in[1].size(), c.in[0][0])}; }},
+      {"expand_like", [](const Call& c) { return Results{Values(c.in[0].size(), c.in[1][0])}; }},
       {"gelu", [](const Call& c) { return map1(c, gelu); }},
       {"gelu_grad",
        [](const Call& c) { return map2(c, [](double dy, double x) { return dy * gelu_slope(x); }); }},
