@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "libalpa/h5/file.h"
@@ -45,7 +46,7 @@ class ReferenceRun {
       const RunPoint point{1, static_cast<std::int64_t>(step), 0};
       step_.run_micro_batch(true, point);
       step_.run_update(point);
-      EXPECT_NEAR(step_.get(graph_.loss)[0] / targets(), losses[step], tolerance * losses[step])
+      EXPECT_NEAR(step_.get(graph_.loss)[0] / targets(step), losses[step], tolerance * losses[step])
           << "step " << step;
       EXPECT_NEAR(std::sqrt(step_.get(graph_.gradient_square_sum)[0]), norms[step], tolerance * norms[step])
           << "step " << step;
@@ -62,10 +63,11 @@ class ReferenceRun {
     return Values(static_cast<std::size_t>(element_count(shape)), 0.0);
   }
 
-  /// In a step.
-  double targets() const {
-    const TrainingOptions& options = model_.training;
-    return static_cast<double>(options.batch * (model_.inputs.empty() ? options.sequence : 1));
+  /// In a step: samples, or the tokens that have a target.
+  double targets(std::size_t step) const {
+    if (!model_.inputs.empty()) return static_cast<double>(model_.training.batch);
+    const Values targets = of_step(step, "/targets", DType::i32);
+    return static_cast<double>(std::ranges::count_if(targets, [](double target) { return target >= 0; }));
   }
 
   /// Samples of step `step`, and the scalars of the optimizer after `step` steps at a constant rate.
@@ -73,22 +75,23 @@ class ReferenceRun {
     const TrainingOptions& options = model_.training;
     const double t = static_cast<double>(step) + 1;
     for (const Input& input : graph_.inputs) {
-      if (input.is_of_samples()) step_.set(input.value, samples(value_of(graph_, input.value), step));
-      if (input.kind == InputKind::loss_scale) step_.set(input.value, {1.0 / targets()});
+      const Value& value = value_of(graph_, input.value);
+      if (input.is_of_samples()) step_.set(input.value, of_step(step, "/" + value.name, value.type.dtype));
+      if (input.kind == InputKind::loss_scale) step_.set(input.value, {1.0 / targets(step)});
       if (input.kind == InputKind::update_scalars)
         step_.set(input.value,
                   {options.learning_rate, 1 - std::pow(options.beta1, t), 1 - std::pow(options.beta2, t), 0});
     }
   }
 
-  Values samples(const Value& input, std::size_t step) const {
+  /// That step's part of a dataset.
+  Values of_step(std::size_t step, const std::string& path, DType dtype) const {
     Values all;
-    if (input.type.dtype == DType::i32)
-      for (const std::int64_t id : reference_.int64s("/" + input.name))
-        all.push_back(static_cast<double>(id));
+    if (dtype == DType::i32)
+      for (const std::int64_t integer : reference_.int64s(path)) all.push_back(static_cast<double>(integer));
     else
-      all = reference_.doubles("/" + input.name);
-    const auto length = static_cast<std::ptrdiff_t>(element_count(input.type.shape));
+      all = reference_.doubles(path);
+    const std::ptrdiff_t length = std::ssize(all) / reference_.extent(path)[0];
     const auto first = all.begin() + static_cast<std::ptrdiff_t>(step) * length;
     return {first, first + length};
   }
@@ -125,6 +128,13 @@ TEST(Reference, TenStepsOfTheTinyLlamaAreThoseOfPyTorch) {
   ReferenceRun run("llama");
   run.run();
   EXPECT_EQ(run.gradients_compared(), 2 * (1 + 4 * 9 + 2));
+}
+
+/// Each step has another number of targets.
+TEST(Reference, TenStepsOfTheTinyBertAreThoseOfPyTorch) {
+  ReferenceRun run("bert");
+  run.run();
+  EXPECT_EQ(run.gradients_compared(), 2 * (4 + 2 * 16 + 5));
 }
 
 TEST(Reference, TenStepsOfTheTinyConformerAreThoseOfPyTorch) {

@@ -138,9 +138,9 @@ def language_loss(logits_of):
     return loss
 
 
-def adamw(decayed, others):
-    return torch.optim.AdamW([{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}],
-                             lr=1e-3, betas=(0.9, 0.95), eps=1e-8)
+def adamw(decayed, others, beta2=0.95, weight_decay=0.1):
+    return torch.optim.AdamW([{"params": decayed, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}],
+                             lr=1e-3, betas=(0.9, beta2), eps=1e-8)
 
 
 def train(name, shapes, draw_inputs, loss_of, seed, optimizer_of=adamw):
