@@ -34,6 +34,7 @@ double sent_share(CollectiveKind kind, double n) {
     case CollectiveKind::reduce_scatter:
     case CollectiveKind::all_to_all:
       return (n - 1) / n;
+    case CollectiveKind::shift:
     case CollectiveKind::send:
       return 1;
   }
@@ -83,7 +84,9 @@ double CostModel::collective_seconds(CollectiveKind kind, GroupShape group, doub
   if (measured != collectives_.end()) return interpolated(measured->second, bytes);
   const Link& link = group.nodes > 1 ? cluster_.between_nodes : cluster_.within_node;
   const double n = group.size();
-  const double hops = kind == CollectiveKind::all_reduce ? 2 * std::log2(n) : std::log2(n);
+  const double hops = kind == CollectiveKind::all_reduce ? 2 * std::log2(n)
+                      : kind == CollectiveKind::shift    ? 1
+                                                         : std::log2(n);
   return hops * link.latency_s + sent_share(kind, n) * bytes / link.bytes_per_s;
 }
 

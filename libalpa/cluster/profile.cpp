@@ -15,8 +15,9 @@ namespace alpa {
 namespace {
 
 constexpr std::string_view kFormat = "alpa-profile", kVersion = "1.0";
-constexpr std::array kKinds{CollectiveKind::all_reduce, CollectiveKind::all_gather,
-                            CollectiveKind::reduce_scatter, CollectiveKind::all_to_all, CollectiveKind::send};
+constexpr std::array kKinds{CollectiveKind::all_reduce,     CollectiveKind::all_gather,
+                            CollectiveKind::reduce_scatter, CollectiveKind::all_to_all,
+                            CollectiveKind::shift,          CollectiveKind::send};
 constexpr std::array kStatusNames{"measured", "failed"};  // by SampleStatus
 
 /// Two matrices [sample][node] in a group of samples.
@@ -242,6 +243,8 @@ const char* collective_name(CollectiveKind kind) {
       return "reduce-scatter";
     case CollectiveKind::all_to_all:
       return "all-to-all";
+    case CollectiveKind::shift:
+      return "shift";
     case CollectiveKind::send:
       return "send";
   }

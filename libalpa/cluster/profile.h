@@ -12,7 +12,7 @@
 
 namespace alpa {
 
-enum class CollectiveKind { all_reduce, all_gather, reduce_scatter, all_to_all, send };
+enum class CollectiveKind { all_reduce, all_gather, reduce_scatter, all_to_all, shift, send };
 
 const char* collective_name(CollectiveKind);
 
@@ -41,7 +41,8 @@ struct OperatorSample {
 
 /// A collective over groups of that shape, all groups of the mesh at once. `bytes` is the whole tensor
 /// handled by the group: the result of an all-gather, the operand of a reduce-scatter, the local tensor of an
-/// all-reduce or all-to-all.
+/// all-reduce or all-to-all, what each device passes on in a shift (from each to the next, from the last to
+/// the first).
 struct CollectiveSample {
   CollectiveKind kind = CollectiveKind::all_reduce;
   GroupShape group;

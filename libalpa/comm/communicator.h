@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "libalpa/base/tensor_type.h"
@@ -53,6 +54,16 @@ class Communicator {
   /// group; a rank with color < 0 gets nullptr.
   virtual std::unique_ptr<Communicator> split(int color) = 0;
 };
+
+/// A tensor that leaves for the next rank and the place of the one that arrives in its stead.
+struct Passed {
+  const void* from;
+  void* to;
+  std::int64_t bytes;
+};
+
+/// Every rank's tensors go to the next rank, those of the last one to the first.
+void shift(Communicator&, Stream&, std::span<const Passed>);
 
 /// One rank: every collective is a copy or nothing.
 std::unique_ptr<Communicator> make_self_communicator();

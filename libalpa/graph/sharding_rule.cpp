@@ -146,7 +146,7 @@ class RuleReader {
       if (rule_.factors[f].name == name) return static_cast<int>(f);
     const auto size = sizes_.find(name);
     if (size == sizes_.end()) refuse(fmt::format("does not say how large '{}' is", name));
-    rule_.factors.push_back({name, size->second, false, false});
+    rule_.factors.push_back({.name = name, .size = size->second});
     return static_cast<int>(rule_.factors.size()) - 1;
   }
 
@@ -162,11 +162,16 @@ class RuleReader {
   void mark(std::string_view clause) {
     const std::vector<std::string_view> words = split(clause, ' ');
     const bool whole = words[0] == "whole", maximum = words[0] == "max";
-    if (!whole && !maximum) refuse(fmt::format("has an unknown mark '{}'", words[0]));
+    const auto factor = [&](std::size_t word) { return index_of(std::string(words[word])); };
+    if (words[0] == "ring" && words.size() == 3) {
+      rule_.factors[static_cast<std::size_t>(factor(1))].ring = factor(2);
+      return;
+    }
+    if (!whole && !maximum) refuse(fmt::format("has an unknown mark '{}'", clause));
     for (std::size_t w = 1; w < words.size(); ++w) {
       if (words[w].empty()) continue;
-      Factor& factor = rule_.factors[static_cast<std::size_t>(index_of(std::string(words[w])))];
-      (whole ? factor.whole : factor.maximum) = true;
+      Factor& marked = rule_.factors[static_cast<std::size_t>(factor(w))];
+      (whole ? marked.whole : marked.maximum) = true;
     }
   }
 

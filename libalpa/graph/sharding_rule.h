@@ -16,6 +16,10 @@ struct Factor {
   std::int64_t size = 1;
   bool whole = false;    ///< must stay on one device
   bool maximum = false;  ///< results that lack it take the maximum over it, not the sum
+
+  /// Another factor, or -1. It is split only together with that one, along the same axis: its blocks are
+  /// passed around the devices, so that each of them meets every block of that factor (see Ring).
+  int ring = -1;
 };
 
 /// The factors whose product is one dimension, outermost first. Only the outermost can be split.
@@ -35,10 +39,11 @@ struct ShardingRule {
 
 /// Reads the notation
 ///
-///     operand, operand -> result, result | whole t k | max v
+///     operand, operand -> result, result | whole t k | max v | ring t s
 ///
 /// A dimension is a factor name or a product `(g r)`, outermost first. `...` stands for the dimensions that
-/// are left in the first operand that has it (the same ones everywhere). An empty operand or result is a
+/// are left in the first operand that has it (the same ones everywhere). `ring t s`: blocks of t are passed
+/// around devices that split s (Factor::ring). An empty operand or result is a
 /// scalar. Factor sizes follow from the operands' extents; `sizes` names those that appear in results alone.
 /// Throws Error(input) where extents contradict each other; the text names the factor.
 ShardingRule parse_rule(std::string_view notation, std::span<const TensorType> operands,

@@ -21,6 +21,8 @@ struct RowState {
 /// Turns products of one query row with `count` keys into exponentials relative to the row's new maximum;
 /// `visible` of them are not masked. Returns the factor that brings older sums to that maximum.
 float soften_row(float* row, std::int64_t visible, std::int64_t count, float scale, RowState& state) {
+  for (std::int64_t i = visible; i < count; ++i) row[i] = 0.0f;
+  if (visible == 0) return 1.0f;
   float maximum = state.maximum;
 #pragma omp simd reduction(max : maximum)
   for (std::int64_t i = 0; i < visible; ++i) maximum = row[i] * scale > maximum ? row[i] * scale : maximum;
@@ -30,7 +32,6 @@ float soften_row(float* row, std::int64_t visible, std::int64_t count, float sca
     row[i] = fast_exp(row[i] * scale - maximum);
     sum += row[i];
   }
-  for (std::int64_t i = visible; i < count; ++i) row[i] = 0.0f;
   const float factor = fast_exp(state.maximum - maximum);
   state = {maximum, state.sum * factor + sum};
   return factor;
@@ -41,12 +42,19 @@ void scale_row(float* row, float factor, std::int64_t width) {
   for (std::int64_t c = 0; c < width; ++c) row[c] *= factor;
 }
 
+/// A row that has seen no key yet, and one that has seen keys of earlier calls.
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+RowState state_after(float log_sum) { return {log_sum, log_sum == kLowest ? 0.0f : 1.0f}; }
+
 /// One block of queries of one head against all keys that they see.
 template <class T>
 class ForwardBlock {
  public:
   ForwardBlock(const AttentionExtents& extents, const AttentionScratch& scratch, const KernelCall& call)
-      : extents_(extents), scratch_(scratch), call_(call), origin_(origin_of(call.operands[0], 1)) {}
+      : extents_(extents),
+        scratch_(scratch),
+        call_(call),
+        position_(query_position(call.operands[0], call.operands[1])) {}
 
   void operator()(std::int64_t task, float* own) const {
     // Later blocks see more keys; they come first so that no worker ends with a long one.
@@ -66,16 +74,22 @@ class ForwardBlock {
     const HeadRows<T> target = rows(call_.result<T>(0));
     const HeadRows<const float> query = in_f32(rows(call_.operand<T>(0)), e.width, query_buffer);
     const HeadRows<float> output = sums_of(target, e.width, query_buffer + scratch_.query_blocks / 2);
+    float* log_sums = call_.result<float>(1) + (batch * e.heads + head) * e.queries + first;
     for (std::int64_t r = 0; r < query.count; ++r)
-      states[r] = {-std::numeric_limits<float>::infinity(), 0.0f};
-    const std::int64_t seen = e.visible(origin_ + first + query.count - 1);
+      states[r] = state_after(call_.accumulate ? log_sums[r] : kLowest);
+    const std::int64_t seen = e.visible(position_ + first + query.count - 1);
+    if (call_.accumulate && seen == 0) return;
+    if (call_.accumulate)
+      resume(output, target, e.width);
+    else if (seen == 0)
+      clear(output, e.width);
     for (std::int64_t k = 0; k < seen; k += AttentionScratch::kKeyBlock) {
       const std::int64_t count = std::min(AttentionScratch::kKeyBlock, seen - k);
       add_keys(query, output, key_rows(1, batch, head, k, count, key_buffer),
-               key_rows(2, batch, head, k, count, key_buffer + scratch_.key_blocks / 2), k, origin_ + first,
+               key_rows(2, batch, head, k, count, key_buffer + scratch_.key_blocks / 2), k, position_ + first,
                tile, states);
     }
-    finish(output, states, call_.result<float>(1) + (batch * e.heads + head) * e.queries + first);
+    finish(output, states, log_sums);
     store(output, target, e.width);
   }
 
@@ -92,26 +106,28 @@ class ForwardBlock {
                 HeadRows<const float> value, std::int64_t first_key, std::int64_t position, float* tile,
                 RowState* states) const {
     const std::int64_t width = extents_.width;
+    const bool adds = call_.accumulate || first_key > 0;
     multiply({false, query.stride}, {true, key.stride}, query.count, key.count, width, 1.0f, query.data,
              key.data, 0.0f, tile, kTileStride);
     run_vectorized(best_instruction_set(), 0, query.count, [=, this](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
         std::int64_t visible = extents_.causal ? position + r + 1 - first_key : key.count;
-        visible = visible < 0 ? 0 : visible < key.count ? visible : key.count;
+        visible = std::clamp(visible, std::int64_t{0}, key.count);
         const float factor =
             soften_row(tile + r * kTileStride, visible, key.count, extents_.scale, states[r]);
-        if (first_key > 0) scale_row(output.data + r * output.stride, factor, width);
+        if (adds) scale_row(output.data + r * output.stride, factor, width);
       }
     });
     multiply({false, kTileStride}, {false, value.stride}, query.count, width, key.count, 1.0f, tile,
-             value.data, first_key > 0 ? 1.0f : 0.0f, output.data, output.stride);
+             value.data, adds ? 1.0f : 0.0f, output.data, output.stride);
   }
 
   void finish(HeadRows<float> output, const RowState* states, float* log_sums) const {
     run_vectorized(best_instruction_set(), 0, output.count, [=, this](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
-        log_sums[r] = states[r].maximum + std::log(states[r].sum);
-        scale_row(output.data + r * output.stride, 1.0f / states[r].sum, extents_.width);
+        const RowState& state = states[r];
+        log_sums[r] = state.sum > 0 ? state.maximum + std::log(state.sum) : kLowest;
+        scale_row(output.data + r * output.stride, state.sum > 0 ? 1.0f / state.sum : 0.0f, extents_.width);
       }
     });
   }
@@ -119,7 +135,7 @@ class ForwardBlock {
   const AttentionExtents& extents_;
   const AttentionScratch& scratch_;
   const KernelCall& call_;
-  std::int64_t origin_;
+  std::int64_t position_;  ///< of the first query
 };
 
 }  // namespace

@@ -48,6 +48,12 @@ inline void clear(HeadRows<float> block, std::int64_t width) {
   for (std::int64_t r = 0; r < block.count; ++r) std::fill_n(block.data + r * block.stride, width, 0.0f);
 }
 
+/// Sums for the block that begin with what it holds.
+inline void resume(HeadRows<float>, HeadRows<float>, std::int64_t) {}
+inline void resume(HeadRows<float> sums, HeadRows<Bfloat16> block, std::int64_t width) {
+  in_f32(HeadRows<const Bfloat16>{block.data, block.stride, block.count}, width, sums.data);
+}
+
 /// Rounds sums kept in a buffer to the block.
 inline void store(HeadRows<float>, HeadRows<float>, std::int64_t) {}
 inline void store(HeadRows<float> sums, HeadRows<Bfloat16> block, std::int64_t width) {

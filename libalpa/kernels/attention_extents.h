@@ -4,9 +4,15 @@
 #include <cstdint>
 
 #include "libalpa/graph/attributes.h"
+#include "libalpa/kernels/host_kernel.h"
 #include "libalpa/ops/attention_scratch.h"
 
 namespace alpa {
+
+/// Position of the first query, counted from the first key: both may be part of a longer sequence.
+inline std::int64_t query_position(const Tile& query, const Tile& key) {
+  return origin_of(query, 1) - origin_of(key, 1);
+}
 
 /// Extents of one attention call. Queries are [b, s, heads, k], keys and values [b, t, groups, k]; `share`
 /// consecutive query heads use one key head.
@@ -36,8 +42,10 @@ struct AttentionExtents {
   /// Of one product of queries and keys, or of scores and values.
   std::int64_t flops() const { return 2 * batch * heads * queries * keys * width; }
 
-  /// Keys that a query at that global position sees.
-  std::int64_t visible(std::int64_t position) const { return causal ? std::min(keys, position + 1) : keys; }
+  /// Keys of the call that a query sees at that position, counted from the first of them.
+  std::int64_t visible(std::int64_t position) const {
+    return causal ? std::clamp(position + 1, std::int64_t{0}, keys) : keys;
+  }
 };
 
 }  // namespace alpa

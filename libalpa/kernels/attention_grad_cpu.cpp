@@ -37,7 +37,10 @@ template <class T>
 class Gradient {
  public:
   Gradient(const AttentionExtents& extents, const AttentionScratch& scratch, const KernelCall& call)
-      : e_(extents), scratch_(scratch), call_(call), origin_(origin_of(call.operands[1], 1)) {}
+      : e_(extents),
+        scratch_(scratch),
+        call_(call),
+        position_(query_position(call.operands[1], call.operands[2])) {}
 
   void run() const {
     const std::int64_t key_heads = e_.batch * e_.groups;
@@ -86,7 +89,7 @@ class Gradient {
   struct Queries {
     HeadRows<const float> query, doutput;
     const float *deltas, *log_sums;
-    std::int64_t position;  ///< global, of its first row
+    std::int64_t position;  ///< of its first row
   };
 
   struct Keys {
@@ -117,7 +120,11 @@ class Gradient {
             own.deltas[r] = dot(doutput.data + r * doutput.stride, output.data + r * output.stride, width);
         });
     return {in_f32(query, e_.width, own.query), in_f32(doutput, e_.width, own.doutput), own.deltas, log_sums,
-            origin_ + first};
+            position_ + first};
+  }
+
+  void begin(HeadRows<float> sums, HeadRows<T> target) const {
+    call_.accumulate ? resume(sums, target, e_.width) : clear(sums, e_.width);
   }
 
   Keys load_keys(const Head& head, std::int64_t first, const Scratch& own) const {
@@ -141,7 +148,7 @@ class Gradient {
     run_vectorized(best_instruction_set(), 0, q.query.count, [=, this](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
         std::int64_t visible = e_.causal ? q.position + r + 1 - k.first : seen;
-        visible = visible < 0 ? 0 : visible < seen ? visible : seen;
+        visible = std::clamp(visible, std::int64_t{0}, seen);
         gradient_row(own.scores + r * kTileStride, own.dp + r * kTileStride, visible, seen, e_.scale,
                      q.log_sums[r], q.deltas[r]);
       }
@@ -171,13 +178,13 @@ class Gradient {
                       dvalue_target = key_target(2, head, first_key);
     const HeadRows<float> dkey = sums_of(dkey_target, e_.width, own.dkey),
                           dvalue = sums_of(dvalue_target, e_.width, own.dvalue);
-    clear(dkey, e_.width);
-    clear(dvalue, e_.width);
+    begin(dkey, dkey_target);
+    begin(dvalue, dvalue_target);
     const Keys keys = load_keys(head, first_key, own);
     for (head.query = head.key * e_.share; head.query < (head.key + 1) * e_.share; ++head.query)
       for (std::int64_t first = 0; first < e_.queries; first += kQueries) {
         const std::int64_t last = std::min(first + kQueries, e_.queries) - 1;
-        if (e_.visible(origin_ + last) <= first_key) continue;
+        if (e_.visible(position_ + last) <= first_key) continue;
         const Queries queries = load_queries(head, first, own);
         const std::int64_t seen = make_tile(queries, keys, own);
         add_to_keys(queries, seen, own, dkey, dvalue);
@@ -199,7 +206,8 @@ class Gradient {
       for (at.query = at.key * e_.share; at.query < (at.key + 1) * e_.share; ++at.query)
         for (std::int64_t first = 0; first < e_.queries; first += kQueries) body(at, first);
     };
-    for_query_blocks([&](const Head& at, std::int64_t first) { clear(sums(at, first), e_.width); });
+    for_query_blocks(
+        [&](const Head& at, std::int64_t first) { begin(sums(at, first), query_target(at, first)); });
     for (std::int64_t first_key = 0; first_key < e_.keys; first_key += kKeys)
       keys_against_queries(head, first_key, own,
                            [&](const Head& at, std::int64_t first, const Keys& keys, std::int64_t seen) {
@@ -216,7 +224,7 @@ class Gradient {
     const Head head{task / e_.query_blocks() / e_.heads, query, query / e_.share};
     const HeadRows<T> target = query_target(head, first);
     const HeadRows<float> sums = sums_of(target, e_.width, own.dquery);
-    clear(sums, e_.width);
+    begin(sums, target);
     const Queries queries = load_queries(head, first, own);
     const std::int64_t seen_by_last = e_.visible(queries.position + queries.query.count - 1);
     for (std::int64_t first_key = 0; first_key < seen_by_last; first_key += kKeys) {
@@ -235,7 +243,7 @@ class Gradient {
   const AttentionExtents& e_;
   const AttentionScratch& scratch_;
   const KernelCall& call_;
-  std::int64_t origin_;
+  std::int64_t position_;  ///< of the first query, counted from the first key
 };
 
 }  // namespace

@@ -13,7 +13,8 @@ template <class T>
 struct GradientOperands {
   const T *doutput, *query, *key, *value, *output;
   const float* log_sums;
-  std::int64_t origin;  ///< global position of the first query
+  std::int64_t position;  ///< of the first query, counted from the first key
+  bool resumes;           ///< gradients are added to what the results hold
 };
 
 /// d query of a tile of queries; writes their deltas too.
@@ -23,7 +24,7 @@ __global__ void query_gradient(AttentionExtents e, GradientOperands<T> in, float
   __shared__ VectorTile<kTileColumns, kWidth> columns;  // values and keys in turn
   __shared__ ScoreTile dscores;
   const QueryTile at(e);
-  const std::int64_t row = at.first + own_row(), visible = seen_keys(e, in.origin + row);
+  const std::int64_t row = at.first + own_row(), visible = seen_keys(e, in.position + row);
   const bool exists = row < e.queries;
   load(queries, at.head.queries(e, in.query, at.first), e.width);
   load(doutputs, at.head.queries(e, in.doutput, at.first), e.width);
@@ -38,7 +39,8 @@ __global__ void query_gradient(AttentionExtents e, GradientOperands<T> in, float
   delta = row_reduce(delta, Sum{});
   if (exists && own_column(0) == 0) deltas[at.head.row_numbers(e) + row] = delta;
   VectorPart<kWidth> sums;
-  const std::int64_t seen = seen_keys(e, in.origin + at.first + kTileRows - 1);
+  if (in.resumes && exists) sums.resume(at.head.queries(e, dquery, row).data, e.width);
+  const std::int64_t seen = seen_keys(e, in.position + at.first + kTileRows - 1);
   for (std::int64_t first = 0; first < seen; first += kTileColumns) {
     float dweights[kColumnsPerThread], scores[kColumnsPerThread];
     __syncthreads();  // the keys before are used up
@@ -88,7 +90,11 @@ __global__ void key_gradient(AttentionExtents e, GradientOperands<T> in, const f
   load(keys, at.head.keys(e, in.key, at.first), e.width);
   load(values, at.head.keys(e, in.value, at.first), e.width);
   VectorPart<kWidth> dkeys, dvalues;
-  const std::int64_t unseeing = e.causal && at.first > in.origin ? at.first - in.origin : 0;
+  if (in.resumes && row < e.keys) {
+    dkeys.resume(at.head.keys(e, dkey, row).data, e.width);
+    dvalues.resume(at.head.keys(e, dvalue, row).data, e.width);
+  }
+  const std::int64_t unseeing = e.causal && at.first > in.position ? at.first - in.position : 0;
   for (std::int64_t shared = 0; shared < e.share; ++shared) {
     at.head.query = at.head.key * e.share + shared;
     const std::int64_t numbers = at.head.row_numbers(e);
@@ -101,7 +107,7 @@ __global__ void key_gradient(AttentionExtents e, GradientOperands<T> in, const f
       multiply(keys, columns, own_weights);
       for (int j = 0; j < kColumnsPerThread; ++j) {
         const std::int64_t query = first + own_column(j);
-        const bool is_seen = query < e.queries && row < seen_keys(e, in.origin + query);
+        const bool is_seen = query < e.queries && row < seen_keys(e, in.position + query);
         own_weights[j] = is_seen ? expf(own_weights[j] * e.scale - in.log_sums[numbers + query]) : 0.0f;
         weights[own_row()][own_column(j)] = own_weights[j];
       }
@@ -138,7 +144,8 @@ std::unique_ptr<Kernel> gradient_kernel(Device& device, const AttentionExtents& 
                                  call.operand<T>(3),
                                  call.operand<T>(4),
                                  call.operand<float>(5),
-                                 origin_of(call.operands[1], 1)};
+                                 query_position(call.operands[1], call.operands[2]),
+                                 call.accumulate};
     auto* delta = static_cast<float*>(scratch.data());
     launch(stream, blocks_of(e.batch * e.heads * QueryTile::tiles(e)), kTileThreads,
            query_gradient<T, kWidth>, e, in, delta, call.result<T>(0));

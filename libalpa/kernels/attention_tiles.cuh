@@ -48,6 +48,12 @@ struct VectorPart {
   }
 
   template <class T>
+  __device__ void resume(const T* row, std::int64_t width) {
+    for (int j = 0; j < kCount; ++j)
+      if (own_column(j) < width) value[j] = widened(row[own_column(j)]);
+  }
+
+  template <class T>
   __device__ void store(T* row, std::int64_t width) const {
     for (int j = 0; j < kCount; ++j)
       if (own_column(j) < width) row[own_column(j)] = narrowed<T>(value[j]);
@@ -100,7 +106,7 @@ struct QueryTile {
   }
 };
 
-/// Keys that queries see up to that global position.
+/// Keys that queries see up to that position, counted from the first key; 0 or less: none.
 __device__ inline std::int64_t seen_keys(const AttentionExtents& e, std::int64_t position) {
   return e.causal && position + 1 < e.keys ? position + 1 : e.keys;
 }

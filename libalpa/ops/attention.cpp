@@ -41,10 +41,11 @@ std::vector<int> attention_gradient(GraphBuilder& g, const Node& node, std::span
       node.attributes, node.name + ".grad");
 }
 
-/// Two products (scores, values) of 2*s*t*k per head; a causal mask halves them.
+/// Two products (scores, values) of 2*s*t*k per head; a causal mask halves them, but not on the last of the
+/// devices that pass keys around, which sees all keys that visit it.
 double score_flops(const TensorType& query, const TensorType& key, const Attributes& attributes) {
   const double points = static_cast<double>(element_count(query.shape)) * static_cast<double>(key.shape[1]);
-  return 4 * points * (attributes.integer("causal", 0) ? 0.5 : 1.0);
+  return 4 * points * (attributes.integer("causal", 0) > attributes.integer("visiting", 0) ? 0.5 : 1.0);
 }
 
 double attention_flops(const OpCall& call) {
@@ -74,10 +75,12 @@ std::vector<int> rotary_gradient(GraphBuilder& g, const Node& node, std::span<co
 // softmax(query key^T * scale) value per head, scores never held as a whole (FlashAttention, NeurIPS'22).
 // Query heads are (g r): g groups share a key and a value head. Results: output, log-sum-exp of the scores
 // [b, heads, s]. Attributes: causal (0 or 1; key t is seen by query s when t <= s, global positions), scale
-// (default 1/sqrt(k)).
+// (default 1/sqrt(k)). Keys may come in blocks: each call that accumulates takes further ones into what the
+// results hold, here by the log-sum-exp, in attention_grad by addition. A call may show a query no key at all
+// (output 0, log-sum-exp -infinity).
 constinit const OpDef attention{
     .name = "attention",
-    .rule = "b s (g r) k, b t g k, b t g k -> b s (g r) k, b (g r) s | whole t k",
+    .rule = "b s (g r) k, b t g k, b t g k -> b s (g r) k, b (g r) s | whole k | ring t s",
     .result_types = "same,f32",
     .flops = attention_flops,
     .workspace_bytes = attention_workspace,
@@ -91,7 +94,7 @@ constinit const OpDef attention_grad{
     .name = "attention_grad",
     .rule =
         "b s (g r) k, b s (g r) k, b t g k, b t g k, b s (g r) k, b (g r) s -> b s (g r) k, b t g k, b t g k "
-        "| whole t k",
+        "| whole k | ring t s",
     .flops = attention_grad_flops,
     .workspace_bytes = attention_workspace,
     .internal = true,

@@ -14,6 +14,9 @@ class RoleFilter {
       : planning_(planning), index_(node), node_(node_of(*planning.graph, node)), request_(request) {
     splits_sample_ = splits(node, FactorRole::sample);
     splits_sequence_ = splits(node, FactorRole::sequence);
+    const ShardingRule rule = rule_of_node(node);
+    for (const Factor& factor : rule.factors) goes_round_.push_back(factor.ring >= 0);
+    has_ring_ = std::find(goes_round_.begin(), goes_round_.end(), true) != goes_round_.end();
   }
 
   bool allows(const Strategy& strategy) const {
@@ -41,12 +44,16 @@ class RoleFilter {
     return planning_.roles[static_cast<std::size_t>(node)];
   }
 
+  ShardingRule rule_of_node(int index) const {
+    const Node& node = node_of(*planning_.graph, index);
+    const std::vector<TensorType> types = operand_types(*planning_.graph, node);
+    return rule_of(*node.op, {types, node.attributes});
+  }
+
   /// Whether a node has a factor of that role that can be split.
   bool splits(int index, FactorRole role) const {
     const std::vector<FactorRole>& roles = roles_of(index);
-    const Node& node = node_of(*planning_.graph, index);
-    const std::vector<TensorType> types = operand_types(*planning_.graph, node);
-    const ShardingRule rule = rule_of(*node.op, {types, node.attributes});
+    const ShardingRule rule = rule_of_node(index);
     for (std::size_t f = 0; f < roles.size(); ++f)
       if (roles[f] == role && can_split(rule, static_cast<int>(f))) return true;
     return false;
@@ -65,7 +72,9 @@ class RoleFilter {
     if (role == AxisRole::tensor) return split == FactorRole::other;
     if (role == AxisRole::free) return true;
     const FactorRole wanted = role == AxisRole::data ? FactorRole::sample : FactorRole::sequence;
-    if (wanted == FactorRole::sample ? splits_sample_ : splits_sequence_) return split == wanted;
+    if (wanted == FactorRole::sample ? splits_sample_ : splits_sequence_)
+      return split == wanted &&
+             goes_round_[static_cast<std::size_t>(choice)] == (role == AxisRole::ring && has_ring_);
     if (node_.op->sums_micro_batches)
       return request_.spread == StateSpread::free || request_.spread >= StateSpread::gradients ||
              sums_along(wanted, choice);
@@ -78,6 +87,8 @@ class RoleFilter {
   const Node& node_;
   const StageRequest& request_;
   bool splits_sample_ = false, splits_sequence_ = false;
+  std::vector<bool> goes_round_;  ///< [factor]
+  bool has_ring_ = false;
 };
 
 }  // namespace
@@ -102,7 +113,7 @@ bool may_rest(const ShardingSpec& spec, const StageRequest& request) {
   if (request.spread == StateSpread::free) return true;
   for (std::size_t axis = 0; axis < request.roles.size(); ++axis) {
     const AxisRole role = request.roles[axis];
-    if (role != AxisRole::data && role != AxisRole::sequence) continue;
+    if (role == AxisRole::free || role == AxisRole::tensor) continue;
     bool split = false;
     for (const auto& axes : spec.axes)
       split = split || std::find(axes.begin(), axes.end(), static_cast<int>(axis)) != axes.end();

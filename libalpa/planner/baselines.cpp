@@ -77,8 +77,8 @@ std::vector<PinnedPlan> megatron(const Graph& graph, int devices, int devices_pe
 }  // namespace
 
 std::vector<std::string> method_names() {
-  return {"serial", "data-parallel", "zero-1",   "zero-2",     "zero-3",
-          "tensor", "sequence",      "megatron", "intra-only", "inter-only"};
+  return {"serial",   "data-parallel", "zero-1",   "zero-2",     "zero-3",    "tensor",
+          "sequence", "ring",          "megatron", "intra-only", "inter-only"};
 }
 
 std::vector<PinnedPlan> baseline_plans(const std::string& method, const Graph& graph, int devices,
@@ -98,6 +98,7 @@ std::vector<PinnedPlan> baseline_plans(const std::string& method, const Graph& g
     return graph.samples % devices == 0 ? one_stage(AxisRole::data, spread->second)
                                         : std::vector<PinnedPlan>{};
   if (method == "sequence") return one_stage(AxisRole::sequence, StateSpread::none);
+  if (method == "ring") return one_stage(AxisRole::ring, StateSpread::none);
   if (method == "tensor") return one_stage(AxisRole::tensor, StateSpread::none);
   if (method == "megatron") return megatron(graph, devices, devices_per_node, micro_batches, schedule);
   return {};

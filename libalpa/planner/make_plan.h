@@ -43,7 +43,7 @@ struct PlanningModel {
 };
 
 /// Names of the baselines: "serial", "data-parallel", "zero-1", "zero-2", "zero-3", "tensor", "sequence",
-/// "megatron", "intra-only", "inter-only".
+/// "ring", "megatron", "intra-only", "inter-only".
 std::vector<std::string> method_names();
 
 /// The fastest plan that fits, by the simulator, among those the search and the baselines propose. Pure: the

@@ -1,6 +1,24 @@
 #include "libalpa/planner/mesh_prices.h"
 
+#include <algorithm>
+
 namespace alpa {
+namespace {
+
+std::int64_t bytes_of(const std::vector<int>& which, const std::vector<TensorType>& tiles) {
+  std::int64_t bytes = 0;
+  for (const int i : which) bytes += byte_count(tiles[static_cast<std::size_t>(i)]);
+  return bytes;
+}
+
+/// Two sets of blocks that go round: one is worked on or passed on while the other is there or arrives.
+std::int64_t visiting_bytes(const NodeLayout& layout) {
+  const int sets = std::min(layout.ring.devices - 1, 2);
+  return sets * (bytes_of(layout.ring.operands, layout.local_operands) +
+                 bytes_of(layout.ring.results, layout.local_results));
+}
+
+}  // namespace
 
 int LayoutTable::add(const ShardingSpec& spec) {
   const auto [at, is_new] = number_.try_emplace(spec, count());
@@ -68,9 +86,7 @@ void MeshPrices::price_norms(const Graph& graph) {
         if (table->spec(layout).is_partial()) continue;
         const std::vector<TensorType> tile{tile_type(table->whole(), table->spec(layout), mesh_)};
         const OpCall call{tile, {}};
-        const Work work{flops_of(*norm.op, call), static_cast<double>(bytes_moved_by(*norm.op, call)),
-                        tile[0].dtype};
-        at->second.back() = costs_.operator_seconds(signature_of(*norm.op, call), work);
+        at->second.back() = kernel_seconds(*norm.op, call);
       }
     }
   }
@@ -82,19 +98,37 @@ std::vector<NodeOption> MeshPrices::price(const Graph& graph, const Node& node) 
   std::vector<NodeOption> options;
   for (Strategy& strategy : strategies(*node.op, call, mesh_)) {
     const NodeLayout layout = layout_of(*node.op, call, strategy, mesh_);
-    const OpCall local = layout.local_call();
     NodeOption& option = options.emplace_back();
     option.strategy = std::move(strategy);
     for (std::size_t i = 0; i < layout.operands.size(); ++i)
       option.operands.push_back(tables_[static_cast<std::size_t>(node.operands[i])]->add(layout.operands[i]));
     for (std::size_t r = 0; r < layout.results.size(); ++r)
       option.results.push_back(tables_[static_cast<std::size_t>(node.results[r])]->add(layout.results[r]));
-    const Work work{flops_of(*node.op, local), static_cast<double>(bytes_moved_by(*node.op, local)),
-                    layout.local_operands[0].dtype};
-    option.seconds = costs_.operator_seconds(signature_of(*node.op, local), work);
-    option.workspace = workspace_of(*node.op, local);
+    option.seconds = node_seconds(*node.op, layout);
+    option.workspace = workspace_of(*node.op, layout.local_call()) + visiting_bytes(layout);
   }
   return options;
+}
+
+double MeshPrices::kernel_seconds(const OpDef& op, const OpCall& call) const {
+  const Work work{flops_of(op, call), static_cast<double>(bytes_moved_by(op, call)), call.operands[0].dtype};
+  return costs_.operator_seconds(signature_of(op, call), work);
+}
+
+double MeshPrices::node_seconds(const OpDef& op, const NodeLayout& layout) const {
+  const Ring& ring = layout.ring;
+  double seconds = 0;
+  for (const RingRound& round : ring.rounds()) {
+    const std::int64_t passed = (round.operands_arrive ? bytes_of(ring.operands, layout.local_operands) : 0) +
+                                (round.results_arrive ? bytes_of(ring.results, layout.local_results) : 0);
+    if (passed > 0)
+      seconds += costs_.collective_seconds(
+          CollectiveKind::shift,
+          group_shape(conversions_.mesh(), ring.axis, costs_.cluster().devices_per_node),
+          static_cast<double>(passed));
+    seconds += kernel_seconds(op, layout.call_in(round));
+  }
+  return seconds;
 }
 
 const std::vector<double>& MeshPrices::conversion_seconds(int value, int from) const {

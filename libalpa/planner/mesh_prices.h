@@ -71,6 +71,8 @@ class MeshPrices {
 
  private:
   std::vector<NodeOption> price(const Graph&, const Node&);
+  double kernel_seconds(const OpDef&, const OpCall&) const;
+  double node_seconds(const OpDef&, const NodeLayout&) const;
   void price_norms(const Graph&);
 
   MeshShape mesh_;

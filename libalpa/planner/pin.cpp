@@ -11,7 +11,7 @@
 namespace alpa {
 namespace {
 
-constexpr std::array<std::string_view, 4> kRoles{"free", "data", "tensor", "sequence"};
+constexpr std::array<std::string_view, 5> kRoles{"free", "data", "tensor", "sequence", "ring"};
 
 PinnedPlan pin_of(TomlDocument document) {
   PinnedPlan pin;

@@ -11,7 +11,8 @@ enum class AxisRole {
   free,
   data,      ///< splits the sample wherever there is one
   tensor,    ///< splits neither sample nor sequence
-  sequence,  ///< splits the sequence wherever there is one
+  sequence,  ///< splits the sequence wherever there is one; what needs all of it gathers it
+  ring,      ///< likewise, but attention passes keys and values around (context parallelism)
 };
 
 /// How much of the training state is spread over the data axes (ZeRO, SC'20); `free` leaves it to the search.

@@ -160,6 +160,11 @@ DeviceInstrument::Work DeviceInstrument::collective_work(const CollectiveCase& e
       return [this, &ranks, at, share](int call) {
         ranks.all_to_all(*stream_, at(call).from, at(call).to, 4 * share);
       };
+    case CollectiveKind::shift:
+      return [this, &ranks, at, bytes = each.bytes](int call) {
+        const Passed tensor{at(call).from, at(call).to, bytes};
+        shift(ranks, *stream_, {&tensor, 1});
+      };
     case CollectiveKind::send:
       break;
   }

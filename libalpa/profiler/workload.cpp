@@ -74,23 +74,33 @@ class CaseCollector {
       std::set<std::string> seen;
       for (const Strategy& strategy : strategies(*node.op, call, mesh)) {
         const NodeLayout layout = layout_of(*node.op, call, strategy, mesh);
-        const std::string signature = signature_of(*node.op, layout.local_call());
-        if (!seen.insert(signature).second) continue;
-        OperatorCase& each = cases_[signature];
-        each.uses += count;
-        if (each.op) continue;
-        const int uses = each.uses;
-        each = OperatorCase::of(*node.op, layout.local_operands, layout.local_attributes);
-        each.uses = uses;
-        const std::vector<int> last = last_coordinate(mesh);
-        for (std::size_t i = 0; i < whole.size(); ++i)
-          each.operand_places[i] = {tile_origin(whole[i].shape, layout.operands[i], mesh, last),
-                                    whole[i].shape};
-        for (std::size_t r = 0; r < results.size(); ++r)
-          each.result_places[r] = {tile_origin(results[r].shape, layout.results[r], mesh, last),
-                                   results[r].shape};
+        for (const RingRound& round : layout.ring.rounds())
+          if (seen.insert(signature_of(*node.op, layout.call_in(round))).second)
+            add_case(*node.op, round, count, whole, results, layout, mesh);
       }
     }
+  }
+
+  /// What the last device of the mesh does. Blocks that visit it have come from the first one.
+  void add_case(const OpDef& op, const RingRound& round, int uses, const std::vector<TensorType>& whole,
+                const std::vector<TensorType>& results, const NodeLayout& layout, const MeshShape& mesh) {
+    OperatorCase& each = cases_[signature_of(op, layout.call_in(round))];
+    each.uses += uses;
+    if (each.op) return;
+    uses = each.uses;
+    each = OperatorCase::of(op, layout.local_operands, layout.attributes_in(round));
+    each.uses = uses;
+    const auto place = [&](const std::vector<TensorType>& types, const std::vector<ShardingSpec>& specs,
+                           const std::vector<int>& passed, auto& places) {
+      for (std::size_t i = 0; i < types.size(); ++i) {
+        std::vector<int> coordinate = last_coordinate(mesh);
+        if (round.passed > 0 && std::find(passed.begin(), passed.end(), static_cast<int>(i)) != passed.end())
+          coordinate[static_cast<std::size_t>(layout.ring.axis)] = 0;
+        places[i] = {tile_origin(types[i].shape, specs[i], mesh, coordinate), types[i].shape};
+      }
+    };
+    place(whole, layout.operands, layout.ring.operands, each.operand_places);
+    place(results, layout.results, layout.ring.results, each.result_places);
   }
 
   /// A global sum is lowered to one call per operand, on the tile that its user wants.
@@ -124,8 +134,9 @@ std::vector<CollectiveCase> collective_cases(const Cluster& cluster, std::int64_
   for (const MeshShape& mesh : meshes(cluster))
     for (int axis = 0; axis < static_cast<int>(mesh.size()); ++axis) {
       const GroupShape group = group_shape({0, mesh}, axis, cluster.devices_per_node);
-      for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather,
-                                        CollectiveKind::reduce_scatter, CollectiveKind::all_to_all})
+      for (const CollectiveKind kind :
+           {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
+            CollectiveKind::all_to_all, CollectiveKind::shift})
         add_sizes(kind, group);
     }
   if (cluster.devices_per_node > 1) add_sizes(CollectiveKind::send, {1, 2});

@@ -43,6 +43,10 @@ std::string instruction_text(const Instruction& instruction, const StageProgram&
             return fmt::format("{} = {} over axis {} of {}", buffer_text(stage, i.to),
                                conversion_name(i.step.kind), i.step.axis, buffer_text(stage, i.from));
           },
+          [&](const Shift& i) {
+            return fmt::format("{} = shift over axis {} of {}", list_text(stage, i.to), i.axis,
+                               list_text(stage, i.from));
+          },
           [&](const Send& i) {
             return fmt::format("send {} as transfer {}", buffer_text(stage, i.from), i.transfer);
           },
@@ -74,10 +78,12 @@ std::vector<int> buffers_read(const Instruction& instruction) {
                         [](const Load&) { return std::vector<int>{}; },
                         [](const Compute& i) {
                           std::vector<int> read = i.operands;
-                          if (i.accumulate == Accumulate::add) read.push_back(i.results[0]);
+                          if (i.accumulate == Accumulate::add)
+                            read.insert(read.end(), i.results.begin(), i.results.end());
                           return read;
                         },
                         [](const Convert& i) { return present({i.from}); },
+                        [](const Shift& i) { return i.from; },
                         [](const Send& i) { return present({i.from}); },
                         [](const Receive&) { return std::vector<int>{}; },
                         [](const GlobalSum& i) { return i.scalars; },
@@ -97,6 +103,7 @@ std::vector<int> buffers_written(const Instruction& instruction) {
                         [](const Convert& i) {
                           return present({i.to, i.packed, i.unpacked});
                         },
+                        [](const Shift& i) { return i.to; },
                         [](const Send& i) { return present({i.packed}); },
                         [](const Receive& i) {
                           return present({i.to, i.packed});
@@ -129,9 +136,11 @@ std::string program_text(const Program& program, const Graph&) {
 std::vector<std::pair<std::string, int>> collective_counts(const StageProgram& stage) {
   std::map<std::string, int> counts;
   for (const ScheduledSegment& run : stage.schedule)
-    for (const Instruction& instruction : stage.segment(run.segment))
+    for (const Instruction& instruction : stage.segment(run.segment)) {
+      if (std::holds_alternative<Shift>(instruction)) ++counts["shift"];
       if (const auto* convert = std::get_if<Convert>(&instruction))
         if (convert->step.kind != ConversionKind::slice) ++counts[conversion_name(convert->step.kind)];
+    }
   return {counts.begin(), counts.end()};
 }
 

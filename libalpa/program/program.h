@@ -28,6 +28,8 @@ struct Buffer {
   Residence residence = Residence::segment;
   std::int64_t bytes = 0;   ///< of one slot, a multiple of kAlignment
   std::int64_t offset = 0;  ///< in the arena; slot k lies at offset + k * bytes
+  int passed = 0;           ///< the tile is that of the device so many places before along `ring_axis`
+  int ring_axis = -1;
   bool operator==(const Buffer&) const = default;
 };
 
@@ -61,6 +63,13 @@ struct Convert {
   bool operator==(const Convert&) const = default;
 };
 
+/// Every device along a mesh axis passes tiles on to the next one; the last to the first.
+struct Shift {
+  int axis = 0;
+  std::vector<int> from, to;
+  bool operator==(const Shift&) const = default;
+};
+
 /// This stage's side of Program::transfers[transfer].
 struct Send {
   int transfer = 0;
@@ -88,7 +97,7 @@ struct Zero {
   bool operator==(const Zero&) const = default;
 };
 
-using Instruction = std::variant<Load, Compute, Convert, Send, Receive, GlobalSum, Zero>;
+using Instruction = std::variant<Load, Compute, Convert, Shift, Send, Receive, GlobalSum, Zero>;
 
 enum class SegmentKind { forward, backward, update };
 const char* segment_name(SegmentKind);
@@ -136,8 +145,8 @@ struct Program {
 /// One line per instruction, per segment and stage.
 std::string program_text(const Program&, const Graph&);
 
-/// Numbers of collectives over devices in one step by kind ("all-reduce" ...), over all segments and
-/// micro-batches of a stage; convert steps only.
+/// Numbers of collectives over devices in one step by kind ("all-reduce", "shift" ...), over all segments and
+/// micro-batches of a stage; convert steps and shifts.
 std::vector<std::pair<std::string, int>> collective_counts(const StageProgram&);
 
 }  // namespace alpa

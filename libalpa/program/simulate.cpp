@@ -29,6 +29,14 @@ double compute_seconds(const StageProgram& stage, const Compute& compute, const 
                                  static_cast<double>(bytes_moved_by(*compute.op, call)), operands[0].dtype});
 }
 
+double shift_seconds(const StageProgram& stage, const Shift& shift, const CostModel& costs) {
+  std::int64_t bytes = 0;
+  for (const int b : shift.from) bytes += byte_count(tile(stage, b));
+  return costs.collective_seconds(CollectiveKind::shift,
+                                  group_shape(stage.mesh, shift.axis, costs.cluster().devices_per_node),
+                                  static_cast<double>(bytes));
+}
+
 GroupShape all_ranks(const Program& program) {
   int devices = 0;
   for (const StageProgram& stage : program.stages) devices += device_count(stage.mesh.shape);
@@ -49,6 +57,7 @@ double seconds_of(const Program& program, const StageProgram& stage, const Instr
                           return step_seconds(i.step, tile(stage, i.from), tile(stage, i.to), stage.mesh,
                                               costs);
                         },
+                        [&](const Shift& i) { return shift_seconds(stage, i, costs); },
                         [&](const Send& i) { return copy(i.from); },
                         [&](const Receive& i) {
                           const Transfer& transfer = program.transfers[static_cast<std::size_t>(i.transfer)];
@@ -181,6 +190,7 @@ TimeKind time_kind(const Instruction& instruction) {
                           return i.step.kind == ConversionKind::slice ? TimeKind::compute
                                                                       : TimeKind::collective;
                         },
+                        [](const Shift&) { return TimeKind::collective; },
                         [](const Send&) { return TimeKind::transfer; },
                         [](const Receive&) { return TimeKind::transfer; },
                         [](const GlobalSum&) { return TimeKind::collective; },
@@ -195,6 +205,7 @@ std::string instruction_label(const Instruction& instruction, const Graph& graph
           [](const Load&) { return std::string("load"); },
           [&](const Compute& i) { return fmt::format("{} {}", i.op->name, node_of(graph, i.node).name); },
           [](const Convert& i) { return fmt::format("{} {}", conversion_name(i.step.kind), i.step.axis); },
+          [](const Shift& i) { return fmt::format("shift {}", i.axis); },
           [](const Send& i) { return fmt::format("send {}", i.transfer); },
           [](const Receive& i) { return fmt::format("receive {}", i.transfer); },
           [](const GlobalSum&) { return std::string("global sum"); },

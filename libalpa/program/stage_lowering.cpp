@@ -193,7 +193,7 @@ void StageLowering::emit_node(int index) {
   }
   compute.workspace = values_.scratch("workspace", workspace_of(*node.op, layout.local_call()));
   const std::vector<int> results = compute.results;
-  values_.emit(std::move(compute));
+  emit_rounds(std::move(compute), layout);
   if (accumulator >= 0) skipped_.insert(accumulator);
   for (std::size_t r = accumulator >= 0 ? 1 : 0; r < node.results.size(); ++r)
     settle_result(node.results[r], results[r], layout.results[r]);
@@ -204,6 +204,35 @@ void StageLowering::emit_node(int index) {
         emit_node(user);
         skipped_.insert(user);
       }
+}
+
+/// The kernel, once for each block where blocks go round.
+void StageLowering::emit_rounds(Compute compute, const NodeLayout& layout) {
+  const Ring& ring = layout.ring;
+  const std::vector<int> own_operands = compute.operands, own_results = compute.results;
+  for (const RingRound& round : ring.rounds()) {
+    Shift shift{ring.axis, {}, {}};
+    // The buffers of this round take the place of those of the round before, and perhaps their contents.
+    const auto turn = [&](const std::vector<int>& which, const std::vector<int>& own, bool arrive,
+                          std::vector<int>& now) {
+      for (const int i : which) {
+        const auto at = static_cast<std::size_t>(i);
+        const int next =
+            round.passed == 0 ? own[at] : values_.visiting_buffer(own[at], round.passed, ring.axis);
+        if (arrive) {
+          shift.from.push_back(now[at]);
+          shift.to.push_back(next);
+        }
+        now[at] = next;
+      }
+    };
+    turn(ring.operands, own_operands, round.operands_arrive, compute.operands);
+    turn(ring.results, own_results, round.results_arrive, compute.results);
+    compute.attributes = layout.attributes_in(round);
+    if (!shift.from.empty()) values_.emit(std::move(shift));
+    values_.emit(compute);
+    compute.accumulate = Accumulate::add;
+  }
 }
 
 /// Each rank adds the squares of its tiles, divided by the number of copies, so that one sum over all ranks

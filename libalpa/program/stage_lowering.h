@@ -35,6 +35,7 @@ class StageLowering {
   int turns_of_sends() const;
 
   void emit_node(int node);
+  void emit_rounds(Compute, const NodeLayout&);
   void emit_gradient_norm(const Node&);
   void emit_sum(const std::vector<int>& values, int into);
   void emit_global_sum(std::vector<int> scalars);

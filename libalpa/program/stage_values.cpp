@@ -48,9 +48,16 @@ void StageValues::emit(Instruction instruction) {
 int StageValues::new_buffer(std::string name, int value, ShardingSpec layout, TensorType tile,
                             Residence residence) {
   const std::int64_t bytes = aligned(byte_count(tile));
-  program_.buffers.push_back(
-      {std::move(name), value, std::move(layout), std::move(tile), residence, bytes, 0});
+  program_.buffers.push_back({std::move(name), value, std::move(layout), std::move(tile), residence, bytes});
   return static_cast<int>(program_.buffers.size()) - 1;
+}
+
+int StageValues::visiting_buffer(int own, int passed, int axis) {
+  const Buffer like = buffer(own);
+  const int visiting = new_buffer(like.name, like.value, like.layout, like.tile, Residence::segment);
+  program_.buffers.back().passed = passed;
+  program_.buffers.back().ring_axis = axis;
+  return visiting;
 }
 
 int StageValues::scratch(const std::string& name, std::int64_t bytes, Residence residence) {

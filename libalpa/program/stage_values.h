@@ -33,6 +33,9 @@ class StageValues {
   ShardingSpec resting_layout(int value) const;
 
   int new_buffer(std::string name, int value, ShardingSpec layout, TensorType tile, Residence);
+  /// For a tile of the kind of `own` that comes from the device so many places before along a mesh axis.
+  int visiting_buffer(int own, int passed, int axis);
+
   int scratch(const std::string& name, std::int64_t bytes,
               Residence = Residence::segment);  ///< -1 for no bytes
   int state_buffer(int state);

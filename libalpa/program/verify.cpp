@@ -139,6 +139,7 @@ class Rendezvous {
                           [](const Load&) { return true; },
                           [](const Compute&) { return true; },
                           [](const Convert&) { return true; },  // all devices of the stage are there
+                          [](const Shift&) { return true; },    // likewise
                           [&](const Send& i) { return send(stage, i); },
                           [&](const Receive& i) { return receive(stage, i); },
                           [&](const GlobalSum&) {

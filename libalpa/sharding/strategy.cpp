@@ -8,21 +8,34 @@
 namespace alpa {
 namespace {
 
-bool divides(const ShardingRule& rule, const Strategy& strategy, const MeshShape& mesh) {
-  std::vector<std::int64_t> parts(rule.factors.size(), 1);
-  for (std::size_t axis = 0; axis < strategy.size(); ++axis)
-    if (strategy[axis] >= 0) parts[static_cast<std::size_t>(strategy[axis])] *= mesh[axis];
-  for (std::size_t f = 0; f < parts.size(); ++f)
-    if (rule.factors[f].size % parts[f] != 0) return false;
-  return true;
+const Factor& factor_of(const ShardingRule& rule, int factor) {
+  return rule.factors[static_cast<std::size_t>(factor)];
 }
 
-ShardingSpec spec_under(const std::vector<DimensionFactors>& dimensions, const Strategy& strategy) {
+/// Whether an axis that is given this choice splits the factor; a ring splits two.
+bool splits(const ShardingRule& rule, int choice, int factor) {
+  return choice >= 0 && (choice == factor || factor_of(rule, choice).ring == factor);
+}
+
+bool is_possible(const ShardingRule& rule, const Strategy& strategy, const MeshShape& mesh) {
+  int rings = 0;
+  for (const int choice : strategy) rings += choice >= 0 && factor_of(rule, choice).ring >= 0;
+  for (int f = 0; f < static_cast<int>(rule.factors.size()); ++f) {
+    std::int64_t parts = 1;
+    for (std::size_t axis = 0; axis < strategy.size(); ++axis)
+      if (splits(rule, strategy[axis], f)) parts *= mesh[axis];
+    if (factor_of(rule, f).size % parts != 0) return false;
+  }
+  return rings <= 1;
+}
+
+ShardingSpec spec_under(const ShardingRule& rule, const std::vector<DimensionFactors>& dimensions,
+                        const Strategy& strategy) {
   ShardingSpec spec = replicated_spec(dimensions.size());
   for (std::size_t d = 0; d < dimensions.size(); ++d)
     for (const int factor : dimensions[d])
       for (int axis = 0; axis < static_cast<int>(strategy.size()); ++axis)
-        if (strategy[static_cast<std::size_t>(axis)] == factor) spec.axes[d].push_back(axis);
+        if (splits(rule, strategy[static_cast<std::size_t>(axis)], factor)) spec.axes[d].push_back(axis);
   return spec;
 }
 
@@ -35,12 +48,11 @@ void mark_partial(const OpDef& op, const ShardingRule& rule, const Strategy& str
       for (std::size_t i = 0; i < through; ++i) layout.operands[i].partial_sum |= bit;
       for (ShardingSpec& result : layout.results) result.partial_sum |= bit;
     }
-    if (choice < 0) continue;
+    if (choice < 0 || factor_of(rule, choice).ring >= 0) continue;  // a ring leaves nothing to be summed
     for (int r = 0; r < static_cast<int>(layout.results.size()); ++r)
       if (rule.reduces(r, choice)) {
         ShardingSpec& result = layout.results[static_cast<std::size_t>(r)];
-        (rule.factors[static_cast<std::size_t>(choice)].maximum ? result.partial_max : result.partial_sum) |=
-            bit;
+        (factor_of(rule, choice).maximum ? result.partial_max : result.partial_sum) |= bit;
       }
   }
 }
@@ -48,7 +60,7 @@ void mark_partial(const OpDef& op, const ShardingRule& rule, const Strategy& str
 }  // namespace
 
 bool can_split(const ShardingRule& rule, int factor) {
-  const Factor& f = rule.factors[static_cast<std::size_t>(factor)];
+  const Factor& f = factor_of(rule, factor);
   if (f.whole || f.size == 1) return false;
   const auto inner = [&](const std::vector<std::vector<DimensionFactors>>& tensors) {
     for (const auto& tensor : tensors)
@@ -56,7 +68,7 @@ bool can_split(const ShardingRule& rule, int factor) {
         std::int64_t outer = 1;
         for (const int g : dimension) {
           if (g == factor && outer > 1) return true;
-          outer *= rule.factors[static_cast<std::size_t>(g)].size;
+          outer *= factor_of(rule, g).size;
         }
       }
     return false;
@@ -78,7 +90,7 @@ std::vector<Strategy> strategies(const OpDef& op, const OpCall& whole, const Mes
       for (const int choice : choices) {
         Strategy next = found[s];
         next[axis] = choice;
-        if (divides(rule, next, mesh)) found.push_back(std::move(next));
+        if (is_possible(rule, next, mesh)) found.push_back(std::move(next));
       }
   }
   return found;
@@ -89,8 +101,10 @@ NodeLayout layout_of(const OpDef& op, const OpCall& whole, const Strategy& strat
   const ShardingRule rule = rule_of(op, whole);
   NodeLayout layout;
   layout.local_attributes = whole.attributes;
-  for (const auto& dimensions : rule.operands) layout.operands.push_back(spec_under(dimensions, strategy));
-  for (const auto& dimensions : rule.results) layout.results.push_back(spec_under(dimensions, strategy));
+  for (const auto& dimensions : rule.operands)
+    layout.operands.push_back(spec_under(rule, dimensions, strategy));
+  for (const auto& dimensions : rule.results)
+    layout.results.push_back(spec_under(rule, dimensions, strategy));
   mark_partial(op, rule, strategy, layout);
   for (std::size_t i = 0; i < layout.operands.size(); ++i)
     layout.local_operands.push_back(tile_type(whole.operands[i], layout.operands[i], mesh));
@@ -100,10 +114,12 @@ NodeLayout layout_of(const OpDef& op, const OpCall& whole, const Strategy& strat
   for (const auto& [name, size] : size_attributes(whole.attributes)) {
     std::int64_t local = size;
     for (std::size_t axis = 0; axis < mesh.size(); ++axis)
-      if (strategy[axis] >= 0 && rule.factors[static_cast<std::size_t>(strategy[axis])].name == name)
-        local /= mesh[axis];
+      if (strategy[axis] >= 0 && factor_of(rule, strategy[axis]).name == name) local /= mesh[axis];
     layout.local_attributes.set("size_" + name, local);
   }
+  layout.ring = ring_of(rule, strategy, mesh);
+  layout.visiting_attributes = layout.local_attributes;
+  if (layout.ring.exists()) layout.visiting_attributes.set("visiting", std::int64_t{1});
   return layout;
 }
 
@@ -113,9 +129,9 @@ std::string strategy_text(const OpDef& op, const OpCall& whole, const Strategy& 
   for (std::size_t axis = 0; axis < strategy.size(); ++axis) {
     if (strategy[axis] == kIdleAxis) continue;
     if (!text.empty()) text += ' ';
-    text += strategy[axis] == kPassPartialAxis
-                ? fmt::format("sum:{}", axis)
-                : fmt::format("{}:{}", rule.factors[static_cast<std::size_t>(strategy[axis])].name, axis);
+    const Factor* factor = strategy[axis] >= 0 ? &factor_of(rule, strategy[axis]) : nullptr;
+    text += fmt::format("{}{}:{}", factor && factor->ring >= 0 ? "ring " : "", factor ? factor->name : "sum",
+                        axis);
   }
   return text.empty() ? "whole" : text;
 }

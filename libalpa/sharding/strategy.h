@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "libalpa/graph/op.h"
+#include "libalpa/sharding/ring.h"
 #include "libalpa/sharding/sharding_spec.h"
 
 namespace alpa {
@@ -18,11 +19,19 @@ struct NodeLayout {
   std::vector<ShardingSpec> operands, results;
   std::vector<TensorType> local_operands, local_results;
   Attributes local_attributes;  ///< sizes of split factors divided
+  Ring ring;
+  Attributes
+      visiting_attributes;  ///< of rounds with blocks of other devices: the local ones and `visiting` = 1
 
+  const Attributes& attributes_in(const RingRound& round) const {
+    return round.passed == 0 ? local_attributes : visiting_attributes;
+  }
   OpCall local_call() const { return {local_operands, local_attributes}; }
+  OpCall call_in(const RingRound& round) const { return {local_operands, attributes_in(round)}; }
 };
 
-/// A factor can be split unless it must stay whole or is an inner part of some dimension.
+/// A factor can be split unless it must stay whole or is an inner part of some dimension. At most one axis of
+/// a strategy has a ring.
 bool can_split(const ShardingRule&, int factor);
 
 /// Every strategy that the operator's rule allows on this mesh, in a fixed order, all axes idle first.
@@ -31,7 +40,7 @@ std::vector<Strategy> strategies(const OpDef&, const OpCall& whole, const MeshSh
 
 NodeLayout layout_of(const OpDef&, const OpCall& whole, const Strategy&, const MeshShape&);
 
-/// "b:0 k:1", "sum:1", "whole" in words for explanations.
+/// "b:0 k:1", "sum:1", "ring t:0", "whole" in words for explanations.
 std::string strategy_text(const OpDef&, const OpCall& whole, const Strategy&);
 
 }  // namespace alpa

@@ -63,6 +63,14 @@ class LoadStep : public Step {
   Place to_;
 };
 
+/// The device whose tile a buffer holds.
+std::vector<int> home_of(const Buffer& buffer, const DeviceMesh& mesh, std::vector<int> coordinate) {
+  if (buffer.passed == 0) return coordinate;
+  const auto axis = static_cast<std::size_t>(buffer.ring_axis);
+  coordinate[axis] = (coordinate[axis] - buffer.passed + mesh.shape[axis]) % mesh.shape[axis];
+  return coordinate;
+}
+
 class ComputeStep : public Step {
  public:
   ComputeStep(const Compute& compute, const Graph& graph, const StageProgram& program,
@@ -80,7 +88,8 @@ class ComputeStep : public Step {
       Tile tile;
       if (buffer.value >= 0) {
         tile.whole = value_of(graph, buffer.value).type.shape;
-        tile.origin = tile_origin(tile.whole, buffer.layout, program.mesh.shape, coordinate);
+        tile.origin = tile_origin(tile.whole, buffer.layout, program.mesh.shape,
+                                  home_of(buffer, program.mesh, coordinate));
       }
       tiles.push_back(std::move(tile));
     };
@@ -104,6 +113,26 @@ class ComputeStep : public Step {
   std::vector<Place> operand_places_, result_places_;
   std::vector<Tile> operands_, results_;
   std::unique_ptr<Kernel> kernel_;
+};
+
+class ShiftStep : public Step {
+ public:
+  ShiftStep(const Shift& shift, const StageProgram& program) : axis_(static_cast<std::size_t>(shift.axis)) {
+    for (const int b : shift.from) from_.emplace_back(program, b);
+    for (const int b : shift.to) to_.emplace_back(program, b);
+    passed_.resize(from_.size());
+  }
+
+  void run(const StepContext& rank) override {
+    for (std::size_t i = 0; i < from_.size(); ++i)
+      passed_[i] = {from_[i].at(rank), to_[i].at(rank), from_[i].bytes()};
+    shift(*(*rank.axes)[axis_], *rank.stream, passed_);
+  }
+
+ private:
+  std::size_t axis_;
+  std::vector<Place> from_, to_;
+  std::vector<Passed> passed_;
 };
 
 class GlobalSumStep : public Step {
@@ -143,6 +172,9 @@ std::unique_ptr<Step> make_step(const Load& load, const StepSite& site) {
 }
 std::unique_ptr<Step> make_step(const Compute& compute, const StepSite& site) {
   return std::make_unique<ComputeStep>(compute, site.graph, site.stage, site.coordinate, site.device);
+}
+std::unique_ptr<Step> make_step(const Shift& shift, const StepSite& site) {
+  return std::make_unique<ShiftStep>(shift, site.stage);
 }
 std::unique_ptr<Step> make_step(const GlobalSum& sum, const StepSite& site) {
   return std::make_unique<GlobalSumStep>(sum, site.stage);

@@ -50,6 +50,7 @@ struct StepSite {
 std::unique_ptr<Step> make_step(const Load&, const StepSite&);
 std::unique_ptr<Step> make_step(const Compute&, const StepSite&);
 std::unique_ptr<Step> make_step(const Convert&, const StepSite&);
+std::unique_ptr<Step> make_step(const Shift&, const StepSite&);
 std::unique_ptr<Step> make_step(const Send&, const StepSite&);
 std::unique_ptr<Step> make_step(const Receive&, const StepSite&);
 std::unique_ptr<Step> make_step(const GlobalSum&, const StepSite&);

@@ -292,6 +292,17 @@ inline void collectives_may_run_while_a_message_is_under_way(Rank& rank) {
   rank.group.wait_sends(rank.stream);
 }
 
+inline void a_shift_hands_every_ranks_tensors_to_the_next(Rank& rank) {
+  const int size = rank.group.size(), me = rank.group.rank(), previous = (me + size - 1) % size;
+  const Array<float> large(rank, numbers(me, rank.longest_buffer)), small(rank, numbers(me + 100, 3));
+  const Array<float> first(rank, rank.longest_buffer), second(rank, 3);
+  const Passed tensors[] = {{large.data(), first.data(), large.bytes()},
+                            {small.data(), second.data(), small.bytes()}};
+  shift(rank.group, rank.stream, tensors);
+  EXPECT_TRUE(first.values() == numbers(previous, rank.longest_buffer));
+  EXPECT_TRUE(second.values() == numbers(previous + 100, 3));
+}
+
 inline void a_rank_may_send_to_itself(Rank& rank) {
   const int me = rank.group.rank();
   const Array<float> sent(rank, numbers(me, 100)), received(rank, 100);
@@ -370,6 +381,7 @@ inline const std::vector<Case>& cases() {
       {"SendsNeedNotBeReceivedInTheOrderOfTheirPeers",
        sends_need_not_be_received_in_the_order_of_their_peers},
       {"CollectivesMayRunWhileAMessageIsUnderWay", collectives_may_run_while_a_message_is_under_way},
+      {"AShiftHandsEveryRanksTensorsToTheNext", a_shift_hands_every_ranks_tensors_to_the_next},
       {"ARankMaySendToItself", a_rank_may_send_to_itself},
       {"SplitGroupsByColorInRankOrder", split_groups_by_color_in_rank_order},
       {"ANegativeColorStaysOut", a_negative_color_stays_out},

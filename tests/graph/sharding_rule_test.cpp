@@ -22,9 +22,12 @@ TEST(ParseRule, BindsFactorsToExtentsAndShapesTheResult) {
 
 TEST(ParseRule, ReadsProductsEllipsesScalarsAndMarks) {
   const std::vector<TensorType> attention{f32({2, 8, 12, 64}), f32({2, 8, 4, 64})};
-  const ShardingRule grouped = parse_rule("b s (g r) k, b t g k -> b (g r) s | whole t k", attention);
+  const ShardingRule grouped =
+      parse_rule("b s (g r) k, b t g k -> b (g r) s | whole k | ring t s", attention);
   EXPECT_EQ(result_shape(grouped, 0), (Shape{2, 12, 8}));
   EXPECT_TRUE(grouped.factors[3].size == 3 && grouped.factors[3].name == "r");
+  EXPECT_EQ(grouped.factors[5].name, "t");
+  EXPECT_EQ(grouped.factors[5].ring, 1);  // s
   const std::vector<TensorType> norm{f32({2, 8, 64}), f32({64})};
   EXPECT_EQ(result_shape(parse_rule("... d, d -> ... d, ... | whole d", norm), 1), (Shape{2, 8}));
   const std::vector<TensorType> scalar{f32({}), f32({2, 8})};

@@ -55,9 +55,10 @@ TEST_P(Accumulating, AddsToAResultOfItsOwnTypeOrF32) {
         p.results[0].dtype = sum;
         KernelRun adding = p.run();
         adding.accumulate = true;
-        adding.result_before = rounded(uniform_values(element_count(p.results[0].shape), -1, 1, 1), sum);
+        const Values before = rounded(uniform_values(element_count(p.results[0].shape), -1, 1, 1), sum);
+        adding.results_before = {before};
         std::vector<Values> expected = p.expected();
-        for (std::size_t i = 0; i < expected[0].size(); ++i) expected[0][i] += adding.result_before[i];
+        for (std::size_t i = 0; i < expected[0].size(); ++i) expected[0][i] += before[i];
         expect_all_near(run(adding, p.values), expected, p);
       }
 }

@@ -115,42 +115,87 @@ class CutOperands {
   std::vector<std::vector<Values>> terms_;  ///< [operand][rank along its partial axes]
 };
 
-KernelRun local_run(const PreparedCase& p, const NodeLayout& layout, const MeshShape& mesh,
-                    const std::vector<int>& coordinate) {
-  KernelRun run = p.run();
-  run.operands = layout.local_operands;
-  run.results = layout.local_results;
-  run.attributes = layout.local_attributes;
-  const auto place = [&](const std::vector<TensorType>& types, const std::vector<ShardingSpec>& specs,
-                         std::vector<Shape>& origins, std::vector<Shape>& wholes) {
-    for (std::size_t i = 0; i < types.size(); ++i) {
-      origins.push_back(tile_origin(types[i].shape, specs[i], mesh, coordinate));
-      wholes.push_back(types[i].shape);
-    }
-  };
-  place(p.operands, layout.operands, run.operand_origins, run.operand_wholes);
-  place(p.results, layout.results, run.result_origins, run.result_wholes);
-  return run;
+bool goes_round(const std::vector<int>& which, std::size_t tensor) {
+  return std::find(which.begin(), which.end(), static_cast<int>(tensor)) != which.end();
 }
 
-/// What the devices of a mesh compute together under a strategy.
-std::vector<Values> results_on_mesh(Device& device, const PreparedCase& p, const Strategy& strategy,
-                                    const MeshShape& mesh) {
-  const NodeLayout layout = layout_of(*p.op, p.call(), strategy, mesh);
-  const CutOperands operands(p, layout, mesh);
-  std::vector<Whole> wholes;
-  for (std::size_t r = 0; r < p.results.size(); ++r)
-    wholes.emplace_back(p.results[r].shape, layout.results[r], mesh);
-  for (int rank = 0; rank < device_count(mesh); ++rank) {
-    const std::vector<int> coordinate = coordinate_of({0, mesh}, rank);
-    const std::vector<Values> results =
-        run_kernel(device, local_run(p, layout, mesh, coordinate), operands.tiles(coordinate));
-    for (std::size_t r = 0; r < results.size(); ++r) wholes[r].add(coordinate, results[r]);
+/// The devices of a mesh at work under a strategy, round by round where blocks go round.
+class DevicesAtWork {
+ public:
+  DevicesAtWork(Device& device, const PreparedCase& p, const Strategy& strategy, const MeshShape& mesh)
+      : device_(device), p_(p), mesh_(mesh), layout_(layout_of(*p.op, p.call(), strategy, mesh)) {}
+
+  std::vector<Values> results() {
+    const CutOperands operands(p_, layout_, mesh_);
+    for (const RingRound& round : layout_.ring.rounds()) {
+      const std::vector<std::vector<Values>> before = held_;
+      held_.clear();
+      for (int rank = 0; rank < device_count(mesh_); ++rank) {
+        const std::vector<int> coordinate = coordinate_of({0, mesh_}, rank);
+        KernelRun run = run_of(round, coordinate);
+        run.accumulate = !before.empty();
+        for (std::size_t r = 0; r < p_.results.size() && run.accumulate; ++r)
+          run.results_before.push_back(before_of(before, round, coordinate, r));
+        std::vector<Values> tiles = operands.tiles(coordinate);
+        const std::vector<Values> visiting = operands.tiles(upstream(coordinate, round.passed));
+        for (const int i : layout_.ring.operands)
+          tiles[static_cast<std::size_t>(i)] = visiting[static_cast<std::size_t>(i)];
+        held_.push_back(run_kernel(device_, run, tiles));
+      }
+    }
+    std::vector<Values> results;
+    for (std::size_t r = 0; r < p_.results.size(); ++r) {
+      Whole whole(p_.results[r].shape, layout_.results[r], mesh_);
+      for (int rank = 0; rank < device_count(mesh_); ++rank)
+        whole.add(coordinate_of({0, mesh_}, rank), held_[static_cast<std::size_t>(rank)][r]);
+      results.push_back(whole.reduced());
+    }
+    return results;
   }
-  std::vector<Values> results;
-  for (const Whole& whole : wholes) results.push_back(whole.reduced());
-  return results;
-}
+
+ private:
+  /// The device from which blocks come that have been passed on so often.
+  std::vector<int> upstream(std::vector<int> coordinate, int passed) const {
+    if (!layout_.ring.exists()) return coordinate;
+    const auto axis = static_cast<std::size_t>(layout_.ring.axis);
+    coordinate[axis] = (coordinate[axis] + mesh_[axis] - passed) % mesh_[axis];
+    return coordinate;
+  }
+
+  /// What a result holds before a round. Those that go round come from the device before.
+  Values before_of(const std::vector<std::vector<Values>>& before, const RingRound& round,
+                   const std::vector<int>& coordinate, std::size_t result) const {
+    const std::vector<int> from = goes_round(layout_.ring.results, result) && round.results_arrive
+                                      ? upstream(coordinate, 1)
+                                      : coordinate;
+    return before[rank_along(~0u, mesh_, from)][result];
+  }
+
+  KernelRun run_of(const RingRound& round, const std::vector<int>& coordinate) const {
+    KernelRun run = p_.run();
+    run.operands = layout_.local_operands;
+    run.results = layout_.local_results;
+    run.attributes = layout_.attributes_in(round);
+    const auto place = [&](const std::vector<TensorType>& types, const std::vector<ShardingSpec>& specs,
+                           const std::vector<int>& passed, std::vector<Shape>& origins,
+                           std::vector<Shape>& wholes) {
+      for (std::size_t i = 0; i < types.size(); ++i) {
+        const std::vector<int> home = goes_round(passed, i) ? upstream(coordinate, round.passed) : coordinate;
+        origins.push_back(tile_origin(types[i].shape, specs[i], mesh_, home));
+        wholes.push_back(types[i].shape);
+      }
+    };
+    place(p_.operands, layout_.operands, layout_.ring.operands, run.operand_origins, run.operand_wholes);
+    place(p_.results, layout_.results, layout_.ring.results, run.result_origins, run.result_wholes);
+    return run;
+  }
+
+  Device& device_;
+  const PreparedCase& p_;
+  const MeshShape& mesh_;
+  NodeLayout layout_;
+  std::vector<std::vector<Values>> held_;  ///< [device][result]
+};
 
 /// The case with every factor that may be split, and is not 1, made a multiple of four: cases are odd, which
 /// leaves few strategies.
@@ -196,11 +241,11 @@ TEST_P(EveryStrategy, ComputesTheWholeOnTheTilesOfAMesh) {
       const PreparedCase p = prepare(c, DType::f32);
       if (!is_small(p)) continue;
       const std::vector<Values> expected = p.expected();
-      for (const MeshShape& mesh : {MeshShape{2}, MeshShape{2, 2}})
+      for (const MeshShape& mesh : {MeshShape{2}, MeshShape{4}, MeshShape{2, 2}})
         for (const Strategy& strategy : strategies(*p.op, p.call(), mesh)) {
           SCOPED_TRACE(case_text(c) + ", on " + mesh_text(mesh) + ": " +
                        strategy_text(*p.op, p.call(), strategy));
-          expect_all_near(results_on_mesh(*device, p, strategy, mesh), expected, p);
+          expect_all_near(DevicesAtWork(*device, p, strategy, mesh).results(), expected, p);
           choices.insert(strategy.begin(), strategy.end());
         }
     }

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <tuple>
 
@@ -47,14 +48,19 @@ struct Part {
 };
 
 /// Runs the kernel on each part of a factor and puts the results together as the rule says: tiles beside each
-/// other, results without the factor summed (or their maximum taken).
+/// other, results without the factor summed (or their maximum taken), by the kernel itself where parts go
+/// round.
 std::vector<Values> results_by_parts(Device& device, const PreparedCase& p, const ShardingRule& rule,
                                      int factor) {
   const Factor& f = rule.factors[static_cast<std::size_t>(factor)];
   std::vector<Values> wholes(p.results.size());
   // Unequal parts, and one part of length 1.
   const std::int64_t cut = f.size / 3 + 1;
-  for (const auto& [first, count] : {std::pair{std::int64_t{0}, cut}, std::pair{cut, f.size - cut}}) {
+  std::array parts{std::pair{std::int64_t{0}, cut}, std::pair{cut, f.size - cut}};
+  // The first queries see none of the later keys.
+  if (f.ring >= 0) std::swap(parts[0], parts[1]);
+  for (const auto& [first, count] : parts) {
+    const bool further = first != parts[0].first, resumes = f.ring >= 0 && further;
     KernelRun run = p.run();
     std::vector<Values> operands;
     const auto place = [&, first = first, count = count](const Shape& whole,
@@ -75,10 +81,16 @@ std::vector<Values> results_by_parts(Device& device, const PreparedCase& p, cons
       run.result_origins.push_back(part.origin);
       run.result_wholes.push_back(p.results[r].shape);
     }
+    run.accumulate = resumes;
+    for (std::size_t r = 0; r < p.results.size() && resumes; ++r)
+      run.results_before.push_back(
+          rule.reduces(static_cast<int>(r), factor)
+              ? wholes[r]
+              : Values(static_cast<std::size_t>(element_count(run.results[r].shape))));
     const std::vector<Values> results = run_kernel(device, run, operands);
     for (std::size_t r = 0; r < results.size(); ++r) {
       wholes[r].resize(static_cast<std::size_t>(element_count(p.results[r].shape)));
-      const bool reduced = rule.reduces(static_cast<int>(r), factor) && first > 0;
+      const bool reduced = rule.reduces(static_cast<int>(r), factor) && further && !resumes;
       for_box(p.results[r].shape, run.result_origins[r], run.results[r].shape,
               [&](std::size_t to, std::size_t from) {
                 double& element = wholes[r][to];

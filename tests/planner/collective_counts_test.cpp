@@ -51,7 +51,8 @@ class Collectives : public testing::TestWithParam<int> {
       for (const Instruction& instruction : stage.segment(kind)) {
         const std::string segment = std::string(segment_name(kind)) + " ";
         const auto* convert = std::get_if<Convert>(&instruction);
-        if (convert && convert->step.kind != ConversionKind::slice)
+        if ((convert && convert->step.kind != ConversionKind::slice) ||
+            std::holds_alternative<Shift>(instruction))
           ++counts[segment + instruction_label(instruction, graph)];
         if (std::holds_alternative<Send>(instruction)) ++counts[segment + "send"];
         if (std::holds_alternative<Receive>(instruction)) ++counts[segment + "receive"];
@@ -130,6 +131,15 @@ TEST_P(Collectives, OfSequenceParallelAreTheGatheredKeysAndValues) {
                     {"backward reduce-scatter 0", 2 * blocks_},
                     {"update all-reduce 0", parameters_ - 1},
                     {"update all-gather 0", 1}}));
+}
+
+// Keys and values meet all queries by going round, three steps among four ranks. Backward their gradients
+// follow one step behind, so there are four, the first without gradients and the last with nothing else.
+TEST_P(Collectives, OfARingAreTheShiftsOfKeysAndValuesAndOfTheirGradients) {
+  EXPECT_EQ(of({{blocks_ + 2, "4", "\"ring\"", "none"}})[0], (Counts{{"forward shift 0", 3 * blocks_},
+                                                                     {"backward shift 0", 4 * blocks_},
+                                                                     {"update all-reduce 0", parameters_ - 1},
+                                                                     {"update all-gather 0", 1}}));
 }
 
 // One activation forward and its gradient backward per boundary and micro-batch. The table is on the first

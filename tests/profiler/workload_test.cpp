@@ -115,6 +115,19 @@ TEST(Workload, PlacesTilesWhereTheLastDeviceHasThem) {
   FAIL() << "no attention with its queries split";
 }
 
+TEST(Workload, HasTheCallOnKeysThatVisitTheLastDeviceWhichSeesAllOfThem) {
+  const Graph graph = testing_models::tiny_gpt(8);
+  for (const OperatorCase& each : workload(std::span(&graph, 1), cluster_of(1, 2)).operators)
+    if (each.signature == "attention causal=1 visiting=1 f32[8x4x4x4] f32[8x4x4x4] f32[8x4x4x4]") {
+      EXPECT_EQ(each.operand_places[0].origin, (Shape{0, 4, 0, 0}));
+      EXPECT_EQ(each.operand_places[1].origin, (Shape{0, 0, 0, 0}));
+      EXPECT_EQ(each.operand_places[2].origin, (Shape{0, 0, 0, 0}));
+      EXPECT_EQ(each.flops, 4.0 * 8 * 4 * 4 * 4 * 4);  // nothing is masked
+      return;
+    }
+  FAIL() << "no attention with its keys going round";
+}
+
 TEST(Workload, HasEachCollectiveOnEachShapeOfGroupUpToTheLargestTensor) {
   const Graph graph =
       testing_models::tiny_gpt(8);  // largest tensor: hidden activations, f32[8x8x64] = 16 KiB
@@ -127,7 +140,7 @@ TEST(Workload, HasEachCollectiveOnEachShapeOfGroupUpToTheLargestTensor) {
   EXPECT_THAT(cases, Contains(CollectiveCase{CollectiveKind::send, {1, 2}, 1 << 14}));
   EXPECT_THAT(cases, Contains(CollectiveCase{CollectiveKind::send, {2, 1}, 1 << 14}));
   EXPECT_THAT(cases, Not(Contains(CollectiveCase{CollectiveKind::send, {2, 2}, 1 << 14})));
-  EXPECT_EQ(cases.size(), (4u * 3 + 2) * 3);
+  EXPECT_EQ(cases.size(), (5u * 3 + 2) * 3);
 }
 
 TEST(Workload, OfOneDeviceHasNoCollective) {

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "libalpa/planner/mesh_prices.h"
 #include "libalpa/program/schedule.h"
 #include "libalpa/program/trace.h"
 #include "tests/support/small_plans.h"
@@ -101,19 +102,65 @@ TEST(Simulator, EveryStagesTimesAddUpToTheStep) {
   }
 }
 
+double attention_seconds(const CostModel& costs, std::int64_t visiting) {
+  const std::vector<TensorType> tiles(3, {DType::f32, {8, 2, 4, 4}});
+  Attributes attributes{{"causal", std::int64_t{1}}};
+  if (visiting) attributes.set("visiting", visiting);
+  const OpDef& op = op_catalog().find("attention");
+  const OpCall call{tiles, attributes};
+  return costs.operator_seconds(
+      signature_of(op, call),
+      {flops_of(op, call), static_cast<double>(bytes_moved_by(op, call)), DType::f32});
+}
+
+// Three visits of keys and values forward, of these and their gradients backward: what the planner's price of
+// the attention's strategy is made of.
+TEST(Simulator, PricesARingByItsShiftsAndItsCallsOfTheKernel) {
+  const Lowered ring = ring_of_four();
+  const CostModel costs(small_cluster(4));
+  const StageProgram& stage = ring.program.stages[0];
+  std::map<std::string, double> seconds;
+  for (const SegmentKind segment : {SegmentKind::forward, SegmentKind::backward}) {
+    const std::vector<double> each = instruction_seconds(ring.program, stage, segment, costs);
+    for (std::size_t i = 0; i < each.size(); ++i) {
+      const Instruction& instruction = stage.segment(segment)[i];
+      const auto* compute = std::get_if<Compute>(&instruction);
+      if (std::holds_alternative<Shift>(instruction) ||
+          (compute && compute->op->name.starts_with("attention")))
+        seconds[segment_name(segment)] += each[i];
+    }
+  }
+  const MeshPrices prices(ring.graph, {4}, costs);
+  std::map<std::string, double> planned;
+  for (std::size_t n = 0; n < ring.graph.nodes.size(); ++n) {
+    const Node& node = ring.graph.nodes[n];
+    if (!node.op->name.starts_with("attention")) continue;
+    for (const NodeOption& option : prices.options(static_cast<int>(n)))
+      if (option.strategy == ring.plan.node_strategy[n])
+        planned[node.phase == Phase::forward ? "forward" : "backward"] += option.seconds;
+  }
+  EXPECT_NEAR(seconds["forward"], planned["forward"], 1e-9 * planned["forward"]);
+  EXPECT_NEAR(seconds["backward"], planned["backward"], 1e-9 * planned["backward"]);
+  const double keys_and_values = 2 * 8 * 2 * 16 * 4;  // bytes on one device
+  EXPECT_NEAR(seconds["forward"],
+              2 * 3 * costs.collective_seconds(CollectiveKind::shift, {1, 4}, keys_and_values) +
+                  2 * attention_seconds(costs, 0) + 2 * 3 * attention_seconds(costs, 1),
+              1e-9 * planned["forward"]);
+}
+
 TEST(Simulator, GivesNoInstructionForNothing) {
-  const Lowered lowered = two_stages_of_two();
   const CostModel costs(small_cluster(4));
   std::set<std::size_t> kinds;
-  for (const StageProgram& stage : lowered.program.stages)
-    for (const SegmentKind segment : {SegmentKind::forward, SegmentKind::backward, SegmentKind::update}) {
-      const std::vector<double> seconds = instruction_seconds(lowered.program, stage, segment, costs);
-      for (std::size_t i = 0; i < seconds.size(); ++i) {
-        EXPECT_GT(seconds[i], 0) << instruction_label(stage.segment(segment)[i], lowered.graph);
-        kinds.insert(stage.segment(segment)[i].index());
+  for (const Lowered& lowered : {two_stages_of_two(), ring_of_four()})
+    for (const StageProgram& stage : lowered.program.stages)
+      for (const SegmentKind segment : {SegmentKind::forward, SegmentKind::backward, SegmentKind::update}) {
+        const std::vector<double> seconds = instruction_seconds(lowered.program, stage, segment, costs);
+        for (std::size_t i = 0; i < seconds.size(); ++i) {
+          EXPECT_GT(seconds[i], 0) << instruction_label(stage.segment(segment)[i], lowered.graph);
+          kinds.insert(stage.segment(segment)[i].index());
+        }
       }
-    }
-  EXPECT_EQ(kinds.size(), std::variant_size_v<Instruction>) << "the program lacks a kind of instruction";
+  EXPECT_EQ(kinds.size(), std::variant_size_v<Instruction>) << "the programs lack a kind of instruction";
 }
 
 /// `stages` equal stages that hand a small buffer on; the operator on the large one is what takes time.

@@ -51,10 +51,21 @@ TEST(Strategies, LetPartialValuesThroughLinearOperatorsOnly) {
   EXPECT_THAT(table("gelu", {f32({8})}, {}, {2}), testing::ElementsAre("R -> R", "S0 -> S0"));
 }
 
-TEST(Strategies, OfAttentionSplitHeadsByGroupsAndQueriesButNotKeys) {
+TEST(Strategies, OfAttentionSplitHeadsByGroupsQueriesAndWithThemKeysThatGoRound) {
   EXPECT_THAT(table("attention", {f32({2, 16, 8, 4}), f32({2, 16, 4, 4}), f32({2, 16, 4, 4})}, {}, {2}),
               testing::ElementsAre("RRRR RRRR RRRR -> RRRR RRR", "S0RRR S0RRR S0RRR -> S0RRR S0RR",
-                                   "RS0RR RRRR RRRR -> RS0RR RRS0", "RRS0R RRS0R RRS0R -> RRS0R RS0R"));
+                                   "RS0RR RRRR RRRR -> RS0RR RRS0", "RRS0R RRS0R RRS0R -> RRS0R RS0R",
+                                   "RS0RR RS0RR RS0RR -> RS0RR RRS0"));
+}
+
+TEST(Strategies, HaveARingAlongOneAxisAtMost) {
+  const auto lines =
+      table("attention", {f32({1, 16, 1, 4}), f32({1, 16, 1, 4}), f32({1, 16, 1, 4})}, {}, {2, 2});
+  EXPECT_THAT(lines, testing::UnorderedElementsAre(
+                         "RRRR RRRR RRRR -> RRRR RRR", "RS0RR RRRR RRRR -> RS0RR RRS0",
+                         "RS1RR RRRR RRRR -> RS1RR RRS1", "RS01RR RRRR RRRR -> RS01RR RRS01",
+                         "RS0RR RS0RR RS0RR -> RS0RR RRS0", "RS1RR RS1RR RS1RR -> RS1RR RRS1",
+                         "RS01RR RS0RR RS0RR -> RS01RR RRS01", "RS01RR RS1RR RS1RR -> RS01RR RRS01"));
 }
 
 TEST(Strategies, OfAVocabularySplitLeaveASumAndAMaximum) {

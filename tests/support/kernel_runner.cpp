@@ -40,8 +40,9 @@ std::vector<Values> run_kernel(Device& device, const KernelRun& run, std::span<c
     if (i < run.op->overwrites.size() && run.op->overwrites[i] >= 0) {
       data = operand_tiles[static_cast<std::size_t>(run.op->overwrites[i])].data;
     } else {
-      memory.push_back(i == 0 && run.accumulate ? upload(device, *stream, run.result_before, run.results[i])
-                                                : device.allocate(byte_count(run.results[i])));
+      memory.push_back(run.accumulate && i < run.results_before.size()
+                           ? upload(device, *stream, run.results_before[i], run.results[i])
+                           : device.allocate(byte_count(run.results[i])));
       data = memory.back()->data();
     }
     result_tiles.push_back({data, at(run.result_origins, i), at(run.result_wholes, i)});

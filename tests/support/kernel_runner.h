@@ -16,7 +16,7 @@ struct KernelRun {
   std::vector<Shape> operand_wholes, result_wholes;
   RunPoint point;
   bool accumulate = false;
-  Values result_before;  ///< what `accumulate` adds to
+  std::vector<Values> results_before;  ///< what `accumulate` adds to; of all results or of the first
 };
 
 /// The results. Operands and results lie in device memory of their own, which starts as the device leaves it;

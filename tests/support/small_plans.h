@@ -59,4 +59,14 @@ axes = ["tensor"]
 )");
 }
 
+/// One stage of four devices with a quarter of the sequence each; keys and values go round.
+inline Lowered ring_of_four() {
+  return pinned(R"(
+[[stage]]
+layers = 4
+mesh = [4]
+axes = ["ring"]
+)");
+}
+
 }  // namespace alpa::testing_models

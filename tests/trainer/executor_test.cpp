@@ -77,6 +77,8 @@ std::vector<TinyCase> every_plan(std::initializer_list<const char*> models, Prec
                                                       {"", "tensor", 2, 1},
                                                       {"", "sequence", 2, 1},
                                                       {"", "sequence", 4, 1},
+                                                      {"", "ring", 2, 2},
+                                                      {"", "ring", 4, 1},
                                                       {"", "inter-only", 2, 4},
                                                       {"", "inter-only", 2, 4, "gpipe"},
                                                       {"", "inter-only", 2, 4, "1f1b", "always"},
@@ -87,7 +89,7 @@ std::vector<TinyCase> every_plan(std::initializer_list<const char*> models, Prec
                                                       {"", "intra-only", 4, 1},
                                                       {"", "search", 4, 1},
                                                       {"", "search", 4, 2}}) {
-      if (plan.method == "sequence" && is_of_images(model)) continue;
+      if ((plan.method == "sequence" || plan.method == "ring") && is_of_images(model)) continue;
       // What only skip connections add: values that pass stages by.
       if (plan.method == "inter-only" && plan.devices == 4 && model != std::string("unet")) continue;
       // A batch norm's groups are split among ranks, or each of them is: two groups have no place for four.

@@ -1,0 +1,13 @@
+#include "libalpa/comm/communicator.h"
+
+namespace alpa {
+
+void shift(Communicator& ranks, Stream& stream, std::span<const Passed> tensors) {
+  const int next = (ranks.rank() + 1) % ranks.size(),
+            previous = (ranks.rank() + ranks.size() - 1) % ranks.size();
+  for (const Passed& tensor : tensors) ranks.send(stream, tensor.from, tensor.bytes, next);
+  for (const Passed& tensor : tensors) ranks.receive(stream, tensor.to, tensor.bytes, previous);
+  ranks.wait_sends(stream);
+}
+
+}  // namespace alpa

@@ -1,0 +1,151 @@
+// Attention whose keys and values go round: ranks with a part of the sequence each do what one rank does with
+// all of it, and send what the formula says.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <map>
+
+#include "libalpa/trainer/executor.h"
+#include "libalpa/trainer/executor_states.h"
+#include "tests/support/small_plans.h"
+#include "tests/support/tensor_values.h"
+
+namespace alpa {
+namespace {
+
+using testing_models::Lowered;
+
+constexpr std::int64_t kBatch = 8, kSequence = 8, kVocabulary = 32, kModel = 16, kBlocks = 2;
+constexpr std::string_view kMoment = ".moment1";
+
+/// Counts the bytes of messages from rank to rank; collectives pass by uncounted.
+class CountingCommunicator final : public Communicator {
+ public:
+  CountingCommunicator(Communicator& inner, std::atomic<std::int64_t>& bytes)
+      : inner_(inner), bytes_(bytes) {}
+  CountingCommunicator(std::unique_ptr<Communicator> inner, std::atomic<std::int64_t>& bytes)
+      : owned_(std::move(inner)), inner_(*owned_), bytes_(bytes) {}
+
+  int rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  void all_reduce(Stream& s, void* values, std::int64_t count, DType type, Reduction reduction) override {
+    inner_.all_reduce(s, values, count, type, reduction);
+  }
+  void all_gather(Stream& s, const void* part, void* whole, std::int64_t bytes) override {
+    inner_.all_gather(s, part, whole, bytes);
+  }
+  void reduce_scatter(Stream& s, void* whole, void* part, std::int64_t count, DType type,
+                      Reduction reduction) override {
+    inner_.reduce_scatter(s, whole, part, count, type, reduction);
+  }
+  void all_to_all(Stream& s, const void* from, void* to, std::int64_t bytes) override {
+    inner_.all_to_all(s, from, to, bytes);
+  }
+  void broadcast(Stream& s, void* data, std::int64_t bytes, int root) override {
+    inner_.broadcast(s, data, bytes, root);
+  }
+  void send(Stream& s, const void* data, std::int64_t bytes, int to) override {
+    bytes_ += bytes;
+    inner_.send(s, data, bytes, to);
+  }
+  void receive(Stream& s, void* data, std::int64_t bytes, int from) override {
+    inner_.receive(s, data, bytes, from);
+  }
+  void wait_sends(Stream& s) override { inner_.wait_sends(s); }
+  void barrier() override { inner_.barrier(); }
+  std::unique_ptr<Communicator> split(int color) override {
+    auto part = inner_.split(color);
+    return part ? std::make_unique<CountingCommunicator>(std::move(part), bytes_) : nullptr;
+  }
+
+ private:
+  std::unique_ptr<Communicator> owned_;
+  Communicator& inner_;
+  std::atomic<std::int64_t>& bytes_;
+};
+
+struct Outcome {
+  double loss = 0;
+  std::map<std::string, Values> gradients;  ///< a tenth of each: Adam's first moment after the step
+  std::int64_t bytes_sent = 0;              ///< by all ranks
+};
+
+/// One step of the tiny GPT on a mesh of one axis with that role.
+Outcome one_step(int ranks, const std::string& role) {
+  const Lowered plan =
+      testing_models::pinned("[[stage]]\nlayers = 4\nmesh = [" + std::to_string(ranks) +
+                             "]\nspread = \"none\"\n" + (ranks > 1 ? "axes = [\"" + role + "\"]\n" : ""));
+  std::vector<std::int32_t> tokens, targets;
+  for (std::int32_t i = 0; i < kBatch * kSequence; ++i) {
+    tokens.push_back(i * 7 % static_cast<std::int32_t>(kVocabulary));
+    targets.push_back((i * 5 + 1) % static_cast<std::int32_t>(kVocabulary));
+  }
+  Outcome outcome;
+  for (const State& state : plan.graph.states)
+    if (state.name.ends_with(kMoment))
+      outcome.gradients[state.name].resize(
+          static_cast<std::size_t>(element_count(value_of(plan.graph, state.value).type.shape)));
+  std::atomic<std::int64_t> bytes = 0;
+  run_on_threads(ranks, [&](int rank, Communicator& threads) {
+    CountingCommunicator world(threads, bytes);
+    const std::unique_ptr<Device> device = make_cpu_device(1);
+    Executor executor(plan.graph, {&plan.program}, *device, world, 1);
+    initialize_states(executor, plan.graph, 1);
+    const std::span<const std::byte> samples[] = {std::as_bytes(std::span(tokens)),
+                                                  std::as_bytes(std::span(targets))};
+    StepInputs inputs;
+    inputs.samples = samples;
+    inputs.loss_scale = 1.0f / static_cast<float>(tokens.size());
+    inputs.update_scalars[0] = 1e-3f;
+    inputs.update_scalars[1] = inputs.update_scalars[2] = inputs.update_scalars[3] = 1;
+    const StepResult result = executor.run(inputs);
+    if (rank == 0) outcome.loss = result.loss_sum / static_cast<double>(tokens.size());
+    for (const StateTile& tile : executor.state_tiles()) {
+      const State& state = plan.graph.states[static_cast<std::size_t>(tile.state)];
+      if (!tile.writes || !state.name.ends_with(kMoment)) continue;
+      std::vector<std::byte> data(static_cast<std::size_t>(byte_count(tile.tile)));
+      executor.read_state(tile.state, data.data());
+      const Values values = unpacked(data, tile.tile.dtype);
+      for_box(value_of(plan.graph, state.value).type.shape, tile.origin, tile.tile.shape,
+              [&](std::size_t to, std::size_t from) { outcome.gradients.at(state.name)[to] = values[from]; });
+    }
+  });
+  outcome.bytes_sent = bytes;
+  return outcome;
+}
+
+double norm_of(const Values& values) {
+  double squares = 0;
+  for (const double x : values) squares += x * x;
+  return std::sqrt(squares);
+}
+
+// Sums of f32 in another order. The bias of keys moves all scores of a query alike, so its gradient is 0 but
+// for roundings of the terms that cancel; these are of the size of other gradients.
+TEST(RingAttention, OnFourRanksTrainsAsOneRank) {
+  const Outcome one = one_step(1, ""), ring = one_step(4, "ring");
+  EXPECT_NEAR(ring.loss, one.loss, 1e-6 * one.loss);
+  ASSERT_EQ(one.gradients.size(), 2 * 16 + 4u);
+  double largest = 0;
+  for (const auto& [name, gradient] : one.gradients) largest = std::max(largest, norm_of(gradient));
+  for (const auto& [name, gradient] : one.gradients) {
+    Values difference = ring.gradients.at(name);
+    for (std::size_t i = 0; i < gradient.size(); ++i) difference[i] -= gradient[i];
+    EXPECT_LE(norm_of(difference), 1e-5 * norm_of(gradient) + 1e-7 * largest) << name;
+  }
+}
+
+// Each of n ranks sends its part of the keys and of the values, or what has come in their stead, n - 1 times
+// forward and as often backward, and as often what their gradients have come to: as in an all-gather each way
+// and a reduce-scatter, 6 (n - 1) / n of the keys per rank and block.
+TEST(RingAttention, SendsAsManyBytesAsTheFormulaSays) {
+  const std::int64_t keys = kBatch * kSequence * kModel * 4;
+  for (const int ranks : {2, 4})
+    EXPECT_EQ(one_step(ranks, "ring").bytes_sent, ranks * kBlocks * 6 * (ranks - 1) * keys / ranks) << ranks;
+  EXPECT_EQ(one_step(4, "sequence").bytes_sent, 0);
+}
+
+}  // namespace
+}  // namespace alpa
