@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -12,31 +14,37 @@ namespace {
 
 constexpr int kSteps = 20;
 
-class SameTraining : public testing::TestWithParam<TinyCase> {
- protected:
-  /// Trains as the case says and as the serial plan does; tolerances are relative.
-  static void expect_as_serial(const TinyCase& c, double of_losses, double of_norms) {
-    static std::map<std::pair<std::string, Precision>, TinyCurve> serial;
-    TinyCurve& reference = serial[{c.model, c.precision}];
-    if (reference.losses.empty())
-      reference = TinyTraining({.model = c.model, .method = "serial", .precision = c.precision})
-                      .run_on_threads(kSteps);
-    const TinyCurve run = TinyTraining(c).run_on_threads(kSteps);
-    const auto sum_of_five = [](auto first) { return std::accumulate(first, first + 5, 0.0); };
-    ASSERT_LT(sum_of_five(reference.losses.end() - 5), sum_of_five(reference.losses.begin()))
-        << testing::PrintToString(reference.losses);
-    for (std::size_t i = 0; i < kSteps; ++i) {
-      EXPECT_NEAR(run.losses[i], reference.losses[i], of_losses * reference.losses[i]) << "step " << i;
-      EXPECT_NEAR(run.norms[i], reference.norms[i], of_norms * reference.norms[i]) << "step " << i;
-      // Counts of samples and of routed tokens: no choice of these runs is so close that a rounding turns it.
-      EXPECT_EQ(run.metrics[i], reference.metrics[i]) << "step " << i;
-    }
-    EXPECT_NEAR(run.evaluation, reference.evaluation, of_losses * reference.evaluation);
+/// What the serial plan does with a model.
+const TinyCurve& serial_curve(const std::string& model, Precision precision) {
+  static std::map<std::pair<std::string, Precision>, TinyCurve> known;
+  TinyCurve& curve = known[{model, precision}];
+  if (curve.losses.empty())
+    curve = TinyTraining({.model = model, .method = "serial", .precision = precision}).run_on_threads(kSteps);
+  return curve;
+}
+
+/// Tolerances are relative.
+void expect_near(const TinyCurve& run, const TinyCurve& reference, double of_losses, double of_norms) {
+  const auto sum_of_five = [](auto first) { return std::accumulate(first, first + 5, 0.0); };
+  ASSERT_LT(sum_of_five(reference.losses.end() - 5), sum_of_five(reference.losses.begin()))
+      << testing::PrintToString(reference.losses);
+  for (std::size_t i = 0; i < kSteps; ++i) {
+    EXPECT_NEAR(run.losses[i], reference.losses[i], of_losses * reference.losses[i]) << "step " << i;
+    EXPECT_NEAR(run.norms[i], reference.norms[i], of_norms * reference.norms[i]) << "step " << i;
   }
-};
+  EXPECT_NEAR(run.evaluation, reference.evaluation, of_losses * reference.evaluation);
+}
+
+class SameTraining : public testing::TestWithParam<TinyCase> {};
 
 // Sums of f32 in another order: a few units in the last place per reduction, amplified by the training steps.
-TEST_P(SameTraining, AsSerial) { expect_as_serial(GetParam(), 1e-5, 1e-3); }
+TEST_P(SameTraining, AsSerial) {
+  const TinyCurve &serial = serial_curve(GetParam().model, Precision::f32),
+                  run = TinyTraining(GetParam()).run_on_threads(kSteps);
+  expect_near(run, serial, 1e-5, 1e-3);
+  // Counts of samples and of routed tokens: no choice of these runs is so close that a rounding turns it.
+  EXPECT_EQ(run.metrics, serial.metrics);
+}
 
 TEST(ModelMetrics, CountWhatAStepDid) {
   const auto sum_of = [](const char* model) {
@@ -50,13 +58,27 @@ TEST(ModelMetrics, CountWhatAStepDid) {
   EXPECT_GT(sum_of("moe"), 0);        // choices without a place
 }
 
+double largest_deviation(const std::vector<double>& values, const std::vector<double>& from) {
+  double largest = 0;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    largest = std::max(largest, std::abs(values[i] / from[i] - 1));
+  return largest;
+}
+
 class SameTrainingInBf16 : public SameTraining {};
 
-// A split sum is rounded to bf16 once per part, so plans differ from one another as bf16 does from f32, which
-// in these runs is by up to 5e-4 of the loss and 1.5e-2 of the norm. Losses, means of a hundred targets, stay
-// within one rounding to bf16 (2^-9); norms, dominated by few gradients that the roundings of all layers go
-// into, within 2^-5.
-TEST_P(SameTrainingInBf16, AsSerial) { expect_as_serial(GetParam(), 0x1p-9, 0x1p-5); }
+// A split sum is rounded to bf16 once per part, so no two plans round alike, and how far roundings lead a
+// training away depends on the model. The measure is how far the serial plan's roundings lead it away from
+// f32: others may go three times as far, where they go up to twice as far.
+TEST_P(SameTrainingInBf16, AsFarFromF32AsSerial) {
+  const TinyCase& c = GetParam();
+  const TinyCurve &exact = serial_curve(c.model, Precision::f32),
+                  &serial = serial_curve(c.model, Precision::bf16);
+  const double of_losses = largest_deviation(serial.losses, exact.losses);
+  EXPECT_LT(of_losses, 0.03);
+  expect_near(TinyTraining(c).run_on_threads(kSteps), exact, 3 * of_losses,
+              3 * largest_deviation(serial.norms, exact.norms));
+}
 
 /// These have no sequence that could be split.
 bool is_of_images(const std::string& model) {
@@ -98,6 +120,10 @@ std::vector<TinyCase> every_plan(std::initializer_list<const char*> models, Prec
       if (plan.method == "search" && plan.micro_batches == 1 &&
           (model == std::string("wrn") || model == std::string("unet")))
         continue;
+      // Precisions differ in kernels and in what is sent, not in plans: a few for each model but the first.
+      if (precision == Precision::bf16 && model != *models.begin() && plan.devices != 2 &&
+          plan.method != "mixed")
+        continue;
       cases.push_back(plan);
       cases.back().model = model;
       cases.back().precision = precision;
@@ -105,13 +131,12 @@ std::vector<TinyCase> every_plan(std::initializer_list<const char*> models, Prec
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(Plans, SameTraining,
-                         testing::ValuesIn(every_plan({"gpt", "llama", "mlp", "bert", "image_mlp", "moe",
-                                                       "conformer", "vit", "wrn", "unet"},
-                                                      Precision::f32)),
-                         [](const auto& plan) { return plan.param.name(); });
-INSTANTIATE_TEST_SUITE_P(Plans, SameTrainingInBf16, testing::ValuesIn(every_plan({"gpt"}, Precision::bf16)),
-                         [](const auto& plan) { return plan.param.name(); });
+const auto kModels = {"gpt", "llama", "mlp", "bert", "image_mlp", "moe", "conformer", "vit", "wrn", "unet"};
+constexpr auto kPlanName = [](const auto& plan) { return plan.param.name(); };
+INSTANTIATE_TEST_SUITE_P(Plans, SameTraining, testing::ValuesIn(every_plan(kModels, Precision::f32)),
+                         kPlanName);
+INSTANTIATE_TEST_SUITE_P(Plans, SameTrainingInBf16, testing::ValuesIn(every_plan(kModels, Precision::bf16)),
+                         kPlanName);
 
 }  // namespace
 }  // namespace alpa
