@@ -5,6 +5,7 @@
 #include "libalpa/kernels/host_kernel.h"
 #include "libalpa/kernels/host_loops.h"
 #include "libalpa/kernels/kernels_cpu.h"
+#include "libalpa/ops/window.h"
 
 namespace alpa::ops {
 namespace {
@@ -63,9 +64,30 @@ class Convolution {
   std::vector<float> result_;                   ///< before it is converted or added; empty likewise
 };
 
-/// `types`: the operands of the three kinds of convolution in the order x, weight, y.
+/// Whether each place of y is the product of the same place of x with the filters as a matrix.
+bool is_matrix_product(const TensorType& x, const TensorType& weight, const Attributes& attributes) {
+  return x.shape[3] == weight.shape[2] &&
+         std::ranges::all_of(windows_of(attributes, weight.shape[0], weight.shape[1]),
+                             [](const Window& window) {
+                               return window.size == 1 && window.stride == 1 && window.padding == 0;
+                             });
+}
+
+/// Matrix products take filters as they lie; for convolutions oneDNN has them in another order.
+std::unique_ptr<Kernel> matrix_product(ConvolutionKind kind, KernelShape shape) {
+  const char* equation = kind == ConvolutionKind::forward      ? "n h w c, c f -> n h w f"
+                         : kind == ConvolutionKind::grad_input ? "n h w f, c f -> n h w c"
+                                                               : "n h w c, n h w f -> c f";
+  Shape& filters = kind == ConvolutionKind::grad_weight ? shape.results[0].shape : shape.operands[1].shape;
+  filters = {filters[2], filters[3]};
+  shape.attributes = {{"equation", equation}};
+  return einsum_cpu(shape);
+}
+
+/// The three tensors are those of the forward convolution, whatever the kind.
 std::unique_ptr<Kernel> convolution(ConvolutionKind kind, const KernelShape& shape, const TensorType& x,
                                     const TensorType& weight, const TensorType& y, bool accumulates) {
+  if (is_matrix_product(x, weight, shape.attributes)) return matrix_product(kind, shape);
   auto primitive = make_convolution_primitive(kind, {x.shape, weight.shape, y.shape, shape.attributes},
                                               shape.operands[0].dtype);
   return for_type(shape.operands[0].dtype, [&](auto zero) {
