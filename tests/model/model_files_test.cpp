@@ -126,6 +126,20 @@ TEST(ParameterCount, OfTheNineMoeSizesIsThatOfThePaperUpToWhatItCountsOtherwise)
   }
 }
 
+/// Exact: 4 H^2 + 2 H for attention and norms of each block; 3 H D in the dense one, E H + 3 H F (E + 2) in
+/// each of the others, of which a token uses 6 of the E experts; 2 V H + H beside them. Both are printed in
+/// billions with one decimal.
+TEST(ParameterCount, OfTheFineGrainedMixtureIsThatOfDeepSeekMoe16B) {
+  constexpr std::int64_t h = 2048, layers = 28, d = 10944, e = 64, f = 1408, v = 102400;
+  const std::int64_t count =
+      parameter_count(forward_graph(model_file("configs/models/deepseek-moe.toml"), 1, false));
+  EXPECT_EQ(count, layers * (4 * h * h + 2 * h) + 3 * h * d + (layers - 1) * (e * h + 3 * h * f * (e + 2)) +
+                       2 * v * h + h);
+  const std::int64_t used = count - (layers - 1) * (e - 6) * 3 * h * f;
+  EXPECT_NEAR(static_cast<double>(count) / 1e9, 16.4, 0.051);
+  EXPECT_NEAR(static_cast<double>(used) / 1e9, 2.8, 0.051);
+}
+
 double petaflops(const std::string& file) {
   return *paper_flops(model_file("configs/models/" + file)) / 1e15;
 }
