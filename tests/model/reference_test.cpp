@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "libalpa/h5/file.h"
 #include "tests/model/models.h"
@@ -51,6 +52,7 @@ class ReferenceRun {
       EXPECT_NEAR(std::sqrt(step_.get(graph_.gradient_square_sum)[0]), norms[step], tolerance * norms[step])
           << "step " << step;
       if (reference_.has("/gradients/" + std::to_string(step))) compare_gradients(step, norms[step]);
+      if (reference_.has("/slots")) compare_routing(step);
     }
   }
 
@@ -66,7 +68,7 @@ class ReferenceRun {
   /// In a step: samples, or the tokens that have a target.
   double targets(std::size_t step) const {
     if (!model_.inputs.empty()) return static_cast<double>(model_.training.batch);
-    const Values targets = of_step(step, "/targets", DType::i32);
+    const Values targets = stored("/targets", DType::i32, {step});
     return static_cast<double>(std::ranges::count_if(targets, [](double target) { return target >= 0; }));
   }
 
@@ -76,7 +78,7 @@ class ReferenceRun {
     const double t = static_cast<double>(step) + 1;
     for (const Input& input : graph_.inputs) {
       const Value& value = value_of(graph_, input.value);
-      if (input.is_of_samples()) step_.set(input.value, of_step(step, "/" + value.name, value.type.dtype));
+      if (input.is_of_samples()) step_.set(input.value, stored("/" + value.name, value.type.dtype, {step}));
       if (input.kind == InputKind::loss_scale) step_.set(input.value, {1.0 / targets(step)});
       if (input.kind == InputKind::update_scalars)
         step_.set(input.value,
@@ -84,16 +86,21 @@ class ReferenceRun {
     }
   }
 
-  /// That step's part of a dataset.
-  Values of_step(std::size_t step, const std::string& path, DType dtype) const {
-    Values all;
+  /// What a dataset has at these indices of its first dimensions.
+  Values stored(const std::string& path, DType dtype, std::initializer_list<std::size_t> indices) const {
+    Values part;
     if (dtype == DType::i32)
-      for (const std::int64_t integer : reference_.int64s(path)) all.push_back(static_cast<double>(integer));
+      for (const std::int64_t integer : reference_.int64s(path)) part.push_back(static_cast<double>(integer));
     else
-      all = reference_.doubles(path);
-    const std::ptrdiff_t length = std::ssize(all) / reference_.extent(path)[0];
-    const auto first = all.begin() + static_cast<std::ptrdiff_t>(step) * length;
-    return {first, first + length};
+      part = reference_.doubles(path);
+    const Shape extent = reference_.extent(path);
+    auto dimension = extent.begin();
+    for (const std::size_t index : indices) {
+      const std::ptrdiff_t length = std::ssize(part) / *dimension++;
+      const auto first = part.begin() + static_cast<std::ptrdiff_t>(index) * length;
+      part = Values(first, first + length);
+    }
+    return part;
   }
 
   /// A gradient that is zero in exact arithmetic (of a key bias, which moves all scores of a query alike) is
@@ -108,6 +115,42 @@ class ReferenceRun {
           << name << " at step " << step << ", norm " << norm(expected);
       ++gradients_compared_;
     }
+  }
+
+  void compare_routing(std::size_t step) {
+    std::size_t routed = 0, balanced = 0;
+    for (const Node& node : graph_.nodes) {
+      if (node.op->name == "top_k_slots") compare_choices(node, step, routed++);
+      if (node.op->name == "balance_loss") compare_balance(node, step, balanced++);
+    }
+    const auto layers = static_cast<std::size_t>(reference_.extent("/slots")[1]);
+    EXPECT_THAT((std::vector{routed, balanced}), testing::Each(layers));
+
+    double dropped = 0;
+    for (const Metric& metric : graph_.metrics)
+      for (const int value : metric.values) dropped += step_.get(value)[0];
+    EXPECT_EQ(dropped, std::ranges::count(stored("/slots", DType::i32, {step}), -1.0)) << "step " << step;
+    EXPECT_GT(dropped, 0) << "step " << step;
+  }
+
+  /// Logits are closer to the reference's than half of what any two choices of a token are apart, so that it
+  /// must go where it went there.
+  void compare_choices(const Node& node, std::size_t step, std::size_t layer) {
+    const double margin = stored("/margins", DType::f32, {step, layer})[0];
+    EXPECT_THAT(step_.get(node.operands[0]),
+                testing::Pointwise(testing::DoubleNear(margin / 2),
+                                   stored("/router_logits", DType::f32, {step, layer})))
+        << "layer " << layer << ", step " << step;
+    EXPECT_EQ(step_.get(node.results[0]), stored("/slots", DType::i32, {step, layer}))
+        << "layer " << layer << ", step " << step;
+  }
+
+  void compare_balance(const Node& node, std::size_t step, std::size_t layer) {
+    const Values of_tokens = step_.get(node.results[0]);
+    const double sum = std::accumulate(of_tokens.begin(), of_tokens.end(), 0.0),
+                 expected = stored("/balance_losses", DType::f32, {step, layer})[0];
+    EXPECT_NEAR(sum / static_cast<double>(of_tokens.size()), expected, tolerance * expected)
+        << "layer " << layer << ", step " << step;
   }
 
   H5Reader reference_;
@@ -135,6 +178,20 @@ TEST(Reference, TenStepsOfTheTinyBertAreThoseOfPyTorch) {
   ReferenceRun run("bert");
   run.run();
   EXPECT_EQ(run.gradients_compared(), 2 * (4 + 2 * 16 + 5));
+}
+
+/// Where tokens go, and what is dropped, too.
+TEST(Reference, TenStepsOfTheTinyMixtureOfExpertsAreThoseOfPyTorch) {
+  ReferenceRun run("moe");
+  run.run();
+  EXPECT_EQ(run.gradients_compared(), 2 * (2 + 2 * 16 + 2 * (4 + 8 + 3) + 2));
+}
+
+/// With more choices, gated and shared experts.
+TEST(Reference, TenStepsOfTheTinyFineGrainedMixtureAreThoseOfPyTorch) {
+  ReferenceRun run("deepseek_moe");
+  run.run();
+  EXPECT_EQ(run.gradients_compared(), 2 * (1 + 9 + 3 * (2 + 4 + 4 + 3) + 2));
 }
 
 TEST(Reference, TenStepsOfTheTinyConformerAreThoseOfPyTorch) {

@@ -44,47 +44,64 @@ def heads_of(x, weight, bias=None):
     return y.reshape(BATCH, SEQUENCE, heads, HEAD)
 
 
+def gpt_block_shapes(block, inner=4 * MODEL):
+    shapes = {}
+    for norm in ("attention_norm", "mlp_norm"):
+        shapes |= {f"{block}.{norm}.gain": (MODEL,), f"{block}.{norm}.bias": (MODEL,)}
+    for name in ("query", "key", "value"):
+        shapes[f"{block}.attention.{name}"] = (MODEL, HEADS, HEAD)
+        shapes[f"{block}.attention.{name}_bias"] = (HEADS, HEAD)
+    return shapes | {f"{block}.attention.output": (HEADS, HEAD, MODEL), f"{block}.attention.output_bias": (MODEL,),
+                     f"{block}.mlp.up": (MODEL, inner), f"{block}.mlp.up_bias": (inner,),
+                     f"{block}.mlp.down": (inner, MODEL), f"{block}.mlp.down_bias": (MODEL,)}
+
+
 def gpt_shapes():
     shapes = {"embedding.table": (VOCABULARY, MODEL), "embedding.positions": (SEQUENCE, MODEL)}
     for i in range(LAYERS):
-        block = f"block.{i}."
-        for norm in ("attention_norm", "mlp_norm"):
-            shapes |= {f"{block}{norm}.gain": (MODEL,), f"{block}{norm}.bias": (MODEL,)}
-        for name in ("query", "key", "value"):
-            shapes[f"{block}attention.{name}"] = (MODEL, HEADS, HEAD)
-            shapes[f"{block}attention.{name}_bias"] = (HEADS, HEAD)
-        shapes |= {f"{block}attention.output": (HEADS, HEAD, MODEL), f"{block}attention.output_bias": (MODEL,),
-                   f"{block}mlp.up": (MODEL, 4 * MODEL), f"{block}mlp.up_bias": (4 * MODEL,),
-                   f"{block}mlp.down": (4 * MODEL, MODEL), f"{block}mlp.down_bias": (MODEL,)}
+        shapes |= gpt_block_shapes(f"block.{i}")
     return shapes | {"head.norm.gain": (MODEL,), "head.norm.bias": (MODEL,)}
+
+
+def layer_norm(w, name, x):
+    return F.layer_norm(x, (MODEL,), w[f"{name}.gain"], w[f"{name}.bias"], EPSILON)
+
+
+def gpt_attention(w, block, x):
+    def part(name):
+        return w[f"{block}.attention.{name}"]
+
+    y = layer_norm(w, f"{block}.attention_norm", x)
+    q, k, v = (heads_of(y, part(n), part(f"{n}_bias")) for n in ("query", "key", "value"))
+    mixed = causal_attention(q, k, v).reshape(BATCH, SEQUENCE, MODEL)
+    return x + F.linear(mixed, part("output").reshape(MODEL, MODEL).T, part("output_bias"))
+
+
+def gpt_block(w, block, x):
+    x = gpt_attention(w, block, x)
+    y = layer_norm(w, f"{block}.mlp_norm", x)
+    y = F.gelu(F.linear(y, w[f"{block}.mlp.up"].T, w[f"{block}.mlp.up_bias"]), approximate="tanh")
+    return x + F.linear(y, w[f"{block}.mlp.down"].T, w[f"{block}.mlp.down_bias"])
 
 
 def gpt_logits(w, tokens):
     x = F.embedding(tokens, w["embedding.table"]) + w["embedding.positions"]
     for i in range(LAYERS):
-        def part(name):
-            return w[f"block.{i}.{name}"]
+        x = gpt_block(w, f"block.{i}", x)
+    return F.linear(layer_norm(w, "head.norm", x), w["embedding.table"])
 
-        y = F.layer_norm(x, (MODEL,), part("attention_norm.gain"), part("attention_norm.bias"), EPSILON)
-        q, k, v = (heads_of(y, part(f"attention.{n}"), part(f"attention.{n}_bias")) for n in ("query", "key", "value"))
-        mixed = causal_attention(q, k, v).reshape(BATCH, SEQUENCE, MODEL)
-        x = x + F.linear(mixed, part("attention.output").reshape(MODEL, MODEL).T, part("attention.output_bias"))
-        y = F.layer_norm(x, (MODEL,), part("mlp_norm.gain"), part("mlp_norm.bias"), EPSILON)
-        y = F.gelu(F.linear(y, part("mlp.up").T, part("mlp.up_bias")), approximate="tanh")
-        x = x + F.linear(y, part("mlp.down").T, part("mlp.down_bias"))
-    x = F.layer_norm(x, (MODEL,), w["head.norm.gain"], w["head.norm.bias"], EPSILON)
-    return F.linear(x, w["embedding.table"])
+
+def llama_block_shapes(block, groups=GROUPS, inner=LLAMA_INNER):
+    return {f"{block}.attention_norm.gain": (MODEL,), f"{block}.mlp_norm.gain": (MODEL,),
+            f"{block}.attention.query": (MODEL, HEADS, HEAD), f"{block}.attention.key": (MODEL, groups, HEAD),
+            f"{block}.attention.value": (MODEL, groups, HEAD), f"{block}.attention.output": (HEADS, HEAD, MODEL),
+            f"{block}.mlp.gate": (MODEL, inner), f"{block}.mlp.up": (MODEL, inner), f"{block}.mlp.down": (inner, MODEL)}
 
 
 def llama_shapes():
     shapes = {"embedding.table": (VOCABULARY, MODEL)}
     for i in range(LAYERS):
-        block = f"block.{i}."
-        shapes |= {f"{block}attention_norm.gain": (MODEL,), f"{block}mlp_norm.gain": (MODEL,),
-                   f"{block}attention.query": (MODEL, HEADS, HEAD), f"{block}attention.key": (MODEL, GROUPS, HEAD),
-                   f"{block}attention.value": (MODEL, GROUPS, HEAD), f"{block}attention.output": (HEADS, HEAD, MODEL),
-                   f"{block}mlp.gate": (MODEL, LLAMA_INNER), f"{block}mlp.up": (MODEL, LLAMA_INNER),
-                   f"{block}mlp.down": (LLAMA_INNER, MODEL)}
+        shapes |= llama_block_shapes(f"block.{i}")
     return shapes | {"head.norm.gain": (MODEL,), "head.table": (VOCABULARY, MODEL)}
 
 
@@ -100,19 +117,27 @@ def rotated(x):
     return torch.cat((turned.real, turned.imag), -1)
 
 
+def llama_attention(w, block, x):
+    y = rms_norm(x, w[f"{block}.attention_norm.gain"])
+    q, k, v = (heads_of(y, w[f"{block}.attention.{n}"]) for n in ("query", "key", "value"))
+    k, v = (t.repeat_interleave(HEADS // t.shape[2], 2) for t in (rotated(k), v))
+    mixed = causal_attention(rotated(q), k, v).reshape(BATCH, SEQUENCE, MODEL)
+    return x + mixed @ w[f"{block}.attention.output"].reshape(MODEL, MODEL)
+
+
+def gated_mlp(w, name, x):
+    return (F.silu(x @ w[f"{name}.gate"]) * (x @ w[f"{name}.up"])) @ w[f"{name}.down"]
+
+
+def llama_block(w, block, x):
+    x = llama_attention(w, block, x)
+    return x + gated_mlp(w, f"{block}.mlp", rms_norm(x, w[f"{block}.mlp_norm.gain"]))
+
+
 def llama_logits(w, tokens):
     x = F.embedding(tokens, w["embedding.table"])
     for i in range(LAYERS):
-        def part(name):
-            return w[f"block.{i}.{name}"]
-
-        y = rms_norm(x, part("attention_norm.gain"))
-        q, k, v = (heads_of(y, part(f"attention.{n}")) for n in ("query", "key", "value"))
-        k, v = (t.repeat_interleave(HEADS // GROUPS, 2) for t in (rotated(k), v))
-        mixed = causal_attention(rotated(q), k, v).reshape(BATCH, SEQUENCE, MODEL)
-        x = x + mixed @ part("attention.output").reshape(MODEL, MODEL)
-        y = rms_norm(x, part("mlp_norm.gain"))
-        x = x + (F.silu(y @ part("mlp.gate")) * (y @ part("mlp.up"))) @ part("mlp.down")
+        x = llama_block(w, f"block.{i}", x)
     return rms_norm(x, w["head.norm.gain"]) @ w["head.table"].T
 
 
@@ -131,11 +156,12 @@ def language_inputs(random):
     return {"tokens": tokens, "targets": targets}
 
 
-def language_loss(logits_of):
-    def loss(w, tokens, targets):
-        return F.cross_entropy(logits_of(w, tokens).reshape(-1, VOCABULARY), targets.reshape(-1))
+def token_loss(logits, targets):
+    return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
-    return loss
+
+def language_loss(logits_of):
+    return lambda w, tokens, targets: token_loss(logits_of(w, tokens), targets)
 
 
 def adamw(decayed, others, beta2=0.95, weight_decay=0.1):
@@ -143,15 +169,17 @@ def adamw(decayed, others, beta2=0.95, weight_decay=0.1):
                              lr=1e-3, betas=(0.9, beta2), eps=1e-8)
 
 
-def train(name, shapes, draw_inputs, loss_of, seed, optimizer_of=adamw):
-    """Writes <name>.h5; loss_of(weights, **inputs of a step) is the mean loss."""
+def train(name, shapes, draw_inputs, loss_of, seed, optimizer_of=adamw, observed={}):
+    """Writes <name>.h5; loss_of(weights, **inputs of a step) is the mean loss.
+
+    `observed` are further datasets: lists to which loss_of appends tensors, equally many in each step."""
     with h5py.File(pathlib.Path(__file__).parent / f"{name}.h5", "w", libver=("earliest", "v110")) as file:
         file.attrs["format"] = numpy.bytes_("alpa-reference")
         file.attrs["format_version"] = numpy.bytes_("1.0")
-        train_into(file, shapes, draw_inputs, loss_of, numpy.random.default_rng(seed), optimizer_of)
+        train_into(file, shapes, draw_inputs, loss_of, numpy.random.default_rng(seed), optimizer_of, observed)
 
 
-def train_into(file, shapes, draw_inputs, loss_of, random, optimizer_of):
+def train_into(file, shapes, draw_inputs, loss_of, random, optimizer_of, observed):
     weights = drawn(shapes, random)
     inputs = draw_inputs(random)
     vectors = ("gain", "bias", "shift")  # which weight decay leaves alone
@@ -179,6 +207,8 @@ def train_into(file, shapes, draw_inputs, loss_of, random, optimizer_of):
         optimizer.step()
     save("losses", losses)
     save("gradient_norms", norms)
+    for name, values in observed.items():
+        save(name, torch.stack(values).unflatten(0, (STEPS, -1)))
     print(file.filename, "losses", *(f"{loss:.5f}" for loss in losses), "norms", *(f"{norm:.3f}" for norm in norms))
 
 
