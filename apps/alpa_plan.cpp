@@ -55,9 +55,7 @@ CostModel cost_model(const Settings& settings, std::string& fingerprint) {
 
 /// "gpt-1.3b: 1315.7 million parameters, 8.73 PFLOP a step (11.64 PFLOP by its paper)"
 std::string model_text(const ModelDefinition& model, const Graph& graph) {
-  const auto steps = static_cast<double>(model.training.batch / graph.samples);
-  const double flops = steps * (graph_flops(graph, Phase::forward) + graph_flops(graph, Phase::backward)) +
-                       graph_flops(graph, Phase::update);
+  const double flops = step_flops(graph, static_cast<int>(model.training.batch / graph.samples));
   std::string text = fmt::format("{}: {:.1f} million parameters, {} a step", model.name,
                                  static_cast<double>(parameter_count(graph)) / 1e6, rate_text(flops, "FLOP"));
   if (const auto by_paper = paper_flops(model))

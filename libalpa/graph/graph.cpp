@@ -76,6 +76,11 @@ double graph_flops(const Graph& graph, Phase phase) {
   return flops;
 }
 
+double step_flops(const Graph& graph, int micro_batches) {
+  return micro_batches * (graph_flops(graph, Phase::forward) + graph_flops(graph, Phase::backward)) +
+         graph_flops(graph, Phase::update);
+}
+
 void GraphBuilder::begin_layer(const std::string& name) {
   graph_.layers.push_back(name);
   layer_ = static_cast<int>(graph_.layers.size()) - 1;

@@ -112,6 +112,9 @@ std::int64_t parameter_count(const Graph&);
 /// FLOPs of all nodes of these phases for one micro-batch.
 double graph_flops(const Graph&, Phase);
 
+/// Of a step of so many micro-batches.
+double step_flops(const Graph&, int micro_batches);
+
 /// Builds a graph node by node. Throws Error(input) where operands do not fit an operator.
 class GraphBuilder {
  public:

@@ -37,6 +37,27 @@ void cross_entropy_grad_row(const T* x, std::int64_t target, float m, float z, f
     dx[target] = from_float<T>(fast_exp(to_float(x[target]) - m) * factor - dloss);
 }
 
+/// value(call, row, logit of the row's target) for each row; 0 where the tile does not have the target.
+template <class Value>
+std::unique_ptr<Kernel> value_of_targets(const KernelShape& shape, Value value) {
+  const Rows rows = rows_of(shape.operands[0]);
+  const std::size_t last = shape.operands[0].shape.size() - 1;
+  return for_type(shape.operands[0].dtype, [=](auto zero) {
+    using T = decltype(zero);
+    return host_kernel([=](const KernelCall& call) {
+      const T* logits = call.operand<T>(0);
+      const std::int32_t* targets = call.operand<std::int32_t>(1);
+      float* values = call.result<float>(0);
+      const std::int64_t first = origin_of(call.operands[0], last);
+      for (std::int64_t r = 0; r < rows.count; ++r) {
+        const std::int64_t column = targets[r] - first;
+        const bool here = targets[r] >= 0 && column >= 0 && column < rows.width;
+        values[r] = here ? value(call, r, to_float(logits[r * rows.width + column])) : 0.0f;
+      }
+    });
+  });
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> row_max_cpu(const KernelShape& shape) {
@@ -73,43 +94,15 @@ std::unique_ptr<Kernel> row_sum_exp_cpu(const KernelShape& shape) {
 
 std::unique_ptr<Kernel> cross_entropy_cpu(const KernelShape& shape) {
   if (!types_match(shape, "tiff->f")) return nullptr;
-  const Rows rows = rows_of(shape.operands[0]);
-  const std::size_t last = shape.operands[0].shape.size() - 1;
-  return for_type(shape.operands[0].dtype, [=](auto zero) {
-    using T = decltype(zero);
-    return host_kernel([=](const KernelCall& call) {
-      const T* logits = call.operand<T>(0);
-      const std::int32_t* targets = call.operand<std::int32_t>(1);
-      const float *maxima = call.operand<float>(2), *sums = call.operand<float>(3);
-      float* losses = call.result<float>(0);
-      const std::int64_t first = origin_of(call.operands[0], last);
-      for (std::int64_t r = 0; r < rows.count; ++r) {
-        const std::int64_t column = targets[r] - first;
-        const bool here = targets[r] >= 0 && column >= 0 && column < rows.width;
-        losses[r] = here ? std::log(sums[r]) + maxima[r] - to_float(logits[r * rows.width + column]) : 0.0f;
-      }
-    });
+  return value_of_targets(shape, [](const KernelCall& call, std::int64_t row, float logit) {
+    return std::log(call.operand<float>(3)[row]) + call.operand<float>(2)[row] - logit;
   });
 }
 
 std::unique_ptr<Kernel> is_best_cpu(const KernelShape& shape) {
   if (!types_match(shape, "tif->f")) return nullptr;
-  const Rows rows = rows_of(shape.operands[0]);
-  const std::size_t last = shape.operands[0].shape.size() - 1;
-  return for_type(shape.operands[0].dtype, [=](auto zero) {
-    using T = decltype(zero);
-    return host_kernel([=](const KernelCall& call) {
-      const T* logits = call.operand<T>(0);
-      const std::int32_t* targets = call.operand<std::int32_t>(1);
-      const float* maxima = call.operand<float>(2);
-      float* best = call.result<float>(0);
-      const std::int64_t first = origin_of(call.operands[0], last);
-      for (std::int64_t r = 0; r < rows.count; ++r) {
-        const std::int64_t column = targets[r] - first;
-        const bool here = targets[r] >= 0 && column >= 0 && column < rows.width;
-        best[r] = here && to_float(logits[r * rows.width + column]) >= maxima[r] ? 1.0f : 0.0f;
-      }
-    });
+  return value_of_targets(shape, [](const KernelCall& call, std::int64_t row, float logit) {
+    return logit >= call.operand<float>(2)[row] ? 1.0f : 0.0f;
   });
 }
 

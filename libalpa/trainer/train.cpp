@@ -54,9 +54,7 @@ class Run {
         control_stream_(ranks.host.make_stream()),
         stop_(settings.run_dir, limits_of(settings), stop, ranks.control.rank() == 0, seconds_since_1970),
         total_steps_(settings.steps > 0 ? settings.steps : options.steps),
-        flops_(plan.micro_batches *
-                   (graph_flops(graph, Phase::forward) + graph_flops(graph, Phase::backward)) +
-               graph_flops(graph, Phase::update)),
+        flops_(step_flops(graph, plan.micro_batches)),
         training_(lower(graph, plan)),
         evaluation_(lower(graph, plan, Purpose::evaluate)),
         data_(open_training_data(settings.data, graph, options,
