@@ -41,11 +41,13 @@ std::vector<int> attention_gradient(GraphBuilder& g, const Node& node, std::span
       node.attributes, node.name + ".grad");
 }
 
-/// Two products (scores, values) of 2*s*t*k per head; a causal mask halves them, but not on the last of the
-/// devices that pass keys around, which sees all keys that visit it.
+/// Two products (scores, values) of 2*s*t*k per head. Of a part of the queries a causal mask leaves what the
+/// last of them see, as they are what the others wait for: of all queries half, of keys that visit them all.
 double score_flops(const TensorType& query, const TensorType& key, const Attributes& attributes) {
-  const double points = static_cast<double>(element_count(query.shape)) * static_cast<double>(key.shape[1]);
-  return 4 * points * (attributes.integer("causal", 0) > attributes.integer("visiting", 0) ? 0.5 : 1.0);
+  const auto queries = static_cast<double>(query.shape[1]), keys = static_cast<double>(key.shape[1]);
+  const bool masked = attributes.integer("causal", 0) && !attributes.integer("visiting", 0);
+  const double seen = masked ? 1 - std::min(queries, keys) / (2 * std::max(queries, keys)) : 1;
+  return 4 * static_cast<double>(element_count(query.shape)) * keys * seen;
 }
 
 double attention_flops(const OpCall& call) {
