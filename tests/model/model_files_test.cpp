@@ -228,12 +228,21 @@ TEST(ParameterCount, OfTheFiveUnetSizesIsThatOfTheEvaluationAndTheRowsOfTimeStep
   }
 }
 
-TEST(ParameterCount, OfBertIsThatOfTheOriginalWithoutSegmentsAndPooler) {
-  const std::int64_t h = 768, v = 30522;
-  const std::int64_t blocks = 12 * (12 * h * h + 13 * h), embedding = (v + 512) * h + 2 * h,
-                     head = h * h + h + 2 * h + v;
-  EXPECT_EQ(parameter_count(forward_graph(model_file("configs/models/bert.toml"), 1, false)),
-            embedding + blocks + head);
+// As the published weights of the encoders have them, with the two rows of segments and the pooler, and
+// without the head of the masked language model.
+TEST(ParameterCount, OfBertSizesIsThatOfTheOriginalsWithoutSegmentsAndPoolerAndWithTheHead) {
+  struct Row {
+    const char* file;
+    std::int64_t model, published;
+  };
+  for (const Row& row : {Row{"bert-tiny", 128, 4'385'920}, Row{"bert-mini", 256, 11'170'560},
+                         Row{"bert-small", 512, 28'763'648}, Row{"bert-medium", 512, 41'373'184},
+                         Row{"bert", 768, 109'482'240}, Row{"bert-large", 1024, 335'141'888}}) {
+    const std::int64_t h = row.model, segments = 2 * h, pooler = h * h + h, head = h * h + h + 2 * h + 30522;
+    const ModelDefinition model = model_file(std::string("configs/models/") + row.file + ".toml");
+    EXPECT_EQ(parameter_count(forward_graph(model, 1, false)), row.published - segments - pooler + head)
+        << row.file;
+  }
 }
 
 }  // namespace
