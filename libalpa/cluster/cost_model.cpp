@@ -82,11 +82,10 @@ double CostModel::collective_seconds(CollectiveKind kind, GroupShape group, doub
   if (group.size() <= 1) return 0;
   const auto measured = collectives_.find({kind, group});
   if (measured != collectives_.end()) return interpolated(measured->second, bytes);
+  if (kind == CollectiveKind::shift) return send_seconds(group.nodes == 1, bytes);
   const Link& link = group.nodes > 1 ? cluster_.between_nodes : cluster_.within_node;
   const double n = group.size();
-  const double hops = kind == CollectiveKind::all_reduce ? 2 * std::log2(n)
-                      : kind == CollectiveKind::shift    ? 1
-                                                         : std::log2(n);
+  const double hops = kind == CollectiveKind::all_reduce ? 2 * std::log2(n) : std::log2(n);
   return hops * link.latency_s + sent_share(kind, n) * bytes / link.bytes_per_s;
 }
 
