@@ -87,6 +87,9 @@ struct OpDef {
   /// The operand that holds token ids (i32). All others are floating point.
   int ids = -1;
 
+  /// The ids are lengths: of this factor each sample has so many. Timings take all of it. Empty: they pick.
+  std::string_view lengths_of = "";
+
   /// Made by autodiff alone; model files may not name it.
   bool internal = false;
 

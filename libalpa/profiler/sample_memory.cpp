@@ -45,9 +45,12 @@ struct IndexRange {
 
 /// What an index picks from are the factors that the operand of indices lacks and the fewest tensors have:
 /// the vocabulary of an embedding or of a loss, the experts and their places of a dispatch. Tiles of them are
-/// taken to be hit by every index, which is what the busiest device sees.
+/// taken to be hit by every index, which is what the busiest device sees. Lengths are whole: how much of the
+/// data is padding is not known here.
 IndexRange index_range(const OperatorCase& each, std::size_t operand) {
   const ShardingRule rule = rule_of(*each.op, each.call());
+  for (const Factor& factor : rule.factors)
+    if (factor.name == each.op->lengths_of) return {factor.size, 1};
   std::vector<int> tensors(rule.factors.size(), 0);
   std::vector<std::int64_t> origin(rule.factors.size(), 0);
   const auto count = [&](const std::vector<std::vector<DimensionFactors>>& all,

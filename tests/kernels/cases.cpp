@@ -100,6 +100,30 @@ void add_batch_norms(std::vector<OpCase>& cases) {
   }
 }
 
+/// Sequences of all lengths from none to more steps than there are, in both directions; products beyond one
+/// block, and enough of them for several threads.
+void add_recurrences(std::vector<OpCase>& cases) {
+  struct Case {
+    I batch, steps, width;
+    int lengths;
+  };
+  for (const auto& [batch, steps, width, lengths] :
+       std::vector<Case>{{3, 5, 2, 7}, {1, 4, 3, 7}, {5, 3, 1, 3}, {9, 7, 33, 9}, {67, 3, 50, 4}})
+    for (const I reverse : {I{0}, I{1}}) {
+      const Attributes direction{{"reverse", reverse}};
+      const std::string state = t({batch, steps, width}) + " ", of = " i[" + std::to_string(batch) + "]";
+      for (const I gates : {I{3}, I{4}}) {
+        const std::string x = t({batch, steps, gates, width}) + " ", w = t({width, gates, width});
+        const std::string bias = gates == 3 ? " " + t({gates, width}) : "",
+                          name = gates == 3 ? "gru" : "lstm";
+        cases.push_back({name, x + w + bias + of, direction, lengths});
+        cases.push_back({name + "_grad", state + state + state + x + w + of, direction, lengths});
+      }
+    }
+  for (const I mean : {I{0}, I{1}})
+    cases.push_back({"step_weights", "i[40]", {{"size_s", I{7}}, {"mean", mean}}, 10});
+}
+
 std::vector<OpCase> all_cases() {
   std::vector<OpCase> cases{
       {"accumulate", "t[3x5]", {}},
@@ -276,6 +300,7 @@ std::vector<OpCase> all_cases() {
   add_convolutions(cases);
   add_pools(cases);
   add_batch_norms(cases);
+  add_recurrences(cases);
   return cases;
 }
 

@@ -22,7 +22,8 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Small random weights, tokens of a small vocabulary, targets; nothing that makes a kernel's work special.
+/// Small random weights, tokens of a small vocabulary, targets, sequences of full length; nothing that makes
+/// a kernel's work special.
 void fill(Interpreter& interpreter, const Graph& graph) {
   for (const State& state : graph.states) {
     const std::int64_t count = element_count(value_of(graph, state.value).type.shape);
@@ -34,6 +35,7 @@ void fill(Interpreter& interpreter, const Graph& graph) {
     Values values(static_cast<std::size_t>(element_count(value_of(graph, input.value).type.shape)), 1.0);
     if (input.kind == InputKind::tokens || input.kind == InputKind::targets)
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i * 37 % 101);
+    if (input.below > 0) std::fill(values.begin(), values.end(), static_cast<double>(input.below - 1));
     if (input.kind == InputKind::loss_scale) values[0] = 1e-3;
     if (input.kind == InputKind::update_scalars) values = {1e-6, 0.5, 0.5, 0};
     interpreter.set(input.value, values);

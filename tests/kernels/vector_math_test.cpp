@@ -54,5 +54,13 @@ TEST(Sigmoid, KeepsItsPrecisionWhereItIsSmall) {
     EXPECT_NEAR(sigmoid(x) * (1 + std::exp(-static_cast<double>(x))), 1.0, 1e-6) << x;
 }
 
+TEST(FastTanh, IsWithinTwoRoundingsOfOneAndReachesItsBounds) {
+  for (float x = -12; x < 12; x += 0.0137f)
+    EXPECT_NEAR(fast_tanh(x), std::tanh(static_cast<double>(x)), 0x1p-22) << x;
+  EXPECT_EQ(fast_tanh(0), 0);
+  EXPECT_EQ(fast_tanh(200), 1);
+  EXPECT_EQ(fast_tanh(-200), -1);
+}
+
 }  // namespace
 }  // namespace alpa

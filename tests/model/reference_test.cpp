@@ -213,6 +213,19 @@ TEST(Reference, TenStepsOfTheTinyWideResnetAreThoseOfPyTorch) {
   EXPECT_EQ(run.gradients_compared(), 2 * (3 + 4 * 9 + 2 * 3 + 2));
 }
 
+/// Against layers that are given packed sequences, without padding.
+TEST(Reference, TenStepsOfTheTinyLstmAreThoseOfPyTorch) {
+  ReferenceRun run("lstm");
+  run.run();
+  EXPECT_EQ(run.gradients_compared(), 2 * (2 * 2 * 3 + 2));
+}
+
+TEST(Reference, TenStepsOfTheTinyGruAreThoseOfPyTorch) {
+  ReferenceRun run("gru");
+  run.run();
+  EXPECT_EQ(run.gradients_compared(), 2 * (2 * 2 * 4 + 2));
+}
+
 TEST(Reference, TenStepsOfTheTinyUnetAreThoseOfPyTorch) {
   ReferenceRun run("unet");
   run.run();

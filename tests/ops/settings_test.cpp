@@ -78,5 +78,18 @@ TEST(Operators, TakeTokenIdsWhereTheySaySoAndNowhereElse) {
       ThrowsMessage<Error>(HasSubstr("operand 0 of operator 'gelu' wants floating point, got i32[2x3]")));
 }
 
+TEST(Recurrence, RefusesGatesAndWeightsThatAreNotItsOwn) {
+  const TensorType gates{DType::f32, {2, 3, 4, 8}}, lengths{DType::i32, {2}};
+  EXPECT_EQ(results("lstm", {gates, {DType::f32, {8, 4, 8}}, lengths}, {})[0].shape, (Shape{2, 3, 8}));
+  EXPECT_THAT(([&] {
+                results("gru", {gates, {DType::f32, {8, 4, 8}}, {DType::f32, {4, 8}}, lengths}, {});
+              }),
+              ThrowsMessage<Error>(HasSubstr("wants 3 gates, got 4")));
+  EXPECT_THAT(([&] {
+                results("lstm", {gates, {DType::f32, {6, 4, 8}}, lengths}, {});
+              }),
+              ThrowsMessage<Error>(HasSubstr("takes a hidden state of 6, but gives one of 8")));
+}
+
 }  // namespace
 }  // namespace alpa

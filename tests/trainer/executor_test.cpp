@@ -42,8 +42,11 @@ TEST_P(SameTraining, AsSerial) {
   const TinyCurve &serial = serial_curve(GetParam().model, Precision::f32),
                   run = TinyTraining(GetParam()).run_on_threads(kSteps);
   expect_near(run, serial, 1e-5, 1e-3);
-  // Counts of samples and of routed tokens: no choice of these runs is so close that a rounding turns it.
-  EXPECT_EQ(run.metrics, serial.metrics);
+  // Counts of samples and of routed tokens, or eighths and more of a sample: no choice of these runs is so
+  // close that a rounding turns it. What is left is how sums of such fractions round.
+  for (std::size_t i = 0; i < kSteps; ++i)
+    EXPECT_THAT(run.metrics[i], testing::Pointwise(testing::DoubleNear(1e-4), serial.metrics[i]))
+        << "step " << i;
 }
 
 TEST(ModelMetrics, CountWhatAStepDid) {
@@ -133,8 +136,8 @@ std::vector<TinyCase> every_plan(std::initializer_list<const char*> models, Prec
   return cases;
 }
 
-const auto kModels = {"gpt",          "llama",     "mlp", "bert", "image_mlp", "moe",
-                      "deepseek_moe", "conformer", "vit", "wrn",  "unet"};
+const auto kModels = {"gpt",       "llama", "mlp", "bert", "image_mlp", "moe", "deepseek_moe",
+                      "conformer", "lstm",  "gru", "vit",  "wrn",       "unet"};
 constexpr auto kPlanName = [](const auto& plan) { return plan.param.name(); };
 INSTANTIATE_TEST_SUITE_P(Plans, SameTraining, testing::ValuesIn(every_plan(kModels, Precision::f32)),
                          kPlanName);
