@@ -95,31 +95,42 @@ class Hdf5Arrays final : public ArraySource {
 class SyntheticArrays final : public ArraySource {
  public:
   SyntheticArrays(std::int64_t rows, std::vector<ArrayInput> inputs)
-      : ArraySource(std::move(inputs)), rows_(rows) {}
+      : ArraySource(std::move(inputs)), rows_(rows) {
+    std::int64_t most = 0;
+    for (const ArrayInput& input : this->inputs()) most = std::max(most, element_count(input.row.shape));
+    numbers_.resize(static_cast<std::size_t>(most));
+  }
 
   std::int64_t rows() const override { return rows_; }
 
   void read(std::size_t index, std::int64_t row, std::span<std::byte> into) override {
     const ArrayInput& input = inputs()[index];
     const std::int64_t count = element_count(input.row.shape);
-    const std::uint64_t pattern = kind_of(row);
-    for (std::int64_t i = 0; i < count; ++i)
-      if (input.row.dtype == DType::i32) {
-        reinterpret_cast<std::int32_t*>(into.data())[i] = drawn_id(input, index, row, i);
-      } else {
-        const auto at = static_cast<std::uint64_t>(i);
-        const float own = philox_uniform_at(kOwn + index, static_cast<std::uint64_t>(row), at);
-        const float common = philox_uniform_at(kPattern + index, pattern, at);
-        const float number = 0.5f * (own + common);
-        store({&number, 1}, input.row.dtype,
-              into.subspan(static_cast<std::size_t>(i * dtype_bytes(input.row.dtype))));
-      }
+    if (input.row.dtype == DType::i32) {
+      auto* const ids = reinterpret_cast<std::int32_t*>(into.data());
+      for (std::int64_t i = 0; i < count; ++i) ids[i] = drawn_id(input, index, row, i);
+      return;
+    }
+    const std::span<float> numbers(numbers_.data(), static_cast<std::size_t>(count));
+    draw(index, row, numbers);
+    store(numbers, input.row.dtype, into);
   }
 
   std::string description() const override { return fmt::format("synthetic data, {} samples", rows_); }
 
  private:
   static constexpr std::uint64_t kIds = 0x696473, kOwn = 0x6f776e << 8, kPattern = 0x706174 << 8;
+
+  /// Means of the sample's own numbers and of those that all samples of its kind have in common.
+  void draw(std::size_t index, std::int64_t row, std::span<float> numbers) const {
+    const std::uint64_t pattern = kind_of(row);
+    for (std::size_t i = 0; i < numbers.size(); i += 4) {
+      const PhiloxBlock own = philox(kOwn + index, static_cast<std::uint64_t>(row), i / 4);
+      const PhiloxBlock common = philox(kPattern + index, pattern, i / 4);
+      for (std::size_t w = 0; w < std::min<std::size_t>(4, numbers.size() - i); ++w)
+        numbers[i + w] = 0.5f * (philox_uniform(own.word[w]) + philox_uniform(common.word[w]));
+    }
+  }
 
   static std::int32_t drawn_id(const ArrayInput& input, std::size_t index, std::int64_t row, std::int64_t i) {
     const std::uint64_t word =
@@ -136,6 +147,7 @@ class SyntheticArrays final : public ArraySource {
   }
 
   std::int64_t rows_;
+  std::vector<float> numbers_;  ///< of the row at hand
 };
 
 }  // namespace
