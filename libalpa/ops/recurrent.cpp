@@ -131,15 +131,4 @@ constinit const OpDef gru_grad{
     .untimed = "reverse",
 };
 
-// lengths -> 1 for each of the first `length` of s steps, with the attribute `mean` 1 / length; 0 beyond.
-constinit const OpDef step_weights{
-    .name = "step_weights",
-    .rule = "b -> b s",
-    .result_types = "f32",
-    .settings = "size_s:integer mean:flag?",
-    .ids = 0,
-    .lengths_of = "s",
-    .untimed = "mean",
-};
-
 }  // namespace alpa::ops

@@ -332,6 +332,8 @@ const std::map<std::string_view, std::function<Results(const Call&)>>& meanings(
       {"max_pool", max_pool_reference},
       {"max_pool_grad", max_pool_grad_reference},
       {"mul", [](const Call& c) { return map2(c, [](double x, double y) { return x * y; }); }},
+      {"pool_steps", pool_steps_reference},
+      {"pool_steps_grad", pool_steps_grad_reference},
       {"rearrange", contract},
       {"reduce_leading", reduce_leading},
       {"reduce_sum", reduce_sum},

@@ -46,6 +46,8 @@ ReferenceResults lstm_reference(const ReferenceCall&);
 ReferenceResults lstm_grad_reference(const ReferenceCall&);
 ReferenceResults max_pool_reference(const ReferenceCall&);
 ReferenceResults max_pool_grad_reference(const ReferenceCall&);
+ReferenceResults pool_steps_reference(const ReferenceCall&);
+ReferenceResults pool_steps_grad_reference(const ReferenceCall&);
 ReferenceResults rotary_reference(const ReferenceCall&);
 ReferenceResults running_statistic_reference(const ReferenceCall&);
 ReferenceResults running_update_reference(const ReferenceCall&);

@@ -182,4 +182,22 @@ ReferenceResults step_weights_reference(const ReferenceCall& c) {
   return {weights};
 }
 
+ReferenceResults pool_steps_reference(const ReferenceCall& c) {
+  const Values &x = c.in[0], &weights = c.in[1];
+  const std::size_t width = x.size() / weights.size(), steps = c.extent(1, 1);
+  Values sums(c.extent(1, 0) * width);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    sums[i / width / steps * width + i % width] += weights[i / width] * x[i];
+  return {sums};
+}
+
+ReferenceResults pool_steps_grad_reference(const ReferenceCall& c) {
+  const Values &dy = c.in[0], &weights = c.in[1];
+  const std::size_t width = dy.size() / c.extent(1, 0), steps = c.extent(1, 1);
+  Values dx(weights.size() * width);
+  for (std::size_t i = 0; i < dx.size(); ++i)
+    dx[i] = weights[i / width] * dy[i / width / steps * width + i % width];
+  return {dx};
+}
+
 }  // namespace alpa

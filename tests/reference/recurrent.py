@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Trains the tiny bidirectional LSTM and GRU of tests/data as reference.py says, and writes lstm.h5 and gru.h5: with
-PyTorch's own layers on packed sequences, which know no padding."""
+PyTorch's own layers on packed sequences, which know no padding. The LSTM tells the class of each step, the GRU that of each
+sequence."""
 import torch
 import torch.nn.functional as F
 from reference import BATCH, STEPS, train
@@ -8,6 +9,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 POSITIONS, FEATURES, CLASSES, HIDDEN, LAYERS = 8, 4, 8, 8, 2
 GATES = {"lstm": 4, "gru": 3}
+HEADS = {"lstm": "head.classes.", "gru": "head."}  # a class for each step; for each sequence
 MODULES = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU}
 
 
@@ -25,13 +27,16 @@ def shapes(kind):
             if kind == "gru":
                 all[f"{name}recurrent_bias"] = (GATES[kind], HIDDEN)
         inputs = 2 * HIDDEN
-    return all | {"head.classes.weight": (inputs, CLASSES), "head.classes.shift": (CLASSES,)}
+    return all | {f"{HEADS[kind]}weight": (inputs, CLASSES), f"{HEADS[kind]}shift": (CLASSES,)}
 
 
-def draw_inputs(random):
-    frames = random.normal(0, 1, (STEPS, BATCH, POSITIONS, FEATURES)).astype("f4").astype("f8")
-    labels = random.integers(0, CLASSES, (STEPS, BATCH, POSITIONS))
-    return {"frames": frames, "labels": labels, "lengths": random.integers(1, POSITIONS + 1, (STEPS, BATCH))}
+def draw_inputs(kind):
+    def draw(random):
+        frames = random.normal(0, 1, (STEPS, BATCH, POSITIONS, FEATURES)).astype("f4").astype("f8")
+        labels = random.integers(0, CLASSES, (STEPS, BATCH, POSITIONS) if kind == "lstm" else (STEPS, BATCH))
+        return {"frames": frames, "labels": labels, "lengths": random.integers(1, POSITIONS + 1, (STEPS, BATCH))}
+
+    return draw
 
 
 def module_weights(kind, w, layer):
@@ -60,8 +65,9 @@ def loss_of(kind):
         x, _ = pad_packed_sequence(x, batch_first=True)
         losses = []
         for sample, row, length in zip(x, labels, lengths):
-            logits = F.linear(sample[:length], w["head.classes.weight"].T, w["head.classes.shift"])
-            losses.append(F.cross_entropy(logits, row[:length]))
+            seen = sample[:length] if kind == "lstm" else sample[:length].mean(0)
+            logits = F.linear(seen, w[f"{HEADS[kind]}weight"].T, w[f"{HEADS[kind]}shift"])
+            losses.append(F.cross_entropy(logits, row[:length] if kind == "lstm" else row))
         return torch.stack(losses).mean()
 
     return loss
@@ -69,4 +75,4 @@ def loss_of(kind):
 
 if __name__ == "__main__":
     for kind, seed in (("lstm", 21), ("gru", 22)):
-        train(kind, shapes(kind), draw_inputs, loss_of(kind), seed)
+        train(kind, shapes(kind), draw_inputs(kind), loss_of(kind), seed)
