@@ -53,7 +53,7 @@ void backward_row(std::int64_t n, const T* dhidden, const T* before, const T* re
 
 std::unique_ptr<Kernel> gru_cpu(const KernelShape& shape) {
   if (!types_match(shape, "ttti->ttt")) return nullptr;
-  const RecurrentExtents e(shape.operands[0], shape.operands[1], shape.attributes);
+  const RecurrentExtents e(shape.operands[0], shape.operands[1], shape.attributes, false);
   return for_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return host_kernel([e](const KernelCall& call) {
@@ -78,7 +78,7 @@ std::unique_ptr<Kernel> gru_cpu(const KernelShape& shape) {
 
 std::unique_ptr<Kernel> gru_grad_cpu(const KernelShape& shape) {
   if (!types_match(shape, "ttttti->ttt")) return nullptr;
-  const RecurrentExtents e(shape.operands[3], shape.operands[4], shape.attributes);
+  const RecurrentExtents e(shape.operands[3], shape.operands[4], shape.attributes, true);
   return for_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return host_kernel([e](const KernelCall& call) {
@@ -86,7 +86,7 @@ std::unique_ptr<Kernel> gru_grad_cpu(const KernelShape& shape) {
       const std::int64_t n = e.width, wide = e.gate_width();
       const T *dhidden = call.operand<T>(0), *hidden = call.operand<T>(1), *recurrent = call.operand<T>(2),
               *activations = call.operand<T>(3);
-      const float* weight = r.in_f32(call.operand<T>(4));
+      const float* transposed = r.transposed(call.operand<T>(4));
       T *dgates = call.result<T>(0), *dproducts = call.result<T>(1), *previous = call.result<T>(2);
       r.for_steps(true, [&](std::int64_t t, std::int64_t samples) {
         r.for_samples(t, samples, [=, &r](std::int64_t i, RecurrentStep s) {
@@ -95,7 +95,7 @@ std::unique_ptr<Kernel> gru_grad_cpu(const KernelShape& shape) {
           backward_row(n, dhidden + s.at * n, before, recurrent + s.at * n, activations + s.at * wide,
                        r.state + i * n, r.step + i * wide, dgates + s.at * wide, dproducts + s.at * wide);
         });
-        r.multiply_step(weight, samples, 1.0f);
+        r.multiply_step(transposed, samples, 1.0f);
       });
       r.clear_padding(dgates, wide);
       r.clear_padding(dproducts, wide);

@@ -52,7 +52,7 @@ void backward_row(std::int64_t n, const T* dhidden, const T* cells, const T* bef
 
 std::unique_ptr<Kernel> lstm_cpu(const KernelShape& shape) {
   if (!types_match(shape, "tti->ttt")) return nullptr;
-  const RecurrentExtents e(shape.operands[0], shape.operands[1], shape.attributes);
+  const RecurrentExtents e(shape.operands[0], shape.operands[1], shape.attributes, false);
   return for_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return host_kernel([e](const KernelCall& call) {
@@ -77,7 +77,7 @@ std::unique_ptr<Kernel> lstm_cpu(const KernelShape& shape) {
 
 std::unique_ptr<Kernel> lstm_grad_cpu(const KernelShape& shape) {
   if (!types_match(shape, "ttttti->tt")) return nullptr;
-  const RecurrentExtents e(shape.operands[3], shape.operands[4], shape.attributes);
+  const RecurrentExtents e(shape.operands[3], shape.operands[4], shape.attributes, true);
   return for_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return host_kernel([e](const KernelCall& call) {
@@ -85,7 +85,7 @@ std::unique_ptr<Kernel> lstm_grad_cpu(const KernelShape& shape) {
       const std::int64_t n = e.width, wide = e.gate_width();
       const T *dhidden = call.operand<T>(0), *hidden = call.operand<T>(1), *cells = call.operand<T>(2),
               *activations = call.operand<T>(3);
-      const float* weight = r.in_f32(call.operand<T>(4));
+      const float* transposed = r.transposed(call.operand<T>(4));
       T *dgates = call.result<T>(0), *previous = call.result<T>(1);
       r.for_steps(true, [&](std::int64_t t, std::int64_t samples) {
         r.for_samples(t, samples, [=, &r](std::int64_t i, RecurrentStep s) {
@@ -95,7 +95,7 @@ std::unique_ptr<Kernel> lstm_grad_cpu(const KernelShape& shape) {
                        activations + s.at * wide, r.state + i * n, r.cell + i * n, r.step + i * wide,
                        dgates + s.at * wide);
         });
-        r.multiply_step(weight, samples, 0.0f);
+        r.multiply_step(transposed, samples, 0.0f);
       });
       r.clear_padding(dgates, wide);
       r.clear_padding(previous, n);

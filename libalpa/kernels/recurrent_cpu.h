@@ -16,13 +16,14 @@ struct RecurrentExtents {
   bool reverse;
   RecurrentScratch scratch;
 
-  RecurrentExtents(const TensorType& gates_type, const TensorType& weight, const Attributes& attributes)
+  RecurrentExtents(const TensorType& gates_type, const TensorType& weight, const Attributes& attributes,
+                   bool gradient)
       : batch(gates_type.shape[0]),
         steps(gates_type.shape[1]),
         gates(gates_type.shape[2]),
         width(gates_type.shape[3]),
         reverse(attributes.integer("reverse", 0) != 0),
-        scratch(gates_type, weight) {}
+        scratch(gates_type, weight, gradient) {}
 
   std::int64_t gate_width() const { return gates * width; }
 };
@@ -34,7 +35,7 @@ struct RecurrentStep {
 };
 
 /// The samples of one call in the order of their lengths, the longest first, so that those that have not
-/// ended at a step are the first ones and their states a matrix without gaps: no time goes into padding.
+/// ended at a step are the first ones and their states a matrix without gaps: steps of padding take no time.
 /// States are f32, in that order.
 class RecurrentCall {
  public:
@@ -99,16 +100,32 @@ class RecurrentCall {
     }
   }
 
+  /// The weight transposed, [g h h], in f32: oneDNN multiplies by it up to twice as fast as by the weight
+  /// taken for transposed.
+  template <class T>
+  const float* transposed(const T* weight) const {
+    float* copy = workspace_ + e_.scratch.weight;
+    const std::int64_t width = e_.width, wide = e_.gate_width();
+    for_ranges(wide, row_grain(width), [=](std::int64_t begin, std::int64_t end) {
+      constexpr std::int64_t block = 16;  // of a cache line
+      for (std::int64_t first = begin; first < end; first += block)
+        for (std::int64_t k = 0; k < width; ++k)
+          for (std::int64_t j = first; j < std::min(first + block, end); ++j)
+            copy[j * width + k] = to_float(weight[k * wide + j]);
+    });
+    return copy;
+  }
+
   /// step = state weight, for the first samples.
   void multiply_state(const float* weight, std::int64_t samples) const {
     multiply_on_all_threads({false, e_.width}, {false, e_.gate_width()}, samples, e_.gate_width(), e_.width,
                             state, weight, 0.0f, step, e_.gate_width());
   }
 
-  /// state = step weight^T + keep * state, for the first samples.
-  void multiply_step(const float* weight, std::int64_t samples, float keep) const {
-    multiply_on_all_threads({false, e_.gate_width()}, {true, e_.gate_width()}, samples, e_.width,
-                            e_.gate_width(), step, weight, keep, state, e_.width);
+  /// state = step transposed weight + keep * state, for the first samples.
+  void multiply_step(const float* transposed, std::int64_t samples, float keep) const {
+    multiply_on_all_threads({false, e_.gate_width()}, {false, e_.width}, samples, e_.width, e_.gate_width(),
+                            step, transposed, keep, state, e_.width);
   }
 
  private:

@@ -32,10 +32,10 @@ ShardingRule gru_rule(const OpCall& call) {
 }
 
 std::int64_t workspace(const OpCall& call) {
-  return RecurrentScratch(call.operands[0], call.operands[1]).bytes();
+  return RecurrentScratch(call.operands[0], call.operands[1], false).bytes();
 }
 std::int64_t grad_workspace(const OpCall& call) {
-  return RecurrentScratch(call.operands[3], call.operands[4]).bytes();
+  return RecurrentScratch(call.operands[3], call.operands[4], true).bytes();
 }
 
 /// Of the recurrent weight: a product over all steps of what it was multiplied by and of what it gave.
