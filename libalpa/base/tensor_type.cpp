@@ -11,7 +11,7 @@ struct DTypeFacts {
   std::string_view name;
   std::int64_t bytes;
 };
-constexpr std::array<DTypeFacts, 3> kDTypes{{{"f32", 4}, {"bf16", 2}, {"i32", 4}}};
+constexpr std::array<DTypeFacts, 4> kDTypes{{{"f32", 4}, {"bf16", 2}, {"f16", 2}, {"i32", 4}}};
 
 const DTypeFacts& facts(DType t) { return kDTypes[static_cast<std::size_t>(t)]; }
 
@@ -23,7 +23,8 @@ std::string_view dtype_name(DType t) { return facts(t).name; }
 DType dtype_from_name(std::string_view name) {
   for (std::size_t i = 0; i < kDTypes.size(); ++i)
     if (kDTypes[i].name == name) return static_cast<DType>(i);
-  throw Error(ErrorKind::input, "unknown element type '" + std::string(name) + "'", "one of f32, bf16, i32");
+  throw Error(ErrorKind::input, "unknown element type '" + std::string(name) + "'",
+              "one of f32, bf16, f16, i32");
 }
 
 std::int64_t element_count(const Shape& shape) {

@@ -6,10 +6,10 @@
 
 namespace alpa {
 
-enum class DType : std::uint8_t { f32, bf16, i32 };
+enum class DType : std::uint8_t { f32, bf16, f16, i32 };
 
 std::int64_t dtype_bytes(DType);
-std::string_view dtype_name(DType);  ///< "f32", "bf16", "i32"
+std::string_view dtype_name(DType);  ///< "f32", "bf16", "f16", "i32"
 
 /// Throws Error(input) naming the known types.
 DType dtype_from_name(std::string_view);

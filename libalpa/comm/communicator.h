@@ -24,8 +24,8 @@ class Communicator {
   virtual int rank() const = 0;  ///< in [0, size())
   virtual int size() const = 0;
 
-  /// Replaces `count` elements on every rank by their reduction over ranks. f32 and bf16 (bf16 sums are
-  /// accumulated in f32 where the backend lets us choose), i32.
+  /// Replaces `count` elements on every rank by their reduction over ranks. f32, bf16 and f16 (whose
+  /// sums are accumulated in f32 where the backend lets us choose), i32.
   virtual void all_reduce(Stream&, void* values, std::int64_t count, DType, Reduction) = 0;
 
   /// `whole` (size() * bytes_each) becomes the ranks' `part`s in rank order.

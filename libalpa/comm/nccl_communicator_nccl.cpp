@@ -18,6 +18,8 @@ ncclDataType_t nccl_type(DType dtype) {
       return ncclFloat32;
     case DType::bf16:
       return ncclBfloat16;
+    case DType::f16:
+      return ncclFloat16;
     case DType::i32:
       return ncclInt32;
   }

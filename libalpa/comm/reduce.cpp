@@ -5,7 +5,7 @@
 #include <cassert>
 #include <cmath>
 
-#include "libalpa/base/bfloat16.h"
+#include "libalpa/base/float_types.h"
 
 namespace alpa {
 namespace {
@@ -13,18 +13,12 @@ namespace {
 // A block of accumulators stays in the first-level cache while the parts stream through it.
 constexpr std::int64_t kBlock = 2048;
 
-struct F32 {
-  using Stored = float;
+template <class T>
+struct Float {
+  using Stored = T;
   using Accumulated = float;
-  static float load(float value) { return value; }
-  static float store(float value) { return value; }
-};
-
-struct Bf16 {
-  using Stored = Bfloat16;
-  using Accumulated = float;
-  static float load(Bfloat16 value) { return to_float(value); }
-  static Bfloat16 store(float value) { return to_bfloat16(value); }
+  static float load(T value) { return to_float(value); }
+  static T store(float value) { return from_float<T>(value); }
 };
 
 struct I32 {
@@ -81,9 +75,11 @@ void reduce_in_order(std::span<const void* const> parts, void* into, std::int64_
   assert(!parts.empty() && count >= 0);
   switch (dtype) {
     case DType::f32:
-      return reduce_type<F32>(parts, into, count, reduction);
+      return reduce_type<Float<float>>(parts, into, count, reduction);
     case DType::bf16:
-      return reduce_type<Bf16>(parts, into, count, reduction);
+      return reduce_type<Float<Bfloat16>>(parts, into, count, reduction);
+    case DType::f16:
+      return reduce_type<Float<Float16>>(parts, into, count, reduction);
     case DType::i32:
       return reduce_type<I32>(parts, into, count, reduction);
   }

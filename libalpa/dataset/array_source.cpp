@@ -5,20 +5,20 @@
 #include <algorithm>
 #include <charconv>
 
-#include "libalpa/base/bfloat16.h"
 #include "libalpa/base/error.h"
+#include "libalpa/base/float_types.h"
 #include "libalpa/base/philox.h"
 #include "libalpa/h5/rows.h"
 
 namespace alpa {
 namespace {
 
-/// Numbers as the input has them, f32 or bf16.
+/// Numbers as the input has them.
 void store(std::span<const float> numbers, DType type, std::span<std::byte> into) {
-  if (type == DType::f32)
-    std::copy(numbers.begin(), numbers.end(), reinterpret_cast<float*>(into.data()));
-  else
-    std::transform(numbers.begin(), numbers.end(), reinterpret_cast<Bfloat16*>(into.data()), to_bfloat16);
+  for_float_type(type, [&](auto zero) {
+    using T = decltype(zero);
+    std::transform(numbers.begin(), numbers.end(), reinterpret_cast<T*>(into.data()), from_float<T>);
+  });
 }
 
 class Hdf5Arrays final : public ArraySource {

@@ -105,7 +105,7 @@ class Differentiator {
     std::vector<int> all;
     for (const Contribution& gradient : gradients_) all.push_back(gradient.value);
     builder_.set_place(Phase::update, 0);
-    scalars_ = builder_.input(InputKind::update_scalars, {DType::f32, {4}}, "update_scalars");
+    scalars_ = builder_.input(InputKind::update_scalars, {DType::f32, {5}}, "update_scalars");
     const int norm = builder_.add("sum_squares", all, {}, "gradient norm");
     builder_.graph().gradient_square_sum = norm;
     std::size_t g = 0;

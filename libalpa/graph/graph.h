@@ -37,8 +37,8 @@ enum class InputKind {
   tokens,          ///< i32[samples, sequence]
   targets,         ///< i32[samples, sequence]; -1: no loss at this position
   data,            ///< a row per sample of the data's array of that name
-  loss_scale,      ///< f32 scalar: 1 / number of targets of the step
-  update_scalars,  ///< f32[4]: learning rate, 1 - beta1^t, 1 - beta2^t, 1 / micro-batches
+  loss_scale,      ///< f32 scalar: 1 / number of targets of the step, times the loss scale (f16)
+  update_scalars,  ///< f32[5]: learning rate, 1 - beta1^t, 1 - beta2^t, 1 / micro-batches, 1 / loss scale
 };
 
 struct Input {
@@ -87,7 +87,7 @@ struct Graph {
   std::vector<std::string> layers;  ///< names of the units that a pipeline may cut between
   int loss = -1;                    ///< f32 scalar: sum of losses over the micro-batch (not divided)
   std::vector<Metric> metrics;      ///< names differ
-  int gradient_square_sum = -1;     ///< f32 scalar: squared global norm of the gradient, in a training graph
+  int gradient_square_sum = -1;     ///< f32 scalar: squared norm of the scaled gradient, in a training graph
   std::int64_t samples = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cassert>
 
 #include "libalpa/base/error.h"
@@ -40,8 +41,11 @@ std::vector<TensorType> result_types(const OpDef& op, const OpCall& call) {
     const std::size_t comma = names.find(',');
     const std::string_view name = names.substr(0, comma);
     names = comma == std::string_view::npos ? std::string_view{} : names.substr(comma + 1);
+    const int overwritten = op.overwrites[static_cast<std::size_t>(r)];
     const bool same = name.empty() || name == "same";
-    types.push_back({same ? call.operands[0].dtype : dtype_from_name(name), result_shape(rule, r)});
+    types.push_back({same ? call.operands[static_cast<std::size_t>(std::max(overwritten, 0))].dtype
+                          : dtype_from_name(name),
+                     result_shape(rule, r)});
   }
   return types;
 }

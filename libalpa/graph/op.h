@@ -40,7 +40,8 @@ struct OpDef {
   std::string_view rule;
   ShardingRule (*make_rule)(const OpCall&) = nullptr;
 
-  /// Element types of the results, "same" (as operand 0) or a type name, comma separated. Empty: all "same".
+  /// Element types of the results, "same" (as the operand that it overwrites, or as operand 0) or a type
+  /// name, comma separated. Empty: all "same".
   std::string_view result_types = "";
   Linearity linear = Linearity::none;
 

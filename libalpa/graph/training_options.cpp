@@ -4,6 +4,18 @@
 
 namespace alpa {
 
+DType float_type(Precision precision) {
+  switch (precision) {
+    case Precision::f32:
+      return DType::f32;
+    case Precision::bf16:
+      return DType::bf16;
+    case Precision::f16:
+      return DType::f16;
+  }
+  return DType::f32;
+}
+
 void describe(TrainingOptions& o, OptionsVisitor& visit) {
   visit.field("batch", o.batch, "samples per step, over all ranks", between(1, 1e9));
   visit.field("sequence", o.sequence, "tokens per sample; models know it as the dimension 'sequence'",
@@ -18,7 +30,15 @@ void describe(TrainingOptions& o, OptionsVisitor& visit) {
                {"masked", Objective::masked, "tokens that were hidden from it"}});
   visit.field("precision", o.precision, "type of weights and activations",
               {{"f32", Precision::f32, "32-bit floats throughout"},
-               {"bf16", Precision::bf16, "bf16 with f32 master weights and f32 accumulation"}});
+               {"bf16", Precision::bf16, "bf16 with f32 master weights and f32 accumulation"},
+               {"f16", Precision::f16, "f16 likewise, with dynamic loss scaling; GPUs only"}});
+  visit.field(
+      "loss_scale", o.loss_scale,
+      "f16: factor of the gradients' seed at the start; halved, and the step's update left out, where "
+      "they overflow",
+      between(1, 1e30));
+  visit.field("loss_scale_steps", o.loss_scale_steps,
+              "f16: steps without overflow after which the factor is doubled", at_least(1));
   visit.field("optimizer", o.optimizer, "how gradients change the weights",
               {{"adamw", OptimizerKind::adamw, "Adam with decoupled weight decay"},
                {"sgd", OptimizerKind::sgd, "gradient descent with momentum"}});

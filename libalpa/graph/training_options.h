@@ -1,11 +1,13 @@
 #pragma once
 #include <cstdint>
 
+#include "libalpa/base/tensor_type.h"
+
 namespace alpa {
 
 class OptionsVisitor;
 
-enum class Precision { f32, bf16 };
+enum class Precision { f32, bf16, f16 };
 enum class OptimizerKind { adamw, sgd };
 enum class LearningRateSchedule { constant, cosine, linear };
 
@@ -23,6 +25,8 @@ struct TrainingOptions {
       1;  ///< that batch norms or experts take together: a micro-batch has whole groups
   Objective objective = Objective::next_token;
   Precision precision = Precision::f32;
+  double loss_scale = 65536;             ///< f16: at the start
+  std::int64_t loss_scale_steps = 2000;  ///< f16: without overflow, until it is doubled
   OptimizerKind optimizer = OptimizerKind::adamw;
   double learning_rate = 3e-4;
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
@@ -38,6 +42,9 @@ struct TrainingOptions {
 
   bool operator==(const TrainingOptions&) const = default;
 };
+
+/// Of activations and parameters.
+DType float_type(Precision);
 
 /// The one list of these settings (libalpa/base/options.h).
 void describe(TrainingOptions&, OptionsVisitor&);

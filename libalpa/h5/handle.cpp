@@ -15,6 +15,19 @@ herr_t take_innermost(unsigned depth, const H5E_error2_t* error, void* client) {
   return 0;
 }
 
+/// 1 sign, `exponent` and 15 - `exponent` mantissa bits.
+H5Type float_of_16_bits(std::size_t exponent, std::size_t bias) {
+  const char* const doing = "making a type of 16 bits";
+  const std::size_t mantissa = 15 - exponent;
+  H5Type type(checked(H5Tcopy(H5T_IEEE_F32LE), doing));
+  // Fields before precision and precision before size: each step must leave a valid type.
+  checked(H5Tset_fields(type, 15, mantissa, exponent, 0, mantissa), doing);
+  checked(H5Tset_precision(type, 16), doing);
+  checked(H5Tset_size(type, 2), doing);
+  checked(H5Tset_ebias(type, bias), doing);
+  return type;
+}
+
 }  // namespace
 
 void prepare_hdf5() {
@@ -30,15 +43,8 @@ std::string hdf5_message() {
   return message;
 }
 
-H5Type bfloat16_type() {
-  H5Type type(checked(H5Tcopy(H5T_IEEE_F32LE), "making bfloat16"));
-  // Fields before precision and precision before size: each step must leave a valid type.
-  checked(H5Tset_fields(type, 15, 7, 8, 0, 7), "making bfloat16");
-  checked(H5Tset_precision(type, 16), "making bfloat16");
-  checked(H5Tset_size(type, 2), "making bfloat16");
-  checked(H5Tset_ebias(type, 127), "making bfloat16");
-  return type;
-}
+H5Type bfloat16_type() { return float_of_16_bits(8, 127); }
+H5Type float16_type() { return float_of_16_bits(5, 15); }
 
 H5Type element_type(DType dtype) {
   switch (dtype) {
@@ -46,6 +52,8 @@ H5Type element_type(DType dtype) {
       return H5Type(checked(H5Tcopy(H5T_IEEE_F32LE), "copying a type"));
     case DType::i32:
       return H5Type(checked(H5Tcopy(H5T_STD_I32LE), "copying a type"));
+    case DType::f16:
+      return float16_type();
     case DType::bf16:
       break;
   }

@@ -65,6 +65,9 @@ Result checked(Result result, const char* doing) {
 /// bfloat16 as a 16-bit HDF5 float: 1 sign, 8 exponent and 7 mantissa bits, little endian.
 H5Type bfloat16_type();
 
+/// IEEE half precision, likewise: 1 sign, 5 exponent and 10 mantissa bits.
+H5Type float16_type();
+
 /// The file's type of a tensor's elements; on the little-endian machines we run on, memory's type too.
 H5Type element_type(DType);
 

@@ -107,8 +107,9 @@ class Visitor {
       case H5T_FLOAT:
         for (const hid_t known : {H5T_IEEE_F32LE, H5T_IEEE_F64LE, H5T_IEEE_F32BE, H5T_IEEE_F64BE})
           if (H5Tequal(type, known) > 0) return H5Entry::Kind::floats;
+        if (H5Tequal(type, float16_type()) > 0) return H5Entry::Kind::floats;
         if (H5Tequal(type, bfloat16_type()) > 0) return H5Entry::Kind::bfloat16;
-        refuse(path, "has a float type that is neither IEEE 32 or 64 bit nor bfloat16");
+        refuse(path, "has a float type that is neither IEEE 16, 32 or 64 bit nor bfloat16");
       case H5T_STRING:
         if (H5Tis_variable_str(type) > 0) refuse(path, "has variable-length strings");
         return H5Entry::Kind::strings;

@@ -14,8 +14,9 @@ constexpr std::string_view folder = "/tensors/";
 DType dtype_of(const CheckedFile& file, const std::string& path, const H5Entry& entry) {
   if (entry.kind == H5Entry::Kind::bfloat16) return DType::bf16;
   if (entry.kind == H5Entry::Kind::floats && entry.element_bytes == 4) return DType::f32;
+  if (entry.kind == H5Entry::Kind::floats && entry.element_bytes == 2) return DType::f16;
   if (entry.kind == H5Entry::Kind::integers && entry.element_bytes == 4) return DType::i32;
-  throw file.error(path, "expected elements of type f32, bf16 or i32");
+  throw file.error(path, "expected elements of type f32, bf16, f16 or i32");
 }
 
 std::map<std::string, TensorType> tensors_of(const CheckedFile& file) {

@@ -67,7 +67,7 @@ __global__ void attend(AttentionExtents e, std::int64_t position, bool resumes, 
 std::unique_ptr<Kernel> attention_cuda(Device&, const KernelShape& shape) {
   if (!types_match(shape, "ttt->tf")) return nullptr;
   const AttentionExtents e(shape.operands[0], shape.operands[1], shape.attributes);
-  return for_type(shape.operands[0].dtype, [&](auto zero) {
+  return for_float_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return for_width(e.width, [&](auto width) -> std::unique_ptr<Kernel> {
       constexpr int kWidth = decltype(width)::value;

@@ -159,7 +159,7 @@ std::unique_ptr<Kernel> gradient_kernel(Device& device, const AttentionExtents& 
 std::unique_ptr<Kernel> attention_grad_cuda(Device& device, const KernelShape& shape) {
   if (!types_match(shape, "tttttf->ttt")) return nullptr;
   const AttentionExtents e(shape.operands[1], shape.operands[2], shape.attributes);
-  return for_type(shape.operands[0].dtype, [&](auto zero) {
+  return for_float_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return for_width(e.width,
                      [&](auto width) { return gradient_kernel<T, decltype(width)::value>(device, e); });

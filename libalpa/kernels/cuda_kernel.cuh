@@ -1,5 +1,6 @@
 #pragma once
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -75,12 +76,15 @@ __device__ void for_block(std::int64_t count, Body body) {
 
 __device__ inline float widened(float value) { return value; }
 __device__ inline float widened(Bfloat16 value) { return __bfloat162float(__ushort_as_bfloat16(value.bits)); }
+__device__ inline float widened(Float16 value) { return __half2float(__ushort_as_half(value.bits)); }
 
 /// The value as stored, rounded to nearest, ties to even.
 template <class T>
 __device__ T narrowed(float value) {
   if constexpr (std::is_same_v<T, Bfloat16>)
     return {__bfloat16_as_ushort(__float2bfloat16_rn(value))};
+  else if constexpr (std::is_same_v<T, Float16>)
+    return {__half_as_ushort(__float2half_rn(value))};
   else
     return value;
 }

@@ -49,7 +49,7 @@ std::unique_ptr<Kernel> dropout_cuda(Device&, const KernelShape& shape) {
   if (!types_match(shape, "t->t") || extents.empty() || extents.size() > kMostDimensions) return nullptr;
   const double rate = shape.attributes.number("rate");
   const auto draws = static_cast<std::uint64_t>(shape.attributes.integer("stream", 0));
-  return for_type(shape.operands[0].dtype, [&](auto zero) {
+  return for_float_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
       const std::int64_t count = element_count(extents);

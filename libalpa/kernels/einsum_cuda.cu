@@ -48,9 +48,11 @@ std::unique_ptr<Kernel> einsum_cuda(Device& device, const KernelShape& shape) {
         prepared->run(stream, call.operands[swapped ? 1 : 0].data, call.operands[swapped ? 0 : 1].data,
                       call.results[0].data, call.accumulate);
       });
-  if (operands == DType::f32) return contraction_kernel<float, float>(contraction);
-  if (result == DType::f32) return contraction_kernel<Bfloat16, float>(contraction);
-  return contraction_kernel<Bfloat16, Bfloat16>(contraction);
+  return for_float_type(operands, [&](auto zero) {
+    using T = decltype(zero);
+    return result == DType::f32 ? contraction_kernel<T, float>(contraction)
+                                : contraction_kernel<T, T>(contraction);
+  });
 }
 
 }  // namespace alpa::ops

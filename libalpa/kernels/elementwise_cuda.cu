@@ -25,7 +25,7 @@ template <class Function>
 std::unique_ptr<Kernel> map(const KernelShape& shape, Function f) {
   if (!types_match(shape, "t->t")) return nullptr;
   const std::int64_t count = element_count(shape.operands[0].shape);
-  return for_type(shape.operands[0].dtype, [=](auto zero) {
+  return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
       launch(stream, grid_for(count), kThreads, map_elements<T, Function>, f, count, call.operand<T>(0),
@@ -39,7 +39,7 @@ template <class Function>
 std::unique_ptr<Kernel> map_pairs(const KernelShape& shape, Function f) {
   if (!types_match(shape, "tt->t")) return nullptr;
   const std::int64_t count = element_count(shape.operands[0].shape);
-  return for_type(shape.operands[0].dtype, [=](auto zero) {
+  return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
       launch(stream, grid_for(count), kThreads, map_element_pairs<T, Function>, f, count, call.operand<T>(0),
@@ -147,7 +147,7 @@ std::unique_ptr<Kernel> bias_add_cuda(Device&, const KernelShape& shape) {
   if (!types_match(shape, "tt->t")) return nullptr;
   const std::int64_t count = element_count(shape.operands[0].shape),
                      width = element_count(shape.operands[1].shape);
-  return for_type(shape.operands[0].dtype, [=](auto zero) {
+  return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
       launch(stream, grid_for(count), kThreads, add_bias<T>, count, width, call.operand<T>(0),
@@ -161,7 +161,7 @@ std::unique_ptr<Kernel> reduce_leading_cuda(Device& device, const KernelShape& s
   const std::int64_t width = element_count(shape.results[0].shape);
   const std::int64_t rows = element_count(shape.operands[0].shape) / width;
   const bool wide = shape.results[0].dtype == DType::f32;
-  return for_type(shape.operands[0].dtype, [&](auto zero) {
+  return for_float_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return cuda_kernel(
         [=, sums = ColumnSums(device, rows, width)](const KernelCall& call, cudaStream_t stream) {
@@ -169,7 +169,7 @@ std::unique_ptr<Kernel> reduce_leading_cuda(Device& device, const KernelShape& s
           if (wide)
             sums.run(stream, element, call.result<float>(0), call.accumulate);
           else
-            sums.run(stream, element, call.result<Bfloat16>(0), call.accumulate);
+            sums.run(stream, element, call.result<T>(0), call.accumulate);
         });
   });
 }

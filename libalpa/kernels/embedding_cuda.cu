@@ -67,7 +67,7 @@ std::unique_ptr<Kernel> embedding_cuda(Device&, const KernelShape& shape) {
   if (!types_match(shape, "ti->t")) return nullptr;
   const std::int64_t rows = shape.operands[0].shape[0], width = shape.operands[0].shape[1];
   const std::int64_t ids = element_count(shape.operands[1].shape);
-  return for_type(shape.operands[0].dtype, [=](auto zero) {
+  return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
       launch(stream, grid_for(ids * width), kThreads, look_up<T>, rows, width, origin_of(call.operands[0], 0),
@@ -79,9 +79,10 @@ std::unique_ptr<Kernel> embedding_cuda(Device&, const KernelShape& shape) {
 std::unique_ptr<Kernel> embedding_grad_cuda(Device&, const KernelShape& shape) {
   if (!types_match(shape, "ti->a")) return nullptr;
   const bool wide = shape.results[0].dtype == DType::f32;
-  if (shape.operands[0].dtype == DType::f32) return embedding_grad_kernel<float, float>(shape);
-  return wide ? embedding_grad_kernel<Bfloat16, float>(shape)
-              : embedding_grad_kernel<Bfloat16, Bfloat16>(shape);
+  return for_float_type(shape.operands[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return wide ? embedding_grad_kernel<T, float>(shape) : embedding_grad_kernel<T, T>(shape);
+  });
 }
 
 }  // namespace alpa::ops

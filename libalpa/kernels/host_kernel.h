@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "libalpa/base/bfloat16.h"
+#include "libalpa/base/float_types.h"
 #include "libalpa/kernels/kernel.h"
 
 namespace alpa {
@@ -50,26 +50,18 @@ std::unique_ptr<Kernel> host_kernel(Body body) {
   return std::make_unique<HostKernel<Body>>(std::move(body));
 }
 
-/// Whether the element types are those of a pattern as "tti->tf": t is the type of the first t, either f32 or
-/// bf16; f is f32, i is i32, and a is t or f32 (a result that may be summed in f32).
+/// Whether the element types are those of a pattern as "tti->tf": t is the type of the first t, any of the
+/// floats; f is f32, i is i32, and a is t or f32 (a result that may be summed in f32).
 bool types_match(const KernelShape&, std::string_view pattern);
 
 /// " f32[2x3] -> bf16[2]": the types a kernel is wanted for, to be told where there is none.
 std::string types_text(const KernelShape&);
 
-/// body(T{}) with T = float or Bfloat16, the element type of operand 0.
+/// body(T{}) with T = float or Bfloat16, the element type of operand 0: CPUs compute in no others.
 template <class Body>
 std::unique_ptr<Kernel> for_type(DType dtype, Body body) {
   assert(dtype == DType::f32 || dtype == DType::bf16);
   return dtype == DType::f32 ? body(float{}) : body(Bfloat16{});
-}
-
-template <class T>
-T from_float(float value) {
-  if constexpr (std::is_same_v<T, Bfloat16>)
-    return to_bfloat16(value);
-  else
-    return value;
 }
 
 /// Rows and width of a tensor seen as a matrix whose rows are its last dimension.

@@ -2,7 +2,8 @@
 
 #include <fmt/core.h>
 
-#include <cassert>
+#include <algorithm>
+#include <span>
 
 #include "libalpa/base/error.h"
 #include "libalpa/kernels/host_kernel.h"
@@ -21,12 +22,17 @@ constexpr Entry kFactories[] = {
 #undef ALPA_OP
 };
 
+bool has_f16(std::span<const TensorType> types) {
+  return std::ranges::any_of(types, [](const TensorType& type) { return type.dtype == DType::f16; });
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> make_cpu_kernel(const OpDef& op, const KernelShape& shape) {
   for (const Entry& entry : kFactories) {
     if (entry.name != op.name) continue;
-    if (std::unique_ptr<Kernel> kernel = entry.factory(shape)) return kernel;
+    if (!has_f16(shape.operands) && !has_f16(shape.results))
+      if (std::unique_ptr<Kernel> kernel = entry.factory(shape)) return kernel;
     throw Error(ErrorKind::run_time,
                 fmt::format("operator '{}' has no CPU kernel for{}", op.name, types_text(shape)));
   }

@@ -80,7 +80,7 @@ std::int64_t first_column(const KernelCall& call, std::size_t rank) {
 std::unique_ptr<Kernel> row_max_cuda(Device&, const KernelShape& shape) {
   if (!types_match(shape, "t->f")) return nullptr;
   const Rows rows = rows_of(shape.operands[0]);
-  return for_type(shape.operands[0].dtype, [=](auto zero) {
+  return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
       launch(stream, blocks_of(rows.count), kThreads, row_max_kernel<T>, rows.width, call.operand<T>(0),
@@ -92,7 +92,7 @@ std::unique_ptr<Kernel> row_max_cuda(Device&, const KernelShape& shape) {
 std::unique_ptr<Kernel> row_sum_exp_cuda(Device&, const KernelShape& shape) {
   if (!types_match(shape, "tf->f")) return nullptr;
   const Rows rows = rows_of(shape.operands[0]);
-  return for_type(shape.operands[0].dtype, [=](auto zero) {
+  return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
       launch(stream, blocks_of(rows.count), kThreads, row_sum_exp_kernel<T>, rows.width, call.operand<T>(0),
@@ -105,7 +105,7 @@ std::unique_ptr<Kernel> cross_entropy_cuda(Device&, const KernelShape& shape) {
   if (!types_match(shape, "tiff->f")) return nullptr;
   const Rows rows = rows_of(shape.operands[0]);
   const std::size_t rank = shape.operands[0].shape.size();
-  return for_type(shape.operands[0].dtype, [=](auto zero) {
+  return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
       launch(stream, grid_for(rows.count), kThreads, cross_entropy_kernel<T>, rows.count, rows.width,
@@ -119,7 +119,7 @@ std::unique_ptr<Kernel> is_best_cuda(Device&, const KernelShape& shape) {
   if (!types_match(shape, "tif->f")) return nullptr;
   const Rows rows = rows_of(shape.operands[0]);
   const std::size_t rank = shape.operands[0].shape.size();
-  return for_type(shape.operands[0].dtype, [=](auto zero) {
+  return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
       launch(stream, grid_for(rows.count), kThreads, is_best_kernel<T>, rows.count, rows.width,
@@ -133,7 +133,7 @@ std::unique_ptr<Kernel> cross_entropy_grad_cuda(Device&, const KernelShape& shap
   if (!types_match(shape, "tifff->t")) return nullptr;
   const Rows rows = rows_of(shape.operands[0]);
   const std::size_t rank = shape.operands[0].shape.size();
-  return for_type(shape.operands[0].dtype, [=](auto zero) {
+  return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
       launch(stream, blocks_of(rows.count), kThreads, cross_entropy_grad_row<T>, rows.width,
@@ -146,7 +146,7 @@ std::unique_ptr<Kernel> cross_entropy_grad_cuda(Device&, const KernelShape& shap
 std::unique_ptr<Kernel> expand_like_cuda(Device&, const KernelShape& shape) {
   if (!types_match(shape, "tf->t")) return nullptr;
   const std::int64_t count = element_count(shape.results[0].shape);
-  return for_type(shape.results[0].dtype, [=](auto zero) {
+  return for_float_type(shape.results[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
       launch(stream, grid_for(count), kThreads, fill<T>, count, call.operand<float>(1), call.result<T>(0));

@@ -87,7 +87,7 @@ std::unique_ptr<Kernel> layer_norm_cuda(Device&, const KernelShape& shape) {
   if (!types_match(shape, "ttt->tff")) return nullptr;
   const Rows rows = rows_of(shape.operands[0]);
   const auto epsilon = static_cast<float>(shape.attributes.number("epsilon", 1e-5));
-  return for_type(shape.operands[0].dtype, [=](auto zero) {
+  return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
       launch(stream, blocks_of(rows.count), kThreads, layer_norm_row<T>, rows.width, epsilon,
@@ -100,7 +100,7 @@ std::unique_ptr<Kernel> layer_norm_cuda(Device&, const KernelShape& shape) {
 std::unique_ptr<Kernel> layer_norm_grad_cuda(Device& device, const KernelShape& shape) {
   if (!types_match(shape, "tttff->ttt")) return nullptr;
   const Rows rows = rows_of(shape.operands[0]);
-  return for_type(shape.operands[0].dtype, [&](auto zero) {
+  return for_float_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([rows, sums = ColumnSums(device, rows.count, rows.width)](const KernelCall& call,
                                                                                  cudaStream_t stream) {
@@ -118,7 +118,7 @@ std::unique_ptr<Kernel> rms_norm_cuda(Device&, const KernelShape& shape) {
   if (!types_match(shape, "tt->tf")) return nullptr;
   const Rows rows = rows_of(shape.operands[0]);
   const auto epsilon = static_cast<float>(shape.attributes.number("epsilon", 1e-5));
-  return for_type(shape.operands[0].dtype, [=](auto zero) {
+  return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
       launch(stream, blocks_of(rows.count), kThreads, rms_norm_row<T>, rows.width, epsilon,
@@ -130,7 +130,7 @@ std::unique_ptr<Kernel> rms_norm_cuda(Device&, const KernelShape& shape) {
 std::unique_ptr<Kernel> rms_norm_grad_cuda(Device& device, const KernelShape& shape) {
   if (!types_match(shape, "tttf->tt")) return nullptr;
   const Rows rows = rows_of(shape.operands[0]);
-  return for_type(shape.operands[0].dtype, [&](auto zero) {
+  return for_float_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([rows, sums = ColumnSums(device, rows.count, rows.width)](const KernelCall& call,
                                                                                  cudaStream_t stream) {

@@ -8,10 +8,11 @@
 namespace alpa::ops {
 namespace {
 
-/// Factor that brings a gradient of this squared norm within `clip`; 0 does not clip.
-float clip_factor(double clip, float square_norm) {
-  const double norm = std::sqrt(static_cast<double>(square_norm));
-  return clip > 0 && norm > clip ? static_cast<float>(clip / norm) : 1.0f;
+/// What gradients of this squared norm are multiplied by: 1 / loss scale, and what brings them within `clip`;
+/// 0 does not clip.
+float gradient_factor(double clip, float square_norm, float inverse_scale) {
+  const double norm = std::sqrt(static_cast<double>(square_norm)) * static_cast<double>(inverse_scale);
+  return clip > 0 && norm > clip ? static_cast<float>(clip / norm) * inverse_scale : inverse_scale;
 }
 
 struct AdamW {
@@ -24,10 +25,11 @@ struct AdamW {
         epsilon(a.number("epsilon")),
         weight_decay(a.number("weight_decay", 0)) {}
 
-  /// Updates w, m, v in place; rounds w to `working` unless that is null.
+  /// Updates w, m, v in place, unless the norm is not finite; rounds w to `working` unless that is null.
   void run(std::int64_t count, const float* gradient, const float* scalars, float square_norm, float* w,
            float* m, float* v, Bfloat16* working) const {
-    const float factor = clip_factor(clip, square_norm), rate = scalars[0];
+    if (!std::isfinite(square_norm)) return;
+    const float factor = gradient_factor(clip, square_norm, scalars[4]), rate = scalars[0];
     const auto b1 = static_cast<float>(beta1), b2 = static_cast<float>(beta2);
     const auto c1 = static_cast<float>(1 - beta1), c2 = static_cast<float>(1 - beta2);
     const float step = rate / scalars[1], root_correction = 1.0f / std::sqrt(scalars[2]);
@@ -60,7 +62,8 @@ struct Sgd {
 
   void run(std::int64_t count, const float* gradient, const float* scalars, float square_norm, float* w,
            float* v, Bfloat16* working) const {
-    const float factor = clip_factor(clip, square_norm), rate = scalars[0];
+    if (!std::isfinite(square_norm)) return;
+    const float factor = gradient_factor(clip, square_norm, scalars[4]), rate = scalars[0];
     const auto kept = static_cast<float>(momentum), decay = static_cast<float>(weight_decay);
     // w -= rate * (kept_ahead * v + ahead * g), v the new velocity.
     const float kept_ahead = nesterov ? kept : 1.0f, ahead = nesterov ? 1.0f : 0.0f;

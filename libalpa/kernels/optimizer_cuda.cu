@@ -4,10 +4,11 @@
 namespace alpa::ops {
 namespace {
 
-/// Factor that brings a gradient of this squared norm within `clip`; 0 does not clip.
-__device__ inline float clip_factor(double clip, float square_norm) {
-  const double norm = sqrt(static_cast<double>(square_norm));
-  return clip > 0 && norm > clip ? static_cast<float>(clip / norm) : 1.0f;
+/// What gradients of this squared norm are multiplied by: 1 / loss scale, and what brings them within `clip`;
+/// 0 does not clip.
+__device__ inline float gradient_factor(double clip, float square_norm, float inverse_scale) {
+  const double norm = sqrt(static_cast<double>(square_norm)) * static_cast<double>(inverse_scale);
+  return clip > 0 && norm > clip ? static_cast<float>(clip / norm) * inverse_scale : inverse_scale;
 }
 
 struct AdamW {
@@ -37,11 +38,13 @@ struct Sgd {
         nesterov(a.integer("nesterov", 0) != 0) {}
 };
 
-/// Updates w, m, v in place; rounds w to `working` unless that is null. scalars = {learning rate, 1 -
-/// beta1^t, 1 - beta2^t, 0}.
+/// Updates w, m, v in place, unless the norm is not finite; rounds w to `working` unless that is null.
+/// scalars as InputKind::update_scalars.
+template <class Working>
 __global__ void adamw_update(AdamW a, std::int64_t count, const float* gradient, const float* scalars,
-                             const float* square_norm, float* w, float* m, float* v, Bfloat16* working) {
-  const float factor = clip_factor(a.clip, *square_norm);
+                             const float* square_norm, float* w, float* m, float* v, Working* working) {
+  if (!isfinite(*square_norm)) return;
+  const float factor = gradient_factor(a.clip, *square_norm, scalars[4]);
   const float step = scalars[0] / scalars[1], root_correction = 1.0f / sqrtf(scalars[2]);
   const float keep = 1.0f - scalars[0] * a.weight_decay;
   for_elements(count, [=](std::int64_t i) {
@@ -51,61 +54,70 @@ __global__ void adamw_update(AdamW a, std::int64_t count, const float* gradient,
     m[i] = first;
     v[i] = second;
     w[i] = weight;
-    if (working) working[i] = narrowed<Bfloat16>(weight);
+    if (working) working[i] = narrowed<Working>(weight);
   });
 }
 
 /// As adamw_update; `v` is the momentum, scalars[0] the learning rate.
+template <class Working>
 __global__ void sgd_update(Sgd a, std::int64_t count, const float* gradient, const float* scalars,
-                           const float* square_norm, float* w, float* v, Bfloat16* working) {
-  const float factor = clip_factor(a.clip, *square_norm), rate = scalars[0];
+                           const float* square_norm, float* w, float* v, Working* working) {
+  if (!isfinite(*square_norm)) return;
+  const float factor = gradient_factor(a.clip, *square_norm, scalars[4]), rate = scalars[0];
   for_elements(count, [=](std::int64_t i) {
     const float g = gradient[i] * factor + a.weight_decay * w[i], velocity = a.momentum * v[i] + g;
     const float weight = w[i] - rate * (a.nesterov ? a.momentum * velocity + g : velocity);
     v[i] = velocity;
     w[i] = weight;
-    if (working) working[i] = narrowed<Bfloat16>(weight);
+    if (working) working[i] = narrowed<Working>(weight);
   });
 }
 
-/// `with_working`: result 3 takes the rounded weights.
-std::unique_ptr<Kernel> adamw_kernel(const KernelShape& shape, bool with_working) {
-  return cuda_kernel([count = element_count(shape.operands[0].shape), adamw = AdamW(shape.attributes),
-                      with_working](const KernelCall& c, cudaStream_t stream) {
-    launch(stream, grid_for(count), kThreads, adamw_update, adamw, count, c.operand<float>(1),
+/// A result after the weights and moments takes the rounded weights.
+template <class Working>
+Working* working_weights(const KernelCall& call, std::size_t result) {
+  return result < call.results.size() ? call.result<Working>(result) : nullptr;
+}
+
+template <class Working>
+std::unique_ptr<Kernel> adamw_kernel(const KernelShape& shape) {
+  return cuda_kernel([count = element_count(shape.operands[0].shape), adamw = AdamW(shape.attributes)](
+                         const KernelCall& c, cudaStream_t stream) {
+    launch(stream, grid_for(count), kThreads, adamw_update<Working>, adamw, count, c.operand<float>(1),
            c.operand<float>(4), c.operand<float>(5), c.result<float>(0), c.result<float>(1),
-           c.result<float>(2), with_working ? c.result<Bfloat16>(3) : nullptr);
+           c.result<float>(2), working_weights<Working>(c, 3));
   });
 }
 
-/// `with_working`: result 2 takes the rounded weights.
-std::unique_ptr<Kernel> sgd_kernel(const KernelShape& shape, bool with_working) {
-  return cuda_kernel([count = element_count(shape.operands[0].shape), sgd = Sgd(shape.attributes),
-                      with_working](const KernelCall& c, cudaStream_t stream) {
-    launch(stream, grid_for(count), kThreads, sgd_update, sgd, count, c.operand<float>(1),
+template <class Working>
+std::unique_ptr<Kernel> sgd_kernel(const KernelShape& shape) {
+  return cuda_kernel([count = element_count(shape.operands[0].shape), sgd = Sgd(shape.attributes)](
+                         const KernelCall& c, cudaStream_t stream) {
+    launch(stream, grid_for(count), kThreads, sgd_update<Working>, sgd, count, c.operand<float>(1),
            c.operand<float>(3), c.operand<float>(4), c.result<float>(0), c.result<float>(1),
-           with_working ? c.result<Bfloat16>(2) : nullptr);
+           working_weights<Working>(c, 2));
   });
 }
 
 }  // namespace
 
 std::unique_ptr<Kernel> adamw_cuda(Device&, const KernelShape& shape) {
-  return types_match(shape, "ffffff->fff") ? adamw_kernel(shape, false) : nullptr;
+  return types_match(shape, "ffffff->fff") ? adamw_kernel<float>(shape) : nullptr;
 }
 
 std::unique_ptr<Kernel> adamw_master_cuda(Device&, const KernelShape& shape) {
-  if (!types_match(shape, "fffffft->ffft") || shape.results[3].dtype != DType::bf16) return nullptr;
-  return adamw_kernel(shape, true);
+  if (!types_match(shape, "fffffft->ffft")) return nullptr;
+  return for_float_type(shape.results[3].dtype,
+                        [&](auto zero) { return adamw_kernel<decltype(zero)>(shape); });
 }
 
 std::unique_ptr<Kernel> sgd_cuda(Device&, const KernelShape& shape) {
-  return types_match(shape, "fffff->ff") ? sgd_kernel(shape, false) : nullptr;
+  return types_match(shape, "fffff->ff") ? sgd_kernel<float>(shape) : nullptr;
 }
 
 std::unique_ptr<Kernel> sgd_master_cuda(Device&, const KernelShape& shape) {
-  if (!types_match(shape, "ffffft->fft") || shape.results[2].dtype != DType::bf16) return nullptr;
-  return sgd_kernel(shape, true);
+  if (!types_match(shape, "ffffft->fft")) return nullptr;
+  return for_float_type(shape.results[2].dtype, [&](auto zero) { return sgd_kernel<decltype(zero)>(shape); });
 }
 
 }  // namespace alpa::ops

@@ -36,7 +36,7 @@ std::unique_ptr<Kernel> rotary_cuda(Device&, const KernelShape& shape) {
   const RotaryExtents e{extents[0], extents[1], extents[2], extents[3] / 2};
   const double theta = shape.attributes.number("theta", 10000.0);
   const double direction = shape.attributes.integer("inverse", 0) ? -1.0 : 1.0;
-  return for_type(shape.operands[0].dtype, [=](auto zero) {
+  return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
       launch(stream, grid_for(e.batch * e.positions * e.pairs), kThreads, turn<T>, e,

@@ -22,7 +22,7 @@ __global__ void sum_micro_batches(std::int64_t count, const T* x, float* sum, bo
 std::unique_ptr<Kernel> reduce_sum_cuda(Device& device, const KernelShape& shape) {
   if (!types_match(shape, "t->f")) return nullptr;
   const double weight = shape.attributes.number("weight", 1.0);
-  return for_type(shape.operands[0].dtype, [&](auto zero) {
+  return for_float_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([weight, sums = DoubleSums(device, {element_count(shape.operands[0].shape)})](
                            const KernelCall& call, cudaStream_t stream) {
@@ -42,10 +42,8 @@ std::unique_ptr<Kernel> sum_squares_cuda(Device& device, const KernelShape& shap
       [types = shape.operands, weight = shape.attributes.number("weight", 1.0),
        sums = DoubleSums(device, std::move(counts))](const KernelCall& call, cudaStream_t stream) {
         for (std::size_t i = 0; i < types.size(); ++i)
-          if (types[i].dtype == DType::f32)
-            sums.take(stream, i, call.operand<float>(i), Square{});
-          else
-            sums.take(stream, i, call.operand<Bfloat16>(i), Square{});
+          for_float_type(types[i].dtype,
+                         [&](auto zero) { sums.take(stream, i, call.operand<decltype(zero)>(i), Square{}); });
         sums.finish(stream, weight, call.result<float>(0), call.accumulate);
       });
 }
@@ -53,7 +51,7 @@ std::unique_ptr<Kernel> sum_squares_cuda(Device& device, const KernelShape& shap
 std::unique_ptr<Kernel> accumulate_cuda(Device&, const KernelShape& shape) {
   if (!types_match(shape, "t->f")) return nullptr;
   const std::int64_t count = element_count(shape.operands[0].shape);
-  return for_type(shape.operands[0].dtype, [=](auto zero) {
+  return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
       launch(stream, grid_for(count), kThreads, sum_micro_batches<T>, count, call.operand<T>(0),

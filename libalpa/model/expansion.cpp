@@ -14,10 +14,6 @@
 namespace alpa {
 namespace {
 
-DType float_type(const ModelDefinition& model) {
-  return model.training.precision == Precision::bf16 ? DType::bf16 : DType::f32;
-}
-
 class Expansion {
  public:
   Expansion(const ModelDefinition& model, std::int64_t samples, bool training, ModelFaults& faults)
@@ -25,7 +21,7 @@ class Expansion {
         training_(training),
         faults_(faults),
         builder_(op_catalog()),
-        weights_(builder_, float_type(model), faults) {
+        weights_(builder_, float_type(model.training.precision), faults) {
     builder_.graph().samples = samples;
   }
 
@@ -49,7 +45,7 @@ class Expansion {
       if (model_.inputs.empty()) frame.values[name] = builder_.input(kind, ids, name);
     for (const InputDefinition& input : model_.inputs) {
       const bool ids_below = !input.below.empty();
-      TensorType type{ids_below ? DType::i32 : float_type(model_), {samples}};
+      TensorType type{ids_below ? DType::i32 : float_type(model_.training.precision), {samples}};
       bool complete = true;
       for (const std::string& text : input.shape) {
         const auto extent =

@@ -48,9 +48,10 @@ constinit const OpDef sum_squares{
     .untimed = "weight",
 };
 
-// AdamW (Loshchilov and Hutter, ICLR'19), gradient clipped to a global norm of `clip` first (0: not):
-// (weights, gradient, moment1, moment2, scalars, squared norm) -> weights, moment1, moment2.
-// scalars = {learning rate, 1 - beta1^t, 1 - beta2^t, 1 / micro-batches of the step}.
+// AdamW (Loshchilov and Hutter, ICLR'19), gradient divided by the loss scale and clipped to a global norm of
+// `clip` first (0: not): (weights, gradient, moment1, moment2, scalars, squared norm) -> weights, moment1,
+// moment2. scalars are InputKind::update_scalars; the squared norm is that of the gradient as it is, times
+// the loss scale. Where it is not finite, this and the other updates change nothing.
 constinit const OpDef adamw{
     .name = "adamw",
     .rule = "..., ..., ..., ..., c, -> ..., ..., ... | whole c",
@@ -64,7 +65,6 @@ constinit const OpDef adamw{
 constinit const OpDef adamw_master{
     .name = "adamw_master",
     .rule = "..., ..., ..., ..., c, , ... -> ..., ..., ..., ... | whole c",
-    .result_types = "same,same,same,bf16",
     .flops_per_point = 15,
     .overwrites = {0, 2, 3, 6},
     .internal = true,
@@ -86,7 +86,6 @@ constinit const OpDef sgd{
 constinit const OpDef sgd_master{
     .name = "sgd_master",
     .rule = "..., ..., ..., c, , ... -> ..., ..., ... | whole c",
-    .result_types = "same,same,bf16",
     .flops_per_point = 6,
     .overwrites = {0, 2, 5, -1},
     .internal = true,

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <span>
 
-#include "libalpa/base/bfloat16.h"
 #include "libalpa/base/error.h"
+#include "libalpa/base/float_types.h"
 #include "libalpa/base/philox.h"
 #include "libalpa/base/units.h"
 
@@ -29,12 +30,11 @@ float random_value(std::int64_t index) {
 
 std::vector<char> random_pattern(DType dtype) {
   std::vector<char> bytes(static_cast<std::size_t>(kPatternElements * dtype_bytes(dtype)));
-  for (std::int64_t i = 0; i < kPatternElements; ++i) {
-    if (dtype == DType::bf16)
-      reinterpret_cast<Bfloat16*>(bytes.data())[i] = to_bfloat16(random_value(i));
-    else
-      reinterpret_cast<float*>(bytes.data())[i] = random_value(i);
-  }
+  for_float_type(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for (std::int64_t i = 0; i < kPatternElements; ++i)
+      reinterpret_cast<T*>(bytes.data())[i] = from_float<T>(random_value(i));
+  });
   return bytes;
 }
 
@@ -86,6 +86,9 @@ bool overwrites(const OperatorCase& each) {
   return std::any_of(overwritten.begin(), overwritten.end(), [](int operand) { return operand >= 0; });
 }
 
+/// Where the regions and needs of operands have those of that type.
+std::size_t index_of(DType dtype) { return dtype == DType::f32 ? 0 : dtype == DType::bf16 ? 1 : 2; }
+
 Tile tile(void* data, const TilePlace& place) { return {data, place.origin, place.whole}; }
 
 }  // namespace
@@ -101,18 +104,20 @@ void SampleMemory::check_fits(std::int64_t bytes) const {
 }
 
 std::int64_t SampleMemory::held_bytes() const {
-  return held_by(f32_.memory) + held_by(bf16_.memory) + held_by(results_.memory) + held_by(workspace_);
+  std::int64_t bytes = held_by(results_.memory) + held_by(workspace_);
+  for (const Region& region : operands_) bytes += held_by(region.memory);
+  return bytes;
 }
 
 void SampleMemory::make_room(const Needs& needs) {
   const auto after = [this](const Region& region, std::int64_t bytes) {
     return std::max(held_by(region.memory), bytes > 0 ? std::max(bytes, cold_bytes_) : 0);
   };
-  if (after(f32_, needs.f32) + after(bf16_, needs.bf16) + after(results_, needs.results) +
-          std::max(held_by(workspace_), needs.workspace) <=
-      most_bytes_)
-    return;
-  for (Region* region : {&f32_, &bf16_, &results_}) region->memory.reset();
+  std::int64_t bytes = after(results_, needs.results) + std::max(held_by(workspace_), needs.workspace);
+  for (std::size_t i = 0; i < operands_.size(); ++i) bytes += after(operands_[i], needs.operands[i]);
+  if (bytes <= most_bytes_) return;
+  for (Region& region : operands_) region.memory.reset();
+  results_.memory.reset();
   workspace_.reset();
 }
 
@@ -165,15 +170,13 @@ void SampleMemory::fill_indices(const OperatorCase& each) {
 void SampleMemory::provide(const OperatorCase& each) {
   Needs needs;
   for (const TensorType& type : each.operands)
-    if (type.dtype != DType::i32)
-      (type.dtype == DType::bf16 ? needs.bf16 : needs.f32) += aligned(byte_count(type));
+    if (type.dtype != DType::i32) needs.operands[index_of(type.dtype)] += aligned(byte_count(type));
   for (std::size_t r = 0; r < each.results.size(); ++r)
     if (each.op->overwrites[r] < 0) needs.results += aligned(byte_count(each.results[r]));
   needs.workspace = workspace_of(*each.op, each.call());
-  check_fits(needs.f32 + needs.bf16 + needs.results + needs.workspace);
+  check_fits(std::accumulate(needs.operands.begin(), needs.operands.end(), needs.results + needs.workspace));
   make_room(needs);
-  cut(f32_, needs.f32);
-  cut(bf16_, needs.bf16);
+  for (std::size_t i = 0; i < operands_.size(); ++i) cut(operands_[i], needs.operands[i]);
   cut(results_, needs.results);
   if (held_by(workspace_) < needs.workspace) {
     workspace_.reset();
@@ -184,8 +187,8 @@ void SampleMemory::provide(const OperatorCase& each) {
 
 SampleMemory::Call SampleMemory::call_at(const OperatorCase& each, int set) const {
   Call call;
-  char* next_f32 = place(f32_, set);
-  char* next_bf16 = place(bf16_, set);
+  std::array<char*, 3> next_operand{};
+  for (std::size_t i = 0; i < operands_.size(); ++i) next_operand[i] = place(operands_[i], set);
   char* next_result = place(results_, set);
   auto index = indices_.begin();
   for (std::size_t i = 0; i < each.operands.size(); ++i) {
@@ -194,10 +197,10 @@ SampleMemory::Call SampleMemory::call_at(const OperatorCase& each, int set) cons
       call.operands.push_back(tile((*index++)->data(), each.operand_places[i]));
       continue;
     }
-    char*& next = type.dtype == DType::bf16 ? next_bf16 : next_f32;
+    char*& next = next_operand[index_of(type.dtype)];
     const bool just_made = i == 0 && !overwrites(each);
     call.operands.push_back(
-        tile(just_made ? place(type.dtype == DType::bf16 ? bf16_ : f32_, 0) : next, each.operand_places[i]));
+        tile(just_made ? place(operands_[index_of(type.dtype)], 0) : next, each.operand_places[i]));
     next += aligned(byte_count(type));
   }
   for (std::size_t r = 0; r < each.results.size(); ++r) {
@@ -217,8 +220,9 @@ SampleMemory::Call SampleMemory::call_at(const OperatorCase& each, int set) cons
 std::vector<SampleMemory::Call> SampleMemory::calls(const OperatorCase& each) {
   provide(each);
   std::vector<Call> calls;
-  for (int set = 0; set < std::max({f32_.sets, bf16_.sets, results_.sets}); ++set)
-    calls.push_back(call_at(each, set));
+  int sets = results_.sets;
+  for (const Region& region : operands_) sets = std::max(sets, region.sets);
+  for (int set = 0; set < sets; ++set) calls.push_back(call_at(each, set));
   return calls;
 }
 

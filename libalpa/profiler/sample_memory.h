@@ -56,7 +56,8 @@ class SampleMemory {
 
   /// What a sample takes of each kind of memory.
   struct Needs {
-    std::int64_t f32 = 0, bf16 = 0, results = 0, workspace = 0;
+    std::array<std::int64_t, 3> operands{};  ///< as the regions
+    std::int64_t results = 0, workspace = 0;
   };
 
   void check_fits(std::int64_t bytes) const;
@@ -75,7 +76,8 @@ class SampleMemory {
   Device& device_;
   Stream& stream_;
   std::int64_t cold_bytes_, most_bytes_;
-  Region f32_{DType::f32}, bf16_{DType::bf16}, results_{DType::f32};
+  std::array<Region, 3> operands_{Region{DType::f32}, Region{DType::bf16}, Region{DType::f16}};
+  Region results_;
   std::unique_ptr<DeviceMemory> workspace_;
   std::vector<std::unique_ptr<DeviceMemory>> indices_;  ///< of i32 operands, in their order
 };

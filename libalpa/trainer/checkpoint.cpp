@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cassert>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <vector>
@@ -20,9 +21,22 @@ const TensorType& type_of(const Graph& graph, const State& state) {
   return value_of(graph, state.value).type;
 }
 
-CheckpointFacts facts_of(const TensorReader& file) {
-  return {file.int64_attribute("step"), file.int64_attribute("samples"), file.int64_attribute("data_tokens"),
-          file.text_attribute("training_options")};
+CheckpointFacts facts_of(const TensorReader& file, const std::filesystem::path& path) {
+  CheckpointFacts facts{file.int64_attribute("step"), file.int64_attribute("samples"),
+                        file.int64_attribute("data_tokens"), file.text_attribute("training_options")};
+  if (!file.has_attribute("loss_scale")) return facts;
+  const LossScale scale{file.double_attribute("loss_scale"), file.int64_attribute("loss_scale_good_steps"),
+                        file.int64_attribute("skipped_steps")};
+  if (!std::isfinite(scale.factor) || scale.factor < 1 || scale.good_steps < 0 || scale.skipped_steps < 0 ||
+      scale.skipped_steps > facts.step)
+    throw Error(
+        ErrorKind::input,
+        fmt::format("'{}' has a loss scale of {} after {} good and {} skipped of {} steps, which no run "
+                    "comes to",
+                    path.string(), scale.factor, scale.good_steps, scale.skipped_steps, facts.step),
+        "resume from another checkpoint");
+  facts.loss_scale = scale;
+  return facts;
 }
 
 /// "" where the states are those of the graph, otherwise one line per state that differs, at most twelve.
@@ -65,6 +79,11 @@ void save(const std::filesystem::path& path, const CheckpointFacts& facts, const
     file->attribute("samples", facts.samples);
     file->attribute("data_tokens", facts.data_tokens);
     file->attribute("training_options", facts.training_options);
+    if (facts.loss_scale) {
+      file->attribute("loss_scale", facts.loss_scale->factor);
+      file->attribute("loss_scale_good_steps", facts.loss_scale->good_steps);
+      file->attribute("skipped_steps", facts.loss_scale->skipped_steps);
+    }
     file->attribute("state_fingerprint", state_fingerprint(graph));
     file->provenance(provenance);
     for (const State& state : graph.states) file->declare(state.name, type_of(graph, state));
@@ -125,13 +144,13 @@ CheckpointFacts load_checkpoint(const std::filesystem::path& path, const Graph& 
     file.read(graph.states[static_cast<std::size_t>(tile.state)].name, {tile.origin, tile.shape},
               tile.values);
   }
-  return facts_of(file);
+  return facts_of(file, path);
 }
 
 CheckpointFacts verify_checkpoint(const std::filesystem::path& path) {
   const TensorReader file = open_checkpoint(path);
   file.verify();
-  return facts_of(file);
+  return facts_of(file, path);
 }
 
 }  // namespace alpa

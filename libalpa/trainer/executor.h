@@ -19,14 +19,14 @@ namespace alpa {
 struct StepInputs {
   /// Of each input of samples, in the graph's order: the whole batch, a row per sample.
   std::span<const std::span<const std::byte>> samples;
-  float loss_scale = 1;  ///< 1 / number of targets
-  float update_scalars[4] = {0, 0, 0, 0};
+  float loss_scale = 1;  ///< as InputKind::loss_scale
+  float update_scalars[5] = {0, 0, 0, 0, 1};
   std::int64_t step = 0;
 };
 
 struct StepResult {
   double loss_sum = 0;       ///< sum of losses over all targets of the step; the same on every rank
-  double gradient_norm = 0;  ///< global, before clipping; 0 in evaluation
+  double gradient_norm = 0;  ///< global, before clipping, times the loss scale; 0 in evaluation
   std::span<const double> metric_sums;  ///< of each of the graph's metrics; until the next run
 };
 

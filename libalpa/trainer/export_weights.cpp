@@ -52,7 +52,7 @@ StoredTensor tensor_of(const std::string& name, const std::vector<const WeightPl
                 fmt::format("'{}' of {} is made of {}, which do not make up a tensor of {}", name,
                             family.sentence, count_text(std::ssize(parts), "tensor"), shape_text(shape)),
                 "the model is of another form (groups of keys, or missing projections); try another family");
-  return {name, dtype == DType::f32 ? "F32" : "BF16", shape};
+  return {name, dtype == DType::f32 ? "F32" : dtype == DType::bf16 ? "BF16" : "F16", shape};
 }
 
 /// In the order in which they are to lie: wide types first, so that all are aligned.

@@ -15,14 +15,8 @@
 namespace alpa {
 namespace {
 
-struct StoredAs {
-  StoredType type;
-  std::int64_t bytes;
-};
-
-StoredAs stored_as(const StoredTensor& tensor) {
-  if (tensor.dtype == "F32") return {StoredType::f32, 4};
-  return {tensor.dtype == "BF16" ? StoredType::bf16 : StoredType::f16, 2};
+DType stored_type(const StoredTensor& tensor) {
+  return tensor.dtype == "F32" ? DType::f32 : tensor.dtype == "BF16" ? DType::bf16 : DType::f16;
 }
 
 /// Fills one parameter, in its own type or as f32 master.
@@ -32,11 +26,12 @@ void read_weight(SafetensorsReader& file, const MatchedWeights& matched, const s
     for (const WeightPlace& place : matched.places) {
       if (place.ours != name || place.adds != adds) continue;
       const StoredTensor& tensor = *matched.theirs.at(place.theirs);
-      const StoredAs stored = stored_as(tensor);
+      const DType stored = stored_type(tensor);
+      const std::int64_t element = dtype_bytes(stored);
       const auto read = [&](std::int64_t first, std::int64_t count, void* into) {
-        file.read(tensor, first * stored.bytes, count * stored.bytes, into);
+        file.read(tensor, first * element, count * element, into);
       };
-      place.where.gather(stored.type, read, type, adds, values);
+      place.where.gather(stored, read, type, adds, values);
     }
 }
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "libalpa/base/bfloat16.h"
 #include "libalpa/base/fingerprint.h"
+#include "libalpa/base/float_types.h"
 #include "libalpa/base/philox.h"
 
 namespace alpa {
@@ -84,18 +84,16 @@ void fill_initial_state(const Graph& graph, const State& state, const Shape& til
   const Draws draws(source_of(graph, state), seed);
   const std::int64_t row = tile_shape.empty() ? 1 : tile_shape.back();
   const std::int64_t rows = row == 0 ? 0 : element_count(tile_shape) / row;
-  std::vector<float> rounded(whole.dtype == DType::bf16 ? static_cast<std::size_t>(row) : 0);
+  std::vector<float> drawn(static_cast<std::size_t>(row));
   Shape at(tile_shape.size(), 0);  // in the tile; the last stays 0
   for (std::int64_t r = 0; r < rows; ++r) {
     std::int64_t first = 0;
     for (std::size_t d = 0; d < at.size(); ++d) first = first * whole.shape[d] + tile_origin[d] + at[d];
-    if (whole.dtype == DType::f32) {
-      draws.fill(first, {static_cast<float*>(tile_values) + r * row, static_cast<std::size_t>(row)});
-    } else {
-      draws.fill(first, rounded);
-      std::transform(rounded.begin(), rounded.end(), static_cast<Bfloat16*>(tile_values) + r * row,
-                     to_bfloat16);
-    }
+    draws.fill(first, drawn);
+    for_float_type(whole.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      std::transform(drawn.begin(), drawn.end(), static_cast<T*>(tile_values) + r * row, from_float<T>);
+    });
     for (std::size_t d = at.size(); d-- > 1;) {
       if (++at[d - 1] < tile_shape[d - 1]) break;
       at[d - 1] = 0;

@@ -37,12 +37,13 @@ double learning_rate(const TrainingOptions& options, std::int64_t step) {
   return options.learning_rate * (options.final_learning_rate + (1 - options.final_learning_rate) * left);
 }
 
-std::array<float, 4> update_scalars(const TrainingOptions& options, std::int64_t step,
-                                    std::int64_t micro_batches) {
+std::array<float, 5> update_scalars(const TrainingOptions& options, std::int64_t step,
+                                    std::int64_t micro_batches, const LossScale& scale) {
+  const std::int64_t t = step + 1 - scale.skipped_steps;
   return {static_cast<float>(learning_rate(options, step)),
-          static_cast<float>(bias_correction(options.beta1, step + 1)),
-          static_cast<float>(bias_correction(options.beta2, step + 1)),
-          1.0f / static_cast<float>(micro_batches)};
+          static_cast<float>(bias_correction(options.beta1, t)),
+          static_cast<float>(bias_correction(options.beta2, t)), 1.0f / static_cast<float>(micro_batches),
+          static_cast<float>(1 / scale.factor)};
 }
 
 }  // namespace alpa

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "libalpa/graph/training_options.h"
+#include "libalpa/trainer/loss_scale.h"
 
 namespace alpa {
 
@@ -11,8 +12,9 @@ namespace alpa {
 /// `steps` - 1, and all after it have final_learning_rate x the peak.
 double learning_rate(const TrainingOptions&, std::int64_t step);
 
-/// InputKind::update_scalars of step `step`: learning rate, 1 - beta1^t, 1 - beta2^t with t = step + 1, 1 /
-/// micro-batches.
-std::array<float, 4> update_scalars(const TrainingOptions&, std::int64_t step, std::int64_t micro_batches);
+/// InputKind::update_scalars of step `step`: t counts the updates up to this one, of those that were not
+/// skipped.
+std::array<float, 5> update_scalars(const TrainingOptions&, std::int64_t step, std::int64_t micro_batches,
+                                    const LossScale&);
 
 }  // namespace alpa

@@ -91,8 +91,9 @@ JsonObject& set_metrics(JsonObject& line, const StepMetrics& m) {
   line.set("step", m.step)
       .set("loss", m.loss)
       .set("gradient_norm", m.gradient_norm)
-      .set("learning_rate", m.learning_rate)
-      .set("samples", m.samples)
+      .set("learning_rate", m.learning_rate);
+  if (m.loss_scale) line.set("loss_scale", *m.loss_scale).set("skipped_steps", m.skipped_steps);
+  line.set("samples", m.samples)
       .set("samples_per_s", static_cast<double>(m.samples) / m.step_s)
       .set("tokens", m.tokens)
       .set("tokens_per_s", static_cast<double>(m.tokens) / m.step_s)
@@ -116,11 +117,12 @@ std::string progress_line(const StepMetrics& m, std::int64_t total_steps, double
   line += numbers_text(m.of_model);
   if (m.evaluation)
     line += fmt::format("  evaluation {:.4f}", m.evaluation->loss) + numbers_text(m.evaluation->of_model);
-  line +=
-      fmt::format("  gradient norm {:.3g}  learning rate {:.3g}  {}  {}", m.gradient_norm, m.learning_rate,
-                  m.tokens > 0 ? rate_text(static_cast<double>(m.tokens) / m.step_s, "tokens/s")
-                               : rate_text(static_cast<double>(m.samples) / m.step_s, "samples/s"),
-                  rate_text(m.flops / m.step_s, "FLOP/s"));
+  line += fmt::format("  gradient norm {:.3g}  learning rate {:.3g}", m.gradient_norm, m.learning_rate);
+  if (m.loss_scale) line += fmt::format("  loss scale {:.6g}  skipped {}", *m.loss_scale, m.skipped_steps);
+  line += fmt::format("  {}  {}",
+                      m.tokens > 0 ? rate_text(static_cast<double>(m.tokens) / m.step_s, "tokens/s")
+                                   : rate_text(static_cast<double>(m.samples) / m.step_s, "samples/s"),
+                      rate_text(m.flops / m.step_s, "FLOP/s"));
   if (const auto fraction = peak_fraction(m))
     line += fmt::format(" ({:.1f} % of {}, {})", 100 * *fraction, rate_text(*m.peak_flops_per_s, "FLOP/s"),
                         m.peak_origin);

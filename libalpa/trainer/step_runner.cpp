@@ -30,6 +30,7 @@ StepRunner::StepRunner(const Graph& graph, Executor& executor, BatchReader& trai
       training_(training),
       held_out_(held_out),
       options_(options),
+      scale_(first_loss_scale(options)),
       of_model_(metrics()) {
   for (const Input& input : graph.inputs) {
     if (!input.is_of_samples()) continue;
@@ -68,20 +69,24 @@ void StepRunner::divide_by_targets(double targets, std::vector<NamedNumber>& sum
     if (graph_.metrics[m].per_target) sums[m].value /= targets;
 }
 
+std::optional<LossScale> StepRunner::loss_scale() const {
+  return options_.precision == Precision::f16 ? std::optional(scale_) : std::nullopt;
+}
+
 StepMetrics StepRunner::train(std::int64_t steps_done, std::int64_t first_sample) {
   const Stopwatch watch;
   StepMetrics m;
   StepInputs inputs = fill(Split::training, first_sample);
   m.data_s = watch.seconds();
   const double targets = target_count(Split::training, first_sample);
-  inputs.loss_scale = static_cast<float>(1.0 / targets);
-  const auto scalars = update_scalars(options_, steps_done, options_.batch / graph_.samples);
+  inputs.loss_scale = static_cast<float>(scale_.factor / targets);
+  const auto scalars = update_scalars(options_, steps_done, options_.batch / graph_.samples, scale_);
   std::copy(scalars.begin(), scalars.end(), inputs.update_scalars);
   inputs.step = steps_done;
   const StepResult result = executor_.run(inputs);
   m.step = steps_done + 1;
   m.loss = result.loss_sum / targets;
-  m.gradient_norm = result.gradient_norm;
+  m.gradient_norm = result.gradient_norm / scale_.factor;
   for (NamedNumber& metric : of_model_) metric.value = 0;
   add_metrics(result, of_model_);
   divide_by_targets(targets, of_model_);
@@ -91,10 +96,14 @@ StepMetrics StepRunner::train(std::int64_t steps_done, std::int64_t first_sample
   m.tokens = options_.batch * tokens_;
   m.samples_hash = training_.order().samples_hash(first_sample, options_.batch);
   m.step_s = watch.seconds();
-  if (!std::isfinite(m.loss) || !std::isfinite(m.gradient_norm))
+  const bool is_finite = std::isfinite(m.gradient_norm);
+  if (!std::isfinite(m.loss) || (!is_finite && scale_.factor <= 1))
     throw Error(ErrorKind::non_finite,
                 fmt::format("step {}: loss {}, gradient norm {}", m.step, m.loss, m.gradient_norm),
                 "a lower learning rate or a longer warm-up; checkpoints hold earlier steps alone");
+  if (options_.precision == Precision::f16) m.loss_scale = scale_.factor;
+  scale_ = next_loss_scale(scale_, is_finite, options_);
+  m.skipped_steps = scale_.skipped_steps;
   return m;
 }
 

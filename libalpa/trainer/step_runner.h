@@ -6,6 +6,7 @@
 #include "libalpa/graph/training_options.h"
 #include "libalpa/trainer/batch_reader.h"
 #include "libalpa/trainer/executor.h"
+#include "libalpa/trainer/loss_scale.h"
 #include "libalpa/trainer/metrics.h"
 
 namespace alpa {
@@ -18,8 +19,13 @@ class StepRunner {
              const TrainingOptions& options);
 
   /// The step after `steps_done` steps, on the samples from `first_sample` on. Throws Error(non_finite) where
-  /// the loss or the gradient's norm is. Sets what is known of the step alone: no FLOPs, peak or memory.
+  /// the loss or the gradient's norm is, and no smaller loss scale can help. Sets what is known of the step
+  /// alone: no FLOPs, peak or memory.
   StepMetrics train(std::int64_t steps_done, std::int64_t first_sample);
+
+  /// As the last step left it, or to go on from; nullopt where the precision needs none.
+  std::optional<LossScale> loss_scale() const;
+  void set_loss_scale(const LossScale& scale) { scale_ = scale; }
 
   /// Over at most so many batches of held-out data; nullopt where there is none. Sums are those of all these
   /// batches.
@@ -37,6 +43,7 @@ class StepRunner {
   Executor& executor_;
   BatchReader &training_, &held_out_;
   const TrainingOptions& options_;
+  LossScale scale_;
   std::vector<NamedNumber> of_model_;               ///< of the last step
   std::int64_t tokens_ = 0;                         ///< of a sample; 0 where samples are no tokens
   std::vector<std::vector<std::byte>> batch_;       ///< of each input of samples

@@ -67,6 +67,7 @@ class Run {
 
   int run() {
     introduce();
+    check_precision();
     check_memory();
     const std::filesystem::path checkpoint = resume_point();
     if (settings_.dry_run) return dry_run(checkpoint);
@@ -105,6 +106,14 @@ class Run {
       log_.warning(fmt::format(
           "there are no evaluations: a batch takes {}, and no more than {} held out", options_.batch,
           count_text(held_out, data_.tokens ? "window" : "sample") + (held_out == 1 ? " is" : " are")));
+  }
+
+  void check_precision() const {
+    if (options_.precision == Precision::f16 && ranks_.device.kind() != DeviceKind::cuda)
+      throw Error(ErrorKind::allocation,
+                  fmt::format("the plan computes in f16, which this device does not: {}",
+                              ranks_.device.description()),
+                  "precision = \"bf16\" in [training] (and plan again), or --device cuda");
   }
 
   /// The largest arena of a rank, as planned.
@@ -155,6 +164,7 @@ class Run {
     const CheckpointFacts facts = load_states(*executor_, graph_, checkpoint);
     step_ = facts.step;
     samples_ = facts.samples;
+    if (facts.loss_scale) steps_->set_loss_scale(*facts.loss_scale);
     if (facts.training_options != options_text(options_))
       log_.warning("the [training] table differs from that of the checkpoint; this run follows its plan's");
     if (facts.samples > 0 && facts.data_tokens != data_.reader->length())
@@ -177,8 +187,8 @@ class Run {
     const double begin = now_s();
     if (metrics_) metrics_->sync();
     save_states(*executor_, graph_, checkpoint_path(settings_.run_dir, step_),
-                {step_, samples_, data_.reader->length(), options_text(options_)}, provenance_,
-                ranks_.native);
+                {step_, samples_, data_.reader->length(), options_text(options_), steps_->loss_scale()},
+                provenance_, ranks_.native);
     checkpoint_s_ = now_s() - begin;
     unreported_checkpoint_s_ = checkpoint_s_;
     if (ranks_.control.rank() == 0) keep_last(settings_.run_dir, step_, settings_.keep, log_);
@@ -191,10 +201,9 @@ class Run {
     ++step_;
     samples_ += options_.batch;
     recent_.add(m.step_s);
-    const DType dtype = options_.precision == Precision::bf16 ? DType::bf16 : DType::f32;
     m.flops = flops_;
     if (is_planned_here_) {
-      m.peak_flops_per_s = plan_.cluster.flops_per_s(dtype) * ranks_.control.size();
+      m.peak_flops_per_s = plan_.cluster.flops_per_s(float_type(options_.precision)) * ranks_.control.size();
       m.peak_origin = plan_.profile_fingerprint.empty() ? "table" : "measured";
     }
     m.memory_bytes = allocated_bytes_;

@@ -47,8 +47,8 @@ struct TrainRanks {
 };
 
 /// Trains what a plan says, collective over all ranks. Returns 0 when all steps are done, 75 when it stopped
-/// early with a valid checkpoint. Throws Error(allocation) where plan and machines differ (check_machines()),
-/// Error(non_finite) where the loss is, Error(input) for data and checkpoints.
+/// early with a valid checkpoint. Throws Error(allocation) where plan and machines differ (check_machines(),
+/// f16 on CPUs), Error(non_finite) where the loss is, Error(input) for data and checkpoints.
 int train(const Plan&, const Graph&, const TrainingOptions&, const TrainSettings&, const TrainRanks&,
           const StopRequest&, const Provenance&, Log&);
 

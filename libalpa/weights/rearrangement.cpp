@@ -1,42 +1,23 @@
 #include "libalpa/weights/rearrangement.h"
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
 #include <cctype>
 #include <map>
 #include <string>
 #include <type_traits>
 
-#include "libalpa/base/bfloat16.h"
+#include "libalpa/base/float_types.h"
 
 namespace alpa {
 namespace {
-
-using alpa::to_float;  // beside that of halves
-
-/// IEEE half precision.
-struct Half {
-  std::uint16_t bits;
-};
-
-float to_float(Half value) {
-  const std::uint32_t sign = (value.bits & 0x8000u) << 16, exponent = (value.bits >> 10) & 31u,
-                      fraction = value.bits & 0x3FFu;
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7F800000u | fraction << 13);
-  if (exponent > 0) return std::bit_cast<float>(sign | (exponent + 112u) << 23 | fraction << 13);
-  const float small = static_cast<float>(fraction) * 0x1p-24f;
-  return sign ? -small : small;
-}
 
 template <class To, class From>
 To converted(From value) {
   if constexpr (std::is_same_v<To, From>)
     return value;
-  else if constexpr (std::is_same_v<To, float>)
-    return to_float(value);
   else
-    return to_bfloat16(to_float(value));
+    return from_float<To>(to_float(value));
 }
 
 constexpr std::int64_t elements_at_a_time = 1 << 20;
@@ -134,23 +115,11 @@ void Rearrangement::gather_as(const Read& read, bool adds, To* ours) const {
   }
 }
 
-void Rearrangement::gather(StoredType from, const Read& read, DType to, bool adds, void* ours) const {
-  assert(to != DType::i32);
-  const auto as = [&](auto zero) {
-    using From = decltype(zero);
-    if (to == DType::f32)
-      gather_as<From>(read, adds, static_cast<float*>(ours));
-    else
-      gather_as<From>(read, adds, static_cast<Bfloat16*>(ours));
-  };
-  switch (from) {
-    case StoredType::f32:
-      return as(float{});
-    case StoredType::bf16:
-      return as(Bfloat16{});
-    case StoredType::f16:
-      return as(Half{});
-  }
+void Rearrangement::gather(DType from, const Read& read, DType to, bool adds, void* ours) const {
+  for_float_type(from, [&](auto theirs) {
+    for_float_type(
+        to, [&](auto mine) { gather_as<decltype(theirs)>(read, adds, static_cast<decltype(mine)*>(ours)); });
+  });
 }
 
 void Rearrangement::scatter(DType type, const void* ours, void* theirs) const {

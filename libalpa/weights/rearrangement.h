@@ -8,9 +8,6 @@
 
 namespace alpa {
 
-/// Types of a file that parameters are read from.
-enum class StoredType { f32, bf16, f16 };
-
 /// Where the elements of a tensor of ours lie in one of a file. Axes are named:
 ///
 ///     ours "d h k"   theirs "(h k) d"           transposed, heads side by side
@@ -29,8 +26,9 @@ class Rearrangement {
   /// Reads `count` elements of theirs from element `first` on.
   using Read = std::function<void(std::int64_t first, std::int64_t count, void* into)>;
 
-  /// Fills (`adds`: adds to) all of ours, f32 or bf16, from theirs, of which it asks for some MiB at a time.
-  void gather(StoredType from, const Read& read, DType to, bool adds, void* ours) const;
+  /// Fills (`adds`: adds to) all of ours from theirs, both of floats, of which it asks for some MiB at a
+  /// time.
+  void gather(DType from, const Read& read, DType to, bool adds, void* ours) const;
 
   /// Puts ours into theirs, both of type `type` and in memory.
   void scatter(DType type, const void* ours, void* theirs) const;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "libalpa/base/bfloat16.h"
+#include "libalpa/base/float_types.h"
 #include "libalpa/comm/communicator.h"
 #include "libalpa/device/device.h"
 
@@ -133,30 +133,37 @@ inline void all_reduce_knows_integers(Rank& rank) {
   EXPECT_EQ(maxima.values(), (std::vector<std::int32_t>{size - 1, 0}));
 }
 
-inline void all_reduce_of_bf16_rounds_once(Rank& rank) {
+template <class T>
+void all_reduce_rounds_once(Rank& rank, DType dtype) {
   const std::size_t count = 30011;
-  std::vector<Bfloat16> mine(count), expected(count);
+  std::vector<T> mine(count), expected(count);
   for (std::size_t i = 0; i < count; ++i) {
     float sum = 0;
     for (int other = 0; other < rank.group.size(); ++other) {
-      const Bfloat16 value = to_bfloat16(number(other, i));
+      const T value = from_float<T>(number(other, i));
       if (other == rank.group.rank()) mine[i] = value;
       sum += to_float(value);
     }
-    expected[i] = to_bfloat16(sum);
+    expected[i] = from_float<T>(sum);
   }
-  Array<Bfloat16> values(rank, mine);
-  rank.group.all_reduce(rank.stream, values.data(), values.count(), DType::bf16, Reduction::sum);
+  Array<T> values(rank, mine);
+  rank.group.all_reduce(rank.stream, values.data(), values.count(), dtype, Reduction::sum);
   if (rank.reduces_in_rank_order) {
     EXPECT_TRUE(values.values() == expected);
     return;
   }
-  // Rounded after every addition: half a unit in the last of 8 bits each, of sums below 1000 times the ranks.
+  // Rounded after every addition: half a unit in the last of at least 8 bits each, of sums below 1000 times
+  // the ranks.
   const float tolerance = static_cast<float>(rank.group.size() * rank.group.size()) * 1000 * 0x1p-8f;
-  const std::vector<Bfloat16> found = values.values();
+  const std::vector<T> found = values.values();
   for (std::size_t i = 0; i < count; ++i)
     ASSERT_NEAR(to_float(found[i]), to_float(expected[i]), tolerance) << "element " << i;
 }
+
+inline void all_reduce_of_bf16_rounds_once(Rank& rank) {
+  all_reduce_rounds_once<Bfloat16>(rank, DType::bf16);
+}
+inline void all_reduce_of_f16_rounds_once(Rank& rank) { all_reduce_rounds_once<Float16>(rank, DType::f16); }
 
 inline void reductions_have_the_same_bits_on_every_rank_and_in_every_run(Rank& rank) {
   for (const std::size_t count : {std::size_t{777}, std::size_t{20011}}) {
@@ -370,6 +377,7 @@ inline const std::vector<Case>& cases() {
       {"AllReduceTakesTheMaximum", all_reduce_takes_the_maximum},
       {"AllReduceKnowsIntegers", all_reduce_knows_integers},
       {"AllReduceOfBf16RoundsOnce", all_reduce_of_bf16_rounds_once},
+      {"AllReduceOfF16RoundsOnce", all_reduce_of_f16_rounds_once},
       {"ReductionsHaveTheSameBitsOnEveryRankAndInEveryRun",
        reductions_have_the_same_bits_on_every_rank_and_in_every_run},
       {"AllGatherLinesPartsUpByRank", all_gather_lines_parts_up_by_rank},

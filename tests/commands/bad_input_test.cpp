@@ -20,8 +20,8 @@ using testing::Not;
 using Spoil = std::function<void(const fs::path& folder)>;
 
 /// The command runs in a folder with model.toml, cluster.toml, pin.toml, serial.h5 and mixed.h5 (plans for
-/// one and for four ranks), other.h5 (a serial plan of another model), huge.h5 (one of 192 TiB), profile.h5
-/// (of two ranks), measured.h5 (a plan by it) and run/ (two steps of serial.h5).
+/// one and for four ranks), other.h5 (a serial plan of another model), huge.h5 (one of 192 TiB), half.h5 (one
+/// in f16), profile.h5 (of two ranks), measured.h5 (a plan by it) and run/ (two steps of serial.h5).
 struct Row {
   const char* name;
   int ranks;
@@ -173,6 +173,8 @@ const std::vector<Row> rows{
      "measurements on NVIDIA V100, this job computes on CPU, 1 thread",
      spoil(set_text_attribute, "measured.h5", "/cluster", "device", "NVIDIA V100")},
     {"TrainWithLittleMemory", 1, "alpa-train huge.h5 --data synthetic:64 --run-dir new", 5, "per rank, "},
+    {"TrainInF16OnCpus", 1, "alpa-train half.h5 --data synthetic:64 --run-dir new", 5,
+     "the plan computes in f16, which this device does not: CPU, 1 thread"},
     {"TrainPlanCut", 4, kTrain, 3, "truncated or damaged", spoil(cut_in_half, "mixed.h5")},
     {"TrainPlanFlippedBit", 4, kTrain, 3, "'mixed.h5'", spoil(flip_bit_in, "mixed.h5", "[dimensions]")},
     {"TrainPlanOfOtherModel", 4, kTrain, 3, "the plan was made for 0123456789ab",
@@ -240,6 +242,8 @@ class BadInput : public Workplace, public testing::WithParamInterface<Row> {
       write("roomy.toml", cluster_with("1e6"));
       EXPECT_EQ(run("alpa-plan huge.toml --cluster roomy.toml --method serial --out huge.h5").status, 0);
       make_plan("other", "--method serial", "other.toml");
+      write("half.toml", "base = \"" + tiny_gpt_ + "\"\nname = \"half\"\n[training]\nprecision = \"f16\"\n");
+      make_plan("half", "--method serial", "half.toml");
       make_plan("hot", "--method data-parallel", "hot.toml");
       make_mixed_plan("mixed", "model.toml");
       train("serial", 1, "run", "--steps 2");

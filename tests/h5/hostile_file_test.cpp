@@ -82,12 +82,12 @@ hid_t variable_string() {
   return type;
 }
 
-hid_t half_float() {
+hid_t odd_float() {
   const hid_t type = H5Tcopy(H5T_IEEE_F32LE);
   H5Tset_fields(type, 15, 10, 5, 0, 10);
   H5Tset_precision(type, 16);
   H5Tset_size(type, 2);
-  H5Tset_ebias(type, 15);
+  H5Tset_ebias(type, 16);
   return type;
 }
 
@@ -192,9 +192,9 @@ const Hostile hostiles[] = {
        add_dataset(f, {{4}, H5Tcreate(H5T_OPAQUE, 8)});
      },
      "has a type other than"},
-    {"half precision",
+    {"half precision with another bias",
      [](hid_t f) {
-       add_dataset(f, {{4}, half_float()});
+       add_dataset(f, {{4}, odd_float()});
      },
      "has a float type that is neither"},
     {"padded integers",

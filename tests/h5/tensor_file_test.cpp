@@ -34,10 +34,12 @@ class TensorFile : public ::testing::Test {
     file.provenance(provenance_here(command, "alpa-train 0.1.0", "4711"));
     file.declare("decoder.0.weight", {DType::f32, {rows, columns}});
     file.declare("decoder.0.bias", {DType::bf16, {2}});
+    file.declare("decoder.0.gain", {DType::f16, {2}});
     file.declare("count", {DType::i32, {}});
     file.declare("none", {DType::f32, {0, 4}});
     file.write("decoder.0.weight", {{0, 0}, {rows, columns}}, weight_.data());
     file.write("decoder.0.bias", {{0}, {2}}, bias_.data());
+    file.write("decoder.0.gain", {{0}, {2}}, gain_.data());
     file.write("count", {}, &count_);
     file.publish();
   }
@@ -48,6 +50,7 @@ class TensorFile : public ::testing::Test {
   const std::filesystem::path path_ = folder_.path() / "step-100.h5";
   std::vector<float> weight_;
   const std::vector<std::uint16_t> bias_{0x3f80, 0xc020};  // 1, -2.5
+  const std::vector<std::uint16_t> gain_{0x3e00, 0x8001};  // 1.5, -2^-24
   const std::int32_t count_ = -7;
 };
 
@@ -56,6 +59,7 @@ TEST_F(TensorFile, ListsNamesTypesAndAttributes) {
   const TensorReader file = read();
   const std::map<std::string, TensorType> expected{{"count", {DType::i32, {}}},
                                                    {"decoder.0.bias", {DType::bf16, {2}}},
+                                                   {"decoder.0.gain", {DType::f16, {2}}},
                                                    {"decoder.0.weight", {DType::f32, {rows, columns}}},
                                                    {"none", {DType::f32, {0, 4}}}};
   EXPECT_EQ(file.tensors(), expected);
@@ -75,6 +79,9 @@ TEST_F(TensorFile, GivesBackWholeTensors) {
   std::vector<std::uint16_t> bias(2);
   file.read_all("decoder.0.bias", bias.data());
   EXPECT_EQ(bias, bias_);
+  std::vector<std::uint16_t> gain(2);
+  file.read_all("decoder.0.gain", gain.data());
+  EXPECT_EQ(gain, gain_);
   std::int32_t count = 0;
   file.read_all("count", &count);
   EXPECT_EQ(count, count_);
@@ -118,11 +125,13 @@ TEST_F(TensorFile, PutsATensorTogetherFromParts) {
   EXPECT_EQ(whole, weight_);
 }
 
-TEST_F(TensorFile, IsReadByTheToolsOfHdf5WithBfloat16AsNumbers) {
+TEST_F(TensorFile, IsReadByTheToolsOfHdf5With16BitsAsNumbers) {
   write(path_);
   const std::string name = path_.string();
   EXPECT_THAT(run_command("h5dump -d /tensors/decoder.0.bias " + name).output, HasSubstr("(0): 1, -2.5"));
   EXPECT_THAT(run_command("h5dump -d /tensors/decoder.0.bias " + name).output, HasSubstr("/types/bfloat16"));
+  EXPECT_THAT(run_command("h5dump -d /tensors/decoder.0.gain " + name).output,
+              HasSubstr("(0): 1.5, -5.96046e-08"));
   EXPECT_THAT(run_command("h5dump -d /tensors/decoder.0.weight -s 599,2498 -c 1,2 " + name).output,
               HasSubstr("1.5e+06"));
   EXPECT_THAT(run_command("h5ls -r " + name).output,

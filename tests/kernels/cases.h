@@ -13,9 +13,10 @@ inline constexpr double kLogitMargin = 0.05;
 struct OpCase {
   std::string op;
 
-  /// A letter and an extent per operand, as "t[2x3] i[2]": t f32 or bf16 in turn, f f32, p f32 and positive,
-  /// b bf16, i ids from -1 up to `ids`, s a scalar of type t, l logits of type t whose rows keep kLogitMargin
-  /// between any two, r routes: ids below `ids`, none twice in a group (dimension 0), some of them -1.
+  /// A letter and an extent per operand, as "t[2x3] i[2]": t f32, bf16 and, where the device has it,
+  /// f16 in turn, f f32, p f32 and positive, b as t but of 16 bits, i ids from -1 up to `ids`, s a scalar of
+  /// type t, l logits of type t whose rows keep kLogitMargin between any two, r routes: ids below `ids`, none
+  /// twice in a group (dimension 0), some of them -1.
   std::string operands;
   Attributes attributes;
   int ids = 0;

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include <limits>
 #include <set>
 #include <tuple>
 
@@ -29,7 +30,7 @@ class Conformance : public ::testing::TestWithParam<Parameter> {
 TEST_P(Conformance, KernelsAgreeWithTheLoopNest) {
   EXPECT_FALSE(cases().empty());
   for (const OpCase& c : cases())
-    for (const DType dtype : types_of(c)) {
+    for (const DType dtype : types_of(c, std::get<0>(GetParam()).kind)) {
       SCOPED_TRACE(case_text(c) + ", t is " + std::string(dtype_name(dtype)));
       const PreparedCase p = prepare(c, dtype);
       expect_all_near(run(p.run(), p.values), p.expected(), p);
@@ -44,11 +45,30 @@ TEST_P(Conformance, EqualRunsGiveEqualBits) {
   }
 }
 
+class Updates : public Conformance {};
+
+TEST_P(Updates, ChangeNothingWhereTheNormIsNotFinite) {
+  for (const OpCase& c : cases())
+    for (const DType dtype : types_of(c, std::get<0>(GetParam()).kind))
+      for (const double norm :
+           {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+        SCOPED_TRACE(case_text(c));
+        PreparedCase p = prepare(c, dtype);
+        const std::size_t scalars = p.operands[3].shape == Shape{5} ? 3 : 4;
+        p.values[scalars + 1] = {norm};
+        p.values[1].assign(p.values[1].size(), norm);
+        std::vector<Values> before;
+        for (std::size_t r = 0; r < p.results.size(); ++r)
+          before.push_back(p.values[static_cast<std::size_t>(p.op->overwrites[r])]);
+        EXPECT_EQ(run(p.run(), p.values), before);
+      }
+}
+
 class Accumulating : public Conformance {};
 
 TEST_P(Accumulating, AddsToAResultOfItsOwnTypeOrF32) {
   for (const OpCase& c : cases())
-    for (const DType dtype : types_of(c))
+    for (const DType dtype : types_of(c, std::get<0>(GetParam()).kind))
       for (const DType sum : std::set{DType::f32, prepare(c, dtype).results[0].dtype}) {
         SCOPED_TRACE(case_text(c) + ", t is " + std::string(dtype_name(dtype)));
         PreparedCase p = prepare(c, dtype);
@@ -75,6 +95,8 @@ constexpr auto kName = [](const auto& test) {
   return std::get<0>(test.param).name + "_" + std::get<1>(test.param);
 };
 INSTANTIATE_TEST_SUITE_P(On, Conformance, ValuesIn(backends_with(op_names())), kName);
+INSTANTIATE_TEST_SUITE_P(On, Updates, ValuesIn(backends_with({"adamw", "adamw_master", "sgd", "sgd_master"})),
+                         kName);
 INSTANTIATE_TEST_SUITE_P(On, Accumulating, ValuesIn(backends_with(accumulating_ops())), kName);
 
 class Refusal : public ::testing::TestWithParam<Backend> {};
@@ -89,6 +111,15 @@ TEST_P(Refusal, NamesTheOperatorAndTheTypes) {
       ::testing::ThrowsMessage<Error>(
           ::testing::AllOf(::testing::HasSubstr("operator 'gelu' has no "),
                            ::testing::HasSubstr(" kernel for i32[3] -> i32[3]"))));
+}
+
+TEST_P(Refusal, TellsThatCpusDoNotComputeInF16) {
+  const auto device = GetParam().make();
+  const TensorType half{DType::f16, {3}};
+  const auto make = [&] { make_kernel(*device, op_catalog().find("gelu"), {{half}, {half}, {}}); };
+  if (device->kind() == DeviceKind::cuda) return make();
+  EXPECT_THAT(make, ::testing::ThrowsMessage<Error>(
+                        ::testing::HasSubstr("operator 'gelu' has no CPU kernel for f16[3] -> f16[3]")));
 }
 
 TEST_P(Refusal, NamesTheOperatorThatTheDeviceHasNoKernelFor) {

@@ -15,8 +15,8 @@ namespace {
 
 TensorType operand_type(const std::string& word, DType dtype) {
   const char letter = word[0];
-  TensorType type{letter == 'i' || letter == 'r'                    ? DType::i32
-                  : letter == 'b'                                   ? DType::bf16
+  TensorType type{letter == 'i' || letter == 'r' ? DType::i32
+                  : letter == 'b'                ? (dtype == DType::f32 ? DType::bf16 : dtype)
                   : letter == 't' || letter == 's' || letter == 'l' ? dtype
                                                                     : DType::f32,
                   {}};
@@ -97,16 +97,20 @@ PreparedCase prepare(const OpCase& c, DType dtype) {
   return p;
 }
 
-std::vector<DType> types_of(const OpCase& c) {
-  if (c.operands.find_first_of("tl") == std::string::npos) return {DType::f32};
-  return {DType::f32, DType::bf16};
+std::vector<DType> types_of(const OpCase& c, DeviceKind kind) {
+  const bool any = c.operands.find_first_of("tl") != std::string::npos;
+  if (!any && c.operands.find('b') == std::string::npos) return {DType::f32};
+  std::vector<DType> types{DType::bf16};
+  if (any) types.insert(types.begin(), DType::f32);
+  if (kind == DeviceKind::cuda) types.push_back(DType::f16);
+  return types;
 }
 
 void expect_near(const Values& actual, const Values& expected, DType stored, const std::string& what) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
   double largest = 1;
   for (const double x : expected) largest = std::max(largest, std::abs(x));
-  const double relative = stored == DType::bf16 ? 0x1p-8 : 1e-5;
+  const double relative = stored == DType::bf16 ? 0x1p-8 : stored == DType::f16 ? 0x1p-11 : 1e-5;
   for (std::size_t i = 0; i < expected.size(); ++i)
     ASSERT_NEAR(actual[i], expected[i], 1e-5 * largest + relative * std::abs(expected[i]))
         << what << ", element " << i;

@@ -24,11 +24,12 @@ struct PreparedCase {
 
 PreparedCase prepare(const OpCase&, DType);
 
-/// The element types that letter t stands for in turn; one where the case has no such operand.
-std::vector<DType> types_of(const OpCase&);
+/// The element types that letters t and b stand for in turn on such devices; one where the case has no such
+/// operand.
+std::vector<DType> types_of(const OpCase&, DeviceKind);
 
 /// Elements are sums of up to some hundred f32 products of order 1, so their error is a few 1e-6 of the
-/// largest; rounding a result to bf16 adds at most 2^-9 of it.
+/// largest; rounding a result to bf16 adds at most 2^-9 of it, to f16 2^-12.
 void expect_near(const Values& actual, const Values& expected, DType stored, const std::string& what);
 void expect_all_near(const std::vector<Values>& actual, const std::vector<Values>& expected,
                      const PreparedCase&);

@@ -81,8 +81,8 @@ class ReferenceRun {
       if (input.is_of_samples()) step_.set(input.value, stored("/" + value.name, value.type.dtype, {step}));
       if (input.kind == InputKind::loss_scale) step_.set(input.value, {1.0 / targets(step)});
       if (input.kind == InputKind::update_scalars)
-        step_.set(input.value,
-                  {options.learning_rate, 1 - std::pow(options.beta1, t), 1 - std::pow(options.beta2, t), 0});
+        step_.set(input.value, {options.learning_rate, 1 - std::pow(options.beta1, t),
+                                1 - std::pow(options.beta2, t), 0, 1});
     }
   }
 

@@ -2,29 +2,39 @@
 
 #include <cstring>
 
-#include "libalpa/base/bfloat16.h"
+#include "libalpa/base/float_types.h"
 #include "libalpa/base/philox.h"
 
 namespace alpa {
 namespace {
 
-template <class T, class Convert>
-std::vector<std::byte> packed_as(const Values& values, Convert convert) {
+template <class T>
+std::vector<std::byte> packed_as(const Values& values) {
   std::vector<std::byte> bytes(values.size() * sizeof(T));
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const T element = convert(values[i]);
+    T element;
+    if constexpr (std::is_same_v<T, std::int32_t>)
+      element = static_cast<T>(values[i]);
+    else
+      element = from_float<T>(static_cast<float>(values[i]));
     std::memcpy(bytes.data() + i * sizeof(T), &element, sizeof(T));
   }
   return bytes;
 }
 
-template <class T, class Convert>
-Values unpacked_as(const std::vector<std::byte>& bytes, Convert convert) {
+double number(std::int32_t element) { return element; }
+template <class T>
+double number(T element) {
+  return static_cast<double>(to_float(element));
+}
+
+template <class T>
+Values unpacked_as(const std::vector<std::byte>& bytes) {
   Values values(bytes.size() / sizeof(T));
   for (std::size_t i = 0; i < values.size(); ++i) {
     T element;
     std::memcpy(&element, bytes.data() + i * sizeof(T), sizeof(T));
-    values[i] = static_cast<double>(convert(element));
+    values[i] = number(element);
   }
   return values;
 }
@@ -32,27 +42,13 @@ Values unpacked_as(const std::vector<std::byte>& bytes, Convert convert) {
 }  // namespace
 
 std::vector<std::byte> packed(const Values& values, DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return packed_as<float>(values, [](double x) { return static_cast<float>(x); });
-    case DType::bf16:
-      return packed_as<Bfloat16>(values, [](double x) { return to_bfloat16(static_cast<float>(x)); });
-    case DType::i32:
-      break;
-  }
-  return packed_as<std::int32_t>(values, [](double x) { return static_cast<std::int32_t>(x); });
+  if (dtype == DType::i32) return packed_as<std::int32_t>(values);
+  return for_float_type(dtype, [&](auto zero) { return packed_as<decltype(zero)>(values); });
 }
 
 Values unpacked(const std::vector<std::byte>& bytes, DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return unpacked_as<float>(bytes, [](float x) { return x; });
-    case DType::bf16:
-      return unpacked_as<Bfloat16>(bytes, [](Bfloat16 x) { return to_float(x); });
-    case DType::i32:
-      break;
-  }
-  return unpacked_as<std::int32_t>(bytes, [](std::int32_t x) { return x; });
+  if (dtype == DType::i32) return unpacked_as<std::int32_t>(bytes);
+  return for_float_type(dtype, [&](auto zero) { return unpacked_as<decltype(zero)>(bytes); });
 }
 
 Values rounded(const Values& values, DType dtype) { return unpacked(packed(values, dtype), dtype); }

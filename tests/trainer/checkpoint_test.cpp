@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "libalpa/base/error.h"
@@ -56,6 +57,18 @@ TEST_F(Checkpoint, IsTheSameFileHoweverTheStatesWereCut) {
   const std::string name = folder_.path().string();
   EXPECT_EQ(
       run_command("h5diff --exclude-path /provenance " + name + "/rows.h5 " + name + "/whole.h5").status, 0);
+}
+
+TEST_F(Checkpoint, HoldsTheLossScaleOfF16AndRefusesOneThatNoRunComesTo) {
+  const StatesInMemory states = StatesInMemory::whole(0);
+  const auto saved = [&](const LossScale& scale) {
+    save_checkpoint(path_, {42, 336, 9999, "batch = 8\n", scale}, states.graph, states.tiles, {}, {});
+    return verify_checkpoint(path_).loss_scale;
+  };
+  EXPECT_EQ(saved({4096, 7, 42}), (LossScale{4096, 7, 42}));
+  for (const LossScale& scale : {LossScale{0.5, 7, 3}, LossScale{std::nan(""), 7, 3}, LossScale{8, -1, 3},
+                                 LossScale{8, 7, -1}, LossScale{8, 7, 43}})
+    EXPECT_THAT([&] { saved(scale); }, ThrowsMessage<Error>(HasSubstr("which no run comes to")));
 }
 
 TEST_F(Checkpoint, OfAnotherModelIsRefusedWithATableOfDifferences) {

@@ -1,5 +1,6 @@
 #include "libalpa/trainer/exchange_weights.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -123,21 +124,26 @@ INSTANTIATE_TEST_SUITE_P(Families, ExchangeWeights, ::testing::Values("gpt2", "l
 
 using ExchangeOfGpt2 = ExchangeWeights;
 
-TEST_F(ExchangeOfGpt2, RoundsToBf16AndKeepsMastersWhole) {
+TEST_F(ExchangeOfGpt2, RoundsTo16BitsAndKeepsMastersWhole) {
   import(file_of("gpt2"), model_of("gpt2"));
   const Values whole = state("block.1.attention.key");
-  import(file_of("gpt2"), model_of("gpt2", "[training]\nprecision = \"bf16\"\n"));
-  EXPECT_EQ(state("block.1.attention.key.master"), whole);
-  EXPECT_EQ(state("block.1.attention.key"), rounded(whole, DType::bf16));
+  for (const auto& [dtype, stored] : {std::pair(DType::bf16, "BF16"), {DType::f16, "F16"}}) {
+    const ModelDefinition model =
+        model_of("gpt2", fmt::format("[training]\nprecision = \"{}\"\n", dtype_name(dtype)));
+    import(file_of("gpt2"), model);
+    EXPECT_EQ(state("block.1.attention.key.master"), whole);
+    EXPECT_EQ(state("block.1.attention.key"), rounded(whole, dtype));
 
-  // Now the types are the same, so what is written is what is read.
-  export_weights(checkpoint_, "gpt2", exported_, log_);
-  import(exported_, model_of("gpt2", "[training]\nprecision = \"bf16\"\n"));
-  const std::filesystem::path again = folder_.path() / "again.safetensors";
-  export_weights(checkpoint_, "gpt2", again, log_);
-  SafetensorsReader first(exported_), second(again);
-  EXPECT_EQ(first.tensors().at("wte.weight").dtype, "BF16");
-  for (const auto& [name, tensor] : first.tensors()) EXPECT_EQ(bytes_of(first, name), bytes_of(second, name));
+    // Now the types are the same, so what is written is what is read.
+    export_weights(checkpoint_, "gpt2", exported_, log_);
+    import(exported_, model);
+    const std::filesystem::path again = folder_.path() / "again.safetensors";
+    export_weights(checkpoint_, "gpt2", again, log_);
+    SafetensorsReader first(exported_), second(again);
+    EXPECT_EQ(first.tensors().at("wte.weight").dtype, stored);
+    for (const auto& [name, tensor] : first.tensors())
+      EXPECT_EQ(bytes_of(first, name), bytes_of(second, name));
+  }
 }
 
 /// The file of GPT-2 with a head that is stored too, with another last byte.

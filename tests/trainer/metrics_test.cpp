@@ -71,6 +71,18 @@ TEST(Metrics, OfTheModelStandBesideTheLoss) {
       HasSubstr("loss 2.5000  accuracy 0.75  dropped 12  evaluation 2.7500  accuracy 0.5  gradient norm"));
 }
 
+TEST(Metrics, OfF16TellTheLossScale) {
+  StepMetrics m = step(7);
+  m.loss_scale = 65536;
+  m.skipped_steps = 3;
+  m.gradient_norm = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(line_of(m), HasSubstr(R"("gradient_norm":null,"learning_rate":0.0003,"loss_scale":65536,)"
+                                    R"("skipped_steps":3,"samples":16)"));
+  EXPECT_THAT(
+      progress_line(m, 1000, 440),
+      HasSubstr("gradient norm inf  learning rate 0.0003  loss scale 65536  skipped 3  4.10 ktokens/s"));
+}
+
 TEST(Metrics, AreAPlainLineForPeople) {
   StepMetrics m = step(120);
   EXPECT_EQ(

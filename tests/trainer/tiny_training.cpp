@@ -14,6 +14,7 @@
 #include "libalpa/program/verify.h"
 #include "libalpa/trainer/executor.h"
 #include "libalpa/trainer/executor_states.h"
+#include "libalpa/trainer/loss_scale.h"
 #include "tests/support/source_folder.h"
 
 namespace alpa {
@@ -151,22 +152,27 @@ TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world) cons
   initialize_states(executor, graph_, 1);
   TinyCurve curve;
   TinyBatches batches(graph_);
+  LossScale scale = first_loss_scale(options_);
   for (int step = 0; step < steps; ++step) {
     const float count = batches.fill(step);
     StepInputs inputs;
     inputs.samples = batches.samples();
-    inputs.loss_scale = 1.0f / count;
+    inputs.loss_scale = static_cast<float>(scale.factor) / count;
     inputs.step = step;
+    const auto updates = static_cast<float>(step + 1 - scale.skipped_steps);
     inputs.update_scalars[0] = 3e-3f;
-    inputs.update_scalars[1] = 1 - std::pow(0.9f, static_cast<float>(step + 1));
-    inputs.update_scalars[2] = 1 - std::pow(0.95f, static_cast<float>(step + 1));
+    inputs.update_scalars[1] = 1 - std::pow(0.9f, updates);
+    inputs.update_scalars[2] = 1 - std::pow(0.95f, updates);
     inputs.update_scalars[3] = 1 / static_cast<float>(program_.micro_batches);
+    inputs.update_scalars[4] = static_cast<float>(1 / scale.factor);
     const StepResult result = executor.run(inputs);
     curve.losses.push_back(result.loss_sum / count);
-    curve.norms.push_back(result.gradient_norm);
+    curve.norms.push_back(result.gradient_norm / scale.factor);
+    scale = next_loss_scale(scale, std::isfinite(result.gradient_norm), options_);
     curve.metrics.emplace_back(result.metric_sums.begin(), result.metric_sums.end());
     if (step + 1 == steps) curve.evaluation = executor.run(inputs, 1).loss_sum / count;
   }
+  curve.skipped_steps = scale.skipped_steps;
   return curve;
 }
 

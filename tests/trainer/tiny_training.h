@@ -27,6 +27,7 @@ struct TinyCurve {
   std::vector<double> losses, norms;         ///< of each step
   std::vector<std::vector<double>> metrics;  ///< sums of each step, in the graph's order
   double evaluation = 0;                     ///< loss of the last batch, evaluated after the last step
+  std::int64_t skipped_steps = 0;            ///< f16: whose gradients overflowed
 };
 
 /// One such plan, lowered and verified.

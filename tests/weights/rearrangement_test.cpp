@@ -7,7 +7,7 @@
 #include <limits>
 #include <numeric>
 
-#include "libalpa/base/bfloat16.h"
+#include "libalpa/base/float_types.h"
 
 namespace alpa {
 namespace {
@@ -20,7 +20,7 @@ std::vector<float> ours_of_counted(const Rearrangement& where, std::int64_t our_
   std::iota(theirs.begin(), theirs.end(), 0.0f);
   std::vector<float> ours(static_cast<std::size_t>(our_elements), -1);
   where.gather(
-      StoredType::f32,
+      DType::f32,
       [&](std::int64_t first, std::int64_t count, void* into) {
         ASSERT_LE(first + count, static_cast<std::int64_t>(theirs.size()));
         std::memcpy(into, theirs.data() + first, static_cast<std::size_t>(count) * sizeof(float));
@@ -80,19 +80,19 @@ TEST(Rearrangement, ScattersBackWhatItGathered) {
 }
 
 template <class To>
-To converted(StoredType from, std::uint32_t bits, DType to, To before = {}, bool adds = false) {
+To converted(DType from, std::uint32_t bits, DType to, To before = {}, bool adds = false) {
   Rearrangement("d", "d", 0, {1})
       .gather(
           from,
           [&](std::int64_t, std::int64_t, void* into) {
-            std::memcpy(into, &bits, from == StoredType::f32 ? 4 : 2);
+            std::memcpy(into, &bits, from == DType::f32 ? 4 : 2);
           },
           to, adds, &before);
   return before;
 }
 
 TEST(Rearrangement, WidensHalves) {
-  const auto half = [](std::uint32_t bits) { return converted<float>(StoredType::f16, bits, DType::f32); };
+  const auto half = [](std::uint32_t bits) { return converted<float>(DType::f16, bits, DType::f32); };
   EXPECT_EQ(half(0x3C00), 1.0f);
   EXPECT_EQ(half(0xC248), -3.140625f);
   EXPECT_EQ(half(0x7BFF), 65504.0f);
@@ -107,10 +107,12 @@ TEST(Rearrangement, WidensHalves) {
 TEST(Rearrangement, ConvertsBetweenTypesAndKeepsTheBitsOfItsOwn) {
   const float pi = 3.14159265f;
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(pi);
-  EXPECT_EQ(converted<Bfloat16>(StoredType::f32, bits, DType::bf16), to_bfloat16(pi));
-  EXPECT_EQ(converted<float>(StoredType::bf16, 0x4049, DType::f32), to_float(Bfloat16{0x4049}));
-  EXPECT_EQ(converted<Bfloat16>(StoredType::bf16, 0xFF81, DType::bf16).bits, 0xFF81);  // a signalling NaN
-  EXPECT_EQ(converted<float>(StoredType::f32, bits, DType::f32, 1.0f, true), pi + 1);
+  EXPECT_EQ(converted<Bfloat16>(DType::f32, bits, DType::bf16), to_bfloat16(pi));
+  EXPECT_EQ(converted<float>(DType::bf16, 0x4049, DType::f32), to_float(Bfloat16{0x4049}));
+  EXPECT_EQ(converted<Bfloat16>(DType::bf16, 0xFF81, DType::bf16).bits, 0xFF81);  // a signalling NaN
+  EXPECT_EQ(converted<Float16>(DType::f32, bits, DType::f16), to_float16(pi));
+  EXPECT_EQ(converted<Float16>(DType::f16, 0xFC01, DType::f16).bits, 0xFC01);  // likewise
+  EXPECT_EQ(converted<float>(DType::f32, bits, DType::f32, 1.0f, true), pi + 1);
 }
 
 }  // namespace

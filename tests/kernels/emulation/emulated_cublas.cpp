@@ -3,7 +3,7 @@
 #include <cstring>
 #include <initializer_list>
 
-#include "libalpa/base/bfloat16.h"
+#include "libalpa/base/float_types.h"
 
 namespace {
 
@@ -18,9 +18,22 @@ std::int64_t place(const EmulatedLayout& layout, std::int64_t batch, std::int64_
   return batch * layout.batch_stride + column * layout.leading + row;
 }
 
+alpa::DType dtype_of(const EmulatedLayout& layout) {
+  return layout.type == CUDA_R_32F   ? alpa::DType::f32
+         : layout.type == CUDA_R_16F ? alpa::DType::f16
+                                     : alpa::DType::bf16;
+}
+
 float element(const void* data, const EmulatedLayout& layout, std::int64_t index) {
-  if (layout.type == CUDA_R_32F) return static_cast<const float*>(data)[index];
-  return alpa::to_float(static_cast<const alpa::Bfloat16*>(data)[index]);
+  return alpa::for_float_type(dtype_of(layout), [&](auto zero) {
+    return alpa::to_float(static_cast<const decltype(zero)*>(data)[index]);
+  });
+}
+
+void store(float value, void* data, const EmulatedLayout& layout, std::int64_t index) {
+  alpa::for_float_type(dtype_of(layout), [&](auto zero) {
+    static_cast<decltype(zero)*>(data)[index] = alpa::from_float<decltype(zero)>(value);
+  });
 }
 
 std::uint64_t rows(const EmulatedLayout& layout, cublasOperation_t operation) {
@@ -158,11 +171,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
         const std::int64_t at = place(*c_layout, batch, row, column);
         // As in cuBLAS, what was there is not read where it does not count.
         const float before = kept == 0 ? 0.0f : kept * element(c, *c_layout, at);
-        const float value = factor * static_cast<float>(sum) + before;
-        if (c_layout->type == CUDA_R_32F)
-          static_cast<float*>(d)[at] = value;
-        else
-          static_cast<alpa::Bfloat16*>(d)[at] = alpa::to_bfloat16(value);
+        store(factor * static_cast<float>(sum) + before, d, *c_layout, at);
       }
   return CUBLAS_STATUS_SUCCESS;
 }

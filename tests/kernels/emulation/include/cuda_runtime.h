@@ -11,6 +11,7 @@
 #define __host__
 #define __shared__ static  // one block runs at a time
 using dim3 = alpa::emulation::Extent;
+using std::isfinite;
 
 struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;
