@@ -11,6 +11,7 @@
 #include "libalpa/base/units.h"
 #include "libalpa/cluster/micro_batch_counts.h"
 #include "libalpa/h5/atomic_file.h"
+#include "libalpa/kernels/element_types.h"
 #include "libalpa/ops/catalog.h"
 #include "libalpa/profiler/device_instrument.h"
 #include "libalpa/profiler/measure.h"
@@ -182,6 +183,7 @@ int profile_rank(Settings settings, const ParallelRun& run, const std::string& c
   if (!settings.out.empty())
     AtomicFile(settings.out);  // a folder that cannot be written is noticed before the work
   const RankDevice rank = make_rank_device(settings.device, settings.threads, run.session, run.environment);
+  for (const Graph& graph : graphs) check_element_types(*rank.device, graph);
   RankExchange exchange(*rank.device, *rank.world);
   const Machines machines = machines_of_job(settings, run, *rank.device, exchange);
   const std::optional<Profile> known =

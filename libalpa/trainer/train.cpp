@@ -9,6 +9,7 @@
 #include "libalpa/base/options.h"
 #include "libalpa/base/units.h"
 #include "libalpa/h5/atomic_file.h"
+#include "libalpa/kernels/element_types.h"
 #include "libalpa/program/lower.h"
 #include "libalpa/program/trace.h"
 #include "libalpa/program/verify.h"
@@ -67,7 +68,7 @@ class Run {
 
   int run() {
     introduce();
-    check_precision();
+    check_element_types(ranks_.device, graph_);
     check_memory();
     const std::filesystem::path checkpoint = resume_point();
     if (settings_.dry_run) return dry_run(checkpoint);
@@ -106,14 +107,6 @@ class Run {
       log_.warning(fmt::format(
           "there are no evaluations: a batch takes {}, and no more than {} held out", options_.batch,
           count_text(held_out, data_.tokens ? "window" : "sample") + (held_out == 1 ? " is" : " are")));
-  }
-
-  void check_precision() const {
-    if (options_.precision == Precision::f16 && ranks_.device.kind() != DeviceKind::cuda)
-      throw Error(ErrorKind::allocation,
-                  fmt::format("the plan computes in f16, which this device does not: {}",
-                              ranks_.device.description()),
-                  "precision = \"bf16\" in [training] (and plan again), or --device cuda");
   }
 
   /// The largest arena of a rank, as planned.

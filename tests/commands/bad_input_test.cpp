@@ -174,7 +174,7 @@ const std::vector<Row> rows{
      spoil(set_text_attribute, "measured.h5", "/cluster", "device", "NVIDIA V100")},
     {"TrainWithLittleMemory", 1, "alpa-train huge.h5 --data synthetic:64 --run-dir new", 5, "per rank, "},
     {"TrainInF16OnCpus", 1, "alpa-train half.h5 --data synthetic:64 --run-dir new", 5,
-     "the plan computes in f16, which this device does not: CPU, 1 thread"},
+     "the model computes in f16, which this device does not: CPU, 1 thread"},
     {"TrainPlanCut", 4, kTrain, 3, "truncated or damaged", spoil(cut_in_half, "mixed.h5")},
     {"TrainPlanFlippedBit", 4, kTrain, 3, "'mixed.h5'", spoil(flip_bit_in, "mixed.h5", "[dimensions]")},
     {"TrainPlanOfOtherModel", 4, kTrain, 3, "the plan was made for 0123456789ab",
@@ -224,6 +224,8 @@ const std::vector<Row> rows{
      spoil(set_text_attribute, "profile.h5", "/", "format_version", "2.0")},
     {"ProfileLinksElsewhere", 2, kProfile, 3, "link into another file, 'elsewhere'",
      spoil(add_external_link, "profile.h5")},
+    {"ProfileInF16OnCpus", 2, "alpa-profile half.toml --out new.h5", 5,
+     "the model computes in f16, which this device does not: CPU"},
     {"ProfileOfOtherMachines", 1, kProfile, 3, "another file for --out"},
 };
 
