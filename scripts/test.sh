@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds and tests everything: all tests in dev, the unit tests under the sanitizers (in sanitize bad input to whole
-# commands too, in tsan those of modules with threads), and the CUDA backend where nvcc is found. Sets up everything it needs.
+# commands too), and the CUDA backend where nvcc is found. Sets up everything it needs.
 #   scripts/test.sh [dev|sanitize|tsan|cuda ...]      (default: all)
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -19,7 +19,7 @@ for preset in "${wanted[@]}"; do
   fi
   cmake --preset "$preset" >/dev/null
   case $preset in
-    tsan) targets=(threaded_tests) ;;  # its tests are all that is run
+    tsan) targets=(unit_tests) ;;  # its tests are all that is run
     cuda) targets=(gpu) ;;         # the other programs are those of dev
     *) targets=(all) ;;
   esac
@@ -30,7 +30,7 @@ for preset in "${wanted[@]}"; do
     # once.
     dev) "${tested[@]}" -j$((jobs + 1)) --repeat until-pass:2 ;;
     sanitize) "${tested[@]}" -L 'unit|bad_input' ;;
-    tsan) "${tested[@]}" -L threads ;;
+    tsan) "${tested[@]}" -L unit ;;
     cuda) "${tested[@]}" -L gpu -V ;;  # says why tests skip where there is no GPU
   esac
   count() { grep -om1 "$1=\"[0-9]*\"" "build/$preset/tests.xml" | tr -dc 0-9; }
