@@ -3,6 +3,7 @@
 
     apt-get install python3-torch python3-h5py
     tests/reference/weights.py    # writes gpt2, llama and bert .safetensors, and logits.h5, beside itself
+    tests/reference/weights.py FOLDER    # the same of a GPT-2 of 124 million parameters into that folder: 550 MB
 
 Names and layouts are those of the library `transformers`; modules are PyTorch's own, so that a state_dict is such a
 file. Nothing here knows the suite: the format of the file is written by hand, models come from their papers. Weights
@@ -15,6 +16,7 @@ import json
 import math
 import pathlib
 import struct
+import sys
 
 import h5py
 import numpy
@@ -23,6 +25,12 @@ from torch import nn
 import torch.nn.functional as F
 
 SAMPLES, SEQUENCE, VOCABULARY, MODEL, LAYERS, HEADS = 2, 12, 64, 24, 2, 4
+POSITIONS = SEQUENCE  # rows of the table; tokens take the first
+DEVIATION = 0.15  # larger than a usual start, so that every weight has a say in the logits
+OF_GPT2_SMALL = sys.argv[1:]
+if OF_GPT2_SMALL:
+    SAMPLES, SEQUENCE, VOCABULARY, MODEL, LAYERS, HEADS = 1, 16, 50257, 768, 12, 12
+    POSITIONS, DEVIATION = 1024, 0.04
 GROUPS, LLAMA_INNER, THETA = 2, 40, 10000.0
 HEAD = MODEL // HEADS
 
@@ -55,7 +63,7 @@ class GPT2Attention(nn.Module):
     def __init__(self):
         super().__init__()
         self.c_attn, self.c_proj = Conv1D(MODEL, 3 * MODEL), Conv1D(MODEL, MODEL)
-        self.register_buffer("bias", torch.ones(SEQUENCE, SEQUENCE).tril()[None, None])  # the mask, as files have it
+        self.register_buffer("bias", torch.ones(POSITIONS, POSITIONS).tril()[None, None])  # the mask, as files have it
 
     def forward(self, x):
         q, k, v = (split_heads(t, HEADS) for t in self.c_attn(x).split(MODEL, 2))
@@ -84,7 +92,7 @@ class GPT2Block(nn.Module):
 class GPT2(nn.Module):
     def __init__(self):
         super().__init__()
-        self.wte, self.wpe = nn.Embedding(VOCABULARY, MODEL), nn.Embedding(SEQUENCE, MODEL)
+        self.wte, self.wpe = nn.Embedding(VOCABULARY, MODEL), nn.Embedding(POSITIONS, MODEL)
         self.h = nn.ModuleList(GPT2Block() for _ in range(LAYERS))
         self.ln_f = nn.LayerNorm(MODEL)
 
@@ -231,36 +239,36 @@ class Bert(nn.Module):
 
 
 def draw(model, random):
-    """Larger than a usual start, so that every weight has a say in the logits."""
     with torch.no_grad():
         for name, weight in model.named_parameters():
             around = 1 if weight.dim() == 1 and "weight" in name else 0
-            value = around + random.normal(0, 0.15, tuple(weight.shape))
+            value = around + random.normal(0, DEVIATION, tuple(weight.shape))
             weight.copy_(torch.tensor(value.astype("f4")))
 
 
 def write_safetensors(path, tensors):
     """Length of the header (8 bytes, little endian), header (JSON, padded with blanks), data."""
-    header, data = {"__metadata__": {"format": "pt"}}, b""
+    header, data, end = {"__metadata__": {"format": "pt"}}, [], 0
     for name, tensor in sorted(tensors.items()):
         is_integer = tensor.dtype == torch.int64
-        values = tensor.detach().numpy().astype("<i8" if is_integer else "<f4").tobytes()
+        data.append(tensor.detach().numpy().astype("<i8" if is_integer else "<f4").tobytes())
         header[name] = {"dtype": "I64" if is_integer else "F32", "shape": list(tensor.shape),
-                        "data_offsets": [len(data), len(data) + len(values)]}
-        data += values
+                        "data_offsets": [end, end + len(data[-1])]}
+        end += len(data[-1])
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    path.write_bytes(b"".join([struct.pack("<Q", len(text)), text, *data]))
 
 
 def main():
     torch.set_default_dtype(torch.float64)
-    folder = pathlib.Path(__file__).parent
+    folder = pathlib.Path(OF_GPT2_SMALL[0]) if OF_GPT2_SMALL else pathlib.Path(__file__).parent
+    families = {"gpt2": GPT2} if OF_GPT2_SMALL else {"gpt2": GPT2, "llama": Llama, "bert": Bert}
     with h5py.File(folder / "logits.h5", "w", libver=("earliest", "v110")) as file:
         file.attrs["format"] = numpy.bytes_("alpa-reference")
         file.attrs["format_version"] = numpy.bytes_("1.0")
-        for seed, (name, model) in enumerate({"gpt2": GPT2(), "llama": Llama(), "bert": Bert()}.items()):
-            random = numpy.random.default_rng(seed)
+        for seed, (name, make) in enumerate(families.items()):
+            model, random = make(), numpy.random.default_rng(seed)
             draw(model, random)
             tokens = random.integers(0, VOCABULARY, (SAMPLES, SEQUENCE))
             logits = model(torch.tensor(tokens)).detach().numpy()
