@@ -54,7 +54,7 @@ void add_convert(App& app, ConvertSettings& settings) {
                {"tokens", SourceKind::tokens, "token file of llm.c, Megatron pair, HDF5 file with /tokens"},
                {"idx", SourceKind::idx, "images of the MNIST family, see --labels"},
                {"images", SourceKind::images,
-                "folder with a subfolder of binary PGM or PPM images (8 bits) for each class"},
+                "folder with a subfolder of PNG, JPEG, binary PGM or PPM images for each class"},
                {"csv", SourceKind::csv, "lines of numbers, one of them the label"}})
       .option("--labels", settings.labels,
               "IDX file of the labels; where it is not given, beside the images: labels-idx1 for images-idx3")
@@ -62,7 +62,8 @@ void add_convert(App& app, ConvertSettings& settings) {
               at_least(0))
       .option("--shape", settings.shape,
               "shape of one sample, as the model's input has it; where it is not given, images are "
-              "height x width x channels, lines of a CSV a row",
+              "height x width x channels, lines of a CSV a row. Images of a folder are scaled to cover "
+              "HEIGHTxWIDTHx3 (or x1: grey) and cut to it; without it they must be of one shape",
               "NxNx...")
       .option("--subtract", settings.subtract, "taken from every number")
       .option("--divide", settings.divide,
@@ -84,6 +85,8 @@ void add_convert(App& app, ConvertSettings& settings) {
                "1797 images of 8 x 8 pixels from 0 to 16, a fifth of them in digits-held-out.h5")
       .example("alpa-train convert train-images-idx3-ubyte.gz --out mnist.h5",
                "bytes of 28 x 28 x 1; the labels are beside, train-labels-idx1-ubyte.gz")
+      .example("alpa-train convert pets/ --shape 224x224x3 --out pets.h5",
+               "the images of each subfolder, a class, scaled and cut to 224 x 224 pixels of 3 channels")
       .runs([&] {
         convert(settings, provenance_here(app.command_line(), "alpa-train", read_environment().job_id),
                 app.log());

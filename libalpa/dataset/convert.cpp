@@ -38,6 +38,13 @@ fs::path folder_of(const fs::path& file) {
   return file.has_parent_path() ? file.parent_path() : fs::path(".");
 }
 
+/// What images are brought to; {} where they stay as they are.
+Shape image_shape(const ConvertSettings& settings) {
+  const Shape shape = wanted_shape(settings);
+  const bool is_of_images = shape.size() == 3 && (shape[2] == 1 || shape[2] == 3);
+  return is_of_images ? shape : Shape{};
+}
+
 void refuse_settings_of_samples(const ConvertSettings& settings) {
   if (settings.labels.empty() && settings.shape.empty() && settings.subtract == 0 && settings.divide == 0)
     return;
@@ -86,7 +93,7 @@ void convert(const ConvertSettings& settings, const Provenance& provenance, Log&
       case SourceKind::idx:
         return samples(open_idx_samples(settings.source, settings.labels, scratch, log));
       case SourceKind::images:
-        return samples(open_image_folder(settings.source));
+        return samples(open_image_folder(settings.source, image_shape(settings)));
       case SourceKind::csv:
         return samples(open_csv_samples(settings.source, settings.label_column, scratch, log));
       case SourceKind::text:

@@ -22,7 +22,8 @@ struct ConvertSettings {
   // Samples only.
   std::filesystem::path labels;   ///< of IDX images
   std::int64_t label_column = 0;  ///< of a CSV, from 1 on; 0: the last
-  std::string shape;              ///< of one sample, e.g. "8x8x1"; "": as the source has it
+  std::string shape;              ///< of one sample, e.g. "8x8x1"; "": as the source has it. Images of
+                      ///< a folder are scaled and cut to a shape of three extents, the last 1 or 3
   double subtract = 0, divide = 0;
   std::string image_name = "images", label_name = "labels";
   RowOrder order = RowOrder::shuffled;

@@ -18,24 +18,10 @@
 namespace alpa {
 namespace {
 
-Shape shape_from(const std::string& text) {
-  Shape shape;
-  const char *at = text.data(), *const end = text.data() + text.size();
-  for (bool more = true; more; more = at < end && *at++ == 'x') {
-    std::int32_t extent = 0;
-    const auto [stop, fault] = std::from_chars(at, end, extent);
-    if (fault != std::errc() || extent < 1 || (stop < end && (*stop != 'x' || stop + 1 == end)))
-      throw Error(ErrorKind::usage, fmt::format("--shape '{}' is no shape", text), "e.g. --shape 8x8x1");
-    shape.push_back(extent);
-    at = stop;
-  }
-  return shape;
-}
-
 /// The shape that samples are stored in: the elements stay as they lie.
-Shape stored_shape(const SampleFacts& facts, const std::string& wanted) {
-  if (wanted.empty()) return facts.shape;
-  const Shape shape = shape_from(wanted);
+Shape stored_shape(const SampleFacts& facts, const ConvertSettings& settings) {
+  const Shape shape = wanted_shape(settings);
+  if (shape.empty()) return facts.shape;
   std::int64_t elements = 1;
   for (const std::int64_t extent : shape)
     if (elements <= element_count(facts.shape)) elements *= extent;
@@ -66,7 +52,7 @@ class SamplesFile {
         subtract_(settings.subtract),
         divide_(settings.divide == 0 ? 1 : settings.divide),
         keeps_bytes_(facts.is_bytes && settings.subtract == 0 && settings.divide == 0) {
-    Shape extent = stored_shape(facts, settings.shape);
+    Shape extent = stored_shape(facts, settings);
     extent.insert(extent.begin(), rows);
     const std::string images = "/" + settings.image_name, labels = "/" + settings.label_name;
     images_ = file_.declare(images, keeps_bytes_ ? RowsType::u8 : RowsType::f32, extent);
@@ -105,6 +91,21 @@ class SamplesFile {
 
 }  // namespace
 
+Shape wanted_shape(const ConvertSettings& settings) {
+  Shape shape;
+  const char *at = settings.shape.data(), *const end = at + settings.shape.size();
+  for (bool more = at < end; more; more = at < end && *at++ == 'x') {
+    std::int32_t extent = 0;
+    const auto [stop, fault] = std::from_chars(at, end, extent);
+    if (fault != std::errc() || extent < 1 || (stop < end && (*stop != 'x' || stop + 1 == end)))
+      throw Error(ErrorKind::usage, fmt::format("--shape '{}' is no shape", settings.shape),
+                  "e.g. --shape 8x8x1");
+    shape.push_back(extent);
+    at = stop;
+  }
+  return shape;
+}
+
 void convert_samples(SampleSource& source, const ConvertSettings& settings, const Provenance& provenance,
                      Log& log) {
   check_names(settings);
@@ -128,7 +129,7 @@ void convert_samples(SampleSource& source, const ConvertSettings& settings, cons
   training.publish();
   if (evaluation) evaluation->publish();
   log.info(fmt::format("{}: {} of {}, {} classes; {}", facts.description, count_text(facts.rows, "sample"),
-                       shape_text(stored_shape(facts, settings.shape)), facts.classes,
+                       shape_text(stored_shape(facts, settings)), facts.classes,
                        where_rows_went(settings, kept, held_out)));
 }
 

@@ -20,6 +20,9 @@ std::filesystem::path hold_out_file(const ConvertSettings& settings);
 /// "1437 in 'digits.h5', 360 in 'digits-held-out.h5'".
 std::string where_rows_went(const ConvertSettings& settings, std::int64_t kept, std::int64_t held_out);
 
+/// What --shape says, {} where it is not given. Throws Error(usage) where it is no shape.
+Shape wanted_shape(const ConvertSettings& settings);
+
 void convert_tokens(const TokenSource& source, const ConvertSettings& settings, const Provenance& provenance,
                     Log& log);
 void convert_samples(SampleSource& source, const ConvertSettings& settings, const Provenance& provenance,

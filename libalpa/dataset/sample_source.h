@@ -50,9 +50,10 @@ std::unique_ptr<SampleSource> open_idx_samples(const std::filesystem::path& imag
 /// Whether a file begins as an IDX file of bytes.
 bool is_idx(std::string_view first_bytes);
 
-/// Binary PGM and PPM images of 256 levels, all of one size, in a folder with a subfolder for each class. The
-/// classes are the subfolders' names, sorted. A sample is height x width x 1 or 3.
-std::unique_ptr<SampleSource> open_image_folder(const std::filesystem::path& folder);
+/// Images (PNG, JPEG, binary PGM or PPM) in a folder with a subfolder for each class. The classes are the
+/// subfolders' names, sorted. A sample is height x width x 1 or 3: `shape`, to which images of any size are
+/// scaled and cut (fitted()), or where that is {} the shape of the first image, which all others must have.
+std::unique_ptr<SampleSource> open_image_folder(const std::filesystem::path& folder, const Shape& shape);
 
 /// Lines of numbers with commas between them, plain or gzip, one of them the label: the column that
 /// `label_column` names, from 1 on, or the last (0). A first line without numbers is a header. The numbers

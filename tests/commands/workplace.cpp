@@ -83,6 +83,7 @@ void Workplace::train(const std::string& plan, int ranks, const std::string& run
 }
 
 void Workplace::write(const std::string& name, const std::string& text) const {
+  std::filesystem::create_directories(path(name).parent_path());
   std::ofstream(path(name)) << text;
 }
 
