@@ -9,12 +9,12 @@
 #   --nodes N               machines to profile and train on (default 1)
 #   --ntasks-per-node N     ranks per machine (default 1)
 #   --cpus-per-task N       CPUs per rank (default 1)
+#   --device cpu|cuda       where ranks profile and train (default cpu); GPUs are asked for with options of sbatch
 #   --time T                limit of the training job, as sbatch takes it (default 24:00:00); longer runs are requeued
 #   --steps N               training steps (default: as the model file says)
 #   --max-requeues N        how often profiling and training may each put themselves back in the queue (default 10)
 #   --dry-run               print the commands instead of running them
-#   -- OPTIONS              for sbatch of all three jobs, e.g. -- --partition=gpu --account=me
-#   (for GPUs: -- --gpus-per-node=8)
+#   -- OPTIONS              for sbatch of all three jobs, e.g. -- --partition=gpu --gpus-per-node=8
 #
 # Prints the ids of the jobs. Where one fails, those after it are cancelled by Slurm. The same command again goes on
 # from the newest checkpoint. The commands are taken from ALPA_BIN, else from the PATH, else from ../build/release/bin
@@ -23,7 +23,7 @@ set -euo pipefail
 
 here=$(dirname "$(realpath "$0")")
 model='' data='' run_dir='' steps='' dry_run=''
-nodes=1 ntasks_per_node=1 cpus_per_task=1 time=24:00:00 max_requeues=10
+nodes=1 ntasks_per_node=1 cpus_per_task=1 device=cpu time=24:00:00 max_requeues=10
 sbatch_options=() submitted=()
 
 refuse() { # exit code, message
@@ -41,7 +41,8 @@ parse() {
       --help) usage && exit 0 ;;
       --dry-run) dry_run=yes && shift && continue ;;
       --) shift && sbatch_options=("$@") && return ;;
-      --model | --data | --run-dir | --nodes | --ntasks-per-node | --cpus-per-task | --time | --steps | --max-requeues) ;;
+      --model | --data | --run-dir | --nodes | --ntasks-per-node | --cpus-per-task | --device | --time | --steps | \
+        --max-requeues) ;;
       *) refuse 2 "unknown option '$option'; see workflow.sh --help" ;;
     esac
     (($# > 1)) || refuse 2 "$option wants a value"
@@ -59,6 +60,7 @@ check() {
   for option in nodes ntasks_per_node cpus_per_task max_requeues steps; do
     [[ ${!option} =~ ^[0-9]*$ ]] || refuse 2 "--${option//_/-} wants a whole number, got '${!option}'"
   done
+  [[ $device == cpu || $device == cuda ]] || refuse 2 "--device is cpu or cuda, got '$device'"
   [[ -f $model ]] || refuse 3 "no model file '$model'"
   model=$(realpath "$model")
   # What is no file may be a word that alpa-train knows.
@@ -111,8 +113,8 @@ trap withdraw EXIT
 
 machines=(--nodes="$nodes" --ntasks-per-node="$ntasks_per_node" --cpus-per-task="$cpus_per_task")
 submit profile "${machines[@]}" "${sbatch_options[@]}" \
-  "$here/profile.sbatch" "$model" "$run_dir/profile.h5"
+  "$here/profile.sbatch" "$model" "$run_dir/profile.h5" --device "$device"
 submit plan "${sbatch_options[@]}" \
   "$here/plan.sbatch" "$model" "$run_dir/profile.h5" "$run_dir/plan.h5"
 submit train "${machines[@]}" --time="$time" "${sbatch_options[@]}" \
-  "$here/train.sbatch" "$run_dir/plan.h5" "$data" "$run_dir" ${steps:+--steps "$steps"}
+  "$here/train.sbatch" "$run_dir/plan.h5" "$data" "$run_dir" --device "$device" ${steps:+--steps "$steps"}

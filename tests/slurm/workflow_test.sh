@@ -31,6 +31,7 @@ expect_refusal 2 '--run-dir is missing' --model "a model's.toml" --data data.txt
 expect_refusal 2 "unknown option '--node'" --node 2
 expect_refusal 2 '--steps wants a value' --steps
 expect_refusal 2 "--nodes wants a whole number, got 'two'" --model m --data d --run-dir r --nodes two
+expect_refusal 2 "--device is cpu or cuda, got 'gpu'" --model m --data d --run-dir r --device gpu
 expect_refusal 3 "no model file 'm.toml'" --model m.toml --data d --run-dir r
 ALPA_BIN=/nowhere expect_refusal 3 "no command '/nowhere/alpa-profile'" --model "a model's.toml" --data d --run-dir r
 
@@ -38,7 +39,7 @@ ALPA_BIN=/nowhere expect_refusal 3 "no command '/nowhere/alpa-profile'" --model 
 sbatch() { printf '%s\n' "$@"; }
 # shellcheck disable=SC2016
 printed=$("$workflow" --dry-run --model "a model's.toml" --data data.txt --run-dir "run 100%" --nodes 2 \
-  --ntasks-per-node 4 --cpus-per-task 3 --time 2-0 --steps 7 -- '--comment=for $HOME; "me"')
+  --ntasks-per-node 4 --cpus-per-task 3 --device cuda --time 2-0 --steps 7 -- '--comment=for $HOME; "me"')
 [[ ! -e "run 100%" ]] || fail "a dry run makes folders"
 mapfile -t commands <<<"$printed"
 [[ ${#commands[@]} == 3 ]] || fail "three commands are printed, not '$printed'"
@@ -60,6 +61,8 @@ expect_arguments "${commands[0]}" <<END
 $slurm/profile.sbatch
 $folder/a model's.toml
 $folder/run 100%/profile.h5
+--device
+cuda
 END
 expect_arguments "${commands[1]}" <<END
 --job-name=alpa-plan
@@ -86,9 +89,14 @@ $slurm/train.sbatch
 $folder/run 100%/plan.h5
 $folder/data.txt
 $folder/run 100%
+--device
+cuda
 --steps
 7
 END
+
+printed=$("$workflow" --dry-run --model "a model's.toml" --data data.txt --run-dir run)
+[[ $(grep -c -- ' --device cpu $' <<<"$printed") == 2 ]] || fail "profile and train take CPUs unless told: '$printed'"
 
 for script in profile plan train; do
   code=0
