@@ -227,6 +227,7 @@ std::vector<StoredTensor> parse_safetensors_header(std::string_view header, std:
 
 std::string safetensors_header(std::vector<StoredTensor>& tensors) {
   JsonObject header;
+  header.set("__metadata__", JsonObject().set("format", "pt"));  // transformers reads no file without it
   std::int64_t end = 0;
   for (StoredTensor& tensor : tensors) {
     tensor.begin = end;

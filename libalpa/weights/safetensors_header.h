@@ -25,7 +25,7 @@ inline constexpr std::int64_t longest_safetensors_header = 100'000'000;
 std::vector<StoredTensor> parse_safetensors_header(std::string_view header, std::int64_t data_bytes,
                                                    const std::string& file);
 
-/// The header of tensors that lie in this order; fills in their places.
+/// The header of tensors that lie in this order, laid out as PyTorch has them; fills in their places.
 std::string safetensors_header(std::vector<StoredTensor>& tensors);
 
 }  // namespace alpa

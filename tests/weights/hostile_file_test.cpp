@@ -169,6 +169,11 @@ TEST(SafetensorsFile, GivesBackWhatWasWritten) {
   EXPECT_EQ(file.tensors().at("wide").shape, (Shape{2, 1}));
 }
 
+TEST(SafetensorsFile, TellsThatItsLayoutsArePyTorchs) {
+  std::vector<StoredTensor> tensors{{"a", "F32", {2}}};
+  EXPECT_EQ(safetensors_header(tensors), "{\"__metadata__\":{\"format\":\"pt\"}," + good + "}   ");
+}
+
 TEST(SafetensorsFile, IsNoFolderAndNoMissingFile) {
   const TemporaryFolder folder;
   EXPECT_THAT([&] { SafetensorsReader{folder.path()}; },
