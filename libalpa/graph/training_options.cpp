@@ -28,6 +28,9 @@ void describe(TrainingOptions& o, OptionsVisitor& visit) {
   visit.field("objective", o.objective, "what the model is asked to predict",
               {{"next_token", Objective::next_token, "each token from those before it"},
                {"masked", Objective::masked, "tokens that were hidden from it"}});
+  visit.field("mask_token", o.mask_token,
+              "masked: id that stands for a hidden token; -1 for the last id of the vocabulary",
+              between(-1, 1e9));
   visit.field("precision", o.precision, "type of weights and activations",
               {{"f32", Precision::f32, "32-bit floats throughout"},
                {"bf16", Precision::bf16, "bf16 with f32 master weights and f32 accumulation"},

@@ -24,6 +24,7 @@ struct TrainingOptions {
   std::int64_t group_samples =
       1;  ///< that batch norms or experts take together: a micro-batch has whole groups
   Objective objective = Objective::next_token;
+  std::int64_t mask_token = -1;  ///< masked: what stands for a hidden token; -1: the vocabulary's last id
   Precision precision = Precision::f32;
   double loss_scale = 65536;             ///< f16: at the start
   std::int64_t loss_scale_steps = 2000;  ///< f16: without overflow, until it is doubled

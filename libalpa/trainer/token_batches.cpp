@@ -1,8 +1,11 @@
 #include "libalpa/trainer/token_batches.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cassert>
 
+#include "libalpa/base/error.h"
 #include "libalpa/base/fingerprint.h"
 #include "libalpa/base/philox.h"
 
@@ -33,18 +36,21 @@ class Hiding {
 
 }  // namespace
 
-std::int64_t data_vocabulary(Objective objective, std::int64_t vocabulary) {
-  return objective == Objective::masked ? vocabulary - 1 : vocabulary;
-}
-
 TokenBatches::TokenBatches(const TokenSource& source, const SampleOrder& order,
                            const TrainingOptions& options, std::int64_t vocabulary)
     : BatchReader(order),
       source_(source),
       objective_(options.objective),
       vocabulary_(vocabulary),
+      mask_token_(options.mask_token < 0 ? vocabulary - 1 : options.mask_token),
       hiding_key_(philox_key(static_cast<std::uint64_t>(options.seed), hash64("masked tokens"))),
-      window_(static_cast<std::size_t>(order.sequence() + 1)) {}
+      window_(static_cast<std::size_t>(order.sequence() + 1)) {
+  if (objective_ == Objective::masked && mask_token_ >= vocabulary)
+    throw Error(ErrorKind::input,
+                fmt::format("[training] mask_token is {}, but the ids that the model takes are 0 to {}",
+                            mask_token_, vocabulary - 1),
+                "an id of the model's vocabulary, or -1 for its last");
+}
 
 void TokenBatches::fill(Split split, std::int64_t first_sample, std::span<std::int32_t> tokens,
                         std::span<std::int32_t> targets) {
@@ -54,7 +60,7 @@ void TokenBatches::fill(Split split, std::int64_t first_sample, std::span<std::i
     const std::int64_t sample = first_sample + static_cast<std::int64_t>(i);
     const std::int64_t start = order().window_start(split, sample);
     source_.read(start, window_);
-    check_tokens(source_, start, window_, data_vocabulary(objective_, vocabulary_));
+    check_tokens(source_, start, window_, vocabulary_);
     const auto sample_tokens = tokens.subspan(i * sequence, sequence);
     const auto sample_targets = targets.subspan(i * sequence, sequence);
     std::copy_n(window_.begin(), sequence, sample_tokens.begin());
@@ -79,10 +85,11 @@ void TokenBatches::hide(Split split, std::int64_t sample, std::span<std::int32_t
   const auto hide_at = [&](std::size_t position, const PhiloxBlock& drawn) {
     targets[position] = tokens[position];
     const float way = philox_uniform(drawn.word[1]);
+    const std::int64_t other = (drawn.word[2] * (vocabulary_ - 1)) >> 32;  // of all but the mask token
     if (way < 0.8f)
-      tokens[position] = static_cast<std::int32_t>(vocabulary_ - 1);
+      tokens[position] = static_cast<std::int32_t>(mask_token_);
     else if (way < 0.9f)
-      tokens[position] = static_cast<std::int32_t>((drawn.word[2] * (vocabulary_ - 1)) >> 32);
+      tokens[position] = static_cast<std::int32_t>(other + (other >= mask_token_));
   };
   bool any = false;
   for (std::size_t position = 0; position < tokens.size(); ++position) {

@@ -8,19 +8,16 @@
 
 namespace alpa {
 
-/// How many different ids the data may have for a model of this vocabulary: all for Objective::next_token;
-/// for Objective::masked one less, since the last id stands for what is hidden.
-std::int64_t data_vocabulary(Objective, std::int64_t vocabulary);
-
 /// Tokens and targets from one long row of tokens.
 ///
 /// next_token: the target at each position is the token after it. masked (BERT): each position is chosen with
 /// probability 0.15 (at least one per sample); where it is, the target is its token, and the model sees the
-/// id vocabulary - 1 in 80 % of the cases, a drawn id in 10 %, the token itself in 10 %; all other targets
-/// are -1. What is chosen depends on the seed, the sample's number in the run and the position.
+/// mask token in 80 % of the cases, another drawn id in 10 %, the token itself in 10 %; all other targets are
+/// -1. What is chosen depends on the seed, the sample's number in the run and the position. The data may hold
+/// the mask token too: where nothing was chosen it is a token like any other, as its target is -1.
 class TokenBatches final : public BatchReader {
  public:
-  /// `source` must outlive it. `vocabulary` is the model's.
+  /// `source` must outlive it. `vocabulary` is the model's; Error(input) where the mask token is not of it.
   TokenBatches(const TokenSource& source, const SampleOrder& order, const TrainingOptions& options,
                std::int64_t vocabulary);
 
@@ -43,7 +40,7 @@ class TokenBatches final : public BatchReader {
 
   const TokenSource& source_;
   Objective objective_;
-  std::int64_t vocabulary_;
+  std::int64_t vocabulary_, mask_token_;
   std::uint64_t hiding_key_;
   std::vector<std::int32_t> window_;  ///< the sample at hand
 };

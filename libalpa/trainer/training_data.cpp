@@ -25,7 +25,7 @@ TrainingData open_token_data(const std::string& data, const Graph& graph, const 
   opened.tokens = open_tokens(data);
   opened.reader = std::make_unique<TokenBatches>(
       *opened.tokens, SampleOrder(opened.tokens->size(), options, held_out_fraction), options, vocabulary);
-  check_tokens(*opened.tokens, data_vocabulary(options.objective, vocabulary));
+  check_tokens(*opened.tokens, vocabulary);
   return opened;
 }
 

@@ -26,6 +26,7 @@ TEST(TrainingOptions, ReadBackFromTheirText) {
   options.group_samples = 3;
   options.precision = Precision::bf16;
   options.objective = Objective::masked;
+  options.mask_token = 103;
   options.optimizer = OptimizerKind::sgd;
   options.nesterov = true;
   options.schedule = LearningRateSchedule::linear;
@@ -44,10 +45,26 @@ TEST(TrainingOptions, OutOfRangeAreRefusedTogether) {
 
 TEST(TrainingOptions, AreAllInTheReference) {
   const std::string reference = options_reference<TrainingOptions>();
-  for (const char* name :
-       {"batch", "sequence", "group_samples", "objective", "precision", "optimizer", "learning_rate", "beta1",
-        "beta2", "epsilon", "weight_decay", "momentum", "nesterov", "gradient_clip", "schedule",
-        "warmup_steps", "steps", "final_learning_rate", "seed"})
+  for (const char* name : {"batch",
+                           "sequence",
+                           "group_samples",
+                           "objective",
+                           "mask_token",
+                           "precision",
+                           "optimizer",
+                           "learning_rate",
+                           "beta1",
+                           "beta2",
+                           "epsilon",
+                           "weight_decay",
+                           "momentum",
+                           "nesterov",
+                           "gradient_clip",
+                           "schedule",
+                           "warmup_steps",
+                           "steps",
+                           "final_learning_rate",
+                           "seed"})
     EXPECT_THAT(reference, HasSubstr(std::string(name) + " = "));
 }
 
