@@ -176,8 +176,8 @@ int main(int argc, char** argv) {
       .option("--rematerialize", planner.rematerialize, "recompute activations in the backward",
               "auto|never|always")
       .option("--pin", settings.pin,
-              "pinned plan (TOML): stages, meshes and what their axes do; the search's own best is shown "
-              "beside it")
+              "pinned plan (TOML) in place of --method, --devices, --micro-batches and --schedule: stages, "
+              "meshes and what their axes do; the search's own best is shown beside it")
       .option("--time-limit", planner.time_limit_s, "safety cap on planning, in seconds", at_least(1))
       .option("--layers", planner.layers,
               "clusters of layers that stages may be cut between; 0: the model's layers, at most 48 or one "

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "libalpa/base/error.h"
+#include "libalpa/planner/pin.h"
 #include "libalpa/planner/plan_search.h"
 #include "libalpa/planner/what_would_fit.h"
 #include "libalpa/program/lower.h"
@@ -23,6 +24,29 @@ void check_word(const char* setting, const std::string& given, const std::vector
               fmt::format("unknown {} '{}'{}", setting, given,
                           near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near)),
               fmt::format("one of {}", fmt::join(words, ", ")));
+}
+
+/// Throws Error(usage) for what a pin says itself.
+void check_beside_pin(const PlannerOptions& options) {
+  const PlannerOptions unsaid;
+  const auto refuse = [](const std::string& given, const std::string& why, const std::string& hint) {
+    throw Error(ErrorKind::usage, fmt::format("{} beside --pin: {}", given, why), hint);
+  };
+  if (options.method != unsaid.method)
+    refuse("--method " + options.method, "a pinned plan is not looked for",
+           "one of the two without the other");
+  if (options.micro_batches != unsaid.micro_batches)
+    refuse(fmt::format("--micro-batches {}", options.micro_batches),
+           fmt::format("the pinned plan has {}", options.pin->micro_batches),
+           "without --micro-batches; 'micro_batches' in the pin says how many");
+  if (options.schedule != unsaid.schedule)
+    refuse("--schedule " + options.schedule,
+           fmt::format("the pinned plan has {}", schedule_name(options.pin->schedule)),
+           "without --schedule; 'schedule' in the pin says which");
+  const int devices = device_count(*options.pin);
+  if (options.devices != unsaid.devices && options.devices != devices)
+    refuse(fmt::format("--devices {}", options.devices), fmt::format("the pinned plan takes {}", devices),
+           "without --devices; the meshes in the pin say how many");
 }
 
 bool has_plan(const PlanningModel& model, const CostModel& costs, const PlannerOptions& options) {
@@ -62,6 +86,7 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
   if (options.devices > costs.cluster().devices())
     throw Error(ErrorKind::usage, fmt::format("{} devices asked for, the cluster has {}", options.devices,
                                               costs.cluster().devices()));
+  if (options.pin) check_beside_pin(options);
   try {
     return search_plan(model, costs, options, log);
   } catch (const OutOfTime&) {

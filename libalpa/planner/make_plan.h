@@ -28,6 +28,7 @@ struct PlannerOptions {
   std::string rematerialize = "auto";  ///< "auto", "never", "always"
   double time_limit_s = 240;           ///< safety cap on the whole search, wall seconds
   int threads = 0;  ///< that solve stages; 0: as many as the process may run on. The plan is the same.
+  /// In place of a search; says method, micro-batches, schedule and devices itself.
   std::optional<PinnedPlan> pin;
   /// Where the pin or the method leaves the search no say: its own best joins the candidates, for comparison.
   bool searches_beside = false;
@@ -48,7 +49,7 @@ std::vector<std::string> method_names();
 
 /// The fastest plan that fits, by the simulator, among those the search and the baselines propose. Pure: the
 /// same arguments give the same plan. Throws Error(infeasible) naming the stage and what it lacks,
-/// Error(usage) for a method it does not know.
+/// Error(usage) for a method it does not know, and for what is said beside a pin that says it itself.
 Plan make_plan(const PlanningModel&, const CostModel&, const PlannerOptions&, Log&);
 
 /// Lowers, verifies and simulates a plan and puts the figures into its prediction (candidates are left

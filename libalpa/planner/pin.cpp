@@ -51,10 +51,15 @@ PinnedPlan pin_of(TomlDocument document) {
 
 }  // namespace
 
+int device_count(const PinnedPlan& pin) {
+  int devices = 0;
+  for (const StageRequest& stage : pin.stages) devices += device_count(stage.mesh);
+  return devices;
+}
+
 void check_pin(const PinnedPlan& pin, const Graph& graph, int devices) {
   const auto layers = static_cast<int>(graph.layers.size());
-  int used = 0;
-  for (const StageRequest& stage : pin.stages) used += device_count(stage.mesh);
+  const int used = device_count(pin);
   if (pin.stages.back().end_layer != layers)
     throw Error(ErrorKind::input,
                 fmt::format("{}: its stages have {} layers, the model has {}", pin.method,

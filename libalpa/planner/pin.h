@@ -20,6 +20,8 @@ namespace alpa {
 PinnedPlan read_pin(const std::filesystem::path&);
 PinnedPlan parse_pin(std::string_view text, const std::string& file_name);
 
+int device_count(const PinnedPlan&);
+
 /// Throws Error(input) where the pinned stages do not cover the graph's layers, or take more devices than
 /// there are.
 void check_pin(const PinnedPlan&, const Graph&, int devices);

@@ -19,9 +19,10 @@ using testing::Not;
 
 using Spoil = std::function<void(const fs::path& folder)>;
 
-/// The command runs in a folder with model.toml, cluster.toml, pin.toml, serial.h5 and mixed.h5 (plans for
-/// one and for four ranks), other.h5 (a serial plan of another model), huge.h5 (one of 192 TiB), half.h5 (one
-/// in f16), profile.h5 (of two ranks), measured.h5 (a plan by it) and run/ (two steps of serial.h5).
+/// The command runs in a folder with model.toml, cluster.toml, mixed.toml (a pin), serial.h5 and mixed.h5
+/// (plans for one and, by the pin, for four ranks), other.h5 (a serial plan of another model), huge.h5 (one
+/// of 192 TiB), half.h5 (one in f16), profile.h5 (of two ranks), measured.h5 (a plan by it) and run/ (two
+/// steps of serial.h5).
 struct Row {
   const char* name;
   int ranks;
@@ -126,6 +127,14 @@ const std::vector<Row> rows{
      text("pin.toml", "[[stage]]\nlayers = 6\nmesh = [4, 2]\n")},
     {"PinUnknownRole", 1, kPlan + "--pin pin.toml", 3, "did you mean 'tensor'?",
      text("pin.toml", "[[stage]]\nlayers = 6\nmesh = [4]\naxes = [\"tensr\"]\n")},
+    {"PinBesideAMethod", 1, kPlan + "--pin mixed.toml --method serial", 2,
+     "--method serial beside --pin: a pinned plan is not looked for\n  try: one of the two"},
+    {"PinBesideMicroBatches", 1, kPlan + "--pin mixed.toml --micro-batches 8", 2,
+     "--micro-batches 8 beside --pin: the pinned plan has 4\n  try: without --micro-batches"},
+    {"PinBesideASchedule", 1, kPlan + "--pin mixed.toml --schedule gpipe", 2,
+     "--schedule gpipe beside --pin: the pinned plan has 1f1b\n  try: without --schedule"},
+    {"PinBesideOtherDevices", 1, kPlan + "--pin mixed.toml --devices 2", 2,
+     "--devices 2 beside --pin: the pinned plan takes 4\n  try: without --devices"},
     {"PlanProfileIsNoHdf5", 1, kPlan + "--profile model.toml", 3, "'model.toml' is not an HDF5 file"},
     {"PlanProfileIsAPlan", 1, kPlan + "--profile serial.h5", 3,
      "expected an 'alpa-profile' file, found an 'alpa-plan' file"},

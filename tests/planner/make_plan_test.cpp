@@ -124,15 +124,12 @@ TEST(Pin, IsCalledByTheNameOfItsFileWhereverItLies) {
   EXPECT_EQ(parse_pin(pin, "pin.toml").method, "pin pin.toml");
 }
 
-/// The tiny GPT on four devices of a pinned plan, with the search among plans of so many micro-batches beside
-/// it.
+/// The tiny GPT on four devices of a pinned plan, with the search beside it.
 Plan pinned_beside_the_search(const std::string& pin, Cluster cluster = small_cluster(4),
-                              int micro_batches = 2) {
+                              PlannerOptions options = {}) {
   Log log("test", LogLevel::off);
-  PlannerOptions options;
   options.pin = parse_pin(pin, "pin.toml");
   options.searches_beside = true;
-  options.micro_batches = micro_batches;
   return make_plan(small_model(), CostModel(cluster), options, log);
 }
 
@@ -150,7 +147,7 @@ TEST(Pin, StandsBesideTheSearchsOwnBest) {
   EXPECT_THAT(with_verdict(plan, "chosen")->method, HasSubstr("pin pin.toml"));
   const Candidate* own = with_verdict(plan, "the search's own best");
   ASSERT_TRUE(own);
-  EXPECT_EQ(own->step_s, planned("search", 4, 2).prediction.step_s);
+  EXPECT_EQ(own->step_s, planned("search", 4, 0).prediction.step_s);
   EXPECT_THAT(own->verdict, HasSubstr(fmt::format("{:.3f} x", own->step_s / plan.prediction.step_s)));
 }
 
@@ -158,13 +155,34 @@ TEST(Pin, IsComparedOnAsManyDevicesAsItTakes) {
   const Plan plan = pinned_beside_the_search("[[stage]]\nlayers = 4\nmesh = [2]\naxes = [\"tensor\"]\n");
   const Candidate* own = with_verdict(plan, "the search's own best");
   ASSERT_TRUE(own);
-  EXPECT_EQ(own->step_s, planned("search", 2, 2).prediction.step_s);
+  EXPECT_EQ(own->step_s, planned("search", 2, 0).prediction.step_s);
 }
 
 TEST(Pin, ThatIsWhatTheSearchFindsIsToldOnce) {
-  const Plan plan = pinned_beside_the_search("[[stage]]\nlayers = 4\nmesh = []\n", small_cluster(4), 1);
+  const Plan plan = pinned_beside_the_search("[[stage]]\nlayers = 4\nmesh = []\n");
   ASSERT_TRUE(with_verdict(plan, "chosen; the search's own best too"));
   EXPECT_THAT(with_verdict(plan, "chosen")->method, HasSubstr("pin pin.toml = search"));
+}
+
+TEST(Pin, IsRefusedBesideWhatItSaysItself) {
+  const auto message = [](const std::function<void(PlannerOptions&)>& say) {
+    PlannerOptions options;
+    say(options);
+    return [options] {
+      pinned_beside_the_search("micro_batches = 4\n[[stage]]\nlayers = 4\nmesh = [2]\n", small_cluster(4),
+                               options);
+    };
+  };
+  EXPECT_THAT(
+      message([](PlannerOptions& o) { o.method = "serial"; }),
+      ThrowsMessage<Error>(HasSubstr("--method serial beside --pin: a pinned plan is not looked for")));
+  EXPECT_THAT(message([](PlannerOptions& o) { o.micro_batches = 8; }),
+              ThrowsMessage<Error>(HasSubstr("--micro-batches 8 beside --pin: the pinned plan has 4")));
+  EXPECT_THAT(message([](PlannerOptions& o) { o.schedule = "gpipe"; }),
+              ThrowsMessage<Error>(HasSubstr("--schedule gpipe beside --pin: the pinned plan has 1f1b")));
+  EXPECT_THAT(message([](PlannerOptions& o) { o.devices = 4; }),
+              ThrowsMessage<Error>(HasSubstr("--devices 4 beside --pin: the pinned plan takes 2")));
+  EXPECT_NO_THROW(message([](PlannerOptions& o) { o.devices = 2; })());
 }
 
 TEST(Pin, ThatDoesNotFitIsRefusedBeforeAnySearch) {

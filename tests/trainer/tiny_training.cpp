@@ -48,12 +48,12 @@ Graph tiny_graph(const TinyCase& c, std::int64_t samples) {
 Plan tiny_plan(const TinyCase& c) {
   Log log("test", LogLevel::off);
   PlannerOptions options;
-  options.method = c.method;
-  options.micro_batches = c.micro_batches;
-  options.schedule = c.schedule;
   options.rematerialize = c.rematerialize;
-  if (c.method == "mixed") {
-    options.method = "auto";
+  if (c.method != "mixed") {
+    options.method = c.method;
+    options.micro_batches = c.micro_batches;
+    options.schedule = c.schedule;
+  } else {
     options.pin = PinnedPlan{"mixed", c.micro_batches, schedule_from_name(c.schedule), {}};
     const int layers = static_cast<int>(tiny_graph(c, kBatch / c.micro_batches).layers.size());
     for (const auto& [first, end] : {std::pair(0, layers / 2), std::pair(layers / 2, layers)})
