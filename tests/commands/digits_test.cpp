@@ -9,6 +9,8 @@
 namespace alpa {
 namespace {
 
+using testing::HasSubstr;
+
 class Digits : public Workplace {};
 
 TEST_F(Digits, AreToldApartByASmallWideResNetOnTwoRanks) {
@@ -16,17 +18,17 @@ TEST_F(Digits, AreToldApartByASmallWideResNetOnTwoRanks) {
   if (!std::filesystem::exists(source))
     GTEST_SKIP() << "python3-sklearn, which has the digits, is not installed";
   const CommandResult converted =
-      run("alpa-train convert " + source + " --shape 8x8x1 --divide 16 --hold-out 0.2 --out digits.h5");
+      run("alpa-train convert " + source + " --shape 8x8x1 --divide 16 --hold-out 0.2137 --out digits.h5");
   ASSERT_EQ(converted.status, 0) << converted.output;
   make_plan("plan", "--devices 2 --method data-parallel",
             ALPA_SOURCE_DIR "/configs/models/wide-resnet-digits.toml");
   const CommandResult trained =
       run("alpa-train plan.h5 --data digits.h5 --evaluation-data digits-held-out.h5 --evaluate-every 300 "
-          "--steps 300 "
-          "--run-dir run --threads 1",
+          "--evaluation-batches 6 --steps 300 --run-dir run --threads 1",
           2);
   ASSERT_EQ(trained.status, 0) << trained.output;
-  // Of the held-out images, none of which was trained on, those in whole batches.
+  // All 384 held-out images, six batches of 64, none of which was trained on.
+  EXPECT_THAT(converted.output, HasSubstr("384 in 'digits-held-out.h5'"));
   const std::size_t told = trained.output.find("step 300: held-out loss ");
   ASSERT_NE(told, std::string::npos) << trained.output;
   EXPECT_GT(std::stod(trained.output.substr(trained.output.find("accuracy ", told) + 9)), 0.97)
