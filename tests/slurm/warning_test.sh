@@ -14,4 +14,6 @@ wait_until 120 "the job ends" has_ended "${jobs[0]}"
 expect "it ends as one that may be submitted again" has_exit_code "${jobs[0]}" 75:0
 expect "it was requeued once" has_restarted "${jobs[0]}" 1
 expect "it says why not again" grep -q 'after 1 requeues, the most allowed' alpa-train.*.out
+expect "it goes on from a checkpoint" grep -Eq 'resuming from step [1-9]' alpa-train.*.out
+expect "no step made before is set aside" test ! -e run/metrics.set-aside.jsonl
 expect "no step is lost or done twice" has_consecutive_steps run
