@@ -82,3 +82,9 @@ has_step() { (($(last_step "$1") >= $2)); } # run folder, step
 has_consecutive_steps() { # run folder
   grep -oP '(?<="step":)\d+' "$1/metrics.jsonl" | awk '$1 != NR { exit 1 }'
 }
+
+# The command that wrote the newest checkpoint.
+last_training_command() { # run folder
+  local checkpoints=("$1"/checkpoints/step-*.h5)
+  h5dump --width=0 --attribute=/provenance/command "${checkpoints[-1]}"
+}
