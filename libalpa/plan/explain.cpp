@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <map>
+#include <sstream>
 
+#include "libalpa/base/options.h"
 #include "libalpa/base/units.h"
+#include "libalpa/graph/training_options.h"
 #include "libalpa/plan/stage_layouts.h"
 
 namespace alpa {
@@ -84,6 +87,25 @@ std::string binding(const Plan& plan) {
   return text;
 }
 
+/// [training] of the plan's model, a setting a line, in the order of their one list.
+std::istringstream training_lines(const Plan& plan) {
+  TomlDocument document = TomlDocument::parse(plan.model_toml, "model of the plan");
+  TrainingOptions training;
+  read_options(document.root().table("training"), training);
+  document.root().skip();
+  document.finish();
+  return std::istringstream(options_text(training));
+}
+
+/// "training: steps = 20 | steps = 30", a line for each setting that differs.
+std::string training_differences(const Plan& a, const Plan& b) {
+  std::istringstream left = training_lines(a), right = training_lines(b);
+  std::string text;
+  for (std::string mine, other; std::getline(left, mine) && std::getline(right, other);)
+    if (mine != other) text += fmt::format("training: {} | {}\n", mine, other);
+  return text;
+}
+
 }  // namespace
 
 std::string gap_text(const Prediction& p) {
@@ -143,6 +165,8 @@ std::string compare_plans(const Plan& a, const Plan& b) {
   differ("method", a.method, b.method);
   differ("schedule", schedule_name(a.schedule), schedule_name(b.schedule));
   differ("micro-batches", std::to_string(a.micro_batches), std::to_string(b.micro_batches));
+  differ("samples of a micro-batch", std::to_string(a.micro_batch_samples),
+         std::to_string(b.micro_batch_samples));
   differ("stages", std::to_string(a.stages.size()), std::to_string(b.stages.size()));
   differ("predicted step time", seconds_text(a.prediction.step_s), seconds_text(b.prediction.step_s));
   for (std::size_t s = 0; s < std::min(a.stages.size(), b.stages.size()); ++s) {
@@ -162,7 +186,10 @@ std::string compare_plans(const Plan& a, const Plan& b) {
     text += fmt::format("strategies of {} of {} nodes differ\n", strategies, a.node_strategy.size());
   if (layouts > 0) text += fmt::format("layouts of {} of {} values differ\n", layouts, a.value_layout.size());
   if (a.crossings != b.crossings) text += "values cross between stages in another way\n";
-  if (text.empty() && !(a == b)) text = "details of the prediction differ\n";
+  if (a.model_toml != b.model_toml) text += training_differences(a, b);
+  if (text.empty() && !(a.prediction == b.prediction)) text = "details of the prediction differ\n";
+  if (text.empty() && !(a == b))
+    text = "the model's TOML differs, but neither its graph nor its [training]\n";
   return text;
 }
 

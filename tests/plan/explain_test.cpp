@@ -119,5 +119,17 @@ TEST(ComparePlans, TellsEachDifferenceInALine) {
   EXPECT_THAT(difference([](Plan& p) { p.cluster.memory_bytes *= 2; }), HasSubstr("cluster: "));
 }
 
+TEST(ComparePlans, TellsSettingsOfTheTrainingApart) {
+  Plan plan = two_stages_of_two().plan;
+  plan.model_toml = "name = \"tiny\"\n\n[training]\nlearning_rate = 0.001\nsteps = 20\n";
+  Plan other = plan;
+  other.model_toml = "name = \"tiny\"\n\n[training]\nlearning_rate = 0.002\nsteps = 30\n";
+  EXPECT_EQ(compare_plans(plan, other),
+            "training: learning_rate = 0.001 | learning_rate = 0.002\ntraining: steps = 20 | steps = 30\n");
+  other.model_toml = plan.model_toml + "# the same, with a remark\n";
+  EXPECT_EQ(compare_plans(plan, other),
+            "the model's TOML differs, but neither its graph nor its [training]\n");
+}
+
 }  // namespace
 }  // namespace alpa
