@@ -44,6 +44,7 @@ class TinyTraining {
 
   const Plan& plan() const { return plan_; }
   const Graph& graph() const { return graph_; }
+  const Program& program() const { return program_; }
   const TrainingOptions& options() const { return options_; }
 
  private:

@@ -1,0 +1,113 @@
+#include "tests/support/reference.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "libalpa/trainer/executor.h"
+#include "libalpa/trainer/step_runner.h"
+#include "tests/trainer/tiny_training.h"
+
+// The trainer against PyTorch: programs, the executor and what StepRunner feeds it, from PyTorch's weights on
+// its samples. tests/model/reference_test.cpp compares the gradients of the same steps one by one, without a
+// plan.
+namespace alpa {
+namespace {
+
+/// Of every step of a reference, in its order.
+class ReferenceBatches final : public BatchReader {
+ public:
+  ReferenceBatches(const Reference& reference, const Graph& graph, const TrainingOptions& options)
+      : BatchReader(SampleOrder::of_rows(kSteps * options.batch, options, 0)), batch_(options.batch) {
+    for (const Input& input : graph.inputs) {
+      if (!input.is_of_samples()) continue;
+      const Value& value = value_of(graph, input.value);
+      inputs_.push_back(packed(reference.stored("/" + value.name, value.type.dtype, {}), value.type.dtype));
+    }
+    for (std::size_t step = 0; step < kSteps; ++step)
+      targets_.push_back(static_cast<std::int64_t>(reference.targets(step, batch_)));
+  }
+
+  void fill(Split, std::int64_t first_sample, std::span<const std::span<std::byte>> into) override {
+    for (std::size_t i = 0; i < into.size(); ++i)
+      std::ranges::copy(std::span(inputs_[i]).subspan(step_of(first_sample) * into[i].size(), into[i].size()),
+                        into[i].begin());
+  }
+
+  std::int64_t target_count(Split, std::int64_t first_sample, std::int64_t) const override {
+    return targets_[step_of(first_sample)];
+  }
+
+  std::string description() const override { return "samples of a reference"; }
+  std::int64_t length() const override { return kSteps * batch_; }
+
+  static constexpr std::size_t kSteps = 10;
+
+ private:
+  std::size_t step_of(std::int64_t sample) const { return static_cast<std::size_t>(sample / batch_); }
+
+  std::int64_t batch_;
+  std::vector<std::vector<std::byte>> inputs_;
+  std::vector<std::int64_t> targets_;
+};
+
+/// Gives the executor its tiles of these, each the whole tensor of a state.
+void write_states(Executor& executor, const Graph& graph, const std::vector<Values>& states) {
+  for (const StateTile& tile : executor.state_tiles()) {
+    const auto state = static_cast<std::size_t>(tile.state);
+    const Shape& whole = value_of(graph, graph.states[state].value).type.shape;
+    const Values mine = slice(states[state], whole, tile.origin, tile.tile.shape);
+    executor.write_state(tile.state, packed(mine, tile.tile.dtype).data());
+  }
+}
+
+class ReferenceTraining : public testing::TestWithParam<TinyCase> {};
+
+TEST_P(ReferenceTraining, AsPyTorch) {
+  const Reference reference(GetParam().model);
+  const TinyTraining training(GetParam());
+  const Graph& graph = training.graph();
+  ReferenceBatches all_batches(reference, graph, training.options());
+  std::vector<Values> states;
+  for (const State& state : graph.states) states.push_back(reference.initial(graph, state));
+
+  Values losses, norms;
+  run_on_threads(training.plan().devices(), [&](int rank, Communicator& world) {
+    const std::unique_ptr<Device> device = make_cpu_device(1);
+    Executor executor(graph, {&training.program()}, *device, world, 1);
+    write_states(executor, graph, states);
+    ReferenceBatches batches = all_batches;
+    StepRunner runner(graph, executor, batches, batches, training.options());
+    for (std::size_t step = 0; step < ReferenceBatches::kSteps; ++step) {
+      const auto done = static_cast<std::int64_t>(step);
+      const StepMetrics m = runner.train(done, done * training.options().batch);
+      if (rank != 0) continue;
+      losses.push_back(m.loss);
+      norms.push_back(m.gradient_norm);
+    }
+  });
+
+  const auto near = [](const Values& expected) {
+    std::vector<testing::Matcher<double>> matchers;
+    for (const double value : expected)
+      matchers.push_back(testing::DoubleNear(value, Reference::tolerance * value));
+    return testing::ElementsAreArray(matchers);
+  };
+  EXPECT_THAT(losses, near(reference.losses()));
+  EXPECT_THAT(norms, near(reference.gradient_norms()));
+}
+
+std::vector<TinyCase> serial_and_mixed() {
+  std::vector<TinyCase> cases;
+  for (const char* model :
+       {"gpt", "llama", "bert", "moe", "deepseek_moe", "conformer", "lstm", "gru", "vit", "wrn", "unet"})
+    for (const char* method : {"serial", "mixed"})
+      cases.push_back({model, method, std::string(method) == "mixed" ? 4 : 1, 4});
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, ReferenceTraining, testing::ValuesIn(serial_and_mixed()),
+                         [](const auto& plan) { return plan.param.name(); });
+
+}  // namespace
+}  // namespace alpa
