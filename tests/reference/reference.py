@@ -7,12 +7,13 @@
 
 Written from the papers and from PyTorch's own modules, not from this suite: weights are drawn here, everything is
 computed in float64, and the numbers are stored as float32. tests/model/reference_test.cpp trains from the same weights
-on the same samples and compares.
+on the same samples and compares; tests/trainer/reference_test.cpp does so with the trainer, under two plans.
 
     /weights/<name>             at the start, under the names that the suite gives them
     /<input>                    [step][sample]...: tokens and targets, or the inputs that the model names
     /losses, /gradient_norms    per step: mean over tokens, or over samples; global norm before clipping
-    /gradients/<step>/<name>    of the mean loss, before clipping, at the first and at the last step
+    /gradients/<step>/<name>    of the mean loss, before clipping: at every step of the GPT and the Llama, at the first and
+                                at the last of the others
 """
 import math
 import pathlib
@@ -169,17 +170,18 @@ def adamw(decayed, others, beta2=0.95, weight_decay=0.1):
                              lr=1e-3, betas=(0.9, beta2), eps=1e-8)
 
 
-def train(name, shapes, draw_inputs, loss_of, seed, optimizer_of=adamw, observed={}):
+def train(name, shapes, draw_inputs, loss_of, seed, optimizer_of=adamw, observed={},
+          gradient_steps=(0, STEPS - 1)):
     """Writes <name>.h5; loss_of(weights, **inputs of a step) is the mean loss.
 
     `observed` are further datasets: lists to which loss_of appends tensors, equally many in each step."""
     with h5py.File(pathlib.Path(__file__).parent / f"{name}.h5", "w", libver=("earliest", "v110")) as file:
         file.attrs["format"] = numpy.bytes_("alpa-reference")
         file.attrs["format_version"] = numpy.bytes_("1.0")
-        train_into(file, shapes, draw_inputs, loss_of, numpy.random.default_rng(seed), optimizer_of, observed)
+        train_into(file, shapes, draw_inputs, loss_of, numpy.random.default_rng(seed), optimizer_of, observed, gradient_steps)
 
 
-def train_into(file, shapes, draw_inputs, loss_of, random, optimizer_of, observed):
+def train_into(file, shapes, draw_inputs, loss_of, random, optimizer_of, observed, gradient_steps):
     weights = drawn(shapes, random)
     inputs = draw_inputs(random)
     vectors = ("gain", "bias", "shift")  # which weight decay leaves alone
@@ -199,7 +201,7 @@ def train_into(file, shapes, draw_inputs, loss_of, random, optimizer_of, observe
         optimizer.zero_grad()
         loss = loss_of(weights, **{name: torch.tensor(value[step]) for name, value in inputs.items()})
         loss.backward()
-        if step in (0, STEPS - 1):
+        if step in gradient_steps:
             for name, value in weights.items():
                 save(f"gradients/{step}/{name}", value.grad)
         losses.append(loss.item())
@@ -215,5 +217,5 @@ def train_into(file, shapes, draw_inputs, loss_of, random, optimizer_of, observe
 torch.set_default_dtype(torch.float64)
 
 if __name__ == "__main__":
-    train("gpt", gpt_shapes(), language_inputs, language_loss(gpt_logits), 1)
-    train("llama", llama_shapes(), language_inputs, language_loss(llama_logits), 2)
+    train("gpt", gpt_shapes(), language_inputs, language_loss(gpt_logits), 1, gradient_steps=range(STEPS))
+    train("llama", llama_shapes(), language_inputs, language_loss(llama_logits), 2, gradient_steps=range(STEPS))
