@@ -9,7 +9,7 @@ cd "$here"
 jobs=$(nproc)
 wanted=("$@")
 [ ${#wanted[@]} -gt 0 ] || wanted=(dev sanitize tsan cuda)
-passed=0 skipped=0
+passed=0 skipped=0 again=()
 
 for preset in "${wanted[@]}"; do
   echo "== $preset"
@@ -34,8 +34,12 @@ for preset in "${wanted[@]}"; do
     cuda) "${tested[@]}" -L gpu -V ;;  # says why tests skip where there is no GPU
   esac
   count() { grep -om1 "$1=\"[0-9]*\"" "build/$preset/tests.xml" | tr -dc 0-9; }
+  log=build/$preset/Testing/Temporary/LastTest.log  # a test that was started twice failed once
+  mapfile -t -O ${#again[@]} again < <(sed -n 's/^"\(.*\)" start time: .*/\1/p' "$log" | sort | uniq -d)
   skips=$(($(count skipped) + $(count disabled)))
   passed=$((passed + $(count tests) - $(count failures) - skips))
   skipped=$((skipped + skips))
 done
-echo "$passed passed, 0 failed, $skipped skipped"  # a failure has ended this script
+passed+=' passed'
+[ ${#again[@]} = 0 ] || passed+=" (${#again[@]} at the second attempt: ${again[*]})"
+echo "$passed, 0 failed, $skipped skipped"  # a failure has ended this script
