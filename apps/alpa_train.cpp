@@ -145,15 +145,18 @@ int main(int argc, char** argv) {
           "srun --mpi=pmi2 --kill-on-bad-exit=1 alpa-train plan.h5 --data tokens.bin --run-dir run --device "
           "cuda",
           "train on the GPUs of a job");
-  app.subcommand("import", "make a checkpoint of step 0 from a safetensors file")
+  app.subcommand("import", "make a checkpoint of step 0 from safetensors files")
       .argument("WEIGHTS.safetensors", settings.weights,
                 "weights with the names of GPT-2, Llama or BERT (masked language model), as transformers "
-                "writes them")
+                "writes them; of a model in several files the index, model.safetensors.index.json, "
+                "beside them")
       .argument("MODEL.toml", settings.model, "model of the same dimensions")
       .option("--out", settings.out, "checkpoint to write (HDF5), for --resume")
       .required()
       .example("alpa-train import model.safetensors configs/models/gpt2-124m.toml --out gpt2.h5",
                "take over GPT-2 small")
+      .example("alpa-train import model.safetensors.index.json configs/models/llama-8b.toml --out llama.h5",
+               "Llama 3 8B, which is published in four files")
       .example("alpa-train plan.h5 --data text.txt --run-dir run --resume gpt2.h5",
                "train on from it, with a plan of the same model")
       .runs([&] { import_file(settings, app); });

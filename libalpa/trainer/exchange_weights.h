@@ -12,8 +12,9 @@
 namespace alpa {
 
 /// Writes a checkpoint of step 0 for the model of a training graph: parameters, and the f32 masters of bf16
-/// ones, from a safetensors file, all else zero. `training_options` as in CheckpointFacts. Throws
-/// Error(input) where the file is damaged or its tensors are not those of the model.
+/// ones, from a safetensors file or the index of several (SafetensorsShards), all else zero.
+/// `training_options` as in CheckpointFacts. Throws Error(input) where the file is damaged or its tensors are
+/// not those of the model.
 void import_weights(const std::filesystem::path& weights, const Graph& graph,
                     const std::string& training_options, const std::filesystem::path& checkpoint,
                     const Provenance& provenance, Log& log);

@@ -10,7 +10,7 @@
 #include "libalpa/trainer/checkpoint.h"
 #include "libalpa/trainer/exchange_weights.h"
 #include "libalpa/weights/match_weights.h"
-#include "libalpa/weights/safetensors_file.h"
+#include "libalpa/weights/safetensors_shards.h"
 
 namespace alpa {
 namespace {
@@ -20,7 +20,7 @@ DType stored_type(const StoredTensor& tensor) {
 }
 
 /// Fills one parameter, in its own type or as f32 master.
-void read_weight(SafetensorsReader& file, const MatchedWeights& matched, const std::string& name, DType type,
+void read_weight(SafetensorsShards& file, const MatchedWeights& matched, const std::string& name, DType type,
                  void* values) {
   for (const bool adds : {false, true})
     for (const WeightPlace& place : matched.places) {
@@ -35,7 +35,7 @@ void read_weight(SafetensorsReader& file, const MatchedWeights& matched, const s
     }
 }
 
-bool have_same_bytes(SafetensorsReader& file, const StoredTensor& a, const StoredTensor& b) {
+bool have_same_bytes(SafetensorsShards& file, const StoredTensor& a, const StoredTensor& b) {
   const std::int64_t bytes = a.end - a.begin;
   if (a.dtype != b.dtype || a.shape != b.shape) return false;
   constexpr std::int64_t most = 1 << 20;
@@ -50,7 +50,7 @@ bool have_same_bytes(SafetensorsReader& file, const StoredTensor& a, const Store
 }
 
 /// What repeats another tensor of the file must repeat it: the model has it once.
-void check_copies(SafetensorsReader& file, const MatchedWeights& matched) {
+void check_copies(SafetensorsShards& file, const MatchedWeights& matched) {
   for (const std::string& copy : matched.copies)
     for (const auto& [name, original] : matched.family->copies) {
       if (name != copy) continue;
@@ -76,7 +76,7 @@ std::map<std::string, Shape> parameter_shapes(const Graph& graph) {
 void import_weights(const std::filesystem::path& weights, const Graph& graph,
                     const std::string& training_options, const std::filesystem::path& checkpoint,
                     const Provenance& provenance, Log& log) {
-  SafetensorsReader file(weights);
+  SafetensorsShards file(weights);
   const MatchedWeights matched = match_weights(parameter_shapes(graph), file.tensors(), weights.string());
   check_copies(file, matched);
   std::int64_t bytes = 0;

@@ -99,7 +99,7 @@ class Matching {
                       matched_.family->sentence, lines_,
                       faults_ > most_shown ? fmt::format("\n  and {} more", faults_ - most_shown) : ""),
           "give [dimensions], `sequence` and `tie` of the model file the values that the file was made "
-          "with (config.json beside it)");
+          "with (config.json beside it); of a model in several files give the index");
     return std::move(matched_);
   }
 

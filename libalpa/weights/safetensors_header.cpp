@@ -42,19 +42,6 @@ int bytes_of(std::string_view dtype) {
   return 0;
 }
 
-/// What a message may repeat of a text from outside.
-std::string shown(std::string text) {
-  if (text.size() > 80) text = text.substr(0, 77) + "...";
-  for (char& c : text)
-    if (c < ' ' || c > '~') c = '?';
-  return text;
-}
-
-bool is_name(const std::string& text) {
-  return !text.empty() && text.size() <= longest_name &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
-}
-
 /// Bytes of shape and type; nullopt where an integer of 64 bits does not hold them.
 std::optional<std::int64_t> bytes_of(const StoredTensor& tensor) {
   std::int64_t bytes = bytes_of(tensor.dtype);
@@ -97,7 +84,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool key(std::string& text) override {
-    if (where_ == Where::tensors && text != "__metadata__" && !is_name(text))
+    if (where_ == Where::tensors && text != "__metadata__" && !is_tensor_name(text))
       refuse(fmt::format("'{}' as a tensor's name, expected 1 to {} printable characters without blanks",
                          shown(text), longest_name));
     std::set<std::string>& known = where_ == Where::tensors ? names_ : keys_;
@@ -198,6 +185,18 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
 };
 
 }  // namespace
+
+bool is_tensor_name(const std::string& text) {
+  return !text.empty() && text.size() <= longest_name &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
+}
+
+std::string shown(std::string text) {
+  if (text.size() > 80) text = text.substr(0, 77) + "...";
+  for (char& c : text)
+    if (c < ' ' || c > '~') c = '?';
+  return text;
+}
 
 std::vector<StoredTensor> parse_safetensors_header(std::string_view header, std::int64_t data_bytes,
                                                    const std::string& file) {

@@ -19,6 +19,12 @@ struct StoredTensor {
 /// Longest header that is read, which is the format's own bound.
 inline constexpr std::int64_t longest_safetensors_header = 100'000'000;
 
+/// Whether a text is accepted as a tensor's name: 1 to 256 printable characters without blanks.
+bool is_tensor_name(const std::string& text);
+
+/// What a message may repeat of a text from outside: short and printable.
+std::string shown(std::string text);
+
 /// Reads the header of a safetensors file whose tensors have `data_bytes` together, and trusts nothing in it:
 /// names are unique and printable, types known, each range is as long as shape and type say, and the ranges
 /// follow each other without a gap to the end. Sorted by place. Throws Error(input) naming `file` and tensor.

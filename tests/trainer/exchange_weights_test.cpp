@@ -127,6 +127,41 @@ INSTANTIATE_TEST_SUITE_P(Families, ExchangeWeights, ::testing::Values("gpt2", "l
                          [](const auto& family) { return std::string(family.param); });
 
 using ExchangeOfGpt2 = ExchangeWeights;
+using ExchangeOfLlama = ExchangeWeights;
+
+/// A file as large models are published: every second tensor in each of two, and an index. Gives its path.
+std::filesystem::path write_in_two_files(const std::filesystem::path& from, const std::filesystem::path& to) {
+  SafetensorsReader read(from);
+  std::string weight_map;
+  for (const std::size_t part : {0u, 1u}) {
+    const std::string file = fmt::format("model-0000{}-of-00002.safetensors", part + 1);
+    std::vector<StoredTensor> tensors;
+    for (std::size_t i = 0; const auto& [name, tensor] : read.tensors()) {
+      if (i++ % 2 != part) continue;
+      tensors.push_back(tensor);
+      weight_map += fmt::format("{}\"{}\": \"{}\"", weight_map.empty() ? "" : ", ", name, file);
+    }
+    SafetensorsWriter written(to / file, tensors);
+    for (const StoredTensor& tensor : written.tensors()) {
+      std::string bytes(static_cast<std::size_t>(tensor.end - tensor.begin), '\0');
+      read.read(read.tensors().at(tensor.name), 0, tensor.end - tensor.begin, bytes.data());
+      written.write(tensor, bytes);
+    }
+    written.publish();
+  }
+  const std::filesystem::path index = to / "model.safetensors.index.json";
+  std::ofstream(index) << "{\"metadata\": {}, \"weight_map\": {" << weight_map << "}}";
+  return index;
+}
+
+TEST_F(ExchangeOfLlama, MayBeInSeveralFilesWithAnIndex) {
+  import(write_in_two_files(file_of("llama"), folder_.path()), model_of("llama"));
+  export_weights(checkpoint_, "llama", exported_, log_);
+  SafetensorsReader before(file_of("llama")), after(exported_);
+  EXPECT_EQ(after.tensors().size(), 3u + 2 * 9);
+  for (const auto& [name, tensor] : after.tensors())
+    EXPECT_EQ(bytes_of(after, name), bytes_of(before, name)) << name;
+}
 
 // The same at full size. What PyTorch gives of 16 tokens are the first 16 rows here: later tokens are not
 // seen.
