@@ -74,6 +74,12 @@ std::vector<PinnedPlan> megatron(const Graph& graph, int devices, int devices_pe
   return plans;
 }
 
+bool has_sequence(const Graph& graph) {
+  return std::any_of(graph.inputs.begin(), graph.inputs.end(), [](const Input& input) {
+    return input.is_of_samples() && input.kind != InputKind::data;
+  });
+}
+
 }  // namespace
 
 std::vector<std::string> method_names() {
@@ -97,8 +103,10 @@ std::vector<PinnedPlan> baseline_plans(const std::string& method, const Graph& g
   if (const auto spread = spreads.find(method); spread != spreads.end())
     return graph.samples % devices == 0 ? one_stage(AxisRole::data, spread->second)
                                         : std::vector<PinnedPlan>{};
-  if (method == "sequence") return one_stage(AxisRole::sequence, StateSpread::none);
-  if (method == "ring") return one_stage(AxisRole::ring, StateSpread::none);
+  if (method == "sequence" || method == "ring")
+    return has_sequence(graph)
+               ? one_stage(method == "ring" ? AxisRole::ring : AxisRole::sequence, StateSpread::none)
+               : std::vector<PinnedPlan>{};
   if (method == "tensor") return one_stage(AxisRole::tensor, StateSpread::none);
   if (method == "megatron") return megatron(graph, devices, devices_per_node, micro_batches, schedule);
   return {};

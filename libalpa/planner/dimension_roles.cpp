@@ -3,6 +3,16 @@
 #include <cassert>
 
 namespace alpa {
+namespace {
+
+/// The outermost factor of a dimension that has anything to split; -1: it has no factors.
+int leading_factor(const ShardingRule& rule, const DimensionFactors& factors) {
+  for (const int f : factors)
+    if (rule.factors[static_cast<std::size_t>(f)].size > 1) return f;
+  return factors.empty() ? -1 : factors[0];
+}
+
+}  // namespace
 
 std::vector<std::vector<FactorRole>> factor_roles(const Graph& graph) {
   std::vector<std::vector<FactorRole>> dimensions(graph.values.size());  // [value][dimension]
@@ -22,14 +32,14 @@ std::vector<std::vector<FactorRole>> factor_roles(const Graph& graph) {
     for (std::size_t i = 0; i < rule.operands.size(); ++i)
       for (std::size_t d = 0; d < rule.operands[i].size(); ++d) {
         const FactorRole role = dimensions[static_cast<std::size_t>(node.operands[i])][d];
-        if (role != FactorRole::other && !rule.operands[i][d].empty())
-          of_factor[static_cast<std::size_t>(rule.operands[i][d][0])] = role;
+        const int leading = leading_factor(rule, rule.operands[i][d]);
+        if (role != FactorRole::other && leading >= 0) of_factor[static_cast<std::size_t>(leading)] = role;
       }
     for (std::size_t r = 0; r < rule.results.size(); ++r)
       for (std::size_t d = 0; d < rule.results[r].size(); ++d)
-        if (!rule.results[r][d].empty())
+        if (const int leading = leading_factor(rule, rule.results[r][d]); leading >= 0)
           dimensions[static_cast<std::size_t>(node.results[r])][d] =
-              of_factor[static_cast<std::size_t>(rule.results[r][d][0])];
+              of_factor[static_cast<std::size_t>(leading)];
     roles.push_back(std::move(of_factor));
   }
   return roles;

@@ -9,7 +9,8 @@ namespace alpa {
 enum class FactorRole { other, sample, sequence };
 
 /// Roles of the factors of every node: [node][factor of its rule]. Dimension 0 of the tokens is the sample,
-/// dimension 1 the sequence; a factor that meets one of them in any operand has its role.
+/// dimension 1 the sequence; a factor that meets one of them in any operand has its role. Of a dimension of
+/// several factors it is the outermost that is more than one: of a micro-batch of one group, its samples.
 std::vector<std::vector<FactorRole>> factor_roles(const Graph&);
 
 }  // namespace alpa

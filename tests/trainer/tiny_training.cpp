@@ -22,12 +22,13 @@ namespace {
 
 constexpr std::int64_t kBatch = 8, kSequence = 16, kVocabulary = 64;
 
-Cluster small_cluster(int devices) {
+Cluster small_cluster(const TinyCase& c) {
   Cluster cluster;
-  cluster.devices_per_node = devices;
+  cluster.devices_per_node = c.devices;
   cluster.memory_bytes = 1 << 30;
   cluster.memory_bytes_per_s = 1e10;
-  cluster.f32_flops_per_s = cluster.bf16_flops_per_s = 1e11;
+  // So slow that splitting even these models' products pays, where a plan may leave them whole.
+  cluster.f32_flops_per_s = cluster.bf16_flops_per_s = 1e9;
   cluster.launch_s = 1e-6;
   cluster.within_node = {1e-6, 1e10};
   return cluster;
@@ -69,7 +70,7 @@ Plan tiny_plan(const TinyCase& c) {
   }
   const PlanningModel model{c.model, "", kBatch,
                             [&](std::int64_t samples) { return tiny_graph(c, samples); }};
-  return make_plan(model, CostModel(small_cluster(c.devices)), options, log);
+  return make_plan(model, CostModel(small_cluster(c)), options, log);
 }
 
 /// The batch of a step, whatever the inputs of the model are.
