@@ -1,8 +1,14 @@
 // The models that come with the suite are planned for the clusters that come with it.
+#include <gmock/gmock.h>
+
+#include "libalpa/plan/plan_file.h"
+#include "libalpa/planner/make_plan.h"
 #include "tests/commands/workplace.h"
 
 namespace alpa {
 namespace {
+
+const std::string configs = ALPA_SOURCE_DIR "/configs";
 
 struct Shipped {
   std::string model, cluster;
@@ -14,7 +20,6 @@ class ShippedModels : public Workplace, public testing::WithParamInterface<Shipp
 
 TEST_P(ShippedModels, ArePlanned) {
   const Shipped& s = GetParam();
-  const std::string configs = ALPA_SOURCE_DIR "/configs";
   // Beside a method the search has the rest of the time.
   const std::string method = s.method + (s.method == "auto" ? "" : " --time-limit 1");
   const CommandResult planned = run("alpa-plan " + configs + "/models/" + s.model + ".toml --cluster " +
@@ -31,7 +36,6 @@ INSTANTIATE_TEST_SUITE_P(
                     Shipped{"gpt2-124m", "p3.16xlarge-8", 8},
                     Shipped{"gpt2-124m", "dgx-h100-16", 16, "megatron"},
                     Shipped{"gpt-350m", "p3.16xlarge-8", 16, "megatron"},
-                    Shipped{"gpt-1.3b", "p3.16xlarge-8", 8, "megatron"},
                     Shipped{"llama-1b", "dgx-h100-16", 8, "megatron"}, Shipped{"llama-tiny", "local-4", 4},
                     Shipped{"vit", "p3.16xlarge-8", 8, "megatron"},
                     Shipped{"wide-resnet-250m", "p3.16xlarge-8", 16, "megatron"},
@@ -42,6 +46,32 @@ INSTANTIATE_TEST_SUITE_P(
       std::erase_if(name, [](char c) { return c == '-' || c == '.'; });
       return name;
     });
+
+class LargeModel : public Workplace {};
+
+TEST_F(LargeModel, IsPlannedNoSlowerThanByAnyBaseline) {
+  const CommandResult planned = run("alpa-plan " + configs + "/models/gpt-1.3b.toml --cluster " + configs +
+                                    "/clusters/p3.16xlarge-8.toml --devices 8 --out plan.h5");
+  ASSERT_EQ(planned.status, 0) << planned.output;
+  const Plan plan = read_plan(path("plan.h5"));
+  EXPECT_EQ(plan.devices(), 8);
+  const std::vector<Candidate>& candidates = plan.prediction.candidates;
+  ASSERT_FALSE(candidates.empty());
+  EXPECT_EQ(candidates[0].verdict, "chosen");
+  EXPECT_EQ(candidates[0].step_s, plan.prediction.step_s);
+  for (const std::string& baseline : method_names()) {
+    bool was_tried = false;
+    for (const Candidate& candidate : candidates) {
+      if (candidate.method.find(baseline) == std::string::npos) continue;
+      was_tried = true;
+      if (candidate.step_s > 0)  // it fits
+        EXPECT_GE(candidate.step_s, plan.prediction.step_s) << candidate.method;
+      else
+        EXPECT_THAT(candidate.verdict, testing::HasSubstr(" need ")) << candidate.method;
+    }
+    EXPECT_TRUE(was_tried) << baseline;
+  }
+}
 
 }  // namespace
 }  // namespace alpa
