@@ -97,9 +97,9 @@ JsonObject& set_metrics(JsonObject& line, const StepMetrics& m) {
       .set("samples_per_s", static_cast<double>(m.samples) / m.step_s)
       .set("tokens", m.tokens)
       .set("tokens_per_s", static_cast<double>(m.tokens) / m.step_s)
-      .set("step_s", m.step_s)
-      .set("data_s", m.data_s)
-      .set("flops_per_s", m.flops / m.step_s);
+      .set("step_s", m.step_s);
+  set(line, "predicted_step_s", m.predicted_step_s);
+  line.set("data_s", m.data_s).set("flops_per_s", m.flops / m.step_s);
   set(line, "peak_flops_per_s", m.peak_flops_per_s);
   line.set("peak_origin", m.peak_origin);
   set(line, "peak_fraction", peak_fraction(m));

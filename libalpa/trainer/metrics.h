@@ -34,6 +34,7 @@ struct StepMetrics {
   std::int64_t samples = 0;                ///< of the step
   std::int64_t tokens = 0;                 ///< of the step; 0 where samples are no tokens
   double step_s = 0;                       ///< duration
+  std::optional<double> predicted_step_s;  ///< by the plan; nullopt where it has no prediction
   double flops = 0;                        ///< of the model, in the step: recomputation is not counted
   std::optional<double> peak_flops_per_s;  ///< of all devices, dense; nullopt where unknown
   std::string peak_origin = "unknown";     ///< "measured" (alpa-profile), "table" (cluster file) or "unknown"

@@ -195,6 +195,7 @@ class Run {
     samples_ += options_.batch;
     recent_.add(m.step_s);
     m.flops = flops_;
+    if (plan_.prediction.step_s > 0) m.predicted_step_s = plan_.prediction.step_s;
     if (is_planned_here_) {
       m.peak_flops_per_s = plan_.cluster.flops_per_s(float_type(options_.precision)) * ranks_.control.size();
       m.peak_origin = plan_.profile_fingerprint.empty() ? "table" : "measured";

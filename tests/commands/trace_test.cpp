@@ -4,11 +4,13 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "libalpa/plan/plan_file.h"
 #include "tests/commands/workplace.h"
 
 namespace alpa {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
@@ -36,6 +38,18 @@ TEST_F(Trace, OfARunHasTheRowsOfTheSimulation) {
   train("mixed", 4, "run", "--steps 4 --trace measured.json");
   EXPECT_THAT(rows("planned.json"), SizeIs(testing::Gt(500)));
   EXPECT_EQ(rows("planned.json"), rows("measured.json"));
+}
+
+TEST_F(Trace, OfTheWholeStepIsItsPredictionBesideIt) {
+  make_plan("serial", "--method serial");
+  const CommandResult trained = run(training("serial", "run", "--steps 3 --checkpoint-every 0"));
+  ASSERT_EQ(trained.status, 0) << trained.output;
+  EXPECT_THAT(trained.output, HasSubstr("step time: predicted "));
+  EXPECT_THAT(trained.output, HasSubstr("; arena: predicted "));
+  const double predicted = read_plan(path("serial.h5")).prediction.step_s;
+  EXPECT_GT(predicted, 0);
+  EXPECT_THAT(numbers("run", "predicted_step_s"), ElementsAre(predicted, predicted, predicted));
+  EXPECT_THAT(numbers("run", "step_s"), SizeIs(3));
 }
 
 class DryRun : public Workplace {};

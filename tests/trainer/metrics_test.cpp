@@ -46,9 +46,10 @@ TEST(Metrics, AreOneLineOfJsonPerStep) {
       line_of(m),
       R"({"step":7,"loss":2.5,"gradient_norm":0.75,"learning_rate":0.0003,"samples":16,)"
       R"("samples_per_s":32,"tokens":2048,)"
-      R"("tokens_per_s":4096,"step_s":0.5,"data_s":0.25,"flops_per_s":40000000000,)"
+      R"("tokens_per_s":4096,"step_s":0.5,"predicted_step_s":null,"data_s":0.25,"flops_per_s":40000000000,)"
       R"("peak_flops_per_s":null,"peak_origin":"unknown","peak_fraction":null,"memory_bytes":1610612736,)"
       R"("samples_hash":"0123456789abcdef","checkpoint_s":null,"evaluation_loss":null})");
+  m.predicted_step_s = 0.625;
   m.peak_flops_per_s = 8e10;
   m.peak_origin = "measured";
   m.evaluation = Evaluation{2.75, {}};
@@ -56,6 +57,7 @@ TEST(Metrics, AreOneLineOfJsonPerStep) {
   EXPECT_THAT(line_of(m), HasSubstr(R"("step":7,"loss":null)"));
   EXPECT_THAT(line_of(m),
               HasSubstr(R"("peak_flops_per_s":80000000000,"peak_origin":"measured","peak_fraction":0.5)"));
+  EXPECT_THAT(line_of(m), HasSubstr(R"("step_s":0.5,"predicted_step_s":0.625)"));
   EXPECT_THAT(line_of(m), HasSubstr(R"("evaluation_loss":2.75)"));
 }
 
