@@ -64,8 +64,9 @@ double seconds_of(const Program& program, const StageProgram& stage, const Instr
                           return transfer_seconds(transfer_pieces(transfer, program.devices_per_node),
                                                   transfer.whole.dtype, costs);
                         },
-                        [&](const GlobalSum&) {
-                          return costs.collective_seconds(CollectiveKind::all_reduce, all_ranks(program), 8);
+                        [&](const GlobalSum& i) {
+                          return costs.collective_seconds(CollectiveKind::all_reduce, all_ranks(program),
+                                                          4 * static_cast<double>(i.scalars.size()));
                         },
                         [&](const Zero& i) { return copy(i.to); },
                     },

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -161,6 +162,25 @@ TEST(Simulator, GivesNoInstructionForNothing) {
         }
       }
   EXPECT_EQ(kinds.size(), std::variant_size_v<Instruction>) << "the programs lack a kind of instruction";
+}
+
+// Squared gradient norm, loss, and metrics of the model.
+TEST(Simulator, PricesAGlobalSumByTheScalarsInIt) {
+  Lowered lowered = two_stages_of_two();
+  const CostModel costs(small_cluster(4));
+  StageProgram& stage = lowered.program.stages[0];
+  std::vector<Instruction>& update = stage.segments[static_cast<std::size_t>(SegmentKind::update)];
+  const auto sum =
+      std::ranges::find_if(update, [](const Instruction& i) { return std::holds_alternative<GlobalSum>(i); });
+  ASSERT_NE(sum, update.end());
+  const auto seconds = [&] {
+    return instruction_seconds(lowered.program, stage, SegmentKind::update,
+                               costs)[static_cast<std::size_t>(sum - update.begin())];
+  };
+  EXPECT_DOUBLE_EQ(seconds(), costs.collective_seconds(CollectiveKind::all_reduce, {1, 4}, 8));
+  auto& scalars = std::get<GlobalSum>(*sum).scalars;
+  scalars.resize(1000, scalars[0]);
+  EXPECT_DOUBLE_EQ(seconds(), costs.collective_seconds(CollectiveKind::all_reduce, {1, 4}, 4000));
 }
 
 /// `stages` equal stages that hand a small buffer on; the operator on the large one is what takes time.
