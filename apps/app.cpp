@@ -189,7 +189,8 @@ int App::run_here(const Command& command) {
   assert(command.has_body());
   const int status = command.run();
   if (std::fflush(stdout) != 0)
-    throw Error(ErrorKind::run_time, fmt::format("cannot write the output: {}", std::strerror(errno)));
+    throw Error(ErrorKind::run_time, fmt::format("cannot write the output: {}", std::strerror(errno)),
+                "free some space or quota where the output goes");
   return status;
 }
 

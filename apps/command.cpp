@@ -23,7 +23,8 @@ const std::vector<std::pair<int, std::string>> kExitMeanings{
     {75, "stopped early with everything saved: submit again to go on"}};
 
 [[noreturn]] void refuse(const std::string& name, const std::string& expected, const std::string& found) {
-  throw Error(ErrorKind::usage, fmt::format("{}: expected {}, found '{}'", name, expected, found));
+  throw Error(ErrorKind::usage, fmt::format("{}: expected {}, found '{}'", name, expected, found),
+              "see --help");
 }
 
 template <class Number>

@@ -153,8 +153,10 @@ class BoundsScan {
 
 void check_toml_bounds(std::string_view text, const std::string& file_name) {
   if (text.size() > kTomlMaxBytes)
-    throw Error(ErrorKind::input, fmt::format("{}: larger than {} bytes, which no TOML file of this suite is",
-                                              file_name, kTomlMaxBytes));
+    throw Error(ErrorKind::input,
+                fmt::format("{}: larger than {} bytes, which no TOML file of this suite is", file_name,
+                            kTomlMaxBytes),
+                "check the path");
   BoundsScan(text, file_name).run();
 }
 

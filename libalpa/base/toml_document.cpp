@@ -106,7 +106,7 @@ void TomlDocument::finish() {
 
 TomlDocument read_toml(const std::filesystem::path& path) {
   const auto refuse = [&](const std::string& why) {
-    throw Error(ErrorKind::input, fmt::format("cannot read '{}': {}", path.string(), why));
+    throw Error(ErrorKind::input, fmt::format("cannot read '{}': {}", path.string(), why), "check the path");
   };
   std::error_code error;
   const auto status = std::filesystem::status(path, error);

@@ -104,7 +104,8 @@ std::unique_ptr<TomlContent> parse_toml(std::string_view text, const std::string
     throw Error(ErrorKind::input,
                 fmt::format("{}:{}:{}: {}", file_name, at.line, at.column, error.description()));
   } catch (const std::logic_error&) {
-    throw Error(ErrorKind::input, fmt::format("{}: not TOML; the parser lost its place", file_name));
+    throw Error(ErrorKind::input, fmt::format("{}: not TOML; the parser lost its place", file_name),
+                "check the path");
   }
   content->root.location = content->root.key_location = {.line = 1, .column = 1};
   content->root.is_known = true;

@@ -33,7 +33,8 @@ std::unique_ptr<Kernel> make_cuda_kernel(Device& device, const OpDef& op, const 
     if (entry.name != op.name) continue;
     if (std::unique_ptr<Kernel> kernel = entry.factory(device, shape)) return kernel;
     throw Error(ErrorKind::run_time,
-                fmt::format("operator '{}' has no CUDA kernel for{}", op.name, types_text(shape)));
+                fmt::format("operator '{}' has no CUDA kernel for{}", op.name, types_text(shape)),
+                "use a CPU device");
   }
   throw Error(ErrorKind::run_time, fmt::format("operator '{}' has no CUDA kernel yet", op.name),
               "use a CPU device");

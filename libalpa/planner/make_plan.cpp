@@ -84,8 +84,10 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
   check_word("schedule", options.schedule, {"1f1b", "gpipe"});
   check_word("rematerialization", options.rematerialize, {"auto", "never", "always"});
   if (options.devices > costs.cluster().devices())
-    throw Error(ErrorKind::usage, fmt::format("{} devices asked for, the cluster has {}", options.devices,
-                                              costs.cluster().devices()));
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("{} devices asked for, the cluster has {}", options.devices, costs.cluster().devices()),
+        fmt::format("--devices {} or fewer, or another --cluster", costs.cluster().devices()));
   if (options.pin) check_beside_pin(options);
   try {
     return search_plan(model, costs, options, log);

@@ -118,8 +118,10 @@ class PlanSearch {
   void cluster_layers(const Graph& graph) {
     const int layers = static_cast<int>(graph.layers.size());
     if (options_.layers > layers)
-      throw Error(ErrorKind::usage, fmt::format("{} clusters of layers asked for, the model has {} layers",
-                                                options_.layers, layers));
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("{} clusters of layers asked for, the model has {} layers", options_.layers, layers),
+          fmt::format("--layers {} or fewer; 0 leaves it to the planner", layers));
     const int clusters =
         options_.layers > 0 ? options_.layers : std::min(layers, std::max(kMostClusters, devices_));
     cuts_ = cluster_chain(layer_chain(graph), clusters);

@@ -274,7 +274,7 @@ TEST(TomlDocument, AcceptsNestingUpToTheBound) {
 
 TEST(TomlDocument, RefusesATextOfMoreThanOneMebibyte) {
   EXPECT_EQ(refusal("# " + std::string(1 << 20, 'x')),
-            "m.toml: larger than 1048576 bytes, which no TOML file of this suite is");
+            "m.toml: larger than 1048576 bytes, which no TOML file of this suite is\n  try: check the path");
 }
 
 class ReadToml : public testing::Test {
@@ -302,8 +302,9 @@ TEST_F(ReadToml, ReadsAFileAndNamesItInFaults) {
 }
 
 TEST_F(ReadToml, RefusesWhatIsNotAReadableFileOfBoundedSize) {
-  EXPECT_EQ(refused("no/such.toml"), "cannot read 'no/such.toml': No such file or directory");
-  EXPECT_EQ(refused("/dev/zero"), "cannot read '/dev/zero': not a regular file");
+  EXPECT_EQ(refused("no/such.toml"),
+            "cannot read 'no/such.toml': No such file or directory\n  try: check the path");
+  EXPECT_EQ(refused("/dev/zero"), "cannot read '/dev/zero': not a regular file\n  try: check the path");
   EXPECT_THAT(refused(folder_), HasSubstr("not a regular file"));
   std::ofstream(folder_ / "large.toml") << std::string(3 << 20, '#');
   EXPECT_THAT(refused(folder_ / "large.toml"), HasSubstr("larger than 1048576 bytes"));
