@@ -99,9 +99,9 @@ def wrn_loss(w, images, labels):
 
 def nesterov(decayed, others):
     return torch.optim.SGD([{"params": decayed, "weight_decay": 5e-4}, {"params": others, "weight_decay": 0.0}],
-                           lr=1e-2, momentum=0.9, nesterov=True)
+                           lr=1e-2, momentum=0.5, nesterov=True)
 
 
 if __name__ == "__main__":
     train("vit", vit_shapes(), draw_inputs(4), vit_loss, 4)
-    train("wrn", wrn_shapes(), draw_inputs(2), wrn_loss, 5, nesterov)
+    train("wrn", wrn_shapes(), draw_inputs(2), wrn_loss, 7, nesterov)
