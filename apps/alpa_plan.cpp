@@ -190,6 +190,7 @@ int main(int argc, char** argv) {
               "write the operator signatures that the profile lacks to this file")
       .option("--out", settings.out, "plan to write (HDF5)")
       .required()
+      .may_end_with({ErrorKind::infeasible})
       .example(
           "alpa-plan configs/models/gpt-1.3b.toml --cluster configs/clusters/p3.16xlarge-8.toml --devices 8 "
           "--out plan.h5",

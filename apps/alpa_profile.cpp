@@ -224,7 +224,8 @@ int main(int argc, char** argv) {
   App app("alpa-profile", "measure, on the ranks of an MPI job, what plans for a model can ask for");
   app.argument("MODEL.toml", settings.model, "model definition")
       .option("--out", settings.out,
-              "profile to write (HDF5); one that exists is added to, also from other nodes of the same kind")
+              "profile to write (HDF5), which only --check can do without; one that exists is added to, also "
+              "from other nodes of the same kind")
       .flag("--check", settings.check,
             "print each node's GFLOP/s and GB/s and mark those 10 % below the median; without --out, nothing "
             "else. With it, print too how the times measured on each node compare with the median node's")
@@ -249,6 +250,7 @@ int main(int argc, char** argv) {
               "operands but the first go round that many MiB, so that caches are as cold as in training",
               between(1, 1 << 20))
       .option("--name", settings.name, "what the cluster is called in plans")
+      .may_end_with({ErrorKind::stopped_early})
       .example("mpiexec -n 4 alpa-profile configs/models/gpt-demo.toml --out profile.h5",
                "measure for 4 CPU ranks of this machine")
       .example("srun --mpi=pmi2 alpa-profile gpt.toml --out profile.h5 --check --device cuda",

@@ -200,6 +200,7 @@ int App::run_parallel(int argc, const char* const* argv, const std::function<int
       "end with status 7 when another rank has kept this one waiting for that many seconds (MPI; which one "
       "is told after a tenth of them); 0: wait for ever",
       at_least(0));
+  may_end_with({ErrorKind::allocation, ErrorKind::peer});
   const Environment environment = read_environment();
   const bool speaks = environment.process == 0;
   const Command* command = nullptr;

@@ -11,16 +11,27 @@
 namespace alpa {
 namespace {
 
-const std::vector<std::pair<int, std::string>> kExitMeanings{
-    {0, "done"},
-    {1, "failed while running"},
-    {2, "wrong usage of the command line"},
-    {3, "bad or missing input"},
-    {4, "no feasible plan"},
-    {5, "the job's allocation does not match"},
-    {6, "a loss that is not finite"},
-    {7, "a rank hangs or is gone"},
-    {75, "stopped early with everything saved: submit again to go on"}};
+const char* meaning(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::run_time:
+      return "failed while running";
+    case ErrorKind::usage:
+      return "wrong usage of the command line";
+    case ErrorKind::input:
+      return "bad or missing input";
+    case ErrorKind::infeasible:
+      return "no feasible plan";
+    case ErrorKind::allocation:
+      return "the job's allocation does not match";
+    case ErrorKind::non_finite:
+      return "a loss that is not finite";
+    case ErrorKind::peer:
+      return "a rank hangs or is gone";
+    case ErrorKind::stopped_early:
+      return "stopped early with everything saved: submit again to go on";
+  }
+  return "";
+}
 
 [[noreturn]] void refuse(const std::string& name, const std::string& expected, const std::string& found) {
   throw Error(ErrorKind::usage, fmt::format("{}: expected {}, found '{}'", name, expected, found),
@@ -249,6 +260,12 @@ Command& Command::example(const std::string& command_line, const std::string& wh
   return *this;
 }
 
+Command& Command::may_end_with(const std::vector<ErrorKind>& kinds) {
+  kinds_.insert(kinds_.end(), kinds.begin(), kinds.end());
+  std::sort(kinds_.begin(), kinds_.end());
+  return *this;
+}
+
 Command& Command::exit_statuses(std::vector<std::pair<int, std::string>> meanings, int failure) {
   exit_meanings_ = std::move(meanings);
   failure_status_ = failure;
@@ -271,9 +288,13 @@ std::string Command::help(const std::string& full_name,
   if (!subcommands.empty()) text += "\ncommands:\n";
   for (const Command* subcommand : subcommands)
     text += fmt::format("  {:<12} {}\n", subcommand->name(), subcommand->purpose());
+  std::vector<std::pair<int, std::string>> statuses = exit_meanings_;
+  if (statuses.empty()) {
+    statuses.emplace_back(0, "done");
+    for (const ErrorKind kind : kinds_) statuses.emplace_back(static_cast<int>(kind), meaning(kind));
+  }
   text += "\nexit status:\n";
-  for (const auto& [status, meaning] : exit_meanings_.empty() ? kExitMeanings : exit_meanings_)
-    text += fmt::format("  {:<3} {}\n", status, meaning);
+  for (const auto& [status, words] : statuses) text += fmt::format("  {:<3} {}\n", status, words);
   if (!examples_.empty()) text += "\nexamples:\n";
   for (const auto& [line, what] : examples_) text += fmt::format("  {}\n      {}\n", line, what);
   return text;

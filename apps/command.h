@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libalpa/base/constraint.h"
+#include "libalpa/base/error.h"
 #include "libalpa/base/options.h"
 
 namespace alpa {
@@ -83,6 +84,9 @@ class Command {
     return *this;
   }
 
+  /// Its failures may be of these kinds too, beside those that every command has: run_time, usage and input.
+  Command& may_end_with(const std::vector<ErrorKind>& kinds);
+
   /// Exit statuses of its own with what they mean, and the status of every failure.
   Command& exit_statuses(std::vector<std::pair<int, std::string>> meanings, int failure);
 
@@ -108,7 +112,8 @@ class Command {
   std::string name_, purpose_;
   std::vector<Setting> settings_;
   std::vector<std::pair<std::string, std::string>> examples_;
-  std::vector<std::pair<int, std::string>> exit_meanings_;  ///< empty: those of Error
+  std::vector<ErrorKind> kinds_{ErrorKind::run_time, ErrorKind::usage, ErrorKind::input};
+  std::vector<std::pair<int, std::string>> exit_meanings_;  ///< empty: done, and those of the kinds
   int failure_status_ = 0;                                  ///< 0: the error's kind
   std::function<int()> body_;
 };

@@ -12,7 +12,7 @@ const std::vector<Word<DeviceKind>>& device_words() {
   static const std::vector<Word<DeviceKind>> words{
       {"cpu", DeviceKind::cpu, "the cores of the rank's node"},
       {"cuda", DeviceKind::cuda, "a GPU per rank"},
-      {"checked-cpu", DeviceKind::checked_cpu, "finds host access to device memory; slow"}};
+      {"checked-cpu", DeviceKind::checked_cpu, "for tests: finds host access to device memory; slow"}};
   return words;
 }
 

@@ -51,6 +51,7 @@ struct Tool {
         .option("--colour", colour, "which",
                 {{"red", Colour::red, "like fire"}, {"green", Colour::green, "like grass"}})
         .options(settings)
+        .may_end_with({ErrorKind::stopped_early, ErrorKind::infeasible})
         .example("alpa-tool gpt.toml --count 2", "does it twice");
     app.subcommand("explain", "tells a plan in words").argument("PLAN.h5", plan, "the plan").runs([&] {
       ran = "explain";
@@ -143,6 +144,14 @@ TEST(Help, TellsPurposeUsageOptionsDefaultsExitStatusesAndExamples) {
             HasSubstr("--colour red|green        which [red]"), HasSubstr("green        like grass"),
             HasSubstr("explain      tells a plan in words"), HasSubstr("  75  stopped early"),
             HasSubstr("examples:\n  alpa-tool gpt.toml --count 2\n      does it twice")));
+}
+
+TEST(Help, ListsTheExitStatusesThatTheCommandMayHave) {
+  Tool tool;
+  tool.run({"--help"});
+  EXPECT_THAT(tool.output, HasSubstr("exit status:\n  0   done\n  1   failed while running\n"
+                                     "  2   wrong usage of the command line\n  3   bad or missing input\n"
+                                     "  4   no feasible plan\n  75  stopped early with everything saved"));
 }
 
 TEST(Help, OfASubcommandIsItsOwn) {

@@ -53,15 +53,6 @@ TEST_F(PlanCommands, SimulateOfAPlanFromAClusterFileIsItsPrediction) {
   EXPECT_THAT(output_of("alpa-plan simulate plan.h5"), StartsWith("step " + step + "\n"));
 }
 
-TEST_F(PlanCommands, ThatWorkOnAPlanShowTwoExamples) {
-  for (const std::string command : {"explain", "compare", "simulate", "check"}) {
-    const std::string help = output_of("alpa-plan " + command + " --help");
-    const std::string examples = help.substr(std::min(help.size(), help.find("\nexamples:\n")));
-    EXPECT_EQ(std::count(examples.begin(), examples.end(), '\n'), 2 + 2 * 2) << help;
-    EXPECT_EQ(help.back(), '\n');
-  }
-}
-
 TEST_F(PlanCommands, GiveTheSamePlanForAPinInAnotherFolder) {
   make_mixed_plan("here");
   std::filesystem::create_directory(path("there"));

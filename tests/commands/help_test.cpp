@@ -1,0 +1,56 @@
+// What --help of each command tells.
+#include <gmock/gmock.h>
+
+#include <sstream>
+
+#include "tests/commands/workplace.h"
+
+namespace alpa {
+namespace {
+
+using testing::ElementsAre;
+using testing::SizeIs;
+
+class Help : public Workplace {
+ protected:
+  /// Lines of one section that start in its first column.
+  std::vector<std::string> section(const std::string& command, const std::string& title) const {
+    const CommandResult result = run(command + " --help");
+    EXPECT_EQ(result.status, 0) << result.output;
+    std::istringstream text(result.output);
+    std::vector<std::string> lines;
+    bool is_inside = false;
+    for (std::string line; std::getline(text, line);) {
+      if (is_inside && line.starts_with("  ") && line[2] != ' ') lines.push_back(line.substr(2));
+      if (is_inside && line.empty()) break;
+      is_inside |= line == title + ":";
+    }
+    return lines;
+  }
+
+  /// The exit statuses that it tells.
+  std::vector<int> statuses(const std::string& command) const {
+    std::vector<int> numbers;
+    for (const std::string& line : section(command, "exit status")) numbers.push_back(std::stoi(line));
+    return numbers;
+  }
+};
+
+TEST_F(Help, ShowsTwoExamplesOfEachCommand) {
+  for (const std::string command :
+       {"alpa-profile", "alpa-plan", "alpa-plan explain", "alpa-plan compare", "alpa-plan simulate",
+        "alpa-plan check", "alpa-train", "alpa-train import", "alpa-train export", "alpa-train convert"})
+    EXPECT_THAT(section(command, "examples"), SizeIs(testing::Ge(2))) << command;
+}
+
+TEST_F(Help, ListsTheExitStatusesThatEachCommandMayHave) {
+  EXPECT_THAT(statuses("alpa-profile"), ElementsAre(0, 1, 2, 3, 5, 7, 75));
+  EXPECT_THAT(statuses("alpa-plan"), ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(statuses("alpa-plan check"), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(statuses("alpa-plan compare"), ElementsAre(0, 1, 2));
+  EXPECT_THAT(statuses("alpa-train"), ElementsAre(0, 1, 2, 3, 5, 6, 7, 75));
+  EXPECT_THAT(statuses("alpa-train import"), ElementsAre(0, 1, 2, 3));
+}
+
+}  // namespace
+}  // namespace alpa
