@@ -21,7 +21,7 @@ deadline=$((SECONDS + 460))
 # The folders of cuBLASLt and NCCL, where the loader does not know them: the toolkit's, and those of Python's packages.
 for library in libcublasLt.so.13 libnccl.so.2; do
   [[ $(ldconfig -p 2>/dev/null) != *$library* ]] || continue
-  found=$(timeout 20 find /usr/local/cuda*/ /usr/lib /opt /usr/local/lib /root/.local "$HOME/.local" -name "$library" -print -quit 2>/dev/null | head -1)
+  found=$(timeout 20 find /usr/local/cuda*/ /usr/lib /opt /usr/local/lib "$HOME/.local" -name "$library" -print -quit 2>/dev/null | head -1)
   [ -z "$found" ] || export LD_LIBRARY_PATH=$(dirname "$found")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 done
 
