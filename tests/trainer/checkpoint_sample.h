@@ -63,8 +63,8 @@ struct StatesInMemory {
 
   void save(const std::filesystem::path& file, std::int64_t step,
             std::optional<int> communicator = {}) const {
-    save_checkpoint(file, {step, 8 * step, 9999, "batch = 8\n"}, graph, tiles, provenance_here("test", "alpa", ""),
-                    communicator);
+    save_checkpoint(file, {step, 8 * step, 9999, "batch = 8\n"}, graph, tiles,
+                    provenance_here("test", "alpa", ""), communicator);
   }
 };
 
