@@ -79,10 +79,10 @@ class Hdf5Arrays final : public ArraySource {
 
   void check(const ArrayInput& input, std::int64_t row, std::span<const std::int32_t> ids) const {
     for (const std::int32_t id : ids)
-      if (id < 0 || id >= input.below)
+      if (id < input.from || id >= input.below)
         throw Error(ErrorKind::input,
-                    fmt::format("'{}', /{}, row {}: {}, but the model takes 0 to {}", path_, input.name, row,
-                                id, input.below - 1),
+                    fmt::format("'{}', /{}, row {}: {}, but the model takes {} to {}", path_, input.name, row,
+                                id, input.from, input.below - 1),
                     "make the data again, or let the model take more");
   }
 

@@ -14,7 +14,8 @@ namespace alpa {
 struct ArrayInput {
   std::string name;
   TensorType row;
-  std::int64_t below = 0;  ///< i32: all are from 0 to below - 1
+  std::int64_t below = 0;  ///< i32: all are from `from` to below - 1
+  std::int64_t from = 0;   ///< 0, or -1: none, which is never drawn
 };
 
 /// Samples that are rows of arrays, one array for each input.

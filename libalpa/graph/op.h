@@ -88,6 +88,9 @@ struct OpDef {
   /// The operand that holds token ids (i32). All others are floating point.
   int ids = -1;
 
+  /// An id of -1 stands for none: a target that is not there, of which there is no loss.
+  bool takes_no_id = false;
+
   /// The ids are lengths: of this factor each sample has so many. Timings take all of it. Empty: they pick.
   std::string_view lengths_of = "";
 

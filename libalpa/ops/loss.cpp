@@ -37,6 +37,7 @@ constinit const OpDef cross_entropy{
     .bytes_moved = [](const OpCall& call) { return 5 * byte_count(call.operands[1]); },
     .gradient = cross_entropy_gradient,
     .ids = 1,
+    .takes_no_id = true,
 };
 
 // (logits, targets, m) -> 1 where no logit is above the target's, m being the largest; a target of -1 is
@@ -48,6 +49,7 @@ constinit const OpDef is_best{
     .flops = [](const OpCall& call) { return static_cast<double>(element_count(call.operands[1].shape)); },
     .bytes_moved = [](const OpCall& call) { return 4 * byte_count(call.operands[1]); },
     .ids = 1,
+    .takes_no_id = true,
 };
 
 // (logits, targets, m, z, d loss) -> (softmax - one hot) * d loss
@@ -55,6 +57,7 @@ constinit const OpDef cross_entropy_grad{.name = "cross_entropy_grad",
                                          .rule = "... v, ..., ..., ..., ... -> ... v",
                                          .flops_per_point = 12,
                                          .ids = 1,
+                                         .takes_no_id = true,
                                          .internal = true};
 
 // Attribute `weight` (default 1) multiplies the sum; lowering sets it to 1 / copies.

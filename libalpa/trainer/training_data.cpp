@@ -18,6 +18,15 @@ std::int64_t vocabulary_of(const Graph& graph) {
   throw Error(ErrorKind::input, "the model looks up no tokens", "an embedding of the input 'tokens'");
 }
 
+/// The least integer of an input: -1, for none, where all that it goes to are losses that take it so.
+std::int64_t least_of(const Graph& graph, const Input& input) {
+  for (const Node& node : graph.nodes)
+    for (std::size_t i = 0; i < node.operands.size(); ++i)
+      if (node.operands[i] == input.value && !(node.op->takes_no_id && node.op->ids == static_cast<int>(i)))
+        return 0;
+  return -1;
+}
+
 TrainingData open_token_data(const std::string& data, const Graph& graph, const TrainingOptions& options,
                              double held_out_fraction) {
   const std::int64_t vocabulary = vocabulary_of(graph);
@@ -39,7 +48,7 @@ TrainingData open_training_data(const std::string& data, const Graph& graph, con
     const Value& value = value_of(graph, input.value);
     TensorType row = value.type;
     row.shape.erase(row.shape.begin());
-    inputs.push_back({value.name, std::move(row), input.below});
+    inputs.push_back({value.name, std::move(row), input.below, least_of(graph, input)});
   }
   if (inputs.empty()) return open_token_data(data, graph, options, held_out_fraction);
   TrainingData opened;

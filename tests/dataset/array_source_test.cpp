@@ -103,6 +103,18 @@ TEST_F(Hdf5Arrays, ThatDoNotFitTheModelAreRefused) {
               ThrowsMessage<Error>(HasSubstr("/labels, row 0: 4, but the model takes 0 to 3")));
 }
 
+TEST_F(Hdf5Arrays, MayHaveNoLabelForASampleWhereTheModelTakesThat) {
+  write({1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6}, {-1, -2});
+  const auto refuse = [&](const std::vector<ArrayInput>& inputs, std::int64_t index, const char* message) {
+    const auto source = open_arrays(path_, inputs);
+    EXPECT_THAT([&] { row<std::int32_t>(*source, 1, index); }, ThrowsMessage<Error>(HasSubstr(message)));
+  };
+  const std::vector<ArrayInput> or_none{kInputs[0], {"labels", {DType::i32, {}}, 4, -1}};
+  EXPECT_THAT(row<std::int32_t>(*open_arrays(path_, or_none), 1, 0), ElementsAre(-1));
+  refuse(or_none, 1, "/labels, row 1: -2, but the model takes -1 to 3");
+  refuse(kInputs, 0, "/labels, row 0: -1, but the model takes 0 to 3");
+}
+
 TEST(SyntheticArrays, AreTheSameAtEveryReadAndWithinTheirRange) {
   const auto source = open_arrays("synthetic:50", kInputs), again = open_arrays("synthetic:50", kInputs);
   EXPECT_EQ(source->rows(), 50);
