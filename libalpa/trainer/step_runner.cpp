@@ -64,9 +64,9 @@ void StepRunner::add_metrics(const StepResult& result, std::vector<NamedNumber>&
   for (std::size_t m = 0; m < to.size(); ++m) to[m].value += result.metric_sums[m];
 }
 
-void StepRunner::divide_by_targets(double targets, std::vector<NamedNumber>& sums) const {
+void StepRunner::make_means(double targets, double steps, std::vector<NamedNumber>& sums) const {
   for (std::size_t m = 0; m < sums.size(); ++m)
-    if (graph_.metrics[m].per_target) sums[m].value /= targets;
+    sums[m].value /= graph_.metrics[m].per_target ? targets : steps;
 }
 
 std::optional<LossScale> StepRunner::loss_scale() const {
@@ -89,7 +89,7 @@ StepMetrics StepRunner::train(std::int64_t steps_done, std::int64_t first_sample
   m.gradient_norm = result.gradient_norm / scale_.factor;
   for (NamedNumber& metric : of_model_) metric.value = 0;
   add_metrics(result, of_model_);
-  divide_by_targets(targets, of_model_);
+  make_means(targets, 1, of_model_);
   m.of_model = of_model_;
   m.learning_rate = learning_rate(options_, steps_done);
   m.samples = options_.batch;
@@ -122,7 +122,7 @@ std::optional<Evaluation> StepRunner::evaluate(std::int64_t steps_done, std::int
     targets += target_count(Split::held_out, b * options_.batch);
   }
   evaluation.loss /= targets;
-  divide_by_targets(targets, evaluation.of_model);
+  make_means(targets, static_cast<double>(batches), evaluation.of_model);
   return evaluation;
 }
 

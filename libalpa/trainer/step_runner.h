@@ -27,8 +27,8 @@ class StepRunner {
   std::optional<LossScale> loss_scale() const;
   void set_loss_scale(const LossScale& scale) { scale_ = scale; }
 
-  /// Over at most so many batches of held-out data; nullopt where there is none. Sums are those of all these
-  /// batches.
+  /// Over at most so many batches of held-out data; nullopt where there is none. Metrics that are told per
+  /// step are means over these batches.
   std::optional<Evaluation> evaluate(std::int64_t steps_done, std::int64_t most_batches);
 
  private:
@@ -36,7 +36,7 @@ class StepRunner {
   StepInputs fill(Split, std::int64_t first_sample);
   std::vector<NamedNumber> metrics() const;  ///< of the graph, all 0
   void add_metrics(const StepResult&, std::vector<NamedNumber>& to) const;
-  void divide_by_targets(double targets, std::vector<NamedNumber>&) const;
+  void make_means(double targets, double steps, std::vector<NamedNumber>& sums) const;
   double target_count(Split, std::int64_t first_sample) const;
 
   const Graph& graph_;

@@ -1,0 +1,54 @@
+#include "libalpa/trainer/step_runner.h"
+
+#include <gmock/gmock.h>
+
+#include "libalpa/dataset/token_source.h"
+#include "libalpa/program/lower.h"
+#include "libalpa/trainer/executor_states.h"
+#include "libalpa/trainer/token_batches.h"
+#include "tests/trainer/tiny_training.h"
+
+namespace alpa {
+namespace {
+
+/// Gives the same batch, whichever is asked for.
+class OneBatch final : public BatchReader {
+ public:
+  explicit OneBatch(TokenBatches& batches) : BatchReader(batches.order()), batches_(batches) {}
+  void fill(Split, std::int64_t, std::span<const std::span<std::byte>> into) override {
+    batches_.fill(Split::held_out, 0, into);
+  }
+  std::int64_t target_count(Split, std::int64_t, std::int64_t samples) const override {
+    return batches_.target_count(Split::held_out, 0, samples);
+  }
+  std::string description() const override { return batches_.description(); }
+  std::int64_t length() const override { return batches_.length(); }
+
+ private:
+  TokenBatches& batches_;
+};
+
+TEST(StepRunner, TellsOfSeveralEqualBatchesWhatItTellsOfOne) {
+  const TinyTraining tiny({"moe", "serial"});
+  const Program evaluation = lower(tiny.graph(), tiny.plan(), Purpose::evaluate);
+  const auto source = open_tokens("synthetic:64:20000");
+  TokenBatches batches(*source, SampleOrder(source->size(), tiny.options()), tiny.options(), 64);
+  OneBatch reader(batches);
+  run_on_threads(1, [&](int, Communicator& world) {
+    const std::unique_ptr<Device> device = make_cpu_device(1);
+    Executor executor(tiny.graph(), {&tiny.program(), &evaluation}, *device, world, 1);
+    initialize_states(executor, tiny.graph(), 1);
+    StepRunner runner(tiny.graph(), executor, reader, reader, tiny.options());
+    const Evaluation one = runner.evaluate(0, 1).value(), three = runner.evaluate(0, 3).value();
+    EXPECT_DOUBLE_EQ(three.loss, one.loss);
+    ASSERT_EQ(one.of_model.size(), 1u);
+    EXPECT_STREQ(one.of_model[0].name.c_str(), "dropped_choices");
+    EXPECT_GT(one.of_model[0].value, 0) << "the batch has something to count";
+    EXPECT_EQ(three.of_model[0].value, one.of_model[0].value);
+    // An untrained step counts the same: what an evaluation tells stands beside it.
+    EXPECT_EQ(runner.train(0, 0).of_model[0].value, one.of_model[0].value);
+  });
+}
+
+}  // namespace
+}  // namespace alpa
