@@ -2,6 +2,8 @@
 #include <fmt/ranges.h>
 
 #include <cstdio>
+#include <set>
+#include <string_view>
 
 #include "apps/app.h"
 #include "apps/models.h"
@@ -10,6 +12,7 @@
 #include "libalpa/cluster/device_words.h"
 #include "libalpa/cluster/profile.h"
 #include "libalpa/h5/atomic_file.h"
+#include "libalpa/ops/catalog.h"
 #include "libalpa/plan/check_plan_file.h"
 #include "libalpa/plan/explain.h"
 #include "libalpa/plan/plan_file.h"
@@ -63,6 +66,18 @@ std::string model_text(const ModelDefinition& model, const Graph& graph) {
   return text;
 }
 
+/// A plan is made without kernels, so one for GPUs may hold what they cannot compute yet.
+void tell_missing_kernels(const Plan& plan, const Graph& graph, Log& log) {
+  if (is_cpu(plan.cluster.device)) return;
+  std::set<std::string_view> names;
+  for (const Node& node : graph.nodes)
+    if (is_cpu_only(*node.op)) names.insert(node.op->name);
+  if (!names.empty())
+    log.warning(
+        fmt::format("there are no kernels for GPUs yet of {}: this plan for {} cannot be trained there",
+                    fmt::join(names, ", "), plan.cluster.device));
+}
+
 void plan_model(const Settings& settings, App& app) {
   for (const std::filesystem::path& written : {settings.out, settings.missing})
     if (!written.empty())
@@ -82,6 +97,7 @@ void plan_model(const Settings& settings, App& app) {
   write_plan(settings.out, plan, graph,
              provenance_here(app.command_line(), "alpa-plan", read_environment().job_id));
   app.log().info(model_text(model, graph));
+  tell_missing_kernels(plan, graph, app.log());
   if (!settings.missing.empty()) {
     std::string lines;
     for (const std::string& signature : costs.missing()) lines += signature + "\n";

@@ -11,8 +11,6 @@ std::string without_checks(const std::string& kind) {
   return kind.starts_with(checked) ? kind.substr(checked.size()) : kind;
 }
 
-bool is_cpu(const std::string& kind) { return without_checks(kind).starts_with("CPU"); }
-
 /// What stands in brackets; "" where nothing does. Models of processors have brackets of their own.
 std::string processor(const std::string& kind) {
   const std::size_t begin = kind.find(" ("), end = kind.rfind(')');
@@ -36,6 +34,8 @@ std::string model(const std::string& kind) {
 std::string kind_of_device(const std::string& description) {
   return description.substr(0, description.rfind(" (GPU-"));
 }
+
+bool is_cpu(const std::string& description) { return without_checks(description).starts_with("CPU"); }
 
 DeviceMatch match_devices(const std::string& measured, const std::string& other) {
   if (without_checks(measured) == without_checks(other)) return DeviceMatch::same;

@@ -7,6 +7,8 @@ namespace alpa {
 /// of the kind "NVIDIA H200", "CPU, 2 threads (AMD EPYC)" is one already.
 std::string kind_of_device(const std::string& description);
 
+bool is_cpu(const std::string& description);
+
 /// How the device that a profile was measured on compares with another one.
 enum class DeviceMatch { same, other_threads, other };
 

@@ -12,4 +12,7 @@ namespace ops {
 /// Every operator of the library.
 OpCatalog op_catalog();
 
+/// Whether there are no CUDA kernels of that operator, in whatever build.
+bool is_cpu_only(const OpDef&);
+
 }  // namespace alpa

@@ -7,6 +7,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 class PlanCommands : public Workplace {
@@ -51,6 +52,19 @@ TEST_F(PlanCommands, SimulateOfAPlanFromAClusterFileIsItsPrediction) {
   make_plan("plan", "--method data-parallel");
   const std::string step = predicted("plan.h5");
   EXPECT_THAT(output_of("alpa-plan simulate plan.h5"), StartsWith("step " + step + "\n"));
+}
+
+TEST_F(PlanCommands, WarnOfAPlanThatGpusHaveNoKernelsFor) {
+  const std::string lstm = ALPA_SOURCE_DIR "/tests/data/tiny_lstm.toml", warning = "no kernels for GPUs yet";
+  const auto planned = [&](const std::string& model, const std::string& cluster) {
+    return output_of("alpa-plan " + model + " --cluster " ALPA_SOURCE_DIR "/configs/clusters/" + cluster +
+                     ".toml --devices 1 --method serial --time-limit 1 --out plan.h5");
+  };
+  EXPECT_THAT(
+      planned(lstm, "h200-1"),
+      HasSubstr(warning + " of concat, lstm, lstm_grad, slice, step_weights: this plan for NVIDIA H200"));
+  EXPECT_THAT(planned(lstm, "local-2"), Not(HasSubstr(warning)));
+  EXPECT_THAT(planned(tiny_gpt_, "h200-1"), Not(HasSubstr(warning)));
 }
 
 TEST_F(PlanCommands, GiveTheSamePlanForAPinInAnotherFolder) {
