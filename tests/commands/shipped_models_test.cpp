@@ -32,15 +32,18 @@ TEST_P(ShippedModels, ArePlanned) {
 
 INSTANTIATE_TEST_SUITE_P(
     On, ShippedModels,
-    testing::Values(Shipped{"bert", "p3.16xlarge-8", 8}, Shipped{"bert", "dgx-h100-16", 16, "megatron"},
-                    Shipped{"gpt2-124m", "p3.16xlarge-8", 8},
-                    Shipped{"gpt2-124m", "dgx-h100-16", 16, "megatron"},
-                    Shipped{"gpt-350m", "p3.16xlarge-8", 16, "megatron"},
-                    Shipped{"llama-1b", "dgx-h100-16", 8, "megatron"}, Shipped{"llama-tiny", "local-4", 4},
-                    Shipped{"vit", "p3.16xlarge-8", 8, "megatron"},
-                    Shipped{"wide-resnet-250m", "p3.16xlarge-8", 16, "megatron"},
-                    Shipped{"wide-resnet-digits", "local-4", 4}, Shipped{"mlp", "local-4", 4},
-                    Shipped{"example-own-block", "local-4", 4}, Shipped{"image-mlp", "local-4", 4}),
+    testing::Values(
+        Shipped{"bert", "p3.16xlarge-8", 8}, Shipped{"bert", "dgx-h100-16", 16, "megatron"},
+        Shipped{"gpt2-124m", "p3.16xlarge-8", 8}, Shipped{"gpt2-124m", "dgx-h100-16", 16, "megatron"},
+        Shipped{"gpt-350m", "p3.16xlarge-8", 16, "megatron"},
+        Shipped{"llama-1b", "dgx-h100-16", 8, "megatron"}, Shipped{"llama-tiny", "local-4", 4},
+        Shipped{"vit", "p3.16xlarge-8", 8, "megatron"}, Shipped{"moe", "p3.16xlarge-8", 8, "megatron"},
+        Shipped{"deepseek-moe-tiny", "local-4", 4, "megatron"},
+        Shipped{"unet", "p3.16xlarge-8", 8, "megatron"}, Shipped{"conformer", "p3.16xlarge-8", 8, "megatron"},
+        Shipped{"lstm", "p3.16xlarge-8", 8, "megatron"}, Shipped{"gru", "p3.16xlarge-8", 8, "megatron"},
+        Shipped{"wide-resnet-250m", "p3.16xlarge-8", 16, "megatron"},
+        Shipped{"wide-resnet-digits", "local-4", 4}, Shipped{"mlp", "local-4", 4},
+        Shipped{"example-own-block", "local-4", 4}, Shipped{"image-mlp", "local-4", 4}),
     [](const auto& test) {
       std::string name = test.param.model + "_" + std::to_string(test.param.devices) + test.param.method;
       std::erase_if(name, [](char c) { return c == '-' || c == '.'; });
