@@ -5,6 +5,7 @@
 #include "libalpa/kernels/host_kernel.h"
 #include "libalpa/kernels/host_loops.h"
 #include "libalpa/kernels/kernels_cpu.h"
+#include "libalpa/kernels/weighted_rows.h"
 
 namespace alpa::ops {
 namespace {
@@ -43,28 +44,16 @@ void find_sources(const Experts& x, const std::int32_t* slots, std::int64_t firs
   }
 }
 
-constexpr std::int64_t kColumns = 256;
-
-template <class T>
-void add_weighted(const T* row, float weight, std::int64_t n, float* sum) {
-#pragma omp simd
-  for (std::int64_t c = 0; c < n; ++c) sum[c] += weight * to_float(row[c]);
-}
-
 /// to[token] = sum over its slots in the tile of weight * row; all weights are 1 where there are none.
 template <class T>
 void sum_rows(const Experts& x, const T* rows, const std::int32_t* slots, const float* weights,
               std::int64_t first_expert, std::int64_t token, T* to) {
-  float sum[kColumns];
-  for (std::int64_t first = 0; first < x.width; first += kColumns) {
-    const std::int64_t n = std::min(kColumns, x.width - first);
-    std::fill(sum, sum + n, 0.0f);
+  sum_weighted_rows(x.width, to + token * x.width, [&](const auto& add) {
     for (std::int64_t i = token * x.choices; i < (token + 1) * x.choices; ++i) {
       const std::int64_t row = x.row_of(slots[i], token / x.tokens, first_expert);
-      if (row >= 0) add_weighted(rows + row * x.width + first, weights ? weights[i] : 1.0f, n, sum);
+      if (row >= 0) add(rows + row * x.width, weights ? weights[i] : 1.0f);
     }
-    for (std::int64_t c = 0; c < n; ++c) to[token * x.width + first + c] = from_float<T>(sum[c]);
-  }
+  });
 }
 
 template <class T>

@@ -3,29 +3,18 @@
 #include "libalpa/kernels/host_kernel.h"
 #include "libalpa/kernels/host_loops.h"
 #include "libalpa/kernels/kernels_cpu.h"
+#include "libalpa/kernels/weighted_rows.h"
 
 namespace alpa::ops {
 namespace {
 
-constexpr std::int64_t kColumns = 256;
-
-template <class T>
-void add_weighted(const T* row, float weight, std::int64_t n, float* sum) {
-#pragma omp simd
-  for (std::int64_t c = 0; c < n; ++c) sum[c] += weight * to_float(row[c]);
-}
-
 /// to = the weighted sum of the rows of one sample
 template <class T>
 void pool_rows(const T* rows, const float* weights, std::int64_t steps, std::int64_t width, T* to) {
-  float sum[kColumns];
-  for (std::int64_t first = 0; first < width; first += kColumns) {
-    const std::int64_t n = std::min(kColumns, width - first);
-    std::fill(sum, sum + n, 0.0f);
+  sum_weighted_rows(width, to, [&](const auto& add) {
     for (std::int64_t t = 0; t < steps; ++t)
-      if (weights[t] != 0.0f) add_weighted(rows + t * width + first, weights[t], n, sum);
-    for (std::int64_t c = 0; c < n; ++c) to[first + c] = from_float<T>(sum[c]);
-  }
+      if (weights[t] != 0.0f) add(rows + t * width, weights[t]);
+  });
 }
 
 }  // namespace
