@@ -22,10 +22,7 @@ namespace {
 Shape stored_shape(const SampleFacts& facts, const ConvertSettings& settings) {
   const Shape shape = wanted_shape(settings);
   if (shape.empty()) return facts.shape;
-  std::int64_t elements = 1;
-  for (const std::int64_t extent : shape)
-    if (elements <= element_count(facts.shape)) elements *= extent;
-  if (elements != element_count(facts.shape))
+  if (element_count(shape) != element_count(facts.shape))
     throw Error(ErrorKind::input,
                 fmt::format("a sample of {} has {} numbers ({}), which are not {}", facts.description,
                             element_count(facts.shape), shape_text(facts.shape), shape_text(shape)),
@@ -92,7 +89,9 @@ class SamplesFile {
 }  // namespace
 
 Shape wanted_shape(const ConvertSettings& settings) {
+  constexpr std::int64_t most_numbers = std::int64_t{1} << 30;  // of a sample, as of an image that is read
   Shape shape;
+  std::int64_t numbers = 1;
   const char *at = settings.shape.data(), *const end = at + settings.shape.size();
   for (bool more = at < end; more; more = at < end && *at++ == 'x') {
     std::int32_t extent = 0;
@@ -100,6 +99,12 @@ Shape wanted_shape(const ConvertSettings& settings) {
     if (fault != std::errc() || extent < 1 || (stop < end && (*stop != 'x' || stop + 1 == end)))
       throw Error(ErrorKind::usage, fmt::format("--shape '{}' is no shape", settings.shape),
                   "e.g. --shape 8x8x1");
+    if (numbers > most_numbers / extent)
+      throw Error(ErrorKind::usage,
+                  fmt::format("--shape '{}' is too large: a sample has at most {} numbers", settings.shape,
+                              most_numbers),
+                  "e.g. --shape 224x224x3");
+    numbers *= extent;
     shape.push_back(extent);
     at = stop;
   }
