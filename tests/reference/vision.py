@@ -99,7 +99,7 @@ def wrn_loss(w, images, labels):
 
 def nesterov(decayed, others):
     return torch.optim.SGD([{"params": decayed, "weight_decay": 5e-4}, {"params": others, "weight_decay": 0.0}],
-                           lr=1e-2, momentum=0.5, nesterov=True)
+                           lr=1e-3, momentum=0.5, nesterov=True)
 
 
 if __name__ == "__main__":
