@@ -1,5 +1,6 @@
 #include <algorithm>
-#include <vector>
+#include <array>
+#include <cstddef>
 
 #include "libalpa/kernels/convolution_primitive_cpu.h"
 #include "libalpa/kernels/host_kernel.h"
@@ -11,57 +12,53 @@ namespace alpa::ops {
 namespace {
 
 template <class T>
-void widen(const T* from, std::vector<float>& to) {
-  for_ranges(static_cast<std::int64_t>(to.size()), kElementGrain,
-             [from, data = to.data()](std::int64_t begin, std::int64_t end) {
-               for (std::int64_t i = begin; i < end; ++i) data[i] = to_float(from[i]);
-             });
+void widen(const T* from, float* to, std::int64_t count) {
+  for_ranges(count, kElementGrain, [from, to](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) to[i] = to_float(from[i]);
+  });
 }
 
 template <class T>
-void store(const std::vector<float>& from, T* to, bool add) {
-  for_ranges(static_cast<std::int64_t>(from.size()), kElementGrain,
-             [data = from.data(), to, add](std::int64_t begin, std::int64_t end) {
-               for (std::int64_t i = begin; i < end; ++i)
-                 to[i] = from_float<T>(data[i] + (add ? to_float(to[i]) : 0.0f));
-             });
-}
-
-std::vector<float> floats_for(const TensorType& type, bool wanted) {
-  return std::vector<float>(wanted ? static_cast<std::size_t>(element_count(type.shape)) : 0);
+void store(const float* from, T* to, std::int64_t count, bool add) {
+  for_ranges(count, kElementGrain, [from, to, add](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      to[i] = from_float<T>(from[i] + (add ? to_float(to[i]) : 0.0f));
+  });
 }
 
 /// A convolution by oneDNN, with operands and result converted where its types are others.
 template <class T, class Result>
 class Convolution {
  public:
-  Convolution(const KernelShape& shape, std::unique_ptr<ConvolutionPrimitive> primitive, bool accumulates)
-      : primitive_(std::move(primitive)),
-        result_(floats_for(shape.results[0], converts_result(accumulates))) {
-    const bool convert = primitive_->operand_type() != shape.operands[0].dtype;
-    for (const std::size_t i : {0, 1}) operands_[i] = floats_for(shape.operands[i], convert);
-  }
+  Convolution(const KernelShape& shape, const ConvolutionScratch& scratch,
+              std::unique_ptr<ConvolutionPrimitive> primitive)
+      : scratch_(scratch),
+        primitive_(std::move(primitive)),
+        counts_{element_count(shape.operands[0].shape), element_count(shape.operands[1].shape)},
+        result_count_(element_count(shape.results[0].shape)) {}
 
   void operator()(const KernelCall& call) {
-    const bool direct = result_.empty() || (std::is_same_v<Result, float> && !call.accumulate);
-    primitive_->run(operand(call, 0), operand(call, 1), direct ? call.results[0].data : result_.data());
-    if (!direct) store(result_, call.result<Result>(0), call.accumulate);
+    auto* const workspace = static_cast<std::byte*>(call.workspace);
+    const bool direct =
+        !call.accumulate && (primitive_->result_type() != DType::f32 || std::is_same_v<Result, float>);
+    auto* const result = reinterpret_cast<float*>(workspace + scratch_.result);
+    primitive_->run(operand(call, 0), operand(call, 1), direct ? call.results[0].data : result, workspace);
+    if (!direct) store(result, call.result<Result>(0), result_count_, call.accumulate);
   }
 
  private:
-  bool converts_result(bool accumulates) const {
-    return accumulates || (primitive_->result_type() == DType::f32 && !std::is_same_v<Result, float>);
+  const void* operand(const KernelCall& call, std::size_t i) const {
+    if (primitive_->operand_type() != DType::f32 || std::is_same_v<T, float>) return call.operands[i].data;
+    auto* const floats =
+        reinterpret_cast<float*>(static_cast<std::byte*>(call.workspace) + scratch_.operands[i]);
+    widen(call.operand<T>(i), floats, counts_[i]);
+    return floats;
   }
 
-  const void* operand(const KernelCall& call, std::size_t i) {
-    if (operands_[i].empty()) return call.operands[i].data;
-    widen(call.operand<T>(i), operands_[i]);
-    return operands_[i].data();
-  }
-
+  ConvolutionScratch scratch_;
   std::unique_ptr<ConvolutionPrimitive> primitive_;
-  std::array<std::vector<float>, 2> operands_;  ///< as f32; empty where they are taken as they are
-  std::vector<float> result_;                   ///< before it is converted or added; empty likewise
+  std::array<std::int64_t, 2> counts_;
+  std::int64_t result_count_;
 };
 
 /// Whether each place of y is the product of the same place of x with the filters as a matrix.
@@ -86,14 +83,15 @@ std::unique_ptr<Kernel> matrix_product(ConvolutionKind kind, KernelShape shape) 
 
 /// The three tensors are those of the forward convolution, whatever the kind.
 std::unique_ptr<Kernel> convolution(ConvolutionKind kind, const KernelShape& shape, const TensorType& x,
-                                    const TensorType& weight, const TensorType& y, bool accumulates) {
+                                    const TensorType& weight, const TensorType& y) {
   if (is_matrix_product(x, weight, shape.attributes)) return matrix_product(kind, shape);
+  const ConvolutionScratch scratch = convolution_scratch(kind, {shape.operands, shape.attributes});
   auto primitive = make_convolution_primitive(kind, {x.shape, weight.shape, y.shape, shape.attributes},
-                                              shape.operands[0].dtype);
+                                              shape.operands[0].dtype, scratch);
   return for_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return for_type(shape.results[0].dtype, [&](auto result_zero) {
-      return host_kernel(Convolution<T, decltype(result_zero)>(shape, std::move(primitive), accumulates));
+      return host_kernel(Convolution<T, decltype(result_zero)>(shape, scratch, std::move(primitive)));
     });
   });
 }
@@ -102,20 +100,19 @@ std::unique_ptr<Kernel> convolution(ConvolutionKind kind, const KernelShape& sha
 
 std::unique_ptr<Kernel> conv2d_cpu(const KernelShape& shape) {
   if (!types_match(shape, "tt->t")) return nullptr;
-  return convolution(ConvolutionKind::forward, shape, shape.operands[0], shape.operands[1], shape.results[0],
-                     false);
+  return convolution(ConvolutionKind::forward, shape, shape.operands[0], shape.operands[1], shape.results[0]);
 }
 
 std::unique_ptr<Kernel> conv2d_grad_input_cpu(const KernelShape& shape) {
   if (!types_match(shape, "tt->t")) return nullptr;
   return convolution(ConvolutionKind::grad_input, shape, shape.results[0], shape.operands[1],
-                     shape.operands[0], false);
+                     shape.operands[0]);
 }
 
 std::unique_ptr<Kernel> conv2d_grad_weight_cpu(const KernelShape& shape) {
   if (!types_match(shape, "tt->a")) return nullptr;
   return convolution(ConvolutionKind::grad_weight, shape, shape.operands[0], shape.results[0],
-                     shape.operands[1], true);
+                     shape.operands[1]);
 }
 
 }  // namespace alpa::ops

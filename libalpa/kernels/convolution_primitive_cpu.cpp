@@ -79,9 +79,11 @@ struct Parts {
 class DnnlConvolution final : public ConvolutionPrimitive {
  public:
   /// Throws dnnl::error where oneDNN has no such primitive.
-  DnnlConvolution(ConvolutionKind kind, const ConvolutionExtents& e, DType dtype)
+  DnnlConvolution(ConvolutionKind kind, const ConvolutionExtents& e, DType dtype,
+                  const ConvolutionScratch& room)
       : kind_(kind),
         dtype_(dtype),
+        room_(room),
         engine_(dnnl::engine::kind::cpu, 0),
         stream_(engine_),
         threads_(host_threads()),
@@ -107,8 +109,10 @@ class DnnlConvolution final : public ConvolutionPrimitive {
     return kind_ == ConvolutionKind::grad_weight ? weight_type() : dtype_;
   }
 
-  void run(const void* first, const void* second, void* result) override {
+  void run(const void* first, const void* second, void* result, std::byte* workspace) override {
     const HostThreads hold(threads_);  // those the primitive was made for
+    if (packs_into_workspace_) set(packed_, workspace + room_.filters);
+    if (scratch_is_workspace_) set(scratch_, workspace + room_.partial);
     switch (kind_) {
       case ConvolutionKind::forward:
         place(first, second, result);
@@ -133,9 +137,12 @@ class DnnlConvolution final : public ConvolutionPrimitive {
                const Description& packed) {
     convolution_ = std::move(convolution);
     fast_ = !std::string_view(description.impl_info_str()).starts_with("ref");
-    scratch_ = dnnl::memory(description.scratchpad_desc(), engine_);
+    const Description scratch = description.scratchpad_desc();
+    scratch_is_workspace_ = fits(scratch, room_.partial_bytes());
+    scratch_ = memory(scratch, scratch_is_workspace_);
     reorders_ = packed != weight_.get_desc();
-    packed_ = reorders_ ? dnnl::memory(packed, engine_) : weight_;
+    packs_into_workspace_ = reorders_ && fits(packed, room_.filter_bytes());
+    packed_ = reorders_ ? memory(packed, packs_into_workspace_) : weight_;
     if (!reorders_) return;
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -144,6 +151,15 @@ class DnnlConvolution final : public ConvolutionPrimitive {
                                               attributes);
     reorder_ = dnnl::reorder(order);
     reorder_scratch_ = dnnl::memory(order.scratchpad_desc(), engine_);
+  }
+
+  static bool fits(const Description& what, std::int64_t bytes) {
+    return what.get_size() > 0 && what.get_size() <= static_cast<std::size_t>(bytes);
+  }
+
+  /// Of its own, or what run() gives it.
+  dnnl::memory memory(const Description& description, bool is_given) const {
+    return is_given ? dnnl::memory(description, engine_, nullptr) : dnnl::memory(description, engine_);
   }
 
   void place(const void* x, const void* weight, void* y) {
@@ -180,19 +196,21 @@ class DnnlConvolution final : public ConvolutionPrimitive {
 
   ConvolutionKind kind_;
   DType dtype_;
+  ConvolutionScratch room_;
   dnnl::engine engine_;
   dnnl::stream stream_;
   int threads_;
-  bool fast_ = false, reorders_ = false;
+  bool fast_ = false, reorders_ = false, packs_into_workspace_ = false, scratch_is_workspace_ = false;
   dnnl::memory x_, y_, weight_, packed_, scratch_, reorder_scratch_;
   dnnl::primitive convolution_;
   dnnl::reorder reorder_;
 };
 
 std::unique_ptr<DnnlConvolution> fast_bfloat16_convolution(ConvolutionKind kind,
-                                                           const ConvolutionExtents& extents) {
+                                                           const ConvolutionExtents& extents,
+                                                           const ConvolutionScratch& room) {
   try {
-    auto convolution = std::make_unique<DnnlConvolution>(kind, extents, DType::bf16);
+    auto convolution = std::make_unique<DnnlConvolution>(kind, extents, DType::bf16, room);
     if (convolution->is_fast()) return convolution;
   } catch (const dnnl::error& error) {
     if (error.status != dnnl_unimplemented && error.status != dnnl_invalid_arguments) throw;
@@ -204,10 +222,11 @@ std::unique_ptr<DnnlConvolution> fast_bfloat16_convolution(ConvolutionKind kind,
 
 std::unique_ptr<ConvolutionPrimitive> make_convolution_primitive(ConvolutionKind kind,
                                                                  const ConvolutionExtents& extents,
-                                                                 DType dtype) {
+                                                                 DType dtype,
+                                                                 const ConvolutionScratch& room) {
   if (dtype == DType::bf16)
-    if (auto convolution = fast_bfloat16_convolution(kind, extents)) return convolution;
-  return std::make_unique<DnnlConvolution>(kind, extents, DType::f32);
+    if (auto convolution = fast_bfloat16_convolution(kind, extents, room)) return convolution;
+  return std::make_unique<DnnlConvolution>(kind, extents, DType::f32, room);
 }
 
 }  // namespace alpa

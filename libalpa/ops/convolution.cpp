@@ -2,6 +2,7 @@
 
 #include "libalpa/graph/graph.h"
 #include "libalpa/ops/catalog.h"
+#include "libalpa/ops/convolution_scratch.h"
 #include "libalpa/ops/window.h"
 
 namespace alpa::ops {
@@ -86,6 +87,20 @@ double convolution_flops(const OpCall& call) {
   return 2 * points;
 }
 
+template <ConvolutionKind kind>
+std::int64_t scratch_bytes(const OpCall& call) {
+  return convolution_scratch(kind, call).end;
+}
+
+/// oneDNN's blocks of 16 channels (of groups, where a group has one), and a 32nd more in some orders.
+/// `weight` is [p q c (g f)].
+std::int64_t packed_bytes(const Shape& weight, std::int64_t groups) {
+  const auto blocks = [](std::int64_t extent) { return (extent + 15) / 16 * 16; };
+  const std::int64_t c = weight[2], f = weight[3] / groups;
+  const std::int64_t channels = c == 1 && f == 1 ? blocks(groups) : groups * blocks(c) * blocks(f);
+  return static_cast<std::int64_t>(sizeof(float)) * weight[0] * weight[1] * (channels + channels / 32);
+}
+
 }  // namespace
 
 // (x [n h w (g c)], weight [p q c (g f)]) -> [n y z (g f)]: each filter slides over the image, whose channels
@@ -96,6 +111,7 @@ constinit const OpDef conv2d{
     .make_rule = conv2d_rule,
     .linear = Linearity::first_operand,
     .flops = convolution_flops<conv2d_rule>,
+    .workspace_bytes = scratch_bytes<ConvolutionKind::forward>,
     .gradient = conv2d_gradient,
     .settings =
         "size_g:integer? stride:integer? stride_h:integer? stride_w:integer? padding:count? "
@@ -109,6 +125,7 @@ constinit const OpDef conv2d_grad_input{
     .make_rule = grad_input_rule,
     .linear = Linearity::first_operand,
     .flops = convolution_flops<grad_input_rule>,
+    .workspace_bytes = scratch_bytes<ConvolutionKind::grad_input>,
     .internal = true,
 };
 
@@ -118,8 +135,36 @@ constinit const OpDef conv2d_grad_weight{
     .rule = "",
     .make_rule = grad_weight_rule,
     .flops = convolution_flops<grad_weight_rule>,
+    .workspace_bytes = scratch_bytes<ConvolutionKind::grad_weight>,
     .accumulates = true,
     .internal = true,
 };
 
 }  // namespace alpa::ops
+
+namespace alpa {
+
+ConvolutionScratch convolution_scratch(ConvolutionKind kind, const OpCall& call) {
+  const bool of_weight = kind == ConvolutionKind::grad_weight;
+  const OpDef& op = of_weight                             ? ops::conv2d_grad_weight
+                    : kind == ConvolutionKind::grad_input ? ops::conv2d_grad_input
+                                                          : ops::conv2d;
+  const Shape result = result_types(op, call)[0].shape;
+  const bool converts = call.operands[0].dtype != DType::f32;
+  const auto after = [](std::int64_t begin, std::int64_t bytes) { return begin + (bytes + 63) / 64 * 64; };
+  const auto floats = [](const Shape& shape) {
+    return element_count(shape) * static_cast<std::int64_t>(sizeof(float));
+  };
+  ConvolutionScratch s;
+  const std::int64_t filters =
+      ops::packed_bytes(of_weight ? result : call.operands[1].shape, ops::groups_of(call.attributes));
+  s.partial = after(s.filters, filters);
+  // Beside the sums oneDNN keeps some flags there, and elsewhere a few rows.
+  s.operands[0] = after(s.partial, (of_weight ? filters : 0) + (std::int64_t{1} << 16));
+  s.operands[1] = after(s.operands[0], converts ? floats(call.operands[0].shape) : 0);
+  s.result = after(s.operands[1], converts ? floats(call.operands[1].shape) : 0);
+  s.end = after(s.result, converts || of_weight ? floats(result) : 0);
+  return s;
+}
+
+}  // namespace alpa
