@@ -24,4 +24,12 @@ echo "== plan: two stages, two-way sharding in each"
 
 echo "== train on share/text/genesis.txt"
 mpiexec -n 4 "$bin/alpa-train" "$run/plan.h5" --data share/text/genesis.txt --run-dir "$run" --evaluate-every 100
+
+# Who knows only how frequent each byte is can do no better than the entropy of that distribution.
+entropy=$(od -An -v -tu1 -w1 share/text/genesis.txt | sort | uniq -c | awk '
+  { count[NR] = $1; all += $1 } END { for (i in count) h -= count[i] / all * log(count[i] / all); print h }')
+tail -n 1 "$run/metrics.jsonl" | sed 's/.*"loss":\([0-9.]*\).*/\1/' | awk -v entropy="$entropy" '
+  { printf "loss %.3f after the last step; the text has %.3f nats a byte by frequencies alone, 0.85 of which are %.3f\n",
+           $1, entropy, 0.85 * entropy
+    exit !($1 <= 0.85 * entropy) }' || { echo "demo.sh: error: it has not learned enough" >&2; exit 1; }
 echo "plan, checkpoints and metrics are in $run; look into them with h5ls -r and h5dump"
