@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <map>
+#include <ranges>
 #include <set>
 
 #include "libalpa/base/error.h"
@@ -51,10 +52,12 @@ class Differentiator {
     return sum;
   }
 
-  /// Summed within each layer first, so that one tensor per layer crosses a stage boundary.
+  /// Summed within each layer first, so that one tensor per layer crosses a stage boundary. There in the
+  /// order of the forward pass: the gradient that a residual hands on is whole and comes last, so that those
+  /// of queries, keys and values, where they are partial, are summed over the ranks as one.
   std::vector<Contribution> per_layer(const std::vector<Contribution>& parts) {
     std::map<int, std::vector<Contribution>> by_layer;
-    for (const Contribution& part : parts) by_layer[part.layer].push_back(part);
+    for (const Contribution& part : std::views::reverse(parts)) by_layer[part.layer].push_back(part);
     std::vector<Contribution> sums;
     for (const auto& [layer, group] : by_layer)
       sums.push_back({summed(group, Phase::backward, layer), layer});
