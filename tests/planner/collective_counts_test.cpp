@@ -2,8 +2,11 @@
 // kind, over which mesh axis, how often per micro-batch (forward, backward) or per step (update).
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <functional>
 #include <map>
 
+#include "libalpa/model/model.h"
 #include "libalpa/planner/make_plan.h"
 #include "libalpa/planner/pin.h"
 #include "libalpa/program/lower.h"
@@ -16,48 +19,54 @@ namespace {
 /// By segment and label: {"forward all-reduce 0", 4}, {"update send", 1}.
 using Counts = std::map<std::string, int>;
 
+using GraphOf = std::function<Graph(std::int64_t samples)>;
+
+struct Stage {
+  int layers;
+  std::string mesh, axes, spread;
+};
+
+Counts counts_of(const StageProgram& stage, const Graph& graph) {
+  Counts counts;
+  for (const SegmentKind kind : {SegmentKind::forward, SegmentKind::backward, SegmentKind::update})
+    for (const Instruction& instruction : stage.segment(kind)) {
+      const std::string segment = std::string(segment_name(kind)) + " ";
+      const auto* convert = std::get_if<Convert>(&instruction);
+      if ((convert && convert->step.kind != ConversionKind::slice) ||
+          std::holds_alternative<Shift>(instruction))
+        ++counts[segment + instruction_label(instruction, graph)];
+      if (std::holds_alternative<Send>(instruction)) ++counts[segment + "send"];
+      if (std::holds_alternative<Receive>(instruction)) ++counts[segment + "receive"];
+    }
+  return counts;
+}
+
+/// Communication of each stage of a plan for a batch of 8 samples.
+std::vector<Counts> counts_of(const GraphOf& graph_of, const std::vector<Stage>& stages) {
+  std::string pin = "micro_batches = 2\n";
+  for (const Stage& stage : stages)
+    pin += "[[stage]]\nlayers = " + std::to_string(stage.layers) + "\nmesh = [" + stage.mesh + "]\naxes = [" +
+           stage.axes + "]\nspread = \"" + stage.spread + "\"\n";
+  PlannerOptions options;
+  options.pin = parse_pin(pin, "pin");
+  options.rematerialize = "never";
+  Log log("test", LogLevel::off);
+  Cluster cluster = testing_models::small_cluster(6);
+  cluster.f32_flops_per_s = 1e9;  // slow beside its links: all that can be split is
+  const Plan plan = make_plan({"tiny", "", 8, graph_of}, CostModel(cluster), options, log);
+  const Graph graph = graph_of(plan.micro_batch_samples);
+  const Program program = lower(graph, plan);
+  std::vector<Counts> counts;
+  for (const StageProgram& stage : program.stages) counts.push_back(counts_of(stage, graph));
+  return counts;
+}
+
 class Collectives : public testing::TestWithParam<int> {
  protected:
-  struct Stage {
-    int layers;
-    std::string mesh, axes, spread;
-  };
-
-  /// Communication of each stage of a plan of the tiny GPT (layers: embedding, blocks, head).
+  /// Of the tiny GPT (layers: embedding, blocks, head).
   std::vector<Counts> of(const std::vector<Stage>& stages) const {
-    std::string pin = "micro_batches = 2\n";
-    for (const Stage& stage : stages)
-      pin += "[[stage]]\nlayers = " + std::to_string(stage.layers) + "\nmesh = [" + stage.mesh +
-             "]\naxes = [" + stage.axes + "]\nspread = \"" + stage.spread + "\"\n";
-    PlannerOptions options;
-    options.pin = parse_pin(pin, "pin");
-    options.rematerialize = "never";
-    Log log("test", LogLevel::off);
-    const auto graph_of = [this](std::int64_t samples) { return testing_models::tiny_gpt(samples, blocks_); };
-    const PlanningModel model{"tiny", "", 8, graph_of};
-    Cluster cluster = testing_models::small_cluster(6);
-    cluster.f32_flops_per_s = 1e9;  // slow beside its links: all that can be split is
-    const Plan plan = make_plan(model, CostModel(cluster), options, log);
-    const Graph graph = graph_of(plan.micro_batch_samples);
-    const Program program = lower(graph, plan);
-    std::vector<Counts> counts;
-    for (const StageProgram& stage : program.stages) counts.push_back(counts_of(stage, graph));
-    return counts;
-  }
-
-  static Counts counts_of(const StageProgram& stage, const Graph& graph) {
-    Counts counts;
-    for (const SegmentKind kind : {SegmentKind::forward, SegmentKind::backward, SegmentKind::update})
-      for (const Instruction& instruction : stage.segment(kind)) {
-        const std::string segment = std::string(segment_name(kind)) + " ";
-        const auto* convert = std::get_if<Convert>(&instruction);
-        if ((convert && convert->step.kind != ConversionKind::slice) ||
-            std::holds_alternative<Shift>(instruction))
-          ++counts[segment + instruction_label(instruction, graph)];
-        if (std::holds_alternative<Send>(instruction)) ++counts[segment + "send"];
-        if (std::holds_alternative<Receive>(instruction)) ++counts[segment + "receive"];
-      }
-    return counts;
+    return counts_of([this](std::int64_t samples) { return testing_models::tiny_gpt(samples, blocks_); },
+                     stages);
   }
 
   static Counts without_transfers(Counts counts) {
@@ -155,6 +164,95 @@ TEST_P(Collectives, OfAPipelineAreNoneButTwoTransfersPerBoundaryAndMicroBatch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(OfBlocks, Collectives, testing::Values(2, 3));
+
+/// `layers` layers of a block on samples that are numbers, for which no gradient is owed, and a loss of what
+/// comes out. Of seven positions a tensor axis can split none.
+GraphOf on_numbers(const std::string& block, int layers) {
+  const std::string text = R"(
+name = "on_numbers"
+[dimensions]
+positions = 7
+model = 16
+[input.x]
+shape = ["positions", "model"]
+[[layer]]
+block = ")" + block + R"("
+repeat = )" + std::to_string(layers) +
+                           R"(
+of = "x"
+as = "x"
+heads = 4
+[[layer]]
+block = "squares"
+of = "x"
+as = "loss"
+[block.squares]
+inputs = ["x"]
+outputs = ["loss"]
+steps = [{op = "mul", of = ["x", "x"], as = "y"}, {op = "reduce_sum", of = "y", as = "loss"}]
+[block.dense]
+parameters = ["model"]
+defaults = {heads = 1}
+inputs = ["x"]
+outputs = ["x"]
+steps = [
+  {op = "einsum", equation = "b s i, i o -> b s o", of = ["x", "weight"], as = "x"},
+  {op = "gelu", of = "x", as = "x"},
+]
+[block.dense.weights]
+weight = {shape = ["model", "model"], init = "ones"}
+)";
+  const ModelDefinition model =
+      parse_model(text, "on_numbers.toml", {std::filesystem::path(ALPA_SOURCE_DIR) / "share/blocks"});
+  return [model](std::int64_t samples) { return training_step_graph(model, samples); };
+}
+
+/// Forward and backward together.
+Counts of_activations(const Counts& counts) {
+  Counts sums;
+  for (const auto& [label, count] : counts)
+    if (!label.starts_with("update")) sums[label.substr(label.find(' ') + 1)] += count;
+  return sums;
+}
+
+Counts of_update(Counts counts) {
+  std::erase_if(counts, [](const auto& count) { return !count.first.starts_with("update"); });
+  return counts;
+}
+
+// The oracles of Alpa's own tests, which are for models on numbers.
+
+// An all-reduce between each two layers. Here it is a reduce-scatter one way and an all-gather the other, as
+// many bytes: the activation between them is then worked out once.
+TEST(CollectivesOfAnMlp, AreAnAllReduceBetweenEachTwoLayersAndOnePerWeight) {
+  for (const int layers : {2, 3, 4, 5}) {
+    const GraphOf mlp = on_numbers("dense", layers);
+    const Counts data = counts_of(mlp, {{layers + 1, "2", "\"data\"", "none"}})[0];
+    EXPECT_EQ(data, (Counts{{"update all-reduce 0", layers}})) << layers;
+    const Counts tensor = counts_of(mlp, {{layers + 1, "2", "\"tensor\"", "none"}})[0];
+    EXPECT_EQ(tensor.size(), 2u);
+    EXPECT_EQ(of_activations(tensor),
+              (Counts{{"reduce-scatter 0", layers - 1}, {"all-gather 0", layers - 1}}))
+        << layers;
+    const Counts both = counts_of(mlp, {{layers + 1, "2, 2", "\"data\", \"tensor\"", "none"}})[0];
+    EXPECT_EQ(of_activations(both), (Counts{{"reduce-scatter 1", layers - 1}, {"all-gather 1", layers - 1}}))
+        << layers;
+    EXPECT_EQ(of_update(both), (Counts{{"update all-reduce 0", layers}})) << layers;
+  }
+}
+
+// Four a block, but none for the gradient of the samples.
+TEST(CollectivesOfBert, AreFourAllReducesABlockLessOneAndOnePerWeight) {
+  for (const int blocks : {1, 2, 3}) {
+    const GraphOf bert = on_numbers("bert_block", blocks);
+    EXPECT_EQ(counts_of(bert, {{blocks + 1, "2", "\"tensor\"", "none"}})[0],
+              (Counts{{"forward all-reduce 0", 2 * blocks}, {"backward all-reduce 0", 2 * blocks - 1}}));
+    EXPECT_EQ(counts_of(bert, {{blocks + 1, "2, 2", "\"data\", \"tensor\"", "none"}})[0],
+              (Counts{{"forward all-reduce 1", 2 * blocks},
+                      {"backward all-reduce 1", 2 * blocks - 1},
+                      {"update all-reduce 0", 16 * blocks}}));
+  }
+}
 
 }  // namespace
 }  // namespace alpa
