@@ -142,9 +142,6 @@ struct Program {
   int devices_per_node = 1;
 };
 
-/// One line per instruction, per segment and stage.
-std::string program_text(const Program&, const Graph&);
-
 /// Numbers of collectives over devices in one step by kind ("all-reduce", "shift" ...), over all segments and
 /// micro-batches of a stage; convert steps and shifts.
 std::vector<std::pair<std::string, int>> collective_counts(const StageProgram&);
