@@ -63,79 +63,6 @@ std::string with_bounds(const std::string& help, const Range& range) {
   return bounds.empty() ? help : help + "; " + bounds;
 }
 
-std::string flag_name(std::string_view option_name) {
-  std::string name = "--" + std::string(option_name);
-  std::replace(name.begin(), name.end(), '_', '-');
-  return name;
-}
-
-/// The settings of a described struct, without a way to set them yet.
-class SettingsOf : public OptionsVisitor {
- public:
-  std::vector<Setting> settings;
-
- private:
-  void add(const OptionText& about, const std::string& value_name, const std::string& otherwise) {
-    Setting& setting = settings.emplace_back();
-    setting.name = flag_name(about.name);
-    setting.value_name = value_name;
-    setting.help = with_bounds(std::string(about.help), about.range);
-    setting.otherwise = otherwise;
-  }
-  void integer(const OptionText& about, std::int64_t& value) override {
-    add(about, "N", std::to_string(value));
-  }
-  void number(const OptionText& about, double& value) override { add(about, "X", fmt::format("{}", value)); }
-  void boolean(const OptionText& about, bool& value) override {
-    add(about, "true|false", value ? "true" : "false");
-  }
-  void string(const OptionText& about, std::string& value) override { add(about, "TEXT", value); }
-  void word(const OptionText& about, std::size_t& chosen,
-            const std::vector<Word<std::size_t>>& words) override {
-    add(about, "WORD", std::string(words[chosen].name));
-    for (const auto& word : words)
-      settings.back().words.push_back(fmt::format("{:<12} {}", word.name, word.sentence));
-  }
-};
-
-/// Sets one setting of a described struct from its text.
-class SetOne : public OptionsVisitor {
- public:
-  SetOne(std::string name, const std::string& text) : name_(std::move(name)), text_(text) {}
-
- private:
-  bool is_it(const OptionText& about) const { return flag_name(about.name) == name_; }
-  void integer(const OptionText& about, std::int64_t& value) override {
-    if (is_it(about)) value = parsed<std::int64_t>(name_, text_, about.range);
-  }
-  void number(const OptionText& about, double& value) override {
-    if (is_it(about)) value = parsed<double>(name_, text_, about.range);
-  }
-  void boolean(const OptionText& about, bool& value) override {
-    if (!is_it(about)) return;
-    if (text_ != "true" && text_ != "false") refuse(name_, "true or false", text_);
-    value = text_ == "true";
-  }
-  void string(const OptionText& about, std::string& value) override {
-    if (is_it(about)) value = text_;
-  }
-  void word(const OptionText& about, std::size_t& chosen,
-            const std::vector<Word<std::size_t>>& words) override {
-    if (!is_it(about)) return;
-    std::string all;
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      if (words[i].name == text_) {
-        chosen = i;
-        return;
-      }
-      all += (i ? ", " : "") + std::string(words[i].name);
-    }
-    refuse(name_, "one of " + all, text_);
-  }
-  std::string name_;
-  const std::string& text_;
-};
-
 std::string setting_lines(const Setting& setting) {
   std::string head = "  " + setting.name +
                      (setting.value_name.empty() || setting.is_argument() ? "" : " " + setting.value_name);
@@ -240,19 +167,6 @@ Command& Command::word_option(const std::string& name, const std::string& help,
     choose(static_cast<std::size_t>(found - words.begin()));
   };
   return add({name, alternatives, help, words[chosen].first, false, lines, set});
-}
-
-Command& Command::described(const std::function<void(OptionsVisitor&)>& describe_options) {
-  SettingsOf list;
-  describe_options(list);
-  for (Setting& setting : list.settings) {
-    setting.set = [describe_options, name = setting.name](const std::string& text) {
-      SetOne one(name, text);
-      describe_options(one);
-    };
-    add(std::move(setting));
-  }
-  return *this;
 }
 
 Command& Command::example(const std::string& command_line, const std::string& what) {

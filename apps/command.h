@@ -9,7 +9,6 @@
 
 #include "libalpa/base/constraint.h"
 #include "libalpa/base/error.h"
-#include "libalpa/base/options.h"
 
 namespace alpa {
 
@@ -63,12 +62,6 @@ class Command {
     return word_option(name, help, texts, chosen, [&value, words](std::size_t i) { value = words[i].value; });
   }
 
-  /// Every setting of a described struct (base/options.h), "time_limit_s" as --time-limit-s.
-  template <class Options>
-  Command& options(Options& options) {
-    return described([&options](OptionsVisitor& visitor) { describe(options, visitor); });
-  }
-
   /// The option named last must be given.
   Command& required();
 
@@ -106,7 +99,6 @@ class Command {
   Command& word_option(const std::string& name, const std::string& help,
                        const std::vector<std::pair<std::string, std::string>>& words, std::size_t chosen,
                        std::function<void(std::size_t)> choose);
-  Command& described(const std::function<void(OptionsVisitor&)>& describe_options);
   Command& add(Setting setting);
 
   std::string name_, purpose_;

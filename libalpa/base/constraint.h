@@ -21,7 +21,6 @@ inline Range any_number() { return {}; }
 inline Range at_least(double low) { return {.low = low}; }
 inline Range more_than(double low) { return {.low = low, .low_is_open = true}; }
 inline Range at_most(double high) { return {.high = high}; }
-inline Range less_than(double high) { return {.high = high, .high_is_open = true}; }
 inline Range between(double low, double high) { return {.low = low, .high = high}; }
 /// low <= value < high, e.g. the decay rates of AdamW.
 inline Range from_below(double low, double high) { return {.low = low, .high = high, .high_is_open = true}; }

@@ -5,7 +5,6 @@
 #include <bit>
 #include <cmath>
 
-#include "libalpa/base/error.h"
 #include "libalpa/base/fingerprint.h"
 #include "libalpa/base/toml_document.h"
 
@@ -49,23 +48,6 @@ Cluster read_cluster(const std::filesystem::path& path) {
     cluster.between_nodes = cluster.within_node;
   document.finish();
   return cluster;
-}
-
-Cluster first_devices(const Cluster& cluster, int devices) {
-  Cluster part = cluster;
-  if (devices >= 1 && devices <= cluster.devices_per_node) {
-    part.nodes = 1;
-    part.devices_per_node = devices;
-    return part;
-  }
-  if (devices < 1 || devices > cluster.devices() || devices % cluster.devices_per_node != 0)
-    throw Error(ErrorKind::input,
-                fmt::format("cannot take {} devices of cluster '{}', which has {} nodes of {}", devices,
-                            cluster.name, cluster.nodes, cluster.devices_per_node),
-                fmt::format("from 1 to {}, or a multiple of {} up to {}", cluster.devices_per_node,
-                            cluster.devices_per_node, cluster.devices()));
-  part.nodes = devices / cluster.devices_per_node;
-  return part;
 }
 
 std::string cluster_fingerprint(const Cluster& cluster) {

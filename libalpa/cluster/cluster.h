@@ -36,10 +36,6 @@ struct Cluster {
 /// Reads a cluster file (TOML; configs/clusters/ has examples). Throws Error(input) with all faults.
 Cluster read_cluster(const std::filesystem::path&);
 
-/// The same cluster cut down to its first `devices` devices: whole nodes, or a part of one.
-/// Throws Error(input) where that is neither.
-Cluster first_devices(const Cluster&, int devices);
-
 /// A digest of all that planning depends on.
 std::string cluster_fingerprint(const Cluster&);
 

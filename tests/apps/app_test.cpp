@@ -14,16 +14,6 @@ using testing::Not;
 
 enum class Colour { red, green };
 
-struct Settings {
-  std::int64_t depth = 3;
-  double share_of_time = 0.5;
-};
-
-void describe(Settings& settings, OptionsVisitor& visit) {
-  visit.field("depth", settings.depth, "levels to look ahead", at_least(1));
-  visit.field("share_of_time", settings.share_of_time, "part of the time, 0 to 1", between(0, 1));
-}
-
 /// A command with one of everything, and what a command line made of it.
 struct Tool {
   std::filesystem::path file, out = "plan.h5", plan;
@@ -33,7 +23,6 @@ struct Tool {
   std::vector<std::int64_t> sizes;
   bool check = false;
   Colour colour = Colour::red;
-  Settings settings;
   std::string ran;
 
   int status = 0;
@@ -50,7 +39,6 @@ struct Tool {
         .flag("--check", check, "look only")
         .option("--colour", colour, "which",
                 {{"red", Colour::red, "like fire"}, {"green", Colour::green, "like grass"}})
-        .options(settings)
         .may_end_with({ErrorKind::stopped_early, ErrorKind::infeasible})
         .example("alpa-tool gpt.toml --count 2", "does it twice");
     app.subcommand("explain", "tells a plan in words").argument("PLAN.h5", plan, "the plan").runs([&] {
@@ -72,8 +60,7 @@ struct Tool {
 
 TEST(CommandLine, SetsWhatItNamesAndLeavesTheRest) {
   Tool tool;
-  tool.run({"gpt.toml", "--count", "2", "--sizes=1,20,300", "--check", "--colour", "green", "--share-of-time",
-            "0.25"});
+  tool.run({"gpt.toml", "--count", "2", "--sizes=1,20,300", "--check", "--colour", "green"});
   EXPECT_EQ(tool.status, 0);
   EXPECT_EQ(tool.ran, "tool");
   EXPECT_EQ(tool.file, "gpt.toml");
@@ -83,8 +70,6 @@ TEST(CommandLine, SetsWhatItNamesAndLeavesTheRest) {
   EXPECT_THAT(tool.sizes, ElementsAre(1, 20, 300));
   EXPECT_TRUE(tool.check);
   EXPECT_EQ(tool.colour, Colour::green);
-  EXPECT_EQ(tool.settings.depth, 3);
-  EXPECT_EQ(tool.settings.share_of_time, 0.25);
 }
 
 TEST(CommandLine, NamesASubcommand) {
@@ -115,7 +100,6 @@ TEST(CommandLine, RefusesWithStatus2AndSaysWhatItWants) {
       {{"m.toml", "--out", ""}, "--out: expected a text that is not empty, found ''"},
       {{""}, "MODEL.toml: expected a text that is not empty, found ''"},
       {{"m.toml", "--colour", "blue"}, "--colour: expected red|green, found 'blue'"},
-      {{"m.toml", "--depth", "0"}, "--depth: expected an integer, at least 1, found '0'"},
       {{"explain"}, "PLAN.h5 is missing"},
       {{"exlpain", "a.h5"}, "unknown command 'exlpain'\n  try: did you mean 'explain'?"},
       {{"explain", "a.h5", "--count", "2"}, "unknown option '--count'"},
@@ -139,7 +123,6 @@ TEST(Help, TellsPurposeUsageOptionsDefaultsExitStatusesAndExamples) {
       tool.output,
       AllOf(HasSubstr("alpa-tool: does what a tool does"), HasSubstr("usage: alpa-tool MODEL.toml [options]"),
             HasSubstr("--seconds X               how long, in seconds; more than 0 [1.5]"),
-            HasSubstr("--share-of-time X         part of the time, 0 to 1; from 0 to 1 [0.5]"),
             HasSubstr("--method search|pinned    how [search]"),
             HasSubstr("--colour red|green        which [red]"), HasSubstr("green        like grass"),
             HasSubstr("explain      tells a plan in words"), HasSubstr("  75  stopped early"),

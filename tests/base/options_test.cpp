@@ -76,7 +76,7 @@ TEST(RangeText, SaysTheBoundsInWords) {
   EXPECT_EQ(range_text(at_least(1)), "at least 1");
   EXPECT_EQ(range_text(more_than(0)), "more than 0");
   EXPECT_EQ(range_text(at_most(0.5)), "at most 0.5");
-  EXPECT_EQ(range_text(less_than(2)), "less than 2");
+  EXPECT_EQ(range_text({.high = 2, .high_is_open = true}), "less than 2");
   EXPECT_EQ(range_text(between(0, 1)), "from 0 to 1");
   EXPECT_EQ(range_text(from_below(0, 1)), "from 0 to below 1");
 }

@@ -96,36 +96,6 @@ TEST(ClusterPresets, AreAllReadable) {
   EXPECT_GE(files, 5);
 }
 
-class FirstDevices : public testing::Test {
- protected:
-  Cluster cluster_ = [] {
-    Cluster c;
-    c.name = "big";
-    c.nodes = 4;
-    c.devices_per_node = 8;
-    return c;
-  }();
-};
-
-TEST_F(FirstDevices, AreAPartOfOneNodeOrWholeNodes) {
-  const struct {
-    int devices, nodes, per_node;
-  } table[] = {{1, 1, 1}, {3, 1, 3}, {8, 1, 8}, {16, 2, 8}, {24, 3, 8}, {32, 4, 8}};
-  for (const auto& row : table) {
-    const Cluster part = first_devices(cluster_, row.devices);
-    EXPECT_EQ(part.nodes, row.nodes) << row.devices;
-    EXPECT_EQ(part.devices_per_node, row.per_node) << row.devices;
-  }
-}
-
-TEST_F(FirstDevices, RefuseAnythingElseAndSayWhatThereIs) {
-  for (const int devices : {0, -8, 12, 33, 40})
-    EXPECT_THAT(
-        [&] { first_devices(cluster_, devices); },
-        ThrowsMessage<Error>(AllOf(HasSubstr(std::to_string(devices) + " devices"), HasSubstr("4 nodes of 8"),
-                                   HasSubstr("a multiple of 8 up to 32"))));
-}
-
 TEST(ClusterFingerprint, ChangesWithEveryNumber) {
   const Cluster base{"a", "d", 2, 4, 1 << 30, 1e12, 2e12, 1e11, 1e-6, {1e-6, 1e10}, {1e-5, 1e9}};
   std::set<std::string> seen{cluster_fingerprint(base)};
