@@ -1,7 +1,5 @@
 #include "libalpa/trainer/executor.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cassert>
 #include <chrono>
@@ -9,7 +7,7 @@
 #include <cstring>
 #include <new>
 
-#include "libalpa/base/error.h"
+#include "libalpa/trainer/job_machines.h"
 #include "libalpa/trainer/prepared_segment.h"
 
 namespace alpa {
@@ -51,11 +49,7 @@ struct Executor::State {
       devices = std::max(devices, end);
       if (world.rank() >= mesh.first_device && world.rank() < end) stage = static_cast<int>(s);
     }
-    if (devices != world.size())
-      throw Error(ErrorKind::allocation,
-                  fmt::format("the plan is for {} ranks, this job has {}", devices, world.size()),
-                  fmt::format("srun --ntasks {} (or mpiexec -n {}), or plan again with --devices {}", devices,
-                              devices, world.size()));
+    check_rank_count(devices, world.size());
     coordinate = coordinate_of(program.stages[static_cast<std::size_t>(stage)].mesh, world.rank());
   }
 

@@ -10,14 +10,6 @@
 namespace alpa {
 namespace {
 
-void check_rank_count(int devices, std::size_t ranks) {
-  if (ranks != static_cast<std::size_t>(devices))
-    throw Error(ErrorKind::allocation,
-                fmt::format("the plan is for {} ranks, this job has {}", devices, ranks),
-                fmt::format("srun --ntasks {} (or mpiexec -n {}), or plan again with --devices {}", devices,
-                            devices, ranks));
-}
-
 /// Ranks on each node in order, "2 + 2"; a node that ranks come back to is told again.
 std::string spread_text(const std::vector<int>& node_of_rank) {
   std::string text;
@@ -45,6 +37,13 @@ void check_nodes(const Plan& plan, const std::vector<int>& node_of_rank) {
 
 }  // namespace
 
+void check_rank_count(int devices, int ranks) {
+  if (ranks == devices) return;
+  throw Error(ErrorKind::allocation, fmt::format("the plan is for {} ranks, this job has {}", devices, ranks),
+              fmt::format("srun --ntasks {} (or mpiexec -n {}), or plan again with --devices {}", devices,
+                          devices, ranks));
+}
+
 JobMachines gather_machines(int node, const Device& device, Device& host, Communicator& control) {
   JobMachines job{std::vector<int>(static_cast<std::size_t>(control.size())), device.description()};
   const std::unique_ptr<Stream> stream = host.make_stream();
@@ -54,7 +53,7 @@ JobMachines gather_machines(int node, const Device& device, Device& host, Commun
 }
 
 std::string check_machines(const Plan& plan, const JobMachines& job) {
-  check_rank_count(plan.devices(), job.node_of_rank.size());
+  check_rank_count(plan.devices(), static_cast<int>(job.node_of_rank.size()));
   check_nodes(plan, job.node_of_rank);
   const std::string planned = plan.cluster.device, here = kind_of_device(job.device);
   const bool is_measured = !plan.profile_fingerprint.empty();
