@@ -11,11 +11,9 @@ namespace alpa {
 std::filesystem::path share_folder() {
   std::error_code ignored;
   const std::filesystem::path bin = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
-  const std::filesystem::path installed = bin.parent_path() / "share" / "alpa";
-  if (std::filesystem::is_directory(installed / "blocks", ignored)) return installed;
   for (std::filesystem::path up = bin; up.has_relative_path(); up = up.parent_path())
     if (std::filesystem::is_directory(up / "share" / "blocks", ignored)) return up / "share";
-  return installed;
+  return bin.parent_path() / "share";
 }
 
 ModelDefinition load_model(const std::filesystem::path& file) {

@@ -6,8 +6,7 @@
 
 namespace alpa {
 
-/// The folder that holds blocks/: share/alpa of the installation this executable stands in, or share/ of the
-/// source tree it was built from.
+/// The folder that holds blocks/: the nearest share/ above this executable, as in a build folder.
 std::filesystem::path share_folder();
 
 /// A model file; blocks it does not define itself come from the share folder.
