@@ -144,13 +144,13 @@ const Candidate* with_verdict(const Plan& plan, const std::string& words) {
 
 TEST(Pin, StandsBesideTheSearchsOwnBest) {
   const Plan plan = pinned_beside_the_search(
-      "[[stage]]\nlayers = 1\nmesh = [2]\naxes = [\"tensor\"]\n[[stage]]\nlayers = 3\nmesh = [2]\n");
+      "[[stage]]\nlayers = 1\nmesh = []\n[[stage]]\nlayers = 3\nmesh = []\n", small_cluster(2));
   EXPECT_EQ(plan.stages.size(), 2u);
   ASSERT_TRUE(with_verdict(plan, "chosen"));
   EXPECT_THAT(with_verdict(plan, "chosen")->method, HasSubstr("pin pin.toml"));
   const Candidate* own = with_verdict(plan, "the search's own best");
   ASSERT_TRUE(own);
-  EXPECT_EQ(own->step_s, planned("search", 4, 0).prediction.step_s);
+  EXPECT_EQ(own->step_s, planned("search", 2, 0).prediction.step_s);
   EXPECT_THAT(own->verdict, HasSubstr(fmt::format("{:.3f} x", own->step_s / plan.prediction.step_s)));
 }
 
