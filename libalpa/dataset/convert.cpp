@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 
@@ -9,6 +10,7 @@
 #include "libalpa/base/units.h"
 #include "libalpa/dataset/byte_stream.h"
 #include "libalpa/dataset/converted_file.h"
+#include "libalpa/dataset/image_file.h"
 #include "libalpa/dataset/token_formats.h"
 #include "libalpa/h5/atomic_file.h"
 
@@ -41,8 +43,11 @@ fs::path folder_of(const fs::path& file) {
 /// What images are brought to; {} where they stay as they are.
 Shape image_shape(const ConvertSettings& settings) {
   const Shape shape = wanted_shape(settings);
-  const bool is_of_images = shape.size() == 3 && (shape[2] == 1 || shape[2] == 3);
-  return is_of_images ? shape : Shape{};
+  if (shape.size() != 3 || (shape[2] != 1 && shape[2] != 3)) return {};
+  if (std::max(shape[0], shape[1]) > most_image_extent)
+    throw Error(ErrorKind::usage, fmt::format("--shape '{}' is too large for an image", settings.shape),
+                fmt::format("height and width of at most {}", most_image_extent));
+  return shape;
 }
 
 void refuse_settings_of_samples(const ConvertSettings& settings) {

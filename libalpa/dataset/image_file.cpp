@@ -31,7 +31,7 @@ Image blank(const InputFile& file, std::int64_t height, std::int64_t width, std:
   if (height < 1 || width < 1)
     throw refused(file, "is truncated or damaged: it has no pixels",
                   "copy or make it again, or move it away");
-  if (height > most_bytes / (4 * width))
+  if (std::max(height, width) > most_image_extent || 4 * height * width > most_bytes)
     throw refused(file, fmt::format("is an image of {} x {} pixels, which is too large", height, width),
                   "make it smaller");
   Image image{{height, width, channels}, {}};

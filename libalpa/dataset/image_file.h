@@ -1,11 +1,16 @@
 #pragma once
 // Internal to this module.
+#include <cstdint>
 #include <filesystem>
 #include <vector>
 
 #include "libalpa/base/tensor_type.h"
 
 namespace alpa {
+
+/// The most that height and width may be, as in a JPEG: what decodes and scales counts bytes of a row in an
+/// int.
+inline constexpr std::int64_t most_image_extent = 65'535;
 
 /// Pixels of 8 bits, row by row, channels last: grey, or red, green and blue.
 struct Image {

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -6,7 +5,6 @@
 #include "libalpa/kernels/host_kernel.h"
 #include "libalpa/kernels/host_loops.h"
 #include "libalpa/kernels/kernels_cpu.h"
-#include "libalpa/ops/window.h"
 
 namespace alpa::ops {
 namespace {
@@ -61,15 +59,6 @@ class Convolution {
   std::int64_t result_count_;
 };
 
-/// Whether each place of y is the product of the same place of x with the filters as a matrix.
-bool is_matrix_product(const TensorType& x, const TensorType& weight, const Attributes& attributes) {
-  return x.shape[3] == weight.shape[2] &&
-         std::ranges::all_of(windows_of(attributes, weight.shape[0], weight.shape[1]),
-                             [](const Window& window) {
-                               return window.size == 1 && window.stride == 1 && window.padding == 0;
-                             });
-}
-
 /// Matrix products take filters as they lie; for convolutions oneDNN has them in another order.
 std::unique_ptr<Kernel> matrix_product(ConvolutionKind kind, KernelShape shape) {
   const char* equation = kind == ConvolutionKind::forward      ? "n h w c, c f -> n h w f"
@@ -84,7 +73,7 @@ std::unique_ptr<Kernel> matrix_product(ConvolutionKind kind, KernelShape shape) 
 /// The three tensors are those of the forward convolution, whatever the kind.
 std::unique_ptr<Kernel> convolution(ConvolutionKind kind, const KernelShape& shape, const TensorType& x,
                                     const TensorType& weight, const TensorType& y) {
-  if (is_matrix_product(x, weight, shape.attributes)) return matrix_product(kind, shape);
+  if (is_matrix_product(weight.shape, shape.attributes)) return matrix_product(kind, shape);
   const ConvolutionScratch scratch = convolution_scratch(kind, {shape.operands, shape.attributes});
   auto primitive = make_convolution_primitive(kind, {x.shape, weight.shape, y.shape, shape.attributes},
                                               shape.operands[0].dtype, scratch);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "libalpa/graph/graph.h"
@@ -144,20 +145,28 @@ constinit const OpDef conv2d_grad_weight{
 
 namespace alpa {
 
+bool is_matrix_product(const Shape& weight, const Attributes& attributes) {
+  const auto windows = windows_of(attributes, weight[0], weight[1]);
+  return ops::groups_of(attributes) == 1 && std::ranges::all_of(windows, [](const Window& window) {
+           return window.size == 1 && window.stride == 1 && window.padding == 0;
+         });
+}
+
 ConvolutionScratch convolution_scratch(ConvolutionKind kind, const OpCall& call) {
   const bool of_weight = kind == ConvolutionKind::grad_weight;
   const OpDef& op = of_weight                             ? ops::conv2d_grad_weight
                     : kind == ConvolutionKind::grad_input ? ops::conv2d_grad_input
                                                           : ops::conv2d;
   const Shape result = result_types(op, call)[0].shape;
+  const Shape& weight = of_weight ? result : call.operands[1].shape;
+  if (is_matrix_product(weight, call.attributes)) return {};
   const bool converts = call.operands[0].dtype != DType::f32;
   const auto after = [](std::int64_t begin, std::int64_t bytes) { return begin + (bytes + 63) / 64 * 64; };
   const auto floats = [](const Shape& shape) {
     return element_count(shape) * static_cast<std::int64_t>(sizeof(float));
   };
   ConvolutionScratch s;
-  const std::int64_t filters =
-      ops::packed_bytes(of_weight ? result : call.operands[1].shape, ops::groups_of(call.attributes));
+  const std::int64_t filters = ops::packed_bytes(weight, ops::groups_of(call.attributes));
   s.partial = after(s.filters, filters);
   // Beside the sums oneDNN keeps some flags there, and elsewhere a few rows.
   s.operands[0] = after(s.partial, (of_weight ? filters : 0) + (std::int64_t{1} << 16));

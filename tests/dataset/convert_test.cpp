@@ -184,6 +184,8 @@ TEST_F(Convert, RefusesSettingsThatDoNotFit) {
       {[](auto& s) { s.shape = "0x2"; }, ErrorKind::usage, "is no shape"},
       {[](auto& s) { s.shape = "2147483647x2147483647x3"; }, ErrorKind::usage,
        "'2147483647x2147483647x3' is too large: a sample has at most 1073741824 numbers"},
+      {[](auto& s) { s.from = SourceKind::images, s.shape = "1x70000x3"; }, ErrorKind::usage,
+       "'1x70000x3' is too large for an image"},
       {[](auto& s) { s.label_name = "images"; }, ErrorKind::usage, "cannot both be 'images'"},
       {[](auto& s) { s.image_name = "a/b"; }, ErrorKind::usage, "'a/b' cannot name a dataset"},
       {[](auto& s) { s.hold_out = 0.01; }, ErrorKind::input, "0.01 of 2 rows is none"},

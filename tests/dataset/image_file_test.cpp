@@ -120,6 +120,8 @@ TEST_F(ImageFile, ThatIsDamagedIsRefused) {
       {huge, not_png},
       {jpeg.substr(0, jpeg.size() / 2), not_jpeg},
       {jpeg.substr(0, 30), says("is truncated or damaged: it has no pixels")},
+      {png_of(PNG_FORMAT_GRAY, 1, 70'000, std::vector<unsigned char>(70'000).data()),
+       says("is an image of 1 x 70000 pixels, which is too large")},
       {"GIF89a", says("is no PNG, JPEG, binary PGM or PPM image")},
       {"", says("is no PNG, JPEG, binary PGM or PPM image")},
       {"P5 2 1 255\na", says("is truncated or damaged: its header speaks of 1x2x1 pixels from byte 11 on")},
