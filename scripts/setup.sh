@@ -12,7 +12,7 @@ packages=(
   libtomlplusplus-dev nlohmann-json3-dev  # models; metrics and traces
   libxxhash-dev libdnnl-dev               # fingerprints; matrix products on CPUs
   zlib1g-dev                              # data sets come compressed
-  libpng-dev libturbojpeg0-dev libstb-dev # images to train on, read and scaled
+  libpng-dev libturbojpeg0-dev            # images to train on
   libgtest-dev libgmock-dev               # tests
   slurmctld slurmd slurm-client munge     # tests on a real cluster
   python3-sklearn                         # the digits that a test trains on; some 15 MB with what it needs

@@ -68,13 +68,14 @@ TEST_F(Conversion, HoldsOutRowsThatEvaluationsTake) {
 TEST_F(Conversion, OfImagesOfAnySizeGivesThemInOne) {
   write("pets/cat/a.pgm", "P5 4 2 255\nabcdabcd");
   write("pets/dog/b.ppm", "P6 1 1 255\nabc");
+  write("pets/dog/c.pgm", "P5 500 333 255\n" + std::string(500 * 333, 'a'));
   const CommandResult refused = run("alpa-train convert pets --out pets.h5");
   EXPECT_EQ(refused.status, 3);
   EXPECT_THAT(refused.output, HasSubstr("try: --shape HEIGHTxWIDTHx3"));
   const CommandResult converted = run("alpa-train convert pets --shape 2x2x3 --out pets.h5");
   ASSERT_EQ(converted.status, 0) << converted.output;
-  EXPECT_THAT(converted.output, HasSubstr("2 samples of 2x2x3, 2 classes"));
-  EXPECT_THAT(run("h5ls pets.h5").output, HasSubstr("images                   Dataset {2, 2, 2, 3}"));
+  EXPECT_THAT(converted.output, HasSubstr("3 samples of 2x2x3, 2 classes"));
+  EXPECT_THAT(run("h5ls pets.h5").output, HasSubstr("images                   Dataset {3, 2, 2, 3}"));
 }
 
 TEST_F(Conversion, OfATextGivesTheTrainingThatTheTextGives) {

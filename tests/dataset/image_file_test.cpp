@@ -5,6 +5,7 @@
 #include <turbojpeg.h>
 
 #include <cmath>
+#include <random>
 
 #include "libalpa/base/error.h"
 #include "tests/dataset/small_sources.h"
@@ -148,6 +149,61 @@ TEST(FittedImage, OfOneLevelKeepsItAtEverySize) {
     EXPECT_EQ(result.shape, shape);
     EXPECT_THAT(result.pixels, Each(77));
   }
+}
+
+/// Height and width of what cameras, screens, scanners and collections of images give.
+constexpr std::pair<int, int> kUsualSizes[] = {
+    {1, 1},       {8, 8},      {16, 16},   {28, 28},   {32, 32},   {48, 48},    {64, 64},    {84, 84},
+    {96, 96},     {100, 100},  {112, 112}, {120, 160}, {128, 128}, {150, 150},  {160, 160},  {176, 144},
+    {178, 218},   {192, 192},  {200, 200}, {218, 178}, {224, 224}, {225, 225},  {227, 227},  {240, 320},
+    {250, 250},   {256, 256},  {256, 384}, {272, 480}, {288, 352}, {299, 299},  {300, 200},  {300, 300},
+    {300, 400},   {320, 240},  {320, 320}, {321, 481}, {331, 331}, {333, 500},  {334, 500},  {353, 500},
+    {360, 640},   {366, 500},  {374, 500}, {375, 500}, {384, 256}, {384, 384},  {400, 500},  {400, 600},
+    {416, 416},   {427, 640},  {428, 640}, {480, 480}, {480, 640}, {480, 854},  {481, 321},  {500, 333},
+    {500, 334},   {500, 375},  {500, 500}, {512, 512}, {513, 513}, {533, 800},  {540, 960},  {576, 720},
+    {600, 800},   {600, 600},  {608, 608}, {640, 427}, {640, 480}, {720, 1280}, {768, 1024}, {1024, 1024},
+    {1080, 1920}, {1536, 2048}};
+
+/// An image of one level stays of that level, whatever its size becomes.
+void expect_to_be_fitted(int height, int width, const Shape& shape) {
+  const Image image{{height, width, 1},
+                    std::vector<unsigned char>(static_cast<std::size_t>(height) * width, 77)};
+  const Image result = fitted(image, shape);
+  ASSERT_EQ(result.shape, shape) << height << " x " << width;
+  EXPECT_EQ(std::count(result.pixels.begin(), result.pixels.end(), 77), std::ssize(result.pixels))
+      << height << " x " << width << " to " << shape_text(shape);
+}
+
+TEST(FittedImage, IsMadeOfImagesOfEveryUsualSize) {
+  for (const auto& [height, width] : kUsualSizes)
+    for (const Shape& shape : {Shape{224, 224, 1}, Shape{32, 48, 1}})
+      expect_to_be_fitted(height, width, shape);
+}
+
+TEST(FittedImage, IsMadeOfTheThinnestAndTheLongest) {
+  for (const auto& [height, width] : {std::pair(1, 65'535), {65'535, 1}, {2, 65'535}, {65'535, 3}})
+    for (const Shape& shape : {Shape{1, 1, 1}, Shape{1, 65'535, 1}, Shape{65'535, 1, 1}, Shape{224, 224, 1}})
+      expect_to_be_fitted(height, width, shape);
+}
+
+/// Mostly small, up to `most`.
+int random_extent(std::mt19937& random, int most) {
+  return 1 + static_cast<int>(std::pow(most, std::uniform_real_distribution<>(0, 1)(random))) % most;
+}
+
+TEST(FittedImage, IsMadeOfImagesOfAnySize) {
+  std::mt19937 random(10);
+  for (int i = 0; i < 3000; ++i) {
+    const int height = random_extent(random, 3000), width = random_extent(random, 3000);
+    expect_to_be_fitted(height, width, {random_extent(random, 500), random_extent(random, 500), 1});
+  }
+}
+
+TEST(FittedImage, OfARampIsARamp) {
+  // 50 levels from one column to the next of four, 25 from one to the next of eight.
+  const Image ramp{{1, 4, 1}, {0, 50, 100, 150}};
+  EXPECT_THAT(fitted(ramp, {2, 8, 1}).pixels, ElementsAreArray({0, 13, 38, 63, 88, 113, 138, 150,  //
+                                                                0, 13, 38, 63, 88, 113, 138, 150}));
 }
 
 TEST(FittedImage, OfHalfTheSizeAveragesWithATriangle) {
