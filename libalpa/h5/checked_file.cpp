@@ -222,8 +222,10 @@ void CheckedFile::verify(const std::string& path, const H5Entry& entry) const {
     if (!part.empty())
       checked(H5Sselect_hyperslab(in_file, H5S_SELECT_SET, offset.data(), nullptr, count.data(), nullptr),
               "selecting a chunk");
-    if (H5Dread(opened, type, simple_space(part), in_file, H5P_DEFAULT, values.data()) < 0)
-      throw error(path, "damaged: " + hdf5_message(), make_again);
+    if (H5Dread(opened, type, simple_space(part), in_file, H5P_DEFAULT, values.data()) < 0) {
+      const std::string reason = hdf5_message();  // none of a filter that fails
+      throw error(path, "damaged: " + (reason.empty() ? "its checksum does not match" : reason), make_again);
+    }
   }
 }
 

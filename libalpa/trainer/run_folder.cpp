@@ -10,6 +10,7 @@
 #include <charconv>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/units.h"
 
 namespace alpa {
 namespace {
@@ -168,8 +169,8 @@ void prepare_run_folder(const fs::path& run_dir, std::int64_t step, Log& log) {
     fs::rename(folder / name, aside / name, error);
     if (error) not_writable(folder / name, error);
   }
-  log.warning(
-      fmt::format("moved {} checkpoints of steps after {} to '{}'", later.size(), step, aside.string()));
+  log.warning(fmt::format("moved {} of later steps than {} to '{}'",
+                          count_text(std::ssize(later), "checkpoint"), step, aside.string()));
 }
 
 void keep_last(const fs::path& run_dir, std::int64_t newest, std::int64_t keep, Log& log) {

@@ -88,6 +88,11 @@ class Run {
     on_first_rank(ranks_.control, *control_stream_, body);
   }
 
+  /// Of what all ranks find alike: other ranks' warnings are logged too.
+  void warn(const std::string& text) const {
+    if (ranks_.control.rank() == 0) log_.warning(text);
+  }
+
   BatchReader& held_out_reader() const {
     return evaluation_data_ ? *evaluation_data_->reader : *data_.reader;
   }
@@ -103,8 +108,8 @@ class Run {
         count_text(data_.reader->order().windows(Split::training), data_.tokens ? "window" : "sample")));
     if (evaluation_data_) log_.info(fmt::format("evaluations: {}", held_out_reader().description()));
     const std::int64_t held_out = held_out_reader().order().windows(Split::held_out);
-    if (ranks_.control.rank() == 0 && settings_.evaluate_every > 0 && held_out < options_.batch)
-      log_.warning(fmt::format(
+    if (settings_.evaluate_every > 0 && held_out < options_.batch)
+      warn(fmt::format(
           "there are no evaluations: a batch takes {}, and no more than {} held out", options_.batch,
           count_text(held_out, data_.tokens ? "window" : "sample") + (held_out == 1 ? " is" : " are")));
   }
@@ -159,9 +164,9 @@ class Run {
     samples_ = facts.samples;
     if (facts.loss_scale) steps_->set_loss_scale(*facts.loss_scale);
     if (facts.training_options != options_text(options_))
-      log_.warning("the [training] table differs from that of the checkpoint; this run follows its plan's");
+      warn("the [training] table differs from that of the checkpoint; this run follows its plan's");
     if (facts.samples > 0 && facts.data_tokens != data_.reader->length())
-      log_.warning(
+      warn(
           fmt::format("the data has a length of {}, that of the checkpoint had {}: from here on samples come "
                       "in another order",
                       data_.reader->length(), facts.data_tokens));
@@ -186,7 +191,6 @@ class Run {
     unreported_checkpoint_s_ = checkpoint_s_;
     if (ranks_.control.rank() == 0) keep_last(settings_.run_dir, step_, settings_.keep, log_);
     stop_.saved();
-    log_.info(fmt::format("saved step {} in {}", step_, seconds_text(checkpoint_s_)));
   }
 
   StepMetrics train_step() {
@@ -249,8 +253,8 @@ class Run {
     const std::int64_t traced = settings_.trace.empty() ? -1 : std::min(step_ + 3, total_steps_);
     double told_s = now_s();
     if (step_ >= total_steps_)
-      log_.warning(
-          fmt::format("nothing is left to do: the run has {} steps of {} (--steps)", step_, total_steps_));
+      warn(fmt::format("nothing is left to do: the run has {} of {} (--steps)", count_text(step_, "step"),
+                       total_steps_));
     while (step_ < total_steps_) {
       StepMetrics m = step_ + 1 == traced ? traced_step() : train_step();
       if (is_due(settings_.evaluate_every)) m.evaluation = evaluate();
@@ -262,17 +266,19 @@ class Run {
       if (saves) save();
       if (saves || now_s() - told_s >= settings_.progress_s) {
         const double left_s = static_cast<double>(total_steps_ - step_) * recent_.median_s();
-        log_.info(progress_line(m, total_steps_, left_s));
+        log_.info(progress_line(m, total_steps_, left_s) +
+                  (saves ? fmt::format("  saved in {}", seconds_text(checkpoint_s_)) : ""));
         told_s = now_s();
       }
-      if (saves) report_prediction();
       if (stops) {
+        report_prediction();
         log_.info(fmt::format("stopped after step {} because of {}; the same command goes on from there",
                               step_, stop_reason_text(reason)));
         return static_cast<int>(ErrorKind::stopped_early);
       }
     }
-    log_.info(fmt::format("done: {} steps", step_));
+    report_prediction();
+    log_.info(fmt::format("done: {}", count_text(step_, "step")));
     return 0;
   }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <sstream>
 
 #include "libalpa/base/bfloat16.h"
 #include "libalpa/h5/tensor_file.h"
@@ -11,8 +12,10 @@
 namespace alpa {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::SizeIs;
 
 class Resume : public Workplace {
  protected:
@@ -127,6 +130,28 @@ TEST_F(Resume, KeepsTheLastCheckpointsAlone) {
   train("serial", 1, "run", "--steps 12 --checkpoint-every 1 --keep 3");
   EXPECT_THAT(names_in("run/checkpoints"),
               ElementsAre("step-00000010.h5", "step-00000011.h5", "step-00000012.h5"));
+}
+
+/// Lines of a log that hold a text.
+std::vector<std::string> lines_with(const std::string& text, const std::string& log) {
+  std::vector<std::string> found;
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);)
+    if (line.find(text) != std::string::npos) found.push_back(line);
+  return found;
+}
+
+TEST_F(Resume, LogsOneLineForEachSaveAndEachWarningOnce) {
+  make_plan("data", "--method data-parallel --devices 2");
+  const CommandResult begun =
+      run(training("data", "run", "--steps 4 --checkpoint-every 2 --progress-s 60"), 2);
+  const std::vector<std::string> steps = lines_with("step ", begun.output);
+  ASSERT_THAT(steps, SizeIs(3)) << begun.output;
+  EXPECT_THAT(steps[0], AllOf(HasSubstr("step 2/4"), HasSubstr("  saved in ")));
+  EXPECT_THAT(steps[1], AllOf(HasSubstr("step 4/4"), HasSubstr("  saved in ")));
+  EXPECT_THAT(steps[2], HasSubstr("step time: predicted "));
+  const CommandResult again = run(training("data", "run", "--steps 1 --evaluate-every 1"), 2);
+  EXPECT_THAT(lines_with("nothing is left to do", again.output), SizeIs(1)) << again.output;
 }
 
 TEST_F(Resume, TellsWhatItResumesFrom) {

@@ -13,6 +13,7 @@ namespace alpa {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
@@ -83,8 +84,8 @@ TEST_F(Checkpoint, OfAnotherModelIsRefusedWithATableOfDifferences) {
     EXPECT_EQ(error.kind(), ErrorKind::input);
     EXPECT_THAT(error.happened(),
                 AllOf(HasSubstr("6 of 6 states differ"),
-                      ::testing::ContainsRegex("block.0.weight.master +f32\\[30x24\\] +f32\\[30x20\\]"),
-                      ::testing::ContainsRegex("block.1.bias +f32\\[3\\] +-\n"),
+                      ContainsRegex("block.0.weight.master +f32\\[30x24\\] +f32\\[30x20\\]"),
+                      ContainsRegex("block.1.bias +f32\\[3\\] +-\n"),
                       ::testing::ContainsRegex("temperature +- +f32\\[scalar\\]")));
   }
 }
@@ -117,7 +118,7 @@ TEST_F(Checkpoint, WithAFlippedByteIsRefused) {
   file.put(static_cast<char>(bytes[at] ^ 1));
   file.close();
   EXPECT_THAT([&] { verify_checkpoint(path_); },
-              ThrowsMessage<Error>(AllOf(HasSubstr("block.0.weight.master"), HasSubstr("damaged"))));
+              ThrowsMessage<Error>(ContainsRegex("block.0.weight.master': damaged: [a-z]")));
 }
 
 TEST_F(Checkpoint, SaysWhereItCannotBeWritten) {

@@ -138,8 +138,11 @@ TEST_F(RunFolder, IsPreparedByMovingLaterStepsAsideAndRemovingWhatWasNeverComple
   EXPECT_FALSE(fs::exists(run_ / "checkpoints/step-00000008.h5.partial-01234567"));
   EXPECT_TRUE(fs::exists(run_ / "checkpoints/mine.h5"));
   save(6);
-  logged([&] { prepare_run_folder(run_, 0, log_); });
+  EXPECT_THAT(logged([&] { prepare_run_folder(run_, 5, log_); }),
+              HasSubstr("moved 1 checkpoint of later steps"));
   EXPECT_TRUE(fs::exists(run_ / "checkpoints/set-aside-2/step-00000006.h5"));
+  logged([&] { prepare_run_folder(run_, 0, log_); });
+  EXPECT_TRUE(fs::exists(run_ / "checkpoints/set-aside-3/step-00000005.h5"));
   EXPECT_THAT(logged([&] { prepare_run_folder(run_, 0, log_); }), IsEmpty());
 }
 
