@@ -32,18 +32,6 @@ struct Settings {
   PlannerOptions planner;
 };
 
-/// Its device goes on being called as the profile calls it, which alpa-train knows it by.
-void replace_machines(Profile& profile, const Settings& settings) {
-  const std::string measured = profile.cluster.device;
-  profile.cluster = read_cluster(settings.cluster);
-  if (!can_mean(profile.cluster.device, measured))
-    throw Error(ErrorKind::input,
-                fmt::format("'{}' was measured on {}, '{}' has {}", settings.profile.string(), measured,
-                            settings.cluster.string(), profile.cluster.device),
-                "a profile of such devices, or the cluster file alone");
-  profile.cluster.device = measured;
-}
-
 /// The numbers to plan with: a profile, a cluster file, or a profile's machines in another number.
 CostModel cost_model(const Settings& settings, std::string& fingerprint) {
   if (settings.profile.empty() && settings.cluster.empty())
@@ -52,7 +40,7 @@ CostModel cost_model(const Settings& settings, std::string& fingerprint) {
   if (settings.profile.empty()) return CostModel(read_cluster(settings.cluster));
   Profile profile = read_profile(settings.profile);
   fingerprint = profile_fingerprint(profile);
-  if (!settings.cluster.empty()) replace_machines(profile, settings);
+  if (!settings.cluster.empty()) profile.cluster = read_cluster_of(profile.cluster, settings.cluster);
   return CostModel(profile);
 }
 
@@ -178,8 +166,10 @@ int main(int argc, char** argv) {
           "choose how to split a model over a cluster, and explain it; needs no accelerator and no MPI");
   app.argument("MODEL.toml", settings.model, "model definition")
       .option("--profile", settings.profile, "profile of the machines, written by alpa-profile (HDF5)")
-      .option("--cluster", settings.cluster,
-              "cluster file (TOML); alone: costs are estimated; with --profile: replaces its machines")
+      .option(
+          "--cluster", settings.cluster,
+          "cluster file (TOML); alone: costs are estimated. With --profile: how many of its machines there "
+          "are, what was measured of them left out")
       .option("--devices", planner.devices, "devices to plan for; 0: all of the cluster", at_least(0))
       .option("--micro-batches", planner.micro_batches, "micro-batches per step; 0: the planner chooses",
               at_least(0))

@@ -1,12 +1,18 @@
 #include "libalpa/cluster/cluster.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <string>
+#include <vector>
 
+#include "libalpa/base/error.h"
 #include "libalpa/base/fingerprint.h"
 #include "libalpa/base/toml_document.h"
+#include "libalpa/cluster/device_words.h"
 
 namespace alpa {
 namespace {
@@ -14,8 +20,101 @@ namespace {
 constexpr double kTera = 1e12, kGiga = 1e9, kMicro = 1e-6, kGibi = 1024.0 * 1024 * 1024;
 constexpr double kMostDevices = 1 << 20;
 
-Link read_link(const TomlTable& table) {
-  return {kMicro * table.number("latency_us", at_least(0)), kGiga * table.number("gb_per_s", more_than(0))};
+bool has_link_within(const Cluster& cluster) { return cluster.devices_per_node > 1; }
+bool has_link_between(const Cluster& cluster) { return cluster.nodes > 1; }
+
+/// Reads what there is of a cluster file: a figure that a profile has (`measured`) may be left out.
+class ClusterReader {
+ public:
+  ClusterReader(const TomlTable& root, const Cluster* measured) : root_(root), measured_(measured) {}
+
+  Cluster read(const std::string& name) const {
+    Cluster cluster;
+    cluster.name = root_.string("name", name);
+    cluster.device = measured_ ? root_.string("device", measured_->device) : root_.string("device");
+    cluster.nodes = static_cast<int>(root_.integer("nodes", between(1, kMostDevices)));
+    cluster.devices_per_node = static_cast<int>(root_.integer("devices_per_node", between(1, kMostDevices)));
+    cluster.memory_bytes =
+        measured_ && !root_.has("memory_gib")
+            ? measured_->memory_bytes
+            : std::llround(kGibi * root_.number("memory_gib", between(1.0 / 1024, 1 << 20)));
+    cluster.f32_flops_per_s = figure("f32_tflops", kTera, more_than(0), &Cluster::f32_flops_per_s);
+    cluster.bf16_flops_per_s = figure("bf16_tflops", kTera, more_than(0), &Cluster::bf16_flops_per_s);
+    cluster.memory_bytes_per_s = figure("memory_gb_per_s", kGiga, more_than(0), &Cluster::memory_bytes_per_s);
+    cluster.launch_s = figure("launch_us", kMicro, at_least(0), &Cluster::launch_s);
+    read_links(cluster);
+    return cluster;
+  }
+
+ private:
+  double figure(const char* key, double unit, Range range, double Cluster::*measured) const {
+    return measured_ && !root_.has(key) ? measured_->*measured : unit * root_.number(key, range);
+  }
+
+  Link link(const char* key) const {
+    const TomlTable table = root_.table(key);
+    return {kMicro * table.number("latency_us", at_least(0)), kGiga * table.number("gb_per_s", more_than(0))};
+  }
+
+  void read_links(Cluster& cluster) const {
+    const bool within_is_known = measured_ && (has_link_within(*measured_) || !has_link_within(cluster));
+    const bool between_is_known = measured_ && (has_link_between(*measured_) || !has_link_between(cluster));
+    cluster.within_node =
+        within_is_known && !root_.has("within_node") ? measured_->within_node : link("within_node");
+    if (root_.has("between_nodes"))
+      cluster.between_nodes = link("between_nodes");
+    else if (between_is_known)
+      cluster.between_nodes = measured_->between_nodes;
+    else if (has_link_between(cluster))
+      root_.fault("missing key 'between_nodes', expected a table with latency_us and gb_per_s");
+    else
+      cluster.between_nodes = cluster.within_node;
+  }
+
+  const TomlTable& root_;
+  const Cluster* measured_;
+};
+
+Cluster read(const std::filesystem::path& path, const Cluster* measured) {
+  TomlDocument document = read_toml(path);
+  const TomlTable root = document.root();
+  const Cluster cluster = ClusterReader(root, measured).read(path.stem().string());
+  document.finish();
+  return cluster;
+}
+
+/// One figure of a cluster file and of a profile, as the file writes it.
+struct Figure {
+  const char* name;
+  double given, measured;
+};
+
+/// Those that are of the machines, not of their number.
+std::vector<Figure> figures(const Cluster& given, const Cluster& measured) {
+  std::vector<Figure> all{
+      {"f32_tflops", given.f32_flops_per_s / kTera, measured.f32_flops_per_s / kTera},
+      {"bf16_tflops", given.bf16_flops_per_s / kTera, measured.bf16_flops_per_s / kTera},
+      {"memory_gb_per_s", given.memory_bytes_per_s / kGiga, measured.memory_bytes_per_s / kGiga},
+      {"launch_us", given.launch_s / kMicro, measured.launch_s / kMicro}};
+  const auto add = [&](const char* latency, const char* rate, const Link& one, const Link& other) {
+    all.push_back({latency, one.latency_s / kMicro, other.latency_s / kMicro});
+    all.push_back({rate, one.bytes_per_s / kGiga, other.bytes_per_s / kGiga});
+  };
+  if (has_link_within(measured))
+    add("within_node.latency_us", "within_node.gb_per_s", given.within_node, measured.within_node);
+  if (has_link_between(measured))
+    add("between_nodes.latency_us", "between_nodes.gb_per_s", given.between_nodes, measured.between_nodes);
+  return all;
+}
+
+/// "f32_tflops is 1.4, measured 0.14 (10 x)"; "" where they are the same but for what measurements differ by.
+std::string difference(const Figure& figure) {
+  constexpr double kSpread = 1.1;
+  const auto [less, more] = std::minmax(figure.given, figure.measured);
+  if (more <= kSpread * less) return "";
+  const std::string factor =
+      figure.measured > 0 ? fmt::format(" ({:.3g} x)", figure.given / figure.measured) : "";
+  return fmt::format("{} is {:.4g}, measured {:.4g}{}", figure.name, figure.given, figure.measured, factor);
 }
 
 /// The bits, so that two numbers that print alike are not the same cluster.
@@ -25,28 +124,31 @@ std::string exact(const Link& link) { return exact(link.latency_s) + " " + exact
 
 }  // namespace
 
-Cluster read_cluster(const std::filesystem::path& path) {
-  TomlDocument document = read_toml(path);
-  const TomlTable root = document.root();
-  Cluster cluster;
-  cluster.name = root.string("name", path.stem().string());
-  cluster.device = root.string("device");
-  cluster.nodes = static_cast<int>(root.integer("nodes", between(1, kMostDevices)));
-  cluster.devices_per_node = static_cast<int>(root.integer("devices_per_node", between(1, kMostDevices)));
-  cluster.memory_bytes = std::llround(kGibi * root.number("memory_gib", between(1.0 / 1024, 1 << 20)));
-  cluster.f32_flops_per_s = kTera * root.number("f32_tflops", more_than(0));
-  cluster.bf16_flops_per_s = kTera * root.number("bf16_tflops", more_than(0));
-  cluster.memory_bytes_per_s = kGiga * root.number("memory_gb_per_s", more_than(0));
-  cluster.launch_s = kMicro * root.number("launch_us", at_least(0));
-  cluster.within_node = read_link(root.table("within_node"));
-  const std::optional<TomlTable> between_nodes = root.optional_table("between_nodes");
-  if (between_nodes)
-    cluster.between_nodes = read_link(*between_nodes);
-  else if (cluster.nodes > 1)
-    root.fault("missing key 'between_nodes', expected a table with latency_us and gb_per_s");
-  else
-    cluster.between_nodes = cluster.within_node;
-  document.finish();
+Cluster read_cluster(const std::filesystem::path& path) { return read(path, nullptr); }
+
+Cluster read_cluster_of(const Cluster& measured, const std::filesystem::path& path) {
+  const Cluster given = read(path, &measured);
+  if (!can_mean(given.device, measured.device))
+    throw Error(ErrorKind::input,
+                fmt::format("the profile was measured on {}, '{}' has {}", measured.device, path.string(),
+                            given.device),
+                "a profile of such devices, or the cluster file alone");
+  std::vector<std::string> differences;
+  for (const Figure& figure : figures(given, measured))
+    if (std::string text = difference(figure); !text.empty()) differences.push_back(std::move(text));
+  if (!differences.empty())
+    throw Error(ErrorKind::input,
+                fmt::format("'{}' is not of the machines that the profile was measured on: {}", path.string(),
+                            fmt::join(differences, "; ")),
+                "leave out what was measured, for another number of those machines; a profile of the other "
+                "machines, or the cluster file alone");
+  Cluster cluster = measured;
+  cluster.name = given.name;
+  cluster.nodes = given.nodes;
+  cluster.devices_per_node = given.devices_per_node;
+  cluster.memory_bytes = given.memory_bytes;
+  if (!has_link_within(measured)) cluster.within_node = given.within_node;
+  if (!has_link_between(measured)) cluster.between_nodes = given.between_nodes;
   return cluster;
 }
 

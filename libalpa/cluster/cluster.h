@@ -36,6 +36,13 @@ struct Cluster {
 /// Reads a cluster file (TOML; configs/clusters/ has examples). Throws Error(input) with all faults.
 Cluster read_cluster(const std::filesystem::path&);
 
+/// Reads a cluster file that says how many of the machines of a profile there are. It must say `nodes` and
+/// `devices_per_node`, and may say `name`, `memory_gib`, and a link that was not measured (between nodes
+/// where `measured` has one, within a node where its nodes have one device). What else it says was measured:
+/// it may be left out, and Error(input) names each figure that differs from the measured one by more than a
+/// tenth. Returns `measured` with what the file may say. Throws Error(input) with all faults of the file.
+Cluster read_cluster_of(const Cluster& measured, const std::filesystem::path&);
+
 /// A digest of all that planning depends on.
 std::string cluster_fingerprint(const Cluster&);
 

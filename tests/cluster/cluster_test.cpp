@@ -74,6 +74,61 @@ TEST_F(ClusterFile, TellsAllItsFaultsAtOnce) {
                                          HasSubstr("c.toml:10:"), HasSubstr("missing key 'between_nodes'"))));
 }
 
+class MoreMachines : public ClusterFile {
+ protected:
+  Cluster read_of(const Cluster& measured, const std::string& text) {
+    const std::filesystem::path path = folder_.path() / "more.toml";
+    std::ofstream(path) << text;
+    return read_cluster_of(measured, path);
+  }
+};
+
+TEST_F(MoreMachines, KeepWhatWasMeasured) {
+  const Cluster measured = read(kTwoNodes);
+  const Cluster cluster = read_of(measured, "nodes = 16\ndevices_per_node = 2\nmemory_gib = 10\n");
+  Cluster expected = measured;
+  expected.name = "more";
+  expected.nodes = 16;
+  expected.devices_per_node = 2;
+  expected.memory_bytes = std::int64_t{10} << 30;
+  EXPECT_EQ(cluster, expected);
+}
+
+TEST_F(MoreMachines, MaySayWhatWasMeasuredAsFarAsItAgrees) {
+  const Cluster measured = read(kTwoNodes);
+  const std::string about = with(with(kTwoNodes, "f32_tflops = 14", "f32_tflops = 13"), "V100 16 GB", "V100");
+  Cluster expected = measured;
+  expected.nodes = 4;
+  EXPECT_EQ(read_of(measured, with(about, "nodes = 2", "nodes = 4")), expected);
+}
+
+TEST_F(MoreMachines, AreRefusedWhereTheyAreOthers) {
+  const Cluster measured = read(kTwoNodes);
+  const std::string slow = with(kTwoNodes, "gb_per_s = 2.9", "gb_per_s = 0.0005");
+  EXPECT_THAT([&] { read_of(measured, with(slow, "f32_tflops = 14", "f32_tflops = 140")); },
+              ThrowsMessage<Error>(
+                  AllOf(HasSubstr("more.toml' is not of the machines that the profile was measured on: "
+                                  "f32_tflops is 140, measured 14 (10 x); "
+                                  "between_nodes.gb_per_s is 0.0005, measured 2.9 (0.000172 x)\n"),
+                        HasSubstr("leave out what was measured"))));
+  EXPECT_THAT([&] { read_of(measured, with(kTwoNodes, "latency_us = 30", "latency_us = 0")); },
+              ThrowsMessage<Error>(HasSubstr("between_nodes.latency_us is 0, measured 30 (0 x)\n")));
+  EXPECT_THAT([&] { read_of(measured, with(kTwoNodes, "V100", "H100")); },
+              ThrowsMessage<Error>(HasSubstr("measured on NVIDIA V100 16 GB, ")));
+}
+
+TEST_F(MoreMachines, SayALinkThatWasNotMeasured) {
+  const std::string two = kTwoNodes,
+                    one_node = with(two.substr(0, two.find("between_nodes")), "nodes = 2", "nodes = 1");
+  const Cluster node = read(one_node), device = read(with(one_node, "per_node = 4", "per_node = 1"));
+  EXPECT_THAT([&] { read_of(node, "nodes = 2\ndevices_per_node = 4\n"); },
+              ThrowsMessage<Error>(HasSubstr("missing key 'between_nodes'")));
+  EXPECT_THAT([&] { read_of(device, "nodes = 1\ndevices_per_node = 4\n"); },
+              ThrowsMessage<Error>(HasSubstr("missing key 'within_node'")));
+  EXPECT_EQ(read_of(node, two).between_nodes, read(two).between_nodes);
+  EXPECT_EQ(read_of(device, one_node).within_node, node.within_node);
+}
+
 TEST(ClusterPresets, AreAllReadable) {
   int files = 0;
   for (const auto& entry :

@@ -154,6 +154,13 @@ const std::vector<Row> rows{
      "alpa-plan model.toml --profile profile.h5 --cluster gpu.toml --out new.h5", 3,
      ", 'gpu.toml' has NVIDIA V100 SXM2 16 GB\n  try: a profile of such devices", gpu_cluster()},
 
+    {"PlanProfileOfFasterDevices", 1,
+     "alpa-plan model.toml --profile profile.h5 --cluster fast.toml --out new.h5", 3,
+     "'fast.toml' is not of the machines that the profile was measured on: f32_tflops is 1e+06, measured ",
+     [](const fs::path& folder) {
+       std::ofstream(folder / "fast.toml") << "nodes = 1\ndevices_per_node = 4\nf32_tflops = 1e6\n";
+     }},
+
     {"CheckNoFile", 1, "alpa-plan check nowhere.h5", 3, "cannot read 'nowhere.h5'"},
     {"CheckCut", 1, "alpa-plan check mixed.h5", 3, "truncated or damaged", spoil(cut_in_half, "mixed.h5")},
     {"CheckFlippedBit", 1, "alpa-plan check mixed.h5", 3, "'mixed.h5'",

@@ -29,7 +29,8 @@ TEST_F(PlanMachines, ThatWereMeasuredAreKnownAgain) {
   EXPECT_THAT(output_of(training("plan", "run", "--steps 2"), 2),
               AllOf(HasSubstr("%"), Not(HasSubstr("another machine"))));
   EXPECT_THAT(texts("run", "peak_origin"), Each("measured"));
-  output_of("alpa-plan " + tiny_gpt_ + " --profile profile.h5 --cluster " + cluster_ + " --out wider.h5", 1);
+  write("wider.toml", "nodes = 1\ndevices_per_node = 4\n");
+  output_of("alpa-plan " + tiny_gpt_ + " --profile profile.h5 --cluster wider.toml --out wider.h5", 1);
   EXPECT_THAT(output_of(training("wider", "new", "--dry-run"), 4), Not(HasSubstr("another machine")));
 }
 
