@@ -36,14 +36,15 @@ std::uint32_t random_word() {
   return word;
 }
 
-void sync_folder(const std::filesystem::path& folder) {
+/// Brings the names in a folder to disk.
+std::error_code sync_folder(const std::filesystem::path& folder) {
   const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) throw file_error(ErrorKind::run_time, "open folder", folder, errno);
+  if (descriptor < 0) return {errno, std::generic_category()};
   const int result = fsync(descriptor), error_number = errno;
   close(descriptor);
   // Some file systems have nothing to synchronise for a folder and say EINVAL.
-  if (result != 0 && error_number != EINVAL)
-    throw file_error(ErrorKind::run_time, "bring to disk folder", folder, error_number);
+  if (result == 0 || error_number == EINVAL) return {};
+  return {error_number, std::generic_category()};
 }
 
 }  // namespace
@@ -146,7 +147,18 @@ void AtomicFile::publish() {
   if (rename(temporary_.c_str(), target_.c_str()) != 0)
     throw file_error(ErrorKind::run_time, "rename to", target_, errno);
   close(std::exchange(descriptor_, -1));
-  sync_folder(folder_of(target_));
+  const std::filesystem::path folder = folder_of(target_);
+  if (const std::error_code error = sync_folder(folder))
+    throw file_error(ErrorKind::run_time, "bring to disk folder", folder, error.value());
+}
+
+std::error_code make_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  if (std::filesystem::is_directory(folder, error)) return {};
+  const std::filesystem::path above = folder_of(folder);
+  if (above != folder && (error = make_folder(above))) return error;
+  if (!std::filesystem::create_directory(folder, error)) return error;  // another process may have made it
+  return sync_folder(above);
 }
 
 void publish_text(const std::filesystem::path& path, std::string_view text) {

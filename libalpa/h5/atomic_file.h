@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 
 namespace alpa {
 
@@ -38,6 +39,10 @@ class AtomicFile {
   std::filesystem::path target_, temporary_;
   int descriptor_ = -1;
 };
+
+/// Makes a folder, and those above it, where they are missing, and brings their names to disk. What cannot be
+/// made is the result, as std::filesystem tells it.
+std::error_code make_folder(const std::filesystem::path& folder);
 
 /// Writes a whole text file under `path`, atomically.
 void publish_text(const std::filesystem::path& path, std::string_view text);

@@ -10,6 +10,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/fingerprint.h"
+#include "libalpa/h5/atomic_file.h"
 
 namespace alpa {
 namespace {
@@ -71,8 +72,7 @@ template <class Write>
 void save(const std::filesystem::path& path, const CheckpointFacts& facts, const Graph& graph,
           const Provenance& provenance, std::optional<int> communicator, const Write& write) {
   // A failure shows, on all ranks alike, when the file is made.
-  std::error_code ignored;
-  std::filesystem::create_directories(path.parent_path(), ignored);
+  make_folder(path.parent_path());
   in_step(fmt::format("saving the checkpoint of step {}", facts.step), [&] {
     const std::unique_ptr<TensorWriter> file = open_writer(path, communicator);
     file->attribute("step", facts.step);

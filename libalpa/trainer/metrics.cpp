@@ -10,9 +10,11 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
+#include "libalpa/h5/atomic_file.h"
 
 namespace alpa {
 namespace {
@@ -67,7 +69,8 @@ void append(int descriptor, std::string_view text, const std::filesystem::path& 
 }
 
 int open_for_appending(const std::filesystem::path& path) {
-  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  // Also for reading: what is removed can be written again.
+  const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor < 0) throw failure(ErrorKind::input, path);
   return descriptor;
 }
@@ -163,6 +166,18 @@ void MetricsFile::add(const StepMetrics& metrics) {
 void MetricsFile::sync() {
   // Pipes and some file systems have nothing to synchronise and say EINVAL.
   if (fsync(descriptor_) != 0 && errno != EINVAL) throw failure(ErrorKind::run_time, path_);
+}
+
+bool MetricsFile::restore_if_removed() {
+  if (access(path_.c_str(), F_OK) == 0 || errno != ENOENT) return false;
+  make_folder(path_.parent_path());
+  const int removed = std::exchange(descriptor_, open_for_appending(path_));
+  std::array<char, 1 << 16> piece;
+  ssize_t count = 0;
+  for (off_t at = 0; (count = pread(removed, piece.data(), piece.size(), at)) > 0; at += count)
+    append(descriptor_, {piece.data(), static_cast<std::size_t>(count)}, path_);
+  close(removed);
+  return true;
 }
 
 }  // namespace alpa

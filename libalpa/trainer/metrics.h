@@ -79,6 +79,9 @@ class MetricsFile {
   /// Brings all lines to disk; before a checkpoint that counts on them.
   void sync();
 
+  /// Writes all lines again where the file was removed, and says whether it was. Throws Error(run_time).
+  bool restore_if_removed();
+
  private:
   std::filesystem::path path_;
   int descriptor_ = -1;

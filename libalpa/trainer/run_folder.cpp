@@ -1,16 +1,13 @@
 #include "libalpa/trainer/run_folder.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
+#include "libalpa/h5/atomic_file.h"
 
 namespace alpa {
 namespace {
@@ -133,22 +130,9 @@ std::optional<FoundCheckpoint> find_resume_point(const std::string& resume, cons
   return found;
 }
 
-RunFolderLock::RunFolderLock(const fs::path& run_dir)
-    : folder_(open(run_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  if (folder_ < 0 || flock(folder_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
-  close(folder_);
-  throw Error(ErrorKind::input, fmt::format("another run trains into '{}'", run_dir.string()),
-              "another --run-dir, or wait until that run has ended");
-}
-
-RunFolderLock::~RunFolderLock() {
-  if (folder_ >= 0) close(folder_);
-}
-
 void prepare_run_folder(const fs::path& run_dir, std::int64_t step, Log& log) {
   const fs::path folder = folder_of(run_dir);
-  std::error_code error;
-  fs::create_directories(folder, error);
+  std::error_code error = make_folder(folder);
   if (error) not_writable(folder, error);
   std::vector<std::string> later;
   for (const std::string& name : names_in(folder)) {

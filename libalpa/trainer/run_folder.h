@@ -12,6 +12,7 @@
 //     checkpoints/step-00000100.h5   one per saved step
 //     metrics.jsonl                  one line per step
 //     STOP, SAVE                     made by people who want the run to stop, or to save now
+//     lock                           there while a run trains into it (run_folder_lock.h)
 
 namespace alpa {
 
@@ -38,20 +39,6 @@ std::optional<FoundCheckpoint> newest_checkpoint(const std::filesystem::path& ru
 ///   damaged
 std::optional<FoundCheckpoint> find_resume_point(const std::string& resume,
                                                  const std::filesystem::path& run_dir, Log& log);
-
-/// Keeps other runs out of a folder while it lives; the system lets go of it when the process is gone,
-/// however it ended. For one rank. On file systems without locks it keeps nobody out.
-class RunFolderLock {
- public:
-  /// Throws Error(input) where another process holds it. Holds nothing where there is no such folder yet.
-  explicit RunFolderLock(const std::filesystem::path& run_dir);
-  ~RunFolderLock();
-  RunFolderLock(const RunFolderLock&) = delete;
-  RunFolderLock& operator=(const RunFolderLock&) = delete;
-
- private:
-  int folder_ = -1;
-};
 
 /// Makes the folder ready for a run that goes on after `step` steps; for one rank, before the first save.
 /// Removes what killed writers left, and moves checkpoints of later steps, which the run is about to make

@@ -1,6 +1,7 @@
 #include "libalpa/trainer/train.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -19,6 +20,7 @@
 #include "libalpa/trainer/job_machines.h"
 #include "libalpa/trainer/recent_steps.h"
 #include "libalpa/trainer/run_folder.h"
+#include "libalpa/trainer/run_folder_lock.h"
 #include "libalpa/trainer/step_runner.h"
 #include "libalpa/trainer/stop.h"
 #include "libalpa/trainer/training_data.h"
@@ -70,6 +72,7 @@ class Run {
     introduce();
     check_element_types(ranks_.device, graph_);
     check_memory();
+    if (!settings_.dry_run) first_rank([&] { lock_folder(); });
     const std::filesystem::path checkpoint = resume_point();
     if (settings_.dry_run) return dry_run(checkpoint);
     executor_ = std::make_unique<Executor>(graph_, std::vector<const Program*>{&training_, &evaluation_},
@@ -174,15 +177,32 @@ class Run {
 
   void prepare_files() {
     if (!settings_.trace.empty()) AtomicFile{settings_.trace};  // noticed now rather than steps later
-    std::error_code ignored;  // a folder that cannot be made is told of by prepare_run_folder
-    std::filesystem::create_directories(settings_.run_dir, ignored);
-    lock_.emplace(settings_.run_dir);
     prepare_run_folder(settings_.run_dir, step_, log_);
     metrics_.emplace(settings_.run_dir, step_);
   }
 
+  void lock_folder() {
+    const std::string job = provenance_.job_id.empty() ? "" : fmt::format(", job {}", provenance_.job_id);
+    lock_.emplace(settings_.run_dir, fmt::format("process {} on {}{}", getpid(), provenance_.host, job),
+                  log_);
+  }
+
+  /// What people removed under the run is made again, so that nothing more is lost.
+  void restore_files() {
+    const bool has_folder = std::filesystem::exists(settings_.run_dir);
+    if (!lock_->is_in_place()) lock_folder();
+    if (!metrics_->restore_if_removed()) return;
+    const std::string folder = settings_.run_dir.string();
+    warn(has_folder
+             ? fmt::format("'{}/metrics.jsonl' was removed during the run: it is written again", folder)
+             : fmt::format("'{}' was removed during the run: it is made again, with metrics.jsonl and "
+                           "the checkpoints from step {} on; earlier ones are gone",
+                           folder, step_));
+  }
+
   void save() {
     const double begin = now_s();
+    first_rank([&] { restore_files(); });
     if (metrics_) metrics_->sync();
     save_states(*executor_, graph_, checkpoint_path(settings_.run_dir, step_),
                 {step_, samples_, data_.reader->length(), options_text(options_), steps_->loss_scale()},

@@ -109,6 +109,28 @@ TEST_F(Stops, NotOnTheFileSaveWhichAsksForACheckpoint) {
   EXPECT_EQ(ranks.wait(), kStopped);
 }
 
+TEST_F(Stops, WithAllLinesOfMetricsThoughTheFolderWasRemoved) {
+  RunningRanks ranks(path(""), endless(), 4);
+  wait_for_steps();
+  std::filesystem::remove_all(path("run"));
+  ranks.signal(0, SIGTERM);
+  const int status = ranks.wait();
+  EXPECT_THAT(ranks.log(), HasSubstr("'run' was removed during the run: it is made again"));
+  EXPECT_EQ(numbers("run", "step").at(0), 1);
+  expect_stopped(status, ranks.log(), "a signal");
+}
+
+TEST_F(Stops, NotBecauseOfASecondRunWhichReadsNothing) {
+  RunningRanks ranks(path(""), training("mixed", "run", "--steps 1000000 --checkpoint-every 1"), 4);
+  wait_for_steps();
+  const CommandResult second = run(training("mixed", "run", "--steps 1000000"), 4);
+  EXPECT_EQ(second.status, 3);
+  EXPECT_THAT(second.output,
+              AllOf(HasSubstr("another run trains into 'run': process "), Not(HasSubstr("resuming from"))));
+  ranks.signal(0, SIGTERM);
+  EXPECT_EQ(ranks.wait(), kStopped);
+}
+
 class StopsOfAProfile : public Workplace {};
 
 TEST_F(StopsOfAProfile, OnASignalToAnyRankKeepWhatWasMeasured) {

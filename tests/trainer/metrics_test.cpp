@@ -142,6 +142,19 @@ TEST_F(MetricsOnDisk, NothingMovesWhereNothingIsLater) {
   EXPECT_FALSE(std::filesystem::exists(aside_));
 }
 
+TEST_F(MetricsOnDisk, LinesAreWrittenAgainWhereTheFileWasRemoved) {
+  std::filesystem::create_directories(folder_.path() / "run");
+  const std::filesystem::path path = folder_.path() / "run" / "metrics.jsonl";
+  MetricsFile file(folder_.path() / "run", 0);
+  file.add(step(1));
+  EXPECT_FALSE(file.restore_if_removed());
+  std::filesystem::remove_all(folder_.path() / "run");
+  file.add(step(2));
+  EXPECT_TRUE(file.restore_if_removed());
+  file.add(step(3));
+  EXPECT_EQ(text_of(path), lines(1, 3));
+}
+
 TEST_F(MetricsOnDisk, AFolderThatIsMissingIsAnInputError) {
   EXPECT_THAT([&] { MetricsFile(folder_.path() / "gone", 0); },
               ThrowsMessage<Error>(HasSubstr("gone/metrics.jsonl': No such file")));

@@ -118,16 +118,6 @@ TEST_F(RunFolder, DamagedCheckpointsArePassedOverAloud) {
   testing::internal::GetCapturedStderr();
 }
 
-TEST_F(RunFolder, IsLockedWhileARunTrainsIntoIt) {
-  save(1);
-  {
-    const RunFolderLock first(run_);
-    EXPECT_THAT([&] { RunFolderLock{run_}; }, ThrowsMessage<Error>(HasSubstr("another run trains into")));
-  }
-  EXPECT_NO_THROW(RunFolderLock{run_});
-  EXPECT_NO_THROW(RunFolderLock{run_ / "not-there"});
-}
-
 TEST_F(RunFolder, IsPreparedByMovingLaterStepsAsideAndRemovingWhatWasNeverCompleted) {
   for (const std::int64_t step : {5, 6, 7}) save(step);
   put("step-00000008.h5.partial-01234567");
