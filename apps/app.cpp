@@ -197,8 +197,8 @@ int App::run_here(const Command& command) {
 int App::run_parallel(int argc, const char* const* argv, const std::function<int(const ParallelRun&)>& body) {
   option(
       "--hang-timeout", hang_timeout_s_,
-      "end with status 7 when another rank has kept this one waiting for that many seconds (MPI; which one "
-      "is told after a tenth of them); 0: wait for ever",
+      "end with status 7 when another rank has kept this one waiting for that many seconds; after a tenth of "
+      "them a message says which rank (MPI) or in which call (GPUs); 0: wait for ever",
       at_least(0));
   may_end_with({ErrorKind::allocation, ErrorKind::peer});
   const Environment environment = read_environment();

@@ -7,6 +7,20 @@
 #include "libalpa/base/error.h"
 
 namespace alpa {
+namespace {
+
+/// Where another rank hangs, the device's waits end this process as --hang-timeout says.
+void limit_waits(Device& device, const MpiSession& session) {
+  const PeerWatch* const watch = session.peer_watch();
+  if (!watch || session.size() == 1) return;
+  const std::string& who = watch->places[static_cast<std::size_t>(session.rank())];
+  device.waits().limit(watch->limits, watch->tell, [who](const Error& error) {
+    end_process(Error(error.kind(), who + ": " + error.happened(), error.hint()));
+  });
+  device.waits().watch();
+}
+
+}  // namespace
 
 const std::vector<Word<DeviceKind>>& device_words() {
   static const std::vector<Word<DeviceKind>> words{
@@ -37,6 +51,7 @@ RankDevice make_rank_device(DeviceKind kind, int threads, const MpiSession& sess
                     fmt::format("{} ranks of this node share {} GPUs", session.ranks_on_node(), visible),
                     "as many ranks per node as it has GPUs");
       rank.device = make_cuda_device(visible > 1 ? session.rank_on_node() : 0);
+      limit_waits(*rank.device, session);
       break;
     }
   }

@@ -141,6 +141,8 @@ void MpiSession::watch(HangLimits limits, const std::string& node_name,
   state_->world.emplace(duplicate_world(), state_->watch);
 }
 
+const PeerWatch* MpiSession::peer_watch() const { return state_->watch.get(); }
+
 void MpiSession::finish(int exit_status) noexcept {
   if (state_->has_finished) return;
   state_->has_finished = true;

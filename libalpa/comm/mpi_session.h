@@ -26,6 +26,8 @@ class MpiSession {
   /// given up. Time in which this rank was itself suspended does not count. Collective; once, before the
   /// first communicator is made.
   void watch(HangLimits, const std::string& node_name, std::function<void(const std::string&)> tell);
+  /// As given to watch(); nullptr before it. For waits that are not MPI's (DeviceWaits).
+  const PeerWatch* peer_watch() const;
 
   /// Leaves MPI; call it on every rank, also after a failure that all ranks have found alike. With
   /// MPICH 4.0.2 over TCP MPI_Finalize can hang (pmodels/mpich PR 6596): after a barrier a timer ends the

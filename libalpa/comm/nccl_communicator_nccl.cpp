@@ -51,21 +51,24 @@ class NcclCommunicator final : public Communicator {
 
   void all_reduce(Stream& stream, void* values, std::int64_t count, DType dtype,
                   Reduction reduction) override {
-    check_nccl(ncclAllReduce(values, values, unsigned_count(count), nccl_type(dtype),
-                             nccl_operation(reduction), group_.get(), native(stream)),
-               "ncclAllReduce");
+    call_nccl(device_, "ncclAllReduce", [&] {
+      return ncclAllReduce(values, values, unsigned_count(count), nccl_type(dtype), nccl_operation(reduction),
+                           group_.get(), native(stream));
+    });
   }
 
   void all_gather(Stream& stream, const void* part, void* whole, std::int64_t bytes_each) override {
-    check_nccl(ncclAllGather(part, whole, unsigned_count(bytes_each), ncclInt8, group_.get(), native(stream)),
-               "ncclAllGather");
+    call_nccl(device_, "ncclAllGather", [&] {
+      return ncclAllGather(part, whole, unsigned_count(bytes_each), ncclInt8, group_.get(), native(stream));
+    });
   }
 
   void reduce_scatter(Stream& stream, void* whole, void* part, std::int64_t count_each, DType dtype,
                       Reduction reduction) override {
-    check_nccl(ncclReduceScatter(whole, part, unsigned_count(count_each), nccl_type(dtype),
-                                 nccl_operation(reduction), group_.get(), native(stream)),
-               "ncclReduceScatter");
+    call_nccl(device_, "ncclReduceScatter", [&] {
+      return ncclReduceScatter(whole, part, unsigned_count(count_each), nccl_type(dtype),
+                               nccl_operation(reduction), group_.get(), native(stream));
+    });
   }
 
   void all_to_all(Stream& stream, const void* from, void* to, std::int64_t bytes_each) override {
@@ -77,12 +80,13 @@ class NcclCommunicator final : public Communicator {
       check_nccl(ncclSend(block_to, bytes, ncclInt8, peer, group_.get(), native(stream)), "ncclSend");
       check_nccl(ncclRecv(block_from, bytes, ncclInt8, peer, group_.get(), native(stream)), "ncclRecv");
     }
-    check_nccl(ncclGroupEnd(), "ncclGroupEnd");
+    call_nccl(device_, "ncclGroupEnd", ncclGroupEnd);
   }
 
   void broadcast(Stream& stream, void* data, std::int64_t bytes, int root) override {
-    check_nccl(ncclBroadcast(data, data, unsigned_count(bytes), ncclInt8, root, group_.get(), native(stream)),
-               "ncclBroadcast");
+    call_nccl(device_, "ncclBroadcast", [&] {
+      return ncclBroadcast(data, data, unsigned_count(bytes), ncclInt8, root, group_.get(), native(stream));
+    });
   }
 
   void send(Stream& stream, const void* data, std::int64_t bytes, int to) override {
@@ -90,17 +94,19 @@ class NcclCommunicator final : public Communicator {
     if (bytes == 0) return;
     NcclLanes::Outgoing& lane = lanes_->to(lane_rank(to));
     lane.stream->wait(*stream.record());
-    check_nccl(ncclSend(data, unsigned_count(bytes), ncclInt8, 1, lane.way.get(), native(*lane.stream)),
-               "ncclSend");
+    call_nccl(device_, "ncclSend", [&] {
+      return ncclSend(data, unsigned_count(bytes), ncclInt8, 1, lane.way.get(), native(*lane.stream));
+    });
     last_sends_[to] = lane.stream->record();
   }
 
   void receive(Stream& stream, void* data, std::int64_t bytes, int from) override {
     if (from == rank_) return self_messages_.receive(stream, data, bytes);
     if (bytes == 0) return;
-    check_nccl(
-        ncclRecv(data, unsigned_count(bytes), ncclInt8, 0, lanes_->from(lane_rank(from)), native(stream)),
-        "ncclRecv");
+    call_nccl(device_, "ncclRecv", [&] {
+      return ncclRecv(data, unsigned_count(bytes), ncclInt8, 0, lanes_->from(lane_rank(from)),
+                      native(stream));
+    });
   }
 
   void wait_sends(Stream& stream) override {
@@ -116,8 +122,9 @@ class NcclCommunicator final : public Communicator {
 
   std::unique_ptr<Communicator> split(int color) override {
     ncclComm_t part = nullptr;
-    check_nccl(ncclCommSplit(group_.get(), color < 0 ? NCCL_SPLIT_NOCOLOR : color, rank_, &part, nullptr),
-               "ncclCommSplit");
+    call_nccl(device_, "ncclCommSplit", [&] {
+      return ncclCommSplit(group_.get(), color < 0 ? NCCL_SPLIT_NOCOLOR : color, rank_, &part, nullptr);
+    });
     // Who else gave this color, in terms of the lanes' ranks.
     std::vector<int> colors(unsigned_count(size()));
     auto* gathered = static_cast<std::byte*>(own_memory_->data());
@@ -130,7 +137,7 @@ class NcclCommunicator final : public Communicator {
     std::vector<int> members;
     for (std::size_t peer = 0; peer < colors.size(); ++peer)
       if (colors[peer] == color) members.push_back(lane_ranks_[peer]);
-    return std::make_unique<NcclCommunicator>(device_, watched(part, group_.get_deleter().watch), lanes_,
+    return std::make_unique<NcclCommunicator>(device_, watched(part, group_.get_deleter()), lanes_,
                                               std::move(members));
   }
 
@@ -166,13 +173,17 @@ ncclUniqueId agree_on_id(Device& device, Communicator& bootstrap) {
 std::unique_ptr<Communicator> make_nccl_communicator(Device& device, Communicator& bootstrap) {
   // Making a stream has made the device current for this thread, which is where NCCL takes it from.
   const ncclUniqueId id = agree_on_id(device, bootstrap);
+  bootstrap.barrier();  // names a rank that is late, which NCCL cannot
   ncclComm_t all = nullptr;
-  const ncclResult_t result = ncclCommInitRank(&all, bootstrap.size(), id, bootstrap.rank());
-  if (result == ncclInvalidUsage)
-    throw Error(ErrorKind::allocation, fmt::format("NCCL refuses these ranks: {}", ncclGetLastError(nullptr)),
-                "a GPU for each rank: srun --gpus-per-task=1");
-  check_nccl(result, "ncclCommInitRank");
-  NcclHandle group = watched(all, std::make_shared<NcclWatch>());
+  call_nccl(device, "ncclCommInitRank", [&] {
+    const ncclResult_t result = ncclCommInitRank(&all, bootstrap.size(), id, bootstrap.rank());
+    if (result == ncclInvalidUsage)
+      throw Error(ErrorKind::allocation,
+                  fmt::format("NCCL refuses these ranks: {}", ncclGetLastError(nullptr)),
+                  "a GPU for each rank: srun --gpus-per-task=1");
+    return result;
+  });
+  NcclHandle group = watched(all, EndNccl{std::make_shared<NcclWatch>(), &device.waits()});
   auto lanes = std::make_shared<NcclLanes>(device, group);
   std::vector<int> ranks(static_cast<std::size_t>(bootstrap.size()));
   std::iota(ranks.begin(), ranks.end(), 0);

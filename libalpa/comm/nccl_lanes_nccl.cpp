@@ -16,40 +16,51 @@ void check_nccl(ncclResult_t result, const char* call) {
               "set NCCL_DEBUG=INFO to see what NCCL tried");
 }
 
-NcclLanes::NcclLanes(Device& device, const NcclHandle& group) {
+template <class Visit>
+void NcclLanes::for_each_way(Visit visit) const {
+  for (int round = 0; round < tournament_rounds(ranks_); ++round) {
+    const int partner = tournament_partner(rank_, round, ranks_);
+    for (const bool upwards : {true, false}) visit(partner, upwards == (rank_ < partner));
+  }
+}
+
+NcclLanes::NcclLanes(Device& device, const NcclHandle& group) : device_(device) {
   ncclComm_t all = group.get();
-  int rank = 0, ranks = 1;
-  check_nccl(ncclCommUserRank(all, &rank), "ncclCommUserRank");
-  check_nccl(ncclCommCount(all, &ranks), "ncclCommCount");
-  outgoing_.resize(static_cast<std::size_t>(ranks));
-  incoming_.resize(static_cast<std::size_t>(ranks));
+  check_nccl(ncclCommUserRank(all, &rank_), "ncclCommUserRank");
+  check_nccl(ncclCommCount(all, &ranks_), "ncclCommCount");
+  outgoing_.resize(static_cast<std::size_t>(ranks_));
+  incoming_.resize(static_cast<std::size_t>(ranks_));
   const auto greeting = device.allocate(1);
   const auto stream = device.make_stream();
-  for (int round = 0; round < tournament_rounds(ranks); ++round) {
-    const int partner = tournament_partner(rank, round, ranks);
-    for (const bool upwards : {true, false}) {
-      const bool sends = upwards == (rank < partner);
-      const int color = partner < 0 ? NCCL_SPLIT_NOCOLOR : std::min(rank, partner);
-      ncclComm_t pair = nullptr;
-      check_nccl(ncclCommSplit(all, color, sends ? 0 : 1, &pair, nullptr), "ncclCommSplit for messages");
-      if (partner < 0) continue;
-      NcclHandle way = watched(pair, group.get_deleter().watch);
-      connect(way.get(), sends, *greeting, *stream);
-      if (sends)
-        to(partner) = {std::move(way), device.make_stream()};
-      else
-        incoming_[static_cast<std::size_t>(partner)] = std::move(way);
-    }
-  }
+  for_each_way([&](int partner, bool sends) {
+    const int color = partner < 0 ? NCCL_SPLIT_NOCOLOR : std::min(rank_, partner);
+    ncclComm_t pair = nullptr;
+    call_nccl(device, "ncclCommSplit",
+              [&] { return ncclCommSplit(all, color, sends ? 0 : 1, &pair, nullptr); });
+    if (partner < 0) return;
+    NcclHandle way = watched(pair, group.get_deleter());
+    connect(way.get(), sends, *greeting, *stream);
+    if (sends)
+      to(partner) = {std::move(way), device.make_stream()};
+    else
+      incoming_[static_cast<std::size_t>(partner)] = std::move(way);
+  });
+}
+
+NcclLanes::~NcclLanes() {
+  for_each_way([&](int partner, bool sends) {
+    if (partner < 0) return;
+    (sends ? to(partner).way : incoming_[static_cast<std::size_t>(partner)]).reset();
+  });
 }
 
 // The first message of a way keeps the host waiting for the other side, so it is sent here, where both are.
 void NcclLanes::connect(ncclComm_t way, bool sends, const DeviceMemory& greeting, Stream& stream) {
   const auto queue = static_cast<cudaStream_t>(stream.native());
   if (sends)
-    check_nccl(ncclSend(greeting.data(), 1, ncclInt8, 1, way, queue), "ncclSend");
+    call_nccl(device_, "ncclSend", [&] { return ncclSend(greeting.data(), 1, ncclInt8, 1, way, queue); });
   else
-    check_nccl(ncclRecv(greeting.data(), 1, ncclInt8, 0, way, queue), "ncclRecv");
+    call_nccl(device_, "ncclRecv", [&] { return ncclRecv(greeting.data(), 1, ncclInt8, 0, way, queue); });
   stream.synchronize();
 }
 

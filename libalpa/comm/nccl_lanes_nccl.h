@@ -13,6 +13,13 @@ namespace alpa {
 /// otherwise.
 void check_nccl(ncclResult_t result, const char* call);
 
+/// check_nccl of `call()`, which may wait for other ranks (DeviceWaits).
+template <class Call>
+void call_nccl(Device& device, const char* name, Call call) {
+  const DeviceWaits::Call waits(device.waits(), name);
+  check_nccl(call(), name);
+}
+
 /// Ways for messages, one for each ordered pair of ranks: a NCCL communicator of two, sender first.
 ///
 /// NCCL runs the calls on one communicator one after another, on whatever streams they were made, and a
@@ -23,6 +30,10 @@ class NcclLanes {
  public:
   /// Collective over the ranks of `group`; makes 2 (n - 1) communicators of two, n rounded up to even.
   NcclLanes(Device& device, const NcclHandle& group);
+  /// Collective too: newer releases of NCCL have both ranks of a communicator meet at its end.
+  ~NcclLanes();
+  NcclLanes(const NcclLanes&) = delete;
+  NcclLanes& operator=(const NcclLanes&) = delete;
 
   struct Outgoing {
     NcclHandle way;
@@ -32,8 +43,15 @@ class NcclLanes {
   ncclComm_t from(int rank) const { return incoming_[static_cast<std::size_t>(rank)].get(); }
 
  private:
-  static void connect(ncclComm_t way, bool sends, const DeviceMemory& greeting, Stream& stream);
+  /// visit(partner, sends) for both ways to each other rank, in an order in which any two ranks come to the
+  /// ways between them at the same point, so that each may wait for the other there. Partner -1: this rank
+  /// sits out, others do not.
+  template <class Visit>
+  void for_each_way(Visit visit) const;
+  void connect(ncclComm_t way, bool sends, const DeviceMemory& greeting, Stream& stream);
 
+  Device& device_;
+  int rank_ = 0, ranks_ = 1;
   std::vector<Outgoing> outgoing_;
   std::vector<NcclHandle> incoming_;
 };

@@ -1,10 +1,8 @@
 #include "libalpa/comm/nccl_watch_nccl.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <cstdio>
 
 #include "libalpa/base/error.h"
 
@@ -54,16 +52,14 @@ void NcclWatch::look_now_and_then() {
     const ncclResult_t failure = failure_among(watched_);
     failed_looks = failure == ncclSuccess ? 0 : failed_looks + 1;
     if (failed_looks < kLooksUntilEnd) continue;
-    fmt::print(stderr, "error: a rank is gone, or the network to it: {} ({})\n", ncclGetErrorString(failure),
-               ncclGetLastError(nullptr));
-    std::fflush(nullptr);
-    _exit(static_cast<int>(ErrorKind::peer));
+    end_process(Error(ErrorKind::peer, fmt::format("a rank is gone, or the network to it: {} ({})",
+                                                   ncclGetErrorString(failure), ncclGetLastError(nullptr))));
   }
 }
 
-NcclHandle watched(ncclComm_t comm, std::shared_ptr<NcclWatch> watch) {
-  watch->add(comm);
-  return NcclHandle(comm, EndNccl{std::move(watch)});
+NcclHandle watched(ncclComm_t comm, EndNccl end) {
+  end.watch->add(comm);
+  return NcclHandle(comm, std::move(end));
 }
 
 }  // namespace alpa

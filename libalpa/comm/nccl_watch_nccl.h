@@ -9,6 +9,8 @@
 #include <thread>
 #include <type_traits>
 
+#include "libalpa/device/device_waits.h"
+
 namespace alpa {
 
 /// Looks after a rank's NCCL communicators from a thread of its own. That a peer or the network is gone NCCL
@@ -35,9 +37,11 @@ class NcclWatch {
 
 struct EndNccl {
   std::shared_ptr<NcclWatch> watch;
+  DeviceWaits* waits;
 
   void operator()(ncclComm_t comm) const {
     watch->remove(comm);
+    const DeviceWaits::Call call(*waits, "ncclCommDestroy");
     // Destroying waits for other ranks; while an error travels up they may never come.
     (void)(std::uncaught_exceptions() > 0 ? ncclCommAbort(comm) : ncclCommDestroy(comm));
   }
@@ -45,6 +49,6 @@ struct EndNccl {
 using NcclHandle = std::unique_ptr<std::remove_pointer_t<ncclComm_t>, EndNccl>;
 
 /// Takes over `comm` and watches it.
-NcclHandle watched(ncclComm_t comm, std::shared_ptr<NcclWatch> watch);
+NcclHandle watched(ncclComm_t comm, EndNccl end);
 
 }  // namespace alpa

@@ -3,14 +3,9 @@
 #include <string>
 #include <vector>
 
-namespace alpa {
+#include "libalpa/base/hang_limits.h"
 
-/// When a wait for other ranks is too long. Only time in which the waiting rank was awake counts: a job that
-/// was suspended as a whole has not waited.
-struct HangLimits {
-  double tell_after_s = 0;  ///< it is told, once; 0: it is not
-  double timeout_s = 0;     ///< it ends with Error(peer); 0: it has no end
-};
+namespace alpa {
 
 /// What the waits of a rank have in common.
 struct PeerWatch {

@@ -4,6 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "libalpa/device/device_waits.h"
+
 namespace alpa {
 
 /// A point in the work of a stream. Recorded by Stream::record, waited for by another stream or the host.
@@ -83,9 +85,20 @@ class Device {
   virtual std::int64_t memory_bytes() const = 0;  ///< what a program may hope to allocate
 
   Scratch& scratch() { return scratch_; }
+  DeviceWaits& waits() { return waits_; }
+
+  /// The handle of the library of matrix products, for all kernels of this device: `make()` is called by the
+  /// first that asks, what it returns goes with the device.
+  template <class Make>
+  void* product_library(Make make) {
+    if (!product_library_) product_library_ = make();
+    return product_library_.get();
+  }
 
  private:
+  DeviceWaits waits_;  // outlives what may wait in its destructor
   Scratch scratch_{*this};
+  std::shared_ptr<void> product_library_;
 };
 
 std::unique_ptr<Device> make_cpu_device(int threads);

@@ -16,7 +16,7 @@ namespace {
 
 class CudaEvent final : public Event {
  public:
-  explicit CudaEvent(cudaStream_t stream) {
+  CudaEvent(cudaStream_t stream, DeviceWaits& waits) : waits_(waits) {
     check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate");
     const cudaError_t result = cudaEventRecord(event_, stream);
     if (result != cudaSuccess) (void)cudaEventDestroy(event_);
@@ -26,29 +26,36 @@ class CudaEvent final : public Event {
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
 
-  void wait_on_host() override { check_cuda(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
+  void wait_on_host() override {
+    const DeviceWaits::Call call(waits_, "cudaEventSynchronize");
+    check_cuda(cudaEventSynchronize(event_), "cudaEventSynchronize");
+  }
   cudaEvent_t native() const { return event_; }
 
  private:
+  DeviceWaits& waits_;
   cudaEvent_t event_ = nullptr;
 };
 
 /// Does not order itself with CUDA's default stream.
 class CudaStream final : public Stream {
  public:
-  explicit CudaStream(int device) : device_(device) {
+  CudaStream(int device, DeviceWaits& waits) : device_(device), waits_(waits) {
     check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   }
   ~CudaStream() override { (void)cudaStreamDestroy(stream_); }
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
 
-  std::unique_ptr<Event> record() override { return std::make_unique<CudaEvent>(current()); }
+  std::unique_ptr<Event> record() override { return std::make_unique<CudaEvent>(current(), waits_); }
   void wait(const Event& event) override {
     check_cuda(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(event).native(), 0),
                "cudaStreamWaitEvent");
   }
-  void synchronize() override { check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+  void synchronize() override {
+    const DeviceWaits::Call call(waits_, "cudaStreamSynchronize");
+    check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  }
 
   void copy_to_host(void* host, const void* device, std::int64_t bytes) override {
     copy(host, device, bytes, cudaMemcpyDeviceToHost);
@@ -76,21 +83,27 @@ class CudaStream final : public Stream {
 
   void copy(void* to, const void* from, std::int64_t bytes, cudaMemcpyKind kind) {
     assert(bytes >= 0);
-    if (bytes > 0)
-      check_cuda(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), kind, current()),
-                 "cudaMemcpyAsync");
+    if (bytes == 0) return;
+    // Waits for what is queued where the host's memory is not pinned.
+    const DeviceWaits::Call call(waits_, "cudaMemcpyAsync");
+    check_cuda(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), kind, current()),
+               "cudaMemcpyAsync");
   }
 
   int device_;
+  DeviceWaits& waits_;
   cudaStream_t stream_ = nullptr;
 };
 
 /// Memory that CUDA gave and takes back with `release`.
 class CudaMemory final : public DeviceMemory {
  public:
-  CudaMemory(void* data, std::int64_t bytes, cudaError_t (*release)(void*))
-      : data_(data), bytes_(bytes), release_(release) {}
-  ~CudaMemory() override { (void)release_(data_); }
+  CudaMemory(void* data, std::int64_t bytes, cudaError_t (*release)(void*), DeviceWaits& waits)
+      : data_(data), bytes_(bytes), release_(release), waits_(waits) {}
+  ~CudaMemory() override {
+    const DeviceWaits::Call call(waits_, "cudaFree");  // waits for all that is queued on the device
+    (void)release_(data_);
+  }
   CudaMemory(const CudaMemory&) = delete;
   CudaMemory& operator=(const CudaMemory&) = delete;
 
@@ -101,6 +114,7 @@ class CudaMemory final : public DeviceMemory {
   void* data_;
   std::int64_t bytes_;
   cudaError_t (*release_)(void*);
+  DeviceWaits& waits_;
 };
 
 /// "GPU-8a56a4bc-e184-a047-2620-be19fdf913d5", as nvidia-smi writes it.
@@ -128,6 +142,7 @@ class CudaDevice final : public Device {
 
   std::unique_ptr<DeviceMemory> allocate(std::int64_t bytes) override {
     make_current();
+    const DeviceWaits::Call call(waits(), "cudaMalloc");
     void* data = nullptr;
     const cudaError_t result = cudaMalloc(&data, at_least_one(bytes));
     if (result == cudaErrorMemoryAllocation) {
@@ -135,7 +150,7 @@ class CudaDevice final : public Device {
       throw_out_of_memory(description_, bytes, memory_bytes());
     }
     check_cuda(result, "cudaMalloc");
-    return std::make_unique<CudaMemory>(data, bytes, cudaFree);
+    return std::make_unique<CudaMemory>(data, bytes, cudaFree, waits());
   }
 
   std::unique_ptr<DeviceMemory> allocate_staging(std::int64_t bytes) override {
@@ -147,12 +162,12 @@ class CudaDevice final : public Device {
       throw_out_of_memory("the host, pinned for " + description_, bytes, available_host_bytes());
     }
     check_cuda(result, "cudaMallocHost");
-    return std::make_unique<CudaMemory>(data, bytes, cudaFreeHost);
+    return std::make_unique<CudaMemory>(data, bytes, cudaFreeHost, waits());
   }
 
   std::unique_ptr<Stream> make_stream() override {
     make_current();
-    return std::make_unique<CudaStream>(index_);
+    return std::make_unique<CudaStream>(index_, waits());
   }
 
   std::unique_ptr<HostAccess> host_access() override { return nullptr; }
