@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <memory>
 #include <type_traits>
 
 #include "libalpa/base/error.h"
@@ -26,7 +27,6 @@ struct Destroy {
 };
 template <class Handle, auto destroy>
 using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy<destroy>>;
-using Library = Owned<cublasLtHandle_t, cublasLtDestroy>;
 using Operation = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
 using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
 using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
@@ -35,10 +35,14 @@ cudaDataType data_type(DType dtype) {
   return dtype == DType::f32 ? CUDA_R_32F : dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_16F;
 }
 
-Library make_library() {
-  cublasLtHandle_t handle = nullptr;
-  check(cublasLtCreate(&handle), "cublasLtCreate");
-  return Library(handle);
+/// One for all products of a device: each would take memory of the GPU and time to start.
+cublasLtHandle_t library_of(Device& device) {
+  return static_cast<cublasLtHandle_t>(device.product_library([] {
+    cublasLtHandle_t handle = nullptr;
+    check(cublasLtCreate(&handle), "cublasLtCreate");
+    return std::shared_ptr<void>(handle,
+                                 [](void* h) { (void)cublasLtDestroy(static_cast<cublasLtHandle_t>(h)); });
+  }));
 }
 
 Operation make_operation(bool transpose_a, bool transpose_b) {
@@ -96,6 +100,7 @@ class CublasProduct final : public CudaProduct {
   CublasProduct(Device& device, MatrixProduct product, DType operands, DType result)
       : operand_bytes_(dtype_bytes(operands)),
         result_bytes_(dtype_bytes(result)),
+        library_(library_of(device)),
         scratch_(device.scratch()) {
     ContractionLoop inner;
     if (!product.batch.empty()) {
@@ -123,8 +128,8 @@ class CublasProduct final : public CudaProduct {
       const std::byte* a = static_cast<const std::byte*>(right) + at.right * operand_bytes_;
       const std::byte* b = static_cast<const std::byte*>(left) + at.left * operand_bytes_;
       std::byte* c = static_cast<std::byte*>(result) + at.result * result_bytes_;
-      check(cublasLtMatmul(library_.get(), operation_.get(), &alpha, a, a_.get(), b, b_.get(), &beta, c,
-                           c_.get(), c, c_.get(), &choice_.algo, scratch_.data(), choice_.workspaceSize,
+      check(cublasLtMatmul(library_, operation_.get(), &alpha, a, a_.get(), b, b_.get(), &beta, c, c_.get(),
+                           c, c_.get(), &choice_.algo, scratch_.data(), choice_.workspaceSize,
                            static_cast<cudaStream_t>(stream)),
             "cublasLtMatmul");
     }
@@ -147,9 +152,8 @@ class CublasProduct final : public CudaProduct {
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(outer_, &ContractionLoop::result, result));
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(outer_, &ContractionLoop::result, result));
     int count = 0;
-    const cublasStatus_t status =
-        cublasLtMatmulAlgoGetHeuristic(library_.get(), operation_.get(), a_.get(), b_.get(), c_.get(),
-                                       c_.get(), description, 1, &choice_, &count);
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+        library_, operation_.get(), a_.get(), b_.get(), c_.get(), c_.get(), description, 1, &choice_, &count);
     if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status, "cublasLtMatmulAlgoGetHeuristic");
     found_ = status == CUBLAS_STATUS_SUCCESS && count > 0 && choice_.state == CUBLAS_STATUS_SUCCESS;
   }
@@ -169,7 +173,7 @@ class CublasProduct final : public CudaProduct {
 
   std::int64_t operand_bytes_, result_bytes_;
   std::vector<ContractionLoop> outer_;
-  Library library_ = make_library();
+  cublasLtHandle_t library_;
   Operation operation_;
   Layout a_, b_, c_;
   cublasLtMatmulHeuristicResult_t choice_{};

@@ -47,6 +47,7 @@ class SliceStep : public Step {
       : from_(site.stage, convert.from), to_(site.stage, convert.to), copy_(copy_of(convert, site)) {}
 
   void run(const StepContext& rank) override { copy_.run(rank, from_.at(rank), to_.at(rank)); }
+  void run_kernels(const StepContext& rank) override { run(rank); }
 
  private:
   BoxCopy copy_of(const Convert& convert, const StepSite& site) const {
@@ -86,6 +87,11 @@ class CollectiveStep : public Step {
     void* const arriving = unpacked_ ? unpacked_->at(rank) : to;
     communicate(rank, from, arriving);
     if (unpack_) unpack_->run(rank, arriving, to);
+  }
+
+  void run_kernels(const StepContext& rank) override {
+    if (pack_) pack_->run(rank, from_.at(rank), packed_->at(rank));
+    if (unpack_) unpack_->run(rank, unpacked_->at(rank), to_.at(rank));
   }
 
  private:

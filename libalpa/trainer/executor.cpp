@@ -109,6 +109,17 @@ struct Executor::State {
     }
   }
 
+  /// CUDA loads a kernel when it is first queued, and may want an idle device for it, which a device that
+  /// waits for a message is not. So each is queued once before the first message. Zeros are indices and
+  /// lengths that tensors have; states get their values afterwards.
+  void load_kernels() {
+    stream->fill_zero(arena->data(), arena->bytes());
+    context.micro_batch = 0;
+    for (std::vector<PreparedSegment>& of_program : segments)
+      for (PreparedSegment& segment : of_program) segment.run_kernels(context);
+    stream->synchronize();
+  }
+
   double scalar(const StageProgram& program, int buffer) {
     stream->copy_to_host(staging->data(), address(program.buffers[static_cast<std::size_t>(buffer)]), 4);
     stream->synchronize();
@@ -139,6 +150,7 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
       s.segments.back().push_back(
           PreparedSegment(graph, *s.programs[p], s.stage, kind, s.coordinate, world.rank(), device));
   }
+  if (device.kind() == DeviceKind::cuda) s.load_kernels();
 }
 
 Executor::~Executor() = default;

@@ -24,6 +24,8 @@ PreparedSegment::PreparedSegment(const Graph& graph, const Program& program, int
 
 void PreparedSegment::run(const StepContext& rank, std::vector<TimelineRow>* rows) {
   for (std::size_t i = 0; i < steps_.size(); ++i) {
+    // Even to queue work waits, where much is queued behind a message that does not come.
+    const DeviceWaits::Call call(rank.device->waits(), "the queueing of an instruction");
     if (!rows) {
       steps_[i]->run(rank);
       continue;
@@ -34,6 +36,10 @@ void PreparedSegment::run(const StepContext& rank, std::vector<TimelineRow>* row
     rows->push_back({stage_, segment_, rank.micro_batch, static_cast<int>(i), kinds_[i], start - rank.begin_s,
                      now_s() - start});
   }
+}
+
+void PreparedSegment::run_kernels(const StepContext& rank) {
+  for (const auto& step : steps_) step->run_kernels(rank);
 }
 
 }  // namespace alpa

@@ -17,6 +17,9 @@ class PreparedSegment {
   /// Queues every instruction in order. Where `rows` is given, waits after each and adds a row.
   void run(const StepContext&, std::vector<TimelineRow>* rows);
 
+  /// Queues every kernel once, and no message.
+  void run_kernels(const StepContext&);
+
  private:
   std::vector<std::unique_ptr<Step>> steps_;
   std::vector<TimeKind> kinds_;

@@ -106,6 +106,7 @@ class ComputeStep : public Step {
     kernel_->run(*rank.stream, operands_, results_, workspace_ ? workspace_->at(rank) : nullptr, adds,
                  rank.point);
   }
+  void run_kernels(const StepContext& rank) override { run(rank); }
 
  private:
   Accumulate accumulate_;

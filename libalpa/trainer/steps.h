@@ -34,6 +34,8 @@ class Step {
  public:
   virtual ~Step() = default;
   virtual void run(const StepContext&) = 0;
+  /// Queues those of its kernels alone, which do not talk to other ranks; the results mean nothing.
+  virtual void run_kernels(const StepContext&) {}
 };
 
 /// Where a step runs: one rank of a stage.

@@ -71,6 +71,11 @@ class SendStep : public Step {
     }
   }
 
+  void run_kernels(const StepContext& rank) override {
+    for (const Message& message : end_.messages)
+      message.copy.run(rank, end_.tile.at(rank), end_.packed_at(rank, message));
+  }
+
  private:
   TransferEnd end_;
   std::int64_t turns_, turn_bytes_;
@@ -88,6 +93,11 @@ class ReceiveStep : public Step {
       rank.world->receive(*rank.stream, packed, message.bytes, message.partner);
       message.copy.run(rank, packed, end_.tile.at(rank));
     }
+  }
+
+  void run_kernels(const StepContext& rank) override {
+    for (const Message& message : end_.messages)
+      message.copy.run(rank, end_.packed_at(rank, message), end_.tile.at(rank));
   }
 
  private:

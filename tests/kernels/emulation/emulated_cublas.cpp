@@ -4,8 +4,11 @@
 #include <initializer_list>
 
 #include "libalpa/base/float_types.h"
+#include "tests/kernels/emulation/emulated_device.h"
 
 namespace {
+
+int libraries_made = 0;
 
 cublasStatus_t set(void* attribute, std::size_t bytes, const void* value, std::size_t given) {
   if (given != bytes) return CUBLAS_STATUS_INVALID_VALUE;
@@ -57,12 +60,15 @@ bool is_aligned(const void* data, std::uint32_t bytes) {
 
 }  // namespace
 
+int alpa::emulation::product_libraries_made() { return libraries_made; }
+
 const char* cublasLtGetStatusString(cublasStatus_t status) {
   return status == CUBLAS_STATUS_INVALID_VALUE ? "an unsupported value or parameter was passed"
                                                : "not supported";
 }
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  ++libraries_made;
   *handle = new cublasLtContext;
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -8,4 +8,7 @@ namespace alpa::emulation {
 /// order. The order holds for all such devices of the process, from the making of the last one on.
 std::unique_ptr<Device> make_device(Order);
 
+/// Handles of cuBLASLt that were ever made.
+int product_libraries_made();
+
 }  // namespace alpa::emulation

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <set>
 #include <type_traits>
 
 namespace alpa::emulation {
@@ -21,6 +22,9 @@ inline Extent threadIdx, blockIdx, blockDim, gridDim;
 /// the threads of a warp between two of the warp. Kernels whose results depend on it lack a barrier.
 enum class Order { ascending, descending };
 inline Order order = Order::ascending;
+
+/// The kernels that were launched since it was last emptied, by address.
+inline std::set<const void*> launched;
 
 /// Runs `thread` once for every thread of a grid, blocks one after another, the threads of a block in turns
 /// from barrier to barrier. Throws std::logic_error when threads of a block wait for each other at different

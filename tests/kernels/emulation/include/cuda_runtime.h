@@ -22,6 +22,7 @@ struct cudaLaunchConfig_t {
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
+  alpa::emulation::launched.insert(reinterpret_cast<const void*>(kernel));
   alpa::emulation::run_grid(config->gridDim, config->blockDim, [&] { kernel(arguments...); });
   return cudaSuccess;
 }

@@ -1,0 +1,82 @@
+// What a GPU has in place before ranks talk to each other: CUDA cannot always get it while a message waits.
+#include <gmock/gmock.h>
+
+#include "tests/kernels/emulation/emulated_device.h"
+#include "tests/trainer/tiny_training.h"
+
+namespace alpa {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+/// A rank alone that notes what had been launched when it was first asked for a message.
+class NotingCommunicator final : public Communicator {
+ public:
+  const std::set<const void*>& launched_before() const { return launched_; }
+
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  void all_reduce(Stream& stream, void* values, std::int64_t count, DType dtype,
+                  Reduction reduction) override {
+    note();
+    alone_->all_reduce(stream, values, count, dtype, reduction);
+  }
+  void all_gather(Stream& stream, const void* part, void* whole, std::int64_t bytes) override {
+    note();
+    alone_->all_gather(stream, part, whole, bytes);
+  }
+  void reduce_scatter(Stream& stream, void* whole, void* part, std::int64_t count, DType dtype,
+                      Reduction reduction) override {
+    note();
+    alone_->reduce_scatter(stream, whole, part, count, dtype, reduction);
+  }
+  void all_to_all(Stream& stream, const void* from, void* to, std::int64_t bytes) override {
+    note();
+    alone_->all_to_all(stream, from, to, bytes);
+  }
+  void broadcast(Stream& stream, void* data, std::int64_t bytes, int root) override {
+    note();
+    alone_->broadcast(stream, data, bytes, root);
+  }
+  void send(Stream& stream, const void* data, std::int64_t bytes, int to) override {
+    note();
+    alone_->send(stream, data, bytes, to);
+  }
+  void receive(Stream& stream, void* data, std::int64_t bytes, int from) override {
+    note();
+    alone_->receive(stream, data, bytes, from);
+  }
+  void wait_sends(Stream& stream) override { alone_->wait_sends(stream); }
+  void barrier() override {}
+  std::unique_ptr<Communicator> split(int color) override { return alone_->split(color); }
+
+ private:
+  void note() {
+    if (launched_.empty()) launched_ = emulation::launched;
+  }
+
+  std::unique_ptr<Communicator> alone_ = make_self_communicator();
+  std::set<const void*> launched_;
+};
+
+TEST(FirstStep, HasLaunchedEveryKernelBeforeTheFirstMessage) {
+  const TinyTraining training({"gpt", "serial", 1, 2});
+  const std::unique_ptr<Device> device = emulation::make_device(emulation::Order::ascending);
+  emulation::launched.clear();
+  NotingCommunicator world;
+  training.run(1, *device, world);  // evaluates too
+  EXPECT_THAT(world.launched_before(), Not(IsEmpty()));
+  EXPECT_EQ(world.launched_before(), emulation::launched);
+}
+
+TEST(FirstStep, HasOneHandleForTheProductsOfADevice) {
+  const TinyTraining training({"mlp", "serial", 1, 2});
+  const std::unique_ptr<Device> device = emulation::make_device(emulation::Order::ascending);
+  const int before = emulation::product_libraries_made();
+  training.run(1, *device, *make_self_communicator());
+  EXPECT_EQ(emulation::product_libraries_made() - before, 1);
+}
+
+}  // namespace
+}  // namespace alpa
