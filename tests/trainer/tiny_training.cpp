@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <limits>
+#include <mutex>
 
 #include "libalpa/base/philox.h"
 #include "libalpa/dataset/array_source.h"
@@ -123,6 +125,27 @@ class TinyBatches {
   std::unique_ptr<ArraySource> arrays_;
 };
 
+/// Puts a rank's tiles of states to those of other ranks.
+void add_tiles(Executor& executor, const Graph& graph, std::map<std::string, Values>& states) {
+  for (const StateTile& tile : executor.state_tiles()) {
+    const State& state = graph.states[static_cast<std::size_t>(tile.state)];
+    const Shape& whole = value_of(graph, state.value).type.shape;
+    Values& known = states
+                        .try_emplace(state.name, static_cast<std::size_t>(element_count(whole)),
+                                     std::numeric_limits<double>::quiet_NaN())
+                        .first->second;
+    std::vector<std::byte> bytes(static_cast<std::size_t>(byte_count(tile.tile)));
+    executor.read_state(tile.state, bytes.data());
+    const Values mine = unpacked(bytes, tile.tile.dtype);
+    std::size_t other = 0;
+    for_box(whole, tile.origin, tile.tile.shape, [&](std::size_t in_whole, std::size_t in_tile) {
+      if (!std::isnan(known[in_whole]) && known[in_whole] != mine[in_tile]) ++other;
+      known[in_whole] = mine[in_tile];
+    });
+    EXPECT_EQ(other, 0u) << "elements of " << state.name << " differ between ranks";
+  }
+}
+
 }  // namespace
 
 std::string TinyCase::name() const {
@@ -144,7 +167,8 @@ TinyTraining::TinyTraining(const TinyCase& c)
   verify(evaluation_, graph_);
 }
 
-TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world) const {
+TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
+                            const std::function<void(Executor&)>& at_end) const {
   Executor executor(graph_, {&program_, &evaluation_}, device, world, 1);
   const auto arena_of = [&](const Program& program) {
     return program.stages[static_cast<std::size_t>(executor.stage())].memory.total;
@@ -174,16 +198,23 @@ TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world) cons
     if (step + 1 == steps) curve.evaluation = executor.run(inputs, 1).loss_sum / count;
   }
   curve.skipped_steps = scale.skipped_steps;
+  if (at_end) at_end(executor);
   return curve;
 }
 
 TinyCurve TinyTraining::run_on_threads(int steps) const {
   TinyCurve first;
+  std::map<std::string, Values> states;
+  std::mutex one_rank;
   alpa::run_on_threads(plan_.devices(), [&](int rank, Communicator& world) {
     const std::unique_ptr<Device> device = make_cpu_device(1);
-    const TinyCurve curve = run(steps, *device, world);
+    const TinyCurve curve = run(steps, *device, world, [&](Executor& executor) {
+      const std::lock_guard lock(one_rank);
+      add_tiles(executor, graph_, states);
+    });
     if (rank == 0) first = curve;
   });
+  first.states = std::move(states);
   return first;
 }
 

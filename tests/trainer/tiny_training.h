@@ -1,4 +1,6 @@
 #pragma once
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -7,6 +9,8 @@
 #include "libalpa/graph/training_options.h"
 #include "libalpa/plan/plan.h"
 #include "libalpa/program/program.h"
+#include "libalpa/trainer/executor.h"
+#include "tests/support/tensor_values.h"
 
 namespace alpa {
 
@@ -28,6 +32,7 @@ struct TinyCurve {
   std::vector<std::vector<double>> metrics;  ///< sums of each step, in the graph's order
   double evaluation = 0;                     ///< loss of the last batch, evaluated after the last step
   std::int64_t skipped_steps = 0;            ///< f16: whose gradients overflowed
+  std::map<std::string, Values> states;      ///< whole, after the last step; of run_on_threads() only
 };
 
 /// One such plan, lowered and verified.
@@ -36,10 +41,12 @@ class TinyTraining {
   explicit TinyTraining(const TinyCase&);
 
   /// Trains from the initial states of seed 1 on drawn tokens, which have something to learn. Every rank of
-  /// the plan calls it with its device; all get the same curve.
-  TinyCurve run(int steps, Device& device, Communicator& world) const;
+  /// the plan calls it with its device; all get the same curve. `at_end` sees the rank's executor last.
+  TinyCurve run(int steps, Device& device, Communicator& world,
+                const std::function<void(Executor&)>& at_end = {}) const;
 
-  /// The same on one CPU per rank, each a thread.
+  /// The same on one CPU per rank, each a thread. Ranks that hold the same elements of a state are expected
+  /// to hold the same bits.
   TinyCurve run_on_threads(int steps) const;
 
   const Plan& plan() const { return plan_; }
