@@ -1,5 +1,7 @@
-# Fails when a file of libalpa/ includes a module that its own does not name in libalpa/CMakeLists.txt, or a verb includes
-# a verb.   cmake -P scripts/check_layers.cmake
+# Fails when a file of libalpa/ includes a module that its own does not name in libalpa/CMakeLists.txt, when a verb includes
+# a verb, or when two files of libalpa/, apps/ and tests/ define a type of one name: linked into one program, such types are
+# taken for each other.
+#   cmake -P scripts/check_layers.cmake
 cmake_policy(SET CMP0057 NEW)
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
 file(STRINGS ${root}/libalpa/CMakeLists.txt lines REGEX "^alpa_module\\(")
@@ -33,6 +35,29 @@ foreach(line ${lines})
         endif()
       endif()
     endforeach()
+  endforeach()
+endforeach()
+
+# Types of namespaces begin their line; those of unnamed namespaces belong to their file.
+file(GLOB_RECURSE files RELATIVE ${root} ${root}/libalpa/* ${root}/apps/* ${root}/tests/*.h ${root}/tests/*.cpp)
+list(FILTER files INCLUDE REGEX "\\.(h|cpp|cu|cuh)$")
+list(SORT files)
+foreach(file ${files})
+  file(STRINGS ${root}/${file} lines REGEX "^(namespace {|}  // namespace$|(template <.*> )?(struct|class|union|enum class) [A-Za-z_0-9]+)")
+  set(is_unnamed FALSE)
+  foreach(line IN LISTS lines)
+    if(line MATCHES "^namespace")
+      set(is_unnamed TRUE)
+    elseif(line MATCHES "^}")
+      set(is_unnamed FALSE)
+    elseif(NOT is_unnamed AND line MATCHES "(struct|class|union|enum class) ([A-Za-z_0-9]+)( final)?( :| {|$)")
+      set(type ${CMAKE_MATCH_2})
+      if(DEFINED defined_${type} AND NOT "${defined_${type}}" STREQUAL "${file}")
+        message(SEND_ERROR "${file}: ${type} is defined in ${defined_${type}} too")
+        math(EXPR failures "${failures} + 1")
+      endif()
+      set(defined_${type} ${file})
+    endif()
   endforeach()
 endforeach()
 message(STATUS "${failures} faults in the layers")

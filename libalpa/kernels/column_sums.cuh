@@ -27,9 +27,9 @@ __global__ void sum_pieces(const float* partial, std::int64_t pieces, std::int64
 
 /// Sums over the rows of a matrix for each of its columns, in an order that depends on its extents alone:
 /// first within a fixed number of pieces, then over these.
-class ColumnSums {
+class DeviceColumnSums {
  public:
-  ColumnSums(Device& device, std::int64_t rows, std::int64_t width)
+  DeviceColumnSums(Device& device, std::int64_t rows, std::int64_t width)
       : rows_(rows),
         width_(width),
         pieces_(std::clamp<std::int64_t>(rows / 16, 1, 256)),

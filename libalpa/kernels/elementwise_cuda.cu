@@ -164,7 +164,7 @@ std::unique_ptr<Kernel> reduce_leading_cuda(Device& device, const KernelShape& s
   return for_float_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return cuda_kernel(
-        [=, sums = ColumnSums(device, rows, width)](const KernelCall& call, cudaStream_t stream) {
+        [=, sums = DeviceColumnSums(device, rows, width)](const KernelCall& call, cudaStream_t stream) {
           const Element<T> element{call.operand<T>(0), width};
           if (wide)
             sums.run(stream, element, call.result<float>(0), call.accumulate);

@@ -102,8 +102,8 @@ std::unique_ptr<Kernel> layer_norm_grad_cuda(Device& device, const KernelShape& 
   const Rows rows = rows_of(shape.operands[0]);
   return for_float_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    return cuda_kernel([rows, sums = ColumnSums(device, rows.count, rows.width)](const KernelCall& call,
-                                                                                 cudaStream_t stream) {
+    return cuda_kernel([rows, sums = DeviceColumnSums(device, rows.count, rows.width)](const KernelCall& call,
+                                                                                       cudaStream_t stream) {
       const T *dy = call.operand<T>(0), *x = call.operand<T>(1);
       const float *means = call.operand<float>(3), *scales = call.operand<float>(4);
       launch(stream, blocks_of(rows.count), kThreads, norm_grad_row<T>, rows.width, dy, x, call.operand<T>(2),
@@ -132,8 +132,8 @@ std::unique_ptr<Kernel> rms_norm_grad_cuda(Device& device, const KernelShape& sh
   const Rows rows = rows_of(shape.operands[0]);
   return for_float_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    return cuda_kernel([rows, sums = ColumnSums(device, rows.count, rows.width)](const KernelCall& call,
-                                                                                 cudaStream_t stream) {
+    return cuda_kernel([rows, sums = DeviceColumnSums(device, rows.count, rows.width)](const KernelCall& call,
+                                                                                       cudaStream_t stream) {
       const T *dy = call.operand<T>(0), *x = call.operand<T>(1);
       const float *means = nullptr, *scales = call.operand<float>(3);
       launch(stream, blocks_of(rows.count), kThreads, norm_grad_row<T>, rows.width, dy, x, call.operand<T>(2),

@@ -41,7 +41,7 @@ class Chunks {
 };
 
 /// This device's part of what it holds whole.
-class SliceStep : public Step {
+class SliceStep : public PreparedInstruction {
  public:
   SliceStep(const Convert& convert, const StepSite& site)
       : from_(site.stage, convert.from), to_(site.stage, convert.to), copy_(copy_of(convert, site)) {}
@@ -58,11 +58,11 @@ class SliceStep : public Step {
     return {site.device, from, whole_of(part), part, to_.tile.dtype};
   }
 
-  Place from_, to_;
+  BufferAddress from_, to_;
   BoxCopy copy_;
 };
 
-class CollectiveStep : public Step {
+class CollectiveStep : public PreparedInstruction {
  public:
   CollectiveStep(const Convert& convert, const StepSite& site)
       : step_(convert.step), from_(site.stage, convert.from), to_(site.stage, convert.to) {
@@ -120,14 +120,14 @@ class CollectiveStep : public Step {
   }
 
   ConversionStep step_;
-  Place from_, to_;
-  std::optional<Place> packed_, unpacked_;
+  BufferAddress from_, to_;
+  std::optional<BufferAddress> packed_, unpacked_;
   std::optional<Chunks> pack_, unpack_;
 };
 
 }  // namespace
 
-std::unique_ptr<Step> make_step(const Convert& convert, const StepSite& site) {
+std::unique_ptr<PreparedInstruction> prepare(const Convert& convert, const StepSite& site) {
   if (convert.step.kind == ConversionKind::slice) return std::make_unique<SliceStep>(convert, site);
   return std::make_unique<CollectiveStep>(convert, site);
 }

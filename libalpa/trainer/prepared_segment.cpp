@@ -18,7 +18,7 @@ PreparedSegment::PreparedSegment(const Graph& graph, const Program& program, int
   const StepSite site{graph, program, mine, coordinate, rank, device};
   for (const Instruction& instruction : mine.segment(kind)) {
     kinds_.push_back(time_kind(instruction));
-    steps_.push_back(std::visit([&](const auto& i) { return make_step(i, site); }, instruction));
+    steps_.push_back(std::visit([&](const auto& i) { return prepare(i, site); }, instruction));
   }
 }
 

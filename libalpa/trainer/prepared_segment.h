@@ -21,7 +21,7 @@ class PreparedSegment {
   void run_kernels(const StepContext&);
 
  private:
-  std::vector<std::unique_ptr<Step>> steps_;
+  std::vector<std::unique_ptr<PreparedInstruction>> steps_;
   std::vector<TimeKind> kinds_;
   int stage_;
   SegmentKind segment_;

@@ -8,14 +8,14 @@
 
 namespace alpa {
 
-Place::Place(const StageProgram& program, int buffer) {
+BufferAddress::BufferAddress(const StageProgram& program, int buffer) {
   const Buffer& b = program.buffers[static_cast<std::size_t>(buffer)];
   offset = b.offset;
   slot_bytes = b.residence == Residence::micro_batch ? b.bytes : 0;
   tile = b.tile;
 }
 
-void* Place::at(const StepContext& rank) const {
+void* BufferAddress::at(const StepContext& rank) const {
   return static_cast<std::byte*>(rank.arena->data()) + offset + rank.slot * slot_bytes;
 }
 
@@ -26,7 +26,7 @@ void BoxCopy::run(const StepContext& rank, void* from, void* to) const {
 
 namespace {
 
-class LoadStep : public Step {
+class LoadStep : public PreparedInstruction {
  public:
   LoadStep(const Load& load, const StepSite& site) : to_(site.stage, load.to) {
     const std::vector<Input>& inputs = site.graph.inputs;
@@ -60,7 +60,7 @@ class LoadStep : public Step {
  private:
   InputKind kind_;
   std::ptrdiff_t sample_input_;  ///< index in StepInputs::samples
-  Place to_;
+  BufferAddress to_;
 };
 
 /// The device whose tile a buffer holds.
@@ -71,16 +71,17 @@ std::vector<int> home_of(const Buffer& buffer, const DeviceMesh& mesh, std::vect
   return coordinate;
 }
 
-class ComputeStep : public Step {
+class ComputeStep : public PreparedInstruction {
  public:
   ComputeStep(const Compute& compute, const Graph& graph, const StageProgram& program,
               const std::vector<int>& coordinate, Device& device)
       : accumulate_(compute.accumulate),
-        workspace_(compute.workspace >= 0 ? std::optional<Place>(Place(program, compute.workspace))
-                                          : std::nullopt) {
+        workspace_(compute.workspace >= 0
+                       ? std::optional<BufferAddress>(BufferAddress(program, compute.workspace))
+                       : std::nullopt) {
     KernelShape shape;
     shape.attributes = compute.attributes;
-    const auto add = [&](int b, std::vector<Place>& places, std::vector<Tile>& tiles,
+    const auto add = [&](int b, std::vector<BufferAddress>& places, std::vector<Tile>& tiles,
                          std::vector<TensorType>& types) {
       const Buffer& buffer = program.buffers[static_cast<std::size_t>(b)];
       places.emplace_back(program, b);
@@ -110,13 +111,13 @@ class ComputeStep : public Step {
 
  private:
   Accumulate accumulate_;
-  std::optional<Place> workspace_;
-  std::vector<Place> operand_places_, result_places_;
+  std::optional<BufferAddress> workspace_;
+  std::vector<BufferAddress> operand_places_, result_places_;
   std::vector<Tile> operands_, results_;
   std::unique_ptr<Kernel> kernel_;
 };
 
-class ShiftStep : public Step {
+class ShiftStep : public PreparedInstruction {
  public:
   ShiftStep(const Shift& shift, const StageProgram& program) : axis_(static_cast<std::size_t>(shift.axis)) {
     for (const int b : shift.from) from_.emplace_back(program, b);
@@ -132,11 +133,11 @@ class ShiftStep : public Step {
 
  private:
   std::size_t axis_;
-  std::vector<Place> from_, to_;
+  std::vector<BufferAddress> from_, to_;
   std::vector<Passed> passed_;
 };
 
-class GlobalSumStep : public Step {
+class GlobalSumStep : public PreparedInstruction {
  public:
   GlobalSumStep(const GlobalSum& sum, const StageProgram& program) : packed_(program, sum.packed) {
     for (const int scalar : sum.scalars) scalars_.emplace_back(program, scalar);
@@ -153,34 +154,34 @@ class GlobalSumStep : public Step {
   }
 
  private:
-  Place packed_;
-  std::vector<Place> scalars_;
+  BufferAddress packed_;
+  std::vector<BufferAddress> scalars_;
 };
 
-class ZeroStep : public Step {
+class ZeroStep : public PreparedInstruction {
  public:
   ZeroStep(const Zero& zero, const StageProgram& program) : to_(program, zero.to) {}
   void run(const StepContext& rank) override { rank.stream->fill_zero(to_.at(rank), to_.bytes()); }
 
  private:
-  Place to_;
+  BufferAddress to_;
 };
 
 }  // namespace
 
-std::unique_ptr<Step> make_step(const Load& load, const StepSite& site) {
+std::unique_ptr<PreparedInstruction> prepare(const Load& load, const StepSite& site) {
   return std::make_unique<LoadStep>(load, site);
 }
-std::unique_ptr<Step> make_step(const Compute& compute, const StepSite& site) {
+std::unique_ptr<PreparedInstruction> prepare(const Compute& compute, const StepSite& site) {
   return std::make_unique<ComputeStep>(compute, site.graph, site.stage, site.coordinate, site.device);
 }
-std::unique_ptr<Step> make_step(const Shift& shift, const StepSite& site) {
+std::unique_ptr<PreparedInstruction> prepare(const Shift& shift, const StepSite& site) {
   return std::make_unique<ShiftStep>(shift, site.stage);
 }
-std::unique_ptr<Step> make_step(const GlobalSum& sum, const StepSite& site) {
+std::unique_ptr<PreparedInstruction> prepare(const GlobalSum& sum, const StepSite& site) {
   return std::make_unique<GlobalSumStep>(sum, site.stage);
 }
-std::unique_ptr<Step> make_step(const Zero& zero, const StepSite& site) {
+std::unique_ptr<PreparedInstruction> prepare(const Zero& zero, const StepSite& site) {
   return std::make_unique<ZeroStep>(zero, site.stage);
 }
 

@@ -30,9 +30,9 @@ struct StepContext {
 
 /// One instruction made ready for one rank: its kernel prepared, its addresses and partners worked out.
 /// Running it queues the work and allocates nothing on the device.
-class Step {
+class PreparedInstruction {
  public:
-  virtual ~Step() = default;
+  virtual ~PreparedInstruction() = default;
   virtual void run(const StepContext&) = 0;
   /// Queues those of its kernels alone, which do not talk to other ranks; the results mean nothing.
   virtual void run_kernels(const StepContext&) {}
@@ -49,21 +49,21 @@ struct StepSite {
 };
 
 // One for each instruction.
-std::unique_ptr<Step> make_step(const Load&, const StepSite&);
-std::unique_ptr<Step> make_step(const Compute&, const StepSite&);
-std::unique_ptr<Step> make_step(const Convert&, const StepSite&);
-std::unique_ptr<Step> make_step(const Shift&, const StepSite&);
-std::unique_ptr<Step> make_step(const Send&, const StepSite&);
-std::unique_ptr<Step> make_step(const Receive&, const StepSite&);
-std::unique_ptr<Step> make_step(const GlobalSum&, const StepSite&);
-std::unique_ptr<Step> make_step(const Zero&, const StepSite&);
+std::unique_ptr<PreparedInstruction> prepare(const Load&, const StepSite&);
+std::unique_ptr<PreparedInstruction> prepare(const Compute&, const StepSite&);
+std::unique_ptr<PreparedInstruction> prepare(const Convert&, const StepSite&);
+std::unique_ptr<PreparedInstruction> prepare(const Shift&, const StepSite&);
+std::unique_ptr<PreparedInstruction> prepare(const Send&, const StepSite&);
+std::unique_ptr<PreparedInstruction> prepare(const Receive&, const StepSite&);
+std::unique_ptr<PreparedInstruction> prepare(const GlobalSum&, const StepSite&);
+std::unique_ptr<PreparedInstruction> prepare(const Zero&, const StepSite&);
 
 /// A buffer as this rank sees it.
-struct Place {
+struct BufferAddress {
   std::int64_t offset = 0, slot_bytes = 0;
   TensorType tile;
 
-  Place(const StageProgram&, int buffer);
+  BufferAddress(const StageProgram&, int buffer);
   void* at(const StepContext&) const;
   std::int64_t bytes() const { return byte_count(tile); }
 };

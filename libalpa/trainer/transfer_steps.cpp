@@ -34,7 +34,7 @@ std::vector<Message> messages_of(const Transfer& transfer, const StepSite& site,
 
 /// A rank's end of a transfer: its tile, packed memory, and the messages between that and its partners.
 struct TransferEnd {
-  Place tile, packed;
+  BufferAddress tile, packed;
   std::vector<Message> messages;
 
   TransferEnd(const StepSite& site, int transfer, int tile_buffer, int packed_buffer, bool sends)
@@ -48,7 +48,7 @@ struct TransferEnd {
   }
 };
 
-class SendStep : public Step {
+class SendStep : public PreparedInstruction {
  public:
   SendStep(const Send& send, const StepSite& site)
       : end_(site, send.transfer, send.from, send.packed, true),
@@ -82,7 +82,7 @@ class SendStep : public Step {
   std::int64_t sent_in_ = -1, turn_ = 0;  ///< round of the last send, and how many were sent in it
 };
 
-class ReceiveStep : public Step {
+class ReceiveStep : public PreparedInstruction {
  public:
   ReceiveStep(const Receive& receive, const StepSite& site)
       : end_(site, receive.transfer, receive.to, receive.packed, false) {}
@@ -106,10 +106,10 @@ class ReceiveStep : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_step(const Send& send, const StepSite& site) {
+std::unique_ptr<PreparedInstruction> prepare(const Send& send, const StepSite& site) {
   return std::make_unique<SendStep>(send, site);
 }
-std::unique_ptr<Step> make_step(const Receive& receive, const StepSite& site) {
+std::unique_ptr<PreparedInstruction> prepare(const Receive& receive, const StepSite& site) {
   return std::make_unique<ReceiveStep>(receive, site);
 }
 
