@@ -137,7 +137,8 @@ void simulate_plan(const Settings& settings) {
                    .c_str(),
                stdout);
   }
-  if (!settings.trace.empty()) publish_text(settings.trace, chrome_trace(timeline.rows, program, graph));
+  if (!settings.trace.empty())
+    publish_text(settings.trace, chrome_trace(TimelineKind::planned, timeline.rows, program, graph));
 }
 
 void check(const Settings& settings) {
@@ -194,7 +195,9 @@ int main(int argc, char** argv) {
               at_least(0))
       .option("--missing", settings.missing,
               "write the operator signatures that the profile lacks to this file")
+      .writes()
       .option("--out", settings.out, "plan to write (HDF5)")
+      .writes()
       .required()
       .may_end_with({ErrorKind::infeasible})
       .example(
@@ -221,6 +224,7 @@ int main(int argc, char** argv) {
       .argument("PLAN.h5", settings.first, "plan")
       .option("--profile", settings.profile, "profile to take the costs from; without: the cluster's numbers")
       .option("--trace", settings.trace, "write the timeline as a Chrome trace (JSON)")
+      .writes()
       .example("alpa-plan simulate plan.h5 --profile profile.h5",
                "the step as predicted from the profile that the plan was made from")
       .example("alpa-plan simulate plan.h5 --trace planned.json",

@@ -226,6 +226,7 @@ int main(int argc, char** argv) {
       .option("--out", settings.out,
               "profile to write (HDF5), which only --check can do without; one that exists is added to, also "
               "from other nodes of the same kind")
+      .continues()
       .flag("--check", settings.check,
             "print each node's GFLOP/s and GB/s and mark those 10 % below the median; without --out, nothing "
             "else. With it, print too how the times measured on each node compare with the median node's")

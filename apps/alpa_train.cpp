@@ -6,9 +6,12 @@
 #include "libalpa/base/error.h"
 #include "libalpa/base/options.h"
 #include "libalpa/dataset/convert.h"
+#include "libalpa/dataset/token_source.h"
 #include "libalpa/h5/atomic_file.h"
+#include "libalpa/program/trace.h"
 #include "libalpa/trainer/exchange_weights.h"
 #include "libalpa/trainer/train.h"
+#include "libalpa/weights/safetensors_shards.h"
 
 namespace {
 
@@ -46,7 +49,9 @@ void import_file(const Settings& settings, App& app) {
 void add_convert(App& app, ConvertSettings& settings) {
   app.subcommand("convert", "make the HDF5 file that --data takes from text, tokens or labelled samples")
       .argument("SOURCE", settings.source, "file or folder, see --from; .gz is uncompressed")
+      .reads([&settings] { return files_read(settings); })
       .option("--out", settings.out, "file to write (HDF5)")
+      .writes()
       .required()
       .option("--from", settings.from, "what SOURCE is",
               {{"auto", SourceKind::automatic, "as its first bytes and its name tell"},
@@ -81,6 +86,10 @@ void add_convert(App& app, ConvertSettings& settings) {
               from_below(0, 1))
       .option("--hold-out-file", settings.hold_out_file,
               "that file; where it is not given, --out with -held-out before its ending")
+      .writes([&settings] {
+        return settings.hold_out > 0 ? std::vector{hold_out_file(settings)}
+                                     : std::vector<std::filesystem::path>{};
+      })
       .example("alpa-train convert digits.csv.gz --shape 8x8x1 --divide 16 --hold-out 0.2 --out digits.h5",
                "1797 images of 8 x 8 pixels from 0 to 16, a fifth of them in digits-held-out.h5")
       .example("alpa-train convert train-images-idx3-ubyte.gz --out mnist.h5",
@@ -105,15 +114,20 @@ int main(int argc, char** argv) {
               "tokens that are drawn: synthetic:VOCABULARY or synthetic:VOCABULARY:LENGTH. For a model with "
               "inputs "
               "of its own: HDF5 file with a dataset for each, or synthetic or synthetic:SAMPLES")
+      .reads([&train] { return data_files(train.data); })
       .required()
       .option(
           "--evaluation-data", train.evaluation_data,
           "data that evaluations take, all of it held out, e.g. what convert --hold-out made; the same when "
           "a run goes on. Where it is not given, the last 5 % of --data are held out")
+      .reads([&train] { return data_files(train.evaluation_data); })
       .option("--run-dir", train.run_dir,
               "folder for checkpoints and metrics; made where it is missing. A file STOP in it ends the run "
               "with a "
               "checkpoint (exit 75) for as long as it is there, a file SAVE asks for a checkpoint now")
+      .continues([&train] {
+        return std::vector{train.run_dir, train.run_dir / "metrics.jsonl"};
+      })
       .required()
       .option("--steps", train.steps, "end after that many steps of the run; 0: as the model file says",
               at_least(0))
@@ -121,6 +135,12 @@ int main(int argc, char** argv) {
               "what to go on from: the newest checkpoint of the run folder, if any (auto) or necessarily "
               "(must), nothing (never), or a checkpoint file or run folder",
               "auto|must|never|PATH")
+      .reads([&train] {
+        std::error_code ignored;
+        return std::filesystem::is_regular_file(train.resume, ignored)
+                   ? std::vector<std::filesystem::path>{train.resume}
+                   : std::vector<std::filesystem::path>{};
+      })
       .option("--checkpoint-every", train.checkpoint_every, "steps between checkpoints; 0: at the end only",
               at_least(0))
       .option("--keep", train.keep, "checkpoints to keep; 0: all", at_least(0))
@@ -138,6 +158,7 @@ int main(int argc, char** argv) {
               "threads of each rank; 0: SLURM_CPUS_PER_TASK, OMP_NUM_THREADS, or its share of the cores",
               at_least(0))
       .option("--trace", train.trace, "write the measured timeline of one step as a Chrome trace (JSON)")
+      .renews([](const std::filesystem::path& file) { return is_chrome_trace(TimelineKind::measured, file); })
       .flag("--dry-run", train.dry_run, "check plan, data, ranks and memory; train and write nothing")
       .may_end_with({ErrorKind::non_finite, ErrorKind::stopped_early})
       .example("mpiexec -n 4 alpa-train plan.h5 --data text.txt --run-dir run",
@@ -151,8 +172,10 @@ int main(int argc, char** argv) {
                 "weights with the names of GPT-2, Llama or BERT (masked language model), as transformers "
                 "writes them; of a model in several files the index, model.safetensors.index.json, "
                 "beside them")
+      .reads([&] { return safetensors_files(settings.weights); })
       .argument("MODEL.toml", settings.model, "model of the same dimensions")
       .option("--out", settings.out, "checkpoint to write (HDF5), for --resume")
+      .writes()
       .required()
       .example("alpa-train import model.safetensors configs/models/gpt2-124m.toml --out gpt2.h5",
                "take over GPT-2 small")
@@ -166,6 +189,7 @@ int main(int argc, char** argv) {
       .option("--names", settings.names, "family whose names and layouts the tensors get", "gpt2|llama|bert")
       .required()
       .option("--out", settings.out, "file to write (safetensors)")
+      .writes()
       .required()
       .example("alpa-train export run/checkpoints/step-00000100.h5 --names gpt2 --out model.safetensors",
                "for what reads GPT-2's weights")

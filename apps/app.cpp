@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "apps/build_facts.h"
+#include "apps/check_files.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/fingerprint.h"
 
@@ -80,6 +81,7 @@ void register_settings(Parsed& parsed) {
                                                      : parsed.cli->add_option(setting.name);
     // Extra positionals are told as such, not taken for a second value.
     if (!setting.value_name.empty()) option->expected(1);
+    if (!setting.is_argument()) option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     parsed.options.emplace_back(&setting, option);
   }
 }
@@ -110,8 +112,12 @@ void apply(const Parsed& parsed) {
   const std::vector<std::string> extras = parsed.cli->remaining();
   if (!extras.empty()) refuse_extra(parsed, extras.front());
   for (const auto& [setting, option] : parsed.options) {
+    const bool has_value = !setting->value_name.empty();
+    if (has_value && option->count() > 1)
+      throw Error(ErrorKind::usage, fmt::format("{} is given {} times", setting->name, option->count()),
+                  "give it once");
     if (option->count() > 0)
-      setting->set(setting->value_name.empty() ? "" : option->results().front());
+      setting->set(has_value ? option->results().front() : "");
     else if (setting->is_required)
       throw Error(ErrorKind::usage, fmt::format("{} is missing", setting->name), "see --help");
   }
@@ -135,6 +141,7 @@ const Command* App::parse(int argc, const char* const* argv, bool speaks) {
                                            {"error", LogLevel::error},
                                            {"off", LogLevel::off}};
   const auto add_common = [&](Command& command) {
+    if (command.has_outputs()) command.flag("--force", force_, "replace files that exist");
     command.option("--log-level", log_level_, "least serious line of the log", levels);
   };
   CLI::App cli;
@@ -153,6 +160,10 @@ const Command* App::parse(int argc, const char* const* argv, bool speaks) {
   for (Parsed& command : commands) register_settings(command);
   try {
     cli.parse(argc, argv);
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string_view text = error.what();
+    throw Error(ErrorKind::usage, fmt::format("{}: a value is missing", text.substr(0, text.find(':'))),
+                "see --help");
   } catch (const CLI::ParseError& error) {
     throw Error(ErrorKind::usage, error.what(), "see --help");
   }
@@ -187,6 +198,7 @@ int App::run_serial(int argc, const char* const* argv) {
 int App::run_here(const Command& command) {
   log_ = std::make_unique<Log>(name(), log_level_);
   assert(command.has_body());
+  check_files(command, force_);
   const int status = command.run();
   if (std::fflush(stdout) != 0)
     throw Error(ErrorKind::run_time, fmt::format("cannot write the output: {}", std::strerror(errno)),
@@ -229,6 +241,7 @@ int App::run_parallel(int argc, const char* const* argv, const std::function<int
   const auto failure = failure_of([&] {
     session->watch({kToldShare * hang_timeout_s_, hang_timeout_s_}, environment.node_name,
                    [&log](const std::string& what) { log.warning(what); });
+    check_files(*this, force_);
     status = body({*session, *stop, log, environment});
   });
   if (failure) {

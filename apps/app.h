@@ -20,8 +20,8 @@ struct ParallelRun {
   const Environment& environment;
 };
 
-/// The frame common to the commands: the command line, --help, --version, --log-level, what a failure looks
-/// like, and exit statuses.
+/// The frame common to the commands: the command line, --help, --version, --log-level, --force, what a
+/// failure looks like, and exit statuses.
 ///
 ///     App app("alpa-plan", "choose how to split a model over a cluster");
 ///     app.argument("MODEL.toml", model, "model definition").option("--out", out, "plan to write (HDF5)");
@@ -73,6 +73,7 @@ class App : public Command {
   std::vector<std::unique_ptr<Command>> subcommands_;
   LogLevel log_level_ = LogLevel::info;
   double hang_timeout_s_ = 1800;
+  bool force_ = false;
   std::unique_ptr<Log> log_;
   std::string command_line_;
 };

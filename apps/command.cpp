@@ -90,48 +90,74 @@ Command& Command::required() {
   return *this;
 }
 
+Command& Command::add_path(Setting setting, std::filesystem::path& value) {
+  setting.set = text_setter(setting.name, value);
+  add(std::move(setting));
+  return reads(
+      [&value] { return value.empty() ? std::vector<std::filesystem::path>{} : std::vector{value}; });
+}
+
+Command& Command::plays(FileRole role, Files files) {
+  settings_.back().role = role;
+  if (files) settings_.back().files = std::move(files);
+  assert(settings_.back().files);
+  return *this;
+}
+
+Command& Command::reads(Files files) { return plays(FileRole::read, std::move(files)); }
+Command& Command::writes(Files files) { return plays(FileRole::written, std::move(files)); }
+Command& Command::continues(Files files) { return plays(FileRole::continued, std::move(files)); }
+
+Command& Command::renews(std::function<bool(const std::filesystem::path&)> is_earlier) {
+  settings_.back().is_earlier = std::move(is_earlier);
+  return writes();
+}
+
+bool Command::has_outputs() const {
+  return std::any_of(settings_.begin(), settings_.end(),
+                     [](const Setting& setting) { return setting.role == FileRole::written; });
+}
+
 Command& Command::argument(const std::string& name, std::filesystem::path& value, const std::string& help) {
-  return add({name, name, help, "", true, {}, text_setter(name, value)});
+  return add_path({.name = name, .value_name = name, .help = help, .is_required = true}, value);
 }
 
 Command& Command::option(const std::string& name, std::filesystem::path& value, const std::string& help) {
-  return add({name, "PATH", help, value.string(), false, {}, text_setter(name, value)});
+  return add_path({.name = name, .value_name = "PATH", .help = help, .otherwise = value.string()}, value);
 }
 
 Command& Command::option(const std::string& name, std::string& value, const std::string& help,
                          const std::string& form) {
-  return add({name, form, help, value, false, {}, text_setter(name, value)});
+  return add(
+      {.name = name, .value_name = form, .help = help, .otherwise = value, .set = text_setter(name, value)});
 }
 
 Command& Command::option(const std::string& name, int& value, const std::string& help, Range range) {
-  return add({name,
-              "N",
-              with_bounds(help, range),
-              std::to_string(value),
-              false,
-              {},
-              [&value, name, range](const std::string& text) { value = parsed<int>(name, text, range); }});
+  return add(
+      {.name = name,
+       .value_name = "N",
+       .help = with_bounds(help, range),
+       .otherwise = std::to_string(value),
+       .set = [&value, name, range](const std::string& text) { value = parsed<int>(name, text, range); }});
 }
 
 Command& Command::option(const std::string& name, std::int64_t& value, const std::string& help, Range range) {
-  return add(
-      {name,
-       "N",
-       with_bounds(help, range),
-       std::to_string(value),
-       false,
-       {},
-       [&value, name, range](const std::string& text) { value = parsed<std::int64_t>(name, text, range); }});
+  return add({.name = name,
+              .value_name = "N",
+              .help = with_bounds(help, range),
+              .otherwise = std::to_string(value),
+              .set = [&value, name, range](const std::string& text) {
+                value = parsed<std::int64_t>(name, text, range);
+              }});
 }
 
 Command& Command::option(const std::string& name, double& value, const std::string& help, Range range) {
-  return add({name,
-              "X",
-              with_bounds(help, range),
-              fmt::format("{}", value),
-              false,
-              {},
-              [&value, name, range](const std::string& text) { value = parsed<double>(name, text, range); }});
+  return add(
+      {.name = name,
+       .value_name = "X",
+       .help = with_bounds(help, range),
+       .otherwise = fmt::format("{}", value),
+       .set = [&value, name, range](const std::string& text) { value = parsed<double>(name, text, range); }});
 }
 
 Command& Command::option(const std::string& name, std::vector<std::int64_t>& value, const std::string& help,
@@ -144,11 +170,11 @@ Command& Command::option(const std::string& name, std::vector<std::int64_t>& val
       begin = end + 1;
     }
   };
-  return add({name, "N,N,...", with_bounds(help, range), "", false, {}, set});
+  return add({.name = name, .value_name = "N,N,...", .help = with_bounds(help, range), .set = set});
 }
 
 Command& Command::flag(const std::string& name, bool& value, const std::string& help) {
-  return add({name, "", help, "", false, {}, [&value](const std::string&) { value = true; }});
+  return add({.name = name, .help = help, .set = [&value](const std::string&) { value = true; }});
 }
 
 Command& Command::word_option(const std::string& name, const std::string& help,
@@ -166,7 +192,12 @@ Command& Command::word_option(const std::string& name, const std::string& help,
     if (found == words.end()) refuse(name, alternatives, text);
     choose(static_cast<std::size_t>(found - words.begin()));
   };
-  return add({name, alternatives, help, words[chosen].first, false, lines, set});
+  return add({.name = name,
+              .value_name = alternatives,
+              .help = help,
+              .otherwise = words[chosen].first,
+              .words = lines,
+              .set = set});
 }
 
 Command& Command::example(const std::string& command_line, const std::string& what) {

@@ -12,15 +12,30 @@
 
 namespace alpa {
 
+/// What becomes of the files that a setting names.
+enum class FileRole {
+  none,       ///< it names none
+  read,       ///< they, and all in them that are folders, stay as they are
+  written,    ///< made; those that exist are replaced with --force only
+  continued,  ///< made, or added to
+};
+
+/// The files that a setting names, once the command line is parsed.
+using Files = std::function<std::vector<std::filesystem::path>()>;
+
 /// One argument or option as the command line and its help see it.
 struct Setting {
-  std::string name;        ///< "MODEL.toml", "--out"
-  std::string value_name;  ///< what stands for the value in the help; "" for a flag
+  std::string name;             ///< "MODEL.toml", "--out"
+  std::string value_name = {};  ///< what stands for the value in the help; "" for a flag
   std::string help;
-  std::string otherwise;  ///< the default as text; "" where there is none
+  std::string otherwise = {};  ///< the default as text; "" where there is none
   bool is_required = false;
-  std::vector<std::string> words;               ///< lines "word  sentence" for the help
-  std::function<void(const std::string&)> set;  ///< throws Error(usage); a flag's gets ""
+  std::vector<std::string> words = {};               ///< lines "word  sentence" for the help
+  std::function<void(const std::string&)> set = {};  ///< throws Error(usage); a flag's gets ""
+  FileRole role = FileRole::none;
+  Files files = {};  ///< where it has a role
+  /// Of a file that exists: whether the same work wrote it before, so that it is replaced without --force.
+  std::function<bool(const std::filesystem::path&)> is_earlier = {};
 
   bool is_argument() const { return name[0] != '-'; }
 };
@@ -31,7 +46,7 @@ class Command {
  public:
   Command(std::string name, std::string purpose) : name_(std::move(name)), purpose_(std::move(purpose)) {}
 
-  /// A file that must be given by its place.
+  /// A file that must be given by its place. It is read, as those of options are, unless more is said.
   Command& argument(const std::string& name, std::filesystem::path& value, const std::string& help);
 
   Command& option(const std::string& name, std::filesystem::path& value, const std::string& help);
@@ -65,6 +80,15 @@ class Command {
   /// The option named last must be given.
   Command& required();
 
+  /// What becomes of the files that the setting named last names: its path, or what `files` says. Outputs
+  /// that are inputs, or one file, or would replace another's work are refused before the command runs
+  /// (check_files()). A command that writes has the option --force.
+  Command& reads(Files files);
+  Command& writes(Files files = {});
+  Command& continues(Files files = {});
+  /// Written; a file that exists and of which `is_earlier` holds was written by the same work.
+  Command& renews(std::function<bool(const std::filesystem::path&)> is_earlier);
+
   Command& example(const std::string& command_line, const std::string& what);
 
   /// What the command does; the result is the exit status (void: 0).
@@ -86,6 +110,7 @@ class Command {
   const std::string& name() const { return name_; }
   const std::string& purpose() const { return purpose_; }
   const std::vector<Setting>& settings() const { return settings_; }
+  bool has_outputs() const;  ///< files that are written
 
   /// purpose, usage, arguments, options, exit statuses, examples. `full_name` begins with the program's name.
   std::string help(const std::string& full_name, const std::vector<const Command*>& subcommands) const;
@@ -100,6 +125,8 @@ class Command {
                        const std::vector<std::pair<std::string, std::string>>& words, std::size_t chosen,
                        std::function<void(std::size_t)> choose);
   Command& add(Setting setting);
+  Command& add_path(Setting setting, std::filesystem::path& value);
+  Command& plays(FileRole role, Files files);
 
   std::string name_, purpose_;
   std::vector<Setting> settings_;

@@ -17,8 +17,9 @@
 #   -- OPTIONS              for sbatch of all three jobs, e.g. -- --partition=gpu --gpus-per-node=8
 #
 # Prints the ids of the jobs. Where one fails, those after it are cancelled by Slurm. The same command again goes on
-# from the newest checkpoint. The commands are taken from ALPA_BIN, else from the PATH, else from ../build/release/bin
-# beside this folder. Exit codes: 0 submitted, 2 usage, 3 a file is missing, else that of sbatch.
+# from the newest checkpoint, by a plan made anew from all that has been measured; a plan in DIR that no earlier chain
+# made is refused. The commands are taken from ALPA_BIN, else from the PATH, else from ../build/release/bin beside this
+# folder. Exit codes: 0 submitted, 2 usage, 3 a file is missing or in the way, else that of sbatch.
 set -euo pipefail
 
 here=$(dirname "$(realpath "$0")")
@@ -66,6 +67,8 @@ check() {
   # What is no file may be a word that alpa-train knows.
   [[ ! -e $data ]] || data=$(realpath "$data")
   run_dir=$(realpath -m "$run_dir")
+  [[ ! -e $run_dir/plan.h5 || -n $(find "$run_dir/logs" -name 'plan.*.out' -print -quit 2>/dev/null) ]] ||
+    refuse 3 "'$run_dir/plan.h5' is there, and no earlier chain made it: move it away, or choose another --run-dir"
 }
 
 # The jobs run copies of the scripts from Slurm's spool folder, so they are told where the commands are.
@@ -115,6 +118,6 @@ machines=(--nodes="$nodes" --ntasks-per-node="$ntasks_per_node" --cpus-per-task=
 submit profile "${machines[@]}" "${sbatch_options[@]}" \
   "$here/profile.sbatch" "$model" "$run_dir/profile.h5" --device "$device"
 submit plan "${sbatch_options[@]}" \
-  "$here/plan.sbatch" "$model" "$run_dir/profile.h5" "$run_dir/plan.h5"
+  "$here/plan.sbatch" "$model" "$run_dir/profile.h5" "$run_dir/plan.h5" --force
 submit train "${machines[@]}" --time="$time" "${sbatch_options[@]}" \
   "$here/train.sbatch" "$run_dir/plan.h5" "$data" "$run_dir" --device "$device" ${steps:+--steps "$steps"}

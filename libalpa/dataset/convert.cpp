@@ -78,6 +78,12 @@ fs::path hold_out_file(const ConvertSettings& settings) {
                                settings.out.extension().string());
 }
 
+std::vector<fs::path> files_read(const ConvertSettings& settings) {
+  std::vector<fs::path> files = data_files(settings.source.string());
+  if (const fs::path labels = idx_labels_beside(settings.source); !labels.empty()) files.push_back(labels);
+  return files;
+}
+
 std::string where_rows_went(const ConvertSettings& settings, std::int64_t kept, std::int64_t held_out) {
   const std::string text = fmt::format("{} in '{}'", kept, settings.out.string());
   return held_out == 0 ? text
@@ -87,8 +93,6 @@ std::string where_rows_went(const ConvertSettings& settings, std::int64_t kept, 
 void convert(const ConvertSettings& settings, const Provenance& provenance, Log& log) {
   in_step(fmt::format("converting '{}'", settings.source.string()), [&] {
     AtomicFile{settings.out};  // a folder that cannot be written is noticed before the reading
-    if (settings.hold_out > 0 && hold_out_file(settings) == settings.out)
-      throw Error(ErrorKind::usage, "--out and --hold-out-file name the same file", "another name");
     const SourceKind kind = settings.from == SourceKind::automatic ? kind_of(settings.source) : settings.from;
     const fs::path scratch = folder_of(settings.out);
     const auto samples = [&](std::unique_ptr<SampleSource> source) {

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "libalpa/base/log.h"
 #include "libalpa/h5/provenance.h"
@@ -41,5 +42,11 @@ struct ConvertSettings {
 /// Throws Error(input), Error(usage) for settings that do not fit the source; both files appear whole or not
 /// at all.
 void convert(const ConvertSettings& settings, const Provenance& provenance, Log& log);
+
+/// The files that convert() may read: the source, its Megatron pair, the labels of IDX images.
+std::vector<std::filesystem::path> files_read(const ConvertSettings& settings);
+
+/// Where held-out rows go.
+std::filesystem::path hold_out_file(const ConvertSettings& settings);
 
 }  // namespace alpa

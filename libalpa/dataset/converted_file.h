@@ -15,7 +15,6 @@ inline constexpr const char* converted_version = "1.0";
 
 /// How many of so many rows are held out. Throws Error(input) where nothing would be left on either side.
 std::int64_t held_out_rows(const ConvertSettings& settings, std::int64_t rows);
-std::filesystem::path hold_out_file(const ConvertSettings& settings);
 
 /// "1437 in 'digits.h5', 360 in 'digits-held-out.h5'".
 std::string where_rows_went(const ConvertSettings& settings, std::int64_t kept, std::int64_t held_out);

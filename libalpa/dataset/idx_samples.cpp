@@ -66,17 +66,6 @@ IdxFile open_idx(InputFile file) {
   return {std::move(file), std::move(extent), begin};
 }
 
-std::filesystem::path labels_beside(const std::filesystem::path& images) {
-  const std::string name = images.filename().string();
-  for (const auto& [from, to] :
-       {std::pair<std::string, std::string>{"images-idx3", "labels-idx1"}, {"images.idx3", "labels.idx1"}})
-    if (const std::size_t at = name.find(from); at != std::string::npos)
-      return images.parent_path() / std::string(name).replace(at, from.size(), to);
-  throw Error(ErrorKind::input,
-              fmt::format("'{}' has no labels, and its name does not tell their file's", images.string()),
-              "--labels FILE");
-}
-
 std::int64_t highest_of(const IdxFile& labels) {
   std::vector<unsigned char> piece(1 << 16);
   std::int64_t highest = 0;
@@ -112,6 +101,15 @@ class IdxSamples final : public SampleSource {
 
 }  // namespace
 
+std::filesystem::path idx_labels_beside(const std::filesystem::path& images) {
+  const std::string name = images.filename().string();
+  for (const auto& [from, to] :
+       {std::pair<std::string, std::string>{"images-idx3", "labels-idx1"}, {"images.idx3", "labels.idx1"}})
+    if (const std::size_t at = name.find(from); at != std::string::npos)
+      return images.parent_path() / std::string(name).replace(at, from.size(), to);
+  return {};
+}
+
 bool is_idx(std::string_view first_bytes) {
   return first_bytes.size() >= 4 && first_bytes.starts_with(std::string_view("\0\0\x08", 3)) &&
          first_bytes[3] > 0 && first_bytes[3] < 8;
@@ -121,8 +119,10 @@ std::unique_ptr<SampleSource> open_idx_samples(const std::filesystem::path& imag
                                                const std::filesystem::path& labels_path,
                                                const std::filesystem::path& scratch_folder, Log& log) {
   IdxFile images = open_idx(open_uncompressed(images_path, scratch_folder, log));
-  const auto beside = labels_path.empty() ? labels_beside(images_path) : labels_path;
-  IdxFile labels = open_idx(open_uncompressed(beside, scratch_folder, log));
+  const auto its_labels = labels_path.empty() ? idx_labels_beside(images_path) : labels_path;
+  if (its_labels.empty())
+    throw refused(images.file, "has no labels, and its name does not say which file has", "--labels FILE");
+  IdxFile labels = open_idx(open_uncompressed(its_labels, scratch_folder, log));
   if (images.extent.size() < 2)
     throw refused(images.file, "has one dimension, as labels have, and images have three",
                   "give the images' file");

@@ -47,6 +47,9 @@ std::unique_ptr<SampleSource> open_idx_samples(const std::filesystem::path& imag
                                                const std::filesystem::path& labels,
                                                const std::filesystem::path& scratch_folder, Log& log);
 
+/// That file of labels; "" where the images' name has no "images-idx3" (or "images.idx3").
+std::filesystem::path idx_labels_beside(const std::filesystem::path& images);
+
 /// Whether a file begins as an IDX file of bytes.
 bool is_idx(std::string_view first_bytes);
 

@@ -58,6 +58,12 @@ std::unique_ptr<TokenSource> open_tokens(const std::string& data) {
   return source;
 }
 
+std::vector<fs::path> data_files(const std::string& data) {
+  if (data.empty()) return {};
+  if (!is_megatron_pair(data)) return {data};
+  return {data, with_ending(data, ".idx"), with_ending(data, ".bin")};
+}
+
 void check_tokens(const TokenSource& source, std::int64_t vocabulary) {
   constexpr std::int64_t piece_tokens = 1 << 16, most_pieces = 1 << 10;
   const std::int64_t pieces = (source.size() + piece_tokens - 1) / piece_tokens;

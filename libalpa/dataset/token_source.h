@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace alpa {
 
@@ -33,6 +35,9 @@ class TokenSource {
 /// What a file is shows in its first bytes; only then does ".bin" count. Throws Error(input) where it cannot
 /// be read, is empty, damaged, or of a kind of .bin that is not known.
 std::unique_ptr<TokenSource> open_tokens(const std::string& data);
+
+/// The files behind such a name: itself, and those that make it a Megatron pair; {} where it is "".
+std::vector<std::filesystem::path> data_files(const std::string& data);
 
 /// Looks for tokens outside [0, vocabulary): at all of them, or in sources of more than 2^26 tokens at 2^26
 /// spread evenly. Throws Error(input) that names the first.

@@ -23,12 +23,6 @@ std::filesystem::path folder_of(const std::filesystem::path& file) {
   return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
 }
 
-// Of the name itself: a link to a folder is a file that can be replaced.
-bool is_folder(const std::filesystem::path& path) {
-  struct stat about {};
-  return lstat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
-}
-
 std::uint32_t random_word() {
   std::uint32_t word = 0;
   if (getrandom(&word, sizeof word, 0) != static_cast<ssize_t>(sizeof word))
@@ -93,8 +87,14 @@ void sync(int descriptor, const std::filesystem::path& path) {
 }
 
 AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
-  if (!target_.has_filename() || is_folder(target_))
+  struct stat about {};
+  const bool exists = lstat(target_.c_str(), &about) == 0;
+  if (!target_.has_filename() || (exists && S_ISDIR(about.st_mode)))
     throw file_error(ErrorKind::input, "write", target_, EISDIR);
+  // A link is replaced, whatever it leads to; a device or a pipe would be gone for its users.
+  if (exists && !S_ISREG(about.st_mode) && !S_ISLNK(about.st_mode))
+    throw Error(ErrorKind::input, fmt::format("cannot write '{}': it is no regular file", target_.string()),
+                "give the name of a file");
   for (int attempt = 0; attempt < 16 && descriptor_ < 0; ++attempt) {
     temporary_ = target_;
     temporary_ += fmt::format(".partial-{:08x}", random_word());

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <fstream>
+
 #include "libalpa/base/json.h"
 
 namespace alpa {
@@ -21,9 +23,24 @@ const char* kind_name(TimeKind kind) {
   return "";
 }
 
+JsonObject begun_trace(TimelineKind kind) {
+  JsonObject trace;
+  trace.set("timeline", kind == TimelineKind::planned ? "planned" : "measured");
+  return trace;
+}
+
 }  // namespace
 
-std::string chrome_trace(const std::vector<TimelineRow>& rows, const Program& program, const Graph& graph) {
+bool is_chrome_trace(TimelineKind kind, const std::filesystem::path& path) {
+  std::string begin = begun_trace(kind).text(), found;
+  begin.back() = ',';
+  found.resize(begin.size());
+  std::ifstream(path, std::ios::binary).read(found.data(), std::ssize(found));
+  return found == begin;
+}
+
+std::string chrome_trace(TimelineKind kind, const std::vector<TimelineRow>& rows, const Program& program,
+                         const Graph& graph) {
   JsonArray events;
   for (std::size_t s = 0; s < program.stages.size(); ++s)
     events.add(
@@ -50,7 +67,7 @@ std::string chrome_trace(const std::vector<TimelineRow>& rows, const Program& pr
                              .set("micro_batch", row.micro_batch)
                              .set("instruction", row.instruction)));
   }
-  return JsonObject().set("traceEvents", events).set("displayTimeUnit", "ms").text() + "\n";
+  return begun_trace(kind).set("traceEvents", events).set("displayTimeUnit", "ms").text() + "\n";
 }
 
 }  // namespace alpa

@@ -1,4 +1,5 @@
 #pragma once
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,10 @@ namespace alpa {
 
 /// A timeline, planned or measured, as Chrome trace events (chrome://tracing, Perfetto): one thread per
 /// stage, times in microseconds, one event per instruction with its segment and micro-batch.
-std::string chrome_trace(const std::vector<TimelineRow>&, const Program&, const Graph&);
+enum class TimelineKind { planned, measured };
+std::string chrome_trace(TimelineKind, const std::vector<TimelineRow>&, const Program&, const Graph&);
+
+/// Whether a file begins as such a trace does.
+bool is_chrome_trace(TimelineKind, const std::filesystem::path&);
 
 }  // namespace alpa

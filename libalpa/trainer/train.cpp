@@ -234,7 +234,7 @@ class Run {
     StepMetrics m = train_step();
     const auto rows = gather_timeline(*executor_, training_, ranks_.control, *control_stream_);
     executor_->keep_timeline(false);
-    first_rank([&] { publish_text(settings_.trace, chrome_trace(rows, training_, graph_)); });
+    first_rank([&] { publish_text(settings_.trace, chrome_trace(TimelineKind::measured, rows, training_, graph_)); });
     return m;
   }
 

@@ -10,6 +10,15 @@
 
 namespace alpa {
 
+std::vector<std::filesystem::path> safetensors_files(const std::filesystem::path& path) {
+  std::vector<std::filesystem::path> files{path};
+  if (path.extension() != ".json") return files;
+  std::set<std::string> shards;
+  for (const auto& [tensor, file] : read_safetensors_index(path)) shards.insert(file);
+  for (const std::string& shard : shards) files.push_back(path.parent_path() / shard);
+  return files;
+}
+
 SafetensorsShards::SafetensorsShards(std::filesystem::path path) : path_(std::move(path)) {
   if (path_.extension() == ".json") {
     open(read_safetensors_index(path_));

@@ -33,4 +33,8 @@ class SafetensorsShards {
   std::map<std::string, std::size_t> shard_of_;  ///< by tensor
 };
 
+/// The files that SafetensorsShards reads: the one, or the index and those that it names. Throws Error(input)
+/// where the index is no such file.
+std::vector<std::filesystem::path> safetensors_files(const std::filesystem::path& path);
+
 }  // namespace alpa

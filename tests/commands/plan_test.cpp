@@ -58,7 +58,7 @@ TEST_F(PlanCommands, WarnOfAPlanThatGpusHaveNoKernelsFor) {
   const std::string lstm = ALPA_SOURCE_DIR "/tests/data/tiny_lstm.toml", warning = "no kernels for GPUs yet";
   const auto planned = [&](const std::string& model, const std::string& cluster) {
     return output_of("alpa-plan " + model + " --cluster " ALPA_SOURCE_DIR "/configs/clusters/" + cluster +
-                     ".toml --devices 1 --method serial --time-limit 1 --out plan.h5");
+                     ".toml --devices 1 --method serial --time-limit 1 --out plan.h5 --force");
   };
   EXPECT_THAT(
       planned(lstm, "h200-1"),

@@ -189,7 +189,6 @@ TEST_F(Convert, RefusesSettingsThatDoNotFit) {
       {[](auto& s) { s.label_name = "images"; }, ErrorKind::usage, "cannot both be 'images'"},
       {[](auto& s) { s.image_name = "a/b"; }, ErrorKind::usage, "'a/b' cannot name a dataset"},
       {[](auto& s) { s.hold_out = 0.01; }, ErrorKind::input, "0.01 of 2 rows is none"},
-      {[](auto& s) { s.hold_out = 0.5, s.hold_out_file = s.out; }, ErrorKind::usage, "name the same file"},
       {[](auto& s) { s.from = SourceKind::text, s.divide = 2; }, ErrorKind::usage,
        "holds tokens, not samples"},
       {[](auto& s) { s.out = "/nowhere/out.h5"; }, ErrorKind::input, "'/nowhere/out.h5': No such file"},

@@ -17,6 +17,11 @@ expect "training makes its ten steps" test "$(last_step "$run")" = 10
 expect "each step is told once" has_consecutive_steps "$run"
 cp "$run/plan.h5" "$cluster/plan.h5"
 
+submit_workflow "$source/tests/data/tiny_gpt.toml" "$run"
+wait_until 400 "the same chain again ends" has_ended "${jobs[2]}"
+for job in "${jobs[@]}"; do expect "job $job of it completes" is_in_state "$job" COMPLETED; done
+expect "it goes on" grep -q 'resuming from step 10' "$run/logs/train.${jobs[2]}.out"
+
 echo 'this is no model' >broken.toml
 submit_workflow broken.toml broken
 wait_until 120 "the chain ends" has_ended "${jobs[2]}"

@@ -35,6 +35,11 @@ expect_refusal 2 "--device is cpu or cuda, got 'gpu'" --model m --data d --run-d
 expect_refusal 3 "no model file 'm.toml'" --model m.toml --data d --run-dir r
 ALPA_BIN=/nowhere expect_refusal 3 "no command '/nowhere/alpa-profile'" --model "a model's.toml" --data d --run-dir r
 
+mkdir -p mine && touch mine/plan.h5
+expect_refusal 3 "mine/plan.h5' is there, and no earlier chain made it" --model "a model's.toml" --data d --run-dir mine
+mkdir -p again/logs && touch again/plan.h5 again/logs/plan.7.out
+"$workflow" --dry-run --model "a model's.toml" --data d --run-dir again >/dev/null || fail "a chain cannot go on"
+
 # Read back by a shell, each printed command is the one that would run: here sbatch tells its arguments.
 sbatch() { printf '%s\n' "$@"; }
 # shellcheck disable=SC2016
@@ -74,6 +79,7 @@ $slurm/plan.sbatch
 $folder/a model's.toml
 $folder/run 100%/profile.h5
 $folder/run 100%/plan.h5
+--force
 END
 expect_arguments "${commands[2]}" <<END
 --job-name=alpa-train
