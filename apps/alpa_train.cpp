@@ -141,6 +141,8 @@ int main(int argc, char** argv) {
                    ? std::vector<std::filesystem::path>{train.resume}
                    : std::vector<std::filesystem::path>{};
       })
+      .flag("--accept-changed-data", train.accept_changed_data,
+            "go on though the data, its split or the order of samples are not those of the checkpoint")
       .option("--checkpoint-every", train.checkpoint_every, "steps between checkpoints; 0: at the end only",
               at_least(0))
       .option("--keep", train.keep, "checkpoints to keep; 0: all", at_least(0))

@@ -22,9 +22,33 @@ const TensorType& type_of(const Graph& graph, const State& state) {
   return value_of(graph, state.value).type;
 }
 
+DataIdentity data_of(const TensorReader& file) {
+  DataIdentity data;
+  data.length = file.int64_attribute("data_tokens");
+  if (!file.has_attribute("data_content")) return data;
+  data.content = file.text_attribute("data_content");
+  data.evaluation = file.text_attribute("evaluation_content");
+  data.windows = file.int64_attribute("training_windows");
+  data.sequence = file.int64_attribute("window_tokens");
+  data.seed = file.int64_attribute("sample_seed");
+  data.order = file.text_attribute("sample_order");
+  return data;
+}
+
+void write_data(TensorWriter& file, const DataIdentity& data) {
+  file.attribute("data_tokens", data.length);
+  if (data.content.empty()) return;
+  file.attribute("data_content", data.content);
+  file.attribute("evaluation_content", data.evaluation);
+  file.attribute("training_windows", data.windows);
+  file.attribute("window_tokens", data.sequence);
+  file.attribute("sample_seed", data.seed);
+  file.attribute("sample_order", data.order);
+}
+
 CheckpointFacts facts_of(const TensorReader& file, const std::filesystem::path& path) {
-  CheckpointFacts facts{file.int64_attribute("step"), file.int64_attribute("samples"),
-                        file.int64_attribute("data_tokens"), file.text_attribute("training_options")};
+  CheckpointFacts facts{file.int64_attribute("step"), file.int64_attribute("samples"), data_of(file),
+                        file.text_attribute("training_options")};
   if (!file.has_attribute("loss_scale")) return facts;
   const LossScale scale{file.double_attribute("loss_scale"), file.int64_attribute("loss_scale_good_steps"),
                         file.int64_attribute("skipped_steps")};
@@ -77,7 +101,7 @@ void save(const std::filesystem::path& path, const CheckpointFacts& facts, const
     const std::unique_ptr<TensorWriter> file = open_writer(path, communicator);
     file->attribute("step", facts.step);
     file->attribute("samples", facts.samples);
-    file->attribute("data_tokens", facts.data_tokens);
+    write_data(*file, facts.data);
     file->attribute("training_options", facts.training_options);
     if (facts.loss_scale) {
       file->attribute("loss_scale", facts.loss_scale->factor);

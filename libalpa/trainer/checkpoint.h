@@ -10,6 +10,7 @@
 #include "libalpa/graph/graph.h"
 #include "libalpa/h5/provenance.h"
 #include "libalpa/h5/tensor_file.h"
+#include "libalpa/trainer/data_identity.h"
 #include "libalpa/trainer/loss_scale.h"
 
 namespace alpa {
@@ -25,7 +26,7 @@ struct HostTile {
 struct CheckpointFacts {
   std::int64_t step = 0;                     ///< steps done
   std::int64_t samples = 0;                  ///< samples seen, which is the number of the next one
-  std::int64_t data_tokens = 0;              ///< length of the data, which decides on the order of samples
+  DataIdentity data = {};                    ///< what the samples are of
   std::string training_options;              ///< as lines of TOML (options_text())
   std::optional<LossScale> loss_scale = {};  ///< of f16
   bool operator==(const CheckpointFacts&) const = default;

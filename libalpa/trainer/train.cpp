@@ -74,7 +74,9 @@ class Run {
     check_memory();
     if (!settings_.dry_run) first_rank([&] { lock_folder(); });
     const std::filesystem::path checkpoint = resume_point();
-    if (settings_.dry_run) return dry_run(checkpoint);
+    identity_ = data_identity();
+    if (!checkpoint.empty()) check_checkpoint(checkpoint);
+    if (settings_.dry_run) return dry_run();
     executor_ = std::make_unique<Executor>(graph_, std::vector<const Program*>{&training_, &evaluation_},
                                            ranks_.device, ranks_.data_plane,
                                            static_cast<std::uint64_t>(options_.seed));
@@ -153,8 +155,29 @@ class Run {
     });
   }
 
-  int dry_run(const std::filesystem::path& checkpoint) const {
-    if (!checkpoint.empty()) load_checkpoint(checkpoint, graph_, {});
+  DataIdentity data_identity() {
+    const auto content = [&](const TrainingData& data) {
+      return text_of_first_rank(ranks_.control, *control_stream_, [&] { return content_fingerprint(data); });
+    };
+    const SampleOrder& order = data_.reader->order();
+    return {content(data_),
+            data_.reader->length(),
+            evaluation_data_ ? content(*evaluation_data_) : "",
+            order.windows(Split::training),
+            order.sequence(),
+            options_.seed,
+            fmt::format("{:016x}", order.samples_hash(0, 64))};
+  }
+
+  /// That it is of this model and this data; before its tensors are read.
+  void check_checkpoint(const std::filesystem::path& checkpoint) const {
+    const CheckpointFacts facts = load_checkpoint(checkpoint, graph_, {});
+    const std::string warning =
+        check_same_data(checkpoint, facts.samples, facts.data, identity_, settings_.accept_changed_data);
+    if (!warning.empty()) warn(warning);
+  }
+
+  int dry_run() const {
     log_.info(fmt::format("dry run: plan, data and memory ({} per rank) are in order; nothing was written",
                           size_text(arena_bytes())));
     return 0;
@@ -168,11 +191,6 @@ class Run {
     if (facts.loss_scale) steps_->set_loss_scale(*facts.loss_scale);
     if (facts.training_options != options_text(options_))
       warn("the [training] table differs from that of the checkpoint; this run follows its plan's");
-    if (facts.samples > 0 && facts.data_tokens != data_.reader->length())
-      warn(
-          fmt::format("the data has a length of {}, that of the checkpoint had {}: from here on samples come "
-                      "in another order",
-                      data_.reader->length(), facts.data_tokens));
   }
 
   void prepare_files() {
@@ -205,8 +223,8 @@ class Run {
     first_rank([&] { restore_files(); });
     if (metrics_) metrics_->sync();
     save_states(*executor_, graph_, checkpoint_path(settings_.run_dir, step_),
-                {step_, samples_, data_.reader->length(), options_text(options_), steps_->loss_scale()},
-                provenance_, ranks_.native);
+                {step_, samples_, identity_, options_text(options_), steps_->loss_scale()}, provenance_,
+                ranks_.native);
     checkpoint_s_ = now_s() - begin;
     unreported_checkpoint_s_ = checkpoint_s_;
     if (ranks_.control.rank() == 0) keep_last(settings_.run_dir, step_, settings_.keep, log_);
@@ -320,6 +338,7 @@ class Run {
   Program training_, evaluation_;
   TrainingData data_;
   std::optional<TrainingData> evaluation_data_;
+  DataIdentity identity_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<StepRunner> steps_;
   std::int64_t allocated_bytes_ = 0;    ///< by the rank with the largest arena

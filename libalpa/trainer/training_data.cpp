@@ -1,6 +1,7 @@
 #include "libalpa/trainer/training_data.h"
 
 #include "libalpa/base/error.h"
+#include "libalpa/dataset/content_fingerprint.h"
 #include "libalpa/trainer/array_batches.h"
 #include "libalpa/trainer/token_batches.h"
 
@@ -39,6 +40,10 @@ TrainingData open_token_data(const std::string& data, const Graph& graph, const 
 }
 
 }  // namespace
+
+std::string content_fingerprint(const TrainingData& data) {
+  return data.tokens ? content_fingerprint(*data.tokens) : content_fingerprint(*data.arrays);
+}
 
 TrainingData open_training_data(const std::string& data, const Graph& graph, const TrainingOptions& options,
                                 double held_out_fraction) {

@@ -22,4 +22,7 @@ struct TrainingData {
 TrainingData open_training_data(const std::string& data, const Graph&, const TrainingOptions&,
                                 double held_out_fraction);
 
+/// content_fingerprint() of the data.
+std::string content_fingerprint(const TrainingData&);
+
 }  // namespace alpa

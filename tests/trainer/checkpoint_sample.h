@@ -61,9 +61,11 @@ struct StatesInMemory {
     }
   }
 
+  static DataIdentity sample_data() { return {"c0ffee", 9999, "", 95, 100, 1, "5eed"}; }
+
   void save(const std::filesystem::path& file, std::int64_t step,
             std::optional<int> communicator = {}) const {
-    save_checkpoint(file, {step, 8 * step, 9999, "batch = 8\n"}, graph, tiles,
+    save_checkpoint(file, {step, 8 * step, sample_data(), "batch = 8\n"}, graph, tiles,
                     provenance_here("test", "alpa", ""), communicator);
   }
 };

@@ -42,7 +42,8 @@ TEST_F(Checkpoint, GivesBackAnyTilesOfWhatWasSavedFromOthers) {
     states->add_tile(0, {0, 0}, {30, 20}, salt);
     states->add_tile(3, {}, {}, salt);
   }
-  EXPECT_EQ(load_checkpoint(path_, read.graph, read.tiles), (CheckpointFacts{42, 336, 9999, "batch = 8\n"}));
+  EXPECT_EQ(load_checkpoint(path_, read.graph, read.tiles),
+            (CheckpointFacts{42, 336, StatesInMemory::sample_data(), "batch = 8\n"}));
   EXPECT_EQ(read.storage, expected.storage);
   EXPECT_EQ(verify_checkpoint(path_).step, 42);
 }
@@ -63,7 +64,7 @@ TEST_F(Checkpoint, IsTheSameFileHoweverTheStatesWereCut) {
 TEST_F(Checkpoint, HoldsTheLossScaleOfF16AndRefusesOneThatNoRunComesTo) {
   const StatesInMemory states = StatesInMemory::whole(0);
   const auto saved = [&](const LossScale& scale) {
-    save_checkpoint(path_, {42, 336, 9999, "batch = 8\n", scale}, states.graph, states.tiles, {}, {});
+    save_checkpoint(path_, {42, 336, {}, "batch = 8\n", scale}, states.graph, states.tiles, {}, {});
     return verify_checkpoint(path_).loss_scale;
   };
   EXPECT_EQ(saved({4096, 7, 42}), (LossScale{4096, 7, 42}));
