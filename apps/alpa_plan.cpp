@@ -8,6 +8,7 @@
 #include "apps/app.h"
 #include "apps/models.h"
 #include "libalpa/base/error.h"
+#include "libalpa/base/stop_request.h"
 #include "libalpa/base/units.h"
 #include "libalpa/cluster/device_words.h"
 #include "libalpa/cluster/profile.h"
@@ -44,11 +45,17 @@ CostModel cost_model(const Settings& settings, std::string& fingerprint) {
   return CostModel(profile);
 }
 
+/// "842496 parameters", "1315.7 million parameters"
+std::string parameters_text(std::int64_t count) {
+  if (count < 1'000'000) return count_text(count, "parameter");
+  return fmt::format("{:.1f} million parameters", static_cast<double>(count) / 1e6);
+}
+
 /// "gpt-1.3b: 1315.7 million parameters, 8.73 PFLOP a step (11.64 PFLOP by its paper)"
 std::string model_text(const ModelDefinition& model, const Graph& graph) {
   const double flops = step_flops(graph, static_cast<int>(model.training.batch / graph.samples));
-  std::string text = fmt::format("{}: {:.1f} million parameters, {} a step", model.name,
-                                 static_cast<double>(parameter_count(graph)) / 1e6, rate_text(flops, "FLOP"));
+  std::string text = fmt::format("{}: {}, {} a step", model.name, parameters_text(parameter_count(graph)),
+                                 rate_text(flops, "FLOP"));
   if (const auto by_paper = paper_flops(model))
     text += fmt::format(" ({} by its paper)", rate_text(*by_paper, "FLOP"));
   return text;
@@ -66,7 +73,8 @@ void tell_missing_kernels(const Plan& plan, const Graph& graph, Log& log) {
                     fmt::join(names, ", "), plan.cluster.device));
 }
 
-void plan_model(const Settings& settings, App& app) {
+int plan_model(const Settings& settings, App& app) {
+  const StopRequest stop;
   for (const std::filesystem::path& written : {settings.out, settings.missing})
     if (!written.empty())
       AtomicFile{written};  // a folder that cannot be written is noticed before the search
@@ -75,6 +83,7 @@ void plan_model(const Settings& settings, App& app) {
   CostModel costs = cost_model(settings, fingerprint);
   PlannerOptions options = settings.planner;
   options.searches_beside = true;
+  options.stop = &stop;
   if (!settings.pin.empty()) options.pin = read_pin(settings.pin);
   const PlanningModel planning{model.name, model.expanded_toml, model.training.batch,
                                [&](std::int64_t samples) { return training_step_graph(model, samples); },
@@ -92,43 +101,49 @@ void plan_model(const Settings& settings, App& app) {
     publish_text(settings.missing, lines);
   }
   std::fputs(explain(plan, graph).c_str(), stdout);
+  if (!plan.prediction.hit_time_limit || !stop.is_asked()) return 0;
+  app.log().warning(fmt::format("'{}' is the best plan so far", settings.out.string()));
+  return static_cast<int>(ErrorKind::stopped_early);
 }
 
-/// The numbers to play a plan with. Tells where they are not those that the plan was made with.
-CostModel simulation_costs(const Plan& plan, const std::filesystem::path& profile_path) {
-  const std::string predicted = seconds_text(plan.prediction.step_s);
-  if (profile_path.empty()) {
-    if (!plan.profile_fingerprint.empty())
-      fmt::print(
-          "costs are estimated from the numbers of cluster '{}'; the profile that the plan was made from "
-          "({}) "
-          "predicts {}: give it with --profile\n",
-          plan.cluster.name, plan.profile_fingerprint, predicted);
-    return CostModel(plan.cluster);
-  }
+/// The costs to play a plan with, and what the answer says of them where the plan was made with others.
+struct SimulationCosts {
+  CostModel costs;
+  std::string remark;
+};
+
+SimulationCosts simulation_costs(const Plan& plan, const std::filesystem::path& profile_path) {
+  const bool from_profile = !plan.profile_fingerprint.empty();
+  const std::string origin = from_profile ? "the profile that the plan was made from (" +
+                                                plan.profile_fingerprint + "; give it with --profile)"
+                                          : "the cluster's numbers, which the plan was made from";
+  const auto remark = [&](const std::string& costs) {
+    return fmt::format(" with {}; {} with {}", costs, seconds_text(plan.prediction.step_s), origin);
+  };
+  if (profile_path.empty())
+    return {CostModel(plan.cluster),
+            from_profile ? remark("costs estimated from the numbers of cluster '" + plan.cluster.name + "'")
+                         : ""};
   Profile profile = read_profile(profile_path);
   const std::string fingerprint = profile_fingerprint(profile);
-  if (fingerprint == plan.profile_fingerprint)
+  if (fingerprint == plan.profile_fingerprint) {
     profile.cluster = plan.cluster;  // which --cluster may have replaced
-  else
-    fmt::print(
-        "'{}' ({}) is not what the plan was made from: {}, which predicts {}\n", profile_path.string(),
-        fingerprint,
-        plan.profile_fingerprint.empty() ? "a cluster file alone" : "the profile " + plan.profile_fingerprint,
-        predicted);
-  return CostModel(profile);
+    return {CostModel(profile), ""};
+  }
+  return {CostModel(profile),
+          remark(fmt::format("the costs of '{}' ({})", profile_path.string(), fingerprint))};
 }
 
 void simulate_plan(const Settings& settings) {
   const PlannedModel planned = read_planned_model(settings.first);
   const Plan& plan = planned.plan;
   const Graph& graph = planned.graph;
-  const CostModel costs = simulation_costs(plan, settings.profile);
+  const auto [costs, remark] = simulation_costs(plan, settings.profile);
   if (!settings.trace.empty()) AtomicFile{settings.trace};
   const Program program = lower(graph, plan);
   verify(program, graph);
   const Timeline timeline = simulate(program, costs, true);
-  std::fputs(fmt::format("step {}\n", seconds_text(timeline.step_s)).c_str(), stdout);
+  std::fputs(fmt::format("step {}{}\n", seconds_text(timeline.step_s), remark).c_str(), stdout);
   for (std::size_t s = 0; s < timeline.stages.size(); ++s) {
     const StageTime& t = timeline.stages[s];
     std::fputs(fmt::format("stage {}: compute {}, collectives {}, transfers {}, idle {}\n", s,
@@ -199,7 +214,7 @@ int main(int argc, char** argv) {
       .option("--out", settings.out, "plan to write (HDF5)")
       .writes()
       .required()
-      .may_end_with({ErrorKind::infeasible})
+      .may_end_with({ErrorKind::infeasible, ErrorKind::stopped_early})
       .example(
           "alpa-plan configs/models/gpt-1.3b.toml --cluster configs/clusters/p3.16xlarge-8.toml --devices 8 "
           "--out plan.h5",
@@ -235,5 +250,5 @@ int main(int argc, char** argv) {
       .example("alpa-plan check plan.h5", "before a long job")
       .example("alpa-plan check plan.h5 && sbatch train.sbatch plan.h5", "in a script")
       .runs([&] { check(settings); });
-  return app.run(argc, argv, [&] { plan_model(settings, app); });
+  return app.run(argc, argv, [&] { return plan_model(settings, app); });
 }

@@ -28,7 +28,7 @@ const char* meaning(ErrorKind kind) {
     case ErrorKind::peer:
       return "a rank hangs or is gone";
     case ErrorKind::stopped_early:
-      return "stopped early with everything saved: submit again to go on";
+      return "stopped early, with what there was by then saved: submit again";
   }
   return "";
 }

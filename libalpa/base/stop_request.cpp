@@ -41,6 +41,17 @@ StopRequest::~StopRequest() {
   pthread_sigmask(SIG_SETMASK, &earlier_mask_, nullptr);
 }
 
+std::optional<StopRequest::Clock::time_point> StopRequest::asked_at() const {
+  const Clock::rep asked = asked_at_;
+  if (asked == kNever) return std::nullopt;
+  return Clock::time_point(Clock::duration(asked));
+}
+
+void StopRequest::ask() {
+  Clock::rep never = kNever;
+  asked_at_.compare_exchange_strong(never, Clock::now().time_since_epoch().count());
+}
+
 void StopRequest::wait_for_signals() {
   const sigset_t signals = stop_signals();
   bool interrupted = false;
@@ -48,7 +59,7 @@ void StopRequest::wait_for_signals() {
     if (signal == SIGINT && interrupted) die_of(signal);
     interrupted |= signal == SIGINT;
     if (first_signal_ == 0) first_signal_ = signal;
-    asked_ = true;
+    ask();
   }
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <csignal>
+#include <limits>
+#include <optional>
 #include <thread>
 
 namespace alpa {
@@ -22,16 +25,22 @@ class StopRequest {
   StopRequest(const StopRequest&) = delete;
   StopRequest& operator=(const StopRequest&) = delete;
 
-  bool is_asked() const { return asked_; }
-  int signal() const { return first_signal_; }  ///< the first signal that asked; 0 where none did
+  using Clock = std::chrono::steady_clock;
+
+  bool is_asked() const { return asked_at_ != kNever; }
+  std::optional<Clock::time_point> asked_at() const;  ///< first; nothing where nobody asked
+  int signal() const { return first_signal_; }        ///< the first signal that asked; 0 where none did
 
   /// The same wish without a signal (a STOP file, the job's end).
-  void ask() { asked_ = true; }
+  void ask();
 
  private:
   void wait_for_signals();
 
-  std::atomic<bool> asked_ = false, ending_ = false;
+  static constexpr Clock::rep kNever = std::numeric_limits<Clock::rep>::min();
+
+  std::atomic<bool> ending_ = false;
+  std::atomic<Clock::rep> asked_at_ = kNever;
   std::atomic<int> first_signal_ = 0;
   sigset_t earlier_mask_;
   std::thread waiting_;

@@ -65,7 +65,7 @@ std::string stage_text(const Plan& plan, const Graph& graph, int stage) {
 }
 
 /// What makes the step as long as it is: the largest part of the busiest stage's time; and memory, where a
-/// stage is nearly full or computes more than it would have to.
+/// stage is nearly full, or recomputation, which a pin may ask for where memory is free.
 std::string binding(const Plan& plan) {
   const std::vector<StagePrediction>& stages = plan.prediction.stages;
   const std::size_t busiest = busiest_stage(plan.prediction);
@@ -79,10 +79,11 @@ std::string binding(const Plan& plan) {
   for (std::size_t s = 0; s < std::min(stages.size(), plan.stages.size()); ++s) {
     const double used =
         static_cast<double>(stages[s].memory.total) / static_cast<double>(plan.cluster.memory_bytes);
-    const bool again = plan.stages[s].rematerialize;
-    if (used >= nearly_full || again)
-      text += fmt::format("; memory on stage {} ({:.0f} % full{})", s, 100 * used,
-                          again ? ", recomputes its forward" : "");
+    const char* again = plan.stages[s].rematerialize ? ", recomputes its forward" : "";
+    if (used >= nearly_full)
+      text += fmt::format("; memory on stage {} ({:.0f} % full{})", s, 100 * used, again);
+    else if (*again)
+      text += fmt::format("; recomputation on stage {} (memory {:.0f} % full)", s, 100 * used);
   }
   return text;
 }
@@ -110,9 +111,10 @@ std::string training_differences(const Plan& a, const Plan& b) {
 
 std::string gap_text(const Prediction& p) {
   if (p.lower_bound_s <= 0 || p.estimate_s <= 0) return "no lower bound is known";
-  return fmt::format("the search's estimate {}, lower bound {}: at most {:.2f} % above the best of {}",
-                     seconds_text(p.estimate_s), seconds_text(p.lower_bound_s),
-                     100 * std::max(0.0, p.estimate_s / p.lower_bound_s - 1), p.bound_covers);
+  return fmt::format(
+      "the search's estimate {}, lower bound on such estimates {}: at most {:.2f} % above the best of {}",
+      seconds_text(p.estimate_s), seconds_text(p.lower_bound_s),
+      100 * std::max(0.0, p.estimate_s / p.lower_bound_s - 1), p.bound_covers);
 }
 
 std::string explain(const Plan& plan, const Graph& graph) {
@@ -129,7 +131,7 @@ std::string explain(const Plan& plan, const Graph& graph) {
                             plan.cluster.name);
   if (plan.prediction.lower_bound_s > 0) text += gap_text(plan.prediction) + "\n";
   if (plan.prediction.hit_time_limit)
-    text += "the time limit cut the search short: another run may find what this one did not\n";
+    text += "the search was cut short: another run may find what this one did not\n";
   if (is_measured && plan.prediction.estimated_operators > 0)
     text += count_text(plan.prediction.estimated_operators, "operator cost") +
             " estimated: the profile has no measurement\n";

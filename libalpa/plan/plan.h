@@ -70,7 +70,7 @@ struct Prediction {
   double estimate_s = 0;        ///< what the search minimises: sum of stages + (micro-batches - 1) x slowest
   double lower_bound_s = 0;     ///< on the estimate of every plan that the bound covers; 0: not known
   std::string bound_covers;     ///< those plans, in words
-  bool hit_time_limit = false;  ///< the search was cut short by the clock
+  bool hit_time_limit = false;  ///< the search was cut short, by the clock or on request
   std::vector<StagePrediction> stages;
   std::vector<Candidate> candidates;  ///< best first
   int estimated_operators = 0;        ///< costs that no measurement backs

@@ -63,6 +63,7 @@ bool Contest::solve(PricedGraph& priced, StageRequest& request, StageSolution& s
   // Without any plan yet, or a start to fall back on, there has to be time for one.
   const double least_s = best_ || start ? 0 : 1;
   options.time_limit_s = std::clamp(clock_.left_s(), least_s, options.time_limit_s);
+  options.stop = clock_.stop();
   const MeshPrices& prices = priced.book.on(request.mesh);
   solution = solve_stage(priced.planning, request, prices, options, start);
   out_of_time_ |= solution.hit_time_limit;

@@ -57,7 +57,7 @@ bool has_plan(const PlanningModel& model, const CostModel& costs, const PlannerO
     search_plan(model, costs, alone, quiet);
     return true;
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::infeasible) throw;
+    if (error.kind() != ErrorKind::infeasible && error.kind() != ErrorKind::stopped_early) throw;
     return false;
   }
 }

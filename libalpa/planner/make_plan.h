@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "libalpa/base/log.h"
+#include "libalpa/base/stop_request.h"
 #include "libalpa/plan/plan.h"
 #include "libalpa/planner/stage_problem.h"
 
@@ -32,6 +33,8 @@ struct PlannerOptions {
   std::optional<PinnedPlan> pin;
   /// Where the pin or the method leaves the search no say: its own best joins the candidates, for comparison.
   bool searches_beside = false;
+  /// Ends the search as the time limit does, and at once where there is no plan yet; null: nothing does.
+  const StopRequest* stop = nullptr;
 };
 
 /// What is planned: the graph of a training step for any number of samples per micro-batch.
@@ -49,7 +52,8 @@ std::vector<std::string> method_names();
 
 /// The fastest plan that fits, by the simulator, among those the search and the baselines propose. Pure: the
 /// same arguments give the same plan. Throws Error(infeasible) naming the stage and what it lacks,
-/// Error(usage) for a method it does not know, and for what is said beside a pin that says it itself.
+/// Error(usage) for a method it does not know, and for what is said beside a pin that says it itself,
+/// Error(stopped_early) where a stop was asked for before there was a plan.
 Plan make_plan(const PlanningModel&, const CostModel&, const PlannerOptions&, Log&);
 
 /// Lowers, verifies and simulates a plan and puts the figures into its prediction (candidates are left

@@ -40,7 +40,7 @@ class PlanSearch {
         log_(log),
         devices_(options.devices > 0 ? options.devices : costs.cluster().devices()),
         schedule_(schedule_from_name(options.schedule)),
-        clock_(options.time_limit_s, log),
+        clock_(options.time_limit_s, log, options.stop),
         contest_(model, costs, options, devices_, clock_) {}
 
   Plan run() {
@@ -48,6 +48,9 @@ class PlanSearch {
       enter_pin();
     else
       enter_methods();
+    if (!contest_.has_winner() && clock_.is_stopped())
+      throw Error(ErrorKind::stopped_early, "no plan was found yet: " + end_of_search(),
+                  "more time; --method auto looks at baselines first");
     if (options_.searches_beside && (options_.pin || !wants("search"))) search_beside();
     if (!contest_.has_winner() && out_of_time_)
       throw OutOfTime(ErrorKind::infeasible, "no plan was found: " + what_is_missing(),
@@ -56,9 +59,9 @@ class PlanSearch {
     plan.prediction.hit_time_limit = contest_.out_of_time() || out_of_time_ || !left_out_.empty();
     const bool is_bounded = !options_.pin && wants("search") && state_bound(plan);
     if (plan.prediction.hit_time_limit)
-      log_.warning(fmt::format(
-          "{}. {}; another run may find what this one did not", what_is_missing(),
-          is_bounded ? gap_text(plan.prediction) : "How far the plan is from the best is not known"));
+      log_.warning(fmt::format("{}. Of the best plan so far: {}{}", what_is_missing(),
+                               gap_text(plan.prediction),
+                               is_bounded ? "" : "; how far it is from the best of all plans is not known"));
     return plan;
   }
 
@@ -133,9 +136,9 @@ class PlanSearch {
     return *known;
   }
 
-  /// Once there is a plan, what there is no time for is left out.
+  /// What there is no time for is left out, once there is a plan or a stop was asked for.
   bool has_time_for(const std::string& part, int micro_batches) {
-    if (!clock_.is_over() || !contest_.has_winner()) return true;
+    if (!clock_.is_over() || (!contest_.has_winner() && !clock_.is_stopped())) return true;
     if (cut_at_.empty()) cut_at_ = clock_.where();
     left_out_[part].push_back(micro_batches);
     return false;
@@ -235,7 +238,8 @@ class PlanSearch {
     std::vector<int> covered;
     for (const auto& [count, bound_s] : bound_s_)
       if (bound_s > 0) covered.push_back(count);
-    plan.prediction.lower_bound_s = known_bound_s();
+    // A baseline may be none of the plans that were searched, and better than they can be.
+    plan.prediction.lower_bound_s = std::min(known_bound_s(), plan.prediction.estimate_s);
     plan.prediction.bound_covers = fmt::format(
         "every plan of {} micro-batches, cut into stages between {} clusters of layers, on submeshes of one "
         "or two axes",
@@ -243,10 +247,10 @@ class PlanSearch {
     return true;
   }
 
+  std::string end_of_search() const { return clock_.end() + (cut_at_.empty() ? "" : " in: " + cut_at_); }
+
   std::string what_is_missing() const {
-    std::string text =
-        fmt::format("the time limit of {} (--time-limit) was reached", seconds_text(options_.time_limit_s));
-    if (!cut_at_.empty()) text += fmt::format(" in: {}", cut_at_);
+    std::string text = end_of_search();
     const char* lead = "; left out: ";
     for (const auto& [part, counts] : left_out_) {
       text += lead + part + fmt::format(" with {} micro-batches", fmt::join(counts, ", "));

@@ -4,14 +4,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
+#include <utility>
 
 #include "libalpa/base/units.h"
 
 namespace alpa {
 
-PlanningClock::PlanningClock(double time_limit_s, Log& log, double interval_s)
+PlanningClock::PlanningClock(double time_limit_s, Log& log, const StopRequest* stop, double interval_s)
     : time_limit_s_(time_limit_s),
-      deadline_(time_limit_s),
+      deadline_(time_limit_s, stop),
       log_(log),
       teller_([this, interval_s] { tell(interval_s); }) {}
 
@@ -55,18 +57,33 @@ std::string PlanningClock::line() const {
   std::string text = where();
   const std::lock_guard lock(mutex_);
   if (best_s_) text += fmt::format("; best so far {}", seconds_text(*best_s_));
-  if (bound_s_) text += fmt::format("; lower bound of what was searched {}", seconds_text(*bound_s_));
+  // A bound above the best says only that what was searched cannot hold a better plan.
+  if (bound_s_ && (!best_s_ || *bound_s_ <= *best_s_))
+    text += fmt::format("; lower bound of what was searched {}", seconds_text(*bound_s_));
   return text + fmt::format("; {} gone, at most {} left", seconds_text(time_limit_s_ - left_s()),
                             seconds_text(std::max(0.0, left_s())));
 }
 
+std::string PlanningClock::end() const {
+  if (!is_stopped())
+    return fmt::format("the time limit of {} (--time-limit) was reached", seconds_text(time_limit_s_));
+  const char* name = sigabbrev_np(deadline_.stop()->signal());
+  return name ? fmt::format("the search was stopped (SIG{})", name) : "the search was stopped";
+}
+
 void PlanningClock::tell(double interval_s) {
-  for (;;) {
+  constexpr double kLookEvery_s = 0.1;  // at a stop
+  bool has_stopped = false;
+  for (double next_s = interval_s, now_s = 0;; now_s += kLookEvery_s) {
     {
       std::unique_lock lock(mutex_);
-      if (end_.wait_for(lock, std::chrono::duration<double>(interval_s), [this] { return ends_; })) return;
+      if (end_.wait_for(lock, std::chrono::duration<double>(kLookEvery_s), [this] { return ends_; })) return;
     }
+    if (is_stopped() && !std::exchange(has_stopped, true))
+      log_.info("stopping; a second Ctrl-C ends at once");
+    if (has_stopped || now_s < next_s) continue;
     log_.info(line());
+    next_s += interval_s;
   }
 }
 

@@ -219,6 +219,7 @@ class StageSearch {
         options.gap = space_.gap;
         options.effort = 20'000;
         options.time_limit_s = left_s;
+        options.stop = clock_.stop();
         options.cutoff = cutoff;
         StageSolution solution =
             solve_stage(planning_, request, book_.known(mesh), options, start_of(request));

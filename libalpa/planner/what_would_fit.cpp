@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "libalpa/base/deadline.h"
 #include "libalpa/cluster/micro_batch_counts.h"
-#include "libalpa/solver/incumbent.h"
 
 namespace alpa {
 namespace {
@@ -23,7 +23,9 @@ std::vector<std::string> frugal_methods(const std::string& method) {
 class Trial {
  public:
   Trial(const PlannerOptions& options, const std::function<bool(const PlannerOptions&)>& fits)
-      : options_(options), fits_(fits), deadline_(std::min(kPatience_s, options.time_limit_s)) {}
+      : options_(options),
+        fits_(fits),
+        deadline_(std::min(kPatience_s, options.time_limit_s), options.stop) {}
 
   template <class Change>
   bool fits_with(Change change) {

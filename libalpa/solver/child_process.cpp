@@ -15,10 +15,11 @@
 #include <string_view>
 
 #include "libalpa/base/error.h"
-#include "libalpa/solver/incumbent.h"
 
 namespace alpa {
 namespace {
+
+constexpr double kLookEvery_ms = 50;  ///< at a stop that may be asked for
 
 class File {
  public:
@@ -113,7 +114,8 @@ std::optional<std::string> read_until(int in, const Deadline& deadline) {
     const double left = deadline.seconds_left();
     if (left <= 0) return std::nullopt;
     pollfd waiting{.fd = in, .events = POLLIN, .revents = 0};
-    const int ready = poll(&waiting, 1, static_cast<int>(std::min(left * 1000 + 1, 1e6)));
+    const double most_ms = deadline.stop() ? kLookEvery_ms : 1e6;
+    const int ready = poll(&waiting, 1, static_cast<int>(std::min(left * 1000 + 1, most_ms)));
     if (ready < 0 && errno != EINTR) return std::nullopt;
     if (ready <= 0) continue;
     char block[1 << 16];
@@ -128,8 +130,7 @@ std::optional<std::string> read_until(int in, const Deadline& deadline) {
 }  // namespace
 
 std::optional<std::string> run_process(const std::vector<std::string>& command, const std::string& input,
-                                       double time_limit_s) {
-  const Deadline deadline(time_limit_s);
+                                       const Deadline& deadline) {
   const File in(file_with(input));
   if (in.fd() < 0) refuse(command[0], errno);
   int ends[2];

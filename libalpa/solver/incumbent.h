@@ -1,5 +1,4 @@
 #pragma once
-#include <chrono>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -19,18 +18,6 @@ struct Incumbent {
   void offer(const std::vector<int>& candidate, double candidate_cost) {
     if (candidate_cost < cost) choice = candidate, cost = candidate_cost;
   }
-};
-
-/// The wall-clock cap of a search. Nothing else in the search looks at a clock.
-class Deadline {
- public:
-  explicit Deadline(double seconds_from_now);
-
-  bool passed() const { return seconds_left() <= 0; }
-  double seconds_left() const;
-
- private:
-  std::chrono::steady_clock::time_point end_;
 };
 
 }  // namespace alpa

@@ -4,6 +4,8 @@
 
 namespace alpa {
 
+class StopRequest;
+
 /// Minimise objective * x subject to row_lower <= A x <= row_upper and 0 <= x <= 1, some x integer.
 struct IntegerProgram {
   std::vector<double> objective;  ///< per column
@@ -24,7 +26,8 @@ struct IntegerProgramOptions {
   double absolute_gap = 0;  ///< stop when the incumbent is proven to be this close
   int max_nodes = 100'000;  ///< of the branch-and-bound tree
   double time_limit_s = 60;
-  std::vector<double> start;  ///< a solution to begin with (its integer columns count); empty: none
+  std::vector<double> start;          ///< a solution to begin with (its integer columns count); empty: none
+  const StopRequest* stop = nullptr;  ///< asked for, the process is killed; null: nobody asks
 };
 
 struct IntegerProgramResult {

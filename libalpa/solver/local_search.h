@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "libalpa/base/deadline.h"
 #include "libalpa/solver/incumbent.h"
 #include "libalpa/solver/selection_network.h"
 

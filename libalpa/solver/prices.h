@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "libalpa/base/deadline.h"
 #include "libalpa/solver/incumbent.h"
 #include "libalpa/solver/selection_network.h"
 

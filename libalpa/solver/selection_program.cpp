@@ -136,7 +136,8 @@ ProgramOutcome solve_as_integer_program(const SelectionNetwork& network, Incumbe
     IntegerProgramOptions limits{.absolute_gap = 0,
                                  .max_nodes = options.max_nodes,
                                  .time_limit_s = deadline.seconds_left(),
-                                 .start = {}};
+                                 .start = {},
+                                 .stop = deadline.stop()};
     if (incumbent.exists()) {
       limits.absolute_gap = options.gap * std::abs(incumbent.cost) * scale;
       limits.start = model.columns_of(incumbent.choice);

@@ -1,4 +1,5 @@
 #pragma once
+#include "libalpa/base/deadline.h"
 #include "libalpa/solver/incumbent.h"
 #include "libalpa/solver/integer_program.h"
 #include "libalpa/solver/selection_network.h"

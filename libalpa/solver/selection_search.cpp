@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "libalpa/base/deadline.h"
 #include "libalpa/solver/elimination.h"
 #include "libalpa/solver/local_search.h"
 #include "libalpa/solver/neighbourhood_search.h"
@@ -50,7 +51,7 @@ std::int64_t size_of(const SelectionNetwork& network) {
 class NetworkSearch {
  public:
   NetworkSearch(const SelectionNetwork& given, const SelectionOptions& options)
-      : given_(given), options_(options), deadline_(options.time_limit_s) {
+      : given_(given), options_(options), deadline_(options.time_limit_s, options.stop) {
     solution_.bound = -infinity;
   }
 

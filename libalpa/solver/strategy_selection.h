@@ -6,6 +6,8 @@
 
 namespace alpa {
 
+class StopRequest;
+
 /// The strategy-selection problem: choose one strategy per node so that the sum of node and edge costs is
 /// least, subject to memory over time. Costs are seconds (any unit works), memory is bytes.
 ///
@@ -33,6 +35,7 @@ struct SelectionOptions {
   std::vector<int> start = {};      ///< a choice to improve on, where it is allowed and fits; empty: none
   double cutoff =
       std::numeric_limits<double>::infinity();  ///< choices that cost as much or more are not wanted
+  const StopRequest* stop = nullptr;  ///< ends the search as the time limit does; null: nothing does
 };
 
 struct SelectionSolution {

@@ -131,6 +131,39 @@ TEST_F(Stops, NotBecauseOfASecondRunWhichReadsNothing) {
   EXPECT_EQ(ranks.wait(), kStopped);
 }
 
+/// A search of minutes, stopped when its log says how far it is.
+class StopsOfAPlan : public Workplace {
+ protected:
+  int stop_when(const std::string& line, int signal, const std::string& model) {
+    RunningRanks search(path(""),
+                        "alpa-plan " ALPA_SOURCE_DIR "/configs/models/" + model +
+                            " --cluster " ALPA_SOURCE_DIR
+                            "/configs/clusters/p3.16xlarge-8.toml --threads 1 --out plan.h5",
+                        1);
+    wait_until("the search is under way", [&] { return search.log().find(line) != std::string::npos; });
+    search.signal(0, signal);
+    const int status = search.wait();
+    log_ = search.log();
+    return status;
+  }
+  std::string log_;
+};
+
+TEST_F(StopsOfAPlan, OnCtrlCWriteTheBestPlanSoFar) {
+  EXPECT_EQ(stop_when("best so far", SIGINT, "gpt-1.3b.toml"), kStopped) << log_;
+  EXPECT_THAT(log_,
+              AllOf(HasSubstr("stopping; a second Ctrl-C"), HasSubstr("the search was stopped (SIGINT) in: "),
+                    HasSubstr("% above the best of "), HasSubstr("'plan.h5' is the best plan so far")));
+  EXPECT_EQ(run("alpa-plan check plan.h5").status, 0);
+  EXPECT_THAT(run("alpa-plan explain plan.h5").output, HasSubstr("the search was cut short"));
+}
+
+TEST_F(StopsOfAPlan, OnSigtermBeforeThereIsOneSayThat) {
+  EXPECT_EQ(stop_when("; 5.", SIGTERM, "gpt-39b.toml --method search"), kStopped) << log_;
+  EXPECT_THAT(log_, HasSubstr("error: no plan was found yet: the search was stopped (SIGTERM) in: "));
+  EXPECT_FALSE(std::filesystem::exists(path("plan.h5")));
+}
+
 class StopsOfAProfile : public Workplace {};
 
 TEST_F(StopsOfAProfile, OnASignalToAnyRankKeepWhatWasMeasured) {

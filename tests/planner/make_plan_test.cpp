@@ -253,6 +253,47 @@ TEST(Search, OutOfTimeWithoutAnyPlanDoesNotSayThatThereIsNone) {
               ThrowsMessage<Error>(HasSubstr("no plan was found: the time limit of 0 s")));
 }
 
+/// Asks for a stop when the planner wants the graph for so many samples of a micro-batch.
+PlanningModel model_that_stops(StopRequest& stop, std::int64_t at_samples) {
+  PlanningModel model = small_model();
+  model.graph = [&stop, at_samples, graph = model.graph](std::int64_t samples) {
+    if (samples == at_samples) stop.ask();
+    return graph(samples);
+  };
+  return model;
+}
+
+TEST(Search, StoppedReturnsTheBestPlanSoFarAndSaysSo) {
+  StopRequest stop;
+  PlannerOptions options;
+  options.stop = &stop;
+  testing::internal::CaptureStderr();
+  const Plan plan = [&] {
+    Log log("test", LogLevel::warning);
+    return make_plan(model_that_stops(stop, 4), CostModel(small_cluster(4)), options, log);
+  }();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("the search was stopped in: baselines, 2 micro-batches, 0 of "));
+  EXPECT_TRUE(plan.prediction.hit_time_limit);
+  EXPECT_EQ(plan.micro_batches, 1);  // the only number that it came to
+  EXPECT_GT(plan.prediction.step_s, 0);
+}
+
+TEST(Search, StoppedBeforeAnyPlanSaysSo) {
+  Log log("test", LogLevel::off);
+  StopRequest stop;
+  PlannerOptions options;
+  options.stop = &stop;
+  const PlanningModel model = model_that_stops(stop, 8);
+  try {
+    make_plan(model, CostModel(small_cluster(4)), options, log);
+    ADD_FAILURE() << "there is a plan";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::stopped_early);
+    EXPECT_THAT(error.happened(), HasSubstr("no plan was found yet: the search was stopped"));
+  }
+}
+
 TEST(Search, OutOfTimeBoundsNothingThatItDidNotComeTo) {
   Log log("test", LogLevel::off);
   PlannerOptions options;

@@ -36,6 +36,25 @@ TEST_F(PlanningClocks, TellTheBestPlanAndTheBoundOnceTheyAreKnown) {
   EXPECT_THAT(clock.line(), HasSubstr(" left"));
 }
 
+TEST_F(PlanningClocks, LeaveOutABoundAboveTheBest) {
+  PlanningClock clock(60, log_);
+  clock.begin("search", 0);
+  clock.found(1.5);
+  clock.bounded(2);
+  EXPECT_THAT(clock.line(), testing::Not(HasSubstr("lower bound")));
+}
+
+TEST_F(PlanningClocks, AreOverWhenAStopIsAskedFor) {
+  StopRequest stop;
+  PlanningClock clock(3600, log_, &stop);
+  EXPECT_FALSE(clock.is_over());
+  EXPECT_EQ(clock.end(), "the time limit of 1h00m (--time-limit) was reached");
+  stop.ask();
+  EXPECT_TRUE(clock.is_over());
+  EXPECT_FALSE(clock.is_long_over());  // there is a moment to put a plan together
+  EXPECT_EQ(clock.end(), "the search was stopped");
+}
+
 TEST_F(PlanningClocks, AreOverWhenTheLimitIsReached) {
   EXPECT_TRUE(PlanningClock(0, log_).is_over());
   EXPECT_FALSE(PlanningClock(0, log_).is_long_over());

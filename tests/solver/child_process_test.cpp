@@ -15,35 +15,44 @@ using testing::HasSubstr;
 using testing::Optional;
 using testing::ThrowsMessage;
 
+Deadline in_a_minute() { return Deadline(60); }
+
 TEST(RunProcess, ReturnsWhatTheProgramWrites) {
-  EXPECT_THAT(run_process({"/bin/echo", "a b"}, "", 60), Optional(std::string("a b\n")));
+  EXPECT_THAT(run_process({"/bin/echo", "a b"}, "", in_a_minute()), Optional(std::string("a b\n")));
 }
 
 TEST(RunProcess, CarriesMoreThanAPipeHoldsBothWays) {
   std::string input(3'000'000, '\0');
   for (std::size_t k = 0; k < input.size(); ++k) input[k] = static_cast<char>(k * 31);
-  EXPECT_THAT(run_process({"/bin/cat"}, input, 60), Optional(input));
+  EXPECT_THAT(run_process({"/bin/cat"}, input, in_a_minute()), Optional(input));
 }
 
 TEST(RunProcess, GivesNothingWhenTheProgramFailsOrCrashes) {
-  EXPECT_EQ(run_process({"/bin/false"}, "", 60), std::nullopt);
-  EXPECT_EQ(run_process({"/bin/sh", "-c", "kill -9 $$"}, "", 60), std::nullopt);
+  EXPECT_EQ(run_process({"/bin/false"}, "", in_a_minute()), std::nullopt);
+  EXPECT_EQ(run_process({"/bin/sh", "-c", "kill -9 $$"}, "", in_a_minute()), std::nullopt);
 }
 
 TEST(RunProcess, KillsAProgramThatNeverEnds) {
-  EXPECT_EQ(run_process({"/bin/sh", "-c", "while :; do :; done"}, "", 0.05), std::nullopt);
+  EXPECT_EQ(run_process({"/bin/sh", "-c", "while :; do :; done"}, "", Deadline(0.05)), std::nullopt);
+}
+
+TEST(RunProcess, KillsAProgramWhenAStopIsAskedFor) {
+  StopRequest stop;
+  std::thread asking([&stop] { stop.ask(); });
+  EXPECT_EQ(run_process({"/bin/sh", "-c", "while :; do :; done"}, "", Deadline(3600, &stop)), std::nullopt);
+  asking.join();
 }
 
 TEST(RunProcess, LetsNothingThroughToTheTerminal) {
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
-  run_process({"/bin/sh", "-c", "echo out; echo chatter >&2"}, "", 60);
+  run_process({"/bin/sh", "-c", "echo out; echo chatter >&2"}, "", in_a_minute());
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(RunProcess, NamesAProgramThatCannotBeStarted) {
-  EXPECT_THAT([] { run_process({"/nowhere/alpa-cbc"}, "", 60); },
+  EXPECT_THAT([] { run_process({"/nowhere/alpa-cbc"}, "", in_a_minute()); },
               ThrowsMessage<Error>(HasSubstr("cannot start '/nowhere/alpa-cbc': No such file")));
 }
 
@@ -61,7 +70,7 @@ TEST(RunProcess, WorksWhileOtherThreadsAllocate) {
     });
   }
   for (int k = 0; k < 40; ++k)
-    EXPECT_THAT(run_process({"/bin/cat"}, "input", 60), Optional(std::string("input")));
+    EXPECT_THAT(run_process({"/bin/cat"}, "input", in_a_minute()), Optional(std::string("input")));
   stop = true;
   for (auto& thread : threads) thread.join();
 }
