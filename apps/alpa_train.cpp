@@ -161,7 +161,8 @@ int main(int argc, char** argv) {
               at_least(0))
       .option("--trace", train.trace, "write the measured timeline of one step as a Chrome trace (JSON)")
       .renews([](const std::filesystem::path& file) { return is_chrome_trace(TimelineKind::measured, file); })
-      .flag("--dry-run", train.dry_run, "check plan, data, ranks and memory; train and write nothing")
+      .flag("--dry-run", train.dry_run,
+            "check plan, data, ranks, memory and disk space; train and write nothing")
       .may_end_with({ErrorKind::non_finite, ErrorKind::stopped_early})
       .example("mpiexec -n 4 alpa-train plan.h5 --data text.txt --run-dir run",
                "train on 4 CPU ranks of this machine")

@@ -1,5 +1,7 @@
 #include "libalpa/trainer/learning_rate.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -35,6 +37,14 @@ double learning_rate(const TrainingOptions& options, std::int64_t step) {
   const double progress = static_cast<double>(step - first) / static_cast<double>(last - first);
   const double left = remainder(options.schedule, std::min(progress, 1.0));
   return options.learning_rate * (options.final_learning_rate + (1 - options.final_learning_rate) * left);
+}
+
+std::string ended_schedule_text(const TrainingOptions& options, std::int64_t steps) {
+  if (steps <= options.steps || options.schedule == LearningRateSchedule::constant) return "";
+  return fmt::format(
+      "the learning rate stays at {:.3g} from step {} on: its schedule ends there ([training] steps), the "
+      "run at step {} (--steps)",
+      learning_rate(options, options.steps - 1), options.steps, steps);
 }
 
 std::array<float, 5> update_scalars(const TrainingOptions& options, std::int64_t step,

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <string>
 
 #include "libalpa/graph/training_options.h"
 #include "libalpa/trainer/loss_scale.h"
@@ -11,6 +12,10 @@ namespace alpa {
 /// (with warmup_steps = 4: 1/4, 2/4, 3/4, 4/4 of) the peak, then follows the schedule, whose last step,
 /// `steps` - 1, and all after it have final_learning_rate x the peak.
 double learning_rate(const TrainingOptions&, std::int64_t step);
+
+/// What a run of `steps` steps is to be warned of: the steps after the schedule's last one train at what is
+/// left of the learning rate then. "" where there are none, or the rate is constant.
+std::string ended_schedule_text(const TrainingOptions&, std::int64_t steps);
 
 /// InputKind::update_scalars of step `step`: t counts the updates up to this one, of those that were not
 /// skipped.

@@ -53,6 +53,11 @@ JsonObject object_of(std::span<const NamedNumber> numbers) {
   return object;
 }
 
+std::optional<double> fraction_of_peak(double flops, double seconds, std::optional<double> peak_per_s) {
+  if (!peak_per_s || *peak_per_s <= 0 || seconds <= 0) return std::nullopt;
+  return flops / seconds / *peak_per_s;
+}
+
 Error failure(ErrorKind kind, const std::filesystem::path& path) {
   return Error(kind, fmt::format("cannot write '{}': {}", path.string(), std::strerror(errno)),
                errno == ENOSPC || errno == EDQUOT ? "free some space or quota"
@@ -84,8 +89,7 @@ std::string numbers_text(std::span<const NamedNumber> numbers) {
 }
 
 std::optional<double> peak_fraction(const StepMetrics& m) {
-  if (!m.peak_flops_per_s || *m.peak_flops_per_s <= 0 || m.step_s <= 0) return std::nullopt;
-  return m.flops / m.step_s / *m.peak_flops_per_s;
+  return fraction_of_peak(m.flops, m.step_s, m.peak_flops_per_s);
 }
 
 JsonObject& set_metrics(JsonObject& line, const StepMetrics& m) {
@@ -115,7 +119,15 @@ JsonObject& set_metrics(JsonObject& line, const StepMetrics& m) {
   return line;
 }
 
-std::string progress_line(const StepMetrics& m, std::int64_t total_steps, double eta_s) {
+void StepTotals::add(const StepMetrics& m) {
+  samples += m.samples;
+  tokens += m.tokens;
+  flops += m.flops;
+  seconds += m.step_s;
+}
+
+std::string progress_line(const StepMetrics& m, const StepTotals& since, std::int64_t total_steps,
+                          double eta_s) {
   std::string line = fmt::format("step {}/{}  loss {:.4f}", m.step, total_steps, m.loss);
   line += numbers_text(m.of_model);
   if (m.evaluation)
@@ -123,10 +135,11 @@ std::string progress_line(const StepMetrics& m, std::int64_t total_steps, double
   line += fmt::format("  gradient norm {:.3g}  learning rate {:.3g}", m.gradient_norm, m.learning_rate);
   if (m.loss_scale) line += fmt::format("  loss scale {:.6g}  skipped {}", *m.loss_scale, m.skipped_steps);
   line += fmt::format("  {}  {}",
-                      m.tokens > 0 ? rate_text(static_cast<double>(m.tokens) / m.step_s, "tokens/s")
-                                   : rate_text(static_cast<double>(m.samples) / m.step_s, "samples/s"),
-                      rate_text(m.flops / m.step_s, "FLOP/s"));
-  if (const auto fraction = peak_fraction(m))
+                      since.tokens > 0
+                          ? rate_text(static_cast<double>(since.tokens) / since.seconds, "tokens/s")
+                          : rate_text(static_cast<double>(since.samples) / since.seconds, "samples/s"),
+                      rate_text(since.flops / since.seconds, "FLOP/s"));
+  if (const auto fraction = fraction_of_peak(since.flops, since.seconds, m.peak_flops_per_s))
     line += fmt::format(" ({:.1f} % of {}, {})", 100 * *fraction, rate_text(*m.peak_flops_per_s, "FLOP/s"),
                         m.peak_origin);
   return line + fmt::format("  memory {}  left {}", bytes_text(static_cast<double>(m.memory_bytes)),

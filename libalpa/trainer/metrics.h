@@ -46,6 +46,14 @@ struct StepMetrics {
   std::optional<Evaluation> evaluation;    ///< where one followed the step
 };
 
+/// What was trained since the last line for people.
+struct StepTotals {
+  std::int64_t samples = 0, tokens = 0;
+  double flops = 0, seconds = 0;
+
+  void add(const StepMetrics&);
+};
+
 /// Part of the peak that the model's FLOPs reach ("model FLOPs utilization"), in [0, 1]; nullopt where the
 /// peak is unknown.
 std::optional<double> peak_fraction(const StepMetrics&);
@@ -56,10 +64,11 @@ JsonObject& set_metrics(JsonObject& line, const StepMetrics&);
 /// "  accuracy 0.9712  dropped 12"
 std::string numbers_text(std::span<const NamedNumber>);
 
-/// The step as one line for people; `eta_s` is what remains, in seconds:
-/// "step 120/1000  loss 2.3456  gradient norm 0.812  12.3 ktokens/s  45.6 GFLOP/s (38 % of the measured peak)
-/// memory 1.20 GiB  left 12m05s" (one line).
-std::string progress_line(const StepMetrics&, std::int64_t total_steps, double eta_s);
+/// The step as one line for people, its rates those of all steps since the last line; `eta_s` is what
+/// remains, in seconds: "step 120/1000  loss 2.3456  gradient norm 0.812  12.3 ktokens/s  45.6 GFLOP/s (38 %
+/// of the measured peak) memory 1.20 GiB  left 12m05s" (one line).
+std::string progress_line(const StepMetrics&, const StepTotals& since, std::int64_t total_steps,
+                          double eta_s);
 
 /// RUN_DIR/metrics.jsonl: one line per step, steps ascending and unique, across resumptions too. For one
 /// rank.

@@ -9,7 +9,8 @@ namespace alpa {
 class RecentSteps {
  public:
   void add(double seconds) { seconds_[count_++ % seconds_.size()] = seconds; }
-  double median_s() const {  ///< 0 before the first
+  std::size_t count() const { return count_; }  ///< of all steps
+  double median_s() const {                     ///< 0 before the first
     if (count_ == 0) return 0;
     auto sorted = seconds_;
     const auto end = sorted.begin() + static_cast<std::ptrdiff_t>(std::min(count_, sorted.size()));

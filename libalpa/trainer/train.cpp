@@ -18,9 +18,11 @@
 #include "libalpa/trainer/first_rank.h"
 #include "libalpa/trainer/gather_timeline.h"
 #include "libalpa/trainer/job_machines.h"
+#include "libalpa/trainer/learning_rate.h"
 #include "libalpa/trainer/recent_steps.h"
 #include "libalpa/trainer/run_folder.h"
 #include "libalpa/trainer/run_folder_lock.h"
+#include "libalpa/trainer/run_needs.h"
 #include "libalpa/trainer/step_runner.h"
 #include "libalpa/trainer/stop.h"
 #include "libalpa/trainer/training_data.h"
@@ -117,6 +119,7 @@ class Run {
       warn(fmt::format(
           "there are no evaluations: a batch takes {}, and no more than {} held out", options_.batch,
           count_text(held_out, data_.tokens ? "window" : "sample") + (held_out == 1 ? " is" : " are")));
+    if (const std::string text = ended_schedule_text(options_, total_steps_); !text.empty()) warn(text);
   }
 
   /// The largest arena of a rank, as planned.
@@ -137,6 +140,25 @@ class Run {
           ErrorKind::allocation,
           fmt::format("the plan takes {} per rank, {} is there", size_text(arena_bytes()), size_text(there)),
           "plan with a smaller memory in the cluster, with more micro-batches, or for more ranks");
+    const std::int64_t on_node = ranks_.host.memory_bytes() / std::max(settings_.ranks_on_node, 1);
+    shortfall(memory_shortfall(process_memory(training_, graph_, shared ? arena_bytes() : 0), on_node),
+              "fewer ranks on a node, more memory for the job (srun --mem), or a plan for more ranks");
+  }
+
+  /// A run may come to its end all the same: others give memory and disk space back. A dry run is to say no.
+  void shortfall(const std::string& what, const char* hint) const {
+    if (what.empty()) return;
+    if (settings_.dry_run) throw Error(ErrorKind::allocation, what, hint);
+    warn(what);
+  }
+
+  /// For one rank.
+  void check_disk() const {
+    const std::int64_t saves = saves_left(step_, total_steps_, settings_.checkpoint_every),
+                       existing = std::ssize(checkpointed_steps(settings_.run_dir));
+    shortfall(
+        disk_shortfall(graph_, settings_.run_dir, most_new_checkpoints(saves, existing, settings_.keep)),
+        "another --run-dir, a smaller --keep, or free some space");
   }
 
   /// The largest arena of a rank, as allocated.
@@ -170,16 +192,19 @@ class Run {
   }
 
   /// That it is of this model and this data; before its tensors are read.
-  void check_checkpoint(const std::filesystem::path& checkpoint) const {
+  void check_checkpoint(const std::filesystem::path& checkpoint) {
     const CheckpointFacts facts = load_checkpoint(checkpoint, graph_, {});
     const std::string warning =
         check_same_data(checkpoint, facts.samples, facts.data, identity_, settings_.accept_changed_data);
     if (!warning.empty()) warn(warning);
+    step_ = facts.step;
   }
 
-  int dry_run() const {
-    log_.info(fmt::format("dry run: plan, data and memory ({} per rank) are in order; nothing was written",
-                          size_text(arena_bytes())));
+  int dry_run() {
+    first_rank([&] { check_disk(); });
+    log_.info(fmt::format(
+        "dry run: plan, data, memory ({} per rank) and disk space are in order; nothing was written",
+        size_text(arena_bytes())));
     return 0;
   }
 
@@ -196,6 +221,7 @@ class Run {
   void prepare_files() {
     if (!settings_.trace.empty()) AtomicFile{settings_.trace};  // noticed now rather than steps later
     prepare_run_folder(settings_.run_dir, step_, log_);
+    check_disk();
     metrics_.emplace(settings_.run_dir, step_);
   }
 
@@ -252,7 +278,9 @@ class Run {
     StepMetrics m = train_step();
     const auto rows = gather_timeline(*executor_, training_, ranks_.control, *control_stream_);
     executor_->keep_timeline(false);
-    first_rank([&] { publish_text(settings_.trace, chrome_trace(TimelineKind::measured, rows, training_, graph_)); });
+    first_rank([&] {
+      publish_text(settings_.trace, chrome_trace(TimelineKind::measured, rows, training_, graph_));
+    });
     return m;
   }
 
@@ -279,12 +307,17 @@ class Run {
 
   void report_prediction() const {
     const double measured = recent_.median_s(), predicted = plan_.prediction.step_s;
+    constexpr std::size_t kEnoughSteps = 10;  // the first of a run are slow
     if (measured <= 0 || predicted <= 0) return;
-    log_.info(
-        fmt::format("step time: predicted {}, measured {} (median), ratio {:.2f}; arena: predicted {}, "
-                    "allocated {}",
-                    seconds_text(predicted), seconds_text(measured), measured / predicted,
-                    size_text(arena_bytes()), size_text(allocated_bytes_)));
+    const auto steps = static_cast<std::int64_t>(recent_.count());
+    const std::string comparison =
+        recent_.count() >= kEnoughSteps
+            ? fmt::format("{} (median), ratio {:.2f}", seconds_text(measured), measured / predicted)
+            : fmt::format("{} (median of {}, too few to compare)", seconds_text(measured),
+                          count_text(steps, "step"));
+    log_.info(fmt::format("step time: predicted {}, measured {}; arena: predicted {}, allocated {}",
+                          seconds_text(predicted), comparison, size_text(arena_bytes()),
+                          size_text(allocated_bytes_)));
   }
 
   int loop() {
@@ -298,13 +331,14 @@ class Run {
       if (is_due(settings_.evaluate_every)) m.evaluation = evaluate();
       const StopReason reason = agreed_reason();
       const bool stops = ends_run(reason) && step_ < total_steps_;
+      since_line_.add(m);
       if (metrics_) metrics_->add(m);
       const bool saves =
           is_due(settings_.checkpoint_every) || reason != StopReason::none || step_ == total_steps_;
       if (saves) save();
       if (saves || now_s() - told_s >= settings_.progress_s) {
         const double left_s = static_cast<double>(total_steps_ - step_) * recent_.median_s();
-        log_.info(progress_line(m, total_steps_, left_s) +
+        log_.info(progress_line(m, std::exchange(since_line_, {}), total_steps_, left_s) +
                   (saves ? fmt::format("  saved in {}", seconds_text(checkpoint_s_)) : ""));
         told_s = now_s();
       }
@@ -345,6 +379,7 @@ class Run {
   std::optional<RunFolderLock> lock_;   ///< on rank 0
   std::optional<MetricsFile> metrics_;  ///< of rank 0
   RecentSteps recent_;
+  StepTotals since_line_;
   std::int64_t step_ = 0, samples_ = 0;  ///< done; the next sample has this number
   std::int64_t next_look_ = 0;
   double checkpoint_s_ = 1;  ///< of the last save, before it a guess

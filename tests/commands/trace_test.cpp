@@ -4,12 +4,14 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "libalpa/device/host_machine.h"
 #include "libalpa/plan/plan_file.h"
 #include "tests/commands/workplace.h"
 
 namespace alpa {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
@@ -59,7 +61,7 @@ TEST_F(DryRun, ChecksEverythingAndWritesNothing) {
   const std::vector<std::string> before = names_in("");
   const CommandResult fresh = run(training("mixed", "run", "--dry-run --trace trace.json"), 4);
   EXPECT_EQ(fresh.status, 0) << fresh.output;
-  EXPECT_THAT(fresh.output, HasSubstr("dry run: plan, data and memory"));
+  EXPECT_THAT(fresh.output, HasSubstr("dry run: plan, data, memory ("));
   EXPECT_EQ(run(training("mixed", "run", "--dry-run --resume must"), 4).status, 3);
   EXPECT_EQ(names_in(""), before);
 
@@ -69,6 +71,47 @@ TEST_F(DryRun, ChecksEverythingAndWritesNothing) {
   EXPECT_EQ(resumed.status, 0) << resumed.output;
   EXPECT_THAT(resumed.output, HasSubstr("resuming from step 2"));
   EXPECT_EQ(names_in("run/checkpoints"), files);
+}
+
+TEST_F(DryRun, RefusesADiskThatCannotHoldTheCheckpoints) {
+  make_plan("serial", "--method serial");
+  const std::string all = training("serial", "run", "--keep 0 --checkpoint-every 1 --steps 1000000000000 ");
+  const CommandResult dry = run(all + "--dry-run");
+  EXPECT_EQ(dry.status, 5) << dry.output;
+  EXPECT_THAT(dry.output, AllOf(HasSubstr("error: 'run' is to hold 1000000000000 checkpoints of "),
+                                HasSubstr(" is free there\n  try: another --run-dir, a smaller --keep")));
+  EXPECT_FALSE(std::filesystem::exists(path("run")));
+  EXPECT_EQ(
+      run(training("serial", "run", "--keep 2 --checkpoint-every 1 --steps 1000000000000 --dry-run")).status,
+      0);
+}
+
+// Of a batch of many micro-batches the samples take more than all that is made of one micro-batch.
+TEST_F(DryRun, RefusesAProcessThatTakesMoreThanItsNodeHas) {
+  constexpr std::int64_t micro_batches = 1024, sequence = 1024, bytes_of_sample = 2 * 2 * 4 * sequence;
+  const std::int64_t batch = 4 * available_host_bytes() / bytes_of_sample / micro_batches * micro_batches;
+  write("wide.toml", fmt::format("base = \"{}\"\nname = \"wide\"\n"
+                                 "[dimensions]\nvocabulary = 8\nmodel = 4\nheads = 1\nlayers = 1\n"
+                                 "[training]\nsequence = {}\nbatch = {}\n",
+                                 tiny_gpt_, sequence, batch));
+  write("roomy.toml", R"(device = "CPU"
+nodes = 1
+devices_per_node = 1
+memory_gib = 1e6
+f32_tflops = 0.06
+bf16_tflops = 0.03
+memory_gb_per_s = 8
+launch_us = 1
+within_node = { latency_us = 5, gb_per_s = 3 }
+)");
+  const CommandResult planned =
+      run("alpa-plan wide.toml --cluster roomy.toml --method serial --micro-batches 1024 --time-limit 1 "
+          "--out wide.h5");
+  ASSERT_EQ(planned.status, 0) << planned.output;
+  const CommandResult dry = run("alpa-train wide.h5 --data synthetic:8 --run-dir run --dry-run");
+  EXPECT_EQ(dry.status, 5) << dry.output;
+  EXPECT_THAT(dry.output, AllOf(HasSubstr("error: a rank takes "), HasSubstr("of its node's memory (arena "),
+                                HasSubstr("srun --mem")));
 }
 
 class CheckedDevice : public Workplace {};

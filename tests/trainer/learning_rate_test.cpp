@@ -74,5 +74,19 @@ TEST(UpdateScalars, KeepTheirPrecisionWhereBetaIsNearOne) {
   EXPECT_FLOAT_EQ(update_scalars(o, 0, 1, {})[2], 1e-9f);
 }
 
+TEST(EndedSchedule, IsWarnedOfWhereTheRunGoesOnAfterIt) {
+  TrainingOptions options;
+  options.steps = 200;
+  options.learning_rate = 1e-3;
+  options.final_learning_rate = 0.1;
+  EXPECT_EQ(ended_schedule_text(options, 200), "");
+  EXPECT_EQ(
+      ended_schedule_text(options, 400),
+      "the learning rate stays at 0.0001 from step 200 on: its schedule ends there ([training] steps), the "
+      "run at step 400 (--steps)");
+  options.schedule = LearningRateSchedule::constant;
+  EXPECT_EQ(ended_schedule_text(options, 400), "");
+}
+
 }  // namespace
 }  // namespace alpa

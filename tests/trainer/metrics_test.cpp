@@ -40,6 +40,13 @@ std::string text_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+/// The line of a step that was the only one since the last line.
+std::string line_for_people(const StepMetrics& m) {
+  StepTotals since;
+  since.add(m);
+  return progress_line(m, since, 1000, 440);
+}
+
 TEST(Metrics, AreOneLineOfJsonPerStep) {
   StepMetrics m = step(7);
   EXPECT_EQ(
@@ -69,7 +76,7 @@ TEST(Metrics, OfTheModelStandBesideTheLoss) {
   EXPECT_THAT(line_of(m), HasSubstr(R"("metrics":{"accuracy":0.75,"dropped":12})"));
   EXPECT_THAT(line_of(m), HasSubstr(R"("evaluation_metrics":{"accuracy":0.5})"));
   EXPECT_THAT(
-      progress_line(m, 1000, 440),
+      line_for_people(m),
       HasSubstr("loss 2.5000  accuracy 0.75  dropped 12  evaluation 2.7500  accuracy 0.5  gradient norm"));
 }
 
@@ -81,23 +88,33 @@ TEST(Metrics, OfF16TellTheLossScale) {
   EXPECT_THAT(line_of(m), HasSubstr(R"("gradient_norm":null,"learning_rate":0.0003,"loss_scale":65536,)"
                                     R"("skipped_steps":3,"samples":16)"));
   EXPECT_THAT(
-      progress_line(m, 1000, 440),
+      line_for_people(m),
       HasSubstr("gradient norm inf  learning rate 0.0003  loss scale 65536  skipped 3  4.10 ktokens/s"));
 }
 
 TEST(Metrics, AreAPlainLineForPeople) {
   StepMetrics m = step(120);
   EXPECT_EQ(
-      progress_line(m, 1000, 440),
+      line_for_people(m),
       "step 120/1000  loss 2.5000  gradient norm 0.75  learning rate 0.0003  4.10 ktokens/s  40.00 GFLOP/s"
       "  memory 1.50 GiB  left 7m20s");
   m.peak_flops_per_s = 1.2e11;
   m.peak_origin = "table";
   m.evaluation = Evaluation{2.75, {}};
-  EXPECT_EQ(progress_line(m, 1000, 440),
+  EXPECT_EQ(line_for_people(m),
             "step 120/1000  loss 2.5000  evaluation 2.7500  gradient norm 0.75  learning rate 0.0003  4.10 "
             "ktokens/s"
             "  40.00 GFLOP/s (33.3 % of 120.00 GFLOP/s, table)  memory 1.50 GiB  left 7m20s");
+}
+
+TEST(Metrics, OnALineForPeopleAreRatesOfAllStepsSinceTheLast) {
+  StepTotals since;
+  StepMetrics slow = step(118), m = step(120);
+  slow.step_s = 2;
+  m.peak_flops_per_s = 8e10;
+  for (const StepMetrics& each : {slow, step(119), m}) since.add(each);
+  EXPECT_THAT(progress_line(m, since, 1000, 440),  // 3 x 2048 tokens in 3 s
+              HasSubstr("  2.05 ktokens/s  20.00 GFLOP/s (25.0 % of 80.00 GFLOP/s, unknown)  "));
 }
 
 class MetricsOnDisk : public ::testing::Test {

@@ -1,0 +1,68 @@
+#include "libalpa/trainer/run_needs.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "libalpa/base/units.h"
+
+namespace alpa {
+namespace {
+
+std::string size_text(std::int64_t bytes) { return bytes_text(static_cast<double>(bytes)); }
+
+/// Of the folder, or of the nearest one around it that exists. As much as can be counted where the system
+/// does not say.
+double free_bytes(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::path place = std::filesystem::absolute(folder, error);
+  while (!std::filesystem::exists(place, error) && place.has_relative_path()) place = place.parent_path();
+  return static_cast<double>(std::filesystem::space(place, error).available);
+}
+
+}  // namespace
+
+ProcessMemory process_memory(const Program& training, const Graph& graph, std::int64_t arena) {
+  ProcessMemory memory;
+  memory.arena = arena;
+  for (const StageProgram& stage : training.stages)
+    memory.states = std::max(memory.states, stage.memory.parameters + stage.memory.optimizer);
+  for (const Input& input : graph.inputs)
+    if (input.is_of_samples())
+      memory.batch += 2 * training.micro_batches * byte_count(value_of(graph, input.value).type);
+  return memory;
+}
+
+std::string memory_shortfall(const ProcessMemory& memory, std::int64_t there) {
+  if (memory.total() <= there) return "";
+  return fmt::format(
+      "a rank takes {} of its node's memory (arena {}, its states once more while a checkpoint is written or "
+      "read {}, the samples of a step {}), {} is there for each",
+      size_text(memory.total()), size_text(memory.arena), size_text(memory.states), size_text(memory.batch),
+      size_text(there));
+}
+
+std::int64_t saves_left(std::int64_t done, std::int64_t total, std::int64_t every) {
+  if (done >= total) return 0;
+  if (every <= 0) return 1;
+  return total / every - done / every + (total % every == 0 ? 0 : 1);
+}
+
+std::int64_t most_new_checkpoints(std::int64_t saves, std::int64_t existing, std::int64_t keep) {
+  if (keep <= 0) return saves;
+  return std::min(saves, std::max<std::int64_t>(keep - existing, 0) + 1);
+}
+
+std::string disk_shortfall(const Graph& graph, const std::filesystem::path& run_dir,
+                           std::int64_t checkpoints) {
+  std::int64_t checkpoint_bytes = 0;
+  for (const State& state : graph.states) checkpoint_bytes += byte_count(value_of(graph, state.value).type);
+  const double needed = static_cast<double>(checkpoints) * static_cast<double>(checkpoint_bytes),
+               there = free_bytes(run_dir);
+  if (needed <= there) return "";
+  return fmt::format("'{}' is to hold {} of {} more at once, {} in all; {} is free there", run_dir.string(),
+                     count_text(checkpoints, "checkpoint"), size_text(checkpoint_bytes), bytes_text(needed),
+                     bytes_text(there));
+}
+
+}  // namespace alpa

@@ -1,0 +1,39 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "libalpa/graph/graph.h"
+#include "libalpa/program/program.h"
+
+// What a run will take of its machines, worked out before it starts.
+
+namespace alpa {
+
+/// What the process of a rank takes of its node's memory at most, in bytes, beside what it has when a run
+/// starts.
+struct ProcessMemory {
+  std::int64_t arena = 0;   ///< the largest of a rank; 0 where it is in the memory of a GPU
+  std::int64_t states = 0;  ///< its tiles once more, while a checkpoint is written or read
+  std::int64_t batch = 0;   ///< the samples of a step, as they are read and as they are fed
+  std::int64_t total() const { return arena + states + batch; }
+};
+
+/// Of the rank that takes most. `arena` as above.
+ProcessMemory process_memory(const Program& training, const Graph&, std::int64_t arena);
+
+/// "" where `there` bytes of memory are enough for one rank, else what they are too few for.
+std::string memory_shortfall(const ProcessMemory&, std::int64_t there);
+
+/// How often a run of `total` steps saves after `done` steps: every so many steps (0: never), and at its end.
+std::int64_t saves_left(std::int64_t done, std::int64_t total, std::int64_t every);
+
+/// How many checkpoints there are at once, at most, beside the `existing` ones: the one that is being written
+/// is there before an earlier one goes. `keep` as in TrainSettings.
+std::int64_t most_new_checkpoints(std::int64_t saves, std::int64_t existing, std::int64_t keep);
+
+/// "" where the file system of the run folder has room for so many checkpoints more, else what is missing. A
+/// quota is not seen.
+std::string disk_shortfall(const Graph&, const std::filesystem::path& run_dir, std::int64_t checkpoints);
+
+}  // namespace alpa

@@ -1,0 +1,63 @@
+#include "libalpa/trainer/run_needs.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/h5/temporary_folder.h"
+#include "tests/support/small_models.h"
+#include "tests/trainer/tiny_training.h"
+
+namespace alpa {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(SavesLeft, AreThoseAtTheIntervalAndAtTheEnd) {
+  EXPECT_EQ(saves_left(0, 100, 10), 10);
+  EXPECT_EQ(saves_left(0, 105, 10), 11);
+  EXPECT_EQ(saves_left(35, 105, 10), 8);  // 40, 50, ..., 100, 105
+  EXPECT_EQ(saves_left(40, 100, 10), 6);
+  EXPECT_EQ(saves_left(0, 100, 0), 1);
+  EXPECT_EQ(saves_left(100, 100, 10), 0);
+}
+
+TEST(MostNewCheckpoints, CountTheOneThatIsBeingWritten) {
+  EXPECT_EQ(most_new_checkpoints(100, 0, 2), 3);
+  EXPECT_EQ(most_new_checkpoints(100, 1, 2), 2);
+  EXPECT_EQ(most_new_checkpoints(100, 5, 2), 1);
+  EXPECT_EQ(most_new_checkpoints(2, 0, 2), 2);
+  EXPECT_EQ(most_new_checkpoints(0, 0, 2), 0);
+  EXPECT_EQ(most_new_checkpoints(100, 3, 0), 100);  // all are kept
+}
+
+TEST(DiskShortfall, NamesWhatIsToBeHeldAndWhatIsFree) {
+  const TemporaryFolder folder;
+  const Graph graph = testing_models::tiny_gpt(2, 1);
+  EXPECT_EQ(disk_shortfall(graph, folder.path() / "not" / "yet", 3), "");
+  EXPECT_THAT(disk_shortfall(graph, folder.path() / "not" / "yet", std::int64_t{1} << 50),
+              testing::AllOf(HasSubstr("not/yet' is to hold 1125899906842624 checkpoints of "),
+                             HasSubstr(" is free there")));
+}
+
+TEST(ProcessMemory, HasTheStatesOnceMoreAndTheBatchTwice) {
+  const TinyTraining training({"gpt", "data-parallel", 2, 2});
+  const MemoryUse& use = training.program().stages[0].memory;
+  const ProcessMemory memory = process_memory(training.program(), training.graph(), 100);
+  EXPECT_EQ(memory.arena, 100);
+  EXPECT_EQ(memory.states, use.parameters + use.optimizer);
+  const std::int64_t tokens_and_targets = 2 * training.options().batch * training.options().sequence;
+  EXPECT_EQ(memory.batch, 2 * tokens_and_targets * 4);
+}
+
+TEST(MemoryShortfall, IsWhatTheProcessTakesBesideTheArenaToo) {
+  const std::int64_t gib = std::int64_t{1} << 30;
+  const ProcessMemory memory{3 * gib, 2 * gib, gib / 2};
+  EXPECT_EQ(memory_shortfall(memory, 6 * gib), "");
+  EXPECT_EQ(
+      memory_shortfall(memory, 5 * gib),
+      "a rank takes 5.50 GiB of its node's memory (arena 3.00 GiB, its states once more while a "
+      "checkpoint is written or read 2.00 GiB, the samples of a step 512.00 MiB), 5.00 GiB is there for "
+      "each");
+}
+
+}  // namespace
+}  // namespace alpa
