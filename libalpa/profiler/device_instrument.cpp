@@ -42,6 +42,15 @@ double process_time_s() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+InstrumentOptions usual_options(DeviceKind kind) {
+  InstrumentOptions options;
+  if (kind != DeviceKind::cuda) return options;
+  options.warm_up_s = 20e-3;
+  options.least_sample_s = 10e-3;
+  options.cold_bytes = 256 << 20;
+  return options;
+}
+
 DeviceInstrument::DeviceInstrument(Device& device, Communicator& world, int ranks_per_node,
                                    const InstrumentOptions& options)
     : device_(device),
@@ -72,7 +81,12 @@ int DeviceInstrument::calls_per_sample(double one_call_s) const {
 
 DeviceInstrument::Repeated DeviceInstrument::sample(const Work& work) {
   seconds_of(work, 1);  // what the first call alone pays for
-  const int calls = calls_per_sample(seconds_of(work, 1));
+  int calls = calls_per_sample(seconds_of(work, 1));
+  for (double warm_s = 0; warm_s < options_.warm_up_s;) {
+    const double batch_s = seconds_of(work, calls);
+    warm_s += batch_s;
+    calls = calls_per_sample(batch_s / calls);  // without the wait that a single call is followed by
+  }
   std::vector<double> seconds;
   int done = 0;
   for (int r = 0; r < options_.repetitions; ++r, done += calls) {

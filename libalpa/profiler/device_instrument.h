@@ -17,6 +17,7 @@ double process_time_s();
 
 struct InstrumentOptions {
   int repetitions = 5;                 ///< of which the median is taken
+  double warm_up_s = 0;                ///< an operator is called for so long before its first sample
   double least_sample_s = 1e-3;        ///< calls are repeated within one until it takes that long
   std::int64_t cold_bytes = 64 << 20;  ///< see SampleMemory; above the caches that a device has to itself
   std::int64_t most_bytes = 0;         ///< a sample may take, per device
@@ -27,6 +28,10 @@ struct InstrumentOptions {
   double cores_of_rank = 0;
   double (*processor_s)() = process_time_s;  ///< the clock of processor time
 };
+
+/// What suits devices of that kind. A GPU's clock and power follow its load within milliseconds, its queue
+/// takes some microseconds to fill and to wait for, and its caches have up to 126 MiB.
+InstrumentOptions usual_options(DeviceKind);
 
 /// Times operators and collectives on real devices. All ranks run a sample at the same time, so that what
 /// they share (memory bandwidth, power, cores) is shared as in training.

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <numeric>
 #include <span>
@@ -23,17 +24,19 @@ std::int64_t aligned(std::int64_t bytes) {
   return (std::max<std::int64_t>(bytes, 1) + kAlign - 1) / kAlign * kAlign;
 }
 
-/// In [1/16, 1): square roots, logarithms and divisions of them are finite.
-float random_value(std::int64_t index) {
-  return 1.0f / 16 + 15.0f / 16 * philox_uniform_at(kKey, 0, static_cast<std::uint64_t>(index));
+/// In [1/16, 1), or in that and its negative.
+float random_value(std::int64_t index, bool is_positive) {
+  const auto at = static_cast<std::uint64_t>(index);
+  const float magnitude = 1.0f / 16 + 15.0f / 16 * philox_uniform_at(kKey, 0, at);
+  return is_positive || philox_uniform_at(kKey, 2, at) < 0.5f ? magnitude : -magnitude;
 }
 
-std::vector<char> random_pattern(DType dtype) {
+std::vector<char> random_pattern(DType dtype, bool is_positive) {
   std::vector<char> bytes(static_cast<std::size_t>(kPatternElements * dtype_bytes(dtype)));
   for_float_type(dtype, [&](auto zero) {
     using T = decltype(zero);
     for (std::int64_t i = 0; i < kPatternElements; ++i)
-      reinterpret_cast<T*>(bytes.data())[i] = from_float<T>(random_value(i));
+      reinterpret_cast<T*>(bytes.data())[i] = from_float<T>(random_value(i, is_positive));
   });
   return bytes;
 }
@@ -87,7 +90,9 @@ bool overwrites(const OperatorCase& each) {
 }
 
 /// Where the regions and needs of operands have those of that type.
-std::size_t index_of(DType dtype) { return dtype == DType::f32 ? 0 : dtype == DType::bf16 ? 1 : 2; }
+std::size_t index_of(DType dtype, const OperatorCase& each) {
+  return (dtype == DType::f32 ? 0u : dtype == DType::bf16 ? 1u : 2u) + (overwrites(each) ? 3u : 0u);
+}
 
 Tile tile(void* data, const TilePlace& place) { return {data, place.origin, place.whole}; }
 
@@ -143,7 +148,7 @@ char* SampleMemory::place(const Region& region, int set) const {
 }
 
 void SampleMemory::fill(Region& region) {
-  const std::vector<char> pattern = random_pattern(region.dtype);
+  const std::vector<char> pattern = random_pattern(region.dtype, region.is_positive);
   const auto length = static_cast<std::int64_t>(pattern.size());
   for (std::int64_t done = 0; done < region.memory->bytes(); done += length)
     stream_.copy_to_device(static_cast<char*>(region.memory->data()) + done, pattern.data(),
@@ -170,10 +175,10 @@ void SampleMemory::fill_indices(const OperatorCase& each) {
 void SampleMemory::provide(const OperatorCase& each) {
   Needs needs;
   for (const TensorType& type : each.operands)
-    if (type.dtype != DType::i32) needs.operands[index_of(type.dtype)] += aligned(byte_count(type));
+    if (type.dtype != DType::i32) needs.operands[index_of(type.dtype, each)] += aligned(byte_count(type));
   for (std::size_t r = 0; r < each.results.size(); ++r)
     if (each.op->overwrites[r] < 0) needs.results += aligned(byte_count(each.results[r]));
-  needs.workspace = workspace_of(*each.op, each.call());
+  if (device_.kind() != DeviceKind::cuda) needs.workspace = workspace_of(*each.op, each.call());
   check_fits(std::accumulate(needs.operands.begin(), needs.operands.end(), needs.results + needs.workspace));
   make_room(needs);
   for (std::size_t i = 0; i < operands_.size(); ++i) cut(operands_[i], needs.operands[i]);
@@ -187,7 +192,7 @@ void SampleMemory::provide(const OperatorCase& each) {
 
 SampleMemory::Call SampleMemory::call_at(const OperatorCase& each, int set) const {
   Call call;
-  std::array<char*, 3> next_operand{};
+  std::array<char*, std::tuple_size_v<decltype(operands_)>> next_operand{};
   for (std::size_t i = 0; i < operands_.size(); ++i) next_operand[i] = place(operands_[i], set);
   char* next_result = place(results_, set);
   auto index = indices_.begin();
@@ -197,10 +202,10 @@ SampleMemory::Call SampleMemory::call_at(const OperatorCase& each, int set) cons
       call.operands.push_back(tile((*index++)->data(), each.operand_places[i]));
       continue;
     }
-    char*& next = next_operand[index_of(type.dtype)];
+    char*& next = next_operand[index_of(type.dtype, each)];
     const bool just_made = i == 0 && !overwrites(each);
     call.operands.push_back(
-        tile(just_made ? place(operands_[index_of(type.dtype)], 0) : next, each.operand_places[i]));
+        tile(just_made ? place(operands_[index_of(type.dtype, each)], 0) : next, each.operand_places[i]));
     next += aligned(byte_count(type));
   }
   for (std::size_t r = 0; r < each.results.size(); ++r) {

@@ -9,8 +9,9 @@
 
 namespace alpa {
 
-/// Memory that samples work on. Operands hold random numbers, never zeros, which some hardware multiplies
-/// faster.
+/// Memory that samples work on. Operands hold random numbers of both signs, as in training: zeros, and sums
+/// that only grow, cost a GPU less power, so it would run faster. Operators that overwrite their operands
+/// (updates) get positive numbers, of which roots can be taken.
 ///
 /// In training an operator finds its operands in caches only as far as the rest of the step left them there.
 /// So successive calls get other places, which go round a range of at least `cold_bytes` for operands and as
@@ -49,6 +50,7 @@ class SampleMemory {
   /// One block of memory, filled, and how it is cut for the sample at hand.
   struct Region {
     DType dtype = DType::f32;
+    bool is_positive = false;
     std::unique_ptr<DeviceMemory> memory = {};
     std::int64_t stride = 0;
     int sets = 1;
@@ -56,7 +58,7 @@ class SampleMemory {
 
   /// What a sample takes of each kind of memory.
   struct Needs {
-    std::array<std::int64_t, 3> operands{};  ///< as the regions
+    std::array<std::int64_t, 6> operands{};  ///< as the regions
     std::int64_t results = 0, workspace = 0;
   };
 
@@ -76,7 +78,9 @@ class SampleMemory {
   Device& device_;
   Stream& stream_;
   std::int64_t cold_bytes_, most_bytes_;
-  std::array<Region, 3> operands_{Region{DType::f32}, Region{DType::bf16}, Region{DType::f16}};
+  std::array<Region, 6> operands_{Region{DType::f32},        Region{DType::bf16},
+                                  Region{DType::f16},        Region{DType::f32, true},
+                                  Region{DType::bf16, true}, Region{DType::f16, true}};
   Region results_;
   std::unique_ptr<DeviceMemory> workspace_;
   std::vector<std::unique_ptr<DeviceMemory>> indices_;  ///< of i32 operands, in their order

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <set>
 
 #include "libalpa/kernels/kernel.h"
@@ -102,6 +105,27 @@ double a_second_more() {
   return ++now_s;
 }
 
+/// Monotonic, when the processor time was first asked for: before the first sample.
+double first_sample_s = 0;
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// The first samples of a device that was idle would be those of another clock.
+TEST(DeviceInstrument, CallsAnOperatorForAWhileBeforeItsFirstSample) {
+  InstrumentOptions options = quick();
+  options.warm_up_s = 0.02;
+  options.processor_s = [] {
+    if (first_sample_s == 0) first_sample_s = now_s();
+    return now_s();
+  };
+  const OperatorCase each = OperatorCase::of(op_catalog().find("gelu"), {{DType::f32, {16}}}, {});
+  const double begin_s = now_s();
+  on_ranks(1, 1, options, [&](DeviceInstrument& instrument) { instrument.time(each); });
+  EXPECT_GE(first_sample_s - begin_s, 0.02);
+}
+
 TEST(DeviceInstrument, StretchesProcessorTimeWhereRanksOutnumberCores) {
   InstrumentOptions options = quick();
   options.least_sample_s = 0;  // one call a sample
@@ -200,12 +224,35 @@ TEST_F(Samples, AreNeverZeroAndIndicesLieWithinTheirTile) {
       named("embedding f32[16x16] i32[8x8]");  // half of the vocabulary, as the last device has it
   const auto calls = memory.calls(each);
   const float* table = static_cast<const float*>(calls[0].operands[0].data);
-  for (int i = 0; i < 256; ++i) EXPECT_GT(table[i], 0.05f);
+  for (int i = 0; i < 256; ++i) EXPECT_GT(std::abs(table[i]), 0.05f);
   const std::int32_t* ids = static_cast<const std::int32_t*>(calls[0].operands[1].data);
   std::set<std::int32_t> seen(ids, ids + 64);
   EXPECT_GE(*seen.begin(), 16);
   EXPECT_LT(*seen.rbegin(), 32);
   EXPECT_GT(seen.size(), 8u);
+}
+
+// Sums of numbers of one sign only grow: matrix units take less power for them, and run faster than in
+// training.
+TEST_F(Samples, HaveBothSignsUnlessTheyOverwriteState) {
+  SampleMemory memory(*device_, *stream_, 1 << 18, 1 << 24);
+  const auto negative = [&](const char* op, std::size_t operand) {
+    const auto calls = memory.calls(named(op));
+    const float* values = static_cast<const float*>(calls[0].operands[operand].data);
+    return std::count_if(values, values + 256, [](float value) { return value < 0; });
+  };
+  EXPECT_GT(negative("einsum", 0), 64);
+  EXPECT_LT(negative("einsum", 0), 192);
+  EXPECT_GT(negative("einsum", 1), 64);
+  EXPECT_EQ(negative("adamw", 3), 0);  // the running mean of squares
+}
+
+TEST(UsualOptions, OfGpusReachBeyondTheirCaches) {
+  const InstrumentOptions gpu = usual_options(DeviceKind::cuda), cpu = usual_options(DeviceKind::cpu);
+  EXPECT_GT(gpu.cold_bytes, 126 << 20);
+  EXPECT_GT(gpu.warm_up_s, 0);
+  EXPECT_GE(gpu.least_sample_s, 5e-3);
+  EXPECT_EQ(cpu.warm_up_s, 0);
 }
 
 TEST_F(Samples, OfSlotsLieInAllPlacesOfTheTilesExperts) {
