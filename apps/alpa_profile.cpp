@@ -9,6 +9,7 @@
 #include "apps/rank_device.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
+#include "libalpa/cluster/device_facts.h"
 #include "libalpa/cluster/micro_batch_counts.h"
 #include "libalpa/h5/atomic_file.h"
 #include "libalpa/kernels/element_types.h"
@@ -29,14 +30,20 @@ struct Settings {
   int threads = 0;
   bool check = false;
   std::vector<std::int64_t> micro_batch_samples;
-  std::int64_t cold_mib = 64;
-  double least_sample_ms = 1;
+  std::int64_t cold_mib = 0;
+  double least_sample_ms = 0;
   InstrumentOptions instrument;
   MeasureOptions measure;
 };
 
-/// The part of a device's free memory that a program may count on.
-constexpr double kUsableShare = 0.9;
+/// What a program may count on, in bytes: of a GPU all that is free but for what is kept for libraries, of a
+/// node's memory a rank's share, with a tenth left for what else goes on there.
+double usable_bytes(const Device& device, int ranks_on_node) {
+  const auto free = static_cast<double>(device.memory_bytes());
+  if (device.kind() == DeviceKind::cuda)
+    return free - static_cast<double>(reserved_bytes(device.description()));
+  return 0.9 * free / ranks_on_node;
+}
 
 std::vector<std::int64_t> micro_batch_sizes(const Settings& settings, const TrainingOptions& training,
                                             int devices) {
@@ -68,8 +75,7 @@ Machines machines_of_job(const Settings& settings, const ParallelRun& run, const
                          RankExchange& exchange) {
   const MpiSession& session = run.session;
   const bool own = device.kind() == DeviceKind::cuda;
-  const double memory =
-      kUsableShare * static_cast<double>(device.memory_bytes()) / (own ? 1 : session.ranks_on_node());
+  const double memory = usable_bytes(device, session.ranks_on_node());
   const std::vector<double> numbers{1.0 * session.node(), 1.0 * session.ranks_on_node(), memory};
   const auto all_numbers = exchange.gather(numbers);
   const auto names = exchange.gather(run.environment.node_name);
@@ -189,8 +195,11 @@ int profile_rank(Settings settings, const ParallelRun& run, const std::string& c
   const std::optional<Profile> known =
       settings.out.empty() ? std::nullopt : earlier_profile(settings, machines, exchange);
 
-  settings.instrument.cold_bytes = settings.cold_mib << 20;
-  settings.instrument.least_sample_s = 1e-3 * settings.least_sample_ms;
+  const InstrumentOptions usual = usual_options(settings.device);
+  settings.instrument.cold_bytes = settings.cold_mib > 0 ? settings.cold_mib << 20 : usual.cold_bytes;
+  settings.instrument.least_sample_s =
+      settings.least_sample_ms > 0 ? 1e-3 * settings.least_sample_ms : usual.least_sample_s;
+  settings.instrument.warm_up_s = usual.warm_up_s;
   settings.instrument.cores_of_rank = cores_of_rank(run, rank);
   settings.instrument.most_bytes = machines.memory_bytes;
   DeviceInstrument instrument(*rank.device, *rank.world, machines.devices_per_node, settings.instrument);
@@ -245,11 +254,13 @@ int main(int argc, char** argv) {
       .option("--repetitions", settings.instrument.repetitions, "samples of which the median is taken",
               between(1, 1000))
       .option("--least-sample-ms", settings.least_sample_ms,
-              "calls are repeated within a sample until it takes that many milliseconds",
-              Range{.low = 0, .high = 10'000, .low_is_open = true})
+              "calls are repeated within a sample until it takes that many milliseconds; 0: 1 on CPUs, 10 on "
+              "GPUs",
+              between(0, 10'000))
       .option("--cold-mib", settings.cold_mib,
-              "operands but the first go round that many MiB, so that caches are as cold as in training",
-              between(1, 1 << 20))
+              "operands but the first go round that many MiB, so that caches are as cold as in training; 0: "
+              "64 on CPUs, 256 on GPUs",
+              between(0, 1 << 20))
       .option("--name", settings.name, "what the cluster is called in plans")
       .may_end_with({ErrorKind::stopped_early})
       .example("mpiexec -n 4 alpa-profile configs/models/gpt-demo.toml --out profile.h5",

@@ -17,8 +17,15 @@ std::string processor(const std::string& kind) {
   return begin < end && end != std::string::npos ? kind.substr(begin + 2, end - begin - 2) : "";
 }
 
-/// The first word that has a digit: "V100", "4090".
-std::string model(const std::string& kind) {
+}  // namespace
+
+std::string kind_of_device(const std::string& description) {
+  return description.substr(0, description.rfind(" (GPU-"));
+}
+
+bool is_cpu(const std::string& description) { return without_checks(description).starts_with("CPU"); }
+
+std::string device_model(const std::string& kind) {
   const auto is_part = [](unsigned char c) { return std::isalnum(c) != 0; };
   const auto is_digit = [](unsigned char c) { return std::isdigit(c) != 0; };
   for (auto at = kind.begin(); at != kind.end();) {
@@ -29,14 +36,6 @@ std::string model(const std::string& kind) {
   return kind;
 }
 
-}  // namespace
-
-std::string kind_of_device(const std::string& description) {
-  return description.substr(0, description.rfind(" (GPU-"));
-}
-
-bool is_cpu(const std::string& description) { return without_checks(description).starts_with("CPU"); }
-
 DeviceMatch match_devices(const std::string& measured, const std::string& other) {
   if (without_checks(measured) == without_checks(other)) return DeviceMatch::same;
   const bool are_alike = is_cpu(measured) && is_cpu(other) && processor(measured) == processor(other);
@@ -45,7 +44,7 @@ DeviceMatch match_devices(const std::string& measured, const std::string& other)
 
 bool can_mean(const std::string& words, const std::string& kind) {
   if (is_cpu(words) != is_cpu(kind)) return false;
-  if (!is_cpu(words)) return model(words) == model(kind);
+  if (!is_cpu(words)) return device_model(words) == device_model(kind);
   const std::string told = processor(words), there = processor(kind);
   return told.empty() || there.empty() || told == there;
 }

@@ -9,6 +9,9 @@ std::string kind_of_device(const std::string& description);
 
 bool is_cpu(const std::string& description);
 
+/// The first word that has a digit: "V100", "4090"; all of it where none has.
+std::string device_model(const std::string& description);
+
 /// How the device that a profile was measured on compares with another one.
 enum class DeviceMatch { same, other_threads, other };
 

@@ -72,7 +72,9 @@ std::int64_t parameter_count(const Graph& graph) {
 double graph_flops(const Graph& graph, Phase phase) {
   double flops = 0;
   for (const Node& node : graph.nodes)
-    if (node.phase == phase) flops += flops_of(*node.op, {operand_types(graph, node), node.attributes});
+    if (node.phase == phase)
+      flops +=
+          (1 - node.op->recomputed_share) * flops_of(*node.op, {operand_types(graph, node), node.attributes});
   return flops;
 }
 

@@ -109,7 +109,8 @@ std::string graph_fingerprint(const Graph&);
 
 std::int64_t parameter_count(const Graph&);
 
-/// FLOPs of all nodes of these phases for one micro-batch.
+/// FLOPs of the model in all nodes of these phases for one micro-batch: what is computed again is not
+/// counted, so the gradient of an attention has those of two forwards.
 double graph_flops(const Graph&, Phase);
 
 /// Of a step of so many micro-batches.

@@ -50,10 +50,14 @@ struct OpDef {
   double flops_per_point = 1;
   double (*flops)(const OpCall&) = nullptr;
 
+  /// The part of them that computes again what an operator of the forward had: work, but not the model's.
+  double recomputed_share = 0;
+
   /// Bytes moved to and from memory. Null: all operands and results once.
   std::int64_t (*bytes_moved)(const OpCall&) = nullptr;
 
-  /// Bound on the scratch memory a kernel may use, in bytes. Null: none.
+  /// Bound on the scratch memory a kernel of the CPU may use, in bytes. Null: none. Those of GPUs share a
+  /// piece of their own (Device::scratch).
   std::int64_t (*workspace_bytes)(const OpCall&) = nullptr;
 
   /// Result i overwrites the buffer of operand overwrites[i] (optimizer state); -1: a buffer of its own.

@@ -98,6 +98,7 @@ constinit const OpDef attention_grad{
         "b s (g r) k, b s (g r) k, b t g k, b t g k, b s (g r) k, b (g r) s -> b s (g r) k, b t g k, b t g k "
         "| whole k | ring t s",
     .flops = attention_grad_flops,
+    .recomputed_share = 0.2,  // the scores: one product of five
     .workspace_bytes = attention_workspace,
     .internal = true,
     .untimed = "scale",

@@ -8,6 +8,7 @@
 
 #include "libalpa/base/options.h"
 #include "libalpa/base/units.h"
+#include "libalpa/cluster/device_facts.h"
 #include "libalpa/graph/training_options.h"
 #include "libalpa/plan/stage_layouts.h"
 
@@ -58,6 +59,9 @@ std::string stage_text(const Plan& plan, const Graph& graph, int stage) {
         bytes(p.memory.total), bytes(plan.cluster.memory_bytes), bytes(p.memory.parameters),
         bytes(p.memory.optimizer), bytes(p.memory.gradients), p.in_flight,
         bytes(p.memory.activations / std::max<std::int64_t>(1, p.in_flight)), bytes(p.memory.workspace));
+    if (const std::int64_t reserved = reserved_bytes(plan.cluster.device); reserved > 0)
+      text += fmt::format("          beside it {} of each GPU are kept for CUDA and its libraries\n",
+                          bytes(reserved));
   }
   text += stage_layouts(plan, graph, stage);
   text += "  forward work (factor:axis that is split)\n" + work_lines(plan, graph, stage);

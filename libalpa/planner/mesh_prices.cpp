@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "libalpa/cluster/device_facts.h"
+
 namespace alpa {
 namespace {
 
@@ -105,7 +107,8 @@ std::vector<NodeOption> MeshPrices::price(const Graph& graph, const Node& node) 
     for (std::size_t r = 0; r < layout.results.size(); ++r)
       option.results.push_back(tables_[static_cast<std::size_t>(node.results[r])]->add(layout.results[r]));
     option.seconds = node_seconds(*node.op, layout);
-    option.workspace = workspace_of(*node.op, layout.local_call()) + visiting_bytes(layout);
+    option.workspace = visiting_bytes(layout);
+    if (!is_gpu(costs_.cluster().device)) option.workspace += workspace_of(*node.op, layout.local_call());
   }
   return options;
 }

@@ -7,9 +7,11 @@
 #include "libalpa/program/stage_lowering.h"
 
 namespace alpa {
+namespace {
 
-StageProgram lower_stage(const Graph& graph, const Plan& plan, int stage, Purpose purpose) {
-  StageProgram program = StageLowering(graph, plan, stage, purpose).run();
+StageProgram lower_stage(const Graph& graph, const Plan& plan, int stage, Purpose purpose,
+                         const std::string& device) {
+  StageProgram program = StageLowering(graph, plan, stage, purpose, device).run();
   if (purpose == Purpose::train) {
     program.schedule =
         schedule_of(plan.schedule, stage, static_cast<int>(plan.stages.size()), plan.micro_batches);
@@ -22,7 +24,13 @@ StageProgram lower_stage(const Graph& graph, const Plan& plan, int stage, Purpos
   return program;
 }
 
+}  // namespace
+
 Program lower(const Graph& graph, const Plan& plan, Purpose purpose) {
+  return lower(graph, plan, purpose, plan.cluster.device);
+}
+
+Program lower(const Graph& graph, const Plan& plan, Purpose purpose, const std::string& device) {
   Program program;
   program.micro_batches = plan.micro_batches;
   program.micro_batch_samples = plan.micro_batch_samples;
@@ -36,7 +44,7 @@ Program lower(const Graph& graph, const Plan& plan, Purpose purpose) {
     program.transfer_value.push_back(crossing.value);
   }
   for (int stage = 0; stage < static_cast<int>(plan.stages.size()); ++stage)
-    program.stages.push_back(lower_stage(graph, plan, stage, purpose));
+    program.stages.push_back(lower_stage(graph, plan, stage, purpose, device));
   return program;
 }
 

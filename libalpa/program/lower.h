@@ -1,4 +1,6 @@
 #pragma once
+#include <string>
+
 #include "libalpa/program/program.h"
 
 namespace alpa {
@@ -11,7 +13,8 @@ enum class Purpose {
 /// The program of a plan: pure, and the same on every rank. Expects check_plan to have passed.
 Program lower(const Graph&, const Plan&, Purpose = Purpose::train);
 
-/// One stage alone, for pricing it: transfers are listed with the neighbour's side left out.
-StageProgram lower_stage(const Graph&, const Plan&, int stage, Purpose = Purpose::train);
+/// The program for other devices than the plan's cluster has, in words: kernels of CPUs want scratch memory
+/// in the arena, those of GPUs have their own.
+Program lower(const Graph&, const Plan&, Purpose, const std::string& device);
 
 }  // namespace alpa

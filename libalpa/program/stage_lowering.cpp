@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <tuple>
 
+#include "libalpa/cluster/device_facts.h"
+
 namespace alpa {
 namespace {
 
@@ -14,8 +16,14 @@ bool is_input(const Graph& graph, int value) { return value_of(graph, value).kin
 
 }  // namespace
 
-StageLowering::StageLowering(const Graph& graph, const Plan& plan, int stage, Purpose purpose)
-    : graph_(graph), plan_(plan), stage_(stage), purpose_(purpose), values_(graph, plan, stage) {}
+StageLowering::StageLowering(const Graph& graph, const Plan& plan, int stage, Purpose purpose,
+                             const std::string& device)
+    : graph_(graph),
+      plan_(plan),
+      stage_(stage),
+      purpose_(purpose),
+      has_workspaces_(!is_gpu(device)),
+      values_(graph, plan, stage) {}
 
 StageProgram StageLowering::run() {
   find_consumers();
@@ -191,7 +199,8 @@ void StageLowering::emit_node(int index) {
     compute.results.push_back(sum >= 0 ? values_.resting_buffer(sum, DType::f32)
                                        : result_buffer(node, layout, r, compute.operands));
   }
-  compute.workspace = values_.scratch("workspace", workspace_of(*node.op, layout.local_call()));
+  if (has_workspaces_)
+    compute.workspace = values_.scratch("workspace", workspace_of(*node.op, layout.local_call()));
   const std::vector<int> results = compute.results;
   emit_rounds(std::move(compute), layout);
   if (accumulator >= 0) skipped_.insert(accumulator);

@@ -11,7 +11,7 @@ namespace alpa {
 class StageLowering {
  public:
   /// Keeps references during run().
-  StageLowering(const Graph&, const Plan&, int stage, Purpose);
+  StageLowering(const Graph&, const Plan&, int stage, Purpose, const std::string& device);
 
   /// Buffers and segments; schedule, slots and offsets are left to the caller.
   StageProgram run();
@@ -47,6 +47,7 @@ class StageLowering {
   const Plan& plan_;
   int stage_;
   Purpose purpose_;
+  bool has_workspaces_;  ///< kernels want scratch memory in the arena
   StageValues values_;
   std::vector<std::vector<int>> consumers_;  ///< [value] -> nodes of this stage
   std::set<int> skipped_;                    ///< accumulate nodes fused into their producers

@@ -37,13 +37,15 @@ struct StepMetrics {
   std::optional<double> predicted_step_s;  ///< by the plan; nullopt where it has no prediction
   double flops = 0;                        ///< of the model, in the step: recomputation is not counted
   std::optional<double> peak_flops_per_s;  ///< of all devices, dense; nullopt where unknown
-  std::string peak_origin = "unknown";     ///< "measured" (alpa-profile), "table" (cluster file) or "unknown"
-  std::int64_t memory_bytes = 0;           ///< the most that one rank takes
-  std::uint64_t samples_hash = 0;          ///< SampleOrder::samples_hash() of the batch
-  double data_s = 0;                       ///< spent waiting for data
-  std::optional<double> checkpoint_s;      ///< of the save since the step before, where there was one
-  std::span<const NamedNumber> of_model;   ///< until the next step
-  std::optional<Evaluation> evaluation;    ///< where one followed the step
+  /// "data sheet" (of a GPU that is known), "measured" (by alpa-profile: what products attain), "table"
+  /// (cluster file, likewise) or "unknown".
+  std::string peak_origin = "unknown";
+  std::int64_t memory_bytes = 0;          ///< the most that one rank takes
+  std::uint64_t samples_hash = 0;         ///< SampleOrder::samples_hash() of the batch
+  double data_s = 0;                      ///< spent waiting for data
+  std::optional<double> checkpoint_s;     ///< of the save since the step before, where there was one
+  std::span<const NamedNumber> of_model;  ///< until the next step
+  std::optional<Evaluation> evaluation;   ///< where one followed the step
 };
 
 /// What was trained since the last line for people.

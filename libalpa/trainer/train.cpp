@@ -9,6 +9,7 @@
 #include "libalpa/base/error.h"
 #include "libalpa/base/options.h"
 #include "libalpa/base/units.h"
+#include "libalpa/cluster/device_facts.h"
 #include "libalpa/h5/atomic_file.h"
 #include "libalpa/kernels/element_types.h"
 #include "libalpa/program/lower.h"
@@ -60,8 +61,8 @@ class Run {
         stop_(settings.run_dir, limits_of(settings), stop, ranks.control.rank() == 0, seconds_since_1970),
         total_steps_(settings.steps > 0 ? settings.steps : options.steps),
         flops_(step_flops(graph, plan.micro_batches)),
-        training_(lower(graph, plan)),
-        evaluation_(lower(graph, plan, Purpose::evaluate)),
+        training_(lower(graph, plan, Purpose::train, ranks.device.description())),
+        evaluation_(lower(graph, plan, Purpose::evaluate, ranks.device.description())),
         data_(open_training_data(settings.data, graph, options,
                                  settings.evaluation_data.empty() ? SampleOrder::usual_held_out : 0)) {
     if (!settings.evaluation_data.empty())
@@ -135,11 +136,14 @@ class Run {
                         DeviceKind::cuda;  // the ranks of a node have its memory in common, not its GPUs
     const std::int64_t there =
         ranks_.device.memory_bytes() / (shared ? std::max(settings_.ranks_on_node, 1) : 1);
-    if (arena_bytes() > there)
-      throw Error(
-          ErrorKind::allocation,
-          fmt::format("the plan takes {} per rank, {} is there", size_text(arena_bytes()), size_text(there)),
-          "plan with a smaller memory in the cluster, with more micro-batches, or for more ranks");
+    const std::int64_t reserved = reserved_bytes(ranks_.device.description());
+    const std::string beside =
+        reserved > 0 ? fmt::format(" and {} are kept for CUDA and its libraries", size_text(reserved)) : "";
+    if (arena_bytes() + reserved > there)
+      throw Error(ErrorKind::allocation,
+                  fmt::format("the plan takes {} per rank{}, {} is there", size_text(arena_bytes()), beside,
+                              size_text(there)),
+                  "plan with a smaller memory in the cluster, with more micro-batches, or for more ranks");
     const std::int64_t on_node = ranks_.host.memory_bytes() / std::max(settings_.ranks_on_node, 1);
     shortfall(memory_shortfall(process_memory(training_, graph_, shared ? arena_bytes() : 0), on_node),
               "fewer ranks on a node, more memory for the job (srun --mem), or a plan for more ranks");
@@ -264,8 +268,12 @@ class Run {
     recent_.add(m.step_s);
     m.flops = flops_;
     if (plan_.prediction.step_s > 0) m.predicted_step_s = plan_.prediction.step_s;
-    if (is_planned_here_) {
-      m.peak_flops_per_s = plan_.cluster.flops_per_s(float_type(options_.precision)) * ranks_.control.size();
+    const DType type = float_type(options_.precision);
+    if (const auto peak = data_sheet_flops_per_s(ranks_.device.description(), type)) {
+      m.peak_flops_per_s = *peak * ranks_.control.size();
+      m.peak_origin = "data sheet";
+    } else if (is_planned_here_) {
+      m.peak_flops_per_s = plan_.cluster.flops_per_s(type) * ranks_.control.size();
       m.peak_origin = plan_.profile_fingerprint.empty() ? "table" : "measured";
     }
     m.memory_bytes = allocated_bytes_;

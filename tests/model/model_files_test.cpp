@@ -140,6 +140,18 @@ TEST(ParameterCount, OfTheFineGrainedMixtureIsThatOfDeepSeekMoe16B) {
   EXPECT_NEAR(static_cast<double>(used) / 1e9, 2.8, 0.051);
 }
 
+// 6 N + 6 L C T a token: N weights of products (the head's among them, it is tied), causal attention counted
+// once, nothing for what is computed again. Norms, activations and the loss are the rest.
+TEST(StepFlops, AreThoseThatSharesOfAPeakArePublishedWith) {
+  const Graph graph = training_step_graph(model_file("configs/models/gpt-1.3b.toml"), 1);
+  constexpr double h = 2048, layers = 24, vocabulary = 51200, tokens = 1024;
+  const double weights = 12 * h * h * layers + vocabulary * h;
+  const double published = tokens * (6 * weights + 6 * layers * h * tokens);
+  const double ours = graph_flops(graph, Phase::forward) + graph_flops(graph, Phase::backward);
+  EXPECT_GE(ours, published);
+  EXPECT_LE(ours, 1.004 * published);
+}
+
 double petaflops(const std::string& file) {
   return *paper_flops(model_file("configs/models/" + file)) / 1e15;
 }

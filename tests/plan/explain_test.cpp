@@ -25,6 +25,16 @@ TEST(Explain, TellsStagesTimeMemoryAndLayoutsInWords) {
     EXPECT_THAT(text, HasSubstr(part));
 }
 
+TEST(Explain, SaysWhatOfAGpuNoPlanGets) {
+  Lowered lowered = two_stages_of_two();
+  const char* kept = "  memory  ";
+  EXPECT_THAT(explain(lowered.plan, lowered.graph), Not(HasSubstr("kept for CUDA")));
+  lowered.plan.cluster.device = "NVIDIA H200";
+  EXPECT_THAT(explain(lowered.plan, lowered.graph),
+              testing::ContainsRegex(std::string(kept) + "[^\n]*\n" +
+                                     "          beside it 2.00 GiB of each GPU are kept for CUDA"));
+}
+
 /// The tiny GPT on one stage of two devices, by the batch.
 Lowered data_parallel(const std::string& spread) {
   return pinned("micro_batches = 4\n[[stage]]\nlayers = 4\nmesh = [2]\naxes = [\"data\"]\nspread = \"" +

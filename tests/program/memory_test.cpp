@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "libalpa/program/lower.h"
 #include "libalpa/program/verify.h"
 #include "tests/support/small_plans.h"
 
@@ -94,6 +95,22 @@ TEST(Layout, ActivationsGrowWithTheMicroBatchesInFlight) {
     EXPECT_EQ(all.slots, 8);
     EXPECT_EQ(all.memory.activations, few.memory.activations / few.slots * 8);
   }
+}
+
+// Kernels of CPUs find their scratch memory in the arena, those of GPUs have a piece of their own beside it.
+TEST(Layout, HasScratchMemoryOfKernelsForCpusAlone) {
+  const Lowered lowered = two_stages_of_two();
+  const auto workspaces = [&](const std::string& device) {
+    int count = 0;
+    for (const StageProgram& stage : lower(lowered.graph, lowered.plan, Purpose::train, device).stages)
+      for (const SegmentKind kind : kSegments)
+        for (const Instruction& instruction : stage.segment(kind))
+          if (const auto* compute = std::get_if<Compute>(&instruction)) count += compute->workspace >= 0;
+    return count;
+  };
+  EXPECT_GT(workspaces("CPU, 1 thread (AMD EPYC)"), 0);
+  EXPECT_EQ(workspaces("NVIDIA H200 (GPU-0123-4567)"), 0);
+  EXPECT_EQ(workspaces(""), workspaces("CPU, 1 thread (AMD EPYC)"));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ class EmulatedDevice final : public Device {
   }
   std::unique_ptr<Stream> make_stream() override { return host_->make_stream(); }
   std::unique_ptr<HostAccess> host_access() override { return nullptr; }
-  std::int64_t memory_bytes() const override { return host_->memory_bytes(); }
+  std::int64_t memory_bytes() const override { return free_bytes > 0 ? free_bytes : host_->memory_bytes(); }
 
  private:
   std::unique_ptr<Device> host_ = make_cpu_device(1);

@@ -8,6 +8,9 @@ namespace alpa::emulation {
 /// order. The order holds for all such devices of the process, from the making of the last one on.
 std::unique_ptr<Device> make_device(Order);
 
+/// What such devices say is free, in bytes; 0: what the host has.
+inline std::int64_t free_bytes = 0;
+
 /// Handles of cuBLASLt that were ever made.
 int product_libraries_made();
 

@@ -1,14 +1,19 @@
 // What a GPU has in place before ranks talk to each other: CUDA cannot always get it while a message waits.
 #include <gmock/gmock.h>
 
+#include "libalpa/base/error.h"
+#include "libalpa/trainer/train.h"
+#include "tests/h5/temporary_folder.h"
 #include "tests/kernels/emulation/emulated_device.h"
 #include "tests/trainer/tiny_training.h"
 
 namespace alpa {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::ThrowsMessage;
 
 /// A rank alone that notes what had been launched when it was first asked for a message.
 class NotingCommunicator final : public Communicator {
@@ -76,6 +81,32 @@ TEST(FirstStep, HasOneHandleForTheProductsOfADevice) {
   const int before = emulation::product_libraries_made();
   training.run(1, *device, *make_self_communicator());
   EXPECT_EQ(emulation::product_libraries_made() - before, 1);
+}
+
+// Modules of libraries, workspaces and NCCL's communicators come when the arena is there.
+TEST(FirstStep, IsRefusedWhereTheArenaLeavesNothingForLibraries) {
+  const TinyTraining training({"mlp", "serial", 1, 2});
+  const std::unique_ptr<Device> device = emulation::make_device(emulation::Order::ascending),
+                                host = make_cpu_device(1);
+  const std::unique_ptr<Communicator> data = make_self_communicator(), control = make_self_communicator();
+  const TemporaryFolder folder;
+  TrainSettings settings;
+  settings.data = "synthetic:60";
+  settings.run_dir = folder.path() / "run";
+  settings.dry_run = true;
+  Log log("test", LogLevel::off);
+  StopRequest stop;
+  const auto dry_run = [&](std::int64_t free_bytes) {
+    emulation::free_bytes = free_bytes;
+    return train(training.plan(), training.graph(), training.options(), settings,
+                 {*device, *data, *host, *control, {}}, stop, {}, log);
+  };
+  const std::int64_t gib = 1 << 30;
+  EXPECT_EQ(dry_run(3 * gib), 0);
+  EXPECT_THAT(
+      [&] { dry_run(2 * gib); },
+      ThrowsMessage<Error>(HasSubstr("and 2.00 GiB are kept for CUDA and its libraries, 2.00 GiB is there")));
+  emulation::free_bytes = 0;
 }
 
 }  // namespace
