@@ -81,7 +81,8 @@ std::string missing_part(hid_t dataset, const H5Entry& entry) {
   if (H5Dget_num_chunks(dataset, space, &found) < 0)
     return "its index of chunks cannot be read: " + hdf5_message();
   if (found != static_cast<hsize_t>(expected)) return fmt::format("has {} of {} chunks", found, expected);
-  for (const Shape& at : chunk_offsets(entry.extent, chunk)) {
+  Shape at(entry.extent.size(), 0);
+  do {
     // Looks the chunk up as reading does; a walk over the index could find it where a look-up does not.
     const std::vector<hsize_t> offset(at.begin(), at.end());
     hsize_t bytes = 0;
@@ -89,7 +90,7 @@ std::string missing_part(hid_t dataset, const H5Entry& entry) {
       hdf5_message();
       return fmt::format("the chunk at {} is missing", shape_text(at));
     }
-  }
+  } while (advance_chunk(at, entry.extent, chunk));
   return {};
 }
 
@@ -176,18 +177,25 @@ H5Attribute CheckedFile::attribute(const std::string& path, const std::string& n
   const H5Type type(H5Aget_type(attribute));
   const H5Space space(H5Aget_space(attribute));
   const H5T_class_t found = H5Tget_class(type);
-  if (found != expected || H5Sget_simple_extent_npoints(space) != 1 ||
-      (expected == H5T_STRING && H5Tis_variable_str(type) != 0))
+  if (found != expected || H5Sget_simple_extent_npoints(space) != 1)
     throw error(path, fmt::format("attribute '{}' is not {}", name, expected_text));
   return attribute;
 }
 
 std::string CheckedFile::text_attribute(const std::string& path, const std::string& name) const {
-  const H5Attribute opened = attribute(path, name, H5T_STRING, "a fixed-length string");
+  const H5Attribute opened = attribute(path, name, H5T_STRING, "a string");
   const H5Type type(H5Aget_type(opened));
-  std::vector<char> text(H5Tget_size(type));
-  if (H5Aread(opened, type, text.data()) < 0) throw error(path, hdf5_message(), make_again);
-  return until_nul(text.data(), text.size());
+  if (H5Tis_variable_str(type) == 0) {
+    std::vector<char> text(H5Tget_size(type));
+    if (H5Aread(opened, type, text.data()) < 0) throw error(path, hdf5_message(), make_again);
+    return until_nul(text.data(), text.size());
+  }
+  // As h5py writes them. HDF5 makes the room.
+  char* value = nullptr;
+  if (H5Aread(opened, type, &value) < 0) throw error(path, hdf5_message(), make_again);
+  std::string text = value ? value : "";
+  H5free_memory(value);
+  return text;
 }
 
 std::int64_t CheckedFile::int64_attribute(const std::string& path, const std::string& name) const {
@@ -215,7 +223,8 @@ void CheckedFile::verify(const std::string& path, const H5Entry& entry) const {
   const H5Space in_file(checked(H5Dget_space(opened), "looking at a dataset"));
   const Shape step = chunk_of(opened, entry);
   std::vector<char> values(static_cast<std::size_t>(element_count(step) * entry.element_bytes));
-  for (const Shape& at : chunk_offsets(entry.extent, step)) {
+  Shape at(entry.extent.size(), 0);
+  do {
     Shape part = step;
     for (std::size_t i = 0; i < part.size(); ++i) part[i] = std::min(part[i], entry.extent[i] - at[i]);
     const std::vector<hsize_t> offset(at.begin(), at.end()), count(part.begin(), part.end());
@@ -226,7 +235,7 @@ void CheckedFile::verify(const std::string& path, const H5Entry& entry) const {
       const std::string reason = hdf5_message();  // none of a filter that fails
       throw error(path, "damaged: " + (reason.empty() ? "its checksum does not match" : reason), make_again);
     }
-  }
+  } while (advance_chunk(at, entry.extent, step));
 }
 
 }  // namespace alpa

@@ -27,8 +27,8 @@ using H5Listing = std::map<std::string, H5Entry>;
 /// Looks through a whole file without reading data. Throws Error(input) for anything that our files never
 /// hold: links that are not hard, objects with two paths (cycles among them), external or virtual storage,
 /// filters other than fletcher32, shuffle and deflate, types other than integers, floats, enumerations and
-/// fixed strings, more than a million objects, groups deeper than 32, datasets of more than
-/// `max_dataset_bytes` or than `file_bytes` can hold.
+/// strings (of fixed length in datasets), more than a million objects, groups deeper than 32, datasets of
+/// more than `max_dataset_bytes` or than `file_bytes` can hold, or of very many small chunks.
 H5Listing preflight(hid_t file, const std::string& file_name, std::int64_t file_bytes,
                     std::int64_t max_dataset_bytes);
 

@@ -77,17 +77,19 @@ std::int64_t chunk_count(const Shape& extent, const Shape& chunk) {
   return count;
 }
 
+bool advance_chunk(Shape& offset, const Shape& extent, const Shape& chunk) {
+  for (std::size_t i = offset.size(); i-- > 0;) {
+    offset[i] += chunk[i];
+    if (offset[i] < extent[i]) return true;
+    offset[i] = 0;
+  }
+  return false;
+}
+
 std::vector<Shape> chunk_offsets(const Shape& extent, const Shape& chunk) {
   if (element_count(extent) == 0) return {};
-  TensorRegion grid{Shape(extent.size(), 0), extent};
-  for (std::size_t i = 0; i < extent.size(); ++i) grid.count[i] = (extent[i] + chunk[i] - 1) / chunk[i];
-  std::vector<Shape> offsets;
-  Shape at = grid.offset;
-  do {
-    Shape offset = at;
-    for (std::size_t i = 0; i < offset.size(); ++i) offset[i] *= chunk[i];
-    offsets.push_back(std::move(offset));
-  } while (advance(at, grid, at.size()));
+  std::vector<Shape> offsets{Shape(extent.size(), 0)};
+  for (Shape at = offsets[0]; advance_chunk(at, extent, chunk);) offsets.push_back(at);
   return offsets;
 }
 

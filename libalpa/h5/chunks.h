@@ -22,6 +22,10 @@ constexpr std::int64_t checksum_bytes = 4;
 /// Chunks in the grid of a tensor; 0 for one without elements.
 std::int64_t chunk_count(const Shape& extent, const Shape& chunk);
 
+/// Moves the offset of a chunk to that of the next of a grid with elements, in row-major order from zeros on;
+/// false after the last.
+bool advance_chunk(Shape& offset, const Shape& extent, const Shape& chunk);
+
 /// Offsets of all chunks of a grid, in row-major order.
 std::vector<Shape> chunk_offsets(const Shape& extent, const Shape& chunk);
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "libalpa/h5/checked_file.h"
+#include "libalpa/h5/chunks.h"
 
 namespace alpa {
 namespace {
@@ -111,7 +112,6 @@ class Visitor {
         if (H5Tequal(type, bfloat16_type()) > 0) return H5Entry::Kind::bfloat16;
         refuse(path, "has a float type that is neither IEEE 16, 32 or 64 bit nor bfloat16");
       case H5T_STRING:
-        if (H5Tis_variable_str(type) > 0) refuse(path, "has variable-length strings");
         return H5Entry::Kind::strings;
       case H5T_ENUM: {
         const H5Type base(must(H5Tget_super(type), path));
@@ -120,7 +120,7 @@ class Visitor {
         return H5Entry::Kind::enumeration;
       }
       default:
-        refuse(path, "has a type other than integers, floats, fixed strings and enumerations of integers");
+        refuse(path, "has a type other than integers, floats, strings and enumerations of integers");
     }
   }
 
@@ -157,6 +157,7 @@ class Visitor {
     const bool deflated = check_filters(creation, path);
 
     const H5Type type(must(H5Dget_type(dataset), path));
+    if (H5Tis_variable_str(type) > 0) refuse(path, "has variable-length strings");
     H5Entry entry{kind(type, path), {}, static_cast<std::int64_t>(H5Tget_size(type))};
     const H5Space space(must(H5Dget_space(dataset), path));
     if (H5Sget_simple_extent_type(space) == H5S_NULL) refuse(path, "has no extent");
@@ -171,6 +172,7 @@ class Visitor {
       if (std::find(chunk, chunk + chunk_rank, 0u) != chunk + chunk_rank)
         refuse(path, "has chunks without elements");
       check_claim(chunk, chunk_rank, entry.element_bytes, from_file, path);
+      check_chunks(Shape(extent, extent + rank), Shape(chunk, chunk + chunk_rank), entry.element_bytes, path);
     }
     entry.extent.assign(extent, extent + rank);
     return entry;
@@ -191,6 +193,18 @@ class Visitor {
       deflated = deflated || filter == H5Z_FILTER_DEFLATE;
     }
     return deflated;
+  }
+
+  // Each is looked up before the data is read, also where a sparse file has them all without any room on
+  // disk.
+  void check_chunks(const Shape& extent, const Shape& chunk, std::int64_t element_bytes,
+                    const std::string& path) const {
+    constexpr std::int64_t most_small = 1 << 20, small_bytes = 16 << 10;
+    const std::int64_t count = chunk_count(extent, chunk), bytes = element_count(chunk) * element_bytes;
+    if (count > most_small && bytes < small_bytes)
+      refuse(path, fmt::format("is cut into {} chunks of {} bytes, and so many have at least {} (h5repack "
+                               "makes larger ones)",
+                               count, bytes, small_bytes));
   }
 
   static std::int64_t saturated(std::int64_t a, std::int64_t b) {

@@ -194,8 +194,7 @@ TEST_F(ColumnFile, SaysWhatWasExpectedWhereAReaderIsDisappointed) {
       {[&] { file.int64_attribute("/", "model"); }, "'/': attribute 'model' is not an integer"},
       {[&] { file.double_attribute("/stages/10", "layers"); },
        "attribute 'layers' is not a floating-point number"},
-      {[&] { file.text_attribute("/stages/10", "layers"); },
-       "attribute 'layers' is not a fixed-length string"},
+      {[&] { file.text_attribute("/stages/10", "layers"); }, "attribute 'layers' is not a string"},
   };
   for (const auto& [read, text] : cases) {
     EXPECT_THAT(read, ThrowsMessage<Error>(
