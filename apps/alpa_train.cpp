@@ -20,6 +20,7 @@ using namespace alpa;
 struct Settings {
   std::filesystem::path plan, model, weights, checkpoint, out;
   std::string names;
+  bool allow_non_finite = false;
   TrainSettings train;
   ConvertSettings convert;
   DeviceKind device = DeviceKind::cpu;
@@ -43,6 +44,7 @@ void import_file(const Settings& settings, App& app) {
   AtomicFile{settings.out};  // a folder that cannot be written is noticed before the reading
   const ModelDefinition model = load_model(settings.model);
   import_weights(settings.weights, training_step_graph(model, 1), options_text(model.training), settings.out,
+                 settings.allow_non_finite ? NonFinite::taken : NonFinite::refused,
                  provenance_here(app.command_line(), "alpa-train", read_environment().job_id), app.log());
 }
 
@@ -180,6 +182,7 @@ int main(int argc, char** argv) {
       .option("--out", settings.out, "checkpoint to write (HDF5), for --resume")
       .writes()
       .required()
+      .flag("--allow-non-finite", settings.allow_non_finite, "take weights that are NaN or infinite")
       .example("alpa-train import model.safetensors configs/models/gpt2-124m.toml --out gpt2.h5",
                "take over GPT-2 small")
       .example("alpa-train import model.safetensors.index.json configs/models/llama-8b.toml --out llama.h5",

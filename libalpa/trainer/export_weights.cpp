@@ -90,7 +90,7 @@ void export_weights(const std::filesystem::path& checkpoint, const std::string& 
   const TensorReader from = open_checkpoint(checkpoint);
   const std::vector<WeightPlace> all =
       in_step(fmt::format("naming the weights of '{}'", checkpoint.string()),
-              [&] { return place_weights(family, parameter_shapes(from.tensors())); });
+              [&] { return place_all_weights(family, parameter_shapes(from.tensors())); });
   PlacesByTheirs places;
   for (const WeightPlace& place : all) places[place.theirs].push_back(&place);
   SafetensorsWriter to(weights, tensors_of(places, from.tensors(), family));

@@ -1,11 +1,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 
 #include "libalpa/base/byte_progress.h"
 #include "libalpa/base/error.h"
+#include "libalpa/base/float_types.h"
 #include "libalpa/base/units.h"
 #include "libalpa/trainer/checkpoint.h"
 #include "libalpa/trainer/exchange_weights.h"
@@ -33,6 +35,28 @@ void read_weight(SafetensorsShards& file, const MatchedWeights& matched, const s
       };
       place.where.gather(stored, read, type, adds, values);
     }
+}
+
+void check_finite(const SafetensorsShards& file, const MatchedWeights& matched, const std::string& name,
+                  const TensorType& type, const void* values) {
+  for_float_type(type.dtype, [&](auto zero) {
+    const auto* const numbers = static_cast<const decltype(zero)*>(values);
+    const std::int64_t count = element_count(type.shape);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float number = to_float(numbers[i]);
+      if (std::isfinite(number)) continue;
+      std::string theirs;
+      for (const WeightPlace& place : matched.places)
+        if (place.ours == name)
+          theirs += fmt::format("{}'{}'", theirs.empty() ? "" : ", ", matched.theirs.at(place.theirs)->name);
+      throw Error(
+          ErrorKind::input,
+          fmt::format("{} of '{}', which is the model's '{}': element {} is {} in {}", theirs,
+                      file.path().string(), name, i, number, dtype_name(type.dtype)),
+          "weights of a run that did not diverge, a wider [training] precision, or --allow-non-finite "
+          "to take them as they are");
+    }
+  });
 }
 
 bool have_same_bytes(SafetensorsShards& file, const StoredTensor& a, const StoredTensor& b) {
@@ -75,7 +99,7 @@ std::map<std::string, Shape> parameter_shapes(const Graph& graph) {
 
 void import_weights(const std::filesystem::path& weights, const Graph& graph,
                     const std::string& training_options, const std::filesystem::path& checkpoint,
-                    const Provenance& provenance, Log& log) {
+                    NonFinite non_finite, const Provenance& provenance, Log& log) {
   SafetensorsShards file(weights);
   const MatchedWeights matched = match_weights(parameter_shapes(graph), file.tensors(), weights.string());
   check_copies(file, matched);
@@ -84,9 +108,11 @@ void import_weights(const std::filesystem::path& weights, const Graph& graph,
   ByteProgress progress(fmt::format("writing '{}'", checkpoint.string()), bytes, log);
   const auto fill = [&](const State& state, void* values) {
     const TensorType& type = value_of(graph, state.value).type;
-    if (state.is_parameter || !state.follows.empty())
-      read_weight(file, matched, state.is_parameter ? state.name : state.follows, type.dtype, values);
-    else
+    if (state.is_parameter || !state.follows.empty()) {
+      const std::string& name = state.is_parameter ? state.name : state.follows;
+      read_weight(file, matched, name, type.dtype, values);
+      if (non_finite == NonFinite::refused) check_finite(file, matched, name, type, values);
+    } else
       std::memset(values, 0, static_cast<std::size_t>(byte_count(type)));
     progress.add(byte_count(type));
   };

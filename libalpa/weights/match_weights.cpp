@@ -150,6 +150,27 @@ class Matching {
   std::string lines_;
 };
 
+/// What a family has, by its own names, and none of these weights is. What repeats another tensor need not be
+/// there.
+std::vector<std::string> missing_of(const WeightFamily& family, const std::vector<WeightPlace>& places) {
+  std::set<std::pair<std::string, std::string>> placed;
+  std::set<std::string> layers;
+  for (const WeightPlace& place : places) {
+    placed.emplace(place.ours, place.theirs);
+    for (const WeightRow& row : family.rows)
+      if (const auto layer = layer_in(row.ours, place.ours); layer && !layer->empty()) layers.insert(*layer);
+  }
+  if (layers.empty()) layers.insert("0");
+  std::set<std::string> missing;
+  for (const WeightRow& row : family.rows)
+    for (const std::string& layer : layers) {
+      const std::string theirs = with_layer(row.theirs, layer);
+      if (!copy_of(family, theirs) && !placed.contains({with_layer(row.ours, layer), theirs}))
+        missing.insert(theirs);
+    }
+  return {missing.begin(), missing.end()};
+}
+
 }  // namespace
 
 std::vector<WeightPlace> place_weights(const WeightFamily& family, const std::map<std::string, Shape>& ours) {
@@ -170,6 +191,20 @@ std::vector<WeightPlace> place_weights(const WeightFamily& family, const std::ma
                             ours.size(), unnamed, count > most_shown ? "\n  ..." : ""),
                 "use a model of that family, or another family's names");
   return places;
+}
+
+std::vector<WeightPlace> place_all_weights(const WeightFamily& family,
+                                           const std::map<std::string, Shape>& ours) {
+  std::vector<WeightPlace> places = place_weights(family, ours);
+  const std::vector<std::string> missing = missing_of(family, places);
+  if (missing.empty()) return places;
+  std::string lines;
+  for (std::size_t i = 0; i < std::min<std::size_t>(missing.size(), most_shown); ++i)
+    lines += fmt::format("\n  '{}'", missing[i]);
+  throw Error(ErrorKind::input,
+              fmt::format("the model lacks {} of the weights of {}:{}{}", missing.size(), family.sentence,
+                          lines, std::ssize(missing) > most_shown ? "\n  ..." : ""),
+              "another family's names, or a model of that family");
 }
 
 MatchedWeights match_weights(const std::map<std::string, Shape>& ours, const Stored& theirs,

@@ -20,6 +20,10 @@ struct WeightPlace {
 /// one.
 std::vector<WeightPlace> place_weights(const WeightFamily&, const std::map<std::string, Shape>& ours);
 
+/// The same where these weights are all that the family has. Throws Error(input) that lists what is missing
+/// too.
+std::vector<WeightPlace> place_all_weights(const WeightFamily&, const std::map<std::string, Shape>& ours);
+
 /// The tensors of a file that make up a model's weights.
 struct MatchedWeights {
   const WeightFamily* family = nullptr;

@@ -62,7 +62,11 @@ TEST_F(Weights, AreRefusedWithStatus3AndNothingWritten) {
   const CommandResult unnamed = run("alpa-train export bad.safetensors --names gpt2 --out out.safetensors");
   EXPECT_EQ(unnamed.status, 3);
   EXPECT_EQ(run("alpa-train export x.h5 --names gtp2 --out out.safetensors").status, 2);
-  EXPECT_THAT(names_in("."), testing::ElementsAre("bad.safetensors"));
+  expect_runs("alpa-train import " + file_.string() + " " + model_ + " --out gpt2.h5");
+  const CommandResult part = run("alpa-train export gpt2.h5 --names bert --out out.safetensors");
+  EXPECT_EQ(part.status, 3);
+  EXPECT_THAT(part.output, HasSubstr("the model lacks 5 of the weights of BERT"));
+  EXPECT_THAT(names_in("."), testing::ElementsAre("bad.safetensors", "gpt2.h5"));
 }
 
 }  // namespace

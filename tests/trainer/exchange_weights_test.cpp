@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <limits>
 
 #include "libalpa/base/bfloat16.h"
 #include "libalpa/base/error.h"
@@ -22,6 +24,7 @@
 namespace alpa {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -39,8 +42,9 @@ class ExchangeWeights : public ::testing::TestWithParam<const char*> {
                        source / "tests" / "data" / "other.toml", {source / "share" / "blocks"});
   }
 
-  void import(const std::filesystem::path& weights, const ModelDefinition& model) {
-    import_weights(weights, training_step_graph(model, 1), "", checkpoint_, {}, log_);
+  void import(const std::filesystem::path& weights, const ModelDefinition& model,
+              NonFinite non_finite = NonFinite::refused) {
+    import_weights(weights, training_step_graph(model, 1), "", checkpoint_, non_finite, {}, log_);
   }
 
   /// Of the imported weights, before the loss.
@@ -247,7 +251,37 @@ TEST_F(ExchangeOfGpt2, IsNotWrittenWithNamesOfAnotherFamily) {
   import(file_of("gpt2"), model_of("gpt2"));
   EXPECT_THAT([&] { export_weights(checkpoint_, "llama", exported_, log_); },
               ThrowsMessage<Error>(HasSubstr("has no name for")));
+  // BERT has all of GPT's weights, and more.
+  EXPECT_THAT([&] { export_weights(checkpoint_, "bert", exported_, log_); },
+              ThrowsMessage<Error>(
+                  AllOf(HasSubstr("the model lacks 5 of the weights of BERT as a masked language model:\n"
+                                  "  'bert.embeddings.LayerNorm.bias'\n  'bert.embeddings.LayerNorm.weight'\n"
+                                  "  'cls.predictions.bias'\n"),
+                        HasSubstr("another family's names"))));
   EXPECT_FALSE(std::filesystem::exists(exported_));
+}
+
+TEST_F(ExchangeOfGpt2, IsRefusedWithNumbersThatAreNone) {
+  SafetensorsReader read(file_of("gpt2"));
+  for (const float number : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+    const std::filesystem::path spoiled = folder_.path() / "spoiled.safetensors";
+    std::vector<StoredTensor> tensors;
+    for (const auto& [name, tensor] : read.tensors()) tensors.push_back(tensor);
+    SafetensorsWriter written(spoiled, tensors);
+    for (const StoredTensor& tensor : written.tensors()) {
+      std::string bytes = bytes_of(read, tensor.name);
+      if (tensor.name == "h.1.mlp.c_fc.weight") std::memcpy(&bytes[4 * 7], &number, sizeof number);
+      written.write(tensor, bytes);
+    }
+    written.publish();
+    EXPECT_THAT([&] { import(spoiled, model_of("gpt2")); },
+                ThrowsMessage<Error>(AllOf(HasSubstr("'h.1.mlp.c_fc.weight'"), HasSubstr("'block.1.mlp.up'"),
+                                           HasSubstr("element 7 is "), HasSubstr("--allow-non-finite"))));
+    EXPECT_FALSE(std::filesystem::exists(checkpoint_));
+    import(spoiled, model_of("gpt2"), NonFinite::taken);
+    EXPECT_FALSE(std::isfinite(state("block.1.mlp.up")[7]));
+    std::filesystem::remove(checkpoint_);
+  }
 }
 
 }  // namespace
