@@ -26,14 +26,13 @@ SourceKind kind_of(const fs::path& source) {
   const std::string name = source.filename().string();
   // A Megatron pair may be named without its endings.
   if (!fs::exists(source, ignored)) return SourceKind::tokens;
-  const std::string first = first_bytes_of(source, 4096);
+  const std::string first = first_bytes_of(source, telling_bytes);
   if (is_idx(first)) return SourceKind::idx;
   if (is_hdf5(first) || is_llmc(first) || is_megatron_index(first)) return SourceKind::tokens;
   if (name.ends_with(".bin") || name.ends_with(".idx")) return SourceKind::tokens;
   if (name.ends_with(".csv") || name.ends_with(".csv.gz")) return SourceKind::csv;
-  if (first.find('\0') == std::string::npos) return SourceKind::text;
-  throw Error(ErrorKind::input, fmt::format("cannot tell what '{}' holds", source.string()),
-              "--from text takes the bytes of any file; images are converted from a folder");
+  check_is_text(source, first);
+  return SourceKind::text;
 }
 
 fs::path folder_of(const fs::path& file) {

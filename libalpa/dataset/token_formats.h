@@ -10,6 +10,13 @@
 
 namespace alpa {
 
+/// As many of a file's first bytes as show what it is.
+inline constexpr std::int64_t telling_bytes = 4096;
+
+/// Throws Error(input) where a file that begins so seems to be something else than text, which its bytes are
+/// no tokens of.
+void check_is_text(const std::filesystem::path&, std::string_view first_bytes);
+
 /// The bytes of any file.
 std::unique_ptr<TokenSource> open_text_tokens(InputFile);
 

@@ -33,12 +33,15 @@ std::unique_ptr<TokenSource> open_file(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored) && is_megatron_pair(path)) return open_megatron_pair(path);
   InputFile file(path);
-  std::string first_bytes(static_cast<std::size_t>(std::min<std::int64_t>(file.bytes(), 16)), '\0');
+  std::string first_bytes(static_cast<std::size_t>(std::min(file.bytes(), telling_bytes)), '\0');
   file.read(0, first_bytes.data(), first_bytes.size());
   if (is_hdf5(first_bytes)) return open_hdf5_tokens(path);
   if (is_llmc(first_bytes)) return open_llmc_tokens(std::move(file));
   if (is_megatron_index(first_bytes)) return open_megatron_pair(path);
-  if (path.extension() != ".bin" && path.extension() != ".idx") return open_text_tokens(std::move(file));
+  if (path.extension() != ".bin" && path.extension() != ".idx") {
+    check_is_text(path, first_bytes);
+    return open_text_tokens(std::move(file));
+  }
   if (is_megatron_pair(path)) return open_megatron_pair(path);
   throw Error(ErrorKind::input,
               fmt::format("cannot tell what '{}' holds: it does not begin as a token file of llm.c, and no "

@@ -89,6 +89,16 @@ TEST_F(Conversion, OfATextGivesTheTrainingThatTheTextGives) {
   EXPECT_EQ(numbers("text", "loss"), numbers("hdf5", "loss"));
 }
 
+TEST_F(Conversion, TakesNoJsonLinesForText) {
+  write("lines.txt", "{\"text\": \"a rose\"}\n");
+  const CommandResult refused = run("alpa-train convert lines.txt --out lines.h5");
+  EXPECT_EQ(refused.status, 3);
+  EXPECT_THAT(refused.output, HasSubstr("'lines.txt' is no text: it seems to be JSON lines\n  try: "));
+  make_plan("serial", "--method serial");
+  EXPECT_EQ(run("alpa-train serial.h5 --data lines.txt --run-dir run").status, 3);
+  EXPECT_EQ(run("alpa-train convert lines.txt --from text --out lines.h5").status, 0);
+}
+
 TEST_F(Conversion, ThatFailsSaysWhereAndWritesNothing) {
   write("ragged.csv", "1,2,0\n1,0\n");
   const CommandResult ragged = run("alpa-train convert ragged.csv --out data.h5");

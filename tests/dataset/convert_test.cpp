@@ -210,7 +210,15 @@ TEST_F(Convert, RefusesSettingsThatDoNotFit) {
 
 TEST_F(Convert, DoesNotGuessWhatABinaryFileIs) {
   const auto source = write("photo.png", std::string("\x89PNG\0\0", 6));
-  EXPECT_THAT([&] { run(settings_of(source)); }, ThrowsMessage<Error>(HasSubstr("cannot tell what")));
+  EXPECT_THAT([&] { run(settings_of(source)); },
+              ThrowsMessage<Error>(HasSubstr("photo.png' is no text: it seems to be a PNG image")));
+  const auto lines = write_compressed("lines.gz", "{\"text\": \"a rose\"}\n");
+  EXPECT_THAT([&] { run(settings_of(lines)); },
+              ThrowsMessage<Error>(HasSubstr("lines.gz' is no text: it seems to be JSON lines")));
+  ConvertSettings forced = settings_of(lines);
+  forced.from = SourceKind::text;
+  run(forced);
+  EXPECT_EQ(tokens("out.h5").size(), 19u);
   EXPECT_THAT([&] { run(settings_of(write("empty.txt", ""))); },
               ThrowsMessage<Error>(HasSubstr("empty.txt' is empty")));
 }

@@ -13,6 +13,8 @@
 namespace alpa {
 namespace {
 
+using namespace std::string_literals;
+
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -122,6 +124,32 @@ TEST_F(Tokens, SyntheticAreEvenlyDrawnAndEverySecondFollows) {
   }
   // Binomial with mean 5000 and standard deviation 67: five of them.
   for (const int count : counts) EXPECT_NEAR(count, 5000, 335);
+}
+
+TEST_F(Tokens, AreNoBytesOfWhatIsNoText) {
+  const std::pair<std::string, std::string> table[] = {
+      {"PAR1\x15\x04", "a Parquet file"},
+      {"ARROW1\0\0"s, "an Arrow file"},
+      {"PK\x03\x04\x14", "a ZIP archive"},
+      {"\x93NUMPY\x01", "a NumPy array"},
+      {"\x1f\x8b\x08", "a gzip file"},
+      {"\x28\xb5\x2f\xfd", "a zstd file"},
+      {"%PDF-1.7", "a PDF"},
+      {"\x40\0\0\0\0\0\0\0{\"a\""s, "a safetensors file"},
+      {"\xff\xfe\0a"s, "text of 16 bits a character"},
+      {"a rose\0"s, "binary (byte 6 is 0)"},
+      {"{\"text\": \"a rose\"}\n{\"text\": \"is\"}\n", "JSON lines"},
+      {"  { \"text\" : 1 } \r\n", "JSON lines"},
+      {"{\"text\": \"" + std::string(5000, 'a') + "\"}\n", "JSON lines"}};
+  for (const auto& [bytes, kind] : table)
+    EXPECT_THAT(
+        [&] { open_tokens(file("data", bytes)); },
+        ThrowsMessage<Error>(AllOf(HasSubstr("data' is no text: it seems to be " + kind),
+                                   HasSubstr("alpa-train convert --from text takes the bytes of any file"))))
+        << kind;
+  for (const std::string& text :
+       {"{\n  \"a\": 1\n}\n"s, "{this}\n"s, "{\"quoted\" and said\n"s, "\xff\xe4\n"s, "PAR 1\n"s})
+    EXPECT_EQ(open_tokens(file("data", text))->size(), std::ssize(text)) << text;
 }
 
 struct BadData {
