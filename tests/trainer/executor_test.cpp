@@ -28,27 +28,6 @@ double sum_of_five(std::vector<double>::const_iterator first) {
   return std::accumulate(first, first + 5, 0.0);
 }
 
-/// The relative error that roundings to a type leave in what a step computes, by arithmetic. One rounding is
-/// off by at most u (2^-9 in bf16, 2^-24 in f32), at worst evenly spread: a standard deviation of u /
-/// sqrt(3). They are independent, so n in a row make sqrt(n) of it. The longest chain of results of that type
-/// counts; each twice, since a split sum is rounded in its parts and as a whole. Three standard deviations
-/// are sqrt(6 n) u.
-double rounding_error(const Graph& graph, DType type) {
-  std::vector<int> roundings(graph.values.size());
-  int longest = 0;
-  for (const Node& node : graph.nodes) {
-    int before = 0;
-    for (const int operand : node.operands)
-      before = std::max(before, roundings[static_cast<std::size_t>(operand)]);
-    for (const int result : node.results) {
-      int& after = roundings[static_cast<std::size_t>(result)];
-      after = before + (value_of(graph, result).type.dtype == type ? 1 : 0);
-      longest = std::max(longest, after);
-    }
-  }
-  return std::sqrt(6.0 * longest) * std::ldexp(1.0, type == DType::bf16 ? -9 : -24);
-}
-
 /// Tolerances are relative.
 void expect_near(const TinyCurve& run, const TinyCurve& reference, double of_losses, double of_norms) {
   ASSERT_LT(sum_of_five(reference.losses.end() - 5), sum_of_five(reference.losses.begin()))

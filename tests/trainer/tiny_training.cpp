@@ -218,4 +218,21 @@ TinyCurve TinyTraining::run_on_threads(int steps) const {
   return first;
 }
 
+double rounding_error(const Graph& graph, DType type) {
+  std::vector<int> roundings(graph.values.size());
+  int longest = 0;
+  for (const Node& node : graph.nodes) {
+    int before = 0;
+    for (const int operand : node.operands)
+      before = std::max(before, roundings[static_cast<std::size_t>(operand)]);
+    for (const int result : node.results) {
+      int& after = roundings[static_cast<std::size_t>(result)];
+      after = before + (value_of(graph, result).type.dtype == type ? 1 : 0);
+      longest = std::max(longest, after);
+    }
+  }
+  const int significant_bits = type == DType::f32 ? 24 : type == DType::f16 ? 11 : 8;
+  return std::sqrt(3.0 * longest) * std::ldexp(1.0, -significant_bits);
+}
+
 }  // namespace alpa

@@ -61,4 +61,11 @@ class TinyTraining {
   Program program_, evaluation_;
 };
 
+/// The relative error that roundings to a type leave in what a step computes, by arithmetic. With p
+/// significant bits, a number in [1, 2) is off by at most 2^-p, evenly spread: relative to it, a standard
+/// deviation of 2^-p / sqrt(6). Roundings are independent, so n in a row make sqrt(n) of one. The longest
+/// chain of results of that type counts; each twice, since a split sum is rounded in its parts and as a
+/// whole. Three standard deviations are sqrt(3 n) 2^-p.
+double rounding_error(const Graph&, DType);
+
 }  // namespace alpa
