@@ -177,8 +177,9 @@ MeasureSurroundings surroundings(const Settings& settings, const ParallelRun& ru
 double cores_of_rank(const ParallelRun& run, const RankDevice& rank) {
   const int busy = rank.threads * run.session.ranks_on_node();
   if (rank.device->kind() == DeviceKind::cuda || busy <= run.session.cores_of_node()) return 0;
-  run.log.info(fmt::format("{} ranks of {} threads share {} cores", run.session.ranks_on_node(), rank.threads,
-                           run.session.cores_of_node()));
+  run.log.info(fmt::format("{} of {} share {}", count_text(run.session.ranks_on_node(), "rank"),
+                           count_text(rank.threads, "thread"),
+                           count_text(run.session.cores_of_node(), "core")));
   return 1.0 * run.session.cores_of_node() / run.session.ranks_on_node();
 }
 

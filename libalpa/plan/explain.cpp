@@ -116,9 +116,10 @@ std::string training_differences(const Plan& a, const Plan& b) {
 std::string gap_text(const Prediction& p) {
   if (p.lower_bound_s <= 0 || p.estimate_s <= 0) return "no lower bound is known";
   return fmt::format(
-      "the search's estimate {}, lower bound on such estimates {}: at most {:.2f} % above the best of {}",
+      "the search's estimate {}, lower bound on such estimates {}: at most {:.2f} % above the best of {}{}",
       seconds_text(p.estimate_s), seconds_text(p.lower_bound_s),
-      100 * std::max(0.0, p.estimate_s / p.lower_bound_s - 1), p.bound_covers);
+      100 * std::max(0.0, p.estimate_s / p.lower_bound_s - 1), p.bound_covers,
+      p.step_s < p.lower_bound_s ? "; the predicted step, simulated in more detail, is below both" : "");
 }
 
 std::string explain(const Plan& plan, const Graph& graph) {

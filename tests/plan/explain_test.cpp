@@ -94,14 +94,28 @@ TEST(Explain, TellsHowFarFromTheLowerBoundAndWhatItCovers) {
   Lowered lowered = two_stages_of_two();
   Prediction& prediction = lowered.plan.prediction;
   EXPECT_LE(prediction.lower_bound_s, prediction.estimate_s);
+  prediction.step_s = 1.4;
   prediction.estimate_s = 1.5;
   prediction.lower_bound_s = 1.2;
   prediction.bound_covers = "these stages";
   prediction.hit_time_limit = true;
   const std::string text = explain(lowered.plan, lowered.graph);
   EXPECT_THAT(text, HasSubstr("estimate 1.50 s, lower bound on such estimates 1.20 s: at most 25.00 % above "
-                              "the best of these stages"));
+                              "the best of these stages\n"));
   EXPECT_THAT(text, HasSubstr("the search was cut short"));
+}
+
+TEST(Explain, SaysWhyABoundIsAboveThePredictedStep) {
+  Lowered lowered = two_stages_of_two();
+  Prediction& prediction = lowered.plan.prediction;
+  prediction.step_s = 1.1;
+  prediction.estimate_s = 1.5;
+  prediction.lower_bound_s = 1.2;
+  prediction.bound_covers = "these stages";
+  EXPECT_THAT(
+      explain(lowered.plan, lowered.graph),
+      HasSubstr("above the best of these stages; the predicted step, simulated in more detail, is below "
+                "both\n"));
 }
 
 TEST(ComparePlans, FindsNothingBetweenAPlanAndItself) {

@@ -214,6 +214,19 @@ TEST(Search, CarriesABoundOnItsEstimate) {
   EXPECT_FALSE(prediction.hit_time_limit);
 }
 
+TEST(Search, NamesNoBoundAboveABaselineThatIsBetterThanAllItSearched) {
+  Log log("test", LogLevel::off);
+  PlannerOptions options;
+  options.micro_batches = 8;
+  options.layers = 2;  // which leaves no four stages to the search
+  Cluster cluster = small_cluster(4);
+  cluster.within_node = {2e-5, 1e10};  // so that collectives are dear
+  const Plan plan = make_plan(small_model(4), CostModel(cluster), options, log);
+  EXPECT_EQ(plan.stages.size(), 4u);
+  EXPECT_GT(plan.prediction.lower_bound_s, 0);
+  EXPECT_LE(plan.prediction.lower_bound_s, plan.prediction.estimate_s);
+}
+
 TEST(Baseline, CarriesABoundForItsStages) {
   const Prediction prediction = planned("inter-only", 4, 4).prediction;
   ASSERT_EQ(prediction.stages.size(), 4u);
