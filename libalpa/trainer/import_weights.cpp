@@ -116,7 +116,9 @@ void import_weights(const std::filesystem::path& weights, const Graph& graph,
       std::memset(values, 0, static_cast<std::size_t>(byte_count(type)));
     progress.add(byte_count(type));
   };
-  save_checkpoint(checkpoint, {0, 0, {}, training_options}, graph, fill, provenance);
+  CheckpointFacts facts;  // of a run that has not begun
+  facts.training_options = training_options;
+  save_checkpoint(checkpoint, facts, graph, fill, provenance);
   log.info(fmt::format("{} parameters from '{}', named as in {}, are '{}', a checkpoint of step 0",
                        parameter_count(graph), weights.string(), matched.family->sentence,
                        checkpoint.string()));
