@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <string>
 
 namespace alpa {
 
@@ -23,5 +24,9 @@ class RecentSteps {
   std::array<double, 200> seconds_{};  ///< in a ring
   std::size_t count_ = 0;
 };
+
+/// "predicted 100.00 ms, measured 200.00 ms (median), ratio 2.00"; without the ratio where the steps are too
+/// few, as the first ones of a run are slow; "" where there is no prediction, or no step.
+std::string step_times_text(double predicted_s, const RecentSteps&);
 
 }  // namespace alpa

@@ -131,11 +131,25 @@ class Run {
     return most;
   }
 
+  /// A number of each rank's.
+  std::vector<std::int64_t> of_all_ranks(std::int64_t mine) const {
+    std::vector<std::int64_t> all(static_cast<std::size_t>(ranks_.control.size()));
+    ranks_.control.all_gather(*control_stream_, &mine, all.data(), sizeof mine);
+    return all;
+  }
+
+  /// What each rank finds of the memory that `sharing` ranks have in common: the least, so that all say the
+  /// same.
+  std::int64_t memory_of_rank(const Device& device, int sharing) const {
+    const std::vector<std::int64_t> all = of_all_ranks(device.memory_bytes() / std::max(sharing, 1));
+    return *std::min_element(all.begin(), all.end());
+  }
+
   void check_memory() const {
     const bool shared = ranks_.device.kind() !=
                         DeviceKind::cuda;  // the ranks of a node have its memory in common, not its GPUs
-    const std::int64_t there =
-        ranks_.device.memory_bytes() / (shared ? std::max(settings_.ranks_on_node, 1) : 1);
+    const std::int64_t there = memory_of_rank(ranks_.device, shared ? settings_.ranks_on_node : 1),
+                       on_node = memory_of_rank(ranks_.host, settings_.ranks_on_node);
     const std::int64_t reserved = reserved_bytes(ranks_.device.description());
     const std::string beside =
         reserved > 0 ? fmt::format(" and {} are kept for CUDA and its libraries", size_text(reserved)) : "";
@@ -144,7 +158,6 @@ class Run {
                   fmt::format("the plan takes {} per rank{}, {} is there", size_text(arena_bytes()), beside,
                               size_text(there)),
                   "plan with a smaller memory in the cluster, with more micro-batches, or for more ranks");
-    const std::int64_t on_node = ranks_.host.memory_bytes() / std::max(settings_.ranks_on_node, 1);
     shortfall(memory_shortfall(process_memory(training_, graph_, shared ? arena_bytes() : 0), on_node),
               "fewer ranks on a node, more memory for the job (srun --mem), or a plan for more ranks");
   }
@@ -166,10 +179,8 @@ class Run {
   }
 
   /// The largest arena of a rank, as allocated.
-  std::int64_t allocated_bytes() {
-    const std::int64_t mine = executor_->arena_bytes();
-    std::vector<std::int64_t> all(static_cast<std::size_t>(ranks_.control.size()));
-    ranks_.control.all_gather(*control_stream_, &mine, all.data(), sizeof mine);
+  std::int64_t allocated_bytes() const {
+    const std::vector<std::int64_t> all = of_all_ranks(executor_->arena_bytes());
     return *std::max_element(all.begin(), all.end());
   }
 
@@ -314,18 +325,10 @@ class Run {
   }
 
   void report_prediction() const {
-    const double measured = recent_.median_s(), predicted = plan_.prediction.step_s;
-    constexpr std::size_t kEnoughSteps = 10;  // the first of a run are slow
-    if (measured <= 0 || predicted <= 0) return;
-    const auto steps = static_cast<std::int64_t>(recent_.count());
-    const std::string comparison =
-        recent_.count() >= kEnoughSteps
-            ? fmt::format("{} (median), ratio {:.2f}", seconds_text(measured), measured / predicted)
-            : fmt::format("{} (median of {}, too few to compare)", seconds_text(measured),
-                          count_text(steps, "step"));
-    log_.info(fmt::format("step time: predicted {}, measured {}; arena: predicted {}, allocated {}",
-                          seconds_text(predicted), comparison, size_text(arena_bytes()),
-                          size_text(allocated_bytes_)));
+    const std::string times = step_times_text(plan_.prediction.step_s, recent_);
+    if (!times.empty())
+      log_.info(fmt::format("step time: {}; arena: predicted {}, allocated {}", times,
+                            size_text(arena_bytes()), size_text(allocated_bytes_)));
   }
 
   int loop() {

@@ -96,7 +96,7 @@ TEST_F(DryRun, RefusesAProcessThatTakesMoreThanItsNodeHas) {
                                  tiny_gpt_, sequence, batch));
   write("roomy.toml", R"(device = "CPU"
 nodes = 1
-devices_per_node = 1
+devices_per_node = 2
 memory_gib = 1e6
 f32_tflops = 0.06
 bf16_tflops = 0.03
@@ -104,12 +104,13 @@ memory_gb_per_s = 8
 launch_us = 1
 within_node = { latency_us = 5, gb_per_s = 3 }
 )");
-  const CommandResult planned =
-      run("alpa-plan wide.toml --cluster roomy.toml --method serial --micro-batches 1024 --time-limit 1 "
-          "--out wide.h5");
+  const CommandResult planned = run(
+      "alpa-plan wide.toml --cluster roomy.toml --method data-parallel --micro-batches 1024 --time-limit 1 "
+      "--out wide.h5");
   ASSERT_EQ(planned.status, 0) << planned.output;
-  const CommandResult dry = run("alpa-train wide.h5 --data synthetic:8 --run-dir run --dry-run");
+  const CommandResult dry = run("alpa-train wide.h5 --data synthetic:8 --run-dir run --dry-run", 2);
   EXPECT_EQ(dry.status, 5) << dry.output;
+  EXPECT_EQ(dry.output.find("error: "), dry.output.rfind("error: "));  // both ranks find the same
   EXPECT_THAT(dry.output, AllOf(HasSubstr("error: a rank takes "), HasSubstr("of its node's memory (arena "),
                                 HasSubstr("srun --mem")));
 }

@@ -16,5 +16,16 @@ TEST(RecentSteps, HaveTheMedianOfTheLastTwoHundred) {
   EXPECT_EQ(recent.median_s(), 2);  // 101 of 2 and 99 of 7
 }
 
+TEST(StepTimes, AreComparedWhereTheyAreEnough) {
+  RecentSteps recent;
+  EXPECT_EQ(step_times_text(0.1, recent), "");
+  recent.add(1.5);
+  EXPECT_EQ(step_times_text(0.1, recent),
+            "predicted 100.00 ms, measured 1.50 s (median of 1 step, too few to compare)");
+  for (int i = 0; i < 9; ++i) recent.add(0.2);
+  EXPECT_EQ(step_times_text(0.1, recent), "predicted 100.00 ms, measured 200.00 ms (median), ratio 2.00");
+  EXPECT_EQ(step_times_text(0, recent), "");
+}
+
 }  // namespace
 }  // namespace alpa
