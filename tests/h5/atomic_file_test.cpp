@@ -1,6 +1,7 @@
 #include "libalpa/h5/atomic_file.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -118,6 +119,12 @@ TEST_F(PublishText, NoticesThatSomebodyReplacedTheTemporaryFile) {
   publish_text(file.temporary_path(), "somebody else's");
   EXPECT_THAT([&] { file.publish(); }, ThrowsMessage<Error>(HasSubstr("was replaced by another file")));
   EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+TEST_F(PublishText, RefusesToReplaceWhatIsNoFile) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_THAT([&] { publish_text(path_, "text"); }, ThrowsMessage<Error>(HasSubstr("it is no regular file")));
+  EXPECT_TRUE(std::filesystem::is_fifo(path_));
 }
 
 TEST_F(PublishText, RemovesAFileThatIsNotPublished) {
