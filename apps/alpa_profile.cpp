@@ -39,10 +39,15 @@ struct Settings {
 /// What a program may count on, in bytes: of a GPU all that is free but for what is kept for libraries, of a
 /// node's memory a rank's share, with a tenth left for what else goes on there.
 double usable_bytes(const Device& device, int ranks_on_node) {
-  const auto free = static_cast<double>(device.memory_bytes());
-  if (device.kind() == DeviceKind::cuda)
-    return free - static_cast<double>(reserved_bytes(device.description()));
-  return 0.9 * free / ranks_on_node;
+  const std::int64_t free = device.memory_bytes(), reserved = reserved_bytes(device.description());
+  if (free <= reserved)
+    throw Error(
+        ErrorKind::allocation,
+        fmt::format("{} has {} free, and {} are kept for CUDA and its libraries", device.description(),
+                    bytes_text(static_cast<double>(free)), bytes_text(static_cast<double>(reserved))),
+        "nvidia-smi shows what else uses it");
+  if (device.kind() == DeviceKind::cuda) return static_cast<double>(free - reserved);
+  return 0.9 * static_cast<double>(free) / ranks_on_node;
 }
 
 std::vector<std::int64_t> micro_batch_sizes(const Settings& settings, const TrainingOptions& training,
