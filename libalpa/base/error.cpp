@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "libalpa/base/names.h"
+
 namespace alpa {
 
 Error::Error(ErrorKind kind, std::string happened, std::string hint)
@@ -20,6 +22,7 @@ void Error::compose() {
   text_ = happened_;
   if (!hint_.empty()) text_ += "\n  try: " + hint_;
   for (const std::string& step : steps_) text_ += "\n  while " + step;
+  text_ = printable(text_);
 }
 
 namespace {

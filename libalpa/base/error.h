@@ -31,7 +31,7 @@ class Error : public std::exception {
   const std::string& happened() const { return happened_; }
   const std::string& hint() const { return hint_; }
 
-  /// The whole message: "happened", then "  try: hint", then a "  while ..." line per step.
+  /// The whole message, printable(): "happened", then "  try: hint", then a "  while ..." line per step.
   const char* what() const noexcept override { return text_.c_str(); }
 
  private:

@@ -3,6 +3,8 @@
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
+#include "libalpa/base/names.h"
+
 namespace alpa {
 namespace {
 
@@ -33,9 +35,9 @@ Log::Log(const std::string& name, LogLevel level)
 
 Log::~Log() = default;
 
-void Log::debug(const std::string& line) { logger_->debug(line); }
-void Log::info(const std::string& line) { logger_->info(line); }
-void Log::warning(const std::string& line) { logger_->warn("warning: {}", line); }
-void Log::error(const std::string& line) { logger_->error("error: {}", line); }
+void Log::debug(const std::string& line) { logger_->debug(printable(line)); }
+void Log::info(const std::string& line) { logger_->info(printable(line)); }
+void Log::warning(const std::string& line) { logger_->warn("warning: {}", printable(line)); }
+void Log::error(const std::string& line) { logger_->error("error: {}", printable(line)); }
 
 }  // namespace alpa

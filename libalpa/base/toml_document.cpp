@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/names.h"
 #include "libalpa/base/toml_bounds.h"
 #include "libalpa/base/toml_node.h"
 
@@ -143,6 +144,15 @@ bool TomlValue::is(TomlKind wanted, const std::string& expected) const {
 }
 
 std::string TomlValue::string() const { return is(TomlKind::string, "a string") ? node_->string : ""; }
+
+std::string TomlValue::name() const {
+  const std::string expected =
+      fmt::format("a name: 1 to {} bytes, none of them a control character", kLongestName);
+  if (!is(TomlKind::string, expected)) return "";
+  if (is_name(node_->string)) return node_->string;
+  refuse(expected);
+  return "";
+}
 
 std::int64_t TomlValue::integer(Range range) const {
   const std::string bounds = range_text(range);

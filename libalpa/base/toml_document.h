@@ -82,6 +82,7 @@ class TomlValue {
   void fault(const std::string& text) const;
 
   std::string string() const;
+  std::string name() const;  ///< a string that is_name(), "" after a fault
   std::int64_t integer(Range = any_number()) const;
   double number(Range = any_number()) const;  ///< an integer or a finite float
   bool boolean() const;
@@ -116,6 +117,7 @@ class TomlTable {
 
   std::string string(std::string_view key) const { return value(key, "a string").string(); }
   std::string string(std::string_view key, std::string_view otherwise) const;
+  std::string name(std::string_view key) const { return value(key, "a name").name(); }
   std::int64_t integer(std::string_view key, Range range = any_number()) const;
   std::int64_t integer(std::string_view key, std::int64_t otherwise, Range range = any_number()) const;
   double number(std::string_view key, Range range = any_number()) const;

@@ -26,6 +26,7 @@
 #pragma GCC diagnostic pop
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/names.h"
 
 namespace alpa {
 namespace {
@@ -155,12 +156,7 @@ std::string toml_quoted(std::string_view text) {
     while (tail < text.size() && inside_character(tail)) ++tail;
     shown = fmt::format("{}...{}", text.substr(0, head), text.substr(tail));
   }
-  std::string quoted = "'";
-  for (const char c : shown) {
-    const auto byte = static_cast<unsigned char>(c);
-    quoted += byte < 0x20 || byte == 0x7f ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
-  }
-  return quoted + "'";
+  return "'" + printable(shown, "") + "'";
 }
 
 }  // namespace alpa

@@ -116,13 +116,14 @@ class H5Reader {
   /// dimension: doubles("/links/seconds", {links, -1}).
   std::vector<double> doubles(const std::string& path, const Shape& expected = {}) const;
   std::vector<std::int64_t> int64s(const std::string& path, const Shape& expected = {}) const;
-  std::vector<std::string> strings(const std::string& path, const Shape& expected = {}) const;
+  std::vector<std::string> strings(const std::string& path,
+                                   const Shape& expected = {}) const;  ///< without control characters
   std::vector<std::string> enum_names(const std::string& path,
                                       const Shape& expected = {}) const;  ///< per element
   std::string text(const std::string& path) const;
 
   bool has_attribute(const std::string& path, const std::string& name) const;
-  std::string text_attribute(const std::string& path, const std::string& name) const;
+  std::string text_attribute(const std::string& path, const std::string& name) const;  ///< likewise
   std::int64_t int64_attribute(const std::string& path, const std::string& name) const;
   double double_attribute(const std::string& path, const std::string& name) const;
 

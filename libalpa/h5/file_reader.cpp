@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 
+#include "libalpa/base/names.h"
 #include "libalpa/h5/checked_file.h"
 #include "libalpa/h5/file.h"
 
@@ -58,6 +59,17 @@ std::vector<char> stored(const CheckedFile& file, const std::string& path, const
   return bytes;
 }
 
+std::vector<std::string> stored_strings(const CheckedFile& file, const std::string& path,
+                                        const Shape& expected) {
+  const H5Entry& entry = expect(file, path, {H5Entry::Kind::strings}, "fixed-length strings", expected);
+  const std::vector<char> bytes = stored(file, path, entry);
+  const auto size = static_cast<std::size_t>(entry.element_bytes);
+  std::vector<std::string> values;
+  for (std::size_t at = 0; at < bytes.size(); at += size)
+    values.emplace_back(&bytes[at], strnlen(&bytes[at], size));
+  return values;
+}
+
 }  // namespace
 
 H5Reader::H5Reader(const std::filesystem::path& path, std::string_view format,
@@ -107,13 +119,10 @@ std::vector<std::int64_t> H5Reader::int64s(const std::string& path, const Shape&
 }
 
 std::vector<std::string> H5Reader::strings(const std::string& path, const Shape& expected) const {
-  const H5Entry& entry =
-      expect(open_->file, path, {H5Entry::Kind::strings}, "fixed-length strings", expected);
-  const std::vector<char> bytes = stored(open_->file, path, entry);
-  const auto size = static_cast<std::size_t>(entry.element_bytes);
-  std::vector<std::string> values;
-  for (std::size_t at = 0; at < bytes.size(); at += size)
-    values.emplace_back(&bytes[at], strnlen(&bytes[at], size));
+  std::vector<std::string> values = stored_strings(open_->file, path, expected);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (printable(values[i], "") != values[i])
+      throw open_->file.error(path, fmt::format("element {} has a control character in it", i));
   return values;
 }
 
@@ -142,7 +151,7 @@ std::vector<std::string> H5Reader::enum_names(const std::string& path, const Sha
 }
 
 std::string H5Reader::text(const std::string& path) const {
-  const std::vector<std::string> texts = strings(path);
+  const std::vector<std::string> texts = stored_strings(open_->file, path, {});
   if (texts.size() != 1)
     throw open_->file.error(path, fmt::format("expected one text, found {}", texts.size()));
   return texts.front();
@@ -153,7 +162,10 @@ bool H5Reader::has_attribute(const std::string& path, const std::string& name) c
 }
 
 std::string H5Reader::text_attribute(const std::string& path, const std::string& name) const {
-  return open_->file.text_attribute(path, name);
+  std::string text = open_->file.text_attribute(path, name);
+  if (printable(text, "") != text)
+    throw open_->file.error(path, fmt::format("attribute '{}' has a control character in it", name));
+  return text;
 }
 
 std::int64_t H5Reader::int64_attribute(const std::string& path, const std::string& name) const {

@@ -49,6 +49,15 @@ std::string repeated(const std::string& text, int times) {
   return all;
 }
 
+TEST(TomlDocument, NamesAreOfOneLineAndNotEmpty) {
+  const auto read = [](const TomlTable& root) { root.name("name"); };
+  EXPECT_EQ(faults("name = \"gpt\"", read), "");
+  EXPECT_THAT(faults("name = \"\"", read), StartsWith("m.toml:1:8: 'name': expected a name: 1 to 255 bytes"));
+  EXPECT_THAT(faults("name = \"a\\u001B[2J\\n\"", read), HasSubstr("got the string 'a\\x1b[2J\\x0a'"));
+  EXPECT_THAT(faults("name = 3", read), HasSubstr("none of them a control character, got 3"));
+  EXPECT_THAT(faults("", read), HasSubstr("missing key 'name', expected a name"));
+}
+
 TEST(TomlTable, GivesValuesByTheirType) {
   TomlDocument document = TomlDocument::parse(R"(
 name = "gpt"
