@@ -47,11 +47,14 @@ std::vector<int> group_of(const DeviceMesh& mesh, const std::vector<int>& axes, 
 }
 
 GroupShape group_shape(const DeviceMesh& mesh, int axis, int devices_per_node) {
-  const std::vector<int> members = group_of(mesh, {axis}, mesh.first_device);
-  std::set<int> nodes;
-  for (const int device : members) nodes.insert(device / devices_per_node);
-  const int count = static_cast<int>(nodes.size());
-  return {count, (static_cast<int>(members.size()) + count - 1) / count};
+  const std::size_t at = static_cast<std::size_t>(axis);
+  const int members = mesh.shape[at];
+  const int apart = device_count({mesh.shape.begin() + axis + 1, mesh.shape.end()});
+  const int last = mesh.first_device + (members - 1) * apart;
+  const int nodes = apart >= devices_per_node
+                        ? members
+                        : last / devices_per_node - mesh.first_device / devices_per_node + 1;
+  return {nodes, (members + nodes - 1) / nodes};
 }
 
 std::vector<MeshShape> mesh_shapes(int devices, int devices_per_node) {

@@ -6,30 +6,44 @@
 namespace alpa {
 namespace {
 
-struct Holder {
-  Shape origin;
-  std::vector<int> devices;
-};
+/// The devices that hold each tile, by its origin and in ascending order.
+using Holders = std::map<Shape, std::vector<int>>;
 
-std::vector<Holder> holders(const Transfer& transfer) {
-  std::map<Shape, std::vector<int>> by_origin;
+Holders holders_of(const Transfer& transfer) {
+  Holders holders;
   const int first = transfer.from_mesh.first_device;
   for (int device = first; device < first + device_count(transfer.from_mesh.shape); ++device)
-    by_origin[tile_origin(transfer.whole.shape, transfer.from, transfer.from_mesh.shape,
-                          coordinate_of(transfer.from_mesh, device))]
+    holders[tile_origin(transfer.whole.shape, transfer.from, transfer.from_mesh.shape,
+                        coordinate_of(transfer.from_mesh, device))]
         .push_back(device);
-  std::vector<Holder> list;
-  for (auto& [origin, devices] : by_origin) list.push_back({origin, std::move(devices)});
-  return list;
+  return holders;
 }
 
 int chosen_sender(const std::vector<int>& copies, int receiver, int turn, int devices_per_node) {
-  if (std::find(copies.begin(), copies.end(), receiver) != copies.end()) return receiver;
-  std::vector<int> near;
-  for (const int device : copies)
-    if (device / devices_per_node == receiver / devices_per_node) near.push_back(device);
-  const std::vector<int>& candidates = near.empty() ? copies : near;
-  return candidates[static_cast<std::size_t>(turn) % candidates.size()];
+  if (std::binary_search(copies.begin(), copies.end(), receiver)) return receiver;
+  const int node = receiver / devices_per_node;
+  const auto near = std::lower_bound(copies.begin(), copies.end(), node * devices_per_node),
+             far = std::lower_bound(near, copies.end(), (node + 1) * devices_per_node);
+  const auto [begin, end] = near == far ? std::pair(copies.begin(), copies.end()) : std::pair(near, far);
+  return begin[turn % (end - begin)];
+}
+
+/// Calls `visit` with the origin of each tile of a grid that meets a box, in ascending order.
+template <class Visit>
+void for_tiles_in(const Shape& origin, const Shape& extent, const Shape& tile, const Visit& visit) {
+  const std::size_t rank = origin.size();
+  Shape at(rank);
+  for (std::size_t d = 0; d < rank; ++d) at[d] = origin[d] / tile[d] * tile[d];
+  const Shape first = at;
+  for (;;) {
+    visit(at);
+    std::size_t d = rank;
+    while (d > 0 && (at[d - 1] += tile[d - 1]) >= origin[d - 1] + extent[d - 1]) {
+      --d;
+      at[d] = first[d];
+    }
+    if (d == 0) return;
+  }
 }
 
 }  // namespace
@@ -38,25 +52,21 @@ std::vector<TransferPiece> transfer_pieces(const Transfer& transfer, int devices
   const Shape& whole = transfer.whole.shape;
   const Shape from_tile = tile_shape(whole, transfer.from, transfer.from_mesh.shape);
   const Shape to_tile = tile_shape(whole, transfer.to, transfer.to_mesh.shape);
-  const std::vector<Holder> sources = holders(transfer);
+  const Holders holders = holders_of(transfer);
   std::vector<TransferPiece> pieces;
   const int first = transfer.to_mesh.first_device;
   for (int device = first; device < first + device_count(transfer.to_mesh.shape); ++device) {
     const Shape origin =
         tile_origin(whole, transfer.to, transfer.to_mesh.shape, coordinate_of(transfer.to_mesh, device));
-    for (const Holder& source : sources) {
+    for_tiles_in(origin, to_tile, from_tile, [&](const Shape& source) {
       TransferPiece piece{0, device, Shape(whole.size()), Shape(whole.size())};
-      bool empty = false;
       for (std::size_t d = 0; d < whole.size(); ++d) {
-        piece.origin[d] = std::max(origin[d], source.origin[d]);
-        const std::int64_t end = std::min(origin[d] + to_tile[d], source.origin[d] + from_tile[d]);
-        piece.extent[d] = end - piece.origin[d];
-        empty = empty || piece.extent[d] <= 0;
+        piece.origin[d] = std::max(origin[d], source[d]);
+        piece.extent[d] = std::min(origin[d] + to_tile[d], source[d] + from_tile[d]) - piece.origin[d];
       }
-      if (empty) continue;
-      piece.from_device = chosen_sender(source.devices, device, device - first, devices_per_node);
+      piece.from_device = chosen_sender(holders.at(source), device, device - first, devices_per_node);
       pieces.push_back(std::move(piece));
-    }
+    });
   }
   return pieces;
 }
