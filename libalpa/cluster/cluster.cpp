@@ -11,6 +11,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/fingerprint.h"
+#include "libalpa/base/names.h"
 #include "libalpa/base/toml_document.h"
 #include "libalpa/cluster/device_words.h"
 
@@ -18,7 +19,11 @@ namespace alpa {
 namespace {
 
 constexpr double kTera = 1e12, kGiga = 1e9, kMicro = 1e-6, kGibi = 1024.0 * 1024 * 1024;
-constexpr double kMostDevices = 1 << 20;
+
+/// A number that the file gives in `unit`.
+double number(const TomlTable& table, const char* key, double unit, const Range& range) {
+  return unit * table.number(key, between(range.low / unit, range.high / unit));
+}
 
 bool has_link_within(const Cluster& cluster) { return cluster.devices_per_node > 1; }
 bool has_link_between(const Cluster& cluster) { return cluster.nodes > 1; }
@@ -30,30 +35,32 @@ class ClusterReader {
 
   Cluster read(const std::string& name) const {
     Cluster cluster;
-    cluster.name = root_.string("name", name);
-    cluster.device = measured_ ? root_.string("device", measured_->device) : root_.string("device");
-    cluster.nodes = static_cast<int>(root_.integer("nodes", between(1, kMostDevices)));
-    cluster.devices_per_node = static_cast<int>(root_.integer("devices_per_node", between(1, kMostDevices)));
-    cluster.memory_bytes =
-        measured_ && !root_.has("memory_gib")
-            ? measured_->memory_bytes
-            : std::llround(kGibi * root_.number("memory_gib", between(1.0 / 1024, 1 << 20)));
-    cluster.f32_flops_per_s = figure("f32_tflops", kTera, more_than(0), &Cluster::f32_flops_per_s);
-    cluster.bf16_flops_per_s = figure("bf16_tflops", kTera, more_than(0), &Cluster::bf16_flops_per_s);
-    cluster.memory_bytes_per_s = figure("memory_gb_per_s", kGiga, more_than(0), &Cluster::memory_bytes_per_s);
-    cluster.launch_s = figure("launch_us", kMicro, at_least(0), &Cluster::launch_s);
+    cluster.name = root_.has("name") ? root_.name("name") : printable(name, "");
+    cluster.device = measured_ && !root_.has("device") ? measured_->device : root_.name("device");
+    cluster.nodes = static_cast<int>(root_.integer("nodes", kNodeRange));
+    cluster.devices_per_node = static_cast<int>(root_.integer("devices_per_node", kDevicesPerNodeRange));
+    if (cluster.devices() > kMostDevices)
+      root_.value("nodes").fault(fmt::format("{} nodes of {} devices are more than {} devices", cluster.nodes,
+                                             cluster.devices_per_node, kMostDevices));
+    cluster.memory_bytes = measured_ && !root_.has("memory_gib")
+                               ? measured_->memory_bytes
+                               : std::llround(number(root_, "memory_gib", kGibi, kMemoryRange));
+    cluster.f32_flops_per_s = figure("f32_tflops", kTera, kRateRange, &Cluster::f32_flops_per_s);
+    cluster.bf16_flops_per_s = figure("bf16_tflops", kTera, kRateRange, &Cluster::bf16_flops_per_s);
+    cluster.memory_bytes_per_s = figure("memory_gb_per_s", kGiga, kRateRange, &Cluster::memory_bytes_per_s);
+    cluster.launch_s = figure("launch_us", kMicro, kTimeRange, &Cluster::launch_s);
     read_links(cluster);
     return cluster;
   }
 
  private:
   double figure(const char* key, double unit, Range range, double Cluster::*measured) const {
-    return measured_ && !root_.has(key) ? measured_->*measured : unit * root_.number(key, range);
+    return measured_ && !root_.has(key) ? measured_->*measured : number(root_, key, unit, range);
   }
 
   Link link(const char* key) const {
     const TomlTable table = root_.table(key);
-    return {kMicro * table.number("latency_us", at_least(0)), kGiga * table.number("gb_per_s", more_than(0))};
+    return {number(table, "latency_us", kMicro, kTimeRange), number(table, "gb_per_s", kGiga, kRateRange)};
   }
 
   void read_links(Cluster& cluster) const {

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <string>
 
+#include "libalpa/base/constraint.h"
+#include "libalpa/base/limits.h"
 #include "libalpa/base/tensor_type.h"
 
 namespace alpa {
@@ -14,10 +16,17 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
+/// What the numbers of a cluster may be, in SI units, in whichever file they stand: any machine there is or
+/// was, and none that makes a predicted time infinite.
+inline constexpr Range kNodeRange = {.low = 1, .high = kMostNodes},
+                       kDevicesPerNodeRange = {.low = 1, .high = kMostDevicesPerNode},
+                       kMemoryRange = {.low = 1 << 20, .high = 1LL << 50},
+                       kTimeRange = {.low = 0, .high = 1e3}, kRateRange = {.low = 1, .high = 1e18};
+
 /// The machines as numbers: equal nodes with equal devices. Probed by alpa-profile or read from a cluster
 /// file.
 struct Cluster {
-  std::string name;
+  std::string name;    ///< is_name(), as is `device`
   std::string device;  ///< in words, e.g. "NVIDIA V100 16 GB"
   int nodes = 1;
   int devices_per_node = 1;

@@ -8,6 +8,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/fingerprint.h"
+#include "libalpa/base/names.h"
 #include "libalpa/cluster/cluster_columns.h"
 #include "libalpa/h5/file.h"
 
@@ -131,16 +132,25 @@ class ProfileReader {
                 "measure again with alpa-profile");
   }
 
-  int count(const char* column, std::size_t row, std::int64_t value) const {
-    if (value < 1 || value > (1 << 20))
-      refuse(fmt::format("{} of row {} is {}, expected from 1 to 2^20", column, row, value));
-    return static_cast<int>(value);
+  int count(const char* column, std::size_t row, std::int64_t value, const Range& range) const {
+    return static_cast<int>(number(column, row, static_cast<double>(value), range));
   }
 
-  double amount(const char* column, std::size_t row, double value) const {
-    if (!std::isfinite(value) || value < 0)
-      refuse(fmt::format("{} of row {} is {}, expected 0 or more", column, row, value));
+  double number(const char* column, std::size_t row, double value, const Range& range) const {
+    if (!range.contains(value))
+      refuse(fmt::format("{} of row {} is {}, expected {}", column, row, value, range_text(range)));
     return value;
+  }
+  double time(const char* column, std::size_t row, double value) const {
+    return number(column, row, value, kTimeRange);
+  }
+  /// 0: it was not timed.
+  double rate(const char* column, std::size_t row, double value) const {
+    return value == 0 ? 0 : number(column, row, value, kRateRange);
+  }
+  /// FLOPs or bytes; of less than one nothing was measured.
+  double work(const char* column, std::size_t row, double value) const {
+    return value == 0 ? 0 : number(column, row, value, between(1, kMostNumber));
   }
 
   std::vector<NodeSample> nodes() const {
@@ -150,7 +160,13 @@ class ProfileReader {
                               bf16 = file_.doubles("/nodes/bf16_flops_per_s", rows),
                               memory = file_.doubles("/nodes/memory_bytes_per_s", rows);
     std::vector<NodeSample> nodes;
-    for (std::size_t i = 0; i < name.size(); ++i) nodes.push_back({name[i], f32[i], bf16[i], memory[i]});
+    for (std::size_t i = 0; i < name.size(); ++i) {
+      if (!is_name(name[i]))
+        refuse(fmt::format("/nodes/name of row {} is '{}', expected a name", i, name[i]));
+      nodes.push_back({name[i], rate("/nodes/f32_flops_per_s", i, f32[i]),
+                       rate("/nodes/bf16_flops_per_s", i, bf16[i]),
+                       rate("/nodes/memory_bytes_per_s", i, memory[i])});
+    }
     return nodes;
   }
 
@@ -164,7 +180,7 @@ class ProfileReader {
     std::vector<std::vector<NodeTime>> all(samples);
     for (std::size_t i = 0; i < median.size(); ++i)
       all[i / nodes].push_back(
-          {amount(names[0].c_str(), i / nodes, median[i]), amount(names[1].c_str(), i / nodes, spread[i])});
+          {time(names[0].c_str(), i / nodes, median[i]), time(names[1].c_str(), i / nodes, spread[i])});
     return all;
   }
 
@@ -184,11 +200,11 @@ class ProfileReader {
       const auto known = std::find(kStatusNames.begin(), kStatusNames.end(), status[i]);
       if (known == kStatusNames.end())
         refuse(fmt::format("/operators/status of row {} is '{}'", i, status[i]));
-      const OperatorSample sample{amount("/operators/median_s", i, median[i]),
-                                  amount("/operators/spread_s", i, spread[i]),
-                                  amount("/operators/sample_spread_s", i, sample_spread[i]),
-                                  amount("/operators/flops", i, flops[i]),
-                                  amount("/operators/bytes", i, bytes[i]),
+      const OperatorSample sample{time("/operators/median_s", i, median[i]),
+                                  time("/operators/spread_s", i, spread[i]),
+                                  time("/operators/sample_spread_s", i, sample_spread[i]),
+                                  work("/operators/flops", i, flops[i]),
+                                  work("/operators/bytes", i, bytes[i]),
                                   wide[i] != 0,
                                   static_cast<SampleStatus>(known - kStatusNames.begin()),
                                   times[i]};
@@ -214,16 +230,21 @@ class ProfileReader {
                                       [&](CollectiveKind k) { return collective_name(k) == kind[i]; });
       if (known == kKinds.end()) refuse(fmt::format("/collectives/kind of row {} is '{}'", i, kind[i]));
       if (bytes[i] < 0) refuse(fmt::format("/collectives/bytes of row {} is {}", i, bytes[i]));
-      samples.push_back(
-          {*known,
-           {count("/collectives/nodes", i, nodes[i]), count("/collectives/per_node", i, per_node[i])},
-           bytes[i],
-           amount("/collectives/median_s", i, median[i]),
-           amount("/collectives/spread_s", i, spread[i]),
-           amount("/collectives/sample_spread_s", i, sample_spread[i]),
-           times[i]});
+      samples.push_back({*known,
+                         {count("/collectives/nodes", i, nodes[i], kNodeRange),
+                          count("/collectives/per_node", i, per_node[i], kDevicesPerNodeRange)},
+                         bytes[i],
+                         time("/collectives/median_s", i, median[i]),
+                         time("/collectives/spread_s", i, spread[i]),
+                         time("/collectives/sample_spread_s", i, sample_spread[i]),
+                         times[i]});
     }
     std::sort(samples.begin(), samples.end(), [](const auto& a, const auto& b) { return a.key() < b.key(); });
+    const auto twice = std::adjacent_find(samples.begin(), samples.end(),
+                                          [](const auto& a, const auto& b) { return a.key() == b.key(); });
+    if (twice != samples.end())
+      refuse(fmt::format("{} of {} bytes by {} x {} devices is there twice", collective_name(twice->kind),
+                         twice->bytes, twice->group.nodes, twice->group.per_node));
     return samples;
   }
 

@@ -7,6 +7,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/float_types.h"
+#include "libalpa/base/limits.h"
 #include "libalpa/base/philox.h"
 #include "libalpa/h5/rows.h"
 
@@ -62,8 +63,8 @@ class Hdf5Arrays final : public ArraySource {
  private:
   H5Rows open(const ArrayInput& input) const {
     const bool ids = input.row.dtype == DType::i32;
-    const std::string wanted = fmt::format("{} of [samples{}{}]", ids ? "integers" : "numbers",
-                                           input.row.shape.empty() ? "" : "x", shape_text(input.row.shape));
+    const std::string wanted = fmt::format("{} of [samples{}]", ids ? "integers" : "numbers",
+                                           input.row.shape.empty() ? "" : "x" + shape_text(input.row.shape));
     H5Rows array(path_, "/" + input.name, fmt::format("store {} as '/{}'", wanted, input.name));
     Shape row = array.extent();
     row.erase(row.begin());
@@ -160,7 +161,7 @@ std::unique_ptr<ArraySource> open_arrays(const std::string& data, std::vector<Ar
   if (data.size() > synthetic.size()) {
     const char *begin = data.data() + synthetic.size() + 1, *end = data.data() + data.size();
     const auto [stop, fault] = std::from_chars(begin, end, rows);
-    if (fault != std::errc() || stop != end || rows < 1)
+    if (fault != std::errc() || stop != end || rows < 1 || rows > kMostElements)
       throw Error(ErrorKind::input, fmt::format("cannot make samples from '{}'", data),
                   "synthetic, or synthetic:ROWS, e.g. synthetic:10000");
   }

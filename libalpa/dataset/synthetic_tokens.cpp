@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/limits.h"
 #include "libalpa/base/philox.h"
 #include "libalpa/dataset/token_formats.h"
 
@@ -62,7 +63,7 @@ std::unique_ptr<TokenSource> make_synthetic_tokens(const std::string& settings) 
   const auto length =
       colon == std::string::npos ? default_length : integer(std::string_view(settings).substr(colon + 1));
   if (!vocabulary || !length || *vocabulary < 2 || *vocabulary > std::numeric_limits<std::int32_t>::max() ||
-      *length < 1)
+      *length < 1 || *length > kMostElements)
     throw Error(ErrorKind::input, fmt::format("cannot make data from 'synthetic:{}'", settings),
                 "synthetic:VOCABULARY[:LENGTH], e.g. synthetic:256 or synthetic:50257:1000000");
   return std::make_unique<SyntheticTokens>(*vocabulary, *length);

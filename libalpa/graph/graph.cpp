@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "libalpa/base/checked.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/fingerprint.h"
 
@@ -83,6 +84,17 @@ double step_flops(const Graph& graph, int micro_batches) {
          graph_flops(graph, Phase::update);
 }
 
+namespace {
+
+/// Whatever is summed over the tensors of a graph fits into 64 bits then.
+void check_size(const TensorType& type, std::string_view name) {
+  if (!checked_element_count(type.shape))
+    throw Error(ErrorKind::input,
+                fmt::format("{} '{}' has more than {} elements", type_text(type), name, kMostElements));
+}
+
+}  // namespace
+
 void GraphBuilder::begin_layer(const std::string& name) {
   graph_.layers.push_back(name);
   layer_ = static_cast<int>(graph_.layers.size()) - 1;
@@ -96,6 +108,7 @@ void GraphBuilder::set_place(Phase phase, int layer) {
 const TensorType& GraphBuilder::type(int value) const { return value_of(graph_, value).type; }
 
 int GraphBuilder::input(InputKind kind, TensorType type, const std::string& name, std::int64_t below) {
+  check_size(type, name);
   graph_.values.push_back({std::move(type), ValueKind::input, -1, name});
   const int value = static_cast<int>(graph_.values.size()) - 1;
   graph_.inputs.push_back({kind, value, below});
@@ -106,6 +119,7 @@ int GraphBuilder::state(const std::string& name, TensorType type, Initializer in
                         const std::string& follows) {
   for (const State& state : graph_.states)
     if (state.name == name) throw Error(ErrorKind::input, fmt::format("two states are named '{}'", name));
+  check_size(type, name);
   graph_.values.push_back({std::move(type), ValueKind::state, -1, name});
   const int value = static_cast<int>(graph_.values.size()) - 1;
   graph_.states.push_back({name, value, -1, initializer, is_parameter, follows});
@@ -118,6 +132,7 @@ std::vector<int> GraphBuilder::add_all(std::string_view op, std::vector<int> ope
   const std::vector<TensorType> operand_list = operand_types(graph_, node);
   const std::vector<TensorType> types = result_types(*node.op, {operand_list, node.attributes});
   for (const TensorType& type : types) {
+    check_size(type, name.empty() ? op : name);
     node.results.push_back(static_cast<int>(graph_.values.size()));
     graph_.values.push_back({type, ValueKind::computed, static_cast<int>(graph_.nodes.size()),
                              name.empty() ? std::string(op) : name});

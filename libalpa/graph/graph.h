@@ -116,7 +116,8 @@ double graph_flops(const Graph&, Phase);
 /// Of a step of so many micro-batches.
 double step_flops(const Graph&, int micro_batches);
 
-/// Builds a graph node by node. Throws Error(input) where operands do not fit an operator.
+/// Builds a graph node by node. Throws Error(input) where operands do not fit an operator, or a tensor has
+/// more than kMostElements.
 class GraphBuilder {
  public:
   explicit GraphBuilder(OpCatalog catalog) : catalog_(catalog) {}

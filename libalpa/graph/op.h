@@ -84,9 +84,9 @@ struct OpDef {
   /// differentiable; the operator then stops gradients.
   std::vector<int> (*gradient)(GraphBuilder&, const Node&, std::span<const int> result_gradients) = nullptr;
 
-  /// What a model file may set: "name:kind" separated by spaces. Kinds are text, number, integer (1 or
-  /// more), count (0 or more) and flag (0 or 1); "?" after the kind: may be left out; "*" at the end of a
-  /// name: any ending.
+  /// What a model file may set: "name:kind" separated by spaces. Kinds are text, number, positive, share
+  /// (from 0 to below 1), integer (1 or more), count (0 or more) and flag (0 or 1); "?" after the kind: may
+  /// be left out; "*" at the end of a name: any ending.
   std::string_view settings = "";
 
   /// The operand that holds token ids (i32). All others are floating point.

@@ -1,5 +1,6 @@
 #include "libalpa/graph/training_options.h"
 
+#include "libalpa/base/limits.h"
 #include "libalpa/base/options.h"
 
 namespace alpa {
@@ -17,20 +18,20 @@ DType float_type(Precision precision) {
 }
 
 void describe(TrainingOptions& o, OptionsVisitor& visit) {
-  visit.field("batch", o.batch, "samples per step, over all ranks", between(1, 1e9));
+  visit.field("batch", o.batch, "samples per step, over all ranks", between(1, kMostSamples));
   visit.field("sequence", o.sequence, "tokens per sample; models know it as the dimension 'sequence'",
-              between(1, 1e9));
+              between(1, kMostSamples));
   visit.field(
       "group_samples", o.group_samples,
       "samples that batch norms or experts take together, a micro-batch being a whole number of such groups; "
       "models know it as the dimension 'group_samples'",
-      between(1, 1e9));
+      between(1, kMostSamples));
   visit.field("objective", o.objective, "what the model is asked to predict",
               {{"next_token", Objective::next_token, "each token from those before it"},
                {"masked", Objective::masked, "tokens that were hidden from it"}});
   visit.field("mask_token", o.mask_token,
               "masked: id that stands for a hidden token; -1 for the last id of the vocabulary",
-              between(-1, 1e9));
+              between(-1, kMostIds - 1));
   visit.field("precision", o.precision, "type of weights and activations",
               {{"f32", Precision::f32, "32-bit floats throughout"},
                {"bf16", Precision::bf16, "bf16 with f32 master weights and f32 accumulation"},
@@ -39,30 +40,34 @@ void describe(TrainingOptions& o, OptionsVisitor& visit) {
       "loss_scale", o.loss_scale,
       "f16: factor of the gradients' seed at the start; halved, and the step's update left out, where "
       "they overflow",
-      between(1, 1e30));
+      between(1, kMostNumber));
   visit.field("loss_scale_steps", o.loss_scale_steps,
-              "f16: steps without overflow after which the factor is doubled", at_least(1));
+              "f16: steps without overflow after which the factor is doubled", between(1, kMostSteps));
   visit.field("optimizer", o.optimizer, "how gradients change the weights",
               {{"adamw", OptimizerKind::adamw, "Adam with decoupled weight decay"},
                {"sgd", OptimizerKind::sgd, "gradient descent with momentum"}});
-  visit.field("learning_rate", o.learning_rate, "peak learning rate", more_than(0));
-  visit.field("beta1", o.beta1, "adamw: decay per step of the mean of gradients", from_below(0, 1));
-  visit.field("beta2", o.beta2, "adamw: decay per step of the mean of squared gradients", from_below(0, 1));
-  visit.field("epsilon", o.epsilon, "adamw: added to the root of the mean of squares", more_than(0));
+  visit.field("learning_rate", o.learning_rate, "peak learning rate", between(kLeastNumber, kMostNumber));
+  visit.field("beta1", o.beta1, "adamw: decay per step of the mean of gradients", between(0, kNearlyOne));
+  visit.field("beta2", o.beta2, "adamw: decay per step of the mean of squared gradients",
+              between(0, kNearlyOne));
+  visit.field("epsilon", o.epsilon, "adamw: added to the root of the mean of squares",
+              between(kLeastNumber, 1));
   visit.field("weight_decay", o.weight_decay,
-              "decay of weights with two or more dimensions, times the learning rate", at_least(0));
-  visit.field("momentum", o.momentum, "sgd: decay per step of the velocity", from_below(0, 1));
+              "decay of weights with two or more dimensions, times the learning rate",
+              between(0, kMostNumber));
+  visit.field("momentum", o.momentum, "sgd: decay per step of the velocity", between(0, kNearlyOne));
   visit.field("nesterov", o.nesterov, "sgd: step along the velocity as it will be after one more decay");
   visit.field("gradient_clip", o.gradient_clip, "bound on the global norm of the gradient; 0 for none",
-              at_least(0));
+              between(0, kMostNumber));
   visit.field(
       "schedule", o.schedule, "course of the learning rate after the warm-up",
       {{"constant", LearningRateSchedule::constant, "the peak at every step"},
        {"cosine", LearningRateSchedule::cosine, "half a cosine from the peak down to the final rate"},
        {"linear", LearningRateSchedule::linear, "a straight line from the peak down to the final rate"}});
   visit.field("warmup_steps", o.warmup_steps, "steps over which the learning rate rises from 0 to its peak",
-              at_least(0));
-  visit.field("steps", o.steps, "training steps of the whole run; the schedule ends there", at_least(1));
+              between(0, kMostSteps));
+  visit.field("steps", o.steps, "training steps of the whole run; the schedule ends there",
+              between(1, kMostSteps));
   visit.field("final_learning_rate", o.final_learning_rate, "fraction of the peak left at the last step",
               between(0, 1));
   visit.field("seed", o.seed, "of weights, dropout and the order of the data", at_least(0));

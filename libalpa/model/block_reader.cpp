@@ -80,7 +80,7 @@ std::vector<NamedExpression> BlockReader::read_numbers(const TomlTable& table) c
 
 NamedExpression BlockReader::read_number(const TomlTable& table, const std::string& key) const {
   const TomlValue value = table.value(key);
-  return {key, read_expression(value), place(table.location())};
+  return {key, read_expression(value), place(value.location())};
 }
 
 std::vector<InputDefinition> BlockReader::read_inputs(const TomlTable& table) const {

@@ -201,7 +201,7 @@ class BodyCheck {
       const auto given = [&](const Argument& argument) { return argument.name == setting.name; };
       if (!setting.optional && std::none_of(step.arguments.begin(), step.arguments.end(), given))
         faults_.add(step.place,
-                    fmt::format("operator '{}' wants '{}', a {}", step.op, setting.name, setting.kind));
+                    fmt::format("operator '{}' wants '{}', {}", step.op, setting.name, setting.expected()));
     }
   }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "libalpa/base/checked.h"
 #include "libalpa/base/error.h"
 #include "libalpa/model/frame.h"
 #include "libalpa/model/operator_settings.h"
@@ -40,7 +41,8 @@ class Expansion {
  private:
   void add_inputs(Frame& frame) {
     const std::int64_t samples = builder_.graph().samples;
-    const TensorType ids{DType::i32, {samples, model_.training.sequence}};
+    const TensorType ids{DType::i32,
+                         {samples, model_.training.sequence}};  // the reader has looked at its size
     for (const auto& [kind, name] : {std::pair(InputKind::tokens, "tokens"), {InputKind::targets, "targets"}})
       if (model_.inputs.empty()) frame.values[name] = builder_.input(kind, ids, name);
     for (const InputDefinition& input : model_.inputs) {
@@ -54,7 +56,12 @@ class Expansion {
         type.shape.push_back(extent.value_or(1));
       }
       std::optional<std::int64_t> below = 0;
-      if (ids_below) below = frame.positive(input.below, input.place, "'below'");
+      if (ids_below) below = frame.positive(input.below, input.place, "'below'", kMostIds);
+      if (complete && !checked_element_count(type.shape)) {
+        frame.fault(input.place, fmt::format("{} '{}' of {} samples has more than {} elements",
+                                             type_text(type), input.name, samples, kMostElements));
+        complete = false;
+      }
       frame.values[input.name] =
           complete && below ? builder_.input(InputKind::data, type, input.name, *below) : kPoisoned;
     }
@@ -115,15 +122,10 @@ class Expansion {
     std::optional<Attributes> attributes = settings(step, frame);
     if (!of || !attributes) return kPoisoned;
     if (op_catalog().find(step.op).random) {
-      const double rate = attributes->number("rate");
-      if (rate < 0 || rate >= 1) {
-        frame.fault(step.place, fmt::format("'rate' is {}, expected from 0 to below 1", rate));
-        return kPoisoned;
-      }
       // Streams are counted even where nothing is drawn: turning one rate to 0 leaves the draws of the
       // others.
       attributes->set("stream", streams_++);
-      if (of->size() == 1 && (rate == 0 || !training_)) return of->front();
+      if (of->size() == 1 && (attributes->number("rate") == 0 || !training_)) return of->front();
     }
     try {
       return builder_.add(step.op, *of, *attributes, frame.below(step.as[0]));
@@ -152,23 +154,16 @@ class Expansion {
         continue;
       }
       const std::optional<Number> value = frame.number(argument.text, argument.place);
-      complete = value && fits(argument, *value, find_setting(known, argument.name)->kind, frame) && complete;
+      const OperatorSetting& setting = *find_setting(known, argument.name);
+      complete = complete && value && setting.accepts(*value);
+      if (value && !setting.accepts(*value))
+        frame.fault(argument.place, fmt::format("'{}' is {}, expected {}", argument.name, number_text(*value),
+                                                setting.expected()));
       if (value && value->is_integer) attributes.set(argument.name, value->integer);
       if (value && !value->is_integer) attributes.set(argument.name, value->real);
     }
     if (!complete) return {};
     return attributes;
-  }
-
-  bool fits(const Argument& argument, const Number& value, const std::string& kind, const Frame& frame) {
-    const bool flag = kind == "flag", size = kind == "integer", count = kind == "count";
-    if (!flag && !size && !count) return true;
-    if (value.is_integer && value.integer >= (size ? 1 : 0) && value.integer <= (flag ? 1 : kMaxExtent))
-      return true;
-    const char* const expected = flag ? "0 or 1" : size ? "a positive integer" : "0 or a positive integer";
-    frame.fault(argument.place,
-                fmt::format("'{}' is {}, expected {}", argument.name, number_text(value), expected));
-    return false;
   }
 
   /// All repetitions of a block use. Names in `as` are poisoned first, so that a fault inside does not hide
@@ -276,9 +271,9 @@ Numbers model_numbers(const ModelDefinition& model, ModelFaults& faults) {
   const auto work_out = [&](const NamedExpression& entry, bool dimension) {
     try {
       const Number value = evaluate(entry.text, numbers);
-      if (dimension && (!value.is_integer || value.integer < 1 || value.integer > kMaxExtent))
+      if (dimension && (!value.is_integer || value.integer < 1 || value.integer > kMostElements))
         faults.add(entry.place, fmt::format("dimension '{}' is {}, expected an integer from 1 to {}",
-                                            entry.name, number_text(value), kMaxExtent));
+                                            entry.name, number_text(value), kMostElements));
       numbers[entry.name] = value;
     } catch (const Error& error) {
       faults.add(entry.place, error.happened());
@@ -295,7 +290,10 @@ std::optional<double> paper_flops(const ModelDefinition& model, ModelFaults& fau
   numbers["batch"] = Number::of(model.training.batch);
   const NamedExpression& flops = model.paper_flops.front();
   try {
-    return evaluate(flops.text, numbers).real;
+    const Number value = evaluate(flops.text, numbers);
+    if (value.real < 0)
+      faults.add(flops.place, fmt::format("'paper_flops' is {}, expected at least 0", number_text(value)));
+    return value.real;
   } catch (const Error& error) {
     faults.add(flops.place, error.happened());
     return std::nullopt;

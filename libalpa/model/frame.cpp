@@ -22,12 +22,11 @@ std::optional<Number> Frame::number(const std::string& text, const Place& place)
 }
 
 std::optional<std::int64_t> Frame::positive(const std::string& text, const Place& place,
-                                            const std::string& what) const {
+                                            const std::string& what, std::int64_t most) const {
   const std::optional<Number> value = number(text, place);
   if (!value) return {};
-  if (value->is_integer && value->integer >= 1 && value->integer <= kMaxExtent) return value->integer;
-  fault(place,
-        fmt::format("{} is {}, expected an integer from 1 to {}", what, number_text(*value), kMaxExtent));
+  if (value->is_integer && value->integer >= 1 && value->integer <= most) return value->integer;
+  fault(place, fmt::format("{} is {}, expected an integer from 1 to {}", what, number_text(*value), most));
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "libalpa/base/limits.h"
 #include "libalpa/model/definition.h"
 #include "libalpa/model/expression.h"
 #include "libalpa/model/faults.h"
@@ -12,9 +13,7 @@ namespace alpa {
 
 /// Bounds on what a model may unfold to; they stop a slip of the pen from filling the memory.
 inline constexpr int kMaxBlockDepth = 32;
-inline constexpr std::int64_t kMaxSteps = 100'000, kMaxWeights = 10'000;
-inline constexpr std::int64_t kMaxExtent = std::int64_t{1}
-                                           << 40;  ///< of a dimension, and elements of a weight
+inline constexpr std::int64_t kMaxSteps = kMostLayers, kMaxWeights = 10'000;
 
 inline constexpr int kPoisoned = -1;  ///< the value of a faulty step
 
@@ -35,8 +34,9 @@ struct Frame {
   void fault(const Place&, const std::string& text) const;  ///< within() goes before
 
   std::optional<Number> number(const std::string& text, const Place&) const;
-  /// An integer from 1 to kMaxExtent; `what` is what the message calls it.
-  std::optional<std::int64_t> positive(const std::string& text, const Place&, const std::string& what) const;
+  /// An integer from 1 to `most`; `what` is what the message calls it.
+  std::optional<std::int64_t> positive(const std::string& text, const Place&, const std::string& what,
+                                       std::int64_t most = kMostElements) const;
   bool holds(const std::string& when, const Place&) const;
 };
 

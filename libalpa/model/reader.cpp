@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 
+#include "libalpa/base/checked.h"
 #include "libalpa/base/options.h"
 #include "libalpa/model/block_reader.h"
 #include "libalpa/model/faults.h"
@@ -53,15 +55,23 @@ class ModelReader {
     if (root.has("base")) read_base(root.value("base"), document.file_name(), depth);
     const BlockReader reader(document, source, text_.unsound);
     ModelDefinition& model = text_.model;
-    model.name = root.string("name");
+    model.name = root.name("name");
     if (root.has("dimensions")) overlay(model.dimensions, reader.read_numbers(root.table("dimensions")));
     if (root.has("constants")) overlay(model.constants, reader.read_numbers(root.table("constants")));
     if (root.has("paper_flops")) model.paper_flops = {reader.read_number(root, "paper_flops")};
-    if (root.has("training")) read_options(root.table("training"), model.training);
+    if (root.has("training")) read_training(root.table("training"));
     if (root.has("input")) model.inputs = reader.read_inputs(root.table("input"));
     read_layers(reader, root);
     if (!root.has("block")) return;
     for (auto& [name, block] : reader.read_blocks(root.table("block"))) model.blocks[name] = std::move(block);
+  }
+
+  void read_training(const TomlTable& table) {
+    TrainingOptions& training = text_.model.training;
+    read_options(table, training);
+    if (!checked_element_count(std::array{training.batch, training.sequence}))
+      table.fault(fmt::format("{} samples ('batch') of {} tokens ('sequence') are more than {}",
+                              training.batch, training.sequence, kMostElements));
   }
 
   void read_base(const TomlValue& base, const std::string& file_name, int depth) {

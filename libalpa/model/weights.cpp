@@ -2,19 +2,21 @@
 
 #include <fmt/core.h>
 
+#include "libalpa/base/checked.h"
+#include "libalpa/base/constraint.h"
+
 namespace alpa {
 namespace {
 
 std::optional<Shape> shape_of(const WeightDefinition& weight, const Frame& frame) {
   Shape shape;
-  std::int64_t elements = 1;
   for (const std::string& text : weight.shape) {
     const auto extent =
         frame.positive(text, weight.place, fmt::format("'{}' in the shape of '{}'", text, weight.name));
     if (!extent) return {};
     shape.push_back(*extent);
-    if (!__builtin_mul_overflow(elements, *extent, &elements) && elements <= kMaxExtent) continue;
-    frame.fault(weight.place, fmt::format("'{}' has more than {} elements", weight.name, kMaxExtent));
+    if (checked_element_count(shape)) continue;
+    frame.fault(weight.place, fmt::format("'{}' has more than {} elements", weight.name, kMostElements));
     return {};
   }
   return shape;
@@ -43,9 +45,9 @@ void Weights::add(const WeightDefinition& weight, Frame& frame) {
   const std::optional<Shape> shape = shape_of(weight, frame);
   const std::optional<Number> scale = frame.number(weight.scale, weight.place);
   if (!shape || !scale) return;
-  if (scale->real < 0) {
-    frame.fault(weight.place, fmt::format("'{}' starts with a spread of {}, expected at least 0", weight.name,
-                                          scale->real));
+  if (const Range spreads = between(0, kMostNumber); !spreads.contains(scale->real)) {
+    frame.fault(weight.place, fmt::format("'{}' starts with a spread of {}, expected a number {}",
+                                          weight.name, number_text(*scale), range_text(spreads)));
     return;
   }
   const std::string name = frame.below(weight.name);

@@ -112,7 +112,7 @@ constinit const OpDef rotary{
     .make_rule = rotary_rule,
     .flops_per_point = 6,
     .gradient = rotary_gradient,
-    .settings = "theta:number",
+    .settings = "theta:positive",
     .untimed = "theta inverse",
 };
 

@@ -66,7 +66,7 @@ constinit const OpDef running_statistic{
     .rule = "m c, c -> m c",
     .flops_per_point = 0,
     .running_average = 1,
-    .settings = "momentum:number correction:number?",
+    .settings = "momentum:share correction:number?",
     .untimed = "momentum correction",
 };
 
@@ -88,7 +88,7 @@ constinit const OpDef batch_norm{
     .make_rule = batch_norm_rule,
     .flops_per_point = 3,
     .gradient = batch_norm_gradient,
-    .settings = "size_b:integer epsilon:number",
+    .settings = "size_b:integer epsilon:positive",
     .untimed = "epsilon",
 };
 

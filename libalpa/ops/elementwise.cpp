@@ -107,7 +107,7 @@ constinit const OpDef dropout{
     .flops_per_point = 20,
     .only_in_training = true,
     .gradient = dropout_gradient,
-    .settings = "rate:number",
+    .settings = "rate:share",
     .random = true,
     .untimed = "rate stream",
 };

@@ -45,7 +45,7 @@ constinit const OpDef group_norm{
     .result_types = "same,f32,f32",
     .flops_per_point = 8,
     .gradient = group_norm_gradient,
-    .settings = "size_g:integer epsilon:number",
+    .settings = "size_g:integer epsilon:positive",
     .untimed = "epsilon",
 };
 

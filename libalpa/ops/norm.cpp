@@ -24,7 +24,7 @@ constinit const OpDef layer_norm{
     .result_types = "same,f32,f32",
     .flops_per_point = 8,
     .gradient = layer_norm_gradient,
-    .settings = "epsilon:number",
+    .settings = "epsilon:positive",
     .untimed = "epsilon",
 };
 
@@ -43,7 +43,7 @@ constinit const OpDef rms_norm{
     .result_types = "same,f32",
     .flops_per_point = 5,
     .gradient = rms_norm_gradient,
-    .settings = "epsilon:number",
+    .settings = "epsilon:positive",
     .untimed = "epsilon",
 };
 

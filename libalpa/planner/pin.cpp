@@ -5,7 +5,9 @@
 #include <array>
 #include <map>
 
+#include "libalpa/base/checked.h"
 #include "libalpa/base/error.h"
+#include "libalpa/base/names.h"
 #include "libalpa/base/toml_document.h"
 
 namespace alpa {
@@ -13,22 +15,46 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kRoles{"free", "data", "tensor", "sequence", "ring"};
 
+/// Ends at `first` and a count of the table's, which a pin may have so many of over all stages.
+int end_of(const TomlValue& given, const char* what, int first, std::int64_t count, std::int64_t most) {
+  const std::optional<std::int64_t> end = checked_sum(first, count);
+  if (end && *end <= most) return static_cast<int>(*end);
+  given.fault(fmt::format("the stages up to here have more than {} {}", most, what));
+  return first;
+}
+
+/// The extents of two devices or more.
+MeshShape mesh_of(const TomlValue& given) {
+  MeshShape mesh;
+  std::optional<std::int64_t> devices = 1;
+  if (!given.exists()) return mesh;
+  for (const TomlValue& item : given.items()) {
+    const std::int64_t extent = item.integer(between(1, kMostDevices));
+    devices = checked_product(devices, extent);
+    if (extent > 1) mesh.push_back(static_cast<int>(extent));
+  }
+  if (devices && *devices <= kMostDevices) return mesh;
+  given.fault(fmt::format("'mesh' has more than {} devices", kMostDevices));
+  return {};
+}
+
 PinnedPlan pin_of(TomlDocument document) {
   PinnedPlan pin;
   // By its name alone: where a pin lies makes no difference to the plan.
-  pin.method = "pin " + std::filesystem::path(document.file_name()).filename().string();
+  pin.method = "pin " + printable(std::filesystem::path(document.file_name()).filename().string(), "");
   const TomlTable root = document.root();
-  pin.micro_batches = static_cast<int>(root.integer("micro_batches", 1, between(1, 1 << 20)));
+  pin.micro_batches = static_cast<int>(root.integer("micro_batches", 1, between(1, kMostSamples)));
   pin.schedule = root.word("schedule", ScheduleKind::one_f_one_b,
                            {{"1f1b", ScheduleKind::one_f_one_b}, {"gpipe", ScheduleKind::gpipe}});
-  int layer = 0;
+  int layer = 0, devices = 0;
   for (const TomlTable& table : root.tables("stage")) {
     StageRequest stage;
     stage.first_layer = layer;
-    layer += static_cast<int>(table.integer("layers", between(1, 1 << 20)));
+    const TomlValue layers = table.value("layers", "an integer"), mesh = table.value("mesh");
+    layer = end_of(layers, "layers", layer, layers.integer(between(1, kMostLayers)), kMostLayers);
     stage.end_layer = layer;
-    for (const std::int64_t extent : table.integers("mesh", between(1, 1 << 20)))
-      if (extent > 1) stage.mesh.push_back(static_cast<int>(extent));
+    stage.mesh = mesh_of(mesh);
+    devices = end_of(mesh, "devices", devices, device_count(stage.mesh), kMostDevices);
     const TomlValue axes = table.value("axes");
     if (axes.exists())
       for (const TomlValue& role : axes.items())

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
+#include "libalpa/base/checked.h"
 #include "libalpa/planner/stage_variables.h"
 
 namespace alpa {
@@ -17,6 +19,7 @@ class StageProblem {
 
   StageSolution solve(SelectionOptions options, const StageSolution* start) {
     StageSolution solution;
+    if (stage_.why_not.empty() && !most_bytes()) stage_.why_not = "its memory does not fit into 64 bits";
     if (!stage_.why_not.empty()) {
       solution.why_not = stage_.why_not;
       solution.lower_bound_s = kInfinity;
@@ -43,6 +46,7 @@ class StageProblem {
     return prices_.options(v.node)[static_cast<std::size_t>(v.choices[choice])];
   }
 
+  std::optional<std::int64_t> most_bytes() const;
   SelectionProblem selection_problem();
   void hold(SelectionProblem&, int node, const Holding&) const;
   double conversion_s(const StageEdge&, std::size_t from, std::size_t to) const;
@@ -72,6 +76,20 @@ void StageProblem::hold(SelectionProblem& problem, int node, const Holding& hold
   std::vector<double> same(choices * choices, kInfinity);
   for (std::size_t c = 0; c < choices; ++c) same[c * choices + c] = 0;
   problem.edges.push_back({node, twin, std::move(same)});
+}
+
+/// No choice takes more; nothing where 64 bits do not count it.
+std::optional<std::int64_t> StageProblem::most_bytes() const {
+  const auto most = [](const std::vector<std::int64_t>& bytes) {
+    return bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
+  };
+  std::optional<std::int64_t> sum = request_.reserve_bytes;
+  for (const StageVariable& v : stage_.variables) {
+    sum = checked_sum(sum, checked_product(most(v.slot), request_.in_flight));
+    for (const auto* bytes : {&v.fixed, &v.passing.bytes, &v.again.bytes})
+      sum = checked_sum(sum, most(*bytes));
+  }
+  return sum;
 }
 
 SelectionProblem StageProblem::selection_problem() {

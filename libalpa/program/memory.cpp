@@ -1,6 +1,11 @@
 #include "libalpa/program/memory.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+
+#include "libalpa/base/checked.h"
+#include "libalpa/base/error.h"
 
 namespace alpa {
 namespace {
@@ -11,6 +16,14 @@ struct Placed {
   std::int64_t begin, end;
   Lifetime life;
 };
+
+/// Where `count` pieces of so many bytes end.
+std::int64_t end_of(std::int64_t begin, std::int64_t bytes, std::int64_t count) {
+  if (const auto end = checked_sum(begin, checked_product(bytes, count))) return *end;
+  throw Error(ErrorKind::input,
+              fmt::format("{} buffers of {} bytes are more than an address counts", count, bytes),
+              "fewer micro-batches, or a smaller batch");
+}
 
 /// Largest first, each at the lowest place that is free during its whole life.
 std::int64_t pack_segment(StageProgram& program, SegmentKind kind, std::int64_t base) {
@@ -31,7 +44,7 @@ std::int64_t pack_segment(StageProgram& program, SegmentKind kind, std::int64_t 
       if (together && at + buffer.bytes > other.begin && at < other.end) at = other.end;
     }
     buffer.offset = at;
-    const Placed here{at, at + buffer.bytes, lives[b]};
+    const Placed here{at, end_of(at, buffer.bytes, 1), lives[b]};
     placed.insert(std::upper_bound(placed.begin(), placed.end(), here,
                                    [](const Placed& x, const Placed& y) { return x.begin < y.begin; }),
                   here);
@@ -69,7 +82,7 @@ void lay_out(StageProgram& program, const Graph& graph) {
     for (Buffer& buffer : program.buffers) {
       if (buffer.residence != residence) continue;
       buffer.offset = at;
-      at += buffer.bytes * slots;
+      at = end_of(at, buffer.bytes, slots);
       if (residence == Residence::state)
         (parameter[static_cast<std::size_t>(buffer.value)] ? program.memory.parameters
                                                            : program.memory.optimizer) += buffer.bytes;

@@ -1,6 +1,10 @@
 // What a stage sends to others and receives of them.
+#include <fmt/core.h>
+
 #include <algorithm>
 
+#include "libalpa/base/checked.h"
+#include "libalpa/base/error.h"
 #include "libalpa/program/stage_lowering.h"
 
 namespace alpa {
@@ -65,10 +69,13 @@ void StageLowering::send(int transfer, int buffer) {
   const Crossing& crossing = plan_.crossings[static_cast<std::size_t>(transfer)];
   const int copies = device_count(plan_.stages[static_cast<std::size_t>(crossing.to_stage)].mesh.shape);
   const int turns = values_.segment() == SegmentKind::update ? 1 : turns_of_sends();
-  values_.emit(
-      Send{transfer, buffer,
-           values_.scratch("leaving pieces", turns * copies * values_.buffer(buffer).bytes, Residence::step),
-           turns});
+  const auto bytes = checked_product(checked_product(values_.buffer(buffer).bytes, copies), turns);
+  if (!bytes)
+    throw Error(ErrorKind::input,
+                fmt::format("{} pieces of {} bytes on their way to stage {} are more than an address counts",
+                            turns, values_.buffer(buffer).bytes, crossing.to_stage),
+                "fewer micro-batches, or a smaller batch");
+  values_.emit(Send{transfer, buffer, values_.scratch("leaving pieces", *bytes, Residence::step), turns});
 }
 
 /// Where a value passes stages by, its two ends are several micro-batches apart in 1F1B: if each waited

@@ -10,6 +10,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/fingerprint.h"
+#include "libalpa/base/limits.h"
 #include "libalpa/h5/atomic_file.h"
 
 namespace alpa {
@@ -49,6 +50,14 @@ void write_data(TensorWriter& file, const DataIdentity& data) {
 CheckpointFacts facts_of(const TensorReader& file, const std::filesystem::path& path) {
   CheckpointFacts facts{file.int64_attribute("step"), file.int64_attribute("samples"), data_of(file),
                         file.text_attribute("training_options")};
+  // Each step has a sample or more; a run that counts on from here stays within 64 bits.
+  if (facts.step < 0 || facts.step > kMostSteps || facts.samples < facts.step ||
+      facts.samples > facts.step * kMostSamples || facts.data.length < 0 || facts.data.windows < 0 ||
+      facts.data.sequence < 0)
+    throw Error(ErrorKind::input,
+                fmt::format("'{}' is of step {} after {} samples of {} tokens, which no run comes to",
+                            path.string(), facts.step, facts.samples, facts.data.length),
+                "resume from another checkpoint");
   if (!file.has_attribute("loss_scale")) return facts;
   const LossScale scale{file.double_attribute("loss_scale"), file.int64_attribute("loss_scale_good_steps"),
                         file.int64_attribute("skipped_steps")};

@@ -129,6 +129,28 @@ TEST_F(MoreMachines, SayALinkThatWasNotMeasured) {
   EXPECT_EQ(read_of(device, one_node).within_node, node.within_node);
 }
 
+TEST_F(ClusterFile, HasNoMoreMachinesThanThereAreAndNoneBeyondMeasure) {
+  for (const auto& [from, to, fault] :
+       {std::tuple{"nodes = 2", "nodes = 65537", "'nodes': expected an integer, from 1 to 65536"},
+        {"devices_per_node = 4", "devices_per_node = 1025",
+         "'devices_per_node': expected an integer, from 1 to 1024"},
+        {"nodes = 2\ndevices_per_node = 4", "nodes = 65536\ndevices_per_node = 1024",
+         "c.toml:4:9: 65536 nodes of 1024 devices are more than 262144 devices"},
+        {"f32_tflops = 14", "f32_tflops = 1e300",
+         "'f32_tflops': expected a finite number, from 1e-12 to 1000000, got 1e+300"},
+        {"gb_per_s = 130", "gb_per_s = 1e-300",
+         "'within_node.gb_per_s': expected a finite number, from 1e-09"},
+        {"launch_us = 5", "launch_us = 1e10",
+         "'launch_us': expected a finite number, from 0 to 1000000000, got"},
+        {"name = \"pair\"", "name = \"\"", "c.toml:2:8: 'name': expected a name"},
+        {"V100", "\\u001b[2J", "'device': expected a name"}})
+    EXPECT_THAT([&] { read(with(kTwoNodes, from, to)); }, ThrowsMessage<Error>(HasSubstr(fault)));
+}
+
+TEST_F(ClusterFile, OfTheLargestClustersIsRead) {
+  EXPECT_EQ(read(with(kTwoNodes, "nodes = 2", "nodes = 65536")).devices(), 262144);
+}
+
 TEST(ClusterPresets, AreAllReadable) {
   int files = 0;
   for (const auto& entry :

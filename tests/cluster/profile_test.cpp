@@ -133,6 +133,23 @@ TEST_F(ProfileFile, RefusesNumbersThatCannotBe) {
               HasSubstr("/operators/node_median_s of row 0 is -1"));
   EXPECT_THAT(refusal([](Profile& p) { p.collectives[0].median_s = -1; }),
               HasSubstr("/collectives/median_s of row 0 is -1"));
+  EXPECT_THAT(refusal([](Profile& p) { p.collectives[0].median_s = INFINITY; }),
+              HasSubstr("/collectives/median_s of row 0 is inf, expected from 0 to 1000"));
+  EXPECT_THAT(refusal([](Profile& p) { p.operators.begin()->second.flops = 1e-300; }),
+              HasSubstr("/operators/flops of row 0 is 1e-300"));
+  EXPECT_THAT(refusal([](Profile& p) { p.collectives[1].bytes = 1024; }),
+              HasSubstr("all-reduce of 1024 bytes by 1 x 2 devices is there twice"));
+  EXPECT_THAT(refusal([](Profile& p) { p.cluster.nodes = p.cluster.devices_per_node = 1024; }),
+              HasSubstr("expected 262144 devices at most"));
+  EXPECT_THAT(refusal([](Profile& p) { p.cluster.nodes = 1 << 20; }),
+              HasSubstr("/cluster/nodes is 1048576, expected from 1 to 65536"));
+  EXPECT_THAT(refusal([](Profile& p) { p.cluster.f32_flops_per_s = 1e300; }),
+              HasSubstr("/cluster/f32_flops_per_s is 1e+300, expected from 1 to 1e+18"));
+  EXPECT_THAT(refusal([](Profile& p) { p.cluster.device = "CPU\n"; }),
+              HasSubstr("has a control character in it"));
+  EXPECT_THAT(refusal([](Profile& p) { p.nodes[1].name = ""; }), HasSubstr("/nodes/name of row 1 is ''"));
+  EXPECT_THAT(refusal([](Profile& p) { p.nodes[1].f32_flops_per_s = NAN; }),
+              HasSubstr("/nodes/f32_flops_per_s of row 1 is nan"));
   EXPECT_THAT(refusal([](Profile& p) { p.collectives[0].bytes = -1; }),
               HasSubstr("/collectives/bytes of row 0 is -1"));
 }
@@ -141,7 +158,8 @@ TEST_F(ProfileFile, RefusesColumnsOfDifferentLength) {
   H5Writer file(path_, "alpa-profile", "1.0");
   file.group("/cluster");
   for (const char* name : {"name", "device"}) file.attribute("/cluster", name, "x");
-  for (const char* name : {"nodes", "devices_per_node", "memory_bytes"}) file.attribute("/cluster", name, 1);
+  for (const char* name : {"nodes", "devices_per_node"}) file.attribute("/cluster", name, 1);
+  file.attribute("/cluster", "memory_bytes", 1 << 30);
   for (const char* name :
        {"f32_flops_per_s", "bf16_flops_per_s", "memory_bytes_per_s", "launch_s", "within_node_latency_s",
         "within_node_bytes_per_s", "between_nodes_latency_s", "between_nodes_bytes_per_s"})

@@ -97,6 +97,8 @@ TEST_F(Hdf5Arrays, ThatDoNotFitTheModelAreRefused) {
       ThrowsMessage<Error>(HasSubstr("it is numbers of [1x2x3], the model wants numbers of [samplesx3x2]")));
   EXPECT_THAT(opening({"images", {DType::i32, {2, 3}}, 9}),
               ThrowsMessage<Error>(HasSubstr("the model wants integers of [samplesx2x3]")));
+  EXPECT_THAT(opening({"images", {DType::i32, {}}, 9}),
+              ThrowsMessage<Error>(HasSubstr("the model wants integers of [samples]")));
   write({1, 2, 3, 4, 5, 6}, {4});
   const auto source = open_arrays(path_, kInputs);
   EXPECT_THAT([&] { row<std::int32_t>(*source, 1, 0); },
@@ -128,7 +130,8 @@ TEST(SyntheticArrays, AreTheSameAtEveryReadAndWithinTheirRange) {
 }
 
 TEST(SyntheticArrays, NeedAPlainNumberOfRows) {
-  for (const char* data : {"synthetic:", "synthetic:0", "synthetic:ten", "synthetic:5x"})
+  for (const char* data :
+       {"synthetic:", "synthetic:0", "synthetic:ten", "synthetic:5x", "synthetic:9223372036854775807"})
     EXPECT_THAT([&] { open_arrays(data, kInputs); },
                 ThrowsMessage<Error>(HasSubstr(std::string("cannot make samples from '") + data)));
 }

@@ -48,6 +48,14 @@ TEST(TrainingOptions, OutOfRangeAreRefusedTogether) {
                         HasSubstr("did you mean 'cosine'?"), HasSubstr("'training.gradient_clip'"))));
 }
 
+TEST(TrainingOptions, AreNumbersThat32BitsAndARunOfAnyLengthHold) {
+  for (const char* line :
+       {"epsilon = -1", "epsilon = 1e-300", "beta1 = 0.99999999999", "learning_rate = 1e300",
+        "weight_decay = inf", "gradient_clip = 1e39", "steps = 9223372036854775807",
+        "warmup_steps = 9223372036854775807", "batch = 4294967296", "mask_token = 2147483648"})
+    EXPECT_THAT([&] { read(line); }, ThrowsMessage<Error>(HasSubstr("m.toml:2:"))) << line;
+}
+
 std::string content(const std::filesystem::path& file) {
   std::ifstream in(file);
   return {std::istreambuf_iterator<char>(in), {}};

@@ -56,6 +56,22 @@ TEST(Inputs, AreNumbersOfTheModelsPrecision) {
   EXPECT_EQ(value_of(graph, graph.inputs[0].value).type.dtype, DType::bf16);
 }
 
+TEST(Inputs, OfMoreNumbersThanAnAddressCountsAreRefusedByNameAndPlace) {
+  const std::string large =
+      "[input.points]\nshape = [4294967296, 4294967296]\n" + inputs.substr(inputs.find("[input.k"));
+  EXPECT_THAT([&] { model_of(head + large); },
+              ThrowsMessage<Error>(HasSubstr(
+                  "points.toml:19:8: f32[8x4294967296x4294967296] 'points' of 8 samples has more than")));
+}
+
+TEST(Inputs, OfIdsHaveThemIn32Bits) {
+  std::string text = head + inputs;
+  text.replace(text.find("below = \"classes\""), 17, "below = 3000000000");
+  EXPECT_THAT(
+      [&] { model_of(text); },
+      ThrowsMessage<Error>(HasSubstr("'below' is 3000000000, expected an integer from 1 to 2147483648")));
+}
+
 TEST(Inputs, StandInTheExpandedModel) {
   const ModelDefinition model = model_of(head + inputs);
   EXPECT_EQ(graph_text(forward_graph(parse_model(model.expanded_toml, "expanded"), 2, true)),

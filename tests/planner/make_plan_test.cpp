@@ -127,6 +127,19 @@ TEST(Pin, IsCalledByTheNameOfItsFileWhereverItLies) {
   EXPECT_EQ(parse_pin(pin, "pin.toml").method, "pin pin.toml");
 }
 
+TEST(Pin, OfMoreDevicesOrLayersThanThereCanBeIsRefusedByPlace) {
+  const std::string stage = "[[stage]]\nlayers = 4\n";
+  for (const auto& [text, fault] :
+       {std::pair{stage + "mesh = [65536, 65536]\n", "pin.toml:3:8: 'mesh' has more than 262144 devices"},
+        {stage + "mesh = [262144]\n" + stage + "mesh = [2]\n",
+         "pin.toml:6:8: the stages up to here have more than 262144 devices"},
+        {stage + "[[stage]]\nlayers = 100000\n",
+         "pin.toml:4:10: the stages up to here have more than 100000 layers"},
+        {stage + "mesh = [1048576]\n", "'stage[0].mesh[0]': expected an integer, from 1 to 262144"}})
+    EXPECT_THAT(([&, text = text] { parse_pin(text, "pin.toml"); }), ThrowsMessage<Error>(HasSubstr(fault)))
+        << text;
+}
+
 /// The tiny GPT on four devices of a pinned plan, with the search beside it.
 Plan pinned_beside_the_search(const std::string& pin, Cluster cluster = small_cluster(4),
                               PlannerOptions options = {}) {

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "libalpa/base/error.h"
 #include "libalpa/program/lower.h"
 #include "libalpa/program/verify.h"
 #include "tests/support/small_plans.h"
@@ -12,6 +13,8 @@ namespace alpa {
 namespace {
 
 using namespace testing_models;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 constexpr SegmentKind kSegments[] = {SegmentKind::forward, SegmentKind::backward, SegmentKind::update};
 
@@ -111,6 +114,18 @@ TEST(Layout, HasScratchMemoryOfKernelsForCpusAlone) {
   EXPECT_GT(workspaces("CPU, 1 thread (AMD EPYC)"), 0);
   EXPECT_EQ(workspaces("NVIDIA H200 (GPU-0123-4567)"), 0);
   EXPECT_EQ(workspaces(""), workspaces("CPU, 1 thread (AMD EPYC)"));
+}
+
+TEST(Memory, BeyondWhatAnAddressCountsIsRefused) {
+  StageProgram stage;
+  Buffer buffer;
+  buffer.bytes = std::int64_t{1} << 40;
+  buffer.residence = Residence::micro_batch;
+  stage.buffers = {buffer, buffer};
+  stage.slots = 1 << 24;
+  EXPECT_THAT(
+      [&] { lay_out(stage, {}); },
+      ThrowsMessage<Error>(HasSubstr("16777216 buffers of 1099511627776 bytes are more than an address")));
 }
 
 }  // namespace

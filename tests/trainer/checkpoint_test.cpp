@@ -73,6 +73,28 @@ TEST_F(Checkpoint, HoldsTheLossScaleOfF16AndRefusesOneThatNoRunComesTo) {
     EXPECT_THAT([&] { saved(scale); }, ThrowsMessage<Error>(HasSubstr("which no run comes to")));
 }
 
+TEST_F(Checkpoint, OfAStepOrOfSamplesThatNoRunComesToIsRefused) {
+  const StatesInMemory states = StatesInMemory::whole(0);
+  const auto saved = [&](std::int64_t step, std::int64_t samples, std::int64_t tokens) {
+    save_checkpoint(path_, {step, samples, {.length = tokens}, "batch = 8\n"}, states.graph, states.tiles, {},
+                    {});
+    return verify_checkpoint(path_).samples;
+  };
+  EXPECT_EQ(saved(0, 0, 0), 0);
+  EXPECT_EQ(saved(1'000'000, 4'000'000'000, 300'000'000'000), 4'000'000'000);
+  for (const auto& [step, samples, tokens] : {std::tuple<std::int64_t, std::int64_t, std::int64_t>{-1, 8, 99},
+                                              {INT64_MIN, 8, 99},
+                                              {INT64_MAX, INT64_MAX, 99},
+                                              {2, -5, 99},
+                                              {2, INT64_MAX - 2, 99},
+                                              {2, 1, 99},
+                                              {0, 8, 99},
+                                              {2, 16, -1}})
+    EXPECT_THAT([&] { saved(step, samples, tokens); },
+                ThrowsMessage<Error>(HasSubstr("which no run comes to")))
+        << step << " " << samples << " " << tokens;
+}
+
 TEST_F(Checkpoint, OfAnotherModelIsRefusedWithATableOfDifferences) {
   StatesInMemory::whole(0).save(path_, 42);
   StatesInMemory other = StatesInMemory::none(30, 24);
