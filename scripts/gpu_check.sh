@@ -87,7 +87,7 @@ tiny=$root/tests/data/tiny_gpt.toml one_gpu=$root/configs/clusters/h200-1.toml
 train() { alpa-train "$1" --data synthetic:"$2" --run-dir "$3" --resume auto --progress-s 1 "${@:4}"; }
 on_the_cpu() {
   [ ! -e tiny-cpu/done ] || return 0
-  alpa-plan "$tiny" --cluster "$one_gpu" --out tiny.h5 --log-level warning >/dev/null && train tiny.h5 64 tiny-cpu && touch tiny-cpu/done
+  alpa-plan "$tiny" --cluster "$one_gpu" --out tiny.h5 --log-level warning --force >/dev/null && train tiny.h5 64 tiny-cpu && touch tiny-cpu/done
 }
 serial_on_both() { on_the_cpu && train tiny.h5 64 tiny-gpu --device cuda && same_losses tiny-gpu tiny-cpu 1e-4; }
 resumed_elsewhere() {
@@ -96,7 +96,7 @@ resumed_elsewhere() {
 }
 # NCCL is told that ranks on one GPU are on two nodes; each collective then lasts milliseconds, so few steps.
 planned_for_two() {
-  alpa-plan "$tiny" --cluster "$root/configs/clusters/dgx-h100-16.toml" --devices 2 --method "$1" --micro-batches 2 --out "two-$1.h5" --log-level warning >/dev/null
+  alpa-plan "$tiny" --cluster "$root/configs/clusters/dgx-h100-16.toml" --devices 2 --method "$1" --micro-batches 2 --out "two-$1.h5" --log-level warning --force >/dev/null
 }
 two_ranks() {
   on_the_cpu && planned_for_two "$1" || return
@@ -117,10 +117,10 @@ killed_rank() {
 }
 profiled() {
   alpa-profile "$tiny" --out tiny-profile.h5 --device cuda --time-budget 40 &&
-    alpa-plan "$tiny" --profile tiny-profile.h5 --out tiny-planned.h5 --log-level warning >/dev/null &&
+    alpa-plan "$tiny" --profile tiny-profile.h5 --out tiny-planned.h5 --log-level warning --force >/dev/null &&
     train tiny-planned.h5 64 tiny-planned --device cuda
 }
-predicted() { grep -o 'predicted [^,]*, measured [^(]*(median)' | head -1; }
+predicted() { grep -o 'predicted [^,]*, measured [^(]*(median[^)]*)' | head -1; }
 # Heads of 128 in sequences of 2048, products of thousands a side: what the rates of a large model are made of.
 measured_rates() {
   alpa-profile "$tiny" --check --device cuda && bench_kernels "$root/tests/data/gpt_rates.toml" bf16 "$OMP_NUM_THREADS" 3 cuda
@@ -133,7 +133,7 @@ rates() {
 }
 gpt2=$root/configs/models/gpt2-124m-check.toml
 gpt2_training() {
-  alpa-plan "$gpt2" --cluster "$one_gpu" --method serial --out gpt2.h5 --log-level warning >/dev/null &&
+  alpa-plan "$gpt2" --cluster "$one_gpu" --method serial --out gpt2.h5 --log-level warning --force >/dev/null &&
     train gpt2.h5 50304 gpt2 --device cuda --checkpoint-every 0
 }
 # The median of the steps after the first three, and where the loss went.
