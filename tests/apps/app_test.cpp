@@ -134,9 +134,10 @@ TEST(Help, TellsPurposeUsageOptionsDefaultsExitStatusesAndExamples) {
 TEST(Help, ListsTheExitStatusesThatTheCommandMayHave) {
   Tool tool;
   tool.run({"--help"});
-  EXPECT_THAT(tool.output, HasSubstr("exit status:\n  0   done\n  1   failed while running\n"
-                                     "  2   wrong usage of the command line\n  3   bad or missing input\n"
-                                     "  4   no feasible plan\n  75  stopped early, with what there was by then saved"));
+  EXPECT_THAT(tool.output,
+              HasSubstr("exit status:\n  0   done\n  1   failed while running\n"
+                        "  2   wrong usage of the command line\n  3   bad or missing input\n"
+                        "  4   no feasible plan\n  75  stopped early, with what there was by then saved"));
 }
 
 TEST(Help, OfASubcommandIsItsOwn) {
