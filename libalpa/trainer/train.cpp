@@ -61,6 +61,8 @@ class Run {
         stop_(settings.run_dir, limits_of(settings), stop, ranks.control.rank() == 0, seconds_since_1970),
         total_steps_(settings.steps > 0 ? settings.steps : options.steps),
         flops_(step_flops(graph, plan.micro_batches)),
+        data_sheet_flops_per_s_(
+            data_sheet_flops_per_s(ranks.device.description(), float_type(options.precision))),
         training_(lower(graph, plan, Purpose::train, ranks.device.description())),
         evaluation_(lower(graph, plan, Purpose::evaluate, ranks.device.description())),
         data_(open_training_data(settings.data, graph, options,
@@ -279,12 +281,11 @@ class Run {
     recent_.add(m.step_s);
     m.flops = flops_;
     if (plan_.prediction.step_s > 0) m.predicted_step_s = plan_.prediction.step_s;
-    const DType type = float_type(options_.precision);
-    if (const auto peak = data_sheet_flops_per_s(ranks_.device.description(), type)) {
-      m.peak_flops_per_s = *peak * ranks_.control.size();
+    if (data_sheet_flops_per_s_) {
+      m.peak_flops_per_s = *data_sheet_flops_per_s_ * ranks_.control.size();
       m.peak_origin = "data sheet";
     } else if (is_planned_here_) {
-      m.peak_flops_per_s = plan_.cluster.flops_per_s(type) * ranks_.control.size();
+      m.peak_flops_per_s = plan_.cluster.flops_per_s(float_type(options_.precision)) * ranks_.control.size();
       m.peak_origin = plan_.profile_fingerprint.empty() ? "table" : "measured";
     }
     m.memory_bytes = allocated_bytes_;
@@ -379,7 +380,8 @@ class Run {
   std::unique_ptr<Stream> control_stream_;
   StopConditions stop_;
   std::int64_t total_steps_;
-  double flops_;  ///< of the model, in a step
+  double flops_;                                  ///< of the model, in a step
+  std::optional<double> data_sheet_flops_per_s_;  ///< of a device
   Program training_, evaluation_;
   TrainingData data_;
   std::optional<TrainingData> evaluation_data_;
