@@ -185,17 +185,13 @@ H5Attribute CheckedFile::attribute(const std::string& path, const std::string& n
 std::string CheckedFile::text_attribute(const std::string& path, const std::string& name) const {
   const H5Attribute opened = attribute(path, name, H5T_STRING, "a string");
   const H5Type type(H5Aget_type(opened));
-  if (H5Tis_variable_str(type) == 0) {
-    std::vector<char> text(H5Tget_size(type));
-    if (H5Aread(opened, type, text.data()) < 0) throw error(path, hdf5_message(), make_again);
-    return until_nul(text.data(), text.size());
-  }
-  // As h5py writes them. HDF5 makes the room.
-  char* value = nullptr;
-  if (H5Aread(opened, type, &value) < 0) throw error(path, hdf5_message(), make_again);
-  std::string text = value ? value : "";
-  H5free_memory(value);
-  return text;
+  // These lie on a heap of the file that HDF5 1.10 reads past its ends where the file is damaged.
+  if (H5Tis_variable_str(type) != 0)
+    throw error(path, fmt::format("attribute '{}' is a string of variable length", name),
+                "store it with a fixed length, e.g. as numpy.bytes_ in h5py");
+  std::vector<char> text(H5Tget_size(type));
+  if (H5Aread(opened, type, text.data()) < 0) throw error(path, hdf5_message(), make_again);
+  return until_nul(text.data(), text.size());
 }
 
 std::int64_t CheckedFile::int64_attribute(const std::string& path, const std::string& name) const {
