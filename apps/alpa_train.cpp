@@ -5,6 +5,7 @@
 #include "apps/rank_device.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/options.h"
+#include "libalpa/comm/peer_watch.h"
 #include "libalpa/dataset/convert.h"
 #include "libalpa/dataset/token_source.h"
 #include "libalpa/h5/atomic_file.h"
@@ -25,7 +26,17 @@ struct Settings {
   ConvertSettings convert;
   DeviceKind device = DeviceKind::cpu;
   int threads = 0;
+  double file_timeout_s = 1800;
 };
+
+std::shared_ptr<const PeerWatch> watch_at_files(const ParallelRun& rank, double timeout_s) {
+  PeerWatch watch = *rank.session.peer_watch();
+  watch.limits = hang_limits(timeout_s);
+  watch.option = "--file-timeout";
+  watch.is_asked_to_end = [&stop = rank.stop] { return stop.is_urgent(); };
+  watch.end_grace_s = 15;  // of the 30 that Slurm gives by default between SIGTERM and SIGKILL
+  return std::make_shared<const PeerWatch>(std::move(watch));
+}
 
 int train_rank(Settings settings, const ParallelRun& rank, const std::string& command_line) {
   const PlannedModel planned = read_planned_model(settings.plan);
@@ -35,7 +46,9 @@ int train_rank(Settings settings, const ParallelRun& rank, const std::string& co
   const RankDevice own = make_rank_device(settings.device, settings.threads, rank.session, rank.environment);
   const std::unique_ptr<Device> host = make_cpu_device(own.threads);
   const std::unique_ptr<Communicator> control = rank.session.make_communicator(*host);
-  const TrainRanks ranks{*own.device, *own.world, *host, *control, rank.session.native_world()};
+  const std::unique_ptr<Communicator> files =
+      rank.session.make_communicator(*host, watch_at_files(rank, settings.file_timeout_s));
+  const TrainRanks ranks{*own.device, *own.world, *host, *control, *files};
   return train(planned.plan, planned.graph, planned.model.training, settings.train, ranks, rank.stop,
                provenance_here(command_line, "alpa-train", rank.environment.job_id), rank.log);
 }
@@ -147,6 +160,11 @@ int main(int argc, char** argv) {
             "go on though the data, its split or the order of samples are not those of the checkpoint")
       .option("--checkpoint-every", train.checkpoint_every, "steps between checkpoints; 0: at the end only",
               at_least(0))
+      .option(
+          "--file-timeout", settings.file_timeout_s,
+          "as --hang-timeout, while ranks save, load or verify a checkpoint: another rank has not moved on "
+          "by 64 MiB for that many seconds, however long the whole takes; after SIGTERM for 15",
+          at_least(0))
       .option("--keep", train.keep, "checkpoints to keep; 0: all", at_least(0))
       .option("--evaluate-every", train.evaluate_every,
               "steps between evaluations on held-out data; 0: never", at_least(0))

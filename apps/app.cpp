@@ -25,9 +25,6 @@ namespace {
 /// slowest rank, short beside the minute in which a broken job must be gone.
 constexpr double kFailureGrace_s = 2;
 
-/// Of --hang-timeout, after which it is told who is waited for.
-constexpr double kToldShare = 0.1;
-
 struct Failure {
   int status = 1;
   std::string text;
@@ -124,6 +121,8 @@ void apply(const Parsed& parsed) {
 }
 
 }  // namespace
+
+HangLimits hang_limits(double timeout_s) { return {0.1 * timeout_s, timeout_s}; }
 
 Command& App::subcommand(const std::string& name, const std::string& purpose) {
   return *subcommands_.emplace_back(std::make_unique<Command>(name, purpose));
@@ -239,7 +238,7 @@ int App::run_parallel(int argc, const char* const* argv, const std::function<int
   const std::string who = session->size() > 1 ? fmt::format("{}: rank {}", name(), rank) : name();
   Log log(rank == 0 ? name() : who, rank == 0 ? log_level_ : std::max(log_level_, LogLevel::warning));
   const auto failure = failure_of([&] {
-    session->watch({kToldShare * hang_timeout_s_, hang_timeout_s_}, environment.node_name,
+    session->watch(hang_limits(hang_timeout_s_), environment.node_name,
                    [&log](const std::string& what) { log.warning(what); });
     check_files(*this, force_);
     status = body({*session, *stop, log, environment});

@@ -6,6 +6,7 @@
 
 #include "apps/command.h"
 #include "apps/environment.h"
+#include "libalpa/base/hang_limits.h"
 #include "libalpa/base/log.h"
 #include "libalpa/base/stop_request.h"
 #include "libalpa/comm/mpi_session.h"
@@ -19,6 +20,9 @@ struct ParallelRun {
   Log& log;  ///< rank 0 speaks, the others warn
   const Environment& environment;
 };
+
+/// Waits of `timeout_s` end with ErrorKind::peer (0: never), and are told after a tenth of that.
+HangLimits hang_limits(double timeout_s);
 
 /// The frame common to the commands: the command line, --help, --version, --log-level, --force, what a
 /// failure looks like, and exit statuses.

@@ -59,6 +59,7 @@ void StopRequest::wait_for_signals() {
     if (signal == SIGINT && interrupted) die_of(signal);
     interrupted |= signal == SIGINT;
     if (first_signal_ == 0) first_signal_ = signal;
+    if (signal != SIGUSR1) urgent_ = true;
     ask();
   }
 }

@@ -29,6 +29,8 @@ class StopRequest {
 
   bool is_asked() const { return asked_at_ != kNever; }
   std::optional<Clock::time_point> asked_at() const;  ///< first; nothing where nobody asked
+  /// Whether SIGTERM or SIGINT asked, behind which a kill may follow soon; SIGUSR1 is an early warning.
+  bool is_urgent() const { return urgent_; }
   int signal() const { return first_signal_; }        ///< the first signal that asked; 0 where none did
 
   /// The same wish without a signal (a STOP file, the job's end).
@@ -39,7 +41,7 @@ class StopRequest {
 
   static constexpr Clock::rep kNever = std::numeric_limits<Clock::rep>::min();
 
-  std::atomic<bool> ending_ = false;
+  std::atomic<bool> urgent_ = false, ending_ = false;
   std::atomic<Clock::rep> asked_at_ = kNever;
   std::atomic<int> first_signal_ = 0;
   sigset_t earlier_mask_;

@@ -189,6 +189,14 @@ void MpiSession::abort(int exit_status) noexcept {
   flush_output();
   // mpiexec drops what it has not read by then, and that would be the reason.
   std::this_thread::sleep_for(kLastWordsGrace);
+  // A launcher that does not answer must not keep this rank: it ends the job when a rank is gone.
+  try {
+    std::thread([exit_status] {
+      std::this_thread::sleep_for(kFinalizeGrace);
+      _exit(exit_status);
+    }).detach();
+  } catch (const std::system_error&) {
+  }
   MPI_Abort(MPI_COMM_WORLD, exit_status);
   _exit(exit_status);
 }
@@ -202,13 +210,16 @@ int MpiSession::ranks_on_node() const { return state_->node.ranks; }
 int MpiSession::cores_of_node() const { return state_->node.cores; }
 
 std::unique_ptr<Communicator> MpiSession::make_communicator(Device& device) const {
+  return make_communicator(device, state_->watch);
+}
+
+std::unique_ptr<Communicator> MpiSession::make_communicator(Device& device,
+                                                            std::shared_ptr<const PeerWatch> watch) const {
   state_->world->begin("the making of a communicator");
   state_->world->barrier();  // the wait of MPI_Comm_dup is under no watch
-  std::unique_ptr<Communicator> host = make_mpi_communicator(duplicate_world(), state_->watch);
+  std::unique_ptr<Communicator> host = make_mpi_communicator(duplicate_world(), std::move(watch));
   if (device.kind() == DeviceKind::cpu) return host;
   return make_staged_communicator(device, std::move(host));
 }
-
-int MpiSession::native_world() const { return MPI_Comm_c2f(MPI_COMM_WORLD); }
 
 }  // namespace alpa

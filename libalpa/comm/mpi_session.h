@@ -21,7 +21,7 @@ class MpiSession {
   /// because the launcher and MPI do not know each other (wrong `srun --mpi`).
   explicit MpiSession(int expected_ranks);
 
-  /// From now on waits of all communicators made here (not those of parallel HDF5, NCCL, or MPI's own) that
+  /// From now on waits of all communicators made here (not those of NCCL, or MPI's own) that
   /// take long are told as "waiting for rank 1 on node7 for 3m00s, in all-reduce of 4.00 KiB", and in the end
   /// given up. Time in which this rank was itself suspended does not count. Collective; once, before the
   /// first communicator is made.
@@ -60,9 +60,8 @@ class MpiSession {
   /// it.
   std::unique_ptr<Communicator> make_communicator(Device&) const;
 
-  /// For parallel HDF5: the communicator of all ranks as an integer handle; MPI_Comm_f2c makes it an
-  /// MPI_Comm.
-  int native_world() const;
+  /// The same with a watch of its own.
+  std::unique_ptr<Communicator> make_communicator(Device&, std::shared_ptr<const PeerWatch>) const;
 
  private:
   struct State;

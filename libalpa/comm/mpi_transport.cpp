@@ -6,6 +6,7 @@
 #include <cassert>
 #include <chrono>
 #include <ctime>
+#include <optional>
 #include <set>
 
 #include "libalpa/base/error.h"
@@ -169,6 +170,7 @@ void MpiTransport::wait_until(Done done) {
   const HangLimits limits = watch_ ? watch_->limits : HangLimits{};
   Backoff backoff;
   bool is_told = false;
+  std::optional<double> asked_s;  // how long it had waited then
   while (!done()) {
     if (!backoff.pause()) continue;
     drop_finished_sends();
@@ -176,18 +178,23 @@ void MpiTransport::wait_until(Done done) {
       is_told = true;
       watch_->tell(long_wait(backoff.waited_s()));
     }
-    if (limits.timeout_s > 0 && backoff.waited_s() >= limits.timeout_s) give_up(backoff.waited_s());
+    if (limits.timeout_s > 0 && backoff.waited_s() >= limits.timeout_s) give_up(backoff.waited_s(), false);
+    if (!asked_s && watch_ && watch_->is_asked_to_end && watch_->is_asked_to_end())
+      asked_s = backoff.waited_s();
+    if (asked_s && backoff.waited_s() >= *asked_s + watch_->end_grace_s) give_up(backoff.waited_s(), true);
   }
 }
 
-void MpiTransport::give_up(double waited_s) {
+void MpiTransport::give_up(double waited_s, bool asked_to_end) {
   const std::string what = long_wait(waited_s);
   // What comes all the same must not be written to memory that is gone by then.
   for (Request& request : requests_)
     if (request.handle != MPI_REQUEST_NULL) MPI_Cancel(&request.handle);
-  throw Error(ErrorKind::peer, what,
-              "see what holds that rank up (where it waits too, it says for whom), or give it more time with "
-              "--hang-timeout");
+  if (asked_to_end) throw Error(ErrorKind::peer, what + ", when a signal asked to end");
+  throw Error(
+      ErrorKind::peer, what,
+      "see what holds that rank up (where it waits too, it says for whom), or give it more time with " +
+          watch_->option);
 }
 
 std::string MpiTransport::long_wait(double waited_s) const {

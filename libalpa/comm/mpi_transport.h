@@ -77,7 +77,7 @@ class MpiTransport {
   /// Waits until `done()`, with back-off, under the eyes of the watch.
   template <class Done>
   void wait_until(Done done);
-  [[noreturn]] void give_up(double waited_s);
+  [[noreturn]] void give_up(double waited_s, bool asked_to_end);
   std::string long_wait(double waited_s) const;
   std::vector<std::string> late_peers() const;
 

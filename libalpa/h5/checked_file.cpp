@@ -208,12 +208,13 @@ double CheckedFile::double_attribute(const std::string& path, const std::string&
   return value;
 }
 
-void CheckedFile::verify() const {
+void CheckedFile::verify(const std::function<void(std::int64_t bytes)>& read) const {
   for (const auto& [path, entry] : listing_)
-    if (entry.is_dataset() && element_count(entry.extent) > 0) verify(path, entry);
+    if (entry.is_dataset() && element_count(entry.extent) > 0) verify(path, entry, read);
 }
 
-void CheckedFile::verify(const std::string& path, const H5Entry& entry) const {
+void CheckedFile::verify(const std::string& path, const H5Entry& entry,
+                         const std::function<void(std::int64_t bytes)>& read) const {
   const H5Dataset opened = dataset(path);
   const H5Type type(checked(H5Dget_type(opened), "looking at a dataset"));
   const H5Space in_file(checked(H5Dget_space(opened), "looking at a dataset"));
@@ -231,6 +232,7 @@ void CheckedFile::verify(const std::string& path, const H5Entry& entry) const {
       const std::string reason = hdf5_message();  // none of a filter that fails
       throw error(path, "damaged: " + (reason.empty() ? "its checksum does not match" : reason), make_again);
     }
+    if (read) read(std::ssize(values));
   } while (advance_chunk(at, entry.extent, step));
 }
 

@@ -2,6 +2,7 @@
 // Internal to this module.
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -63,11 +64,12 @@ class CheckedFile {
   std::int64_t int64_attribute(const std::string& path, const std::string& name) const;
   double double_attribute(const std::string& path, const std::string& name) const;
 
-  /// Reads all data; throws where a checksum does not match.
-  void verify() const;
+  /// Reads all data, and says how much after each piece; throws where a checksum does not match.
+  void verify(const std::function<void(std::int64_t bytes)>& read = {}) const;
 
  private:
-  void verify(const std::string& path, const H5Entry& entry) const;
+  void verify(const std::string& path, const H5Entry& entry,
+              const std::function<void(std::int64_t bytes)>& read) const;
   H5Attribute attribute(const std::string& path, const std::string& name, H5T_class_t expected,
                         const char* expected_text) const;
 

@@ -1,6 +1,7 @@
 #include "libalpa/h5/chunk_transfer.h"
 
 #include <algorithm>
+#include <map>
 
 #include "libalpa/base/error.h"
 
@@ -35,6 +36,8 @@ std::optional<TensorRegion> ChunkTransfer::missing() {
 
 void ChunkTransfer::run(const std::function<void(std::size_t, std::string_view)>& take) {
   std::optional<Error> failure;
+  const std::int64_t chunk_bytes = element_count(chunk_) * element_bytes_;
+  std::map<int, std::int64_t> written;  // by each rank since the last meeting; all ranks count alike
   for (std::size_t first = 0; first < plans_.size(); first += chunks_at_once) {
     for (Chunk& chunk : exchange(first, std::min(plans_.size(), first + chunks_at_once))) {
       if (failure) continue;
@@ -45,6 +48,12 @@ void ChunkTransfer::run(const std::function<void(std::size_t, std::string_view)>
         failure = error;
       }
     }
+    std::int64_t most = 0;
+    for (std::size_t i = first; i < std::min(plans_.size(), first + chunks_at_once); ++i)
+      most = std::max(most, written[plans_[i].owner] += chunk_bytes);
+    if (most < bytes_between_meetings) continue;
+    ranks_.meet();
+    written.clear();
   }
   if (failure) throw *failure;
 }

@@ -26,6 +26,9 @@ class ChunkTransfer {
   /// A part that nobody holds, if there is one; all ranks find the same. To be asked before run().
   std::optional<TensorRegion> missing();
 
+  /// All ranks meet before any of them has written more than that and a few chunks.
+  static constexpr std::int64_t bytes_between_meetings = 64 << 20;
+
   /// Calls take(number of the chunk, its bytes in the file) for each chunk that this rank owns, once the
   /// others' parts of it have arrived. Should take() throw, the messages still move, since other ranks wait
   /// for them; then its error is thrown.

@@ -1,5 +1,5 @@
 #pragma once
-// Internal to this module: the only part that speaks MPI.
+// Internal to this module.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -7,25 +7,22 @@
 
 namespace alpa {
 
-/// The ranks that write a file together: those of an MPI communicator, or this process alone. Waiting tests
-/// with back-off, because ranks may outnumber cores and MPICH busy-polls.
+class Communicator;
+class Stream;
+
+/// The ranks that write a file together, or this process alone.
 class Ranks {
  public:
   Ranks() = default;
-  explicit Ranks(int native_communicator);
-  ~Ranks();
-  Ranks(const Ranks&) = delete;
-  Ranks& operator=(const Ranks&) = delete;
+  Ranks(Communicator& all, Stream& host) : all_(&all), host_(&host) {}
 
-  int rank() const { return rank_; }
-  int size() const { return size_; }
+  int rank() const;
+  int size() const;
 
-  /// Runs `body` on each rank. Where it throws on any, the lowest such rank's error is thrown on all, as that
-  /// rank's.
-  void together(const std::function<void()>& body) const;
-
-  std::string from_first(const std::string& text) const;                                         ///< rank 0's
+  void together(const std::function<void()>& body) const;  ///< see comm/together.h
+  std::string from_first(const std::string& text) const;   ///< rank 0's
   std::vector<std::vector<std::int64_t>> gathered(const std::vector<std::int64_t>& mine) const;  ///< by rank
+  void meet() const;
 
   /// Bytes on their way to, or room for those from, another rank.
   struct Message {
@@ -38,8 +35,10 @@ class Ranks {
   void exchange(const std::vector<Message>& sent, const std::vector<Message>& received) const;
 
  private:
-  int communicator_ = 0;  // a copy of our own, so that our messages meet no others
-  int rank_ = 0, size_ = 1;
+  bool alone() const { return size() == 1; }
+
+  Communicator* all_ = nullptr;
+  Stream* host_ = nullptr;
 };
 
 }  // namespace alpa

@@ -2,6 +2,7 @@
 #include <concepts>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -12,6 +13,18 @@
 #include "libalpa/h5/provenance.h"
 
 namespace alpa {
+
+class Communicator;
+class Stream;
+
+/// The ranks that write a file together; messages are in host memory.
+struct WritingRanks {
+  Communicator& all;
+  Stream& host;
+};
+
+/// Called with the bytes of each piece of a long reading.
+using BytesRead = std::function<void(std::int64_t bytes)>;
 
 /// A box of a tensor, in elements. {{0, 128}, {64, 64}} is rows 0..63, columns 128..191. The whole of a
 /// scalar is {}.
@@ -29,7 +42,7 @@ struct TensorPart {
 /// name), so that any number of ranks can read it back. The ranks of a communicator write it together, each
 /// its regions.
 ///
-///     TensorWriter file("step-100.h5", "alpa-checkpoint", "1.0", session.native_world());
+///     TensorWriter file("step-100.h5", "alpa-checkpoint", "1.0", ranks);
 ///     file.attribute("step", 100);
 ///     for (const auto& [name, type] : state) file.declare(name, type);
 ///     for (const auto& [name, type] : state) file.write(name, my_region(name), my_values(name));
@@ -37,18 +50,19 @@ struct TensorPart {
 ///
 /// The constructor, write and publish are collective: all ranks make the same calls in the same order, and
 /// declare the same. Provenance and attributes are rank 0's. A failure on one rank is thrown alike on all, at
-/// the latest by publish(); the file is then lost, and nothing stands under its name. The bytes depend on the
+/// the latest by publish(); the file is then lost, and nothing stands under its name. No wait of a rank for
+/// another is for more than 64 MiB on their way to the disk. The bytes depend on the
 /// declarations and the values only, not on the number of ranks (/provenance apart). bf16 is stored as a
 /// 16-bit float type, committed at /types/bfloat16, that HDF5's tools print as numbers. Each chunk of 1 to 4
 /// MiB carries a checksum.
 class TensorWriter {
  public:
-  /// For this process alone; MPI is not touched.
+  /// For this process alone.
   TensorWriter(std::filesystem::path path, std::string_view format, std::string_view format_version);
 
-  /// For the ranks of `native_communicator`, MPI's own handle (MPI_Comm is an int in MPICH).
+  /// For all of these ranks.
   TensorWriter(std::filesystem::path path, std::string_view format, std::string_view format_version,
-               int native_communicator);
+               const WritingRanks& ranks);
 
   /// Waits for nobody. Without publish() before, rank 0 removes the temporary file.
   ~TensorWriter();
@@ -105,7 +119,7 @@ class TensorReader {
   void read_all(const std::string& name, void* data) const;
 
   /// Reads everything; throws where a checksum does not match, naming the tensor.
-  void verify() const;
+  void verify(const BytesRead& read = {}) const;
 
  private:
   struct Open;

@@ -96,6 +96,6 @@ void TensorReader::read_all(const std::string& name, void* data) const {
   read(name, {Shape(shape.size(), 0), shape}, data);
 }
 
-void TensorReader::verify() const { open_->file.verify(); }
+void TensorReader::verify(const BytesRead& read) const { open_->file.verify(read); }
 
 }  // namespace alpa

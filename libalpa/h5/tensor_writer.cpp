@@ -39,8 +39,9 @@ struct TensorWriter::Open {
       : target(std::move(path)), format(format_name), format_version(version) {
     create();
   }
-  Open(std::filesystem::path path, std::string_view format_name, std::string_view version, int native)
-      : ranks(native), target(std::move(path)), format(format_name), format_version(version) {
+  Open(std::filesystem::path path, std::string_view format_name, std::string_view version,
+       const WritingRanks& all)
+      : ranks(all.all, all.host), target(std::move(path)), format(format_name), format_version(version) {
     create();
   }
 
@@ -56,6 +57,7 @@ struct TensorWriter::Open {
   std::string temporary_path;           // on all
   enum class State { declaring, writing, ended } state = State::declaring;
   Descriptor file;
+  std::int64_t unsynced = 0;     // bytes that this rank has written and not brought to disk
   std::optional<Error> failure;  // of this rank, not yet known to the others
 
   void create() {
@@ -163,8 +165,13 @@ struct TensorWriter::Open {
     try {
       transfer.run([&](std::size_t chunk, std::string_view bytes) {
         write_at(file, place->second.chunks[chunk], bytes, target);
+        unsynced += std::ssize(bytes);
+        if (unsynced < ChunkTransfer::bytes_between_meetings) return;
+        sync(file, target);
+        unsynced = 0;
       });
     } catch (const Error& error) {
+      if (error.kind() == ErrorKind::peer) throw;
       failure = error;
     }
     written.insert(name);
@@ -228,8 +235,8 @@ TensorWriter::TensorWriter(std::filesystem::path path, std::string_view format,
     : open_(std::make_unique<Open>(std::move(path), format, format_version)) {}
 
 TensorWriter::TensorWriter(std::filesystem::path path, std::string_view format,
-                           std::string_view format_version, int native_communicator)
-    : open_(std::make_unique<Open>(std::move(path), format, format_version, native_communicator)) {}
+                           std::string_view format_version, const WritingRanks& ranks)
+    : open_(std::make_unique<Open>(std::move(path), format, format_version, ranks)) {}
 
 TensorWriter::~TensorWriter() = default;
 

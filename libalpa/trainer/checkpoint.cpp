@@ -95,19 +95,19 @@ std::string differences(const Graph& graph, const std::map<std::string, TensorTy
 }
 
 std::unique_ptr<TensorWriter> open_writer(const std::filesystem::path& path,
-                                          std::optional<int> communicator) {
-  return communicator ? std::make_unique<TensorWriter>(path, format, version, *communicator)
-                      : std::make_unique<TensorWriter>(path, format, version);
+                                          std::optional<WritingRanks> ranks) {
+  return ranks ? std::make_unique<TensorWriter>(path, format, version, *ranks)
+               : std::make_unique<TensorWriter>(path, format, version);
 }
 
 /// A file with all but its tensors, which `write` writes.
 template <class Write>
 void save(const std::filesystem::path& path, const CheckpointFacts& facts, const Graph& graph,
-          const Provenance& provenance, std::optional<int> communicator, const Write& write) {
+          const Provenance& provenance, std::optional<WritingRanks> ranks, const Write& write) {
   // A failure shows, on all ranks alike, when the file is made.
   make_folder(path.parent_path());
   in_step(fmt::format("saving the checkpoint of step {}", facts.step), [&] {
-    const std::unique_ptr<TensorWriter> file = open_writer(path, communicator);
+    const std::unique_ptr<TensorWriter> file = open_writer(path, ranks);
     file->attribute("step", facts.step);
     file->attribute("samples", facts.samples);
     write_data(*file, facts.data);
@@ -137,8 +137,8 @@ std::string state_fingerprint(const Graph& graph) {
 
 void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& facts, const Graph& graph,
                      std::span<const HostTile> tiles, const Provenance& provenance,
-                     std::optional<int> communicator) {
-  save(path, facts, graph, provenance, communicator, [&](TensorWriter& file) {
+                     std::optional<WritingRanks> ranks) {
+  save(path, facts, graph, provenance, ranks, [&](TensorWriter& file) {
     std::vector<TensorPart> parts;
     for (std::size_t s = 0; s < graph.states.size(); ++s) {
       parts.clear();
@@ -165,7 +165,7 @@ void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& f
 TensorReader open_checkpoint(const std::filesystem::path& path) { return {path, format, version}; }
 
 CheckpointFacts load_checkpoint(const std::filesystem::path& path, const Graph& graph,
-                                std::span<const HostTile> tiles) {
+                                std::span<const HostTile> tiles, const BytesRead& read) {
   const TensorReader file = open_checkpoint(path);
   const std::string table = differences(graph, file.tensors());
   if (!table.empty())
@@ -174,15 +174,16 @@ CheckpointFacts load_checkpoint(const std::filesystem::path& path, const Graph& 
                 "resume with a plan of the model that was saved, or use another --run-dir");
   for (const HostTile& tile : tiles) {
     assert(tile.state >= 0 && tile.state < static_cast<int>(graph.states.size()));
-    file.read(graph.states[static_cast<std::size_t>(tile.state)].name, {tile.origin, tile.shape},
-              tile.values);
+    const State& state = graph.states[static_cast<std::size_t>(tile.state)];
+    file.read(state.name, {tile.origin, tile.shape}, tile.values);
+    if (read) read(element_count(tile.shape) * dtype_bytes(type_of(graph, state).dtype));
   }
   return facts_of(file, path);
 }
 
-CheckpointFacts verify_checkpoint(const std::filesystem::path& path) {
+CheckpointFacts verify_checkpoint(const std::filesystem::path& path, const BytesRead& read) {
   const TensorReader file = open_checkpoint(path);
-  file.verify();
+  file.verify(read);
   return facts_of(file, path);
 }
 

@@ -40,13 +40,13 @@ std::string state_fingerprint(const Graph&);
 /// appears under its name (in a folder that is made where it is missing) when it is whole and on disk, and
 /// replaces one that is there.
 ///
-/// Collective over the ranks of `communicator`, MPI's handle (nullopt: this process alone). `tiles` are what
-/// this rank holds; those of all ranks cover every state, and where tiles overlap their values are the same.
-/// Equal states and facts give equal bytes outside /provenance, whatever the tiles. Throws alike on all
-/// ranks: Error(input) where the folder is not writable, Error(run_time) e.g. where the disk is full.
+/// Collective over `ranks` (nullopt: this process alone). `tiles` are what this rank holds; those of all
+/// ranks cover every state, and where tiles overlap their values are the same. Equal states and facts give
+/// equal bytes outside /provenance, whatever the tiles. Throws alike on all ranks: Error(input) where the
+/// folder is not writable, Error(run_time) e.g. where the disk is full.
 void save_checkpoint(const std::filesystem::path& file, const CheckpointFacts& facts, const Graph& graph,
                      std::span<const HostTile> tiles, const Provenance& provenance,
-                     std::optional<int> communicator);
+                     std::optional<WritingRanks> ranks);
 
 /// Puts the whole of a state into host memory for it.
 using FillState = std::function<void(const State&, void* values)>;
@@ -59,12 +59,12 @@ void save_checkpoint(const std::filesystem::path& file, const CheckpointFacts& f
 /// rank reads by itself. Throws Error(input) where the file is damaged, or its states differ from the graph's
 /// in name or type, with a table of the differences.
 CheckpointFacts load_checkpoint(const std::filesystem::path& file, const Graph& graph,
-                                std::span<const HostTile> tiles);
+                                std::span<const HostTile> tiles, const BytesRead& read = {});
 
 /// The tensors of a checkpoint. Throws Error(input) where it is none.
 TensorReader open_checkpoint(const std::filesystem::path& file);
 
 /// Reads all of a checkpoint. Throws Error(input) where it is damaged, or is none.
-CheckpointFacts verify_checkpoint(const std::filesystem::path& file);
+CheckpointFacts verify_checkpoint(const std::filesystem::path& file, const BytesRead& read = {});
 
 }  // namespace alpa

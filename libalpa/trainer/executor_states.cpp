@@ -35,21 +35,22 @@ void initialize_states(Executor& executor, const Graph& graph, std::int64_t seed
   }
 }
 
-CheckpointFacts load_states(Executor& executor, const Graph& graph, const std::filesystem::path& checkpoint) {
+CheckpointFacts load_states(Executor& executor, const Graph& graph, const std::filesystem::path& checkpoint,
+                            const BytesRead& read) {
   const HostTiles host = tiles_held(executor);
-  CheckpointFacts facts = load_checkpoint(checkpoint, graph, host.tiles);
+  CheckpointFacts facts = load_checkpoint(checkpoint, graph, host.tiles, read);
   for (const HostTile& tile : host.tiles) executor.write_state(tile.state, tile.values);
   return facts;
 }
 
 void save_states(Executor& executor, const Graph& graph, const std::filesystem::path& checkpoint,
                  const CheckpointFacts& facts, const Provenance& provenance,
-                 std::optional<int> communicator) {
+                 std::optional<WritingRanks> ranks) {
   HostTiles host;
   for (const StateTile& tile : executor.state_tiles())
     if (tile.writes) host.add(tile);
   for (const HostTile& tile : host.tiles) executor.read_state(tile.state, tile.values);
-  save_checkpoint(checkpoint, facts, graph, host.tiles, provenance, communicator);
+  save_checkpoint(checkpoint, facts, graph, host.tiles, provenance, ranks);
 }
 
 }  // namespace alpa

@@ -14,10 +14,11 @@ namespace alpa {
 void initialize_states(Executor&, const Graph&, std::int64_t seed);
 
 /// Gives every state its value in a checkpoint (see load_checkpoint()); each rank reads its tiles.
-CheckpointFacts load_states(Executor&, const Graph&, const std::filesystem::path& checkpoint);
+CheckpointFacts load_states(Executor&, const Graph&, const std::filesystem::path& checkpoint,
+                            const BytesRead&);
 
 /// Saves all states (see save_checkpoint()). Collective.
 void save_states(Executor&, const Graph&, const std::filesystem::path& checkpoint, const CheckpointFacts&,
-                 const Provenance&, std::optional<int> communicator);
+                 const Provenance&, std::optional<WritingRanks> ranks);
 
 }  // namespace alpa

@@ -51,8 +51,8 @@ std::vector<std::string> names_in(const fs::path& folder) {
 }
 
 /// Throws where it is damaged, or says another step than its name.
-FoundCheckpoint verified(const fs::path& path) {
-  FoundCheckpoint found{path, verify_checkpoint(path)};
+FoundCheckpoint verified(const fs::path& path, const BytesRead& read) {
+  FoundCheckpoint found{path, verify_checkpoint(path, read)};
   const auto named = step_of(path.filename().string());
   if (named && *named != found.facts.step)
     throw Error(ErrorKind::input,
@@ -61,10 +61,10 @@ FoundCheckpoint verified(const fs::path& path) {
   return found;
 }
 
-FoundCheckpoint named_checkpoint(const std::string& resume, Log& log) {
+FoundCheckpoint named_checkpoint(const std::string& resume, Log& log, const BytesRead& read) {
   std::error_code ignored;
   if (fs::is_directory(resume, ignored)) {
-    auto found = newest_checkpoint(resume, log);
+    auto found = newest_checkpoint(resume, log, read);
     if (!found)
       throw Error(ErrorKind::input, fmt::format("--resume: there is no checkpoint in '{}'", resume),
                   "give a checkpoint, or the folder of a run that has one");
@@ -77,7 +77,7 @@ FoundCheckpoint named_checkpoint(const std::string& resume, Log& log) {
                             near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near)),
                 "--resume takes auto, must, never, or the path of a checkpoint");
   }
-  return verified(resume);
+  return verified(resume, read);
 }
 
 }  // namespace
@@ -94,13 +94,14 @@ std::vector<std::int64_t> checkpointed_steps(const fs::path& run_dir) {
   return steps;
 }
 
-std::optional<FoundCheckpoint> newest_checkpoint(const fs::path& run_dir, Log& log) {
+std::optional<FoundCheckpoint> newest_checkpoint(const fs::path& run_dir, Log& log, const BytesRead& read) {
   const std::vector<std::int64_t> steps = checkpointed_steps(run_dir);
   if (steps.empty()) return std::nullopt;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     try {
-      return verified(checkpoint_path(run_dir, *step));
+      return verified(checkpoint_path(run_dir, *step), read);
     } catch (const Error& error) {
+      if (error.kind() == ErrorKind::peer) throw;
       log.warning(fmt::format("passing over a checkpoint: {}", error.happened()));
     }
   }
@@ -110,13 +111,13 @@ std::optional<FoundCheckpoint> newest_checkpoint(const fs::path& run_dir, Log& l
               "bring one back from a copy, or start afresh with --resume never");
 }
 
-std::optional<FoundCheckpoint> find_resume_point(const std::string& resume, const fs::path& run_dir,
-                                                 Log& log) {
+std::optional<FoundCheckpoint> find_resume_point(const std::string& resume, const fs::path& run_dir, Log& log,
+                                                 const BytesRead& read) {
   std::optional<FoundCheckpoint> found;
   if (resume == "auto" || resume == "must")
-    found = newest_checkpoint(run_dir, log);
+    found = newest_checkpoint(run_dir, log, read);
   else if (resume != "never")
-    found = named_checkpoint(resume, log);
+    found = named_checkpoint(resume, log, read);
   if (!found && resume == "must")
     throw Error(ErrorKind::input,
                 fmt::format("--resume must: there is no checkpoint in '{}'", folder_of(run_dir).string()),
@@ -157,14 +158,16 @@ void prepare_run_folder(const fs::path& run_dir, std::int64_t step, Log& log) {
                           count_text(std::ssize(later), "checkpoint"), step, aside.string()));
 }
 
-void keep_last(const fs::path& run_dir, std::int64_t newest, std::int64_t keep, Log& log) {
+void keep_last(const fs::path& run_dir, std::int64_t newest, std::int64_t keep, Log& log,
+               const BytesRead& read) {
   if (keep <= 0) return;
   std::vector<std::int64_t> earlier = checkpointed_steps(run_dir);
   std::erase_if(earlier, [newest](std::int64_t step) { return step >= newest; });
   if (static_cast<std::int64_t>(earlier.size()) < keep) return;
   try {
-    verified(checkpoint_path(run_dir, newest));
+    verified(checkpoint_path(run_dir, newest), read);
   } catch (const Error& error) {
+    if (error.kind() == ErrorKind::peer) throw;
     log.warning(
         fmt::format("keeping the earlier checkpoints, since the newest is damaged: {}", error.happened()));
     return;

@@ -29,7 +29,8 @@ struct FoundCheckpoint {
 /// The checkpoint of the highest step that verifies; each damaged one before it is a warning. nullopt where
 /// there is none at all; throws Error(input) where there are some and none verifies, since a fresh start
 /// would hide it.
-std::optional<FoundCheckpoint> newest_checkpoint(const std::filesystem::path& run_dir, Log& log);
+std::optional<FoundCheckpoint> newest_checkpoint(const std::filesystem::path& run_dir, Log& log,
+                                                 const BytesRead& read = {});
 
 /// What `--resume` means for a run folder; nullopt is a fresh start. Logs which of them it is.
 ///   auto    the newest checkpoint, or a fresh start where there is none
@@ -38,7 +39,8 @@ std::optional<FoundCheckpoint> newest_checkpoint(const std::filesystem::path& ru
 ///   PATH    this checkpoint, or the newest of this run folder; Error(input) where there is none or it is
 ///   damaged
 std::optional<FoundCheckpoint> find_resume_point(const std::string& resume,
-                                                 const std::filesystem::path& run_dir, Log& log);
+                                                 const std::filesystem::path& run_dir, Log& log,
+                                                 const BytesRead& read = {});
 
 /// Makes the folder ready for a run that goes on after `step` steps; for one rank, before the first save.
 /// Removes what killed writers left, and moves checkpoints of later steps, which the run is about to make
@@ -48,6 +50,7 @@ void prepare_run_folder(const std::filesystem::path& run_dir, std::int64_t step,
 /// Deletes all checkpoints before step `newest` but the last `keep` - 1 of them; for one rank, after saving
 /// `newest`. Keeps everything where `newest` does not verify. Later steps and other files stay.
 /// keep = 0 keeps all.
-void keep_last(const std::filesystem::path& run_dir, std::int64_t newest, std::int64_t keep, Log& log);
+void keep_last(const std::filesystem::path& run_dir, std::int64_t newest, std::int64_t keep, Log& log,
+               const BytesRead& read = {});
 
 }  // namespace alpa

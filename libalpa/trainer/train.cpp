@@ -94,9 +94,7 @@ class Run {
   }
 
  private:
-  void first_rank(const std::function<void()>& body) {
-    on_first_rank(ranks_.control, *control_stream_, body);
-  }
+  void first_rank(const std::function<void()>& body) { on_first_rank(ranks_.files, *control_stream_, body); }
 
   /// Of what all ranks find alike: other ranks' warnings are logged too.
   void warn(const std::string& text) const {
@@ -188,15 +186,17 @@ class Run {
 
   /// The checkpoint to go on from; "": none. One rank reads it through for all.
   std::filesystem::path resume_point() {
-    return text_of_first_rank(ranks_.control, *control_stream_, [&] {
-      const auto found = find_resume_point(settings_.resume, settings_.run_dir, log_);
-      return found ? found->path.string() : std::string();
+    return in_step("looking for the checkpoint to go on from", [&] {
+      return text_of_first_rank(ranks_.files, *control_stream_, [&](const BytesRead& read) {
+        const auto found = find_resume_point(settings_.resume, settings_.run_dir, log_, read);
+        return found ? found->path.string() : std::string();
+      });
     });
   }
 
   DataIdentity data_identity() {
     const auto content = [&](const TrainingData& data) {
-      return text_of_first_rank(ranks_.control, *control_stream_, [&] { return content_fingerprint(data); });
+      return text_of_first_rank(ranks_.files, *control_stream_, [&] { return content_fingerprint(data); });
     };
     const SampleOrder& order = data_.reader->order();
     return {content(data_),
@@ -210,11 +210,12 @@ class Run {
 
   /// That it is of this model and this data; before its tensors are read.
   void check_checkpoint(const std::filesystem::path& checkpoint) {
-    const CheckpointFacts facts = load_checkpoint(checkpoint, graph_, {});
-    const std::string warning =
-        check_same_data(checkpoint, facts.samples, facts.data, identity_, settings_.accept_changed_data);
+    const std::string warning = text_of_first_rank(ranks_.files, *control_stream_, [&] {
+      const CheckpointFacts facts = load_checkpoint(checkpoint, graph_, {});
+      step_ = facts.step;  // for the room that the saves from there on take
+      return check_same_data(checkpoint, facts.samples, facts.data, identity_, settings_.accept_changed_data);
+    });
     if (!warning.empty()) warn(warning);
-    step_ = facts.step;
   }
 
   int dry_run() {
@@ -227,7 +228,12 @@ class Run {
 
   void start_states(const std::filesystem::path& checkpoint) {
     if (checkpoint.empty()) return initialize_states(*executor_, graph_, options_.seed);
-    const CheckpointFacts facts = load_states(*executor_, graph_, checkpoint);
+    CheckpointFacts facts;
+    in_step(fmt::format("loading '{}'", checkpoint.string()), [&] {
+      read_together(ranks_.files, *control_stream_, [&](const BytesRead& read) {
+        facts = load_states(*executor_, graph_, checkpoint, read);
+      });
+    });
     step_ = facts.step;
     samples_ = facts.samples;
     if (facts.loss_scale) steps_->set_loss_scale(*facts.loss_scale);
@@ -263,14 +269,21 @@ class Run {
 
   void save() {
     const double begin = now_s();
-    first_rank([&] { restore_files(); });
-    if (metrics_) metrics_->sync();
+    first_rank([&] {
+      restore_files();
+      metrics_->sync();
+    });
     save_states(*executor_, graph_, checkpoint_path(settings_.run_dir, step_),
                 {step_, samples_, identity_, options_text(options_), steps_->loss_scale()}, provenance_,
-                ranks_.native);
+                WritingRanks{ranks_.files, *control_stream_});
     checkpoint_s_ = now_s() - begin;
     unreported_checkpoint_s_ = checkpoint_s_;
-    if (ranks_.control.rank() == 0) keep_last(settings_.run_dir, step_, settings_.keep, log_);
+    in_step("verifying what was saved", [&] {
+      text_of_first_rank(ranks_.files, *control_stream_, [&](const BytesRead& read) {
+        keep_last(settings_.run_dir, step_, settings_.keep, log_, read);
+        return std::string();
+      });
+    });
     stop_.saved();
   }
 

@@ -37,14 +37,13 @@ struct TrainSettings {
 };
 
 /// The ranks of a job. `data_plane` moves tensors of the device, `control` small host values (its stream is a
-/// CPU's). Rank r is device r of the plan.
+/// CPU's), `files` likewise while ranks wait for one another at files. Rank r is device r of the plan.
 struct TrainRanks {
   Device& device;
   Communicator& data_plane;
   Device& host;
   Communicator& control;
-  std::optional<int>
-      native;  ///< MPI's handle of all ranks, for checkpoints; nullopt: one process without MPI
+  Communicator& files;
 };
 
 /// Trains what a plan says, collective over all ranks. Returns 0 when all steps are done, 75 when it stopped

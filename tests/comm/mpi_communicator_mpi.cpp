@@ -59,7 +59,7 @@ TEST(NcclConformance, HoldsOverMpiRanks) {
 TEST(MpiSession, CountsRanksAndNodes) {
   const MpiSession& session = mpi_session();
   int rank = -1, size = -1;
-  const MPI_Comm world = MPI_Comm_f2c(session.native_world());
+  const MPI_Comm world = MPI_COMM_WORLD;
   MPI_Comm_rank(world, &rank);
   MPI_Comm_size(world, &size);
   EXPECT_EQ(session.rank(), rank);
@@ -152,6 +152,21 @@ TEST_F(WatchedWait, ThatIsTooLongEndsAsALostPeer) {
     EXPECT_THAT(error.what(), HasSubstr("waiting for rank 2 on b for "));
     EXPECT_THAT(error.what(), HasSubstr(", in receive of 1 B"));
   }
+}
+
+TEST(AskedToEnd, AWaitEndsSoonThoughItHasNoLimit) {
+  PeerWatch watch;
+  watch.places = {"rank 0 on a", "rank 1 on a", "rank 2 on b", "rank 3 on b"};
+  watch.is_asked_to_end = [] { return true; };
+  watch.end_grace_s = 0.05;
+  const auto device = make_cpu_device(1);
+  const auto stream = device->make_stream();
+  const auto all = mpi_session().make_communicator(*device, std::make_shared<const PeerWatch>(watch));
+  if (mpi_session().rank() != 0) return;
+  char message = 0;  // that nobody sends
+  EXPECT_THAT([&] { all->receive(*stream, &message, 1, 3); },
+              ::testing::ThrowsMessage<Error>(::testing::AllOf(HasSubstr("waiting for rank 3 on b for "),
+                                                               HasSubstr("when a signal asked to end"))));
 }
 
 }  // namespace

@@ -27,9 +27,16 @@ class HangingRank : public Workplace {
     });
   }
 
-  void expect_end(RunningRanks& run) {
+  /// A training that goes wrong at files: `rank` is frozen where it calls `function` for a checkpoint.
+  std::string frozen_at_files(int rank, const std::string& function, const std::string& options) const {
+    return "env LD_PRELOAD=" FREEZE_AT_FILES " FREEZE_RANK=" + std::to_string(rank) +
+           " FREEZE_IN=" + function + " " + training("data", "run", "--hang-timeout 60 " + options);
+  }
+
+  void expect_end(RunningRanks& run, int late = 1, const std::string& option = "--hang-timeout") {
     EXPECT_EQ(run.wait(), kLostPeer) << run.log();
-    EXPECT_THAT(run.log(), AllOf(HasSubstr("error: waiting for rank 1 on "), HasSubstr("--hang-timeout")));
+    EXPECT_THAT(run.log(), AllOf(HasSubstr("error: waiting for rank " + std::to_string(late) + " on "),
+                                 HasSubstr(option)));
     for (int rank = 0; rank < 2; ++rank)
       wait_until("rank " + std::to_string(rank) + " has left", [&] { return !run.is_running(rank); });
   }
@@ -41,6 +48,35 @@ TEST_F(HangingRank, EndsATrainingWithItsNameAndTheStatusOfALostPeer) {
   wait_for_steps();
   run.signal(1, SIGSTOP);
   expect_end(run);
+}
+
+TEST_F(HangingRank, InASaveEndsATrainingWithItsName) {
+  make_plan("data", "--devices 2 --method data-parallel");
+  RunningRanks run(path(""), frozen_at_files(1, "fsync", "--steps 2 --file-timeout 2"), 2);
+  expect_end(run, 1, "--file-timeout");
+  EXPECT_THAT(run.log(), HasSubstr("while saving the checkpoint of step 2"));
+}
+
+TEST_F(HangingRank, InALoadOrAVerificationEndsATrainingWithItsName) {
+  make_plan("data", "--devices 2 --method data-parallel");
+  train("data", 2, "run", "--steps 2");
+  const std::string resume = "--steps 4 --resume must --file-timeout 2";
+  {
+    RunningRanks run(path(""), frozen_at_files(1, "pread", resume), 2);
+    expect_end(run, 1, "--file-timeout");
+    EXPECT_THAT(run.log(), HasSubstr("while loading 'run/checkpoints/step-00000002.h5'"));
+  }
+  RunningRanks run(path(""), frozen_at_files(0, "pread", resume), 2);
+  expect_end(run, 0, "--file-timeout");
+  EXPECT_THAT(run.log(), HasSubstr("while looking for the checkpoint to go on from"));
+}
+
+TEST_F(HangingRank, InASaveIsNotWaitedForAfterSigterm) {
+  make_plan("data", "--devices 2 --method data-parallel");
+  RunningRanks run(path(""), frozen_at_files(1, "fsync", "--steps 2 --file-timeout 20"), 2);
+  wait_until("it is reported", [&] { return run.log().find("waiting for rank 1 on ") != std::string::npos; });
+  run.signal(0, SIGTERM);
+  expect_end(run, 1, "when a signal asked to end");
 }
 
 TEST_F(HangingRank, EndsAProfileWithItsNameAndTheStatusOfALostPeer) {

@@ -59,8 +59,8 @@ class GpuTrainingRunInF16 : public testing::Test {
     const std::unique_ptr<Communicator> data = make_self_communicator(), control = make_self_communicator();
     Log log("test", LogLevel::off);
     StopRequest stop;
-    EXPECT_EQ(train(tiny_.plan(), tiny_.graph(), options, settings, {*device, *data, *host, *control, {}},
-                    stop, {}, log),
+    EXPECT_EQ(train(tiny_.plan(), tiny_.graph(), options, settings,
+                    {*device, *data, *host, *control, *control}, stop, {}, log),
               0);
   }
 

@@ -8,6 +8,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/h5/tensor_file.h"
+#include "tests/all_ranks.h"
 #include "tests/h5/damage.h"
 #include "tests/h5/limits.h"
 #include "tests/h5/temporary_folder.h"
@@ -53,7 +54,7 @@ class ParallelTensorFile : public ::testing::Test {
 
   void write(
       const std::vector<Cut>& mine, const std::function<void()>& before_write = [] {}) {
-    TensorWriter file(path_, "alpa-checkpoint", "1.0", MPI_COMM_WORLD);
+    TensorWriter file(path_, "alpa-checkpoint", "1.0", ranks_.writing());
     file.attribute("step", 1);
     file.declare("weight", {DType::f32, {rows, columns}});
     file.declare("count", {DType::i32, {}});
@@ -82,6 +83,7 @@ class ParallelTensorFile : public ::testing::Test {
   }
 
   const int rank_ = world_rank();
+  const AllRanks ranks_;
   std::optional<TemporaryFolder> folder_;
   std::filesystem::path path_;
 };
@@ -168,12 +170,12 @@ TEST_F(ParallelTensorFile, FailsAlikeOnAllRanksWhereTheFolderIsMissing) {
 
 TEST_F(ParallelTensorFile, FailsAlikeOnAllRanksThatDeclareOrWriteDifferently) {
   const float value = 1;
-  TensorWriter declared(path_, "alpa-checkpoint", "1.0", MPI_COMM_WORLD);
+  TensorWriter declared(path_, "alpa-checkpoint", "1.0", ranks_.writing());
   declared.declare("w", {DType::f32, {rank_ == 1 ? 2 : 1}});
   EXPECT_THAT([&] { declared.write_nothing("w"); },
               ThrowsMessage<Error>(HasSubstr("declare different tensors")));
 
-  TensorWriter written(path_, "alpa-checkpoint", "1.0", MPI_COMM_WORLD);
+  TensorWriter written(path_, "alpa-checkpoint", "1.0", ranks_.writing());
   written.declare("v", {DType::f32, {}});
   written.declare("w", {DType::f32, {}});
   EXPECT_THAT([&] { written.write(rank_ == 2 ? "w" : "v", {}, &value); },
@@ -183,7 +185,7 @@ TEST_F(ParallelTensorFile, FailsAlikeOnAllRanksThatDeclareOrWriteDifferently) {
 TEST_F(ParallelTensorFile, CanBeWrittenByOneRankAlone) {
   if (rank_ != 0) return;
   const float value = 2.5;
-  TensorWriter file(path_, "alpa-checkpoint", "1.0", MPI_COMM_SELF);
+  TensorWriter file(path_, "alpa-checkpoint", "1.0");
   file.declare("w", {DType::f32, {}});
   file.write("w", {}, &value);
   file.publish();

@@ -65,11 +65,11 @@ has_exit_code() { [[ $(job_field "$1" ExitCode) == "$2" ]]; } # code:signal
 has_restarted() { [[ $(job_field "$1" Restarts) == "$2" ]]; }
 
 # Starts to train on two nodes with two ranks each, with no end of its own, and waits until it has made steps.
-start_training() { # run folder
+start_training() { # run folder, options of alpa-train
   expect "chain_test.sh has left a plan" test -e "$plan"
   mkdir -p "$1"
   jobs+=("$(sbatch --parsable --nodes=2 --ntasks-per-node=2 --time=30 --output="$work/%x.%j.out" \
-    "$source/slurm/train.sbatch" "$plan" "$data" "$1" --steps 1000000)")
+    "$source/slurm/train.sbatch" "$plan" "$data" "$1" --steps 1000000 "${@:2}")")
   wait_until 120 "training makes steps" has_step "$1" 3
 }
 
@@ -88,3 +88,16 @@ last_training_command() { # run folder
   local checkpoints=("$1"/checkpoints/step-*.h5)
   h5dump --width=0 --attribute=/provenance/command "${checkpoints[-1]}"
 }
+
+# Processes of the ranks of a job, or of one.
+ranks() { # job [rank]
+  local files
+  mapfile -t files < <(pgrep -x alpa-train | sed 's|.*|/proc/&/environ|')
+  ((${#files[@]} == 0)) && return
+  mapfile -t files < <(grep -lzsxF "SLURM_CONF=$SLURM_CONF" "${files[@]}")
+  ((${#files[@]} == 0)) && return
+  mapfile -t files < <(grep -lzsxF "SLURM_JOB_ID=$1" "${files[@]}")
+  (($# == 1 || ${#files[@]} == 0)) || mapfile -t files < <(grep -lzsxF "SLURM_PROCID=$2" "${files[@]}")
+  printf '%s\n' "${files[@]//[^0-9]/}"
+}
+has_no_ranks() { [[ -z $(ranks "$1") ]]; }

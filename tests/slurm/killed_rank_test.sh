@@ -3,18 +3,6 @@
 # shellcheck source-path=SCRIPTDIR source=jobs.sh
 . "$(dirname "$0")/jobs.sh"
 
-ranks() { # job [rank]: process ids
-  local files
-  mapfile -t files < <(pgrep -x alpa-train | sed 's|.*|/proc/&/environ|')
-  ((${#files[@]} == 0)) && return
-  mapfile -t files < <(grep -lzsxF "SLURM_CONF=$SLURM_CONF" "${files[@]}")
-  ((${#files[@]} == 0)) && return
-  mapfile -t files < <(grep -lzsxF "SLURM_JOB_ID=$1" "${files[@]}")
-  (($# == 1 || ${#files[@]} == 0)) || mapfile -t files < <(grep -lzsxF "SLURM_PROCID=$2" "${files[@]}")
-  printf '%s\n' "${files[@]//[^0-9]/}"
-}
-has_no_ranks() { [[ -z $(ranks "$1") ]]; }
-
 start_training run
 job=${jobs[0]}
 expect "four ranks run" test "$(ranks "$job" | wc -l)" = 4

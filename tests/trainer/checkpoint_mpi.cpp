@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "libalpa/base/error.h"
+#include "tests/all_ranks.h"
 #include "tests/h5/shared_folder.h"
 #include "tests/mpi_main.h"
 #include "tests/trainer/checkpoint_sample.h"
@@ -27,8 +28,9 @@ StatesInMemory share_of(int rank, float salt) {
 
 TEST(ParallelCheckpoint, OfThreeRanksIsTheFileThatOneWouldWrite) {
   const SharedFolder folder;
+  const AllRanks ranks;
   const int rank = mpi_session().rank();
-  share_of(rank, 0.5f).save(folder.path() / "together.h5", 7, mpi_session().native_world());
+  share_of(rank, 0.5f).save(folder.path() / "together.h5", 7, ranks.writing());
   const std::string name = folder.path().string();
   if (rank == 0) {
     StatesInMemory::whole(0.5f, 900, 700).save(folder.path() / "alone.h5", 7);
@@ -45,13 +47,11 @@ TEST(ParallelCheckpoint, OfThreeRanksIsTheFileThatOneWouldWrite) {
 
 TEST(ParallelCheckpoint, FailsAlikeOnAllRanks) {
   const SharedFolder folder;
+  const AllRanks ranks;
   if (mpi_session().rank() == 0) std::filesystem::create_directories(folder.path() / "taken.h5");
   MPI_Barrier(MPI_COMM_WORLD);
-  EXPECT_THAT(
-      [&] {
-        share_of(mpi_session().rank(), 0).save(folder.path() / "taken.h5", 7, mpi_session().native_world());
-      },
-      ThrowsMessage<Error>(HasSubstr("cannot write")));
+  EXPECT_THAT([&] { share_of(mpi_session().rank(), 0).save(folder.path() / "taken.h5", 7, ranks.writing()); },
+              ThrowsMessage<Error>(HasSubstr("cannot write")));
 }
 
 }  // namespace

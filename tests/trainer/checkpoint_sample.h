@@ -64,9 +64,9 @@ struct StatesInMemory {
   static DataIdentity sample_data() { return {"c0ffee", 9999, "", 95, 100, 1, "5eed"}; }
 
   void save(const std::filesystem::path& file, std::int64_t step,
-            std::optional<int> communicator = {}) const {
+            std::optional<WritingRanks> ranks = {}) const {
     save_checkpoint(file, {step, 8 * step, sample_data(), "batch = 8\n"}, graph, tiles,
-                    provenance_here("test", "alpa", ""), communicator);
+                    provenance_here("test", "alpa", ""), ranks);
   }
 };
 

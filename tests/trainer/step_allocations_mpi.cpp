@@ -103,7 +103,7 @@ class Step : public testing::TestWithParam<TinyCase> {
     settings.ranks_on_node = c.devices;
     StopRequest stop;
     EXPECT_EQ(train(tiny.plan(), tiny.graph(), tiny.options(), settings,
-                    {*device, world, *device, *control, MPI_Comm_c2f(ranks)}, stop, {}, log),
+                    {*device, world, *device, *control, *control}, stop, {}, log),
               0);
     EXPECT_EQ(world.steps(), settings.steps);
   }
