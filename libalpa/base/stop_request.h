@@ -31,7 +31,7 @@ class StopRequest {
   std::optional<Clock::time_point> asked_at() const;  ///< first; nothing where nobody asked
   /// Whether SIGTERM or SIGINT asked, behind which a kill may follow soon; SIGUSR1 is an early warning.
   bool is_urgent() const { return urgent_; }
-  int signal() const { return first_signal_; }        ///< the first signal that asked; 0 where none did
+  int signal() const { return first_signal_; }  ///< the first signal that asked; 0 where none did
 
   /// The same wish without a signal (a STOP file, the job's end).
   void ask();

@@ -79,7 +79,8 @@ class Run {
     check_memory();
     if (!settings_.dry_run) first_rank([&] { lock_folder(); });
     const std::filesystem::path checkpoint = resume_point();
-    identity_ = data_identity();
+    first_rank(
+        [&] { identity_ = data_identity(data_, evaluation_data_ ? &*evaluation_data_ : nullptr, options_); });
     if (!checkpoint.empty()) check_checkpoint(checkpoint);
     if (settings_.dry_run) return dry_run();
     executor_ = std::make_unique<Executor>(graph_, std::vector<const Program*>{&training_, &evaluation_},
@@ -192,20 +193,6 @@ class Run {
         return found ? found->path.string() : std::string();
       });
     });
-  }
-
-  DataIdentity data_identity() {
-    const auto content = [&](const TrainingData& data) {
-      return text_of_first_rank(ranks_.files, *control_stream_, [&] { return content_fingerprint(data); });
-    };
-    const SampleOrder& order = data_.reader->order();
-    return {content(data_),
-            data_.reader->length(),
-            evaluation_data_ ? content(*evaluation_data_) : "",
-            order.windows(Split::training),
-            order.sequence(),
-            options_.seed,
-            fmt::format("{:016x}", order.samples_hash(0, 64))};
   }
 
   /// That it is of this model and this data; before its tensors are read.
@@ -398,7 +385,7 @@ class Run {
   Program training_, evaluation_;
   TrainingData data_;
   std::optional<TrainingData> evaluation_data_;
-  DataIdentity identity_;
+  DataIdentity identity_;  ///< on rank 0
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<StepRunner> steps_;
   std::int64_t allocated_bytes_ = 0;    ///< by the rank with the largest arena

@@ -1,5 +1,7 @@
 #include "libalpa/trainer/training_data.h"
 
+#include <fmt/core.h>
+
 #include "libalpa/base/error.h"
 #include "libalpa/dataset/content_fingerprint.h"
 #include "libalpa/trainer/array_batches.h"
@@ -39,11 +41,11 @@ TrainingData open_token_data(const std::string& data, const Graph& graph, const 
   return opened;
 }
 
-}  // namespace
-
-std::string content_fingerprint(const TrainingData& data) {
+std::string content_of(const TrainingData& data) {
   return data.tokens ? content_fingerprint(*data.tokens) : content_fingerprint(*data.arrays);
 }
+
+}  // namespace
 
 TrainingData open_training_data(const std::string& data, const Graph& graph, const TrainingOptions& options,
                                 double held_out_fraction) {
@@ -61,6 +63,18 @@ TrainingData open_training_data(const std::string& data, const Graph& graph, con
   opened.reader = std::make_unique<ArrayBatches>(
       *opened.arrays, SampleOrder::of_rows(opened.arrays->rows(), options, held_out_fraction));
   return opened;
+}
+
+DataIdentity data_identity(const TrainingData& data, const TrainingData* evaluation,
+                           const TrainingOptions& options) {
+  const SampleOrder& order = data.reader->order();
+  return {content_of(data),
+          data.reader->length(),
+          evaluation ? content_of(*evaluation) : "",
+          order.windows(Split::training),
+          order.sequence(),
+          options.seed,
+          fmt::format("{:016x}", order.samples_hash(0, 64))};
 }
 
 }  // namespace alpa

@@ -6,6 +6,7 @@
 #include "libalpa/dataset/token_source.h"
 #include "libalpa/graph/graph.h"
 #include "libalpa/trainer/batch_reader.h"
+#include "libalpa/trainer/data_identity.h"
 
 namespace alpa {
 
@@ -22,7 +23,7 @@ struct TrainingData {
 TrainingData open_training_data(const std::string& data, const Graph&, const TrainingOptions&,
                                 double held_out_fraction);
 
-/// content_fingerprint() of the data.
-std::string content_fingerprint(const TrainingData&);
+/// What the samples are of. Reads the data (content_fingerprint()); `evaluation` may be nullptr.
+DataIdentity data_identity(const TrainingData& data, const TrainingData* evaluation, const TrainingOptions&);
 
 }  // namespace alpa
