@@ -154,7 +154,9 @@ void AtomicFile::publish() {
 
 std::error_code make_folder(const std::filesystem::path& folder) {
   std::error_code error;
-  if (std::filesystem::is_directory(folder, error)) return {};
+  const std::filesystem::file_status there = std::filesystem::status(folder, error);
+  if (std::filesystem::is_directory(there)) return {};
+  if (std::filesystem::exists(there)) return std::make_error_code(std::errc::not_a_directory);
   const std::filesystem::path above = folder_of(folder);
   if (above != folder && (error = make_folder(above))) return error;
   if (!std::filesystem::create_directory(folder, error)) return error;  // another process may have made it

@@ -353,7 +353,8 @@ class FullDisk : public BadInput {};
 TEST_F(FullDisk, EndsTheRunWithTheCheckpointBefore) {
   if (run("unshare -rm mount -t tmpfs none run").status != 0)
     GTEST_SKIP() << "no small file system can be mounted here";
-  // The file system has room for one checkpoint of 2.2 MiB, and is gone with the shell.
+  // The file system has room for one checkpoint of 2.2 MiB, and is gone with the shell. The run can go on
+  // from it, but not save there.
   const std::string train =
       "mpiexec -n 4 alpa-train mixed.h5 --data synthetic:64 --run-dir run --checkpoint-every 1 ";
   const CommandResult result = run("unshare -rm sh -c 'mount -t tmpfs -o size=3m none run; " + train +
@@ -362,7 +363,8 @@ TEST_F(FullDisk, EndsTheRunWithTheCheckpointBefore) {
   expect_told_once(result, "free some space or quota");
   EXPECT_THAT(result.output,
               AllOf(HasSubstr("status 1\nstep-00000001.h5\n"), HasSubstr("resuming from step 1"),
-                    HasSubstr("\nstatus 0\n"), Not(HasSubstr(".partial"))));
+                    HasSubstr(" is free there\n  try: another --run-dir, a smaller --keep"),
+                    HasSubstr("\nstatus 5\n"), Not(HasSubstr(".partial"))));
 }
 
 }  // namespace
