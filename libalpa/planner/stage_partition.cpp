@@ -14,8 +14,9 @@ class LeastSum {
   LeastSum(const StageChoices& choices, const std::function<bool()>& stops)
       : choices_(choices),
         stops_(stops),
-        table_(static_cast<std::size_t>((choices.most_stages() + 1) * (choices.layers() + 1) *
-                                        (choices.devices() + 1))) {}
+        table_(static_cast<std::size_t>(choices.most_stages() + 1) *
+               static_cast<std::size_t>(choices.layers() + 1) *
+               static_cast<std::size_t>(choices.devices() + 1)) {}
 
   void fill(double bound) {
     std::fill(table_.begin(), table_.end(), Entry{});
