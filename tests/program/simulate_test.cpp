@@ -241,8 +241,8 @@ TEST(Trace, HasOneEventPerInstructionThatRuns) {
   for (const StageProgram& stage : lowered.program.stages)
     for (const ScheduledSegment& run : stage.schedule) runs += stage.segment(run.segment).size();
   EXPECT_EQ(timeline.rows.size(), runs);
-  const nlohmann::json trace =
-      nlohmann::json::parse(chrome_trace(TimelineKind::planned, timeline.rows, lowered.program, lowered.graph));
+  const nlohmann::json trace = nlohmann::json::parse(
+      chrome_trace(TimelineKind::planned, timeline.rows, lowered.program, lowered.graph));
   std::size_t events = 0;
   for (const nlohmann::json& event : trace.at("traceEvents")) {
     if (event.at("ph") != "X") continue;
