@@ -99,7 +99,7 @@ TEST(FirstStep, IsRefusedWhereTheArenaLeavesNothingForLibraries) {
   const auto dry_run = [&](std::int64_t free_bytes) {
     emulation::free_bytes = free_bytes;
     return train(training.plan(), training.graph(), training.options(), settings,
-                 {*device, *data, *host, *control, {}}, stop, {}, log);
+                 {*device, *data, *host, *control, *control}, stop, {}, log);
   };
   const std::int64_t gib = 1 << 30;
   EXPECT_EQ(dry_run(3 * gib), 0);
