@@ -11,6 +11,7 @@ namespace alpa::testing_models {
 inline Cluster small_cluster(int devices) {
   Cluster cluster;
   cluster.name = "test";
+  cluster.device = "CPU";
   cluster.devices_per_node = devices;
   cluster.memory_bytes = 1 << 30;
   cluster.memory_bytes_per_s = 1e10;
