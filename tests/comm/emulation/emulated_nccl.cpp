@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "libalpa/comm/reduce.h"
@@ -113,7 +114,9 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int 
     ranks_of_world = ranks;
     *comm = new ncclComm{members, rank};
   }
-  return (*comm)->meet({}, [](const auto&) {});
+  const ncclResult_t result = (*comm)->meet({}, [](const auto&) {});
+  if (result != ncclSuccess) delete std::exchange(*comm, nullptr);
+  return result;
 }
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* part, ncclConfig_t*) {
