@@ -21,6 +21,7 @@ for preset in "${wanted[@]}"; do
   fi
   cmake --preset "$preset" >/dev/null
   case $preset in
+    sanitize) targets=(unit_tests test_commands) ;;
     tsan) targets=("${threaded[@]/#/test_}") ;;
     cuda) targets=(gpu) ;;         # the other programs are those of dev
     *) targets=(all) ;;

@@ -7,7 +7,7 @@
 namespace alpa {
 namespace {
 
-constexpr int kSteps = 20;
+constexpr int kSteps = 10;
 
 class GpuTraining : public testing::TestWithParam<const char*> {};
 
