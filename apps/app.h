@@ -21,7 +21,7 @@ struct ParallelRun {
   const Environment& environment;
 };
 
-/// Waits of `timeout_s` end with ErrorKind::peer (0: never), and are told after a tenth of that.
+/// Waits of `timeout_s` end with ErrorKind::peer (0: never), and are reported after a tenth of that.
 HangLimits hang_limits(double timeout_s);
 
 /// The frame common to the commands: the command line, --help, --version, --log-level, --force, what a

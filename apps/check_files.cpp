@@ -67,7 +67,8 @@ void check_apart(const NamedFile& output, const NamedFile& other) {
 }
 
 void check_free(const NamedFile& output, bool replaces) {
-  std::error_code ignored;  // what cannot be looked at, or is a folder, cannot be written, which is told then
+  std::error_code
+      ignored;  // what cannot be looked at, or is a folder, cannot be written, which is reported then
   const fs::file_status there = fs::symlink_status(output.path, ignored);
   if (!fs::is_regular_file(there) && !fs::is_symlink(there)) return;
   if (replaces || output.setting->role == FileRole::continued) return;

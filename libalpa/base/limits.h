@@ -4,7 +4,7 @@
 namespace alpa {
 
 // The most that files and command lines may ask for: far beyond what a machine or a model has, and small
-// enough for sizes that are made of them to be told from an overflow.
+// enough that no size made of them overflows.
 
 /// Elements of a tensor, and of one of its dimensions: the logits of a batch of 16 million tokens over a
 /// vocabulary of 256,000 just fit.
@@ -25,7 +25,7 @@ inline constexpr std::int64_t kMostLayers = 100'000;
 /// The largest decay or share that is below 1 in 32 bits too, with something left of the rest.
 inline constexpr double kNearlyOne = 0.999999;
 
-/// A number that 32-bit floats hold, with room for what is computed from it; and the least that is told from
+/// A number that 32-bit floats hold, with room for what is computed from it; and the least that differs from
 /// 0.
 inline constexpr double kMostNumber = 1e30, kLeastNumber = 1e-30;
 

@@ -41,7 +41,7 @@ class AtomicFile {
 };
 
 /// Makes a folder, and those above it, where they are missing, and brings their names to disk. What cannot be
-/// made is the result, as std::filesystem tells it.
+/// made is the result, as std::filesystem reports it.
 std::error_code make_folder(const std::filesystem::path& folder);
 
 /// Writes a whole text file under `path`, atomically.
