@@ -2,10 +2,10 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <system_error>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/names.h"
 
 namespace alpa {
 namespace {
@@ -49,12 +49,9 @@ bool lies_in(const fs::path& file, const fs::path& folder) {
 }
 
 void check_name(const NamedFile& output) {
-  const std::string name = output.path.string();
-  const auto odd =
-      std::find_if(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-  if (odd != name.end())
-    throw refused(fmt::format("{}: byte {} of the name is the control character {:#04x}",
-                              output.setting->name, odd - name.begin(), static_cast<unsigned char>(*odd)),
+  if (const std::string name = output.path.string(); printable(name, "") != name)
+    throw refused(fmt::format("{} '{}': the name has control characters, or is not UTF-8",
+                              output.setting->name, printable(name, "")),
                   "a name that can be printed");
 }
 

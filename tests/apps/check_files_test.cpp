@@ -117,8 +117,7 @@ TEST_F(OutputFiles, ThatGoOnNeedNoForce) {
 }
 
 TEST_F(OutputFiles, ThatAreWrittenHaveNamesThatCanBePrinted) {
-  EXPECT_THAT(run({"in", "--out=a\nb"}),
-              HasSubstr("--out: byte 1 of the name is the control character 0x0a"));
+  EXPECT_THAT(run({"in", "--out=a\nb"}), HasSubstr("--out 'a\\x0ab': the name has control characters"));
   EXPECT_EQ(run({"in", "--out=größer 1"}), "");
 }
 

@@ -3,18 +3,10 @@
 #include <gmock/gmock.h>
 
 #include "libalpa/base/error.h"
+#include "tests/support/three_ranks.h"
 
 namespace alpa {
 namespace {
-
-template <class Body>
-void on_three_ranks(Body body) {
-  run_on_threads(3, [&](int rank, Communicator& all) {
-    const std::unique_ptr<Device> host = make_cpu_device(1);
-    const std::unique_ptr<Stream> stream = host->make_stream();
-    body(rank, all, *stream);
-  });
-}
 
 TEST(OnFirstRank, WorksThereAloneAndTellsAll) {
   on_three_ranks([](int rank, Communicator& all, Stream& stream) {
