@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "libalpa/h5/chunks.h"
+#include "libalpa/h5/global_heap.h"
 
 namespace alpa {
 namespace {
@@ -185,10 +186,10 @@ H5Attribute CheckedFile::attribute(const std::string& path, const std::string& n
 std::string CheckedFile::text_attribute(const std::string& path, const std::string& name) const {
   const H5Attribute opened = attribute(path, name, H5T_STRING, "a string");
   const H5Type type(H5Aget_type(opened));
-  // These lie on a heap of the file that HDF5 1.10 reads past its ends where the file is damaged.
-  if (H5Tis_variable_str(type) != 0)
-    throw error(path, fmt::format("attribute '{}' is a string of variable length", name),
-                "store it with a fixed length, e.g. as numpy.bytes_ in h5py");
+  if (H5Tis_variable_str(type) != 0) {
+    if (auto text = variable_length_text(file_, opened)) return *std::move(text);
+    throw error(path, fmt::format("attribute '{}' cannot be read", name), make_again);
+  }
   std::vector<char> text(H5Tget_size(type));
   if (H5Aread(opened, type, text.data()) < 0) throw error(path, hdf5_message(), make_again);
   return until_nul(text.data(), text.size());
