@@ -1,7 +1,6 @@
 #include "libalpa/trainer/train.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -21,8 +20,9 @@
 #include "libalpa/trainer/job_machines.h"
 #include "libalpa/trainer/learning_rate.h"
 #include "libalpa/trainer/recent_steps.h"
+#include "libalpa/trainer/run_files.h"
 #include "libalpa/trainer/run_folder.h"
-#include "libalpa/trainer/run_folder_lock.h"
+#include "libalpa/trainer/run_memory.h"
 #include "libalpa/trainer/run_needs.h"
 #include "libalpa/trainer/step_runner.h"
 #include "libalpa/trainer/stop.h"
@@ -76,8 +76,10 @@ class Run {
   int run() {
     introduce();
     check_element_types(ranks_.device, graph_);
-    check_memory();
-    if (!settings_.dry_run) first_rank([&] { lock_folder(); });
+    shortfall(
+        check_memory(training_, graph_, arena_bytes(), ranks_, settings_.ranks_on_node, *control_stream_),
+        "fewer ranks on a node, more memory for the job (srun --mem), or a plan for more ranks");
+    if (!settings_.dry_run) first_rank([&] { files_.emplace(settings_.run_dir, provenance_, log_); });
     const std::filesystem::path checkpoint = resume_point();
     first_rank(
         [&] { identity_ = data_identity(data_, evaluation_data_ ? &*evaluation_data_ : nullptr, options_); });
@@ -132,37 +134,6 @@ class Run {
     return most;
   }
 
-  /// A number of each rank's.
-  std::vector<std::int64_t> of_all_ranks(std::int64_t mine) const {
-    std::vector<std::int64_t> all(static_cast<std::size_t>(ranks_.control.size()));
-    ranks_.control.all_gather(*control_stream_, &mine, all.data(), sizeof mine);
-    return all;
-  }
-
-  /// What each rank finds of the memory that `sharing` ranks have in common: the least, so that all say the
-  /// same.
-  std::int64_t memory_of_rank(const Device& device, int sharing) const {
-    const std::vector<std::int64_t> all = of_all_ranks(device.memory_bytes() / std::max(sharing, 1));
-    return *std::min_element(all.begin(), all.end());
-  }
-
-  void check_memory() const {
-    const bool shared = ranks_.device.kind() !=
-                        DeviceKind::cuda;  // the ranks of a node have its memory in common, not its GPUs
-    const std::int64_t there = memory_of_rank(ranks_.device, shared ? settings_.ranks_on_node : 1),
-                       on_node = memory_of_rank(ranks_.host, settings_.ranks_on_node);
-    const std::int64_t reserved = reserved_bytes(ranks_.device.description());
-    const std::string beside =
-        reserved > 0 ? fmt::format(" and {} are kept for CUDA and its libraries", size_text(reserved)) : "";
-    if (arena_bytes() + reserved > there)
-      throw Error(ErrorKind::allocation,
-                  fmt::format("the plan takes {} per rank{}, {} is there", size_text(arena_bytes()), beside,
-                              size_text(there)),
-                  "plan with a smaller memory in the cluster, with more micro-batches, or for more ranks");
-    shortfall(memory_shortfall(process_memory(training_, graph_, shared ? arena_bytes() : 0), on_node),
-              "fewer ranks on a node, more memory for the job (srun --mem), or a plan for more ranks");
-  }
-
   /// A run may come to its end all the same: others give memory and disk space back. A dry run is to say no.
   void shortfall(const std::string& what, const char* hint) const {
     if (what.empty()) return;
@@ -181,7 +152,8 @@ class Run {
 
   /// The largest arena of a rank, as allocated.
   std::int64_t allocated_bytes() const {
-    const std::vector<std::int64_t> all = of_all_ranks(executor_->arena_bytes());
+    const std::vector<std::int64_t> all =
+        gather_numbers(ranks_.control, *control_stream_, executor_->arena_bytes());
     return *std::max_element(all.begin(), all.end());
   }
 
@@ -230,35 +202,15 @@ class Run {
 
   void prepare_files() {
     if (!settings_.trace.empty()) AtomicFile{settings_.trace};  // noticed now rather than steps later
-    prepare_run_folder(settings_.run_dir, step_, log_);
+    files_->prepare(step_);
     check_disk();
-    metrics_.emplace(settings_.run_dir, step_);
-  }
-
-  void lock_folder() {
-    const std::string job = provenance_.job_id.empty() ? "" : fmt::format(", job {}", provenance_.job_id);
-    lock_.emplace(settings_.run_dir, fmt::format("process {} on {}{}", getpid(), provenance_.host, job),
-                  log_);
-  }
-
-  /// What people removed under the run is made again, so that nothing more is lost.
-  void restore_files() {
-    const bool has_folder = std::filesystem::exists(settings_.run_dir);
-    if (!lock_->is_in_place()) lock_folder();
-    if (!metrics_->restore_if_removed()) return;
-    const std::string folder = settings_.run_dir.string();
-    warn(has_folder
-             ? fmt::format("'{}/metrics.jsonl' was removed during the run: it is written again", folder)
-             : fmt::format("'{}' was removed during the run: it is made again, with metrics.jsonl and "
-                           "the checkpoints from step {} on; earlier ones are gone",
-                           folder, step_));
   }
 
   void save() {
     const double begin = now_s();
     first_rank([&] {
-      restore_files();
-      metrics_->sync();
+      files_->restore(step_);
+      files_->metrics().sync();
     });
     save_states(*executor_, graph_, checkpoint_path(settings_.run_dir, step_),
                 {step_, samples_, identity_, options_text(options_), steps_->loss_scale()}, provenance_,
@@ -344,7 +296,7 @@ class Run {
       const StopReason reason = agreed_reason();
       const bool stops = ends_run(reason) && step_ < total_steps_;
       since_line_.add(m);
-      if (metrics_) metrics_->add(m);
+      if (files_) files_->metrics().add(m);
       const bool saves =
           is_due(settings_.checkpoint_every) || reason != StopReason::none || step_ == total_steps_;
       if (saves) save();
@@ -388,9 +340,8 @@ class Run {
   DataIdentity identity_;  ///< on rank 0
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<StepRunner> steps_;
-  std::int64_t allocated_bytes_ = 0;    ///< by the rank with the largest arena
-  std::optional<RunFolderLock> lock_;   ///< on rank 0
-  std::optional<MetricsFile> metrics_;  ///< of rank 0
+  std::int64_t allocated_bytes_ = 0;  ///< by the rank with the largest arena
+  std::optional<RunFiles> files_;     ///< on rank 0
   RecentSteps recent_;
   StepTotals since_line_;
   std::int64_t step_ = 0, samples_ = 0;  ///< done; the next sample has this number

@@ -16,11 +16,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 using testing_models::small_cluster;
-
-PlanningModel small_model(int blocks = 2) {
-  return {"tiny", "", 8,
-          [blocks](std::int64_t samples) { return testing_models::tiny_gpt(samples, blocks); }};
-}
+using testing_models::small_model;
 
 Plan planned(const std::string& method, int devices, int micro_batches, int blocks = 2) {
   Log log("test", LogLevel::off);
@@ -261,73 +257,6 @@ TEST(Search, CutsBetweenClustersOfLayersAlone) {
               ThrowsMessage<Error>(HasSubstr("the model has 4 layers")));
 }
 
-TEST(Search, OutOfTimeReturnsWhatItHasAndSaysSo) {
-  Log log("test", LogLevel::off);
-  PlannerOptions options;
-  options.time_limit_s = 0;
-  const Plan plan = make_plan(small_model(), CostModel(small_cluster(4)), options, log);
-  EXPECT_TRUE(plan.prediction.hit_time_limit);
-  EXPECT_GT(plan.prediction.step_s, 0);
-}
-
-TEST(Search, OutOfTimeWithoutAnyPlanDoesNotSayThatThereIsNone) {
-  Log log("test", LogLevel::off);
-  PlannerOptions options;
-  options.method = "search";
-  options.time_limit_s = 0;
-  EXPECT_THAT([&] { make_plan(small_model(), CostModel(small_cluster(4)), options, log); },
-              ThrowsMessage<Error>(HasSubstr("no plan was found: the time limit of 0 s")));
-}
-
-/// Asks for a stop when the planner wants the graph for so many samples of a micro-batch.
-PlanningModel model_that_stops(StopRequest& stop, std::int64_t at_samples) {
-  PlanningModel model = small_model();
-  model.graph = [&stop, at_samples, graph = model.graph](std::int64_t samples) {
-    if (samples == at_samples) stop.ask();
-    return graph(samples);
-  };
-  return model;
-}
-
-TEST(Search, StoppedReturnsTheBestPlanSoFarAndSaysSo) {
-  StopRequest stop;
-  PlannerOptions options;
-  options.stop = &stop;
-  testing::internal::CaptureStderr();
-  const Plan plan = [&] {
-    Log log("test", LogLevel::warning);
-    return make_plan(model_that_stops(stop, 4), CostModel(small_cluster(4)), options, log);
-  }();
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              HasSubstr("the search was stopped in: baselines, 2 micro-batches, 0 of "));
-  EXPECT_TRUE(plan.prediction.hit_time_limit);
-  EXPECT_EQ(plan.micro_batches, 1);  // the only number that it came to
-  EXPECT_GT(plan.prediction.step_s, 0);
-}
-
-TEST(Search, StoppedBeforeAnyPlanSaysSo) {
-  Log log("test", LogLevel::off);
-  StopRequest stop;
-  PlannerOptions options;
-  options.stop = &stop;
-  const PlanningModel model = model_that_stops(stop, 8);
-  try {
-    make_plan(model, CostModel(small_cluster(4)), options, log);
-    ADD_FAILURE() << "there is a plan";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::stopped_early);
-    EXPECT_THAT(error.happened(), HasSubstr("no plan was found yet: the search was stopped"));
-  }
-}
-
-TEST(Search, OutOfTimeBoundsNothingThatItDidNotComeTo) {
-  Log log("test", LogLevel::off);
-  PlannerOptions options;
-  options.time_limit_s = 0;
-  const Prediction cut = make_plan(small_model(), CostModel(small_cluster(4)), options, log).prediction;
-  EXPECT_THAT(cut.bound_covers, HasSubstr("these stages on these meshes"));
-}
-
 TEST(Search, UsesAllDevicesEvenWhereOneWouldBeFaster) {
   Log log("test", LogLevel::off);
   Cluster cluster = small_cluster(4);
@@ -336,73 +265,6 @@ TEST(Search, UsesAllDevicesEvenWhereOneWouldBeFaster) {
   options.micro_batches = 2;
   const Plan plan = make_plan(small_model(), CostModel(cluster), options, log);
   EXPECT_EQ(plan.devices(), 4);
-}
-
-TEST(Infeasible, NamesTheStageAndTheShortfall) {
-  Log log("test", LogLevel::off);
-  Cluster cluster = small_cluster(2);
-  cluster.memory_bytes = 20000;
-  EXPECT_THAT([&] { make_plan(small_model(), CostModel(cluster), {}, log); },
-              ThrowsMessage<Error>(
-                  testing::AllOf(HasSubstr("no plan fits: the stage of layers"), HasSubstr("short"))));
-}
-
-/// Where no plan of this model fits, what is said to try.
-std::string hint_for(const PlannerOptions& options, std::int64_t memory_bytes) {
-  Log log("test", LogLevel::off);
-  Cluster cluster = small_cluster(4);
-  cluster.memory_bytes = memory_bytes;
-  try {
-    make_plan(small_model(), CostModel(cluster), options, log);
-  } catch (const Error& error) {
-    return error.hint();
-  }
-  return "a plan fits";
-}
-
-/// The memory that the leanest plan under these options takes.
-std::int64_t memory_of(PlannerOptions options) {
-  Log log("test", LogLevel::off);
-  const Plan plan = make_plan(small_model(), CostModel(small_cluster(4)), options, log);
-  return plan.prediction.stages[0].memory.total;
-}
-
-TEST(Infeasible, TellsHowManyDevicesOrMicroBatchesWouldDo) {
-  PlannerOptions options;
-  options.method = "zero-3";
-  options.micro_batches = 1;
-  options.devices = 4;
-  const std::int64_t on_four = memory_of(options);
-  options.devices = 2;
-  options.rematerialize = "never";
-  ASSERT_GT(memory_of(options), on_four);
-  EXPECT_THAT(hint_for(options, on_four), HasSubstr("--devices 4"));
-  options.micro_batches = 2;
-  const std::int64_t in_two = memory_of(options);
-  options.micro_batches = 1;
-  ASSERT_GT(memory_of(options), in_two);
-  EXPECT_THAT(hint_for(options, in_two), HasSubstr("--micro-batches 2"));
-}
-
-TEST(Infeasible, TellsSeveralChangesWhereNoneAloneWouldDo) {
-  PlannerOptions options;
-  options.method = "zero-3";
-  options.devices = 4;
-  options.micro_batches = 2;
-  options.rematerialize = "always";
-  const std::int64_t least = memory_of(options);
-  options.devices = 2;
-  options.micro_batches = 1;
-  options.rematerialize = "never";
-  EXPECT_THAT(hint_for(options, least), HasSubstr("--devices 4 --micro-batches 0 --rematerialize auto"));
-}
-
-TEST(Infeasible, SpeaksOfRematerialisationOnlyWhereItIsOff) {
-  PlannerOptions options;
-  options.micro_batches = 2;
-  EXPECT_THAT(hint_for(options, 20000), testing::Not(HasSubstr("--rematerialize")));
-  options.rematerialize = "never";
-  EXPECT_THAT(hint_for(options, 20000), HasSubstr("--rematerialize auto"));
 }
 
 }  // namespace

@@ -30,6 +30,11 @@ struct Lowered {
   Program program;
 };
 
+/// The tiny GPT, a batch of 8 as it is planned.
+inline PlanningModel small_model(int blocks = 2) {
+  return {"tiny", "", 8, [blocks](std::int64_t samples) { return tiny_gpt(samples, blocks); }};
+}
+
 /// A pinned plan of the tiny GPT with two blocks (layers: embedding, block.0, block.1, head) for a batch
 /// of 8.
 inline Lowered pinned(const std::string& pin) {
@@ -37,9 +42,8 @@ inline Lowered pinned(const std::string& pin) {
   options.pin = parse_pin(pin, "pin");
   const std::int64_t samples = 8 / options.pin->micro_batches;
   Log log("test", LogLevel::off);
-  const PlanningModel model{"tiny", "", 8, [](std::int64_t s) { return tiny_gpt(s); }};
   Lowered lowered;
-  lowered.plan = make_plan(model, CostModel(small_cluster(4)), options, log);
+  lowered.plan = make_plan(small_model(), CostModel(small_cluster(4)), options, log);
   lowered.graph = tiny_gpt(samples);
   lowered.program = lower(lowered.graph, lowered.plan);
   return lowered;

@@ -1,0 +1,86 @@
+#include "libalpa/planner/what_would_fit.h"
+
+#include <gmock/gmock.h>
+
+#include "libalpa/base/error.h"
+#include "libalpa/planner/make_plan.h"
+#include "tests/support/small_models.h"
+#include "tests/support/small_plans.h"
+
+namespace alpa {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+using testing_models::small_cluster;
+using testing_models::small_model;
+
+TEST(WhatWouldFit, NamesTheStageAndTheShortfall) {
+  Log log("test", LogLevel::off);
+  Cluster cluster = small_cluster(2);
+  cluster.memory_bytes = 20000;
+  EXPECT_THAT([&] { make_plan(small_model(), CostModel(cluster), {}, log); },
+              ThrowsMessage<Error>(
+                  testing::AllOf(HasSubstr("no plan fits: the stage of layers"), HasSubstr("short"))));
+}
+
+/// Where no plan of this model fits, what is said to try.
+std::string hint_for(const PlannerOptions& options, std::int64_t memory_bytes) {
+  Log log("test", LogLevel::off);
+  Cluster cluster = small_cluster(4);
+  cluster.memory_bytes = memory_bytes;
+  try {
+    make_plan(small_model(), CostModel(cluster), options, log);
+  } catch (const Error& error) {
+    return error.hint();
+  }
+  return "a plan fits";
+}
+
+/// The memory that the leanest plan under these options takes.
+std::int64_t memory_of(PlannerOptions options) {
+  Log log("test", LogLevel::off);
+  const Plan plan = make_plan(small_model(), CostModel(small_cluster(4)), options, log);
+  return plan.prediction.stages[0].memory.total;
+}
+
+TEST(WhatWouldFit, TellsHowManyDevicesOrMicroBatchesWouldDo) {
+  PlannerOptions options;
+  options.method = "zero-3";
+  options.micro_batches = 1;
+  options.devices = 4;
+  const std::int64_t on_four = memory_of(options);
+  options.devices = 2;
+  options.rematerialize = "never";
+  ASSERT_GT(memory_of(options), on_four);
+  EXPECT_THAT(hint_for(options, on_four), HasSubstr("--devices 4"));
+  options.micro_batches = 2;
+  const std::int64_t in_two = memory_of(options);
+  options.micro_batches = 1;
+  ASSERT_GT(memory_of(options), in_two);
+  EXPECT_THAT(hint_for(options, in_two), HasSubstr("--micro-batches 2"));
+}
+
+TEST(WhatWouldFit, TellsSeveralChangesWhereNoneAloneWouldDo) {
+  PlannerOptions options;
+  options.method = "zero-3";
+  options.devices = 4;
+  options.micro_batches = 2;
+  options.rematerialize = "always";
+  const std::int64_t least = memory_of(options);
+  options.devices = 2;
+  options.micro_batches = 1;
+  options.rematerialize = "never";
+  EXPECT_THAT(hint_for(options, least), HasSubstr("--devices 4 --micro-batches 0 --rematerialize auto"));
+}
+
+TEST(WhatWouldFit, SpeaksOfRematerialisationOnlyWhereItIsOff) {
+  PlannerOptions options;
+  options.micro_batches = 2;
+  EXPECT_THAT(hint_for(options, 20000), testing::Not(HasSubstr("--rematerialize")));
+  options.rematerialize = "never";
+  EXPECT_THAT(hint_for(options, 20000), HasSubstr("--rematerialize auto"));
+}
+
+}  // namespace
+}  // namespace alpa
