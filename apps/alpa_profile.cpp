@@ -41,11 +41,10 @@ struct Settings {
 double usable_bytes(const Device& device, int ranks_on_node) {
   const std::int64_t free = device.memory_bytes(), reserved = reserved_bytes(device.description());
   if (free <= reserved)
-    throw Error(
-        ErrorKind::allocation,
-        fmt::format("{} has {} free, and {} are kept for CUDA and its libraries", device.description(),
-                    bytes_text(static_cast<double>(free)), bytes_text(static_cast<double>(reserved))),
-        "nvidia-smi shows what else uses it");
+    throw Error(ErrorKind::allocation,
+                fmt::format("{} has {} free, and {} are kept for CUDA and its libraries",
+                            device.description(), bytes_text(free), bytes_text(reserved)),
+                "nvidia-smi shows what else uses it");
   if (device.kind() == DeviceKind::cuda) return static_cast<double>(free - reserved);
   return 0.9 * static_cast<double>(free) / ranks_on_node;
 }

@@ -1,15 +1,16 @@
 #pragma once
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
+
+#include "libalpa/base/infinity.h"
 
 namespace alpa {
 
 /// The numbers a setting accepts. Bounds belong to the range unless said to be open.
 struct Range {
-  double low = -std::numeric_limits<double>::infinity();
-  double high = std::numeric_limits<double>::infinity();
+  double low = -infinity;
+  double high = infinity;
   bool low_is_open = false, high_is_open = false;
 
   bool contains(double value) const {

@@ -17,6 +17,8 @@ std::string bytes_text(double bytes) {
   return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.2f} {}", bytes, units[unit]);
 }
 
+std::string bytes_text(std::int64_t bytes) { return bytes_text(static_cast<double>(bytes)); }
+
 std::string seconds_text(double seconds) {
   constexpr double kHour_s = 3600, kYear_s = 365.25 * 24 * kHour_s;
   if (!std::isfinite(seconds)) return "unknown";

@@ -202,8 +202,7 @@ std::string MpiTransport::long_wait(double waited_s) const {
   std::string all;
   for (std::size_t i = 0; i < std::min(names.size(), kMostNames); ++i) all += (i ? ", " : "") + names[i];
   if (names.size() > kMostNames) all += fmt::format(" and {} more", names.size() - kMostNames);
-  const std::string size =
-      operation_bytes_ > 0 ? " of " + bytes_text(static_cast<double>(operation_bytes_)) : "";
+  const std::string size = operation_bytes_ > 0 ? " of " + bytes_text(operation_bytes_) : "";
   return fmt::format("waiting for {} for {}, in {}{}", all, seconds_text(waited_s), operation_, size);
 }
 

@@ -24,11 +24,6 @@ struct IdxFile {
   std::int64_t row_bytes() const { return element_count(extent) / extent[0]; }
 };
 
-Error refused(const InputFile& file, const std::string& why,
-              const std::string& hint = "copy or make it again") {
-  return Error(ErrorKind::input, fmt::format("'{}' {}", file.path().string(), why), hint);
-}
-
 IdxFile open_idx(InputFile file) {
   constexpr std::int64_t start_bytes = 4;
   unsigned char start[start_bytes] = {};

@@ -18,10 +18,6 @@ namespace {
 // Of the file and of its pixels: beyond what cameras and scanners give, and what an int counts.
 constexpr std::int64_t most_bytes = std::int64_t{1} << 30;
 
-Error refused(const InputFile& file, const std::string& why, const std::string& hint) {
-  return Error(ErrorKind::input, fmt::format("'{}' {}", file.path().string(), why), hint);
-}
-
 Error damaged(const InputFile& file, const std::string& kind, const std::string& why) {
   return refused(file, fmt::format("is truncated or damaged, or no {} image: {}", kind, why),
                  "copy or make it again, or move it away");

@@ -59,4 +59,8 @@ void InputFile::read(std::int64_t offset, void* into, std::size_t count) const {
   }
 }
 
+Error refused(const InputFile& file, const std::string& why, const std::string& hint) {
+  return Error(ErrorKind::input, fmt::format("'{}' {}", file.path().string(), why), hint);
+}
+
 }  // namespace alpa

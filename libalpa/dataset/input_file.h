@@ -3,6 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <string>
+
+#include "libalpa/base/error.h"
 
 namespace alpa {
 
@@ -31,5 +34,8 @@ class InputFile {
   int descriptor_ = -1;
   std::int64_t bytes_ = 0;
 };
+
+/// Error(input): "'FILE' <why>".
+Error refused(const InputFile&, const std::string& why, const std::string& hint = "copy or make it again");
 
 }  // namespace alpa

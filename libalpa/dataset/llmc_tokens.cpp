@@ -11,7 +11,7 @@
 namespace alpa {
 namespace {
 
-constexpr std::int64_t header_bytes = std::int64_t{256} * 4;
+constexpr std::int64_t llmc_header_bytes = std::int64_t{256} * 4;
 
 struct Flavour {
   std::int32_t magic, version;
@@ -32,10 +32,10 @@ bool is_llmc(std::string_view first_bytes) {
 
 std::unique_ptr<TokenSource> open_llmc_tokens(InputFile file) {
   const std::string name = file.path().string();
-  if (file.bytes() < header_bytes)
+  if (file.bytes() < llmc_header_bytes)
     throw Error(ErrorKind::input,
                 fmt::format("'{}' is truncated: {} bytes, and the header of llm.c has {}", name, file.bytes(),
-                            header_bytes),
+                            llmc_header_bytes),
                 "copy or make it again");
   std::array<std::int32_t, 3> header{};
   file.read(0, header.data(), sizeof header);
@@ -46,7 +46,7 @@ std::unique_ptr<TokenSource> open_llmc_tokens(InputFile file) {
                   fmt::format("'{}' is a token file of llm.c of version {}, and version {} is what is read",
                               name, header[1], flavour.version),
                   "make it again with a current llm.c");
-    const std::int64_t bytes = header_bytes + header[2] * packed_bytes(flavour.type);
+    const std::int64_t bytes = llmc_header_bytes + header[2] * packed_bytes(flavour.type);
     if (header[2] < 0 || bytes != file.bytes())
       throw Error(
           ErrorKind::input,
@@ -54,7 +54,7 @@ std::unique_ptr<TokenSource> open_llmc_tokens(InputFile file) {
                       "bytes",
                       name, header[2], bytes, file.bytes()),
           "copy or make it again");
-    return std::make_unique<PackedTokens>(std::move(file), flavour.type, header_bytes, header[2],
+    return std::make_unique<PackedTokens>(std::move(file), flavour.type, llmc_header_bytes, header[2],
                                           "llm.c tokens");
   }
   throw Error(ErrorKind::input, fmt::format("'{}' is no token file of llm.c", name));

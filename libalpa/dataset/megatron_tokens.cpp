@@ -14,7 +14,7 @@ namespace alpa {
 namespace {
 
 constexpr std::string_view magic("MMIDIDX\0\0", 9);
-constexpr std::int64_t header_bytes = 9 + 8 + 1 + 8 + 8;
+constexpr std::int64_t index_header_bytes = 9 + 8 + 1 + 8 + 8;
 
 template <class Value>
 Value value_at(const InputFile& file, std::int64_t offset) {
@@ -60,20 +60,21 @@ std::unique_ptr<TokenSource> open_megatron_tokens(const std::filesystem::path& i
   const InputFile index(index_path);
   InputFile tokens(tokens_path);
   std::string found(magic.size(), ' ');
-  if (index.bytes() < header_bytes) throw damaged(index, fmt::format("it has {} bytes", index.bytes()));
+  if (index.bytes() < index_header_bytes) throw damaged(index, fmt::format("it has {} bytes", index.bytes()));
   index.read(0, found.data(), found.size());
   if (found != magic) throw damaged(index, "it does not begin as a Megatron index");
   const auto version = value_at<std::uint64_t>(index, 9);
   if (version != 1) throw damaged(index, fmt::format("version {} is not 1", version));
   const PackedType type = type_of_code(value_at<std::uint8_t>(index, 17), index_path.string());
   const auto sequences = value_at<std::int64_t>(index, 18), ends = value_at<std::int64_t>(index, 26);
-  const std::int64_t room = (index.bytes() - header_bytes) / 8;
+  const std::int64_t room = (index.bytes() - index_header_bytes) / 8;
   if (sequences < 1 || ends < 0 || sequences > room || ends > room ||
-      header_bytes + sequences * 12 + ends * 8 > index.bytes())
+      index_header_bytes + sequences * 12 + ends * 8 > index.bytes())
     throw damaged(index, fmt::format("{} bytes do not hold {} sequences and {} document ends", index.bytes(),
                                      sequences, ends));
-  const auto last_length = value_at<std::int32_t>(index, header_bytes + (sequences - 1) * 4);
-  const auto last_place = value_at<std::int64_t>(index, header_bytes + sequences * 4 + (sequences - 1) * 8);
+  const auto last_length = value_at<std::int32_t>(index, index_header_bytes + (sequences - 1) * 4);
+  const auto last_place =
+      value_at<std::int64_t>(index, index_header_bytes + sequences * 4 + (sequences - 1) * 8);
   const std::int64_t width = packed_bytes(type);
   if (last_length < 0 || last_place < 0 || last_place > tokens.bytes() ||
       last_place + last_length * width != tokens.bytes())

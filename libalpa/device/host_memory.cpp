@@ -35,10 +35,10 @@ class HostMemory final : public DeviceMemory {
 }  // namespace
 
 void throw_out_of_memory(const std::string& owner, std::int64_t bytes, std::int64_t free_bytes) {
-  throw Error(ErrorKind::run_time,
-              fmt::format("cannot allocate {} on {}: {} are free", bytes_text(static_cast<double>(bytes)),
-                          owner, bytes_text(static_cast<double>(free_bytes))),
-              "use more devices, or a plan that needs less memory");
+  throw Error(
+      ErrorKind::run_time,
+      fmt::format("cannot allocate {} on {}: {} are free", bytes_text(bytes), owner, bytes_text(free_bytes)),
+      "use more devices, or a plan that needs less memory");
 }
 
 void require_host_memory(const std::string& owner, std::int64_t bytes) {

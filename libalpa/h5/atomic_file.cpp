@@ -126,7 +126,7 @@ void AtomicFile::resize(std::int64_t bytes) {
       return;
     error_number = ENOSPC;
   }
-  const std::string size = bytes_text(static_cast<double>(bytes));
+  const std::string size = bytes_text(bytes);
   throw file_error(ErrorKind::run_time, fmt::format("find {} for", size), target_, error_number);
 }
 

@@ -10,7 +10,7 @@ namespace alpa {
 namespace {
 
 constexpr std::uint64_t most_bytes = 1 << 20;
-constexpr int most_objects = 1 << 16;  // of one collection: their indices have 16 bits
+constexpr int most_heap_objects = 1 << 16;  // of one collection: their indices have 16 bits
 
 std::uint64_t little_endian(const std::uint8_t* bytes, std::size_t count) {
   std::uint64_t value = 0;
@@ -59,7 +59,7 @@ std::optional<std::string> object_text(const Bytes& file, std::uint64_t address,
   const std::uint64_t size = little_endian(header + 8, size_bytes);
   if (size > file.end - address) return {};
   std::uint64_t at = padded(header_bytes);
-  for (int i = 0; i < most_objects && at < size && size - at >= padded(header_bytes); ++i) {
+  for (int i = 0; i < most_heap_objects && at < size && size - at >= padded(header_bytes); ++i) {
     if (!file.read(address + at, header, header_bytes)) return {};
     const std::uint64_t found = little_endian(header, 2), length = little_endian(header + 8, size_bytes);
     at += padded(header_bytes);

@@ -52,7 +52,7 @@ std::string stage_text(const Plan& plan, const Graph& graph, int stage) {
     };
     text += fmt::format("  time    compute {}, collectives {}, transfers {}, idle {}\n", share(p.compute_s),
                         share(p.collective_s), share(p.transfer_s), share(p.idle_s));
-    const auto bytes = [](std::int64_t b) { return bytes_text(static_cast<double>(b)); };
+    const auto bytes = [](std::int64_t b) { return bytes_text(b); };
     text += fmt::format(
         "  memory  {} of {} per device: parameters {}, optimizer {}, gradients {}, activations {} x {} in "
         "flight, workspace {}\n",
@@ -151,8 +151,7 @@ std::string explain(const Plan& plan, const Graph& graph) {
   for (std::size_t i = 0; i < shown; ++i) {
     const Candidate& c = plan.prediction.candidates[i];
     text += fmt::format("  {:<{}} {:>10} {:>12}  {}\n", c.method, width,
-                        c.step_s > 0 ? seconds_text(c.step_s) : "-",
-                        bytes_text(static_cast<double>(c.memory_bytes)), c.verdict);
+                        c.step_s > 0 ? seconds_text(c.step_s) : "-", bytes_text(c.memory_bytes), c.verdict);
   }
   if (plan.prediction.candidates.size() > shown)
     text +=

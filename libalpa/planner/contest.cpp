@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/infinity.h"
 #include "libalpa/base/units.h"
 #include "libalpa/planner/assemble.h"
 #include "libalpa/planner/work_floor.h"
@@ -12,8 +13,6 @@
 
 namespace alpa {
 namespace {
-
-std::string size_text(std::int64_t bytes) { return bytes_text(static_cast<double>(bytes)); }
 
 std::int64_t fullest_device(const Plan& plan) {
   std::int64_t most = 0;
@@ -171,7 +170,7 @@ void Contest::note_failure(const std::string& method, const std::string& why) {
 
 void Contest::note_shortfall(const std::string& method, int first, int end, std::int64_t least) {
   failures_.push_back(
-      {method, 0, least, fmt::format("layers {} to {} need {} at least", first, end - 1, size_text(least))});
+      {method, 0, least, fmt::format("layers {} to {} need {} at least", first, end - 1, bytes_text(least))});
   if (least_memory_ > 0 && least >= least_memory_) return;
   least_memory_ = least;
   least_first_ = first;
@@ -181,7 +180,7 @@ void Contest::note_shortfall(const std::string& method, int first, int end, std:
 const Plan& Contest::settle() {
   if (!best_) refuse();
   settled_ = true;
-  best_estimate_s_ = std::numeric_limits<double>::infinity();
+  best_estimate_s_ = infinity;
   return entries_[*best_].plan;
 }
 
@@ -208,8 +207,8 @@ void Contest::refuse() const {
       ErrorKind::infeasible,
       fmt::format(
           "no plan fits: the stage of layers {} to {} needs {} per device at least, {} is there: {} short",
-          least_first_, least_end_ - 1, size_text(least_memory_), size_text(limit),
-          size_text(least_memory_ - limit)),
+          least_first_, least_end_ - 1, bytes_text(least_memory_), bytes_text(limit),
+          bytes_text(least_memory_ - limit)),
       std::string("more devices, more micro-batches, or a smaller batch") +
           (options_.rematerialize == "never" ? ", or --rematerialize auto" : ""));
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "libalpa/base/infinity.h"
 #include "libalpa/planner/make_plan.h"
 #include "libalpa/planner/planning_clock.h"
 #include "libalpa/planner/stage_search.h"
@@ -70,7 +71,7 @@ class Contest {
   std::optional<std::size_t> best_,
       beside_;  ///< the winner; the fastest of those that entered after it was settled
   bool settled_ = false;
-  double best_estimate_s_ = std::numeric_limits<double>::infinity();
+  double best_estimate_s_ = infinity;
   bool out_of_time_ = false;
   std::int64_t least_memory_ = 0;
   int least_first_ = 0, least_end_ = 0;

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cassert>
 #include <functional>
-#include <limits>
+
+#include "libalpa/base/infinity.h"
 
 namespace alpa {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// The cheapest cut of items 0 .. end - 1 into clusters, for costs that add up or of which the largest
 /// counts.
@@ -20,13 +19,13 @@ class Cuts {
   Cuts(int items, int count, const Cost& cost, Join join) {
     const std::size_t rows = static_cast<std::size_t>(count) + 1,
                       columns = static_cast<std::size_t>(items) + 1;
-    best_.assign(rows, std::vector<double>(columns, kInfinity));
+    best_.assign(rows, std::vector<double>(columns, infinity));
     from_.assign(rows, std::vector<int>(columns, 0));
     best_[0][0] = 0;
     for (std::size_t q = 1; q < rows; ++q)
       for (std::size_t end = q; end < columns; ++end)
         for (std::size_t first = q - 1; first < end; ++first) {
-          if (best_[q - 1][first] == kInfinity) continue;
+          if (best_[q - 1][first] == infinity) continue;
           const double joined =
               join(best_[q - 1][first], cost(static_cast<int>(first), static_cast<int>(end)));
           if (joined >= best_[q][end]) continue;
@@ -96,11 +95,11 @@ std::vector<int> cluster_chain(const Chain& chain, int count, double imbalance) 
     const double most = (1 + imbalance) * before.back() / count;
     const Cuts lightest(
         items, count,
-        [&](int first, int end) { return work(first, end) > most ? kInfinity : bytes(first, end); }, larger);
-    if (lightest.cost() == kInfinity) continue;
+        [&](int first, int end) { return work(first, end) > most ? infinity : bytes(first, end); }, larger);
+    if (lightest.cost() == infinity) continue;
     const auto square = [&](int first, int end) {
       const double w = work(first, end);
-      return w > most || bytes(first, end) > lightest.cost() ? kInfinity : w * w;
+      return w > most || bytes(first, end) > lightest.cost() ? infinity : w * w;
     };
     return Cuts(items, count, square, sum).places();
   }

@@ -4,11 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <memory>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/infinity.h"
 #include "libalpa/base/units.h"
 #include "libalpa/cluster/micro_batch_counts.h"
 #include "libalpa/plan/explain.h"
@@ -25,8 +25,6 @@ namespace {
 
 /// The dynamic program looks at the square of their number, on every number of devices.
 constexpr int kMostClusters = 48;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 constexpr double kWorthSimulating =
     1.03;  ///< the simulator sees overlap and order, which the search's estimate does not
@@ -198,7 +196,7 @@ class PlanSearch {
 
   void search(int micro_batches, const std::string& method, SearchSpace space) {
     const std::string part = method + (space.least_stages > 1 ? " of several stages" : " of one stage");
-    double& bound_s = bound_s_.try_emplace(micro_batches, kInfinity).first->second;
+    double& bound_s = bound_s_.try_emplace(micro_batches, infinity).first->second;
     if (!has_time_for(part, micro_batches)) {
       bound_s = 0;
       return;
@@ -211,7 +209,7 @@ class PlanSearch {
     out_of_time_ |= found.out_of_time;
     if (found.out_of_time && cut_at_.empty()) cut_at_ = clock_.where();
     if (method != "inter-only") bound_s = std::min(bound_s, found.lower_bound_s);
-    if (const double known_s = known_bound_s(); known_s < kInfinity) clock_.bounded(known_s);
+    if (const double known_s = known_bound_s(); known_s < infinity) clock_.bounded(known_s);
     log_.debug(fmt::format("{}: {} proposals", space.name, found.proposals.size()));
     if (found.proposals.empty() && found.shortfall_bytes > 0)
       contest_.note_shortfall(space.name, found.shortfall_first_layer, found.shortfall_end_layer,
@@ -225,7 +223,7 @@ class PlanSearch {
   }
 
   double known_bound_s() const {
-    double least_s = kInfinity;
+    double least_s = infinity;
     for (const auto& [count, bound_s] : bound_s_)
       if (bound_s > 0) least_s = std::min(least_s, bound_s);
     return least_s;
@@ -234,7 +232,7 @@ class PlanSearch {
   /// The search bounds the plans of the micro-batch counts that it came to; false where the plan is none of
   /// them.
   bool state_bound(Plan& plan) const {
-    if (known_bound_s() == kInfinity || bound_s_.at(plan.micro_batches) == 0) return false;
+    if (known_bound_s() == infinity || bound_s_.at(plan.micro_batches) == 0) return false;
     std::vector<int> covered;
     for (const auto& [count, bound_s] : bound_s_)
       if (bound_s > 0) covered.push_back(count);

@@ -1,12 +1,11 @@
 #include "libalpa/planner/stage_partition.h"
 
 #include <algorithm>
-#include <limits>
+
+#include "libalpa/base/infinity.h"
 
 namespace alpa {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// The least sum of stages none of which takes longer than a bound.
 class LeastSum {
@@ -33,7 +32,7 @@ class LeastSum {
   std::vector<std::pair<int, int>> stages(int count) {
     std::vector<std::pair<int, int>> stages;
     int first = 0, devices = choices_.devices();
-    if (at(count, 0, devices).sum == kInfinity) return stages;
+    if (at(count, 0, devices).sum == infinity) return stages;
     for (int left = count; left > 0; --left) {
       const Entry& entry = at(left, first, devices);
       stages.emplace_back(entry.end, entry.size);
@@ -47,7 +46,7 @@ class LeastSum {
 
  private:
   struct Entry {
-    double sum = kInfinity;
+    double sum = infinity;
     int end = 0, size = 0;
   };
 
@@ -121,7 +120,7 @@ void StageChoices::offer(int left, int first, int end, int size, StageSeconds se
 std::vector<double> StageChoices::distinct_others() const {
   std::vector<double> distinct;
   for (const StageSeconds& seconds : seconds_)
-    if (seconds.first < kInfinity) distinct.push_back(seconds.others);
+    if (seconds.first < infinity) distinct.push_back(seconds.others);
   std::sort(distinct.begin(), distinct.end());
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   return distinct;
@@ -131,8 +130,8 @@ std::vector<Partition> best_partitions(const StageChoices& choices, int least_st
                                        const std::function<bool()>& stops) {
   constexpr double kWorthKnowing = 1.05;
   std::vector<Partition> best(static_cast<std::size_t>(choices.most_stages()) + 1);
-  for (Partition& partition : best) partition.seconds = kInfinity;
-  double best_of_all = kInfinity, group = 0;
+  for (Partition& partition : best) partition.seconds = infinity;
+  double best_of_all = infinity, group = 0;
   LeastSum table(choices, stops);
   const std::vector<double> bounds = choices.distinct_others();
   for (std::size_t b = 0; b < bounds.size() && !table.stopped(); ++b) {
@@ -142,7 +141,7 @@ std::vector<Partition> best_partitions(const StageChoices& choices, int least_st
     table.fill(bounds[b]);
     group = 0;
     for (int count = std::max(1, least_stages); count <= choices.most_stages(); ++count) {
-      if (table.sum(count) == kInfinity) continue;
+      if (table.sum(count) == infinity) continue;
       std::vector<std::pair<int, int>> stages = table.stages(count);
       const double seconds = seconds_of(choices, stages);
       Partition& known = best[static_cast<std::size_t>(count)];
@@ -150,7 +149,7 @@ std::vector<Partition> best_partitions(const StageChoices& choices, int least_st
       best_of_all = std::min(best_of_all, seconds);
     }
   }
-  std::erase_if(best, [](const Partition& partition) { return partition.seconds == kInfinity; });
+  std::erase_if(best, [](const Partition& partition) { return partition.seconds == infinity; });
   return best;
 }
 

@@ -1,15 +1,16 @@
 #pragma once
 #include <functional>
-#include <limits>
 #include <utility>
 #include <vector>
+
+#include "libalpa/base/infinity.h"
 
 namespace alpa {
 
 /// What a stage adds to the time of a pipeline.
 struct StageSeconds {
-  double first = std::numeric_limits<double>::infinity();  ///< its first micro-batch
-  double others = 0;                                       ///< all further ones, and the update
+  double first = infinity;  ///< its first micro-batch
+  double others = 0;        ///< all further ones, and the update
 };
 
 /// What the search minimises: the first micro-batch through all stages, then the slowest of them for all

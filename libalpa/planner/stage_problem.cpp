@@ -1,16 +1,14 @@
 #include "libalpa/planner/stage_problem.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 
 #include "libalpa/base/checked.h"
+#include "libalpa/base/infinity.h"
 #include "libalpa/planner/stage_variables.h"
 
 namespace alpa {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class StageProblem {
  public:
@@ -22,7 +20,7 @@ class StageProblem {
     if (stage_.why_not.empty() && !most_bytes()) stage_.why_not = "its memory does not fit into 64 bits";
     if (!stage_.why_not.empty()) {
       solution.why_not = stage_.why_not;
-      solution.lower_bound_s = kInfinity;
+      solution.lower_bound_s = infinity;
       return solution;
     }
     const SelectionProblem problem = selection_problem();
@@ -73,7 +71,7 @@ void StageProblem::hold(SelectionProblem& problem, int node, const Holding& hold
   const std::size_t choices = holding.bytes.size();
   const int twin = static_cast<int>(problem.nodes.size());
   problem.nodes.push_back({std::vector<double>(choices, 0.0), holding.bytes, holding.begin, holding.end});
-  std::vector<double> same(choices * choices, kInfinity);
+  std::vector<double> same(choices * choices, infinity);
   for (std::size_t c = 0; c < choices; ++c) same[c * choices + c] = 0;
   problem.edges.push_back({node, twin, std::move(same)});
 }

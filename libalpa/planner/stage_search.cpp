@@ -8,6 +8,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "libalpa/base/infinity.h"
 #include "libalpa/planner/parallel_tasks.h"
 #include "libalpa/planner/work_floor.h"
 
@@ -15,8 +16,6 @@ namespace alpa {
 namespace {
 
 constexpr double kAlike = 1e-4;  ///< slowest stages that the partition does not tell apart
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 /// The best way to run a range of layers on so many devices with so many micro-batches in flight.
 struct RangePlan {
   MeshShape mesh;
@@ -141,7 +140,7 @@ class StageSearch {
         const double least = floor_.micro_batch_s(range.first, range.end, range.size);
         const double update = std::max(0.0, most_s(range, pipeline_s) - space_.micro_batches * least);
         const double first = std::max(least, (step - update) / space_.micro_batches);
-        if (step < kInfinity)
+        if (step < infinity)
           bounds.offer(left, range.first_unit, range.end_unit, range.size, {first, step - first});
       }
     double bound = pipeline_s;
@@ -202,7 +201,7 @@ class StageSearch {
       if (!s.feasible || s.fixed_bytes + flying * s.slot_bytes <= cluster_.memory_bytes) return *fewer;
     }
     RangePlan best;
-    best.lower_bound_s = kInfinity;
+    best.lower_bound_s = infinity;
     double cutoff = most_s(range, space_.cutoff_s);
     for (const bool rematerialize : space_.rematerialize)
       for (const MeshShape& mesh : mesh_shapes(range.size, cluster_.devices_per_node)) {

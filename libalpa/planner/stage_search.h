@@ -1,8 +1,8 @@
 #pragma once
-#include <limits>
 #include <string>
 #include <vector>
 
+#include "libalpa/base/infinity.h"
 #include "libalpa/plan/plan.h"
 #include "libalpa/planner/planning_clock.h"
 #include "libalpa/planner/stage_partition.h"
@@ -29,10 +29,9 @@ struct SearchSpace {
       cuts;  ///< where stages may begin and end, the first and last layer's ends among them; empty: anywhere
   int least_stages = 1, most_stages = 1 << 20;
   bool single_devices = false;  ///< stages of one device only
-  double cutoff_s =
-      std::numeric_limits<double>::infinity();  ///< proposals whose estimate is that or more are not wanted
-  std::vector<Proposal> known;                  ///< plans whose stages are to be improved on
-  double gap = 5e-3;  ///< of each stage; the plans that come out are solved again, to the end
+  double cutoff_s = infinity;   ///< proposals whose estimate is that or more are not wanted
+  std::vector<Proposal> known;  ///< plans whose stages are to be improved on
+  double gap = 5e-3;            ///< of each stage; the plans that come out are solved again, to the end
   int threads = 1;
   std::string name = "search";  ///< what it is called in the lines that tell how far it is
 };

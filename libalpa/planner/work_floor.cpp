@@ -1,12 +1,11 @@
 #include "libalpa/planner/work_floor.h"
 
 #include <algorithm>
-#include <limits>
+
+#include "libalpa/base/infinity.h"
 
 namespace alpa {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double node_floor(const Graph& graph, int n, const MeshPrices& prices) {
   const Node& node = node_of(graph, n);
@@ -14,7 +13,7 @@ double node_floor(const Graph& graph, int n, const MeshPrices& prices) {
   const int producer = value_of(graph, node.operands[0]).producer;
   if (node.op->sums_micro_batches && producer >= 0 && node_of(graph, producer).op->accumulates)
     return 0;  // done by the kernel of the gradient
-  double least = kInfinity;
+  double least = infinity;
   for (const NodeOption& option : prices.options(n)) least = std::min(least, option.seconds);
   return least;
 }
@@ -44,9 +43,9 @@ WorkFloor::WorkFloor(const PlanningGraph& planning, const PriceBook& book, const
                      int devices_per_node, int micro_batches)
     : micro_batches_(micro_batches) {
   const std::size_t layers = planning.classes.layer_nodes.size();
-  std::vector<double> device(layers, kInfinity);
+  std::vector<double> device(layers, infinity);
   for (const int size : sizes) {
-    std::vector<double> micro_batch(layers, kInfinity), update(layers, kInfinity);
+    std::vector<double> micro_batch(layers, infinity), update(layers, infinity);
     for (const MeshShape& mesh : mesh_shapes(size, devices_per_node)) {
       const MeshPrices& prices = book.known(mesh);
       for (std::size_t layer = 0; layer < layers; ++layer) {

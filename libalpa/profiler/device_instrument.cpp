@@ -6,8 +6,10 @@
 #include <ctime>
 #include <new>
 
+#include "libalpa/base/clock.h"
 #include "libalpa/base/error.h"
 #include "libalpa/kernels/kernel.h"
+#include "libalpa/profiler/median.h"
 
 namespace alpa {
 namespace {
@@ -15,16 +17,6 @@ namespace {
 constexpr double kNone = -1;  // a rank that took no part
 constexpr double kFailed = -2;
 constexpr int kMostCalls = 10'000;
-
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 Timing timing_of(std::vector<double> rank_s, std::vector<double> rank_spread_s) {
   std::vector<double> took_part;
@@ -68,10 +60,10 @@ DeviceInstrument::Repeated DeviceInstrument::repeated(std::vector<double> second
 }
 
 double DeviceInstrument::seconds_of(const Work& work, int calls) {
-  const double begin = now_s();
+  const double begin = monotonic_s();
   for (int call = 0; call < calls; ++call) work(call);
   stream_->synchronize();
-  return now_s() - begin;
+  return monotonic_s() - begin;
 }
 
 int DeviceInstrument::calls_per_sample(double one_call_s) const {

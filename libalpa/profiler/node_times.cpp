@@ -63,10 +63,9 @@ std::vector<NodeComparison> compare_nodes(const Profile& profile) {
   Comparison comparison(profile.nodes);
   for (const auto& [signature, sample] : profile.operators) comparison.add(signature, sample.on_nodes);
   for (const CollectiveSample& sample : profile.collectives)
-    comparison.add(
-        fmt::format("{} of {} over {} nodes x {}", collective_name(sample.kind),
-                    bytes_text(static_cast<double>(sample.bytes)), sample.group.nodes, sample.group.per_node),
-        sample.on_nodes);
+    comparison.add(fmt::format("{} of {} over {} nodes x {}", collective_name(sample.kind),
+                               bytes_text(sample.bytes), sample.group.nodes, sample.group.per_node),
+                   sample.on_nodes);
   return comparison.result();
 }
 

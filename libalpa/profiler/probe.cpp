@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "libalpa/base/error.h"
+#include "libalpa/profiler/median.h"
 
 namespace alpa {
 namespace {
@@ -15,11 +16,6 @@ constexpr std::int64_t kLargestProduct = 8192;
 constexpr std::int64_t kStreamElements = 16 << 20;
 constexpr double kOddShare = 0.9;  // of the median
 constexpr std::int64_t kSmallMessage = 1 << 10, kLargeMessage = 4 << 20;
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 std::vector<double> rates(double amount, const Timing& timing) {
   std::vector<double> per_s;

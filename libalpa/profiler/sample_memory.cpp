@@ -104,8 +104,7 @@ SampleMemory::SampleMemory(Device& device, Stream& stream, std::int64_t cold_byt
 void SampleMemory::check_fits(std::int64_t bytes) const {
   if (bytes > most_bytes_)
     throw Error(ErrorKind::run_time, fmt::format("the sample takes {}, and a device has {}",
-                                                 bytes_text(static_cast<double>(bytes)),
-                                                 bytes_text(static_cast<double>(most_bytes_))));
+                                                 bytes_text(bytes), bytes_text(most_bytes_)));
 }
 
 std::int64_t SampleMemory::held_bytes() const {

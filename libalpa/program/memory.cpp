@@ -10,8 +10,6 @@
 namespace alpa {
 namespace {
 
-constexpr SegmentKind kSegments[] = {SegmentKind::forward, SegmentKind::backward, SegmentKind::update};
-
 struct Placed {
   std::int64_t begin, end;
   Lifetime life;
@@ -99,7 +97,7 @@ void lay_out(StageProgram& program, const Graph& graph) {
   place(Residence::micro_batch, program.slots);
   program.memory.activations = at - step_end;
   std::int64_t end = at;
-  for (const SegmentKind kind : kSegments) end = std::max(end, pack_segment(program, kind, at));
+  for (const SegmentKind kind : every_segment) end = std::max(end, pack_segment(program, kind, at));
   program.memory.workspace = end - at + leaving;
   program.memory.total = end;
 }

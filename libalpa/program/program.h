@@ -100,6 +100,7 @@ struct Zero {
 using Instruction = std::variant<Load, Compute, Convert, Shift, Send, Receive, GlobalSum, Zero>;
 
 enum class SegmentKind { forward, backward, update };
+constexpr SegmentKind every_segment[] = {SegmentKind::forward, SegmentKind::backward, SegmentKind::update};
 const char* segment_name(SegmentKind);
 
 /// Buffers that an instruction reads and writes; scratch counts as written.

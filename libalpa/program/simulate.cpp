@@ -80,7 +80,7 @@ class Player {
     const std::size_t stages = program.stages.size();
     for (const StageProgram& stage : program.stages) {
       seconds_.emplace_back();
-      for (const SegmentKind kind : {SegmentKind::forward, SegmentKind::backward, SegmentKind::update})
+      for (const SegmentKind kind : every_segment)
         seconds_.back().push_back(instruction_seconds(program, stage, kind, costs));
     }
     run_.assign(stages, 0);

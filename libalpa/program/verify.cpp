@@ -13,8 +13,6 @@
 namespace alpa {
 namespace {
 
-constexpr SegmentKind kSegments[] = {SegmentKind::forward, SegmentKind::backward, SegmentKind::update};
-
 [[noreturn]] void refuse(std::size_t stage, const std::string& what) {
   throw Error(ErrorKind::run_time, fmt::format("the program of stage {} is wrong: {}", stage, what),
               "make the plan again with alpa-plan; if that does not help, report the plan file");
@@ -24,7 +22,7 @@ void check_reads(const StageProgram& program, std::size_t stage) {
   std::vector<bool> written(program.buffers.size());
   for (std::size_t b = 0; b < written.size(); ++b)
     written[b] = program.buffers[b].residence == Residence::state;
-  for (const SegmentKind kind : kSegments) {
+  for (const SegmentKind kind : every_segment) {
     const auto& instructions = program.segment(kind);
     for (std::size_t i = 0; i < instructions.size(); ++i) {
       for (const int b : buffers_read(instructions[i]))
@@ -208,7 +206,7 @@ void verify(const Program& program, const Graph&) {
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
     check_schedule(program.stages[s], s, program.micro_batches);
     check_reads(program.stages[s], s);
-    for (const SegmentKind kind : kSegments) check_overlaps(program.stages[s], s, kind);
+    for (const SegmentKind kind : every_segment) check_overlaps(program.stages[s], s, kind);
   }
   Rendezvous(program).run();
 }

@@ -1,7 +1,8 @@
 #include "libalpa/sharding/conversion.h"
 
-#include <limits>
 #include <set>
+
+#include "libalpa/base/infinity.h"
 
 namespace alpa {
 namespace {
@@ -149,7 +150,7 @@ double Conversions::seconds(const TensorType& whole, const ShardingSpec& source,
                             const CostModel& costs) const {
   if (source == to) return 0;
   const Conversion* conversion = between(whole, source, to);
-  if (!conversion) return std::numeric_limits<double>::infinity();
+  if (!conversion) return infinity;
   double seconds = 0;
   TensorType before = tile_type(whole, source, mesh_.shape);
   for (const ConversionStep& step : *conversion) {

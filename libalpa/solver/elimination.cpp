@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 #include <utility>
+
+#include "libalpa/base/infinity.h"
 
 namespace alpa {
 namespace {
@@ -210,7 +211,7 @@ void Elimination::fill_scratch(const Step& step, int strategy, double own_cost) 
 
 void Elimination::fill(Step& step, const std::vector<double>& own_cost) {
   const std::size_t cells = product(step.extent);
-  step.table.assign(cells, std::numeric_limits<double>::infinity());
+  step.table.assign(cells, infinity);
   step.best.assign(cells, 0);
   for (int a = 0; a < std::ssize(own_cost); ++a) {
     fill_scratch(step, a, own_cost[a]);
@@ -248,9 +249,7 @@ std::vector<std::vector<double>> Elimination::min_marginals(
     const Step& step = steps_[s];
     if (step.scope.empty()) outside[s] = {minimum - step.table[0]};
     for (const Factor& factor : step.factors) {
-      if (!factor.data)
-        outside[factor.step].assign(steps_[factor.step].table.size(),
-                                    std::numeric_limits<double>::infinity());
+      if (!factor.data) outside[factor.step].assign(steps_[factor.step].table.size(), infinity);
     }
     for (int a = 0; a < network_.strategies(step.node); ++a) {
       fill_scratch(step, a, node_cost[step.node][a]);

@@ -1,8 +1,8 @@
 #pragma once
-#include <limits>
 #include <utility>
 #include <vector>
 
+#include "libalpa/base/infinity.h"
 #include "libalpa/solver/selection_network.h"
 
 namespace alpa {
@@ -10,9 +10,9 @@ namespace alpa {
 /// The best fitting choice seen so far.
 struct Incumbent {
   std::vector<int> choice;
-  double cost = std::numeric_limits<double>::infinity();  ///< infinite: none yet
+  double cost = infinity;  ///< infinite: none yet
 
-  bool exists() const { return cost < std::numeric_limits<double>::infinity(); }
+  bool exists() const { return cost < infinity; }
 
   /// Takes over a choice that fits if it is cheaper.
   void offer(const std::vector<int>& candidate, double candidate_cost) {

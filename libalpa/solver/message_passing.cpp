@@ -1,7 +1,8 @@
 #include "libalpa/solver/message_passing.h"
 
 #include <algorithm>
-#include <limits>
+
+#include "libalpa/base/infinity.h"
 
 namespace alpa {
 namespace {
@@ -11,7 +12,7 @@ void column_minima(const std::vector<double>& cost, const std::vector<double>& m
                    std::vector<double>& least) {
   const double* row = cost.data();
   const std::size_t width = least.size();
-  std::fill(least.begin(), least.end(), std::numeric_limits<double>::infinity());
+  std::fill(least.begin(), least.end(), infinity);
   for (double offset : moved) {
     for (std::size_t b = 0; b < width; ++b) least[b] = std::min(least[b], row[b] - offset);
     row += width;

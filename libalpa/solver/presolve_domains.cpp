@@ -1,14 +1,12 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
+#include "libalpa/base/infinity.h"
 #include "libalpa/solver/presolve_rules.h"
 
 namespace alpa {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 bool is_gone(const Presolving::Node& node, int strategy) { return !node.gone.empty() && node.gone[strategy]; }
 

@@ -1,17 +1,15 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <span>
 #include <utility>
 
+#include "libalpa/base/infinity.h"
 #include "libalpa/solver/presolve_rules.h"
 
 namespace alpa {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // Residues of sums that are zero but for rounding, relative to the edge's largest entry.
 constexpr double rounding = 1e-13;

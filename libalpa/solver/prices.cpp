@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <optional>
 #include <utility>
 
+#include "libalpa/base/infinity.h"
 #include "libalpa/solver/elimination.h"
 #include "libalpa/solver/local_search.h"
 #include "libalpa/solver/message_passing.h"
@@ -43,7 +43,7 @@ class PriceSearch {
     iterations_ =
         static_cast<int>(std::clamp(static_cast<double>(options.work) / std::max(work, 1e4), 40.0, 400.0));
     for (auto bytes : network.capacity) unit_ = std::max(unit_, static_cast<double>(bytes));
-    best_.bound = -std::numeric_limits<double>::infinity();
+    best_.bound = -infinity;
     best_.price.assign(network.capacity.size(), 0);
   }
 

@@ -4,12 +4,11 @@
 #include <cmath>
 #include <limits>
 
+#include "libalpa/base/infinity.h"
 #include "libalpa/solver/local_search.h"
 
 namespace alpa {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // Columns of a network's program: x per node and strategy, then y per edge and pair that costs no more than
 // `at_most`.

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <utility>
 
 #include "libalpa/base/deadline.h"
+#include "libalpa/base/infinity.h"
 #include "libalpa/solver/elimination.h"
 #include "libalpa/solver/local_search.h"
 #include "libalpa/solver/neighbourhood_search.h"
@@ -16,8 +16,6 @@
 
 namespace alpa {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // What one unit of effort buys in each phase, so that the default of a million is a few seconds on a network
 // of a thousand nodes.

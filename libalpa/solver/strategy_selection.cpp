@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/infinity.h"
 #include "libalpa/solver/least_memory.h"
 #include "libalpa/solver/presolve.h"
 #include "libalpa/solver/selection_search.h"
@@ -25,7 +25,7 @@ constexpr const char* problem_hint =
 
 void check_costs(const std::vector<double>& costs, const std::string& whose) {
   for (double cost : costs) {
-    if (std::isnan(cost) || cost == -std::numeric_limits<double>::infinity()) {
+    if (std::isnan(cost) || cost == -infinity) {
       refuse(fmt::format("{} has a cost that is {}", whose, cost));
     }
   }
@@ -89,7 +89,7 @@ const char* end_of(const NetworkSolution& found) {
 SelectionSolution without_choice(const SelectionProblem& problem, const SelectionNetwork& network,
                                  const NetworkSolution& found, double cutoff) {
   SelectionSolution solution;
-  solution.cost = std::numeric_limits<double>::infinity();
+  solution.cost = infinity;
   solution.lower_bound = found.infeasible ? solution.cost : found.bound;
   solution.hit_time_limit = found.hit_time_limit;
   if (!found.infeasible && found.bound >= cutoff) {

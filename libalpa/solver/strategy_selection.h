@@ -1,8 +1,9 @@
 #pragma once
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
+
+#include "libalpa/base/infinity.h"
 
 namespace alpa {
 
@@ -33,8 +34,7 @@ struct SelectionOptions {
   std::int64_t effort = 1'000'000;  ///< bound on search effort (branch-and-bound nodes, moves); deterministic
   double time_limit_s = 120;        ///< safety cap in wall seconds; hitting it is reported in `proof`
   std::vector<int> start = {};      ///< a choice to improve on, where it is allowed and fits; empty: none
-  double cutoff =
-      std::numeric_limits<double>::infinity();  ///< choices that cost as much or more are not wanted
+  double cutoff = infinity;         ///< choices that cost as much or more are not wanted
   const StopRequest* stop = nullptr;  ///< ends the search as the time limit does; null: nothing does
 };
 

@@ -146,7 +146,7 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
                0,       &s.send_round};
   for (std::size_t p = 0; p < s.programs.size(); ++p) {
     s.segments.emplace_back();
-    for (const SegmentKind kind : {SegmentKind::forward, SegmentKind::backward, SegmentKind::update})
+    for (const SegmentKind kind : every_segment)
       s.segments.back().push_back(
           PreparedSegment(graph, *s.programs[p], s.stage, kind, s.coordinate, world.rank(), device));
   }

@@ -142,8 +142,7 @@ std::string progress_line(const StepMetrics& m, const StepTotals& since, std::in
   if (const auto fraction = fraction_of_peak(since.flops, since.seconds, m.peak_flops_per_s))
     line += fmt::format(" ({:.1f} % of {}, {})", 100 * *fraction, rate_text(*m.peak_flops_per_s, "FLOP/s"),
                         m.peak_origin);
-  return line + fmt::format("  memory {}  left {}", bytes_text(static_cast<double>(m.memory_bytes)),
-                            seconds_text(eta_s));
+  return line + fmt::format("  memory {}  left {}", bytes_text(m.memory_bytes), seconds_text(eta_s));
 }
 
 MetricsFile::MetricsFile(const std::filesystem::path& run_dir, std::int64_t steps_done)

@@ -2,15 +2,9 @@
 
 #include <chrono>
 
+#include "libalpa/base/clock.h"
+
 namespace alpa {
-namespace {
-
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace
-
 PreparedSegment::PreparedSegment(const Graph& graph, const Program& program, int stage, SegmentKind kind,
                                  const std::vector<int>& coordinate, int rank, Device& device)
     : stage_(stage), segment_(kind) {
@@ -30,11 +24,11 @@ void PreparedSegment::run(const StepContext& rank, std::vector<TimelineRow>* row
       steps_[i]->run(rank);
       continue;
     }
-    const double start = now_s();
+    const double start = monotonic_s();
     steps_[i]->run(rank);
     rank.stream->synchronize();
     rows->push_back({stage_, segment_, rank.micro_batch, static_cast<int>(i), kinds_[i], start - rank.begin_s,
-                     now_s() - start});
+                     monotonic_s() - start});
   }
 }
 

@@ -9,12 +9,6 @@
 #include "libalpa/trainer/run_needs.h"
 
 namespace alpa {
-namespace {
-
-std::string size_text(std::int64_t bytes) { return bytes_text(static_cast<double>(bytes)); }
-
-}  // namespace
-
 std::vector<std::int64_t> gather_numbers(Communicator& control, Stream& stream, std::int64_t mine) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(control.size()));
   control.all_gather(stream, &mine, all.data(), sizeof mine);
@@ -34,11 +28,11 @@ std::string check_memory(const Program& training, const Graph& graph, std::int64
                      on_node = least_of_ranks(ranks.host, ranks_on_node);
   const std::int64_t reserved = reserved_bytes(ranks.device.description());
   const std::string beside =
-      reserved > 0 ? fmt::format(" and {} are kept for CUDA and its libraries", size_text(reserved)) : "";
+      reserved > 0 ? fmt::format(" and {} are kept for CUDA and its libraries", bytes_text(reserved)) : "";
   if (arena_bytes + reserved > there)
     throw Error(ErrorKind::allocation,
-                fmt::format("the plan takes {} per rank{}, {} is there", size_text(arena_bytes), beside,
-                            size_text(there)),
+                fmt::format("the plan takes {} per rank{}, {} is there", bytes_text(arena_bytes), beside,
+                            bytes_text(there)),
                 "plan with a smaller memory in the cluster, with more micro-batches, or for more ranks");
   return memory_shortfall(process_memory(training, graph, shared ? arena_bytes : 0), on_node);
 }

@@ -9,8 +9,6 @@
 namespace alpa {
 namespace {
 
-std::string size_text(std::int64_t bytes) { return bytes_text(static_cast<double>(bytes)); }
-
 /// Of the folder, or of the nearest one around it that exists. As much as can be counted where the system
 /// does not say.
 double free_bytes(const std::filesystem::path& folder) {
@@ -38,8 +36,8 @@ std::string memory_shortfall(const ProcessMemory& memory, std::int64_t there) {
   return fmt::format(
       "a rank takes {} of its node's memory (arena {}, its states once more while a checkpoint is written or "
       "read {}, the samples of a step {}), {} is there for each",
-      size_text(memory.total()), size_text(memory.arena), size_text(memory.states), size_text(memory.batch),
-      size_text(there));
+      bytes_text(memory.total()), bytes_text(memory.arena), bytes_text(memory.states),
+      bytes_text(memory.batch), bytes_text(there));
 }
 
 std::int64_t saves_left(std::int64_t done, std::int64_t total, std::int64_t every) {
@@ -61,7 +59,7 @@ std::string disk_shortfall(const Graph& graph, const std::filesystem::path& run_
                there = free_bytes(run_dir);
   if (needed <= there) return "";
   return fmt::format("'{}' is to hold {} of {} more at once, {} in all; {} is free there", run_dir.string(),
-                     count_text(checkpoints, "checkpoint"), size_text(checkpoint_bytes), bytes_text(needed),
+                     count_text(checkpoints, "checkpoint"), bytes_text(checkpoint_bytes), bytes_text(needed),
                      bytes_text(there));
 }
 

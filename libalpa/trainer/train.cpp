@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "libalpa/base/clock.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/options.h"
 #include "libalpa/base/units.h"
@@ -30,12 +31,6 @@
 
 namespace alpa {
 namespace {
-
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-std::string size_text(std::int64_t bytes) { return bytes_text(static_cast<double>(bytes)); }
 
 StopLimits limits_of(const TrainSettings& settings) {
   StopLimits limits;
@@ -181,7 +176,7 @@ class Run {
     first_rank([&] { check_disk(); });
     log_.info(fmt::format(
         "dry run: plan, data, memory ({} per rank) and disk space are in order; nothing was written",
-        size_text(arena_bytes())));
+        bytes_text(arena_bytes())));
     return 0;
   }
 
@@ -207,7 +202,7 @@ class Run {
   }
 
   void save() {
-    const double begin = now_s();
+    const double begin = monotonic_s();
     first_rank([&] {
       files_->restore(step_);
       files_->metrics().sync();
@@ -215,7 +210,7 @@ class Run {
     save_states(*executor_, graph_, checkpoint_path(settings_.run_dir, step_),
                 {step_, samples_, identity_, options_text(options_), steps_->loss_scale()}, provenance_,
                 WritingRanks{ranks_.files, *control_stream_});
-    checkpoint_s_ = now_s() - begin;
+    checkpoint_s_ = monotonic_s() - begin;
     unreported_checkpoint_s_ = checkpoint_s_;
     in_step("verifying what was saved", [&] {
       text_of_first_rank(ranks_.files, *control_stream_, [&](const BytesRead& read) {
@@ -281,12 +276,12 @@ class Run {
     const std::string times = step_times_text(plan_.prediction.step_s, recent_);
     if (!times.empty())
       log_.info(fmt::format("step time: {}; arena: predicted {}, allocated {}", times,
-                            size_text(arena_bytes()), size_text(allocated_bytes_)));
+                            bytes_text(arena_bytes()), bytes_text(allocated_bytes_)));
   }
 
   int loop() {
     const std::int64_t traced = settings_.trace.empty() ? -1 : std::min(step_ + 3, total_steps_);
-    double told_s = now_s();
+    double told_s = monotonic_s();
     if (step_ >= total_steps_)
       warn(fmt::format("nothing is left to do: the run has {} of {} (--steps)", count_text(step_, "step"),
                        total_steps_));
@@ -300,11 +295,11 @@ class Run {
       const bool saves =
           is_due(settings_.checkpoint_every) || reason != StopReason::none || step_ == total_steps_;
       if (saves) save();
-      if (saves || now_s() - told_s >= settings_.progress_s) {
+      if (saves || monotonic_s() - told_s >= settings_.progress_s) {
         const double left_s = static_cast<double>(total_steps_ - step_) * recent_.median_s();
         log_.info(progress_line(m, std::exchange(since_line_, {}), total_steps_, left_s) +
                   (saves ? fmt::format("  saved in {}", seconds_text(checkpoint_s_)) : ""));
-        told_s = now_s();
+        told_s = monotonic_s();
       }
       if (stops) {
         report_prediction();

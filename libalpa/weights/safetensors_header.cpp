@@ -53,9 +53,9 @@ std::optional<std::int64_t> bytes_of(const StoredTensor& tensor) {
 }
 
 /// Takes the header apart as it is read, so that nothing grows which the format has no place for.
-class Handler : public nlohmann::json_sax<nlohmann::json> {
+class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit Handler(const std::string& file) : file_(file) {}
+  explicit HeaderHandler(const std::string& file) : file_(file) {}
 
   std::vector<StoredTensor> tensors;
 
@@ -200,7 +200,7 @@ std::string shown(std::string text) {
 
 std::vector<StoredTensor> parse_safetensors_header(std::string_view header, std::int64_t data_bytes,
                                                    const std::string& file) {
-  Handler handler(file);
+  HeaderHandler handler(file);
   if (!header.starts_with('{')) handler.refuse("it does not start with '{'");
   nlohmann::json::sax_parse(header.begin(), header.end(), &handler);
   std::vector<StoredTensor>& tensors = handler.tensors;

@@ -24,9 +24,9 @@ bool is_file_name(const std::string& text) {
 }
 
 /// Takes the index apart as it is read. What `metadata` holds is passed over.
-class Handler : public nlohmann::json_sax<nlohmann::json> {
+class IndexHandler : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit Handler(const std::string& file) : file_(file) {}
+  explicit IndexHandler(const std::string& file) : file_(file) {}
 
   std::map<std::string, std::string> weight_map;
 
@@ -122,7 +122,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
 
 std::map<std::string, std::string> read_safetensors_index(const std::filesystem::path& path) {
   const std::string name = path.string();
-  Handler handler(name);
+  IndexHandler handler(name);
   std::error_code failed;
   const std::uintmax_t bytes = std::filesystem::file_size(path, failed);
   std::ifstream file(path, std::ios::binary);

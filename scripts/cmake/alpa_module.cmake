@@ -15,6 +15,8 @@ function(alpa_module name)
     list(FILTER without_cuda INCLUDE REGEX "_no_cuda\\.cpp$")
     list(FILTER sources EXCLUDE REGEX "_(cuda|nccl)\\.cpp$")
     list(APPEND sources ${without_cuda})
+    # A program with an emulation of CUDA or NCCL takes the rest of the module and leaves these.
+    set_source_files_properties(${without_cuda} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
   list(TRANSFORM ARG_USES PREPEND alpa_)
   if(NOT sources)

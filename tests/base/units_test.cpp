@@ -8,8 +8,8 @@ namespace alpa {
 namespace {
 
 TEST(Units, AreTheLargestThatLeaveAWholeDigit) {
-  EXPECT_EQ(bytes_text(512), "512 B");
-  EXPECT_EQ(bytes_text(1536), "1.50 KiB");
+  EXPECT_EQ(bytes_text(std::int64_t{512}), "512 B");
+  EXPECT_EQ(bytes_text(1536.0), "1.50 KiB");
   EXPECT_EQ(seconds_text(0), "0 s");
   EXPECT_EQ(seconds_text(1.23e-5), "12.3 us");
   EXPECT_EQ(seconds_text(125), "2m05s");

@@ -10,7 +10,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class Conversion : public Workplace {
+class Conversions : public Workplace {
  protected:
   void train_on(const std::string& data, const std::string& plan, int ranks,
                 const std::string& run_dir) const {
@@ -20,7 +20,7 @@ class Conversion : public Workplace {
   }
 };
 
-TEST_F(Conversion, OfNumbersGivesWhatAModelOfImagesLearnsFrom) {
+TEST_F(Conversions, OfNumbersGivesWhatAModelOfImagesLearnsFrom) {
   // Images of 4 x 4 x 2 whose brightest pixels are those of their class.
   std::string text;
   for (int i = 0; i < 256; ++i) {
@@ -47,7 +47,7 @@ TEST_F(Conversion, OfNumbersGivesWhatAModelOfImagesLearnsFrom) {
   EXPECT_LT(losses.back(), 0.8 * losses.front());
 }
 
-TEST_F(Conversion, HoldsOutRowsThatEvaluationsTake) {
+TEST_F(Conversions, HoldsOutRowsThatEvaluationsTake) {
   std::string text;
   for (int i = 0; i < 256; ++i) {
     for (int pixel = 0; pixel < 32; ++pixel) text += std::to_string((7 * i + i * pixel) % 5) + ",";
@@ -65,7 +65,7 @@ TEST_F(Conversion, HoldsOutRowsThatEvaluationsTake) {
   EXPECT_EQ(numbers("part", "evaluation_loss"), numbers("whole", "evaluation_loss"));
 }
 
-TEST_F(Conversion, OfImagesOfAnySizeGivesThemInOne) {
+TEST_F(Conversions, OfImagesOfAnySizeGivesThemInOne) {
   write("pets/cat/a.pgm", "P5 4 2 255\nabcdabcd");
   write("pets/dog/b.ppm", "P6 1 1 255\nabc");
   write("pets/dog/c.pgm", "P5 500 333 255\n" + std::string(500 * 333, 'a'));
@@ -78,7 +78,7 @@ TEST_F(Conversion, OfImagesOfAnySizeGivesThemInOne) {
   EXPECT_THAT(run("h5ls pets.h5").output, HasSubstr("images                   Dataset {3, 2, 2, 3}"));
 }
 
-TEST_F(Conversion, OfATextGivesTheTrainingThatTheTextGives) {
+TEST_F(Conversions, OfATextGivesTheTrainingThatTheTextGives) {
   std::string text;  // bytes below the model's vocabulary of 64
   for (int i = 0; i < 2000; ++i) text += std::to_string(i * i) + " ";
   write("numbers.txt", text);
@@ -89,7 +89,7 @@ TEST_F(Conversion, OfATextGivesTheTrainingThatTheTextGives) {
   EXPECT_EQ(numbers("text", "loss"), numbers("hdf5", "loss"));
 }
 
-TEST_F(Conversion, TakesNoJsonLinesForText) {
+TEST_F(Conversions, TakesNoJsonLinesForText) {
   write("lines.txt", "{\"text\": \"a rose\"}\n");
   const CommandResult refused = run("alpa-train convert lines.txt --out lines.h5");
   EXPECT_EQ(refused.status, 3);
@@ -99,7 +99,7 @@ TEST_F(Conversion, TakesNoJsonLinesForText) {
   EXPECT_EQ(run("alpa-train convert lines.txt --from text --out lines.h5").status, 0);
 }
 
-TEST_F(Conversion, ThatFailsSaysWhereAndWritesNothing) {
+TEST_F(Conversions, ThatFailsSaysWhereAndWritesNothing) {
   write("ragged.csv", "1,2,0\n1,0\n");
   const CommandResult ragged = run("alpa-train convert ragged.csv --out data.h5");
   EXPECT_EQ(ragged.status, 3);

@@ -33,4 +33,9 @@ inline std::vector<std::tuple<Backend, std::string>> backends_with(const std::ve
   return pairs;
 }
 
+/// Names a test by such a pair.
+inline constexpr auto kBackendAndOp = [](const auto& test) {
+  return std::get<0>(test.param).name + "_" + std::get<1>(test.param);
+};
+
 }  // namespace alpa

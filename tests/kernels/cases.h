@@ -30,4 +30,7 @@ std::string case_text(const OpCase&);
 /// Names of all operators in the order of the catalog, to be the parameters of test suites.
 std::vector<std::string> op_names();
 
+/// Names a test by its parameter, an operator's name.
+inline constexpr auto kOpName = [](const auto& test) -> std::string { return test.param; };
+
 }  // namespace alpa

@@ -91,13 +91,10 @@ std::vector<std::string> accumulating_ops() {
 }
 
 using ::testing::ValuesIn;
-constexpr auto kName = [](const auto& test) {
-  return std::get<0>(test.param).name + "_" + std::get<1>(test.param);
-};
-INSTANTIATE_TEST_SUITE_P(On, Conformance, ValuesIn(backends_with(op_names())), kName);
+INSTANTIATE_TEST_SUITE_P(On, Conformance, ValuesIn(backends_with(op_names())), kBackendAndOp);
 INSTANTIATE_TEST_SUITE_P(On, Updates, ValuesIn(backends_with({"adamw", "adamw_master", "sgd", "sgd_master"})),
-                         kName);
-INSTANTIATE_TEST_SUITE_P(On, Accumulating, ValuesIn(backends_with(accumulating_ops())), kName);
+                         kBackendAndOp);
+INSTANTIATE_TEST_SUITE_P(On, Accumulating, ValuesIn(backends_with(accumulating_ops())), kBackendAndOp);
 
 class Refusal : public ::testing::TestWithParam<Backend> {};
 

@@ -118,7 +118,6 @@ std::vector<std::string> differentiable_ops() {
   return names;
 }
 
-constexpr auto kOpName = [](const auto& op) { return op.param; };
 INSTANTIATE_TEST_SUITE_P(Op, Gradient, ::testing::ValuesIn(differentiable_ops()), kOpName);
 
 }  // namespace

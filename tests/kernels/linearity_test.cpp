@@ -47,7 +47,6 @@ std::vector<std::string> linear_ops() {
   return names;
 }
 
-constexpr auto kOpName = [](const auto& op) { return op.param; };
 INSTANTIATE_TEST_SUITE_P(Op, Linear, ::testing::ValuesIn(linear_ops()), kOpName);
 
 }  // namespace

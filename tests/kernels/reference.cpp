@@ -32,8 +32,6 @@ double gelu_slope(double x) {
   const double t = std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
 }
-double logistic(double x) { return 1 / (1 + std::exp(-x)); }
-
 /// How far each factor moves in a dense tensor.
 std::vector<std::size_t> strides_of(const ShardingRule& rule,
                                     const std::vector<DimensionFactors>& dimensions) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <cmath>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct ReferenceCall {
     return static_cast<std::size_t>(types[operand].shape.back());
   }
 };
+inline double logistic(double x) { return 1 / (1 + std::exp(-x)); }
+
 using ReferenceResults = std::vector<Values>;
 
 ReferenceResults attention_reference(const ReferenceCall&);

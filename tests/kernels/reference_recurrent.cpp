@@ -6,8 +6,6 @@
 namespace alpa {
 namespace {
 
-double logistic(double x) { return 1 / (1 + std::exp(-x)); }
-
 /// Where sequences lie in operands [b s h], [b s g h] and weights [h g h].
 struct Sequences {
   std::size_t batch, steps, gates, h;

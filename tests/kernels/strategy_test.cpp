@@ -225,7 +225,7 @@ OpCase divisible(OpCase c) {
 }
 
 /// Small enough to be computed some dozen times and by the loop nest.
-bool is_small(const PreparedCase& p) {
+bool is_quick(const PreparedCase& p) {
   return flops_of(*p.op, p.call()) + static_cast<double>(bytes_moved_by(*p.op, p.call())) < 5e6;
 }
 
@@ -239,7 +239,7 @@ TEST_P(EveryStrategy, ComputesTheWholeOnTheTilesOfAMesh) {
   for (const OpCase& odd : cases_of(op_catalog().find(GetParam())))
     for (const OpCase& c : {odd, divisible(odd)}) {
       const PreparedCase p = prepare(c, DType::f32);
-      if (!is_small(p)) continue;
+      if (!is_quick(p)) continue;
       const std::vector<Values> expected = p.expected();
       for (const MeshShape& mesh : {MeshShape{2}, MeshShape{4}, MeshShape{2, 2}})
         for (const Strategy& strategy : strategies(*p.op, p.call(), mesh)) {
@@ -254,7 +254,6 @@ TEST_P(EveryStrategy, ComputesTheWholeOnTheTilesOfAMesh) {
   EXPECT_EQ(*choices.rbegin() >= 0, !op.reduces_globally) << "no factor was split";
 }
 
-constexpr auto kOpName = [](const auto& op) { return op.param; };
 INSTANTIATE_TEST_SUITE_P(Op, EveryStrategy, ::testing::ValuesIn(op_names()), kOpName);
 
 }  // namespace

@@ -122,10 +122,7 @@ TEST_P(Tiles, OfEveryFactorMakeUpTheWhole) {
   }
 }
 
-constexpr auto kName = [](const auto& test) {
-  return std::get<0>(test.param).name + "_" + std::get<1>(test.param);
-};
-INSTANTIATE_TEST_SUITE_P(On, Tiles, ::testing::ValuesIn(backends_with(op_names())), kName);
+INSTANTIATE_TEST_SUITE_P(On, Tiles, ::testing::ValuesIn(backends_with(op_names())), kBackendAndOp);
 
 }  // namespace
 }  // namespace alpa

@@ -11,7 +11,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-const std::string head = R"(name = "points"
+const std::string classifier = R"(name = "points"
 [dimensions]
 width = 6
 classes = 4
@@ -37,12 +37,12 @@ shape = []
 below = "classes"
 )";
 
-ModelDefinition model_of(const std::string& text) {
+ModelDefinition points_model(const std::string& text) {
   return parse_model(text, "points.toml", {std::filesystem::path(ALPA_SOURCE_DIR) / "share" / "blocks"});
 }
 
 TEST(Inputs, HaveARowForEachSample) {
-  const Graph graph = forward_graph(model_of(head + inputs), 3, true);
+  const Graph graph = forward_graph(points_model(classifier + inputs), 3, true);
   ASSERT_EQ(graph.inputs.size(), 2u);
   EXPECT_EQ(value_of(graph, graph.inputs[0].value).name, "points");
   EXPECT_EQ(value_of(graph, graph.inputs[0].value).type, (TensorType{DType::f32, {3, 6}}));
@@ -52,28 +52,29 @@ TEST(Inputs, HaveARowForEachSample) {
 }
 
 TEST(Inputs, AreNumbersOfTheModelsPrecision) {
-  const Graph graph = forward_graph(model_of(head + inputs + "[training]\nprecision = \"bf16\"\n"), 3, true);
+  const Graph graph =
+      forward_graph(points_model(classifier + inputs + "[training]\nprecision = \"bf16\"\n"), 3, true);
   EXPECT_EQ(value_of(graph, graph.inputs[0].value).type.dtype, DType::bf16);
 }
 
 TEST(Inputs, OfMoreNumbersThanAnAddressCountsAreRefusedByNameAndPlace) {
   const std::string large =
       "[input.points]\nshape = [4294967296, 4294967296]\n" + inputs.substr(inputs.find("[input.k"));
-  EXPECT_THAT([&] { model_of(head + large); },
+  EXPECT_THAT([&] { points_model(classifier + large); },
               ThrowsMessage<Error>(HasSubstr(
                   "points.toml:19:8: f32[8x4294967296x4294967296] 'points' of 8 samples has more than")));
 }
 
 TEST(Inputs, OfIdsHaveThemIn32Bits) {
-  std::string text = head + inputs;
+  std::string text = classifier + inputs;
   text.replace(text.find("below = \"classes\""), 17, "below = 3000000000");
   EXPECT_THAT(
-      [&] { model_of(text); },
+      [&] { points_model(text); },
       ThrowsMessage<Error>(HasSubstr("'below' is 3000000000, expected an integer from 1 to 2147483648")));
 }
 
 TEST(Inputs, StandInTheExpandedModel) {
-  const ModelDefinition model = model_of(head + inputs);
+  const ModelDefinition model = points_model(classifier + inputs);
   EXPECT_EQ(graph_text(forward_graph(parse_model(model.expanded_toml, "expanded"), 2, true)),
             graph_text(forward_graph(model, 2, true)));
 }
@@ -85,7 +86,7 @@ struct Wrong {
 class WrongInputs : public testing::TestWithParam<Wrong> {};
 
 TEST_P(WrongInputs, AreTold) {
-  EXPECT_THAT([] { forward_graph(model_of(head + GetParam().inputs), 2, true); },
+  EXPECT_THAT([] { forward_graph(points_model(classifier + GetParam().inputs), 2, true); },
               ThrowsMessage<Error>(AllOf(HasSubstr(GetParam().place), HasSubstr(GetParam().told))));
 }
 

@@ -10,10 +10,10 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 using I = std::int64_t;
 
-const TensorType x{DType::f32, {4, 9, 7, 6}}, filters{DType::f32, {3, 3, 6, 10}};
+const TensorType images{DType::f32, {4, 9, 7, 6}}, filters{DType::f32, {3, 3, 6, 10}};
 
 ShardingRule rule(const Attributes& attributes, const TensorType& weight = filters) {
-  return rule_of(op_catalog().find("conv2d"), {std::vector{x, weight}, attributes});
+  return rule_of(op_catalog().find("conv2d"), {std::vector{images, weight}, attributes});
 }
 
 Shape result(const Attributes& attributes) { return result_shape(rule(attributes), 0); }
@@ -39,7 +39,7 @@ TEST(Convolution, SplitsSamplesAndChannelsOrGroups) {
 }
 
 TEST(Convolution, WorksOnEveryElementOfAFilterInEveryPlace) {
-  const std::vector<TensorType> operands{x, filters};
+  const std::vector<TensorType> operands{images, filters};
   const Attributes attributes{{"stride", I{2}}};
   EXPECT_EQ(flops_of(op_catalog().find("conv2d"), {operands, attributes}),
             2.0 * 4 * (4 * 3) * 10 * (3 * 3) * 6);

@@ -33,13 +33,13 @@ TEST(CheckToldColumns, AcceptsWhatIsWrittenAndRefusesNamesOfAnotherModel) {
 }
 
 /// One figure of a plan that is not what its program makes, and what the refusal has to name.
-struct Spoilt {
+struct SpoiltPrediction {
   std::string name;
   std::function<void(Prediction&)> spoil;
   std::string why;
 };
 
-class CheckPrediction : public testing::TestWithParam<Spoilt> {
+class CheckPrediction : public testing::TestWithParam<SpoiltPrediction> {
  protected:
   static void check(const Plan& plan) { check_prediction("plan.h5", plan, sound().plan.prediction); }
 };
@@ -56,8 +56,8 @@ TEST_P(CheckPrediction, RefusesAndNamesTheRow) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Spoilt, CheckPrediction,
-    testing::ValuesIn(std::vector<Spoilt>{
+    SpoiltPrediction, CheckPrediction,
+    testing::ValuesIn(std::vector<SpoiltPrediction>{
         {"Stages", [](Prediction& p) { p.stages.pop_back(); }, "/prediction has 1 stages, expected 2"},
         {"Step", [](Prediction& p) { p.step_s *= 1.01; }, "/prediction/step_s, row 0: "},
         {"Compute", [](Prediction& p) { p.stages[1].compute_s *= 1.01; },

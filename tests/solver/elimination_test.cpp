@@ -9,12 +9,6 @@
 namespace alpa {
 namespace {
 
-std::vector<std::vector<double>> node_costs(const SelectionNetwork& network) {
-  std::vector<std::vector<double>> costs;
-  for (const auto& node : network.nodes) costs.push_back(node.cost);
-  return costs;
-}
-
 std::vector<int> all_nodes(const SelectionNetwork& network) {
   std::vector<int> nodes(network.nodes.size());
   std::iota(nodes.begin(), nodes.end(), 0);

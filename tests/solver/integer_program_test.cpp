@@ -2,8 +2,9 @@
 
 #include <gmock/gmock.h>
 
-#include <limits>
 #include <thread>
+
+#include "libalpa/base/infinity.h"
 
 namespace alpa {
 namespace {
@@ -12,7 +13,6 @@ using testing::DoubleNear;
 using testing::ElementsAre;
 using Status = IntegerProgramResult::Status;
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double tolerance = 1e-6;  // CBC's, on integrality
 
 // A knapsack: values 8, 11, 6, 4, weights 5, 7, 4, 3, at most `weight`.

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "libalpa/base/infinity.h"
 #include "tests/solver/random_problem.h"
 
 namespace alpa {
@@ -24,7 +25,6 @@ TEST(LeastPeakMemory, IsNeverAboveTheLeanestChoicesPeakAndMostlyNear) {
 
 // Two nodes that must not both be lean: one byte each, but then together 1 + 9.
 TEST(LeastPeakMemory, SeesWhatForbiddenPairsRuleOut) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
   SelectionProblem problem{
       {{{0, 0}, {1, 9}, 0, 1}, {{0, 0}, {1, 9}, 0, 1}}, {{0, 1, {infinity, 0, 0, 0}}}, 5};
   EXPECT_EQ(least_peak_memory(selection_network(problem), problem.memory_limit), 10);

@@ -7,12 +7,6 @@
 namespace alpa {
 namespace {
 
-std::vector<std::vector<double>> node_costs(const SelectionNetwork& network) {
-  std::vector<std::vector<double>> costs;
-  for (const auto& node : network.nodes) costs.push_back(node.cost);
-  return costs;
-}
-
 // Messages are halved and added in floating point; costs here are below 1000.
 constexpr double rounding = 1e-9;
 

@@ -2,12 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include "libalpa/base/infinity.h"
 #include "tests/solver/random_problem.h"
 
 namespace alpa {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 struct Best {
   double cost = infinity;

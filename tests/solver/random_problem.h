@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "libalpa/solver/selection_network.h"
 #include "libalpa/solver/strategy_selection.h"
 
 namespace alpa {
@@ -77,6 +78,12 @@ inline Exhaustive exhaustive_search(const SelectionProblem& problem) {
       choice[i++] = 0;
     if (i == choice.size()) return best;
   }
+}
+
+inline std::vector<std::vector<double>> node_costs(const SelectionNetwork& network) {
+  std::vector<std::vector<double>> costs;
+  for (const auto& node : network.nodes) costs.push_back(node.cost);
+  return costs;
 }
 
 }  // namespace alpa

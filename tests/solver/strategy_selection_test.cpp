@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/infinity.h"
 #include "tests/solver/random_problem.h"
 
 namespace alpa {
@@ -17,8 +18,6 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 using testing::ThrowsMessage;
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // The toy instance of the ASPLOS/EuroSys 2025 contest (google/iopddl, example.json, Apache License 2.0).
 SelectionProblem contest_example() {

@@ -13,7 +13,7 @@
 namespace alpa {
 namespace {
 
-constexpr std::int64_t kBatch = 8, kWidth = 3, kGroup = 2;
+constexpr std::int64_t kSamples = 8, kWidth = 3, kGroup = 2;
 constexpr double kMomentum = 0.25, kCorrection = 2;
 
 const std::string text = R"(name = "normed"
@@ -63,10 +63,10 @@ std::vector<double> expected_averages(int steps) {
   for (int step = 0; step < steps; ++step)
     for (std::int64_t c = 0; c < kWidth; ++c) {
       double means = 0, variances = 0;
-      for (std::int64_t first = 0; first < kBatch; first += kGroup) {
+      for (std::int64_t first = 0; first < kSamples; first += kGroup) {
         const double a = point(step, first, c), b = point(step, first + 1, c);
-        means += (a + b) / 2 / (kBatch / kGroup);
-        variances += (a - b) * (a - b) / 4 / (kBatch / kGroup);
+        means += (a + b) / 2 / (kSamples / kGroup);
+        variances += (a - b) * (a - b) / 4 / (kSamples / kGroup);
       }
       double &mean = averages[static_cast<std::size_t>(c)],
              &variance = averages[static_cast<std::size_t>(kWidth + c)];
@@ -76,23 +76,23 @@ std::vector<double> expected_averages(int steps) {
   return averages;
 }
 
-struct Outcome {
+struct Averaged {
   std::vector<double> averages;
   double evaluation_loss = 0, loss = 0;
 };
 
-Outcome trained(const std::string& method, int devices, int micro_batches, int steps) {
+Averaged trained(const std::string& method, int devices, int micro_batches, int steps) {
   const ModelDefinition model = parse_model(text, "normed.toml", {source_folder() / "share/blocks"});
   const auto graph_of = [&](std::int64_t samples) { return training_step_graph(model, samples); };
   Log log("test", LogLevel::off);
   PlannerOptions options;
   options.method = method;
   options.micro_batches = micro_batches;
-  const Plan plan = make_plan({"normed", "", kBatch, graph_of},
+  const Plan plan = make_plan({"normed", "", kSamples, graph_of},
                               CostModel(testing_models::small_cluster(devices)), options, log);
   const Graph graph = graph_of(plan.micro_batch_samples);
   const Program training = lower(graph, plan), evaluation = lower(graph, plan, Purpose::evaluate);
-  Outcome outcome;
+  Averaged outcome;
   run_on_threads(devices, [&](int rank, Communicator& world) {
     const auto device = make_cpu_device(1);
     Executor executor(graph, {&training, &evaluation}, *device, world, 1);
@@ -102,13 +102,13 @@ Outcome trained(const std::string& method, int devices, int micro_batches, int s
     inputs.update_scalars[1] = inputs.update_scalars[2] = 1;
     inputs.update_scalars[3] = 1 / static_cast<float>(micro_batches);
     double loss = 0;
-    std::vector<float> points(kBatch * kWidth);
+    std::vector<float> points(kSamples * kWidth);
     const std::vector<std::int32_t> kinds{0, 1, 2, 3, 3, 2, 1, 0};
     const std::vector<std::span<const std::byte>> samples{std::as_bytes(std::span(points)),
                                                           std::as_bytes(std::span(kinds))};
     inputs.samples = samples;
     for (int step = 0; step < steps; ++step) {
-      for (std::int64_t i = 0; i < kBatch * kWidth; ++i)
+      for (std::int64_t i = 0; i < kSamples * kWidth; ++i)
         points[static_cast<std::size_t>(i)] = point(step, i / kWidth, i % kWidth);
       loss = executor.run(inputs).loss_sum;
     }
@@ -133,7 +133,7 @@ TEST(RunningAverage, FollowsTheStatisticsWhateverThePlan) {
   for (const auto& [method, devices, micro_batches] :
        {std::tuple("serial", 1, 1), {"serial", 1, 4}, {"data-parallel", 2, 1}, {"data-parallel", 2, 2}}) {
     SCOPED_TRACE(std::string(method) + " " + std::to_string(devices) + " " + std::to_string(micro_batches));
-    const Outcome outcome = trained(method, devices, micro_batches, 3);
+    const Averaged outcome = trained(method, devices, micro_batches, 3);
     ASSERT_EQ(outcome.averages.size(), expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i)
       EXPECT_NEAR(outcome.averages[i], expected[i], 1e-6 * (1 + std::abs(expected[i])));  // f32
@@ -141,7 +141,7 @@ TEST(RunningAverage, FollowsTheStatisticsWhateverThePlan) {
 }
 
 TEST(RunningAverage, IsWhatEvaluationNormalisesBy) {
-  const Outcome early = trained("serial", 1, 1, 1), late = trained("serial", 1, 1, 3);
+  const Averaged early = trained("serial", 1, 1, 1), late = trained("serial", 1, 1, 3);
   EXPECT_NE(early.evaluation_loss, early.loss);
   EXPECT_NE(late.evaluation_loss, late.loss);
   EXPECT_NEAR(trained("data-parallel", 2, 2, 3).evaluation_loss, late.evaluation_loss,

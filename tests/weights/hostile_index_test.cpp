@@ -61,14 +61,14 @@ TEST_F(ModelInTwoFiles, MayHaveAnythingAsMetadata) {
   EXPECT_EQ(with_index("{\"weight_map\": {" + whole + "}}").tensors().size(), 3u);
 }
 
-struct Row {
+struct IndexRow {
   const char* name;
   std::string index, message;
 };
 
-void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
+void PrintTo(const IndexRow& row, std::ostream* out) { *out << row.name; }
 
-class HostileIndex : public ModelInTwoFiles, public ::testing::WithParamInterface<Row> {};
+class HostileIndex : public ModelInTwoFiles, public ::testing::WithParamInterface<IndexRow> {};
 
 TEST_P(HostileIndex, IsRefused) {
   try {
@@ -93,42 +93,43 @@ INSTANTIATE_TEST_SUITE_P(
     Table, HostileIndex,
     ::testing::Values(
         // The JSON.
-        Row{"empty", "", "index.json' is no index of safetensors files: it is no JSON from byte"},
-        Row{"cut", "{\"weight_map\": {" + whole, "no JSON from byte"},
-        Row{"more_after", index_of(whole) + "{}", "no JSON from byte"},
-        Row{"array", "[]", "it is an array, expected an object"},
-        Row{"number", "1", "it is a number, expected an object"},
-        Row{"no_map", "{\"metadata\": {}}", "weight_map is missing or has no tensors"},
-        Row{"empty_map", index_of(""), "weight_map is missing or has no tensors"},
-        Row{"text_as_map", "{\"weight_map\": \"a\"}", "a text as 'weight_map', expected an object"},
-        Row{"null_as_metadata", "{\"metadata\": null}", "null as 'metadata', expected an object"},
-        Row{"array_as_map", "{\"weight_map\": []}", "an array as 'weight_map', expected an object"},
-        Row{"other_section", "{\"weights\": {}}", "'weights', expected metadata and weight_map"},
-        Row{"map_twice", "{\"weight_map\": {}, \"weight_map\": {}}", "'weight_map' is there twice"},
-        Row{"deep", "{\"weight_map\": {\"a\": " + std::string(1000000, '['), "an array as 'a'"},
-        Row{"object_as_file", index_of("\"a\": {}"), "an object as 'a', expected the name of a file"},
-        Row{"number_as_file", index_of("\"a\": 1"), "a number as 'a', expected the name of a file"},
+        IndexRow{"empty", "", "index.json' is no index of safetensors files: it is no JSON from byte"},
+        IndexRow{"cut", "{\"weight_map\": {" + whole, "no JSON from byte"},
+        IndexRow{"more_after", index_of(whole) + "{}", "no JSON from byte"},
+        IndexRow{"array", "[]", "it is an array, expected an object"},
+        IndexRow{"number", "1", "it is a number, expected an object"},
+        IndexRow{"no_map", "{\"metadata\": {}}", "weight_map is missing or has no tensors"},
+        IndexRow{"empty_map", index_of(""), "weight_map is missing or has no tensors"},
+        IndexRow{"text_as_map", "{\"weight_map\": \"a\"}", "a text as 'weight_map', expected an object"},
+        IndexRow{"null_as_metadata", "{\"metadata\": null}", "null as 'metadata', expected an object"},
+        IndexRow{"array_as_map", "{\"weight_map\": []}", "an array as 'weight_map', expected an object"},
+        IndexRow{"other_section", "{\"weights\": {}}", "'weights', expected metadata and weight_map"},
+        IndexRow{"map_twice", "{\"weight_map\": {}, \"weight_map\": {}}", "'weight_map' is there twice"},
+        IndexRow{"deep", "{\"weight_map\": {\"a\": " + std::string(1000000, '['), "an array as 'a'"},
+        IndexRow{"object_as_file", index_of("\"a\": {}"), "an object as 'a', expected the name of a file"},
+        IndexRow{"number_as_file", index_of("\"a\": 1"), "a number as 'a', expected the name of a file"},
         // Names.
-        Row{"no_name", index_of("\"\": \"one.safetensors\""), "'' as a tensor's name"},
-        Row{"tensor_twice", index_of(whole + ", " + of_a), "tensor 'a' is there twice"},
-        Row{"folder_above", index_of("\"a\": \"../one.safetensors\""),
-            "'../one.safetensors' as the file of tensor 'a', expected a name that ends in .safetensors"},
-        Row{"absolute", index_of("\"a\": \"/etc/passwd\""), "'/etc/passwd' as the file of tensor 'a'"},
-        Row{"folder_below", index_of("\"a\": \"x/one.safetensors\""), "of a file in the same folder"},
-        Row{"hidden_file", index_of("\"a\": \"..safetensors\""), "'..safetensors' as the file"},
-        Row{"other_ending", index_of("\"a\": \"pytorch_model-00001-of-00002.bin\""), "ends in .safetensors"},
-        Row{"escape_in_a_file", index_of("\"a\": \"\\u001b[2J.safetensors\""), "'?[2J.safetensors'"},
-        Row{"long_file", index_of("\"a\": \"" + std::string(300, 'x') + ".safetensors\""), "xxx...'"},
-        Row{"many_files", index_of(many_files()), "more than 512 files"},
+        IndexRow{"no_name", index_of("\"\": \"one.safetensors\""), "'' as a tensor's name"},
+        IndexRow{"tensor_twice", index_of(whole + ", " + of_a), "tensor 'a' is there twice"},
+        IndexRow{"folder_above", index_of("\"a\": \"../one.safetensors\""),
+                 "'../one.safetensors' as the file of tensor 'a', expected a name that ends in .safetensors"},
+        IndexRow{"absolute", index_of("\"a\": \"/etc/passwd\""), "'/etc/passwd' as the file of tensor 'a'"},
+        IndexRow{"folder_below", index_of("\"a\": \"x/one.safetensors\""), "of a file in the same folder"},
+        IndexRow{"hidden_file", index_of("\"a\": \"..safetensors\""), "'..safetensors' as the file"},
+        IndexRow{"other_ending", index_of("\"a\": \"pytorch_model-00001-of-00002.bin\""),
+                 "ends in .safetensors"},
+        IndexRow{"escape_in_a_file", index_of("\"a\": \"\\u001b[2J.safetensors\""), "'?[2J.safetensors'"},
+        IndexRow{"long_file", index_of("\"a\": \"" + std::string(300, 'x') + ".safetensors\""), "xxx...'"},
+        IndexRow{"many_files", index_of(many_files()), "more than 512 files"},
         // What the files say.
-        Row{"missing_file", index_of(whole + ", \"d\": \"three.safetensors\""),
-            "three.safetensors': No such file or directory"},
-        Row{"missing_tensor", index_of(whole + ", \"d\": \"two.safetensors\""),
-            "index.json' and its files differ: tensor 'd' is not in 'two.safetensors'"},
-        Row{"tensor_left_out", index_of(of_a + ", " + of_b),
-            "tensor 'c' of 'two.safetensors' is not in the index"},
-        Row{"tensor_in_another_file", index_of("\"a\": \"two.safetensors\", \"b\": \"one.safetensors\""),
-            "tensor 'a' is in 'one.safetensors', expected in 'two.safetensors' alone"}),
+        IndexRow{"missing_file", index_of(whole + ", \"d\": \"three.safetensors\""),
+                 "three.safetensors': No such file or directory"},
+        IndexRow{"missing_tensor", index_of(whole + ", \"d\": \"two.safetensors\""),
+                 "index.json' and its files differ: tensor 'd' is not in 'two.safetensors'"},
+        IndexRow{"tensor_left_out", index_of(of_a + ", " + of_b),
+                 "tensor 'c' of 'two.safetensors' is not in the index"},
+        IndexRow{"tensor_in_another_file", index_of("\"a\": \"two.safetensors\", \"b\": \"one.safetensors\""),
+                 "tensor 'a' is in 'one.safetensors', expected in 'two.safetensors' alone"}),
     [](const auto& row) { return std::string(row.param.name); });
 
 TEST_F(ModelInTwoFiles, HasEachTensorOnce) {

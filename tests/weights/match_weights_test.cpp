@@ -27,11 +27,11 @@ Theirs file_of(const std::vector<StoredTensor>& tensors) {
   return file;
 }
 
-const std::vector<StoredTensor> whole{
+const std::vector<StoredTensor> their_tensors{
     {"wte.weight", "F32", {5, 4}}, {"h.0.attn.c_attn.weight", "F16", {4, 12}}, {"ln_f.weight", "BF16", {4}}};
 
 Theirs file_with(const StoredTensor& another) {
-  std::vector<StoredTensor> tensors = whole;
+  std::vector<StoredTensor> tensors = their_tensors;
   tensors.push_back(another);
   return file_of(tensors);
 }
@@ -47,7 +47,7 @@ std::string refusal(const Ours& model, const Theirs& file) {
 }
 
 TEST(MatchWeights, FindsATensorForEachWeight) {
-  const Theirs file = file_of(whole);
+  const Theirs file = file_of(their_tensors);
   const MatchedWeights matched = match_weights(ours, file, "x");
   EXPECT_EQ(matched.family->name, "gpt2");
   EXPECT_EQ(matched.places.size(), ours.size());
@@ -55,7 +55,7 @@ TEST(MatchWeights, FindsATensorForEachWeight) {
 }
 
 TEST(MatchWeights, KnowsOtherSpellingsAndWhatIsOfNoUse) {
-  std::vector<StoredTensor> tensors = whole;
+  std::vector<StoredTensor> tensors = their_tensors;
   for (StoredTensor& tensor : tensors) tensor.name = "transformer." + tensor.name;
   tensors.push_back({"transformer.h.0.attn.bias", "U8", {1, 1, 9, 9}});
   tensors.push_back({"lm_head.weight", "F32", {5, 4}});
@@ -77,9 +77,9 @@ TEST(MatchWeights, TakesAHeadOfItsOwnForNoCopy) {
 
 TEST(MatchWeights, TellsAllThatIsMissingOrSuperfluousWithTheNearestName) {
   EXPECT_THAT(
-      refusal(
-          ours,
-          file_of({whole[0], {"h.0.attn.c_attm.weight", "F32", {4, 12}}, {"h.1.ln_1.weight", "F32", {4}}})),
+      refusal(ours, file_of({their_tensors[0],
+                             {"h.0.attn.c_attm.weight", "F32", {4, 12}},
+                             {"h.1.ln_1.weight", "F32", {4}}})),
       AllOf(HasSubstr("'x.safetensors'"),
             HasSubstr("'h.0.attn.c_attn.weight' is missing; nearest in the file: 'h.0.attn.c_attm.weight'"),
             HasSubstr("'ln_f.weight' is missing"),
@@ -89,13 +89,13 @@ TEST(MatchWeights, TellsAllThatIsMissingOrSuperfluousWithTheNearestName) {
 }
 
 TEST(MatchWeights, TellsOtherShapesAndTypes) {
-  EXPECT_THAT(refusal(ours, file_of({whole[0], whole[1], {"ln_f.weight", "I64", {7}}})),
+  EXPECT_THAT(refusal(ours, file_of({their_tensors[0], their_tensors[1], {"ln_f.weight", "I64", {7}}})),
               AllOf(HasSubstr("'ln_f.weight' is I64, expected F32, BF16 or F16"),
                     HasSubstr("'ln_f.weight' is 7, expected 4 for the model's 'head.norm.gain'")));
 }
 
 TEST(MatchWeights, ShowsTwelveFaultsAndCountsTheOthers) {
-  std::vector<StoredTensor> tensors = whole;
+  std::vector<StoredTensor> tensors = their_tensors;
   for (int i = 1; i <= 20; ++i) tensors.push_back({"h." + std::to_string(i) + ".ln_1.weight", "F32", {4}});
   EXPECT_THAT(refusal(ours, file_of(tensors)), HasSubstr("and 8 more"));
 }
@@ -115,7 +115,7 @@ TEST(MatchWeights, RefusesAModelOfAnotherForm) {
   gated["block.0.mlp.gate"] = {4, 8};
   gated["head.norm.gain"] = {2, 2};
   EXPECT_THAT(
-      refusal(gated, file_of(whole)),
+      refusal(gated, file_of(their_tensors)),
       AllOf(HasSubstr("GPT-2 has no name for 2 of the model's 6 weights"), HasSubstr("'block.0.mlp.gate'"),
             HasSubstr("'head.norm.gain'"), Not(HasSubstr("embedding"))));
 }
