@@ -2,7 +2,8 @@
 # Packs a build and the libraries it needs into an archive that runs wherever it is unpacked, on machines that have neither
 # MPICH nor HDF5:
 #   scripts/bundle.sh [BUILD [ARCHIVE]]          (default: build/cuda alpa.tar.xz)
-# An archive of more than 45 MiB is refused: where such archives are taken to, they travel with other files.
+# An archive of more than 45 MiB is refused: where such archives are taken to, they travel with other files. One that is named
+# .tar is not compressed, and may have any size.
 # Left to the machine are glibc (2.34 or newer), libstdc++ (of g++ 12 or newer), and what belongs to a GPU: its driver,
 # cuBLASLt and NCCL.
 set -euo pipefail
@@ -53,8 +54,11 @@ cp -r "$here"/{configs,share,slurm,README.md} "$root"
 cp -r "$here/tests/data" "$root/tests"
 cp "$here/scripts/gpu_check.sh" "$root/scripts"
 
-tar -C "$work" --sort=name --owner=0 --group=0 -c alpa | xz -T0 -4 >"$archive.part"
+compress=(xz -T0 -4) most_mib=45
+if [[ $archive == *.tar ]]; then compress=(cat) most_mib=1000000; fi
+tar -C "$work" --sort=name --owner=0 --group=0 -c alpa | "${compress[@]}" >"$archive.part"
 mib=$(du -m "$archive.part" | cut -f1)
-[ "$mib" -le "${MOST_MIB:-45}" ] || { rm "$archive.part"; fail "the archive would have $mib MiB, more than ${MOST_MIB:-45} (MOST_MIB)"; }
+most_mib=${MOST_MIB:-$most_mib}
+[ "$mib" -le "$most_mib" ] || { rm "$archive.part"; fail "the archive would have $mib MiB, more than $most_mib (MOST_MIB)"; }
 mv "$archive.part" "$archive"
 echo "$archive: $mib MiB, unpacks to alpa/ ($(du -sm "$root" | cut -f1) MiB)"

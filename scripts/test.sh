@@ -19,7 +19,7 @@ for preset in "${wanted[@]}"; do
     echo "skipped: no nvcc on this machine"
     continue
   fi
-  cmake --preset "$preset" >/dev/null
+  cmake --preset "$preset" -DALPA_TESTS_IN_SHARDS=ON >/dev/null
   case $preset in
     sanitize) targets=(unit_tests test_commands) ;;
     tsan) targets=("${threaded[@]/#/test_}") ;;

@@ -9,7 +9,7 @@ command -v patchelf >/dev/null || skip "no patchelf on this machine"
 
 work=$(mktemp -d)
 trap 'umount "$work/bare/proc" 2>/dev/null || true; rm -rf --one-file-system "$work"' EXIT
-"$scripts/bundle.sh" "$build" "$work/alpa.tar.xz"
+"$scripts/bundle.sh" "$build" "$work/alpa.tar"
 bare=$work/bare
 mkdir -p "$bare"/{opt/elsewhere,lib,lib64,bin,tmp,dev/shm,proc}
 for library in libc.so.6 libm.so.6 libdl.so.2 librt.so.1 libpthread.so.0 libresolv.so.2 libstdc++.so.6 libgcc_s.so.1 libtinfo.so.6; do
@@ -19,7 +19,7 @@ cp -L /lib64/ld-linux-x86-64.so.2 "$bare/lib64"
 cp -L /bin/bash "$bare/bin/sh"
 for device in null zero urandom; do cp -a "/dev/$device" "$bare/dev"; done
 mount --bind /proc "$bare/proc" 2>/dev/null || skip "mounting is not allowed here"  # the loader finds $ORIGIN there
-tar -C "$bare/opt/elsewhere" -xf "$work/alpa.tar.xz"
+tar -C "$bare/opt/elsewhere" -xf "$work/alpa.tar"
 
 chroot "$bare" /bin/sh -c '
   set -e

@@ -23,7 +23,7 @@ TinyTraining serial(const std::string& model, Precision precision) {
 class GpuTrainingInF16 : public testing::TestWithParam<const char*> {};
 
 TEST_P(GpuTrainingInF16, AsF32UpToTheRoundingsOfAStep) {
-  constexpr int steps = 8;
+  constexpr int steps = 4;
   const TinyTraining training = serial(GetParam(), Precision::f16);
   const TinyCurve exact = serial(GetParam(), Precision::f32).run_on_threads(steps);
   const std::unique_ptr<Device> device = kernel_backends().front().make();

@@ -7,7 +7,7 @@
 namespace alpa {
 namespace {
 
-constexpr int kSteps = 10;
+constexpr int kSteps = 5;
 
 class GpuTraining : public testing::TestWithParam<const char*> {};
 
