@@ -15,6 +15,10 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kRoles{"free", "data", "tensor", "sequence", "ring"};
 
+/// Each axis more multiplies the ways to split a tensor: with a fourth, planning two small layers takes a
+/// minute.
+constexpr std::ptrdiff_t kMostAxes = 3;
+
 /// Ends at `first` and a count of the table's, which a pin may have so many of over all stages.
 int end_of(const TomlValue& given, const char* what, int first, std::int64_t count, std::int64_t most) {
   const std::optional<std::int64_t> end = checked_sum(first, count);
@@ -33,9 +37,12 @@ MeshShape mesh_of(const TomlValue& given) {
     devices = checked_product(devices, extent);
     if (extent > 1) mesh.push_back(static_cast<int>(extent));
   }
-  if (devices && *devices <= kMostDevices) return mesh;
-  given.fault(fmt::format("'mesh' has more than {} devices", kMostDevices));
-  return {};
+  if (!devices || *devices > kMostDevices)
+    given.fault(fmt::format("'mesh' has more than {} devices", kMostDevices));
+  else if (std::ssize(mesh) > kMostAxes)
+    given.fault(fmt::format("'mesh' has {} axes of two devices or more, expected at most {}", mesh.size(),
+                            kMostAxes));
+  return mesh;
 }
 
 PinnedPlan pin_of(TomlDocument document) {

@@ -70,6 +70,7 @@ class PlanSearch {
   void enter_pin() {
     check_batch(options_.pin->micro_batches);
     check_pin(*options_.pin, priced(options_.pin->micro_batches).graph, costs_.cluster().devices());
+    clock_.begin(options_.pin->method, 0);
     enter_pinned(*options_.pin);
   }
 

@@ -123,7 +123,7 @@ TEST(Pin, IsCalledByTheNameOfItsFileWhereverItLies) {
   EXPECT_EQ(parse_pin(pin, "pin.toml").method, "pin pin.toml");
 }
 
-TEST(Pin, OfMoreDevicesOrLayersThanThereCanBeIsRefusedByPlace) {
+TEST(Pin, OfMoreDevicesAxesOrLayersThanThereCanBeIsRefusedByPlace) {
   const std::string stage = "[[stage]]\nlayers = 4\n";
   for (const auto& [text, fault] :
        {std::pair{stage + "mesh = [65536, 65536]\n", "pin.toml:3:8: 'mesh' has more than 262144 devices"},
@@ -131,6 +131,8 @@ TEST(Pin, OfMoreDevicesOrLayersThanThereCanBeIsRefusedByPlace) {
          "pin.toml:6:8: the stages up to here have more than 262144 devices"},
         {stage + "[[stage]]\nlayers = 100000\n",
          "pin.toml:4:10: the stages up to here have more than 100000 layers"},
+        {stage + "mesh = [2, 1, 2, 2, 2]\n",
+         "pin.toml:3:8: 'mesh' has 4 axes of two devices or more, expected at most 3"},
         {stage + "mesh = [1048576]\n", "'stage[0].mesh[0]': expected an integer, from 1 to 262144"}})
     EXPECT_THAT(([&, text = text] { parse_pin(text, "pin.toml"); }), ThrowsMessage<Error>(HasSubstr(fault)))
         << text;
