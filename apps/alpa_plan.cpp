@@ -21,6 +21,7 @@
 #include "libalpa/planner/pin.h"
 #include "libalpa/program/lower.h"
 #include "libalpa/program/simulate.h"
+#include "libalpa/program/text.h"
 #include "libalpa/program/trace.h"
 #include "libalpa/program/verify.h"
 
@@ -30,6 +31,7 @@ using namespace alpa;
 
 struct Settings {
   std::filesystem::path model, profile, cluster, pin, out, missing, first, second, trace;
+  bool program = false;
   PlannerOptions planner;
 };
 
@@ -142,6 +144,7 @@ void simulate_plan(const Settings& settings) {
   if (!settings.trace.empty()) AtomicFile{settings.trace};
   const Program program = lower(graph, plan);
   verify(program, graph);
+  if (settings.program) std::fputs(program_text(program, graph).c_str(), stdout);
   const Timeline timeline = simulate(program, costs, true);
   std::fputs(fmt::format("step {}{}\n", seconds_text(timeline.step_s), remark).c_str(), stdout);
   for (std::size_t s = 0; s < timeline.stages.size(); ++s) {
@@ -238,6 +241,8 @@ int main(int argc, char** argv) {
   app.subcommand("simulate", "play a plan's program with the costs of its cluster or of a profile")
       .argument("PLAN.h5", settings.first, "plan")
       .option("--profile", settings.profile, "profile to take the costs from; without: the cluster's numbers")
+      .flag("--program", settings.program,
+            "print the program first: buffers, instructions and schedule of each stage")
       .option("--trace", settings.trace, "write the timeline as a Chrome trace (JSON)")
       .writes()
       .example("alpa-plan simulate plan.h5 --profile profile.h5",

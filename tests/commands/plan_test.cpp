@@ -52,6 +52,10 @@ TEST_F(PlanCommands, SimulateOfAPlanFromAClusterFileIsItsPrediction) {
   make_plan("plan", "--method data-parallel");
   const std::string step = predicted("plan.h5");
   EXPECT_THAT(output_of("alpa-plan simulate plan.h5"), StartsWith("step " + step + "\n"));
+  EXPECT_THAT(
+      output_of("alpa-plan simulate plan.h5 --program"),
+      AllOf(StartsWith("1 micro-batches of "), HasSubstr("\nstage 0 on mesh 4 from device 0, 1 slots, "),
+            HasSubstr("\n  schedule F0 B0 U\n"), HasSubstr("\nstep " + step + "\n")));
 }
 
 TEST_F(PlanCommands, WarnOfAPlanThatGpusHaveNoKernelsFor) {

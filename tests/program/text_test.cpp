@@ -1,0 +1,75 @@
+// What lowering makes, as text: tests/program/lowered/*.txt. Where a change of it is meant,
+// ALPA_REWRITE_LOWERED=1 test_program --gtest_filter='*Lowered*' writes them again, to be read before they
+// are kept.
+#include "libalpa/program/text.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include "tests/support/small_plans.h"
+
+namespace alpa {
+namespace {
+
+using namespace testing_models;
+
+std::string pin_of_one_stage(const std::string& axes, const std::string& rest = "") {
+  return "micro_batches = 2\n[[stage]]\nlayers = 4\nmesh = [2]\naxes = [\"" + axes + "\"]\n" + rest;
+}
+
+struct LoweredCase {
+  const char* name;
+  std::function<Lowered()> make;
+};
+
+void PrintTo(const LoweredCase& c, std::ostream* out) { *out << c.name; }
+
+class LoweredPrograms : public testing::TestWithParam<LoweredCase> {};
+
+TEST_P(LoweredPrograms, AreAsTheirTextsSay) {
+  const Lowered lowered = GetParam().make();
+  const std::string text = program_text(lowered.program, lowered.graph);
+  const std::filesystem::path file = std::filesystem::path(ALPA_SOURCE_DIR "/tests/program/lowered") /
+                                     (std::string(GetParam().name) + ".txt");
+  if (std::getenv("ALPA_REWRITE_LOWERED")) std::ofstream(file) << text;
+  std::ifstream in(file);
+  std::string line, line_of_text;
+  std::istringstream lines(text);
+  for (int number = 1; std::getline(lines, line_of_text); ++number) {
+    ASSERT_TRUE(std::getline(in, line)) << file << " ends before line " << number << ": " << line_of_text;
+    ASSERT_EQ(line_of_text, line) << file << ":" << number;
+  }
+  EXPECT_FALSE(std::getline(in, line)) << file << " goes on: " << line;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Tiny, LoweredPrograms,
+    testing::Values(LoweredCase{"two_stages_1f1b", [] { return two_stages_of_two(); }},
+                    LoweredCase{"ring_of_four", [] { return ring_of_four(); }},
+                    LoweredCase{"zero_3",
+                                [] { return pinned(pin_of_one_stage("data", "spread = \"parameters\"\n")); }},
+                    LoweredCase{"tensor_rematerialized",
+                                [] { return pinned(pin_of_one_stage("tensor", "rematerialize = true\n")); }}),
+    [](const auto& c) { return std::string(c.param.name); });
+
+TEST(ProgramText, DiffersWhereARunWould) {
+  const Lowered lowered = two_stages_of_two();
+  const std::string text = program_text(lowered.program, lowered.graph);
+  const auto text_with = [&](const std::function<void(StageProgram&)>& change) {
+    Program other = lowered.program;
+    change(other.stages[1]);
+    return program_text(other, lowered.graph);
+  };
+  EXPECT_EQ(text_with([](StageProgram&) {}), text);
+  EXPECT_NE(text_with([](StageProgram& s) { s.buffers[0].offset += kAlignment; }), text);
+  EXPECT_NE(text_with([](StageProgram& s) { std::swap(s.schedule[0], s.schedule[1]); }), text);
+  EXPECT_NE(text_with([](StageProgram& s) { s.segments[0].pop_back(); }), text);
+  EXPECT_NE(text_with([](StageProgram& s) { ++s.slots; }), text);
+}
+
+}  // namespace
+}  // namespace alpa
