@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
 #include "libalpa/cluster/device_facts.h"
 #include "libalpa/trainer/run_needs.h"

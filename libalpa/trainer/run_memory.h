@@ -5,7 +5,7 @@
 
 #include "libalpa/graph/graph.h"
 #include "libalpa/program/program.h"
-#include "libalpa/trainer/train.h"
+#include "libalpa/trainer/train_ranks.h"
 
 namespace alpa {
 

@@ -6,12 +6,11 @@
 
 #include "libalpa/base/log.h"
 #include "libalpa/base/stop_request.h"
-#include "libalpa/comm/communicator.h"
-#include "libalpa/device/device.h"
 #include "libalpa/graph/graph.h"
 #include "libalpa/graph/training_options.h"
 #include "libalpa/h5/provenance.h"
 #include "libalpa/plan/plan.h"
+#include "libalpa/trainer/train_ranks.h"
 
 namespace alpa {
 
@@ -34,16 +33,6 @@ struct TrainSettings {
   std::filesystem::path trace;          ///< measured timeline of one step (Chrome trace); "": none
   int node = 0;                         ///< of this rank, among the nodes of the job
   int ranks_on_node = 1;
-};
-
-/// The ranks of a job. `data_plane` moves tensors of the device, `control` small host values (its stream is a
-/// CPU's), `files` likewise while ranks wait for one another at files. Rank r is device r of the plan.
-struct TrainRanks {
-  Device& device;
-  Communicator& data_plane;
-  Device& host;
-  Communicator& control;
-  Communicator& files;
 };
 
 /// Trains what a plan says, collective over all ranks. Returns 0 when all steps are done, 75 when it stopped
