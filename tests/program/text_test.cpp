@@ -21,6 +21,11 @@ std::string pin_of_one_stage(const std::string& axes, const std::string& rest = 
   return "micro_batches = 2\n[[stage]]\nlayers = 4\nmesh = [2]\naxes = [\"" + axes + "\"]\n" + rest;
 }
 
+Lowered evaluation_of(Lowered lowered) {
+  lowered.program = lower(lowered.graph, lowered.plan, Purpose::evaluate);
+  return lowered;
+}
+
 struct LoweredCase {
   const char* name;
   std::function<Lowered()> make;
@@ -49,6 +54,8 @@ TEST_P(LoweredPrograms, AreAsTheirTextsSay) {
 INSTANTIATE_TEST_SUITE_P(
     Tiny, LoweredPrograms,
     testing::Values(LoweredCase{"two_stages_1f1b", [] { return two_stages_of_two(); }},
+                    LoweredCase{"two_stages_evaluated", [] { return evaluation_of(two_stages_of_two()); }},
+                    LoweredCase{"skip_connection_1f1b", [] { return four_stages("1f1b"); }},
                     LoweredCase{"ring_of_four", [] { return ring_of_four(); }},
                     LoweredCase{"zero_3",
                                 [] { return pinned(pin_of_one_stage("data", "spread = \"parameters\"\n")); }},
