@@ -42,7 +42,9 @@ MeshShape mesh_of(const TomlValue& given) {
   else if (std::ssize(mesh) > kMostAxes)
     given.fault(fmt::format("'mesh' has {} axes of two devices or more, expected at most {}", mesh.size(),
                             kMostAxes));
-  return mesh;
+  else
+    return mesh;
+  return {};
 }
 
 PinnedPlan pin_of(TomlDocument document) {
