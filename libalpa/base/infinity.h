@@ -3,7 +3,7 @@
 
 namespace alpa {
 
-/// The cost of what must not be chosen, in seconds, and the bound of what has none.
+/// The cost of what must not be chosen, and the bound where there is none.
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 }  // namespace alpa

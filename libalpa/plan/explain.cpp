@@ -52,16 +52,16 @@ std::string stage_text(const Plan& plan, const Graph& graph, int stage) {
     };
     text += fmt::format("  time    compute {}, collectives {}, transfers {}, idle {}\n", share(p.compute_s),
                         share(p.collective_s), share(p.transfer_s), share(p.idle_s));
-    const auto bytes = [](std::int64_t b) { return bytes_text(b); };
     text += fmt::format(
         "  memory  {} of {} per device: parameters {}, optimizer {}, gradients {}, activations {} x {} in "
         "flight, workspace {}\n",
-        bytes(p.memory.total), bytes(plan.cluster.memory_bytes), bytes(p.memory.parameters),
-        bytes(p.memory.optimizer), bytes(p.memory.gradients), p.in_flight,
-        bytes(p.memory.activations / std::max<std::int64_t>(1, p.in_flight)), bytes(p.memory.workspace));
+        bytes_text(p.memory.total), bytes_text(plan.cluster.memory_bytes), bytes_text(p.memory.parameters),
+        bytes_text(p.memory.optimizer), bytes_text(p.memory.gradients), p.in_flight,
+        bytes_text(p.memory.activations / std::max<std::int64_t>(1, p.in_flight)),
+        bytes_text(p.memory.workspace));
     if (const std::int64_t reserved = reserved_bytes(plan.cluster.device); reserved > 0)
       text += fmt::format("          beside it {} of each GPU are kept for CUDA and its libraries\n",
-                          bytes(reserved));
+                          bytes_text(reserved));
   }
   text += stage_layouts(plan, graph, stage);
   text += "  forward work (factor:axis that is split)\n" + work_lines(plan, graph, stage);

@@ -1,7 +1,6 @@
 #include "libalpa/profiler/device_instrument.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <ctime>
 #include <new>

@@ -6,8 +6,8 @@
 namespace alpa {
 
 /// A program as text: transfers, and for each stage its buffers (name, tile, layout, where they lie in the
-/// arena), the instructions of its segments and its schedule. %12 is buffer 12 of the stage. Equal programs
-/// of a graph have equal texts, and others differ.
+/// arena), the instructions of its segments and its schedule. %12 is buffer 12 of the stage. Whatever a
+/// run acts on is in it.
 ///
 ///     stage 1 on mesh 2 from device 2, 2 slots, arena of 81920 bytes
 ///       %0 state head.table f32[32x16] S0R, 2048 bytes at 0

@@ -1,7 +1,5 @@
 #include "libalpa/trainer/prepared_segment.h"
 
-#include <chrono>
-
 #include "libalpa/base/clock.h"
 
 namespace alpa {

@@ -10,6 +10,7 @@
 #include "libalpa/trainer/run_needs.h"
 
 namespace alpa {
+
 std::vector<std::int64_t> gather_numbers(Communicator& control, Stream& stream, std::int64_t mine) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(control.size()));
   control.all_gather(stream, &mine, all.data(), sizeof mine);

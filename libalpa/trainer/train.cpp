@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "libalpa/base/clock.h"
 #include "libalpa/base/error.h"

@@ -11,6 +11,7 @@
 #include "libalpa/h5/tensor_file.h"
 #include "tests/h5/damage.h"
 #include "tests/h5/temporary_folder.h"
+#include "tests/h5/variable_string.h"
 
 namespace alpa {
 namespace {
@@ -73,12 +74,6 @@ hid_t compound_type() {
   const hid_t type = H5Tcreate(H5T_COMPOUND, 16);
   H5Tinsert(type, "a", 0, H5T_NATIVE_DOUBLE);
   H5Tinsert(type, "b", 8, H5T_NATIVE_DOUBLE);
-  return type;
-}
-
-hid_t variable_string() {
-  const hid_t type = H5Tcopy(H5T_C_S1);
-  H5Tset_size(type, H5T_VARIABLE);
   return type;
 }
 
@@ -239,15 +234,12 @@ class HostileFile : public ::testing::Test {
             const char* version = "1.0", H5F_libver_t oldest = H5F_LIBVER_V18) {
     const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_libver_bounds(access, oldest, H5F_LIBVER_V110);
-    const hid_t creation = H5Pcreate(H5P_FILE_CREATE);
-    H5Pset_userblock(creation, user_block_);
-    const hid_t file = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, creation, access);
+    const hid_t file = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
     ASSERT_GE(file, 0);
     if (format) text_attribute(file, "format", format);
     if (version) text_attribute(file, "format_version", version);
     add(file);
     ASSERT_GE(H5Fclose(file), 0);
-    H5Pclose(creation);
     H5Pclose(access);
   }
 
@@ -255,7 +247,6 @@ class HostileFile : public ::testing::Test {
 
   TemporaryFolder folder_;
   const std::filesystem::path path_ = folder_.path() / "profile.h5";
-  hsize_t user_block_ = 0;  ///< what stands before HDF5's part of the file
 };
 
 TEST_F(HostileFile, IsRefusedNamingFileAndFault) {
@@ -273,78 +264,6 @@ TEST_F(HostileFile, IsRefusedNamingFileAndFault) {
 TEST_F(HostileFile, IsReadWhenThereIsNothingWrongWithIt) {
   make([](hid_t f) { add_dataset(f, {{4}, H5T_IEEE_F64LE, chunked({2}, true)}); });
   EXPECT_EQ(H5Reader(path_, "alpa-profile", "1.0").doubles("/seconds"), (std::vector<double>{1, 2, 3, 4}));
-}
-
-/// As h5py writes str; one that was never written where `text` is null.
-std::function<void(hid_t)> with_text(const char* name, const char* text) {
-  return [=](hid_t f) {
-    const hid_t type = variable_string(), space = H5Screate(H5S_SCALAR);
-    const hid_t attribute = H5Acreate2(f, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-    if (text) H5Awrite(attribute, type, &text);
-    H5Aclose(attribute);
-    H5Sclose(space);
-    H5Tclose(type);
-  };
-}
-
-TEST_F(HostileFile, MaySayWhatItIsInStringsOfAnyLength) {
-  const std::string novel(100'000, 'x');
-  for (const hsize_t user_block : {0, 512}) {
-    user_block_ = user_block;
-    make(
-        [&](hid_t f) {
-          with_text("format", "alpa-profile")(f);
-          with_text("note", "mesuré à Genève")(f);
-          with_text("novel", novel.c_str())(f);
-          with_text("empty", "")(f);
-          with_text("unwritten", nullptr)(f);
-        },
-        nullptr);
-    const H5Reader file(path_, "alpa-profile", "1.0");
-    EXPECT_EQ(file.text_attribute("/", "format"), "alpa-profile");
-    EXPECT_EQ(file.text_attribute("/", "note"), "mesuré à Genève");
-    EXPECT_EQ(file.text_attribute("/", "novel"), novel);
-    EXPECT_EQ(file.text_attribute("/", "empty"), "");
-    EXPECT_EQ(file.text_attribute("/", "unwritten"), "");
-  }
-  user_block_ = 0;
-  make(with_text("format", "alpa-plan"), nullptr);
-  EXPECT_THAT([&] { open(); }, ThrowsMessage<Error>(HasSubstr("found an 'alpa-plan' file")));
-  make(with_text("format", nullptr), nullptr);
-  EXPECT_THAT([&] { open(); }, ThrowsMessage<Error>(HasSubstr("found an HDF5 file without a format")));
-}
-
-// HDF5's own reader of these reads past their heap's ends, which AddressSanitizer reports.
-TEST_F(HostileFile, MayHaveDamagedStringsOfAnyLength) {
-  make(
-      [](hid_t f) {
-        with_text("format", "alpa-profile")(f);
-        with_text("note", "another one on the same heap")(f);
-      },
-      nullptr);
-  const std::string whole = bytes_of_file(path_);
-  int read = 0, refused = 0;
-  for (std::int64_t byte = 0; byte < std::ssize(whole); ++byte) {
-    // Most of the heap is room that is left.
-    if (whole.find_first_not_of('\0', static_cast<std::size_t>(byte)) > static_cast<std::size_t>(byte) + 16)
-      continue;
-    const FlippedBit flipped(path_, byte, static_cast<int>(byte % 8));
-    try {
-      H5Reader(path_, "alpa-profile", "1.0").text_attribute("/", "note");
-      ++read;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::input);
-      ++refused;
-    }
-  }
-  EXPECT_GT(read, 10);
-  EXPECT_GT(refused, 100);
-  // References to where nothing is, and a heap that claims more than the file has.
-  const auto heap = static_cast<std::int64_t>(whole.find("GCOL"));
-  for (const int bit : {5, 7}) {
-    const FlippedBit larger(path_, heap + 13, bit);
-    EXPECT_THAT([&] { open(); }, ThrowsMessage<Error>(HasSubstr("attribute 'format' cannot be read")));
-  }
 }
 
 TEST_F(HostileFile, IsNotCutIntoVeryManySmallChunks) {
