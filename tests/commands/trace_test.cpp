@@ -89,7 +89,8 @@ TEST_F(DryRun, RefusesADiskThatCannotHoldTheCheckpoints) {
 // Of a batch of many micro-batches the samples take more than all that is made of one micro-batch.
 TEST_F(DryRun, RefusesAProcessThatTakesMoreThanItsNodeHas) {
   constexpr std::int64_t micro_batches = 1024, sequence = 1024, bytes_of_sample = 2 * 2 * 4 * sequence;
-  const std::int64_t batch = 4 * available_host_bytes() / bytes_of_sample / micro_batches * micro_batches;
+  constexpr std::int64_t unit = 2 * micro_batches;  // two ranks share each micro-batch equally
+  const std::int64_t batch = 4 * available_host_bytes() / bytes_of_sample / unit * unit;
   write("wide.toml", fmt::format("base = \"{}\"\nname = \"wide\"\n"
                                  "[dimensions]\nvocabulary = 8\nmodel = 4\nheads = 1\nlayers = 1\n"
                                  "[training]\nsequence = {}\nbatch = {}\n",
