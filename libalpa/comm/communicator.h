@@ -42,11 +42,13 @@ class Communicator {
   virtual void broadcast(Stream&, void* data, std::int64_t bytes, int root) = 0;
 
   /// Point to point. Messages between two ranks are matched in the order sent. A send may return before the
-  /// receiver has posted its receive whatever the size (no rendezvous deadlock): the backend keeps
-  /// `data` in use until wait_sends(); the caller must not overwrite it before.
-  virtual void send(Stream&, const void* data, std::int64_t bytes, int to) = 0;
+  /// receiver has posted its receive whatever the size (no rendezvous deadlock): the backend keeps `data` in
+  /// use until the message has left; the caller must not overwrite it before. Returns the message's number.
+  virtual std::int64_t send(Stream&, const void* data, std::int64_t bytes, int to) = 0;
   virtual void receive(Stream&, void* data, std::int64_t bytes, int from) = 0;
-  virtual void wait_sends(Stream&) = 0;
+  /// Later work of the stream starts when the message of that number has left.
+  virtual void wait_send(Stream&, std::int64_t message) = 0;
+  virtual void wait_sends(Stream&) = 0;  ///< likewise for all messages
 
   virtual void barrier() = 0;  ///< blocks the host until every rank has called it
 

@@ -117,14 +117,18 @@ class MpiCommunicator final : public Communicator {
                  [&](int peer) { return is_root ? Block{} : share_of(peer); });
   }
 
-  void send(Stream& stream, const void* data, std::int64_t bytes, int to) override {
+  std::int64_t send(Stream& stream, const void* data, std::int64_t bytes, int to) override {
     stream.synchronize();
-    transport_.start_send({data, bytes, to});
+    return transport_.start_send({data, bytes, to});
   }
   void receive(Stream& stream, void* data, std::int64_t bytes, int from) override {
     stream.synchronize();
     transport_.begin("receive", bytes);
     transport_.receive({data, bytes, from});
+  }
+  void wait_send(Stream&, std::int64_t message) override {
+    transport_.begin("send");
+    transport_.wait_send(message);
   }
   void wait_sends(Stream&) override {
     transport_.begin("send");

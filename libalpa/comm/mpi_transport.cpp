@@ -91,9 +91,10 @@ void MpiTransport::exchange(std::span<const Incoming> incoming, std::span<const 
   for (Request& request : requests_) wait(request.handle, MPI_STATUS_IGNORE);
 }
 
-void MpiTransport::start_send(const Outgoing& outgoing) {
+std::int64_t MpiTransport::start_send(const Outgoing& outgoing) {
   drop_finished_sends();
-  post_send(outgoing, kMessageTag, pending_sends_);
+  post_send(outgoing, kMessageTag, pending_sends_, ++messages_);
+  return messages_;
 }
 
 void MpiTransport::receive(const Incoming& incoming) {
@@ -110,6 +111,14 @@ void MpiTransport::receive(const Incoming& incoming) {
   if (received != incoming.bytes)
     throw Error(ErrorKind::run_time, fmt::format("rank {} expects {} bytes from rank {}, which sent {}",
                                                  rank_, incoming.bytes, incoming.rank, received));
+}
+
+void MpiTransport::wait_send(std::int64_t message) {
+  requests_.clear();
+  wait_until([&] {
+    drop_finished_sends();
+    return std::ranges::find(pending_sends_, message, &Request::message) == pending_sends_.end();
+  });
 }
 
 void MpiTransport::wait_sends() {
@@ -140,11 +149,12 @@ void MpiTransport::post_receive(const Incoming& incoming, int tag) {
   });
 }
 
-void MpiTransport::post_send(const Outgoing& outgoing, int tag, std::vector<Request>& requests) {
+void MpiTransport::post_send(const Outgoing& outgoing, int tag, std::vector<Request>& requests,
+                             std::int64_t message) {
   assert(outgoing.bytes >= 0);
   for_each_piece(outgoing.bytes, [&](std::int64_t first, int bytes) {
     const char* data = static_cast<const char*>(outgoing.data) + first;
-    Request& request = requests.emplace_back(Request{MPI_REQUEST_NULL, outgoing.rank});
+    Request& request = requests.emplace_back(Request{MPI_REQUEST_NULL, outgoing.rank, message});
     check_mpi(MPI_Isend(data, bytes, MPI_BYTE, outgoing.rank, tag, comm_, &request.handle), "MPI_Isend");
   });
 }

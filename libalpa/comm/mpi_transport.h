@@ -54,11 +54,12 @@ class MpiTransport {
   /// its size. Blocks of no bytes are left out. Between two ranks blocks are matched in order.
   void exchange(std::span<const Incoming> incoming, std::span<const Outgoing> outgoing);
 
-  /// Point to point, apart from exchanges. `data` stays in use until wait_sends(); every other wait keeps it
-  /// moving.
-  void start_send(const Outgoing& outgoing);
+  /// Point to point, apart from exchanges. `data` stays in use until wait_send() of the returned number, or
+  /// wait_sends(); every other wait keeps it moving.
+  std::int64_t start_send(const Outgoing& outgoing);
   /// Throws Error(run_time) when the message has another size.
   void receive(const Incoming& incoming);
+  void wait_send(std::int64_t message);
   void wait_sends();
 
   void barrier();
@@ -67,10 +68,11 @@ class MpiTransport {
   struct Request {
     MPI_Request handle = MPI_REQUEST_NULL;
     int peer = 0;
+    std::int64_t message = 0;  ///< of a pending send
   };
 
   void post_receive(const Incoming& incoming, int tag);
-  void post_send(const Outgoing& outgoing, int tag, std::vector<Request>& requests);
+  void post_send(const Outgoing& outgoing, int tag, std::vector<Request>& requests, std::int64_t message = 0);
   void wait(MPI_Request& request, MPI_Status* status);
   void drop_finished_sends();
 
@@ -85,6 +87,7 @@ class MpiTransport {
   std::shared_ptr<const PeerWatch> watch_;
   int rank_ = 0, size_ = 1;
   std::vector<Request> pending_sends_;
+  std::int64_t messages_ = 0;
   std::vector<Request> requests_;  ///< of the running exchange; kept for its capacity
   const char* operation_ = "message";
   std::int64_t operation_bytes_ = 0;

@@ -89,15 +89,17 @@ class NcclCommunicator final : public Communicator {
     });
   }
 
-  void send(Stream& stream, const void* data, std::int64_t bytes, int to) override {
-    if (to == rank_) return self_messages_.send(stream, data, bytes);
-    if (bytes == 0) return;
+  /// Messages to this rank itself have negative numbers.
+  std::int64_t send(Stream& stream, const void* data, std::int64_t bytes, int to) override {
+    if (to == rank_) return -self_messages_.send(stream, data, bytes);
+    if (bytes == 0) return 0;
     NcclLanes::Outgoing& lane = lanes_->to(lane_rank(to));
     lane.stream->wait(*stream.record());
     call_nccl(device_, "ncclSend", [&] {
       return ncclSend(data, unsigned_count(bytes), ncclInt8, 1, lane.way.get(), native(*lane.stream));
     });
-    last_sends_[to] = lane.stream->record();
+    sent_.emplace(++messages_, lane.stream->record());
+    return messages_;
   }
 
   void receive(Stream& stream, void* data, std::int64_t bytes, int from) override {
@@ -111,8 +113,16 @@ class NcclCommunicator final : public Communicator {
 
   void wait_sends(Stream& stream) override {
     self_messages_.wait_sends(stream);
-    for (const auto& [to, sent] : last_sends_) stream.wait(*sent);
-    last_sends_.clear();
+    for (const auto& [message, sent] : sent_) stream.wait(*sent);
+    sent_.clear();
+  }
+
+  void wait_send(Stream& stream, std::int64_t message) override {
+    if (message < 0) return self_messages_.wait_send(stream, -message);
+    const auto found = sent_.find(message);
+    if (found == sent_.end()) return;  // waited for before
+    stream.wait(*found->second);
+    sent_.erase(found);
   }
 
   void barrier() override {
@@ -151,7 +161,8 @@ class NcclCommunicator final : public Communicator {
   int rank_ = 0;
   std::unique_ptr<Stream> own_stream_;        ///< of barrier and split
   std::unique_ptr<DeviceMemory> own_memory_;  ///< of barrier and split: an int for each rank
-  std::map<int, std::unique_ptr<Event>> last_sends_;
+  std::int64_t messages_ = 0;
+  std::map<std::int64_t, std::unique_ptr<Event>> sent_;  ///< message -> when it has left
   SelfMessages self_messages_;
 };
 

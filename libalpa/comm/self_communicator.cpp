@@ -28,14 +28,15 @@ class SelfCommunicator final : public Communicator {
 
   void broadcast(Stream&, void*, std::int64_t, [[maybe_unused]] int root) override { assert(root == 0); }
 
-  void send(Stream& stream, const void* data, std::int64_t bytes, [[maybe_unused]] int to) override {
+  std::int64_t send(Stream& stream, const void* data, std::int64_t bytes, [[maybe_unused]] int to) override {
     assert(to == 0);
-    messages_.send(stream, data, bytes);
+    return messages_.send(stream, data, bytes);
   }
   void receive(Stream& stream, void* data, std::int64_t bytes, [[maybe_unused]] int from) override {
     assert(from == 0);
     messages_.receive(stream, data, bytes);
   }
+  void wait_send(Stream& stream, std::int64_t message) override { messages_.wait_send(stream, message); }
   void wait_sends(Stream& stream) override { messages_.wait_sends(stream); }
 
   void barrier() override {}

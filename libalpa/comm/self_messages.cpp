@@ -6,8 +6,9 @@
 
 namespace alpa {
 
-void SelfMessages::send(Stream& stream, const void* data, std::int64_t bytes) {
+std::int64_t SelfMessages::send(Stream& stream, const void* data, std::int64_t bytes) {
   messages_.push_back({data, bytes, stream.record()});
+  return ++sent_;
 }
 
 void SelfMessages::receive(Stream& stream, void* data, std::int64_t bytes) {
@@ -24,8 +25,10 @@ void SelfMessages::receive(Stream& stream, void* data, std::int64_t bytes) {
   last_receive_ = stream.record();
 }
 
-void SelfMessages::wait_sends(Stream& stream) {
-  if (!messages_.empty())
+void SelfMessages::wait_sends(Stream& stream) { wait_send(stream, sent_); }
+
+void SelfMessages::wait_send(Stream& stream, std::int64_t message) {
+  if (message > sent_ - std::ssize(messages_))
     throw Error(ErrorKind::run_time, "a rank waits for a message to itself that it has not received yet");
   if (last_receive_) stream.wait(*last_receive_);
 }

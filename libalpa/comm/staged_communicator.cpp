@@ -88,15 +88,22 @@ class StagedCommunicator final : public Communicator {
               [&](void* staging, std::int64_t length) { host_->broadcast(stream, staging, length, root); });
   }
 
-  void send(Stream& stream, const void* data, std::int64_t bytes, int to) override {
-    sending_.push_back(staged(stream, data, bytes));
-    host_->send(stream, sending_.back()->data(), bytes, to);
+  std::int64_t send(Stream& stream, const void* data, std::int64_t bytes, int to) override {
+    Staging staging = staged(stream, data, bytes);
+    const std::int64_t message = host_->send(stream, staging->data(), bytes, to);
+    sending_.emplace_back(message, std::move(staging));
+    return message;
   }
 
   void receive(Stream& stream, void* data, std::int64_t bytes, int from) override {
     const Staging staging = pool_.take(bytes);
     host_->receive(stream, staging->data(), bytes, from);
     unstage(stream, data, *staging, bytes);
+  }
+
+  void wait_send(Stream& stream, std::int64_t message) override {
+    host_->wait_send(stream, message);
+    std::erase_if(sending_, [&](const auto& sending) { return sending.first == message; });
   }
 
   void wait_sends(Stream& stream) override {
@@ -138,7 +145,7 @@ class StagedCommunicator final : public Communicator {
   Device& device_;
   std::unique_ptr<Communicator> host_;
   StagingPool pool_;
-  std::vector<Staging> sending_;
+  std::vector<std::pair<std::int64_t, Staging>> sending_;  ///< by message
 };
 
 }  // namespace

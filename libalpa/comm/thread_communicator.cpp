@@ -56,8 +56,9 @@ class ThreadCommunicator final : public Communicator {
     if (rank_ != root) upload(stream, data, all[static_cast<std::size_t>(root)]);
   }
 
-  void send(Stream& stream, const void* data, std::int64_t bytes, int to) override {
+  std::int64_t send(Stream& stream, const void* data, std::int64_t bytes, int to) override {
     group_->put_message(rank_, to, download(stream, data, bytes));
+    return 0;
   }
 
   void receive(Stream& stream, void* data, std::int64_t bytes, int from) override {
@@ -68,7 +69,8 @@ class ThreadCommunicator final : public Communicator {
     upload(stream, data, message);
   }
 
-  void wait_sends(Stream&) override {}  // messages are copies
+  void wait_send(Stream&, std::int64_t) override {}  // messages are copies
+  void wait_sends(Stream&) override {}
 
   void barrier() override { group_->meet(); }
 

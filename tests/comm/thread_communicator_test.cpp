@@ -96,7 +96,10 @@ TEST(RunOnThreads, AMessageOutlivesItsSender) {
     const auto device = make_cpu_device(1);
     const auto stream = device->make_stream();
     std::int32_t value = rank;
-    if (rank == 1) return group.send(*stream, &value, sizeof value, 0);
+    if (rank == 1) {
+      group.send(*stream, &value, sizeof value, 0);
+      return;
+    }
     group.receive(*stream, &value, sizeof value, 1);
     EXPECT_EQ(value, 1);
   });

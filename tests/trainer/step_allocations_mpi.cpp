@@ -53,12 +53,13 @@ class HeardSteps final : public Communicator {
   void broadcast(Stream& s, void* data, std::int64_t bytes, int root) override {
     inner_->broadcast(s, data, bytes, root);
   }
-  void send(Stream& s, const void* data, std::int64_t bytes, int to) override {
-    inner_->send(s, data, bytes, to);
+  std::int64_t send(Stream& s, const void* data, std::int64_t bytes, int to) override {
+    return inner_->send(s, data, bytes, to);
   }
   void receive(Stream& s, void* data, std::int64_t bytes, int from) override {
     inner_->receive(s, data, bytes, from);
   }
+  void wait_send(Stream& s, std::int64_t message) override { inner_->wait_send(s, message); }
   void wait_sends(Stream& s) override { inner_->wait_sends(s); }
   void barrier() override { inner_->barrier(); }
   std::unique_ptr<Communicator> split(int color) override { return inner_->split(color); }

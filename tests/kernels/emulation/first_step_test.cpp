@@ -44,14 +44,15 @@ class NotingCommunicator final : public Communicator {
     note();
     alone_->broadcast(stream, data, bytes, root);
   }
-  void send(Stream& stream, const void* data, std::int64_t bytes, int to) override {
+  std::int64_t send(Stream& stream, const void* data, std::int64_t bytes, int to) override {
     note();
-    alone_->send(stream, data, bytes, to);
+    return alone_->send(stream, data, bytes, to);
   }
   void receive(Stream& stream, void* data, std::int64_t bytes, int from) override {
     note();
     alone_->receive(stream, data, bytes, from);
   }
+  void wait_send(Stream& stream, std::int64_t message) override { alone_->wait_send(stream, message); }
   void wait_sends(Stream& stream) override { alone_->wait_sends(stream); }
   void barrier() override {}
   std::unique_ptr<Communicator> split(int color) override { return alone_->split(color); }
