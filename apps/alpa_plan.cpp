@@ -24,6 +24,7 @@
 #include "libalpa/program/text.h"
 #include "libalpa/program/trace.h"
 #include "libalpa/program/verify.h"
+#include "libalpa/schedule/schedule.h"
 
 namespace {
 
@@ -143,12 +144,12 @@ void simulate_plan(const Settings& settings) {
   const auto [costs, remark] = simulation_costs(plan, settings.profile);
   if (!settings.trace.empty()) AtomicFile{settings.trace};
   const Program program = lower(graph, plan);
-  verify(program, graph);
+  verify(program);
   if (settings.program) std::fputs(program_text(program, graph).c_str(), stdout);
-  const Timeline timeline = simulate(program, costs, true);
+  const Timeline timeline = simulate(program, costs, Lanes::joined, true);
   std::fputs(fmt::format("step {}{}\n", seconds_text(timeline.step_s), remark).c_str(), stdout);
-  for (std::size_t s = 0; s < timeline.stages.size(); ++s) {
-    const StageTime& t = timeline.stages[s];
+  for (std::size_t s = 0; s < timeline.meshes.size(); ++s) {
+    const StageTime& t = timeline.meshes[s];
     std::fputs(fmt::format("stage {}: compute {}, collectives {}, transfers {}, idle {}\n", s,
                            seconds_text(t.compute_s), seconds_text(t.collective_s),
                            seconds_text(t.transfer_s), seconds_text(t.idle_s))
@@ -197,7 +198,8 @@ int main(int argc, char** argv) {
               "other "
               "the search's own best is shown",
               fmt::format("auto|search|{}", fmt::join(method_names(), "|")))
-      .option("--schedule", planner.schedule, "order of micro-batches on pipeline stages", "1f1b|gpipe")
+      .option("--schedule", planner.schedule, "order of micro-batches on pipeline stages",
+              fmt::format("{}", fmt::join(schedule_names(), "|")))
       .option("--rematerialize", planner.rematerialize, "recompute activations in the backward",
               "auto|never|always")
       .option("--pin", settings.pin,

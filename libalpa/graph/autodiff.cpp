@@ -76,7 +76,9 @@ class Differentiator {
     for (const int result : node.results) {
       const auto found = contributions_.find(result);
       gradients.push_back(found == contributions_.end() ? -1 : total(found->second, node.layer));
-      any = any || gradients.back() >= 0;
+      if (gradients.back() < 0) continue;
+      any = true;
+      mark_gradient_of_computed(gradients.back());
     }
     if (!any) return;
     builder_.set_place(Phase::backward, node.layer);
@@ -84,8 +86,15 @@ class Differentiator {
       return node.op->gradient(builder_, node, gradients);
     });
     for (std::size_t i = 0; i < node.operands.size(); ++i)
-      if (operand_gradients[i] >= 0 && dependent_.contains(node.operands[i]))
+      if (operand_gradients[i] >= 0 && dependent_.contains(node.operands[i])) {
         contributions_[node.operands[i]].push_back({operand_gradients[i], node.layer});
+        if (value_of(forward_, node.operands[i]).producer >= 0)
+          mark_gradient_of_computed(operand_gradients[i]);
+      }
+  }
+
+  void mark_gradient_of_computed(int value) {
+    builder_.graph().values[static_cast<std::size_t>(value)].is_gradient_of_computed = true;
   }
 
   void accumulate() {

@@ -18,6 +18,28 @@ const Value& value_of(const Graph& graph, int value) {
 
 const Node& node_of(const Graph& graph, int node) { return graph.nodes[static_cast<std::size_t>(node)]; }
 
+std::vector<bool> leads_to_weights_alone(const Graph& graph) {
+  std::vector<bool> alone(graph.nodes.size());
+  std::vector<bool> wanted(graph.values.size());  // for the gradient of a computed value
+  for (std::size_t n = graph.nodes.size(); n-- > 0;) {
+    const Node& node = graph.nodes[n];
+    if (node.phase != Phase::backward) continue;
+    alone[n] = std::ranges::none_of(node.results, [&](int result) {
+      return value_of(graph, result).is_gradient_of_computed || wanted[static_cast<std::size_t>(result)];
+    });
+    if (!alone[n])
+      for (const int operand : node.operands) wanted[static_cast<std::size_t>(operand)] = true;
+  }
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    if (node.phase != Phase::backward || !node.op->sums_micro_batches) continue;
+    const int maker = value_of(graph, node.operands[0]).producer;
+    if (maker >= 0 && node_of(graph, maker).phase == Phase::backward)
+      alone[n] = alone[static_cast<std::size_t>(maker)];
+  }
+  return alone;
+}
+
 bool is_summed_over_step(const Graph& graph, int value) {
   const auto has = [&](const Metric& metric) {
     return std::find(metric.values.begin(), metric.values.end(), value) != metric.values.end();

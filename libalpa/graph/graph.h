@@ -30,6 +30,7 @@ struct Value {
   ValueKind kind = ValueKind::computed;
   int producer = -1;  ///< node; -1 for inputs and states
   std::string name;
+  bool is_gradient_of_computed = false;  ///< or a part of one, with respect to what a node makes
 };
 
 /// What the trainer feeds. Tensors of samples have the sample as dimension 0.
@@ -93,6 +94,11 @@ struct Graph {
 
 const Value& value_of(const Graph&, int value);
 const Node& node_of(const Graph&, int node);
+
+/// [node] whether it is of a backward and leads to no gradient of a computed value: to gradients of weights
+/// alone, for which no other stage waits. Of a node with several results none may. A sum over micro-batches
+/// goes with the node that it sums.
+std::vector<bool> leads_to_weights_alone(const Graph&);
 
 /// Whether the value is a term of the loss or a metric, summed over the micro-batches of a step.
 bool is_summed_over_step(const Graph&, int value);

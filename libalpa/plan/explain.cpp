@@ -127,7 +127,7 @@ std::string explain(const Plan& plan, const Graph& graph) {
       fmt::format("{} on {} of '{}', {}, {} of {}, schedule {}, by {}\n", plan.model_name,
                   count_text(plan.devices(), "device"), plan.cluster.name,
                   count_text(std::ssize(plan.stages), "stage"), count_text(plan.micro_batches, "micro-batch"),
-                  count_text(plan.micro_batch_samples, "sample"), schedule_name(plan.schedule), plan.method);
+                  count_text(plan.micro_batch_samples, "sample"), plan.schedule, plan.method);
   const bool is_measured = !plan.profile_fingerprint.empty();
   text += fmt::format("predicted step time {}", seconds_text(plan.prediction.step_s));
   text += is_measured
@@ -169,7 +169,7 @@ std::string compare_plans(const Plan& a, const Plan& b) {
   differ("profile", a.profile_fingerprint, b.profile_fingerprint);
   differ("cluster", cluster_fingerprint(a.cluster), cluster_fingerprint(b.cluster));
   differ("method", a.method, b.method);
-  differ("schedule", schedule_name(a.schedule), schedule_name(b.schedule));
+  differ("schedule", a.schedule, b.schedule);
   differ("micro-batches", std::to_string(a.micro_batches), std::to_string(b.micro_batches));
   differ("samples of a micro-batch", std::to_string(a.micro_batch_samples),
          std::to_string(b.micro_batch_samples));

@@ -104,14 +104,6 @@ void check_crossings(const Plan& plan, const Graph& graph) {
 
 }  // namespace
 
-const char* schedule_name(ScheduleKind kind) { return kind == ScheduleKind::gpipe ? "gpipe" : "1f1b"; }
-
-ScheduleKind schedule_from_name(const std::string& name) {
-  if (name == "gpipe") return ScheduleKind::gpipe;
-  if (name == "1f1b") return ScheduleKind::one_f_one_b;
-  throw Error(ErrorKind::input, fmt::format("unknown schedule '{}'", name), "one of 1f1b, gpipe");
-}
-
 int Plan::devices() const {
   int end = 0;
   for (const StagePlan& stage : stages)

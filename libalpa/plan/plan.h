@@ -10,11 +10,6 @@
 
 namespace alpa {
 
-enum class ScheduleKind { gpipe, one_f_one_b };
-
-const char* schedule_name(ScheduleKind);              ///< "gpipe", "1f1b"
-ScheduleKind schedule_from_name(const std::string&);  ///< Throws Error(input).
-
 /// Consecutive layers on one mesh. Stages follow each other; their meshes share no device.
 struct StagePlan {
   int first_layer = 0;
@@ -94,7 +89,7 @@ struct Plan {
   std::string graph_fingerprint;  ///< of the training graph for `micro_batch_samples`
   std::int64_t micro_batch_samples = 0;
   int micro_batches = 1;
-  ScheduleKind schedule = ScheduleKind::one_f_one_b;
+  std::string schedule = "1f1b";  ///< name of a PipelineSchedule
   Cluster cluster;
   std::string profile_fingerprint;  ///< what it was priced with; "" for a cluster file alone
   std::string method;               ///< "search", or the name of a baseline

@@ -11,6 +11,7 @@
 #include "libalpa/cluster/cluster_columns.h"
 #include "libalpa/h5/file.h"
 #include "libalpa/plan/plan_columns.h"
+#include "libalpa/schedule/schedule.h"
 
 namespace alpa {
 namespace {
@@ -105,7 +106,7 @@ class PlanReader {
     plan.micro_batch_samples = positive("/model", "micro_batch_samples");
     plan.micro_batches = static_cast<int>(positive("/model", "micro_batches"));
     plan.model_toml = file_.text("/model/toml");
-    plan.schedule = schedule_from_name(file_.text_attribute("/stages", "schedule"));
+    plan.schedule = find_schedule(file_.text_attribute("/stages", "schedule")).name;
     plan.method = file_.text_attribute("/stages", "method");
     plan.profile_fingerprint = file_.text_attribute("/cluster", "profile_fingerprint");
     plan.cluster = read_cluster(file_);
@@ -269,7 +270,7 @@ void write_plan(const std::filesystem::path& path, const Plan& plan, const Graph
     write_cluster(file, plan.cluster);
     file.attribute("/cluster", "profile_fingerprint", plan.profile_fingerprint);
     write_stages(file, plan);
-    file.attribute("/stages", "schedule", schedule_name(plan.schedule));
+    file.attribute("/stages", "schedule", plan.schedule);
     file.attribute("/stages", "method", plan.method);
     write_nodes(file, plan, graph);
     std::vector<std::int64_t> value, stage;

@@ -22,7 +22,8 @@ void place(std::vector<StageRequest>& requests) {
 }  // namespace
 
 Plan assemble(const PlanningGraph& planning, std::vector<StageRequest> requests,
-              const std::vector<StageSolution>& solutions, ScheduleKind schedule, const Cluster& cluster) {
+              const std::vector<StageSolution>& solutions, const std::string& schedule,
+              const Cluster& cluster) {
   const Graph& graph = *planning.graph;
   place(requests);
   Plan plan;

@@ -10,6 +10,6 @@ namespace alpa {
 /// stays in it. `requests` and `solutions` are in the order of the stages. model_name, model_toml and method
 /// are left to the caller.
 Plan assemble(const PlanningGraph&, std::vector<StageRequest> requests,
-              const std::vector<StageSolution>& solutions, ScheduleKind, const Cluster&);
+              const std::vector<StageSolution>& solutions, const std::string& schedule, const Cluster&);
 
 }  // namespace alpa

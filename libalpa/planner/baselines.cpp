@@ -39,7 +39,7 @@ std::vector<int> equal_work_ends(const Graph& graph, int stages) {
 
 PinnedPlan pipeline(std::string method, const Graph& graph, int stages, const MeshShape& mesh,
                     std::vector<AxisRole> roles, StateSpread spread, int micro_batches,
-                    ScheduleKind schedule) {
+                    const std::string& schedule) {
   PinnedPlan plan{std::move(method), micro_batches, schedule, {}};
   int first = 0;
   for (const int end : equal_work_ends(graph, stages)) {
@@ -50,7 +50,7 @@ PinnedPlan pipeline(std::string method, const Graph& graph, int stages, const Me
 }
 
 std::vector<PinnedPlan> megatron(const Graph& graph, int devices, int devices_per_node, int micro_batches,
-                                 ScheduleKind schedule) {
+                                 const std::string& schedule) {
   std::vector<PinnedPlan> plans;
   for (int pipe = 1; pipe <= devices && pipe <= static_cast<int>(graph.layers.size()); ++pipe) {
     if (devices % pipe != 0) continue;
@@ -88,7 +88,7 @@ std::vector<std::string> method_names() {
 }
 
 std::vector<PinnedPlan> baseline_plans(const std::string& method, const Graph& graph, int devices,
-                                       int devices_per_node, int micro_batches, ScheduleKind schedule) {
+                                       int devices_per_node, int micro_batches, const std::string& schedule) {
   const MeshShape all = devices > 1 ? MeshShape{devices} : MeshShape{};
   const auto one_stage = [&](AxisRole role, StateSpread spread) {
     return std::vector<PinnedPlan>{pipeline(method, graph, 1, all, std::vector<AxisRole>(all.size(), role),

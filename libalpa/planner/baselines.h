@@ -10,6 +10,6 @@ namespace alpa {
 /// (Megatron's data x tensor x pipeline). Layers are cut by equal work. Empty where the method does not apply
 /// (a batch that does not divide, fewer layers than stages).
 std::vector<PinnedPlan> baseline_plans(const std::string& method, const Graph&, int devices,
-                                       int devices_per_node, int micro_batches, ScheduleKind);
+                                       int devices_per_node, int micro_batches, const std::string& schedule);
 
 }  // namespace alpa

@@ -9,7 +9,7 @@
 #include "libalpa/base/units.h"
 #include "libalpa/planner/assemble.h"
 #include "libalpa/planner/work_floor.h"
-#include "libalpa/program/schedule.h"
+#include "libalpa/schedule/schedule.h"
 
 namespace alpa {
 namespace {
@@ -77,7 +77,7 @@ bool Contest::solve(PricedGraph& priced, StageRequest& request, StageSolution& s
 }
 
 Plan Contest::plan_of(PricedGraph& priced, const Proposal& proposal, const std::string& method,
-                      ScheduleKind schedule) const {
+                      const std::string& schedule) const {
   Plan plan = assemble(priced.planning, proposal.requests, proposal.solutions, schedule, costs_.cluster());
   plan.model_name = model_.name;
   plan.model_toml = model_.toml;
@@ -93,7 +93,7 @@ Plan Contest::plan_of(PricedGraph& priced, const Proposal& proposal, const std::
 }
 
 Proposal Contest::enter(PricedGraph& priced, Proposal proposal, const std::string& method,
-                        ScheduleKind schedule) {
+                        const std::string& schedule) {
   const int stages = static_cast<int>(proposal.requests.size());
   const std::int64_t limit = costs_.cluster().memory_bytes;
   const std::vector<StageSolution> starts = proposal.solutions;
@@ -105,7 +105,7 @@ Proposal Contest::enter(PricedGraph& priced, Proposal proposal, const std::strin
       const std::size_t i = static_cast<std::size_t>(s);
       if (!unsolved[i]) continue;
       StageRequest& request = proposal.requests[i];
-      request.in_flight = most_in_flight(schedule_of(schedule, s, stages, request.micro_batches));
+      request.in_flight = most_in_flight(find_schedule(schedule).order(s, stages, request.micro_batches));
       if (options_.rematerialize == "always") request.rematerialize = true;
       if (!solve(priced, request, proposal.solutions[i], i < starts.size() ? &starts[i] : nullptr)) {
         const StageSolution& failed = proposal.solutions[i];

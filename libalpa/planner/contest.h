@@ -30,7 +30,7 @@ class Contest {
   /// The stages solved to the end, starting from the proposal's solutions where it has them. A stage that
   /// lowering finds too large for its devices is solved again with that much less memory, or with
   /// rematerialisation. Returns the plan's stages as they came to be; empty where they do not fit.
-  Proposal enter(PricedGraph&, Proposal, const std::string& method, ScheduleKind);
+  Proposal enter(PricedGraph&, Proposal, const std::string& method, const std::string& schedule);
 
   void note_failure(const std::string& method, const std::string& why);
   void note_shortfall(const std::string& method, int first_layer, int end_layer, std::int64_t least_memory);
@@ -55,7 +55,7 @@ class Contest {
   };
 
   bool solve(PricedGraph&, StageRequest&, StageSolution&, const StageSolution* start);
-  Plan plan_of(PricedGraph&, const Proposal&, const std::string& method, ScheduleKind) const;
+  Plan plan_of(PricedGraph&, const Proposal&, const std::string& method, const std::string& schedule) const;
   void keep(Plan, double estimate_s, const std::string& method);
   void compare(std::size_t entry, double estimate_s);
   std::string verdict(std::size_t entry) const;

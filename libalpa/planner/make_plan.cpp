@@ -12,6 +12,7 @@
 #include "libalpa/program/lower.h"
 #include "libalpa/program/simulate.h"
 #include "libalpa/program/verify.h"
+#include "libalpa/schedule/schedule.h"
 
 namespace alpa {
 namespace {
@@ -40,8 +41,7 @@ void check_beside_pin(const PlannerOptions& options) {
            fmt::format("the pinned plan has {}", options.pin->micro_batches),
            "without --micro-batches; 'micro_batches' in the pin says how many");
   if (options.schedule != unsaid.schedule)
-    refuse("--schedule " + options.schedule,
-           fmt::format("the pinned plan has {}", schedule_name(options.pin->schedule)),
+    refuse("--schedule " + options.schedule, fmt::format("the pinned plan has {}", options.pin->schedule),
            "without --schedule; 'schedule' in the pin says which");
   const int devices = device_count(*options.pin);
   if (options.devices != unsaid.devices && options.devices != devices)
@@ -66,13 +66,16 @@ bool has_plan(const PlanningModel& model, const CostModel& costs, const PlannerO
 
 void predict(Plan& plan, const Graph& graph, const CostModel& costs) {
   const Program program = lower(graph, plan);
-  verify(program, graph);
+  verify(program);
   const Timeline timeline = simulate(program, costs);
   plan.prediction.step_s = timeline.step_s;
   plan.prediction.stages.clear();
-  for (std::size_t s = 0; s < program.stages.size(); ++s) {
-    const StageProgram& stage = program.stages[s];
-    plan.prediction.stages.push_back({timeline.stages[s], stage.memory, stage.slots});
+  for (std::size_t s = 0; s < program.meshes.size(); ++s) {
+    const MeshProgram& mesh = program.meshes[s];
+    std::int64_t in_flight = 1;
+    for (const Buffer& buffer : mesh.buffers)
+      if (buffer.residence == Residence::micro_batch) in_flight = std::max(in_flight, buffer.slots);
+    plan.prediction.stages.push_back({timeline.meshes[s], mesh.memory, in_flight});
   }
   plan.prediction.estimated_operators = static_cast<int>(costs.missing().size());
 }
@@ -81,7 +84,7 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
   std::vector<std::string> methods{"auto", "search"};
   for (const std::string& name : method_names()) methods.push_back(name);
   check_word("method", options.method, methods);
-  check_word("schedule", options.schedule, {"1f1b", "gpipe"});
+  check_word("schedule", options.schedule, schedule_names());
   check_word("rematerialization", options.rematerialize, {"auto", "never", "always"});
   if (options.devices > costs.cluster().devices())
     throw Error(

@@ -15,7 +15,7 @@ namespace alpa {
 struct PinnedPlan {
   std::string method;  ///< what it is called in explanations
   int micro_batches = 1;
-  ScheduleKind schedule = ScheduleKind::one_f_one_b;
+  std::string schedule = "1f1b";
   std::vector<StageRequest>
       stages;  ///< layers, mesh, roles, spread, rematerialisation; in_flight is filled in
 };
@@ -25,7 +25,7 @@ struct PlannerOptions {
   int micro_batches = 0;        ///< 0: the planner chooses
   std::string method = "auto";  ///< "auto": search and baselines; "search"; or one of method_names()
   int layers = 0;  ///< clusters of the model's layers that stages may be cut between; 0: the planner chooses
-  std::string schedule = "1f1b";       ///< "1f1b" or "gpipe"
+  std::string schedule = "1f1b";       ///< of the table of schedules
   std::string rematerialize = "auto";  ///< "auto", "never", "always"
   double time_limit_s = 240;           ///< safety cap on the whole search, wall seconds
   int threads = 0;  ///< that solve stages; 0: as many as the process may run on. The plan is the same.

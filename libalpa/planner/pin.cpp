@@ -9,6 +9,7 @@
 #include "libalpa/base/error.h"
 #include "libalpa/base/names.h"
 #include "libalpa/base/toml_document.h"
+#include "libalpa/schedule/schedule.h"
 
 namespace alpa {
 namespace {
@@ -53,8 +54,9 @@ PinnedPlan pin_of(TomlDocument document) {
   pin.method = "pin " + printable(std::filesystem::path(document.file_name()).filename().string(), "");
   const TomlTable root = document.root();
   pin.micro_batches = static_cast<int>(root.integer("micro_batches", 1, between(1, kMostSamples)));
-  pin.schedule = root.word("schedule", ScheduleKind::one_f_one_b,
-                           {{"1f1b", ScheduleKind::one_f_one_b}, {"gpipe", ScheduleKind::gpipe}});
+  std::vector<Word<std::string>> words;
+  for (const PipelineSchedule& schedule : schedules()) words.push_back({schedule.name, schedule.name});
+  pin.schedule = root.word("schedule", pin.schedule, words);
   int layer = 0, devices = 0;
   for (const TomlTable& table : root.tables("stage")) {
     StageRequest stage;

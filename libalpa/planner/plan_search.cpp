@@ -37,7 +37,7 @@ class PlanSearch {
         options_(options),
         log_(log),
         devices_(options.devices > 0 ? options.devices : costs.cluster().devices()),
-        schedule_(schedule_from_name(options.schedule)),
+        schedule_(options.schedule),
         clock_(options.time_limit_s, log, options.stop),
         contest_(model, costs, options, devices_, clock_) {}
 
@@ -263,7 +263,7 @@ class PlanSearch {
   const PlannerOptions& options_;
   Log& log_;
   int devices_;
-  ScheduleKind schedule_;
+  std::string schedule_;
   PlanningClock clock_;
   Contest contest_;
   std::map<int, std::unique_ptr<PricedGraph>> graphs_;  ///< by micro-batches

@@ -11,6 +11,7 @@
 #include "libalpa/base/infinity.h"
 #include "libalpa/planner/parallel_tasks.h"
 #include "libalpa/planner/work_floor.h"
+#include "libalpa/schedule/schedule.h"
 
 namespace alpa {
 namespace {
@@ -103,8 +104,7 @@ class StageSearch {
   using Key = std::tuple<std::vector<int>, bool, bool, int, int>;
 
   int in_flight(int stages_left) const {
-    return space_.schedule == ScheduleKind::gpipe ? space_.micro_batches
-                                                  : std::min(stages_left, space_.micro_batches);
+    return most_in_flight(find_schedule(space_.schedule).order(0, stages_left, space_.micro_batches));
   }
 
   Key key_of(const Range& range, int flying) const {

@@ -23,7 +23,7 @@ double pipeline_seconds(const std::vector<StageSolution>&, int micro_batches);
 struct SearchSpace {
   int devices = 1;
   int micro_batches = 1;
-  ScheduleKind schedule = ScheduleKind::one_f_one_b;
+  std::string schedule = "1f1b";
   std::vector<bool> rematerialize{false, true};  ///< what may be tried
   std::vector<int>
       cuts;  ///< where stages may begin and end, the first and last layer's ends among them; empty: anywhere

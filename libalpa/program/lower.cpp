@@ -3,23 +3,92 @@
 #include <algorithm>
 
 #include "libalpa/program/memory.h"
-#include "libalpa/program/schedule.h"
+#include "libalpa/program/message_slots.h"
 #include "libalpa/program/stage_lowering.h"
 
 namespace alpa {
 namespace {
 
-StageProgram lower_stage(const Graph& graph, const Plan& plan, int stage, Purpose purpose,
-                         const std::string& device) {
-  StageProgram program = StageLowering(graph, plan, stage, purpose, device).run();
-  if (purpose == Purpose::train) {
-    program.schedule =
-        schedule_of(plan.schedule, stage, static_cast<int>(plan.stages.size()), plan.micro_batches);
-    program.slots = most_in_flight(program.schedule);
-  } else {
-    for (int m = 0; m < plan.micro_batches; ++m) program.schedule.push_back({SegmentKind::forward, m});
+/// The runs of each stage, without the update.
+std::vector<std::vector<StageRun>> orders_of(const Plan& plan, Purpose purpose) {
+  const int stages = static_cast<int>(plan.stages.size());
+  std::vector<std::vector<StageRun>> orders(plan.stages.size());
+  for (int stage = 0; stage < stages; ++stage) {
+    std::vector<StageRun>& order = orders[static_cast<std::size_t>(stage)];
+    if (purpose == Purpose::train)
+      order = find_schedule(plan.schedule).order(stage, stages, plan.micro_batches);
+    else
+      for (int m = 0; m < plan.micro_batches; ++m) order.push_back({SegmentKind::forward, m});
   }
-  program.schedule.push_back({SegmentKind::update, -1});
+  return orders;
+}
+
+/// [transfer] messages that may be on their way at once.
+std::vector<std::int64_t> slots_of_messages(const Graph& graph, const Plan& plan, Purpose purpose,
+                                            const std::vector<std::vector<StageRun>>& orders) {
+  std::vector<Way> ways;
+  std::vector<std::size_t> transfers;
+  for (std::size_t t = 0; t < plan.crossings.size(); ++t) {
+    const Crossing& crossing = plan.crossings[t];
+    const Value& value = value_of(graph, crossing.value);
+    if (value.producer < 0) continue;  // states cross once a step, as sums of gradients do
+    const Node& maker = node_of(graph, value.producer);
+    if (maker.op->sums_micro_batches || maker.phase == Phase::update) continue;
+    const bool backward = maker.phase == Phase::backward;
+    if (backward && purpose != Purpose::train) continue;
+    ways.push_back({stage_of_value(plan, graph, crossing.value), crossing.to_stage, backward});
+    transfers.push_back(t);
+  }
+  const std::vector<std::int64_t> least = message_slots(orders, ways);
+  std::vector<std::int64_t> slots(plan.crossings.size(), 1);
+  for (std::size_t w = 0; w < ways.size(); ++w) slots[transfers[w]] = least[w];
+  return slots;
+}
+
+/// Each buffer that passes from segment to segment has a slot for every micro-batch in between.
+void set_slots(MeshProgram& mesh) {
+  std::vector<int> turn(mesh.segments.size(), -1);  // [segment] among those of a micro-batch
+  std::vector<int> segments;
+  for (const SegmentRun& run : mesh.schedule)
+    if (run.micro_batch == 0) {
+      turn[static_cast<std::size_t>(run.segment)] = static_cast<int>(segments.size());
+      segments.push_back(run.segment);
+    }
+  const int none = static_cast<int>(segments.size());
+  std::vector<std::pair<int, int>> used(mesh.buffers.size(), {none, -1});  // first and last turn
+  for (std::size_t s = 0; s < mesh.segments.size(); ++s)
+    for (const Instruction& instruction : mesh.segments[s].instructions)
+      for (const auto& list : {buffers_read(instruction), buffers_written(instruction)})
+        for (const int b : list) {
+          auto& [first, last] = used[static_cast<std::size_t>(b)];
+          if (turn[s] < 0) continue;
+          first = std::min(first, turn[s]);
+          last = std::max(last, turn[s]);
+        }
+  const auto in_flight = [&](int first, int last) {
+    std::int64_t flying = 0, most = 1;
+    for (const SegmentRun& run : mesh.schedule) {
+      if (run.segment == segments[static_cast<std::size_t>(first)]) most = std::max(most, ++flying);
+      if (run.segment == segments[static_cast<std::size_t>(last)]) --flying;
+    }
+    return most;
+  };
+  for (std::size_t b = 0; b < mesh.buffers.size(); ++b)
+    if (mesh.buffers[b].residence == Residence::micro_batch && used[b].second >= 0)
+      mesh.buffers[b].slots = in_flight(used[b].first, used[b].second);
+}
+
+MeshProgram lower_stage(const Graph& graph, const Plan& plan, int stage, Purpose purpose,
+                        const std::string& device, const std::vector<StageRun>& order,
+                        const std::vector<std::int64_t>& message_slots) {
+  MeshProgram program = StageLowering(graph, plan, stage, purpose, device, order, message_slots).run();
+  const auto run = [&](SegmentKind kind, int micro_batch) {
+    const auto found = std::ranges::find(program.segments, kind, &Segment::kind);
+    program.schedule.push_back({static_cast<int>(found - program.segments.begin()), micro_batch});
+  };
+  for (const StageRun& each : order) run(each.kind, each.micro_batch);
+  run(SegmentKind::update, -1);
+  set_slots(program);
   lay_out(program, graph);
   return program;
 }
@@ -43,8 +112,11 @@ Program lower(const Graph& graph, const Plan& plan, Purpose purpose, const std::
                                  leaving_layout(plan, crossing.value), crossing.layout});
     program.transfer_value.push_back(crossing.value);
   }
-  for (int stage = 0; stage < static_cast<int>(plan.stages.size()); ++stage)
-    program.stages.push_back(lower_stage(graph, plan, stage, purpose, device));
+  const std::vector<std::vector<StageRun>> orders = orders_of(plan, purpose);
+  const std::vector<std::int64_t> message_slots = slots_of_messages(graph, plan, purpose, orders);
+  for (std::size_t stage = 0; stage < plan.stages.size(); ++stage)
+    program.meshes.push_back(
+        lower_stage(graph, plan, static_cast<int>(stage), purpose, device, orders[stage], message_slots));
   return program;
 }
 

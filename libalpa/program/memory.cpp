@@ -6,13 +6,45 @@
 
 #include "libalpa/base/checked.h"
 #include "libalpa/base/error.h"
+#include "libalpa/program/dependences.h"
 
 namespace alpa {
 namespace {
 
+/// The first and the last instruction of each lane that touches a buffer.
+struct LaneUse {
+  int lane, first, last;
+};
+using Uses = std::vector<LaneUse>;
+
+std::vector<Uses> uses_in(const MeshProgram& program, const Segment& segment) {
+  std::vector<Uses> uses(program.buffers.size());
+  for (int i = 0; i < static_cast<int>(segment.instructions.size()); ++i) {
+    const Instruction& instruction = segment.instructions[static_cast<std::size_t>(i)];
+    for (const auto& list : {buffers_read(instruction), buffers_written(instruction)})
+      for (const int b : list) {
+        Uses& of = uses[static_cast<std::size_t>(b)];
+        const auto found = std::ranges::find(of, instruction.lane, &LaneUse::lane);
+        if (found == of.end())
+          of.push_back({instruction.lane, i, i});
+        else
+          found->last = i;
+      }
+  }
+  return uses;
+}
+
+/// Whether all that is done with one buffer surely comes before all that is done with the other.
+bool ends_before(const Uses& one, const Uses& other, const RunOrder& order) {
+  for (const LaneUse& first : one)
+    for (const LaneUse& then : other)
+      if (!order.before(first.last, then.first)) return false;
+  return true;
+}
+
 struct Placed {
   std::int64_t begin, end;
-  Lifetime life;
+  std::size_t buffer;
 };
 
 /// Where `count` pieces of so many bytes end.
@@ -24,25 +56,27 @@ std::int64_t end_of(std::int64_t begin, std::int64_t bytes, std::int64_t count) 
 }
 
 /// Largest first, each at the lowest place that is free during its whole life.
-std::int64_t pack_segment(StageProgram& program, SegmentKind kind, std::int64_t base) {
-  const std::vector<Lifetime> lives = lifetimes(program, kind);
-  std::vector<std::size_t> order;
+std::int64_t pack_segment(MeshProgram& program, int segment, const Dependences& waits, std::int64_t base) {
+  const std::vector<Uses> uses = uses_in(program, program.segments[static_cast<std::size_t>(segment)]);
+  const RunOrder order(program, waits, segment);
+  std::vector<std::size_t> largest_first;
   for (std::size_t b = 0; b < program.buffers.size(); ++b)
-    if (program.buffers[b].residence == Residence::segment && lives[b].first >= 0) order.push_back(b);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    if (program.buffers[b].residence == Residence::segment && !uses[b].empty()) largest_first.push_back(b);
+  std::stable_sort(largest_first.begin(), largest_first.end(), [&](std::size_t a, std::size_t b) {
     return program.buffers[a].bytes > program.buffers[b].bytes;
   });
   std::vector<Placed> placed;  // sorted by begin
   std::int64_t end = base;
-  for (const std::size_t b : order) {
+  for (const std::size_t b : largest_first) {
     Buffer& buffer = program.buffers[b];
     std::int64_t at = base;
-    for (const Placed& other : placed) {
-      const bool together = lives[b].first <= other.life.last && other.life.first <= lives[b].last;
-      if (together && at + buffer.bytes > other.begin && at < other.end) at = other.end;
-    }
+    for (const Placed& other : placed)
+      if (at + buffer.bytes > other.begin && at < other.end &&
+          !ends_before(uses[b], uses[other.buffer], order) &&
+          !ends_before(uses[other.buffer], uses[b], order))
+        at = other.end;
     buffer.offset = at;
-    const Placed here{at, end_of(at, buffer.bytes, 1), lives[b]};
+    const Placed here{at, end_of(at, buffer.bytes, 1), b};
     placed.insert(std::upper_bound(placed.begin(), placed.end(), here,
                                    [](const Placed& x, const Placed& y) { return x.begin < y.begin; }),
                   here);
@@ -53,51 +87,36 @@ std::int64_t pack_segment(StageProgram& program, SegmentKind kind, std::int64_t 
 
 }  // namespace
 
-std::vector<Lifetime> lifetimes(const StageProgram& program, SegmentKind kind) {
-  std::vector<Lifetime> lives(program.buffers.size());
-  const auto& instructions = program.segment(kind);
-  for (int i = 0; i < static_cast<int>(instructions.size()); ++i) {
-    const auto touch = [&](const std::vector<int>& buffers) {
-      for (const int b : buffers) {
-        Lifetime& life = lives[static_cast<std::size_t>(b)];
-        if (life.first < 0) life.first = i;
-        life.last = i;
-      }
-    };
-    touch(buffers_read(instructions[static_cast<std::size_t>(i)]));
-    touch(buffers_written(instructions[static_cast<std::size_t>(i)]));
-  }
-  return lives;
-}
-
-void lay_out(StageProgram& program, const Graph& graph) {
+void lay_out(MeshProgram& program, const Graph& graph) {
   program.memory = {};
   std::vector<bool> parameter(graph.values.size());
   for (const State& state : graph.states)
     parameter[static_cast<std::size_t>(state.value)] = state.is_parameter;
   std::int64_t at = 0;
-  const auto place = [&](Residence residence, std::int64_t slots) {
+  const auto place = [&](Residence residence) {
     for (Buffer& buffer : program.buffers) {
       if (buffer.residence != residence) continue;
       buffer.offset = at;
-      at = end_of(at, buffer.bytes, slots);
+      at = end_of(at, buffer.bytes, buffer.slots);
       if (residence == Residence::state)
         (parameter[static_cast<std::size_t>(buffer.value)] ? program.memory.parameters
                                                            : program.memory.optimizer) += buffer.bytes;
     }
   };
-  place(Residence::state, 1);
+  place(Residence::state);
   const std::int64_t states_end = at;
-  place(Residence::step, 1);
+  place(Residence::step);
   std::int64_t leaving = 0;  // pieces on their way to other stages last a step too
   for (const Buffer& buffer : program.buffers)
-    if (buffer.residence == Residence::step && buffer.value < 0) leaving += buffer.bytes;
+    if (buffer.residence == Residence::step && buffer.value < 0) leaving += buffer.bytes * buffer.slots;
   program.memory.gradients = at - states_end - leaving;
   const std::int64_t step_end = at;
-  place(Residence::micro_batch, program.slots);
+  place(Residence::micro_batch);
   program.memory.activations = at - step_end;
   std::int64_t end = at;
-  for (const SegmentKind kind : every_segment) end = std::max(end, pack_segment(program, kind, at));
+  const Dependences waits = dependences(program);
+  for (int segment = 0; segment < static_cast<int>(program.segments.size()); ++segment)
+    end = std::max(end, pack_segment(program, segment, waits, at));
   program.memory.workspace = end - at + leaving;
   program.memory.total = end;
 }

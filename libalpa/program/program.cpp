@@ -1,5 +1,7 @@
 #include "libalpa/program/program.h"
 
+#include <fmt/core.h>
+
 #include <map>
 
 #include "libalpa/base/match.h"
@@ -16,14 +18,30 @@ std::vector<int> present(std::initializer_list<int> buffers) {
 
 }  // namespace
 
-const char* segment_name(SegmentKind kind) {
-  switch (kind) {
-    case SegmentKind::forward:
-      return "forward";
-    case SegmentKind::backward:
-      return "backward";
-    case SegmentKind::update:
-      return "update";
+bool acts(When when, int micro_batch, int micro_batches) {
+  switch (when) {
+    case When::every_micro_batch:
+      return true;
+    case When::first_micro_batch:
+      return micro_batch <= 0;
+    case When::last_micro_batch:
+      return micro_batch < 0 || micro_batch + 1 == micro_batches;
+  }
+  return true;
+}
+
+std::string lane_name(const Lane& lane) {
+  switch (lane.kind) {
+    case LaneKind::compute:
+      return "compute";
+    case LaneKind::copy:
+      return "copies";
+    case LaneKind::collective:
+      return lane.of < 0 ? "collectives of all ranks" : fmt::format("collectives of axis {}", lane.of);
+    case LaneKind::send:
+      return fmt::format("to mesh {}", lane.of);
+    case LaneKind::receive:
+      return fmt::format("from mesh {}", lane.of);
   }
   return "";
 }
@@ -44,7 +62,7 @@ std::vector<int> buffers_read(const Instruction& instruction) {
                         [](const GlobalSum& i) { return i.scalars; },
                         [](const Zero&) { return std::vector<int>{}; },
                     },
-                    instruction);
+                    instruction.body);
 }
 
 std::vector<int> buffers_written(const Instruction& instruction) {
@@ -70,15 +88,15 @@ std::vector<int> buffers_written(const Instruction& instruction) {
                         },
                         [](const Zero& i) { return present({i.to}); },
                     },
-                    instruction);
+                    instruction.body);
 }
 
-std::vector<std::pair<std::string, int>> collective_counts(const StageProgram& stage) {
+std::vector<std::pair<std::string, int>> collective_counts(const MeshProgram& mesh) {
   std::map<std::string, int> counts;
-  for (const ScheduledSegment& run : stage.schedule)
-    for (const Instruction& instruction : stage.segment(run.segment)) {
-      if (std::holds_alternative<Shift>(instruction)) ++counts["shift"];
-      if (const auto* convert = std::get_if<Convert>(&instruction))
+  for (const SegmentRun& run : mesh.schedule)
+    for (const Instruction& instruction : mesh.segment_of(run).instructions) {
+      if (std::holds_alternative<Shift>(instruction.body)) ++counts["shift"];
+      if (const auto* convert = std::get_if<Convert>(&instruction.body))
         if (convert->step.kind != ConversionKind::slice) ++counts[conversion_name(convert->step.kind)];
     }
   return {counts.begin(), counts.end()};

@@ -6,6 +6,7 @@
 
 #include "libalpa/graph/graph.h"
 #include "libalpa/plan/plan.h"
+#include "libalpa/schedule/schedule.h"
 #include "libalpa/sharding/conversion.h"
 #include "libalpa/sharding/transfer.h"
 
@@ -15,11 +16,11 @@ namespace alpa {
 enum class Residence {
   state,        ///< from step to step
   step,         ///< within a step (summed gradients, scalars)
-  micro_batch,  ///< from the forward to the backward of a micro-batch; one slot per micro-batch in flight
+  micro_batch,  ///< from one segment of a micro-batch to a later one; a slot for each micro-batch in between
   segment,      ///< within one run of a segment; memory is shared
 };
 
-/// A tile of a value (or scratch memory) on every device of a stage.
+/// A tile of a value (or scratch memory) on every device of a mesh.
 struct Buffer {
   std::string name;
   int value = -1;  ///< of the graph; -1: scratch
@@ -27,6 +28,7 @@ struct Buffer {
   TensorType tile;
   Residence residence = Residence::segment;
   std::int64_t bytes = 0;   ///< of one slot, a multiple of kAlignment
+  std::int64_t slots = 1;   ///< a run for micro-batch m uses slot m % slots; the update slot 0
   std::int64_t offset = 0;  ///< in the arena; slot k lies at offset + k * bytes
   int passed = 0;           ///< the tile is that of the device so many places before along `ring_axis`
   int ring_axis = -1;
@@ -70,12 +72,11 @@ struct Shift {
   bool operator==(const Shift&) const = default;
 };
 
-/// This stage's side of Program::transfers[transfer].
+/// This mesh's side of Program::transfers[transfer].
 struct Send {
   int transfer = 0;
   int from = 0;
-  int packed = -1;  ///< scratch for the pieces, in their order
-  int turns = 1;    ///< messages that `packed` has room for; they take turns
+  int packed = -1;  ///< the pieces, in their order; a slot for each message that may be on its way
   bool operator==(const Send&) const = default;
 };
 struct Receive {
@@ -85,7 +86,7 @@ struct Receive {
   bool operator==(const Receive&) const = default;
 };
 
-/// Sums these scalars over all ranks of all stages.
+/// Sums these scalars over all ranks of all meshes.
 struct GlobalSum {
   std::vector<int> scalars;
   int packed = -1;
@@ -97,45 +98,70 @@ struct Zero {
   bool operator==(const Zero&) const = default;
 };
 
-using Instruction = std::variant<Load, Compute, Convert, Shift, Send, Receive, GlobalSum, Zero>;
+using InstructionBody = std::variant<Load, Compute, Convert, Shift, Send, Receive, GlobalSum, Zero>;
 
-enum class SegmentKind { forward, backward, update };
-constexpr SegmentKind every_segment[] = {SegmentKind::forward, SegmentKind::backward, SegmentKind::update};
-const char* segment_name(SegmentKind);
+/// In which runs of its segment an instruction does something.
+enum class When { every_micro_batch, first_micro_batch, last_micro_batch };
+bool acts(When, int micro_batch, int micro_batches);
+
+struct Instruction {
+  InstructionBody body;
+  int lane = 0;  ///< index in MeshProgram::lanes
+  When when = When::every_micro_batch;
+  bool operator==(const Instruction&) const = default;
+};
+
+/// What instructions queue in: those of one lane run one after another, in their order; those of different
+/// lanes whenever what they wait for is done (program/dependences).
+enum class LaneKind { compute, copy, collective, send, receive };
+struct Lane {
+  LaneKind kind = LaneKind::compute;
+  int of = -1;  ///< collective: the mesh axis, -1: all ranks; send, receive: the other mesh
+  bool operator==(const Lane&) const = default;
+};
+std::string lane_name(const Lane&);  ///< "compute", "copies", "collectives of axis 0", "to mesh 1"
 
 /// Buffers that an instruction reads and writes; scratch counts as written.
 std::vector<int> buffers_read(const Instruction&);
 std::vector<int> buffers_written(const Instruction&);
 
-/// One run of a segment. The micro-batch's slot is micro_batch % slots; the update has none (-1).
-struct ScheduledSegment {
-  SegmentKind segment = SegmentKind::forward;
-  int micro_batch = -1;
-  bool operator==(const ScheduledSegment&) const = default;
+/// What a mesh does for one micro-batch of a stage, or (update) once at the end of a step.
+struct Segment {
+  int stage = 0;  ///< -1: all stages of the mesh (the update)
+  SegmentKind kind = SegmentKind::forward;
+  std::vector<Instruction> instructions;
+  bool operator==(const Segment&) const = default;
 };
 
-/// What one stage's devices do in a step, the same on all of them: what differs by device (tiles' origins,
+/// One run of a segment.
+struct SegmentRun {
+  int segment = 0;       ///< index in MeshProgram::segments
+  int micro_batch = -1;  ///< the update has none
+  bool operator==(const SegmentRun&) const = default;
+};
+
+/// What the devices of a mesh do in a step, the same on all of them: what differs by device (tiles' origins,
 /// partners) follows from its mesh coordinate.
-struct StageProgram {
+struct MeshProgram {
   DeviceMesh mesh;
+  std::vector<Lane> lanes{Lane{}};  ///< the first is the compute lane
   std::vector<Buffer> buffers;
-  std::vector<Instruction> segments[3];  ///< [SegmentKind]
-  std::vector<ScheduledSegment> schedule;
-  int slots = 1;  ///< most micro-batches in flight
+  std::vector<Segment> segments;
+  std::vector<SegmentRun> schedule;
   MemoryUse memory;
-  std::vector<int> state_buffer;  ///< [state of the graph] -> buffer, -1: not on this stage
+  std::vector<int> state_buffer;  ///< [state of the graph] -> buffer, -1: not on this mesh
   int loss = -1;  ///< scalar buffer: sum of losses of the step, all stages, after the update segment
   int gradient_square_sum = -1;  ///< likewise
   std::vector<int> metrics;      ///< likewise, of each of the graph's
 
-  const std::vector<Instruction>& segment(SegmentKind kind) const {
-    return segments[static_cast<std::size_t>(kind)];
+  const Segment& segment_of(const SegmentRun& run) const {
+    return segments[static_cast<std::size_t>(run.segment)];
   }
 };
 
 /// A training step as data, read by the verifier, the simulator and the executor.
 struct Program {
-  std::vector<StageProgram> stages;
+  std::vector<MeshProgram> meshes;
   std::vector<Transfer> transfers;
   std::vector<int> transfer_value;  ///< [transfer] -> graph value
   int micro_batches = 1;
@@ -143,8 +169,8 @@ struct Program {
   int devices_per_node = 1;
 };
 
-/// Numbers of collectives over devices in one step by kind ("all-reduce", "shift" ...), over all segments and
-/// micro-batches of a stage; convert steps and shifts.
-std::vector<std::pair<std::string, int>> collective_counts(const StageProgram&);
+/// Numbers of collectives over devices in one step by kind ("all-reduce", "shift" ...), over all runs of a
+/// mesh's segments; convert steps and shifts.
+std::vector<std::pair<std::string, int>> collective_counts(const MeshProgram&);
 
 }  // namespace alpa

@@ -3,25 +3,27 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <deque>
+#include <array>
 #include <map>
+#include <queue>
+#include <set>
 
 #include "libalpa/base/match.h"
 
 namespace alpa {
 namespace {
 
-std::vector<TensorType> tiles(const StageProgram& stage, const std::vector<int>& buffers) {
+std::vector<TensorType> tiles(const MeshProgram& stage, const std::vector<int>& buffers) {
   std::vector<TensorType> types;
   for (const int b : buffers) types.push_back(stage.buffers[static_cast<std::size_t>(b)].tile);
   return types;
 }
 
-const TensorType& tile(const StageProgram& stage, int buffer) {
+const TensorType& tile(const MeshProgram& stage, int buffer) {
   return stage.buffers[static_cast<std::size_t>(buffer)].tile;
 }
 
-double compute_seconds(const StageProgram& stage, const Compute& compute, const CostModel& costs) {
+double compute_seconds(const MeshProgram& stage, const Compute& compute, const CostModel& costs) {
   const std::vector<TensorType> operands = tiles(stage, compute.operands);
   const OpCall call{operands, compute.attributes};
   return costs.operator_seconds(signature_of(*compute.op, call),
@@ -29,7 +31,7 @@ double compute_seconds(const StageProgram& stage, const Compute& compute, const 
                                  static_cast<double>(bytes_moved_by(*compute.op, call)), operands[0].dtype});
 }
 
-double shift_seconds(const StageProgram& stage, const Shift& shift, const CostModel& costs) {
+double shift_seconds(const MeshProgram& stage, const Shift& shift, const CostModel& costs) {
   std::int64_t bytes = 0;
   for (const int b : shift.from) bytes += byte_count(tile(stage, b));
   return costs.collective_seconds(CollectiveKind::shift,
@@ -39,13 +41,13 @@ double shift_seconds(const StageProgram& stage, const Shift& shift, const CostMo
 
 GroupShape all_ranks(const Program& program) {
   int devices = 0;
-  for (const StageProgram& stage : program.stages) devices += device_count(stage.mesh.shape);
+  for (const MeshProgram& stage : program.meshes) devices += device_count(stage.mesh.shape);
   const int nodes = (devices + program.devices_per_node - 1) / program.devices_per_node;
   return {nodes, (devices + nodes - 1) / nodes};
 }
 
 /// Every instruction has a price, so that none is free by being forgotten.
-double seconds_of(const Program& program, const StageProgram& stage, const Instruction& instruction,
+double seconds_of(const Program& program, const MeshProgram& stage, const Instruction& instruction,
                   const CostModel& costs) {
   const auto copy = [&](int buffer) {
     return costs.copy_seconds(static_cast<double>(byte_count(tile(stage, buffer))));
@@ -70,117 +72,122 @@ double seconds_of(const Program& program, const StageProgram& stage, const Instr
                         },
                         [&](const Zero& i) { return copy(i.to); },
                     },
-                    instruction);
+                    instruction.body);
 }
 
-class Player {
+/// How the time of a mesh is spent, told from what its lanes do one after another. What hides behind
+/// computation is not counted, nor transfers behind collectives.
+class Occupation {
  public:
-  Player(const Program& program, const CostModel& costs, bool keep_rows)
-      : program_(program), keep_rows_(keep_rows) {
-    const std::size_t stages = program.stages.size();
-    for (const StageProgram& stage : program.stages) {
-      seconds_.emplace_back();
-      for (const SegmentKind kind : every_segment)
-        seconds_.back().push_back(instruction_seconds(program, stage, kind, costs));
-    }
-    run_.assign(stages, 0);
-    next_.assign(stages, 0);
-    clock_.assign(stages, 0.0);
-    timeline_.stages.resize(stages);
+  explicit Occupation(StageTime& time) : time_(time) {}
+
+  /// Something of that kind runs; starts come in order.
+  void runs(TimeKind kind, double start_s, double end_s) {
+    advance(start_s);
+    double& until = until_[static_cast<std::size_t>(kind)];
+    until = std::max(until, end_s);
   }
 
-  Timeline play() {
-    bool moved = true;
-    while (moved) {
-      moved = false;
-      for (int s = 0; s < static_cast<int>(program_.stages.size()); ++s)
-        while (step(s)) moved = true;
-      moved = global_sum() || moved;
-    }
-    for (const double end : clock_) timeline_.step_s = std::max(timeline_.step_s, end);
-    for (std::size_t s = 0; s < clock_.size(); ++s)
-      timeline_.stages[s].idle_s += timeline_.step_s - clock_[s];
-    return std::move(timeline_);
-  }
+  void finish(double step_s) { advance(step_s); }
 
  private:
-  const Instruction* current(int stage) {
-    const StageProgram& program = program_.stages[static_cast<std::size_t>(stage)];
-    std::size_t& run = run_[static_cast<std::size_t>(stage)];
-    std::size_t& next = next_[static_cast<std::size_t>(stage)];
-    while (run < program.schedule.size() && next >= program.segment(program.schedule[run].segment).size()) {
-      ++run;
-      next = 0;
+  void advance(double to_s) {
+    while (now_s_ < to_s) {
+      double next_s = to_s;
+      for (const double until : until_)
+        if (until > now_s_) next_s = std::min(next_s, until);
+      const auto busy = [&](TimeKind kind) { return until_[static_cast<std::size_t>(kind)] > now_s_; };
+      (busy(TimeKind::compute)      ? time_.compute_s
+       : busy(TimeKind::collective) ? time_.collective_s
+       : busy(TimeKind::transfer)   ? time_.transfer_s
+                                    : time_.idle_s) += next_s - now_s_;
+      now_s_ = next_s;
     }
-    return run < program.schedule.size() ? &program.segment(program.schedule[run].segment)[next] : nullptr;
   }
 
-  bool step(int stage) {
-    const Instruction* instruction = current(stage);
-    if (!instruction || std::holds_alternative<GlobalSum>(*instruction)) return false;
-    double start = clock_[static_cast<std::size_t>(stage)];
-    if (const auto* receive = std::get_if<Receive>(instruction)) {
-      auto& arrived = sent_[receive->transfer];
-      if (arrived.empty()) return false;
-      start = std::max(start, arrived.front());
-      arrived.pop_front();
-    }
-    const double end = finish(stage, *instruction, start);
-    if (const auto* send = std::get_if<Send>(instruction)) sent_[send->transfer].push_back(end);
-    return true;
-  }
-
-  bool global_sum() {
-    double start = 0;
-    for (int s = 0; s < static_cast<int>(program_.stages.size()); ++s) {
-      const Instruction* instruction = current(s);
-      if (!instruction || !std::holds_alternative<GlobalSum>(*instruction)) return false;
-      start = std::max(start, clock_[static_cast<std::size_t>(s)]);
-    }
-    for (int s = 0; s < static_cast<int>(program_.stages.size()); ++s) finish(s, *current(s), start);
-    return true;
-  }
-
-  /// Runs the current instruction of the stage from `start`; returns when it ends.
-  double finish(int stage, const Instruction& instruction, double start) {
-    const std::size_t s = static_cast<std::size_t>(stage);
-    const ScheduledSegment& run = program_.stages[s].schedule[run_[s]];
-    const double duration = seconds_[s][static_cast<std::size_t>(run.segment)][next_[s]];
-    StageTime& time = timeline_.stages[s];
-    time.idle_s += start - clock_[s];
-    const TimeKind kind = time_kind(instruction);
-    (kind == TimeKind::compute      ? time.compute_s
-     : kind == TimeKind::collective ? time.collective_s
-                                    : time.transfer_s) += duration;
-    if (keep_rows_)
-      timeline_.rows.push_back(
-          {stage, run.segment, run.micro_batch, static_cast<int>(next_[s]), kind, start, duration});
-    clock_[s] = start + duration;
-    ++next_[s];
-    return clock_[s];
-  }
-
-  const Program& program_;
-  bool keep_rows_;
-  std::vector<std::vector<std::vector<double>>> seconds_;  ///< [stage][segment][instruction]
-  std::vector<std::size_t> run_, next_;                    ///< position in the schedule, in the segment
-  std::vector<double> clock_;
-  std::map<int, std::deque<double>> sent_;  ///< transfer -> when its sends were done
-  Timeline timeline_;
+  StageTime& time_;
+  std::array<double, 3> until_{};  ///< [TimeKind] when the last of that kind ends
+  double now_s_ = 0;
 };
+
+/// The nodes whose links a transfer takes: those that it leaves and those that it reaches.
+std::vector<std::pair<int, bool>> links_of(const Transfer& transfer, int devices_per_node) {
+  std::set<std::pair<int, bool>> links;
+  for (const TransferPiece& piece : transfer_pieces(transfer, devices_per_node)) {
+    const int from = piece.from_device / devices_per_node, to = piece.to_device / devices_per_node;
+    if (from == to) continue;
+    links.insert({from, true});
+    links.insert({to, false});
+  }
+  return {links.begin(), links.end()};
+}
 
 }  // namespace
 
-std::vector<double> instruction_seconds(const Program& program, const StageProgram& stage, SegmentKind kind,
-                                        const CostModel& costs) {
+std::vector<double> instruction_seconds(const Program& program, const MeshProgram& stage,
+                                        const Segment& segment, const CostModel& costs) {
   std::vector<double> seconds;
-  for (const Instruction& instruction : stage.segment(kind))
+  for (const Instruction& instruction : segment.instructions)
     seconds.push_back(seconds_of(program, stage, instruction, costs));
   return seconds;
 }
 
-Timeline simulate(const Program& program, const CostModel& costs, bool keep_rows) {
-  return Player(program, costs, keep_rows).play();
+Timeline simulate(const Program& program, const CostModel& costs, Lanes lanes, bool keep_rows) {
+  std::vector<Dependences> waits;
+  std::vector<std::vector<std::vector<double>>> seconds;  // [mesh][segment][instruction]
+  Timeline timeline;
+  timeline.meshes.resize(program.meshes.size());
+  std::vector<Occupation> occupations;
+  for (std::size_t m = 0; m < program.meshes.size(); ++m) {
+    const MeshProgram& mesh = program.meshes[m];
+    waits.push_back(dependences(mesh));
+    seconds.emplace_back();
+    for (const Segment& segment : mesh.segments)
+      seconds.back().push_back(instruction_seconds(program, mesh, segment, costs));
+    occupations.emplace_back(timeline.meshes[m]);
+  }
+  std::vector<std::vector<std::pair<int, bool>>> links;
+  for (const Transfer& transfer : program.transfers)
+    links.push_back(links_of(transfer, program.devices_per_node));
+  std::map<std::pair<int, bool>, double> free_s;  // link -> when it is
+
+  StepWalk walk(program, waits, lanes);
+  const auto later = [](const StepWalk::Turn& a, const StepWalk::Turn& b) { return a.ready_s > b.ready_s; };
+  std::priority_queue<StepWalk::Turn, std::vector<StepWalk::Turn>, decltype(later)> ready(later);
+  const auto take = [&] {
+    for (const StepWalk::Turn& turn : walk.take_ready()) ready.push(turn);
+  };
+  for (take(); !ready.empty(); take()) {
+    StepWalk::Turn turn = ready.top();
+    ready.pop();
+    const auto [m, r, i] = turn.what;
+    const SegmentRun& run = program.meshes[static_cast<std::size_t>(m)].schedule[static_cast<std::size_t>(r)];
+    const Instruction& instruction = walk.instruction(turn.what);
+    if (!acts(instruction.when, run.micro_batch, program.micro_batches)) {
+      walk.done(turn, turn.ready_s);
+      continue;
+    }
+    const double duration = seconds[static_cast<std::size_t>(m)][static_cast<std::size_t>(run.segment)]
+                                   [static_cast<std::size_t>(i)];
+    const double start = turn.ready_s;
+    if (const auto* receive = std::get_if<Receive>(&instruction.body)) {
+      const auto& taken = links[static_cast<std::size_t>(receive->transfer)];
+      for (const auto& link : taken) turn.ready_s = std::max(turn.ready_s, free_s[link]);
+      if (turn.ready_s > start) {  // again when the links are free
+        ready.push(turn);
+        continue;
+      }
+      for (const auto& link : taken) free_s[link] = start + duration;
+    }
+    const TimeKind kind = time_kind(instruction);
+    occupations[static_cast<std::size_t>(m)].runs(kind, start, start + duration);
+    if (keep_rows)
+      timeline.rows.push_back({m, run.segment, run.micro_batch, i, instruction.lane, kind, start, duration});
+    timeline.step_s = std::max(timeline.step_s, start + duration);
+    walk.done(turn, start + duration);
+  }
+  for (Occupation& occupation : occupations) occupation.finish(timeline.step_s);
+  return timeline;
 }
 
 TimeKind time_kind(const Instruction& instruction) {
@@ -197,7 +204,7 @@ TimeKind time_kind(const Instruction& instruction) {
                         [](const GlobalSum&) { return TimeKind::collective; },
                         [](const Zero&) { return TimeKind::compute; },
                     },
-                    instruction);
+                    instruction.body);
 }
 
 std::string instruction_label(const Instruction& instruction, const Graph& graph) {
@@ -212,7 +219,7 @@ std::string instruction_label(const Instruction& instruction, const Graph& graph
           [](const GlobalSum&) { return std::string("global sum"); },
           [](const Zero&) { return std::string("zero"); },
       },
-      instruction);
+      instruction.body);
 }
 
 }  // namespace alpa

@@ -4,34 +4,37 @@
 
 #include "libalpa/cluster/cost_model.h"
 #include "libalpa/program/program.h"
+#include "libalpa/program/step_walk.h"
 
 namespace alpa {
 
 /// What an instruction spends its time on.
 enum class TimeKind { compute, collective, transfer, wait };
 
-/// One instruction's run on one stage: a row of the planned (or measured) timeline.
+/// One instruction's run on one mesh: a row of the planned (or measured) timeline.
 struct TimelineRow {
-  int stage = 0;
-  SegmentKind segment = SegmentKind::forward;
+  int mesh = 0;
+  int segment = 0;  ///< index in MeshProgram::segments
   int micro_batch = -1;
   int instruction = 0;  ///< index in the segment
+  int lane = 0;
   TimeKind kind = TimeKind::compute;
   double start_s = 0, duration_s = 0;
 };
 
 struct Timeline {
   std::vector<TimelineRow> rows;  ///< empty unless asked for
-  std::vector<StageTime> stages;
+  std::vector<StageTime> meshes;
   double step_s = 0;
 };
 
-/// Plays the program's own instructions with the model's costs: a receive starts when its send is done, a
-/// global sum when all stages are there.
-Timeline simulate(const Program&, const CostModel&, bool keep_rows = false);
+/// The longest path through the program's own instructions with the model's costs: each starts when what it
+/// waits for is done (program/dependences), a receive when its send is and no other transfer takes the links
+/// of their nodes, a global sum when all meshes are there.
+Timeline simulate(const Program&, const CostModel&, Lanes = Lanes::joined, bool keep_rows = false);
 
 /// Seconds of every instruction of a segment, receives and sums without waiting.
-std::vector<double> instruction_seconds(const Program&, const StageProgram&, SegmentKind, const CostModel&);
+std::vector<double> instruction_seconds(const Program&, const MeshProgram&, const Segment&, const CostModel&);
 
 /// What a row is called in traces: "einsum block.0.mlp.up", "all-reduce 0", "send 3".
 std::string instruction_label(const Instruction&, const Graph&);

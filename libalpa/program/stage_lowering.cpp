@@ -17,15 +17,19 @@ bool is_input(const Graph& graph, int value) { return value_of(graph, value).kin
 }  // namespace
 
 StageLowering::StageLowering(const Graph& graph, const Plan& plan, int stage, Purpose purpose,
-                             const std::string& device)
+                             const std::string& device, const std::vector<StageRun>& order,
+                             const std::vector<std::int64_t>& message_slots)
     : graph_(graph),
       plan_(plan),
       stage_(stage),
       purpose_(purpose),
       has_workspaces_(!is_gpu(device)),
+      order_(order),
+      message_slots_(message_slots),
+      of_weights_(leads_to_weights_alone(graph)),
       values_(graph, plan, stage) {}
 
-StageProgram StageLowering::run() {
+MeshProgram StageLowering::run() {
   find_consumers();
   if (purpose_ == Purpose::train)
     for (const int v : saved_values(plan_, graph_, stage_)) values_.keep_for_backward(v);
@@ -36,9 +40,18 @@ StageProgram StageLowering::run() {
     if (home || !consumers_[static_cast<std::size_t>(value)].empty()) values_.state_buffer(s);
   }
   lower_forward();
-  if (purpose_ == Purpose::train) lower_backward();
+  if (has(SegmentKind::backward)) lower_backward(SegmentKind::backward);
+  if (has(SegmentKind::backward_inputs)) {
+    keep_for_weights();
+    lower_backward(SegmentKind::backward_inputs);
+    lower_backward(SegmentKind::backward_weights);
+  }
   lower_update();
   return values_.take();
+}
+
+bool StageLowering::has(SegmentKind kind) const {
+  return std::ranges::any_of(order_, [&](const StageRun& run) { return run.kind == kind; });
 }
 
 bool StageLowering::here(int node) const {
@@ -59,6 +72,16 @@ std::vector<int> StageLowering::nodes_of(Phase phase) const {
   for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n)
     if (here(n) && node_of(graph_, n).phase == phase) nodes.push_back(n);
   return nodes;
+}
+
+/// What the second part of a split backward needs and its first part has, or makes again.
+void StageLowering::keep_for_weights() {
+  for (const int n : nodes_of(Phase::backward))
+    if (of_weights_[static_cast<std::size_t>(n)])
+      for (const int operand : node_of(graph_, n).operands) {
+        const int maker = value_of(graph_, operand).producer;
+        if (maker >= 0 && !of_weights_[static_cast<std::size_t>(maker)]) values_.keep_for_weights(operand);
+      }
 }
 
 /// What a layer's backward needs of its forward, when nothing inside the layer was kept.
@@ -90,14 +113,20 @@ void StageLowering::lower_forward() {
   for (const int n : nodes_of(Phase::forward)) emit_node(n);
 }
 
-void StageLowering::lower_backward() {
-  values_.begin_segment(SegmentKind::backward);
-  receive_values_made_in(Phase::backward);
+void StageLowering::lower_backward(SegmentKind kind) {
+  values_.begin_segment(kind);
+  const bool begins = kind != SegmentKind::backward_weights;
+  if (begins) {
+    skipped_.clear();
+    receive_values_made_in(Phase::backward);
+  }
   for (int layer = stage_plan().end_layer - 1; layer >= stage_plan().first_layer; --layer) {
-    if (stage_plan().rematerialize)
+    if (stage_plan().rematerialize && begins)
       for (const int n : recomputed_nodes(layer)) emit_node(n);
     for (const int n : nodes_of(Phase::backward))
-      if (node_of(graph_, n).layer == layer) emit_node(n);
+      if (node_of(graph_, n).layer == layer &&
+          (kind == SegmentKind::backward || of_weights_[static_cast<std::size_t>(n)] != begins))
+        emit_node(n);
   }
 }
 
@@ -173,7 +202,7 @@ void StageLowering::settle_result(int value, int buffer, const ShardingSpec& mad
   if (purpose_ == Purpose::evaluate && values_.segment() != SegmentKind::forward) return;
   // Recomputed values are not sent again, nor are sums of gradients before the update.
   const Node& maker = node_of(graph_, value_of(graph_, value).producer);
-  const bool again = values_.segment() == SegmentKind::backward && maker.phase == Phase::forward;
+  const bool again = values_.segment() != SegmentKind::forward && maker.phase == Phase::forward;
   if (!again && !maker.op->sums_micro_batches) send_if_crossing(value);
 }
 

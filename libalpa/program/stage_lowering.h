@@ -11,28 +11,30 @@ namespace alpa {
 class StageLowering {
  public:
   /// Keeps references during run().
-  StageLowering(const Graph&, const Plan&, int stage, Purpose, const std::string& device);
+  StageLowering(const Graph&, const Plan&, int stage, Purpose, const std::string& device,
+                const std::vector<StageRun>& order, const std::vector<std::int64_t>& message_slots);
 
   /// Buffers and segments; schedule, slots and offsets are left to the caller.
-  StageProgram run();
+  MeshProgram run();
 
  private:
   bool here(int node) const;
   const StagePlan& stage_plan() const { return plan_.stages[static_cast<std::size_t>(stage_)]; }
 
   void find_consumers();
+  void keep_for_weights();
+  bool has(SegmentKind) const;  ///< whether the schedule has runs of that kind
   std::vector<int> nodes_of(Phase) const;
   std::vector<int> recomputed_nodes(int layer) const;
 
   void lower_forward();
-  void lower_backward();
+  void lower_backward(SegmentKind);
   void lower_update();
   void receive_values_made_in(Phase);
   void send_if_crossing(int value);
   void send_state_copies();
 
   void send(int transfer, int buffer);
-  int turns_of_sends() const;
 
   void emit_node(int node);
   void emit_rounds(Compute, const NodeLayout&);
@@ -48,6 +50,9 @@ class StageLowering {
   int stage_;
   Purpose purpose_;
   bool has_workspaces_;  ///< kernels want scratch memory in the arena
+  const std::vector<StageRun>& order_;
+  const std::vector<std::int64_t>& message_slots_;  ///< [transfer]
+  std::vector<bool> of_weights_;                    ///< [node] of the second part of a split backward
   StageValues values_;
   std::vector<std::vector<int>> consumers_;  ///< [value] -> nodes of this stage
   std::set<int> skipped_;                    ///< accumulate nodes fused into their producers

@@ -68,27 +68,14 @@ void StageLowering::send_state_copies() {
 void StageLowering::send(int transfer, int buffer) {
   const Crossing& crossing = plan_.crossings[static_cast<std::size_t>(transfer)];
   const int copies = device_count(plan_.stages[static_cast<std::size_t>(crossing.to_stage)].mesh.shape);
-  const int turns = values_.segment() == SegmentKind::update ? 1 : turns_of_sends();
-  const auto bytes = checked_product(checked_product(values_.buffer(buffer).bytes, copies), turns);
+  const auto bytes = checked_product(values_.buffer(buffer).bytes, copies);
   if (!bytes)
     throw Error(ErrorKind::input,
                 fmt::format("{} pieces of {} bytes on their way to stage {} are more than an address counts",
-                            turns, values_.buffer(buffer).bytes, crossing.to_stage),
+                            copies, values_.buffer(buffer).bytes, crossing.to_stage),
                 "fewer micro-batches, or a smaller batch");
-  values_.emit(Send{transfer, buffer, values_.scratch("leaving pieces", *bytes, Residence::step), turns});
-}
-
-/// Where a value passes stages by, its two ends are several micro-batches apart in 1F1B: if each waited
-/// for the message before, forward and backward could wait for each other. All messages of a step then have
-/// memory of their own.
-int StageLowering::turns_of_sends() const {
-  if (purpose_ != Purpose::train || plan_.schedule != ScheduleKind::one_f_one_b) return 1;
-  const bool passes = std::any_of(plan_.crossings.begin(), plan_.crossings.end(), [&](const Crossing& c) {
-    return !is_state(graph_, c.value) &&
-           !node_of(graph_, value_of(graph_, c.value).producer).op->sums_micro_batches &&
-           std::abs(stage_of_value(plan_, graph_, c.value) - c.to_stage) > 1;
-  });
-  return passes ? plan_.micro_batches : 1;
+  values_.emit(
+      Send{transfer, buffer, values_.leaving(*bytes, message_slots_[static_cast<std::size_t>(transfer)])});
 }
 
 }  // namespace alpa

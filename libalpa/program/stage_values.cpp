@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "libalpa/base/match.h"
+
 namespace alpa {
 namespace {
 
@@ -25,6 +27,7 @@ StageValues::StageValues(const Graph& graph, const Plan& plan, int stage)
       stage_(stage),
       conversions_(plan.cluster, plan.stages[static_cast<std::size_t>(stage)].mesh) {
   program_.mesh = conversions_.mesh();
+  program_.lanes = {Lane{}};
   program_.state_buffer.assign(graph.states.size(), -1);
 }
 
@@ -37,12 +40,45 @@ ShardingSpec StageValues::resting_layout(int value) const {
 }
 
 void StageValues::begin_segment(SegmentKind kind) {
-  segment_ = kind;
+  program_.segments.push_back({kind == SegmentKind::update ? -1 : stage_, kind, {}});
   available_.clear();
 }
 
-void StageValues::emit(Instruction instruction) {
-  program_.segments[static_cast<std::size_t>(segment_)].push_back(std::move(instruction));
+/// The lane that an instruction queues in, which begins with the first that does.
+int StageValues::lane_of(const InstructionBody& body) {
+  const Lane lane = std::visit(
+      Match{
+          [](const Load&) {
+            return Lane{LaneKind::copy, -1};
+          },
+          [](const Compute&) { return Lane{}; },
+          [](const Convert& i) {
+            return i.step.kind == ConversionKind::slice ? Lane{} : Lane{LaneKind::collective, i.step.axis};
+          },
+          [](const Shift& i) {
+            return Lane{LaneKind::collective, i.axis};
+          },
+          [&](const Send& i) {
+            return Lane{LaneKind::send, crossing(i.transfer).to_stage};
+          },
+          [&](const Receive& i) {
+            return Lane{LaneKind::receive, stage_of_value(plan_, graph_, crossing(i.transfer).value)};
+          },
+          [](const GlobalSum&) {
+            return Lane{LaneKind::collective, -1};
+          },
+          [](const Zero&) { return Lane{}; },
+      },
+      body);
+  const auto found = std::ranges::find(program_.lanes, lane);
+  if (found != program_.lanes.end()) return static_cast<int>(found - program_.lanes.begin());
+  program_.lanes.push_back(lane);
+  return static_cast<int>(program_.lanes.size()) - 1;
+}
+
+void StageValues::emit(InstructionBody body) {
+  const int lane = lane_of(body);
+  program_.segments.back().instructions.push_back({std::move(body), lane});
 }
 
 int StageValues::new_buffer(std::string name, int value, ShardingSpec layout, TensorType tile,
@@ -60,9 +96,15 @@ int StageValues::visiting_buffer(int own, int passed, int axis) {
   return visiting;
 }
 
-int StageValues::scratch(const std::string& name, std::int64_t bytes, Residence residence) {
+int StageValues::scratch(const std::string& name, std::int64_t bytes) {
   if (bytes == 0) return -1;
-  return new_buffer(name, -1, {}, {DType::i32, {(bytes + 3) / 4}}, residence);
+  return new_buffer(name, -1, {}, {DType::i32, {(bytes + 3) / 4}}, Residence::segment);
+}
+
+int StageValues::leaving(std::int64_t bytes, std::int64_t messages) {
+  const int buffer = new_buffer("leaving pieces", -1, {}, {DType::i32, {(bytes + 3) / 4}}, Residence::step);
+  program_.buffers.back().slots = messages;
+  return buffer;
 }
 
 int StageValues::state_buffer(int state) {
@@ -88,9 +130,11 @@ int StageValues::resting_buffer(int value, DType dtype) {
   tile.dtype = dtype;
   const bool gradient_sum = v.producer >= 0 && node_of(graph_, v.producer).op->sums_micro_batches;
   Residence residence = Residence::segment;
-  if (gradient_sum && segment_ == SegmentKind::backward) residence = Residence::step;
+  if (gradient_sum && segment() != SegmentKind::update) residence = Residence::step;
   if (is_summed_over_step(graph_, value)) residence = Residence::step;
-  if (is_kept_for_backward(value)) residence = Residence::micro_batch;
+  if (is_kept_for_backward(value) ||
+      (segment() == SegmentKind::backward_inputs && kept_for_weights_.contains(value)))
+    residence = Residence::micro_batch;
   const int buffer = new_buffer(v.name, value, layout, tile, residence);
   if (residence != Residence::segment) kept_[value] = buffer;
   return buffer;
@@ -103,7 +147,7 @@ int StageValues::fetch_resting(int value) {
   const auto kept = kept_.find(value);
   int buffer = -1;
   if (value_of(graph_, value).kind == ValueKind::input &&
-      (kept == kept_.end() || segment_ == SegmentKind::forward)) {
+      (kept == kept_.end() || segment() == SegmentKind::forward)) {
     buffer = resting_buffer(value, value_of(graph_, value).type.dtype);
     emit(Load{input_of(graph_, value), buffer});
   } else {

@@ -17,17 +17,19 @@ class StageValues {
 
   /// Instructions from now on belong to this segment; what only lasted the one before is gone.
   void begin_segment(SegmentKind);
-  SegmentKind segment() const { return segment_; }
-  void emit(Instruction);
+  SegmentKind segment() const { return program_.segments.back().kind; }
+  void emit(InstructionBody);
 
-  StageProgram& program() { return program_; }
-  StageProgram take() { return std::move(program_); }
+  MeshProgram& program() { return program_; }
+  MeshProgram take() { return std::move(program_); }
   const Buffer& buffer(int index) const { return program_.buffers[static_cast<std::size_t>(index)]; }
 
   /// The value lives from forward to backward: its buffer has a slot per micro-batch in flight.
   void keep_for_backward(int value) { kept_for_backward_.insert(value); }
   bool is_kept_for_backward(int value) const { return kept_for_backward_.contains(value); }
   const std::set<int>& kept_for_backward() const { return kept_for_backward_; }
+  /// The value lives from the first part of a split backward to the second.
+  void keep_for_weights(int value) { kept_for_weights_.insert(value); }
 
   /// As the plan lays it out on this stage; for values of other stages as they arrive.
   ShardingSpec resting_layout(int value) const;
@@ -36,8 +38,9 @@ class StageValues {
   /// For a tile of the kind of `own` that comes from the device so many places before along a mesh axis.
   int visiting_buffer(int own, int passed, int axis);
 
-  int scratch(const std::string& name, std::int64_t bytes,
-              Residence = Residence::segment);  ///< -1 for no bytes
+  int scratch(const std::string& name, std::int64_t bytes);  ///< for this segment; -1 for no bytes
+  /// For messages on their way to other meshes, so many at once.
+  int leaving(std::int64_t bytes, std::int64_t messages);
   int state_buffer(int state);
 
   /// The buffer in which a value of this stage rests; made if it is not there yet.
@@ -59,14 +62,15 @@ class StageValues {
 
  private:
   const MeshShape& mesh() const { return program_.mesh.shape; }
+  int lane_of(const InstructionBody&);
+  const Crossing& crossing(int transfer) const { return plan_.crossings[static_cast<std::size_t>(transfer)]; }
 
   const Graph& graph_;
   const Plan& plan_;
   int stage_;
   Conversions conversions_;
-  StageProgram program_;
-  SegmentKind segment_ = SegmentKind::forward;
-  std::set<int> kept_for_backward_;
+  MeshProgram program_;
+  std::set<int> kept_for_backward_, kept_for_weights_;
   std::map<int, int> kept_;                                ///< value -> buffer that outlives segments
   std::map<std::pair<int, ShardingSpec>, int> available_;  ///< in the current segment
 };

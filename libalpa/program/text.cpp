@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "libalpa/base/match.h"
 
 namespace alpa {
@@ -40,7 +42,8 @@ std::string buffer_text(const Buffer& b) {
   std::string text = fmt::format("{} {} {}", residence_name(b.residence), b.name, type_text(b.tile));
   if (b.value >= 0) text += fmt::format(" {} of value {}", spec_text(b.layout), b.value);
   if (b.passed > 0) text += fmt::format(", passed on {} times along axis {}", b.passed, b.ring_axis);
-  return text + fmt::format(", {} bytes at {}", b.bytes, b.offset);
+  const std::string slots = b.slots > 1 ? fmt::format("{} slots of ", b.slots) : "";
+  return text + fmt::format(", {}{} bytes at {}", slots, b.bytes, b.offset);
 }
 
 std::string compute_text(const Compute& i, const Graph& graph) {
@@ -62,52 +65,77 @@ std::string convert_text(const Convert& i) {
 }
 
 std::string instruction_text(const Instruction& instruction, const Graph& graph) {
-  return std::visit(
-      Match{
-          [](const Load& i) { return fmt::format("load input {} -> %{}", i.input, i.to); },
-          [&](const Compute& i) { return compute_text(i, graph); },
-          [](const Convert& i) { return convert_text(i); },
-          [](const Shift& i) {
-            return fmt::format("shift axis {}{} ->{}", i.axis, list(i.from), list(i.to));
-          },
-          [](const Send& i) {
-            const std::string turns = i.turns > 1 ? fmt::format(" of {} messages", i.turns) : "";
-            return fmt::format("send {} %{}{}{}", i.transfer, i.from, with("packed", i.packed), turns);
-          },
-          [](const Receive& i) {
-            return fmt::format("receive {} -> %{}{}", i.transfer, i.to, with("packed", i.packed));
-          },
-          [](const GlobalSum& i) {
-            return fmt::format("global-sum{}{}", list(i.scalars), with("packed", i.packed));
-          },
-          [](const Zero& i) { return fmt::format("zero -> %{}", i.to); },
-      },
-      instruction);
+  return std::visit(Match{
+                        [](const Load& i) { return fmt::format("load input {} -> %{}", i.input, i.to); },
+                        [&](const Compute& i) { return compute_text(i, graph); },
+                        [](const Convert& i) { return convert_text(i); },
+                        [](const Shift& i) {
+                          return fmt::format("shift axis {}{} ->{}", i.axis, list(i.from), list(i.to));
+                        },
+                        [](const Send& i) {
+                          return fmt::format("send {} %{}{}", i.transfer, i.from, with("packed", i.packed));
+                        },
+                        [](const Receive& i) {
+                          return fmt::format("receive {} -> %{}{}", i.transfer, i.to,
+                                             with("packed", i.packed));
+                        },
+                        [](const GlobalSum& i) {
+                          return fmt::format("global-sum{}{}", list(i.scalars), with("packed", i.packed));
+                        },
+                        [](const Zero& i) { return fmt::format("zero -> %{}", i.to); },
+                    },
+                    instruction.body);
 }
 
-std::string schedule_text(const StageProgram& stage) {
-  constexpr const char* letters[] = {"F", "B", "U"};
+const char* when_text(When when) {
+  switch (when) {
+    case When::every_micro_batch:
+      return "";
+    case When::first_micro_batch:
+      return ", in the first micro-batch";
+    case When::last_micro_batch:
+      return ", in the last micro-batch";
+  }
+  return "";
+}
+
+std::string lane_text(const MeshProgram& mesh, int lane) {
+  return lane == 0 ? "" : fmt::format(" [{}]", lane_name(mesh.lanes[static_cast<std::size_t>(lane)]));
+}
+
+std::string segment_text(const Segment& segment) {
+  const std::string kind = segment_name(segment.kind);
+  return segment.stage < 0 ? kind : fmt::format("{} of stage {}", kind, segment.stage);
+}
+
+/// "F0 B0 U": what is run for which micro-batch; "F2.0" where a mesh has several stages.
+std::string schedule_text(const MeshProgram& mesh) {
+  constexpr const char* letters[] = {"F", "B", "I", "W", "U"};
+  const bool several = std::ranges::any_of(
+      mesh.segments, [&](const Segment& s) { return s.stage >= 0 && s.stage != mesh.segments[0].stage; });
   std::string text;
-  for (const ScheduledSegment& run : stage.schedule) {
-    text += fmt::format(" {}", letters[static_cast<int>(run.segment)]);
+  for (const SegmentRun& run : mesh.schedule) {
+    const Segment& segment = mesh.segment_of(run);
+    text += fmt::format(" {}", letters[static_cast<int>(segment.kind)]);
+    if (several && segment.stage >= 0) text += fmt::format("{}.", segment.stage);
     if (run.micro_batch >= 0) text += fmt::format("{}", run.micro_batch);
   }
   return text;
 }
 
-std::string stage_text(const StageProgram& stage, const Graph& graph) {
-  std::string text = fmt::format("{}, {} slots, arena of {} bytes\n", mesh_place(stage.mesh), stage.slots,
-                                 stage.memory.total);
-  for (std::size_t b = 0; b < stage.buffers.size(); ++b)
-    text += fmt::format("  %{} {}\n", b, buffer_text(stage.buffers[b]));
-  for (const SegmentKind kind : every_segment) {
-    text += fmt::format("  {}\n", segment_name(kind));
-    for (const Instruction& instruction : stage.segment(kind))
-      text += fmt::format("    {}\n", instruction_text(instruction, graph));
+std::string mesh_program_text(const MeshProgram& mesh, const Graph& graph) {
+  std::string text = fmt::format("{}, arena of {} bytes\n", mesh_place(mesh.mesh), mesh.memory.total);
+  for (std::size_t b = 0; b < mesh.buffers.size(); ++b)
+    text += fmt::format("  %{} {}\n", b, buffer_text(mesh.buffers[b]));
+  for (const Segment& segment : mesh.segments) {
+    text += fmt::format("  {}\n", segment_text(segment));
+    for (const Instruction& instruction : segment.instructions)
+      text += fmt::format("    {}{}{}\n", instruction_text(instruction, graph), when_text(instruction.when),
+                          lane_text(mesh, instruction.lane));
   }
-  text += fmt::format("  schedule{}\n  loss %{}, squared norm of the gradients %{}", schedule_text(stage),
-                      stage.loss, stage.gradient_square_sum);
-  if (!stage.metrics.empty()) text += fmt::format(", metrics{}", list(stage.metrics));
+  text += fmt::format("  schedule{}\n  loss %{}, squared norm of the gradients %{}", schedule_text(mesh),
+                      mesh.loss, mesh.gradient_square_sum);
+  if (!mesh.metrics.empty()) text += fmt::format(", metrics{}", list(mesh.metrics));
   return text + "\n";
 }
 
@@ -122,8 +150,7 @@ std::string program_text(const Program& program, const Graph& graph) {
                         type_text(transfer.whole), spec_text(transfer.from), mesh_place(transfer.from_mesh),
                         spec_text(transfer.to), mesh_place(transfer.to_mesh));
   }
-  for (std::size_t s = 0; s < program.stages.size(); ++s)
-    text += fmt::format("stage {} on {}", s, stage_text(program.stages[s], graph));
+  for (const MeshProgram& mesh : program.meshes) text += mesh_program_text(mesh, graph);
   return text;
 }
 

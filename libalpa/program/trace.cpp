@@ -1,8 +1,10 @@
 #include "libalpa/program/trace.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <fstream>
+#include <set>
 
 #include "libalpa/base/json.h"
 
@@ -21,6 +23,14 @@ const char* kind_name(TimeKind kind) {
       return "wait";
   }
   return "";
+}
+
+/// "stage 0", "stages 0, 2"
+std::string stages_text(const MeshProgram& mesh) {
+  std::set<int> stages;
+  for (const Segment& segment : mesh.segments)
+    if (segment.stage >= 0) stages.insert(segment.stage);
+  return fmt::format("stage{} {}", stages.size() == 1 ? "" : "s", fmt::join(stages, ", "));
 }
 
 JsonObject begun_trace(TimelineKind kind) {
@@ -42,30 +52,36 @@ bool is_chrome_trace(TimelineKind kind, const std::filesystem::path& path) {
 std::string chrome_trace(TimelineKind kind, const std::vector<TimelineRow>& rows, const Program& program,
                          const Graph& graph) {
   JsonArray events;
-  for (std::size_t s = 0; s < program.stages.size(); ++s)
-    events.add(
-        JsonObject()
-            .set("name", "thread_name")
-            .set("ph", "M")
-            .set("pid", 0)
-            .set("tid", s)
-            .set("args", JsonObject().set("name", fmt::format("stage {} on mesh {}", s,
-                                                              mesh_text(program.stages[s].mesh.shape)))));
+  const auto name = [&](const char* what, std::size_t mesh, std::size_t lane, const std::string& words) {
+    events.add(JsonObject()
+                   .set("name", what)
+                   .set("ph", "M")
+                   .set("pid", mesh)
+                   .set("tid", lane)
+                   .set("args", JsonObject().set("name", words)));
+  };
+  for (std::size_t m = 0; m < program.meshes.size(); ++m) {
+    const MeshProgram& mesh = program.meshes[m];
+    name("process_name", m, 0, fmt::format("{} on mesh {}", stages_text(mesh), mesh_text(mesh.mesh.shape)));
+    for (std::size_t lane = 0; lane < mesh.lanes.size(); ++lane)
+      name("thread_name", m, lane, lane_name(mesh.lanes[lane]));
+  }
   for (const TimelineRow& row : rows) {
-    const auto& instructions = program.stages[static_cast<std::size_t>(row.stage)].segment(row.segment);
-    events.add(
-        JsonObject()
-            .set("name", instruction_label(instructions[static_cast<std::size_t>(row.instruction)], graph))
-            .set("cat", kind_name(row.kind))
-            .set("ph", "X")
-            .set("pid", 0)
-            .set("tid", row.stage)
-            .set("ts", row.start_s * 1e6)
-            .set("dur", row.duration_s * 1e6)
-            .set("args", JsonObject()
-                             .set("segment", segment_name(row.segment))
-                             .set("micro_batch", row.micro_batch)
-                             .set("instruction", row.instruction)));
+    const MeshProgram& mesh = program.meshes[static_cast<std::size_t>(row.mesh)];
+    const Segment& segment = mesh.segments[static_cast<std::size_t>(row.segment)];
+    events.add(JsonObject()
+                   .set("name", instruction_label(
+                                    segment.instructions[static_cast<std::size_t>(row.instruction)], graph))
+                   .set("cat", kind_name(row.kind))
+                   .set("ph", "X")
+                   .set("pid", row.mesh)
+                   .set("tid", row.lane)
+                   .set("ts", row.start_s * 1e6)
+                   .set("dur", row.duration_s * 1e6)
+                   .set("args", JsonObject()
+                                    .set("segment", segment_name(segment.kind))
+                                    .set("micro_batch", row.micro_batch)
+                                    .set("instruction", row.instruction)));
   }
   return begun_trace(kind).set("traceEvents", events).set("displayTimeUnit", "ms").text() + "\n";
 }

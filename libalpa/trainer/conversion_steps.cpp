@@ -44,7 +44,7 @@ class Chunks {
 class SliceStep : public PreparedInstruction {
  public:
   SliceStep(const Convert& convert, const StepSite& site)
-      : from_(site.stage, convert.from), to_(site.stage, convert.to), copy_(copy_of(convert, site)) {}
+      : from_(site.mesh, convert.from), to_(site.mesh, convert.to), copy_(copy_of(convert, site)) {}
 
   void run(const StepContext& rank) override { copy_.run(rank, from_.at(rank), to_.at(rank)); }
   void run_kernels(const StepContext& rank) override { run(rank); }
@@ -65,14 +65,14 @@ class SliceStep : public PreparedInstruction {
 class CollectiveStep : public PreparedInstruction {
  public:
   CollectiveStep(const Convert& convert, const StepSite& site)
-      : step_(convert.step), from_(site.stage, convert.from), to_(site.stage, convert.to) {
-    const int group = site.stage.mesh.shape[static_cast<std::size_t>(step_.axis)];
+      : step_(convert.step), from_(site.mesh, convert.from), to_(site.mesh, convert.to) {
+    const int group = site.mesh.mesh.shape[static_cast<std::size_t>(step_.axis)];
     if (convert.packed >= 0) {
-      packed_.emplace(site.stage, convert.packed);
+      packed_.emplace(site.mesh, convert.packed);
       pack_.emplace(site.device, from_.tile, step_.to_dimension, group, Chunks::Way::pack);
     }
     if (convert.unpacked >= 0) {
-      unpacked_.emplace(site.stage, convert.unpacked);
+      unpacked_.emplace(site.mesh, convert.unpacked);
       unpack_.emplace(site.device, to_.tile, step_.from_dimension, group, Chunks::Way::unpack);
     }
   }

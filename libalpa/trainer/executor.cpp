@@ -17,7 +17,7 @@ struct Executor::State {
   std::vector<const Program*> programs;
   Device& device;
   Communicator& world;
-  int stage = 0;
+  int place = 0;  ///< index in Program::meshes
   std::vector<int> coordinate;
   std::unique_ptr<Stream> stream;
   std::unique_ptr<DeviceMemory> arena;
@@ -26,8 +26,7 @@ struct Executor::State {
   std::vector<std::span<const std::byte>> staged_samples;
   std::vector<std::unique_ptr<Communicator>> axes;
   StepContext context;
-  std::int64_t send_round = 0;
-  std::vector<std::vector<PreparedSegment>> segments;  ///< [program][SegmentKind]
+  std::vector<std::vector<PreparedSegment>> segments;  ///< [program][of the mesh]
   std::vector<double> metric_sums;
   bool keep_rows = false;
   std::vector<TimelineRow> rows;
@@ -35,29 +34,29 @@ struct Executor::State {
   State(const Graph& g, std::vector<const Program*> p, Device& d, Communicator& w)
       : graph(g), programs(std::move(p)), device(d), world(w) {}
 
-  const StageProgram& mine(std::size_t which) const {
-    return programs[which]->stages[static_cast<std::size_t>(stage)];
+  const MeshProgram& mine(std::size_t which) const {
+    return programs[which]->meshes[static_cast<std::size_t>(place)];
   }
 
   void find_place() {
     const Program& program = *programs[0];
     int devices = 0;
-    stage = -1;
-    for (std::size_t s = 0; s < program.stages.size(); ++s) {
-      const DeviceMesh& mesh = program.stages[s].mesh;
+    place = -1;
+    for (std::size_t s = 0; s < program.meshes.size(); ++s) {
+      const DeviceMesh& mesh = program.meshes[s].mesh;
       const int end = mesh.first_device + device_count(mesh.shape);
       devices = std::max(devices, end);
-      if (world.rank() >= mesh.first_device && world.rank() < end) stage = static_cast<int>(s);
+      if (world.rank() >= mesh.first_device && world.rank() < end) place = static_cast<int>(s);
     }
     check_rank_count(devices, world.size());
-    coordinate = coordinate_of(program.stages[static_cast<std::size_t>(stage)].mesh, world.rank());
+    coordinate = coordinate_of(program.meshes[static_cast<std::size_t>(place)].mesh, world.rank());
   }
 
-  /// One communicator per axis of each stage's mesh; all ranks take part in every split.
+  /// One communicator per axis of each mesh; all ranks take part in every split.
   void make_communicators() {
-    for (std::size_t s = 0; s < programs[0]->stages.size(); ++s) {
-      const DeviceMesh& mesh = programs[0]->stages[s].mesh;
-      const bool in_mesh = static_cast<int>(s) == stage;
+    for (std::size_t s = 0; s < programs[0]->meshes.size(); ++s) {
+      const DeviceMesh& mesh = programs[0]->meshes[s].mesh;
+      const bool in_mesh = static_cast<int>(s) == place;
       for (int axis = 0; axis < static_cast<int>(mesh.shape.size()); ++axis) {
         const int color = in_mesh ? group_of(mesh, {axis}, world.rank())[0] : -1;
         std::unique_ptr<Communicator> group = world.split(color);
@@ -66,9 +65,7 @@ struct Executor::State {
     }
   }
 
-  void* address(const Buffer& buffer, int slot = 0) const {
-    return static_cast<std::byte*>(arena->data()) + buffer.offset + slot * buffer.bytes;
-  }
+  void* address(const Buffer& buffer) const { return static_cast<std::byte*>(arena->data()) + buffer.offset; }
 
   void allocate_input_staging() {
     std::int64_t bytes = sizeof(StepInputs);
@@ -96,11 +93,10 @@ struct Executor::State {
   }
 
   void run_schedule(std::size_t which, const StepInputs& inputs) {
-    const StageProgram& program = mine(which);
+    const MeshProgram& program = mine(which);
     context.inputs = &inputs;
-    for (const ScheduledSegment& run : program.schedule) {
+    for (const SegmentRun& run : program.schedule) {
       context.micro_batch = run.micro_batch;
-      context.slot = run.micro_batch < 0 ? 0 : run.micro_batch % program.slots;
       context.point = {context.point.seed, inputs.step,
                        std::max(run.micro_batch, 0) * programs[which]->micro_batch_samples,
                        program.gradient_square_sum >= 0};
@@ -120,7 +116,7 @@ struct Executor::State {
     stream->synchronize();
   }
 
-  double scalar(const StageProgram& program, int buffer) {
+  double scalar(const MeshProgram& program, int buffer) {
     stream->copy_to_host(staging->data(), address(program.buffers[static_cast<std::size_t>(buffer)]), 4);
     stream->synchronize();
     float value;
@@ -142,13 +138,12 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
   std::int64_t bytes = 0;
   for (std::size_t p = 0; p < s.programs.size(); ++p) bytes = std::max(bytes, s.mine(p).memory.total);
   s.arena = device.allocate(bytes);
-  s.context = {&device, s.stream.get(), s.arena.get(), &world, &s.axes, nullptr, {seed, 0, 0, true}, -1, 0,
-               0,       &s.send_round};
+  s.context = {&device, s.stream.get(), s.arena.get(), &world, &s.axes, nullptr, {seed, 0, 0, true}, -1, 0};
   for (std::size_t p = 0; p < s.programs.size(); ++p) {
     s.segments.emplace_back();
-    for (const SegmentKind kind : every_segment)
+    for (int segment = 0; segment < static_cast<int>(s.mine(p).segments.size()); ++segment)
       s.segments.back().push_back(
-          PreparedSegment(graph, *s.programs[p], s.stage, kind, s.coordinate, world.rank(), device));
+          PreparedSegment(graph, *s.programs[p], s.place, segment, s.coordinate, world.rank(), device));
   }
   if (device.kind() == DeviceKind::cuda) s.load_kernels();
 }
@@ -157,21 +152,21 @@ Executor::~Executor() = default;
 
 std::int64_t Executor::arena_bytes() const { return state_->arena->bytes(); }
 
-int Executor::stage() const { return state_->stage; }
+int Executor::mesh() const { return state_->place; }
 
 std::vector<StateTile> Executor::state_tiles() const {
   const State& s = *state_;
-  const StageProgram& program = s.mine(0);
+  const MeshProgram& program = s.mine(0);
   std::vector<StateTile> tiles;
   for (std::size_t i = 0; i < s.graph.states.size(); ++i) {
     const int b = program.state_buffer[i];
     if (b < 0) continue;
     const Buffer& buffer = program.buffers[static_cast<std::size_t>(b)];
     const Shape& whole = value_of(s.graph, buffer.value).type.shape;
-    // The first of the copies saves: no copy on an earlier stage, and coordinate 0 along the axes that copy.
+    // The first of the copies saves: no copy on an earlier mesh, and coordinate 0 along the axes that copy.
     bool first = true;
-    for (int earlier = 0; earlier < s.stage; ++earlier)
-      first = first && s.programs[0]->stages[static_cast<std::size_t>(earlier)].state_buffer[i] < 0;
+    for (int earlier = 0; earlier < s.place; ++earlier)
+      first = first && s.programs[0]->meshes[static_cast<std::size_t>(earlier)].state_buffer[i] < 0;
     for (int axis = 0; axis < static_cast<int>(s.coordinate.size()); ++axis) {
       bool splits = false;
       for (const auto& axes : buffer.layout.axes)
@@ -185,7 +180,7 @@ std::vector<StateTile> Executor::state_tiles() const {
 }
 
 void Executor::write_state(int state, const void* host) {
-  const StageProgram& program = state_->mine(0);
+  const MeshProgram& program = state_->mine(0);
   const Buffer& buffer =
       program.buffers[static_cast<std::size_t>(program.state_buffer[static_cast<std::size_t>(state)])];
   state_->stream->copy_to_device(state_->address(buffer), host, byte_count(buffer.tile));
@@ -193,7 +188,7 @@ void Executor::write_state(int state, const void* host) {
 }
 
 void Executor::read_state(int state, void* host) {
-  const StageProgram& program = state_->mine(0);
+  const MeshProgram& program = state_->mine(0);
   const Buffer& buffer =
       program.buffers[static_cast<std::size_t>(program.state_buffer[static_cast<std::size_t>(state)])];
   state_->stream->copy_to_host(host, state_->address(buffer), byte_count(buffer.tile));
@@ -206,7 +201,7 @@ StepResult Executor::run(const StepInputs& inputs, std::size_t which) {
   s.context.begin_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   s.run_schedule(which, s.staged(inputs));
-  const StageProgram& program = s.mine(which);
+  const MeshProgram& program = s.mine(which);
   StepResult result;
   result.loss_sum = s.scalar(program, program.loss);
   if (program.gradient_square_sum >= 0)
@@ -215,7 +210,6 @@ StepResult Executor::run(const StepInputs& inputs, std::size_t which) {
     s.metric_sums[m] = s.scalar(program, program.metrics[m]);
   result.metric_sums = s.metric_sums;
   s.world.wait_sends(*s.stream);
-  ++s.send_round;
   return result;
 }
 

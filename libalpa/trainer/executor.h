@@ -50,7 +50,7 @@ class Executor {
   ~Executor();
 
   std::int64_t arena_bytes() const;
-  int stage() const;  ///< of this rank
+  int mesh() const;  ///< of this rank: index in Program::meshes
 
   std::vector<StateTile> state_tiles() const;
   /// Host copies of a tile's bytes; blocks until done.

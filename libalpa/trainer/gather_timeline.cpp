@@ -10,7 +10,7 @@ std::vector<TimelineRow> gather_timeline(const Executor& executor, const Program
   static_assert(
       std::is_trivially_copyable_v<TimelineRow>);  // sent as its bytes: all ranks run one executable
   std::vector<TimelineRow> all, rows;
-  for (const StageProgram& stage : program.stages) {
+  for (const MeshProgram& stage : program.meshes) {
     const int from = stage.mesh.first_device;
     if (ranks.rank() != 0 && ranks.rank() != from) continue;
     if (ranks.rank() == from) rows = executor.timeline();

@@ -11,7 +11,7 @@ namespace alpa {
 class PreparedSegment {
  public:
   /// Keeps references to graph and program.
-  PreparedSegment(const Graph&, const Program&, int stage, SegmentKind, const std::vector<int>& coordinate,
+  PreparedSegment(const Graph&, const Program&, int mesh, int segment, const std::vector<int>& coordinate,
                   int rank, Device&);
 
   /// Queues every instruction in order. Where `rows` is given, waits after each and adds a row.
@@ -21,10 +21,13 @@ class PreparedSegment {
   void run_kernels(const StepContext&);
 
  private:
-  std::vector<std::unique_ptr<PreparedInstruction>> steps_;
-  std::vector<TimeKind> kinds_;
-  int stage_;
-  SegmentKind segment_;
+  struct Step {
+    std::unique_ptr<PreparedInstruction> instruction;
+    When when;
+    TimelineRow row;  ///< all of it but the time and the micro-batch
+  };
+  std::vector<Step> steps_;
+  int micro_batches_;
 };
 
 }  // namespace alpa

@@ -23,7 +23,7 @@ double free_bytes(const std::filesystem::path& folder) {
 ProcessMemory process_memory(const Program& training, const Graph& graph, std::int64_t arena) {
   ProcessMemory memory;
   memory.arena = arena;
-  for (const StageProgram& stage : training.stages)
+  for (const MeshProgram& stage : training.meshes)
     memory.states = std::max(memory.states, stage.memory.parameters + stage.memory.optimizer);
   for (const Input& input : graph.inputs)
     if (input.is_of_samples())

@@ -8,15 +8,20 @@
 
 namespace alpa {
 
-BufferAddress::BufferAddress(const StageProgram& program, int buffer) {
+BufferAddress::BufferAddress(const MeshProgram& program, int buffer) {
   const Buffer& b = program.buffers[static_cast<std::size_t>(buffer)];
   offset = b.offset;
-  slot_bytes = b.residence == Residence::micro_batch ? b.bytes : 0;
+  slot_bytes = b.bytes;
+  slots = b.slots;
   tile = b.tile;
 }
 
+std::int64_t BufferAddress::slot(const StepContext& rank) const {
+  return std::max(rank.micro_batch, 0) % slots;
+}
+
 void* BufferAddress::at(const StepContext& rank) const {
-  return static_cast<std::byte*>(rank.arena->data()) + offset + rank.slot * slot_bytes;
+  return static_cast<std::byte*>(rank.arena->data()) + offset + slot(rank) * slot_bytes;
 }
 
 void BoxCopy::run(const StepContext& rank, void* from, void* to) const {
@@ -28,7 +33,7 @@ namespace {
 
 class LoadStep : public PreparedInstruction {
  public:
-  LoadStep(const Load& load, const StepSite& site) : to_(site.stage, load.to) {
+  LoadStep(const Load& load, const StepSite& site) : to_(site.mesh, load.to) {
     const std::vector<Input>& inputs = site.graph.inputs;
     kind_ = inputs[static_cast<std::size_t>(load.input)].kind;
     sample_input_ = std::count_if(inputs.begin(), inputs.begin() + load.input,
@@ -73,7 +78,7 @@ std::vector<int> home_of(const Buffer& buffer, const DeviceMesh& mesh, std::vect
 
 class ComputeStep : public PreparedInstruction {
  public:
-  ComputeStep(const Compute& compute, const Graph& graph, const StageProgram& program,
+  ComputeStep(const Compute& compute, const Graph& graph, const MeshProgram& program,
               const std::vector<int>& coordinate, Device& device)
       : accumulate_(compute.accumulate),
         workspace_(compute.workspace >= 0
@@ -119,7 +124,7 @@ class ComputeStep : public PreparedInstruction {
 
 class ShiftStep : public PreparedInstruction {
  public:
-  ShiftStep(const Shift& shift, const StageProgram& program) : axis_(static_cast<std::size_t>(shift.axis)) {
+  ShiftStep(const Shift& shift, const MeshProgram& program) : axis_(static_cast<std::size_t>(shift.axis)) {
     for (const int b : shift.from) from_.emplace_back(program, b);
     for (const int b : shift.to) to_.emplace_back(program, b);
     passed_.resize(from_.size());
@@ -139,7 +144,7 @@ class ShiftStep : public PreparedInstruction {
 
 class GlobalSumStep : public PreparedInstruction {
  public:
-  GlobalSumStep(const GlobalSum& sum, const StageProgram& program) : packed_(program, sum.packed) {
+  GlobalSumStep(const GlobalSum& sum, const MeshProgram& program) : packed_(program, sum.packed) {
     for (const int scalar : sum.scalars) scalars_.emplace_back(program, scalar);
   }
 
@@ -160,7 +165,7 @@ class GlobalSumStep : public PreparedInstruction {
 
 class ZeroStep : public PreparedInstruction {
  public:
-  ZeroStep(const Zero& zero, const StageProgram& program) : to_(program, zero.to) {}
+  ZeroStep(const Zero& zero, const MeshProgram& program) : to_(program, zero.to) {}
   void run(const StepContext& rank) override { rank.stream->fill_zero(to_.at(rank), to_.bytes()); }
 
  private:
@@ -173,16 +178,16 @@ std::unique_ptr<PreparedInstruction> prepare(const Load& load, const StepSite& s
   return std::make_unique<LoadStep>(load, site);
 }
 std::unique_ptr<PreparedInstruction> prepare(const Compute& compute, const StepSite& site) {
-  return std::make_unique<ComputeStep>(compute, site.graph, site.stage, site.coordinate, site.device);
+  return std::make_unique<ComputeStep>(compute, site.graph, site.mesh, site.coordinate, site.device);
 }
 std::unique_ptr<PreparedInstruction> prepare(const Shift& shift, const StepSite& site) {
-  return std::make_unique<ShiftStep>(shift, site.stage);
+  return std::make_unique<ShiftStep>(shift, site.mesh);
 }
 std::unique_ptr<PreparedInstruction> prepare(const GlobalSum& sum, const StepSite& site) {
-  return std::make_unique<GlobalSumStep>(sum, site.stage);
+  return std::make_unique<GlobalSumStep>(sum, site.mesh);
 }
 std::unique_ptr<PreparedInstruction> prepare(const Zero& zero, const StepSite& site) {
-  return std::make_unique<ZeroStep>(zero, site.stage);
+  return std::make_unique<ZeroStep>(zero, site.mesh);
 }
 
 }  // namespace alpa

@@ -17,15 +17,11 @@ struct StepContext {
   Stream* stream = nullptr;
   DeviceMemory* arena = nullptr;
   Communicator* world = nullptr;
-  std::vector<std::unique_ptr<Communicator>>* axes = nullptr;  ///< of this stage's mesh
+  std::vector<std::unique_ptr<Communicator>>* axes = nullptr;  ///< of this rank's mesh
   const StepInputs* inputs = nullptr;
   RunPoint point;
   int micro_batch = -1;
-  int slot = 0;
   double begin_s = 0;  ///< monotonic time at which the step began
-
-  /// Counts the waits for everything sent: what was sent in an earlier round has left.
-  std::int64_t* send_round = nullptr;
 };
 
 /// One instruction made ready for one rank: its kernel prepared, its addresses and partners worked out.
@@ -38,12 +34,12 @@ class PreparedInstruction {
   virtual void run_kernels(const StepContext&) {}
 };
 
-/// Where a step runs: one rank of a stage.
+/// Where a step runs: one rank of a mesh.
 struct StepSite {
   const Graph& graph;
   const Program& program;
-  const StageProgram& stage;
-  const std::vector<int>& coordinate;  ///< in the stage's mesh
+  const MeshProgram& mesh;
+  const std::vector<int>& coordinate;  ///< in the mesh
   int rank;
   Device& device;
 };
@@ -60,10 +56,11 @@ std::unique_ptr<PreparedInstruction> prepare(const Zero&, const StepSite&);
 
 /// A buffer as this rank sees it.
 struct BufferAddress {
-  std::int64_t offset = 0, slot_bytes = 0;
+  std::int64_t offset = 0, slot_bytes = 0, slots = 1;
   TensorType tile;
 
-  BufferAddress(const StageProgram&, int buffer);
+  BufferAddress(const MeshProgram&, int buffer);
+  std::int64_t slot(const StepContext&) const;
   void* at(const StepContext&) const;
   std::int64_t bytes() const { return byte_count(tile); }
 };

@@ -63,8 +63,8 @@ class Run {
                                  settings.evaluation_data.empty() ? SampleOrder::usual_held_out : 0)) {
     if (!settings.evaluation_data.empty())
       evaluation_data_ = open_training_data(settings.evaluation_data, graph, options, 1);
-    verify(training_, graph_);
-    verify(evaluation_, graph_);
+    verify(training_);
+    verify(evaluation_);
   }
 
   int run() {
@@ -124,7 +124,7 @@ class Run {
   std::int64_t arena_bytes() const {
     std::int64_t most = 0;
     for (const Program* program : {&training_, &evaluation_})
-      for (const StageProgram& stage : program->stages) most = std::max(most, stage.memory.total);
+      for (const MeshProgram& stage : program->meshes) most = std::max(most, stage.memory.total);
     return most;
   }
 

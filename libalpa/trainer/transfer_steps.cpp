@@ -38,8 +38,8 @@ struct TransferEnd {
   std::vector<Message> messages;
 
   TransferEnd(const StepSite& site, int transfer, int tile_buffer, int packed_buffer, bool sends)
-      : tile(site.stage, tile_buffer),
-        packed(site.stage, packed_buffer),
+      : tile(site.mesh, tile_buffer),
+        packed(site.mesh, packed_buffer),
         messages(messages_of(site.program.transfers[static_cast<std::size_t>(transfer)], site, tile.tile,
                              sends)) {}
 
@@ -50,24 +50,19 @@ struct TransferEnd {
 
 class SendStep : public PreparedInstruction {
  public:
-  SendStep(const Send& send, const StepSite& site)
-      : end_(site, send.transfer, send.from, send.packed, true),
-        turns_(send.turns),
-        turn_bytes_(end_.packed.bytes() / send.turns) {}
+  SendStep(const Send& send, const StepSite& site) : end_(site, send.transfer, send.from, send.packed, true) {
+    leaving_.resize(static_cast<std::size_t>(end_.packed.slots) * end_.messages.size());
+  }
 
   void run(const StepContext& rank) override {
-    if (end_.messages.empty()) return;
-    if (sent_in_ == *rank.send_round && turn_ == turns_) {  // what the memory held may still be leaving
-      rank.world->wait_sends(*rank.stream);
-      ++*rank.send_round;
-    }
-    if (sent_in_ != *rank.send_round) turn_ = 0;
-    sent_in_ = *rank.send_round;
-    const std::int64_t begin = turn_++ * turn_bytes_;
+    std::size_t next = static_cast<std::size_t>(end_.packed.slot(rank)) * end_.messages.size();
     for (const Message& message : end_.messages) {
-      void* packed = static_cast<std::byte*>(end_.packed_at(rank, message)) + begin;
+      Leaving& leaving = leaving_[next++];
+      // What the slot held may still be on its way.
+      if (leaving.step == rank.point.step) rank.world->wait_send(*rank.stream, leaving.message);
+      void* packed = end_.packed_at(rank, message);
       message.copy.run(rank, end_.tile.at(rank), packed);
-      rank.world->send(*rank.stream, packed, message.bytes, message.partner);
+      leaving = {rank.point.step, rank.world->send(*rank.stream, packed, message.bytes, message.partner)};
     }
   }
 
@@ -77,9 +72,12 @@ class SendStep : public PreparedInstruction {
   }
 
  private:
+  struct Leaving {
+    std::int64_t step = -1;  ///< all that was sent in earlier steps has left
+    std::int64_t message = 0;
+  };
   TransferEnd end_;
-  std::int64_t turns_, turn_bytes_;
-  std::int64_t sent_in_ = -1, turn_ = 0;  ///< round of the last send, and how many were sent in it
+  std::vector<Leaving> leaving_;  ///< [slot][message]
 };
 
 class ReceiveStep : public PreparedInstruction {

@@ -192,6 +192,29 @@ inline void sends_need_not_be_received_in_the_order_of_their_peers(Rank& rank) {
   rank.group.wait_sends(rank.stream);
 }
 
+inline void one_message_can_be_waited_for_while_another_is_under_way(Rank& rank) {
+  const int me = rank.group.rank();
+  if (rank.group.size() < 3) return;
+  // Rank 1 takes its message only when it has heard of rank 2 that rank 0 has waited for the other.
+  const std::size_t count = (8 << 20) / sizeof(float);
+  const Array<float> large(rank, numbers(0, count)), received(rank, count), word(rank, numbers(7, 1));
+  if (me == 0) {
+    rank.group.send(rank.stream, large.data(), large.bytes(), 1);
+    const std::int64_t other = rank.group.send(rank.stream, large.data(), large.bytes(), 2);
+    rank.group.wait_send(rank.stream, other);
+    rank.group.send(rank.stream, word.data(), word.bytes(), 2);
+  } else if (me == 2) {
+    rank.group.receive(rank.stream, received.data(), received.bytes(), 0);
+    rank.group.receive(rank.stream, word.data(), word.bytes(), 0);
+    rank.group.send(rank.stream, word.data(), word.bytes(), 1);
+  } else if (me == 1) {
+    rank.group.receive(rank.stream, word.data(), word.bytes(), 2);
+    rank.group.receive(rank.stream, received.data(), received.bytes(), 0);
+    EXPECT_TRUE(received.values() == numbers(0, count));
+  }
+  rank.group.wait_sends(rank.stream);
+}
+
 inline void collectives_may_run_while_a_message_is_under_way(Rank& rank) {
   const int size = rank.group.size(), me = rank.group.rank();
   const std::size_t count = (512 << 10) / sizeof(float);
@@ -295,6 +318,8 @@ inline const std::vector<Case>& cases() {
       {"LargeMessagesCrossWithoutDeadlock", large_messages_cross_without_deadlock},
       {"SendsNeedNotBeReceivedInTheOrderOfTheirPeers",
        sends_need_not_be_received_in_the_order_of_their_peers},
+      {"OneMessageCanBeWaitedForWhileAnotherIsUnderWay",
+       one_message_can_be_waited_for_while_another_is_under_way},
       {"CollectivesMayRunWhileAMessageIsUnderWay", collectives_may_run_while_a_message_is_under_way},
       {"AShiftHandsEveryRanksTensorsToTheNext", a_shift_hands_every_ranks_tensors_to_the_next},
       {"ARankMaySendToItself", a_rank_may_send_to_itself},

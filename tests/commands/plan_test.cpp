@@ -54,7 +54,7 @@ TEST_F(PlanCommands, SimulateOfAPlanFromAClusterFileIsItsPrediction) {
   EXPECT_THAT(output_of("alpa-plan simulate plan.h5"), StartsWith("step " + step + "\n"));
   EXPECT_THAT(
       output_of("alpa-plan simulate plan.h5 --program"),
-      AllOf(StartsWith("1 micro-batches of "), HasSubstr("\nstage 0 on mesh 4 from device 0, 1 slots, "),
+      AllOf(StartsWith("1 micro-batches of "), HasSubstr("\nmesh 4 from device 0, arena of "),
             HasSubstr("\n  schedule F0 B0 U\n"), HasSubstr("\nstep " + step + "\n")));
 }
 

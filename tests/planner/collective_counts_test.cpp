@@ -26,17 +26,17 @@ struct Stage {
   std::string mesh, axes, spread;
 };
 
-Counts counts_of(const StageProgram& stage, const Graph& graph) {
+Counts counts_of(const MeshProgram& mesh, const Graph& graph) {
   Counts counts;
-  for (const SegmentKind kind : {SegmentKind::forward, SegmentKind::backward, SegmentKind::update})
-    for (const Instruction& instruction : stage.segment(kind)) {
-      const std::string segment = std::string(segment_name(kind)) + " ";
-      const auto* convert = std::get_if<Convert>(&instruction);
+  for (const Segment& segment : mesh.segments)
+    for (const Instruction& instruction : segment.instructions) {
+      const std::string kind = std::string(segment_name(segment.kind)) + " ";
+      const auto* convert = std::get_if<Convert>(&instruction.body);
       if ((convert && convert->step.kind != ConversionKind::slice) ||
-          std::holds_alternative<Shift>(instruction))
-        ++counts[segment + instruction_label(instruction, graph)];
-      if (std::holds_alternative<Send>(instruction)) ++counts[segment + "send"];
-      if (std::holds_alternative<Receive>(instruction)) ++counts[segment + "receive"];
+          std::holds_alternative<Shift>(instruction.body))
+        ++counts[kind + instruction_label(instruction, graph)];
+      if (std::holds_alternative<Send>(instruction.body)) ++counts[kind + "send"];
+      if (std::holds_alternative<Receive>(instruction.body)) ++counts[kind + "receive"];
     }
   return counts;
 }
@@ -57,7 +57,7 @@ std::vector<Counts> counts_of(const GraphOf& graph_of, const std::vector<Stage>&
   const Graph graph = graph_of(plan.micro_batch_samples);
   const Program program = lower(graph, plan);
   std::vector<Counts> counts;
-  for (const StageProgram& stage : program.stages) counts.push_back(counts_of(stage, graph));
+  for (const MeshProgram& stage : program.meshes) counts.push_back(counts_of(stage, graph));
   return counts;
 }
 

@@ -53,7 +53,7 @@ TEST(DimensionRoles, OfASingleGroupAreThoseOfItsSamples) {
 
 TEST(SequenceMethods, HaveNoPlanForAModelWithoutTokens) {
   for (const char* method : {"sequence", "ring"})
-    EXPECT_TRUE(baseline_plans(method, wide_resnet(8), 2, 2, 1, ScheduleKind::one_f_one_b).empty());
+    EXPECT_TRUE(baseline_plans(method, wide_resnet(8), 2, 2, 1, "1f1b").empty());
 }
 
 }  // namespace

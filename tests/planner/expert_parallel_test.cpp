@@ -44,8 +44,9 @@ class ExpertParallelism : public testing::Test {
   int all_to_alls(SegmentKind segment) const {
     const Program program = lower(graph_, plan_);
     int count = 0;
-    for (const Instruction& instruction : program.stages[0].segment(segment))
-      if (const auto* convert = std::get_if<Convert>(&instruction))
+    for (const Instruction& instruction :
+         testing_models::segment_of_kind(program.meshes[0], segment).instructions)
+      if (const auto* convert = std::get_if<Convert>(&instruction.body))
         count += convert->step.kind == ConversionKind::all_to_all;
     return count;
   }

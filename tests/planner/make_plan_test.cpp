@@ -29,7 +29,7 @@ Plan planned(const std::string& method, int devices, int micro_batches, int bloc
 std::map<std::string, int> collectives(const Plan& plan) {
   std::map<std::string, int> counts;
   const Program program = lower(testing_models::tiny_gpt(plan.micro_batch_samples), plan);
-  for (const StageProgram& stage : program.stages)
+  for (const MeshProgram& stage : program.meshes)
     for (const auto& [name, count] : collective_counts(stage)) counts[name] += count;
   return counts;
 }

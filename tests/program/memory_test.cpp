@@ -3,39 +3,41 @@
 #include <gmock/gmock.h>
 
 #include <random>
+#include <set>
 
 #include "libalpa/base/error.h"
 #include "libalpa/program/lower.h"
 #include "libalpa/program/verify.h"
+#include "tests/support/lifetimes.h"
 #include "tests/support/small_plans.h"
 
 namespace alpa {
 namespace {
 
 using namespace testing_models;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-constexpr SegmentKind kSegments[] = {SegmentKind::forward, SegmentKind::backward, SegmentKind::update};
-
 /// A stage of scratch buffers only, each zeroed once and copied from once, at random places of two segments.
-StageProgram random_stage(unsigned seed) {
+MeshProgram random_stage(unsigned seed) {
   std::mt19937 random(seed);
   const auto below = [&](int bound) { return static_cast<int>(random() % static_cast<unsigned>(bound)); };
-  StageProgram stage;
+  MeshProgram stage;
   for (const SegmentKind kind : {SegmentKind::forward, SegmentKind::backward}) {
-    auto& instructions = stage.segments[static_cast<std::size_t>(kind)];
+    stage.segments.push_back({0, kind, {}});
+    auto& instructions = stage.segments.back().instructions;
     std::vector<int> open;
     for (int i = 0; i < 60; ++i) {
       if (open.empty() || below(2) == 0) {
         Buffer buffer;
         buffer.bytes = kAlignment * (1 + below(8));
         open.push_back(static_cast<int>(stage.buffers.size()));
-        instructions.emplace_back(Zero{open.back()});
+        instructions.push_back({Zero{open.back()}});
         stage.buffers.push_back(buffer);
       } else {
         const int at = below(static_cast<int>(open.size()));
-        instructions.emplace_back(Send{0, open[static_cast<std::size_t>(at)], -1});
+        instructions.push_back({Send{0, open[static_cast<std::size_t>(at)], -1}});
         open.erase(open.begin() + at);
       }
     }
@@ -44,7 +46,7 @@ StageProgram random_stage(unsigned seed) {
 }
 
 /// Bytes of the buffers alive at one instruction, counted by walking the segment.
-std::int64_t alive_bytes(const StageProgram& stage, const std::vector<Lifetime>& lives, int at) {
+std::int64_t alive_bytes(const MeshProgram& stage, const std::vector<Lifetime>& lives, int at) {
   std::int64_t bytes = 0;
   for (std::size_t b = 0; b < lives.size(); ++b)
     if (lives[b].first >= 0 && lives[b].first <= at && at <= lives[b].last) bytes += stage.buffers[b].bytes;
@@ -53,12 +55,12 @@ std::int64_t alive_bytes(const StageProgram& stage, const std::vector<Lifetime>&
 
 TEST(Layout, BuffersAliveTogetherNeverShareAByteAndLittleIsWasted) {
   for (unsigned seed = 0; seed < 50; ++seed) {
-    StageProgram stage = random_stage(seed);
+    MeshProgram stage = random_stage(seed);
     lay_out(stage, Graph{});
     std::int64_t peak = 0;
-    for (const SegmentKind kind : kSegments) {
-      const std::vector<Lifetime> lives = lifetimes(stage, kind);
-      for (int at = 0; at < static_cast<int>(stage.segment(kind).size()); ++at) {
+    for (const Segment& segment : stage.segments) {
+      const std::vector<Lifetime> lives = lifetimes(stage, segment.instructions);
+      for (int at = 0; at < static_cast<int>(segment.instructions.size()); ++at) {
         peak = std::max(peak, alive_bytes(stage, lives, at));
         std::vector<int> owner(static_cast<std::size_t>(stage.memory.total / kAlignment), -1);
         for (std::size_t b = 0; b < lives.size(); ++b) {
@@ -79,7 +81,7 @@ TEST(Layout, BuffersAliveTogetherNeverShareAByteAndLittleIsWasted) {
 
 TEST(Layout, TellsWhereTheBytesOfTheArenaGo) {
   const Lowered lowered = two_stages_of_two();
-  for (const StageProgram& stage : lowered.program.stages) {
+  for (const MeshProgram& stage : lowered.program.meshes) {
     const MemoryUse& use = stage.memory;
     EXPECT_EQ(use.parameters + use.optimizer + use.gradients + use.activations + use.workspace, use.total);
     std::int64_t states = 0;
@@ -89,14 +91,21 @@ TEST(Layout, TellsWhereTheBytesOfTheArenaGo) {
   }
 }
 
+std::set<std::int64_t> slots_of_micro_batches(const MeshProgram& mesh) {
+  std::set<std::int64_t> slots;
+  for (const Buffer& buffer : mesh.buffers)
+    if (buffer.residence == Residence::micro_batch) slots.insert(buffer.slots);
+  return slots;
+}
+
 TEST(Layout, ActivationsGrowWithTheMicroBatchesInFlight) {
   const Lowered one_f_one_b = two_stages_of_two(8, "1f1b"), gpipe = two_stages_of_two(8, "gpipe");
   for (int stage = 0; stage < 2; ++stage) {
-    const auto& few = one_f_one_b.program.stages[static_cast<std::size_t>(stage)];
-    const auto& all = gpipe.program.stages[static_cast<std::size_t>(stage)];
-    EXPECT_EQ(few.slots, 2 - stage);
-    EXPECT_EQ(all.slots, 8);
-    EXPECT_EQ(all.memory.activations, few.memory.activations / few.slots * 8);
+    const auto& few = one_f_one_b.program.meshes[static_cast<std::size_t>(stage)];
+    const auto& all = gpipe.program.meshes[static_cast<std::size_t>(stage)];
+    EXPECT_THAT(slots_of_micro_batches(few), ElementsAre(2 - stage));
+    EXPECT_THAT(slots_of_micro_batches(all), ElementsAre(8));
+    EXPECT_EQ(all.memory.activations, few.memory.activations / (2 - stage) * 8);
   }
 }
 
@@ -105,10 +114,10 @@ TEST(Layout, HasScratchMemoryOfKernelsForCpusAlone) {
   const Lowered lowered = two_stages_of_two();
   const auto workspaces = [&](const std::string& device) {
     int count = 0;
-    for (const StageProgram& stage : lower(lowered.graph, lowered.plan, Purpose::train, device).stages)
-      for (const SegmentKind kind : kSegments)
-        for (const Instruction& instruction : stage.segment(kind))
-          if (const auto* compute = std::get_if<Compute>(&instruction)) count += compute->workspace >= 0;
+    for (const MeshProgram& stage : lower(lowered.graph, lowered.plan, Purpose::train, device).meshes)
+      for (const Segment& segment : stage.segments)
+        for (const Instruction& instruction : segment.instructions)
+          if (const auto* compute = std::get_if<Compute>(&instruction.body)) count += compute->workspace >= 0;
     return count;
   };
   EXPECT_GT(workspaces("CPU, 1 thread (AMD EPYC)"), 0);
@@ -117,12 +126,12 @@ TEST(Layout, HasScratchMemoryOfKernelsForCpusAlone) {
 }
 
 TEST(Memory, BeyondWhatAnAddressCountsIsRefused) {
-  StageProgram stage;
+  MeshProgram stage;
   Buffer buffer;
   buffer.bytes = std::int64_t{1} << 40;
   buffer.residence = Residence::micro_batch;
+  buffer.slots = 1 << 24;
   stage.buffers = {buffer, buffer};
-  stage.slots = 1 << 24;
   EXPECT_THAT(
       [&] { lay_out(stage, {}); },
       ThrowsMessage<Error>(HasSubstr("16777216 buffers of 1099511627776 bytes are more than an address")));

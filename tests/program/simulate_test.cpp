@@ -9,8 +9,8 @@
 #include <set>
 
 #include "libalpa/planner/mesh_prices.h"
-#include "libalpa/program/schedule.h"
 #include "libalpa/program/trace.h"
+#include "tests/program/naive_order.h"
 #include "tests/support/small_plans.h"
 
 namespace alpa {
@@ -18,38 +18,17 @@ namespace {
 
 using namespace testing_models;
 
-/// A simulator of another kind: every run of an instruction is a vertex, what it waits for are its edges, and
-/// it starts when the last of them ends (longest path, by recursion).
+/// A simulator of another kind: every run of an instruction is a vertex and starts when the last that it
+/// waits for ends (longest path, by recursion).
 class LongestPath {
  public:
-  LongestPath(const Program& program, const CostModel& costs) {
-    std::map<int, std::vector<std::size_t>> sends, receives;  // by transfer
-    std::vector<std::vector<std::size_t>> sums(program.stages.size());
-    for (std::size_t s = 0; s < program.stages.size(); ++s) {
-      const StageProgram& stage = program.stages[s];
-      std::size_t before = kNone;
-      for (const ScheduledSegment& run : stage.schedule) {
-        const std::vector<double> seconds = instruction_seconds(program, stage, run.segment, costs);
-        for (std::size_t i = 0; i < seconds.size(); ++i) {
-          const std::size_t vertex = duration_.size();
-          duration_.push_back(seconds[i]);
-          waits_for_.push_back(before == kNone ? std::vector<std::size_t>{}
-                                               : std::vector<std::size_t>{before});
-          const Instruction& instruction = stage.segment(run.segment)[i];
-          if (const auto* send = std::get_if<Send>(&instruction)) sends[send->transfer].push_back(vertex);
-          if (const auto* receive = std::get_if<Receive>(&instruction))
-            receives[receive->transfer].push_back(vertex);
-          if (std::holds_alternative<GlobalSum>(instruction)) sums[s].push_back(before);
-          if (std::holds_alternative<GlobalSum>(instruction)) sum_vertices_.push_back(vertex);
-          before = vertex;
-        }
-      }
+  LongestPath(const UnrolledStep& step, const Program& program, const CostModel& costs) : step_(step) {
+    for (std::size_t v = 0; v < step_.vertices.size(); ++v) {
+      const UnrolledStep::Vertex& at = step_.vertices[v];
+      const MeshProgram& mesh = step_.mesh(v);
+      duration_.push_back(
+          instruction_seconds(program, mesh, mesh.segments[at.segment], costs)[at.instruction]);
     }
-    for (const auto& [transfer, vertices] : receives)
-      for (std::size_t k = 0; k < vertices.size(); ++k)
-        waits_for_[vertices[k]].push_back(sends.at(transfer).at(k));
-    for (const std::size_t vertex : sum_vertices_)
-      for (const auto& befores : sums) waits_for_[vertex].push_back(befores.at(0));  // one sum in a step
     end_.assign(duration_.size(), -1);
   }
 
@@ -60,45 +39,76 @@ class LongestPath {
   }
 
  private:
-  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-
   double end_of(std::size_t vertex) {
     double& end = end_[vertex];
     if (end >= 0) return end;
     double start = 0;
-    for (const std::size_t other : waits_for_[vertex]) start = std::max(start, end_of(other));
+    for (const std::size_t other : step_.waits_for[vertex]) start = std::max(start, end_of(other));
     return end = start + duration_[vertex];
   }
 
+  const UnrolledStep& step_;
   std::vector<double> duration_, end_;
-  std::vector<std::vector<std::size_t>> waits_for_;
-  std::vector<std::size_t> sum_vertices_;
 };
 
 TEST(Simulator, AgreesWithTheLongestPathThroughWhatWaitsForWhat) {
-  for (const char* schedule : {"1f1b", "gpipe"})
-    for (const int micro_batches : {1, 2, 4, 8})
+  for (const PipelineSchedule& schedule : schedules())
+    for (const int micro_batches : {1, 4}) {
+      const Lowered lowered = two_stages_of_two(micro_batches, schedule.name);
+      const UnrolledStep apart(lowered.program, false), joined(lowered.program, true);
       for (const double bandwidth : {1e6, 1e8, 1e10}) {
-        const Lowered lowered = two_stages_of_two(micro_batches, schedule);
         Cluster cluster = small_cluster(4);
         cluster.within_node.bytes_per_s = bandwidth;
         const CostModel costs(cluster);
-        const double step = simulate(lowered.program, costs).step_s;
-        EXPECT_NEAR(step, LongestPath(lowered.program, costs).step_seconds(), 1e-12 * step)
-            << schedule << " " << micro_batches;
+        for (const Lanes lanes : {Lanes::joined, Lanes::apart}) {
+          const double step = simulate(lowered.program, costs, lanes).step_s;
+          const UnrolledStep& unrolled = lanes == Lanes::joined ? joined : apart;
+          EXPECT_NEAR(step, LongestPath(unrolled, lowered.program, costs).step_seconds(), 1e-12 * step)
+              << schedule.name << " " << micro_batches << (lanes == Lanes::joined ? " joined" : " apart");
+        }
       }
+    }
+}
+
+TEST(Simulator, OfMessagesThatWaitForTheirMemoryAgreesToo) {
+  Cluster cluster = small_cluster(4);
+  cluster.within_node.bytes_per_s = 1e5;
+  const CostModel costs(cluster);
+  for (const char* schedule : {"1f1b", "gpipe"}) {
+    const Lowered lowered = four_stages(schedule);
+    for (const bool joined : {false, true}) {
+      const double step = simulate(lowered.program, costs, joined ? Lanes::joined : Lanes::apart).step_s;
+      const UnrolledStep unrolled(lowered.program, joined);
+      EXPECT_NEAR(step, LongestPath(unrolled, lowered.program, costs).step_seconds(), 1e-12 * step);
+    }
+  }
+}
+
+// Lanes can only help, and no more than to hide all that the busiest one does not do.
+TEST(Simulator, WithLanesApartIsNoSlowerAndNoFasterThanTheBusiestLane) {
+  for (const PipelineSchedule& schedule : schedules()) {
+    const Lowered lowered = two_stages_of_two(4, schedule.name);
+    Cluster cluster = small_cluster(4);
+    cluster.within_node.bytes_per_s = 1e7;
+    const CostModel costs(cluster);
+    const Timeline apart = simulate(lowered.program, costs, Lanes::apart, true);
+    EXPECT_LE(apart.step_s, simulate(lowered.program, costs, Lanes::joined).step_s);
+    std::map<std::pair<int, int>, double> busy;
+    for (const TimelineRow& row : apart.rows) busy[{row.mesh, row.lane}] += row.duration_s;
+    for (const auto& [lane, seconds] : busy) EXPECT_GE(apart.step_s, seconds * (1 - 1e-12));
+  }
 }
 
 TEST(Simulator, EveryStagesTimesAddUpToTheStep) {
   const Lowered lowered = two_stages_of_two();
-  const Timeline timeline = simulate(lowered.program, CostModel(small_cluster(4)), true);
+  const Timeline timeline = simulate(lowered.program, CostModel(small_cluster(4)), Lanes::joined, true);
   for (std::size_t s = 0; s < 2; ++s) {
-    const StageTime& time = timeline.stages[s];
+    const StageTime& time = timeline.meshes[s];
     EXPECT_NEAR(time.compute_s + time.collective_s + time.transfer_s + time.idle_s, timeline.step_s,
                 1e-9 * timeline.step_s);
     double rows = 0;
     for (const TimelineRow& row : timeline.rows)
-      if (row.stage == static_cast<int>(s)) rows += row.duration_s;
+      if (row.mesh == static_cast<int>(s)) rows += row.duration_s;
     EXPECT_NEAR(rows + time.idle_s, timeline.step_s, 1e-9 * timeline.step_s);
   }
 }
@@ -119,16 +129,17 @@ double attention_seconds(const CostModel& costs, std::int64_t visiting) {
 TEST(Simulator, PricesARingByItsShiftsAndItsCallsOfTheKernel) {
   const Lowered ring = ring_of_four();
   const CostModel costs(small_cluster(4));
-  const StageProgram& stage = ring.program.stages[0];
+  const MeshProgram& stage = ring.program.meshes[0];
   std::map<std::string, double> seconds;
-  for (const SegmentKind segment : {SegmentKind::forward, SegmentKind::backward}) {
+  for (const Segment& segment : stage.segments) {
+    if (segment.kind == SegmentKind::update) continue;
     const std::vector<double> each = instruction_seconds(ring.program, stage, segment, costs);
     for (std::size_t i = 0; i < each.size(); ++i) {
-      const Instruction& instruction = stage.segment(segment)[i];
-      const auto* compute = std::get_if<Compute>(&instruction);
-      if (std::holds_alternative<Shift>(instruction) ||
+      const Instruction& instruction = segment.instructions[i];
+      const auto* compute = std::get_if<Compute>(&instruction.body);
+      if (std::holds_alternative<Shift>(instruction.body) ||
           (compute && compute->op->name.starts_with("attention")))
-        seconds[segment_name(segment)] += each[i];
+        seconds[segment_name(segment.kind)] += each[i];
     }
   }
   const MeshPrices prices(ring.graph, {4}, costs);
@@ -153,38 +164,38 @@ TEST(Simulator, GivesNoInstructionForNothing) {
   const CostModel costs(small_cluster(4));
   std::set<std::size_t> kinds;
   for (const Lowered& lowered : {two_stages_of_two(), ring_of_four()})
-    for (const StageProgram& stage : lowered.program.stages)
-      for (const SegmentKind segment : {SegmentKind::forward, SegmentKind::backward, SegmentKind::update}) {
+    for (const MeshProgram& stage : lowered.program.meshes)
+      for (const Segment& segment : stage.segments) {
         const std::vector<double> seconds = instruction_seconds(lowered.program, stage, segment, costs);
         for (std::size_t i = 0; i < seconds.size(); ++i) {
-          EXPECT_GT(seconds[i], 0) << instruction_label(stage.segment(segment)[i], lowered.graph);
-          kinds.insert(stage.segment(segment)[i].index());
+          EXPECT_GT(seconds[i], 0) << instruction_label(segment.instructions[i], lowered.graph);
+          kinds.insert(segment.instructions[i].body.index());
         }
       }
-  EXPECT_EQ(kinds.size(), std::variant_size_v<Instruction>) << "the programs lack a kind of instruction";
+  EXPECT_EQ(kinds.size(), std::variant_size_v<InstructionBody>) << "the programs lack a kind of instruction";
 }
 
 // Squared gradient norm, loss, and metrics of the model.
 TEST(Simulator, PricesAGlobalSumByTheScalarsInIt) {
   Lowered lowered = two_stages_of_two();
   const CostModel costs(small_cluster(4));
-  StageProgram& stage = lowered.program.stages[0];
-  std::vector<Instruction>& update = stage.segments[static_cast<std::size_t>(SegmentKind::update)];
-  const auto sum =
-      std::ranges::find_if(update, [](const Instruction& i) { return std::holds_alternative<GlobalSum>(i); });
+  MeshProgram& stage = lowered.program.meshes[0];
+  std::vector<Instruction>& update = segment_of_kind(stage, SegmentKind::update).instructions;
+  const auto sum = std::ranges::find_if(
+      update, [](const Instruction& i) { return std::holds_alternative<GlobalSum>(i.body); });
   ASSERT_NE(sum, update.end());
   const auto seconds = [&] {
-    return instruction_seconds(lowered.program, stage, SegmentKind::update,
+    return instruction_seconds(lowered.program, stage, segment_of_kind(stage, SegmentKind::update),
                                costs)[static_cast<std::size_t>(sum - update.begin())];
   };
   EXPECT_DOUBLE_EQ(seconds(), costs.collective_seconds(CollectiveKind::all_reduce, {1, 4}, 8));
-  auto& scalars = std::get<GlobalSum>(*sum).scalars;
+  auto& scalars = std::get<GlobalSum>(sum->body).scalars;
   scalars.resize(1000, scalars[0]);
   EXPECT_DOUBLE_EQ(seconds(), costs.collective_seconds(CollectiveKind::all_reduce, {1, 4}, 4000));
 }
 
 /// `stages` equal stages that hand a small buffer on; the operator on the large one is what takes time.
-Program pipeline(int stages, int micro_batches, ScheduleKind schedule) {
+Program pipeline(int stages, int micro_batches, const std::string& schedule) {
   Program program;
   program.micro_batches = micro_batches;
   program.devices_per_node = stages;
@@ -193,24 +204,26 @@ Program pipeline(int stages, int micro_batches, ScheduleKind schedule) {
     for (const auto& [from, to] : {std::pair(s, s + 1), std::pair(s + 1, s)})
       program.transfers.push_back({type, {from, {}}, {to, {}}, replicated_spec(1), replicated_spec(1)});
   for (int s = 0; s < stages; ++s) {
-    StageProgram stage;
+    MeshProgram stage;
     stage.mesh = {s, {}};
     Buffer large;
     large.tile = {DType::f32, {1 << 20}};
     stage.buffers = {large, {}};
     stage.buffers[1].tile = type;
     const Compute work{0, &op_catalog().find("gelu"), {}, {0}, {0}};
-    auto& forward = stage.segments[0];
-    auto& backward = stage.segments[1];
-    if (s > 0) forward.push_back(Receive{2 * (s - 1), 1, -1});
-    forward.push_back(work);
-    if (s + 1 < stages) forward.push_back(Send{2 * s, 1, -1});
-    if (s + 1 < stages) backward.push_back(Receive{2 * s + 1, 1, -1});
-    backward.push_back(work);
-    backward.push_back(work);
-    if (s > 0) backward.push_back(Send{2 * (s - 1) + 1, 1, -1});
-    stage.schedule = schedule_of(schedule, s, stages, micro_batches);
-    program.stages.push_back(stage);
+    stage.segments = {{s, SegmentKind::forward, {}}, {s, SegmentKind::backward, {}}};
+    auto& forward = stage.segments[0].instructions;
+    auto& backward = stage.segments[1].instructions;
+    if (s > 0) forward.push_back({Receive{2 * (s - 1), 1, -1}});
+    forward.push_back({work});
+    if (s + 1 < stages) forward.push_back({Send{2 * s, 1, -1}});
+    if (s + 1 < stages) backward.push_back({Receive{2 * s + 1, 1, -1}});
+    backward.push_back({work});
+    backward.push_back({work});
+    if (s > 0) backward.push_back({Send{2 * (s - 1) + 1, 1, -1}});
+    for (const StageRun& run : find_schedule(schedule).order(s, stages, micro_batches))
+      stage.schedule.push_back({static_cast<int>(run.kind), run.micro_batch});
+    program.meshes.push_back(stage);
   }
   return program;
 }
@@ -222,7 +235,7 @@ TEST(Simulator, OfEqualStagesHasTheBubbleOfTheTextbook) {
   cluster.within_node = {0, 1e30};
   cluster.launch_s = 0;
   const CostModel costs(cluster);
-  for (const ScheduleKind schedule : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b})
+  for (const char* schedule : {"gpipe", "1f1b"})
     for (const int stages : {1, 2, 4})
       for (const int micro_batches : {1, 4, 8}) {
         const Program program = pipeline(stages, micro_batches, schedule);
@@ -230,16 +243,16 @@ TEST(Simulator, OfEqualStagesHasTheBubbleOfTheTextbook) {
         const Timeline timeline = simulate(program, costs);
         // 1e-6: messages of four bytes take next to nothing, not nothing
         EXPECT_NEAR(timeline.step_s, 3 * forward * (micro_batches + stages - 1), 1e-6 * timeline.step_s);
-        EXPECT_NEAR(timeline.stages[0].idle_s, 3 * forward * (stages - 1), 1e-6 * timeline.step_s);
+        EXPECT_NEAR(timeline.meshes[0].idle_s, 3 * forward * (stages - 1), 1e-6 * timeline.step_s);
       }
 }
 
 TEST(Trace, HasOneEventPerInstructionThatRuns) {
   const Lowered lowered = two_stages_of_two();
-  const Timeline timeline = simulate(lowered.program, CostModel(small_cluster(4)), true);
+  const Timeline timeline = simulate(lowered.program, CostModel(small_cluster(4)), Lanes::joined, true);
   std::size_t runs = 0;
-  for (const StageProgram& stage : lowered.program.stages)
-    for (const ScheduledSegment& run : stage.schedule) runs += stage.segment(run.segment).size();
+  for (const MeshProgram& stage : lowered.program.meshes)
+    for (const SegmentRun& run : stage.schedule) runs += stage.segment_of(run).instructions.size();
   EXPECT_EQ(timeline.rows.size(), runs);
   const nlohmann::json trace = nlohmann::json::parse(
       chrome_trace(TimelineKind::planned, timeline.rows, lowered.program, lowered.graph));

@@ -10,6 +10,7 @@
 #include <functional>
 #include <sstream>
 
+#include "libalpa/model/model.h"
 #include "tests/support/small_plans.h"
 
 namespace alpa {
@@ -19,6 +20,34 @@ using namespace testing_models;
 
 std::string pin_of_one_stage(const std::string& axes, const std::string& rest = "") {
   return "micro_batches = 2\n[[stage]]\nlayers = 4\nmesh = [2]\naxes = [\"" + axes + "\"]\n" + rest;
+}
+
+std::string pin_of_two_stages(const std::string& schedule, const std::string& rest) {
+  std::string pin = "micro_batches = 4\nschedule = \"" + schedule + "\"\n";
+  for (int stage = 0; stage < 2; ++stage)
+    pin += "[[stage]]\nlayers = 2\nmesh = [2]\naxes = [\"data\"]\n" + rest;
+  return pin;
+}
+
+/// A model of tests/data, cut into two stages of two devices each with that many layers.
+Lowered of_file(const std::string& name, std::pair<int, int> layers) {
+  const std::filesystem::path source = ALPA_SOURCE_DIR;
+  const ModelDefinition model =
+      read_model(source / "tests/data" / (name + ".toml"), {source / "share/blocks"});
+  const auto graph_of = [&](std::int64_t samples) { return training_step_graph(model, samples); };
+  PlannerOptions options;
+  options.rematerialize = "never";
+  options.pin =
+      parse_pin("micro_batches = 2\n[[stage]]\nlayers = " + std::to_string(layers.first) +
+                    "\nmesh = [2]\naxes = [\"data\"]\n[[stage]]\nlayers = " + std::to_string(layers.second) +
+                    "\nmesh = [2]\naxes = [\"tensor\"]\n",
+                "pin");
+  Log log("test", LogLevel::off);
+  Lowered lowered;
+  lowered.plan = make_plan({name, "", 8, graph_of}, CostModel(small_cluster(4)), options, log);
+  lowered.graph = graph_of(lowered.plan.micro_batch_samples);
+  lowered.program = lower(lowered.graph, lowered.plan);
+  return lowered;
 }
 
 Lowered evaluation_of(Lowered lowered) {
@@ -53,29 +82,40 @@ TEST_P(LoweredPrograms, AreAsTheirTextsSay) {
 
 INSTANTIATE_TEST_SUITE_P(
     Tiny, LoweredPrograms,
-    testing::Values(LoweredCase{"two_stages_1f1b", [] { return two_stages_of_two(); }},
-                    LoweredCase{"two_stages_evaluated", [] { return evaluation_of(two_stages_of_two()); }},
-                    LoweredCase{"skip_connection_1f1b", [] { return four_stages("1f1b"); }},
-                    LoweredCase{"ring_of_four", [] { return ring_of_four(); }},
-                    LoweredCase{"zero_3",
-                                [] { return pinned(pin_of_one_stage("data", "spread = \"parameters\"\n")); }},
-                    LoweredCase{"tensor_rematerialized",
-                                [] { return pinned(pin_of_one_stage("tensor", "rematerialize = true\n")); }}),
+    testing::Values(
+        LoweredCase{"two_stages_1f1b", [] { return two_stages_of_two(); }},
+        LoweredCase{"two_stages_evaluated", [] { return evaluation_of(two_stages_of_two()); }},
+        LoweredCase{"skip_connection_1f1b", [] { return four_stages("1f1b"); }},
+        LoweredCase{"ring_of_four", [] { return ring_of_four(); }},
+        LoweredCase{"zero_3", [] { return pinned(pin_of_one_stage("data", "spread = \"parameters\"\n")); }},
+        LoweredCase{"two_stages_split_1f1b", [] { return two_stages_of_two(4, "split-1f1b"); }},
+        LoweredCase{"split_1f1b_rematerialized",
+                    [] { return pinned(pin_of_two_stages("split-1f1b", "rematerialize = true\n")); }},
+        LoweredCase{"mixture_of_experts",
+                    [] {
+                      return of_file("tiny_moe", {3, 2});
+                    }},
+        LoweredCase{"unet",
+                    [] {
+                      return of_file("tiny_unet", {5, 5});
+                    }},
+        LoweredCase{"tensor_rematerialized",
+                    [] { return pinned(pin_of_one_stage("tensor", "rematerialize = true\n")); }}),
     [](const auto& c) { return std::string(c.param.name); });
 
 TEST(ProgramText, DiffersWhereARunWould) {
   const Lowered lowered = two_stages_of_two();
   const std::string text = program_text(lowered.program, lowered.graph);
-  const auto text_with = [&](const std::function<void(StageProgram&)>& change) {
+  const auto text_with = [&](const std::function<void(MeshProgram&)>& change) {
     Program other = lowered.program;
-    change(other.stages[1]);
+    change(other.meshes[1]);
     return program_text(other, lowered.graph);
   };
-  EXPECT_EQ(text_with([](StageProgram&) {}), text);
-  EXPECT_NE(text_with([](StageProgram& s) { s.buffers[0].offset += kAlignment; }), text);
-  EXPECT_NE(text_with([](StageProgram& s) { std::swap(s.schedule[0], s.schedule[1]); }), text);
-  EXPECT_NE(text_with([](StageProgram& s) { s.segments[0].pop_back(); }), text);
-  EXPECT_NE(text_with([](StageProgram& s) { ++s.slots; }), text);
+  EXPECT_EQ(text_with([](MeshProgram&) {}), text);
+  EXPECT_NE(text_with([](MeshProgram& s) { s.buffers[0].offset += kAlignment; }), text);
+  EXPECT_NE(text_with([](MeshProgram& s) { std::swap(s.schedule[0], s.schedule[1]); }), text);
+  EXPECT_NE(text_with([](MeshProgram& s) { s.segments[0].instructions.pop_back(); }), text);
+  EXPECT_NE(text_with([](MeshProgram& s) { ++s.buffers[0].slots; }), text);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
@@ -29,6 +30,12 @@ struct Lowered {
   Graph graph;
   Program program;
 };
+
+/// The first segment of that kind.
+template <class Mesh>
+auto& segment_of_kind(Mesh& mesh, SegmentKind kind) {
+  return *std::ranges::find_if(mesh.segments, [&](const Segment& s) { return s.kind == kind; });
+}
 
 /// The tiny GPT, a batch of 8 as it is planned.
 inline PlanningModel small_model(int blocks = 2) {

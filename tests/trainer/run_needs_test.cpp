@@ -40,7 +40,7 @@ TEST(DiskShortfall, NamesWhatIsToBeHeldAndWhatIsFree) {
 
 TEST(ProcessMemory, HasTheStatesOnceMoreAndTheBatchTwice) {
   const TinyTraining training({"gpt", "data-parallel", 2, 2});
-  const MemoryUse& use = training.program().stages[0].memory;
+  const MemoryUse& use = training.program().meshes[0].memory;
   const ProcessMemory memory = process_memory(training.program(), training.graph(), 100);
   EXPECT_EQ(memory.arena, 100);
   EXPECT_EQ(memory.states, use.parameters + use.optimizer);

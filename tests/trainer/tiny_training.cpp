@@ -57,7 +57,7 @@ Plan tiny_plan(const TinyCase& c) {
     options.micro_batches = c.micro_batches;
     options.schedule = c.schedule;
   } else {
-    options.pin = PinnedPlan{"mixed", c.micro_batches, schedule_from_name(c.schedule), {}};
+    options.pin = PinnedPlan{"mixed", c.micro_batches, c.schedule, {}};
     const int layers = static_cast<int>(tiny_graph(c, kBatch / c.micro_batches).layers.size());
     for (const auto& [first, end] : {std::pair(0, layers / 2), std::pair(layers / 2, layers)})
       options.pin->stages.push_back({first,
@@ -163,15 +163,15 @@ TinyTraining::TinyTraining(const TinyCase& c)
       graph_(tiny_graph(c, plan_.micro_batch_samples)),
       program_(lower(graph_, plan_)),
       evaluation_(lower(graph_, plan_, Purpose::evaluate)) {
-  verify(program_, graph_);
-  verify(evaluation_, graph_);
+  verify(program_);
+  verify(evaluation_);
 }
 
 TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
                             const std::function<void(Executor&)>& at_end) const {
   Executor executor(graph_, {&program_, &evaluation_}, device, world, 1);
   const auto arena_of = [&](const Program& program) {
-    return program.stages[static_cast<std::size_t>(executor.stage())].memory.total;
+    return program.meshes[static_cast<std::size_t>(executor.mesh())].memory.total;
   };
   EXPECT_EQ(executor.arena_bytes(), std::max(arena_of(program_), arena_of(evaluation_)));
   initialize_states(executor, graph_, 1);

@@ -1,0 +1,73 @@
+#include "libalpa/schedule/schedule.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "libalpa/base/error.h"
+#include "libalpa/schedule/orders.h"
+
+namespace alpa {
+namespace {
+
+constexpr PipelineSchedule kSchedules[] = {
+    {"1f1b", "one forward, one backward in turn (PipeDream-flush)", one_f_one_b_order},
+    {"gpipe", "all forwards, then all backwards (GPipe, NeurIPS'19)", gpipe_order},
+    {"eager-1f1b", "1f1b with earlier forwards, so that transfers have time (MLSys'23)", eager_order},
+    {"split-1f1b", "1f1b, gradients of weights when there is time (ZB-H1, ICLR'24)", split_order},
+};
+
+}  // namespace
+
+std::span<const PipelineSchedule> schedules() { return kSchedules; }
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (const PipelineSchedule& schedule : kSchedules) names.push_back(schedule.name);
+  return names;
+}
+
+const PipelineSchedule& find_schedule(const std::string& name) {
+  const auto found = std::ranges::find(kSchedules, name, &PipelineSchedule::name);
+  if (found != std::end(kSchedules)) return *found;
+  throw Error(ErrorKind::input, fmt::format("unknown schedule '{}'", name),
+              fmt::format("one of {}", fmt::join(schedule_names(), ", ")));
+}
+
+const char* segment_name(SegmentKind kind) {
+  switch (kind) {
+    case SegmentKind::forward:
+      return "forward";
+    case SegmentKind::backward:
+      return "backward";
+    case SegmentKind::backward_inputs:
+      return "backward of inputs";
+    case SegmentKind::backward_weights:
+      return "backward of weights";
+    case SegmentKind::update:
+      return "update";
+  }
+  return "";
+}
+
+int most_in_flight(const std::vector<StageRun>& order) {
+  int flying = 0, most = 0;
+  for (const StageRun& run : order) {
+    if (run.kind == SegmentKind::forward) most = std::max(most, ++flying);
+    if (run.kind == SegmentKind::backward || run.kind == SegmentKind::backward_weights) --flying;
+  }
+  return most;
+}
+
+std::vector<StageRun> alternating(int lead, int micro_batches) {
+  std::vector<StageRun> order;
+  for (int m = 0; m < std::min(lead, micro_batches); ++m) order.push_back({SegmentKind::forward, m});
+  for (int m = 0; m < micro_batches; ++m) {
+    order.push_back({SegmentKind::backward, m});
+    if (lead + m < micro_batches) order.push_back({SegmentKind::forward, lead + m});
+  }
+  return order;
+}
+
+}  // namespace alpa

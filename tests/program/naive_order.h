@@ -1,0 +1,103 @@
+#pragma once
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "libalpa/program/program.h"
+
+namespace alpa::testing_models {
+
+/// A step unrolled: every run of every instruction of every mesh, and what each waits for, found by comparing
+/// all pairs. Written apart from program/dependences.
+struct UnrolledStep {
+  struct Vertex {
+    std::size_t mesh, run, segment, instruction;
+    int micro_batch;
+  };
+  std::vector<Vertex> vertices;                  ///< mesh by mesh, in the listed order
+  std::vector<std::set<std::size_t>> waits_for;  ///< [vertex]
+
+  /// One lane for each mesh where `joined`.
+  UnrolledStep(const Program& program, bool joined) : program_(program) {
+    for (std::size_t m = 0; m < program.meshes.size(); ++m)
+      for (std::size_t r = 0; r < program.meshes[m].schedule.size(); ++r) {
+        const SegmentRun& run = program.meshes[m].schedule[r];
+        for (std::size_t i = 0; i < program.meshes[m].segment_of(run).instructions.size(); ++i)
+          vertices.push_back({m, r, static_cast<std::size_t>(run.segment), i, run.micro_batch});
+      }
+    waits_for.resize(vertices.size());
+    for (std::size_t v = 0; v < vertices.size(); ++v) {
+      std::map<int, bool> writes;
+      for (const int buffer : buffers_read(of(v))) writes[buffer] |= false;
+      for (const int buffer : buffers_written(of(v))) writes[buffer] = true;
+      uses_.emplace_back(writes.begin(), writes.end());
+    }
+    std::map<std::pair<std::size_t, int>, std::size_t> in_lane;
+    for (std::size_t b = 0; b < vertices.size(); ++b) {
+      const auto [last, first] = in_lane.insert({{vertices[b].mesh, joined ? 0 : of(b).lane}, b});
+      if (!first) waits_for[b].insert(std::exchange(last->second, b));
+    }
+    for (std::size_t a = 0; a < vertices.size() && !joined; ++a)
+      for (std::size_t b = a + 1; b < vertices.size() && vertices[b].mesh == vertices[a].mesh; ++b)
+        if (of(a).lane != of(b).lane && conflict(a, b)) waits_for[b].insert(a);
+    add_messages();
+    add_global_sums();
+  }
+
+  const MeshProgram& mesh(std::size_t v) const { return program_.meshes[vertices[v].mesh]; }
+  const Instruction& of(std::size_t v) const {
+    return mesh(v).segments[vertices[v].segment].instructions[vertices[v].instruction];
+  }
+
+ private:
+  /// Both use a slot of a buffer, and one writes; or memory of segments, in different runs.
+  bool conflict(std::size_t a, std::size_t b) const {
+    bool both_of_segments[2] = {false, false};
+    for (const auto& [x, x_writes] : uses_[a])
+      for (const auto& [y, y_writes] : uses_[b]) {
+        const Buffer& buffer = mesh(a).buffers[static_cast<std::size_t>(x)];
+        const Buffer& other = mesh(a).buffers[static_cast<std::size_t>(y)];
+        both_of_segments[0] |= buffer.residence == Residence::segment;
+        both_of_segments[1] |= other.residence == Residence::segment;
+        if (x != y || (!x_writes && !y_writes)) continue;
+        if (std::max(vertices[a].micro_batch, 0) % buffer.slots ==
+            std::max(vertices[b].micro_batch, 0) % buffer.slots)
+          if (buffer.residence != Residence::segment || vertices[a].run == vertices[b].run) return true;
+      }
+    return vertices[a].run != vertices[b].run && both_of_segments[0] && both_of_segments[1];
+  }
+
+  void add_messages() {
+    std::map<std::pair<int, int>, std::size_t> sent, received;  // transfer, micro-batch
+    for (std::size_t v = 0; v < vertices.size(); ++v) {
+      if (const auto* send = std::get_if<Send>(&of(v).body))
+        sent[{send->transfer, vertices[v].micro_batch}] = v;
+      if (const auto* receive = std::get_if<Receive>(&of(v).body))
+        received[{receive->transfer, vertices[v].micro_batch}] = v;
+    }
+    for (const auto& [message, v] : received) waits_for[v].insert(sent.at(message));
+    for (const auto& [message, v] : sent) {
+      const Send& send = std::get<Send>(of(v).body);
+      if (send.packed < 0) continue;
+      const auto slots = static_cast<int>(mesh(v).buffers[static_cast<std::size_t>(send.packed)].slots);
+      const auto before = received.find({message.first, message.second - slots});
+      if (message.second >= slots && before != received.end()) waits_for[v].insert(before->second);
+    }
+  }
+
+  /// All take part, so each waits for what any of them waits for.
+  void add_global_sums() {
+    std::vector<std::size_t> sums;
+    for (std::size_t v = 0; v < vertices.size(); ++v)
+      if (std::holds_alternative<GlobalSum>(of(v).body)) sums.push_back(v);
+    std::set<std::size_t> all;
+    for (const std::size_t v : sums) all.insert(waits_for[v].begin(), waits_for[v].end());
+    for (const std::size_t v : sums) waits_for[v] = all;
+  }
+
+  const Program& program_;
+  std::vector<std::vector<std::pair<int, bool>>> uses_;  ///< [vertex] buffers, and whether they are written
+};
+
+}  // namespace alpa::testing_models

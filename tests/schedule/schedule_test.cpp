@@ -1,0 +1,87 @@
+#include "libalpa/schedule/schedule.h"
+
+#include <gmock/gmock.h>
+
+#include <map>
+#include <string>
+
+#include "libalpa/base/error.h"
+
+namespace alpa {
+namespace {
+
+/// "F0 F1 B0 F2 I1 W1"
+std::string text(const char* schedule, int stage, int stages, int micro_batches) {
+  const std::map<SegmentKind, std::string> letters{{SegmentKind::forward, "F"},
+                                                   {SegmentKind::backward, "B"},
+                                                   {SegmentKind::backward_inputs, "I"},
+                                                   {SegmentKind::backward_weights, "W"}};
+  std::string words;
+  for (const StageRun& run : find_schedule(schedule).order(stage, stages, micro_batches))
+    words += (words.empty() ? "" : " ") + letters.at(run.kind) + std::to_string(run.micro_batch);
+  return words;
+}
+
+int in_flight(const char* schedule, int stage, int stages, int micro_batches) {
+  return most_in_flight(find_schedule(schedule).order(stage, stages, micro_batches));
+}
+
+TEST(Gpipe, RunsAllForwardsFirst) {
+  for (int stage = 0; stage < 2; ++stage) EXPECT_EQ(text("gpipe", stage, 2, 3), "F0 F1 F2 B0 B1 B2");
+}
+
+TEST(OneFOneB, AlternatesAfterAWarmUpThatShrinksTowardsTheLastStage) {
+  EXPECT_EQ(text("1f1b", 0, 3, 4), "F0 F1 F2 B0 F3 B1 B2 B3");
+  EXPECT_EQ(text("1f1b", 1, 3, 4), "F0 F1 B0 F2 B1 F3 B2 B3");
+  EXPECT_EQ(text("1f1b", 2, 3, 4), "F0 B0 F1 B1 F2 B2 F3 B3");
+}
+
+TEST(EagerOneFOneB, StartsWithMoreForwards) {
+  EXPECT_EQ(text("eager-1f1b", 0, 2, 4), "F0 F1 F2 B0 F3 B1 B2 B3");
+  EXPECT_EQ(text("eager-1f1b", 1, 2, 4), "F0 B0 F1 B1 F2 B2 F3 B3");
+}
+
+TEST(SplitOneFOneB, LeavesGradientsOfWeightsForLaterWhereAStageWaitsForTheOthers) {
+  EXPECT_EQ(text("split-1f1b", 0, 3, 4), "F0 F1 F2 B0 F3 B1 B2 B3");
+  EXPECT_EQ(text("split-1f1b", 1, 3, 4), "F0 F1 I0 F2 I1 W0 F3 I2 W1 I3 W2 W3");
+  EXPECT_EQ(text("split-1f1b", 2, 3, 4), "F0 I0 F1 I1 F2 I2 W0 F3 I3 W1 W2 W3");
+  EXPECT_EQ(text("split-1f1b", 2, 3, 1), "F0 I0 W0");
+}
+
+TEST(Schedules, KeepAsManyMicroBatchesInFlightAsTheirAuthorsSay) {
+  for (int stages = 1; stages <= 5; ++stages)
+    for (int micro_batches = 1; micro_batches <= 7; ++micro_batches)
+      for (int stage = 0; stage < stages; ++stage) {
+        EXPECT_EQ(in_flight("gpipe", stage, stages, micro_batches), micro_batches);
+        EXPECT_EQ(in_flight("1f1b", stage, stages, micro_batches), std::min(stages - stage, micro_batches));
+        EXPECT_EQ(in_flight("eager-1f1b", stage, stages, micro_batches),
+                  std::min(2 * (stages - stage) - 1, micro_batches));
+        EXPECT_LE(in_flight("split-1f1b", stage, stages, micro_batches), std::min(stages, micro_batches));
+      }
+}
+
+// Of any schedule: each micro-batch once forward and once backward, a part of the backward after the other.
+TEST(Schedules, TakeEveryMicroBatchOnceThroughEveryStage) {
+  for (const PipelineSchedule& schedule : schedules())
+    for (const int micro_batches : {1, 2, 3, 8})
+      for (int stage = 0; stage < 4; ++stage) {
+        std::map<int, std::string> of;
+        for (const StageRun& run : schedule.order(stage, 4, micro_batches))
+          of[run.micro_batch] += std::string(segment_name(run.kind)) + ", ";
+        EXPECT_EQ(std::ssize(of), micro_batches) << schedule.name;
+        for (const auto& [micro_batch, segments] : of)
+          EXPECT_THAT(segments, testing::AnyOf("forward, backward, ",
+                                               "forward, backward of inputs, backward of weights, "))
+              << schedule.name;
+      }
+}
+
+TEST(Schedules, AreFoundByName) {
+  for (const PipelineSchedule& schedule : schedules())
+    EXPECT_EQ(find_schedule(schedule.name).order, schedule.order);
+  EXPECT_THAT([] { find_schedule("2f2b"); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("unknown schedule '2f2b'")));
+}
+
+}  // namespace
+}  // namespace alpa
