@@ -175,6 +175,10 @@ std::vector<TinyCase> every_plan(std::initializer_list<const char*> models, Prec
                                                       {"", "inter-only", 4, 4, "gpipe"},
                                                       {"", "mixed", 4, 4},
                                                       {"", "mixed", 4, 4, "gpipe"},
+                                                      {"", "mixed", 4, 4, "eager-1f1b"},
+                                                      {"", "mixed", 4, 4, "split-1f1b"},
+                                                      {"", "inter-only", 2, 4, "split-1f1b", "always"},
+                                                      {"", "inter-only", 4, 4, "split-1f1b"},
                                                       {"", "intra-only", 4, 1},
                                                       {"", "search", 4, 1},
                                                       {"", "search", 4, 2}}) {
