@@ -17,8 +17,10 @@
 #include "libalpa/plan/check_plan_file.h"
 #include "libalpa/plan/explain.h"
 #include "libalpa/plan/plan_file.h"
+#include "libalpa/planner/baselines.h"
 #include "libalpa/planner/make_plan.h"
 #include "libalpa/planner/pin.h"
+#include "libalpa/planner/predict.h"
 #include "libalpa/program/lower.h"
 #include "libalpa/program/simulate.h"
 #include "libalpa/program/text.h"
@@ -143,10 +145,11 @@ void simulate_plan(const Settings& settings) {
   const Graph& graph = planned.graph;
   const auto [costs, remark] = simulation_costs(plan, settings.profile);
   if (!settings.trace.empty()) AtomicFile{settings.trace};
+  check_program(plan, graph);
   const Program program = lower(graph, plan);
   verify(program);
   if (settings.program) std::fputs(program_text(program, graph).c_str(), stdout);
-  const Timeline timeline = simulate(program, costs, Lanes::joined, true);
+  const Timeline timeline = simulate(program, costs, Lanes::joined, !settings.trace.empty());
   std::fputs(fmt::format("step {}{}\n", seconds_text(timeline.step_s), remark).c_str(), stdout);
   for (std::size_t s = 0; s < timeline.meshes.size(); ++s) {
     const StageTime& t = timeline.meshes[s];
@@ -165,6 +168,7 @@ void check(const Settings& settings) {
   const Plan& plan = planned.plan;
   const Graph& graph = planned.graph;
   Plan again = plan;
+  check_program(plan, graph);
   predict(again, graph, CostModel(plan.cluster));
   check_prediction(settings.first, plan, again.prediction);
   fmt::print("{}: {}, {}, fits its model, its program is sound\n", settings.first.string(),

@@ -7,6 +7,7 @@
 #include "libalpa/base/options.h"
 #include "libalpa/comm/peer_watch.h"
 #include "libalpa/dataset/convert.h"
+#include "libalpa/dataset/open_tokens.h"
 #include "libalpa/dataset/token_source.h"
 #include "libalpa/h5/atomic_file.h"
 #include "libalpa/program/trace.h"

@@ -15,6 +15,7 @@ inline constexpr std::int64_t kMostIds = std::int64_t{1} << 31;
 
 /// Samples of a step, tokens of a sample, steps of a run: a run sees fewer than 2^63 samples.
 inline constexpr std::int64_t kMostSamples = 1'000'000'000, kMostSteps = 1'000'000'000;
+inline constexpr std::int64_t kMostMicroBatches = 1 << 16;  // of a step; a program's order is unrolled
 
 /// Of a cluster; the last of a mesh and of a plan too.
 inline constexpr std::int64_t kMostNodes = 65'536, kMostDevicesPerNode = 1'024, kMostDevices = 262'144;

@@ -10,20 +10,13 @@
 #include <vector>
 
 #include "libalpa/base/constraint.h"
+#include "libalpa/base/toml_location.h"
 
 namespace alpa {
 
 class TomlTable;
 struct TomlContent;
 struct TomlNode;
-
-/// Where a key or value stands in its file; both count from 1, columns in characters.
-struct TomlLocation {
-  std::int64_t line = 1, column = 1;
-  auto operator<=>(const TomlLocation&) const = default;
-};
-
-enum class TomlKind { absent, string, integer, number, boolean, date, array, table };
 
 /// A TOML file that is read strictly. Faults (a wrong type, a value out of range, a missing key, a key
 /// that nobody asked for) do not stop the reader: getters note them and give a stand-in, and finish()

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libalpa/base/toml_document.h"
+#include "libalpa/base/toml_location.h"
 
 namespace alpa {
 

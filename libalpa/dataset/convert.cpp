@@ -11,6 +11,7 @@
 #include "libalpa/dataset/byte_stream.h"
 #include "libalpa/dataset/converted_file.h"
 #include "libalpa/dataset/image_file.h"
+#include "libalpa/dataset/open_tokens.h"
 #include "libalpa/dataset/token_formats.h"
 #include "libalpa/h5/atomic_file.h"
 
@@ -68,13 +69,6 @@ std::int64_t held_out_rows(const ConvertSettings& settings, std::int64_t rows) {
                             held_out == 0 ? "none" : "all"),
                 "another share for --hold-out");
   return held_out;
-}
-
-fs::path hold_out_file(const ConvertSettings& settings) {
-  if (!settings.hold_out_file.empty()) return settings.hold_out_file;
-  fs::path file = settings.out;
-  return file.replace_filename(settings.out.stem().string() + "-held-out" +
-                               settings.out.extension().string());
 }
 
 std::vector<fs::path> files_read(const ConvertSettings& settings) {

@@ -4,9 +4,11 @@
 #include <filesystem>
 #include <string>
 
-#include "libalpa/dataset/convert.h"
+#include "libalpa/base/log.h"
+#include "libalpa/dataset/convert_settings.h"
 #include "libalpa/dataset/sample_source.h"
 #include "libalpa/dataset/token_source.h"
+#include "libalpa/h5/provenance.h"
 
 namespace alpa {
 

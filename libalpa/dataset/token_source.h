@@ -24,22 +24,6 @@ class TokenSource {
   virtual std::string description() const = 0;
 };
 
-/// Opens what `--data` names:
-///   - "synthetic:VOCABULARY[:LENGTH]": drawn tokens (LENGTH 2^24 unless given), of which every second
-///   follows
-///     from the one before it, so that there is something to learn;
-///   - an HDF5 file with the one-dimensional integer dataset /tokens;
-///   - a token file of llm.c (header of 256 integers, then 16- or 32-bit tokens);
-///   - a Megatron token file: the .bin, its .idx, or the path without either;
-///   - a text, whose bytes are the tokens.
-/// What a file is shows in its first bytes; only then does ".bin" count. Throws Error(input) where it cannot
-/// be read, is empty, damaged, of a kind of .bin that is not known, or seems to be neither of these nor text
-/// (JSON lines, Parquet, anything binary).
-std::unique_ptr<TokenSource> open_tokens(const std::string& data);
-
-/// The files behind such a name: itself, and those that make it a Megatron pair; {} where it is "".
-std::vector<std::filesystem::path> data_files(const std::string& data);
-
 /// Looks for tokens outside [0, vocabulary): at all of them, or in sources of more than 2^26 tokens at 2^26
 /// spread evenly. Throws Error(input) that names the first.
 void check_tokens(const TokenSource&, std::int64_t vocabulary);

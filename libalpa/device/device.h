@@ -21,6 +21,7 @@ class Stream {
  public:
   virtual ~Stream() = default;
   virtual std::unique_ptr<Event> record() = 0;
+  virtual void record(Event&) = 0;      ///< in place of what it recorded before
   virtual void wait(const Event&) = 0;  ///< later work of this stream starts after the event
   virtual void synchronize() = 0;       ///< blocks the caller until all queued work is done
 

@@ -48,6 +48,9 @@ class CudaStream final : public Stream {
   CudaStream& operator=(const CudaStream&) = delete;
 
   std::unique_ptr<Event> record() override { return std::make_unique<CudaEvent>(current(), waits_); }
+  void record(Event& event) override {
+    check_cuda(cudaEventRecord(static_cast<CudaEvent&>(event).native(), current()), "cudaEventRecord");
+  }
   void wait(const Event& event) override {
     check_cuda(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(event).native(), 0),
                "cudaStreamWaitEvent");

@@ -16,6 +16,7 @@ class HostStream final : public Stream {
   explicit HostStream(Device& device) : device_(device) {}
 
   std::unique_ptr<Event> record() override { return std::make_unique<HostEvent>(); }
+  void record(Event&) override {}
   void wait(const Event&) override {}
   void synchronize() override {}
 

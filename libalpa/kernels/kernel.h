@@ -45,22 +45,10 @@ class Kernel {
                    bool accumulate, const RunPoint&) = 0;
 };
 
-/// Whether devices of this kind have kernels of `op`, for whatever types.
-bool has_kernel(DeviceKind, const OpDef&);
-
-/// Prepares `op`. Where OpDef::accumulates holds, a result of type f32 is allowed beside operands of bf16 (a
-/// gradient summed in f32). Throws Error(run_time) naming operator and device where the device has no kernel
-/// for these types.
-std::unique_ptr<Kernel> make_kernel(Device&, const OpDef&, const KernelShape&);
-
 /// An n-dimensional box inside a dense tensor.
 struct Box {
   Shape tensor;  ///< extents of the whole dense tensor
   Shape origin;  ///< first element of the box
 };
-
-/// Prepares the copy of a box of `extent` elements from one dense tensor, its operand, into another, its
-/// result (slice, concatenate, pack).
-std::unique_ptr<Kernel> make_box_copy(Device&, const Box& from, const Box& to, const Shape& extent, DType);
 
 }  // namespace alpa

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/limits.h"
 #include "libalpa/base/units.h"
 
 namespace alpa {
@@ -78,7 +79,22 @@ void check_values(const Plan& plan, const Graph& graph) {
   }
 }
 
+/// What crosses, and to which stage: each value that a stage uses and another one makes.
+std::set<std::pair<int, int>> needed_crossings(const Plan& plan, const Graph& graph) {
+  std::set<std::pair<int, int>> needed;
+  for (const Node& node : graph.nodes) {
+    if (node.op->reduces_globally) continue;
+    const int stage = stage_of_layer(plan, node.layer);
+    for (const int operand : node.operands) {
+      const int from = stage_of_value(plan, graph, operand);
+      if (from >= 0 && from != stage && operand != graph.gradient_square_sum) needed.insert({operand, stage});
+    }
+  }
+  return needed;
+}
+
 void check_crossings(const Plan& plan, const Graph& graph) {
+  const std::set<std::pair<int, int>> needed = needed_crossings(plan, graph);
   std::set<std::pair<int, int>> listed;
   for (const Crossing& crossing : plan.crossings) {
     if (crossing.to_stage < 0 || crossing.to_stage >= static_cast<int>(plan.stages.size()) ||
@@ -88,18 +104,14 @@ void check_crossings(const Plan& plan, const Graph& graph) {
               plan.stages[static_cast<std::size_t>(crossing.to_stage)].mesh.shape) ||
         crossing.layout.is_partial())
       refuse(fmt::format("value {} cannot cross to stage {}", crossing.value, crossing.to_stage));
-    listed.insert({crossing.value, crossing.to_stage});
+    if (!needed.contains({crossing.value, crossing.to_stage}) ||
+        !listed.insert({crossing.value, crossing.to_stage}).second)
+      refuse(fmt::format("value {} crosses to stage {}, which does not need it, or twice", crossing.value,
+                         crossing.to_stage));
   }
-  for (const Node& node : graph.nodes) {
-    if (node.op->reduces_globally) continue;
-    const int stage = stage_of_layer(plan, node.layer);
-    for (const int operand : node.operands) {
-      const int from = stage_of_value(plan, graph, operand);
-      if (from >= 0 && from != stage && operand != graph.gradient_square_sum &&
-          !listed.contains({operand, stage}))
-        refuse(fmt::format("value {} is used by stage {} but never sent there", operand, stage));
-    }
-  }
+  for (const auto& [value, stage] : needed)
+    if (!listed.contains({value, stage}))
+      refuse(fmt::format("value {} is used by stage {} but never sent there", value, stage));
 }
 
 }  // namespace
@@ -189,6 +201,8 @@ void check_plan(const Plan& plan, const Graph& graph) {
     refuse(fmt::format("the model's graph is {}, the plan was made for {}",
                        graph_fingerprint(graph).substr(0, 12), plan.graph_fingerprint.substr(0, 12)));
   if (plan.stages.empty() || plan.micro_batches < 1) refuse("plan has no stages or no micro-batches");
+  if (plan.micro_batches > kMostMicroBatches)
+    refuse(fmt::format("{} micro-batches, expected at most {}", plan.micro_batches, kMostMicroBatches));
   check_stages(plan, graph);
   check_nodes(plan, graph);
   check_values(plan, graph);

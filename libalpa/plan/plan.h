@@ -91,6 +91,7 @@ struct Plan {
   int micro_batches = 1;
   std::string schedule = "1f1b";  ///< name of a PipelineSchedule
   Cluster cluster;
+  std::string program_fingerprint;  ///< of the program that it is lowered to for training, when it was made
   std::string profile_fingerprint;  ///< what it was priced with; "" for a cluster file alone
   std::string method;               ///< "search", or the name of a baseline
   std::vector<StagePlan> stages;

@@ -7,7 +7,7 @@
 
 namespace alpa {
 
-constexpr std::string_view kPlanFormat = "alpa-plan", kPlanVersion = "1.0";
+constexpr std::string_view kPlanFormat = "alpa-plan", kPlanVersion = "2.0";
 
 /// The parts of a stage's time by the names of their columns, one list for writing and reading.
 template <class Time, class Seconds>

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/names.h"
 #include "libalpa/cluster/cluster_columns.h"
 #include "libalpa/h5/file.h"
 #include "libalpa/plan/plan_columns.h"
@@ -97,7 +98,15 @@ void write_prediction(H5Writer& file, const Prediction& prediction) {
 class PlanReader {
  public:
   explicit PlanReader(const std::filesystem::path& path)
-      : path_(path), file_(path, kPlanFormat, kPlanVersion) {}
+      : path_(path), file_(path, kPlanFormat, kPlanVersion) {
+    if (file_.format_version().starts_with("1."))
+      throw Error(ErrorKind::input,
+                  fmt::format("plan '{}' is of format {}: plans were lowered differently then", path.string(),
+                              file_.format_version()),
+                  "make it again: " + (file_.has("/provenance")
+                                           ? printable(file_.text_attribute("/provenance", "command"), "")
+                                           : "alpa-plan"));
+  }
 
   Plan read() {
     Plan plan;
@@ -108,6 +117,7 @@ class PlanReader {
     plan.model_toml = file_.text("/model/toml");
     plan.schedule = find_schedule(file_.text_attribute("/stages", "schedule")).name;
     plan.method = file_.text_attribute("/stages", "method");
+    plan.program_fingerprint = file_.text_attribute("/stages", "program_fingerprint");
     plan.profile_fingerprint = file_.text_attribute("/cluster", "profile_fingerprint");
     plan.cluster = read_cluster(file_);
     read_stages(plan);
@@ -272,6 +282,7 @@ void write_plan(const std::filesystem::path& path, const Plan& plan, const Graph
     write_stages(file, plan);
     file.attribute("/stages", "schedule", plan.schedule);
     file.attribute("/stages", "method", plan.method);
+    file.attribute("/stages", "program_fingerprint", plan.program_fingerprint);
     write_nodes(file, plan, graph);
     std::vector<std::int64_t> value, stage;
     std::vector<std::string> layout;

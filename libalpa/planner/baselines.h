@@ -2,9 +2,13 @@
 #include <string>
 #include <vector>
 
-#include "libalpa/planner/make_plan.h"
+#include "libalpa/planner/planner_options.h"
 
 namespace alpa {
+
+/// Names of the baselines: "serial", "data-parallel", "zero-1", "zero-2", "zero-3", "tensor", "sequence",
+/// "ring", "megatron", "intra-only", "inter-only".
+std::vector<std::string> method_names();
 
 /// The pinned plans that a named method stands for on this many devices; several where it has free numbers
 /// (Megatron's data x tensor x pipeline). Layers are cut by equal work. Empty where the method does not apply

@@ -8,6 +8,7 @@
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/units.h"
 #include "libalpa/planner/assemble.h"
+#include "libalpa/planner/predict.h"
 #include "libalpa/planner/work_floor.h"
 #include "libalpa/schedule/schedule.h"
 

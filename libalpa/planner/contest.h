@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "libalpa/base/infinity.h"
-#include "libalpa/planner/make_plan.h"
+#include "libalpa/planner/planner_options.h"
 #include "libalpa/planner/planning_clock.h"
 #include "libalpa/planner/stage_search.h"
 

@@ -6,12 +6,13 @@
 #include <algorithm>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/limits.h"
+#include "libalpa/planner/baselines.h"
 #include "libalpa/planner/pin.h"
 #include "libalpa/planner/plan_search.h"
 #include "libalpa/planner/what_would_fit.h"
 #include "libalpa/program/lower.h"
-#include "libalpa/program/simulate.h"
-#include "libalpa/program/verify.h"
+#include "libalpa/program/text.h"
 #include "libalpa/schedule/schedule.h"
 
 namespace alpa {
@@ -64,22 +65,6 @@ bool has_plan(const PlanningModel& model, const CostModel& costs, const PlannerO
 
 }  // namespace
 
-void predict(Plan& plan, const Graph& graph, const CostModel& costs) {
-  const Program program = lower(graph, plan);
-  verify(program);
-  const Timeline timeline = simulate(program, costs);
-  plan.prediction.step_s = timeline.step_s;
-  plan.prediction.stages.clear();
-  for (std::size_t s = 0; s < program.meshes.size(); ++s) {
-    const MeshProgram& mesh = program.meshes[s];
-    std::int64_t in_flight = 1;
-    for (const Buffer& buffer : mesh.buffers)
-      if (buffer.residence == Residence::micro_batch) in_flight = std::max(in_flight, buffer.slots);
-    plan.prediction.stages.push_back({timeline.meshes[s], mesh.memory, in_flight});
-  }
-  plan.prediction.estimated_operators = static_cast<int>(costs.missing().size());
-}
-
 Plan make_plan(const PlanningModel& model, const CostModel& costs, const PlannerOptions& options, Log& log) {
   std::vector<std::string> methods{"auto", "search"};
   for (const std::string& name : method_names()) methods.push_back(name);
@@ -91,9 +76,17 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
         ErrorKind::usage,
         fmt::format("{} devices asked for, the cluster has {}", options.devices, costs.cluster().devices()),
         fmt::format("--devices {} or fewer, or another --cluster", costs.cluster().devices()));
+  if (options.micro_batches > kMostMicroBatches)
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("{} micro-batches asked for, there may be {}", options.micro_batches, kMostMicroBatches),
+        "fewer --micro-batches");
   if (options.pin) check_beside_pin(options);
   try {
-    return search_plan(model, costs, options, log);
+    Plan plan = search_plan(model, costs, options, log);
+    const Graph graph = model.graph(plan.micro_batch_samples);
+    plan.program_fingerprint = program_fingerprint(lower(graph, plan), graph);
+    return plan;
   } catch (const OutOfTime&) {
     throw;
   } catch (const Error& error) {

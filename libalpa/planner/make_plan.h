@@ -1,63 +1,13 @@
 #pragma once
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "libalpa/base/log.h"
-#include "libalpa/base/stop_request.h"
-#include "libalpa/plan/plan.h"
-#include "libalpa/planner/stage_problem.h"
+#include "libalpa/planner/planner_options.h"
 
 namespace alpa {
-
-/// A way of splitting that is told rather than searched: one request per stage.
-struct PinnedPlan {
-  std::string method;  ///< what it is called in explanations
-  int micro_batches = 1;
-  std::string schedule = "1f1b";
-  std::vector<StageRequest>
-      stages;  ///< layers, mesh, roles, spread, rematerialisation; in_flight is filled in
-};
-
-struct PlannerOptions {
-  int devices = 0;              ///< 0: all of the cluster
-  int micro_batches = 0;        ///< 0: the planner chooses
-  std::string method = "auto";  ///< "auto": search and baselines; "search"; or one of method_names()
-  int layers = 0;  ///< clusters of the model's layers that stages may be cut between; 0: the planner chooses
-  std::string schedule = "1f1b";       ///< of the table of schedules
-  std::string rematerialize = "auto";  ///< "auto", "never", "always"
-  double time_limit_s = 240;           ///< safety cap on the whole search, wall seconds
-  int threads = 0;  ///< that solve stages; 0: as many as the process may run on. The plan is the same.
-  /// In place of a search; says method, micro-batches, schedule and devices itself.
-  std::optional<PinnedPlan> pin;
-  /// Where the pin or the method leaves the search no say: its own best joins the candidates, for comparison.
-  bool searches_beside = false;
-  /// Ends the search as the time limit does, and at once where there is no plan yet; null: nothing does.
-  const StopRequest* stop = nullptr;
-};
-
-/// What is planned: the graph of a training step for any number of samples per micro-batch.
-struct PlanningModel {
-  std::string name;
-  std::string toml;        ///< goes into the plan
-  std::int64_t batch = 1;  ///< samples per step
-  std::function<Graph(std::int64_t samples)> graph;
-  std::int64_t group_samples = 1;  ///< samples that no two micro-batches share out
-};
-
-/// Names of the baselines: "serial", "data-parallel", "zero-1", "zero-2", "zero-3", "tensor", "sequence",
-/// "ring", "megatron", "intra-only", "inter-only".
-std::vector<std::string> method_names();
 
 /// The fastest plan that fits, by the simulator, among those the search and the baselines propose. Pure: the
 /// same arguments give the same plan. Throws Error(infeasible) naming the stage and what it lacks,
 /// Error(usage) for a method it does not know, and for what is said beside a pin that says it itself,
 /// Error(stopped_early) where a stop was asked for before there was a plan.
 Plan make_plan(const PlanningModel&, const CostModel&, const PlannerOptions&, Log&);
-
-/// Lowers, verifies and simulates a plan and puts the figures into its prediction (candidates are left
-/// alone).
-void predict(Plan&, const Graph&, const CostModel&);
 
 }  // namespace alpa

@@ -53,7 +53,7 @@ PinnedPlan pin_of(TomlDocument document) {
   // By its name alone: where a pin lies makes no difference to the plan.
   pin.method = "pin " + printable(std::filesystem::path(document.file_name()).filename().string(), "");
   const TomlTable root = document.root();
-  pin.micro_batches = static_cast<int>(root.integer("micro_batches", 1, between(1, kMostSamples)));
+  pin.micro_batches = static_cast<int>(root.integer("micro_batches", 1, between(1, kMostMicroBatches)));
   std::vector<Word<std::string>> words;
   for (const PipelineSchedule& schedule : schedules()) words.push_back({schedule.name, schedule.name});
   pin.schedule = root.word("schedule", pin.schedule, words);

@@ -1,7 +1,7 @@
 #pragma once
 #include <filesystem>
 
-#include "libalpa/planner/make_plan.h"
+#include "libalpa/planner/planner_options.h"
 
 namespace alpa {
 

@@ -1,6 +1,7 @@
 #pragma once
 #include "libalpa/base/error.h"
-#include "libalpa/planner/make_plan.h"
+#include "libalpa/base/log.h"
+#include "libalpa/planner/planner_options.h"
 
 namespace alpa {
 

@@ -68,6 +68,13 @@ class StageSearch {
         floor_(planning, book, sizes_, cluster_.devices_per_node, space.micro_batches) {}
 
   SearchOutcome run() {
+    const PipelineSchedule& schedule = find_schedule(space_.schedule);
+    in_flight_.assign(static_cast<std::size_t>(most_) + 1, 0);
+    for (int stages = 1; stages <= most_; ++stages)
+      for (int stage = 0; stage < stages; ++stage) {
+        int& most = in_flight_[static_cast<std::size_t>(stages - stage)];
+        most = std::max(most, most_in_flight(schedule.order(stage, stages, space_.micro_batches)));
+      }
     StageChoices found(units_, space_.devices, sizes_, most_);
     for (int left = 1; left <= most_; ++left) {
       solve_all(ranges(left), left);
@@ -103,9 +110,8 @@ class StageSearch {
   /// Equal layers make equal ranges, but for whether they are the ends of the model.
   using Key = std::tuple<std::vector<int>, bool, bool, int, int>;
 
-  int in_flight(int stages_left) const {
-    return most_in_flight(find_schedule(space_.schedule).order(0, stages_left, space_.micro_batches));
-  }
+  /// Of a stage with so many left, itself included, in the pipeline where that is most.
+  int in_flight(int stages_left) const { return in_flight_[static_cast<std::size_t>(stages_left)]; }
 
   Key key_of(const Range& range, int flying) const {
     const auto classes = planning_.classes.of_layer.begin();
@@ -296,6 +302,7 @@ class StageSearch {
   int layers_;
   std::vector<int> cuts_;
   int units_, most_;
+  std::vector<int> in_flight_;  ///< [stages left]
   std::vector<int> sizes_;
   WorkFloor floor_;
   const std::function<bool()> stops_ = [this] { return clock_.is_long_over(); };

@@ -2,7 +2,7 @@
 #include <functional>
 #include <string>
 
-#include "libalpa/planner/make_plan.h"
+#include "libalpa/planner/planner_options.h"
 
 namespace alpa {
 

@@ -8,6 +8,7 @@
 #include "libalpa/base/clock.h"
 #include "libalpa/base/error.h"
 #include "libalpa/kernels/kernel.h"
+#include "libalpa/kernels/make_kernel.h"
 #include "libalpa/profiler/median.h"
 
 namespace alpa {

@@ -2,13 +2,9 @@
 #include <string>
 
 #include "libalpa/program/program.h"
+#include "libalpa/program/purpose.h"
 
 namespace alpa {
-
-enum class Purpose {
-  train,
-  evaluate,  ///< forward only, dropout passes values through; states are where the training program has them
-};
 
 /// The program of a plan: pure, and the same on every rank. Expects check_plan to have passed.
 Program lower(const Graph&, const Plan&, Purpose = Purpose::train);

@@ -9,7 +9,7 @@
 namespace alpa {
 
 /// What an instruction spends its time on.
-enum class TimeKind { compute, collective, transfer, wait };
+enum class TimeKind { compute, collective, transfer };
 
 /// One instruction's run on one mesh: a row of the planned (or measured) timeline.
 struct TimelineRow {

@@ -2,7 +2,7 @@
 #include <set>
 #include <vector>
 
-#include "libalpa/program/lower.h"
+#include "libalpa/program/purpose.h"
 #include "libalpa/program/stage_values.h"
 
 namespace alpa {

@@ -44,7 +44,7 @@ void StageValues::begin_segment(SegmentKind kind) {
   available_.clear();
 }
 
-/// The lane that an instruction queues in, which begins with the first that does.
+/// The lane that an instruction queues in, made at its first use.
 int StageValues::lane_of(const InstructionBody& body) {
   const Lane lane = std::visit(
       Match{

@@ -1,6 +1,7 @@
 #include "libalpa/program/step_walk.h"
 
 #include <algorithm>
+#include <random>
 
 namespace alpa {
 
@@ -32,6 +33,22 @@ int RunTable::micro_batch_of(const Dependence& wait, int run) const {
   if (wait.occasion != Occasion::latest) return std::max(now - wait.lag, -1);
   const int before = latest(run, wait.segment);
   return before < 0 ? -1 : std::max(mesh_.schedule[static_cast<std::size_t>(before)].micro_batch, 0);
+}
+
+int RunTable::remembered(const Dependence& wait, int waiting_segment) const {
+  std::vector<int> begun(mesh_.schedule.size() + 1);  // runs of its segment up to that one
+  for (std::size_t r = 0; r < mesh_.schedule.size(); ++r)
+    begun[r + 1] = begun[r] + (mesh_.schedule[r].segment == wait.segment ? 1 : 0);
+  int most = 1;
+  for (std::size_t r = 0; r < mesh_.schedule.size(); ++r) {
+    if (mesh_.schedule[r].segment != waiting_segment) continue;
+    const int micro_batch = micro_batch_of(wait, static_cast<int>(r));
+    if (micro_batch < 0) continue;
+    const int meant = run_of(wait.segment, micro_batch);
+    if (meant >= 0 && meant <= static_cast<int>(r))
+      most = std::max(most, begun[r + 1] - begun[static_cast<std::size_t>(meant)]);
+  }
+  return most;
 }
 
 StepWalk::StepWalk(const Program& program, const std::vector<Dependences>& waits, Lanes lanes)
@@ -185,6 +202,33 @@ std::optional<Instance> StepWalk::stuck() const {
     if (find(at, next)) return next;
   }
   return std::nullopt;
+}
+
+std::vector<Instance> random_order(const Program& program, const std::vector<Dependences>& waits,
+                                   std::uint64_t seed) {
+  StepWalk walk(program, waits, Lanes::apart);
+  std::mt19937_64 random(seed);
+  std::vector<Instance> order;
+  std::vector<StepWalk::Turn> ready = walk.take_ready();
+  const auto run = [&](std::size_t at) {
+    const StepWalk::Turn turn = ready[at];
+    ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(at));
+    order.push_back(turn.what);
+    walk.done(turn, 0);
+    for (const StepWalk::Turn& next : walk.take_ready()) ready.push_back(next);
+    return std::holds_alternative<GlobalSum>(walk.instruction(turn.what).body);
+  };
+  const auto is_sum = [&](const StepWalk::Turn& turn) {
+    return std::holds_alternative<GlobalSum>(walk.instruction(turn.what).body);
+  };
+  while (!ready.empty()) {
+    if (!run(random() % ready.size())) continue;
+    // All meshes meet there, so that none waits for one that still has something else to do.
+    for (auto other = std::ranges::find_if(ready, is_sum); other != ready.end();
+         other = std::ranges::find_if(ready, is_sum))
+      run(static_cast<std::size_t>(other - ready.begin()));
+  }
+  return order;
 }
 
 }  // namespace alpa

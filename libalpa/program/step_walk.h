@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -19,6 +20,9 @@ class RunTable {
   int run_of(int segment, int micro_batch) const;  ///< -1: none
   int latest(int run, int segment) const;          ///< the last run of the segment before that one; -1: none
 
+  /// How many of the latest runs of what a segment waits for must be remembered, in the listed order.
+  int remembered(const Dependence& wait, int waiting_segment) const;
+
   /// The micro-batch of the run that a dependence means, seen from that run: 0 for the update, -1 where it is
   /// in the step before.
   int micro_batch_of(const Dependence&, int run) const;
@@ -35,7 +39,7 @@ struct Instance {
 };
 
 /// Every instruction of a step once, in any order that its dependences allow: whoever walks chooses which of
-/// the lanes that may go on does so. Memory is linear in the instructions that others wait for.
+/// the lanes that may go on does so. Memory is linear in the runs of the instructions that others wait for.
 class StepWalk {
  public:
   /// Keeps references.
@@ -94,5 +98,9 @@ class StepWalk {
   std::vector<Queue> queues_;
   std::vector<Turn> ready_, meeting_;  ///< at the global sum
 };
+
+/// One of the orders that the dependences allow, of the whole step, drawn with that seed: the same on every
+/// rank. Where each rank does its own part of it, calls that wait for others cannot cross.
+std::vector<Instance> random_order(const Program&, const std::vector<Dependences>&, std::uint64_t seed);
 
 }  // namespace alpa

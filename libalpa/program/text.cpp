@@ -4,7 +4,10 @@
 
 #include <algorithm>
 
+#include "libalpa/base/error.h"
+#include "libalpa/base/fingerprint.h"
 #include "libalpa/base/match.h"
+#include "libalpa/program/lower.h"
 
 namespace alpa {
 namespace {
@@ -152,6 +155,19 @@ std::string program_text(const Program& program, const Graph& graph) {
   }
   for (const MeshProgram& mesh : program.meshes) text += mesh_program_text(mesh, graph);
   return text;
+}
+
+std::string program_fingerprint(const Program& program, const Graph& graph) {
+  return fingerprint(program_text(program, graph));
+}
+
+void check_program(const Plan& plan, const Graph& graph) {
+  const std::string found = program_fingerprint(lower(graph, plan), graph);
+  if (found == plan.program_fingerprint) return;
+  throw Error(ErrorKind::input,
+              fmt::format("the plan becomes program {}, expected {}, as when it was made",
+                          found.substr(0, 12), plan.program_fingerprint.substr(0, 12)),
+              "it is of another version, or was altered; make it again with alpa-plan");
 }
 
 }  // namespace alpa

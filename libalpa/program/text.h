@@ -18,4 +18,11 @@ namespace alpa {
 ///       schedule F0 F1 B0 F2 B1 ... U
 std::string program_text(const Program&, const Graph&);
 
+/// Equal fingerprints mean equal texts.
+std::string program_fingerprint(const Program&, const Graph&);
+
+/// Throws Error(input) where the plan is lowered to another program than when it was made: by another
+/// version, or because it was altered.
+void check_program(const Plan&, const Graph&);
+
 }  // namespace alpa

@@ -19,8 +19,6 @@ const char* kind_name(TimeKind kind) {
       return "collective";
     case TimeKind::transfer:
       return "transfer";
-    case TimeKind::wait:
-      return "wait";
   }
   return "";
 }

@@ -56,13 +56,14 @@ void check_schedule(const MeshProgram& program, std::size_t mesh, int micro_batc
                fmt::format("its schedule has {} of micro-batch 0 out of turn", segment_name(first.kind)));
     }
   std::vector<std::size_t> done(static_cast<std::size_t>(micro_batches));  // segments of each micro-batch
+  std::vector<int> next(program.segments.size());  // micro-batch: sums and slots go by their order
   for (std::size_t r = 0; r + 1 < runs.size(); ++r) {
     const auto [segment, m] = runs[r];
     const char* name = segment_name(program.segment_of(runs[r]).kind);
     if (m < 0 || m >= micro_batches || is_update(segment))
       refuse(mesh, fmt::format("its schedule has {} of micro-batch {}", name, m));
     std::size_t& due = done[static_cast<std::size_t>(m)];
-    if (due == order.size() || order[due] != segment)
+    if (due == order.size() || order[due] != segment || next[static_cast<std::size_t>(segment)]++ != m)
       refuse(mesh, fmt::format("its schedule has {} of micro-batch {} out of turn", name, m));
     ++due;
   }
@@ -231,7 +232,7 @@ class Races {
       const Touch now{instruction.lane, position_[lane] + 1, r, i};
       for (const int b : buffers_read(instruction)) touch(b, now, clock, false);
       for (const int b : buffers_written(instruction)) touch(b, now, clock, true);
-      if (send) {
+      if (send && send->packed >= 0) {
         const std::int64_t before =
             run.micro_batch - mesh_.buffers[static_cast<std::size_t>(send->packed)].slots;
         if (before >= 0 && before > left_[static_cast<std::size_t>(send->transfer)])
@@ -377,14 +378,15 @@ void check_end(const Program& program, const std::vector<Dependences>& waits) {
 }  // namespace
 
 void verify(const Program& program, const std::vector<Dependences>& waits) {
-  for (std::size_t m = 0; m < program.meshes.size(); ++m) {
+  for (std::size_t m = 0; m < program.meshes.size(); ++m)
     check_schedule(program.meshes[m], m, program.micro_batches);
+  check_messages(program);
+  for (std::size_t m = 0; m < program.meshes.size(); ++m) {
     check_places(program.meshes[m], m);
     for (int s = 0; s < static_cast<int>(program.meshes[m].segments.size()); ++s)
       check_sharing(program.meshes[m], m, s, waits[m]);
     Races(program, m, waits[m]).run();
   }
-  check_messages(program);
   check_end(program, waits);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "libalpa/schedule/schedule.h"
+#include "libalpa/schedule/stage_run.h"
 
 namespace alpa {
 

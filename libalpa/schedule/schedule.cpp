@@ -35,22 +35,6 @@ const PipelineSchedule& find_schedule(const std::string& name) {
               fmt::format("one of {}", fmt::join(schedule_names(), ", ")));
 }
 
-const char* segment_name(SegmentKind kind) {
-  switch (kind) {
-    case SegmentKind::forward:
-      return "forward";
-    case SegmentKind::backward:
-      return "backward";
-    case SegmentKind::backward_inputs:
-      return "backward of inputs";
-    case SegmentKind::backward_weights:
-      return "backward of weights";
-    case SegmentKind::update:
-      return "update";
-  }
-  return "";
-}
-
 int most_in_flight(const std::vector<StageRun>& order) {
   int flying = 0, most = 0;
   for (const StageRun& run : order) {
@@ -58,16 +42,6 @@ int most_in_flight(const std::vector<StageRun>& order) {
     if (run.kind == SegmentKind::backward || run.kind == SegmentKind::backward_weights) --flying;
   }
   return most;
-}
-
-std::vector<StageRun> alternating(int lead, int micro_batches) {
-  std::vector<StageRun> order;
-  for (int m = 0; m < std::min(lead, micro_batches); ++m) order.push_back({SegmentKind::forward, m});
-  for (int m = 0; m < micro_batches; ++m) {
-    order.push_back({SegmentKind::backward, m});
-    if (lead + m < micro_batches) order.push_back({SegmentKind::forward, lead + m});
-  }
-  return order;
 }
 
 }  // namespace alpa

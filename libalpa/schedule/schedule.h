@@ -3,20 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "libalpa/schedule/stage_run.h"
+
 namespace alpa {
-
-/// What a stage does for one micro-batch, or (update) once in a step. A backward is whole, or in two parts:
-/// what leads to gradients of computed values, for which other stages wait, and what leads to gradients of
-/// weights alone.
-enum class SegmentKind { forward, backward, backward_inputs, backward_weights, update };
-const char* segment_name(SegmentKind);
-
-/// One run of a stage's segment.
-struct StageRun {
-  SegmentKind kind = SegmentKind::forward;
-  int micro_batch = 0;
-  bool operator==(const StageRun&) const = default;
-};
 
 /// The order in which the stages of a pipeline do their work, without the update. Each schedule is a file
 /// beside this one and a line of the table in schedule.cpp.

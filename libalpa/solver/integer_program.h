@@ -37,9 +37,4 @@ struct IntegerProgramResult {
   double bound = 0;                ///< on the objective; meaningless when failed or infeasible
 };
 
-/// Solves with CBC in a process of its own (alpa-cbc, beside the running command): silent, killed when it
-/// overruns the time limit by more than a moment. May be called from several threads. Throws Error(run_time)
-/// when the process cannot be started.
-IntegerProgramResult solve_integer_program(const IntegerProgram&, const IntegerProgramOptions&);
-
 }  // namespace alpa

@@ -2,7 +2,7 @@
 #include <utility>
 #include <vector>
 
-#include "libalpa/solver/presolve.h"
+#include "libalpa/solver/reduced_network.h"
 
 namespace alpa {
 

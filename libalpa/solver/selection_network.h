@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "libalpa/solver/strategy_selection.h"
+#include "libalpa/solver/selection_problem.h"
 
 namespace alpa {
 

@@ -6,6 +6,7 @@
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/solver/local_search.h"
+#include "libalpa/solver/solve_integer_program.h"
 
 namespace alpa {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 #include "libalpa/solver/incumbent.h"
 #include "libalpa/solver/selection_network.h"
-#include "libalpa/solver/strategy_selection.h"
+#include "libalpa/solver/selection_problem.h"
 
 namespace alpa {
 

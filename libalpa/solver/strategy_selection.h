@@ -1,55 +1,7 @@
 #pragma once
-#include <cstdint>
-#include <string>
-#include <vector>
-
-#include "libalpa/base/infinity.h"
+#include "libalpa/solver/selection_problem.h"
 
 namespace alpa {
-
-class StopRequest;
-
-/// The strategy-selection problem: choose one strategy per node so that the sum of node and edge costs is
-/// least, subject to memory over time. Costs are seconds (any unit works), memory is bytes.
-///
-/// (Alpa, OSDI'22, section 4.2, as an integer program; the published contest form of the same problem is read
-/// by tests.) Infinite costs are allowed and mean "forbidden"; they never reach a solver as numbers.
-struct SelectionProblem {
-  struct Node {
-    std::vector<double> cost;          ///< per strategy; infinity forbids it
-    std::vector<std::int64_t> memory;  ///< per strategy, bytes held during [begin, end)
-    int begin = 0, end = 0;            ///< half-open interval of time points; empty: no memory
-  };
-  struct Edge {
-    int from = 0, to = 0;
-    std::vector<double> cost;  ///< row-major, [strategy of from][strategy of to]; infinity forbids the pair
-  };
-  std::vector<Node> nodes;
-  std::vector<Edge> edges;         ///< parallel edges add up; from == to is not allowed
-  std::int64_t memory_limit = -1;  ///< bytes at every time point; negative: none
-};
-
-struct SelectionOptions {
-  double gap = 1e-6;                ///< relative gap at which a solution counts as optimal
-  std::int64_t effort = 1'000'000;  ///< bound on search effort (branch-and-bound nodes, moves); deterministic
-  double time_limit_s = 120;        ///< safety cap in wall seconds; hitting it is reported in `proof`
-  std::vector<int> start = {};      ///< a choice to improve on, where it is allowed and fits; empty: none
-  double cutoff = infinity;         ///< choices that cost as much or more are not wanted
-  const StopRequest* stop = nullptr;  ///< ends the search as the time limit does; null: nothing does
-};
-
-struct SelectionSolution {
-  bool feasible = false;
-  std::vector<int> choice;  ///< per node; empty when infeasible
-  double cost = 0;
-  double lower_bound = 0;  ///< proven, same unit as cost
-  std::int64_t peak_memory = 0;
-  std::string proof;  ///< "optimal", "gap 1.2 %, time limit", "infeasible: memory", "beyond the cutoff" ...
-  bool hit_time_limit = false;
-  std::int64_t least_memory = 0;  ///< when infeasible by memory: a lower bound on the peak any choice needs
-
-  double gap() const { return cost > 0 ? (cost - lower_bound) / cost : 0; }
-};
 
 /// Solves by exact presolve, elimination of low-degree nodes, and CBC on what is left. Same input, same
 /// output. A solution never costs more than `start`. Where all choices are proven to cost the cutoff or more,

@@ -8,7 +8,7 @@
 #include <new>
 
 #include "libalpa/trainer/job_machines.h"
-#include "libalpa/trainer/prepared_segment.h"
+#include "libalpa/trainer/prepared_program.h"
 
 namespace alpa {
 
@@ -19,14 +19,14 @@ struct Executor::State {
   Communicator& world;
   int place = 0;  ///< index in Program::meshes
   std::vector<int> coordinate;
-  std::unique_ptr<Stream> stream;
+  std::vector<std::pair<Lane, std::unique_ptr<Stream>>> lanes;  ///< the compute lane first
   std::unique_ptr<DeviceMemory> arena;
   std::unique_ptr<DeviceMemory> staging;        ///< scalars on their way to the host
   std::unique_ptr<DeviceMemory> input_staging;  ///< StepInputs, then the samples that they point to
   std::vector<std::span<const std::byte>> staged_samples;
   std::vector<std::unique_ptr<Communicator>> axes;
   StepContext context;
-  std::vector<std::vector<PreparedSegment>> segments;  ///< [program][of the mesh]
+  std::vector<PreparedProgram> prepared;  ///< [program]
   std::vector<double> metric_sums;
   bool keep_rows = false;
   std::vector<TimelineRow> rows;
@@ -50,6 +50,23 @@ struct Executor::State {
     }
     check_rank_count(devices, world.size());
     coordinate = coordinate_of(program.meshes[static_cast<std::size_t>(place)].mesh, world.rank());
+  }
+
+  /// What all else of a step is ordered with.
+  Stream& stream() const { return *lanes[0].second; }
+
+  /// The streams of a program's lanes; those that programs have in common are the same. On GPUs all are one
+  /// stream still: kernels share scratch memory, and messages that wait on streams of their own hold up
+  /// others where the device's queues run out (CUDA_DEVICE_MAX_CONNECTIONS).
+  std::vector<Stream*> streams_of(const MeshProgram& program) {
+    if (device.kind() == DeviceKind::cuda) return std::vector<Stream*>(program.lanes.size(), &stream());
+    std::vector<Stream*> streams;
+    for (const Lane& lane : program.lanes) {
+      auto found = std::ranges::find(lanes, lane, &std::pair<Lane, std::unique_ptr<Stream>>::first);
+      if (found == lanes.end()) found = lanes.emplace(lanes.end(), lane, device.make_stream());
+      streams.push_back(found->second.get());
+    }
+    return streams;
   }
 
   /// One communicator per axis of each mesh; all ranks take part in every split.
@@ -92,33 +109,18 @@ struct Executor::State {
     return *staged;
   }
 
-  void run_schedule(std::size_t which, const StepInputs& inputs) {
-    const MeshProgram& program = mine(which);
-    context.inputs = &inputs;
-    for (const SegmentRun& run : program.schedule) {
-      context.micro_batch = run.micro_batch;
-      context.point = {context.point.seed, inputs.step,
-                       std::max(run.micro_batch, 0) * programs[which]->micro_batch_samples,
-                       program.gradient_square_sum >= 0};
-      PreparedSegment& segment = segments[which][static_cast<std::size_t>(run.segment)];
-      segment.run(context, keep_rows ? &rows : nullptr);
-    }
-  }
-
   /// CUDA loads a kernel when it is first queued, and may want an idle device for it, which a device that
   /// waits for a message is not. So each is queued once before the first message. Zeros are indices and
   /// lengths that tensors have; states get their values afterwards.
   void load_kernels() {
-    stream->fill_zero(arena->data(), arena->bytes());
-    context.micro_batch = 0;
-    for (std::vector<PreparedSegment>& of_program : segments)
-      for (PreparedSegment& segment : of_program) segment.run_kernels(context);
-    stream->synchronize();
+    stream().fill_zero(arena->data(), arena->bytes());
+    for (PreparedProgram& program : prepared) program.run_kernels(context);
+    stream().synchronize();
   }
 
   double scalar(const MeshProgram& program, int buffer) {
-    stream->copy_to_host(staging->data(), address(program.buffers[static_cast<std::size_t>(buffer)]), 4);
-    stream->synchronize();
+    stream().copy_to_host(staging->data(), address(program.buffers[static_cast<std::size_t>(buffer)]), 4);
+    stream().synchronize();
     float value;
     std::memcpy(&value, staging->data(), 4);
     return value;
@@ -131,20 +133,17 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
   State& s = *state_;
   s.find_place();
   s.make_communicators();
-  s.stream = device.make_stream();
+  s.lanes.emplace_back(Lane{}, device.make_stream());
   s.staging = device.allocate_staging(64);
   s.allocate_input_staging();
   s.metric_sums.resize(graph.metrics.size());
   std::int64_t bytes = 0;
   for (std::size_t p = 0; p < s.programs.size(); ++p) bytes = std::max(bytes, s.mine(p).memory.total);
   s.arena = device.allocate(bytes);
-  s.context = {&device, s.stream.get(), s.arena.get(), &world, &s.axes, nullptr, {seed, 0, 0, true}, -1, 0};
-  for (std::size_t p = 0; p < s.programs.size(); ++p) {
-    s.segments.emplace_back();
-    for (int segment = 0; segment < static_cast<int>(s.mine(p).segments.size()); ++segment)
-      s.segments.back().push_back(
-          PreparedSegment(graph, *s.programs[p], s.place, segment, s.coordinate, world.rank(), device));
-  }
+  s.context = {&device, &s.stream(), s.arena.get(), &world, &s.axes, nullptr, {seed, 0, 0, true}, -1, 0};
+  for (std::size_t p = 0; p < s.programs.size(); ++p)
+    s.prepared.emplace_back(graph, *s.programs[p], s.place, s.coordinate, world.rank(), device,
+                            s.streams_of(s.mine(p)), seed);
   if (device.kind() == DeviceKind::cuda) s.load_kernels();
 }
 
@@ -183,16 +182,16 @@ void Executor::write_state(int state, const void* host) {
   const MeshProgram& program = state_->mine(0);
   const Buffer& buffer =
       program.buffers[static_cast<std::size_t>(program.state_buffer[static_cast<std::size_t>(state)])];
-  state_->stream->copy_to_device(state_->address(buffer), host, byte_count(buffer.tile));
-  state_->stream->synchronize();
+  state_->stream().copy_to_device(state_->address(buffer), host, byte_count(buffer.tile));
+  state_->stream().synchronize();
 }
 
 void Executor::read_state(int state, void* host) {
   const MeshProgram& program = state_->mine(0);
   const Buffer& buffer =
       program.buffers[static_cast<std::size_t>(program.state_buffer[static_cast<std::size_t>(state)])];
-  state_->stream->copy_to_host(host, state_->address(buffer), byte_count(buffer.tile));
-  state_->stream->synchronize();
+  state_->stream().copy_to_host(host, state_->address(buffer), byte_count(buffer.tile));
+  state_->stream().synchronize();
 }
 
 StepResult Executor::run(const StepInputs& inputs, std::size_t which) {
@@ -200,7 +199,9 @@ StepResult Executor::run(const StepInputs& inputs, std::size_t which) {
   if (s.keep_rows) s.rows.clear();
   s.context.begin_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  s.run_schedule(which, s.staged(inputs));
+  s.context.inputs = &s.staged(inputs);
+  s.prepared[which].run(s.context, s.keep_rows ? &s.rows : nullptr);
+  s.world.wait_sends(s.stream());
   const MeshProgram& program = s.mine(which);
   StepResult result;
   result.loss_sum = s.scalar(program, program.loss);
@@ -209,7 +210,6 @@ StepResult Executor::run(const StepInputs& inputs, std::size_t which) {
   for (std::size_t m = 0; m < program.metrics.size(); ++m)
     s.metric_sums[m] = s.scalar(program, program.metrics[m]);
   result.metric_sums = s.metric_sums;
-  s.world.wait_sends(*s.stream);
   return result;
 }
 

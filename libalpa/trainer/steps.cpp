@@ -4,7 +4,7 @@
 #include <cassert>
 #include <optional>
 
-#include "libalpa/trainer/executor.h"
+#include "libalpa/kernels/make_kernel.h"
 
 namespace alpa {
 

@@ -5,11 +5,11 @@
 #include "libalpa/comm/communicator.h"
 #include "libalpa/device/device.h"
 #include "libalpa/kernels/kernel.h"
+#include "libalpa/kernels/make_kernel.h"
 #include "libalpa/program/program.h"
+#include "libalpa/trainer/step_inputs.h"
 
 namespace alpa {
-
-struct StepInputs;
 
 /// What instructions need to know when they run. Everything pointed to is owned by the executor.
 struct StepContext {

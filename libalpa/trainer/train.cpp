@@ -12,6 +12,7 @@
 #include "libalpa/h5/atomic_file.h"
 #include "libalpa/kernels/element_types.h"
 #include "libalpa/program/lower.h"
+#include "libalpa/program/text.h"
 #include "libalpa/program/trace.h"
 #include "libalpa/program/verify.h"
 #include "libalpa/trainer/executor_states.h"
@@ -351,6 +352,7 @@ int train(const Plan& plan, const Graph& graph, const TrainingOptions& options, 
   const std::string warning =
       check_machines(plan, gather_machines(settings.node, ranks.device, ranks.host, ranks.control));
   if (!warning.empty() && ranks.control.rank() == 0) log.warning(warning);
+  check_program(plan, graph);
   return Run(plan, graph, options, settings, ranks, stop, provenance, log, warning.empty()).run();
 }
 

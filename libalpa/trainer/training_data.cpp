@@ -4,6 +4,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/dataset/content_fingerprint.h"
+#include "libalpa/dataset/open_tokens.h"
 #include "libalpa/trainer/array_batches.h"
 #include "libalpa/trainer/token_batches.h"
 

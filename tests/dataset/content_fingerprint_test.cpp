@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "libalpa/dataset/open_tokens.h"
 #include "libalpa/h5/file.h"
 #include "tests/h5/temporary_folder.h"
 

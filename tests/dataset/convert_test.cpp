@@ -7,6 +7,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/dataset/array_source.h"
+#include "libalpa/dataset/open_tokens.h"
 #include "libalpa/dataset/token_source.h"
 #include "libalpa/h5/file.h"
 #include "tests/dataset/small_sources.h"

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "libalpa/base/error.h"
+#include "libalpa/dataset/open_tokens.h"
 #include "libalpa/h5/file.h"
 #include "tests/h5/temporary_folder.h"
 

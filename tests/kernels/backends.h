@@ -8,6 +8,7 @@
 
 #include "libalpa/device/device.h"
 #include "libalpa/kernels/kernel.h"
+#include "libalpa/kernels/make_kernel.h"
 #include "libalpa/ops/catalog.h"
 
 namespace alpa {

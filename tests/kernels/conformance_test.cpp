@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "libalpa/base/error.h"
+#include "libalpa/kernels/make_kernel.h"
 #include "libalpa/ops/catalog.h"
 #include "tests/kernels/backends.h"
 #include "tests/kernels/prepared_case.h"

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "libalpa/kernels/kernel.h"
+#include "libalpa/kernels/make_kernel.h"
 #include "tests/kernels/backends.h"
 #include "tests/support/tensor_values.h"
 

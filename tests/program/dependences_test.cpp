@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
+#include <tuple>
+
 #include "libalpa/base/error.h"
 #include "libalpa/program/verify.h"
 #include "tests/program/naive_order.h"
@@ -93,11 +96,13 @@ TEST(Dependences, OrderWhateverAPairOfRunsDoesToTheSameSlot) {
 
 // Each entry that the others do not imply is missed by the verifier.
 TEST(Dependences, AreAllMissedWhereTheOthersDoNotImplyThem) {
-  for (const Lowered& lowered : programs()) {
+  std::vector<Lowered> some{two_stages_of_two(2, "split-1f1b"), two_stages_of_two(2, "gpipe"),
+                            four_stages("1f1b")};
+  for (const Lowered& lowered : some) {
     const std::vector<Dependences> whole = dependences_of(lowered.program);
     const UnrolledStep step(lowered.program, false);
     const Closure all(step, whole);
-    int missed = 0, implied = 0;
+    int missed = 0;
     for (std::size_t m = 0; m < whole.size(); ++m)
       for (std::size_t s = 0; s < whole[m].size(); ++s)
         for (std::size_t i = 0; i < whole[m][s].size(); ++i)
@@ -119,7 +124,7 @@ TEST(Dependences, AreAllMissedWhereTheOthersDoNotImplyThem) {
                 << lowered.plan.schedule << ": mesh " << m << ", segment " << s << ", instruction " << i
                 << " waits for " << wait.segment << "." << wait.instruction << ", occasion "
                 << static_cast<int>(wait.occasion);
-            ++(matters ? missed : implied);
+            missed += matters;
           }
     EXPECT_GT(missed, 5);
   }

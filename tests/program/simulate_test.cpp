@@ -99,8 +99,60 @@ TEST(Simulator, WithLanesApartIsNoSlowerAndNoFasterThanTheBusiestLane) {
   }
 }
 
+/// Two pairs of meshes, each of which sends once over the same two nodes.
+Program two_messages_between_two_nodes() {
+  Program program;
+  program.devices_per_node = 2;
+  const TensorType type{DType::f32, {1 << 20}};
+  for (int mesh = 0; mesh < 4; ++mesh) {
+    MeshProgram one;
+    one.mesh = {mesh, {}};
+    one.buffers.resize(2);
+    for (Buffer& buffer : one.buffers) buffer.tile = type;
+    one.segments = {{mesh, SegmentKind::forward, {}}};
+    if (mesh < 2)
+      one.segments[0].instructions.push_back({Send{mesh, 0, 1}});
+    else
+      one.segments[0].instructions.push_back({Receive{mesh - 2, 0, 1}});
+    one.schedule = {{0, 0}};
+    program.meshes.push_back(one);
+    if (mesh < 2)
+      program.transfers.push_back({type, {mesh, {}}, {mesh + 2, {}}, replicated_spec(1), replicated_spec(1)});
+  }
+  return program;
+}
+
+TEST(Simulator, LetsTransfersBetweenTheSameNodesWaitForTheirLinks) {
+  Cluster cluster = small_cluster(2);
+  cluster.nodes = 2;
+  const CostModel costs(cluster);
+  Program program = two_messages_between_two_nodes();
+  const double one = instruction_seconds(program, program.meshes[2], program.meshes[2].segments[0], costs)[0],
+               packing =
+                   instruction_seconds(program, program.meshes[0], program.meshes[0].segments[0], costs)[0];
+  EXPECT_NEAR(simulate(program, costs).step_s, packing + 2 * one, 1e-12);
+  program.devices_per_node = 4;  // all on one node: no link between nodes is taken
+  const double within =
+      instruction_seconds(program, program.meshes[2], program.meshes[2].segments[0], costs)[0];
+  EXPECT_NEAR(simulate(program, costs).step_s, packing + within, 1e-12);
+}
+
+TEST(Simulator, TakesNoTimeForWhatDoesNotActInAMicroBatch) {
+  Lowered lowered = two_stages_of_two();
+  const CostModel costs(small_cluster(4));
+  const std::size_t all = simulate(lowered.program, costs, Lanes::joined, true).rows.size();
+  for (const When when : {When::first_micro_batch, When::last_micro_batch}) {
+    lowered.program.meshes[0].segments[0].instructions[0].when = when;
+    EXPECT_EQ(simulate(lowered.program, costs, Lanes::joined, true).rows.size(), all - 3);
+  }
+}
+
 TEST(Simulator, EveryStagesTimesAddUpToTheStep) {
   const Lowered lowered = two_stages_of_two();
+  const Timeline apart = simulate(lowered.program, CostModel(small_cluster(4)), Lanes::apart);
+  for (const StageTime& time : apart.meshes)  // what hides behind something else is not counted
+    EXPECT_NEAR(time.compute_s + time.collective_s + time.transfer_s + time.idle_s, apart.step_s,
+                1e-9 * apart.step_s);
   const Timeline timeline = simulate(lowered.program, CostModel(small_cluster(4)), Lanes::joined, true);
   for (std::size_t s = 0; s < 2; ++s) {
     const StageTime& time = timeline.meshes[s];

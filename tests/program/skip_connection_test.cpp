@@ -11,9 +11,9 @@ namespace {
 using namespace testing_models;
 
 TEST(SkipConnection, ReachesAStageThatIsNotTheNextOne) {
-  for (const char* schedule : {"1f1b", "gpipe"}) {
-    const Lowered lowered = four_stages(schedule);
-    EXPECT_NO_THROW(verify(lowered.program)) << schedule;
+  for (const PipelineSchedule& schedule : schedules()) {
+    const Lowered lowered = four_stages(schedule.name);
+    EXPECT_NO_THROW(verify(lowered.program)) << schedule.name;
   }
 }
 

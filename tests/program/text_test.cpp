@@ -10,6 +10,7 @@
 #include <functional>
 #include <sstream>
 
+#include "libalpa/base/error.h"
 #include "libalpa/model/model.h"
 #include "tests/support/small_plans.h"
 
@@ -116,6 +117,15 @@ TEST(ProgramText, DiffersWhereARunWould) {
   EXPECT_NE(text_with([](MeshProgram& s) { std::swap(s.schedule[0], s.schedule[1]); }), text);
   EXPECT_NE(text_with([](MeshProgram& s) { s.segments[0].instructions.pop_back(); }), text);
   EXPECT_NE(text_with([](MeshProgram& s) { ++s.buffers[0].slots; }), text);
+}
+
+TEST(ProgramText, OfAPlanIsWhatItWasWhenThePlanWasMade) {
+  Lowered lowered = two_stages_of_two();
+  EXPECT_EQ(lowered.plan.program_fingerprint, program_fingerprint(lowered.program, lowered.graph));
+  EXPECT_NO_THROW(check_program(lowered.plan, lowered.graph));
+  lowered.plan.schedule = "gpipe";
+  EXPECT_THAT([&] { check_program(lowered.plan, lowered.graph); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("the plan becomes program ")));
 }
 
 }  // namespace

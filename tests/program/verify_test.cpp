@@ -42,7 +42,7 @@ class Verifier : public testing::Test {
 
 TEST_F(Verifier, PassesWhatLoweringMakes) {
   EXPECT_NO_THROW(verify(lowered_.program));
-  for (const char* schedule : {"1f1b", "gpipe"})
+  for (const char* schedule : {"1f1b", "gpipe", "eager-1f1b", "split-1f1b"})
     for (const int micro_batches : {1, 2, 4, 8}) {
       const Lowered lowered = two_stages_of_two(micro_batches, schedule);
       EXPECT_NO_THROW(verify(lowered.program));

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "libalpa/base/infinity.h"
+#include "libalpa/solver/solve_integer_program.h"
 
 namespace alpa {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "libalpa/kernels/make_kernel.h"
+
 namespace alpa {
 namespace {
 

@@ -2,6 +2,8 @@
 
 #include <memory>
 
+#include "libalpa/kernels/make_kernel.h"
+
 namespace alpa {
 namespace {
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string>
 
+#include "libalpa/planner/make_plan.h"
 #include "libalpa/planner/pin.h"
 #include "libalpa/program/lower.h"
 #include "tests/support/small_models.h"

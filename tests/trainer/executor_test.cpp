@@ -73,6 +73,29 @@ TEST_P(SameTraining, AsSerial) {
         << "step " << i;
 }
 
+class RandomOrders : public testing::TestWithParam<TinyCase> {};
+
+// A checked device runs a step in an order drawn from those that the dependences allow, and watches for lanes
+// that nothing keeps apart.
+TEST_P(RandomOrders, GiveTheSameBits) {
+  const TinyTraining training(GetParam());
+  const TinyCurve listed = training.run_on_threads(3),
+                  drawn = training.run_on_threads(3, [] { return make_checked_cpu_device(1); });
+  EXPECT_EQ(drawn.losses, listed.losses);
+  EXPECT_EQ(drawn.norms, listed.norms);
+  EXPECT_EQ(drawn.evaluation, listed.evaluation);
+  EXPECT_EQ(drawn.states, listed.states);
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, RandomOrders,
+                         testing::Values(TinyCase{"gpt", "mixed", 4, 4},
+                                         TinyCase{"gpt", "mixed", 4, 4, "split-1f1b"},
+                                         TinyCase{"gpt", "zero-3", 4, 1}, TinyCase{"gpt", "ring", 2, 2},
+                                         TinyCase{"gpt", "inter-only", 2, 4, "eager-1f1b", "always"},
+                                         TinyCase{"moe", "mixed", 4, 4, "gpipe"},
+                                         TinyCase{"unet", "inter-only", 4, 4, "split-1f1b"}),
+                         [](const auto& plan) { return plan.param.name(); });
+
 TEST(ModelMetrics, CountWhatAStepDid) {
   const auto sum_of = [](const char* model) {
     double sum = 0;

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "libalpa/dataset/open_tokens.h"
 #include "libalpa/dataset/token_source.h"
 #include "libalpa/program/lower.h"
 #include "libalpa/trainer/executor_states.h"

@@ -202,12 +202,13 @@ TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
   return curve;
 }
 
-TinyCurve TinyTraining::run_on_threads(int steps) const {
+TinyCurve TinyTraining::run_on_threads(int steps,
+                                       const std::function<std::unique_ptr<Device>()>& device_of_rank) const {
   TinyCurve first;
   std::map<std::string, Values> states;
   std::mutex one_rank;
   alpa::run_on_threads(plan_.devices(), [&](int rank, Communicator& world) {
-    const std::unique_ptr<Device> device = make_cpu_device(1);
+    const std::unique_ptr<Device> device = device_of_rank();
     const TinyCurve curve = run(steps, *device, world, [&](Executor& executor) {
       const std::lock_guard lock(one_rank);
       add_tiles(executor, graph_, states);

@@ -47,7 +47,10 @@ class TinyTraining {
 
   /// The same on one CPU per rank, each a thread. Ranks that hold the same elements of a state are expected
   /// to hold the same bits.
-  TinyCurve run_on_threads(int steps) const;
+  TinyCurve run_on_threads(
+      int steps, const std::function<std::unique_ptr<Device>()>& device_of_rank = [] {
+        return make_cpu_device(1);
+      }) const;
 
   const Plan& plan() const { return plan_; }
   const Graph& graph() const { return graph_; }

@@ -1,4 +1,4 @@
-#include "libalpa/kernels/kernel.h"
+#include "libalpa/kernels/make_kernel.h"
 
 #include <type_traits>
 #include <utility>

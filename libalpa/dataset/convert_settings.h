@@ -1,0 +1,33 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace alpa {
+
+enum class SourceKind { automatic, text, tokens, idx, images, csv };
+enum class RowOrder { shuffled, kept };
+
+/// What becomes of a source of tokens or labelled samples.
+struct ConvertSettings {
+  std::filesystem::path source, out;
+  SourceKind from = SourceKind::automatic;
+
+  double hold_out = 0;                  ///< share of the rows that goes to a file of its own
+  std::filesystem::path hold_out_file;  ///< "": `out` with "-held-out" before its ending
+
+  // Samples only.
+  std::filesystem::path labels;   ///< of IDX images
+  std::int64_t label_column = 0;  ///< of a CSV, from 1 on; 0: the last
+  std::string shape;              ///< of one sample, e.g. "8x8x1"; "": as the source has it. Images of
+                      ///< a folder are scaled and cut to a shape of three extents, the last 1 or 3
+  double subtract = 0, divide = 0;
+  std::string image_name = "images", label_name = "labels";
+  RowOrder order = RowOrder::shuffled;
+  std::int64_t seed = 0;
+};
+
+/// Where held-out rows go.
+std::filesystem::path hold_out_file(const ConvertSettings& settings);
+
+}  // namespace alpa
