@@ -10,7 +10,7 @@
 
 namespace alpa {
 
-/// A way of splitting that is told rather than searched: one request per stage.
+/// A way of splitting that is given rather than searched for: one request per stage.
 struct PinnedPlan {
   std::string method;  ///< what it is called in explanations
   int micro_batches = 1;

@@ -48,11 +48,8 @@ Border last_of(const Accesses& accesses) {
 
 class Order {
  public:
-  explicit Order(const MeshProgram& mesh) : mesh_(mesh), turn_(mesh.segments.size(), -1) {
+  explicit Order(const MeshProgram& mesh) : mesh_(mesh), turn_(turns_of_segments(mesh)) {
     for (const Segment& segment : mesh.segments) waits_.emplace_back(segment.instructions.size());
-    int turn = 0;
-    for (const SegmentRun& run : mesh.schedule)
-      if (run.micro_batch == 0) turn_[static_cast<std::size_t>(run.segment)] = turn++;
   }
 
   Dependences find() {
@@ -160,13 +157,19 @@ class Order {
   }
 
   const MeshProgram& mesh_;
-  std::vector<int> turn_;  ///< [segment] place among the runs of a micro-batch; -1: not of a micro-batch
+  std::vector<int> turn_;  ///< [segment]
   Dependences waits_;
 };
 
 }  // namespace
 
 Dependences dependences(const MeshProgram& mesh) { return Order(mesh).find(); }
+
+std::vector<Dependences> dependences(const Program& program) {
+  std::vector<Dependences> all;
+  for (const MeshProgram& mesh : program.meshes) all.push_back(dependences(mesh));
+  return all;
+}
 
 RunOrder::RunOrder(const MeshProgram& mesh, const Dependences& waits, int segment) {
   const std::vector<Instruction>& instructions =

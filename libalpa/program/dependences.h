@@ -32,6 +32,7 @@ using Dependences = std::vector<std::vector<std::vector<Dependence>>>;
 /// run starts with them when all lanes are done with them. Near-linear in the instructions of the segments,
 /// whatever the number of micro-batches; two instructions in one lane need no entry.
 Dependences dependences(const MeshProgram&);
+std::vector<Dependences> dependences(const Program&);  ///< [mesh]
 
 /// Order within one run of a segment.
 class RunOrder {

@@ -1,6 +1,7 @@
 #include "libalpa/program/lower.h"
 
 #include <algorithm>
+#include <map>
 
 #include "libalpa/program/memory.h"
 #include "libalpa/program/message_slots.h"
@@ -47,35 +48,36 @@ std::vector<std::int64_t> slots_of_messages(const Graph& graph, const Plan& plan
 
 /// Each buffer that passes from segment to segment has a slot for every micro-batch in between.
 void set_slots(MeshProgram& mesh) {
-  std::vector<int> turn(mesh.segments.size(), -1);  // [segment] among those of a micro-batch
-  std::vector<int> segments;
-  for (const SegmentRun& run : mesh.schedule)
-    if (run.micro_batch == 0) {
-      turn[static_cast<std::size_t>(run.segment)] = static_cast<int>(segments.size());
-      segments.push_back(run.segment);
-    }
-  const int none = static_cast<int>(segments.size());
-  std::vector<std::pair<int, int>> used(mesh.buffers.size(), {none, -1});  // first and last turn
-  for (std::size_t s = 0; s < mesh.segments.size(); ++s)
-    for (const Instruction& instruction : mesh.segments[s].instructions)
-      for (const auto& list : {buffers_read(instruction), buffers_written(instruction)})
-        for (const int b : list) {
-          auto& [first, last] = used[static_cast<std::size_t>(b)];
-          if (turn[s] < 0) continue;
-          first = std::min(first, turn[s]);
-          last = std::max(last, turn[s]);
-        }
-  const auto in_flight = [&](int first, int last) {
+  const std::vector<int> turns = turns_of_segments(mesh);
+  struct Use {
+    int first = -1, last = -1;  ///< segments, in the order of a micro-batch
+  };
+  std::vector<Use> uses(mesh.buffers.size());
+  const auto turn_of = [&](int segment) { return turns[static_cast<std::size_t>(segment)]; };
+  for (int s = 0; s < static_cast<int>(mesh.segments.size()); ++s) {
+    if (turn_of(s) < 0) continue;
+    for (const Instruction& instruction : mesh.segments[static_cast<std::size_t>(s)].instructions)
+      for (const int b : buffers_touched(instruction)) {
+        Use& use = uses[static_cast<std::size_t>(b)];
+        if (use.first < 0 || turn_of(s) < turn_of(use.first)) use.first = s;
+        if (use.last < 0 || turn_of(s) > turn_of(use.last)) use.last = s;
+      }
+  }
+  const auto in_flight = [&](const Use& use) {
     std::int64_t flying = 0, most = 1;
     for (const SegmentRun& run : mesh.schedule) {
-      if (run.segment == segments[static_cast<std::size_t>(first)]) most = std::max(most, ++flying);
-      if (run.segment == segments[static_cast<std::size_t>(last)]) --flying;
+      if (run.segment == use.first) most = std::max(most, ++flying);
+      if (run.segment == use.last) --flying;
     }
     return most;
   };
-  for (std::size_t b = 0; b < mesh.buffers.size(); ++b)
-    if (mesh.buffers[b].residence == Residence::micro_batch && used[b].second >= 0)
-      mesh.buffers[b].slots = in_flight(used[b].first, used[b].second);
+  std::map<std::pair<int, int>, std::int64_t> slots;  // between two segments
+  for (std::size_t b = 0; b < mesh.buffers.size(); ++b) {
+    if (mesh.buffers[b].residence != Residence::micro_batch || uses[b].first < 0) continue;
+    const auto [found, fresh] = slots.insert({{uses[b].first, uses[b].last}, 0});
+    if (fresh) found->second = in_flight(uses[b]);
+    mesh.buffers[b].slots = found->second;
+  }
 }
 
 MeshProgram lower_stage(const Graph& graph, const Plan& plan, int stage, Purpose purpose,

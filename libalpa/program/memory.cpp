@@ -21,15 +21,14 @@ std::vector<Uses> uses_in(const MeshProgram& program, const Segment& segment) {
   std::vector<Uses> uses(program.buffers.size());
   for (int i = 0; i < static_cast<int>(segment.instructions.size()); ++i) {
     const Instruction& instruction = segment.instructions[static_cast<std::size_t>(i)];
-    for (const auto& list : {buffers_read(instruction), buffers_written(instruction)})
-      for (const int b : list) {
-        Uses& of = uses[static_cast<std::size_t>(b)];
-        const auto found = std::ranges::find(of, instruction.lane, &LaneUse::lane);
-        if (found == of.end())
-          of.push_back({instruction.lane, i, i});
-        else
-          found->last = i;
-      }
+    for (const int b : buffers_touched(instruction)) {
+      Uses& of = uses[static_cast<std::size_t>(b)];
+      const auto found = std::ranges::find(of, instruction.lane, &LaneUse::lane);
+      if (found == of.end())
+        of.push_back({instruction.lane, i, i});
+      else
+        found->last = i;
+    }
   }
   return uses;
 }

@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <map>
-
 #include "libalpa/base/match.h"
 
 namespace alpa {
@@ -91,15 +89,19 @@ std::vector<int> buffers_written(const Instruction& instruction) {
                     instruction.body);
 }
 
-std::vector<std::pair<std::string, int>> collective_counts(const MeshProgram& mesh) {
-  std::map<std::string, int> counts;
+std::vector<int> buffers_touched(const Instruction& instruction) {
+  std::vector<int> touched = buffers_read(instruction);
+  const std::vector<int> written = buffers_written(instruction);
+  touched.insert(touched.end(), written.begin(), written.end());
+  return touched;
+}
+
+std::vector<int> turns_of_segments(const MeshProgram& mesh) {
+  std::vector<int> turns(mesh.segments.size(), -1);
+  int turn = 0;
   for (const SegmentRun& run : mesh.schedule)
-    for (const Instruction& instruction : mesh.segment_of(run).instructions) {
-      if (std::holds_alternative<Shift>(instruction.body)) ++counts["shift"];
-      if (const auto* convert = std::get_if<Convert>(&instruction.body))
-        if (convert->step.kind != ConversionKind::slice) ++counts[conversion_name(convert->step.kind)];
-    }
-  return {counts.begin(), counts.end()};
+    if (run.micro_batch == 0) turns[static_cast<std::size_t>(run.segment)] = turn++;
+  return turns;
 }
 
 }  // namespace alpa

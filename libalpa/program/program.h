@@ -124,6 +124,7 @@ std::string lane_name(const Lane&);  ///< "compute", "copies", "collectives of a
 /// Buffers that an instruction reads and writes; scratch counts as written.
 std::vector<int> buffers_read(const Instruction&);
 std::vector<int> buffers_written(const Instruction&);
+std::vector<int> buffers_touched(const Instruction&);  ///< those that it reads, then those that it writes
 
 /// What a mesh does for one micro-batch of a stage, or (update) once at the end of a step.
 struct Segment {
@@ -169,8 +170,7 @@ struct Program {
   int devices_per_node = 1;
 };
 
-/// Numbers of collectives over devices in one step by kind ("all-reduce", "shift" ...), over all runs of a
-/// mesh's segments; convert steps and shifts.
-std::vector<std::pair<std::string, int>> collective_counts(const MeshProgram&);
+/// [segment] its place among the runs of a micro-batch; -1: the update.
+std::vector<int> turns_of_segments(const MeshProgram&);
 
 }  // namespace alpa

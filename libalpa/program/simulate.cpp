@@ -75,7 +75,7 @@ double seconds_of(const Program& program, const MeshProgram& stage, const Instru
                     instruction.body);
 }
 
-/// How the time of a mesh is spent, told from what its lanes do one after another. What hides behind
+/// How a mesh spends its time, by what its lanes do one after another. What hides behind
 /// computation is not counted, nor transfers behind collectives.
 class Occupation {
  public:
@@ -133,14 +133,13 @@ std::vector<double> instruction_seconds(const Program& program, const MeshProgra
 }
 
 Timeline simulate(const Program& program, const CostModel& costs, Lanes lanes, bool keep_rows) {
-  std::vector<Dependences> waits;
+  const std::vector<Dependences> waits = dependences(program);
   std::vector<std::vector<std::vector<double>>> seconds;  // [mesh][segment][instruction]
   Timeline timeline;
   timeline.meshes.resize(program.meshes.size());
   std::vector<Occupation> occupations;
   for (std::size_t m = 0; m < program.meshes.size(); ++m) {
     const MeshProgram& mesh = program.meshes[m];
-    waits.push_back(dependences(mesh));
     seconds.emplace_back();
     for (const Segment& segment : mesh.segments)
       seconds.back().push_back(instruction_seconds(program, mesh, segment, costs));

@@ -78,8 +78,7 @@ void check_places(const MeshProgram& program, std::size_t mesh) {
   for (std::size_t b = 0; b < used.size(); ++b) used[b] = program.buffers[b].residence != Residence::segment;
   for (const Segment& segment : program.segments)
     for (const Instruction& instruction : segment.instructions)
-      for (const auto& list : {buffers_read(instruction), buffers_written(instruction)})
-        for (const int b : list) used[static_cast<std::size_t>(b)] = true;
+      for (const int b : buffers_touched(instruction)) used[static_cast<std::size_t>(b)] = true;
   std::vector<std::size_t> order;
   for (std::size_t b = 0; b < program.buffers.size(); ++b) {
     const Buffer& buffer = program.buffers[b];
@@ -113,10 +112,9 @@ void check_sharing(const MeshProgram& program, std::size_t mesh, int segment, co
   std::map<int, std::vector<int>> touched;  // buffer -> instructions
   for (int i = 0; i < static_cast<int>(instructions.size()); ++i) {
     const Instruction& instruction = instructions[static_cast<std::size_t>(i)];
-    for (const auto& list : {buffers_read(instruction), buffers_written(instruction)})
-      for (const int b : list)
-        if (program.buffers[static_cast<std::size_t>(b)].residence == Residence::segment)
-          if (std::vector<int>& of = touched[b]; of.empty() || of.back() != i) of.push_back(i);
+    for (const int b : buffers_touched(instruction))
+      if (program.buffers[static_cast<std::size_t>(b)].residence == Residence::segment)
+        if (std::vector<int>& of = touched[b]; of.empty() || of.back() != i) of.push_back(i);
   }
   const RunOrder order(program, waits, segment);
   const auto all_before = [&](const std::vector<int>& some, const std::vector<int>& others) {
@@ -390,10 +388,6 @@ void verify(const Program& program, const std::vector<Dependences>& waits) {
   check_end(program, waits);
 }
 
-void verify(const Program& program) {
-  std::vector<Dependences> waits;
-  for (const MeshProgram& mesh : program.meshes) waits.push_back(dependences(mesh));
-  verify(program, waits);
-}
+void verify(const Program& program) { verify(program, dependences(program)); }
 
 }  // namespace alpa

@@ -49,7 +49,7 @@ PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, int
       mark(step.waits, static_cast<int>(s));
     }
   if (!checked) return;
-  for (const MeshProgram& each : program.meshes) waits_.push_back(dependences(each));
+  waits_ = dependences(program);
   for (std::size_t s = 0; s < steps_.size(); ++s)
     for (std::size_t i = 0; i < steps_[s].size(); ++i) {
       const Instruction& instruction = mesh_.segments[s].instructions[i];

@@ -26,11 +26,18 @@ Plan planned(const std::string& method, int devices, int micro_batches, int bloc
   return make_plan(small_model(blocks), CostModel(small_cluster(devices)), options, log);
 }
 
+/// Of a step, over all runs: "all-reduce", "shift" ...
 std::map<std::string, int> collectives(const Plan& plan) {
   std::map<std::string, int> counts;
   const Program program = lower(testing_models::tiny_gpt(plan.micro_batch_samples), plan);
-  for (const MeshProgram& stage : program.meshes)
-    for (const auto& [name, count] : collective_counts(stage)) counts[name] += count;
+  for (const MeshProgram& mesh : program.meshes)
+    for (const SegmentRun& run : mesh.schedule)
+      for (const Instruction& instruction : mesh.segment_of(run).instructions) {
+        if (std::holds_alternative<Shift>(instruction.body)) ++counts["shift"];
+        const auto* convert = std::get_if<Convert>(&instruction.body);
+        if (convert && convert->step.kind != ConversionKind::slice)
+          ++counts[conversion_name(convert->step.kind)];
+      }
   return counts;
 }
 

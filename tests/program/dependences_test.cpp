@@ -15,12 +15,6 @@ namespace {
 
 using namespace testing_models;
 
-std::vector<Dependences> dependences_of(const Program& program) {
-  std::vector<Dependences> all;
-  for (const MeshProgram& mesh : program.meshes) all.push_back(dependences(mesh));
-  return all;
-}
-
 /// What follows of an order, run by run: [vertex] all that is surely done before it starts.
 class Closure {
  public:
@@ -81,7 +75,7 @@ std::vector<Lowered> programs() {
 TEST(Dependences, OrderWhateverAPairOfRunsDoesToTheSameSlot) {
   for (const Lowered& lowered : programs()) {
     const UnrolledStep step(lowered.program, false);
-    const Closure order(step, dependences_of(lowered.program));
+    const Closure order(step, dependences(lowered.program));
     std::size_t pairs = 0;
     for (std::size_t v = 0; v < step.vertices.size(); ++v)
       for (const std::size_t first : step.waits_for[v])
@@ -99,7 +93,7 @@ TEST(Dependences, AreAllMissedWhereTheOthersDoNotImplyThem) {
   std::vector<Lowered> some{two_stages_of_two(2, "split-1f1b"), two_stages_of_two(2, "gpipe"),
                             four_stages("1f1b")};
   for (const Lowered& lowered : some) {
-    const std::vector<Dependences> whole = dependences_of(lowered.program);
+    const std::vector<Dependences> whole = dependences(lowered.program);
     const UnrolledStep step(lowered.program, false);
     const Closure all(step, whole);
     int missed = 0;

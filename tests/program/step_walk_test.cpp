@@ -13,12 +13,6 @@ namespace {
 
 using namespace testing_models;
 
-std::vector<Dependences> all_dependences(const Program& program) {
-  std::vector<Dependences> all;
-  for (const MeshProgram& mesh : program.meshes) all.push_back(dependences(mesh));
-  return all;
-}
-
 TEST(RandomOrder, HasEverythingOnceAfterAllThatItWaitsFor) {
   for (const Lowered& lowered : {two_stages_of_two(4, "split-1f1b"), four_stages("1f1b")}) {
     const UnrolledStep step(lowered.program, false);
@@ -26,8 +20,7 @@ TEST(RandomOrder, HasEverythingOnceAfterAllThatItWaitsFor) {
     for (std::size_t v = 0; v < step.vertices.size(); ++v)
       vertex[{step.vertices[v].mesh, step.vertices[v].run, step.vertices[v].instruction}] = v;
     for (const std::uint64_t seed : {1, 2, 3}) {
-      const std::vector<Instance> order =
-          random_order(lowered.program, all_dependences(lowered.program), seed);
+      const std::vector<Instance> order = random_order(lowered.program, dependences(lowered.program), seed);
       ASSERT_EQ(order.size(), step.vertices.size());
       std::vector<std::size_t> place(order.size(), order.size());
       for (std::size_t p = 0; p < order.size(); ++p)
@@ -43,7 +36,7 @@ TEST(RandomOrder, IsTheSeeds) {
   const Lowered lowered = two_stages_of_two();
   const auto text = [&](std::uint64_t seed) {
     std::string all;
-    for (const Instance& i : random_order(lowered.program, all_dependences(lowered.program), seed))
+    for (const Instance& i : random_order(lowered.program, dependences(lowered.program), seed))
       all += std::to_string(i.mesh) + "." + std::to_string(i.run) + "." + std::to_string(i.instruction) + " ";
     return all;
   };
