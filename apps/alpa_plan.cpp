@@ -151,13 +151,15 @@ void simulate_plan(const Settings& settings) {
   if (settings.program) std::fputs(program_text(program, graph).c_str(), stdout);
   const Timeline timeline = simulate(program, costs, Lanes::joined, !settings.trace.empty());
   std::fputs(fmt::format("step {}{}\n", seconds_text(timeline.step_s), remark).c_str(), stdout);
-  for (std::size_t s = 0; s < timeline.meshes.size(); ++s) {
-    const StageTime& t = timeline.meshes[s];
-    std::fputs(fmt::format("stage {}: compute {}, collectives {}, transfers {}, idle {}\n", s,
-                           seconds_text(t.compute_s), seconds_text(t.collective_s),
-                           seconds_text(t.transfer_s), seconds_text(t.idle_s))
-                   .c_str(),
-               stdout);
+  const std::vector<std::vector<int>> stages = stages_of_meshes(plan);
+  for (std::size_t m = 0; m < timeline.meshes.size(); ++m) {
+    const MeshTime& t = timeline.meshes[m];
+    std::fputs(
+        fmt::format("stage{} {}: compute {}, collectives {}, transfers {}, idle {}\n",
+                    stages[m].size() == 1 ? "" : "s", fmt::join(stages[m], ", "), seconds_text(t.compute_s),
+                    seconds_text(t.collective_s), seconds_text(t.transfer_s), seconds_text(t.idle_s))
+            .c_str(),
+        stdout);
   }
   if (!settings.trace.empty())
     publish_text(settings.trace, chrome_trace(TimelineKind::planned, timeline.rows, program, graph));
@@ -228,8 +230,8 @@ int main(int argc, char** argv) {
           "alpa-plan configs/models/gpt-1.3b.toml --cluster configs/clusters/p3.16xlarge-8.toml --devices 8 "
           "--out plan.h5",
           "plan for 8 GPUs from a cluster file")
-      .example("alpa-plan explain plan.h5", "tell the plan in words");
-  app.subcommand("explain", "tell a plan in words")
+      .example("alpa-plan explain plan.h5", "explain the plan in words");
+  app.subcommand("explain", "explain a plan in words")
       .argument("PLAN.h5", settings.first, "plan")
       .example("alpa-plan explain plan.h5", "stages, layouts, time, memory, what binds, what lost and why")
       .example("alpa-plan explain plan.h5 | sed -n '/^candidates/,$p'", "the other plans that were tried")
@@ -248,7 +250,7 @@ int main(int argc, char** argv) {
       .argument("PLAN.h5", settings.first, "plan")
       .option("--profile", settings.profile, "profile to take the costs from; without: the cluster's numbers")
       .flag("--program", settings.program,
-            "print the program first: buffers, instructions and schedule of each stage")
+            "print the program first: buffers, instructions and schedule of each mesh")
       .option("--trace", settings.trace, "write the timeline as a Chrome trace (JSON)")
       .writes()
       .example("alpa-plan simulate plan.h5 --profile profile.h5",

@@ -141,7 +141,7 @@ void compare(const ParallelRun& run, const Profile& profile) {
                       node.node, node.typical));
 }
 
-/// Whether a profile lacks one of these nodes, which is told: its samples are of other ones.
+/// Whether a profile lacks one of these nodes, which is reported: its samples are of other ones.
 bool lacks_nodes(const Settings& settings, const ParallelRun& run, const Profile& known,
                  const std::vector<std::string>& names) {
   const std::vector<int> places = places_of(names, known);

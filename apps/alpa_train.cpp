@@ -70,7 +70,7 @@ void add_convert(App& app, ConvertSettings& settings) {
       .writes()
       .required()
       .option("--from", settings.from, "what SOURCE is",
-              {{"auto", SourceKind::automatic, "as its first bytes and its name tell"},
+              {{"auto", SourceKind::automatic, "by its first bytes and its name"},
                {"text", SourceKind::text, "any file: its bytes are the tokens"},
                {"tokens", SourceKind::tokens, "token file of llm.c, Megatron pair, HDF5 file with /tokens"},
                {"idx", SourceKind::idx, "images of the MNIST family, see --labels"},

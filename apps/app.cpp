@@ -43,7 +43,7 @@ std::optional<Failure> failure_of(Body&& body) {
   }
 }
 
-void tell(const std::string& who, const Failure& failure) {
+void print(const std::string& who, const Failure& failure) {
   std::fflush(stdout);
   fmt::print(stderr, "{}: error: {}\n", who, failure.text);
 }
@@ -76,7 +76,7 @@ void register_settings(Parsed& parsed) {
   for (const Setting& setting : parsed.command->settings()) {
     CLI::Option* option = setting.value_name.empty() ? parsed.cli->add_flag(setting.name)
                                                      : parsed.cli->add_option(setting.name);
-    // Extra positionals are told as such, not taken for a second value.
+    // Extra positionals are reported as such, not taken for a second value.
     if (!setting.value_name.empty()) option->expected(1);
     if (!setting.is_argument()) option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     parsed.options.emplace_back(&setting, option);
@@ -190,7 +190,7 @@ int App::run_serial(int argc, const char* const* argv) {
     if (command) status = run_here(*command);
   });
   if (!failure) return status;
-  tell(name(), *failure);
+  print(name(), *failure);
   return command ? command->failure_status(failure->status) : failure->status;
 }
 
@@ -220,7 +220,7 @@ int App::run_parallel(int argc, const char* const* argv, const std::function<int
         command = parse(argc, argv, speaks);
         if (command && command != this) status = run_here(*command);
       })) {
-    if (speaks) tell(name(), *failure);
+    if (speaks) print(name(), *failure);
     return command ? command->failure_status(failure->status) : failure->status;
   }
   if (command != this) return status;
@@ -231,7 +231,7 @@ int App::run_parallel(int argc, const char* const* argv, const std::function<int
         stop.emplace();
         session.emplace(environment.tasks);
       })) {
-    tell(name(), *failure);
+    print(name(), *failure);
     return failure->status;
   }
   const int rank = session->rank();
@@ -248,9 +248,9 @@ int App::run_parallel(int argc, const char* const* argv, const std::function<int
     const std::uint64_t digest = hash64(fmt::format("{} {}", status, failure->text));
     const FailureReach reach = session->failure_reach(digest, kFailureGrace_s);
     if (reach != FailureReach::every_rank_alike)
-      tell(who, *failure);
+      print(who, *failure);
     else if (rank == 0)
-      tell(name(), *failure);
+      print(name(), *failure);
     if (reach == FailureReach::some_ranks) session->abort(status);
   }
   session->finish(status);

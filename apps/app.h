@@ -29,10 +29,10 @@ HangLimits hang_limits(double timeout_s);
 ///
 ///     App app("alpa-plan", "choose how to split a model over a cluster");
 ///     app.argument("MODEL.toml", model, "model definition").option("--out", out, "plan to write (HDF5)");
-///     app.subcommand("explain", "tell a plan in words").argument("PLAN.h5", plan, "...").runs([&] { ... });
-///     return app.run(argc, argv, [&] { ... });
+///     app.subcommand("explain", "explain a plan in words").argument("PLAN.h5", plan, "...").runs([&] { ...
+///     }); return app.run(argc, argv, [&] { ... });
 ///
-/// A failure is told on stderr as "alpa-plan: error: what happened", then what to try and what was being
+/// A failure is printed on stderr as "alpa-plan: error: what happened", then what to try and what was being
 /// done, and becomes the exit status of its kind; std::exception becomes 1.
 class App : public Command {
  public:
@@ -53,7 +53,7 @@ class App : public Command {
   /// started before it; after it, MPI ends with its result as the exit status.
   ///
   /// Where an exception leaves the body of every rank within two seconds, all end MPI in order, and a failure
-  /// that is the same everywhere is told once. Where it leaves only some, those tell theirs and abort the
+  /// that is the same everywhere is printed once. Where it leaves only some, those print theirs and abort the
   /// others, which would wait for them for ever; those that a rank keeps waiting for --hang-timeout do so
   /// with the status of ErrorKind::peer. So checks that all ranks make alike need no agreement, and those of
   /// one rank need no message.

@@ -227,7 +227,7 @@ std::string Command::help(const std::string& full_name,
   }
   std::string text = fmt::format("{}: {}\n\nusage: {} [options]\n", full_name, purpose_, usage);
   for (const Command* subcommand : subcommands)
-    text += fmt::format("       {} {} ...  (--help tells more)\n", full_name, subcommand->name());
+    text += fmt::format("       {} {} ...  (--help says more)\n", full_name, subcommand->name());
   if (!arguments.empty()) text += "\n" + arguments;
   text += "\noptions [default]:\n" + options;
   if (!subcommands.empty()) text += "\ncommands:\n";

@@ -41,7 +41,7 @@ struct Setting {
 };
 
 /// What a command takes and runs. Options are long ones. References must live until the command has run; what
-/// they hold at registration is the default that the help tells.
+/// they hold at registration is the default that the help prints.
 class Command {
  public:
   Command(std::string name, std::string purpose) : name_(std::move(name)), purpose_(std::move(purpose)) {}

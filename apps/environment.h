@@ -4,7 +4,7 @@
 
 namespace alpa {
 
-/// What the launcher tells a process through its environment. Nothing else of the suite reads the
+/// What the launcher passes to a process through its environment. Nothing else of the suite reads the
 /// environment.
 struct Environment {
   int tasks = 0;              ///< processes of this step of the job; 0: not known

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "libalpa/base/error.h"
+#include "libalpa/plan/check_plan.h"
 #include "libalpa/plan/check_plan_file.h"
 #include "libalpa/plan/plan_file.h"
 

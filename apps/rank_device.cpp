@@ -14,7 +14,7 @@ void limit_waits(Device& device, const MpiSession& session) {
   const PeerWatch* const watch = session.peer_watch();
   if (!watch || session.size() == 1) return;
   const std::string& who = watch->places[static_cast<std::size_t>(session.rank())];
-  device.waits().limit(watch->limits, watch->tell, [who](const Error& error) {
+  device.waits().limit(watch->limits, watch->report, [who](const Error& error) {
     end_process(Error(error.kind(), who + ": " + error.happened(), error.hint()));
   });
   device.waits().watch();
@@ -42,8 +42,8 @@ RankDevice make_rank_device(DeviceKind kind, int threads, const MpiSession& sess
       rank.device = make_checked_cpu_device(rank.threads);
       break;
     case DeviceKind::cuda: {
-      // Messages under way hold hardware queues each, which CUDA makes 8 of unless told otherwise before it
-      // starts.
+      // Messages under way hold hardware queues each, which CUDA makes 8 of unless the environment asks for
+      // more before it starts.
       setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
       const int visible = visible_cuda_devices();  // one where the launcher gives each rank its own
       if (visible > 1 && visible < session.ranks_on_node())

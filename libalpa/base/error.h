@@ -18,7 +18,7 @@ enum class ErrorKind {
   stopped_early = 75,
 };
 
-/// A failure told the way a user can act on it: what happened, while doing what
+/// A failure in words that a user can act on: what happened, while doing what
 /// (innermost step first), and what to try.
 class Error : public std::exception {
  public:

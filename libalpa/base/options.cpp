@@ -7,7 +7,7 @@
 namespace alpa {
 namespace {
 
-/// TOML tells a float from an integer by its point or exponent.
+/// TOML distinguishes a float from an integer by its point or exponent.
 std::string float_text(double value) {
   const std::string text = fmt::format("{}", value);
   return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 // Text that is not TOML reaches assertions of toml++ 3.3, and any letter outside ASCII a "cannot get here"
-// where it tells white space. Both must end in an answer in every build: assertions are on and throw, and
+// where it reports white space. Both must end in an answer in every build: assertions are on and throw, and
 // what is no white space it knows is none.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wterminate"

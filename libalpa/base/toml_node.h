@@ -43,7 +43,7 @@ std::unique_ptr<TomlContent> parse_toml(std::string_view text, const std::string
 /// Where the node stands in its document, e.g. "training.batch", "block[2].name"; "" for the root.
 std::string toml_path(const TomlNode&);
 
-/// The value as a fault tells it, e.g. "the string 'abc'", "1.5", "a table".
+/// The value in the words of an error, e.g. "the string 'abc'", "1.5", "a table".
 std::string toml_value_text(const TomlNode&);
 
 /// `text` in single quotes on one line: control characters escaped, the middle of a long text left out.

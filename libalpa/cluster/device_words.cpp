@@ -45,8 +45,8 @@ DeviceMatch match_devices(const std::string& measured, const std::string& other)
 bool can_mean(const std::string& words, const std::string& kind) {
   if (is_cpu(words) != is_cpu(kind)) return false;
   if (!is_cpu(words)) return device_model(words) == device_model(kind);
-  const std::string told = processor(words), there = processor(kind);
-  return told.empty() || there.empty() || told == there;
+  const std::string named = processor(words), there = processor(kind);
+  return named.empty() || there.empty() || named == there;
 }
 
 }  // namespace alpa

@@ -55,6 +55,9 @@ class Communicator {
   /// A communicator over the ranks whose `color` equals this rank's, in rank order. Collective over this
   /// group; a rank with color < 0 gets nullptr.
   virtual std::unique_ptr<Communicator> split(int color) = 0;
+
+  /// A communicator over the same ranks whose messages are not matched with this one's. Collective.
+  virtual std::unique_ptr<Communicator> duplicate() { return split(0); }
 };
 
 /// A tensor that leaves for the next rank and the place of the one that arrives in its stead.

@@ -127,7 +127,7 @@ MpiSession::~MpiSession() {
 }
 
 void MpiSession::watch(HangLimits limits, const std::string& node_name,
-                       std::function<void(const std::string&)> tell) {
+                       std::function<void(const std::string&)> report) {
   const auto ranks = static_cast<std::size_t>(size());
   char mine[kNameBytes] = {};
   node_name.copy(mine, kNameBytes - 1);
@@ -137,7 +137,7 @@ void MpiSession::watch(HangLimits limits, const std::string& node_name,
   std::vector<std::string> places;
   for (std::size_t r = 0; r < ranks; ++r)
     places.push_back(fmt::format("rank {} on {}", r, &all[r * kNameBytes]));
-  state_->watch = std::make_shared<PeerWatch>(PeerWatch{limits, std::move(places), std::move(tell)});
+  state_->watch = std::make_shared<PeerWatch>(PeerWatch{limits, std::move(places), std::move(report)});
   state_->world.emplace(duplicate_world(), state_->watch);
 }
 
@@ -168,7 +168,7 @@ void MpiSession::finish(int exit_status) noexcept {
 
 FailureReach MpiSession::failure_reach(std::uint64_t failure, double timeout_s) noexcept {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_s);
-  // The smallest of x and of its complement tell whether all x are equal.
+  // The smallest of x and of its complement show whether all x are equal.
   state_->failure = {failure, ~failure};
   auto& least = state_->least_failure;
   MPI_Request request = MPI_REQUEST_NULL;

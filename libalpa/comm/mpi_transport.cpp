@@ -186,7 +186,7 @@ void MpiTransport::wait_until(Done done) {
     drop_finished_sends();
     if (!is_told && limits.tell_after_s > 0 && backoff.waited_s() >= limits.tell_after_s) {
       is_told = true;
-      watch_->tell(long_wait(backoff.waited_s()));
+      watch_->report(long_wait(backoff.waited_s()));
     }
     if (limits.timeout_s > 0 && backoff.waited_s() >= limits.timeout_s) give_up(backoff.waited_s(), false);
     if (!asked_s && watch_ && watch_->is_asked_to_end && watch_->is_asked_to_end())

@@ -44,7 +44,7 @@ class MpiTransport {
   MPI_Comm native() const { return comm_; }
   const std::shared_ptr<const PeerWatch>& watch() const { return watch_; }
 
-  /// What the next waits are for, as it is told when they last long; `bytes` of 0 are left out.
+  /// What the next waits are for, for the report when they last long; `bytes` of 0 are left out.
   void begin(const char* operation, std::int64_t bytes = 0) {
     operation_ = operation;
     operation_bytes_ = bytes;

@@ -130,11 +130,16 @@ class NcclCommunicator final : public Communicator {
     own_stream_->synchronize();
   }
 
+  std::unique_ptr<Communicator> duplicate() override {
+    NcclHandle group = part(0);
+    auto lanes = std::make_shared<NcclLanes>(device_, group);
+    std::vector<int> ranks(unsigned_count(size()));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    return std::make_unique<NcclCommunicator>(device_, std::move(group), std::move(lanes), std::move(ranks));
+  }
+
   std::unique_ptr<Communicator> split(int color) override {
-    ncclComm_t part = nullptr;
-    call_nccl(device_, "ncclCommSplit", [&] {
-      return ncclCommSplit(group_.get(), color < 0 ? NCCL_SPLIT_NOCOLOR : color, rank_, &part, nullptr);
-    });
+    NcclHandle group = part(color);
     // Who else gave this color, in terms of the lanes' ranks.
     std::vector<int> colors(unsigned_count(size()));
     auto* gathered = static_cast<std::byte*>(own_memory_->data());
@@ -147,11 +152,19 @@ class NcclCommunicator final : public Communicator {
     std::vector<int> members;
     for (std::size_t peer = 0; peer < colors.size(); ++peer)
       if (colors[peer] == color) members.push_back(lane_ranks_[peer]);
-    return std::make_unique<NcclCommunicator>(device_, watched(part, group_.get_deleter()), lanes_,
-                                              std::move(members));
+    return std::make_unique<NcclCommunicator>(device_, std::move(group), lanes_, std::move(members));
   }
 
  private:
+  /// The ranks of that color; of none where it is negative.
+  NcclHandle part(int color) {
+    ncclComm_t part = nullptr;
+    call_nccl(device_, "ncclCommSplit", [&] {
+      return ncclCommSplit(group_.get(), color < 0 ? NCCL_SPLIT_NOCOLOR : color, rank_, &part, nullptr);
+    });
+    return part ? watched(part, group_.get_deleter()) : NcclHandle(nullptr, group_.get_deleter());
+  }
+
   int lane_rank(int peer) const { return lane_ranks_[static_cast<std::size_t>(peer)]; }
 
   Device& device_;

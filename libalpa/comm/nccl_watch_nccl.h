@@ -14,9 +14,9 @@
 namespace alpa {
 
 /// Looks after a rank's NCCL communicators from a thread of its own. That a peer or the network is gone NCCL
-/// tells only when it is asked, and the GPU waits for them for ever. Where one has failed, the process ends
+/// reports only when it is asked, and the GPU waits for them for ever. Where one has failed, the process ends
 /// with the exit status of ErrorKind::peer, which makes the launcher end the other ranks; not before a peer
-/// that left with an error of its own has had the time to tell it.
+/// that left with an error of its own has had the time to report it.
 class NcclWatch {
  public:
   NcclWatch();

@@ -11,7 +11,7 @@ namespace alpa {
 struct PeerWatch {
   HangLimits limits;
   std::vector<std::string> places;  ///< by rank of the session, e.g. "rank 3 on node1"
-  std::function<void(const std::string&)> tell;
+  std::function<void(const std::string&)> report;
   std::string option = "--hang-timeout";  ///< that gives more time, for the hint
   /// Where it is set, waits go on for no more than so many seconds once it holds.
   std::function<bool()> is_asked_to_end = {};

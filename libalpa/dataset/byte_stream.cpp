@@ -57,7 +57,7 @@ std::size_t ByteStream::read(char* into, std::size_t most) {
   const int got = gzread(open_->file, into, static_cast<unsigned>(most));
   int fault = Z_OK;
   const char* const said = gzerror(open_->file, &fault);
-  // A file that ends too early is told beside its last bytes.
+  // A file that ends too early is reported with its last bytes.
   if (got < 0 || fault != Z_OK)
     throw Error(ErrorKind::input,
                 fmt::format("'{}' is truncated or damaged near byte {}: {}", path_.string(), bytes_taken(),
@@ -102,12 +102,12 @@ InputFile open_uncompressed(const std::filesystem::path& path, const std::filesy
   ScratchFile scratch(scratch_folder);
   ByteProgress progress(fmt::format("uncompressing '{}'", path.string()), stream.file_bytes(), log);
   std::vector<char> piece(piece_bytes);
-  for (std::int64_t told = 0;;) {
+  for (std::int64_t reported = 0;;) {
     const std::size_t count = stream.read(piece.data(), piece.size());
     if (count == 0) return scratch.finished(path);
     scratch.append({piece.data(), count});
-    progress.add(stream.bytes_taken() - told);
-    told = stream.bytes_taken();
+    progress.add(stream.bytes_taken() - reported);
+    reported = stream.bytes_taken();
   }
 }
 

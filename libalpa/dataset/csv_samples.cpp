@@ -186,12 +186,12 @@ std::unique_ptr<SampleSource> open_csv_samples(const std::filesystem::path& path
   ScratchFile scratch(scratch_folder);
   ByteProgress progress(fmt::format("reading '{}'", path.string()), lines.file_bytes(), log);
   std::string bytes;
-  std::int64_t told = 0;
+  std::int64_t reported = 0;
   while (const auto line = lines.next()) {
     rows.append(*line, lines, bytes);
     if (bytes.size() < 1 << 20) continue;
     scratch.append(std::exchange(bytes, {}));
-    progress.add(lines.bytes_taken() - std::exchange(told, lines.bytes_taken()));
+    progress.add(lines.bytes_taken() - std::exchange(reported, lines.bytes_taken()));
   }
   scratch.append(bytes);
   SampleFacts facts;

@@ -44,7 +44,7 @@ std::unique_ptr<TokenSource> open_file(const fs::path& path) {
   }
   if (is_megatron_pair(path)) return open_megatron_pair(path);
   throw Error(ErrorKind::input,
-              fmt::format("cannot tell what '{}' holds: it does not begin as a token file of llm.c, and no "
+              fmt::format("cannot find out what '{}' holds: it does not begin as a token file of llm.c, and no "
                           "Megatron pair of .bin and .idx is there",
                           path.string()),
               "add the missing file, or store the tokens as /tokens of an HDF5 file");

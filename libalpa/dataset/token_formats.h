@@ -1,5 +1,5 @@
 #pragma once
-// Internal to this module: the kinds of data that open_tokens() tells apart, one source file each.
+// Internal to this module: the kinds of data that open_tokens() distinguishes, one source file each.
 #include <filesystem>
 #include <memory>
 #include <string>

@@ -40,19 +40,6 @@ std::vector<bool> leads_to_weights_alone(const Graph& graph) {
   return alone;
 }
 
-bool is_summed_over_step(const Graph& graph, int value) {
-  const auto has = [&](const Metric& metric) {
-    return std::find(metric.values.begin(), metric.values.end(), value) != metric.values.end();
-  };
-  return value == graph.loss || std::any_of(graph.metrics.begin(), graph.metrics.end(), has);
-}
-
-int state_with_next(const Graph& graph, int value) {
-  for (std::size_t s = 0; s < graph.states.size(); ++s)
-    if (graph.states[s].next == value) return static_cast<int>(s);
-  return -1;
-}
-
 std::vector<TensorType> operand_types(const Graph& graph, const Node& node) {
   std::vector<TensorType> types;
   for (const int operand : node.operands) types.push_back(value_of(graph, operand).type);

@@ -69,11 +69,11 @@ struct State {
   bool decays = true;   ///< parameters of two or more dimensions: weight decay applies
 };
 
-/// What is told of a step beside the loss, e.g. how many predictions were right: the sum of f32 scalars over
+/// What is reported of a step beside the loss, e.g. how many predictions were right: the sum of f32 scalars over
 /// the micro-batches of the step, wherever in the graph they are made.
 struct Metric {
   std::string name;
-  bool per_target = true;  ///< told as a mean over the step's targets, as the loss is; else as the sum
+  bool per_target = true;  ///< reported as a mean over the step's targets, as the loss is; else as the sum
   std::vector<int> values;
 };
 
@@ -99,12 +99,6 @@ const Node& node_of(const Graph&, int node);
 /// alone, for which no other stage waits. Of a node with several results none may. A sum over micro-batches
 /// goes with the node that it sums.
 std::vector<bool> leads_to_weights_alone(const Graph&);
-
-/// Whether the value is a term of the loss or a metric, summed over the micro-batches of a step.
-bool is_summed_over_step(const Graph&, int value);
-
-/// The state that this value updates; -1: none.
-int state_with_next(const Graph&, int value);
 
 /// Operand types of a node, whole tensors.
 std::vector<TensorType> operand_types(const Graph&, const Node&);

@@ -18,7 +18,7 @@ namespace alpa {
 /// An HDF5 file in memory. Nothing in it depends on time or place: object times are off.
 class H5Image {
  public:
-  /// `name` only tells files apart while they are open.
+  /// `name` only distinguishes files while they are open.
   H5Image(const std::string& name, std::string_view format, std::string_view format_version,
           MemoryFile::Placement placement);
 

@@ -12,7 +12,7 @@
 namespace alpa {
 
 /// The bytes of an HDF5 file under construction, kept in memory by a driver of our own. Two things set it
-/// apart from HDF5's: it is sparse, and data can be planned: HDF5 is told to write it and gives it a place,
+/// apart from HDF5's: it is sparse, and data can be planned: HDF5 is asked to write it and gives it a place,
 /// but nothing is kept, so that others may write it into the finished file later.
 class MemoryFile {
  public:

@@ -138,7 +138,7 @@ struct TensorWriter::Open {
     }
   }
 
-  // Each rank tells the others what it holds and whether it still can write.
+  // Each rank sends the others what it holds and whether it still can write.
   void write(const std::string& name, std::span<const TensorPart> parts) {
     start();
     state = State::ended;
@@ -194,7 +194,7 @@ struct TensorWriter::Open {
     ranks.together([&] {
       if (failure) throw *failure;
     });
-    throw std::logic_error("a failure that no rank tells");
+    throw std::logic_error("a failure that no rank reports");
   }
 
   static std::vector<HeldRegion> held_regions(const std::vector<std::vector<std::int64_t>>& all,

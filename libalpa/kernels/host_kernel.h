@@ -54,7 +54,7 @@ std::unique_ptr<Kernel> host_kernel(Body body) {
 /// floats; f is f32, i is i32, and a is t or f32 (a result that may be summed in f32).
 bool types_match(const KernelShape&, std::string_view pattern);
 
-/// " f32[2x3] -> bf16[2]": the types a kernel is wanted for, to be told where there is none.
+/// " f32[2x3] -> bf16[2]": the types a kernel is wanted for, for the error where there is none.
 std::string types_text(const KernelShape&);
 
 /// body(T{}) with T = float or Bfloat16, the element type of operand 0: CPUs compute in no others.

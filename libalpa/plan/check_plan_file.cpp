@@ -36,8 +36,8 @@ class Checker {
   void near(const std::string& column, std::size_t row, double found, double expected) const {
     if (!is_near(found, expected)) refuse(column, row, found, expected);
   }
-  void near(const std::string& group, std::size_t row, const StageTime& found,
-            const StageTime& expected) const {
+  void near(const std::string& group, std::size_t row, const MeshTime& found,
+            const MeshTime& expected) const {
     std::vector<double> wanted;
     visit_time(expected, [&](const char*, double s) { wanted.push_back(s); });
     std::size_t i = 0;
@@ -59,10 +59,10 @@ void check_chosen(const Checker& checker, const Plan& plan) {
   if (!at->method.starts_with(plan.method))
     checker.refuse("/candidates/method", row, at->method, "the method of /stages: " + plan.method);
   std::int64_t fullest = 0;
-  for (const StagePrediction& stage : p.stages) fullest = std::max(fullest, stage.memory.total);
+  for (const MeshPrediction& mesh : p.meshes) fullest = std::max(fullest, mesh.memory.total);
   checker.near("/candidates/step_s", row, at->step_s, p.step_s);
   checker.same("/candidates/memory", row, at->memory_bytes, fullest);
-  checker.near("/candidates/busiest_stage/", row, at->busiest, p.stages[busiest_stage(p)]);
+  checker.near("/candidates/busiest_mesh/", row, at->busiest, p.meshes[busiest_mesh(p)]);
 }
 
 }  // namespace
@@ -82,12 +82,12 @@ void check_prediction(const std::filesystem::path& path, const Plan& plan, const
   const Checker checker(path);
   const Prediction& p = plan.prediction;
   const bool from_cluster = plan.profile_fingerprint.empty();
-  if (p.stages.size() != again.stages.size())
+  if (p.meshes.size() != again.meshes.size())
     checker.refuse(
-        fmt::format("/prediction has {} stages, expected {}", p.stages.size(), again.stages.size()));
+        fmt::format("/prediction has {} meshes, expected {}", p.meshes.size(), again.meshes.size()));
   if (from_cluster) checker.near("/prediction/step_s", 0, p.step_s, again.step_s);
-  for (std::size_t s = 0; s < p.stages.size(); ++s) {
-    const StagePrediction &found = p.stages[s], &expected = again.stages[s];
+  for (std::size_t m = 0; m < p.meshes.size(); ++m) {
+    const MeshPrediction &found = p.meshes[m], &expected = again.meshes[m];
     std::vector<std::int64_t> bytes;
     visit_prediction(
         expected, [](const char*, double) {}, [&](const char*, std::int64_t b) { bytes.push_back(b); });
@@ -95,14 +95,14 @@ void check_prediction(const std::filesystem::path& path, const Plan& plan, const
     visit_prediction(
         found, [](const char*, double) {},
         [&](const char* name, std::int64_t b) {
-          checker.same(std::string("/prediction/memory/") + name, s, b, bytes[i++]);
+          checker.same(std::string("/prediction/memory/") + name, m, b, bytes[i++]);
         });
-    checker.same("/prediction/in_flight", s, found.in_flight, expected.in_flight);
-    if (from_cluster) checker.near("/prediction/time/", s, found, expected);
+    checker.same("/prediction/in_flight", m, found.in_flight, expected.in_flight);
+    if (from_cluster) checker.near("/prediction/time/", m, found, expected);
     const double sum = found.compute_s + found.collective_s + found.transfer_s + found.idle_s;
     if (!is_near(sum, p.step_s))
-      checker.refuse(fmt::format("/prediction/time, row {}: the times of the stage add up to {}, expected {}",
-                                 s, sum, p.step_s));
+      checker.refuse(fmt::format("/prediction/time, row {}: the times of the mesh add up to {}, expected {}",
+                                 m, sum, p.step_s));
   }
   if (p.lower_bound_s > p.estimate_s * (1 + kRounding))
     checker.refuse("/prediction/lower_bound_s", 0, p.lower_bound_s,

@@ -5,7 +5,7 @@
 
 namespace alpa {
 
-/// Checks what a plan file says twice: columns that tell people what other columns and the model say. Throws
+/// Checks what a plan file says twice: columns in words of what other columns and the model say. Throws
 /// Error(input) with file, column, row and what was expected.
 void check_told_columns(const std::filesystem::path&, const Plan&, const Graph&);
 

@@ -1,6 +1,7 @@
 #include "libalpa/plan/explain.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -36,16 +37,22 @@ std::string work_lines(const Plan& plan, const Graph& graph, int stage) {
   return text;
 }
 
-std::string stage_text(const Plan& plan, const Graph& graph, int stage) {
+std::string stage_text(const Placement& placement, int stage) {
+  const Plan& plan = placement.plan();
+  const Graph& graph = placement.graph();
   const StagePlan& s = plan.stages[static_cast<std::size_t>(stage)];
-  const int devices = device_count(s.mesh.shape);
+  const DeviceMesh& mesh = plan.mesh_of(stage);
+  const int devices = device_count(mesh.shape);
   std::string text =
       fmt::format("\nstage {}: layers {} to {} ({}) on {} device{} {} to {}, mesh {}{}\n", stage,
                   s.first_layer, s.end_layer - 1, layer_range(graph, s), devices, devices == 1 ? "" : "s",
-                  s.mesh.first_device, s.mesh.first_device + devices - 1, mesh_text(s.mesh.shape),
+                  mesh.first_device, mesh.first_device + devices - 1, mesh_text(mesh.shape),
                   s.rematerialize ? ", recomputes its forward in the backward" : "");
-  if (static_cast<std::size_t>(stage) < plan.prediction.stages.size()) {
-    const StagePrediction& p = plan.prediction.stages[static_cast<std::size_t>(stage)];
+  const int first = stages_of_meshes(plan)[static_cast<std::size_t>(s.mesh)].front();
+  if (first != stage)
+    text += fmt::format("  time and memory: see stage {}, on the same devices\n", first);
+  else if (s.mesh < std::ssize(plan.prediction.meshes)) {
+    const MeshPrediction& p = plan.prediction.meshes[static_cast<std::size_t>(s.mesh)];
     const double step = plan.prediction.step_s;
     const auto share = [&](double s_) {
       return fmt::format("{} ({:.1f} %)", seconds_text(s_), step > 0 ? 100 * s_ / step : 0);
@@ -63,31 +70,37 @@ std::string stage_text(const Plan& plan, const Graph& graph, int stage) {
       text += fmt::format("          beside it {} of each GPU are kept for CUDA and its libraries\n",
                           bytes_text(reserved));
   }
-  text += stage_layouts(plan, graph, stage);
+  text += stage_layouts(placement, stage);
   text += "  forward work (factor:axis that is split)\n" + work_lines(plan, graph, stage);
   return text;
 }
 
-/// What makes the step as long as it is: the largest part of the busiest stage's time; and memory, where a
-/// stage is nearly full, or recomputation, which a pin may ask for where memory is free.
+/// What makes the step as long as it is: the largest part of the busiest mesh's time; and memory, where a
+/// mesh is nearly full, or recomputation, which a pin may ask for where memory is free.
 std::string binding(const Plan& plan) {
-  const std::vector<StagePrediction>& stages = plan.prediction.stages;
-  const std::size_t busiest = busiest_stage(plan.prediction);
-  const StageTime& p = stages[busiest];
+  const std::vector<MeshPrediction>& meshes = plan.prediction.meshes;
+  const std::size_t busiest = busiest_mesh(plan.prediction);
+  const MeshTime& p = meshes[busiest];
+  const std::vector<std::vector<int>> stages = stages_of_meshes(plan);
+  const auto words = [&](std::size_t mesh) {
+    return fmt::format("stage{} {}", stages[mesh].size() == 1 ? "" : "s", fmt::join(stages[mesh], ", "));
+  };
   const char* what = p.compute_s >= std::max({p.collective_s, p.transfer_s, p.idle_s}) ? "compute"
                      : p.collective_s >= std::max(p.transfer_s, p.idle_s)              ? "collectives"
                      : p.transfer_s >= p.idle_s ? "transfers between stages"
                                                 : "waiting for other stages";
-  std::string text = fmt::format("what binds: {} on stage {}", what, busiest);
+  std::string text = fmt::format("what binds: {} on {}", what, words(busiest));
   constexpr double nearly_full = 0.9;
-  for (std::size_t s = 0; s < std::min(stages.size(), plan.stages.size()); ++s) {
+  for (std::size_t m = 0; m < std::min(meshes.size(), plan.meshes.size()); ++m) {
     const double used =
-        static_cast<double>(stages[s].memory.total) / static_cast<double>(plan.cluster.memory_bytes);
-    const char* again = plan.stages[s].rematerialize ? ", recomputes its forward" : "";
+        static_cast<double>(meshes[m].memory.total) / static_cast<double>(plan.cluster.memory_bytes);
+    const bool recomputes = std::ranges::any_of(
+        stages[m], [&](int s) { return plan.stages[static_cast<std::size_t>(s)].rematerialize; });
     if (used >= nearly_full)
-      text += fmt::format("; memory on stage {} ({:.0f} % full{})", s, 100 * used, again);
-    else if (*again)
-      text += fmt::format("; recomputation on stage {} (memory {:.0f} % full)", s, 100 * used);
+      text += fmt::format("; memory on {} ({:.0f} % full{})", words(m), 100 * used,
+                          recomputes ? ", recomputes its forward" : "");
+    else if (recomputes)
+      text += fmt::format("; recomputation on {} (memory {:.0f} % full)", words(m), 100 * used);
   }
   return text;
 }
@@ -123,6 +136,8 @@ std::string gap_text(const Prediction& p) {
 }
 
 std::string explain(const Plan& plan, const Graph& graph) {
+  const GraphUses uses(graph);
+  const Placement placement(plan, uses);
   std::string text =
       fmt::format("{} on {} of '{}', {}, {} of {}, schedule {}, by {}\n", plan.model_name,
                   count_text(plan.devices(), "device"), plan.cluster.name,
@@ -140,8 +155,8 @@ std::string explain(const Plan& plan, const Graph& graph) {
   if (is_measured && plan.prediction.estimated_operators > 0)
     text += count_text(plan.prediction.estimated_operators, "operator cost") +
             " estimated: the profile has no measurement\n";
-  if (!plan.prediction.stages.empty()) text += binding(plan) + "\n";
-  for (int s = 0; s < static_cast<int>(plan.stages.size()); ++s) text += stage_text(plan, graph, s);
+  if (!plan.prediction.meshes.empty()) text += binding(plan) + "\n";
+  for (int s = 0; s < static_cast<int>(plan.stages.size()); ++s) text += stage_text(placement, s);
   if (!plan.prediction.candidates.empty()) text += "\ncandidates (step time, memory of the fullest device)\n";
   constexpr std::size_t most_shown = 20;
   const std::size_t shown = std::min(most_shown, plan.prediction.candidates.size());
@@ -176,22 +191,25 @@ std::string compare_plans(const Plan& a, const Plan& b) {
   differ("stages", std::to_string(a.stages.size()), std::to_string(b.stages.size()));
   differ("predicted step time", seconds_text(a.prediction.step_s), seconds_text(b.prediction.step_s));
   for (std::size_t s = 0; s < std::min(a.stages.size(), b.stages.size()); ++s) {
-    const auto words = [](const StagePlan& stage) {
+    const auto words = [&](const Plan& plan) {
+      const StagePlan& stage = plan.stages[s];
+      const DeviceMesh& mesh = plan.mesh_of(static_cast<int>(s));
       return fmt::format("layers {}-{}, mesh {} from device {}{}", stage.first_layer, stage.end_layer - 1,
-                         mesh_text(stage.mesh.shape), stage.mesh.first_device,
+                         mesh_text(mesh.shape), mesh.first_device,
                          stage.rematerialize ? ", rematerialised" : "");
     };
-    differ(fmt::format("stage {}", s), words(a.stages[s]), words(b.stages[s]));
+    differ(fmt::format("stage {}", s), words(a), words(b));
   }
   std::size_t strategies = 0, layouts = 0;
   for (std::size_t n = 0; n < std::min(a.node_strategy.size(), b.node_strategy.size()); ++n)
     strategies += a.node_strategy[n] != b.node_strategy[n];
   for (std::size_t v = 0; v < std::min(a.value_layout.size(), b.value_layout.size()); ++v)
-    layouts += a.value_layout[v] != b.value_layout[v];
+    layouts += a.value_layout[v] != b.value_layout[v] || a.segment_layouts[v] != b.segment_layouts[v];
   if (strategies > 0)
     text += fmt::format("strategies of {} of {} nodes differ\n", strategies, a.node_strategy.size());
   if (layouts > 0) text += fmt::format("layouts of {} of {} values differ\n", layouts, a.value_layout.size());
-  if (a.crossings != b.crossings) text += "values cross between stages in another way\n";
+  if (a.inputs != b.inputs) text += "inputs are laid out in another way\n";
+  if (a.crossings != b.crossings) text += "values cross between meshes in another way\n";
   if (a.model_toml != b.model_toml) text += training_differences(a, b);
   if (text.empty() && !(a.prediction == b.prediction)) text = "details of the prediction differ\n";
   if (text.empty() && !(a == b))

@@ -7,9 +7,9 @@
 
 namespace alpa {
 
-constexpr std::string_view kPlanFormat = "alpa-plan", kPlanVersion = "2.0";
+constexpr std::string_view kPlanFormat = "alpa-plan", kPlanVersion = "3.0";
 
-/// The parts of a stage's time by the names of their columns, one list for writing and reading.
+/// The parts of a mesh's time by the names of their columns, one list for writing and reading.
 template <class Time, class Seconds>
 void visit_time(Time& t, Seconds&& seconds) {
   seconds("compute", t.compute_s);
@@ -30,7 +30,7 @@ void visit_prediction(Prediction& p, Seconds&& seconds, Bytes&& bytes) {
   bytes("arena", p.memory.total);
 }
 
-/// A column that tells people what other columns and the model say already.
+/// A column for people: it follows from other columns and the model.
 struct ToldColumn {
   std::string path;
   std::vector<std::string> rows;

@@ -21,22 +21,40 @@ constexpr std::int64_t kAxes = 4;  // columns of a mesh or strategy; unused ones
 constexpr std::int64_t kNoAxis = -9;
 
 void write_stages(H5Writer& file, const Plan& plan) {
-  std::vector<std::int64_t> first_layer, end_layer, first_device, mesh, rematerialize, devices;
+  std::vector<std::int64_t> first_layer, end_layer, mesh, rematerialize;
   for (const StagePlan& stage : plan.stages) {
     first_layer.push_back(stage.first_layer);
     end_layer.push_back(stage.end_layer);
-    first_device.push_back(stage.mesh.first_device);
-    devices.push_back(device_count(stage.mesh.shape));
+    mesh.push_back(stage.mesh);
     rematerialize.push_back(stage.rematerialize);
-    for (std::size_t axis = 0; axis < kAxes; ++axis)
-      mesh.push_back(axis < stage.mesh.shape.size() ? stage.mesh.shape[axis] : 0);
   }
   file.column("/stages/first_layer", first_layer, "1");
   file.column("/stages/end_layer", end_layer, "1");
-  file.column("/stages/first_device", first_device, "1");
-  file.column("/stages/devices", devices, "1");
+  file.column("/stages/mesh", mesh, "1");
   file.column("/stages/rematerialize", rematerialize, "1");
-  file.array("/stages/mesh", mesh, {static_cast<std::int64_t>(plan.stages.size()), kAxes}, "1");
+}
+
+void write_meshes(H5Writer& file, const Plan& plan) {
+  std::vector<std::int64_t> first_device, devices, shape;
+  for (const DeviceMesh& mesh : plan.meshes) {
+    first_device.push_back(mesh.first_device);
+    devices.push_back(device_count(mesh.shape));
+    for (std::size_t axis = 0; axis < kAxes; ++axis)
+      shape.push_back(axis < mesh.shape.size() ? mesh.shape[axis] : 0);
+  }
+  file.column("/meshes/first_device", first_device, "1");
+  file.column("/meshes/devices", devices, "1");
+  file.array("/meshes/shape", shape, {static_cast<std::int64_t>(plan.meshes.size()), kAxes}, "1");
+}
+
+void write_segment_layouts(H5Writer& file, const std::string& group, const std::vector<SegmentLayouts>& all) {
+  std::vector<std::string> forward, backward;
+  for (const SegmentLayouts& layouts : all) {
+    forward.push_back(spec_text(layouts.forward));
+    backward.push_back(spec_text(layouts.backward));
+  }
+  file.column(group + "/forward_layout", forward);
+  file.column(group + "/backward_layout", backward);
 }
 
 void write_nodes(H5Writer& file, const Plan& plan, const Graph& graph) {
@@ -46,6 +64,7 @@ void write_nodes(H5Writer& file, const Plan& plan, const Graph& graph) {
     for (std::size_t axis = 0; axis < kAxes; ++axis)
       strategy.push_back(axis < factors.size() ? factors[axis] : kNoAxis);
   for (const ShardingSpec& layout : plan.value_layout) layouts.push_back(spec_text(layout));
+  write_segment_layouts(file, "/values", plan.segment_layouts);
   for (const ToldColumn& column : told_columns(plan, graph)) file.column(column.path, column.rows);
   file.scale("/nodes/name");
   file.array("/nodes/strategy", strategy, {static_cast<std::int64_t>(graph.nodes.size()), kAxes}, "1");
@@ -63,18 +82,18 @@ void write_prediction(H5Writer& file, const Prediction& prediction) {
   file.attribute("/prediction", "estimated_operators", prediction.estimated_operators);
   std::map<std::string, std::vector<double>> seconds;
   std::map<std::string, std::vector<std::int64_t>> bytes;
-  const StagePrediction names;
+  const MeshPrediction names;
   visit_prediction(
       names, [&](const char* name, double) { seconds[name]; },
       [&](const char* name, std::int64_t) { bytes[name]; });
-  for (const StagePrediction& stage : prediction.stages)
+  for (const MeshPrediction& mesh : prediction.meshes)
     visit_prediction(
-        stage, [&](const char* name, double s) { seconds[name].push_back(s); },
+        mesh, [&](const char* name, double s) { seconds[name].push_back(s); },
         [&](const char* name, std::int64_t b) { bytes[name].push_back(b); });
   for (const auto& [name, column] : seconds) file.column("/prediction/time/" + name, column, "s");
   for (const auto& [name, column] : bytes) file.column("/prediction/memory/" + name, column, "byte");
   std::vector<std::int64_t> in_flight;
-  for (const StagePrediction& stage : prediction.stages) in_flight.push_back(stage.in_flight);
+  for (const MeshPrediction& mesh : prediction.meshes) in_flight.push_back(mesh.in_flight);
   file.column("/prediction/in_flight", in_flight, "1");
   std::vector<std::string> method, verdict;
   std::map<std::string, std::vector<double>> busiest;
@@ -92,17 +111,18 @@ void write_prediction(H5Writer& file, const Prediction& prediction) {
   file.column("/candidates/step_s", step_s, "s");
   file.column("/candidates/memory", memory, "byte");
   file.column("/candidates/verdict", verdict);
-  for (const auto& [name, column] : busiest) file.column("/candidates/busiest_stage/" + name, column, "s");
+  for (const auto& [name, column] : busiest) file.column("/candidates/busiest_mesh/" + name, column, "s");
 }
 
 class PlanReader {
  public:
   explicit PlanReader(const std::filesystem::path& path)
       : path_(path), file_(path, kPlanFormat, kPlanVersion) {
-    if (file_.format_version().starts_with("1."))
+    if (const std::string version = file_.format_version();
+        version.starts_with("1.") || version.starts_with("2."))
       throw Error(ErrorKind::input,
                   fmt::format("plan '{}' is of format {}: plans were lowered differently then", path.string(),
-                              file_.format_version()),
+                              version),
                   "make it again: " + (file_.has("/provenance")
                                            ? printable(file_.text_attribute("/provenance", "command"), "")
                                            : "alpa-plan"));
@@ -120,9 +140,10 @@ class PlanReader {
     plan.program_fingerprint = file_.text_attribute("/stages", "program_fingerprint");
     plan.profile_fingerprint = file_.text_attribute("/cluster", "profile_fingerprint");
     plan.cluster = read_cluster(file_);
+    read_meshes(plan);
     read_stages(plan);
     read_layouts(plan);
-    read_prediction(plan.prediction);
+    read_prediction(plan.prediction, std::ssize(plan.meshes));
     return plan;
   }
 
@@ -169,30 +190,47 @@ class PlanReader {
                    std::vector<double>{file_.double_attribute("/prediction", name)})[0];
   }
 
+  void read_meshes(Plan& plan) const {
+    const std::vector<std::int64_t> first = file_.int64s("/meshes/first_device");
+    const std::int64_t count = static_cast<std::int64_t>(first.size());
+    const auto devices = file_.int64s("/meshes/devices", {count}),
+               shape = file_.int64s("/meshes/shape", {count, kAxes});
+    for (std::size_t m = 0; m < first.size(); ++m) {
+      DeviceMesh mesh{small("/meshes/first_device", first[m]), {}};
+      for (std::size_t axis = 0; axis < kAxes; ++axis) {
+        const int extent = small("/meshes/shape", shape[m * kAxes + axis]);
+        if (extent > 0) mesh.shape.push_back(extent);
+      }
+      std::int64_t made = 1;
+      for (const int extent : mesh.shape) made = small("/meshes/shape", made * extent);
+      if (devices[m] != made)
+        refuse(fmt::format("/meshes/devices, row {}: {}, expected {}, as /meshes/shape has it", m, devices[m],
+                           made));
+      plan.meshes.push_back(std::move(mesh));
+    }
+  }
+
   void read_stages(Plan& plan) const {
     const std::vector<std::int64_t> first = file_.int64s("/stages/first_layer");
     const std::int64_t count = static_cast<std::int64_t>(first.size());
-    const auto end = file_.int64s("/stages/end_layer", {count}),
-               device = file_.int64s("/stages/first_device", {count}),
-               rematerialize = file_.int64s("/stages/rematerialize", {count}),
-               devices = file_.int64s("/stages/devices", {count}),
-               mesh = file_.int64s("/stages/mesh", {count, kAxes});
+    const auto end = file_.int64s("/stages/end_layer", {count}), mesh = file_.int64s("/stages/mesh", {count}),
+               rematerialize = file_.int64s("/stages/rematerialize", {count});
     for (std::size_t s = 0; s < first.size(); ++s) {
-      StagePlan stage{small("/stages/first_layer", first[s]),
-                      small("/stages/end_layer", end[s]),
-                      {small("/stages/first_device", device[s]), {}},
-                      flag("/stages/rematerialize", s, rematerialize[s])};
-      for (std::size_t axis = 0; axis < kAxes; ++axis) {
-        const int extent = small("/stages/mesh", mesh[s * kAxes + axis]);
-        if (extent > 0) stage.mesh.shape.push_back(extent);
-      }
-      std::int64_t made = 1;
-      for (const int extent : stage.mesh.shape) made = small("/stages/mesh", made * extent);
-      if (devices[s] != made)
-        refuse(fmt::format("/stages/devices, row {}: {}, expected {}, as /stages/mesh has it", s, devices[s],
-                           made));
-      plan.stages.push_back(std::move(stage));
+      if (mesh[s] < 0 || mesh[s] >= std::ssize(plan.meshes))
+        refuse(fmt::format("/stages/mesh, row {}: {}, expected a row of /meshes, which has {}", s, mesh[s],
+                           plan.meshes.size()));
+      plan.stages.push_back({small("/stages/first_layer", first[s]), small("/stages/end_layer", end[s]),
+                             static_cast<int>(mesh[s]), flag("/stages/rematerialize", s, rematerialize[s])});
     }
+  }
+
+  std::vector<SegmentLayouts> segment_layouts(const std::string& group, const Shape& rows) const {
+    const auto forward = file_.strings(group + "/forward_layout", rows),
+               backward = file_.strings(group + "/backward_layout", rows);
+    std::vector<SegmentLayouts> all;
+    for (std::size_t i = 0; i < forward.size(); ++i)
+      all.push_back({parse_spec(forward[i]), parse_spec(backward[i])});
+    return all;
   }
 
   void read_layouts(Plan& plan) const {
@@ -210,16 +248,24 @@ class PlanReader {
     }
     for (const std::string& layout : file_.strings("/values/layout"))
       plan.value_layout.push_back(parse_spec(layout));
+    plan.segment_layouts = segment_layouts("/values", {std::ssize(plan.value_layout)});
     const auto value = file_.int64s("/crossings/value");
     const Shape rows{static_cast<std::int64_t>(value.size())};
-    const auto stage = file_.int64s("/crossings/to_stage", rows);
+    const auto mesh = file_.int64s("/crossings/to_mesh", rows);
     const auto layout = file_.strings("/crossings/layout", rows);
+    const std::vector<SegmentLayouts> in_segments = segment_layouts("/crossings", rows);
     for (std::size_t i = 0; i < value.size(); ++i)
-      plan.crossings.push_back({small("/crossings/value", value[i]), small("/crossings/to_stage", stage[i]),
-                                parse_spec(layout[i])});
+      plan.crossings.push_back({small("/crossings/value", value[i]), small("/crossings/to_mesh", mesh[i]),
+                                parse_spec(layout[i]), in_segments[i]});
+    const auto input = file_.int64s("/inputs/value");
+    const Shape inputs{static_cast<std::int64_t>(input.size())};
+    const auto fed = file_.int64s("/inputs/mesh", inputs);
+    const std::vector<SegmentLayouts> of_inputs = segment_layouts("/inputs", inputs);
+    for (std::size_t i = 0; i < input.size(); ++i)
+      plan.inputs.push_back({small("/inputs/value", input[i]), small("/inputs/mesh", fed[i]), of_inputs[i]});
   }
 
-  void read_prediction(Prediction& prediction) const {
+  void read_prediction(Prediction& prediction, std::int64_t meshes_of_plan) const {
     prediction.step_s = second("step_s");
     prediction.estimate_s = second("estimate_s");
     prediction.lower_bound_s = second("lower_bound_s");
@@ -228,25 +274,28 @@ class PlanReader {
         flag("/prediction/hit_time_limit", 0, file_.int64_attribute("/prediction", "hit_time_limit"));
     prediction.estimated_operators =
         small("/prediction/estimated_operators", file_.int64_attribute("/prediction", "estimated_operators"));
-    const Shape stages = file_.extent("/prediction/time/compute");
-    prediction.stages.resize(stages.empty() ? 0 : static_cast<std::size_t>(stages[0]));
+    const Shape meshes = file_.extent("/prediction/time/compute");
+    if (meshes.size() != 1 || meshes[0] != meshes_of_plan)
+      refuse(fmt::format("/prediction/time/compute has extent {}, expected {}, as /meshes has rows",
+                         shape_text(meshes), meshes_of_plan));
+    prediction.meshes.resize(static_cast<std::size_t>(meshes_of_plan));
     std::map<std::string, std::vector<double>> times;
     std::map<std::string, std::vector<std::int64_t>> bytes;
-    const StagePrediction names;
+    const MeshPrediction names;
     visit_prediction(
         names,
         [&](const char* name, double) {
-          times[name] = seconds(std::string("/prediction/time/") + name, stages);
+          times[name] = seconds(std::string("/prediction/time/") + name, meshes);
         },
         [&](const char* name, std::int64_t) {
-          bytes[name] = counts(std::string("/prediction/memory/") + name, stages);
+          bytes[name] = counts(std::string("/prediction/memory/") + name, meshes);
         });
-    for (std::size_t s = 0; s < prediction.stages.size(); ++s)
+    for (std::size_t m = 0; m < prediction.meshes.size(); ++m)
       visit_prediction(
-          prediction.stages[s], [&](const char* name, double& v) { v = times[name][s]; },
-          [&](const char* name, std::int64_t& v) { v = bytes[name][s]; });
-    const auto in_flight = counts("/prediction/in_flight", stages);
-    for (std::size_t s = 0; s < prediction.stages.size(); ++s) prediction.stages[s].in_flight = in_flight[s];
+          prediction.meshes[m], [&](const char* name, double& v) { v = times[name][m]; },
+          [&](const char* name, std::int64_t& v) { v = bytes[name][m]; });
+    const auto in_flight = counts("/prediction/in_flight", meshes);
+    for (std::size_t m = 0; m < prediction.meshes.size(); ++m) prediction.meshes[m].in_flight = in_flight[m];
     const auto method = file_.strings("/candidates/method");
     const Shape rows{static_cast<std::int64_t>(method.size())};
     const auto step_s = seconds("/candidates/step_s", rows);
@@ -255,7 +304,7 @@ class PlanReader {
     for (std::size_t i = 0; i < method.size(); ++i)
       prediction.candidates.push_back({method[i], step_s[i], memory[i], verdict[i]});
     visit_time(names, [&](const char* name, double) {
-      times[name] = seconds(std::string("/candidates/busiest_stage/") + name, rows);
+      times[name] = seconds(std::string("/candidates/busiest_mesh/") + name, rows);
     });
     for (std::size_t i = 0; i < method.size(); ++i)
       visit_time(prediction.candidates[i].busiest, [&](const char* name, double& v) { v = times[name][i]; });
@@ -279,21 +328,34 @@ void write_plan(const std::filesystem::path& path, const Plan& plan, const Graph
     file.text("/model/toml", plan.model_toml);
     write_cluster(file, plan.cluster);
     file.attribute("/cluster", "profile_fingerprint", plan.profile_fingerprint);
+    write_meshes(file, plan);
     write_stages(file, plan);
     file.attribute("/stages", "schedule", plan.schedule);
     file.attribute("/stages", "method", plan.method);
     file.attribute("/stages", "program_fingerprint", plan.program_fingerprint);
     write_nodes(file, plan, graph);
-    std::vector<std::int64_t> value, stage;
+    std::vector<std::int64_t> value, mesh;
     std::vector<std::string> layout;
+    std::vector<SegmentLayouts> in_segments;
     for (const Crossing& crossing : plan.crossings) {
+      in_segments.push_back(crossing.in_segments);
       value.push_back(crossing.value);
-      stage.push_back(crossing.to_stage);
+      mesh.push_back(crossing.to_mesh);
       layout.push_back(spec_text(crossing.layout));
     }
     file.column("/crossings/value", value, "1");
-    file.column("/crossings/to_stage", stage, "1");
+    file.column("/crossings/to_mesh", mesh, "1");
     file.column("/crossings/layout", layout);
+    write_segment_layouts(file, "/crossings", in_segments);
+    value.clear(), mesh.clear(), in_segments.clear();
+    for (const InputLayouts& input : plan.inputs) {
+      value.push_back(input.value);
+      mesh.push_back(input.mesh);
+      in_segments.push_back(input.in_segments);
+    }
+    file.column("/inputs/value", value, "1");
+    file.column("/inputs/mesh", mesh, "1");
+    write_segment_layouts(file, "/inputs", in_segments);
     write_prediction(file, plan.prediction);
     file.provenance(provenance);
     file.publish();

@@ -42,7 +42,8 @@ std::string layout_words(const ShardingSpec& layout, const MeshShape& mesh) {
 
 class StageLayouts {
  public:
-  StageLayouts(const Plan& plan, const Graph& graph, int stage) : plan_(plan), graph_(graph), stage_(stage) {}
+  StageLayouts(const Placement& placement, int stage)
+      : placement_(placement), plan_(placement.plan()), graph_(placement.graph()), stage_(stage) {}
 
   std::string text() const {
     std::map<std::string, int> parameters;
@@ -55,7 +56,7 @@ class StageLayouts {
     for (const Node& node : graph_.nodes)
       if (const State* parameter = updated_parameter(node))
         add_training_state(node, *parameter, optimizer, gradients);
-    for (const int v : saved_values(plan_, graph_, stage_))
+    for (const int v : placement_.semantics(stage_).saved_values())
       if (here(v) && layout(v) != replicated_spec(layout(v).axes.size()))
         add(activations, value_of(graph_, v).name, v);
     return text + section("optimizer state that lies otherwise than its parameter", optimizer) +
@@ -71,10 +72,8 @@ class StageLayouts {
   using Groups = std::map<std::string, Group>;  ///< by the words for their layout
 
   const ShardingSpec& layout(int value) const { return plan_.value_layout[static_cast<std::size_t>(value)]; }
-  bool here(int value) const { return stage_of_value(plan_, graph_, value) == stage_; }
-  std::string words(int value) const {
-    return layout_words(layout(value), plan_.stages[static_cast<std::size_t>(stage_)].mesh.shape);
-  }
+  bool here(int value) const { return placement_.stage_of_value(value) == stage_; }
+  std::string words(int value) const { return layout_words(layout(value), plan_.mesh_of(stage_).shape); }
 
   std::string parameter_line(const State& state) const {
     return fmt::format("{:<36} {:<18} {:<6} {}", in_any_layer(state.name),
@@ -93,11 +92,11 @@ class StageLayouts {
     std::string text = fmt::format("  {}\n", title);
     for (const auto& [words, group] : groups) {
       text += fmt::format("    {:>3} x {}:", group.count, words);
-      constexpr std::size_t told = 4;
+      constexpr std::size_t shown = 4;
       std::size_t n = 0;
-      for (auto name = group.names.begin(); name != group.names.end() && n < told; ++name, ++n)
+      for (auto name = group.names.begin(); name != group.names.end() && n < shown; ++name, ++n)
         text += fmt::format("{} {}", n > 0 ? "," : "", *name);
-      text += group.names.size() > told ? fmt::format(" and {} more\n", group.names.size() - told) : "\n";
+      text += group.names.size() > shown ? fmt::format(" and {} more\n", group.names.size() - shown) : "\n";
     }
     return text;
   }
@@ -129,6 +128,7 @@ class StageLayouts {
     }
   }
 
+  const Placement& placement_;
   const Plan& plan_;
   const Graph& graph_;
   int stage_;
@@ -136,8 +136,8 @@ class StageLayouts {
 
 }  // namespace
 
-std::string stage_layouts(const Plan& plan, const Graph& graph, int stage) {
-  return StageLayouts(plan, graph, stage).text();
+std::string stage_layouts(const Placement& placement, int stage) {
+  return StageLayouts(placement, stage).text();
 }
 
 }  // namespace alpa

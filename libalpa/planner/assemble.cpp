@@ -24,7 +24,7 @@ void place(std::vector<StageRequest>& requests) {
 Plan assemble(const PlanningGraph& planning, std::vector<StageRequest> requests,
               const std::vector<StageSolution>& solutions, const std::string& schedule,
               const Cluster& cluster) {
-  const Graph& graph = *planning.graph;
+  const Graph& graph = planning.graph();
   place(requests);
   Plan plan;
   plan.graph_fingerprint = graph_fingerprint(graph);
@@ -32,24 +32,34 @@ Plan assemble(const PlanningGraph& planning, std::vector<StageRequest> requests,
   plan.micro_batches = requests[0].micro_batches;
   plan.schedule = schedule;
   plan.cluster = cluster;
-  for (const StageRequest& r : requests)
-    plan.stages.push_back({r.first_layer, r.end_layer, {r.first_device, r.mesh}, r.rematerialize});
+  for (const StageRequest& r : requests) {
+    plan.stages.push_back(
+        {r.first_layer, r.end_layer, static_cast<int>(plan.meshes.size()), r.rematerialize});
+    plan.meshes.push_back({r.first_device, r.mesh});
+  }
   for (const Node& node : graph.nodes)
     plan.node_strategy.push_back(
-        Strategy(plan.stages[static_cast<std::size_t>(stage_of_layer(plan, node.layer))].mesh.shape.size(),
-                 kIdleAxis));
+        Strategy(plan.mesh_of(stage_of_layer(plan, node.layer)).shape.size(), kIdleAxis));
   for (const Value& value : graph.values)
     plan.value_layout.push_back(replicated_spec(value.type.shape.size()));
+  for (const ShardingSpec& whole : plan.value_layout) plan.segment_layouts.push_back({whole, whole});
   for (std::size_t s = 0; s < solutions.size(); ++s) {
     for (const auto& [node, strategy] : solutions[s].node_strategy)
       plan.node_strategy[static_cast<std::size_t>(node)] = strategy;
-    for (const auto& [value, layout] : solutions[s].value_layout)
+    for (const auto& [value, layout] : solutions[s].value_layout) {
       plan.value_layout[static_cast<std::size_t>(value)] = layout;
+      plan.segment_layouts[static_cast<std::size_t>(value)] = solutions[s].segment_layouts.at(value);
+    }
     for (const auto& [value, layout] : solutions[s].arriving)
-      plan.crossings.push_back({value, static_cast<int>(s), layout});
+      plan.crossings.push_back({value, static_cast<int>(s), layout, solutions[s].segment_layouts.at(value)});
   }
+  for (const Input& input : graph.inputs)
+    for (std::size_t s = 0; s < solutions.size(); ++s)
+      if (const auto at = solutions[s].segment_layouts.find(input.value);
+          at != solutions[s].segment_layouts.end())
+        plan.inputs.push_back({input.value, static_cast<int>(s), at->second});
   std::sort(plan.crossings.begin(), plan.crossings.end(), [](const Crossing& a, const Crossing& b) {
-    return std::pair(a.value, a.to_stage) < std::pair(b.value, b.to_stage);
+    return std::pair(a.value, a.to_mesh) < std::pair(b.value, b.to_mesh);
   });
   return plan;
 }

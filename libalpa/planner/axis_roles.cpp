@@ -11,7 +11,7 @@ namespace {
 class RoleFilter {
  public:
   RoleFilter(const PlanningGraph& planning, int node, const StageRequest& request)
-      : planning_(planning), index_(node), node_(node_of(*planning.graph, node)), request_(request) {
+      : planning_(planning), index_(node), node_(node_of(planning.graph(), node)), request_(request) {
     splits_sample_ = splits(node, FactorRole::sample);
     splits_sequence_ = splits(node, FactorRole::sequence);
     const ShardingRule rule = rule_of_node(node);
@@ -28,9 +28,8 @@ class RoleFilter {
   /// ZeRO spreads over the data axes all that divides; the rest stays whole.
   bool is_spread() const {
     if (request_.spread == StateSpread::free) return false;
-    const bool rests_on_state = node_.phase == Phase::update && node_.op->overwrites[0] >= 0;
     return (node_.op->sums_micro_batches && request_.spread >= StateSpread::gradients) ||
-           (rests_on_state && request_.spread >= StateSpread::optimizer);
+           (updates_in_place(node_) && request_.spread >= StateSpread::optimizer);
   }
 
   bool splits_data(const Strategy& strategy) const {
@@ -45,8 +44,8 @@ class RoleFilter {
   }
 
   ShardingRule rule_of_node(int index) const {
-    const Node& node = node_of(*planning_.graph, index);
-    const std::vector<TensorType> types = operand_types(*planning_.graph, node);
+    const Node& node = node_of(planning_.graph(), index);
+    const std::vector<TensorType> types = operand_types(planning_.graph(), node);
     return rule_of(*node.op, {types, node.attributes});
   }
 
@@ -62,7 +61,7 @@ class RoleFilter {
   /// A gradient is a sum over samples or positions, partial along an axis that splits them, unless what makes
   /// it knows none (tokens that are routed in groups of whole sequences).
   bool sums_along(FactorRole role, int choice) const {
-    const int maker = value_of(*planning_.graph, node_.operands[0]).producer;
+    const int maker = value_of(planning_.graph(), node_.operands[0]).producer;
     return choice == kPassPartialAxis || (choice == kIdleAxis && !splits(maker, role));
   }
 

@@ -7,6 +7,7 @@
 #include "libalpa/base/error.h"
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/units.h"
+#include "libalpa/plan/check_plan.h"
 #include "libalpa/planner/assemble.h"
 #include "libalpa/planner/predict.h"
 #include "libalpa/planner/work_floor.h"
@@ -17,7 +18,7 @@ namespace {
 
 std::int64_t fullest_device(const Plan& plan) {
   std::int64_t most = 0;
-  for (const StagePrediction& stage : plan.prediction.stages) most = std::max(most, stage.memory.total);
+  for (const MeshPrediction& mesh : plan.prediction.meshes) most = std::max(most, mesh.memory.total);
   return most;
 }
 
@@ -27,8 +28,9 @@ std::string form(const Plan& plan) {
 
 /// The same in all but what they are called.
 bool same_plan(const Plan& a, const Plan& b) {
-  return a.micro_batches == b.micro_batches && a.schedule == b.schedule && a.stages == b.stages &&
-         a.node_strategy == b.node_strategy && a.value_layout == b.value_layout && a.crossings == b.crossings;
+  return a.micro_batches == b.micro_batches && a.schedule == b.schedule && a.meshes == b.meshes &&
+         a.stages == b.stages && a.node_strategy == b.node_strategy && a.value_layout == b.value_layout &&
+         a.segment_layouts == b.segment_layouts && a.crossings == b.crossings && a.inputs == b.inputs;
 }
 
 /// A bound on the estimate of every plan with these stages: of one that is better, the step of each stage is
@@ -120,7 +122,7 @@ Proposal Contest::enter(PricedGraph& priced, Proposal proposal, const std::strin
     Plan plan = plan_of(priced, proposal, method, schedule);
     bool fits = true;
     for (std::size_t i = 0; i < proposal.requests.size(); ++i) {
-      const std::int64_t over = plan.prediction.stages[i].memory.total - limit;
+      const std::int64_t over = plan.prediction.meshes[i].memory.total - limit;
       unsolved[i] = over > 0;
       if (over > 0) proposal.requests[i].reserve_bytes += over;
       fits = fits && over <= 0;
@@ -147,7 +149,7 @@ void Contest::keep(Plan plan, double estimate_s, const std::string& method) {
       return;
     }
   const Candidate candidate{method, plan.prediction.step_s, fullest_device(plan), "",
-                            plan.prediction.stages[busiest_stage(plan.prediction)]};
+                            plan.prediction.meshes[busiest_mesh(plan.prediction)]};
   entries_.push_back({candidate, std::move(plan)});
   compare(entries_.size() - 1, estimate_s);
 }
@@ -185,7 +187,7 @@ const Plan& Contest::settle() {
   return entries_[*best_].plan;
 }
 
-/// What is told of an entry beside the winner.
+/// What is reported of an entry beside the winner.
 std::string Contest::verdict(std::size_t i) const {
   const Candidate &own = entries_[i].candidate, &winner = entries_[*best_].candidate;
   if (i == *best_) return beside_ == best_ ? "chosen; the search's own best too" : "chosen";

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <numeric>
+
 namespace alpa {
 namespace {
 
@@ -37,7 +39,7 @@ std::string layer_text(const Graph& graph, const LayerClasses& classes, int laye
 
 }  // namespace
 
-LayerClasses classify_layers(const Graph& graph) {
+LayerClasses layers_apart(const Graph& graph) {
   LayerClasses classes;
   classes.layer_nodes.resize(graph.layers.size());
   for (int n = 0; n < static_cast<int>(graph.nodes.size()); ++n) {
@@ -45,10 +47,17 @@ LayerClasses classify_layers(const Graph& graph) {
     classes.place_in_layer.push_back(static_cast<int>(nodes.size()));
     nodes.push_back(n);
   }
+  classes.of_layer.resize(graph.layers.size());
+  std::iota(classes.of_layer.begin(), classes.of_layer.end(), 0);
+  return classes;
+}
+
+LayerClasses classify_layers(const Graph& graph) {
+  LayerClasses classes = layers_apart(graph);
   std::map<std::string, int> known;
   for (int layer = 0; layer < static_cast<int>(graph.layers.size()); ++layer)
-    classes.of_layer.push_back(
-        known.emplace(layer_text(graph, classes, layer), static_cast<int>(known.size())).first->second);
+    classes.of_layer[static_cast<std::size_t>(layer)] =
+        known.emplace(layer_text(graph, classes, layer), static_cast<int>(known.size())).first->second;
   return classes;
 }
 

@@ -16,4 +16,7 @@ struct LayerClasses {
 
 LayerClasses classify_layers(const Graph&);
 
+/// Each layer by itself.
+LayerClasses layers_apart(const Graph&);
+
 }  // namespace alpa

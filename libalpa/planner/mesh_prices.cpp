@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libalpa/cluster/device_facts.h"
+#include "libalpa/sharding/node_price.h"
 
 namespace alpa {
 namespace {
@@ -75,6 +76,17 @@ MeshPrices::MeshPrices(const Graph& graph, MeshShape mesh, const CostModel& cost
     resting_[static_cast<std::size_t>(state.value)] = &at->second;
   }
   price_norms(graph);
+  price_sum(graph, graph.loss);
+  for (const Metric& metric : graph.metrics)
+    for (const int v : metric.values) price_sum(graph, v);
+}
+
+void MeshPrices::price_sum(const Graph& graph, int v) {
+  if (v < 0 || value_of(graph, v).producer < 0) return;
+  const Value& value = value_of(graph, v);
+  const std::vector<TensorType> tile{{value.type.dtype, {}}};
+  const OpDef& op = *graph.nodes[static_cast<std::size_t>(value.producer)].op;
+  sum_seconds_.try_emplace(v, kernel_seconds(op, {tile, {{"weight", 1.0}}}, costs_));
 }
 
 void MeshPrices::price_norms(const Graph& graph) {
@@ -88,7 +100,7 @@ void MeshPrices::price_norms(const Graph& graph) {
         if (table->spec(layout).is_partial()) continue;
         const std::vector<TensorType> tile{tile_type(table->whole(), table->spec(layout), mesh_)};
         const OpCall call{tile, {}};
-        at->second.back() = kernel_seconds(*norm.op, call);
+        at->second.back() = kernel_seconds(*norm.op, call, costs_);
       }
     }
   }
@@ -113,23 +125,14 @@ std::vector<NodeOption> MeshPrices::price(const Graph& graph, const Node& node) 
   return options;
 }
 
-double MeshPrices::kernel_seconds(const OpDef& op, const OpCall& call) const {
-  const Work work{flops_of(op, call), static_cast<double>(bytes_moved_by(op, call)), call.operands[0].dtype};
-  return costs_.operator_seconds(signature_of(op, call), work);
-}
-
 double MeshPrices::node_seconds(const OpDef& op, const NodeLayout& layout) const {
   const Ring& ring = layout.ring;
   double seconds = 0;
   for (const RingRound& round : ring.rounds()) {
     const std::int64_t passed = (round.operands_arrive ? bytes_of(ring.operands, layout.local_operands) : 0) +
                                 (round.results_arrive ? bytes_of(ring.results, layout.local_results) : 0);
-    if (passed > 0)
-      seconds += costs_.collective_seconds(
-          CollectiveKind::shift,
-          group_shape(conversions_.mesh(), ring.axis, costs_.cluster().devices_per_node),
-          static_cast<double>(passed));
-    seconds += kernel_seconds(op, layout.call_in(round));
+    if (passed > 0) seconds += shift_seconds(passed, conversions_.mesh(), ring.axis, costs_);
+    seconds += kernel_seconds(op, layout.call_in(round), costs_);
   }
   return seconds;
 }
@@ -137,6 +140,14 @@ double MeshPrices::node_seconds(const OpDef& op, const NodeLayout& layout) const
 const std::vector<double>& MeshPrices::conversion_seconds(int value, int from) const {
   const std::lock_guard lock(mutex_);
   return tables_[static_cast<std::size_t>(value)]->seconds_from(from, conversions_, costs_);
+}
+
+double MeshPrices::reduction_seconds(int value, int layout) const {
+  const LayoutTable& table = layouts(value);
+  const ShardingSpec& spec = table.spec(layout);
+  if (!spec.is_partial()) return 0;
+  const std::lock_guard lock(mutex_);
+  return conversions_.seconds(table.whole(), spec, without_terms(spec), costs_);
 }
 
 bool PriceBook::price(const std::vector<MeshShape>& meshes, const std::string& what, PlanningClock& clock) {

@@ -46,7 +46,7 @@ struct NodeOption {
 };
 
 /// What every node of a graph can do on one mesh and what that takes: worked out once for all stages on it.
-/// All operators are priced when it is made; after that it may be shared by threads.
+/// All operators are priced when it is made (CostModel is not thread-safe); after that threads may share it.
 class MeshPrices {
  public:
   MeshPrices(const Graph&, MeshShape, const CostModel&);
@@ -63,17 +63,23 @@ class MeshPrices {
 
   const std::vector<double>& conversion_seconds(int value, int from) const;
 
+  /// Of the terms of a value that leaves its mesh; 0 where it is not partial.
+  double reduction_seconds(int value, int layout) const;
+
   /// Adding up the squares of a gradient's tile, per layout (0 for partial ones); for operands of the global
   /// norm.
   const std::vector<double>& norm_seconds(int gradient) const {
     return norm_seconds_.at(tables_[static_cast<std::size_t>(gradient)]);
   }
 
+  /// Adding up a device's losses, or those of a metric, at the end of a step; `value`: one of them.
+  double sum_seconds(int value) const { return sum_seconds_.at(value); }
+
  private:
   std::vector<NodeOption> price(const Graph&, const Node&);
-  double kernel_seconds(const OpDef&, const OpCall&) const;
   double node_seconds(const OpDef&, const NodeLayout&) const;
   void price_norms(const Graph&);
+  void price_sum(const Graph&, int value);
 
   MeshShape mesh_;
   const CostModel& costs_;
@@ -85,6 +91,7 @@ class MeshPrices {
   std::vector<const std::vector<NodeOption>*> options_;  ///< [node]
   std::vector<LayoutTable*> tables_;                     ///< [value]
   std::map<const LayoutTable*, std::vector<double>> norm_seconds_;
+  std::map<int, double> sum_seconds_;             ///< [value]
   std::vector<const std::vector<int>*> resting_;  ///< [value]; null but for states
 };
 

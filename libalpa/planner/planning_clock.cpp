@@ -15,7 +15,7 @@ PlanningClock::PlanningClock(double time_limit_s, Log& log, const StopRequest* s
     : time_limit_s_(time_limit_s),
       deadline_(time_limit_s, stop),
       log_(log),
-      teller_([this, interval_s] { tell(interval_s); }) {}
+      reporter_([this, interval_s] { report(interval_s); }) {}
 
 PlanningClock::~PlanningClock() {
   {
@@ -23,7 +23,7 @@ PlanningClock::~PlanningClock() {
     ends_ = true;
   }
   end_.notify_one();
-  teller_.join();
+  reporter_.join();
 }
 
 void PlanningClock::begin(const std::string& phase, int parts) {
@@ -71,7 +71,7 @@ std::string PlanningClock::end() const {
   return name ? fmt::format("the search was stopped (SIG{})", name) : "the search was stopped";
 }
 
-void PlanningClock::tell(double interval_s) {
+void PlanningClock::report(double interval_s) {
   constexpr double kLookEvery_s = 0.1;  // at a stop
   bool has_stopped = false;
   for (double next_s = interval_s, now_s = 0;; now_s += kLookEvery_s) {

@@ -41,7 +41,7 @@ class PlanningClock {
  private:
   static constexpr double kPuttingTogether_s = 2;
 
-  void tell(double interval_s);
+  void report(double interval_s);
 
   const double time_limit_s_;
   const Deadline deadline_;
@@ -52,7 +52,7 @@ class PlanningClock {
   std::optional<double> best_s_, bound_s_;
   bool ends_ = false;
   std::condition_variable end_;
-  std::thread teller_;
+  std::thread reporter_;
 };
 
 }  // namespace alpa

@@ -13,13 +13,13 @@ void predict(Plan& plan, const Graph& graph, const CostModel& costs) {
   verify(program);
   const Timeline timeline = simulate(program, costs);
   plan.prediction.step_s = timeline.step_s;
-  plan.prediction.stages.clear();
-  for (std::size_t s = 0; s < program.meshes.size(); ++s) {
-    const MeshProgram& mesh = program.meshes[s];
+  plan.prediction.meshes.clear();
+  for (std::size_t m = 0; m < program.meshes.size(); ++m) {
+    const MeshProgram& mesh = program.meshes[m];
     std::int64_t in_flight = 1;
     for (const Buffer& buffer : mesh.buffers)
       if (buffer.residence == Residence::micro_batch) in_flight = std::max(in_flight, buffer.slots);
-    plan.prediction.stages.push_back({timeline.meshes[s], mesh.memory, in_flight});
+    plan.prediction.meshes.push_back({timeline.meshes[m], mesh.memory, in_flight});
   }
   plan.prediction.estimated_operators = static_cast<int>(costs.missing().size());
 }

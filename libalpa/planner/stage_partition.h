@@ -52,7 +52,7 @@ struct Partition {
 
 /// The least pipeline_seconds for each number of stages that has a partition, ascending; numbers whose best
 /// is 5 % behind the best of all may be missing. For each bound on the slowest stage, the least sum (Alpa,
-/// section 5.2). Slowest stages within `alike` of each other are not told apart, so that much may be lost.
+/// section 5.2). Slowest stages within `alike` of each other count as equal, so that much may be lost.
 /// Ends with what it has once `stops` says so.
 std::vector<Partition> best_partitions(const StageChoices&, int least_stages, double alike = 1e-4,
                                        const std::function<bool()>& stops = {});

@@ -1,10 +1,13 @@
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 
+#include "libalpa/plan/plan.h"
 #include "libalpa/planner/mesh_prices.h"
 #include "libalpa/planner/planning_graph.h"
 #include "libalpa/planner/stage_request.h"
+#include "libalpa/planner/stage_variables.h"
 #include "libalpa/solver/strategy_selection.h"
 
 namespace alpa {
@@ -17,21 +20,63 @@ struct StageSolution {
   std::int64_t least_memory = 0;  ///< where memory is why: what it would need at least
   std::map<int, Strategy> node_strategy;
   std::map<int, ShardingSpec> value_layout;
-  std::map<int, ShardingSpec> arriving;  ///< values made elsewhere -> layout they arrive in
-  double micro_batch_s = 0;              ///< forward and backward of one micro-batch
-  double update_s = 0;                   ///< once per step
-  double step_s = 0;                     ///< what was minimised: micro-batches * micro_batch_s + update_s
-  double lower_bound_s = 0;              ///< on step_s of any choice, feasible or not
+  std::map<int, ShardingSpec> arriving;           ///< values made elsewhere -> layout they arrive in
+  std::map<int, SegmentLayouts> segment_layouts;  ///< of both, and of inputs
+  double micro_batch_s = 0;                       ///< forward and backward of one micro-batch
+  double update_s = 0;                            ///< once per step
+  double step_s = 0;         ///< what was minimised: micro-batches * micro_batch_s + update_s
+  double lower_bound_s = 0;  ///< on step_s of any choice, feasible or not
   bool hit_time_limit = false;
   std::int64_t fixed_bytes = 0;  ///< states, summed gradients and the largest transient
   std::int64_t slot_bytes = 0;   ///< activations of one micro-batch in flight
 };
 
-/// Chooses a strategy for every node of a stage (Alpa, OSDI'22, section 4): builds the selection problem over
-/// the stage's nodes, the resting layouts of its states and of values with several users, with equal layers
-/// folded into one, and solves it under the memory limit of the cluster's devices. Starts from the choices of
-/// `start` where it is given and the stage has them all; the solution is then no worse. May be called by
-/// several threads.
+/// The selection problem of a stage, over its nodes, the resting layouts of its states and of values with
+/// several users, with equal layers folded into one.
+class StageProblem {
+ public:
+  /// Keeps references to the graph and the prices.
+  StageProblem(const PlanningGraph&, const StageRequest&, const MeshPrices&);
+  StageProblem(const StageProblem&) = delete;
+  StageProblem& operator=(const StageProblem&) = delete;
+
+  const std::string& why_not() const { return stage_.why_not; }  ///< where there is no problem; else ""
+  const SelectionProblem& selection() const { return problem_; }
+  const StageVariables& variables() const { return stage_; }
+
+  /// What a choice for every variable makes all nodes of the selection problem choose.
+  std::vector<int> with_twins(std::vector<int> choice) const;
+  StageSolution solution_of(const std::vector<int>& choice) const;
+  /// The choices that make this solution; empty where the stage lacks one of them.
+  std::vector<int> choice_of(const StageSolution&) const;
+
+ private:
+  const StageVariable& variable(int index) const { return stage_.variables[static_cast<std::size_t>(index)]; }
+  const NodeOption& option(const StageVariable& v, std::size_t choice) const {
+    return prices_.options(v.node)[static_cast<std::size_t>(v.choices[choice])];
+  }
+
+  std::optional<std::int64_t> most_bytes() const;
+  void make_selection();
+  void hold(int variable, const Holding&);
+  ShardingSpec resting_layout(int value, const std::vector<int>& choice) const;
+  ShardingSpec layout_at_node(int node, int value, bool result, const std::vector<int>& choice) const;
+  /// Of a solution, at rest or in a segment; none: it has none.
+  std::optional<ShardingSpec> layout_in(const StageSolution&, int value, std::optional<Phase> segment) const;
+  SegmentLayouts segment_layouts(int value, const std::vector<int>& choice) const;
+  double seconds(const std::vector<int>& choice, bool update) const;
+
+  StageRequest request_;
+  StageScope scope_;
+  const MeshPrices& prices_;
+  StageVariables stage_;
+  SelectionProblem problem_;
+  std::vector<int> twins_;  ///< variable of each further node of the selection problem
+};
+
+/// Chooses a strategy for every node of a stage (Alpa, OSDI'22, section 4): solves its selection problem
+/// under the memory limit of the cluster's devices. Starts from the choices of `start` where it is given and
+/// the stage has them all; the solution is then no worse. May be called by several threads.
 StageSolution solve_stage(const PlanningGraph&, const StageRequest&, const MeshPrices&,
                           const SelectionOptions&, const StageSolution* start = nullptr);
 

@@ -3,10 +3,11 @@
 #include <vector>
 
 #include "libalpa/cluster/mesh.h"
+#include "libalpa/graph/graph.h"
 
 namespace alpa {
 
-/// What a mesh axis may be used for. Baselines and pins are the free search with its axes told what to do.
+/// What a mesh axis may be used for. Baselines and pins are the free search with a use given to each axis.
 enum class AxisRole {
   free,
   data,      ///< splits the sample wherever there is one
@@ -30,5 +31,10 @@ struct StageRequest {
   StateSpread spread = StateSpread::free;
   std::int64_t reserve_bytes = 0;  ///< of the memory limit, for what the stage problem does not count
 };
+
+/// Runs of a phase per step.
+inline double runs_per_step(const StageRequest& request, Phase phase) {
+  return phase == Phase::update ? 1 : request.micro_batches;
+}
 
 }  // namespace alpa

@@ -9,10 +9,11 @@ int place_of(const std::vector<int>& list, int value) {
 }
 
 StageScope::StageScope(const PlanningGraph& planning, const StageRequest& request)
-    : planning_(planning),
+    : semantics_(planning.uses, {request.first_layer, request.end_layer, request.rematerialize}),
+      planning_(planning),
       request_(request),
       canonical_layer_(planning.classes.of_layer.size(), -1),
-      copies_(planning.graph->nodes.size(), 0) {
+      copies_(planning.graph().nodes.size(), 0) {
   std::map<int, int> first_of_class;
   for (int layer = request.first_layer; layer < request.end_layer; ++layer) {
     const int first =
@@ -40,26 +41,13 @@ StageScope::StageScope(const PlanningGraph& planning, const StageRequest& reques
   if (request.rematerialize) find_recomputed_nodes();
 }
 
-// What a layer's backward takes, and what that is made of, back to what was kept.
 void StageScope::find_recomputed_nodes() {
-  std::set<int> wanted;
+  std::vector<bool> kept(graph().values.size());
+  for (const int v : values_) kept[static_cast<std::size_t>(v)] = saved(v);
+  const std::vector<bool> again = semantics_.recomputed(kept);
   for (const int n : canonical_nodes_)
-    if (node(n).phase == Phase::backward)
-      for (const int v : node(n).operands)
-        if (makes(v)) wanted.insert(canonical_value(v));
-  for (auto n = canonical_nodes_.rbegin(); n != canonical_nodes_.rend(); ++n) {
-    if (node(*n).phase != Phase::forward) continue;
-    for (const int result : node(*n).results)
-      if (wanted.contains(result) && !saved(result)) runs_again_.insert(*n);
-    if (runs_again_.contains(*n)) wanted.insert(node(*n).operands.begin(), node(*n).operands.end());
-  }
+    if (again[static_cast<std::size_t>(n)]) runs_again_.insert(n);
 }
-
-bool StageScope::has(int n) const {
-  return canonical_layer_[static_cast<std::size_t>(node(n).layer)] >= 0 && !node(n).op->reduces_globally;
-}
-
-bool StageScope::makes(int v) const { return value(v).producer >= 0 && has(value(v).producer); }
 
 int StageScope::canonical_node(int n) const {
   const auto& [of_layer, layer_nodes, place] = planning_.classes;
@@ -80,39 +68,35 @@ int StageScope::canonical_value(int v) const {
 
 std::vector<int> StageScope::users(int v) const {
   std::vector<int> users;
-  for (const int n : planning_.consumers[static_cast<std::size_t>(v)])
+  for (const int n : planning_.uses.users_of(v))
     if (has(n)) users.push_back(n);
   return users;
 }
 
-bool StageScope::leaves(int v) const {
-  const auto& consumers = planning_.consumers[static_cast<std::size_t>(v)];
-  return std::any_of(consumers.begin(), consumers.end(), [&](int n) { return !has(n); });
-}
-
-bool StageScope::saved(int v) const {
-  if (value(v).kind == ValueKind::state) return false;
-  const int producer = value(v).producer;
-  if (producer >= 0 && node(producer).phase != Phase::forward) return false;
-  for (const int n : planning_.consumers[static_cast<std::size_t>(v)]) {
-    if (!has(n) || node(n).phase == Phase::update) continue;
-    if (request_.rematerialize ? producer < 0 || node(n).layer != node(producer).layer
-                               : node(n).phase == Phase::backward)
-      return true;
-  }
-  return false;
-}
-
 bool StageScope::made_again(int v) const {
-  if (!request_.rematerialize || !makes(v) || node(value(v).producer).phase != Phase::forward || saved(v))
-    return false;
-  const std::vector<int> consumers = users(v);
-  return std::any_of(consumers.begin(), consumers.end(),
-                     [&](int n) { return node(n).phase == Phase::backward; });
+  return makes(v) && !saved(v) && runs_again_.contains(canonical_node(value(v).producer));
+}
+
+std::vector<StageScope::Use> StageScope::uses_in(int v, Phase segment) const {
+  std::vector<Use> uses;
+  for (const int user : planning_.uses.users_of(v)) {
+    if (!has(user)) continue;
+    const bool again = segment == Phase::backward && runs(canonical_node(user)) > 1;
+    if (node(user).phase != segment && !again) continue;
+    const std::vector<int>& operands = node(user).operands;
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (operands[i] == v) uses.push_back({user, static_cast<int>(i)});
+  }
+  return uses;
+}
+
+bool StageScope::made_in(int v, Phase segment) const {
+  if (!makes(v)) return false;
+  return node(value(v).producer).phase == segment || (segment == Phase::backward && made_again(v));
 }
 
 bool StageScope::updates(int state_value) const {
-  const int state = planning_.state_at[static_cast<std::size_t>(state_value)];
+  const int state = planning_.uses.state_at[static_cast<std::size_t>(state_value)];
   if (state < 0) return false;
   const int next = graph().states[static_cast<std::size_t>(state)].next;
   return next < 0 || makes(next);

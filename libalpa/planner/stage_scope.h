@@ -5,6 +5,7 @@
 
 #include "libalpa/planner/planning_graph.h"
 #include "libalpa/planner/stage_request.h"
+#include "libalpa/semantics/stage_semantics.h"
 
 namespace alpa {
 
@@ -17,20 +18,33 @@ class StageScope {
   const std::vector<int>& values() const { return values_; }  ///< that they take or make, ascending
   const std::vector<int>& canonical_nodes() const { return canonical_nodes_; }  ///< by phase, then in order
 
-  bool has(int node) const;
-  bool makes(int value) const;  ///< the value is the result of a node here
+  bool has(int node) const { return semantics_.has(node); }
+  bool makes(int value) const { return semantics_.makes(value); }  ///< the value is the result of a node here
   int canonical_node(int node) const;
   int canonical_value(int value) const;
   int copies(int canonical_node) const { return copies_[static_cast<std::size_t>(canonical_node)]; }
 
   std::vector<int> users(int value) const;
-  bool leaves(int value) const;  ///< some other stage uses it
+  bool leaves(int value) const { return semantics_.leaves(value); }  ///< some other stage uses it
 
   /// Lives from the forward to the backward of a micro-batch.
-  bool saved(int value) const;
+  bool saved(int value) const { return semantics_.is_saved(value); }
 
   /// Is made again in the backward of its layer and lives until its last use there (rematerialisation).
   bool made_again(int value) const;
+
+  /// An operand that is a value.
+  struct Use {
+    int node, operand;
+  };
+  /// Those of nodes that run in a segment, recomputed ones in the backward too.
+  std::vector<Use> uses_in(int value, Phase segment) const;
+
+  /// Whether a node makes the value in that segment, for the first time or again.
+  bool made_in(int value, Phase segment) const;
+
+  /// Whose kernel may add to this sum over micro-batches; -1: none can.
+  int kernel_of_sum(int node) const { return semantics_.kernel_of_sum(node); }
 
   /// How often a node runs for one micro-batch: twice where its layer's backward needs its result again.
   int runs(int canonical_node) const { return 1 + (runs_again_.contains(canonical_node) ? 1 : 0); }
@@ -38,7 +52,7 @@ class StageScope {
   /// The state that starts as this value is updated here (or nowhere).
   bool updates(int state_value) const;
 
-  const Graph& graph() const { return *planning_.graph; }
+  const Graph& graph() const { return planning_.graph(); }
   const Node& node(int n) const { return node_of(graph(), n); }
   const Value& value(int v) const { return value_of(graph(), v); }
   const PlanningGraph& planning() const { return planning_; }
@@ -46,6 +60,7 @@ class StageScope {
  private:
   void find_recomputed_nodes();
 
+  StageSemantics semantics_;
   const PlanningGraph& planning_;
   const StageRequest& request_;
   std::vector<int> canonical_layer_;  ///< [layer], -1: not in the stage

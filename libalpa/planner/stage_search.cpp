@@ -16,7 +16,7 @@
 namespace alpa {
 namespace {
 
-constexpr double kAlike = 1e-4;  ///< slowest stages that the partition does not tell apart
+constexpr double kAlike = 1e-4;  ///< slowest stages that the partition takes for equal
 /// The best way to run a range of layers on so many devices with so many micro-batches in flight.
 struct RangePlan {
   MeshShape mesh;
@@ -60,7 +60,7 @@ class StageSearch {
         book_(book),
         clock_(clock),
         cluster_(book.costs().cluster()),
-        layers_(static_cast<int>(planning.graph->layers.size())),
+        layers_(static_cast<int>(planning.graph().layers.size())),
         cuts_(space.cuts.empty() ? every_layer(layers_) : space.cuts),
         units_(static_cast<int>(cuts_.size()) - 1),
         most_(std::min({space.most_stages, units_, space.devices})),

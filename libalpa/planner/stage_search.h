@@ -33,7 +33,7 @@ struct SearchSpace {
   std::vector<Proposal> known;  ///< plans whose stages are to be improved on
   double gap = 5e-3;            ///< of each stage; the plans that come out are solved again, to the end
   int threads = 1;
-  std::string name = "search";  ///< what it is called in the lines that tell how far it is
+  std::string name = "search";  ///< its name on progress lines
 };
 
 /// What the search found, or what became of it.

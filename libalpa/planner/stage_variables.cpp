@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 
+#include "libalpa/base/infinity.h"
 #include "libalpa/planner/axis_roles.h"
 
 namespace alpa {
@@ -16,9 +18,11 @@ class Builder {
 
   StageVariables build() {
     for (const int n : scope_.canonical_nodes()) clock_[n] = built_.clock++;
+    for (const int v : scope_.values()) note_needs(v);
     for (const int n : scope_.canonical_nodes())
       if (!add_node(n)) return std::move(built_);
     for (const int v : scope_.values()) add_value(v);
+    add_sums_of_step();
     return std::move(built_);
   }
 
@@ -31,6 +35,7 @@ class Builder {
   int add_variable(StageVariable&& added) {
     const std::size_t choices = added.choices.size();
     added.cost.resize(choices, 0.0);
+    added.once.resize(choices, 0.0);
     added.fixed.resize(choices, 0);
     added.slot.resize(choices, 0);
     built_.variables.push_back(std::move(added));
@@ -48,10 +53,9 @@ class Builder {
                       node.name.empty() ? node.op->name : node.name, node.op->name, mesh_text(request_.mesh));
       return false;
     }
-    // A sum is done by the kernel of the gradient where that can accumulate.
-    const int producer = scope_.value(node.operands[0]).producer;
-    const bool fused = node.op->sums_micro_batches && producer >= 0 && scope_.node(producer).op->accumulates;
-    const double runs = fused ? 0 : runs_per_step(request_, node.phase) * scope_.runs(n) * scope_.copies(n);
+    added.sums_in_kernel = scope_.kernel_of_sum(n) >= 0;
+    const double runs =
+        added.sums_in_kernel ? 0 : runs_per_step(request_, node.phase) * scope_.runs(n) * scope_.copies(n);
     for (const int o : added.choices) added.cost.push_back(runs * option(n, o).seconds + norm_seconds(n, o));
     built_.of_node[n] = add_variable(std::move(added));
     add_memory(n);
@@ -60,16 +64,12 @@ class Builder {
 
   double norm_seconds(int n, int o) const {
     double seconds = 0;
-    for (const int i : scope_.planning().measured[static_cast<std::size_t>(n)]) {
+    for (const int i : scope_.planning().uses.measured[static_cast<std::size_t>(n)]) {
       const std::size_t operand = static_cast<std::size_t>(i);
       const int layout = option(n, o).operands[operand];
       seconds += prices_.norm_seconds(scope_.node(n).operands[operand])[static_cast<std::size_t>(layout)];
     }
     return seconds * scope_.copies(n);
-  }
-
-  bool rests_on_state(const Node& node) const {
-    return node.phase == Phase::update && node.op->overwrites[0] >= 0;
   }
 
   /// A value that lives no longer than its users need it.
@@ -78,7 +78,7 @@ class Builder {
     if (value.kind != ValueKind::computed || scope_.saved(v)) return false;
     if (!scope_.makes(v)) return true;
     const Node& producer = scope_.node(value.producer);
-    return !producer.op->sums_micro_batches && !rests_on_state(producer);
+    return !producer.op->sums_micro_batches && !updates_in_place(producer);
   }
 
   void add_memory(int n) {
@@ -98,12 +98,12 @@ class Builder {
         const std::int64_t size = bytes(v, o.results[r]);
         if (node.op->sums_micro_batches) {
           added.fixed[c] += count * size;
-        } else if (rests_on_state(node)) {
-          const int state = scope_.planning().state_after[static_cast<std::size_t>(v)];
+        } else if (updates_in_place(node)) {
+          const int state = scope_.planning().uses.state_after_value(v);
           const bool parameter =
               state >= 0 && scope_.graph().states[static_cast<std::size_t>(state)].is_parameter;
           added.fixed[c] += parameter ? 0 : count * size;  // those are counted where they rest
-        } else if (scope_.saved(v) && scope_.users(v).size() <= 1) {
+        } else if (scope_.saved(v) && !needs_.at(scope_.canonical_value(v)).rest) {
           added.slot[c] += count * size;
         } else {
           passing += size;
@@ -135,72 +135,210 @@ class Builder {
 
   std::int64_t bytes(int value, int layout) const { return prices_.layouts(value).bytes(layout); }
 
+  /// What a value or one that is folded into it needs variables for.
+  struct Needs {
+    bool rest = false;         ///< it outlives the segment that makes it, and not just as it is made
+    bool leaves = false;       ///< to another stage
+    std::set<Phase> segments;  ///< in which several things are made of it
+  };
+
+  void note_needs(int v) {
+    const Value& value = scope_.value(v);
+    if (scope_.planning().uses.state_after_value(v) >= 0) return;
+    if (scope_.makes(v) && scope_.node(value.producer).op->sums_micro_batches) return;
+    Needs& needs = needs_[scope_.canonical_value(v)];
+    std::size_t all = 0;
+    for (const Phase segment : {Phase::forward, Phase::backward}) all += scope_.uses_in(v, segment).size();
+    const bool rests = !scope_.makes(v) || scope_.leaves(v) || (scope_.saved(v) && all > 1);
+    needs.rest = needs.rest || rests;
+    needs.leaves = needs.leaves || scope_.leaves(v);
+    for (const Phase segment : {Phase::forward, Phase::backward})
+      if (scope_.uses_in(v, segment).size() > 1) needs.segments.insert(segment);
+  }
+
+  static void propose(int layout, std::vector<int>& layouts) {
+    if (std::find(layouts.begin(), layouts.end(), layout) == layouts.end()) layouts.push_back(layout);
+  }
+
+  void propose_as_made(int v, std::vector<int>& layouts) const {
+    if (!scope_.makes(v)) return;
+    const int producer = scope_.value(v).producer, n = scope_.canonical_node(producer);
+    const auto result = static_cast<std::size_t>(place_of(scope_.node(producer).results, v));
+    for (const int o : built_.variables[static_cast<std::size_t>(built_.of_node.at(n))].choices)
+      propose(option(n, o).results[result], layouts);
+  }
+
+  void propose_as_used(int v, const std::vector<StageScope::Use>& uses, std::vector<int>& layouts) const {
+    for (const auto& [user, operand] : uses) {
+      const int n = scope_.canonical_node(user);
+      for (const int o : built_.variables[static_cast<std::size_t>(built_.of_node.at(n))].choices) {
+        const int layout = option(n, o).operands[static_cast<std::size_t>(operand)];
+        // Partial terms reach it from an operator of the same stage only: nothing partial crosses stages.
+        if (!prices_.layouts(v).spec(layout).is_partial() || scope_.makes(v)) propose(layout, layouts);
+      }
+    }
+  }
+
   std::vector<int> resting_candidates(int v) const {
     std::vector<int> layouts;
     const LayoutTable& table = prices_.layouts(v);
-    const auto propose = [&](int layout) {
-      if (scope_.leaves(v) && table.spec(layout).is_partial()) return;
-      if (std::find(layouts.begin(), layouts.end(), layout) == layouts.end()) layouts.push_back(layout);
-    };
     const Value& value = scope_.value(v);
     const int whole = table.find(replicated_spec(value.type.shape.size()));
-    if (value.kind == ValueKind::state) {
+    if (value.kind == ValueKind::input) {
+      propose(whole, layouts);
+    } else if (value.kind == ValueKind::state) {
       for (const int layout : prices_.resting(v))
-        if (may_rest(table.spec(layout), request_)) propose(layout);
-      if (layouts.empty()) propose(whole);
-      return layouts;
+        if (may_rest(table.spec(layout), request_)) propose(layout, layouts);
+    } else {
+      propose_as_made(v, layouts);
+      for (const Phase segment : {Phase::forward, Phase::backward, Phase::update})
+        propose_as_used(v, scope_.uses_in(v, segment), layouts);
+      if (needs_.at(scope_.canonical_value(v)).leaves)
+        std::erase_if(layouts, [&](int layout) { return table.spec(layout).is_partial(); });
     }
-    if (scope_.makes(v)) {
-      const int n = scope_.canonical_node(value.producer);
-      const auto result = static_cast<std::size_t>(place_of(scope_.node(value.producer).results, v));
-      for (const int o : built_.variables[static_cast<std::size_t>(built_.of_node.at(n))].choices)
-        propose(option(n, o).results[result]);
-    }
-    for (const int user : scope_.users(v)) {
-      const int n = scope_.canonical_node(user);
-      const std::vector<int>& operands = scope_.node(user).operands;
-      for (std::size_t i = 0; i < operands.size(); ++i)
-        if (operands[i] == v)
-          for (const int o : built_.variables[static_cast<std::size_t>(built_.of_node.at(n))].choices) {
-            const int layout = option(n, o).operands[i];
-            // Partial terms reach it from an operator of the same stage only: nothing partial crosses stages.
-            if (!table.spec(layout).is_partial() || scope_.makes(v)) propose(layout);
-          }
-    }
-    if (layouts.empty()) propose(whole);
+    if (layouts.empty()) propose(whole, layouts);
     return layouts;
   }
 
+  /// Of the layout in which a value rests.
   int layout_variable(int canonical, int v) {
     const auto known = built_.of_value.find(canonical);
     if (known != built_.of_value.end()) return known->second;
     StageVariable added;
     added.value = canonical;
     added.choices = resting_candidates(v);
+    const Value& value = scope_.value(v);
+    if (value.producer >= 0 && scope_.makes(v) &&
+        needs_[canonical].segments.contains(scope_.node(value.producer).phase)) {
+      std::vector<int> as_made;
+      propose_as_made(v, as_made);
+      std::erase_if(as_made, [&](int layout) {
+        return std::ranges::find(added.choices, layout) == added.choices.end();
+      });
+      added.as_made.assign(added.choices.size(), false);
+      added.as_made.resize(added.choices.size() + as_made.size(), true);
+      added.choices.insert(added.choices.end(), as_made.begin(), as_made.end());
+    }
     return built_.of_value[canonical] = add_variable(std::move(added));
   }
 
-  void connect(int from, int from_place, int v, int canonical) {
-    for (const int user : scope_.users(v)) {
-      const std::vector<int>& operands = scope_.node(user).operands;
-      const int to = built_.of_node.at(scope_.canonical_node(user));
-      for (std::size_t i = 0; i < operands.size(); ++i)
-        if (operands[i] == v)
-          built_.edges[{from, to, from_place, static_cast<int>(i), canonical, scope_.node(user).phase}] +=
-              scope_.runs(scope_.canonical_node(user));
+  /// Of the layout from which all users of a segment start.
+  int segment_variable(int canonical, int v, Phase segment) {
+    const auto known = built_.of_segment.find({canonical, segment});
+    if (known != built_.of_segment.end()) return known->second;
+    StageVariable added;
+    added.value = canonical;
+    if (scope_.made_in(v, segment))
+      propose_as_made(v, added.choices);
+    else
+      added.choices = resting_candidates(v);
+    propose_as_used(v, scope_.uses_in(v, segment), added.choices);
+    return built_.of_segment[{canonical, segment}] = add_variable(std::move(added));
+  }
+
+  /// What a variable decides of a value: a node's result, or the value's own layout.
+  struct Source {
+    int variable = -1, place = 0;
+  };
+
+  void flow(const Source& from, int to, int to_place, int canonical, Phase phase) {
+    ++built_.edges[{from.variable, to, from.place, to_place, canonical, phase}];
+  }
+
+  void connect(const Source& from, int v, int canonical, Phase segment) {
+    for (const auto& [user, operand] : scope_.uses_in(v, segment))
+      flow(from, built_.of_node.at(scope_.canonical_node(user)), operand, canonical, segment);
+  }
+
+  /// An input is loaded whole in each segment that takes it, but for what the forward saved for the backward.
+  void add_input(int v) {
+    const int index = layout_variable(v, v);
+    StageVariable& loaded = variable(index);
+    const std::int64_t size = bytes(v, loaded.choices[0]);
+    std::set<Phase> loading;
+    for (const int user : scope_.users(v)) loading.insert(scope_.node(user).phase);
+    if (scope_.saved(v)) {
+      loading.erase(Phase::backward);
+      loaded.slot[0] += size;
     }
+    const double seconds = prices_.costs().copy_seconds(static_cast<double>(size));
+    for (const Phase phase : loading)
+      if (phase == Phase::update)
+        pay_once(loaded, 0, seconds);
+      else
+        loaded.cost[0] += runs_per_step(request_, phase) * seconds;
+    for (const Phase segment : {Phase::forward, Phase::backward, Phase::update}) {
+      Source start{index};
+      if (needs_.at(v).segments.contains(segment)) {
+        const int own = segment_variable(v, v, segment);
+        flow(start, own, 0, v, segment);
+        start = {own};
+      }
+      connect(start, v, v, segment);
+    }
+  }
+
+  /// Once a step: the loss and the metrics of this stage are added up, what it has none of starts as zero.
+  void add_sums_of_step() {
+    const Graph& graph = scope_.graph();
+    const double zero_s = prices_.costs().copy_seconds(static_cast<double>(byte_count({DType::f32, {}})));
+    const auto add_sum = [&](const std::vector<int>& values) {
+      bool made = false;
+      for (const int v : values) {
+        if (!scope_.makes(v)) continue;
+        made = true;
+        StageVariable& maker = variable(built_.of_node.at(scope_.canonical_node(scope_.value(v).producer)));
+        for (std::size_t c = 0; c < maker.choices.size(); ++c) pay_once(maker, c, prices_.sum_seconds(v));
+      }
+      if (!made) add_to_all(zero_s);
+    };
+    add_sum({graph.loss});
+    for (const Metric& metric : graph.metrics) add_sum(metric.values);
+    const auto& measured = scope_.planning().uses.measured;
+    const bool has_gradients = std::ranges::any_of(
+        scope_.nodes(), [&](int n) { return !measured[static_cast<std::size_t>(n)].empty(); });
+    if (!has_gradients) add_to_all(zero_s);
+  }
+
+  static void pay_once(StageVariable& variable, std::size_t choice, double seconds) {
+    variable.cost[choice] += seconds;
+    variable.once[choice] += seconds;
+  }
+
+  /// Whatever is chosen.
+  void add_to_all(double seconds) {
+    if (built_.variables.empty()) return;  // layers may have no nodes
+    for (std::size_t c = 0; c < variable(0).choices.size(); ++c) pay_once(variable(0), c, seconds);
+  }
+
+  /// How often it comes from another stage in a step.
+  double arrivals_of(int v) const {
+    const Value& value = scope_.value(v);
+    if (value.kind == ValueKind::state) return scope_.updates(v) ? 0 : 1;
+    if (scope_.makes(v)) return 0;
+    return runs_per_step(request_, phase_of_crossing(scope_.graph(), v));
+  }
+
+  /// What is no parameter rests as its update takes it; others start from there.
+  void add_state_of_update(int v, int canonical, const State& state) {
+    if (state.next < 0 || !scope_.makes(state.next)) return;
+    const int update = scope_.value(state.next).producer;
+    const Source rest{built_.of_node.at(scope_.canonical_node(update)),
+                      place_of(scope_.node(update).results, state.next)};
+    for (const Phase segment : {Phase::forward, Phase::backward}) connect(rest, v, canonical, segment);
   }
 
   /// Ties one value of the stage (folded or not) into the problem.
   void add_value(int v) {
     const Value& value = scope_.value(v);
-    if (value.kind == ValueKind::input || v == scope_.graph().gradient_square_sum) return;
+    if (v == scope_.graph().gradient_square_sum) return;
+    if (value.kind == ValueKind::input) return add_input(v);
     const PlanningGraph& planning = scope_.planning();
     const int canonical = scope_.canonical_value(v);
     const bool made_here = scope_.makes(v), state = value.kind == ValueKind::state;
     const int from = made_here ? built_.of_node.at(scope_.canonical_node(value.producer)) : -1;
     const int place = made_here ? place_of(scope_.node(value.producer).results, v) : 0;
-    if (const int s = planning.state_after[static_cast<std::size_t>(v)]; s >= 0) {
+    if (const int s = planning.uses.state_after_value(v); s >= 0) {
       // Flows into the resting layout of its state.
       const State& owner = scope_.graph().states[static_cast<std::size_t>(s)];
       if (!owner.is_parameter) return;
@@ -208,38 +346,65 @@ class Builder {
       ++built_.edges[{from, to, place, 0, canonical, Phase::update}];
       return;
     }
-    if (state && !scope_.graph()
-                      .states[static_cast<std::size_t>(planning.state_at[static_cast<std::size_t>(v)])]
-                      .is_parameter)
-      return;  // rests as its update wants it
-    const bool several = state || !made_here || scope_.users(v).size() > 1 || scope_.leaves(v);
-    if (!several || (made_here && scope_.node(value.producer).op->sums_micro_batches)) {
-      connect(from, place, v, canonical);
+    if (state) {
+      const State& own =
+          scope_.graph()
+              .states[static_cast<std::size_t>(planning.uses.state_at[static_cast<std::size_t>(v)])];
+      if (!own.is_parameter) return add_state_of_update(v, canonical, own);
+    }
+    const Source made{from, place};
+    if (made_here && scope_.node(value.producer).op->sums_micro_batches) {
+      if (scope_.leaves(v)) {
+        StageVariable& sum = variable(from);
+        for (std::size_t c = 0; c < sum.choices.size(); ++c)
+          pay_once(sum, c, prices_.reduction_seconds(v, option(sum.node, sum.choices[c]).results[0]));
+      }
+      for (const Phase segment : {Phase::backward, Phase::update}) connect(made, v, canonical, segment);
       return;
     }
-    const int layout = layout_variable(canonical, v);
-    StageVariable& resting = variable(layout);
-    for (std::size_t c = 0; c < resting.choices.size(); ++c) {
-      const std::int64_t size = bytes(v, resting.choices[c]);
-      if (state)
-        resting.fixed[c] += size;
-      else if (scope_.saved(v))
-        resting.slot[c] += size;
-      if (!made_here && !state)  // it comes from another stage
-        resting.cost[c] +=
-            request_.micro_batches * prices_.costs().send_seconds(true, static_cast<double>(size));
+    const Needs& needs = needs_.at(canonical);
+    Source rest;
+    if (needs.rest) {
+      rest.variable = layout_variable(canonical, v);
+      StageVariable& resting = variable(rest.variable);
+      const double arrivals = arrivals_of(v);
+      const bool arrives_once = arrivals > 0 && phase_of_crossing(scope_.graph(), v) == Phase::update;
+      for (std::size_t c = 0; c < resting.choices.size(); ++c) {
+        const std::int64_t size = bytes(v, resting.choices[c]);
+        if (state)
+          resting.fixed[c] += size;
+        else if (scope_.saved(v))
+          resting.slot[c] += size;
+        const double seconds = prices_.costs().send_seconds(true, static_cast<double>(size));
+        if (arrives_once)
+          pay_once(resting, c, seconds);
+        else
+          resting.cost[c] += arrivals * seconds;
+      }
+      if (made_here) flow(made, rest.variable, 0, canonical, scope_.node(value.producer).phase);
     }
-    if (made_here)
-      built_.edges[{from, layout, place, 0, canonical, scope_.node(value.producer).phase}] +=
-          scope_.runs(scope_.canonical_node(value.producer));
-    connect(layout, 0, v, canonical);
+    for (const Phase segment : {Phase::forward, Phase::backward, Phase::update}) {
+      const bool makes = made_here && scope_.node(value.producer).phase == segment,
+                 has_own = needs.segments.contains(segment);
+      // What is made and rests is first brought to rest, unless the segment has a layout of its own.
+      const bool from_maker = scope_.made_in(v, segment) && !(makes && needs.rest && !has_own);
+      Source start = from_maker || !needs.rest ? made : rest;
+      if (has_own) {
+        const int own = segment_variable(canonical, v, segment);
+        flow(start, own, 0, canonical, segment);
+        if (makes && needs.rest) flow({own}, rest.variable, 0, canonical, segment);
+        start = {own};
+      }
+      connect(start, v, canonical, segment);
+    }
   }
 
   const StageScope& scope_;
   const StageRequest& request_;
   const MeshPrices& prices_;
   StageVariables built_;
-  std::map<int, int> clock_;  ///< canonical node -> when it runs
+  std::map<int, int> clock_;    ///< canonical node -> when it runs
+  std::map<int, Needs> needs_;  ///< by canonical value
 };
 
 }  // namespace
@@ -247,26 +412,6 @@ class Builder {
 StageVariables stage_variables(const StageScope& scope, const StageRequest& request,
                                const MeshPrices& prices) {
   return Builder(scope, request, prices).build();
-}
-
-double runs_per_step(const StageRequest& request, Phase phase) {
-  return phase == Phase::update ? 1 : request.micro_batches;
-}
-
-int layout_at_start(const StageVariables& stage, const StageEdge& edge, std::size_t choice,
-                    const MeshPrices& prices) {
-  const StageVariable& from = stage.variables[static_cast<std::size_t>(edge.from)];
-  if (from.node < 0) return from.choices[choice];
-  const NodeOption& option = prices.options(from.node)[static_cast<std::size_t>(from.choices[choice])];
-  return option.results[static_cast<std::size_t>(edge.from_place)];
-}
-
-int layout_at_end(const StageVariables& stage, const StageEdge& edge, std::size_t choice,
-                  const MeshPrices& prices) {
-  const StageVariable& to = stage.variables[static_cast<std::size_t>(edge.to)];
-  if (to.node < 0) return to.choices[choice];
-  const NodeOption& option = prices.options(to.node)[static_cast<std::size_t>(to.choices[choice])];
-  return option.operands[static_cast<std::size_t>(edge.to_place)];
 }
 
 }  // namespace alpa

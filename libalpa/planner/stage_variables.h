@@ -14,12 +14,18 @@ struct Holding {
   std::vector<std::int64_t> bytes;  ///< per choice
 };
 
-/// One decision of a stage: which option a node takes, or in which layout a value rests.
+/// One decision of a stage: which option a node takes, in which layout a value rests, or which the users of a
+/// segment start from.
 struct StageVariable {
   int node = -1;             ///< canonical node, or
   int value = -1;            ///< canonical value
   std::vector<int> choices;  ///< options of the node, or layouts of the value, as MeshPrices numbers them
-  std::vector<double> cost;  ///< seconds per step
+  /// [choice] Of a value at rest whose maker's segment has a layout of its own: whether it rests as it is
+  /// made, or comes from the segment's layout.
+  std::vector<bool> as_made;
+  bool sums_in_kernel = false;  ///< the node runs, at this price, only where its operand lies otherwise
+  std::vector<double> cost;     ///< seconds per step
+  std::vector<double> once;  ///< of those what does not grow with the micro-batches, but for the update's own
   std::vector<std::int64_t> fixed, slot;  ///< bytes all the time; bytes per micro-batch in flight
   Holding passing;                        ///< while the node runs
   Holding again;  ///< from the recomputation of its layer to the last use; empty unless rematerialised
@@ -38,20 +44,14 @@ struct StageEdge {
 /// The decisions of a stage and what they cost, before they are a selection problem.
 struct StageVariables {
   std::vector<StageVariable> variables;
-  std::map<StageEdge, int> edges;  ///< -> how often per run of its phase, over all layers
-  std::map<int, int> of_node;      ///< canonical node -> variable
-  std::map<int, int> of_value;     ///< canonical value -> variable
-  int clock = 0;                   ///< its end
-  std::string why_not;             ///< a node that has no option; else ""
+  std::map<StageEdge, int> edges;                   ///< -> how often per run of its phase, over all layers
+  std::map<int, int> of_node;                       ///< canonical node -> variable
+  std::map<int, int> of_value;                      ///< canonical value -> variable of its layout at rest
+  std::map<std::pair<int, Phase>, int> of_segment;  ///< canonical value, segment -> variable
+  int clock = 0;                                    ///< its end
+  std::string why_not;                              ///< a node that has no option; else ""
 };
 
 StageVariables stage_variables(const StageScope&, const StageRequest&, const MeshPrices&);
-
-/// Runs of a phase per step.
-double runs_per_step(const StageRequest&, Phase);
-
-/// The layout that a variable's choice gives the value at that end of an edge.
-int layout_at_start(const StageVariables&, const StageEdge&, std::size_t choice, const MeshPrices&);
-int layout_at_end(const StageVariables&, const StageEdge&, std::size_t choice, const MeshPrices&);
 
 }  // namespace alpa

@@ -3,16 +3,16 @@
 #include <algorithm>
 
 #include "libalpa/base/infinity.h"
+#include "libalpa/semantics/stage_semantics.h"
 
 namespace alpa {
 namespace {
 
-double node_floor(const Graph& graph, int n, const MeshPrices& prices) {
-  const Node& node = node_of(graph, n);
-  if (node.op->reduces_globally) return 0;
-  const int producer = value_of(graph, node.operands[0]).producer;
-  if (node.op->sums_micro_batches && producer >= 0 && node_of(graph, producer).op->accumulates)
-    return 0;  // done by the kernel of the gradient
+double node_floor(const PlanningGraph& planning, int n, const MeshPrices& prices) {
+  const Graph& graph = planning.graph();
+  if (node_of(graph, n).op->reduces_globally) return 0;
+  const StageSemantics whole(planning.uses, {0, static_cast<int>(graph.layers.size()), false});
+  if (whole.kernel_of_sum(n) >= 0) return 0;
   double least = infinity;
   for (const NodeOption& option : prices.options(n)) least = std::min(least, option.seconds);
   return least;
@@ -33,8 +33,8 @@ double between(const std::vector<double>& sums, int first, int end) {
 LayerFloor layer_floor(const PlanningGraph& planning, int layer, const MeshPrices& prices) {
   LayerFloor floor;
   for (const int n : planning.classes.layer_nodes[static_cast<std::size_t>(layer)]) {
-    const bool update = node_of(*planning.graph, n).phase == Phase::update;
-    (update ? floor.update_s : floor.micro_batch_s) += node_floor(*planning.graph, n, prices);
+    const bool update = node_of(planning.graph(), n).phase == Phase::update;
+    (update ? floor.update_s : floor.micro_batch_s) += node_floor(planning, n, prices);
   }
   return floor;
 }

@@ -5,7 +5,7 @@
 
 namespace alpa {
 
-/// What one rank tells of itself.
+/// What one rank reports of itself.
 struct RankFacts {
   int node = 0;
   int ranks_on_node = 1;
@@ -18,14 +18,14 @@ struct RankFacts {
 /// The machines of a job before anything was timed.
 struct Machines {
   std::string name;
-  std::string device;  ///< in words, without what tells two of a kind apart
+  std::string device;  ///< in words, without what distinguishes two of a kind
   int nodes = 1;
   int devices_per_node = 1;
   std::int64_t memory_bytes = 0;        ///< per device, of the one that has least
   std::vector<std::string> node_names;  ///< all different
 };
 
-/// Puts together what the ranks told, in rank order. Throws Error(allocation) where nodes have different
+/// Puts together what the ranks reported, in rank order. Throws Error(allocation) where nodes have different
 /// numbers of ranks, ranks do not stand in order of their nodes, two ranks share a GPU, or devices differ.
 Machines machines_of(const std::string& name, const std::vector<RankFacts>& ranks);
 

@@ -9,7 +9,7 @@
 
 namespace alpa {
 
-/// Small host values told to all ranks. Keeps references.
+/// Small host values known to all ranks. Keeps references.
 class RankExchange {
  public:
   RankExchange(Device&, Communicator&);

@@ -17,7 +17,7 @@ namespace alpa {
 /// So successive calls get other places, which go round a range of at least `cold_bytes` for operands and as
 /// much for results. The first operand alone stays where it is: it is what the instruction before has just
 /// made, and is as warm as its size allows. Not so for operators that overwrite (updates): their state was
-/// last touched a step ago. Of small tensors at most kMostSets places are told apart; these stay in caches,
+/// last touched a step ago. Of small tensors at most kMostSets places are distinguished; these stay in caches,
 /// as small tensors do in training.
 class SampleMemory {
  public:

@@ -4,95 +4,115 @@
 #include <map>
 
 #include "libalpa/program/memory.h"
+#include "libalpa/program/mesh_lowering.h"
 #include "libalpa/program/message_slots.h"
-#include "libalpa/program/stage_lowering.h"
 
 namespace alpa {
 namespace {
 
-/// The runs of each stage, without the update.
+std::vector<StageRun> forwards(int, int, int micro_batches) {
+  std::vector<StageRun> order;
+  for (int m = 0; m < micro_batches; ++m) order.push_back({SegmentKind::forward, m});
+  return order;
+}
+
+/// The runs of each mesh, without the update.
 std::vector<std::vector<StageRun>> orders_of(const Plan& plan, Purpose purpose) {
-  const int stages = static_cast<int>(plan.stages.size());
-  std::vector<std::vector<StageRun>> orders(plan.stages.size());
-  for (int stage = 0; stage < stages; ++stage) {
-    std::vector<StageRun>& order = orders[static_cast<std::size_t>(stage)];
-    if (purpose == Purpose::train)
-      order = find_schedule(plan.schedule).order(stage, stages, plan.micro_batches);
-    else
-      for (int m = 0; m < plan.micro_batches; ++m) order.push_back({SegmentKind::forward, m});
+  constexpr PipelineSchedule evaluation{"evaluation", "all forwards", forwards};
+  std::vector<int> mesh_of_stage;
+  for (const StagePlan& stage : plan.stages) mesh_of_stage.push_back(stage.mesh);
+  return mesh_orders(purpose == Purpose::train ? find_schedule(plan.schedule) : evaluation, mesh_of_stage,
+                     plan.micro_batches);
+}
+
+/// The stage of the mesh that needs a value first: the forward goes through the stages in their order, the
+/// backward the other way.
+int first_user(const Placement& placement, const Crossing& crossing) {
+  const bool backward = phase_of_crossing(placement.graph(), crossing.value) == Phase::backward;
+  int first = -1;
+  for (const int user : placement.uses().users_of(crossing.value)) {
+    const int stage = placement.stage_of_node(user);
+    if (placement.mesh_of_stage(stage) != crossing.to_mesh) continue;
+    if (first < 0 || (backward ? stage > first : stage < first)) first = stage;
   }
-  return orders;
+  return first;
+}
+
+std::vector<StageTransfer> transfers_of(const Placement& placement) {
+  const Plan& plan = placement.plan();
+  std::vector<StageTransfer> transfers;
+  std::map<std::pair<int, int>, std::vector<std::pair<int, int>>> channels;  // between meshes -> stages
+  for (const Crossing& crossing : plan.crossings) {
+    const std::pair ends{placement.stage_of_value(crossing.value), first_user(placement, crossing)};
+    const int from_mesh = placement.mesh_of_stage(ends.first);
+    auto& stages = channels[{from_mesh, crossing.to_mesh}];
+    const auto found = std::ranges::find(stages, ends);
+    const int channel = static_cast<int>(found - stages.begin());
+    if (found == stages.end()) stages.push_back(ends);
+    transfers.push_back(
+        {{value_of(placement.graph(), crossing.value).type, plan.meshes[static_cast<std::size_t>(from_mesh)],
+          plan.meshes[static_cast<std::size_t>(crossing.to_mesh)],
+          without_terms(placement.layout_at_rest(crossing.value, from_mesh)), crossing.layout},
+         crossing.value,
+         ends.first,
+         ends.second,
+         channel});
+  }
+  return transfers;
 }
 
 /// [transfer] messages that may be on their way at once.
-std::vector<std::int64_t> slots_of_messages(const Graph& graph, const Plan& plan, Purpose purpose,
+std::vector<std::int64_t> slots_of_messages(const Graph& graph, const std::vector<StageTransfer>& transfers,
+                                            Purpose purpose,
                                             const std::vector<std::vector<StageRun>>& orders) {
   std::vector<Way> ways;
-  std::vector<std::size_t> transfers;
-  for (std::size_t t = 0; t < plan.crossings.size(); ++t) {
-    const Crossing& crossing = plan.crossings[t];
-    const Value& value = value_of(graph, crossing.value);
-    if (value.producer < 0) continue;  // states cross once a step, as sums of gradients do
-    const Node& maker = node_of(graph, value.producer);
-    if (maker.op->sums_micro_batches || maker.phase == Phase::update) continue;
-    const bool backward = maker.phase == Phase::backward;
-    if (backward && purpose != Purpose::train) continue;
-    ways.push_back({stage_of_value(plan, graph, crossing.value), crossing.to_stage, backward});
-    transfers.push_back(t);
+  std::vector<std::size_t> of_ways;
+  for (std::size_t t = 0; t < transfers.size(); ++t) {
+    const Phase phase = phase_of_crossing(graph, transfers[t].value);
+    if (phase == Phase::update || (phase == Phase::backward && purpose != Purpose::train)) continue;
+    ways.push_back({transfers[t].from_stage, transfers[t].to_stage, phase == Phase::backward});
+    of_ways.push_back(t);
   }
   const std::vector<std::int64_t> least = message_slots(orders, ways);
-  std::vector<std::int64_t> slots(plan.crossings.size(), 1);
-  for (std::size_t w = 0; w < ways.size(); ++w) slots[transfers[w]] = least[w];
+  std::vector<std::int64_t> slots(transfers.size(), 1);
+  for (std::size_t w = 0; w < ways.size(); ++w) slots[of_ways[w]] = least[w];
   return slots;
 }
 
-/// Each buffer that passes from segment to segment has a slot for every micro-batch in between.
+/// Each buffer that passes from segment to segment has a slot for every micro-batch between the begin of its
+/// first use and the end of its last.
 void set_slots(MeshProgram& mesh) {
   const std::vector<int> turns = turns_of_segments(mesh);
-  struct Use {
-    int first = -1, last = -1;  ///< segments, in the order of a micro-batch
-  };
-  std::vector<Use> uses(mesh.buffers.size());
-  const auto turn_of = [&](int segment) { return turns[static_cast<std::size_t>(segment)]; };
+  std::vector<std::vector<int>> uses(mesh.buffers.size());  // segments, ascending
   for (int s = 0; s < static_cast<int>(mesh.segments.size()); ++s) {
-    if (turn_of(s) < 0) continue;
+    if (turns[static_cast<std::size_t>(s)] < 0) continue;
     for (const Instruction& instruction : mesh.segments[static_cast<std::size_t>(s)].instructions)
       for (const int b : buffers_touched(instruction)) {
-        Use& use = uses[static_cast<std::size_t>(b)];
-        if (use.first < 0 || turn_of(s) < turn_of(use.first)) use.first = s;
-        if (use.last < 0 || turn_of(s) > turn_of(use.last)) use.last = s;
+        std::vector<int>& of = uses[static_cast<std::size_t>(b)];
+        if (of.empty() || of.back() != s) of.push_back(s);
       }
   }
-  const auto in_flight = [&](const Use& use) {
-    std::int64_t flying = 0, most = 1;
+  const auto in_flight = [&](const std::vector<int>& segments) {
+    const int first =
+        *std::ranges::min_element(segments, {}, [&](int s) { return turns[static_cast<std::size_t>(s)]; });
+    std::vector<std::int64_t> begun(mesh.segments.size());
+    std::int64_t most = 1;
     for (const SegmentRun& run : mesh.schedule) {
-      if (run.segment == use.first) most = std::max(most, ++flying);
-      if (run.segment == use.last) --flying;
+      ++begun[static_cast<std::size_t>(run.segment)];
+      if (run.segment != first) continue;
+      std::int64_t ended = begun[static_cast<std::size_t>(first)];
+      for (const int s : segments) ended = std::min(ended, begun[static_cast<std::size_t>(s)]);
+      most = std::max(most, begun[static_cast<std::size_t>(first)] - ended);
     }
     return most;
   };
-  std::map<std::pair<int, int>, std::int64_t> slots;  // between two segments
+  std::map<std::vector<int>, std::int64_t> slots;
   for (std::size_t b = 0; b < mesh.buffers.size(); ++b) {
-    if (mesh.buffers[b].residence != Residence::micro_batch || uses[b].first < 0) continue;
-    const auto [found, fresh] = slots.insert({{uses[b].first, uses[b].last}, 0});
+    if (mesh.buffers[b].residence != Residence::micro_batch || uses[b].empty()) continue;
+    const auto [found, fresh] = slots.insert({uses[b], 0});
     if (fresh) found->second = in_flight(uses[b]);
     mesh.buffers[b].slots = found->second;
   }
-}
-
-MeshProgram lower_stage(const Graph& graph, const Plan& plan, int stage, Purpose purpose,
-                        const std::string& device, const std::vector<StageRun>& order,
-                        const std::vector<std::int64_t>& message_slots) {
-  MeshProgram program = StageLowering(graph, plan, stage, purpose, device, order, message_slots).run();
-  const auto run = [&](SegmentKind kind, int micro_batch) {
-    const auto found = std::ranges::find(program.segments, kind, &Segment::kind);
-    program.schedule.push_back({static_cast<int>(found - program.segments.begin()), micro_batch});
-  };
-  for (const StageRun& each : order) run(each.kind, each.micro_batch);
-  run(SegmentKind::update, -1);
-  set_slots(program);
-  lay_out(program, graph);
-  return program;
 }
 
 }  // namespace
@@ -102,23 +122,29 @@ Program lower(const Graph& graph, const Plan& plan, Purpose purpose) {
 }
 
 Program lower(const Graph& graph, const Plan& plan, Purpose purpose, const std::string& device) {
+  const GraphUses uses(graph);
   Program program;
   program.micro_batches = plan.micro_batches;
   program.micro_batch_samples = plan.micro_batch_samples;
   program.devices_per_node = plan.cluster.devices_per_node;
-  for (const Crossing& crossing : plan.crossings) {
-    const int from = stage_of_value(plan, graph, crossing.value);
-    program.transfers.push_back({value_of(graph, crossing.value).type,
-                                 plan.stages[static_cast<std::size_t>(from)].mesh,
-                                 plan.stages[static_cast<std::size_t>(crossing.to_stage)].mesh,
-                                 leaving_layout(plan, crossing.value), crossing.layout});
-    program.transfer_value.push_back(crossing.value);
-  }
+  const Placement placement(plan, uses);
+  program.transfers = transfers_of(placement);
   const std::vector<std::vector<StageRun>> orders = orders_of(plan, purpose);
-  const std::vector<std::int64_t> message_slots = slots_of_messages(graph, plan, purpose, orders);
-  for (std::size_t stage = 0; stage < plan.stages.size(); ++stage)
-    program.meshes.push_back(
-        lower_stage(graph, plan, static_cast<int>(stage), purpose, device, orders[stage], message_slots));
+  const std::vector<std::int64_t> slots = slots_of_messages(graph, program.transfers, purpose, orders);
+  for (std::size_t m = 0; m < plan.meshes.size(); ++m) {
+    MeshProgram& mesh = program.meshes.emplace_back(
+        MeshLowering(placement, static_cast<int>(m), purpose, device, orders[m], program.transfers, slots)
+            .run());
+    const auto run = [&](int stage, SegmentKind kind, int micro_batch) {
+      const auto is_it = [&](const Segment& s) { return s.stage == stage && s.kind == kind; };
+      const auto found = std::ranges::find_if(mesh.segments, is_it);
+      mesh.schedule.push_back({static_cast<int>(found - mesh.segments.begin()), micro_batch});
+    };
+    for (const StageRun& each : orders[m]) run(each.stage, each.kind, each.micro_batch);
+    run(-1, SegmentKind::update, -1);
+    set_slots(mesh);
+    lay_out(mesh, graph);
+  }
   return program;
 }
 

@@ -3,7 +3,7 @@
 namespace alpa {
 namespace {
 
-/// Walks through the runs of all stages; where they are stuck, gives a sender another slot.
+/// Walks through the runs of all meshes; where they are stuck, gives a sender another slot.
 class RunWalk {
  public:
   RunWalk(const std::vector<std::vector<StageRun>>& orders, const std::vector<Way>& ways)
@@ -18,9 +18,9 @@ class RunWalk {
     do {
       for (bool moved = true; moved;) {
         moved = false;
-        for (std::size_t stage = 0; stage < orders_.size(); ++stage)
-          while (at_[stage] < orders_[stage].size() && may_run(stage)) {
-            finish(stage);
+        for (std::size_t mesh = 0; mesh < orders_.size(); ++mesh)
+          while (at_[mesh] < orders_[mesh].size() && may_run(orders_[mesh][at_[mesh]])) {
+            finish(orders_[mesh][at_[mesh]++]);
             moved = true;
           }
       }
@@ -34,44 +34,38 @@ class RunWalk {
                         : run.kind == SegmentKind::forward;
   }
 
-  bool has_arrived(std::size_t stage, const StageRun& run) const {
+  bool has_arrived(const StageRun& run) const {
     for (std::size_t w = 0; w < ways_.size(); ++w)
-      if (ways_[w].to_stage == static_cast<int>(stage) && carries(ways_[w], run) &&
-          sent_[w] <= run.micro_batch)
+      if (ways_[w].to_stage == run.stage && carries(ways_[w], run) && sent_[w] <= run.micro_batch)
         return false;
     return true;
   }
 
   /// A way of this run whose slots are all taken; -1: none.
-  int full(std::size_t stage, const StageRun& run) const {
+  int full(const StageRun& run) const {
     for (std::size_t w = 0; w < ways_.size(); ++w)
-      if (ways_[w].from_stage == static_cast<int>(stage) && carries(ways_[w], run) &&
-          sent_[w] - received_[w] >= slots_[w])
+      if (ways_[w].from_stage == run.stage && carries(ways_[w], run) && sent_[w] - received_[w] >= slots_[w])
         return static_cast<int>(w);
     return -1;
   }
 
-  bool may_run(std::size_t stage) const {
-    const StageRun& run = orders_[stage][at_[stage]];
-    return has_arrived(stage, run) && full(stage, run) < 0;
-  }
+  bool may_run(const StageRun& run) const { return has_arrived(run) && full(run) < 0; }
 
   /// What a run waits for has arrived when it begins, not when it ends.
-  void finish(std::size_t stage) {
-    const StageRun& run = orders_[stage][at_[stage]++];
+  void finish(const StageRun& run) {
     for (std::size_t w = 0; w < ways_.size(); ++w) {
       if (!carries(ways_[w], run)) continue;
-      if (ways_[w].from_stage == static_cast<int>(stage)) ++sent_[w];
-      if (ways_[w].to_stage == static_cast<int>(stage)) ++received_[w];
+      if (ways_[w].from_stage == run.stage) ++sent_[w];
+      if (ways_[w].to_stage == run.stage) ++received_[w];
     }
   }
 
-  /// Whether that may help: a stage that has all it needs waits for what it sent.
+  /// Whether that may help: a mesh that has all it needs waits for what it sent.
   bool give_slot() {
-    for (std::size_t stage = 0; stage < orders_.size(); ++stage) {
-      if (at_[stage] == orders_[stage].size()) continue;
-      const StageRun& run = orders_[stage][at_[stage]];
-      const int way = has_arrived(stage, run) ? full(stage, run) : -1;
+    for (std::size_t mesh = 0; mesh < orders_.size(); ++mesh) {
+      if (at_[mesh] == orders_[mesh].size()) continue;
+      const StageRun& run = orders_[mesh][at_[mesh]];
+      const int way = has_arrived(run) ? full(run) : -1;
       if (way < 0) continue;
       ++slots_[static_cast<std::size_t>(way)];
       return true;
@@ -81,7 +75,7 @@ class RunWalk {
 
   const std::vector<std::vector<StageRun>>& orders_;
   const std::vector<Way>& ways_;
-  std::vector<std::size_t> at_;       ///< [stage] runs done
+  std::vector<std::size_t> at_;       ///< [mesh] runs done
   std::vector<std::int64_t> slots_;   ///< [way]
   std::vector<int> sent_, received_;  ///< [way]
 };

@@ -13,9 +13,10 @@ struct Way {
   bool backward = false;
 };
 
-/// For each way the least number of messages that the sender must be able to leave behind, so that the stages
+/// For each way the least number of messages that the sender must be able to leave behind, so that the meshes
 /// do not wait for each other in a circle: a sender whose slots are all on their way waits until the oldest
 /// has arrived. More than one where a value passes stages by, as its ends are several micro-batches apart.
+/// `orders`: [mesh], of the runs of all its stages.
 std::vector<std::int64_t> message_slots(const std::vector<std::vector<StageRun>>& orders,
                                         const std::vector<Way>&);
 

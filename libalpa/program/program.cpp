@@ -28,6 +28,11 @@ bool acts(When when, int micro_batch, int micro_batches) {
   return true;
 }
 
+std::string segment_text(const Segment& segment) {
+  const char* kind = segment_name(segment.kind);
+  return segment.stage < 0 ? kind : fmt::format("{} of stage {}", kind, segment.stage);
+}
+
 std::string lane_name(const Lane& lane) {
   switch (lane.kind) {
     case LaneKind::compute:
@@ -35,11 +40,11 @@ std::string lane_name(const Lane& lane) {
     case LaneKind::copy:
       return "copies";
     case LaneKind::collective:
-      return lane.of < 0 ? "collectives of all ranks" : fmt::format("collectives of axis {}", lane.of);
+      return lane.axis < 0 ? "collectives of all ranks" : fmt::format("collectives of axis {}", lane.axis);
     case LaneKind::send:
-      return fmt::format("to mesh {}", lane.of);
+      return fmt::format("sends to stage {} from {}", lane.to_stage, lane.from_stage);
     case LaneKind::receive:
-      return fmt::format("from mesh {}", lane.of);
+      return fmt::format("receives of stage {} from {}", lane.to_stage, lane.from_stage);
   }
   return "";
 }

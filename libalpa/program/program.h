@@ -116,10 +116,12 @@ struct Instruction {
 enum class LaneKind { compute, copy, collective, send, receive };
 struct Lane {
   LaneKind kind = LaneKind::compute;
-  int of = -1;  ///< collective: the mesh axis, -1: all ranks; send, receive: the other mesh
+  int axis = -1;                       ///< of a collective; -1: all ranks
+  int from_stage = -1, to_stage = -1;  ///< of messages
   bool operator==(const Lane&) const = default;
 };
-std::string lane_name(const Lane&);  ///< "compute", "copies", "collectives of axis 0", "to mesh 1"
+std::string lane_name(
+    const Lane&);  ///< "compute", "copies", "collectives of axis 0", "sends to stage 1 from 0"
 
 /// Buffers that an instruction reads and writes; scratch counts as written.
 std::vector<int> buffers_read(const Instruction&);
@@ -133,6 +135,8 @@ struct Segment {
   std::vector<Instruction> instructions;
   bool operator==(const Segment&) const = default;
 };
+
+std::string segment_text(const Segment&);  ///< "backward of stage 1", "update"
 
 /// One run of a segment.
 struct SegmentRun {
@@ -160,17 +164,24 @@ struct MeshProgram {
   }
 };
 
+/// A value's way between two meshes. Messages between two stages travel in the order in which they are sent;
+/// those of other stages of the same meshes do not wait for them.
+struct StageTransfer : Transfer {
+  int value = 0;                     ///< of the graph
+  int from_stage = 0, to_stage = 0;  ///< of the receiving mesh the first stage that needs it
+  int channel = 0;  ///< number of these two stages among those with messages between the meshes
+};
+
 /// A training step as data, read by the verifier, the simulator and the executor.
 struct Program {
   std::vector<MeshProgram> meshes;
-  std::vector<Transfer> transfers;
-  std::vector<int> transfer_value;  ///< [transfer] -> graph value
+  std::vector<StageTransfer> transfers;
   int micro_batches = 1;
   std::int64_t micro_batch_samples = 0;
   int devices_per_node = 1;
 };
 
-/// [segment] its place among the runs of a micro-batch; -1: the update.
+/// [segment] its place among the runs of the first micro-batch; -1: the update.
 std::vector<int> turns_of_segments(const MeshProgram&);
 
 }  // namespace alpa

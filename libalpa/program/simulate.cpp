@@ -9,6 +9,7 @@
 #include <set>
 
 #include "libalpa/base/match.h"
+#include "libalpa/sharding/node_price.h"
 
 namespace alpa {
 namespace {
@@ -25,18 +26,13 @@ const TensorType& tile(const MeshProgram& stage, int buffer) {
 
 double compute_seconds(const MeshProgram& stage, const Compute& compute, const CostModel& costs) {
   const std::vector<TensorType> operands = tiles(stage, compute.operands);
-  const OpCall call{operands, compute.attributes};
-  return costs.operator_seconds(signature_of(*compute.op, call),
-                                {flops_of(*compute.op, call),
-                                 static_cast<double>(bytes_moved_by(*compute.op, call)), operands[0].dtype});
+  return kernel_seconds(*compute.op, {operands, compute.attributes}, costs);
 }
 
-double shift_seconds(const MeshProgram& stage, const Shift& shift, const CostModel& costs) {
+std::int64_t shifted_bytes(const MeshProgram& stage, const Shift& shift) {
   std::int64_t bytes = 0;
   for (const int b : shift.from) bytes += byte_count(tile(stage, b));
-  return costs.collective_seconds(CollectiveKind::shift,
-                                  group_shape(stage.mesh, shift.axis, costs.cluster().devices_per_node),
-                                  static_cast<double>(bytes));
+  return bytes;
 }
 
 GroupShape all_ranks(const Program& program) {
@@ -52,34 +48,34 @@ double seconds_of(const Program& program, const MeshProgram& stage, const Instru
   const auto copy = [&](int buffer) {
     return costs.copy_seconds(static_cast<double>(byte_count(tile(stage, buffer))));
   };
-  return std::visit(Match{
-                        [&](const Load& i) { return copy(i.to); },
-                        [&](const Compute& i) { return compute_seconds(stage, i, costs); },
-                        [&](const Convert& i) {
-                          return step_seconds(i.step, tile(stage, i.from), tile(stage, i.to), stage.mesh,
-                                              costs);
-                        },
-                        [&](const Shift& i) { return shift_seconds(stage, i, costs); },
-                        [&](const Send& i) { return copy(i.from); },
-                        [&](const Receive& i) {
-                          const Transfer& transfer = program.transfers[static_cast<std::size_t>(i.transfer)];
-                          return transfer_seconds(transfer_pieces(transfer, program.devices_per_node),
-                                                  transfer.whole.dtype, costs);
-                        },
-                        [&](const GlobalSum& i) {
-                          return costs.collective_seconds(CollectiveKind::all_reduce, all_ranks(program),
-                                                          4 * static_cast<double>(i.scalars.size()));
-                        },
-                        [&](const Zero& i) { return copy(i.to); },
-                    },
-                    instruction.body);
+  return std::visit(
+      Match{
+          [&](const Load& i) { return copy(i.to); },
+          [&](const Compute& i) { return compute_seconds(stage, i, costs); },
+          [&](const Convert& i) {
+            return step_seconds(i.step, tile(stage, i.from), tile(stage, i.to), stage.mesh, costs);
+          },
+          [&](const Shift& i) { return shift_seconds(shifted_bytes(stage, i), stage.mesh, i.axis, costs); },
+          [&](const Send& i) { return copy(i.from); },
+          [&](const Receive& i) {
+            const Transfer& transfer = program.transfers[static_cast<std::size_t>(i.transfer)];
+            return transfer_seconds(transfer_pieces(transfer, program.devices_per_node), transfer.whole.dtype,
+                                    costs);
+          },
+          [&](const GlobalSum& i) {
+            return costs.collective_seconds(CollectiveKind::all_reduce, all_ranks(program),
+                                            4 * static_cast<double>(i.scalars.size()));
+          },
+          [&](const Zero& i) { return copy(i.to); },
+      },
+      instruction.body);
 }
 
 /// How a mesh spends its time, by what its lanes do one after another. What hides behind
 /// computation is not counted, nor transfers behind collectives.
 class Occupation {
  public:
-  explicit Occupation(StageTime& time) : time_(time) {}
+  explicit Occupation(MeshTime& time) : time_(time) {}
 
   /// Something of that kind runs; starts come in order.
   void runs(TimeKind kind, double start_s, double end_s) {
@@ -105,7 +101,7 @@ class Occupation {
     }
   }
 
-  StageTime& time_;
+  MeshTime& time_;
   std::array<double, 3> until_{};  ///< [TimeKind] when the last of that kind ends
   double now_s_ = 0;
 };

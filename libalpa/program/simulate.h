@@ -24,7 +24,7 @@ struct TimelineRow {
 
 struct Timeline {
   std::vector<TimelineRow> rows;  ///< empty unless asked for
-  std::vector<StageTime> meshes;
+  std::vector<MeshTime> meshes;
   double step_s = 0;
 };
 

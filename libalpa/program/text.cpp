@@ -106,11 +106,6 @@ std::string lane_text(const MeshProgram& mesh, int lane) {
   return lane == 0 ? "" : fmt::format(" [{}]", lane_name(mesh.lanes[static_cast<std::size_t>(lane)]));
 }
 
-std::string segment_text(const Segment& segment) {
-  const std::string kind = segment_name(segment.kind);
-  return segment.stage < 0 ? kind : fmt::format("{} of stage {}", kind, segment.stage);
-}
-
 /// "F0 B0 U": what is run for which micro-batch; "F2.0" where a mesh has several stages.
 std::string schedule_text(const MeshProgram& mesh) {
   constexpr const char* letters[] = {"F", "B", "I", "W", "U"};
@@ -148,8 +143,10 @@ std::string program_text(const Program& program, const Graph& graph) {
   std::string text = fmt::format("{} micro-batches of {} samples, {} devices a node\n", program.micro_batches,
                                  program.micro_batch_samples, program.devices_per_node);
   for (std::size_t t = 0; t < program.transfers.size(); ++t) {
-    const Transfer& transfer = program.transfers[t];
-    text += fmt::format("transfer {} of value {} {}: {} on {} -> {} on {}\n", t, program.transfer_value[t],
+    const StageTransfer& transfer = program.transfers[t];
+    text += fmt::format("transfer {} of value {} from stage {} to {}{}, {}: {} on {} -> {} on {}\n", t,
+                        transfer.value, transfer.from_stage, transfer.to_stage,
+                        transfer.channel > 0 ? fmt::format(" by channel {}", transfer.channel) : "",
                         type_text(transfer.whole), spec_text(transfer.from), mesh_place(transfer.from_mesh),
                         spec_text(transfer.to), mesh_place(transfer.to_mesh));
   }

@@ -77,7 +77,7 @@ std::string chrome_trace(TimelineKind kind, const std::vector<TimelineRow>& rows
                    .set("ts", row.start_s * 1e6)
                    .set("dur", row.duration_s * 1e6)
                    .set("args", JsonObject()
-                                    .set("segment", segment_name(segment.kind))
+                                    .set("segment", segment_text(segment))
                                     .set("micro_batch", row.micro_batch)
                                     .set("instruction", row.instruction)));
   }

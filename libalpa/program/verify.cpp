@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include "libalpa/base/error.h"
 #include "libalpa/program/step_walk.h"
@@ -17,10 +19,10 @@ namespace {
               "make the plan again with alpa-plan; if that does not help, report the plan file");
 }
 
-/// "backward instruction 12 of micro-batch 3"
+/// "instruction 12 of the backward of stage 1 of micro-batch 3"
 std::string words(const MeshProgram& mesh, const SegmentRun& run, std::size_t instruction) {
   const std::string of = run.micro_batch < 0 ? "" : fmt::format(" of micro-batch {}", run.micro_batch);
-  return fmt::format("{} instruction {}{}", segment_name(mesh.segment_of(run).kind), instruction, of);
+  return fmt::format("instruction {} of the {}{}", instruction, segment_text(mesh.segment_of(run)), of);
 }
 
 std::string words(const MeshProgram& mesh, int buffer) {
@@ -39,36 +41,28 @@ void check_schedule(const MeshProgram& program, std::size_t mesh, int micro_batc
   };
   if (runs.empty() || !is_update(runs.back().segment) || runs.back().micro_batch != -1)
     refuse(mesh, "its schedule does not end with the update");
-  // The segments of a micro-batch, in the order in which micro-batch 0 passes them.
-  std::vector<int> order;
-  for (std::size_t r = 0; r + 1 < runs.size(); ++r)
-    if (runs[r].micro_batch == 0) order.push_back(runs[r].segment);
-  for (int s = 0; s < static_cast<int>(program.segments.size()); ++s)
-    if (!is_update(s) && std::ranges::count(order, s) != 1)
-      refuse(mesh, fmt::format("its schedule leaves {} of micro-batch 0 out, or has it twice",
-                               segment_name(program.segments[static_cast<std::size_t>(s)].kind)));
-  for (std::size_t a = 0; a < order.size(); ++a)
-    for (std::size_t b = a + 1; b < order.size(); ++b) {
-      const Segment &first = program.segments[static_cast<std::size_t>(order[a])],
-                    &then = program.segments[static_cast<std::size_t>(order[b])];
-      if (first.stage == then.stage && order[a] > order[b])
-        refuse(mesh,
-               fmt::format("its schedule has {} of micro-batch 0 out of turn", segment_name(first.kind)));
-    }
-  std::vector<std::size_t> done(static_cast<std::size_t>(micro_batches));  // segments of each micro-batch
-  std::vector<int> next(program.segments.size());  // micro-batch: sums and slots go by their order
+  std::vector<int> before(program.segments.size(), -1);  // the segment before it of the same stage
+  std::map<int, int> last_of_stage;
+  for (int s = 0; s < static_cast<int>(program.segments.size()); ++s) {
+    if (is_update(s)) continue;
+    const auto [last, first] = last_of_stage.insert({program.segments[static_cast<std::size_t>(s)].stage, s});
+    if (!first) before[static_cast<std::size_t>(s)] = std::exchange(last->second, s);
+  }
+  std::vector<int> done(program.segments.size());  // micro-batches: sums and slots go by their order
   for (std::size_t r = 0; r + 1 < runs.size(); ++r) {
     const auto [segment, m] = runs[r];
-    const char* name = segment_name(program.segment_of(runs[r]).kind);
+    const std::string name = segment_text(program.segment_of(runs[r]));
     if (m < 0 || m >= micro_batches || is_update(segment))
       refuse(mesh, fmt::format("its schedule has {} of micro-batch {}", name, m));
-    std::size_t& due = done[static_cast<std::size_t>(m)];
-    if (due == order.size() || order[due] != segment || next[static_cast<std::size_t>(segment)]++ != m)
+    const int earlier = before[static_cast<std::size_t>(segment)];
+    if (done[static_cast<std::size_t>(segment)]++ != m ||
+        (earlier >= 0 && done[static_cast<std::size_t>(earlier)] <= m))
       refuse(mesh, fmt::format("its schedule has {} of micro-batch {} out of turn", name, m));
-    ++due;
   }
-  for (std::size_t m = 0; m < done.size(); ++m)
-    if (done[m] != order.size()) refuse(mesh, fmt::format("its schedule leaves micro-batch {} out", m));
+  for (int s = 0; s < static_cast<int>(program.segments.size()); ++s)
+    if (const int runs_of = done[static_cast<std::size_t>(s)]; !is_update(s) && runs_of != micro_batches)
+      refuse(mesh, fmt::format("its schedule leaves {} of micro-batch {} out",
+                               segment_text(program.segments[static_cast<std::size_t>(s)]), runs_of));
 }
 
 /// Where the buffers lie: within the arena, and none that outlasts a segment shares a byte with another.
@@ -135,8 +129,8 @@ void check_sharing(const MeshProgram& program, std::size_t mesh, int segment, co
         refuse(mesh,
                fmt::format("{} and {} share memory in {}, and nothing keeps instructions {} and {} apart",
                            words(program, by_place[x]), words(program, by_place[y]),
-                           segment_name(program.segments[static_cast<std::size_t>(segment)].kind),
-                           some.front(), others.front()));
+                           segment_text(program.segments[static_cast<std::size_t>(segment)]), some.front(),
+                           others.front()));
     }
   }
 }
@@ -220,9 +214,9 @@ class Races {
                                 [static_cast<std::size_t>(wait.instruction)][static_cast<std::size_t>(meant)];
       if (done.empty())
         wrong(r, i,
-              fmt::format("comes before {} instruction {} of micro-batch {}, for which it waits{}",
-                          segment_name(mesh_.segments[static_cast<std::size_t>(wait.segment)].kind),
-                          wait.instruction, meant,
+              fmt::format("comes before instruction {} of the {} of micro-batch {}, for which it waits{}",
+                          wait.instruction,
+                          segment_text(mesh_.segments[static_cast<std::size_t>(wait.segment)]), meant,
                           wait.lag > 0 ? ": both micro-batches are in the same slot" : ""));
       for (std::size_t l = 0; l < lanes_; ++l) clock[l] = std::max(clock[l], done[l]);
     }
@@ -310,9 +304,10 @@ class Races {
   std::size_t segments_run_ = static_cast<std::size_t>(-1);
 };
 
-/// Every transfer arrives as often as it leaves, and in the same order between two meshes.
+/// Every transfer arrives as often as it leaves, and in the same order on each channel between two meshes.
 void check_messages(const Program& program) {
-  std::map<std::pair<std::size_t, std::size_t>, std::vector<std::pair<int, int>>> sent, received;
+  // By the meshes and the channel.
+  std::map<std::tuple<std::size_t, std::size_t, int>, std::vector<std::pair<int, int>>> sent, received;
   const auto mesh_of = [&](const DeviceMesh& mesh) {
     return static_cast<std::size_t>(
         std::ranges::find(program.meshes, mesh.first_device,
@@ -326,8 +321,8 @@ void check_messages(const Program& program) {
         const auto note = [&](auto& list, int transfer) {
           if (transfer < 0 || transfer >= std::ssize(program.transfers))
             refuse(m, words(program.meshes[m], run, i) + fmt::format(" is of no transfer: {}", transfer));
-          const Transfer& t = program.transfers[static_cast<std::size_t>(transfer)];
-          list[{mesh_of(t.from_mesh), mesh_of(t.to_mesh)}].push_back({transfer, run.micro_batch});
+          const StageTransfer& t = program.transfers[static_cast<std::size_t>(transfer)];
+          list[{mesh_of(t.from_mesh), mesh_of(t.to_mesh), t.channel}].push_back({transfer, run.micro_batch});
         };
         if (const auto* send = std::get_if<Send>(&instructions[i].body)) note(sent, send->transfer);
         if (const auto* receive = std::get_if<Receive>(&instructions[i].body))
@@ -349,8 +344,9 @@ void check_messages(const Program& program) {
   for (const auto& [ends, messages] : received)
     for (std::size_t k = 0; k < messages.size(); ++k)
       if (const auto& other = sent[ends][k]; messages[k] != other)
-        refuse(ends.second, fmt::format("it receives transfer {} of micro-batch {} where {} of {} arrives",
-                                        messages[k].first, messages[k].second, other.first, other.second));
+        refuse(std::get<1>(ends),
+               fmt::format("it receives transfer {} of micro-batch {} where {} of {} arrives",
+                           messages[k].first, messages[k].second, other.first, other.second));
 }
 
 /// Whether the step comes to its end where every rank does everything in the listed order. Lanes wait for

@@ -19,6 +19,12 @@ std::span<const PipelineSchedule> schedules();
 std::vector<std::string> schedule_names();
 const PipelineSchedule& find_schedule(const std::string& name);  ///< Throws Error(input) that lists them.
 
+/// The runs of each mesh, without the update. A mesh with one stage does them in the schedule's order; where
+/// stages share a mesh, each in its own order, whichever can start first: of several gradients go before, and
+/// of two forwards that of the later stage.
+std::vector<std::vector<StageRun>> mesh_orders(const PipelineSchedule&, const std::vector<int>& mesh_of_stage,
+                                               int micro_batches);
+
 /// Most micro-batches between the begin of their first segment and the end of their last.
 int most_in_flight(const std::vector<StageRun>&);
 

@@ -12,6 +12,7 @@ const char* segment_name(SegmentKind);
 struct StageRun {
   SegmentKind kind = SegmentKind::forward;
   int micro_batch = 0;
+  int stage = 0;  ///< where several stages share a mesh; an order of one stage leaves it 0
   bool operator==(const StageRun&) const = default;
 };
 

@@ -27,6 +27,11 @@ std::uint32_t used_axes(const ShardingSpec& spec) {
 
 ShardingSpec replicated_spec(std::size_t rank) { return {std::vector<std::vector<int>>(rank), 0, 0}; }
 
+ShardingSpec without_terms(ShardingSpec spec) {
+  spec.partial_sum = spec.partial_max = 0;
+  return spec;
+}
+
 bool fits(const Shape& whole, const ShardingSpec& spec, const MeshShape& mesh) {
   if (spec.axes.size() != whole.size() || (spec.partial_sum & spec.partial_max)) return false;
   std::uint32_t used = spec.partial_sum | spec.partial_max;

@@ -27,6 +27,9 @@ struct ShardingSpec {
 
 ShardingSpec replicated_spec(std::size_t rank);
 
+/// What becomes of a layout when its terms are reduced.
+ShardingSpec without_terms(ShardingSpec);
+
 /// Whether every axis is used at most once and splits its dimension evenly.
 bool fits(const Shape& whole, const ShardingSpec&, const MeshShape&);
 

@@ -24,7 +24,8 @@ struct Executor::State {
   std::unique_ptr<DeviceMemory> staging;        ///< scalars on their way to the host
   std::unique_ptr<DeviceMemory> input_staging;  ///< StepInputs, then the samples that they point to
   std::vector<std::span<const std::byte>> staged_samples;
-  std::vector<std::unique_ptr<Communicator>> axes;
+  std::vector<std::unique_ptr<Communicator>> axes, further_channels;
+  std::vector<Communicator*> channels;  ///< the world first
   StepContext context;
   std::vector<PreparedProgram> prepared;  ///< [program]
   std::vector<double> metric_sums;
@@ -69,7 +70,8 @@ struct Executor::State {
     return streams;
   }
 
-  /// One communicator per axis of each mesh; all ranks take part in every split.
+  /// One communicator per axis of each mesh, and the channels of messages; all ranks take part in every
+  /// split.
   void make_communicators() {
     for (std::size_t s = 0; s < programs[0]->meshes.size(); ++s) {
       const DeviceMesh& mesh = programs[0]->meshes[s].mesh;
@@ -80,6 +82,12 @@ struct Executor::State {
         if (in_mesh) axes.push_back(std::move(group));
       }
     }
+    int most = 0;
+    for (const Program* program : programs)
+      for (const StageTransfer& transfer : program->transfers) most = std::max(most, transfer.channel);
+    channels.push_back(&world);
+    for (int channel = 1; channel <= most; ++channel)
+      channels.push_back(further_channels.emplace_back(world.duplicate()).get());
   }
 
   void* address(const Buffer& buffer) const { return static_cast<std::byte*>(arena->data()) + buffer.offset; }
@@ -140,7 +148,8 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
   std::int64_t bytes = 0;
   for (std::size_t p = 0; p < s.programs.size(); ++p) bytes = std::max(bytes, s.mine(p).memory.total);
   s.arena = device.allocate(bytes);
-  s.context = {&device, &s.stream(), s.arena.get(), &world, &s.axes, nullptr, {seed, 0, 0, true}, -1, 0};
+  s.context = {&device, &s.stream(), s.arena.get(),      &world, &s.channels,
+               &s.axes, nullptr,     {seed, 0, 0, true}, -1,     0};
   for (std::size_t p = 0; p < s.programs.size(); ++p)
     s.prepared.emplace_back(graph, *s.programs[p], s.place, s.coordinate, world.rank(), device,
                             s.streams_of(s.mine(p)), seed);
@@ -201,7 +210,7 @@ StepResult Executor::run(const StepInputs& inputs, std::size_t which) {
       std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   s.context.inputs = &s.staged(inputs);
   s.prepared[which].run(s.context, s.keep_rows ? &s.rows : nullptr);
-  s.world.wait_sends(s.stream());
+  for (Communicator* channel : s.channels) channel->wait_sends(s.stream());
   const MeshProgram& program = s.mine(which);
   StepResult result;
   result.loss_sum = s.scalar(program, program.loss);

@@ -10,7 +10,7 @@
 namespace alpa {
 namespace {
 
-/// Ranks on each node in order, "2 + 2"; a node that ranks come back to is told again.
+/// Ranks on each node in order, "2 + 2"; a node that ranks come back to is named again.
 std::string spread_text(const std::vector<int>& node_of_rank) {
   std::string text;
   for (std::size_t begin = 0, end = 0; begin < node_of_rank.size(); begin = end) {

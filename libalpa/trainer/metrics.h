@@ -10,19 +10,19 @@
 
 namespace alpa {
 
-/// A metric of the model, as it is told: a mean per target, or a sum.
+/// A metric of the model, as it is reported: a mean per target, or a sum.
 struct NamedNumber {
   std::string name;
   double value = 0;
 };
 
-/// What is told of held-out data.
+/// What is reported of held-out data.
 struct Evaluation {
   double loss = 0;  ///< mean per target
   std::vector<NamedNumber> of_model;
 };
 
-/// What is told of one training step, over all ranks.
+/// What is reported of one training step, over all ranks.
 struct StepMetrics {
   std::int64_t step =
       0;  ///< steps done after it, so the first is 1 and the checkpoint of step n holds lines 1 to n

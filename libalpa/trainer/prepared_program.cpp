@@ -55,7 +55,7 @@ PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, int
       const Instruction& instruction = mesh_.segments[s].instructions[i];
       Step& step = steps_[s][i];
       step.name = fmt::format("{} of the {}", instruction_label(instruction, graph),
-                              segment_name(mesh_.segments[s].kind));
+                              segment_text(mesh_.segments[s]));
       for (const int b : buffers_read(instruction)) step.uses.push_back({BufferAddress(mesh_, b), false});
       for (const int b : buffers_written(instruction)) step.uses.push_back({BufferAddress(mesh_, b), true});
       if (step.mark) step.mark->clocks.resize(static_cast<std::size_t>(program.micro_batches));

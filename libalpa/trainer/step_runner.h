@@ -11,7 +11,7 @@
 
 namespace alpa {
 
-/// Feeds an executor with data, step by step, and tells what came out. All ranks call it alike.
+/// Feeds an executor with data, step by step, and returns what came out. All ranks call it alike.
 class StepRunner {
  public:
   /// Keeps references; both readers may be the same. Program 0 of the executor trains, program 1 evaluates.
@@ -27,7 +27,7 @@ class StepRunner {
   std::optional<LossScale> loss_scale() const;
   void set_loss_scale(const LossScale& scale) { scale_ = scale; }
 
-  /// Over at most so many batches of held-out data; nullopt where there is none. Metrics that are told per
+  /// Over at most so many batches of held-out data; nullopt where there is none. Metrics that are reported per
   /// step are means over these batches.
   std::optional<Evaluation> evaluate(std::int64_t steps_done, std::int64_t most_batches);
 

@@ -17,6 +17,7 @@ struct StepContext {
   Stream* stream = nullptr;
   DeviceMemory* arena = nullptr;
   Communicator* world = nullptr;
+  const std::vector<Communicator*>* channels = nullptr;        ///< of StageTransfers
   std::vector<std::unique_ptr<Communicator>>* axes = nullptr;  ///< of this rank's mesh
   const StepInputs* inputs = nullptr;
   RunPoint point;

@@ -14,7 +14,7 @@
 
 namespace alpa {
 
-/// What a run is told beside its plan.
+/// The settings of a run beside its plan.
 struct TrainSettings {
   std::string data;             ///< see open_tokens()
   std::string evaluation_data;  ///< likewise, all held out; "": the end of `data` is

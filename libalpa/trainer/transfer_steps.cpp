@@ -36,12 +36,19 @@ std::vector<Message> messages_of(const Transfer& transfer, const StepSite& site,
 struct TransferEnd {
   BufferAddress tile, packed;
   std::vector<Message> messages;
+  std::size_t channel;
 
   TransferEnd(const StepSite& site, int transfer, int tile_buffer, int packed_buffer, bool sends)
+      : TransferEnd(site, site.program.transfers[static_cast<std::size_t>(transfer)], tile_buffer,
+                    packed_buffer, sends) {}
+  TransferEnd(const StepSite& site, const StageTransfer& transfer, int tile_buffer, int packed_buffer,
+              bool sends)
       : tile(site.mesh, tile_buffer),
         packed(site.mesh, packed_buffer),
-        messages(messages_of(site.program.transfers[static_cast<std::size_t>(transfer)], site, tile.tile,
-                             sends)) {}
+        messages(messages_of(transfer, site, tile.tile, sends)),
+        channel(static_cast<std::size_t>(transfer.channel)) {}
+
+  Communicator& ranks(const StepContext& rank) const { return *(*rank.channels)[channel]; }
 
   void* packed_at(const StepContext& rank, const Message& message) const {
     return static_cast<std::byte*>(packed.at(rank)) + message.packed_offset;
@@ -59,10 +66,11 @@ class SendStep : public PreparedInstruction {
     for (const Message& message : end_.messages) {
       Leaving& leaving = leaving_[next++];
       // What the slot held may still be on its way.
-      if (leaving.step == rank.point.step) rank.world->wait_send(*rank.stream, leaving.message);
+      if (leaving.step == rank.point.step) end_.ranks(rank).wait_send(*rank.stream, leaving.message);
       void* packed = end_.packed_at(rank, message);
       message.copy.run(rank, end_.tile.at(rank), packed);
-      leaving = {rank.point.step, rank.world->send(*rank.stream, packed, message.bytes, message.partner)};
+      leaving = {rank.point.step,
+                 end_.ranks(rank).send(*rank.stream, packed, message.bytes, message.partner)};
     }
   }
 
@@ -88,7 +96,7 @@ class ReceiveStep : public PreparedInstruction {
   void run(const StepContext& rank) override {
     for (const Message& message : end_.messages) {
       void* packed = end_.packed_at(rank, message);
-      rank.world->receive(*rank.stream, packed, message.bytes, message.partner);
+      end_.ranks(rank).receive(*rank.stream, packed, message.bytes, message.partner);
       message.copy.run(rank, packed, end_.tile.at(rank));
     }
   }

@@ -34,7 +34,7 @@ struct MatchedWeights {
 };
 
 /// Finds the family that the names of a file are of, and a tensor for each weight of the model. Throws
-/// Error(input) that tells what is missing, superfluous or of another shape or type, all of it. Points into
+/// Error(input) that names what is missing, superfluous or of another shape or type, all of it. Points into
 /// `theirs`.
 MatchedWeights match_weights(const std::map<std::string, Shape>& ours,
                              const std::map<std::string, StoredTensor>& theirs, const std::string& file);

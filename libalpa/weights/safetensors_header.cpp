@@ -48,7 +48,7 @@ std::optional<std::int64_t> bytes_of(const StoredTensor& tensor) {
   bool fits = true;
   for (const std::int64_t extent : tensor.shape)
     fits = fits && !__builtin_mul_overflow(bytes, extent, &bytes);
-  // An extent of 0 after one that did not fit is told as too large all the same.
+  // An extent of 0 after one that did not fit is reported as too large all the same.
   return fits ? std::optional(bytes) : std::nullopt;
 }
 

@@ -291,6 +291,24 @@ inline void groups_are_independent(Rank& rank) {
   other->wait_sends(rank.stream);
 }
 
+/// Whichever is received first, wherever the other is.
+inline void duplicates_are_independent(Rank& rank) {
+  const int size = rank.group.size(), me = rank.group.rank();
+  const std::unique_ptr<Communicator> other = rank.group.duplicate();
+  EXPECT_EQ(other->rank(), me);
+  EXPECT_EQ(other->size(), size);
+  const int next = (me + 1) % size, previous = (me + size - 1) % size;
+  const Array<float> first(rank, std::vector{1.0f}), second(rank, std::vector{2.0f}), received(rank, 1);
+  rank.group.send(rank.stream, first.data(), first.bytes(), next);
+  other->send(rank.stream, second.data(), second.bytes(), next);
+  other->receive(rank.stream, received.data(), received.bytes(), previous);
+  EXPECT_EQ(received.values().front(), 2.0f);
+  rank.group.receive(rank.stream, received.data(), received.bytes(), previous);
+  EXPECT_EQ(received.values().front(), 1.0f);
+  rank.group.wait_sends(rank.stream);
+  other->wait_sends(rank.stream);
+}
+
 inline const std::vector<Case>& cases();
 
 /// All cases, for backends that mostly are not there: one test, and one reason when it is skipped.
@@ -326,6 +344,7 @@ inline const std::vector<Case>& cases() {
       {"SplitGroupsByColorInRankOrder", split_groups_by_color_in_rank_order},
       {"ANegativeColorStaysOut", a_negative_color_stays_out},
       {"GroupsAreIndependent", groups_are_independent},
+      {"DuplicatesAreIndependent", duplicates_are_independent},
   };
   return all;
 }

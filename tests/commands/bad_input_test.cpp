@@ -165,12 +165,12 @@ const std::vector<Row> rows{
     {"CheckCut", 1, "alpa-plan check mixed.h5", 3, "truncated or damaged", spoil(cut_in_half, "mixed.h5")},
     {"CheckFlippedBit", 1, "alpa-plan check mixed.h5", 3, "'mixed.h5'",
      spoil(flip_bit_in, "mixed.h5", "[dimensions]")},
-    {"CheckNewer", 1, "alpa-plan check mixed.h5", 3, "3.0 is newer than 2.0",
-     spoil(set_text_attribute, "mixed.h5", "/", "format_version", "3.0")},
+    {"CheckNewer", 1, "alpa-plan check mixed.h5", 3, "4.0 is newer than 3.0",
+     spoil(set_text_attribute, "mixed.h5", "/", "format_version", "4.0")},
     {"CheckOlder", 1, "alpa-plan check mixed.h5", 3,
-     "plan 'mixed.h5' is of format 1.0: plans were lowered differently then\n  try: make it again: "
+     "plan 'mixed.h5' is of format 2.0: plans were lowered differently then\n  try: make it again: "
      "alpa-plan ",
-     spoil(set_text_attribute, "mixed.h5", "/", "format_version", "1.0")},
+     spoil(set_text_attribute, "mixed.h5", "/", "format_version", "2.0")},
     {"CheckOtherProgram", 1, "alpa-plan check mixed.h5", 3, "expected 0123456789ab, as when it was made",
      spoil(set_text_attribute, "mixed.h5", "/stages", "program_fingerprint", "0123456789ab")},
     {"SimulateOtherProgram", 1, "alpa-plan simulate mixed.h5", 3,

@@ -79,8 +79,8 @@ class Bench {
     for (std::size_t i = 0; i < kWays.size(); ++i) {
       const Plan read = read_plan(plan(i));
       results[i].predicted_s = read.prediction.step_s;
-      for (const StagePrediction& stage : read.prediction.stages)
-        results[i].predicted_bytes = std::max(results[i].predicted_bytes, stage.memory.total);
+      for (const MeshPrediction& mesh : read.prediction.meshes)
+        results[i].predicted_bytes = std::max(results[i].predicted_bytes, mesh.memory.total);
       results[i].measured_s = median(seconds[i]);
     }
     print(results);

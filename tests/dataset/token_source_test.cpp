@@ -165,7 +165,7 @@ TEST_F(Tokens, DamagedOrUnknownFilesAreRefusedWithTheReason) {
   file("floats.bin", megatron_tokens);
   const BadData table[] = {
       {"empty.txt", "", "is empty"},
-      {"mystery.bin", "0123456789", "cannot tell what"},
+      {"mystery.bin", "0123456789", "cannot find out what"},
       {"cut.bin", packed(std::int32_t{20240520}), "the header of llm.c has 1024"},
       {"few.bin", llmc_header(20240520, 1, 3) + "abcd", "speaks of 3 tokens (1030 bytes), it has 1028 bytes"},
       {"negative.bin", llmc_header(20240520, 1, -1), "speaks of -1 tokens"},

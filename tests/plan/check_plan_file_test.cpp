@@ -58,14 +58,14 @@ TEST_P(CheckPrediction, RefusesAndNamesTheRow) {
 INSTANTIATE_TEST_SUITE_P(
     SpoiltPrediction, CheckPrediction,
     testing::ValuesIn(std::vector<SpoiltPrediction>{
-        {"Stages", [](Prediction& p) { p.stages.pop_back(); }, "/prediction has 1 stages, expected 2"},
+        {"Meshes", [](Prediction& p) { p.meshes.pop_back(); }, "/prediction has 1 meshes, expected 2"},
         {"Step", [](Prediction& p) { p.step_s *= 1.01; }, "/prediction/step_s, row 0: "},
-        {"Compute", [](Prediction& p) { p.stages[1].compute_s *= 1.01; },
+        {"Compute", [](Prediction& p) { p.meshes[1].compute_s *= 1.01; },
          "/prediction/time/compute, row 1: "},
-        {"Arena", [](Prediction& p) { p.stages[1].memory.total += 1; }, "/prediction/memory/arena, row 1: "},
-        {"Gradients", [](Prediction& p) { p.stages[0].memory.gradients = 7; },
+        {"Arena", [](Prediction& p) { p.meshes[1].memory.total += 1; }, "/prediction/memory/arena, row 1: "},
+        {"Gradients", [](Prediction& p) { p.meshes[0].memory.gradients = 7; },
          "/prediction/memory/gradients, row 0: 7, expected "},
-        {"InFlight", [](Prediction& p) { p.stages[0].in_flight = 3; },
+        {"InFlight", [](Prediction& p) { p.meshes[0].in_flight = 3; },
          "/prediction/in_flight, row 0: 3, expected 2"},
         {"Bound", [](Prediction& p) { p.lower_bound_s = 2 * p.estimate_s; },
          "/prediction/lower_bound_s, row 0: "},
@@ -76,14 +76,14 @@ INSTANTIATE_TEST_SUITE_P(
         {"MemoryOfTheChosen", [](Prediction& p) { chosen(p).memory_bytes = 7; },
          "/candidates/memory, row 0: 7, expected "},
         {"TimeOfTheChosen", [](Prediction& p) { chosen(p).busiest.idle_s += 1; },
-         "/candidates/busiest_stage/idle, row 0: "}}),
+         "/candidates/busiest_mesh/idle, row 0: "}}),
     [](const auto& test) { return test.param.name; });
 
 TEST_F(CheckPrediction, TakesTheTimesOfAProfileWhereTheyAgreeWithEachOther) {
   Plan plan = sound().plan;
   plan.profile_fingerprint = "of a profile";
-  for (StagePrediction& stage : plan.prediction.stages)
-    for (double* part : {&stage.compute_s, &stage.collective_s, &stage.transfer_s, &stage.idle_s}) *part *= 2;
+  for (MeshPrediction& mesh : plan.prediction.meshes)
+    for (double* part : {&mesh.compute_s, &mesh.collective_s, &mesh.transfer_s, &mesh.idle_s}) *part *= 2;
   plan.prediction.step_s *= 2;
   for (double* part :
        {&chosen(plan.prediction).busiest.compute_s, &chosen(plan.prediction).busiest.collective_s,
@@ -91,8 +91,8 @@ TEST_F(CheckPrediction, TakesTheTimesOfAProfileWhereTheyAgreeWithEachOther) {
         &chosen(plan.prediction).step_s})
     *part *= 2;
   EXPECT_NO_THROW(check(plan));
-  plan.prediction.stages[0].compute_s *= 1.01;
-  EXPECT_THAT([&] { check(plan); }, ThrowsMessage<Error>(HasSubstr("the times of the stage add up to")));
+  plan.prediction.meshes[0].compute_s *= 1.01;
+  EXPECT_THAT([&] { check(plan); }, ThrowsMessage<Error>(HasSubstr("the times of the mesh add up to")));
 }
 
 }  // namespace

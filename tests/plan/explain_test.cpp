@@ -66,8 +66,8 @@ TEST(Explain, TellsSavedActivationsThatAreSplit) {
 
 TEST(Explain, TellsHowManyMicroBatchesAreInFlight) {
   const Lowered lowered = two_stages_of_two();
-  ASSERT_EQ(lowered.plan.prediction.stages[0].in_flight, 2);
-  const std::int64_t bytes = lowered.plan.prediction.stages[0].memory.activations;
+  ASSERT_EQ(lowered.plan.prediction.meshes[0].in_flight, 2);
+  const std::int64_t bytes = lowered.plan.prediction.meshes[0].memory.activations;
   EXPECT_THAT(explain(lowered.plan, lowered.graph),
               HasSubstr("activations 2 x " + bytes_text(static_cast<double>(bytes) / 2) + " in flight"));
 }
@@ -78,7 +78,7 @@ TEST(Explain, SaysThatMemoryBindsWhereItIsNearlyFullAloneAndWhatIsRecomputed) {
   lowered.plan.stages[0].rematerialize = true;
   EXPECT_THAT(explain(lowered.plan, lowered.graph),
               HasSubstr("; recomputation on stage 0 (memory 0 % full)\n"));
-  lowered.plan.prediction.stages[1].memory.total = lowered.plan.cluster.memory_bytes * 95 / 100;
+  lowered.plan.prediction.meshes[1].memory.total = lowered.plan.cluster.memory_bytes * 95 / 100;
   EXPECT_THAT(explain(lowered.plan, lowered.graph), HasSubstr("; memory on stage 1 (95 % full)"));
 }
 
@@ -138,7 +138,7 @@ TEST(ComparePlans, TellsEachDifferenceInALine) {
   EXPECT_THAT(difference([](Plan& p) { p.node_strategy[3] = {9}; }), HasSubstr("strategies of 1 of "));
   EXPECT_THAT(difference([](Plan& p) { p.value_layout[3].partial_sum ^= 1; }), HasSubstr("layouts of 1 of "));
   EXPECT_EQ(difference([](Plan& p) { p.crossings.pop_back(); }),
-            "values cross between stages in another way\n");
+            "values cross between meshes in another way\n");
   EXPECT_EQ(difference([](Plan& p) { p.prediction.estimated_operators += 1; }),
             "details of the prediction differ\n");
   EXPECT_THAT(difference([](Plan& p) { p.cluster.memory_bytes *= 2; }), HasSubstr("cluster: "));

@@ -247,7 +247,7 @@ TEST(Search, NamesNoBoundAboveABaselineThatIsBetterThanAllItSearched) {
 
 TEST(Baseline, CarriesABoundForItsStages) {
   const Prediction prediction = planned("inter-only", 4, 4).prediction;
-  ASSERT_EQ(prediction.stages.size(), 4u);
+  ASSERT_EQ(prediction.meshes.size(), 4u);
   EXPECT_GT(prediction.lower_bound_s, 0);
   EXPECT_LE(prediction.lower_bound_s, prediction.estimate_s);
 }

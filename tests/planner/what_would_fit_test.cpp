@@ -41,7 +41,7 @@ std::string hint_for(const PlannerOptions& options, std::int64_t memory_bytes) {
 std::int64_t memory_of(PlannerOptions options) {
   Log log("test", LogLevel::off);
   const Plan plan = make_plan(small_model(), CostModel(small_cluster(4)), options, log);
-  return plan.prediction.stages[0].memory.total;
+  return plan.prediction.meshes[0].memory.total;
 }
 
 TEST(WhatWouldFit, TellsHowManyDevicesOrMicroBatchesWouldDo) {

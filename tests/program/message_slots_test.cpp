@@ -3,16 +3,16 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace alpa {
 namespace {
 
 std::vector<std::int64_t> slots_of(const char* schedule, int stages, int micro_batches,
                                    const std::vector<Way>& ways) {
-  std::vector<std::vector<StageRun>> orders;
-  for (int stage = 0; stage < stages; ++stage)
-    orders.push_back(find_schedule(schedule).order(stage, stages, micro_batches));
-  return message_slots(orders, ways);
+  std::vector<int> own_mesh(static_cast<std::size_t>(stages));
+  std::iota(own_mesh.begin(), own_mesh.end(), 0);
+  return message_slots(mesh_orders(find_schedule(schedule), own_mesh, micro_batches), ways);
 }
 
 std::vector<Way> neighbours(int stages) {
@@ -43,8 +43,9 @@ TEST(MessageSlots, AreMoreWhereAValuePassesStagesBy) {
 }
 
 TEST(MessageSlots, OfStagesThatWaitForEachOtherWhateverTheSlotsEnd) {
-  const std::vector<std::vector<StageRun>> orders{{{SegmentKind::backward, 0}, {SegmentKind::forward, 0}},
-                                                  {{SegmentKind::forward, 0}, {SegmentKind::backward, 0}}};
+  const std::vector<std::vector<StageRun>> orders{
+      {{SegmentKind::backward, 0, 0}, {SegmentKind::forward, 0, 0}},
+      {{SegmentKind::forward, 0, 1}, {SegmentKind::backward, 0, 1}}};
   EXPECT_THAT(message_slots(orders, neighbours(2)), testing::Each(1));
 }
 

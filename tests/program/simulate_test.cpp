@@ -117,7 +117,8 @@ Program two_messages_between_two_nodes() {
     one.schedule = {{0, 0}};
     program.meshes.push_back(one);
     if (mesh < 2)
-      program.transfers.push_back({type, {mesh, {}}, {mesh + 2, {}}, replicated_spec(1), replicated_spec(1)});
+      program.transfers.push_back(
+          {{type, {mesh, {}}, {mesh + 2, {}}, replicated_spec(1), replicated_spec(1)}});
   }
   return program;
 }
@@ -147,15 +148,15 @@ TEST(Simulator, TakesNoTimeForWhatDoesNotActInAMicroBatch) {
   }
 }
 
-TEST(Simulator, EveryStagesTimesAddUpToTheStep) {
+TEST(Simulator, EveryMeshsTimesAddUpToTheStep) {
   const Lowered lowered = two_stages_of_two();
   const Timeline apart = simulate(lowered.program, CostModel(small_cluster(4)), Lanes::apart);
-  for (const StageTime& time : apart.meshes)  // what hides behind something else is not counted
+  for (const MeshTime& time : apart.meshes)  // what hides behind something else is not counted
     EXPECT_NEAR(time.compute_s + time.collective_s + time.transfer_s + time.idle_s, apart.step_s,
                 1e-9 * apart.step_s);
   const Timeline timeline = simulate(lowered.program, CostModel(small_cluster(4)), Lanes::joined, true);
   for (std::size_t s = 0; s < 2; ++s) {
-    const StageTime& time = timeline.meshes[s];
+    const MeshTime& time = timeline.meshes[s];
     EXPECT_NEAR(time.compute_s + time.collective_s + time.transfer_s + time.idle_s, timeline.step_s,
                 1e-9 * timeline.step_s);
     double rows = 0;
@@ -254,7 +255,7 @@ Program pipeline(int stages, int micro_batches, const std::string& schedule) {
   const TensorType type{DType::f32, {1}};
   for (int s = 0; s + 1 < stages; ++s)
     for (const auto& [from, to] : {std::pair(s, s + 1), std::pair(s + 1, s)})
-      program.transfers.push_back({type, {from, {}}, {to, {}}, replicated_spec(1), replicated_spec(1)});
+      program.transfers.push_back({{type, {from, {}}, {to, {}}, replicated_spec(1), replicated_spec(1)}});
   for (int s = 0; s < stages; ++s) {
     MeshProgram stage;
     stage.mesh = {s, {}};

@@ -87,6 +87,10 @@ INSTANTIATE_TEST_SUITE_P(
         LoweredCase{"two_stages_1f1b", [] { return two_stages_of_two(); }},
         LoweredCase{"two_stages_evaluated", [] { return evaluation_of(two_stages_of_two()); }},
         LoweredCase{"skip_connection_1f1b", [] { return four_stages("1f1b"); }},
+        LoweredCase{"interleaved_1f1b",
+                    [] {
+                      return on_meshes("1f1b", {0, 1, 0, 1});
+                    }},
         LoweredCase{"ring_of_four", [] { return ring_of_four(); }},
         LoweredCase{"zero_3", [] { return pinned(pin_of_one_stage("data", "spread = \"parameters\"\n")); }},
         LoweredCase{"two_stages_split_1f1b", [] { return two_stages_of_two(4, "split-1f1b"); }},

@@ -53,7 +53,7 @@ TEST_F(Verifier, PassesWhatLoweringMakes) {
 TEST_F(Verifier, RefusesAReadOfWhatNothingWrote) {
   auto& forward = segment(0, SegmentKind::forward);
   forward.erase(forward.begin() + find<Load>(0, SegmentKind::forward));
-  expect_refused("mesh 0 is wrong: forward instruction 0 of micro-batch 0 reads buffer");
+  expect_refused("mesh 0 is wrong: instruction 0 of the forward of stage 0 of micro-batch 0 reads buffer");
 }
 
 // Whichever is left out, something reads what it would have written, or waits for it.
@@ -122,7 +122,7 @@ TEST_F(Verifier, RefusesStagesThatWaitForEachOther) {
   for (Buffer& buffer : stage(1).buffers)
     if (buffer.residence == Residence::micro_batch) buffer.slots = 2;
   lay_out(stage(1), lowered_.graph);
-  expect_refused("it waits for ever at backward instruction 0 of micro-batch 0");
+  expect_refused("it waits for ever at instruction 0 of the backward of stage 0 of micro-batch 0");
 }
 
 TEST_F(Verifier, RefusesAStageThatLeavesTheGlobalSumOut) {
@@ -136,19 +136,20 @@ TEST_F(Verifier, RefusesAStageThatLeavesTheGlobalSumOut) {
 TEST_F(Verifier, RefusesMicroBatchesThatShareASlot) {
   for (Buffer& buffer : stage(0).buffers) buffer.slots = 1;
   expect_refused(
-      "forward instruction 0 of micro-batch 1 comes before backward instruction 32 of micro-batch 0, "
-      "for which it waits: both micro-batches are in the same slot");
+      "instruction 0 of the forward of stage 0 of micro-batch 1 comes before instruction 32 of the backward "
+      "of "
+      "stage 0 of micro-batch 0, for which it waits: both micro-batches are in the same slot");
 }
 
 TEST_F(Verifier, RefusesASchedulePutOutOfOrder) {
   std::swap(stage(1).schedule[0], stage(1).schedule[1]);
-  expect_refused("backward of micro-batch 0 out of turn");
+  expect_refused("backward of stage 1 of micro-batch 0 out of turn");
 }
 
 TEST_F(Verifier, RefusesAScheduleThatLeavesAMicroBatchOut) {
   auto& schedule = stage(1).schedule;
   std::erase_if(schedule, [](const SegmentRun& run) { return run.micro_batch == 3; });
-  expect_refused("leaves micro-batch 3 out");
+  expect_refused("leaves forward of stage 1 of micro-batch 3 out");
 }
 
 TEST_F(Verifier, RefusesAScheduleWithoutAnUpdate) {

@@ -10,16 +10,21 @@
 namespace alpa {
 namespace {
 
-/// "F0 F1 B0 F2 I1 W1"
-std::string text(const char* schedule, int stage, int stages, int micro_batches) {
+/// "F0 F1 B0 F2 I1 W1"; with stages "0F0 2F0"
+std::string text(const std::vector<StageRun>& order, bool with_stages = false) {
   const std::map<SegmentKind, std::string> letters{{SegmentKind::forward, "F"},
                                                    {SegmentKind::backward, "B"},
                                                    {SegmentKind::backward_inputs, "I"},
                                                    {SegmentKind::backward_weights, "W"}};
   std::string words;
-  for (const StageRun& run : find_schedule(schedule).order(stage, stages, micro_batches))
-    words += (words.empty() ? "" : " ") + letters.at(run.kind) + std::to_string(run.micro_batch);
+  for (const StageRun& run : order)
+    words += (words.empty() ? "" : " ") + (with_stages ? std::to_string(run.stage) : "") +
+             letters.at(run.kind) + std::to_string(run.micro_batch);
   return words;
+}
+
+std::string text(const char* schedule, int stage, int stages, int micro_batches) {
+  return text(find_schedule(schedule).order(stage, stages, micro_batches));
 }
 
 int in_flight(const char* schedule, int stage, int stages, int micro_batches) {
@@ -74,6 +79,34 @@ TEST(Schedules, TakeEveryMicroBatchOnceThroughEveryStage) {
                                                "forward, backward of inputs, backward of weights, "))
               << schedule.name;
       }
+}
+
+TEST(MeshOrders, AreTheStagesOwnWhereEachHasAMesh) {
+  for (const PipelineSchedule& schedule : schedules()) {
+    const auto orders = mesh_orders(schedule, {2, 0, 1}, 4);
+    const std::vector<int> stage_of_mesh{1, 2, 0};
+    for (std::size_t mesh = 0; mesh < 3; ++mesh)
+      EXPECT_EQ(text(orders[mesh]), text(schedule.name, stage_of_mesh[mesh], 3, 4)) << schedule.name;
+  }
+}
+
+TEST(MeshOrders, OfStagesThatShareAMeshRunWhatCanStartFirst) {
+  const auto orders = mesh_orders(find_schedule("1f1b"), {0, 1, 0, 1}, 2);
+  EXPECT_EQ(text(orders[0], true), "0F0 0F1 2F0 2F1 2B0 2B1 0B0 0B1");
+  EXPECT_EQ(text(orders[1], true), "1F0 1F1 3F0 3B0 3F1 3B1 1B0 1B1");
+}
+
+TEST(MeshOrders, KeepTheOrderOfEachStage) {
+  for (const PipelineSchedule& schedule : schedules())
+    for (const std::vector<int>& meshes : std::vector<std::vector<int>>{
+             {0, 1, 0, 1}, {0, 1, 1, 0}, {0, 0, 1, 1}, {0, 0, 0, 0}, {0, 1, 2, 0}}) {
+      std::vector<std::vector<StageRun>> of_stage(4);
+      for (const auto& order : mesh_orders(schedule, meshes, 5))
+        for (const StageRun& run : order) of_stage[static_cast<std::size_t>(run.stage)].push_back(run);
+      for (int stage = 0; stage < 4; ++stage)
+        EXPECT_EQ(text(of_stage[static_cast<std::size_t>(stage)]), text(schedule.name, stage, 4, 5))
+            << schedule.name;
+    }
 }
 
 TEST(Schedules, AreFoundByName) {

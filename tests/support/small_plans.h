@@ -3,9 +3,11 @@
 #include <filesystem>
 #include <string>
 
+#include "libalpa/plan/check_plan.h"
 #include "libalpa/planner/make_plan.h"
 #include "libalpa/planner/pin.h"
 #include "libalpa/program/lower.h"
+#include "tests/support/shared_meshes.h"
 #include "tests/support/small_models.h"
 
 namespace alpa::testing_models {
@@ -112,6 +114,23 @@ inline Lowered four_stages(const std::string& schedule) {
   Lowered lowered;
   lowered.plan = make_plan({"skip", "", 8, with_skip_connection}, CostModel(small_cluster(4)), options, log);
   lowered.graph = with_skip_connection(1);
+  lowered.program = lower(lowered.graph, lowered.plan);
+  return lowered;
+}
+
+/// The same with stages that share meshes: each layer has two devices, and is split in another way.
+inline Lowered on_meshes(const std::string& schedule, const std::vector<int>& mesh_of_stage) {
+  PlannerOptions options;
+  std::string pin = "micro_batches = 4\nschedule = \"" + schedule + "\"\n";
+  for (const char* axes : {"data", "tensor", "data", "tensor"})
+    pin += std::string("[[stage]]\nlayers = 1\nmesh = [2]\naxes = [\"") + axes + "\"]\n";
+  options.pin = parse_pin(pin, "pin");
+  Log log("test", LogLevel::off);
+  Lowered lowered;
+  lowered.plan = make_plan({"skip", "", 8, with_skip_connection}, CostModel(small_cluster(8)), options, log);
+  lowered.graph = with_skip_connection(2);
+  lowered.plan = on_shared_meshes(lowered.plan, lowered.graph, mesh_of_stage);
+  check_plan(lowered.plan, lowered.graph);
   lowered.program = lower(lowered.graph, lowered.plan);
   return lowered;
 }

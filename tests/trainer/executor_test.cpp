@@ -53,7 +53,7 @@ void expect_work_is_split(const TinyTraining& training) {
           is_split[s] || std::any_of(strategy.begin(), strategy.end(), [](int f) { return f >= 0; });
     }
   for (std::size_t s = 0; s < plan.stages.size(); ++s)
-    EXPECT_TRUE(is_split[s] || device_count(plan.stages[s].mesh.shape) == 1) << "stage " << s;
+    EXPECT_TRUE(is_split[s] || device_count(plan.mesh_of(static_cast<int>(s)).shape) == 1) << "stage " << s;
 }
 
 class SameTraining : public testing::TestWithParam<TinyCase> {};
@@ -93,7 +93,10 @@ INSTANTIATE_TEST_SUITE_P(Plans, RandomOrders,
                                          TinyCase{"gpt", "zero-3", 4, 1}, TinyCase{"gpt", "ring", 2, 2},
                                          TinyCase{"gpt", "inter-only", 2, 4, "eager-1f1b", "always"},
                                          TinyCase{"moe", "mixed", 4, 4, "gpipe"},
-                                         TinyCase{"unet", "inter-only", 4, 4, "split-1f1b"}),
+                                         TinyCase{"unet", "inter-only", 4, 4, "split-1f1b"},
+                                         TinyCase{"unet", "inter-only", 4, 4, "split-1f1b", "always"},
+                                         TinyCase{"unet", "interleaved", 4, 4, "split-1f1b"},
+                                         TinyCase{"gpt", "v-shaped", 4, 4, "1f1b", "always"}),
                          [](const auto& plan) { return plan.param.name(); });
 
 TEST(ModelMetrics, CountWhatAStepDid) {
@@ -202,12 +205,20 @@ std::vector<TinyCase> every_plan(std::initializer_list<const char*> models, Prec
                                                       {"", "mixed", 4, 4, "split-1f1b"},
                                                       {"", "inter-only", 2, 4, "split-1f1b", "always"},
                                                       {"", "inter-only", 4, 4, "split-1f1b"},
+                                                      {"", "interleaved", 4, 4},
+                                                      {"", "interleaved", 4, 4, "gpipe", "always"},
+                                                      {"", "v-shaped", 4, 4, "eager-1f1b"},
+                                                      {"", "v-shaped", 4, 2, "split-1f1b", "always"},
                                                       {"", "intra-only", 4, 1},
                                                       {"", "search", 4, 1},
                                                       {"", "search", 4, 2}}) {
       if ((plan.method == "sequence" || plan.method == "ring") && !has_sequences(model)) continue;
       // Micro-batches of one group, whose samples are split (tokens are routed within a rank).
       if (plan.method == "data-parallel" && plan.micro_batches == 4 && model != std::string("wrn")) continue;
+      // What stages of one mesh hand to each other: within layers, past layers, with a state, with routing.
+      if ((plan.method == "interleaved" || plan.method == "v-shaped") && model != std::string("gpt") &&
+          model != std::string("moe") && model != std::string("wrn") && model != std::string("unet"))
+        continue;
       // What only skip connections add: values that pass stages by.
       if (plan.method == "inter-only" && plan.devices == 4 && model != std::string("unet")) continue;
       // Two groups of samples (of a batch norm, of routed tokens) are too few for four ranks.

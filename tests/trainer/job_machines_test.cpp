@@ -18,7 +18,8 @@ Plan plan_on(const std::string& device, const std::string& profile) {
   plan.cluster.nodes = 2;
   plan.cluster.devices_per_node = 2;
   plan.profile_fingerprint = profile;
-  plan.stages = {{0, 1, {0, {2}}}, {1, 2, {2, {2}}}};
+  plan.meshes = {{0, {2}}, {2, {2}}};
+  plan.stages = {{0, 1, 0}, {1, 2, 1}};
   return plan;
 }
 
@@ -66,6 +67,7 @@ TEST(JobMachines, HaveAsManyRanksOnEachNodeAsThePlanHasDevices) {
 TEST(JobMachines, MayBeAPartOfAPlansNode) {
   Plan plan = plan_on(kHere, "");
   plan.stages.pop_back();
+  plan.meshes.pop_back();
   EXPECT_EQ(check_machines(plan, {{0, 0}, kHere}), "");
 }
 

@@ -11,12 +11,14 @@
 #include "libalpa/base/philox.h"
 #include "libalpa/dataset/array_source.h"
 #include "libalpa/model/model.h"
+#include "libalpa/plan/check_plan.h"
 #include "libalpa/planner/make_plan.h"
 #include "libalpa/program/lower.h"
 #include "libalpa/program/verify.h"
 #include "libalpa/trainer/executor.h"
 #include "libalpa/trainer/executor_states.h"
 #include "libalpa/trainer/loss_scale.h"
+#include "tests/support/shared_meshes.h"
 #include "tests/support/source_folder.h"
 
 namespace alpa {
@@ -24,9 +26,11 @@ namespace {
 
 constexpr std::int64_t kBatch = 8, kSequence = 16, kVocabulary = 64;
 
+bool shares_meshes(const TinyCase& c) { return c.method == "interleaved" || c.method == "v-shaped"; }
+
 Cluster small_cluster(const TinyCase& c) {
   Cluster cluster;
-  cluster.devices_per_node = c.devices;
+  cluster.devices_per_node = shares_meshes(c) ? 2 * c.devices : c.devices;
   cluster.memory_bytes = 1 << 30;
   cluster.memory_bytes_per_s = 1e10;
   // So slow that splitting even these models' products pays, where a plan may leave them whole.
@@ -52,27 +56,35 @@ Plan tiny_plan(const TinyCase& c) {
   Log log("test", LogLevel::off);
   PlannerOptions options;
   options.rematerialize = c.rematerialize;
-  if (c.method != "mixed") {
+  if (c.method != "mixed" && !shares_meshes(c)) {
     options.method = c.method;
     options.micro_batches = c.micro_batches;
     options.schedule = c.schedule;
   } else {
-    options.pin = PinnedPlan{"mixed", c.micro_batches, c.schedule, {}};
+    options.pin = PinnedPlan{c.method, c.micro_batches, c.schedule, {}};
     const int layers = static_cast<int>(tiny_graph(c, kBatch / c.micro_batches).layers.size());
-    for (const auto& [first, end] : {std::pair(0, layers / 2), std::pair(layers / 2, layers)})
-      options.pin->stages.push_back({first,
-                                     end,
+    const int stages = shares_meshes(c) ? 4 : 2;
+    for (int stage = 0; stage < stages; ++stage)
+      options.pin->stages.push_back({layers * stage / stages,
+                                     layers * (stage + 1) / stages,
                                      {2},
                                      0,
                                      c.micro_batches,
                                      1,
-                                     false,
-                                     {first == 0 ? AxisRole::data : AxisRole::tensor},
+                                     c.rematerialize == "always",
+                                     {stage % 2 == 0 ? AxisRole::data : AxisRole::tensor},
                                      StateSpread::none});
   }
   const PlanningModel model{c.model, "", kBatch,
                             [&](std::int64_t samples) { return tiny_graph(c, samples); }};
-  return make_plan(model, CostModel(small_cluster(c)), options, log);
+  const Plan plan = make_plan(model, CostModel(small_cluster(c)), options, log);
+  if (!shares_meshes(c)) return plan;
+  const std::vector<int> mesh_of_stage =
+      c.method == "v-shaped" ? std::vector{0, 1, 1, 0} : std::vector{0, 1, 0, 1};
+  const Graph graph = tiny_graph(c, plan.micro_batch_samples);
+  const Plan shared = on_shared_meshes(plan, graph, mesh_of_stage);
+  check_plan(shared, graph);
+  return shared;
 }
 
 /// The batch of a step, whatever the inputs of the model are.

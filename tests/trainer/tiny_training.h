@@ -15,7 +15,7 @@
 namespace alpa {
 
 /// A plan of a model of tests/data, made by one of the planner's methods ("mixed": two stages, split by
-/// samples and by tensors).
+/// samples and by tensors; "interleaved" and "v-shaped": four stages on two meshes).
 struct TinyCase {
   std::string model;
   std::string method;

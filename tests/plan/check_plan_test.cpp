@@ -1,4 +1,4 @@
-#include "libalpa/plan/plan.h"
+#include "libalpa/plan/check_plan.h"
 
 #include <gmock/gmock.h>
 
@@ -46,10 +46,12 @@ INSTANTIATE_TEST_SUITE_P(
         {"LayersLeftOut", [](Plan& p, const Graph&) { p.stages[1].end_layer = 3; }, "stages cover 3 of 4 layers"},
         {"LayersTwice", [](Plan& p, const Graph&) { p.stages[1].first_layer = 1; }, "stage 1 starts at layer 1, expected 2"},
         {"EmptyStage", [](Plan& p, const Graph&) { p.stages[0].end_layer = 0; }, "stage 0 starts at layer 0"},
-        {"AxisOfOne", [](Plan& p, const Graph&) { p.stages[0].mesh.shape = {2, 1}; }, "mesh axis of 1"},
-        {"DeviceBeyondTheCluster", [](Plan& p, const Graph&) { p.stages[1].mesh.first_device = 3; }, "the cluster has 4"},
-        {"NegativeDevice", [](Plan& p, const Graph&) { p.stages[1].mesh.first_device = -1; }, "the cluster has 4"},
-        {"SharedDevice", [](Plan& p, const Graph&) { p.stages[1].mesh.first_device = 1; }, "stage 1 shares device 1"},
+        {"AxisOfOne", [](Plan& p, const Graph&) { p.meshes[0].shape = {2, 1}; }, "mesh 0 has an axis of 1"},
+        {"DeviceBeyondTheCluster", [](Plan& p, const Graph&) { p.meshes[1].first_device = 3; }, "the cluster has 4"},
+        {"NegativeDevice", [](Plan& p, const Graph&) { p.meshes[1].first_device = -1; }, "the cluster has 4"},
+        {"SharedDevice", [](Plan& p, const Graph&) { p.meshes[1].first_device = 1; }, "mesh 1 shares device 1"},
+        {"MeshThatIsNotThere", [](Plan& p, const Graph&) { p.stages[1].mesh = 2; }, "stage 1 is on mesh 2, the plan has 2"},
+        {"MeshWithoutStages", [](Plan& p, const Graph&) { p.stages[1].mesh = 0; }, "mesh 1 has no stage"},
         {"StrategyMissing", [](Plan& p, const Graph&) { p.node_strategy.pop_back(); }, "plan has strategies for"},
         {"StrategyNotAllowed", [](Plan& p, const Graph&) { p.node_strategy[0] = {77}; }, "node 0 (embedding) has a strategy"},
         {"LayoutMissing", [](Plan& p, const Graph&) { p.value_layout.pop_back(); }, "plan has layouts for"},
@@ -60,30 +62,40 @@ INSTANTIATE_TEST_SUITE_P(
          [](Plan& p, const Graph& g) { p.value_layout[static_cast<std::size_t>(parameter_on_first_stage(g))] = parse_spec("RR+sum0"); },
          "which is partial"},
         {"CrossingTwice", [](Plan& p, const Graph&) { p.crossings.push_back(p.crossings[0]); }, "which does not need it, or twice"},
-        {"CrossingOfAnInput", [](Plan& p, const Graph& g) { p.crossings.push_back({g.inputs[0].value, 1, replicated_spec(2)}); }, "which does not need it"},
-        {"CrossingToItsOwnStage", [](Plan& p, const Graph& g) { p.crossings[0].to_stage = stage_of_value(p, g, p.crossings[0].value); }, "which does not need it"},
+        {"CrossingOfAnInput", [](Plan& p, const Graph& g) { p.crossings.push_back({g.inputs[0].value, 1, replicated_spec(2), {replicated_spec(2), replicated_spec(2)}}); }, "which does not need it"},
+        {"CrossingToItsOwnMesh", [](Plan& p, const Graph& g) { p.crossings[0].to_mesh = Placement(p, GraphUses(g)).mesh_of_value(p.crossings[0].value); }, "which does not need it"},
         {"VeryManyMicroBatches", [](Plan& p, const Graph&) { p.micro_batches = 65537; }, "65537 micro-batches, expected at most 65536"},
+        {"StateUpdatedInAnotherLayout",
+         [](Plan& p, const Graph& g) {
+           const State& state = g.states[0];
+           ShardingSpec& next = p.value_layout[static_cast<std::size_t>(state.next)];
+           next = next == parse_spec("S0R") ? parse_spec("RR") : parse_spec("S0R");
+         },
+         "is updated in another layout than it rests in"},
+        {"TermsOfWhatArrives",
+         [](Plan& p, const Graph& g) {
+           for (std::size_t n = 0; n < g.nodes.size(); ++n)  // the first product of the second stage
+             if (g.nodes[n].layer == 2 && g.nodes[n].op->name == std::string_view("add")) {
+               p.node_strategy[n] = {kPassPartialAxis};
+               return;
+             }
+         },
+         "cannot be turned from "},
+        {"SegmentLayoutMissing", [](Plan& p, const Graph&) { p.segment_layouts.pop_back(); }, "plan has layouts for"},
+        {"SegmentLayoutThatDoesNotFit",
+         [](Plan& p, const Graph& g) { p.segment_layouts[static_cast<std::size_t>(g.nodes[0].results[0])].backward = parse_spec("S3RR"); },
+         "cannot be laid out as S3RR"},
+        {"TermsThatNothingMakes",
+         [](Plan& p, const Graph& g) { p.segment_layouts[static_cast<std::size_t>(g.nodes[0].results[0])].forward = parse_spec("RRR+max0"); },
+         "cannot be turned from "},
+        {"InputNotFed", [](Plan& p, const Graph&) { p.inputs.pop_back(); }, "but never fed to it"},
+        {"InputFedTwice", [](Plan& p, const Graph&) { p.inputs.push_back(p.inputs[0]); }, "which does not need it, or twice"},
+        {"PartialInput", [](Plan& p, const Graph&) { p.inputs[0].in_segments.forward.partial_sum = 1; }, "cannot be laid out as"},
         {"CrossingMissing", [](Plan& p, const Graph&) { p.crossings.erase(p.crossings.begin()); }, "but never sent there"},
-        {"CrossingOfNothing", [](Plan& p, const Graph&) { p.crossings[0].value = 1 << 20; }, "names a stage or value that is not there"},
-        {"CrossingToNowhere", [](Plan& p, const Graph&) { p.crossings[0].to_stage = 2; }, "names a stage or value that is not there"},
+        {"CrossingOfNothing", [](Plan& p, const Graph&) { p.crossings[0].value = 1 << 20; }, "names a mesh or value that is not there"},
+        {"CrossingToNowhere", [](Plan& p, const Graph&) { p.crossings[0].to_mesh = 2; }, "names a mesh or value that is not there"},
         {"PartialCrossing", [](Plan& p, const Graph&) { p.crossings[0].layout.partial_sum = 1; }, "cannot cross"}}),
     [](const auto& test) { return test.param.name; });
-
-TEST(StageOfValue, IsThatOfItsProducerOrOfTheUpdateOfAState) {
-  const Lowered lowered = two_stages_of_two();
-  const Graph& graph = lowered.graph;
-  const auto expected = [&](const Value& value) {
-    if (value.kind == ValueKind::input) return -1;
-    if (value.kind == ValueKind::computed)
-      return graph.nodes[static_cast<std::size_t>(value.producer)].layer < 2 ? 0 : 1;
-    const bool first = value.name.starts_with("block.0") || value.name.starts_with("table") ||
-                       value.name.starts_with("positions");
-    return first ? 0 : 1;
-  };
-  for (std::size_t v = 0; v < graph.values.size(); ++v)
-    EXPECT_EQ(stage_of_value(lowered.plan, graph, static_cast<int>(v)), expected(graph.values[v]))
-        << graph.values[v].name;
-}
 
 }  // namespace
 }  // namespace alpa

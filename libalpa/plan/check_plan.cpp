@@ -1,0 +1,261 @@
+#include "libalpa/plan/check_plan.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+
+#include "libalpa/base/error.h"
+#include "libalpa/base/limits.h"
+#include "libalpa/plan/placement.h"
+
+namespace alpa {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorKind::input, what,
+              "the plan does not belong to this model, or was altered; make it again with alpa-plan");
+}
+
+void check_meshes(const Plan& plan) {
+  std::vector<bool> taken(static_cast<std::size_t>(std::max(plan.cluster.devices(), 0)));
+  for (std::size_t m = 0; m < plan.meshes.size(); ++m) {
+    const DeviceMesh& mesh = plan.meshes[m];
+    for (const int extent : mesh.shape)
+      if (extent < 2) refuse(fmt::format("mesh {} has an axis of {}, expected 2 or more", m, extent));
+    if (mesh.shape.size() > 4) refuse(fmt::format("mesh {} has more than 4 axes", m));
+    const int first = mesh.first_device, end = first + device_count(mesh.shape);
+    if (first < 0 || end > plan.cluster.devices())
+      refuse(fmt::format("mesh {} wants devices {} to {}, the cluster has {}", m, first, end - 1,
+                         plan.cluster.devices()));
+    for (int device = first; device < end; ++device) {
+      if (taken[static_cast<std::size_t>(device)])
+        refuse(fmt::format("mesh {} shares device {} with another", m, device));
+      taken[static_cast<std::size_t>(device)] = true;
+    }
+    if (std::ranges::count(plan.stages, static_cast<int>(m), &StagePlan::mesh) == 0)
+      refuse(fmt::format("mesh {} has no stage", m));
+  }
+}
+
+void check_stages(const Plan& plan, const Graph& graph) {
+  int layer = 0;
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const StagePlan& stage = plan.stages[s];
+    if (stage.first_layer != layer || stage.end_layer <= layer)
+      refuse(fmt::format("stage {} starts at layer {}, expected {}", s, stage.first_layer, layer));
+    layer = stage.end_layer;
+    if (stage.mesh < 0 || stage.mesh >= std::ssize(plan.meshes))
+      refuse(fmt::format("stage {} is on mesh {}, the plan has {}", s, stage.mesh, plan.meshes.size()));
+  }
+  if (layer != static_cast<int>(graph.layers.size()))
+    refuse(fmt::format("stages cover {} of {} layers", layer, graph.layers.size()));
+}
+
+void check_counts(const Plan& plan, const Graph& graph) {
+  if (plan.value_layout.size() != graph.values.size() || plan.segment_layouts.size() != graph.values.size())
+    refuse(fmt::format("plan has layouts for {} values, the model has {}", plan.value_layout.size(),
+                       graph.values.size()));
+  if (plan.node_strategy.size() != graph.nodes.size())
+    refuse(fmt::format("plan has strategies for {} nodes, the model has {}", plan.node_strategy.size(),
+                       graph.nodes.size()));
+}
+
+void check_nodes(const Placement& placement) {
+  const Plan& plan = placement.plan();
+  const Graph& graph = placement.graph();
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    const MeshShape& mesh = plan.mesh_of(placement.stage_of_node(static_cast<int>(n))).shape;
+    const std::vector<TensorType> types = operand_types(graph, node);
+    const auto allowed = strategies(*node.op, {types, node.attributes}, mesh);
+    if (std::find(allowed.begin(), allowed.end(), plan.node_strategy[n]) == allowed.end())
+      refuse(fmt::format("node {} ({}) has a strategy that its rule does not allow", n, node.op->name));
+    const NodeLayout layout = layout_of(*node.op, {types, node.attributes}, plan.node_strategy[n], mesh);
+    if (node.op->sums_micro_batches &&
+        layout.results[0] != plan.value_layout[static_cast<std::size_t>(node.results[0])])
+      refuse(fmt::format("the sum of node {} does not rest as it is made", n));
+    for (std::size_t r = 0; r < node.results.size(); ++r)
+      if (placement.uses().summed_over_step[static_cast<std::size_t>(node.results[r])] &&
+          layout.results[r] != plan.value_layout[static_cast<std::size_t>(node.results[r])])
+        refuse(fmt::format("the loss or metric of node {} does not rest as it is made", n));
+  }
+}
+
+void check_values(const Placement& placement) {
+  const Plan& plan = placement.plan();
+  const Graph& graph = placement.graph();
+  for (int v = 0; v < static_cast<int>(graph.values.size()); ++v) {
+    const int stage = placement.stage_of_value(v);
+    if (stage < 0) continue;
+    const ShardingSpec& layout = plan.value_layout[static_cast<std::size_t>(v)];
+    const Value& value = value_of(graph, v);
+    const SegmentLayouts& in_segments = plan.segment_layouts[static_cast<std::size_t>(v)];
+    for (const ShardingSpec* each : {&layout, &in_segments.forward, &in_segments.backward})
+      if (!fits(value.type.shape, *each, plan.mesh_of(stage).shape))
+        refuse(fmt::format("value {} ({} {}) cannot be laid out as {}", v, value.name, type_text(value.type),
+                           spec_text(*each)));
+    if (value.kind == ValueKind::state && layout.is_partial())
+      refuse(fmt::format("state '{}' is laid out as {}, which is partial", value.name, spec_text(layout)));
+  }
+  for (const State& state : graph.states)
+    if (state.next >= 0 && plan.value_layout[static_cast<std::size_t>(state.next)] !=
+                               plan.value_layout[static_cast<std::size_t>(state.value)])
+      refuse(fmt::format("state '{}' is updated in another layout than it rests in", state.name));
+}
+
+/// What crosses, and to which mesh: each value that a stage there uses and one of another mesh makes.
+std::set<std::pair<int, int>> needed_crossings(const Placement& placement) {
+  const Graph& graph = placement.graph();
+  std::set<std::pair<int, int>> needed;
+  for (int v = 0; v < static_cast<int>(graph.values.size()); ++v) {
+    const int from = placement.mesh_of_value(v);
+    if (from < 0 || v == graph.gradient_square_sum) continue;
+    for (const int user : placement.uses().users_of(v))
+      if (const int mesh = placement.mesh_of_node(user); mesh != from) needed.insert({v, mesh});
+  }
+  return needed;
+}
+
+void check_inputs(const Placement& placement) {
+  const Plan& plan = placement.plan();
+  const Graph& graph = placement.graph();
+  std::set<std::pair<int, int>> needed, listed;
+  for (const Input& input : graph.inputs)
+    for (const int user : placement.uses().users_of(input.value))
+      needed.insert({input.value, placement.mesh_of_node(user)});
+  for (const auto& [value, mesh, in_segments] : plan.inputs) {
+    if (!needed.contains({value, mesh}) || !listed.insert({value, mesh}).second)
+      refuse(fmt::format("input {} is fed to mesh {}, which does not need it, or twice", value, mesh));
+    for (const ShardingSpec* layout : {&in_segments.forward, &in_segments.backward})
+      if (layout->is_partial() || !fits(value_of(graph, value).type.shape, *layout,
+                                        plan.meshes[static_cast<std::size_t>(mesh)].shape))
+        refuse(fmt::format("input {} cannot be laid out as {}", value, spec_text(*layout)));
+  }
+  for (const auto& [value, mesh] : needed)
+    if (!listed.contains({value, mesh}))
+      refuse(fmt::format("input {} is used on mesh {} but never fed to it", value, mesh));
+}
+
+/// Whether a layout can be made of another: what is not partial never becomes so.
+bool can_become(const ShardingSpec& from, const ShardingSpec& to) {
+  return !(to.partial_sum & ~from.partial_sum) && !(to.partial_max & ~from.partial_max);
+}
+
+/// Values are brought from where they are made or rest into the layout of each segment, and from there to
+/// their users and to rest.
+class ConversionCheck {
+ public:
+  ConversionCheck(const Placement& placement, int stage)
+      : placement_(placement),
+        stage_(stage),
+        mesh_(placement.mesh_of_stage(stage)),
+        semantics_(placement.semantics(stage)),
+        saved_(placement.graph().values.size()) {
+    for (const int v : semantics_.saved_values()) saved_[static_cast<std::size_t>(v)] = true;
+    again_ = semantics_.recomputed(saved_);
+  }
+
+  void run() const {
+    for (int n = 0; n < static_cast<int>(again_.size()); ++n) {
+      if (!semantics_.has(n)) continue;
+      check_node(n, node_of(placement_.graph(), n).phase);
+      if (again_[static_cast<std::size_t>(n)]) check_node(n, Phase::backward);
+    }
+  }
+
+ private:
+  void need(int value, const ShardingSpec& from, const ShardingSpec& to) const {
+    if (!can_become(from, to))
+      refuse(fmt::format("value {} ({}) cannot be turned from {} into {}", value,
+                         value_of(placement_.graph(), value).name, spec_text(from), spec_text(to)));
+  }
+
+  bool is_made_in(int value, Phase segment) const {
+    if (!semantics_.makes(value)) return false;
+    const int producer = value_of(placement_.graph(), value).producer;
+    return node_of(placement_.graph(), producer).phase == segment ||
+           (segment == Phase::backward && again_[static_cast<std::size_t>(producer)] &&
+            !saved_[static_cast<std::size_t>(value)]);
+  }
+
+  void check_node(int n, Phase segment) const {
+    const Node& node = node_of(placement_.graph(), n);
+    const Plan& plan = placement_.plan();
+    const std::vector<TensorType> types = operand_types(placement_.graph(), node);
+    const NodeLayout layout =
+        layout_of(*node.op, {types, node.attributes}, plan.node_strategy[static_cast<std::size_t>(n)],
+                  plan.mesh_of(stage_).shape);
+    for (std::size_t i = 0; i < node.operands.size(); ++i) {
+      const int v = node.operands[i];
+      if (v == placement_.graph().gradient_square_sum) continue;
+      const ShardingSpec start = placement_.layout_at_start(v, stage_, segment);
+      if (!is_made_in(v, segment)) need(v, placement_.layout_at_rest(v, mesh_), start);
+      need(v, start, layout.operands[i]);
+    }
+    for (std::size_t r = 0; r < node.results.size(); ++r) {
+      const int v = node.results[r];
+      if (node.phase != segment && saved_[static_cast<std::size_t>(v)]) continue;
+      const ShardingSpec &made = layout.results[r], start = placement_.layout_at_start(v, stage_, segment),
+                         rest = placement_.layout_at_rest(v, mesh_);
+      need(v, made, start);
+      if (node.phase == segment && made != rest) need(v, start == rest ? made : start, rest);
+    }
+  }
+
+  const Placement& placement_;
+  int stage_, mesh_;
+  StageSemantics semantics_;
+  std::vector<bool> saved_, again_;  ///< [value]; [node] that the backward runs again
+};
+
+void check_crossings(const Placement& placement) {
+  const Plan& plan = placement.plan();
+  const Graph& graph = placement.graph();
+  const std::set<std::pair<int, int>> needed = needed_crossings(placement);
+  std::set<std::pair<int, int>> listed;
+  for (const Crossing& crossing : plan.crossings) {
+    if (crossing.to_mesh < 0 || crossing.to_mesh >= static_cast<int>(plan.meshes.size()) ||
+        crossing.value < 0 || crossing.value >= static_cast<int>(graph.values.size()))
+      refuse("a crossing names a mesh or value that is not there");
+    const auto arrives = [&](const ShardingSpec& layout) {
+      return fits(value_of(graph, crossing.value).type.shape, layout,
+                  plan.meshes[static_cast<std::size_t>(crossing.to_mesh)].shape) &&
+             !layout.is_partial();
+    };
+    if (!arrives(crossing.layout) || !arrives(crossing.in_segments.forward) ||
+        !arrives(crossing.in_segments.backward))
+      refuse(fmt::format("value {} cannot cross to mesh {}", crossing.value, crossing.to_mesh));
+    if (!needed.contains({crossing.value, crossing.to_mesh}) ||
+        !listed.insert({crossing.value, crossing.to_mesh}).second)
+      refuse(fmt::format("value {} crosses to mesh {}, which does not need it, or twice", crossing.value,
+                         crossing.to_mesh));
+  }
+  for (const auto& [value, mesh] : needed)
+    if (!listed.contains({value, mesh}))
+      refuse(fmt::format("value {} is used on mesh {} but never sent there", value, mesh));
+}
+
+}  // namespace
+
+void check_plan(const Plan& plan, const Graph& graph) {
+  if (graph_fingerprint(graph) != plan.graph_fingerprint)
+    refuse(fmt::format("the model's graph is {}, the plan was made for {}",
+                       graph_fingerprint(graph).substr(0, 12), plan.graph_fingerprint.substr(0, 12)));
+  if (plan.stages.empty() || plan.micro_batches < 1) refuse("plan has no stages or no micro-batches");
+  if (plan.micro_batches > kMostMicroBatches)
+    refuse(fmt::format("{} micro-batches, expected at most {}", plan.micro_batches, kMostMicroBatches));
+  check_stages(plan, graph);
+  check_meshes(plan);
+  check_counts(plan, graph);
+  const GraphUses uses(graph);
+  const Placement placement(plan, uses);
+  check_nodes(placement);
+  check_values(placement);
+  check_crossings(placement);
+  check_inputs(placement);
+  for (int stage = 0; stage < static_cast<int>(plan.stages.size()); ++stage)
+    ConversionCheck(placement, stage).run();
+}
+
+}  // namespace alpa

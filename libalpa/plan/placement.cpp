@@ -1,0 +1,51 @@
+#include "libalpa/plan/placement.h"
+
+#include <algorithm>
+
+namespace alpa {
+
+Placement::Placement(const Plan& plan, const GraphUses& uses) : plan_(plan), uses_(uses) {
+  for (const Node& node : graph().nodes) stage_of_node_.push_back(stage_of_layer(plan, node.layer));
+  for (int v = 0; v < static_cast<int>(graph().values.size()); ++v) {
+    int maker = value_of(graph(), v).producer;
+    if (const int state = uses.state_at[static_cast<std::size_t>(v)]; state >= 0) {
+      const int next = graph().states[static_cast<std::size_t>(state)].next;
+      maker = next >= 0 ? value_of(graph(), next).producer : uses.users_of(v).front();
+    }
+    stage_of_value_.push_back(maker < 0 ? -1 : stage_of_node(maker));
+  }
+  for (const Crossing& crossing : plan.crossings)
+    crossings_.insert({{crossing.value, crossing.to_mesh}, &crossing});
+  for (const InputLayouts& input : plan.inputs)
+    layouts_of_inputs_.insert({{input.value, input.mesh}, &input.in_segments});
+}
+
+StageSemantics Placement::semantics(int stage) const {
+  const StagePlan& of = plan_.stages[static_cast<std::size_t>(stage)];
+  return {uses_, {of.first_layer, of.end_layer, of.rematerialize}};
+}
+
+ShardingSpec Placement::layout_at_rest(int value, int mesh) const {
+  if (mesh_of_value(value) == mesh) return plan_.value_layout[static_cast<std::size_t>(value)];
+  const auto crossing = crossings_.find({value, mesh});
+  return crossing != crossings_.end() ? crossing->second->layout
+                                      : replicated_spec(value_of(graph(), value).type.shape.size());
+}
+
+ShardingSpec Placement::layout_at_start(int value, int stage, Phase segment) const {
+  const int mesh = mesh_of_stage(stage);
+  const SegmentLayouts* layouts = nullptr;
+  if (mesh_of_value(value) == mesh) {
+    const bool of_other =
+        value_of(graph(), value).kind == ValueKind::computed && stage_of_value(value) != stage;
+    if (!of_other) layouts = &plan_.segment_layouts[static_cast<std::size_t>(value)];
+  } else if (const auto crossing = crossings_.find({value, mesh}); crossing != crossings_.end()) {
+    layouts = &crossing->second->in_segments;
+  } else if (const auto input = layouts_of_inputs_.find({value, mesh}); input != layouts_of_inputs_.end()) {
+    layouts = input->second;
+  }
+  if (!layouts || segment == Phase::update) return layout_at_rest(value, mesh);
+  return segment == Phase::forward ? layouts->forward : layouts->backward;
+}
+
+}  // namespace alpa

@@ -1,0 +1,50 @@
+#pragma once
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "libalpa/plan/plan.h"
+#include "libalpa/semantics/stage_semantics.h"
+
+namespace alpa {
+
+/// Where a plan puts the nodes and values of its graph, worked out once. Its stages must cover all layers.
+class Placement {
+ public:
+  Placement(const Plan&, const GraphUses&);  ///< keeps references
+
+  const Plan& plan() const { return plan_; }
+  const GraphUses& uses() const { return uses_; }
+  const Graph& graph() const { return uses_.graph; }
+
+  int stage_of_node(int node) const { return stage_of_node_[static_cast<std::size_t>(node)]; }
+
+  /// The stage that makes a value: of its producer; for a state that of the node that updates it, or that
+  /// uses it first; for an input -1 (every mesh that uses it is fed).
+  int stage_of_value(int value) const { return stage_of_value_[static_cast<std::size_t>(value)]; }
+
+  /// The mesh of that stage; -1 for an input.
+  int mesh_of_value(int value) const { return mesh_of_stage(stage_of_value(value)); }
+  int mesh_of_node(int node) const { return mesh_of_stage(stage_of_node(node)); }
+  int mesh_of_stage(int stage) const {
+    return stage < 0 ? -1 : plan_.stages[static_cast<std::size_t>(stage)].mesh;
+  }
+
+  StageSemantics semantics(int stage) const;
+
+  /// Where a value rests on a mesh: as it is made, arrives or is loaded there.
+  ShardingSpec layout_at_rest(int value, int mesh) const;
+
+  /// From which its users in a segment of a stage start. In the update, and where another stage of the mesh
+  /// has made it, that is where it rests.
+  ShardingSpec layout_at_start(int value, int stage, Phase segment) const;
+
+ private:
+  const Plan& plan_;
+  const GraphUses& uses_;
+  std::vector<int> stage_of_node_, stage_of_value_;
+  std::map<std::pair<int, int>, const Crossing*> crossings_;                ///< by value and mesh
+  std::map<std::pair<int, int>, const SegmentLayouts*> layouts_of_inputs_;  ///< likewise
+};
+
+}  // namespace alpa

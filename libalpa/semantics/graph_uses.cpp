@@ -1,0 +1,51 @@
+#include "libalpa/semantics/graph_uses.h"
+
+#include <algorithm>
+
+namespace alpa {
+
+GraphUses::GraphUses(const Graph& of)
+    : graph(of),
+      users(of.values.size()),
+      state_at(of.values.size(), -1),
+      state_after(of.values.size(), -1),
+      summed_over_step(of.values.size()),
+      measured(of.nodes.size()) {
+  for (int n = 0; n < static_cast<int>(of.nodes.size()); ++n) {
+    const Node& node = node_of(of, n);
+    if (node.op->reduces_globally) continue;
+    for (const int operand : node.operands) {
+      std::vector<int>& so_far = users[static_cast<std::size_t>(operand)];
+      if (so_far.empty() || so_far.back() != n) so_far.push_back(n);
+    }
+  }
+  for (int s = 0; s < static_cast<int>(of.states.size()); ++s) {
+    const State& state = of.states[static_cast<std::size_t>(s)];
+    state_at[static_cast<std::size_t>(state.value)] = s;
+    if (state.next >= 0) state_after[static_cast<std::size_t>(state.next)] = s;
+  }
+  if (of.loss >= 0) summed_over_step[static_cast<std::size_t>(of.loss)] = true;
+  for (const Metric& metric : of.metrics)
+    for (const int value : metric.values) summed_over_step[static_cast<std::size_t>(value)] = true;
+  for (const Node& norm : of.nodes) {
+    if (!norm.op->reduces_globally) continue;
+    for (const int gradient : norm.operands) {
+      if (users_of(gradient).empty()) continue;
+      const int last = users_of(gradient).back();
+      const std::vector<int>& operands = node_of(of, last).operands;
+      measured[static_cast<std::size_t>(last)].push_back(
+          static_cast<int>(std::ranges::find(operands, gradient) - operands.begin()));
+    }
+  }
+}
+
+Phase phase_of_crossing(const Graph& graph, int value) {
+  const int producer = value_of(graph, value).producer;
+  if (producer < 0) return Phase::update;
+  const Node& maker = node_of(graph, producer);
+  return maker.op->sums_micro_batches ? Phase::update : maker.phase;
+}
+
+bool updates_in_place(const Node& node) { return node.phase == Phase::update && node.op->overwrites[0] >= 0; }
+
+}  // namespace alpa

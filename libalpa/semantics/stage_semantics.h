@@ -1,0 +1,46 @@
+#pragma once
+#include <vector>
+
+#include "libalpa/semantics/graph_uses.h"
+
+namespace alpa {
+
+/// Consecutive layers that run together.
+struct StageRange {
+  int first_layer = 0, end_layer = 0;  ///< one past the last
+  bool rematerialize = false;          ///< keeps only what enters each layer, and makes the rest again
+};
+
+/// What becomes of a stage's values, whatever their layouts: the planner prices it, lowering makes
+/// instructions of it.
+class StageSemantics {
+ public:
+  StageSemantics(const GraphUses& uses, const StageRange& range) : uses_(uses), range_(range) {}
+
+  /// Whether a node is one of the stage's; the global norm is nobody's.
+  bool has(int node) const;
+  bool makes(int value) const;   ///< it is the result of a node here
+  bool leaves(int value) const;  ///< some other stage uses it
+
+  /// Lives from the forward to the backward of a micro-batch. Inputs that the forward takes do too.
+  bool is_saved(int value) const;
+  std::vector<int> saved_values() const;  ///< ascending
+
+  /// [node] Whether the backward runs a node of the forward again, as it needs its result and that was not
+  /// kept. `kept`: [value].
+  std::vector<bool> recomputed(const std::vector<bool>& kept) const;
+
+  /// The node that sums a gradient over micro-batches and needs not run, as the kernel of `node` can add to
+  /// the sum, where result and sum have one layout; -1: there is none.
+  int sum_in_kernel(int node) const;
+  /// The same from the other end: whose kernel adds to this sum; -1: none can.
+  int kernel_of_sum(int sum) const;
+
+ private:
+  const Graph& graph() const { return uses_.graph; }
+
+  const GraphUses& uses_;
+  StageRange range_;
+};
+
+}  // namespace alpa

@@ -1,0 +1,17 @@
+#include "libalpa/sharding/node_price.h"
+
+namespace alpa {
+
+double kernel_seconds(const OpDef& op, const OpCall& call, const CostModel& costs) {
+  return costs.operator_seconds(
+      signature_of(op, call),
+      {flops_of(op, call), static_cast<double>(bytes_moved_by(op, call)), call.operands[0].dtype});
+}
+
+double shift_seconds(std::int64_t bytes, const DeviceMesh& mesh, int axis, const CostModel& costs) {
+  return costs.collective_seconds(CollectiveKind::shift,
+                                  group_shape(mesh, axis, costs.cluster().devices_per_node),
+                                  static_cast<double>(bytes));
+}
+
+}  // namespace alpa

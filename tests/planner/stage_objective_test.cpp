@@ -1,0 +1,196 @@
+// What a stage's problem says of a choice is what the lowered program of that choice takes.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "libalpa/base/infinity.h"
+#include "libalpa/model/model.h"
+#include "libalpa/planner/assemble.h"
+#include "libalpa/planner/stage_problem.h"
+#include "libalpa/program/lower.h"
+#include "libalpa/program/simulate.h"
+#include "libalpa/program/verify.h"
+#include "libalpa/solver/strategy_selection.h"
+#include "tests/support/small_plans.h"
+
+namespace alpa {
+namespace {
+
+using namespace testing_models;
+
+/// A choice of which no part is forbidden: the best where every choice has a cost drawn at random.
+std::vector<int> random_choice(const StageProblem& stage, std::mt19937& random) {
+  SelectionProblem problem = stage.selection();
+  std::uniform_real_distribution<double> drawn(0, 1);
+  for (SelectionProblem::Node& node : problem.nodes)
+    for (double& cost : node.cost) cost = drawn(random);
+  for (SelectionProblem::Edge& edge : problem.edges)
+    for (double& cost : edge.cost)
+      if (cost < infinity) cost = 0;
+  problem.memory_limit = std::int64_t{1} << 60;
+  SelectionOptions options;
+  options.gap = 1;  // any will do
+  options.effort = 1000;
+  std::vector<int> choice = solve_selection(problem, options).choice;
+  choice.resize(stage.variables().variables.size());
+  return choice;
+}
+
+struct ObjectiveCase {
+  const char* model;  ///< of tests/data
+  MeshShape mesh;
+  int stages, micro_batches;
+  bool rematerialize;
+};
+
+void PrintTo(const ObjectiveCase& c, std::ostream* out) { *out << c.model << " on " << mesh_text(c.mesh); }
+
+class StageObjective : public testing::TestWithParam<ObjectiveCase> {
+ protected:
+  StageObjective() {
+    const std::filesystem::path source = ALPA_SOURCE_DIR;
+    const ModelDefinition model =
+        read_model(source / "tests/data" / ("tiny_" + std::string(GetParam().model) + ".toml"),
+                   {source / "share/blocks"});
+    graph_ = training_step_graph(model, 4);
+    planning_ = std::make_unique<PlanningGraph>(
+        PlanningGraph{GraphUses(graph_), layers_apart(graph_), factor_roles(graph_)});
+    prices_ = std::make_unique<MeshPrices>(graph_, GetParam().mesh, costs_);
+    const int layers = static_cast<int>(graph_.layers.size()), stages = GetParam().stages;
+    for (int s = 0; s < stages; ++s) {
+      requests_.push_back({layers * s / stages,
+                           layers * (s + 1) / stages,
+                           GetParam().mesh,
+                           0,
+                           GetParam().micro_batches,
+                           1,
+                           GetParam().rematerialize,
+                           {},
+                           StateSpread::free,
+                           0});
+      problems_.push_back(std::make_unique<StageProblem>(*planning_, requests_.back(), *prices_));
+      EXPECT_EQ(problems_.back()->why_not(), "");
+    }
+  }
+
+  /// Of what is priced for a stage: all but its part in messages and in the sum over all ranks.
+  double program_seconds(const Program& program, std::size_t stage) const {
+    const MeshProgram& mesh = program.meshes[stage];
+    double sum = 0;
+    for (const Segment& segment : mesh.segments) {
+      const double runs = segment.kind == SegmentKind::update ? 1 : GetParam().micro_batches;
+      const std::vector<double> seconds = instruction_seconds(program, mesh, segment, costs_);
+      for (std::size_t i = 0; i < seconds.size(); ++i) {
+        const InstructionBody& body = segment.instructions[i].body;
+        if (!std::holds_alternative<Send>(body) && !std::holds_alternative<Receive>(body) &&
+            !std::holds_alternative<GlobalSum>(body))
+          sum += runs * seconds[i];
+      }
+    }
+    return sum;
+  }
+
+  double objective_seconds(std::size_t stage, const std::vector<int>& choice,
+                           const StageSolution& solution) const {
+    double seconds = selection_cost(problems_[stage]->selection(), problems_[stage]->with_twins(choice));
+    for (const auto& [v, layout] : solution.arriving) {  // in messages
+      const Value& value = value_of(graph_, v);
+      const bool once = value.producer < 0 || node_of(graph_, value.producer).op->sums_micro_batches;
+      const auto bytes = static_cast<double>(byte_count(tile_type(value.type, layout, GetParam().mesh)));
+      seconds -= (once ? 1 : GetParam().micro_batches) * costs_.send_seconds(true, bytes);
+    }
+    return seconds;
+  }
+
+  void expect_equal(const std::vector<std::vector<int>>& choices) {
+    std::vector<StageSolution> solutions;
+    for (std::size_t s = 0; s < choices.size(); ++s)
+      solutions.push_back(problems_[s]->solution_of(choices[s]));
+    const Plan plan = assemble(*planning_, requests_, solutions, "1f1b", costs_.cluster());
+    check_plan(plan, graph_);
+    const Program program = lower(graph_, plan);
+    verify(program);
+    for (std::size_t s = 0; s < choices.size(); ++s) {
+      const double expected = program_seconds(program, s);
+      EXPECT_NEAR(objective_seconds(s, choices[s], solutions[s]), expected, 1e-9 * expected) << "stage " << s;
+      // The solution says of itself what was chosen.
+      EXPECT_EQ(problems_[s]->choice_of(solutions[s]), problems_[s]->with_twins(choices[s]));
+    }
+    const double joined_s = simulate(program, costs_, Lanes::joined).step_s;
+    EXPECT_LE(simulate(program, costs_, Lanes::apart).step_s, joined_s * (1 + 1e-9));
+    EXPECT_LE(busiest_lane_s(program), simulate(program, costs_, Lanes::apart).step_s * (1 + 1e-9));
+  }
+
+  double busiest_lane_s(const Program& program) const {
+    double most = 0;
+    for (const MeshProgram& mesh : program.meshes) {
+      std::vector<double> busy(mesh.lanes.size());
+      for (const Segment& segment : mesh.segments) {
+        const double runs = segment.kind == SegmentKind::update ? 1 : GetParam().micro_batches;
+        const std::vector<double> seconds = instruction_seconds(program, mesh, segment, costs_);
+        for (std::size_t i = 0; i < seconds.size(); ++i)
+          busy[static_cast<std::size_t>(segment.instructions[i].lane)] += runs * seconds[i];
+      }
+      most = std::max(most, std::ranges::max(busy));
+    }
+    return most;
+  }
+
+  Graph graph_;
+  CostModel costs_{small_cluster(8)};
+  std::unique_ptr<PlanningGraph> planning_;
+  std::unique_ptr<MeshPrices> prices_;
+  std::vector<StageRequest> requests_;
+  std::vector<std::unique_ptr<StageProblem>> problems_;
+};
+
+TEST_P(StageObjective, OfRandomChoicesIsTheTimeOfTheirProgram) {
+  std::mt19937 random(7);
+  const int draws = GetParam().model == std::string("unet") ? 4 : 14;
+  for (int draw = 0; draw < draws && !HasFailure(); ++draw) {
+    std::vector<std::vector<int>> choices;
+    for (const auto& problem : problems_) choices.push_back(random_choice(*problem, random));
+    expect_equal(choices);
+  }
+}
+
+TEST_P(StageObjective, OfTheSolversChoiceIsTheTimeOfItsProgram) {
+  std::vector<std::vector<int>> choices;
+  SelectionOptions options;
+  options.gap = 0.05;
+  options.effort = 1000;
+  for (const auto& problem : problems_) {
+    choices.push_back(solve_selection(problem->selection(), options).choice);
+    choices.back().resize(problem->variables().variables.size());
+  }
+  expect_equal(choices);
+}
+
+std::string case_name(const testing::TestParamInfo<ObjectiveCase>& test) {
+  const ObjectiveCase& c = test.param;
+  std::string name = std::string(c.model) + "_" + std::to_string(c.stages) + "stages";
+  for (const int extent : c.mesh) name += "_" + std::to_string(extent);
+  return name + (c.rematerialize ? "_remat" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Tiny, StageObjective,
+    testing::Values(ObjectiveCase{"gpt", {}, 1, 2, false}, ObjectiveCase{"gpt", {2}, 1, 2, false},
+                    ObjectiveCase{"gpt", {2}, 1, 2, true}, ObjectiveCase{"gpt", {4}, 1, 1, false},
+                    ObjectiveCase{"gpt", {2}, 2, 4, false}, ObjectiveCase{"gpt", {2}, 2, 4, true},
+                    ObjectiveCase{"llama", {2}, 1, 2, false}, ObjectiveCase{"llama", {2}, 2, 2, true},
+                    ObjectiveCase{"bert", {2}, 1, 2, false}, ObjectiveCase{"bert", {4}, 1, 2, true},
+                    ObjectiveCase{"moe", {2}, 1, 2, false}, ObjectiveCase{"moe", {2}, 2, 2, true},
+                    ObjectiveCase{"deepseek_moe", {2}, 1, 2, false},
+                    ObjectiveCase{"conformer", {2}, 1, 2, false}, ObjectiveCase{"lstm", {2}, 1, 2, true},
+                    ObjectiveCase{"gru", {2}, 1, 2, false}, ObjectiveCase{"vit", {2}, 1, 2, false},
+                    ObjectiveCase{"wrn", {2}, 1, 2, false}, ObjectiveCase{"wrn", {2}, 2, 2, true},
+                    ObjectiveCase{"image_mlp", {2}, 1, 2, false}, ObjectiveCase{"mlp", {2, 2}, 1, 2, true},
+                    ObjectiveCase{"gpt", {2, 2}, 1, 2, false}, ObjectiveCase{"unet", {2}, 1, 2, false},
+                    ObjectiveCase{"unet", {2}, 2, 2, false}, ObjectiveCase{"unet", {2}, 3, 3, true}),
+    case_name);
+
+}  // namespace
+}  // namespace alpa

@@ -1,0 +1,93 @@
+// Programs of plans whose stages share meshes.
+#include <gmock/gmock.h>
+
+#include "libalpa/program/simulate.h"
+#include "libalpa/program/verify.h"
+#include "tests/support/small_plans.h"
+
+namespace alpa {
+namespace {
+
+using namespace testing_models;
+
+class SharedMeshes : public testing::TestWithParam<std::tuple<const PipelineSchedule*, std::vector<int>>> {};
+
+TEST_P(SharedMeshes, HaveSoundPrograms) {
+  const auto& [schedule, mesh_of_stage] = GetParam();
+  const Lowered lowered = on_meshes(schedule->name, mesh_of_stage);
+  EXPECT_NO_THROW(verify(lowered.program));
+  EXPECT_NO_THROW(verify(lower(lowered.graph, lowered.plan, Purpose::evaluate)));
+  const CostModel costs(lowered.plan.cluster);
+  EXPECT_LE(simulate(lowered.program, costs, Lanes::apart).step_s,
+            simulate(lowered.program, costs, Lanes::joined).step_s * (1 + 1e-9));
+}
+
+std::string placement_name(const testing::TestParamInfo<SharedMeshes::ParamType>& test) {
+  std::string name = std::get<0>(test.param)->name;
+  std::ranges::replace(name, '-', '_');
+  for (const int mesh : std::get<1>(test.param)) name += "_" + std::to_string(mesh);
+  return name;
+}
+
+std::vector<const PipelineSchedule*> every_schedule() {
+  std::vector<const PipelineSchedule*> all;
+  for (const PipelineSchedule& schedule : schedules()) all.push_back(&schedule);
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Placements, SharedMeshes,
+                         testing::Combine(testing::ValuesIn(every_schedule()),
+                                          testing::Values(std::vector{0, 1, 0, 1}, std::vector{0, 1, 1, 0},
+                                                          std::vector{0, 0, 1, 1}, std::vector{0, 1, 2, 0},
+                                                          std::vector{0, 0, 0, 0})),
+                         placement_name);
+
+/// Two layers, with a dropout between them.
+Graph with_dropout(std::int64_t samples) {
+  GraphBuilder g(op_catalog());
+  g.graph().samples = samples;
+  const auto linear = [&](int x, const std::string& name) {
+    const int weight = g.state(name, {DType::f32, {8, 8}}, {Initializer::Kind::normal, 0.1}, true);
+    return g.add("einsum", {x, weight}, {{"equation", "b d, d f -> b f"}});
+  };
+  g.begin_layer("first");
+  const int x = linear(g.input(InputKind::data, {DType::f32, {samples, 8}}, "x"), "first.weight");
+  const int dropped = g.add("dropout", {x}, {{"rate", 0.5}, {"stream", std::int64_t{1}}});
+  g.begin_layer("second");
+  g.graph().loss = g.add("reduce_sum", {linear(dropped, "second.weight")});
+  return training_graph(g.finish(), op_catalog(), {});
+}
+
+TEST(SharedMesh, EvaluatesWhatDoesNothingThenBetweenItsStages) {
+  PlannerOptions options;
+  options.pin = parse_pin("micro_batches = 4\n[[stage]]\nlayers = 1\n[[stage]]\nlayers = 1\n", "pin");
+  Log log("test", LogLevel::off);
+  const Graph graph = with_dropout(2);
+  const Plan plan = on_shared_meshes(
+      make_plan({"dropout", "", 8, with_dropout}, CostModel(small_cluster(2)), options, log), graph, {0, 0});
+  check_plan(plan, graph);
+  EXPECT_NO_THROW(verify(lower(graph, plan)));
+  EXPECT_NO_THROW(verify(lower(graph, plan, Purpose::evaluate)));
+}
+
+TEST(SharedMesh, NeedsNoMessagesWithinItself) {
+  const Program alone = on_meshes("1f1b", {0, 0, 0, 0}).program;
+  EXPECT_TRUE(alone.transfers.empty());
+  // The value of the first stage is used on the second and fourth: one message brings it to both.
+  const Lowered pair = on_meshes("1f1b", {0, 1, 0, 1});
+  const int first = pair.graph.nodes[0].results[0];
+  EXPECT_EQ(std::ranges::count(pair.program.transfers, first, &StageTransfer::value), 1);
+}
+
+TEST(SharedMesh, HasAChannelForTheMessagesOfEachTwoStages) {
+  const Program program = on_meshes("1f1b", {0, 1, 0, 1}).program;
+  for (const StageTransfer& transfer : program.transfers)
+    for (const StageTransfer& other : program.transfers) {
+      if (transfer.from_mesh != other.from_mesh || transfer.to_mesh != other.to_mesh) continue;
+      EXPECT_EQ(transfer.channel == other.channel,
+                transfer.from_stage == other.from_stage && transfer.to_stage == other.to_stage);
+    }
+}
+
+}  // namespace
+}  // namespace alpa

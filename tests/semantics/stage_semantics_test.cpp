@@ -1,0 +1,105 @@
+#include "libalpa/semantics/stage_semantics.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+#include <string>
+
+#include "tests/support/small_models.h"
+
+namespace alpa {
+namespace {
+
+using namespace testing_models;
+using testing::Contains;
+
+class Semantics : public testing::Test {
+ protected:
+  StageSemantics of(int first, int end, bool rematerialize = false) const {
+    return {uses_, {first, end, rematerialize}};
+  }
+
+  std::vector<bool> kept(const StageSemantics& stage) const {
+    std::vector<bool> kept(graph_.values.size());
+    for (const int v : stage.saved_values()) kept[static_cast<std::size_t>(v)] = true;
+    return kept;
+  }
+
+  Graph graph_ = tiny_gpt(2, 2);  // layers: embedding, block.0, block.1, head
+  GraphUses uses_{graph_};
+};
+
+TEST_F(Semantics, SavesWhatTheBackwardTakesOfTheForward) {
+  const StageSemantics stage = of(1, 3);
+  std::set<int> expected;  // by the definition, one node of the backward after another
+  for (const Node& node : graph_.nodes) {
+    if (node.phase != Phase::backward || node.layer < 1 || node.layer > 2) continue;
+    for (const int v : node.operands) {
+      const int producer = value_of(graph_, v).producer;
+      if (producer >= 0 && node_of(graph_, producer).phase == Phase::forward) expected.insert(v);
+    }
+  }
+  EXPECT_THAT(stage.saved_values(), testing::ElementsAreArray(expected));
+  for (const bool again : stage.recomputed(kept(stage))) EXPECT_FALSE(again);
+}
+
+TEST_F(Semantics, OfAStageThatRecomputesSavesWhatEntersALayer) {
+  const StageSemantics stage = of(1, 3, true);
+  for (const int v : stage.saved_values()) {
+    const int producer = value_of(graph_, v).producer;
+    bool enters = producer < 0;
+    for (const int user : uses_.users_of(v))
+      enters = enters || (stage.has(user) && node_of(graph_, user).layer != node_of(graph_, producer).layer);
+    EXPECT_TRUE(enters) << value_of(graph_, v).name;
+  }
+  // What the backward takes is kept, or the result of a node that runs again on what is there by then.
+  const std::vector<bool> keeps = kept(stage), again = stage.recomputed(keeps);
+  const auto is_there = [&](int v) {
+    const int producer = value_of(graph_, v).producer;
+    return producer < 0 || keeps[static_cast<std::size_t>(v)] || again[static_cast<std::size_t>(producer)] ||
+           node_of(graph_, producer).phase != Phase::forward;
+  };
+  for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
+    const Node& node = node_of(graph_, n);
+    if (!stage.has(n)) continue;
+    if (node.phase != Phase::backward && !again[static_cast<std::size_t>(n)]) continue;
+    for (const int v : node.operands) EXPECT_TRUE(is_there(v)) << value_of(graph_, v).name;
+  }
+  EXPECT_THAT(again, Contains(true));
+}
+
+TEST_F(Semantics, ASumIsDoneByTheKernelThatMakesTheGradientAndNothingElseTakesIt) {
+  const StageSemantics stage = of(0, 4);
+  int fused = 0, apart = 0;
+  for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
+    if (!node_of(graph_, n).op->sums_micro_batches) continue;
+    const int kernel = stage.kernel_of_sum(n);
+    if (kernel < 0) {
+      ++apart;
+      continue;
+    }
+    ++fused;
+    EXPECT_EQ(stage.sum_in_kernel(kernel), n);
+    EXPECT_TRUE(node_of(graph_, kernel).op->accumulates);
+    EXPECT_EQ(node_of(graph_, kernel).results[0], node_of(graph_, n).operands[0]);
+  }
+  EXPECT_GT(fused, 0);
+  const std::vector<bool> alone = leads_to_weights_alone(graph_);
+  for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n)
+    EXPECT_TRUE(stage.sum_in_kernel(n) < 0 || alone[static_cast<std::size_t>(n)]) << n;
+}
+
+TEST_F(Semantics, ValuesLeaveToOtherStages) {
+  const StageSemantics first = of(0, 2), second = of(2, 4);
+  int leaving = 0;
+  for (int v = 0; v < static_cast<int>(graph_.values.size()); ++v) {
+    if (!first.makes(v) || !first.leaves(v)) continue;
+    ++leaving;
+    EXPECT_FALSE(second.makes(v));
+    EXPECT_TRUE(std::ranges::any_of(uses_.users_of(v), [&](int user) { return second.has(user); }));
+  }
+  EXPECT_GT(leaving, 0);
+}
+
+}  // namespace
+}  // namespace alpa
