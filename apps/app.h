@@ -29,8 +29,8 @@ HangLimits hang_limits(double timeout_s);
 ///
 ///     App app("alpa-plan", "choose how to split a model over a cluster");
 ///     app.argument("MODEL.toml", model, "model definition").option("--out", out, "plan to write (HDF5)");
-///     app.subcommand("explain", "explain a plan in words").argument("PLAN.h5", plan, "...").runs([&] { ...
-///     }); return app.run(argc, argv, [&] { ... });
+///     app.subcommand("explain", "explain a plan").argument("PLAN.h5", plan, "...").runs([&] { ... });
+///     return app.run(argc, argv, [&] { ... });
 ///
 /// A failure is printed on stderr as "alpa-plan: error: what happened", then what to try and what was being
 /// done, and becomes the exit status of its kind; std::exception becomes 1.

@@ -92,27 +92,15 @@ void MeshLowering::find_kept_values() {
   }
 }
 
-std::vector<int> MeshLowering::nodes_of(int stage, Phase phase) const {
-  std::vector<int> nodes;
-  for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n)
-    if (placement_.stage_of_node(n) == stage && node_of(graph_, n).phase == phase) nodes.push_back(n);
-  return nodes;
-}
-
 /// What the second part of a split backward needs and its first part has, or makes again.
 void MeshLowering::keep_for_weights(int stage) {
-  for (const int n : nodes_of(stage, Phase::backward))
-    if (of_weights_[static_cast<std::size_t>(n)])
-      for (const int operand : node_of(graph_, n).operands) {
-        const int maker = value_of(graph_, operand).producer;
-        if (maker >= 0 && !of_weights_[static_cast<std::size_t>(maker)]) values_.keep_for_weights(operand);
-      }
-}
-
-std::vector<bool> MeshLowering::recomputed_nodes(int stage) const {
-  std::vector<bool> kept(graph_.values.size());
-  for (const int v : values_.kept()) kept[static_cast<std::size_t>(v)] = true;
-  return placement_.semantics(stage).recomputed(kept);
+  for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
+    if (placement_.stage_of_node(n) != stage || !of_weights_[static_cast<std::size_t>(n)]) continue;
+    for (const int operand : node_of(graph_, n).operands) {
+      const int maker = value_of(graph_, operand).producer;
+      if (maker >= 0 && !of_weights_[static_cast<std::size_t>(maker)]) values_.keep_for_weights(operand);
+    }
+  }
 }
 
 void MeshLowering::lower_forward(int stage) {
@@ -120,7 +108,7 @@ void MeshLowering::lower_forward(int stage) {
   receive_values_made_in(Phase::forward);
   for (const int v : values_.kept())
     if (is_input(graph_, v) && first_stage_with(v, Phase::forward) == stage) values_.fetch_resting(v);
-  for (const int n : nodes_of(stage, Phase::forward)) emit_node(n);
+  for (const int n : placement_.semantics(stage).order(Phase::forward, {})) emit_node(n);
 }
 
 void MeshLowering::lower_backward(int stage, SegmentKind kind) {
@@ -130,17 +118,10 @@ void MeshLowering::lower_backward(int stage, SegmentKind kind) {
     skipped_.clear();
     receive_values_made_in(Phase::backward);
   }
-  const StagePlan& plan = stage_plan(stage);
-  const std::vector<bool> again = recomputed_nodes(stage);
-  for (int layer = plan.end_layer - 1; layer >= plan.first_layer; --layer) {
-    if (plan.rematerialize && begins)
-      for (const int n : nodes_of(stage, Phase::forward))
-        if (node_of(graph_, n).layer == layer && again[static_cast<std::size_t>(n)]) emit_node(n);
-    for (const int n : nodes_of(stage, Phase::backward))
-      if (node_of(graph_, n).layer == layer &&
-          (kind == SegmentKind::backward || of_weights_[static_cast<std::size_t>(n)] != begins))
-        emit_node(n);
-  }
+  std::vector<bool> kept(graph_.values.size());
+  for (const int v : values_.kept()) kept[static_cast<std::size_t>(v)] = true;
+  for (const int n : placement_.semantics(stage).order(Phase::backward, kept))
+    if (kind == SegmentKind::backward || of_weights_[static_cast<std::size_t>(n)] != begins) emit_node(n);
 }
 
 void MeshLowering::lower_update() {
@@ -251,14 +232,6 @@ void MeshLowering::emit_node(int index) {
   if (accumulator >= 0) skipped_.insert(accumulator);
   for (std::size_t r = accumulator >= 0 ? 1 : 0; r < node.results.size(); ++r)
     settle_result(node.results[r], results[r], layout.results[r]);
-  // A gradient is summed as soon as it is there, so that its buffer is free again.
-  for (const int result : node.results)
-    for (const int user : uses_.users_of(result))
-      if (node_of(graph_, user).op->sums_micro_batches && placement_.stage_of_node(user) == values_.stage() &&
-          !skipped_.contains(user)) {
-        emit_node(user);
-        skipped_.insert(user);
-      }
 }
 
 /// The kernel, once for each block where blocks go round.

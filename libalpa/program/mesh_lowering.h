@@ -21,15 +21,12 @@ class MeshLowering {
  private:
   bool here(int node) const { return placement_.mesh_of_node(node) == mesh_; }
   bool is_used(int value) const;  ///< on this mesh
-  const StagePlan& stage_plan(int stage) const { return plan_.stages[static_cast<std::size_t>(stage)]; }
   const MeshShape& shape() const { return plan_.meshes[static_cast<std::size_t>(mesh_)].shape; }
 
   void find_kept_values();
   int first_stage_with(int value, Phase) const;
   void keep_for_weights(int stage);
   bool has(int stage, SegmentKind) const;  ///< whether the schedule has runs of that kind
-  std::vector<int> nodes_of(int stage, Phase) const;
-  std::vector<bool> recomputed_nodes(int stage) const;  ///< [node]
 
   void lower_forward(int stage);
   void lower_backward(int stage, SegmentKind);

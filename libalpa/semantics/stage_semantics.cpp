@@ -65,6 +65,39 @@ std::vector<bool> StageSemantics::recomputed(const std::vector<bool>& kept) cons
   return again;
 }
 
+std::vector<int> StageSemantics::order(Phase segment, const std::vector<bool>& kept) const {
+  std::vector<int> order;
+  const auto of_phase = [&](Phase phase) {
+    std::vector<int> nodes;
+    for (int n = 0; n < static_cast<int>(graph().nodes.size()); ++n)
+      if (has(n) && node_of(graph(), n).phase == phase) nodes.push_back(n);
+    return nodes;
+  };
+  if (segment != Phase::backward) return of_phase(segment);
+  const std::vector<bool> again = recomputed(kept);
+  std::vector<std::vector<int>> of_layer(static_cast<std::size_t>(range_.end_layer - range_.first_layer));
+  const auto sort_in = [&](int n) {
+    of_layer[static_cast<std::size_t>(node_of(graph(), n).layer - range_.first_layer)].push_back(n);
+  };
+  for (const int n : of_phase(Phase::forward))
+    if (again[static_cast<std::size_t>(n)]) sort_in(n);
+  for (const int n : of_phase(Phase::backward)) sort_in(n);
+  std::vector<bool> done(graph().nodes.size());
+  for (auto layer = of_layer.rbegin(); layer != of_layer.rend(); ++layer)
+    for (const int n : *layer) {
+      if (done[static_cast<std::size_t>(n)]) continue;
+      order.push_back(n);
+      if (node_of(graph(), n).phase == Phase::forward) continue;
+      for (const int result : node_of(graph(), n).results)
+        for (const int user : uses_.users_of(result)) {
+          if (!node_of(graph(), user).op->sums_micro_batches || !has(user)) continue;
+          if (!done[static_cast<std::size_t>(user)]) order.push_back(user);
+          done[static_cast<std::size_t>(user)] = true;
+        }
+    }
+  return order;
+}
+
 int StageSemantics::sum_in_kernel(int n) const {
   const Node& node = node_of(graph(), n);
   if (!node.op->accumulates || node.phase != Phase::backward || node.op->sums_micro_batches) return -1;

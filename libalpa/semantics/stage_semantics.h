@@ -30,6 +30,11 @@ class StageSemantics {
   /// kept. `kept`: [value].
   std::vector<bool> recomputed(const std::vector<bool>& kept) const;
 
+  /// The nodes that run in a segment, in their order: in the backward the last layer comes first, each with
+  /// what is recomputed for it; a gradient is summed as soon as it is there, so that its memory is free
+  /// again.
+  std::vector<int> order(Phase segment, const std::vector<bool>& kept) const;
+
   /// The node that sums a gradient over micro-batches and needs not run, as the kernel of `node` can add to
   /// the sum, where result and sum have one layout; -1: there is none.
   int sum_in_kernel(int node) const;
