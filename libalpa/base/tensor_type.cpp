@@ -1,5 +1,7 @@
 #include "libalpa/base/tensor_type.h"
 
+#include <algorithm>
+
 #include <array>
 
 #include "libalpa/base/error.h"
@@ -42,6 +44,10 @@ std::string shape_text(const Shape& shape) {
 
 std::int64_t byte_count(const TensorType& type) {
   return element_count(type.shape) * dtype_bytes(type.dtype);
+}
+
+std::int64_t buffer_bytes(std::int64_t bytes) {
+  return (std::max<std::int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 std::string type_text(const TensorType& type) {

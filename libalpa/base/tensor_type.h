@@ -27,6 +27,12 @@ struct TensorType {
 };
 
 std::int64_t byte_count(const TensorType&);
+
+/// What memory a buffer takes for so many bytes, or for a tensor: a multiple of kAlignment, never none.
+constexpr std::int64_t kAlignment = 256;
+std::int64_t buffer_bytes(std::int64_t bytes);
+inline std::int64_t buffer_bytes(const TensorType& type) { return buffer_bytes(byte_count(type)); }
+
 std::string type_text(const TensorType&);  ///< "f32[2x256x384]"
 
 }  // namespace alpa

@@ -102,7 +102,7 @@ Proposal Contest::enter(PricedGraph& priced, Proposal proposal, const std::strin
   const std::vector<StageSolution> starts = proposal.solutions;
   proposal.solutions.assign(proposal.requests.size(), {});
   std::vector<bool> unsolved(proposal.requests.size(), true);
-  constexpr int attempts = 6;
+  constexpr int attempts = 2;  // once more where packing took more than what is live
   for (int attempt = 0; attempt < attempts; ++attempt) {
     for (int s = 0; s < stages; ++s) {
       const std::size_t i = static_cast<std::size_t>(s);

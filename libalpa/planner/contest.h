@@ -27,9 +27,10 @@ class Contest {
           PlanningClock& clock)
       : model_(model), costs_(costs), options_(options), devices_(devices), clock_(clock) {}
 
-  /// The stages solved to the end, starting from the proposal's solutions where it has them. A stage that
-  /// lowering finds too large for its devices is solved again with that much less memory, or with
-  /// rematerialisation. Returns the plan's stages as they came to be; empty where they do not fit.
+  /// The stages solved to the end, starting from the proposal's solutions where it has them. Those whose
+  /// messages and packing take more than is left beside what is live are solved once more with that much less
+  /// memory, or with rematerialisation. Returns the plan's stages as they came to be; empty where they do not
+  /// fit.
   Proposal enter(PricedGraph&, Proposal, const std::string& method, const std::string& schedule);
 
   void note_failure(const std::string& method, const std::string& why);

@@ -14,11 +14,28 @@ std::int64_t bytes_of(const std::vector<int>& which, const std::vector<TensorTyp
   return bytes;
 }
 
-/// Two sets of blocks that go round: one is worked on or passed on while the other is there or arrives.
-std::int64_t visiting_bytes(const NodeLayout& layout) {
-  const int sets = std::min(layout.ring.devices - 1, 2);
-  return sets * (bytes_of(layout.ring.operands, layout.local_operands) +
-                 bytes_of(layout.ring.results, layout.local_results));
+std::int64_t buffers_of(const std::vector<int>& which, const std::vector<TensorType>& tiles) {
+  std::int64_t bytes = 0;
+  for (const int i : which) bytes += buffer_bytes(tiles[static_cast<std::size_t>(i)]);
+  return bytes;
+}
+
+/// Of blocks that go round, two are at hand: one is worked on or passed on while the other is there or
+/// arrives. A device's own operands are the first of them, unless they are worked on last (with results that
+/// go round too, whose own buffers are written last).
+void hold_visitors(const NodeLayout& layout, NodeOption& option) {
+  const Ring& ring = layout.ring;
+  if (!ring.exists() || ring.devices < 2) return;
+  const std::int64_t visiting = buffers_of(ring.operands, layout.local_operands);
+  const std::int64_t kernel = option.workspace;
+  option.workspace += visiting;
+  if (ring.devices == 2) return;
+  if (ring.results.empty()) {
+    option.later_workspace = kernel + 2 * visiting;
+    option.goes_on = ring.operands;
+  } else {
+    option.workspace += visiting + buffers_of(ring.results, layout.local_results);
+  }
 }
 
 }  // namespace
@@ -27,7 +44,7 @@ int LayoutTable::add(const ShardingSpec& spec) {
   const auto [at, is_new] = number_.try_emplace(spec, count());
   if (is_new) {
     specs_.push_back(spec);
-    bytes_.push_back(byte_count(tile_type(whole_, spec, mesh_)));
+    bytes_.push_back(buffer_bytes(tile_type(whole_, spec, mesh_)));
   }
   return at->second;
 }
@@ -43,6 +60,20 @@ const std::vector<double>& LayoutTable::seconds_from(int number, const Conversio
   std::vector<double>& row = seconds_[static_cast<std::size_t>(number)];
   if (row.empty())
     for (const ShardingSpec& to : specs_) row.push_back(conversions.seconds(whole_, spec(number), to, costs));
+  return row;
+}
+
+const std::vector<ConversionBytes>& LayoutTable::bytes_from(int number, bool into_place,
+                                                            const Conversions& conversions) {
+  auto& rows = conversion_bytes_[into_place ? 1 : 0];
+  rows.resize(specs_.size());
+  std::vector<ConversionBytes>& row = rows[static_cast<std::size_t>(number)];
+  if (!row.empty()) return row;
+  for (const ShardingSpec& to : specs_) {
+    const Conversion* steps = conversions.between(whole_, spec(number), to);
+    row.push_back(steps ? conversion_bytes(*steps, whole_, spec(number), mesh_, into_place)
+                        : ConversionBytes{});
+  }
   return row;
 }
 
@@ -119,8 +150,10 @@ std::vector<NodeOption> MeshPrices::price(const Graph& graph, const Node& node) 
     for (std::size_t r = 0; r < layout.results.size(); ++r)
       option.results.push_back(tables_[static_cast<std::size_t>(node.results[r])]->add(layout.results[r]));
     option.seconds = node_seconds(*node.op, layout);
-    option.workspace = visiting_bytes(layout);
-    if (!is_gpu(costs_.cluster().device)) option.workspace += workspace_of(*node.op, layout.local_call());
+    const std::int64_t scratch =
+        is_gpu(costs_.cluster().device) ? 0 : workspace_of(*node.op, layout.local_call());
+    if (scratch > 0) option.workspace = buffer_bytes(scratch);
+    hold_visitors(layout, option);
   }
   return options;
 }
@@ -140,6 +173,11 @@ double MeshPrices::node_seconds(const OpDef& op, const NodeLayout& layout) const
 const std::vector<double>& MeshPrices::conversion_seconds(int value, int from) const {
   const std::lock_guard lock(mutex_);
   return tables_[static_cast<std::size_t>(value)]->seconds_from(from, conversions_, costs_);
+}
+
+const std::vector<ConversionBytes>& MeshPrices::conversion_bytes(int value, int from, bool into_place) const {
+  const std::lock_guard lock(mutex_);
+  return tables_[static_cast<std::size_t>(value)]->bytes_from(from, into_place, conversions_);
 }
 
 double MeshPrices::reduction_seconds(int value, int layout) const {

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -21,12 +22,15 @@ class LayoutTable {
   int find(const ShardingSpec&) const;  ///< -1: not there
   int count() const { return static_cast<int>(specs_.size()); }
   const ShardingSpec& spec(int number) const { return specs_[static_cast<std::size_t>(number)]; }
-  std::int64_t bytes(int number) const { return bytes_[static_cast<std::size_t>(number)]; }
+  std::int64_t bytes(int number) const { return bytes_[static_cast<std::size_t>(number)]; }  ///< of a buffer
   const TensorType& whole() const { return whole_; }
 
   /// Seconds from this layout to every other, infinity where there is no way; worked out when first asked
   /// for.
   const std::vector<double>& seconds_from(int number, const Conversions&, const CostModel&);
+
+  /// Likewise what memory that takes; none where there is no way. `into_place` as in conversion_bytes.
+  const std::vector<ConversionBytes>& bytes_from(int number, bool into_place, const Conversions&);
 
  private:
   TensorType whole_;
@@ -35,6 +39,7 @@ class LayoutTable {
   std::vector<ShardingSpec> specs_;
   std::vector<std::int64_t> bytes_;
   std::vector<std::vector<double>> seconds_;
+  std::array<std::vector<std::vector<ConversionBytes>>, 2> conversion_bytes_;  ///< [into place]
 };
 
 /// One strategy of a node on a mesh: its layouts by number, and what one run takes of one device.
@@ -42,7 +47,9 @@ struct NodeOption {
   Strategy strategy;
   std::vector<int> operands, results;
   double seconds = 0;
-  std::int64_t workspace = 0;
+  std::int64_t workspace = 0;        ///< beside operands and results
+  std::int64_t later_workspace = 0;  ///< once what `goes_on` has gone on, 0 where nothing does
+  std::vector<int> goes_on;          ///< operands that are not held longer than until the first round's end
 };
 
 /// What every node of a graph can do on one mesh and what that takes: worked out once for all stages on it.
@@ -62,6 +69,7 @@ class MeshPrices {
   }
 
   const std::vector<double>& conversion_seconds(int value, int from) const;
+  const std::vector<ConversionBytes>& conversion_bytes(int value, int from, bool into_place) const;
 
   /// Of the terms of a value that leaves its mesh; 0 where it is not partial.
   double reduction_seconds(int value, int layout) const;

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <vector>
 
 #include "libalpa/planner/stage_variables.h"
@@ -13,5 +14,23 @@ std::vector<double> edge_seconds(const StageVariables&, const StageEdge&, std::s
 /// The layout that a variable's choice gives the value at that end of an edge.
 int layout_at_start(const StageVariables&, const StageEdge&, std::size_t choice, const MeshPrices&);
 int layout_at_end(const StageVariables&, const StageEdge&, std::size_t choice, const MeshPrices&);
+
+/// Those with what else a choice says of the value there: of a segment's layout that it is the one at rest,
+/// of the layout at rest that it is as the value is made.
+struct EdgeEnd {
+  int layout = 0;
+  bool at_rest = false;
+  auto operator<=>(const EdgeEnd&) const = default;
+};
+EdgeEnd start_of_edge(const StageVariables&, const StageEdge&, std::size_t choice, const MeshPrices&);
+EdgeEnd end_of_edge(const StageVariables&, const StageEdge&, std::size_t choice, const MeshPrices&);
+
+/// [piece] What a value holds on its way between two ends; `as_made`: it rests as it is made.
+using HeldBytes =
+    std::function<std::vector<std::int64_t>(const EdgeEnd& from, const EdgeEnd& to, bool as_made)>;
+
+/// The cases of an edge, all but their times. `rest` as in StageConversion.
+StageConversion conversion_of(const StageVariables&, const StageEdge&, int rest, const HeldBytes&,
+                              const MeshPrices&);
 
 }  // namespace alpa

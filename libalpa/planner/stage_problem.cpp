@@ -1,11 +1,14 @@
 #include "libalpa/planner/stage_problem.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "libalpa/base/checked.h"
+#include "libalpa/base/deadline.h"
 #include "libalpa/base/infinity.h"
 #include "libalpa/planner/stage_edges.h"
+#include "libalpa/planner/stage_memory.h"
 
 namespace alpa {
 
@@ -15,19 +18,9 @@ StageProblem::StageProblem(const PlanningGraph& planning, const StageRequest& re
       scope_(planning, request_),
       prices_(prices),
       stage_(stage_variables(scope_, request_, prices)) {
+  if (stage_.why_not.empty()) add_memory_over_time(scope_, prices_, stage_);
   if (stage_.why_not.empty() && !most_bytes()) stage_.why_not = "its memory does not fit into 64 bits";
   if (stage_.why_not.empty()) make_selection();
-}
-
-/// Memory at times of its own: a node that chooses as `node` does.
-void StageProblem::hold(int variable, const Holding& holding) {
-  twins_.push_back(variable);
-  const std::size_t choices = holding.bytes.size();
-  const int twin = static_cast<int>(problem_.nodes.size());
-  problem_.nodes.push_back({std::vector<double>(choices, 0.0), holding.bytes, holding.begin, holding.end});
-  std::vector<double> same(choices * choices, infinity);
-  for (std::size_t c = 0; c < choices; ++c) same[c * choices + c] = 0;
-  problem_.edges.push_back({variable, twin, std::move(same)});
 }
 
 /// No choice takes more; nothing where 64 bits do not count it.
@@ -38,9 +31,12 @@ std::optional<std::int64_t> StageProblem::most_bytes() const {
   std::optional<std::int64_t> sum = request_.reserve_bytes;
   for (const StageVariable& v : stage_.variables) {
     sum = checked_sum(sum, checked_product(most(v.slot), request_.in_flight));
-    for (const auto* bytes : {&v.fixed, &v.passing.bytes, &v.again.bytes})
-      sum = checked_sum(sum, most(*bytes));
+    sum = checked_sum(sum, most(v.fixed));
+    for (const SelectionProblem::Memory& held : v.held) sum = checked_sum(sum, most(held.bytes));
   }
+  for (const StageConversion& conversion : stage_.conversions)
+    for (const StageConversion::Case& c : conversion.cases)
+      for (const std::int64_t bytes : c.bytes) sum = checked_sum(sum, bytes);
   return sum;
 }
 
@@ -49,24 +45,14 @@ void StageProblem::make_selection() {
     std::vector<std::int64_t> lasting;
     for (std::size_t c = 0; c < v.choices.size(); ++c)
       lasting.push_back(v.fixed[c] + request_.in_flight * v.slot[c]);
-    problem_.nodes.push_back({v.cost, std::move(lasting), 0, std::max(stage_.clock, 1)});
+    SelectionProblem::Node node{v.cost, v.held};
+    if (std::ranges::any_of(lasting, [](std::int64_t bytes) { return bytes > 0; }))
+      node.memory.push_back({0, std::max(stage_.clock, 1), std::move(lasting)});
+    problem_.nodes.push_back(std::move(node));
   }
-  for (int i = 0; i < static_cast<int>(stage_.variables.size()); ++i) {
-    const auto needed = [](const Holding& h) {
-      return std::any_of(h.bytes.begin(), h.bytes.end(), [](std::int64_t b) { return b > 0; });
-    };
-    SelectionProblem::Node& node = problem_.nodes[static_cast<std::size_t>(i)];
-    const bool lasts =
-        std::any_of(node.memory.begin(), node.memory.end(), [](std::int64_t b) { return b > 0; });
-    for (const Holding* holding : {&variable(i).passing, &variable(i).again}) {
-      if (!needed(*holding)) continue;
-      hold(i, *holding);
-    }
-    if (!lasts) problem_.nodes[static_cast<std::size_t>(i)].end = 0;
-  }
-  for (const auto& [edge, count] : stage_.edges) {
+  for (const auto& [edge, flow] : stage_.edges) {
     const std::size_t rows = variable(edge.from).choices.size(), columns = variable(edge.to).choices.size();
-    const double runs = runs_per_step(request_, edge.phase) * count;
+    const double runs = runs_per_step(request_, edge.phase) * flow.count;
     if (edge.from == edge.to) {
       auto& cost = problem_.nodes[static_cast<std::size_t>(edge.from)].cost;
       for (std::size_t c = 0; c < rows; ++c) cost[c] += runs * edge_seconds(stage_, edge, c, prices_)[c];
@@ -81,6 +67,82 @@ void StageProblem::make_selection() {
   }
   problem_.memory_limit =
       std::max<std::int64_t>(0, prices_.costs().cluster().memory_bytes - request_.reserve_bytes);
+}
+
+/// Memory that hangs on several decisions: a node that follows them.
+int StageProblem::node_of_conversion(std::size_t index) {
+  const auto known = std::ranges::find(held_conversions_, index);
+  const int variables = static_cast<int>(stage_.variables.size());
+  if (known != held_conversions_.end())
+    return variables + static_cast<int>(known - held_conversions_.begin());
+  held_conversions_.push_back(index);
+  const StageConversion& conversion = stage_.conversions[index];
+  const int added = static_cast<int>(problem_.nodes.size());
+  const std::size_t cases = conversion.cases.size();
+  problem_.nodes.push_back({std::vector<double>(cases, 0.0), {}});
+  const auto tie = [&](int to, const auto& allowed) {
+    SelectionProblem::Edge edge{to, added, {}};
+    for (std::size_t choice = 0; choice < variable(to).choices.size(); ++choice)
+      for (std::size_t c = 0; c < cases; ++c) edge.cost.push_back(allowed(choice, c) ? 0 : infinity);
+    problem_.edges.push_back(std::move(edge));
+  };
+  tie(conversion.to, [&](std::size_t choice, std::size_t c) {
+    return conversion.end_of[choice] == conversion.cases[c].end;
+  });
+  tie(conversion.from, [&](std::size_t choice, std::size_t c) {
+    return std::ranges::find(conversion.case_of[choice], static_cast<int>(c)) !=
+           conversion.case_of[choice].end();
+  });
+  if (conversion.rest >= 0)
+    tie(conversion.rest, [&](std::size_t choice, std::size_t c) {
+      return variable(conversion.rest).as_made[choice] == conversion.cases[c].as_made;
+    });
+  return added;
+}
+
+std::size_t StageProblem::case_of(const StageConversion& conversion, const std::vector<int>& choice) const {
+  const auto chosen = [&](int index) {
+    return static_cast<std::size_t>(choice[static_cast<std::size_t>(index)]);
+  };
+  const bool as_made = conversion.rest >= 0 && variable(conversion.rest).as_made[chosen(conversion.rest)];
+  const int end = conversion.end_of[chosen(conversion.to)];
+  return static_cast<std::size_t>(
+      conversion.case_of[chosen(conversion.from)][static_cast<std::size_t>(2 * end + (as_made ? 1 : 0))]);
+}
+
+std::vector<std::int64_t> StageProblem::bytes_over_time(const std::vector<int>& choice) const {
+  std::vector<std::int64_t> bytes(static_cast<std::size_t>(std::max(stage_.clock, 1)) + 1);
+  const auto hold = [&](int begin, int end, std::int64_t held) {
+    if (begin >= end) return;
+    bytes[static_cast<std::size_t>(begin)] += held;
+    bytes[static_cast<std::size_t>(end)] -= held;
+  };
+  for (std::size_t i = 0; i < stage_.variables.size(); ++i)
+    for (const auto& [begin, end, held] : problem_.nodes[i].memory)
+      hold(begin, end, held[static_cast<std::size_t>(choice[i])]);
+  for (const StageConversion& conversion : stage_.conversions)
+    for (std::size_t p = 0; p < conversion.pieces.size(); ++p)
+      hold(conversion.pieces[p].first, conversion.pieces[p].second,
+           conversion.cases[case_of(conversion, choice)].bytes[p]);
+  std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
+  bytes.pop_back();
+  return bytes;
+}
+
+void StageProblem::hold_conversions_at(const std::set<int>& ticks) {
+  for (std::size_t i = 0; i < stage_.conversions.size(); ++i) {
+    const StageConversion& conversion = stage_.conversions[i];
+    for (std::size_t p = 0; p < conversion.pieces.size(); ++p) {
+      const auto& [begin, end] = conversion.pieces[p];
+      std::vector<std::int64_t> bytes;
+      for (const StageConversion::Case& c : conversion.cases) bytes.push_back(c.bytes[p]);
+      if (std::ranges::max(bytes) == 0) continue;
+      for (auto tick = ticks.lower_bound(begin); tick != ticks.end() && *tick < end; ++tick) {
+        const int node = node_of_conversion(i);
+        problem_.nodes[static_cast<std::size_t>(node)].memory.push_back({*tick, *tick + 1, bytes});
+      }
+    }
+  }
 }
 
 std::optional<ShardingSpec> StageProblem::layout_in(const StageSolution& solution, int value,
@@ -99,9 +161,6 @@ std::optional<ShardingSpec> StageProblem::layout_in(const StageSolution& solutio
 
 std::vector<int> StageProblem::choice_of(const StageSolution& solution) const {
   std::vector<int> choice;
-  std::map<int, std::optional<Phase>>
-      segment_of;  // variable -> the segment whose layout it is; none: at rest
-  for (const auto& [what, index] : stage_.of_segment) segment_of[index] = what.second;
   for (int index = 0; index < static_cast<int>(stage_.variables.size()); ++index) {
     const StageVariable& v = variable(index);
     std::size_t c = 0;
@@ -110,10 +169,16 @@ std::vector<int> StageProblem::choice_of(const StageSolution& solution) const {
       if (at == solution.node_strategy.end()) return {};
       while (c < v.choices.size() && option(v, c).strategy != at->second) ++c;
     } else {
-      const std::optional<ShardingSpec> known = layout_in(solution, v.value, segment_of[index]);
+      const std::optional<ShardingSpec> known = layout_in(solution, v.value, v.segment);
       if (!known) return {};
       const ShardingSpec& wanted = *known;
       while (c < v.choices.size() && prices_.layouts(v.value).spec(v.choices[c]) != wanted) ++c;
+      if (c < v.choices.size() && !v.at_rest.empty()) {
+        const bool at_rest = layout_in(solution, v.value, {}) == wanted;
+        while (c < v.choices.size() &&
+               (prices_.layouts(v.value).spec(v.choices[c]) != wanted || v.at_rest[c] != at_rest))
+          ++c;
+      }
       if (c < v.choices.size() && !v.as_made.empty()) {
         const int maker = stage_.of_node.at(scope_.value(v.value).producer);  // comes before
         const auto made = static_cast<std::size_t>(choice[static_cast<std::size_t>(maker)]);
@@ -127,11 +192,12 @@ std::vector<int> StageProblem::choice_of(const StageSolution& solution) const {
     if (c == v.choices.size()) return {};
     choice.push_back(static_cast<int>(c));
   }
-  return with_twins(std::move(choice));
+  return with_conversions(std::move(choice));
 }
 
-std::vector<int> StageProblem::with_twins(std::vector<int> choice) const {
-  for (const int variable : twins_) choice.push_back(choice[static_cast<std::size_t>(variable)]);
+std::vector<int> StageProblem::with_conversions(std::vector<int> choice) const {
+  for (const std::size_t conversion : held_conversions_)
+    choice.push_back(static_cast<int>(case_of(stage_.conversions[conversion], choice)));
   return choice;
 }
 
@@ -191,12 +257,31 @@ double StageProblem::seconds(const std::vector<int>& choice, bool update) const 
     const double once = of_update ? v.cost[c] : v.once[c];
     sum += update ? once : v.cost[c] - once;
   }
-  for (const auto& [edge, count] : stage_.edges)
+  for (const auto& [edge, flow] : stage_.edges)
     if ((edge.phase == Phase::update) == update)
-      sum += runs_per_step(request_, edge.phase) * count *
+      sum += runs_per_step(request_, edge.phase) * flow.count *
              edge_seconds(stage_, edge, static_cast<std::size_t>(choice[static_cast<std::size_t>(edge.from)]),
                           prices_)[static_cast<std::size_t>(choice[static_cast<std::size_t>(edge.to)])];
   return sum;
+}
+
+std::vector<int> StageProblem::decisions(std::vector<int> choice) const {
+  choice.resize(stage_.variables.size());
+  return choice;
+}
+
+bool StageProblem::fits(const std::vector<int>& choice) const {
+  return std::ranges::max(bytes_over_time(choice)) <= problem_.memory_limit;
+}
+
+void StageProblem::refine(const std::vector<int>& choice) {
+  const std::vector<std::int64_t> bytes = bytes_over_time(choice);
+  std::set<int> ticks;
+  for (std::size_t t = 0; t < bytes.size(); ++t)
+    if (bytes[t] > problem_.memory_limit && !refined_.contains(static_cast<int>(t)))
+      ticks.insert(static_cast<int>(t));
+  hold_conversions_at(ticks);
+  refined_.merge(ticks);
 }
 
 StageSolution StageProblem::solution_of(const std::vector<int>& choice) const {
@@ -219,23 +304,19 @@ StageSolution StageProblem::solution_of(const std::vector<int>& choice) const {
   const double running = seconds(choice, false);
   solution.micro_batch_s = running / request_.micro_batches;
   solution.step_s = running + solution.update_s;
-  std::int64_t passing = 0, again = 0;
   for (std::size_t i = 0; i < stage_.variables.size(); ++i) {
     const StageVariable& v = stage_.variables[i];
     const std::size_t c = static_cast<std::size_t>(choice[i]);
-    solution.fixed_bytes += v.fixed[c];
     solution.slot_bytes += v.slot[c];
-    if (!v.passing.bytes.empty()) passing = std::max(passing, v.passing.bytes[c]);
-    if (!v.again.bytes.empty()) again += v.again.bytes[c];
   }
-  solution.fixed_bytes += passing + again;
+  solution.fixed_bytes = std::ranges::max(bytes_over_time(choice)) - request_.in_flight * solution.slot_bytes;
   return solution;
 }
 
 StageSolution solve_stage(const PlanningGraph& planning, const StageRequest& request,
                           const MeshPrices& prices, const SelectionOptions& options,
                           const StageSolution* start) {
-  const StageProblem problem(planning, request, prices);
+  StageProblem problem(planning, request, prices);
   StageSolution solution;
   if (!problem.why_not().empty()) {
     solution.why_not = problem.why_not();
@@ -244,8 +325,17 @@ StageSolution solve_stage(const PlanningGraph& planning, const StageRequest& req
   }
   SelectionOptions starting = options;
   if (start) starting.start = problem.choice_of(*start);
-  const SelectionSolution selected = solve_selection(problem.selection(), starting);
-  if (selected.feasible) solution = problem.solution_of(selected.choice);
+  SelectionSolution selected;
+  const Deadline deadline(options.time_limit_s, options.stop);
+  for (double bound = 0;;) {
+    starting.time_limit_s = std::max(0.0, deadline.seconds_left());
+    selected = solve_selection(problem.selection(), starting);
+    bound = selected.lower_bound = std::max(bound, selected.lower_bound);
+    if (!selected.feasible || problem.fits(problem.decisions(selected.choice))) break;
+    problem.refine(problem.decisions(selected.choice));
+    starting.start.clear();
+  }
+  if (selected.feasible) solution = problem.solution_of(problem.decisions(selected.choice));
   solution.lower_bound_s = selected.lower_bound;
   solution.hit_time_limit = selected.hit_time_limit;
   if (selected.feasible) return solution;

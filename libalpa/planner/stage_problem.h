@@ -1,7 +1,10 @@
 #pragma once
+#include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "libalpa/plan/plan.h"
 #include "libalpa/planner/mesh_prices.h"
@@ -41,11 +44,18 @@ class StageProblem {
   StageProblem& operator=(const StageProblem&) = delete;
 
   const std::string& why_not() const { return stage_.why_not; }  ///< where there is no problem; else ""
+  /// Over all variables; memory that hangs on two of them only at the ticks asked for so far.
   const SelectionProblem& selection() const { return problem_; }
+  /// [tick of the stage's clock] What a choice for every variable holds.
+  std::vector<std::int64_t> bytes_over_time(const std::vector<int>& choice) const;
+  bool fits(const std::vector<int>& choice) const;
+  /// Where that choice does not fit, it does not fit into selection() any more.
+  void refine(const std::vector<int>& choice);
   const StageVariables& variables() const { return stage_; }
 
-  /// What a choice for every variable makes all nodes of the selection problem choose.
-  std::vector<int> with_twins(std::vector<int> choice) const;
+  /// What a choice for every variable makes all nodes of the selection problem choose, and the other way.
+  std::vector<int> with_conversions(std::vector<int> choice) const;
+  std::vector<int> decisions(std::vector<int> choice) const;
   StageSolution solution_of(const std::vector<int>& choice) const;
   /// The choices that make this solution; empty where the stage lacks one of them.
   std::vector<int> choice_of(const StageSolution&) const;
@@ -58,7 +68,9 @@ class StageProblem {
 
   std::optional<std::int64_t> most_bytes() const;
   void make_selection();
-  void hold(int variable, const Holding&);
+  int node_of_conversion(std::size_t);
+  std::size_t case_of(const StageConversion&, const std::vector<int>& choice) const;
+  void hold_conversions_at(const std::set<int>& ticks);
   ShardingSpec resting_layout(int value, const std::vector<int>& choice) const;
   ShardingSpec layout_at_node(int node, int value, bool result, const std::vector<int>& choice) const;
   /// Of a solution, at rest or in a segment; none: it has none.
@@ -71,7 +83,8 @@ class StageProblem {
   const MeshPrices& prices_;
   StageVariables stage_;
   SelectionProblem problem_;
-  std::vector<int> twins_;  ///< variable of each further node of the selection problem
+  std::vector<std::size_t> held_conversions_;  ///< those that are nodes of the problem, after the variables
+  std::set<int> refined_;                      ///< ticks
 };
 
 /// Chooses a strategy for every node of a stage (Alpa, OSDI'22, section 4): solves its selection problem

@@ -38,13 +38,9 @@ StageScope::StageScope(const PlanningGraph& planning, const StageRequest& reques
   values_.erase(std::unique(values_.begin(), values_.end()), values_.end());
   std::sort(canonical_nodes_.begin(), canonical_nodes_.end(),
             [&](int a, int b) { return std::pair(node(a).phase, a) < std::pair(node(b).phase, b); });
-  if (request.rematerialize) find_recomputed_nodes();
-}
-
-void StageScope::find_recomputed_nodes() {
-  std::vector<bool> kept(graph().values.size());
-  for (const int v : values_) kept[static_cast<std::size_t>(v)] = saved(v);
-  const std::vector<bool> again = semantics_.recomputed(kept);
+  kept_.resize(graph().values.size());
+  for (const int v : values_) kept_[static_cast<std::size_t>(v)] = saved(v);
+  const std::vector<bool> again = semantics_.recomputed(kept_);
   for (const int n : canonical_nodes_)
     if (again[static_cast<std::size_t>(n)]) runs_again_.insert(n);
 }

@@ -17,11 +17,13 @@ class StageScope {
   const std::vector<int>& nodes() const { return nodes_; }    ///< in the graph's order
   const std::vector<int>& values() const { return values_; }  ///< that they take or make, ascending
   const std::vector<int>& canonical_nodes() const { return canonical_nodes_; }  ///< by phase, then in order
+  std::vector<int> order(Phase segment) const { return semantics_.order(segment, kept_); }
 
   bool has(int node) const { return semantics_.has(node); }
   bool makes(int value) const { return semantics_.makes(value); }  ///< the value is the result of a node here
   int canonical_node(int node) const;
   int canonical_value(int value) const;
+  int canonical_layer(int layer) const { return canonical_layer_[static_cast<std::size_t>(layer)]; }
   int copies(int canonical_node) const { return copies_[static_cast<std::size_t>(canonical_node)]; }
 
   std::vector<int> users(int value) const;
@@ -29,6 +31,9 @@ class StageScope {
 
   /// Lives from the forward to the backward of a micro-batch.
   bool saved(int value) const { return semantics_.is_saved(value); }
+
+  /// Rests in memory that outlives segments.
+  bool lasts(int v) const { return value(v).kind == ValueKind::state || saved(v); }
 
   /// Is made again in the backward of its layer and lives until its last use there (rematerialisation).
   bool made_again(int value) const;
@@ -58,8 +63,6 @@ class StageScope {
   const PlanningGraph& planning() const { return planning_; }
 
  private:
-  void find_recomputed_nodes();
-
   StageSemantics semantics_;
   const PlanningGraph& planning_;
   const StageRequest& request_;
@@ -68,6 +71,7 @@ class StageScope {
   std::vector<int> copies_;  ///< [node]; 0 but for canonical ones
   std::map<int, int> canonical_state_;
   std::set<int> runs_again_;  ///< canonical nodes
+  std::vector<bool> kept_;    ///< [value] saved
 };
 
 /// Index of a value among a node's operands or results.

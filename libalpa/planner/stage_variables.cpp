@@ -17,7 +17,6 @@ class Builder {
       : scope_(scope), request_(request), prices_(prices) {}
 
   StageVariables build() {
-    for (const int n : scope_.canonical_nodes()) clock_[n] = built_.clock++;
     for (const int v : scope_.values()) note_needs(v);
     for (const int n : scope_.canonical_nodes())
       if (!add_node(n)) return std::move(built_);
@@ -72,31 +71,18 @@ class Builder {
     return seconds * scope_.copies(n);
   }
 
-  /// A value that lives no longer than its users need it.
-  bool passes(int v) const {
-    const Value& value = scope_.value(v);
-    if (value.kind != ValueKind::computed || scope_.saved(v)) return false;
-    if (!scope_.makes(v)) return true;
-    const Node& producer = scope_.node(value.producer);
-    return !producer.op->sums_micro_batches && !updates_in_place(producer);
-  }
-
+  /// Of what the node makes, all that lasts longer than its segment.
   void add_memory(int n) {
     const Node& node = scope_.node(n);
     StageVariable& added = variable(built_.of_node.at(n));
-    const int count = scope_.copies(n), now = clock_.at(n);
-    added.passing = {now, now + 1, {}};
+    const int count = scope_.copies(n);
     for (std::size_t c = 0; c < added.choices.size(); ++c) {
       const NodeOption& o = option(n, added.choices[c]);
-      std::int64_t passing = o.workspace;
-      for (std::size_t i = 0; i < node.operands.size(); ++i)
-        if (passes(node.operands[i]) &&
-            !(node.phase == Phase::backward && scope_.made_again(node.operands[i])))
-          passing += bytes(node.operands[i], o.operands[i]);
       for (std::size_t r = 0; r < node.results.size(); ++r) {
         const int v = node.results[r];
-        const std::int64_t size = bytes(v, o.results[r]);
-        if (node.op->sums_micro_batches) {
+        const std::int64_t size = prices_.layouts(v).bytes(o.results[r]);
+        if (node.op->sums_micro_batches ||
+            scope_.planning().uses.summed_over_step[static_cast<std::size_t>(v)]) {
           added.fixed[c] += count * size;
         } else if (updates_in_place(node)) {
           const int state = scope_.planning().uses.state_after_value(v);
@@ -105,35 +91,15 @@ class Builder {
           added.fixed[c] += parameter ? 0 : count * size;  // those are counted where they rest
         } else if (scope_.saved(v) && !needs_.at(scope_.canonical_value(v)).rest) {
           added.slot[c] += count * size;
-        } else {
-          passing += size;
         }
       }
-      added.passing.bytes.push_back(passing);
     }
-    for (std::size_t r = 0; r < node.results.size(); ++r)
-      if (scope_.made_again(node.results[r])) hold_again(added, node.results[r], n, r);
   }
 
-  /// All that a layer's backward needs is there before it starts.
-  void hold_again(StageVariable& added, int v, int n, std::size_t result) {
-    int first = built_.clock, last = 0;
-    for (const int other : scope_.canonical_nodes())
-      if (scope_.node(other).phase == Phase::backward && scope_.node(other).layer == scope_.node(n).layer)
-        first = std::min(first, clock_.at(other));
-    for (const int user : scope_.users(v))
-      if (scope_.node(user).phase == Phase::backward)
-        last = std::max(last, clock_.at(scope_.canonical_node(user)) + 1);
-    if (first >= last) return;
-    Holding& again = added.again;
-    again.begin = again.bytes.empty() ? first : std::min(again.begin, first);
-    again.end = std::max(again.end, last);
-    again.bytes.resize(added.choices.size(), 0);
-    for (std::size_t c = 0; c < added.choices.size(); ++c)
-      again.bytes[c] += bytes(v, option(n, added.choices[c]).results[result]);
+  double tile_bytes(int v, int layout) const {
+    const LayoutTable& table = prices_.layouts(v);
+    return static_cast<double>(byte_count(tile_type(table.whole(), table.spec(layout), request_.mesh)));
   }
-
-  std::int64_t bytes(int value, int layout) const { return prices_.layouts(value).bytes(layout); }
 
   /// What a value or one that is folded into it needs variables for.
   struct Needs {
@@ -228,11 +194,20 @@ class Builder {
     if (known != built_.of_segment.end()) return known->second;
     StageVariable added;
     added.value = canonical;
+    added.segment = segment;
     if (scope_.made_in(v, segment))
       propose_as_made(v, added.choices);
     else
       added.choices = resting_candidates(v);
     propose_as_used(v, scope_.uses_in(v, segment), added.choices);
+    if (scope_.lasts(v) && needs_[canonical].rest) {
+      added.at_rest.assign(added.choices.size(), false);
+      std::vector<int> at_rest = variable(built_.of_value.at(canonical)).choices;  // as made may come twice
+      std::ranges::sort(at_rest);
+      at_rest.erase(std::unique(at_rest.begin(), at_rest.end()), at_rest.end());
+      added.choices.insert(added.choices.end(), at_rest.begin(), at_rest.end());
+      added.at_rest.resize(added.choices.size(), true);
+    }
     return built_.of_segment[{canonical, segment}] = add_variable(std::move(added));
   }
 
@@ -241,27 +216,28 @@ class Builder {
     int variable = -1, place = 0;
   };
 
-  void flow(const Source& from, int to, int to_place, int canonical, Phase phase) {
-    ++built_.edges[{from.variable, to, from.place, to_place, canonical, phase}];
+  void flow(const Source& from, int to, int v, Phase segment, int to_place = 0, int user = -1) {
+    const int canonical = scope_.canonical_value(v);
+    StageFlow& flow = built_.edges[{from.variable, to, from.place, to_place, canonical, segment}];
+    if (flow.count++ == 0 || v == canonical) flow.value = v, flow.user = user;
   }
 
-  void connect(const Source& from, int v, int canonical, Phase segment) {
+  void connect(const Source& from, int v, Phase segment) {
     for (const auto& [user, operand] : scope_.uses_in(v, segment))
-      flow(from, built_.of_node.at(scope_.canonical_node(user)), operand, canonical, segment);
+      flow(from, built_.of_node.at(scope_.canonical_node(user)), v, segment, operand, user);
   }
 
   /// An input is loaded whole in each segment that takes it, but for what the forward saved for the backward.
   void add_input(int v) {
     const int index = layout_variable(v, v);
     StageVariable& loaded = variable(index);
-    const std::int64_t size = bytes(v, loaded.choices[0]);
     std::set<Phase> loading;
     for (const int user : scope_.users(v)) loading.insert(scope_.node(user).phase);
     if (scope_.saved(v)) {
       loading.erase(Phase::backward);
-      loaded.slot[0] += size;
+      loaded.slot[0] += prices_.layouts(v).bytes(loaded.choices[0]);
     }
-    const double seconds = prices_.costs().copy_seconds(static_cast<double>(size));
+    const double seconds = prices_.costs().copy_seconds(tile_bytes(v, loaded.choices[0]));
     for (const Phase phase : loading)
       if (phase == Phase::update)
         pay_once(loaded, 0, seconds);
@@ -271,16 +247,20 @@ class Builder {
       Source start{index};
       if (needs_.at(v).segments.contains(segment)) {
         const int own = segment_variable(v, v, segment);
-        flow(start, own, 0, v, segment);
+        flow(start, own, v, segment);
         start = {own};
       }
-      connect(start, v, v, segment);
+      connect(start, v, segment);
     }
   }
 
   /// Once a step: the loss and the metrics of this stage are added up, what it has none of starts as zero.
+  /// The squares of gradients are a third such sum.
   void add_sums_of_step() {
     const Graph& graph = scope_.graph();
+    if (!built_.variables.empty())
+      for (std::int64_t& bytes : variable(0).fixed)
+        bytes += (2 + std::ssize(graph.metrics)) * buffer_bytes(TensorType{DType::f32, {}});
     const double zero_s = prices_.costs().copy_seconds(static_cast<double>(byte_count({DType::f32, {}})));
     const auto add_sum = [&](const std::vector<int>& values) {
       bool made = false;
@@ -320,12 +300,12 @@ class Builder {
   }
 
   /// What is no parameter rests as its update takes it; others start from there.
-  void add_state_of_update(int v, int canonical, const State& state) {
+  void add_state_of_update(int v, const State& state) {
     if (state.next < 0 || !scope_.makes(state.next)) return;
     const int update = scope_.value(state.next).producer;
     const Source rest{built_.of_node.at(scope_.canonical_node(update)),
                       place_of(scope_.node(update).results, state.next)};
-    for (const Phase segment : {Phase::forward, Phase::backward}) connect(rest, v, canonical, segment);
+    for (const Phase segment : {Phase::forward, Phase::backward}) connect(rest, v, segment);
   }
 
   /// Ties one value of the stage (folded or not) into the problem.
@@ -343,14 +323,13 @@ class Builder {
       const State& owner = scope_.graph().states[static_cast<std::size_t>(s)];
       if (!owner.is_parameter) return;
       const int to = layout_variable(scope_.canonical_value(owner.value), owner.value);
-      ++built_.edges[{from, to, place, 0, canonical, Phase::update}];
-      return;
+      return flow({from, place}, to, v, Phase::update);
     }
     if (state) {
       const State& own =
           scope_.graph()
               .states[static_cast<std::size_t>(planning.uses.state_at[static_cast<std::size_t>(v)])];
-      if (!own.is_parameter) return add_state_of_update(v, canonical, own);
+      if (!own.is_parameter) return add_state_of_update(v, own);
     }
     const Source made{from, place};
     if (made_here && scope_.node(value.producer).op->sums_micro_batches) {
@@ -359,7 +338,7 @@ class Builder {
         for (std::size_t c = 0; c < sum.choices.size(); ++c)
           pay_once(sum, c, prices_.reduction_seconds(v, option(sum.node, sum.choices[c]).results[0]));
       }
-      for (const Phase segment : {Phase::backward, Phase::update}) connect(made, v, canonical, segment);
+      for (const Phase segment : {Phase::backward, Phase::update}) connect(made, v, segment);
       return;
     }
     const Needs& needs = needs_.at(canonical);
@@ -370,18 +349,18 @@ class Builder {
       const double arrivals = arrivals_of(v);
       const bool arrives_once = arrivals > 0 && phase_of_crossing(scope_.graph(), v) == Phase::update;
       for (std::size_t c = 0; c < resting.choices.size(); ++c) {
-        const std::int64_t size = bytes(v, resting.choices[c]);
+        const std::int64_t size = prices_.layouts(v).bytes(resting.choices[c]);
         if (state)
           resting.fixed[c] += size;
         else if (scope_.saved(v))
           resting.slot[c] += size;
-        const double seconds = prices_.costs().send_seconds(true, static_cast<double>(size));
+        const double seconds = prices_.costs().send_seconds(true, tile_bytes(v, resting.choices[c]));
         if (arrives_once)
           pay_once(resting, c, seconds);
         else
           resting.cost[c] += arrivals * seconds;
       }
-      if (made_here) flow(made, rest.variable, 0, canonical, scope_.node(value.producer).phase);
+      if (made_here) flow(made, rest.variable, v, scope_.node(value.producer).phase);
     }
     for (const Phase segment : {Phase::forward, Phase::backward, Phase::update}) {
       const bool makes = made_here && scope_.node(value.producer).phase == segment,
@@ -391,11 +370,11 @@ class Builder {
       Source start = from_maker || !needs.rest ? made : rest;
       if (has_own) {
         const int own = segment_variable(canonical, v, segment);
-        flow(start, own, 0, canonical, segment);
-        if (makes && needs.rest) flow({own}, rest.variable, 0, canonical, segment);
+        flow(start, own, v, segment);
+        if (makes && needs.rest) flow({own}, rest.variable, v, segment);
         start = {own};
       }
-      connect(start, v, canonical, segment);
+      connect(start, v, segment);
     }
   }
 
@@ -403,7 +382,6 @@ class Builder {
   const StageRequest& request_;
   const MeshPrices& prices_;
   StageVariables built_;
-  std::map<int, int> clock_;    ///< canonical node -> when it runs
   std::map<int, Needs> needs_;  ///< by canonical value
 };
 

@@ -63,6 +63,7 @@ class Order {
         for (const int b : buffers_written(instruction)) touched[b] = true;
         for (const auto& [b, writes] : touched)
           of_buffer[static_cast<std::size_t>(b)][s].push_back({i, writes});
+        for (const int other : instruction.after) wait(s, i, {s, other, Occasion::this_run, 0});
         if (const auto* send = std::get_if<Send>(&instruction.body); send && send->packed >= 0)
           wait(s, i, {s, i, Occasion::left, static_cast<int>(buffer(send->packed).slots)});
       }

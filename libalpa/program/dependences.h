@@ -28,9 +28,9 @@ using Dependences = std::vector<std::vector<std::vector<Dependence>>>;
 
 /// The order of a mesh's instructions, which memory, verifier, simulator and executor go by: reads after
 /// writes, writes after reads and writes of a buffer's slot; a slot is used again when its last reader is
-/// done, the memory of a message when that has arrived; buffers of a segment end with its run, so the next
-/// run starts with them when all lanes are done with them. Near-linear in the instructions of the segments,
-/// whatever the number of micro-batches; two instructions in one lane need no entry.
+/// done, the memory of a message when that has arrived; what `after` says; buffers of a segment end with its
+/// run, so the next run starts with them when all lanes are done with them. Near-linear in the instructions
+/// of the segments, whatever the number of micro-batches; two instructions in one lane need no entry.
 Dependences dependences(const MeshProgram&);
 std::vector<Dependences> dependences(const Program&);  ///< [mesh]
 

@@ -143,7 +143,7 @@ Program lower(const Graph& graph, const Plan& plan, Purpose purpose, const std::
     for (const StageRun& each : orders[m]) run(each.stage, each.kind, each.micro_batch);
     run(-1, SegmentKind::update, -1);
     set_slots(mesh);
-    lay_out(mesh, graph);
+    lay_out(mesh, graph, plan.cluster.memory_bytes);
   }
   return program;
 }

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 
 #include "libalpa/base/checked.h"
 #include "libalpa/base/error.h"
@@ -54,10 +55,11 @@ std::int64_t end_of(std::int64_t begin, std::int64_t bytes, std::int64_t count) 
               "fewer micro-batches, or a smaller batch");
 }
 
-/// Largest first, each at the lowest place that is free during its whole life.
-std::int64_t pack_segment(MeshProgram& program, int segment, const Dependences& waits, std::int64_t base) {
-  const std::vector<Uses> uses = uses_in(program, program.segments[static_cast<std::size_t>(segment)]);
-  const RunOrder order(program, waits, segment);
+/// Largest first, each at the lowest place that is free during its whole life. `apart`: whether two buffers
+/// may share memory. Returns where the memory ends.
+template <typename Apart>
+std::int64_t pack(MeshProgram& program, const std::vector<Uses>& uses, std::int64_t base,
+                  const Apart& apart) {
   std::vector<std::size_t> largest_first;
   for (std::size_t b = 0; b < program.buffers.size(); ++b)
     if (program.buffers[b].residence == Residence::segment && !uses[b].empty()) largest_first.push_back(b);
@@ -70,10 +72,7 @@ std::int64_t pack_segment(MeshProgram& program, int segment, const Dependences& 
     Buffer& buffer = program.buffers[b];
     std::int64_t at = base;
     for (const Placed& other : placed)
-      if (at + buffer.bytes > other.begin && at < other.end &&
-          !ends_before(uses[b], uses[other.buffer], order) &&
-          !ends_before(uses[other.buffer], uses[b], order))
-        at = other.end;
+      if (at + buffer.bytes > other.begin && at < other.end && !apart(b, other.buffer)) at = other.end;
     buffer.offset = at;
     const Placed here{at, end_of(at, buffer.bytes, 1), b};
     placed.insert(std::upper_bound(placed.begin(), placed.end(), here,
@@ -84,9 +83,62 @@ std::int64_t pack_segment(MeshProgram& program, int segment, const Dependences& 
   return end;
 }
 
+/// By the order that the lanes have anyway.
+std::int64_t pack_freely(MeshProgram& program, int segment, const Dependences& waits, std::int64_t base) {
+  const std::vector<Uses> uses = uses_in(program, program.segments[static_cast<std::size_t>(segment)]);
+  const RunOrder order(program, waits, segment);
+  return pack(program, uses, base, [&](std::size_t a, std::size_t b) {
+    return ends_before(uses[a], uses[b], order) || ends_before(uses[b], uses[a], order);
+  });
+}
+
+int first_use(const Uses& uses) { return std::ranges::min(uses, {}, &LaneUse::first).first; }
+int last_use(const Uses& uses) { return std::ranges::max(uses, {}, &LaneUse::last).last; }
+
+/// By the order of the instructions, which those that take over memory are made to keep to.
+std::int64_t pack_in_order(MeshProgram& program, int s, const Dependences& waits, std::int64_t base) {
+  Segment& segment = program.segments[static_cast<std::size_t>(s)];
+  const std::vector<Uses> uses = uses_in(program, segment);
+  const RunOrder order(program, waits, s);
+  const std::int64_t end = pack(program, uses, base, [&](std::size_t a, std::size_t b) {
+    return last_use(uses[a]) < first_use(uses[b]) || last_use(uses[b]) < first_use(uses[a]);
+  });
+  std::vector<std::size_t> packed;
+  for (std::size_t b = 0; b < uses.size(); ++b)
+    if (program.buffers[b].residence == Residence::segment && !uses[b].empty()) packed.push_back(b);
+  std::ranges::sort(packed, {}, [&](std::size_t b) { return program.buffers[b].offset; });
+  const auto take_over = [&](std::size_t earlier, std::size_t later) {
+    const int first = first_use(uses[later]);
+    Instruction& instruction = segment.instructions[static_cast<std::size_t>(first)];
+    for (const LaneUse& use : uses[earlier])
+      if (use.lane != instruction.lane && !order.before(use.last, first))
+        instruction.after.push_back(use.last);
+  };
+  for (std::size_t i = 0; i < packed.size(); ++i)
+    for (std::size_t j = i + 1; j < packed.size(); ++j) {
+      const Buffer &low = program.buffers[packed[i]], &high = program.buffers[packed[j]];
+      if (high.offset >= low.offset + low.bytes) break;
+      if (last_use(uses[packed[i]]) < first_use(uses[packed[j]]))
+        take_over(packed[i], packed[j]);
+      else
+        take_over(packed[j], packed[i]);
+    }
+  for (Instruction& instruction : segment.instructions) {  // of several in one lane the last is enough
+    std::map<int, int> last;
+    for (const int other : instruction.after) {
+      int& known =
+          last.try_emplace(segment.instructions[static_cast<std::size_t>(other)].lane, other).first->second;
+      known = std::max(known, other);
+    }
+    instruction.after.clear();
+    for (const auto& [lane, other] : last) instruction.after.push_back(other);
+  }
+  return end;
+}
+
 }  // namespace
 
-void lay_out(MeshProgram& program, const Graph& graph) {
+void lay_out(MeshProgram& program, const Graph& graph, std::int64_t limit) {
   program.memory = {};
   std::vector<bool> parameter(graph.values.size());
   for (const State& state : graph.states)
@@ -114,8 +166,11 @@ void lay_out(MeshProgram& program, const Graph& graph) {
   program.memory.activations = at - step_end;
   std::int64_t end = at;
   const Dependences waits = dependences(program);
-  for (int segment = 0; segment < static_cast<int>(program.segments.size()); ++segment)
-    end = std::max(end, pack_segment(program, segment, waits, at));
+  for (int segment = 0; segment < static_cast<int>(program.segments.size()); ++segment) {
+    std::int64_t segment_end = pack_freely(program, segment, waits, at);
+    if (segment_end > limit) segment_end = pack_in_order(program, segment, waits, at);
+    end = std::max(end, segment_end);
+  }
   program.memory.workspace = end - at + leaving;
   program.memory.total = end;
 }

@@ -15,10 +15,6 @@ int input_of(const Graph& graph, int value) {
   return static_cast<int>(found - graph.inputs.begin());
 }
 
-std::int64_t aligned(std::int64_t bytes) {
-  return (std::max<std::int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 }  // namespace
 
 MeshValues::MeshValues(const Placement& placement, int mesh, const std::vector<StageTransfer>& transfers)
@@ -74,7 +70,7 @@ void MeshValues::emit(InstructionBody body) {
 
 int MeshValues::new_buffer(std::string name, int value, ShardingSpec layout, TensorType tile,
                            Residence residence) {
-  const std::int64_t bytes = aligned(byte_count(tile));
+  const std::int64_t bytes = buffer_bytes(tile);
   program_.buffers.push_back({std::move(name), value, std::move(layout), std::move(tile), residence, bytes});
   return static_cast<int>(program_.buffers.size()) - 1;
 }

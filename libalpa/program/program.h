@@ -35,8 +35,6 @@ struct Buffer {
   bool operator==(const Buffer&) const = default;
 };
 
-constexpr std::int64_t kAlignment = 256;
-
 enum class Accumulate { overwrite, add, add_after_first_micro_batch };
 
 /// The trainer fills the buffer with this input of the current micro-batch (or step).
@@ -108,6 +106,9 @@ struct Instruction {
   InstructionBody body;
   int lane = 0;  ///< index in MeshProgram::lanes
   When when = When::every_micro_batch;
+  /// Instructions of the same run that it waits for only because a buffer of its own lies where theirs did:
+  /// where memory is short, lanes do not run ahead of each other.
+  std::vector<int> after = {};
   bool operator==(const Instruction&) const = default;
 };
 

@@ -106,6 +106,15 @@ std::string lane_text(const MeshProgram& mesh, int lane) {
   return lane == 0 ? "" : fmt::format(" [{}]", lane_name(mesh.lanes[static_cast<std::size_t>(lane)]));
 }
 
+/// ", after that of 3 and 7 before": instructions of the segment, counted back from this one.
+std::string after_text(const Segment& segment, const Instruction& instruction) {
+  std::string text;
+  const auto own = &instruction - segment.instructions.data();
+  for (const int other : instruction.after)
+    text += fmt::format("{} {}", text.empty() ? ", after that of" : " and", own - other);
+  return text.empty() ? "" : text + " before";
+}
+
 /// "F0 B0 U": what is run for which micro-batch; "F2.0" where a mesh has several stages.
 std::string schedule_text(const MeshProgram& mesh) {
   constexpr const char* letters[] = {"F", "B", "I", "W", "U"};
@@ -128,8 +137,8 @@ std::string mesh_program_text(const MeshProgram& mesh, const Graph& graph) {
   for (const Segment& segment : mesh.segments) {
     text += fmt::format("  {}\n", segment_text(segment));
     for (const Instruction& instruction : segment.instructions)
-      text += fmt::format("    {}{}{}\n", instruction_text(instruction, graph), when_text(instruction.when),
-                          lane_text(mesh, instruction.lane));
+      text += fmt::format("    {}{}{}{}\n", instruction_text(instruction, graph), when_text(instruction.when),
+                          lane_text(mesh, instruction.lane), after_text(segment, instruction));
   }
   text += fmt::format("  schedule{}\n  loss %{}, squared norm of the gradients %{}", schedule_text(mesh),
                       mesh.loss, mesh.gradient_square_sum);

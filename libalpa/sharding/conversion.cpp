@@ -146,6 +146,24 @@ const Conversion* Conversions::between(const TensorType& whole, const ShardingSp
   return found == known->second.end() ? nullptr : &found->second.steps;
 }
 
+ConversionBytes conversion_bytes(const Conversion& steps, const TensorType& whole, const ShardingSpec& from,
+                                 const MeshShape& mesh, bool into_place) {
+  ConversionBytes bytes;
+  TensorType before = tile_type(whole, from, mesh);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const TensorType after = tile_type(whole, steps[i].after, mesh);
+    std::int64_t now = i + 1 < steps.size() || !into_place ? buffer_bytes(after) : 0;
+    for (const std::int64_t scratch : {packed_bytes(steps[i], before), unpacked_bytes(steps[i], after)})
+      if (scratch > 0) now += buffer_bytes(scratch);
+    if (i == 0)
+      bytes.first = now;
+    else
+      bytes.later = std::max(bytes.later, buffer_bytes(before) + now);
+    before = after;
+  }
+  return bytes;
+}
+
 double Conversions::seconds(const TensorType& whole, const ShardingSpec& source, const ShardingSpec& to,
                             const CostModel& costs) const {
   if (source == to) return 0;

@@ -64,6 +64,16 @@ double step_bytes(const ConversionStep&, const TensorType& before_tile, const Te
 double step_seconds(const ConversionStep&, const TensorType& before_tile, const TensorType& after_tile,
                     const DeviceMesh&, const CostModel&);
 
+/// Memory of buffers that a conversion takes while it runs, beside that of what it starts from.
+struct ConversionBytes {
+  std::int64_t first = 0;  ///< in its first step, the last one to read what it starts from
+  std::int64_t later = 0;  ///< in the others, at most
+};
+
+/// `into_place`: the last step writes memory that is there anyway.
+ConversionBytes conversion_bytes(const Conversion&, const TensorType& whole, const ShardingSpec& from,
+                                 const MeshShape&, bool into_place);
+
 /// Local bytes to pack before the collective (chunks of the split dimension made contiguous) and to unpack
 /// after it; zero where the dimension is outermost. Each is the scratch memory that side needs.
 std::int64_t packed_bytes(const ConversionStep&, const TensorType& before_tile);

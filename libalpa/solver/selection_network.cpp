@@ -1,6 +1,7 @@
 #include "libalpa/solver/selection_network.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 namespace alpa {
@@ -11,11 +12,38 @@ std::int64_t SelectionNetwork::edge_cells() const {
   return cells;
 }
 
+namespace {
+
+// Its memory between each two of the points where some of it begins or ends.
+template <typename Point>
+std::vector<SelectionNetwork::Piece> pieces_of(const SelectionProblem::Node& node, const Point& point) {
+  std::vector<int> times;
+  for (const auto& [begin, end, bytes] : node.memory)
+    if (begin < end) times.insert(times.end(), {begin, end});
+  std::sort(times.begin(), times.end());
+  times.erase(std::unique(times.begin(), times.end()), times.end());
+  std::vector<SelectionNetwork::Piece> pieces;
+  for (std::size_t t = 0; t + 1 < times.size(); ++t) {
+    std::vector<std::int64_t> sum(node.cost.size(), 0);
+    bool any = false;
+    for (const auto& [begin, end, bytes] : node.memory) {
+      if (begin > times[t] || end < times[t + 1]) continue;
+      std::transform(sum.begin(), sum.end(), bytes.begin(), sum.begin(), std::plus<>());
+      any = true;
+    }
+    if (any) pieces.push_back({point(times[t]), point(times[t + 1]), std::move(sum)});
+  }
+  return pieces;
+}
+
+}  // namespace
+
 SelectionNetwork selection_network(const SelectionProblem& problem) {
   const bool limited = problem.memory_limit >= 0;
   std::vector<int> ends;
   for (const auto& node : problem.nodes) {
-    if (limited && node.begin < node.end) ends.insert(ends.end(), {node.begin, node.end});
+    for (const auto& [begin, end, bytes] : node.memory)
+      if (limited && begin < end) ends.insert(ends.end(), {begin, end});
   }
   std::sort(ends.begin(), ends.end());
   ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
@@ -28,8 +56,7 @@ SelectionNetwork selection_network(const SelectionProblem& problem) {
   for (const auto& node : problem.nodes) {
     auto& copy = network.nodes.emplace_back();
     copy.cost = node.cost;
-    if (limited && node.begin < node.end)
-      copy.pieces.push_back({point(node.begin), point(node.end), node.memory});
+    if (limited) copy.pieces = pieces_of(node, point);
   }
   for (const auto& edge : problem.edges) network.edges.push_back({edge.from, edge.to, edge.cost});
   return network;

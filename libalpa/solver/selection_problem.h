@@ -15,10 +15,13 @@ class StopRequest;
 /// (Alpa, OSDI'22, section 4.2, as an integer program; the published contest form of the same problem is read
 /// by tests.) Infinite costs are allowed and mean "forbidden"; they never reach a solver as numbers.
 struct SelectionProblem {
+  struct Memory {
+    int begin = 0, end = 0;           ///< half-open interval of time points; empty: none
+    std::vector<std::int64_t> bytes;  ///< per strategy, held all that time
+  };
   struct Node {
-    std::vector<double> cost;          ///< per strategy; infinity forbids it
-    std::vector<std::int64_t> memory;  ///< per strategy, bytes held during [begin, end)
-    int begin = 0, end = 0;            ///< half-open interval of time points; empty: no memory
+    std::vector<double> cost;    ///< per strategy; infinity forbids it
+    std::vector<Memory> memory;  ///< adds up where intervals meet
   };
   struct Edge {
     int from = 0, to = 0;

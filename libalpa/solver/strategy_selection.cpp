@@ -34,13 +34,13 @@ void check_costs(const std::vector<double>& costs, const std::string& whose) {
 void check_node(const SelectionProblem::Node& node, std::size_t i) {
   const auto name = fmt::format("node {}", i);
   if (node.cost.empty()) refuse(name + " has no strategy");
-  if (node.memory.size() != node.cost.size()) {
-    refuse(fmt::format("{} has {} costs and {} memory sizes", name, node.cost.size(), node.memory.size()));
-  }
-  if (node.begin > node.end) refuse(fmt::format("{} lives from {} to {}", name, node.begin, node.end));
   check_costs(node.cost, name);
-  for (auto bytes : node.memory) {
-    if (bytes < 0) refuse(fmt::format("{} has {} bytes of memory", name, bytes));
+  for (const auto& [begin, end, memory] : node.memory) {
+    if (memory.size() != node.cost.size())
+      refuse(fmt::format("{} has {} costs and {} memory sizes", name, node.cost.size(), memory.size()));
+    if (begin > end) refuse(fmt::format("{} lives from {} to {}", name, begin, end));
+    for (auto bytes : memory)
+      if (bytes < 0) refuse(fmt::format("{} has {} bytes of memory", name, bytes));
   }
 }
 
@@ -65,7 +65,8 @@ void check(const SelectionProblem& problem) {
 void check_memory_range(const SelectionProblem& problem) {
   double total = 0;
   for (const auto& node : problem.nodes) {
-    total += static_cast<double>(*std::max_element(node.memory.begin(), node.memory.end()));
+    for (const auto& memory : node.memory)
+      total += static_cast<double>(*std::max_element(memory.bytes.begin(), memory.bytes.end()));
   }
   if (total > 0x1p62) refuse(fmt::format("memory sizes add up to {:.3g} bytes, beyond 64 bits", total));
 }
@@ -129,10 +130,11 @@ std::int64_t selection_peak_memory(const SelectionProblem& problem, const std::v
   check_choice(problem, choice);
   std::map<int, std::int64_t> change;  // at each time where a node begins or ends
   for (std::size_t i = 0; i < choice.size(); ++i) {
-    const auto& node = problem.nodes[i];
-    if (node.begin >= node.end) continue;
-    change[node.begin] += node.memory[choice[i]];
-    change[node.end] -= node.memory[choice[i]];
+    for (const auto& [begin, end, bytes] : problem.nodes[i].memory) {
+      if (begin >= end) continue;
+      change[begin] += bytes[choice[i]];
+      change[end] -= bytes[choice[i]];
+    }
   }
   std::int64_t now = 0, peak = 0;
   for (const auto& [time, bytes] : change) peak = std::max(peak, now += bytes);

@@ -23,6 +23,11 @@ using namespace testing_models;
 /// A choice of which no part is forbidden: the best where every choice has a cost drawn at random.
 std::vector<int> random_choice(const StageProblem& stage, std::mt19937& random) {
   SelectionProblem problem = stage.selection();
+  const std::size_t variables = stage.variables().variables.size();  // the others follow
+  problem.nodes.resize(variables);
+  std::erase_if(problem.edges, [&](const SelectionProblem::Edge& edge) {
+    return std::max(edge.from, edge.to) >= static_cast<int>(variables);
+  });
   std::uniform_real_distribution<double> drawn(0, 1);
   for (SelectionProblem::Node& node : problem.nodes)
     for (double& cost : node.cost) cost = drawn(random);
@@ -33,9 +38,7 @@ std::vector<int> random_choice(const StageProblem& stage, std::mt19937& random) 
   SelectionOptions options;
   options.gap = 1;  // any will do
   options.effort = 1000;
-  std::vector<int> choice = solve_selection(problem, options).choice;
-  choice.resize(stage.variables().variables.size());
-  return choice;
+  return solve_selection(problem, options).choice;
 }
 
 struct ObjectiveCase {
@@ -65,7 +68,7 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
                            GetParam().mesh,
                            0,
                            GetParam().micro_batches,
-                           1,
+                           std::min(GetParam().micro_batches, stages - s),  // of 1F1B
                            GetParam().rematerialize,
                            {},
                            StateSpread::free,
@@ -92,9 +95,36 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
     return sum;
   }
 
+  /// Of buffers, most at once: messages on their way and sums over all ranks apart.
+  static std::int64_t live_bytes(const MeshProgram& mesh) {
+    const auto counts = [](const Buffer& b) {
+      return b.value >= 0 || (b.name != "leaving pieces" && b.name != "arriving pieces" && b.name != "sums");
+    };
+    std::int64_t lasting = 0, most = 0;
+    for (const Buffer& buffer : mesh.buffers)
+      if (buffer.residence != Residence::segment && counts(buffer)) lasting += buffer.slots * buffer.bytes;
+    for (const Segment& segment : mesh.segments) {
+      std::map<int, std::pair<int, int>> uses;  // buffer -> first, last
+      for (int i = 0; i < static_cast<int>(segment.instructions.size()); ++i)
+        for (const int b : buffers_touched(segment.instructions[static_cast<std::size_t>(i)]))
+          uses.try_emplace(b, i, i).first->second.second = i;
+      std::vector<std::int64_t> step(segment.instructions.size() + 1);
+      for (const auto& [b, range] : uses) {
+        const Buffer& buffer = mesh.buffers[static_cast<std::size_t>(b)];
+        if (buffer.residence != Residence::segment || !counts(buffer)) continue;
+        step[static_cast<std::size_t>(range.first)] += buffer.bytes;
+        step[static_cast<std::size_t>(range.second) + 1] -= buffer.bytes;
+      }
+      std::int64_t now = 0;
+      for (const std::int64_t change : step) most = std::max(most, now += change);
+    }
+    return lasting + most;
+  }
+
   double objective_seconds(std::size_t stage, const std::vector<int>& choice,
                            const StageSolution& solution) const {
-    double seconds = selection_cost(problems_[stage]->selection(), problems_[stage]->with_twins(choice));
+    double seconds =
+        selection_cost(problems_[stage]->selection(), problems_[stage]->with_conversions(choice));
     for (const auto& [v, layout] : solution.arriving) {  // in messages
       const Value& value = value_of(graph_, v);
       const bool once = value.producer < 0 || node_of(graph_, value.producer).op->sums_micro_batches;
@@ -115,8 +145,11 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
     for (std::size_t s = 0; s < choices.size(); ++s) {
       const double expected = program_seconds(program, s);
       EXPECT_NEAR(objective_seconds(s, choices[s], solutions[s]), expected, 1e-9 * expected) << "stage " << s;
+      const std::int64_t live = live_bytes(program.meshes[s]);
+      const std::int64_t counted = std::ranges::max(problems_[s]->bytes_over_time(choices[s]));
+      EXPECT_EQ(counted, live) << "stage " << s;
       // The solution says of itself what was chosen.
-      EXPECT_EQ(problems_[s]->choice_of(solutions[s]), problems_[s]->with_twins(choices[s]));
+      EXPECT_EQ(problems_[s]->choice_of(solutions[s]), problems_[s]->with_conversions(choices[s]));
     }
     const double joined_s = simulate(program, costs_, Lanes::joined).step_s;
     EXPECT_LE(simulate(program, costs_, Lanes::apart).step_s, joined_s * (1 + 1e-9));
@@ -166,6 +199,30 @@ TEST_P(StageObjective, OfTheSolversChoiceIsTheTimeOfItsProgram) {
     choices.back().resize(problem->variables().variables.size());
   }
   expect_equal(choices);
+}
+
+// Memory binds: the solver finds rows for what conversions hold where it needs them.
+TEST_P(StageObjective, OfAStageThatFitsJustKeepsToTheMemoryThereIs) {
+  SelectionOptions options;
+  options.gap = 0.05;
+  options.effort = 1000;
+  StageRequest request = requests_[0];
+  const auto bytes = [&](const StageSolution& solution) {
+    return solution.fixed_bytes + request.in_flight * solution.slot_bytes;
+  };
+  const StageSolution free = solve_stage(*planning_, request, *prices_, options);
+  ASSERT_TRUE(free.feasible) << free.why_not;
+  const std::int64_t limit = bytes(free) * 19 / 20;
+  request.reserve_bytes = costs_.cluster().memory_bytes - limit;
+  const StageSolution tight = solve_stage(*planning_, request, *prices_, options);
+  if (!tight.feasible) {
+    EXPECT_GT(tight.least_memory - request.reserve_bytes, limit);
+    return;
+  }
+  EXPECT_LE(bytes(tight), limit);
+  if (GetParam().stages > 1) return;  // its neighbours were not solved
+  const Plan plan = assemble(*planning_, requests_, {tight}, "1f1b", costs_.cluster());
+  EXPECT_EQ(live_bytes(lower(graph_, plan).meshes[0]), bytes(tight));
 }
 
 std::string case_name(const testing::TestParamInfo<ObjectiveCase>& test) {

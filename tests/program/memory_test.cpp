@@ -2,10 +2,12 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
 #include <random>
 #include <set>
 
 #include "libalpa/base/error.h"
+#include "libalpa/program/dependences.h"
 #include "libalpa/program/lower.h"
 #include "libalpa/program/verify.h"
 #include "tests/support/lifetimes.h"
@@ -56,7 +58,7 @@ std::int64_t alive_bytes(const MeshProgram& stage, const std::vector<Lifetime>& 
 TEST(Layout, BuffersAliveTogetherNeverShareAByteAndLittleIsWasted) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     MeshProgram stage = random_stage(seed);
-    lay_out(stage, Graph{});
+    lay_out(stage, Graph{}, std::int64_t{1} << 62);
     std::int64_t peak = 0;
     for (const Segment& segment : stage.segments) {
       const std::vector<Lifetime> lives = lifetimes(stage, segment.instructions);
@@ -76,6 +78,40 @@ TEST(Layout, BuffersAliveTogetherNeverShareAByteAndLittleIsWasted) {
     EXPECT_GE(stage.memory.total, peak);
     EXPECT_LE(stage.memory.total, peak * 5 / 4)
         << "largest first is within a quarter of the peak on such inputs";
+  }
+}
+
+// Lanes that run ahead of each other need memory apart; where there is none, they wait.
+TEST(Layout, WhereMemoryIsShortInstructionsWaitForThoseWhoseMemoryTheyTakeOver) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    MeshProgram apart = random_stage(seed);
+    std::mt19937 random(seed);
+    apart.lanes.resize(3);
+    for (Segment& segment : apart.segments)
+      for (Instruction& instruction : segment.instructions) instruction.lane = static_cast<int>(random() % 3);
+    MeshProgram waiting = apart, alone = random_stage(seed);
+    lay_out(apart, Graph{}, std::int64_t{1} << 62);
+    lay_out(waiting, Graph{}, 0);
+    lay_out(alone, Graph{}, 0);
+    EXPECT_EQ(waiting.memory.total, alone.memory.total) << "as on one lane";
+    EXPECT_LT(waiting.memory.total, apart.memory.total);
+    for (int s = 0; s < 2; ++s) {
+      const RunOrder order(waiting, dependences(waiting), s);
+      const std::vector<Instruction>& instructions =
+          waiting.segments[static_cast<std::size_t>(s)].instructions;
+      std::map<int, std::vector<int>> uses;
+      for (int i = 0; i < static_cast<int>(instructions.size()); ++i)
+        for (const int b : buffers_touched(instructions[static_cast<std::size_t>(i)])) uses[b].push_back(i);
+      for (const auto& [one, of_one] : uses)
+        for (const auto& [other, of_other] : uses) {
+          const Buffer &a = waiting.buffers[static_cast<std::size_t>(one)],
+                       &b = waiting.buffers[static_cast<std::size_t>(other)];
+          if (one == other || a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset) continue;
+          if (of_one.front() > of_other.front()) continue;
+          for (const int last : of_one)
+            for (const int first : of_other) EXPECT_TRUE(order.before(last, first)) << "seed " << seed;
+        }
+    }
   }
 }
 
@@ -133,7 +169,7 @@ TEST(Memory, BeyondWhatAnAddressCountsIsRefused) {
   buffer.slots = 1 << 24;
   stage.buffers = {buffer, buffer};
   EXPECT_THAT(
-      [&] { lay_out(stage, {}); },
+      [&] { lay_out(stage, {}, std::int64_t{1} << 62); },
       ThrowsMessage<Error>(HasSubstr("16777216 buffers of 1099511627776 bytes are more than an address")));
 }
 

@@ -121,7 +121,7 @@ TEST_F(Verifier, RefusesStagesThatWaitForEachOther) {
   std::swap(stage(0).schedule, stage(1).schedule);
   for (Buffer& buffer : stage(1).buffers)
     if (buffer.residence == Residence::micro_batch) buffer.slots = 2;
-  lay_out(stage(1), lowered_.graph);
+  lay_out(stage(1), lowered_.graph, std::int64_t{1} << 62);
   expect_refused("it waits for ever at instruction 0 of the backward of stage 0 of micro-batch 0");
 }
 

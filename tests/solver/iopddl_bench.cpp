@@ -29,9 +29,8 @@ alpa::SelectionProblem problem_of(const nlohmann::json& json) {
   for (std::size_t i = 0; i < nodes.at("costs").size(); ++i) {
     auto& node = problem.nodes.emplace_back();
     for (const auto& cost : nodes["costs"][i]) node.cost.push_back(cost_of(cost));
-    node.memory = nodes.at("usages")[i].get<std::vector<std::int64_t>>();
-    node.begin = nodes.at("intervals")[i][0];
-    node.end = nodes["intervals"][i][1];
+    node.memory = {{nodes.at("intervals")[i][0], nodes["intervals"][i][1],
+                    nodes.at("usages")[i].get<std::vector<std::int64_t>>()}};
   }
   const auto& edges = json.at("edges");
   for (std::size_t e = 0; e < edges.at("nodes").size(); ++e) {

@@ -26,7 +26,7 @@ TEST(LeastPeakMemory, IsNeverAboveTheLeanestChoicesPeakAndMostlyNear) {
 // Two nodes that must not both be lean: one byte each, but then together 1 + 9.
 TEST(LeastPeakMemory, SeesWhatForbiddenPairsRuleOut) {
   SelectionProblem problem{
-      {{{0, 0}, {1, 9}, 0, 1}, {{0, 0}, {1, 9}, 0, 1}}, {{0, 1, {infinity, 0, 0, 0}}}, 5};
+      {{{0, 0}, {{0, 1, {1, 9}}}}, {{0, 0}, {{0, 1, {1, 9}}}}}, {{0, 1, {infinity, 0, 0, 0}}}, 5};
   EXPECT_EQ(least_peak_memory(selection_network(problem), problem.memory_limit), 10);
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 SelectionNetwork three_alike() {
   SelectionProblem problem;
-  for (int i = 0; i < 3; ++i) problem.nodes.push_back({{1, 5}, {10, 2}, 0, 1});
+  for (int i = 0; i < 3; ++i) problem.nodes.push_back({{1, 5}, {{0, 1, {10, 2}}}});
   problem.nodes[1].cost = {1, 3};
   problem.edges = {{0, 1, {0, 0, 0, 0}}};
   problem.memory_limit = 22;

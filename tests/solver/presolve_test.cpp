@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Presolve, SolvesAChainWithoutMemoryByItself) {
   SelectionProblem chain;
-  for (int i = 0; i < 50; ++i) chain.nodes.push_back({{3, 1, 2}, {0, 0, 0}, 0, 0});
+  for (int i = 0; i < 50; ++i) chain.nodes.push_back({{3, 1, 2}, {}});
   for (int i = 0; i + 1 < 50; ++i) chain.edges.push_back({i, i + 1, {0, 5, 1, 5, 0, 5, 1, 5, 0}});
   const auto reduced = presolve(selection_network(chain));
   EXPECT_TRUE(reduced.network.nodes.empty());
@@ -68,7 +68,7 @@ TEST(Presolve, SolvesAChainWithoutMemoryByItself) {
 // Node 1 must do as node 0 does, in reverse order: one node with the memory of both is left.
 TEST(Presolve, MergesANodeThatForbiddenPairsDecide) {
   SelectionProblem problem{
-      {{{1, 2}, {10, 2}, 0, 2}, {{3, 1}, {1, 8}, 1, 3}}, {{0, 1, {infinity, 0, 0, infinity}}}, 15};
+      {{{1, 2}, {{0, 2, {10, 2}}}}, {{3, 1}, {{1, 3, {1, 8}}}}}, {{0, 1, {infinity, 0, 0, infinity}}}, 15};
   auto network = selection_network(problem);
   const auto reduced = presolve(network);
   EXPECT_TRUE(reduced.network.nodes.empty());  // (0, 1) would take 18 at time 1
@@ -78,8 +78,10 @@ TEST(Presolve, MergesANodeThatForbiddenPairsDecide) {
 
 TEST(Presolve, KeepsOfTheTimePointsOnlyThoseThatCanBind) {
   SelectionProblem problem;  // at 0..1 both can be large; at 2 one is alone; at 5 two small ones meet
-  problem.nodes = {
-      {{0, 1}, {9, 2}, 0, 3}, {{0, 1}, {9, 1}, 0, 2}, {{0, 1}, {3, 1}, 5, 6}, {{0, 1}, {3, 1}, 5, 7}};
+  problem.nodes = {{{0, 1}, {{0, 3, {9, 2}}}},
+                   {{0, 1}, {{0, 2, {9, 1}}}},
+                   {{0, 1}, {{5, 6, {3, 1}}}},
+                   {{0, 1}, {{5, 7, {3, 1}}}}};
   problem.memory_limit = 12;
   const auto reduced = presolve(selection_network(problem));
   EXPECT_EQ(reduced.network.capacity, (std::vector<std::int64_t>{12 - 3}));
@@ -89,7 +91,7 @@ TEST(Presolve, KeepsOfTheTimePointsOnlyThoseThatCanBind) {
 TEST(Presolve, DropsADearerStrategyUnlessItTakesLessMemory) {
   const auto nodes_left = [](std::int64_t memory_of_the_dearer) {
     SelectionProblem problem;
-    problem.nodes = {{{1, 2}, {5, memory_of_the_dearer}, 0, 1}, {{1, 2}, {6, 3}, 0, 1}};
+    problem.nodes = {{{1, 2}, {{0, 1, {5, memory_of_the_dearer}}}}, {{1, 2}, {{0, 1, {6, 3}}}}};
     problem.memory_limit = 10;
     return presolve(selection_network(problem)).network.nodes.size();
   };
@@ -98,7 +100,7 @@ TEST(Presolve, DropsADearerStrategyUnlessItTakesLessMemory) {
 }
 
 TEST(Presolve, NamesTheCauseWhenNothingIsLeft) {
-  SelectionProblem problem{{{{1}, {6}, 0, 1}, {{1}, {6}, 0, 1}}, {{0, 1, {0}}}, 10};
+  SelectionProblem problem{{{{1}, {{0, 1, {6}}}}, {{1}, {{0, 1, {6}}}}}, {{0, 1, {0}}}, 10};
   EXPECT_EQ(presolve(selection_network(problem)).verdict, ReducedNetwork::Verdict::memory);
   problem.edges[0].cost[0] = infinity;
   EXPECT_EQ(presolve(selection_network(problem)).verdict, ReducedNetwork::Verdict::forbidden);

@@ -29,15 +29,16 @@ inline SelectionProblem random_problem(std::uint32_t seed, const ProblemShape& s
   for (int i = 0; i < shape.nodes; ++i) {
     auto& node = problem.nodes.emplace_back();
     const int strategies = 1 + below(shape.strategies);
+    auto& [begin, end, memory] = node.memory.emplace_back();
     for (int a = 0; a < strategies; ++a) {
       node.cost.push_back(cost(shape.forbidden / 4));
-      node.memory.push_back(below(20));
+      memory.push_back(below(20));
     }
-    node.begin = below(shape.times);
-    node.end = node.begin + below(shape.times - node.begin + 1);  // empty now and then
-    if (node.begin == node.end) continue;
-    std::int64_t low = node.memory[0], high = low;
-    for (auto bytes : node.memory) low = std::min(low, bytes), high = std::max(high, bytes);
+    begin = below(shape.times);
+    end = begin + below(shape.times - begin + 1);  // empty now and then
+    if (begin == end) continue;
+    std::int64_t low = memory[0], high = low;
+    for (auto bytes : memory) low = std::min(low, bytes), high = std::max(high, bytes);
     least += low;
     most += high;
   }

@@ -2,13 +2,15 @@
 
 #include <gmock/gmock.h>
 
+#include "libalpa/solver/strategy_selection.h"
+
 namespace alpa {
 namespace {
 
 // Two nodes that overlap at 2..3, one that never lives.
 SelectionProblem overlapping() {
   SelectionProblem problem;
-  problem.nodes = {{{1, 2}, {8, 4}, 0, 3}, {{3}, {5}, 2, 6}, {{7}, {100}, 4, 4}};
+  problem.nodes = {{{1, 2}, {{0, 3, {8, 4}}}}, {{3}, {{2, 6, {5}}}}, {{7}, {{4, 4, {100}}}}};
   problem.edges = {{1, 0, {10, 20}}};
   problem.memory_limit = 10;
   return problem;
@@ -20,6 +22,17 @@ TEST(SelectionNetwork, HasATimePointBetweenAnyTwoEndsOfIntervals) {
   EXPECT_EQ(free_memory(network, {0, 0, 0}), (std::vector<std::int64_t>{2, -3, 5}));
   EXPECT_FALSE(fits(network, {0, 0, 0}));
   EXPECT_TRUE(fits(network, {1, 0, 0}));
+}
+
+TEST(SelectionNetwork, AddsUpTheMemoryOfANodeWhereItsIntervalsMeet) {
+  SelectionProblem problem;
+  problem.nodes = {{{0, 0}, {{0, 4, {1, 2}}, {2, 6, {10, 20}}}}};
+  problem.memory_limit = 30;
+  const SelectionNetwork network = selection_network(problem);
+  ASSERT_EQ(network.nodes[0].pieces.size(), 3u);
+  EXPECT_EQ(network.nodes[0].pieces[1].memory, (std::vector<std::int64_t>{11, 22}));
+  EXPECT_EQ(free_memory(network, {1}), (std::vector<std::int64_t>{28, 8, 10}));
+  EXPECT_EQ(selection_peak_memory(problem, {1}), 22);
 }
 
 TEST(SelectionNetwork, CostsWhatTheProblemCosts) {

@@ -22,11 +22,11 @@ using testing::ThrowsMessage;
 // The toy instance of the ASPLOS/EuroSys 2025 contest (google/iopddl, example.json, Apache License 2.0).
 SelectionProblem contest_example() {
   SelectionProblem problem;
-  problem.nodes = {{{15}, {10}, 30, 70},
-                   {{55, 65}, {25, 25}, 40, 70},
-                   {{25, 45, 35}, {15, 20, 15}, 50, 120},
-                   {{85, 75}, {10, 10}, 110, 140},
-                   {{95}, {15}, 110, 150}};
+  problem.nodes = {{{15}, {{30, 70, {10}}}},
+                   {{55, 65}, {{40, 70, {25, 25}}}},
+                   {{25, 45, 35}, {{50, 120, {15, 20, 15}}}},
+                   {{85, 75}, {{110, 140, {10, 10}}}},
+                   {{95}, {{110, 150, {15}}}}};
   problem.edges = {{0, 1, {30, 40}},
                    {0, 2, {50, 10, 40}},
                    {1, 3, {90, 10, 20, 80}},
@@ -43,7 +43,7 @@ TEST(SelectionCost, IsWhatTheContestSaysForItsExample) {
 }
 
 TEST(SelectionCost, IsInfiniteWithAForbiddenPair) {
-  SelectionProblem problem{{{{1, 2}, {0, 0}}, {{3, 4}, {0, 0}}}, {{0, 1, {0, infinity, 5, 0}}}, -1};
+  SelectionProblem problem{{{{1, 2}, {}}, {{3, 4}, {}}}, {{0, 1, {0, infinity, 5, 0}}}, -1};
   EXPECT_EQ(selection_cost(problem, {0, 1}), infinity);
   EXPECT_EQ(selection_cost(problem, {1, 0}), 10);
 }
@@ -51,7 +51,7 @@ TEST(SelectionCost, IsInfiniteWithAForbiddenPair) {
 TEST(SelectionPeakMemory, AddsWhatIsLiveOverHalfOpenIntervals) {
   EXPECT_EQ(selection_peak_memory(contest_example(), {0, 0, 2, 1, 0}), 50);
   EXPECT_EQ(selection_peak_memory(contest_example(), {0, 0, 1, 1, 0}), 55);
-  SelectionProblem chain{{{{0}, {7}, 0, 2}, {{0}, {5}, 2, 4}, {{0}, {100}, 3, 3}}, {}, -1};
+  SelectionProblem chain{{{{0}, {{0, 2, {7}}}}, {{0}, {{2, 4, {5}}}}, {{0}, {{3, 3, {100}}}}}, {}, -1};
   EXPECT_EQ(selection_peak_memory(chain, {0, 0, 0}),
             7);  // the second begins as the first ends; the third never lives
 }
@@ -136,18 +136,18 @@ TEST(SolveSelection, SaysHowMuchMemoryAnyChoiceNeeds) {
 
 TEST(SolveSelection, SaysWhenForbiddenPairsLeaveNothing) {
   SelectionProblem problem{
-      {{{1, 2}, {0, 0}}, {{3, 4}, {0, 0}}}, {{0, 1, {infinity, infinity, infinity, infinity}}}, -1};
+      {{{1, 2}, {}}, {{3, 4}, {}}}, {{0, 1, {infinity, infinity, infinity, infinity}}}, -1};
   EXPECT_EQ(solve_selection(problem).proof, "infeasible: forbidden strategies and pairs leave no choice");
 }
 
 TEST(SolveSelection, LeavesForbiddenStrategiesOutHoweverDearTheRest) {
-  SelectionProblem problem{
-      {{{infinity, 1e15}, {0, 0}}, {{3, infinity}, {0, 0}}}, {{0, 1, {0, 0, 1e15, 0}}}, -1};
+  SelectionProblem problem{{{{infinity, 1e15}, {}}, {{3, infinity}, {}}}, {{0, 1, {0, 0, 1e15, 0}}}, -1};
   EXPECT_EQ(solve_selection(problem).choice, (std::vector<int>{1, 0}));
 }
 
 TEST(SolveSelection, AcceptsNegativeCosts) {
-  SelectionProblem problem{{{{-5, -1}, {9, 1}, 0, 1}, {{-2, 0}, {9, 1}, 0, 1}}, {{0, 1, {-1, 0, 0, -3}}}, 10};
+  SelectionProblem problem{
+      {{{-5, -1}, {{0, 1, {9, 1}}}}, {{-2, 0}, {{0, 1, {9, 1}}}}}, {{0, 1, {-1, 0, 0, -3}}}, 10};
   const auto solution = solve_selection(problem);
   EXPECT_EQ(solution.cost, -5);  // (0, 1); (0, 0) costs -8 and does not fit
   EXPECT_EQ(solution.proof, "optimal");
@@ -159,7 +159,8 @@ TEST(SolveSelection, FindsAnAllowedChoiceInAThicketOfForbiddenPairs) {
   std::mt19937 draw(3);
   SelectionProblem problem;
   constexpr int nodes = 60, strategies = 6;
-  for (int i = 0; i < nodes; ++i) problem.nodes.push_back({{90, 1, 2, 3, 4, 5}, {1, 2, 3, 4, 5, 6}, 0, 1});
+  for (int i = 0; i < nodes; ++i)
+    problem.nodes.push_back({{90, 1, 2, 3, 4, 5}, {{0, 1, {1, 2, 3, 4, 5, 6}}}});
   for (int i = 0; i < nodes; ++i) {
     for (int step : {1, 7, 18, 23}) {
       auto& edge = problem.edges.emplace_back();
@@ -188,10 +189,9 @@ SelectionProblem layered_problem(int layers, std::int64_t memory_limit) {
   for (int l = 0; l < layers; ++l) {
     for (int k = 0; k < width; ++k) {
       auto& node = problem.nodes.emplace_back();
+      node.memory = {{l, 2 * layers - l, {}}};  // held until its backward pass
       for (int a = 0; a < strategies; ++a)
-        node.cost.push_back(below(1000)), node.memory.push_back(100 + 97 * a);
-      node.begin = l;
-      node.end = 2 * layers - l;  // held until its backward pass
+        node.cost.push_back(below(1000)), node.memory[0].bytes.push_back(100 + 97 * a);
     }
   }
   for (int i = 0; i < layers * width; ++i) {
@@ -257,10 +257,10 @@ INSTANTIATE_TEST_SUITE_P(
     Solver, MalformedProblem,
     testing::Values(
         Fault{"NoStrategy", [](auto& p) { p.nodes[3].cost.clear(); }, "node 3 has no strategy"},
-        Fault{"MemorySizes", [](auto& p) { p.nodes[1].memory.pop_back(); },
+        Fault{"MemorySizes", [](auto& p) { p.nodes[1].memory[0].bytes.pop_back(); },
               "node 1 has 2 costs and 1 memory sizes"},
-        Fault{"NegativeMemory", [](auto& p) { p.nodes[1].memory[0] = -4; }, "node 1 has -4 bytes"},
-        Fault{"BackwardInterval", [](auto& p) { p.nodes[0].end = 3; }, "node 0 lives from 30 to 3"},
+        Fault{"NegativeMemory", [](auto& p) { p.nodes[1].memory[0].bytes[0] = -4; }, "node 1 has -4 bytes"},
+        Fault{"BackwardInterval", [](auto& p) { p.nodes[0].memory[0].end = 3; }, "node 0 lives from 30 to 3"},
         Fault{"NotANumber", [](auto& p) { p.nodes[0].cost[0] = NAN; }, "node 0 has a cost that is nan"},
         Fault{"MinusInfinity", [](auto& p) { p.edges[1].cost[1] = -infinity; },
               "edge 1 from 0 to 2 has a cost that is -inf"},
@@ -268,7 +268,8 @@ INSTANTIATE_TEST_SUITE_P(
               "edge 2 from 1 to 3 has 3 costs, not 4"},
         Fault{"EdgeEnd", [](auto& p) { p.edges[4].to = 5; }, "edge 4 from 3 to 5 leaves the 5 nodes"},
         Fault{"Loop", [](auto& p) { p.edges[4].to = 3; }, "edge 4 from 3 to 3 is a loop"},
-        Fault{"HugeMemory", [](auto& p) { p.nodes[0].memory[0] = p.nodes[4].memory[0] = INT64_MAX / 2; },
+        Fault{"HugeMemory",
+              [](auto& p) { p.nodes[0].memory[0].bytes[0] = p.nodes[4].memory[0].bytes[0] = INT64_MAX / 2; },
               "beyond 64 bits"}),
     [](const auto& instance) { return instance.param.name; });
 
