@@ -83,7 +83,7 @@ TEST(Layout, BuffersAliveTogetherNeverShareAByteAndLittleIsWasted) {
 
 // Lanes that run ahead of each other need memory apart; where there is none, they wait.
 TEST(Layout, WhereMemoryIsShortInstructionsWaitForThoseWhoseMemoryTheyTakeOver) {
-  for (unsigned seed = 0; seed < 20; ++seed) {
+  for (unsigned seed = 0; seed < 5; ++seed) {
     MeshProgram apart = random_stage(seed);
     std::mt19937 random(seed);
     apart.lanes.resize(3);
