@@ -87,7 +87,7 @@ int plan_model(const Settings& settings, App& app) {
   std::string fingerprint;
   CostModel costs = cost_model(settings, fingerprint);
   PlannerOptions options = settings.planner;
-  options.searches_beside = true;
+  options.compare_with_search = true;
   options.stop = &stop;
   if (!settings.pin.empty()) options.pin = read_pin(settings.pin);
   const PlanningModel planning{model.name, model.expanded_toml, model.training.batch,

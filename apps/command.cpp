@@ -70,7 +70,7 @@ std::string setting_lines(const Setting& setting) {
   if (head.size() >= 28) text += "\n" + std::string(28, ' ');
   text += setting.help;
   if (setting.is_required && !setting.is_argument()) text += " (must be given)";
-  if (!setting.otherwise.empty()) text += fmt::format(" [{}]", setting.otherwise);
+  if (!setting.default_value.empty()) text += fmt::format(" [{}]", setting.default_value);
   text += "\n";
   for (const std::string& word : setting.words) text += std::string(30, ' ') + word + "\n";
   return text;
@@ -86,7 +86,7 @@ Command& Command::add(Setting setting) {
 
 Command& Command::required() {
   settings_.back().is_required = true;
-  settings_.back().otherwise.clear();
+  settings_.back().default_value.clear();
   return *this;
 }
 
@@ -123,13 +123,16 @@ Command& Command::argument(const std::string& name, std::filesystem::path& value
 }
 
 Command& Command::option(const std::string& name, std::filesystem::path& value, const std::string& help) {
-  return add_path({.name = name, .value_name = "PATH", .help = help, .otherwise = value.string()}, value);
+  return add_path({.name = name, .value_name = "PATH", .help = help, .default_value = value.string()}, value);
 }
 
 Command& Command::option(const std::string& name, std::string& value, const std::string& help,
                          const std::string& form) {
-  return add(
-      {.name = name, .value_name = form, .help = help, .otherwise = value, .set = text_setter(name, value)});
+  return add({.name = name,
+              .value_name = form,
+              .help = help,
+              .default_value = value,
+              .set = text_setter(name, value)});
 }
 
 Command& Command::option(const std::string& name, int& value, const std::string& help, Range range) {
@@ -137,7 +140,7 @@ Command& Command::option(const std::string& name, int& value, const std::string&
       {.name = name,
        .value_name = "N",
        .help = with_bounds(help, range),
-       .otherwise = std::to_string(value),
+       .default_value = std::to_string(value),
        .set = [&value, name, range](const std::string& text) { value = parsed<int>(name, text, range); }});
 }
 
@@ -145,7 +148,7 @@ Command& Command::option(const std::string& name, std::int64_t& value, const std
   return add({.name = name,
               .value_name = "N",
               .help = with_bounds(help, range),
-              .otherwise = std::to_string(value),
+              .default_value = std::to_string(value),
               .set = [&value, name, range](const std::string& text) {
                 value = parsed<std::int64_t>(name, text, range);
               }});
@@ -156,7 +159,7 @@ Command& Command::option(const std::string& name, double& value, const std::stri
       {.name = name,
        .value_name = "X",
        .help = with_bounds(help, range),
-       .otherwise = fmt::format("{}", value),
+       .default_value = fmt::format("{}", value),
        .set = [&value, name, range](const std::string& text) { value = parsed<double>(name, text, range); }});
 }
 
@@ -195,7 +198,7 @@ Command& Command::word_option(const std::string& name, const std::string& help,
   return add({.name = name,
               .value_name = alternatives,
               .help = help,
-              .otherwise = words[chosen].first,
+              .default_value = words[chosen].first,
               .words = lines,
               .set = set});
 }

@@ -28,7 +28,7 @@ struct Setting {
   std::string name;             ///< "MODEL.toml", "--out"
   std::string value_name = {};  ///< what stands for the value in the help; "" for a flag
   std::string help;
-  std::string otherwise = {};  ///< the default as text; "" where there is none
+  std::string default_value = {};  ///< the default as text; "" where there is none
   bool is_required = false;
   std::vector<std::string> words = {};               ///< lines "word  sentence" for the help
   std::function<void(const std::string&)> set = {};  ///< throws Error(usage); a flag's gets ""

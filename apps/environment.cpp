@@ -16,12 +16,12 @@ namespace {
 constexpr int kMostThreads = 1024;  ///< OpenMP's record of many more would not fit on the stack
 
 /// The leading number of a variable ("4" of OMP_NUM_THREADS=4,2); `otherwise` where there is none.
-double leading_number(const char* text, double otherwise) {
-  if (!text) return otherwise;
+double leading_number(const char* text, double default_value) {
+  if (!text) return default_value;
   const std::string_view view(text);
   double value = 0;
   const auto [end, code] = std::from_chars(view.data(), view.data() + view.size(), value);
-  return code == std::errc{} && value >= 0 && value <= 1e15 ? value : otherwise;
+  return code == std::errc{} && value >= 0 && value <= 1e15 ? value : default_value;
 }
 
 }  // namespace

@@ -14,13 +14,13 @@ ByteProgress::ByteProgress(std::string doing, std::int64_t total_bytes, Log& log
       total_(total_bytes),
       log_(log),
       started_(std::chrono::steady_clock::now()),
-      told_(started_) {}
+      reported_(started_) {}
 
 void ByteProgress::add(std::int64_t bytes) {
   done_ += bytes;
   const auto now = std::chrono::steady_clock::now();
-  if (now - told_ < std::chrono::seconds(5) || done_ <= 0) return;
-  told_ = now;
+  if (now - reported_ < std::chrono::seconds(5) || done_ <= 0) return;
+  reported_ = now;
   const auto done = static_cast<double>(done_), total = static_cast<double>(total_);
   const double passed_s = std::chrono::duration<double>(now - started_).count();
   log_.info(fmt::format("{}: {} of {}, {} left", doing_, bytes_text(done), bytes_text(total),

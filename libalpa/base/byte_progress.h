@@ -17,7 +17,7 @@ class ByteProgress {
   std::string doing_;
   std::int64_t total_, done_ = 0;
   Log& log_;
-  std::chrono::steady_clock::time_point started_, told_;
+  std::chrono::steady_clock::time_point started_, reported_;
 };
 
 }  // namespace alpa

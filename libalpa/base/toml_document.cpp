@@ -225,32 +225,32 @@ TomlValue TomlTable::value(std::string_view key, std::string_view expected) cons
 
 bool TomlTable::has(std::string_view key) const { return value(key).exists(); }
 
-std::string TomlTable::string(std::string_view key, std::string_view otherwise) const {
+std::string TomlTable::string(std::string_view key, std::string_view default_value) const {
   const TomlValue given = value(key);
-  return given.exists() ? given.string() : std::string(otherwise);
+  return given.exists() ? given.string() : std::string(default_value);
 }
 
 std::int64_t TomlTable::integer(std::string_view key, Range range) const {
   return value(key, "an integer").integer(range);
 }
 
-std::int64_t TomlTable::integer(std::string_view key, std::int64_t otherwise, Range range) const {
+std::int64_t TomlTable::integer(std::string_view key, std::int64_t default_value, Range range) const {
   const TomlValue given = value(key);
-  return given.exists() ? given.integer(range) : otherwise;
+  return given.exists() ? given.integer(range) : default_value;
 }
 
 double TomlTable::number(std::string_view key, Range range) const {
   return value(key, "a number").number(range);
 }
 
-double TomlTable::number(std::string_view key, double otherwise, Range range) const {
+double TomlTable::number(std::string_view key, double default_value, Range range) const {
   const TomlValue given = value(key);
-  return given.exists() ? given.number(range) : otherwise;
+  return given.exists() ? given.number(range) : default_value;
 }
 
-bool TomlTable::boolean(std::string_view key, bool otherwise) const {
+bool TomlTable::boolean(std::string_view key, bool default_value) const {
   const TomlValue given = value(key);
-  return given.exists() ? given.boolean() : otherwise;
+  return given.exists() ? given.boolean() : default_value;
 }
 
 std::vector<std::string> TomlTable::strings(std::string_view key) const {

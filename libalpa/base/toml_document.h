@@ -109,14 +109,14 @@ class TomlTable {
   void fault(const std::string& text) const;
 
   std::string string(std::string_view key) const { return value(key, "a string").string(); }
-  std::string string(std::string_view key, std::string_view otherwise) const;
+  std::string string(std::string_view key, std::string_view default_value) const;
   std::string name(std::string_view key) const { return value(key, "a name").name(); }
   std::int64_t integer(std::string_view key, Range range = any_number()) const;
-  std::int64_t integer(std::string_view key, std::int64_t otherwise, Range range = any_number()) const;
+  std::int64_t integer(std::string_view key, std::int64_t default_value, Range range = any_number()) const;
   double number(std::string_view key, Range range = any_number()) const;
-  double number(std::string_view key, double otherwise, Range range = any_number()) const;
+  double number(std::string_view key, double default_value, Range range = any_number()) const;
   bool boolean(std::string_view key) const { return value(key, "true or false").boolean(); }
-  bool boolean(std::string_view key, bool otherwise) const;
+  bool boolean(std::string_view key, bool default_value) const;
 
   /// Lists; empty where the key is absent.
   std::vector<std::string> strings(std::string_view key) const;
@@ -135,10 +135,10 @@ class TomlTable {
     return chosen(value(key, "a word"), words);
   }
   template <class Value>
-  Value word(std::string_view key, Value otherwise,
+  Value word(std::string_view key, Value default_value,
              const std::type_identity_t<std::vector<Word<Value>>>& words) const {
     const TomlValue given = value(key);
-    return given.exists() ? chosen(given, words) : otherwise;
+    return given.exists() ? chosen(given, words) : default_value;
   }
 
   /// The value as it stands, absent or of whatever kind. For values of several kinds, e.g. dimensions,

@@ -135,7 +135,7 @@ Cluster read_cluster(const std::filesystem::path& path) { return read(path, null
 
 Cluster read_cluster_of(const Cluster& measured, const std::filesystem::path& path) {
   const Cluster given = read(path, &measured);
-  if (!can_mean(given.device, measured.device))
+  if (!names_same_device(given.device, measured.device))
     throw Error(ErrorKind::input,
                 fmt::format("the profile was measured on {}, '{}' has {}", measured.device, path.string(),
                             given.device),

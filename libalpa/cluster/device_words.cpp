@@ -42,7 +42,7 @@ DeviceMatch match_devices(const std::string& measured, const std::string& other)
   return are_alike ? DeviceMatch::other_threads : DeviceMatch::other;
 }
 
-bool can_mean(const std::string& words, const std::string& kind) {
+bool names_same_device(const std::string& words, const std::string& kind) {
   if (is_cpu(words) != is_cpu(kind)) return false;
   if (!is_cpu(words)) return device_model(words) == device_model(kind);
   const std::string named = processor(words), there = processor(kind);

@@ -3,8 +3,8 @@
 
 namespace alpa {
 
-/// A device's description without the number that distinguishes a GPU from its likes: "NVIDIA H200 (GPU-1234...)" is
-/// of the kind "NVIDIA H200", "CPU, 2 threads (AMD EPYC)" is one already.
+/// A device's description without the number that distinguishes a GPU from its likes: "NVIDIA H200
+/// (GPU-1234...)" is of the kind "NVIDIA H200", "CPU, 2 threads (AMD EPYC)" is one already.
 std::string kind_of_device(const std::string& description);
 
 bool is_cpu(const std::string& description);
@@ -21,6 +21,6 @@ DeviceMatch match_devices(const std::string& measured, const std::string& other)
 /// Whether the words of a cluster file, which people write, can mean that kind of device: both name a CPU, or
 /// the same model ("V100" of "NVIDIA V100 SXM2 16 GB" and of "Tesla V100-SXM2-16GB"). A CPU's model counts
 /// where both name it.
-bool can_mean(const std::string& words, const std::string& kind);
+bool names_same_device(const std::string& words, const std::string& kind);
 
 }  // namespace alpa

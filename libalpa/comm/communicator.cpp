@@ -2,11 +2,11 @@
 
 namespace alpa {
 
-void shift(Communicator& ranks, Stream& stream, std::span<const Passed> tensors) {
+void shift(Communicator& ranks, Stream& stream, std::span<const ShiftBuffer> tensors) {
   const int next = (ranks.rank() + 1) % ranks.size(),
             previous = (ranks.rank() + ranks.size() - 1) % ranks.size();
-  for (const Passed& tensor : tensors) ranks.send(stream, tensor.from, tensor.bytes, next);
-  for (const Passed& tensor : tensors) ranks.receive(stream, tensor.to, tensor.bytes, previous);
+  for (const ShiftBuffer& tensor : tensors) ranks.send(stream, tensor.from, tensor.bytes, next);
+  for (const ShiftBuffer& tensor : tensors) ranks.receive(stream, tensor.to, tensor.bytes, previous);
   ranks.wait_sends(stream);
 }
 

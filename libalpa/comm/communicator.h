@@ -61,14 +61,14 @@ class Communicator {
 };
 
 /// A tensor that leaves for the next rank and the place of the one that arrives in its stead.
-struct Passed {
+struct ShiftBuffer {
   const void* from;
   void* to;
   std::int64_t bytes;
 };
 
 /// Every rank's tensors go to the next rank, those of the last one to the first.
-void shift(Communicator&, Stream&, std::span<const Passed>);
+void shift(Communicator&, Stream&, std::span<const ShiftBuffer>);
 
 /// One rank: every collective is a copy or nothing.
 std::unique_ptr<Communicator> make_self_communicator();

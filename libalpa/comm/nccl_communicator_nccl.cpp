@@ -6,7 +6,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/comm/mpi_session.h"
-#include "libalpa/comm/nccl_lanes_nccl.h"
+#include "libalpa/comm/nccl_pairs_nccl.h"
 #include "libalpa/comm/self_messages.h"
 
 namespace alpa {
@@ -33,21 +33,21 @@ std::size_t unsigned_count(std::int64_t count) { return static_cast<std::size_t>
 
 class NcclCommunicator final : public Communicator {
  public:
-  /// `lanes` belongs to this communicator and all split from the same first one; `lane_ranks` are the group's
+  /// `pairs` belongs to this communicator and all split from the same first one; `pair_ranks` are the group's
   /// ranks there.
-  NcclCommunicator(Device& device, NcclHandle group, std::shared_ptr<NcclLanes> lanes,
-                   std::vector<int> lane_ranks)
+  NcclCommunicator(Device& device, NcclHandle group, std::shared_ptr<NcclPairs> pairs,
+                   std::vector<int> pair_ranks)
       : device_(device),
         group_(std::move(group)),
-        lanes_(std::move(lanes)),
-        lane_ranks_(std::move(lane_ranks)),
+        pairs_(std::move(pairs)),
+        pair_ranks_(std::move(pair_ranks)),
         own_stream_(device.make_stream()),
-        own_memory_(device.allocate(static_cast<std::int64_t>(lane_ranks_.size() * sizeof(int)))) {
+        own_memory_(device.allocate(static_cast<std::int64_t>(pair_ranks_.size() * sizeof(int)))) {
     check_nccl(ncclCommUserRank(group_.get(), &rank_), "ncclCommUserRank");
   }
 
   int rank() const override { return rank_; }
-  int size() const override { return static_cast<int>(lane_ranks_.size()); }
+  int size() const override { return static_cast<int>(pair_ranks_.size()); }
 
   void all_reduce(Stream& stream, void* values, std::int64_t count, DType dtype,
                   Reduction reduction) override {
@@ -93,12 +93,12 @@ class NcclCommunicator final : public Communicator {
   std::int64_t send(Stream& stream, const void* data, std::int64_t bytes, int to) override {
     if (to == rank_) return -self_messages_.send(stream, data, bytes);
     if (bytes == 0) return 0;
-    NcclLanes::Outgoing& lane = lanes_->to(lane_rank(to));
-    lane.stream->wait(*stream.record());
+    NcclPairs::Outgoing& pair = pairs_->to(pair_rank(to));
+    pair.stream->wait(*stream.record());
     call_nccl(device_, "ncclSend", [&] {
-      return ncclSend(data, unsigned_count(bytes), ncclInt8, 1, lane.way.get(), native(*lane.stream));
+      return ncclSend(data, unsigned_count(bytes), ncclInt8, 1, pair.channel.get(), native(*pair.stream));
     });
-    sent_.emplace(++messages_, lane.stream->record());
+    sent_.emplace(++messages_, pair.stream->record());
     return messages_;
   }
 
@@ -106,7 +106,7 @@ class NcclCommunicator final : public Communicator {
     if (from == rank_) return self_messages_.receive(stream, data, bytes);
     if (bytes == 0) return;
     call_nccl(device_, "ncclRecv", [&] {
-      return ncclRecv(data, unsigned_count(bytes), ncclInt8, 0, lanes_->from(lane_rank(from)),
+      return ncclRecv(data, unsigned_count(bytes), ncclInt8, 0, pairs_->from(pair_rank(from)),
                       native(stream));
     });
   }
@@ -132,15 +132,15 @@ class NcclCommunicator final : public Communicator {
 
   std::unique_ptr<Communicator> duplicate() override {
     NcclHandle group = part(0);
-    auto lanes = std::make_shared<NcclLanes>(device_, group);
+    auto pairs = std::make_shared<NcclPairs>(device_, group);
     std::vector<int> ranks(unsigned_count(size()));
     std::iota(ranks.begin(), ranks.end(), 0);
-    return std::make_unique<NcclCommunicator>(device_, std::move(group), std::move(lanes), std::move(ranks));
+    return std::make_unique<NcclCommunicator>(device_, std::move(group), std::move(pairs), std::move(ranks));
   }
 
   std::unique_ptr<Communicator> split(int color) override {
     NcclHandle group = part(color);
-    // Who else gave this color, in terms of the lanes' ranks.
+    // Who else gave this color, in terms of the pairs' ranks.
     std::vector<int> colors(unsigned_count(size()));
     auto* gathered = static_cast<std::byte*>(own_memory_->data());
     void* mine = gathered + static_cast<std::size_t>(rank_) * sizeof(int);
@@ -151,8 +151,8 @@ class NcclCommunicator final : public Communicator {
     if (color < 0) return nullptr;
     std::vector<int> members;
     for (std::size_t peer = 0; peer < colors.size(); ++peer)
-      if (colors[peer] == color) members.push_back(lane_ranks_[peer]);
-    return std::make_unique<NcclCommunicator>(device_, std::move(group), lanes_, std::move(members));
+      if (colors[peer] == color) members.push_back(pair_ranks_[peer]);
+    return std::make_unique<NcclCommunicator>(device_, std::move(group), pairs_, std::move(members));
   }
 
  private:
@@ -165,12 +165,12 @@ class NcclCommunicator final : public Communicator {
     return part ? watched(part, group_.get_deleter()) : NcclHandle(nullptr, group_.get_deleter());
   }
 
-  int lane_rank(int peer) const { return lane_ranks_[static_cast<std::size_t>(peer)]; }
+  int pair_rank(int peer) const { return pair_ranks_[static_cast<std::size_t>(peer)]; }
 
   Device& device_;
   NcclHandle group_;
-  std::shared_ptr<NcclLanes> lanes_;
-  std::vector<int> lane_ranks_;
+  std::shared_ptr<NcclPairs> pairs_;
+  std::vector<int> pair_ranks_;
   int rank_ = 0;
   std::unique_ptr<Stream> own_stream_;        ///< of barrier and split
   std::unique_ptr<DeviceMemory> own_memory_;  ///< of barrier and split: an int for each rank
@@ -208,10 +208,10 @@ std::unique_ptr<Communicator> make_nccl_communicator(Device& device, Communicato
     return result;
   });
   NcclHandle group = watched(all, EndNccl{std::make_shared<NcclWatch>(), &device.waits()});
-  auto lanes = std::make_shared<NcclLanes>(device, group);
+  auto pairs = std::make_shared<NcclPairs>(device, group);
   std::vector<int> ranks(static_cast<std::size_t>(bootstrap.size()));
   std::iota(ranks.begin(), ranks.end(), 0);
-  return std::make_unique<NcclCommunicator>(device, std::move(group), std::move(lanes), std::move(ranks));
+  return std::make_unique<NcclCommunicator>(device, std::move(group), std::move(pairs), std::move(ranks));
 }
 
 }  // namespace alpa

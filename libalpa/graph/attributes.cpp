@@ -32,8 +32,8 @@ std::int64_t Attributes::integer(std::string_view name) const {
   return std::get<std::int64_t>(*value);
 }
 
-std::int64_t Attributes::integer(std::string_view name, std::int64_t otherwise) const {
-  return has(name) ? integer(name) : otherwise;
+std::int64_t Attributes::integer(std::string_view name, std::int64_t default_value) const {
+  return has(name) ? integer(name) : default_value;
 }
 
 double Attributes::number(std::string_view name) const {
@@ -43,8 +43,8 @@ double Attributes::number(std::string_view name) const {
   return std::get<double>(*value);
 }
 
-double Attributes::number(std::string_view name, double otherwise) const {
-  return has(name) ? number(name) : otherwise;
+double Attributes::number(std::string_view name, double default_value) const {
+  return has(name) ? number(name) : default_value;
 }
 
 const std::string& Attributes::text(std::string_view name) const {

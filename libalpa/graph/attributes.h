@@ -21,9 +21,9 @@ class Attributes {
   bool has(std::string_view name) const { return find(name) != nullptr; }
 
   std::int64_t integer(std::string_view name) const;
-  std::int64_t integer(std::string_view name, std::int64_t otherwise) const;
+  std::int64_t integer(std::string_view name, std::int64_t default_value) const;
   double number(std::string_view name) const;  ///< also reads integers
-  double number(std::string_view name, double otherwise) const;
+  double number(std::string_view name, double default_value) const;
   const std::string& text(std::string_view name) const;
 
   const std::vector<std::pair<std::string, AttributeValue>>& all() const { return values_; }

@@ -46,10 +46,10 @@ std::vector<std::string> BlockReader::read_names(const TomlValue& value) const {
   return names;
 }
 
-std::string BlockReader::read_expression(const TomlValue& value, const std::string& otherwise) const {
+std::string BlockReader::read_expression(const TomlValue& value, const std::string& default_value) const {
   switch (value.kind()) {
     case TomlKind::absent:
-      return otherwise;
+      return default_value;
     case TomlKind::boolean:
       return value.boolean() ? "1" : "0";
     case TomlKind::integer:

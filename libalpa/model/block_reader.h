@@ -42,7 +42,7 @@ class BlockReader {
   Argument read_argument(const std::string& op, const TomlEntry&) const;
   std::vector<std::string> read_names(const TomlValue&) const;
   std::string read_name(const TomlValue&) const;
-  std::string read_expression(const TomlValue&, const std::string& otherwise = "0") const;
+  std::string read_expression(const TomlValue&, const std::string& default_value = "0") const;
   Place place(TomlLocation at) const { return {source_, at}; }
 
   const TomlDocument& document_;

@@ -218,7 +218,7 @@ class Expansion {
   /// A parameter is what the use says, else what its name means where the block is used, else its default.
   bool pass_parameters(const Step& step, const Block& block, const Frame& outer, Frame& inner) {
     bool complete = true;
-    const auto pass = [&](const std::string& name, const NamedExpression* otherwise) {
+    const auto pass = [&](const std::string& name, const NamedExpression* default_value) {
       std::optional<Number> value;
       for (const Argument& argument : step.arguments)
         if (argument.name == name) {
@@ -230,8 +230,8 @@ class Expansion {
       const auto known = outer.numbers.find(name);
       if (known != outer.numbers.end())
         value = known->second;
-      else if (otherwise)
-        value = inner.number(otherwise->text, otherwise->place);
+      else if (default_value)
+        value = inner.number(default_value->text, default_value->place);
       if (value) inner.numbers[name] = *value;
       complete = complete && value;
     };

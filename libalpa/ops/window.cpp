@@ -10,8 +10,8 @@ namespace alpa {
 namespace {
 
 std::int64_t setting(const Attributes& attributes, const std::string& name, const char* dimension,
-                     std::int64_t otherwise, std::int64_t least) {
-  const std::int64_t value = attributes.integer(name + dimension, attributes.integer(name, otherwise));
+                     std::int64_t default_value, std::int64_t least) {
+  const std::int64_t value = attributes.integer(name + dimension, attributes.integer(name, default_value));
   if (value >= least) return value;
   throw Error(ErrorKind::input, fmt::format("{} is {}, expected {} or more", name, value, least));
 }

@@ -69,7 +69,7 @@ void check_chosen(const Checker& checker, const Plan& plan) {
 
 void check_told_columns(const std::filesystem::path& path, const Plan& plan, const Graph& graph) {
   const H5Reader file(path, kPlanFormat, kPlanVersion);
-  for (const ToldColumn& column : told_columns(plan, graph)) {
+  for (const DerivedColumn& column : derived_columns(plan, graph)) {
     const std::vector<std::string> found =
         file.strings(column.path, {static_cast<std::int64_t>(column.rows.size())});
     for (std::size_t row = 0; row < found.size(); ++row)

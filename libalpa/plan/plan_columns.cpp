@@ -2,8 +2,8 @@
 
 namespace alpa {
 
-std::vector<ToldColumn> told_columns(const Plan& plan, const Graph& graph) {
-  ToldColumn op{"/nodes/operator", {}}, name{"/nodes/name", {}}, layer{"/nodes/layer", {}},
+std::vector<DerivedColumn> derived_columns(const Plan& plan, const Graph& graph) {
+  DerivedColumn op{"/nodes/operator", {}}, name{"/nodes/name", {}}, layer{"/nodes/layer", {}},
       words{"/nodes/strategy_in_words", {}}, values{"/values/name", {}};
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];

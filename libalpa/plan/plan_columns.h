@@ -31,10 +31,10 @@ void visit_prediction(Prediction& p, Seconds&& seconds, Bytes&& bytes) {
 }
 
 /// A column for people: it follows from other columns and the model.
-struct ToldColumn {
+struct DerivedColumn {
   std::string path;
   std::vector<std::string> rows;
 };
-std::vector<ToldColumn> told_columns(const Plan&, const Graph&);
+std::vector<DerivedColumn> derived_columns(const Plan&, const Graph&);
 
 }  // namespace alpa

@@ -65,7 +65,7 @@ void write_nodes(H5Writer& file, const Plan& plan, const Graph& graph) {
       strategy.push_back(axis < factors.size() ? factors[axis] : kNoAxis);
   for (const ShardingSpec& layout : plan.value_layout) layouts.push_back(spec_text(layout));
   write_segment_layouts(file, "/values", plan.segment_layouts);
-  for (const ToldColumn& column : told_columns(plan, graph)) file.column(column.path, column.rows);
+  for (const DerivedColumn& column : derived_columns(plan, graph)) file.column(column.path, column.rows);
   file.scale("/nodes/name");
   file.array("/nodes/strategy", strategy, {static_cast<std::int64_t>(graph.nodes.size()), kAxes}, "1");
   file.attach_scale("/nodes/strategy", 0, "/nodes/name");

@@ -50,7 +50,7 @@ Plan assemble(const PlanningGraph& planning, std::vector<StageRequest> requests,
       plan.value_layout[static_cast<std::size_t>(value)] = layout;
       plan.segment_layouts[static_cast<std::size_t>(value)] = solutions[s].segment_layouts.at(value);
     }
-    for (const auto& [value, layout] : solutions[s].arriving)
+    for (const auto& [value, layout] : solutions[s].received_layout)
       plan.crossings.push_back({value, static_cast<int>(s), layout, solutions[s].segment_layouts.at(value)});
   }
   for (const Input& input : graph.inputs)

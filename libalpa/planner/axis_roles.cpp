@@ -27,9 +27,9 @@ class RoleFilter {
 
   /// ZeRO spreads over the data axes all that divides; the rest stays whole.
   bool is_spread() const {
-    if (request_.spread == StateSpread::free) return false;
-    return (node_.op->sums_micro_batches && request_.spread >= StateSpread::gradients) ||
-           (updates_in_place(node_) && request_.spread >= StateSpread::optimizer);
+    if (request_.spread == StateSharding::free) return false;
+    return (node_.op->sums_micro_batches && request_.spread >= StateSharding::gradients) ||
+           (updates_in_place(node_) && request_.spread >= StateSharding::optimizer);
   }
 
   bool splits_data(const Strategy& strategy) const {
@@ -75,9 +75,9 @@ class RoleFilter {
       return split == wanted &&
              goes_round_[static_cast<std::size_t>(choice)] == (role == AxisRole::ring && has_ring_);
     if (node_.op->sums_micro_batches)
-      return request_.spread == StateSpread::free || request_.spread >= StateSpread::gradients ||
+      return request_.spread == StateSharding::free || request_.spread >= StateSharding::gradients ||
              sums_along(wanted, choice);
-    if (node_.phase == Phase::update) return request_.spread != StateSpread::none || choice < 0;
+    if (node_.phase == Phase::update) return request_.spread != StateSharding::none || choice < 0;
     return choice < 0;
   }
 
@@ -109,14 +109,14 @@ std::vector<int> allowed_options(const PlanningGraph& planning, int node,
 }
 
 bool may_rest(const ShardingSpec& spec, const StageRequest& request) {
-  if (request.spread == StateSpread::free) return true;
+  if (request.spread == StateSharding::free) return true;
   for (std::size_t axis = 0; axis < request.roles.size(); ++axis) {
     const AxisRole role = request.roles[axis];
     if (role == AxisRole::free || role == AxisRole::tensor) continue;
     bool split = false;
     for (const auto& axes : spec.axes)
       split = split || std::find(axes.begin(), axes.end(), static_cast<int>(axis)) != axes.end();
-    if (split != (request.spread == StateSpread::parameters && role == AxisRole::data)) return false;
+    if (split != (request.spread == StateSharding::parameters && role == AxisRole::data)) return false;
   }
   return true;
 }

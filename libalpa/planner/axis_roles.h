@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "libalpa/planner/mesh_prices.h"
+#include "libalpa/planner/mesh_costs.h"
 #include "libalpa/planner/planning_graph.h"
 #include "libalpa/planner/stage_request.h"
 

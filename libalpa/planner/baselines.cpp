@@ -38,7 +38,7 @@ std::vector<int> equal_work_ends(const Graph& graph, int stages) {
 }
 
 PinnedPlan pipeline(std::string method, const Graph& graph, int stages, const MeshShape& mesh,
-                    std::vector<AxisRole> roles, StateSpread spread, int micro_batches,
+                    std::vector<AxisRole> roles, StateSharding spread, int micro_batches,
                     const std::string& schedule) {
   PinnedPlan plan{std::move(method), micro_batches, schedule, {}};
   int first = 0;
@@ -68,7 +68,7 @@ std::vector<PinnedPlan> megatron(const Graph& graph, int devices, int devices_pe
         roles.push_back(AxisRole::tensor);
       }
       plans.push_back(pipeline(fmt::format("megatron dp{} tp{} pp{}", data, tensor, pipe), graph, pipe, mesh,
-                               roles, StateSpread::none, micro_batches, schedule));
+                               roles, StateSharding::none, micro_batches, schedule));
     }
   }
   return plans;
@@ -90,24 +90,24 @@ std::vector<std::string> method_names() {
 std::vector<PinnedPlan> baseline_plans(const std::string& method, const Graph& graph, int devices,
                                        int devices_per_node, int micro_batches, const std::string& schedule) {
   const MeshShape all = devices > 1 ? MeshShape{devices} : MeshShape{};
-  const auto one_stage = [&](AxisRole role, StateSpread spread) {
+  const auto one_stage = [&](AxisRole role, StateSharding spread) {
     return std::vector<PinnedPlan>{pipeline(method, graph, 1, all, std::vector<AxisRole>(all.size(), role),
                                             spread, micro_batches, schedule)};
   };
-  static const std::map<std::string, StateSpread> spreads{{"data-parallel", StateSpread::none},
-                                                          {"zero-1", StateSpread::optimizer},
-                                                          {"zero-2", StateSpread::gradients},
-                                                          {"zero-3", StateSpread::parameters}};
+  static const std::map<std::string, StateSharding> spreads{{"data-parallel", StateSharding::none},
+                                                            {"zero-1", StateSharding::optimizer},
+                                                            {"zero-2", StateSharding::gradients},
+                                                            {"zero-3", StateSharding::parameters}};
   if (method == "serial")
-    return {pipeline(method, graph, 1, {}, {}, StateSpread::free, micro_batches, schedule)};
+    return {pipeline(method, graph, 1, {}, {}, StateSharding::free, micro_batches, schedule)};
   if (const auto spread = spreads.find(method); spread != spreads.end())
     return graph.samples % devices == 0 ? one_stage(AxisRole::data, spread->second)
                                         : std::vector<PinnedPlan>{};
   if (method == "sequence" || method == "ring")
     return has_sequence(graph)
-               ? one_stage(method == "ring" ? AxisRole::ring : AxisRole::sequence, StateSpread::none)
+               ? one_stage(method == "ring" ? AxisRole::ring : AxisRole::sequence, StateSharding::none)
                : std::vector<PinnedPlan>{};
-  if (method == "tensor") return one_stage(AxisRole::tensor, StateSpread::none);
+  if (method == "tensor") return one_stage(AxisRole::tensor, StateSharding::none);
   if (method == "megatron") return megatron(graph, devices, devices_per_node, micro_batches, schedule);
   return {};
 }

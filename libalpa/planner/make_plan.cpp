@@ -8,9 +8,9 @@
 #include "libalpa/base/error.h"
 #include "libalpa/base/limits.h"
 #include "libalpa/planner/baselines.h"
+#include "libalpa/planner/feasible_options.h"
 #include "libalpa/planner/pin.h"
 #include "libalpa/planner/plan_search.h"
-#include "libalpa/planner/what_would_fit.h"
 #include "libalpa/program/lower.h"
 #include "libalpa/program/text.h"
 #include "libalpa/schedule/schedule.h"
@@ -53,7 +53,7 @@ void check_beside_pin(const PlannerOptions& options) {
 bool has_plan(const PlanningModel& model, const CostModel& costs, const PlannerOptions& options) {
   Log quiet("alpa-plan", LogLevel::off);
   PlannerOptions alone = options;
-  alone.searches_beside = false;
+  alone.compare_with_search = false;
   try {
     search_plan(model, costs, alone, quiet);
     return true;
@@ -92,8 +92,8 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::infeasible || options.pin) throw;
     const std::string hint =
-        what_would_fit(model.batch / model.group_samples, costs.cluster().devices(), options,
-                       [&](const PlannerOptions& o) { return has_plan(model, costs, o); });
+        feasible_options(model.batch / model.group_samples, costs.cluster().devices(), options,
+                         [&](const PlannerOptions& o) { return has_plan(model, costs, o); });
     throw Error(ErrorKind::infeasible, error.happened(), hint.empty() ? error.hint() : hint);
   }
 }

@@ -13,10 +13,10 @@
 #include "libalpa/cluster/micro_batch_counts.h"
 #include "libalpa/plan/explain.h"
 #include "libalpa/planner/baselines.h"
-#include "libalpa/planner/contest.h"
 #include "libalpa/planner/layer_clustering.h"
 #include "libalpa/planner/parallel_tasks.h"
 #include "libalpa/planner/pin.h"
+#include "libalpa/planner/plan_selection.h"
 #include "libalpa/planner/planning_clock.h"
 #include "libalpa/planner/stage_search.h"
 
@@ -39,22 +39,22 @@ class PlanSearch {
         devices_(options.devices > 0 ? options.devices : costs.cluster().devices()),
         schedule_(options.schedule),
         clock_(options.time_limit_s, log, options.stop),
-        contest_(model, costs, options, devices_, clock_) {}
+        selection_(model, costs, options, devices_, clock_) {}
 
   Plan run() {
     if (options_.pin)
       enter_pin();
     else
       enter_methods();
-    if (!contest_.has_winner() && clock_.is_stopped())
+    if (!selection_.has_winner() && clock_.is_stopped())
       throw Error(ErrorKind::stopped_early, "no plan was found yet: " + end_of_search(),
                   "more time; --method auto looks at baselines first");
-    if (options_.searches_beside && (options_.pin || !wants("search"))) search_beside();
-    if (!contest_.has_winner() && out_of_time_)
+    if (options_.compare_with_search && (options_.pin || !wants("search"))) search_beside();
+    if (!selection_.has_winner() && out_of_time_)
       throw OutOfTime(ErrorKind::infeasible, "no plan was found: " + what_is_missing(),
                       "a longer --time-limit, or --method auto, which looks at baselines first");
-    Plan plan = contest_.result();
-    plan.prediction.hit_time_limit = contest_.out_of_time() || out_of_time_ || !left_out_.empty();
+    Plan plan = selection_.result();
+    plan.prediction.hit_time_limit = selection_.out_of_time() || out_of_time_ || !left_out_.empty();
     const bool is_bounded = !options_.pin && wants("search") && state_bound(plan);
     if (plan.prediction.hit_time_limit)
       log_.warning(fmt::format("{}. Of the best plan so far: {}{}", what_is_missing(),
@@ -88,7 +88,7 @@ class PlanSearch {
 
   /// On as many devices as the winner takes, which it need not beat: what it finds by itself is the question.
   void search_beside() {
-    devices_ = contest_.settle().devices();
+    devices_ = selection_.freeze().devices();
     const std::vector<int> counts = micro_batch_counts();
     cluster_layers(priced(counts.front()).graph);
     for (const int count : counts) search(count, "search", one_stage());
@@ -137,7 +137,7 @@ class PlanSearch {
 
   /// What there is no time for is left out, once there is a plan or a stop was asked for.
   bool has_time_for(const std::string& part, int micro_batches) {
-    if (!clock_.is_over() || (!contest_.has_winner() && !clock_.is_stopped())) return true;
+    if (!clock_.is_over() || (!selection_.has_winner() && !clock_.is_stopped())) return true;
     if (cut_at_.empty()) cut_at_ = clock_.where();
     left_out_[part].push_back(micro_batches);
     return false;
@@ -163,8 +163,8 @@ class PlanSearch {
 
   void enter_pinned(PinnedPlan pinned) {
     for (StageRequest& request : pinned.stages) request.micro_batches = pinned.micro_batches;
-    Proposal entered =
-        contest_.enter(priced(pinned.micro_batches), {pinned.stages, {}, 0}, pinned.method, pinned.schedule);
+    Proposal entered = selection_.evaluate(priced(pinned.micro_batches), {pinned.stages, {}, 0},
+                                           pinned.method, pinned.schedule);
     if (!entered.requests.empty()) known_[pinned.micro_batches].push_back(std::move(entered));
   }
 
@@ -191,7 +191,7 @@ class PlanSearch {
   SearchSpace several_stages() const {
     SearchSpace several = space();
     several.least_stages = 2;
-    several.cutoff_s = kWorthSimulating * contest_.best_estimate_s();
+    several.cutoff_s = kWorthSimulating * selection_.best_estimate_s();
     return several;
   }
 
@@ -213,11 +213,11 @@ class PlanSearch {
     if (const double known_s = known_bound_s(); known_s < infinity) clock_.bounded(known_s);
     log_.debug(fmt::format("{}: {} proposals", space.name, found.proposals.size()));
     if (found.proposals.empty() && found.shortfall_bytes > 0)
-      contest_.note_shortfall(space.name, found.shortfall_first_layer, found.shortfall_end_layer,
-                              found.shortfall_bytes);
+      selection_.note_shortfall(space.name, found.shortfall_first_layer, found.shortfall_end_layer,
+                                found.shortfall_bytes);
     for (Proposal& proposal : found.proposals) {
       const double estimate = proposal.estimate_s;
-      Proposal entered = contest_.enter(graph, std::move(proposal), method, schedule_);
+      Proposal entered = selection_.evaluate(graph, std::move(proposal), method, schedule_);
       log_.debug(fmt::format("  {} stages: estimated {}, then {}", entered.requests.size(),
                              seconds_text(estimate), seconds_text(entered.estimate_s)));
     }
@@ -265,7 +265,7 @@ class PlanSearch {
   int devices_;
   std::string schedule_;
   PlanningClock clock_;
-  Contest contest_;
+  PlanSelection selection_;
   std::map<int, std::unique_ptr<PricedGraph>> graphs_;  ///< by micro-batches
   std::map<int, std::vector<Proposal>> known_;          ///< baselines that fit, by micro-batches
   std::vector<int> cuts_;

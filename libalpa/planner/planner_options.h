@@ -31,7 +31,7 @@ struct PlannerOptions {
   /// In place of a search; says method, micro-batches, schedule and devices itself.
   std::optional<PinnedPlan> pin;
   /// Where the pin or the method leaves the search no say: its own best joins the candidates, for comparison.
-  bool searches_beside = false;
+  bool compare_with_search = false;
   /// Ends the search as the time limit does, and at once where there is no plan yet; null: nothing does.
   const StopRequest* stop = nullptr;
 };

@@ -8,12 +8,11 @@ namespace alpa {
 
 /// What an edge costs each time, the conversion and what has to run where there is one, for each choice at
 /// its end.
-std::vector<double> edge_seconds(const StageVariables&, const StageEdge&, std::size_t from,
-                                 const MeshPrices&);
+std::vector<double> edge_seconds(const StageVariables&, const StageEdge&, std::size_t from, const MeshCosts&);
 
 /// The layout that a variable's choice gives the value at that end of an edge.
-int layout_at_start(const StageVariables&, const StageEdge&, std::size_t choice, const MeshPrices&);
-int layout_at_end(const StageVariables&, const StageEdge&, std::size_t choice, const MeshPrices&);
+int layout_at_start(const StageVariables&, const StageEdge&, std::size_t choice, const MeshCosts&);
+int layout_at_end(const StageVariables&, const StageEdge&, std::size_t choice, const MeshCosts&);
 
 /// Those with what else a choice says of the value there: of a segment's layout that it is the one at rest,
 /// of the layout at rest that it is as the value is made.
@@ -22,8 +21,8 @@ struct EdgeEnd {
   bool at_rest = false;
   auto operator<=>(const EdgeEnd&) const = default;
 };
-EdgeEnd start_of_edge(const StageVariables&, const StageEdge&, std::size_t choice, const MeshPrices&);
-EdgeEnd end_of_edge(const StageVariables&, const StageEdge&, std::size_t choice, const MeshPrices&);
+EdgeEnd start_of_edge(const StageVariables&, const StageEdge&, std::size_t choice, const MeshCosts&);
+EdgeEnd end_of_edge(const StageVariables&, const StageEdge&, std::size_t choice, const MeshCosts&);
 
 /// [piece] What a value holds on its way between two ends; `as_made`: it rests as it is made.
 using HeldBytes =
@@ -31,6 +30,6 @@ using HeldBytes =
 
 /// The cases of an edge, all but their times. `rest` as in StageConversion.
 StageConversion conversion_of(const StageVariables&, const StageEdge&, int rest, const HeldBytes&,
-                              const MeshPrices&);
+                              const MeshCosts&);
 
 }  // namespace alpa

@@ -12,8 +12,8 @@ using Ticks = std::vector<std::pair<int, int>>;  // half-open
 
 class MemoryOverTime {
  public:
-  MemoryOverTime(const StageScope& scope, const MeshPrices& prices, StageVariables& stage)
-      : scope_(scope), prices_(prices), stage_(stage), clock_(scope) {}
+  MemoryOverTime(const StageScope& scope, const MeshCosts& mesh_costs, StageVariables& stage)
+      : scope_(scope), mesh_costs_(mesh_costs), stage_(stage), clock_(scope) {}
 
   void add() {
     for (const Phase segment : {Phase::forward, Phase::backward, Phase::update})
@@ -32,10 +32,10 @@ class MemoryOverTime {
   };
 
   StageVariable& variable(int index) { return stage_.variables[static_cast<std::size_t>(index)]; }
-  std::int64_t bytes(int v, int layout) const { return prices_.layouts(v).bytes(layout); }
+  std::int64_t bytes(int v, int layout) const { return mesh_costs_.layouts(v).bytes(layout); }
 
   const NodeOption& option(const StageVariable& of_node, std::size_t choice) const {
-    return prices_.options(of_node.node)[static_cast<std::size_t>(of_node.choices[choice])];
+    return mesh_costs_.options(of_node.node)[static_cast<std::size_t>(of_node.choices[choice])];
   }
 
   bool rests(int v) const { return stage_.of_value.contains(scope_.canonical_value(v)); }
@@ -208,7 +208,7 @@ class MemoryOverTime {
   /// What a conversion holds at its tick, where what it starts from is counted in `held` or (0) elsewhere.
   std::int64_t peak(int v, int from, int to, bool into_place, std::int64_t held) const {
     const ConversionBytes& beside =
-        prices_.conversion_bytes(v, from, into_place)[static_cast<std::size_t>(to)];
+        mesh_costs_.conversion_bytes(v, from, into_place)[static_cast<std::size_t>(to)];
     return std::max(held + beside.first, beside.later);
   }
 
@@ -230,7 +230,7 @@ class MemoryOverTime {
       copies = scope_.copies(scope_.canonical_node(flow.user));  // all are measured before the first is taken
     }
     int end = clock_.runs(flow.user, segment) + 2;
-    for (const NodeOption& o : prices_.options(flow.user))
+    for (const NodeOption& o : mesh_costs_.options(flow.user))
       if (std::ranges::find(o.goes_on, operand) != o.goes_on.end()) end = clock_.runs(flow.user, segment) + 1;
     if (std::ranges::find(node.op->overwrites, operand) != std::end(node.op->overwrites))
       end = clock_.ends(flow.user, segment);
@@ -345,7 +345,7 @@ class MemoryOverTime {
 
   void add_conversion(const StageEdge& edge, int rest, const Ticks& pieces, const HeldBytes& held) {
     if (edge.from == edge.to) return hold_own_conversion(edge, pieces, held);
-    StageConversion added = conversion_of(stage_, edge, rest, held, prices_);
+    StageConversion added = conversion_of(stage_, edge, rest, held, mesh_costs_);
     const auto is_none = [](const StageConversion::Case& c) {
       return std::ranges::all_of(c.bytes, [](std::int64_t bytes) { return bytes == 0; });
     };
@@ -361,14 +361,14 @@ class MemoryOverTime {
     for (const auto& [begin, end] : pieces) memory.push_back({begin, end, {}});
     for (std::size_t c = 0; c < of.choices.size(); ++c) {
       const std::vector<std::int64_t> bytes =
-          held(start_of_edge(stage_, edge, c, prices_), end_of_edge(stage_, edge, c, prices_), false);
+          held(start_of_edge(stage_, edge, c, mesh_costs_), end_of_edge(stage_, edge, c, mesh_costs_), false);
       for (std::size_t p = 0; p < memory.size(); ++p) memory[p].bytes.push_back(bytes[p]);
     }
     for (SelectionProblem::Memory& each : memory) hold(of, std::move(each));
   }
 
   const StageScope& scope_;
-  const MeshPrices& prices_;
+  const MeshCosts& mesh_costs_;
   StageVariables& stage_;
   StageClock clock_;
   std::map<Result, Ticks> held_;
@@ -377,8 +377,8 @@ class MemoryOverTime {
 
 }  // namespace
 
-void add_memory_over_time(const StageScope& scope, const MeshPrices& prices, StageVariables& stage) {
-  MemoryOverTime(scope, prices, stage).add();
+void add_memory_over_time(const StageScope& scope, const MeshCosts& mesh_costs, StageVariables& stage) {
+  MemoryOverTime(scope, mesh_costs, stage).add();
 }
 
 }  // namespace alpa

@@ -13,12 +13,12 @@
 namespace alpa {
 
 StageProblem::StageProblem(const PlanningGraph& planning, const StageRequest& request,
-                           const MeshPrices& prices)
+                           const MeshCosts& mesh_costs)
     : request_(request),
       scope_(planning, request_),
-      prices_(prices),
-      stage_(stage_variables(scope_, request_, prices)) {
-  if (stage_.why_not.empty()) add_memory_over_time(scope_, prices_, stage_);
+      mesh_costs_(mesh_costs),
+      stage_(stage_variables(scope_, request_, mesh_costs)) {
+  if (stage_.why_not.empty()) add_memory_over_time(scope_, mesh_costs_, stage_);
   if (stage_.why_not.empty() && !most_bytes()) stage_.why_not = "its memory does not fit into 64 bits";
   if (stage_.why_not.empty()) make_selection();
 }
@@ -55,18 +55,18 @@ void StageProblem::make_selection() {
     const double runs = runs_per_step(request_, edge.phase) * flow.count;
     if (edge.from == edge.to) {
       auto& cost = problem_.nodes[static_cast<std::size_t>(edge.from)].cost;
-      for (std::size_t c = 0; c < rows; ++c) cost[c] += runs * edge_seconds(stage_, edge, c, prices_)[c];
+      for (std::size_t c = 0; c < rows; ++c) cost[c] += runs * edge_seconds(stage_, edge, c, mesh_costs_)[c];
       continue;
     }
     SelectionProblem::Edge priced{edge.from, edge.to, {}};
     priced.cost.reserve(rows * columns);
     for (std::size_t r = 0; r < rows; ++r)
-      for (const double seconds : edge_seconds(stage_, edge, r, prices_))
+      for (const double seconds : edge_seconds(stage_, edge, r, mesh_costs_))
         priced.cost.push_back(runs * seconds);
     problem_.edges.push_back(std::move(priced));
   }
   problem_.memory_limit =
-      std::max<std::int64_t>(0, prices_.costs().cluster().memory_bytes - request_.reserve_bytes);
+      std::max<std::int64_t>(0, mesh_costs_.costs().cluster().memory_bytes - request_.reserve_bytes);
 }
 
 /// Memory that hangs on several decisions: a node that follows them.
@@ -154,7 +154,7 @@ std::optional<ShardingSpec> StageProblem::layout_in(const StageSolution& solutio
   }
   if (scope_.value(value).kind == ValueKind::input)
     return replicated_spec(scope_.value(value).type.shape.size());
-  for (const auto* known : {&solution.value_layout, &solution.arriving})
+  for (const auto* known : {&solution.value_layout, &solution.received_layout})
     if (const auto at = known->find(value); at != known->end()) return at->second;
   return std::nullopt;
 }
@@ -172,11 +172,11 @@ std::vector<int> StageProblem::choice_of(const StageSolution& solution) const {
       const std::optional<ShardingSpec> known = layout_in(solution, v.value, v.segment);
       if (!known) return {};
       const ShardingSpec& wanted = *known;
-      while (c < v.choices.size() && prices_.layouts(v.value).spec(v.choices[c]) != wanted) ++c;
+      while (c < v.choices.size() && mesh_costs_.layouts(v.value).spec(v.choices[c]) != wanted) ++c;
       if (c < v.choices.size() && !v.at_rest.empty()) {
         const bool at_rest = layout_in(solution, v.value, {}) == wanted;
         while (c < v.choices.size() &&
-               (prices_.layouts(v.value).spec(v.choices[c]) != wanted || v.at_rest[c] != at_rest))
+               (mesh_costs_.layouts(v.value).spec(v.choices[c]) != wanted || v.at_rest[c] != at_rest))
           ++c;
       }
       if (c < v.choices.size() && !v.as_made.empty()) {
@@ -209,14 +209,14 @@ ShardingSpec StageProblem::layout_at_node(int n, int value, bool result,
       option(variable(index), static_cast<std::size_t>(choice[static_cast<std::size_t>(index)]));
   const Node& node = scope_.node(n);
   const auto place = static_cast<std::size_t>(place_of(result ? node.results : node.operands, value));
-  return prices_.layouts(value).spec(result ? taken.results[place] : taken.operands[place]);
+  return mesh_costs_.layouts(value).spec(result ? taken.results[place] : taken.operands[place]);
 }
 
 ShardingSpec StageProblem::resting_layout(int value, const std::vector<int>& choice) const {
   const auto own = stage_.of_value.find(scope_.canonical_value(value));
   if (own != stage_.of_value.end()) {
     const auto chosen = static_cast<std::size_t>(choice[static_cast<std::size_t>(own->second)]);
-    return prices_.layouts(value).spec(variable(own->second).choices[chosen]);
+    return mesh_costs_.layouts(value).spec(variable(own->second).choices[chosen]);
   }
   if (const int state = scope_.planning().uses.state_after_value(value); state >= 0)
     return resting_layout(scope_.graph().states[static_cast<std::size_t>(state)].value, choice);
@@ -237,7 +237,7 @@ SegmentLayouts StageProblem::segment_layouts(int value, const std::vector<int>& 
     const auto own = stage_.of_segment.find({scope_.canonical_value(value), segment});
     if (own != stage_.of_segment.end()) {
       const auto chosen = static_cast<std::size_t>(choice[static_cast<std::size_t>(own->second)]);
-      return prices_.layouts(value).spec(variable(own->second).choices[chosen]);
+      return mesh_costs_.layouts(value).spec(variable(own->second).choices[chosen]);
     }
     if (!scope_.made_in(value, segment)) return resting_layout(value, choice);
     const bool rests = stage_.of_value.contains(scope_.canonical_value(value)) &&
@@ -261,7 +261,7 @@ double StageProblem::seconds(const std::vector<int>& choice, bool update) const 
     if ((edge.phase == Phase::update) == update)
       sum += runs_per_step(request_, edge.phase) * flow.count *
              edge_seconds(stage_, edge, static_cast<std::size_t>(choice[static_cast<std::size_t>(edge.from)]),
-                          prices_)[static_cast<std::size_t>(choice[static_cast<std::size_t>(edge.to)])];
+                          mesh_costs_)[static_cast<std::size_t>(choice[static_cast<std::size_t>(edge.to)])];
   return sum;
 }
 
@@ -298,7 +298,7 @@ StageSolution StageProblem::solution_of(const std::vector<int>& choice) const {
     solution.segment_layouts[v] = segment_layouts(v, choice);
     if (value.kind == ValueKind::input) continue;
     const bool rests_here = scope_.makes(v) || (value.kind == ValueKind::state && scope_.updates(v));
-    (rests_here ? solution.value_layout : solution.arriving)[v] = resting_layout(v, choice);
+    (rests_here ? solution.value_layout : solution.received_layout)[v] = resting_layout(v, choice);
   }
   solution.update_s = seconds(choice, true);
   const double running = seconds(choice, false);
@@ -314,9 +314,9 @@ StageSolution StageProblem::solution_of(const std::vector<int>& choice) const {
 }
 
 StageSolution solve_stage(const PlanningGraph& planning, const StageRequest& request,
-                          const MeshPrices& prices, const SelectionOptions& options,
+                          const MeshCosts& mesh_costs, const SelectionOptions& options,
                           const StageSolution* start) {
-  StageProblem problem(planning, request, prices);
+  StageProblem problem(planning, request, mesh_costs);
   StageSolution solution;
   if (!problem.why_not().empty()) {
     solution.why_not = problem.why_not();

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "libalpa/plan/plan.h"
-#include "libalpa/planner/mesh_prices.h"
+#include "libalpa/planner/mesh_costs.h"
 #include "libalpa/planner/planning_graph.h"
 #include "libalpa/planner/stage_request.h"
 #include "libalpa/planner/stage_variables.h"
@@ -23,7 +23,7 @@ struct StageSolution {
   std::int64_t least_memory = 0;  ///< where memory is why: what it would need at least
   std::map<int, Strategy> node_strategy;
   std::map<int, ShardingSpec> value_layout;
-  std::map<int, ShardingSpec> arriving;           ///< values made elsewhere -> layout they arrive in
+  std::map<int, ShardingSpec> received_layout;    ///< values made elsewhere -> layout they arrive in
   std::map<int, SegmentLayouts> segment_layouts;  ///< of both, and of inputs
   double micro_batch_s = 0;                       ///< forward and backward of one micro-batch
   double update_s = 0;                            ///< once per step
@@ -39,7 +39,7 @@ struct StageSolution {
 class StageProblem {
  public:
   /// Keeps references to the graph and the prices.
-  StageProblem(const PlanningGraph&, const StageRequest&, const MeshPrices&);
+  StageProblem(const PlanningGraph&, const StageRequest&, const MeshCosts&);
   StageProblem(const StageProblem&) = delete;
   StageProblem& operator=(const StageProblem&) = delete;
 
@@ -63,7 +63,7 @@ class StageProblem {
  private:
   const StageVariable& variable(int index) const { return stage_.variables[static_cast<std::size_t>(index)]; }
   const NodeOption& option(const StageVariable& v, std::size_t choice) const {
-    return prices_.options(v.node)[static_cast<std::size_t>(v.choices[choice])];
+    return mesh_costs_.options(v.node)[static_cast<std::size_t>(v.choices[choice])];
   }
 
   std::optional<std::int64_t> most_bytes() const;
@@ -80,7 +80,7 @@ class StageProblem {
 
   StageRequest request_;
   StageScope scope_;
-  const MeshPrices& prices_;
+  const MeshCosts& mesh_costs_;
   StageVariables stage_;
   SelectionProblem problem_;
   std::vector<std::size_t> held_conversions_;  ///< those that are nodes of the problem, after the variables
@@ -90,7 +90,7 @@ class StageProblem {
 /// Chooses a strategy for every node of a stage (Alpa, OSDI'22, section 4): solves its selection problem
 /// under the memory limit of the cluster's devices. Starts from the choices of `start` where it is given and
 /// the stage has them all; the solution is then no worse. May be called by several threads.
-StageSolution solve_stage(const PlanningGraph&, const StageRequest&, const MeshPrices&,
+StageSolution solve_stage(const PlanningGraph&, const StageRequest&, const MeshCosts&,
                           const SelectionOptions&, const StageSolution* start = nullptr);
 
 }  // namespace alpa

@@ -17,7 +17,7 @@ enum class AxisRole {
 };
 
 /// How much of the training state is spread over the data axes (ZeRO, SC'20); `free` leaves it to the search.
-enum class StateSpread { free, none, optimizer, gradients, parameters };
+enum class StateSharding { free, none, optimizer, gradients, parameters };
 
 /// A range of layers on a mesh, and how it is to be run.
 struct StageRequest {
@@ -28,7 +28,7 @@ struct StageRequest {
   int in_flight = 1;  ///< micro-batches whose activations are held at once
   bool rematerialize = false;
   std::vector<AxisRole> roles;  ///< per axis; empty: all free
-  StateSpread spread = StateSpread::free;
+  StateSharding spread = StateSharding::free;
   std::int64_t reserve_bytes = 0;  ///< of the memory limit, for what the stage problem does not count
 };
 

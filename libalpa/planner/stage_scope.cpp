@@ -69,7 +69,7 @@ std::vector<int> StageScope::users(int v) const {
   return users;
 }
 
-bool StageScope::made_again(int v) const {
+bool StageScope::is_recomputed(int v) const {
   return makes(v) && !saved(v) && runs_again_.contains(canonical_node(value(v).producer));
 }
 
@@ -88,7 +88,7 @@ std::vector<StageScope::Use> StageScope::uses_in(int v, Phase segment) const {
 
 bool StageScope::made_in(int v, Phase segment) const {
   if (!makes(v)) return false;
-  return node(value(v).producer).phase == segment || (segment == Phase::backward && made_again(v));
+  return node(value(v).producer).phase == segment || (segment == Phase::backward && is_recomputed(v));
 }
 
 bool StageScope::updates(int state_value) const {

@@ -36,7 +36,7 @@ class StageScope {
   bool lasts(int v) const { return value(v).kind == ValueKind::state || saved(v); }
 
   /// Is made again in the backward of its layer and lives until its last use there (rematerialisation).
-  bool made_again(int value) const;
+  bool is_recomputed(int value) const;
 
   /// An operand that is a value.
   struct Use {

@@ -10,7 +10,7 @@
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/planner/parallel_tasks.h"
-#include "libalpa/planner/work_floor.h"
+#include "libalpa/planner/work_lower_bound.h"
 #include "libalpa/schedule/schedule.h"
 
 namespace alpa {
@@ -53,7 +53,7 @@ std::vector<MeshShape> stage_meshes(const SearchSpace& space, const Cluster& clu
 
 class StageSearch {
  public:
-  StageSearch(const PlanningGraph& planning, const SearchSpace& space, const PriceBook& book,
+  StageSearch(const PlanningGraph& planning, const SearchSpace& space, const CostTable& book,
               PlanningClock& clock)
       : planning_(planning),
         space_(space),
@@ -213,7 +213,7 @@ class StageSearch {
       for (const MeshShape& mesh : mesh_shapes(range.size, cluster_.devices_per_node)) {
         const StageRequest request{range.first,          range.end, mesh,          0,
                                    space_.micro_batches, flying,    rematerialize, {},
-                                   StateSpread::free,    0};
+                                   StateSharding::free,  0};
         const double left_s = clock_.left_s();
         if (left_s <= 0) {
           best.solution.hit_time_limit = true;
@@ -285,7 +285,7 @@ class StageSearch {
                                    flying,
                                    plan.rematerialize,
                                    {},
-                                   StateSpread::free,
+                                   StateSharding::free,
                                    0});
       proposal.solutions.push_back(plan.solution);
       first = end;
@@ -296,7 +296,7 @@ class StageSearch {
 
   const PlanningGraph& planning_;
   const SearchSpace& space_;
-  const PriceBook& book_;
+  const CostTable& book_;
   PlanningClock& clock_;
   const Cluster& cluster_;
   int layers_;
@@ -304,7 +304,7 @@ class StageSearch {
   int units_, most_;
   std::vector<int> in_flight_;  ///< [stages left]
   std::vector<int> sizes_;
-  WorkFloor floor_;
+  WorkLowerBound floor_;
   const std::function<bool()> stops_ = [this] { return clock_.is_long_over(); };
   SearchOutcome outcome_;
   std::map<Key, std::shared_ptr<RangePlan>> plans_;
@@ -318,7 +318,7 @@ double pipeline_seconds(const std::vector<StageSolution>& solutions, int micro_b
   return pipeline_seconds(seconds);
 }
 
-SearchOutcome search_stages(const PlanningGraph& planning, const SearchSpace& space, PriceBook& book,
+SearchOutcome search_stages(const PlanningGraph& planning, const SearchSpace& space, CostTable& book,
                             PlanningClock& clock) {
   if (book.price(stage_meshes(space, book.costs().cluster()), space.name, clock))
     return StageSearch(planning, space, book, clock).run();

@@ -50,6 +50,6 @@ struct SearchOutcome {
 /// bound on the slowest stage, the least sum of stage times. Equal ranges are solved once; ranges that no
 /// plan below the cutoff can have are not solved; the others are, by several threads, with the same result
 /// whatever their number.
-SearchOutcome search_stages(const PlanningGraph&, const SearchSpace&, PriceBook&, PlanningClock&);
+SearchOutcome search_stages(const PlanningGraph&, const SearchSpace&, CostTable&, PlanningClock&);
 
 }  // namespace alpa

@@ -13,8 +13,8 @@ namespace {
 
 class Builder {
  public:
-  Builder(const StageScope& scope, const StageRequest& request, const MeshPrices& prices)
-      : scope_(scope), request_(request), prices_(prices) {}
+  Builder(const StageScope& scope, const StageRequest& request, const MeshCosts& mesh_costs)
+      : scope_(scope), request_(request), mesh_costs_(mesh_costs) {}
 
   StageVariables build() {
     for (const int v : scope_.values()) note_needs(v);
@@ -28,7 +28,7 @@ class Builder {
  private:
   StageVariable& variable(int index) { return built_.variables[static_cast<std::size_t>(index)]; }
   const NodeOption& option(int node, int choice) const {
-    return prices_.options(node)[static_cast<std::size_t>(choice)];
+    return mesh_costs_.options(node)[static_cast<std::size_t>(choice)];
   }
 
   int add_variable(StageVariable&& added) {
@@ -45,7 +45,7 @@ class Builder {
     const Node& node = scope_.node(n);
     StageVariable added;
     added.node = n;
-    added.choices = allowed_options(scope_.planning(), n, prices_.options(n), request_);
+    added.choices = allowed_options(scope_.planning(), n, mesh_costs_.options(n), request_);
     if (added.choices.empty()) {
       built_.why_not =
           fmt::format("no strategy of '{}' ({}) fits the mesh {}",
@@ -66,7 +66,7 @@ class Builder {
     for (const int i : scope_.planning().uses.measured[static_cast<std::size_t>(n)]) {
       const std::size_t operand = static_cast<std::size_t>(i);
       const int layout = option(n, o).operands[operand];
-      seconds += prices_.norm_seconds(scope_.node(n).operands[operand])[static_cast<std::size_t>(layout)];
+      seconds += mesh_costs_.norm_seconds(scope_.node(n).operands[operand])[static_cast<std::size_t>(layout)];
     }
     return seconds * scope_.copies(n);
   }
@@ -80,7 +80,7 @@ class Builder {
       const NodeOption& o = option(n, added.choices[c]);
       for (std::size_t r = 0; r < node.results.size(); ++r) {
         const int v = node.results[r];
-        const std::int64_t size = prices_.layouts(v).bytes(o.results[r]);
+        const std::int64_t size = mesh_costs_.layouts(v).bytes(o.results[r]);
         if (node.op->sums_micro_batches ||
             scope_.planning().uses.summed_over_step[static_cast<std::size_t>(v)]) {
           added.fixed[c] += count * size;
@@ -97,7 +97,7 @@ class Builder {
   }
 
   double tile_bytes(int v, int layout) const {
-    const LayoutTable& table = prices_.layouts(v);
+    const LayoutTable& table = mesh_costs_.layouts(v);
     return static_cast<double>(byte_count(tile_type(table.whole(), table.spec(layout), request_.mesh)));
   }
 
@@ -140,20 +140,20 @@ class Builder {
       for (const int o : built_.variables[static_cast<std::size_t>(built_.of_node.at(n))].choices) {
         const int layout = option(n, o).operands[static_cast<std::size_t>(operand)];
         // Partial terms reach it from an operator of the same stage only: nothing partial crosses stages.
-        if (!prices_.layouts(v).spec(layout).is_partial() || scope_.makes(v)) propose(layout, layouts);
+        if (!mesh_costs_.layouts(v).spec(layout).is_partial() || scope_.makes(v)) propose(layout, layouts);
       }
     }
   }
 
   std::vector<int> resting_candidates(int v) const {
     std::vector<int> layouts;
-    const LayoutTable& table = prices_.layouts(v);
+    const LayoutTable& table = mesh_costs_.layouts(v);
     const Value& value = scope_.value(v);
     const int whole = table.find(replicated_spec(value.type.shape.size()));
     if (value.kind == ValueKind::input) {
       propose(whole, layouts);
     } else if (value.kind == ValueKind::state) {
-      for (const int layout : prices_.resting(v))
+      for (const int layout : mesh_costs_.resting(v))
         if (may_rest(table.spec(layout), request_)) propose(layout, layouts);
     } else {
       propose_as_made(v, layouts);
@@ -235,9 +235,9 @@ class Builder {
     for (const int user : scope_.users(v)) loading.insert(scope_.node(user).phase);
     if (scope_.saved(v)) {
       loading.erase(Phase::backward);
-      loaded.slot[0] += prices_.layouts(v).bytes(loaded.choices[0]);
+      loaded.slot[0] += mesh_costs_.layouts(v).bytes(loaded.choices[0]);
     }
-    const double seconds = prices_.costs().copy_seconds(tile_bytes(v, loaded.choices[0]));
+    const double seconds = mesh_costs_.costs().copy_seconds(tile_bytes(v, loaded.choices[0]));
     for (const Phase phase : loading)
       if (phase == Phase::update)
         pay_once(loaded, 0, seconds);
@@ -261,14 +261,14 @@ class Builder {
     if (!built_.variables.empty())
       for (std::int64_t& bytes : variable(0).fixed)
         bytes += (2 + std::ssize(graph.metrics)) * buffer_bytes(TensorType{DType::f32, {}});
-    const double zero_s = prices_.costs().copy_seconds(static_cast<double>(byte_count({DType::f32, {}})));
+    const double zero_s = mesh_costs_.costs().copy_seconds(static_cast<double>(byte_count({DType::f32, {}})));
     const auto add_sum = [&](const std::vector<int>& values) {
       bool made = false;
       for (const int v : values) {
         if (!scope_.makes(v)) continue;
         made = true;
         StageVariable& maker = variable(built_.of_node.at(scope_.canonical_node(scope_.value(v).producer)));
-        for (std::size_t c = 0; c < maker.choices.size(); ++c) pay_once(maker, c, prices_.sum_seconds(v));
+        for (std::size_t c = 0; c < maker.choices.size(); ++c) pay_once(maker, c, mesh_costs_.sum_seconds(v));
       }
       if (!made) add_to_all(zero_s);
     };
@@ -336,7 +336,7 @@ class Builder {
       if (scope_.leaves(v)) {
         StageVariable& sum = variable(from);
         for (std::size_t c = 0; c < sum.choices.size(); ++c)
-          pay_once(sum, c, prices_.reduction_seconds(v, option(sum.node, sum.choices[c]).results[0]));
+          pay_once(sum, c, mesh_costs_.reduction_seconds(v, option(sum.node, sum.choices[c]).results[0]));
       }
       for (const Phase segment : {Phase::backward, Phase::update}) connect(made, v, segment);
       return;
@@ -349,12 +349,12 @@ class Builder {
       const double arrivals = arrivals_of(v);
       const bool arrives_once = arrivals > 0 && phase_of_crossing(scope_.graph(), v) == Phase::update;
       for (std::size_t c = 0; c < resting.choices.size(); ++c) {
-        const std::int64_t size = prices_.layouts(v).bytes(resting.choices[c]);
+        const std::int64_t size = mesh_costs_.layouts(v).bytes(resting.choices[c]);
         if (state)
           resting.fixed[c] += size;
         else if (scope_.saved(v))
           resting.slot[c] += size;
-        const double seconds = prices_.costs().send_seconds(true, tile_bytes(v, resting.choices[c]));
+        const double seconds = mesh_costs_.costs().send_seconds(true, tile_bytes(v, resting.choices[c]));
         if (arrives_once)
           pay_once(resting, c, seconds);
         else
@@ -380,7 +380,7 @@ class Builder {
 
   const StageScope& scope_;
   const StageRequest& request_;
-  const MeshPrices& prices_;
+  const MeshCosts& mesh_costs_;
   StageVariables built_;
   std::map<int, Needs> needs_;  ///< by canonical value
 };
@@ -388,8 +388,8 @@ class Builder {
 }  // namespace
 
 StageVariables stage_variables(const StageScope& scope, const StageRequest& request,
-                               const MeshPrices& prices) {
-  return Builder(scope, request, prices).build();
+                               const MeshCosts& mesh_costs) {
+  return Builder(scope, request, mesh_costs).build();
 }
 
 }  // namespace alpa

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "libalpa/planner/mesh_prices.h"
+#include "libalpa/planner/mesh_costs.h"
 #include "libalpa/planner/stage_scope.h"
 #include "libalpa/solver/selection_problem.h"
 
@@ -17,7 +17,7 @@ struct StageVariable {
   int node = -1;                 ///< canonical node, or
   int value = -1;                ///< canonical value
   std::optional<Phase> segment;  ///< whose users start from that layout of the value; none: it rests in it
-  std::vector<int> choices;      ///< options of the node, or layouts of the value, as MeshPrices numbers them
+  std::vector<int> choices;      ///< options of the node, or layouts of the value, as MeshCosts numbers them
   /// [choice] Of a value at rest whose maker's segment has a layout of its own: whether it rests as it is
   /// made, or comes from the segment's layout.
   std::vector<bool> as_made;
@@ -76,6 +76,6 @@ struct StageVariables {
   std::string why_not;  ///< a node that has no option; else ""
 };
 
-StageVariables stage_variables(const StageScope&, const StageRequest&, const MeshPrices&);
+StageVariables stage_variables(const StageScope&, const StageRequest&, const MeshCosts&);
 
 }  // namespace alpa

@@ -168,7 +168,7 @@ DeviceInstrument::Work DeviceInstrument::collective_work(const CollectiveCase& e
       };
     case CollectiveKind::shift:
       return [this, &ranks, at, bytes = each.bytes](int call) {
-        const Passed tensor{at(call).from, at(call).to, bytes};
+        const ShiftBuffer tensor{at(call).from, at(call).to, bytes};
         shift(ranks, *stream_, {&tensor, 1});
       };
     case CollectiveKind::send:

@@ -55,7 +55,7 @@ class Measuring {
         around_(around),
         begin_s_(around.now_s()),
         published_s_(begin_s_),
-        told_s_(begin_s_) {
+        reported_s_(begin_s_) {
     result_.profile = std::move(known);
   }
 
@@ -156,8 +156,8 @@ class Measuring {
     if (timing.has_failed() && around_.failed) around_.failed(what, timing.why);
     ++progress_.done;
     const double now = around_.now_s();
-    if (around_.progress && now - told_s_ >= options_.progress_every_s) {
-      told_s_ = now;
+    if (around_.progress && now - reported_s_ >= options_.progress_every_s) {
+      reported_s_ = now;
       progress_.elapsed_s = now - begin_s_;
       progress_.left_s = collectives_.left_s() + operators_.left_s();
       around_.progress(progress_);
@@ -173,7 +173,7 @@ class Measuring {
   const MeasureSurroundings& around_;
   MeasureResult result_;
   MeasureProgress progress_;
-  double begin_s_, published_s_, told_s_;
+  double begin_s_, published_s_, reported_s_;
   Pace collectives_, operators_;
   bool is_over_ = false;
 };

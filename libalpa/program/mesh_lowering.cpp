@@ -246,7 +246,7 @@ void MeshLowering::emit_rounds(Compute compute, const NodeLayout& layout) {
       for (const int i : which) {
         const auto at = static_cast<std::size_t>(i);
         const int next =
-            round.passed == 0 ? own[at] : values_.visiting_buffer(own[at], round.passed, ring.axis);
+            round.passed == 0 ? own[at] : values_.remote_block_buffer(own[at], round.passed, ring.axis);
         if (arrive) {
           shift.from.push_back(now[at]);
           shift.to.push_back(next);

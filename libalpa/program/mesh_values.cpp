@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "libalpa/base/match.h"
+#include "libalpa/base/overloaded.h"
 
 namespace alpa {
 namespace {
@@ -42,7 +42,7 @@ int MeshValues::lane_of(const InstructionBody& body) {
     return Lane{kind, -1, of.from_stage, of.to_stage};
   };
   const Lane lane = std::visit(
-      Match{
+      Overloaded{
           [](const Load&) { return Lane{LaneKind::copy}; },
           [](const Compute&) { return Lane{}; },
           [](const Convert& i) {
@@ -75,7 +75,7 @@ int MeshValues::new_buffer(std::string name, int value, ShardingSpec layout, Ten
   return static_cast<int>(program_.buffers.size()) - 1;
 }
 
-int MeshValues::visiting_buffer(int own, int passed, int axis) {
+int MeshValues::remote_block_buffer(int own, int passed, int axis) {
   const Buffer like = buffer(own);
   const int visiting = new_buffer(like.name, like.value, like.layout, like.tile, Residence::segment);
   program_.buffers.back().passed = passed;

@@ -41,7 +41,7 @@ class MeshValues {
 
   int new_buffer(std::string name, int value, ShardingSpec layout, TensorType tile, Residence);
   /// For a tile of the kind of `own` that comes from the device so many places before along a mesh axis.
-  int visiting_buffer(int own, int passed, int axis);
+  int remote_block_buffer(int own, int passed, int axis);
 
   int scratch(const std::string& name, std::int64_t bytes);  ///< for this segment; -1 for no bytes
   /// For messages on their way to other meshes, so many at once.

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "libalpa/base/match.h"
+#include "libalpa/base/overloaded.h"
 
 namespace alpa {
 namespace {
@@ -50,7 +50,7 @@ std::string lane_name(const Lane& lane) {
 }
 
 std::vector<int> buffers_read(const Instruction& instruction) {
-  return std::visit(Match{
+  return std::visit(Overloaded{
                         [](const Load&) { return std::vector<int>{}; },
                         [](const Compute& i) {
                           std::vector<int> read = i.operands;
@@ -69,7 +69,7 @@ std::vector<int> buffers_read(const Instruction& instruction) {
 }
 
 std::vector<int> buffers_written(const Instruction& instruction) {
-  return std::visit(Match{
+  return std::visit(Overloaded{
                         [](const Load& i) { return present({i.to}); },
                         [](const Compute& i) {
                           std::vector<int> written = i.results;

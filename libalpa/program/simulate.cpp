@@ -8,7 +8,7 @@
 #include <queue>
 #include <set>
 
-#include "libalpa/base/match.h"
+#include "libalpa/base/overloaded.h"
 #include "libalpa/sharding/node_price.h"
 
 namespace alpa {
@@ -49,7 +49,7 @@ double seconds_of(const Program& program, const MeshProgram& stage, const Instru
     return costs.copy_seconds(static_cast<double>(byte_count(tile(stage, buffer))));
   };
   return std::visit(
-      Match{
+      Overloaded{
           [&](const Load& i) { return copy(i.to); },
           [&](const Compute& i) { return compute_seconds(stage, i, costs); },
           [&](const Convert& i) {
@@ -186,7 +186,7 @@ Timeline simulate(const Program& program, const CostModel& costs, Lanes lanes, b
 }
 
 TimeKind time_kind(const Instruction& instruction) {
-  return std::visit(Match{
+  return std::visit(Overloaded{
                         [](const Load&) { return TimeKind::compute; },
                         [](const Compute&) { return TimeKind::compute; },
                         [](const Convert& i) {
@@ -204,7 +204,7 @@ TimeKind time_kind(const Instruction& instruction) {
 
 std::string instruction_label(const Instruction& instruction, const Graph& graph) {
   return std::visit(
-      Match{
+      Overloaded{
           [](const Load&) { return std::string("load"); },
           [&](const Compute& i) { return fmt::format("{} {}", i.op->name, node_of(graph, i.node).name); },
           [](const Convert& i) { return fmt::format("{} {}", conversion_name(i.step.kind), i.step.axis); },

@@ -6,7 +6,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/fingerprint.h"
-#include "libalpa/base/match.h"
+#include "libalpa/base/overloaded.h"
 #include "libalpa/program/lower.h"
 
 namespace alpa {
@@ -68,7 +68,7 @@ std::string convert_text(const Convert& i) {
 }
 
 std::string instruction_text(const Instruction& instruction, const Graph& graph) {
-  return std::visit(Match{
+  return std::visit(Overloaded{
                         [](const Load& i) { return fmt::format("load input {} -> %{}", i.input, i.to); },
                         [&](const Compute& i) { return compute_text(i, graph); },
                         [](const Convert& i) { return convert_text(i); },

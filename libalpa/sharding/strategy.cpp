@@ -118,8 +118,8 @@ NodeLayout layout_of(const OpDef& op, const OpCall& whole, const Strategy& strat
     layout.local_attributes.set("size_" + name, local);
   }
   layout.ring = ring_of(rule, strategy, mesh);
-  layout.visiting_attributes = layout.local_attributes;
-  if (layout.ring.exists()) layout.visiting_attributes.set("visiting", std::int64_t{1});
+  layout.remote_block_attributes = layout.local_attributes;
+  if (layout.ring.exists()) layout.remote_block_attributes.set("visiting", std::int64_t{1});
   return layout;
 }
 

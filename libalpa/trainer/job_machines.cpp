@@ -57,7 +57,7 @@ std::string check_machines(const Plan& plan, const JobMachines& job) {
   check_nodes(plan, job.node_of_rank);
   const std::string planned = plan.cluster.device, here = kind_of_device(job.device);
   const bool is_measured = !plan.profile_fingerprint.empty();
-  if (!is_measured && can_mean(planned, here)) return "";
+  if (!is_measured && names_same_device(planned, here)) return "";
   const DeviceMatch match = match_devices(planned, here);
   if (is_measured && match == DeviceMatch::same) return "";
   if (is_measured && match == DeviceMatch::other)

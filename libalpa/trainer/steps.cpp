@@ -139,7 +139,7 @@ class ShiftStep : public PreparedInstruction {
  private:
   std::size_t axis_;
   std::vector<BufferAddress> from_, to_;
-  std::vector<Passed> passed_;
+  std::vector<ShiftBuffer> passed_;
 };
 
 class GlobalSumStep : public PreparedInstruction {

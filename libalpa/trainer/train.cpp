@@ -281,7 +281,7 @@ class Run {
 
   int loop() {
     const std::int64_t traced = settings_.trace.empty() ? -1 : std::min(step_ + 3, total_steps_);
-    double told_s = monotonic_s();
+    double reported_s = monotonic_s();
     if (step_ >= total_steps_)
       warn(fmt::format("nothing is left to do: the run has {} of {} (--steps)", count_text(step_, "step"),
                        total_steps_));
@@ -295,11 +295,11 @@ class Run {
       const bool saves =
           is_due(settings_.checkpoint_every) || reason != StopReason::none || step_ == total_steps_;
       if (saves) save();
-      if (saves || monotonic_s() - told_s >= settings_.progress_s) {
+      if (saves || monotonic_s() - reported_s >= settings_.progress_s) {
         const double left_s = static_cast<double>(total_steps_ - step_) * recent_.median_s();
         log_.info(progress_line(m, std::exchange(since_line_, {}), total_steps_, left_s) +
                   (saves ? fmt::format("  saved in {}", seconds_text(checkpoint_s_)) : ""));
-        told_s = monotonic_s();
+        reported_s = monotonic_s();
       }
       if (stops) {
         report_prediction();

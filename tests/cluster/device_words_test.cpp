@@ -21,12 +21,12 @@ TEST(MatchDevices, TellsThreadsFromProcessors) {
 }
 
 TEST(CanMean, TakesTheModelFromWhatPeopleWrite) {
-  EXPECT_TRUE(can_mean("CPU, 1 thread", "CPU, 2 threads (AMD EPYC)"));
-  EXPECT_FALSE(can_mean("CPU (AMD EPYC)", "CPU, 2 threads (Intel(R) Xeon(R) CPU)"));
-  EXPECT_FALSE(can_mean("NVIDIA V100 SXM2 16 GB", "CPU, 1 thread (AMD EPYC)"));
-  EXPECT_TRUE(can_mean("NVIDIA V100 SXM2 16 GB", "Tesla V100-SXM2-16GB"));
-  EXPECT_TRUE(can_mean("NVIDIA H100 SXM 80 GB", "NVIDIA H100 80GB HBM3"));
-  EXPECT_FALSE(can_mean("NVIDIA H100 SXM 80 GB", "NVIDIA H200"));
+  EXPECT_TRUE(names_same_device("CPU, 1 thread", "CPU, 2 threads (AMD EPYC)"));
+  EXPECT_FALSE(names_same_device("CPU (AMD EPYC)", "CPU, 2 threads (Intel(R) Xeon(R) CPU)"));
+  EXPECT_FALSE(names_same_device("NVIDIA V100 SXM2 16 GB", "CPU, 1 thread (AMD EPYC)"));
+  EXPECT_TRUE(names_same_device("NVIDIA V100 SXM2 16 GB", "Tesla V100-SXM2-16GB"));
+  EXPECT_TRUE(names_same_device("NVIDIA H100 SXM 80 GB", "NVIDIA H100 80GB HBM3"));
+  EXPECT_FALSE(names_same_device("NVIDIA H100 SXM 80 GB", "NVIDIA H200"));
 }
 
 }  // namespace

@@ -233,8 +233,8 @@ inline void a_shift_hands_every_ranks_tensors_to_the_next(Rank& rank) {
   const int size = rank.group.size(), me = rank.group.rank(), previous = (me + size - 1) % size;
   const Array<float> large(rank, numbers(me, rank.longest_buffer)), small(rank, numbers(me + 100, 3));
   const Array<float> first(rank, rank.longest_buffer), second(rank, 3);
-  const Passed tensors[] = {{large.data(), first.data(), large.bytes()},
-                            {small.data(), second.data(), small.bytes()}};
+  const ShiftBuffer tensors[] = {{large.data(), first.data(), large.bytes()},
+                                 {small.data(), second.data(), small.bytes()}};
   shift(rank.group, rank.stream, tensors);
   EXPECT_TRUE(first.values() == numbers(previous, rank.longest_buffer));
   EXPECT_TRUE(second.values() == numbers(previous + 100, 3));

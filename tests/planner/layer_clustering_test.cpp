@@ -22,7 +22,8 @@ Chain random_chain(std::uint32_t seed, std::size_t items) {
   chain.arriving.assign(items, std::vector<double>(items, 0));
   for (std::size_t first = 1; first < items; ++first)
     for (std::size_t last = first; last < items; ++last)
-      chain.arriving[first][last] = (last > first ? chain.arriving[first][last - 1] : 1) + draw() % 3;
+      chain.arriving[first][last] =
+          (last > first ? chain.arriving[first][last - 1] : 1) + draw() % 3;
   return chain;
 }
 
@@ -37,9 +38,9 @@ Score score(const Chain& chain, const std::vector<int>& places) {
     for (int i = places[c]; i < places[c + 1]; ++i) work += chain.work[static_cast<std::size_t>(i)];
     score.most_work = std::max(score.most_work, work);
     score.squares += work * work;
-    score.most_bytes = std::max(
-        score.most_bytes,
-        chain.arriving[static_cast<std::size_t>(places[c])][static_cast<std::size_t>(places[c + 1]) - 1]);
+    score.most_bytes =
+        std::max(score.most_bytes, chain.arriving[static_cast<std::size_t>(places[c])]
+                                                        [static_cast<std::size_t>(places[c + 1]) - 1]);
   }
   return score;
 }

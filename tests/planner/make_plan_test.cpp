@@ -150,7 +150,7 @@ Plan pinned_beside_the_search(const std::string& pin, Cluster cluster = small_cl
                               PlannerOptions options = {}) {
   Log log("test", LogLevel::off);
   options.pin = parse_pin(pin, "pin.toml");
-  options.searches_beside = true;
+  options.compare_with_search = true;
   return make_plan(small_model(), CostModel(cluster), options, log);
 }
 
@@ -217,7 +217,7 @@ TEST(Method, StandsBesideTheSearchsOwnBest) {
   Log log("test", LogLevel::off);
   PlannerOptions options;
   options.method = "zero-3";
-  options.searches_beside = true;
+  options.compare_with_search = true;
   options.micro_batches = 2;
   const Plan plan = make_plan(small_model(), CostModel(small_cluster(4)), options, log);
   EXPECT_EQ(plan.method, "zero-3");

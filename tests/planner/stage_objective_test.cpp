@@ -60,7 +60,7 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
     graph_ = training_step_graph(model, 4);
     planning_ = std::make_unique<PlanningGraph>(
         PlanningGraph{GraphUses(graph_), layers_apart(graph_), factor_roles(graph_)});
-    prices_ = std::make_unique<MeshPrices>(graph_, GetParam().mesh, costs_);
+    mesh_costs_ = std::make_unique<MeshCosts>(graph_, GetParam().mesh, costs_);
     const int layers = static_cast<int>(graph_.layers.size()), stages = GetParam().stages;
     for (int s = 0; s < stages; ++s) {
       requests_.push_back({layers * s / stages,
@@ -71,9 +71,9 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
                            std::min(GetParam().micro_batches, stages - s),  // of 1F1B
                            GetParam().rematerialize,
                            {},
-                           StateSpread::free,
+                           StateSharding::free,
                            0});
-      problems_.push_back(std::make_unique<StageProblem>(*planning_, requests_.back(), *prices_));
+      problems_.push_back(std::make_unique<StageProblem>(*planning_, requests_.back(), *mesh_costs_));
       EXPECT_EQ(problems_.back()->why_not(), "");
     }
   }
@@ -125,7 +125,7 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
                            const StageSolution& solution) const {
     double seconds =
         selection_cost(problems_[stage]->selection(), problems_[stage]->with_conversions(choice));
-    for (const auto& [v, layout] : solution.arriving) {  // in messages
+    for (const auto& [v, layout] : solution.received_layout) {  // in messages
       const Value& value = value_of(graph_, v);
       const bool once = value.producer < 0 || node_of(graph_, value.producer).op->sums_micro_batches;
       const auto bytes = static_cast<double>(byte_count(tile_type(value.type, layout, GetParam().mesh)));
@@ -174,7 +174,7 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
   Graph graph_;
   CostModel costs_{small_cluster(8)};
   std::unique_ptr<PlanningGraph> planning_;
-  std::unique_ptr<MeshPrices> prices_;
+  std::unique_ptr<MeshCosts> mesh_costs_;
   std::vector<StageRequest> requests_;
   std::vector<std::unique_ptr<StageProblem>> problems_;
 };
@@ -210,11 +210,11 @@ TEST_P(StageObjective, OfAStageThatFitsJustKeepsToTheMemoryThereIs) {
   const auto bytes = [&](const StageSolution& solution) {
     return solution.fixed_bytes + request.in_flight * solution.slot_bytes;
   };
-  const StageSolution free = solve_stage(*planning_, request, *prices_, options);
+  const StageSolution free = solve_stage(*planning_, request, *mesh_costs_, options);
   ASSERT_TRUE(free.feasible) << free.why_not;
   const std::int64_t limit = bytes(free) * 19 / 20;
   request.reserve_bytes = costs_.cluster().memory_bytes - limit;
-  const StageSolution tight = solve_stage(*planning_, request, *prices_, options);
+  const StageSolution tight = solve_stage(*planning_, request, *mesh_costs_, options);
   if (!tight.feasible) {
     EXPECT_GT(tight.least_memory - request.reserve_bytes, limit);
     return;

@@ -45,7 +45,7 @@ struct Instance {
   Graph graph;
   PlanningGraph planning;
   CostModel costs;
-  PriceBook book;
+  CostTable book;
 };
 
 /// The least pipeline_seconds of every cut into stages, every submesh, shape and rematerialisation; each
@@ -64,7 +64,7 @@ double by_enumeration(Instance& instance, int micro_batches) {
     for (const MeshShape& mesh : mesh_shapes(size, per_node))
       for (const bool rematerialize : {false, true}) {
         StageRequest request{
-            first, end, mesh, 0, micro_batches, in_flight, rematerialize, {}, StateSpread::free, 0};
+            first, end, mesh, 0, micro_batches, in_flight, rematerialize, {}, StateSharding::free, 0};
         const StageSolution solution = solve_stage(instance.planning, request, instance.book.on(mesh), {});
         if (!solution.feasible || solution.step_s >= least) continue;
         least = solution.step_s;

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <set>
 
-#include "libalpa/planner/mesh_prices.h"
+#include "libalpa/planner/mesh_costs.h"
 #include "libalpa/program/trace.h"
 #include "tests/program/naive_order.h"
 #include "tests/support/small_plans.h"
@@ -195,7 +195,7 @@ TEST(Simulator, PricesARingByItsShiftsAndItsCallsOfTheKernel) {
         seconds[segment_name(segment.kind)] += each[i];
     }
   }
-  const MeshPrices prices(ring.graph, {4}, costs);
+  const MeshCosts prices(ring.graph, {4}, costs);
   std::map<std::string, double> planned;
   for (std::size_t n = 0; n < ring.graph.nodes.size(); ++n) {
     const Node& node = ring.graph.nodes[n];

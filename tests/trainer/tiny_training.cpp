@@ -73,7 +73,7 @@ Plan tiny_plan(const TinyCase& c) {
                                      1,
                                      c.rematerialize == "always",
                                      {stage % 2 == 0 ? AxisRole::data : AxisRole::tensor},
-                                     StateSpread::none});
+                                     StateSharding::none});
   }
   const PlanningModel model{c.model, "", kBatch,
                             [&](std::int64_t samples) { return tiny_graph(c, samples); }};

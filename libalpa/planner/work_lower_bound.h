@@ -2,26 +2,26 @@
 #include <map>
 #include <vector>
 
-#include "libalpa/planner/mesh_prices.h"
+#include "libalpa/planner/mesh_costs.h"
 #include "libalpa/planner/planning_graph.h"
 
 namespace alpa {
 
 /// Seconds of one micro-batch of a layer, and of its update, with each node at its fastest and nothing ever
 /// converted.
-struct LayerFloor {
+struct LayerLowerBound {
   double micro_batch_s = 0, update_s = 0;
 };
-LayerFloor layer_floor(const PlanningGraph&, int layer, const MeshPrices&);
+LayerLowerBound layer_lower_bound(const PlanningGraph&, int layer, const MeshCosts&);
 
 /// Bounds from below on what ranges of layers take, before any stage is solved: each node at its fastest,
 /// nothing ever converted. In device-seconds they add up over stages, which bounds what the rest of a
 /// pipeline takes.
-class WorkFloor {
+class WorkLowerBound {
  public:
   /// Stages of these numbers of devices, each seen as any of its meshes, which must be in the book.
-  WorkFloor(const PlanningGraph&, const PriceBook&, const std::vector<int>& sizes, int devices_per_node,
-            int micro_batches);
+  WorkLowerBound(const PlanningGraph&, const CostTable&, const std::vector<int>& sizes, int devices_per_node,
+                 int micro_batches);
 
   /// Seconds of one micro-batch of the layers on that many devices, and of their update.
   double micro_batch_s(int first_layer, int end_layer, int size) const;

@@ -1,4 +1,4 @@
-#include "libalpa/planner/what_would_fit.h"
+#include "libalpa/planner/feasible_options.h"
 
 #include <gmock/gmock.h>
 
@@ -15,7 +15,7 @@ using testing::ThrowsMessage;
 using testing_models::small_cluster;
 using testing_models::small_model;
 
-TEST(WhatWouldFit, NamesTheStageAndTheShortfall) {
+TEST(FeasibleOptions, NamesTheStageAndTheShortfall) {
   Log log("test", LogLevel::off);
   Cluster cluster = small_cluster(2);
   cluster.memory_bytes = 20000;
@@ -44,7 +44,7 @@ std::int64_t memory_of(PlannerOptions options) {
   return plan.prediction.meshes[0].memory.total;
 }
 
-TEST(WhatWouldFit, TellsHowManyDevicesOrMicroBatchesWouldDo) {
+TEST(FeasibleOptions, TellsHowManyDevicesOrMicroBatchesWouldDo) {
   PlannerOptions options;
   options.method = "zero-3";
   options.micro_batches = 1;
@@ -61,7 +61,7 @@ TEST(WhatWouldFit, TellsHowManyDevicesOrMicroBatchesWouldDo) {
   EXPECT_THAT(hint_for(options, in_two), HasSubstr("--micro-batches 2"));
 }
 
-TEST(WhatWouldFit, TellsSeveralChangesWhereNoneAloneWouldDo) {
+TEST(FeasibleOptions, TellsSeveralChangesWhereNoneAloneWouldDo) {
   PlannerOptions options;
   options.method = "zero-3";
   options.devices = 4;
@@ -74,7 +74,7 @@ TEST(WhatWouldFit, TellsSeveralChangesWhereNoneAloneWouldDo) {
   EXPECT_THAT(hint_for(options, least), HasSubstr("--devices 4 --micro-batches 0 --rematerialize auto"));
 }
 
-TEST(WhatWouldFit, SpeaksOfRematerialisationOnlyWhereItIsOff) {
+TEST(FeasibleOptions, SpeaksOfRematerialisationOnlyWhereItIsOff) {
   PlannerOptions options;
   options.micro_batches = 2;
   EXPECT_THAT(hint_for(options, 20000), testing::Not(HasSubstr("--rematerialize")));

@@ -1,4 +1,4 @@
-#include "libalpa/planner/contest.h"
+#include "libalpa/planner/plan_selection.h"
 
 #include <fmt/core.h>
 
@@ -10,7 +10,7 @@
 #include "libalpa/plan/check_plan.h"
 #include "libalpa/planner/assemble.h"
 #include "libalpa/planner/predict.h"
-#include "libalpa/planner/work_floor.h"
+#include "libalpa/planner/work_lower_bound.h"
 #include "libalpa/schedule/schedule.h"
 
 namespace alpa {
@@ -42,7 +42,7 @@ double least_pipeline_s(PricedGraph& priced, const Proposal& proposal) {
   for (const StageRequest& r : proposal.requests) {
     least.push_back(0);
     for (int layer = r.first_layer; layer < r.end_layer; ++layer)
-      least.back() += layer_floor(priced.planning, layer, priced.book.on(r.mesh)).micro_batch_s;
+      least.back() += layer_lower_bound(priced.planning, layer, priced.book.on(r.mesh)).micro_batch_s;
     sum += least.back();
   }
   std::vector<StageSeconds> bounds;
@@ -58,29 +58,29 @@ double least_pipeline_s(PricedGraph& priced, const Proposal& proposal) {
 
 }  // namespace
 
-bool Contest::solve(PricedGraph& priced, StageRequest& request, StageSolution& solution,
-                    const StageSolution* start) {
+bool PlanSelection::solve(PricedGraph& priced, StageRequest& request, StageSolution& solution,
+                          const StageSolution* start) {
   SelectionOptions options;
   options.gap = 5e-4;  // the estimate and the simulator differ by more
   // Without any plan yet, or a start to fall back on, there has to be time for one.
   const double least_s = best_ || start ? 0 : 1;
   options.time_limit_s = std::clamp(clock_.left_s(), least_s, options.time_limit_s);
   options.stop = clock_.stop();
-  const MeshPrices& prices = priced.book.on(request.mesh);
-  solution = solve_stage(priced.planning, request, prices, options, start);
+  const MeshCosts& mesh_costs = priced.book.on(request.mesh);
+  solution = solve_stage(priced.planning, request, mesh_costs, options, start);
   out_of_time_ |= solution.hit_time_limit;
   if (solution.feasible || solution.least_memory == 0 || request.rematerialize ||
       options_.rematerialize != "auto")
     return solution.feasible;
   request.rematerialize = true;
   request.reserve_bytes = 0;
-  solution = solve_stage(priced.planning, request, prices, options);
+  solution = solve_stage(priced.planning, request, mesh_costs, options);
   out_of_time_ |= solution.hit_time_limit;
   return solution.feasible;
 }
 
-Plan Contest::plan_of(PricedGraph& priced, const Proposal& proposal, const std::string& method,
-                      const std::string& schedule) const {
+Plan PlanSelection::plan_of(PricedGraph& priced, const Proposal& proposal, const std::string& method,
+                            const std::string& schedule) const {
   Plan plan = assemble(priced.planning, proposal.requests, proposal.solutions, schedule, costs_.cluster());
   plan.model_name = model_.name;
   plan.model_toml = model_.toml;
@@ -95,8 +95,8 @@ Plan Contest::plan_of(PricedGraph& priced, const Proposal& proposal, const std::
   return plan;
 }
 
-Proposal Contest::enter(PricedGraph& priced, Proposal proposal, const std::string& method,
-                        const std::string& schedule) {
+Proposal PlanSelection::evaluate(PricedGraph& priced, Proposal proposal, const std::string& method,
+                                 const std::string& schedule) {
   const int stages = static_cast<int>(proposal.requests.size());
   const std::int64_t limit = costs_.cluster().memory_bytes;
   const std::vector<StageSolution> starts = proposal.solutions;
@@ -140,7 +140,7 @@ Proposal Contest::enter(PricedGraph& priced, Proposal proposal, const std::strin
   return {};
 }
 
-void Contest::keep(Plan plan, double estimate_s, const std::string& method) {
+void PlanSelection::keep(Plan plan, double estimate_s, const std::string& method) {
   plan.prediction.estimate_s = estimate_s;
   for (std::size_t i = 0; i < entries_.size(); ++i)
     if (same_plan(entries_[i].plan, plan)) {
@@ -154,7 +154,7 @@ void Contest::keep(Plan plan, double estimate_s, const std::string& method) {
   compare(entries_.size() - 1, estimate_s);
 }
 
-void Contest::compare(std::size_t entered, double estimate_s) {
+void PlanSelection::compare(std::size_t entered, double estimate_s) {
   Entry& entry = entries_[entered];
   if (entry.plan.devices() != devices_ && options_.method == "auto" && !options_.pin) {
     // A job of that many ranks could not run it.
@@ -162,16 +162,16 @@ void Contest::compare(std::size_t entered, double estimate_s) {
     return;
   }
   best_estimate_s_ = std::min(best_estimate_s_, estimate_s);
-  std::optional<std::size_t>& best = settled_ ? beside_ : best_;
+  std::optional<std::size_t>& best = frozen_ ? beside_ : best_;
   if (!best || entry.candidate.step_s < entries_[*best].candidate.step_s) best = entered;
   clock_.found(entry.candidate.step_s);
 }
 
-void Contest::note_failure(const std::string& method, const std::string& why) {
+void PlanSelection::note_failure(const std::string& method, const std::string& why) {
   failures_.push_back({method, 0, 0, why});
 }
 
-void Contest::note_shortfall(const std::string& method, int first, int end, std::int64_t least) {
+void PlanSelection::note_shortfall(const std::string& method, int first, int end, std::int64_t least) {
   failures_.push_back(
       {method, 0, least, fmt::format("layers {} to {} need {} at least", first, end - 1, bytes_text(least))});
   if (least_memory_ > 0 && least >= least_memory_) return;
@@ -180,15 +180,15 @@ void Contest::note_shortfall(const std::string& method, int first, int end, std:
   least_end_ = end;
 }
 
-const Plan& Contest::settle() {
+const Plan& PlanSelection::freeze() {
   if (!best_) refuse();
-  settled_ = true;
+  frozen_ = true;
   best_estimate_s_ = infinity;
   return entries_[*best_].plan;
 }
 
 /// What is reported of an entry beside the winner.
-std::string Contest::verdict(std::size_t i) const {
+std::string PlanSelection::verdict(std::size_t i) const {
   const Candidate &own = entries_[i].candidate, &winner = entries_[*best_].candidate;
   if (i == *best_) return beside_ == best_ ? "chosen; the search's own best too" : "chosen";
   if (!own.verdict.empty()) return own.verdict;
@@ -198,7 +198,7 @@ std::string Contest::verdict(std::size_t i) const {
   return slower.empty() ? "of the search: " + ratio : slower;
 }
 
-void Contest::refuse() const {
+void PlanSelection::refuse() const {
   if (least_memory_ == 0)
     throw Error(ErrorKind::infeasible,
                 failures_.empty() ? fmt::format("method '{}' has no plan for this model on {} devices",
@@ -216,7 +216,7 @@ void Contest::refuse() const {
           (options_.rematerialize == "never" ? ", or --rematerialize auto" : ""));
 }
 
-Plan Contest::result() {
+Plan PlanSelection::result() {
   if (!best_) refuse();
   Plan chosen = entries_[*best_].plan;
   std::vector<Candidate>& candidates = chosen.prediction.candidates;

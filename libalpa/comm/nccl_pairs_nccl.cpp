@@ -1,11 +1,11 @@
-#include "libalpa/comm/nccl_lanes_nccl.h"
+#include "libalpa/comm/nccl_pairs_nccl.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 
 #include "libalpa/base/error.h"
-#include "libalpa/comm/tournament.h"
+#include "libalpa/comm/round_robin.h"
 
 namespace alpa {
 
@@ -17,14 +17,14 @@ void check_nccl(ncclResult_t result, const char* call) {
 }
 
 template <class Visit>
-void NcclLanes::for_each_way(Visit visit) const {
-  for (int round = 0; round < tournament_rounds(ranks_); ++round) {
-    const int partner = tournament_partner(rank_, round, ranks_);
+void NcclPairs::for_each_channel(Visit visit) const {
+  for (int round = 0; round < round_robin_rounds(ranks_); ++round) {
+    const int partner = round_robin_partner(rank_, round, ranks_);
     for (const bool upwards : {true, false}) visit(partner, upwards == (rank_ < partner));
   }
 }
 
-NcclLanes::NcclLanes(Device& device, const NcclHandle& group) : device_(device) {
+NcclPairs::NcclPairs(Device& device, const NcclHandle& group) : device_(device) {
   ncclComm_t all = group.get();
   check_nccl(ncclCommUserRank(all, &rank_), "ncclCommUserRank");
   check_nccl(ncclCommCount(all, &ranks_), "ncclCommCount");
@@ -32,35 +32,36 @@ NcclLanes::NcclLanes(Device& device, const NcclHandle& group) : device_(device) 
   incoming_.resize(static_cast<std::size_t>(ranks_));
   const auto greeting = device.allocate(1);
   const auto stream = device.make_stream();
-  for_each_way([&](int partner, bool sends) {
+  for_each_channel([&](int partner, bool sends) {
     const int color = partner < 0 ? NCCL_SPLIT_NOCOLOR : std::min(rank_, partner);
     ncclComm_t pair = nullptr;
     call_nccl(device, "ncclCommSplit",
               [&] { return ncclCommSplit(all, color, sends ? 0 : 1, &pair, nullptr); });
     if (partner < 0) return;
-    NcclHandle way = watched(pair, group.get_deleter());
-    connect(way.get(), sends, *greeting, *stream);
+    NcclHandle channel = watched(pair, group.get_deleter());
+    connect(channel.get(), sends, *greeting, *stream);
     if (sends)
-      to(partner) = {std::move(way), device.make_stream()};
+      to(partner) = {std::move(channel), device.make_stream()};
     else
-      incoming_[static_cast<std::size_t>(partner)] = std::move(way);
+      incoming_[static_cast<std::size_t>(partner)] = std::move(channel);
   });
 }
 
-NcclLanes::~NcclLanes() {
-  for_each_way([&](int partner, bool sends) {
+NcclPairs::~NcclPairs() {
+  for_each_channel([&](int partner, bool sends) {
     if (partner < 0) return;
-    (sends ? to(partner).way : incoming_[static_cast<std::size_t>(partner)]).reset();
+    (sends ? to(partner).channel : incoming_[static_cast<std::size_t>(partner)]).reset();
   });
 }
 
-// The first message of a way keeps the host waiting for the other side, so it is sent here, where both are.
-void NcclLanes::connect(ncclComm_t way, bool sends, const DeviceMemory& greeting, Stream& stream) {
+// The first message of a channel keeps the host waiting for the other side, so it is sent here, where both
+// are.
+void NcclPairs::connect(ncclComm_t channel, bool sends, const DeviceMemory& greeting, Stream& stream) {
   const auto queue = static_cast<cudaStream_t>(stream.native());
   if (sends)
-    call_nccl(device_, "ncclSend", [&] { return ncclSend(greeting.data(), 1, ncclInt8, 1, way, queue); });
+    call_nccl(device_, "ncclSend", [&] { return ncclSend(greeting.data(), 1, ncclInt8, 1, channel, queue); });
   else
-    call_nccl(device_, "ncclRecv", [&] { return ncclRecv(greeting.data(), 1, ncclInt8, 0, way, queue); });
+    call_nccl(device_, "ncclRecv", [&] { return ncclRecv(greeting.data(), 1, ncclInt8, 0, channel, queue); });
   stream.synchronize();
 }
 

@@ -1,4 +1,4 @@
-#include "libalpa/planner/what_would_fit.h"
+#include "libalpa/planner/feasible_options.h"
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -47,8 +47,8 @@ class Trial {
 
 }  // namespace
 
-std::string what_would_fit(std::int64_t groups, int cluster_devices, const PlannerOptions& options,
-                           const std::function<bool(const PlannerOptions&)>& fits) {
+std::string feasible_options(std::int64_t groups, int cluster_devices, const PlannerOptions& options,
+                             const std::function<bool(const PlannerOptions&)>& fits) {
   Trial trial(options, fits);
   const int devices = options.devices > 0 ? options.devices : cluster_devices;
   std::vector<std::string> found;

@@ -1,4 +1,4 @@
-#include "libalpa/planner/mesh_prices.h"
+#include "libalpa/planner/mesh_costs.h"
 
 #include <algorithm>
 
@@ -77,7 +77,7 @@ const std::vector<ConversionBytes>& LayoutTable::bytes_from(int number, bool int
   return row;
 }
 
-MeshPrices::MeshPrices(const Graph& graph, MeshShape mesh, const CostModel& costs)
+MeshCosts::MeshCosts(const Graph& graph, MeshShape mesh, const CostModel& costs)
     : mesh_(std::move(mesh)),
       costs_(costs),
       conversions_(costs.cluster(), {0, mesh_}),
@@ -112,7 +112,7 @@ MeshPrices::MeshPrices(const Graph& graph, MeshShape mesh, const CostModel& cost
     for (const int v : metric.values) price_sum(graph, v);
 }
 
-void MeshPrices::price_sum(const Graph& graph, int v) {
+void MeshCosts::price_sum(const Graph& graph, int v) {
   if (v < 0 || value_of(graph, v).producer < 0) return;
   const Value& value = value_of(graph, v);
   const std::vector<TensorType> tile{{value.type.dtype, {}}};
@@ -120,7 +120,7 @@ void MeshPrices::price_sum(const Graph& graph, int v) {
   sum_seconds_.try_emplace(v, kernel_seconds(op, {tile, {{"weight", 1.0}}}, costs_));
 }
 
-void MeshPrices::price_norms(const Graph& graph) {
+void MeshCosts::price_norms(const Graph& graph) {
   for (const Node& norm : graph.nodes) {
     if (!norm.op->reduces_globally) continue;
     for (const int gradient : norm.operands) {
@@ -137,7 +137,7 @@ void MeshPrices::price_norms(const Graph& graph) {
   }
 }
 
-std::vector<NodeOption> MeshPrices::price(const Graph& graph, const Node& node) {
+std::vector<NodeOption> MeshCosts::price(const Graph& graph, const Node& node) {
   const std::vector<TensorType> types = operand_types(graph, node);
   const OpCall call{types, node.attributes};
   std::vector<NodeOption> options;
@@ -158,7 +158,7 @@ std::vector<NodeOption> MeshPrices::price(const Graph& graph, const Node& node) 
   return options;
 }
 
-double MeshPrices::node_seconds(const OpDef& op, const NodeLayout& layout) const {
+double MeshCosts::node_seconds(const OpDef& op, const NodeLayout& layout) const {
   const Ring& ring = layout.ring;
   double seconds = 0;
   for (const RingRound& round : ring.rounds()) {
@@ -170,17 +170,17 @@ double MeshPrices::node_seconds(const OpDef& op, const NodeLayout& layout) const
   return seconds;
 }
 
-const std::vector<double>& MeshPrices::conversion_seconds(int value, int from) const {
+const std::vector<double>& MeshCosts::conversion_seconds(int value, int from) const {
   const std::lock_guard lock(mutex_);
   return tables_[static_cast<std::size_t>(value)]->seconds_from(from, conversions_, costs_);
 }
 
-const std::vector<ConversionBytes>& MeshPrices::conversion_bytes(int value, int from, bool into_place) const {
+const std::vector<ConversionBytes>& MeshCosts::conversion_bytes(int value, int from, bool into_place) const {
   const std::lock_guard lock(mutex_);
   return tables_[static_cast<std::size_t>(value)]->bytes_from(from, into_place, conversions_);
 }
 
-double MeshPrices::reduction_seconds(int value, int layout) const {
+double MeshCosts::reduction_seconds(int value, int layout) const {
   const LayoutTable& table = layouts(value);
   const ShardingSpec& spec = table.spec(layout);
   if (!spec.is_partial()) return 0;
@@ -188,10 +188,10 @@ double MeshPrices::reduction_seconds(int value, int layout) const {
   return conversions_.seconds(table.whole(), spec, without_terms(spec), costs_);
 }
 
-bool PriceBook::price(const std::vector<MeshShape>& meshes, const std::string& what, PlanningClock& clock) {
+bool CostTable::price(const std::vector<MeshShape>& meshes, const std::string& what, PlanningClock& clock) {
   std::vector<MeshShape> unknown;
   for (const MeshShape& mesh : meshes)
-    if (!prices_.contains(mesh)) unknown.push_back(mesh);
+    if (!mesh_costs_.contains(mesh)) unknown.push_back(mesh);
   clock.begin(what + ": meshes priced", static_cast<int>(unknown.size()));
   for (const MeshShape& mesh : unknown) {
     if (clock.is_over()) return false;

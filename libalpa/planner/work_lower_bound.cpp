@@ -1,4 +1,4 @@
-#include "libalpa/planner/work_floor.h"
+#include "libalpa/planner/work_lower_bound.h"
 
 #include <algorithm>
 
@@ -8,13 +8,13 @@
 namespace alpa {
 namespace {
 
-double node_floor(const PlanningGraph& planning, int n, const MeshPrices& prices) {
+double node_floor(const PlanningGraph& planning, int n, const MeshCosts& mesh_costs) {
   const Graph& graph = planning.graph();
   if (node_of(graph, n).op->reduces_globally) return 0;
   const StageSemantics whole(planning.uses, {0, static_cast<int>(graph.layers.size()), false});
   if (whole.kernel_of_sum(n) >= 0) return 0;
   double least = infinity;
-  for (const NodeOption& option : prices.options(n)) least = std::min(least, option.seconds);
+  for (const NodeOption& option : mesh_costs.options(n)) least = std::min(least, option.seconds);
   return least;
 }
 
@@ -30,26 +30,26 @@ double between(const std::vector<double>& sums, int first, int end) {
 
 }  // namespace
 
-LayerFloor layer_floor(const PlanningGraph& planning, int layer, const MeshPrices& prices) {
-  LayerFloor floor;
+LayerLowerBound layer_lower_bound(const PlanningGraph& planning, int layer, const MeshCosts& mesh_costs) {
+  LayerLowerBound floor;
   for (const int n : planning.classes.layer_nodes[static_cast<std::size_t>(layer)]) {
     const bool update = node_of(planning.graph(), n).phase == Phase::update;
-    (update ? floor.update_s : floor.micro_batch_s) += node_floor(planning, n, prices);
+    (update ? floor.update_s : floor.micro_batch_s) += node_floor(planning, n, mesh_costs);
   }
   return floor;
 }
 
-WorkFloor::WorkFloor(const PlanningGraph& planning, const PriceBook& book, const std::vector<int>& sizes,
-                     int devices_per_node, int micro_batches)
+WorkLowerBound::WorkLowerBound(const PlanningGraph& planning, const CostTable& book,
+                               const std::vector<int>& sizes, int devices_per_node, int micro_batches)
     : micro_batches_(micro_batches) {
   const std::size_t layers = planning.classes.layer_nodes.size();
   std::vector<double> device(layers, infinity);
   for (const int size : sizes) {
     std::vector<double> micro_batch(layers, infinity), update(layers, infinity);
     for (const MeshShape& mesh : mesh_shapes(size, devices_per_node)) {
-      const MeshPrices& prices = book.known(mesh);
+      const MeshCosts& mesh_costs = book.known(mesh);
       for (std::size_t layer = 0; layer < layers; ++layer) {
-        const LayerFloor floor = layer_floor(planning, static_cast<int>(layer), prices);
+        const LayerLowerBound floor = layer_lower_bound(planning, static_cast<int>(layer), mesh_costs);
         micro_batch[layer] = std::min(micro_batch[layer], floor.micro_batch_s);
         update[layer] = std::min(update[layer], floor.update_s);
         device[layer] = std::min(device[layer], size * floor.micro_batch_s);
@@ -61,19 +61,19 @@ WorkFloor::WorkFloor(const PlanningGraph& planning, const PriceBook& book, const
   device_ = sums_of(device);
 }
 
-double WorkFloor::micro_batch_s(int first, int end, int size) const {
+double WorkLowerBound::micro_batch_s(int first, int end, int size) const {
   return between(micro_batch_.at(size), first, end);
 }
 
-double WorkFloor::update_s(int first, int end, int size) const {
+double WorkLowerBound::update_s(int first, int end, int size) const {
   return between(update_.at(size), first, end);
 }
 
-double WorkFloor::rest_s(int first, int end, int rest) const {
+double WorkLowerBound::rest_s(int first, int end, int rest) const {
   return rest == 0 ? 0 : (device_.back() - between(device_, first, end)) / rest;
 }
 
-double WorkFloor::pipeline_s(int first, int end, int size, int rest) const {
+double WorkLowerBound::pipeline_s(int first, int end, int size, int rest) const {
   const double own = micro_batch_s(first, end, size), others = rest_s(first, end, rest);
   return own + others +
          std::max((micro_batches_ - 1) * own + update_s(first, end, size), (micro_batches_ - 1) * others);

@@ -17,34 +17,35 @@ struct PricedGraph {
 
   Graph graph;
   PlanningGraph planning;
-  PriceBook book;
+  CostTable book;
 };
 
-/// Lowers and simulates proposals, keeps the fastest that fits, and remembers what became of the others.
-class Contest {
+/// Chooses the plan: lowers and simulates the proposals of the searches, keeps the fastest that fits, and why
+/// each of the others lost.
+class PlanSelection {
  public:
-  Contest(const PlanningModel& model, const CostModel& costs, const PlannerOptions& options, int devices,
-          PlanningClock& clock)
+  PlanSelection(const PlanningModel& model, const CostModel& costs, const PlannerOptions& options,
+                int devices, PlanningClock& clock)
       : model_(model), costs_(costs), options_(options), devices_(devices), clock_(clock) {}
 
   /// The stages solved to the end, starting from the proposal's solutions where it has them. Those whose
   /// messages and packing take more than is left beside what is live are solved once more with that much less
-  /// memory, or with rematerialisation. Returns the plan's stages as they came to be; empty where they do not
-  /// fit.
-  Proposal enter(PricedGraph&, Proposal, const std::string& method, const std::string& schedule);
+  /// memory, or with rematerialisation. Returns the plan's stages, each with its solution; empty where they
+  /// do not fit.
+  Proposal evaluate(PricedGraph&, Proposal, const std::string& method, const std::string& schedule);
 
   void note_failure(const std::string& method, const std::string& why);
   void note_shortfall(const std::string& method, int first_layer, int end_layer, std::int64_t least_memory);
 
-  /// The least estimate of a plan that fits and uses all devices, of those that entered since the winner was
-  /// settled if it is; infinite: none yet.
+  /// The least estimate of a plan that fits and uses all devices, once the winner is frozen of those
+  /// evaluated since; infinite: none yet.
   double best_estimate_s() const { return best_estimate_s_; }
   bool has_winner() const { return best_.has_value(); }
   bool out_of_time() const { return out_of_time_; }
 
-  /// The winner is the fastest of those that have entered; what enters later is compared with it and no more.
+  /// The winner is the fastest so far; what is evaluated later is compared with it and no more.
   /// Throws Error(infeasible) where there is none.
-  const Plan& settle();
+  const Plan& freeze();
 
   /// The winner with all candidates. Throws Error(infeasible) where there is none.
   Plan result();
@@ -69,9 +70,9 @@ class Contest {
   PlanningClock& clock_;
   std::vector<Entry> entries_;  ///< plans that fit, each once
   std::vector<Candidate> failures_;
-  std::optional<std::size_t> best_,
-      beside_;  ///< the winner; the fastest of those that entered after it was settled
-  bool settled_ = false;
+  std::optional<std::size_t> best_;    ///< the winner
+  std::optional<std::size_t> beside_;  ///< the fastest of those evaluated after it was frozen
+  bool frozen_ = false;
   double best_estimate_s_ = infinity;
   bool out_of_time_ = false;
   std::int64_t least_memory_ = 0;

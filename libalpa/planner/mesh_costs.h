@@ -54,9 +54,9 @@ struct NodeOption {
 
 /// What every node of a graph can do on one mesh and what that takes: worked out once for all stages on it.
 /// All operators are priced when it is made (CostModel is not thread-safe); after that threads may share it.
-class MeshPrices {
+class MeshCosts {
  public:
-  MeshPrices(const Graph&, MeshShape, const CostModel&);
+  MeshCosts(const Graph&, MeshShape, const CostModel&);
 
   const MeshShape& mesh() const { return mesh_; }
   const CostModel& costs() const { return costs_; }
@@ -104,24 +104,24 @@ class MeshPrices {
 };
 
 /// The prices of one graph on all the meshes that were asked for.
-class PriceBook {
+class CostTable {
  public:
-  PriceBook(const Graph& graph, const CostModel& costs) : graph_(graph), costs_(costs) {}
+  CostTable(const Graph& graph, const CostModel& costs) : graph_(graph), costs_(costs) {}
 
   /// Not thread-safe where the mesh is new.
-  const MeshPrices& on(const MeshShape& mesh) {
-    return prices_.try_emplace(mesh, graph_, mesh, costs_).first->second;
+  const MeshCosts& on(const MeshShape& mesh) {
+    return mesh_costs_.try_emplace(mesh, graph_, mesh, costs_).first->second;
   }
   /// Prices those meshes that are new, in the name of `what`. False where the time was up before.
   bool price(const std::vector<MeshShape>&, const std::string& what, PlanningClock&);
   /// Of a mesh that was asked for before.
-  const MeshPrices& known(const MeshShape& mesh) const { return prices_.at(mesh); }
+  const MeshCosts& known(const MeshShape& mesh) const { return mesh_costs_.at(mesh); }
   const CostModel& costs() const { return costs_; }
 
  private:
   const Graph& graph_;
   const CostModel& costs_;
-  std::map<MeshShape, MeshPrices> prices_;
+  std::map<MeshShape, MeshCosts> mesh_costs_;
 };
 
 }  // namespace alpa
