@@ -73,7 +73,6 @@ bool PlanSelection::solve(PricedGraph& priced, StageRequest& request, StageSolut
       options_.rematerialize != "auto")
     return solution.feasible;
   request.rematerialize = true;
-  request.reserve_bytes = 0;
   solution = solve_stage(priced.planning, request, mesh_costs, options);
   out_of_time_ |= solution.hit_time_limit;
   return solution.feasible;
@@ -102,7 +101,7 @@ Proposal PlanSelection::evaluate(PricedGraph& priced, Proposal proposal, const s
   const std::vector<StageSolution> starts = proposal.solutions;
   proposal.solutions.assign(proposal.requests.size(), {});
   std::vector<bool> unsolved(proposal.requests.size(), true);
-  constexpr int attempts = 2;  // once more where packing took more than what is live
+  constexpr int attempts = 4;  // again where messages and packing took more than is left beside what is live
   for (int attempt = 0; attempt < attempts; ++attempt) {
     for (int s = 0; s < stages; ++s) {
       const std::size_t i = static_cast<std::size_t>(s);
@@ -135,7 +134,8 @@ Proposal PlanSelection::evaluate(PricedGraph& priced, Proposal proposal, const s
       return proposal;
     }
     if (attempt + 1 == attempts)
-      note_shortfall(method, 0, static_cast<int>(priced.graph.layers.size()), fullest_device(plan));
+      note_failure(method, fmt::format("its program takes {} of the {} there are, however it was split",
+                                       bytes_text(fullest_device(plan)), bytes_text(limit)));
   }
   return {};
 }

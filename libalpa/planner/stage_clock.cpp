@@ -8,12 +8,10 @@ StageClock::StageClock(const StageScope& scope) : scope_(scope) {
   for (const Phase segment : {Phase::forward, Phase::backward, Phase::update}) {
     begin_.push_back(end_++);  // what arrives from other stages is there then
     const std::vector<int> order = scope.order(segment);
-    if (segment == Phase::update)
-      for (const int n : order)
-        for (const int operand : scope.planning().uses.measured[static_cast<std::size_t>(n)])
-          if (scope.canonical_node(n) == n) measures_[{n, operand}] = end_++;
+    bool measured = segment != Phase::update;
     for (int place = 0; place < static_cast<int>(order.size()); ++place) {
       const int n = order[static_cast<std::size_t>(place)];
+      if (!measured && n > scope.planning().uses.norm) measure(), measured = true;
       position_[{n, segment}] = place;
       if (scope.canonical_node(n) != n) continue;
       at_[{n, segment}] = end_;
@@ -21,6 +19,18 @@ StageClock::StageClock(const StageScope& scope) : scope_(scope) {
       end_ = ends(n, segment);
       layer->second.second = end_;
     }
+  }
+}
+
+/// Sums of tied weights' gradients come before the norm, all that it does not need after it.
+void StageClock::measure() {
+  const GraphUses& uses = scope_.planning().uses;
+  if (uses.norm < 0) return;
+  for (const int gradient : scope_.node(uses.norm).operands) {
+    const std::vector<int>& users = uses.users_of(gradient);
+    if (users.empty() || !scope_.has(users.back()) || scope_.canonical_node(users.back()) != users.back())
+      continue;
+    measures_[{users.back(), place_of(scope_.node(users.back()).operands, gradient)}] = end_++;
   }
 }
 

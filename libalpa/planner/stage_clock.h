@@ -38,6 +38,7 @@ class StageClock {
   std::pair<int, int> of_layer(int layer, Phase segment) const;
 
  private:
+  void measure();
   int at(int node, Phase segment) const { return at_.at({scope_.canonical_node(node), segment}); }
 
   const StageScope& scope_;

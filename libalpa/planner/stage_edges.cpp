@@ -7,65 +7,52 @@
 namespace alpa {
 namespace {
 
-EdgeEnd end_at(const StageVariable& variable, std::size_t choice, int layout) {
-  const std::vector<bool>& flags = variable.segment ? variable.at_rest : variable.as_made;
-  return {layout, !flags.empty() && flags[choice]};
+EdgeEnd end_at(const StageVariable& variable, std::size_t choice, std::vector<int> NodeOption::*layouts,
+               int place, const MeshCosts& mesh_costs) {
+  const auto flag = [&](const std::vector<bool>& flags) { return !flags.empty() && flags[choice]; };
+  const int layout =
+      variable.node < 0 ? variable.choices[choice]
+                        : (option_of(variable, choice, mesh_costs).*layouts)[static_cast<std::size_t>(place)];
+  return {layout, flag(variable.at_rest), flag(variable.as_made)};
 }
 
 }  // namespace
 
-std::vector<double> edge_seconds(const StageVariables& stage, const StageEdge& edge, std::size_t from,
-                                 const MeshCosts& mesh_costs) {
-  const int start = layout_at_start(stage, edge, from, mesh_costs);
-  const StageVariable& at_end = stage.variables[static_cast<std::size_t>(edge.to)];
-  const StageVariable& at_start = stage.variables[static_cast<std::size_t>(edge.from)];
-  const bool from_maker = at_start.node >= 0;
-  const std::vector<double>& converted = mesh_costs.conversion_seconds(edge.value, start);
-  std::vector<double> seconds(at_end.choices.size());
-  for (std::size_t to = 0; to < seconds.size(); ++to) {
-    const int end = layout_at_end(stage, edge, to, mesh_costs);
-    const bool is_rest = at_start.segment && at_end.node < 0,
-               from_rest = at_start.node < 0 && !at_start.segment;
-    if ((is_rest && !at_start.at_rest.empty() && at_start.at_rest[from] != (start == end)) ||
-        (from_rest && !at_end.at_rest.empty() && at_end.at_rest[to] != (start == end))) {
-      seconds[to] = infinity;
-    } else if (!at_end.as_made.empty() && from_maker) {
-      seconds[to] = at_end.as_made[to] == (start == end) ? 0 : infinity;
-    } else if (start != end && (at_end.as_made.empty() || !at_end.as_made[to])) {
-      seconds[to] = converted[static_cast<std::size_t>(end)];
-      if (at_end.sums_in_kernel)
-        seconds[to] += mesh_costs.options(at_end.node)[static_cast<std::size_t>(at_end.choices[to])].seconds;
-    }
-  }
-  return seconds;
-}
-
-int layout_at_start(const StageVariables& stage, const StageEdge& edge, std::size_t choice,
-                    const MeshCosts& mesh_costs) {
-  const StageVariable& from = stage.variables[static_cast<std::size_t>(edge.from)];
-  if (from.node < 0) return from.choices[choice];
-  const NodeOption& option = mesh_costs.options(from.node)[static_cast<std::size_t>(from.choices[choice])];
-  return option.results[static_cast<std::size_t>(edge.from_place)];
-}
-
-int layout_at_end(const StageVariables& stage, const StageEdge& edge, std::size_t choice,
-                  const MeshCosts& mesh_costs) {
-  const StageVariable& to = stage.variables[static_cast<std::size_t>(edge.to)];
-  if (to.node < 0) return to.choices[choice];
-  const NodeOption& option = mesh_costs.options(to.node)[static_cast<std::size_t>(to.choices[choice])];
-  return option.operands[static_cast<std::size_t>(edge.to_place)];
-}
-
 EdgeEnd start_of_edge(const StageVariables& stage, const StageEdge& edge, std::size_t choice,
                       const MeshCosts& mesh_costs) {
-  return end_at(stage.variables[static_cast<std::size_t>(edge.from)], choice,
-                layout_at_start(stage, edge, choice, mesh_costs));
+  return end_at(stage.variables[static_cast<std::size_t>(edge.from)], choice, &NodeOption::results,
+                edge.from_place, mesh_costs);
 }
 
 EdgeEnd end_of_edge(const StageVariables& stage, const StageEdge& edge, std::size_t choice,
                     const MeshCosts& mesh_costs) {
-  return end_at(stage.variables[static_cast<std::size_t>(edge.to)], choice,
-                layout_at_end(stage, edge, choice, mesh_costs));
+  return end_at(stage.variables[static_cast<std::size_t>(edge.to)], choice, &NodeOption::operands,
+                edge.to_place, mesh_costs);
+}
+
+std::vector<double> edge_seconds(const StageVariables& stage, const StageEdge& edge, std::size_t from,
+                                 const MeshCosts& mesh_costs) {
+  const StageVariable& at_end = stage.variables[static_cast<std::size_t>(edge.to)];
+  const StageVariable& at_start = stage.variables[static_cast<std::size_t>(edge.from)];
+  const EdgeEnd start = start_of_edge(stage, edge, from, mesh_costs);
+  const std::vector<double>& converted = mesh_costs.conversion_seconds(edge.value, start.layout);
+  std::vector<double> seconds(at_end.choices.size());
+  for (std::size_t to = 0; to < seconds.size(); ++to) {
+    const EdgeEnd end = end_of_edge(stage, edge, to, mesh_costs);
+    const bool same = start.layout == end.layout;
+    const bool is_rest = at_start.segment && at_end.node < 0,
+               from_rest = at_start.node < 0 && !at_start.segment;
+    if ((is_rest && !at_start.at_rest.empty() && start.at_rest != same) ||
+        (from_rest && !at_end.at_rest.empty() && end.at_rest != same)) {
+      seconds[to] = infinity;
+    } else if (!at_end.as_made.empty() && at_start.node >= 0) {
+      seconds[to] = end.as_made == same ? 0 : infinity;
+    } else if (!same && !end.as_made) {
+      seconds[to] = converted[static_cast<std::size_t>(end.layout)];
+      if (at_end.sums_in_kernel) seconds[to] += option_of(at_end, to, mesh_costs).seconds;
+    }
+  }
+  return seconds;
 }
 
 StageConversion conversion_of(const StageVariables& stage, const StageEdge& edge, int rest,
@@ -93,9 +80,10 @@ StageConversion conversion_of(const StageVariables& stage, const StageEdge& edge
     const EdgeEnd start = start_of_edge(stage, edge, c, mesh_costs);
     const auto [known, is_new] = of_start.try_emplace(start, 2 * end.size(), -1);
     for (std::size_t e = 0; is_new && e < end.size(); ++e) {
-      known->second[2 * e] = case_of({static_cast<int>(e), false, held(start, end[e], false)});
-      if (rest >= 0)
-        known->second[2 * e + 1] = case_of({static_cast<int>(e), true, held(start, end[e], true)});
+      for (const bool as_made : {false, true})
+        if (rest >= 0 || !as_made)
+          known->second[StageConversion::place(static_cast<int>(e), as_made)] =
+              case_of({static_cast<int>(e), as_made, held(start, end[e], as_made)});
     }
     made.case_of.push_back(known->second);
   }

@@ -10,15 +10,11 @@ namespace alpa {
 /// its end.
 std::vector<double> edge_seconds(const StageVariables&, const StageEdge&, std::size_t from, const MeshCosts&);
 
-/// The layout that a variable's choice gives the value at that end of an edge.
-int layout_at_start(const StageVariables&, const StageEdge&, std::size_t choice, const MeshCosts&);
-int layout_at_end(const StageVariables&, const StageEdge&, std::size_t choice, const MeshCosts&);
-
-/// Those with what else a choice says of the value there: of a segment's layout that it is the one at rest,
-/// of the layout at rest that it is as the value is made.
+/// What a variable's choice says of the value at that end of an edge.
 struct EdgeEnd {
   int layout = 0;
-  bool at_rest = false;
+  bool at_rest = false;  ///< of a segment's layout: it is that in which the value rests
+  bool as_made = false;  ///< of the layout at rest: it is that in which the value is made
   auto operator<=>(const EdgeEnd&) const = default;
 };
 EdgeEnd start_of_edge(const StageVariables&, const StageEdge&, std::size_t choice, const MeshCosts&);

@@ -1,6 +1,9 @@
 #include "libalpa/planner/stage_memory.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
 
 #include "libalpa/planner/stage_clock.h"
 #include "libalpa/planner/stage_edges.h"
@@ -34,10 +37,6 @@ class MemoryOverTime {
   StageVariable& variable(int index) { return stage_.variables[static_cast<std::size_t>(index)]; }
   std::int64_t bytes(int v, int layout) const { return mesh_costs_.layouts(v).bytes(layout); }
 
-  const NodeOption& option(const StageVariable& of_node, std::size_t choice) const {
-    return mesh_costs_.options(of_node.node)[static_cast<std::size_t>(of_node.choices[choice])];
-  }
-
   bool rests(int v) const { return stage_.of_value.contains(scope_.canonical_value(v)); }
 
   /// The buffer that a node makes a value in ends with the segment, or (nullopt) that depends on layouts.
@@ -59,8 +58,8 @@ class MemoryOverTime {
     SelectionProblem::Memory first{clock_.runs(n, segment), clock_.runs(n, segment) + 1, {}},
         later{first.end, first.end + 1, {}};
     for (std::size_t c = 0; c < of.choices.size(); ++c) {
-      first.bytes.push_back(option(of, c).workspace);
-      later.bytes.push_back(option(of, c).later_workspace);
+      first.bytes.push_back(option_of(of, c, mesh_costs_).workspace);
+      later.bytes.push_back(option_of(of, c, mesh_costs_).later_workspace);
     }
     hold(of, std::move(first));
     hold(of, std::move(later));
@@ -98,7 +97,7 @@ class MemoryOverTime {
     for (const auto& [begin, end] : united(ticks)) {
       SelectionProblem::Memory memory{begin, end, {}};
       for (std::size_t c = 0; c < of.choices.size(); ++c)
-        memory.bytes.push_back(bytes(v, option(of, c).results[result]));
+        memory.bytes.push_back(bytes(v, option_of(of, c, mesh_costs_).results[result]));
       hold(of, std::move(memory));
     }
   }
@@ -139,10 +138,18 @@ class MemoryOverTime {
   }
 
   /// From a tick of one layer to a tick of the same or a later one; equal layers in between are there once.
-  Ticks between(int begin, int from_layer, int end, int to_layer, Phase segment) const {
-    if (begin <= end || from_layer == to_layer) return {{begin, end}};
-    return {{begin, clock_.of_layer(from_layer, segment).second},
-            {clock_.of_layer(to_layer, segment).first, end}};
+  Ticks between(Moment begin, Moment end, Phase segment) const {
+    if (begin.tick <= end.tick || begin.layer == end.layer) return {{begin.tick, end.tick}};
+    return {{begin.tick, clock_.of_layer(begin.layer, segment).second},
+            {clock_.of_layer(end.layer, segment).first, end.tick}};
+  }
+
+  /// Copies of the layer are there for the value's whole time then.
+  bool used_by_equal_layers(int v, int layer, Phase segment) const {
+    return std::ranges::any_of(scope_.uses_in(v, segment), [&](const StageScope::Use& use) {
+      const int other = scope_.node(use.node).layer;
+      return other != layer && scope_.canonical_layer(other) == scope_.canonical_layer(layer);
+    });
   }
 
   /// What a flow starts from.
@@ -206,14 +213,17 @@ class MemoryOverTime {
   }
 
   /// What a conversion holds at its tick, where what it starts from is counted in `held` or (0) elsewhere.
-  std::int64_t peak(int v, int from, int to, bool into_place, std::int64_t held) const {
-    const ConversionBytes& beside =
-        mesh_costs_.conversion_bytes(v, from, into_place)[static_cast<std::size_t>(to)];
+  std::int64_t peak(int v, int from, int to, bool into_place, std::int64_t held) {
+    if (const std::tuple conversions(v, from, into_place); row_ != conversions) {
+      row_ = conversions;
+      bytes_of_row_ = &mesh_costs_.conversion_bytes(v, from, into_place);  // shared by threads, so it locks
+    }
+    const ConversionBytes& beside = (*bytes_of_row_)[static_cast<std::size_t>(to)];
     return std::max(held + beside.first, beside.later);
   }
 
   /// The same where what it ends in is counted elsewhere too. (Where there is no way, none.)
-  std::int64_t extra(int v, int from, int to, std::int64_t held) const {
+  std::int64_t extra(int v, int from, int to, std::int64_t held) {
     return std::max<std::int64_t>(0, peak(v, from, to, false, held) - bytes(v, to));
   }
 
@@ -224,37 +234,39 @@ class MemoryOverTime {
     const Node& node = scope_.node(flow.user);
     const auto& measured = scope_.planning().uses.measured[static_cast<std::size_t>(flow.user)];
     int tick = clock_.converts(flow.user, segment, operand);
-    int copies = 1;
+    int others = 0;  // copies of the node, whose operands are all measured before the first is taken
     if (segment == Phase::update && std::ranges::find(measured, operand) != measured.end()) {
       tick = clock_.measures(scope_.canonical_node(flow.user), operand);
-      copies = scope_.copies(scope_.canonical_node(flow.user));  // all are measured before the first is taken
+      others = scope_.copies(scope_.canonical_node(flow.user)) - 1;
     }
     int end = clock_.runs(flow.user, segment) + 2;
     for (const NodeOption& o : mesh_costs_.options(flow.user))
       if (std::ranges::find(o.goes_on, operand) != o.goes_on.end()) end = clock_.runs(flow.user, segment) + 1;
-    if (std::ranges::find(node.op->overwrites, operand) != std::end(node.op->overwrites))
-      end = clock_.ends(flow.user, segment);
+    if (const auto result = std::ranges::find(node.op->overwrites, operand);
+        result != std::end(node.op->overwrites))
+      end = clock_.settles(flow.user, segment, static_cast<int>(result - std::begin(node.op->overwrites)));
     const Start start = start_of(edge, flow);
     const StageScope::Use last = extreme_use(v, segment, true);
-    const bool is_last = last.node == flow.user && last.operand == operand;
-    const Ticks before = between(start.begin, start.layer, tick, node.layer, segment);
+    const bool for_copies = used_by_equal_layers(v, node.layer, segment);
+    const bool is_last = !for_copies && last.operand == operand &&
+                         scope_.canonical_node(last.node) == scope_.canonical_node(flow.user);
+    const int needed = for_copies ? clock_.of_layer(node.layer, segment).second : tick;
+    const Ticks before = between({start.begin, start.layer}, {needed, node.layer}, segment);
     if (start.ticks) start.ticks->insert(start.ticks->end(), before.begin(), before.end());
     const bool sum = variable(edge.to).sums_in_kernel && !start.always;
-    Ticks pieces{{tick, tick + 1}, {tick + 1, end}};
-    if (sum) pieces.push_back({start.begin, tick});
+    const Ticks pieces{{tick, tick + 1},
+                       {tick + 1, end},
+                       {start.begin, sum ? tick : start.begin},
+                       {tick, others > 0 ? clock_.of_layer(node.layer, segment).second : tick}};
     add_conversion(
         edge, -1, pieces, [&](const EdgeEnd& from, const EdgeEnd& to, bool) -> std::vector<std::int64_t> {
-          const bool lasts = start.lasts || from.at_rest;
-          const std::int64_t after = copies * bytes(v, to.layout),
-                             before_it = lasts || !is_last ? 0 : bytes(v, from.layout);
-          if (from.layout != to.layout) {
-            std::vector<std::int64_t> held{peak(v, from.layout, to.layout, false, before_it), after};
-            if (sum) held.push_back(before_it);
-            return held;
-          }
-          if (sum) return {0, 0, 0};            // the gradient's kernel adds to the sum
-          const std::int64_t same = before_it;  // it is counted here from its last use on
-          return {same, same};
+          const bool same = from.layout == to.layout;
+          if (same && sum) return {0, 0, 0, 0};  // the gradient's kernel adds to the sum
+          // Where it is taken as it is, it is counted here from its last use on.
+          const std::int64_t before_it = start.lasts || from.at_rest || !is_last ? 0 : bytes(v, from.layout);
+          if (same) return {before_it, before_it, 0, 0};
+          const std::int64_t after = bytes(v, to.layout);
+          return {peak(v, from.layout, to.layout, false, before_it), after, before_it, others * after};
         });
   }
 
@@ -262,7 +274,7 @@ class MemoryOverTime {
   void add_start(const StageEdge& edge, const StageFlow& flow) {
     const auto [tick, layer] = start_of_uses(flow.value, edge.phase);
     const Start start = start_of(edge, flow);
-    const Ticks before = between(start.begin, start.layer, tick, layer, edge.phase);
+    const Ticks before = between({start.begin, start.layer}, {tick, layer}, edge.phase);
     if (start.ticks) start.ticks->insert(start.ticks->end(), before.begin(), before.end());
     add_conversion(edge, -1, {{tick, tick + 1}}, [&](const EdgeEnd& from, const EdgeEnd& to, bool) {
       if (from.layout == to.layout) return std::vector<std::int64_t>{0};
@@ -283,7 +295,7 @@ class MemoryOverTime {
     add_conversion(edge, -1, {{tick, tick + 1}, {start.always ? tick : start.begin, tick}},
                    [&](const EdgeEnd& from, const EdgeEnd& to, bool) -> std::vector<std::int64_t> {
                      if (from.layout == to.layout) return {0, 0};
-                     const std::int64_t held = start.lasts ? 0 : bytes(flow.value, from.layout);
+                     const std::int64_t held = start.lasts && !in_place ? 0 : bytes(flow.value, from.layout);
                      return {lasts ? peak(flow.value, from.layout, to.layout, true, held)
                                    : extra(flow.value, from.layout, to.layout, held),
                              held};
@@ -299,7 +311,7 @@ class MemoryOverTime {
       return;
     }
     add_conversion(edge, -1, {{begin, tick}}, [&](const EdgeEnd& from, const EdgeEnd& to, bool) {
-      return std::vector{to.at_rest ? 0 : bytes(flow.value, from.layout)};
+      return std::vector{to.as_made ? 0 : bytes(flow.value, from.layout)};
     });
   }
 
@@ -310,7 +322,7 @@ class MemoryOverTime {
     const int settles = clock_.settles(maker, edge.phase, edge.from_place);
     const auto [tick, layer] = start_of_uses(v, edge.phase);
     Ticks pieces{{settles, settles + 1}, {tick, tick + 1}};
-    const Ticks meanwhile = between(settles + 1, scope_.node(maker).layer, tick, layer, edge.phase);
+    const Ticks meanwhile = between({settles + 1, scope_.node(maker).layer}, {tick, layer}, edge.phase);
     pieces.insert(pieces.end(), meanwhile.begin(), meanwhile.end());
     const bool lasts = scope_.lasts(v);
     add_conversion(edge, stage_.of_value.at(scope_.canonical_value(v)), pieces,
@@ -338,7 +350,7 @@ class MemoryOverTime {
     const int tick = clock_.rests(maker, edge.phase, place_of(scope_.node(maker).results, v));
     const bool lasts = scope_.lasts(v);
     add_conversion(edge, -1, {{tick, tick + 1}}, [&](const EdgeEnd& from, const EdgeEnd& rest, bool) {
-      if (from.layout == rest.layout || rest.at_rest) return std::vector<std::int64_t>{0};
+      if (from.layout == rest.layout || rest.as_made) return std::vector<std::int64_t>{0};
       return std::vector{peak(v, from.layout, rest.layout, lasts, 0)};
     });
   }
@@ -372,7 +384,9 @@ class MemoryOverTime {
   StageVariables& stage_;
   StageClock clock_;
   std::map<Result, Ticks> held_;
-  std::map<int, Ticks> held_layouts_;  ///< by variable
+  std::map<int, Ticks> held_layouts_;              ///< by variable
+  std::tuple<int, int, bool> row_{-1, -1, false};  ///< value, its layout, whether into place: asked for last
+  const std::vector<ConversionBytes>* bytes_of_row_ = nullptr;
 };
 
 }  // namespace

@@ -19,7 +19,8 @@ StageProblem::StageProblem(const PlanningGraph& planning, const StageRequest& re
       mesh_costs_(mesh_costs),
       stage_(stage_variables(scope_, request_, mesh_costs)) {
   if (stage_.why_not.empty()) add_memory_over_time(scope_, mesh_costs_, stage_);
-  if (stage_.why_not.empty() && !most_bytes()) stage_.why_not = "its memory does not fit into 64 bits";
+  if (stage_.why_not.empty() && most_bytes().value_or(kMostSelectionBytes + 1) > kMostSelectionBytes)
+    stage_.why_not = "its memory does not fit into 64 bits";
   if (stage_.why_not.empty()) make_selection();
 }
 
@@ -47,7 +48,7 @@ void StageProblem::make_selection() {
       lasting.push_back(v.fixed[c] + request_.in_flight * v.slot[c]);
     SelectionProblem::Node node{v.cost, v.held};
     if (std::ranges::any_of(lasting, [](std::int64_t bytes) { return bytes > 0; }))
-      node.memory.push_back({0, std::max(stage_.clock, 1), std::move(lasting)});
+      node.memory.push_back({0, stage_.clock, std::move(lasting)});
     problem_.nodes.push_back(std::move(node));
   }
   for (const auto& [edge, flow] : stage_.edges) {
@@ -67,9 +68,10 @@ void StageProblem::make_selection() {
   }
   problem_.memory_limit =
       std::max<std::int64_t>(0, mesh_costs_.costs().cluster().memory_bytes - request_.reserve_bytes);
+  refined_.resize(static_cast<std::size_t>(stage_.clock));
 }
 
-/// Memory that hangs on several decisions: a node that follows them.
+/// Memory that depends on several decisions: a node that follows them.
 int StageProblem::node_of_conversion(std::size_t index) {
   const auto known = std::ranges::find(held_conversions_, index);
   const int variables = static_cast<int>(stage_.variables.size());
@@ -107,39 +109,76 @@ std::size_t StageProblem::case_of(const StageConversion& conversion, const std::
   const bool as_made = conversion.rest >= 0 && variable(conversion.rest).as_made[chosen(conversion.rest)];
   const int end = conversion.end_of[chosen(conversion.to)];
   return static_cast<std::size_t>(
-      conversion.case_of[chosen(conversion.from)][static_cast<std::size_t>(2 * end + (as_made ? 1 : 0))]);
+      conversion.case_of[chosen(conversion.from)][StageConversion::place(end, as_made)]);
 }
 
-std::vector<std::int64_t> StageProblem::bytes_over_time(const std::vector<int>& choice) const {
-  std::vector<std::int64_t> bytes(static_cast<std::size_t>(std::max(stage_.clock, 1)) + 1);
+template <class OfVariable, class OfConversion>
+std::vector<std::int64_t> StageProblem::held_over_time(const OfVariable& of_variable,
+                                                       const OfConversion& of_conversion) const {
+  std::vector<std::int64_t> bytes(static_cast<std::size_t>(stage_.clock) + 1);
   const auto hold = [&](int begin, int end, std::int64_t held) {
-    if (begin >= end) return;
     bytes[static_cast<std::size_t>(begin)] += held;
     bytes[static_cast<std::size_t>(end)] -= held;
   };
   for (std::size_t i = 0; i < stage_.variables.size(); ++i)
-    for (const auto& [begin, end, held] : problem_.nodes[i].memory)
-      hold(begin, end, held[static_cast<std::size_t>(choice[i])]);
+    for (const auto& [begin, end, held] : problem_.nodes[i].memory) hold(begin, end, of_variable(i, held));
   for (const StageConversion& conversion : stage_.conversions)
     for (std::size_t p = 0; p < conversion.pieces.size(); ++p)
-      hold(conversion.pieces[p].first, conversion.pieces[p].second,
-           conversion.cases[case_of(conversion, choice)].bytes[p]);
+      if (const auto& [begin, end] = conversion.pieces[p]; begin < end)
+        hold(begin, end, of_conversion(conversion, p));
   std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
   bytes.pop_back();
   return bytes;
 }
 
-void StageProblem::hold_conversions_at(const std::set<int>& ticks) {
+std::vector<std::int64_t> StageProblem::bytes_over_time(const std::vector<int>& choice) const {
+  return held_over_time(
+      [&](std::size_t i, const std::vector<std::int64_t>& held) {
+        return held[static_cast<std::size_t>(choice[i])];
+      },
+      [&](const StageConversion& conversion, std::size_t piece) {
+        return conversion.cases[case_of(conversion, choice)].bytes[piece];
+      });
+}
+
+bool StageProblem::fits(const std::vector<int>& choice) const {
+  return std::ranges::max(bytes_over_time(choice)) <= problem_.memory_limit;
+}
+
+void StageProblem::refine(const std::vector<int>& choice) { hold_conversions_where(bytes_over_time(choice)); }
+
+void StageProblem::refine_everywhere() {
+  hold_conversions_where(held_over_time(
+      [](std::size_t, const std::vector<std::int64_t>& held) { return std::ranges::max(held); },
+      [](const StageConversion& conversion, std::size_t piece) {
+        std::int64_t most = 0;
+        for (const StageConversion::Case& c : conversion.cases) most = std::max(most, c.bytes[piece]);
+        return most;
+      }));
+}
+
+/// At ticks at which those bytes are too many.
+void StageProblem::hold_conversions_where(const std::vector<std::int64_t>& bytes) {
+  std::vector<std::pair<int, int>> added;  // ticks that follow each other
+  for (std::size_t t = 0; t < bytes.size(); ++t) {
+    if (bytes[t] <= problem_.memory_limit || refined_[t]) continue;
+    refined_[t] = true;
+    const int tick = static_cast<int>(t);
+    if (added.empty() || added.back().second < tick) added.push_back({tick, tick});
+    added.back().second = tick + 1;
+  }
   for (std::size_t i = 0; i < stage_.conversions.size(); ++i) {
     const StageConversion& conversion = stage_.conversions[i];
     for (std::size_t p = 0; p < conversion.pieces.size(); ++p) {
-      const auto& [begin, end] = conversion.pieces[p];
-      std::vector<std::int64_t> bytes;
-      for (const StageConversion::Case& c : conversion.cases) bytes.push_back(c.bytes[p]);
-      if (std::ranges::max(bytes) == 0) continue;
-      for (auto tick = ticks.lower_bound(begin); tick != ticks.end() && *tick < end; ++tick) {
+      std::vector<std::int64_t> held;
+      for (const StageConversion::Case& c : conversion.cases) held.push_back(c.bytes[p]);
+      if (std::ranges::max(held) == 0) continue;
+      for (const auto& [begin, end] : added) {
+        const int first = std::max(begin, conversion.pieces[p].first),
+                  last = std::min(end, conversion.pieces[p].second);
+        if (first >= last) continue;
         const int node = node_of_conversion(i);
-        problem_.nodes[static_cast<std::size_t>(node)].memory.push_back({*tick, *tick + 1, bytes});
+        problem_.nodes[static_cast<std::size_t>(node)].memory.push_back({first, last, held});
       }
     }
   }
@@ -167,7 +206,7 @@ std::vector<int> StageProblem::choice_of(const StageSolution& solution) const {
     if (v.node >= 0) {
       const auto at = solution.node_strategy.find(v.node);
       if (at == solution.node_strategy.end()) return {};
-      while (c < v.choices.size() && option(v, c).strategy != at->second) ++c;
+      while (c < v.choices.size() && option_of(v, c, mesh_costs_).strategy != at->second) ++c;
     } else {
       const std::optional<ShardingSpec> known = layout_in(solution, v.value, v.segment);
       if (!known) return {};
@@ -184,7 +223,7 @@ std::vector<int> StageProblem::choice_of(const StageSolution& solution) const {
         const auto made = static_cast<std::size_t>(choice[static_cast<std::size_t>(maker)]);
         const auto result =
             static_cast<std::size_t>(place_of(scope_.node(variable(maker).node).results, v.value));
-        const bool as_made = option(variable(maker), made).results[result] == v.choices[c];
+        const bool as_made = option_of(variable(maker), made, mesh_costs_).results[result] == v.choices[c];
         const int layout = v.choices[c];
         while (c < v.choices.size() && (v.choices[c] != layout || v.as_made[c] != as_made)) ++c;
       }
@@ -192,7 +231,7 @@ std::vector<int> StageProblem::choice_of(const StageSolution& solution) const {
     if (c == v.choices.size()) return {};
     choice.push_back(static_cast<int>(c));
   }
-  return with_conversions(std::move(choice));
+  return choice;
 }
 
 std::vector<int> StageProblem::with_conversions(std::vector<int> choice) const {
@@ -205,8 +244,8 @@ std::vector<int> StageProblem::with_conversions(std::vector<int> choice) const {
 ShardingSpec StageProblem::layout_at_node(int n, int value, bool result,
                                           const std::vector<int>& choice) const {
   const int index = stage_.of_node.at(scope_.canonical_node(n));
-  const NodeOption& taken =
-      option(variable(index), static_cast<std::size_t>(choice[static_cast<std::size_t>(index)]));
+  const NodeOption& taken = option_of(
+      variable(index), static_cast<std::size_t>(choice[static_cast<std::size_t>(index)]), mesh_costs_);
   const Node& node = scope_.node(n);
   const auto place = static_cast<std::size_t>(place_of(result ? node.results : node.operands, value));
   return mesh_costs_.layouts(value).spec(result ? taken.results[place] : taken.operands[place]);
@@ -270,27 +309,15 @@ std::vector<int> StageProblem::decisions(std::vector<int> choice) const {
   return choice;
 }
 
-bool StageProblem::fits(const std::vector<int>& choice) const {
-  return std::ranges::max(bytes_over_time(choice)) <= problem_.memory_limit;
-}
-
-void StageProblem::refine(const std::vector<int>& choice) {
-  const std::vector<std::int64_t> bytes = bytes_over_time(choice);
-  std::set<int> ticks;
-  for (std::size_t t = 0; t < bytes.size(); ++t)
-    if (bytes[t] > problem_.memory_limit && !refined_.contains(static_cast<int>(t)))
-      ticks.insert(static_cast<int>(t));
-  hold_conversions_at(ticks);
-  refined_.merge(ticks);
-}
-
 StageSolution StageProblem::solution_of(const std::vector<int>& choice) const {
   StageSolution solution;
   solution.feasible = true;
   for (const int n : scope_.nodes()) {
     const int index = stage_.of_node.at(scope_.canonical_node(n));
     solution.node_strategy[n] =
-        option(variable(index), static_cast<std::size_t>(choice[static_cast<std::size_t>(index)])).strategy;
+        option_of(variable(index), static_cast<std::size_t>(choice[static_cast<std::size_t>(index)]),
+                  mesh_costs_)
+            .strategy;
   }
   for (const int v : scope_.values()) {
     const Value& value = scope_.value(v);
@@ -323,20 +350,37 @@ StageSolution solve_stage(const PlanningGraph& planning, const StageRequest& req
     solution.lower_bound_s = infinity;
     return solution;
   }
-  SelectionOptions starting = options;
-  if (start) starting.start = problem.choice_of(*start);
-  SelectionSolution selected;
+  // Each round knows the memory of conversions where the choice of the round before did not fit; so a few
+  // are mostly enough, and one more, which knows it everywhere, always.
+  constexpr int rounds = 4;
+  const std::vector<int> known = start ? problem.choice_of(*start) : std::vector<int>{};
   const Deadline deadline(options.time_limit_s, options.stop);
-  for (double bound = 0;;) {
-    starting.time_limit_s = std::max(0.0, deadline.seconds_left());
-    selected = solve_selection(problem.selection(), starting);
-    bound = selected.lower_bound = std::max(bound, selected.lower_bound);
-    if (!selected.feasible || problem.fits(problem.decisions(selected.choice))) break;
-    problem.refine(problem.decisions(selected.choice));
-    starting.start.clear();
+  SelectionSolution selected;
+  std::vector<int> choice;
+  double bound = 0;
+  for (int round = 0;; ++round) {
+    SelectionOptions now = options;
+    now.time_limit_s = std::max(0.0, deadline.seconds_left());
+    if (!known.empty()) now.start = problem.with_conversions(known);
+    selected = solve_selection(problem.selection(), now);
+    bound = std::max(bound, selected.lower_bound);
+    if (!selected.feasible) break;
+    choice = problem.decisions(selected.choice);
+    if (problem.fits(choice)) break;
+    if (deadline.passed()) {
+      choice = known;
+      selected.feasible = !known.empty() && problem.fits(known);
+      selected.hit_time_limit = true;
+      selected.proof = "no choice found that fits, time limit";
+      break;
+    }
+    if (round < rounds)
+      problem.refine(choice);
+    else
+      problem.refine_everywhere();
   }
-  if (selected.feasible) solution = problem.solution_of(problem.decisions(selected.choice));
-  solution.lower_bound_s = selected.lower_bound;
+  if (selected.feasible) solution = problem.solution_of(choice);
+  solution.lower_bound_s = bound;
   solution.hit_time_limit = selected.hit_time_limit;
   if (selected.feasible) return solution;
   solution.why_not = selected.proof;

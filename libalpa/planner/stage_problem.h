@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -15,8 +14,7 @@
 
 namespace alpa {
 
-/// One stage's strategies, what they cost, and what memory they take, as the selection problem sees it. Exact
-/// figures come from lowering.
+/// One stage's strategies, what they cost, and what memory they take beside messages and what packing loses.
 struct StageSolution {
   bool feasible = false;
   std::string why_not;            ///< where it is not
@@ -30,7 +28,7 @@ struct StageSolution {
   double step_s = 0;         ///< what was minimised: micro-batches * micro_batch_s + update_s
   double lower_bound_s = 0;  ///< on step_s of any choice, feasible or not
   bool hit_time_limit = false;
-  std::int64_t fixed_bytes = 0;  ///< states, summed gradients and the largest transient
+  std::int64_t fixed_bytes = 0;  ///< most at once of all that does not grow with those in flight
   std::int64_t slot_bytes = 0;   ///< activations of one micro-batch in flight
 };
 
@@ -44,33 +42,36 @@ class StageProblem {
   StageProblem& operator=(const StageProblem&) = delete;
 
   const std::string& why_not() const { return stage_.why_not; }  ///< where there is no problem; else ""
-  /// Over all variables; memory that hangs on two of them only at the ticks asked for so far.
+  /// Over all variables, then conversions: those whose memory was refined so far, at those ticks.
   const SelectionProblem& selection() const { return problem_; }
   /// [tick of the stage's clock] What a choice for every variable holds.
   std::vector<std::int64_t> bytes_over_time(const std::vector<int>& choice) const;
   bool fits(const std::vector<int>& choice) const;
   /// Where that choice does not fit, it does not fit into selection() any more.
   void refine(const std::vector<int>& choice);
+  /// What fits into selection() then fits.
+  void refine_everywhere();
   const StageVariables& variables() const { return stage_; }
 
   /// What a choice for every variable makes all nodes of the selection problem choose, and the other way.
   std::vector<int> with_conversions(std::vector<int> choice) const;
   std::vector<int> decisions(std::vector<int> choice) const;
   StageSolution solution_of(const std::vector<int>& choice) const;
-  /// The choices that make this solution; empty where the stage lacks one of them.
+  /// The choices for every variable that make this solution; empty where the stage lacks one of them.
   std::vector<int> choice_of(const StageSolution&) const;
 
  private:
   const StageVariable& variable(int index) const { return stage_.variables[static_cast<std::size_t>(index)]; }
-  const NodeOption& option(const StageVariable& v, std::size_t choice) const {
-    return mesh_costs_.options(v.node)[static_cast<std::size_t>(v.choices[choice])];
-  }
 
   std::optional<std::int64_t> most_bytes() const;
   void make_selection();
   int node_of_conversion(std::size_t);
   std::size_t case_of(const StageConversion&, const std::vector<int>& choice) const;
-  void hold_conversions_at(const std::set<int>& ticks);
+  /// [tick] `of_variable(i, bytes of each choice)` and `of_conversion(conversion, piece)` held at their
+  /// times.
+  template <class OfVariable, class OfConversion>
+  std::vector<std::int64_t> held_over_time(const OfVariable&, const OfConversion&) const;
+  void hold_conversions_where(const std::vector<std::int64_t>& bytes);
   ShardingSpec resting_layout(int value, const std::vector<int>& choice) const;
   ShardingSpec layout_at_node(int node, int value, bool result, const std::vector<int>& choice) const;
   /// Of a solution, at rest or in a segment; none: it has none.
@@ -84,12 +85,12 @@ class StageProblem {
   StageVariables stage_;
   SelectionProblem problem_;
   std::vector<std::size_t> held_conversions_;  ///< those that are nodes of the problem, after the variables
-  std::set<int> refined_;                      ///< ticks
+  std::vector<bool> refined_;                  ///< [tick]
 };
 
 /// Chooses a strategy for every node of a stage (Alpa, OSDI'22, section 4): solves its selection problem
 /// under the memory limit of the cluster's devices. Starts from the choices of `start` where it is given and
-/// the stage has them all; the solution is then no worse. May be called by several threads.
+/// the stage has them all; the solution is then no worse, if they fit. May be called by several threads.
 StageSolution solve_stage(const PlanningGraph&, const StageRequest&, const MeshCosts&,
                           const SelectionOptions&, const StageSolution* start = nullptr);
 

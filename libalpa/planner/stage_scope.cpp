@@ -14,14 +14,19 @@ StageScope::StageScope(const PlanningGraph& planning, const StageRequest& reques
       request_(request),
       canonical_layer_(planning.classes.of_layer.size(), -1),
       copies_(planning.graph().nodes.size(), 0) {
-  std::map<int, int> first_of_class;
+  kept_.resize(graph().values.size());
+  for (const int v : semantics_.saved_values()) kept_[static_cast<std::size_t>(v)] = true;
+  runs_again_ = semantics_.recomputed(kept_);
+  std::map<std::pair<int, std::vector<bool>>, int> first_of_class;  // class, which of its nodes run again
   for (int layer = request.first_layer; layer < request.end_layer; ++layer) {
-    const int first =
-        first_of_class.emplace(planning.classes.of_layer[static_cast<std::size_t>(layer)], layer)
-            .first->second;
-    canonical_layer_[static_cast<std::size_t>(layer)] = first;
-    for (const int n : planning.classes.layer_nodes[static_cast<std::size_t>(layer)])
+    std::vector<bool> again;
+    for (const int n : planning.classes.layer_nodes[static_cast<std::size_t>(layer)]) {
+      again.push_back(runs_again(n));
       if (has(n)) nodes_.push_back(n);
+    }
+    const int of_class = planning.classes.of_layer[static_cast<std::size_t>(layer)];
+    canonical_layer_[static_cast<std::size_t>(layer)] =
+        first_of_class.emplace(std::pair(of_class, std::move(again)), layer).first->second;
   }
   std::sort(nodes_.begin(), nodes_.end());
   for (const int n : nodes_) {
@@ -38,11 +43,6 @@ StageScope::StageScope(const PlanningGraph& planning, const StageRequest& reques
   values_.erase(std::unique(values_.begin(), values_.end()), values_.end());
   std::sort(canonical_nodes_.begin(), canonical_nodes_.end(),
             [&](int a, int b) { return std::pair(node(a).phase, a) < std::pair(node(b).phase, b); });
-  kept_.resize(graph().values.size());
-  for (const int v : values_) kept_[static_cast<std::size_t>(v)] = saved(v);
-  const std::vector<bool> again = semantics_.recomputed(kept_);
-  for (const int n : canonical_nodes_)
-    if (again[static_cast<std::size_t>(n)]) runs_again_.insert(n);
 }
 
 int StageScope::canonical_node(int n) const {
@@ -69,16 +69,13 @@ std::vector<int> StageScope::users(int v) const {
   return users;
 }
 
-bool StageScope::is_recomputed(int v) const {
-  return makes(v) && !saved(v) && runs_again_.contains(canonical_node(value(v).producer));
-}
+bool StageScope::is_recomputed(int v) const { return makes(v) && !saved(v) && runs_again(value(v).producer); }
 
 std::vector<StageScope::Use> StageScope::uses_in(int v, Phase segment) const {
   std::vector<Use> uses;
   for (const int user : planning_.uses.users_of(v)) {
     if (!has(user)) continue;
-    const bool again = segment == Phase::backward && runs(canonical_node(user)) > 1;
-    if (node(user).phase != segment && !again) continue;
+    if (node(user).phase != segment && !(segment == Phase::backward && runs_again(user))) continue;
     const std::vector<int>& operands = node(user).operands;
     for (std::size_t i = 0; i < operands.size(); ++i)
       if (operands[i] == v) uses.push_back({user, static_cast<int>(i)});
@@ -95,7 +92,7 @@ bool StageScope::updates(int state_value) const {
   const int state = planning_.uses.state_at[static_cast<std::size_t>(state_value)];
   if (state < 0) return false;
   const int next = graph().states[static_cast<std::size_t>(state)].next;
-  return next < 0 || makes(next);
+  return next < 0 ? has(planning_.uses.users_of(state_value).front()) : makes(next);
 }
 
 }  // namespace alpa

@@ -1,6 +1,5 @@
 #pragma once
 #include <map>
-#include <set>
 #include <vector>
 
 #include "libalpa/planner/planning_graph.h"
@@ -9,7 +8,8 @@
 
 namespace alpa {
 
-/// The part of a graph that a stage runs. Equal layers are folded: the first stands for all ("canonical").
+/// The part of a graph that a stage runs. Equal layers of which the backward recomputes the same are folded:
+/// the first stands for all ("canonical").
 class StageScope {
  public:
   StageScope(const PlanningGraph&, const StageRequest&);
@@ -51,8 +51,8 @@ class StageScope {
   /// Whose kernel may add to this sum over micro-batches; -1: none can.
   int kernel_of_sum(int node) const { return semantics_.kernel_of_sum(node); }
 
-  /// How often a node runs for one micro-batch: twice where its layer's backward needs its result again.
-  int runs(int canonical_node) const { return 1 + (runs_again_.contains(canonical_node) ? 1 : 0); }
+  /// A node of the forward whose result its layer's backward needs and that was not kept.
+  bool runs_again(int node) const { return runs_again_[static_cast<std::size_t>(node)]; }
 
   /// The state that starts as this value is updated here (or nowhere).
   bool updates(int state_value) const;
@@ -70,8 +70,8 @@ class StageScope {
   std::vector<int> nodes_, values_, canonical_nodes_;
   std::vector<int> copies_;  ///< [node]; 0 but for canonical ones
   std::map<int, int> canonical_state_;
-  std::set<int> runs_again_;  ///< canonical nodes
-  std::vector<bool> kept_;    ///< [value] saved
+  std::vector<bool> kept_;        ///< [value] saved
+  std::vector<bool> runs_again_;  ///< [node]
 };
 
 /// Index of a value among a node's operands or results.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <set>
 
-#include "libalpa/base/infinity.h"
 #include "libalpa/planner/axis_roles.h"
 
 namespace alpa {
@@ -53,8 +52,9 @@ class Builder {
       return false;
     }
     added.sums_in_kernel = scope_.kernel_of_sum(n) >= 0;
-    const double runs =
-        added.sums_in_kernel ? 0 : runs_per_step(request_, node.phase) * scope_.runs(n) * scope_.copies(n);
+    const double runs = added.sums_in_kernel ? 0
+                                             : runs_per_step(request_, node.phase) *
+                                                   (scope_.runs_again(n) ? 2 : 1) * scope_.copies(n);
     for (const int o : added.choices) added.cost.push_back(runs * option(n, o).seconds + norm_seconds(n, o));
     built_.of_node[n] = add_variable(std::move(added));
     add_memory(n);
@@ -219,7 +219,8 @@ class Builder {
   void flow(const Source& from, int to, int v, Phase segment, int to_place = 0, int user = -1) {
     const int canonical = scope_.canonical_value(v);
     StageFlow& flow = built_.edges[{from.variable, to, from.place, to_place, canonical, segment}];
-    if (flow.count++ == 0 || v == canonical) flow.value = v, flow.user = user;
+    const bool is_first = flow.count++ == 0;
+    if (is_first || (v == canonical && flow.value != canonical)) flow.value = v, flow.user = user;
   }
 
   void connect(const Source& from, int v, Phase segment) {
@@ -301,7 +302,7 @@ class Builder {
 
   /// What is no parameter rests as its update takes it; others start from there.
   void add_state_of_update(int v, const State& state) {
-    if (state.next < 0 || !scope_.makes(state.next)) return;
+    if (!scope_.makes(state.next)) return;
     const int update = scope_.value(state.next).producer;
     const Source rest{built_.of_node.at(scope_.canonical_node(update)),
                       place_of(scope_.node(update).results, state.next)};
@@ -329,7 +330,7 @@ class Builder {
       const State& own =
           scope_.graph()
               .states[static_cast<std::size_t>(planning.uses.state_at[static_cast<std::size_t>(v)])];
-      if (!own.is_parameter) return add_state_of_update(v, own);
+      if (!own.is_parameter && own.next >= 0) return add_state_of_update(v, own);
     }
     const Source made{from, place};
     if (made_here && scope_.node(value.producer).op->sums_micro_batches) {

@@ -31,6 +31,12 @@ struct StageVariable {
   std::vector<SelectionProblem::Memory> held;  ///< at times of StageClock
 };
 
+/// Of a variable that is a node's.
+inline const NodeOption& option_of(const StageVariable& variable, std::size_t choice,
+                                   const MeshCosts& mesh_costs) {
+  return mesh_costs.options(variable.node)[static_cast<std::size_t>(variable.choices[choice])];
+}
+
 /// A value on its way from one variable to another; it is converted where their layouts differ.
 struct StageEdge {
   int from = 0, to = 0;          ///< variables
@@ -61,7 +67,11 @@ struct StageConversion {
   std::vector<Case> cases;
   std::vector<std::pair<int, int>> pieces;  ///< their times
   std::vector<int> end_of;                  ///< [choice of `to`] -> Case::end
-  std::vector<std::vector<int>> case_of;    ///< [choice of `from`][2 * end + as_made] -> case
+  std::vector<std::vector<int>> case_of;    ///< [choice of `from`][place(end, as made)] -> case
+
+  static std::size_t place(int end, bool as_made) {
+    return static_cast<std::size_t>(2 * end + (as_made ? 1 : 0));
+  }
 };
 
 /// The decisions of a stage and what they cost, before they are a selection problem.

@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <map>
+#include <utility>
 
 #include "libalpa/base/checked.h"
 #include "libalpa/base/error.h"
@@ -55,11 +55,17 @@ std::int64_t end_of(std::int64_t begin, std::int64_t bytes, std::int64_t count) 
               "fewer micro-batches, or a smaller batch");
 }
 
+/// Where the buffers of a segment lie.
+struct Packing {
+  std::vector<std::int64_t> offset;  ///< [buffer]
+  std::int64_t end;
+};
+
 /// Largest first, each at the lowest place that is free during its whole life. `apart`: whether two buffers
-/// may share memory. Returns where the memory ends.
+/// may share memory.
 template <typename Apart>
-std::int64_t pack(MeshProgram& program, const std::vector<Uses>& uses, std::int64_t base,
-                  const Apart& apart) {
+Packing pack(const MeshProgram& program, const std::vector<Uses>& uses, std::int64_t base,
+             const Apart& apart) {
   std::vector<std::size_t> largest_first;
   for (std::size_t b = 0; b < program.buffers.size(); ++b)
     if (program.buffers[b].residence == Residence::segment && !uses[b].empty()) largest_first.push_back(b);
@@ -67,79 +73,104 @@ std::int64_t pack(MeshProgram& program, const std::vector<Uses>& uses, std::int6
     return program.buffers[a].bytes > program.buffers[b].bytes;
   });
   std::vector<Placed> placed;  // sorted by begin
-  std::int64_t end = base;
+  Packing packing{std::vector<std::int64_t>(program.buffers.size(), -1), base};
   for (const std::size_t b : largest_first) {
-    Buffer& buffer = program.buffers[b];
+    const std::int64_t bytes = program.buffers[b].bytes;
     std::int64_t at = base;
     for (const Placed& other : placed)
-      if (at + buffer.bytes > other.begin && at < other.end && !apart(b, other.buffer)) at = other.end;
-    buffer.offset = at;
-    const Placed here{at, end_of(at, buffer.bytes, 1), b};
+      if (at + bytes > other.begin && at < other.end && !apart(b, other.buffer)) at = other.end;
+    packing.offset[b] = at;
+    const Placed here{at, end_of(at, bytes, 1), b};
     placed.insert(std::upper_bound(placed.begin(), placed.end(), here,
                                    [](const Placed& x, const Placed& y) { return x.begin < y.begin; }),
                   here);
-    end = std::max(end, here.end);
+    packing.end = std::max(packing.end, here.end);
   }
-  return end;
+  return packing;
 }
 
 /// By the order that the lanes have anyway.
-std::int64_t pack_freely(MeshProgram& program, int segment, const Dependences& waits, std::int64_t base) {
-  const std::vector<Uses> uses = uses_in(program, program.segments[static_cast<std::size_t>(segment)]);
-  const RunOrder order(program, waits, segment);
+Packing pack_freely(const MeshProgram& program, const std::vector<Uses>& uses, const RunOrder& order,
+                    std::int64_t base) {
   return pack(program, uses, base, [&](std::size_t a, std::size_t b) {
     return ends_before(uses[a], uses[b], order) || ends_before(uses[b], uses[a], order);
   });
 }
 
-int first_use(const Uses& uses) { return std::ranges::min(uses, {}, &LaneUse::first).first; }
-int last_use(const Uses& uses) { return std::ranges::max(uses, {}, &LaneUse::last).last; }
+/// [buffer] Its first and last instruction in a segment.
+std::vector<std::pair<int, int>> lives_of(const std::vector<Uses>& uses) {
+  std::vector<std::pair<int, int>> lives;
+  for (const Uses& of : uses)
+    lives.emplace_back(of.empty() ? -1 : std::ranges::min(of, {}, &LaneUse::first).first,
+                       of.empty() ? -1 : std::ranges::max(of, {}, &LaneUse::last).last);
+  return lives;
+}
 
-/// By the order of the instructions, which those that take over memory are made to keep to.
-std::int64_t pack_in_order(MeshProgram& program, int s, const Dependences& waits, std::int64_t base) {
-  Segment& segment = program.segments[static_cast<std::size_t>(s)];
-  const std::vector<Uses> uses = uses_in(program, segment);
-  const RunOrder order(program, waits, s);
-  const std::int64_t end = pack(program, uses, base, [&](std::size_t a, std::size_t b) {
-    return last_use(uses[a]) < first_use(uses[b]) || last_use(uses[b]) < first_use(uses[a]);
+/// By the order of the instructions, which those that take over memory are made to keep to (wait_in_order).
+Packing pack_in_order(const MeshProgram& program, const std::vector<Uses>& uses, std::int64_t base) {
+  const std::vector<std::pair<int, int>> lives = lives_of(uses);
+  return pack(program, uses, base, [&](std::size_t a, std::size_t b) {
+    return lives[a].second < lives[b].first || lives[b].second < lives[a].first;
   });
+}
+
+void wait_in_order(MeshProgram& program, Segment& segment, const std::vector<Uses>& uses,
+                   const RunOrder& order) {
+  const std::vector<std::pair<int, int>> lives = lives_of(uses);
   std::vector<std::size_t> packed;
   for (std::size_t b = 0; b < uses.size(); ++b)
     if (program.buffers[b].residence == Residence::segment && !uses[b].empty()) packed.push_back(b);
   std::ranges::sort(packed, {}, [&](std::size_t b) { return program.buffers[b].offset; });
+  const std::size_t lanes = program.lanes.size();
+  // [instruction][lane] The last that it waits for, of those that the order does not have anyway.
+  std::vector<int> waits(segment.instructions.size() * lanes, -1);
   const auto take_over = [&](std::size_t earlier, std::size_t later) {
-    const int first = first_use(uses[later]);
-    Instruction& instruction = segment.instructions[static_cast<std::size_t>(first)];
-    for (const LaneUse& use : uses[earlier])
-      if (use.lane != instruction.lane && !order.before(use.last, first))
-        instruction.after.push_back(use.last);
+    const int first = lives[later].first;
+    const auto row = static_cast<std::size_t>(first) * lanes;
+    for (const LaneUse& use : uses[earlier]) {
+      int& last = waits[row + static_cast<std::size_t>(use.lane)];
+      if (use.last > last && !order.before(use.last, first)) last = use.last;
+    }
   };
   for (std::size_t i = 0; i < packed.size(); ++i)
     for (std::size_t j = i + 1; j < packed.size(); ++j) {
-      const Buffer &low = program.buffers[packed[i]], &high = program.buffers[packed[j]];
-      if (high.offset >= low.offset + low.bytes) break;
-      if (last_use(uses[packed[i]]) < first_use(uses[packed[j]]))
-        take_over(packed[i], packed[j]);
+      const std::size_t low = packed[i], high = packed[j];
+      if (program.buffers[high].offset >= program.buffers[low].offset + program.buffers[low].bytes) break;
+      if (lives[low].second < lives[high].first)
+        take_over(low, high);
       else
-        take_over(packed[j], packed[i]);
+        take_over(high, low);
     }
-  for (Instruction& instruction : segment.instructions) {  // of several in one lane the last is enough
-    std::map<int, int> last;
-    for (const int other : instruction.after) {
-      int& known =
-          last.try_emplace(segment.instructions[static_cast<std::size_t>(other)].lane, other).first->second;
-      known = std::max(known, other);
+  for (std::size_t i = 0; i < segment.instructions.size(); ++i)
+    for (std::size_t lane = 0; lane < lanes; ++lane)
+      if (const int last = waits[i * lanes + lane]; last >= 0) segment.instructions[i].after.push_back(last);
+}
+
+/// Places what lasts as long as a segment's run. Returns where its memory ends.
+std::int64_t place_in_segment(MeshProgram& program, int s, const Dependences& waits, std::int64_t base,
+                              std::int64_t limit) {
+  Segment& segment = program.segments[static_cast<std::size_t>(s)];
+  const std::vector<Uses> uses = uses_in(program, segment);
+  const RunOrder order(program, waits, s);
+  Packing packing = pack_freely(program, uses, order, base);
+  bool in_order = false;
+  if (packing.end > limit)
+    if (Packing ordered = pack_in_order(program, uses, base); ordered.end < packing.end) {
+      packing = std::move(ordered);
+      in_order = true;
     }
-    instruction.after.clear();
-    for (const auto& [lane, other] : last) instruction.after.push_back(other);
-  }
-  return end;
+  for (std::size_t b = 0; b < program.buffers.size(); ++b)
+    if (packing.offset[b] >= 0) program.buffers[b].offset = packing.offset[b];
+  if (in_order) wait_in_order(program, segment, uses, order);
+  return packing.end;
 }
 
 }  // namespace
 
 void lay_out(MeshProgram& program, const Graph& graph, std::int64_t limit) {
   program.memory = {};
+  for (Segment& segment : program.segments)
+    for (Instruction& instruction : segment.instructions) instruction.after.clear();
   std::vector<bool> parameter(graph.values.size());
   for (const State& state : graph.states)
     parameter[static_cast<std::size_t>(state.value)] = state.is_parameter;
@@ -166,11 +197,8 @@ void lay_out(MeshProgram& program, const Graph& graph, std::int64_t limit) {
   program.memory.activations = at - step_end;
   std::int64_t end = at;
   const Dependences waits = dependences(program);
-  for (int segment = 0; segment < static_cast<int>(program.segments.size()); ++segment) {
-    std::int64_t segment_end = pack_freely(program, segment, waits, at);
-    if (segment_end > limit) segment_end = pack_in_order(program, segment, waits, at);
-    end = std::max(end, segment_end);
-  }
+  for (int segment = 0; segment < static_cast<int>(program.segments.size()); ++segment)
+    end = std::max(end, place_in_segment(program, segment, waits, at, limit));
   program.memory.workspace = end - at + leaving;
   program.memory.total = end;
 }

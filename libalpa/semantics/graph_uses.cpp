@@ -27,15 +27,14 @@ GraphUses::GraphUses(const Graph& of)
   if (of.loss >= 0) summed_over_step[static_cast<std::size_t>(of.loss)] = true;
   for (const Metric& metric : of.metrics)
     for (const int value : metric.values) summed_over_step[static_cast<std::size_t>(value)] = true;
-  for (const Node& norm : of.nodes) {
-    if (!norm.op->reduces_globally) continue;
-    for (const int gradient : norm.operands) {
-      if (users_of(gradient).empty()) continue;
-      const int last = users_of(gradient).back();
-      const std::vector<int>& operands = node_of(of, last).operands;
-      measured[static_cast<std::size_t>(last)].push_back(
-          static_cast<int>(std::ranges::find(operands, gradient) - operands.begin()));
-    }
+  if (of.gradient_square_sum >= 0) norm = value_of(of, of.gradient_square_sum).producer;
+  if (norm < 0) return;
+  for (const int gradient : node_of(of, norm).operands) {
+    if (users_of(gradient).empty()) continue;
+    const int last = users_of(gradient).back();
+    const std::vector<int>& operands = node_of(of, last).operands;
+    measured[static_cast<std::size_t>(last)].push_back(
+        static_cast<int>(std::ranges::find(operands, gradient) - operands.begin()));
   }
 }
 

@@ -14,6 +14,7 @@ struct GraphUses {
   std::vector<int> state_at;            ///< [value] -> the state that starts as it, or -1
   std::vector<int> state_after;         ///< [value] -> the state that becomes it, or -1
   std::vector<bool> summed_over_step;   ///< [value] the loss, and what metrics count
+  int norm = -1;                        ///< the node of the global gradient norm; -1: there is none
   /// [node] -> operands whose squares the global gradient norm takes in the layout in which this node takes
   /// them: of several updates that use a gradient, the last.
   std::vector<std::vector<int>> measured;

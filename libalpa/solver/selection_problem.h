@@ -32,6 +32,9 @@ struct SelectionProblem {
   std::int64_t memory_limit = -1;  ///< bytes at every time point; negative: none
 };
 
+/// What the most demanding strategies of all nodes may hold at one time: sums of memory are of 64 bits.
+inline constexpr std::int64_t kMostSelectionBytes = std::int64_t{1} << 61;
+
 struct SelectionOptions {
   double gap = 1e-6;                ///< relative gap at which a solution counts as optimal
   std::int64_t effort = 1'000'000;  ///< bound on search effort (branch-and-bound nodes, moves); deterministic

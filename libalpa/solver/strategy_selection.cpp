@@ -61,14 +61,18 @@ void check(const SelectionProblem& problem) {
   }
 }
 
-// Memory is summed in 64 bits.
 void check_memory_range(const SelectionProblem& problem) {
-  double total = 0;
-  for (const auto& node : problem.nodes) {
-    for (const auto& memory : node.memory)
-      total += static_cast<double>(*std::max_element(memory.bytes.begin(), memory.bytes.end()));
-  }
-  if (total > 0x1p62) refuse(fmt::format("memory sizes add up to {:.3g} bytes, beyond 64 bits", total));
+  std::map<int, double> change;
+  for (const auto& node : problem.nodes)
+    for (const auto& [begin, end, bytes] : node.memory) {
+      const auto most = static_cast<double>(*std::max_element(bytes.begin(), bytes.end()));
+      change[begin] += most;
+      change[end] -= most;
+    }
+  double now = 0, most = 0;
+  for (const auto& [time, bytes] : change) most = std::max(most, now += bytes);
+  if (most > static_cast<double>(kMostSelectionBytes))
+    refuse(fmt::format("memory sizes add up to {:.3g} bytes, beyond 64 bits", most));
 }
 
 void check_choice(const SelectionProblem& problem, const std::vector<int>& choice) {

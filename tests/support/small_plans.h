@@ -104,7 +104,22 @@ inline Graph with_skip_connection(std::int64_t samples) {
   return training_graph(g.finish(), op_catalog(), {});
 }
 
-/// That on a device for each layer: a value passes two stages by.
+/// A weight that no gradient changes, between two that are trained.
+inline Graph with_frozen_weight(std::int64_t samples) {
+  GraphBuilder g(op_catalog());
+  g.graph().samples = samples;
+  int x = g.input(InputKind::data, {DType::f32, {samples, 8}}, "x");
+  for (const std::string name : {"first", "frozen", "third"}) {
+    g.begin_layer(name);
+    const int weight =
+        g.state(name + ".weight", {DType::f32, {8, 8}}, {Initializer::Kind::normal, 0.1}, name != "frozen");
+    x = g.add("gelu", {g.add("einsum", {x, weight}, {{"equation", "b d, d f -> b f"}})});
+  }
+  g.graph().loss = g.add("reduce_sum", {g.add("mul", {x, x})});
+  return training_graph(g.finish(), op_catalog(), {});
+}
+
+/// The model with a skip connection on a device for each layer: a value passes two stages by.
 inline Lowered four_stages(const std::string& schedule) {
   PlannerOptions options;
   std::string pin = "micro_batches = 8\nschedule = \"" + schedule + "\"\n";
