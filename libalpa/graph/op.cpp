@@ -29,7 +29,10 @@ ShardingRule rule_of(const OpDef& op, const OpCall& call) {
 }
 
 std::vector<TensorType> result_types(const OpDef& op, const OpCall& call) {
-  const ShardingRule rule = rule_of(op, call);
+  return result_types(op, call, rule_of(op, call));
+}
+
+std::vector<TensorType> result_types(const OpDef& op, const OpCall& call, const ShardingRule& rule) {
   for (int i = 0; i < static_cast<int>(call.operands.size()); ++i)
     if ((call.operands[static_cast<std::size_t>(i)].dtype == DType::i32) != (i == op.ids))
       throw Error(ErrorKind::input, fmt::format("operand {} of operator '{}' wants {}, got {}", i, op.name,

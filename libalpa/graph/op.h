@@ -117,6 +117,7 @@ std::map<std::string, std::int64_t> size_attributes(const Attributes&);
 /// The rule of this call. Throws Error(input) naming the operator where operands do not fit.
 ShardingRule rule_of(const OpDef&, const OpCall&);
 std::vector<TensorType> result_types(const OpDef&, const OpCall&);
+std::vector<TensorType> result_types(const OpDef&, const OpCall&, const ShardingRule&);  ///< its rule_of
 
 double flops_of(const OpDef&, const OpCall&);
 std::int64_t bytes_moved_by(const OpDef&, const OpCall&);

@@ -71,7 +71,7 @@ void check_nodes(const Placement& placement) {
     const auto allowed = strategies(*node.op, {types, node.attributes}, mesh);
     if (std::find(allowed.begin(), allowed.end(), plan.node_strategy[n]) == allowed.end())
       refuse(fmt::format("node {} ({}) has a strategy that its rule does not allow", n, node.op->name));
-    const NodeLayout layout = layout_of(*node.op, {types, node.attributes}, plan.node_strategy[n], mesh);
+    const NodeLayout& layout = placement.node_layout(static_cast<int>(n));
     if (node.op->sums_micro_batches &&
         layout.results[0] != plan.value_layout[static_cast<std::size_t>(node.results[0])])
       refuse(fmt::format("the sum of node {} does not rest as it is made", n));
@@ -181,11 +181,7 @@ class ConversionCheck {
 
   void check_node(int n, Phase segment) const {
     const Node& node = node_of(placement_.graph(), n);
-    const Plan& plan = placement_.plan();
-    const std::vector<TensorType> types = operand_types(placement_.graph(), node);
-    const NodeLayout layout =
-        layout_of(*node.op, {types, node.attributes}, plan.node_strategy[static_cast<std::size_t>(n)],
-                  plan.mesh_of(stage_).shape);
+    const NodeLayout& layout = placement_.node_layout(n);
     for (std::size_t i = 0; i < node.operands.size(); ++i) {
       const int v = node.operands[i];
       if (v == placement_.graph().gradient_square_sum) continue;

@@ -6,6 +6,7 @@ namespace alpa {
 
 Placement::Placement(const Plan& plan, const GraphUses& uses) : plan_(plan), uses_(uses) {
   for (const Node& node : graph().nodes) stage_of_node_.push_back(stage_of_layer(plan, node.layer));
+  node_layouts_.resize(graph().nodes.size());
   for (int v = 0; v < static_cast<int>(graph().values.size()); ++v) {
     int maker = value_of(graph(), v).producer;
     if (const int state = uses.state_at[static_cast<std::size_t>(v)]; state >= 0) {
@@ -23,6 +24,17 @@ Placement::Placement(const Plan& plan, const GraphUses& uses) : plan_(plan), use
 StageSemantics Placement::semantics(int stage) const {
   const StagePlan& of = plan_.stages[static_cast<std::size_t>(stage)];
   return {uses_, {of.first_layer, of.end_layer, of.rematerialize}};
+}
+
+const NodeLayout& Placement::node_layout(int n) const {
+  std::optional<NodeLayout>& known = node_layouts_[static_cast<std::size_t>(n)];
+  if (!known) {
+    const Node& node = node_of(graph(), n);
+    const std::vector<TensorType> whole = operand_types(graph(), node);
+    known = layout_of(*node.op, {whole, node.attributes}, plan_.node_strategy[static_cast<std::size_t>(n)],
+                      plan_.mesh_of(stage_of_node(n)).shape);
+  }
+  return *known;
 }
 
 ShardingSpec Placement::layout_at_rest(int value, int mesh) const {

@@ -1,10 +1,12 @@
 #pragma once
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "libalpa/plan/plan.h"
 #include "libalpa/semantics/stage_semantics.h"
+#include "libalpa/sharding/strategy.h"
 
 namespace alpa {
 
@@ -32,6 +34,10 @@ class Placement {
 
   StageSemantics semantics(int stage) const;
 
+  /// How a node is split on its mesh, worked out when first asked for. Expects a strategy that its rule
+  /// allows.
+  const NodeLayout& node_layout(int node) const;
+
   /// Where a value rests on a mesh: as it is made, arrives or is loaded there.
   ShardingSpec layout_at_rest(int value, int mesh) const;
 
@@ -43,6 +49,7 @@ class Placement {
   const Plan& plan_;
   const GraphUses& uses_;
   std::vector<int> stage_of_node_, stage_of_value_;
+  mutable std::vector<std::optional<NodeLayout>> node_layouts_;
   std::map<std::pair<int, int>, const Crossing*> crossings_;                ///< by value and mesh
   std::map<std::pair<int, int>, const SegmentLayouts*> layouts_of_inputs_;  ///< likewise
 };

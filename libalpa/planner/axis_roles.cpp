@@ -14,8 +14,8 @@ class RoleFilter {
       : planning_(planning), index_(node), node_(node_of(planning.graph(), node)), request_(request) {
     splits_sample_ = splits(node, FactorRole::sample);
     splits_sequence_ = splits(node, FactorRole::sequence);
-    const ShardingRule rule = rule_of_node(node);
-    for (const Factor& factor : rule.factors) goes_round_.push_back(factor.ring >= 0);
+    for (const Factor& factor : planning.rules[static_cast<std::size_t>(node)].factors)
+      goes_round_.push_back(factor.ring >= 0);
     has_ring_ = std::find(goes_round_.begin(), goes_round_.end(), true) != goes_round_.end();
   }
 
@@ -43,16 +43,10 @@ class RoleFilter {
     return planning_.roles[static_cast<std::size_t>(node)];
   }
 
-  ShardingRule rule_of_node(int index) const {
-    const Node& node = node_of(planning_.graph(), index);
-    const std::vector<TensorType> types = operand_types(planning_.graph(), node);
-    return rule_of(*node.op, {types, node.attributes});
-  }
-
   /// Whether a node has a factor of that role that can be split.
   bool splits(int index, FactorRole role) const {
     const std::vector<FactorRole>& roles = roles_of(index);
-    const ShardingRule rule = rule_of_node(index);
+    const ShardingRule& rule = planning_.rules[static_cast<std::size_t>(index)];
     for (std::size_t f = 0; f < roles.size(); ++f)
       if (roles[f] == role && can_split(rule, static_cast<int>(f))) return true;
     return false;

@@ -14,7 +14,17 @@ int leading_factor(const ShardingRule& rule, const DimensionFactors& factors) {
 
 }  // namespace
 
-std::vector<std::vector<FactorRole>> factor_roles(const Graph& graph) {
+std::vector<ShardingRule> node_rules(const Graph& graph) {
+  std::vector<ShardingRule> rules;
+  for (const Node& node : graph.nodes) {
+    const std::vector<TensorType> types = operand_types(graph, node);
+    rules.push_back(rule_of(*node.op, {types, node.attributes}));
+  }
+  return rules;
+}
+
+std::vector<std::vector<FactorRole>> factor_roles(const Graph& graph,
+                                                  const std::vector<ShardingRule>& rules) {
   std::vector<std::vector<FactorRole>> dimensions(graph.values.size());  // [value][dimension]
   for (std::size_t v = 0; v < graph.values.size(); ++v)
     dimensions[v].assign(graph.values[v].type.shape.size(), FactorRole::other);
@@ -25,9 +35,9 @@ std::vector<std::vector<FactorRole>> factor_roles(const Graph& graph) {
     if (input.kind != InputKind::data) roles[1] = FactorRole::sequence;
   }
   std::vector<std::vector<FactorRole>> roles;
-  for (const Node& node : graph.nodes) {
-    const std::vector<TensorType> types = operand_types(graph, node);
-    const ShardingRule rule = rule_of(*node.op, {types, node.attributes});
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    const ShardingRule& rule = rules[n];
     std::vector<FactorRole> of_factor(rule.factors.size(), FactorRole::other);
     for (std::size_t i = 0; i < rule.operands.size(); ++i)
       for (std::size_t d = 0; d < rule.operands[i].size(); ++d) {

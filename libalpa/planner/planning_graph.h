@@ -11,11 +11,13 @@ namespace alpa {
 struct PlanningGraph {
   GraphUses uses;
   LayerClasses classes;
+  std::vector<ShardingRule> rules;             ///< [node]
   std::vector<std::vector<FactorRole>> roles;  ///< of factors
 
   const Graph& graph() const { return uses.graph; }
 };
 
 PlanningGraph prepare(const Graph&);
+PlanningGraph prepare(const Graph&, LayerClasses);
 
 }  // namespace alpa

@@ -8,13 +8,17 @@ StageClock::StageClock(const StageScope& scope) : scope_(scope) {
   for (const Phase segment : {Phase::forward, Phase::backward, Phase::update}) {
     begin_.push_back(end_++);  // what arrives from other stages is there then
     const std::vector<int> order = scope.order(segment);
+    std::vector<int>&at = at_[static_cast<std::size_t>(segment)],
+    &position = position_[static_cast<std::size_t>(segment)];
+    at.assign(scope.graph().nodes.size(), -1);
+    position = at;
     bool measured = segment != Phase::update;
     for (int place = 0; place < static_cast<int>(order.size()); ++place) {
       const int n = order[static_cast<std::size_t>(place)];
       if (!measured && n > scope.planning().uses.norm) measure(), measured = true;
-      position_[{n, segment}] = place;
+      position[static_cast<std::size_t>(n)] = place;
       if (scope.canonical_node(n) != n) continue;
-      at_[{n, segment}] = end_;
+      at[static_cast<std::size_t>(n)] = end_;
       const auto [layer, is_new] = of_layer_.try_emplace({scope.node(n).layer, segment}, end_, end_);
       end_ = ends(n, segment);
       layer->second.second = end_;

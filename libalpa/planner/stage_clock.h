@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <map>
 #include <utility>
 #include <vector>
@@ -32,17 +33,21 @@ class StageClock {
   int measures(int node, int operand) const { return measures_.at({node, operand}); }
 
   /// Its place among all runs of the segment, copies and all.
-  int position(int node, Phase segment) const { return position_.at({node, segment}); }
+  int position(int node, Phase segment) const { return in(position_, node, segment); }
 
   /// Of the runs of a layer, or of that whose copy it is.
   std::pair<int, int> of_layer(int layer, Phase segment) const;
 
  private:
   void measure();
-  int at(int node, Phase segment) const { return at_.at({scope_.canonical_node(node), segment}); }
+  using OfNodes = std::array<std::vector<int>, 3>;  ///< [segment][node]; -1: it does not run there
+  static int in(const OfNodes& of, int node, Phase segment) {
+    return of[static_cast<std::size_t>(segment)].at(static_cast<std::size_t>(node));
+  }
+  int at(int node, Phase segment) const { return in(at_, scope_.canonical_node(node), segment); }
 
   const StageScope& scope_;
-  std::map<std::pair<int, Phase>, int> at_, position_;             ///< node, segment
+  OfNodes at_, position_;
   std::map<std::pair<int, Phase>, std::pair<int, int>> of_layer_;  ///< canonical layer, segment
   std::map<std::pair<int, int>, int> measures_;                    ///< node, operand
   std::vector<int> begin_;                                         ///< [segment]

@@ -222,7 +222,7 @@ class StageSearch {
         }
         SelectionOptions options;
         options.gap = space_.gap;
-        options.effort = 20'000;
+        options.effort = 100'000;
         options.time_limit_s = left_s;
         options.stop = clock_.stop();
         options.cutoff = cutoff;

@@ -206,9 +206,7 @@ void MeshLowering::settle_result(int value, int buffer, const ShardingSpec& made
 void MeshLowering::emit_node(int index) {
   if (skipped_.contains(index)) return;
   const Node& node = node_of(graph_, index);
-  const std::vector<TensorType> whole = operand_types(graph_, node);
-  const NodeLayout layout = layout_of(*node.op, {whole, node.attributes},
-                                      plan_.node_strategy[static_cast<std::size_t>(index)], shape());
+  const NodeLayout& layout = placement_.node_layout(index);
   Compute compute{index, node.op, layout.local_attributes, {}, {}, -1, Accumulate::overwrite};
   for (std::size_t i = 0; i < node.operands.size(); ++i)
     compute.operands.push_back(values_.obtain(node.operands[i], layout.operands[i]));
@@ -269,11 +267,8 @@ ShardingSpec MeshLowering::layout_measured(int gradient) const {
   if (users.empty() || !here(users.back())) return values_.resting_layout(gradient);
   const int update = users.back();
   const Node& node = node_of(graph_, update);
-  const std::vector<TensorType> whole = operand_types(graph_, node);
-  const NodeLayout layout = layout_of(*node.op, {whole, node.attributes},
-                                      plan_.node_strategy[static_cast<std::size_t>(update)], shape());
   const auto place = std::ranges::find(node.operands, gradient) - node.operands.begin();
-  return layout.operands[static_cast<std::size_t>(place)];
+  return placement_.node_layout(update).operands[static_cast<std::size_t>(place)];
 }
 
 /// Each rank adds the squares of its tiles, divided by the number of copies, so that one sum over all ranks

@@ -108,7 +108,7 @@ NodeLayout layout_of(const OpDef& op, const OpCall& whole, const Strategy& strat
   mark_partial(op, rule, strategy, layout);
   for (std::size_t i = 0; i < layout.operands.size(); ++i)
     layout.local_operands.push_back(tile_type(whole.operands[i], layout.operands[i], mesh));
-  const std::vector<TensorType> results = result_types(op, whole);
+  const std::vector<TensorType> results = result_types(op, whole, rule);
   for (std::size_t r = 0; r < results.size(); ++r)
     layout.local_results.push_back(tile_type(results[r], layout.results[r], mesh));
   for (const auto& [name, size] : size_attributes(whole.attributes)) {

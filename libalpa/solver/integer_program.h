@@ -2,6 +2,8 @@
 #include <string>
 #include <vector>
 
+#include "libalpa/base/infinity.h"
+
 namespace alpa {
 
 class StopRequest;
@@ -27,14 +29,16 @@ struct IntegerProgramOptions {
   int max_nodes = 100'000;  ///< of the branch-and-bound tree
   double time_limit_s = 60;
   std::vector<double> start;          ///< a solution to begin with (its integer columns count); empty: none
+  double cutoff = infinity;           ///< solutions above it are not wanted
   const StopRequest* stop = nullptr;  ///< asked for, the process is killed; null: nobody asks
 };
 
 struct IntegerProgramResult {
   enum class Status { optimal, infeasible, stopped, failed };
-  Status status = Status::failed;  ///< failed: no result; killed at the time limit, or crashed
-  std::vector<double> solution;    ///< empty: none found
-  double bound = 0;                ///< on the objective; meaningless when failed or infeasible
+  /// infeasible: no solution, or none below the cutoff; failed: killed at the time limit, or crashed
+  Status status = Status::failed;
+  std::vector<double> solution;  ///< empty: none found
+  double bound = 0;              ///< on the objective; meaningless when failed or infeasible
 };
 
 }  // namespace alpa

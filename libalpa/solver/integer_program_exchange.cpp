@@ -74,7 +74,7 @@ std::string encode(const IntegerProgram& program, const IntegerProgramOptions& o
   out.put(program.column);
   out.put(program.entry);
   out.put(std::vector<double>{options.absolute_gap, static_cast<double>(options.max_nodes),
-                              options.time_limit_s});
+                              options.time_limit_s, options.cutoff});
   out.put(options.start);
   return out.take();
 }
@@ -92,12 +92,13 @@ std::optional<IntegerProgramTask> decode_task(const std::string& text) {
   in.get(task.program.entry);
   in.get(limits);
   in.get(task.options.start);
-  if (!in.complete() || limits.size() != 3 || task.program.row_start.empty() || !is_consistent(task.program))
+  if (!in.complete() || limits.size() != 4 || task.program.row_start.empty() || !is_consistent(task.program))
     return {};
   if (!task.options.start.empty() && task.options.start.size() != task.program.objective.size()) return {};
   task.options.absolute_gap = limits[0];
   task.options.max_nodes = static_cast<int>(limits[1]);
   task.options.time_limit_s = limits[2];
+  task.options.cutoff = limits[3];
   return task;
 }
 

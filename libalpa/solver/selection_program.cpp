@@ -101,12 +101,12 @@ class SelectionProgram {
   std::vector<std::vector<std::pair<int, const SelectionNetwork::Piece*>>> alive_;  // per time point
 };
 
-// Costs are scaled so that the incumbent, less the constant, is this; CBC's tolerances are absolute and near
-// 1e-7.
+// Costs are scaled so that the dearest choice that is wanted, less the constant, is this; CBC's tolerances
+// are absolute and near 1e-7.
 constexpr double target_magnitude = 1e4;
 
-double magnitude(const SelectionNetwork& network, const Incumbent& incumbent) {
-  if (incumbent.exists()) return std::max(incumbent.cost - network.constant, 0.0);
+double magnitude(const SelectionNetwork& network, double most_wanted) {
+  if (most_wanted < infinity) return std::max(most_wanted - network.constant, 0.0);
   double total = 0;  // of the dearest allowed strategy of each node
   for (const auto& node : network.nodes) {
     double most = 0;
@@ -120,11 +120,12 @@ double magnitude(const SelectionNetwork& network, const Incumbent& incumbent) {
 
 ProgramOutcome solve_as_integer_program(const SelectionNetwork& network, Incumbent& incumbent,
                                         const ProgramOptions& options, const Deadline& deadline) {
-  const double size = magnitude(network, incumbent);
+  const double most_wanted = std::min(incumbent.cost, options.cutoff);
+  const double size = magnitude(network, most_wanted);
   const double scale = size > 0 ? target_magnitude / size : 1;
-  // Presolve leaves no negative cost, so a pair dearer than the incumbent is in no better choice.
+  // Presolve leaves no negative cost, so a pair dearer than that is in no choice that is wanted.
   SelectionProgram model(network, scale,
-                         incumbent.exists() ? size * (1 + 1e-9) : std::numeric_limits<double>::max());
+                         most_wanted < infinity ? size * (1 + 1e-9) : std::numeric_limits<double>::max());
   constexpr std::int64_t max_memory_entries = 200'000;  // beyond, rows wait until they are needed
   const bool all_rows = model.memory_entries() <= max_memory_entries;
   for (int t = 0; t < std::ssize(network.capacity) && all_rows; ++t) model.add_memory_row(t);
@@ -137,11 +138,13 @@ ProgramOutcome solve_as_integer_program(const SelectionNetwork& network, Incumbe
                                  .max_nodes = options.max_nodes,
                                  .time_limit_s = deadline.seconds_left(),
                                  .start = {},
+                                 .cutoff = options.cutoff < incumbent.cost
+                                               ? (options.cutoff - network.constant) * scale * (1 + 1e-9)
+                                               : infinity,
                                  .stop = deadline.stop()};
-    if (incumbent.exists()) {
-      limits.absolute_gap = options.gap * std::abs(incumbent.cost) * scale;
-      limits.start = model.columns_of(incumbent.choice);
-    }
+    if (const double most = std::min(incumbent.cost, options.cutoff); most < infinity)
+      limits.absolute_gap = options.gap * std::abs(most) * scale;
+    if (incumbent.exists()) limits.start = model.columns_of(incumbent.choice);
     const auto result = solve_integer_program(model.program(), limits);
     using Status = IntegerProgramResult::Status;
     if (result.status == Status::failed) return outcome;

@@ -96,16 +96,25 @@ class NetworkSearch {
     return false;
   }
 
-  // Nothing is left once strategies that cannot be in a choice cheaper than the incumbent are gone.
+  // Nothing is left once strategies that cannot be in a choice that is wanted are gone.
   void settle_infeasible() {
-    if (solution_.incumbent.exists()) {
-      solution_.bound = solution_.incumbent.cost;
+    const double least = std::min(solution_.incumbent.cost, left_out_);
+    if (least < infinity) {
+      solution_.bound = least;
     } else {
       solution_.infeasible = true;
     }
   }
 
-  void raise_bound(double bound) { solution_.bound = std::max(solution_.bound, bound); }
+  void raise_bound(double bound) { solution_.bound = std::max(solution_.bound, std::min(bound, left_out_)); }
+
+  // Choices that cost that or more are not looked for.
+  double most_wanted() const { return std::min(solution_.incumbent.cost, options_.cutoff); }
+
+  // What is left out from here on costs that at least.
+  void leave_out_unwanted() {
+    if (options_.cutoff < solution_.incumbent.cost) left_out_ = options_.cutoff;
+  }
 
   std::vector<int> lifted(std::vector<int> choice) const {
     for (auto lifting = liftings_.rbegin(); lifting != liftings_.rend(); ++lifting)
@@ -180,9 +189,9 @@ class NetworkSearch {
     if (done() || priced.reduced_costs.empty()) return true;
     for (const double share : {0.01, 0.1, 1.0})
       if (!done()) search_near_bound(priced, share * options_.gap);
-    if (done() || !solution_.incumbent.exists()) return true;
+    if (done() || most_wanted() == infinity) return true;
 
-    const double limit = solution_.incumbent.cost + 1e-9 * std::abs(solution_.incumbent.cost);
+    const double limit = most_wanted() + 1e-9 * std::abs(most_wanted());
     bool any = false;
     for (std::size_t i = 0; i < network_.nodes.size(); ++i) {
       auto& cost = network_.nodes[i].cost;
@@ -191,6 +200,7 @@ class NetworkSearch {
       }
     }
     if (!any) return true;
+    leave_out_unwanted();
     const auto before = price_;
     ReducedNetwork reduced = presolve(network_);
     if (reduced.verdict != ReducedNetwork::Verdict::open) return settle_infeasible(), false;
@@ -260,8 +270,10 @@ class NetworkSearch {
     Incumbent incumbent = present_incumbent();
     const std::int64_t tree_nodes = options_.effort / std::max<std::int64_t>(500, network_.edge_cells() / 2);
     const int max_nodes = static_cast<int>(std::clamp<std::int64_t>(tree_nodes, 10, 1'000'000'000));
-    const auto outcome = solve_as_integer_program(network_, incumbent,
-                                                  {.gap = options_.gap, .max_nodes = max_nodes}, deadline_);
+    leave_out_unwanted();
+    const auto outcome = solve_as_integer_program(
+        network_, incumbent, {.gap = options_.gap, .max_nodes = max_nodes, .cutoff = options_.cutoff},
+        deadline_);
     if (outcome.infeasible) return settle_infeasible();
     if (incumbent.exists()) offer(incumbent.choice, incumbent.cost);
     raise_bound(outcome.bound);
@@ -274,6 +286,7 @@ class NetworkSearch {
   SelectionNetwork network_;       // what is left to solve
   std::vector<Lifting> liftings_;  // from network_ back to given_, last first
   std::vector<double> price_;      // per time point of network_
+  double left_out_ = infinity;     // the least cost of a choice that is no longer in network_
 };
 
 }  // namespace

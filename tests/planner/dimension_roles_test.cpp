@@ -13,7 +13,7 @@ namespace {
 
 /// The names of the factors that run over samples, of every node of an operator.
 std::set<std::string> sample_factors(const Graph& graph, const std::string& op) {
-  const auto roles = factor_roles(graph);
+  const auto roles = factor_roles(graph, node_rules(graph));
   std::set<std::string> names;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];

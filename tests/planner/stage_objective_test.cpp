@@ -70,8 +70,7 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
  protected:
   explicit StageObjective(LayerClasses (*layers)(const Graph&) = layers_apart) {
     graph_ = graph_of(GetParam().model);
-    planning_ = std::make_unique<PlanningGraph>(
-        PlanningGraph{GraphUses(graph_), layers(graph_), factor_roles(graph_)});
+    planning_ = std::make_unique<PlanningGraph>(prepare(graph_, layers(graph_)));
     mesh_costs_ = std::make_unique<MeshCosts>(graph_, GetParam().mesh, costs_);
     const int count = static_cast<int>(graph_.layers.size()), stages = GetParam().stages;
     for (int s = 0; s < stages; ++s) {

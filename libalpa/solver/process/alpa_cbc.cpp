@@ -65,6 +65,7 @@ IntegerProgramResult solve(const IntegerProgram& program, const IntegerProgramOp
   Cbc_setParameter(model.get(), "maxN", fmt::format("{}", options.max_nodes).c_str());
   Cbc_setParameter(model.get(), "ratioGap", "0");
   Cbc_setParameter(model.get(), "allow", fmt::format("{}", options.absolute_gap).c_str());
+  if (options.cutoff < infinity) Cbc_setCutoff(model.get(), options.cutoff);
   if (!options.start.empty()) set_start(model.get(), program, options.start);
   Cbc_solve(model.get());
 
