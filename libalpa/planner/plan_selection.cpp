@@ -101,14 +101,23 @@ Proposal PlanSelection::evaluate(PricedGraph& priced, Proposal proposal, const s
   const std::vector<StageSolution> starts = proposal.solutions;
   proposal.solutions.assign(proposal.requests.size(), {});
   std::vector<bool> unsolved(proposal.requests.size(), true);
-  constexpr int attempts = 4;  // again where messages and packing took more than is left beside what is live
+  int most_in_flight = 1;
+  for (int s = 0; s < stages; ++s) {
+    StageRequest& request = proposal.requests[static_cast<std::size_t>(s)];
+    request.in_flight = alpa::most_in_flight(find_schedule(schedule).order(s, stages, request.micro_batches));
+    most_in_flight = std::max(most_in_flight, request.in_flight);
+  }
+  for (StageRequest& request : proposal.requests) {
+    request.pipeline_in_flight = most_in_flight;
+    if (options_.rematerialize == "always") request.rematerialize = true;
+  }
+  constexpr int attempts =
+      3;  // once more where packing takes more than what is live, and once rematerialised
   for (int attempt = 0; attempt < attempts; ++attempt) {
     for (int s = 0; s < stages; ++s) {
       const std::size_t i = static_cast<std::size_t>(s);
       if (!unsolved[i]) continue;
       StageRequest& request = proposal.requests[i];
-      request.in_flight = most_in_flight(find_schedule(schedule).order(s, stages, request.micro_batches));
-      if (options_.rematerialize == "always") request.rematerialize = true;
       if (!solve(priced, request, proposal.solutions[i], i < starts.size() ? &starts[i] : nullptr)) {
         const StageSolution& failed = proposal.solutions[i];
         if (failed.least_memory > 0)
@@ -123,7 +132,7 @@ Proposal PlanSelection::evaluate(PricedGraph& priced, Proposal proposal, const s
     for (std::size_t i = 0; i < proposal.requests.size(); ++i) {
       const std::int64_t over = plan.prediction.meshes[i].memory.total - limit;
       unsolved[i] = over > 0;
-      if (over > 0) proposal.requests[i].reserve_bytes += over;
+      if (over > 0) proposal.requests[i].reserve_bytes += over + over / 4;  // another packing may lose more
       fits = fits && over <= 0;
     }
     if (fits) {

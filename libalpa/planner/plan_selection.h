@@ -29,8 +29,8 @@ class PlanSelection {
       : model_(model), costs_(costs), options_(options), devices_(devices), clock_(clock) {}
 
   /// The stages solved to the end, starting from the proposal's solutions where it has them. Those whose
-  /// messages and packing take more than is left beside what is live are solved once more with that much less
-  /// memory, or with rematerialisation. Returns the plan's stages, each with its solution; empty where they
+  /// packing takes more than is left beside what is live are solved once more with that much less memory, or
+  /// with rematerialisation. Returns the plan's stages, each with its solution; empty where they
   /// do not fit.
   Proposal evaluate(PricedGraph&, Proposal, const std::string& method, const std::string& schedule);
 

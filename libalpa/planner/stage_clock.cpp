@@ -12,10 +12,9 @@ StageClock::StageClock(const StageScope& scope) : scope_(scope) {
     &position = position_[static_cast<std::size_t>(segment)];
     at.assign(scope.graph().nodes.size(), -1);
     position = at;
-    bool measured = segment != Phase::update;
     for (int place = 0; place < static_cast<int>(order.size()); ++place) {
       const int n = order[static_cast<std::size_t>(place)];
-      if (!measured && n > scope.planning().uses.norm) measure(), measured = true;
+      if (segment == Phase::update && sums_ == 0 && n > scope.planning().uses.norm) measure();
       position[static_cast<std::size_t>(n)] = place;
       if (scope.canonical_node(n) != n) continue;
       at[static_cast<std::size_t>(n)] = end_;
@@ -24,18 +23,21 @@ StageClock::StageClock(const StageScope& scope) : scope_(scope) {
       layer->second.second = end_;
     }
   }
+  if (sums_ == 0) measure();
+  ++end_;  // states go to other stages, and come from them
 }
 
 /// Sums of tied weights' gradients come before the norm, all that it does not need after it.
 void StageClock::measure() {
   const GraphUses& uses = scope_.planning().uses;
-  if (uses.norm < 0) return;
-  for (const int gradient : scope_.node(uses.norm).operands) {
+  const std::vector<int> none;
+  for (const int gradient : uses.norm < 0 ? none : scope_.node(uses.norm).operands) {
     const std::vector<int>& users = uses.users_of(gradient);
     if (users.empty() || !scope_.has(users.back()) || scope_.canonical_node(users.back()) != users.back())
       continue;
     measures_[{users.back(), place_of(scope_.node(users.back()).operands, gradient)}] = end_++;
   }
+  sums_ = end_++;
 }
 
 int StageClock::runs(int node, Phase segment) const {

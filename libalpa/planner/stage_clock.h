@@ -32,6 +32,9 @@ class StageClock {
   /// The global norm takes the square of this operand of an update, which is then in the layout it takes.
   int measures(int node, int operand) const { return measures_.at({node, operand}); }
 
+  /// All ranks add up their squares then, their losses and metrics.
+  int sums() const { return sums_; }
+
   /// Its place among all runs of the segment, copies and all.
   int position(int node, Phase segment) const { return in(position_, node, segment); }
 
@@ -51,7 +54,7 @@ class StageClock {
   std::map<std::pair<int, Phase>, std::pair<int, int>> of_layer_;  ///< canonical layer, segment
   std::map<std::pair<int, int>, int> measures_;                    ///< node, operand
   std::vector<int> begin_;                                         ///< [segment]
-  int end_ = 0;
+  int sums_ = 0, end_ = 0;
 };
 
 }  // namespace alpa

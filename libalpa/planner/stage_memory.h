@@ -7,6 +7,7 @@ namespace alpa {
 /// from when they are made or arrive to their last use in the segment, workspace, and both ends of each
 /// conversion with what lies between. So the sum over the decisions at a tick is what the buffers of the
 /// lowered program hold then, but for messages; with equal layers folded it is that of the first of them.
-void add_memory_over_time(const StageScope&, const MeshCosts&, StageVariables&);
+/// Messages, whose other ends are not known, have a bound of their own.
+void add_memory_over_time(const StageScope&, const StageRequest&, const MeshCosts&, StageVariables&);
 
 }  // namespace alpa

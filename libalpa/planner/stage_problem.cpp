@@ -18,7 +18,7 @@ StageProblem::StageProblem(const PlanningGraph& planning, const StageRequest& re
       scope_(planning, request_),
       mesh_costs_(mesh_costs),
       stage_(stage_variables(scope_, request_, mesh_costs)) {
-  if (stage_.why_not.empty()) add_memory_over_time(scope_, mesh_costs_, stage_);
+  if (stage_.why_not.empty()) add_memory_over_time(scope_, request_, mesh_costs_, stage_);
   if (stage_.why_not.empty() && most_bytes().value_or(kMostSelectionBytes + 1) > kMostSelectionBytes)
     stage_.why_not = "its memory does not fit into 64 bits";
   if (stage_.why_not.empty()) make_selection();
@@ -33,7 +33,8 @@ std::optional<std::int64_t> StageProblem::most_bytes() const {
   for (const StageVariable& v : stage_.variables) {
     sum = checked_sum(sum, checked_product(most(v.slot), request_.in_flight));
     sum = checked_sum(sum, most(v.fixed));
-    for (const SelectionProblem::Memory& held : v.held) sum = checked_sum(sum, most(held.bytes));
+    for (const auto* all : {&v.held, &v.messages})
+      for (const SelectionProblem::Memory& held : *all) sum = checked_sum(sum, most(held.bytes));
   }
   for (const StageConversion& conversion : stage_.conversions)
     for (const StageConversion::Case& c : conversion.cases)
@@ -49,6 +50,7 @@ void StageProblem::make_selection() {
     SelectionProblem::Node node{v.cost, v.held};
     if (std::ranges::any_of(lasting, [](std::int64_t bytes) { return bytes > 0; }))
       node.memory.push_back({0, stage_.clock, std::move(lasting)});
+    node.memory.insert(node.memory.end(), v.messages.begin(), v.messages.end());
     problem_.nodes.push_back(std::move(node));
   }
   for (const auto& [edge, flow] : stage_.edges) {
@@ -139,6 +141,15 @@ std::vector<std::int64_t> StageProblem::bytes_over_time(const std::vector<int>& 
       [&](const StageConversion& conversion, std::size_t piece) {
         return conversion.cases[case_of(conversion, choice)].bytes[piece];
       });
+}
+
+std::vector<std::int64_t> StageProblem::message_bytes_over_time(const std::vector<int>& choice) const {
+  std::vector<std::int64_t> bytes(static_cast<std::size_t>(stage_.clock));
+  for (std::size_t i = 0; i < stage_.variables.size(); ++i)
+    for (const auto& [begin, end, held] : stage_.variables[i].messages)
+      for (int tick = begin; tick < end; ++tick)
+        bytes[static_cast<std::size_t>(tick)] += held[static_cast<std::size_t>(choice[i])];
+  return bytes;
 }
 
 bool StageProblem::fits(const std::vector<int>& choice) const {

@@ -46,6 +46,8 @@ class StageProblem {
   const SelectionProblem& selection() const { return problem_; }
   /// [tick of the stage's clock] What a choice for every variable holds.
   std::vector<std::int64_t> bytes_over_time(const std::vector<int>& choice) const;
+  /// Of those what messages hold, which is a bound; the others are exact.
+  std::vector<std::int64_t> message_bytes_over_time(const std::vector<int>& choice) const;
   bool fits(const std::vector<int>& choice) const;
   /// Where that choice does not fit, it does not fit into selection() any more.
   void refine(const std::vector<int>& choice);

@@ -30,6 +30,7 @@ struct StageRequest {
   std::vector<AxisRole> roles;  ///< per axis; empty: all free
   StateSharding spread = StateSharding::free;
   std::int64_t reserve_bytes = 0;  ///< of the memory limit, for what the stage problem does not count
+  int pipeline_in_flight = 1;      ///< in_flight of the stage of the pipeline that has most
 };
 
 /// Runs of a phase per step.

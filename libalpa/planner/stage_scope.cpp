@@ -88,10 +88,20 @@ bool StageScope::made_in(int v, Phase segment) const {
   return node(value(v).producer).phase == segment || (segment == Phase::backward && is_recomputed(v));
 }
 
-bool StageScope::updates(int state_value) const {
+std::set<int> StageScope::layers_it_leaves_for(int v) const {
+  std::set<int> layers;
+  for (const int n : planning_.uses.users_of(v))
+    if (!has(n)) layers.insert(node(n).layer);
+  return layers;
+}
+
+int StageScope::next_of_state(int state_value) const {
   const int state = planning_.uses.state_at[static_cast<std::size_t>(state_value)];
-  if (state < 0) return false;
-  const int next = graph().states[static_cast<std::size_t>(state)].next;
+  return graph().states[static_cast<std::size_t>(state)].next;
+}
+
+bool StageScope::updates(int state_value) const {
+  const int next = next_of_state(state_value);
   return next < 0 ? has(planning_.uses.users_of(state_value).front()) : makes(next);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <map>
+#include <set>
 #include <vector>
 
 #include "libalpa/planner/planning_graph.h"
@@ -28,6 +29,8 @@ class StageScope {
 
   std::vector<int> users(int value) const;
   bool leaves(int value) const { return semantics_.leaves(value); }  ///< some other stage uses it
+  std::set<int> layers_it_leaves_for(int value) const;               ///< of other stages
+  int next_of_state(int state_value) const;  ///< the value that replaces it after the step; -1: none does
 
   /// Lives from the forward to the backward of a micro-batch.
   bool saved(int value) const { return semantics_.is_saved(value); }

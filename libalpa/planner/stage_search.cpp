@@ -211,9 +211,7 @@ class StageSearch {
     double cutoff = most_s(range, space_.cutoff_s);
     for (const bool rematerialize : space_.rematerialize)
       for (const MeshShape& mesh : mesh_shapes(range.size, cluster_.devices_per_node)) {
-        const StageRequest request{range.first,          range.end, mesh,          0,
-                                   space_.micro_batches, flying,    rematerialize, {},
-                                   StateSharding::free,  0};
+        const StageRequest request = request_of(range, mesh, flying, rematerialize);
         const double left_s = clock_.left_s();
         if (left_s <= 0) {
           best.solution.hit_time_limit = true;
@@ -247,6 +245,18 @@ class StageSearch {
     return best;
   }
 
+  StageRequest request_of(const Range& range, const MeshShape& mesh, int flying, bool rematerialize) const {
+    StageRequest request;
+    request.first_layer = range.first;
+    request.end_layer = range.end;
+    request.mesh = mesh;
+    request.micro_batches = space_.micro_batches;
+    request.in_flight = flying;
+    request.rematerialize = rematerialize;
+    request.pipeline_in_flight = std::ranges::max(in_flight_);
+    return request;
+  }
+
   /// A known plan's solution for the same stage.
   const StageSolution* start_of(const StageRequest& wanted) const {
     const StageSolution* best = nullptr;
@@ -277,16 +287,7 @@ class StageSearch {
       const int flying = in_flight(left);
       const Range range = range_of(first, end, size);
       const RangePlan& plan = plan_of(range, left--);
-      proposal.requests.push_back({range.first,
-                                   range.end,
-                                   plan.mesh,
-                                   0,
-                                   space_.micro_batches,
-                                   flying,
-                                   plan.rematerialize,
-                                   {},
-                                   StateSharding::free,
-                                   0});
+      proposal.requests.push_back(request_of(range, plan.mesh, flying, plan.rematerialize));
       proposal.solutions.push_back(plan.solution);
       first = end;
     }

@@ -1,11 +1,7 @@
 // What a mesh sends to others and receives of them.
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <tuple>
 
-#include "libalpa/base/checked.h"
-#include "libalpa/base/error.h"
 #include "libalpa/program/mesh_lowering.h"
 
 namespace alpa {
@@ -62,18 +58,12 @@ void MeshLowering::send_state_copies() {
   }
 }
 
-/// The pieces leave from memory of their own, so that the mesh goes on while they are on their way.
+/// The pieces leave from memory of their own, so that the mesh goes on while they are on their way. They are
+/// boxes of the tile that do not overlap: what several devices need lies there once.
 void MeshLowering::send(int transfer, int buffer) {
-  const StageTransfer& of = transfers_[static_cast<std::size_t>(transfer)];
-  const int copies = device_count(of.to_mesh.shape);
-  const auto bytes = checked_product(values_.buffer(buffer).bytes, copies);
-  if (!bytes)
-    throw Error(ErrorKind::input,
-                fmt::format("{} pieces of {} bytes on their way to stage {} are more than an address counts",
-                            copies, values_.buffer(buffer).bytes, of.to_stage),
-                "fewer micro-batches, or a smaller batch");
-  values_.emit(
-      Send{transfer, buffer, values_.leaving(*bytes, message_slots_[static_cast<std::size_t>(transfer)])});
+  values_.emit(Send{
+      transfer, buffer,
+      values_.leaving(values_.buffer(buffer).bytes, message_slots_[static_cast<std::size_t>(transfer)])});
 }
 
 }  // namespace alpa

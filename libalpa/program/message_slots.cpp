@@ -1,5 +1,7 @@
 #include "libalpa/program/message_slots.h"
 
+#include <cstdlib>
+
 namespace alpa {
 namespace {
 
@@ -41,12 +43,20 @@ class RunWalk {
     return true;
   }
 
-  /// A way of this run whose slots are all taken; -1: none.
+  /// The farthest way of this run of those whose slots are all taken; -1: none.
   int full(const StageRun& run) const {
+    int farthest = -1;
     for (std::size_t w = 0; w < ways_.size(); ++w)
-      if (ways_[w].from_stage == run.stage && carries(ways_[w], run) && sent_[w] - received_[w] >= slots_[w])
-        return static_cast<int>(w);
-    return -1;
+      if (ways_[w].from_stage == run.stage && carries(ways_[w], run) &&
+          sent_[w] - received_[w] >= slots_[w] && (farthest < 0 || distance(w) > distance(farthest)))
+        farthest = static_cast<int>(w);
+    return farthest;
+  }
+
+  template <class Index>
+  int distance(Index way) const {
+    const Way& of = ways_[static_cast<std::size_t>(way)];
+    return std::abs(of.to_stage - of.from_stage);
   }
 
   bool may_run(const StageRun& run) const { return has_arrived(run) && full(run) < 0; }
@@ -60,17 +70,19 @@ class RunWalk {
     }
   }
 
-  /// Whether that may help: a mesh that has all it needs waits for what it sent.
+  /// Whether that may help: a mesh that has all it needs waits for what it sent. Circles are of values that
+  /// pass stages by, so the one that passes most gets the slot.
   bool give_slot() {
+    int farthest = -1;
     for (std::size_t mesh = 0; mesh < orders_.size(); ++mesh) {
       if (at_[mesh] == orders_[mesh].size()) continue;
       const StageRun& run = orders_[mesh][at_[mesh]];
       const int way = has_arrived(run) ? full(run) : -1;
-      if (way < 0) continue;
-      ++slots_[static_cast<std::size_t>(way)];
-      return true;
+      if (way >= 0 && (farthest < 0 || distance(way) > distance(farthest))) farthest = way;
     }
-    return false;
+    if (farthest < 0) return false;
+    ++slots_[static_cast<std::size_t>(farthest)];
+    return true;
   }
 
   const std::vector<std::vector<StageRun>>& orders_;

@@ -1,13 +1,18 @@
+#include <cassert>
+#include <map>
+#include <span>
+
 #include "libalpa/trainer/steps.h"
 
 namespace alpa {
 namespace {
 
 /// The part of a transfer that leaves or reaches this rank in one message, between its tile and packed
-/// memory.
+/// memory, where messages of the same content have one place.
 struct Message {
   int partner = 0;
   std::int64_t packed_offset = 0, bytes = 0;
+  bool is_first = true;  ///< of that place
   BoxCopy copy;
 };
 
@@ -17,6 +22,7 @@ std::vector<Message> messages_of(const Transfer& transfer, const StepSite& site,
   const Shape tile_at = tile_origin(transfer.whole.shape, sends ? transfer.from : transfer.to, mesh.shape,
                                     coordinate_of(mesh, site.rank));
   std::vector<Message> messages;
+  std::map<Shape, std::int64_t> places;  // by origin: tiles that are not equal do not overlap
   std::int64_t offset = 0;
   for (const TransferPiece& piece : transfer_pieces(transfer, site.program.devices_per_node)) {
     if ((sends ? piece.from_device : piece.to_device) != site.rank) continue;
@@ -24,11 +30,13 @@ std::vector<Message> messages_of(const Transfer& transfer, const StepSite& site,
     for (std::size_t d = 0; d < tile_at.size(); ++d) in_tile.origin[d] -= tile_at[d];
     const Box packed{piece.extent, Shape(piece.extent.size(), 0)};
     const std::int64_t bytes = element_count(piece.extent) * dtype_bytes(transfer.whole.dtype);
+    const auto [place, is_first] = places.try_emplace(piece.origin, offset);
     messages.push_back(
-        {sends ? piece.to_device : piece.from_device, offset, bytes,
+        {sends ? piece.to_device : piece.from_device, place->second, bytes, is_first,
          BoxCopy(site.device, sends ? in_tile : packed, sends ? packed : in_tile, piece.extent, tile.dtype)});
-    offset += bytes;
+    if (is_first) offset += bytes;
   }
+  assert(offset <= byte_count(tile));
   return messages;
 }
 
@@ -62,14 +70,16 @@ class SendStep : public PreparedInstruction {
   }
 
   void run(const StepContext& rank) override {
-    std::size_t next = static_cast<std::size_t>(end_.packed.slot(rank)) * end_.messages.size();
-    for (const Message& message : end_.messages) {
-      Leaving& leaving = leaving_[next++];
-      // What the slot held may still be on its way.
-      if (leaving.step == rank.point.step) end_.ranks(rank).wait_send(*rank.stream, leaving.message);
+    const std::size_t count = end_.messages.size();
+    const auto slot =
+        std::span(leaving_).subspan(static_cast<std::size_t>(end_.packed.slot(rank)) * count, count);
+    for (const Leaving& before : slot)  // what the slot held may still be on its way
+      if (before.step == rank.point.step) end_.ranks(rank).wait_send(*rank.stream, before.message);
+    for (std::size_t m = 0; m < count; ++m) {
+      const Message& message = end_.messages[m];
       void* packed = end_.packed_at(rank, message);
-      message.copy.run(rank, end_.tile.at(rank), packed);
-      leaving = {rank.point.step,
+      if (message.is_first) message.copy.run(rank, end_.tile.at(rank), packed);
+      slot[m] = {rank.point.step,
                  end_.ranks(rank).send(*rank.stream, packed, message.bytes, message.partner)};
     }
   }

@@ -83,7 +83,8 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
                            GetParam().rematerialize,
                            {},
                            StateSharding::free,
-                           0});
+                           0,
+                           std::min(GetParam().micro_batches, stages)});
       problems_.push_back(std::make_unique<StageProblem>(*planning_, requests_.back(), *mesh_costs_));
       EXPECT_EQ(problems_.back()->why_not(), "");
     }
@@ -106,10 +107,11 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
     return sum;
   }
 
-  /// [phase] Of buffers, most at once: messages on their way and sums over all ranks apart.
-  static std::vector<std::int64_t> live_bytes(const MeshProgram& mesh) {
-    const auto counts = [](const Buffer& b) {
-      return b.value >= 0 || (b.name != "leaving pieces" && b.name != "arriving pieces" && b.name != "sums");
+  /// [phase] Of buffers, most at once, with or without what only messages and sums over all ranks need.
+  static std::vector<std::int64_t> live_bytes(const MeshProgram& mesh, bool messages) {
+    const auto counts = [&](const Buffer& b) {
+      return messages || b.value >= 0 ||
+             (b.name != "leaving pieces" && b.name != "arriving pieces" && b.name != "sums");
     };
     std::int64_t lasting = 0;
     for (const Buffer& buffer : mesh.buffers)
@@ -135,8 +137,11 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
   }
 
   /// [phase] What a stage's problem counts for that.
-  std::vector<std::int64_t> counted_bytes(std::size_t stage, const std::vector<int>& choice) const {
-    const std::vector<std::int64_t> bytes = problems_[stage]->bytes_over_time(choice);
+  std::vector<std::int64_t> counted_bytes(std::size_t stage, const std::vector<int>& choice,
+                                          bool messages) const {
+    std::vector<std::int64_t> bytes = problems_[stage]->bytes_over_time(choice);
+    const std::vector<std::int64_t> theirs = problems_[stage]->message_bytes_over_time(choice);
+    for (std::size_t t = 0; t < bytes.size() && !messages; ++t) bytes[t] -= theirs[t];
     const StageScope scope(*planning_, requests_[stage]);
     const StageClock clock(scope);
     std::vector<std::int64_t> most;
@@ -171,13 +176,24 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
     for (std::size_t s = 0; s < choices.size(); ++s) {
       const double expected = program_seconds(program, s);
       EXPECT_NEAR(objective_seconds(s, choices[s], solutions[s]), expected, 1e-9 * expected) << "stage " << s;
-      EXPECT_EQ(counted_bytes(s, choices[s]), live_bytes(program.meshes[s])) << "stage " << s;
+      EXPECT_EQ(counted_bytes(s, choices[s], false), live_bytes(program.meshes[s], false)) << "stage " << s;
+      expect_room_for_messages(s, choices[s], program.meshes[s]);
       // The solution says of itself what was chosen.
       EXPECT_EQ(problems_[s]->choice_of(solutions[s]), choices[s]);
     }
     const double joined_s = simulate(program, costs_, Lanes::joined).step_s;
     EXPECT_LE(simulate(program, costs_, Lanes::apart).step_s, joined_s * (1 + 1e-9));
     EXPECT_LE(busiest_lane_s(program), simulate(program, costs_, Lanes::apart).step_s * (1 + 1e-9));
+  }
+
+  /// They have a bound that is known before the neighbouring stages are.
+  void expect_room_for_messages(std::size_t stage, const std::vector<int>& choice,
+                                const MeshProgram& mesh) const {
+    const std::vector<std::int64_t> counted = counted_bytes(stage, choice, true),
+                                    live = live_bytes(mesh, true);
+    for (const Phase phase : kPhases)
+      EXPECT_GE(counted[static_cast<std::size_t>(phase)], live[static_cast<std::size_t>(phase)])
+          << "stage " << stage;
   }
 
   double busiest_lane_s(const Program& program) const {
@@ -252,7 +268,7 @@ TEST_P(StageObjective, OfAStageThatFitsJustKeepsToTheMemoryThereIs) {
   EXPECT_LE(bytes(known), limit);
   if (GetParam().stages > 1) return;  // its neighbours were not solved
   const Plan plan = assemble(*planning_, requests_, {tight}, "1f1b", costs_.cluster());
-  EXPECT_EQ(std::ranges::max(live_bytes(lower(graph_, plan).meshes[0])), bytes(tight));
+  EXPECT_EQ(std::ranges::max(live_bytes(lower(graph_, plan).meshes[0], true)), bytes(tight));
 }
 
 class FoldedStageObjective : public StageObjective {
@@ -279,8 +295,8 @@ TEST_P(FoldedStageObjective, IsNearThatOfTheProgram) {
       const double expected = program_seconds(program, s);
       EXPECT_GE(objective_seconds(s, choices[s], solutions[s]), expected * (1 - 1e-9));
       EXPECT_LE(objective_seconds(s, choices[s], solutions[s]), expected * 1.02);
-      const std::vector<std::int64_t> counted = counted_bytes(s, choices[s]),
-                                      live = live_bytes(program.meshes[s]);
+      const std::vector<std::int64_t> counted = counted_bytes(s, choices[s], false),
+                                      live = live_bytes(program.meshes[s], false);
       for (const Phase phase : kPhases) {
         const auto p = static_cast<std::size_t>(phase);
         EXPECT_GE(static_cast<double>(counted[p]), 0.99 * static_cast<double>(live[p])) << p;
