@@ -70,7 +70,7 @@ bool PlanSelection::solve(PricedGraph& priced, StageRequest& request, StageSolut
   solution = solve_stage(priced.planning, request, mesh_costs, options, start);
   out_of_time_ |= solution.hit_time_limit;
   if (solution.feasible || solution.least_memory == 0 || request.rematerialize ||
-      options_.rematerialize != "auto")
+      options_.rematerialize != Rematerialize::automatic)
     return solution.feasible;
   request.rematerialize = true;
   request.reserve_bytes = 0;
@@ -109,7 +109,7 @@ Proposal PlanSelection::evaluate(PricedGraph& priced, Proposal proposal, const s
       if (!unsolved[i]) continue;
       StageRequest& request = proposal.requests[i];
       request.in_flight = most_in_flight(find_schedule(schedule).order(s, stages, request.micro_batches));
-      if (options_.rematerialize == "always") request.rematerialize = true;
+      if (options_.rematerialize == Rematerialize::always) request.rematerialize = true;
       if (!solve(priced, request, proposal.solutions[i], i < starts.size() ? &starts[i] : nullptr)) {
         const StageSolution& failed = proposal.solutions[i];
         if (failed.least_memory > 0)
@@ -213,7 +213,7 @@ void PlanSelection::refuse() const {
           least_first_, least_end_ - 1, bytes_text(least_memory_), bytes_text(limit),
           bytes_text(least_memory_ - limit)),
       std::string("more devices, more micro-batches, or a smaller batch") +
-          (options_.rematerialize == "never" ? ", or --rematerialize auto" : ""));
+          (options_.rematerialize == Rematerialize::never ? ", or --rematerialize auto" : ""));
 }
 
 Plan PlanSelection::result() {

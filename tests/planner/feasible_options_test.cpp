@@ -51,7 +51,7 @@ TEST(FeasibleOptions, TellsHowManyDevicesOrMicroBatchesWouldDo) {
   options.devices = 4;
   const std::int64_t on_four = memory_of(options);
   options.devices = 2;
-  options.rematerialize = "never";
+  options.rematerialize = Rematerialize::never;
   ASSERT_GT(memory_of(options), on_four);
   EXPECT_THAT(hint_for(options, on_four), HasSubstr("--devices 4"));
   options.micro_batches = 2;
@@ -66,11 +66,11 @@ TEST(FeasibleOptions, TellsSeveralChangesWhereNoneAloneWouldDo) {
   options.method = "zero-3";
   options.devices = 4;
   options.micro_batches = 2;
-  options.rematerialize = "always";
+  options.rematerialize = Rematerialize::always;
   const std::int64_t least = memory_of(options);
   options.devices = 2;
   options.micro_batches = 1;
-  options.rematerialize = "never";
+  options.rematerialize = Rematerialize::never;
   EXPECT_THAT(hint_for(options, least), HasSubstr("--devices 4 --micro-batches 0 --rematerialize auto"));
 }
 
@@ -78,7 +78,7 @@ TEST(FeasibleOptions, SpeaksOfRematerialisationOnlyWhereItIsOff) {
   PlannerOptions options;
   options.micro_batches = 2;
   EXPECT_THAT(hint_for(options, 20000), testing::Not(HasSubstr("--rematerialize")));
-  options.rematerialize = "never";
+  options.rematerialize = Rematerialize::never;
   EXPECT_THAT(hint_for(options, 20000), HasSubstr("--rematerialize auto"));
 }
 

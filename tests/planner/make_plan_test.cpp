@@ -52,7 +52,7 @@ TEST_P(EveryMethod, MakesAPlanThatPassesItsOwnChecksAndTheVerifier) {
 }
 
 std::vector<std::string> every_method() {
-  std::vector<std::string> all = method_names();
+  std::vector<std::string> all = baseline_names();
   all.insert(all.end(), {"auto", "search"});
   return all;
 }
@@ -100,7 +100,7 @@ TEST(Search, BeatsOrEqualsEveryBaselineOfItsOwnAndAsACandidate) {
   const double best = planned("auto", 4, 0).prediction.step_s,
                own = planned("search", 4, 0).prediction.step_s;
   EXPECT_LE(best, own);
-  for (const std::string& method : method_names()) {
+  for (const std::string& method : baseline_names()) {
     if (method == "serial" || method == "auto" || method == "search") continue;
     EXPECT_LE(own, planned(method, 4, 0).prediction.step_s) << method;
   }
@@ -128,6 +128,14 @@ TEST(Pin, IsCalledByTheNameOfItsFileWhereverItLies) {
   const std::string pin = "[[stage]]\nlayers = 4\nmesh = [2]\n";
   EXPECT_EQ(parse_pin(pin, "/here/pin.toml").method, "pin pin.toml");
   EXPECT_EQ(parse_pin(pin, "pin.toml").method, "pin pin.toml");
+}
+
+TEST(Pin, SaysStateShardingWhichSpreadIsRefusedFor) {
+  const std::string stage = "[[stage]]\nlayers = 4\nmesh = [2]\n";
+  EXPECT_EQ(parse_pin(stage + "state_sharding = \"gradients\"\n", "pin.toml").stages[0].state_sharding,
+            StateSharding::gradients);
+  EXPECT_THAT([&] { parse_pin(stage + "spread = \"gradients\"\n", "pin.toml"); },
+              ThrowsMessage<Error>(HasSubstr("pin.toml:4:10: 'spread' is called 'state_sharding'")));
 }
 
 TEST(Pin, OfMoreDevicesAxesOrLayersThanThereCanBeIsRefusedByPlace) {
