@@ -10,27 +10,24 @@
 namespace alpa {
 namespace {
 
+using namespace testing_models;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
-using testing_models::small_cluster;
-using testing_models::small_model;
 
 TEST(FeasibleOptions, NamesTheStageAndTheShortfall) {
-  Log log("test", LogLevel::off);
   Cluster cluster = small_cluster(2);
   cluster.memory_bytes = 20000;
-  EXPECT_THAT([&] { make_plan(small_model(), CostModel(cluster), {}, log); },
+  EXPECT_THAT([&] { plan_quietly(small_model(), cluster); },
               ThrowsMessage<Error>(
                   testing::AllOf(HasSubstr("no plan fits: the stage of layers"), HasSubstr("short"))));
 }
 
 /// Where no plan of this model fits, what is said to try.
 std::string hint_for(const PlannerOptions& options, std::int64_t memory_bytes) {
-  Log log("test", LogLevel::off);
   Cluster cluster = small_cluster(4);
   cluster.memory_bytes = memory_bytes;
   try {
-    make_plan(small_model(), CostModel(cluster), options, log);
+    plan_quietly(small_model(), cluster, options);
   } catch (const Error& error) {
     return error.hint();
   }
@@ -39,8 +36,7 @@ std::string hint_for(const PlannerOptions& options, std::int64_t memory_bytes) {
 
 /// The memory that the leanest plan under these options takes.
 std::int64_t memory_of(PlannerOptions options) {
-  Log log("test", LogLevel::off);
-  const Plan plan = make_plan(small_model(), CostModel(small_cluster(4)), options, log);
+  const Plan plan = plan_quietly(small_model(), small_cluster(4), options);
   return plan.prediction.meshes[0].memory.total;
 }
 
