@@ -1,12 +1,12 @@
 #include <fmt/core.h>
 
-#include <chrono>
 #include <cstdio>
 #include <fstream>
 
 #include "apps/app.h"
 #include "apps/models.h"
 #include "apps/rank_device.h"
+#include "libalpa/base/clock.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/options.h"
 #include "libalpa/base/units.h"
@@ -184,9 +184,7 @@ MeasureSurroundings surroundings(const Settings& settings, const ParallelRun& ru
                                  const std::string& command_line) {
   MeasureSurroundings around;
   around.nodes = std::move(nodes);
-  around.now_s = [] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  };
+  around.now_s = monotonic_s;
   around.wants_stop = [&run] { return run.stop.is_asked(); };
   if (run.session.rank() != 0) return around;
   around.publish = [&settings, &run, command_line](const Profile& profile) {
