@@ -1,13 +1,12 @@
 #include "libalpa/trainer/train_settings.h"
 
-#include "libalpa/base/limits.h"
 #include "libalpa/base/options.h"
 
 namespace alpa {
 
 void describe(TrainSettings& s, OptionsVisitor& visit) {
   visit.field("steps", s.steps, "end after that many steps of the run; 0: as the model file says",
-              between(0, kMostSteps));
+              at_least(0));
   visit.field("accept_changed_data", s.accept_changed_data,
               "go on though the data, its split or the order of samples are not those of the checkpoint");
   visit.field("checkpoint_every", s.checkpoint_every, "steps between checkpoints; 0: at the end only",
