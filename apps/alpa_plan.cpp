@@ -8,6 +8,7 @@
 #include "apps/app.h"
 #include "apps/models.h"
 #include "libalpa/base/error.h"
+#include "libalpa/base/options.h"
 #include "libalpa/base/stop_request.h"
 #include "libalpa/base/units.h"
 #include "libalpa/cluster/device_words.h"
@@ -17,7 +18,6 @@
 #include "libalpa/plan/check_plan_file.h"
 #include "libalpa/plan/explain.h"
 #include "libalpa/plan/plan_file.h"
-#include "libalpa/planner/baselines.h"
 #include "libalpa/planner/make_plan.h"
 #include "libalpa/planner/pin.h"
 #include "libalpa/planner/predict.h"
@@ -26,7 +26,6 @@
 #include "libalpa/program/text.h"
 #include "libalpa/program/trace.h"
 #include "libalpa/program/verify.h"
-#include "libalpa/schedule/schedule.h"
 
 namespace {
 
@@ -96,8 +95,9 @@ int plan_model(const Settings& settings, App& app) {
   Plan plan = make_plan(planning, costs, options, app.log());
   plan.profile_fingerprint = fingerprint;
   const Graph graph = training_step_graph(model, plan.micro_batch_samples);
-  write_plan(settings.out, plan, graph,
-             provenance_here(app.command_line(), "alpa-plan", read_environment().job_id));
+  write_plan(
+      settings.out, plan, graph,
+      provenance_here(app.command_line(), "alpa-plan", read_environment().job_id, options_line(options)));
   app.log().info(model_text(model, graph));
   tell_missing_kernels(plan, graph, app.log());
   if (!settings.missing.empty()) {
@@ -187,7 +187,6 @@ int compare(const Settings& settings) {
 
 int main(int argc, char** argv) {
   Settings settings;
-  PlannerOptions& planner = settings.planner;
   App app("alpa-plan",
           "choose how to split a model over a cluster, and explain it; needs no accelerator and no MPI");
   app.argument("MODEL.toml", settings.model, "model definition")
@@ -196,29 +195,10 @@ int main(int argc, char** argv) {
           "--cluster", settings.cluster,
           "cluster file (TOML); alone: costs are estimated. With --profile: how many of its machines there "
           "are, what was measured of them left out")
-      .option("--devices", planner.devices, "devices to plan for; 0: all of the cluster", at_least(0))
-      .option("--micro-batches", planner.micro_batches, "micro-batches per step; 0: the planner chooses",
-              at_least(0))
-      .option("--method", planner.method,
-              "how to look for a plan; auto: the search and every baseline, search: no baseline. Beside any "
-              "other "
-              "the search's own best is shown",
-              fmt::format("auto|search|{}", fmt::join(method_names(), "|")))
-      .option("--schedule", planner.schedule, "order of micro-batches on pipeline stages",
-              fmt::format("{}", fmt::join(schedule_names(), "|")))
-      .option("--rematerialize", planner.rematerialize, "recompute activations in the backward",
-              "auto|never|always")
       .option("--pin", settings.pin,
               "pinned plan (TOML) in place of --method, --devices, --micro-batches and --schedule: stages, "
               "meshes and what their axes do; the search's own best is shown beside it")
-      .option("--time-limit", planner.time_limit_s, "safety cap on planning, in seconds", at_least(1))
-      .option("--layers", planner.layers,
-              "clusters of layers that stages may be cut between; 0: the model's layers, at most 48 or one "
-              "per device",
-              at_least(0))
-      .option("--threads", planner.threads,
-              "threads that solve stages; 0: as many as the process may run on. The plan is the same",
-              at_least(0))
+      .options(settings.planner)
       .option("--missing", settings.missing,
               "write the operator signatures that the profile lacks to this file")
       .writes()

@@ -1,13 +1,14 @@
 #include <fmt/core.h>
 
-#include <chrono>
 #include <cstdio>
 #include <fstream>
 
 #include "apps/app.h"
 #include "apps/models.h"
 #include "apps/rank_device.h"
+#include "libalpa/base/clock.h"
 #include "libalpa/base/error.h"
+#include "libalpa/base/options.h"
 #include "libalpa/base/units.h"
 #include "libalpa/cluster/device_facts.h"
 #include "libalpa/cluster/micro_batch_counts.h"
@@ -26,8 +27,7 @@ using namespace alpa;
 struct Settings {
   std::filesystem::path model, out, missing;
   std::string name = "this cluster";
-  DeviceKind device = DeviceKind::cpu;
-  int threads = 0;
+  DeviceSettings device;
   bool check = false;
   std::vector<std::int64_t> micro_batch_samples;
   std::int64_t cold_mib = 0;
@@ -35,6 +35,32 @@ struct Settings {
   InstrumentOptions instrument;
   MeasureOptions measure;
 };
+
+void describe(Settings& s, OptionsVisitor& visit) {
+  visit.field(
+      "check", s.check,
+      "print each node's GFLOP/s and GB/s and mark those 10 % below the median; without --out, nothing else. "
+      "With it, print too how the times measured on each node compare with the median node's");
+  visit.field("micro_batch_samples", s.micro_batch_samples,
+              "sizes of micro-batches to measure for, in samples; default: those that alpa-plan tries, the "
+              "batch and its 2nd, 4th, 8th ... part, up to four parts per rank",
+              at_least(1));
+  visit.field("time_budget", s.measure.time_budget_s,
+              "stop after that many seconds, most used operators first; 0: no bound", at_least(0));
+  describe(s.device, visit);
+  visit.field("repetitions", s.instrument.repetitions, "samples of which the median is taken",
+              between(1, 1000));
+  visit.field(
+      "least_sample_ms", s.least_sample_ms,
+      "calls are repeated within a sample until it takes that many milliseconds; 0: 1 on CPUs, 10 on GPUs",
+      between(0, 10'000));
+  visit.field(
+      "cold_mib", s.cold_mib,
+      "operands but the first go round that many MiB, so that caches are as cold as in training; 0: 64 on "
+      "CPUs, 256 on GPUs",
+      between(0, 1 << 20));
+  visit.field("name", s.name, "what the cluster is called in plans");
+}
 
 /// What a program may count on, in bytes: of a GPU all that is free but for what is kept for libraries, of a
 /// node's memory a rank's share, with a tenth left for what else goes on there.
@@ -158,14 +184,13 @@ MeasureSurroundings surroundings(const Settings& settings, const ParallelRun& ru
                                  const std::string& command_line) {
   MeasureSurroundings around;
   around.nodes = std::move(nodes);
-  around.now_s = [] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  };
+  around.now_s = monotonic_s;
   around.wants_stop = [&run] { return run.stop.is_asked(); };
   if (run.session.rank() != 0) return around;
   around.publish = [&settings, &run, command_line](const Profile& profile) {
-    write_profile(settings.out, profile,
-                  provenance_here(command_line, "alpa-profile", run.environment.job_id));
+    write_profile(
+        settings.out, profile,
+        provenance_here(command_line, "alpa-profile", run.environment.job_id, options_line(settings)));
   };
   around.progress = [&run](const MeasureProgress& at) {
     run.log.info(fmt::format("{} of {} measured in {}, about {} left", at.done, at.total,
@@ -193,14 +218,14 @@ int profile_rank(Settings settings, const ParallelRun& run, const std::string& c
   const std::vector<Graph> graphs = training_graphs(settings, run.session.size());
   if (!settings.out.empty())
     AtomicFile(settings.out);  // a folder that cannot be written is noticed before the work
-  const RankDevice rank = make_rank_device(settings.device, settings.threads, run.session, run.environment);
+  const RankDevice rank = make_rank_device(settings.device, run.session, run.environment);
   for (const Graph& graph : graphs) check_element_types(*rank.device, graph);
   RankExchange exchange(*rank.device, *rank.world);
   const Machines machines = machines_of_job(settings, run, *rank.device, exchange);
   const std::optional<Profile> known =
       settings.out.empty() ? std::nullopt : earlier_profile(settings, machines, exchange);
 
-  const InstrumentOptions usual = usual_options(settings.device);
+  const InstrumentOptions usual = usual_options(settings.device.device);
   settings.instrument.cold_bytes = settings.cold_mib > 0 ? settings.cold_mib << 20 : usual.cold_bytes;
   settings.instrument.least_sample_s =
       settings.least_sample_ms > 0 ? 1e-3 * settings.least_sample_ms : usual.least_sample_s;
@@ -241,32 +266,9 @@ int main(int argc, char** argv) {
               "profile to write (HDF5), which only --check can do without; one that exists is added to, also "
               "from other nodes of the same kind")
       .continues()
-      .flag("--check", settings.check,
-            "print each node's GFLOP/s and GB/s and mark those 10 % below the median; without --out, nothing "
-            "else. With it, print too how the times measured on each node compare with the median node's")
-      .option("--micro-batch-samples", settings.micro_batch_samples,
-              "sizes of micro-batches to measure for, in samples; default: those that alpa-plan tries, the "
-              "batch and its 2nd, 4th, 8th ... part, up to four parts per rank",
-              at_least(1))
       .option("--missing", settings.missing,
               "measure only the operators that this file lists (written by alpa-plan --missing)")
-      .option("--time-budget", settings.measure.time_budget_s,
-              "stop after that many seconds, most used operators first; 0: no bound", at_least(0))
-      .option("--device", settings.device, "where ranks compute", device_words())
-      .option("--threads", settings.threads,
-              "threads of each rank; 0: SLURM_CPUS_PER_TASK, OMP_NUM_THREADS, or its share of the cores",
-              at_least(0))
-      .option("--repetitions", settings.instrument.repetitions, "samples of which the median is taken",
-              between(1, 1000))
-      .option("--least-sample-ms", settings.least_sample_ms,
-              "calls are repeated within a sample until it takes that many milliseconds; 0: 1 on CPUs, 10 on "
-              "GPUs",
-              between(0, 10'000))
-      .option("--cold-mib", settings.cold_mib,
-              "operands but the first go round that many MiB, so that caches are as cold as in training; 0: "
-              "64 on CPUs, 256 on GPUs",
-              between(0, 1 << 20))
-      .option("--name", settings.name, "what the cluster is called in plans")
+      .options(settings)
       .may_end_with({ErrorKind::stopped_early})
       .example("mpiexec -n 4 alpa-profile configs/models/gpt-demo.toml --out profile.h5",
                "measure for 4 CPU ranks of this machine")

@@ -14,6 +14,7 @@
 #include "libalpa/trainer/exchange_weights.h"
 #include "libalpa/trainer/train.h"
 #include "libalpa/weights/safetensors_shards.h"
+#include "libalpa/weights/weight_names.h"
 
 namespace {
 
@@ -25,10 +26,19 @@ struct Settings {
   bool allow_non_finite = false;
   TrainSettings train;
   ConvertSettings convert;
-  DeviceKind device = DeviceKind::cpu;
-  int threads = 0;
+  DeviceSettings device;
   double file_timeout_s = 1800;
 };
+
+void describe(Settings& s, OptionsVisitor& visit) {
+  describe(s.train, visit);
+  visit.field(
+      "file_timeout", s.file_timeout_s,
+      "as --hang-timeout, while ranks save, load or verify a checkpoint: another rank has not moved on by 64 "
+      "MiB for that many seconds, however long the whole takes; after SIGTERM for 15",
+      at_least(0));
+  describe(s.device, visit);
+}
 
 std::shared_ptr<const PeerWatch> watch_at_files(const ParallelRun& rank, double timeout_s) {
   PeerWatch watch = *rank.session.peer_watch();
@@ -44,14 +54,15 @@ int train_rank(Settings settings, const ParallelRun& rank, const std::string& co
   if (settings.train.end_time_s <= 0) settings.train.end_time_s = rank.environment.job_end_time_s;
   settings.train.node = rank.session.node();
   settings.train.ranks_on_node = rank.session.ranks_on_node();
-  const RankDevice own = make_rank_device(settings.device, settings.threads, rank.session, rank.environment);
+  const RankDevice own = make_rank_device(settings.device, rank.session, rank.environment);
   const std::unique_ptr<Device> host = make_cpu_device(own.threads);
   const std::unique_ptr<Communicator> control = rank.session.make_communicator(*host);
   const std::unique_ptr<Communicator> files =
       rank.session.make_communicator(*host, watch_at_files(rank, settings.file_timeout_s));
   const TrainRanks ranks{*own.device, *own.world, *host, *control, *files};
   return train(planned.plan, planned.graph, planned.model.training, settings.train, ranks, rank.stop,
-               provenance_here(command_line, "alpa-train", rank.environment.job_id), rank.log);
+               provenance_here(command_line, "alpa-train", rank.environment.job_id, options_line(settings)),
+               rank.log);
 }
 
 void import_file(const Settings& settings, App& app) {
@@ -62,6 +73,14 @@ void import_file(const Settings& settings, App& app) {
                  provenance_here(app.command_line(), "alpa-train", read_environment().job_id), app.log());
 }
 
+/// "gpt2|llama|bert"
+std::string family_names() {
+  std::string names;
+  for (const WeightFamily& family : weight_families())
+    names += (names.empty() ? "" : "|") + std::string(family.name);
+  return names;
+}
+
 void add_convert(App& app, ConvertSettings& settings) {
   app.subcommand("convert", "make the HDF5 file that --data takes from text, tokens or labelled samples")
       .argument("SOURCE", settings.source, "file or folder, see --from; .gz is uncompressed")
@@ -69,37 +88,9 @@ void add_convert(App& app, ConvertSettings& settings) {
       .option("--out", settings.out, "file to write (HDF5)")
       .writes()
       .required()
-      .option("--from", settings.from, "what SOURCE is",
-              {{"auto", SourceKind::automatic, "by its first bytes and its name"},
-               {"text", SourceKind::text, "any file: its bytes are the tokens"},
-               {"tokens", SourceKind::tokens, "token file of llm.c, Megatron pair, HDF5 file with /tokens"},
-               {"idx", SourceKind::idx, "images of the MNIST family, see --labels"},
-               {"images", SourceKind::images,
-                "folder with a subfolder of PNG, JPEG, binary PGM or PPM images for each class"},
-               {"csv", SourceKind::csv, "lines of numbers, one of them the label"}})
       .option("--labels", settings.labels,
               "IDX file of the labels; where it is not given, beside the images: labels-idx1 for images-idx3")
-      .option("--label-column", settings.label_column, "column of a CSV's labels, from 1 on; 0: the last",
-              at_least(0))
-      .option("--shape", settings.shape,
-              "shape of one sample, as the model's input has it; where it is not given, images are "
-              "height x width x channels, lines of a CSV a row. Images of a folder are scaled to cover "
-              "HEIGHTxWIDTHx3 (or x1: grey) and cut to it; without it they must be of one shape",
-              "NxNx...")
-      .option("--subtract", settings.subtract, "taken from every number")
-      .option("--divide", settings.divide,
-              "divides every number; 0: as they are, but bytes of images are stored as bytes, which training "
-              "divides by 255",
-              at_least(0))
-      .option("--image", settings.image_name, "dataset of the samples, as the model's input is called",
-              "NAME")
-      .option("--label", settings.label_name, "dataset of the labels, as the model's input is called", "NAME")
-      .option("--order", settings.order, "order of samples; tokens keep theirs",
-              {{"shuffled", RowOrder::shuffled, "training keeps the last rows for evaluation"},
-               {"kept", RowOrder::kept, "as in SOURCE"}})
-      .option("--seed", settings.seed, "of the shuffling: the same gives the same file", at_least(0))
-      .option("--hold-out", settings.hold_out, "share of the rows, the last, that goes to a file of its own",
-              from_below(0, 1))
+      .options(settings)
       .option("--hold-out-file", settings.hold_out_file,
               "that file; where it is not given, --out with -held-out before its ending")
       .writes([&settings] {
@@ -113,7 +104,9 @@ void add_convert(App& app, ConvertSettings& settings) {
       .example("alpa-train convert pets/ --shape 224x224x3 --out pets.h5",
                "the images of each subfolder, a class, scaled and cut to 224 x 224 pixels of 3 channels")
       .runs([&] {
-        convert(settings, provenance_here(app.command_line(), "alpa-train", read_environment().job_id),
+        convert(settings,
+                provenance_here(app.command_line(), "alpa-train", read_environment().job_id,
+                                options_line(settings)),
                 app.log());
       });
 }
@@ -145,8 +138,6 @@ int main(int argc, char** argv) {
         return std::vector{train.run_dir, train.run_dir / "metrics.jsonl"};
       })
       .required()
-      .option("--steps", train.steps, "end after that many steps of the run; 0: as the model file says",
-              at_least(0))
       .option("--resume", train.resume,
               "what to go on from: the newest checkpoint of the run folder, if any (auto) or necessarily "
               "(must), nothing (never), or a checkpoint file or run folder",
@@ -157,33 +148,9 @@ int main(int argc, char** argv) {
                    ? std::vector<std::filesystem::path>{train.resume}
                    : std::vector<std::filesystem::path>{};
       })
-      .flag("--accept-changed-data", train.accept_changed_data,
-            "go on though the data, its split or the order of samples are not those of the checkpoint")
-      .option("--checkpoint-every", train.checkpoint_every, "steps between checkpoints; 0: at the end only",
-              at_least(0))
-      .option(
-          "--file-timeout", settings.file_timeout_s,
-          "as --hang-timeout, while ranks save, load or verify a checkpoint: another rank has not moved on "
-          "by 64 MiB for that many seconds, however long the whole takes; after SIGTERM for 15",
-          at_least(0))
-      .option("--keep", train.keep, "checkpoints to keep; 0: all", at_least(0))
-      .option("--evaluate-every", train.evaluate_every,
-              "steps between evaluations on held-out data; 0: never", at_least(0))
-      .option("--evaluation-batches", train.evaluation_batches, "batches of an evaluation", at_least(1))
-      .option("--progress-s", train.progress_s, "seconds between progress lines", at_least(0))
-      .option("--max-hours", train.max_hours,
-              "stop with a checkpoint (exit 75) before that many hours have passed; 0: no limit", at_least(0))
-      .option("--end-time", train.end_time_s,
-              "end of the job in seconds since 1970: stop with a checkpoint before it; 0: not known",
-              at_least(0))
-      .option("--device", settings.device, "where ranks compute", device_words())
-      .option("--threads", settings.threads,
-              "threads of each rank; 0: SLURM_CPUS_PER_TASK, OMP_NUM_THREADS, or its share of the cores",
-              at_least(0))
       .option("--trace", train.trace, "write the measured timeline of one step as a Chrome trace (JSON)")
       .renews([](const std::filesystem::path& file) { return is_chrome_trace(TimelineKind::measured, file); })
-      .flag("--dry-run", train.dry_run,
-            "check plan, data, ranks, memory and disk space; train and write nothing")
+      .options(settings)
       .may_end_with({ErrorKind::non_finite, ErrorKind::stopped_early})
       .example("mpiexec -n 4 alpa-train plan.h5 --data text.txt --run-dir run",
                "train on 4 CPU ranks of this machine")
@@ -211,7 +178,7 @@ int main(int argc, char** argv) {
       .runs([&] { import_file(settings, app); });
   app.subcommand("export", "write the weights of a checkpoint as a safetensors file")
       .argument("CHECKPOINT.h5", settings.checkpoint, "checkpoint of a run, or of import")
-      .option("--names", settings.names, "family whose names and layouts the tensors get", "gpt2|llama|bert")
+      .option("--names", settings.names, "family whose names and layouts the tensors get", family_names())
       .required()
       .option("--out", settings.out, "file to write (safetensors)")
       .writes()

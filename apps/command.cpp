@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cassert>
-#include <charconv>
 
+#include "apps/described_settings.h"
 #include "libalpa/base/error.h"
 
 namespace alpa {
@@ -31,36 +31,6 @@ const char* meaning(ErrorKind kind) {
       return "stopped early, with what there was by then saved: submit again";
   }
   return "";
-}
-
-[[noreturn]] void refuse(const std::string& name, const std::string& expected, const std::string& found) {
-  throw Error(ErrorKind::usage, fmt::format("{}: expected {}, found '{}'", name, expected, found),
-              "see --help");
-}
-
-template <class Number>
-Number parsed(const std::string& name, const std::string& text, const Range& range) {
-  const std::string kind = std::is_integral_v<Number> ? "an integer" : "a number";
-  const std::string bounds = range_text(range);
-  const std::string expected = bounds.empty() ? kind : kind + ", " + bounds;
-  Number value{};
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc{} || end != text.data() + text.size() || !range.contains(static_cast<double>(value)))
-    refuse(name, expected, text);
-  return value;
-}
-
-template <class Text>
-std::function<void(const std::string&)> text_setter(const std::string& name, Text& value) {
-  return [name, &value](const std::string& text) {
-    if (text.empty()) refuse(name, "a text that is not empty", text);
-    value = text;
-  };
-}
-
-std::string with_bounds(const std::string& help, const Range& range) {
-  const std::string bounds = range_text(range);
-  return bounds.empty() ? help : help + "; " + bounds;
 }
 
 std::string setting_lines(const Setting& setting) {
@@ -91,7 +61,10 @@ Command& Command::required() {
 }
 
 Command& Command::add_path(Setting setting, std::filesystem::path& value) {
-  setting.set = text_setter(setting.name, value);
+  setting.set = [name = setting.name, &value](const std::string& text) {
+    if (text.empty()) refuse_text(name, "a text that is not empty", text);
+    value = text;
+  };
   add(std::move(setting));
   return reads(
       [&value] { return value.empty() ? std::vector<std::filesystem::path>{} : std::vector{value}; });
@@ -126,81 +99,18 @@ Command& Command::option(const std::string& name, std::filesystem::path& value, 
   return add_path({.name = name, .value_name = "PATH", .help = help, .default_value = value.string()}, value);
 }
 
+Command& Command::described(const std::function<void(OptionsVisitor&)>& list) {
+  for (Setting& setting : described_settings(list)) add(std::move(setting));
+  return *this;
+}
+
 Command& Command::option(const std::string& name, std::string& value, const std::string& help,
                          const std::string& form) {
-  return add({.name = name,
-              .value_name = form,
-              .help = help,
-              .default_value = value,
-              .set = text_setter(name, value)});
-}
-
-Command& Command::option(const std::string& name, int& value, const std::string& help, Range range) {
-  return add(
-      {.name = name,
-       .value_name = "N",
-       .help = with_bounds(help, range),
-       .default_value = std::to_string(value),
-       .set = [&value, name, range](const std::string& text) { value = parsed<int>(name, text, range); }});
-}
-
-Command& Command::option(const std::string& name, std::int64_t& value, const std::string& help, Range range) {
-  return add({.name = name,
-              .value_name = "N",
-              .help = with_bounds(help, range),
-              .default_value = std::to_string(value),
-              .set = [&value, name, range](const std::string& text) {
-                value = parsed<std::int64_t>(name, text, range);
-              }});
-}
-
-Command& Command::option(const std::string& name, double& value, const std::string& help, Range range) {
-  return add(
-      {.name = name,
-       .value_name = "X",
-       .help = with_bounds(help, range),
-       .default_value = fmt::format("{}", value),
-       .set = [&value, name, range](const std::string& text) { value = parsed<double>(name, text, range); }});
-}
-
-Command& Command::option(const std::string& name, std::vector<std::int64_t>& value, const std::string& help,
-                         Range range) {
-  const auto set = [&value, name, range](const std::string& text) {
-    value.clear();
-    for (std::size_t begin = 0; begin <= text.size();) {
-      const std::size_t end = std::min(text.find(',', begin), text.size());
-      value.push_back(parsed<std::int64_t>(name, text.substr(begin, end - begin), range));
-      begin = end + 1;
-    }
-  };
-  return add({.name = name, .value_name = "N,N,...", .help = with_bounds(help, range), .set = set});
+  return described([=, &value](OptionsVisitor& visit) { visit.field(name, value, help, form); });
 }
 
 Command& Command::flag(const std::string& name, bool& value, const std::string& help) {
-  return add({.name = name, .help = help, .set = [&value](const std::string&) { value = true; }});
-}
-
-Command& Command::word_option(const std::string& name, const std::string& help,
-                              const std::vector<std::pair<std::string, std::string>>& words,
-                              std::size_t chosen, std::function<void(std::size_t)> choose) {
-  std::string all, alternatives;
-  std::vector<std::string> lines;
-  for (const auto& [word, sentence] : words) {
-    alternatives += (alternatives.empty() ? "" : "|") + word;
-    if (!sentence.empty()) lines.push_back(fmt::format("{:<12} {}", word, sentence));
-  }
-  const auto set = [name, words, choose = std::move(choose), alternatives](const std::string& text) {
-    const auto found =
-        std::find_if(words.begin(), words.end(), [&](const auto& word) { return word.first == text; });
-    if (found == words.end()) refuse(name, alternatives, text);
-    choose(static_cast<std::size_t>(found - words.begin()));
-  };
-  return add({.name = name,
-              .value_name = alternatives,
-              .help = help,
-              .default_value = words[chosen].first,
-              .words = lines,
-              .set = set});
+  return described([=, &value](OptionsVisitor& visit) { visit.field(name, value, help); });
 }
 
 Command& Command::example(const std::string& command_line, const std::string& what) {

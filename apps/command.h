@@ -1,5 +1,4 @@
 #pragma once
-#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -7,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "libalpa/base/constraint.h"
 #include "libalpa/base/error.h"
+#include "libalpa/base/options.h"
 
 namespace alpa {
 
@@ -50,32 +49,28 @@ class Command {
   Command& argument(const std::string& name, std::filesystem::path& value, const std::string& help);
 
   Command& option(const std::string& name, std::filesystem::path& value, const std::string& help);
-  /// `form` stands for the value in the help: the words it may be, with bars between them.
-  Command& option(const std::string& name, std::string& value, const std::string& help,
-                  const std::string& form = "TEXT");
-  Command& option(const std::string& name, int& value, const std::string& help, Range range = any_number());
-  Command& option(const std::string& name, std::int64_t& value, const std::string& help,
-                  Range range = any_number());
-  Command& option(const std::string& name, double& value, const std::string& help,
-                  Range range = any_number());
-  /// Integers with commas between them.
-  Command& option(const std::string& name, std::vector<std::int64_t>& value, const std::string& help,
-                  Range range = any_number());
-  Command& flag(const std::string& name, bool& value, const std::string& help);
 
-  /// A word out of a list.
+  /// An option for each setting that describe(settings, visit) lists: "micro_batches" is --micro-batches.
+  template <class Settings>
+  Command& options(Settings& settings) {
+    return described([&settings](OptionsVisitor& visit) { describe(settings, visit); });
+  }
+
+  /// A single one, with what OptionsVisitor::field() says of it.
+  template <class Value>
+  Command& option(const std::string& name, Value& value, const std::string& help, Range range) {
+    return described([=, &value](OptionsVisitor& visit) { visit.field(name, value, help, range); });
+  }
   template <class Value>
   requires std::is_enum_v<Value> Command& option(
       const std::string& name, Value& value, const std::string& help,
       const std::type_identity_t<std::vector<Word<Value>>>& words) {
-    std::vector<std::pair<std::string, std::string>> texts;
-    std::size_t chosen = 0;
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      texts.emplace_back(words[i].name, words[i].sentence);
-      if (words[i].value == value) chosen = i;
-    }
-    return word_option(name, help, texts, chosen, [&value, words](std::size_t i) { value = words[i].value; });
+    return described([=, &value](OptionsVisitor& visit) { visit.field(name, value, help, words); });
   }
+  /// `form` stands for the value in the help.
+  Command& option(const std::string& name, std::string& value, const std::string& help,
+                  const std::string& form = "TEXT");
+  Command& flag(const std::string& name, bool& value, const std::string& help);
 
   /// The option named last must be given.
   Command& required();
@@ -121,9 +116,7 @@ class Command {
   int failure_status(int kind) const { return failure_status_ ? failure_status_ : kind; }
 
  private:
-  Command& word_option(const std::string& name, const std::string& help,
-                       const std::vector<std::pair<std::string, std::string>>& words, std::size_t chosen,
-                       std::function<void(std::size_t)> choose);
+  Command& described(const std::function<void(OptionsVisitor&)>& list);
   Command& add(Setting setting);
   Command& add_path(Setting setting, std::filesystem::path& value);
   Command& plays(FileRole role, Files files);

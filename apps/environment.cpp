@@ -9,11 +9,10 @@
 #include <string_view>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/limits.h"
 
 namespace alpa {
 namespace {
-
-constexpr int kMostThreads = 1024;  ///< OpenMP's record of many more would not fit on the stack
 
 /// The leading number of a variable ("4" of OMP_NUM_THREADS=4,2); `otherwise` where there is none.
 double leading_number(const char* text, double default_value) {

@@ -5,6 +5,8 @@
 #include <cstdlib>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/limits.h"
+#include "libalpa/base/options.h"
 
 namespace alpa {
 namespace {
@@ -30,10 +32,19 @@ const std::vector<Word<DeviceKind>>& device_words() {
   return words;
 }
 
-RankDevice make_rank_device(DeviceKind kind, int threads, const MpiSession& session,
+void describe(DeviceSettings& s, OptionsVisitor& visit) {
+  visit.field("device", s.device, "where ranks compute", device_words());
+  visit.field("threads", s.threads,
+              "threads of each rank; 0: SLURM_CPUS_PER_TASK, OMP_NUM_THREADS, or its share of the cores",
+              between(0, kMostThreads));
+}
+
+RankDevice make_rank_device(const DeviceSettings& settings, const MpiSession& session,
                             const Environment& environment) {
+  const DeviceKind kind = settings.device;
   RankDevice rank;
-  rank.threads = threads_per_rank(threads, environment, session.cores_of_node(), session.ranks_on_node());
+  rank.threads =
+      threads_per_rank(settings.threads, environment, session.cores_of_node(), session.ranks_on_node());
   switch (kind) {
     case DeviceKind::cpu:
       rank.device = make_cpu_device(rank.threads);

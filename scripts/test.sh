@@ -2,7 +2,8 @@
 # Builds and tests everything: all tests in dev, the numerical ones with the least vector instructions too, the unit tests
 # under the sanitizers (in sanitize bad input to whole commands too, in tsan those that run threads), and the CUDA backend
 # where nvcc is found. Sets up everything it needs.
-#   scripts/test.sh [dev|sanitize|tsan|cuda ...]      (default: all)
+#   scripts/test.sh [dev|sanitize|tsan|cuda ...]      (default: these four)
+#   scripts/test.sh o0 clang lto                      (every target by other compilers and flags, and the unit tests)
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 . "$here/scripts/setup.sh"
@@ -33,6 +34,7 @@ for preset in "${wanted[@]}"; do
     # once.
     dev) "${tested[@]}" -j$((jobs + 1)) --repeat until-pass:2 ;;
     sanitize) "${tested[@]}" -L 'unit|bad_input' ;;
+    o0 | clang | lto) "${tested[@]}" -L unit ;;
     tsan) "${tested[@]}" -L unit -R "^($(IFS='|' && echo "${threaded[*]}"))\." ;;
     cuda) "${tested[@]}" -L gpu -V ;;  # says why tests skip where there is no GPU
   esac

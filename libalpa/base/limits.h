@@ -23,6 +23,9 @@ inline constexpr std::int64_t kMostNodes = 65'536, kMostDevicesPerNode = 1'024, 
 /// Of a model, each of which is a step of it.
 inline constexpr std::int64_t kMostLayers = 100'000;
 
+/// Of a process: OpenMP's record of many more would not fit on the stack.
+inline constexpr std::int64_t kMostThreads = 1'024;
+
 /// The largest decay or share that is below 1 in 32 bits too, with something left of the rest.
 inline constexpr double kNearlyOne = 0.999999;
 

@@ -1,6 +1,7 @@
 #include "libalpa/base/options.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -11,6 +12,10 @@ namespace {
 std::string float_text(double value) {
   const std::string text = fmt::format("{}", value);
   return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+}
+
+std::string list_text(const std::vector<std::int64_t>& values) {
+  return fmt::format("[{}]", fmt::join(values, ", "));
 }
 
 std::string truth_text(bool value) { return value ? "true" : "false"; }
@@ -32,6 +37,9 @@ std::string toml_string(const std::string& value) {
 void OptionsFromToml::integer(const OptionText& about, std::int64_t& value) {
   value = table_.integer(about.name, value, about.range);
 }
+void OptionsFromToml::integers(const OptionText& about, std::vector<std::int64_t>& values) {
+  if (table_.has(about.name)) values = table_.integers(about.name, about.range);
+}
 void OptionsFromToml::number(const OptionText& about, double& value) {
   value = table_.number(about.name, value, about.range);
 }
@@ -52,6 +60,9 @@ void OptionsAsToml::line(const OptionText& about, const std::string& value) {
 void OptionsAsToml::integer(const OptionText& about, std::int64_t& value) {
   line(about, std::to_string(value));
 }
+void OptionsAsToml::integers(const OptionText& about, std::vector<std::int64_t>& values) {
+  line(about, list_text(values));
+}
 void OptionsAsToml::number(const OptionText& about, double& value) { line(about, float_text(value)); }
 void OptionsAsToml::boolean(const OptionText& about, bool& value) { line(about, truth_text(value)); }
 void OptionsAsToml::string(const OptionText& about, std::string& value) { line(about, toml_string(value)); }
@@ -67,6 +78,9 @@ void OptionsReference::line(const OptionText& about, const std::string& value) {
 }
 void OptionsReference::integer(const OptionText& about, std::int64_t& value) {
   line(about, std::to_string(value));
+}
+void OptionsReference::integers(const OptionText& about, std::vector<std::int64_t>& values) {
+  line(about, list_text(values));
 }
 void OptionsReference::number(const OptionText& about, double& value) { line(about, float_text(value)); }
 void OptionsReference::boolean(const OptionText& about, bool& value) { line(about, truth_text(value)); }

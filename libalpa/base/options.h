@@ -1,8 +1,10 @@
 #pragma once
+#include <cassert>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "libalpa/base/constraint.h"
@@ -13,8 +15,9 @@ namespace alpa {
 /// What is said of one setting wherever it is read, listed or written.
 struct OptionText {
   std::string_view name;
-  std::string_view help;  ///< what it sets, with its unit
-  Range range = {};       ///< of a number
+  std::string_view help;           ///< what it sets, with its unit
+  Range range = {};                ///< of a number
+  std::string_view form = "TEXT";  ///< what stands for a free text where its value does
 };
 
 /// A reader or writer of settings. A struct of settings has one list of them, and every reader and writer
@@ -26,7 +29,8 @@ struct OptionText {
 ///                   {{"constant", Schedule::constant, "the same at every step"}, ...});
 ///     }
 ///
-/// Counts are std::int64_t. A setting whose value is a word lists all values of its type.
+/// A setting whose value is a word lists all values of its type or, where it is a string, those of a table.
+/// An int has a range that ints hold.
 class OptionsVisitor {
  public:
   virtual ~OptionsVisitor() = default;
@@ -34,16 +38,28 @@ class OptionsVisitor {
   void field(std::string_view name, std::int64_t& value, std::string_view help, Range range = any_number()) {
     integer({name, help, range}, value);
   }
+  void field(std::string_view name, int& value, std::string_view help, Range range) {
+    assert(std::in_range<int>(static_cast<std::int64_t>(range.high)));
+    assert(std::in_range<int>(static_cast<std::int64_t>(range.low)));
+    std::int64_t wide = value;
+    integer({name, help, range}, wide);
+    value = static_cast<int>(wide);
+  }
+  void field(std::string_view name, std::vector<std::int64_t>& values, std::string_view help,
+             Range range = any_number()) {
+    integers({name, help, range}, values);
+  }
   void field(std::string_view name, double& value, std::string_view help, Range range = any_number()) {
     number({name, help, range}, value);
   }
   void field(std::string_view name, bool& value, std::string_view help) { boolean({name, help}, value); }
-  void field(std::string_view name, std::string& value, std::string_view help) {
-    string({name, help}, value);
+  void field(std::string_view name, std::string& value, std::string_view help,
+             std::string_view form = "TEXT") {
+    string({name, help, {}, form}, value);
   }
 
   template <class Value>
-  requires std::is_enum_v<Value>
+  requires std::is_enum_v<Value> || std::is_same_v<Value, std::string>
   void field(std::string_view name, Value& value, std::string_view help,
              const std::type_identity_t<std::vector<Word<Value>>>& words) {
     std::vector<Word<std::size_t>> positions;
@@ -58,6 +74,7 @@ class OptionsVisitor {
 
  protected:
   virtual void integer(const OptionText&, std::int64_t& value) = 0;
+  virtual void integers(const OptionText&, std::vector<std::int64_t>& values) = 0;
   virtual void number(const OptionText&, double& value) = 0;
   virtual void boolean(const OptionText&, bool& value) = 0;
   virtual void string(const OptionText&, std::string& value) = 0;
@@ -73,6 +90,7 @@ class OptionsFromToml : public OptionsVisitor {
 
  private:
   void integer(const OptionText&, std::int64_t& value) override;
+  void integers(const OptionText&, std::vector<std::int64_t>& values) override;
   void number(const OptionText&, double& value) override;
   void boolean(const OptionText&, bool& value) override;
   void string(const OptionText&, std::string& value) override;
@@ -88,6 +106,7 @@ class OptionsAsToml : public OptionsVisitor {
 
  private:
   void integer(const OptionText&, std::int64_t& value) override;
+  void integers(const OptionText&, std::vector<std::int64_t>& values) override;
   void number(const OptionText&, double& value) override;
   void boolean(const OptionText&, bool& value) override;
   void string(const OptionText&, std::string& value) override;
@@ -104,6 +123,7 @@ class OptionsReference : public OptionsVisitor {
 
  private:
   void integer(const OptionText&, std::int64_t& value) override;
+  void integers(const OptionText&, std::vector<std::int64_t>& values) override;
   void number(const OptionText&, double& value) override;
   void boolean(const OptionText&, bool& value) override;
   void string(const OptionText&, std::string& value) override;
@@ -128,6 +148,15 @@ std::string options_text(Options options) {
   OptionsAsToml writer;
   describe(options, writer);
   return writer.text();
+}
+
+/// The same in one line, as an inline table of TOML: {steps = 5, course = "cosine"}.
+template <class Options>
+std::string options_line(Options options) {
+  std::string line = options_text(options);
+  for (std::size_t end = line.find('\n'); end < line.size(); end = line.find('\n', end))
+    line.replace(end, 1, end + 1 < line.size() ? ", " : "");
+  return "{" + line + "}";
 }
 
 /// Every setting of `Options` with its default and what it means.

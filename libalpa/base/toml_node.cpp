@@ -9,7 +9,9 @@
 // where it reports white space. Both must end in an answer in every build: assertions are on and throw, and
 // what is no white space it knows is none.
 #pragma GCC diagnostic push
+#ifndef __clang__  // has no such warning
 #pragma GCC diagnostic ignored "-Wterminate"
+#endif
 #pragma push_macro("NDEBUG")
 #undef NDEBUG
 #define TOML_ASSERT(claim) ((claim) ? void() : throw std::logic_error(#claim))

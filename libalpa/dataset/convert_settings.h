@@ -5,6 +5,8 @@
 
 namespace alpa {
 
+class OptionsVisitor;
+
 enum class SourceKind { automatic, text, tokens, idx, images, csv };
 enum class RowOrder { shuffled, kept };
 
@@ -26,6 +28,9 @@ struct ConvertSettings {
   RowOrder order = RowOrder::shuffled;
   std::int64_t seed = 0;
 };
+
+/// The one list of the settings that are no files (libalpa/base/options.h).
+void describe(ConvertSettings&, OptionsVisitor&);
 
 /// Where held-out rows go.
 std::filesystem::path hold_out_file(const ConvertSettings& settings);

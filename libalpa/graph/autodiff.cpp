@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <map>
-#include <ranges>
 #include <set>
 
 #include "libalpa/base/error.h"
@@ -57,7 +56,7 @@ class Differentiator {
   /// of queries, keys and values, where they are partial, are summed over the ranks as one.
   std::vector<Contribution> per_layer(const std::vector<Contribution>& parts) {
     std::map<int, std::vector<Contribution>> by_layer;
-    for (const Contribution& part : std::views::reverse(parts)) by_layer[part.layer].push_back(part);
+    for (auto part = parts.rbegin(); part != parts.rend(); ++part) by_layer[part->layer].push_back(*part);
     std::vector<Contribution> sums;
     for (const auto& [layer, group] : by_layer)
       sums.push_back({summed(group, Phase::backward, layer), layer});

@@ -66,6 +66,10 @@ void describe(TrainingOptions& o, OptionsVisitor& visit) {
        {"linear", LearningRateSchedule::linear, "a straight line from the peak down to the final rate"}});
   visit.field("warmup_steps", o.warmup_steps, "steps over which the learning rate rises from 0 to its peak",
               between(0, kMostSteps));
+  visit.field("decay_steps", o.decay_steps,
+              "last steps of the schedule, over which the learning rate falls, at its peak until then "
+              "(warm-up, stable, decay); 0: all after the warm-up",
+              between(0, kMostSteps));
   visit.field("steps", o.steps, "training steps of the whole run; the schedule ends there",
               between(1, kMostSteps));
   visit.field("final_learning_rate", o.final_learning_rate, "fraction of the peak left at the last step",

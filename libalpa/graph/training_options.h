@@ -37,6 +37,7 @@ struct TrainingOptions {
   double gradient_clip = 1.0;  ///< bound on the global gradient norm; 0: none
   LearningRateSchedule schedule = LearningRateSchedule::cosine;
   std::int64_t warmup_steps = 0;
+  std::int64_t decay_steps = 0;      ///< the schedule's last ones, at the peak until then; 0: all
   std::int64_t steps = 1000;         ///< steps of the whole run; the schedule ends there
   double final_learning_rate = 0.1;  ///< fraction of learning_rate left at the end
   std::int64_t seed = 1;

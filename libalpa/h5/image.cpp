@@ -156,8 +156,9 @@ void H5Image::attribute(const std::string& path, const std::string& name, double
 void H5Image::provenance(const Provenance& provenance) {
   group("/provenance");
   const std::pair<const char*, const std::string*> fields[] = {
-      {"command", &provenance.command}, {"software", &provenance.software}, {"job_id", &provenance.job_id},
-      {"date", &provenance.date},       {"host", &provenance.host},         {"user", &provenance.user}};
+      {"command", &provenance.command},  {"software", &provenance.software}, {"job_id", &provenance.job_id},
+      {"date", &provenance.date},        {"host", &provenance.host},         {"user", &provenance.user},
+      {"settings", &provenance.settings}};
   for (const auto& [name, value] : fields) attribute("/provenance", name, std::string_view(*value));
 }
 

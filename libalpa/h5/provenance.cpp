@@ -9,8 +9,10 @@
 
 namespace alpa {
 
-Provenance provenance_here(std::string command, std::string software, std::string job_id) {
-  Provenance here{std::move(command), std::move(software), std::move(job_id), {}, {}, {}};
+Provenance provenance_here(std::string command, std::string software, std::string job_id,
+                           std::string settings) {
+  Provenance here{std::move(command), std::move(software), std::move(job_id), {}, {}, {},
+                  std::move(settings)};
 
   const std::time_t now = std::time(nullptr);
   std::tm utc{};

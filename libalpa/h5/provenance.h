@@ -12,9 +12,11 @@ struct Provenance {
   std::string date;      ///< UTC, ISO 8601; filled in by provenance_here()
   std::string host;
   std::string user;
+  std::string settings;  ///< in effect, an inline table of TOML; "" where there are none
 };
 
 /// Adds what this process can see by itself: date, host and user.
-Provenance provenance_here(std::string command, std::string software, std::string job_id);
+Provenance provenance_here(std::string command, std::string software, std::string job_id,
+                           std::string settings = {});
 
 }  // namespace alpa

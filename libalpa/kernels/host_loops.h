@@ -21,9 +21,14 @@ template <class Body>
                                                                                 std::int64_t end) {
   body(begin, end);
 }
+#ifdef __clang__  // would ignore the whole attribute
+#define ALPA_WIDEST_VECTORS ""
+#else
+#define ALPA_WIDEST_VECTORS ",prefer-vector-width=512"
+#endif
 template <class Body>
 [[gnu::flatten, gnu::noinline,
-  gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi,bmi2,prefer-vector-width=512")]] void
+  gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi,bmi2" ALPA_WIDEST_VECTORS)]] void
 run_avx512(const Body& body, std::int64_t begin, std::int64_t end) {
   body(begin, end);
 }

@@ -27,9 +27,9 @@ class RoleFilter {
 
   /// ZeRO spreads over the data axes all that divides; the rest stays whole.
   bool is_spread() const {
-    if (request_.spread == StateSharding::free) return false;
-    return (node_.op->sums_micro_batches && request_.spread >= StateSharding::gradients) ||
-           (updates_in_place(node_) && request_.spread >= StateSharding::optimizer);
+    if (request_.state_sharding == StateSharding::free) return false;
+    return (node_.op->sums_micro_batches && request_.state_sharding >= StateSharding::gradients) ||
+           (updates_in_place(node_) && request_.state_sharding >= StateSharding::optimizer);
   }
 
   bool splits_data(const Strategy& strategy) const {
@@ -69,9 +69,9 @@ class RoleFilter {
       return split == wanted &&
              goes_round_[static_cast<std::size_t>(choice)] == (role == AxisRole::ring && has_ring_);
     if (node_.op->sums_micro_batches)
-      return request_.spread == StateSharding::free || request_.spread >= StateSharding::gradients ||
-             sums_along(wanted, choice);
-    if (node_.phase == Phase::update) return request_.spread != StateSharding::none || choice < 0;
+      return request_.state_sharding == StateSharding::free ||
+             request_.state_sharding >= StateSharding::gradients || sums_along(wanted, choice);
+    if (node_.phase == Phase::update) return request_.state_sharding != StateSharding::none || choice < 0;
     return choice < 0;
   }
 
@@ -103,14 +103,15 @@ std::vector<int> allowed_options(const PlanningGraph& planning, int node,
 }
 
 bool may_rest(const ShardingSpec& spec, const StageRequest& request) {
-  if (request.spread == StateSharding::free) return true;
+  if (request.state_sharding == StateSharding::free) return true;
   for (std::size_t axis = 0; axis < request.roles.size(); ++axis) {
     const AxisRole role = request.roles[axis];
     if (role == AxisRole::free || role == AxisRole::tensor) continue;
     bool split = false;
     for (const auto& axes : spec.axes)
       split = split || std::find(axes.begin(), axes.end(), static_cast<int>(axis)) != axes.end();
-    if (split != (request.spread == StateSharding::parameters && role == AxisRole::data)) return false;
+    if (split != (request.state_sharding == StateSharding::parameters && role == AxisRole::data))
+      return false;
   }
   return true;
 }

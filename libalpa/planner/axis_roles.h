@@ -7,11 +7,11 @@
 
 namespace alpa {
 
-/// Which of the node's options (by index) the roles of the axes and the spread of the state allow.
+/// Which of the node's options (by index) the roles of the axes and the sharding of the state allow.
 std::vector<int> allowed_options(const PlanningGraph&, int node, const std::vector<NodeOption>&,
                                  const StageRequest&);
 
-/// A parameter is spread over the data axes or whole along them, as the request says.
+/// A parameter is sharded over the data axes or whole along them, as the request says.
 bool may_rest(const ShardingSpec&, const StageRequest&);
 
 }  // namespace alpa

@@ -38,12 +38,12 @@ std::vector<int> equal_work_ends(const Graph& graph, int stages) {
 }
 
 PinnedPlan pipeline(std::string method, const Graph& graph, int stages, const MeshShape& mesh,
-                    std::vector<AxisRole> roles, StateSharding spread, int micro_batches,
+                    std::vector<AxisRole> roles, StateSharding state_sharding, int micro_batches,
                     const std::string& schedule) {
   PinnedPlan plan{std::move(method), micro_batches, schedule, {}};
   int first = 0;
   for (const int end : equal_work_ends(graph, stages)) {
-    plan.stages.push_back({first, end, mesh, 0, micro_batches, 1, false, roles, spread});
+    plan.stages.push_back({first, end, mesh, 0, micro_batches, 1, false, roles, state_sharding});
     first = end;
   }
   return plan;
@@ -82,26 +82,29 @@ bool has_sequence(const Graph& graph) {
 
 }  // namespace
 
-std::vector<std::string> method_names() {
-  return {"serial",   "data-parallel", "zero-1",   "zero-2",     "zero-3",    "tensor",
-          "sequence", "ring",          "megatron", "intra-only", "inter-only"};
+std::vector<std::string> baseline_names() {
+  std::vector<std::string> names;
+  for (const Word<std::string>& method : method_words())
+    if (method.value != "auto" && method.value != "search") names.push_back(method.value);
+  return names;
 }
 
 std::vector<PinnedPlan> baseline_plans(const std::string& method, const Graph& graph, int devices,
                                        int devices_per_node, int micro_batches, const std::string& schedule) {
   const MeshShape all = devices > 1 ? MeshShape{devices} : MeshShape{};
-  const auto one_stage = [&](AxisRole role, StateSharding spread) {
+  const auto one_stage = [&](AxisRole role, StateSharding state_sharding) {
     return std::vector<PinnedPlan>{pipeline(method, graph, 1, all, std::vector<AxisRole>(all.size(), role),
-                                            spread, micro_batches, schedule)};
+                                            state_sharding, micro_batches, schedule)};
   };
-  static const std::map<std::string, StateSharding> spreads{{"data-parallel", StateSharding::none},
-                                                            {"zero-1", StateSharding::optimizer},
-                                                            {"zero-2", StateSharding::gradients},
-                                                            {"zero-3", StateSharding::parameters}};
+  static const std::map<std::string, StateSharding> kinds_of_data_parallel{
+      {"data-parallel", StateSharding::none},
+      {"zero-1", StateSharding::optimizer},
+      {"zero-2", StateSharding::gradients},
+      {"zero-3", StateSharding::parameters}};
   if (method == "serial")
     return {pipeline(method, graph, 1, {}, {}, StateSharding::free, micro_batches, schedule)};
-  if (const auto spread = spreads.find(method); spread != spreads.end())
-    return graph.samples % devices == 0 ? one_stage(AxisRole::data, spread->second)
+  if (const auto found = kinds_of_data_parallel.find(method); found != kinds_of_data_parallel.end())
+    return graph.samples % devices == 0 ? one_stage(AxisRole::data, found->second)
                                         : std::vector<PinnedPlan>{};
   if (method == "sequence" || method == "ring")
     return has_sequence(graph)

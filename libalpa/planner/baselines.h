@@ -6,9 +6,8 @@
 
 namespace alpa {
 
-/// Names of the baselines: "serial", "data-parallel", "zero-1", "zero-2", "zero-3", "tensor", "sequence",
-/// "ring", "megatron", "intra-only", "inter-only".
-std::vector<std::string> method_names();
+/// Methods that are no search over both kinds of parallelism: "serial", "zero-1" ... (method_words()).
+std::vector<std::string> baseline_names();
 
 /// The pinned plans that a named method stands for on this many devices; several where it has free numbers
 /// (Megatron's data x tensor x pipeline). Layers are cut by equal work. Empty where the method does not apply

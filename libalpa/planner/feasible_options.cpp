@@ -52,8 +52,8 @@ std::string feasible_options(std::int64_t groups, int cluster_devices, const Pla
   Trial trial(options, fits);
   const int devices = options.devices > 0 ? options.devices : cluster_devices;
   std::vector<std::string> found;
-  if (options.rematerialize == "never" &&
-      trial.fits_with([](PlannerOptions& other) { other.rematerialize = "auto"; }))
+  if (options.rematerialize == Rematerialize::never &&
+      trial.fits_with([](PlannerOptions& other) { other.rematerialize = Rematerialize::automatic; }))
     found.push_back("--rematerialize auto");
   const int tried =
       options.micro_batches > 0 ? options.micro_batches : micro_batch_counts(groups, devices).back();
@@ -71,7 +71,7 @@ std::string feasible_options(std::int64_t groups, int cluster_devices, const Pla
     if (trial.fits_with([&](PlannerOptions& other) {
           other.devices = more;
           other.micro_batches = 0;
-          other.rematerialize = "auto";
+          other.rematerialize = Rematerialize::automatic;
         }))
       found.push_back(fmt::format("--devices {} --micro-batches 0 --rematerialize auto", more));
   return found.empty() ? "" : fmt::format("{}: a plan fits then", fmt::join(found, ", or "));

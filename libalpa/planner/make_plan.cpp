@@ -1,32 +1,16 @@
 #include "libalpa/planner/make_plan.h"
 
 #include <fmt/core.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
 
 #include "libalpa/base/error.h"
-#include "libalpa/base/limits.h"
-#include "libalpa/planner/baselines.h"
 #include "libalpa/planner/feasible_options.h"
 #include "libalpa/planner/pin.h"
 #include "libalpa/planner/plan_search.h"
 #include "libalpa/program/lower.h"
 #include "libalpa/program/text.h"
-#include "libalpa/schedule/schedule.h"
 
 namespace alpa {
 namespace {
-
-/// Throws Error(usage) for a word that is none of these.
-void check_word(const char* setting, const std::string& given, const std::vector<std::string>& words) {
-  if (std::find(words.begin(), words.end(), given) != words.end()) return;
-  const std::string near = nearest_name(given, words);
-  throw Error(ErrorKind::usage,
-              fmt::format("unknown {} '{}'{}", setting, given,
-                          near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near)),
-              fmt::format("one of {}", fmt::join(words, ", ")));
-}
 
 /// Throws Error(usage) for what a pin says itself.
 void check_beside_pin(const PlannerOptions& options) {
@@ -66,21 +50,11 @@ bool has_plan(const PlanningModel& model, const CostModel& costs, const PlannerO
 }  // namespace
 
 Plan make_plan(const PlanningModel& model, const CostModel& costs, const PlannerOptions& options, Log& log) {
-  std::vector<std::string> methods{"auto", "search"};
-  for (const std::string& name : method_names()) methods.push_back(name);
-  check_word("method", options.method, methods);
-  check_word("schedule", options.schedule, schedule_names());
-  check_word("rematerialization", options.rematerialize, {"auto", "never", "always"});
   if (options.devices > costs.cluster().devices())
     throw Error(
         ErrorKind::usage,
         fmt::format("{} devices asked for, the cluster has {}", options.devices, costs.cluster().devices()),
         fmt::format("--devices {} or fewer, or another --cluster", costs.cluster().devices()));
-  if (options.micro_batches > kMostMicroBatches)
-    throw Error(
-        ErrorKind::usage,
-        fmt::format("{} micro-batches asked for, there may be {}", options.micro_batches, kMostMicroBatches),
-        "fewer --micro-batches");
   if (options.pin) check_beside_pin(options);
   try {
     Plan plan = search_plan(model, costs, options, log);

@@ -72,12 +72,14 @@ PinnedPlan pin_of(TomlDocument document) {
         stage.roles.push_back(static_cast<AxisRole>(role.word(kRoles)));
     if (axes.exists() && stage.roles.size() != stage.mesh.size())
       axes.fault("expected one word per mesh axis of two devices or more");
-    stage.spread = table.word("spread", StateSharding::free,
-                              {{"free", StateSharding::free},
-                               {"none", StateSharding::none},
-                               {"optimizer", StateSharding::optimizer},
-                               {"gradients", StateSharding::gradients},
-                               {"parameters", StateSharding::parameters}});
+    stage.state_sharding = table.word("state_sharding", StateSharding::free,
+                                      {{"free", StateSharding::free},
+                                       {"none", StateSharding::none},
+                                       {"optimizer", StateSharding::optimizer},
+                                       {"gradients", StateSharding::gradients},
+                                       {"parameters", StateSharding::parameters}});
+    if (const TomlValue old = table.value("spread"); old.exists())
+      old.fault("'spread' is called 'state_sharding'");
     stage.rematerialize = table.boolean("rematerialize", false);
     pin.stages.push_back(std::move(stage));
   }

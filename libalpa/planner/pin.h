@@ -13,7 +13,7 @@ namespace alpa {
 ///     layers = 3                 # that many further layers of the model
 ///     mesh = [2, 2]              # devices along each axis; [] or [1]: one device
 ///     axes = ["data", "tensor"]  # what each axis does: free, data, tensor, sequence or ring
-///     spread = "optimizer"       # over the data axes: free, none, optimizer, gradients or parameters
+///     state_sharding = "optimizer"  # over the data axes: free, none, optimizer, gradients or parameters
 ///     rematerialize = false
 ///
 /// Throws Error(input) with all faults of the file.

@@ -146,7 +146,7 @@ class PlanSearch {
   void baselines(int micro_batches) {
     if (!has_time_for("baselines", micro_batches)) return;
     std::vector<PinnedPlan> all;
-    for (const std::string& method : method_names()) {
+    for (const std::string& method : baseline_names()) {
       if (!wants(method)) continue;
       for (PinnedPlan& pinned : baseline_plans(method, priced(micro_batches).graph, devices_,
                                                costs_.cluster().devices_per_node, micro_batches, schedule_))
@@ -172,7 +172,8 @@ class PlanSearch {
     SearchSpace space;
     space.devices = devices_;
     space.schedule = schedule_;
-    if (options_.rematerialize != "auto") space.rematerialize = {options_.rematerialize == "always"};
+    if (options_.rematerialize != Rematerialize::automatic)
+      space.rematerialize = {options_.rematerialize == Rematerialize::always};
     space.threads = thread_count(options_.threads);
     space.cuts = cuts_;
     return space;

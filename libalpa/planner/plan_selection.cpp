@@ -70,7 +70,7 @@ bool PlanSelection::solve(PricedGraph& priced, StageRequest& request, StageSolut
   solution = solve_stage(priced.planning, request, mesh_costs, options, start);
   out_of_time_ |= solution.hit_time_limit;
   if (solution.feasible || solution.least_memory == 0 || request.rematerialize ||
-      options_.rematerialize != "auto")
+      options_.rematerialize != Rematerialize::automatic)
     return solution.feasible;
   request.rematerialize = true;
   solution = solve_stage(priced.planning, request, mesh_costs, options);
@@ -109,7 +109,7 @@ Proposal PlanSelection::evaluate(PricedGraph& priced, Proposal proposal, const s
   }
   for (StageRequest& request : proposal.requests) {
     request.pipeline_in_flight = most_in_flight;
-    if (options_.rematerialize == "always") request.rematerialize = true;
+    if (options_.rematerialize == Rematerialize::always) request.rematerialize = true;
   }
   constexpr int attempts =
       3;  // once more where packing takes more than what is live, and once rematerialised
@@ -222,7 +222,7 @@ void PlanSelection::refuse() const {
           least_first_, least_end_ - 1, bytes_text(least_memory_), bytes_text(limit),
           bytes_text(least_memory_ - limit)),
       std::string("more devices, more micro-batches, or a smaller batch") +
-          (options_.rematerialize == "never" ? ", or --rematerialize auto" : ""));
+          (options_.rematerialize == Rematerialize::never ? ", or --rematerialize auto" : ""));
 }
 
 Plan PlanSelection::result() {

@@ -4,11 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "libalpa/base/constraint.h"
 #include "libalpa/base/stop_request.h"
 #include "libalpa/plan/plan.h"
 #include "libalpa/planner/stage_problem.h"
 
 namespace alpa {
+
+class OptionsVisitor;
 
 /// A way of splitting that is given rather than searched for: one request per stage.
 struct PinnedPlan {
@@ -16,17 +19,20 @@ struct PinnedPlan {
   int micro_batches = 1;
   std::string schedule = "1f1b";
   std::vector<StageRequest>
-      stages;  ///< layers, mesh, roles, spread, rematerialisation; in_flight is filled in
+      stages;  ///< layers, mesh, roles, state_sharding, rematerialisation; in_flight is filled in
 };
+
+/// Whether activations are computed again in the backward in place of being kept for it.
+enum class Rematerialize { automatic, never, always };
 
 struct PlannerOptions {
   int devices = 0;              ///< 0: all of the cluster
   int micro_batches = 0;        ///< 0: the planner chooses
-  std::string method = "auto";  ///< "auto": search and baselines; "search"; or one of method_names()
+  std::string method = "auto";  ///< of method_words()
   int layers = 0;  ///< clusters of the model's layers that stages may be cut between; 0: the planner chooses
-  std::string schedule = "1f1b";       ///< of the table of schedules
-  std::string rematerialize = "auto";  ///< "auto", "never", "always"
-  double time_limit_s = 240;           ///< safety cap on the whole search, wall seconds
+  std::string schedule = "1f1b";  ///< of the table of schedules
+  Rematerialize rematerialize = Rematerialize::automatic;
+  double time_limit_s = 240;  ///< safety cap on the whole search, wall seconds
   int threads = 0;  ///< that solve stages; 0: as many as the process may run on. The plan is the same.
   /// In place of a search; says method, micro-batches, schedule and devices itself.
   std::optional<PinnedPlan> pin;
@@ -35,6 +41,12 @@ struct PlannerOptions {
   /// Ends the search as the time limit does, and at once where there is no plan yet; null: nothing does.
   const StopRequest* stop = nullptr;
 };
+
+/// The one list of the options that are numbers or words (libalpa/base/options.h).
+void describe(PlannerOptions&, OptionsVisitor&);
+
+/// "auto", "search", and the names of the baselines (baselines.h).
+const std::vector<Word<std::string>>& method_words();
 
 /// What is planned: the graph of a training step for any number of samples per micro-batch.
 struct PlanningModel {

@@ -16,7 +16,8 @@ enum class AxisRole {
   ring,      ///< likewise, but attention passes keys and values around (context parallelism)
 };
 
-/// How much of the training state is spread over the data axes (ZeRO, SC'20); `free` leaves it to the search.
+/// How much of the training state is sharded over the data axes (ZeRO, SC'20); `free` leaves it to the
+/// search.
 enum class StateSharding { free, none, optimizer, gradients, parameters };
 
 /// A range of layers on a mesh, and how it is to be run.
@@ -28,7 +29,7 @@ struct StageRequest {
   int in_flight = 1;  ///< micro-batches whose activations are held at once
   bool rematerialize = false;
   std::vector<AxisRole> roles;  ///< per axis; empty: all free
-  StateSharding spread = StateSharding::free;
+  StateSharding state_sharding = StateSharding::free;
   std::int64_t reserve_bytes = 0;  ///< of the memory limit, for what the stage problem does not count
   int pipeline_in_flight = 1;      ///< in_flight of the stage of the pipeline that has most
 };

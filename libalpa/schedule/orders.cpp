@@ -14,4 +14,20 @@ std::vector<StageRun> alternating(int lead, int micro_batches) {
   return order;
 }
 
+std::vector<StageRun> alternating_split(int lead, int delay, int micro_batches) {
+  if (delay == 0) return alternating(lead, micro_batches);
+  std::vector<StageRun> order;
+  for (const StageRun& run : alternating(lead, micro_batches)) {
+    if (run.kind == SegmentKind::forward) {
+      order.push_back(run);
+      continue;
+    }
+    order.push_back({SegmentKind::backward_inputs, run.micro_batch});
+    if (run.micro_batch >= delay) order.push_back({SegmentKind::backward_weights, run.micro_batch - delay});
+  }
+  for (int m = std::max(micro_batches - delay, 0); m < micro_batches; ++m)
+    order.push_back({SegmentKind::backward_weights, m});
+  return order;
+}
+
 }  // namespace alpa

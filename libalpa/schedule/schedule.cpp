@@ -16,6 +16,8 @@ constexpr PipelineSchedule kSchedules[] = {
     {"gpipe", "all forwards, then all backwards (GPipe, NeurIPS'19)", gpipe_order},
     {"eager-1f1b", "1f1b with earlier forwards, so that transfers have time (MLSys'23)", eager_order},
     {"split-1f1b", "1f1b, gradients of weights when there is time (ZB-H1, ICLR'24)", split_order},
+    {"zero-bubble", "split-1f1b, more forwards ahead: no bubble, up to twice the memory (ZB-H2)",
+     zero_bubble_order},
 };
 
 }  // namespace

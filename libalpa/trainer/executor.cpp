@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cassert>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <new>
 
+#include "libalpa/base/clock.h"
 #include "libalpa/trainer/job_machines.h"
 #include "libalpa/trainer/prepared_program.h"
 
@@ -206,8 +206,7 @@ void Executor::read_state(int state, void* host) {
 StepResult Executor::run(const StepInputs& inputs, std::size_t which) {
   State& s = *state_;
   if (s.keep_rows) s.rows.clear();
-  s.context.begin_s =
-      std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  s.context.begin_s = monotonic_s();
   s.context.inputs = &s.staged(inputs);
   s.prepared[which].run(s.context, s.keep_rows ? &s.rows : nullptr);
   for (Communicator* channel : s.channels) channel->wait_sends(s.stream());

@@ -32,10 +32,11 @@ double remainder(LearningRateSchedule schedule, double progress) {
 double learning_rate(const TrainingOptions& options, std::int64_t step) {
   if (step < options.warmup_steps)
     return options.learning_rate * static_cast<double>(step + 1) / static_cast<double>(options.warmup_steps);
-  const std::int64_t first = std::max<std::int64_t>(options.warmup_steps - 1, 0);  // at the peak
+  std::int64_t first = std::max<std::int64_t>(options.warmup_steps - 1, 0);  // at the peak
   const std::int64_t last = std::max(options.steps - 1, first + 1);
+  if (options.decay_steps > 0) first = std::max(first, last - options.decay_steps);
   const double progress = static_cast<double>(step - first) / static_cast<double>(last - first);
-  const double left = remainder(options.schedule, std::min(progress, 1.0));
+  const double left = remainder(options.schedule, std::clamp(progress, 0.0, 1.0));
   return options.learning_rate * (options.final_learning_rate + (1 - options.final_learning_rate) * left);
 }
 

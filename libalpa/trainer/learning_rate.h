@@ -9,8 +9,9 @@
 namespace alpa {
 
 /// The learning rate of step `step`, from 0 on: it rises in equal parts over the warm-up, whose last step has
-/// (with warmup_steps = 4: 1/4, 2/4, 3/4, 4/4 of) the peak, then follows the schedule, whose last step,
-/// `steps` - 1, and all after it have final_learning_rate x the peak.
+/// (with warmup_steps = 4: 1/4, 2/4, 3/4, 4/4 of) the peak, stays there until decay_steps are left
+/// (0: for no step more), then follows the schedule, whose last step, `steps` - 1, and all after it have
+/// final_learning_rate x the peak.
 double learning_rate(const TrainingOptions&, std::int64_t step);
 
 /// What a run of `steps` steps is to be warned of: the steps after the schedule's last one train at what is

@@ -1,9 +1,4 @@
 #pragma once
-#include <cstdint>
-#include <filesystem>
-#include <optional>
-#include <string>
-
 #include "libalpa/base/log.h"
 #include "libalpa/base/stop_request.h"
 #include "libalpa/graph/graph.h"
@@ -11,29 +6,9 @@
 #include "libalpa/h5/provenance.h"
 #include "libalpa/plan/plan.h"
 #include "libalpa/trainer/train_ranks.h"
+#include "libalpa/trainer/train_settings.h"
 
 namespace alpa {
-
-/// The settings of a run beside its plan.
-struct TrainSettings {
-  std::string data;             ///< see open_tokens()
-  std::string evaluation_data;  ///< likewise, all held out; "": the end of `data` is
-  std::filesystem::path run_dir;
-  std::string resume = "auto";          ///< see find_resume_point()
-  bool accept_changed_data = false;     ///< resume all the same, see check_same_data()
-  std::int64_t steps = 0;               ///< the run ends after that many steps; 0: as the model file says
-  std::int64_t checkpoint_every = 100;  ///< steps; 0: only at the end
-  std::int64_t keep = 2;                ///< checkpoints kept; 0: all
-  std::int64_t evaluate_every = 0;      ///< steps; 0: never
-  std::int64_t evaluation_batches = 4;  ///< at most
-  double progress_s = 5;                ///< seconds between progress lines
-  double max_hours = 0;                 ///< from the start; 0: no limit
-  double end_time_s = 0;                ///< of the job, seconds since 1970; 0: not known
-  bool dry_run = false;                 ///< check everything, train nothing, write nothing
-  std::filesystem::path trace;          ///< measured timeline of one step (Chrome trace); "": none
-  int node = 0;                         ///< of this rank, among the nodes of the job
-  int ranks_on_node = 1;
-};
 
 /// Trains what a plan says, collective over all ranks. Returns 0 when all steps are done, 75 when it stopped
 /// early with a valid checkpoint. Throws Error(allocation) where plan and machines differ (check_machines(),

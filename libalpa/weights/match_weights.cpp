@@ -29,9 +29,10 @@ const WeightFamily::Pair* copy_of(const WeightFamily& family, const std::string&
 int names_known(const WeightFamily& family, const Stored& theirs) {
   int known = 0;
   for (const auto& [name, tensor] : theirs)
-    known += std::any_of(family.rows.begin(), family.rows.end(), [&](const WeightRow& row) {
-      return layer_in(row.theirs, usual_name(family, name)).has_value();
-    });
+    known += std::any_of(family.rows.begin(), family.rows.end(),
+                         [&, theirs_name = usual_name(family, name)](const WeightRow& row) {
+                           return layer_in(row.theirs, theirs_name).has_value();
+                         });
   return known;
 }
 

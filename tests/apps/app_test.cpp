@@ -153,7 +153,7 @@ TEST(Version, TellsHowTheProgramWasBuilt) {
   tool.run({"--version"});
   EXPECT_EQ(tool.status, 0);
   for (const char* line :
-       {"alpa-tool 0.", "compiler: GNU", "MPI: MPICH", "HDF5: 1.", "CBC: 2.", "oneDNN: 2.", "CUDA: "})
+       {"alpa-tool 0.", "compiler: ", "MPI: MPICH", "HDF5: 1.", "CBC: 2.", "oneDNN: 2.", "CUDA: "})
     EXPECT_THAT(tool.output, HasSubstr(line));
 }
 

@@ -19,6 +19,9 @@ struct SampleOptions {
   std::string note = "say \"hi\"\t";
   Course course = Course::cosine;
   double clip = 1;
+  int threads = 2;
+  std::vector<std::int64_t> lengths{1, 20};
+  std::string order = "1f1b";
 };
 
 void describe(SampleOptions& o, OptionsVisitor& visit) {
@@ -30,6 +33,9 @@ void describe(SampleOptions& o, OptionsVisitor& visit) {
               {{"constant", Course::constant, "the same at every step"},
                {"cosine", Course::cosine, "half a cosine"}});
   visit.field("clip", o.clip, "bound on the gradient norm");
+  visit.field("threads", o.threads, "threads", between(0, 8));
+  visit.field("lengths", o.lengths, "lengths to look at", at_least(1));
+  visit.field("order", o.order, "order of work", {{"1f1b", "1f1b", "in turn"}, {"gpipe", "gpipe"}});
 }
 
 SampleOptions options_of(const std::string& text) {
@@ -41,10 +47,12 @@ SampleOptions options_of(const std::string& text) {
 }
 
 TEST(Options, AreReadFromATableAndKeepDefaultsForAbsentKeys) {
-  const SampleOptions options = options_of("steps = 5\ncourse = 'constant'\n");
+  const SampleOptions options = options_of("steps = 5\ncourse = 'constant'\nthreads = 8\nlengths = [3]\n");
   EXPECT_EQ(options.steps, 5);
   EXPECT_EQ(options.course, Course::constant);
   EXPECT_EQ(options.learning_rate, 3e-4);
+  EXPECT_EQ(options.threads, 8);
+  EXPECT_EQ(options.lengths, std::vector<std::int64_t>{3});
 }
 
 TEST(Options, AreHeldToTheirRangesWordsAndNames) {
@@ -52,6 +60,9 @@ TEST(Options, AreHeldToTheirRangesWordsAndNames) {
               ThrowsMessage<Error>(HasSubstr("more than 0, got 0")));
   EXPECT_THAT([] { options_of("course = 'linear'\n"); },
               ThrowsMessage<Error>(HasSubstr("one of 'constant', 'cosine'")));
+  EXPECT_THAT([] { options_of("threads = 9\n"); }, ThrowsMessage<Error>(HasSubstr("from 0 to 8, got 9")));
+  EXPECT_THAT([] { options_of("order = '2f2b'\n"); }, ThrowsMessage<Error>(HasSubstr("'1f1b', 'gpipe'")));
+  EXPECT_THAT([] { options_of("lengths = [0]\n"); }, ThrowsMessage<Error>(HasSubstr("at least 1, got 0")));
   EXPECT_THAT([] { options_of("stpes = 1\n"); }, ThrowsMessage<Error>(HasSubstr("did you mean 'steps'?")));
 }
 
@@ -59,8 +70,21 @@ TEST(Options, AreWrittenAsTomlThatReadsBackTheSame) {
   const std::string text = options_text(SampleOptions{});
   EXPECT_EQ(text,
             "steps = 1000\nlearning_rate = 0.0003\ntied = false\nnote = \"say \\\"hi\\\"\\u0009\"\n"
-            "course = \"cosine\"\nclip = 1.0\n");
+            "course = \"cosine\"\nclip = 1.0\nthreads = 2\nlengths = [1, 20]\norder = \"1f1b\"\n");
   EXPECT_EQ(options_text(options_of(text)), text);
+}
+
+TEST(Options, AreWrittenAsAnInlineTable) {
+  SampleOptions options;
+  options.note = "two\nlines";
+  const std::string line = options_line(options);
+  EXPECT_THAT(line, testing::StartsWith("{steps = 1000, learning_rate = 0.0003, tied = false, "));
+  EXPECT_THAT(line, testing::EndsWith(", order = \"1f1b\"}"));
+  TomlDocument document = TomlDocument::parse("o = " + line, "o.toml");
+  SampleOptions read;
+  read_options(document.root().table("o"), read);
+  document.finish();
+  EXPECT_EQ(options_text(read), options_text(options));
 }
 
 TEST(Options, AreListedWithDefaultRangeHelpAndWords) {

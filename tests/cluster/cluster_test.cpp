@@ -144,7 +144,8 @@ TEST_F(ClusterFile, HasNoMoreMachinesThanThereAreAndNoneBeyondMeasure) {
          "'launch_us': expected a finite number, from 0 to 1000000000, got"},
         {"name = \"pair\"", "name = \"\"", "c.toml:2:8: 'name': expected a name"},
         {"V100", "\\u001b[2J", "'device': expected a name"}})
-    EXPECT_THAT([&] { read(with(kTwoNodes, from, to)); }, ThrowsMessage<Error>(HasSubstr(fault)));
+    EXPECT_THAT(([&, from = from, to = to] { read(with(kTwoNodes, from, to)); }),
+                ThrowsMessage<Error>(HasSubstr(fault)));
 }
 
 TEST_F(ClusterFile, OfTheLargestClustersIsRead) {

@@ -112,9 +112,9 @@ class WatchedWait : public ::testing::Test {
  protected:
   std::unique_ptr<Communicator> watched(double tell_after_s, double timeout_s) {
     const auto watch = std::make_shared<PeerWatch>(
-        HangLimits{tell_after_s, timeout_s},
-        std::vector<std::string>{"rank 0 on a", "rank 1 on a", "rank 2 on b", "rank 3 on b"},
-        [this](const std::string& what) { told_ += what + "\n"; });
+        PeerWatch{HangLimits{tell_after_s, timeout_s},
+                  std::vector<std::string>{"rank 0 on a", "rank 1 on a", "rank 2 on b", "rank 3 on b"},
+                  [this](const std::string& what) { told_ += what + "\n"; }});
     MPI_Comm world = MPI_COMM_NULL;
     MPI_Comm_dup(MPI_COMM_WORLD, &world);
     return make_mpi_communicator(world, watch);

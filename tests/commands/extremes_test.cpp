@@ -177,7 +177,7 @@ std::string pin_toml(Draws& draw, int rarity) {
     }
     text += "[[stage]]\nlayers = " + draw.integer(rarity, {std::to_string(6 / stages)}) + "\nmesh = [" +
             mesh + "]\n" + (draw.once_in(2) ? "axes = [" + roles + "]\n" : "") +
-            "spread = " + draw.one_of({"\"free\"", "\"none\"", "\"optimizer\"", "\"parameters\""}) + "\n";
+            "state_sharding = " + draw.one_of({"\"free\"", "\"none\"", "\"optimizer\"", "\"parameters\""}) + "\n";
   }
   return text;
 }

@@ -1,6 +1,8 @@
 // What --help of each command tells.
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <sstream>
 
 #include "tests/commands/workplace.h"
@@ -10,6 +12,15 @@ namespace {
 
 using testing::ElementsAre;
 using testing::SizeIs;
+
+const std::vector<std::string> kCommands{
+    "alpa-profile",    "alpa-plan",  "alpa-plan explain", "alpa-plan compare", "alpa-plan simulate",
+    "alpa-plan check", "alpa-train", "alpa-train import", "alpa-train export", "alpa-train convert"};
+
+std::string content(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
 
 class Help : public Workplace {
  protected:
@@ -37,10 +48,20 @@ class Help : public Workplace {
 };
 
 TEST_F(Help, ShowsTwoExamplesOfEachCommand) {
-  for (const std::string command :
-       {"alpa-profile", "alpa-plan", "alpa-plan explain", "alpa-plan compare", "alpa-plan simulate",
-        "alpa-plan check", "alpa-train", "alpa-train import", "alpa-train export", "alpa-train convert"})
+  for (const std::string& command : kCommands)
     EXPECT_THAT(section(command, "examples"), SizeIs(testing::Ge(2))) << command;
+}
+
+// With ALPA_REGENERATE set in the environment, `test_commands --gtest_filter=Help.*` writes the file anew.
+TEST_F(Help, IsTheReferenceForUsers) {
+  const std::filesystem::path file = std::filesystem::path(ALPA_SOURCE_DIR) / "share/options.md";
+  const std::string text = content(file);
+  std::string expected = text.substr(0, text.find("## "));
+  for (const std::string& command : kCommands)
+    expected += "## " + command + "\n\n```\n" + run(command + " --help").output + "```\n\n";
+  expected.pop_back();
+  if (std::getenv("ALPA_REGENERATE")) std::ofstream(file) << expected;
+  EXPECT_EQ(content(file), expected) << "ALPA_REGENERATE=1 and this test write it anew";
 }
 
 TEST_F(Help, ListsTheExitStatusesThatEachCommandMayHave) {

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "libalpa/h5/file.h"
 #include "tests/commands/workplace.h"
 
 namespace alpa {
@@ -52,10 +53,16 @@ TEST_F(PlanCommands, SimulateOfAPlanFromAClusterFileIsItsPrediction) {
   make_plan("plan", "--method data-parallel");
   const std::string step = predicted("plan.h5");
   EXPECT_THAT(output_of("alpa-plan simulate plan.h5"), StartsWith("step " + step + "\n"));
-  EXPECT_THAT(
-      output_of("alpa-plan simulate plan.h5 --program"),
-      AllOf(StartsWith("1 micro-batches of "), HasSubstr("\nmesh 4 from device 0, arena of "),
-            HasSubstr("\n  schedule F0 B0 U\n"), HasSubstr("\nstep " + step + "\n")));
+  EXPECT_THAT(output_of("alpa-plan simulate plan.h5 --program"),
+              AllOf(StartsWith("1 micro-batches of "), HasSubstr("\nmesh 4 from device 0, arena of "),
+                    HasSubstr("\n  schedule F0 B0 U\n"), HasSubstr("\nstep " + step + "\n")));
+}
+
+TEST_F(PlanCommands, RecordTheOptionsInEffectInThePlan) {
+  make_plan("plan", "--method zero-2 --devices 2 --rematerialize never");
+  EXPECT_THAT(H5Reader(path("plan.h5"), "alpa-plan", "3.0").text_attribute("/provenance", "settings"),
+              StartsWith("{devices = 2, micro_batches = 0, method = \"zero-2\", schedule = \"1f1b\", "
+                         "rematerialize = \"never\", time_limit = 240.0, "));
 }
 
 TEST_F(PlanCommands, WarnOfAPlanThatGpusHaveNoKernelsFor) {

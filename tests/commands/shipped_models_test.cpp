@@ -62,7 +62,7 @@ TEST_F(LargeModel, IsPlannedNoSlowerThanByAnyBaseline) {
   ASSERT_FALSE(candidates.empty());
   EXPECT_EQ(candidates[0].verdict, "chosen");
   EXPECT_EQ(candidates[0].step_s, plan.prediction.step_s);
-  for (const std::string& baseline : method_names()) {
+  for (const std::string& baseline : baseline_names()) {
     bool was_tried = false;
     for (const Candidate& candidate : candidates) {
       if (candidate.method.find(baseline) == std::string::npos) continue;

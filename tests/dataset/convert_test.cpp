@@ -23,7 +23,7 @@ using testing::ThrowsMessage;
 class Convert : public SmallSources {
  protected:
   void run(const ConvertSettings& settings) {
-    convert(settings, {"as tested", "test", "", "", "", ""}, log_);
+    convert(settings, {"as tested", "test", "", "", "", "", ""}, log_);
   }
 
   ConvertSettings settings_of(const std::filesystem::path& source) const {

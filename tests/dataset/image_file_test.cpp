@@ -134,7 +134,7 @@ TEST_F(ImageFile, ThatIsDamagedIsRefused) {
       {"P5 # endless", says("has no whole header")},
       {"P5 -2 1 255\nab", says("has no whole header")}};
   for (const auto& [bytes, why] : cases)
-    EXPECT_THAT([&] { image(bytes); }, ThrowsMessage<Error>(HasSubstr(why))) << why;
+    EXPECT_THAT(([&, bytes = bytes] { image(bytes); }), ThrowsMessage<Error>(HasSubstr(why))) << why;
 }
 
 TEST(FittedImage, OfTheSameShapeIsTheSame) {

@@ -144,7 +144,7 @@ TEST_F(Tokens, AreNoBytesOfWhatIsNoText) {
       {"{\"text\": \"" + std::string(5000, 'a') + "\"}\n", "JSON lines"}};
   for (const auto& [bytes, kind] : table)
     EXPECT_THAT(
-        [&] { open_tokens(file("data", bytes)); },
+        ([&, bytes = bytes] { open_tokens(file("data", bytes)); }),
         ThrowsMessage<Error>(AllOf(HasSubstr("data' is no text: it seems to be " + kind),
                                    HasSubstr("alpa-train convert --from text takes the bytes of any file"))))
         << kind;

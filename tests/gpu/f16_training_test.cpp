@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TinyTraining serial(const std::string& model, Precision precision) {
-  return TinyTraining({model, "serial", 1, 2, "1f1b", "never", precision});
+  return TinyTraining({model, "serial", 1, 2, "1f1b", Rematerialize::never, precision});
 }
 
 class GpuTrainingInF16 : public testing::TestWithParam<const char*> {};

@@ -201,7 +201,7 @@ TEST_F(TensorFile, RefusesWhatWasNotDeclaredOrDoesNotFit) {
   for (const auto& [act, text] : cases) {
     TensorWriter file(path_, "alpa-checkpoint", "1.0");
     file.declare("w", {DType::f32, {2, 2}});
-    EXPECT_THAT([&] { act(file); }, ThrowsMessage<Error>(HasSubstr(text)));
+    EXPECT_THAT(([&, act = act] { act(file); }), ThrowsMessage<Error>(HasSubstr(text)));
   }
   TensorWriter file(path_, "alpa-checkpoint", "1.0");
   file.declare("w", {DType::f32, {}});

@@ -71,7 +71,8 @@ TEST(Expression, RefusesWhatHasNoValueAndSaysWhere) {
            {std::string(2000, '('), "longer than 1000 characters"},
            {std::string(500, '('), "nested more than 64 levels deep"},
            {std::string(500, '-') + "1", "nested more than 64 levels deep"}})
-    EXPECT_THAT([&] { evaluate(text, numbers); }, ThrowsMessage<Error>(HasSubstr(fault))) << text;
+    EXPECT_THAT(([&, text = text] { evaluate(text, numbers); }), ThrowsMessage<Error>(HasSubstr(fault)))
+        << text;
 }
 
 TEST(Expression, TellsTheNamesItMentions) {

@@ -36,9 +36,10 @@ TEST(Explain, SaysWhatOfAGpuNoPlanGets) {
 }
 
 /// The tiny GPT on one stage of two devices, by the batch.
-Lowered data_parallel(const std::string& spread) {
-  return pinned("micro_batches = 4\n[[stage]]\nlayers = 4\nmesh = [2]\naxes = [\"data\"]\nspread = \"" +
-                spread + "\"\n");
+Lowered data_parallel(const std::string& state_sharding) {
+  return pinned(
+      "micro_batches = 4\n[[stage]]\nlayers = 4\nmesh = [2]\naxes = [\"data\"]\nstate_sharding = \"" +
+      state_sharding + "\"\n");
 }
 
 TEST(Explain, TellsTrainingStateThatLiesOtherwiseThanItsParameter) {

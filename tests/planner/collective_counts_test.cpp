@@ -23,7 +23,7 @@ using GraphOf = std::function<Graph(std::int64_t samples)>;
 
 struct Stage {
   int layers;
-  std::string mesh, axes, spread;
+  std::string mesh, axes, state_sharding;
 };
 
 Counts counts_of(const MeshProgram& mesh, const Graph& graph) {
@@ -46,10 +46,10 @@ std::vector<Counts> counts_of(const GraphOf& graph_of, const std::vector<Stage>&
   std::string pin = "micro_batches = 2\n";
   for (const Stage& stage : stages)
     pin += "[[stage]]\nlayers = " + std::to_string(stage.layers) + "\nmesh = [" + stage.mesh + "]\naxes = [" +
-           stage.axes + "]\nspread = \"" + stage.spread + "\"\n";
+           stage.axes + "]\nstate_sharding = \"" + stage.state_sharding + "\"\n";
   PlannerOptions options;
   options.pin = parse_pin(pin, "pin");
-  options.rematerialize = "never";
+  options.rematerialize = Rematerialize::never;
   Log log("test", LogLevel::off);
   Cluster cluster = testing_models::small_cluster(6);
   cluster.f32_flops_per_s = 1e9;  // slow beside its links: all that can be split is

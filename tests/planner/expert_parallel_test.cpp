@@ -21,7 +21,7 @@ class ExpertParallelism : public testing::Test {
     PlannerOptions options;
     options.method = "intra-only";
     options.micro_batches = 1;
-    options.rematerialize = "never";
+    options.rematerialize = Rematerialize::never;
     Log log("test", LogLevel::off);
     const auto graph_of = [&](std::int64_t samples) { return training_step_graph(model, samples); };
     plan_ = make_plan({"moe", "", 8, graph_of}, CostModel(testing_models::small_cluster(4)), options, log);

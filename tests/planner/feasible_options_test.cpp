@@ -10,27 +10,24 @@
 namespace alpa {
 namespace {
 
+using namespace testing_models;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
-using testing_models::small_cluster;
-using testing_models::small_model;
 
 TEST(FeasibleOptions, NamesTheStageAndTheShortfall) {
-  Log log("test", LogLevel::off);
   Cluster cluster = small_cluster(2);
   cluster.memory_bytes = 20000;
-  EXPECT_THAT([&] { make_plan(small_model(), CostModel(cluster), {}, log); },
+  EXPECT_THAT([&] { plan_quietly(small_model(), cluster); },
               ThrowsMessage<Error>(
                   testing::AllOf(HasSubstr("no plan fits: the stage of layers"), HasSubstr("short"))));
 }
 
 /// Where no plan of this model fits, what is said to try.
 std::string hint_for(const PlannerOptions& options, std::int64_t memory_bytes) {
-  Log log("test", LogLevel::off);
   Cluster cluster = small_cluster(4);
   cluster.memory_bytes = memory_bytes;
   try {
-    make_plan(small_model(), CostModel(cluster), options, log);
+    plan_quietly(small_model(), cluster, options);
   } catch (const Error& error) {
     return error.hint();
   }
@@ -39,8 +36,7 @@ std::string hint_for(const PlannerOptions& options, std::int64_t memory_bytes) {
 
 /// The memory that the leanest plan under these options takes.
 std::int64_t memory_of(PlannerOptions options) {
-  Log log("test", LogLevel::off);
-  const Plan plan = make_plan(small_model(), CostModel(small_cluster(4)), options, log);
+  const Plan plan = plan_quietly(small_model(), small_cluster(4), options);
   return plan.prediction.meshes[0].memory.total;
 }
 
@@ -51,7 +47,7 @@ TEST(FeasibleOptions, TellsHowManyDevicesOrMicroBatchesWouldDo) {
   options.devices = 4;
   const std::int64_t on_four = memory_of(options);
   options.devices = 2;
-  options.rematerialize = "never";
+  options.rematerialize = Rematerialize::never;
   ASSERT_GT(memory_of(options), on_four);
   EXPECT_THAT(hint_for(options, on_four), HasSubstr("--devices 4"));
   options.micro_batches = 2;
@@ -66,11 +62,11 @@ TEST(FeasibleOptions, TellsSeveralChangesWhereNoneAloneWouldDo) {
   options.method = "zero-3";
   options.devices = 4;
   options.micro_batches = 2;
-  options.rematerialize = "always";
+  options.rematerialize = Rematerialize::always;
   const std::int64_t least = memory_of(options);
   options.devices = 2;
   options.micro_batches = 1;
-  options.rematerialize = "never";
+  options.rematerialize = Rematerialize::never;
   EXPECT_THAT(hint_for(options, least), HasSubstr("--devices 4 --micro-batches 0 --rematerialize auto"));
 }
 
@@ -78,7 +74,7 @@ TEST(FeasibleOptions, SpeaksOfRematerialisationOnlyWhereItIsOff) {
   PlannerOptions options;
   options.micro_batches = 2;
   EXPECT_THAT(hint_for(options, 20000), testing::Not(HasSubstr("--rematerialize")));
-  options.rematerialize = "never";
+  options.rematerialize = Rematerialize::never;
   EXPECT_THAT(hint_for(options, 20000), HasSubstr("--rematerialize auto"));
 }
 

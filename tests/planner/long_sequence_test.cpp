@@ -28,7 +28,7 @@ std::set<std::string> attention_where_slow(CollectiveKind slow) {
   PlannerOptions options;
   options.method = "intra-only";
   options.micro_batches = 1;
-  options.rematerialize = "never";
+  options.rematerialize = Rematerialize::never;
   Log log("test", LogLevel::off);
   const Plan plan = make_plan({"long", "", 1, long_sample}, CostModel(profile), options, log);
   const Graph graph = long_sample(1);

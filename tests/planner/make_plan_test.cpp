@@ -13,23 +13,21 @@
 namespace alpa {
 namespace {
 
+using namespace testing_models;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
-using testing_models::small_cluster;
-using testing_models::small_model;
 
 Plan planned(const std::string& method, int devices, int micro_batches, int blocks = 2) {
-  Log log("test", LogLevel::off);
   PlannerOptions options;
   options.method = method;
   options.micro_batches = micro_batches;
-  return make_plan(small_model(blocks), CostModel(small_cluster(devices)), options, log);
+  return plan_quietly(small_model(blocks), small_cluster(devices), options);
 }
 
 /// Of a step, over all runs: "all-reduce", "shift" ...
 std::map<std::string, int> collectives(const Plan& plan) {
   std::map<std::string, int> counts;
-  const Program program = lower(testing_models::tiny_gpt(plan.micro_batch_samples), plan);
+  const Program program = lower(tiny_gpt(plan.micro_batch_samples), plan);
   for (const MeshProgram& mesh : program.meshes)
     for (const SegmentRun& run : mesh.schedule)
       for (const Instruction& instruction : mesh.segment_of(run).instructions) {
@@ -52,7 +50,7 @@ TEST_P(EveryMethod, MakesAPlanThatPassesItsOwnChecksAndTheVerifier) {
 }
 
 std::vector<std::string> every_method() {
-  std::vector<std::string> all = method_names();
+  std::vector<std::string> all = baseline_names();
   all.insert(all.end(), {"auto", "search"});
   return all;
 }
@@ -81,18 +79,17 @@ TEST(Zero1, ScattersGradientsOncePerStepAndGathersParameters) {
 }
 
 TEST(MicroBatches, AreWholeGroupsOfSamples) {
-  Log log("test", LogLevel::off);
   PlanningModel model = small_model();
   model.graph = [](std::int64_t samples) {
     EXPECT_EQ(samples % 4, 0);
-    return testing_models::tiny_gpt(samples, 2);
+    return tiny_gpt(samples, 2);
   };
   model.group_samples = 4;
   PlannerOptions options;
   options.method = "inter-only";
-  EXPECT_LE(make_plan(model, CostModel(small_cluster(2)), options, log).micro_batches, 2);
+  EXPECT_LE(plan_quietly(model, small_cluster(2), options).micro_batches, 2);
   options.micro_batches = 4;
-  EXPECT_THAT([&] { make_plan(model, CostModel(small_cluster(2)), options, log); },
+  EXPECT_THAT([&] { plan_quietly(model, small_cluster(2), options); },
               ThrowsMessage<Error>(HasSubstr("4 micro-batches of whole groups of 4 samples")));
 }
 
@@ -100,7 +97,7 @@ TEST(Search, BeatsOrEqualsEveryBaselineOfItsOwnAndAsACandidate) {
   const double best = planned("auto", 4, 0).prediction.step_s,
                own = planned("search", 4, 0).prediction.step_s;
   EXPECT_LE(best, own);
-  for (const std::string& method : method_names()) {
+  for (const std::string& method : baseline_names()) {
     if (method == "serial" || method == "auto" || method == "search") continue;
     EXPECT_LE(own, planned(method, 4, 0).prediction.step_s) << method;
   }
@@ -130,6 +127,14 @@ TEST(Pin, IsCalledByTheNameOfItsFileWhereverItLies) {
   EXPECT_EQ(parse_pin(pin, "pin.toml").method, "pin pin.toml");
 }
 
+TEST(Pin, SaysStateShardingWhichSpreadIsRefusedFor) {
+  const std::string stage = "[[stage]]\nlayers = 4\nmesh = [2]\n";
+  EXPECT_EQ(parse_pin(stage + "state_sharding = \"gradients\"\n", "pin.toml").stages[0].state_sharding,
+            StateSharding::gradients);
+  EXPECT_THAT([&] { parse_pin(stage + "spread = \"gradients\"\n", "pin.toml"); },
+              ThrowsMessage<Error>(HasSubstr("pin.toml:4:10: 'spread' is called 'state_sharding'")));
+}
+
 TEST(Pin, OfMoreDevicesAxesOrLayersThanThereCanBeIsRefusedByPlace) {
   const std::string stage = "[[stage]]\nlayers = 4\n";
   for (const auto& [text, fault] :
@@ -148,10 +153,9 @@ TEST(Pin, OfMoreDevicesAxesOrLayersThanThereCanBeIsRefusedByPlace) {
 /// The tiny GPT on four devices of a pinned plan, with the search beside it.
 Plan pinned_beside_the_search(const std::string& pin, Cluster cluster = small_cluster(4),
                               PlannerOptions options = {}) {
-  Log log("test", LogLevel::off);
   options.pin = parse_pin(pin, "pin.toml");
   options.compare_with_search = true;
-  return make_plan(small_model(), CostModel(cluster), options, log);
+  return plan_quietly(small_model(), cluster, options);
 }
 
 const Candidate* with_verdict(const Plan& plan, const std::string& words) {
@@ -214,12 +218,11 @@ TEST(Pin, ThatDoesNotFitIsRefusedBeforeAnySearch) {
 }
 
 TEST(Method, StandsBesideTheSearchsOwnBest) {
-  Log log("test", LogLevel::off);
   PlannerOptions options;
   options.method = "zero-3";
   options.compare_with_search = true;
   options.micro_batches = 2;
-  const Plan plan = make_plan(small_model(), CostModel(small_cluster(4)), options, log);
+  const Plan plan = plan_quietly(small_model(), small_cluster(4), options);
   EXPECT_EQ(plan.method, "zero-3");
   ASSERT_TRUE(with_verdict(plan, "the search's own best"));
   EXPECT_EQ(with_verdict(plan, "the search's own best")->step_s, planned("search", 4, 2).prediction.step_s);
@@ -233,13 +236,12 @@ TEST(Search, CarriesABoundOnItsEstimate) {
 }
 
 TEST(Search, NamesNoBoundAboveABaselineThatIsBetterThanAllItSearched) {
-  Log log("test", LogLevel::off);
   PlannerOptions options;
   options.micro_batches = 8;
   options.layers = 2;  // which leaves no four stages to the search
   Cluster cluster = small_cluster(4);
   cluster.within_node = {2e-5, 1e10};  // so that collectives are dear
-  const Plan plan = make_plan(small_model(4), CostModel(cluster), options, log);
+  const Plan plan = plan_quietly(small_model(4), cluster, options);
   EXPECT_EQ(plan.stages.size(), 4u);
   EXPECT_GT(plan.prediction.lower_bound_s, 0);
   EXPECT_LE(plan.prediction.lower_bound_s, plan.prediction.estimate_s);
@@ -253,26 +255,24 @@ TEST(Baseline, CarriesABoundForItsStages) {
 }
 
 TEST(Search, CutsBetweenClustersOfLayersAlone) {
-  Log log("test", LogLevel::off);
   PlannerOptions options;
   options.method = "search";
   options.micro_batches = 2;
   options.layers = 2;
-  const Plan plan = make_plan(small_model(), CostModel(small_cluster(4)), options, log);
+  const Plan plan = plan_quietly(small_model(), small_cluster(4), options);
   for (const Candidate& candidate : plan.prediction.candidates)
     EXPECT_THAT(candidate.method, testing::AnyOf(HasSubstr("1 stage,"), HasSubstr("2 stages,")));
   options.layers = 5;
-  EXPECT_THAT([&] { make_plan(small_model(), CostModel(small_cluster(4)), options, log); },
+  EXPECT_THAT([&] { plan_quietly(small_model(), small_cluster(4), options); },
               ThrowsMessage<Error>(HasSubstr("the model has 4 layers")));
 }
 
 TEST(Search, UsesAllDevicesEvenWhereOneWouldBeFaster) {
-  Log log("test", LogLevel::off);
   Cluster cluster = small_cluster(4);
   cluster.within_node = {1, 1};  // a second per message
   PlannerOptions options;
   options.micro_batches = 2;
-  const Plan plan = make_plan(small_model(), CostModel(cluster), options, log);
+  const Plan plan = plan_quietly(small_model(), cluster, options);
   EXPECT_EQ(plan.devices(), 4);
 }
 

@@ -9,26 +9,23 @@
 namespace alpa {
 namespace {
 
+using namespace testing_models;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
-using testing_models::small_cluster;
-using testing_models::small_model;
 
 TEST(StoppedSearch, OutOfTimeReturnsWhatItHasAndSaysSo) {
-  Log log("test", LogLevel::off);
   PlannerOptions options;
   options.time_limit_s = 0;
-  const Plan plan = make_plan(small_model(), CostModel(small_cluster(4)), options, log);
+  const Plan plan = plan_quietly(small_model(), small_cluster(4), options);
   EXPECT_TRUE(plan.prediction.hit_time_limit);
   EXPECT_GT(plan.prediction.step_s, 0);
 }
 
 TEST(StoppedSearch, OutOfTimeWithoutAnyPlanDoesNotSayThatThereIsNone) {
-  Log log("test", LogLevel::off);
   PlannerOptions options;
   options.method = "search";
   options.time_limit_s = 0;
-  EXPECT_THAT([&] { make_plan(small_model(), CostModel(small_cluster(4)), options, log); },
+  EXPECT_THAT([&] { plan_quietly(small_model(), small_cluster(4), options); },
               ThrowsMessage<Error>(HasSubstr("no plan was found: the time limit of 0 s")));
 }
 
@@ -59,13 +56,12 @@ TEST(StoppedSearch, ReturnsTheBestPlanSoFarAndSaysSo) {
 }
 
 TEST(StoppedSearch, BeforeAnyPlanSaysSo) {
-  Log log("test", LogLevel::off);
   StopRequest stop;
   PlannerOptions options;
   options.stop = &stop;
   const PlanningModel model = model_that_stops(stop, 8);
   try {
-    make_plan(model, CostModel(small_cluster(4)), options, log);
+    plan_quietly(model, small_cluster(4), options);
     ADD_FAILURE() << "there is a plan";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::stopped_early);
@@ -74,10 +70,9 @@ TEST(StoppedSearch, BeforeAnyPlanSaysSo) {
 }
 
 TEST(StoppedSearch, OutOfTimeBoundsNothingThatItDidNotComeTo) {
-  Log log("test", LogLevel::off);
   PlannerOptions options;
   options.time_limit_s = 0;
-  const Prediction cut = make_plan(small_model(), CostModel(small_cluster(4)), options, log).prediction;
+  const Prediction cut = plan_quietly(small_model(), small_cluster(4), options).prediction;
   EXPECT_THAT(cut.bound_covers, HasSubstr("these stages on these meshes"));
 }
 

@@ -46,25 +46,20 @@ INSTANTIATE_TEST_SUITE_P(Placements, SharedMeshes,
 Graph with_dropout(std::int64_t samples) {
   GraphBuilder g(op_catalog());
   g.graph().samples = samples;
-  const auto linear = [&](int x, const std::string& name) {
-    const int weight = g.state(name, {DType::f32, {8, 8}}, {Initializer::Kind::normal, 0.1}, true);
-    return g.add("einsum", {x, weight}, {{"equation", "b d, d f -> b f"}});
-  };
   g.begin_layer("first");
-  const int x = linear(g.input(InputKind::data, {DType::f32, {samples, 8}}, "x"), "first.weight");
+  const int x = linear(g, g.input(InputKind::data, {DType::f32, {samples, 8}}, "x"), "first.weight");
   const int dropped = g.add("dropout", {x}, {{"rate", 0.5}, {"stream", std::int64_t{1}}});
   g.begin_layer("second");
-  g.graph().loss = g.add("reduce_sum", {linear(dropped, "second.weight")});
+  g.graph().loss = g.add("reduce_sum", {linear(g, dropped, "second.weight")});
   return training_graph(g.finish(), op_catalog(), {});
 }
 
 TEST(SharedMesh, EvaluatesWhatDoesNothingThenBetweenItsStages) {
   PlannerOptions options;
   options.pin = parse_pin("micro_batches = 4\n[[stage]]\nlayers = 1\n[[stage]]\nlayers = 1\n", "pin");
-  Log log("test", LogLevel::off);
   const Graph graph = with_dropout(2);
   const Plan plan = on_shared_meshes(
-      make_plan({"dropout", "", 8, with_dropout}, CostModel(small_cluster(2)), options, log), graph, {0, 0});
+      plan_quietly({"dropout", "", 8, with_dropout}, small_cluster(2), options), graph, {0, 0});
   check_plan(plan, graph);
   EXPECT_NO_THROW(verify(lower(graph, plan)));
   EXPECT_NO_THROW(verify(lower(graph, plan, Purpose::evaluate)));

@@ -37,15 +37,14 @@ Lowered of_file(const std::string& name, std::pair<int, int> layers) {
       read_model(source / "tests/data" / (name + ".toml"), {source / "share/blocks"});
   const auto graph_of = [&](std::int64_t samples) { return training_step_graph(model, samples); };
   PlannerOptions options;
-  options.rematerialize = "never";
+  options.rematerialize = Rematerialize::never;
   options.pin =
       parse_pin("micro_batches = 2\n[[stage]]\nlayers = " + std::to_string(layers.first) +
                     "\nmesh = [2]\naxes = [\"data\"]\n[[stage]]\nlayers = " + std::to_string(layers.second) +
                     "\nmesh = [2]\naxes = [\"tensor\"]\n",
                 "pin");
-  Log log("test", LogLevel::off);
   Lowered lowered;
-  lowered.plan = make_plan({name, "", 8, graph_of}, CostModel(small_cluster(4)), options, log);
+  lowered.plan = plan_quietly({name, "", 8, graph_of}, small_cluster(4), options);
   lowered.graph = graph_of(lowered.plan.micro_batch_samples);
   lowered.program = lower(lowered.graph, lowered.plan);
   return lowered;
@@ -92,7 +91,8 @@ INSTANTIATE_TEST_SUITE_P(
                       return on_meshes("1f1b", {0, 1, 0, 1});
                     }},
         LoweredCase{"ring_of_four", [] { return ring_of_four(); }},
-        LoweredCase{"zero_3", [] { return pinned(pin_of_one_stage("data", "spread = \"parameters\"\n")); }},
+        LoweredCase{"zero_3",
+                    [] { return pinned(pin_of_one_stage("data", "state_sharding = \"parameters\"\n")); }},
         LoweredCase{"two_stages_split_1f1b", [] { return two_stages_of_two(4, "split-1f1b"); }},
         LoweredCase{"split_1f1b_rematerialized",
                     [] { return pinned(pin_of_two_stages("split-1f1b", "rematerialize = true\n")); }},

@@ -4,6 +4,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/program/memory.h"
+#include "libalpa/schedule/schedule.h"
 #include "tests/support/lifetimes.h"
 #include "tests/support/small_plans.h"
 
@@ -42,7 +43,7 @@ class Verifier : public testing::Test {
 
 TEST_F(Verifier, PassesWhatLoweringMakes) {
   EXPECT_NO_THROW(verify(lowered_.program));
-  for (const char* schedule : {"1f1b", "gpipe", "eager-1f1b", "split-1f1b"})
+  for (const std::string& schedule : schedule_names())
     for (const int micro_batches : {1, 2, 4, 8}) {
       const Lowered lowered = two_stages_of_two(micro_batches, schedule);
       EXPECT_NO_THROW(verify(lowered.program));

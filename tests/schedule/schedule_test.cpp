@@ -53,6 +53,61 @@ TEST(SplitOneFOneB, LeavesGradientsOfWeightsForLaterWhereAStageWaitsForTheOthers
   EXPECT_EQ(text("split-1f1b", 2, 3, 1), "F0 I0 W0");
 }
 
+TEST(ZeroBubble, RunsMoreForwardsAheadAndLeavesMoreForLater) {
+  EXPECT_EQ(text("zero-bubble", 0, 3, 6), "F0 F1 F2 F3 F4 B0 F5 B1 B2 B3 B4 B5");
+  EXPECT_EQ(text("zero-bubble", 1, 3, 6), "F0 F1 F2 I0 F3 I1 F4 I2 W0 F5 I3 W1 I4 W2 I5 W3 W4 W5");
+  EXPECT_EQ(text("zero-bubble", 2, 3, 6), "F0 I0 F1 I1 F2 I2 F3 I3 F4 I4 W0 F5 I5 W1 W2 W3 W4 W5");
+  EXPECT_EQ(text("zero-bubble", 2, 3, 1), "F0 I0 W0");
+}
+
+/// Time units in which each stage waits between its first run and its last, where a forward and either half
+/// of a backward take one and messages none.
+std::vector<int> idle_units(const char* schedule, int stages, int micro_batches) {
+  const int never = -1;
+  std::map<std::pair<int, int>, int> forward_end, gradient_end;  // of (stage, micro-batch)
+  const auto end_of = [&](const auto& ends, int stage, int micro_batch) {
+    const auto found = ends.find({stage, micro_batch});
+    return found == ends.end() ? never : found->second;
+  };
+  std::vector<std::vector<StageRun>> orders;
+  for (int s = 0; s < stages; ++s) orders.push_back(find_schedule(schedule).order(s, stages, micro_batches));
+  std::vector<std::size_t> next(orders.size(), 0);
+  std::vector<int> now(orders.size(), 0), idle(orders.size(), 0);
+  for (bool moves = true; moves;) {
+    moves = false;
+    for (int s = 0; s < stages; ++s) {
+      const std::size_t i = static_cast<std::size_t>(s);
+      if (next[i] == orders[i].size()) continue;
+      const StageRun run = orders[i][next[i]];
+      int ready = 0;
+      if (run.kind == SegmentKind::forward && s > 0) ready = end_of(forward_end, s - 1, run.micro_batch);
+      if (run.kind == SegmentKind::backward || run.kind == SegmentKind::backward_inputs)
+        ready = s + 1 < stages ? end_of(gradient_end, s + 1, run.micro_batch)
+                               : end_of(forward_end, s, run.micro_batch);
+      if (ready == never) continue;
+      const int begin = std::max(now[i], ready);
+      if (next[i] > 0) idle[i] += begin - now[i];
+      now[i] = begin + (run.kind == SegmentKind::backward ? 2 : 1);
+      if (run.kind == SegmentKind::forward) forward_end[{s, run.micro_batch}] = now[i];
+      if (run.kind == SegmentKind::backward || run.kind == SegmentKind::backward_inputs)
+        gradient_end[{s, run.micro_batch}] = now[i];
+      ++next[i];
+      moves = true;
+    }
+  }
+  for (std::size_t i = 0; i < orders.size(); ++i) EXPECT_EQ(next[i], orders[i].size()) << schedule;
+  return idle;
+}
+
+TEST(ZeroBubble, KeepsNoStageWaitingWhereAllPartsTakeEquallyLong) {
+  for (int stages = 1; stages <= 6; ++stages)
+    for (const int micro_batches : {2 * stages - 1, 2 * stages, 4 * stages})
+      EXPECT_THAT(idle_units("zero-bubble", stages, micro_batches), testing::Each(0))
+          << stages << " stages, " << micro_batches << " micro-batches";
+  EXPECT_EQ(idle_units("1f1b", 4, 8)[0], 9);        // 3 (p - 1), as the authors say
+  EXPECT_EQ(idle_units("split-1f1b", 4, 8)[0], 3);  // p - 1
+}
+
 TEST(Schedules, KeepAsManyMicroBatchesInFlightAsTheirAuthorsSay) {
   for (int stages = 1; stages <= 5; ++stages)
     for (int micro_batches = 1; micro_batches <= 7; ++micro_batches)
@@ -62,6 +117,8 @@ TEST(Schedules, KeepAsManyMicroBatchesInFlightAsTheirAuthorsSay) {
         EXPECT_EQ(in_flight("eager-1f1b", stage, stages, micro_batches),
                   std::min(2 * (stages - stage) - 1, micro_batches));
         EXPECT_LE(in_flight("split-1f1b", stage, stages, micro_batches), std::min(stages, micro_batches));
+        EXPECT_LE(in_flight("zero-bubble", stage, stages, micro_batches),
+                  std::min(2 * stages - 1, micro_batches));
       }
 }
 

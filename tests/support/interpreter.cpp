@@ -12,7 +12,7 @@ std::size_t index(int value) { return static_cast<std::size_t>(value); }
 }  // namespace
 
 Interpreter::Interpreter(Device& device, const Graph& graph)
-    : device_(device), graph_(graph), stream_(device.make_stream()), data_(graph.values.size(), nullptr) {
+    : graph_(graph), stream_(device.make_stream()), data_(graph.values.size(), nullptr) {
   std::int64_t workspace_bytes = 0;
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
     if (graph.values[v].kind == ValueKind::computed) continue;

@@ -34,7 +34,6 @@ class Interpreter {
   void synchronize() { stream_->synchronize(); }  ///< waits until what was run is done
 
  private:
-  Device& device_;
   const Graph& graph_;
   std::unique_ptr<Stream> stream_;
   std::vector<std::unique_ptr<DeviceMemory>> memory_;

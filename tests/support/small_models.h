@@ -47,7 +47,8 @@ inline Graph tiny_gpt_forward(std::int64_t samples, int blocks = 2, std::int64_t
         einsum(a, weight(name + "output", {heads, model / heads, model}, normal), "b s h k, h k d -> b s d");
     o = g.add("bias_add", {o, weight(name + "output.bias", {model}, zeros)});
     x = g.add("add", {x, o});
-    int h = einsum(norm(x, "norm2"), weight(name + "up", {model, 4 * model}, normal), "b s d, d f -> b s f");
+    const int up = weight(name + "up", {model, 4 * model}, normal);
+    int h = einsum(norm(x, "norm2"), up, "b s d, d f -> b s f");
     h = g.add("gelu", {g.add("bias_add", {h, weight(name + "up.bias", {4 * model}, zeros)})});
     h = einsum(h, weight(name + "down", {4 * model, model}, normal), "b s f, f d -> b s d");
     x = g.add("add", {x, g.add("bias_add", {h, weight(name + "down.bias", {model}, zeros)})});

@@ -45,15 +45,21 @@ inline PlanningModel small_model(int blocks = 2) {
   return {"tiny", "", 8, [blocks](std::int64_t samples) { return tiny_gpt(samples, blocks); }};
 }
 
+/// make_plan() with a log that nobody reads.
+inline Plan plan_quietly(const PlanningModel& model, const Cluster& cluster,
+                         const PlannerOptions& options = {}) {
+  Log log("test", LogLevel::off);
+  return make_plan(model, CostModel(cluster), options, log);
+}
+
 /// A pinned plan of the tiny GPT with two blocks (layers: embedding, block.0, block.1, head) for a batch
 /// of 8.
 inline Lowered pinned(const std::string& pin) {
   PlannerOptions options;
   options.pin = parse_pin(pin, "pin");
   const std::int64_t samples = 8 / options.pin->micro_batches;
-  Log log("test", LogLevel::off);
   Lowered lowered;
-  lowered.plan = make_plan(small_model(), CostModel(small_cluster(4)), options, log);
+  lowered.plan = plan_quietly(small_model(), small_cluster(4), options);
   lowered.graph = tiny_gpt(samples);
   lowered.program = lower(lowered.graph, lowered.plan);
   return lowered;
@@ -84,22 +90,24 @@ axes = ["ring"]
 )");
 }
 
+/// Eight features of `x` made of eight, under a parameter of that name.
+inline int linear(GraphBuilder& g, int x, const std::string& name) {
+  const int weight = g.state(name, {DType::f32, {8, 8}}, {Initializer::Kind::normal, 0.1}, true);
+  return g.add("einsum", {x, weight}, {{"equation", "b d, d f -> b f"}});
+}
+
 /// Four layers, of which the last takes the result of the first too.
 inline Graph with_skip_connection(std::int64_t samples) {
   GraphBuilder g(op_catalog());
   g.graph().samples = samples;
-  const auto linear = [&](int x, const std::string& name) {
-    const int weight = g.state(name, {DType::f32, {8, 8}}, {Initializer::Kind::normal, 0.1}, true);
-    return g.add("einsum", {x, weight}, {{"equation", "b d, d f -> b f"}});
-  };
   g.begin_layer("first");
-  const int first = linear(g.input(InputKind::data, {DType::f32, {samples, 8}}, "x"), "first.weight");
+  const int first = linear(g, g.input(InputKind::data, {DType::f32, {samples, 8}}, "x"), "first.weight");
   g.begin_layer("second");
-  const int second = g.add("gelu", {linear(first, "second.weight")});
+  const int second = g.add("gelu", {linear(g, first, "second.weight")});
   g.begin_layer("third");
-  const int third = g.add("gelu", {linear(second, "third.weight")});
+  const int third = g.add("gelu", {linear(g, second, "third.weight")});
   g.begin_layer("fourth");
-  const int sum = g.add("add", {linear(third, "fourth.weight"), first});
+  const int sum = g.add("add", {linear(g, third, "fourth.weight"), first});
   g.graph().loss = g.add("reduce_sum", {g.add("mul", {sum, sum})});
   return training_graph(g.finish(), op_catalog(), {});
 }
@@ -125,9 +133,8 @@ inline Lowered four_stages(const std::string& schedule) {
   std::string pin = "micro_batches = 8\nschedule = \"" + schedule + "\"\n";
   for (int stage = 0; stage < 4; ++stage) pin += "[[stage]]\nlayers = 1\nmesh = [1]\naxes = []\n";
   options.pin = parse_pin(pin, "pin");
-  Log log("test", LogLevel::off);
   Lowered lowered;
-  lowered.plan = make_plan({"skip", "", 8, with_skip_connection}, CostModel(small_cluster(4)), options, log);
+  lowered.plan = plan_quietly({"skip", "", 8, with_skip_connection}, small_cluster(4), options);
   lowered.graph = with_skip_connection(1);
   lowered.program = lower(lowered.graph, lowered.plan);
   return lowered;
@@ -140,9 +147,8 @@ inline Lowered on_meshes(const std::string& schedule, const std::vector<int>& me
   for (const char* axes : {"data", "tensor", "data", "tensor"})
     pin += std::string("[[stage]]\nlayers = 1\nmesh = [2]\naxes = [\"") + axes + "\"]\n";
   options.pin = parse_pin(pin, "pin");
-  Log log("test", LogLevel::off);
   Lowered lowered;
-  lowered.plan = make_plan({"skip", "", 8, with_skip_connection}, CostModel(small_cluster(8)), options, log);
+  lowered.plan = plan_quietly({"skip", "", 8, with_skip_connection}, small_cluster(8), options);
   lowered.graph = with_skip_connection(2);
   lowered.plan = on_shared_meshes(lowered.plan, lowered.graph, mesh_of_stage);
   check_plan(lowered.plan, lowered.graph);

@@ -90,7 +90,7 @@ TEST_F(Checkpoint, OfAStepOrOfSamplesThatNoRunComesToIsRefused) {
                                               {2, 1, 99},
                                               {0, 8, 99},
                                               {2, 16, -1}})
-    EXPECT_THAT([&] { saved(step, samples, tokens); },
+    EXPECT_THAT(([&, step = step, samples = samples, tokens = tokens] { saved(step, samples, tokens); }),
                 ThrowsMessage<Error>(HasSubstr("which no run comes to")))
         << step << " " << samples << " " << tokens;
 }

@@ -48,6 +48,35 @@ TEST(LearningRate, FollowsItsScheduleFromThePeakToTheFinalRate) {
   }
 }
 
+// The trapezoid of Haegele et al. (NeurIPS'24), and its form with a cosine: warm-up, stable, decay.
+TEST(LearningRate, StaysAtItsPeakUntilTheStepsOfDecayAreLeft) {
+  constexpr std::int64_t warmup = 5, steps = 40, decay = 10;
+  for (const LearningRateSchedule schedule : {LearningRateSchedule::linear, LearningRateSchedule::cosine}) {
+    TrainingOptions o = options(schedule, warmup, steps);
+    o.decay_steps = decay;
+    for (std::int64_t done = 1; done <= steps; ++done) {  // steps, this one among them
+      const double left = static_cast<double>(steps - done) / decay;
+      const double share = left >= 1 ? 1
+                           : schedule == LearningRateSchedule::linear
+                               ? left
+                               : std::pow(std::sin(left * M_PI / 2), 2);
+      const double expected =
+          done < warmup ? 2 * static_cast<double>(done) / warmup : 0.2 + (2 - 0.2) * share;
+      EXPECT_NEAR(learning_rate(o, done - 1), expected, 1e-14) << "step " << done;
+    }
+    EXPECT_DOUBLE_EQ(learning_rate(o, steps + 7), 0.2);
+  }
+}
+
+TEST(LearningRate, FallsFromTheWarmUpOnWhereTheDecayIsLongerThanTheRest) {
+  TrainingOptions o = options(LearningRateSchedule::cosine, 5, 40), longer = o;
+  for (const std::int64_t decay : {35, 1000}) {
+    longer.decay_steps = decay;
+    for (std::int64_t step = 0; step < 50; ++step)
+      EXPECT_EQ(learning_rate(longer, step), learning_rate(o, step)) << decay << ", step " << step;
+  }
+}
+
 TEST(UpdateScalars, AreTheRateAndTheBiasCorrectionsOfTheStepAfter) {
   TrainingOptions o = options(LearningRateSchedule::constant, 0, 10);
   o.beta1 = 0.5;

@@ -75,9 +75,9 @@ struct Outcome {
 
 /// One step of the tiny GPT on a mesh of one axis with that role.
 Outcome one_step(int ranks, const std::string& role) {
-  const Lowered plan =
-      testing_models::pinned("[[stage]]\nlayers = 4\nmesh = [" + std::to_string(ranks) +
-                             "]\nspread = \"none\"\n" + (ranks > 1 ? "axes = [\"" + role + "\"]\n" : ""));
+  const Lowered plan = testing_models::pinned("[[stage]]\nlayers = 4\nmesh = [" + std::to_string(ranks) +
+                                              "]\nstate_sharding = \"none\"\n" +
+                                              (ranks > 1 ? "axes = [\"" + role + "\"]\n" : ""));
   std::vector<std::int32_t> tokens, targets;
   for (std::int32_t i = 0; i < kBatch * kSequence; ++i) {
     tokens.push_back(i * 7 % static_cast<std::int32_t>(kVocabulary));

@@ -129,20 +129,19 @@ TEST_P(Step, TakesNothingFromTheHeap) {
   everyone->barrier();  // which leaves the cores to those that train
 }
 
-INSTANTIATE_TEST_SUITE_P(Plans, Step,
-                         testing::Values(TinyCase{"gpt", "serial", 1, 4}, TinyCase{"llama", "serial", 1, 2},
-                                         TinyCase{"bert", "serial", 1, 1}, TinyCase{"wide", "serial", 1, 1},
-                                         TinyCase{"wide", "serial", 1, 1, "1f1b", "never", Precision::bf16},
-                                         TinyCase{"gpt", "serial", 1, 2, "1f1b", "never", Precision::bf16},
-                                         TinyCase{"gpt", "data-parallel", 2, 1},
-                                         TinyCase{"gpt", "zero-3", 2, 2}, TinyCase{"llama", "tensor", 2, 1},
-                                         TinyCase{"gpt", "sequence", 2, 1},
-                                         TinyCase{"gpt", "inter-only", 2, 4}, TinyCase{"gpt", "mixed", 4, 4},
-                                         TinyCase{"gpt", "mixed", 4, 4, "gpipe", "never", Precision::bf16}),
-                         [](const auto& plan) {
-                           return plan.param.name() +
-                                  (plan.param.precision == Precision::bf16 ? "_bf16" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Plans, Step,
+    testing::Values(TinyCase{"gpt", "serial", 1, 4}, TinyCase{"llama", "serial", 1, 2},
+                    TinyCase{"bert", "serial", 1, 1}, TinyCase{"wide", "serial", 1, 1},
+                    TinyCase{"wide", "serial", 1, 1, "1f1b", Rematerialize::never, Precision::bf16},
+                    TinyCase{"gpt", "serial", 1, 2, "1f1b", Rematerialize::never, Precision::bf16},
+                    TinyCase{"gpt", "data-parallel", 2, 1}, TinyCase{"gpt", "zero-3", 2, 2},
+                    TinyCase{"llama", "tensor", 2, 1}, TinyCase{"gpt", "sequence", 2, 1},
+                    TinyCase{"gpt", "inter-only", 2, 4}, TinyCase{"gpt", "mixed", 4, 4},
+                    TinyCase{"gpt", "mixed", 4, 4, "gpipe", Rematerialize::never, Precision::bf16}),
+    [](const auto& plan) {
+      return plan.param.name() + (plan.param.precision == Precision::bf16 ? "_bf16" : "");
+    });
 
 }  // namespace
 }  // namespace alpa

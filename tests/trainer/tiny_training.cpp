@@ -71,7 +71,7 @@ Plan tiny_plan(const TinyCase& c) {
                                      0,
                                      c.micro_batches,
                                      1,
-                                     c.rematerialize == "always",
+                                     c.rematerialize == Rematerialize::always,
                                      {stage % 2 == 0 ? AxisRole::data : AxisRole::tensor},
                                      StateSharding::none});
   }
@@ -163,7 +163,7 @@ void add_tiles(Executor& executor, const Graph& graph, std::map<std::string, Val
 std::string TinyCase::name() const {
   std::string text = model + "_" + method + "_" + std::to_string(devices) + "ranks_" +
                      std::to_string(micro_batches) + "micro_" + schedule +
-                     (rematerialize == "always" ? "_remat" : "");
+                     (rematerialize == Rematerialize::always ? "_remat" : "");
   for (char& c : text)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   return text;

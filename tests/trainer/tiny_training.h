@@ -8,6 +8,7 @@
 #include "libalpa/graph/graph.h"
 #include "libalpa/graph/training_options.h"
 #include "libalpa/plan/plan.h"
+#include "libalpa/planner/planner_options.h"
 #include "libalpa/program/program.h"
 #include "libalpa/trainer/executor.h"
 #include "tests/support/tensor_values.h"
@@ -21,7 +22,7 @@ struct TinyCase {
   std::string method;
   int devices = 1, micro_batches = 1;
   std::string schedule = "1f1b";
-  std::string rematerialize = "never";
+  Rematerialize rematerialize = Rematerialize::never;
   Precision precision = Precision::f32;
 
   std::string name() const;  ///< of letters, digits and '_'

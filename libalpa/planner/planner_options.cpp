@@ -1,0 +1,60 @@
+#include "libalpa/planner/planner_options.h"
+
+#include "libalpa/base/limits.h"
+#include "libalpa/base/options.h"
+#include "libalpa/schedule/schedule.h"
+
+namespace alpa {
+namespace {
+
+std::vector<Word<std::string>> schedule_words() {
+  std::vector<Word<std::string>> words;
+  for (const PipelineSchedule& schedule : schedules())
+    words.push_back({schedule.name, schedule.name, schedule.described});
+  return words;
+}
+
+}  // namespace
+
+const std::vector<Word<std::string>>& method_words() {
+  static const std::vector<Word<std::string>> words{
+      {"auto", "auto", "the search and every baseline"},
+      {"search", "search", "no baseline"},
+      {"serial", "serial", "one device"},
+      {"data-parallel", "data-parallel", "the batch is split, all else is on every device"},
+      {"zero-1", "zero-1", "likewise, and the optimizer's states are split"},
+      {"zero-2", "zero-2", "likewise, and gradients are split"},
+      {"zero-3", "zero-3", "likewise, and parameters are split"},
+      {"tensor", "tensor", "neither batch nor sequence is split, but all else"},
+      {"sequence", "sequence", "the sequence is split; what needs all of it gathers it"},
+      {"ring", "ring", "likewise, but attention passes keys and values around"},
+      {"megatron", "megatron", "data, tensor and pipeline parallel together, in every ratio"},
+      {"intra-only", "intra-only", "the search, without a pipeline"},
+      {"inter-only", "inter-only", "a pipeline with a device for each stage"}};
+  return words;
+}
+
+void describe(PlannerOptions& o, OptionsVisitor& visit) {
+  visit.field("devices", o.devices, "devices to plan for; 0: all of the cluster", between(0, kMostDevices));
+  visit.field("micro_batches", o.micro_batches, "micro-batches per step; 0: the planner chooses",
+              between(0, kMostMicroBatches));
+  visit.field(
+      "method", o.method,
+      "how to look for a plan; beside any but auto and search, the search's own best is shown for comparison",
+      method_words());
+  visit.field("schedule", o.schedule, "order of micro-batches on pipeline stages", schedule_words());
+  visit.field("rematerialize", o.rematerialize, "recompute activations in the backward",
+              {{"auto", Rematerialize::automatic, "where the planner chooses to"},
+               {"never", Rematerialize::never, "all of them are kept"},
+               {"always", Rematerialize::always, "on every stage"}});
+  visit.field("time_limit", o.time_limit_s, "safety cap on planning, in seconds", at_least(1));
+  visit.field("layers", o.layers,
+              "clusters of layers that stages may be cut between; 0: the model's layers, at most 48 or one "
+              "per device",
+              between(0, kMostLayers));
+  visit.field("threads", o.threads,
+              "threads that solve stages; 0: as many as the process may run on. The plan is the same",
+              between(0, kMostThreads));
+}
+
+}  // namespace alpa

@@ -1,0 +1,29 @@
+#include "libalpa/trainer/train_settings.h"
+
+#include "libalpa/base/options.h"
+
+namespace alpa {
+
+void describe(TrainSettings& s, OptionsVisitor& visit) {
+  visit.field("steps", s.steps, "end after that many steps of the run; 0: as the model file says",
+              at_least(0));
+  visit.field("accept_changed_data", s.accept_changed_data,
+              "go on though the data, its split or the order of samples are not those of the checkpoint");
+  visit.field("checkpoint_every", s.checkpoint_every, "steps between checkpoints; 0: at the end only",
+              at_least(0));
+  visit.field("keep", s.keep, "checkpoints to keep; 0: all", at_least(0));
+  visit.field("evaluate_every", s.evaluate_every, "steps between evaluations on held-out data; 0: never",
+              at_least(0));
+  visit.field("evaluation_batches", s.evaluation_batches, "batches of an evaluation", at_least(1));
+  visit.field("progress_s", s.progress_s, "seconds between progress lines", at_least(0));
+  visit.field("max_hours", s.max_hours,
+              "stop with a checkpoint (exit 75) before that many hours have passed; 0: no limit",
+              at_least(0));
+  visit.field("end_time", s.end_time_s,
+              "end of the job in seconds since 1970: stop with a checkpoint before it; 0: not known",
+              at_least(0));
+  visit.field("dry_run", s.dry_run,
+              "check plan, data, ranks, memory and disk space; train and write nothing");
+}
+
+}  // namespace alpa
