@@ -30,6 +30,7 @@ class JsonObject {
   }
   JsonObject& set_null(std::string_view name) { return set_raw(name, "null"); }
   void clear() { text_.resize(1); }
+  void reserve(std::size_t bytes) { text_.reserve(bytes); }  ///< so much is set without taking new memory
 
   /// Appends the object to `to`.
   void write(std::string& to) const { (to += text_) += '}'; }

@@ -42,6 +42,10 @@ struct TensorPart {
 /// name), so that any number of ranks can read it back. The ranks of a communicator write it together, each
 /// its regions.
 ///
+/// Not by parallel HDF5: rank 0 lays the file out, and ranks write whole chunks in place with a checksum
+/// (fletcher32) made here. So one failing rank fails all alike, and the bytes do not depend on their number.
+/// In HDF5's 1.10 format, whose metadata carries checksums.
+///
 ///     TensorWriter file("step-100.h5", "alpa-checkpoint", "1.0", ranks);
 ///     file.attribute("step", 100);
 ///     for (const auto& [name, type] : state) file.declare(name, type);

@@ -20,7 +20,10 @@ struct StagePlan {
   bool operator==(const StagePlan&) const = default;
 };
 
-/// The layouts into which a value is brought in a segment, once, for all of its users to start from there.
+/// The layouts into which a value is brought in a segment, once, for all of its users to start from there,
+/// each for itself. So what several users share is in the plan and interacts in pairs only. (A choice for
+/// every layout of every value would let users share more than one; it would make the planner's problem many
+/// times larger for what is rarely worth a slice.)
 struct SegmentLayouts {
   ShardingSpec forward, backward;
   bool operator==(const SegmentLayouts&) const = default;

@@ -169,6 +169,9 @@ MetricsFile::~MetricsFile() { close(descriptor_); }
 
 void MetricsFile::add(const StepMetrics& metrics) {
   object_.clear();
+  constexpr std::size_t most = 4096;  // of usual lines, so that longer numbers take nothing from the heap
+  object_.reserve(most);
+  line_.reserve(most);
   line_.clear();
   set_metrics(object_, metrics).write(line_);
   line_ += '\n';
