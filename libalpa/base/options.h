@@ -25,7 +25,7 @@ struct OptionText {
 ///
 ///     void describe(TrainingOptions& o, OptionsVisitor& visit) {
 ///       visit.field("steps", o.steps, "training steps to run", at_least(1));
-///       visit.field("schedule", o.schedule, "course of the learning rate",
+///       visit.field("schedule", o.schedule, "learning-rate schedule",
 ///                   {{"constant", Schedule::constant, "the same at every step"}, ...});
 ///     }
 ///

@@ -60,7 +60,7 @@ void describe(TrainingOptions& o, OptionsVisitor& visit) {
   visit.field("gradient_clip", o.gradient_clip, "bound on the global norm of the gradient; 0 for none",
               between(0, kMostNumber));
   visit.field(
-      "schedule", o.schedule, "course of the learning rate after the warm-up",
+      "schedule", o.schedule, "learning-rate schedule after the warm-up",
       {{"constant", LearningRateSchedule::constant, "the peak at every step"},
        {"cosine", LearningRateSchedule::cosine, "half a cosine from the peak down to the final rate"},
        {"linear", LearningRateSchedule::linear, "a straight line from the peak down to the final rate"}});

@@ -143,15 +143,6 @@ std::vector<std::int64_t> StageProblem::bytes_over_time(const std::vector<int>& 
       });
 }
 
-std::vector<std::int64_t> StageProblem::message_bytes_over_time(const std::vector<int>& choice) const {
-  std::vector<std::int64_t> bytes(static_cast<std::size_t>(stage_.clock));
-  for (std::size_t i = 0; i < stage_.variables.size(); ++i)
-    for (const auto& [begin, end, held] : stage_.variables[i].messages)
-      for (int tick = begin; tick < end; ++tick)
-        bytes[static_cast<std::size_t>(tick)] += held[static_cast<std::size_t>(choice[i])];
-  return bytes;
-}
-
 bool StageProblem::fits(const std::vector<int>& choice) const {
   return std::ranges::max(bytes_over_time(choice)) <= problem_.memory_limit;
 }

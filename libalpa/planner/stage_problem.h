@@ -44,10 +44,9 @@ class StageProblem {
   const std::string& why_not() const { return stage_.why_not; }  ///< where there is no problem; else ""
   /// Over all variables, then conversions: those whose memory was refined so far, at those ticks.
   const SelectionProblem& selection() const { return problem_; }
-  /// [tick of the stage's clock] What a choice for every variable holds.
+  /// [tick of the stage's clock] What a choice for every variable holds: exact but for messages, of which it
+  /// is a bound.
   std::vector<std::int64_t> bytes_over_time(const std::vector<int>& choice) const;
-  /// Of those what messages hold, which is a bound; the others are exact.
-  std::vector<std::int64_t> message_bytes_over_time(const std::vector<int>& choice) const;
   bool fits(const std::vector<int>& choice) const;
   /// Where that choice does not fit, it does not fit into selection() any more.
   void refine(const std::vector<int>& choice);

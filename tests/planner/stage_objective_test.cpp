@@ -140,8 +140,11 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
   std::vector<std::int64_t> counted_bytes(std::size_t stage, const std::vector<int>& choice,
                                           bool messages) const {
     std::vector<std::int64_t> bytes = problems_[stage]->bytes_over_time(choice);
-    const std::vector<std::int64_t> theirs = problems_[stage]->message_bytes_over_time(choice);
-    for (std::size_t t = 0; t < bytes.size() && !messages; ++t) bytes[t] -= theirs[t];
+    const std::vector<StageVariable>& variables = problems_[stage]->variables().variables;
+    for (std::size_t i = 0; i < variables.size() && !messages; ++i)
+      for (const auto& [begin, end, held] : variables[i].messages)
+        for (int tick = begin; tick < end; ++tick)
+          bytes[static_cast<std::size_t>(tick)] -= held[static_cast<std::size_t>(choice[i])];
     const StageScope scope(*planning_, requests_[stage]);
     const StageClock clock(scope);
     std::vector<std::int64_t> most;
