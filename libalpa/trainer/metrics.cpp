@@ -147,6 +147,10 @@ std::string progress_line(const StepMetrics& m, const StepTotals& since, std::in
 
 MetricsFile::MetricsFile(const std::filesystem::path& run_dir, std::int64_t steps_done)
     : path_(run_dir / "metrics.jsonl") {
+  constexpr std::size_t most =
+      4096;  // more than lines have, so that longer numbers take nothing from the heap
+  object_.reserve(most);
+  line_.reserve(most);
   std::ifstream file(path_, std::ios::binary);
   const std::string text(std::istreambuf_iterator<char>(file), {});
   const std::size_t kept = kept_bytes(text, steps_done);
@@ -169,9 +173,6 @@ MetricsFile::~MetricsFile() { close(descriptor_); }
 
 void MetricsFile::add(const StepMetrics& metrics) {
   object_.clear();
-  constexpr std::size_t most = 4096;  // of usual lines, so that longer numbers take nothing from the heap
-  object_.reserve(most);
-  line_.reserve(most);
   line_.clear();
   set_metrics(object_, metrics).write(line_);
   line_ += '\n';
