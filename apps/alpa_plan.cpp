@@ -67,7 +67,7 @@ std::string model_text(const ModelDefinition& model, const Graph& graph) {
 
 /// A plan is made without kernels, so one for GPUs may hold what they cannot compute yet.
 void tell_missing_kernels(const Plan& plan, const Graph& graph, Log& log) {
-  if (is_cpu(plan.cluster.device)) return;
+  if (plan.cluster.kind == DeviceKind::cpu) return;
   std::set<std::string_view> names;
   for (const Node& node : graph.nodes)
     if (is_cpu_only(*node.op)) names.insert(node.op->name);

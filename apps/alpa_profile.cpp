@@ -65,7 +65,7 @@ void describe(Settings& s, OptionsVisitor& visit) {
 /// What a program may count on, in bytes: of a GPU all that is free but for what is kept for libraries, of a
 /// node's memory a rank's share, with a tenth left for what else goes on there.
 double usable_bytes(const Device& device, int ranks_on_node) {
-  const std::int64_t free = device.memory_bytes(), reserved = reserved_bytes(device.description());
+  const std::int64_t free = device.memory_bytes(), reserved = reserved_bytes(device.kind());
   if (free <= reserved)
     throw Error(ErrorKind::allocation,
                 fmt::format("{} has {} free, and {} are kept for CUDA and its libraries",

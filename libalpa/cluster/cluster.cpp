@@ -37,6 +37,10 @@ class ClusterReader {
     Cluster cluster;
     cluster.name = root_.has("name") ? root_.name("name") : printable(name, "");
     cluster.device = measured_ && !root_.has("device") ? measured_->device : root_.name("device");
+    cluster.kind = measured_ && !root_.has("device") ? measured_->kind : kind_of_words(cluster.device);
+    cluster.kind = root_.word("kind", cluster.kind,
+                              {{"cpu", DeviceKind::cpu, "ranks compute on cores"},
+                               {"cuda", DeviceKind::cuda, "each rank computes on a GPU"}});
     cluster.nodes = static_cast<int>(root_.integer("nodes", kNodeRange));
     cluster.devices_per_node = static_cast<int>(root_.integer("devices_per_node", kDevicesPerNodeRange));
     if (cluster.devices() > kMostDevices)
@@ -160,11 +164,11 @@ Cluster read_cluster_of(const Cluster& measured, const std::filesystem::path& pa
 }
 
 std::string cluster_fingerprint(const Cluster& cluster) {
-  return fingerprint(fmt::format("{}\n{}\n{} {} {}\n{} {} {} {}\n{}\n{}", cluster.name, cluster.device,
-                                 cluster.nodes, cluster.devices_per_node, cluster.memory_bytes,
-                                 exact(cluster.f32_flops_per_s), exact(cluster.bf16_flops_per_s),
-                                 exact(cluster.memory_bytes_per_s), exact(cluster.launch_s),
-                                 exact(cluster.within_node), exact(cluster.between_nodes)));
+  return fingerprint(fmt::format(
+      "{}\n{}\n{} {} {} {}\n{} {} {} {}\n{}\n{}", cluster.name, cluster.device, kind_name(cluster.kind),
+      cluster.nodes, cluster.devices_per_node, cluster.memory_bytes, exact(cluster.f32_flops_per_s),
+      exact(cluster.bf16_flops_per_s), exact(cluster.memory_bytes_per_s), exact(cluster.launch_s),
+      exact(cluster.within_node), exact(cluster.between_nodes)));
 }
 
 }  // namespace alpa

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "libalpa/base/constraint.h"
+#include "libalpa/base/device_kind.h"
 #include "libalpa/base/limits.h"
 #include "libalpa/base/tensor_type.h"
 
@@ -30,12 +31,13 @@ struct Cluster {
   std::string device;  ///< in words, e.g. "NVIDIA V100 16 GB"
   int nodes = 1;
   int devices_per_node = 1;
-  std::int64_t memory_bytes = 0;    ///< a program may use, per device
-  double f32_flops_per_s = 0;       ///< attainable by large matrix products, per device
-  double bf16_flops_per_s = 0;      ///< and in f16, where a device has it: of tensor cores both are alike
-  double memory_bytes_per_s = 0;    ///< attainable by streaming kernels, per device
-  double launch_s = 0;              ///< fixed cost of one operator
-  Link within_node, between_nodes;  ///< between two devices; per device
+  std::int64_t memory_bytes = 0;      ///< a program may use, per device
+  double f32_flops_per_s = 0;         ///< attainable by large matrix products, per device
+  double bf16_flops_per_s = 0;        ///< and in f16, where a device has it: of tensor cores both are alike
+  double memory_bytes_per_s = 0;      ///< attainable by streaming kernels, per device
+  double launch_s = 0;                ///< fixed cost of one operator
+  Link within_node, between_nodes;    ///< between two devices; per device
+  DeviceKind kind = DeviceKind::cpu;  ///< of each device: cpu or cuda
   bool operator==(const Cluster&) const = default;
 
   int devices() const { return nodes * devices_per_node; }

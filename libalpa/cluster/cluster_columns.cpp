@@ -4,6 +4,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/names.h"
+#include "libalpa/cluster/device_words.h"
 
 namespace alpa {
 namespace {
@@ -38,12 +39,23 @@ std::string name_attribute(const H5Reader& file, const char* name) {
   return text;
 }
 
+/// Files of before they named it, which profiles are too expensive to make again, say it by the device's
+/// words.
+DeviceKind kind_attribute(const H5Reader& file, const std::string& device) {
+  if (!file.has_attribute("/cluster", "kind")) return kind_of_words(device);
+  const std::string name = file.text_attribute("/cluster", "kind");
+  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::cuda})
+    if (name == kind_name(kind)) return kind;
+  refuse(fmt::format("/cluster/kind is '{}', expected cpu or cuda", printable(name, "")));
+}
+
 }  // namespace
 
 void write_cluster(H5Writer& file, const Cluster& cluster) {
   file.group("/cluster");
   file.attribute("/cluster", "name", cluster.name);
   file.attribute("/cluster", "device", cluster.device);
+  file.attribute("/cluster", "kind", std::string(kind_name(cluster.kind)));
   file.attribute("/cluster", "nodes", cluster.nodes);
   file.attribute("/cluster", "devices_per_node", cluster.devices_per_node);
   file.attribute("/cluster", "memory_bytes", cluster.memory_bytes);
@@ -59,6 +71,7 @@ Cluster read_cluster(const H5Reader& file) {
   Cluster cluster;
   cluster.name = name_attribute(file, "name");
   cluster.device = name_attribute(file, "device");
+  cluster.kind = kind_attribute(file, cluster.device);
   cluster.nodes = static_cast<int>(integer("nodes", kNodeRange));
   cluster.devices_per_node = static_cast<int>(integer("devices_per_node", kDevicesPerNodeRange));
   if (cluster.devices() > kMostDevices)

@@ -27,12 +27,10 @@ std::optional<DataSheet> data_sheet(const std::string& device) {
 
 }  // namespace
 
-bool is_gpu(const std::string& device) { return !device.empty() && !is_cpu(device); }
-
-std::int64_t reserved_bytes(const std::string& device) { return is_gpu(device) ? std::int64_t{2} << 30 : 0; }
+std::int64_t reserved_bytes(DeviceKind kind) { return kind == DeviceKind::cuda ? std::int64_t{2} << 30 : 0; }
 
 std::optional<double> data_sheet_flops_per_s(const std::string& device, DType type) {
-  if (!is_gpu(device)) return std::nullopt;
+  if (kind_of_words(device) == DeviceKind::cpu) return std::nullopt;
   const std::optional<DataSheet> sheet = data_sheet(device);
   if (!sheet) return std::nullopt;
   return 1e12 * (dtype_bytes(type) == 2 ? sheet->wide_tflops : sheet->f32_tflops);

@@ -3,19 +3,16 @@
 #include <optional>
 #include <string>
 
+#include "libalpa/base/device_kind.h"
 #include "libalpa/base/tensor_type.h"
 
 namespace alpa {
 
 // What is known of a device by its words alone: a cluster file's, or a device's own description.
 
-/// Names a GPU. Where nothing is said of the device it may be any.
-bool is_gpu(const std::string& device);
-
 /// Memory of each GPU that no plan gets, in bytes, as other things take it when free memory has been looked
-/// at: modules of CUDA and cuBLASLt, workspaces of products (Device::scratch), and the communicators that
-/// NCCL makes for the plan. 0 on CPUs.
-std::int64_t reserved_bytes(const std::string& device);
+/// at: modules of CUDA and cuBLASLt, and the communicators that NCCL makes for the plan. 0 on CPUs.
+std::int64_t reserved_bytes(DeviceKind);
 
 /// The peak in the data sheet of a GPU, in FLOP/s: dense, 16-bit types in matrix units, f32 outside of them.
 /// What shares of a peak are published as. It is not attained: plans reckon with Cluster::flops_per_s.

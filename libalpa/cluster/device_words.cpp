@@ -25,6 +25,10 @@ std::string kind_of_device(const std::string& description) {
 
 bool is_cpu(const std::string& description) { return without_checks(description).starts_with("CPU"); }
 
+DeviceKind kind_of_words(const std::string& device) {
+  return device.empty() || is_cpu(device) ? DeviceKind::cpu : DeviceKind::cuda;
+}
+
 std::string device_model(const std::string& kind) {
   const auto is_part = [](unsigned char c) { return std::isalnum(c) != 0; };
   const auto is_digit = [](unsigned char c) { return std::isdigit(c) != 0; };

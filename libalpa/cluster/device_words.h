@@ -1,6 +1,8 @@
 #pragma once
 #include <string>
 
+#include "libalpa/base/device_kind.h"
+
 namespace alpa {
 
 /// A device's description without the number that distinguishes a GPU from its likes: "NVIDIA H200
@@ -8,6 +10,9 @@ namespace alpa {
 std::string kind_of_device(const std::string& description);
 
 bool is_cpu(const std::string& description);
+
+/// What a device is by its words alone: cuda but for a CPU, and where nothing is said.
+DeviceKind kind_of_words(const std::string& device);
 
 /// The first word that has a digit: "V100", "4090"; all of it where none has.
 std::string device_model(const std::string& description);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "libalpa/base/device_kind.h"
 #include "libalpa/device/device_waits.h"
 
 namespace alpa {
@@ -49,26 +50,6 @@ class HostAccess {
   virtual ~HostAccess() = default;
 };
 
-class Device;
-
-/// Memory that the kernels of a device have in common while they run, one after another on one stream.
-class Scratch {
- public:
-  explicit Scratch(Device& device) : device_(device) {}
-
-  /// For a kernel that is being prepared and will need so much. May move the memory, so no kernel may be
-  /// running.
-  void reserve(std::int64_t bytes);
-  /// For a kernel that is being run. Holds what the kernel before left.
-  void* data() const { return memory_->data(); }
-
- private:
-  Device& device_;
-  std::unique_ptr<DeviceMemory> memory_;
-};
-
-enum class DeviceKind { cpu, checked_cpu, cuda };
-
 /// Where a rank computes. Handed down by reference; outlives every stream and memory made from it.
 class Device {
  public:
@@ -85,7 +66,6 @@ class Device {
   virtual std::unique_ptr<HostAccess> host_access() = 0;
   virtual std::int64_t memory_bytes() const = 0;  ///< what a program may hope to allocate
 
-  Scratch& scratch() { return scratch_; }
   DeviceWaits& waits() { return waits_; }
 
   /// The handle of the library of matrix products, for all kernels of this device: `make()` is called by the
@@ -98,7 +78,6 @@ class Device {
 
  private:
   DeviceWaits waits_;  // outlives what may wait in its destructor
-  Scratch scratch_{*this};
   std::shared_ptr<void> product_library_;
 };
 

@@ -75,8 +75,9 @@ std::int64_t bytes_moved_by(const OpDef& op, const OpCall& call) {
   return bytes;
 }
 
-std::int64_t workspace_of(const OpDef& op, const OpCall& call) {
-  return op.workspace_bytes ? op.workspace_bytes(call) : 0;
+std::int64_t workspace_of(const OpDef& op, const OpCall& call, DeviceKind kind) {
+  const auto bytes = kind == DeviceKind::cuda ? op.cuda_workspace_bytes : op.cpu_workspace_bytes;
+  return bytes ? bytes(call) : 0;
 }
 
 std::string signature_of(const OpDef& op, const OpCall& call) {

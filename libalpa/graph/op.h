@@ -56,9 +56,10 @@ struct OpDef {
   /// Bytes moved to and from memory. Null: all operands and results once.
   std::int64_t (*bytes_moved)(const OpCall&) = nullptr;
 
-  /// Bound on the scratch memory a kernel of the CPU may use, in bytes. Null: none. Those of GPUs share a
-  /// piece of their own (Device::scratch).
-  std::int64_t (*workspace_bytes)(const OpCall&) = nullptr;
+  /// Bounds on the memory that a kernel may use beside operands and results, in bytes, on CPUs and with CUDA.
+  /// Null: none. What oneDNN takes by itself is not in it.
+  std::int64_t (*cpu_workspace_bytes)(const OpCall&) = nullptr;
+  std::int64_t (*cuda_workspace_bytes)(const OpCall&) = nullptr;
 
   /// Result i overwrites the buffer of operand overwrites[i] (optimizer state); -1: a buffer of its own.
   std::array<int, 4> overwrites{-1, -1, -1, -1};
@@ -121,7 +122,7 @@ std::vector<TensorType> result_types(const OpDef&, const OpCall&, const Sharding
 
 double flops_of(const OpDef&, const OpCall&);
 std::int64_t bytes_moved_by(const OpDef&, const OpCall&);
-std::int64_t workspace_of(const OpDef&, const OpCall&);
+std::int64_t workspace_of(const OpDef&, const OpCall&, DeviceKind);
 
 /// "einsum equation='b s k, k n -> b s n' f32[2x256x384] f32[384x1536]": what a profile knows a measurement
 /// by.

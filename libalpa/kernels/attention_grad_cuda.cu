@@ -133,11 +133,8 @@ __global__ void key_gradient(AttentionExtents e, GradientOperands<T> in, const f
 }
 
 template <class T, int kWidth>
-std::unique_ptr<Kernel> gradient_kernel(Device& device, const AttentionExtents& e) {
-  const std::int64_t rows = e.batch * e.heads * e.queries;
-  Scratch& scratch = device.scratch();
-  scratch.reserve(rows * static_cast<std::int64_t>(sizeof(float)));
-  return cuda_kernel([e, &scratch](const KernelCall& call, cudaStream_t stream) {
+std::unique_ptr<Kernel> gradient_kernel(const AttentionExtents& e) {
+  return cuda_kernel([e](const KernelCall& call, cudaStream_t stream) {
     const GradientOperands<T> in{call.operand<T>(0),
                                  call.operand<T>(1),
                                  call.operand<T>(2),
@@ -146,7 +143,7 @@ std::unique_ptr<Kernel> gradient_kernel(Device& device, const AttentionExtents& 
                                  call.operand<float>(5),
                                  query_position(call.operands[1], call.operands[2]),
                                  call.accumulate};
-    auto* delta = static_cast<float*>(scratch.data());
+    auto* delta = static_cast<float*>(call.workspace);  // one number per row
     launch(stream, blocks_of(e.batch * e.heads * QueryTile::tiles(e)), kTileThreads,
            query_gradient<T, kWidth>, e, in, delta, call.result<T>(0));
     launch(stream, blocks_of(e.batch * e.groups * KeyTile::tiles(e)), kTileThreads, key_gradient<T, kWidth>,
@@ -156,13 +153,12 @@ std::unique_ptr<Kernel> gradient_kernel(Device& device, const AttentionExtents& 
 
 }  // namespace
 
-std::unique_ptr<Kernel> attention_grad_cuda(Device& device, const KernelShape& shape) {
+std::unique_ptr<Kernel> attention_grad_cuda(Device&, const KernelShape& shape) {
   if (!types_match(shape, "tttttf->ttt")) return nullptr;
   const AttentionExtents e(shape.operands[1], shape.operands[2], shape.attributes);
   return for_float_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    return for_width(e.width,
-                     [&](auto width) { return gradient_kernel<T, decltype(width)::value>(device, e); });
+    return for_width(e.width, [&](auto width) { return gradient_kernel<T, decltype(width)::value>(e); });
   });
 }
 

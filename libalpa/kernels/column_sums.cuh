@@ -1,5 +1,6 @@
 #pragma once
 #include "libalpa/kernels/cuda_kernel.cuh"
+#include "libalpa/ops/cuda_workspace.h"
 
 namespace alpa {
 
@@ -29,18 +30,13 @@ __global__ void sum_pieces(const float* partial, std::int64_t pieces, std::int64
 /// first within a fixed number of pieces, then over these.
 class DeviceColumnSums {
  public:
-  DeviceColumnSums(Device& device, std::int64_t rows, std::int64_t width)
-      : rows_(rows),
-        width_(width),
-        pieces_(std::clamp<std::int64_t>(rows / 16, 1, 256)),
-        scratch_(device.scratch()) {
-    scratch_.reserve(pieces_ * width * static_cast<std::int64_t>(sizeof(float)));
-  }
+  DeviceColumnSums(std::int64_t rows, std::int64_t width)
+      : rows_(rows), width_(width), pieces_(column_sum_pieces(rows)) {}
 
-  /// out[c] = sum of term(r, c) over rows r, or out[c] + that.
+  /// out[c] = sum of term(r, c) over rows r, or out[c] + that. `workspace` holds column_sum_bytes.
   template <class Term, class T>
-  void run(cudaStream_t stream, Term term, T* out, bool add) const {
-    auto* partial = static_cast<float*>(scratch_.data());
+  void run(cudaStream_t stream, Term term, T* out, bool add, void* workspace) const {
+    auto* partial = static_cast<float*>(workspace);
     dim3 grid = blocks_of((width_ + kThreads - 1) / kThreads);
     grid.y = static_cast<unsigned>(pieces_);
     launch(stream, grid, kThreads, sum_rows_of_piece<Term>, term, rows_, width_, partial);
@@ -49,7 +45,6 @@ class DeviceColumnSums {
 
  private:
   std::int64_t rows_, width_, pieces_;
-  Scratch& scratch_;
 };
 
 }  // namespace alpa

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "libalpa/kernels/block_reduce.cuh"
+#include "libalpa/ops/cuda_workspace.h"
 
 namespace alpa {
 
@@ -29,36 +30,27 @@ __global__ void sum_partial_sums(std::int64_t count, const double* partial, doub
 class DoubleSums {
  public:
   /// `counts`: elements of each tensor.
-  DoubleSums(Device& device, std::vector<std::int64_t> counts)
-      : counts_(std::move(counts)), scratch_(device.scratch()) {
-    for (const std::int64_t count : counts_) first_.push_back(first_.back() + blocks_for(count));
-    scratch_.reserve(first_.back() * static_cast<std::int64_t>(sizeof(double)));
+  explicit DoubleSums(std::vector<std::int64_t> counts) : counts_(std::move(counts)) {
+    for (const std::int64_t count : counts_) first_.push_back(first_.back() + double_sum_stretches(count));
   }
 
-  /// Takes in f(x) over the elements of tensor `index`.
+  /// Takes in f(x) over the elements of tensor `index`. `workspace`, here and in finish, holds
+  /// double_sum_bytes.
   template <class T, class Function>
-  void take(cudaStream_t stream, std::size_t index, const T* x, Function f) const {
-    launch(stream, blocks_of(blocks_for(counts_[index])), kThreads, sum_stretches<T, Function>, f,
-           counts_[index], x, partial() + first_[index]);
+  void take(cudaStream_t stream, std::size_t index, const T* x, Function f, void* workspace) const {
+    launch(stream, blocks_of(double_sum_stretches(counts_[index])), kThreads, sum_stretches<T, Function>, f,
+           counts_[index], x, static_cast<double*>(workspace) + first_[index]);
   }
 
   /// Once all tensors are taken in: *result = weight * sum, or *result + that.
-  void finish(cudaStream_t stream, double weight, float* result, bool add) const {
-    const double* partial_sums = partial();
-    launch(stream, blocks_of(1), kThreads, sum_partial_sums<float>, first_.back(), partial_sums, weight,
-           result, add);
+  void finish(cudaStream_t stream, double weight, float* result, bool add, void* workspace) const {
+    launch(stream, blocks_of(1), kThreads, sum_partial_sums<float>, first_.back(),
+           static_cast<const double*>(workspace), weight, result, add);
   }
 
  private:
-  static std::int64_t blocks_for(std::int64_t count) {
-    constexpr std::int64_t worth_a_block = 16 * kThreads, most = 512;
-    return std::clamp<std::int64_t>(count / worth_a_block, 1, most);
-  }
-  double* partial() const { return static_cast<double*>(scratch_.data()); }
-
   std::vector<std::int64_t> counts_;
   std::vector<std::int64_t> first_{0};  ///< [tensor]: its first partial sum; at the end, how many there are
-  Scratch& scratch_;
 };
 
 }  // namespace alpa

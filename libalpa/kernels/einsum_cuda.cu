@@ -46,7 +46,7 @@ std::unique_ptr<Kernel> einsum_cuda(Device& device, const KernelShape& shape) {
       return cuda_kernel([prepared = std::move(prepared), swapped = product->swapped](const KernelCall& call,
                                                                                       cudaStream_t stream) {
         prepared->run(stream, call.operands[swapped ? 1 : 0].data, call.operands[swapped ? 0 : 1].data,
-                      call.results[0].data, call.accumulate);
+                      call.results[0].data, call.accumulate, call.workspace);
       });
   return for_float_type(operands, [&](auto zero) {
     using T = decltype(zero);

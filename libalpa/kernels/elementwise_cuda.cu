@@ -156,7 +156,7 @@ std::unique_ptr<Kernel> bias_add_cuda(Device&, const KernelShape& shape) {
   });
 }
 
-std::unique_ptr<Kernel> reduce_leading_cuda(Device& device, const KernelShape& shape) {
+std::unique_ptr<Kernel> reduce_leading_cuda(Device&, const KernelShape& shape) {
   if (!types_match(shape, "t->a")) return nullptr;
   const std::int64_t width = element_count(shape.results[0].shape);
   const std::int64_t rows = element_count(shape.operands[0].shape) / width;
@@ -164,12 +164,12 @@ std::unique_ptr<Kernel> reduce_leading_cuda(Device& device, const KernelShape& s
   return for_float_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return cuda_kernel(
-        [=, sums = DeviceColumnSums(device, rows, width)](const KernelCall& call, cudaStream_t stream) {
+        [=, sums = DeviceColumnSums(rows, width)](const KernelCall& call, cudaStream_t stream) {
           const Element<T> element{call.operand<T>(0), width};
           if (wide)
-            sums.run(stream, element, call.result<float>(0), call.accumulate);
+            sums.run(stream, element, call.result<float>(0), call.accumulate, call.workspace);
           else
-            sums.run(stream, element, call.result<T>(0), call.accumulate);
+            sums.run(stream, element, call.result<T>(0), call.accumulate, call.workspace);
         });
   });
 }

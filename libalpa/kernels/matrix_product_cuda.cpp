@@ -100,8 +100,7 @@ class CublasProduct final : public CudaProduct {
   CublasProduct(Device& device, MatrixProduct product, DType operands, DType result)
       : operand_bytes_(dtype_bytes(operands)),
         result_bytes_(dtype_bytes(result)),
-        library_(library_of(device)),
-        scratch_(device.scratch()) {
+        library_(library_of(device)) {
     ContractionLoop inner;
     if (!product.batch.empty()) {
       const auto longest = std::max_element(product.batch.begin(), product.batch.end(),
@@ -115,12 +114,12 @@ class CublasProduct final : public CudaProduct {
     b_ = make_layout(operands, product.rows, product.sum, product.left, inner.size, inner.left);
     c_ = make_layout(result, product.columns, product.rows, product.result_leading, inner.size, inner.result);
     choose_algorithm(operands, result);
-    if (found_) scratch_.reserve(static_cast<std::int64_t>(choice_.workspaceSize));
   }
 
   bool found() const { return found_; }
 
-  void run(void* stream, const void* left, const void* right, void* result, bool accumulate) override {
+  void run(void* stream, const void* left, const void* right, void* result, bool accumulate,
+           void* workspace) override {
     const float alpha = 1.0f, beta = accumulate ? 1.0f : 0.0f;
     const std::int64_t count = trip_count(outer_);
     for (std::int64_t trip = 0; trip < count; ++trip) {
@@ -129,7 +128,7 @@ class CublasProduct final : public CudaProduct {
       const std::byte* b = static_cast<const std::byte*>(left) + at.left * operand_bytes_;
       std::byte* c = static_cast<std::byte*>(result) + at.result * result_bytes_;
       check(cublasLtMatmul(library_, operation_.get(), &alpha, a, a_.get(), b, b_.get(), &beta, c, c_.get(),
-                           c, c_.get(), &choice_.algo, scratch_.data(), choice_.workspaceSize,
+                           c, c_.get(), &choice_.algo, workspace, choice_.workspaceSize,
                            static_cast<cudaStream_t>(stream)),
             "cublasLtMatmul");
     }
@@ -144,7 +143,7 @@ class CublasProduct final : public CudaProduct {
       check(cublasLtMatmulPreferenceSetAttribute(description, attribute, &value, sizeof value),
             "cublasLtMatmulPreferenceSetAttribute");
     };
-    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::size_t{32} << 20);
+    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::size_t>(kMatrixProductBytes));
     // Sums of pieces are kept in f32 and added in a fixed order.
     set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(outer_, &ContractionLoop::right, operands));
@@ -178,7 +177,6 @@ class CublasProduct final : public CudaProduct {
   Layout a_, b_, c_;
   cublasLtMatmulHeuristicResult_t choice_{};
   bool found_ = false;
-  Scratch& scratch_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "libalpa/kernels/contraction.h"
 #include "libalpa/kernels/kernel.h"
+#include "libalpa/ops/cuda_workspace.h"
 
 namespace alpa {
 
@@ -12,8 +13,9 @@ class CudaProduct {
   virtual ~CudaProduct() = default;
 
   /// Queues result = left * right, or result + that. `left` and `right` are those of the MatrixProduct, all
-  /// aligned to 256 bytes. `stream` is a cudaStream_t.
-  virtual void run(void* stream, const void* left, const void* right, void* result, bool accumulate) = 0;
+  /// aligned to 256 bytes. `stream` is a cudaStream_t, `workspace` holds kMatrixProductBytes.
+  virtual void run(void* stream, const void* left, const void* right, void* result, bool accumulate,
+                   void* workspace) = 0;
 };
 
 /// Null where the library has no algorithm for these extents and strides. Throws Error(run_time) where it

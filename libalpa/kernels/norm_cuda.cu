@@ -97,20 +97,21 @@ std::unique_ptr<Kernel> layer_norm_cuda(Device&, const KernelShape& shape) {
   });
 }
 
-std::unique_ptr<Kernel> layer_norm_grad_cuda(Device& device, const KernelShape& shape) {
+std::unique_ptr<Kernel> layer_norm_grad_cuda(Device&, const KernelShape& shape) {
   if (!types_match(shape, "tttff->ttt")) return nullptr;
   const Rows rows = rows_of(shape.operands[0]);
   return for_float_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    return cuda_kernel([rows, sums = DeviceColumnSums(device, rows.count, rows.width)](const KernelCall& call,
-                                                                                       cudaStream_t stream) {
-      const T *dy = call.operand<T>(0), *x = call.operand<T>(1);
-      const float *means = call.operand<float>(3), *scales = call.operand<float>(4);
-      launch(stream, blocks_of(rows.count), kThreads, norm_grad_row<T>, rows.width, dy, x, call.operand<T>(2),
-             means, scales, call.result<T>(0));
-      sums.run(stream, GainTerm<T>{rows.width, dy, x, means, scales}, call.result<T>(1), false);
-      sums.run(stream, BiasTerm<T>{rows.width, dy}, call.result<T>(2), false);
-    });
+    return cuda_kernel(
+        [rows, sums = DeviceColumnSums(rows.count, rows.width)](const KernelCall& call, cudaStream_t stream) {
+          const T *dy = call.operand<T>(0), *x = call.operand<T>(1);
+          const float *means = call.operand<float>(3), *scales = call.operand<float>(4);
+          launch(stream, blocks_of(rows.count), kThreads, norm_grad_row<T>, rows.width, dy, x,
+                 call.operand<T>(2), means, scales, call.result<T>(0));
+          sums.run(stream, GainTerm<T>{rows.width, dy, x, means, scales}, call.result<T>(1), false,
+                   call.workspace);
+          sums.run(stream, BiasTerm<T>{rows.width, dy}, call.result<T>(2), false, call.workspace);
+        });
   });
 }
 
@@ -127,19 +128,20 @@ std::unique_ptr<Kernel> rms_norm_cuda(Device&, const KernelShape& shape) {
   });
 }
 
-std::unique_ptr<Kernel> rms_norm_grad_cuda(Device& device, const KernelShape& shape) {
+std::unique_ptr<Kernel> rms_norm_grad_cuda(Device&, const KernelShape& shape) {
   if (!types_match(shape, "tttf->tt")) return nullptr;
   const Rows rows = rows_of(shape.operands[0]);
   return for_float_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    return cuda_kernel([rows, sums = DeviceColumnSums(device, rows.count, rows.width)](const KernelCall& call,
-                                                                                       cudaStream_t stream) {
-      const T *dy = call.operand<T>(0), *x = call.operand<T>(1);
-      const float *means = nullptr, *scales = call.operand<float>(3);
-      launch(stream, blocks_of(rows.count), kThreads, norm_grad_row<T>, rows.width, dy, x, call.operand<T>(2),
-             means, scales, call.result<T>(0));
-      sums.run(stream, GainTerm<T>{rows.width, dy, x, means, scales}, call.result<T>(1), false);
-    });
+    return cuda_kernel(
+        [rows, sums = DeviceColumnSums(rows.count, rows.width)](const KernelCall& call, cudaStream_t stream) {
+          const T *dy = call.operand<T>(0), *x = call.operand<T>(1);
+          const float *means = nullptr, *scales = call.operand<float>(3);
+          launch(stream, blocks_of(rows.count), kThreads, norm_grad_row<T>, rows.width, dy, x,
+                 call.operand<T>(2), means, scales, call.result<T>(0));
+          sums.run(stream, GainTerm<T>{rows.width, dy, x, means, scales}, call.result<T>(1), false,
+                   call.workspace);
+        });
   });
 }
 

@@ -59,6 +59,9 @@ double attention_grad_flops(const OpCall& call) {
 
 std::int64_t attention_workspace(const OpCall& call) { return attention_scratch(call).bytes(); }
 
+/// One number in f32 for each query of each head.
+std::int64_t row_deltas(const OpCall& call) { return byte_count(call.operands[5]); }
+
 ShardingRule rotary_rule(const OpCall& call) {
   ShardingRule rule = parse_rule("b s h k -> b s h k | whole k", call.operands);
   if (rule.factors.back().size % 2 == 0) return rule;
@@ -85,7 +88,7 @@ constinit const OpDef attention{
     .rule = "b s (g r) k, b t g k, b t g k -> b s (g r) k, b (g r) s | whole k | ring t s",
     .result_types = "same,f32",
     .flops = attention_flops,
-    .workspace_bytes = attention_workspace,
+    .cpu_workspace_bytes = attention_workspace,
     .gradient = attention_gradient,
     .settings = "causal:flag? scale:number?",
     .untimed = "scale",
@@ -99,7 +102,8 @@ constinit const OpDef attention_grad{
         "| whole k | ring t s",
     .flops = attention_grad_flops,
     .recomputed_share = 0.2,  // the scores: one product of five
-    .workspace_bytes = attention_workspace,
+    .cpu_workspace_bytes = attention_workspace,
+    .cuda_workspace_bytes = row_deltas,
     .internal = true,
     .untimed = "scale",
 };

@@ -112,7 +112,7 @@ constinit const OpDef conv2d{
     .make_rule = conv2d_rule,
     .linear = Linearity::first_operand,
     .flops = convolution_flops<conv2d_rule>,
-    .workspace_bytes = scratch_bytes<ConvolutionKind::forward>,
+    .cpu_workspace_bytes = scratch_bytes<ConvolutionKind::forward>,
     .gradient = conv2d_gradient,
     .settings =
         "size_g:integer? stride:integer? stride_h:integer? stride_w:integer? padding:count? "
@@ -126,7 +126,7 @@ constinit const OpDef conv2d_grad_input{
     .make_rule = grad_input_rule,
     .linear = Linearity::first_operand,
     .flops = convolution_flops<grad_input_rule>,
-    .workspace_bytes = scratch_bytes<ConvolutionKind::grad_input>,
+    .cpu_workspace_bytes = scratch_bytes<ConvolutionKind::grad_input>,
     .internal = true,
 };
 
@@ -136,7 +136,7 @@ constinit const OpDef conv2d_grad_weight{
     .rule = "",
     .make_rule = grad_weight_rule,
     .flops = convolution_flops<grad_weight_rule>,
-    .workspace_bytes = scratch_bytes<ConvolutionKind::grad_weight>,
+    .cpu_workspace_bytes = scratch_bytes<ConvolutionKind::grad_weight>,
     .accumulates = true,
     .internal = true,
 };

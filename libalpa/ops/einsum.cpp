@@ -5,6 +5,7 @@
 #include "libalpa/base/error.h"
 #include "libalpa/graph/graph.h"
 #include "libalpa/ops/catalog.h"
+#include "libalpa/ops/cuda_workspace.h"
 
 namespace alpa::ops {
 namespace {
@@ -89,6 +90,7 @@ constinit const OpDef einsum{
     .rule = "",
     .make_rule = einsum_rule,
     .flops_per_point = 2,
+    .cuda_workspace_bytes = [](const OpCall&) { return kMatrixProductBytes; },
     .accumulates = true,
     .gradient = einsum_gradient,
     .settings = "equation:text",

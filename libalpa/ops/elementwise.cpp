@@ -5,6 +5,7 @@
 #include "libalpa/base/error.h"
 #include "libalpa/graph/graph.h"
 #include "libalpa/ops/catalog.h"
+#include "libalpa/ops/cuda_workspace.h"
 
 namespace alpa::ops {
 namespace {
@@ -28,6 +29,13 @@ ShardingRule reduce_leading_rule(const OpCall& call) {
   const std::size_t rank = call.operands[0].shape.size();
   const auto kept = static_cast<std::size_t>(call.attributes.integer("keep"));
   return parse_rule(names(0, rank) + "->" + names(rank - kept, rank), call.operands);
+}
+
+std::int64_t leading_sums(const OpCall& call) {
+  const Shape& shape = call.operands[0].shape;
+  const Shape kept(shape.end() - call.attributes.integer("keep"), shape.end());
+  const std::int64_t width = element_count(kept);
+  return column_sum_bytes(element_count(shape) / width, width);
 }
 
 std::vector<int> bias_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
@@ -93,6 +101,7 @@ constinit const OpDef reduce_leading{
     .rule = "",
     .make_rule = reduce_leading_rule,
     .linear = Linearity::first_operand,
+    .cuda_workspace_bytes = leading_sums,
     .accumulates = true,
     .internal = true,
 };

@@ -1,5 +1,6 @@
 #include "libalpa/graph/graph.h"
 #include "libalpa/ops/catalog.h"
+#include "libalpa/ops/cuda_workspace.h"
 
 namespace alpa::ops {
 namespace {
@@ -66,6 +67,7 @@ constinit const OpDef reduce_sum{
     .rule = "... -> ",
     .result_types = "f32",
     .linear = Linearity::first_operand,
+    .cuda_workspace_bytes = double_sum_bytes,
     .accumulates = true,
     .gradient = reduce_sum_gradient,
     .untimed = "weight",

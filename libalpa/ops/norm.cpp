@@ -1,5 +1,6 @@
 #include "libalpa/graph/graph.h"
 #include "libalpa/ops/catalog.h"
+#include "libalpa/ops/cuda_workspace.h"
 
 namespace alpa::ops {
 namespace {
@@ -13,6 +14,12 @@ std::vector<int> layer_norm_gradient(GraphBuilder& g, const Node& node, std::spa
 std::vector<int> rms_norm_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
   return g.add_all("rms_norm_grad", {dy[0], node.operands[0], node.operands[1], node.results[1]}, {},
                    node.name + ".grad");
+}
+
+/// Of gains and biases, over the rows of dy.
+std::int64_t gradient_sums(const OpCall& call) {
+  const Shape& shape = call.operands[0].shape;
+  return column_sum_bytes(element_count(shape) / shape.back(), shape.back());
 }
 
 }  // namespace
@@ -33,6 +40,7 @@ constinit const OpDef layer_norm_grad{
     .name = "layer_norm_grad",
     .rule = "... d, ... d, d, ..., ... -> ... d, d, d | whole d",
     .flops_per_point = 14,
+    .cuda_workspace_bytes = gradient_sums,
     .internal = true,
 };
 
@@ -52,6 +60,7 @@ constinit const OpDef rms_norm_grad{
     .name = "rms_norm_grad",
     .rule = "... d, ... d, d, ... -> ... d, d | whole d",
     .flops_per_point = 10,
+    .cuda_workspace_bytes = gradient_sums,
     .internal = true,
 };
 

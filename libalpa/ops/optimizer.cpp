@@ -2,6 +2,7 @@
 
 #include "libalpa/graph/graph.h"
 #include "libalpa/ops/catalog.h"
+#include "libalpa/ops/cuda_workspace.h"
 
 namespace alpa::ops {
 namespace {
@@ -42,6 +43,7 @@ constinit const OpDef sum_squares{
     .make_rule = sum_squares_rule,
     .result_types = "f32",
     .flops = sum_squares_flops,
+    .cuda_workspace_bytes = double_sum_bytes,
     .reduces_globally = true,
     .accumulates = true,
     .internal = true,

@@ -108,7 +108,7 @@ constinit const OpDef max_pool_grad{
     .make_rule = max_pool_grad_rule,
     .linear = Linearity::first_operand,
     .flops = max_gradient_flops,
-    .workspace_bytes = places_of_maxima,
+    .cpu_workspace_bytes = places_of_maxima,
     .internal = true,
 };
 

@@ -66,7 +66,7 @@ std::string stage_text(const Placement& placement, int stage) {
         bytes_text(p.memory.optimizer), bytes_text(p.memory.gradients), p.in_flight,
         bytes_text(p.memory.activations / std::max<std::int64_t>(1, p.in_flight)),
         bytes_text(p.memory.workspace));
-    if (const std::int64_t reserved = reserved_bytes(plan.cluster.device); reserved > 0)
+    if (const std::int64_t reserved = reserved_bytes(plan.cluster.kind); reserved > 0)
       text += fmt::format("          beside it {} of each GPU are kept for CUDA and its libraries\n",
                           bytes_text(reserved));
   }

@@ -150,8 +150,7 @@ std::vector<NodeOption> MeshCosts::price(const Graph& graph, const Node& node) {
     for (std::size_t r = 0; r < layout.results.size(); ++r)
       option.results.push_back(tables_[static_cast<std::size_t>(node.results[r])]->add(layout.results[r]));
     option.seconds = node_seconds(*node.op, layout);
-    const std::int64_t scratch =
-        is_gpu(costs_.cluster().device) ? 0 : workspace_of(*node.op, layout.local_call());
+    const std::int64_t scratch = workspace_of(*node.op, layout.local_call(), costs_.cluster().kind);
     if (scratch > 0) option.workspace = buffer_bytes(scratch);
     hold_visitors(layout, option);
   }

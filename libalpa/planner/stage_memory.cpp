@@ -28,6 +28,7 @@ class MemoryOverTime {
     for (auto& [index, ticks] : held_layouts_) hold_layout(index, ticks);
     for (const int v : scope_.values()) add_messages(v);
     add_global_sum();
+    hold_workspace_of_sums();
     stage_.clock = clock_.end();
   }
 
@@ -241,6 +242,7 @@ class MemoryOverTime {
     if (segment == Phase::update && std::ranges::find(measured, operand) != measured.end()) {
       tick = clock_.measures(scope_.canonical_node(flow.user), operand);
       others = scope_.copies(scope_.canonical_node(flow.user)) - 1;
+      hold_workspace_of_norm(v, flow.user, operand, tick);
     }
     int end = clock_.runs(flow.user, segment) + 2;
     for (const NodeOption& o : mesh_costs_.options(flow.user))
@@ -271,6 +273,43 @@ class MemoryOverTime {
           const std::int64_t after = bytes(v, to.layout);
           return {peak(v, from.layout, to.layout, false, before_it), after, before_it, others * after};
         });
+  }
+
+  /// What the kernel wants that takes the square of an operand.
+  void hold_workspace_of_norm(int v, int user, int operand, int tick) {
+    const OpDef& norm = *scope_.node(scope_.planning().uses.norm).op;
+    StageVariable& of = variable(stage_.of_node.at(scope_.canonical_node(user)));
+    SelectionProblem::Memory memory{tick, tick + 1, {}};
+    for (std::size_t c = 0; c < of.choices.size(); ++c)
+      memory.bytes.push_back(workspace_of_one(
+          norm, v, option_of(of, c, mesh_costs_).operands[static_cast<std::size_t>(operand)]));
+    hold(of, std::move(memory));
+  }
+
+  /// What the kernels want that add up the loss and the metrics.
+  void hold_workspace_of_sums() {
+    std::vector<int> summed{scope_.graph().loss};
+    for (const Metric& metric : scope_.graph().metrics)
+      summed.insert(summed.end(), metric.values.begin(), metric.values.end());
+    const int tick = clock_.begin(Phase::update);
+    for (const int v : summed) {
+      if (!scope_.makes(v)) continue;
+      const Node& maker = scope_.node(scope_.value(v).producer);
+      StageVariable& of = variable(stage_.of_node.at(scope_.canonical_node(scope_.value(v).producer)));
+      const auto result = static_cast<std::size_t>(place_of(maker.results, v));
+      SelectionProblem::Memory memory{tick, tick + 1, {}};
+      for (std::size_t c = 0; c < of.choices.size(); ++c)
+        memory.bytes.push_back(workspace_of_one(*maker.op, v, option_of(of, c, mesh_costs_).results[result]));
+      hold(of, std::move(memory));
+    }
+  }
+
+  std::int64_t workspace_of_one(const OpDef& op, int v, int layout) const {
+    const LayoutTable& table = mesh_costs_.layouts(v);
+    const std::vector<TensorType> tile{tile_type(table.whole(), table.spec(layout), mesh_costs_.mesh())};
+    const Attributes none;
+    const std::int64_t bytes = workspace_of(op, {tile, none}, mesh_costs_.costs().cluster().kind);
+    return bytes > 0 ? buffer_bytes(bytes) : 0;
   }
 
   /// The layout of a segment, from what arrives, is kept, or is made and does not rest.

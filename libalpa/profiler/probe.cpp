@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "libalpa/base/error.h"
+#include "libalpa/cluster/device_words.h"
 #include "libalpa/profiler/median.h"
 
 namespace alpa {
@@ -82,6 +83,7 @@ Cluster probe_cluster(const Machines& machines, const RankRates& all, OpCatalog 
   Cluster cluster;
   cluster.name = machines.name;
   cluster.device = machines.device;
+  cluster.kind = kind_of_words(machines.device);
   cluster.nodes = machines.nodes;
   cluster.devices_per_node = machines.devices_per_node;
   cluster.memory_bytes = machines.memory_bytes;

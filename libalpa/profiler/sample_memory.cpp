@@ -177,7 +177,7 @@ void SampleMemory::provide(const OperatorCase& each) {
     if (type.dtype != DType::i32) needs.operands[index_of(type.dtype, each)] += aligned(byte_count(type));
   for (std::size_t r = 0; r < each.results.size(); ++r)
     if (each.op->overwrites[r] < 0) needs.results += aligned(byte_count(each.results[r]));
-  if (device_.kind() != DeviceKind::cuda) needs.workspace = workspace_of(*each.op, each.call());
+  needs.workspace = workspace_of(*each.op, each.call(), device_.kind());
   check_fits(std::accumulate(needs.operands.begin(), needs.operands.end(), needs.results + needs.workspace));
   make_room(needs);
   for (std::size_t i = 0; i < operands_.size(); ++i) cut(operands_[i], needs.operands[i]);

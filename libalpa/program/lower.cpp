@@ -118,10 +118,10 @@ void set_slots(MeshProgram& mesh) {
 }  // namespace
 
 Program lower(const Graph& graph, const Plan& plan, Purpose purpose) {
-  return lower(graph, plan, purpose, plan.cluster.device);
+  return lower(graph, plan, purpose, plan.cluster.kind);
 }
 
-Program lower(const Graph& graph, const Plan& plan, Purpose purpose, const std::string& device) {
+Program lower(const Graph& graph, const Plan& plan, Purpose purpose, DeviceKind device) {
   const GraphUses uses(graph);
   Program program;
   program.micro_batches = plan.micro_batches;

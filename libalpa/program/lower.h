@@ -9,8 +9,7 @@ namespace alpa {
 /// The program of a plan: pure, and the same on every rank. Expects check_plan to have passed.
 Program lower(const Graph&, const Plan&, Purpose = Purpose::train);
 
-/// The program for other devices than the plan's cluster has, in words: kernels of CPUs want scratch memory
-/// in the arena, those of GPUs have their own.
-Program lower(const Graph&, const Plan&, Purpose, const std::string& device);
+/// The program for other devices than the plan's cluster has, whose kernels want other memory.
+Program lower(const Graph&, const Plan&, Purpose, DeviceKind);
 
 }  // namespace alpa

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "libalpa/cluster/device_facts.h"
-
 namespace alpa {
 namespace {
 
@@ -11,7 +9,7 @@ bool is_input(const Graph& graph, int value) { return value_of(graph, value).kin
 
 }  // namespace
 
-MeshLowering::MeshLowering(const Placement& placement, int mesh, Purpose purpose, const std::string& device,
+MeshLowering::MeshLowering(const Placement& placement, int mesh, Purpose purpose, DeviceKind device,
                            const std::vector<StageRun>& order, const std::vector<StageTransfer>& transfers,
                            const std::vector<std::int64_t>& message_slots)
     : placement_(placement),
@@ -21,7 +19,7 @@ MeshLowering::MeshLowering(const Placement& placement, int mesh, Purpose purpose
       mesh_(mesh),
       stages_(stages_of_meshes(plan_)[static_cast<std::size_t>(mesh)]),
       purpose_(purpose),
-      has_workspaces_(!is_gpu(device)),
+      device_(device),
       order_(order),
       transfers_(transfers),
       message_slots_(message_slots),
@@ -223,13 +221,17 @@ void MeshLowering::emit_node(int index) {
     compute.results.push_back(sum >= 0 ? values_.resting_buffer(sum, DType::f32)
                                        : result_buffer(node, layout, r, compute.operands));
   }
-  if (has_workspaces_)
-    compute.workspace = values_.scratch("workspace", workspace_of(*node.op, layout.local_call()));
+  compute.workspace = workspace(*node.op, layout.local_call());
   const std::vector<int> results = compute.results;
   emit_rounds(std::move(compute), layout);
   if (accumulator >= 0) skipped_.insert(accumulator);
   for (std::size_t r = accumulator >= 0 ? 1 : 0; r < node.results.size(); ++r)
     settle_result(node.results[r], results[r], layout.results[r]);
+}
+
+/// Memory for the kernel beside operands and results; -1: it wants none.
+int MeshLowering::workspace(const OpDef& op, const OpCall& call) {
+  return values_.scratch("workspace", workspace_of(op, call, device_));
 }
 
 /// The kernel, once for each block where blocks go round.
@@ -271,6 +273,16 @@ ShardingSpec MeshLowering::layout_measured(int gradient) const {
   return placement_.node_layout(update).operands[static_cast<std::size_t>(place)];
 }
 
+/// A node's operator over one tile, each element of the whole counted once over all copies.
+void MeshLowering::add_up(int node, int tile, const ShardingSpec& layout, int into, bool first) {
+  const OpDef& op = *node_of(graph_, node).op;
+  const Attributes attributes{{"weight", 1.0 / replica_count(layout, shape())}};
+  const std::vector<TensorType> operands{values_.buffer(tile).tile};
+  const int own = workspace(op, {operands, attributes});
+  values_.emit(
+      Compute{node, &op, attributes, {tile}, {into}, own, first ? Accumulate::overwrite : Accumulate::add});
+}
+
 /// Each rank adds the squares of its tiles, divided by the number of copies, so that one sum over all ranks
 /// counts every element once.
 void MeshLowering::emit_gradient_norm(const Node& node) {
@@ -278,14 +290,8 @@ void MeshLowering::emit_gradient_norm(const Node& node) {
   for (const int gradient : node.operands) {
     if (placement_.mesh_of_value(gradient) != mesh_) continue;
     const ShardingSpec layout = layout_measured(gradient);
-    const double weight = 1.0 / replica_count(layout, shape());
-    values_.emit(Compute{static_cast<int>(&node - graph_.nodes.data()),
-                         node.op,
-                         {{"weight", weight}},
-                         {values_.obtain(gradient, layout)},
-                         {values_.program().gradient_square_sum},
-                         -1,
-                         first ? Accumulate::overwrite : Accumulate::add});
+    add_up(static_cast<int>(&node - graph_.nodes.data()), values_.obtain(gradient, layout), layout,
+           values_.program().gradient_square_sum, first);
     first = false;
   }
   if (first) values_.emit(Zero{values_.program().gradient_square_sum});
@@ -306,15 +312,7 @@ void MeshLowering::emit_sum(const std::vector<int>& values, int into) {
   for (const int value : values) {
     const int producer = value_of(graph_, value).producer;
     if (!here(producer)) continue;
-    const int summed = values_.fetch_resting(value);
-    const double weight = 1.0 / replica_count(values_.resting_layout(value), shape());
-    values_.emit(Compute{producer,
-                         node_of(graph_, producer).op,
-                         {{"weight", weight}},
-                         {summed},
-                         {into},
-                         -1,
-                         first ? Accumulate::overwrite : Accumulate::add});
+    add_up(producer, values_.fetch_resting(value), values_.resting_layout(value), into, first);
     first = false;
   }
   if (first) values_.emit(Zero{into});

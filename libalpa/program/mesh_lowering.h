@@ -11,9 +11,8 @@ namespace alpa {
 class MeshLowering {
  public:
   /// Keeps references during run().
-  MeshLowering(const Placement&, int mesh, Purpose, const std::string& device,
-               const std::vector<StageRun>& order, const std::vector<StageTransfer>&,
-               const std::vector<std::int64_t>& message_slots);
+  MeshLowering(const Placement&, int mesh, Purpose, DeviceKind device, const std::vector<StageRun>& order,
+               const std::vector<StageTransfer>&, const std::vector<std::int64_t>& message_slots);
 
   /// Buffers and segments; schedule, slots and offsets are left to the caller.
   MeshProgram run();
@@ -38,9 +37,11 @@ class MeshLowering {
   void send(int transfer, int buffer);
 
   void emit_node(int node);
+  int workspace(const OpDef&, const OpCall&);
   void emit_rounds(Compute, const NodeLayout&);
   ShardingSpec layout_measured(int gradient) const;
   void emit_gradient_norm(const Node&);
+  void add_up(int node, int tile, const ShardingSpec&, int into, bool first);
   void emit_sum(const std::vector<int>& values, int into);
   void emit_global_sum(std::vector<int> scalars);
   int fused_accumulator(const Node&, const NodeLayout&) const;
@@ -54,7 +55,7 @@ class MeshLowering {
   int mesh_;
   std::vector<int> stages_;  ///< of this mesh
   Purpose purpose_;
-  bool has_workspaces_;  ///< kernels want scratch memory in the arena
+  DeviceKind device_;  ///< whose kernels want memory
   const std::vector<StageRun>& order_;
   const std::vector<StageTransfer>& transfers_;
   const std::vector<std::int64_t>& message_slots_;  ///< [transfer]

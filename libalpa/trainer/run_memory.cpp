@@ -28,7 +28,7 @@ std::string check_memory(const Program& training, const Graph& graph, std::int64
   const bool shared = ranks.device.kind() != DeviceKind::cuda;
   const std::int64_t there = least_of_ranks(ranks.device, shared ? ranks_on_node : 1),
                      on_node = least_of_ranks(ranks.host, ranks_on_node);
-  const std::int64_t reserved = reserved_bytes(ranks.device.description());
+  const std::int64_t reserved = reserved_bytes(ranks.device.kind());
   const std::string beside =
       reserved > 0 ? fmt::format(" and {} are kept for CUDA and its libraries", bytes_text(reserved)) : "";
   if (arena_bytes + reserved > there)

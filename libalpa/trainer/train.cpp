@@ -58,8 +58,8 @@ class Run {
         flops_(step_flops(graph, plan.micro_batches)),
         data_sheet_flops_per_s_(
             data_sheet_flops_per_s(ranks.device.description(), float_type(options.precision))),
-        training_(lower(graph, plan, Purpose::train, ranks.device.description())),
-        evaluation_(lower(graph, plan, Purpose::evaluate, ranks.device.description())),
+        training_(lower(graph, plan, Purpose::train, ranks.device.kind())),
+        evaluation_(lower(graph, plan, Purpose::evaluate, ranks.device.kind())),
         data_(open_training_data(settings.data, graph, options,
                                  settings.evaluation_data.empty() ? SampleOrder::usual_held_out : 0)) {
     if (!settings.evaluation_data.empty())

@@ -1,6 +1,7 @@
 #include "libalpa/cluster/profile.h"
 
 #include <gmock/gmock.h>
+#include <hdf5.h>
 
 #include <cmath>
 #include <fstream>
@@ -51,6 +52,29 @@ TEST_F(ProfileFile, GivesBackWhatWasWritten) {
   EXPECT_EQ(read.operators, written.operators);
   EXPECT_EQ(read.collectives, written.collectives);
   EXPECT_EQ(profile_fingerprint(read), profile_fingerprint(written));
+}
+
+// Profiles are expensive, so those of before are still read: the device's words say of which kind it is.
+TEST_F(ProfileFile, ThatDoesNotNameTheKindOfItsDevicesIsReadToo) {
+  for (const auto& [words, kind] :
+       {std::pair("CPU, 1 thread", DeviceKind::cpu), std::pair("NVIDIA H200", DeviceKind::cuda)}) {
+    Profile profile = example();
+    profile.cluster.device = words;
+    profile.cluster.kind = kind;
+    write(profile);
+    const hid_t file = H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+    ASSERT_GE(H5Adelete_by_name(file, "/cluster", "kind", H5P_DEFAULT), 0);
+    H5Fclose(file);
+    EXPECT_EQ(read_profile(path_).cluster, profile.cluster);
+  }
+}
+
+TEST_F(ProfileFile, NamesTheKindOfItsDevices) {
+  Profile profile = example();
+  profile.cluster.device = "an accelerator";  // of a kind that no words name
+  profile.cluster.kind = DeviceKind::cpu;
+  write(profile);
+  EXPECT_EQ(read_profile(path_).cluster.kind, DeviceKind::cpu);
 }
 
 TEST_F(ProfileFile, OfNothingMeasuredYetIsAFileToo) {

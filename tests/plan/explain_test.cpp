@@ -29,7 +29,7 @@ TEST(Explain, SaysWhatOfAGpuNoPlanGets) {
   Lowered lowered = two_stages_of_two();
   const char* kept = "  memory  ";
   EXPECT_THAT(explain(lowered.plan, lowered.graph), Not(HasSubstr("kept for CUDA")));
-  lowered.plan.cluster.device = "NVIDIA H200";
+  lowered.plan.cluster.kind = DeviceKind::cuda;
   EXPECT_THAT(explain(lowered.plan, lowered.graph),
               testing::ContainsRegex(std::string(kept) + "[^\n]*\n" +
                                      "          beside it 2.00 GiB of each GPU are kept for CUDA"));

@@ -14,8 +14,8 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-struct Instance {
-  Instance(int blocks, int devices, std::int64_t memory, std::int64_t samples = 2)
+struct PartitionCase {
+  PartitionCase(int blocks, int devices, std::int64_t memory, std::int64_t samples = 2)
       : graph(testing_models::tiny_gpt(samples, blocks)),
         planning(prepare(graph)),
         costs(cluster(devices, memory)),
@@ -50,7 +50,7 @@ struct Instance {
 
 /// The least pipeline_seconds of every cut into stages, every submesh, shape and rematerialisation; each
 /// stage solved by itself.
-double by_enumeration(Instance& instance, int micro_batches) {
+double by_enumeration(PartitionCase& instance, int micro_batches) {
   const int layers = static_cast<int>(instance.graph.layers.size());
   const int per_node = instance.costs.cluster().devices_per_node;
   double best = kInfinity;
@@ -101,7 +101,7 @@ class SearchOf : public testing::TestWithParam<std::tuple<int, int, std::int64_t
 // Memory that is plenty, that makes stages spread their state, and that only some cuts fit.
 TEST_P(SearchOf, FindsWhatEnumerationFindsAndBoundsItFromBelow) {
   const auto [blocks, micro_batches, memory] = GetParam();
-  Instance instance(blocks, 4, memory);
+  PartitionCase instance(blocks, 4, memory);
   const double expected = by_enumeration(instance, micro_batches);
   const SearchOutcome outcome = instance.search(instance.space(micro_batches));
   if (expected == kInfinity) {
@@ -135,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(Tiny, SearchOf,
                                          std::tuple(2, 4, 1 << 30), std::tuple(2, 4, 560'000)));
 
 TEST(SearchStages, GivesTheSameWhateverTheThreads) {
-  Instance instance(2, 4, 560'000);
+  PartitionCase instance(2, 4, 560'000);
   SearchSpace space = instance.space(4);
   const SearchOutcome one = instance.search(space);
   space.threads = 4;
@@ -150,7 +150,7 @@ TEST(SearchStages, GivesTheSameWhateverTheThreads) {
 }
 
 TEST(SearchStages, LeftWithoutTimeSaysSoAndItsBoundStillHolds) {
-  Instance instance(2, 4, 1 << 30);
+  PartitionCase instance(2, 4, 1 << 30);
   SearchSpace space = instance.space(4);
   const double best = best_estimate(instance.search(space));
   const SearchOutcome outcome = instance.search(space, 0);
@@ -161,7 +161,7 @@ TEST(SearchStages, LeftWithoutTimeSaysSoAndItsBoundStillHolds) {
 }
 
 TEST(SearchStages, LeftWithoutTimeToPriceMeshesKnowsNoBound) {
-  Instance instance(2, 4, 1 << 30);
+  PartitionCase instance(2, 4, 1 << 30);
   const SearchOutcome outcome = instance.search(instance.space(4), 0);
   EXPECT_TRUE(outcome.out_of_time);
   EXPECT_TRUE(outcome.proposals.empty());

@@ -32,7 +32,8 @@ Interpreter::Interpreter(Device& device, const Graph& graph)
       memory_.push_back(device.allocate(byte_count(shape.results.back())));
       data_[index(result)] = memory_.back()->data();
     }
-    workspace_bytes = std::max(workspace_bytes, workspace_of(*node.op, {shape.operands, node.attributes}));
+    workspace_bytes =
+        std::max(workspace_bytes, workspace_of(*node.op, {shape.operands, node.attributes}, device.kind()));
     kernels_.push_back(make_kernel(device, *node.op, shape));
   }
   workspace_ = device.allocate(workspace_bytes);

@@ -49,7 +49,8 @@ std::vector<Values> run_kernel(Device& device, const KernelRun& run, std::span<c
     }
     result_tiles.push_back({data, at(run.result_origins, i), at(run.result_wholes, i)});
   }
-  const auto workspace = device.allocate(workspace_of(*run.op, {run.operands, run.attributes}));
+  const auto workspace =
+      device.allocate(workspace_of(*run.op, {run.operands, run.attributes}, device.kind()));
   const auto kernel = make_kernel(device, *run.op, {run.operands, run.results, run.attributes});
   kernel->run(*stream, operand_tiles, result_tiles, workspace->data(), run.accumulate, run.point);
   std::vector<Values> results;

@@ -9,6 +9,8 @@
 #include <mutex>
 
 #include "libalpa/base/philox.h"
+#include "libalpa/checkpoint/executor_states.h"
+#include "libalpa/checkpoint/loss_scale.h"
 #include "libalpa/dataset/array_source.h"
 #include "libalpa/model/model.h"
 #include "libalpa/plan/check_plan.h"
@@ -181,11 +183,14 @@ TinyTraining::TinyTraining(const TinyCase& c)
 
 TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
                             const std::function<void(Executor&)>& at_end) const {
-  Executor executor(graph_, {&program_, &evaluation_}, device, world, 1);
+  // Kernels of another kind of device want other memory.
+  const Program training = lower(graph_, plan_, Purpose::train, device.kind()),
+                evaluation = lower(graph_, plan_, Purpose::evaluate, device.kind());
+  Executor executor(graph_, {&training, &evaluation}, device, world, 1);
   const auto arena_of = [&](const Program& program) {
     return program.meshes[static_cast<std::size_t>(executor.mesh())].memory.total;
   };
-  EXPECT_EQ(executor.arena_bytes(), std::max(arena_of(program_), arena_of(evaluation_)));
+  EXPECT_EQ(executor.arena_bytes(), std::max(arena_of(training), arena_of(evaluation)));
   initialize_states(executor, graph_, 1);
   TinyCurve curve;
   TinyBatches batches(graph_);

@@ -1,0 +1,11 @@
+#pragma once
+#include <string_view>
+
+namespace alpa {
+
+/// What a rank computes on, and so which kernels it runs. Clusters, profiles and plans name `cpu` or `cuda`.
+enum class DeviceKind { cpu, checked_cpu, cuda };
+
+constexpr std::string_view kind_name(DeviceKind kind) { return kind == DeviceKind::cuda ? "cuda" : "cpu"; }
+
+}  // namespace alpa
