@@ -19,13 +19,13 @@
 #include "libalpa/plan/explain.h"
 #include "libalpa/plan/plan_file.h"
 #include "libalpa/planner/make_plan.h"
-#include "libalpa/planner/pin.h"
 #include "libalpa/planner/predict.h"
-#include "libalpa/program/lower.h"
-#include "libalpa/program/simulate.h"
+#include "libalpa/planner/search/pin.h"
+#include "libalpa/program/lower/lower.h"
+#include "libalpa/program/order/simulate.h"
+#include "libalpa/program/order/trace.h"
+#include "libalpa/program/order/verify.h"
 #include "libalpa/program/text.h"
-#include "libalpa/program/trace.h"
-#include "libalpa/program/verify.h"
 
 namespace {
 

@@ -21,7 +21,7 @@ foreach(line ${lines})
       math(EXPR failures "${failures} + 1")
     endif()
   endforeach()
-  file(GLOB files ${root}/libalpa/${module}/*.h ${root}/libalpa/${module}/*.cpp ${root}/libalpa/${module}/*.cu
+  file(GLOB_RECURSE files ${root}/libalpa/${module}/*.h ${root}/libalpa/${module}/*.cpp ${root}/libalpa/${module}/*.cu
        ${root}/libalpa/${module}/*.cuh)
   set(components "")
   foreach(file ${files})

@@ -12,7 +12,7 @@ jobs=$(nproc)
 wanted=("$@")
 [ ${#wanted[@]} -gt 0 ] || wanted=(dev sanitize tsan cuda)
 passed=0 skipped=0 again=()
-threaded=(base comm emulated_nccl device planner profiler solver trainer)  # what ThreadSanitizer has something to see in
+threaded=(base comm emulated_nccl device planner profiler solver runtime checkpoint trainer)  # what ThreadSanitizer has something to see in
 
 for preset in "${wanted[@]}"; do
   echo "== $preset"

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libalpa/base/device_kind.h"
 #include "libalpa/base/tensor_type.h"
 #include "libalpa/graph/attributes.h"
 #include "libalpa/graph/sharding_rule.h"

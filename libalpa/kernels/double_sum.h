@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "libalpa/base/bfloat16.h"
-#include "libalpa/kernels/host_loops.h"
+#include "libalpa/kernels/cpu/host_loops.h"
 
 namespace alpa {
 

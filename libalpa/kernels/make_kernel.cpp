@@ -3,9 +3,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "libalpa/kernels/host_loops.h"
-#include "libalpa/kernels/kernels_cpu.h"
-#include "libalpa/kernels/kernels_cuda.h"
+#include "libalpa/kernels/cpu/host_loops.h"
+#include "libalpa/kernels/cpu/kernels_cpu.h"
+#include "libalpa/kernels/cuda/kernels_cuda.h"
 
 namespace alpa {
 namespace {

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "libalpa/plan/plan.h"
-#include "libalpa/planner/stage_problem.h"
+#include "libalpa/planner/stage/stage_problem.h"
 
 namespace alpa {
 

@@ -3,10 +3,10 @@
 #include <fmt/core.h>
 
 #include "libalpa/base/error.h"
-#include "libalpa/planner/feasible_options.h"
-#include "libalpa/planner/pin.h"
-#include "libalpa/planner/plan_search.h"
-#include "libalpa/program/lower.h"
+#include "libalpa/planner/search/feasible_options.h"
+#include "libalpa/planner/search/pin.h"
+#include "libalpa/planner/search/plan_search.h"
+#include "libalpa/program/lower/lower.h"
 #include "libalpa/program/text.h"
 
 namespace alpa {

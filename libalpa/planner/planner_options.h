@@ -7,7 +7,7 @@
 #include "libalpa/base/constraint.h"
 #include "libalpa/base/stop_request.h"
 #include "libalpa/plan/plan.h"
-#include "libalpa/planner/stage_problem.h"
+#include "libalpa/planner/stage/stage_problem.h"
 
 namespace alpa {
 

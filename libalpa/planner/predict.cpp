@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "libalpa/program/lower.h"
-#include "libalpa/program/simulate.h"
-#include "libalpa/program/verify.h"
+#include "libalpa/program/lower/lower.h"
+#include "libalpa/program/order/simulate.h"
+#include "libalpa/program/order/verify.h"
 
 namespace alpa {
 

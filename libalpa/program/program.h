@@ -113,7 +113,7 @@ struct Instruction {
 };
 
 /// What instructions queue in: those of one lane run one after another, in their order; those of different
-/// lanes whenever what they wait for is done (program/dependences).
+/// lanes whenever what they wait for is done (program/order/dependences).
 enum class LaneKind { compute, copy, collective, send, receive };
 struct Lane {
   LaneKind kind = LaneKind::compute;

@@ -7,7 +7,7 @@
 #include "libalpa/base/error.h"
 #include "libalpa/base/fingerprint.h"
 #include "libalpa/base/overloaded.h"
-#include "libalpa/program/lower.h"
+#include "libalpa/program/lower/lower.h"
 
 namespace alpa {
 namespace {

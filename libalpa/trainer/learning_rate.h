@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "libalpa/checkpoint/loss_scale.h"
 #include "libalpa/graph/training_options.h"
-#include "libalpa/trainer/loss_scale.h"
 
 namespace alpa {
 

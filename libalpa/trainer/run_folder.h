@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "libalpa/base/log.h"
-#include "libalpa/trainer/checkpoint.h"
+#include "libalpa/checkpoint/checkpoint.h"
 
 // The folder of a run, RUN_DIR:
 //     checkpoints/step-00000100.h5   one per saved step

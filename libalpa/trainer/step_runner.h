@@ -3,10 +3,10 @@
 #include <optional>
 #include <vector>
 
+#include "libalpa/checkpoint/loss_scale.h"
 #include "libalpa/graph/training_options.h"
+#include "libalpa/runtime/executor.h"
 #include "libalpa/trainer/batch_reader.h"
-#include "libalpa/trainer/executor.h"
-#include "libalpa/trainer/loss_scale.h"
 #include "libalpa/trainer/metrics.h"
 
 namespace alpa {
@@ -27,8 +27,8 @@ class StepRunner {
   std::optional<LossScale> loss_scale() const;
   void set_loss_scale(const LossScale& scale) { scale_ = scale; }
 
-  /// Over at most so many batches of held-out data; nullopt where there is none. Metrics that are reported per
-  /// step are means over these batches.
+  /// Over at most so many batches of held-out data; nullopt where there is none. Metrics that are reported
+  /// per step are means over these batches.
   std::optional<Evaluation> evaluate(std::int64_t steps_done, std::int64_t most_batches);
 
  private:

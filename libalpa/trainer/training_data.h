@@ -2,11 +2,11 @@
 #include <memory>
 #include <string>
 
+#include "libalpa/checkpoint/data_identity.h"
 #include "libalpa/dataset/array_source.h"
 #include "libalpa/dataset/token_source.h"
 #include "libalpa/graph/graph.h"
 #include "libalpa/trainer/batch_reader.h"
-#include "libalpa/trainer/data_identity.h"
 
 namespace alpa {
 

@@ -1,13 +1,14 @@
 # alpa_module(<name> USES <modules...> [LINK <targets...>] [PRIVATE <targets...>])
 #
-# Builds libalpa/<name>/*.cpp (and .cu) as target alpa_<name>. Files ending in _cuda or _nccl are
+# Builds the .cpp (and .cu) files of libalpa/<name>, those in folders too but for programs of their own (process/), as target alpa_<name>. Files ending in _cuda or _nccl are
 # compiled only with ALPA_CUDA, files ending in _no_cuda only without. LINK is seen by users of the
 # module too, PRIVATE only by its own sources. scripts/check_layers.cmake reads USES from the same lines.
 function(alpa_module name)
   cmake_parse_arguments(ARG "" "" "USES;LINK;PRIVATE" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${name}/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${name}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/process/")
   if(ALPA_CUDA)
-    file(GLOB cuda_sources CONFIGURE_DEPENDS ${name}/*.cu)
+    file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${name}/*.cu)
     list(APPEND sources ${cuda_sources})
     list(FILTER sources EXCLUDE REGEX "_no_cuda\\.cpp$")
   else()

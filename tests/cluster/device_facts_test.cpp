@@ -22,9 +22,9 @@ TEST(DataSheet, IsNotGuessed) {
 }
 
 TEST(ReservedBytes, AreThoseOfGpus) {
-  EXPECT_EQ(reserved_bytes("NVIDIA H200"), std::int64_t{2} << 30);
-  EXPECT_EQ(reserved_bytes("CPU, 1 thread (AMD EPYC)"), 0);
-  EXPECT_EQ(reserved_bytes("checked CPU, 1 thread"), 0);
+  EXPECT_EQ(reserved_bytes(DeviceKind::cuda), std::int64_t{2} << 30);
+  EXPECT_EQ(reserved_bytes(DeviceKind::cpu), 0);
+  EXPECT_EQ(reserved_bytes(DeviceKind::checked_cpu), 0);
 }
 
 }  // namespace

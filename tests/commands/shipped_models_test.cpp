@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "libalpa/plan/plan_file.h"
-#include "libalpa/planner/baselines.h"
+#include "libalpa/planner/search/baselines.h"
 #include "tests/commands/workplace.h"
 
 namespace alpa {

@@ -3,8 +3,8 @@
 
 #include <fstream>
 
-#include "libalpa/trainer/checkpoint.h"
-#include "libalpa/trainer/initial_state.h"
+#include "libalpa/checkpoint/checkpoint.h"
+#include "libalpa/checkpoint/initial_state.h"
 #include "libalpa/trainer/run_folder.h"
 #include "libalpa/trainer/train.h"
 #include "tests/h5/temporary_folder.h"

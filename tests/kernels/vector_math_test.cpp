@@ -1,4 +1,4 @@
-#include "libalpa/kernels/vector_math.h"
+#include "libalpa/kernels/cpu/vector_math.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "libalpa/kernels/host_loops.h"
+#include "libalpa/kernels/cpu/host_loops.h"
 
 namespace alpa {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "libalpa/model/model.h"
 #include "libalpa/planner/make_plan.h"
-#include "libalpa/planner/pin.h"
-#include "libalpa/program/lower.h"
-#include "libalpa/program/simulate.h"
+#include "libalpa/planner/search/pin.h"
+#include "libalpa/program/lower/lower.h"
+#include "libalpa/program/order/simulate.h"
 #include "tests/support/small_plans.h"
 
 namespace alpa {

@@ -5,7 +5,7 @@
 
 #include "libalpa/model/model.h"
 #include "libalpa/planner/make_plan.h"
-#include "libalpa/program/lower.h"
+#include "libalpa/program/lower/lower.h"
 #include "libalpa/sharding/strategy.h"
 #include "tests/support/small_plans.h"
 

@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 
 #include "libalpa/base/error.h"
-#include "libalpa/planner/baselines.h"
-#include "libalpa/planner/pin.h"
-#include "libalpa/program/lower.h"
+#include "libalpa/planner/search/baselines.h"
+#include "libalpa/planner/search/pin.h"
+#include "libalpa/program/lower/lower.h"
 #include "tests/support/small_models.h"
 #include "tests/support/small_plans.h"
 

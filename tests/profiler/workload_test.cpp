@@ -6,8 +6,8 @@
 
 #include "libalpa/cluster/micro_batch_counts.h"
 #include "libalpa/planner/make_plan.h"
-#include "libalpa/program/lower.h"
-#include "libalpa/program/simulate.h"
+#include "libalpa/program/lower/lower.h"
+#include "libalpa/program/order/simulate.h"
 #include "tests/support/small_models.h"
 
 namespace alpa {

@@ -10,7 +10,7 @@
 namespace alpa::testing_models {
 
 /// A step unrolled: every run of every instruction of every mesh, and what each waits for, found by comparing
-/// all pairs. Written apart from program/dependences.
+/// all pairs. Written apart from program/order/dependences.
 struct UnrolledStep {
   struct Vertex {
     std::size_t mesh, run, segment, instruction;

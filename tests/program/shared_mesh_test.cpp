@@ -1,8 +1,8 @@
 // Programs of plans whose stages share meshes.
 #include <gmock/gmock.h>
 
-#include "libalpa/program/simulate.h"
-#include "libalpa/program/verify.h"
+#include "libalpa/program/order/simulate.h"
+#include "libalpa/program/order/verify.h"
 #include "tests/support/small_plans.h"
 
 namespace alpa {

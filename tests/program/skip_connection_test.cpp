@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "libalpa/base/error.h"
-#include "libalpa/program/verify.h"
+#include "libalpa/program/order/verify.h"
 #include "tests/support/small_plans.h"
 
 // A value that passes stages by: in 1F1B its ends are several micro-batches apart, forward and back.

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "libalpa/base/error.h"
-#include "libalpa/solver/strategy_selection.h"
+#include "libalpa/solver/selection/strategy_selection.h"
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include <random>
 #include <vector>
 
-#include "libalpa/solver/selection_network.h"
-#include "libalpa/solver/strategy_selection.h"
+#include "libalpa/solver/selection/selection_network.h"
+#include "libalpa/solver/selection/strategy_selection.h"
 
 namespace alpa {
 

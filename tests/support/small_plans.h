@@ -5,8 +5,8 @@
 
 #include "libalpa/plan/check_plan.h"
 #include "libalpa/planner/make_plan.h"
-#include "libalpa/planner/pin.h"
-#include "libalpa/program/lower.h"
+#include "libalpa/planner/search/pin.h"
+#include "libalpa/program/lower/lower.h"
 #include "tests/support/shared_meshes.h"
 #include "tests/support/small_models.h"
 

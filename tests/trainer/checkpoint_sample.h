@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "libalpa/base/bfloat16.h"
-#include "libalpa/trainer/checkpoint.h"
+#include "libalpa/checkpoint/checkpoint.h"
 
 namespace alpa {
 

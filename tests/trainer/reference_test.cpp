@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "libalpa/trainer/executor.h"
+#include "libalpa/runtime/executor.h"
 #include "libalpa/trainer/step_runner.h"
 #include "tests/trainer/tiny_training.h"
 

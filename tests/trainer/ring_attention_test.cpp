@@ -7,8 +7,8 @@
 #include <cmath>
 #include <map>
 
-#include "libalpa/trainer/executor.h"
-#include "libalpa/trainer/executor_states.h"
+#include "libalpa/checkpoint/executor_states.h"
+#include "libalpa/runtime/executor.h"
 #include "tests/support/small_plans.h"
 #include "tests/support/tensor_values.h"
 

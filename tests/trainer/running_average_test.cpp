@@ -1,12 +1,12 @@
 // Averages of a batch norm's statistics, which training keeps and evaluation uses.
 #include <gmock/gmock.h>
 
+#include "libalpa/checkpoint/executor_states.h"
 #include "libalpa/comm/communicator.h"
 #include "libalpa/model/model.h"
 #include "libalpa/planner/make_plan.h"
-#include "libalpa/program/lower.h"
-#include "libalpa/trainer/executor.h"
-#include "libalpa/trainer/executor_states.h"
+#include "libalpa/program/lower/lower.h"
+#include "libalpa/runtime/executor.h"
 #include "tests/support/small_plans.h"
 #include "tests/support/source_folder.h"
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "libalpa/program/lower.h"
-#include "libalpa/trainer/executor.h"
-#include "libalpa/trainer/executor_states.h"
+#include "libalpa/checkpoint/executor_states.h"
+#include "libalpa/program/lower/lower.h"
+#include "libalpa/runtime/executor.h"
 #include "tests/trainer/tiny_training.h"
 
 namespace alpa {

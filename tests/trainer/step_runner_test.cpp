@@ -2,10 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include "libalpa/checkpoint/executor_states.h"
 #include "libalpa/dataset/open_tokens.h"
 #include "libalpa/dataset/token_source.h"
-#include "libalpa/program/lower.h"
-#include "libalpa/trainer/executor_states.h"
+#include "libalpa/program/lower/lower.h"
 #include "libalpa/trainer/token_batches.h"
 #include "tests/trainer/tiny_training.h"
 

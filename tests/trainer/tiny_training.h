@@ -10,7 +10,7 @@
 #include "libalpa/plan/plan.h"
 #include "libalpa/planner/planner_options.h"
 #include "libalpa/program/program.h"
-#include "libalpa/trainer/executor.h"
+#include "libalpa/runtime/executor.h"
 #include "tests/support/tensor_values.h"
 
 namespace alpa {

@@ -1,0 +1,70 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "libalpa/base/tensor_type.h"
+#include "libalpa/checkpoint/data_identity.h"
+#include "libalpa/checkpoint/loss_scale.h"
+#include "libalpa/graph/graph.h"
+#include "libalpa/h5/provenance.h"
+#include "libalpa/h5/tensor_file.h"
+
+namespace alpa {
+
+/// A box of one of the graph's states in host memory, in row-major order of the box.
+struct HostTile {
+  int state = 0;        ///< index in Graph::states
+  Shape origin, shape;  ///< in the whole tensor, in elements
+  void* values = nullptr;
+};
+
+/// What a checkpoint says beside its tensors.
+struct CheckpointFacts {
+  std::int64_t step = 0;                     ///< steps done
+  std::int64_t samples = 0;                  ///< samples seen, which is the number of the next one
+  DataIdentity data = {};                    ///< what the samples are of
+  std::string training_options;              ///< as lines of TOML (options_text())
+  std::optional<LossScale> loss_scale = {};  ///< of f16
+  bool operator==(const CheckpointFacts&) const = default;
+};
+
+/// Digest of names and types of all states: what two plans of one model have in common, however they split
+/// it.
+std::string state_fingerprint(const Graph&);
+
+/// Writes a checkpoint: every state of the graph as a whole tensor under its name, and the facts. The file
+/// appears under its name (in a folder that is made where it is missing) when it is whole and on disk, and
+/// replaces one that is there.
+///
+/// Collective over `ranks` (nullopt: this process alone). `tiles` are what this rank holds; those of all
+/// ranks cover every state, and where tiles overlap their values are the same. Equal states and facts give
+/// equal bytes outside /provenance, whatever the tiles. Throws alike on all ranks: Error(input) where the
+/// folder is not writable, Error(run_time) e.g. where the disk is full.
+void save_checkpoint(const std::filesystem::path& file, const CheckpointFacts& facts, const Graph& graph,
+                     std::span<const HostTile> tiles, const Provenance& provenance,
+                     std::optional<WritingRanks> ranks);
+
+/// Puts the whole of a state into host memory for it.
+using FillState = std::function<void(const State&, void* values)>;
+
+/// The same by this process alone, with one state at a time in memory.
+void save_checkpoint(const std::filesystem::path& file, const CheckpointFacts& facts, const Graph& graph,
+                     const FillState& fill, const Provenance& provenance);
+
+/// Fills the tiles from a checkpoint of the same model, however many ranks and whatever plan wrote it. Each
+/// rank reads by itself. Throws Error(input) where the file is damaged, or its states differ from the graph's
+/// in name or type, with a table of the differences.
+CheckpointFacts load_checkpoint(const std::filesystem::path& file, const Graph& graph,
+                                std::span<const HostTile> tiles, const BytesRead& read = {});
+
+/// The tensors of a checkpoint. Throws Error(input) where it is none.
+TensorReader open_checkpoint(const std::filesystem::path& file);
+
+/// Reads all of a checkpoint. Throws Error(input) where it is damaged, or is none.
+CheckpointFacts verify_checkpoint(const std::filesystem::path& file, const BytesRead& read = {});
+
+}  // namespace alpa

@@ -1,0 +1,156 @@
+#include "libalpa/kernels/cpu/attention_cpu.h"
+
+#include <cmath>
+#include <limits>
+
+#include "libalpa/kernels/cpu/kernels_cpu.h"
+#include "libalpa/kernels/cpu/matrix_product_cpu.h"
+#include "libalpa/kernels/cpu/vector_math.h"
+
+namespace alpa::ops {
+namespace {
+
+constexpr std::int64_t kTileStride = AttentionScratch::kKeyBlock;
+
+/// What is known of one query row while its keys come by: the maximum of the scores so far, and the sum of
+/// their exponentials relative to it.
+struct RowState {
+  float maximum, sum;
+};
+
+/// Turns products of one query row with `count` keys into exponentials relative to the row's new maximum;
+/// `visible` of them are not masked. Returns the factor that brings older sums to that maximum.
+float soften_row(float* row, std::int64_t visible, std::int64_t count, float scale, RowState& state) {
+  for (std::int64_t i = visible; i < count; ++i) row[i] = 0.0f;
+  if (visible == 0) return 1.0f;
+  float maximum = state.maximum;
+#pragma omp simd reduction(max : maximum)
+  for (std::int64_t i = 0; i < visible; ++i) maximum = row[i] * scale > maximum ? row[i] * scale : maximum;
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < visible; ++i) {
+    row[i] = fast_exp(row[i] * scale - maximum);
+    sum += row[i];
+  }
+  const float factor = fast_exp(state.maximum - maximum);
+  state = {maximum, state.sum * factor + sum};
+  return factor;
+}
+
+void scale_row(float* row, float factor, std::int64_t width) {
+#pragma omp simd
+  for (std::int64_t c = 0; c < width; ++c) row[c] *= factor;
+}
+
+/// A row that has seen no key yet, and one that has seen keys of earlier calls.
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+RowState state_after(float log_sum) { return {log_sum, log_sum == kLowest ? 0.0f : 1.0f}; }
+
+/// One block of queries of one head against all keys that they see.
+template <class T>
+class ForwardBlock {
+ public:
+  ForwardBlock(const AttentionExtents& extents, const AttentionScratch& scratch, const KernelCall& call)
+      : extents_(extents),
+        scratch_(scratch),
+        call_(call),
+        position_(query_position(call.operands[0], call.operands[1])) {}
+
+  void operator()(std::int64_t task, float* own) const {
+    // Later blocks see more keys; they come first so that no worker ends with a long one.
+    const AttentionExtents& e = extents_;
+    const std::int64_t block = e.query_blocks() - 1 - task / (e.batch * e.heads);
+    const auto [batch, head] = HeadPlace(task % (e.batch * e.heads), e.batch, e.heads);
+    const std::int64_t first = block * AttentionScratch::kQueryBlock;
+    const auto rows = [&, batch = batch, head = head](auto* tensor) {
+      return head_rows(tensor, batch, e.queries, e.heads, e.width, head, first,
+                       AttentionScratch::kQueryBlock);
+    };
+    float* tile = own;
+    auto* states = reinterpret_cast<RowState*>(tile + scratch_.tiles);
+    float* query_buffer = tile + scratch_.tiles + scratch_.row_values;
+    float* key_buffer = query_buffer + scratch_.query_blocks;
+
+    const HeadRows<T> target = rows(call_.result<T>(0));
+    const HeadRows<const float> query = in_f32(rows(call_.operand<T>(0)), e.width, query_buffer);
+    const HeadRows<float> output = sums_of(target, e.width, query_buffer + scratch_.query_blocks / 2);
+    float* log_sums = call_.result<float>(1) + (batch * e.heads + head) * e.queries + first;
+    for (std::int64_t r = 0; r < query.count; ++r)
+      states[r] = state_after(call_.accumulate ? log_sums[r] : kLowest);
+    const std::int64_t seen = e.visible(position_ + first + query.count - 1);
+    if (call_.accumulate && seen == 0) return;
+    if (call_.accumulate)
+      resume(output, target, e.width);
+    else if (seen == 0)
+      clear(output, e.width);
+    for (std::int64_t k = 0; k < seen; k += AttentionScratch::kKeyBlock) {
+      const std::int64_t count = std::min(AttentionScratch::kKeyBlock, seen - k);
+      add_keys(query, output, key_rows(1, batch, head, k, count, key_buffer),
+               key_rows(2, batch, head, k, count, key_buffer + scratch_.key_blocks / 2), k, position_ + first,
+               tile, states);
+    }
+    finish(output, states, log_sums);
+    store(output, target, e.width);
+  }
+
+ private:
+  HeadRows<const float> key_rows(std::size_t operand, std::int64_t batch, std::int64_t head,
+                                 std::int64_t first, std::int64_t count, float* buffer) const {
+    const AttentionExtents& e = extents_;
+    return in_f32(
+        head_rows(call_.operand<T>(operand), batch, e.keys, e.groups, e.width, head / e.share, first, count),
+        e.width, buffer);
+  }
+
+  void add_keys(HeadRows<const float> query, HeadRows<float> output, HeadRows<const float> key,
+                HeadRows<const float> value, std::int64_t first_key, std::int64_t position, float* tile,
+                RowState* states) const {
+    const std::int64_t width = extents_.width;
+    const bool adds = call_.accumulate || first_key > 0;
+    multiply({false, query.stride}, {true, key.stride}, query.count, key.count, width, 1.0f, query.data,
+             key.data, 0.0f, tile, kTileStride);
+    run_vectorized(best_instruction_set(), 0, query.count, [=, this](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) {
+        std::int64_t visible = extents_.causal ? position + r + 1 - first_key : key.count;
+        visible = std::clamp(visible, std::int64_t{0}, key.count);
+        const float factor =
+            soften_row(tile + r * kTileStride, visible, key.count, extents_.scale, states[r]);
+        if (adds) scale_row(output.data + r * output.stride, factor, width);
+      }
+    });
+    multiply({false, kTileStride}, {false, value.stride}, query.count, width, key.count, 1.0f, tile,
+             value.data, adds ? 1.0f : 0.0f, output.data, output.stride);
+  }
+
+  void finish(HeadRows<float> output, const RowState* states, float* log_sums) const {
+    run_vectorized(best_instruction_set(), 0, output.count, [=, this](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) {
+        const RowState& state = states[r];
+        log_sums[r] = state.sum > 0 ? state.maximum + std::log(state.sum) : kLowest;
+        scale_row(output.data + r * output.stride, state.sum > 0 ? 1.0f / state.sum : 0.0f, extents_.width);
+      }
+    });
+  }
+
+  const AttentionExtents& extents_;
+  const AttentionScratch& scratch_;
+  const KernelCall& call_;
+  std::int64_t position_;  ///< of the first query
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> attention_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "ttt->tf")) return nullptr;
+  const AttentionExtents extents(shape.operands[0], shape.operands[1], shape.attributes);
+  const AttentionScratch scratch = attention_scratch({shape.operands, shape.attributes});
+  return for_type(shape.operands[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return host_kernel([extents, scratch](const KernelCall& call) {
+      for_tasks(extents.batch * extents.heads * extents.query_blocks(), 2 * extents.flops(), scratch,
+                call.workspace, ForwardBlock<T>(extents, scratch, call));
+    });
+  });
+}
+
+}  // namespace alpa::ops

@@ -1,0 +1,221 @@
+#include <algorithm>
+#include <cmath>
+
+#include "libalpa/kernels/cpu/kernels_cpu.h"
+#include "libalpa/kernels/cuda/column_sums.h"
+#include "libalpa/kernels/host_kernel.h"
+
+namespace alpa::ops {
+namespace {
+
+/// `groups` groups of samples, each of `rows` rows of channels.
+struct Groups {
+  std::int64_t count, rows, places, channels;
+
+  Groups(const TensorType& x, const TensorType& statistics)
+      : count(statistics.shape[0]),
+        rows(rows_of(x).count / count),
+        places(rows_of(x).count / x.shape[0]),
+        channels(x.shape.back()) {}
+
+  std::size_t statistics() const { return static_cast<std::size_t>(count * channels); }
+
+  /// Rows of a whole group, of which a tile may hold some samples only.
+  float whole_rows(const Tile& x, const Tile& statistics) const {
+    if (x.whole.empty()) return static_cast<float>(rows);
+    return static_cast<float>(x.whole[0] / statistics.whole[0] * places);
+  }
+};
+
+template <class T>
+void add_row(float* sums, const T* x, std::int64_t n) {
+#pragma omp simd
+  for (std::int64_t c = 0; c < n; ++c) sums[c] += to_float(x[c]);
+}
+
+template <class T>
+void add_squares(float* sums, const T* x, const float* means, std::int64_t n) {
+#pragma omp simd
+  for (std::int64_t c = 0; c < n; ++c) {
+    const float difference = to_float(x[c]) - means[c];
+    sums[c] += difference * difference;
+  }
+}
+
+template <class T>
+void normalize(const T* x, const float* means, const float* scales, const T* gain, const T* bias,
+               std::int64_t n, T* y) {
+#pragma omp simd
+  for (std::int64_t c = 0; c < n; ++c)
+    y[c] = from_float<T>((to_float(x[c]) - means[c]) * scales[c] * to_float(gain[c]) + to_float(bias[c]));
+}
+
+/// Adds dy and dy * h, where h is x normalised.
+template <class T>
+void add_gradients(float* dy_sums, float* dyh_sums, const T* dy, const T* x, const float* means,
+                   const float* scales, std::int64_t n) {
+#pragma omp simd
+  for (std::int64_t c = 0; c < n; ++c) {
+    const float d = to_float(dy[c]);
+    dy_sums[c] += d;
+    dyh_sums[c] += d * (to_float(x[c]) - means[c]) * scales[c];
+  }
+}
+
+/// dx = scale * gain * (dy - mean(dy) - h * mean(dy h)); `part` is what one row is of a group.
+template <class T>
+void normalize_gradient(const T* dy, const T* x, const float* means, const float* scales, const T* gain,
+                        const float* dy_sums, const float* dyh_sums, float part, std::int64_t n, T* dx) {
+#pragma omp simd
+  for (std::int64_t c = 0; c < n; ++c) {
+    const float h = (to_float(x[c]) - means[c]) * scales[c];
+    dx[c] = from_float<T>(scales[c] * to_float(gain[c]) *
+                          (to_float(dy[c]) - dy_sums[c] * part - h * dyh_sums[c] * part));
+  }
+}
+
+/// body(row, the first of its group's statistics) for all rows.
+template <class Body>
+void for_rows(const Groups& s, const Body& body) {
+  for_ranges(s.count * s.rows, row_grain(s.channels), [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) body(row, row / s.rows * s.channels);
+  });
+}
+
+/// The sums of all groups' channels from column `first` on, each times `factor`.
+void write_sums(const Groups& s, const ColumnSums& sums, std::int64_t first, float factor, float* to) {
+  for (std::int64_t group = 0; group < s.count; ++group)
+    for (std::int64_t c = 0; c < s.channels; ++c)
+      to[group * s.channels + c] = sums.of(group)[first + c] * factor;
+}
+
+/// 1 / deviation of each channel of each group.
+class Scales {
+ public:
+  Scales(const Groups& groups, const Attributes& attributes)
+      : epsilon_(static_cast<float>(attributes.number("epsilon", 1e-5))), scales_(groups.statistics()) {}
+
+  const float* of(const float* variances) {
+    for (std::size_t i = 0; i < scales_.size(); ++i) scales_[i] = 1.0f / std::sqrt(variances[i] + epsilon_);
+    return scales_.data();
+  }
+
+ private:
+  float epsilon_;
+  std::vector<float> scales_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> running_statistic_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "ff->f")) return nullptr;
+  const std::int64_t groups = shape.operands[0].shape[0], channels = shape.operands[0].shape[1];
+  return host_kernel([=](const KernelCall& call) {
+    const float *statistic = call.operand<float>(0), *average = call.operand<float>(1);
+    for (std::int64_t g = 0; g < groups; ++g)
+      std::copy_n(call.point.trains ? statistic + g * channels : average, channels,
+                  call.result<float>(0) + g * channels);
+  });
+}
+
+std::unique_ptr<Kernel> running_update_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "fff->f")) return nullptr;
+  const std::int64_t count = element_count(shape.operands[0].shape);
+  const auto momentum = static_cast<float>(shape.attributes.number("momentum"));
+  const double correction =
+      shape.attributes.number("correction", 1) / static_cast<double>(shape.attributes.integer("groups"));
+  return host_kernel([=](const KernelCall& call) {
+    const float* sums = call.operand<float>(1);
+    const float to_mean = static_cast<float>(correction) * call.operand<float>(2)[3];
+    float* average = call.result<float>(0);
+    for (std::int64_t c = 0; c < count; ++c) average[c] += momentum * (sums[c] * to_mean - average[c]);
+  });
+}
+
+std::unique_ptr<Kernel> channel_mean_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "t->f")) return nullptr;
+  const Groups s(shape.operands[0], shape.results[0]);
+  return for_type(shape.operands[0].dtype, [=](auto zero) {
+    using T = decltype(zero);
+    return host_kernel([=, sums = ColumnSums(s.count, s.rows, s.channels)](const KernelCall& call) mutable {
+      sums.gather([s, x = call.operand<T>(0)](float* to, std::int64_t, std::int64_t row) {
+        add_row(to, x + row * s.channels, s.channels);
+      });
+      write_sums(s, sums, 0, 1.0f / s.whole_rows(call.operands[0], call.results[0]), call.result<float>(0));
+    });
+  });
+}
+
+std::unique_ptr<Kernel> channel_variance_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "tf->f")) return nullptr;
+  const Groups s(shape.operands[0], shape.results[0]);
+  return for_type(shape.operands[0].dtype, [=](auto zero) {
+    using T = decltype(zero);
+    return host_kernel([=, sums = ColumnSums(s.count, s.rows, s.channels)](const KernelCall& call) mutable {
+      const T* x = call.operand<T>(0);
+      const float* means = call.operand<float>(1);
+      sums.gather([=](float* to, std::int64_t group, std::int64_t row) {
+        add_squares(to, x + row * s.channels, means + group * s.channels, s.channels);
+      });
+      write_sums(s, sums, 0, 1.0f / s.whole_rows(call.operands[0], call.results[0]), call.result<float>(0));
+    });
+  });
+}
+
+std::unique_ptr<Kernel> batch_norm_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "tfftt->t")) return nullptr;
+  const Groups s(shape.operands[0], shape.operands[1]);
+  return for_type(shape.operands[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return host_kernel([=, deviations = Scales(s, shape.attributes)](const KernelCall& call) mutable {
+      const T *x = call.operand<T>(0), *gain = call.operand<T>(3), *bias = call.operand<T>(4);
+      const float *means = call.operand<float>(1), *scales = deviations.of(call.operand<float>(2));
+      T* y = call.result<T>(0);
+      for_rows(s, [=](std::int64_t row, std::int64_t first) {
+        const std::int64_t at = row * s.channels;
+        normalize(x + at, means + first, scales + first, gain, bias, s.channels, y + at);
+      });
+    });
+  });
+}
+
+std::unique_ptr<Kernel> batch_norm_sums_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "ttff->ff")) return nullptr;
+  const Groups s(shape.operands[0], shape.operands[2]);
+  return for_type(shape.operands[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return host_kernel([=, deviations = Scales(s, shape.attributes),
+                        sums = ColumnSums(s.count, s.rows, 2 * s.channels)](const KernelCall& call) mutable {
+      const T *dy = call.operand<T>(0), *x = call.operand<T>(1);
+      const float *means = call.operand<float>(2), *scales = deviations.of(call.operand<float>(3));
+      sums.gather([=](float* to, std::int64_t group, std::int64_t row) {
+        const std::int64_t at = row * s.channels, first = group * s.channels;
+        add_gradients(to, to + s.channels, dy + at, x + at, means + first, scales + first, s.channels);
+      });
+      write_sums(s, sums, 0, 1.0f, call.result<float>(0));
+      write_sums(s, sums, s.channels, 1.0f, call.result<float>(1));
+    });
+  });
+}
+
+std::unique_ptr<Kernel> batch_norm_grad_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "ttfftff->t")) return nullptr;
+  const Groups s(shape.operands[0], shape.operands[2]);
+  return for_type(shape.operands[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return host_kernel([=, deviations = Scales(s, shape.attributes)](const KernelCall& call) mutable {
+      const T *dy = call.operand<T>(0), *x = call.operand<T>(1), *gain = call.operand<T>(4);
+      const float *means = call.operand<float>(2), *scales = deviations.of(call.operand<float>(3));
+      const float *dy_sums = call.operand<float>(5), *dyh_sums = call.operand<float>(6);
+      const float part = 1.0f / s.whole_rows(call.operands[0], call.operands[2]);
+      T* dx = call.result<T>(0);
+      for_rows(s, [=](std::int64_t row, std::int64_t first) {
+        const std::int64_t at = row * s.channels;
+        normalize_gradient(dy + at, x + at, means + first, scales + first, gain, dy_sums + first,
+                           dyh_sums + first, part, s.channels, dx + at);
+      });
+    });
+  });
+}
+
+}  // namespace alpa::ops

@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "libalpa/kernels/cpu/host_loops.h"
+#include "libalpa/kernels/cpu/kernels_cpu.h"
+#include "libalpa/kernels/host_kernel.h"
+
+namespace alpa::ops {
+namespace {
+
+/// The positions of each row's id, gathered row by row in ascending order (counting sort).
+class PositionsByRow {
+ public:
+  PositionsByRow(std::int64_t rows, std::int64_t ids)
+      : ends_(static_cast<std::size_t>(rows) + 1), positions_(static_cast<std::size_t>(ids)) {}
+
+  void sort(const std::int32_t* ids, std::int64_t first_row) {
+    const auto rows = static_cast<std::int64_t>(ends_.size()) - 1;
+    std::fill(ends_.begin(), ends_.end(), 0);
+    for (std::size_t i = 0; i < positions_.size(); ++i) {
+      const std::int64_t row = ids[i] - first_row;
+      if (row >= 0 && row < rows) ++ends_[static_cast<std::size_t>(row) + 1];
+    }
+    for (std::size_t row = 1; row < ends_.size(); ++row) ends_[row] += ends_[row - 1];
+    // Filling moves each row's start to its end, which is the next row's start: ends_[row] then ends row
+    // `row`.
+    for (std::size_t i = 0; i < positions_.size(); ++i) {
+      const std::int64_t row = ids[i] - first_row;
+      if (row >= 0 && row < rows)
+        positions_[static_cast<std::size_t>(ends_[static_cast<std::size_t>(row)]++)] =
+            static_cast<std::int32_t>(i);
+    }
+  }
+
+  const std::int32_t* begin(std::int64_t row) const {
+    return positions_.data() + (row == 0 ? 0 : end_of(row - 1));
+  }
+  const std::int32_t* end(std::int64_t row) const { return positions_.data() + end_of(row); }
+
+ private:
+  std::int32_t end_of(std::int64_t row) const { return ends_[static_cast<std::size_t>(row)]; }
+
+  std::vector<std::int32_t> ends_, positions_;
+};
+
+constexpr std::int64_t kColumns = 256;
+
+/// One row of the table's gradient: the sum of dy over the row's positions.
+template <class T, class Sum>
+void sum_row(const T* dy, const std::int32_t* begin, const std::int32_t* end, std::int64_t width, bool add,
+             Sum* row) {
+  float sum[kColumns];
+  for (std::int64_t first = 0; first < width; first += kColumns) {
+    const std::int64_t n = width - first < kColumns ? width - first : kColumns;
+    for (std::int64_t c = 0; c < n; ++c) sum[c] = add ? to_float(row[first + c]) : 0.0f;
+    for (const std::int32_t* p = begin; p != end; ++p) {
+      const T* from = dy + *p * width + first;
+#pragma omp simd
+      for (std::int64_t c = 0; c < n; ++c) sum[c] += to_float(from[c]);
+    }
+    for (std::int64_t c = 0; c < n; ++c) row[first + c] = from_float<Sum>(sum[c]);
+  }
+}
+
+template <class T, class Sum>
+std::unique_ptr<Kernel> embedding_grad_kernel(const KernelShape& shape) {
+  const std::int64_t rows = shape.results[0].shape[0], width = shape.results[0].shape[1];
+  const std::int64_t ids = element_count(shape.operands[1].shape);
+  PositionsByRow positions(rows, ids);
+  return host_kernel([=, positions = std::move(positions)](const KernelCall& call) mutable {
+    const T* dy = call.operand<T>(0);
+    Sum* table = call.result<Sum>(0);
+    const bool add = call.accumulate;
+    positions.sort(call.operand<std::int32_t>(1), origin_of(call.results[0], 0));
+    const InstructionSet set = best_instruction_set();
+    const auto sum_rows = [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) {
+        if (add && positions.begin(r) == positions.end(r)) continue;
+        sum_row(dy, positions.begin(r), positions.end(r), width, add, table + r * width);
+      }
+    };
+    if ((rows + ids) * width < 2 * kElementGrain) {
+      run_vectorized(set, 0, rows, sum_rows);
+      return;
+    }
+    // Rows are unequal work (frequent ids); each is summed by one thread, so handing them out as they come is
+    // safe.
+    constexpr std::int64_t chunk = 8;
+#pragma omp parallel for schedule(dynamic)
+    for (std::int64_t first = 0; first < rows; first += chunk)
+      run_vectorized(set, first, std::min(rows, first + chunk), sum_rows);
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> embedding_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "ti->t")) return nullptr;
+  const std::int64_t rows = shape.operands[0].shape[0], count = element_count(shape.operands[1].shape);
+  const std::int64_t bytes = shape.operands[0].shape[1] * dtype_bytes(shape.operands[0].dtype);
+  return host_kernel([=](const KernelCall& call) {
+    const auto* table = call.operand<std::byte>(0);
+    const std::int32_t* ids = call.operand<std::int32_t>(1);
+    auto* out = call.result<std::byte>(0);
+    const std::int64_t first = origin_of(call.operands[0], 0);
+    for_ranges(count, row_grain(bytes), [=](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t row = ids[i] - first;
+        if (row >= 0 && row < rows)
+          std::memcpy(out + i * bytes, table + row * bytes, static_cast<std::size_t>(bytes));
+        else
+          std::memset(out + i * bytes, 0, static_cast<std::size_t>(bytes));
+      }
+    });
+  });
+}
+
+std::unique_ptr<Kernel> embedding_grad_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "ti->a")) return nullptr;
+  const bool wide = shape.results[0].dtype == DType::f32;
+  if (shape.operands[0].dtype == DType::f32) return embedding_grad_kernel<float, float>(shape);
+  return wide ? embedding_grad_kernel<Bfloat16, float>(shape)
+              : embedding_grad_kernel<Bfloat16, Bfloat16>(shape);
+}
+
+}  // namespace alpa::ops

@@ -1,0 +1,160 @@
+#include <cmath>
+
+#include "libalpa/kernels/cpu/host_loops.h"
+#include "libalpa/kernels/cpu/kernels_cpu.h"
+#include "libalpa/kernels/double_sum.h"
+#include "libalpa/kernels/host_kernel.h"
+
+namespace alpa::ops {
+namespace {
+
+/// What gradients of this squared norm are multiplied by: 1 / loss scale, and what brings them within `clip`;
+/// 0 does not clip.
+float gradient_factor(double clip, float square_norm, float inverse_scale) {
+  const double norm = std::sqrt(static_cast<double>(square_norm)) * static_cast<double>(inverse_scale);
+  return clip > 0 && norm > clip ? static_cast<float>(clip / norm) * inverse_scale : inverse_scale;
+}
+
+struct AdamW {
+  double clip, beta1, beta2, epsilon, weight_decay;
+
+  explicit AdamW(const Attributes& a)
+      : clip(a.number("clip", 0)),
+        beta1(a.number("beta1")),
+        beta2(a.number("beta2")),
+        epsilon(a.number("epsilon")),
+        weight_decay(a.number("weight_decay", 0)) {}
+
+  /// Updates w, m, v in place, unless the norm is not finite; rounds w to `working` unless that is null.
+  void run(std::int64_t count, const float* gradient, const float* scalars, float square_norm, float* w,
+           float* m, float* v, Bfloat16* working) const {
+    if (!std::isfinite(square_norm)) return;
+    const float factor = gradient_factor(clip, square_norm, scalars[4]), rate = scalars[0];
+    const auto b1 = static_cast<float>(beta1), b2 = static_cast<float>(beta2);
+    const auto c1 = static_cast<float>(1 - beta1), c2 = static_cast<float>(1 - beta2);
+    const float step = rate / scalars[1], root_correction = 1.0f / std::sqrt(scalars[2]);
+    const float keep = 1.0f - rate * static_cast<float>(weight_decay), tiny = static_cast<float>(epsilon);
+    for_ranges(count, kElementGrain, [=](std::int64_t begin, std::int64_t end) {
+#pragma omp simd
+      for (std::int64_t i = begin; i < end; ++i) {
+        const float g = gradient[i] * factor;
+        const float first = b1 * m[i] + c1 * g, second = b2 * v[i] + c2 * g * g;
+        m[i] = first;
+        v[i] = second;
+        w[i] = w[i] * keep - step * first / (std::sqrt(second) * root_correction + tiny);
+      }
+      if (!working) return;
+#pragma omp simd
+      for (std::int64_t i = begin; i < end; ++i) working[i] = to_bfloat16(w[i]);
+    });
+  }
+};
+
+struct Sgd {
+  double clip, momentum, weight_decay;
+  bool nesterov;
+
+  explicit Sgd(const Attributes& a)
+      : clip(a.number("clip", 0)),
+        momentum(a.number("momentum")),
+        weight_decay(a.number("weight_decay", 0)),
+        nesterov(a.integer("nesterov", 0) != 0) {}
+
+  void run(std::int64_t count, const float* gradient, const float* scalars, float square_norm, float* w,
+           float* v, Bfloat16* working) const {
+    if (!std::isfinite(square_norm)) return;
+    const float factor = gradient_factor(clip, square_norm, scalars[4]), rate = scalars[0];
+    const auto kept = static_cast<float>(momentum), decay = static_cast<float>(weight_decay);
+    // w -= rate * (kept_ahead * v + ahead * g), v the new velocity.
+    const float kept_ahead = nesterov ? kept : 1.0f, ahead = nesterov ? 1.0f : 0.0f;
+    for_ranges(count, kElementGrain, [=](std::int64_t begin, std::int64_t end) {
+#pragma omp simd
+      for (std::int64_t i = begin; i < end; ++i) {
+        const float g = gradient[i] * factor + decay * w[i], velocity = kept * v[i] + g;
+        v[i] = velocity;
+        w[i] = w[i] - rate * (kept_ahead * velocity + ahead * g);
+      }
+      if (!working) return;
+#pragma omp simd
+      for (std::int64_t i = begin; i < end; ++i) working[i] = to_bfloat16(w[i]);
+    });
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> adamw_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "ffffff->fff")) return nullptr;
+  return host_kernel(
+      [count = element_count(shape.operands[0].shape), adamw = AdamW(shape.attributes)](const KernelCall& c) {
+        adamw.run(count, c.operand<float>(1), c.operand<float>(4), *c.operand<float>(5), c.result<float>(0),
+                  c.result<float>(1), c.result<float>(2), nullptr);
+      });
+}
+
+std::unique_ptr<Kernel> adamw_master_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "fffffft->ffft") || shape.results[3].dtype != DType::bf16) return nullptr;
+  return host_kernel(
+      [count = element_count(shape.operands[0].shape), adamw = AdamW(shape.attributes)](const KernelCall& c) {
+        adamw.run(count, c.operand<float>(1), c.operand<float>(4), *c.operand<float>(5), c.result<float>(0),
+                  c.result<float>(1), c.result<float>(2), c.result<Bfloat16>(3));
+      });
+}
+
+std::unique_ptr<Kernel> sgd_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "fffff->ff")) return nullptr;
+  return host_kernel(
+      [count = element_count(shape.operands[0].shape), sgd = Sgd(shape.attributes)](const KernelCall& c) {
+        sgd.run(count, c.operand<float>(1), c.operand<float>(3), *c.operand<float>(4), c.result<float>(0),
+                c.result<float>(1), nullptr);
+      });
+}
+
+std::unique_ptr<Kernel> sgd_master_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "ffffft->fft") || shape.results[2].dtype != DType::bf16) return nullptr;
+  return host_kernel(
+      [count = element_count(shape.operands[0].shape), sgd = Sgd(shape.attributes)](const KernelCall& c) {
+        sgd.run(count, c.operand<float>(1), c.operand<float>(3), *c.operand<float>(4), c.result<float>(0),
+                c.result<float>(1), c.result<Bfloat16>(2));
+      });
+}
+
+std::unique_ptr<Kernel> accumulate_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "t->f")) return nullptr;
+  const std::int64_t count = element_count(shape.operands[0].shape);
+  return for_type(shape.operands[0].dtype, [=](auto zero) {
+    using T = decltype(zero);
+    return host_kernel([=](const KernelCall& call) {
+      const T* x = call.operand<T>(0);
+      float* sum = call.result<float>(0);
+      const bool add = call.accumulate;
+      for_ranges(count, kElementGrain, [=](std::int64_t begin, std::int64_t end) {
+        if (add) {
+#pragma omp simd
+          for (std::int64_t i = begin; i < end; ++i) sum[i] += to_float(x[i]);
+          return;
+        }
+#pragma omp simd
+        for (std::int64_t i = begin; i < end; ++i) sum[i] = to_float(x[i]);
+      });
+    });
+  });
+}
+
+std::unique_ptr<Kernel> sum_squares_cpu(const KernelShape& shape) {
+  for (const TensorType& type : shape.operands)
+    if (type.dtype == DType::i32) return nullptr;
+  return host_kernel(
+      [types = shape.operands, weight = shape.attributes.number("weight", 1)](const KernelCall& call) {
+        double sum = 0;
+        for (std::size_t i = 0; i < types.size(); ++i) {
+          const std::int64_t count = element_count(types[i].shape);
+          sum += types[i].dtype == DType::f32 ? double_sum<Power::two>(call.operand<float>(i), count)
+                                              : double_sum<Power::two>(call.operand<Bfloat16>(i), count);
+        }
+        float* result = call.result<float>(0);
+        *result = static_cast<float>(weight * sum + (call.accumulate ? static_cast<double>(*result) : 0.0));
+      });
+}
+
+}  // namespace alpa::ops

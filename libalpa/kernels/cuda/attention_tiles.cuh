@@ -1,0 +1,151 @@
+#pragma once
+#include "libalpa/kernels/attention_extents.h"
+#include "libalpa/kernels/cuda/cuda_kernel.cuh"
+
+namespace alpa {
+
+/// How a block of threads works on a tile of scores, kTileRows x kTileColumns of them.
+///
+/// Rows are queries and columns keys, or the other way round where the gradient of keys is wanted. Eight
+/// neighbouring threads share a row: each has every eighth of its columns, and every eighth element of the
+/// vectors that belong to the row. kWidth, the width of a head rounded up, is 32, 64 or 128; what lies beyond
+/// the width is 0 in all tiles.
+inline constexpr int kTileRows = 16, kTileColumns = 32, kRowThreads = 8;
+inline constexpr int kTileThreads = kTileRows * kRowThreads, kColumnsPerThread = kTileColumns / kRowThreads;
+inline constexpr int kMostWidth = 128;
+
+/// Rows of vectors in shared memory; the extra column keeps threads that go down a column on different banks.
+template <int kRows, int kWidth>
+struct VectorTile {
+  float element[kRows][kWidth + 1];
+  __device__ float* operator[](int row) { return element[row]; }
+  __device__ const float* operator[](int row) const { return element[row]; }
+};
+
+/// What a tile of scores becomes: the weight of each column for each row.
+using ScoreTile = VectorTile<kTileRows, kTileColumns>;
+
+/// The row of this thread, and the j-th of its columns.
+__device__ inline int own_row() { return static_cast<int>(threadIdx.x) / kRowThreads; }
+__device__ inline int own_column(int j) {
+  return static_cast<int>(threadIdx.x) % kRowThreads + j * kRowThreads;
+}
+
+/// The part of a row's vector that one thread has.
+template <int kWidth>
+struct VectorPart {
+  static constexpr int kCount = kWidth / kRowThreads;
+  float value[kCount] = {};
+
+  __device__ void scale(float factor) {
+    for (float& v : value) v *= factor;
+  }
+
+  /// Adds the sum of weights[c] * tile[c] over the columns of a tile of scores.
+  __device__ void add(const float* weights, const VectorTile<kTileColumns, kWidth>& tile) {
+    for (int c = 0; c < kTileColumns; ++c)
+      for (int j = 0; j < kCount; ++j) value[j] += weights[c] * tile[c][own_column(j)];
+  }
+
+  template <class T>
+  __device__ void resume(const T* row, std::int64_t width) {
+    for (int j = 0; j < kCount; ++j)
+      if (own_column(j) < width) value[j] = widened(row[own_column(j)]);
+  }
+
+  template <class T>
+  __device__ void store(T* row, std::int64_t width) const {
+    for (int j = 0; j < kCount; ++j)
+      if (own_column(j) < width) row[own_column(j)] = narrowed<T>(value[j]);
+  }
+};
+
+/// Vectors of one head in global memory: `count` of them, `stride` elements apart.
+template <class T>
+struct Vectors {
+  T* data;
+  std::int64_t stride, count;
+};
+
+/// One head of one batch element.
+struct Head {
+  std::int64_t batch, query, key;  ///< query and key: their heads
+
+  /// Its vectors from row `first` on.
+  template <class T>
+  __device__ Vectors<T> queries(const AttentionExtents& e, T* tensor, std::int64_t first) const {
+    return {tensor + ((batch * e.queries + first) * e.heads + query) * e.width, e.heads * e.width,
+            e.queries - first};
+  }
+  template <class T>
+  __device__ Vectors<T> keys(const AttentionExtents& e, T* tensor, std::int64_t first) const {
+    return {tensor + ((batch * e.keys + first) * e.groups + key) * e.width, e.groups * e.width,
+            e.keys - first};
+  }
+
+  /// Where the numbers of its queries begin in a tensor [batch, heads, queries].
+  __device__ std::int64_t row_numbers(const AttentionExtents& e) const {
+    return (batch * e.heads + query) * e.queries;
+  }
+};
+
+/// The queries that a block of threads works on. Later ones see more keys; they come first so that no block
+/// is left with a long one at the end.
+struct QueryTile {
+  Head head;
+  std::int64_t first;
+
+  __device__ explicit QueryTile(const AttentionExtents& e) {
+    const std::int64_t heads = e.batch * e.heads, block = blockIdx.x, query = block % e.heads;
+    head = {block / e.heads % e.batch, query, query / e.share};
+    first = (tiles(e) - 1 - block / heads) * kTileRows;
+  }
+
+  __host__ __device__ static std::int64_t tiles(const AttentionExtents& e) {
+    return (e.queries + kTileRows - 1) / kTileRows;
+  }
+};
+
+/// Keys that queries see up to that position, counted from the first key; 0 or less: none.
+__device__ inline std::int64_t seen_keys(const AttentionExtents& e, std::int64_t position) {
+  return e.causal && position + 1 < e.keys ? position + 1 : e.keys;
+}
+
+/// All threads of a block fill a tile, with zeros where there are no more vectors.
+template <int kRows, int kWidth, class T>
+__device__ void load(VectorTile<kRows, kWidth>& tile, const Vectors<const T>& from, std::int64_t width) {
+  for (int i = static_cast<int>(threadIdx.x); i < kRows * kWidth; i += kTileThreads) {
+    const int row = i / kWidth, column = i % kWidth;
+    tile[row][column] =
+        row < from.count && column < width ? widened(from.data[row * from.stride + column]) : 0.0f;
+  }
+}
+
+/// The products of this thread's row with its columns.
+template <int kWidth>
+__device__ void multiply(const VectorTile<kTileRows, kWidth>& rows,
+                         const VectorTile<kTileColumns, kWidth>& columns,
+                         float (&products)[kColumnsPerThread]) {
+  for (float& product : products) product = 0.0f;
+  for (int k = 0; k < kWidth; ++k)
+    for (int j = 0; j < kColumnsPerThread; ++j) products[j] += rows[own_row()][k] * columns[own_column(j)][k];
+}
+
+/// Values of the eight threads of a row combined, the same on each of them.
+template <class Combine>
+__device__ float row_reduce(float value, Combine combine) {
+  for (int distance = kRowThreads / 2; distance > 0; distance /= 2)
+    value = combine(value, __shfl_xor_sync(0xFFFFFFFFu, value, distance));
+  return value;
+}
+
+/// Calls body(std::integral_constant) with the smallest kWidth that holds `width`; nothing where none does.
+template <class Body>
+std::unique_ptr<Kernel> for_width(std::int64_t width, Body body) {
+  if (width <= 32) return body(std::integral_constant<int, 32>{});
+  if (width <= 64) return body(std::integral_constant<int, 64>{});
+  if (width <= kMostWidth) return body(std::integral_constant<int, kMostWidth>{});
+  return nullptr;
+}
+
+}  // namespace alpa

@@ -1,0 +1,177 @@
+#include "libalpa/kernels/cuda/column_sums.cuh"
+#include "libalpa/kernels/cuda/cuda_kernel.cuh"
+#include "libalpa/kernels/cuda/kernels_cuda.h"
+
+namespace alpa::ops {
+namespace {
+
+template <class T, class Function>
+__global__ void map_elements(Function f, std::int64_t count, const T* x, T* y) {
+  for_elements(count, [=](std::int64_t i) { y[i] = narrowed<T>(f(widened(x[i]))); });
+}
+
+template <class T, class Function>
+__global__ void map_element_pairs(Function f, std::int64_t count, const T* x, const T* y, T* z) {
+  for_elements(count, [=](std::int64_t i) { z[i] = narrowed<T>(f(widened(x[i]), widened(y[i]))); });
+}
+
+template <class T>
+__global__ void add_bias(std::int64_t count, std::int64_t width, const T* x, const T* bias, T* y) {
+  for_elements(count, [=](std::int64_t i) { y[i] = narrowed<T>(widened(x[i]) + widened(bias[i % width])); });
+}
+
+/// y[i] = f(x[i])
+template <class Function>
+std::unique_ptr<Kernel> map(const KernelShape& shape, Function f) {
+  if (!types_match(shape, "t->t")) return nullptr;
+  const std::int64_t count = element_count(shape.operands[0].shape);
+  return for_float_type(shape.operands[0].dtype, [=](auto zero) {
+    using T = decltype(zero);
+    return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
+      launch(stream, grid_for(count), kThreads, map_elements<T, Function>, f, count, call.operand<T>(0),
+             call.result<T>(0));
+    });
+  });
+}
+
+/// z[i] = f(x[i], y[i])
+template <class Function>
+std::unique_ptr<Kernel> map_pairs(const KernelShape& shape, Function f) {
+  if (!types_match(shape, "tt->t")) return nullptr;
+  const std::int64_t count = element_count(shape.operands[0].shape);
+  return for_float_type(shape.operands[0].dtype, [=](auto zero) {
+    using T = decltype(zero);
+    return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
+      launch(stream, grid_for(count), kThreads, map_element_pairs<T, Function>, f, count, call.operand<T>(0),
+             call.operand<T>(1), call.result<T>(0));
+    });
+  });
+}
+
+__device__ inline float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+
+constexpr float kGeluSlope = 1.59576912f;  // 2 sqrt(2/pi)
+constexpr float kGeluCube = 1.59576912f * 0.044715f;
+
+// 0.5 (1 + tanh(u)) = sigmoid(2u), which keeps its relative precision where tanh is near -1.
+__device__ inline float gelu_gate(float x) { return sigmoid(x * (kGeluSlope + kGeluCube * x * x)); }
+
+struct Gelu {
+  __device__ float operator()(float x) const { return x * gelu_gate(x); }
+};
+
+struct GeluGrad {
+  __device__ float operator()(float dy, float x) const {
+    const float gate = gelu_gate(x);
+    return dy * (gate + x * gate * (1.0f - gate) * (kGeluSlope + 3.0f * kGeluCube * x * x));
+  }
+};
+
+struct Silu {
+  __device__ float operator()(float x) const { return x * sigmoid(x); }
+};
+
+struct SiluGrad {
+  __device__ float operator()(float dy, float x) const {
+    const float gate = sigmoid(x);
+    return dy * gate * (1.0f + x * (1.0f - gate));
+  }
+};
+
+struct Sigmoid {
+  __device__ float operator()(float x) const { return sigmoid(x); }
+};
+
+struct SigmoidGrad {
+  __device__ float operator()(float dy, float x) const {
+    const float gate = sigmoid(x);
+    return dy * gate * (1.0f - gate);
+  }
+};
+
+struct Relu {
+  __device__ float operator()(float x) const { return x > 0.0f ? x : 0.0f; }
+};
+
+struct ReluGrad {
+  __device__ float operator()(float dy, float x) const { return x > 0.0f ? dy : 0.0f; }
+};
+
+struct Times {
+  float factor;
+  __device__ float operator()(float x) const { return factor * x; }
+};
+
+struct Add {
+  __device__ float operator()(float x, float y) const { return x + y; }
+};
+
+struct Multiply {
+  __device__ float operator()(float x, float y) const { return x * y; }
+};
+
+template <class T>
+struct Element {
+  const T* x;
+  std::int64_t width;
+  __device__ float operator()(std::int64_t row, std::int64_t column) const {
+    return widened(x[row * width + column]);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> add_cuda(Device&, const KernelShape& shape) { return map_pairs(shape, Add{}); }
+std::unique_ptr<Kernel> mul_cuda(Device&, const KernelShape& shape) { return map_pairs(shape, Multiply{}); }
+std::unique_ptr<Kernel> scale_cuda(Device&, const KernelShape& shape) {
+  return map(shape, Times{static_cast<float>(shape.attributes.number("factor"))});
+}
+std::unique_ptr<Kernel> gelu_cuda(Device&, const KernelShape& shape) { return map(shape, Gelu{}); }
+std::unique_ptr<Kernel> gelu_grad_cuda(Device&, const KernelShape& shape) {
+  return map_pairs(shape, GeluGrad{});
+}
+std::unique_ptr<Kernel> silu_cuda(Device&, const KernelShape& shape) { return map(shape, Silu{}); }
+std::unique_ptr<Kernel> silu_grad_cuda(Device&, const KernelShape& shape) {
+  return map_pairs(shape, SiluGrad{});
+}
+std::unique_ptr<Kernel> sigmoid_cuda(Device&, const KernelShape& shape) { return map(shape, Sigmoid{}); }
+std::unique_ptr<Kernel> sigmoid_grad_cuda(Device&, const KernelShape& shape) {
+  return map_pairs(shape, SigmoidGrad{});
+}
+std::unique_ptr<Kernel> relu_cuda(Device&, const KernelShape& shape) { return map(shape, Relu{}); }
+std::unique_ptr<Kernel> relu_grad_cuda(Device&, const KernelShape& shape) {
+  return map_pairs(shape, ReluGrad{});
+}
+
+std::unique_ptr<Kernel> bias_add_cuda(Device&, const KernelShape& shape) {
+  if (!types_match(shape, "tt->t")) return nullptr;
+  const std::int64_t count = element_count(shape.operands[0].shape),
+                     width = element_count(shape.operands[1].shape);
+  return for_float_type(shape.operands[0].dtype, [=](auto zero) {
+    using T = decltype(zero);
+    return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
+      launch(stream, grid_for(count), kThreads, add_bias<T>, count, width, call.operand<T>(0),
+             call.operand<T>(1), call.result<T>(0));
+    });
+  });
+}
+
+std::unique_ptr<Kernel> reduce_leading_cuda(Device&, const KernelShape& shape) {
+  if (!types_match(shape, "t->a")) return nullptr;
+  const std::int64_t width = element_count(shape.results[0].shape);
+  const std::int64_t rows = element_count(shape.operands[0].shape) / width;
+  const bool wide = shape.results[0].dtype == DType::f32;
+  return for_float_type(shape.operands[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return cuda_kernel(
+        [=, sums = DeviceColumnSums(rows, width)](const KernelCall& call, cudaStream_t stream) {
+          const Element<T> element{call.operand<T>(0), width};
+          if (wide)
+            sums.run(stream, element, call.result<float>(0), call.accumulate, call.workspace);
+          else
+            sums.run(stream, element, call.result<T>(0), call.accumulate, call.workspace);
+        });
+  });
+}
+
+}  // namespace alpa::ops

@@ -1,0 +1,123 @@
+#include "libalpa/kernels/cuda/cuda_kernel.cuh"
+#include "libalpa/kernels/cuda/kernels_cuda.h"
+
+namespace alpa::ops {
+namespace {
+
+/// What gradients of this squared norm are multiplied by: 1 / loss scale, and what brings them within `clip`;
+/// 0 does not clip.
+__device__ inline float gradient_factor(double clip, float square_norm, float inverse_scale) {
+  const double norm = sqrt(static_cast<double>(square_norm)) * static_cast<double>(inverse_scale);
+  return clip > 0 && norm > clip ? static_cast<float>(clip / norm) * inverse_scale : inverse_scale;
+}
+
+struct AdamW {
+  double clip;
+  float beta1, beta2, rest1, rest2;  ///< rest: 1 - beta
+  float epsilon, weight_decay;
+
+  explicit AdamW(const Attributes& a)
+      : clip(a.number("clip", 0)),
+        beta1(static_cast<float>(a.number("beta1"))),
+        beta2(static_cast<float>(a.number("beta2"))),
+        rest1(static_cast<float>(1 - a.number("beta1"))),
+        rest2(static_cast<float>(1 - a.number("beta2"))),
+        epsilon(static_cast<float>(a.number("epsilon"))),
+        weight_decay(static_cast<float>(a.number("weight_decay", 0))) {}
+};
+
+struct Sgd {
+  double clip;
+  float momentum, weight_decay;
+  bool nesterov;
+
+  explicit Sgd(const Attributes& a)
+      : clip(a.number("clip", 0)),
+        momentum(static_cast<float>(a.number("momentum"))),
+        weight_decay(static_cast<float>(a.number("weight_decay", 0))),
+        nesterov(a.integer("nesterov", 0) != 0) {}
+};
+
+/// Updates w, m, v in place, unless the norm is not finite; rounds w to `working` unless that is null.
+/// scalars as InputKind::update_scalars.
+template <class Working>
+__global__ void adamw_update(AdamW a, std::int64_t count, const float* gradient, const float* scalars,
+                             const float* square_norm, float* w, float* m, float* v, Working* working) {
+  if (!isfinite(*square_norm)) return;
+  const float factor = gradient_factor(a.clip, *square_norm, scalars[4]);
+  const float step = scalars[0] / scalars[1], root_correction = 1.0f / sqrtf(scalars[2]);
+  const float keep = 1.0f - scalars[0] * a.weight_decay;
+  for_elements(count, [=](std::int64_t i) {
+    const float g = gradient[i] * factor;
+    const float first = a.beta1 * m[i] + a.rest1 * g, second = a.beta2 * v[i] + a.rest2 * g * g;
+    const float weight = w[i] * keep - step * first / (sqrtf(second) * root_correction + a.epsilon);
+    m[i] = first;
+    v[i] = second;
+    w[i] = weight;
+    if (working) working[i] = narrowed<Working>(weight);
+  });
+}
+
+/// As adamw_update; `v` is the momentum, scalars[0] the learning rate.
+template <class Working>
+__global__ void sgd_update(Sgd a, std::int64_t count, const float* gradient, const float* scalars,
+                           const float* square_norm, float* w, float* v, Working* working) {
+  if (!isfinite(*square_norm)) return;
+  const float factor = gradient_factor(a.clip, *square_norm, scalars[4]), rate = scalars[0];
+  for_elements(count, [=](std::int64_t i) {
+    const float g = gradient[i] * factor + a.weight_decay * w[i], velocity = a.momentum * v[i] + g;
+    const float weight = w[i] - rate * (a.nesterov ? a.momentum * velocity + g : velocity);
+    v[i] = velocity;
+    w[i] = weight;
+    if (working) working[i] = narrowed<Working>(weight);
+  });
+}
+
+/// A result after the weights and moments takes the rounded weights.
+template <class Working>
+Working* working_weights(const KernelCall& call, std::size_t result) {
+  return result < call.results.size() ? call.result<Working>(result) : nullptr;
+}
+
+template <class Working>
+std::unique_ptr<Kernel> adamw_kernel(const KernelShape& shape) {
+  return cuda_kernel([count = element_count(shape.operands[0].shape), adamw = AdamW(shape.attributes)](
+                         const KernelCall& c, cudaStream_t stream) {
+    launch(stream, grid_for(count), kThreads, adamw_update<Working>, adamw, count, c.operand<float>(1),
+           c.operand<float>(4), c.operand<float>(5), c.result<float>(0), c.result<float>(1),
+           c.result<float>(2), working_weights<Working>(c, 3));
+  });
+}
+
+template <class Working>
+std::unique_ptr<Kernel> sgd_kernel(const KernelShape& shape) {
+  return cuda_kernel([count = element_count(shape.operands[0].shape), sgd = Sgd(shape.attributes)](
+                         const KernelCall& c, cudaStream_t stream) {
+    launch(stream, grid_for(count), kThreads, sgd_update<Working>, sgd, count, c.operand<float>(1),
+           c.operand<float>(3), c.operand<float>(4), c.result<float>(0), c.result<float>(1),
+           working_weights<Working>(c, 2));
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> adamw_cuda(Device&, const KernelShape& shape) {
+  return types_match(shape, "ffffff->fff") ? adamw_kernel<float>(shape) : nullptr;
+}
+
+std::unique_ptr<Kernel> adamw_master_cuda(Device&, const KernelShape& shape) {
+  if (!types_match(shape, "fffffft->ffft")) return nullptr;
+  return for_float_type(shape.results[3].dtype,
+                        [&](auto zero) { return adamw_kernel<decltype(zero)>(shape); });
+}
+
+std::unique_ptr<Kernel> sgd_cuda(Device&, const KernelShape& shape) {
+  return types_match(shape, "fffff->ff") ? sgd_kernel<float>(shape) : nullptr;
+}
+
+std::unique_ptr<Kernel> sgd_master_cuda(Device&, const KernelShape& shape) {
+  if (!types_match(shape, "ffffft->fft")) return nullptr;
+  return for_float_type(shape.results[2].dtype, [&](auto zero) { return sgd_kernel<decltype(zero)>(shape); });
+}
+
+}  // namespace alpa::ops

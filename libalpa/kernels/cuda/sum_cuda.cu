@@ -1,0 +1,63 @@
+#include "libalpa/kernels/cuda/double_sums.cuh"
+#include "libalpa/kernels/cuda/kernels_cuda.h"
+
+namespace alpa::ops {
+namespace {
+
+struct Same {
+  __device__ double operator()(double x) const { return x; }
+};
+
+struct Square {
+  __device__ double operator()(double x) const { return x * x; }
+};
+
+template <class T>
+__global__ void sum_micro_batches(std::int64_t count, const T* x, float* sum, bool add) {
+  for_elements(count, [=](std::int64_t i) { sum[i] = (add ? sum[i] : 0.0f) + widened(x[i]); });
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> reduce_sum_cuda(Device&, const KernelShape& shape) {
+  if (!types_match(shape, "t->f")) return nullptr;
+  const double weight = shape.attributes.number("weight", 1.0);
+  return for_float_type(shape.operands[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return cuda_kernel([weight, sums = DoubleSums({element_count(shape.operands[0].shape)})](
+                           const KernelCall& call, cudaStream_t stream) {
+      sums.take(stream, 0, call.operand<T>(0), Same{}, call.workspace);
+      sums.finish(stream, weight, call.result<float>(0), call.accumulate, call.workspace);
+    });
+  });
+}
+
+std::unique_ptr<Kernel> sum_squares_cuda(Device&, const KernelShape& shape) {
+  std::vector<std::int64_t> counts;
+  for (const TensorType& type : shape.operands) {
+    if (type.dtype == DType::i32) return nullptr;
+    counts.push_back(element_count(type.shape));
+  }
+  return cuda_kernel([types = shape.operands, weight = shape.attributes.number("weight", 1.0),
+                      sums = DoubleSums(std::move(counts))](const KernelCall& call, cudaStream_t stream) {
+    for (std::size_t i = 0; i < types.size(); ++i)
+      for_float_type(types[i].dtype, [&](auto zero) {
+        sums.take(stream, i, call.operand<decltype(zero)>(i), Square{}, call.workspace);
+      });
+    sums.finish(stream, weight, call.result<float>(0), call.accumulate, call.workspace);
+  });
+}
+
+std::unique_ptr<Kernel> accumulate_cuda(Device&, const KernelShape& shape) {
+  if (!types_match(shape, "t->f")) return nullptr;
+  const std::int64_t count = element_count(shape.operands[0].shape);
+  return for_float_type(shape.operands[0].dtype, [=](auto zero) {
+    using T = decltype(zero);
+    return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
+      launch(stream, grid_for(count), kThreads, sum_micro_batches<T>, count, call.operand<T>(0),
+             call.result<float>(0), call.accumulate);
+    });
+  });
+}
+
+}  // namespace alpa::ops

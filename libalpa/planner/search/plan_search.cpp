@@ -1,0 +1,286 @@
+#include "libalpa/planner/search/plan_search.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "libalpa/base/error.h"
+#include "libalpa/base/infinity.h"
+#include "libalpa/base/units.h"
+#include "libalpa/cluster/micro_batch_counts.h"
+#include "libalpa/plan/explain.h"
+#include "libalpa/planner/search/baselines.h"
+#include "libalpa/planner/search/layer_clustering.h"
+#include "libalpa/planner/search/parallel_tasks.h"
+#include "libalpa/planner/search/pin.h"
+#include "libalpa/planner/search/plan_selection.h"
+#include "libalpa/planner/search/planning_clock.h"
+#include "libalpa/planner/search/stage_search.h"
+
+namespace alpa {
+namespace {
+
+/// The dynamic program looks at the square of their number, on every number of devices.
+constexpr int kMostClusters = 48;
+
+constexpr double kWorthSimulating =
+    1.03;  ///< the simulator sees overlap and order, which the search's estimate does not
+
+class PlanSearch {
+ public:
+  PlanSearch(const PlanningModel& model, const CostModel& costs, const PlannerOptions& options, Log& log)
+      : model_(model),
+        costs_(costs),
+        options_(options),
+        log_(log),
+        devices_(options.devices > 0 ? options.devices : costs.cluster().devices()),
+        schedule_(options.schedule),
+        clock_(options.time_limit_s, log, options.stop),
+        selection_(model, costs, options, devices_, clock_) {}
+
+  Plan run() {
+    if (options_.pin)
+      enter_pin();
+    else
+      enter_methods();
+    if (!selection_.has_winner() && clock_.is_stopped())
+      throw Error(ErrorKind::stopped_early, "no plan was found yet: " + end_of_search(),
+                  "more time; --method auto looks at baselines first");
+    if (options_.compare_with_search && (options_.pin || !wants("search"))) search_beside();
+    if (!selection_.has_winner() && out_of_time_)
+      throw OutOfTime(ErrorKind::infeasible, "no plan was found: " + what_is_missing(),
+                      "a longer --time-limit, or --method auto, which looks at baselines first");
+    Plan plan = selection_.result();
+    plan.prediction.hit_time_limit = selection_.out_of_time() || out_of_time_ || !left_out_.empty();
+    const bool is_bounded = !options_.pin && wants("search") && state_bound(plan);
+    if (plan.prediction.hit_time_limit)
+      log_.warning(fmt::format("{}. Of the best plan so far: {}{}", what_is_missing(),
+                               gap_text(plan.prediction),
+                               is_bounded ? "" : "; how far it is from the best of all plans is not known"));
+    return plan;
+  }
+
+ private:
+  bool wants(const std::string& method) const {
+    return options_.method == "auto" || options_.method == method;
+  }
+  void enter_pin() {
+    check_batch(options_.pin->micro_batches);
+    check_pin(*options_.pin, priced(options_.pin->micro_batches).graph, costs_.cluster().devices());
+    clock_.begin(options_.pin->method, 0);
+    enter_pinned(*options_.pin);
+  }
+
+  void enter_methods() {
+    const std::vector<int> counts = micro_batch_counts();
+    cluster_layers(priced(counts.front()).graph);
+    for (const int count : counts) baselines(count);
+    if (wants("intra-only") || wants("search"))
+      for (const int count : counts) search(count, both_names(), one_stage());
+    if (wants("inter-only"))
+      for (const int count : counts) search(count, "inter-only", one_device_each());
+    if (wants("search"))
+      for (const int count : counts) search(count, "search", several_stages());
+  }
+
+  /// On as many devices as the winner takes, which it need not beat: what it finds by itself is the question.
+  void search_beside() {
+    devices_ = selection_.freeze().devices();
+    const std::vector<int> counts = micro_batch_counts();
+    cluster_layers(priced(counts.front()).graph);
+    for (const int count : counts) search(count, "search", one_stage());
+    for (const int count : counts) search(count, "search", several_stages());
+  }
+
+  std::string both_names() const {
+    return options_.method == "auto" ? "search = intra-only" : options_.method;
+  }
+
+  void check_batch(int micro_batches) const {
+    if (model_.batch % (micro_batches * model_.group_samples) == 0) return;
+    const std::string groups =
+        model_.group_samples > 1 ? fmt::format(" of whole groups of {} samples", model_.group_samples) : "";
+    throw Error(ErrorKind::usage,
+                fmt::format("a batch of {} does not divide into {} micro-batches{}", model_.batch,
+                            micro_batches, groups),
+                groups.empty() ? "a divisor of the batch" : "a divisor of the number of groups");
+  }
+
+  std::vector<int> micro_batch_counts() const {
+    if (options_.micro_batches > 0) {
+      check_batch(options_.micro_batches);
+      return {options_.micro_batches};
+    }
+    return alpa::micro_batch_counts(model_.batch / model_.group_samples, devices_);
+  }
+
+  void cluster_layers(const Graph& graph) {
+    const int layers = static_cast<int>(graph.layers.size());
+    if (options_.layers > layers)
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("{} clusters of layers asked for, the model has {} layers", options_.layers, layers),
+          fmt::format("--layers {} or fewer; 0 leaves it to the planner", layers));
+    const int clusters =
+        options_.layers > 0 ? options_.layers : std::min(layers, std::max(kMostClusters, devices_));
+    cuts_ = cluster_chain(layer_chain(graph), clusters);
+  }
+
+  PricedGraph& priced(int micro_batches) {
+    auto& known = graphs_[micro_batches];
+    if (!known) known = std::make_unique<PricedGraph>(model_.graph(model_.batch / micro_batches), costs_);
+    return *known;
+  }
+
+  /// What there is no time for is left out, once there is a plan or a stop was asked for.
+  bool has_time_for(const std::string& part, int micro_batches) {
+    if (!clock_.is_over() || (!selection_.has_winner() && !clock_.is_stopped())) return true;
+    if (cut_at_.empty()) cut_at_ = clock_.where();
+    left_out_[part].push_back(micro_batches);
+    return false;
+  }
+
+  void baselines(int micro_batches) {
+    if (!has_time_for("baselines", micro_batches)) return;
+    std::vector<PinnedPlan> all;
+    for (const std::string& method : baseline_names()) {
+      if (!wants(method)) continue;
+      for (PinnedPlan& pinned : baseline_plans(method, priced(micro_batches).graph, devices_,
+                                               costs_.cluster().devices_per_node, micro_batches, schedule_))
+        all.push_back(std::move(pinned));
+    }
+    clock_.begin(fmt::format("baselines, {}", count_text(micro_batches, "micro-batch")),
+                 static_cast<int>(all.size()));
+    for (PinnedPlan& pinned : all) {
+      if (!has_time_for("baselines", micro_batches)) return;
+      enter_pinned(std::move(pinned));
+      clock_.one_done();
+    }
+  }
+
+  void enter_pinned(PinnedPlan pinned) {
+    for (StageRequest& request : pinned.stages) request.micro_batches = pinned.micro_batches;
+    Proposal entered = selection_.evaluate(priced(pinned.micro_batches), {pinned.stages, {}, 0},
+                                           pinned.method, pinned.schedule);
+    if (!entered.requests.empty()) known_[pinned.micro_batches].push_back(std::move(entered));
+  }
+
+  SearchSpace space() const {
+    SearchSpace space;
+    space.devices = devices_;
+    space.schedule = schedule_;
+    if (options_.rematerialize != Rematerialize::automatic)
+      space.rematerialize = {options_.rematerialize == Rematerialize::always};
+    space.threads = thread_count(options_.threads);
+    space.cuts = cuts_;
+    return space;
+  }
+  SearchSpace one_stage() const {
+    SearchSpace one = space();
+    one.most_stages = 1;
+    return one;
+  }
+  SearchSpace one_device_each() const {
+    SearchSpace each = space();
+    each.single_devices = true;
+    each.least_stages = devices_;
+    return each;
+  }
+  SearchSpace several_stages() const {
+    SearchSpace several = space();
+    several.least_stages = 2;
+    several.cutoff_s = kWorthSimulating * selection_.best_estimate_s();
+    return several;
+  }
+
+  void search(int micro_batches, const std::string& method, SearchSpace space) {
+    const std::string part = method + (space.least_stages > 1 ? " of several stages" : " of one stage");
+    double& bound_s = bound_s_.try_emplace(micro_batches, infinity).first->second;
+    if (!has_time_for(part, micro_batches)) {
+      bound_s = 0;
+      return;
+    }
+    space.name = fmt::format("{}, {}", part, count_text(micro_batches, "micro-batch"));
+    PricedGraph& graph = priced(micro_batches);
+    space.micro_batches = micro_batches;
+    space.known = known_[micro_batches];
+    SearchOutcome found = search_stages(graph.planning, space, graph.book, clock_);
+    out_of_time_ |= found.out_of_time;
+    if (found.out_of_time && cut_at_.empty()) cut_at_ = clock_.where();
+    if (method != "inter-only") bound_s = std::min(bound_s, found.lower_bound_s);
+    if (const double known_s = known_bound_s(); known_s < infinity) clock_.bounded(known_s);
+    log_.debug(fmt::format("{}: {} proposals", space.name, found.proposals.size()));
+    if (found.proposals.empty() && found.shortfall_bytes > 0)
+      selection_.note_shortfall(space.name, found.shortfall_first_layer, found.shortfall_end_layer,
+                                found.shortfall_bytes);
+    for (Proposal& proposal : found.proposals) {
+      const double estimate = proposal.estimate_s;
+      Proposal entered = selection_.evaluate(graph, std::move(proposal), method, schedule_);
+      log_.debug(fmt::format("  {} stages: estimated {}, then {}", entered.requests.size(),
+                             seconds_text(estimate), seconds_text(entered.estimate_s)));
+    }
+  }
+
+  double known_bound_s() const {
+    double least_s = infinity;
+    for (const auto& [count, bound_s] : bound_s_)
+      if (bound_s > 0) least_s = std::min(least_s, bound_s);
+    return least_s;
+  }
+
+  /// The search bounds the plans of the micro-batch counts that it came to; false where the plan is none of
+  /// them.
+  bool state_bound(Plan& plan) const {
+    if (known_bound_s() == infinity || bound_s_.at(plan.micro_batches) == 0) return false;
+    std::vector<int> covered;
+    for (const auto& [count, bound_s] : bound_s_)
+      if (bound_s > 0) covered.push_back(count);
+    // A baseline may be none of the plans that were searched, and better than they can be.
+    plan.prediction.lower_bound_s = std::min(known_bound_s(), plan.prediction.estimate_s);
+    plan.prediction.bound_covers = fmt::format(
+        "every plan of {} micro-batches, cut into stages between {} clusters of layers, on submeshes of one "
+        "or two axes",
+        fmt::join(covered, ", "), cuts_.size() - 1);
+    return true;
+  }
+
+  std::string end_of_search() const { return clock_.end() + (cut_at_.empty() ? "" : " in: " + cut_at_); }
+
+  std::string what_is_missing() const {
+    std::string text = end_of_search();
+    const char* lead = "; left out: ";
+    for (const auto& [part, counts] : left_out_) {
+      text += lead + part + fmt::format(" with {} micro-batches", fmt::join(counts, ", "));
+      lead = "; ";
+    }
+    return text;
+  }
+
+  const PlanningModel& model_;
+  const CostModel& costs_;
+  const PlannerOptions& options_;
+  Log& log_;
+  int devices_;
+  std::string schedule_;
+  PlanningClock clock_;
+  PlanSelection selection_;
+  std::map<int, std::unique_ptr<PricedGraph>> graphs_;  ///< by micro-batches
+  std::map<int, std::vector<Proposal>> known_;          ///< baselines that fit, by micro-batches
+  std::vector<int> cuts_;
+  std::map<int, double> bound_s_;  ///< by micro-batches; 0: not known, for want of time
+  bool out_of_time_ = false;
+  std::string cut_at_;                                ///< what was being done when the time was over
+  std::map<std::string, std::vector<int>> left_out_;  ///< what there was no time for: micro-batches of it
+};
+
+}  // namespace
+
+Plan search_plan(const PlanningModel& model, const CostModel& costs, const PlannerOptions& options,
+                 Log& log) {
+  return PlanSearch(model, costs, options, log).run();
+}
+
+}  // namespace alpa

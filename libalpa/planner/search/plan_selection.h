@@ -1,0 +1,82 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libalpa/base/infinity.h"
+#include "libalpa/planner/planner_options.h"
+#include "libalpa/planner/search/planning_clock.h"
+#include "libalpa/planner/search/stage_search.h"
+
+namespace alpa {
+
+/// The graph for one number of micro-batches, and its prices.
+struct PricedGraph {
+  PricedGraph(Graph made, const CostModel& costs)
+      : graph(std::move(made)), planning(prepare(graph)), book(graph, costs) {}
+
+  Graph graph;
+  PlanningGraph planning;
+  CostTable book;
+};
+
+/// Chooses the plan: lowers and simulates the proposals of the searches, keeps the fastest that fits, and why
+/// each of the others lost.
+class PlanSelection {
+ public:
+  PlanSelection(const PlanningModel& model, const CostModel& costs, const PlannerOptions& options,
+                int devices, PlanningClock& clock)
+      : model_(model), costs_(costs), options_(options), devices_(devices), clock_(clock) {}
+
+  /// The stages solved to the end, starting from the proposal's solutions where it has them. Those whose
+  /// packing takes more than is left beside what is live are solved once more with that much less memory, or
+  /// with rematerialisation. Returns the plan's stages, each with its solution; empty where they
+  /// do not fit.
+  Proposal evaluate(PricedGraph&, Proposal, const std::string& method, const std::string& schedule);
+
+  void note_failure(const std::string& method, const std::string& why);
+  void note_shortfall(const std::string& method, int first_layer, int end_layer, std::int64_t least_memory);
+
+  /// The least estimate of a plan that fits and uses all devices, once the winner is frozen of those
+  /// evaluated since; infinite: none yet.
+  double best_estimate_s() const { return best_estimate_s_; }
+  bool has_winner() const { return best_.has_value(); }
+  bool out_of_time() const { return out_of_time_; }
+
+  /// The winner is the fastest so far; what is evaluated later is compared with it and no more.
+  /// Throws Error(infeasible) where there is none.
+  const Plan& freeze();
+
+  /// The winner with all candidates. Throws Error(infeasible) where there is none.
+  Plan result();
+
+ private:
+  struct Entry {
+    Candidate candidate;
+    Plan plan;  ///< without what is the same in all
+  };
+
+  bool solve(PricedGraph&, StageRequest&, StageSolution&, const StageSolution* start);
+  Plan plan_of(PricedGraph&, const Proposal&, const std::string& method, const std::string& schedule) const;
+  void keep(Plan, double estimate_s, const std::string& method);
+  void compare(std::size_t entry, double estimate_s);
+  std::string verdict(std::size_t entry) const;
+  [[noreturn]] void refuse() const;
+
+  const PlanningModel& model_;
+  const CostModel& costs_;
+  const PlannerOptions& options_;
+  int devices_;
+  PlanningClock& clock_;
+  std::vector<Entry> entries_;  ///< plans that fit, each once
+  std::vector<Candidate> failures_;
+  std::optional<std::size_t> best_;    ///< the winner
+  std::optional<std::size_t> beside_;  ///< the fastest of those evaluated after it was frozen
+  bool frozen_ = false;
+  double best_estimate_s_ = infinity;
+  bool out_of_time_ = false;
+  std::int64_t least_memory_ = 0;
+  int least_first_ = 0, least_end_ = 0;
+};
+
+}  // namespace alpa

@@ -1,0 +1,55 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "libalpa/base/infinity.h"
+#include "libalpa/plan/plan.h"
+#include "libalpa/planner/search/planning_clock.h"
+#include "libalpa/planner/search/stage_partition.h"
+#include "libalpa/planner/stage/stage_problem.h"
+
+namespace alpa {
+
+/// The stages of a proposal with their solutions.
+struct Proposal {
+  std::vector<StageRequest> requests;
+  std::vector<StageSolution> solutions;
+  double estimate_s = 0;  ///< pipeline_seconds of its stages
+};
+
+double pipeline_seconds(const std::vector<StageSolution>&, int micro_batches);
+
+/// What to look for.
+struct SearchSpace {
+  int devices = 1;
+  int micro_batches = 1;
+  std::string schedule = "1f1b";
+  std::vector<bool> rematerialize{false, true};  ///< what may be tried
+  std::vector<int>
+      cuts;  ///< where stages may begin and end, the first and last layer's ends among them; empty: anywhere
+  int least_stages = 1, most_stages = 1 << 20;
+  bool single_devices = false;  ///< stages of one device only
+  double cutoff_s = infinity;   ///< proposals whose estimate is that or more are not wanted
+  std::vector<Proposal> known;  ///< plans whose stages are to be improved on
+  double gap = 5e-3;            ///< of each stage; the plans that come out are solved again, to the end
+  int threads = 1;
+  std::string name = "search";  ///< its name on progress lines
+};
+
+/// What the search found, or what became of it.
+struct SearchOutcome {
+  std::vector<Proposal> proposals;  ///< the best for each number of stages that has one
+  double lower_bound_s = 0;  ///< on pipeline_seconds of every plan of the space; 0: no time to find one
+  bool out_of_time = false;
+  int shortfall_first_layer = 0, shortfall_end_layer = 0;
+  std::int64_t shortfall_bytes =
+      0;  ///< the least memory that a stage would have needed; 0: memory was not why
+};
+
+/// Cuts the layers into stages on submeshes by the dynamic program of Alpa (OSDI'22, section 5.2): for each
+/// bound on the slowest stage, the least sum of stage times. Equal ranges are solved once; ranges that no
+/// plan below the cutoff can have are not solved; the others are, by several threads, with the same result
+/// whatever their number.
+SearchOutcome search_stages(const PlanningGraph&, const SearchSpace&, CostTable&, PlanningClock&);
+
+}  // namespace alpa

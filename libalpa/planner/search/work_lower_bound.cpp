@@ -1,0 +1,82 @@
+#include "libalpa/planner/search/work_lower_bound.h"
+
+#include <algorithm>
+
+#include "libalpa/base/infinity.h"
+#include "libalpa/semantics/stage_semantics.h"
+
+namespace alpa {
+namespace {
+
+double node_floor(const PlanningGraph& planning, int n, const MeshCosts& mesh_costs) {
+  const Graph& graph = planning.graph();
+  if (node_of(graph, n).op->reduces_globally) return 0;
+  const StageSemantics whole(planning.uses, {0, static_cast<int>(graph.layers.size()), false});
+  if (whole.kernel_of_sum(n) >= 0) return 0;
+  double least = infinity;
+  for (const NodeOption& option : mesh_costs.options(n)) least = std::min(least, option.seconds);
+  return least;
+}
+
+std::vector<double> sums_of(const std::vector<double>& of_layer) {
+  std::vector<double> sums{0};
+  for (const double seconds : of_layer) sums.push_back(sums.back() + seconds);
+  return sums;
+}
+
+double between(const std::vector<double>& sums, int first, int end) {
+  return sums[static_cast<std::size_t>(end)] - sums[static_cast<std::size_t>(first)];
+}
+
+}  // namespace
+
+LayerLowerBound layer_lower_bound(const PlanningGraph& planning, int layer, const MeshCosts& mesh_costs) {
+  LayerLowerBound floor;
+  for (const int n : planning.classes.layer_nodes[static_cast<std::size_t>(layer)]) {
+    const bool update = node_of(planning.graph(), n).phase == Phase::update;
+    (update ? floor.update_s : floor.micro_batch_s) += node_floor(planning, n, mesh_costs);
+  }
+  return floor;
+}
+
+WorkLowerBound::WorkLowerBound(const PlanningGraph& planning, const CostTable& book,
+                               const std::vector<int>& sizes, int devices_per_node, int micro_batches)
+    : micro_batches_(micro_batches) {
+  const std::size_t layers = planning.classes.layer_nodes.size();
+  std::vector<double> device(layers, infinity);
+  for (const int size : sizes) {
+    std::vector<double> micro_batch(layers, infinity), update(layers, infinity);
+    for (const MeshShape& mesh : mesh_shapes(size, devices_per_node)) {
+      const MeshCosts& mesh_costs = book.known(mesh);
+      for (std::size_t layer = 0; layer < layers; ++layer) {
+        const LayerLowerBound floor = layer_lower_bound(planning, static_cast<int>(layer), mesh_costs);
+        micro_batch[layer] = std::min(micro_batch[layer], floor.micro_batch_s);
+        update[layer] = std::min(update[layer], floor.update_s);
+        device[layer] = std::min(device[layer], size * floor.micro_batch_s);
+      }
+    }
+    micro_batch_[size] = sums_of(micro_batch);
+    update_[size] = sums_of(update);
+  }
+  device_ = sums_of(device);
+}
+
+double WorkLowerBound::micro_batch_s(int first, int end, int size) const {
+  return between(micro_batch_.at(size), first, end);
+}
+
+double WorkLowerBound::update_s(int first, int end, int size) const {
+  return between(update_.at(size), first, end);
+}
+
+double WorkLowerBound::rest_s(int first, int end, int rest) const {
+  return rest == 0 ? 0 : (device_.back() - between(device_, first, end)) / rest;
+}
+
+double WorkLowerBound::pipeline_s(int first, int end, int size, int rest) const {
+  const double own = micro_batch_s(first, end, size), others = rest_s(first, end, rest);
+  return own + others +
+         std::max((micro_batches_ - 1) * own + update_s(first, end, size), (micro_batches_ - 1) * others);
+}
+
+}  // namespace alpa

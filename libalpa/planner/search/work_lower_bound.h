@@ -1,0 +1,45 @@
+#pragma once
+#include <map>
+#include <vector>
+
+#include "libalpa/planner/stage/mesh_costs.h"
+#include "libalpa/planner/stage/planning_graph.h"
+
+namespace alpa {
+
+/// Seconds of one micro-batch of a layer, and of its update, with each node at its fastest and nothing ever
+/// converted.
+struct LayerLowerBound {
+  double micro_batch_s = 0, update_s = 0;
+};
+LayerLowerBound layer_lower_bound(const PlanningGraph&, int layer, const MeshCosts&);
+
+/// Bounds from below on what ranges of layers take, before any stage is solved: each node at its fastest,
+/// nothing ever converted. In device-seconds they add up over stages, which bounds what the rest of a
+/// pipeline takes.
+class WorkLowerBound {
+ public:
+  /// Stages of these numbers of devices, each seen as any of its meshes, which must be in the book.
+  WorkLowerBound(const PlanningGraph&, const CostTable&, const std::vector<int>& sizes, int devices_per_node,
+                 int micro_batches);
+
+  /// Seconds of one micro-batch of the layers on that many devices, and of their update.
+  double micro_batch_s(int first_layer, int end_layer, int size) const;
+  double update_s(int first_layer, int end_layer, int size) const;
+
+  /// Seconds of one micro-batch of all other layers, which share `rest` devices: no stage among them, nor
+  /// their sum, takes less.
+  double rest_s(int first_layer, int end_layer, int rest) const;
+
+  /// The least pipeline_seconds of a pipeline with this stage.
+  double pipeline_s(int first_layer, int end_layer, int size, int rest) const;
+
+ private:
+  using Sums = std::vector<double>;  ///< [layer]: of all layers before
+
+  int micro_batches_;
+  std::map<int, Sums> micro_batch_, update_;  ///< by size
+  Sums device_;  ///< device-seconds of a micro-batch, on the size that needs least
+};
+
+}  // namespace alpa

@@ -1,0 +1,119 @@
+#include "libalpa/planner/stage/axis_roles.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "libalpa/sharding/strategy.h"
+
+namespace alpa {
+namespace {
+
+class RoleFilter {
+ public:
+  RoleFilter(const PlanningGraph& planning, int node, const StageRequest& request)
+      : planning_(planning), index_(node), node_(node_of(planning.graph(), node)), request_(request) {
+    splits_sample_ = splits(node, FactorRole::sample);
+    splits_sequence_ = splits(node, FactorRole::sequence);
+    for (const Factor& factor : planning.rules[static_cast<std::size_t>(node)].factors)
+      goes_round_.push_back(factor.ring >= 0);
+    has_ring_ = std::find(goes_round_.begin(), goes_round_.end(), true) != goes_round_.end();
+  }
+
+  bool allows(const Strategy& strategy) const {
+    for (std::size_t axis = 0; axis < request_.roles.size(); ++axis)
+      if (!allows(request_.roles[axis], strategy[axis])) return false;
+    return true;
+  }
+
+  /// ZeRO spreads over the data axes all that divides; the rest stays whole.
+  bool is_spread() const {
+    if (request_.state_sharding == StateSharding::free) return false;
+    return (node_.op->sums_micro_batches && request_.state_sharding >= StateSharding::gradients) ||
+           (updates_in_place(node_) && request_.state_sharding >= StateSharding::optimizer);
+  }
+
+  bool splits_data(const Strategy& strategy) const {
+    for (std::size_t axis = 0; axis < request_.roles.size(); ++axis)
+      if (request_.roles[axis] == AxisRole::data && strategy[axis] < 0) return false;
+    return true;
+  }
+
+ private:
+  const std::vector<FactorRole>& roles_of(int node) const {
+    return planning_.roles[static_cast<std::size_t>(node)];
+  }
+
+  /// Whether a node has a factor of that role that can be split.
+  bool splits(int index, FactorRole role) const {
+    const std::vector<FactorRole>& roles = roles_of(index);
+    const ShardingRule& rule = planning_.rules[static_cast<std::size_t>(index)];
+    for (std::size_t f = 0; f < roles.size(); ++f)
+      if (roles[f] == role && can_split(rule, static_cast<int>(f))) return true;
+    return false;
+  }
+
+  /// A gradient is a sum over samples or positions, partial along an axis that splits them, unless what makes
+  /// it knows none (tokens that are routed in groups of whole sequences).
+  bool sums_along(FactorRole role, int choice) const {
+    const int maker = value_of(planning_.graph(), node_.operands[0]).producer;
+    return choice == kPassPartialAxis || (choice == kIdleAxis && !splits(maker, role));
+  }
+
+  bool allows(AxisRole role, int choice) const {
+    const FactorRole split =
+        choice >= 0 ? roles_of(index_)[static_cast<std::size_t>(choice)] : FactorRole::other;
+    if (role == AxisRole::tensor) return split == FactorRole::other;
+    if (role == AxisRole::free) return true;
+    const FactorRole wanted = role == AxisRole::data ? FactorRole::sample : FactorRole::sequence;
+    if (wanted == FactorRole::sample ? splits_sample_ : splits_sequence_)
+      return split == wanted &&
+             goes_round_[static_cast<std::size_t>(choice)] == (role == AxisRole::ring && has_ring_);
+    if (node_.op->sums_micro_batches)
+      return request_.state_sharding == StateSharding::free ||
+             request_.state_sharding >= StateSharding::gradients || sums_along(wanted, choice);
+    if (node_.phase == Phase::update) return request_.state_sharding != StateSharding::none || choice < 0;
+    return choice < 0;
+  }
+
+  const PlanningGraph& planning_;
+  int index_;
+  const Node& node_;
+  const StageRequest& request_;
+  bool splits_sample_ = false, splits_sequence_ = false;
+  std::vector<bool> goes_round_;  ///< [factor]
+  bool has_ring_ = false;
+};
+
+}  // namespace
+
+std::vector<int> allowed_options(const PlanningGraph& planning, int node,
+                                 const std::vector<NodeOption>& options, const StageRequest& request) {
+  std::vector<int> allowed(options.size());
+  std::iota(allowed.begin(), allowed.end(), 0);
+  if (request.roles.empty()) return allowed;
+  const RoleFilter filter(planning, node, request);
+  const auto strategy = [&](int o) -> const Strategy& {
+    return options[static_cast<std::size_t>(o)].strategy;
+  };
+  std::erase_if(allowed, [&](int o) { return !filter.allows(strategy(o)); });
+  const auto spreads = [&](int o) { return filter.splits_data(strategy(o)); };
+  if (filter.is_spread() && std::any_of(allowed.begin(), allowed.end(), spreads))
+    std::erase_if(allowed, [&](int o) { return !spreads(o); });
+  return allowed;
+}
+
+bool may_rest(const ShardingSpec& spec, const StageRequest& request) {
+  if (request.state_sharding == StateSharding::free) return true;
+  for (std::size_t axis = 0; axis < request.roles.size(); ++axis) {
+    const AxisRole role = request.roles[axis];
+    if (role == AxisRole::free || role == AxisRole::tensor) continue;
+    bool split = false;
+    for (const auto& axes : spec.axes)
+      split = split || std::find(axes.begin(), axes.end(), static_cast<int>(axis)) != axes.end();
+    if (split != (request.state_sharding == StateSharding::parameters && role == AxisRole::data))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace alpa

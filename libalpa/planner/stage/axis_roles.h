@@ -1,0 +1,17 @@
+#pragma once
+#include <vector>
+
+#include "libalpa/planner/stage/mesh_costs.h"
+#include "libalpa/planner/stage/planning_graph.h"
+#include "libalpa/planner/stage/stage_request.h"
+
+namespace alpa {
+
+/// Which of the node's options (by index) the roles of the axes and the sharding of the state allow.
+std::vector<int> allowed_options(const PlanningGraph&, int node, const std::vector<NodeOption>&,
+                                 const StageRequest&);
+
+/// A parameter is sharded over the data axes or whole along them, as the request says.
+bool may_rest(const ShardingSpec&, const StageRequest&);
+
+}  // namespace alpa

@@ -1,0 +1,127 @@
+#pragma once
+#include <array>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "libalpa/graph/graph.h"
+#include "libalpa/planner/search/planning_clock.h"
+#include "libalpa/sharding/conversion.h"
+#include "libalpa/sharding/strategy.h"
+
+namespace alpa {
+
+/// The layouts that one type of tensor can have on a mesh, numbered, and what it costs to turn one into
+/// another.
+class LayoutTable {
+ public:
+  LayoutTable(TensorType whole, MeshShape mesh) : whole_(std::move(whole)), mesh_(std::move(mesh)) {}
+
+  int add(const ShardingSpec&);         ///< its number, old or new
+  int find(const ShardingSpec&) const;  ///< -1: not there
+  int count() const { return static_cast<int>(specs_.size()); }
+  const ShardingSpec& spec(int number) const { return specs_[static_cast<std::size_t>(number)]; }
+  std::int64_t bytes(int number) const { return bytes_[static_cast<std::size_t>(number)]; }  ///< of a buffer
+  const TensorType& whole() const { return whole_; }
+
+  /// Seconds from this layout to every other, infinity where there is no way; worked out when first asked
+  /// for.
+  const std::vector<double>& seconds_from(int number, const Conversions&, const CostModel&);
+
+  /// Likewise what memory that takes; none where there is no way. `into_place` as in conversion_bytes.
+  const std::vector<ConversionBytes>& bytes_from(int number, bool into_place, const Conversions&);
+
+ private:
+  TensorType whole_;
+  MeshShape mesh_;
+  std::map<ShardingSpec, int> number_;
+  std::vector<ShardingSpec> specs_;
+  std::vector<std::int64_t> bytes_;
+  std::vector<std::vector<double>> seconds_;
+  std::array<std::vector<std::vector<ConversionBytes>>, 2> conversion_bytes_;  ///< [into place]
+};
+
+/// One strategy of a node on a mesh: its layouts by number, and what one run takes of one device.
+struct NodeOption {
+  Strategy strategy;
+  std::vector<int> operands, results;
+  double seconds = 0;
+  std::int64_t workspace = 0;        ///< beside operands and results
+  std::int64_t later_workspace = 0;  ///< once what `goes_on` has gone on, 0 where nothing does
+  std::vector<int> goes_on;          ///< operands that are not held longer than until the first round's end
+};
+
+/// What every node of a graph can do on one mesh and what that takes: worked out once for all stages on it.
+/// All operators are priced when it is made (CostModel is not thread-safe); after that threads may share it.
+class MeshCosts {
+ public:
+  MeshCosts(const Graph&, MeshShape, const CostModel&);
+
+  const MeshShape& mesh() const { return mesh_; }
+  const CostModel& costs() const { return costs_; }
+  const std::vector<NodeOption>& options(int node) const { return *options_[static_cast<std::size_t>(node)]; }
+  const LayoutTable& layouts(int value) const { return *tables_[static_cast<std::size_t>(value)]; }
+
+  /// Layouts in which a state may rest: all that are not partial.
+  const std::vector<int>& resting(int state_value) const {
+    return *resting_[static_cast<std::size_t>(state_value)];
+  }
+
+  const std::vector<double>& conversion_seconds(int value, int from) const;
+  const std::vector<ConversionBytes>& conversion_bytes(int value, int from, bool into_place) const;
+
+  /// Of the terms of a value that leaves its mesh; 0 where it is not partial.
+  double reduction_seconds(int value, int layout) const;
+
+  /// Adding up the squares of a gradient's tile, per layout (0 for partial ones); for operands of the global
+  /// norm.
+  const std::vector<double>& norm_seconds(int gradient) const {
+    return norm_seconds_.at(tables_[static_cast<std::size_t>(gradient)]);
+  }
+
+  /// Adding up a device's losses, or those of a metric, at the end of a step; `value`: one of them.
+  double sum_seconds(int value) const { return sum_seconds_.at(value); }
+
+ private:
+  std::vector<NodeOption> price(const Graph&, const Node&);
+  double node_seconds(const OpDef&, const NodeLayout&) const;
+  void price_norms(const Graph&);
+  void price_sum(const Graph&, int value);
+
+  MeshShape mesh_;
+  const CostModel& costs_;
+  Conversions conversions_;
+  mutable std::mutex mutex_;  ///< of conversions
+  mutable std::map<std::pair<DType, Shape>, LayoutTable> by_type_;
+  std::map<std::pair<DType, Shape>, std::vector<int>> resting_by_type_;
+  std::deque<std::vector<NodeOption>> distinct_;         ///< equal nodes share one
+  std::vector<const std::vector<NodeOption>*> options_;  ///< [node]
+  std::vector<LayoutTable*> tables_;                     ///< [value]
+  std::map<const LayoutTable*, std::vector<double>> norm_seconds_;
+  std::map<int, double> sum_seconds_;             ///< [value]
+  std::vector<const std::vector<int>*> resting_;  ///< [value]; null but for states
+};
+
+/// The prices of one graph on all the meshes that were asked for.
+class CostTable {
+ public:
+  CostTable(const Graph& graph, const CostModel& costs) : graph_(graph), costs_(costs) {}
+
+  /// Not thread-safe where the mesh is new.
+  const MeshCosts& on(const MeshShape& mesh) {
+    return mesh_costs_.try_emplace(mesh, graph_, mesh, costs_).first->second;
+  }
+  /// Prices those meshes that are new, in the name of `what`. False where the time was up before.
+  bool price(const std::vector<MeshShape>&, const std::string& what, PlanningClock&);
+  /// Of a mesh that was asked for before.
+  const MeshCosts& known(const MeshShape& mesh) const { return mesh_costs_.at(mesh); }
+  const CostModel& costs() const { return costs_; }
+
+ private:
+  const Graph& graph_;
+  const CostModel& costs_;
+  std::map<MeshShape, MeshCosts> mesh_costs_;
+};
+
+}  // namespace alpa

@@ -1,0 +1,23 @@
+#pragma once
+#include <vector>
+
+#include "libalpa/planner/stage/dimension_roles.h"
+#include "libalpa/planner/stage/layer_classes.h"
+#include "libalpa/semantics/graph_uses.h"
+
+namespace alpa {
+
+/// What all stage problems of one graph share.
+struct PlanningGraph {
+  GraphUses uses;
+  LayerClasses classes;
+  std::vector<ShardingRule> rules;             ///< [node]
+  std::vector<std::vector<FactorRole>> roles;  ///< of factors
+
+  const Graph& graph() const { return uses.graph; }
+};
+
+PlanningGraph prepare(const Graph&);
+PlanningGraph prepare(const Graph&, LayerClasses);
+
+}  // namespace alpa

@@ -1,0 +1,55 @@
+#include "libalpa/planner/stage/stage_clock.h"
+
+#include <algorithm>
+
+namespace alpa {
+
+StageClock::StageClock(const StageScope& scope) : scope_(scope) {
+  for (const Phase segment : {Phase::forward, Phase::backward, Phase::update}) {
+    begin_.push_back(end_++);  // what arrives from other stages is there then
+    const std::vector<int> order = scope.order(segment);
+    std::vector<int>&at = at_[static_cast<std::size_t>(segment)],
+    &position = position_[static_cast<std::size_t>(segment)];
+    at.assign(scope.graph().nodes.size(), -1);
+    position = at;
+    for (int place = 0; place < static_cast<int>(order.size()); ++place) {
+      const int n = order[static_cast<std::size_t>(place)];
+      if (segment == Phase::update && sums_ == 0 && n > scope.planning().uses.norm) measure();
+      position[static_cast<std::size_t>(n)] = place;
+      if (scope.canonical_node(n) != n) continue;
+      at[static_cast<std::size_t>(n)] = end_;
+      const auto [layer, is_new] = of_layer_.try_emplace({scope.node(n).layer, segment}, end_, end_);
+      end_ = ends(n, segment);
+      layer->second.second = end_;
+    }
+  }
+  if (sums_ == 0) measure();
+  ++end_;  // states go to other stages, and come from them
+}
+
+/// Sums of tied weights' gradients come before the norm, all that it does not need after it.
+void StageClock::measure() {
+  const GraphUses& uses = scope_.planning().uses;
+  const std::vector<int> none;
+  for (const int gradient : uses.norm < 0 ? none : scope_.node(uses.norm).operands) {
+    const std::vector<int>& users = uses.users_of(gradient);
+    if (users.empty() || !scope_.has(users.back()) || scope_.canonical_node(users.back()) != users.back())
+      continue;
+    measures_[{users.back(), place_of(scope_.node(users.back()).operands, gradient)}] = end_++;
+  }
+  sums_ = end_++;
+}
+
+int StageClock::runs(int node, Phase segment) const {
+  return at(node, segment) + 2 * static_cast<int>(scope_.node(node).operands.size());
+}
+
+int StageClock::ends(int node, Phase segment) const {
+  return settles(node, segment, static_cast<int>(scope_.node(node).results.size()));
+}
+
+std::pair<int, int> StageClock::of_layer(int layer, Phase segment) const {
+  return of_layer_.at({scope_.canonical_layer(layer), segment});
+}
+
+}  // namespace alpa

@@ -1,0 +1,496 @@
+#include "libalpa/planner/stage/stage_memory.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "libalpa/planner/stage/stage_clock.h"
+#include "libalpa/planner/stage/stage_edges.h"
+
+namespace alpa {
+namespace {
+
+using Ticks = std::vector<std::pair<int, int>>;  // half-open
+
+class MemoryOverTime {
+ public:
+  MemoryOverTime(const StageScope& scope, const StageRequest& request, const MeshCosts& mesh_costs,
+                 StageVariables& stage)
+      : scope_(scope), request_(request), mesh_costs_(mesh_costs), stage_(stage), clock_(scope) {}
+
+  void add() {
+    for (const Phase segment : {Phase::forward, Phase::backward, Phase::update})
+      for (const int n : scope_.order(segment))
+        if (scope_.canonical_node(n) == n) add_run(n, segment);
+    for (const auto& [edge, flow] : stage_.edges) add_flow(edge, flow);
+    for (auto& [what, ticks] : held_) hold_result(what, ticks);
+    for (auto& [index, ticks] : held_layouts_) hold_layout(index, ticks);
+    for (const int v : scope_.values()) add_messages(v);
+    add_global_sum();
+    hold_workspace_of_sums();
+    stage_.clock = clock_.end();
+  }
+
+ private:
+  struct Result {
+    int variable, result;
+    auto operator<=>(const Result&) const = default;
+  };
+
+  StageVariable& variable(int index) { return stage_.variables[static_cast<std::size_t>(index)]; }
+  std::int64_t bytes(int v, int layout) const { return mesh_costs_.layouts(v).bytes(layout); }
+
+  bool rests(int v) const { return stage_.of_value.contains(scope_.canonical_value(v)); }
+
+  /// The buffer that a node makes a value in ends with the segment, or (nullopt) that depends on layouts.
+  std::optional<bool> made_for_segment(int v, int n, Phase segment) const {
+    const Node& node = scope_.node(n);
+    const auto result = static_cast<std::size_t>(place_of(node.results, v));
+    if (scope_.value(v).kind == ValueKind::state || node.op->overwrites[result] >= 0) return false;
+    if (node.op->sums_micro_batches || scope_.planning().uses.summed_over_step[static_cast<std::size_t>(v)])
+      return false;
+    if (node.phase != segment) return !scope_.saved(v);  // recomputed; else users start from what was kept
+    if (scope_.saved(v)) return rests(v) ? std::nullopt : std::optional(false);
+    for (const int user : scope_.users(v))
+      if (scope_.kernel_of_sum(user) >= 0) return std::nullopt;
+    return true;
+  }
+
+  void add_run(int n, Phase segment) {
+    StageVariable& of = variable(stage_.of_node.at(n));
+    SelectionProblem::Memory first{clock_.runs(n, segment), clock_.runs(n, segment) + 1, {}},
+        later{first.end, first.end + 1, {}};
+    for (std::size_t c = 0; c < of.choices.size(); ++c) {
+      first.bytes.push_back(option_of(of, c, mesh_costs_).workspace);
+      later.bytes.push_back(option_of(of, c, mesh_costs_).later_workspace);
+    }
+    hold(of, std::move(first));
+    hold(of, std::move(later));
+    const Node& node = scope_.node(n);
+    for (std::size_t r = 0; r < node.results.size(); ++r)
+      if (made_for_segment(node.results[r], n, segment).value_or(false))
+        held_[{stage_.of_node.at(n), static_cast<int>(r)}].push_back(
+            {clock_.runs(n, segment), clock_.runs(n, segment) + 2});
+  }
+
+  static void hold(StageVariable& variable, SelectionProblem::Memory memory) {
+    const auto is_none = [](std::int64_t bytes) { return bytes == 0; };
+    if (memory.begin < memory.end && !std::ranges::all_of(memory.bytes, is_none))
+      variable.held.push_back(std::move(memory));
+  }
+
+  /// Each tick once.
+  static Ticks united(Ticks ticks) {
+    std::ranges::sort(ticks);
+    Ticks united;
+    for (const auto& [begin, end] : ticks) {
+      if (begin >= end) continue;
+      if (!united.empty() && begin <= united.back().second)
+        united.back().second = std::max(united.back().second, end);
+      else
+        united.push_back({begin, end});
+    }
+    return united;
+  }
+
+  void hold_result(const Result& what, const Ticks& ticks) {
+    StageVariable& of = variable(what.variable);
+    const auto result = static_cast<std::size_t>(what.result);
+    const int v = scope_.node(of.node).results[result];
+    for (const auto& [begin, end] : united(ticks)) {
+      SelectionProblem::Memory memory{begin, end, {}};
+      for (std::size_t c = 0; c < of.choices.size(); ++c)
+        memory.bytes.push_back(bytes(v, option_of(of, c, mesh_costs_).results[result]));
+      hold(of, std::move(memory));
+    }
+  }
+
+  void hold_layout(int index, const Ticks& ticks) {
+    StageVariable& of = variable(index);
+    for (const auto& [begin, end] : united(ticks)) {
+      SelectionProblem::Memory memory{begin, end, {}};
+      for (std::size_t c = 0; c < of.choices.size(); ++c)
+        memory.bytes.push_back(!of.at_rest.empty() && of.at_rest[c] ? 0 : bytes(of.value, of.choices[c]));
+      hold(of, std::move(memory));
+    }
+  }
+
+  /// Of the uses in a segment that which runs first, or last.
+  StageScope::Use extreme_use(int v, Phase segment, bool last) const {
+    const std::vector<StageScope::Use> uses = scope_.uses_in(v, segment);
+    const auto when = [&](const StageScope::Use& use) {
+      return std::pair(clock_.position(use.node, segment), use.operand);
+    };
+    return last ? *std::ranges::max_element(uses, {}, when) : *std::ranges::min_element(uses, {}, when);
+  }
+
+  struct Moment {
+    int tick = 0, layer = 0;
+  };
+
+  /// When a value is brought into its segment's layout for the first of its users, or made into it where it
+  /// has none itself (of equal layers only some hand on).
+  Moment start_of_uses(int v, Phase segment) const {
+    if (!scope_.uses_in(v, segment).empty()) {
+      const StageScope::Use first = extreme_use(v, segment, false);
+      return {clock_.starts(first.node, segment, first.operand), scope_.node(first.node).layer};
+    }
+    const int maker = scope_.value(v).producer;
+    if (!scope_.made_in(v, segment)) return {clock_.begin(segment), 0};
+    return {clock_.ends(maker, segment), scope_.node(maker).layer};
+  }
+
+  /// From a tick of one layer to a tick of the same or a later one; equal layers in between are there once.
+  Ticks between(Moment begin, Moment end, Phase segment) const {
+    if (begin.tick <= end.tick || begin.layer == end.layer) return {{begin.tick, end.tick}};
+    return {{begin.tick, clock_.of_layer(begin.layer, segment).second},
+            {clock_.of_layer(end.layer, segment).first, end.tick}};
+  }
+
+  /// Copies of the layer are there for the value's whole time then.
+  bool used_by_equal_layers(int v, int layer, Phase segment) const {
+    return std::ranges::any_of(scope_.uses_in(v, segment), [&](const StageScope::Use& use) {
+      const int other = scope_.node(use.node).layer;
+      return other != layer && scope_.canonical_layer(other) == scope_.canonical_layer(layer);
+    });
+  }
+
+  /// What a flow starts from.
+  struct Start {
+    bool lasts = false;  ///< in memory that is counted as lasting, or as somebody else's
+    bool always = true;  ///< `lasts` holds whatever the layouts are
+    int begin = 0;       ///< where it does not last, when it is there
+    int layer = 0;
+    Ticks* ticks = nullptr;  ///< where those go in which it is held by the variable itself
+  };
+
+  Start start_of(const StageEdge& edge, const StageFlow& flow) {
+    const Phase segment = edge.phase;
+    const StageVariable& from = variable(edge.from);
+    const Value& value = scope_.value(flow.value);
+    Start start;
+    if (from.node >= 0) {
+      const int maker = value.kind == ValueKind::state ? from.node : value.producer;
+      const std::optional<bool> ends = made_for_segment(flow.value, maker, segment);
+      start.lasts = !ends.value_or(true);
+      start.always = ends.has_value();
+      start.layer = scope_.node(maker).layer;
+      if (!start.lasts) start.begin = clock_.runs(maker, segment);
+      if (ends.value_or(false)) start.ticks = &held_[{edge.from, edge.from_place}];
+      return start;
+    }
+    if (from.segment || value.kind == ValueKind::input) {  // made, or loaded, for the first of its users
+      const Moment first = start_of_uses(flow.value, segment);
+      start.begin = first.tick;
+      start.layer = first.layer;
+      start.lasts = !from.segment && scope_.lasts(flow.value);
+    } else {
+      start.lasts = scope_.lasts(flow.value);
+      const bool made = scope_.makes(flow.value) && scope_.node(value.producer).phase == segment;
+      if (made) {
+        const int place = place_of(scope_.node(value.producer).results, flow.value);
+        start.begin = clock_.settles(value.producer, segment, place);
+        start.layer = scope_.node(value.producer).layer;
+      } else {
+        start.begin = clock_.begin(segment);  // comes before all, so its layer does not matter
+      }
+    }
+    if (!start.lasts) start.ticks = &held_layouts_[edge.from];
+    return start;
+  }
+
+  void add_flow(const StageEdge& edge, const StageFlow& flow) {
+    if (scope_.planning().uses.summed_over_step[static_cast<std::size_t>(flow.value)]) return;
+    if (flow.user >= 0) return add_use(edge, flow);
+    const StageVariable& to = variable(edge.to);
+    const Value& value = scope_.value(flow.value);
+    if (to.segment) {
+      const bool made = scope_.makes(flow.value) && scope_.node(value.producer).phase == edge.phase;
+      return made && rests(flow.value) ? add_start_beside_rest(edge, flow) : add_start(edge, flow);
+    }
+    const bool has_segment = stage_.of_segment.contains({scope_.canonical_value(flow.value), edge.phase});
+    if (edge.phase != Phase::update && has_segment)
+      variable(edge.from).segment ? add_rest_from_segment(edge, flow) : add_made_beside_rest(edge, flow);
+    else
+      add_rest(edge, flow);
+  }
+
+  /// What a conversion holds at its tick, where what it starts from is counted in `held` or (0) elsewhere.
+  std::int64_t peak(int v, int from, int to, bool into_place, std::int64_t held) {
+    if (const std::tuple conversions(v, from, into_place); row_ != conversions) {
+      row_ = conversions;
+      bytes_of_row_ = &mesh_costs_.conversion_bytes(v, from, into_place);  // shared by threads, so it locks
+    }
+    const ConversionBytes& beside = (*bytes_of_row_)[static_cast<std::size_t>(to)];
+    return std::max(held + beside.first, beside.later);
+  }
+
+  /// The same where what it ends in is counted elsewhere too. (Where there is no way, none.)
+  std::int64_t extra(int v, int from, int to, std::int64_t held) {
+    return std::max<std::int64_t>(0, peak(v, from, to, false, held) - bytes(v, to));
+  }
+
+  /// A node takes the value.
+  void add_use(const StageEdge& edge, const StageFlow& flow) {
+    const Phase segment = edge.phase;
+    const int v = flow.value, operand = edge.to_place;
+    const Node& node = scope_.node(flow.user);
+    const auto& measured = scope_.planning().uses.measured[static_cast<std::size_t>(flow.user)];
+    int tick = clock_.converts(flow.user, segment, operand);
+    int others = 0;  // copies of the node, whose operands are all measured before the first is taken
+    if (segment == Phase::update && std::ranges::find(measured, operand) != measured.end()) {
+      tick = clock_.measures(scope_.canonical_node(flow.user), operand);
+      others = scope_.copies(scope_.canonical_node(flow.user)) - 1;
+      hold_workspace_of_norm(v, flow.user, operand, tick);
+    }
+    int end = clock_.runs(flow.user, segment) + 2;
+    for (const NodeOption& o : mesh_costs_.options(flow.user))
+      if (std::ranges::find(o.goes_on, operand) != o.goes_on.end()) end = clock_.runs(flow.user, segment) + 1;
+    if (const auto result = std::ranges::find(node.op->overwrites, operand);
+        result != std::end(node.op->overwrites))
+      end = clock_.settles(flow.user, segment, static_cast<int>(result - std::begin(node.op->overwrites)));
+    const Start start = start_of(edge, flow);
+    const StageScope::Use last = extreme_use(v, segment, true);
+    const bool for_copies = used_by_equal_layers(v, node.layer, segment);
+    const bool is_last = !for_copies && last.operand == operand &&
+                         scope_.canonical_node(last.node) == scope_.canonical_node(flow.user);
+    const int needed = for_copies ? clock_.of_layer(node.layer, segment).second : tick;
+    const Ticks before = between({start.begin, start.layer}, {needed, node.layer}, segment);
+    if (start.ticks) start.ticks->insert(start.ticks->end(), before.begin(), before.end());
+    const bool sum = variable(edge.to).sums_in_kernel && !start.always;
+    const Ticks pieces{{tick, tick + 1},
+                       {tick + 1, end},
+                       {start.begin, sum ? tick : start.begin},
+                       {tick, others > 0 ? clock_.of_layer(node.layer, segment).second : tick}};
+    add_conversion(
+        edge, -1, pieces, [&](const EdgeEnd& from, const EdgeEnd& to, bool) -> std::vector<std::int64_t> {
+          const bool same = from.layout == to.layout;
+          if (same && sum) return {0, 0, 0, 0};  // the gradient's kernel adds to the sum
+          // Where it is taken as it is, it is counted here from its last use on.
+          const std::int64_t before_it = start.lasts || from.at_rest || !is_last ? 0 : bytes(v, from.layout);
+          if (same) return {before_it, before_it, 0, 0};
+          const std::int64_t after = bytes(v, to.layout);
+          return {peak(v, from.layout, to.layout, false, before_it), after, before_it, others * after};
+        });
+  }
+
+  /// What the kernel wants that takes the square of an operand.
+  void hold_workspace_of_norm(int v, int user, int operand, int tick) {
+    const OpDef& norm = *scope_.node(scope_.planning().uses.norm).op;
+    StageVariable& of = variable(stage_.of_node.at(scope_.canonical_node(user)));
+    SelectionProblem::Memory memory{tick, tick + 1, {}};
+    for (std::size_t c = 0; c < of.choices.size(); ++c)
+      memory.bytes.push_back(workspace_of_one(
+          norm, v, option_of(of, c, mesh_costs_).operands[static_cast<std::size_t>(operand)]));
+    hold(of, std::move(memory));
+  }
+
+  /// What the kernels want that add up the loss and the metrics.
+  void hold_workspace_of_sums() {
+    std::vector<int> summed{scope_.graph().loss};
+    for (const Metric& metric : scope_.graph().metrics)
+      summed.insert(summed.end(), metric.values.begin(), metric.values.end());
+    const int tick = clock_.begin(Phase::update);
+    for (const int v : summed) {
+      if (!scope_.makes(v)) continue;
+      const Node& maker = scope_.node(scope_.value(v).producer);
+      StageVariable& of = variable(stage_.of_node.at(scope_.canonical_node(scope_.value(v).producer)));
+      const auto result = static_cast<std::size_t>(place_of(maker.results, v));
+      SelectionProblem::Memory memory{tick, tick + 1, {}};
+      for (std::size_t c = 0; c < of.choices.size(); ++c)
+        memory.bytes.push_back(workspace_of_one(*maker.op, v, option_of(of, c, mesh_costs_).results[result]));
+      hold(of, std::move(memory));
+    }
+  }
+
+  std::int64_t workspace_of_one(const OpDef& op, int v, int layout) const {
+    const LayoutTable& table = mesh_costs_.layouts(v);
+    const std::vector<TensorType> tile{tile_type(table.whole(), table.spec(layout), mesh_costs_.mesh())};
+    const Attributes none;
+    const std::int64_t bytes = workspace_of(op, {tile, none}, mesh_costs_.costs().cluster().kind);
+    return bytes > 0 ? buffer_bytes(bytes) : 0;
+  }
+
+  /// The layout of a segment, from what arrives, is kept, or is made and does not rest.
+  void add_start(const StageEdge& edge, const StageFlow& flow) {
+    const auto [tick, layer] = start_of_uses(flow.value, edge.phase);
+    const Start start = start_of(edge, flow);
+    const Ticks before = between({start.begin, start.layer}, {tick, layer}, edge.phase);
+    if (start.ticks) start.ticks->insert(start.ticks->end(), before.begin(), before.end());
+    add_conversion(edge, -1, {{tick, tick + 1}}, [&](const EdgeEnd& from, const EdgeEnd& to, bool) {
+      if (from.layout == to.layout) return std::vector<std::int64_t>{0};
+      const std::int64_t held = start.lasts ? 0 : bytes(flow.value, from.layout);
+      return std::vector{extra(flow.value, from.layout, to.layout, held)};
+    });
+  }
+
+  /// From how a value is made to where it rests, from where its users start.
+  void add_rest(const StageEdge& edge, const StageFlow& flow) {
+    const int maker = scope_.value(flow.value).producer;
+    const int tick = clock_.settles(maker, edge.phase, edge.from_place);
+    const Start start = start_of(edge, flow);
+    const bool in_place = scope_.node(maker).op->overwrites[static_cast<std::size_t>(edge.from_place)] >= 0;
+    const bool lasts = in_place || scope_.lasts(flow.value);
+    if (start.ticks) start.ticks->push_back({start.begin, tick});
+    if (!lasts) held_layouts_[edge.to].push_back({tick, tick + 1});
+    add_conversion(edge, -1, {{tick, tick + 1}, {start.always ? tick : start.begin, tick}},
+                   [&](const EdgeEnd& from, const EdgeEnd& to, bool) -> std::vector<std::int64_t> {
+                     if (from.layout == to.layout) return {0, 0};
+                     const std::int64_t held = start.lasts && !in_place ? 0 : bytes(flow.value, from.layout);
+                     return {lasts ? peak(flow.value, from.layout, to.layout, true, held)
+                                   : extra(flow.value, from.layout, to.layout, held),
+                             held};
+                   });
+  }
+
+  /// What is made, until it is brought to the segment's layout, unless it rests as it is made.
+  void add_made_beside_rest(const StageEdge& edge, const StageFlow& flow) {
+    const int maker = scope_.value(flow.value).producer, begin = clock_.runs(maker, edge.phase),
+              tick = clock_.settles(maker, edge.phase, edge.from_place);
+    if (!scope_.lasts(flow.value)) {
+      held_[{edge.from, edge.from_place}].push_back({begin, tick});
+      return;
+    }
+    add_conversion(edge, -1, {{begin, tick}}, [&](const EdgeEnd& from, const EdgeEnd& to, bool) {
+      return std::vector{to.as_made ? 0 : bytes(flow.value, from.layout)};
+    });
+  }
+
+  /// From how it is made to the segment's layout: right away, if it rests in what that is turned into; where
+  /// it rests as it is made, at the first use.
+  void add_start_beside_rest(const StageEdge& edge, const StageFlow& flow) {
+    const int v = flow.value, maker = scope_.value(v).producer;
+    const int settles = clock_.settles(maker, edge.phase, edge.from_place);
+    const auto [tick, layer] = start_of_uses(v, edge.phase);
+    Ticks pieces{{settles, settles + 1}, {tick, tick + 1}};
+    const Ticks meanwhile = between({settles + 1, scope_.node(maker).layer}, {tick, layer}, edge.phase);
+    pieces.insert(pieces.end(), meanwhile.begin(), meanwhile.end());
+    const bool lasts = scope_.lasts(v);
+    add_conversion(edge, stage_.of_value.at(scope_.canonical_value(v)), pieces,
+                   [&](const EdgeEnd& from, const EdgeEnd& to, bool as_made) {
+                     const std::int64_t made = bytes(v, from.layout),
+                                        started = to.at_rest ? 0 : bytes(v, to.layout);
+                     const bool same = from.layout == to.layout;
+                     std::vector<std::int64_t> held(pieces.size(), 0);
+                     if (as_made) {
+                       const std::int64_t resting = lasts ? 0 : made;
+                       if (!same) held[1] = extra(v, from.layout, to.layout, resting);
+                       held[0] = resting;
+                       for (std::size_t i = 2; i < held.size(); ++i) held[i] = resting;
+                       return held;
+                     }
+                     held[0] = same ? started : peak(v, from.layout, to.layout, to.at_rest, made);
+                     for (std::size_t i = 2; i < held.size(); ++i) held[i] = started;
+                     return held;
+                   });
+  }
+
+  /// From the segment's layout, which is still needed, to where the value rests.
+  void add_rest_from_segment(const StageEdge& edge, const StageFlow& flow) {
+    const int v = flow.value, maker = scope_.value(v).producer;
+    const int tick = clock_.rests(maker, edge.phase, place_of(scope_.node(maker).results, v));
+    const bool lasts = scope_.lasts(v);
+    add_conversion(edge, -1, {{tick, tick + 1}}, [&](const EdgeEnd& from, const EdgeEnd& rest, bool) {
+      if (from.layout == rest.layout || rest.as_made) return std::vector<std::int64_t>{0};
+      return std::vector{peak(v, from.layout, rest.layout, lasts, 0)};
+    });
+  }
+
+  void add_conversion(const StageEdge& edge, int rest, const Ticks& pieces, const HeldBytes& held) {
+    if (edge.from == edge.to) return hold_own_conversion(edge, pieces, held);
+    StageConversion added = conversion_of(stage_, edge, rest, held, mesh_costs_);
+    const auto is_none = [](const StageConversion::Case& c) {
+      return std::ranges::all_of(c.bytes, [](std::int64_t bytes) { return bytes == 0; });
+    };
+    if (std::ranges::all_of(added.cases, is_none)) return;
+    added.pieces = pieces;
+    stage_.conversions.push_back(std::move(added));
+  }
+
+  /// Equal layers that hand on to each other choose alike.
+  void hold_own_conversion(const StageEdge& edge, const Ticks& pieces, const HeldBytes& held) {
+    StageVariable& of = variable(edge.from);
+    std::vector<SelectionProblem::Memory> memory;
+    for (const auto& [begin, end] : pieces) memory.push_back({begin, end, {}});
+    for (std::size_t c = 0; c < of.choices.size(); ++c) {
+      const std::vector<std::int64_t> bytes =
+          held(start_of_edge(stage_, edge, c, mesh_costs_), end_of_edge(stage_, edge, c, mesh_costs_), false);
+      for (std::size_t p = 0; p < memory.size(); ++p) memory[p].bytes.push_back(bytes[p]);
+    }
+    for (SelectionProblem::Memory& each : memory) hold(of, std::move(each));
+  }
+
+  /// What leaves has memory of its own, as large as its tile, for each mesh that takes it; what arrives has
+  /// that until it is unpacked.
+  void add_messages(int v) {
+    const Value& value = scope_.value(v);
+    if (v == scope_.graph().gradient_square_sum || value.kind == ValueKind::input) return;
+    if (scope_.planning().uses.state_after_value(v) >= 0) return;
+    const bool state = value.kind == ValueKind::state, own = state ? scope_.updates(v) : scope_.makes(v);
+    const Phase phase = phase_of_crossing(scope_.graph(), v);
+    if (own) {
+      std::int64_t messages = 0;
+      for (const int layer : scope_.layers_it_leaves_for(v)) messages += messages_to(layer, phase);
+      if (messages > 0) add_message(v, 0, clock_.end(), messages);
+    } else {
+      const int tick = state ? clock_.end() - 1 : clock_.begin(phase);
+      add_message(v, tick, tick + 1, 1);
+    }
+  }
+
+  /// The loss, the norm and the metrics in one message.
+  void add_global_sum() {
+    if (stage_.variables.empty()) return;  // layers may have no nodes
+    const std::int64_t scalars = 2 + std::ssize(scope_.graph().metrics);
+    StageVariable& of = variable(0);
+    of.messages.push_back(
+        {clock_.sums(), clock_.sums() + 1,
+         std::vector<std::int64_t>(of.choices.size(), buffer_bytes({DType::f32, {scalars}}))});
+  }
+
+  /// Those on their way at once: one, unless it passes stages by; then no more than there are micro-batches
+  /// between the two ends.
+  std::int64_t messages_to(int layer, Phase phase) const {
+    if (phase == Phase::update || layer == request_.end_layer || layer == request_.first_layer - 1) return 1;
+    return request_.pipeline_in_flight;
+  }
+
+  void add_message(int v, int begin, int end, std::int64_t count) {
+    const auto at_rest = stage_.of_value.find(scope_.canonical_value(v));
+    SelectionProblem::Memory memory{begin, end, {}};
+    if (at_rest != stage_.of_value.end()) {
+      StageVariable& of = variable(at_rest->second);
+      for (const int layout : of.choices) memory.bytes.push_back(count * bytes(v, layout));
+      of.messages.push_back(std::move(memory));
+      return;
+    }
+    // It rests as a node makes it: a sum of gradients, or a state that is no parameter.
+    const int made = scope_.value(v).kind == ValueKind::state ? scope_.next_of_state(v) : v;
+    const Node& maker = scope_.node(scope_.value(made).producer);
+    StageVariable& of = variable(stage_.of_node.at(scope_.canonical_node(scope_.value(made).producer)));
+    const auto result = static_cast<std::size_t>(place_of(maker.results, made));
+    for (std::size_t c = 0; c < of.choices.size(); ++c)
+      memory.bytes.push_back(count * bytes(v, option_of(of, c, mesh_costs_).results[result]));
+    of.messages.push_back(std::move(memory));
+  }
+
+  const StageScope& scope_;
+  const StageRequest& request_;
+  const MeshCosts& mesh_costs_;
+  StageVariables& stage_;
+  StageClock clock_;
+  std::map<Result, Ticks> held_;
+  std::map<int, Ticks> held_layouts_;              ///< by variable
+  std::tuple<int, int, bool> row_{-1, -1, false};  ///< value, its layout, whether into place: asked for last
+  const std::vector<ConversionBytes>* bytes_of_row_ = nullptr;
+};
+
+}  // namespace
+
+void add_memory_over_time(const StageScope& scope, const StageRequest& request, const MeshCosts& mesh_costs,
+                          StageVariables& stage) {
+  MemoryOverTime(scope, request, mesh_costs, stage).add();
+}
+
+}  // namespace alpa

@@ -1,0 +1,393 @@
+#include "libalpa/planner/stage/stage_problem.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "libalpa/base/checked.h"
+#include "libalpa/base/deadline.h"
+#include "libalpa/base/infinity.h"
+#include "libalpa/planner/stage/stage_edges.h"
+#include "libalpa/planner/stage/stage_memory.h"
+
+namespace alpa {
+
+StageProblem::StageProblem(const PlanningGraph& planning, const StageRequest& request,
+                           const MeshCosts& mesh_costs)
+    : request_(request),
+      scope_(planning, request_),
+      mesh_costs_(mesh_costs),
+      stage_(stage_variables(scope_, request_, mesh_costs)) {
+  if (stage_.why_not.empty()) add_memory_over_time(scope_, request_, mesh_costs_, stage_);
+  if (stage_.why_not.empty() && most_bytes().value_or(kMostSelectionBytes + 1) > kMostSelectionBytes)
+    stage_.why_not = "its memory does not fit into 64 bits";
+  if (stage_.why_not.empty()) make_selection();
+}
+
+/// No choice takes more; nothing where 64 bits do not count it.
+std::optional<std::int64_t> StageProblem::most_bytes() const {
+  const auto most = [](const std::vector<std::int64_t>& bytes) {
+    return bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
+  };
+  std::optional<std::int64_t> sum = request_.reserve_bytes;
+  for (const StageVariable& v : stage_.variables) {
+    sum = checked_sum(sum, checked_product(most(v.slot), request_.in_flight));
+    sum = checked_sum(sum, most(v.fixed));
+    for (const auto* all : {&v.held, &v.messages})
+      for (const SelectionProblem::Memory& held : *all) sum = checked_sum(sum, most(held.bytes));
+  }
+  for (const StageConversion& conversion : stage_.conversions)
+    for (const StageConversion::Case& c : conversion.cases)
+      for (const std::int64_t bytes : c.bytes) sum = checked_sum(sum, bytes);
+  return sum;
+}
+
+void StageProblem::make_selection() {
+  for (const StageVariable& v : stage_.variables) {
+    std::vector<std::int64_t> lasting;
+    for (std::size_t c = 0; c < v.choices.size(); ++c)
+      lasting.push_back(v.fixed[c] + request_.in_flight * v.slot[c]);
+    SelectionProblem::Node node{v.cost, v.held};
+    if (std::ranges::any_of(lasting, [](std::int64_t bytes) { return bytes > 0; }))
+      node.memory.push_back({0, stage_.clock, std::move(lasting)});
+    node.memory.insert(node.memory.end(), v.messages.begin(), v.messages.end());
+    problem_.nodes.push_back(std::move(node));
+  }
+  for (const auto& [edge, flow] : stage_.edges) {
+    const std::size_t rows = variable(edge.from).choices.size(), columns = variable(edge.to).choices.size();
+    const double runs = runs_per_step(request_, edge.phase) * flow.count;
+    if (edge.from == edge.to) {
+      auto& cost = problem_.nodes[static_cast<std::size_t>(edge.from)].cost;
+      for (std::size_t c = 0; c < rows; ++c) cost[c] += runs * edge_seconds(stage_, edge, c, mesh_costs_)[c];
+      continue;
+    }
+    SelectionProblem::Edge priced{edge.from, edge.to, {}};
+    priced.cost.reserve(rows * columns);
+    for (std::size_t r = 0; r < rows; ++r)
+      for (const double seconds : edge_seconds(stage_, edge, r, mesh_costs_))
+        priced.cost.push_back(runs * seconds);
+    problem_.edges.push_back(std::move(priced));
+  }
+  problem_.memory_limit =
+      std::max<std::int64_t>(0, mesh_costs_.costs().cluster().memory_bytes - request_.reserve_bytes);
+  refined_.resize(static_cast<std::size_t>(stage_.clock));
+}
+
+/// Memory that depends on several decisions: a node that follows them.
+int StageProblem::node_of_conversion(std::size_t index) {
+  const auto known = std::ranges::find(held_conversions_, index);
+  const int variables = static_cast<int>(stage_.variables.size());
+  if (known != held_conversions_.end())
+    return variables + static_cast<int>(known - held_conversions_.begin());
+  held_conversions_.push_back(index);
+  const StageConversion& conversion = stage_.conversions[index];
+  const int added = static_cast<int>(problem_.nodes.size());
+  const std::size_t cases = conversion.cases.size();
+  problem_.nodes.push_back({std::vector<double>(cases, 0.0), {}});
+  const auto tie = [&](int to, const auto& allowed) {
+    SelectionProblem::Edge edge{to, added, {}};
+    for (std::size_t choice = 0; choice < variable(to).choices.size(); ++choice)
+      for (std::size_t c = 0; c < cases; ++c) edge.cost.push_back(allowed(choice, c) ? 0 : infinity);
+    problem_.edges.push_back(std::move(edge));
+  };
+  tie(conversion.to, [&](std::size_t choice, std::size_t c) {
+    return conversion.end_of[choice] == conversion.cases[c].end;
+  });
+  tie(conversion.from, [&](std::size_t choice, std::size_t c) {
+    return std::ranges::find(conversion.case_of[choice], static_cast<int>(c)) !=
+           conversion.case_of[choice].end();
+  });
+  if (conversion.rest >= 0)
+    tie(conversion.rest, [&](std::size_t choice, std::size_t c) {
+      return variable(conversion.rest).as_made[choice] == conversion.cases[c].as_made;
+    });
+  return added;
+}
+
+std::size_t StageProblem::case_of(const StageConversion& conversion, const std::vector<int>& choice) const {
+  const auto chosen = [&](int index) {
+    return static_cast<std::size_t>(choice[static_cast<std::size_t>(index)]);
+  };
+  const bool as_made = conversion.rest >= 0 && variable(conversion.rest).as_made[chosen(conversion.rest)];
+  const int end = conversion.end_of[chosen(conversion.to)];
+  return static_cast<std::size_t>(
+      conversion.case_of[chosen(conversion.from)][StageConversion::place(end, as_made)]);
+}
+
+template <class OfVariable, class OfConversion>
+std::vector<std::int64_t> StageProblem::held_over_time(const OfVariable& of_variable,
+                                                       const OfConversion& of_conversion) const {
+  std::vector<std::int64_t> bytes(static_cast<std::size_t>(stage_.clock) + 1);
+  const auto hold = [&](int begin, int end, std::int64_t held) {
+    bytes[static_cast<std::size_t>(begin)] += held;
+    bytes[static_cast<std::size_t>(end)] -= held;
+  };
+  for (std::size_t i = 0; i < stage_.variables.size(); ++i)
+    for (const auto& [begin, end, held] : problem_.nodes[i].memory) hold(begin, end, of_variable(i, held));
+  for (const StageConversion& conversion : stage_.conversions)
+    for (std::size_t p = 0; p < conversion.pieces.size(); ++p)
+      if (const auto& [begin, end] = conversion.pieces[p]; begin < end)
+        hold(begin, end, of_conversion(conversion, p));
+  std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
+  bytes.pop_back();
+  return bytes;
+}
+
+std::vector<std::int64_t> StageProblem::bytes_over_time(const std::vector<int>& choice) const {
+  return held_over_time(
+      [&](std::size_t i, const std::vector<std::int64_t>& held) {
+        return held[static_cast<std::size_t>(choice[i])];
+      },
+      [&](const StageConversion& conversion, std::size_t piece) {
+        return conversion.cases[case_of(conversion, choice)].bytes[piece];
+      });
+}
+
+bool StageProblem::fits(const std::vector<int>& choice) const {
+  return std::ranges::max(bytes_over_time(choice)) <= problem_.memory_limit;
+}
+
+void StageProblem::refine(const std::vector<int>& choice) { hold_conversions_where(bytes_over_time(choice)); }
+
+void StageProblem::refine_everywhere() {
+  hold_conversions_where(held_over_time(
+      [](std::size_t, const std::vector<std::int64_t>& held) { return std::ranges::max(held); },
+      [](const StageConversion& conversion, std::size_t piece) {
+        std::int64_t most = 0;
+        for (const StageConversion::Case& c : conversion.cases) most = std::max(most, c.bytes[piece]);
+        return most;
+      }));
+}
+
+/// At ticks at which those bytes are too many.
+void StageProblem::hold_conversions_where(const std::vector<std::int64_t>& bytes) {
+  std::vector<std::pair<int, int>> added;  // ticks that follow each other
+  for (std::size_t t = 0; t < bytes.size(); ++t) {
+    if (bytes[t] <= problem_.memory_limit || refined_[t]) continue;
+    refined_[t] = true;
+    const int tick = static_cast<int>(t);
+    if (added.empty() || added.back().second < tick) added.push_back({tick, tick});
+    added.back().second = tick + 1;
+  }
+  for (std::size_t i = 0; i < stage_.conversions.size(); ++i) {
+    const StageConversion& conversion = stage_.conversions[i];
+    for (std::size_t p = 0; p < conversion.pieces.size(); ++p) {
+      std::vector<std::int64_t> held;
+      for (const StageConversion::Case& c : conversion.cases) held.push_back(c.bytes[p]);
+      if (std::ranges::max(held) == 0) continue;
+      for (const auto& [begin, end] : added) {
+        const int first = std::max(begin, conversion.pieces[p].first),
+                  last = std::min(end, conversion.pieces[p].second);
+        if (first >= last) continue;
+        const int node = node_of_conversion(i);
+        problem_.nodes[static_cast<std::size_t>(node)].memory.push_back({first, last, held});
+      }
+    }
+  }
+}
+
+std::optional<ShardingSpec> StageProblem::layout_in(const StageSolution& solution, int value,
+                                                    std::optional<Phase> segment) const {
+  if (segment) {
+    const auto at = solution.segment_layouts.find(value);
+    if (at == solution.segment_layouts.end()) return std::nullopt;
+    return *segment == Phase::forward ? at->second.forward : at->second.backward;
+  }
+  if (scope_.value(value).kind == ValueKind::input)
+    return replicated_spec(scope_.value(value).type.shape.size());
+  for (const auto* known : {&solution.value_layout, &solution.received_layout})
+    if (const auto at = known->find(value); at != known->end()) return at->second;
+  return std::nullopt;
+}
+
+std::vector<int> StageProblem::choice_of(const StageSolution& solution) const {
+  std::vector<int> choice;
+  for (int index = 0; index < static_cast<int>(stage_.variables.size()); ++index) {
+    const StageVariable& v = variable(index);
+    std::size_t c = 0;
+    if (v.node >= 0) {
+      const auto at = solution.node_strategy.find(v.node);
+      if (at == solution.node_strategy.end()) return {};
+      while (c < v.choices.size() && option_of(v, c, mesh_costs_).strategy != at->second) ++c;
+    } else {
+      const std::optional<ShardingSpec> known = layout_in(solution, v.value, v.segment);
+      if (!known) return {};
+      const ShardingSpec& wanted = *known;
+      while (c < v.choices.size() && mesh_costs_.layouts(v.value).spec(v.choices[c]) != wanted) ++c;
+      if (c < v.choices.size() && !v.at_rest.empty()) {
+        const bool at_rest = layout_in(solution, v.value, {}) == wanted;
+        while (c < v.choices.size() &&
+               (mesh_costs_.layouts(v.value).spec(v.choices[c]) != wanted || v.at_rest[c] != at_rest))
+          ++c;
+      }
+      if (c < v.choices.size() && !v.as_made.empty()) {
+        const int maker = stage_.of_node.at(scope_.value(v.value).producer);  // comes before
+        const auto made = static_cast<std::size_t>(choice[static_cast<std::size_t>(maker)]);
+        const auto result =
+            static_cast<std::size_t>(place_of(scope_.node(variable(maker).node).results, v.value));
+        const bool as_made = option_of(variable(maker), made, mesh_costs_).results[result] == v.choices[c];
+        const int layout = v.choices[c];
+        while (c < v.choices.size() && (v.choices[c] != layout || v.as_made[c] != as_made)) ++c;
+      }
+    }
+    if (c == v.choices.size()) return {};
+    choice.push_back(static_cast<int>(c));
+  }
+  return choice;
+}
+
+std::vector<int> StageProblem::with_conversions(std::vector<int> choice) const {
+  for (const std::size_t conversion : held_conversions_)
+    choice.push_back(static_cast<int>(case_of(stage_.conversions[conversion], choice)));
+  return choice;
+}
+
+/// The layout in which a node takes or makes a value.
+ShardingSpec StageProblem::layout_at_node(int n, int value, bool result,
+                                          const std::vector<int>& choice) const {
+  const int index = stage_.of_node.at(scope_.canonical_node(n));
+  const NodeOption& taken = option_of(
+      variable(index), static_cast<std::size_t>(choice[static_cast<std::size_t>(index)]), mesh_costs_);
+  const Node& node = scope_.node(n);
+  const auto place = static_cast<std::size_t>(place_of(result ? node.results : node.operands, value));
+  return mesh_costs_.layouts(value).spec(result ? taken.results[place] : taken.operands[place]);
+}
+
+ShardingSpec StageProblem::resting_layout(int value, const std::vector<int>& choice) const {
+  const auto own = stage_.of_value.find(scope_.canonical_value(value));
+  if (own != stage_.of_value.end()) {
+    const auto chosen = static_cast<std::size_t>(choice[static_cast<std::size_t>(own->second)]);
+    return mesh_costs_.layouts(value).spec(variable(own->second).choices[chosen]);
+  }
+  if (const int state = scope_.planning().uses.state_after_value(value); state >= 0)
+    return resting_layout(scope_.graph().states[static_cast<std::size_t>(state)].value, choice);
+  if (scope_.value(value).kind == ValueKind::state) {
+    // What is no parameter rests as its update takes it.
+    const int state = scope_.planning().uses.state_at[static_cast<std::size_t>(value)];
+    const int next = scope_.graph().states[static_cast<std::size_t>(state)].next;
+    if (next >= 0 && scope_.makes(next))
+      return layout_at_node(scope_.value(next).producer, next, true, choice);
+    for (const int user : scope_.users(value)) return layout_at_node(user, value, false, choice);
+  }
+  if (scope_.makes(value)) return layout_at_node(scope_.value(value).producer, value, true, choice);
+  return replicated_spec(scope_.value(value).type.shape.size());
+}
+
+SegmentLayouts StageProblem::segment_layouts(int value, const std::vector<int>& choice) const {
+  const auto in = [&](Phase segment) {
+    const auto own = stage_.of_segment.find({scope_.canonical_value(value), segment});
+    if (own != stage_.of_segment.end()) {
+      const auto chosen = static_cast<std::size_t>(choice[static_cast<std::size_t>(own->second)]);
+      return mesh_costs_.layouts(value).spec(variable(own->second).choices[chosen]);
+    }
+    if (!scope_.made_in(value, segment)) return resting_layout(value, choice);
+    const bool rests = stage_.of_value.contains(scope_.canonical_value(value)) &&
+                       scope_.node(scope_.value(value).producer).phase == segment;
+    return rests ? resting_layout(value, choice)
+                 : layout_at_node(scope_.value(value).producer, value, true, choice);
+  };
+  return {in(Phase::forward), in(Phase::backward)};
+}
+
+double StageProblem::seconds(const std::vector<int>& choice, bool update) const {
+  double sum = 0;
+  for (std::size_t i = 0; i < stage_.variables.size(); ++i) {
+    const StageVariable& v = stage_.variables[i];
+    const auto c = static_cast<std::size_t>(choice[i]);
+    const bool of_update = v.node >= 0 && scope_.node(v.node).phase == Phase::update;
+    const double once = of_update ? v.cost[c] : v.once[c];
+    sum += update ? once : v.cost[c] - once;
+  }
+  for (const auto& [edge, flow] : stage_.edges)
+    if ((edge.phase == Phase::update) == update)
+      sum += runs_per_step(request_, edge.phase) * flow.count *
+             edge_seconds(stage_, edge, static_cast<std::size_t>(choice[static_cast<std::size_t>(edge.from)]),
+                          mesh_costs_)[static_cast<std::size_t>(choice[static_cast<std::size_t>(edge.to)])];
+  return sum;
+}
+
+std::vector<int> StageProblem::decisions(std::vector<int> choice) const {
+  choice.resize(stage_.variables.size());
+  return choice;
+}
+
+StageSolution StageProblem::solution_of(const std::vector<int>& choice) const {
+  StageSolution solution;
+  solution.feasible = true;
+  for (const int n : scope_.nodes()) {
+    const int index = stage_.of_node.at(scope_.canonical_node(n));
+    solution.node_strategy[n] =
+        option_of(variable(index), static_cast<std::size_t>(choice[static_cast<std::size_t>(index)]),
+                  mesh_costs_)
+            .strategy;
+  }
+  for (const int v : scope_.values()) {
+    const Value& value = scope_.value(v);
+    if (v == scope_.graph().gradient_square_sum) continue;
+    solution.segment_layouts[v] = segment_layouts(v, choice);
+    if (value.kind == ValueKind::input) continue;
+    const bool rests_here = scope_.makes(v) || (value.kind == ValueKind::state && scope_.updates(v));
+    (rests_here ? solution.value_layout : solution.received_layout)[v] = resting_layout(v, choice);
+  }
+  solution.update_s = seconds(choice, true);
+  const double running = seconds(choice, false);
+  solution.micro_batch_s = running / request_.micro_batches;
+  solution.step_s = running + solution.update_s;
+  for (std::size_t i = 0; i < stage_.variables.size(); ++i) {
+    const StageVariable& v = stage_.variables[i];
+    const std::size_t c = static_cast<std::size_t>(choice[i]);
+    solution.slot_bytes += v.slot[c];
+  }
+  solution.fixed_bytes = std::ranges::max(bytes_over_time(choice)) - request_.in_flight * solution.slot_bytes;
+  return solution;
+}
+
+StageSolution solve_stage(const PlanningGraph& planning, const StageRequest& request,
+                          const MeshCosts& mesh_costs, const SelectionOptions& options,
+                          const StageSolution* start) {
+  StageProblem problem(planning, request, mesh_costs);
+  StageSolution solution;
+  if (!problem.why_not().empty()) {
+    solution.why_not = problem.why_not();
+    solution.lower_bound_s = infinity;
+    return solution;
+  }
+  // Each round knows the memory of conversions where the choice of the round before did not fit; so a few
+  // are mostly enough, and one more, which knows it everywhere, always.
+  constexpr int rounds = 4;
+  const std::vector<int> known = start ? problem.choice_of(*start) : std::vector<int>{};
+  const Deadline deadline(options.time_limit_s, options.stop);
+  SelectionSolution selected;
+  std::vector<int> choice;
+  double bound = 0;
+  for (int round = 0;; ++round) {
+    SelectionOptions now = options;
+    now.time_limit_s = std::max(0.0, deadline.seconds_left());
+    if (!known.empty()) now.start = problem.with_conversions(known);
+    selected = solve_selection(problem.selection(), now);
+    bound = std::max(bound, selected.lower_bound);
+    if (!selected.feasible) break;
+    choice = problem.decisions(selected.choice);
+    if (problem.fits(choice)) break;
+    if (deadline.passed()) {
+      choice = known;
+      selected.feasible = !known.empty() && problem.fits(known);
+      selected.hit_time_limit = true;
+      selected.proof = "no choice found that fits, time limit";
+      break;
+    }
+    if (round < rounds)
+      problem.refine(choice);
+    else
+      problem.refine_everywhere();
+  }
+  if (selected.feasible) solution = problem.solution_of(choice);
+  solution.lower_bound_s = bound;
+  solution.hit_time_limit = selected.hit_time_limit;
+  if (selected.feasible) return solution;
+  solution.why_not = selected.proof;
+  if (selected.least_memory > 0) solution.least_memory = selected.least_memory + request.reserve_bytes;
+  return solution;
+}
+
+}  // namespace alpa

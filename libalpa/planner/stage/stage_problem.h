@@ -1,0 +1,98 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libalpa/plan/plan.h"
+#include "libalpa/planner/stage/mesh_costs.h"
+#include "libalpa/planner/stage/planning_graph.h"
+#include "libalpa/planner/stage/stage_request.h"
+#include "libalpa/planner/stage/stage_variables.h"
+#include "libalpa/solver/selection/strategy_selection.h"
+
+namespace alpa {
+
+/// One stage's strategies, what they cost, and what memory they take beside messages and what packing loses.
+struct StageSolution {
+  bool feasible = false;
+  std::string why_not;            ///< where it is not
+  std::int64_t least_memory = 0;  ///< where memory is why: what it would need at least
+  std::map<int, Strategy> node_strategy;
+  std::map<int, ShardingSpec> value_layout;
+  std::map<int, ShardingSpec> received_layout;    ///< values made elsewhere -> layout they arrive in
+  std::map<int, SegmentLayouts> segment_layouts;  ///< of both, and of inputs
+  double micro_batch_s = 0;                       ///< forward and backward of one micro-batch
+  double update_s = 0;                            ///< once per step
+  double step_s = 0;         ///< what was minimised: micro-batches * micro_batch_s + update_s
+  double lower_bound_s = 0;  ///< on step_s of any choice, feasible or not
+  bool hit_time_limit = false;
+  std::int64_t fixed_bytes = 0;  ///< most at once of all that does not grow with those in flight
+  std::int64_t slot_bytes = 0;   ///< activations of one micro-batch in flight
+};
+
+/// The selection problem of a stage, over its nodes, the resting layouts of its states and of values with
+/// several users, with equal layers folded into one.
+class StageProblem {
+ public:
+  /// Keeps references to the graph and the prices.
+  StageProblem(const PlanningGraph&, const StageRequest&, const MeshCosts&);
+  StageProblem(const StageProblem&) = delete;
+  StageProblem& operator=(const StageProblem&) = delete;
+
+  const std::string& why_not() const { return stage_.why_not; }  ///< where there is no problem; else ""
+  /// Over all variables, then conversions: those whose memory was refined so far, at those ticks.
+  const SelectionProblem& selection() const { return problem_; }
+  /// [tick of the stage's clock] What a choice for every variable holds: exact but for messages, of which it
+  /// is a bound.
+  std::vector<std::int64_t> bytes_over_time(const std::vector<int>& choice) const;
+  bool fits(const std::vector<int>& choice) const;
+  /// Where that choice does not fit, it does not fit into selection() any more.
+  void refine(const std::vector<int>& choice);
+  /// What fits into selection() then fits.
+  void refine_everywhere();
+  const StageVariables& variables() const { return stage_; }
+
+  /// What a choice for every variable makes all nodes of the selection problem choose, and the other way.
+  std::vector<int> with_conversions(std::vector<int> choice) const;
+  std::vector<int> decisions(std::vector<int> choice) const;
+  StageSolution solution_of(const std::vector<int>& choice) const;
+  /// The choices for every variable that make this solution; empty where the stage lacks one of them.
+  std::vector<int> choice_of(const StageSolution&) const;
+
+ private:
+  const StageVariable& variable(int index) const { return stage_.variables[static_cast<std::size_t>(index)]; }
+
+  std::optional<std::int64_t> most_bytes() const;
+  void make_selection();
+  int node_of_conversion(std::size_t);
+  std::size_t case_of(const StageConversion&, const std::vector<int>& choice) const;
+  /// [tick] `of_variable(i, bytes of each choice)` and `of_conversion(conversion, piece)` held at their
+  /// times.
+  template <class OfVariable, class OfConversion>
+  std::vector<std::int64_t> held_over_time(const OfVariable&, const OfConversion&) const;
+  void hold_conversions_where(const std::vector<std::int64_t>& bytes);
+  ShardingSpec resting_layout(int value, const std::vector<int>& choice) const;
+  ShardingSpec layout_at_node(int node, int value, bool result, const std::vector<int>& choice) const;
+  /// Of a solution, at rest or in a segment; none: it has none.
+  std::optional<ShardingSpec> layout_in(const StageSolution&, int value, std::optional<Phase> segment) const;
+  SegmentLayouts segment_layouts(int value, const std::vector<int>& choice) const;
+  double seconds(const std::vector<int>& choice, bool update) const;
+
+  StageRequest request_;
+  StageScope scope_;
+  const MeshCosts& mesh_costs_;
+  StageVariables stage_;
+  SelectionProblem problem_;
+  std::vector<std::size_t> held_conversions_;  ///< those that are nodes of the problem, after the variables
+  std::vector<bool> refined_;                  ///< [tick]
+};
+
+/// Chooses a strategy for every node of a stage (Alpa, OSDI'22, section 4): solves its selection problem
+/// under the memory limit of the cluster's devices. Starts from the choices of `start` where it is given and
+/// the stage has them all; the solution is then no worse, if they fit. May be called by several threads.
+StageSolution solve_stage(const PlanningGraph&, const StageRequest&, const MeshCosts&,
+                          const SelectionOptions&, const StageSolution* start = nullptr);
+
+}  // namespace alpa

@@ -1,0 +1,83 @@
+#pragma once
+#include <map>
+#include <set>
+#include <vector>
+
+#include "libalpa/planner/stage/planning_graph.h"
+#include "libalpa/planner/stage/stage_request.h"
+#include "libalpa/semantics/stage_semantics.h"
+
+namespace alpa {
+
+/// The part of a graph that a stage runs. Equal layers of which the backward recomputes the same are folded:
+/// the first stands for all ("canonical").
+class StageScope {
+ public:
+  StageScope(const PlanningGraph&, const StageRequest&);
+
+  const std::vector<int>& nodes() const { return nodes_; }    ///< in the graph's order
+  const std::vector<int>& values() const { return values_; }  ///< that they take or make, ascending
+  const std::vector<int>& canonical_nodes() const { return canonical_nodes_; }  ///< by phase, then in order
+  std::vector<int> order(Phase segment) const { return semantics_.order(segment, kept_); }
+
+  bool has(int node) const { return semantics_.has(node); }
+  bool makes(int value) const { return semantics_.makes(value); }  ///< the value is the result of a node here
+  int canonical_node(int node) const;
+  int canonical_value(int value) const;
+  int canonical_layer(int layer) const { return canonical_layer_[static_cast<std::size_t>(layer)]; }
+  int copies(int canonical_node) const { return copies_[static_cast<std::size_t>(canonical_node)]; }
+
+  std::vector<int> users(int value) const;
+  bool leaves(int value) const { return semantics_.leaves(value); }  ///< some other stage uses it
+  std::set<int> layers_it_leaves_for(int value) const;               ///< of other stages
+  int next_of_state(int state_value) const;  ///< the value that replaces it after the step; -1: none does
+
+  /// Lives from the forward to the backward of a micro-batch.
+  bool saved(int value) const { return semantics_.is_saved(value); }
+
+  /// Rests in memory that outlives segments.
+  bool lasts(int v) const { return value(v).kind == ValueKind::state || saved(v); }
+
+  /// Is made again in the backward of its layer and lives until its last use there (rematerialisation).
+  bool is_recomputed(int value) const;
+
+  /// An operand that is a value.
+  struct Use {
+    int node, operand;
+  };
+  /// Those of nodes that run in a segment, recomputed ones in the backward too.
+  std::vector<Use> uses_in(int value, Phase segment) const;
+
+  /// Whether a node makes the value in that segment, for the first time or again.
+  bool made_in(int value, Phase segment) const;
+
+  /// Whose kernel may add to this sum over micro-batches; -1: none can.
+  int kernel_of_sum(int node) const { return semantics_.kernel_of_sum(node); }
+
+  /// A node of the forward whose result its layer's backward needs and that was not kept.
+  bool runs_again(int node) const { return runs_again_[static_cast<std::size_t>(node)]; }
+
+  /// The state that starts as this value is updated here (or nowhere).
+  bool updates(int state_value) const;
+
+  const Graph& graph() const { return planning_.graph(); }
+  const Node& node(int n) const { return node_of(graph(), n); }
+  const Value& value(int v) const { return value_of(graph(), v); }
+  const PlanningGraph& planning() const { return planning_; }
+
+ private:
+  StageSemantics semantics_;
+  const PlanningGraph& planning_;
+  const StageRequest& request_;
+  std::vector<int> canonical_layer_;  ///< [layer], -1: not in the stage
+  std::vector<int> nodes_, values_, canonical_nodes_;
+  std::vector<int> copies_;  ///< [node]; 0 but for canonical ones
+  std::map<int, int> canonical_state_;
+  std::vector<bool> kept_;        ///< [value] saved
+  std::vector<bool> runs_again_;  ///< [node]
+};
+
+/// Index of a value among a node's operands or results.
+int place_of(const std::vector<int>& list, int value);
+
+}  // namespace alpa

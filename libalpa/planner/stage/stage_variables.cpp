@@ -1,0 +1,396 @@
+#include "libalpa/planner/stage/stage_variables.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+
+#include "libalpa/planner/stage/axis_roles.h"
+
+namespace alpa {
+namespace {
+
+class Builder {
+ public:
+  Builder(const StageScope& scope, const StageRequest& request, const MeshCosts& mesh_costs)
+      : scope_(scope), request_(request), mesh_costs_(mesh_costs) {}
+
+  StageVariables build() {
+    for (const int v : scope_.values()) note_needs(v);
+    for (const int n : scope_.canonical_nodes())
+      if (!add_node(n)) return std::move(built_);
+    for (const int v : scope_.values()) add_value(v);
+    add_sums_of_step();
+    return std::move(built_);
+  }
+
+ private:
+  StageVariable& variable(int index) { return built_.variables[static_cast<std::size_t>(index)]; }
+  const NodeOption& option(int node, int choice) const {
+    return mesh_costs_.options(node)[static_cast<std::size_t>(choice)];
+  }
+
+  int add_variable(StageVariable&& added) {
+    const std::size_t choices = added.choices.size();
+    added.cost.resize(choices, 0.0);
+    added.once.resize(choices, 0.0);
+    added.fixed.resize(choices, 0);
+    added.slot.resize(choices, 0);
+    built_.variables.push_back(std::move(added));
+    return static_cast<int>(built_.variables.size()) - 1;
+  }
+
+  bool add_node(int n) {
+    const Node& node = scope_.node(n);
+    StageVariable added;
+    added.node = n;
+    added.choices = allowed_options(scope_.planning(), n, mesh_costs_.options(n), request_);
+    if (added.choices.empty()) {
+      built_.why_not =
+          fmt::format("no strategy of '{}' ({}) fits the mesh {}",
+                      node.name.empty() ? node.op->name : node.name, node.op->name, mesh_text(request_.mesh));
+      return false;
+    }
+    added.sums_in_kernel = scope_.kernel_of_sum(n) >= 0;
+    const double runs = added.sums_in_kernel ? 0
+                                             : runs_per_step(request_, node.phase) *
+                                                   (scope_.runs_again(n) ? 2 : 1) * scope_.copies(n);
+    for (const int o : added.choices) added.cost.push_back(runs * option(n, o).seconds + norm_seconds(n, o));
+    built_.of_node[n] = add_variable(std::move(added));
+    add_memory(n);
+    return true;
+  }
+
+  double norm_seconds(int n, int o) const {
+    double seconds = 0;
+    for (const int i : scope_.planning().uses.measured[static_cast<std::size_t>(n)]) {
+      const std::size_t operand = static_cast<std::size_t>(i);
+      const int layout = option(n, o).operands[operand];
+      seconds += mesh_costs_.norm_seconds(scope_.node(n).operands[operand])[static_cast<std::size_t>(layout)];
+    }
+    return seconds * scope_.copies(n);
+  }
+
+  /// Of what the node makes, all that lasts longer than its segment.
+  void add_memory(int n) {
+    const Node& node = scope_.node(n);
+    StageVariable& added = variable(built_.of_node.at(n));
+    const int count = scope_.copies(n);
+    for (std::size_t c = 0; c < added.choices.size(); ++c) {
+      const NodeOption& o = option(n, added.choices[c]);
+      for (std::size_t r = 0; r < node.results.size(); ++r) {
+        const int v = node.results[r];
+        const std::int64_t size = mesh_costs_.layouts(v).bytes(o.results[r]);
+        if (node.op->sums_micro_batches ||
+            scope_.planning().uses.summed_over_step[static_cast<std::size_t>(v)]) {
+          added.fixed[c] += count * size;
+        } else if (updates_in_place(node)) {
+          const int state = scope_.planning().uses.state_after_value(v);
+          const bool parameter =
+              state >= 0 && scope_.graph().states[static_cast<std::size_t>(state)].is_parameter;
+          added.fixed[c] += parameter ? 0 : count * size;  // those are counted where they rest
+        } else if (scope_.saved(v) && !needs_.at(scope_.canonical_value(v)).rest) {
+          added.slot[c] += count * size;
+        }
+      }
+    }
+  }
+
+  double tile_bytes(int v, int layout) const {
+    const LayoutTable& table = mesh_costs_.layouts(v);
+    return static_cast<double>(byte_count(tile_type(table.whole(), table.spec(layout), request_.mesh)));
+  }
+
+  /// What a value or one that is folded into it needs variables for.
+  struct Needs {
+    bool rest = false;         ///< it outlives the segment that makes it, and not just as it is made
+    bool leaves = false;       ///< to another stage
+    std::set<Phase> segments;  ///< in which several things are made of it
+  };
+
+  void note_needs(int v) {
+    const Value& value = scope_.value(v);
+    if (scope_.planning().uses.state_after_value(v) >= 0) return;
+    if (scope_.makes(v) && scope_.node(value.producer).op->sums_micro_batches) return;
+    Needs& needs = needs_[scope_.canonical_value(v)];
+    std::size_t all = 0;
+    for (const Phase segment : {Phase::forward, Phase::backward}) all += scope_.uses_in(v, segment).size();
+    const bool rests = !scope_.makes(v) || scope_.leaves(v) || (scope_.saved(v) && all > 1);
+    needs.rest = needs.rest || rests;
+    needs.leaves = needs.leaves || scope_.leaves(v);
+    for (const Phase segment : {Phase::forward, Phase::backward})
+      if (scope_.uses_in(v, segment).size() > 1) needs.segments.insert(segment);
+  }
+
+  static void propose(int layout, std::vector<int>& layouts) {
+    if (std::find(layouts.begin(), layouts.end(), layout) == layouts.end()) layouts.push_back(layout);
+  }
+
+  void propose_as_made(int v, std::vector<int>& layouts) const {
+    if (!scope_.makes(v)) return;
+    const int producer = scope_.value(v).producer, n = scope_.canonical_node(producer);
+    const auto result = static_cast<std::size_t>(place_of(scope_.node(producer).results, v));
+    for (const int o : built_.variables[static_cast<std::size_t>(built_.of_node.at(n))].choices)
+      propose(option(n, o).results[result], layouts);
+  }
+
+  void propose_as_used(int v, const std::vector<StageScope::Use>& uses, std::vector<int>& layouts) const {
+    for (const auto& [user, operand] : uses) {
+      const int n = scope_.canonical_node(user);
+      for (const int o : built_.variables[static_cast<std::size_t>(built_.of_node.at(n))].choices) {
+        const int layout = option(n, o).operands[static_cast<std::size_t>(operand)];
+        // Partial terms reach it from an operator of the same stage only: nothing partial crosses stages.
+        if (!mesh_costs_.layouts(v).spec(layout).is_partial() || scope_.makes(v)) propose(layout, layouts);
+      }
+    }
+  }
+
+  std::vector<int> resting_candidates(int v) const {
+    std::vector<int> layouts;
+    const LayoutTable& table = mesh_costs_.layouts(v);
+    const Value& value = scope_.value(v);
+    const int whole = table.find(replicated_spec(value.type.shape.size()));
+    if (value.kind == ValueKind::input) {
+      propose(whole, layouts);
+    } else if (value.kind == ValueKind::state) {
+      for (const int layout : mesh_costs_.resting(v))
+        if (may_rest(table.spec(layout), request_)) propose(layout, layouts);
+    } else {
+      propose_as_made(v, layouts);
+      for (const Phase segment : {Phase::forward, Phase::backward, Phase::update})
+        propose_as_used(v, scope_.uses_in(v, segment), layouts);
+      if (needs_.at(scope_.canonical_value(v)).leaves)
+        std::erase_if(layouts, [&](int layout) { return table.spec(layout).is_partial(); });
+    }
+    if (layouts.empty()) propose(whole, layouts);
+    return layouts;
+  }
+
+  /// Of the layout in which a value rests.
+  int layout_variable(int canonical, int v) {
+    const auto known = built_.of_value.find(canonical);
+    if (known != built_.of_value.end()) return known->second;
+    StageVariable added;
+    added.value = canonical;
+    added.choices = resting_candidates(v);
+    const Value& value = scope_.value(v);
+    if (value.producer >= 0 && scope_.makes(v) &&
+        needs_[canonical].segments.contains(scope_.node(value.producer).phase)) {
+      std::vector<int> as_made;
+      propose_as_made(v, as_made);
+      std::erase_if(as_made, [&](int layout) {
+        return std::ranges::find(added.choices, layout) == added.choices.end();
+      });
+      added.as_made.assign(added.choices.size(), false);
+      added.as_made.resize(added.choices.size() + as_made.size(), true);
+      added.choices.insert(added.choices.end(), as_made.begin(), as_made.end());
+    }
+    return built_.of_value[canonical] = add_variable(std::move(added));
+  }
+
+  /// Of the layout from which all users of a segment start.
+  int segment_variable(int canonical, int v, Phase segment) {
+    const auto known = built_.of_segment.find({canonical, segment});
+    if (known != built_.of_segment.end()) return known->second;
+    StageVariable added;
+    added.value = canonical;
+    added.segment = segment;
+    if (scope_.made_in(v, segment))
+      propose_as_made(v, added.choices);
+    else
+      added.choices = resting_candidates(v);
+    propose_as_used(v, scope_.uses_in(v, segment), added.choices);
+    if (scope_.lasts(v) && needs_[canonical].rest) {
+      added.at_rest.assign(added.choices.size(), false);
+      std::vector<int> at_rest = variable(built_.of_value.at(canonical)).choices;  // as made may come twice
+      std::ranges::sort(at_rest);
+      at_rest.erase(std::unique(at_rest.begin(), at_rest.end()), at_rest.end());
+      added.choices.insert(added.choices.end(), at_rest.begin(), at_rest.end());
+      added.at_rest.resize(added.choices.size(), true);
+    }
+    return built_.of_segment[{canonical, segment}] = add_variable(std::move(added));
+  }
+
+  /// What a variable decides of a value: a node's result, or the value's own layout.
+  struct Source {
+    int variable = -1, place = 0;
+  };
+
+  void flow(const Source& from, int to, int v, Phase segment, int to_place = 0, int user = -1) {
+    const int canonical = scope_.canonical_value(v);
+    StageFlow& flow = built_.edges[{from.variable, to, from.place, to_place, canonical, segment}];
+    const bool is_first = flow.count++ == 0;
+    if (is_first || (v == canonical && flow.value != canonical)) flow.value = v, flow.user = user;
+  }
+
+  void connect(const Source& from, int v, Phase segment) {
+    for (const auto& [user, operand] : scope_.uses_in(v, segment))
+      flow(from, built_.of_node.at(scope_.canonical_node(user)), v, segment, operand, user);
+  }
+
+  /// An input is loaded whole in each segment that takes it, but for what the forward saved for the backward.
+  void add_input(int v) {
+    const int index = layout_variable(v, v);
+    StageVariable& loaded = variable(index);
+    std::set<Phase> loading;
+    for (const int user : scope_.users(v)) loading.insert(scope_.node(user).phase);
+    if (scope_.saved(v)) {
+      loading.erase(Phase::backward);
+      loaded.slot[0] += mesh_costs_.layouts(v).bytes(loaded.choices[0]);
+    }
+    const double seconds = mesh_costs_.costs().copy_seconds(tile_bytes(v, loaded.choices[0]));
+    for (const Phase phase : loading)
+      if (phase == Phase::update)
+        pay_once(loaded, 0, seconds);
+      else
+        loaded.cost[0] += runs_per_step(request_, phase) * seconds;
+    for (const Phase segment : {Phase::forward, Phase::backward, Phase::update}) {
+      Source start{index};
+      if (needs_.at(v).segments.contains(segment)) {
+        const int own = segment_variable(v, v, segment);
+        flow(start, own, v, segment);
+        start = {own};
+      }
+      connect(start, v, segment);
+    }
+  }
+
+  /// Once a step: the loss and the metrics of this stage are added up, what it has none of starts as zero.
+  /// The squares of gradients are a third such sum.
+  void add_sums_of_step() {
+    const Graph& graph = scope_.graph();
+    if (!built_.variables.empty())
+      for (std::int64_t& bytes : variable(0).fixed)
+        bytes += (2 + std::ssize(graph.metrics)) * buffer_bytes(TensorType{DType::f32, {}});
+    const double zero_s = mesh_costs_.costs().copy_seconds(static_cast<double>(byte_count({DType::f32, {}})));
+    const auto add_sum = [&](const std::vector<int>& values) {
+      bool made = false;
+      for (const int v : values) {
+        if (!scope_.makes(v)) continue;
+        made = true;
+        StageVariable& maker = variable(built_.of_node.at(scope_.canonical_node(scope_.value(v).producer)));
+        for (std::size_t c = 0; c < maker.choices.size(); ++c) pay_once(maker, c, mesh_costs_.sum_seconds(v));
+      }
+      if (!made) add_to_all(zero_s);
+    };
+    add_sum({graph.loss});
+    for (const Metric& metric : graph.metrics) add_sum(metric.values);
+    const auto& measured = scope_.planning().uses.measured;
+    const bool has_gradients = std::ranges::any_of(
+        scope_.nodes(), [&](int n) { return !measured[static_cast<std::size_t>(n)].empty(); });
+    if (!has_gradients) add_to_all(zero_s);
+  }
+
+  static void pay_once(StageVariable& variable, std::size_t choice, double seconds) {
+    variable.cost[choice] += seconds;
+    variable.once[choice] += seconds;
+  }
+
+  /// Whatever is chosen.
+  void add_to_all(double seconds) {
+    if (built_.variables.empty()) return;  // layers may have no nodes
+    for (std::size_t c = 0; c < variable(0).choices.size(); ++c) pay_once(variable(0), c, seconds);
+  }
+
+  /// How often it comes from another stage in a step.
+  double arrivals_of(int v) const {
+    const Value& value = scope_.value(v);
+    if (value.kind == ValueKind::state) return scope_.updates(v) ? 0 : 1;
+    if (scope_.makes(v)) return 0;
+    return runs_per_step(request_, phase_of_crossing(scope_.graph(), v));
+  }
+
+  /// What is no parameter rests as its update takes it; others start from there.
+  void add_state_of_update(int v, const State& state) {
+    if (!scope_.makes(state.next)) return;
+    const int update = scope_.value(state.next).producer;
+    const Source rest{built_.of_node.at(scope_.canonical_node(update)),
+                      place_of(scope_.node(update).results, state.next)};
+    for (const Phase segment : {Phase::forward, Phase::backward}) connect(rest, v, segment);
+  }
+
+  /// Ties one value of the stage (folded or not) into the problem.
+  void add_value(int v) {
+    const Value& value = scope_.value(v);
+    if (v == scope_.graph().gradient_square_sum) return;
+    if (value.kind == ValueKind::input) return add_input(v);
+    const PlanningGraph& planning = scope_.planning();
+    const int canonical = scope_.canonical_value(v);
+    const bool made_here = scope_.makes(v), state = value.kind == ValueKind::state;
+    const int from = made_here ? built_.of_node.at(scope_.canonical_node(value.producer)) : -1;
+    const int place = made_here ? place_of(scope_.node(value.producer).results, v) : 0;
+    if (const int s = planning.uses.state_after_value(v); s >= 0) {
+      // Flows into the resting layout of its state.
+      const State& owner = scope_.graph().states[static_cast<std::size_t>(s)];
+      if (!owner.is_parameter) return;
+      const int to = layout_variable(scope_.canonical_value(owner.value), owner.value);
+      return flow({from, place}, to, v, Phase::update);
+    }
+    if (state) {
+      const State& own =
+          scope_.graph()
+              .states[static_cast<std::size_t>(planning.uses.state_at[static_cast<std::size_t>(v)])];
+      if (!own.is_parameter && own.next >= 0) return add_state_of_update(v, own);
+    }
+    const Source made{from, place};
+    if (made_here && scope_.node(value.producer).op->sums_micro_batches) {
+      if (scope_.leaves(v)) {
+        StageVariable& sum = variable(from);
+        for (std::size_t c = 0; c < sum.choices.size(); ++c)
+          pay_once(sum, c, mesh_costs_.reduction_seconds(v, option(sum.node, sum.choices[c]).results[0]));
+      }
+      for (const Phase segment : {Phase::backward, Phase::update}) connect(made, v, segment);
+      return;
+    }
+    const Needs& needs = needs_.at(canonical);
+    Source rest;
+    if (needs.rest) {
+      rest.variable = layout_variable(canonical, v);
+      StageVariable& resting = variable(rest.variable);
+      const double arrivals = arrivals_of(v);
+      const bool arrives_once = arrivals > 0 && phase_of_crossing(scope_.graph(), v) == Phase::update;
+      for (std::size_t c = 0; c < resting.choices.size(); ++c) {
+        const std::int64_t size = mesh_costs_.layouts(v).bytes(resting.choices[c]);
+        if (state)
+          resting.fixed[c] += size;
+        else if (scope_.saved(v))
+          resting.slot[c] += size;
+        const double seconds = mesh_costs_.costs().send_seconds(true, tile_bytes(v, resting.choices[c]));
+        if (arrives_once)
+          pay_once(resting, c, seconds);
+        else
+          resting.cost[c] += arrivals * seconds;
+      }
+      if (made_here) flow(made, rest.variable, v, scope_.node(value.producer).phase);
+    }
+    for (const Phase segment : {Phase::forward, Phase::backward, Phase::update}) {
+      const bool makes = made_here && scope_.node(value.producer).phase == segment,
+                 has_own = needs.segments.contains(segment);
+      // What is made and rests is first brought to rest, unless the segment has a layout of its own.
+      const bool from_maker = scope_.made_in(v, segment) && !(makes && needs.rest && !has_own);
+      Source start = from_maker || !needs.rest ? made : rest;
+      if (has_own) {
+        const int own = segment_variable(canonical, v, segment);
+        flow(start, own, v, segment);
+        if (makes && needs.rest) flow({own}, rest.variable, v, segment);
+        start = {own};
+      }
+      connect(start, v, segment);
+    }
+  }
+
+  const StageScope& scope_;
+  const StageRequest& request_;
+  const MeshCosts& mesh_costs_;
+  StageVariables built_;
+  std::map<int, Needs> needs_;  ///< by canonical value
+};
+
+}  // namespace
+
+StageVariables stage_variables(const StageScope& scope, const StageRequest& request,
+                               const MeshCosts& mesh_costs) {
+  return Builder(scope, request, mesh_costs).build();
+}
+
+}  // namespace alpa

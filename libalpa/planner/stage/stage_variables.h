@@ -1,0 +1,92 @@
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libalpa/planner/stage/mesh_costs.h"
+#include "libalpa/planner/stage/stage_scope.h"
+#include "libalpa/solver/selection/selection_problem.h"
+
+namespace alpa {
+
+/// One decision of a stage: which option a node takes, in which layout a value rests, or which the users of a
+/// segment start from.
+struct StageVariable {
+  int node = -1;                 ///< canonical node, or
+  int value = -1;                ///< canonical value
+  std::optional<Phase> segment;  ///< whose users start from that layout of the value; none: it rests in it
+  std::vector<int> choices;      ///< options of the node, or layouts of the value, as MeshCosts numbers them
+  /// [choice] Of a value at rest whose maker's segment has a layout of its own: whether it rests as it is
+  /// made, or comes from the segment's layout.
+  std::vector<bool> as_made;
+  /// [choice] Of a segment's layout of a value that rests in memory that lasts: whether it is that it rests
+  /// in.
+  std::vector<bool> at_rest;
+  bool sums_in_kernel = false;  ///< the node runs, at this price, only where its operand lies otherwise
+  std::vector<double> cost;     ///< seconds per step
+  std::vector<double> once;  ///< of those what does not grow with the micro-batches, but for the update's own
+  std::vector<std::int64_t> fixed, slot;           ///< bytes all the time; bytes per micro-batch in flight
+  std::vector<SelectionProblem::Memory> held;      ///< at times of StageClock
+  std::vector<SelectionProblem::Memory> messages;  ///< likewise, to and from other stages: no more than that
+};
+
+/// Of a variable that is a node's.
+inline const NodeOption& option_of(const StageVariable& variable, std::size_t choice,
+                                   const MeshCosts& mesh_costs) {
+  return mesh_costs.options(variable.node)[static_cast<std::size_t>(variable.choices[choice])];
+}
+
+/// A value on its way from one variable to another; it is converted where their layouts differ.
+struct StageEdge {
+  int from = 0, to = 0;          ///< variables
+  int from_place = 0;            ///< result of `from`
+  int to_place = 0;              ///< operand of `to`
+  int value = 0;                 ///< canonical
+  Phase phase = Phase::forward;  ///< how often it is paid
+  auto operator<=>(const StageEdge&) const = default;
+};
+
+/// What goes along an edge.
+struct StageFlow {
+  int count = 0;              ///< how often per run of its phase, over all layers
+  int value = -1, user = -1;  ///< one such value of the graph, and the node that takes it; -1: it is laid out
+};
+
+/// Memory that depends on both ends of an edge: that of a conversion, which is there or is not.
+struct StageConversion {
+  int from = 0, to = 0;  ///< variables
+  int rest = -1;         ///< the variable whose `as_made` matters too; -1: none
+  /// A case: what the end is like, whether the value rests as it is made, and what is held then.
+  struct Case {
+    int end = 0;
+    bool as_made = false;
+    std::vector<std::int64_t> bytes;  ///< [piece]
+    auto operator<=>(const Case&) const = default;
+  };
+  std::vector<Case> cases;
+  std::vector<std::pair<int, int>> pieces;  ///< their times
+  std::vector<int> end_of;                  ///< [choice of `to`] -> Case::end
+  std::vector<std::vector<int>> case_of;    ///< [choice of `from`][place(end, as made)] -> case
+
+  static std::size_t place(int end, bool as_made) {
+    return static_cast<std::size_t>(2 * end + (as_made ? 1 : 0));
+  }
+};
+
+/// The decisions of a stage and what they cost, before they are a selection problem.
+struct StageVariables {
+  std::vector<StageVariable> variables;
+  std::map<StageEdge, StageFlow> edges;
+  std::map<int, int> of_node;                       ///< canonical node -> variable
+  std::map<int, int> of_value;                      ///< canonical value -> variable of its layout at rest
+  std::map<std::pair<int, Phase>, int> of_segment;  ///< canonical value, segment -> variable
+  std::vector<StageConversion> conversions;
+  int clock = 0;        ///< its end
+  std::string why_not;  ///< a node that has no option; else ""
+};
+
+StageVariables stage_variables(const StageScope&, const StageRequest&, const MeshCosts&);
+
+}  // namespace alpa

@@ -1,0 +1,151 @@
+#include "libalpa/program/lower/lower.h"
+
+#include <algorithm>
+#include <map>
+
+#include "libalpa/program/lower/memory.h"
+#include "libalpa/program/lower/mesh_lowering.h"
+#include "libalpa/program/lower/message_slots.h"
+
+namespace alpa {
+namespace {
+
+std::vector<StageRun> forwards(int, int, int micro_batches) {
+  std::vector<StageRun> order;
+  for (int m = 0; m < micro_batches; ++m) order.push_back({SegmentKind::forward, m});
+  return order;
+}
+
+/// The runs of each mesh, without the update.
+std::vector<std::vector<StageRun>> orders_of(const Plan& plan, Purpose purpose) {
+  constexpr PipelineSchedule evaluation{"evaluation", "all forwards", forwards};
+  std::vector<int> mesh_of_stage;
+  for (const StagePlan& stage : plan.stages) mesh_of_stage.push_back(stage.mesh);
+  return mesh_orders(purpose == Purpose::train ? find_schedule(plan.schedule) : evaluation, mesh_of_stage,
+                     plan.micro_batches);
+}
+
+/// The stage of the mesh that needs a value first: the forward goes through the stages in their order, the
+/// backward the other way.
+int first_user(const Placement& placement, const Crossing& crossing) {
+  const bool backward = phase_of_crossing(placement.graph(), crossing.value) == Phase::backward;
+  int first = -1;
+  for (const int user : placement.uses().users_of(crossing.value)) {
+    const int stage = placement.stage_of_node(user);
+    if (placement.mesh_of_stage(stage) != crossing.to_mesh) continue;
+    if (first < 0 || (backward ? stage > first : stage < first)) first = stage;
+  }
+  return first;
+}
+
+std::vector<StageTransfer> transfers_of(const Placement& placement) {
+  const Plan& plan = placement.plan();
+  std::vector<StageTransfer> transfers;
+  std::map<std::pair<int, int>, std::vector<std::pair<int, int>>> channels;  // between meshes -> stages
+  for (const Crossing& crossing : plan.crossings) {
+    const std::pair ends{placement.stage_of_value(crossing.value), first_user(placement, crossing)};
+    const int from_mesh = placement.mesh_of_stage(ends.first);
+    auto& stages = channels[{from_mesh, crossing.to_mesh}];
+    const auto found = std::ranges::find(stages, ends);
+    const int channel = static_cast<int>(found - stages.begin());
+    if (found == stages.end()) stages.push_back(ends);
+    transfers.push_back(
+        {{value_of(placement.graph(), crossing.value).type, plan.meshes[static_cast<std::size_t>(from_mesh)],
+          plan.meshes[static_cast<std::size_t>(crossing.to_mesh)],
+          without_terms(placement.layout_at_rest(crossing.value, from_mesh)), crossing.layout},
+         crossing.value,
+         ends.first,
+         ends.second,
+         channel});
+  }
+  return transfers;
+}
+
+/// [transfer] messages that may be on their way at once.
+std::vector<std::int64_t> slots_of_messages(const Graph& graph, const std::vector<StageTransfer>& transfers,
+                                            Purpose purpose,
+                                            const std::vector<std::vector<StageRun>>& orders) {
+  std::vector<Way> ways;
+  std::vector<std::size_t> of_ways;
+  for (std::size_t t = 0; t < transfers.size(); ++t) {
+    const Phase phase = phase_of_crossing(graph, transfers[t].value);
+    if (phase == Phase::update || (phase == Phase::backward && purpose != Purpose::train)) continue;
+    ways.push_back({transfers[t].from_stage, transfers[t].to_stage, phase == Phase::backward});
+    of_ways.push_back(t);
+  }
+  const std::vector<std::int64_t> least = message_slots(orders, ways);
+  std::vector<std::int64_t> slots(transfers.size(), 1);
+  for (std::size_t w = 0; w < ways.size(); ++w) slots[of_ways[w]] = least[w];
+  return slots;
+}
+
+/// Each buffer that passes from segment to segment has a slot for every micro-batch between the begin of its
+/// first use and the end of its last.
+void set_slots(MeshProgram& mesh) {
+  const std::vector<int> turns = turns_of_segments(mesh);
+  std::vector<std::vector<int>> uses(mesh.buffers.size());  // segments, ascending
+  for (int s = 0; s < static_cast<int>(mesh.segments.size()); ++s) {
+    if (turns[static_cast<std::size_t>(s)] < 0) continue;
+    for (const Instruction& instruction : mesh.segments[static_cast<std::size_t>(s)].instructions)
+      for (const int b : buffers_touched(instruction)) {
+        std::vector<int>& of = uses[static_cast<std::size_t>(b)];
+        if (of.empty() || of.back() != s) of.push_back(s);
+      }
+  }
+  const auto in_flight = [&](const std::vector<int>& segments) {
+    const int first =
+        *std::ranges::min_element(segments, {}, [&](int s) { return turns[static_cast<std::size_t>(s)]; });
+    std::vector<std::int64_t> begun(mesh.segments.size());
+    std::int64_t most = 1;
+    for (const SegmentRun& run : mesh.schedule) {
+      ++begun[static_cast<std::size_t>(run.segment)];
+      if (run.segment != first) continue;
+      std::int64_t ended = begun[static_cast<std::size_t>(first)];
+      for (const int s : segments) ended = std::min(ended, begun[static_cast<std::size_t>(s)]);
+      most = std::max(most, begun[static_cast<std::size_t>(first)] - ended);
+    }
+    return most;
+  };
+  std::map<std::vector<int>, std::int64_t> slots;
+  for (std::size_t b = 0; b < mesh.buffers.size(); ++b) {
+    if (mesh.buffers[b].residence != Residence::micro_batch || uses[b].empty()) continue;
+    const auto [found, fresh] = slots.insert({uses[b], 0});
+    if (fresh) found->second = in_flight(uses[b]);
+    mesh.buffers[b].slots = found->second;
+  }
+}
+
+}  // namespace
+
+Program lower(const Graph& graph, const Plan& plan, Purpose purpose) {
+  return lower(graph, plan, purpose, plan.cluster.kind);
+}
+
+Program lower(const Graph& graph, const Plan& plan, Purpose purpose, DeviceKind device) {
+  const GraphUses uses(graph);
+  Program program;
+  program.micro_batches = plan.micro_batches;
+  program.micro_batch_samples = plan.micro_batch_samples;
+  program.devices_per_node = plan.cluster.devices_per_node;
+  const Placement placement(plan, uses);
+  program.transfers = transfers_of(placement);
+  const std::vector<std::vector<StageRun>> orders = orders_of(plan, purpose);
+  const std::vector<std::int64_t> slots = slots_of_messages(graph, program.transfers, purpose, orders);
+  for (std::size_t m = 0; m < plan.meshes.size(); ++m) {
+    MeshProgram& mesh = program.meshes.emplace_back(
+        MeshLowering(placement, static_cast<int>(m), purpose, device, orders[m], program.transfers, slots)
+            .run());
+    const auto run = [&](int stage, SegmentKind kind, int micro_batch) {
+      const auto is_it = [&](const Segment& s) { return s.stage == stage && s.kind == kind; };
+      const auto found = std::ranges::find_if(mesh.segments, is_it);
+      mesh.schedule.push_back({static_cast<int>(found - mesh.segments.begin()), micro_batch});
+    };
+    for (const StageRun& each : orders[m]) run(each.stage, each.kind, each.micro_batch);
+    run(-1, SegmentKind::update, -1);
+    set_slots(mesh);
+    lay_out(mesh, graph, plan.cluster.memory_bytes);
+  }
+  return program;
+}
+
+}  // namespace alpa

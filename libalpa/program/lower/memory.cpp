@@ -1,0 +1,206 @@
+#include "libalpa/program/lower/memory.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "libalpa/base/checked.h"
+#include "libalpa/base/error.h"
+#include "libalpa/program/order/dependences.h"
+
+namespace alpa {
+namespace {
+
+/// The first and the last instruction of each lane that touches a buffer.
+struct LaneUse {
+  int lane, first, last;
+};
+using Uses = std::vector<LaneUse>;
+
+std::vector<Uses> uses_in(const MeshProgram& program, const Segment& segment) {
+  std::vector<Uses> uses(program.buffers.size());
+  for (int i = 0; i < static_cast<int>(segment.instructions.size()); ++i) {
+    const Instruction& instruction = segment.instructions[static_cast<std::size_t>(i)];
+    for (const int b : buffers_touched(instruction)) {
+      Uses& of = uses[static_cast<std::size_t>(b)];
+      const auto found = std::ranges::find(of, instruction.lane, &LaneUse::lane);
+      if (found == of.end())
+        of.push_back({instruction.lane, i, i});
+      else
+        found->last = i;
+    }
+  }
+  return uses;
+}
+
+/// Whether all that is done with one buffer surely comes before all that is done with the other.
+bool ends_before(const Uses& one, const Uses& other, const RunOrder& order) {
+  for (const LaneUse& first : one)
+    for (const LaneUse& then : other)
+      if (!order.before(first.last, then.first)) return false;
+  return true;
+}
+
+struct Placed {
+  std::int64_t begin, end;
+  std::size_t buffer;
+};
+
+/// Where `count` pieces of so many bytes end.
+std::int64_t end_of(std::int64_t begin, std::int64_t bytes, std::int64_t count) {
+  if (const auto end = checked_sum(begin, checked_product(bytes, count))) return *end;
+  throw Error(ErrorKind::input,
+              fmt::format("{} buffers of {} bytes are more than an address counts", count, bytes),
+              "fewer micro-batches, or a smaller batch");
+}
+
+/// Where the buffers of a segment lie.
+struct Packing {
+  std::vector<std::int64_t> offset;  ///< [buffer]
+  std::int64_t end;
+};
+
+/// Largest first, each at the lowest place that is free during its whole life. `apart`: whether two buffers
+/// may share memory.
+template <typename Apart>
+Packing pack(const MeshProgram& program, const std::vector<Uses>& uses, std::int64_t base,
+             const Apart& apart) {
+  std::vector<std::size_t> largest_first;
+  for (std::size_t b = 0; b < program.buffers.size(); ++b)
+    if (program.buffers[b].residence == Residence::segment && !uses[b].empty()) largest_first.push_back(b);
+  std::stable_sort(largest_first.begin(), largest_first.end(), [&](std::size_t a, std::size_t b) {
+    return program.buffers[a].bytes > program.buffers[b].bytes;
+  });
+  std::vector<Placed> placed;  // sorted by begin
+  Packing packing{std::vector<std::int64_t>(program.buffers.size(), -1), base};
+  for (const std::size_t b : largest_first) {
+    const std::int64_t bytes = program.buffers[b].bytes;
+    std::int64_t at = base;
+    for (const Placed& other : placed)
+      if (at + bytes > other.begin && at < other.end && !apart(b, other.buffer)) at = other.end;
+    packing.offset[b] = at;
+    const Placed here{at, end_of(at, bytes, 1), b};
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), here,
+                                   [](const Placed& x, const Placed& y) { return x.begin < y.begin; }),
+                  here);
+    packing.end = std::max(packing.end, here.end);
+  }
+  return packing;
+}
+
+/// By the order that the lanes have anyway.
+Packing pack_freely(const MeshProgram& program, const std::vector<Uses>& uses, const RunOrder& order,
+                    std::int64_t base) {
+  return pack(program, uses, base, [&](std::size_t a, std::size_t b) {
+    return ends_before(uses[a], uses[b], order) || ends_before(uses[b], uses[a], order);
+  });
+}
+
+/// [buffer] Its first and last instruction in a segment.
+std::vector<std::pair<int, int>> lives_of(const std::vector<Uses>& uses) {
+  std::vector<std::pair<int, int>> lives;
+  for (const Uses& of : uses)
+    lives.emplace_back(of.empty() ? -1 : std::ranges::min(of, {}, &LaneUse::first).first,
+                       of.empty() ? -1 : std::ranges::max(of, {}, &LaneUse::last).last);
+  return lives;
+}
+
+/// By the order of the instructions, which those that take over memory are made to keep to (wait_in_order).
+Packing pack_in_order(const MeshProgram& program, const std::vector<Uses>& uses, std::int64_t base) {
+  const std::vector<std::pair<int, int>> lives = lives_of(uses);
+  return pack(program, uses, base, [&](std::size_t a, std::size_t b) {
+    return lives[a].second < lives[b].first || lives[b].second < lives[a].first;
+  });
+}
+
+void wait_in_order(MeshProgram& program, Segment& segment, const std::vector<Uses>& uses,
+                   const RunOrder& order) {
+  const std::vector<std::pair<int, int>> lives = lives_of(uses);
+  std::vector<std::size_t> packed;
+  for (std::size_t b = 0; b < uses.size(); ++b)
+    if (program.buffers[b].residence == Residence::segment && !uses[b].empty()) packed.push_back(b);
+  std::ranges::sort(packed, {}, [&](std::size_t b) { return program.buffers[b].offset; });
+  const std::size_t lanes = program.lanes.size();
+  // [instruction][lane] The last that it waits for, of those that the order does not have anyway.
+  std::vector<int> waits(segment.instructions.size() * lanes, -1);
+  const auto take_over = [&](std::size_t earlier, std::size_t later) {
+    const int first = lives[later].first;
+    const auto row = static_cast<std::size_t>(first) * lanes;
+    for (const LaneUse& use : uses[earlier]) {
+      int& last = waits[row + static_cast<std::size_t>(use.lane)];
+      if (use.last > last && !order.before(use.last, first)) last = use.last;
+    }
+  };
+  for (std::size_t i = 0; i < packed.size(); ++i)
+    for (std::size_t j = i + 1; j < packed.size(); ++j) {
+      const std::size_t low = packed[i], high = packed[j];
+      if (program.buffers[high].offset >= program.buffers[low].offset + program.buffers[low].bytes) break;
+      if (lives[low].second < lives[high].first)
+        take_over(low, high);
+      else
+        take_over(high, low);
+    }
+  for (std::size_t i = 0; i < segment.instructions.size(); ++i)
+    for (std::size_t lane = 0; lane < lanes; ++lane)
+      if (const int last = waits[i * lanes + lane]; last >= 0) segment.instructions[i].after.push_back(last);
+}
+
+/// Places what lasts as long as a segment's run. Returns where its memory ends.
+std::int64_t place_in_segment(MeshProgram& program, int s, const Dependences& waits, std::int64_t base,
+                              std::int64_t limit) {
+  Segment& segment = program.segments[static_cast<std::size_t>(s)];
+  const std::vector<Uses> uses = uses_in(program, segment);
+  const RunOrder order(program, waits, s);
+  Packing packing = pack_freely(program, uses, order, base);
+  bool in_order = false;
+  if (packing.end > limit)
+    if (Packing ordered = pack_in_order(program, uses, base); ordered.end < packing.end) {
+      packing = std::move(ordered);
+      in_order = true;
+    }
+  for (std::size_t b = 0; b < program.buffers.size(); ++b)
+    if (packing.offset[b] >= 0) program.buffers[b].offset = packing.offset[b];
+  if (in_order) wait_in_order(program, segment, uses, order);
+  return packing.end;
+}
+
+}  // namespace
+
+void lay_out(MeshProgram& program, const Graph& graph, std::int64_t limit) {
+  program.memory = {};
+  for (Segment& segment : program.segments)
+    for (Instruction& instruction : segment.instructions) instruction.after.clear();
+  std::vector<bool> parameter(graph.values.size());
+  for (const State& state : graph.states)
+    parameter[static_cast<std::size_t>(state.value)] = state.is_parameter;
+  std::int64_t at = 0;
+  const auto place = [&](Residence residence) {
+    for (Buffer& buffer : program.buffers) {
+      if (buffer.residence != residence) continue;
+      buffer.offset = at;
+      at = end_of(at, buffer.bytes, buffer.slots);
+      if (residence == Residence::state)
+        (parameter[static_cast<std::size_t>(buffer.value)] ? program.memory.parameters
+                                                           : program.memory.optimizer) += buffer.bytes;
+    }
+  };
+  place(Residence::state);
+  const std::int64_t states_end = at;
+  place(Residence::step);
+  std::int64_t leaving = 0;  // pieces on their way to other stages last a step too
+  for (const Buffer& buffer : program.buffers)
+    if (buffer.residence == Residence::step && buffer.value < 0) leaving += buffer.bytes * buffer.slots;
+  program.memory.gradients = at - states_end - leaving;
+  const std::int64_t step_end = at;
+  place(Residence::micro_batch);
+  program.memory.activations = at - step_end;
+  std::int64_t end = at;
+  const Dependences waits = dependences(program);
+  for (int segment = 0; segment < static_cast<int>(program.segments.size()); ++segment)
+    end = std::max(end, place_in_segment(program, segment, waits, at, limit));
+  program.memory.workspace = end - at + leaving;
+  program.memory.total = end;
+}
+
+}  // namespace alpa

@@ -1,0 +1,15 @@
+#pragma once
+#include "libalpa/program/program.h"
+
+namespace alpa {
+
+/// Places every buffer of a mesh in one arena: states, then what lasts a step, then the slots of what lasts
+/// from segment to segment, then memory that all segments share, where buffers overlap when all that is
+/// done with one surely comes before all that is done with the other (program/order/dependences). In a
+/// segment where the arena is then more than `limit` bytes, and would be less if lanes did not run ahead of
+/// each other, instructions wait (Instruction::after) for those before them whose memory they take over.
+/// Expects the buffers' slots to be set. The planner's memory and the trainer's allocation are both this
+/// number.
+void lay_out(MeshProgram&, const Graph&, std::int64_t limit);
+
+}  // namespace alpa

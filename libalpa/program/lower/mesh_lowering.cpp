@@ -1,0 +1,321 @@
+#include "libalpa/program/lower/mesh_lowering.h"
+
+#include <algorithm>
+
+namespace alpa {
+namespace {
+
+bool is_input(const Graph& graph, int value) { return value_of(graph, value).kind == ValueKind::input; }
+
+}  // namespace
+
+MeshLowering::MeshLowering(const Placement& placement, int mesh, Purpose purpose, DeviceKind device,
+                           const std::vector<StageRun>& order, const std::vector<StageTransfer>& transfers,
+                           const std::vector<std::int64_t>& message_slots)
+    : placement_(placement),
+      uses_(placement.uses()),
+      graph_(placement.graph()),
+      plan_(placement.plan()),
+      mesh_(mesh),
+      stages_(stages_of_meshes(plan_)[static_cast<std::size_t>(mesh)]),
+      purpose_(purpose),
+      device_(device),
+      order_(order),
+      transfers_(transfers),
+      message_slots_(message_slots),
+      of_weights_(leads_to_weights_alone(graph_)),
+      values_(placement, mesh, transfers) {}
+
+MeshProgram MeshLowering::run() {
+  find_kept_values();
+  // All states first, in the graph's order: the arena begins with them, whatever uses them when.
+  for (int s = 0; s < static_cast<int>(graph_.states.size()); ++s) {
+    const int value = graph_.states[static_cast<std::size_t>(s)].value;
+    if (placement_.mesh_of_value(value) == mesh_ || is_used(value)) values_.state_buffer(s);
+  }
+  for (const int stage : stages_) lower_forward(stage);
+  for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
+    if (has(*stage, SegmentKind::backward)) lower_backward(*stage, SegmentKind::backward);
+    if (!has(*stage, SegmentKind::backward_inputs)) continue;
+    keep_for_weights(*stage);
+    lower_backward(*stage, SegmentKind::backward_inputs);
+    lower_backward(*stage, SegmentKind::backward_weights);
+  }
+  lower_update();
+  return values_.take();
+}
+
+bool MeshLowering::has(int stage, SegmentKind kind) const {
+  return std::ranges::any_of(order_,
+                             [&](const StageRun& run) { return run.stage == stage && run.kind == kind; });
+}
+
+bool MeshLowering::is_used(int value) const {
+  return std::ranges::any_of(uses_.users_of(value), [&](int user) { return here(user); });
+}
+
+/// The stage of this mesh in whose segment of that phase a value is made, received or loaded.
+int MeshLowering::first_stage_with(int value, Phase phase) const {
+  if (placement_.mesh_of_value(value) == mesh_) return placement_.stage_of_value(value);
+  for (std::size_t t = 0; t < transfers_.size(); ++t)
+    if (transfers_[t].value == value && plan_.crossings[t].to_mesh == mesh_) return transfers_[t].to_stage;
+  int first = -1;  // an input
+  for (const int user : uses_.users_of(value))
+    if (const int stage = placement_.stage_of_node(user);
+        here(user) && node_of(graph_, user).phase == phase && (first < 0 || stage < first))
+      first = stage;
+  return first;
+}
+
+/// What the backward of a stage takes of its forward, and what stages of one mesh take of each other.
+void MeshLowering::find_kept_values() {
+  if (purpose_ == Purpose::train)
+    for (const int stage : stages_)
+      for (const int v : placement_.semantics(stage).saved_values()) values_.keep(v);
+  if (stages_.size() == 1) return;
+  for (int v = 0; v < static_cast<int>(graph_.values.size()); ++v) {
+    const Value& value = value_of(graph_, v);
+    if (value.kind == ValueKind::state) continue;
+    const Phase made = value.producer < 0 ? Phase::forward : node_of(graph_, value.producer).phase;
+    if (made == Phase::update) continue;
+    const int first = first_stage_with(v, made);
+    for (const int user : uses_.users_of(v)) {
+      if (!here(user)) continue;
+      const Phase phase = node_of(graph_, user).phase;
+      if (phase == Phase::update || (phase == Phase::backward && purpose_ != Purpose::train)) continue;
+      if (first >= 0 && placement_.stage_of_node(user) != first &&
+          !uses_.summed_over_step[static_cast<std::size_t>(v)])
+        values_.keep(v);
+    }
+  }
+}
+
+/// What the second part of a split backward needs and its first part has, or makes again.
+void MeshLowering::keep_for_weights(int stage) {
+  for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
+    if (placement_.stage_of_node(n) != stage || !of_weights_[static_cast<std::size_t>(n)]) continue;
+    for (const int operand : node_of(graph_, n).operands) {
+      const int maker = value_of(graph_, operand).producer;
+      if (maker >= 0 && !of_weights_[static_cast<std::size_t>(maker)]) values_.keep_for_weights(operand);
+    }
+  }
+}
+
+void MeshLowering::lower_forward(int stage) {
+  values_.begin_segment(stage, SegmentKind::forward);
+  receive_values_made_in(Phase::forward);
+  for (const int v : values_.kept())
+    if (is_input(graph_, v) && first_stage_with(v, Phase::forward) == stage) values_.fetch_resting(v);
+  for (const int n : placement_.semantics(stage).order(Phase::forward, {})) emit_node(n);
+}
+
+void MeshLowering::lower_backward(int stage, SegmentKind kind) {
+  values_.begin_segment(stage, kind);
+  const bool begins = kind != SegmentKind::backward_weights;
+  if (begins) {
+    skipped_.clear();
+    receive_values_made_in(Phase::backward);
+  }
+  std::vector<bool> kept(graph_.values.size());
+  for (const int v : values_.kept()) kept[static_cast<std::size_t>(v)] = true;
+  for (const int n : placement_.semantics(stage).order(Phase::backward, kept))
+    if (kind == SegmentKind::backward || of_weights_[static_cast<std::size_t>(n)] != begins) emit_node(n);
+}
+
+void MeshLowering::lower_update() {
+  values_.begin_segment(-1, SegmentKind::update);
+  const auto scalar = [&](const std::string& name) {
+    return values_.new_buffer(name, -1, replicated_spec(0), {DType::f32, {}}, Residence::step);
+  };
+  values_.program().loss = scalar("loss");
+  for (const Metric& metric : graph_.metrics) values_.program().metrics.push_back(scalar(metric.name));
+  if (purpose_ == Purpose::train) {
+    values_.program().gradient_square_sum = scalar("squared gradient norm");
+    values_.provide(graph_.gradient_square_sum, replicated_spec(0), values_.program().gradient_square_sum);
+    for (const StageTransfer& transfer : transfers_)
+      if (const int maker = value_of(graph_, transfer.value).producer; maker >= 0)  // a state has none
+        if (node_of(graph_, maker).op->sums_micro_batches) send_if_crossing(transfer.value);
+    receive_values_made_in(Phase::update);
+  }
+  emit_sum({graph_.loss}, values_.program().loss);
+  for (std::size_t m = 0; m < graph_.metrics.size(); ++m)
+    emit_sum(graph_.metrics[m].values, values_.program().metrics[m]);
+  if (purpose_ == Purpose::evaluate) {
+    emit_global_sum({values_.program().loss});
+    return;
+  }
+  for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
+    const Node& node = node_of(graph_, n);
+    if (node.phase != Phase::update) continue;
+    if (node.op->reduces_globally)
+      emit_gradient_norm(node);
+    else if (here(n))
+      emit_node(n);
+  }
+  send_state_copies();
+}
+
+/// The accumulate node that can be done by the kernel of the gradient itself, or -1.
+int MeshLowering::fused_accumulator(const Node& node, const NodeLayout& layout) const {
+  if (values_.stage() < 0) return -1;
+  const int accumulator =
+      placement_.semantics(values_.stage()).sum_in_kernel(static_cast<int>(&node - graph_.nodes.data()));
+  if (accumulator < 0) return -1;
+  const int sum = node_of(graph_, accumulator).results[0];
+  const bool same = layout.results[0] == plan_.value_layout[static_cast<std::size_t>(node.results[0])] &&
+                    layout.results[0] == plan_.value_layout[static_cast<std::size_t>(sum)];
+  return same ? accumulator : -1;
+}
+
+int MeshLowering::result_buffer(const Node& node, const NodeLayout& layout, std::size_t result,
+                                const std::vector<int>& operands) {
+  if (node.op->overwrites[result] >= 0)
+    return operands[static_cast<std::size_t>(node.op->overwrites[result])];
+  const int value = node.results[result];
+  const TensorType& tile = layout.local_results[result];
+  if (layout.results[result] == values_.resting_layout(value))
+    return values_.resting_buffer(value, tile.dtype);
+  return values_.new_buffer(value_of(graph_, value).name, value, layout.results[result], tile,
+                            Residence::segment);
+}
+
+void MeshLowering::settle_result(int value, int buffer, const ShardingSpec& made) {
+  const ShardingSpec resting = values_.resting_layout(value);
+  const bool again = values_.segment() != SegmentKind::forward &&
+                     node_of(graph_, value_of(graph_, value).producer).phase == Phase::forward;
+  if (again && values_.is_kept(value)) return;  // users start from what was kept
+  values_.provide(value, made, buffer);
+  const bool leaves = std::ranges::count(transfers_, value, &StageTransfer::value) > 0;
+  const bool rests = uses_.state_after_value(value) >= 0 || leaves || values_.is_kept(value) ||
+                     uses_.summed_over_step[static_cast<std::size_t>(value)];
+  if (made == resting)
+    values_.provide_resting(value, buffer);
+  else if (rests && !again)
+    values_.bring_to_rest(value);
+  if (made != resting && values_.segment() == SegmentKind::backward_inputs &&
+      values_.is_kept_for_weights(value) && !values_.is_kept(value))
+    values_.leave_for_weights(value);
+  if (purpose_ == Purpose::evaluate && values_.segment() != SegmentKind::forward) return;
+  // Recomputed values are not sent again, nor are sums of gradients before the update.
+  const Node& maker = node_of(graph_, value_of(graph_, value).producer);
+  if (!again && !maker.op->sums_micro_batches) send_if_crossing(value);
+}
+
+void MeshLowering::emit_node(int index) {
+  if (skipped_.contains(index)) return;
+  const Node& node = node_of(graph_, index);
+  const NodeLayout& layout = placement_.node_layout(index);
+  Compute compute{index, node.op, layout.local_attributes, {}, {}, -1, Accumulate::overwrite};
+  for (std::size_t i = 0; i < node.operands.size(); ++i)
+    compute.operands.push_back(values_.obtain(node.operands[i], layout.operands[i]));
+  if (purpose_ == Purpose::evaluate && node.op->only_in_training) {
+    settle_result(node.results[0], compute.operands[0], layout.results[0]);
+    return;
+  }
+  const int accumulator = fused_accumulator(node, layout);
+  if (node.op->sums_micro_batches || accumulator >= 0 ||
+      uses_.summed_over_step[static_cast<std::size_t>(node.results[0])])
+    compute.accumulate = Accumulate::add_after_first_micro_batch;
+  for (std::size_t r = 0; r < node.results.size(); ++r) {
+    const int sum = r == 0 && accumulator >= 0 ? node_of(graph_, accumulator).results[0] : -1;
+    compute.results.push_back(sum >= 0 ? values_.resting_buffer(sum, DType::f32)
+                                       : result_buffer(node, layout, r, compute.operands));
+  }
+  compute.workspace = workspace(*node.op, layout.local_call());
+  const std::vector<int> results = compute.results;
+  emit_rounds(std::move(compute), layout);
+  if (accumulator >= 0) skipped_.insert(accumulator);
+  for (std::size_t r = accumulator >= 0 ? 1 : 0; r < node.results.size(); ++r)
+    settle_result(node.results[r], results[r], layout.results[r]);
+}
+
+/// Memory for the kernel beside operands and results; -1: it wants none.
+int MeshLowering::workspace(const OpDef& op, const OpCall& call) {
+  return values_.scratch("workspace", workspace_of(op, call, device_));
+}
+
+/// The kernel, once for each block where blocks go round.
+void MeshLowering::emit_rounds(Compute compute, const NodeLayout& layout) {
+  const Ring& ring = layout.ring;
+  const std::vector<int> own_operands = compute.operands, own_results = compute.results;
+  for (const RingRound& round : ring.rounds()) {
+    Shift shift{ring.axis, {}, {}};
+    // The buffers of this round take the place of those of the round before, and perhaps their contents.
+    const auto turn = [&](const std::vector<int>& which, const std::vector<int>& own, bool arrive,
+                          std::vector<int>& now) {
+      for (const int i : which) {
+        const auto at = static_cast<std::size_t>(i);
+        const int next =
+            round.passed == 0 ? own[at] : values_.remote_block_buffer(own[at], round.passed, ring.axis);
+        if (arrive) {
+          shift.from.push_back(now[at]);
+          shift.to.push_back(next);
+        }
+        now[at] = next;
+      }
+    };
+    turn(ring.operands, own_operands, round.operands_arrive, compute.operands);
+    turn(ring.results, own_results, round.results_arrive, compute.results);
+    compute.attributes = layout.attributes_in(round);
+    if (!shift.from.empty()) values_.emit(std::move(shift));
+    values_.emit(compute);
+    compute.accumulate = Accumulate::add;
+  }
+}
+
+/// The layout in which the gradient's update takes it anyway.
+ShardingSpec MeshLowering::layout_measured(int gradient) const {
+  const std::vector<int>& users = uses_.users_of(gradient);
+  if (users.empty() || !here(users.back())) return values_.resting_layout(gradient);
+  const int update = users.back();
+  const Node& node = node_of(graph_, update);
+  const auto place = std::ranges::find(node.operands, gradient) - node.operands.begin();
+  return placement_.node_layout(update).operands[static_cast<std::size_t>(place)];
+}
+
+/// A node's operator over one tile, each element of the whole counted once over all copies.
+void MeshLowering::add_up(int node, int tile, const ShardingSpec& layout, int into, bool first) {
+  const OpDef& op = *node_of(graph_, node).op;
+  const Attributes attributes{{"weight", 1.0 / replica_count(layout, shape())}};
+  const std::vector<TensorType> operands{values_.buffer(tile).tile};
+  const int own = workspace(op, {operands, attributes});
+  values_.emit(
+      Compute{node, &op, attributes, {tile}, {into}, own, first ? Accumulate::overwrite : Accumulate::add});
+}
+
+/// Each rank adds the squares of its tiles, divided by the number of copies, so that one sum over all ranks
+/// counts every element once.
+void MeshLowering::emit_gradient_norm(const Node& node) {
+  bool first = true;
+  for (const int gradient : node.operands) {
+    if (placement_.mesh_of_value(gradient) != mesh_) continue;
+    const ShardingSpec layout = layout_measured(gradient);
+    add_up(static_cast<int>(&node - graph_.nodes.data()), values_.obtain(gradient, layout), layout,
+           values_.program().gradient_square_sum, first);
+    first = false;
+  }
+  if (first) values_.emit(Zero{values_.program().gradient_square_sum});
+  emit_global_sum({values_.program().gradient_square_sum, values_.program().loss});
+}
+
+void MeshLowering::emit_global_sum(std::vector<int> scalars) {
+  scalars.insert(scalars.end(), values_.program().metrics.begin(), values_.program().metrics.end());
+  GlobalSum sum;
+  sum.packed = values_.scratch("sums", 4 * std::ssize(scalars));
+  sum.scalars = std::move(scalars);
+  values_.emit(std::move(sum));
+}
+
+/// Those of the values that are made here, each element of them counted once.
+void MeshLowering::emit_sum(const std::vector<int>& values, int into) {
+  bool first = true;
+  for (const int value : values) {
+    const int producer = value_of(graph_, value).producer;
+    if (!here(producer)) continue;
+    add_up(producer, values_.fetch_resting(value), values_.resting_layout(value), into, first);
+    first = false;
+  }
+  if (first) values_.emit(Zero{into});
+}
+
+}  // namespace alpa

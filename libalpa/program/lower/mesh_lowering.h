@@ -1,0 +1,67 @@
+#pragma once
+#include <set>
+#include <vector>
+
+#include "libalpa/program/lower/mesh_values.h"
+#include "libalpa/program/purpose.h"
+
+namespace alpa {
+
+/// Turns the nodes of a mesh's stages into the instructions of its segments.
+class MeshLowering {
+ public:
+  /// Keeps references during run().
+  MeshLowering(const Placement&, int mesh, Purpose, DeviceKind device, const std::vector<StageRun>& order,
+               const std::vector<StageTransfer>&, const std::vector<std::int64_t>& message_slots);
+
+  /// Buffers and segments; schedule, slots and offsets are left to the caller.
+  MeshProgram run();
+
+ private:
+  bool here(int node) const { return placement_.mesh_of_node(node) == mesh_; }
+  bool is_used(int value) const;  ///< on this mesh
+  const MeshShape& shape() const { return plan_.meshes[static_cast<std::size_t>(mesh_)].shape; }
+
+  void find_kept_values();
+  int first_stage_with(int value, Phase) const;
+  void keep_for_weights(int stage);
+  bool has(int stage, SegmentKind) const;  ///< whether the schedule has runs of that kind
+
+  void lower_forward(int stage);
+  void lower_backward(int stage, SegmentKind);
+  void lower_update();
+  void receive_values_made_in(Phase);
+  void send_if_crossing(int value);
+  void send_state_copies();
+
+  void send(int transfer, int buffer);
+
+  void emit_node(int node);
+  int workspace(const OpDef&, const OpCall&);
+  void emit_rounds(Compute, const NodeLayout&);
+  ShardingSpec layout_measured(int gradient) const;
+  void emit_gradient_norm(const Node&);
+  void add_up(int node, int tile, const ShardingSpec&, int into, bool first);
+  void emit_sum(const std::vector<int>& values, int into);
+  void emit_global_sum(std::vector<int> scalars);
+  int fused_accumulator(const Node&, const NodeLayout&) const;
+  int result_buffer(const Node&, const NodeLayout&, std::size_t result, const std::vector<int>& operands);
+  void settle_result(int value, int buffer, const ShardingSpec& made);
+
+  const Placement& placement_;
+  const GraphUses& uses_;
+  const Graph& graph_;
+  const Plan& plan_;
+  int mesh_;
+  std::vector<int> stages_;  ///< of this mesh
+  Purpose purpose_;
+  DeviceKind device_;  ///< whose kernels want memory
+  const std::vector<StageRun>& order_;
+  const std::vector<StageTransfer>& transfers_;
+  const std::vector<std::int64_t>& message_slots_;  ///< [transfer]
+  std::vector<bool> of_weights_;                    ///< [node] of the second part of a split backward
+  MeshValues values_;
+  std::set<int> skipped_;  ///< accumulate nodes fused into their producers
+};
+
+}  // namespace alpa

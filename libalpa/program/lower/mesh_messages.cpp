@@ -1,0 +1,69 @@
+// What a mesh sends to others and receives of them.
+#include <algorithm>
+#include <tuple>
+
+#include "libalpa/program/lower/mesh_lowering.h"
+
+namespace alpa {
+namespace {
+
+bool is_state(const Graph& graph, int value) { return value_of(graph, value).kind == ValueKind::state; }
+
+}  // namespace
+
+/// Values that a stage of another mesh makes in `phase` and the stage at hand is the first here to need, in
+/// the order they are made: the backward goes through the last layer first, whatever the order of the graph's
+/// nodes is. (Sums of gradients cross in the update.)
+void MeshLowering::receive_values_made_in(Phase phase) {
+  std::vector<std::tuple<int, int, int>> arriving;
+  for (std::size_t t = 0; t < transfers_.size(); ++t) {
+    const StageTransfer& transfer = transfers_[t];
+    if (plan_.crossings[t].to_mesh != mesh_ || is_state(graph_, transfer.value)) continue;
+    if (phase != Phase::update && transfer.to_stage != values_.stage()) continue;
+    const Node& maker = node_of(graph_, value_of(graph_, transfer.value).producer);
+    if (phase_of_crossing(graph_, transfer.value) == phase)
+      arriving.push_back({phase == Phase::backward ? -maker.layer : 0,
+                          value_of(graph_, transfer.value).producer, static_cast<int>(t)});
+  }
+  std::sort(arriving.begin(), arriving.end());
+  for (const auto& [layer, producer, t] : arriving) {
+    const StageTransfer& transfer = transfers_[static_cast<std::size_t>(t)];
+    const int buffer = values_.resting_buffer(transfer.value, value_of(graph_, transfer.value).type.dtype);
+    values_.emit(Receive{t, buffer, values_.scratch("arriving pieces", values_.buffer(buffer).bytes)});
+    values_.provide_resting(transfer.value, buffer);
+  }
+}
+
+void MeshLowering::send_if_crossing(int value) {
+  if (placement_.mesh_of_value(value) != mesh_) return;
+  for (std::size_t t = 0; t < transfers_.size(); ++t)
+    if (transfers_[t].value == value)
+      send(static_cast<int>(t), transfers_[t].from == values_.resting_layout(value)
+                                    ? values_.fetch_resting(value)
+                                    : values_.obtain(value, transfers_[t].from));
+}
+
+/// A state used on several meshes is updated at home and copied to the others.
+void MeshLowering::send_state_copies() {
+  for (std::size_t t = 0; t < transfers_.size(); ++t) {
+    const int value = transfers_[t].value;
+    if (!is_state(graph_, value)) continue;
+    const int buffer =
+        values_.program()
+            .state_buffer[static_cast<std::size_t>(uses_.state_at[static_cast<std::size_t>(value)])];
+    if (placement_.mesh_of_value(value) == mesh_) send(static_cast<int>(t), buffer);
+    if (plan_.crossings[t].to_mesh == mesh_)
+      values_.emit(Receive{static_cast<int>(t), buffer,
+                           values_.scratch("arriving pieces", values_.buffer(buffer).bytes)});
+  }
+}
+
+/// The pieces leave from memory of their own, so that the mesh goes on while they are on their way. They are
+/// boxes of the tile that do not overlap: what several devices need lies there once.
+void MeshLowering::send(int transfer, int buffer) {
+  values_.emit(Send{
+      transfer, buffer,
+      values_.leaving(values_.buffer(buffer).bytes, message_slots_[static_cast<std::size_t>(transfer)])});
+}
+
+}  // namespace alpa

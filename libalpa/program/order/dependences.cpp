@@ -1,0 +1,202 @@
+#include "libalpa/program/order/dependences.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+namespace alpa {
+namespace {
+
+struct Access {
+  int instruction;
+  bool writes;
+};
+
+/// What a segment does with one buffer, in order.
+using Accesses = std::vector<Access>;
+
+/// The accesses of a run that others have to wait for, or that wait for others: reads and the write that
+/// everything else of the run follows or precedes.
+struct Border {
+  std::vector<int> reads;
+  std::optional<int> write;
+};
+
+Border first_of(const Accesses& accesses) {
+  Border border;
+  for (const Access& access : accesses) {
+    if (access.writes) {
+      border.write = access.instruction;
+      break;
+    }
+    border.reads.push_back(access.instruction);
+  }
+  return border;
+}
+
+Border last_of(const Accesses& accesses) {
+  Border border;
+  for (auto access = accesses.rbegin(); access != accesses.rend(); ++access) {
+    if (access->writes) {
+      border.write = access->instruction;
+      break;
+    }
+    border.reads.push_back(access->instruction);
+  }
+  return border;
+}
+
+class Order {
+ public:
+  explicit Order(const MeshProgram& mesh) : mesh_(mesh), turn_(turns_of_segments(mesh)) {
+    for (const Segment& segment : mesh.segments) waits_.emplace_back(segment.instructions.size());
+  }
+
+  Dependences find() {
+    std::vector<std::map<int, Accesses>> of_buffer(mesh_.buffers.size());  // buffer -> segment -> accesses
+    for (int s = 0; s < static_cast<int>(mesh_.segments.size()); ++s) {
+      const std::vector<Instruction>& instructions = segment(s).instructions;
+      for (int i = 0; i < static_cast<int>(instructions.size()); ++i) {
+        const Instruction& instruction = instructions[static_cast<std::size_t>(i)];
+        std::map<int, bool> touched;  // buffer -> written
+        for (const int b : buffers_read(instruction)) touched.insert({b, false});
+        for (const int b : buffers_written(instruction)) touched[b] = true;
+        for (const auto& [b, writes] : touched)
+          of_buffer[static_cast<std::size_t>(b)][s].push_back({i, writes});
+        for (const int other : instruction.after) wait(s, i, {s, other, Occasion::this_run, 0});
+        if (const auto* send = std::get_if<Send>(&instruction.body); send && send->packed >= 0)
+          wait(s, i, {s, i, Occasion::left, static_cast<int>(buffer(send->packed).slots)});
+      }
+    }
+    for (std::size_t b = 0; b < of_buffer.size(); ++b) {
+      for (const auto& [s, accesses] : of_buffer[b]) within_run(s, accesses);
+      if (mesh_.buffers[b].residence != Residence::segment) across_runs(mesh_.buffers[b], of_buffer[b]);
+    }
+    ends_of_runs(of_buffer);
+    return std::move(waits_);
+  }
+
+ private:
+  const Segment& segment(int s) const { return mesh_.segments[static_cast<std::size_t>(s)]; }
+  const Buffer& buffer(int b) const { return mesh_.buffers[static_cast<std::size_t>(b)]; }
+  int lane(int s, int i) const { return segment(s).instructions[static_cast<std::size_t>(i)].lane; }
+
+  /// Of several in one lane the last is enough.
+  void wait(int s, int i, const Dependence& other) {
+    const int other_lane = lane(other.segment, other.instruction);
+    if (other.occasion != Occasion::left && other_lane == lane(s, i)) return;
+    std::vector<Dependence>& waits = waits_[static_cast<std::size_t>(s)][static_cast<std::size_t>(i)];
+    for (Dependence& known : waits)
+      if (known.segment == other.segment && known.occasion == other.occasion && known.lag == other.lag &&
+          lane(known.segment, known.instruction) == other_lane) {
+        known.instruction = std::max(known.instruction, other.instruction);
+        return;
+      }
+    waits.push_back(other);
+  }
+
+  void within_run(int s, const Accesses& accesses) {
+    std::optional<int> written;
+    std::vector<int> read;  // since then
+    for (const Access& access : accesses) {
+      if (written) wait(s, access.instruction, {s, *written, Occasion::this_run, 0});
+      if (!access.writes) {
+        read.push_back(access.instruction);
+        continue;
+      }
+      for (const int reader : read) wait(s, access.instruction, {s, reader, Occasion::this_run, 0});
+      read.clear();
+      written = access.instruction;
+    }
+  }
+
+  /// What ends in `before` must be done when what begins in `after` does.
+  void chain(int before, const Border& ends, int after, const Border& begins, Occasion occasion, int lag) {
+    if (ends.write) {
+      for (const int reader : begins.reads) wait(after, reader, {before, *ends.write, occasion, lag});
+      if (begins.write) wait(after, *begins.write, {before, *ends.write, occasion, lag});
+    }
+    if (begins.write)
+      for (const int reader : ends.reads) wait(after, *begins.write, {before, reader, occasion, lag});
+  }
+
+  void across_runs(const Buffer& buffer, const std::map<int, Accesses>& accesses) {
+    for (const auto& [before, ending] : accesses)
+      for (const auto& [after, beginning] : accesses) {
+        const Border ends = last_of(ending), begins = first_of(beginning);
+        const int turn_before = turn_[static_cast<std::size_t>(before)],
+                  turn_after = turn_[static_cast<std::size_t>(after)];
+        if (buffer.residence != Residence::micro_batch || turn_before < 0 || turn_after < 0)
+          chain(before, ends, after, begins, Occasion::latest, 0);
+        else if (turn_before < turn_after)  // that it is also done for earlier users of the slot follows
+          chain(before, ends, after, begins, Occasion::micro_batch, 0);
+        else
+          chain(before, ends, after, begins, Occasion::micro_batch, static_cast<int>(buffer.slots));
+      }
+  }
+
+  /// No lane begins with the buffers of a segment before every lane is done with those of the run before.
+  void ends_of_runs(const std::vector<std::map<int, Accesses>>& of_buffer) {
+    std::vector<std::map<int, std::pair<int, int>>> touched(
+        mesh_.segments.size());  // segment -> lane -> first and last instruction
+    for (std::size_t b = 0; b < of_buffer.size(); ++b) {
+      if (mesh_.buffers[b].residence != Residence::segment) continue;
+      for (const auto& [s, accesses] : of_buffer[b])
+        for (const Access& access : accesses) {
+          const auto [found, fresh] = touched[static_cast<std::size_t>(s)].insert(
+              {lane(s, access.instruction), {access.instruction, access.instruction}});
+          found->second.first = std::min(found->second.first, access.instruction);
+          found->second.second = std::max(found->second.second, access.instruction);
+        }
+    }
+    for (std::size_t before = 0; before < touched.size(); ++before)
+      for (std::size_t after = 0; after < touched.size(); ++after)
+        for (const auto& [ended, last] : touched[before])
+          for (const auto& [begun, first] : touched[after])
+            wait(static_cast<int>(after), first.first,
+                 {static_cast<int>(before), last.second, Occasion::latest, 0});
+  }
+
+  const MeshProgram& mesh_;
+  std::vector<int> turn_;  ///< [segment]
+  Dependences waits_;
+};
+
+}  // namespace
+
+Dependences dependences(const MeshProgram& mesh) { return Order(mesh).find(); }
+
+std::vector<Dependences> dependences(const Program& program) {
+  std::vector<Dependences> all;
+  for (const MeshProgram& mesh : program.meshes) all.push_back(dependences(mesh));
+  return all;
+}
+
+RunOrder::RunOrder(const MeshProgram& mesh, const Dependences& waits, int segment) {
+  const std::vector<Instruction>& instructions =
+      mesh.segments[static_cast<std::size_t>(segment)].instructions;
+  std::vector<int> latest(mesh.lanes.size(), -1);
+  for (std::size_t i = 0; i < instructions.size(); ++i) {
+    const std::size_t lane = static_cast<std::size_t>(instructions[i].lane);
+    lane_.push_back(instructions[i].lane);
+    std::vector<int> known(mesh.lanes.size(), -1);
+    const auto join = [&](int other) {
+      const std::size_t o = static_cast<std::size_t>(other);
+      for (std::size_t l = 0; l < known.size(); ++l) known[l] = std::max(known[l], known_[o][l]);
+      int& own = known[static_cast<std::size_t>(lane_[o])];
+      own = std::max(own, other);
+    };
+    if (latest[lane] >= 0) join(latest[lane]);
+    for (const Dependence& wait : waits[static_cast<std::size_t>(segment)][i])
+      if (wait.occasion == Occasion::this_run) join(wait.instruction);
+    known_.push_back(std::move(known));
+    latest[lane] = static_cast<int>(i);
+  }
+}
+
+bool RunOrder::before(int first, int then) const {
+  return known_[static_cast<std::size_t>(then)]
+               [static_cast<std::size_t>(lane_[static_cast<std::size_t>(first)])] >= first;
+}
+
+}  // namespace alpa

@@ -1,0 +1,43 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "libalpa/cluster/cost_model.h"
+#include "libalpa/program/order/step_walk.h"
+#include "libalpa/program/program.h"
+
+namespace alpa {
+
+/// What an instruction spends its time on.
+enum class TimeKind { compute, collective, transfer };
+
+/// One instruction's run on one mesh: a row of the planned (or measured) timeline.
+struct TimelineRow {
+  int mesh = 0;
+  int segment = 0;  ///< index in MeshProgram::segments
+  int micro_batch = -1;
+  int instruction = 0;  ///< index in the segment
+  int lane = 0;
+  TimeKind kind = TimeKind::compute;
+  double start_s = 0, duration_s = 0;
+};
+
+struct Timeline {
+  std::vector<TimelineRow> rows;  ///< empty unless asked for
+  std::vector<MeshTime> meshes;
+  double step_s = 0;
+};
+
+/// The longest path through the program's own instructions with the model's costs: each starts when what it
+/// waits for is done (program/order/dependences), a receive when its send is and no other transfer takes the
+/// links of their nodes, a global sum when all meshes are there.
+Timeline simulate(const Program&, const CostModel&, Lanes = Lanes::joined, bool keep_rows = false);
+
+/// Seconds of every instruction of a segment, receives and sums without waiting.
+std::vector<double> instruction_seconds(const Program&, const MeshProgram&, const Segment&, const CostModel&);
+
+/// What a row is called in traces: "einsum block.0.mlp.up", "all-reduce 0", "send 3".
+std::string instruction_label(const Instruction&, const Graph&);
+TimeKind time_kind(const Instruction&);
+
+}  // namespace alpa

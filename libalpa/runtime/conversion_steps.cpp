@@ -1,0 +1,135 @@
+#include <optional>
+
+#include "libalpa/runtime/steps.h"
+
+namespace alpa {
+namespace {
+
+Box whole_of(const Shape& shape) { return {shape, Shape(shape.size(), 0)}; }
+
+/// Copies between a tensor and its equal chunks along a dimension, laid one after another.
+class Chunks {
+ public:
+  enum class Way { pack, unpack };
+
+  Chunks(Device& device, const TensorType& tensor, int dimension, int parts, Way way) : way_(way) {
+    const auto d = static_cast<std::size_t>(dimension);
+    Shape extent = tensor.shape;
+    extent[d] /= parts;
+    chunk_bytes_ = element_count(extent) * dtype_bytes(tensor.dtype);
+    for (int part = 0; part < parts; ++part) {
+      Box in_tensor = whole_of(tensor.shape);
+      in_tensor.origin[d] = part * extent[d];
+      const Box chunk = whole_of(extent);
+      copies_.emplace_back(device, way == Way::pack ? in_tensor : chunk, way == Way::pack ? chunk : in_tensor,
+                           extent, tensor.dtype);
+    }
+  }
+
+  void run(const StepContext& rank, void* from, void* to) const {
+    auto* chunk = static_cast<std::byte*>(way_ == Way::pack ? to : from);
+    for (const BoxCopy& copy : copies_) {
+      copy.run(rank, way_ == Way::pack ? from : chunk, way_ == Way::pack ? chunk : to);
+      chunk += chunk_bytes_;
+    }
+  }
+
+ private:
+  Way way_;
+  std::int64_t chunk_bytes_ = 0;
+  std::vector<BoxCopy> copies_;
+};
+
+/// This device's part of what it holds whole.
+class SliceStep : public PreparedInstruction {
+ public:
+  SliceStep(const Convert& convert, const StepSite& site)
+      : from_(site.mesh, convert.from), to_(site.mesh, convert.to), copy_(copy_of(convert, site)) {}
+
+  void run(const StepContext& rank) override { copy_.run(rank, from_.at(rank), to_.at(rank)); }
+  void run_kernels(const StepContext& rank) override { run(rank); }
+
+ private:
+  BoxCopy copy_of(const Convert& convert, const StepSite& site) const {
+    const Shape& part = to_.tile.shape;
+    const auto d = static_cast<std::size_t>(convert.step.to_dimension);
+    Box from = whole_of(from_.tile.shape);
+    from.origin[d] = site.coordinate[static_cast<std::size_t>(convert.step.axis)] * part[d];
+    return {site.device, from, whole_of(part), part, to_.tile.dtype};
+  }
+
+  BufferAddress from_, to_;
+  BoxCopy copy_;
+};
+
+class CollectiveStep : public PreparedInstruction {
+ public:
+  CollectiveStep(const Convert& convert, const StepSite& site)
+      : step_(convert.step), from_(site.mesh, convert.from), to_(site.mesh, convert.to) {
+    const int group = site.mesh.mesh.shape[static_cast<std::size_t>(step_.axis)];
+    if (convert.packed >= 0) {
+      packed_.emplace(site.mesh, convert.packed);
+      pack_.emplace(site.device, from_.tile, step_.to_dimension, group, Chunks::Way::pack);
+    }
+    if (convert.unpacked >= 0) {
+      unpacked_.emplace(site.mesh, convert.unpacked);
+      unpack_.emplace(site.device, to_.tile, step_.from_dimension, group, Chunks::Way::unpack);
+    }
+  }
+
+  void run(const StepContext& rank) override {
+    void* from = from_.at(rank);
+    void* const to = to_.at(rank);
+    if (pack_) {
+      pack_->run(rank, from, packed_->at(rank));
+      from = packed_->at(rank);
+    }
+    void* const arriving = unpacked_ ? unpacked_->at(rank) : to;
+    communicate(rank, from, arriving);
+    if (unpack_) unpack_->run(rank, arriving, to);
+  }
+
+  void run_kernels(const StepContext& rank) override {
+    if (pack_) pack_->run(rank, from_.at(rank), packed_->at(rank));
+    if (unpack_) unpack_->run(rank, unpacked_->at(rank), to_.at(rank));
+  }
+
+ private:
+  void communicate(const StepContext& rank, void* from, void* arriving) const {
+    Stream& stream = *rank.stream;
+    Communicator& group = *(*rank.axes)[static_cast<std::size_t>(step_.axis)];
+    const Reduction reduction = step_.maximum ? Reduction::max : Reduction::sum;
+    const DType dtype = to_.tile.dtype;
+    switch (step_.kind) {
+      case ConversionKind::all_reduce:
+        stream.copy_on_device(arriving, from, to_.bytes());
+        group.all_reduce(stream, arriving, element_count(to_.tile.shape), dtype, reduction);
+        break;
+      case ConversionKind::reduce_scatter:
+        group.reduce_scatter(stream, from, arriving, element_count(to_.tile.shape), dtype, reduction);
+        break;
+      case ConversionKind::all_gather:
+        group.all_gather(stream, from, arriving, from_.bytes());
+        break;
+      case ConversionKind::all_to_all:
+        group.all_to_all(stream, from, arriving, from_.bytes() / group.size());
+        break;
+      case ConversionKind::slice:
+        break;
+    }
+  }
+
+  ConversionStep step_;
+  BufferAddress from_, to_;
+  std::optional<BufferAddress> packed_, unpacked_;
+  std::optional<Chunks> pack_, unpack_;
+};
+
+}  // namespace
+
+std::unique_ptr<PreparedInstruction> prepare(const Convert& convert, const StepSite& site) {
+  if (convert.step.kind == ConversionKind::slice) return std::make_unique<SliceStep>(convert, site);
+  return std::make_unique<CollectiveStep>(convert, site);
+}
+
+}  // namespace alpa

@@ -1,0 +1,231 @@
+#include "libalpa/runtime/executor.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstring>
+#include <new>
+
+#include "libalpa/base/clock.h"
+#include "libalpa/runtime/job_machines.h"
+#include "libalpa/runtime/prepared_program.h"
+
+namespace alpa {
+
+struct Executor::State {
+  const Graph& graph;
+  std::vector<const Program*> programs;
+  Device& device;
+  Communicator& world;
+  int place = 0;  ///< index in Program::meshes
+  std::vector<int> coordinate;
+  std::vector<std::pair<Lane, std::unique_ptr<Stream>>> lanes;  ///< the compute lane first
+  std::unique_ptr<DeviceMemory> arena;
+  std::unique_ptr<DeviceMemory> staging;        ///< scalars on their way to the host
+  std::unique_ptr<DeviceMemory> input_staging;  ///< StepInputs, then the samples that they point to
+  std::vector<std::span<const std::byte>> staged_samples;
+  std::vector<std::unique_ptr<Communicator>> axes, further_channels;
+  std::vector<Communicator*> channels;  ///< the world first
+  StepContext context;
+  std::vector<PreparedProgram> prepared;  ///< [program]
+  std::vector<double> metric_sums;
+  bool keep_rows = false;
+  std::vector<TimelineRow> rows;
+
+  State(const Graph& g, std::vector<const Program*> p, Device& d, Communicator& w)
+      : graph(g), programs(std::move(p)), device(d), world(w) {}
+
+  const MeshProgram& mine(std::size_t which) const {
+    return programs[which]->meshes[static_cast<std::size_t>(place)];
+  }
+
+  void find_place() {
+    const Program& program = *programs[0];
+    int devices = 0;
+    place = -1;
+    for (std::size_t s = 0; s < program.meshes.size(); ++s) {
+      const DeviceMesh& mesh = program.meshes[s].mesh;
+      const int end = mesh.first_device + device_count(mesh.shape);
+      devices = std::max(devices, end);
+      if (world.rank() >= mesh.first_device && world.rank() < end) place = static_cast<int>(s);
+    }
+    check_rank_count(devices, world.size());
+    coordinate = coordinate_of(program.meshes[static_cast<std::size_t>(place)].mesh, world.rank());
+  }
+
+  /// What all else of a step is ordered with.
+  Stream& stream() const { return *lanes[0].second; }
+
+  /// The streams of a program's lanes; those that programs have in common are the same. On GPUs all are one
+  /// stream still: kernels share scratch memory, and messages that wait on streams of their own hold up
+  /// others where the device's queues run out (CUDA_DEVICE_MAX_CONNECTIONS).
+  std::vector<Stream*> streams_of(const MeshProgram& program) {
+    if (device.kind() == DeviceKind::cuda) return std::vector<Stream*>(program.lanes.size(), &stream());
+    std::vector<Stream*> streams;
+    for (const Lane& lane : program.lanes) {
+      auto found = std::ranges::find(lanes, lane, &std::pair<Lane, std::unique_ptr<Stream>>::first);
+      if (found == lanes.end()) found = lanes.emplace(lanes.end(), lane, device.make_stream());
+      streams.push_back(found->second.get());
+    }
+    return streams;
+  }
+
+  /// One communicator per axis of each mesh, and the channels of messages; all ranks take part in every
+  /// split.
+  void make_communicators() {
+    for (std::size_t s = 0; s < programs[0]->meshes.size(); ++s) {
+      const DeviceMesh& mesh = programs[0]->meshes[s].mesh;
+      const bool in_mesh = static_cast<int>(s) == place;
+      for (int axis = 0; axis < static_cast<int>(mesh.shape.size()); ++axis) {
+        const int color = in_mesh ? group_of(mesh, {axis}, world.rank())[0] : -1;
+        std::unique_ptr<Communicator> group = world.split(color);
+        if (in_mesh) axes.push_back(std::move(group));
+      }
+    }
+    int most = 0;
+    for (const Program* program : programs)
+      for (const StageTransfer& transfer : program->transfers) most = std::max(most, transfer.channel);
+    channels.push_back(&world);
+    for (int channel = 1; channel <= most; ++channel)
+      channels.push_back(further_channels.emplace_back(world.duplicate()).get());
+  }
+
+  void* address(const Buffer& buffer) const { return static_cast<std::byte*>(arena->data()) + buffer.offset; }
+
+  void allocate_input_staging() {
+    std::int64_t bytes = sizeof(StepInputs);
+    for (const Input& input : graph.inputs)
+      if (input.is_of_samples()) {
+        staged_samples.emplace_back();
+        bytes += byte_count(value_of(graph, input.value).type) * programs[0]->micro_batches;
+      }
+    input_staging = device.allocate_staging(bytes);
+  }
+
+  /// The inputs in memory from which the device copies while the host goes on.
+  const StepInputs& staged(const StepInputs& inputs) {
+    auto* const staged = new (input_staging->data()) StepInputs(inputs);
+    auto* next = reinterpret_cast<std::byte*>(staged + 1);
+    assert(inputs.samples.size() == staged_samples.size());
+    for (std::size_t i = 0; i < inputs.samples.size(); ++i) {
+      assert(next + inputs.samples[i].size() <=
+             static_cast<std::byte*>(input_staging->data()) + input_staging->bytes());
+      staged_samples[i] = {next, inputs.samples[i].size()};
+      next = std::copy(inputs.samples[i].begin(), inputs.samples[i].end(), next);
+    }
+    staged->samples = staged_samples;
+    return *staged;
+  }
+
+  /// CUDA loads a kernel when it is first queued, and may want an idle device for it, which a device that
+  /// waits for a message is not. So each is queued once before the first message. Zeros are indices and
+  /// lengths that tensors have; states get their values afterwards.
+  void load_kernels() {
+    stream().fill_zero(arena->data(), arena->bytes());
+    for (PreparedProgram& program : prepared) program.run_kernels(context);
+    stream().synchronize();
+  }
+
+  double scalar(const MeshProgram& program, int buffer) {
+    stream().copy_to_host(staging->data(), address(program.buffers[static_cast<std::size_t>(buffer)]), 4);
+    stream().synchronize();
+    float value;
+    std::memcpy(&value, staging->data(), 4);
+    return value;
+  }
+};
+
+Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Device& device,
+                   Communicator& world, std::uint64_t seed)
+    : state_(std::make_unique<State>(graph, std::move(programs), device, world)) {
+  State& s = *state_;
+  s.find_place();
+  s.make_communicators();
+  s.lanes.emplace_back(Lane{}, device.make_stream());
+  s.staging = device.allocate_staging(64);
+  s.allocate_input_staging();
+  s.metric_sums.resize(graph.metrics.size());
+  std::int64_t bytes = 0;
+  for (std::size_t p = 0; p < s.programs.size(); ++p) bytes = std::max(bytes, s.mine(p).memory.total);
+  s.arena = device.allocate(bytes);
+  s.context = {&device, &s.stream(), s.arena.get(),      &world, &s.channels,
+               &s.axes, nullptr,     {seed, 0, 0, true}, -1,     0};
+  for (std::size_t p = 0; p < s.programs.size(); ++p)
+    s.prepared.emplace_back(graph, *s.programs[p], s.place, s.coordinate, world.rank(), device,
+                            s.streams_of(s.mine(p)), seed);
+  if (device.kind() == DeviceKind::cuda) s.load_kernels();
+}
+
+Executor::~Executor() = default;
+
+std::int64_t Executor::arena_bytes() const { return state_->arena->bytes(); }
+
+int Executor::mesh() const { return state_->place; }
+
+std::vector<StateTile> Executor::state_tiles() const {
+  const State& s = *state_;
+  const MeshProgram& program = s.mine(0);
+  std::vector<StateTile> tiles;
+  for (std::size_t i = 0; i < s.graph.states.size(); ++i) {
+    const int b = program.state_buffer[i];
+    if (b < 0) continue;
+    const Buffer& buffer = program.buffers[static_cast<std::size_t>(b)];
+    const Shape& whole = value_of(s.graph, buffer.value).type.shape;
+    // The first of the copies saves: no copy on an earlier mesh, and coordinate 0 along the axes that copy.
+    bool first = true;
+    for (int earlier = 0; earlier < s.place; ++earlier)
+      first = first && s.programs[0]->meshes[static_cast<std::size_t>(earlier)].state_buffer[i] < 0;
+    for (int axis = 0; axis < static_cast<int>(s.coordinate.size()); ++axis) {
+      bool splits = false;
+      for (const auto& axes : buffer.layout.axes)
+        splits = splits || std::find(axes.begin(), axes.end(), axis) != axes.end();
+      first = first && (splits || s.coordinate[static_cast<std::size_t>(axis)] == 0);
+    }
+    tiles.push_back({static_cast<int>(i), buffer.tile,
+                     tile_origin(whole, buffer.layout, program.mesh.shape, s.coordinate), first});
+  }
+  return tiles;
+}
+
+void Executor::write_state(int state, const void* host) {
+  const MeshProgram& program = state_->mine(0);
+  const Buffer& buffer =
+      program.buffers[static_cast<std::size_t>(program.state_buffer[static_cast<std::size_t>(state)])];
+  state_->stream().copy_to_device(state_->address(buffer), host, byte_count(buffer.tile));
+  state_->stream().synchronize();
+}
+
+void Executor::read_state(int state, void* host) {
+  const MeshProgram& program = state_->mine(0);
+  const Buffer& buffer =
+      program.buffers[static_cast<std::size_t>(program.state_buffer[static_cast<std::size_t>(state)])];
+  state_->stream().copy_to_host(host, state_->address(buffer), byte_count(buffer.tile));
+  state_->stream().synchronize();
+}
+
+StepResult Executor::run(const StepInputs& inputs, std::size_t which) {
+  State& s = *state_;
+  if (s.keep_rows) s.rows.clear();
+  s.context.begin_s = monotonic_s();
+  s.context.inputs = &s.staged(inputs);
+  s.prepared[which].run(s.context, s.keep_rows ? &s.rows : nullptr);
+  for (Communicator* channel : s.channels) channel->wait_sends(s.stream());
+  const MeshProgram& program = s.mine(which);
+  StepResult result;
+  result.loss_sum = s.scalar(program, program.loss);
+  if (program.gradient_square_sum >= 0)
+    result.gradient_norm = std::sqrt(s.scalar(program, program.gradient_square_sum));
+  for (std::size_t m = 0; m < program.metrics.size(); ++m)
+    s.metric_sums[m] = s.scalar(program, program.metrics[m]);
+  result.metric_sums = s.metric_sums;
+  return result;
+}
+
+void Executor::keep_timeline(bool keep) {
+  state_->keep_rows = keep;
+  state_->rows.clear();
+}
+
+const std::vector<TimelineRow>& Executor::timeline() const { return state_->rows; }
+
+}  // namespace alpa

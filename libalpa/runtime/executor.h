@@ -1,0 +1,64 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "libalpa/comm/communicator.h"
+#include "libalpa/device/device.h"
+#include "libalpa/graph/graph.h"
+#include "libalpa/kernels/kernel.h"
+#include "libalpa/program/order/simulate.h"
+#include "libalpa/program/program.h"
+#include "libalpa/runtime/step_inputs.h"
+
+namespace alpa {
+
+struct StepResult {
+  double loss_sum = 0;       ///< sum of losses over all targets of the step; the same on every rank
+  double gradient_norm = 0;  ///< global, before clipping, times the loss scale; 0 in evaluation
+  std::span<const double> metric_sums;  ///< of each of the graph's metrics; until the next run
+};
+
+/// One rank's tile of a state.
+struct StateTile {
+  int state = 0;  ///< index in Graph::states
+  TensorType tile;
+  Shape origin;         ///< in the whole tensor
+  bool writes = false;  ///< of all ranks that hold these elements, the one that saves them
+};
+
+/// Runs programs on one rank: the arena, the prepared kernels, the communicators of its mesh, and nothing
+/// that the verifier and the simulator do not see. No memory is allocated after construction.
+class Executor {
+ public:
+  /// Collective over `world`, whose rank r is device r of the plan. `programs[0]` is the one that run() takes
+  /// by default (training); others (evaluation) share its states. Keeps references to graph, programs, device
+  /// and world.
+  Executor(const Graph&, std::vector<const Program*> programs, Device&, Communicator& world,
+           std::uint64_t seed);
+  ~Executor();
+
+  std::int64_t arena_bytes() const;
+  int mesh() const;  ///< of this rank: index in Program::meshes
+
+  std::vector<StateTile> state_tiles() const;
+  /// Host copies of a tile's bytes; blocks until done.
+  void write_state(int state, const void* host);
+  void read_state(int state, void* host);
+
+  /// Runs one step of programs[which] and waits for it. Every rank calls it.
+  StepResult run(const StepInputs&, std::size_t which = 0);
+
+  /// Keeps the rows of the following steps, from the start of each; empties what was kept.
+  void keep_timeline(bool keep);
+  const std::vector<TimelineRow>& timeline() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace alpa

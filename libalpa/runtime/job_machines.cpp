@@ -1,0 +1,72 @@
+#include "libalpa/runtime/job_machines.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "libalpa/base/error.h"
+#include "libalpa/cluster/device_words.h"
+
+namespace alpa {
+namespace {
+
+/// Ranks on each node in order, "2 + 2"; a node that ranks come back to is named again.
+std::string spread_text(const std::vector<int>& node_of_rank) {
+  std::string text;
+  for (std::size_t begin = 0, end = 0; begin < node_of_rank.size(); begin = end) {
+    while (end < node_of_rank.size() && node_of_rank[end] == node_of_rank[begin]) ++end;
+    text += fmt::format("{}{}", text.empty() ? "" : " + ", end - begin);
+  }
+  return text;
+}
+
+void check_nodes(const Plan& plan, const std::vector<int>& node_of_rank) {
+  const int per_node = plan.cluster.devices_per_node;
+  std::vector<int> planned;
+  for (int rank = 0; rank < plan.devices(); ++rank) planned.push_back(rank / per_node);
+  if (planned == node_of_rank) return;
+  throw Error(
+      ErrorKind::allocation,
+      fmt::format(
+          "the plan has its {} ranks on nodes of {} devices ({}), this job has them on its nodes as {}",
+          planned.size(), per_node, spread_text(planned), spread_text(node_of_rank)),
+      fmt::format(
+          "srun --ntasks-per-node {} --distribution=block, or plan again with a profile of these nodes",
+          std::min(per_node, plan.devices())));
+}
+
+}  // namespace
+
+void check_rank_count(int devices, int ranks) {
+  if (ranks == devices) return;
+  throw Error(ErrorKind::allocation, fmt::format("the plan is for {} ranks, this job has {}", devices, ranks),
+              fmt::format("srun --ntasks {} (or mpiexec -n {}), or plan again with --devices {}", devices,
+                          devices, ranks));
+}
+
+JobMachines gather_machines(int node, const Device& device, Device& host, Communicator& control) {
+  JobMachines job{std::vector<int>(static_cast<std::size_t>(control.size())), device.description()};
+  const std::unique_ptr<Stream> stream = host.make_stream();
+  control.all_gather(*stream, &node, job.node_of_rank.data(), sizeof node);
+  stream->synchronize();
+  return job;
+}
+
+std::string check_machines(const Plan& plan, const JobMachines& job) {
+  check_rank_count(plan.devices(), static_cast<int>(job.node_of_rank.size()));
+  check_nodes(plan, job.node_of_rank);
+  const std::string planned = plan.cluster.device, here = kind_of_device(job.device);
+  const bool is_measured = !plan.profile_fingerprint.empty();
+  if (!is_measured && names_same_device(planned, here)) return "";
+  const DeviceMatch match = match_devices(planned, here);
+  if (is_measured && match == DeviceMatch::same) return "";
+  if (is_measured && match == DeviceMatch::other)
+    throw Error(
+        ErrorKind::allocation,
+        fmt::format("the plan was made from measurements on {}, this job computes on {}", planned, here),
+        "nodes of that kind (srun --constraint), another --device, or a profile and a plan of these");
+  return fmt::format("the plan's predictions are for another machine: {} of {}, this job computes on {}",
+                     plan.cluster.name, planned, here);
+}
+
+}  // namespace alpa

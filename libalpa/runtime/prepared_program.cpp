@@ -1,0 +1,155 @@
+#include "libalpa/runtime/prepared_program.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "libalpa/base/clock.h"
+
+namespace alpa {
+
+PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, int mesh,
+                                 const std::vector<int>& coordinate, int rank, Device& device,
+                                 std::vector<Stream*> lanes, std::uint64_t seed)
+    : program_(program),
+      mesh_(program.meshes[static_cast<std::size_t>(mesh)]),
+      device_(device),
+      lanes_(std::move(lanes)),
+      runs_(mesh_, program.micro_batches),
+      seed_(seed) {
+  const StepSite site{graph, program, mesh_, coordinate, rank, device};
+  Dependences waits = dependences(mesh_);
+  for (std::size_t s = 0; s < mesh_.segments.size(); ++s) {
+    steps_.emplace_back();
+    for (std::size_t i = 0; i < mesh_.segments[s].instructions.size(); ++i) {
+      const Instruction& instruction = mesh_.segments[s].instructions[i];
+      Step step{
+          std::visit([&](const auto& body) { return prepare(body, site); }, instruction.body),
+          instruction.when,
+          std::move(waits[s][i]),
+          nullptr,
+          {},
+          "",
+          {mesh, static_cast<int>(s), -1, static_cast<int>(i), instruction.lane, time_kind(instruction)}};
+      // A send waits for its own messages.
+      std::erase_if(step.waits, [](const Dependence& wait) { return wait.occasion == Occasion::left; });
+      steps_.back().push_back(std::move(step));
+    }
+  }
+  for (Stream* lane : lanes_) ends_.push_back(lane->record());
+  const bool checked = device.kind() == DeviceKind::checked_cpu;
+  for (std::size_t s = 0; s < steps_.size(); ++s)
+    for (Step& step : steps_[s]) {
+      // What has one stream is in order anyway.
+      if (!checked)
+        std::erase_if(step.waits, [&](const Dependence& wait) {
+          const int other = step_of(wait.segment, wait.instruction).row.lane;
+          return lanes_[static_cast<std::size_t>(other)] == lanes_[static_cast<std::size_t>(step.row.lane)];
+        });
+      mark(step.waits, static_cast<int>(s));
+    }
+  if (!checked) return;
+  waits_ = dependences(program);
+  for (std::size_t s = 0; s < steps_.size(); ++s)
+    for (std::size_t i = 0; i < steps_[s].size(); ++i) {
+      const Instruction& instruction = mesh_.segments[s].instructions[i];
+      Step& step = steps_[s][i];
+      step.name =
+          fmt::format("{} of the {}", instruction_label(instruction, graph), segment_text(mesh_.segments[s]));
+      for (const int b : buffers_read(instruction)) step.uses.push_back({BufferAddress(mesh_, b), false});
+      for (const int b : buffers_written(instruction)) step.uses.push_back({BufferAddress(mesh_, b), true});
+      if (step.mark) step.mark->clocks.resize(static_cast<std::size_t>(program.micro_batches));
+    }
+}
+
+/// Gives what these wait for enough events for the runs that they may mean.
+void PreparedProgram::mark(const std::vector<Dependence>& waits, int waiting_segment) {
+  for (const Dependence& wait : waits) {
+    Step& other = step_of(wait.segment, wait.instruction);
+    if (!other.mark) other.mark = std::make_unique<Mark>();
+    auto& events = other.mark->events;
+    const int remembered = runs_.remembered(wait, waiting_segment);
+    while (std::ssize(events) < remembered)
+      events.push_back(lanes_[static_cast<std::size_t>(other.row.lane)]->record());
+  }
+}
+
+void PreparedProgram::run_one(StepContext& context, int run, int instruction,
+                              std::vector<TimelineRow>* rows) {
+  const SegmentRun& now = mesh_.schedule[static_cast<std::size_t>(run)];
+  Step& step = step_of(now.segment, instruction);
+  const int lane = step.row.lane;
+  Stream& stream = *lanes_[static_cast<std::size_t>(lane)];
+  // Even to queue work waits, where much is queued behind a message that does not come.
+  const DeviceWaits::Call call(device_.waits(), "the queueing of an instruction");
+  for (const Dependence& wait : step.waits) {
+    const int meant = runs_.micro_batch_of(wait, run);
+    if (meant < 0) continue;  // in the step before, which has ended
+    const Mark& mark = *step_of(wait.segment, wait.instruction).mark;
+    const auto micro_batch = static_cast<std::size_t>(meant);
+    stream.wait(*mark.events[micro_batch % mark.events.size()]);
+    if (watch_) watch_->wait(lane, mark.clocks[micro_batch]);
+  }
+  if (acts(step.when, now.micro_batch, program_.micro_batches)) {
+    if (watch_) {
+      watch_->begin(lane, &step.name);
+      for (const Use& use : step.uses) {
+        const std::int64_t begin = use.buffer.offset + use.buffer.slot(context) * use.buffer.slot_bytes;
+        watch_->touch(begin, begin + use.buffer.slot_bytes, use.writes);
+      }
+    }
+    context.stream = &stream;
+    const double start = rows ? monotonic_s() : 0;
+    step.instruction->run(context);
+    if (rows) {
+      stream.synchronize();
+      rows->push_back(step.row);
+      rows->back().micro_batch = now.micro_batch;
+      rows->back().start_s = start - context.begin_s;
+      rows->back().duration_s = monotonic_s() - start;
+    }
+  }
+  if (!step.mark) return;
+  const auto micro_batch = static_cast<std::size_t>(std::max(now.micro_batch, 0));
+  stream.record(*step.mark->events[micro_batch % step.mark->events.size()]);
+  if (watch_) step.mark->clocks[micro_batch] = watch_->record(lane);
+}
+
+void PreparedProgram::run(StepContext context, std::vector<TimelineRow>* rows) {
+  const auto enter = [&](const SegmentRun& run) {
+    context.micro_batch = run.micro_batch;
+    context.point = {context.point.seed, context.inputs->step,
+                     std::max(run.micro_batch, 0) * program_.micro_batch_samples,
+                     mesh_.gradient_square_sum >= 0};
+  };
+  const bool checked = !waits_.empty();
+  if (checked) {
+    watch_.emplace(lanes_.size());
+    for (const Instance& instance : random_order(program_, waits_, seed_++)) {
+      if (&program_.meshes[static_cast<std::size_t>(instance.mesh)] != &mesh_) continue;
+      enter(mesh_.schedule[static_cast<std::size_t>(instance.run)]);
+      run_one(context, instance.run, instance.instruction, rows);
+    }
+  }
+  for (int r = 0; r < static_cast<int>(mesh_.schedule.size()) && !checked; ++r) {
+    const SegmentRun& run = mesh_.schedule[static_cast<std::size_t>(r)];
+    enter(run);
+    const auto count = static_cast<int>(mesh_.segment_of(run).instructions.size());
+    for (int i = 0; i < count; ++i) run_one(context, r, i, rows);
+  }
+  const DeviceWaits::Call call(device_.waits(), "the queueing of the end of a step");
+  for (std::size_t lane = 1; lane < lanes_.size(); ++lane) {
+    if (lanes_[lane] == lanes_[0]) continue;
+    lanes_[lane]->record(*ends_[lane]);
+    lanes_[0]->wait(*ends_[lane]);
+  }
+}
+
+void PreparedProgram::run_kernels(StepContext context) {
+  context.stream = lanes_[0];
+  context.micro_batch = 0;
+  for (const std::vector<Step>& segment : steps_)
+    for (const Step& step : segment) step.instruction->run_kernels(context);
+}
+
+}  // namespace alpa

@@ -1,0 +1,70 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libalpa/program/order/simulate.h"
+#include "libalpa/program/order/step_walk.h"
+#include "libalpa/runtime/race_watch.h"
+#include "libalpa/runtime/steps.h"
+
+namespace alpa {
+
+/// A mesh's program made ready for one rank: instructions, the stream that each runs on, and the events that
+/// it waits for. On checked devices each step runs in another of the orders that the dependences allow, drawn
+/// by the seed, under a RaceWatch.
+class PreparedProgram {
+ public:
+  /// Keeps references to program and device. `lanes` are the streams of the mesh's lanes; their owner
+  /// outlives this. All ranks give the same seed.
+  PreparedProgram(const Graph&, const Program&, int mesh, const std::vector<int>& coordinate, int rank,
+                  Device&, std::vector<Stream*> lanes, std::uint64_t seed);
+
+  /// Queues a whole step; later work of the first lane starts when all of it is done. Where `rows` is given,
+  /// waits after each instruction and adds a row.
+  void run(StepContext, std::vector<TimelineRow>* rows);
+
+  /// Queues every kernel once, on the first lane, and no message.
+  void run_kernels(StepContext);
+
+ private:
+  /// That an instruction is done, for its last runs.
+  struct Mark {
+    std::vector<std::unique_ptr<Event>> events;  ///< [micro-batch % size]
+    std::vector<RaceWatch::Clock> clocks;        ///< [micro-batch], on checked devices
+  };
+  struct Use {
+    BufferAddress buffer;
+    bool writes;
+  };
+  struct Step {
+    std::unique_ptr<PreparedInstruction> instruction;
+    When when;
+    std::vector<Dependence> waits;
+    std::unique_ptr<Mark> mark;  ///< where others wait for it
+    std::vector<Use> uses;
+    std::string name;
+    TimelineRow row;  ///< all of it but the time and the micro-batch
+  };
+
+  Step& step_of(int segment, int instruction) {
+    return steps_[static_cast<std::size_t>(segment)][static_cast<std::size_t>(instruction)];
+  }
+  void mark(const std::vector<Dependence>&, int waiting_segment);
+  void run_one(StepContext&, int run, int instruction, std::vector<TimelineRow>* rows);
+
+  const Program& program_;
+  const MeshProgram& mesh_;
+  Device& device_;
+  std::vector<Stream*> lanes_;
+  std::vector<std::unique_ptr<Event>> ends_;  ///< [lane] of a step
+  RunTable runs_;
+  std::vector<std::vector<Step>> steps_;  ///< [segment]
+  // Of checked devices.
+  std::vector<Dependences> waits_;  ///< [mesh]
+  std::uint64_t seed_;              ///< of the next step's order
+  std::optional<RaceWatch> watch_;
+};
+
+}  // namespace alpa

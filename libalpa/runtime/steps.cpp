@@ -1,0 +1,193 @@
+#include "libalpa/runtime/steps.h"
+
+#include <algorithm>
+#include <cassert>
+#include <optional>
+
+#include "libalpa/kernels/make_kernel.h"
+
+namespace alpa {
+
+BufferAddress::BufferAddress(const MeshProgram& program, int buffer) {
+  const Buffer& b = program.buffers[static_cast<std::size_t>(buffer)];
+  offset = b.offset;
+  slot_bytes = b.bytes;
+  slots = b.slots;
+  tile = b.tile;
+}
+
+std::int64_t BufferAddress::slot(const StepContext& rank) const {
+  return std::max(rank.micro_batch, 0) % slots;
+}
+
+void* BufferAddress::at(const StepContext& rank) const {
+  return static_cast<std::byte*>(rank.arena->data()) + offset + slot(rank) * slot_bytes;
+}
+
+void BoxCopy::run(const StepContext& rank, void* from, void* to) const {
+  const Tile operand{from, {}, {}}, result{to, {}, {}};
+  kernel_->run(*rank.stream, {&operand, 1}, {&result, 1}, nullptr, false, rank.point);
+}
+
+namespace {
+
+class LoadStep : public PreparedInstruction {
+ public:
+  LoadStep(const Load& load, const StepSite& site) : to_(site.mesh, load.to) {
+    const std::vector<Input>& inputs = site.graph.inputs;
+    kind_ = inputs[static_cast<std::size_t>(load.input)].kind;
+    sample_input_ = std::count_if(inputs.begin(), inputs.begin() + load.input,
+                                  [](const Input& input) { return input.is_of_samples(); });
+  }
+
+  void run(const StepContext& rank) override {
+    const StepInputs& in = *rank.inputs;
+    const void* host = nullptr;
+    switch (kind_) {
+      case InputKind::tokens:
+      case InputKind::targets:
+      case InputKind::data: {
+        const std::span<const std::byte> batch = in.samples[static_cast<std::size_t>(sample_input_)];
+        assert((rank.micro_batch + 1) * to_.bytes() <= static_cast<std::int64_t>(batch.size()));
+        host = batch.data() + rank.micro_batch * to_.bytes();
+        break;
+      }
+      case InputKind::loss_scale:
+        host = &in.loss_scale;
+        break;
+      case InputKind::update_scalars:
+        host = in.update_scalars;
+        break;
+    }
+    rank.stream->copy_to_device(to_.at(rank), host, to_.bytes());
+  }
+
+ private:
+  InputKind kind_;
+  std::ptrdiff_t sample_input_;  ///< index in StepInputs::samples
+  BufferAddress to_;
+};
+
+/// The device whose tile a buffer holds.
+std::vector<int> home_of(const Buffer& buffer, const DeviceMesh& mesh, std::vector<int> coordinate) {
+  if (buffer.passed == 0) return coordinate;
+  const auto axis = static_cast<std::size_t>(buffer.ring_axis);
+  coordinate[axis] = (coordinate[axis] - buffer.passed + mesh.shape[axis]) % mesh.shape[axis];
+  return coordinate;
+}
+
+class ComputeStep : public PreparedInstruction {
+ public:
+  ComputeStep(const Compute& compute, const Graph& graph, const MeshProgram& program,
+              const std::vector<int>& coordinate, Device& device)
+      : accumulate_(compute.accumulate),
+        workspace_(compute.workspace >= 0
+                       ? std::optional<BufferAddress>(BufferAddress(program, compute.workspace))
+                       : std::nullopt) {
+    KernelShape shape;
+    shape.attributes = compute.attributes;
+    const auto add = [&](int b, std::vector<BufferAddress>& places, std::vector<Tile>& tiles,
+                         std::vector<TensorType>& types) {
+      const Buffer& buffer = program.buffers[static_cast<std::size_t>(b)];
+      places.emplace_back(program, b);
+      types.push_back(buffer.tile);
+      Tile tile;
+      if (buffer.value >= 0) {
+        tile.whole = value_of(graph, buffer.value).type.shape;
+        tile.origin = tile_origin(tile.whole, buffer.layout, program.mesh.shape,
+                                  home_of(buffer, program.mesh, coordinate));
+      }
+      tiles.push_back(std::move(tile));
+    };
+    for (const int b : compute.operands) add(b, operand_places_, operands_, shape.operands);
+    for (const int b : compute.results) add(b, result_places_, results_, shape.results);
+    kernel_ = make_kernel(device, *compute.op, shape);
+  }
+
+  void run(const StepContext& rank) override {
+    for (std::size_t i = 0; i < operands_.size(); ++i) operands_[i].data = operand_places_[i].at(rank);
+    for (std::size_t i = 0; i < results_.size(); ++i) results_[i].data = result_places_[i].at(rank);
+    const bool adds = accumulate_ == Accumulate::add ||
+                      (accumulate_ == Accumulate::add_after_first_micro_batch && rank.micro_batch > 0);
+    kernel_->run(*rank.stream, operands_, results_, workspace_ ? workspace_->at(rank) : nullptr, adds,
+                 rank.point);
+  }
+  void run_kernels(const StepContext& rank) override { run(rank); }
+
+ private:
+  Accumulate accumulate_;
+  std::optional<BufferAddress> workspace_;
+  std::vector<BufferAddress> operand_places_, result_places_;
+  std::vector<Tile> operands_, results_;
+  std::unique_ptr<Kernel> kernel_;
+};
+
+class ShiftStep : public PreparedInstruction {
+ public:
+  ShiftStep(const Shift& shift, const MeshProgram& program) : axis_(static_cast<std::size_t>(shift.axis)) {
+    for (const int b : shift.from) from_.emplace_back(program, b);
+    for (const int b : shift.to) to_.emplace_back(program, b);
+    passed_.resize(from_.size());
+  }
+
+  void run(const StepContext& rank) override {
+    for (std::size_t i = 0; i < from_.size(); ++i)
+      passed_[i] = {from_[i].at(rank), to_[i].at(rank), from_[i].bytes()};
+    shift(*(*rank.axes)[axis_], *rank.stream, passed_);
+  }
+
+ private:
+  std::size_t axis_;
+  std::vector<BufferAddress> from_, to_;
+  std::vector<ShiftBuffer> passed_;
+};
+
+class GlobalSumStep : public PreparedInstruction {
+ public:
+  GlobalSumStep(const GlobalSum& sum, const MeshProgram& program) : packed_(program, sum.packed) {
+    for (const int scalar : sum.scalars) scalars_.emplace_back(program, scalar);
+  }
+
+  void run(const StepContext& rank) override {
+    auto* packed = static_cast<float*>(packed_.at(rank));
+    for (std::size_t i = 0; i < scalars_.size(); ++i)
+      rank.stream->copy_on_device(packed + i, scalars_[i].at(rank), 4);
+    rank.world->all_reduce(*rank.stream, packed, static_cast<std::int64_t>(scalars_.size()), DType::f32,
+                           Reduction::sum);
+    for (std::size_t i = 0; i < scalars_.size(); ++i)
+      rank.stream->copy_on_device(scalars_[i].at(rank), packed + i, 4);
+  }
+
+ private:
+  BufferAddress packed_;
+  std::vector<BufferAddress> scalars_;
+};
+
+class ZeroStep : public PreparedInstruction {
+ public:
+  ZeroStep(const Zero& zero, const MeshProgram& program) : to_(program, zero.to) {}
+  void run(const StepContext& rank) override { rank.stream->fill_zero(to_.at(rank), to_.bytes()); }
+
+ private:
+  BufferAddress to_;
+};
+
+}  // namespace
+
+std::unique_ptr<PreparedInstruction> prepare(const Load& load, const StepSite& site) {
+  return std::make_unique<LoadStep>(load, site);
+}
+std::unique_ptr<PreparedInstruction> prepare(const Compute& compute, const StepSite& site) {
+  return std::make_unique<ComputeStep>(compute, site.graph, site.mesh, site.coordinate, site.device);
+}
+std::unique_ptr<PreparedInstruction> prepare(const Shift& shift, const StepSite& site) {
+  return std::make_unique<ShiftStep>(shift, site.mesh);
+}
+std::unique_ptr<PreparedInstruction> prepare(const GlobalSum& sum, const StepSite& site) {
+  return std::make_unique<GlobalSumStep>(sum, site.mesh);
+}
+std::unique_ptr<PreparedInstruction> prepare(const Zero& zero, const StepSite& site) {
+  return std::make_unique<ZeroStep>(zero, site.mesh);
+}
+
+}  // namespace alpa

@@ -1,0 +1,81 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "libalpa/comm/communicator.h"
+#include "libalpa/device/device.h"
+#include "libalpa/kernels/kernel.h"
+#include "libalpa/kernels/make_kernel.h"
+#include "libalpa/program/program.h"
+#include "libalpa/runtime/step_inputs.h"
+
+namespace alpa {
+
+/// What instructions need to know when they run. Everything pointed to is owned by the executor.
+struct StepContext {
+  Device* device = nullptr;
+  Stream* stream = nullptr;
+  DeviceMemory* arena = nullptr;
+  Communicator* world = nullptr;
+  const std::vector<Communicator*>* channels = nullptr;        ///< of StageTransfers
+  std::vector<std::unique_ptr<Communicator>>* axes = nullptr;  ///< of this rank's mesh
+  const StepInputs* inputs = nullptr;
+  RunPoint point;
+  int micro_batch = -1;
+  double begin_s = 0;  ///< monotonic time at which the step began
+};
+
+/// One instruction made ready for one rank: its kernel prepared, its addresses and partners worked out.
+/// Running it queues the work and allocates nothing on the device.
+class PreparedInstruction {
+ public:
+  virtual ~PreparedInstruction() = default;
+  virtual void run(const StepContext&) = 0;
+  /// Queues those of its kernels alone, which do not talk to other ranks; the results mean nothing.
+  virtual void run_kernels(const StepContext&) {}
+};
+
+/// Where a step runs: one rank of a mesh.
+struct StepSite {
+  const Graph& graph;
+  const Program& program;
+  const MeshProgram& mesh;
+  const std::vector<int>& coordinate;  ///< in the mesh
+  int rank;
+  Device& device;
+};
+
+// One for each instruction.
+std::unique_ptr<PreparedInstruction> prepare(const Load&, const StepSite&);
+std::unique_ptr<PreparedInstruction> prepare(const Compute&, const StepSite&);
+std::unique_ptr<PreparedInstruction> prepare(const Convert&, const StepSite&);
+std::unique_ptr<PreparedInstruction> prepare(const Shift&, const StepSite&);
+std::unique_ptr<PreparedInstruction> prepare(const Send&, const StepSite&);
+std::unique_ptr<PreparedInstruction> prepare(const Receive&, const StepSite&);
+std::unique_ptr<PreparedInstruction> prepare(const GlobalSum&, const StepSite&);
+std::unique_ptr<PreparedInstruction> prepare(const Zero&, const StepSite&);
+
+/// A buffer as this rank sees it.
+struct BufferAddress {
+  std::int64_t offset = 0, slot_bytes = 0, slots = 1;
+  TensorType tile;
+
+  BufferAddress(const MeshProgram&, int buffer);
+  std::int64_t slot(const StepContext&) const;
+  void* at(const StepContext&) const;
+  std::int64_t bytes() const { return byte_count(tile); }
+};
+
+/// A box copied from one dense tensor into another.
+class BoxCopy {
+ public:
+  BoxCopy(Device& device, const Box& from, const Box& to, const Shape& extent, DType dtype)
+      : kernel_(make_box_copy(device, from, to, extent, dtype)) {}
+
+  void run(const StepContext&, void* from, void* to) const;
+
+ private:
+  std::unique_ptr<Kernel> kernel_;
+};
+
+}  // namespace alpa

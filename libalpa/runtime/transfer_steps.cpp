@@ -1,0 +1,132 @@
+#include <cassert>
+#include <map>
+#include <span>
+
+#include "libalpa/runtime/steps.h"
+
+namespace alpa {
+namespace {
+
+/// The part of a transfer that leaves or reaches this rank in one message, between its tile and packed
+/// memory, where messages of the same content have one place.
+struct Message {
+  int partner = 0;
+  std::int64_t packed_offset = 0, bytes = 0;
+  bool is_first = true;  ///< of that place
+  BoxCopy copy;
+};
+
+std::vector<Message> messages_of(const Transfer& transfer, const StepSite& site, const TensorType& tile,
+                                 bool sends) {
+  const DeviceMesh& mesh = sends ? transfer.from_mesh : transfer.to_mesh;
+  const Shape tile_at = tile_origin(transfer.whole.shape, sends ? transfer.from : transfer.to, mesh.shape,
+                                    coordinate_of(mesh, site.rank));
+  std::vector<Message> messages;
+  std::map<Shape, std::int64_t> places;  // by origin: tiles that are not equal do not overlap
+  std::int64_t offset = 0;
+  for (const TransferPiece& piece : transfer_pieces(transfer, site.program.devices_per_node)) {
+    if ((sends ? piece.from_device : piece.to_device) != site.rank) continue;
+    Box in_tile{tile.shape, piece.origin};
+    for (std::size_t d = 0; d < tile_at.size(); ++d) in_tile.origin[d] -= tile_at[d];
+    const Box packed{piece.extent, Shape(piece.extent.size(), 0)};
+    const std::int64_t bytes = element_count(piece.extent) * dtype_bytes(transfer.whole.dtype);
+    const auto [place, is_first] = places.try_emplace(piece.origin, offset);
+    messages.push_back(
+        {sends ? piece.to_device : piece.from_device, place->second, bytes, is_first,
+         BoxCopy(site.device, sends ? in_tile : packed, sends ? packed : in_tile, piece.extent, tile.dtype)});
+    if (is_first) offset += bytes;
+  }
+  assert(offset <= byte_count(tile));
+  return messages;
+}
+
+/// A rank's end of a transfer: its tile, packed memory, and the messages between that and its partners.
+struct TransferEnd {
+  BufferAddress tile, packed;
+  std::vector<Message> messages;
+  std::size_t channel;
+
+  TransferEnd(const StepSite& site, int transfer, int tile_buffer, int packed_buffer, bool sends)
+      : TransferEnd(site, site.program.transfers[static_cast<std::size_t>(transfer)], tile_buffer,
+                    packed_buffer, sends) {}
+  TransferEnd(const StepSite& site, const StageTransfer& transfer, int tile_buffer, int packed_buffer,
+              bool sends)
+      : tile(site.mesh, tile_buffer),
+        packed(site.mesh, packed_buffer),
+        messages(messages_of(transfer, site, tile.tile, sends)),
+        channel(static_cast<std::size_t>(transfer.channel)) {}
+
+  Communicator& ranks(const StepContext& rank) const { return *(*rank.channels)[channel]; }
+
+  void* packed_at(const StepContext& rank, const Message& message) const {
+    return static_cast<std::byte*>(packed.at(rank)) + message.packed_offset;
+  }
+};
+
+class SendStep : public PreparedInstruction {
+ public:
+  SendStep(const Send& send, const StepSite& site) : end_(site, send.transfer, send.from, send.packed, true) {
+    leaving_.resize(static_cast<std::size_t>(end_.packed.slots) * end_.messages.size());
+  }
+
+  void run(const StepContext& rank) override {
+    const std::size_t count = end_.messages.size();
+    const auto slot =
+        std::span(leaving_).subspan(static_cast<std::size_t>(end_.packed.slot(rank)) * count, count);
+    for (const Leaving& before : slot)  // what the slot held may still be on its way
+      if (before.step == rank.point.step) end_.ranks(rank).wait_send(*rank.stream, before.message);
+    for (std::size_t m = 0; m < count; ++m) {
+      const Message& message = end_.messages[m];
+      void* packed = end_.packed_at(rank, message);
+      if (message.is_first) message.copy.run(rank, end_.tile.at(rank), packed);
+      slot[m] = {rank.point.step,
+                 end_.ranks(rank).send(*rank.stream, packed, message.bytes, message.partner)};
+    }
+  }
+
+  void run_kernels(const StepContext& rank) override {
+    for (const Message& message : end_.messages)
+      message.copy.run(rank, end_.tile.at(rank), end_.packed_at(rank, message));
+  }
+
+ private:
+  struct Leaving {
+    std::int64_t step = -1;  ///< all that was sent in earlier steps has left
+    std::int64_t message = 0;
+  };
+  TransferEnd end_;
+  std::vector<Leaving> leaving_;  ///< [slot][message]
+};
+
+class ReceiveStep : public PreparedInstruction {
+ public:
+  ReceiveStep(const Receive& receive, const StepSite& site)
+      : end_(site, receive.transfer, receive.to, receive.packed, false) {}
+
+  void run(const StepContext& rank) override {
+    for (const Message& message : end_.messages) {
+      void* packed = end_.packed_at(rank, message);
+      end_.ranks(rank).receive(*rank.stream, packed, message.bytes, message.partner);
+      message.copy.run(rank, packed, end_.tile.at(rank));
+    }
+  }
+
+  void run_kernels(const StepContext& rank) override {
+    for (const Message& message : end_.messages)
+      message.copy.run(rank, end_.packed_at(rank, message), end_.tile.at(rank));
+  }
+
+ private:
+  TransferEnd end_;
+};
+
+}  // namespace
+
+std::unique_ptr<PreparedInstruction> prepare(const Send& send, const StepSite& site) {
+  return std::make_unique<SendStep>(send, site);
+}
+std::unique_ptr<PreparedInstruction> prepare(const Receive& receive, const StepSite& site) {
+  return std::make_unique<ReceiveStep>(receive, site);
+}
+
+}  // namespace alpa

@@ -1,0 +1,16 @@
+#pragma once
+#include "libalpa/solver/selection/selection_problem.h"
+
+namespace alpa {
+
+/// Solves by exact presolve, elimination of low-degree nodes, and CBC on what is left. Same input, same
+/// output. A solution never costs more than `start`. Where all choices are proven to cost the cutoff or more,
+/// the search ends early: the solution is then not feasible, and its lower bound is at least the cutoff.
+/// Throws Error(input) on a malformed problem (sizes, indices, NaN).
+SelectionSolution solve_selection(const SelectionProblem&, const SelectionOptions& = {});
+
+/// The cost of a choice, infinity when forbidden; and its peak memory.
+double selection_cost(const SelectionProblem&, const std::vector<int>& choice);
+std::int64_t selection_peak_memory(const SelectionProblem&, const std::vector<int>& choice);
+
+}  // namespace alpa

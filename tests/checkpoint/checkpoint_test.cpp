@@ -1,0 +1,155 @@
+#include "libalpa/checkpoint/checkpoint.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "libalpa/base/error.h"
+#include "tests/h5/temporary_folder.h"
+#include "tests/trainer/checkpoint_sample.h"
+
+namespace alpa {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::ThrowsMessage;
+
+class Checkpoint : public ::testing::Test {
+ protected:
+  TemporaryFolder folder_;
+  const std::filesystem::path path_ = folder_.path() / "checkpoints" / "step-00000042.h5";
+};
+
+TEST_F(Checkpoint, GivesBackAnyTilesOfWhatWasSavedFromOthers) {
+  StatesInMemory halves = StatesInMemory::none();
+  for (const std::int64_t row : {15, 0}) {
+    halves.add_tile(0, {row, 0}, {15, 20}, 0.5f);
+    halves.add_tile(1, {row, 0}, {15, 20}, 0.5f);
+  }
+  halves.add_tile(2, {0}, {12}, 0.5f);
+  halves.add_tile(2, {8}, {12}, 0.5f);  // 8 to 11 are held twice
+  halves.add_tile(3, {}, {}, 0.5f);
+  halves.save(path_, 42);
+
+  StatesInMemory expected = StatesInMemory::none(), read = expected;
+  for (StatesInMemory* states : {&expected, &read}) {
+    const float salt = states == &expected ? 0.5f : -1;
+    states->add_tile(1, {3, 5}, {20, 10}, salt);
+    states->add_tile(0, {0, 0}, {30, 20}, salt);
+    states->add_tile(3, {}, {}, salt);
+  }
+  EXPECT_EQ(load_checkpoint(path_, read.graph, read.tiles),
+            (CheckpointFacts{42, 336, StatesInMemory::sample_data(), "batch = 8\n"}));
+  EXPECT_EQ(read.storage, expected.storage);
+  EXPECT_EQ(verify_checkpoint(path_).step, 42);
+}
+
+TEST_F(Checkpoint, IsTheSameFileHoweverTheStatesWereCut) {
+  StatesInMemory rows = StatesInMemory::none();
+  for (std::int64_t row = 0; row < 30; ++row)
+    for (const int state : {0, 1}) rows.add_tile(state, {row, 0}, {1, 20}, 0.5f);
+  rows.add_tile(2, {0}, {20}, 0.5f);
+  rows.add_tile(3, {}, {}, 0.5f);
+  rows.save(folder_.path() / "rows.h5", 42);
+  StatesInMemory::whole(0.5f).save(folder_.path() / "whole.h5", 42);
+  const std::string name = folder_.path().string();
+  EXPECT_EQ(
+      run_command("h5diff --exclude-path /provenance " + name + "/rows.h5 " + name + "/whole.h5").status, 0);
+}
+
+TEST_F(Checkpoint, HoldsTheLossScaleOfF16AndRefusesOneThatNoRunComesTo) {
+  const StatesInMemory states = StatesInMemory::whole(0);
+  const auto saved = [&](const LossScale& scale) {
+    save_checkpoint(path_, {42, 336, {}, "batch = 8\n", scale}, states.graph, states.tiles, {}, {});
+    return verify_checkpoint(path_).loss_scale;
+  };
+  EXPECT_EQ(saved({4096, 7, 42}), (LossScale{4096, 7, 42}));
+  for (const LossScale& scale : {LossScale{0.5, 7, 3}, LossScale{std::nan(""), 7, 3}, LossScale{8, -1, 3},
+                                 LossScale{8, 7, -1}, LossScale{8, 7, 43}})
+    EXPECT_THAT([&] { saved(scale); }, ThrowsMessage<Error>(HasSubstr("which no run comes to")));
+}
+
+TEST_F(Checkpoint, OfAStepOrOfSamplesThatNoRunComesToIsRefused) {
+  const StatesInMemory states = StatesInMemory::whole(0);
+  const auto saved = [&](std::int64_t step, std::int64_t samples, std::int64_t tokens) {
+    save_checkpoint(path_, {step, samples, {.length = tokens}, "batch = 8\n"}, states.graph, states.tiles, {},
+                    {});
+    return verify_checkpoint(path_).samples;
+  };
+  EXPECT_EQ(saved(0, 0, 0), 0);
+  EXPECT_EQ(saved(1'000'000, 4'000'000'000, 300'000'000'000), 4'000'000'000);
+  for (const auto& [step, samples, tokens] : {std::tuple<std::int64_t, std::int64_t, std::int64_t>{-1, 8, 99},
+                                              {INT64_MIN, 8, 99},
+                                              {INT64_MAX, INT64_MAX, 99},
+                                              {2, -5, 99},
+                                              {2, INT64_MAX - 2, 99},
+                                              {2, 1, 99},
+                                              {0, 8, 99},
+                                              {2, 16, -1}})
+    EXPECT_THAT(([&, step = step, samples = samples, tokens = tokens] { saved(step, samples, tokens); }),
+                ThrowsMessage<Error>(HasSubstr("which no run comes to")))
+        << step << " " << samples << " " << tokens;
+}
+
+TEST_F(Checkpoint, OfAnotherModelIsRefusedWithATableOfDifferences) {
+  StatesInMemory::whole(0).save(path_, 42);
+  StatesInMemory other = StatesInMemory::none(30, 24);
+  other.add_state("block.1.bias", {DType::f32, {3}});
+  other.graph.states[3].name = "heat";
+  try {
+    load_checkpoint(path_, other.graph, {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::input);
+    EXPECT_THAT(error.happened(),
+                AllOf(HasSubstr("6 of 6 states differ"),
+                      ContainsRegex("block.0.weight.master +f32\\[30x24\\] +f32\\[30x20\\]"),
+                      ContainsRegex("block.1.bias +f32\\[3\\] +-\n"),
+                      ::testing::ContainsRegex("temperature +- +f32\\[scalar\\]")));
+  }
+}
+
+TEST_F(Checkpoint, ATableOfDifferencesStaysShort) {
+  StatesInMemory many = StatesInMemory::whole(0);
+  many.save(path_, 42);
+  for (int i = 0; i < 100; ++i) many.add_state("extra." + std::to_string(i), {DType::f32, {1}});
+  EXPECT_THAT([&] { load_checkpoint(path_, many.graph, {}); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("100 of 104 states differ"), HasSubstr("and 88 more"),
+                                         Not(HasSubstr("temperature")))));
+}
+
+TEST_F(Checkpoint, FingerprintTellsModelsApartAndNotPlansOrOrder) {
+  const Graph graph = StatesInMemory::none().graph;
+  Graph reversed = graph;
+  std::reverse(reversed.states.begin(), reversed.states.end());
+  EXPECT_EQ(state_fingerprint(graph), state_fingerprint(reversed));
+  EXPECT_NE(state_fingerprint(graph), state_fingerprint(StatesInMemory::none(30, 21).graph));
+}
+
+TEST_F(Checkpoint, WithAFlippedByteIsRefused) {
+  StatesInMemory::whole(0).save(path_, 42);
+  std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+  std::string bytes(std::istreambuf_iterator<char>(file), {});
+  const float value = 1123;  // element 123 of the master weights
+  const std::size_t at = bytes.find(std::string(reinterpret_cast<const char*>(&value), sizeof value));
+  ASSERT_NE(at, std::string::npos);
+  file.seekp(static_cast<std::streamoff>(at));
+  file.put(static_cast<char>(bytes[at] ^ 1));
+  file.close();
+  EXPECT_THAT([&] { verify_checkpoint(path_); },
+              ThrowsMessage<Error>(ContainsRegex("block.0.weight.master': damaged: [a-z]")));
+}
+
+TEST_F(Checkpoint, SaysWhereItCannotBeWritten) {
+  std::ofstream(folder_.path() / "checkpoints") << "a file in the way";
+  EXPECT_THAT([&] { StatesInMemory::whole(0).save(path_, 42); },
+              ThrowsMessage<Error>(
+                  AllOf(HasSubstr("cannot write"), HasSubstr("while saving the checkpoint of step 42"))));
+}
+
+}  // namespace
+}  // namespace alpa

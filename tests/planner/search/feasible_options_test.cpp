@@ -1,0 +1,82 @@
+#include "libalpa/planner/search/feasible_options.h"
+
+#include <gmock/gmock.h>
+
+#include "libalpa/base/error.h"
+#include "libalpa/planner/make_plan.h"
+#include "tests/support/small_models.h"
+#include "tests/support/small_plans.h"
+
+namespace alpa {
+namespace {
+
+using namespace testing_models;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+TEST(FeasibleOptions, NamesTheStageAndTheShortfall) {
+  Cluster cluster = small_cluster(2);
+  cluster.memory_bytes = 20000;
+  EXPECT_THAT([&] { plan_quietly(small_model(), cluster); },
+              ThrowsMessage<Error>(
+                  testing::AllOf(HasSubstr("no plan fits: the stage of layers"), HasSubstr("short"))));
+}
+
+/// Where no plan of this model fits, what is said to try.
+std::string hint_for(const PlannerOptions& options, std::int64_t memory_bytes) {
+  Cluster cluster = small_cluster(4);
+  cluster.memory_bytes = memory_bytes;
+  try {
+    plan_quietly(small_model(), cluster, options);
+  } catch (const Error& error) {
+    return error.hint();
+  }
+  return "a plan fits";
+}
+
+/// The memory that the leanest plan under these options takes.
+std::int64_t memory_of(PlannerOptions options) {
+  const Plan plan = plan_quietly(small_model(), small_cluster(4), options);
+  return plan.prediction.meshes[0].memory.total;
+}
+
+TEST(FeasibleOptions, TellsHowManyDevicesOrMicroBatchesWouldDo) {
+  PlannerOptions options;
+  options.method = "zero-3";
+  options.micro_batches = 1;
+  options.devices = 4;
+  const std::int64_t on_four = memory_of(options);
+  options.devices = 2;
+  options.rematerialize = Rematerialize::never;
+  ASSERT_GT(memory_of(options), on_four);
+  EXPECT_THAT(hint_for(options, on_four), HasSubstr("--devices 4"));
+  options.micro_batches = 2;
+  const std::int64_t in_two = memory_of(options);
+  options.micro_batches = 1;
+  ASSERT_GT(memory_of(options), in_two);
+  EXPECT_THAT(hint_for(options, in_two), HasSubstr("--micro-batches 2"));
+}
+
+TEST(FeasibleOptions, TellsSeveralChangesWhereNoneAloneWouldDo) {
+  PlannerOptions options;
+  options.method = "zero-3";
+  options.devices = 4;
+  options.micro_batches = 2;
+  options.rematerialize = Rematerialize::always;
+  const std::int64_t least = memory_of(options);
+  options.devices = 2;
+  options.micro_batches = 1;
+  options.rematerialize = Rematerialize::never;
+  EXPECT_THAT(hint_for(options, least), HasSubstr("--devices 4 --micro-batches 0 --rematerialize auto"));
+}
+
+TEST(FeasibleOptions, SpeaksOfRematerialisationOnlyWhereItIsOff) {
+  PlannerOptions options;
+  options.micro_batches = 2;
+  EXPECT_THAT(hint_for(options, 20000), testing::Not(HasSubstr("--rematerialize")));
+  options.rematerialize = Rematerialize::never;
+  EXPECT_THAT(hint_for(options, 20000), HasSubstr("--rematerialize auto"));
+}
+
+}  // namespace
+}  // namespace alpa

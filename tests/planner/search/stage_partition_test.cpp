@@ -1,0 +1,87 @@
+#include "libalpa/planner/search/stage_partition.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <map>
+#include <random>
+
+#include "libalpa/planner/search/stage_search.h"
+
+namespace alpa {
+namespace {
+
+StageChoices random_choices(std::uint32_t seed, int layers, int devices) {
+  std::mt19937 draw(seed);
+  const std::vector<int> sizes{1, 2, 4};
+  StageChoices choices(layers, devices, sizes, std::min(layers, devices));
+  for (int left = 1; left <= choices.most_stages(); ++left)
+    for (int first = 0; first < layers; ++first)
+      for (int end = first + 1; end <= layers; ++end)
+        for (const int size : sizes)
+          if (draw() % 5 != 0) {
+            const double work = 1.0 * (end - first) / size;
+            choices.offer(left, first, end, size, {work * (1.0 + draw() % 50), work * (1.0 + draw() % 500)});
+          }
+  return choices;
+}
+
+/// The best for each number of stages, by looking at every partition.
+std::map<int, double> by_enumeration(const StageChoices& choices) {
+  std::map<int, double> best;
+  std::vector<StageSeconds> seconds;
+  const std::function<void(int, int, int)> extend = [&](int left, int first, int devices) {
+    if (left == 0) {
+      if (first != choices.layers() || devices != 0) return;
+      const int stages = static_cast<int>(seconds.size());
+      const double total = pipeline_seconds(seconds);
+      if (!best.contains(stages) || total < best[stages]) best[stages] = total;
+      return;
+    }
+    for (std::size_t s = 0; s < choices.sizes().size(); ++s)
+      for (int end = first + 1; end <= choices.layers() && choices.sizes()[s] <= devices; ++end) {
+        const StageSeconds& stage = choices.seconds(left, first, end, s);
+        if (stage.first == std::numeric_limits<double>::infinity()) continue;
+        seconds.push_back(stage);
+        extend(left - 1, end, devices - choices.sizes()[s]);
+        seconds.pop_back();
+      }
+  };
+  for (int stages = 1; stages <= choices.most_stages(); ++stages) extend(stages, 0, choices.devices());
+  return best;
+}
+
+TEST(BestPartitions, AreThoseThatEnumerationFinds) {
+  for (std::uint32_t seed = 0; seed < 100; ++seed) {
+    const StageChoices choices = random_choices(seed, 5, 6);
+    const std::map<int, double> expected = by_enumeration(choices);
+    double best = std::numeric_limits<double>::infinity(), found_best = best;
+    for (const auto& [stages, seconds] : expected) best = std::min(best, seconds);
+    for (const Partition& found : best_partitions(choices, 1, 0)) {
+      const double least = expected.at(static_cast<int>(found.stages.size()));
+      EXPECT_GE(found.seconds, least * (1 - 1e-12)) << "seed " << seed;  // sums in another order
+      found_best = std::min(found_best, found.seconds);
+    }
+    ASSERT_FALSE(expected.empty());
+    EXPECT_NEAR(found_best, best, 1e-12 * best) << "seed " << seed;
+  }
+}
+
+TEST(BestPartitions, LoseNoMoreThanCountsAsAlike) {
+  for (std::uint32_t seed = 0; seed < 100; ++seed) {
+    const StageChoices choices = random_choices(seed, 6, 4);
+    double best = std::numeric_limits<double>::infinity(), near = best;
+    for (const Partition& found : best_partitions(choices, 1, 0)) best = std::min(best, found.seconds);
+    for (const Partition& found : best_partitions(choices, 1, 0.05)) near = std::min(near, found.seconds);
+    EXPECT_LE(near, best * 1.05) << "seed " << seed;
+  }
+}
+
+TEST(BestPartitions, KeepTheLeastNumberOfStages) {
+  const StageChoices choices = random_choices(1, 5, 6);
+  for (const Partition& found : best_partitions(choices, 3)) EXPECT_GE(found.stages.size(), 3u);
+}
+
+}  // namespace
+}  // namespace alpa

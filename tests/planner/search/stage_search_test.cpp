@@ -1,0 +1,172 @@
+#include "libalpa/planner/search/stage_search.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <tuple>
+
+#include "tests/support/small_models.h"
+#include "tests/support/small_plans.h"
+
+namespace alpa {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct PartitionCase {
+  PartitionCase(int blocks, int devices, std::int64_t memory, std::int64_t samples = 2)
+      : graph(testing_models::tiny_gpt(samples, blocks)),
+        planning(prepare(graph)),
+        costs(cluster(devices, memory)),
+        book(graph, costs) {}
+
+  static Cluster cluster(int devices, std::int64_t memory) {
+    Cluster cluster = testing_models::small_cluster(devices);
+    cluster.memory_bytes = memory;
+    cluster.f32_flops_per_s = 1e9;  // slow devices: splitting pays
+    return cluster;
+  }
+
+  SearchSpace space(int micro_batches) const {
+    SearchSpace space;
+    space.devices = costs.cluster().devices();
+    space.micro_batches = micro_batches;
+    space.gap = 1e-6;
+    return space;
+  }
+
+  SearchOutcome search(const SearchSpace& space, double time_limit_s = 1e6) {
+    Log log("test", LogLevel::off);
+    PlanningClock clock(time_limit_s, log);
+    return search_stages(planning, space, book, clock);
+  }
+
+  Graph graph;
+  PlanningGraph planning;
+  CostModel costs;
+  CostTable book;
+};
+
+/// The least pipeline_seconds of every cut into stages, every submesh, shape and rematerialisation; each
+/// stage solved by itself.
+double by_enumeration(PartitionCase& instance, int micro_batches) {
+  const int layers = static_cast<int>(instance.graph.layers.size());
+  const int per_node = instance.costs.cluster().devices_per_node;
+  double best = kInfinity;
+  std::vector<StageSeconds> seconds;
+  std::map<std::tuple<int, int, int, int>, StageSeconds> known;
+  const auto stage_seconds = [&](int first, int end, int size, int in_flight) {
+    const auto at = known.find({first, end, size, in_flight});
+    if (at != known.end()) return at->second;
+    double least = kInfinity;
+    StageSeconds best_stage;
+    for (const MeshShape& mesh : mesh_shapes(size, per_node))
+      for (const bool rematerialize : {false, true}) {
+        StageRequest request{
+            first, end, mesh, 0, micro_batches, in_flight, rematerialize, {}, StateSharding::free, 0};
+        const StageSolution solution = solve_stage(instance.planning, request, instance.book.on(mesh), {});
+        if (!solution.feasible || solution.step_s >= least) continue;
+        least = solution.step_s;
+        best_stage = {solution.micro_batch_s,
+                      (micro_batches - 1) * solution.micro_batch_s + solution.update_s};
+      }
+    return known[{first, end, size, in_flight}] = best_stage;
+  };
+  const std::function<void(int, int, int)> extend = [&](int left, int first, int devices) {
+    if (left == 0) {
+      if (first == layers && devices == 0) best = std::min(best, pipeline_seconds(seconds));
+      return;
+    }
+    for (const int size : submesh_sizes(instance.costs.cluster().devices(), per_node))
+      for (int end = first + 1; end <= layers && size <= devices; ++end) {
+        seconds.push_back(stage_seconds(first, end, size, std::min(left, micro_batches)));
+        if (seconds.back().first < kInfinity) extend(left - 1, end, devices - size);
+        seconds.pop_back();
+      }
+  };
+  for (int stages = 1; stages <= std::min(layers, instance.costs.cluster().devices()); ++stages)
+    extend(stages, 0, instance.costs.cluster().devices());
+  return best;
+}
+
+double best_estimate(const SearchOutcome& outcome) {
+  double best = kInfinity;
+  for (const Proposal& proposal : outcome.proposals) best = std::min(best, proposal.estimate_s);
+  return best;
+}
+
+class SearchOf : public testing::TestWithParam<std::tuple<int, int, std::int64_t>> {};
+
+// Memory that is plenty, that makes stages spread their state, and that only some cuts fit.
+TEST_P(SearchOf, FindsWhatEnumerationFindsAndBoundsItFromBelow) {
+  const auto [blocks, micro_batches, memory] = GetParam();
+  PartitionCase instance(blocks, 4, memory);
+  const double expected = by_enumeration(instance, micro_batches);
+  const SearchOutcome outcome = instance.search(instance.space(micro_batches));
+  if (expected == kInfinity) {
+    EXPECT_TRUE(outcome.proposals.empty());
+    EXPECT_GT(outcome.shortfall_bytes, memory);
+    return;
+  }
+  // Stages are solved to 1e-6 here and there, slowest stages within 1e-4 count as alike.
+  EXPECT_NEAR(best_estimate(outcome), expected, 2e-4 * expected);
+  EXPECT_LE(outcome.lower_bound_s, expected * (1 + 1e-9));
+  EXPECT_GE(outcome.lower_bound_s, expected * (1 - 1e-2));  // a bound that is worth something
+
+  SearchSpace close = instance.space(micro_batches);
+  close.cutoff_s = expected * 1.001;
+  const SearchOutcome pruned = instance.search(close);
+  EXPECT_NEAR(best_estimate(pruned), expected, 2e-4 * expected);
+  EXPECT_LE(pruned.lower_bound_s, expected * (1 + 1e-9));
+
+  close.cutoff_s = expected * 0.99;
+  const SearchOutcome beyond = instance.search(close);
+  EXPECT_TRUE(beyond.proposals.empty());
+  EXPECT_LE(beyond.lower_bound_s, expected);
+}
+
+// Attention's workspace is half a mebibyte on one device, whatever the tiny model's size, and a quarter where
+// it is split.
+INSTANTIATE_TEST_SUITE_P(Tiny, SearchOf,
+                         testing::Values(std::tuple(1, 1, 1 << 30), std::tuple(1, 4, 1 << 30),
+                                         std::tuple(1, 4, 560'000), std::tuple(1, 4, 320'000),
+                                         std::tuple(1, 4, 250'000), std::tuple(2, 1, 560'000),
+                                         std::tuple(2, 4, 1 << 30), std::tuple(2, 4, 560'000)));
+
+TEST(SearchStages, GivesTheSameWhateverTheThreads) {
+  PartitionCase instance(2, 4, 560'000);
+  SearchSpace space = instance.space(4);
+  const SearchOutcome one = instance.search(space);
+  space.threads = 4;
+  const SearchOutcome four = instance.search(space);
+  ASSERT_EQ(one.proposals.size(), four.proposals.size());
+  EXPECT_EQ(one.lower_bound_s, four.lower_bound_s);
+  for (std::size_t p = 0; p < one.proposals.size(); ++p) {
+    EXPECT_EQ(one.proposals[p].estimate_s, four.proposals[p].estimate_s);
+    for (std::size_t s = 0; s < one.proposals[p].solutions.size(); ++s)
+      EXPECT_EQ(one.proposals[p].solutions[s].node_strategy, four.proposals[p].solutions[s].node_strategy);
+  }
+}
+
+TEST(SearchStages, LeftWithoutTimeSaysSoAndItsBoundStillHolds) {
+  PartitionCase instance(2, 4, 1 << 30);
+  SearchSpace space = instance.space(4);
+  const double best = best_estimate(instance.search(space));
+  const SearchOutcome outcome = instance.search(space, 0);
+  EXPECT_TRUE(outcome.out_of_time);
+  EXPECT_TRUE(outcome.proposals.empty());
+  EXPECT_GT(outcome.lower_bound_s, 0);
+  EXPECT_LE(outcome.lower_bound_s, best);
+}
+
+TEST(SearchStages, LeftWithoutTimeToPriceMeshesKnowsNoBound) {
+  PartitionCase instance(2, 4, 1 << 30);
+  const SearchOutcome outcome = instance.search(instance.space(4), 0);
+  EXPECT_TRUE(outcome.out_of_time);
+  EXPECT_TRUE(outcome.proposals.empty());
+  EXPECT_EQ(outcome.lower_bound_s, 0);
+}
+
+}  // namespace
+}  // namespace alpa

@@ -1,0 +1,347 @@
+// What a stage's problem says of a choice is what the lowered program of that choice takes.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <random>
+
+#include "libalpa/base/infinity.h"
+#include "libalpa/model/model.h"
+#include "libalpa/planner/assemble.h"
+#include "libalpa/planner/stage/stage_clock.h"
+#include "libalpa/planner/stage/stage_problem.h"
+#include "libalpa/program/lower/lower.h"
+#include "libalpa/program/order/simulate.h"
+#include "libalpa/program/order/verify.h"
+#include "libalpa/solver/selection/strategy_selection.h"
+#include "tests/support/small_plans.h"
+
+namespace alpa {
+namespace {
+
+using namespace testing_models;
+
+constexpr std::array kPhases{Phase::forward, Phase::backward, Phase::update};
+Phase next(Phase phase) { return phase == Phase::forward ? Phase::backward : Phase::update; }
+Phase phase_of(SegmentKind kind) {
+  return kind == SegmentKind::forward ? Phase::forward
+                                      : (kind == SegmentKind::update ? Phase::update : Phase::backward);
+}
+
+/// A choice of which no part is forbidden: the best where every choice has a cost drawn at random.
+std::vector<int> random_choice(const StageProblem& stage, std::mt19937& random) {
+  SelectionProblem problem = stage.selection();
+  const std::size_t variables = stage.variables().variables.size();  // the others follow
+  problem.nodes.resize(variables);
+  std::erase_if(problem.edges, [&](const SelectionProblem::Edge& edge) {
+    return std::max(edge.from, edge.to) >= static_cast<int>(variables);
+  });
+  std::uniform_real_distribution<double> drawn(0, 1);
+  for (SelectionProblem::Node& node : problem.nodes)
+    for (double& cost : node.cost) cost = drawn(random);
+  for (SelectionProblem::Edge& edge : problem.edges)
+    for (double& cost : edge.cost)
+      if (cost < infinity) cost = 0;
+  problem.memory_limit = std::int64_t{1} << 60;
+  SelectionOptions options;
+  options.gap = 1;  // any will do
+  options.effort = 1000;
+  return solve_selection(problem, options).choice;
+}
+
+struct ObjectiveCase {
+  const char* model;  ///< of tests/data, or "frozen"
+  MeshShape mesh;
+  int stages, micro_batches;
+  bool rematerialize;
+};
+
+void PrintTo(const ObjectiveCase& c, std::ostream* out) { *out << c.model << " on " << mesh_text(c.mesh); }
+
+Graph graph_of(const std::string& name) {
+  if (name == "frozen") return with_frozen_weight(4);
+  const std::filesystem::path source = ALPA_SOURCE_DIR;
+  return training_step_graph(
+      read_model(source / "tests/data" / ("tiny_" + name + ".toml"), {source / "share/blocks"}), 4);
+}
+
+class StageObjective : public testing::TestWithParam<ObjectiveCase> {
+ protected:
+  explicit StageObjective(LayerClasses (*layers)(const Graph&) = layers_apart) {
+    graph_ = graph_of(GetParam().model);
+    planning_ = std::make_unique<PlanningGraph>(prepare(graph_, layers(graph_)));
+    mesh_costs_ = std::make_unique<MeshCosts>(graph_, GetParam().mesh, costs_);
+    const int count = static_cast<int>(graph_.layers.size()), stages = GetParam().stages;
+    for (int s = 0; s < stages; ++s) {
+      requests_.push_back({count * s / stages,
+                           count * (s + 1) / stages,
+                           GetParam().mesh,
+                           0,
+                           GetParam().micro_batches,
+                           std::min(GetParam().micro_batches, stages - s),  // of 1F1B
+                           GetParam().rematerialize,
+                           {},
+                           StateSharding::free,
+                           0,
+                           std::min(GetParam().micro_batches, stages)});
+      problems_.push_back(std::make_unique<StageProblem>(*planning_, requests_.back(), *mesh_costs_));
+      EXPECT_EQ(problems_.back()->why_not(), "");
+    }
+  }
+
+  /// Of what is priced for a stage: all but its part in messages and in the sum over all ranks.
+  double program_seconds(const Program& program, std::size_t stage) const {
+    const MeshProgram& mesh = program.meshes[stage];
+    double sum = 0;
+    for (const Segment& segment : mesh.segments) {
+      const double runs = segment.kind == SegmentKind::update ? 1 : GetParam().micro_batches;
+      const std::vector<double> seconds = instruction_seconds(program, mesh, segment, costs_);
+      for (std::size_t i = 0; i < seconds.size(); ++i) {
+        const InstructionBody& body = segment.instructions[i].body;
+        if (!std::holds_alternative<Send>(body) && !std::holds_alternative<Receive>(body) &&
+            !std::holds_alternative<GlobalSum>(body))
+          sum += runs * seconds[i];
+      }
+    }
+    return sum;
+  }
+
+  /// [phase] Of buffers, most at once, with or without what only messages and sums over all ranks need.
+  static std::vector<std::int64_t> live_bytes(const MeshProgram& mesh, bool messages) {
+    const auto counts = [&](const Buffer& b) {
+      return messages || b.value >= 0 ||
+             (b.name != "leaving pieces" && b.name != "arriving pieces" && b.name != "sums");
+    };
+    std::int64_t lasting = 0;
+    for (const Buffer& buffer : mesh.buffers)
+      if (buffer.residence != Residence::segment && counts(buffer)) lasting += buffer.slots * buffer.bytes;
+    std::vector<std::int64_t> most(kPhases.size(), lasting);
+    for (const Segment& segment : mesh.segments) {
+      std::map<int, std::pair<int, int>> uses;  // buffer -> first, last
+      for (int i = 0; i < static_cast<int>(segment.instructions.size()); ++i)
+        for (const int b : buffers_touched(segment.instructions[static_cast<std::size_t>(i)]))
+          uses.try_emplace(b, i, i).first->second.second = i;
+      std::vector<std::int64_t> step(segment.instructions.size() + 1);
+      for (const auto& [b, range] : uses) {
+        const Buffer& buffer = mesh.buffers[static_cast<std::size_t>(b)];
+        if (buffer.residence != Residence::segment || !counts(buffer)) continue;
+        step[static_cast<std::size_t>(range.first)] += buffer.bytes;
+        step[static_cast<std::size_t>(range.second) + 1] -= buffer.bytes;
+      }
+      std::int64_t now = lasting;
+      std::int64_t& of_phase = most[static_cast<std::size_t>(phase_of(segment.kind))];
+      for (const std::int64_t change : step) of_phase = std::max(of_phase, now += change);
+    }
+    return most;
+  }
+
+  /// [phase] What a stage's problem counts for that.
+  std::vector<std::int64_t> counted_bytes(std::size_t stage, const std::vector<int>& choice,
+                                          bool messages) const {
+    std::vector<std::int64_t> bytes = problems_[stage]->bytes_over_time(choice);
+    const std::vector<StageVariable>& variables = problems_[stage]->variables().variables;
+    for (std::size_t i = 0; i < variables.size() && !messages; ++i)
+      for (const auto& [begin, end, held] : variables[i].messages)
+        for (int tick = begin; tick < end; ++tick)
+          bytes[static_cast<std::size_t>(tick)] -= held[static_cast<std::size_t>(choice[i])];
+    const StageScope scope(*planning_, requests_[stage]);
+    const StageClock clock(scope);
+    std::vector<std::int64_t> most;
+    for (const Phase phase : kPhases)
+      most.push_back(*std::max_element(
+          bytes.begin() + clock.begin(phase),
+          bytes.begin() + (phase == Phase::update ? clock.end() : clock.begin(next(phase)))));
+    return most;
+  }
+
+  double objective_seconds(std::size_t stage, const std::vector<int>& choice,
+                           const StageSolution& solution) const {
+    double seconds =
+        selection_cost(problems_[stage]->selection(), problems_[stage]->with_conversions(choice));
+    for (const auto& [v, layout] : solution.received_layout) {  // in messages
+      const Value& value = value_of(graph_, v);
+      const bool once = value.producer < 0 || node_of(graph_, value.producer).op->sums_micro_batches;
+      const auto bytes = static_cast<double>(byte_count(tile_type(value.type, layout, GetParam().mesh)));
+      seconds -= (once ? 1 : GetParam().micro_batches) * costs_.send_seconds(true, bytes);
+    }
+    return seconds;
+  }
+
+  void expect_equal(const std::vector<std::vector<int>>& choices) {
+    std::vector<StageSolution> solutions;
+    for (std::size_t s = 0; s < choices.size(); ++s)
+      solutions.push_back(problems_[s]->solution_of(choices[s]));
+    const Plan plan = assemble(*planning_, requests_, solutions, "1f1b", costs_.cluster());
+    check_plan(plan, graph_);
+    const Program program = lower(graph_, plan);
+    verify(program);
+    for (std::size_t s = 0; s < choices.size(); ++s) {
+      const double expected = program_seconds(program, s);
+      EXPECT_NEAR(objective_seconds(s, choices[s], solutions[s]), expected, 1e-9 * expected) << "stage " << s;
+      EXPECT_EQ(counted_bytes(s, choices[s], false), live_bytes(program.meshes[s], false)) << "stage " << s;
+      expect_room_for_messages(s, choices[s], program.meshes[s]);
+      // The solution says of itself what was chosen.
+      EXPECT_EQ(problems_[s]->choice_of(solutions[s]), choices[s]);
+    }
+    const double joined_s = simulate(program, costs_, Lanes::joined).step_s;
+    EXPECT_LE(simulate(program, costs_, Lanes::apart).step_s, joined_s * (1 + 1e-9));
+    EXPECT_LE(busiest_lane_s(program), simulate(program, costs_, Lanes::apart).step_s * (1 + 1e-9));
+  }
+
+  /// They have a bound that is known before the neighbouring stages are.
+  void expect_room_for_messages(std::size_t stage, const std::vector<int>& choice,
+                                const MeshProgram& mesh) const {
+    const std::vector<std::int64_t> counted = counted_bytes(stage, choice, true),
+                                    live = live_bytes(mesh, true);
+    for (const Phase phase : kPhases)
+      EXPECT_GE(counted[static_cast<std::size_t>(phase)], live[static_cast<std::size_t>(phase)])
+          << "stage " << stage;
+  }
+
+  double busiest_lane_s(const Program& program) const {
+    double most = 0;
+    for (const MeshProgram& mesh : program.meshes) {
+      std::vector<double> busy(mesh.lanes.size());
+      for (const Segment& segment : mesh.segments) {
+        const double runs = segment.kind == SegmentKind::update ? 1 : GetParam().micro_batches;
+        const std::vector<double> seconds = instruction_seconds(program, mesh, segment, costs_);
+        for (std::size_t i = 0; i < seconds.size(); ++i)
+          busy[static_cast<std::size_t>(segment.instructions[i].lane)] += runs * seconds[i];
+      }
+      most = std::max(most, std::ranges::max(busy));
+    }
+    return most;
+  }
+
+  Graph graph_;
+  CostModel costs_{small_cluster(8)};
+  std::unique_ptr<PlanningGraph> planning_;
+  std::unique_ptr<MeshCosts> mesh_costs_;
+  std::vector<StageRequest> requests_;
+  std::vector<std::unique_ptr<StageProblem>> problems_;
+};
+
+TEST_P(StageObjective, OfRandomChoicesIsTheTimeOfTheirProgram) {
+  std::mt19937 random(7);
+  const int draws = GetParam().model == std::string("unet") ? 4 : 14;
+  for (int draw = 0; draw < draws && !HasFailure(); ++draw) {
+    std::vector<std::vector<int>> choices;
+    for (const auto& problem : problems_) choices.push_back(random_choice(*problem, random));
+    expect_equal(choices);
+  }
+}
+
+TEST_P(StageObjective, OfTheSolversChoiceIsTheTimeOfItsProgram) {
+  std::vector<std::vector<int>> choices;
+  SelectionOptions options;
+  options.gap = 0.05;
+  options.effort = 1000;
+  for (const auto& problem : problems_) {
+    choices.push_back(solve_selection(problem->selection(), options).choice);
+    choices.back().resize(problem->variables().variables.size());
+  }
+  expect_equal(choices);
+}
+
+// Memory binds: the solver finds rows for what conversions hold where it needs them.
+TEST_P(StageObjective, OfAStageThatFitsJustKeepsToTheMemoryThereIs) {
+  SelectionOptions options;
+  options.gap = 0.05;
+  options.effort = 1000;
+  StageRequest request = requests_[0];
+  const auto bytes = [&](const StageSolution& solution) {
+    return solution.fixed_bytes + request.in_flight * solution.slot_bytes;
+  };
+  const StageSolution free = solve_stage(*planning_, request, *mesh_costs_, options);
+  ASSERT_TRUE(free.feasible) << free.why_not;
+  const std::int64_t limit = bytes(free) * 19 / 20;
+  request.reserve_bytes = costs_.cluster().memory_bytes - limit;
+  const StageSolution tight = solve_stage(*planning_, request, *mesh_costs_, options);
+  if (!tight.feasible) {
+    EXPECT_GT(tight.least_memory - request.reserve_bytes, limit);
+    return;
+  }
+  EXPECT_LE(bytes(tight), limit);
+  SelectionOptions no_time = options;
+  no_time.time_limit_s = 0;
+  const StageSolution known = solve_stage(*planning_, request, *mesh_costs_, no_time, &tight);
+  EXPECT_TRUE(known.feasible);
+  EXPECT_LE(known.step_s, tight.step_s);
+  EXPECT_LE(bytes(known), limit);
+  if (GetParam().stages > 1) return;  // its neighbours were not solved
+  const Plan plan = assemble(*planning_, requests_, {tight}, "1f1b", costs_.cluster());
+  EXPECT_EQ(std::ranges::max(live_bytes(lower(graph_, plan).meshes[0], true)), bytes(tight));
+}
+
+class FoldedStageObjective : public StageObjective {
+ protected:
+  FoldedStageObjective() : StageObjective(classify_layers) {}
+};
+
+// Equal layers share decisions and one stretch of time. What the first or the last of them converts that
+// others do not is counted once or as often as there are layers, and what one hands to the next is held a
+// little longer.
+TEST_P(FoldedStageObjective, IsNearThatOfTheProgram) {
+  std::mt19937 random(7);
+  for (int draw = 0; draw < 8 && !HasFailure(); ++draw) {
+    std::vector<std::vector<int>> choices;
+    std::vector<StageSolution> solutions;
+    for (const auto& problem : problems_) {
+      choices.push_back(random_choice(*problem, random));
+      solutions.push_back(problem->solution_of(choices.back()));
+    }
+    const Plan plan = assemble(*planning_, requests_, solutions, "1f1b", costs_.cluster());
+    check_plan(plan, graph_);
+    const Program program = lower(graph_, plan);
+    for (std::size_t s = 0; s < choices.size(); ++s) {
+      const double expected = program_seconds(program, s);
+      EXPECT_GE(objective_seconds(s, choices[s], solutions[s]), expected * (1 - 1e-9));
+      EXPECT_LE(objective_seconds(s, choices[s], solutions[s]), expected * 1.02);
+      const std::vector<std::int64_t> counted = counted_bytes(s, choices[s], false),
+                                      live = live_bytes(program.meshes[s], false);
+      for (const Phase phase : kPhases) {
+        const auto p = static_cast<std::size_t>(phase);
+        EXPECT_GE(static_cast<double>(counted[p]), 0.99 * static_cast<double>(live[p])) << p;
+        EXPECT_LE(static_cast<double>(counted[p]), 1.1 * static_cast<double>(live[p])) << p;
+      }
+    }
+  }
+}
+
+std::string case_name(const testing::TestParamInfo<ObjectiveCase>& test) {
+  const ObjectiveCase& c = test.param;
+  std::string name = std::string(c.model) + "_" + std::to_string(c.stages) + "stages";
+  for (const int extent : c.mesh) name += "_" + std::to_string(extent);
+  return name + (c.rematerialize ? "_remat" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Tiny, StageObjective,
+    testing::Values(ObjectiveCase{"gpt", {}, 1, 2, false}, ObjectiveCase{"gpt", {2}, 1, 2, false},
+                    ObjectiveCase{"gpt", {2}, 1, 2, true}, ObjectiveCase{"gpt", {4}, 1, 1, false},
+                    ObjectiveCase{"gpt", {2}, 2, 4, false}, ObjectiveCase{"gpt", {2}, 2, 4, true},
+                    ObjectiveCase{"llama", {2}, 1, 2, false}, ObjectiveCase{"llama", {2}, 2, 2, true},
+                    ObjectiveCase{"bert", {2}, 1, 2, false}, ObjectiveCase{"bert", {4}, 1, 2, true},
+                    ObjectiveCase{"moe", {2}, 1, 2, false}, ObjectiveCase{"moe", {2}, 2, 2, true},
+                    ObjectiveCase{"deepseek_moe", {2}, 1, 2, false},
+                    ObjectiveCase{"conformer", {2}, 1, 2, false}, ObjectiveCase{"lstm", {2}, 1, 2, true},
+                    ObjectiveCase{"gru", {2}, 1, 2, false}, ObjectiveCase{"vit", {2}, 1, 2, false},
+                    ObjectiveCase{"wrn", {2}, 1, 2, false}, ObjectiveCase{"wrn", {2}, 2, 2, true},
+                    ObjectiveCase{"image_mlp", {2}, 1, 2, false}, ObjectiveCase{"mlp", {2, 2}, 1, 2, true},
+                    ObjectiveCase{"gpt", {2, 2}, 1, 2, false}, ObjectiveCase{"unet", {2}, 1, 2, false},
+                    ObjectiveCase{"unet", {2}, 2, 2, false}, ObjectiveCase{"unet", {2}, 3, 3, true},
+                    ObjectiveCase{"frozen", {2}, 1, 2, false}, ObjectiveCase{"frozen", {4}, 1, 2, true}),
+    case_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    Tiny, FoldedStageObjective,
+    testing::Values(ObjectiveCase{"gpt", {2}, 1, 2, false}, ObjectiveCase{"gpt", {2}, 1, 2, true},
+                    ObjectiveCase{"gpt", {2}, 2, 4, true}, ObjectiveCase{"llama", {2}, 1, 2, false},
+                    ObjectiveCase{"moe", {2}, 1, 2, false}, ObjectiveCase{"conformer", {2}, 1, 2, false},
+                    ObjectiveCase{"vit", {2}, 1, 2, false}, ObjectiveCase{"wrn", {2}, 2, 2, true},
+                    ObjectiveCase{"mlp", {2, 2}, 1, 2, true}),
+    case_name);
+
+}  // namespace
+}  // namespace alpa

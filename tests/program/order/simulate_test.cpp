@@ -1,0 +1,323 @@
+#include "libalpa/program/order/simulate.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
+
+#include "libalpa/planner/stage/mesh_costs.h"
+#include "libalpa/program/order/trace.h"
+#include "tests/program/naive_order.h"
+#include "tests/support/small_plans.h"
+
+namespace alpa {
+namespace {
+
+using namespace testing_models;
+
+/// A simulator of another kind: every run of an instruction is a vertex and starts when the last that it
+/// waits for ends (longest path, by recursion).
+class LongestPath {
+ public:
+  LongestPath(const UnrolledStep& step, const Program& program, const CostModel& costs) : step_(step) {
+    for (std::size_t v = 0; v < step_.vertices.size(); ++v) {
+      const UnrolledStep::Vertex& at = step_.vertices[v];
+      const MeshProgram& mesh = step_.mesh(v);
+      duration_.push_back(
+          instruction_seconds(program, mesh, mesh.segments[at.segment], costs)[at.instruction]);
+    }
+    end_.assign(duration_.size(), -1);
+  }
+
+  double step_seconds() {
+    double last = 0;
+    for (std::size_t v = 0; v < duration_.size(); ++v) last = std::max(last, end_of(v));
+    return last;
+  }
+
+ private:
+  double end_of(std::size_t vertex) {
+    double& end = end_[vertex];
+    if (end >= 0) return end;
+    double start = 0;
+    for (const std::size_t other : step_.waits_for[vertex]) start = std::max(start, end_of(other));
+    return end = start + duration_[vertex];
+  }
+
+  const UnrolledStep& step_;
+  std::vector<double> duration_, end_;
+};
+
+TEST(Simulator, AgreesWithTheLongestPathThroughWhatWaitsForWhat) {
+  for (const PipelineSchedule& schedule : schedules())
+    for (const int micro_batches : {1, 4}) {
+      const Lowered lowered = two_stages_of_two(micro_batches, schedule.name);
+      const UnrolledStep apart(lowered.program, false), joined(lowered.program, true);
+      for (const double bandwidth : {1e6, 1e8, 1e10}) {
+        Cluster cluster = small_cluster(4);
+        cluster.within_node.bytes_per_s = bandwidth;
+        const CostModel costs(cluster);
+        for (const Lanes lanes : {Lanes::joined, Lanes::apart}) {
+          const double step = simulate(lowered.program, costs, lanes).step_s;
+          const UnrolledStep& unrolled = lanes == Lanes::joined ? joined : apart;
+          EXPECT_NEAR(step, LongestPath(unrolled, lowered.program, costs).step_seconds(), 1e-12 * step)
+              << schedule.name << " " << micro_batches << (lanes == Lanes::joined ? " joined" : " apart");
+        }
+      }
+    }
+}
+
+TEST(Simulator, OfMessagesThatWaitForTheirMemoryAgreesToo) {
+  Cluster cluster = small_cluster(4);
+  cluster.within_node.bytes_per_s = 1e5;
+  const CostModel costs(cluster);
+  for (const char* schedule : {"1f1b", "gpipe"}) {
+    const Lowered lowered = four_stages(schedule);
+    for (const bool joined : {false, true}) {
+      const double step = simulate(lowered.program, costs, joined ? Lanes::joined : Lanes::apart).step_s;
+      const UnrolledStep unrolled(lowered.program, joined);
+      EXPECT_NEAR(step, LongestPath(unrolled, lowered.program, costs).step_seconds(), 1e-12 * step);
+    }
+  }
+}
+
+// Lanes can only help, and no more than to hide all that the busiest one does not do.
+TEST(Simulator, WithLanesApartIsNoSlowerAndNoFasterThanTheBusiestLane) {
+  for (const PipelineSchedule& schedule : schedules()) {
+    const Lowered lowered = two_stages_of_two(4, schedule.name);
+    Cluster cluster = small_cluster(4);
+    cluster.within_node.bytes_per_s = 1e7;
+    const CostModel costs(cluster);
+    const Timeline apart = simulate(lowered.program, costs, Lanes::apart, true);
+    EXPECT_LE(apart.step_s, simulate(lowered.program, costs, Lanes::joined).step_s);
+    std::map<std::pair<int, int>, double> busy;
+    for (const TimelineRow& row : apart.rows) busy[{row.mesh, row.lane}] += row.duration_s;
+    for (const auto& [lane, seconds] : busy) EXPECT_GE(apart.step_s, seconds * (1 - 1e-12));
+  }
+}
+
+/// Two pairs of meshes, each of which sends once over the same two nodes.
+Program two_messages_between_two_nodes() {
+  Program program;
+  program.devices_per_node = 2;
+  const TensorType type{DType::f32, {1 << 20}};
+  for (int mesh = 0; mesh < 4; ++mesh) {
+    MeshProgram one;
+    one.mesh = {mesh, {}};
+    one.buffers.resize(2);
+    for (Buffer& buffer : one.buffers) buffer.tile = type;
+    one.segments = {{mesh, SegmentKind::forward, {}}};
+    if (mesh < 2)
+      one.segments[0].instructions.push_back({Send{mesh, 0, 1}});
+    else
+      one.segments[0].instructions.push_back({Receive{mesh - 2, 0, 1}});
+    one.schedule = {{0, 0}};
+    program.meshes.push_back(one);
+    if (mesh < 2)
+      program.transfers.push_back(
+          {{type, {mesh, {}}, {mesh + 2, {}}, replicated_spec(1), replicated_spec(1)}});
+  }
+  return program;
+}
+
+TEST(Simulator, LetsTransfersBetweenTheSameNodesWaitForTheirLinks) {
+  Cluster cluster = small_cluster(2);
+  cluster.nodes = 2;
+  const CostModel costs(cluster);
+  Program program = two_messages_between_two_nodes();
+  const double one = instruction_seconds(program, program.meshes[2], program.meshes[2].segments[0], costs)[0],
+               packing =
+                   instruction_seconds(program, program.meshes[0], program.meshes[0].segments[0], costs)[0];
+  EXPECT_NEAR(simulate(program, costs).step_s, packing + 2 * one, 1e-12);
+  program.devices_per_node = 4;  // all on one node: no link between nodes is taken
+  const double within =
+      instruction_seconds(program, program.meshes[2], program.meshes[2].segments[0], costs)[0];
+  EXPECT_NEAR(simulate(program, costs).step_s, packing + within, 1e-12);
+}
+
+TEST(Simulator, TakesNoTimeForWhatDoesNotActInAMicroBatch) {
+  Lowered lowered = two_stages_of_two();
+  const CostModel costs(small_cluster(4));
+  const std::size_t all = simulate(lowered.program, costs, Lanes::joined, true).rows.size();
+  for (const When when : {When::first_micro_batch, When::last_micro_batch}) {
+    lowered.program.meshes[0].segments[0].instructions[0].when = when;
+    EXPECT_EQ(simulate(lowered.program, costs, Lanes::joined, true).rows.size(), all - 3);
+  }
+}
+
+TEST(Simulator, EveryMeshsTimesAddUpToTheStep) {
+  const Lowered lowered = two_stages_of_two();
+  const Timeline apart = simulate(lowered.program, CostModel(small_cluster(4)), Lanes::apart);
+  for (const MeshTime& time : apart.meshes)  // what hides behind something else is not counted
+    EXPECT_NEAR(time.compute_s + time.collective_s + time.transfer_s + time.idle_s, apart.step_s,
+                1e-9 * apart.step_s);
+  const Timeline timeline = simulate(lowered.program, CostModel(small_cluster(4)), Lanes::joined, true);
+  for (std::size_t s = 0; s < 2; ++s) {
+    const MeshTime& time = timeline.meshes[s];
+    EXPECT_NEAR(time.compute_s + time.collective_s + time.transfer_s + time.idle_s, timeline.step_s,
+                1e-9 * timeline.step_s);
+    double rows = 0;
+    for (const TimelineRow& row : timeline.rows)
+      if (row.mesh == static_cast<int>(s)) rows += row.duration_s;
+    EXPECT_NEAR(rows + time.idle_s, timeline.step_s, 1e-9 * timeline.step_s);
+  }
+}
+
+double attention_seconds(const CostModel& costs, std::int64_t visiting) {
+  const std::vector<TensorType> tiles(3, {DType::f32, {8, 2, 4, 4}});
+  Attributes attributes{{"causal", std::int64_t{1}}};
+  if (visiting) attributes.set("visiting", visiting);
+  const OpDef& op = op_catalog().find("attention");
+  const OpCall call{tiles, attributes};
+  return costs.operator_seconds(
+      signature_of(op, call),
+      {flops_of(op, call), static_cast<double>(bytes_moved_by(op, call)), DType::f32});
+}
+
+// Three visits of keys and values forward, of these and their gradients backward: what the planner's price of
+// the attention's strategy is made of.
+TEST(Simulator, PricesARingByItsShiftsAndItsCallsOfTheKernel) {
+  const Lowered ring = ring_of_four();
+  const CostModel costs(small_cluster(4));
+  const MeshProgram& stage = ring.program.meshes[0];
+  std::map<std::string, double> seconds;
+  for (const Segment& segment : stage.segments) {
+    if (segment.kind == SegmentKind::update) continue;
+    const std::vector<double> each = instruction_seconds(ring.program, stage, segment, costs);
+    for (std::size_t i = 0; i < each.size(); ++i) {
+      const Instruction& instruction = segment.instructions[i];
+      const auto* compute = std::get_if<Compute>(&instruction.body);
+      if (std::holds_alternative<Shift>(instruction.body) ||
+          (compute && compute->op->name.starts_with("attention")))
+        seconds[segment_name(segment.kind)] += each[i];
+    }
+  }
+  const MeshCosts prices(ring.graph, {4}, costs);
+  std::map<std::string, double> planned;
+  for (std::size_t n = 0; n < ring.graph.nodes.size(); ++n) {
+    const Node& node = ring.graph.nodes[n];
+    if (!node.op->name.starts_with("attention")) continue;
+    for (const NodeOption& option : prices.options(static_cast<int>(n)))
+      if (option.strategy == ring.plan.node_strategy[n])
+        planned[node.phase == Phase::forward ? "forward" : "backward"] += option.seconds;
+  }
+  EXPECT_NEAR(seconds["forward"], planned["forward"], 1e-9 * planned["forward"]);
+  EXPECT_NEAR(seconds["backward"], planned["backward"], 1e-9 * planned["backward"]);
+  const double keys_and_values = 2 * 8 * 2 * 16 * 4;  // bytes on one device
+  EXPECT_NEAR(seconds["forward"],
+              2 * 3 * costs.collective_seconds(CollectiveKind::shift, {1, 4}, keys_and_values) +
+                  2 * attention_seconds(costs, 0) + 2 * 3 * attention_seconds(costs, 1),
+              1e-9 * planned["forward"]);
+}
+
+TEST(Simulator, GivesNoInstructionForNothing) {
+  const CostModel costs(small_cluster(4));
+  std::set<std::size_t> kinds;
+  for (const Lowered& lowered : {two_stages_of_two(), ring_of_four()})
+    for (const MeshProgram& stage : lowered.program.meshes)
+      for (const Segment& segment : stage.segments) {
+        const std::vector<double> seconds = instruction_seconds(lowered.program, stage, segment, costs);
+        for (std::size_t i = 0; i < seconds.size(); ++i) {
+          EXPECT_GT(seconds[i], 0) << instruction_label(segment.instructions[i], lowered.graph);
+          kinds.insert(segment.instructions[i].body.index());
+        }
+      }
+  EXPECT_EQ(kinds.size(), std::variant_size_v<InstructionBody>) << "the programs lack a kind of instruction";
+}
+
+// Squared gradient norm, loss, and metrics of the model.
+TEST(Simulator, PricesAGlobalSumByTheScalarsInIt) {
+  Lowered lowered = two_stages_of_two();
+  const CostModel costs(small_cluster(4));
+  MeshProgram& stage = lowered.program.meshes[0];
+  std::vector<Instruction>& update = segment_of_kind(stage, SegmentKind::update).instructions;
+  const auto sum = std::ranges::find_if(
+      update, [](const Instruction& i) { return std::holds_alternative<GlobalSum>(i.body); });
+  ASSERT_NE(sum, update.end());
+  const auto seconds = [&] {
+    return instruction_seconds(lowered.program, stage, segment_of_kind(stage, SegmentKind::update),
+                               costs)[static_cast<std::size_t>(sum - update.begin())];
+  };
+  EXPECT_DOUBLE_EQ(seconds(), costs.collective_seconds(CollectiveKind::all_reduce, {1, 4}, 8));
+  auto& scalars = std::get<GlobalSum>(sum->body).scalars;
+  scalars.resize(1000, scalars[0]);
+  EXPECT_DOUBLE_EQ(seconds(), costs.collective_seconds(CollectiveKind::all_reduce, {1, 4}, 4000));
+}
+
+/// `stages` equal stages that hand a small buffer on; the operator on the large one is what takes time.
+Program pipeline(int stages, int micro_batches, const std::string& schedule) {
+  Program program;
+  program.micro_batches = micro_batches;
+  program.devices_per_node = stages;
+  const TensorType type{DType::f32, {1}};
+  for (int s = 0; s + 1 < stages; ++s)
+    for (const auto& [from, to] : {std::pair(s, s + 1), std::pair(s + 1, s)})
+      program.transfers.push_back({{type, {from, {}}, {to, {}}, replicated_spec(1), replicated_spec(1)}});
+  for (int s = 0; s < stages; ++s) {
+    MeshProgram stage;
+    stage.mesh = {s, {}};
+    Buffer large;
+    large.tile = {DType::f32, {1 << 20}};
+    stage.buffers = {large, {}};
+    stage.buffers[1].tile = type;
+    const Compute work{0, &op_catalog().find("gelu"), {}, {0}, {0}};
+    stage.segments = {{s, SegmentKind::forward, {}}, {s, SegmentKind::backward, {}}};
+    auto& forward = stage.segments[0].instructions;
+    auto& backward = stage.segments[1].instructions;
+    if (s > 0) forward.push_back({Receive{2 * (s - 1), 1, -1}});
+    forward.push_back({work});
+    if (s + 1 < stages) forward.push_back({Send{2 * s, 1, -1}});
+    if (s + 1 < stages) backward.push_back({Receive{2 * s + 1, 1, -1}});
+    backward.push_back({work});
+    backward.push_back({work});
+    if (s > 0) backward.push_back({Send{2 * (s - 1) + 1, 1, -1}});
+    for (const StageRun& run : find_schedule(schedule).order(s, stages, micro_batches))
+      stage.schedule.push_back({static_cast<int>(run.kind), run.micro_batch});
+    program.meshes.push_back(stage);
+  }
+  return program;
+}
+
+// GPipe (NeurIPS'19) 2.1, PipeDream-2BW (ICML'21) 2: with equal stages the bubble is (S - 1) of (M + S - 1)
+// micro-batches, for both schedules.
+TEST(Simulator, OfEqualStagesHasTheBubbleOfTheTextbook) {
+  Cluster cluster = small_cluster(8);
+  cluster.within_node = {0, 1e30};
+  cluster.launch_s = 0;
+  const CostModel costs(cluster);
+  for (const char* schedule : {"gpipe", "1f1b"})
+    for (const int stages : {1, 2, 4})
+      for (const int micro_batches : {1, 4, 8}) {
+        const Program program = pipeline(stages, micro_batches, schedule);
+        const double forward = simulate(pipeline(1, 1, schedule), costs).step_s / 3;
+        const Timeline timeline = simulate(program, costs);
+        // 1e-6: messages of four bytes take next to nothing, not nothing
+        EXPECT_NEAR(timeline.step_s, 3 * forward * (micro_batches + stages - 1), 1e-6 * timeline.step_s);
+        EXPECT_NEAR(timeline.meshes[0].idle_s, 3 * forward * (stages - 1), 1e-6 * timeline.step_s);
+      }
+}
+
+TEST(Trace, HasOneEventPerInstructionThatRuns) {
+  const Lowered lowered = two_stages_of_two();
+  const Timeline timeline = simulate(lowered.program, CostModel(small_cluster(4)), Lanes::joined, true);
+  std::size_t runs = 0;
+  for (const MeshProgram& stage : lowered.program.meshes)
+    for (const SegmentRun& run : stage.schedule) runs += stage.segment_of(run).instructions.size();
+  EXPECT_EQ(timeline.rows.size(), runs);
+  const nlohmann::json trace = nlohmann::json::parse(
+      chrome_trace(TimelineKind::planned, timeline.rows, lowered.program, lowered.graph));
+  std::size_t events = 0;
+  for (const nlohmann::json& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    ++events;
+    EXPECT_TRUE(event.contains("name") && event.contains("ts") && event.contains("dur") &&
+                event.contains("tid"));
+  }
+  EXPECT_EQ(events, runs);
+}
+
+}  // namespace
+}  // namespace alpa

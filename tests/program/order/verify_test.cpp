@@ -1,0 +1,162 @@
+#include "libalpa/program/order/verify.h"
+
+#include <gmock/gmock.h>
+
+#include "libalpa/base/error.h"
+#include "libalpa/program/lower/memory.h"
+#include "libalpa/schedule/schedule.h"
+#include "tests/support/lifetimes.h"
+#include "tests/support/small_plans.h"
+
+namespace alpa {
+namespace {
+
+using namespace testing_models;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+/// A program of two stages that is right until a test breaks it.
+class Verifier : public testing::Test {
+ protected:
+  MeshProgram& stage(int s) { return lowered_.program.meshes[static_cast<std::size_t>(s)]; }
+  std::vector<Instruction>& segment(int s, SegmentKind kind) {
+    return segment_of_kind(stage(s), kind).instructions;
+  }
+
+  /// The index of the nth instruction of that kind.
+  template <class Kind>
+  std::ptrdiff_t find(int s, SegmentKind kind, int nth = 0) {
+    const auto& instructions = segment(s, kind);
+    for (std::size_t i = 0; i < instructions.size(); ++i)
+      if (std::holds_alternative<Kind>(instructions[i].body) && nth-- == 0)
+        return static_cast<std::ptrdiff_t>(i);
+    ADD_FAILURE() << "no such instruction";
+    return 0;
+  }
+
+  void expect_refused(const std::string& why) {
+    EXPECT_THAT([&] { verify(lowered_.program); }, ThrowsMessage<Error>(HasSubstr(why)));
+  }
+
+  Lowered lowered_ = two_stages_of_two();
+};
+
+TEST_F(Verifier, PassesWhatLoweringMakes) {
+  EXPECT_NO_THROW(verify(lowered_.program));
+  for (const std::string& schedule : schedule_names())
+    for (const int micro_batches : {1, 2, 4, 8}) {
+      const Lowered lowered = two_stages_of_two(micro_batches, schedule);
+      EXPECT_NO_THROW(verify(lowered.program));
+      EXPECT_NO_THROW(verify(lower(lowered.graph, lowered.plan, Purpose::evaluate)));
+    }
+}
+
+TEST_F(Verifier, RefusesAReadOfWhatNothingWrote) {
+  auto& forward = segment(0, SegmentKind::forward);
+  forward.erase(forward.begin() + find<Load>(0, SegmentKind::forward));
+  expect_refused("mesh 0 is wrong: instruction 0 of the forward of stage 0 of micro-batch 0 reads buffer");
+}
+
+// Whichever is left out, something reads what it would have written, or waits for it.
+TEST_F(Verifier, RefusesAProgramThatLacksAnyOneInstruction) {
+  const Program whole = lowered_.program;
+  int tried = 0;
+  for (int s = 0; s < 2; ++s)
+    for (const SegmentKind kind : {SegmentKind::forward, SegmentKind::backward})
+      for (std::size_t i = 0;
+           i < segment_of_kind(whole.meshes[static_cast<std::size_t>(s)], kind).instructions.size(); ++i) {
+        lowered_.program = whole;
+        auto& instructions = segment(s, kind);
+        instructions.erase(instructions.begin() + static_cast<std::ptrdiff_t>(i));
+        EXPECT_THROW(verify(lowered_.program), Error) << segment_name(kind) << " instruction " << i;
+        ++tried;
+      }
+  EXPECT_GT(tried, 100);
+}
+
+TEST_F(Verifier, RefusesBuffersThatShareMemoryWhileBothAreAlive) {
+  auto& buffers = stage(1).buffers;
+  const std::vector<Lifetime> lives = lifetimes(stage(1), segment(1, SegmentKind::forward));
+  for (std::size_t a = 0; a < buffers.size(); ++a)
+    for (std::size_t b = a + 1; b < buffers.size(); ++b) {
+      const bool scratch =
+          buffers[a].residence == Residence::segment && buffers[b].residence == Residence::segment;
+      const bool together = lives[a].first >= 0 && lives[b].first >= 0 && lives[a].first <= lives[b].last &&
+                            lives[b].first <= lives[a].last;
+      if (!scratch || !together) continue;
+      buffers[b].offset = buffers[a].offset;
+      expect_refused("share memory in forward");
+      return;
+    }
+  FAIL() << "no two buffers are alive together";
+}
+
+TEST_F(Verifier, RefusesScratchOverAState) {
+  for (Buffer& buffer : stage(0).buffers)
+    if (buffer.residence == Residence::segment) buffer.offset = 0;
+  expect_refused("share memory");
+}
+
+TEST_F(Verifier, RefusesABufferOutsideTheArena) {
+  stage(0).memory.total -= kAlignment;
+  expect_refused("outside the arena");
+}
+
+TEST_F(Verifier, RefusesAReceiveThatNothingSends) {
+  auto& forward = segment(0, SegmentKind::forward);
+  forward.erase(forward.begin() + find<Send>(0, SegmentKind::forward));
+  expect_refused("mesh 1 is wrong: transfer 1 is sent 0 times and received 4 times");
+}
+
+TEST_F(Verifier, RefusesASendThatNothingReceives) {
+  auto& backward = segment(0, SegmentKind::backward);
+  const auto at = find<Receive>(0, SegmentKind::backward);
+  InstructionBody& body = backward[static_cast<std::size_t>(at)].body;
+  body = Zero{std::get<Receive>(body).to};
+  expect_refused("mesh 1 is wrong: transfer 2 is sent 4 times and received 0 times");
+}
+
+TEST_F(Verifier, RefusesStagesThatWaitForEachOther) {
+  // Stage 0 wants a gradient before it sends the second micro-batch, stage 1 the second micro-batch before it
+  // sends a gradient.
+  std::swap(stage(0).schedule, stage(1).schedule);
+  for (Buffer& buffer : stage(1).buffers)
+    if (buffer.residence == Residence::micro_batch) buffer.slots = 2;
+  lay_out(stage(1), lowered_.graph, std::int64_t{1} << 62);
+  expect_refused("it waits for ever at instruction 0 of the backward of stage 0 of micro-batch 0");
+}
+
+TEST_F(Verifier, RefusesAStageThatLeavesTheGlobalSumOut) {
+  auto& update = segment(1, SegmentKind::update);
+  const auto at = find<GlobalSum>(1, SegmentKind::update);
+  InstructionBody& body = update[static_cast<std::size_t>(at)].body;
+  body = Zero{std::get<GlobalSum>(body).scalars[0]};
+  expect_refused("it waits for ever");
+}
+
+TEST_F(Verifier, RefusesMicroBatchesThatShareASlot) {
+  for (Buffer& buffer : stage(0).buffers) buffer.slots = 1;
+  expect_refused(
+      "instruction 0 of the forward of stage 0 of micro-batch 1 comes before instruction 32 of the backward "
+      "of "
+      "stage 0 of micro-batch 0, for which it waits: both micro-batches are in the same slot");
+}
+
+TEST_F(Verifier, RefusesASchedulePutOutOfOrder) {
+  std::swap(stage(1).schedule[0], stage(1).schedule[1]);
+  expect_refused("backward of stage 1 of micro-batch 0 out of turn");
+}
+
+TEST_F(Verifier, RefusesAScheduleThatLeavesAMicroBatchOut) {
+  auto& schedule = stage(1).schedule;
+  std::erase_if(schedule, [](const SegmentRun& run) { return run.micro_batch == 3; });
+  expect_refused("leaves forward of stage 1 of micro-batch 3 out");
+}
+
+TEST_F(Verifier, RefusesAScheduleWithoutAnUpdate) {
+  stage(1).schedule.pop_back();
+  expect_refused("does not end with the update");
+}
+
+}  // namespace
+}  // namespace alpa

@@ -1,0 +1,38 @@
+#include "libalpa/solver/selection/prices.h"
+
+#include <gmock/gmock.h>
+
+#include "libalpa/solver/selection/presolve.h"
+#include "tests/solver/random_problem.h"
+
+namespace alpa {
+namespace {
+
+TEST(FindPrices, BoundsTheOptimumAndRulesNoBestStrategyOut) {
+  int priced_problems = 0;
+  for (std::uint32_t seed = 0; seed < 150; ++seed) {
+    const auto problem = random_problem(seed, {.nodes = 7, .strategies = 4, .edges = 10, .memory = 0.3});
+    const auto reduced = presolve(selection_network(problem));
+    const auto expected = exhaustive_search(problem).cost;
+    if (!expected || reduced.network.nodes.empty()) continue;
+    ++priced_problems;
+    Incumbent incumbent;
+    const PricedBound priced = find_prices(reduced.network, incumbent, {}, Deadline(60));
+    EXPECT_LE(priced.bound, *expected + 1e-6) << "seed " << seed;
+    EXPECT_GE(incumbent.cost, *expected) << "seed " << seed;
+    // Some best choice must survive; presolve with the rest forbidden must keep the optimum.
+    auto pruned = reduced.network;
+    for (std::size_t i = 0; i < pruned.nodes.size(); ++i) {
+      for (std::size_t a = 0; a < pruned.nodes[i].cost.size(); ++a) {
+        if (priced.reduction_bound + priced.reduced_costs[i][a] > *expected + 1e-6) {
+          pruned.nodes[i].cost[a] = std::numeric_limits<double>::infinity();
+        }
+      }
+    }
+    EXPECT_NE(presolve(pruned).verdict, ReducedNetwork::Verdict::forbidden) << "seed " << seed;
+  }
+  EXPECT_GT(priced_problems, 30);
+}
+
+}  // namespace
+}  // namespace alpa
