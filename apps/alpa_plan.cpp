@@ -7,6 +7,7 @@
 
 #include "apps/app.h"
 #include "apps/models.h"
+#include "apps/plan_costs.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/options.h"
 #include "libalpa/base/stop_request.h"
@@ -111,39 +112,11 @@ int plan_model(const Settings& settings, App& app) {
   return static_cast<int>(ErrorKind::stopped_early);
 }
 
-/// The costs to play a plan with, and what the answer says of them where the plan was made with others.
-struct SimulationCosts {
-  CostModel costs;
-  std::string remark;
-};
-
-SimulationCosts simulation_costs(const Plan& plan, const std::filesystem::path& profile_path) {
-  const bool from_profile = !plan.profile_fingerprint.empty();
-  const std::string origin = from_profile ? "the profile that the plan was made from (" +
-                                                plan.profile_fingerprint + "; give it with --profile)"
-                                          : "the cluster's numbers, which the plan was made from";
-  const auto remark = [&](const std::string& costs) {
-    return fmt::format(" with {}; {} with {}", costs, seconds_text(plan.prediction.step_s), origin);
-  };
-  if (profile_path.empty())
-    return {CostModel(plan.cluster),
-            from_profile ? remark("costs estimated from the numbers of cluster '" + plan.cluster.name + "'")
-                         : ""};
-  Profile profile = read_profile(profile_path);
-  const std::string fingerprint = profile_fingerprint(profile);
-  if (fingerprint == plan.profile_fingerprint) {
-    profile.cluster = plan.cluster;  // which --cluster may have replaced
-    return {CostModel(profile), ""};
-  }
-  return {CostModel(profile),
-          remark(fmt::format("the costs of '{}' ({})", profile_path.string(), fingerprint))};
-}
-
 void simulate_plan(const Settings& settings) {
   const PlannedModel planned = read_planned_model(settings.first);
   const Plan& plan = planned.plan;
   const Graph& graph = planned.graph;
-  const auto [costs, remark] = simulation_costs(plan, settings.profile);
+  const auto [costs, remark] = costs_of(plan, settings.profile);
   if (!settings.trace.empty()) AtomicFile{settings.trace};
   check_program(plan, graph);
   const Program program = lower(graph, plan);

@@ -2,6 +2,7 @@
 
 #include "apps/app.h"
 #include "apps/models.h"
+#include "apps/plan_costs.h"
 #include "apps/rank_device.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/options.h"
@@ -21,7 +22,7 @@ namespace {
 using namespace alpa;
 
 struct Settings {
-  std::filesystem::path plan, model, weights, checkpoint, out;
+  std::filesystem::path plan, profile, model, weights, checkpoint, out;
   std::string names;
   bool allow_non_finite = false;
   TrainSettings train;
@@ -54,12 +55,19 @@ int train_rank(Settings settings, const ParallelRun& rank, const std::string& co
   if (settings.train.end_time_s <= 0) settings.train.end_time_s = rank.environment.job_end_time_s;
   settings.train.node = rank.session.node();
   settings.train.ranks_on_node = rank.session.ranks_on_node();
-  const RankDevice own = make_rank_device(settings.device, rank.session, rank.environment);
+  const bool emulated = settings.device.device == DeviceKind::emulated;
+  if (!emulated && !settings.profile.empty())
+    throw Error(ErrorKind::usage, "--profile is given, but computation takes the time that it takes",
+                "--device emulated, or leave it out");
+  const PlanCosts emulation = costs_of(planned.plan, settings.profile);
+  const RankDevice own =
+      make_rank_device(settings.device, rank.session, rank.environment, &planned.plan.cluster);
   const std::unique_ptr<Device> host = make_cpu_device(own.threads);
   const std::unique_ptr<Communicator> control = rank.session.make_communicator(*host);
   const std::unique_ptr<Communicator> files =
       rank.session.make_communicator(*host, watch_at_files(rank, settings.file_timeout_s));
-  const TrainRanks ranks{*own.device, *own.world, *host, *control, *files};
+  const TrainRanks ranks{*own.device, *own.world, *host,
+                         *control,    *files,     emulated ? &emulation.costs : nullptr};
   return train(planned.plan, planned.graph, planned.model.training, settings.train, ranks, rank.stop,
                provenance_here(command_line, "alpa-train", rank.environment.job_id, options_line(settings)),
                rank.log);
@@ -115,6 +123,7 @@ void add_convert(App& app, ConvertSettings& settings) {
 
 int main(int argc, char** argv) {
   Settings settings;
+  settings.device.may_emulate = true;
   TrainSettings& train = settings.train;
   App app("alpa-train", "train a model exactly as a plan says, on the ranks of an MPI job");
   app.argument("PLAN.h5", settings.plan, "plan written by alpa-plan; it holds the model")
@@ -149,7 +158,11 @@ int main(int argc, char** argv) {
                    : std::vector<std::filesystem::path>{};
       })
       .option("--trace", train.trace, "write the measured timeline of one step as a Chrome trace (JSON)")
-      .renews([](const std::filesystem::path& file) { return is_chrome_trace(TimelineKind::measured, file); })
+      .renews([](const std::filesystem::path& file) {
+        return is_chrome_trace(TimelineKind::measured, file) || is_chrome_trace(TimelineKind::emulated, file);
+      })
+      .option("--profile", settings.profile,
+              "with --device emulated: profile whose measurements say how long computations take")
       .options(settings)
       .may_end_with({ErrorKind::non_finite, ErrorKind::stopped_early})
       .example("mpiexec -n 4 alpa-train plan.h5 --data text.txt --run-dir run",
@@ -157,7 +170,11 @@ int main(int argc, char** argv) {
       .example(
           "srun --mpi=pmi2 --kill-on-bad-exit=1 alpa-train plan.h5 --data tokens.bin --run-dir run --device "
           "cuda",
-          "train on the GPUs of a job");
+          "train on the GPUs of a job")
+      .example(
+          "mpiexec -n 8 alpa-train plan.h5 --data synthetic:50257 --run-dir rehearsal --device emulated "
+          "--steps 20",
+          "how a plan for 8 GPUs runs on the network of this job, without GPUs");
   app.subcommand("import", "make a checkpoint of step 0 from safetensors files")
       .argument("WEIGHTS.safetensors", settings.weights,
                 "weights with the names of GPT-2, Llama or BERT (masked language model), as transformers "

@@ -2,11 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <cassert>
 #include <cstdlib>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/limits.h"
 #include "libalpa/base/options.h"
+#include "libalpa/cluster/cluster.h"
 
 namespace alpa {
 namespace {
@@ -24,23 +26,24 @@ void limit_waits(Device& device, const MpiSession& session) {
 
 }  // namespace
 
-const std::vector<Word<DeviceKind>>& device_words() {
-  static const std::vector<Word<DeviceKind>> words{
+void describe(DeviceSettings& s, OptionsVisitor& visit) {
+  std::vector<Word<DeviceKind>> words{
       {"cpu", DeviceKind::cpu, "the cores of the rank's node"},
       {"cuda", DeviceKind::cuda, "a GPU per rank"},
       {"checked-cpu", DeviceKind::checked_cpu, "for tests: finds host access to device memory; slow"}};
-  return words;
-}
-
-void describe(DeviceSettings& s, OptionsVisitor& visit) {
-  visit.field("device", s.device, "where ranks compute", device_words());
+  if (s.may_emulate)
+    words.push_back(
+        {"emulated", DeviceKind::emulated,
+         "rehearsal of the plan: computation takes the time that the plan's cluster (or --profile) "
+         "gives it and computes nothing; messages, data and metrics are real"});
+  visit.field("device", s.device, "where ranks compute", words);
   visit.field("threads", s.threads,
               "threads of each rank; 0: SLURM_CPUS_PER_TASK, OMP_NUM_THREADS, or its share of the cores",
               between(0, kMostThreads));
 }
 
 RankDevice make_rank_device(const DeviceSettings& settings, const MpiSession& session,
-                            const Environment& environment) {
+                            const Environment& environment, const Cluster* emulated) {
   const DeviceKind kind = settings.device;
   RankDevice rank;
   rank.threads =
@@ -48,6 +51,10 @@ RankDevice make_rank_device(const DeviceSettings& settings, const MpiSession& se
   switch (kind) {
     case DeviceKind::cpu:
       rank.device = make_cpu_device(rank.threads);
+      break;
+    case DeviceKind::emulated:
+      assert(emulated);
+      rank.device = make_emulated_device(emulated->device, emulated->memory_bytes);
       break;
     case DeviceKind::checked_cpu:
       rank.device = make_checked_cpu_device(rank.threads);

@@ -9,15 +9,14 @@
 
 namespace alpa {
 
+struct Cluster;
 class OptionsVisitor;
-
-/// Values of --device.
-const std::vector<Word<DeviceKind>>& device_words();
 
 /// What ranks compute on.
 struct DeviceSettings {
   DeviceKind device = DeviceKind::cpu;
-  int threads = 0;  ///< of each rank; 0: see threads_per_rank()
+  int threads = 0;           ///< of each rank; 0: see threads_per_rank()
+  bool may_emulate = false;  ///< --device emulated is among the values
 };
 
 void describe(DeviceSettings&, OptionsVisitor&);
@@ -30,8 +29,9 @@ struct RankDevice {
 };
 
 /// The device of this rank: a CPU with that many threads, or the GPU among the visible ones
-/// that is its turn on the node. Sets OpenMP's threads. Collective over all ranks. Throws Error(allocation)
-/// where there is none.
-RankDevice make_rank_device(const DeviceSettings&, const MpiSession&, const Environment&);
+/// that is its turn on the node, or one that stands for a device of the cluster that is emulated. Sets
+/// OpenMP's threads. Collective over all ranks. Throws Error(allocation) where there is none.
+RankDevice make_rank_device(const DeviceSettings&, const MpiSession&, const Environment&,
+                            const Cluster* emulated = nullptr);
 
 }  // namespace alpa

@@ -218,7 +218,7 @@ std::unique_ptr<Communicator> MpiSession::make_communicator(Device& device,
   state_->world->begin("the making of a communicator");
   state_->world->barrier();  // the wait of MPI_Comm_dup is under no watch
   std::unique_ptr<Communicator> host = make_mpi_communicator(duplicate_world(), std::move(watch));
-  if (device.kind() == DeviceKind::cpu) return host;
+  if (device.kind() == DeviceKind::cpu || device.kind() == DeviceKind::emulated) return host;
   return make_staged_communicator(device, std::move(host));
 }
 

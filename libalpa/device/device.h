@@ -84,6 +84,10 @@ class Device {
 std::unique_ptr<Device> make_cpu_device(int threads);
 std::unique_ptr<Device> make_checked_cpu_device(int threads);
 
+/// Stands for a device of these words with so much memory. Its own is the host's, taken where it is touched
+/// and promised whatever the host has; kernels are not made for it.
+std::unique_ptr<Device> make_emulated_device(const std::string& of, std::int64_t memory_bytes);
+
 /// The GPU with that index among the visible ones. Throws Error(allocation) where there is none, or where
 /// this build has no CUDA backend (the message says which).
 std::unique_ptr<Device> make_cuda_device(int visible_index);

@@ -7,7 +7,7 @@
 namespace alpa {
 
 void check_element_types(const Device& device, const Graph& graph) {
-  if (device.kind() == DeviceKind::cuda) return;
+  if (device.kind() == DeviceKind::cuda || device.kind() == DeviceKind::emulated) return;
   for (const Value& value : graph.values)
     if (value.type.dtype == DType::f16)
       throw Error(

@@ -109,4 +109,8 @@ std::vector<int> turns_of_segments(const MeshProgram& mesh) {
   return turns;
 }
 
+bool is_computation(const Instruction& instruction) {
+  return std::holds_alternative<Compute>(instruction.body) || std::holds_alternative<Zero>(instruction.body);
+}
+
 }  // namespace alpa

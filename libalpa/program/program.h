@@ -127,6 +127,9 @@ std::string lane_name(
 /// Buffers that an instruction reads and writes; scratch counts as written.
 std::vector<int> buffers_read(const Instruction&);
 std::vector<int> buffers_written(const Instruction&);
+
+/// Kernels of the device alone, which an emulated one does not run.
+bool is_computation(const Instruction&);
 std::vector<int> buffers_touched(const Instruction&);  ///< those that it reads, then those that it writes
 
 /// What a mesh does for one micro-batch of a stage, or (update) once at the end of a step.

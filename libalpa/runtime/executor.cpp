@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <new>
+#include <optional>
 
 #include "libalpa/base/clock.h"
 #include "libalpa/runtime/job_machines.h"
@@ -26,6 +27,7 @@ struct Executor::State {
   std::vector<std::span<const std::byte>> staged_samples;
   std::vector<std::unique_ptr<Communicator>> axes, further_channels;
   std::vector<Communicator*> channels;  ///< the world first
+  std::optional<EmulatedClock> clock;
   StepContext context;
   std::vector<PreparedProgram> prepared;  ///< [program]
   std::vector<double> metric_sums;
@@ -57,8 +59,8 @@ struct Executor::State {
   Stream& stream() const { return *lanes[0].second; }
 
   /// The streams of a program's lanes; those that programs have in common are the same. On GPUs all are one
-  /// stream still: kernels share scratch memory, and messages that wait on streams of their own hold up
-  /// others where the device's queues run out (CUDA_DEVICE_MAX_CONNECTIONS).
+  /// stream still: messages that wait on streams of their own hold up others where the device's queues run
+  /// out (CUDA_DEVICE_MAX_CONNECTIONS).
   std::vector<Stream*> streams_of(const MeshProgram& program) {
     if (device.kind() == DeviceKind::cuda) return std::vector<Stream*>(program.lanes.size(), &stream());
     std::vector<Stream*> streams;
@@ -136,7 +138,7 @@ struct Executor::State {
 };
 
 Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Device& device,
-                   Communicator& world, std::uint64_t seed)
+                   Communicator& world, std::uint64_t seed, const CostModel* costs)
     : state_(std::make_unique<State>(graph, std::move(programs), device, world)) {
   State& s = *state_;
   s.find_place();
@@ -148,11 +150,22 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
   std::int64_t bytes = 0;
   for (std::size_t p = 0; p < s.programs.size(); ++p) bytes = std::max(bytes, s.mine(p).memory.total);
   s.arena = device.allocate(bytes);
-  s.context = {&device, &s.stream(), s.arena.get(),      &world, &s.channels,
-               &s.axes, nullptr,     {seed, 0, 0, true}, -1,     0};
+  assert((device.kind() == DeviceKind::emulated) == (costs != nullptr));
+  if (costs) s.clock.emplace();
+  s.context = {&device,
+               &s.stream(),
+               s.arena.get(),
+               &world,
+               &s.channels,
+               &s.axes,
+               nullptr,
+               {seed, 0, 0, true},
+               -1,
+               0,
+               costs ? &*s.clock : nullptr};
   for (std::size_t p = 0; p < s.programs.size(); ++p)
     s.prepared.emplace_back(graph, *s.programs[p], s.place, s.coordinate, world.rank(), device,
-                            s.streams_of(s.mine(p)), seed);
+                            s.streams_of(s.mine(p)), seed, costs);
   if (device.kind() == DeviceKind::cuda) s.load_kernels();
 }
 

@@ -36,9 +36,10 @@ class Executor {
  public:
   /// Collective over `world`, whose rank r is device r of the plan. `programs[0]` is the one that run() takes
   /// by default (training); others (evaluation) share its states. Keeps references to graph, programs, device
-  /// and world.
+  /// and world. Where the device is emulated, `costs` say how long each computation takes; results, the loss
+  /// among them, mean nothing then.
   Executor(const Graph&, std::vector<const Program*> programs, Device&, Communicator& world,
-           std::uint64_t seed);
+           std::uint64_t seed, const CostModel* costs = nullptr);
   ~Executor();
 
   std::int64_t arena_bytes() const;

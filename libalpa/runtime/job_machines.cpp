@@ -20,19 +20,15 @@ std::string spread_text(const std::vector<int>& node_of_rank) {
   return text;
 }
 
-void check_nodes(const Plan& plan, const std::vector<int>& node_of_rank) {
+/// How the ranks lie on other nodes than planned; "": they do not.
+std::string other_nodes(const Plan& plan, const std::vector<int>& node_of_rank) {
   const int per_node = plan.cluster.devices_per_node;
   std::vector<int> planned;
   for (int rank = 0; rank < plan.devices(); ++rank) planned.push_back(rank / per_node);
-  if (planned == node_of_rank) return;
-  throw Error(
-      ErrorKind::allocation,
-      fmt::format(
-          "the plan has its {} ranks on nodes of {} devices ({}), this job has them on its nodes as {}",
-          planned.size(), per_node, spread_text(planned), spread_text(node_of_rank)),
-      fmt::format(
-          "srun --ntasks-per-node {} --distribution=block, or plan again with a profile of these nodes",
-          std::min(per_node, plan.devices())));
+  if (planned == node_of_rank) return "";
+  return fmt::format(
+      "the plan has its {} ranks on nodes of {} devices ({}), this job has them on its nodes as {}",
+      planned.size(), per_node, spread_text(planned), spread_text(node_of_rank));
 }
 
 }  // namespace
@@ -45,7 +41,8 @@ void check_rank_count(int devices, int ranks) {
 }
 
 JobMachines gather_machines(int node, const Device& device, Device& host, Communicator& control) {
-  JobMachines job{std::vector<int>(static_cast<std::size_t>(control.size())), device.description()};
+  JobMachines job{std::vector<int>(static_cast<std::size_t>(control.size())), device.description(),
+                  device.kind()};
   const std::unique_ptr<Stream> stream = host.make_stream();
   control.all_gather(*stream, &node, job.node_of_rank.data(), sizeof node);
   stream->synchronize();
@@ -54,7 +51,14 @@ JobMachines gather_machines(int node, const Device& device, Device& host, Commun
 
 std::string check_machines(const Plan& plan, const JobMachines& job) {
   check_rank_count(plan.devices(), static_cast<int>(job.node_of_rank.size()));
-  check_nodes(plan, job.node_of_rank);
+  const std::string others = other_nodes(plan, job.node_of_rank);
+  if (job.kind == DeviceKind::emulated) return others;
+  if (!others.empty())
+    throw Error(
+        ErrorKind::allocation, others,
+        fmt::format(
+            "srun --ntasks-per-node {} --distribution=block, or plan again with a profile of these nodes",
+            std::min(plan.cluster.devices_per_node, plan.devices())));
   const std::string planned = plan.cluster.device, here = kind_of_device(job.device);
   const bool is_measured = !plan.profile_fingerprint.empty();
   if (!is_measured && names_same_device(planned, here)) return "";

@@ -12,6 +12,7 @@ namespace alpa {
 struct JobMachines {
   std::vector<int> node_of_rank;
   std::string device;  ///< Device::description() of this rank's
+  DeviceKind kind = DeviceKind::cpu;
 };
 
 /// `node` is this rank's. Collective over `control`, which works on the host.
@@ -22,8 +23,8 @@ void check_rank_count(int devices, int ranks);
 
 /// Holds a plan against the machines of the job. Throws Error(allocation) where their numbers of devices
 /// differ, where the plan has other devices on one node than the job has ranks, or where it was priced by
-/// measurements on another kind of device. Returns what to warn of: why its predictions are not for these
-/// machines, "" where they are.
+/// measurements on another kind of device. Emulated devices may be on any nodes. Returns what to warn of: why
+/// the plan's predictions are not for these machines, "" where they are.
 std::string check_machines(const Plan&, const JobMachines&);
 
 }  // namespace alpa

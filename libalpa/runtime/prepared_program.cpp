@@ -7,10 +7,9 @@
 #include "libalpa/base/clock.h"
 
 namespace alpa {
-
 PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, int mesh,
                                  const std::vector<int>& coordinate, int rank, Device& device,
-                                 std::vector<Stream*> lanes, std::uint64_t seed)
+                                 std::vector<Stream*> lanes, std::uint64_t seed, const CostModel* costs)
     : program_(program),
       mesh_(program.meshes[static_cast<std::size_t>(mesh)]),
       device_(device),
@@ -21,10 +20,14 @@ PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, int
   Dependences waits = dependences(mesh_);
   for (std::size_t s = 0; s < mesh_.segments.size(); ++s) {
     steps_.emplace_back();
+    std::vector<double> seconds;
+    if (costs) seconds = instruction_seconds(program, mesh_, mesh_.segments[s], *costs);
     for (std::size_t i = 0; i < mesh_.segments[s].instructions.size(); ++i) {
       const Instruction& instruction = mesh_.segments[s].instructions[i];
       Step step{
-          std::visit([&](const auto& body) { return prepare(body, site); }, instruction.body),
+          costs && is_computation(instruction)
+              ? prepare_emulated(seconds[i])
+              : std::visit([&](const auto& body) { return prepare(body, site); }, instruction.body),
           instruction.when,
           std::move(waits[s][i]),
           nullptr,

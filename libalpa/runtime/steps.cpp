@@ -172,6 +172,15 @@ class ZeroStep : public PreparedInstruction {
   BufferAddress to_;
 };
 
+class EmulatedStep : public PreparedInstruction {
+ public:
+  explicit EmulatedStep(double seconds) : seconds_(seconds) {}
+  void run(const StepContext& rank) override { rank.clock->compute(seconds_); }
+
+ private:
+  double seconds_;
+};
+
 }  // namespace
 
 std::unique_ptr<PreparedInstruction> prepare(const Load& load, const StepSite& site) {
@@ -188,6 +197,9 @@ std::unique_ptr<PreparedInstruction> prepare(const GlobalSum& sum, const StepSit
 }
 std::unique_ptr<PreparedInstruction> prepare(const Zero& zero, const StepSite& site) {
   return std::make_unique<ZeroStep>(zero, site.mesh);
+}
+std::unique_ptr<PreparedInstruction> prepare_emulated(double seconds) {
+  return std::make_unique<EmulatedStep>(seconds);
 }
 
 }  // namespace alpa

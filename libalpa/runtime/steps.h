@@ -7,6 +7,7 @@
 #include "libalpa/kernels/kernel.h"
 #include "libalpa/kernels/make_kernel.h"
 #include "libalpa/program/program.h"
+#include "libalpa/runtime/emulated_clock.h"
 #include "libalpa/runtime/step_inputs.h"
 
 namespace alpa {
@@ -22,7 +23,8 @@ struct StepContext {
   const StepInputs* inputs = nullptr;
   RunPoint point;
   int micro_batch = -1;
-  double begin_s = 0;  ///< monotonic time at which the step began
+  double begin_s = 0;              ///< monotonic time at which the step began
+  EmulatedClock* clock = nullptr;  ///< of emulated devices
 };
 
 /// One instruction made ready for one rank: its kernel prepared, its addresses and partners worked out.
@@ -54,6 +56,9 @@ std::unique_ptr<PreparedInstruction> prepare(const Send&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Receive&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const GlobalSum&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Zero&, const StepSite&);
+
+/// A computation of an emulated device, which takes so long.
+std::unique_ptr<PreparedInstruction> prepare_emulated(double seconds);
 
 /// A buffer as this rank sees it.
 struct BufferAddress {

@@ -95,11 +95,14 @@ std::optional<double> peak_fraction(const StepMetrics& m) {
 JsonObject& set_metrics(JsonObject& line, const StepMetrics& m) {
   std::array<char, 16> hash;
   fmt::format_to(hash.data(), "{:016x}", m.samples_hash);
-  line.set("step", m.step)
-      .set("loss", m.loss)
-      .set("gradient_norm", m.gradient_norm)
-      .set("learning_rate", m.learning_rate);
-  if (m.loss_scale) line.set("loss_scale", *m.loss_scale).set("skipped_steps", m.skipped_steps);
+  line.set("step", m.step);
+  if (m.emulated) line.set("emulated", true);
+  const auto computed = [&](double number) { return m.emulated ? std::nullopt : std::optional(number); };
+  set(line, "loss", computed(m.loss));
+  set(line, "gradient_norm", computed(m.gradient_norm));
+  line.set("learning_rate", m.learning_rate);
+  if (m.loss_scale && !m.emulated)
+    line.set("loss_scale", *m.loss_scale).set("skipped_steps", m.skipped_steps);
   line.set("samples", m.samples)
       .set("samples_per_s", static_cast<double>(m.samples) / m.step_s)
       .set("tokens", m.tokens)
@@ -112,7 +115,7 @@ JsonObject& set_metrics(JsonObject& line, const StepMetrics& m) {
   set(line, "peak_fraction", peak_fraction(m));
   line.set("memory_bytes", m.memory_bytes).set("samples_hash", std::string_view(hash.data(), hash.size()));
   set(line, "checkpoint_s", m.checkpoint_s);
-  if (!m.of_model.empty()) line.set("metrics", object_of(m.of_model));
+  if (!m.of_model.empty() && !m.emulated) line.set("metrics", object_of(m.of_model));
   set(line, "evaluation_loss", m.evaluation ? std::optional(m.evaluation->loss) : std::nullopt);
   if (m.evaluation && !m.evaluation->of_model.empty())
     line.set("evaluation_metrics", object_of(m.evaluation->of_model));
@@ -126,14 +129,23 @@ void StepTotals::add(const StepMetrics& m) {
   seconds += m.step_s;
 }
 
+namespace {
+
+std::string computed_text(const StepMetrics& m) {
+  std::string text = fmt::format("  loss {:.4f}", m.loss) + numbers_text(m.of_model);
+  if (m.evaluation)
+    text += fmt::format("  evaluation {:.4f}", m.evaluation->loss) + numbers_text(m.evaluation->of_model);
+  text += fmt::format("  gradient norm {:.3g}  learning rate {:.3g}", m.gradient_norm, m.learning_rate);
+  if (m.loss_scale) text += fmt::format("  loss scale {:.6g}  skipped {}", *m.loss_scale, m.skipped_steps);
+  return text;
+}
+
+}  // namespace
+
 std::string progress_line(const StepMetrics& m, const StepTotals& since, std::int64_t total_steps,
                           double eta_s) {
-  std::string line = fmt::format("step {}/{}  loss {:.4f}", m.step, total_steps, m.loss);
-  line += numbers_text(m.of_model);
-  if (m.evaluation)
-    line += fmt::format("  evaluation {:.4f}", m.evaluation->loss) + numbers_text(m.evaluation->of_model);
-  line += fmt::format("  gradient norm {:.3g}  learning rate {:.3g}", m.gradient_norm, m.learning_rate);
-  if (m.loss_scale) line += fmt::format("  loss scale {:.6g}  skipped {}", *m.loss_scale, m.skipped_steps);
+  std::string line = fmt::format("step {}/{}", m.step, total_steps);
+  line += m.emulated ? fmt::format("  emulated in {}", seconds_text(m.step_s)) : computed_text(m);
   line += fmt::format("  {}  {}",
                       since.tokens > 0
                           ? rate_text(static_cast<double>(since.tokens) / since.seconds, "tokens/s")
@@ -145,8 +157,7 @@ std::string progress_line(const StepMetrics& m, const StepTotals& since, std::in
   return line + fmt::format("  memory {}  left {}", bytes_text(m.memory_bytes), seconds_text(eta_s));
 }
 
-MetricsFile::MetricsFile(const std::filesystem::path& run_dir, std::int64_t steps_done)
-    : path_(run_dir / "metrics.jsonl") {
+MetricsFile::MetricsFile(std::filesystem::path path, std::int64_t steps_done) : path_(std::move(path)) {
   constexpr std::size_t most =
       4096;  // more than lines have, so that longer numbers take nothing from the heap
   object_.reserve(most);
@@ -155,7 +166,8 @@ MetricsFile::MetricsFile(const std::filesystem::path& run_dir, std::int64_t step
   const std::string text(std::istreambuf_iterator<char>(file), {});
   const std::size_t kept = kept_bytes(text, steps_done);
   if (kept < text.size()) {
-    const std::filesystem::path aside = run_dir / "metrics.set-aside.jsonl";
+    std::filesystem::path aside = path_;
+    aside.replace_extension(".set-aside.jsonl");
     const int into = open_for_appending(aside);
     try {
       append(into, text.substr(kept) + (text.ends_with('\n') ? "" : "\n"), aside);

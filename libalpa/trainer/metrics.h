@@ -26,7 +26,8 @@ struct Evaluation {
 struct StepMetrics {
   std::int64_t step =
       0;  ///< steps done after it, so the first is 1 and the checkpoint of step n holds lines 1 to n
-  double loss = 0;  ///< mean per target
+  bool emulated = false;  ///< nothing was computed: what is only known of computed numbers is left out
+  double loss = 0;        ///< mean per target
   double gradient_norm = 0;
   double learning_rate = 0;
   std::optional<double> loss_scale;        ///< of the step, in f16
@@ -72,14 +73,14 @@ std::string numbers_text(std::span<const NamedNumber>);
 std::string progress_line(const StepMetrics&, const StepTotals& since, std::int64_t total_steps,
                           double eta_s);
 
-/// RUN_DIR/metrics.jsonl: one line per step, steps ascending and unique, across resumptions too. For one
-/// rank.
+/// The metrics of a run, one line of JSON per step, steps ascending and unique, across resumptions too. For
+/// one rank.
 class MetricsFile {
  public:
-  /// Opens it for a run that goes on after `steps_done` steps. Lines of later steps, and a last line that is
-  /// incomplete, are moved to the end of metrics.set-aside.jsonl. Throws Error(input) where it cannot be
-  /// written.
-  MetricsFile(const std::filesystem::path& run_dir, std::int64_t steps_done);
+  /// Opens the file for a run that goes on after `steps_done` steps. Lines of later steps, and a last line
+  /// that is incomplete, are moved to the end of another beside it, NAME.set-aside.jsonl. Throws Error(input)
+  /// where it cannot be written.
+  MetricsFile(std::filesystem::path path, std::int64_t steps_done);
   ~MetricsFile();
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;

@@ -21,7 +21,12 @@ void RunFiles::lock() { lock_.emplace(run_dir_, holder_, log_); }
 
 void RunFiles::prepare(std::int64_t step) {
   prepare_run_folder(run_dir_, step, log_);
-  metrics_.emplace(run_dir_, step);
+  metrics_.emplace(run_dir_ / "metrics.jsonl", step);
+}
+
+void RunFiles::prepare_emulated() {
+  check_untrained(run_dir_);
+  metrics_.emplace(run_dir_ / "emulated.jsonl", 0);
 }
 
 void RunFiles::restore(std::int64_t step) {

@@ -19,6 +19,8 @@ class RunFiles {
   /// Makes it ready for a run that goes on after `step` steps (prepare_run_folder()) and opens metrics.jsonl.
   /// Once no rank reads it any more.
   void prepare(std::int64_t step);
+  /// Likewise for a run on emulated devices, from its first step on: check_untrained(), emulated.jsonl.
+  void prepare_emulated();
 
   /// After prepare().
   MetricsFile& metrics() { return *metrics_; }

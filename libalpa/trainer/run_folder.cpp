@@ -131,6 +131,16 @@ std::optional<FoundCheckpoint> find_resume_point(const std::string& resume, cons
   return found;
 }
 
+void check_untrained(const fs::path& run_dir) {
+  std::error_code ignored;
+  const fs::path metrics = run_dir / "metrics.jsonl";
+  if (checkpointed_steps(run_dir).empty() && !fs::exists(metrics, ignored)) return;
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("'{}' is the folder of a run that was trained, this one is emulated", run_dir.string()),
+      "give it a --run-dir of its own");
+}
+
 void prepare_run_folder(const fs::path& run_dir, std::int64_t step, Log& log) {
   const fs::path folder = folder_of(run_dir);
   std::error_code error = make_folder(folder);

@@ -11,6 +11,7 @@
 // The folder of a run, RUN_DIR:
 //     checkpoints/step-00000100.h5   one per saved step
 //     metrics.jsonl                  one line per step
+//     emulated.jsonl                 likewise, of a run on emulated devices, which makes no checkpoints
 //     STOP, SAVE                     made by people who want the run to stop, or to save now
 //     lock                           there while a run trains into it (run_folder_lock.h)
 
@@ -46,6 +47,10 @@ std::optional<FoundCheckpoint> find_resume_point(const std::string& resume,
 /// Removes what killed writers left, and moves checkpoints of later steps, which the run is about to make
 /// otherwise, to checkpoints/set-aside-1 (or -2, ...). Throws Error(input) where the folder is not writable.
 void prepare_run_folder(const std::filesystem::path& run_dir, std::int64_t step, Log& log);
+
+/// That the folder is of no run that was trained, which one on emulated devices could be mistaken for. Throws
+/// Error(usage).
+void check_untrained(const std::filesystem::path& run_dir);
 
 /// Deletes all checkpoints before step `newest` but the last `keep` - 1 of them; for one rank, after saving
 /// `newest`. Keeps everything where `newest` does not verify. Later steps and other files stay.

@@ -25,7 +25,7 @@ std::string check_memory(const Program& training, const Graph& graph, std::int64
     return *std::min_element(all.begin(), all.end());
   };
   // The ranks of a node have its memory in common, not its GPUs.
-  const bool shared = ranks.device.kind() != DeviceKind::cuda;
+  const bool emulated = ranks.costs != nullptr, shared = ranks.device.kind() != DeviceKind::cuda && !emulated;
   const std::int64_t there = least_of_ranks(ranks.device, shared ? ranks_on_node : 1),
                      on_node = least_of_ranks(ranks.host, ranks_on_node);
   const std::int64_t reserved = reserved_bytes(ranks.device.kind());
@@ -36,7 +36,9 @@ std::string check_memory(const Program& training, const Graph& graph, std::int64
                 fmt::format("the plan takes {} per rank{}, {} is there", bytes_text(arena_bytes), beside,
                             bytes_text(there)),
                 "plan with a smaller memory in the cluster, with more micro-batches, or for more ranks");
-  return memory_shortfall(process_memory(training, graph, shared ? arena_bytes : 0), on_node);
+  ProcessMemory process = process_memory(training, graph, shared ? arena_bytes : 0);
+  if (emulated) process = {exchanged_bytes(training), 0, process.batch};
+  return memory_shortfall(process, on_node);
 }
 
 }  // namespace alpa

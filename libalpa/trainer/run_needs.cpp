@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 
 #include "libalpa/base/units.h"
 
@@ -29,6 +30,32 @@ ProcessMemory process_memory(const Program& training, const Graph& graph, std::i
     if (input.is_of_samples())
       memory.batch += 2 * training.micro_batches * byte_count(value_of(graph, input.value).type);
   return memory;
+}
+
+std::int64_t exchanged_bytes(const Program& program) {
+  std::int64_t most = 0;
+  for (const MeshProgram& mesh : program.meshes) {
+    std::map<std::int64_t, std::int64_t> pieces;  // begin to end
+    for (const Segment& segment : mesh.segments)
+      for (const Instruction& instruction : segment.instructions) {
+        if (is_computation(instruction)) continue;
+        std::vector<int> touched = buffers_read(instruction);
+        const std::vector<int> written = buffers_written(instruction);
+        touched.insert(touched.end(), written.begin(), written.end());
+        for (const int b : touched) {
+          const Buffer& buffer = mesh.buffers[static_cast<std::size_t>(b)];
+          std::int64_t& end = pieces[buffer.offset];
+          end = std::max(end, buffer.offset + buffer.slots * buffer.bytes);
+        }
+      }
+    std::int64_t bytes = 0, counted = 0;
+    for (const auto& [begin, end] : pieces) {
+      bytes += std::max<std::int64_t>(end - std::max(begin, counted), 0);
+      counted = std::max(counted, end);
+    }
+    most = std::max(most, bytes);
+  }
+  return most;
 }
 
 std::string memory_shortfall(const ProcessMemory& memory, std::int64_t there) {

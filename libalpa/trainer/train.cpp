@@ -56,10 +56,11 @@ class Run {
         stop_(settings.run_dir, limits_of(settings), stop, ranks.control.rank() == 0, seconds_since_1970),
         total_steps_(settings.steps > 0 ? settings.steps : options.steps),
         flops_(step_flops(graph, plan.micro_batches)),
-        data_sheet_flops_per_s_(
-            data_sheet_flops_per_s(ranks.device.description(), float_type(options.precision))),
-        training_(lower(graph, plan, Purpose::train, ranks.device.kind())),
-        evaluation_(lower(graph, plan, Purpose::evaluate, ranks.device.kind())),
+        data_sheet_flops_per_s_(is_emulated() ? std::nullopt
+                                              : data_sheet_flops_per_s(ranks.device.description(),
+                                                                       float_type(options.precision))),
+        training_(lower(graph, plan, Purpose::train, kind_of_kernels())),
+        evaluation_(lower(graph, plan, Purpose::evaluate, kind_of_kernels())),
         data_(open_training_data(settings.data, graph, options,
                                  settings.evaluation_data.empty() ? SampleOrder::usual_held_out : 0)) {
     if (!settings.evaluation_data.empty())
@@ -69,6 +70,7 @@ class Run {
   }
 
   int run() {
+    if (is_emulated()) check_emulation();
     introduce();
     check_element_types(ranks_.device, graph_);
     shortfall(
@@ -82,7 +84,7 @@ class Run {
     if (settings_.dry_run) return dry_run();
     executor_ = std::make_unique<Executor>(graph_, std::vector<const Program*>{&training_, &evaluation_},
                                            ranks_.device, ranks_.data_plane,
-                                           static_cast<std::uint64_t>(options_.seed));
+                                           static_cast<std::uint64_t>(options_.seed), ranks_.costs);
     allocated_bytes_ = allocated_bytes();
     steps_ = std::make_unique<StepRunner>(graph_, *executor_, *data_.reader, held_out_reader(), options_);
     start_states(checkpoint);
@@ -92,6 +94,20 @@ class Run {
   }
 
  private:
+  bool is_emulated() const { return ranks_.costs != nullptr; }
+  /// What a plan's programs are lowered for.
+  DeviceKind kind_of_kernels() const { return is_emulated() ? plan_.cluster.kind : ranks_.device.kind(); }
+
+  void check_emulation() const {
+    if (settings_.resume != "auto" && settings_.resume != "never")
+      throw Error(ErrorKind::usage,
+                  "--resume is given, but a run on emulated devices has no states to go on from",
+                  "leave it out, or train on --device cpu or cuda");
+    warn(
+        "emulated: computations take their time and compute nothing; there are no losses, evaluations and "
+        "checkpoints");
+  }
+
   void first_rank(const std::function<void()>& body) { on_first_rank(ranks_.files, *control_stream_, body); }
 
   /// Of what all ranks find alike: other ranks' warnings are logged too.
@@ -114,7 +130,7 @@ class Run {
         count_text(data_.reader->order().windows(Split::training), data_.tokens ? "window" : "sample")));
     if (evaluation_data_) log_.info(fmt::format("evaluations: {}", held_out_reader().description()));
     const std::int64_t held_out = held_out_reader().order().windows(Split::held_out);
-    if (settings_.evaluate_every > 0 && held_out < options_.batch)
+    if (settings_.evaluate_every > 0 && !is_emulated() && held_out < options_.batch)
       warn(fmt::format(
           "there are no evaluations: a batch takes {}, and no more than {} held out", options_.batch,
           count_text(held_out, data_.tokens ? "window" : "sample") + (held_out == 1 ? " is" : " are")));
@@ -138,6 +154,7 @@ class Run {
 
   /// For one rank.
   void check_disk() const {
+    if (is_emulated()) return;
     const std::int64_t saves = saves_left(step_, total_steps_, settings_.checkpoint_every),
                        existing = std::ssize(checkpointed_steps(settings_.run_dir));
     shortfall(
@@ -154,6 +171,7 @@ class Run {
 
   /// The checkpoint to go on from; "": none. One rank reads it through for all.
   std::filesystem::path resume_point() {
+    if (is_emulated()) return {};
     return in_step("looking for the checkpoint to go on from", [&] {
       return text_of_first_rank(ranks_.files, *control_stream_, [&](const BytesRead& read) {
         const auto found = find_resume_point(settings_.resume, settings_.run_dir, log_, read);
@@ -181,6 +199,7 @@ class Run {
   }
 
   void start_states(const std::filesystem::path& checkpoint) {
+    if (is_emulated()) return;
     if (checkpoint.empty()) return initialize_states(*executor_, graph_, options_.seed);
     CheckpointFacts facts;
     in_step(fmt::format("loading '{}'", checkpoint.string()), [&] {
@@ -197,11 +216,13 @@ class Run {
 
   void prepare_files() {
     if (!settings_.trace.empty()) AtomicFile{settings_.trace};  // noticed now rather than steps later
+    if (is_emulated()) return files_->prepare_emulated();
     files_->prepare(step_);
     check_disk();
   }
 
   void save() {
+    if (is_emulated()) return stop_.saved();
     const double begin = monotonic_s();
     first_rank([&] {
       files_->restore(step_);
@@ -226,12 +247,13 @@ class Run {
     ++step_;
     samples_ += options_.batch;
     recent_.add(m.step_s);
+    m.emulated = is_emulated();
     m.flops = flops_;
     if (plan_.prediction.step_s > 0) m.predicted_step_s = plan_.prediction.step_s;
     if (data_sheet_flops_per_s_) {
       m.peak_flops_per_s = *data_sheet_flops_per_s_ * ranks_.control.size();
       m.peak_origin = "data sheet";
-    } else if (is_planned_here_) {
+    } else if (is_planned_here_ && !is_emulated()) {
       m.peak_flops_per_s = plan_.cluster.flops_per_s(float_type(options_.precision)) * ranks_.control.size();
       m.peak_origin = plan_.profile_fingerprint.empty() ? "table" : "measured";
     }
@@ -246,7 +268,9 @@ class Run {
     const auto rows = gather_timeline(*executor_, training_, ranks_.control, *control_stream_);
     executor_->keep_timeline(false);
     first_rank([&] {
-      publish_text(settings_.trace, chrome_trace(TimelineKind::measured, rows, training_, graph_));
+      publish_text(settings_.trace,
+                   chrome_trace(is_emulated() ? TimelineKind::emulated : TimelineKind::measured, rows,
+                                training_, graph_));
     });
     return m;
   }
@@ -287,7 +311,7 @@ class Run {
                        total_steps_));
     while (step_ < total_steps_) {
       StepMetrics m = step_ + 1 == traced ? traced_step() : train_step();
-      if (is_due(settings_.evaluate_every)) m.evaluation = evaluate();
+      if (is_due(settings_.evaluate_every) && !is_emulated()) m.evaluation = evaluate();
       const StopReason reason = agreed_reason();
       const bool stops = ends_run(reason) && step_ < total_steps_;
       since_line_.add(m);
@@ -298,18 +322,19 @@ class Run {
       if (saves || monotonic_s() - reported_s >= settings_.progress_s) {
         const double left_s = static_cast<double>(total_steps_ - step_) * recent_.median_s();
         log_.info(progress_line(m, std::exchange(since_line_, {}), total_steps_, left_s) +
-                  (saves ? fmt::format("  saved in {}", seconds_text(checkpoint_s_)) : ""));
+                  (saves && !is_emulated() ? fmt::format("  saved in {}", seconds_text(checkpoint_s_)) : ""));
         reported_s = monotonic_s();
       }
       if (stops) {
         report_prediction();
-        log_.info(fmt::format("stopped after step {} because of {}; the same command goes on from there",
-                              step_, stop_reason_text(reason)));
+        log_.info(fmt::format("stopped after step {} because of {}; the same command {}", step_,
+                              stop_reason_text(reason),
+                              is_emulated() ? "starts anew" : "goes on from there"));
         return static_cast<int>(ErrorKind::stopped_early);
       }
     }
     report_prediction();
-    log_.info(fmt::format("done: {}", count_text(step_, "step")));
+    log_.info(fmt::format("done: {}{}", count_text(step_, "step"), is_emulated() ? ", emulated" : ""));
     return 0;
   }
 

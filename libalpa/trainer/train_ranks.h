@@ -1,4 +1,5 @@
 #pragma once
+#include "libalpa/cluster/cost_model.h"
 #include "libalpa/comm/communicator.h"
 #include "libalpa/device/device.h"
 
@@ -12,6 +13,7 @@ struct TrainRanks {
   Device& host;
   Communicator& control;
   Communicator& files;
+  const CostModel* costs = nullptr;  ///< of an emulated device: how long its computations take
 };
 
 }  // namespace alpa

@@ -54,6 +54,82 @@ TEST_F(Trace, OfTheWholeStepIsItsPredictionBesideIt) {
   EXPECT_THAT(numbers("run", "step_s"), SizeIs(3));
 }
 
+class Emulation : public Trace {
+ protected:
+  void SetUp() override {
+    write("slow.toml", R"(device = "NVIDIA V100 SXM2 16 GB"
+nodes = 1
+devices_per_node = 4
+memory_gib = 12
+f32_tflops = 14
+bf16_tflops = 88
+memory_gb_per_s = 765
+launch_us = 300
+within_node = { latency_us = 6, gb_per_s = 130 }
+)");
+    const CommandResult planned = run("alpa-plan " + tiny_gpt_ +
+                                      " --cluster slow.toml --pin " ALPA_SOURCE_DIR
+                                      "/configs/pins/two-stages-of-two.toml --out plan.h5");
+    ASSERT_EQ(planned.status, 0) << planned.output;
+  }
+
+  CommandResult emulate(const std::string& options) const {
+    return run(training("plan", "run", "--device emulated --steps 4 " + options), 4);
+  }
+
+  /// Seconds of all computations, summed over stages; what loads and slices copy is copied.
+  double computed_s(const std::string& file_name) const {
+    std::ifstream file(path(file_name));
+    const nlohmann::json trace = nlohmann::json::parse(file);
+    double us = 0;
+    for (const auto& event : trace.at("traceEvents")) {
+      const std::string name = event.at("name");
+      if (event.value("cat", "") == "compute" && name != "load" && !name.starts_with("slice"))
+        us += event.at("dur").get<double>();
+    }
+    return us / 1e6;
+  }
+};
+
+TEST_F(Emulation, HasTheRowsOfTheSimulationAndTheirTimeOfComputation) {
+  ASSERT_EQ(run("alpa-plan simulate plan.h5 --trace planned.json").status, 0);
+  const CommandResult emulated = emulate("--trace emulated.json");
+  ASSERT_EQ(emulated.status, 0) << emulated.output;
+  EXPECT_THAT(emulated.output,
+              AllOf(HasSubstr("warning: emulated: "), HasSubstr("on 4 ranks"),
+                    HasSubstr("step 4/4  emulated in "), HasSubstr("done: 4 steps, emulated")));
+  EXPECT_EQ(emulated.output.find("loss "), std::string::npos) << emulated.output;
+  EXPECT_EQ(rows("planned.json"), rows("emulated.json"));
+  const double planned_s = computed_s("planned.json");
+  EXPECT_GT(planned_s, 0.1);
+  EXPECT_GE(computed_s("emulated.json"), planned_s - 2 * 2e-4);  // EmulatedClock makes up for that much
+  std::ifstream trace(path("emulated.json"));
+  EXPECT_EQ(nlohmann::json::parse(trace).at("timeline"), "emulated");
+}
+
+TEST_F(Emulation, IsMistakenForNoTraining) {
+  const CommandResult emulated = emulate("");
+  ASSERT_EQ(emulated.status, 0) << emulated.output;
+  EXPECT_THAT(names_in("run"), ElementsAre("emulated.jsonl"));
+  train("plan", 4, "run", "--steps 2");  // the same folder
+  EXPECT_THAT(numbers("run", "step"), ElementsAre(1, 2));
+  const std::vector<std::string> files = names_in("run/checkpoints");
+  const CommandResult again = emulate("");
+  EXPECT_EQ(again.status, 2) << again.output;
+  EXPECT_THAT(again.output, HasSubstr("error: 'run' is the folder of a run that was trained"));
+  EXPECT_EQ(names_in("run/checkpoints"), files);
+}
+
+TEST_F(Emulation, ResumesNothingAndTakesAProfileOfItsOwnOnly) {
+  CommandResult refused = emulate("--resume must");
+  EXPECT_EQ(refused.status, 2) << refused.output;
+  EXPECT_THAT(refused.output, HasSubstr("error: --resume is given, but a run on emulated devices"));
+  refused = run(training("plan", "run", "--profile plan.h5"), 4);
+  EXPECT_EQ(refused.status, 2) << refused.output;
+  EXPECT_THAT(refused.output, HasSubstr("try: --device emulated"));
+  EXPECT_FALSE(std::filesystem::exists(path("run")));
+}
+
 class DryRun : public Workplace {};
 
 TEST_F(DryRun, ChecksEverythingAndWritesNothing) {

@@ -64,8 +64,10 @@ std::vector<float> counting_up(std::size_t count) {
 }
 
 TEST_P(DeviceConformance, SaysWhatItIs) {
-  EXPECT_THAT(device->description(),
-              HasSubstr(device->kind() == DeviceKind::cuda ? "GPU-" : "CPU, 2 threads ("));
+  const DeviceKind kind = device->kind();
+  EXPECT_THAT(device->description(), HasSubstr(kind == DeviceKind::cuda       ? "GPU-"
+                                               : kind == DeviceKind::emulated ? "emulated NVIDIA V100"
+                                                                              : "CPU, 2 threads ("));
   EXPECT_EQ(device->kind() == DeviceKind::cuda, stream->native() != nullptr);
 }
 
@@ -178,6 +180,7 @@ TEST(CudaDevice, IsRefusedWithAReasonWhereThereIsNone) {
 const std::vector<Backend> backends{
     {"cpu", [] { return make_cpu_device(2); }, no_reason},
     {"checked_cpu", [] { return make_checked_cpu_device(2); }, no_reason},
+    {"emulated", [] { return make_emulated_device("NVIDIA V100", std::int64_t{1} << 34); }, no_reason},
     {"cuda", [] { return make_cuda_device(0); }, reason_without_gpu},
 };
 

@@ -64,6 +64,13 @@ TEST(JobMachines, HaveAsManyRanksOnEachNodeAsThePlanHasDevices) {
   expect_refusal(plan, {{0, 0, 0, 1}, kHere}, "as 3 + 1", "--ntasks-per-node 2");
 }
 
+TEST(JobMachines, ThatAreEmulatedMayBeOnAnyNodes) {
+  const Plan plan = plan_on("NVIDIA H200", "f00");
+  EXPECT_EQ(check_machines(plan, {kNodes, "emulated NVIDIA H200", DeviceKind::emulated}), "");
+  EXPECT_THAT(check_machines(plan, {{0, 0, 0, 0}, "emulated NVIDIA H200", DeviceKind::emulated}),
+              HasSubstr("(2 + 2), this job has them on its nodes as 4"));
+}
+
 TEST(JobMachines, MayBeAPartOfAPlansNode) {
   Plan plan = plan_on(kHere, "");
   plan.stages.pop_back();

@@ -12,6 +12,7 @@ namespace alpa {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::ThrowsMessage;
 
 StepMetrics step(std::int64_t number) {
@@ -92,6 +93,19 @@ TEST(Metrics, OfF16TellTheLossScale) {
       HasSubstr("gradient norm inf  learning rate 0.0003  loss scale 65536  skipped 3  4.10 ktokens/s"));
 }
 
+TEST(Metrics, OfAnEmulatedStepHaveNothingThatWouldBeComputed) {
+  const std::vector<NamedNumber> numbers{{"accuracy", 0.75}};
+  StepMetrics m = step(7);
+  m.emulated = true;
+  m.loss_scale = 65536;
+  m.of_model = numbers;
+  EXPECT_THAT(line_of(m), HasSubstr(R"({"step":7,"emulated":true,"loss":null,"gradient_norm":null,)"
+                                    R"("learning_rate":0.0003,"samples":16,)"));
+  EXPECT_THAT(line_of(m), Not(HasSubstr("accuracy")));
+  EXPECT_EQ(line_for_people(m),
+            "step 7/1000  emulated in 500.00 ms  4.10 ktokens/s  40.00 GFLOP/s  memory 1.50 GiB  left 7m20s");
+}
+
 TEST(Metrics, AreAPlainLineForPeople) {
   StepMetrics m = step(120);
   EXPECT_EQ(
@@ -132,12 +146,12 @@ class MetricsOnDisk : public ::testing::Test {
 
 TEST_F(MetricsOnDisk, StepsAreUniqueAfterAResumption) {
   {
-    MetricsFile file(folder_.path(), 0);
+    MetricsFile file(path_, 0);
     for (std::int64_t s = 1; s <= 5; ++s) file.add(step(s));
     file.sync();
     EXPECT_EQ(text_of(path_), lines(1, 5));
   }
-  MetricsFile resumed(folder_.path(), 3);
+  MetricsFile resumed(path_, 3);
   EXPECT_EQ(text_of(path_), lines(1, 3));
   EXPECT_EQ(text_of(aside_), lines(4, 5));
   resumed.add(step(4));
@@ -146,7 +160,7 @@ TEST_F(MetricsOnDisk, StepsAreUniqueAfterAResumption) {
 
 TEST_F(MetricsOnDisk, AnIncompleteLineOfAKilledRunIsMovedAside) {
   std::ofstream(path_) << lines(1, 2) << "{\"step\":3,\"loss\":2.";
-  MetricsFile resumed(folder_.path(), 3);
+  MetricsFile resumed(path_, 3);
   resumed.add(step(4));
   EXPECT_EQ(text_of(path_), lines(1, 2) + lines(4, 4));
   EXPECT_EQ(text_of(aside_), "{\"step\":3,\"loss\":2.\n");
@@ -154,7 +168,7 @@ TEST_F(MetricsOnDisk, AnIncompleteLineOfAKilledRunIsMovedAside) {
 
 TEST_F(MetricsOnDisk, NothingMovesWhereNothingIsLater) {
   std::ofstream(path_) << lines(1, 3);
-  const MetricsFile resumed(folder_.path(), 3);
+  const MetricsFile resumed(path_, 3);
   EXPECT_EQ(text_of(path_), lines(1, 3));
   EXPECT_FALSE(std::filesystem::exists(aside_));
 }
@@ -162,7 +176,7 @@ TEST_F(MetricsOnDisk, NothingMovesWhereNothingIsLater) {
 TEST_F(MetricsOnDisk, LinesAreWrittenAgainWhereTheFileWasRemoved) {
   std::filesystem::create_directories(folder_.path() / "run");
   const std::filesystem::path path = folder_.path() / "run" / "metrics.jsonl";
-  MetricsFile file(folder_.path() / "run", 0);
+  MetricsFile file(path, 0);
   file.add(step(1));
   EXPECT_FALSE(file.restore_if_removed());
   std::filesystem::remove_all(folder_.path() / "run");
@@ -173,7 +187,7 @@ TEST_F(MetricsOnDisk, LinesAreWrittenAgainWhereTheFileWasRemoved) {
 }
 
 TEST_F(MetricsOnDisk, AFolderThatIsMissingIsAnInputError) {
-  EXPECT_THAT([&] { MetricsFile(folder_.path() / "gone", 0); },
+  EXPECT_THAT([&] { MetricsFile(folder_.path() / "gone" / "metrics.jsonl", 0); },
               ThrowsMessage<Error>(HasSubstr("gone/metrics.jsonl': No such file")));
 }
 

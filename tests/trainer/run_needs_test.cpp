@@ -48,6 +48,31 @@ TEST(ProcessMemory, HasTheStatesOnceMoreAndTheBatchTwice) {
   EXPECT_EQ(memory.batch, 2 * tokens_and_targets * 4);
 }
 
+TEST(ExchangedBytes, AreWhatIsTouchedByAllButComputations) {
+  const TinyTraining training({"gpt", "mixed", 4, 2});
+  std::int64_t most = 0;
+  for (const MeshProgram& mesh : training.program().meshes) {
+    std::vector<bool> touched(static_cast<std::size_t>(mesh.memory.total));
+    const auto touch = [&](const std::vector<int>& buffers) {
+      for (const int b : buffers) {
+        const Buffer& buffer = mesh.buffers[static_cast<std::size_t>(b)];
+        std::fill_n(touched.begin() + buffer.offset, buffer.slots * buffer.bytes, true);
+      }
+    };
+    for (const Segment& segment : mesh.segments)
+      for (const Instruction& instruction : segment.instructions) {
+        if (std::holds_alternative<Compute>(instruction.body) ||
+            std::holds_alternative<Zero>(instruction.body))
+          continue;
+        touch(buffers_read(instruction));
+        touch(buffers_written(instruction));
+      }
+    most = std::max<std::int64_t>(most, std::count(touched.begin(), touched.end(), true));
+    EXPECT_LT(most, mesh.memory.total);
+  }
+  EXPECT_EQ(exchanged_bytes(training.program()), most);
+}
+
 TEST(MemoryShortfall, IsWhatTheProcessTakesBesideTheArenaToo) {
   const std::int64_t gib = std::int64_t{1} << 30;
   const ProcessMemory memory{3 * gib, 2 * gib, gib / 2};

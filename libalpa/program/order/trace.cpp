@@ -33,7 +33,9 @@ std::string stages_text(const MeshProgram& mesh) {
 
 JsonObject begun_trace(TimelineKind kind) {
   JsonObject trace;
-  trace.set("timeline", kind == TimelineKind::planned ? "planned" : "measured");
+  trace.set("timeline", kind == TimelineKind::planned    ? "planned"
+                        : kind == TimelineKind::measured ? "measured"
+                                                         : "emulated");
   return trace;
 }
 

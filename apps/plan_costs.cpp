@@ -1,0 +1,32 @@
+#include "apps/plan_costs.h"
+
+#include <fmt/core.h>
+
+#include "libalpa/base/units.h"
+#include "libalpa/cluster/profile.h"
+
+namespace alpa {
+
+PlanCosts costs_of(const Plan& plan, const std::filesystem::path& profile_path) {
+  const bool from_profile = !plan.profile_fingerprint.empty();
+  const std::string origin = from_profile ? "the profile that the plan was made from (" +
+                                                plan.profile_fingerprint + "; give it with --profile)"
+                                          : "the cluster's numbers, which the plan was made from";
+  const auto remark = [&](const std::string& costs) {
+    return fmt::format(" with {}; {} with {}", costs, seconds_text(plan.prediction.step_s), origin);
+  };
+  if (profile_path.empty())
+    return {CostModel(plan.cluster),
+            from_profile ? remark("costs estimated from the numbers of cluster '" + plan.cluster.name + "'")
+                         : ""};
+  Profile profile = read_profile(profile_path);
+  const std::string fingerprint = profile_fingerprint(profile);
+  if (fingerprint == plan.profile_fingerprint) {
+    profile.cluster = plan.cluster;  // which --cluster may have replaced
+    return {CostModel(profile), ""};
+  }
+  return {CostModel(profile),
+          remark(fmt::format("the costs of '{}' ({})", profile_path.string(), fingerprint))};
+}
+
+}  // namespace alpa
