@@ -17,7 +17,7 @@ namespace {
 void limit_waits(Device& device, const MpiSession& session) {
   const PeerWatch* const watch = session.peer_watch();
   if (!watch || session.size() == 1) return;
-  const std::string& who = watch->places[static_cast<std::size_t>(session.rank())];
+  const std::string& who = watch->places[session.rank()];
   device.waits().limit(watch->limits, watch->report, [who](const Error& error) {
     end_process(Error(error.kind(), who + ": " + error.happened(), error.hint()));
   });

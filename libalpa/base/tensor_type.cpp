@@ -1,7 +1,6 @@
 #include "libalpa/base/tensor_type.h"
 
 #include <algorithm>
-
 #include <array>
 
 #include "libalpa/base/error.h"

@@ -174,7 +174,7 @@ CheckpointFacts load_checkpoint(const std::filesystem::path& path, const Graph& 
                 "resume with a plan of the model that was saved, or use another --run-dir");
   for (const HostTile& tile : tiles) {
     assert(tile.state >= 0 && tile.state < static_cast<int>(graph.states.size()));
-    const State& state = graph.states[static_cast<std::size_t>(tile.state)];
+    const State& state = graph.states[tile.state];
     file.read(state.name, {tile.origin, tile.shape}, tile.values);
     if (read) read(element_count(tile.shape) * dtype_bytes(type_of(graph, state).dtype));
   }

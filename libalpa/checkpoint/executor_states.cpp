@@ -29,7 +29,7 @@ HostTiles tiles_held(const Executor& executor) {
 void initialize_states(Executor& executor, const Graph& graph, std::int64_t seed) {
   const HostTiles host = tiles_held(executor);
   for (const HostTile& tile : host.tiles) {
-    const State& state = graph.states[static_cast<std::size_t>(tile.state)];
+    const State& state = graph.states[tile.state];
     fill_initial_state(graph, state, tile.origin, tile.shape, seed, tile.values);
     executor.write_state(tile.state, tile.values);
   }

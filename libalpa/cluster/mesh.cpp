@@ -38,8 +38,7 @@ std::vector<int> group_of(const DeviceMesh& mesh, const std::vector<int>& axes, 
     bool together = true;
     for (int axis = 0; axis < static_cast<int>(fixed.size()); ++axis) {
       const bool varies = std::find(axes.begin(), axes.end(), axis) != axes.end();
-      together = together && (varies || coordinate[static_cast<std::size_t>(axis)] ==
-                                            fixed[static_cast<std::size_t>(axis)]);
+      together = together && (varies || coordinate[axis] == fixed[axis]);
     }
     if (together) members.push_back(other);
   }

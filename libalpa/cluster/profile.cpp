@@ -300,7 +300,7 @@ void put_nodes(Profile& profile, const std::vector<NodeSample>& nodes) {
     if (place < 0)
       profile.nodes.push_back(node);
     else
-      profile.nodes[static_cast<std::size_t>(place)] = node;
+      profile.nodes[place] = node;
   }
 }
 

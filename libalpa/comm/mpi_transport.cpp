@@ -134,7 +134,7 @@ void MpiTransport::barrier() {
   std::vector<Outgoing> outgoing;
   for (int distance = 1; distance < size_; ++distance) {
     const int from = (rank_ - distance + size_) % size_, to = (rank_ + distance) % size_;
-    incoming.push_back({&theirs[static_cast<std::size_t>(from)], 1, from});
+    incoming.push_back({&theirs[from], 1, from});
     outgoing.push_back({&mine, 1, to});
   }
   exchange(incoming, outgoing);
@@ -236,7 +236,7 @@ std::vector<std::string> MpiTransport::late_peers() const {
   MPI_Group_free(&group);
   MPI_Group_free(&world);
   std::vector<std::string> names;
-  for (const int rank : in_world) names.push_back(watch_->places[static_cast<std::size_t>(rank)]);
+  for (const int rank : in_world) names.push_back(watch_->places[rank]);
   return names;
 }
 

@@ -165,7 +165,7 @@ class NcclCommunicator final : public Communicator {
     return part ? watched(part, group_.get_deleter()) : NcclHandle(nullptr, group_.get_deleter());
   }
 
-  int pair_rank(int peer) const { return pair_ranks_[static_cast<std::size_t>(peer)]; }
+  int pair_rank(int peer) const { return pair_ranks_[peer]; }
 
   Device& device_;
   NcclHandle group_;

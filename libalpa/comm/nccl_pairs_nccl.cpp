@@ -43,14 +43,14 @@ NcclPairs::NcclPairs(Device& device, const NcclHandle& group) : device_(device) 
     if (sends)
       to(partner) = {std::move(channel), device.make_stream()};
     else
-      incoming_[static_cast<std::size_t>(partner)] = std::move(channel);
+      incoming_[partner] = std::move(channel);
   });
 }
 
 NcclPairs::~NcclPairs() {
   for_each_channel([&](int partner, bool sends) {
     if (partner < 0) return;
-    (sends ? to(partner).channel : incoming_[static_cast<std::size_t>(partner)]).reset();
+    (sends ? to(partner).channel : incoming_[partner]).reset();
   });
 }
 

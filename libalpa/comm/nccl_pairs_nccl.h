@@ -39,8 +39,8 @@ class NcclPairs {
     NcclHandle channel;
     std::unique_ptr<Stream> stream;  ///< a message waits here for its receiver, not on the caller's stream
   };
-  Outgoing& to(int rank) { return outgoing_[static_cast<std::size_t>(rank)]; }
-  ncclComm_t from(int rank) const { return incoming_[static_cast<std::size_t>(rank)].get(); }
+  Outgoing& to(int rank) { return outgoing_[rank]; }
+  ncclComm_t from(int rank) const { return incoming_[rank].get(); }
 
  private:
   /// visit(partner, sends) for both channels to each other rank, in an order in which any two ranks come to

@@ -53,7 +53,7 @@ class ThreadCommunicator final : public Communicator {
 
   void broadcast(Stream& stream, void* data, std::int64_t bytes, int root) override {
     const std::vector<Bytes>& all = post(stream, data, rank_ == root ? bytes : 0);
-    if (rank_ != root) upload(stream, data, all[static_cast<std::size_t>(root)]);
+    if (rank_ != root) upload(stream, data, all[root]);
   }
 
   std::int64_t send(Stream& stream, const void* data, std::int64_t bytes, int to) override {
@@ -82,7 +82,7 @@ class ThreadCommunicator final : public Communicator {
     if (color < 0) return nullptr;
     std::vector<int> ranks;
     for (int rank = 0; rank < size(); ++rank)
-      if (colors[static_cast<std::size_t>(rank)] == mine) ranks.push_back(rank);
+      if (colors[rank] == mine) ranks.push_back(rank);
     const auto position = std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin();
     return std::make_unique<ThreadCommunicator>(group_->subgroup(round, ranks), static_cast<int>(position));
   }

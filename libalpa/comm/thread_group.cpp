@@ -21,7 +21,7 @@ std::string text_of(const std::exception_ptr& failure) {
 
 void ThreadWorld::finish(int rank) {
   const std::lock_guard lock(mutex_);
-  finished_[static_cast<std::size_t>(rank)] = 1;
+  finished_[rank] = 1;
   changed_.notify_all();
 }
 
@@ -47,7 +47,7 @@ void ThreadWorld::wait(std::unique_lock<std::mutex>& lock, const std::vector<int
   while (!reached()) {
     throw_if_failed();
     for (const int rank : needed)
-      if (finished_[static_cast<std::size_t>(rank)])
+      if (finished_[rank])
         throw Error(ErrorKind::peer, fmt::format("rank {} has left while others wait for it", rank));
     changed_.wait(lock);
   }
@@ -78,7 +78,7 @@ void ThreadGroup::meet() {
 
 const std::vector<Bytes>& ThreadGroup::post(int rank, std::int64_t round, const Bytes& contribution) {
   std::vector<Bytes>& posted = posted_[round % 2];
-  posted[static_cast<std::size_t>(rank)] = contribution;
+  posted[rank] = contribution;
   meet();
   return posted;
 }
@@ -93,7 +93,7 @@ void ThreadGroup::put_message(int from, int to, Bytes message) {
 Bytes ThreadGroup::take_message(int from, int to) {
   std::unique_lock lock(world_.mutex_);
   std::deque<Bytes>& waiting = messages_[{from, to}];
-  world_.wait(lock, {members_[static_cast<std::size_t>(from)]}, [&] { return !waiting.empty(); });
+  world_.wait(lock, {members_[from]}, [&] { return !waiting.empty(); });
   Bytes message = std::move(waiting.front());
   waiting.pop_front();
   return message;
@@ -105,7 +105,7 @@ std::shared_ptr<ThreadGroup> ThreadGroup::subgroup(std::int64_t round, const std
   Forming& forming = entry->second;
   if (is_new) {
     std::vector<int> members;
-    for (const int rank : ranks) members.push_back(members_[static_cast<std::size_t>(rank)]);
+    for (const int rank : ranks) members.push_back(members_[rank]);
     forming = {std::make_shared<ThreadGroup>(world_, std::move(members)), ranks.size()};
   }
   const std::shared_ptr<ThreadGroup> group = forming.group;

@@ -47,7 +47,7 @@ std::vector<Taps> triangle_taps(std::int64_t sources, std::int64_t results, doub
     double sum = 0;
     for (std::int64_t at = low; at <= high; ++at) {
       const double weight = 1 - std::abs(static_cast<double>(at) - centre) / radius;
-      taps.weights[static_cast<std::size_t>(inside(at) - taps.first)] += static_cast<float>(weight);
+      taps.weights[inside(at) - taps.first] += static_cast<float>(weight);
       sum += weight;
     }
     for (float& weight : taps.weights) weight /= static_cast<float>(sum);
@@ -81,7 +81,7 @@ Image fitted(Image image, const Shape& shape) {
     std::fill(row.begin(), row.end(), 0.0f);
     for (std::int64_t y = taps.first; y < taps.end(); ++y) {
       const unsigned char* const from = &image.pixels[pixel(y, first_column)];
-      const float weight = taps.weights[static_cast<std::size_t>(y - taps.first)];
+      const float weight = taps.weights[y - taps.first];
       for (std::size_t i = 0; i < row.size(); ++i) row[i] += weight * static_cast<float>(from[i]);
     }
     for (const Taps& across : columns)

@@ -60,8 +60,7 @@ class ImageFolder final : public SampleSource {
   std::int32_t read(std::int64_t row, std::span<float> numbers) override {
     const auto after = std::upper_bound(first_rows_.begin(), first_rows_.end(), row);
     const auto label = static_cast<std::size_t>(after - first_rows_.begin()) - 1;
-    const fs::path path = folder_ / classes_[label].name /
-                          classes_[label].files[static_cast<std::size_t>(row - first_rows_[label])];
+    const fs::path path = folder_ / classes_[label].name / classes_[label].files[row - first_rows_[label]];
     Image image = read_image(path);
     if (fits_)
       image = fitted(std::move(image), facts().shape);

@@ -92,9 +92,7 @@ class Differentiator {
       }
   }
 
-  void mark_gradient_of_computed(int value) {
-    builder_.graph().values[static_cast<std::size_t>(value)].is_gradient_of_computed = true;
-  }
+  void mark_gradient_of_computed(int value) { builder_.graph().values[value].is_gradient_of_computed = true; }
 
   void accumulate() {
     for (const State& state : forward_.states) {
@@ -127,7 +125,7 @@ class Differentiator {
   void update_running_averages() {
     for (const Node& node : forward_.nodes) {
       if (node.op->running_average < 0) continue;
-      const int average = node.operands[static_cast<std::size_t>(node.op->running_average)];
+      const int average = node.operands[node.op->running_average];
       const Value& value = value_of(forward_, average);
       State* state = nullptr;
       for (State& each : builder_.graph().states)
@@ -151,7 +149,7 @@ class Differentiator {
   }
 
   void update_parameter(int index, const Contribution& gradient, int norm) {
-    const State parameter = forward_.states[static_cast<std::size_t>(index)];
+    const State parameter = forward_.states[index];
     const TensorType type = builder_.type(parameter.value);
     const TensorType full{DType::f32, type.shape};
     const bool mixed = type.dtype != DType::f32;
@@ -202,7 +200,7 @@ class Differentiator {
     for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
       if (!keep[n]) continue;
       for (const int result : graph.nodes[n].results)
-        graph.values[static_cast<std::size_t>(result)].producer = static_cast<int>(nodes.size());
+        graph.values[result].producer = static_cast<int>(nodes.size());
       nodes.push_back(std::move(graph.nodes[n]));
     }
     graph.nodes = std::move(nodes);

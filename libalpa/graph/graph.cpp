@@ -13,10 +13,10 @@ namespace alpa {
 
 const Value& value_of(const Graph& graph, int value) {
   assert(value >= 0 && value < static_cast<int>(graph.values.size()));
-  return graph.values[static_cast<std::size_t>(value)];
+  return graph.values[value];
 }
 
-const Node& node_of(const Graph& graph, int node) { return graph.nodes[static_cast<std::size_t>(node)]; }
+const Node& node_of(const Graph& graph, int node) { return graph.nodes[node]; }
 
 std::vector<bool> leads_to_weights_alone(const Graph& graph) {
   std::vector<bool> alone(graph.nodes.size());
@@ -25,17 +25,16 @@ std::vector<bool> leads_to_weights_alone(const Graph& graph) {
     const Node& node = graph.nodes[n];
     if (node.phase != Phase::backward) continue;
     alone[n] = std::ranges::none_of(node.results, [&](int result) {
-      return value_of(graph, result).is_gradient_of_computed || wanted[static_cast<std::size_t>(result)];
+      return value_of(graph, result).is_gradient_of_computed || wanted[result];
     });
     if (!alone[n])
-      for (const int operand : node.operands) wanted[static_cast<std::size_t>(operand)] = true;
+      for (const int operand : node.operands) wanted[operand] = true;
   }
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
     if (node.phase != Phase::backward || !node.op->sums_micro_batches) continue;
     const int maker = value_of(graph, node.operands[0]).producer;
-    if (maker >= 0 && node_of(graph, maker).phase == Phase::backward)
-      alone[n] = alone[static_cast<std::size_t>(maker)];
+    if (maker >= 0 && node_of(graph, maker).phase == Phase::backward) alone[n] = alone[maker];
   }
   return alone;
 }

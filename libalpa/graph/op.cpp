@@ -34,20 +34,19 @@ std::vector<TensorType> result_types(const OpDef& op, const OpCall& call) {
 
 std::vector<TensorType> result_types(const OpDef& op, const OpCall& call, const ShardingRule& rule) {
   for (int i = 0; i < static_cast<int>(call.operands.size()); ++i)
-    if ((call.operands[static_cast<std::size_t>(i)].dtype == DType::i32) != (i == op.ids))
-      throw Error(ErrorKind::input, fmt::format("operand {} of operator '{}' wants {}, got {}", i, op.name,
-                                                i == op.ids ? "i32" : "floating point",
-                                                type_text(call.operands[static_cast<std::size_t>(i)])));
+    if ((call.operands[i].dtype == DType::i32) != (i == op.ids))
+      throw Error(ErrorKind::input,
+                  fmt::format("operand {} of operator '{}' wants {}, got {}", i, op.name,
+                              i == op.ids ? "i32" : "floating point", type_text(call.operands[i])));
   std::vector<TensorType> types;
   std::string_view names = op.result_types;
   for (int r = 0; r < static_cast<int>(rule.results.size()); ++r) {
     const std::size_t comma = names.find(',');
     const std::string_view name = names.substr(0, comma);
     names = comma == std::string_view::npos ? std::string_view{} : names.substr(comma + 1);
-    const int overwritten = op.overwrites[static_cast<std::size_t>(r)];
+    const int overwritten = op.overwrites[r];
     const bool same = name.empty() || name == "same";
-    types.push_back({same ? call.operands[static_cast<std::size_t>(std::max(overwritten, 0))].dtype
-                          : dtype_from_name(name),
+    types.push_back({same ? call.operands[std::max(overwritten, 0)].dtype : dtype_from_name(name),
                      result_shape(rule, r)});
   }
   return types;

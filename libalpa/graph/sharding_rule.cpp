@@ -164,13 +164,13 @@ class RuleReader {
     const bool whole = words[0] == "whole", maximum = words[0] == "max";
     const auto factor = [&](std::size_t word) { return index_of(std::string(words[word])); };
     if (words[0] == "ring" && words.size() == 3) {
-      rule_.factors[static_cast<std::size_t>(factor(1))].ring = factor(2);
+      rule_.factors[factor(1)].ring = factor(2);
       return;
     }
     if (!whole && !maximum) refuse(fmt::format("has an unknown mark '{}'", clause));
     for (std::size_t w = 1; w < words.size(); ++w) {
       if (words[w].empty()) continue;
-      Factor& marked = rule_.factors[static_cast<std::size_t>(factor(w))];
+      Factor& marked = rule_.factors[factor(w)];
       (whole ? marked.whole : marked.maximum) = true;
     }
   }
@@ -191,7 +191,7 @@ bool mentions(const std::vector<DimensionFactors>& dimensions, int factor) {
 }  // namespace
 
 bool ShardingRule::reduces(int result, int factor) const {
-  if (mentions(results[static_cast<std::size_t>(result)], factor)) return false;
+  if (mentions(results[result], factor)) return false;
   for (const auto& operand : operands)
     if (mentions(operand, factor)) return true;
   return false;
@@ -204,9 +204,9 @@ ShardingRule parse_rule(std::string_view notation, std::span<const TensorType> o
 
 Shape result_shape(const ShardingRule& rule, int index) {
   Shape shape;
-  for (const DimensionFactors& dimension : rule.results[static_cast<std::size_t>(index)]) {
+  for (const DimensionFactors& dimension : rule.results[index]) {
     shape.push_back(1);
-    for (const int factor : dimension) shape.back() *= rule.factors[static_cast<std::size_t>(factor)].size;
+    for (const int factor : dimension) shape.back() *= rule.factors[factor].size;
   }
   return shape;
 }

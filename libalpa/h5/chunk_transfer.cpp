@@ -72,7 +72,7 @@ std::int64_t ChunkTransfer::bytes_of(const HeldRegion& piece) const {
 }
 
 void ChunkTransfer::copy_mine(const HeldRegion& piece, const Destination& to) const {
-  const TensorPart& part = mine_[static_cast<std::size_t>(piece.index)];
+  const TensorPart& part = mine_[piece.index];
   copy_box(piece.region, {stored_region(part.region), part.data}, to, element_bytes_);
 }
 

@@ -113,8 +113,7 @@ void H5Writer::enum_column(const std::string& path, std::span<const std::int32_t
                            const std::vector<std::string>& names) {
   const H5Type type(checked(H5Tenum_create(H5T_STD_I32LE), "making an enumeration"));
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(names.size()); ++i)
-    checked(H5Tenum_insert(type, names[static_cast<std::size_t>(i)].c_str(), &i),
-            "naming a member of an enumeration");
+    checked(H5Tenum_insert(type, names[i].c_str(), &i), "naming a member of an enumeration");
   assert(std::all_of(indices.begin(), indices.end(),
                      [&](std::int32_t i) { return i >= 0 && static_cast<std::size_t>(i) < names.size(); }));
   open_->image.dataset(path, type, length(indices.size()), indices.data());

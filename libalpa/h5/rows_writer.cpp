@@ -123,7 +123,7 @@ void H5RowsWriter::provenance(const Provenance& provenance) { open_->image->prov
 
 void H5RowsWriter::append(int dataset, std::int64_t count, const void* rows) {
   open_->lay_out();
-  RowStream& stream = open_->streams[static_cast<std::size_t>(dataset)];
+  RowStream& stream = open_->streams[dataset];
   std::string_view left(static_cast<const char*>(rows), static_cast<std::size_t>(count * stream.row_bytes));
   while (!left.empty()) {
     assert(stream.chunks_written < stream.places.size());

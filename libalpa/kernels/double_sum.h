@@ -27,10 +27,10 @@ double double_sum(const T* x, std::int64_t count) {
   const std::int64_t wanted = count / kElementGrain + 1, pieces = wanted < most_pieces ? wanted : most_pieces;
   std::array<double, most_pieces> sums{};
   for_pieces(count, pieces, [=, &sums](std::int64_t piece, std::int64_t begin, std::int64_t end) {
-    sums[static_cast<std::size_t>(piece)] = double_sum_of_range<power>(x, begin, end);
+    sums[piece] = double_sum_of_range<power>(x, begin, end);
   });
   double total = 0;
-  for (std::int64_t p = 0; p < pieces; ++p) total += sums[static_cast<std::size_t>(p)];
+  for (std::int64_t p = 0; p < pieces; ++p) total += sums[p];
   return total;
 }
 

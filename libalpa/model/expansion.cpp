@@ -191,7 +191,7 @@ class Expansion {
                   fmt::format("blocks are used inside blocks more than {} levels deep", kMaxBlockDepth));
       throw BoundReached{};
     }
-    const std::string& file = model_.sources[static_cast<std::size_t>(step.place.source)];
+    const std::string& file = model_.sources[step.place.source];
     Frame inner{faults_, path, frame.layer, frame.depth + 1, {}, {}};
     if (inner.depth == 1) inner.layer = fmt::format("{}:{}", file, step.place.at.line);
     const std::optional<std::vector<int>> of = operands(step, frame);
@@ -247,7 +247,7 @@ class Expansion {
     if (type != TensorType{DType::f32, {}})
       faults_.add(model_.layers.back().place,
                   fmt::format("'loss' is {}, expected a sum over all tokens, f32[scalar]", type_text(type)));
-    else if (const int by = builder_.graph().values[static_cast<std::size_t>(loss->second)].producer;
+    else if (const int by = builder_.graph().values[loss->second].producer;
              by < 0 || node_of(builder_.graph(), by).op->name != "reduce_sum")
       faults_.add(
           model_.layers.back().place,

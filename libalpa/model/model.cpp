@@ -42,7 +42,7 @@ void check(ModelText& text) {
   if (faults.none() && fault_count(text.documents) == 0)
     expanded_graph(text.model, text.model.training.batch, true, faults);
   for (const ModelFaults::Fault& fault : faults.all())
-    text.documents[static_cast<std::size_t>(fault.place.source)].fault(fault.place.at, fault.text);
+    text.documents[fault.place.source].fault(fault.place.at, fault.text);
 }
 
 ModelDefinition definition(TomlDocument document, const std::vector<std::filesystem::path>& block_folders) {

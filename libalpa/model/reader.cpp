@@ -50,7 +50,7 @@ class ModelReader {
   /// layers replace all layers of the base.
   void read_model(TomlDocument opened, int depth) {
     const int source = open(std::move(opened));
-    TomlDocument& document = text_.documents[static_cast<std::size_t>(source)];
+    TomlDocument& document = text_.documents[source];
     const TomlTable root = document.root();
     if (root.has("base")) read_base(root.value("base"), document.file_name(), depth);
     const BlockReader reader(document, source, text_.unsound);
@@ -133,7 +133,7 @@ class ModelReader {
 
   void read_block_file(const std::string& name, TomlDocument opened) {
     const int source = open(std::move(opened));
-    TomlDocument& document = text_.documents[static_cast<std::size_t>(source)];
+    TomlDocument& document = text_.documents[source];
     const TomlTable root = document.root();
     std::map<std::string, Block> blocks;
     if (root.has("block"))
@@ -145,9 +145,7 @@ class ModelReader {
     if (found != blocks.end()) text_.model.blocks[name] = found->second;
   }
 
-  TomlDocument& document_of(const Step& step) {
-    return text_.documents[static_cast<std::size_t>(step.place.source)];
-  }
+  TomlDocument& document_of(const Step& step) { return text_.documents[step.place.source]; }
 
   std::vector<std::string> known_blocks() const {
     std::set<std::string> names;

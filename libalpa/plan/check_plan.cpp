@@ -29,9 +29,8 @@ void check_meshes(const Plan& plan) {
       refuse(fmt::format("mesh {} wants devices {} to {}, the cluster has {}", m, first, end - 1,
                          plan.cluster.devices()));
     for (int device = first; device < end; ++device) {
-      if (taken[static_cast<std::size_t>(device)])
-        refuse(fmt::format("mesh {} shares device {} with another", m, device));
-      taken[static_cast<std::size_t>(device)] = true;
+      if (taken[device]) refuse(fmt::format("mesh {} shares device {} with another", m, device));
+      taken[device] = true;
     }
     if (std::ranges::count(plan.stages, static_cast<int>(m), &StagePlan::mesh) == 0)
       refuse(fmt::format("mesh {} has no stage", m));
@@ -72,12 +71,11 @@ void check_nodes(const Placement& placement) {
     if (std::find(allowed.begin(), allowed.end(), plan.node_strategy[n]) == allowed.end())
       refuse(fmt::format("node {} ({}) has a strategy that its rule does not allow", n, node.op->name));
     const NodeLayout& layout = placement.node_layout(static_cast<int>(n));
-    if (node.op->sums_micro_batches &&
-        layout.results[0] != plan.value_layout[static_cast<std::size_t>(node.results[0])])
+    if (node.op->sums_micro_batches && layout.results[0] != plan.value_layout[node.results[0]])
       refuse(fmt::format("the sum of node {} does not rest as it is made", n));
     for (std::size_t r = 0; r < node.results.size(); ++r)
-      if (placement.uses().summed_over_step[static_cast<std::size_t>(node.results[r])] &&
-          layout.results[r] != plan.value_layout[static_cast<std::size_t>(node.results[r])])
+      if (placement.uses().summed_over_step[node.results[r]] &&
+          layout.results[r] != plan.value_layout[node.results[r]])
         refuse(fmt::format("the loss or metric of node {} does not rest as it is made", n));
   }
 }
@@ -88,9 +86,9 @@ void check_values(const Placement& placement) {
   for (int v = 0; v < static_cast<int>(graph.values.size()); ++v) {
     const int stage = placement.stage_of_value(v);
     if (stage < 0) continue;
-    const ShardingSpec& layout = plan.value_layout[static_cast<std::size_t>(v)];
+    const ShardingSpec& layout = plan.value_layout[v];
     const Value& value = value_of(graph, v);
-    const SegmentLayouts& in_segments = plan.segment_layouts[static_cast<std::size_t>(v)];
+    const SegmentLayouts& in_segments = plan.segment_layouts[v];
     for (const ShardingSpec* each : {&layout, &in_segments.forward, &in_segments.backward})
       if (!fits(value.type.shape, *each, plan.mesh_of(stage).shape))
         refuse(fmt::format("value {} ({} {}) cannot be laid out as {}", v, value.name, type_text(value.type),
@@ -99,8 +97,7 @@ void check_values(const Placement& placement) {
       refuse(fmt::format("state '{}' is laid out as {}, which is partial", value.name, spec_text(layout)));
   }
   for (const State& state : graph.states)
-    if (state.next >= 0 && plan.value_layout[static_cast<std::size_t>(state.next)] !=
-                               plan.value_layout[static_cast<std::size_t>(state.value)])
+    if (state.next >= 0 && plan.value_layout[state.next] != plan.value_layout[state.value])
       refuse(fmt::format("state '{}' is updated in another layout than it rests in", state.name));
 }
 
@@ -128,8 +125,7 @@ void check_inputs(const Placement& placement) {
     if (!needed.contains({value, mesh}) || !listed.insert({value, mesh}).second)
       refuse(fmt::format("input {} is fed to mesh {}, which does not need it, or twice", value, mesh));
     for (const ShardingSpec* layout : {&in_segments.forward, &in_segments.backward})
-      if (layout->is_partial() || !fits(value_of(graph, value).type.shape, *layout,
-                                        plan.meshes[static_cast<std::size_t>(mesh)].shape))
+      if (layout->is_partial() || !fits(value_of(graph, value).type.shape, *layout, plan.meshes[mesh].shape))
         refuse(fmt::format("input {} cannot be laid out as {}", value, spec_text(*layout)));
   }
   for (const auto& [value, mesh] : needed)
@@ -152,7 +148,7 @@ class ConversionCheck {
         mesh_(placement.mesh_of_stage(stage)),
         semantics_(placement.semantics(stage)),
         saved_(placement.graph().values.size()) {
-    for (const int v : semantics_.saved_values()) saved_[static_cast<std::size_t>(v)] = true;
+    for (const int v : semantics_.saved_values()) saved_[v] = true;
     again_ = semantics_.recomputed(saved_);
   }
 
@@ -160,7 +156,7 @@ class ConversionCheck {
     for (int n = 0; n < static_cast<int>(again_.size()); ++n) {
       if (!semantics_.has(n)) continue;
       check_node(n, node_of(placement_.graph(), n).phase);
-      if (again_[static_cast<std::size_t>(n)]) check_node(n, Phase::backward);
+      if (again_[n]) check_node(n, Phase::backward);
     }
   }
 
@@ -175,8 +171,7 @@ class ConversionCheck {
     if (!semantics_.makes(value)) return false;
     const int producer = value_of(placement_.graph(), value).producer;
     return node_of(placement_.graph(), producer).phase == segment ||
-           (segment == Phase::backward && again_[static_cast<std::size_t>(producer)] &&
-            !saved_[static_cast<std::size_t>(value)]);
+           (segment == Phase::backward && again_[producer] && !saved_[value]);
   }
 
   void check_node(int n, Phase segment) const {
@@ -191,7 +186,7 @@ class ConversionCheck {
     }
     for (std::size_t r = 0; r < node.results.size(); ++r) {
       const int v = node.results[r];
-      if (node.phase != segment && saved_[static_cast<std::size_t>(v)]) continue;
+      if (node.phase != segment && saved_[v]) continue;
       const ShardingSpec &made = layout.results[r], start = placement_.layout_at_start(v, stage_, segment),
                          rest = placement_.layout_at_rest(v, mesh_);
       need(v, made, start);
@@ -215,8 +210,7 @@ void check_crossings(const Placement& placement) {
         crossing.value < 0 || crossing.value >= static_cast<int>(graph.values.size()))
       refuse("a crossing names a mesh or value that is not there");
     const auto arrives = [&](const ShardingSpec& layout) {
-      return fits(value_of(graph, crossing.value).type.shape, layout,
-                  plan.meshes[static_cast<std::size_t>(crossing.to_mesh)].shape) &&
+      return fits(value_of(graph, crossing.value).type.shape, layout, plan.meshes[crossing.to_mesh].shape) &&
              !layout.is_partial();
     };
     if (!arrives(crossing.layout) || !arrives(crossing.in_segments.forward) ||

@@ -17,7 +17,7 @@ namespace alpa {
 namespace {
 
 std::string layer_range(const Graph& graph, const StagePlan& stage) {
-  const std::string& first = graph.layers[static_cast<std::size_t>(stage.first_layer)];
+  const std::string& first = graph.layers[stage.first_layer];
   const std::string& last = graph.layers[static_cast<std::size_t>(stage.end_layer) - 1];
   return stage.end_layer - stage.first_layer == 1 ? first : fmt::format("{} .. {}", first, last);
 }
@@ -40,7 +40,7 @@ std::string work_lines(const Plan& plan, const Graph& graph, int stage) {
 std::string stage_text(const Placement& placement, int stage) {
   const Plan& plan = placement.plan();
   const Graph& graph = placement.graph();
-  const StagePlan& s = plan.stages[static_cast<std::size_t>(stage)];
+  const StagePlan& s = plan.stages[stage];
   const DeviceMesh& mesh = plan.mesh_of(stage);
   const int devices = device_count(mesh.shape);
   std::string text =
@@ -48,11 +48,11 @@ std::string stage_text(const Placement& placement, int stage) {
                   s.first_layer, s.end_layer - 1, layer_range(graph, s), devices, devices == 1 ? "" : "s",
                   mesh.first_device, mesh.first_device + devices - 1, mesh_text(mesh.shape),
                   s.rematerialize ? ", recomputes its forward in the backward" : "");
-  const int first = stages_of_meshes(plan)[static_cast<std::size_t>(s.mesh)].front();
+  const int first = stages_of_meshes(plan)[s.mesh].front();
   if (first != stage)
     text += fmt::format("  time and memory: see stage {}, on the same devices\n", first);
   else if (s.mesh < std::ssize(plan.prediction.meshes)) {
-    const MeshPrediction& p = plan.prediction.meshes[static_cast<std::size_t>(s.mesh)];
+    const MeshPrediction& p = plan.prediction.meshes[s.mesh];
     const double step = plan.prediction.step_s;
     const auto share = [&](double s_) {
       return fmt::format("{} ({:.1f} %)", seconds_text(s_), step > 0 ? 100 * s_ / step : 0);
@@ -94,8 +94,8 @@ std::string binding(const Plan& plan) {
   for (std::size_t m = 0; m < std::min(meshes.size(), plan.meshes.size()); ++m) {
     const double used =
         static_cast<double>(meshes[m].memory.total) / static_cast<double>(plan.cluster.memory_bytes);
-    const bool recomputes = std::ranges::any_of(
-        stages[m], [&](int s) { return plan.stages[static_cast<std::size_t>(s)].rematerialize; });
+    const bool recomputes =
+        std::ranges::any_of(stages[m], [&](int s) { return plan.stages[s].rematerialize; });
     if (used >= nearly_full)
       text += fmt::format("; memory on {} ({:.0f} % full{})", words(m), 100 * used,
                           recomputes ? ", recomputes its forward" : "");

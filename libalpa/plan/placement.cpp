@@ -9,8 +9,8 @@ Placement::Placement(const Plan& plan, const GraphUses& uses) : plan_(plan), use
   node_layouts_.resize(graph().nodes.size());
   for (int v = 0; v < static_cast<int>(graph().values.size()); ++v) {
     int maker = value_of(graph(), v).producer;
-    if (const int state = uses.state_at[static_cast<std::size_t>(v)]; state >= 0) {
-      const int next = graph().states[static_cast<std::size_t>(state)].next;
+    if (const int state = uses.state_at[v]; state >= 0) {
+      const int next = graph().states[state].next;
       maker = next >= 0 ? value_of(graph(), next).producer : uses.users_of(v).front();
     }
     stage_of_value_.push_back(maker < 0 ? -1 : stage_of_node(maker));
@@ -22,23 +22,23 @@ Placement::Placement(const Plan& plan, const GraphUses& uses) : plan_(plan), use
 }
 
 StageSemantics Placement::semantics(int stage) const {
-  const StagePlan& of = plan_.stages[static_cast<std::size_t>(stage)];
+  const StagePlan& of = plan_.stages[stage];
   return {uses_, {of.first_layer, of.end_layer, of.rematerialize}};
 }
 
 const NodeLayout& Placement::node_layout(int n) const {
-  std::optional<NodeLayout>& known = node_layouts_[static_cast<std::size_t>(n)];
+  std::optional<NodeLayout>& known = node_layouts_[n];
   if (!known) {
     const Node& node = node_of(graph(), n);
     const std::vector<TensorType> whole = operand_types(graph(), node);
-    known = layout_of(*node.op, {whole, node.attributes}, plan_.node_strategy[static_cast<std::size_t>(n)],
+    known = layout_of(*node.op, {whole, node.attributes}, plan_.node_strategy[n],
                       plan_.mesh_of(stage_of_node(n)).shape);
   }
   return *known;
 }
 
 ShardingSpec Placement::layout_at_rest(int value, int mesh) const {
-  if (mesh_of_value(value) == mesh) return plan_.value_layout[static_cast<std::size_t>(value)];
+  if (mesh_of_value(value) == mesh) return plan_.value_layout[value];
   const auto crossing = crossings_.find({value, mesh});
   return crossing != crossings_.end() ? crossing->second->layout
                                       : replicated_spec(value_of(graph(), value).type.shape.size());
@@ -50,7 +50,7 @@ ShardingSpec Placement::layout_at_start(int value, int stage, Phase segment) con
   if (mesh_of_value(value) == mesh) {
     const bool of_other =
         value_of(graph(), value).kind == ValueKind::computed && stage_of_value(value) != stage;
-    if (!of_other) layouts = &plan_.segment_layouts[static_cast<std::size_t>(value)];
+    if (!of_other) layouts = &plan_.segment_layouts[value];
   } else if (const auto crossing = crossings_.find({value, mesh}); crossing != crossings_.end()) {
     layouts = &crossing->second->in_segments;
   } else if (const auto input = layouts_of_inputs_.find({value, mesh}); input != layouts_of_inputs_.end()) {

@@ -19,18 +19,16 @@ class Placement {
   const GraphUses& uses() const { return uses_; }
   const Graph& graph() const { return uses_.graph; }
 
-  int stage_of_node(int node) const { return stage_of_node_[static_cast<std::size_t>(node)]; }
+  int stage_of_node(int node) const { return stage_of_node_[node]; }
 
   /// The stage that makes a value: of its producer; for a state that of the node that updates it, or that
   /// uses it first; for an input -1 (every mesh that uses it is fed).
-  int stage_of_value(int value) const { return stage_of_value_[static_cast<std::size_t>(value)]; }
+  int stage_of_value(int value) const { return stage_of_value_[value]; }
 
   /// The mesh of that stage; -1 for an input.
   int mesh_of_value(int value) const { return mesh_of_stage(stage_of_value(value)); }
   int mesh_of_node(int node) const { return mesh_of_stage(stage_of_node(node)); }
-  int mesh_of_stage(int stage) const {
-    return stage < 0 ? -1 : plan_.stages[static_cast<std::size_t>(stage)].mesh;
-  }
+  int mesh_of_stage(int stage) const { return stage < 0 ? -1 : plan_.stages[stage].mesh; }
 
   StageSemantics semantics(int stage) const;
 

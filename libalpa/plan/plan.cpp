@@ -29,7 +29,7 @@ int stage_of_layer(const Plan& plan, int layer) {
 std::vector<std::vector<int>> stages_of_meshes(const Plan& plan) {
   std::vector<std::vector<int>> stages(plan.meshes.size());
   for (std::size_t s = 0; s < plan.stages.size(); ++s)
-    stages[static_cast<std::size_t>(plan.stages[s].mesh)].push_back(static_cast<int>(s));
+    stages[plan.stages[s].mesh].push_back(static_cast<int>(s));
   return stages;
 }
 

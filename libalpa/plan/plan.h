@@ -127,9 +127,7 @@ struct Plan {
 
   bool operator==(const Plan&) const = default;
   int devices() const;
-  const DeviceMesh& mesh_of(int stage) const {
-    return meshes[static_cast<std::size_t>(stages[static_cast<std::size_t>(stage)].mesh)];
-  }
+  const DeviceMesh& mesh_of(int stage) const { return meshes[stages[stage].mesh]; }
 };
 
 /// The stage whose layers include `layer`; asserts that there is one.

@@ -10,7 +10,7 @@ std::vector<DerivedColumn> derived_columns(const Plan& plan, const Graph& graph)
     const std::vector<TensorType> types = operand_types(graph, node);
     op.rows.emplace_back(node.op->name);
     name.rows.push_back(node.name);
-    layer.rows.push_back(graph.layers[static_cast<std::size_t>(node.layer)]);
+    layer.rows.push_back(graph.layers[node.layer]);
     words.rows.push_back(strategy_text(*node.op, {types, node.attributes}, plan.node_strategy[n]));
   }
   for (const Value& value : graph.values) values.rows.push_back(value.name);

@@ -28,7 +28,7 @@ std::string layout_words(const ShardingSpec& layout, const MeshShape& mesh) {
     int ways = 1;
     std::string axes;
     for (const int axis : layout.axes[d]) {
-      ways *= mesh[static_cast<std::size_t>(axis)];
+      ways *= mesh[axis];
       axes += fmt::format("{}{}", axes.empty() ? "" : ",", axis);
     }
     add(fmt::format("split {} ways along dimension {} (axis {})", ways, d, axes));
@@ -71,7 +71,7 @@ class StageLayouts {
   };
   using Groups = std::map<std::string, Group>;  ///< by the words for their layout
 
-  const ShardingSpec& layout(int value) const { return plan_.value_layout[static_cast<std::size_t>(value)]; }
+  const ShardingSpec& layout(int value) const { return plan_.value_layout[value]; }
   bool here(int value) const { return placement_.stage_of_value(value) == stage_; }
   std::string words(int value) const { return layout_words(layout(value), plan_.mesh_of(stage_).shape); }
 

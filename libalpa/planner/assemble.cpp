@@ -44,11 +44,10 @@ Plan assemble(const PlanningGraph& planning, std::vector<StageRequest> requests,
     plan.value_layout.push_back(replicated_spec(value.type.shape.size()));
   for (const ShardingSpec& whole : plan.value_layout) plan.segment_layouts.push_back({whole, whole});
   for (std::size_t s = 0; s < solutions.size(); ++s) {
-    for (const auto& [node, strategy] : solutions[s].node_strategy)
-      plan.node_strategy[static_cast<std::size_t>(node)] = strategy;
+    for (const auto& [node, strategy] : solutions[s].node_strategy) plan.node_strategy[node] = strategy;
     for (const auto& [value, layout] : solutions[s].value_layout) {
-      plan.value_layout[static_cast<std::size_t>(value)] = layout;
-      plan.segment_layouts[static_cast<std::size_t>(value)] = solutions[s].segment_layouts.at(value);
+      plan.value_layout[value] = layout;
+      plan.segment_layouts[value] = solutions[s].segment_layouts.at(value);
     }
     for (const auto& [value, layout] : solutions[s].received_layout)
       plan.crossings.push_back({value, static_cast<int>(s), layout, solutions[s].segment_layouts.at(value)});

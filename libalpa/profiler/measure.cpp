@@ -34,7 +34,7 @@ std::vector<NodeTime> on_nodes(const Timing& timing, const std::vector<int>& nod
   const std::size_t ranks = timing.rank_s.size() / nodes.size();
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     std::vector<double> took_part;
-    NodeTime& time = times[static_cast<std::size_t>(nodes[n])];
+    NodeTime& time = times[nodes[n]];
     for (std::size_t r = n * ranks; r < (n + 1) * ranks; ++r) {
       if (timing.rank_s[r] < 0) continue;
       took_part.push_back(timing.rank_s[r]);

@@ -113,8 +113,8 @@ std::vector<NodeSample> node_samples(const Machines& machines, const RankRates& 
       const auto first = ranks.begin() + std::ptrdiff_t{node} * machines.devices_per_node;
       return std::accumulate(first, first + machines.devices_per_node, 0.0);
     };
-    nodes.push_back({machines.node_names[static_cast<std::size_t>(node)], sum(all.f32_flops_per_s),
-                     sum(all.bf16_flops_per_s), sum(all.memory_bytes_per_s)});
+    nodes.push_back({machines.node_names[node], sum(all.f32_flops_per_s), sum(all.bf16_flops_per_s),
+                     sum(all.memory_bytes_per_s)});
   }
   return nodes;
 }

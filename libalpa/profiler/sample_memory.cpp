@@ -61,16 +61,14 @@ IndexRange index_range(const OperatorCase& each, std::size_t operand) {
     for (std::size_t t = 0; t < all.size(); ++t)
       for (std::size_t d = 0; d < all[t].size(); ++d)
         for (const int factor : all[t][d]) {
-          ++tensors[static_cast<std::size_t>(factor)];
-          if (all[t][d].size() == 1 && !places[t].origin.empty())
-            origin[static_cast<std::size_t>(factor)] = places[t].origin[d];
+          ++tensors[factor];
+          if (all[t][d].size() == 1 && !places[t].origin.empty()) origin[factor] = places[t].origin[d];
         }
   };
   count(rule.operands, each.operand_places);
   count(rule.results, each.result_places);
   for (const DimensionFactors& dimension : rule.operands[operand])
-    for (const int factor : dimension)
-      tensors[static_cast<std::size_t>(factor)] = std::numeric_limits<int>::max();
+    for (const int factor : dimension) tensors[factor] = std::numeric_limits<int>::max();
   IndexRange range;
   if (tensors.empty()) return range;
   const int fewest = *std::min_element(tensors.begin(), tensors.end());
@@ -210,8 +208,7 @@ SampleMemory::Call SampleMemory::call_at(const OperatorCase& each, int set) cons
   for (std::size_t r = 0; r < each.results.size(); ++r) {
     const int overwritten = each.op->overwrites[r];
     if (overwritten >= 0) {
-      call.results.push_back(
-          tile(call.operands[static_cast<std::size_t>(overwritten)].data, each.result_places[r]));
+      call.results.push_back(tile(call.operands[overwritten].data, each.result_places[r]));
       continue;
     }
     call.results.push_back(tile(next_result, each.result_places[r]));

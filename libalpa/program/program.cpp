@@ -7,9 +7,9 @@
 namespace alpa {
 namespace {
 
-std::vector<int> present(std::initializer_list<int> buffers) {
-  std::vector<int> list;
-  for (const int b : buffers)
+std::vector<BufferIndex> present(std::initializer_list<BufferIndex> buffers) {
+  std::vector<BufferIndex> list;
+  for (const BufferIndex b : buffers)
     if (b >= 0) list.push_back(b);
   return list;
 }
@@ -49,11 +49,11 @@ std::string lane_name(const Lane& lane) {
   return "";
 }
 
-std::vector<int> buffers_read(const Instruction& instruction) {
+std::vector<BufferIndex> buffers_read(const Instruction& instruction) {
   return std::visit(Overloaded{
-                        [](const Load&) { return std::vector<int>{}; },
+                        [](const Load&) { return std::vector<BufferIndex>{}; },
                         [](const Compute& i) {
-                          std::vector<int> read = i.operands;
+                          std::vector<BufferIndex> read = i.operands;
                           if (i.accumulate == Accumulate::add)
                             read.insert(read.end(), i.results.begin(), i.results.end());
                           return read;
@@ -61,18 +61,18 @@ std::vector<int> buffers_read(const Instruction& instruction) {
                         [](const Convert& i) { return present({i.from}); },
                         [](const Shift& i) { return i.from; },
                         [](const Send& i) { return present({i.from}); },
-                        [](const Receive&) { return std::vector<int>{}; },
+                        [](const Receive&) { return std::vector<BufferIndex>{}; },
                         [](const GlobalSum& i) { return i.scalars; },
-                        [](const Zero&) { return std::vector<int>{}; },
+                        [](const Zero&) { return std::vector<BufferIndex>{}; },
                     },
                     instruction.body);
 }
 
-std::vector<int> buffers_written(const Instruction& instruction) {
+std::vector<BufferIndex> buffers_written(const Instruction& instruction) {
   return std::visit(Overloaded{
                         [](const Load& i) { return present({i.to}); },
                         [](const Compute& i) {
-                          std::vector<int> written = i.results;
+                          std::vector<BufferIndex> written = i.results;
                           if (i.workspace >= 0) written.push_back(i.workspace);
                           return written;
                         },
@@ -85,7 +85,7 @@ std::vector<int> buffers_written(const Instruction& instruction) {
                           return present({i.to, i.packed});
                         },
                         [](const GlobalSum& i) {
-                          std::vector<int> written = i.scalars;
+                          std::vector<BufferIndex> written = i.scalars;
                           if (i.packed >= 0) written.push_back(i.packed);
                           return written;
                         },
@@ -94,9 +94,9 @@ std::vector<int> buffers_written(const Instruction& instruction) {
                     instruction.body);
 }
 
-std::vector<int> buffers_touched(const Instruction& instruction) {
-  std::vector<int> touched = buffers_read(instruction);
-  const std::vector<int> written = buffers_written(instruction);
+std::vector<BufferIndex> buffers_touched(const Instruction& instruction) {
+  std::vector<BufferIndex> touched = buffers_read(instruction);
+  const std::vector<BufferIndex> written = buffers_written(instruction);
   touched.insert(touched.end(), written.begin(), written.end());
   return touched;
 }
@@ -105,7 +105,7 @@ std::vector<int> turns_of_segments(const MeshProgram& mesh) {
   std::vector<int> turns(mesh.segments.size(), -1);
   int turn = 0;
   for (const SegmentRun& run : mesh.schedule)
-    if (run.micro_batch == 0) turns[static_cast<std::size_t>(run.segment)] = turn++;
+    if (run.micro_batch == 0) turns[run.segment] = turn++;
   return turns;
 }
 

@@ -4,6 +4,7 @@
 #include <variant>
 #include <vector>
 
+#include "libalpa/base/index.h"
 #include "libalpa/graph/graph.h"
 #include "libalpa/plan/plan.h"
 #include "libalpa/schedule/schedule.h"
@@ -19,6 +20,8 @@ enum class Residence {
   micro_batch,  ///< from one segment of a micro-batch to a later one; a slot for each micro-batch in between
   segment,      ///< within one run of a segment; memory is shared
 };
+
+using BufferIndex = Index<struct Buffer>;
 
 /// A tile of a value (or scratch memory) on every device of a mesh.
 struct Buffer {
@@ -40,7 +43,7 @@ enum class Accumulate { overwrite, add, add_after_first_micro_batch };
 /// The trainer fills the buffer with this input of the current micro-batch (or step).
 struct Load {
   int input = 0;  ///< index in Graph::inputs
-  int to = 0;
+  BufferIndex to;
   bool operator==(const Load&) const = default;
 };
 
@@ -49,8 +52,8 @@ struct Compute {
   int node = 0;
   const OpDef* op = nullptr;
   Attributes attributes;  ///< local
-  std::vector<int> operands, results;
-  int workspace = -1;
+  std::vector<BufferIndex> operands, results;
+  BufferIndex workspace;  ///< -1: none, here and below
   Accumulate accumulate = Accumulate::overwrite;
   bool operator==(const Compute&) const = default;
 };
@@ -58,41 +61,41 @@ struct Compute {
 /// One step of a layout conversion over one mesh axis.
 struct Convert {
   ConversionStep step;
-  int from = 0, to = 0;
-  int packed = -1, unpacked = -1;  ///< scratch buffers where the split or gathered dimension is not outermost
+  BufferIndex from, to;
+  BufferIndex packed, unpacked;  ///< scratch buffers where the split or gathered dimension is not outermost
   bool operator==(const Convert&) const = default;
 };
 
 /// Every device along a mesh axis passes tiles on to the next one; the last to the first.
 struct Shift {
   int axis = 0;
-  std::vector<int> from, to;
+  std::vector<BufferIndex> from, to;
   bool operator==(const Shift&) const = default;
 };
 
 /// This mesh's side of Program::transfers[transfer].
 struct Send {
   int transfer = 0;
-  int from = 0;
-  int packed = -1;  ///< the pieces, in their order; a slot for each message that may be on its way
+  BufferIndex from;
+  BufferIndex packed;  ///< the pieces, in their order; a slot for each message that may be on its way
   bool operator==(const Send&) const = default;
 };
 struct Receive {
   int transfer = 0;
-  int to = 0;
-  int packed = -1;
+  BufferIndex to;
+  BufferIndex packed;
   bool operator==(const Receive&) const = default;
 };
 
 /// Sums these scalars over all ranks of all meshes.
 struct GlobalSum {
-  std::vector<int> scalars;
-  int packed = -1;
+  std::vector<BufferIndex> scalars;
+  BufferIndex packed;
   bool operator==(const GlobalSum&) const = default;
 };
 
 struct Zero {
-  int to = 0;
+  BufferIndex to;
   bool operator==(const Zero&) const = default;
 };
 
@@ -125,12 +128,12 @@ std::string lane_name(
     const Lane&);  ///< "compute", "copies", "collectives of axis 0", "sends to stage 1 from 0"
 
 /// Buffers that an instruction reads and writes; scratch counts as written.
-std::vector<int> buffers_read(const Instruction&);
-std::vector<int> buffers_written(const Instruction&);
+std::vector<BufferIndex> buffers_read(const Instruction&);
+std::vector<BufferIndex> buffers_written(const Instruction&);
+std::vector<BufferIndex> buffers_touched(const Instruction&);  ///< those it reads, then those it writes
 
 /// Kernels of the device alone, which an emulated one does not run.
 bool is_computation(const Instruction&);
-std::vector<int> buffers_touched(const Instruction&);  ///< those that it reads, then those that it writes
 
 /// What a mesh does for one micro-batch of a stage, or (update) once at the end of a step.
 struct Segment {
@@ -154,18 +157,16 @@ struct SegmentRun {
 struct MeshProgram {
   DeviceMesh mesh;
   std::vector<Lane> lanes{Lane{}};  ///< the first is the compute lane
-  std::vector<Buffer> buffers;
+  Indexed<BufferIndex, Buffer> buffers;
   std::vector<Segment> segments;
   std::vector<SegmentRun> schedule;
   MemoryUse memory;
-  std::vector<int> state_buffer;  ///< [state of the graph] -> buffer, -1: not on this mesh
-  int loss = -1;  ///< scalar buffer: sum of losses of the step, all stages, after the update segment
-  int gradient_square_sum = -1;  ///< likewise
-  std::vector<int> metrics;      ///< likewise, of each of the graph's
+  std::vector<BufferIndex> state_buffer;  ///< [state of the graph] -> buffer, -1: not on this mesh
+  BufferIndex loss;  ///< a scalar: sum of losses of the step, all stages, after the update segment
+  BufferIndex gradient_square_sum;   ///< likewise
+  std::vector<BufferIndex> metrics;  ///< likewise, of each of the graph's
 
-  const Segment& segment_of(const SegmentRun& run) const {
-    return segments[static_cast<std::size_t>(run.segment)];
-  }
+  const Segment& segment_of(const SegmentRun& run) const { return segments[run.segment]; }
 };
 
 /// A value's way between two meshes. Messages between two stages travel in the order in which they are sent;

@@ -26,14 +26,14 @@ const char* residence_name(Residence residence) {
   return "";
 }
 
-std::string list(const std::vector<int>& buffers) {
+std::string list(const std::vector<BufferIndex>& buffers) {
   std::string text;
-  for (const int b : buffers) text += fmt::format(" %{}", b);
+  for (const BufferIndex b : buffers) text += fmt::format(" %{}", b);
   return text;
 }
 
 /// Scratch beside what is computed, where there is some.
-std::string with(const char* what, int buffer) {
+std::string with(const char* what, BufferIndex buffer) {
   return buffer < 0 ? "" : fmt::format(", {} %{}", what, buffer);
 }
 
@@ -103,7 +103,7 @@ const char* when_text(When when) {
 }
 
 std::string lane_text(const MeshProgram& mesh, int lane) {
-  return lane == 0 ? "" : fmt::format(" [{}]", lane_name(mesh.lanes[static_cast<std::size_t>(lane)]));
+  return lane == 0 ? "" : fmt::format(" [{}]", lane_name(mesh.lanes[lane]));
 }
 
 /// ", after that of 3 and 7 before": instructions of the segment, counted back from this one.
@@ -132,7 +132,7 @@ std::string schedule_text(const MeshProgram& mesh) {
 
 std::string mesh_program_text(const MeshProgram& mesh, const Graph& graph) {
   std::string text = fmt::format("{}, arena of {} bytes\n", mesh_place(mesh.mesh), mesh.memory.total);
-  for (std::size_t b = 0; b < mesh.buffers.size(); ++b)
+  for (const BufferIndex b : mesh.buffers.indices())
     text += fmt::format("  %{} {}\n", b, buffer_text(mesh.buffers[b]));
   for (const Segment& segment : mesh.segments) {
     text += fmt::format("  {}\n", segment_text(segment));

@@ -54,7 +54,7 @@ class SliceStep : public PreparedInstruction {
     const Shape& part = to_.tile.shape;
     const auto d = static_cast<std::size_t>(convert.step.to_dimension);
     Box from = whole_of(from_.tile.shape);
-    from.origin[d] = site.coordinate[static_cast<std::size_t>(convert.step.axis)] * part[d];
+    from.origin[d] = site.coordinate[convert.step.axis] * part[d];
     return {site.device, from, whole_of(part), part, to_.tile.dtype};
   }
 
@@ -66,7 +66,7 @@ class CollectiveStep : public PreparedInstruction {
  public:
   CollectiveStep(const Convert& convert, const StepSite& site)
       : step_(convert.step), from_(site.mesh, convert.from), to_(site.mesh, convert.to) {
-    const int group = site.mesh.mesh.shape[static_cast<std::size_t>(step_.axis)];
+    const int group = site.mesh.mesh.shape[step_.axis];
     if (convert.packed >= 0) {
       packed_.emplace(site.mesh, convert.packed);
       pack_.emplace(site.device, from_.tile, step_.to_dimension, group, Chunks::Way::pack);
@@ -97,7 +97,7 @@ class CollectiveStep : public PreparedInstruction {
  private:
   void communicate(const StepContext& rank, void* from, void* arriving) const {
     Stream& stream = *rank.stream;
-    Communicator& group = *(*rank.axes)[static_cast<std::size_t>(step_.axis)];
+    Communicator& group = *(*rank.axes)[step_.axis];
     const Reduction reduction = step_.maximum ? Reduction::max : Reduction::sum;
     const DType dtype = to_.tile.dtype;
     switch (step_.kind) {

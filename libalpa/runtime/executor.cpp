@@ -37,9 +37,7 @@ struct Executor::State {
   State(const Graph& g, std::vector<const Program*> p, Device& d, Communicator& w)
       : graph(g), programs(std::move(p)), device(d), world(w) {}
 
-  const MeshProgram& mine(std::size_t which) const {
-    return programs[which]->meshes[static_cast<std::size_t>(place)];
-  }
+  const MeshProgram& mine(std::size_t which) const { return programs[which]->meshes[place]; }
 
   void find_place() {
     const Program& program = *programs[0];
@@ -52,7 +50,7 @@ struct Executor::State {
       if (world.rank() >= mesh.first_device && world.rank() < end) place = static_cast<int>(s);
     }
     check_rank_count(devices, world.size());
-    coordinate = coordinate_of(program.meshes[static_cast<std::size_t>(place)].mesh, world.rank());
+    coordinate = coordinate_of(program.meshes[place].mesh, world.rank());
   }
 
   /// What all else of a step is ordered with.
@@ -128,8 +126,8 @@ struct Executor::State {
     stream().synchronize();
   }
 
-  double scalar(const MeshProgram& program, int buffer) {
-    stream().copy_to_host(staging->data(), address(program.buffers[static_cast<std::size_t>(buffer)]), 4);
+  double scalar(const MeshProgram& program, BufferIndex buffer) {
+    stream().copy_to_host(staging->data(), address(program.buffers[buffer]), 4);
     stream().synchronize();
     float value;
     std::memcpy(&value, staging->data(), 4);
@@ -180,19 +178,19 @@ std::vector<StateTile> Executor::state_tiles() const {
   const MeshProgram& program = s.mine(0);
   std::vector<StateTile> tiles;
   for (std::size_t i = 0; i < s.graph.states.size(); ++i) {
-    const int b = program.state_buffer[i];
+    const BufferIndex b = program.state_buffer[i];
     if (b < 0) continue;
-    const Buffer& buffer = program.buffers[static_cast<std::size_t>(b)];
+    const Buffer& buffer = program.buffers[b];
     const Shape& whole = value_of(s.graph, buffer.value).type.shape;
     // The first of the copies saves: no copy on an earlier mesh, and coordinate 0 along the axes that copy.
     bool first = true;
     for (int earlier = 0; earlier < s.place; ++earlier)
-      first = first && s.programs[0]->meshes[static_cast<std::size_t>(earlier)].state_buffer[i] < 0;
+      first = first && s.programs[0]->meshes[earlier].state_buffer[i] < 0;
     for (int axis = 0; axis < static_cast<int>(s.coordinate.size()); ++axis) {
       bool splits = false;
       for (const auto& axes : buffer.layout.axes)
         splits = splits || std::find(axes.begin(), axes.end(), axis) != axes.end();
-      first = first && (splits || s.coordinate[static_cast<std::size_t>(axis)] == 0);
+      first = first && (splits || s.coordinate[axis] == 0);
     }
     tiles.push_back({static_cast<int>(i), buffer.tile,
                      tile_origin(whole, buffer.layout, program.mesh.shape, s.coordinate), first});
@@ -202,16 +200,14 @@ std::vector<StateTile> Executor::state_tiles() const {
 
 void Executor::write_state(int state, const void* host) {
   const MeshProgram& program = state_->mine(0);
-  const Buffer& buffer =
-      program.buffers[static_cast<std::size_t>(program.state_buffer[static_cast<std::size_t>(state)])];
+  const Buffer& buffer = program.buffers[program.state_buffer[state]];
   state_->stream().copy_to_device(state_->address(buffer), host, byte_count(buffer.tile));
   state_->stream().synchronize();
 }
 
 void Executor::read_state(int state, void* host) {
   const MeshProgram& program = state_->mine(0);
-  const Buffer& buffer =
-      program.buffers[static_cast<std::size_t>(program.state_buffer[static_cast<std::size_t>(state)])];
+  const Buffer& buffer = program.buffers[program.state_buffer[state]];
   state_->stream().copy_to_host(host, state_->address(buffer), byte_count(buffer.tile));
   state_->stream().synchronize();
 }

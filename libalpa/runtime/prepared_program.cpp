@@ -11,7 +11,7 @@ PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, int
                                  const std::vector<int>& coordinate, int rank, Device& device,
                                  std::vector<Stream*> lanes, std::uint64_t seed, const CostModel* costs)
     : program_(program),
-      mesh_(program.meshes[static_cast<std::size_t>(mesh)]),
+      mesh_(program.meshes[mesh]),
       device_(device),
       lanes_(std::move(lanes)),
       runs_(mesh_, program.micro_batches),
@@ -47,7 +47,7 @@ PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, int
       if (!checked)
         std::erase_if(step.waits, [&](const Dependence& wait) {
           const int other = step_of(wait.segment, wait.instruction).row.lane;
-          return lanes_[static_cast<std::size_t>(other)] == lanes_[static_cast<std::size_t>(step.row.lane)];
+          return lanes_[other] == lanes_[step.row.lane];
         });
       mark(step.waits, static_cast<int>(s));
     }
@@ -59,8 +59,10 @@ PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, int
       Step& step = steps_[s][i];
       step.name =
           fmt::format("{} of the {}", instruction_label(instruction, graph), segment_text(mesh_.segments[s]));
-      for (const int b : buffers_read(instruction)) step.uses.push_back({BufferAddress(mesh_, b), false});
-      for (const int b : buffers_written(instruction)) step.uses.push_back({BufferAddress(mesh_, b), true});
+      for (const BufferIndex b : buffers_read(instruction))
+        step.uses.push_back({BufferAddress(mesh_, b), false});
+      for (const BufferIndex b : buffers_written(instruction))
+        step.uses.push_back({BufferAddress(mesh_, b), true});
       if (step.mark) step.mark->clocks.resize(static_cast<std::size_t>(program.micro_batches));
     }
 }
@@ -72,17 +74,16 @@ void PreparedProgram::mark(const std::vector<Dependence>& waits, int waiting_seg
     if (!other.mark) other.mark = std::make_unique<Mark>();
     auto& events = other.mark->events;
     const int remembered = runs_.remembered(wait, waiting_segment);
-    while (std::ssize(events) < remembered)
-      events.push_back(lanes_[static_cast<std::size_t>(other.row.lane)]->record());
+    while (std::ssize(events) < remembered) events.push_back(lanes_[other.row.lane]->record());
   }
 }
 
 void PreparedProgram::run_one(StepContext& context, int run, int instruction,
                               std::vector<TimelineRow>* rows) {
-  const SegmentRun& now = mesh_.schedule[static_cast<std::size_t>(run)];
+  const SegmentRun& now = mesh_.schedule[run];
   Step& step = step_of(now.segment, instruction);
   const int lane = step.row.lane;
-  Stream& stream = *lanes_[static_cast<std::size_t>(lane)];
+  Stream& stream = *lanes_[lane];
   // Even to queue work waits, where much is queued behind a message that does not come.
   const DeviceWaits::Call call(device_.waits(), "the queueing of an instruction");
   for (const Dependence& wait : step.waits) {
@@ -129,13 +130,13 @@ void PreparedProgram::run(StepContext context, std::vector<TimelineRow>* rows) {
   if (checked) {
     watch_.emplace(lanes_.size());
     for (const Instance& instance : random_order(program_, waits_, seed_++)) {
-      if (&program_.meshes[static_cast<std::size_t>(instance.mesh)] != &mesh_) continue;
-      enter(mesh_.schedule[static_cast<std::size_t>(instance.run)]);
+      if (&program_.meshes[instance.mesh] != &mesh_) continue;
+      enter(mesh_.schedule[instance.run]);
       run_one(context, instance.run, instance.instruction, rows);
     }
   }
   for (int r = 0; r < static_cast<int>(mesh_.schedule.size()) && !checked; ++r) {
-    const SegmentRun& run = mesh_.schedule[static_cast<std::size_t>(r)];
+    const SegmentRun& run = mesh_.schedule[r];
     enter(run);
     const auto count = static_cast<int>(mesh_.segment_of(run).instructions.size());
     for (int i = 0; i < count; ++i) run_one(context, r, i, rows);

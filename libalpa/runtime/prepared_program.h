@@ -48,9 +48,7 @@ class PreparedProgram {
     TimelineRow row;  ///< all of it but the time and the micro-batch
   };
 
-  Step& step_of(int segment, int instruction) {
-    return steps_[static_cast<std::size_t>(segment)][static_cast<std::size_t>(instruction)];
-  }
+  Step& step_of(int segment, int instruction) { return steps_[segment][instruction]; }
   void mark(const std::vector<Dependence>&, int waiting_segment);
   void run_one(StepContext&, int run, int instruction, std::vector<TimelineRow>* rows);
 

@@ -10,7 +10,7 @@
 namespace alpa {
 
 void RaceWatch::wait(int lane, const Clock& recorded) {
-  Clock& clock = clocks_[static_cast<std::size_t>(lane)];
+  Clock& clock = clocks_[lane];
   for (std::size_t l = 0; l < clock.size(); ++l) clock[l] = std::max(clock[l], recorded[l]);
 }
 
@@ -31,8 +31,7 @@ void RaceWatch::split_at(std::int64_t byte) {
 
 void RaceWatch::check(const Use& other, bool writes) const {
   if (other.lane < 0 || other.lane == now_.lane) return;
-  if (clocks_[static_cast<std::size_t>(now_.lane)][static_cast<std::size_t>(other.lane)] >= other.number)
-    return;
+  if (clocks_[now_.lane][other.lane] >= other.number) return;
   throw Error(ErrorKind::run_time,
               fmt::format("'{}' {} memory that '{}', on another lane, may still use", *now_.name,
                           writes ? "writes" : "reads", *other.name),

@@ -18,7 +18,7 @@ class RaceWatch {
   /// That what follows on the lane starts after what was recorded.
   void wait(int lane, const Clock& recorded);
   /// The clock of all that the lane has done.
-  Clock record(int lane) const { return clocks_[static_cast<std::size_t>(lane)]; }
+  Clock record(int lane) const { return clocks_[lane]; }
 
   /// An instruction begins on the lane; what it touches from now on is its doing. `name` outlives the watch.
   void begin(int lane, const std::string* name);

@@ -8,8 +8,8 @@
 
 namespace alpa {
 
-BufferAddress::BufferAddress(const MeshProgram& program, int buffer) {
-  const Buffer& b = program.buffers[static_cast<std::size_t>(buffer)];
+BufferAddress::BufferAddress(const MeshProgram& program, BufferIndex buffer) {
+  const Buffer& b = program.buffers[buffer];
   offset = b.offset;
   slot_bytes = b.bytes;
   slots = b.slots;
@@ -35,7 +35,7 @@ class LoadStep : public PreparedInstruction {
  public:
   LoadStep(const Load& load, const StepSite& site) : to_(site.mesh, load.to) {
     const std::vector<Input>& inputs = site.graph.inputs;
-    kind_ = inputs[static_cast<std::size_t>(load.input)].kind;
+    kind_ = inputs[load.input].kind;
     sample_input_ = std::count_if(inputs.begin(), inputs.begin() + load.input,
                                   [](const Input& input) { return input.is_of_samples(); });
   }
@@ -47,7 +47,7 @@ class LoadStep : public PreparedInstruction {
       case InputKind::tokens:
       case InputKind::targets:
       case InputKind::data: {
-        const std::span<const std::byte> batch = in.samples[static_cast<std::size_t>(sample_input_)];
+        const std::span<const std::byte> batch = in.samples[sample_input_];
         assert((rank.micro_batch + 1) * to_.bytes() <= static_cast<std::int64_t>(batch.size()));
         host = batch.data() + rank.micro_batch * to_.bytes();
         break;
@@ -86,9 +86,9 @@ class ComputeStep : public PreparedInstruction {
                        : std::nullopt) {
     KernelShape shape;
     shape.attributes = compute.attributes;
-    const auto add = [&](int b, std::vector<BufferAddress>& places, std::vector<Tile>& tiles,
+    const auto add = [&](BufferIndex b, std::vector<BufferAddress>& places, std::vector<Tile>& tiles,
                          std::vector<TensorType>& types) {
-      const Buffer& buffer = program.buffers[static_cast<std::size_t>(b)];
+      const Buffer& buffer = program.buffers[b];
       places.emplace_back(program, b);
       types.push_back(buffer.tile);
       Tile tile;
@@ -99,8 +99,8 @@ class ComputeStep : public PreparedInstruction {
       }
       tiles.push_back(std::move(tile));
     };
-    for (const int b : compute.operands) add(b, operand_places_, operands_, shape.operands);
-    for (const int b : compute.results) add(b, result_places_, results_, shape.results);
+    for (const BufferIndex b : compute.operands) add(b, operand_places_, operands_, shape.operands);
+    for (const BufferIndex b : compute.results) add(b, result_places_, results_, shape.results);
     kernel_ = make_kernel(device, *compute.op, shape);
   }
 
@@ -125,8 +125,8 @@ class ComputeStep : public PreparedInstruction {
 class ShiftStep : public PreparedInstruction {
  public:
   ShiftStep(const Shift& shift, const MeshProgram& program) : axis_(static_cast<std::size_t>(shift.axis)) {
-    for (const int b : shift.from) from_.emplace_back(program, b);
-    for (const int b : shift.to) to_.emplace_back(program, b);
+    for (const BufferIndex b : shift.from) from_.emplace_back(program, b);
+    for (const BufferIndex b : shift.to) to_.emplace_back(program, b);
     passed_.resize(from_.size());
   }
 
@@ -145,7 +145,7 @@ class ShiftStep : public PreparedInstruction {
 class GlobalSumStep : public PreparedInstruction {
  public:
   GlobalSumStep(const GlobalSum& sum, const MeshProgram& program) : packed_(program, sum.packed) {
-    for (const int scalar : sum.scalars) scalars_.emplace_back(program, scalar);
+    for (const BufferIndex scalar : sum.scalars) scalars_.emplace_back(program, scalar);
   }
 
   void run(const StepContext& rank) override {

@@ -65,7 +65,7 @@ struct BufferAddress {
   std::int64_t offset = 0, slot_bytes = 0, slots = 1;
   TensorType tile;
 
-  BufferAddress(const MeshProgram&, int buffer);
+  BufferAddress(const MeshProgram&, BufferIndex buffer);
   std::int64_t slot(const StepContext&) const;
   void* at(const StepContext&) const;
   std::int64_t bytes() const { return byte_count(tile); }

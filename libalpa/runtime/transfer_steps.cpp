@@ -46,11 +46,11 @@ struct TransferEnd {
   std::vector<Message> messages;
   std::size_t channel;
 
-  TransferEnd(const StepSite& site, int transfer, int tile_buffer, int packed_buffer, bool sends)
-      : TransferEnd(site, site.program.transfers[static_cast<std::size_t>(transfer)], tile_buffer,
-                    packed_buffer, sends) {}
-  TransferEnd(const StepSite& site, const StageTransfer& transfer, int tile_buffer, int packed_buffer,
+  TransferEnd(const StepSite& site, int transfer, BufferIndex tile_buffer, BufferIndex packed_buffer,
               bool sends)
+      : TransferEnd(site, site.program.transfers[transfer], tile_buffer, packed_buffer, sends) {}
+  TransferEnd(const StepSite& site, const StageTransfer& transfer, BufferIndex tile_buffer,
+              BufferIndex packed_buffer, bool sends)
       : tile(site.mesh, tile_buffer),
         packed(site.mesh, packed_buffer),
         messages(messages_of(transfer, site, tile.tile, sends)),

@@ -15,26 +15,25 @@ GraphUses::GraphUses(const Graph& of)
     const Node& node = node_of(of, n);
     if (node.op->reduces_globally) continue;
     for (const int operand : node.operands) {
-      std::vector<int>& so_far = users[static_cast<std::size_t>(operand)];
+      std::vector<int>& so_far = users[operand];
       if (so_far.empty() || so_far.back() != n) so_far.push_back(n);
     }
   }
   for (int s = 0; s < static_cast<int>(of.states.size()); ++s) {
-    const State& state = of.states[static_cast<std::size_t>(s)];
-    state_at[static_cast<std::size_t>(state.value)] = s;
-    if (state.next >= 0) state_after[static_cast<std::size_t>(state.next)] = s;
+    const State& state = of.states[s];
+    state_at[state.value] = s;
+    if (state.next >= 0) state_after[state.next] = s;
   }
-  if (of.loss >= 0) summed_over_step[static_cast<std::size_t>(of.loss)] = true;
+  if (of.loss >= 0) summed_over_step[of.loss] = true;
   for (const Metric& metric : of.metrics)
-    for (const int value : metric.values) summed_over_step[static_cast<std::size_t>(value)] = true;
+    for (const int value : metric.values) summed_over_step[value] = true;
   if (of.gradient_square_sum >= 0) norm = value_of(of, of.gradient_square_sum).producer;
   if (norm < 0) return;
   for (const int gradient : node_of(of, norm).operands) {
     if (users_of(gradient).empty()) continue;
     const int last = users_of(gradient).back();
     const std::vector<int>& operands = node_of(of, last).operands;
-    measured[static_cast<std::size_t>(last)].push_back(
-        static_cast<int>(std::ranges::find(operands, gradient) - operands.begin()));
+    measured[last].push_back(static_cast<int>(std::ranges::find(operands, gradient) - operands.begin()));
   }
 }
 

@@ -19,8 +19,8 @@ struct GraphUses {
   /// them: of several updates that use a gradient, the last.
   std::vector<std::vector<int>> measured;
 
-  const std::vector<int>& users_of(int value) const { return users[static_cast<std::size_t>(value)]; }
-  int state_after_value(int value) const { return state_after[static_cast<std::size_t>(value)]; }
+  const std::vector<int>& users_of(int value) const { return users[value]; }
+  int state_after_value(int value) const { return state_after[value]; }
 };
 
 /// The phase in which a value goes to other stages: states once a step, as sums of gradients do.

@@ -47,7 +47,7 @@ std::vector<bool> StageSemantics::recomputed(const std::vector<bool>& kept) cons
   if (!range_.rematerialize) return again;
   std::vector<bool> wanted(graph().values.size());
   const auto want = [&](const Node& node) {
-    for (const int operand : node.operands) wanted[static_cast<std::size_t>(operand)] = true;
+    for (const int operand : node.operands) wanted[operand] = true;
   };
   for (int n = 0; n < static_cast<int>(again.size()); ++n)
     if (has(n) && node_of(graph(), n).phase == Phase::backward) want(node_of(graph(), n));
@@ -59,7 +59,7 @@ std::vector<bool> StageSemantics::recomputed(const std::vector<bool>& kept) cons
       return wanted[r] && !kept[r];
     });
     if (!needed) continue;
-    again[static_cast<std::size_t>(n)] = true;
+    again[n] = true;
     want(node);
   }
   return again;
@@ -76,23 +76,21 @@ std::vector<int> StageSemantics::order(Phase segment, const std::vector<bool>& k
   if (segment != Phase::backward) return of_phase(segment);
   const std::vector<bool> again = recomputed(kept);
   std::vector<std::vector<int>> of_layer(static_cast<std::size_t>(range_.end_layer - range_.first_layer));
-  const auto sort_in = [&](int n) {
-    of_layer[static_cast<std::size_t>(node_of(graph(), n).layer - range_.first_layer)].push_back(n);
-  };
+  const auto sort_in = [&](int n) { of_layer[node_of(graph(), n).layer - range_.first_layer].push_back(n); };
   for (const int n : of_phase(Phase::forward))
-    if (again[static_cast<std::size_t>(n)]) sort_in(n);
+    if (again[n]) sort_in(n);
   for (const int n : of_phase(Phase::backward)) sort_in(n);
   std::vector<bool> done(graph().nodes.size());
   for (auto layer = of_layer.rbegin(); layer != of_layer.rend(); ++layer)
     for (const int n : *layer) {
-      if (done[static_cast<std::size_t>(n)]) continue;
+      if (done[n]) continue;
       order.push_back(n);
       if (node_of(graph(), n).phase == Phase::forward) continue;
       for (const int result : node_of(graph(), n).results)
         for (const int user : uses_.users_of(result)) {
           if (!node_of(graph(), user).op->sums_micro_batches || !has(user)) continue;
-          if (!done[static_cast<std::size_t>(user)]) order.push_back(user);
-          done[static_cast<std::size_t>(user)] = true;
+          if (!done[user]) order.push_back(user);
+          done[user] = true;
         }
     }
   return order;

@@ -9,7 +9,7 @@ namespace {
 
 bool outermost(const Shape& tile, int dimension) {
   std::int64_t outer = 1;
-  for (int d = 0; d < dimension; ++d) outer *= tile[static_cast<std::size_t>(d)];
+  for (int d = 0; d < dimension; ++d) outer *= tile[d];
   return outer == 1;
 }
 
@@ -29,7 +29,7 @@ std::vector<ConversionStep> moves(const Shape& whole, const ShardingSpec& spec, 
     int at = -1;  // the dimension whose innermost split this axis is
     bool buried = false;
     for (int d = 0; d < rank; ++d) {
-      auto& axes = free.axes[static_cast<std::size_t>(d)];
+      auto& axes = free.axes[d];
       for (const int a : axes) buried = buried || (a == axis && axes.back() != axis);
       if (!axes.empty() && axes.back() == axis) {
         at = d;
@@ -42,7 +42,7 @@ std::vector<ConversionStep> moves(const Shape& whole, const ShardingSpec& spec, 
     for (int d = 0; d < rank; ++d) {
       if (d == at) continue;
       ShardingSpec after = free;
-      after.axes[static_cast<std::size_t>(d)].push_back(axis);
+      after.axes[d].push_back(axis);
       const ConversionKind kind = sum || maximum ? ConversionKind::reduce_scatter
                                   : at >= 0      ? ConversionKind::all_to_all
                                                  : ConversionKind::slice;

@@ -28,7 +28,7 @@ std::vector<RingRound> Ring::rounds() const {
 Ring ring_of(const ShardingRule& rule, const std::vector<int>& strategy, const MeshShape& mesh) {
   for (std::size_t axis = 0; axis < strategy.size(); ++axis) {
     const int factor = strategy[axis];
-    if (factor < 0 || rule.factors[static_cast<std::size_t>(factor)].ring < 0) continue;
+    if (factor < 0 || rule.factors[factor].ring < 0) continue;
     return {static_cast<int>(axis), mesh[axis], those_with(rule.operands, factor),
             those_with(rule.results, factor)};
   }

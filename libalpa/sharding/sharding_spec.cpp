@@ -12,7 +12,7 @@ namespace {
 
 std::int64_t split_of(const std::vector<int>& axes, const MeshShape& mesh) {
   std::int64_t parts = 1;
-  for (const int axis : axes) parts *= mesh[static_cast<std::size_t>(axis)];
+  for (const int axis : axes) parts *= mesh[axis];
   return parts;
 }
 
@@ -65,8 +65,7 @@ Shape tile_origin(const Shape& whole, const ShardingSpec& spec, const MeshShape&
   Shape origin(whole.size(), 0);
   for (std::size_t d = 0; d < whole.size(); ++d) {
     std::int64_t index = 0;
-    for (const int axis : spec.axes[d])
-      index = index * mesh[static_cast<std::size_t>(axis)] + coordinate[static_cast<std::size_t>(axis)];
+    for (const int axis : spec.axes[d]) index = index * mesh[axis] + coordinate[axis];
     origin[d] = index * tile[d];
   }
   return origin;
@@ -122,7 +121,7 @@ ShardingSpec parse_spec(const std::string& text) {
 std::vector<ShardingSpec> all_specs(const Shape& whole, const MeshShape& mesh) {
   std::vector<ShardingSpec> specs{replicated_spec(whole.size())};
   for (int axis = 0; axis < static_cast<int>(mesh.size()); ++axis) {
-    if (mesh[static_cast<std::size_t>(axis)] == 1) continue;
+    if (mesh[axis] == 1) continue;
     const std::size_t known = specs.size();
     for (std::size_t s = 0; s < known; ++s)
       for (std::size_t d = 0; d < whole.size(); ++d) {

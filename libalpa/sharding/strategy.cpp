@@ -8,9 +8,7 @@
 namespace alpa {
 namespace {
 
-const Factor& factor_of(const ShardingRule& rule, int factor) {
-  return rule.factors[static_cast<std::size_t>(factor)];
-}
+const Factor& factor_of(const ShardingRule& rule, int factor) { return rule.factors[factor]; }
 
 /// Whether an axis that is given this choice splits the factor; a ring splits two.
 bool splits(const ShardingRule& rule, int choice, int factor) {
@@ -35,13 +33,13 @@ ShardingSpec spec_under(const ShardingRule& rule, const std::vector<DimensionFac
   for (std::size_t d = 0; d < dimensions.size(); ++d)
     for (const int factor : dimensions[d])
       for (int axis = 0; axis < static_cast<int>(strategy.size()); ++axis)
-        if (splits(rule, strategy[static_cast<std::size_t>(axis)], factor)) spec.axes[d].push_back(axis);
+        if (splits(rule, strategy[axis], factor)) spec.axes[d].push_back(axis);
   return spec;
 }
 
 void mark_partial(const OpDef& op, const ShardingRule& rule, const Strategy& strategy, NodeLayout& layout) {
   for (int axis = 0; axis < static_cast<int>(strategy.size()); ++axis) {
-    const int choice = strategy[static_cast<std::size_t>(axis)];
+    const int choice = strategy[axis];
     const std::uint32_t bit = 1u << axis;
     if (choice == kPassPartialAxis) {
       const std::size_t through = op.linear == Linearity::joint ? layout.operands.size() : 1;
@@ -51,7 +49,7 @@ void mark_partial(const OpDef& op, const ShardingRule& rule, const Strategy& str
     if (choice < 0 || factor_of(rule, choice).ring >= 0) continue;  // a ring leaves nothing to be summed
     for (int r = 0; r < static_cast<int>(layout.results.size()); ++r)
       if (rule.reduces(r, choice)) {
-        ShardingSpec& result = layout.results[static_cast<std::size_t>(r)];
+        ShardingSpec& result = layout.results[r];
         (factor_of(rule, choice).maximum ? result.partial_max : result.partial_sum) |= bit;
       }
   }

@@ -39,11 +39,8 @@ std::int64_t exchanged_bytes(const Program& program) {
     for (const Segment& segment : mesh.segments)
       for (const Instruction& instruction : segment.instructions) {
         if (is_computation(instruction)) continue;
-        std::vector<int> touched = buffers_read(instruction);
-        const std::vector<int> written = buffers_written(instruction);
-        touched.insert(touched.end(), written.begin(), written.end());
-        for (const int b : touched) {
-          const Buffer& buffer = mesh.buffers[static_cast<std::size_t>(b)];
+        for (const BufferIndex b : buffers_touched(instruction)) {
+          const Buffer& buffer = mesh.buffers[b];
           std::int64_t& end = pieces[buffer.offset];
           end = std::max(end, buffer.offset + buffer.slots * buffer.bytes);
         }

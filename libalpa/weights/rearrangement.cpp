@@ -106,7 +106,7 @@ void Rearrangement::gather_as(const Read& read, bool adds, To* ours) const {
     slab.resize(static_cast<std::size_t>((count - 1) * outer.theirs + inner));
     read(first_ + begin * outer.theirs, static_cast<std::int64_t>(slab.size()), slab.data());
     walk(0, begin * outer.ours, 0, count, [&](std::int64_t to, std::int64_t from) {
-      const From value = slab[static_cast<std::size_t>(from)];
+      const From value = slab[from];
       if (!adds)
         ours[to] = converted<To>(value);
       else

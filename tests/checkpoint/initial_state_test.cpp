@@ -50,8 +50,7 @@ TEST(InitialState, ATileHoldsItsPartOfTheWhole) {
     for (std::int64_t a = 0; a < 3; ++a)
       for (std::int64_t b = 0; b < 4; ++b)
         for (std::int64_t c = 0; c < 5; ++c)
-          EXPECT_EQ(part[static_cast<std::size_t>((a * 4 + b) * 5 + c)],
-                    whole[static_cast<std::size_t>(((a + 1) * 7 + b + 3) * 9 + c + 4)]);
+          EXPECT_EQ(part[(a * 4 + b) * 5 + c], whole[((a + 1) * 7 + b + 3) * 9 + c + 4]);
   }
 }
 

@@ -31,9 +31,7 @@ class Draws {
     return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(bound));
   }
   bool once_in(int n) { return below(n) == 0; }
-  std::string one_of(const std::vector<std::string>& words) {
-    return words[static_cast<std::size_t>(below(std::ssize(words)))];
-  }
+  std::string one_of(const std::vector<std::string>& words) { return words[below(std::ssize(words))]; }
 
   /// One that makes sense, or, once in `rarity`, one that might break something.
   std::string sound_or(int rarity, const std::vector<std::string>& sound,
@@ -177,7 +175,8 @@ std::string pin_toml(Draws& draw, int rarity) {
     }
     text += "[[stage]]\nlayers = " + draw.integer(rarity, {std::to_string(6 / stages)}) + "\nmesh = [" +
             mesh + "]\n" + (draw.once_in(2) ? "axes = [" + roles + "]\n" : "") +
-            "state_sharding = " + draw.one_of({"\"free\"", "\"none\"", "\"optimizer\"", "\"parameters\""}) + "\n";
+            "state_sharding = " + draw.one_of({"\"free\"", "\"none\"", "\"optimizer\"", "\"parameters\""}) +
+            "\n";
   }
   return text;
 }

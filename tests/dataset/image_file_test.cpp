@@ -221,10 +221,10 @@ TEST(FittedImage, OfHalfTheSizeAveragesWithATriangle) {
       for (int v = 0; v < 4; ++v)
         for (int u = 0; u < 4; ++u)
           sum += weights[v] * weights[u] *
-                 image.pixels[static_cast<std::size_t>(std::clamp(2 * y + v - 1, 0, height - 1) * width +
-                                                       std::clamp(2 * x + u - 1, 0, width - 1))];
+                 image.pixels[std::clamp(2 * y + v - 1, 0, height - 1) * width +
+                              std::clamp(2 * x + u - 1, 0, width - 1)];
       // Rounded to whole levels.
-      EXPECT_NEAR(result.pixels[static_cast<std::size_t>(y * width / 2 + x)], sum, 0.51) << y << ' ' << x;
+      EXPECT_NEAR(result.pixels[y * width / 2 + x], sum, 0.51) << y << ' ' << x;
     }
 }
 

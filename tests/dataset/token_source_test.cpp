@@ -121,7 +121,7 @@ TEST_F(Tokens, SyntheticAreEvenlyDrawnAndEverySecondFollows) {
   std::vector<int> counts(10);
   for (std::size_t i = 0; i < drawn.size(); i += 2) {
     EXPECT_EQ(drawn[i + 1], (drawn[i] + 1) % 10);
-    ++counts[static_cast<std::size_t>(drawn[i])];
+    ++counts[drawn[i]];
   }
   // Binomial with mean 5000 and standard deviation 67: five of them.
   for (const int count : counts) EXPECT_NEAR(count, 5000, 335);

@@ -25,9 +25,7 @@ TEST_P(BackendTraining, InF32HasTheLossesOfOneThread) {
     // Only the order of sums differs. The losses are of order 3, and AdamW's first steps are as large for
     // gradients that are mostly rounding error as for others.
     for (int step = 0; step < kSteps; ++step)
-      EXPECT_NEAR(actual[static_cast<std::size_t>(step)], expected[static_cast<std::size_t>(step)],
-                  step == 0 ? 1e-5 : 1e-4)
-          << m.name << ", step " << step;
+      EXPECT_NEAR(actual[step], expected[step], step == 0 ? 1e-5 : 1e-4) << m.name << ", step " << step;
   }
 }
 
@@ -37,8 +35,7 @@ TEST_P(BackendTraining, InBf16IsCloseToOneThread) {
     const std::vector<double> expected = reference(model), actual = on_backend(model);
     // Activations have eight bits, and sums in another order round the other way now and then.
     for (int step = 0; step < kSteps; ++step)
-      EXPECT_NEAR(actual[static_cast<std::size_t>(step)], expected[static_cast<std::size_t>(step)], 0.02)
-          << m.name << ", step " << step;
+      EXPECT_NEAR(actual[step], expected[step], 0.02) << m.name << ", step " << step;
   }
 }
 

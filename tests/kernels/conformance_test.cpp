@@ -59,8 +59,7 @@ TEST_P(Updates, ChangeNothingWhereTheNormIsNotFinite) {
         p.values[scalars + 1] = {norm};
         p.values[1].assign(p.values[1].size(), norm);
         std::vector<Values> before;
-        for (std::size_t r = 0; r < p.results.size(); ++r)
-          before.push_back(p.values[static_cast<std::size_t>(p.op->overwrites[r])]);
+        for (std::size_t r = 0; r < p.results.size(); ++r) before.push_back(p.values[p.op->overwrites[r]]);
         EXPECT_EQ(run(p.run(), p.values), before);
       }
 }

@@ -138,8 +138,7 @@ class DevicesAtWork {
           run.results_before.push_back(before_of(before, round, coordinate, r));
         std::vector<Values> tiles = operands.tiles(coordinate);
         const std::vector<Values> visiting = operands.tiles(upstream(coordinate, round.passed));
-        for (const int i : layout_.ring.operands)
-          tiles[static_cast<std::size_t>(i)] = visiting[static_cast<std::size_t>(i)];
+        for (const int i : layout_.ring.operands) tiles[i] = visiting[i];
         held_.push_back(run_kernel(device_, run, tiles));
       }
     }
@@ -147,7 +146,7 @@ class DevicesAtWork {
     for (std::size_t r = 0; r < p_.results.size(); ++r) {
       Whole whole(p_.results[r].shape, layout_.results[r], mesh_);
       for (int rank = 0; rank < device_count(mesh_); ++rank)
-        whole.add(coordinate_of({0, mesh_}, rank), held_[static_cast<std::size_t>(rank)][r]);
+        whole.add(coordinate_of({0, mesh_}, rank), held_[rank][r]);
       results.push_back(whole.reduced());
     }
     return results;
@@ -215,7 +214,7 @@ OpCase divisible(OpCase c) {
     operands += std::string(operands.empty() ? "" : " ") + word[0] + "[";
     for (std::size_t d = 0; d < dimensions.size(); ++d) {
       std::int64_t extent = 1;
-      for (const int f : dimensions[d]) extent *= rule.factors[static_cast<std::size_t>(f)].size;
+      for (const int f : dimensions[d]) extent *= rule.factors[f].size;
       operands += (d ? "x" : "") + std::to_string(extent);
     }
     operands += "]";

@@ -22,7 +22,7 @@ std::optional<std::size_t> dimension_of(const std::vector<DimensionFactors>& dim
 
 /// Whether a factor can be split: it is not whole, long enough, and outermost wherever it appears.
 bool splits(const ShardingRule& rule, int factor) {
-  const Factor& f = rule.factors[static_cast<std::size_t>(factor)];
+  const Factor& f = rule.factors[factor];
   if (f.whole || f.size < 2) return false;
   for (const auto* tensors : {&rule.operands, &rule.results})
     for (const auto& dimensions : *tensors)
@@ -52,7 +52,7 @@ struct Part {
 /// round.
 std::vector<Values> results_by_parts(Device& device, const PreparedCase& p, const ShardingRule& rule,
                                      int factor) {
-  const Factor& f = rule.factors[static_cast<std::size_t>(factor)];
+  const Factor& f = rule.factors[factor];
   std::vector<Values> wholes(p.results.size());
   // Unequal parts, and one part of length 1.
   const std::int64_t cut = f.size / 3 + 1;
@@ -116,7 +116,7 @@ TEST_P(Tiles, OfEveryFactorMakeUpTheWhole) {
     const ShardingRule rule = rule_of(*p.op, p.call());
     for (int factor = 0; factor < static_cast<int>(rule.factors.size()); ++factor) {
       if (!splits(rule, factor)) continue;
-      SCOPED_TRACE(case_text(c) + ", factor " + rule.factors[static_cast<std::size_t>(factor)].name);
+      SCOPED_TRACE(case_text(c) + ", factor " + rule.factors[factor].name);
       expect_all_near(results_by_parts(*device, p, rule, factor), p.expected(), p);
     }
   }

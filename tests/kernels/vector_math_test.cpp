@@ -22,8 +22,7 @@ std::vector<InstructionSet> instruction_sets() {
 std::vector<float> exponentials(InstructionSet set, const std::vector<float>& x) {
   std::vector<float> y(x.size());
   run_vectorized(set, 0, static_cast<std::int64_t>(x.size()), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i)
-      y[static_cast<std::size_t>(i)] = fast_exp(x[static_cast<std::size_t>(i)]);
+    for (std::int64_t i = begin; i < end; ++i) y[i] = fast_exp(x[i]);
   });
   return y;
 }

@@ -56,10 +56,10 @@ INSTANTIATE_TEST_SUITE_P(
         {"StrategyNotAllowed", [](Plan& p, const Graph&) { p.node_strategy[0] = {77}; }, "node 0 (embedding) has a strategy"},
         {"LayoutMissing", [](Plan& p, const Graph&) { p.value_layout.pop_back(); }, "plan has layouts for"},
         {"LayoutThatDoesNotFit",
-         [](Plan& p, const Graph& g) { p.value_layout[static_cast<std::size_t>(parameter_on_first_stage(g))] = parse_spec("S3R"); },
+         [](Plan& p, const Graph& g) { p.value_layout[parameter_on_first_stage(g)] = parse_spec("S3R"); },
          "cannot be laid out as S3R"},
         {"PartialState",
-         [](Plan& p, const Graph& g) { p.value_layout[static_cast<std::size_t>(parameter_on_first_stage(g))] = parse_spec("RR+sum0"); },
+         [](Plan& p, const Graph& g) { p.value_layout[parameter_on_first_stage(g)] = parse_spec("RR+sum0"); },
          "which is partial"},
         {"CrossingTwice", [](Plan& p, const Graph&) { p.crossings.push_back(p.crossings[0]); }, "which does not need it, or twice"},
         {"CrossingOfAnInput", [](Plan& p, const Graph& g) { p.crossings.push_back({g.inputs[0].value, 1, replicated_spec(2), {replicated_spec(2), replicated_spec(2)}}); }, "which does not need it"},
@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"StateUpdatedInAnotherLayout",
          [](Plan& p, const Graph& g) {
            const State& state = g.states[0];
-           ShardingSpec& next = p.value_layout[static_cast<std::size_t>(state.next)];
+           ShardingSpec& next = p.value_layout[state.next];
            next = next == parse_spec("S0R") ? parse_spec("RR") : parse_spec("S0R");
          },
          "is updated in another layout than it rests in"},
@@ -83,10 +83,10 @@ INSTANTIATE_TEST_SUITE_P(
          "cannot be turned from "},
         {"SegmentLayoutMissing", [](Plan& p, const Graph&) { p.segment_layouts.pop_back(); }, "plan has layouts for"},
         {"SegmentLayoutThatDoesNotFit",
-         [](Plan& p, const Graph& g) { p.segment_layouts[static_cast<std::size_t>(g.nodes[0].results[0])].backward = parse_spec("S3RR"); },
+         [](Plan& p, const Graph& g) { p.segment_layouts[g.nodes[0].results[0]].backward = parse_spec("S3RR"); },
          "cannot be laid out as S3RR"},
         {"TermsThatNothingMakes",
-         [](Plan& p, const Graph& g) { p.segment_layouts[static_cast<std::size_t>(g.nodes[0].results[0])].forward = parse_spec("RRR+max0"); },
+         [](Plan& p, const Graph& g) { p.segment_layouts[g.nodes[0].results[0]].forward = parse_spec("RRR+max0"); },
          "cannot be turned from "},
         {"InputNotFed", [](Plan& p, const Graph&) { p.inputs.pop_back(); }, "but never fed to it"},
         {"InputFedTwice", [](Plan& p, const Graph&) { p.inputs.push_back(p.inputs[0]); }, "which does not need it, or twice"},

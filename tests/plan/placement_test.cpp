@@ -16,8 +16,7 @@ TEST(Placement, OfAValueIsThatOfItsProducerOrOfTheUpdateOfAState) {
   const Placement placement(lowered.plan, uses);
   const auto expected = [&](const Value& value) {
     if (value.kind == ValueKind::input) return -1;
-    if (value.kind == ValueKind::computed)
-      return graph.nodes[static_cast<std::size_t>(value.producer)].layer < 2 ? 0 : 1;
+    if (value.kind == ValueKind::computed) return graph.nodes[value.producer].layer < 2 ? 0 : 1;
     const bool first = value.name.starts_with("block.0") || value.name.starts_with("table") ||
                        value.name.starts_with("positions");
     return first ? 0 : 1;
@@ -34,13 +33,12 @@ TEST(Placement, KnowsWhereAValueRestsOnEachMesh) {
   const Placement placement(lowered.plan, uses);
   const int first = lowered.graph.nodes[0].results[0];
   EXPECT_EQ(placement.mesh_of_value(first), 0);
-  EXPECT_EQ(placement.layout_at_rest(first, 0), lowered.plan.value_layout[static_cast<std::size_t>(first)]);
+  EXPECT_EQ(placement.layout_at_rest(first, 0), lowered.plan.value_layout[first]);
   const auto crossing = std::ranges::find(lowered.plan.crossings, first, &Crossing::value);
   ASSERT_NE(crossing, lowered.plan.crossings.end());
   EXPECT_EQ(placement.layout_at_rest(first, 1), crossing->layout);
   EXPECT_EQ(placement.layout_at_start(first, 1, Phase::forward), crossing->in_segments.forward);
-  EXPECT_EQ(placement.layout_at_start(first, 0, Phase::forward),
-            lowered.plan.segment_layouts[static_cast<std::size_t>(first)].forward);
+  EXPECT_EQ(placement.layout_at_start(first, 0, Phase::forward), lowered.plan.segment_layouts[first].forward);
   // Another stage of the mesh that makes it starts from where it rests, and so does every update.
   EXPECT_EQ(placement.layout_at_start(first, 2, Phase::forward), placement.layout_at_rest(first, 0));
   EXPECT_EQ(placement.layout_at_start(first, 0, Phase::update), placement.layout_at_rest(first, 0));

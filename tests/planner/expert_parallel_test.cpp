@@ -33,7 +33,7 @@ class ExpertParallelism : public testing::Test {
     std::set<std::string> texts;
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
-      if (graph_.layers[static_cast<std::size_t>(node.layer)] != "first" || node.op->name != op) continue;
+      if (graph_.layers[node.layer] != "first" || node.op->name != op) continue;
       if (!equation.empty() && node.attributes.text("equation") != equation) continue;
       texts.insert(
           strategy_text(*node.op, {operand_types(graph_, node), node.attributes}, plan_.node_strategy[n]));

@@ -29,9 +29,9 @@ struct UnrolledStep {
       }
     waits_for.resize(vertices.size());
     for (std::size_t v = 0; v < vertices.size(); ++v) {
-      std::map<int, bool> writes;
-      for (const int buffer : buffers_read(of(v))) writes[buffer] |= false;
-      for (const int buffer : buffers_written(of(v))) writes[buffer] = true;
+      std::map<BufferIndex, bool> writes;
+      for (const BufferIndex buffer : buffers_read(of(v))) writes[buffer] |= false;
+      for (const BufferIndex buffer : buffers_written(of(v))) writes[buffer] = true;
       uses_.emplace_back(writes.begin(), writes.end());
     }
     std::map<std::pair<std::size_t, int>, std::size_t> in_lane;
@@ -57,8 +57,8 @@ struct UnrolledStep {
     bool both_of_segments[2] = {false, false};
     for (const auto& [x, x_writes] : uses_[a])
       for (const auto& [y, y_writes] : uses_[b]) {
-        const Buffer& buffer = mesh(a).buffers[static_cast<std::size_t>(x)];
-        const Buffer& other = mesh(a).buffers[static_cast<std::size_t>(y)];
+        const Buffer& buffer = mesh(a).buffers[x];
+        const Buffer& other = mesh(a).buffers[y];
         both_of_segments[0] |= buffer.residence == Residence::segment;
         both_of_segments[1] |= other.residence == Residence::segment;
         if (x != y || (!x_writes && !y_writes)) continue;
@@ -81,7 +81,7 @@ struct UnrolledStep {
     for (const auto& [message, v] : sent) {
       const Send& send = std::get<Send>(of(v).body);
       if (send.packed < 0) continue;
-      const auto slots = static_cast<int>(mesh(v).buffers[static_cast<std::size_t>(send.packed)].slots);
+      const auto slots = static_cast<int>(mesh(v).buffers[send.packed].slots);
       const auto before = received.find({message.first, message.second - slots});
       if (message.second >= slots && before != received.end()) waits_for[v].insert(before->second);
     }
@@ -98,7 +98,8 @@ struct UnrolledStep {
   }
 
   const Program& program_;
-  std::vector<std::vector<std::pair<int, bool>>> uses_;  ///< [vertex] buffers, and whether they are written
+  std::vector<std::vector<std::pair<BufferIndex, bool>>>
+      uses_;  ///< [vertex] buffers, and whether they are written
 };
 
 }  // namespace alpa::testing_models

@@ -12,6 +12,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/model/model.h"
+#include "tests/support/buffer_literal.h"
 #include "tests/support/small_plans.h"
 
 namespace alpa {
@@ -117,10 +118,10 @@ TEST(ProgramText, DiffersWhereARunWould) {
     return program_text(other, lowered.graph);
   };
   EXPECT_EQ(text_with([](MeshProgram&) {}), text);
-  EXPECT_NE(text_with([](MeshProgram& s) { s.buffers[0].offset += kAlignment; }), text);
+  EXPECT_NE(text_with([](MeshProgram& s) { s.buffers[0_b].offset += kAlignment; }), text);
   EXPECT_NE(text_with([](MeshProgram& s) { std::swap(s.schedule[0], s.schedule[1]); }), text);
   EXPECT_NE(text_with([](MeshProgram& s) { s.segments[0].instructions.pop_back(); }), text);
-  EXPECT_NE(text_with([](MeshProgram& s) { ++s.buffers[0].slots; }), text);
+  EXPECT_NE(text_with([](MeshProgram& s) { ++s.buffers[0_b].slots; }), text);
 }
 
 TEST(ProgramText, OfAPlanIsWhatItWasWhenThePlanWasMade) {

@@ -159,10 +159,9 @@ TEST(MeshOrders, KeepTheOrderOfEachStage) {
              {0, 1, 0, 1}, {0, 1, 1, 0}, {0, 0, 1, 1}, {0, 0, 0, 0}, {0, 1, 2, 0}}) {
       std::vector<std::vector<StageRun>> of_stage(4);
       for (const auto& order : mesh_orders(schedule, meshes, 5))
-        for (const StageRun& run : order) of_stage[static_cast<std::size_t>(run.stage)].push_back(run);
+        for (const StageRun& run : order) of_stage[run.stage].push_back(run);
       for (int stage = 0; stage < 4; ++stage)
-        EXPECT_EQ(text(of_stage[static_cast<std::size_t>(stage)]), text(schedule.name, stage, 4, 5))
-            << schedule.name;
+        EXPECT_EQ(text(of_stage[stage]), text(schedule.name, stage, 4, 5)) << schedule.name;
     }
 }
 

@@ -21,7 +21,7 @@ class Semantics : public testing::Test {
 
   std::vector<bool> kept(const StageSemantics& stage) const {
     std::vector<bool> kept(graph_.values.size());
-    for (const int v : stage.saved_values()) kept[static_cast<std::size_t>(v)] = true;
+    for (const int v : stage.saved_values()) kept[v] = true;
     return kept;
   }
 
@@ -56,13 +56,12 @@ TEST_F(Semantics, OfAStageThatRecomputesSavesWhatEntersALayer) {
   const std::vector<bool> keeps = kept(stage), again = stage.recomputed(keeps);
   const auto is_there = [&](int v) {
     const int producer = value_of(graph_, v).producer;
-    return producer < 0 || keeps[static_cast<std::size_t>(v)] || again[static_cast<std::size_t>(producer)] ||
-           node_of(graph_, producer).phase != Phase::forward;
+    return producer < 0 || keeps[v] || again[producer] || node_of(graph_, producer).phase != Phase::forward;
   };
   for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
     const Node& node = node_of(graph_, n);
     if (!stage.has(n)) continue;
-    if (node.phase != Phase::backward && !again[static_cast<std::size_t>(n)]) continue;
+    if (node.phase != Phase::backward && !again[n]) continue;
     for (const int v : node.operands) EXPECT_TRUE(is_there(v)) << value_of(graph_, v).name;
   }
   EXPECT_THAT(again, Contains(true));
@@ -86,7 +85,7 @@ TEST_F(Semantics, ASumIsDoneByTheKernelThatMakesTheGradientAndNothingElseTakesIt
   EXPECT_GT(fused, 0);
   const std::vector<bool> alone = leads_to_weights_alone(graph_);
   for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n)
-    EXPECT_TRUE(stage.sum_in_kernel(n) < 0 || alone[static_cast<std::size_t>(n)]) << n;
+    EXPECT_TRUE(stage.sum_in_kernel(n) < 0 || alone[n]) << n;
 }
 
 TEST_F(Semantics, ValuesLeaveToOtherStages) {

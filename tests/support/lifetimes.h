@@ -10,14 +10,13 @@ struct Lifetime {
   int first = -1, last = -1;
 };
 
-inline std::vector<Lifetime> lifetimes(const MeshProgram& mesh,
-                                       const std::vector<Instruction>& instructions) {
-  std::vector<Lifetime> lives(mesh.buffers.size());
+inline Indexed<BufferIndex, Lifetime> lifetimes(const MeshProgram& mesh,
+                                                const std::vector<Instruction>& instructions) {
+  Indexed<BufferIndex, Lifetime> lives(mesh.buffers.size());
   for (int i = 0; i < static_cast<int>(instructions.size()); ++i)
-    for (const auto& list : {buffers_read(instructions[static_cast<std::size_t>(i)]),
-                             buffers_written(instructions[static_cast<std::size_t>(i)])})
-      for (const int b : list) {
-        Lifetime& life = lives[static_cast<std::size_t>(b)];
+    for (const auto& list : {buffers_read(instructions[i]), buffers_written(instructions[i])})
+      for (const BufferIndex b : list) {
+        Lifetime& life = lives[b];
         if (life.first < 0) life.first = i;
         life.last = i;
       }

@@ -13,9 +13,9 @@ inline Plan on_shared_meshes(Plan plan, const Graph& graph, const std::vector<in
   const Placement placement(plan, uses);
   std::map<std::pair<int, int>, Crossing> crossings;
   for (const Crossing& crossing : plan.crossings) {
-    const int to_mesh = mesh_of_stage[static_cast<std::size_t>(crossing.to_mesh)];  // a mesh was a stage
+    const int to_mesh = mesh_of_stage[crossing.to_mesh];  // a mesh was a stage
     const int from_stage = placement.stage_of_value(crossing.value);
-    if (mesh_of_stage[static_cast<std::size_t>(from_stage)] != to_mesh)
+    if (mesh_of_stage[from_stage] != to_mesh)
       crossings.insert(
           {{crossing.value, to_mesh}, {crossing.value, to_mesh, crossing.layout, crossing.in_segments}});
   }
@@ -23,7 +23,7 @@ inline Plan on_shared_meshes(Plan plan, const Graph& graph, const std::vector<in
   for (const auto& [what, crossing] : crossings) plan.crossings.push_back(crossing);
   std::vector<InputLayouts> inputs;
   for (InputLayouts input : plan.inputs) {
-    input.mesh = mesh_of_stage[static_cast<std::size_t>(input.mesh)];
+    input.mesh = mesh_of_stage[input.mesh];
     const auto same = [&](const InputLayouts& other) {
       return other.value == input.value && other.mesh == input.mesh;
     };

@@ -27,7 +27,7 @@ TEST(ArrayBatches, HoldTheRowsOfTheirSamplesInOrder) {
   for (std::int64_t i = 0; i < 4; ++i) {
     const std::int64_t at = batches.order().window_start(Split::training, 8 + i);
     EXPECT_LT(at, batches.order().windows(Split::training));
-    EXPECT_EQ(labels[static_cast<std::size_t>(i)], row<std::int32_t>(*source, 1, at)[0]);
+    EXPECT_EQ(labels[i], row<std::int32_t>(*source, 1, at)[0]);
     EXPECT_EQ(std::vector<float>(images.begin() + i * 6, images.begin() + i * 6 + 6),
               row<float>(*source, 0, at));
   }

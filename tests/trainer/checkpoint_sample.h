@@ -43,7 +43,7 @@ struct StatesInMemory {
   }
 
   void add_tile(int state, Shape origin, Shape shape, float salt) {
-    const TensorType& whole = graph.values[static_cast<std::size_t>(state)].type;
+    const TensorType& whole = graph.values[state].type;
     storage.emplace_back(static_cast<std::size_t>(element_count(shape) * dtype_bytes(whole.dtype)));
     tiles.push_back({state, std::move(origin), std::move(shape), storage.back().data()});
     for (std::int64_t i = 0; i < element_count(tiles.back().shape); ++i) {

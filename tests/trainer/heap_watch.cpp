@@ -46,7 +46,7 @@ std::string_view base_name(const char* path) {
 /// The innermost call that is not of a standard library.
 void* asking_place(const Stack& stack, int depth) {
   for (int i = 2; i < depth; ++i) {  // above note_allocation() and its caller
-    void* const place = stack[static_cast<std::size_t>(i)];
+    void* const place = stack[i];
     Dl_info about;
     if (dladdr(place, &about) == 0) continue;  // generated code
     const std::string_view name = base_name(about.dli_fname);
@@ -106,7 +106,7 @@ std::vector<Source> sources() {
     Dl_info about;
     Source source{"?", each.allocations, ""};
     if (each.place && dladdr(each.place, &about) != 0) source.file = base_name(about.dli_fname);
-    for (int i = 1; i < each.depth; ++i) source.stack += call_text(each.stack[static_cast<std::size_t>(i)]);
+    for (int i = 1; i < each.depth; ++i) source.stack += call_text(each.stack[i]);
     sources.push_back(source);
   }
   return sources;

@@ -104,7 +104,7 @@ Outcome one_step(int ranks, const std::string& role) {
     const StepResult result = executor.run(inputs);
     if (rank == 0) outcome.loss = result.loss_sum / static_cast<double>(tokens.size());
     for (const StateTile& tile : executor.state_tiles()) {
-      const State& state = plan.graph.states[static_cast<std::size_t>(tile.state)];
+      const State& state = plan.graph.states[tile.state];
       if (!tile.writes || !state.name.ends_with(kMoment)) continue;
       std::vector<std::byte> data(static_cast<std::size_t>(byte_count(tile.tile)));
       executor.read_state(tile.state, data.data());

@@ -53,9 +53,9 @@ TEST(ExchangedBytes, AreWhatIsTouchedByAllButComputations) {
   std::int64_t most = 0;
   for (const MeshProgram& mesh : training.program().meshes) {
     std::vector<bool> touched(static_cast<std::size_t>(mesh.memory.total));
-    const auto touch = [&](const std::vector<int>& buffers) {
-      for (const int b : buffers) {
-        const Buffer& buffer = mesh.buffers[static_cast<std::size_t>(b)];
+    const auto touch = [&](const std::vector<BufferIndex>& buffers) {
+      for (const BufferIndex b : buffers) {
+        const Buffer& buffer = mesh.buffers[b];
         std::fill_n(touched.begin() + buffer.offset, buffer.slots * buffer.bytes, true);
       }
     };

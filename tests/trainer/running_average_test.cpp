@@ -68,8 +68,7 @@ std::vector<double> expected_averages(int steps) {
         means += (a + b) / 2 / (kSamples / kGroup);
         variances += (a - b) * (a - b) / 4 / (kSamples / kGroup);
       }
-      double &mean = averages[static_cast<std::size_t>(c)],
-             &variance = averages[static_cast<std::size_t>(kWidth + c)];
+      double &mean = averages[c], &variance = averages[kWidth + c];
       mean += kMomentum * (means - mean);
       variance += kMomentum * (kCorrection * variances - variance);
     }
@@ -108,8 +107,7 @@ Averaged trained(const std::string& method, int devices, int micro_batches, int 
                                                           std::as_bytes(std::span(kinds))};
     inputs.samples = samples;
     for (int step = 0; step < steps; ++step) {
-      for (std::int64_t i = 0; i < kSamples * kWidth; ++i)
-        points[static_cast<std::size_t>(i)] = point(step, i / kWidth, i % kWidth);
+      for (std::int64_t i = 0; i < kSamples * kWidth; ++i) points[i] = point(step, i / kWidth, i % kWidth);
       loss = executor.run(inputs).loss_sum;
     }
     const double evaluated = executor.run(inputs, 1).loss_sum;
@@ -118,7 +116,7 @@ Averaged trained(const std::string& method, int devices, int micro_batches, int 
     outcome.evaluation_loss = evaluated;
     for (const char* name : {"norm.running_mean", "norm.running_variance"})
       for (const StateTile& tile : executor.state_tiles())
-        if (graph.states[static_cast<std::size_t>(tile.state)].name == name) {
+        if (graph.states[tile.state].name == name) {
           ASSERT_EQ(tile.tile.shape, (Shape{kWidth}));
           float values[kWidth];
           executor.read_state(tile.state, values);

@@ -140,7 +140,7 @@ class TinyBatches {
 /// Puts a rank's tiles of states to those of other ranks.
 void add_tiles(Executor& executor, const Graph& graph, std::map<std::string, Values>& states) {
   for (const StateTile& tile : executor.state_tiles()) {
-    const State& state = graph.states[static_cast<std::size_t>(tile.state)];
+    const State& state = graph.states[tile.state];
     const Shape& whole = value_of(graph, state.value).type.shape;
     Values& known = states
                         .try_emplace(state.name, static_cast<std::size_t>(element_count(whole)),
@@ -185,9 +185,7 @@ TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
   const Program training = lower(graph_, plan_, Purpose::train, device.kind()),
                 evaluation = lower(graph_, plan_, Purpose::evaluate, device.kind());
   Executor executor(graph_, {&training, &evaluation}, device, world, 1);
-  const auto arena_of = [&](const Program& program) {
-    return program.meshes[static_cast<std::size_t>(executor.mesh())].memory.total;
-  };
+  const auto arena_of = [&](const Program& program) { return program.meshes[executor.mesh()].memory.total; };
   EXPECT_EQ(executor.arena_bytes(), std::max(arena_of(training), arena_of(evaluation)));
   initialize_states(executor, graph_, 1);
   TinyCurve curve;
@@ -239,10 +237,9 @@ double rounding_error(const Graph& graph, DType type) {
   int longest = 0;
   for (const Node& node : graph.nodes) {
     int before = 0;
-    for (const int operand : node.operands)
-      before = std::max(before, roundings[static_cast<std::size_t>(operand)]);
+    for (const int operand : node.operands) before = std::max(before, roundings[operand]);
     for (const int result : node.results) {
-      int& after = roundings[static_cast<std::size_t>(result)];
+      int& after = roundings[result];
       after = before + (value_of(graph, result).type.dtype == type ? 1 : 0);
       longest = std::max(longest, after);
     }

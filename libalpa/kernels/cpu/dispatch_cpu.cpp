@@ -40,7 +40,7 @@ void find_sources(const Experts& x, const std::int32_t* slots, std::int64_t firs
   const std::int64_t per_group = x.tokens * x.choices;
   for (std::int64_t i = 0; i < x.groups * per_group; ++i) {
     const std::int64_t row = x.row_of(slots[i], i / per_group, first_expert);
-    if (row >= 0) sources[static_cast<std::size_t>(row)] = static_cast<std::int32_t>(i);
+    if (row >= 0) sources[row] = static_cast<std::int32_t>(i);
   }
 }
 

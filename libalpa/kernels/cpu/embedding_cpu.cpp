@@ -27,9 +27,7 @@ class PositionsByRow {
     // `row`.
     for (std::size_t i = 0; i < positions_.size(); ++i) {
       const std::int64_t row = ids[i] - first_row;
-      if (row >= 0 && row < rows)
-        positions_[static_cast<std::size_t>(ends_[static_cast<std::size_t>(row)]++)] =
-            static_cast<std::int32_t>(i);
+      if (row >= 0 && row < rows) positions_[ends_[row]++] = static_cast<std::int32_t>(i);
     }
   }
 
@@ -39,7 +37,7 @@ class PositionsByRow {
   const std::int32_t* end(std::int64_t row) const { return positions_.data() + end_of(row); }
 
  private:
-  std::int32_t end_of(std::int64_t row) const { return ends_[static_cast<std::size_t>(row)]; }
+  std::int32_t end_of(std::int64_t row) const { return ends_[row]; }
 
   std::vector<std::int32_t> ends_, positions_;
 };

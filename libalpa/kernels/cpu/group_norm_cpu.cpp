@@ -125,7 +125,7 @@ void group_norm_backward(const Groups& s, ColumnSums& sums, std::vector<float>& 
   for (std::int64_t i = 0; i < s.n * s.groups; ++i) {
     const std::int64_t c = i % s.groups * s.width;
     for (const std::int64_t which : {0, 1})
-      group_means[static_cast<std::size_t>(2 * i + which)] =
+      group_means[2 * i + which] =
           group_sum(sums.of(i / s.groups) + which * channels + c, gain + c, s.width) / s.count();
   }
   for (std::int64_t c = 0; c < channels; ++c) {

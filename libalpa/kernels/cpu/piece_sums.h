@@ -33,8 +33,7 @@ class PieceSums {
     for_ranges(columns, row_grain(count_), [this, first, out, add](std::int64_t begin, std::int64_t end) {
       for (std::int64_t c = begin; c < end; ++c) {
         float sum = add ? to_float(out[c]) : 0.0f;
-        for (std::int64_t p = 0; p < count_; ++p)
-          sum += sums_[static_cast<std::size_t>(p * width_ + first + c)];
+        for (std::int64_t p = 0; p < count_; ++p) sum += sums_[p * width_ + first + c];
         out[c] = from_float<T>(sum);
       }
     });

@@ -17,13 +17,13 @@ std::vector<int> equal_work_ends(const Graph& graph, int stages) {
     if (node.phase == Phase::update) continue;
     const std::vector<TensorType> types = operand_types(graph, node);
     const double flops = flops_of(*node.op, {types, node.attributes});
-    work[static_cast<std::size_t>(node.layer)] += flops;
+    work[node.layer] += flops;
     total += flops;
   }
   std::vector<int> ends;
   double sum = 0;
   for (int layer = 0, stage = 1; layer < layers; ++layer) {
-    sum += work[static_cast<std::size_t>(layer)];
+    sum += work[layer];
     const int left = layers - layer - 1;
     const bool share_reached =
         sum + 0.5 * (layer + 1 < layers ? work[static_cast<std::size_t>(layer) + 1] : 0) >=

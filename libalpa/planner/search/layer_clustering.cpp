@@ -38,8 +38,7 @@ class Cuts {
 
   std::vector<int> places() const {
     std::vector<int> places{static_cast<int>(best_.back().size()) - 1};
-    for (std::size_t q = best_.size() - 1; q > 0; --q)
-      places.push_back(from_[q][static_cast<std::size_t>(places.back())]);
+    for (std::size_t q = best_.size() - 1; q > 0; --q) places.push_back(from_[q][places.back()]);
     std::reverse(places.begin(), places.end());
     return places;
   }
@@ -62,8 +61,8 @@ Chain layer_chain(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     if (node.phase != Phase::forward) continue;
     const std::vector<TensorType> types = operand_types(graph, node);
-    chain.work[static_cast<std::size_t>(node.layer)] += flops_of(*node.op, {types, node.attributes});
-    for (const int operand : node.operands) readers[static_cast<std::size_t>(operand)].push_back(node.layer);
+    chain.work[node.layer] += flops_of(*node.op, {types, node.attributes});
+    for (const int operand : node.operands) readers[operand].push_back(node.layer);
   }
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
     const Value& value = graph.values[v];
@@ -85,11 +84,9 @@ std::vector<int> cluster_chain(const Chain& chain, int count, double imbalance) 
   assert(count >= 1 && count <= items && imbalance > 0);
   std::vector<double> before{0};
   for (const double work : chain.work) before.push_back(before.back() + work);
-  const auto work = [&](int first, int end) {
-    return before[static_cast<std::size_t>(end)] - before[static_cast<std::size_t>(first)];
-  };
+  const auto work = [&](int first, int end) { return before[end] - before[first]; };
   const auto bytes = [&](int first, int end) {
-    return chain.arriving[static_cast<std::size_t>(first)][static_cast<std::size_t>(end) - 1];
+    return chain.arriving[first][static_cast<std::size_t>(end) - 1];
   };
   for (;; imbalance *= 2) {
     const double most = (1 + imbalance) * before.back() / count;

@@ -20,7 +20,7 @@ void run_tasks(int count, int threads, const std::function<void(int)>& task) {
       try {
         task(i);
       } catch (...) {
-        failures[static_cast<std::size_t>(i)] = std::current_exception();
+        failures[i] = std::current_exception();
       }
     }
   };

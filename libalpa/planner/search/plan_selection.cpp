@@ -103,7 +103,7 @@ Proposal PlanSelection::evaluate(PricedGraph& priced, Proposal proposal, const s
   std::vector<bool> unsolved(proposal.requests.size(), true);
   int most_in_flight = 1;
   for (int s = 0; s < stages; ++s) {
-    StageRequest& request = proposal.requests[static_cast<std::size_t>(s)];
+    StageRequest& request = proposal.requests[s];
     request.in_flight = alpa::most_in_flight(find_schedule(schedule).order(s, stages, request.micro_batches));
     most_in_flight = std::max(most_in_flight, request.in_flight);
   }

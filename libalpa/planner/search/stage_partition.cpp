@@ -144,7 +144,7 @@ std::vector<Partition> best_partitions(const StageChoices& choices, int least_st
       if (table.sum(count) == infinity) continue;
       std::vector<std::pair<int, int>> stages = table.stages(count);
       const double seconds = seconds_of(choices, stages);
-      Partition& known = best[static_cast<std::size_t>(count)];
+      Partition& known = best[count];
       if (seconds < known.seconds) known = {std::move(stages), seconds};
       best_of_all = std::min(best_of_all, seconds);
     }

@@ -72,7 +72,7 @@ class StageSearch {
     in_flight_.assign(static_cast<std::size_t>(most_) + 1, 0);
     for (int stages = 1; stages <= most_; ++stages)
       for (int stage = 0; stage < stages; ++stage) {
-        int& most = in_flight_[static_cast<std::size_t>(stages - stage)];
+        int& most = in_flight_[stages - stage];
         most = std::max(most, most_in_flight(schedule.order(stage, stages, space_.micro_batches)));
       }
     StageChoices found(units_, space_.devices, sizes_, most_);
@@ -103,15 +103,14 @@ class StageSearch {
     int first_unit, end_unit;  ///< units are what lies between two cuts
   };
   Range range_of(int first_unit, int end_unit, int size) const {
-    return {cuts_[static_cast<std::size_t>(first_unit)], cuts_[static_cast<std::size_t>(end_unit)], size,
-            first_unit, end_unit};
+    return {cuts_[first_unit], cuts_[end_unit], size, first_unit, end_unit};
   }
 
   /// Equal layers make equal ranges, but for whether they are the ends of the model.
   using Key = std::tuple<std::vector<int>, bool, bool, int, int>;
 
   /// Of a stage with so many left, itself included, in the pipeline where that is most.
-  int in_flight(int stages_left) const { return in_flight_[static_cast<std::size_t>(stages_left)]; }
+  int in_flight(int stages_left) const { return in_flight_[stages_left]; }
 
   Key key_of(const Range& range, int flying) const {
     const auto classes = planning_.classes.of_layer.begin();
@@ -193,8 +192,8 @@ class StageSearch {
     clock_.begin(fmt::format("{}: stages with {} after them solved", space_.name, left - 1),
                  static_cast<int>(tasks.size()));
     run_tasks(static_cast<int>(tasks.size()), space_.threads, [&](int i) {
-      const auto& [range, fewer] = tasks[static_cast<std::size_t>(i)];
-      *results[static_cast<std::size_t>(i)] = std::make_shared<RangePlan>(solve(range, flying, fewer));
+      const auto& [range, fewer] = tasks[i];
+      *results[i] = std::make_shared<RangePlan>(solve(range, flying, fewer));
       clock_.one_done();
     });
     for (std::size_t i = 0; i < tasks.size(); ++i) note(tasks[i].first, **results[i]);

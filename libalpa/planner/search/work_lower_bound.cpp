@@ -24,15 +24,13 @@ std::vector<double> sums_of(const std::vector<double>& of_layer) {
   return sums;
 }
 
-double between(const std::vector<double>& sums, int first, int end) {
-  return sums[static_cast<std::size_t>(end)] - sums[static_cast<std::size_t>(first)];
-}
+double between(const std::vector<double>& sums, int first, int end) { return sums[end] - sums[first]; }
 
 }  // namespace
 
 LayerLowerBound layer_lower_bound(const PlanningGraph& planning, int layer, const MeshCosts& mesh_costs) {
   LayerLowerBound floor;
-  for (const int n : planning.classes.layer_nodes[static_cast<std::size_t>(layer)]) {
+  for (const int n : planning.classes.layer_nodes[layer]) {
     const bool update = node_of(planning.graph(), n).phase == Phase::update;
     (update ? floor.update_s : floor.micro_batch_s) += node_floor(planning, n, mesh_costs);
   }

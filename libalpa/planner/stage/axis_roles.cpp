@@ -14,8 +14,7 @@ class RoleFilter {
       : planning_(planning), index_(node), node_(node_of(planning.graph(), node)), request_(request) {
     splits_sample_ = splits(node, FactorRole::sample);
     splits_sequence_ = splits(node, FactorRole::sequence);
-    for (const Factor& factor : planning.rules[static_cast<std::size_t>(node)].factors)
-      goes_round_.push_back(factor.ring >= 0);
+    for (const Factor& factor : planning.rules[node].factors) goes_round_.push_back(factor.ring >= 0);
     has_ring_ = std::find(goes_round_.begin(), goes_round_.end(), true) != goes_round_.end();
   }
 
@@ -39,14 +38,12 @@ class RoleFilter {
   }
 
  private:
-  const std::vector<FactorRole>& roles_of(int node) const {
-    return planning_.roles[static_cast<std::size_t>(node)];
-  }
+  const std::vector<FactorRole>& roles_of(int node) const { return planning_.roles[node]; }
 
   /// Whether a node has a factor of that role that can be split.
   bool splits(int index, FactorRole role) const {
     const std::vector<FactorRole>& roles = roles_of(index);
-    const ShardingRule& rule = planning_.rules[static_cast<std::size_t>(index)];
+    const ShardingRule& rule = planning_.rules[index];
     for (std::size_t f = 0; f < roles.size(); ++f)
       if (roles[f] == role && can_split(rule, static_cast<int>(f))) return true;
     return false;
@@ -60,14 +57,12 @@ class RoleFilter {
   }
 
   bool allows(AxisRole role, int choice) const {
-    const FactorRole split =
-        choice >= 0 ? roles_of(index_)[static_cast<std::size_t>(choice)] : FactorRole::other;
+    const FactorRole split = choice >= 0 ? roles_of(index_)[choice] : FactorRole::other;
     if (role == AxisRole::tensor) return split == FactorRole::other;
     if (role == AxisRole::free) return true;
     const FactorRole wanted = role == AxisRole::data ? FactorRole::sample : FactorRole::sequence;
     if (wanted == FactorRole::sample ? splits_sample_ : splits_sequence_)
-      return split == wanted &&
-             goes_round_[static_cast<std::size_t>(choice)] == (role == AxisRole::ring && has_ring_);
+      return split == wanted && goes_round_[choice] == (role == AxisRole::ring && has_ring_);
     if (node_.op->sums_micro_batches)
       return request_.state_sharding == StateSharding::free ||
              request_.state_sharding >= StateSharding::gradients || sums_along(wanted, choice);
@@ -92,9 +87,7 @@ std::vector<int> allowed_options(const PlanningGraph& planning, int node,
   std::iota(allowed.begin(), allowed.end(), 0);
   if (request.roles.empty()) return allowed;
   const RoleFilter filter(planning, node, request);
-  const auto strategy = [&](int o) -> const Strategy& {
-    return options[static_cast<std::size_t>(o)].strategy;
-  };
+  const auto strategy = [&](int o) -> const Strategy& { return options[o].strategy; };
   std::erase_if(allowed, [&](int o) { return !filter.allows(strategy(o)); });
   const auto spreads = [&](int o) { return filter.splits_data(strategy(o)); };
   if (filter.is_spread() && std::any_of(allowed.begin(), allowed.end(), spreads))

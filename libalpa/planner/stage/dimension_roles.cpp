@@ -8,7 +8,7 @@ namespace {
 /// The outermost factor of a dimension that has anything to split; -1: it has no factors.
 int leading_factor(const ShardingRule& rule, const DimensionFactors& factors) {
   for (const int f : factors)
-    if (rule.factors[static_cast<std::size_t>(f)].size > 1) return f;
+    if (rule.factors[f].size > 1) return f;
   return factors.empty() ? -1 : factors[0];
 }
 
@@ -29,7 +29,7 @@ std::vector<std::vector<FactorRole>> factor_roles(const Graph& graph,
   for (std::size_t v = 0; v < graph.values.size(); ++v)
     dimensions[v].assign(graph.values[v].type.shape.size(), FactorRole::other);
   for (const Input& input : graph.inputs) {
-    auto& roles = dimensions[static_cast<std::size_t>(input.value)];
+    auto& roles = dimensions[input.value];
     if (!input.is_of_samples()) continue;
     roles[0] = FactorRole::sample;
     if (input.kind != InputKind::data) roles[1] = FactorRole::sequence;
@@ -41,15 +41,14 @@ std::vector<std::vector<FactorRole>> factor_roles(const Graph& graph,
     std::vector<FactorRole> of_factor(rule.factors.size(), FactorRole::other);
     for (std::size_t i = 0; i < rule.operands.size(); ++i)
       for (std::size_t d = 0; d < rule.operands[i].size(); ++d) {
-        const FactorRole role = dimensions[static_cast<std::size_t>(node.operands[i])][d];
+        const FactorRole role = dimensions[node.operands[i]][d];
         const int leading = leading_factor(rule, rule.operands[i][d]);
-        if (role != FactorRole::other && leading >= 0) of_factor[static_cast<std::size_t>(leading)] = role;
+        if (role != FactorRole::other && leading >= 0) of_factor[leading] = role;
       }
     for (std::size_t r = 0; r < rule.results.size(); ++r)
       for (std::size_t d = 0; d < rule.results[r].size(); ++d)
         if (const int leading = leading_factor(rule, rule.results[r][d]); leading >= 0)
-          dimensions[static_cast<std::size_t>(node.results[r])][d] =
-              of_factor[static_cast<std::size_t>(leading)];
+          dimensions[node.results[r]][d] = of_factor[leading];
     roles.push_back(std::move(of_factor));
   }
   return roles;

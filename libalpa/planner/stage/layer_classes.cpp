@@ -10,7 +10,7 @@ namespace {
 std::string layer_text(const Graph& graph, const LayerClasses& classes, int layer) {
   std::map<int, int> outside;  // value -> order of first use
   std::string text;
-  for (const int n : classes.layer_nodes[static_cast<std::size_t>(layer)]) {
+  for (const int n : classes.layer_nodes[layer]) {
     const Node& node = node_of(graph, n);
     if (node.op->reduces_globally) continue;
     Attributes attributes;
@@ -24,9 +24,8 @@ std::string layer_text(const Graph& graph, const LayerClasses& classes, int laye
       if (inside) {
         const Node& producer = node_of(graph, value.producer);
         int result = 0;
-        while (producer.results[static_cast<std::size_t>(result)] != operand) ++result;
-        text +=
-            fmt::format(" {}.{}", classes.place_in_layer[static_cast<std::size_t>(value.producer)], result);
+        while (producer.results[result] != operand) ++result;
+        text += fmt::format(" {}.{}", classes.place_in_layer[value.producer], result);
       } else {
         const auto order = outside.emplace(operand, static_cast<int>(outside.size())).first->second;
         text += fmt::format(" out{} kind {} {}", order, static_cast<int>(value.kind), type_text(value.type));
@@ -43,7 +42,7 @@ LayerClasses layers_apart(const Graph& graph) {
   LayerClasses classes;
   classes.layer_nodes.resize(graph.layers.size());
   for (int n = 0; n < static_cast<int>(graph.nodes.size()); ++n) {
-    auto& nodes = classes.layer_nodes[static_cast<std::size_t>(node_of(graph, n).layer)];
+    auto& nodes = classes.layer_nodes[node_of(graph, n).layer];
     classes.place_in_layer.push_back(static_cast<int>(nodes.size()));
     nodes.push_back(n);
   }
@@ -56,7 +55,7 @@ LayerClasses classify_layers(const Graph& graph) {
   LayerClasses classes = layers_apart(graph);
   std::map<std::string, int> known;
   for (int layer = 0; layer < static_cast<int>(graph.layers.size()); ++layer)
-    classes.of_layer[static_cast<std::size_t>(layer)] =
+    classes.of_layer[layer] =
         known.emplace(layer_text(graph, classes, layer), static_cast<int>(known.size())).first->second;
   return classes;
 }

@@ -10,13 +10,13 @@ namespace {
 
 std::int64_t bytes_of(const std::vector<int>& which, const std::vector<TensorType>& tiles) {
   std::int64_t bytes = 0;
-  for (const int i : which) bytes += byte_count(tiles[static_cast<std::size_t>(i)]);
+  for (const int i : which) bytes += byte_count(tiles[i]);
   return bytes;
 }
 
 std::int64_t buffers_of(const std::vector<int>& which, const std::vector<TensorType>& tiles) {
   std::int64_t bytes = 0;
-  for (const int i : which) bytes += buffer_bytes(tiles[static_cast<std::size_t>(i)]);
+  for (const int i : which) bytes += buffer_bytes(tiles[i]);
   return bytes;
 }
 
@@ -57,7 +57,7 @@ int LayoutTable::find(const ShardingSpec& spec) const {
 const std::vector<double>& LayoutTable::seconds_from(int number, const Conversions& conversions,
                                                      const CostModel& costs) {
   seconds_.resize(specs_.size());
-  std::vector<double>& row = seconds_[static_cast<std::size_t>(number)];
+  std::vector<double>& row = seconds_[number];
   if (row.empty())
     for (const ShardingSpec& to : specs_) row.push_back(conversions.seconds(whole_, spec(number), to, costs));
   return row;
@@ -67,7 +67,7 @@ const std::vector<ConversionBytes>& LayoutTable::bytes_from(int number, bool int
                                                             const Conversions& conversions) {
   auto& rows = conversion_bytes_[into_place ? 1 : 0];
   rows.resize(specs_.size());
-  std::vector<ConversionBytes>& row = rows[static_cast<std::size_t>(number)];
+  std::vector<ConversionBytes>& row = rows[number];
   if (!row.empty()) return row;
   for (const ShardingSpec& to : specs_) {
     const Conversion* steps = conversions.between(whole_, spec(number), to);
@@ -103,8 +103,8 @@ MeshCosts::MeshCosts(const Graph& graph, MeshShape mesh, const CostModel& costs)
     const auto [at, is_new] = resting_by_type_.try_emplace({type.dtype, type.shape});
     if (is_new)
       for (const ShardingSpec& spec : all_specs(type.shape, mesh_))
-        at->second.push_back(tables_[static_cast<std::size_t>(state.value)]->add(spec));
-    resting_[static_cast<std::size_t>(state.value)] = &at->second;
+        at->second.push_back(tables_[state.value]->add(spec));
+    resting_[state.value] = &at->second;
   }
   price_norms(graph);
   price_sum(graph, graph.loss);
@@ -116,7 +116,7 @@ void MeshCosts::price_sum(const Graph& graph, int v) {
   if (v < 0 || value_of(graph, v).producer < 0) return;
   const Value& value = value_of(graph, v);
   const std::vector<TensorType> tile{{value.type.dtype, {}}};
-  const OpDef& op = *graph.nodes[static_cast<std::size_t>(value.producer)].op;
+  const OpDef& op = *graph.nodes[value.producer].op;
   sum_seconds_.try_emplace(v, kernel_seconds(op, {tile, {{"weight", 1.0}}}, costs_));
 }
 
@@ -124,7 +124,7 @@ void MeshCosts::price_norms(const Graph& graph) {
   for (const Node& norm : graph.nodes) {
     if (!norm.op->reduces_globally) continue;
     for (const int gradient : norm.operands) {
-      const LayoutTable* table = tables_[static_cast<std::size_t>(gradient)];
+      const LayoutTable* table = tables_[gradient];
       const auto [at, is_new] = norm_seconds_.try_emplace(table);
       for (int layout = 0; is_new && layout < table->count(); ++layout) {
         at->second.push_back(0);
@@ -146,9 +146,9 @@ std::vector<NodeOption> MeshCosts::price(const Graph& graph, const Node& node) {
     NodeOption& option = options.emplace_back();
     option.strategy = std::move(strategy);
     for (std::size_t i = 0; i < layout.operands.size(); ++i)
-      option.operands.push_back(tables_[static_cast<std::size_t>(node.operands[i])]->add(layout.operands[i]));
+      option.operands.push_back(tables_[node.operands[i]]->add(layout.operands[i]));
     for (std::size_t r = 0; r < layout.results.size(); ++r)
-      option.results.push_back(tables_[static_cast<std::size_t>(node.results[r])]->add(layout.results[r]));
+      option.results.push_back(tables_[node.results[r]]->add(layout.results[r]));
     option.seconds = node_seconds(*node.op, layout);
     const std::int64_t scratch = workspace_of(*node.op, layout.local_call(), costs_.cluster().kind);
     if (scratch > 0) option.workspace = buffer_bytes(scratch);
@@ -171,12 +171,12 @@ double MeshCosts::node_seconds(const OpDef& op, const NodeLayout& layout) const 
 
 const std::vector<double>& MeshCosts::conversion_seconds(int value, int from) const {
   const std::lock_guard lock(mutex_);
-  return tables_[static_cast<std::size_t>(value)]->seconds_from(from, conversions_, costs_);
+  return tables_[value]->seconds_from(from, conversions_, costs_);
 }
 
 const std::vector<ConversionBytes>& MeshCosts::conversion_bytes(int value, int from, bool into_place) const {
   const std::lock_guard lock(mutex_);
-  return tables_[static_cast<std::size_t>(value)]->bytes_from(from, into_place, conversions_);
+  return tables_[value]->bytes_from(from, into_place, conversions_);
 }
 
 double MeshCosts::reduction_seconds(int value, int layout) const {

@@ -21,8 +21,8 @@ class LayoutTable {
   int add(const ShardingSpec&);         ///< its number, old or new
   int find(const ShardingSpec&) const;  ///< -1: not there
   int count() const { return static_cast<int>(specs_.size()); }
-  const ShardingSpec& spec(int number) const { return specs_[static_cast<std::size_t>(number)]; }
-  std::int64_t bytes(int number) const { return bytes_[static_cast<std::size_t>(number)]; }  ///< of a buffer
+  const ShardingSpec& spec(int number) const { return specs_[number]; }
+  std::int64_t bytes(int number) const { return bytes_[number]; }  ///< of a buffer
   const TensorType& whole() const { return whole_; }
 
   /// Seconds from this layout to every other, infinity where there is no way; worked out when first asked
@@ -60,13 +60,11 @@ class MeshCosts {
 
   const MeshShape& mesh() const { return mesh_; }
   const CostModel& costs() const { return costs_; }
-  const std::vector<NodeOption>& options(int node) const { return *options_[static_cast<std::size_t>(node)]; }
-  const LayoutTable& layouts(int value) const { return *tables_[static_cast<std::size_t>(value)]; }
+  const std::vector<NodeOption>& options(int node) const { return *options_[node]; }
+  const LayoutTable& layouts(int value) const { return *tables_[value]; }
 
   /// Layouts in which a state may rest: all that are not partial.
-  const std::vector<int>& resting(int state_value) const {
-    return *resting_[static_cast<std::size_t>(state_value)];
-  }
+  const std::vector<int>& resting(int state_value) const { return *resting_[state_value]; }
 
   const std::vector<double>& conversion_seconds(int value, int from) const;
   const std::vector<ConversionBytes>& conversion_bytes(int value, int from, bool into_place) const;
@@ -76,9 +74,7 @@ class MeshCosts {
 
   /// Adding up the squares of a gradient's tile, per layout (0 for partial ones); for operands of the global
   /// norm.
-  const std::vector<double>& norm_seconds(int gradient) const {
-    return norm_seconds_.at(tables_[static_cast<std::size_t>(gradient)]);
-  }
+  const std::vector<double>& norm_seconds(int gradient) const { return norm_seconds_.at(tables_[gradient]); }
 
   /// Adding up a device's losses, or those of a metric, at the end of a step; `value`: one of them.
   double sum_seconds(int value) const { return sum_seconds_.at(value); }

@@ -13,11 +13,11 @@ StageClock::StageClock(const StageScope& scope) : scope_(scope) {
     at.assign(scope.graph().nodes.size(), -1);
     position = at;
     for (int place = 0; place < static_cast<int>(order.size()); ++place) {
-      const int n = order[static_cast<std::size_t>(place)];
+      const int n = order[place];
       if (segment == Phase::update && sums_ == 0 && n > scope.planning().uses.norm) measure();
-      position[static_cast<std::size_t>(n)] = place;
+      position[n] = place;
       if (scope.canonical_node(n) != n) continue;
-      at[static_cast<std::size_t>(n)] = end_;
+      at[n] = end_;
       const auto [layer, is_new] = of_layer_.try_emplace({scope.node(n).layer, segment}, end_, end_);
       end_ = ends(n, segment);
       layer->second.second = end_;

@@ -10,9 +10,8 @@ namespace {
 EdgeEnd end_at(const StageVariable& variable, std::size_t choice, std::vector<int> NodeOption::*layouts,
                int place, const MeshCosts& mesh_costs) {
   const auto flag = [&](const std::vector<bool>& flags) { return !flags.empty() && flags[choice]; };
-  const int layout =
-      variable.node < 0 ? variable.choices[choice]
-                        : (option_of(variable, choice, mesh_costs).*layouts)[static_cast<std::size_t>(place)];
+  const int layout = variable.node < 0 ? variable.choices[choice]
+                                       : (option_of(variable, choice, mesh_costs).*layouts)[place];
   return {layout, flag(variable.at_rest), flag(variable.as_made)};
 }
 
@@ -20,20 +19,18 @@ EdgeEnd end_at(const StageVariable& variable, std::size_t choice, std::vector<in
 
 EdgeEnd start_of_edge(const StageVariables& stage, const StageEdge& edge, std::size_t choice,
                       const MeshCosts& mesh_costs) {
-  return end_at(stage.variables[static_cast<std::size_t>(edge.from)], choice, &NodeOption::results,
-                edge.from_place, mesh_costs);
+  return end_at(stage.variables[edge.from], choice, &NodeOption::results, edge.from_place, mesh_costs);
 }
 
 EdgeEnd end_of_edge(const StageVariables& stage, const StageEdge& edge, std::size_t choice,
                     const MeshCosts& mesh_costs) {
-  return end_at(stage.variables[static_cast<std::size_t>(edge.to)], choice, &NodeOption::operands,
-                edge.to_place, mesh_costs);
+  return end_at(stage.variables[edge.to], choice, &NodeOption::operands, edge.to_place, mesh_costs);
 }
 
 std::vector<double> edge_seconds(const StageVariables& stage, const StageEdge& edge, std::size_t from,
                                  const MeshCosts& mesh_costs) {
-  const StageVariable& at_end = stage.variables[static_cast<std::size_t>(edge.to)];
-  const StageVariable& at_start = stage.variables[static_cast<std::size_t>(edge.from)];
+  const StageVariable& at_end = stage.variables[edge.to];
+  const StageVariable& at_start = stage.variables[edge.from];
   const EdgeEnd start = start_of_edge(stage, edge, from, mesh_costs);
   const std::vector<double>& converted = mesh_costs.conversion_seconds(edge.value, start.layout);
   std::vector<double> seconds(at_end.choices.size());
@@ -48,7 +45,7 @@ std::vector<double> edge_seconds(const StageVariables& stage, const StageEdge& e
     } else if (!at_end.as_made.empty() && at_start.node >= 0) {
       seconds[to] = end.as_made == same ? 0 : infinity;
     } else if (!same && !end.as_made) {
-      seconds[to] = converted[static_cast<std::size_t>(end.layout)];
+      seconds[to] = converted[end.layout];
       if (at_end.sums_in_kernel) seconds[to] += option_of(at_end, to, mesh_costs).seconds;
     }
   }
@@ -63,7 +60,7 @@ StageConversion conversion_of(const StageVariables& stage, const StageEdge& edge
   made.rest = rest;
   std::map<EdgeEnd, int> ends;
   std::vector<EdgeEnd> end;
-  for (std::size_t c = 0; c < stage.variables[static_cast<std::size_t>(edge.to)].choices.size(); ++c) {
+  for (std::size_t c = 0; c < stage.variables[edge.to].choices.size(); ++c) {
     const EdgeEnd now = end_of_edge(stage, edge, c, mesh_costs);
     const auto [known, is_new] = ends.try_emplace(now, static_cast<int>(ends.size()));
     if (is_new) end.push_back(now);
@@ -76,7 +73,7 @@ StageConversion conversion_of(const StageVariables& stage, const StageEdge& edge
     if (is_new) made.cases.push_back(std::move(now));
     return known->second;
   };
-  for (std::size_t c = 0; c < stage.variables[static_cast<std::size_t>(edge.from)].choices.size(); ++c) {
+  for (std::size_t c = 0; c < stage.variables[edge.from].choices.size(); ++c) {
     const EdgeEnd start = start_of_edge(stage, edge, c, mesh_costs);
     const auto [known, is_new] = of_start.try_emplace(start, 2 * end.size(), -1);
     for (std::size_t e = 0; is_new && e < end.size(); ++e) {

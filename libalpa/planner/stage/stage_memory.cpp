@@ -38,7 +38,7 @@ class MemoryOverTime {
     auto operator<=>(const Result&) const = default;
   };
 
-  StageVariable& variable(int index) { return stage_.variables[static_cast<std::size_t>(index)]; }
+  StageVariable& variable(int index) { return stage_.variables[index]; }
   std::int64_t bytes(int v, int layout) const { return mesh_costs_.layouts(v).bytes(layout); }
 
   bool rests(int v) const { return stage_.of_value.contains(scope_.canonical_value(v)); }
@@ -48,8 +48,7 @@ class MemoryOverTime {
     const Node& node = scope_.node(n);
     const auto result = static_cast<std::size_t>(place_of(node.results, v));
     if (scope_.value(v).kind == ValueKind::state || node.op->overwrites[result] >= 0) return false;
-    if (node.op->sums_micro_batches || scope_.planning().uses.summed_over_step[static_cast<std::size_t>(v)])
-      return false;
+    if (node.op->sums_micro_batches || scope_.planning().uses.summed_over_step[v]) return false;
     if (node.phase != segment) return !scope_.saved(v);  // recomputed; else users start from what was kept
     if (scope_.saved(v)) return rests(v) ? std::nullopt : std::optional(false);
     for (const int user : scope_.users(v))
@@ -201,7 +200,7 @@ class MemoryOverTime {
   }
 
   void add_flow(const StageEdge& edge, const StageFlow& flow) {
-    if (scope_.planning().uses.summed_over_step[static_cast<std::size_t>(flow.value)]) return;
+    if (scope_.planning().uses.summed_over_step[flow.value]) return;
     if (flow.user >= 0) return add_use(edge, flow);
     const StageVariable& to = variable(edge.to);
     const Value& value = scope_.value(flow.value);
@@ -222,7 +221,7 @@ class MemoryOverTime {
       row_ = conversions;
       bytes_of_row_ = &mesh_costs_.conversion_bytes(v, from, into_place);  // shared by threads, so it locks
     }
-    const ConversionBytes& beside = (*bytes_of_row_)[static_cast<std::size_t>(to)];
+    const ConversionBytes& beside = (*bytes_of_row_)[to];
     return std::max(held + beside.first, beside.later);
   }
 
@@ -236,7 +235,7 @@ class MemoryOverTime {
     const Phase segment = edge.phase;
     const int v = flow.value, operand = edge.to_place;
     const Node& node = scope_.node(flow.user);
-    const auto& measured = scope_.planning().uses.measured[static_cast<std::size_t>(flow.user)];
+    const auto& measured = scope_.planning().uses.measured[flow.user];
     int tick = clock_.converts(flow.user, segment, operand);
     int others = 0;  // copies of the node, whose operands are all measured before the first is taken
     if (segment == Phase::update && std::ranges::find(measured, operand) != measured.end()) {
@@ -281,8 +280,7 @@ class MemoryOverTime {
     StageVariable& of = variable(stage_.of_node.at(scope_.canonical_node(user)));
     SelectionProblem::Memory memory{tick, tick + 1, {}};
     for (std::size_t c = 0; c < of.choices.size(); ++c)
-      memory.bytes.push_back(workspace_of_one(
-          norm, v, option_of(of, c, mesh_costs_).operands[static_cast<std::size_t>(operand)]));
+      memory.bytes.push_back(workspace_of_one(norm, v, option_of(of, c, mesh_costs_).operands[operand]));
     hold(of, std::move(memory));
   }
 
@@ -330,7 +328,7 @@ class MemoryOverTime {
     const int maker = scope_.value(flow.value).producer;
     const int tick = clock_.settles(maker, edge.phase, edge.from_place);
     const Start start = start_of(edge, flow);
-    const bool in_place = scope_.node(maker).op->overwrites[static_cast<std::size_t>(edge.from_place)] >= 0;
+    const bool in_place = scope_.node(maker).op->overwrites[edge.from_place] >= 0;
     const bool lasts = in_place || scope_.lasts(flow.value);
     if (start.ticks) start.ticks->push_back({start.begin, tick});
     if (!lasts) held_layouts_[edge.to].push_back({tick, tick + 1});

@@ -57,7 +57,7 @@ void StageProblem::make_selection() {
     const std::size_t rows = variable(edge.from).choices.size(), columns = variable(edge.to).choices.size();
     const double runs = runs_per_step(request_, edge.phase) * flow.count;
     if (edge.from == edge.to) {
-      auto& cost = problem_.nodes[static_cast<std::size_t>(edge.from)].cost;
+      auto& cost = problem_.nodes[edge.from].cost;
       for (std::size_t c = 0; c < rows; ++c) cost[c] += runs * edge_seconds(stage_, edge, c, mesh_costs_)[c];
       continue;
     }
@@ -105,9 +105,7 @@ int StageProblem::node_of_conversion(std::size_t index) {
 }
 
 std::size_t StageProblem::case_of(const StageConversion& conversion, const std::vector<int>& choice) const {
-  const auto chosen = [&](int index) {
-    return static_cast<std::size_t>(choice[static_cast<std::size_t>(index)]);
-  };
+  const auto chosen = [&](int index) { return static_cast<std::size_t>(choice[index]); };
   const bool as_made = conversion.rest >= 0 && variable(conversion.rest).as_made[chosen(conversion.rest)];
   const int end = conversion.end_of[chosen(conversion.to)];
   return static_cast<std::size_t>(
@@ -119,8 +117,8 @@ std::vector<std::int64_t> StageProblem::held_over_time(const OfVariable& of_vari
                                                        const OfConversion& of_conversion) const {
   std::vector<std::int64_t> bytes(static_cast<std::size_t>(stage_.clock) + 1);
   const auto hold = [&](int begin, int end, std::int64_t held) {
-    bytes[static_cast<std::size_t>(begin)] += held;
-    bytes[static_cast<std::size_t>(end)] -= held;
+    bytes[begin] += held;
+    bytes[end] -= held;
   };
   for (std::size_t i = 0; i < stage_.variables.size(); ++i)
     for (const auto& [begin, end, held] : problem_.nodes[i].memory) hold(begin, end, of_variable(i, held));
@@ -134,13 +132,10 @@ std::vector<std::int64_t> StageProblem::held_over_time(const OfVariable& of_vari
 }
 
 std::vector<std::int64_t> StageProblem::bytes_over_time(const std::vector<int>& choice) const {
-  return held_over_time(
-      [&](std::size_t i, const std::vector<std::int64_t>& held) {
-        return held[static_cast<std::size_t>(choice[i])];
-      },
-      [&](const StageConversion& conversion, std::size_t piece) {
-        return conversion.cases[case_of(conversion, choice)].bytes[piece];
-      });
+  return held_over_time([&](std::size_t i, const std::vector<std::int64_t>& held) { return held[choice[i]]; },
+                        [&](const StageConversion& conversion, std::size_t piece) {
+                          return conversion.cases[case_of(conversion, choice)].bytes[piece];
+                        });
 }
 
 bool StageProblem::fits(const std::vector<int>& choice) const {
@@ -180,7 +175,7 @@ void StageProblem::hold_conversions_where(const std::vector<std::int64_t>& bytes
                   last = std::min(end, conversion.pieces[p].second);
         if (first >= last) continue;
         const int node = node_of_conversion(i);
-        problem_.nodes[static_cast<std::size_t>(node)].memory.push_back({first, last, held});
+        problem_.nodes[node].memory.push_back({first, last, held});
       }
     }
   }
@@ -222,7 +217,7 @@ std::vector<int> StageProblem::choice_of(const StageSolution& solution) const {
       }
       if (c < v.choices.size() && !v.as_made.empty()) {
         const int maker = stage_.of_node.at(scope_.value(v.value).producer);  // comes before
-        const auto made = static_cast<std::size_t>(choice[static_cast<std::size_t>(maker)]);
+        const auto made = static_cast<std::size_t>(choice[maker]);
         const auto result =
             static_cast<std::size_t>(place_of(scope_.node(variable(maker).node).results, v.value));
         const bool as_made = option_of(variable(maker), made, mesh_costs_).results[result] == v.choices[c];
@@ -246,8 +241,7 @@ std::vector<int> StageProblem::with_conversions(std::vector<int> choice) const {
 ShardingSpec StageProblem::layout_at_node(int n, int value, bool result,
                                           const std::vector<int>& choice) const {
   const int index = stage_.of_node.at(scope_.canonical_node(n));
-  const NodeOption& taken = option_of(
-      variable(index), static_cast<std::size_t>(choice[static_cast<std::size_t>(index)]), mesh_costs_);
+  const NodeOption& taken = option_of(variable(index), static_cast<std::size_t>(choice[index]), mesh_costs_);
   const Node& node = scope_.node(n);
   const auto place = static_cast<std::size_t>(place_of(result ? node.results : node.operands, value));
   return mesh_costs_.layouts(value).spec(result ? taken.results[place] : taken.operands[place]);
@@ -256,15 +250,15 @@ ShardingSpec StageProblem::layout_at_node(int n, int value, bool result,
 ShardingSpec StageProblem::resting_layout(int value, const std::vector<int>& choice) const {
   const auto own = stage_.of_value.find(scope_.canonical_value(value));
   if (own != stage_.of_value.end()) {
-    const auto chosen = static_cast<std::size_t>(choice[static_cast<std::size_t>(own->second)]);
+    const auto chosen = static_cast<std::size_t>(choice[own->second]);
     return mesh_costs_.layouts(value).spec(variable(own->second).choices[chosen]);
   }
   if (const int state = scope_.planning().uses.state_after_value(value); state >= 0)
-    return resting_layout(scope_.graph().states[static_cast<std::size_t>(state)].value, choice);
+    return resting_layout(scope_.graph().states[state].value, choice);
   if (scope_.value(value).kind == ValueKind::state) {
     // What is no parameter rests as its update takes it.
-    const int state = scope_.planning().uses.state_at[static_cast<std::size_t>(value)];
-    const int next = scope_.graph().states[static_cast<std::size_t>(state)].next;
+    const int state = scope_.planning().uses.state_at[value];
+    const int next = scope_.graph().states[state].next;
     if (next >= 0 && scope_.makes(next))
       return layout_at_node(scope_.value(next).producer, next, true, choice);
     for (const int user : scope_.users(value)) return layout_at_node(user, value, false, choice);
@@ -277,7 +271,7 @@ SegmentLayouts StageProblem::segment_layouts(int value, const std::vector<int>& 
   const auto in = [&](Phase segment) {
     const auto own = stage_.of_segment.find({scope_.canonical_value(value), segment});
     if (own != stage_.of_segment.end()) {
-      const auto chosen = static_cast<std::size_t>(choice[static_cast<std::size_t>(own->second)]);
+      const auto chosen = static_cast<std::size_t>(choice[own->second]);
       return mesh_costs_.layouts(value).spec(variable(own->second).choices[chosen]);
     }
     if (!scope_.made_in(value, segment)) return resting_layout(value, choice);
@@ -301,8 +295,8 @@ double StageProblem::seconds(const std::vector<int>& choice, bool update) const 
   for (const auto& [edge, flow] : stage_.edges)
     if ((edge.phase == Phase::update) == update)
       sum += runs_per_step(request_, edge.phase) * flow.count *
-             edge_seconds(stage_, edge, static_cast<std::size_t>(choice[static_cast<std::size_t>(edge.from)]),
-                          mesh_costs_)[static_cast<std::size_t>(choice[static_cast<std::size_t>(edge.to)])];
+             edge_seconds(stage_, edge, static_cast<std::size_t>(choice[edge.from]),
+                          mesh_costs_)[choice[edge.to]];
   return sum;
 }
 
@@ -317,9 +311,7 @@ StageSolution StageProblem::solution_of(const std::vector<int>& choice) const {
   for (const int n : scope_.nodes()) {
     const int index = stage_.of_node.at(scope_.canonical_node(n));
     solution.node_strategy[n] =
-        option_of(variable(index), static_cast<std::size_t>(choice[static_cast<std::size_t>(index)]),
-                  mesh_costs_)
-            .strategy;
+        option_of(variable(index), static_cast<std::size_t>(choice[index]), mesh_costs_).strategy;
   }
   for (const int v : scope_.values()) {
     const Value& value = scope_.value(v);

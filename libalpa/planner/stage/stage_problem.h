@@ -62,7 +62,7 @@ class StageProblem {
   std::vector<int> choice_of(const StageSolution&) const;
 
  private:
-  const StageVariable& variable(int index) const { return stage_.variables[static_cast<std::size_t>(index)]; }
+  const StageVariable& variable(int index) const { return stage_.variables[index]; }
 
   std::optional<std::int64_t> most_bytes() const;
   void make_selection();

@@ -15,23 +15,23 @@ StageScope::StageScope(const PlanningGraph& planning, const StageRequest& reques
       canonical_layer_(planning.classes.of_layer.size(), -1),
       copies_(planning.graph().nodes.size(), 0) {
   kept_.resize(graph().values.size());
-  for (const int v : semantics_.saved_values()) kept_[static_cast<std::size_t>(v)] = true;
+  for (const int v : semantics_.saved_values()) kept_[v] = true;
   runs_again_ = semantics_.recomputed(kept_);
   std::map<std::pair<int, std::vector<bool>>, int> first_of_class;  // class, which of its nodes run again
   for (int layer = request.first_layer; layer < request.end_layer; ++layer) {
     std::vector<bool> again;
-    for (const int n : planning.classes.layer_nodes[static_cast<std::size_t>(layer)]) {
+    for (const int n : planning.classes.layer_nodes[layer]) {
       again.push_back(runs_again(n));
       if (has(n)) nodes_.push_back(n);
     }
-    const int of_class = planning.classes.of_layer[static_cast<std::size_t>(layer)];
-    canonical_layer_[static_cast<std::size_t>(layer)] =
+    const int of_class = planning.classes.of_layer[layer];
+    canonical_layer_[layer] =
         first_of_class.emplace(std::pair(of_class, std::move(again)), layer).first->second;
   }
   std::sort(nodes_.begin(), nodes_.end());
   for (const int n : nodes_) {
     const int canonical = canonical_node(n);
-    if (copies_[static_cast<std::size_t>(canonical)]++ == 0) canonical_nodes_.push_back(canonical);
+    if (copies_[canonical]++ == 0) canonical_nodes_.push_back(canonical);
     // States of equal layers are the operands of equal nodes.
     for (std::size_t i = 0; i < node(n).operands.size(); ++i)
       if (value(node(n).operands[i]).kind == ValueKind::state)
@@ -47,16 +47,14 @@ StageScope::StageScope(const PlanningGraph& planning, const StageRequest& reques
 
 int StageScope::canonical_node(int n) const {
   const auto& [of_layer, layer_nodes, place] = planning_.classes;
-  const int layer = canonical_layer_[static_cast<std::size_t>(node(n).layer)];
-  return layer_nodes[static_cast<std::size_t>(layer)]
-                    [static_cast<std::size_t>(place[static_cast<std::size_t>(n)])];
+  const int layer = canonical_layer_[node(n).layer];
+  return layer_nodes[layer][place[n]];
 }
 
 int StageScope::canonical_value(int v) const {
   if (makes(v)) {
     const int producer = value(v).producer;
-    return node(canonical_node(producer))
-        .results[static_cast<std::size_t>(place_of(node(producer).results, v))];
+    return node(canonical_node(producer)).results[place_of(node(producer).results, v)];
   }
   const auto at = canonical_state_.find(v);
   return at == canonical_state_.end() ? v : at->second;
@@ -96,8 +94,8 @@ std::set<int> StageScope::layers_it_leaves_for(int v) const {
 }
 
 int StageScope::next_of_state(int state_value) const {
-  const int state = planning_.uses.state_at[static_cast<std::size_t>(state_value)];
-  return graph().states[static_cast<std::size_t>(state)].next;
+  const int state = planning_.uses.state_at[state_value];
+  return graph().states[state].next;
 }
 
 bool StageScope::updates(int state_value) const {

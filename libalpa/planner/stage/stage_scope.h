@@ -24,8 +24,8 @@ class StageScope {
   bool makes(int value) const { return semantics_.makes(value); }  ///< the value is the result of a node here
   int canonical_node(int node) const;
   int canonical_value(int value) const;
-  int canonical_layer(int layer) const { return canonical_layer_[static_cast<std::size_t>(layer)]; }
-  int copies(int canonical_node) const { return copies_[static_cast<std::size_t>(canonical_node)]; }
+  int canonical_layer(int layer) const { return canonical_layer_[layer]; }
+  int copies(int canonical_node) const { return copies_[canonical_node]; }
 
   std::vector<int> users(int value) const;
   bool leaves(int value) const { return semantics_.leaves(value); }  ///< some other stage uses it
@@ -55,7 +55,7 @@ class StageScope {
   int kernel_of_sum(int node) const { return semantics_.kernel_of_sum(node); }
 
   /// A node of the forward whose result its layer's backward needs and that was not kept.
-  bool runs_again(int node) const { return runs_again_[static_cast<std::size_t>(node)]; }
+  bool runs_again(int node) const { return runs_again_[node]; }
 
   /// The state that starts as this value is updated here (or nowhere).
   bool updates(int state_value) const;

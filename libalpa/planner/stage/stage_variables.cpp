@@ -25,10 +25,8 @@ class Builder {
   }
 
  private:
-  StageVariable& variable(int index) { return built_.variables[static_cast<std::size_t>(index)]; }
-  const NodeOption& option(int node, int choice) const {
-    return mesh_costs_.options(node)[static_cast<std::size_t>(choice)];
-  }
+  StageVariable& variable(int index) { return built_.variables[index]; }
+  const NodeOption& option(int node, int choice) const { return mesh_costs_.options(node)[choice]; }
 
   int add_variable(StageVariable&& added) {
     const std::size_t choices = added.choices.size();
@@ -63,10 +61,10 @@ class Builder {
 
   double norm_seconds(int n, int o) const {
     double seconds = 0;
-    for (const int i : scope_.planning().uses.measured[static_cast<std::size_t>(n)]) {
+    for (const int i : scope_.planning().uses.measured[n]) {
       const std::size_t operand = static_cast<std::size_t>(i);
       const int layout = option(n, o).operands[operand];
-      seconds += mesh_costs_.norm_seconds(scope_.node(n).operands[operand])[static_cast<std::size_t>(layout)];
+      seconds += mesh_costs_.norm_seconds(scope_.node(n).operands[operand])[layout];
     }
     return seconds * scope_.copies(n);
   }
@@ -81,13 +79,11 @@ class Builder {
       for (std::size_t r = 0; r < node.results.size(); ++r) {
         const int v = node.results[r];
         const std::int64_t size = mesh_costs_.layouts(v).bytes(o.results[r]);
-        if (node.op->sums_micro_batches ||
-            scope_.planning().uses.summed_over_step[static_cast<std::size_t>(v)]) {
+        if (node.op->sums_micro_batches || scope_.planning().uses.summed_over_step[v]) {
           added.fixed[c] += count * size;
         } else if (updates_in_place(node)) {
           const int state = scope_.planning().uses.state_after_value(v);
-          const bool parameter =
-              state >= 0 && scope_.graph().states[static_cast<std::size_t>(state)].is_parameter;
+          const bool parameter = state >= 0 && scope_.graph().states[state].is_parameter;
           added.fixed[c] += parameter ? 0 : count * size;  // those are counted where they rest
         } else if (scope_.saved(v) && !needs_.at(scope_.canonical_value(v)).rest) {
           added.slot[c] += count * size;
@@ -130,15 +126,15 @@ class Builder {
     if (!scope_.makes(v)) return;
     const int producer = scope_.value(v).producer, n = scope_.canonical_node(producer);
     const auto result = static_cast<std::size_t>(place_of(scope_.node(producer).results, v));
-    for (const int o : built_.variables[static_cast<std::size_t>(built_.of_node.at(n))].choices)
+    for (const int o : built_.variables[built_.of_node.at(n)].choices)
       propose(option(n, o).results[result], layouts);
   }
 
   void propose_as_used(int v, const std::vector<StageScope::Use>& uses, std::vector<int>& layouts) const {
     for (const auto& [user, operand] : uses) {
       const int n = scope_.canonical_node(user);
-      for (const int o : built_.variables[static_cast<std::size_t>(built_.of_node.at(n))].choices) {
-        const int layout = option(n, o).operands[static_cast<std::size_t>(operand)];
+      for (const int o : built_.variables[built_.of_node.at(n)].choices) {
+        const int layout = option(n, o).operands[operand];
         // Partial terms reach it from an operator of the same stage only: nothing partial crosses stages.
         if (!mesh_costs_.layouts(v).spec(layout).is_partial() || scope_.makes(v)) propose(layout, layouts);
       }
@@ -276,8 +272,8 @@ class Builder {
     add_sum({graph.loss});
     for (const Metric& metric : graph.metrics) add_sum(metric.values);
     const auto& measured = scope_.planning().uses.measured;
-    const bool has_gradients = std::ranges::any_of(
-        scope_.nodes(), [&](int n) { return !measured[static_cast<std::size_t>(n)].empty(); });
+    const bool has_gradients =
+        std::ranges::any_of(scope_.nodes(), [&](int n) { return !measured[n].empty(); });
     if (!has_gradients) add_to_all(zero_s);
   }
 
@@ -321,15 +317,13 @@ class Builder {
     const int place = made_here ? place_of(scope_.node(value.producer).results, v) : 0;
     if (const int s = planning.uses.state_after_value(v); s >= 0) {
       // Flows into the resting layout of its state.
-      const State& owner = scope_.graph().states[static_cast<std::size_t>(s)];
+      const State& owner = scope_.graph().states[s];
       if (!owner.is_parameter) return;
       const int to = layout_variable(scope_.canonical_value(owner.value), owner.value);
       return flow({from, place}, to, v, Phase::update);
     }
     if (state) {
-      const State& own =
-          scope_.graph()
-              .states[static_cast<std::size_t>(planning.uses.state_at[static_cast<std::size_t>(v)])];
+      const State& own = scope_.graph().states[planning.uses.state_at[v]];
       if (!own.is_parameter && own.next >= 0) return add_state_of_update(v, own);
     }
     const Source made{from, place};

@@ -35,7 +35,7 @@ struct StageVariable {
 /// Of a variable that is a node's.
 inline const NodeOption& option_of(const StageVariable& variable, std::size_t choice,
                                    const MeshCosts& mesh_costs) {
-  return mesh_costs.options(variable.node)[static_cast<std::size_t>(variable.choices[choice])];
+  return mesh_costs.options(variable.node)[variable.choices[choice]];
 }
 
 /// A value on its way from one variable to another; it is converted where their layouts differ.

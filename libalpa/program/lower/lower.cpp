@@ -50,9 +50,9 @@ std::vector<StageTransfer> transfers_of(const Placement& placement) {
     const int channel = static_cast<int>(found - stages.begin());
     if (found == stages.end()) stages.push_back(ends);
     transfers.push_back(
-        {{value_of(placement.graph(), crossing.value).type, plan.meshes[static_cast<std::size_t>(from_mesh)],
-          plan.meshes[static_cast<std::size_t>(crossing.to_mesh)],
-          without_terms(placement.layout_at_rest(crossing.value, from_mesh)), crossing.layout},
+        {{value_of(placement.graph(), crossing.value).type, plan.meshes[from_mesh],
+          plan.meshes[crossing.to_mesh], without_terms(placement.layout_at_rest(crossing.value, from_mesh)),
+          crossing.layout},
          crossing.value,
          ends.first,
          ends.second,
@@ -83,31 +83,30 @@ std::vector<std::int64_t> slots_of_messages(const Graph& graph, const std::vecto
 /// first use and the end of its last.
 void set_slots(MeshProgram& mesh) {
   const std::vector<int> turns = turns_of_segments(mesh);
-  std::vector<std::vector<int>> uses(mesh.buffers.size());  // segments, ascending
+  Indexed<BufferIndex, std::vector<int>> uses(mesh.buffers.size());  // segments, ascending
   for (int s = 0; s < static_cast<int>(mesh.segments.size()); ++s) {
-    if (turns[static_cast<std::size_t>(s)] < 0) continue;
-    for (const Instruction& instruction : mesh.segments[static_cast<std::size_t>(s)].instructions)
-      for (const int b : buffers_touched(instruction)) {
-        std::vector<int>& of = uses[static_cast<std::size_t>(b)];
+    if (turns[s] < 0) continue;
+    for (const Instruction& instruction : mesh.segments[s].instructions)
+      for (const BufferIndex b : buffers_touched(instruction)) {
+        std::vector<int>& of = uses[b];
         if (of.empty() || of.back() != s) of.push_back(s);
       }
   }
   const auto in_flight = [&](const std::vector<int>& segments) {
-    const int first =
-        *std::ranges::min_element(segments, {}, [&](int s) { return turns[static_cast<std::size_t>(s)]; });
+    const int first = *std::ranges::min_element(segments, {}, [&](int s) { return turns[s]; });
     std::vector<std::int64_t> begun(mesh.segments.size());
     std::int64_t most = 1;
     for (const SegmentRun& run : mesh.schedule) {
-      ++begun[static_cast<std::size_t>(run.segment)];
+      ++begun[run.segment];
       if (run.segment != first) continue;
-      std::int64_t ended = begun[static_cast<std::size_t>(first)];
-      for (const int s : segments) ended = std::min(ended, begun[static_cast<std::size_t>(s)]);
-      most = std::max(most, begun[static_cast<std::size_t>(first)] - ended);
+      std::int64_t ended = begun[first];
+      for (const int s : segments) ended = std::min(ended, begun[s]);
+      most = std::max(most, begun[first] - ended);
     }
     return most;
   };
   std::map<std::vector<int>, std::int64_t> slots;
-  for (std::size_t b = 0; b < mesh.buffers.size(); ++b) {
+  for (const BufferIndex b : mesh.buffers.indices()) {
     if (mesh.buffers[b].residence != Residence::micro_batch || uses[b].empty()) continue;
     const auto [found, fresh] = slots.insert({uses[b], 0});
     if (fresh) found->second = in_flight(uses[b]);

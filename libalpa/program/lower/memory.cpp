@@ -17,13 +17,14 @@ struct LaneUse {
   int lane, first, last;
 };
 using Uses = std::vector<LaneUse>;
+using UsesOfBuffers = Indexed<BufferIndex, Uses>;
 
-std::vector<Uses> uses_in(const MeshProgram& program, const Segment& segment) {
-  std::vector<Uses> uses(program.buffers.size());
+UsesOfBuffers uses_in(const MeshProgram& program, const Segment& segment) {
+  UsesOfBuffers uses(program.buffers.size());
   for (int i = 0; i < static_cast<int>(segment.instructions.size()); ++i) {
-    const Instruction& instruction = segment.instructions[static_cast<std::size_t>(i)];
-    for (const int b : buffers_touched(instruction)) {
-      Uses& of = uses[static_cast<std::size_t>(b)];
+    const Instruction& instruction = segment.instructions[i];
+    for (const BufferIndex b : buffers_touched(instruction)) {
+      Uses& of = uses[b];
       const auto found = std::ranges::find(of, instruction.lane, &LaneUse::lane);
       if (found == of.end())
         of.push_back({instruction.lane, i, i});
@@ -44,7 +45,7 @@ bool ends_before(const Uses& one, const Uses& other, const RunOrder& order) {
 
 struct Placed {
   std::int64_t begin, end;
-  std::size_t buffer;
+  BufferIndex buffer;
 };
 
 /// Where `count` pieces of so many bytes end.
@@ -57,24 +58,23 @@ std::int64_t end_of(std::int64_t begin, std::int64_t bytes, std::int64_t count) 
 
 /// Where the buffers of a segment lie.
 struct Packing {
-  std::vector<std::int64_t> offset;  ///< [buffer]
+  Indexed<BufferIndex, std::int64_t> offset;
   std::int64_t end;
 };
 
 /// Largest first, each at the lowest place that is free during its whole life. `apart`: whether two buffers
 /// may share memory.
 template <typename Apart>
-Packing pack(const MeshProgram& program, const std::vector<Uses>& uses, std::int64_t base,
-             const Apart& apart) {
-  std::vector<std::size_t> largest_first;
-  for (std::size_t b = 0; b < program.buffers.size(); ++b)
+Packing pack(const MeshProgram& program, const UsesOfBuffers& uses, std::int64_t base, const Apart& apart) {
+  std::vector<BufferIndex> largest_first;
+  for (const BufferIndex b : program.buffers.indices())
     if (program.buffers[b].residence == Residence::segment && !uses[b].empty()) largest_first.push_back(b);
-  std::stable_sort(largest_first.begin(), largest_first.end(), [&](std::size_t a, std::size_t b) {
+  std::stable_sort(largest_first.begin(), largest_first.end(), [&](BufferIndex a, BufferIndex b) {
     return program.buffers[a].bytes > program.buffers[b].bytes;
   });
   std::vector<Placed> placed;  // sorted by begin
-  Packing packing{std::vector<std::int64_t>(program.buffers.size(), -1), base};
-  for (const std::size_t b : largest_first) {
+  Packing packing{Indexed<BufferIndex, std::int64_t>(program.buffers.size(), -1), base};
+  for (const BufferIndex b : largest_first) {
     const std::int64_t bytes = program.buffers[b].bytes;
     std::int64_t at = base;
     for (const Placed& other : placed)
@@ -90,41 +90,40 @@ Packing pack(const MeshProgram& program, const std::vector<Uses>& uses, std::int
 }
 
 /// By the order that the lanes have anyway.
-Packing pack_freely(const MeshProgram& program, const std::vector<Uses>& uses, const RunOrder& order,
+Packing pack_freely(const MeshProgram& program, const UsesOfBuffers& uses, const RunOrder& order,
                     std::int64_t base) {
-  return pack(program, uses, base, [&](std::size_t a, std::size_t b) {
+  return pack(program, uses, base, [&](BufferIndex a, BufferIndex b) {
     return ends_before(uses[a], uses[b], order) || ends_before(uses[b], uses[a], order);
   });
 }
 
-/// [buffer] Its first and last instruction in a segment.
-std::vector<std::pair<int, int>> lives_of(const std::vector<Uses>& uses) {
-  std::vector<std::pair<int, int>> lives;
+/// The first and last instruction of each buffer in a segment.
+Indexed<BufferIndex, std::pair<int, int>> lives_of(const UsesOfBuffers& uses) {
+  Indexed<BufferIndex, std::pair<int, int>> lives;
   for (const Uses& of : uses)
-    lives.emplace_back(of.empty() ? -1 : std::ranges::min(of, {}, &LaneUse::first).first,
-                       of.empty() ? -1 : std::ranges::max(of, {}, &LaneUse::last).last);
+    lives.push_back({of.empty() ? -1 : std::ranges::min(of, {}, &LaneUse::first).first,
+                     of.empty() ? -1 : std::ranges::max(of, {}, &LaneUse::last).last});
   return lives;
 }
 
 /// By the order of the instructions, which those that take over memory are made to keep to (wait_in_order).
-Packing pack_in_order(const MeshProgram& program, const std::vector<Uses>& uses, std::int64_t base) {
-  const std::vector<std::pair<int, int>> lives = lives_of(uses);
-  return pack(program, uses, base, [&](std::size_t a, std::size_t b) {
+Packing pack_in_order(const MeshProgram& program, const UsesOfBuffers& uses, std::int64_t base) {
+  const auto lives = lives_of(uses);
+  return pack(program, uses, base, [&](BufferIndex a, BufferIndex b) {
     return lives[a].second < lives[b].first || lives[b].second < lives[a].first;
   });
 }
 
-void wait_in_order(MeshProgram& program, Segment& segment, const std::vector<Uses>& uses,
-                   const RunOrder& order) {
-  const std::vector<std::pair<int, int>> lives = lives_of(uses);
-  std::vector<std::size_t> packed;
-  for (std::size_t b = 0; b < uses.size(); ++b)
+void wait_in_order(MeshProgram& program, Segment& segment, const UsesOfBuffers& uses, const RunOrder& order) {
+  const auto lives = lives_of(uses);
+  std::vector<BufferIndex> packed;
+  for (const BufferIndex b : uses.indices())
     if (program.buffers[b].residence == Residence::segment && !uses[b].empty()) packed.push_back(b);
-  std::ranges::sort(packed, {}, [&](std::size_t b) { return program.buffers[b].offset; });
+  std::ranges::sort(packed, {}, [&](BufferIndex b) { return program.buffers[b].offset; });
   const std::size_t lanes = program.lanes.size();
   // [instruction][lane] The last that it waits for, of those that the order does not have anyway.
   std::vector<int> waits(segment.instructions.size() * lanes, -1);
-  const auto take_over = [&](std::size_t earlier, std::size_t later) {
+  const auto take_over = [&](BufferIndex earlier, BufferIndex later) {
     const int first = lives[later].first;
     const auto row = static_cast<std::size_t>(first) * lanes;
     for (const LaneUse& use : uses[earlier]) {
@@ -134,7 +133,7 @@ void wait_in_order(MeshProgram& program, Segment& segment, const std::vector<Use
   };
   for (std::size_t i = 0; i < packed.size(); ++i)
     for (std::size_t j = i + 1; j < packed.size(); ++j) {
-      const std::size_t low = packed[i], high = packed[j];
+      const BufferIndex low = packed[i], high = packed[j];
       if (program.buffers[high].offset >= program.buffers[low].offset + program.buffers[low].bytes) break;
       if (lives[low].second < lives[high].first)
         take_over(low, high);
@@ -149,8 +148,8 @@ void wait_in_order(MeshProgram& program, Segment& segment, const std::vector<Use
 /// Places what lasts as long as a segment's run. Returns where its memory ends.
 std::int64_t place_in_segment(MeshProgram& program, int s, const Dependences& waits, std::int64_t base,
                               std::int64_t limit) {
-  Segment& segment = program.segments[static_cast<std::size_t>(s)];
-  const std::vector<Uses> uses = uses_in(program, segment);
+  Segment& segment = program.segments[s];
+  const UsesOfBuffers uses = uses_in(program, segment);
   const RunOrder order(program, waits, s);
   Packing packing = pack_freely(program, uses, order, base);
   bool in_order = false;
@@ -159,7 +158,7 @@ std::int64_t place_in_segment(MeshProgram& program, int s, const Dependences& wa
       packing = std::move(ordered);
       in_order = true;
     }
-  for (std::size_t b = 0; b < program.buffers.size(); ++b)
+  for (const BufferIndex b : program.buffers.indices())
     if (packing.offset[b] >= 0) program.buffers[b].offset = packing.offset[b];
   if (in_order) wait_in_order(program, segment, uses, order);
   return packing.end;
@@ -172,8 +171,7 @@ void lay_out(MeshProgram& program, const Graph& graph, std::int64_t limit) {
   for (Segment& segment : program.segments)
     for (Instruction& instruction : segment.instructions) instruction.after.clear();
   std::vector<bool> parameter(graph.values.size());
-  for (const State& state : graph.states)
-    parameter[static_cast<std::size_t>(state.value)] = state.is_parameter;
+  for (const State& state : graph.states) parameter[state.value] = state.is_parameter;
   std::int64_t at = 0;
   const auto place = [&](Residence residence) {
     for (Buffer& buffer : program.buffers) {
@@ -181,8 +179,7 @@ void lay_out(MeshProgram& program, const Graph& graph, std::int64_t limit) {
       buffer.offset = at;
       at = end_of(at, buffer.bytes, buffer.slots);
       if (residence == Residence::state)
-        (parameter[static_cast<std::size_t>(buffer.value)] ? program.memory.parameters
-                                                           : program.memory.optimizer) += buffer.bytes;
+        (parameter[buffer.value] ? program.memory.parameters : program.memory.optimizer) += buffer.bytes;
     }
   };
   place(Residence::state);

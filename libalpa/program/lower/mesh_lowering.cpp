@@ -17,7 +17,7 @@ MeshLowering::MeshLowering(const Placement& placement, int mesh, Purpose purpose
       graph_(placement.graph()),
       plan_(placement.plan()),
       mesh_(mesh),
-      stages_(stages_of_meshes(plan_)[static_cast<std::size_t>(mesh)]),
+      stages_(stages_of_meshes(plan_)[mesh]),
       purpose_(purpose),
       device_(device),
       order_(order),
@@ -30,7 +30,7 @@ MeshProgram MeshLowering::run() {
   find_kept_values();
   // All states first, in the graph's order: the arena begins with them, whatever uses them when.
   for (int s = 0; s < static_cast<int>(graph_.states.size()); ++s) {
-    const int value = graph_.states[static_cast<std::size_t>(s)].value;
+    const int value = graph_.states[s].value;
     if (placement_.mesh_of_value(value) == mesh_ || is_used(value)) values_.state_buffer(s);
   }
   for (const int stage : stages_) lower_forward(stage);
@@ -83,8 +83,7 @@ void MeshLowering::find_kept_values() {
       if (!here(user)) continue;
       const Phase phase = node_of(graph_, user).phase;
       if (phase == Phase::update || (phase == Phase::backward && purpose_ != Purpose::train)) continue;
-      if (first >= 0 && placement_.stage_of_node(user) != first &&
-          !uses_.summed_over_step[static_cast<std::size_t>(v)])
+      if (first >= 0 && placement_.stage_of_node(user) != first && !uses_.summed_over_step[v])
         values_.keep(v);
     }
   }
@@ -93,10 +92,10 @@ void MeshLowering::find_kept_values() {
 /// What the second part of a split backward needs and its first part has, or makes again.
 void MeshLowering::keep_for_weights(int stage) {
   for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
-    if (placement_.stage_of_node(n) != stage || !of_weights_[static_cast<std::size_t>(n)]) continue;
+    if (placement_.stage_of_node(n) != stage || !of_weights_[n]) continue;
     for (const int operand : node_of(graph_, n).operands) {
       const int maker = value_of(graph_, operand).producer;
-      if (maker >= 0 && !of_weights_[static_cast<std::size_t>(maker)]) values_.keep_for_weights(operand);
+      if (maker >= 0 && !of_weights_[maker]) values_.keep_for_weights(operand);
     }
   }
 }
@@ -117,9 +116,9 @@ void MeshLowering::lower_backward(int stage, SegmentKind kind) {
     receive_values_made_in(Phase::backward);
   }
   std::vector<bool> kept(graph_.values.size());
-  for (const int v : values_.kept()) kept[static_cast<std::size_t>(v)] = true;
+  for (const int v : values_.kept()) kept[v] = true;
   for (const int n : placement_.semantics(stage).order(Phase::backward, kept))
-    if (kind == SegmentKind::backward || of_weights_[static_cast<std::size_t>(n)] != begins) emit_node(n);
+    if (kind == SegmentKind::backward || of_weights_[n] != begins) emit_node(n);
 }
 
 void MeshLowering::lower_update() {
@@ -162,15 +161,14 @@ int MeshLowering::fused_accumulator(const Node& node, const NodeLayout& layout) 
       placement_.semantics(values_.stage()).sum_in_kernel(static_cast<int>(&node - graph_.nodes.data()));
   if (accumulator < 0) return -1;
   const int sum = node_of(graph_, accumulator).results[0];
-  const bool same = layout.results[0] == plan_.value_layout[static_cast<std::size_t>(node.results[0])] &&
-                    layout.results[0] == plan_.value_layout[static_cast<std::size_t>(sum)];
+  const bool same = layout.results[0] == plan_.value_layout[node.results[0]] &&
+                    layout.results[0] == plan_.value_layout[sum];
   return same ? accumulator : -1;
 }
 
-int MeshLowering::result_buffer(const Node& node, const NodeLayout& layout, std::size_t result,
-                                const std::vector<int>& operands) {
-  if (node.op->overwrites[result] >= 0)
-    return operands[static_cast<std::size_t>(node.op->overwrites[result])];
+BufferIndex MeshLowering::result_buffer(const Node& node, const NodeLayout& layout, std::size_t result,
+                                        const std::vector<BufferIndex>& operands) {
+  if (node.op->overwrites[result] >= 0) return operands[node.op->overwrites[result]];
   const int value = node.results[result];
   const TensorType& tile = layout.local_results[result];
   if (layout.results[result] == values_.resting_layout(value))
@@ -179,7 +177,7 @@ int MeshLowering::result_buffer(const Node& node, const NodeLayout& layout, std:
                             Residence::segment);
 }
 
-void MeshLowering::settle_result(int value, int buffer, const ShardingSpec& made) {
+void MeshLowering::settle_result(int value, BufferIndex buffer, const ShardingSpec& made) {
   const ShardingSpec resting = values_.resting_layout(value);
   const bool again = values_.segment() != SegmentKind::forward &&
                      node_of(graph_, value_of(graph_, value).producer).phase == Phase::forward;
@@ -187,7 +185,7 @@ void MeshLowering::settle_result(int value, int buffer, const ShardingSpec& made
   values_.provide(value, made, buffer);
   const bool leaves = std::ranges::count(transfers_, value, &StageTransfer::value) > 0;
   const bool rests = uses_.state_after_value(value) >= 0 || leaves || values_.is_kept(value) ||
-                     uses_.summed_over_step[static_cast<std::size_t>(value)];
+                     uses_.summed_over_step[value];
   if (made == resting)
     values_.provide_resting(value, buffer);
   else if (rests && !again)
@@ -205,7 +203,7 @@ void MeshLowering::emit_node(int index) {
   if (skipped_.contains(index)) return;
   const Node& node = node_of(graph_, index);
   const NodeLayout& layout = placement_.node_layout(index);
-  Compute compute{index, node.op, layout.local_attributes, {}, {}, -1, Accumulate::overwrite};
+  Compute compute{index, node.op, layout.local_attributes, {}, {}, {}, Accumulate::overwrite};
   for (std::size_t i = 0; i < node.operands.size(); ++i)
     compute.operands.push_back(values_.obtain(node.operands[i], layout.operands[i]));
   if (purpose_ == Purpose::evaluate && node.op->only_in_training) {
@@ -213,8 +211,7 @@ void MeshLowering::emit_node(int index) {
     return;
   }
   const int accumulator = fused_accumulator(node, layout);
-  if (node.op->sums_micro_batches || accumulator >= 0 ||
-      uses_.summed_over_step[static_cast<std::size_t>(node.results[0])])
+  if (node.op->sums_micro_batches || accumulator >= 0 || uses_.summed_over_step[node.results[0]])
     compute.accumulate = Accumulate::add_after_first_micro_batch;
   for (std::size_t r = 0; r < node.results.size(); ++r) {
     const int sum = r == 0 && accumulator >= 0 ? node_of(graph_, accumulator).results[0] : -1;
@@ -222,7 +219,7 @@ void MeshLowering::emit_node(int index) {
                                        : result_buffer(node, layout, r, compute.operands));
   }
   compute.workspace = workspace(*node.op, layout.local_call());
-  const std::vector<int> results = compute.results;
+  const std::vector<BufferIndex> results = compute.results;
   emit_rounds(std::move(compute), layout);
   if (accumulator >= 0) skipped_.insert(accumulator);
   for (std::size_t r = accumulator >= 0 ? 1 : 0; r < node.results.size(); ++r)
@@ -230,22 +227,22 @@ void MeshLowering::emit_node(int index) {
 }
 
 /// Memory for the kernel beside operands and results; -1: it wants none.
-int MeshLowering::workspace(const OpDef& op, const OpCall& call) {
+BufferIndex MeshLowering::workspace(const OpDef& op, const OpCall& call) {
   return values_.scratch("workspace", workspace_of(op, call, device_));
 }
 
 /// The kernel, once for each block where blocks go round.
 void MeshLowering::emit_rounds(Compute compute, const NodeLayout& layout) {
   const Ring& ring = layout.ring;
-  const std::vector<int> own_operands = compute.operands, own_results = compute.results;
+  const std::vector<BufferIndex> own_operands = compute.operands, own_results = compute.results;
   for (const RingRound& round : ring.rounds()) {
     Shift shift{ring.axis, {}, {}};
     // The buffers of this round take the place of those of the round before, and perhaps their contents.
-    const auto turn = [&](const std::vector<int>& which, const std::vector<int>& own, bool arrive,
-                          std::vector<int>& now) {
+    const auto turn = [&](const std::vector<int>& which, const std::vector<BufferIndex>& own, bool arrive,
+                          std::vector<BufferIndex>& now) {
       for (const int i : which) {
         const auto at = static_cast<std::size_t>(i);
-        const int next =
+        const BufferIndex next =
             round.passed == 0 ? own[at] : values_.remote_block_buffer(own[at], round.passed, ring.axis);
         if (arrive) {
           shift.from.push_back(now[at]);
@@ -270,15 +267,16 @@ ShardingSpec MeshLowering::layout_measured(int gradient) const {
   const int update = users.back();
   const Node& node = node_of(graph_, update);
   const auto place = std::ranges::find(node.operands, gradient) - node.operands.begin();
-  return placement_.node_layout(update).operands[static_cast<std::size_t>(place)];
+  return placement_.node_layout(update).operands[place];
 }
 
 /// A node's operator over one tile, each element of the whole counted once over all copies.
-void MeshLowering::add_up(int node, int tile, const ShardingSpec& layout, int into, bool first) {
+void MeshLowering::add_up(int node, BufferIndex tile, const ShardingSpec& layout, BufferIndex into,
+                          bool first) {
   const OpDef& op = *node_of(graph_, node).op;
   const Attributes attributes{{"weight", 1.0 / replica_count(layout, shape())}};
   const std::vector<TensorType> operands{values_.buffer(tile).tile};
-  const int own = workspace(op, {operands, attributes});
+  const BufferIndex own = workspace(op, {operands, attributes});
   values_.emit(
       Compute{node, &op, attributes, {tile}, {into}, own, first ? Accumulate::overwrite : Accumulate::add});
 }
@@ -298,7 +296,7 @@ void MeshLowering::emit_gradient_norm(const Node& node) {
   emit_global_sum({values_.program().gradient_square_sum, values_.program().loss});
 }
 
-void MeshLowering::emit_global_sum(std::vector<int> scalars) {
+void MeshLowering::emit_global_sum(std::vector<BufferIndex> scalars) {
   scalars.insert(scalars.end(), values_.program().metrics.begin(), values_.program().metrics.end());
   GlobalSum sum;
   sum.packed = values_.scratch("sums", 4 * std::ssize(scalars));
@@ -307,7 +305,7 @@ void MeshLowering::emit_global_sum(std::vector<int> scalars) {
 }
 
 /// Those of the values that are made here, each element of them counted once.
-void MeshLowering::emit_sum(const std::vector<int>& values, int into) {
+void MeshLowering::emit_sum(const std::vector<int>& values, BufferIndex into) {
   bool first = true;
   for (const int value : values) {
     const int producer = value_of(graph_, value).producer;

@@ -20,7 +20,7 @@ class MeshLowering {
  private:
   bool here(int node) const { return placement_.mesh_of_node(node) == mesh_; }
   bool is_used(int value) const;  ///< on this mesh
-  const MeshShape& shape() const { return plan_.meshes[static_cast<std::size_t>(mesh_)].shape; }
+  const MeshShape& shape() const { return plan_.meshes[mesh_].shape; }
 
   void find_kept_values();
   int first_stage_with(int value, Phase) const;
@@ -34,19 +34,20 @@ class MeshLowering {
   void send_if_crossing(int value);
   void send_state_copies();
 
-  void send(int transfer, int buffer);
+  void send(int transfer, BufferIndex buffer);
 
   void emit_node(int node);
-  int workspace(const OpDef&, const OpCall&);
+  BufferIndex workspace(const OpDef&, const OpCall&);
   void emit_rounds(Compute, const NodeLayout&);
   ShardingSpec layout_measured(int gradient) const;
   void emit_gradient_norm(const Node&);
-  void add_up(int node, int tile, const ShardingSpec&, int into, bool first);
-  void emit_sum(const std::vector<int>& values, int into);
-  void emit_global_sum(std::vector<int> scalars);
+  void add_up(int node, BufferIndex tile, const ShardingSpec&, BufferIndex into, bool first);
+  void emit_sum(const std::vector<int>& values, BufferIndex into);
+  void emit_global_sum(std::vector<BufferIndex> scalars);
   int fused_accumulator(const Node&, const NodeLayout&) const;
-  int result_buffer(const Node&, const NodeLayout&, std::size_t result, const std::vector<int>& operands);
-  void settle_result(int value, int buffer, const ShardingSpec& made);
+  BufferIndex result_buffer(const Node&, const NodeLayout&, std::size_t result,
+                            const std::vector<BufferIndex>& operands);
+  void settle_result(int value, BufferIndex buffer, const ShardingSpec& made);
 
   const Placement& placement_;
   const GraphUses& uses_;

@@ -27,8 +27,9 @@ void MeshLowering::receive_values_made_in(Phase phase) {
   }
   std::sort(arriving.begin(), arriving.end());
   for (const auto& [layer, producer, t] : arriving) {
-    const StageTransfer& transfer = transfers_[static_cast<std::size_t>(t)];
-    const int buffer = values_.resting_buffer(transfer.value, value_of(graph_, transfer.value).type.dtype);
+    const StageTransfer& transfer = transfers_[t];
+    const BufferIndex buffer =
+        values_.resting_buffer(transfer.value, value_of(graph_, transfer.value).type.dtype);
     values_.emit(Receive{t, buffer, values_.scratch("arriving pieces", values_.buffer(buffer).bytes)});
     values_.provide_resting(transfer.value, buffer);
   }
@@ -48,9 +49,7 @@ void MeshLowering::send_state_copies() {
   for (std::size_t t = 0; t < transfers_.size(); ++t) {
     const int value = transfers_[t].value;
     if (!is_state(graph_, value)) continue;
-    const int buffer =
-        values_.program()
-            .state_buffer[static_cast<std::size_t>(uses_.state_at[static_cast<std::size_t>(value)])];
+    const BufferIndex buffer = values_.program().state_buffer[uses_.state_at[value]];
     if (placement_.mesh_of_value(value) == mesh_) send(static_cast<int>(t), buffer);
     if (plan_.crossings[t].to_mesh == mesh_)
       values_.emit(Receive{static_cast<int>(t), buffer,
@@ -60,10 +59,9 @@ void MeshLowering::send_state_copies() {
 
 /// The pieces leave from memory of their own, so that the mesh goes on while they are on their way. They are
 /// boxes of the tile that do not overlap: what several devices need lies there once.
-void MeshLowering::send(int transfer, int buffer) {
-  values_.emit(Send{
-      transfer, buffer,
-      values_.leaving(values_.buffer(buffer).bytes, message_slots_[static_cast<std::size_t>(transfer)])});
+void MeshLowering::send(int transfer, BufferIndex buffer) {
+  values_.emit(
+      Send{transfer, buffer, values_.leaving(values_.buffer(buffer).bytes, message_slots_[transfer])});
 }
 
 }  // namespace alpa

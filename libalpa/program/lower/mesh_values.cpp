@@ -23,10 +23,10 @@ MeshValues::MeshValues(const Placement& placement, int mesh, const std::vector<S
       graph_(placement.graph()),
       mesh_(mesh),
       transfers_(transfers),
-      conversions_(placement.plan().cluster, placement.plan().meshes[static_cast<std::size_t>(mesh)]) {
+      conversions_(placement.plan().cluster, placement.plan().meshes[mesh]) {
   program_.mesh = conversions_.mesh();
   program_.lanes = {Lane{}};
-  program_.state_buffer.assign(graph_.states.size(), -1);
+  program_.state_buffer.assign(graph_.states.size(), BufferIndex());
 }
 
 void MeshValues::begin_segment(int stage, SegmentKind kind) {
@@ -38,7 +38,7 @@ void MeshValues::begin_segment(int stage, SegmentKind kind) {
 /// The lane that an instruction queues in, made at its first use.
 int MeshValues::lane_of(const InstructionBody& body) {
   const auto message_lane = [&](LaneKind kind, int transfer) {
-    const StageTransfer& of = transfers_[static_cast<std::size_t>(transfer)];
+    const StageTransfer& of = transfers_[transfer];
     return Lane{kind, -1, of.from_stage, of.to_stage};
   };
   const Lane lane = std::visit(
@@ -68,36 +68,37 @@ void MeshValues::emit(InstructionBody body) {
   program_.segments.back().instructions.push_back({std::move(body), lane});
 }
 
-int MeshValues::new_buffer(std::string name, int value, ShardingSpec layout, TensorType tile,
-                           Residence residence) {
+BufferIndex MeshValues::new_buffer(std::string name, int value, ShardingSpec layout, TensorType tile,
+                                   Residence residence) {
   const std::int64_t bytes = buffer_bytes(tile);
-  program_.buffers.push_back({std::move(name), value, std::move(layout), std::move(tile), residence, bytes});
-  return static_cast<int>(program_.buffers.size()) - 1;
+  return program_.buffers.push_back(
+      {std::move(name), value, std::move(layout), std::move(tile), residence, bytes});
 }
 
-int MeshValues::remote_block_buffer(int own, int passed, int axis) {
+BufferIndex MeshValues::remote_block_buffer(BufferIndex own, int passed, int axis) {
   const Buffer like = buffer(own);
-  const int visiting = new_buffer(like.name, like.value, like.layout, like.tile, Residence::segment);
+  const BufferIndex visiting = new_buffer(like.name, like.value, like.layout, like.tile, Residence::segment);
   program_.buffers.back().passed = passed;
   program_.buffers.back().ring_axis = axis;
   return visiting;
 }
 
-int MeshValues::scratch(const std::string& name, std::int64_t bytes) {
-  if (bytes == 0) return -1;
+BufferIndex MeshValues::scratch(const std::string& name, std::int64_t bytes) {
+  if (bytes == 0) return {};
   return new_buffer(name, -1, {}, {DType::i32, {(bytes + 3) / 4}}, Residence::segment);
 }
 
-int MeshValues::leaving(std::int64_t bytes, std::int64_t messages) {
-  const int buffer = new_buffer("leaving pieces", -1, {}, {DType::i32, {(bytes + 3) / 4}}, Residence::step);
+BufferIndex MeshValues::leaving(std::int64_t bytes, std::int64_t messages) {
+  const BufferIndex buffer =
+      new_buffer("leaving pieces", -1, {}, {DType::i32, {(bytes + 3) / 4}}, Residence::step);
   program_.buffers.back().slots = messages;
   return buffer;
 }
 
-int MeshValues::state_buffer(int state) {
-  int& buffer = program_.state_buffer[static_cast<std::size_t>(state)];
+BufferIndex MeshValues::state_buffer(int state) {
+  BufferIndex& buffer = program_.state_buffer[state];
   if (buffer < 0) {
-    const State& s = graph_.states[static_cast<std::size_t>(state)];
+    const State& s = graph_.states[state];
     const ShardingSpec layout = resting_layout(s.value);
     buffer = new_buffer(s.name, s.value, layout, tile_type(value_of(graph_, s.value).type, layout, shape()),
                         Residence::state);
@@ -106,7 +107,7 @@ int MeshValues::state_buffer(int state) {
   return buffer;
 }
 
-int MeshValues::resting_buffer(int value, DType dtype) {
+BufferIndex MeshValues::resting_buffer(int value, DType dtype) {
   const auto kept = kept_.find(value);
   if (kept != kept_.end()) return kept->second;
   const int state = uses_.state_after_value(value);
@@ -118,20 +119,20 @@ int MeshValues::resting_buffer(int value, DType dtype) {
   const bool gradient_sum = v.producer >= 0 && node_of(graph_, v.producer).op->sums_micro_batches;
   Residence residence = Residence::segment;
   if (gradient_sum && segment() != SegmentKind::update) residence = Residence::step;
-  if (uses_.summed_over_step[static_cast<std::size_t>(value)]) residence = Residence::step;
+  if (uses_.summed_over_step[value]) residence = Residence::step;
   if (is_kept(value) || (segment() == SegmentKind::backward_inputs && kept_for_weights_.contains(value)))
     residence = Residence::micro_batch;
-  const int buffer = new_buffer(v.name, value, layout, tile, residence);
+  const BufferIndex buffer = new_buffer(v.name, value, layout, tile, residence);
   if (residence != Residence::segment) kept_[value] = buffer;
   return buffer;
 }
 
-int MeshValues::fetch_resting(int value) {
+BufferIndex MeshValues::fetch_resting(int value) {
   const ShardingSpec layout = resting_layout(value);
   const auto found = available_.find({value, layout});
   if (found != available_.end()) return found->second;
   const auto kept = kept_.find(value);
-  int buffer = -1;
+  BufferIndex buffer;
   if (value_of(graph_, value).kind == ValueKind::input && kept == kept_.end()) {
     buffer = resting_buffer(value, value_of(graph_, value).type.dtype);
     emit(Load{input_of(graph_, value), buffer});
@@ -149,7 +150,7 @@ ShardingSpec MeshValues::segment_layout(int value) const {
                                     segment() == SegmentKind::forward ? Phase::forward : Phase::backward);
 }
 
-int MeshValues::fetch_for_segment(int value) {
+BufferIndex MeshValues::fetch_for_segment(int value) {
   const ShardingSpec layout = segment_layout(value);
   const auto found = available_.find({value, layout});
   if (found != available_.end()) return found->second;
@@ -157,33 +158,33 @@ int MeshValues::fetch_for_segment(int value) {
       left != starts_of_weights_.end() && segment() == SegmentKind::backward_weights)
     return available_[{value, layout}] = left->second;
   const auto made = made_.find(value);
-  int buffer = -1;
+  BufferIndex buffer;
   if (made == made_.end())
-    buffer = converted(value, fetch_resting(value), resting_layout(value), layout, -1);
+    buffer = converted(value, fetch_resting(value), resting_layout(value), layout);
   else
-    buffer = converted(value, made->second.buffer, made->second.layout, layout, -1);
+    buffer = converted(value, made->second.buffer, made->second.layout, layout);
   available_[{value, layout}] = buffer;
   return buffer;
 }
 
-void MeshValues::provide(int value, const ShardingSpec& layout, int buffer) {
+void MeshValues::provide(int value, const ShardingSpec& layout, BufferIndex buffer) {
   made_[value] = {layout, buffer};
   if (segment() == SegmentKind::update) available_[{value, layout}] = buffer;
 }
 
-void MeshValues::outlive_segment(int buffer) {
-  Residence& residence = program_.buffers[static_cast<std::size_t>(buffer)].residence;
+void MeshValues::outlive_segment(BufferIndex buffer) {
+  Residence& residence = program_.buffers[buffer].residence;
   if (residence == Residence::segment) residence = Residence::micro_batch;
 }
 
-void MeshValues::provide_resting(int value, int buffer) {
+void MeshValues::provide_resting(int value, BufferIndex buffer) {
   available_[{value, resting_layout(value)}] = buffer;
   // Another node's buffer, where there is nothing to be done in an evaluation.
   if (is_kept(value) && kept_.insert({value, buffer}).second) outlive_segment(buffer);
 }
 
 void MeshValues::leave_for_weights(int value) {
-  const int buffer = fetch_for_segment(value);
+  const BufferIndex buffer = fetch_for_segment(value);
   outlive_segment(buffer);
   starts_of_weights_[value] = buffer;
 }
@@ -191,7 +192,7 @@ void MeshValues::leave_for_weights(int value) {
 void MeshValues::bring_to_rest(int value) {
   const ShardingSpec resting = resting_layout(value), start = segment_layout(value);
   const Made made = made_.at(value);
-  const int at_rest = resting_buffer(value, buffer(made.buffer).tile.dtype);
+  const BufferIndex at_rest = resting_buffer(value, buffer(made.buffer).tile.dtype);
   if (start == resting)
     converted(value, made.buffer, made.layout, resting, at_rest);
   else
@@ -199,30 +200,29 @@ void MeshValues::bring_to_rest(int value) {
   provide_resting(value, at_rest);
 }
 
-int MeshValues::obtain(int value, const ShardingSpec& layout) {
+BufferIndex MeshValues::obtain(int value, const ShardingSpec& layout) {
   const auto found = available_.find({value, layout});
   if (found != available_.end() && segment() == SegmentKind::update) return found->second;
-  const int start = fetch_for_segment(value);
-  const int buffer = converted(value, start, segment_layout(value), layout, -1);
+  const BufferIndex start = fetch_for_segment(value);
+  const BufferIndex buffer = converted(value, start, segment_layout(value), layout);
   if (segment() == SegmentKind::update) available_[{value, layout}] = buffer;
   return buffer;
 }
 
-int MeshValues::converted(int value, int from, const ShardingSpec& from_layout, const ShardingSpec& to,
-                          int destination) {
-  const TensorType whole{program_.buffers[static_cast<std::size_t>(from)].tile.dtype,
-                         value_of(graph_, value).type.shape};
+BufferIndex MeshValues::converted(int value, BufferIndex from, const ShardingSpec& from_layout,
+                                  const ShardingSpec& to, BufferIndex destination) {
+  const TensorType whole{program_.buffers[from].tile.dtype, value_of(graph_, value).type.shape};
   const Conversion* steps = conversions_.between(whole, from_layout, to);
   assert(steps && "the plan asks for a conversion that cannot be");
-  int current = from;
+  BufferIndex current = from;
   for (std::size_t i = 0; i < steps->size(); ++i) {
     const ConversionStep& step = (*steps)[i];
-    const TensorType before = program_.buffers[static_cast<std::size_t>(current)].tile;
+    const TensorType before = program_.buffers[current].tile;
     const TensorType after = tile_type(whole, step.after, shape());
     const bool last = i + 1 == steps->size();
-    const int next = last && destination >= 0 ? destination
-                                              : new_buffer(value_of(graph_, value).name, value, step.after,
-                                                           after, Residence::segment);
+    const BufferIndex next = last && destination >= 0 ? destination
+                                                      : new_buffer(value_of(graph_, value).name, value,
+                                                                   step.after, after, Residence::segment);
     emit(Convert{step, current, next, scratch("packed", packed_bytes(step, before)),
                  scratch("unpacked", unpacked_bytes(step, after))});
     current = next;

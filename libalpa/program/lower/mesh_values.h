@@ -24,7 +24,7 @@ class MeshValues {
 
   MeshProgram& program() { return program_; }
   MeshProgram take() { return std::move(program_); }
-  const Buffer& buffer(int index) const { return program_.buffers[static_cast<std::size_t>(index)]; }
+  const Buffer& buffer(BufferIndex index) const { return program_.buffers[index]; }
 
   /// The value lives from one segment to a later one: its buffer has a slot per micro-batch in flight.
   void keep(int value) { kept_values_.insert(value); }
@@ -39,45 +39,45 @@ class MeshValues {
   /// From which the users of this segment start; in the update all start from where it rests.
   ShardingSpec segment_layout(int value) const;
 
-  int new_buffer(std::string name, int value, ShardingSpec layout, TensorType tile, Residence);
+  BufferIndex new_buffer(std::string name, int value, ShardingSpec layout, TensorType tile, Residence);
   /// For a tile of the kind of `own` that comes from the device so many places before along a mesh axis.
-  int remote_block_buffer(int own, int passed, int axis);
+  BufferIndex remote_block_buffer(BufferIndex own, int passed, int axis);
 
-  int scratch(const std::string& name, std::int64_t bytes);  ///< for this segment; -1 for no bytes
+  BufferIndex scratch(const std::string& name, std::int64_t bytes);  ///< for this segment; -1 for no bytes
   /// For messages on their way to other meshes, so many at once.
-  int leaving(std::int64_t bytes, std::int64_t messages);
-  int state_buffer(int state);
+  BufferIndex leaving(std::int64_t bytes, std::int64_t messages);
+  BufferIndex state_buffer(int state);
 
   /// The buffer in which a value rests here; made if it is not there yet.
-  int resting_buffer(int value, DType);
+  BufferIndex resting_buffer(int value, DType);
 
   /// A node of this segment has made the value.
-  void provide(int value, const ShardingSpec& layout, int buffer);
+  void provide(int value, const ShardingSpec& layout, BufferIndex buffer);
   /// In the layout of this segment, for the second part of a split backward to start from.
   void leave_for_weights(int value);
   /// From how it was made, or from the layout of this segment, to where it rests.
   void bring_to_rest(int value);
   /// The value is where it rests.
-  void provide_resting(int value, int buffer);
+  void provide_resting(int value, BufferIndex buffer);
 
   /// The value in its resting layout, in this segment; inputs are loaded.
-  int fetch_resting(int value);
+  BufferIndex fetch_resting(int value);
 
   /// The value in the layout of this segment, which it is brought into once.
-  int fetch_for_segment(int value);
+  BufferIndex fetch_for_segment(int value);
 
   /// The value in any layout, converted for this user where that is not the segment's; in the update for all
   /// users of the layout.
-  int obtain(int value, const ShardingSpec& layout);
+  BufferIndex obtain(int value, const ShardingSpec& layout);
 
-  /// Converts step by step; the last step writes `destination` unless that is -1.
-  int converted(int value, int from, const ShardingSpec& from_layout, const ShardingSpec& to,
-                int destination);
+  /// Converts step by step; the last step writes `destination` where there is one.
+  BufferIndex converted(int value, BufferIndex from, const ShardingSpec& from_layout, const ShardingSpec& to,
+                        BufferIndex destination = {});
 
  private:
   const MeshShape& shape() const { return program_.mesh.shape; }
   int lane_of(const InstructionBody&);
-  void outlive_segment(int buffer);
+  void outlive_segment(BufferIndex buffer);
 
   const Placement& placement_;
   const GraphUses& uses_;
@@ -87,15 +87,16 @@ class MeshValues {
   Conversions conversions_;
   MeshProgram program_;
   std::set<int> kept_values_, kept_for_weights_;
-  std::map<int, int> starts_of_weights_;  ///< value -> buffer, where it does not rest
-  std::map<int, int> kept_;               ///< value -> buffer that outlives segments
+  std::map<int, BufferIndex> starts_of_weights_;  ///< value -> buffer, where it does not rest
+  std::map<int, BufferIndex> kept_;               ///< value -> buffer that outlives segments
   // In the current segment:
   struct Made {
     ShardingSpec layout;
-    int buffer;
+    BufferIndex buffer;
   };
-  std::map<int, Made> made_;                               ///< value -> as a node has made it
-  std::map<std::pair<int, ShardingSpec>, int> available_;  ///< at rest, for the segment, and in the update
+  std::map<int, Made> made_;  ///< value -> as a node has made it
+  std::map<std::pair<int, ShardingSpec>, BufferIndex>
+      available_;  ///< at rest, for the segment, and in the update
 };
 
 }  // namespace alpa

@@ -55,7 +55,7 @@ class RunWalk {
 
   template <class Index>
   int distance(Index way) const {
-    const Way& of = ways_[static_cast<std::size_t>(way)];
+    const Way& of = ways_[way];
     return std::abs(of.to_stage - of.from_stage);
   }
 
@@ -81,7 +81,7 @@ class RunWalk {
       if (way >= 0 && (farthest < 0 || distance(way) > distance(farthest))) farthest = way;
     }
     if (farthest < 0) return false;
-    ++slots_[static_cast<std::size_t>(farthest)];
+    ++slots_[farthest];
     return true;
   }
 

@@ -53,22 +53,21 @@ class Order {
   }
 
   Dependences find() {
-    std::vector<std::map<int, Accesses>> of_buffer(mesh_.buffers.size());  // buffer -> segment -> accesses
+    Indexed<BufferIndex, std::map<int, Accesses>> of_buffer(mesh_.buffers.size());  // segment -> accesses
     for (int s = 0; s < static_cast<int>(mesh_.segments.size()); ++s) {
       const std::vector<Instruction>& instructions = segment(s).instructions;
       for (int i = 0; i < static_cast<int>(instructions.size()); ++i) {
-        const Instruction& instruction = instructions[static_cast<std::size_t>(i)];
-        std::map<int, bool> touched;  // buffer -> written
-        for (const int b : buffers_read(instruction)) touched.insert({b, false});
-        for (const int b : buffers_written(instruction)) touched[b] = true;
-        for (const auto& [b, writes] : touched)
-          of_buffer[static_cast<std::size_t>(b)][s].push_back({i, writes});
+        const Instruction& instruction = instructions[i];
+        std::map<BufferIndex, bool> touched;  // written
+        for (const BufferIndex b : buffers_read(instruction)) touched.insert({b, false});
+        for (const BufferIndex b : buffers_written(instruction)) touched[b] = true;
+        for (const auto& [b, writes] : touched) of_buffer[b][s].push_back({i, writes});
         for (const int other : instruction.after) wait(s, i, {s, other, Occasion::this_run, 0});
         if (const auto* send = std::get_if<Send>(&instruction.body); send && send->packed >= 0)
           wait(s, i, {s, i, Occasion::left, static_cast<int>(buffer(send->packed).slots)});
       }
     }
-    for (std::size_t b = 0; b < of_buffer.size(); ++b) {
+    for (const BufferIndex b : of_buffer.indices()) {
       for (const auto& [s, accesses] : of_buffer[b]) within_run(s, accesses);
       if (mesh_.buffers[b].residence != Residence::segment) across_runs(mesh_.buffers[b], of_buffer[b]);
     }
@@ -77,15 +76,15 @@ class Order {
   }
 
  private:
-  const Segment& segment(int s) const { return mesh_.segments[static_cast<std::size_t>(s)]; }
-  const Buffer& buffer(int b) const { return mesh_.buffers[static_cast<std::size_t>(b)]; }
-  int lane(int s, int i) const { return segment(s).instructions[static_cast<std::size_t>(i)].lane; }
+  const Segment& segment(int s) const { return mesh_.segments[s]; }
+  const Buffer& buffer(BufferIndex b) const { return mesh_.buffers[b]; }
+  int lane(int s, int i) const { return segment(s).instructions[i].lane; }
 
   /// Of several in one lane the last is enough.
   void wait(int s, int i, const Dependence& other) {
     const int other_lane = lane(other.segment, other.instruction);
     if (other.occasion != Occasion::left && other_lane == lane(s, i)) return;
-    std::vector<Dependence>& waits = waits_[static_cast<std::size_t>(s)][static_cast<std::size_t>(i)];
+    std::vector<Dependence>& waits = waits_[s][i];
     for (Dependence& known : waits)
       if (known.segment == other.segment && known.occasion == other.occasion && known.lag == other.lag &&
           lane(known.segment, known.instruction) == other_lane) {
@@ -124,8 +123,7 @@ class Order {
     for (const auto& [before, ending] : accesses)
       for (const auto& [after, beginning] : accesses) {
         const Border ends = last_of(ending), begins = first_of(beginning);
-        const int turn_before = turn_[static_cast<std::size_t>(before)],
-                  turn_after = turn_[static_cast<std::size_t>(after)];
+        const int turn_before = turn_[before], turn_after = turn_[after];
         if (buffer.residence != Residence::micro_batch || turn_before < 0 || turn_after < 0)
           chain(before, ends, after, begins, Occasion::latest, 0);
         else if (turn_before < turn_after)  // that it is also done for earlier users of the slot follows
@@ -136,15 +134,15 @@ class Order {
   }
 
   /// No lane begins with the buffers of a segment before every lane is done with those of the run before.
-  void ends_of_runs(const std::vector<std::map<int, Accesses>>& of_buffer) {
+  void ends_of_runs(const Indexed<BufferIndex, std::map<int, Accesses>>& of_buffer) {
     std::vector<std::map<int, std::pair<int, int>>> touched(
         mesh_.segments.size());  // segment -> lane -> first and last instruction
-    for (std::size_t b = 0; b < of_buffer.size(); ++b) {
+    for (const BufferIndex b : of_buffer.indices()) {
       if (mesh_.buffers[b].residence != Residence::segment) continue;
       for (const auto& [s, accesses] : of_buffer[b])
         for (const Access& access : accesses) {
-          const auto [found, fresh] = touched[static_cast<std::size_t>(s)].insert(
-              {lane(s, access.instruction), {access.instruction, access.instruction}});
+          const auto [found, fresh] =
+              touched[s].insert({lane(s, access.instruction), {access.instruction, access.instruction}});
           found->second.first = std::min(found->second.first, access.instruction);
           found->second.second = std::max(found->second.second, access.instruction);
         }
@@ -173,8 +171,7 @@ std::vector<Dependences> dependences(const Program& program) {
 }
 
 RunOrder::RunOrder(const MeshProgram& mesh, const Dependences& waits, int segment) {
-  const std::vector<Instruction>& instructions =
-      mesh.segments[static_cast<std::size_t>(segment)].instructions;
+  const std::vector<Instruction>& instructions = mesh.segments[segment].instructions;
   std::vector<int> latest(mesh.lanes.size(), -1);
   for (std::size_t i = 0; i < instructions.size(); ++i) {
     const std::size_t lane = static_cast<std::size_t>(instructions[i].lane);
@@ -183,20 +180,17 @@ RunOrder::RunOrder(const MeshProgram& mesh, const Dependences& waits, int segmen
     const auto join = [&](int other) {
       const std::size_t o = static_cast<std::size_t>(other);
       for (std::size_t l = 0; l < known.size(); ++l) known[l] = std::max(known[l], known_[o][l]);
-      int& own = known[static_cast<std::size_t>(lane_[o])];
+      int& own = known[lane_[o]];
       own = std::max(own, other);
     };
     if (latest[lane] >= 0) join(latest[lane]);
-    for (const Dependence& wait : waits[static_cast<std::size_t>(segment)][i])
+    for (const Dependence& wait : waits[segment][i])
       if (wait.occasion == Occasion::this_run) join(wait.instruction);
     known_.push_back(std::move(known));
     latest[lane] = static_cast<int>(i);
   }
 }
 
-bool RunOrder::before(int first, int then) const {
-  return known_[static_cast<std::size_t>(then)]
-               [static_cast<std::size_t>(lane_[static_cast<std::size_t>(first)])] >= first;
-}
+bool RunOrder::before(int first, int then) const { return known_[then][lane_[first]] >= first; }
 
 }  // namespace alpa

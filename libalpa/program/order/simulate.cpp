@@ -14,15 +14,13 @@
 namespace alpa {
 namespace {
 
-std::vector<TensorType> tiles(const MeshProgram& stage, const std::vector<int>& buffers) {
+std::vector<TensorType> tiles(const MeshProgram& stage, const std::vector<BufferIndex>& buffers) {
   std::vector<TensorType> types;
-  for (const int b : buffers) types.push_back(stage.buffers[static_cast<std::size_t>(b)].tile);
+  for (const BufferIndex b : buffers) types.push_back(stage.buffers[b].tile);
   return types;
 }
 
-const TensorType& tile(const MeshProgram& stage, int buffer) {
-  return stage.buffers[static_cast<std::size_t>(buffer)].tile;
-}
+const TensorType& tile(const MeshProgram& stage, BufferIndex buffer) { return stage.buffers[buffer].tile; }
 
 double compute_seconds(const MeshProgram& stage, const Compute& compute, const CostModel& costs) {
   const std::vector<TensorType> operands = tiles(stage, compute.operands);
@@ -31,7 +29,7 @@ double compute_seconds(const MeshProgram& stage, const Compute& compute, const C
 
 std::int64_t shifted_bytes(const MeshProgram& stage, const Shift& shift) {
   std::int64_t bytes = 0;
-  for (const int b : shift.from) bytes += byte_count(tile(stage, b));
+  for (const BufferIndex b : shift.from) bytes += byte_count(tile(stage, b));
   return bytes;
 }
 
@@ -45,7 +43,7 @@ GroupShape all_ranks(const Program& program) {
 /// Every instruction has a price, so that none is free by being forgotten.
 double seconds_of(const Program& program, const MeshProgram& stage, const Instruction& instruction,
                   const CostModel& costs) {
-  const auto copy = [&](int buffer) {
+  const auto copy = [&](BufferIndex buffer) {
     return costs.copy_seconds(static_cast<double>(byte_count(tile(stage, buffer))));
   };
   return std::visit(
@@ -58,7 +56,7 @@ double seconds_of(const Program& program, const MeshProgram& stage, const Instru
           [&](const Shift& i) { return shift_seconds(shifted_bytes(stage, i), stage.mesh, i.axis, costs); },
           [&](const Send& i) { return copy(i.from); },
           [&](const Receive& i) {
-            const Transfer& transfer = program.transfers[static_cast<std::size_t>(i.transfer)];
+            const Transfer& transfer = program.transfers[i.transfer];
             return transfer_seconds(transfer_pieces(transfer, program.devices_per_node), transfer.whole.dtype,
                                     costs);
           },
@@ -156,17 +154,16 @@ Timeline simulate(const Program& program, const CostModel& costs, Lanes lanes, b
     StepWalk::Turn turn = ready.top();
     ready.pop();
     const auto [m, r, i] = turn.what;
-    const SegmentRun& run = program.meshes[static_cast<std::size_t>(m)].schedule[static_cast<std::size_t>(r)];
+    const SegmentRun& run = program.meshes[m].schedule[r];
     const Instruction& instruction = walk.instruction(turn.what);
     if (!acts(instruction.when, run.micro_batch, program.micro_batches)) {
       walk.done(turn, turn.ready_s);
       continue;
     }
-    const double duration = seconds[static_cast<std::size_t>(m)][static_cast<std::size_t>(run.segment)]
-                                   [static_cast<std::size_t>(i)];
+    const double duration = seconds[m][run.segment][i];
     const double start = turn.ready_s;
     if (const auto* receive = std::get_if<Receive>(&instruction.body)) {
-      const auto& taken = links[static_cast<std::size_t>(receive->transfer)];
+      const auto& taken = links[receive->transfer];
       for (const auto& link : taken) turn.ready_s = std::max(turn.ready_s, free_s[link]);
       if (turn.ready_s > start) {  // again when the links are free
         ready.push(turn);
@@ -175,7 +172,7 @@ Timeline simulate(const Program& program, const CostModel& costs, Lanes lanes, b
       for (const auto& link : taken) free_s[link] = start + duration;
     }
     const TimeKind kind = time_kind(instruction);
-    occupations[static_cast<std::size_t>(m)].runs(kind, start, start + duration);
+    occupations[m].runs(kind, start, start + duration);
     if (keep_rows)
       timeline.rows.push_back({m, run.segment, run.micro_batch, i, instruction.lane, kind, start, duration});
     timeline.step_s = std::max(timeline.step_s, start + duration);

@@ -28,11 +28,11 @@ int RunTable::latest(int run, int segment) const {
 }
 
 int RunTable::micro_batch_of(const Dependence& wait, int run) const {
-  const int now = std::max(mesh_.schedule[static_cast<std::size_t>(run)].micro_batch, 0);
+  const int now = std::max(mesh_.schedule[run].micro_batch, 0);
   if (wait.occasion == Occasion::this_run) return now;
   if (wait.occasion != Occasion::latest) return std::max(now - wait.lag, -1);
   const int before = latest(run, wait.segment);
-  return before < 0 ? -1 : std::max(mesh_.schedule[static_cast<std::size_t>(before)].micro_batch, 0);
+  return before < 0 ? -1 : std::max(mesh_.schedule[before].micro_batch, 0);
 }
 
 int RunTable::remembered(const Dependence& wait, int waiting_segment) const {
@@ -45,8 +45,7 @@ int RunTable::remembered(const Dependence& wait, int waiting_segment) const {
     const int micro_batch = micro_batch_of(wait, static_cast<int>(r));
     if (micro_batch < 0) continue;
     const int meant = run_of(wait.segment, micro_batch);
-    if (meant >= 0 && meant <= static_cast<int>(r))
-      most = std::max(most, begun[r + 1] - begun[static_cast<std::size_t>(meant)]);
+    if (meant >= 0 && meant <= static_cast<int>(r)) most = std::max(most, begun[r + 1] - begun[meant]);
   }
   return most;
 }
@@ -55,7 +54,7 @@ StepWalk::StepWalk(const Program& program, const std::vector<Dependences>& waits
     : program_(program), waits_(waits), lanes_(lanes), ends_(program.transfers.size()) {
   std::size_t marks = 0;
   for (int m = 0; m < static_cast<int>(program.meshes.size()); ++m) {
-    const MeshProgram& mesh = program.meshes[static_cast<std::size_t>(m)];
+    const MeshProgram& mesh = program.meshes[m];
     runs_.emplace_back(mesh, program.micro_batches);
     std::vector<std::vector<long>>& of_mesh = mark_of_.emplace_back();
     for (const Segment& segment : mesh.segments) of_mesh.emplace_back(segment.instructions.size(), -1);
@@ -80,17 +79,17 @@ StepWalk::StepWalk(const Program& program, const std::vector<Dependences>& waits
         queues_[first_queue + lane].instructions[s].push_back(static_cast<int>(i));
         const int segment = static_cast<int>(s), index = static_cast<int>(i);
         if (const auto* send = std::get_if<Send>(&instruction.body)) {
-          Ends& ends = ends_[static_cast<std::size_t>(send->transfer)];
+          Ends& ends = ends_[send->transfer];
           ends.from_mesh = m, ends.from_segment = segment, ends.send = index;
           mark(s, i);
         }
         if (const auto* receive = std::get_if<Receive>(&instruction.body)) {
-          Ends& ends = ends_[static_cast<std::size_t>(receive->transfer)];
+          Ends& ends = ends_[receive->transfer];
           ends.to_mesh = m, ends.to_segment = segment, ends.receive = index;
           mark(s, i);
         }
         if (lanes == Lanes::joined) continue;
-        for (const Dependence& wait : waits[static_cast<std::size_t>(m)][s][i])
+        for (const Dependence& wait : waits[m][s][i])
           mark(static_cast<std::size_t>(wait.segment), static_cast<std::size_t>(wait.instruction));
       }
   }
@@ -100,19 +99,18 @@ StepWalk::StepWalk(const Program& program, const std::vector<Dependences>& waits
 
 const Instruction& StepWalk::instruction(const Instance& what) const {
   const MeshProgram& of = mesh(what.mesh);
-  return of.segment_of(of.schedule[static_cast<std::size_t>(what.run)])
-      .instructions[static_cast<std::size_t>(what.instruction)];
+  return of.segment_of(of.schedule[what.run]).instructions[what.instruction];
 }
 
 int StepWalk::micro_batch(const Instance& what) const {
-  return mesh(what.mesh).schedule[static_cast<std::size_t>(what.run)].micro_batch;
+  return mesh(what.mesh).schedule[what.run].micro_batch;
 }
 
 /// The next instruction of a queue, if there is one.
 bool StepWalk::find(Queue& queue, Instance& next) const {
   const std::vector<SegmentRun>& schedule = mesh(queue.mesh).schedule;
   for (; queue.run < schedule.size(); ++queue.run, queue.next = 0) {
-    const auto& instructions = queue.instructions[static_cast<std::size_t>(schedule[queue.run].segment)];
+    const auto& instructions = queue.instructions[schedule[queue.run].segment];
     if (queue.next == instructions.size()) continue;
     next = {queue.mesh, static_cast<int>(queue.run), instructions[queue.next]};
     return true;
@@ -125,38 +123,36 @@ bool StepWalk::waits_for(int lane, std::size_t mark, double& ready_s) {
   Mark& other = marks_[mark];
   ready_s = std::max(ready_s, other.at_s);
   if (other.done) return false;
-  queues_[static_cast<std::size_t>(lane)].next_waiting = other.first_waiting;
+  queues_[lane].next_waiting = other.first_waiting;
   other.first_waiting = lane;
   return true;
 }
 
 void StepWalk::go_on(int lane) {
-  Queue& queue = queues_[static_cast<std::size_t>(lane)];
+  Queue& queue = queues_[lane];
   Instance next;
   if (!find(queue, next)) return;
   const Instruction& now = instruction(next);
   double ready_s = queue.done_s;
   const auto waits = [&](int mesh, int segment, int instruction, int micro_batch) {
     if (mesh < 0) return true;  // for a message that nobody sends or receives
-    const long first = mark_of_[static_cast<std::size_t>(mesh)][static_cast<std::size_t>(segment)]
-                               [static_cast<std::size_t>(instruction)];
+    const long first = mark_of_[mesh][segment][instruction];
     return waits_for(lane, static_cast<std::size_t>(first + micro_batch), ready_s);
   };
   const int segment = mesh(next.mesh).schedule[queue.run].segment,
             micro_batch = std::max(this->micro_batch(next), 0);
-  for (const Dependence& wait : waits_[static_cast<std::size_t>(next.mesh)][static_cast<std::size_t>(segment)]
-                                      [static_cast<std::size_t>(next.instruction)]) {
-    const int meant = runs_[static_cast<std::size_t>(next.mesh)].micro_batch_of(wait, next.run);
+  for (const Dependence& wait : waits_[next.mesh][segment][next.instruction]) {
+    const int meant = runs_[next.mesh].micro_batch_of(wait, next.run);
     if (meant < 0) continue;  // in the step before
     if (wait.occasion == Occasion::left) {
-      const Ends& ends = ends_[static_cast<std::size_t>(std::get<Send>(now.body).transfer)];
+      const Ends& ends = ends_[std::get<Send>(now.body).transfer];
       if (waits(ends.to_mesh, ends.to_segment, ends.receive, meant)) return;
     } else if (lanes_ == Lanes::apart) {
       if (waits(next.mesh, wait.segment, wait.instruction, meant)) return;
     }
   }
   if (const auto* receive = std::get_if<Receive>(&now.body)) {
-    const Ends& ends = ends_[static_cast<std::size_t>(receive->transfer)];
+    const Ends& ends = ends_[receive->transfer];
     if (waits(ends.from_mesh, ends.from_segment, ends.send, micro_batch)) return;
   }
   const Turn turn{lane, next, ready_s};
@@ -176,18 +172,17 @@ void StepWalk::go_on(int lane) {
 }
 
 void StepWalk::done(const Turn& turn, double at_s) {
-  Queue& queue = queues_[static_cast<std::size_t>(turn.lane)];
+  Queue& queue = queues_[turn.lane];
   queue.done_s = at_s;
   ++queue.next;
-  const SegmentRun& run = mesh(turn.what.mesh).schedule[static_cast<std::size_t>(turn.what.run)];
-  const long first = mark_of_[static_cast<std::size_t>(turn.what.mesh)][static_cast<std::size_t>(run.segment)]
-                             [static_cast<std::size_t>(turn.what.instruction)];
+  const SegmentRun& run = mesh(turn.what.mesh).schedule[turn.what.run];
+  const long first = mark_of_[turn.what.mesh][run.segment][turn.what.instruction];
   if (first >= 0) {
-    Mark& mark = marks_[static_cast<std::size_t>(first + std::max(run.micro_batch, 0))];
+    Mark& mark = marks_[first + std::max(run.micro_batch, 0)];
     mark.done = true;
     mark.at_s = at_s;
     for (int lane = std::exchange(mark.first_waiting, -1); lane >= 0;) {
-      const int next = std::exchange(queues_[static_cast<std::size_t>(lane)].next_waiting, -1);
+      const int next = std::exchange(queues_[lane].next_waiting, -1);
       go_on(lane);
       lane = next;
     }

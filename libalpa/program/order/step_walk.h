@@ -83,7 +83,7 @@ class StepWalk {
     int to_mesh = -1, to_segment = 0, receive = 0;
   };
 
-  const MeshProgram& mesh(int m) const { return program_.meshes[static_cast<std::size_t>(m)]; }
+  const MeshProgram& mesh(int m) const { return program_.meshes[m]; }
   void go_on(int lane);
   bool find(Queue&, Instance&) const;
   bool waits_for(int lane, std::size_t mark, double& ready_s);

@@ -67,11 +67,10 @@ std::string chrome_trace(TimelineKind kind, const std::vector<TimelineRow>& rows
       name("thread_name", m, lane, lane_name(mesh.lanes[lane]));
   }
   for (const TimelineRow& row : rows) {
-    const MeshProgram& mesh = program.meshes[static_cast<std::size_t>(row.mesh)];
-    const Segment& segment = mesh.segments[static_cast<std::size_t>(row.segment)];
+    const MeshProgram& mesh = program.meshes[row.mesh];
+    const Segment& segment = mesh.segments[row.segment];
     events.add(JsonObject()
-                   .set("name", instruction_label(
-                                    segment.instructions[static_cast<std::size_t>(row.instruction)], graph))
+                   .set("name", instruction_label(segment.instructions[row.instruction], graph))
                    .set("cat", kind_name(row.kind))
                    .set("ph", "X")
                    .set("pid", row.mesh)

@@ -25,8 +25,8 @@ std::string words(const MeshProgram& mesh, const SegmentRun& run, std::size_t in
   return fmt::format("instruction {} of the {}{}", instruction, segment_text(mesh.segment_of(run)), of);
 }
 
-std::string words(const MeshProgram& mesh, int buffer) {
-  return fmt::format("buffer {} ({})", buffer, mesh.buffers[static_cast<std::size_t>(buffer)].name);
+std::string words(const MeshProgram& mesh, BufferIndex buffer) {
+  return fmt::format("buffer {} ({})", buffer, mesh.buffers[buffer].name);
 }
 
 /// Every micro-batch passes the segments of a stage in the order in which they are listed, once; the update
@@ -36,17 +36,15 @@ void check_schedule(const MeshProgram& program, std::size_t mesh, int micro_batc
   for (const SegmentRun& run : runs)
     if (run.segment < 0 || run.segment >= std::ssize(program.segments))
       refuse(mesh, fmt::format("its schedule has a segment {}", run.segment));
-  const auto is_update = [&](int segment) {
-    return program.segments[static_cast<std::size_t>(segment)].kind == SegmentKind::update;
-  };
+  const auto is_update = [&](int segment) { return program.segments[segment].kind == SegmentKind::update; };
   if (runs.empty() || !is_update(runs.back().segment) || runs.back().micro_batch != -1)
     refuse(mesh, "its schedule does not end with the update");
   std::vector<int> before(program.segments.size(), -1);  // the segment before it of the same stage
   std::map<int, int> last_of_stage;
   for (int s = 0; s < static_cast<int>(program.segments.size()); ++s) {
     if (is_update(s)) continue;
-    const auto [last, first] = last_of_stage.insert({program.segments[static_cast<std::size_t>(s)].stage, s});
-    if (!first) before[static_cast<std::size_t>(s)] = std::exchange(last->second, s);
+    const auto [last, first] = last_of_stage.insert({program.segments[s].stage, s});
+    if (!first) before[s] = std::exchange(last->second, s);
   }
   std::vector<int> done(program.segments.size());  // micro-batches: sums and slots go by their order
   for (std::size_t r = 0; r + 1 < runs.size(); ++r) {
@@ -54,45 +52,43 @@ void check_schedule(const MeshProgram& program, std::size_t mesh, int micro_batc
     const std::string name = segment_text(program.segment_of(runs[r]));
     if (m < 0 || m >= micro_batches || is_update(segment))
       refuse(mesh, fmt::format("its schedule has {} of micro-batch {}", name, m));
-    const int earlier = before[static_cast<std::size_t>(segment)];
-    if (done[static_cast<std::size_t>(segment)]++ != m ||
-        (earlier >= 0 && done[static_cast<std::size_t>(earlier)] <= m))
+    const int earlier = before[segment];
+    if (done[segment]++ != m || (earlier >= 0 && done[earlier] <= m))
       refuse(mesh, fmt::format("its schedule has {} of micro-batch {} out of turn", name, m));
   }
   for (int s = 0; s < static_cast<int>(program.segments.size()); ++s)
-    if (const int runs_of = done[static_cast<std::size_t>(s)]; !is_update(s) && runs_of != micro_batches)
+    if (const int runs_of = done[s]; !is_update(s) && runs_of != micro_batches)
       refuse(mesh, fmt::format("its schedule leaves {} of micro-batch {} out",
-                               segment_text(program.segments[static_cast<std::size_t>(s)]), runs_of));
+                               segment_text(program.segments[s]), runs_of));
 }
 
 /// Where the buffers lie: within the arena, and none that outlasts a segment shares a byte with another.
 /// Those of one segment may, which check_sharing() looks at.
 void check_places(const MeshProgram& program, std::size_t mesh) {
-  std::vector<bool> used(program.buffers.size());
-  for (std::size_t b = 0; b < used.size(); ++b) used[b] = program.buffers[b].residence != Residence::segment;
+  Indexed<BufferIndex, bool> used(program.buffers.size());
+  for (const BufferIndex b : used.indices()) used[b] = program.buffers[b].residence != Residence::segment;
   for (const Segment& segment : program.segments)
     for (const Instruction& instruction : segment.instructions)
-      for (const int b : buffers_touched(instruction)) used[static_cast<std::size_t>(b)] = true;
-  std::vector<std::size_t> order;
-  for (std::size_t b = 0; b < program.buffers.size(); ++b) {
+      for (const BufferIndex b : buffers_touched(instruction)) used[b] = true;
+  std::vector<BufferIndex> order;
+  for (const BufferIndex b : program.buffers.indices()) {
     const Buffer& buffer = program.buffers[b];
     if (!used[b]) continue;
     if (buffer.slots < 1) refuse(mesh, fmt::format("buffer {} has no slot", b));
     if (buffer.offset < 0 || buffer.offset + buffer.bytes * buffer.slots > program.memory.total)
-      refuse(mesh, fmt::format("{} lies outside the arena", words(program, static_cast<int>(b))));
+      refuse(mesh, fmt::format("{} lies outside the arena", words(program, b)));
     order.push_back(b);
   }
-  std::ranges::sort(order, {}, [&](std::size_t b) { return program.buffers[b].offset; });
-  const auto end = [&](std::size_t b) {
+  std::ranges::sort(order, {}, [&](BufferIndex b) { return program.buffers[b].offset; });
+  const auto end = [&](BufferIndex b) {
     return program.buffers[b].offset + program.buffers[b].bytes * program.buffers[b].slots;
   };
-  const auto in_segment = [&](std::size_t b) { return program.buffers[b].residence == Residence::segment; };
-  std::optional<std::size_t> reaching, lasting;  // of those before: that which ends last, of all and of these
-  for (const std::size_t b : order) {
-    const std::optional<std::size_t>& other = in_segment(b) ? lasting : reaching;
+  const auto in_segment = [&](BufferIndex b) { return program.buffers[b].residence == Residence::segment; };
+  std::optional<BufferIndex> reaching, lasting;  // of those before: that which ends last, of all and of these
+  for (const BufferIndex b : order) {
+    const std::optional<BufferIndex>& other = in_segment(b) ? lasting : reaching;
     if (other && end(*other) > program.buffers[b].offset)
-      refuse(mesh, fmt::format("{} and {} share memory", words(program, static_cast<int>(*other)),
-                               words(program, static_cast<int>(b))));
+      refuse(mesh, fmt::format("{} and {} share memory", words(program, *other), words(program, b)));
     if (!reaching || end(b) > end(*reaching)) reaching = b;
     if (!in_segment(b) && (!lasting || end(b) > end(*lasting))) lasting = b;
   }
@@ -101,13 +97,12 @@ void check_places(const MeshProgram& program, std::size_t mesh) {
 /// Buffers of one segment share bytes only where all that is done with one surely comes before all that is
 /// done with the other.
 void check_sharing(const MeshProgram& program, std::size_t mesh, int segment, const Dependences& waits) {
-  const std::vector<Instruction>& instructions =
-      program.segments[static_cast<std::size_t>(segment)].instructions;
-  std::map<int, std::vector<int>> touched;  // buffer -> instructions
+  const std::vector<Instruction>& instructions = program.segments[segment].instructions;
+  std::map<BufferIndex, std::vector<int>> touched;  // instructions
   for (int i = 0; i < static_cast<int>(instructions.size()); ++i) {
-    const Instruction& instruction = instructions[static_cast<std::size_t>(i)];
-    for (const int b : buffers_touched(instruction))
-      if (program.buffers[static_cast<std::size_t>(b)].residence == Residence::segment)
+    const Instruction& instruction = instructions[i];
+    for (const BufferIndex b : buffers_touched(instruction))
+      if (program.buffers[b].residence == Residence::segment)
         if (std::vector<int>& of = touched[b]; of.empty() || of.back() != i) of.push_back(i);
   }
   const RunOrder order(program, waits, segment);
@@ -116,21 +111,20 @@ void check_sharing(const MeshProgram& program, std::size_t mesh, int segment, co
       return std::ranges::all_of(some, [&](int first) { return order.before(first, then); });
     });
   };
-  std::vector<int> by_place;
+  std::vector<BufferIndex> by_place;
   for (const auto& [b, uses] : touched) by_place.push_back(b);
   const auto& buffers = program.buffers;
-  std::ranges::sort(by_place, {}, [&](int b) { return buffers[static_cast<std::size_t>(b)].offset; });
+  std::ranges::sort(by_place, {}, [&](BufferIndex b) { return buffers[b].offset; });
   for (std::size_t x = 0; x < by_place.size(); ++x) {
-    const Buffer& a = buffers[static_cast<std::size_t>(by_place[x])];
+    const Buffer& a = buffers[by_place[x]];
     for (std::size_t y = x + 1; y < by_place.size(); ++y) {
-      if (buffers[static_cast<std::size_t>(by_place[y])].offset >= a.offset + a.bytes) break;
+      if (buffers[by_place[y]].offset >= a.offset + a.bytes) break;
       const std::vector<int>&some = touched[by_place[x]], &others = touched[by_place[y]];
       if (!all_before(some, others) && !all_before(others, some))
         refuse(mesh,
                fmt::format("{} and {} share memory in {}, and nothing keeps instructions {} and {} apart",
                            words(program, by_place[x]), words(program, by_place[y]),
-                           segment_text(program.segments[static_cast<std::size_t>(segment)]), some.front(),
-                           others.front()));
+                           segment_text(program.segments[segment]), some.front(), others.front()));
     }
   }
 }
@@ -154,14 +148,12 @@ class Races {
       for (const auto& of : waits[s])
         for (const Dependence& wait : of)
           if (wait.occasion != Occasion::left)
-            marks_[static_cast<std::size_t>(wait.segment)][static_cast<std::size_t>(wait.instruction)].resize(
-                mesh_.segments[static_cast<std::size_t>(wait.segment)].kind == SegmentKind::update
-                    ? 1
-                    : micro_batches);
+            marks_[wait.segment][wait.instruction].resize(
+                mesh_.segments[wait.segment].kind == SegmentKind::update ? 1 : micro_batches);
     for (const Buffer& buffer : mesh_.buffers)
-      places_.emplace_back(
-          static_cast<std::size_t>(buffer.residence == Residence::segment ? 1 : buffer.slots));
-    for (std::size_t b = 0; b < mesh_.buffers.size(); ++b)
+      places_.push_back(std::vector<Place>(
+          static_cast<std::size_t>(buffer.residence == Residence::segment ? 1 : buffer.slots)));
+    for (const BufferIndex b : mesh_.buffers.indices())
       if (mesh_.buffers[b].residence == Residence::state) places_[b][0].holds = kAnything;
     clocks_.assign(lanes_, Clock(lanes_, 0));
     left_.assign(program.transfers.size(), -1);
@@ -202,51 +194,47 @@ class Races {
     const std::size_t lane = static_cast<std::size_t>(instruction.lane);
     Clock& clock = clocks_[lane];
     const Send* send = std::get_if<Send>(&instruction.body);
-    for (const Dependence& wait : waits_[static_cast<std::size_t>(run.segment)][i]) {
+    for (const Dependence& wait : waits_[run.segment][i]) {
       const int meant = runs_.micro_batch_of(wait, static_cast<int>(r));
       if (meant < 0) continue;
       if (wait.occasion == Occasion::left) {
-        int& left = left_[static_cast<std::size_t>(send->transfer)];
+        int& left = left_[send->transfer];
         left = std::max(left, meant);
         continue;
       }
-      const Clock& done = marks_[static_cast<std::size_t>(wait.segment)]
-                                [static_cast<std::size_t>(wait.instruction)][static_cast<std::size_t>(meant)];
+      const Clock& done = marks_[wait.segment][wait.instruction][meant];
       if (done.empty())
         wrong(r, i,
               fmt::format("comes before instruction {} of the {} of micro-batch {}, for which it waits{}",
-                          wait.instruction,
-                          segment_text(mesh_.segments[static_cast<std::size_t>(wait.segment)]), meant,
+                          wait.instruction, segment_text(mesh_.segments[wait.segment]), meant,
                           wait.lag > 0 ? ": both micro-batches are in the same slot" : ""));
       for (std::size_t l = 0; l < lanes_; ++l) clock[l] = std::max(clock[l], done[l]);
     }
     if (acts(instruction.when, run.micro_batch, program_.micro_batches)) {
       const Touch now{instruction.lane, position_[lane] + 1, r, i};
-      for (const int b : buffers_read(instruction)) touch(b, now, clock, false);
-      for (const int b : buffers_written(instruction)) touch(b, now, clock, true);
+      for (const BufferIndex b : buffers_read(instruction)) touch(b, now, clock, false);
+      for (const BufferIndex b : buffers_written(instruction)) touch(b, now, clock, true);
       if (send && send->packed >= 0) {
-        const std::int64_t before =
-            run.micro_batch - mesh_.buffers[static_cast<std::size_t>(send->packed)].slots;
-        if (before >= 0 && before > left_[static_cast<std::size_t>(send->transfer)])
+        const std::int64_t before = run.micro_batch - mesh_.buffers[send->packed].slots;
+        if (before >= 0 && before > left_[send->transfer])
           wrong(
               r, i,
               fmt::format("packs into memory that its message of micro-batch {} may not have left", before));
       }
     }
     clock[lane] = ++position_[lane];
-    auto& mark = marks_[static_cast<std::size_t>(run.segment)][i];
-    if (!mark.empty()) mark[static_cast<std::size_t>(std::max(run.micro_batch, 0))] = clock;
+    auto& mark = marks_[run.segment][i];
+    if (!mark.empty()) mark[std::max(run.micro_batch, 0)] = clock;
   }
 
-  void touch(int b, const Touch& now, const Clock& clock, bool writes) {
-    const Buffer& buffer = mesh_.buffers[static_cast<std::size_t>(b)];
+  void touch(BufferIndex b, const Touch& now, const Clock& clock, bool writes) {
+    const Buffer& buffer = mesh_.buffers[b];
     const SegmentRun& run = mesh_.schedule[now.run];
     const bool of_segment = buffer.residence == Residence::segment;
     const int slot = of_segment ? 0 : static_cast<int>(std::max(run.micro_batch, 0) % buffer.slots);
-    Place& place = places_[static_cast<std::size_t>(b)][static_cast<std::size_t>(slot)];
+    Place& place = places_[b][slot];
     const auto ordered = [&](const Touch& other) {
-      return other.lane < 0 || other.lane == now.lane ||
-             clock[static_cast<std::size_t>(other.lane)] >= other.position;
+      return other.lane < 0 || other.lane == now.lane || clock[other.lane] >= other.position;
     };
     const auto unordered = [&](const Touch& other) {
       wrong(now.run, now.instruction,
@@ -261,7 +249,7 @@ class Races {
       }
       for (const auto& [before, last] : of_segments_)
         if (!ordered(before)) unordered(before);
-      of_segments_[static_cast<std::size_t>(now.lane)].second = now;
+      of_segments_[now.lane].second = now;
       if (place.written.lane >= 0 && place.written.run != now.run) place = {};
     }
     const int micro_batch = buffer.residence == Residence::micro_batch ? run.micro_batch : kAnything;
@@ -296,7 +284,7 @@ class Races {
   RunTable runs_;
   std::size_t lanes_;
   std::vector<std::vector<std::vector<Clock>>> marks_;  ///< [segment][instruction][micro-batch]
-  std::vector<std::vector<Place>> places_;              ///< [buffer][slot]
+  Indexed<BufferIndex, std::vector<Place>> places_;     ///< [buffer][slot]
   std::vector<Clock> clocks_;                           ///< [lane]
   std::vector<int> left_;      ///< [transfer] the last micro-batch whose message is known to have left
   std::vector<int> position_;  ///< [lane]
@@ -321,7 +309,7 @@ void check_messages(const Program& program) {
         const auto note = [&](auto& list, int transfer) {
           if (transfer < 0 || transfer >= std::ssize(program.transfers))
             refuse(m, words(program.meshes[m], run, i) + fmt::format(" is of no transfer: {}", transfer));
-          const StageTransfer& t = program.transfers[static_cast<std::size_t>(transfer)];
+          const StageTransfer& t = program.transfers[transfer];
           list[{mesh_of(t.from_mesh), mesh_of(t.to_mesh), t.channel}].push_back({transfer, run.micro_batch});
         };
         if (const auto* send = std::get_if<Send>(&instructions[i].body)) note(sent, send->transfer);
@@ -331,9 +319,9 @@ void check_messages(const Program& program) {
     }
   std::vector<std::pair<int, int>> times(program.transfers.size());  // sent and received
   for (const auto& [ends, messages] : sent)
-    for (const auto& message : messages) ++times[static_cast<std::size_t>(message.first)].first;
+    for (const auto& message : messages) ++times[message.first].first;
   for (const auto& [ends, messages] : received)
-    for (const auto& message : messages) ++times[static_cast<std::size_t>(message.first)].second;
+    for (const auto& message : messages) ++times[message.first].second;
   for (std::size_t t = 0; t < times.size(); ++t) {
     const auto [leaves, arrives] = times[t];
     if (leaves == arrives) continue;
@@ -362,11 +350,10 @@ void check_end(const Program& program, const std::vector<Dependences>& waits) {
   }
   const auto stuck = walk.stuck();
   if (!stuck) return;
-  const MeshProgram& mesh = program.meshes[static_cast<std::size_t>(stuck->mesh)];
-  refuse(
-      static_cast<std::size_t>(stuck->mesh),
-      fmt::format("it waits for ever at {}", words(mesh, mesh.schedule[static_cast<std::size_t>(stuck->run)],
-                                                   static_cast<std::size_t>(stuck->instruction))));
+  const MeshProgram& mesh = program.meshes[stuck->mesh];
+  refuse(static_cast<std::size_t>(stuck->mesh),
+         fmt::format("it waits for ever at {}",
+                     words(mesh, mesh.schedule[stuck->run], static_cast<std::size_t>(stuck->instruction))));
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ struct ncclComm {
   ncclResult_t meet(Part part, Body body) {
     std::unique_lock held(lock);
     Members& all = *members;
-    all.parts[static_cast<std::size_t>(rank)] = part;
+    all.parts[rank] = part;
     const std::uint64_t meeting = all.meetings;
     if (--all.left > 0) return wait_until(held, [&] { return all.meetings != meeting; });
     body(all.parts);
@@ -208,8 +208,7 @@ ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, nc
 ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type, int root,
                            ncclComm_t comm, cudaStream_t) {
   return comm->meet({from, to}, [=](const std::vector<Part>& parts) {
-    for (const Part& part : parts)
-      std::memmove(part.to, parts[static_cast<std::size_t>(root)].from, bytes_of(count, type));
+    for (const Part& part : parts) std::memmove(part.to, parts[root].from, bytes_of(count, type));
   });
 }
 

@@ -34,12 +34,11 @@ Score score(const Chain& chain, const std::vector<int>& places) {
   Score score;
   for (std::size_t c = 0; c + 1 < places.size(); ++c) {
     double work = 0;
-    for (int i = places[c]; i < places[c + 1]; ++i) work += chain.work[static_cast<std::size_t>(i)];
+    for (int i = places[c]; i < places[c + 1]; ++i) work += chain.work[i];
     score.most_work = std::max(score.most_work, work);
     score.squares += work * work;
-    score.most_bytes = std::max(
-        score.most_bytes,
-        chain.arriving[static_cast<std::size_t>(places[c])][static_cast<std::size_t>(places[c + 1]) - 1]);
+    score.most_bytes =
+        std::max(score.most_bytes, chain.arriving[places[c]][static_cast<std::size_t>(places[c + 1]) - 1]);
   }
   return score;
 }

@@ -118,15 +118,15 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
       if (buffer.residence != Residence::segment && counts(buffer)) lasting += buffer.slots * buffer.bytes;
     std::vector<std::int64_t> most(kPhases.size(), lasting);
     for (const Segment& segment : mesh.segments) {
-      std::map<int, std::pair<int, int>> uses;  // buffer -> first, last
+      std::map<BufferIndex, std::pair<int, int>> uses;  // first, last
       for (int i = 0; i < static_cast<int>(segment.instructions.size()); ++i)
-        for (const int b : buffers_touched(segment.instructions[static_cast<std::size_t>(i)]))
+        for (const BufferIndex b : buffers_touched(segment.instructions[i]))
           uses.try_emplace(b, i, i).first->second.second = i;
       std::vector<std::int64_t> step(segment.instructions.size() + 1);
       for (const auto& [b, range] : uses) {
-        const Buffer& buffer = mesh.buffers[static_cast<std::size_t>(b)];
+        const Buffer& buffer = mesh.buffers[b];
         if (buffer.residence != Residence::segment || !counts(buffer)) continue;
-        step[static_cast<std::size_t>(range.first)] += buffer.bytes;
+        step[range.first] += buffer.bytes;
         step[static_cast<std::size_t>(range.second) + 1] -= buffer.bytes;
       }
       std::int64_t now = lasting;
@@ -143,8 +143,7 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
     const std::vector<StageVariable>& variables = problems_[stage]->variables().variables;
     for (std::size_t i = 0; i < variables.size() && !messages; ++i)
       for (const auto& [begin, end, held] : variables[i].messages)
-        for (int tick = begin; tick < end; ++tick)
-          bytes[static_cast<std::size_t>(tick)] -= held[static_cast<std::size_t>(choice[i])];
+        for (int tick = begin; tick < end; ++tick) bytes[tick] -= held[choice[i]];
     const StageScope scope(*planning_, requests_[stage]);
     const StageClock clock(scope);
     std::vector<std::int64_t> most;
@@ -207,7 +206,7 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
         const double runs = segment.kind == SegmentKind::update ? 1 : GetParam().micro_batches;
         const std::vector<double> seconds = instruction_seconds(program, mesh, segment, costs_);
         for (std::size_t i = 0; i < seconds.size(); ++i)
-          busy[static_cast<std::size_t>(segment.instructions[i].lane)] += runs * seconds[i];
+          busy[segment.instructions[i].lane] += runs * seconds[i];
       }
       most = std::max(most, std::ranges::max(busy));
     }

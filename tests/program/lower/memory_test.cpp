@@ -29,17 +29,16 @@ MeshProgram random_stage(unsigned seed) {
   for (const SegmentKind kind : {SegmentKind::forward, SegmentKind::backward}) {
     stage.segments.push_back({0, kind, {}});
     auto& instructions = stage.segments.back().instructions;
-    std::vector<int> open;
+    std::vector<BufferIndex> open;
     for (int i = 0; i < 60; ++i) {
       if (open.empty() || below(2) == 0) {
         Buffer buffer;
         buffer.bytes = kAlignment * (1 + below(8));
-        open.push_back(static_cast<int>(stage.buffers.size()));
+        open.push_back(stage.buffers.push_back(buffer));
         instructions.push_back({Zero{open.back()}});
-        stage.buffers.push_back(buffer);
       } else {
         const int at = below(static_cast<int>(open.size()));
-        instructions.push_back({Send{0, open[static_cast<std::size_t>(at)], -1}});
+        instructions.push_back({Send{0, open[at], {}}});
         open.erase(open.begin() + at);
       }
     }
@@ -48,9 +47,9 @@ MeshProgram random_stage(unsigned seed) {
 }
 
 /// Bytes of the buffers alive at one instruction, counted by walking the segment.
-std::int64_t alive_bytes(const MeshProgram& stage, const std::vector<Lifetime>& lives, int at) {
+std::int64_t alive_bytes(const MeshProgram& stage, const Indexed<BufferIndex, Lifetime>& lives, int at) {
   std::int64_t bytes = 0;
-  for (std::size_t b = 0; b < lives.size(); ++b)
+  for (const BufferIndex b : lives.indices())
     if (lives[b].first >= 0 && lives[b].first <= at && at <= lives[b].last) bytes += stage.buffers[b].bytes;
   return bytes;
 }
@@ -61,16 +60,16 @@ TEST(Layout, BuffersAliveTogetherNeverShareAByteAndLittleIsWasted) {
     lay_out(stage, Graph{}, std::int64_t{1} << 62);
     std::int64_t peak = 0;
     for (const Segment& segment : stage.segments) {
-      const std::vector<Lifetime> lives = lifetimes(stage, segment.instructions);
+      const auto lives = lifetimes(stage, segment.instructions);
       for (int at = 0; at < static_cast<int>(segment.instructions.size()); ++at) {
         peak = std::max(peak, alive_bytes(stage, lives, at));
         std::vector<int> owner(static_cast<std::size_t>(stage.memory.total / kAlignment), -1);
-        for (std::size_t b = 0; b < lives.size(); ++b) {
+        for (const BufferIndex b : lives.indices()) {
           if (lives[b].first < 0 || lives[b].first > at || lives[b].last < at) continue;
           for (std::int64_t byte = 0; byte < stage.buffers[b].bytes; byte += kAlignment) {
-            int& cell = owner[static_cast<std::size_t>((stage.buffers[b].offset + byte) / kAlignment)];
+            int& cell = owner[(stage.buffers[b].offset + byte) / kAlignment];
             ASSERT_EQ(cell, -1) << "seed " << seed << ", instruction " << at;
-            cell = static_cast<int>(b);
+            cell = b;
           }
         }
       }
@@ -97,15 +96,13 @@ TEST(Layout, WhereMemoryIsShortInstructionsWaitForThoseWhoseMemoryTheyTakeOver) 
     EXPECT_LT(waiting.memory.total, apart.memory.total);
     for (int s = 0; s < 2; ++s) {
       const RunOrder order(waiting, dependences(waiting), s);
-      const std::vector<Instruction>& instructions =
-          waiting.segments[static_cast<std::size_t>(s)].instructions;
-      std::map<int, std::vector<int>> uses;
+      const std::vector<Instruction>& instructions = waiting.segments[s].instructions;
+      std::map<BufferIndex, std::vector<int>> uses;
       for (int i = 0; i < static_cast<int>(instructions.size()); ++i)
-        for (const int b : buffers_touched(instructions[static_cast<std::size_t>(i)])) uses[b].push_back(i);
+        for (const BufferIndex b : buffers_touched(instructions[i])) uses[b].push_back(i);
       for (const auto& [one, of_one] : uses)
         for (const auto& [other, of_other] : uses) {
-          const Buffer &a = waiting.buffers[static_cast<std::size_t>(one)],
-                       &b = waiting.buffers[static_cast<std::size_t>(other)];
+          const Buffer &a = waiting.buffers[one], &b = waiting.buffers[other];
           if (one == other || a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset) continue;
           if (of_one.front() > of_other.front()) continue;
           for (const int last : of_one)
@@ -121,8 +118,8 @@ TEST(Layout, TellsWhereTheBytesOfTheArenaGo) {
     const MemoryUse& use = stage.memory;
     EXPECT_EQ(use.parameters + use.optimizer + use.gradients + use.activations + use.workspace, use.total);
     std::int64_t states = 0;
-    for (const int buffer : stage.state_buffer)
-      if (buffer >= 0) states += stage.buffers[static_cast<std::size_t>(buffer)].bytes;
+    for (const BufferIndex buffer : stage.state_buffer)
+      if (buffer >= 0) states += stage.buffers[buffer].bytes;
     EXPECT_EQ(use.parameters + use.optimizer, states);
   }
 }
@@ -137,8 +134,8 @@ std::set<std::int64_t> slots_of_micro_batches(const MeshProgram& mesh) {
 TEST(Layout, ActivationsGrowWithTheMicroBatchesInFlight) {
   const Lowered one_f_one_b = two_stages_of_two(8, "1f1b"), gpipe = two_stages_of_two(8, "gpipe");
   for (int stage = 0; stage < 2; ++stage) {
-    const auto& few = one_f_one_b.program.meshes[static_cast<std::size_t>(stage)];
-    const auto& all = gpipe.program.meshes[static_cast<std::size_t>(stage)];
+    const auto& few = one_f_one_b.program.meshes[stage];
+    const auto& all = gpipe.program.meshes[stage];
     EXPECT_THAT(slots_of_micro_batches(few), ElementsAre(2 - stage));
     EXPECT_THAT(slots_of_micro_batches(all), ElementsAre(8));
     EXPECT_EQ(all.memory.activations, few.memory.activations / (2 - stage) * 8);

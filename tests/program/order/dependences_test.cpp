@@ -8,6 +8,7 @@
 #include "libalpa/base/error.h"
 #include "libalpa/program/order/verify.h"
 #include "tests/program/naive_order.h"
+#include "tests/support/buffer_literal.h"
 #include "tests/support/small_plans.h"
 
 namespace alpa {
@@ -144,10 +145,10 @@ TEST(RunOrder, GoesThroughLanesAndWhatWaits) {
   // 0 and 3 compute, 1 and 2 communicate; 1 reads what 0 writes, 3 reads what 1 writes.
   mesh.segments = {{0,
                     SegmentKind::forward,
-                    {{Zero{0}, 0},
-                     {Shift{0, {0}, {1}}, 1},
-                     {Shift{0, {2}, {3}}, 1},
-                     {Compute{0, nullptr, {}, {1}, {2}}, 0}}}};
+                    {{Zero{0_b}, 0},
+                     {Shift{0, {0_b}, {1_b}}, 1},
+                     {Shift{0, {2_b}, {3_b}}, 1},
+                     {Compute{0, nullptr, {}, {1_b}, {2_b}, {}}, 0}}}};
   mesh.schedule = {{0, 0}};
   const Dependences waits = dependences(mesh);
   const RunOrder order(mesh, waits, 0);

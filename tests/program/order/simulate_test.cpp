@@ -11,6 +11,7 @@
 #include "libalpa/planner/stage/mesh_costs.h"
 #include "libalpa/program/order/trace.h"
 #include "tests/program/naive_order.h"
+#include "tests/support/buffer_literal.h"
 #include "tests/support/small_plans.h"
 
 namespace alpa {
@@ -111,9 +112,9 @@ Program two_messages_between_two_nodes() {
     for (Buffer& buffer : one.buffers) buffer.tile = type;
     one.segments = {{mesh, SegmentKind::forward, {}}};
     if (mesh < 2)
-      one.segments[0].instructions.push_back({Send{mesh, 0, 1}});
+      one.segments[0].instructions.push_back({Send{mesh, 0_b, 1_b}});
     else
-      one.segments[0].instructions.push_back({Receive{mesh - 2, 0, 1}});
+      one.segments[0].instructions.push_back({Receive{mesh - 2, 0_b, 1_b}});
     one.schedule = {{0, 0}};
     program.meshes.push_back(one);
     if (mesh < 2)
@@ -239,7 +240,7 @@ TEST(Simulator, PricesAGlobalSumByTheScalarsInIt) {
   ASSERT_NE(sum, update.end());
   const auto seconds = [&] {
     return instruction_seconds(lowered.program, stage, segment_of_kind(stage, SegmentKind::update),
-                               costs)[static_cast<std::size_t>(sum - update.begin())];
+                               costs)[sum - update.begin()];
   };
   EXPECT_DOUBLE_EQ(seconds(), costs.collective_seconds(CollectiveKind::all_reduce, {1, 4}, 8));
   auto& scalars = std::get<GlobalSum>(sum->body).scalars;
@@ -262,18 +263,18 @@ Program pipeline(int stages, int micro_batches, const std::string& schedule) {
     Buffer large;
     large.tile = {DType::f32, {1 << 20}};
     stage.buffers = {large, {}};
-    stage.buffers[1].tile = type;
-    const Compute work{0, &op_catalog().find("gelu"), {}, {0}, {0}};
+    stage.buffers[1_b].tile = type;
+    const Compute work{0, &op_catalog().find("gelu"), {}, {0_b}, {0_b}, {}};
     stage.segments = {{s, SegmentKind::forward, {}}, {s, SegmentKind::backward, {}}};
     auto& forward = stage.segments[0].instructions;
     auto& backward = stage.segments[1].instructions;
-    if (s > 0) forward.push_back({Receive{2 * (s - 1), 1, -1}});
+    if (s > 0) forward.push_back({Receive{2 * (s - 1), 1_b, {}}});
     forward.push_back({work});
-    if (s + 1 < stages) forward.push_back({Send{2 * s, 1, -1}});
-    if (s + 1 < stages) backward.push_back({Receive{2 * s + 1, 1, -1}});
+    if (s + 1 < stages) forward.push_back({Send{2 * s, 1_b, {}}});
+    if (s + 1 < stages) backward.push_back({Receive{2 * s + 1, 1_b, {}}});
     backward.push_back({work});
     backward.push_back({work});
-    if (s > 0) backward.push_back({Send{2 * (s - 1) + 1, 1, -1}});
+    if (s > 0) backward.push_back({Send{2 * (s - 1) + 1, 1_b, {}}});
     for (const StageRun& run : find_schedule(schedule).order(s, stages, micro_batches))
       stage.schedule.push_back({static_cast<int>(run.kind), run.micro_batch});
     program.meshes.push_back(stage);

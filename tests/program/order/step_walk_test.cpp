@@ -50,7 +50,7 @@ TEST(RunTable, RemembersAsManyRunsAsAreInFlight) {
   const MeshProgram& mesh = lowered.program.meshes[0];
   const RunTable runs(mesh, 8);
   const int backward = runs.run_of(1, 3);
-  EXPECT_EQ(mesh.schedule[static_cast<std::size_t>(backward)], (SegmentRun{1, 3}));
+  EXPECT_EQ(mesh.schedule[backward], (SegmentRun{1, 3}));
   EXPECT_EQ(runs.micro_batch_of({0, 0, Occasion::micro_batch, 0}, backward), 3);
   EXPECT_EQ(runs.micro_batch_of({0, 0, Occasion::latest, 0}, backward), 4);
   EXPECT_EQ(runs.micro_batch_of({0, 0, Occasion::micro_batch, 4}, backward), -1);

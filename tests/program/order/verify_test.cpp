@@ -18,7 +18,7 @@ using testing::ThrowsMessage;
 /// A program of two stages that is right until a test breaks it.
 class Verifier : public testing::Test {
  protected:
-  MeshProgram& stage(int s) { return lowered_.program.meshes[static_cast<std::size_t>(s)]; }
+  MeshProgram& stage(int s) { return lowered_.program.meshes[s]; }
   std::vector<Instruction>& segment(int s, SegmentKind kind) {
     return segment_of_kind(stage(s), kind).instructions;
   }
@@ -63,8 +63,7 @@ TEST_F(Verifier, RefusesAProgramThatLacksAnyOneInstruction) {
   int tried = 0;
   for (int s = 0; s < 2; ++s)
     for (const SegmentKind kind : {SegmentKind::forward, SegmentKind::backward})
-      for (std::size_t i = 0;
-           i < segment_of_kind(whole.meshes[static_cast<std::size_t>(s)], kind).instructions.size(); ++i) {
+      for (std::size_t i = 0; i < segment_of_kind(whole.meshes[s], kind).instructions.size(); ++i) {
         lowered_.program = whole;
         auto& instructions = segment(s, kind);
         instructions.erase(instructions.begin() + static_cast<std::ptrdiff_t>(i));
@@ -76,9 +75,10 @@ TEST_F(Verifier, RefusesAProgramThatLacksAnyOneInstruction) {
 
 TEST_F(Verifier, RefusesBuffersThatShareMemoryWhileBothAreAlive) {
   auto& buffers = stage(1).buffers;
-  const std::vector<Lifetime> lives = lifetimes(stage(1), segment(1, SegmentKind::forward));
-  for (std::size_t a = 0; a < buffers.size(); ++a)
-    for (std::size_t b = a + 1; b < buffers.size(); ++b) {
+  const auto lives = lifetimes(stage(1), segment(1, SegmentKind::forward));
+  for (const BufferIndex a : buffers.indices())
+    for (const BufferIndex b : buffers.indices()) {
+      if (b <= a) continue;
       const bool scratch =
           buffers[a].residence == Residence::segment && buffers[b].residence == Residence::segment;
       const bool together = lives[a].first >= 0 && lives[b].first >= 0 && lives[a].first <= lives[b].last &&
@@ -111,7 +111,7 @@ TEST_F(Verifier, RefusesAReceiveThatNothingSends) {
 TEST_F(Verifier, RefusesASendThatNothingReceives) {
   auto& backward = segment(0, SegmentKind::backward);
   const auto at = find<Receive>(0, SegmentKind::backward);
-  InstructionBody& body = backward[static_cast<std::size_t>(at)].body;
+  InstructionBody& body = backward[at].body;
   body = Zero{std::get<Receive>(body).to};
   expect_refused("mesh 1 is wrong: transfer 2 is sent 4 times and received 0 times");
 }
@@ -129,7 +129,7 @@ TEST_F(Verifier, RefusesStagesThatWaitForEachOther) {
 TEST_F(Verifier, RefusesAStageThatLeavesTheGlobalSumOut) {
   auto& update = segment(1, SegmentKind::update);
   const auto at = find<GlobalSum>(1, SegmentKind::update);
-  InstructionBody& body = update[static_cast<std::size_t>(at)].body;
+  InstructionBody& body = update[at].body;
   body = Zero{std::get<GlobalSum>(body).scalars[0]};
   expect_refused("it waits for ever");
 }
