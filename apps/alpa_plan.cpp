@@ -124,8 +124,8 @@ void simulate_plan(const Settings& settings) {
   if (settings.program) std::fputs(program_text(program, graph).c_str(), stdout);
   const Timeline timeline = simulate(program, costs, Lanes::joined, !settings.trace.empty());
   std::fputs(fmt::format("step {}{}\n", seconds_text(timeline.step_s), remark).c_str(), stdout);
-  const std::vector<std::vector<int>> stages = stages_of_meshes(plan);
-  for (std::size_t m = 0; m < timeline.meshes.size(); ++m) {
+  const Indexed<MeshIndex, std::vector<StageIndex>> stages = stages_of_meshes(plan);
+  for (const MeshIndex m : timeline.meshes.indices()) {
     const MeshTime& t = timeline.meshes[m];
     std::fputs(
         fmt::format("stage{} {}: compute {}, collectives {}, transfers {}, idle {}\n",

@@ -9,8 +9,8 @@
 
 namespace alpa {
 
-/// The place of one of many things of a kind, of a type of its own, so that a stage is not taken for a rank. It
-/// is read as an int, to print and to store it; no int is taken for it unless that is said. -1: of none.
+/// The place of one of many things of a kind, of a type of its own, so that a stage is not taken for a rank.
+/// It is read as an int, to print and to store it; no int is taken for it unless that is said. -1: of none.
 template <class Of>
 class Index {
  public:
@@ -30,8 +30,7 @@ class Index {
 
 /// Places of things of different kinds are not to be compared.
 template <class Of, class Other>
-  requires(!std::same_as<Of, Other>)
-bool operator==(Index<Of>, Index<Other>) = delete;
+requires(!std::same_as<Of, Other>) bool operator==(Index<Of>, Index<Other>) = delete;
 
 /// All places from the first to before `end`, to go through.
 template <class I>
@@ -89,6 +88,7 @@ class Indexed {
     items_.push_back(std::move(item));
     return I(items_.size() - 1);
   }
+  void pop_back() { items_.pop_back(); }
   T& back() { return items_.back(); }
   const T& back() const { return items_.back(); }
   const T& front() const { return items_.front(); }

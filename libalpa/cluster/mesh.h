@@ -3,7 +3,11 @@
 #include <string>
 #include <vector>
 
+#include "libalpa/base/index.h"
+
 namespace alpa {
+
+using MeshIndex = Index<struct DeviceMesh>;  ///< of a plan's, or its program's
 
 /// Number of devices along each axis of a logical device mesh, e.g. {2, 4}; {} is one device.
 using MeshShape = std::vector<int>;

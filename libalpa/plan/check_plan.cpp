@@ -19,7 +19,7 @@ namespace {
 
 void check_meshes(const Plan& plan) {
   std::vector<bool> taken(static_cast<std::size_t>(std::max(plan.cluster.devices(), 0)));
-  for (std::size_t m = 0; m < plan.meshes.size(); ++m) {
+  for (const MeshIndex m : plan.meshes.indices()) {
     const DeviceMesh& mesh = plan.meshes[m];
     for (const int extent : mesh.shape)
       if (extent < 2) refuse(fmt::format("mesh {} has an axis of {}, expected 2 or more", m, extent));
@@ -32,14 +32,14 @@ void check_meshes(const Plan& plan) {
       if (taken[device]) refuse(fmt::format("mesh {} shares device {} with another", m, device));
       taken[device] = true;
     }
-    if (std::ranges::count(plan.stages, static_cast<int>(m), &StagePlan::mesh) == 0)
+    if (std::ranges::count(plan.stages, m, &StagePlan::mesh) == 0)
       refuse(fmt::format("mesh {} has no stage", m));
   }
 }
 
 void check_stages(const Plan& plan, const Graph& graph) {
   int layer = 0;
-  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+  for (const StageIndex s : plan.stages.indices()) {
     const StagePlan& stage = plan.stages[s];
     if (stage.first_layer != layer || stage.end_layer <= layer)
       refuse(fmt::format("stage {} starts at layer {}, expected {}", s, stage.first_layer, layer));
@@ -84,7 +84,7 @@ void check_values(const Placement& placement) {
   const Plan& plan = placement.plan();
   const Graph& graph = placement.graph();
   for (int v = 0; v < static_cast<int>(graph.values.size()); ++v) {
-    const int stage = placement.stage_of_value(v);
+    const StageIndex stage = placement.stage_of_value(v);
     if (stage < 0) continue;
     const ShardingSpec& layout = plan.value_layout[v];
     const Value& value = value_of(graph, v);
@@ -102,14 +102,14 @@ void check_values(const Placement& placement) {
 }
 
 /// What crosses, and to which mesh: each value that a stage there uses and one of another mesh makes.
-std::set<std::pair<int, int>> needed_crossings(const Placement& placement) {
+std::set<std::pair<int, MeshIndex>> needed_crossings(const Placement& placement) {
   const Graph& graph = placement.graph();
-  std::set<std::pair<int, int>> needed;
+  std::set<std::pair<int, MeshIndex>> needed;
   for (int v = 0; v < static_cast<int>(graph.values.size()); ++v) {
-    const int from = placement.mesh_of_value(v);
+    const MeshIndex from = placement.mesh_of_value(v);
     if (from < 0 || v == graph.gradient_square_sum) continue;
     for (const int user : placement.uses().users_of(v))
-      if (const int mesh = placement.mesh_of_node(user); mesh != from) needed.insert({v, mesh});
+      if (const MeshIndex mesh = placement.mesh_of_node(user); mesh != from) needed.insert({v, mesh});
   }
   return needed;
 }
@@ -117,7 +117,7 @@ std::set<std::pair<int, int>> needed_crossings(const Placement& placement) {
 void check_inputs(const Placement& placement) {
   const Plan& plan = placement.plan();
   const Graph& graph = placement.graph();
-  std::set<std::pair<int, int>> needed, listed;
+  std::set<std::pair<int, MeshIndex>> needed, listed;
   for (const Input& input : graph.inputs)
     for (const int user : placement.uses().users_of(input.value))
       needed.insert({input.value, placement.mesh_of_node(user)});
@@ -142,7 +142,7 @@ bool can_become(const ShardingSpec& from, const ShardingSpec& to) {
 /// their users and to rest.
 class ConversionCheck {
  public:
-  ConversionCheck(const Placement& placement, int stage)
+  ConversionCheck(const Placement& placement, StageIndex stage)
       : placement_(placement),
         stage_(stage),
         mesh_(placement.mesh_of_stage(stage)),
@@ -195,7 +195,8 @@ class ConversionCheck {
   }
 
   const Placement& placement_;
-  int stage_, mesh_;
+  StageIndex stage_;
+  MeshIndex mesh_;
   StageSemantics semantics_;
   std::vector<bool> saved_, again_;  ///< [value]; [node] that the backward runs again
 };
@@ -203,8 +204,8 @@ class ConversionCheck {
 void check_crossings(const Placement& placement) {
   const Plan& plan = placement.plan();
   const Graph& graph = placement.graph();
-  const std::set<std::pair<int, int>> needed = needed_crossings(placement);
-  std::set<std::pair<int, int>> listed;
+  const std::set<std::pair<int, MeshIndex>> needed = needed_crossings(placement);
+  std::set<std::pair<int, MeshIndex>> listed;
   for (const Crossing& crossing : plan.crossings) {
     if (crossing.to_mesh < 0 || crossing.to_mesh >= static_cast<int>(plan.meshes.size()) ||
         crossing.value < 0 || crossing.value >= static_cast<int>(graph.values.size()))
@@ -244,8 +245,7 @@ void check_plan(const Plan& plan, const Graph& graph) {
   check_values(placement);
   check_crossings(placement);
   check_inputs(placement);
-  for (int stage = 0; stage < static_cast<int>(plan.stages.size()); ++stage)
-    ConversionCheck(placement, stage).run();
+  for (const StageIndex stage : plan.stages.indices()) ConversionCheck(placement, stage).run();
 }
 
 }  // namespace alpa

@@ -86,7 +86,7 @@ void check_prediction(const std::filesystem::path& path, const Plan& plan, const
     checker.refuse(
         fmt::format("/prediction has {} meshes, expected {}", p.meshes.size(), again.meshes.size()));
   if (from_cluster) checker.near("/prediction/step_s", 0, p.step_s, again.step_s);
-  for (std::size_t m = 0; m < p.meshes.size(); ++m) {
+  for (const MeshIndex m : p.meshes.indices()) {
     const MeshPrediction &found = p.meshes[m], &expected = again.meshes[m];
     std::vector<std::int64_t> bytes;
     visit_prediction(

@@ -23,7 +23,7 @@ std::string layer_range(const Graph& graph, const StagePlan& stage) {
 }
 
 /// How the work of a stage is split: strategies of its matrix products and attentions, by name.
-std::string work_lines(const Plan& plan, const Graph& graph, int stage) {
+std::string work_lines(const Plan& plan, const Graph& graph, StageIndex stage) {
   std::map<std::string, int> lines;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
@@ -37,7 +37,7 @@ std::string work_lines(const Plan& plan, const Graph& graph, int stage) {
   return text;
 }
 
-std::string stage_text(const Placement& placement, int stage) {
+std::string stage_text(const Placement& placement, StageIndex stage) {
   const Plan& plan = placement.plan();
   const Graph& graph = placement.graph();
   const StagePlan& s = plan.stages[stage];
@@ -48,7 +48,7 @@ std::string stage_text(const Placement& placement, int stage) {
                   s.first_layer, s.end_layer - 1, layer_range(graph, s), devices, devices == 1 ? "" : "s",
                   mesh.first_device, mesh.first_device + devices - 1, mesh_text(mesh.shape),
                   s.rematerialize ? ", recomputes its forward in the backward" : "");
-  const int first = stages_of_meshes(plan)[s.mesh].front();
+  const StageIndex first = stages_of_meshes(plan)[s.mesh].front();
   if (first != stage)
     text += fmt::format("  time and memory: see stage {}, on the same devices\n", first);
   else if (s.mesh < std::ssize(plan.prediction.meshes)) {
@@ -78,11 +78,11 @@ std::string stage_text(const Placement& placement, int stage) {
 /// What makes the step as long as it is: the largest part of the busiest mesh's time; and memory, where a
 /// mesh is nearly full, or recomputation, which a pin may ask for where memory is free.
 std::string binding(const Plan& plan) {
-  const std::vector<MeshPrediction>& meshes = plan.prediction.meshes;
-  const std::size_t busiest = busiest_mesh(plan.prediction);
+  const Indexed<MeshIndex, MeshPrediction>& meshes = plan.prediction.meshes;
+  const MeshIndex busiest = busiest_mesh(plan.prediction);
   const MeshTime& p = meshes[busiest];
-  const std::vector<std::vector<int>> stages = stages_of_meshes(plan);
-  const auto words = [&](std::size_t mesh) {
+  const Indexed<MeshIndex, std::vector<StageIndex>> stages = stages_of_meshes(plan);
+  const auto words = [&](MeshIndex mesh) {
     return fmt::format("stage{} {}", stages[mesh].size() == 1 ? "" : "s", fmt::join(stages[mesh], ", "));
   };
   const char* what = p.compute_s >= std::max({p.collective_s, p.transfer_s, p.idle_s}) ? "compute"
@@ -91,11 +91,11 @@ std::string binding(const Plan& plan) {
                                                 : "waiting for other stages";
   std::string text = fmt::format("what binds: {} on {}", what, words(busiest));
   constexpr double nearly_full = 0.9;
-  for (std::size_t m = 0; m < std::min(meshes.size(), plan.meshes.size()); ++m) {
+  for (const MeshIndex m : Indices<MeshIndex>(std::min(meshes.size(), plan.meshes.size()))) {
     const double used =
         static_cast<double>(meshes[m].memory.total) / static_cast<double>(plan.cluster.memory_bytes);
     const bool recomputes =
-        std::ranges::any_of(stages[m], [&](int s) { return plan.stages[s].rematerialize; });
+        std::ranges::any_of(stages[m], [&](StageIndex s) { return plan.stages[s].rematerialize; });
     if (used >= nearly_full)
       text += fmt::format("; memory on {} ({:.0f} % full{})", words(m), 100 * used,
                           recomputes ? ", recomputes its forward" : "");
@@ -156,7 +156,7 @@ std::string explain(const Plan& plan, const Graph& graph) {
     text += count_text(plan.prediction.estimated_operators, "operator cost") +
             " estimated: the profile has no measurement\n";
   if (!plan.prediction.meshes.empty()) text += binding(plan) + "\n";
-  for (int s = 0; s < static_cast<int>(plan.stages.size()); ++s) text += stage_text(placement, s);
+  for (const StageIndex s : plan.stages.indices()) text += stage_text(placement, s);
   if (!plan.prediction.candidates.empty()) text += "\ncandidates (step time, memory of the fullest device)\n";
   constexpr std::size_t most_shown = 20;
   const std::size_t shown = std::min(most_shown, plan.prediction.candidates.size());
@@ -190,10 +190,10 @@ std::string compare_plans(const Plan& a, const Plan& b) {
          std::to_string(b.micro_batch_samples));
   differ("stages", std::to_string(a.stages.size()), std::to_string(b.stages.size()));
   differ("predicted step time", seconds_text(a.prediction.step_s), seconds_text(b.prediction.step_s));
-  for (std::size_t s = 0; s < std::min(a.stages.size(), b.stages.size()); ++s) {
+  for (const StageIndex s : Indices<StageIndex>(std::min(a.stages.size(), b.stages.size()))) {
     const auto words = [&](const Plan& plan) {
       const StagePlan& stage = plan.stages[s];
-      const DeviceMesh& mesh = plan.mesh_of(static_cast<int>(s));
+      const DeviceMesh& mesh = plan.mesh_of(s);
       return fmt::format("layers {}-{}, mesh {} from device {}{}", stage.first_layer, stage.end_layer - 1,
                          mesh_text(mesh.shape), mesh.first_device,
                          stage.rematerialize ? ", rematerialised" : "");

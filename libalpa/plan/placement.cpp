@@ -13,7 +13,7 @@ Placement::Placement(const Plan& plan, const GraphUses& uses) : plan_(plan), use
       const int next = graph().states[state].next;
       maker = next >= 0 ? value_of(graph(), next).producer : uses.users_of(v).front();
     }
-    stage_of_value_.push_back(maker < 0 ? -1 : stage_of_node(maker));
+    stage_of_value_.push_back(maker < 0 ? StageIndex() : stage_of_node(maker));
   }
   for (const Crossing& crossing : plan.crossings)
     crossings_.insert({{crossing.value, crossing.to_mesh}, &crossing});
@@ -21,7 +21,7 @@ Placement::Placement(const Plan& plan, const GraphUses& uses) : plan_(plan), use
     layouts_of_inputs_.insert({{input.value, input.mesh}, &input.in_segments});
 }
 
-StageSemantics Placement::semantics(int stage) const {
+StageSemantics Placement::semantics(StageIndex stage) const {
   const StagePlan& of = plan_.stages[stage];
   return {uses_, {of.first_layer, of.end_layer, of.rematerialize}};
 }
@@ -37,15 +37,15 @@ const NodeLayout& Placement::node_layout(int n) const {
   return *known;
 }
 
-ShardingSpec Placement::layout_at_rest(int value, int mesh) const {
+ShardingSpec Placement::layout_at_rest(int value, MeshIndex mesh) const {
   if (mesh_of_value(value) == mesh) return plan_.value_layout[value];
   const auto crossing = crossings_.find({value, mesh});
   return crossing != crossings_.end() ? crossing->second->layout
                                       : replicated_spec(value_of(graph(), value).type.shape.size());
 }
 
-ShardingSpec Placement::layout_at_start(int value, int stage, Phase segment) const {
-  const int mesh = mesh_of_stage(stage);
+ShardingSpec Placement::layout_at_start(int value, StageIndex stage, Phase segment) const {
+  const MeshIndex mesh = mesh_of_stage(stage);
   const SegmentLayouts* layouts = nullptr;
   if (mesh_of_value(value) == mesh) {
     const bool of_other =

@@ -19,37 +19,39 @@ class Placement {
   const GraphUses& uses() const { return uses_; }
   const Graph& graph() const { return uses_.graph; }
 
-  int stage_of_node(int node) const { return stage_of_node_[node]; }
+  StageIndex stage_of_node(int node) const { return stage_of_node_[node]; }
 
   /// The stage that makes a value: of its producer; for a state that of the node that updates it, or that
   /// uses it first; for an input -1 (every mesh that uses it is fed).
-  int stage_of_value(int value) const { return stage_of_value_[value]; }
+  StageIndex stage_of_value(int value) const { return stage_of_value_[value]; }
 
   /// The mesh of that stage; -1 for an input.
-  int mesh_of_value(int value) const { return mesh_of_stage(stage_of_value(value)); }
-  int mesh_of_node(int node) const { return mesh_of_stage(stage_of_node(node)); }
-  int mesh_of_stage(int stage) const { return stage < 0 ? -1 : plan_.stages[stage].mesh; }
+  MeshIndex mesh_of_value(int value) const { return mesh_of_stage(stage_of_value(value)); }
+  MeshIndex mesh_of_node(int node) const { return mesh_of_stage(stage_of_node(node)); }
+  MeshIndex mesh_of_stage(StageIndex stage) const {
+    return stage < 0 ? MeshIndex() : plan_.stages[stage].mesh;
+  }
 
-  StageSemantics semantics(int stage) const;
+  StageSemantics semantics(StageIndex stage) const;
 
   /// How a node is split on its mesh, worked out when first asked for. Expects a strategy that its rule
   /// allows.
   const NodeLayout& node_layout(int node) const;
 
   /// Where a value rests on a mesh: as it is made, arrives or is loaded there.
-  ShardingSpec layout_at_rest(int value, int mesh) const;
+  ShardingSpec layout_at_rest(int value, MeshIndex mesh) const;
 
   /// From which its users in a segment of a stage start. In the update, and where another stage of the mesh
   /// has made it, that is where it rests.
-  ShardingSpec layout_at_start(int value, int stage, Phase segment) const;
+  ShardingSpec layout_at_start(int value, StageIndex stage, Phase segment) const;
 
  private:
   const Plan& plan_;
   const GraphUses& uses_;
-  std::vector<int> stage_of_node_, stage_of_value_;
+  std::vector<StageIndex> stage_of_node_, stage_of_value_;
   mutable std::vector<std::optional<NodeLayout>> node_layouts_;
-  std::map<std::pair<int, int>, const Crossing*> crossings_;                ///< by value and mesh
-  std::map<std::pair<int, int>, const SegmentLayouts*> layouts_of_inputs_;  ///< likewise
+  std::map<std::pair<int, MeshIndex>, const Crossing*> crossings_;                ///< by value and mesh
+  std::map<std::pair<int, MeshIndex>, const SegmentLayouts*> layouts_of_inputs_;  ///< likewise
 };
 
 }  // namespace alpa

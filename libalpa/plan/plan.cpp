@@ -19,24 +19,23 @@ int Plan::devices() const {
   return end;
 }
 
-int stage_of_layer(const Plan& plan, int layer) {
-  for (std::size_t s = 0; s < plan.stages.size(); ++s)
-    if (layer >= plan.stages[s].first_layer && layer < plan.stages[s].end_layer) return static_cast<int>(s);
+StageIndex stage_of_layer(const Plan& plan, int layer) {
+  for (const StageIndex s : plan.stages.indices())
+    if (layer >= plan.stages[s].first_layer && layer < plan.stages[s].end_layer) return s;
   assert(false && "no stage has this layer");
-  return -1;
+  return {};
 }
 
-std::vector<std::vector<int>> stages_of_meshes(const Plan& plan) {
-  std::vector<std::vector<int>> stages(plan.meshes.size());
-  for (std::size_t s = 0; s < plan.stages.size(); ++s)
-    stages[plan.stages[s].mesh].push_back(static_cast<int>(s));
+Indexed<MeshIndex, std::vector<StageIndex>> stages_of_meshes(const Plan& plan) {
+  Indexed<MeshIndex, std::vector<StageIndex>> stages(plan.meshes.size());
+  for (const StageIndex s : plan.stages.indices()) stages[plan.stages[s].mesh].push_back(s);
   return stages;
 }
 
-std::size_t busiest_mesh(const Prediction& prediction) {
+MeshIndex busiest_mesh(const Prediction& prediction) {
   const auto busy = [](const MeshTime& t) { return t.compute_s + t.collective_s + t.transfer_s; };
-  std::size_t busiest = 0;
-  for (std::size_t m = 0; m < prediction.meshes.size(); ++m)
+  MeshIndex busiest(0);
+  for (const MeshIndex m : prediction.meshes.indices())
     if (busy(prediction.meshes[m]) > busy(prediction.meshes[busiest])) busiest = m;
   return busiest;
 }

@@ -6,6 +6,7 @@
 #include "libalpa/cluster/cluster.h"
 #include "libalpa/cluster/mesh.h"
 #include "libalpa/graph/graph.h"
+#include "libalpa/schedule/stage_run.h"
 #include "libalpa/sharding/strategy.h"
 
 namespace alpa {
@@ -14,7 +15,7 @@ namespace alpa {
 struct StagePlan {
   int first_layer = 0;
   int end_layer = 0;  ///< one past the last
-  int mesh = 0;       ///< index in Plan::meshes
+  MeshIndex mesh{0};
   bool rematerialize =
       false;  ///< keep only what enters each layer; compute the rest again before its backward
   bool operator==(const StagePlan&) const = default;
@@ -33,7 +34,7 @@ struct SegmentLayouts {
 /// arrives in.
 struct Crossing {
   int value = 0;
-  int to_mesh = 0;
+  MeshIndex to_mesh{0};
   ShardingSpec layout;
   SegmentLayouts in_segments = {};
   bool operator==(const Crossing&) const = default;
@@ -42,7 +43,7 @@ struct Crossing {
 /// An input that stages of a mesh use: it is loaded whole.
 struct InputLayouts {
   int value = 0;
-  int mesh = 0;
+  MeshIndex mesh{0};
   SegmentLayouts in_segments;
   bool operator==(const InputLayouts&) const = default;
 };
@@ -85,14 +86,14 @@ struct Prediction {
   double lower_bound_s = 0;     ///< on the estimate of every plan that the bound covers; 0: not known
   std::string bound_covers;     ///< those plans, in words
   bool hit_time_limit = false;  ///< the search was cut short, by the clock or on request
-  std::vector<MeshPrediction> meshes;
+  Indexed<MeshIndex, MeshPrediction> meshes;
   std::vector<Candidate> candidates;  ///< best first
   int estimated_operators = 0;        ///< costs that no measurement backs
   bool operator==(const Prediction&) const = default;
 };
 
 /// The mesh that works longest; there must be one.
-std::size_t busiest_mesh(const Prediction&);
+MeshIndex busiest_mesh(const Prediction&);
 
 /// Why `lost` is slower than `chosen`: the part of its busiest mesh's time that exceeds the other's most.
 std::string why_slower(const Candidate& lost, const Candidate& chosen);
@@ -115,8 +116,8 @@ struct Plan {
   std::string program_fingerprint;  ///< of the program that it is lowered to for training, when it was made
   std::string profile_fingerprint;  ///< what it was priced with; "" for a cluster file alone
   std::string method;               ///< "search", or the name of a baseline
-  std::vector<DeviceMesh> meshes;   ///< share no device; each has a stage
-  std::vector<StagePlan> stages;
+  Indexed<MeshIndex, DeviceMesh> meshes;  ///< share no device; each has a stage
+  Indexed<StageIndex, StagePlan> stages;
   std::vector<Strategy> node_strategy;  ///< [node of the training graph], on the mesh of its stage
   std::vector<ShardingSpec>
       value_layout;  ///< [value of the training graph], on the mesh of the stage that makes it
@@ -127,13 +128,13 @@ struct Plan {
 
   bool operator==(const Plan&) const = default;
   int devices() const;
-  const DeviceMesh& mesh_of(int stage) const { return meshes[stages[stage].mesh]; }
+  const DeviceMesh& mesh_of(StageIndex stage) const { return meshes[stages[stage].mesh]; }
 };
 
 /// The stage whose layers include `layer`; asserts that there is one.
-int stage_of_layer(const Plan&, int layer);
+StageIndex stage_of_layer(const Plan&, int layer);
 
 /// The stages on each mesh, in their order.
-std::vector<std::vector<int>> stages_of_meshes(const Plan&);
+Indexed<MeshIndex, std::vector<StageIndex>> stages_of_meshes(const Plan&);
 
 }  // namespace alpa

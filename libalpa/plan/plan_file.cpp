@@ -220,7 +220,7 @@ class PlanReader {
         refuse(fmt::format("/stages/mesh, row {}: {}, expected a row of /meshes, which has {}", s, mesh[s],
                            plan.meshes.size()));
       plan.stages.push_back({small("/stages/first_layer", first[s]), small("/stages/end_layer", end[s]),
-                             static_cast<int>(mesh[s]), flag("/stages/rematerialize", s, rematerialize[s])});
+                             MeshIndex(mesh[s]), flag("/stages/rematerialize", s, rematerialize[s])});
     }
   }
 
@@ -255,14 +255,16 @@ class PlanReader {
     const auto layout = file_.strings("/crossings/layout", rows);
     const std::vector<SegmentLayouts> in_segments = segment_layouts("/crossings", rows);
     for (std::size_t i = 0; i < value.size(); ++i)
-      plan.crossings.push_back({small("/crossings/value", value[i]), small("/crossings/to_mesh", mesh[i]),
-                                parse_spec(layout[i]), in_segments[i]});
+      plan.crossings.push_back({small("/crossings/value", value[i]),
+                                MeshIndex(small("/crossings/to_mesh", mesh[i])), parse_spec(layout[i]),
+                                in_segments[i]});
     const auto input = file_.int64s("/inputs/value");
     const Shape inputs{static_cast<std::int64_t>(input.size())};
     const auto fed = file_.int64s("/inputs/mesh", inputs);
     const std::vector<SegmentLayouts> of_inputs = segment_layouts("/inputs", inputs);
     for (std::size_t i = 0; i < input.size(); ++i)
-      plan.inputs.push_back({small("/inputs/value", input[i]), small("/inputs/mesh", fed[i]), of_inputs[i]});
+      plan.inputs.push_back(
+          {small("/inputs/value", input[i]), MeshIndex(small("/inputs/mesh", fed[i])), of_inputs[i]});
   }
 
   void read_prediction(Prediction& prediction, std::int64_t meshes_of_plan) const {
@@ -290,12 +292,12 @@ class PlanReader {
         [&](const char* name, std::int64_t) {
           bytes[name] = counts(std::string("/prediction/memory/") + name, meshes);
         });
-    for (std::size_t m = 0; m < prediction.meshes.size(); ++m)
+    for (const MeshIndex m : prediction.meshes.indices())
       visit_prediction(
           prediction.meshes[m], [&](const char* name, double& v) { v = times[name][m]; },
           [&](const char* name, std::int64_t& v) { v = bytes[name][m]; });
     const auto in_flight = counts("/prediction/in_flight", meshes);
-    for (std::size_t m = 0; m < prediction.meshes.size(); ++m) prediction.meshes[m].in_flight = in_flight[m];
+    for (const MeshIndex m : prediction.meshes.indices()) prediction.meshes[m].in_flight = in_flight[m];
     const auto method = file_.strings("/candidates/method");
     const Shape rows{static_cast<std::int64_t>(method.size())};
     const auto step_s = seconds("/candidates/step_s", rows);

@@ -42,7 +42,7 @@ std::string layout_words(const ShardingSpec& layout, const MeshShape& mesh) {
 
 class StageLayouts {
  public:
-  StageLayouts(const Placement& placement, int stage)
+  StageLayouts(const Placement& placement, StageIndex stage)
       : placement_(placement), plan_(placement.plan()), graph_(placement.graph()), stage_(stage) {}
 
   std::string text() const {
@@ -131,12 +131,12 @@ class StageLayouts {
   const Placement& placement_;
   const Plan& plan_;
   const Graph& graph_;
-  int stage_;
+  StageIndex stage_;
 };
 
 }  // namespace
 
-std::string stage_layouts(const Placement& placement, int stage) {
+std::string stage_layouts(const Placement& placement, StageIndex stage) {
   return StageLayouts(placement, stage).text();
 }
 

@@ -33,9 +33,8 @@ Plan assemble(const PlanningGraph& planning, std::vector<StageRequest> requests,
   plan.schedule = schedule;
   plan.cluster = cluster;
   for (const StageRequest& r : requests) {
-    plan.stages.push_back(
-        {r.first_layer, r.end_layer, static_cast<int>(plan.meshes.size()), r.rematerialize});
-    plan.meshes.push_back({r.first_device, r.mesh});
+    const MeshIndex mesh = plan.meshes.push_back({r.first_device, r.mesh});
+    plan.stages.push_back({r.first_layer, r.end_layer, mesh, r.rematerialize});
   }
   for (const Node& node : graph.nodes)
     plan.node_strategy.push_back(
@@ -50,13 +49,13 @@ Plan assemble(const PlanningGraph& planning, std::vector<StageRequest> requests,
       plan.segment_layouts[value] = solutions[s].segment_layouts.at(value);
     }
     for (const auto& [value, layout] : solutions[s].received_layout)
-      plan.crossings.push_back({value, static_cast<int>(s), layout, solutions[s].segment_layouts.at(value)});
+      plan.crossings.push_back({value, MeshIndex(s), layout, solutions[s].segment_layouts.at(value)});
   }
   for (const Input& input : graph.inputs)
     for (std::size_t s = 0; s < solutions.size(); ++s)
       if (const auto at = solutions[s].segment_layouts.find(input.value);
           at != solutions[s].segment_layouts.end())
-        plan.inputs.push_back({input.value, static_cast<int>(s), at->second});
+        plan.inputs.push_back({input.value, MeshIndex(s), at->second});
   std::sort(plan.crossings.begin(), plan.crossings.end(), [](const Crossing& a, const Crossing& b) {
     return std::pair(a.value, a.to_mesh) < std::pair(b.value, b.to_mesh);
   });

@@ -14,7 +14,7 @@ void predict(Plan& plan, const Graph& graph, const CostModel& costs) {
   const Timeline timeline = simulate(program, costs);
   plan.prediction.step_s = timeline.step_s;
   plan.prediction.meshes.clear();
-  for (std::size_t m = 0; m < program.meshes.size(); ++m) {
+  for (const MeshIndex m : program.meshes.indices()) {
     const MeshProgram& mesh = program.meshes[m];
     std::int64_t in_flight = 1;
     for (const Buffer& buffer : mesh.buffers)

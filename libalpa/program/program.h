@@ -120,8 +120,8 @@ struct Instruction {
 enum class LaneKind { compute, copy, collective, send, receive };
 struct Lane {
   LaneKind kind = LaneKind::compute;
-  int axis = -1;                       ///< of a collective; -1: all ranks
-  int from_stage = -1, to_stage = -1;  ///< of messages
+  int axis = -1;                    ///< of a collective; -1: all ranks
+  StageIndex from_stage, to_stage;  ///< of messages
   bool operator==(const Lane&) const = default;
 };
 std::string lane_name(
@@ -137,7 +137,7 @@ bool is_computation(const Instruction&);
 
 /// What a mesh does for one micro-batch of a stage, or (update) once at the end of a step.
 struct Segment {
-  int stage = 0;  ///< -1: all stages of the mesh (the update)
+  StageIndex stage{0};  ///< -1: all stages of the mesh (the update)
   SegmentKind kind = SegmentKind::forward;
   std::vector<Instruction> instructions;
   bool operator==(const Segment&) const = default;
@@ -172,14 +172,14 @@ struct MeshProgram {
 /// A value's way between two meshes. Messages between two stages travel in the order in which they are sent;
 /// those of other stages of the same meshes do not wait for them.
 struct StageTransfer : Transfer {
-  int value = 0;                     ///< of the graph
-  int from_stage = 0, to_stage = 0;  ///< of the receiving mesh the first stage that needs it
+  int value = 0;                          ///< of the graph
+  StageIndex from_stage{0}, to_stage{0};  ///< of the receiving mesh the first stage that needs it
   int channel = 0;  ///< number of these two stages among those with messages between the meshes
 };
 
 /// A training step as data, read by the verifier, the simulator and the executor.
 struct Program {
-  std::vector<MeshProgram> meshes;
+  Indexed<MeshIndex, MeshProgram> meshes;
   std::vector<StageTransfer> transfers;
   int micro_batches = 1;
   std::int64_t micro_batch_samples = 0;

@@ -18,7 +18,7 @@ struct Executor::State {
   std::vector<const Program*> programs;
   Device& device;
   Communicator& world;
-  int place = 0;  ///< index in Program::meshes
+  MeshIndex place;
   std::vector<int> coordinate;
   std::vector<std::pair<Lane, std::unique_ptr<Stream>>> lanes;  ///< the compute lane first
   std::unique_ptr<DeviceMemory> arena;
@@ -42,12 +42,12 @@ struct Executor::State {
   void find_place() {
     const Program& program = *programs[0];
     int devices = 0;
-    place = -1;
-    for (std::size_t s = 0; s < program.meshes.size(); ++s) {
+    place = {};
+    for (const MeshIndex s : program.meshes.indices()) {
       const DeviceMesh& mesh = program.meshes[s].mesh;
       const int end = mesh.first_device + device_count(mesh.shape);
       devices = std::max(devices, end);
-      if (world.rank() >= mesh.first_device && world.rank() < end) place = static_cast<int>(s);
+      if (world.rank() >= mesh.first_device && world.rank() < end) place = s;
     }
     check_rank_count(devices, world.size());
     coordinate = coordinate_of(program.meshes[place].mesh, world.rank());
@@ -73,9 +73,9 @@ struct Executor::State {
   /// One communicator per axis of each mesh, and the channels of messages; all ranks take part in every
   /// split.
   void make_communicators() {
-    for (std::size_t s = 0; s < programs[0]->meshes.size(); ++s) {
+    for (const MeshIndex s : programs[0]->meshes.indices()) {
       const DeviceMesh& mesh = programs[0]->meshes[s].mesh;
-      const bool in_mesh = static_cast<int>(s) == place;
+      const bool in_mesh = s == place;
       for (int axis = 0; axis < static_cast<int>(mesh.shape.size()); ++axis) {
         const int color = in_mesh ? group_of(mesh, {axis}, world.rank())[0] : -1;
         std::unique_ptr<Communicator> group = world.split(color);
@@ -171,7 +171,7 @@ Executor::~Executor() = default;
 
 std::int64_t Executor::arena_bytes() const { return state_->arena->bytes(); }
 
-int Executor::mesh() const { return state_->place; }
+MeshIndex Executor::mesh() const { return state_->place; }
 
 std::vector<StateTile> Executor::state_tiles() const {
   const State& s = *state_;
@@ -184,7 +184,7 @@ std::vector<StateTile> Executor::state_tiles() const {
     const Shape& whole = value_of(s.graph, buffer.value).type.shape;
     // The first of the copies saves: no copy on an earlier mesh, and coordinate 0 along the axes that copy.
     bool first = true;
-    for (int earlier = 0; earlier < s.place; ++earlier)
+    for (const MeshIndex earlier : Indices<MeshIndex>(static_cast<std::size_t>(s.place)))
       first = first && s.programs[0]->meshes[earlier].state_buffer[i] < 0;
     for (int axis = 0; axis < static_cast<int>(s.coordinate.size()); ++axis) {
       bool splits = false;

@@ -43,7 +43,7 @@ class Executor {
   ~Executor();
 
   std::int64_t arena_bytes() const;
-  int mesh() const;  ///< of this rank: index in Program::meshes
+  MeshIndex mesh() const;  ///< of this rank
 
   std::vector<StateTile> state_tiles() const;
   /// Host copies of a tile's bytes; blocks until done.

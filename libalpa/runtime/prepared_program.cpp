@@ -7,7 +7,7 @@
 #include "libalpa/base/clock.h"
 
 namespace alpa {
-PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, int mesh,
+PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, MeshIndex mesh,
                                  const std::vector<int>& coordinate, int rank, Device& device,
                                  std::vector<Stream*> lanes, std::uint64_t seed, const CostModel* costs)
     : program_(program),

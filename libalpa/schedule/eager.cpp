@@ -4,7 +4,7 @@
 
 namespace alpa {
 
-std::vector<StageRun> eager_order(int stage, int stages, int micro_batches) {
+std::vector<StageRun> eager_order(StageIndex stage, int stages, int micro_batches) {
   return alternating(2 * (stages - stage) - 1, micro_batches);
 }
 

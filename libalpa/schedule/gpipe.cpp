@@ -3,7 +3,7 @@
 
 namespace alpa {
 
-std::vector<StageRun> gpipe_order(int, int, int micro_batches) {
+std::vector<StageRun> gpipe_order(StageIndex, int, int micro_batches) {
   return alternating(micro_batches, micro_batches);
 }
 

@@ -17,8 +17,8 @@ class Merge {
       : mesh_(mesh_of_stage), next_(mesh_of_stage.size()) {
     const int stages = static_cast<int>(mesh_of_stage.size());
     for (int s = 0; s < stages; ++s) {
-      orders_.push_back(schedule.order(s, stages, micro_batches));
-      for (StageRun& run : orders_.back()) run.stage = s;
+      orders_.push_back(schedule.order(StageIndex(s), stages, micro_batches));
+      for (StageRun& run : orders_.back()) run.stage = StageIndex(s);
     }
     const auto micro = static_cast<std::size_t>(micro_batches);
     forward_s_.assign(orders_.size(), std::vector<std::optional<double>>(micro));

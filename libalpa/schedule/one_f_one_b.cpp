@@ -4,7 +4,7 @@
 
 namespace alpa {
 
-std::vector<StageRun> one_f_one_b_order(int stage, int stages, int micro_batches) {
+std::vector<StageRun> one_f_one_b_order(StageIndex stage, int stages, int micro_batches) {
   return alternating(stages - stage, micro_batches);
 }
 

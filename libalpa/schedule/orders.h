@@ -6,11 +6,11 @@
 namespace alpa {
 
 // One for each line of the table.
-std::vector<StageRun> gpipe_order(int stage, int stages, int micro_batches);
-std::vector<StageRun> one_f_one_b_order(int stage, int stages, int micro_batches);
-std::vector<StageRun> eager_order(int stage, int stages, int micro_batches);
-std::vector<StageRun> split_order(int stage, int stages, int micro_batches);
-std::vector<StageRun> zero_bubble_order(int stage, int stages, int micro_batches);
+std::vector<StageRun> gpipe_order(StageIndex stage, int stages, int micro_batches);
+std::vector<StageRun> one_f_one_b_order(StageIndex stage, int stages, int micro_batches);
+std::vector<StageRun> eager_order(StageIndex stage, int stages, int micro_batches);
+std::vector<StageRun> split_order(StageIndex stage, int stages, int micro_batches);
+std::vector<StageRun> zero_bubble_order(StageIndex stage, int stages, int micro_batches);
 
 /// `lead` forwards, then backward and forward in turn.
 std::vector<StageRun> alternating(int lead, int micro_batches);

@@ -12,7 +12,7 @@ namespace alpa {
 struct PipelineSchedule {
   const char* name;       ///< "1f1b": in options, pins and plans
   const char* described;  ///< in a line, with its source
-  std::vector<StageRun> (*order)(int stage, int stages, int micro_batches);
+  std::vector<StageRun> (*order)(StageIndex stage, int stages, int micro_batches);
 };
 
 std::span<const PipelineSchedule> schedules();

@@ -5,7 +5,7 @@
 
 namespace alpa {
 
-std::vector<StageRun> split_order(int stage, int stages, int micro_batches) {
+std::vector<StageRun> split_order(StageIndex stage, int stages, int micro_batches) {
   return alternating_split(stages - stage, stage, micro_batches);
 }
 

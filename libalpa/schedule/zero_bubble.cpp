@@ -6,7 +6,7 @@
 
 namespace alpa {
 
-std::vector<StageRun> zero_bubble_order(int stage, int stages, int micro_batches) {
+std::vector<StageRun> zero_bubble_order(StageIndex stage, int stages, int micro_batches) {
   return alternating_split(2 * (stages - stage) - 1, 2 * stage, micro_batches);
 }
 

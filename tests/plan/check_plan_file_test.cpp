@@ -5,6 +5,7 @@
 #include "libalpa/base/error.h"
 #include "libalpa/plan/plan_file.h"
 #include "tests/h5/temporary_folder.h"
+#include "tests/support/index_literals.h"
 #include "tests/support/small_plans.h"
 
 namespace alpa {
@@ -60,12 +61,13 @@ INSTANTIATE_TEST_SUITE_P(
     testing::ValuesIn(std::vector<SpoiltPrediction>{
         {"Meshes", [](Prediction& p) { p.meshes.pop_back(); }, "/prediction has 1 meshes, expected 2"},
         {"Step", [](Prediction& p) { p.step_s *= 1.01; }, "/prediction/step_s, row 0: "},
-        {"Compute", [](Prediction& p) { p.meshes[1].compute_s *= 1.01; },
+        {"Compute", [](Prediction& p) { p.meshes[1_m].compute_s *= 1.01; },
          "/prediction/time/compute, row 1: "},
-        {"Arena", [](Prediction& p) { p.meshes[1].memory.total += 1; }, "/prediction/memory/arena, row 1: "},
-        {"Gradients", [](Prediction& p) { p.meshes[0].memory.gradients = 7; },
+        {"Arena", [](Prediction& p) { p.meshes[1_m].memory.total += 1; },
+         "/prediction/memory/arena, row 1: "},
+        {"Gradients", [](Prediction& p) { p.meshes[0_m].memory.gradients = 7; },
          "/prediction/memory/gradients, row 0: 7, expected "},
-        {"InFlight", [](Prediction& p) { p.meshes[0].in_flight = 3; },
+        {"InFlight", [](Prediction& p) { p.meshes[0_m].in_flight = 3; },
          "/prediction/in_flight, row 0: 3, expected 2"},
         {"Bound", [](Prediction& p) { p.lower_bound_s = 2 * p.estimate_s; },
          "/prediction/lower_bound_s, row 0: "},
@@ -91,7 +93,7 @@ TEST_F(CheckPrediction, TakesTheTimesOfAProfileWhereTheyAgreeWithEachOther) {
         &chosen(plan.prediction).step_s})
     *part *= 2;
   EXPECT_NO_THROW(check(plan));
-  plan.prediction.meshes[0].compute_s *= 1.01;
+  plan.prediction.meshes[0_m].compute_s *= 1.01;
   EXPECT_THAT([&] { check(plan); }, ThrowsMessage<Error>(HasSubstr("the times of the mesh add up to")));
 }
 

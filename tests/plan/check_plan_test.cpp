@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "libalpa/base/error.h"
+#include "tests/support/index_literals.h"
 #include "tests/support/small_plans.h"
 
 namespace alpa {
@@ -43,15 +44,15 @@ INSTANTIATE_TEST_SUITE_P(
         {"OtherModel", [](Plan& p, const Graph&) { p.graph_fingerprint[0] ^= 1; }, "the model's graph is"},
         {"NoStages", [](Plan& p, const Graph&) { p.stages.clear(); }, "no stages"},
         {"NoMicroBatches", [](Plan& p, const Graph&) { p.micro_batches = 0; }, "no micro-batches"},
-        {"LayersLeftOut", [](Plan& p, const Graph&) { p.stages[1].end_layer = 3; }, "stages cover 3 of 4 layers"},
-        {"LayersTwice", [](Plan& p, const Graph&) { p.stages[1].first_layer = 1; }, "stage 1 starts at layer 1, expected 2"},
-        {"EmptyStage", [](Plan& p, const Graph&) { p.stages[0].end_layer = 0; }, "stage 0 starts at layer 0"},
-        {"AxisOfOne", [](Plan& p, const Graph&) { p.meshes[0].shape = {2, 1}; }, "mesh 0 has an axis of 1"},
-        {"DeviceBeyondTheCluster", [](Plan& p, const Graph&) { p.meshes[1].first_device = 3; }, "the cluster has 4"},
-        {"NegativeDevice", [](Plan& p, const Graph&) { p.meshes[1].first_device = -1; }, "the cluster has 4"},
-        {"SharedDevice", [](Plan& p, const Graph&) { p.meshes[1].first_device = 1; }, "mesh 1 shares device 1"},
-        {"MeshThatIsNotThere", [](Plan& p, const Graph&) { p.stages[1].mesh = 2; }, "stage 1 is on mesh 2, the plan has 2"},
-        {"MeshWithoutStages", [](Plan& p, const Graph&) { p.stages[1].mesh = 0; }, "mesh 1 has no stage"},
+        {"LayersLeftOut", [](Plan& p, const Graph&) { p.stages[1_s].end_layer = 3; }, "stages cover 3 of 4 layers"},
+        {"LayersTwice", [](Plan& p, const Graph&) { p.stages[1_s].first_layer = 1; }, "stage 1 starts at layer 1, expected 2"},
+        {"EmptyStage", [](Plan& p, const Graph&) { p.stages[0_s].end_layer = 0; }, "stage 0 starts at layer 0"},
+        {"AxisOfOne", [](Plan& p, const Graph&) { p.meshes[0_m].shape = {2, 1}; }, "mesh 0 has an axis of 1"},
+        {"DeviceBeyondTheCluster", [](Plan& p, const Graph&) { p.meshes[1_m].first_device = 3; }, "the cluster has 4"},
+        {"NegativeDevice", [](Plan& p, const Graph&) { p.meshes[1_m].first_device = -1; }, "the cluster has 4"},
+        {"SharedDevice", [](Plan& p, const Graph&) { p.meshes[1_m].first_device = 1; }, "mesh 1 shares device 1"},
+        {"MeshThatIsNotThere", [](Plan& p, const Graph&) { p.stages[1_s].mesh = 2_m; }, "stage 1 is on mesh 2, the plan has 2"},
+        {"MeshWithoutStages", [](Plan& p, const Graph&) { p.stages[1_s].mesh = 0_m; }, "mesh 1 has no stage"},
         {"StrategyMissing", [](Plan& p, const Graph&) { p.node_strategy.pop_back(); }, "plan has strategies for"},
         {"StrategyNotAllowed", [](Plan& p, const Graph&) { p.node_strategy[0] = {77}; }, "node 0 (embedding) has a strategy"},
         {"LayoutMissing", [](Plan& p, const Graph&) { p.value_layout.pop_back(); }, "plan has layouts for"},
@@ -62,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(
          [](Plan& p, const Graph& g) { p.value_layout[parameter_on_first_stage(g)] = parse_spec("RR+sum0"); },
          "which is partial"},
         {"CrossingTwice", [](Plan& p, const Graph&) { p.crossings.push_back(p.crossings[0]); }, "which does not need it, or twice"},
-        {"CrossingOfAnInput", [](Plan& p, const Graph& g) { p.crossings.push_back({g.inputs[0].value, 1, replicated_spec(2), {replicated_spec(2), replicated_spec(2)}}); }, "which does not need it"},
+        {"CrossingOfAnInput", [](Plan& p, const Graph& g) { p.crossings.push_back({g.inputs[0].value, 1_m, replicated_spec(2), {replicated_spec(2), replicated_spec(2)}}); }, "which does not need it"},
         {"CrossingToItsOwnMesh", [](Plan& p, const Graph& g) { p.crossings[0].to_mesh = Placement(p, GraphUses(g)).mesh_of_value(p.crossings[0].value); }, "which does not need it"},
         {"VeryManyMicroBatches", [](Plan& p, const Graph&) { p.micro_batches = 65537; }, "65537 micro-batches, expected at most 65536"},
         {"StateUpdatedInAnotherLayout",
@@ -93,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"PartialInput", [](Plan& p, const Graph&) { p.inputs[0].in_segments.forward.partial_sum = 1; }, "cannot be laid out as"},
         {"CrossingMissing", [](Plan& p, const Graph&) { p.crossings.erase(p.crossings.begin()); }, "but never sent there"},
         {"CrossingOfNothing", [](Plan& p, const Graph&) { p.crossings[0].value = 1 << 20; }, "names a mesh or value that is not there"},
-        {"CrossingToNowhere", [](Plan& p, const Graph&) { p.crossings[0].to_mesh = 2; }, "names a mesh or value that is not there"},
+        {"CrossingToNowhere", [](Plan& p, const Graph&) { p.crossings[0].to_mesh = 2_m; }, "names a mesh or value that is not there"},
         {"PartialCrossing", [](Plan& p, const Graph&) { p.crossings[0].layout.partial_sum = 1; }, "cannot cross"}}),
     [](const auto& test) { return test.param.name; });
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "libalpa/base/units.h"
+#include "tests/support/index_literals.h"
 #include "tests/support/small_plans.h"
 
 namespace alpa {
@@ -67,8 +68,8 @@ TEST(Explain, TellsSavedActivationsThatAreSplit) {
 
 TEST(Explain, TellsHowManyMicroBatchesAreInFlight) {
   const Lowered lowered = two_stages_of_two();
-  ASSERT_EQ(lowered.plan.prediction.meshes[0].in_flight, 2);
-  const std::int64_t bytes = lowered.plan.prediction.meshes[0].memory.activations;
+  ASSERT_EQ(lowered.plan.prediction.meshes[0_m].in_flight, 2);
+  const std::int64_t bytes = lowered.plan.prediction.meshes[0_m].memory.activations;
   EXPECT_THAT(explain(lowered.plan, lowered.graph),
               HasSubstr("activations 2 x " + bytes_text(static_cast<double>(bytes) / 2) + " in flight"));
 }
@@ -76,10 +77,10 @@ TEST(Explain, TellsHowManyMicroBatchesAreInFlight) {
 TEST(Explain, SaysThatMemoryBindsWhereItIsNearlyFullAloneAndWhatIsRecomputed) {
   Lowered lowered = two_stages_of_two();
   EXPECT_THAT(explain(lowered.plan, lowered.graph), Not(HasSubstr("memory on stage")));
-  lowered.plan.stages[0].rematerialize = true;
+  lowered.plan.stages[0_s].rematerialize = true;
   EXPECT_THAT(explain(lowered.plan, lowered.graph),
               HasSubstr("; recomputation on stage 0 (memory 0 % full)\n"));
-  lowered.plan.prediction.meshes[1].memory.total = lowered.plan.cluster.memory_bytes * 95 / 100;
+  lowered.plan.prediction.meshes[1_m].memory.total = lowered.plan.cluster.memory_bytes * 95 / 100;
   EXPECT_THAT(explain(lowered.plan, lowered.graph), HasSubstr("; memory on stage 1 (95 % full)"));
 }
 
@@ -134,7 +135,7 @@ TEST(ComparePlans, TellsEachDifferenceInALine) {
   EXPECT_EQ(difference([](Plan& p) { p.schedule = "gpipe"; }), "schedule: 1f1b | gpipe\n");
   EXPECT_EQ(difference([](Plan& p) { p.micro_batches = 2; }), "micro-batches: 4 | 2\n");
   EXPECT_EQ(difference([](Plan& p) { p.method = "by hand"; }), "method: " + plan.method + " | by hand\n");
-  EXPECT_EQ(difference([](Plan& p) { p.stages[0].rematerialize = true; }),
+  EXPECT_EQ(difference([](Plan& p) { p.stages[0_s].rematerialize = true; }),
             "stage 0: layers 0-1, mesh 2 from device 0 | layers 0-1, mesh 2 from device 0, rematerialised\n");
   EXPECT_THAT(difference([](Plan& p) { p.node_strategy[3] = {9}; }), HasSubstr("strategies of 1 of "));
   EXPECT_THAT(difference([](Plan& p) { p.value_layout[3].partial_sum ^= 1; }), HasSubstr("layouts of 1 of "));

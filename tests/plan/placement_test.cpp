@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/support/index_literals.h"
 #include "tests/support/small_plans.h"
 
 namespace alpa {
@@ -33,15 +34,16 @@ TEST(Placement, KnowsWhereAValueRestsOnEachMesh) {
   const Placement placement(lowered.plan, uses);
   const int first = lowered.graph.nodes[0].results[0];
   EXPECT_EQ(placement.mesh_of_value(first), 0);
-  EXPECT_EQ(placement.layout_at_rest(first, 0), lowered.plan.value_layout[first]);
+  EXPECT_EQ(placement.layout_at_rest(first, 0_m), lowered.plan.value_layout[first]);
   const auto crossing = std::ranges::find(lowered.plan.crossings, first, &Crossing::value);
   ASSERT_NE(crossing, lowered.plan.crossings.end());
-  EXPECT_EQ(placement.layout_at_rest(first, 1), crossing->layout);
-  EXPECT_EQ(placement.layout_at_start(first, 1, Phase::forward), crossing->in_segments.forward);
-  EXPECT_EQ(placement.layout_at_start(first, 0, Phase::forward), lowered.plan.segment_layouts[first].forward);
+  EXPECT_EQ(placement.layout_at_rest(first, 1_m), crossing->layout);
+  EXPECT_EQ(placement.layout_at_start(first, 1_s, Phase::forward), crossing->in_segments.forward);
+  EXPECT_EQ(placement.layout_at_start(first, 0_s, Phase::forward),
+            lowered.plan.segment_layouts[first].forward);
   // Another stage of the mesh that makes it starts from where it rests, and so does every update.
-  EXPECT_EQ(placement.layout_at_start(first, 2, Phase::forward), placement.layout_at_rest(first, 0));
-  EXPECT_EQ(placement.layout_at_start(first, 0, Phase::update), placement.layout_at_rest(first, 0));
+  EXPECT_EQ(placement.layout_at_start(first, 2_s, Phase::forward), placement.layout_at_rest(first, 0_m));
+  EXPECT_EQ(placement.layout_at_start(first, 0_s, Phase::update), placement.layout_at_rest(first, 0_m));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "libalpa/planner/make_plan.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/sharding/strategy.h"
+#include "tests/support/index_literals.h"
 #include "tests/support/small_plans.h"
 
 namespace alpa {
@@ -45,7 +46,7 @@ class ExpertParallelism : public testing::Test {
     const Program program = lower(graph_, plan_);
     int count = 0;
     for (const Instruction& instruction :
-         testing_models::segment_of_kind(program.meshes[0], segment).instructions)
+         testing_models::segment_of_kind(program.meshes[0_m], segment).instructions)
       if (const auto* convert = std::get_if<Convert>(&instruction.body))
         count += convert->step.kind == ConversionKind::all_to_all;
     return count;

@@ -13,7 +13,8 @@ namespace alpa::testing_models {
 /// all pairs. Written apart from program/order/dependences.
 struct UnrolledStep {
   struct Vertex {
-    std::size_t mesh, run, segment, instruction;
+    MeshIndex mesh;
+    std::size_t run, segment, instruction;
     int micro_batch;
   };
   std::vector<Vertex> vertices;                  ///< mesh by mesh, in the listed order
@@ -21,7 +22,7 @@ struct UnrolledStep {
 
   /// One lane for each mesh where `joined`.
   UnrolledStep(const Program& program, bool joined) : program_(program) {
-    for (std::size_t m = 0; m < program.meshes.size(); ++m)
+    for (const MeshIndex m : program.meshes.indices())
       for (std::size_t r = 0; r < program.meshes[m].schedule.size(); ++r) {
         const SegmentRun& run = program.meshes[m].schedule[r];
         for (std::size_t i = 0; i < program.meshes[m].segment_of(run).instructions.size(); ++i)
@@ -34,7 +35,7 @@ struct UnrolledStep {
       for (const BufferIndex buffer : buffers_written(of(v))) writes[buffer] = true;
       uses_.emplace_back(writes.begin(), writes.end());
     }
-    std::map<std::pair<std::size_t, int>, std::size_t> in_lane;
+    std::map<std::pair<MeshIndex, int>, std::size_t> in_lane;
     for (std::size_t b = 0; b < vertices.size(); ++b) {
       const auto [last, first] = in_lane.insert({{vertices[b].mesh, joined ? 0 : of(b).lane}, b});
       if (!first) waits_for[b].insert(std::exchange(last->second, b));

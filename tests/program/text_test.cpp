@@ -12,7 +12,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/model/model.h"
-#include "tests/support/buffer_literal.h"
+#include "tests/support/index_literals.h"
 #include "tests/support/small_plans.h"
 
 namespace alpa {
@@ -114,7 +114,7 @@ TEST(ProgramText, DiffersWhereARunWould) {
   const std::string text = program_text(lowered.program, lowered.graph);
   const auto text_with = [&](const std::function<void(MeshProgram&)>& change) {
     Program other = lowered.program;
-    change(other.meshes[1]);
+    change(other.meshes[1_m]);
     return program_text(other, lowered.graph);
   };
   EXPECT_EQ(text_with([](MeshProgram&) {}), text);

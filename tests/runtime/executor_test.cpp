@@ -45,7 +45,7 @@ void expect_work_is_split(const TinyTraining& training) {
   const Plan& plan = training.plan();
   std::vector<bool> is_split(plan.stages.size());
   for (std::size_t n = 0; n < plan.node_strategy.size(); ++n)
-    for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    for (const StageIndex s : plan.stages.indices()) {
       const StagePlan& stage = plan.stages[s];
       const int layer = training.graph().nodes[n].layer;
       if (layer < stage.first_layer || layer >= stage.end_layer) continue;
@@ -53,8 +53,8 @@ void expect_work_is_split(const TinyTraining& training) {
       is_split[s] =
           is_split[s] || std::any_of(strategy.begin(), strategy.end(), [](int f) { return f >= 0; });
     }
-  for (std::size_t s = 0; s < plan.stages.size(); ++s)
-    EXPECT_TRUE(is_split[s] || device_count(plan.mesh_of(static_cast<int>(s)).shape) == 1) << "stage " << s;
+  for (const StageIndex s : plan.stages.indices())
+    EXPECT_TRUE(is_split[s] || device_count(plan.mesh_of(s).shape) == 1) << "stage " << s;
 }
 
 class SameTraining : public testing::TestWithParam<TinyCase> {};

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "libalpa/base/error.h"
+#include "tests/support/index_literals.h"
 
 namespace alpa {
 namespace {
@@ -19,7 +20,7 @@ Plan plan_on(const std::string& device, const std::string& profile) {
   plan.cluster.devices_per_node = 2;
   plan.profile_fingerprint = profile;
   plan.meshes = {{0, {2}}, {2, {2}}};
-  plan.stages = {{0, 1, 0}, {1, 2, 1}};
+  plan.stages = {{0, 1, 0_m}, {1, 2, 1_m}};
   return plan;
 }
 

@@ -24,11 +24,11 @@ std::string text(const std::vector<StageRun>& order, bool with_stages = false) {
 }
 
 std::string text(const char* schedule, int stage, int stages, int micro_batches) {
-  return text(find_schedule(schedule).order(stage, stages, micro_batches));
+  return text(find_schedule(schedule).order(StageIndex(stage), stages, micro_batches));
 }
 
 int in_flight(const char* schedule, int stage, int stages, int micro_batches) {
-  return most_in_flight(find_schedule(schedule).order(stage, stages, micro_batches));
+  return most_in_flight(find_schedule(schedule).order(StageIndex(stage), stages, micro_batches));
 }
 
 TEST(Gpipe, RunsAllForwardsFirst) {
@@ -70,7 +70,8 @@ std::vector<int> idle_units(const char* schedule, int stages, int micro_batches)
     return found == ends.end() ? never : found->second;
   };
   std::vector<std::vector<StageRun>> orders;
-  for (int s = 0; s < stages; ++s) orders.push_back(find_schedule(schedule).order(s, stages, micro_batches));
+  for (int s = 0; s < stages; ++s)
+    orders.push_back(find_schedule(schedule).order(StageIndex(s), stages, micro_batches));
   std::vector<std::size_t> next(orders.size(), 0);
   std::vector<int> now(orders.size(), 0), idle(orders.size(), 0);
   for (bool moves = true; moves;) {
@@ -128,7 +129,7 @@ TEST(Schedules, TakeEveryMicroBatchOnceThroughEveryStage) {
     for (const int micro_batches : {1, 2, 3, 8})
       for (int stage = 0; stage < 4; ++stage) {
         std::map<int, std::string> of;
-        for (const StageRun& run : schedule.order(stage, 4, micro_batches))
+        for (const StageRun& run : schedule.order(StageIndex(stage), 4, micro_batches))
           of[run.micro_batch] += std::string(segment_name(run.kind)) + ", ";
         EXPECT_EQ(std::ssize(of), micro_batches) << schedule.name;
         for (const auto& [micro_batch, segments] : of)

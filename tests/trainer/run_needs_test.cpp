@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/h5/temporary_folder.h"
+#include "tests/support/index_literals.h"
 #include "tests/support/small_models.h"
 #include "tests/trainer/tiny_training.h"
 
@@ -40,7 +41,7 @@ TEST(DiskShortfall, NamesWhatIsToBeHeldAndWhatIsFree) {
 
 TEST(ProcessMemory, HasTheStatesOnceMoreAndTheBatchTwice) {
   const TinyTraining training({"gpt", "data-parallel", 2, 2});
-  const MemoryUse& use = training.program().meshes[0].memory;
+  const MemoryUse& use = training.program().meshes[0_m].memory;
   const ProcessMemory memory = process_memory(training.program(), training.graph(), 100);
   EXPECT_EQ(memory.arena, 100);
   EXPECT_EQ(memory.states, use.parameters + use.optimizer);

@@ -104,7 +104,8 @@ Proposal PlanSelection::evaluate(PricedGraph& priced, Proposal proposal, const s
   int most_in_flight = 1;
   for (int s = 0; s < stages; ++s) {
     StageRequest& request = proposal.requests[s];
-    request.in_flight = alpa::most_in_flight(find_schedule(schedule).order(s, stages, request.micro_batches));
+    request.in_flight =
+        alpa::most_in_flight(find_schedule(schedule).order(StageIndex(s), stages, request.micro_batches));
     most_in_flight = std::max(most_in_flight, request.in_flight);
   }
   for (StageRequest& request : proposal.requests) {
@@ -130,7 +131,7 @@ Proposal PlanSelection::evaluate(PricedGraph& priced, Proposal proposal, const s
     Plan plan = plan_of(priced, proposal, method, schedule);
     bool fits = true;
     for (std::size_t i = 0; i < proposal.requests.size(); ++i) {
-      const std::int64_t over = plan.prediction.meshes[i].memory.total - limit;
+      const std::int64_t over = plan.prediction.meshes[MeshIndex(i)].memory.total - limit;
       unsolved[i] = over > 0;
       if (over > 0) proposal.requests[i].reserve_bytes += over + over / 4;  // another packing may lose more
       fits = fits && over <= 0;

@@ -10,7 +10,7 @@
 namespace alpa {
 namespace {
 
-std::vector<StageRun> forwards(int, int, int micro_batches) {
+std::vector<StageRun> forwards(StageIndex, int, int micro_batches) {
   std::vector<StageRun> order;
   for (int m = 0; m < micro_batches; ++m) order.push_back({SegmentKind::forward, m});
   return order;
@@ -27,11 +27,11 @@ std::vector<std::vector<StageRun>> orders_of(const Plan& plan, Purpose purpose) 
 
 /// The stage of the mesh that needs a value first: the forward goes through the stages in their order, the
 /// backward the other way.
-int first_user(const Placement& placement, const Crossing& crossing) {
+StageIndex first_user(const Placement& placement, const Crossing& crossing) {
   const bool backward = phase_of_crossing(placement.graph(), crossing.value) == Phase::backward;
-  int first = -1;
+  StageIndex first;
   for (const int user : placement.uses().users_of(crossing.value)) {
-    const int stage = placement.stage_of_node(user);
+    const StageIndex stage = placement.stage_of_node(user);
     if (placement.mesh_of_stage(stage) != crossing.to_mesh) continue;
     if (first < 0 || (backward ? stage > first : stage < first)) first = stage;
   }
@@ -41,10 +41,11 @@ int first_user(const Placement& placement, const Crossing& crossing) {
 std::vector<StageTransfer> transfers_of(const Placement& placement) {
   const Plan& plan = placement.plan();
   std::vector<StageTransfer> transfers;
-  std::map<std::pair<int, int>, std::vector<std::pair<int, int>>> channels;  // between meshes -> stages
+  std::map<std::pair<MeshIndex, MeshIndex>, std::vector<std::pair<StageIndex, StageIndex>>>
+      channels;  // between meshes -> stages
   for (const Crossing& crossing : plan.crossings) {
     const std::pair ends{placement.stage_of_value(crossing.value), first_user(placement, crossing)};
-    const int from_mesh = placement.mesh_of_stage(ends.first);
+    const MeshIndex from_mesh = placement.mesh_of_stage(ends.first);
     auto& stages = channels[{from_mesh, crossing.to_mesh}];
     const auto found = std::ranges::find(stages, ends);
     const int channel = static_cast<int>(found - stages.begin());
@@ -130,17 +131,16 @@ Program lower(const Graph& graph, const Plan& plan, Purpose purpose, DeviceKind 
   program.transfers = transfers_of(placement);
   const std::vector<std::vector<StageRun>> orders = orders_of(plan, purpose);
   const std::vector<std::int64_t> slots = slots_of_messages(graph, program.transfers, purpose, orders);
-  for (std::size_t m = 0; m < plan.meshes.size(); ++m) {
-    MeshProgram& mesh = program.meshes.emplace_back(
-        MeshLowering(placement, static_cast<int>(m), purpose, device, orders[m], program.transfers, slots)
-            .run());
-    const auto run = [&](int stage, SegmentKind kind, int micro_batch) {
+  for (const MeshIndex m : plan.meshes.indices()) {
+    MeshProgram& mesh = program.meshes[program.meshes.push_back(
+        MeshLowering(placement, m, purpose, device, orders[m], program.transfers, slots).run())];
+    const auto run = [&](StageIndex stage, SegmentKind kind, int micro_batch) {
       const auto is_it = [&](const Segment& s) { return s.stage == stage && s.kind == kind; };
       const auto found = std::ranges::find_if(mesh.segments, is_it);
       mesh.schedule.push_back({static_cast<int>(found - mesh.segments.begin()), micro_batch});
     };
     for (const StageRun& each : orders[m]) run(each.stage, each.kind, each.micro_batch);
-    run(-1, SegmentKind::update, -1);
+    run(StageIndex(), SegmentKind::update, -1);
     set_slots(mesh);
     lay_out(mesh, graph, plan.cluster.memory_bytes);
   }

@@ -9,7 +9,7 @@ bool is_input(const Graph& graph, int value) { return value_of(graph, value).kin
 
 }  // namespace
 
-MeshLowering::MeshLowering(const Placement& placement, int mesh, Purpose purpose, DeviceKind device,
+MeshLowering::MeshLowering(const Placement& placement, MeshIndex mesh, Purpose purpose, DeviceKind device,
                            const std::vector<StageRun>& order, const std::vector<StageTransfer>& transfers,
                            const std::vector<std::int64_t>& message_slots)
     : placement_(placement),
@@ -33,7 +33,7 @@ MeshProgram MeshLowering::run() {
     const int value = graph_.states[s].value;
     if (placement_.mesh_of_value(value) == mesh_ || is_used(value)) values_.state_buffer(s);
   }
-  for (const int stage : stages_) lower_forward(stage);
+  for (const StageIndex stage : stages_) lower_forward(stage);
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
     if (has(*stage, SegmentKind::backward)) lower_backward(*stage, SegmentKind::backward);
     if (!has(*stage, SegmentKind::backward_inputs)) continue;
@@ -45,7 +45,7 @@ MeshProgram MeshLowering::run() {
   return values_.take();
 }
 
-bool MeshLowering::has(int stage, SegmentKind kind) const {
+bool MeshLowering::has(StageIndex stage, SegmentKind kind) const {
   return std::ranges::any_of(order_,
                              [&](const StageRun& run) { return run.stage == stage && run.kind == kind; });
 }
@@ -55,13 +55,13 @@ bool MeshLowering::is_used(int value) const {
 }
 
 /// The stage of this mesh in whose segment of that phase a value is made, received or loaded.
-int MeshLowering::first_stage_with(int value, Phase phase) const {
+StageIndex MeshLowering::first_stage_with(int value, Phase phase) const {
   if (placement_.mesh_of_value(value) == mesh_) return placement_.stage_of_value(value);
   for (std::size_t t = 0; t < transfers_.size(); ++t)
     if (transfers_[t].value == value && plan_.crossings[t].to_mesh == mesh_) return transfers_[t].to_stage;
-  int first = -1;  // an input
+  StageIndex first;  // an input
   for (const int user : uses_.users_of(value))
-    if (const int stage = placement_.stage_of_node(user);
+    if (const StageIndex stage = placement_.stage_of_node(user);
         here(user) && node_of(graph_, user).phase == phase && (first < 0 || stage < first))
       first = stage;
   return first;
@@ -70,7 +70,7 @@ int MeshLowering::first_stage_with(int value, Phase phase) const {
 /// What the backward of a stage takes of its forward, and what stages of one mesh take of each other.
 void MeshLowering::find_kept_values() {
   if (purpose_ == Purpose::train)
-    for (const int stage : stages_)
+    for (const StageIndex stage : stages_)
       for (const int v : placement_.semantics(stage).saved_values()) values_.keep(v);
   if (stages_.size() == 1) return;
   for (int v = 0; v < static_cast<int>(graph_.values.size()); ++v) {
@@ -78,7 +78,7 @@ void MeshLowering::find_kept_values() {
     if (value.kind == ValueKind::state) continue;
     const Phase made = value.producer < 0 ? Phase::forward : node_of(graph_, value.producer).phase;
     if (made == Phase::update) continue;
-    const int first = first_stage_with(v, made);
+    const StageIndex first = first_stage_with(v, made);
     for (const int user : uses_.users_of(v)) {
       if (!here(user)) continue;
       const Phase phase = node_of(graph_, user).phase;
@@ -90,7 +90,7 @@ void MeshLowering::find_kept_values() {
 }
 
 /// What the second part of a split backward needs and its first part has, or makes again.
-void MeshLowering::keep_for_weights(int stage) {
+void MeshLowering::keep_for_weights(StageIndex stage) {
   for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
     if (placement_.stage_of_node(n) != stage || !of_weights_[n]) continue;
     for (const int operand : node_of(graph_, n).operands) {
@@ -100,7 +100,7 @@ void MeshLowering::keep_for_weights(int stage) {
   }
 }
 
-void MeshLowering::lower_forward(int stage) {
+void MeshLowering::lower_forward(StageIndex stage) {
   values_.begin_segment(stage, SegmentKind::forward);
   receive_values_made_in(Phase::forward);
   for (const int v : values_.kept())
@@ -108,7 +108,7 @@ void MeshLowering::lower_forward(int stage) {
   for (const int n : placement_.semantics(stage).order(Phase::forward, {})) emit_node(n);
 }
 
-void MeshLowering::lower_backward(int stage, SegmentKind kind) {
+void MeshLowering::lower_backward(StageIndex stage, SegmentKind kind) {
   values_.begin_segment(stage, kind);
   const bool begins = kind != SegmentKind::backward_weights;
   if (begins) {
@@ -122,7 +122,7 @@ void MeshLowering::lower_backward(int stage, SegmentKind kind) {
 }
 
 void MeshLowering::lower_update() {
-  values_.begin_segment(-1, SegmentKind::update);
+  values_.begin_segment(StageIndex(), SegmentKind::update);
   const auto scalar = [&](const std::string& name) {
     return values_.new_buffer(name, -1, replicated_spec(0), {DType::f32, {}}, Residence::step);
   };

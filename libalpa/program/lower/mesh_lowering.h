@@ -11,8 +11,9 @@ namespace alpa {
 class MeshLowering {
  public:
   /// Keeps references during run().
-  MeshLowering(const Placement&, int mesh, Purpose, DeviceKind device, const std::vector<StageRun>& order,
-               const std::vector<StageTransfer>&, const std::vector<std::int64_t>& message_slots);
+  MeshLowering(const Placement&, MeshIndex mesh, Purpose, DeviceKind device,
+               const std::vector<StageRun>& order, const std::vector<StageTransfer>&,
+               const std::vector<std::int64_t>& message_slots);
 
   /// Buffers and segments; schedule, slots and offsets are left to the caller.
   MeshProgram run();
@@ -23,12 +24,12 @@ class MeshLowering {
   const MeshShape& shape() const { return plan_.meshes[mesh_].shape; }
 
   void find_kept_values();
-  int first_stage_with(int value, Phase) const;
-  void keep_for_weights(int stage);
-  bool has(int stage, SegmentKind) const;  ///< whether the schedule has runs of that kind
+  StageIndex first_stage_with(int value, Phase) const;
+  void keep_for_weights(StageIndex stage);
+  bool has(StageIndex stage, SegmentKind) const;  ///< whether the schedule has runs of that kind
 
-  void lower_forward(int stage);
-  void lower_backward(int stage, SegmentKind);
+  void lower_forward(StageIndex stage);
+  void lower_backward(StageIndex stage, SegmentKind);
   void lower_update();
   void receive_values_made_in(Phase);
   void send_if_crossing(int value);
@@ -53,8 +54,8 @@ class MeshLowering {
   const GraphUses& uses_;
   const Graph& graph_;
   const Plan& plan_;
-  int mesh_;
-  std::vector<int> stages_;  ///< of this mesh
+  MeshIndex mesh_;
+  std::vector<StageIndex> stages_;  ///< of this mesh
   Purpose purpose_;
   DeviceKind device_;  ///< whose kernels want memory
   const std::vector<StageRun>& order_;

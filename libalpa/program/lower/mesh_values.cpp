@@ -17,7 +17,8 @@ int input_of(const Graph& graph, int value) {
 
 }  // namespace
 
-MeshValues::MeshValues(const Placement& placement, int mesh, const std::vector<StageTransfer>& transfers)
+MeshValues::MeshValues(const Placement& placement, MeshIndex mesh,
+                       const std::vector<StageTransfer>& transfers)
     : placement_(placement),
       uses_(placement.uses()),
       graph_(placement.graph()),
@@ -29,7 +30,7 @@ MeshValues::MeshValues(const Placement& placement, int mesh, const std::vector<S
   program_.state_buffer.assign(graph_.states.size(), BufferIndex());
 }
 
-void MeshValues::begin_segment(int stage, SegmentKind kind) {
+void MeshValues::begin_segment(StageIndex stage, SegmentKind kind) {
   program_.segments.push_back({stage, kind, {}});
   made_.clear();
   available_.clear();
@@ -43,17 +44,22 @@ int MeshValues::lane_of(const InstructionBody& body) {
   };
   const Lane lane = std::visit(
       Overloaded{
-          [](const Load&) { return Lane{LaneKind::copy}; },
+          [](const Load&) {
+            return Lane{LaneKind::copy, -1, {}, {}};
+          },
           [](const Compute&) { return Lane{}; },
           [](const Convert& i) {
-            return i.step.kind == ConversionKind::slice ? Lane{} : Lane{LaneKind::collective, i.step.axis};
+            return i.step.kind == ConversionKind::slice ? Lane{}
+                                                        : Lane{LaneKind::collective, i.step.axis, {}, {}};
           },
           [](const Shift& i) {
-            return Lane{LaneKind::collective, i.axis};
+            return Lane{LaneKind::collective, i.axis, {}, {}};
           },
           [&](const Send& i) { return message_lane(LaneKind::send, i.transfer); },
           [&](const Receive& i) { return message_lane(LaneKind::receive, i.transfer); },
-          [](const GlobalSum&) { return Lane{LaneKind::collective}; },
+          [](const GlobalSum&) {
+            return Lane{LaneKind::collective, -1, {}, {}};
+          },
           [](const Zero&) { return Lane{}; },
       },
       body);

@@ -14,12 +14,12 @@ namespace alpa {
 class MeshValues {
  public:
   /// Keeps references.
-  MeshValues(const Placement&, int mesh, const std::vector<StageTransfer>&);
+  MeshValues(const Placement&, MeshIndex mesh, const std::vector<StageTransfer>&);
 
   /// Instructions from now on belong to this segment; what only lasted the one before is gone.
-  void begin_segment(int stage, SegmentKind);
+  void begin_segment(StageIndex stage, SegmentKind);
   SegmentKind segment() const { return program_.segments.back().kind; }
-  int stage() const { return program_.segments.back().stage; }  ///< -1: the update
+  StageIndex stage() const { return program_.segments.back().stage; }  ///< -1: the update
   void emit(InstructionBody);
 
   MeshProgram& program() { return program_; }
@@ -82,7 +82,7 @@ class MeshValues {
   const Placement& placement_;
   const GraphUses& uses_;
   const Graph& graph_;
-  int mesh_;
+  MeshIndex mesh_;
   const std::vector<StageTransfer>& transfers_;
   Conversions conversions_;
   MeshProgram program_;

@@ -53,8 +53,7 @@ class RunWalk {
     return farthest;
   }
 
-  template <class Index>
-  int distance(Index way) const {
+  int distance(std::size_t way) const {
     const Way& of = ways_[way];
     return std::abs(of.to_stage - of.from_stage);
   }

@@ -9,7 +9,7 @@ namespace alpa {
 /// A value on its way from one stage to another in every micro-batch: made in a forward or in (the first part
 /// of) a backward, and wanted at the beginning of the other stage's run of the same kind.
 struct Way {
-  int from_stage = 0, to_stage = 0;
+  StageIndex from_stage{0}, to_stage{0};
   bool backward = false;
 };
 

@@ -132,7 +132,7 @@ Timeline simulate(const Program& program, const CostModel& costs, Lanes lanes, b
   Timeline timeline;
   timeline.meshes.resize(program.meshes.size());
   std::vector<Occupation> occupations;
-  for (std::size_t m = 0; m < program.meshes.size(); ++m) {
+  for (const MeshIndex m : program.meshes.indices()) {
     const MeshProgram& mesh = program.meshes[m];
     seconds.emplace_back();
     for (const Segment& segment : mesh.segments)

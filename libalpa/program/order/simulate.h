@@ -13,7 +13,7 @@ enum class TimeKind { compute, collective, transfer };
 
 /// One instruction's run on one mesh: a row of the planned (or measured) timeline.
 struct TimelineRow {
-  int mesh = 0;
+  MeshIndex mesh{0};
   int segment = 0;  ///< index in MeshProgram::segments
   int micro_batch = -1;
   int instruction = 0;  ///< index in the segment
@@ -24,7 +24,7 @@ struct TimelineRow {
 
 struct Timeline {
   std::vector<TimelineRow> rows;  ///< empty unless asked for
-  std::vector<MeshTime> meshes;
+  Indexed<MeshIndex, MeshTime> meshes;
   double step_s = 0;
 };
 

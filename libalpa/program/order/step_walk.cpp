@@ -53,7 +53,7 @@ int RunTable::remembered(const Dependence& wait, int waiting_segment) const {
 StepWalk::StepWalk(const Program& program, const std::vector<Dependences>& waits, Lanes lanes)
     : program_(program), waits_(waits), lanes_(lanes), ends_(program.transfers.size()) {
   std::size_t marks = 0;
-  for (int m = 0; m < static_cast<int>(program.meshes.size()); ++m) {
+  for (const MeshIndex m : program.meshes.indices()) {
     const MeshProgram& mesh = program.meshes[m];
     runs_.emplace_back(mesh, program.micro_batches);
     std::vector<std::vector<long>>& of_mesh = mark_of_.emplace_back();
@@ -134,7 +134,7 @@ void StepWalk::go_on(int lane) {
   if (!find(queue, next)) return;
   const Instruction& now = instruction(next);
   double ready_s = queue.done_s;
-  const auto waits = [&](int mesh, int segment, int instruction, int micro_batch) {
+  const auto waits = [&](MeshIndex mesh, int segment, int instruction, int micro_batch) {
     if (mesh < 0) return true;  // for a message that nobody sends or receives
     const long first = mark_of_[mesh][segment][instruction];
     return waits_for(lane, static_cast<std::size_t>(first + micro_batch), ready_s);

@@ -35,7 +35,8 @@ class RunTable {
 
 /// One run of an instruction in a step.
 struct Instance {
-  int mesh = 0, run = 0, instruction = 0;
+  MeshIndex mesh{0};
+  int run = 0, instruction = 0;
 };
 
 /// Every instruction of a step once, in any order that its dependences allow: whoever walks chooses which of
@@ -66,7 +67,7 @@ class StepWalk {
 
  private:
   struct Queue {
-    int mesh = 0;
+    MeshIndex mesh{0};
     std::vector<std::vector<int>> instructions;  ///< [segment]
     std::size_t run = 0, next = 0;
     double done_s = 0;
@@ -79,11 +80,13 @@ class StepWalk {
   };
   /// Where a transfer leaves and arrives.
   struct Ends {
-    int from_mesh = -1, from_segment = 0, send = 0;
-    int to_mesh = -1, to_segment = 0, receive = 0;
+    MeshIndex from_mesh;
+    int from_segment = 0, send = 0;
+    MeshIndex to_mesh;
+    int to_segment = 0, receive = 0;
   };
 
-  const MeshProgram& mesh(int m) const { return program_.meshes[m]; }
+  const MeshProgram& mesh(MeshIndex m) const { return program_.meshes[m]; }
   void go_on(int lane);
   bool find(Queue&, Instance&) const;
   bool waits_for(int lane, std::size_t mark, double& ready_s);

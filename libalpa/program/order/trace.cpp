@@ -60,7 +60,7 @@ std::string chrome_trace(TimelineKind kind, const std::vector<TimelineRow>& rows
                    .set("tid", lane)
                    .set("args", JsonObject().set("name", words)));
   };
-  for (std::size_t m = 0; m < program.meshes.size(); ++m) {
+  for (const MeshIndex m : program.meshes.indices()) {
     const MeshProgram& mesh = program.meshes[m];
     name("process_name", m, 0, fmt::format("{} on mesh {}", stages_text(mesh), mesh_text(mesh.mesh.shape)));
     for (std::size_t lane = 0; lane < mesh.lanes.size(); ++lane)
@@ -73,7 +73,7 @@ std::string chrome_trace(TimelineKind kind, const std::vector<TimelineRow>& rows
                    .set("name", instruction_label(segment.instructions[row.instruction], graph))
                    .set("cat", kind_name(row.kind))
                    .set("ph", "X")
-                   .set("pid", row.mesh)
+                   .set("pid", static_cast<int>(row.mesh))
                    .set("tid", row.lane)
                    .set("ts", row.start_s * 1e6)
                    .set("dur", row.duration_s * 1e6)

@@ -14,7 +14,7 @@
 namespace alpa {
 namespace {
 
-[[noreturn]] void refuse(std::size_t mesh, const std::string& what) {
+[[noreturn]] void refuse(MeshIndex mesh, const std::string& what) {
   throw Error(ErrorKind::run_time, fmt::format("the program of mesh {} is wrong: {}", mesh, what),
               "make the plan again with alpa-plan; if that does not help, report the plan file");
 }
@@ -31,7 +31,7 @@ std::string words(const MeshProgram& mesh, BufferIndex buffer) {
 
 /// Every micro-batch passes the segments of a stage in the order in which they are listed, once; the update
 /// is last.
-void check_schedule(const MeshProgram& program, std::size_t mesh, int micro_batches) {
+void check_schedule(const MeshProgram& program, MeshIndex mesh, int micro_batches) {
   const auto& runs = program.schedule;
   for (const SegmentRun& run : runs)
     if (run.segment < 0 || run.segment >= std::ssize(program.segments))
@@ -64,7 +64,7 @@ void check_schedule(const MeshProgram& program, std::size_t mesh, int micro_batc
 
 /// Where the buffers lie: within the arena, and none that outlasts a segment shares a byte with another.
 /// Those of one segment may, which check_sharing() looks at.
-void check_places(const MeshProgram& program, std::size_t mesh) {
+void check_places(const MeshProgram& program, MeshIndex mesh) {
   Indexed<BufferIndex, bool> used(program.buffers.size());
   for (const BufferIndex b : used.indices()) used[b] = program.buffers[b].residence != Residence::segment;
   for (const Segment& segment : program.segments)
@@ -96,7 +96,7 @@ void check_places(const MeshProgram& program, std::size_t mesh) {
 
 /// Buffers of one segment share bytes only where all that is done with one surely comes before all that is
 /// done with the other.
-void check_sharing(const MeshProgram& program, std::size_t mesh, int segment, const Dependences& waits) {
+void check_sharing(const MeshProgram& program, MeshIndex mesh, int segment, const Dependences& waits) {
   const std::vector<Instruction>& instructions = program.segments[segment].instructions;
   std::map<BufferIndex, std::vector<int>> touched;  // instructions
   for (int i = 0; i < static_cast<int>(instructions.size()); ++i) {
@@ -134,7 +134,7 @@ void check_sharing(const MeshProgram& program, std::size_t mesh, int segment, co
 /// too.
 class Races {
  public:
-  Races(const Program& program, std::size_t mesh, const Dependences& waits)
+  Races(const Program& program, MeshIndex mesh, const Dependences& waits)
       : program_(program),
         mesh_(program.meshes[mesh]),
         index_(mesh),
@@ -279,7 +279,7 @@ class Races {
 
   const Program& program_;
   const MeshProgram& mesh_;
-  std::size_t index_;
+  MeshIndex index_;
   const Dependences& waits_;
   RunTable runs_;
   std::size_t lanes_;
@@ -295,14 +295,13 @@ class Races {
 /// Every transfer arrives as often as it leaves, and in the same order on each channel between two meshes.
 void check_messages(const Program& program) {
   // By the meshes and the channel.
-  std::map<std::tuple<std::size_t, std::size_t, int>, std::vector<std::pair<int, int>>> sent, received;
+  std::map<std::tuple<MeshIndex, MeshIndex, int>, std::vector<std::pair<int, int>>> sent, received;
   const auto mesh_of = [&](const DeviceMesh& mesh) {
-    return static_cast<std::size_t>(
-        std::ranges::find(program.meshes, mesh.first_device,
-                          [](const MeshProgram& m) { return m.mesh.first_device; }) -
-        program.meshes.begin());
+    return MeshIndex(std::ranges::find(program.meshes, mesh.first_device,
+                                       [](const MeshProgram& m) { return m.mesh.first_device; }) -
+                     program.meshes.begin());
   };
-  for (std::size_t m = 0; m < program.meshes.size(); ++m)
+  for (const MeshIndex m : program.meshes.indices())
     for (const SegmentRun& run : program.meshes[m].schedule) {
       const std::vector<Instruction>& instructions = program.meshes[m].segment_of(run).instructions;
       for (std::size_t i = 0; i < instructions.size(); ++i) {
@@ -351,7 +350,7 @@ void check_end(const Program& program, const std::vector<Dependences>& waits) {
   const auto stuck = walk.stuck();
   if (!stuck) return;
   const MeshProgram& mesh = program.meshes[stuck->mesh];
-  refuse(static_cast<std::size_t>(stuck->mesh),
+  refuse(stuck->mesh,
          fmt::format("it waits for ever at {}",
                      words(mesh, mesh.schedule[stuck->run], static_cast<std::size_t>(stuck->instruction))));
 }
@@ -359,10 +358,10 @@ void check_end(const Program& program, const std::vector<Dependences>& waits) {
 }  // namespace
 
 void verify(const Program& program, const std::vector<Dependences>& waits) {
-  for (std::size_t m = 0; m < program.meshes.size(); ++m)
+  for (const MeshIndex m : program.meshes.indices())
     check_schedule(program.meshes[m], m, program.micro_batches);
   check_messages(program);
-  for (std::size_t m = 0; m < program.meshes.size(); ++m) {
+  for (const MeshIndex m : program.meshes.indices()) {
     check_places(program.meshes[m], m);
     for (int s = 0; s < static_cast<int>(program.meshes[m].segments.size()); ++s)
       check_sharing(program.meshes[m], m, s, waits[m]);

@@ -4,6 +4,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/planner/make_plan.h"
+#include "tests/support/index_literals.h"
 #include "tests/support/small_models.h"
 #include "tests/support/small_plans.h"
 
@@ -37,7 +38,7 @@ std::string hint_for(const PlannerOptions& options, std::int64_t memory_bytes) {
 /// The memory that the leanest plan under these options takes.
 std::int64_t memory_of(PlannerOptions options) {
   const Plan plan = plan_quietly(small_model(), small_cluster(4), options);
-  return plan.prediction.meshes[0].memory.total;
+  return plan.prediction.meshes[0_m].memory.total;
 }
 
 TEST(FeasibleOptions, TellsHowManyDevicesOrMicroBatchesWouldDo) {

@@ -15,6 +15,7 @@
 #include "libalpa/program/order/simulate.h"
 #include "libalpa/program/order/verify.h"
 #include "libalpa/solver/selection/strategy_selection.h"
+#include "tests/support/index_literals.h"
 #include "tests/support/small_plans.h"
 
 namespace alpa {
@@ -92,7 +93,7 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
 
   /// Of what is priced for a stage: all but its part in messages and in the sum over all ranks.
   double program_seconds(const Program& program, std::size_t stage) const {
-    const MeshProgram& mesh = program.meshes[stage];
+    const MeshProgram& mesh = program.meshes[MeshIndex(stage)];
     double sum = 0;
     for (const Segment& segment : mesh.segments) {
       const double runs = segment.kind == SegmentKind::update ? 1 : GetParam().micro_batches;
@@ -178,8 +179,9 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
     for (std::size_t s = 0; s < choices.size(); ++s) {
       const double expected = program_seconds(program, s);
       EXPECT_NEAR(objective_seconds(s, choices[s], solutions[s]), expected, 1e-9 * expected) << "stage " << s;
-      EXPECT_EQ(counted_bytes(s, choices[s], false), live_bytes(program.meshes[s], false)) << "stage " << s;
-      expect_room_for_messages(s, choices[s], program.meshes[s]);
+      EXPECT_EQ(counted_bytes(s, choices[s], false), live_bytes(program.meshes[MeshIndex(s)], false))
+          << "stage " << s;
+      expect_room_for_messages(s, choices[s], program.meshes[MeshIndex(s)]);
       // The solution says of itself what was chosen.
       EXPECT_EQ(problems_[s]->choice_of(solutions[s]), choices[s]);
     }
@@ -270,7 +272,7 @@ TEST_P(StageObjective, OfAStageThatFitsJustKeepsToTheMemoryThereIs) {
   EXPECT_LE(bytes(known), limit);
   if (GetParam().stages > 1) return;  // its neighbours were not solved
   const Plan plan = assemble(*planning_, requests_, {tight}, "1f1b", costs_.cluster());
-  EXPECT_EQ(std::ranges::max(live_bytes(lower(graph_, plan).meshes[0], true)), bytes(tight));
+  EXPECT_EQ(std::ranges::max(live_bytes(lower(graph_, plan).meshes[0_m], true)), bytes(tight));
 }
 
 class FoldedStageObjective : public StageObjective {
@@ -298,7 +300,7 @@ TEST_P(FoldedStageObjective, IsNearThatOfTheProgram) {
       EXPECT_GE(objective_seconds(s, choices[s], solutions[s]), expected * (1 - 1e-9));
       EXPECT_LE(objective_seconds(s, choices[s], solutions[s]), expected * 1.02);
       const std::vector<std::int64_t> counted = counted_bytes(s, choices[s], false),
-                                      live = live_bytes(program.meshes[s], false);
+                                      live = live_bytes(program.meshes[MeshIndex(s)], false);
       for (const Phase phase : kPhases) {
         const auto p = static_cast<std::size_t>(phase);
         EXPECT_GE(static_cast<double>(counted[p]), 0.99 * static_cast<double>(live[p])) << p;

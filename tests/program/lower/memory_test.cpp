@@ -27,7 +27,7 @@ MeshProgram random_stage(unsigned seed) {
   const auto below = [&](int bound) { return static_cast<int>(random() % static_cast<unsigned>(bound)); };
   MeshProgram stage;
   for (const SegmentKind kind : {SegmentKind::forward, SegmentKind::backward}) {
-    stage.segments.push_back({0, kind, {}});
+    stage.segments.push_back({0_s, kind, {}});
     auto& instructions = stage.segments.back().instructions;
     std::vector<BufferIndex> open;
     for (int i = 0; i < 60; ++i) {
@@ -134,8 +134,8 @@ std::set<std::int64_t> slots_of_micro_batches(const MeshProgram& mesh) {
 TEST(Layout, ActivationsGrowWithTheMicroBatchesInFlight) {
   const Lowered one_f_one_b = two_stages_of_two(8, "1f1b"), gpipe = two_stages_of_two(8, "gpipe");
   for (int stage = 0; stage < 2; ++stage) {
-    const auto& few = one_f_one_b.program.meshes[stage];
-    const auto& all = gpipe.program.meshes[stage];
+    const auto& few = one_f_one_b.program.meshes[MeshIndex(stage)];
+    const auto& all = gpipe.program.meshes[MeshIndex(stage)];
     EXPECT_THAT(slots_of_micro_batches(few), ElementsAre(2 - stage));
     EXPECT_THAT(slots_of_micro_batches(all), ElementsAre(8));
     EXPECT_EQ(all.memory.activations, few.memory.activations / (2 - stage) * 8);

@@ -18,8 +18,8 @@ std::vector<std::int64_t> slots_of(const char* schedule, int stages, int micro_b
 std::vector<Way> neighbours(int stages) {
   std::vector<Way> ways;
   for (int stage = 0; stage + 1 < stages; ++stage) {
-    ways.push_back({stage, stage + 1, false});
-    ways.push_back({stage + 1, stage, true});
+    ways.push_back({StageIndex(stage), StageIndex(stage + 1), false});
+    ways.push_back({StageIndex(stage + 1), StageIndex(stage), true});
   }
   return ways;
 }
@@ -34,8 +34,8 @@ TEST(MessageSlots, AreOneBetweenNeighbours) {
 // micro-batch.
 TEST(MessageSlots, AreMoreWhereAValuePassesStagesBy) {
   std::vector<Way> ways = neighbours(4);
-  ways.push_back({3, 0, true});
-  ways.push_back({0, 3, false});
+  ways.push_back({3_s, 0_s, true});
+  ways.push_back({0_s, 3_s, false});
   EXPECT_THAT(slots_of("gpipe", 4, 8, ways), testing::Each(1));
   const std::vector<std::int64_t> slots = slots_of("1f1b", 4, 8, ways);
   EXPECT_GT(*std::ranges::max_element(slots), 1);
@@ -44,8 +44,8 @@ TEST(MessageSlots, AreMoreWhereAValuePassesStagesBy) {
 
 TEST(MessageSlots, OfStagesThatWaitForEachOtherWhateverTheSlotsEnd) {
   const std::vector<std::vector<StageRun>> orders{
-      {{SegmentKind::backward, 0, 0}, {SegmentKind::forward, 0, 0}},
-      {{SegmentKind::forward, 0, 1}, {SegmentKind::backward, 0, 1}}};
+      {{SegmentKind::backward, 0, 0_s}, {SegmentKind::forward, 0, 0_s}},
+      {{SegmentKind::forward, 0, 1_s}, {SegmentKind::backward, 0, 1_s}}};
   EXPECT_THAT(message_slots(orders, neighbours(2)), testing::Each(1));
 }
 

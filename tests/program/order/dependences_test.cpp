@@ -8,7 +8,7 @@
 #include "libalpa/base/error.h"
 #include "libalpa/program/order/verify.h"
 #include "tests/program/naive_order.h"
-#include "tests/support/buffer_literal.h"
+#include "tests/support/index_literals.h"
 #include "tests/support/small_plans.h"
 
 namespace alpa {
@@ -111,9 +111,9 @@ TEST(Dependences, AreAllMissedWhereTheOthersDoNotImplyThem) {
             } catch (const Error&) {
               refused = true;
             }
-            const bool of_message = wait.occasion == Occasion::left &&
-                                    wait.lag < lowered.program.micro_batches &&
-                                    lowered.program.meshes[m].segments[s].kind != SegmentKind::update;
+            const bool of_message =
+                wait.occasion == Occasion::left && wait.lag < lowered.program.micro_batches &&
+                lowered.program.meshes[MeshIndex(m)].segments[s].kind != SegmentKind::update;
             const bool matters = of_message || !(Closure(step, lacking) == all);
             EXPECT_EQ(refused, matters)
                 << lowered.plan.schedule << ": mesh " << m << ", segment " << s << ", instruction " << i
@@ -140,10 +140,10 @@ TEST(Dependences, AreNearLinearInTheInstructions) {
 
 TEST(RunOrder, GoesThroughLanesAndWhatWaits) {
   MeshProgram mesh;
-  mesh.lanes.push_back({LaneKind::collective, 0});
+  mesh.lanes.push_back({LaneKind::collective, 0, {}, {}});
   mesh.buffers.resize(4);
   // 0 and 3 compute, 1 and 2 communicate; 1 reads what 0 writes, 3 reads what 1 writes.
-  mesh.segments = {{0,
+  mesh.segments = {{0_s,
                     SegmentKind::forward,
                     {{Zero{0_b}, 0},
                      {Shift{0, {0_b}, {1_b}}, 1},

@@ -11,7 +11,7 @@
 #include "libalpa/planner/stage/mesh_costs.h"
 #include "libalpa/program/order/trace.h"
 #include "tests/program/naive_order.h"
-#include "tests/support/buffer_literal.h"
+#include "tests/support/index_literals.h"
 #include "tests/support/small_plans.h"
 
 namespace alpa {
@@ -110,7 +110,7 @@ Program two_messages_between_two_nodes() {
     one.mesh = {mesh, {}};
     one.buffers.resize(2);
     for (Buffer& buffer : one.buffers) buffer.tile = type;
-    one.segments = {{mesh, SegmentKind::forward, {}}};
+    one.segments = {{StageIndex(mesh), SegmentKind::forward, {}}};
     if (mesh < 2)
       one.segments[0].instructions.push_back({Send{mesh, 0_b, 1_b}});
     else
@@ -129,13 +129,14 @@ TEST(Simulator, LetsTransfersBetweenTheSameNodesWaitForTheirLinks) {
   cluster.nodes = 2;
   const CostModel costs(cluster);
   Program program = two_messages_between_two_nodes();
-  const double one = instruction_seconds(program, program.meshes[2], program.meshes[2].segments[0], costs)[0],
-               packing =
-                   instruction_seconds(program, program.meshes[0], program.meshes[0].segments[0], costs)[0];
+  const double one = instruction_seconds(program, program.meshes[2_m], program.meshes[2_m].segments[0],
+                                         costs)[0],
+               packing = instruction_seconds(program, program.meshes[0_m], program.meshes[0_m].segments[0],
+                                             costs)[0];
   EXPECT_NEAR(simulate(program, costs).step_s, packing + 2 * one, 1e-12);
   program.devices_per_node = 4;  // all on one node: no link between nodes is taken
   const double within =
-      instruction_seconds(program, program.meshes[2], program.meshes[2].segments[0], costs)[0];
+      instruction_seconds(program, program.meshes[2_m], program.meshes[2_m].segments[0], costs)[0];
   EXPECT_NEAR(simulate(program, costs).step_s, packing + within, 1e-12);
 }
 
@@ -144,7 +145,7 @@ TEST(Simulator, TakesNoTimeForWhatDoesNotActInAMicroBatch) {
   const CostModel costs(small_cluster(4));
   const std::size_t all = simulate(lowered.program, costs, Lanes::joined, true).rows.size();
   for (const When when : {When::first_micro_batch, When::last_micro_batch}) {
-    lowered.program.meshes[0].segments[0].instructions[0].when = when;
+    lowered.program.meshes[0_m].segments[0].instructions[0].when = when;
     EXPECT_EQ(simulate(lowered.program, costs, Lanes::joined, true).rows.size(), all - 3);
   }
 }
@@ -157,7 +158,7 @@ TEST(Simulator, EveryMeshsTimesAddUpToTheStep) {
                 1e-9 * apart.step_s);
   const Timeline timeline = simulate(lowered.program, CostModel(small_cluster(4)), Lanes::joined, true);
   for (std::size_t s = 0; s < 2; ++s) {
-    const MeshTime& time = timeline.meshes[s];
+    const MeshTime& time = timeline.meshes[MeshIndex(s)];
     EXPECT_NEAR(time.compute_s + time.collective_s + time.transfer_s + time.idle_s, timeline.step_s,
                 1e-9 * timeline.step_s);
     double rows = 0;
@@ -183,7 +184,7 @@ double attention_seconds(const CostModel& costs, std::int64_t visiting) {
 TEST(Simulator, PricesARingByItsShiftsAndItsCallsOfTheKernel) {
   const Lowered ring = ring_of_four();
   const CostModel costs(small_cluster(4));
-  const MeshProgram& stage = ring.program.meshes[0];
+  const MeshProgram& stage = ring.program.meshes[0_m];
   std::map<std::string, double> seconds;
   for (const Segment& segment : stage.segments) {
     if (segment.kind == SegmentKind::update) continue;
@@ -233,7 +234,7 @@ TEST(Simulator, GivesNoInstructionForNothing) {
 TEST(Simulator, PricesAGlobalSumByTheScalarsInIt) {
   Lowered lowered = two_stages_of_two();
   const CostModel costs(small_cluster(4));
-  MeshProgram& stage = lowered.program.meshes[0];
+  MeshProgram& stage = lowered.program.meshes[0_m];
   std::vector<Instruction>& update = segment_of_kind(stage, SegmentKind::update).instructions;
   const auto sum = std::ranges::find_if(
       update, [](const Instruction& i) { return std::holds_alternative<GlobalSum>(i.body); });
@@ -265,7 +266,7 @@ Program pipeline(int stages, int micro_batches, const std::string& schedule) {
     stage.buffers = {large, {}};
     stage.buffers[1_b].tile = type;
     const Compute work{0, &op_catalog().find("gelu"), {}, {0_b}, {0_b}, {}};
-    stage.segments = {{s, SegmentKind::forward, {}}, {s, SegmentKind::backward, {}}};
+    stage.segments = {{StageIndex(s), SegmentKind::forward, {}}, {StageIndex(s), SegmentKind::backward, {}}};
     auto& forward = stage.segments[0].instructions;
     auto& backward = stage.segments[1].instructions;
     if (s > 0) forward.push_back({Receive{2 * (s - 1), 1_b, {}}});
@@ -275,7 +276,7 @@ Program pipeline(int stages, int micro_batches, const std::string& schedule) {
     backward.push_back({work});
     backward.push_back({work});
     if (s > 0) backward.push_back({Send{2 * (s - 1) + 1, 1_b, {}}});
-    for (const StageRun& run : find_schedule(schedule).order(s, stages, micro_batches))
+    for (const StageRun& run : find_schedule(schedule).order(StageIndex(s), stages, micro_batches))
       stage.schedule.push_back({static_cast<int>(run.kind), run.micro_batch});
     program.meshes.push_back(stage);
   }
@@ -297,7 +298,7 @@ TEST(Simulator, OfEqualStagesHasTheBubbleOfTheTextbook) {
         const Timeline timeline = simulate(program, costs);
         // 1e-6: messages of four bytes take next to nothing, not nothing
         EXPECT_NEAR(timeline.step_s, 3 * forward * (micro_batches + stages - 1), 1e-6 * timeline.step_s);
-        EXPECT_NEAR(timeline.meshes[0].idle_s, 3 * forward * (stages - 1), 1e-6 * timeline.step_s);
+        EXPECT_NEAR(timeline.meshes[0_m].idle_s, 3 * forward * (stages - 1), 1e-6 * timeline.step_s);
       }
 }
 

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "tests/program/naive_order.h"
+#include "tests/support/index_literals.h"
 #include "tests/support/small_plans.h"
 
 namespace alpa {
@@ -47,7 +48,7 @@ TEST(RandomOrder, IsTheSeeds) {
 // A forward's saved value is known of for as long as its micro-batch is in flight.
 TEST(RunTable, RemembersAsManyRunsAsAreInFlight) {
   const Lowered lowered = two_stages_of_two(8, "1f1b");
-  const MeshProgram& mesh = lowered.program.meshes[0];
+  const MeshProgram& mesh = lowered.program.meshes[0_m];
   const RunTable runs(mesh, 8);
   const int backward = runs.run_of(1, 3);
   EXPECT_EQ(mesh.schedule[backward], (SegmentRun{1, 3}));

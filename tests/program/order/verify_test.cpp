@@ -18,7 +18,7 @@ using testing::ThrowsMessage;
 /// A program of two stages that is right until a test breaks it.
 class Verifier : public testing::Test {
  protected:
-  MeshProgram& stage(int s) { return lowered_.program.meshes[s]; }
+  MeshProgram& stage(int s) { return lowered_.program.meshes[MeshIndex(s)]; }
   std::vector<Instruction>& segment(int s, SegmentKind kind) {
     return segment_of_kind(stage(s), kind).instructions;
   }
@@ -63,7 +63,8 @@ TEST_F(Verifier, RefusesAProgramThatLacksAnyOneInstruction) {
   int tried = 0;
   for (int s = 0; s < 2; ++s)
     for (const SegmentKind kind : {SegmentKind::forward, SegmentKind::backward})
-      for (std::size_t i = 0; i < segment_of_kind(whole.meshes[s], kind).instructions.size(); ++i) {
+      for (std::size_t i = 0; i < segment_of_kind(whole.meshes[MeshIndex(s)], kind).instructions.size();
+           ++i) {
         lowered_.program = whole;
         auto& instructions = segment(s, kind);
         instructions.erase(instructions.begin() + static_cast<std::ptrdiff_t>(i));
