@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <initializer_list>
+#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -34,29 +35,10 @@ requires(!std::same_as<Of, Other>) bool operator==(Index<Of>, Index<Other>) = de
 
 /// All places from the first to before `end`, to go through.
 template <class I>
-class Indices {
- public:
-  class Iterator {
-   public:
-    constexpr explicit Iterator(I at) : at_(at) {}
-    constexpr I operator*() const { return at_; }
-    constexpr Iterator& operator++() {
-      ++at_;
-      return *this;
-    }
-    constexpr bool operator!=(const Iterator& other) const { return at_ != other.at_; }
-
-   private:
-    I at_;
-  };
-
-  constexpr explicit Indices(std::size_t end) : end_(end) {}
-  constexpr Iterator begin() const { return Iterator(I(0)); }
-  constexpr Iterator end() const { return Iterator(end_); }
-
- private:
-  I end_;
-};
+auto indices_to(std::size_t end) {
+  return std::views::iota(0, static_cast<int>(end)) |
+         std::views::transform([](int place) { return I(place); });
+}
 
 /// A vector whose places are of one kind.
 template <class I, class T>
@@ -79,7 +61,7 @@ class Indexed {
     return items_.at(static_cast<std::size_t>(int(place)));
   }
 
-  Indices<I> indices() const { return Indices<I>(items_.size()); }
+  auto indices() const { return indices_to<I>(items_.size()); }
   /// Of what stands in here.
   I index_of(const T& item) const { return I(&item - items_.data()); }
 

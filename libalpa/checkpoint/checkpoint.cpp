@@ -140,7 +140,7 @@ void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& f
                      std::optional<WritingRanks> ranks) {
   save(path, facts, graph, provenance, ranks, [&](TensorWriter& file) {
     std::vector<TensorPart> parts;
-    for (std::size_t s = 0; s < graph.states.size(); ++s) {
+    for (const StateIndex s : graph.states.indices()) {
       parts.clear();
       for (const HostTile& tile : tiles)
         if (tile.state == static_cast<int>(s)) parts.push_back({{tile.origin, tile.shape}, tile.values});

@@ -17,7 +17,7 @@ namespace alpa {
 
 /// A box of one of the graph's states in host memory, in row-major order of the box.
 struct HostTile {
-  int state = 0;        ///< index in Graph::states
+  StateIndex state;
   Shape origin, shape;  ///< in the whole tensor, in elements
   void* values = nullptr;
 };

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <map>
+#include <ranges>
 #include <set>
 
 #include "libalpa/base/error.h"
@@ -17,9 +18,9 @@ class Differentiator {
 
   Graph run() {
     mark_dependents();
-    const int seed = builder_.input(InputKind::loss_scale, {DType::f32, {}}, "loss_scale");
+    const ValueIndex seed = builder_.input(InputKind::loss_scale, {DType::f32, {}}, "loss_scale");
     contributions_[forward_.loss].push_back({seed, layer_of_loss()});
-    for (int n = static_cast<int>(forward_.nodes.size()) - 1; n >= 0; --n) differentiate(n);
+    for (const NodeIndex n : forward_.nodes.indices() | std::views::reverse) differentiate(n);
     accumulate();
     update();
     update_running_averages();
@@ -28,7 +29,7 @@ class Differentiator {
 
  private:
   struct Contribution {
-    int value;
+    ValueIndex value;
     int layer;
   };
 
@@ -39,12 +40,12 @@ class Differentiator {
     for (const State& state : forward_.states)
       if (state.is_parameter) dependent_.insert(state.value);
     for (const Node& node : forward_.nodes)
-      for (const int operand : node.operands)
+      for (const ValueIndex operand : node.operands)
         if (dependent_.contains(operand)) dependent_.insert(node.results.begin(), node.results.end());
   }
 
-  int summed(const std::vector<Contribution>& parts, Phase phase, int layer) {
-    int sum = parts[0].value;
+  ValueIndex summed(const std::vector<Contribution>& parts, Phase phase, int layer) {
+    ValueIndex sum = parts[0].value;
     builder_.set_place(phase, layer);
     for (std::size_t i = 1; i < parts.size(); ++i)
       sum = builder_.add("add", {sum, parts[i].value}, {}, "sum of gradients");
@@ -63,27 +64,27 @@ class Differentiator {
     return sums;
   }
 
-  int total(const std::vector<Contribution>& parts, int layer) {
+  ValueIndex total(const std::vector<Contribution>& parts, int layer) {
     return summed(per_layer(parts), Phase::backward, layer);
   }
 
-  void differentiate(int index) {
+  void differentiate(NodeIndex index) {
     const Node node = node_of(forward_, index);
     if (!node.op->gradient) return;
-    std::vector<int> gradients;
+    std::vector<ValueIndex> gradients;
     bool any = false;
-    for (const int result : node.results) {
+    for (const ValueIndex result : node.results) {
       const auto found = contributions_.find(result);
-      gradients.push_back(found == contributions_.end() ? -1 : total(found->second, node.layer));
+      gradients.push_back(found == contributions_.end() ? ValueIndex() : total(found->second, node.layer));
       if (gradients.back() < 0) continue;
       any = true;
       mark_gradient_of_computed(gradients.back());
     }
     if (!any) return;
     builder_.set_place(Phase::backward, node.layer);
-    const std::vector<int> operand_gradients = in_step(fmt::format("differentiating '{}'", node.name), [&] {
-      return node.op->gradient(builder_, node, gradients);
-    });
+    const std::vector<ValueIndex> operand_gradients =
+        in_step(fmt::format("differentiating '{}'", node.name),
+                [&] { return node.op->gradient(builder_, node, gradients); });
     for (std::size_t i = 0; i < node.operands.size(); ++i)
       if (operand_gradients[i] >= 0 && dependent_.contains(node.operands[i])) {
         contributions_[node.operands[i]].push_back({operand_gradients[i], node.layer});
@@ -92,7 +93,9 @@ class Differentiator {
       }
   }
 
-  void mark_gradient_of_computed(int value) { builder_.graph().values[value].is_gradient_of_computed = true; }
+  void mark_gradient_of_computed(ValueIndex value) {
+    builder_.graph().values[value].is_gradient_of_computed = true;
+  }
 
   void accumulate() {
     for (const State& state : forward_.states) {
@@ -111,21 +114,21 @@ class Differentiator {
   }
 
   void update() {
-    std::vector<int> all;
+    std::vector<ValueIndex> all;
     for (const Contribution& gradient : gradients_) all.push_back(gradient.value);
     builder_.set_place(Phase::update, 0);
     scalars_ = builder_.input(InputKind::update_scalars, {DType::f32, {5}}, "update_scalars");
-    const int norm = builder_.add("sum_squares", all, {}, "gradient norm");
+    const ValueIndex norm = builder_.add("sum_squares", all, {}, "gradient norm");
     builder_.graph().gradient_square_sum = norm;
     std::size_t g = 0;
-    for (std::size_t s = 0; s < forward_.states.size(); ++s)
-      if (forward_.states[s].is_parameter) update_parameter(static_cast<int>(s), gradients_[g++], norm);
+    for (const State& state : forward_.states)
+      if (state.is_parameter) update_parameter(state, gradients_[g++], norm);
   }
 
   void update_running_averages() {
     for (const Node& node : forward_.nodes) {
       if (node.op->running_average < 0) continue;
-      const int average = node.operands[node.op->running_average];
+      const ValueIndex average = node.operands[node.op->running_average];
       const Value& value = value_of(forward_, average);
       State* state = nullptr;
       for (State& each : builder_.graph().states)
@@ -134,11 +137,12 @@ class Differentiator {
         throw Error(ErrorKind::input, fmt::format("'{}' is what '{}' keeps as a running average: expected a "
                                                   "weight with trained = 0, for it alone",
                                                   value.name, node.name));
-      const int statistic = node.operands[0];
+      const ValueIndex statistic = node.operands[0];
       const Attributes keep{{"keep", static_cast<std::int64_t>(value.type.shape.size())}};
       builder_.set_place(Phase::backward, node.layer);
-      const int of_micro_batch = builder_.add("reduce_leading", {statistic}, keep, node.name + ".groups");
-      const int sum = builder_.add("accumulate", {of_micro_batch}, {}, node.name + ".sum");
+      const ValueIndex of_micro_batch =
+          builder_.add("reduce_leading", {statistic}, keep, node.name + ".groups");
+      const ValueIndex sum = builder_.add("accumulate", {of_micro_batch}, {}, node.name + ".sum");
       builder_.set_place(Phase::update, node.layer);
       state->next = builder_.add("running_update", {average, sum, scalars_},
                                  {{"momentum", node.attributes.number("momentum")},
@@ -148,19 +152,18 @@ class Differentiator {
     }
   }
 
-  void update_parameter(int index, const Contribution& gradient, int norm) {
-    const State parameter = forward_.states[index];
+  void update_parameter(const State& parameter, const Contribution& gradient, ValueIndex norm) {
     const TensorType type = builder_.type(parameter.value);
     const TensorType full{DType::f32, type.shape};
     const bool mixed = type.dtype != DType::f32;
     builder_.set_place(Phase::update, gradient.layer);
-    const int weights =
+    const ValueIndex weights =
         mixed ? builder_.state(parameter.name + ".master", full, parameter.initializer, false, parameter.name)
               : parameter.value;
     Attributes attributes{
         {"clip", options_.gradient_clip},
         {"weight_decay", parameter.decays && type.shape.size() >= 2 ? options_.weight_decay : 0.0}};
-    std::vector<int> operands{weights, gradient.value};
+    std::vector<ValueIndex> operands{weights, gradient.value};
     const bool adamw = options_.optimizer == OptimizerKind::adamw;
     if (adamw) {
       attributes.set("beta1", options_.beta1);
@@ -173,13 +176,14 @@ class Differentiator {
       if (options_.nesterov) attributes.set("nesterov", std::int64_t{1});
       operands.push_back(builder_.state(parameter.name + ".momentum", full, {}, false));
     }
-    std::vector<int> owners{weights};
+    std::vector<ValueIndex> owners{weights};
     for (std::size_t i = 2; i < operands.size(); ++i) owners.push_back(operands[i]);
     if (mixed) owners.push_back(parameter.value);
     operands.insert(operands.end(), {scalars_, norm});
     if (mixed) operands.push_back(parameter.value);
     const std::string op = std::string(adamw ? "adamw" : "sgd") + (mixed ? "_master" : "");
-    const std::vector<int> results = builder_.add_all(op, operands, attributes, parameter.name + ".update");
+    const std::vector<ValueIndex> results =
+        builder_.add_all(op, operands, attributes, parameter.name + ".update");
     for (std::size_t i = 0; i < owners.size(); ++i)
       for (State& state : builder_.graph().states)
         if (state.value == owners[i]) state.next = results[i];
@@ -187,20 +191,20 @@ class Differentiator {
 
   /// Gradients of values that need none (tokens, constants) were built and are dropped here.
   static Graph without_dead_nodes(Graph graph) {
-    std::set<int> live{graph.loss, graph.gradient_square_sum};
+    std::set<ValueIndex> live{graph.loss, graph.gradient_square_sum};
     for (const State& state : graph.states) live.insert(state.next);
     for (const Metric& metric : graph.metrics) live.insert(metric.values.begin(), metric.values.end());
-    std::vector<bool> keep(graph.nodes.size());
-    for (std::size_t n = graph.nodes.size(); n-- > 0;) {
+    Indexed<NodeIndex, bool> keep(graph.nodes.size());
+    for (const NodeIndex n : graph.nodes.indices() | std::views::reverse) {
       const Node& node = graph.nodes[n];
-      for (const int result : node.results) keep[n] = keep[n] || live.contains(result);
+      for (const ValueIndex result : node.results) keep[n] = keep[n] || live.contains(result);
       if (keep[n]) live.insert(node.operands.begin(), node.operands.end());
     }
-    std::vector<Node> nodes;
-    for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    Indexed<NodeIndex, Node> nodes;
+    for (const NodeIndex n : graph.nodes.indices()) {
       if (!keep[n]) continue;
-      for (const int result : graph.nodes[n].results)
-        graph.values[result].producer = static_cast<int>(nodes.size());
+      for (const ValueIndex result : graph.nodes[n].results)
+        graph.values[result].producer = NodeIndex(nodes.size());
       nodes.push_back(std::move(graph.nodes[n]));
     }
     graph.nodes = std::move(nodes);
@@ -210,9 +214,9 @@ class Differentiator {
   const Graph& forward_;
   GraphBuilder builder_;
   const TrainingOptions& options_;
-  int scalars_ = -1;
-  std::set<int> dependent_;
-  std::map<int, std::vector<Contribution>> contributions_;
+  ValueIndex scalars_;
+  std::set<ValueIndex> dependent_;
+  std::map<ValueIndex, std::vector<Contribution>> contributions_;
   std::vector<Contribution> gradients_;  ///< of parameters, in the order of the states
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <ranges>
 
 #include "libalpa/base/checked.h"
 #include "libalpa/base/error.h"
@@ -11,29 +12,29 @@
 
 namespace alpa {
 
-const Value& value_of(const Graph& graph, int value) {
+const Value& value_of(const Graph& graph, ValueIndex value) {
   assert(value >= 0 && value < static_cast<int>(graph.values.size()));
   return graph.values[value];
 }
 
-const Node& node_of(const Graph& graph, int node) { return graph.nodes[node]; }
+const Node& node_of(const Graph& graph, NodeIndex node) { return graph.nodes[node]; }
 
-std::vector<bool> leads_to_weights_alone(const Graph& graph) {
-  std::vector<bool> alone(graph.nodes.size());
-  std::vector<bool> wanted(graph.values.size());  // for the gradient of a computed value
-  for (std::size_t n = graph.nodes.size(); n-- > 0;) {
+Indexed<NodeIndex, bool> leads_to_weights_alone(const Graph& graph) {
+  Indexed<NodeIndex, bool> alone(graph.nodes.size());
+  Indexed<ValueIndex, bool> wanted(graph.values.size());  // for the gradient of a computed value
+  for (const NodeIndex n : graph.nodes.indices() | std::views::reverse) {
     const Node& node = graph.nodes[n];
     if (node.phase != Phase::backward) continue;
-    alone[n] = std::ranges::none_of(node.results, [&](int result) {
+    alone[n] = std::ranges::none_of(node.results, [&](ValueIndex result) {
       return value_of(graph, result).is_gradient_of_computed || wanted[result];
     });
     if (!alone[n])
-      for (const int operand : node.operands) wanted[operand] = true;
+      for (const ValueIndex operand : node.operands) wanted[operand] = true;
   }
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+  for (const NodeIndex n : graph.nodes.indices()) {
     const Node& node = graph.nodes[n];
     if (node.phase != Phase::backward || !node.op->sums_micro_batches) continue;
-    const int maker = value_of(graph, node.operands[0]).producer;
+    const NodeIndex maker = value_of(graph, node.operands[0]).producer;
     if (maker >= 0 && node_of(graph, maker).phase == Phase::backward) alone[n] = alone[maker];
   }
   return alone;
@@ -41,7 +42,7 @@ std::vector<bool> leads_to_weights_alone(const Graph& graph) {
 
 std::vector<TensorType> operand_types(const Graph& graph, const Node& node) {
   std::vector<TensorType> types;
-  for (const int operand : node.operands) types.push_back(value_of(graph, operand).type);
+  for (const ValueIndex operand : node.operands) types.push_back(value_of(graph, operand).type);
   return types;
 }
 
@@ -58,8 +59,9 @@ std::string graph_text(const Graph& graph) {
                     state.initializer.scale, state.next, state.follows);
   for (const Node& node : graph.nodes) {
     std::string results, operands;
-    for (const int v : node.results) results += fmt::format("%{} {} ", v, type_text(value_of(graph, v).type));
-    for (const int v : node.operands) operands += fmt::format(" %{}", v);
+    for (const ValueIndex v : node.results)
+      results += fmt::format("%{} {} ", v, type_text(value_of(graph, v).type));
+    for (const ValueIndex v : node.operands) operands += fmt::format(" %{}", v);
     text += fmt::format("{}= {} {}{} ({}, layer {})\n", results, node.op->name, node.attributes.to_string(),
                         operands, phases[static_cast<int>(node.phase)], node.layer);
   }
@@ -113,44 +115,41 @@ void GraphBuilder::set_place(Phase phase, int layer) {
   layer_ = layer;
 }
 
-const TensorType& GraphBuilder::type(int value) const { return value_of(graph_, value).type; }
+const TensorType& GraphBuilder::type(ValueIndex value) const { return value_of(graph_, value).type; }
 
-int GraphBuilder::input(InputKind kind, TensorType type, const std::string& name, std::int64_t below) {
+ValueIndex GraphBuilder::input(InputKind kind, TensorType type, const std::string& name, std::int64_t below) {
   check_size(type, name);
-  graph_.values.push_back({std::move(type), ValueKind::input, -1, name});
-  const int value = static_cast<int>(graph_.values.size()) - 1;
+  const ValueIndex value = graph_.values.push_back({std::move(type), ValueKind::input, {}, name});
   graph_.inputs.push_back({kind, value, below});
   return value;
 }
 
-int GraphBuilder::state(const std::string& name, TensorType type, Initializer initializer, bool is_parameter,
-                        const std::string& follows) {
+ValueIndex GraphBuilder::state(const std::string& name, TensorType type, Initializer initializer,
+                               bool is_parameter, const std::string& follows) {
   for (const State& state : graph_.states)
     if (state.name == name) throw Error(ErrorKind::input, fmt::format("two states are named '{}'", name));
   check_size(type, name);
-  graph_.values.push_back({std::move(type), ValueKind::state, -1, name});
-  const int value = static_cast<int>(graph_.values.size()) - 1;
-  graph_.states.push_back({name, value, -1, initializer, is_parameter, follows});
+  const ValueIndex value = graph_.values.push_back({std::move(type), ValueKind::state, {}, name});
+  graph_.states.push_back({name, value, {}, initializer, is_parameter, follows});
   return value;
 }
 
-std::vector<int> GraphBuilder::add_all(std::string_view op, std::vector<int> operands, Attributes attributes,
-                                       const std::string& name) {
+std::vector<ValueIndex> GraphBuilder::add_all(std::string_view op, std::vector<ValueIndex> operands,
+                                              Attributes attributes, const std::string& name) {
   Node node{&catalog_.find(op), std::move(attributes), std::move(operands), {}, phase_, layer_, name};
   const std::vector<TensorType> operand_list = operand_types(graph_, node);
   const std::vector<TensorType> types = result_types(*node.op, {operand_list, node.attributes});
   for (const TensorType& type : types) {
     check_size(type, name.empty() ? op : name);
-    node.results.push_back(static_cast<int>(graph_.values.size()));
-    graph_.values.push_back({type, ValueKind::computed, static_cast<int>(graph_.nodes.size()),
-                             name.empty() ? std::string(op) : name});
+    node.results.push_back(graph_.values.push_back(
+        {type, ValueKind::computed, NodeIndex(graph_.nodes.size()), name.empty() ? std::string(op) : name}));
   }
   graph_.nodes.push_back(std::move(node));
   return graph_.nodes.back().results;
 }
 
-int GraphBuilder::add(std::string_view op, std::vector<int> operands, Attributes attributes,
-                      const std::string& name) {
+ValueIndex GraphBuilder::add(std::string_view op, std::vector<ValueIndex> operands, Attributes attributes,
+                             const std::string& name) {
   return add_all(op, std::move(operands), std::move(attributes), name)[0];
 }
 

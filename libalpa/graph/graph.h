@@ -13,11 +13,11 @@ enum class Phase {
   update,    ///< once per step
 };
 
-/// One application of an operator. Operands and results index Graph::values.
+/// One application of an operator.
 struct Node {
   const OpDef* op = nullptr;
   Attributes attributes;
-  std::vector<int> operands, results;
+  std::vector<ValueIndex> operands, results;
   Phase phase = Phase::forward;
   int layer = 0;  ///< index in Graph::layers; backward and update nodes have the layer of what they serve
   std::string name;
@@ -28,7 +28,7 @@ enum class ValueKind { computed, input, state };
 struct Value {
   TensorType type;  ///< whole tensor of one micro-batch
   ValueKind kind = ValueKind::computed;
-  int producer = -1;  ///< node; -1 for inputs and states
+  NodeIndex producer;  ///< -1 for inputs and states
   std::string name;
   bool is_gradient_of_computed = false;  ///< or a part of one, with respect to what a node makes
 };
@@ -44,7 +44,7 @@ enum class InputKind {
 
 struct Input {
   InputKind kind;
-  int value;
+  ValueIndex value;
   std::int64_t below = 0;  ///< data: integers are less than this; 0 for numbers of another type
 
   /// Differs from sample to sample; the others are scalars of the step.
@@ -61,44 +61,44 @@ struct Initializer {
 /// What lives from step to step: parameters, optimizer moments, master weights.
 struct State {
   std::string name;  ///< global name, e.g. "block.0.attention.query"
-  int value = -1;    ///< at the start of the step
-  int next = -1;     ///< after the update; -1: never updated
+  ValueIndex value;  ///< at the start of the step
+  ValueIndex next;   ///< after the update; -1: never updated
   Initializer initializer;
   bool is_parameter = false;
   std::string follows;  ///< master weights: the parameter whose initial value they take; else ""
   bool decays = true;   ///< parameters of two or more dimensions: weight decay applies
 };
 
-/// What is reported of a step beside the loss, e.g. how many predictions were right: the sum of f32 scalars over
-/// the micro-batches of the step, wherever in the graph they are made.
+/// What is reported of a step beside the loss, e.g. how many predictions were right: the sum of f32 scalars
+/// over the micro-batches of the step, wherever in the graph they are made.
 struct Metric {
   std::string name;
   bool per_target = true;  ///< reported as a mean over the step's targets, as the loss is; else as the sum
-  std::vector<int> values;
+  std::vector<ValueIndex> values;
 };
 
 /// A training step or a forward pass as pure data: what is computed, not where.
 ///
 /// Per-micro-batch values have whole-micro-batch shapes; `samples` says how many samples that is.
 struct Graph {
-  std::vector<Value> values;
-  std::vector<Node> nodes;  ///< in an order in which they can run
+  Indexed<ValueIndex, Value> values;
+  Indexed<NodeIndex, Node> nodes;  ///< in an order in which they can run
   std::vector<Input> inputs;
-  std::vector<State> states;
+  Indexed<StateIndex, State> states;
   std::vector<std::string> layers;  ///< names of the units that a pipeline may cut between
-  int loss = -1;                    ///< f32 scalar: sum of losses over the micro-batch (not divided)
+  ValueIndex loss;                  ///< f32 scalar: sum of losses over the micro-batch (not divided)
   std::vector<Metric> metrics;      ///< names differ
-  int gradient_square_sum = -1;     ///< f32 scalar: squared norm of the scaled gradient, in a training graph
+  ValueIndex gradient_square_sum;   ///< f32 scalar: squared norm of the scaled gradient, in a training graph
   std::int64_t samples = 0;
 };
 
-const Value& value_of(const Graph&, int value);
-const Node& node_of(const Graph&, int node);
+const Value& value_of(const Graph&, ValueIndex value);
+const Node& node_of(const Graph&, NodeIndex node);
 
-/// [node] whether it is of a backward and leads to no gradient of a computed value: to gradients of weights
+/// Whether a node is of a backward and leads to no gradient of a computed value: to gradients of weights
 /// alone, for which no other stage waits. Of a node with several results none may. A sum over micro-batches
 /// goes with the node that it sums.
-std::vector<bool> leads_to_weights_alone(const Graph&);
+Indexed<NodeIndex, bool> leads_to_weights_alone(const Graph&);
 
 /// Operand types of a node, whole tensors.
 std::vector<TensorType> operand_types(const Graph&, const Node&);
@@ -126,20 +126,20 @@ class GraphBuilder {
   /// Nodes added from now on belong to a new layer of that name.
   void begin_layer(const std::string& name);
 
-  int input(InputKind, TensorType, const std::string& name, std::int64_t below = 0);
-  int state(const std::string& name, TensorType, Initializer, bool is_parameter,
-            const std::string& follows = "");
+  ValueIndex input(InputKind, TensorType, const std::string& name, std::int64_t below = 0);
+  ValueIndex state(const std::string& name, TensorType, Initializer, bool is_parameter,
+                   const std::string& follows = "");
 
   /// Appends a node and returns its results (add: its first result).
-  std::vector<int> add_all(std::string_view op, std::vector<int> operands, Attributes = {},
-                           const std::string& name = "");
-  int add(std::string_view op, std::vector<int> operands, Attributes attributes = {},
-          const std::string& name = "");
+  std::vector<ValueIndex> add_all(std::string_view op, std::vector<ValueIndex> operands, Attributes = {},
+                                  const std::string& name = "");
+  ValueIndex add(std::string_view op, std::vector<ValueIndex> operands, Attributes attributes = {},
+                 const std::string& name = "");
 
   /// Phase and layer of nodes added from now on.
   void set_place(Phase phase, int layer);
 
-  const TensorType& type(int value) const;
+  const TensorType& type(ValueIndex value) const;
   Graph& graph() { return graph_; }
   const Graph& graph() const { return graph_; }
   Graph finish() { return std::move(graph_); }

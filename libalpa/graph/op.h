@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libalpa/base/device_kind.h"
+#include "libalpa/base/index.h"
 #include "libalpa/base/tensor_type.h"
 #include "libalpa/graph/attributes.h"
 #include "libalpa/graph/sharding_rule.h"
@@ -16,6 +17,9 @@ namespace alpa {
 
 class GraphBuilder;
 struct Node;
+using ValueIndex = Index<struct Value>;  ///< of a graph's, as the next two
+using NodeIndex = Index<Node>;
+using StateIndex = Index<struct State>;
 
 /// What an operator is applied to: operand types (whole or local tiles) and settings.
 struct OpCall {
@@ -84,7 +88,8 @@ struct OpDef {
 
   /// Gradients for each operand (-1: none), given the gradient of each result (-1: none). Null: not
   /// differentiable; the operator then stops gradients.
-  std::vector<int> (*gradient)(GraphBuilder&, const Node&, std::span<const int> result_gradients) = nullptr;
+  std::vector<ValueIndex> (*gradient)(GraphBuilder&, const Node&,
+                                      std::span<const ValueIndex> result_gradients) = nullptr;
 
   /// What a model file may set: "name:kind" separated by spaces. Kinds are text, number, positive, share
   /// (from 0 to below 1), integer (1 or more), count (0 or more) and flag (0 or 1); "?" after the kind: may

@@ -86,8 +86,8 @@ class Expansion {
   }
 
   /// The values of the names in `of`; nothing where one of them is poisoned or not there.
-  std::optional<std::vector<int>> operands(const Step& step, const Frame& frame) {
-    std::vector<int> values;
+  std::optional<std::vector<ValueIndex>> operands(const Step& step, const Frame& frame) {
+    std::vector<ValueIndex> values;
     for (const std::string& name : step.of) {
       const auto found = frame.values.find(name);
       if (found == frame.values.end())
@@ -100,7 +100,7 @@ class Expansion {
   }
 
   void add_to_metric(const Step& step, const Frame& frame) {
-    const std::optional<std::vector<int>> of = operands(step, frame);
+    const std::optional<std::vector<ValueIndex>> of = operands(step, frame);
     if (!of) return;
     if (builder_.type(of->front()).dtype == DType::i32)
       return frame.fault(step.place,
@@ -117,8 +117,8 @@ class Expansion {
     metric->values.push_back(builder_.add("reduce_sum", *of, {}, frame.below(step.metric)));
   }
 
-  int applied(const Step& step, const Frame& frame) {
-    const std::optional<std::vector<int>> of = operands(step, frame);
+  ValueIndex applied(const Step& step, const Frame& frame) {
+    const std::optional<std::vector<ValueIndex>> of = operands(step, frame);
     std::optional<Attributes> attributes = settings(step, frame);
     if (!of || !attributes) return kPoisoned;
     if (op_catalog().find(step.op).random) {
@@ -136,7 +136,7 @@ class Expansion {
     }
   }
 
-  std::string types_text(const Step& step, const std::vector<int>& of) const {
+  std::string types_text(const Step& step, const std::vector<ValueIndex>& of) const {
     std::string text;
     for (std::size_t i = 0; i < of.size(); ++i)
       text += fmt::format("{}{} {}", i ? ", " : "", step.of[i], type_text(builder_.type(of[i])));
@@ -194,7 +194,7 @@ class Expansion {
     const std::string& file = model_.sources[step.place.source];
     Frame inner{faults_, path, frame.layer, frame.depth + 1, {}, {}};
     if (inner.depth == 1) inner.layer = fmt::format("{}:{}", file, step.place.at.line);
-    const std::optional<std::vector<int>> of = operands(step, frame);
+    const std::optional<std::vector<ValueIndex>> of = operands(step, frame);
     if (!of || !pass_parameters(step, block, frame, inner)) {
       poison(step, frame);
       return;
@@ -207,7 +207,7 @@ class Expansion {
     if (inner.depth == 1) weights_.finish_layer();
   }
 
-  int output(const Block& block, std::size_t index, const Frame& inner) {
+  ValueIndex output(const Block& block, std::size_t index, const Frame& inner) {
     const auto found = inner.values.find(block.outputs[index]);
     if (found != inner.values.end()) return found->second;
     inner.fault(block.place, fmt::format("there is no '{}', since the 'when' of what gives it is 0",
@@ -247,7 +247,7 @@ class Expansion {
     if (type != TensorType{DType::f32, {}})
       faults_.add(model_.layers.back().place,
                   fmt::format("'loss' is {}, expected a sum over all tokens, f32[scalar]", type_text(type)));
-    else if (const int by = builder_.graph().values[loss->second].producer;
+    else if (const NodeIndex by = builder_.graph().values[loss->second].producer;
              by < 0 || node_of(builder_.graph(), by).op->name != "reduce_sum")
       faults_.add(
           model_.layers.back().place,

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "libalpa/base/limits.h"
+#include "libalpa/graph/op.h"
 #include "libalpa/model/definition.h"
 #include "libalpa/model/expression.h"
 #include "libalpa/model/faults.h"
@@ -15,7 +16,7 @@ namespace alpa {
 inline constexpr int kMaxBlockDepth = 32;
 inline constexpr std::int64_t kMaxSteps = kMostLayers, kMaxWeights = 10'000;
 
-inline constexpr int kPoisoned = -1;  ///< the value of a faulty step
+inline constexpr ValueIndex kPoisoned;  ///< the value of a faulty step
 
 /// Thrown when a bound is reached, after its fault was noted: going on would only take memory.
 struct BoundReached {};
@@ -27,7 +28,7 @@ struct Frame {
   std::string layer;  ///< "gpt.toml:12"
   int depth = 0;
   Numbers numbers;
-  std::map<std::string, int> values;
+  std::map<std::string, ValueIndex> values;
 
   std::string below(const std::string& name) const { return path.empty() ? name : path + "." + name; }
   std::string within() const;

@@ -40,7 +40,7 @@ void Weights::finish_layer() {
 
 void Weights::add(const WeightDefinition& weight, Frame& frame) {
   if (!frame.holds(weight.when, weight.place)) return;
-  int& value = frame.values[weight.name];
+  ValueIndex& value = frame.values[weight.name];
   value = kPoisoned;
   const std::optional<Shape> shape = shape_of(weight, frame);
   const std::optional<Number> scale = frame.number(weight.scale, weight.place);
@@ -69,7 +69,7 @@ void Weights::add(const WeightDefinition& weight, Frame& frame) {
   of_layer_.push_back(name.substr(layer_.size() + 1));
 }
 
-int Weights::tied(const Tie& tie, const std::string& name, const TensorType& type) {
+ValueIndex Weights::tied(const Tie& tie, const std::string& name, const TensorType& type) {
   const auto target = all_.find(tie.target);
   if (target == all_.end()) {
     std::vector<std::string> names;

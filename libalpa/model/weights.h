@@ -22,12 +22,12 @@ class Weights {
   void add(const WeightDefinition&, Frame&);
 
  private:
-  int tied(const Tie&, const std::string& name, const TensorType&);
+  ValueIndex tied(const Tie&, const std::string& name, const TensorType&);
 
   GraphBuilder& builder_;
   DType type_;
   ModelFaults& faults_;
-  std::map<std::string, int> all_;          ///< by global name
+  std::map<std::string, ValueIndex> all_;   ///< by global name
   std::map<std::string, const Tie*> ties_;  ///< of the current layer, by the global name that is not made
   std::string layer_;                       ///< the path of the current layer
   std::vector<std::string> of_layer_;       ///< names below that path, for suggestions

@@ -34,7 +34,8 @@ AttentionScratch attention_scratch(const OpCall& call) {
 namespace alpa::ops {
 namespace {
 
-std::vector<int> attention_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+std::vector<ValueIndex> attention_gradient(GraphBuilder& g, const Node& node,
+                                           std::span<const ValueIndex> dy) {
   return g.add_all(
       "attention_grad",
       {dy[0], node.operands[0], node.operands[1], node.operands[2], node.results[0], node.results[1]},
@@ -69,7 +70,7 @@ ShardingRule rotary_rule(const OpCall& call) {
               fmt::format("turns pairs of numbers, so a head cannot have {}", rule.factors.back().size));
 }
 
-std::vector<int> rotary_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+std::vector<ValueIndex> rotary_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
   Attributes attributes = node.attributes;
   attributes.set("inverse", std::int64_t{1} - node.attributes.integer("inverse", 0));
   return {g.add("rotary", {dy[0]}, attributes)};

@@ -24,14 +24,16 @@ ShardingRule sums_rule(const OpCall& call) { return batch_rule("X, X, S, S -> S,
 ShardingRule grad_rule(const OpCall& call) { return batch_rule("X, X, S, S, c, S, S -> X", call); }
 
 /// The gradient of y as a function of x, gain and bias: mean and variance are those of x.
-std::vector<int> batch_norm_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
-  const int x = node.operands[0], mean = node.operands[1], variance = node.operands[2];
-  const std::vector<int> sums =
+std::vector<ValueIndex> batch_norm_gradient(GraphBuilder& g, const Node& node,
+                                            std::span<const ValueIndex> dy) {
+  const ValueIndex x = node.operands[0], mean = node.operands[1], variance = node.operands[2];
+  const std::vector<ValueIndex> sums =
       g.add_all("batch_norm_sums", {dy[0], x, mean, variance}, node.attributes, node.name + ".sums");
-  const int dx = g.add("batch_norm_grad", {dy[0], x, mean, variance, node.operands[3], sums[0], sums[1]},
-                       node.attributes, node.name + ".grad");
+  const ValueIndex dx =
+      g.add("batch_norm_grad", {dy[0], x, mean, variance, node.operands[3], sums[0], sums[1]},
+            node.attributes, node.name + ".grad");
   const Attributes keep{{"keep", std::int64_t{1}}};
-  return {dx, -1, -1, g.add("reduce_leading", {sums[1]}, keep), g.add("reduce_leading", {sums[0]}, keep)};
+  return {dx, {}, {}, g.add("reduce_leading", {sums[1]}, keep), g.add("reduce_leading", {sums[0]}, keep)};
 }
 
 }  // namespace

@@ -11,10 +11,10 @@ ShardingRule concat_rule(const OpCall& call) {
   return parse_rule("... c, ... d -> ... e | whole c d e", call.operands, {{"e", width}});
 }
 
-std::vector<int> concat_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
-  std::vector<int> gradients;
+std::vector<ValueIndex> concat_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
+  std::vector<ValueIndex> gradients;
   std::int64_t begin = 0;
-  for (const int operand : node.operands) {
+  for (const ValueIndex operand : node.operands) {
     const std::int64_t width = g.type(operand).shape.back();
     gradients.push_back(g.add("slice", {dy[0]}, {{"begin", begin}, {"size_c", width}}, node.name + ".grad"));
     begin += width;

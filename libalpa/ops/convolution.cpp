@@ -67,8 +67,8 @@ ShardingRule grad_weight_rule(const OpCall& call) {
                     attributes.integer("size_p"), attributes.integer("size_q"));
 }
 
-std::vector<int> conv2d_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
-  const int x = node.operands[0], weight = node.operands[1];
+std::vector<ValueIndex> conv2d_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
+  const ValueIndex x = node.operands[0], weight = node.operands[1];
   const Shape image = g.type(x).shape, filter = g.type(weight).shape;
   Attributes of_input = node.attributes, of_weight = node.attributes;
   of_input.set("size_h", image[1]);

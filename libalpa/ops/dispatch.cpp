@@ -4,19 +4,20 @@
 namespace alpa::ops {
 namespace {
 
-Attributes expert_sizes(const GraphBuilder& g, int rows) {
+Attributes expert_sizes(const GraphBuilder& g, ValueIndex rows) {
   const Shape& shape = g.type(rows).shape;
   return {{"size_e", shape[0]}, {"size_c", shape[2]}};
 }
 
-std::vector<int> dispatch_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
-  return {g.add("dispatch_grad", {dy[0], node.operands[1]}, {}, node.name + ".grad"), -1};
+std::vector<ValueIndex> dispatch_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
+  return {g.add("dispatch_grad", {dy[0], node.operands[1]}, {}, node.name + ".grad"), {}};
 }
 
-std::vector<int> combine_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
-  const int rows = node.operands[0], slots = node.operands[1], weights = node.operands[2];
+std::vector<ValueIndex> combine_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
+  const ValueIndex rows = node.operands[0], slots = node.operands[1], weights = node.operands[2];
   return {g.add("combine_grad_rows", {dy[0], slots, weights}, expert_sizes(g, rows), node.name + ".grad0"),
-          -1, g.add("combine_grad_weights", {dy[0], rows, slots}, {}, node.name + ".grad2")};
+          {},
+          g.add("combine_grad_weights", {dy[0], rows, slots}, {}, node.name + ".grad2")};
 }
 
 double no_flops(const OpCall&) { return 0; }

@@ -60,22 +60,23 @@ Attributes equation_settings(GraphBuilder& g, const Node& node, const std::strin
   Attributes attributes{{"equation", equation}};
   if (equation.find('(') == std::string::npos) return attributes;
   std::vector<TensorType> types;
-  for (const int operand : node.operands) types.push_back(g.type(operand));
+  for (const ValueIndex operand : node.operands) types.push_back(g.type(operand));
   for (const Factor& factor : rule_of(*node.op, {types, node.attributes}).factors)
     attributes.set("size_" + factor.name, factor.size);
   return attributes;
 }
 
-std::vector<int> einsum_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+std::vector<ValueIndex> einsum_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
   const Equation e = split_equation(node.attributes.text("equation"));
-  const int x = node.operands[0], w = node.operands[1];
+  const ValueIndex x = node.operands[0], w = node.operands[1];
   const Attributes of_x = equation_settings(g, node, fmt::format("{},{}->{}", e.result, e.right, e.left));
   const Attributes of_w = equation_settings(g, node, fmt::format("{},{}->{}", e.left, e.result, e.right));
   return {g.add("einsum", {dy[0], w}, of_x, node.name + ".grad0"),
           g.add("einsum", {x, dy[0]}, of_w, node.name + ".grad1")};
 }
 
-std::vector<int> rearrange_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+std::vector<ValueIndex> rearrange_gradient(GraphBuilder& g, const Node& node,
+                                           std::span<const ValueIndex> dy) {
   const std::string& pattern = node.attributes.text("equation");
   const std::size_t arrow = pattern.find("->");
   const std::string inverse = pattern.substr(arrow + 2) + "->" + pattern.substr(0, arrow);

@@ -38,25 +38,26 @@ std::int64_t leading_sums(const OpCall& call) {
   return column_sum_bytes(element_count(shape) / width, width);
 }
 
-std::vector<int> bias_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+std::vector<ValueIndex> bias_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
   const auto kept = static_cast<std::int64_t>(g.type(node.operands[1]).shape.size());
   return {dy[0], g.add("reduce_leading", {dy[0]}, {{"keep", kept}}, node.name + ".grad1")};
 }
 
-std::vector<int> mul_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+std::vector<ValueIndex> mul_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
   return {g.add("mul", {dy[0], node.operands[1]}), g.add("mul", {dy[0], node.operands[0]})};
 }
 
-std::vector<int> scale_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+std::vector<ValueIndex> scale_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
   return {g.add("scale", {dy[0]}, node.attributes)};
 }
 
-std::vector<int> dropout_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+std::vector<ValueIndex> dropout_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
   return {g.add("dropout", {dy[0]}, node.attributes)};
 }
 
 /// f'(x) * dy by the operator "<name>_grad".
-std::vector<int> activation_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+std::vector<ValueIndex> activation_gradient(GraphBuilder& g, const Node& node,
+                                            std::span<const ValueIndex> dy) {
   return {g.add(std::string(node.op->name) + "_grad", {dy[0], node.operands[0]})};
 }
 
@@ -67,8 +68,8 @@ constinit const OpDef add{
     .rule = "..., ... -> ...",
     .linear = Linearity::joint,
     .gradient =
-        [](GraphBuilder&, const Node&, std::span<const int> dy) {
-          return std::vector<int>{dy[0], dy[0]};
+        [](GraphBuilder&, const Node&, std::span<const ValueIndex> dy) {
+          return std::vector<ValueIndex>{dy[0], dy[0]};
         },
 };
 

@@ -4,10 +4,11 @@
 namespace alpa::ops {
 namespace {
 
-std::vector<int> embedding_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+std::vector<ValueIndex> embedding_gradient(GraphBuilder& g, const Node& node,
+                                           std::span<const ValueIndex> dy) {
   const std::int64_t vocabulary = g.type(node.operands[0]).shape[0];
   return {g.add("embedding_grad", {dy[0], node.operands[1]}, {{"size_v", vocabulary}}, node.name + ".grad"),
-          -1};
+          {}};
 }
 
 /// The rows that are looked up, not the whole table.

@@ -28,7 +28,8 @@ ShardingRule group_rule(std::string_view pattern, const OpCall& call) {
 ShardingRule group_norm_rule(const OpCall& call) { return group_rule("X, C, C -> X, S, S", call); }
 ShardingRule group_norm_grad_rule(const OpCall& call) { return group_rule("X, X, C, S, S -> X, C, C", call); }
 
-std::vector<int> group_norm_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+std::vector<ValueIndex> group_norm_gradient(GraphBuilder& g, const Node& node,
+                                            std::span<const ValueIndex> dy) {
   return g.add_all("group_norm_grad",
                    {dy[0], node.operands[0], node.operands[1], node.results[1], node.results[2]},
                    {{"size_g", node.attributes.integer("size_g")}}, node.name + ".grad");

@@ -5,13 +5,15 @@
 namespace alpa::ops {
 namespace {
 
-std::vector<int> cross_entropy_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+std::vector<ValueIndex> cross_entropy_gradient(GraphBuilder& g, const Node& node,
+                                               std::span<const ValueIndex> dy) {
   const auto& in = node.operands;
-  return {g.add("cross_entropy_grad", {in[0], in[1], in[2], in[3], dy[0]}, {}, node.name + ".grad"), -1, -1,
-          -1};
+  return {
+      g.add("cross_entropy_grad", {in[0], in[1], in[2], in[3], dy[0]}, {}, node.name + ".grad"), {}, {}, {}};
 }
 
-std::vector<int> reduce_sum_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+std::vector<ValueIndex> reduce_sum_gradient(GraphBuilder& g, const Node& node,
+                                            std::span<const ValueIndex> dy) {
   return {g.add("expand_like", {node.operands[0], dy[0]})};
 }
 

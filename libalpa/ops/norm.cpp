@@ -5,13 +5,14 @@
 namespace alpa::ops {
 namespace {
 
-std::vector<int> layer_norm_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+std::vector<ValueIndex> layer_norm_gradient(GraphBuilder& g, const Node& node,
+                                            std::span<const ValueIndex> dy) {
   return g.add_all("layer_norm_grad",
                    {dy[0], node.operands[0], node.operands[1], node.results[1], node.results[2]}, {},
                    node.name + ".grad");
 }
 
-std::vector<int> rms_norm_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+std::vector<ValueIndex> rms_norm_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
   return g.add_all("rms_norm_grad", {dy[0], node.operands[0], node.operands[1], node.results[1]}, {},
                    node.name + ".grad");
 }

@@ -42,11 +42,12 @@ ShardingRule average_pool_grad_rule(const OpCall& call) {
                    call.attributes.integer("size_w"));
 }
 
-std::vector<int> max_pool_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+std::vector<ValueIndex> max_pool_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
   return {g.add("max_pool_grad", {dy[0], node.operands[0]}, node.attributes, node.name + ".grad")};
 }
 
-std::vector<int> average_pool_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+std::vector<ValueIndex> average_pool_gradient(GraphBuilder& g, const Node& node,
+                                              std::span<const ValueIndex> dy) {
   const Shape x = g.type(node.operands[0]).shape;
   Attributes attributes = node.attributes;
   attributes.set("size_h", x[1]);
@@ -78,9 +79,9 @@ ShardingRule upsample_rule(const OpCall& call) {
 }
 
 /// The sum over each window of repeated elements.
-std::vector<int> upsample_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+std::vector<ValueIndex> upsample_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
   const std::int64_t factor = node.attributes.integer("factor");
-  const int average =
+  const ValueIndex average =
       g.add("average_pool", {dy[0]}, {{"window", factor}, {"stride", factor}}, node.name + ".grad");
   return {g.add("scale", {average}, {{"factor", static_cast<double>(factor * factor)}})};
 }

@@ -39,26 +39,27 @@ std::int64_t grad_workspace(const OpCall& call) {
 }
 
 /// Of the recurrent weight: a product over all steps of what it was multiplied by and of what it gave.
-int weight_gradient(GraphBuilder& g, const Node& node, int previous, int products) {
+ValueIndex weight_gradient(GraphBuilder& g, const Node& node, ValueIndex previous, ValueIndex products) {
   return g.add("einsum", {previous, products}, {{"equation", std::string("b s k, b s g h -> k g h")}},
                node.name + ".grad1");
 }
 
-std::vector<int> lstm_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
-  const std::vector<int> results = g.add_all(
+std::vector<ValueIndex> lstm_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
+  const std::vector<ValueIndex> results = g.add_all(
       "lstm_grad",
       {dy[0], node.results[0], node.results[1], node.results[2], node.operands[1], node.operands[2]},
       node.attributes, node.name + ".grad");
-  return {results[0], weight_gradient(g, node, results[1], results[0]), -1};
+  return {results[0], weight_gradient(g, node, results[1], results[0]), {}};
 }
 
-std::vector<int> gru_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
-  const std::vector<int> results = g.add_all(
+std::vector<ValueIndex> gru_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
+  const std::vector<ValueIndex> results = g.add_all(
       "gru_grad",
       {dy[0], node.results[0], node.results[2], node.results[1], node.operands[1], node.operands[3]},
       node.attributes, node.name + ".grad");
-  const int bias = g.add("reduce_leading", {results[1]}, {{"keep", std::int64_t{2}}}, node.name + ".grad2");
-  return {results[0], weight_gradient(g, node, results[2], results[1]), bias, -1};
+  const ValueIndex bias =
+      g.add("reduce_leading", {results[1]}, {{"keep", std::int64_t{2}}}, node.name + ".grad2");
+  return {results[0], weight_gradient(g, node, results[2], results[1]), bias, {}};
 }
 
 }  // namespace

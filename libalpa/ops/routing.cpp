@@ -32,13 +32,13 @@ ShardingRule weights_rule(const OpCall& call) {
   return rule;
 }
 
-std::vector<int> weights_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+std::vector<ValueIndex> weights_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
   Attributes attributes;
   attributes.set("normalize", node.attributes.integer("normalize", 1));
   return {g.add("top_k_weights_grad", {node.operands[0], dy[0]}, attributes, node.name + ".grad")};
 }
 
-std::vector<int> balance_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
+std::vector<ValueIndex> balance_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
   return {g.add("balance_loss_grad", {node.operands[0], dy[0]}, {}, node.name + ".grad")};
 }
 

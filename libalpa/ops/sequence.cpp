@@ -4,8 +4,8 @@
 namespace alpa::ops {
 namespace {
 
-std::vector<int> pool_gradient(GraphBuilder& g, const Node& node, std::span<const int> dy) {
-  return {g.add("pool_steps_grad", {dy[0], node.operands[1]}, {}, node.name + ".grad"), -1};
+std::vector<ValueIndex> pool_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
+  return {g.add("pool_steps_grad", {dy[0], node.operands[1]}, {}, node.name + ".grad"), {}};
 }
 
 }  // namespace

@@ -63,14 +63,14 @@ void check_counts(const Plan& plan, const Graph& graph) {
 void check_nodes(const Placement& placement) {
   const Plan& plan = placement.plan();
   const Graph& graph = placement.graph();
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+  for (const NodeIndex n : graph.nodes.indices()) {
     const Node& node = graph.nodes[n];
-    const MeshShape& mesh = plan.mesh_of(placement.stage_of_node(static_cast<int>(n))).shape;
+    const MeshShape& mesh = plan.mesh_of(placement.stage_of_node(n)).shape;
     const std::vector<TensorType> types = operand_types(graph, node);
     const auto allowed = strategies(*node.op, {types, node.attributes}, mesh);
     if (std::find(allowed.begin(), allowed.end(), plan.node_strategy[n]) == allowed.end())
       refuse(fmt::format("node {} ({}) has a strategy that its rule does not allow", n, node.op->name));
-    const NodeLayout& layout = placement.node_layout(static_cast<int>(n));
+    const NodeLayout& layout = placement.node_layout(n);
     if (node.op->sums_micro_batches && layout.results[0] != plan.value_layout[node.results[0]])
       refuse(fmt::format("the sum of node {} does not rest as it is made", n));
     for (std::size_t r = 0; r < node.results.size(); ++r)
@@ -83,7 +83,7 @@ void check_nodes(const Placement& placement) {
 void check_values(const Placement& placement) {
   const Plan& plan = placement.plan();
   const Graph& graph = placement.graph();
-  for (int v = 0; v < static_cast<int>(graph.values.size()); ++v) {
+  for (const ValueIndex v : graph.values.indices()) {
     const StageIndex stage = placement.stage_of_value(v);
     if (stage < 0) continue;
     const ShardingSpec& layout = plan.value_layout[v];
@@ -102,13 +102,13 @@ void check_values(const Placement& placement) {
 }
 
 /// What crosses, and to which mesh: each value that a stage there uses and one of another mesh makes.
-std::set<std::pair<int, MeshIndex>> needed_crossings(const Placement& placement) {
+std::set<std::pair<ValueIndex, MeshIndex>> needed_crossings(const Placement& placement) {
   const Graph& graph = placement.graph();
-  std::set<std::pair<int, MeshIndex>> needed;
-  for (int v = 0; v < static_cast<int>(graph.values.size()); ++v) {
+  std::set<std::pair<ValueIndex, MeshIndex>> needed;
+  for (const ValueIndex v : graph.values.indices()) {
     const MeshIndex from = placement.mesh_of_value(v);
     if (from < 0 || v == graph.gradient_square_sum) continue;
-    for (const int user : placement.uses().users_of(v))
+    for (const NodeIndex user : placement.uses().users_of(v))
       if (const MeshIndex mesh = placement.mesh_of_node(user); mesh != from) needed.insert({v, mesh});
   }
   return needed;
@@ -117,9 +117,9 @@ std::set<std::pair<int, MeshIndex>> needed_crossings(const Placement& placement)
 void check_inputs(const Placement& placement) {
   const Plan& plan = placement.plan();
   const Graph& graph = placement.graph();
-  std::set<std::pair<int, MeshIndex>> needed, listed;
+  std::set<std::pair<ValueIndex, MeshIndex>> needed, listed;
   for (const Input& input : graph.inputs)
-    for (const int user : placement.uses().users_of(input.value))
+    for (const NodeIndex user : placement.uses().users_of(input.value))
       needed.insert({input.value, placement.mesh_of_node(user)});
   for (const auto& [value, mesh, in_segments] : plan.inputs) {
     if (!needed.contains({value, mesh}) || !listed.insert({value, mesh}).second)
@@ -148,12 +148,12 @@ class ConversionCheck {
         mesh_(placement.mesh_of_stage(stage)),
         semantics_(placement.semantics(stage)),
         saved_(placement.graph().values.size()) {
-    for (const int v : semantics_.saved_values()) saved_[v] = true;
+    for (const ValueIndex v : semantics_.saved_values()) saved_[v] = true;
     again_ = semantics_.recomputed(saved_);
   }
 
   void run() const {
-    for (int n = 0; n < static_cast<int>(again_.size()); ++n) {
+    for (const NodeIndex n : again_.indices()) {
       if (!semantics_.has(n)) continue;
       check_node(n, node_of(placement_.graph(), n).phase);
       if (again_[n]) check_node(n, Phase::backward);
@@ -161,31 +161,31 @@ class ConversionCheck {
   }
 
  private:
-  void need(int value, const ShardingSpec& from, const ShardingSpec& to) const {
+  void need(ValueIndex value, const ShardingSpec& from, const ShardingSpec& to) const {
     if (!can_become(from, to))
       refuse(fmt::format("value {} ({}) cannot be turned from {} into {}", value,
                          value_of(placement_.graph(), value).name, spec_text(from), spec_text(to)));
   }
 
-  bool is_made_in(int value, Phase segment) const {
+  bool is_made_in(ValueIndex value, Phase segment) const {
     if (!semantics_.makes(value)) return false;
-    const int producer = value_of(placement_.graph(), value).producer;
+    const NodeIndex producer = value_of(placement_.graph(), value).producer;
     return node_of(placement_.graph(), producer).phase == segment ||
            (segment == Phase::backward && again_[producer] && !saved_[value]);
   }
 
-  void check_node(int n, Phase segment) const {
+  void check_node(NodeIndex n, Phase segment) const {
     const Node& node = node_of(placement_.graph(), n);
     const NodeLayout& layout = placement_.node_layout(n);
     for (std::size_t i = 0; i < node.operands.size(); ++i) {
-      const int v = node.operands[i];
+      const ValueIndex v = node.operands[i];
       if (v == placement_.graph().gradient_square_sum) continue;
       const ShardingSpec start = placement_.layout_at_start(v, stage_, segment);
       if (!is_made_in(v, segment)) need(v, placement_.layout_at_rest(v, mesh_), start);
       need(v, start, layout.operands[i]);
     }
     for (std::size_t r = 0; r < node.results.size(); ++r) {
-      const int v = node.results[r];
+      const ValueIndex v = node.results[r];
       if (node.phase != segment && saved_[v]) continue;
       const ShardingSpec &made = layout.results[r], start = placement_.layout_at_start(v, stage_, segment),
                          rest = placement_.layout_at_rest(v, mesh_);
@@ -198,14 +198,15 @@ class ConversionCheck {
   StageIndex stage_;
   MeshIndex mesh_;
   StageSemantics semantics_;
-  std::vector<bool> saved_, again_;  ///< [value]; [node] that the backward runs again
+  Indexed<ValueIndex, bool> saved_;
+  Indexed<NodeIndex, bool> again_;  ///< that the backward runs again
 };
 
 void check_crossings(const Placement& placement) {
   const Plan& plan = placement.plan();
   const Graph& graph = placement.graph();
-  const std::set<std::pair<int, MeshIndex>> needed = needed_crossings(placement);
-  std::set<std::pair<int, MeshIndex>> listed;
+  const std::set<std::pair<ValueIndex, MeshIndex>> needed = needed_crossings(placement);
+  std::set<std::pair<ValueIndex, MeshIndex>> listed;
   for (const Crossing& crossing : plan.crossings) {
     if (crossing.to_mesh < 0 || crossing.to_mesh >= static_cast<int>(plan.meshes.size()) ||
         crossing.value < 0 || crossing.value >= static_cast<int>(graph.values.size()))

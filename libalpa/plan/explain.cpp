@@ -25,7 +25,7 @@ std::string layer_range(const Graph& graph, const StagePlan& stage) {
 /// How the work of a stage is split: strategies of its matrix products and attentions, by name.
 std::string work_lines(const Plan& plan, const Graph& graph, StageIndex stage) {
   std::map<std::string, int> lines;
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+  for (const NodeIndex n : graph.nodes.indices()) {
     const Node& node = graph.nodes[n];
     if (node.phase != Phase::forward || stage_of_layer(plan, node.layer) != stage) continue;
     const std::vector<TensorType> types = operand_types(graph, node);
@@ -91,7 +91,7 @@ std::string binding(const Plan& plan) {
                                                 : "waiting for other stages";
   std::string text = fmt::format("what binds: {} on {}", what, words(busiest));
   constexpr double nearly_full = 0.9;
-  for (const MeshIndex m : Indices<MeshIndex>(std::min(meshes.size(), plan.meshes.size()))) {
+  for (const MeshIndex m : indices_to<MeshIndex>(std::min(meshes.size(), plan.meshes.size()))) {
     const double used =
         static_cast<double>(meshes[m].memory.total) / static_cast<double>(plan.cluster.memory_bytes);
     const bool recomputes =
@@ -190,7 +190,7 @@ std::string compare_plans(const Plan& a, const Plan& b) {
          std::to_string(b.micro_batch_samples));
   differ("stages", std::to_string(a.stages.size()), std::to_string(b.stages.size()));
   differ("predicted step time", seconds_text(a.prediction.step_s), seconds_text(b.prediction.step_s));
-  for (const StageIndex s : Indices<StageIndex>(std::min(a.stages.size(), b.stages.size()))) {
+  for (const StageIndex s : indices_to<StageIndex>(std::min(a.stages.size(), b.stages.size()))) {
     const auto words = [&](const Plan& plan) {
       const StagePlan& stage = plan.stages[s];
       const DeviceMesh& mesh = plan.mesh_of(s);
@@ -201,9 +201,9 @@ std::string compare_plans(const Plan& a, const Plan& b) {
     differ(fmt::format("stage {}", s), words(a), words(b));
   }
   std::size_t strategies = 0, layouts = 0;
-  for (std::size_t n = 0; n < std::min(a.node_strategy.size(), b.node_strategy.size()); ++n)
+  for (const NodeIndex n : indices_to<NodeIndex>(std::min(a.node_strategy.size(), b.node_strategy.size())))
     strategies += a.node_strategy[n] != b.node_strategy[n];
-  for (std::size_t v = 0; v < std::min(a.value_layout.size(), b.value_layout.size()); ++v)
+  for (const ValueIndex v : indices_to<ValueIndex>(std::min(a.value_layout.size(), b.value_layout.size())))
     layouts += a.value_layout[v] != b.value_layout[v] || a.segment_layouts[v] != b.segment_layouts[v];
   if (strategies > 0)
     text += fmt::format("strategies of {} of {} nodes differ\n", strategies, a.node_strategy.size());

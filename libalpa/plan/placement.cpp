@@ -7,10 +7,10 @@ namespace alpa {
 Placement::Placement(const Plan& plan, const GraphUses& uses) : plan_(plan), uses_(uses) {
   for (const Node& node : graph().nodes) stage_of_node_.push_back(stage_of_layer(plan, node.layer));
   node_layouts_.resize(graph().nodes.size());
-  for (int v = 0; v < static_cast<int>(graph().values.size()); ++v) {
-    int maker = value_of(graph(), v).producer;
-    if (const int state = uses.state_at[v]; state >= 0) {
-      const int next = graph().states[state].next;
+  for (const ValueIndex v : graph().values.indices()) {
+    NodeIndex maker = value_of(graph(), v).producer;
+    if (const StateIndex state = uses.state_at[v]; state >= 0) {
+      const ValueIndex next = graph().states[state].next;
       maker = next >= 0 ? value_of(graph(), next).producer : uses.users_of(v).front();
     }
     stage_of_value_.push_back(maker < 0 ? StageIndex() : stage_of_node(maker));
@@ -26,7 +26,7 @@ StageSemantics Placement::semantics(StageIndex stage) const {
   return {uses_, {of.first_layer, of.end_layer, of.rematerialize}};
 }
 
-const NodeLayout& Placement::node_layout(int n) const {
+const NodeLayout& Placement::node_layout(NodeIndex n) const {
   std::optional<NodeLayout>& known = node_layouts_[n];
   if (!known) {
     const Node& node = node_of(graph(), n);
@@ -37,14 +37,14 @@ const NodeLayout& Placement::node_layout(int n) const {
   return *known;
 }
 
-ShardingSpec Placement::layout_at_rest(int value, MeshIndex mesh) const {
+ShardingSpec Placement::layout_at_rest(ValueIndex value, MeshIndex mesh) const {
   if (mesh_of_value(value) == mesh) return plan_.value_layout[value];
   const auto crossing = crossings_.find({value, mesh});
   return crossing != crossings_.end() ? crossing->second->layout
                                       : replicated_spec(value_of(graph(), value).type.shape.size());
 }
 
-ShardingSpec Placement::layout_at_start(int value, StageIndex stage, Phase segment) const {
+ShardingSpec Placement::layout_at_start(ValueIndex value, StageIndex stage, Phase segment) const {
   const MeshIndex mesh = mesh_of_stage(stage);
   const SegmentLayouts* layouts = nullptr;
   if (mesh_of_value(value) == mesh) {

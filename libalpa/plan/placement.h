@@ -19,15 +19,15 @@ class Placement {
   const GraphUses& uses() const { return uses_; }
   const Graph& graph() const { return uses_.graph; }
 
-  StageIndex stage_of_node(int node) const { return stage_of_node_[node]; }
+  StageIndex stage_of_node(NodeIndex node) const { return stage_of_node_[node]; }
 
   /// The stage that makes a value: of its producer; for a state that of the node that updates it, or that
   /// uses it first; for an input -1 (every mesh that uses it is fed).
-  StageIndex stage_of_value(int value) const { return stage_of_value_[value]; }
+  StageIndex stage_of_value(ValueIndex value) const { return stage_of_value_[value]; }
 
   /// The mesh of that stage; -1 for an input.
-  MeshIndex mesh_of_value(int value) const { return mesh_of_stage(stage_of_value(value)); }
-  MeshIndex mesh_of_node(int node) const { return mesh_of_stage(stage_of_node(node)); }
+  MeshIndex mesh_of_value(ValueIndex value) const { return mesh_of_stage(stage_of_value(value)); }
+  MeshIndex mesh_of_node(NodeIndex node) const { return mesh_of_stage(stage_of_node(node)); }
   MeshIndex mesh_of_stage(StageIndex stage) const {
     return stage < 0 ? MeshIndex() : plan_.stages[stage].mesh;
   }
@@ -36,22 +36,23 @@ class Placement {
 
   /// How a node is split on its mesh, worked out when first asked for. Expects a strategy that its rule
   /// allows.
-  const NodeLayout& node_layout(int node) const;
+  const NodeLayout& node_layout(NodeIndex node) const;
 
   /// Where a value rests on a mesh: as it is made, arrives or is loaded there.
-  ShardingSpec layout_at_rest(int value, MeshIndex mesh) const;
+  ShardingSpec layout_at_rest(ValueIndex value, MeshIndex mesh) const;
 
   /// From which its users in a segment of a stage start. In the update, and where another stage of the mesh
   /// has made it, that is where it rests.
-  ShardingSpec layout_at_start(int value, StageIndex stage, Phase segment) const;
+  ShardingSpec layout_at_start(ValueIndex value, StageIndex stage, Phase segment) const;
 
  private:
   const Plan& plan_;
   const GraphUses& uses_;
-  std::vector<StageIndex> stage_of_node_, stage_of_value_;
-  mutable std::vector<std::optional<NodeLayout>> node_layouts_;
-  std::map<std::pair<int, MeshIndex>, const Crossing*> crossings_;                ///< by value and mesh
-  std::map<std::pair<int, MeshIndex>, const SegmentLayouts*> layouts_of_inputs_;  ///< likewise
+  Indexed<NodeIndex, StageIndex> stage_of_node_;
+  Indexed<ValueIndex, StageIndex> stage_of_value_;
+  mutable Indexed<NodeIndex, std::optional<NodeLayout>> node_layouts_;
+  std::map<std::pair<ValueIndex, MeshIndex>, const Crossing*> crossings_;  ///< by value and mesh
+  std::map<std::pair<ValueIndex, MeshIndex>, const SegmentLayouts*> layouts_of_inputs_;  ///< likewise
 };
 
 }  // namespace alpa

@@ -33,7 +33,7 @@ struct SegmentLayouts {
 /// A value that a stage of mesh `to_mesh` uses although a stage of another mesh makes it, and the layout it
 /// arrives in.
 struct Crossing {
-  int value = 0;
+  ValueIndex value{0};
   MeshIndex to_mesh{0};
   ShardingSpec layout;
   SegmentLayouts in_segments = {};
@@ -42,7 +42,7 @@ struct Crossing {
 
 /// An input that stages of a mesh use: it is loaded whole.
 struct InputLayouts {
-  int value = 0;
+  ValueIndex value{0};
   MeshIndex mesh{0};
   SegmentLayouts in_segments;
   bool operator==(const InputLayouts&) const = default;
@@ -118,11 +118,10 @@ struct Plan {
   std::string method;               ///< "search", or the name of a baseline
   Indexed<MeshIndex, DeviceMesh> meshes;  ///< share no device; each has a stage
   Indexed<StageIndex, StagePlan> stages;
-  std::vector<Strategy> node_strategy;  ///< [node of the training graph], on the mesh of its stage
-  std::vector<ShardingSpec>
-      value_layout;  ///< [value of the training graph], on the mesh of the stage that makes it
-  std::vector<SegmentLayouts> segment_layouts;  ///< [value of the training graph], likewise
-  std::vector<Crossing> crossings;              ///< sorted by (value, to_mesh)
+  Indexed<NodeIndex, Strategy> node_strategy;           ///< on the mesh of its stage
+  Indexed<ValueIndex, ShardingSpec> value_layout;       ///< on the mesh of the stage that makes it
+  Indexed<ValueIndex, SegmentLayouts> segment_layouts;  ///< likewise
+  std::vector<Crossing> crossings;                      ///< sorted by (value, to_mesh)
   std::vector<InputLayouts> inputs;  ///< each once for each mesh that uses it, in the graph's order
   Prediction prediction;
 

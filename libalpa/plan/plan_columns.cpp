@@ -5,7 +5,7 @@ namespace alpa {
 std::vector<DerivedColumn> derived_columns(const Plan& plan, const Graph& graph) {
   DerivedColumn op{"/nodes/operator", {}}, name{"/nodes/name", {}}, layer{"/nodes/layer", {}},
       words{"/nodes/strategy_in_words", {}}, values{"/values/name", {}};
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+  for (const NodeIndex n : graph.nodes.indices()) {
     const Node& node = graph.nodes[n];
     const std::vector<TensorType> types = operand_types(graph, node);
     op.rows.emplace_back(node.op->name);

@@ -64,7 +64,7 @@ void write_nodes(H5Writer& file, const Plan& plan, const Graph& graph) {
     for (std::size_t axis = 0; axis < kAxes; ++axis)
       strategy.push_back(axis < factors.size() ? factors[axis] : kNoAxis);
   for (const ShardingSpec& layout : plan.value_layout) layouts.push_back(spec_text(layout));
-  write_segment_layouts(file, "/values", plan.segment_layouts);
+  write_segment_layouts(file, "/values", plan.segment_layouts.items());
   for (const DerivedColumn& column : derived_columns(plan, graph)) file.column(column.path, column.rows);
   file.scale("/nodes/name");
   file.array("/nodes/strategy", strategy, {static_cast<std::int64_t>(graph.nodes.size()), kAxes}, "1");
@@ -239,7 +239,7 @@ class PlanReader {
       refuse(fmt::format("/nodes/strategy has extent {}, expected Nx{}", shape_text(nodes), kAxes));
     const std::vector<std::int64_t> strategy = file_.int64s("/nodes/strategy");
     for (std::size_t n = 0; n < static_cast<std::size_t>(nodes[0]); ++n) {
-      plan.node_strategy.emplace_back();
+      plan.node_strategy.push_back({});
       for (std::size_t axis = 0; axis < kAxes; ++axis)
         if (const std::int64_t factor = strategy[n * kAxes + axis]; factor != kNoAxis)
           plan.node_strategy.back().push_back(factor == kIdleAxis || factor == kPassPartialAxis
@@ -248,14 +248,15 @@ class PlanReader {
     }
     for (const std::string& layout : file_.strings("/values/layout"))
       plan.value_layout.push_back(parse_spec(layout));
-    plan.segment_layouts = segment_layouts("/values", {std::ssize(plan.value_layout)});
+    plan.segment_layouts =
+        Indexed<ValueIndex, SegmentLayouts>(segment_layouts("/values", {std::ssize(plan.value_layout)}));
     const auto value = file_.int64s("/crossings/value");
     const Shape rows{static_cast<std::int64_t>(value.size())};
     const auto mesh = file_.int64s("/crossings/to_mesh", rows);
     const auto layout = file_.strings("/crossings/layout", rows);
     const std::vector<SegmentLayouts> in_segments = segment_layouts("/crossings", rows);
     for (std::size_t i = 0; i < value.size(); ++i)
-      plan.crossings.push_back({small("/crossings/value", value[i]),
+      plan.crossings.push_back({ValueIndex(small("/crossings/value", value[i])),
                                 MeshIndex(small("/crossings/to_mesh", mesh[i])), parse_spec(layout[i]),
                                 in_segments[i]});
     const auto input = file_.int64s("/inputs/value");
@@ -263,8 +264,8 @@ class PlanReader {
     const auto fed = file_.int64s("/inputs/mesh", inputs);
     const std::vector<SegmentLayouts> of_inputs = segment_layouts("/inputs", inputs);
     for (std::size_t i = 0; i < input.size(); ++i)
-      plan.inputs.push_back(
-          {small("/inputs/value", input[i]), MeshIndex(small("/inputs/mesh", fed[i])), of_inputs[i]});
+      plan.inputs.push_back({ValueIndex(small("/inputs/value", input[i])),
+                             MeshIndex(small("/inputs/mesh", fed[i])), of_inputs[i]});
   }
 
   void read_prediction(Prediction& prediction, std::int64_t meshes_of_plan) const {

@@ -56,7 +56,7 @@ class StageLayouts {
     for (const Node& node : graph_.nodes)
       if (const State* parameter = updated_parameter(node))
         add_training_state(node, *parameter, optimizer, gradients);
-    for (const int v : placement_.semantics(stage_).saved_values())
+    for (const ValueIndex v : placement_.semantics(stage_).saved_values())
       if (here(v) && layout(v) != replicated_spec(layout(v).axes.size()))
         add(activations, value_of(graph_, v).name, v);
     return text + section("optimizer state that lies otherwise than its parameter", optimizer) +
@@ -71,9 +71,11 @@ class StageLayouts {
   };
   using Groups = std::map<std::string, Group>;  ///< by the words for their layout
 
-  const ShardingSpec& layout(int value) const { return plan_.value_layout[value]; }
-  bool here(int value) const { return placement_.stage_of_value(value) == stage_; }
-  std::string words(int value) const { return layout_words(layout(value), plan_.mesh_of(stage_).shape); }
+  const ShardingSpec& layout(ValueIndex value) const { return plan_.value_layout[value]; }
+  bool here(ValueIndex value) const { return placement_.stage_of_value(value) == stage_; }
+  std::string words(ValueIndex value) const {
+    return layout_words(layout(value), plan_.mesh_of(stage_).shape);
+  }
 
   std::string parameter_line(const State& state) const {
     return fmt::format("{:<36} {:<18} {:<6} {}", in_any_layer(state.name),
@@ -81,7 +83,7 @@ class StageLayouts {
                        words(state.value));
   }
 
-  void add(Groups& groups, const std::string& name, int value) const {
+  void add(Groups& groups, const std::string& name, ValueIndex value) const {
     Group& group = groups[words(value)];
     ++group.count;
     group.names.insert(in_any_layer(name));
@@ -101,7 +103,7 @@ class StageLayouts {
     return text;
   }
 
-  const State* state_of(int value) const {
+  const State* state_of(ValueIndex value) const {
     for (const State& state : graph_.states)
       if (state.value == value) return &state;
     return nullptr;
@@ -110,14 +112,14 @@ class StageLayouts {
   /// The parameter that a node of the update on this stage makes anew; null: none.
   const State* updated_parameter(const Node& node) const {
     if (node.phase != Phase::update || stage_of_layer(plan_, node.layer) != stage_) return nullptr;
-    for (const int operand : node.operands)
+    for (const ValueIndex operand : node.operands)
       if (const State* state = state_of(operand); state && state->is_parameter) return state;
     return nullptr;
   }
 
   void add_training_state(const Node& node, const State& parameter, Groups& optimizer,
                           Groups& gradients) const {
-    for (const int operand : node.operands) {
+    for (const ValueIndex operand : node.operands) {
       const Value& value = value_of(graph_, operand);
       const bool alike = value.type.shape == value_of(graph_, parameter.value).type.shape;
       if (!alike || layout(operand) == layout(parameter.value)) continue;

@@ -37,7 +37,7 @@ class CaseCollector {
     std::map<std::string, std::pair<const Node*, int>> distinct;  // layers repeat
     for (const Node& node : graph.nodes) {
       if (node.op->reduces_globally) {
-        for (const int operand : node.operands) add_tile_sums(*node.op, value_of(graph, operand).type);
+        for (const ValueIndex operand : node.operands) add_tile_sums(*node.op, value_of(graph, operand).type);
         continue;
       }
       const std::vector<TensorType> whole = operand_types(graph, node);

@@ -26,7 +26,7 @@ using BufferIndex = Index<struct Buffer>;
 /// A tile of a value (or scratch memory) on every device of a mesh.
 struct Buffer {
   std::string name;
-  int value = -1;  ///< of the graph; -1: scratch
+  ValueIndex value;  ///< of the graph; -1: scratch
   ShardingSpec layout;
   TensorType tile;
   Residence residence = Residence::segment;
@@ -49,7 +49,7 @@ struct Load {
 
 /// A node's kernel on local tiles.
 struct Compute {
-  int node = 0;
+  NodeIndex node{0};
   const OpDef* op = nullptr;
   Attributes attributes;  ///< local
   std::vector<BufferIndex> operands, results;
@@ -161,7 +161,7 @@ struct MeshProgram {
   std::vector<Segment> segments;
   std::vector<SegmentRun> schedule;
   MemoryUse memory;
-  std::vector<BufferIndex> state_buffer;  ///< [state of the graph] -> buffer, -1: not on this mesh
+  Indexed<StateIndex, BufferIndex> state_buffer;  ///< -1: not on this mesh
   BufferIndex loss;  ///< a scalar: sum of losses of the step, all stages, after the update segment
   BufferIndex gradient_square_sum;   ///< likewise
   std::vector<BufferIndex> metrics;  ///< likewise, of each of the graph's
@@ -172,7 +172,7 @@ struct MeshProgram {
 /// A value's way between two meshes. Messages between two stages travel in the order in which they are sent;
 /// those of other stages of the same meshes do not wait for them.
 struct StageTransfer : Transfer {
-  int value = 0;                          ///< of the graph
+  ValueIndex value{0};                    ///< of the graph
   StageIndex from_stage{0}, to_stage{0};  ///< of the receiving mesh the first stage that needs it
   int channel = 0;  ///< number of these two stages among those with messages between the meshes
 };

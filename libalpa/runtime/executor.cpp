@@ -177,14 +177,14 @@ std::vector<StateTile> Executor::state_tiles() const {
   const State& s = *state_;
   const MeshProgram& program = s.mine(0);
   std::vector<StateTile> tiles;
-  for (std::size_t i = 0; i < s.graph.states.size(); ++i) {
+  for (const StateIndex i : s.graph.states.indices()) {
     const BufferIndex b = program.state_buffer[i];
     if (b < 0) continue;
     const Buffer& buffer = program.buffers[b];
     const Shape& whole = value_of(s.graph, buffer.value).type.shape;
     // The first of the copies saves: no copy on an earlier mesh, and coordinate 0 along the axes that copy.
     bool first = true;
-    for (const MeshIndex earlier : Indices<MeshIndex>(static_cast<std::size_t>(s.place)))
+    for (const MeshIndex earlier : indices_to<MeshIndex>(static_cast<std::size_t>(s.place)))
       first = first && s.programs[0]->meshes[earlier].state_buffer[i] < 0;
     for (int axis = 0; axis < static_cast<int>(s.coordinate.size()); ++axis) {
       bool splits = false;
@@ -192,20 +192,20 @@ std::vector<StateTile> Executor::state_tiles() const {
         splits = splits || std::find(axes.begin(), axes.end(), axis) != axes.end();
       first = first && (splits || s.coordinate[axis] == 0);
     }
-    tiles.push_back({static_cast<int>(i), buffer.tile,
-                     tile_origin(whole, buffer.layout, program.mesh.shape, s.coordinate), first});
+    tiles.push_back(
+        {i, buffer.tile, tile_origin(whole, buffer.layout, program.mesh.shape, s.coordinate), first});
   }
   return tiles;
 }
 
-void Executor::write_state(int state, const void* host) {
+void Executor::write_state(StateIndex state, const void* host) {
   const MeshProgram& program = state_->mine(0);
   const Buffer& buffer = program.buffers[program.state_buffer[state]];
   state_->stream().copy_to_device(state_->address(buffer), host, byte_count(buffer.tile));
   state_->stream().synchronize();
 }
 
-void Executor::read_state(int state, void* host) {
+void Executor::read_state(StateIndex state, void* host) {
   const MeshProgram& program = state_->mine(0);
   const Buffer& buffer = program.buffers[program.state_buffer[state]];
   state_->stream().copy_to_host(host, state_->address(buffer), byte_count(buffer.tile));

@@ -24,7 +24,7 @@ struct StepResult {
 
 /// One rank's tile of a state.
 struct StateTile {
-  int state = 0;  ///< index in Graph::states
+  StateIndex state;
   TensorType tile;
   Shape origin;         ///< in the whole tensor
   bool writes = false;  ///< of all ranks that hold these elements, the one that saves them
@@ -47,8 +47,8 @@ class Executor {
 
   std::vector<StateTile> state_tiles() const;
   /// Host copies of a tile's bytes; blocks until done.
-  void write_state(int state, const void* host);
-  void read_state(int state, void* host);
+  void write_state(StateIndex state, const void* host);
+  void read_state(StateIndex state, void* host);
 
   /// Runs one step of programs[which] and waits for it. Every rank calls it.
   StepResult run(const StepInputs&, std::size_t which = 0);

@@ -1,30 +1,31 @@
 #include "libalpa/semantics/stage_semantics.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace alpa {
 
-bool StageSemantics::has(int n) const {
+bool StageSemantics::has(NodeIndex n) const {
   const Node& node = node_of(graph(), n);
   return node.layer >= range_.first_layer && node.layer < range_.end_layer && !node.op->reduces_globally;
 }
 
-bool StageSemantics::makes(int value) const {
-  const int producer = value_of(graph(), value).producer;
+bool StageSemantics::makes(ValueIndex value) const {
+  const NodeIndex producer = value_of(graph(), value).producer;
   return producer >= 0 && has(producer);
 }
 
-bool StageSemantics::leaves(int value) const {
-  return std::ranges::any_of(uses_.users_of(value), [&](int n) { return !has(n); });
+bool StageSemantics::leaves(ValueIndex value) const {
+  return std::ranges::any_of(uses_.users_of(value), [&](NodeIndex n) { return !has(n); });
 }
 
-bool StageSemantics::is_saved(int v) const {
+bool StageSemantics::is_saved(ValueIndex v) const {
   const Value& value = value_of(graph(), v);
   if (value.kind == ValueKind::state) return false;
   const Node* maker = value.producer < 0 ? nullptr : &node_of(graph(), value.producer);
   if (maker && maker->phase != Phase::forward) return false;
   bool in_forward = maker, in_backward = false;
-  for (const int n : uses_.users_of(v)) {
+  for (const NodeIndex n : uses_.users_of(v)) {
     if (!has(n)) continue;
     const Node& user = node_of(graph(), n);
     if (user.phase == Phase::forward) in_forward = true;
@@ -35,29 +36,27 @@ bool StageSemantics::is_saved(int v) const {
   return in_forward && in_backward;
 }
 
-std::vector<int> StageSemantics::saved_values() const {
-  std::vector<int> saved;
-  for (int v = 0; v < static_cast<int>(graph().values.size()); ++v)
+std::vector<ValueIndex> StageSemantics::saved_values() const {
+  std::vector<ValueIndex> saved;
+  for (const ValueIndex v : graph().values.indices())
     if (is_saved(v)) saved.push_back(v);
   return saved;
 }
 
-std::vector<bool> StageSemantics::recomputed(const std::vector<bool>& kept) const {
-  std::vector<bool> again(graph().nodes.size());
+Indexed<NodeIndex, bool> StageSemantics::recomputed(const Indexed<ValueIndex, bool>& kept) const {
+  Indexed<NodeIndex, bool> again(graph().nodes.size());
   if (!range_.rematerialize) return again;
-  std::vector<bool> wanted(graph().values.size());
+  Indexed<ValueIndex, bool> wanted(graph().values.size());
   const auto want = [&](const Node& node) {
-    for (const int operand : node.operands) wanted[operand] = true;
+    for (const ValueIndex operand : node.operands) wanted[operand] = true;
   };
-  for (int n = 0; n < static_cast<int>(again.size()); ++n)
+  for (const NodeIndex n : again.indices())
     if (has(n) && node_of(graph(), n).phase == Phase::backward) want(node_of(graph(), n));
-  for (int n = static_cast<int>(again.size()) - 1; n >= 0; --n) {
+  for (const NodeIndex n : again.indices() | std::views::reverse) {
     const Node& node = node_of(graph(), n);
     if (!has(n) || node.phase != Phase::forward) continue;
-    const bool needed = std::ranges::any_of(node.results, [&](int result) {
-      const auto r = static_cast<std::size_t>(result);
-      return wanted[r] && !kept[r];
-    });
+    const bool needed =
+        std::ranges::any_of(node.results, [&](ValueIndex result) { return wanted[result] && !kept[result]; });
     if (!needed) continue;
     again[n] = true;
     want(node);
@@ -65,29 +64,32 @@ std::vector<bool> StageSemantics::recomputed(const std::vector<bool>& kept) cons
   return again;
 }
 
-std::vector<int> StageSemantics::order(Phase segment, const std::vector<bool>& kept) const {
-  std::vector<int> order;
+std::vector<NodeIndex> StageSemantics::order(Phase segment, const Indexed<ValueIndex, bool>& kept) const {
+  std::vector<NodeIndex> order;
   const auto of_phase = [&](Phase phase) {
-    std::vector<int> nodes;
-    for (int n = 0; n < static_cast<int>(graph().nodes.size()); ++n)
+    std::vector<NodeIndex> nodes;
+    for (const NodeIndex n : graph().nodes.indices())
       if (has(n) && node_of(graph(), n).phase == phase) nodes.push_back(n);
     return nodes;
   };
   if (segment != Phase::backward) return of_phase(segment);
-  const std::vector<bool> again = recomputed(kept);
-  std::vector<std::vector<int>> of_layer(static_cast<std::size_t>(range_.end_layer - range_.first_layer));
-  const auto sort_in = [&](int n) { of_layer[node_of(graph(), n).layer - range_.first_layer].push_back(n); };
-  for (const int n : of_phase(Phase::forward))
+  const Indexed<NodeIndex, bool> again = recomputed(kept);
+  std::vector<std::vector<NodeIndex>> of_layer(
+      static_cast<std::size_t>(range_.end_layer - range_.first_layer));
+  const auto sort_in = [&](NodeIndex n) {
+    of_layer[node_of(graph(), n).layer - range_.first_layer].push_back(n);
+  };
+  for (const NodeIndex n : of_phase(Phase::forward))
     if (again[n]) sort_in(n);
-  for (const int n : of_phase(Phase::backward)) sort_in(n);
-  std::vector<bool> done(graph().nodes.size());
+  for (const NodeIndex n : of_phase(Phase::backward)) sort_in(n);
+  Indexed<NodeIndex, bool> done(graph().nodes.size());
   for (auto layer = of_layer.rbegin(); layer != of_layer.rend(); ++layer)
-    for (const int n : *layer) {
+    for (const NodeIndex n : *layer) {
       if (done[n]) continue;
       order.push_back(n);
       if (node_of(graph(), n).phase == Phase::forward) continue;
-      for (const int result : node_of(graph(), n).results)
-        for (const int user : uses_.users_of(result)) {
+      for (const ValueIndex result : node_of(graph(), n).results)
+        for (const NodeIndex user : uses_.users_of(result)) {
           if (!node_of(graph(), user).op->sums_micro_batches || !has(user)) continue;
           if (!done[user]) order.push_back(user);
           done[user] = true;
@@ -96,19 +98,19 @@ std::vector<int> StageSemantics::order(Phase segment, const std::vector<bool>& k
   return order;
 }
 
-int StageSemantics::sum_in_kernel(int n) const {
+NodeIndex StageSemantics::sum_in_kernel(NodeIndex n) const {
   const Node& node = node_of(graph(), n);
-  if (!node.op->accumulates || node.phase != Phase::backward || node.op->sums_micro_batches) return -1;
-  const std::vector<int>& users = uses_.users_of(node.results[0]);
+  if (!node.op->accumulates || node.phase != Phase::backward || node.op->sums_micro_batches) return {};
+  const std::vector<NodeIndex>& users = uses_.users_of(node.results[0]);
   const bool alone = users.size() == 1 && has(users[0]) && node_of(graph(), users[0]).op->sums_micro_batches;
-  return alone ? users[0] : -1;
+  return alone ? users[0] : NodeIndex();
 }
 
-int StageSemantics::kernel_of_sum(int sum) const {
+NodeIndex StageSemantics::kernel_of_sum(NodeIndex sum) const {
   const Node& node = node_of(graph(), sum);
-  if (!node.op->sums_micro_batches) return -1;
-  const int producer = value_of(graph(), node.operands[0]).producer;
-  return producer >= 0 && has(producer) && sum_in_kernel(producer) == sum ? producer : -1;
+  if (!node.op->sums_micro_batches) return {};
+  const NodeIndex producer = value_of(graph(), node.operands[0]).producer;
+  return producer >= 0 && has(producer) && sum_in_kernel(producer) == sum ? producer : NodeIndex();
 }
 
 }  // namespace alpa

@@ -18,28 +18,28 @@ class StageSemantics {
   StageSemantics(const GraphUses& uses, const StageRange& range) : uses_(uses), range_(range) {}
 
   /// Whether a node is one of the stage's; the global norm is nobody's.
-  bool has(int node) const;
-  bool makes(int value) const;   ///< it is the result of a node here
-  bool leaves(int value) const;  ///< some other stage uses it
+  bool has(NodeIndex node) const;
+  bool makes(ValueIndex value) const;   ///< it is the result of a node here
+  bool leaves(ValueIndex value) const;  ///< some other stage uses it
 
   /// Lives from the forward to the backward of a micro-batch. Inputs that the forward takes do too.
-  bool is_saved(int value) const;
-  std::vector<int> saved_values() const;  ///< ascending
+  bool is_saved(ValueIndex value) const;
+  std::vector<ValueIndex> saved_values() const;  ///< ascending
 
-  /// [node] Whether the backward runs a node of the forward again, as it needs its result and that was not
-  /// kept. `kept`: [value].
-  std::vector<bool> recomputed(const std::vector<bool>& kept) const;
+  /// Whether the backward runs a node of the forward again, as it needs its result and that was not
+  /// kept.
+  Indexed<NodeIndex, bool> recomputed(const Indexed<ValueIndex, bool>& kept) const;
 
   /// The nodes that run in a segment, in their order: in the backward the last layer comes first, each with
   /// what is recomputed for it; a gradient is summed as soon as it is there, so that its memory is free
   /// again.
-  std::vector<int> order(Phase segment, const std::vector<bool>& kept) const;
+  std::vector<NodeIndex> order(Phase segment, const Indexed<ValueIndex, bool>& kept) const;
 
   /// The node that sums a gradient over micro-batches and needs not run, as the kernel of `node` can add to
   /// the sum, where result and sum have one layout; -1: there is none.
-  int sum_in_kernel(int node) const;
+  NodeIndex sum_in_kernel(NodeIndex node) const;
   /// The same from the other end: whose kernel adds to this sum; -1: none can.
-  int kernel_of_sum(int sum) const;
+  NodeIndex kernel_of_sum(NodeIndex sum) const;
 
  private:
   const Graph& graph() const { return uses_.graph; }

@@ -99,7 +99,7 @@ TEST_F(Checkpoint, OfAnotherModelIsRefusedWithATableOfDifferences) {
   StatesInMemory::whole(0).save(path_, 42);
   StatesInMemory other = StatesInMemory::none(30, 24);
   other.add_state("block.1.bias", {DType::f32, {3}});
-  other.graph.states[3].name = "heat";
+  other.graph.states[StateIndex(3)].name = "heat";
   try {
     load_checkpoint(path_, other.graph, {});
     FAIL();

@@ -17,8 +17,7 @@ Graph graph_of(const std::vector<State>& states, const std::vector<TensorType>& 
   Graph graph;
   for (std::size_t i = 0; i < states.size(); ++i) {
     graph.states.push_back(states[i]);
-    graph.states.back().value = static_cast<int>(i);
-    graph.values.push_back({types[i], ValueKind::state, -1, states[i].name});
+    graph.states.back().value = graph.values.push_back({types[i], ValueKind::state, {}, states[i].name});
   }
   return graph;
 }
@@ -37,7 +36,7 @@ template <class Element = float>
 std::vector<Element> tile(const Graph& graph, std::size_t index, const Shape& origin, const Shape& shape,
                           std::int64_t seed = 1) {
   std::vector<Element> values(static_cast<std::size_t>(element_count(shape)));
-  fill_initial_state(graph, graph.states[index], origin, shape, seed, values.data());
+  fill_initial_state(graph, graph.states[StateIndex(index)], origin, shape, seed, values.data());
   return values;
 }
 

@@ -50,16 +50,16 @@ double moved_loss(PreparedCase p, const Values& weights, std::size_t operand, st
 /// The operator and the nodes that its description gives as its gradient, on states of one graph.
 struct GradientGraph {
   Graph graph;
-  std::vector<int> operands, gradients;
-  int weights = -1;
+  std::vector<ValueIndex> operands, gradients;
+  ValueIndex weights;
 
   explicit GradientGraph(const PreparedCase& p) {
     GraphBuilder g(op_catalog());
     for (std::size_t i = 0; i < p.operands.size(); ++i)
       operands.push_back(g.state("operand " + std::to_string(i), p.operands[i], {}, false));
-    const std::vector<int> results = g.add_all(p.op->name, operands, p.attributes);
+    const std::vector<ValueIndex> results = g.add_all(p.op->name, operands, p.attributes);
     weights = g.state("weights", p.results[0], {}, false);
-    std::vector<int> result_gradients(results.size(), -1);
+    std::vector<ValueIndex> result_gradients(results.size());
     result_gradients[0] = weights;
     const Node node = g.graph().nodes.back();
     gradients = p.op->gradient(g, node, result_gradients);

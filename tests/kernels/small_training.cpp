@@ -42,7 +42,7 @@ std::vector<double> losses(Device& device, const ModelDefinition& model, int ste
   const auto value_of_input = [&](InputKind kind) {
     for (const Input& input : graph.inputs)
       if (input.kind == kind) return input.value;
-    return -1;
+    return ValueIndex();
   };
   const double tokens = 4 * 13;
   interpreter.set(value_of_input(InputKind::loss_scale), {1 / tokens});

@@ -125,7 +125,7 @@ TEST(Blocks, AMetricSumsAValueOverAllPlacesOfItsName) {
   EXPECT_EQ(graph.metrics[0].name, "energy");
   EXPECT_FALSE(graph.metrics[0].per_target);
   EXPECT_EQ(graph.metrics[0].values.size(), 2u);
-  for (const int value : graph.metrics[0].values)
+  for (const ValueIndex value : graph.metrics[0].values)
     EXPECT_EQ(value_of(graph, value).type, (TensorType{DType::f32, {}}));
   EXPECT_THAT(graph_text(graph), HasSubstr("metric 'energy' per step %6 %10\n"));
   EXPECT_EQ(graph_text(forward_graph(model_of(model.expanded_toml), 2, true)), graph_text(graph));

@@ -102,7 +102,7 @@ class ReferenceRun {
 
     double dropped = 0;
     for (const Metric& metric : graph_.metrics)
-      for (const int value : metric.values) dropped += step_.get(value)[0];
+      for (const ValueIndex value : metric.values) dropped += step_.get(value)[0];
     EXPECT_EQ(dropped, std::ranges::count(reference_.stored("/slots", DType::i32, {step}), -1.0))
         << "step " << step;
     EXPECT_GT(dropped, 0) << "step " << step;

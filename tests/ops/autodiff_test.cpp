@@ -12,18 +12,18 @@ Graph tied_model() {
   GraphBuilder g(op_catalog());
   g.begin_layer("embedding");
   g.graph().samples = 2;
-  const int tokens = g.input(InputKind::tokens, {DType::i32, {2, 4}}, "tokens");
-  const int targets = g.input(InputKind::targets, {DType::i32, {2, 4}}, "targets");
-  const int table = g.state("table", {DType::f32, {10, 6}}, {Initializer::Kind::normal, 0.02}, true);
-  const int x = g.add("embedding", {table, tokens});
+  const ValueIndex tokens = g.input(InputKind::tokens, {DType::i32, {2, 4}}, "tokens");
+  const ValueIndex targets = g.input(InputKind::targets, {DType::i32, {2, 4}}, "targets");
+  const ValueIndex table = g.state("table", {DType::f32, {10, 6}}, {Initializer::Kind::normal, 0.02}, true);
+  const ValueIndex x = g.add("embedding", {table, tokens});
   g.begin_layer("middle");
-  const int w = g.state("w", {DType::f32, {6, 6}}, {Initializer::Kind::normal, 0.02}, true);
-  const int y = g.add("einsum", {x, w}, {{"equation", "b s k, k n -> b s n"}});
+  const ValueIndex w = g.state("w", {DType::f32, {6, 6}}, {Initializer::Kind::normal, 0.02}, true);
+  const ValueIndex y = g.add("einsum", {x, w}, {{"equation", "b s k, k n -> b s n"}});
   g.begin_layer("head");
-  const int logits = g.add("einsum", {y, table}, {{"equation", "b s d, v d -> b s v"}});
-  const int m = g.add("row_max", {logits});
-  const int z = g.add("row_sum_exp", {logits, m});
-  const int losses = g.add("cross_entropy", {logits, targets, m, z});
+  const ValueIndex logits = g.add("einsum", {y, table}, {{"equation", "b s d, v d -> b s v"}});
+  const ValueIndex m = g.add("row_max", {logits});
+  const ValueIndex z = g.add("row_sum_exp", {logits, m});
+  const ValueIndex losses = g.add("cross_entropy", {logits, targets, m, z});
   g.graph().loss = g.add("reduce_sum", {losses});
   return g.finish();
 }

@@ -3,6 +3,7 @@
 #include "libalpa/base/error.h"
 #include "libalpa/graph/graph.h"
 #include "libalpa/ops/catalog.h"
+#include "tests/support/index_literals.h"
 
 namespace alpa {
 namespace {
@@ -36,11 +37,12 @@ TEST(Einsum, RefusesWhatIsNoProductOfTwoTensors) {
 
 TEST(Einsum, WithAProductOfFactorsHasGradients) {
   GraphBuilder g(op_catalog());
-  const int heads = g.state("x", x, {}, true), weight = g.state("w", {DType::f32, {2, 4, 5}}, {}, true);
+  const ValueIndex heads = g.state("x", x, {}, true),
+                   weight = g.state("w", {DType::f32, {2, 4, 5}}, {}, true);
   g.add("einsum", {heads, weight}, {{"equation", "b s (h k), h k d -> b s d"}});
-  const Node node = g.graph().nodes[0];
-  const int dy = g.input(InputKind::tokens, {DType::f32, {2, 3, 5}}, "dy");
-  const std::vector<int> gradients = node.op->gradient(g, node, std::vector<int>{dy});
+  const Node node = g.graph().nodes[0_n];
+  const ValueIndex dy = g.input(InputKind::tokens, {DType::f32, {2, 3, 5}}, "dy");
+  const std::vector<ValueIndex> gradients = node.op->gradient(g, node, std::vector<ValueIndex>{dy});
   EXPECT_EQ(g.type(gradients[0]), x);
   EXPECT_EQ(g.type(gradients[1]), (TensorType{DType::f32, {2, 4, 5}}));
 }

@@ -27,7 +27,7 @@ TEST(CheckToldColumns, AcceptsWhatIsWrittenAndRefusesNamesOfAnotherModel) {
   write_plan(path, sound().plan, sound().graph, {});
   EXPECT_NO_THROW(check_told_columns(path, sound().plan, sound().graph));
   Graph other = sound().graph;
-  other.nodes[2].name = "another";
+  other.nodes[2_n].name = "another";
   EXPECT_THAT([&] { check_told_columns(path, sound().plan, other); },
               ThrowsMessage<Error>(AllOf(HasSubstr("plan.h5"), HasSubstr("/nodes/name, row 2: "),
                                          HasSubstr("expected 'another'"))));

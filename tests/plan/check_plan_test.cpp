@@ -36,7 +36,7 @@ TEST_P(CheckPlan, RefusesAndNamesTheFault) {
   EXPECT_THAT([&] { check_plan(plan, sound().graph); }, ThrowsMessage<Error>(HasSubstr(GetParam().why)));
 }
 
-int parameter_on_first_stage(const Graph& graph) { return graph.states[0].value; }
+ValueIndex parameter_on_first_stage(const Graph& graph) { return graph.states[StateIndex(0)].value; }
 
 INSTANTIATE_TEST_SUITE_P(
     Spoilt, CheckPlan,
@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"MeshThatIsNotThere", [](Plan& p, const Graph&) { p.stages[1_s].mesh = 2_m; }, "stage 1 is on mesh 2, the plan has 2"},
         {"MeshWithoutStages", [](Plan& p, const Graph&) { p.stages[1_s].mesh = 0_m; }, "mesh 1 has no stage"},
         {"StrategyMissing", [](Plan& p, const Graph&) { p.node_strategy.pop_back(); }, "plan has strategies for"},
-        {"StrategyNotAllowed", [](Plan& p, const Graph&) { p.node_strategy[0] = {77}; }, "node 0 (embedding) has a strategy"},
+        {"StrategyNotAllowed", [](Plan& p, const Graph&) { p.node_strategy[0_n] = {77}; }, "node 0 (embedding) has a strategy"},
         {"LayoutMissing", [](Plan& p, const Graph&) { p.value_layout.pop_back(); }, "plan has layouts for"},
         {"LayoutThatDoesNotFit",
          [](Plan& p, const Graph& g) { p.value_layout[parameter_on_first_stage(g)] = parse_spec("S3R"); },
@@ -68,14 +68,14 @@ INSTANTIATE_TEST_SUITE_P(
         {"VeryManyMicroBatches", [](Plan& p, const Graph&) { p.micro_batches = 65537; }, "65537 micro-batches, expected at most 65536"},
         {"StateUpdatedInAnotherLayout",
          [](Plan& p, const Graph& g) {
-           const State& state = g.states[0];
+           const State& state = g.states[StateIndex(0)];
            ShardingSpec& next = p.value_layout[state.next];
            next = next == parse_spec("S0R") ? parse_spec("RR") : parse_spec("S0R");
          },
          "is updated in another layout than it rests in"},
         {"TermsOfWhatArrives",
          [](Plan& p, const Graph& g) {
-           for (std::size_t n = 0; n < g.nodes.size(); ++n)  // the first product of the second stage
+           for (const NodeIndex n : g.nodes.indices())  // the first product of the second stage
              if (g.nodes[n].layer == 2 && g.nodes[n].op->name == std::string_view("add")) {
                p.node_strategy[n] = {kPassPartialAxis};
                return;
@@ -84,16 +84,16 @@ INSTANTIATE_TEST_SUITE_P(
          "cannot be turned from "},
         {"SegmentLayoutMissing", [](Plan& p, const Graph&) { p.segment_layouts.pop_back(); }, "plan has layouts for"},
         {"SegmentLayoutThatDoesNotFit",
-         [](Plan& p, const Graph& g) { p.segment_layouts[g.nodes[0].results[0]].backward = parse_spec("S3RR"); },
+         [](Plan& p, const Graph& g) { p.segment_layouts[g.nodes[0_n].results[0]].backward = parse_spec("S3RR"); },
          "cannot be laid out as S3RR"},
         {"TermsThatNothingMakes",
-         [](Plan& p, const Graph& g) { p.segment_layouts[g.nodes[0].results[0]].forward = parse_spec("RRR+max0"); },
+         [](Plan& p, const Graph& g) { p.segment_layouts[g.nodes[0_n].results[0]].forward = parse_spec("RRR+max0"); },
          "cannot be turned from "},
         {"InputNotFed", [](Plan& p, const Graph&) { p.inputs.pop_back(); }, "but never fed to it"},
         {"InputFedTwice", [](Plan& p, const Graph&) { p.inputs.push_back(p.inputs[0]); }, "which does not need it, or twice"},
         {"PartialInput", [](Plan& p, const Graph&) { p.inputs[0].in_segments.forward.partial_sum = 1; }, "cannot be laid out as"},
         {"CrossingMissing", [](Plan& p, const Graph&) { p.crossings.erase(p.crossings.begin()); }, "but never sent there"},
-        {"CrossingOfNothing", [](Plan& p, const Graph&) { p.crossings[0].value = 1 << 20; }, "names a mesh or value that is not there"},
+        {"CrossingOfNothing", [](Plan& p, const Graph&) { p.crossings[0].value = ValueIndex(1 << 20); }, "names a mesh or value that is not there"},
         {"CrossingToNowhere", [](Plan& p, const Graph&) { p.crossings[0].to_mesh = 2_m; }, "names a mesh or value that is not there"},
         {"PartialCrossing", [](Plan& p, const Graph&) { p.crossings[0].layout.partial_sum = 1; }, "cannot cross"}}),
     [](const auto& test) { return test.param.name; });

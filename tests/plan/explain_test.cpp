@@ -137,8 +137,9 @@ TEST(ComparePlans, TellsEachDifferenceInALine) {
   EXPECT_EQ(difference([](Plan& p) { p.method = "by hand"; }), "method: " + plan.method + " | by hand\n");
   EXPECT_EQ(difference([](Plan& p) { p.stages[0_s].rematerialize = true; }),
             "stage 0: layers 0-1, mesh 2 from device 0 | layers 0-1, mesh 2 from device 0, rematerialised\n");
-  EXPECT_THAT(difference([](Plan& p) { p.node_strategy[3] = {9}; }), HasSubstr("strategies of 1 of "));
-  EXPECT_THAT(difference([](Plan& p) { p.value_layout[3].partial_sum ^= 1; }), HasSubstr("layouts of 1 of "));
+  EXPECT_THAT(difference([](Plan& p) { p.node_strategy[3_n] = {9}; }), HasSubstr("strategies of 1 of "));
+  EXPECT_THAT(difference([](Plan& p) { p.value_layout[3_v].partial_sum ^= 1; }),
+              HasSubstr("layouts of 1 of "));
   EXPECT_EQ(difference([](Plan& p) { p.crossings.pop_back(); }),
             "values cross between meshes in another way\n");
   EXPECT_EQ(difference([](Plan& p) { p.prediction.estimated_operators += 1; }),

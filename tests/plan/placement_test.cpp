@@ -22,9 +22,8 @@ TEST(Placement, OfAValueIsThatOfItsProducerOrOfTheUpdateOfAState) {
                        value.name.starts_with("positions");
     return first ? 0 : 1;
   };
-  for (std::size_t v = 0; v < graph.values.size(); ++v)
-    EXPECT_EQ(placement.stage_of_value(static_cast<int>(v)), expected(graph.values[v]))
-        << graph.values[v].name;
+  for (const ValueIndex v : graph.values.indices())
+    EXPECT_EQ(placement.stage_of_value(v), expected(graph.values[v])) << graph.values[v].name;
 }
 
 // Stages 0 and 2 on one mesh, 1 and 3 on the other: what the first makes rests on both.
@@ -32,7 +31,7 @@ TEST(Placement, KnowsWhereAValueRestsOnEachMesh) {
   const Lowered lowered = on_meshes("1f1b", {0, 1, 0, 1});
   const GraphUses uses(lowered.graph);
   const Placement placement(lowered.plan, uses);
-  const int first = lowered.graph.nodes[0].results[0];
+  const ValueIndex first = lowered.graph.nodes[0_n].results[0];
   EXPECT_EQ(placement.mesh_of_value(first), 0);
   EXPECT_EQ(placement.layout_at_rest(first, 0_m), lowered.plan.value_layout[first]);
   const auto crossing = std::ranges::find(lowered.plan.crossings, first, &Crossing::value);

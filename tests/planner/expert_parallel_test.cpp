@@ -32,7 +32,7 @@ class ExpertParallelism : public testing::Test {
   /// How the nodes of that operator of the first layer with experts are split.
   std::set<std::string> strategies_of(const std::string& op, const std::string& equation = "") const {
     std::set<std::string> texts;
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+    for (const NodeIndex n : graph_.nodes.indices()) {
       const Node& node = graph_.nodes[n];
       if (graph_.layers[node.layer] != "first" || node.op->name != op) continue;
       if (!equation.empty() && node.attributes.text("equation") != equation) continue;

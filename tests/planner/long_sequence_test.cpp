@@ -33,7 +33,7 @@ std::set<std::string> attention_where_slow(CollectiveKind slow) {
   const Plan plan = make_plan({"long", "", 1, long_sample}, CostModel(profile), options, log);
   const Graph graph = long_sample(1);
   std::set<std::string> texts;
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+  for (const NodeIndex n : graph.nodes.indices()) {
     const Node& node = graph.nodes[n];
     if (node.op->name.starts_with("attention"))
       texts.insert(

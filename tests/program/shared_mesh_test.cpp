@@ -3,6 +3,7 @@
 
 #include "libalpa/program/order/simulate.h"
 #include "libalpa/program/order/verify.h"
+#include "tests/support/index_literals.h"
 #include "tests/support/small_plans.h"
 
 namespace alpa {
@@ -47,8 +48,8 @@ Graph with_dropout(std::int64_t samples) {
   GraphBuilder g(op_catalog());
   g.graph().samples = samples;
   g.begin_layer("first");
-  const int x = linear(g, g.input(InputKind::data, {DType::f32, {samples, 8}}, "x"), "first.weight");
-  const int dropped = g.add("dropout", {x}, {{"rate", 0.5}, {"stream", std::int64_t{1}}});
+  const ValueIndex x = linear(g, g.input(InputKind::data, {DType::f32, {samples, 8}}, "x"), "first.weight");
+  const ValueIndex dropped = g.add("dropout", {x}, {{"rate", 0.5}, {"stream", std::int64_t{1}}});
   g.begin_layer("second");
   g.graph().loss = g.add("reduce_sum", {linear(g, dropped, "second.weight")});
   return training_graph(g.finish(), op_catalog(), {});
@@ -70,7 +71,7 @@ TEST(SharedMesh, NeedsNoMessagesWithinItself) {
   EXPECT_TRUE(alone.transfers.empty());
   // The value of the first stage is used on the second and fourth: one message brings it to both.
   const Lowered pair = on_meshes("1f1b", {0, 1, 0, 1});
-  const int first = pair.graph.nodes[0].results[0];
+  const int first = pair.graph.nodes[0_n].results[0];
   EXPECT_EQ(std::ranges::count(pair.program.transfers, first, &StageTransfer::value), 1);
 }
 

@@ -44,7 +44,7 @@ void expect_near(const TinyCurve& run, const TinyCurve& reference, double of_los
 void expect_work_is_split(const TinyTraining& training) {
   const Plan& plan = training.plan();
   std::vector<bool> is_split(plan.stages.size());
-  for (std::size_t n = 0; n < plan.node_strategy.size(); ++n)
+  for (const NodeIndex n : plan.node_strategy.indices())
     for (const StageIndex s : plan.stages.indices()) {
       const StagePlan& stage = plan.stages[s];
       const int layer = training.graph().nodes[n].layer;

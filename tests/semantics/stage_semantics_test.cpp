@@ -19,9 +19,9 @@ class Semantics : public testing::Test {
     return {uses_, {first, end, rematerialize}};
   }
 
-  std::vector<bool> kept(const StageSemantics& stage) const {
-    std::vector<bool> kept(graph_.values.size());
-    for (const int v : stage.saved_values()) kept[v] = true;
+  Indexed<ValueIndex, bool> kept(const StageSemantics& stage) const {
+    Indexed<ValueIndex, bool> kept(graph_.values.size());
+    for (const ValueIndex v : stage.saved_values()) kept[v] = true;
     return kept;
   }
 
@@ -34,8 +34,8 @@ TEST_F(Semantics, SavesWhatTheBackwardTakesOfTheForward) {
   std::set<int> expected;  // by the definition, one node of the backward after another
   for (const Node& node : graph_.nodes) {
     if (node.phase != Phase::backward || node.layer < 1 || node.layer > 2) continue;
-    for (const int v : node.operands) {
-      const int producer = value_of(graph_, v).producer;
+    for (const ValueIndex v : node.operands) {
+      const NodeIndex producer = value_of(graph_, v).producer;
       if (producer >= 0 && node_of(graph_, producer).phase == Phase::forward) expected.insert(v);
     }
   }
@@ -45,24 +45,25 @@ TEST_F(Semantics, SavesWhatTheBackwardTakesOfTheForward) {
 
 TEST_F(Semantics, OfAStageThatRecomputesSavesWhatEntersALayer) {
   const StageSemantics stage = of(1, 3, true);
-  for (const int v : stage.saved_values()) {
-    const int producer = value_of(graph_, v).producer;
+  for (const ValueIndex v : stage.saved_values()) {
+    const NodeIndex producer = value_of(graph_, v).producer;
     bool enters = producer < 0;
-    for (const int user : uses_.users_of(v))
+    for (const NodeIndex user : uses_.users_of(v))
       enters = enters || (stage.has(user) && node_of(graph_, user).layer != node_of(graph_, producer).layer);
     EXPECT_TRUE(enters) << value_of(graph_, v).name;
   }
   // What the backward takes is kept, or the result of a node that runs again on what is there by then.
-  const std::vector<bool> keeps = kept(stage), again = stage.recomputed(keeps);
-  const auto is_there = [&](int v) {
-    const int producer = value_of(graph_, v).producer;
+  const Indexed<ValueIndex, bool> keeps = kept(stage);
+  const Indexed<NodeIndex, bool> again = stage.recomputed(keeps);
+  const auto is_there = [&](ValueIndex v) {
+    const NodeIndex producer = value_of(graph_, v).producer;
     return producer < 0 || keeps[v] || again[producer] || node_of(graph_, producer).phase != Phase::forward;
   };
-  for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
+  for (const NodeIndex n : graph_.nodes.indices()) {
     const Node& node = node_of(graph_, n);
     if (!stage.has(n)) continue;
     if (node.phase != Phase::backward && !again[n]) continue;
-    for (const int v : node.operands) EXPECT_TRUE(is_there(v)) << value_of(graph_, v).name;
+    for (const ValueIndex v : node.operands) EXPECT_TRUE(is_there(v)) << value_of(graph_, v).name;
   }
   EXPECT_THAT(again, Contains(true));
 }
@@ -70,9 +71,9 @@ TEST_F(Semantics, OfAStageThatRecomputesSavesWhatEntersALayer) {
 TEST_F(Semantics, ASumIsDoneByTheKernelThatMakesTheGradientAndNothingElseTakesIt) {
   const StageSemantics stage = of(0, 4);
   int fused = 0, apart = 0;
-  for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
+  for (const NodeIndex n : graph_.nodes.indices()) {
     if (!node_of(graph_, n).op->sums_micro_batches) continue;
-    const int kernel = stage.kernel_of_sum(n);
+    const NodeIndex kernel = stage.kernel_of_sum(n);
     if (kernel < 0) {
       ++apart;
       continue;
@@ -83,19 +84,18 @@ TEST_F(Semantics, ASumIsDoneByTheKernelThatMakesTheGradientAndNothingElseTakesIt
     EXPECT_EQ(node_of(graph_, kernel).results[0], node_of(graph_, n).operands[0]);
   }
   EXPECT_GT(fused, 0);
-  const std::vector<bool> alone = leads_to_weights_alone(graph_);
-  for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n)
-    EXPECT_TRUE(stage.sum_in_kernel(n) < 0 || alone[n]) << n;
+  const Indexed<NodeIndex, bool> alone = leads_to_weights_alone(graph_);
+  for (const NodeIndex n : graph_.nodes.indices()) EXPECT_TRUE(stage.sum_in_kernel(n) < 0 || alone[n]) << n;
 }
 
 TEST_F(Semantics, ValuesLeaveToOtherStages) {
   const StageSemantics first = of(0, 2), second = of(2, 4);
   int leaving = 0;
-  for (int v = 0; v < static_cast<int>(graph_.values.size()); ++v) {
+  for (const ValueIndex v : graph_.values.indices()) {
     if (!first.makes(v) || !first.leaves(v)) continue;
     ++leaving;
     EXPECT_FALSE(second.makes(v));
-    EXPECT_TRUE(std::ranges::any_of(uses_.users_of(v), [&](int user) { return second.has(user); }));
+    EXPECT_TRUE(std::ranges::any_of(uses_.users_of(v), [&](NodeIndex user) { return second.has(user); }));
   }
   EXPECT_GT(leaving, 0);
 }

@@ -20,16 +20,16 @@ class Interpreter {
   /// `device` and `graph` must outlive it.
   Interpreter(Device& device, const Graph& graph);
 
-  void set(int value, const Values& elements);
-  Values get(int value) const;
+  void set(ValueIndex value, const Values& elements);
+  Values get(ValueIndex value) const;
 
   /// `first` micro-batch of a step: nodes "accumulate" overwrite their sums instead of adding to them.
   void run_micro_batch(bool first, const RunPoint&);
   void run_forward(const RunPoint&);
   void run_update(const RunPoint&);
 
-  /// Node `node` of the graph alone.
-  void run_node(std::size_t node, bool accumulate, const RunPoint&);
+  /// One node alone.
+  void run_node(NodeIndex, bool accumulate, const RunPoint&);
 
   void synchronize() { stream_->synchronize(); }  ///< waits until what was run is done
 
@@ -37,8 +37,8 @@ class Interpreter {
   const Graph& graph_;
   std::unique_ptr<Stream> stream_;
   std::vector<std::unique_ptr<DeviceMemory>> memory_;
-  std::vector<void*> data_;                       ///< [value]; results that overwrite operands share theirs
-  std::vector<std::unique_ptr<Kernel>> kernels_;  ///< [node]
+  Indexed<ValueIndex, void*> data_;  ///< results that overwrite operands share theirs
+  Indexed<NodeIndex, std::unique_ptr<Kernel>> kernels_;
   std::unique_ptr<DeviceMemory> workspace_;
 };
 

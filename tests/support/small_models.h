@@ -15,51 +15,51 @@ inline Graph tiny_gpt_forward(std::int64_t samples, int blocks = 2, std::int64_t
   const auto weight = [&](const std::string& name, Shape shape, Initializer init) {
     return g.state(name, {DType::f32, std::move(shape)}, init, true);
   };
-  const auto einsum = [&](int x, int w, const char* equation) {
+  const auto einsum = [&](ValueIndex x, ValueIndex w, const char* equation) {
     return g.add("einsum", {x, w}, {{"equation", equation}}, equation);
   };
   g.graph().samples = samples;
   g.begin_layer("embedding");
-  const int tokens = g.input(InputKind::tokens, {DType::i32, {samples, sequence}}, "tokens");
-  const int targets = g.input(InputKind::targets, {DType::i32, {samples, sequence}}, "targets");
-  const int table = weight("table", {vocabulary, model}, normal);
-  int x = g.add("embedding", {table, tokens});
+  const ValueIndex tokens = g.input(InputKind::tokens, {DType::i32, {samples, sequence}}, "tokens");
+  const ValueIndex targets = g.input(InputKind::targets, {DType::i32, {samples, sequence}}, "targets");
+  const ValueIndex table = weight("table", {vocabulary, model}, normal);
+  ValueIndex x = g.add("embedding", {table, tokens});
   x = g.add("bias_add", {x, weight("positions", {sequence, model}, normal)});
   for (int b = 0; b < blocks; ++b) {
     const std::string name = "block." + std::to_string(b) + ".";
     g.begin_layer("block." + std::to_string(b));
-    const auto norm = [&](int value, const std::string& which) {
+    const auto norm = [&](ValueIndex value, const std::string& which) {
       return g.add("layer_norm",
                    {value, weight(name + which + ".gain", {model}, ones),
                     weight(name + which + ".bias", {model}, zeros)},
                    {{"epsilon", 1e-5}});
     };
-    const int n = norm(x, "norm1");
-    int qkv[3];
+    const ValueIndex n = norm(x, "norm1");
+    ValueIndex qkv[3];
     const char* which[] = {"query", "key", "value"};
     for (int i = 0; i < 3; ++i) {
       qkv[i] = einsum(n, weight(name + which[i], {model, heads, model / heads}, normal),
                       "b s d, d h k -> b s h k");
       qkv[i] = g.add("bias_add", {qkv[i], weight(name + which[i] + ".bias", {heads, model / heads}, zeros)});
     }
-    const int a = g.add("attention", {qkv[0], qkv[1], qkv[2]}, {{"causal", std::int64_t{1}}});
-    int o =
+    const ValueIndex a = g.add("attention", {qkv[0], qkv[1], qkv[2]}, {{"causal", std::int64_t{1}}});
+    ValueIndex o =
         einsum(a, weight(name + "output", {heads, model / heads, model}, normal), "b s h k, h k d -> b s d");
     o = g.add("bias_add", {o, weight(name + "output.bias", {model}, zeros)});
     x = g.add("add", {x, o});
-    const int up = weight(name + "up", {model, 4 * model}, normal);
-    int h = einsum(norm(x, "norm2"), up, "b s d, d f -> b s f");
+    const ValueIndex up = weight(name + "up", {model, 4 * model}, normal);
+    ValueIndex h = einsum(norm(x, "norm2"), up, "b s d, d f -> b s f");
     h = g.add("gelu", {g.add("bias_add", {h, weight(name + "up.bias", {4 * model}, zeros)})});
     h = einsum(h, weight(name + "down", {4 * model, model}, normal), "b s f, f d -> b s d");
     x = g.add("add", {x, g.add("bias_add", {h, weight(name + "down.bias", {model}, zeros)})});
   }
   g.begin_layer("head");
-  const int n =
+  const ValueIndex n =
       g.add("layer_norm", {x, weight("norm.gain", {model}, ones), weight("norm.bias", {model}, zeros)},
             {{"epsilon", 1e-5}});
-  const int logits = einsum(n, table, "b s d, v d -> b s v");
-  const int m = g.add("row_max", {logits});
-  const int z = g.add("row_sum_exp", {logits, m});
+  const ValueIndex logits = einsum(n, table, "b s d, v d -> b s v");
+  const ValueIndex m = g.add("row_max", {logits});
+  const ValueIndex z = g.add("row_sum_exp", {logits, m});
   g.graph().loss = g.add("reduce_sum", {g.add("cross_entropy", {logits, targets, m, z})});
   return g.finish();
 }

@@ -91,8 +91,8 @@ axes = ["ring"]
 }
 
 /// Eight features of `x` made of eight, under a parameter of that name.
-inline int linear(GraphBuilder& g, int x, const std::string& name) {
-  const int weight = g.state(name, {DType::f32, {8, 8}}, {Initializer::Kind::normal, 0.1}, true);
+inline ValueIndex linear(GraphBuilder& g, ValueIndex x, const std::string& name) {
+  const ValueIndex weight = g.state(name, {DType::f32, {8, 8}}, {Initializer::Kind::normal, 0.1}, true);
   return g.add("einsum", {x, weight}, {{"equation", "b d, d f -> b f"}});
 }
 
@@ -101,13 +101,14 @@ inline Graph with_skip_connection(std::int64_t samples) {
   GraphBuilder g(op_catalog());
   g.graph().samples = samples;
   g.begin_layer("first");
-  const int first = linear(g, g.input(InputKind::data, {DType::f32, {samples, 8}}, "x"), "first.weight");
+  const ValueIndex first =
+      linear(g, g.input(InputKind::data, {DType::f32, {samples, 8}}, "x"), "first.weight");
   g.begin_layer("second");
-  const int second = g.add("gelu", {linear(g, first, "second.weight")});
+  const ValueIndex second = g.add("gelu", {linear(g, first, "second.weight")});
   g.begin_layer("third");
-  const int third = g.add("gelu", {linear(g, second, "third.weight")});
+  const ValueIndex third = g.add("gelu", {linear(g, second, "third.weight")});
   g.begin_layer("fourth");
-  const int sum = g.add("add", {linear(g, third, "fourth.weight"), first});
+  const ValueIndex sum = g.add("add", {linear(g, third, "fourth.weight"), first});
   g.graph().loss = g.add("reduce_sum", {g.add("mul", {sum, sum})});
   return training_graph(g.finish(), op_catalog(), {});
 }
@@ -116,10 +117,10 @@ inline Graph with_skip_connection(std::int64_t samples) {
 inline Graph with_frozen_weight(std::int64_t samples) {
   GraphBuilder g(op_catalog());
   g.graph().samples = samples;
-  int x = g.input(InputKind::data, {DType::f32, {samples, 8}}, "x");
+  ValueIndex x = g.input(InputKind::data, {DType::f32, {samples, 8}}, "x");
   for (const std::string name : {"first", "frozen", "third"}) {
     g.begin_layer(name);
-    const int weight =
+    const ValueIndex weight =
         g.state(name + ".weight", {DType::f32, {8, 8}}, {Initializer::Kind::normal, 0.1}, name != "frozen");
     x = g.add("gelu", {g.add("einsum", {x, weight}, {{"equation", "b d, d f -> b f"}})});
   }

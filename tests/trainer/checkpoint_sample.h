@@ -27,9 +27,9 @@ struct StatesInMemory {
   /// All of it, in one tile per state.
   static StatesInMemory whole(float salt, std::int64_t rows = 30, std::int64_t columns = 20) {
     StatesInMemory states = none(rows, columns);
-    for (std::size_t s = 0; s < states.graph.states.size(); ++s) {
-      const Shape& shape = states.graph.values[s].type.shape;
-      states.add_tile(static_cast<int>(s), Shape(shape.size(), 0), shape, salt);
+    for (const StateIndex s : states.graph.states.indices()) {
+      const Shape& shape = value_of(states.graph, states.graph.states[s].value).type.shape;
+      states.add_tile(s, Shape(shape.size(), 0), shape, salt);
     }
     return states;
   }
@@ -37,13 +37,13 @@ struct StatesInMemory {
   void add_state(const std::string& name, TensorType type) {
     State state;
     state.name = name;
-    state.value = static_cast<int>(graph.values.size());
+    state.value = graph.values.push_back({std::move(type), ValueKind::state, {}, name});
     graph.states.push_back(state);
-    graph.values.push_back({std::move(type), ValueKind::state, -1, name});
   }
 
-  void add_tile(int state, Shape origin, Shape shape, float salt) {
-    const TensorType& whole = graph.values[state].type;
+  void add_tile(int place, Shape origin, Shape shape, float salt) {
+    const StateIndex state(place);
+    const TensorType& whole = value_of(graph, graph.states[state].value).type;
     storage.emplace_back(static_cast<std::size_t>(element_count(shape) * dtype_bytes(whole.dtype)));
     tiles.push_back({state, std::move(origin), std::move(shape), storage.back().data()});
     for (std::int64_t i = 0; i < element_count(tiles.back().shape); ++i) {

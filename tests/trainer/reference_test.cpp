@@ -54,7 +54,7 @@ class ReferenceBatches final : public BatchReader {
 /// Gives the executor its tiles of these, each the whole tensor of a state.
 void write_states(Executor& executor, const Graph& graph, const std::vector<Values>& states) {
   for (const StateTile& tile : executor.state_tiles()) {
-    const auto state = static_cast<std::size_t>(tile.state);
+    const StateIndex state = tile.state;
     const Shape& whole = value_of(graph, graph.states[state].value).type.shape;
     const Values mine = slice(states[state], whole, tile.origin, tile.tile.shape);
     executor.write_state(tile.state, packed(mine, tile.tile.dtype).data());

@@ -237,8 +237,8 @@ double rounding_error(const Graph& graph, DType type) {
   int longest = 0;
   for (const Node& node : graph.nodes) {
     int before = 0;
-    for (const int operand : node.operands) before = std::max(before, roundings[operand]);
-    for (const int result : node.results) {
+    for (const ValueIndex operand : node.operands) before = std::max(before, roundings[operand]);
+    for (const ValueIndex result : node.results) {
       int& after = roundings[result];
       after = before + (value_of(graph, result).type.dtype == type ? 1 : 0);
       longest = std::max(longest, after);

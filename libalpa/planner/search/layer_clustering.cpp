@@ -62,9 +62,9 @@ Chain layer_chain(const Graph& graph) {
     if (node.phase != Phase::forward) continue;
     const std::vector<TensorType> types = operand_types(graph, node);
     chain.work[node.layer] += flops_of(*node.op, {types, node.attributes});
-    for (const int operand : node.operands) readers[operand].push_back(node.layer);
+    for (const ValueIndex operand : node.operands) readers[operand].push_back(node.layer);
   }
-  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+  for (const ValueIndex v : graph.values.indices()) {
     const Value& value = graph.values[v];
     if (value.producer < 0 || node_of(graph, value.producer).phase != Phase::forward) continue;
     const int maker = node_of(graph, value.producer).layer;

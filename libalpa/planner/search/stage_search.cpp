@@ -71,7 +71,7 @@ class StageSearch {
     const PipelineSchedule& schedule = find_schedule(space_.schedule);
     in_flight_.assign(static_cast<std::size_t>(most_) + 1, 0);
     for (int stages = 1; stages <= most_; ++stages)
-      for (const StageIndex stage : Indices<StageIndex>(static_cast<std::size_t>(stages))) {
+      for (const StageIndex stage : indices_to<StageIndex>(static_cast<std::size_t>(stages))) {
         int& most = in_flight_[stages - stage];
         most = std::max(most, most_in_flight(schedule.order(stage, stages, space_.micro_batches)));
       }

@@ -8,7 +8,7 @@
 namespace alpa {
 namespace {
 
-double node_floor(const PlanningGraph& planning, int n, const MeshCosts& mesh_costs) {
+double node_floor(const PlanningGraph& planning, NodeIndex n, const MeshCosts& mesh_costs) {
   const Graph& graph = planning.graph();
   if (node_of(graph, n).op->reduces_globally) return 0;
   const StageSemantics whole(planning.uses, {0, static_cast<int>(graph.layers.size()), false});
@@ -30,7 +30,7 @@ double between(const std::vector<double>& sums, int first, int end) { return sum
 
 LayerLowerBound layer_lower_bound(const PlanningGraph& planning, int layer, const MeshCosts& mesh_costs) {
   LayerLowerBound floor;
-  for (const int n : planning.classes.layer_nodes[layer]) {
+  for (const NodeIndex n : planning.classes.layer_nodes[layer]) {
     const bool update = node_of(planning.graph(), n).phase == Phase::update;
     (update ? floor.update_s : floor.micro_batch_s) += node_floor(planning, n, mesh_costs);
   }

@@ -10,7 +10,7 @@ namespace {
 
 class RoleFilter {
  public:
-  RoleFilter(const PlanningGraph& planning, int node, const StageRequest& request)
+  RoleFilter(const PlanningGraph& planning, NodeIndex node, const StageRequest& request)
       : planning_(planning), index_(node), node_(node_of(planning.graph(), node)), request_(request) {
     splits_sample_ = splits(node, FactorRole::sample);
     splits_sequence_ = splits(node, FactorRole::sequence);
@@ -38,10 +38,10 @@ class RoleFilter {
   }
 
  private:
-  const std::vector<FactorRole>& roles_of(int node) const { return planning_.roles[node]; }
+  const std::vector<FactorRole>& roles_of(NodeIndex node) const { return planning_.roles[node]; }
 
   /// Whether a node has a factor of that role that can be split.
-  bool splits(int index, FactorRole role) const {
+  bool splits(NodeIndex index, FactorRole role) const {
     const std::vector<FactorRole>& roles = roles_of(index);
     const ShardingRule& rule = planning_.rules[index];
     for (std::size_t f = 0; f < roles.size(); ++f)
@@ -52,7 +52,7 @@ class RoleFilter {
   /// A gradient is a sum over samples or positions, partial along an axis that splits them, unless what makes
   /// it knows none (tokens that are routed in groups of whole sequences).
   bool sums_along(FactorRole role, int choice) const {
-    const int maker = value_of(planning_.graph(), node_.operands[0]).producer;
+    const NodeIndex maker = value_of(planning_.graph(), node_.operands[0]).producer;
     return choice == kPassPartialAxis || (choice == kIdleAxis && !splits(maker, role));
   }
 
@@ -71,7 +71,7 @@ class RoleFilter {
   }
 
   const PlanningGraph& planning_;
-  int index_;
+  NodeIndex index_;
   const Node& node_;
   const StageRequest& request_;
   bool splits_sample_ = false, splits_sequence_ = false;
@@ -81,7 +81,7 @@ class RoleFilter {
 
 }  // namespace
 
-std::vector<int> allowed_options(const PlanningGraph& planning, int node,
+std::vector<int> allowed_options(const PlanningGraph& planning, NodeIndex node,
                                  const std::vector<NodeOption>& options, const StageRequest& request) {
   std::vector<int> allowed(options.size());
   std::iota(allowed.begin(), allowed.end(), 0);

@@ -8,7 +8,7 @@
 namespace alpa {
 
 /// Which of the node's options (by index) the roles of the axes and the sharding of the state allow.
-std::vector<int> allowed_options(const PlanningGraph&, int node, const std::vector<NodeOption>&,
+std::vector<int> allowed_options(const PlanningGraph&, NodeIndex node, const std::vector<NodeOption>&,
                                  const StageRequest&);
 
 /// A parameter is sharded over the data axes or whole along them, as the request says.

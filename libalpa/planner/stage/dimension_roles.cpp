@@ -26,7 +26,7 @@ std::vector<ShardingRule> node_rules(const Graph& graph) {
 std::vector<std::vector<FactorRole>> factor_roles(const Graph& graph,
                                                   const std::vector<ShardingRule>& rules) {
   std::vector<std::vector<FactorRole>> dimensions(graph.values.size());  // [value][dimension]
-  for (std::size_t v = 0; v < graph.values.size(); ++v)
+  for (const ValueIndex v : graph.values.indices())
     dimensions[v].assign(graph.values[v].type.shape.size(), FactorRole::other);
   for (const Input& input : graph.inputs) {
     auto& roles = dimensions[input.value];
@@ -35,7 +35,7 @@ std::vector<std::vector<FactorRole>> factor_roles(const Graph& graph,
     if (input.kind != InputKind::data) roles[1] = FactorRole::sequence;
   }
   std::vector<std::vector<FactorRole>> roles;
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+  for (const NodeIndex n : graph.nodes.indices()) {
     const Node& node = graph.nodes[n];
     const ShardingRule& rule = rules[n];
     std::vector<FactorRole> of_factor(rule.factors.size(), FactorRole::other);

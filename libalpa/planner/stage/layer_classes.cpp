@@ -10,14 +10,14 @@ namespace {
 std::string layer_text(const Graph& graph, const LayerClasses& classes, int layer) {
   std::map<int, int> outside;  // value -> order of first use
   std::string text;
-  for (const int n : classes.layer_nodes[layer]) {
+  for (const NodeIndex n : classes.layer_nodes[layer]) {
     const Node& node = node_of(graph, n);
     if (node.op->reduces_globally) continue;
     Attributes attributes;
     for (const auto& [name, value] : node.attributes.all())
       if (name != "stream") attributes.set(name, value);  // which random numbers, not what is computed
     text += fmt::format("{} {} {}(", static_cast<int>(node.phase), node.op->name, attributes.to_string());
-    for (const int operand : node.operands) {
+    for (const ValueIndex operand : node.operands) {
       const Value& value = value_of(graph, operand);
       const bool inside = value.producer >= 0 && node_of(graph, value.producer).layer == layer &&
                           !node_of(graph, value.producer).op->reduces_globally;
@@ -41,7 +41,7 @@ std::string layer_text(const Graph& graph, const LayerClasses& classes, int laye
 LayerClasses layers_apart(const Graph& graph) {
   LayerClasses classes;
   classes.layer_nodes.resize(graph.layers.size());
-  for (int n = 0; n < static_cast<int>(graph.nodes.size()); ++n) {
+  for (const NodeIndex n : graph.nodes.indices()) {
     auto& nodes = classes.layer_nodes[node_of(graph, n).layer];
     classes.place_in_layer.push_back(static_cast<int>(nodes.size()));
     nodes.push_back(n);

@@ -109,10 +109,10 @@ MeshCosts::MeshCosts(const Graph& graph, MeshShape mesh, const CostModel& costs)
   price_norms(graph);
   price_sum(graph, graph.loss);
   for (const Metric& metric : graph.metrics)
-    for (const int v : metric.values) price_sum(graph, v);
+    for (const ValueIndex v : metric.values) price_sum(graph, v);
 }
 
-void MeshCosts::price_sum(const Graph& graph, int v) {
+void MeshCosts::price_sum(const Graph& graph, ValueIndex v) {
   if (v < 0 || value_of(graph, v).producer < 0) return;
   const Value& value = value_of(graph, v);
   const std::vector<TensorType> tile{{value.type.dtype, {}}};
@@ -123,7 +123,7 @@ void MeshCosts::price_sum(const Graph& graph, int v) {
 void MeshCosts::price_norms(const Graph& graph) {
   for (const Node& norm : graph.nodes) {
     if (!norm.op->reduces_globally) continue;
-    for (const int gradient : norm.operands) {
+    for (const ValueIndex gradient : norm.operands) {
       const LayoutTable* table = tables_[gradient];
       const auto [at, is_new] = norm_seconds_.try_emplace(table);
       for (int layout = 0; is_new && layout < table->count(); ++layout) {
@@ -169,17 +169,18 @@ double MeshCosts::node_seconds(const OpDef& op, const NodeLayout& layout) const 
   return seconds;
 }
 
-const std::vector<double>& MeshCosts::conversion_seconds(int value, int from) const {
+const std::vector<double>& MeshCosts::conversion_seconds(ValueIndex value, int from) const {
   const std::lock_guard lock(mutex_);
   return tables_[value]->seconds_from(from, conversions_, costs_);
 }
 
-const std::vector<ConversionBytes>& MeshCosts::conversion_bytes(int value, int from, bool into_place) const {
+const std::vector<ConversionBytes>& MeshCosts::conversion_bytes(ValueIndex value, int from,
+                                                                bool into_place) const {
   const std::lock_guard lock(mutex_);
   return tables_[value]->bytes_from(from, into_place, conversions_);
 }
 
-double MeshCosts::reduction_seconds(int value, int layout) const {
+double MeshCosts::reduction_seconds(ValueIndex value, int layout) const {
   const LayoutTable& table = layouts(value);
   const ShardingSpec& spec = table.spec(layout);
   if (!spec.is_partial()) return 0;

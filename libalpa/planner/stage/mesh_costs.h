@@ -60,30 +60,32 @@ class MeshCosts {
 
   const MeshShape& mesh() const { return mesh_; }
   const CostModel& costs() const { return costs_; }
-  const std::vector<NodeOption>& options(int node) const { return *options_[node]; }
-  const LayoutTable& layouts(int value) const { return *tables_[value]; }
+  const std::vector<NodeOption>& options(NodeIndex node) const { return *options_[node]; }
+  const LayoutTable& layouts(ValueIndex value) const { return *tables_[value]; }
 
   /// Layouts in which a state may rest: all that are not partial.
-  const std::vector<int>& resting(int state_value) const { return *resting_[state_value]; }
+  const std::vector<int>& resting(ValueIndex state_value) const { return *resting_[state_value]; }
 
-  const std::vector<double>& conversion_seconds(int value, int from) const;
-  const std::vector<ConversionBytes>& conversion_bytes(int value, int from, bool into_place) const;
+  const std::vector<double>& conversion_seconds(ValueIndex value, int from) const;
+  const std::vector<ConversionBytes>& conversion_bytes(ValueIndex value, int from, bool into_place) const;
 
   /// Of the terms of a value that leaves its mesh; 0 where it is not partial.
-  double reduction_seconds(int value, int layout) const;
+  double reduction_seconds(ValueIndex value, int layout) const;
 
   /// Adding up the squares of a gradient's tile, per layout (0 for partial ones); for operands of the global
   /// norm.
-  const std::vector<double>& norm_seconds(int gradient) const { return norm_seconds_.at(tables_[gradient]); }
+  const std::vector<double>& norm_seconds(ValueIndex gradient) const {
+    return norm_seconds_.at(tables_[gradient]);
+  }
 
   /// Adding up a device's losses, or those of a metric, at the end of a step; `value`: one of them.
-  double sum_seconds(int value) const { return sum_seconds_.at(value); }
+  double sum_seconds(ValueIndex value) const { return sum_seconds_.at(value); }
 
  private:
   std::vector<NodeOption> price(const Graph&, const Node&);
   double node_seconds(const OpDef&, const NodeLayout&) const;
   void price_norms(const Graph&);
-  void price_sum(const Graph&, int value);
+  void price_sum(const Graph&, ValueIndex value);
 
   MeshShape mesh_;
   const CostModel& costs_;
@@ -95,8 +97,8 @@ class MeshCosts {
   std::vector<const std::vector<NodeOption>*> options_;  ///< [node]
   std::vector<LayoutTable*> tables_;                     ///< [value]
   std::map<const LayoutTable*, std::vector<double>> norm_seconds_;
-  std::map<int, double> sum_seconds_;             ///< [value]
-  std::vector<const std::vector<int>*> resting_;  ///< [value]; null but for states
+  std::map<ValueIndex, double> sum_seconds_;
+  Indexed<ValueIndex, const std::vector<int>*> resting_;  ///< null but for states
 };
 
 /// The prices of one graph on all the meshes that were asked for.

@@ -7,13 +7,13 @@ namespace alpa {
 StageClock::StageClock(const StageScope& scope) : scope_(scope) {
   for (const Phase segment : {Phase::forward, Phase::backward, Phase::update}) {
     begin_.push_back(end_++);  // what arrives from other stages is there then
-    const std::vector<int> order = scope.order(segment);
+    const std::vector<NodeIndex> order = scope.order(segment);
     std::vector<int>&at = at_[static_cast<std::size_t>(segment)],
     &position = position_[static_cast<std::size_t>(segment)];
     at.assign(scope.graph().nodes.size(), -1);
     position = at;
     for (int place = 0; place < static_cast<int>(order.size()); ++place) {
-      const int n = order[place];
+      const NodeIndex n = order[place];
       if (segment == Phase::update && sums_ == 0 && n > scope.planning().uses.norm) measure();
       position[n] = place;
       if (scope.canonical_node(n) != n) continue;
@@ -30,9 +30,9 @@ StageClock::StageClock(const StageScope& scope) : scope_(scope) {
 /// Sums of tied weights' gradients come before the norm, all that it does not need after it.
 void StageClock::measure() {
   const GraphUses& uses = scope_.planning().uses;
-  const std::vector<int> none;
-  for (const int gradient : uses.norm < 0 ? none : scope_.node(uses.norm).operands) {
-    const std::vector<int>& users = uses.users_of(gradient);
+  const std::vector<ValueIndex> none;
+  for (const ValueIndex gradient : uses.norm < 0 ? none : scope_.node(uses.norm).operands) {
+    const std::vector<NodeIndex>& users = uses.users_of(gradient);
     if (users.empty() || !scope_.has(users.back()) || scope_.canonical_node(users.back()) != users.back())
       continue;
     measures_[{users.back(), place_of(scope_.node(users.back()).operands, gradient)}] = end_++;
@@ -40,11 +40,11 @@ void StageClock::measure() {
   sums_ = end_++;
 }
 
-int StageClock::runs(int node, Phase segment) const {
+int StageClock::runs(NodeIndex node, Phase segment) const {
   return at(node, segment) + 2 * static_cast<int>(scope_.node(node).operands.size());
 }
 
-int StageClock::ends(int node, Phase segment) const {
+int StageClock::ends(NodeIndex node, Phase segment) const {
   return settles(node, segment, static_cast<int>(scope_.node(node).results.size()));
 }
 

@@ -19,24 +19,28 @@ class StageClock {
   int begin(Phase segment) const { return begin_[static_cast<std::size_t>(segment)]; }
 
   /// An operand's value is brought into the layout from which all users of the segment start.
-  int starts(int node, Phase segment, int operand) const { return at(node, segment) + 2 * operand; }
+  int starts(NodeIndex node, Phase segment, int operand) const { return at(node, segment) + 2 * operand; }
   /// The operand is brought into the layout that the node takes.
-  int converts(int node, Phase segment, int operand) const { return at(node, segment) + 2 * operand + 1; }
+  int converts(NodeIndex node, Phase segment, int operand) const {
+    return at(node, segment) + 2 * operand + 1;
+  }
   /// The kernel; where blocks go round, later rounds have the next tick.
-  int runs(int node, Phase segment) const;
+  int runs(NodeIndex node, Phase segment) const;
   /// A result is brought to the layout of its segment, or straight to rest; then from there to rest.
-  int settles(int node, Phase segment, int result) const { return runs(node, segment) + 2 + 2 * result; }
-  int rests(int node, Phase segment, int result) const { return settles(node, segment, result) + 1; }
-  int ends(int node, Phase segment) const;
+  int settles(NodeIndex node, Phase segment, int result) const {
+    return runs(node, segment) + 2 + 2 * result;
+  }
+  int rests(NodeIndex node, Phase segment, int result) const { return settles(node, segment, result) + 1; }
+  int ends(NodeIndex node, Phase segment) const;
 
   /// The global norm takes the square of this operand of an update, which is then in the layout it takes.
-  int measures(int node, int operand) const { return measures_.at({node, operand}); }
+  int measures(NodeIndex node, int operand) const { return measures_.at({node, operand}); }
 
   /// All ranks add up their squares then, their losses and metrics.
   int sums() const { return sums_; }
 
   /// Its place among all runs of the segment, copies and all.
-  int position(int node, Phase segment) const { return in(position_, node, segment); }
+  int position(NodeIndex node, Phase segment) const { return in(position_, node, segment); }
 
   /// Of the runs of a layer, or of that whose copy it is.
   std::pair<int, int> of_layer(int layer, Phase segment) const;
@@ -44,15 +48,15 @@ class StageClock {
  private:
   void measure();
   using OfNodes = std::array<std::vector<int>, 3>;  ///< [segment][node]; -1: it does not run there
-  static int in(const OfNodes& of, int node, Phase segment) {
+  static int in(const OfNodes& of, NodeIndex node, Phase segment) {
     return of[static_cast<std::size_t>(segment)].at(static_cast<std::size_t>(node));
   }
-  int at(int node, Phase segment) const { return in(at_, scope_.canonical_node(node), segment); }
+  int at(NodeIndex node, Phase segment) const { return in(at_, scope_.canonical_node(node), segment); }
 
   const StageScope& scope_;
   OfNodes at_, position_;
   std::map<std::pair<int, Phase>, std::pair<int, int>> of_layer_;  ///< canonical layer, segment
-  std::map<std::pair<int, int>, int> measures_;                    ///< node, operand
+  std::map<std::pair<NodeIndex, int>, int> measures_;              ///< node, operand
   std::vector<int> begin_;                                         ///< [segment]
   int sums_ = 0, end_ = 0;
 };

@@ -21,12 +21,12 @@ class MemoryOverTime {
 
   void add() {
     for (const Phase segment : {Phase::forward, Phase::backward, Phase::update})
-      for (const int n : scope_.order(segment))
+      for (const NodeIndex n : scope_.order(segment))
         if (scope_.canonical_node(n) == n) add_run(n, segment);
     for (const auto& [edge, flow] : stage_.edges) add_flow(edge, flow);
     for (auto& [what, ticks] : held_) hold_result(what, ticks);
     for (auto& [index, ticks] : held_layouts_) hold_layout(index, ticks);
-    for (const int v : scope_.values()) add_messages(v);
+    for (const ValueIndex v : scope_.values()) add_messages(v);
     add_global_sum();
     hold_workspace_of_sums();
     stage_.clock = clock_.end();
@@ -39,24 +39,24 @@ class MemoryOverTime {
   };
 
   StageVariable& variable(int index) { return stage_.variables[index]; }
-  std::int64_t bytes(int v, int layout) const { return mesh_costs_.layouts(v).bytes(layout); }
+  std::int64_t bytes(ValueIndex v, int layout) const { return mesh_costs_.layouts(v).bytes(layout); }
 
-  bool rests(int v) const { return stage_.of_value.contains(scope_.canonical_value(v)); }
+  bool rests(ValueIndex v) const { return stage_.of_value.contains(scope_.canonical_value(v)); }
 
   /// The buffer that a node makes a value in ends with the segment, or (nullopt) that depends on layouts.
-  std::optional<bool> made_for_segment(int v, int n, Phase segment) const {
+  std::optional<bool> made_for_segment(ValueIndex v, NodeIndex n, Phase segment) const {
     const Node& node = scope_.node(n);
     const auto result = static_cast<std::size_t>(place_of(node.results, v));
     if (scope_.value(v).kind == ValueKind::state || node.op->overwrites[result] >= 0) return false;
     if (node.op->sums_micro_batches || scope_.planning().uses.summed_over_step[v]) return false;
     if (node.phase != segment) return !scope_.saved(v);  // recomputed; else users start from what was kept
     if (scope_.saved(v)) return rests(v) ? std::nullopt : std::optional(false);
-    for (const int user : scope_.users(v))
+    for (const NodeIndex user : scope_.users(v))
       if (scope_.kernel_of_sum(user) >= 0) return std::nullopt;
     return true;
   }
 
-  void add_run(int n, Phase segment) {
+  void add_run(NodeIndex n, Phase segment) {
     StageVariable& of = variable(stage_.of_node.at(n));
     SelectionProblem::Memory first{clock_.runs(n, segment), clock_.runs(n, segment) + 1, {}},
         later{first.end, first.end + 1, {}};
@@ -96,7 +96,7 @@ class MemoryOverTime {
   void hold_result(const Result& what, const Ticks& ticks) {
     StageVariable& of = variable(what.variable);
     const auto result = static_cast<std::size_t>(what.result);
-    const int v = scope_.node(of.node).results[result];
+    const ValueIndex v = scope_.node(of.node).results[result];
     for (const auto& [begin, end] : united(ticks)) {
       SelectionProblem::Memory memory{begin, end, {}};
       for (std::size_t c = 0; c < of.choices.size(); ++c)
@@ -116,7 +116,7 @@ class MemoryOverTime {
   }
 
   /// Of the uses in a segment that which runs first, or last.
-  StageScope::Use extreme_use(int v, Phase segment, bool last) const {
+  StageScope::Use extreme_use(ValueIndex v, Phase segment, bool last) const {
     const std::vector<StageScope::Use> uses = scope_.uses_in(v, segment);
     const auto when = [&](const StageScope::Use& use) {
       return std::pair(clock_.position(use.node, segment), use.operand);
@@ -130,12 +130,12 @@ class MemoryOverTime {
 
   /// When a value is brought into its segment's layout for the first of its users, or made into it where it
   /// has none itself (of equal layers only some hand on).
-  Moment start_of_uses(int v, Phase segment) const {
+  Moment start_of_uses(ValueIndex v, Phase segment) const {
     if (!scope_.uses_in(v, segment).empty()) {
       const StageScope::Use first = extreme_use(v, segment, false);
       return {clock_.starts(first.node, segment, first.operand), scope_.node(first.node).layer};
     }
-    const int maker = scope_.value(v).producer;
+    const NodeIndex maker = scope_.value(v).producer;
     if (!scope_.made_in(v, segment)) return {clock_.begin(segment), 0};
     return {clock_.ends(maker, segment), scope_.node(maker).layer};
   }
@@ -148,7 +148,7 @@ class MemoryOverTime {
   }
 
   /// Copies of the layer are there for the value's whole time then.
-  bool used_by_equal_layers(int v, int layer, Phase segment) const {
+  bool used_by_equal_layers(ValueIndex v, int layer, Phase segment) const {
     return std::ranges::any_of(scope_.uses_in(v, segment), [&](const StageScope::Use& use) {
       const int other = scope_.node(use.node).layer;
       return other != layer && scope_.canonical_layer(other) == scope_.canonical_layer(layer);
@@ -170,7 +170,7 @@ class MemoryOverTime {
     const Value& value = scope_.value(flow.value);
     Start start;
     if (from.node >= 0) {
-      const int maker = value.kind == ValueKind::state ? from.node : value.producer;
+      const NodeIndex maker = value.kind == ValueKind::state ? from.node : value.producer;
       const std::optional<bool> ends = made_for_segment(flow.value, maker, segment);
       start.lasts = !ends.value_or(true);
       start.always = ends.has_value();
@@ -216,7 +216,7 @@ class MemoryOverTime {
   }
 
   /// What a conversion holds at its tick, where what it starts from is counted in `held` or (0) elsewhere.
-  std::int64_t peak(int v, int from, int to, bool into_place, std::int64_t held) {
+  std::int64_t peak(ValueIndex v, int from, int to, bool into_place, std::int64_t held) {
     if (const std::tuple conversions(v, from, into_place); row_ != conversions) {
       row_ = conversions;
       bytes_of_row_ = &mesh_costs_.conversion_bytes(v, from, into_place);  // shared by threads, so it locks
@@ -226,14 +226,15 @@ class MemoryOverTime {
   }
 
   /// The same where what it ends in is counted elsewhere too. (Where there is no way, none.)
-  std::int64_t extra(int v, int from, int to, std::int64_t held) {
+  std::int64_t extra(ValueIndex v, int from, int to, std::int64_t held) {
     return std::max<std::int64_t>(0, peak(v, from, to, false, held) - bytes(v, to));
   }
 
   /// A node takes the value.
   void add_use(const StageEdge& edge, const StageFlow& flow) {
     const Phase segment = edge.phase;
-    const int v = flow.value, operand = edge.to_place;
+    const ValueIndex v = flow.value;
+    const int operand = edge.to_place;
     const Node& node = scope_.node(flow.user);
     const auto& measured = scope_.planning().uses.measured[flow.user];
     int tick = clock_.converts(flow.user, segment, operand);
@@ -275,7 +276,7 @@ class MemoryOverTime {
   }
 
   /// What the kernel wants that takes the square of an operand.
-  void hold_workspace_of_norm(int v, int user, int operand, int tick) {
+  void hold_workspace_of_norm(ValueIndex v, NodeIndex user, int operand, int tick) {
     const OpDef& norm = *scope_.node(scope_.planning().uses.norm).op;
     StageVariable& of = variable(stage_.of_node.at(scope_.canonical_node(user)));
     SelectionProblem::Memory memory{tick, tick + 1, {}};
@@ -286,11 +287,11 @@ class MemoryOverTime {
 
   /// What the kernels want that add up the loss and the metrics.
   void hold_workspace_of_sums() {
-    std::vector<int> summed{scope_.graph().loss};
+    std::vector<ValueIndex> summed{scope_.graph().loss};
     for (const Metric& metric : scope_.graph().metrics)
       summed.insert(summed.end(), metric.values.begin(), metric.values.end());
     const int tick = clock_.begin(Phase::update);
-    for (const int v : summed) {
+    for (const ValueIndex v : summed) {
       if (!scope_.makes(v)) continue;
       const Node& maker = scope_.node(scope_.value(v).producer);
       StageVariable& of = variable(stage_.of_node.at(scope_.canonical_node(scope_.value(v).producer)));
@@ -302,7 +303,7 @@ class MemoryOverTime {
     }
   }
 
-  std::int64_t workspace_of_one(const OpDef& op, int v, int layout) const {
+  std::int64_t workspace_of_one(const OpDef& op, ValueIndex v, int layout) const {
     const LayoutTable& table = mesh_costs_.layouts(v);
     const std::vector<TensorType> tile{tile_type(table.whole(), table.spec(layout), mesh_costs_.mesh())};
     const Attributes none;
@@ -325,7 +326,7 @@ class MemoryOverTime {
 
   /// From how a value is made to where it rests, from where its users start.
   void add_rest(const StageEdge& edge, const StageFlow& flow) {
-    const int maker = scope_.value(flow.value).producer;
+    const NodeIndex maker = scope_.value(flow.value).producer;
     const int tick = clock_.settles(maker, edge.phase, edge.from_place);
     const Start start = start_of(edge, flow);
     const bool in_place = scope_.node(maker).op->overwrites[edge.from_place] >= 0;
@@ -344,7 +345,8 @@ class MemoryOverTime {
 
   /// What is made, until it is brought to the segment's layout, unless it rests as it is made.
   void add_made_beside_rest(const StageEdge& edge, const StageFlow& flow) {
-    const int maker = scope_.value(flow.value).producer, begin = clock_.runs(maker, edge.phase),
+    const NodeIndex maker = scope_.value(flow.value).producer;
+    const int begin = clock_.runs(maker, edge.phase),
               tick = clock_.settles(maker, edge.phase, edge.from_place);
     if (!scope_.lasts(flow.value)) {
       held_[{edge.from, edge.from_place}].push_back({begin, tick});
@@ -358,7 +360,8 @@ class MemoryOverTime {
   /// From how it is made to the segment's layout: right away, if it rests in what that is turned into; where
   /// it rests as it is made, at the first use.
   void add_start_beside_rest(const StageEdge& edge, const StageFlow& flow) {
-    const int v = flow.value, maker = scope_.value(v).producer;
+    const ValueIndex v = flow.value;
+    const NodeIndex maker = scope_.value(v).producer;
     const int settles = clock_.settles(maker, edge.phase, edge.from_place);
     const auto [tick, layer] = start_of_uses(v, edge.phase);
     Ticks pieces{{settles, settles + 1}, {tick, tick + 1}};
@@ -386,7 +389,8 @@ class MemoryOverTime {
 
   /// From the segment's layout, which is still needed, to where the value rests.
   void add_rest_from_segment(const StageEdge& edge, const StageFlow& flow) {
-    const int v = flow.value, maker = scope_.value(v).producer;
+    const ValueIndex v = flow.value;
+    const NodeIndex maker = scope_.value(v).producer;
     const int tick = clock_.rests(maker, edge.phase, place_of(scope_.node(maker).results, v));
     const bool lasts = scope_.lasts(v);
     add_conversion(edge, -1, {{tick, tick + 1}}, [&](const EdgeEnd& from, const EdgeEnd& rest, bool) {
@@ -421,7 +425,7 @@ class MemoryOverTime {
 
   /// What leaves has memory of its own, as large as its tile, for each mesh that takes it; what arrives has
   /// that until it is unpacked.
-  void add_messages(int v) {
+  void add_messages(ValueIndex v) {
     const Value& value = scope_.value(v);
     if (v == scope_.graph().gradient_square_sum || value.kind == ValueKind::input) return;
     if (scope_.planning().uses.state_after_value(v) >= 0) return;
@@ -454,7 +458,7 @@ class MemoryOverTime {
     return request_.pipeline_in_flight;
   }
 
-  void add_message(int v, int begin, int end, std::int64_t count) {
+  void add_message(ValueIndex v, int begin, int end, std::int64_t count) {
     const auto at_rest = stage_.of_value.find(scope_.canonical_value(v));
     SelectionProblem::Memory memory{begin, end, {}};
     if (at_rest != stage_.of_value.end()) {
@@ -464,7 +468,7 @@ class MemoryOverTime {
       return;
     }
     // It rests as a node makes it: a sum of gradients, or a state that is no parameter.
-    const int made = scope_.value(v).kind == ValueKind::state ? scope_.next_of_state(v) : v;
+    const ValueIndex made = scope_.value(v).kind == ValueKind::state ? scope_.next_of_state(v) : v;
     const Node& maker = scope_.node(scope_.value(made).producer);
     StageVariable& of = variable(stage_.of_node.at(scope_.canonical_node(scope_.value(made).producer)));
     const auto result = static_cast<std::size_t>(place_of(maker.results, made));

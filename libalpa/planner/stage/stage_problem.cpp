@@ -181,7 +181,7 @@ void StageProblem::hold_conversions_where(const std::vector<std::int64_t>& bytes
   }
 }
 
-std::optional<ShardingSpec> StageProblem::layout_in(const StageSolution& solution, int value,
+std::optional<ShardingSpec> StageProblem::layout_in(const StageSolution& solution, ValueIndex value,
                                                     std::optional<Phase> segment) const {
   if (segment) {
     const auto at = solution.segment_layouts.find(value);
@@ -238,7 +238,7 @@ std::vector<int> StageProblem::with_conversions(std::vector<int> choice) const {
 }
 
 /// The layout in which a node takes or makes a value.
-ShardingSpec StageProblem::layout_at_node(int n, int value, bool result,
+ShardingSpec StageProblem::layout_at_node(NodeIndex n, ValueIndex value, bool result,
                                           const std::vector<int>& choice) const {
   const int index = stage_.of_node.at(scope_.canonical_node(n));
   const NodeOption& taken = option_of(variable(index), static_cast<std::size_t>(choice[index]), mesh_costs_);
@@ -247,27 +247,27 @@ ShardingSpec StageProblem::layout_at_node(int n, int value, bool result,
   return mesh_costs_.layouts(value).spec(result ? taken.results[place] : taken.operands[place]);
 }
 
-ShardingSpec StageProblem::resting_layout(int value, const std::vector<int>& choice) const {
+ShardingSpec StageProblem::resting_layout(ValueIndex value, const std::vector<int>& choice) const {
   const auto own = stage_.of_value.find(scope_.canonical_value(value));
   if (own != stage_.of_value.end()) {
     const auto chosen = static_cast<std::size_t>(choice[own->second]);
     return mesh_costs_.layouts(value).spec(variable(own->second).choices[chosen]);
   }
-  if (const int state = scope_.planning().uses.state_after_value(value); state >= 0)
+  if (const StateIndex state = scope_.planning().uses.state_after_value(value); state >= 0)
     return resting_layout(scope_.graph().states[state].value, choice);
   if (scope_.value(value).kind == ValueKind::state) {
     // What is no parameter rests as its update takes it.
-    const int state = scope_.planning().uses.state_at[value];
-    const int next = scope_.graph().states[state].next;
+    const StateIndex state = scope_.planning().uses.state_at[value];
+    const ValueIndex next = scope_.graph().states[state].next;
     if (next >= 0 && scope_.makes(next))
       return layout_at_node(scope_.value(next).producer, next, true, choice);
-    for (const int user : scope_.users(value)) return layout_at_node(user, value, false, choice);
+    for (const NodeIndex user : scope_.users(value)) return layout_at_node(user, value, false, choice);
   }
   if (scope_.makes(value)) return layout_at_node(scope_.value(value).producer, value, true, choice);
   return replicated_spec(scope_.value(value).type.shape.size());
 }
 
-SegmentLayouts StageProblem::segment_layouts(int value, const std::vector<int>& choice) const {
+SegmentLayouts StageProblem::segment_layouts(ValueIndex value, const std::vector<int>& choice) const {
   const auto in = [&](Phase segment) {
     const auto own = stage_.of_segment.find({scope_.canonical_value(value), segment});
     if (own != stage_.of_segment.end()) {
@@ -308,12 +308,12 @@ std::vector<int> StageProblem::decisions(std::vector<int> choice) const {
 StageSolution StageProblem::solution_of(const std::vector<int>& choice) const {
   StageSolution solution;
   solution.feasible = true;
-  for (const int n : scope_.nodes()) {
+  for (const NodeIndex n : scope_.nodes()) {
     const int index = stage_.of_node.at(scope_.canonical_node(n));
     solution.node_strategy[n] =
         option_of(variable(index), static_cast<std::size_t>(choice[index]), mesh_costs_).strategy;
   }
-  for (const int v : scope_.values()) {
+  for (const ValueIndex v : scope_.values()) {
     const Value& value = scope_.value(v);
     if (v == scope_.graph().gradient_square_sum) continue;
     solution.segment_layouts[v] = segment_layouts(v, choice);

@@ -19,12 +19,12 @@ struct StageSolution {
   bool feasible = false;
   std::string why_not;            ///< where it is not
   std::int64_t least_memory = 0;  ///< where memory is why: what it would need at least
-  std::map<int, Strategy> node_strategy;
-  std::map<int, ShardingSpec> value_layout;
-  std::map<int, ShardingSpec> received_layout;    ///< values made elsewhere -> layout they arrive in
-  std::map<int, SegmentLayouts> segment_layouts;  ///< of both, and of inputs
-  double micro_batch_s = 0;                       ///< forward and backward of one micro-batch
-  double update_s = 0;                            ///< once per step
+  std::map<NodeIndex, Strategy> node_strategy;
+  std::map<ValueIndex, ShardingSpec> value_layout;
+  std::map<ValueIndex, ShardingSpec> received_layout;    ///< values made elsewhere -> layout they arrive in
+  std::map<ValueIndex, SegmentLayouts> segment_layouts;  ///< of both, and of inputs
+  double micro_batch_s = 0;                              ///< forward and backward of one micro-batch
+  double update_s = 0;                                   ///< once per step
   double step_s = 0;         ///< what was minimised: micro-batches * micro_batch_s + update_s
   double lower_bound_s = 0;  ///< on step_s of any choice, feasible or not
   bool hit_time_limit = false;
@@ -73,11 +73,13 @@ class StageProblem {
   template <class OfVariable, class OfConversion>
   std::vector<std::int64_t> held_over_time(const OfVariable&, const OfConversion&) const;
   void hold_conversions_where(const std::vector<std::int64_t>& bytes);
-  ShardingSpec resting_layout(int value, const std::vector<int>& choice) const;
-  ShardingSpec layout_at_node(int node, int value, bool result, const std::vector<int>& choice) const;
+  ShardingSpec resting_layout(ValueIndex value, const std::vector<int>& choice) const;
+  ShardingSpec layout_at_node(NodeIndex node, ValueIndex value, bool result,
+                              const std::vector<int>& choice) const;
   /// Of a solution, at rest or in a segment; none: it has none.
-  std::optional<ShardingSpec> layout_in(const StageSolution&, int value, std::optional<Phase> segment) const;
-  SegmentLayouts segment_layouts(int value, const std::vector<int>& choice) const;
+  std::optional<ShardingSpec> layout_in(const StageSolution&, ValueIndex value,
+                                        std::optional<Phase> segment) const;
+  SegmentLayouts segment_layouts(ValueIndex value, const std::vector<int>& choice) const;
   double seconds(const std::vector<int>& choice, bool update) const;
 
   StageRequest request_;

@@ -4,7 +4,7 @@
 
 namespace alpa {
 
-int place_of(const std::vector<int>& list, int value) {
+int place_of(const std::vector<ValueIndex>& list, ValueIndex value) {
   return static_cast<int>(std::find(list.begin(), list.end(), value) - list.begin());
 }
 
@@ -15,12 +15,12 @@ StageScope::StageScope(const PlanningGraph& planning, const StageRequest& reques
       canonical_layer_(planning.classes.of_layer.size(), -1),
       copies_(planning.graph().nodes.size(), 0) {
   kept_.resize(graph().values.size());
-  for (const int v : semantics_.saved_values()) kept_[v] = true;
+  for (const ValueIndex v : semantics_.saved_values()) kept_[v] = true;
   runs_again_ = semantics_.recomputed(kept_);
   std::map<std::pair<int, std::vector<bool>>, int> first_of_class;  // class, which of its nodes run again
   for (int layer = request.first_layer; layer < request.end_layer; ++layer) {
     std::vector<bool> again;
-    for (const int n : planning.classes.layer_nodes[layer]) {
+    for (const NodeIndex n : planning.classes.layer_nodes[layer]) {
       again.push_back(runs_again(n));
       if (has(n)) nodes_.push_back(n);
     }
@@ -29,8 +29,8 @@ StageScope::StageScope(const PlanningGraph& planning, const StageRequest& reques
         first_of_class.emplace(std::pair(of_class, std::move(again)), layer).first->second;
   }
   std::sort(nodes_.begin(), nodes_.end());
-  for (const int n : nodes_) {
-    const int canonical = canonical_node(n);
+  for (const NodeIndex n : nodes_) {
+    const NodeIndex canonical = canonical_node(n);
     if (copies_[canonical]++ == 0) canonical_nodes_.push_back(canonical);
     // States of equal layers are the operands of equal nodes.
     for (std::size_t i = 0; i < node(n).operands.size(); ++i)
@@ -41,65 +41,68 @@ StageScope::StageScope(const PlanningGraph& planning, const StageRequest& reques
   }
   std::sort(values_.begin(), values_.end());
   values_.erase(std::unique(values_.begin(), values_.end()), values_.end());
-  std::sort(canonical_nodes_.begin(), canonical_nodes_.end(),
-            [&](int a, int b) { return std::pair(node(a).phase, a) < std::pair(node(b).phase, b); });
+  std::sort(canonical_nodes_.begin(), canonical_nodes_.end(), [&](NodeIndex a, NodeIndex b) {
+    return std::pair(node(a).phase, a) < std::pair(node(b).phase, b);
+  });
 }
 
-int StageScope::canonical_node(int n) const {
+NodeIndex StageScope::canonical_node(NodeIndex n) const {
   const auto& [of_layer, layer_nodes, place] = planning_.classes;
   const int layer = canonical_layer_[node(n).layer];
   return layer_nodes[layer][place[n]];
 }
 
-int StageScope::canonical_value(int v) const {
+ValueIndex StageScope::canonical_value(ValueIndex v) const {
   if (makes(v)) {
-    const int producer = value(v).producer;
+    const NodeIndex producer = value(v).producer;
     return node(canonical_node(producer)).results[place_of(node(producer).results, v)];
   }
   const auto at = canonical_state_.find(v);
   return at == canonical_state_.end() ? v : at->second;
 }
 
-std::vector<int> StageScope::users(int v) const {
-  std::vector<int> users;
-  for (const int n : planning_.uses.users_of(v))
+std::vector<NodeIndex> StageScope::users(ValueIndex v) const {
+  std::vector<NodeIndex> users;
+  for (const NodeIndex n : planning_.uses.users_of(v))
     if (has(n)) users.push_back(n);
   return users;
 }
 
-bool StageScope::is_recomputed(int v) const { return makes(v) && !saved(v) && runs_again(value(v).producer); }
+bool StageScope::is_recomputed(ValueIndex v) const {
+  return makes(v) && !saved(v) && runs_again(value(v).producer);
+}
 
-std::vector<StageScope::Use> StageScope::uses_in(int v, Phase segment) const {
+std::vector<StageScope::Use> StageScope::uses_in(ValueIndex v, Phase segment) const {
   std::vector<Use> uses;
-  for (const int user : planning_.uses.users_of(v)) {
+  for (const NodeIndex user : planning_.uses.users_of(v)) {
     if (!has(user)) continue;
     if (node(user).phase != segment && !(segment == Phase::backward && runs_again(user))) continue;
-    const std::vector<int>& operands = node(user).operands;
+    const std::vector<ValueIndex>& operands = node(user).operands;
     for (std::size_t i = 0; i < operands.size(); ++i)
       if (operands[i] == v) uses.push_back({user, static_cast<int>(i)});
   }
   return uses;
 }
 
-bool StageScope::made_in(int v, Phase segment) const {
+bool StageScope::made_in(ValueIndex v, Phase segment) const {
   if (!makes(v)) return false;
   return node(value(v).producer).phase == segment || (segment == Phase::backward && is_recomputed(v));
 }
 
-std::set<int> StageScope::layers_it_leaves_for(int v) const {
+std::set<int> StageScope::layers_it_leaves_for(ValueIndex v) const {
   std::set<int> layers;
-  for (const int n : planning_.uses.users_of(v))
+  for (const NodeIndex n : planning_.uses.users_of(v))
     if (!has(n)) layers.insert(node(n).layer);
   return layers;
 }
 
-int StageScope::next_of_state(int state_value) const {
-  const int state = planning_.uses.state_at[state_value];
+ValueIndex StageScope::next_of_state(ValueIndex state_value) const {
+  const StateIndex state = planning_.uses.state_at[state_value];
   return graph().states[state].next;
 }
 
-bool StageScope::updates(int state_value) const {
-  const int next = next_of_state(state_value);
+bool StageScope::updates(ValueIndex state_value) const {
+  const ValueIndex next = next_of_state(state_value);
   return next < 0 ? has(planning_.uses.users_of(state_value).front()) : makes(next);
 }
 

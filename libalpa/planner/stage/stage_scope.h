@@ -15,54 +15,58 @@ class StageScope {
  public:
   StageScope(const PlanningGraph&, const StageRequest&);
 
-  const std::vector<int>& nodes() const { return nodes_; }    ///< in the graph's order
-  const std::vector<int>& values() const { return values_; }  ///< that they take or make, ascending
-  const std::vector<int>& canonical_nodes() const { return canonical_nodes_; }  ///< by phase, then in order
-  std::vector<int> order(Phase segment) const { return semantics_.order(segment, kept_); }
+  const std::vector<NodeIndex>& nodes() const { return nodes_; }     ///< in the graph's order
+  const std::vector<ValueIndex>& values() const { return values_; }  ///< that they take or make, ascending
+  const std::vector<NodeIndex>& canonical_nodes() const {
+    return canonical_nodes_;
+  }  ///< by phase, then in order
+  std::vector<NodeIndex> order(Phase segment) const { return semantics_.order(segment, kept_); }
 
-  bool has(int node) const { return semantics_.has(node); }
-  bool makes(int value) const { return semantics_.makes(value); }  ///< the value is the result of a node here
-  int canonical_node(int node) const;
-  int canonical_value(int value) const;
+  bool has(NodeIndex node) const { return semantics_.has(node); }
+  bool makes(ValueIndex value) const { return semantics_.makes(value); }  ///< it is the result of a node here
+  NodeIndex canonical_node(NodeIndex node) const;
+  ValueIndex canonical_value(ValueIndex value) const;
   int canonical_layer(int layer) const { return canonical_layer_[layer]; }
-  int copies(int canonical_node) const { return copies_[canonical_node]; }
+  int copies(NodeIndex canonical_node) const { return copies_[canonical_node]; }
 
-  std::vector<int> users(int value) const;
-  bool leaves(int value) const { return semantics_.leaves(value); }  ///< some other stage uses it
-  std::set<int> layers_it_leaves_for(int value) const;               ///< of other stages
-  int next_of_state(int state_value) const;  ///< the value that replaces it after the step; -1: none does
+  std::vector<NodeIndex> users(ValueIndex value) const;
+  bool leaves(ValueIndex value) const { return semantics_.leaves(value); }  ///< some other stage uses it
+  std::set<int> layers_it_leaves_for(ValueIndex value) const;               ///< of other stages
+  ValueIndex next_of_state(
+      ValueIndex state_value) const;  ///< the value that replaces it after the step; -1: none does
 
   /// Lives from the forward to the backward of a micro-batch.
-  bool saved(int value) const { return semantics_.is_saved(value); }
+  bool saved(ValueIndex value) const { return semantics_.is_saved(value); }
 
   /// Rests in memory that outlives segments.
-  bool lasts(int v) const { return value(v).kind == ValueKind::state || saved(v); }
+  bool lasts(ValueIndex v) const { return value(v).kind == ValueKind::state || saved(v); }
 
   /// Is made again in the backward of its layer and lives until its last use there (rematerialisation).
-  bool is_recomputed(int value) const;
+  bool is_recomputed(ValueIndex value) const;
 
   /// An operand that is a value.
   struct Use {
-    int node, operand;
+    NodeIndex node;
+    int operand;
   };
   /// Those of nodes that run in a segment, recomputed ones in the backward too.
-  std::vector<Use> uses_in(int value, Phase segment) const;
+  std::vector<Use> uses_in(ValueIndex value, Phase segment) const;
 
   /// Whether a node makes the value in that segment, for the first time or again.
-  bool made_in(int value, Phase segment) const;
+  bool made_in(ValueIndex value, Phase segment) const;
 
   /// Whose kernel may add to this sum over micro-batches; -1: none can.
-  int kernel_of_sum(int node) const { return semantics_.kernel_of_sum(node); }
+  NodeIndex kernel_of_sum(NodeIndex node) const { return semantics_.kernel_of_sum(node); }
 
   /// A node of the forward whose result its layer's backward needs and that was not kept.
-  bool runs_again(int node) const { return runs_again_[node]; }
+  bool runs_again(NodeIndex node) const { return runs_again_[node]; }
 
   /// The state that starts as this value is updated here (or nowhere).
-  bool updates(int state_value) const;
+  bool updates(ValueIndex state_value) const;
 
   const Graph& graph() const { return planning_.graph(); }
-  const Node& node(int n) const { return node_of(graph(), n); }
-  const Value& value(int v) const { return value_of(graph(), v); }
+  const Node& node(NodeIndex n) const { return node_of(graph(), n); }
+  const Value& value(ValueIndex v) const { return value_of(graph(), v); }
   const PlanningGraph& planning() const { return planning_; }
 
  private:
@@ -70,14 +74,15 @@ class StageScope {
   const PlanningGraph& planning_;
   const StageRequest& request_;
   std::vector<int> canonical_layer_;  ///< [layer], -1: not in the stage
-  std::vector<int> nodes_, values_, canonical_nodes_;
-  std::vector<int> copies_;  ///< [node]; 0 but for canonical ones
-  std::map<int, int> canonical_state_;
-  std::vector<bool> kept_;        ///< [value] saved
-  std::vector<bool> runs_again_;  ///< [node]
+  std::vector<NodeIndex> nodes_, canonical_nodes_;
+  std::vector<ValueIndex> values_;
+  Indexed<NodeIndex, int> copies_;  ///< 0 but for canonical ones
+  std::map<ValueIndex, ValueIndex> canonical_state_;
+  Indexed<ValueIndex, bool> kept_;  ///< saved
+  Indexed<NodeIndex, bool> runs_again_;
 };
 
 /// Index of a value among a node's operands or results.
-int place_of(const std::vector<int>& list, int value);
+int place_of(const std::vector<ValueIndex>& list, ValueIndex value);
 
 }  // namespace alpa

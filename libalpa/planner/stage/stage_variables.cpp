@@ -16,17 +16,17 @@ class Builder {
       : scope_(scope), request_(request), mesh_costs_(mesh_costs) {}
 
   StageVariables build() {
-    for (const int v : scope_.values()) note_needs(v);
-    for (const int n : scope_.canonical_nodes())
+    for (const ValueIndex v : scope_.values()) note_needs(v);
+    for (const NodeIndex n : scope_.canonical_nodes())
       if (!add_node(n)) return std::move(built_);
-    for (const int v : scope_.values()) add_value(v);
+    for (const ValueIndex v : scope_.values()) add_value(v);
     add_sums_of_step();
     return std::move(built_);
   }
 
  private:
   StageVariable& variable(int index) { return built_.variables[index]; }
-  const NodeOption& option(int node, int choice) const { return mesh_costs_.options(node)[choice]; }
+  const NodeOption& option(NodeIndex node, int choice) const { return mesh_costs_.options(node)[choice]; }
 
   int add_variable(StageVariable&& added) {
     const std::size_t choices = added.choices.size();
@@ -38,7 +38,7 @@ class Builder {
     return static_cast<int>(built_.variables.size()) - 1;
   }
 
-  bool add_node(int n) {
+  bool add_node(NodeIndex n) {
     const Node& node = scope_.node(n);
     StageVariable added;
     added.node = n;
@@ -59,7 +59,7 @@ class Builder {
     return true;
   }
 
-  double norm_seconds(int n, int o) const {
+  double norm_seconds(NodeIndex n, int o) const {
     double seconds = 0;
     for (const int i : scope_.planning().uses.measured[n]) {
       const std::size_t operand = static_cast<std::size_t>(i);
@@ -70,19 +70,19 @@ class Builder {
   }
 
   /// Of what the node makes, all that lasts longer than its segment.
-  void add_memory(int n) {
+  void add_memory(NodeIndex n) {
     const Node& node = scope_.node(n);
     StageVariable& added = variable(built_.of_node.at(n));
     const int count = scope_.copies(n);
     for (std::size_t c = 0; c < added.choices.size(); ++c) {
       const NodeOption& o = option(n, added.choices[c]);
       for (std::size_t r = 0; r < node.results.size(); ++r) {
-        const int v = node.results[r];
+        const ValueIndex v = node.results[r];
         const std::int64_t size = mesh_costs_.layouts(v).bytes(o.results[r]);
         if (node.op->sums_micro_batches || scope_.planning().uses.summed_over_step[v]) {
           added.fixed[c] += count * size;
         } else if (updates_in_place(node)) {
-          const int state = scope_.planning().uses.state_after_value(v);
+          const StateIndex state = scope_.planning().uses.state_after_value(v);
           const bool parameter = state >= 0 && scope_.graph().states[state].is_parameter;
           added.fixed[c] += parameter ? 0 : count * size;  // those are counted where they rest
         } else if (scope_.saved(v) && !needs_.at(scope_.canonical_value(v)).rest) {
@@ -92,7 +92,7 @@ class Builder {
     }
   }
 
-  double tile_bytes(int v, int layout) const {
+  double tile_bytes(ValueIndex v, int layout) const {
     const LayoutTable& table = mesh_costs_.layouts(v);
     return static_cast<double>(byte_count(tile_type(table.whole(), table.spec(layout), request_.mesh)));
   }
@@ -104,7 +104,7 @@ class Builder {
     std::set<Phase> segments;  ///< in which several things are made of it
   };
 
-  void note_needs(int v) {
+  void note_needs(ValueIndex v) {
     const Value& value = scope_.value(v);
     if (scope_.planning().uses.state_after_value(v) >= 0) return;
     if (scope_.makes(v) && scope_.node(value.producer).op->sums_micro_batches) return;
@@ -122,17 +122,18 @@ class Builder {
     if (std::find(layouts.begin(), layouts.end(), layout) == layouts.end()) layouts.push_back(layout);
   }
 
-  void propose_as_made(int v, std::vector<int>& layouts) const {
+  void propose_as_made(ValueIndex v, std::vector<int>& layouts) const {
     if (!scope_.makes(v)) return;
-    const int producer = scope_.value(v).producer, n = scope_.canonical_node(producer);
+    const NodeIndex producer = scope_.value(v).producer, n = scope_.canonical_node(producer);
     const auto result = static_cast<std::size_t>(place_of(scope_.node(producer).results, v));
     for (const int o : built_.variables[built_.of_node.at(n)].choices)
       propose(option(n, o).results[result], layouts);
   }
 
-  void propose_as_used(int v, const std::vector<StageScope::Use>& uses, std::vector<int>& layouts) const {
+  void propose_as_used(ValueIndex v, const std::vector<StageScope::Use>& uses,
+                       std::vector<int>& layouts) const {
     for (const auto& [user, operand] : uses) {
-      const int n = scope_.canonical_node(user);
+      const NodeIndex n = scope_.canonical_node(user);
       for (const int o : built_.variables[built_.of_node.at(n)].choices) {
         const int layout = option(n, o).operands[operand];
         // Partial terms reach it from an operator of the same stage only: nothing partial crosses stages.
@@ -141,7 +142,7 @@ class Builder {
     }
   }
 
-  std::vector<int> resting_candidates(int v) const {
+  std::vector<int> resting_candidates(ValueIndex v) const {
     std::vector<int> layouts;
     const LayoutTable& table = mesh_costs_.layouts(v);
     const Value& value = scope_.value(v);
@@ -163,7 +164,7 @@ class Builder {
   }
 
   /// Of the layout in which a value rests.
-  int layout_variable(int canonical, int v) {
+  int layout_variable(ValueIndex canonical, ValueIndex v) {
     const auto known = built_.of_value.find(canonical);
     if (known != built_.of_value.end()) return known->second;
     StageVariable added;
@@ -185,7 +186,7 @@ class Builder {
   }
 
   /// Of the layout from which all users of a segment start.
-  int segment_variable(int canonical, int v, Phase segment) {
+  int segment_variable(ValueIndex canonical, ValueIndex v, Phase segment) {
     const auto known = built_.of_segment.find({canonical, segment});
     if (known != built_.of_segment.end()) return known->second;
     StageVariable added;
@@ -212,24 +213,24 @@ class Builder {
     int variable = -1, place = 0;
   };
 
-  void flow(const Source& from, int to, int v, Phase segment, int to_place = 0, int user = -1) {
-    const int canonical = scope_.canonical_value(v);
+  void flow(const Source& from, int to, ValueIndex v, Phase segment, int to_place = 0, NodeIndex user = {}) {
+    const ValueIndex canonical = scope_.canonical_value(v);
     StageFlow& flow = built_.edges[{from.variable, to, from.place, to_place, canonical, segment}];
     const bool is_first = flow.count++ == 0;
     if (is_first || (v == canonical && flow.value != canonical)) flow.value = v, flow.user = user;
   }
 
-  void connect(const Source& from, int v, Phase segment) {
+  void connect(const Source& from, ValueIndex v, Phase segment) {
     for (const auto& [user, operand] : scope_.uses_in(v, segment))
       flow(from, built_.of_node.at(scope_.canonical_node(user)), v, segment, operand, user);
   }
 
   /// An input is loaded whole in each segment that takes it, but for what the forward saved for the backward.
-  void add_input(int v) {
+  void add_input(ValueIndex v) {
     const int index = layout_variable(v, v);
     StageVariable& loaded = variable(index);
     std::set<Phase> loading;
-    for (const int user : scope_.users(v)) loading.insert(scope_.node(user).phase);
+    for (const NodeIndex user : scope_.users(v)) loading.insert(scope_.node(user).phase);
     if (scope_.saved(v)) {
       loading.erase(Phase::backward);
       loaded.slot[0] += mesh_costs_.layouts(v).bytes(loaded.choices[0]);
@@ -259,9 +260,9 @@ class Builder {
       for (std::int64_t& bytes : variable(0).fixed)
         bytes += (2 + std::ssize(graph.metrics)) * buffer_bytes(TensorType{DType::f32, {}});
     const double zero_s = mesh_costs_.costs().copy_seconds(static_cast<double>(byte_count({DType::f32, {}})));
-    const auto add_sum = [&](const std::vector<int>& values) {
+    const auto add_sum = [&](const std::vector<ValueIndex>& values) {
       bool made = false;
-      for (const int v : values) {
+      for (const ValueIndex v : values) {
         if (!scope_.makes(v)) continue;
         made = true;
         StageVariable& maker = variable(built_.of_node.at(scope_.canonical_node(scope_.value(v).producer)));
@@ -273,7 +274,7 @@ class Builder {
     for (const Metric& metric : graph.metrics) add_sum(metric.values);
     const auto& measured = scope_.planning().uses.measured;
     const bool has_gradients =
-        std::ranges::any_of(scope_.nodes(), [&](int n) { return !measured[n].empty(); });
+        std::ranges::any_of(scope_.nodes(), [&](NodeIndex n) { return !measured[n].empty(); });
     if (!has_gradients) add_to_all(zero_s);
   }
 
@@ -289,7 +290,7 @@ class Builder {
   }
 
   /// How often it comes from another stage in a step.
-  double arrivals_of(int v) const {
+  double arrivals_of(ValueIndex v) const {
     const Value& value = scope_.value(v);
     if (value.kind == ValueKind::state) return scope_.updates(v) ? 0 : 1;
     if (scope_.makes(v)) return 0;
@@ -297,25 +298,25 @@ class Builder {
   }
 
   /// What is no parameter rests as its update takes it; others start from there.
-  void add_state_of_update(int v, const State& state) {
+  void add_state_of_update(ValueIndex v, const State& state) {
     if (!scope_.makes(state.next)) return;
-    const int update = scope_.value(state.next).producer;
+    const NodeIndex update = scope_.value(state.next).producer;
     const Source rest{built_.of_node.at(scope_.canonical_node(update)),
                       place_of(scope_.node(update).results, state.next)};
     for (const Phase segment : {Phase::forward, Phase::backward}) connect(rest, v, segment);
   }
 
   /// Ties one value of the stage (folded or not) into the problem.
-  void add_value(int v) {
+  void add_value(ValueIndex v) {
     const Value& value = scope_.value(v);
     if (v == scope_.graph().gradient_square_sum) return;
     if (value.kind == ValueKind::input) return add_input(v);
     const PlanningGraph& planning = scope_.planning();
-    const int canonical = scope_.canonical_value(v);
+    const ValueIndex canonical = scope_.canonical_value(v);
     const bool made_here = scope_.makes(v), state = value.kind == ValueKind::state;
     const int from = made_here ? built_.of_node.at(scope_.canonical_node(value.producer)) : -1;
     const int place = made_here ? place_of(scope_.node(value.producer).results, v) : 0;
-    if (const int s = planning.uses.state_after_value(v); s >= 0) {
+    if (const StateIndex s = planning.uses.state_after_value(v); s >= 0) {
       // Flows into the resting layout of its state.
       const State& owner = scope_.graph().states[s];
       if (!owner.is_parameter) return;
@@ -377,7 +378,7 @@ class Builder {
   const StageRequest& request_;
   const MeshCosts& mesh_costs_;
   StageVariables built_;
-  std::map<int, Needs> needs_;  ///< by canonical value
+  std::map<ValueIndex, Needs> needs_;  ///< by canonical value
 };
 
 }  // namespace

@@ -14,8 +14,8 @@ namespace alpa {
 /// One decision of a stage: which option a node takes, in which layout a value rests, or which the users of a
 /// segment start from.
 struct StageVariable {
-  int node = -1;                 ///< canonical node, or
-  int value = -1;                ///< canonical value
+  NodeIndex node;                ///< canonical node, or
+  ValueIndex value;              ///< canonical value
   std::optional<Phase> segment;  ///< whose users start from that layout of the value; none: it rests in it
   std::vector<int> choices;      ///< options of the node, or layouts of the value, as MeshCosts numbers them
   /// [choice] Of a value at rest whose maker's segment has a layout of its own: whether it rests as it is
@@ -43,15 +43,16 @@ struct StageEdge {
   int from = 0, to = 0;          ///< variables
   int from_place = 0;            ///< result of `from`
   int to_place = 0;              ///< operand of `to`
-  int value = 0;                 ///< canonical
+  ValueIndex value{0};           ///< canonical
   Phase phase = Phase::forward;  ///< how often it is paid
   auto operator<=>(const StageEdge&) const = default;
 };
 
 /// What goes along an edge.
 struct StageFlow {
-  int count = 0;              ///< how often per run of its phase, over all layers
-  int value = -1, user = -1;  ///< one such value of the graph, and the node that takes it; -1: it is laid out
+  int count = 0;     ///< how often per run of its phase, over all layers
+  ValueIndex value;  ///< as below
+  NodeIndex user;    ///< one such value of the graph, and the node that takes it; -1: it is laid out
 };
 
 /// Memory that depends on both ends of an edge: that of a conversion, which is there or is not.
@@ -79,9 +80,9 @@ struct StageConversion {
 struct StageVariables {
   std::vector<StageVariable> variables;
   std::map<StageEdge, StageFlow> edges;
-  std::map<int, int> of_node;                       ///< canonical node -> variable
-  std::map<int, int> of_value;                      ///< canonical value -> variable of its layout at rest
-  std::map<std::pair<int, Phase>, int> of_segment;  ///< canonical value, segment -> variable
+  std::map<NodeIndex, int> of_node;    ///< canonical node -> variable
+  std::map<ValueIndex, int> of_value;  ///< canonical value -> variable of its layout at rest
+  std::map<std::pair<ValueIndex, Phase>, int> of_segment;  ///< canonical value, segment -> variable
   std::vector<StageConversion> conversions;
   int clock = 0;        ///< its end
   std::string why_not;  ///< a node that has no option; else ""

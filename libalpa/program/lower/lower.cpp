@@ -30,7 +30,7 @@ std::vector<std::vector<StageRun>> orders_of(const Plan& plan, Purpose purpose) 
 StageIndex first_user(const Placement& placement, const Crossing& crossing) {
   const bool backward = phase_of_crossing(placement.graph(), crossing.value) == Phase::backward;
   StageIndex first;
-  for (const int user : placement.uses().users_of(crossing.value)) {
+  for (const NodeIndex user : placement.uses().users_of(crossing.value)) {
     const StageIndex stage = placement.stage_of_node(user);
     if (placement.mesh_of_stage(stage) != crossing.to_mesh) continue;
     if (first < 0 || (backward ? stage > first : stage < first)) first = stage;

@@ -5,7 +5,9 @@
 namespace alpa {
 namespace {
 
-bool is_input(const Graph& graph, int value) { return value_of(graph, value).kind == ValueKind::input; }
+bool is_input(const Graph& graph, ValueIndex value) {
+  return value_of(graph, value).kind == ValueKind::input;
+}
 
 }  // namespace
 
@@ -29,8 +31,8 @@ MeshLowering::MeshLowering(const Placement& placement, MeshIndex mesh, Purpose p
 MeshProgram MeshLowering::run() {
   find_kept_values();
   // All states first, in the graph's order: the arena begins with them, whatever uses them when.
-  for (int s = 0; s < static_cast<int>(graph_.states.size()); ++s) {
-    const int value = graph_.states[s].value;
+  for (const StateIndex s : graph_.states.indices()) {
+    const ValueIndex value = graph_.states[s].value;
     if (placement_.mesh_of_value(value) == mesh_ || is_used(value)) values_.state_buffer(s);
   }
   for (const StageIndex stage : stages_) lower_forward(stage);
@@ -50,17 +52,17 @@ bool MeshLowering::has(StageIndex stage, SegmentKind kind) const {
                              [&](const StageRun& run) { return run.stage == stage && run.kind == kind; });
 }
 
-bool MeshLowering::is_used(int value) const {
-  return std::ranges::any_of(uses_.users_of(value), [&](int user) { return here(user); });
+bool MeshLowering::is_used(ValueIndex value) const {
+  return std::ranges::any_of(uses_.users_of(value), [&](NodeIndex user) { return here(user); });
 }
 
 /// The stage of this mesh in whose segment of that phase a value is made, received or loaded.
-StageIndex MeshLowering::first_stage_with(int value, Phase phase) const {
+StageIndex MeshLowering::first_stage_with(ValueIndex value, Phase phase) const {
   if (placement_.mesh_of_value(value) == mesh_) return placement_.stage_of_value(value);
   for (std::size_t t = 0; t < transfers_.size(); ++t)
     if (transfers_[t].value == value && plan_.crossings[t].to_mesh == mesh_) return transfers_[t].to_stage;
   StageIndex first;  // an input
-  for (const int user : uses_.users_of(value))
+  for (const NodeIndex user : uses_.users_of(value))
     if (const StageIndex stage = placement_.stage_of_node(user);
         here(user) && node_of(graph_, user).phase == phase && (first < 0 || stage < first))
       first = stage;
@@ -71,15 +73,15 @@ StageIndex MeshLowering::first_stage_with(int value, Phase phase) const {
 void MeshLowering::find_kept_values() {
   if (purpose_ == Purpose::train)
     for (const StageIndex stage : stages_)
-      for (const int v : placement_.semantics(stage).saved_values()) values_.keep(v);
+      for (const ValueIndex v : placement_.semantics(stage).saved_values()) values_.keep(v);
   if (stages_.size() == 1) return;
-  for (int v = 0; v < static_cast<int>(graph_.values.size()); ++v) {
+  for (const ValueIndex v : graph_.values.indices()) {
     const Value& value = value_of(graph_, v);
     if (value.kind == ValueKind::state) continue;
     const Phase made = value.producer < 0 ? Phase::forward : node_of(graph_, value.producer).phase;
     if (made == Phase::update) continue;
     const StageIndex first = first_stage_with(v, made);
-    for (const int user : uses_.users_of(v)) {
+    for (const NodeIndex user : uses_.users_of(v)) {
       if (!here(user)) continue;
       const Phase phase = node_of(graph_, user).phase;
       if (phase == Phase::update || (phase == Phase::backward && purpose_ != Purpose::train)) continue;
@@ -91,10 +93,10 @@ void MeshLowering::find_kept_values() {
 
 /// What the second part of a split backward needs and its first part has, or makes again.
 void MeshLowering::keep_for_weights(StageIndex stage) {
-  for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
+  for (const NodeIndex n : graph_.nodes.indices()) {
     if (placement_.stage_of_node(n) != stage || !of_weights_[n]) continue;
-    for (const int operand : node_of(graph_, n).operands) {
-      const int maker = value_of(graph_, operand).producer;
+    for (const ValueIndex operand : node_of(graph_, n).operands) {
+      const NodeIndex maker = value_of(graph_, operand).producer;
       if (maker >= 0 && !of_weights_[maker]) values_.keep_for_weights(operand);
     }
   }
@@ -103,9 +105,9 @@ void MeshLowering::keep_for_weights(StageIndex stage) {
 void MeshLowering::lower_forward(StageIndex stage) {
   values_.begin_segment(stage, SegmentKind::forward);
   receive_values_made_in(Phase::forward);
-  for (const int v : values_.kept())
+  for (const ValueIndex v : values_.kept())
     if (is_input(graph_, v) && first_stage_with(v, Phase::forward) == stage) values_.fetch_resting(v);
-  for (const int n : placement_.semantics(stage).order(Phase::forward, {})) emit_node(n);
+  for (const NodeIndex n : placement_.semantics(stage).order(Phase::forward, {})) emit_node(n);
 }
 
 void MeshLowering::lower_backward(StageIndex stage, SegmentKind kind) {
@@ -115,16 +117,16 @@ void MeshLowering::lower_backward(StageIndex stage, SegmentKind kind) {
     skipped_.clear();
     receive_values_made_in(Phase::backward);
   }
-  std::vector<bool> kept(graph_.values.size());
-  for (const int v : values_.kept()) kept[v] = true;
-  for (const int n : placement_.semantics(stage).order(Phase::backward, kept))
+  Indexed<ValueIndex, bool> kept(graph_.values.size());
+  for (const ValueIndex v : values_.kept()) kept[v] = true;
+  for (const NodeIndex n : placement_.semantics(stage).order(Phase::backward, kept))
     if (kind == SegmentKind::backward || of_weights_[n] != begins) emit_node(n);
 }
 
 void MeshLowering::lower_update() {
   values_.begin_segment(StageIndex(), SegmentKind::update);
   const auto scalar = [&](const std::string& name) {
-    return values_.new_buffer(name, -1, replicated_spec(0), {DType::f32, {}}, Residence::step);
+    return values_.new_buffer(name, {}, replicated_spec(0), {DType::f32, {}}, Residence::step);
   };
   values_.program().loss = scalar("loss");
   for (const Metric& metric : graph_.metrics) values_.program().metrics.push_back(scalar(metric.name));
@@ -132,7 +134,7 @@ void MeshLowering::lower_update() {
     values_.program().gradient_square_sum = scalar("squared gradient norm");
     values_.provide(graph_.gradient_square_sum, replicated_spec(0), values_.program().gradient_square_sum);
     for (const StageTransfer& transfer : transfers_)
-      if (const int maker = value_of(graph_, transfer.value).producer; maker >= 0)  // a state has none
+      if (const NodeIndex maker = value_of(graph_, transfer.value).producer; maker >= 0)  // a state has none
         if (node_of(graph_, maker).op->sums_micro_batches) send_if_crossing(transfer.value);
     receive_values_made_in(Phase::update);
   }
@@ -143,7 +145,7 @@ void MeshLowering::lower_update() {
     emit_global_sum({values_.program().loss});
     return;
   }
-  for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
+  for (const NodeIndex n : graph_.nodes.indices()) {
     const Node& node = node_of(graph_, n);
     if (node.phase != Phase::update) continue;
     if (node.op->reduces_globally)
@@ -155,21 +157,21 @@ void MeshLowering::lower_update() {
 }
 
 /// The accumulate node that can be done by the kernel of the gradient itself, or -1.
-int MeshLowering::fused_accumulator(const Node& node, const NodeLayout& layout) const {
-  if (values_.stage() < 0) return -1;
-  const int accumulator =
-      placement_.semantics(values_.stage()).sum_in_kernel(static_cast<int>(&node - graph_.nodes.data()));
-  if (accumulator < 0) return -1;
-  const int sum = node_of(graph_, accumulator).results[0];
+NodeIndex MeshLowering::fused_accumulator(const Node& node, const NodeLayout& layout) const {
+  if (values_.stage() < 0) return {};
+  const NodeIndex accumulator =
+      placement_.semantics(values_.stage()).sum_in_kernel(graph_.nodes.index_of(node));
+  if (accumulator < 0) return {};
+  const ValueIndex sum = node_of(graph_, accumulator).results[0];
   const bool same = layout.results[0] == plan_.value_layout[node.results[0]] &&
                     layout.results[0] == plan_.value_layout[sum];
-  return same ? accumulator : -1;
+  return same ? accumulator : NodeIndex();
 }
 
 BufferIndex MeshLowering::result_buffer(const Node& node, const NodeLayout& layout, std::size_t result,
                                         const std::vector<BufferIndex>& operands) {
   if (node.op->overwrites[result] >= 0) return operands[node.op->overwrites[result]];
-  const int value = node.results[result];
+  const ValueIndex value = node.results[result];
   const TensorType& tile = layout.local_results[result];
   if (layout.results[result] == values_.resting_layout(value))
     return values_.resting_buffer(value, tile.dtype);
@@ -177,7 +179,7 @@ BufferIndex MeshLowering::result_buffer(const Node& node, const NodeLayout& layo
                             Residence::segment);
 }
 
-void MeshLowering::settle_result(int value, BufferIndex buffer, const ShardingSpec& made) {
+void MeshLowering::settle_result(ValueIndex value, BufferIndex buffer, const ShardingSpec& made) {
   const ShardingSpec resting = values_.resting_layout(value);
   const bool again = values_.segment() != SegmentKind::forward &&
                      node_of(graph_, value_of(graph_, value).producer).phase == Phase::forward;
@@ -199,7 +201,7 @@ void MeshLowering::settle_result(int value, BufferIndex buffer, const ShardingSp
   if (!again && !maker.op->sums_micro_batches) send_if_crossing(value);
 }
 
-void MeshLowering::emit_node(int index) {
+void MeshLowering::emit_node(NodeIndex index) {
   if (skipped_.contains(index)) return;
   const Node& node = node_of(graph_, index);
   const NodeLayout& layout = placement_.node_layout(index);
@@ -210,11 +212,12 @@ void MeshLowering::emit_node(int index) {
     settle_result(node.results[0], compute.operands[0], layout.results[0]);
     return;
   }
-  const int accumulator = fused_accumulator(node, layout);
+  const NodeIndex accumulator = fused_accumulator(node, layout);
   if (node.op->sums_micro_batches || accumulator >= 0 || uses_.summed_over_step[node.results[0]])
     compute.accumulate = Accumulate::add_after_first_micro_batch;
   for (std::size_t r = 0; r < node.results.size(); ++r) {
-    const int sum = r == 0 && accumulator >= 0 ? node_of(graph_, accumulator).results[0] : -1;
+    const ValueIndex sum =
+        r == 0 && accumulator >= 0 ? node_of(graph_, accumulator).results[0] : ValueIndex();
     compute.results.push_back(sum >= 0 ? values_.resting_buffer(sum, DType::f32)
                                        : result_buffer(node, layout, r, compute.operands));
   }
@@ -261,17 +264,17 @@ void MeshLowering::emit_rounds(Compute compute, const NodeLayout& layout) {
 }
 
 /// The layout in which the gradient's update takes it anyway.
-ShardingSpec MeshLowering::layout_measured(int gradient) const {
-  const std::vector<int>& users = uses_.users_of(gradient);
+ShardingSpec MeshLowering::layout_measured(ValueIndex gradient) const {
+  const std::vector<NodeIndex>& users = uses_.users_of(gradient);
   if (users.empty() || !here(users.back())) return values_.resting_layout(gradient);
-  const int update = users.back();
+  const NodeIndex update = users.back();
   const Node& node = node_of(graph_, update);
   const auto place = std::ranges::find(node.operands, gradient) - node.operands.begin();
   return placement_.node_layout(update).operands[place];
 }
 
 /// A node's operator over one tile, each element of the whole counted once over all copies.
-void MeshLowering::add_up(int node, BufferIndex tile, const ShardingSpec& layout, BufferIndex into,
+void MeshLowering::add_up(NodeIndex node, BufferIndex tile, const ShardingSpec& layout, BufferIndex into,
                           bool first) {
   const OpDef& op = *node_of(graph_, node).op;
   const Attributes attributes{{"weight", 1.0 / replica_count(layout, shape())}};
@@ -285,10 +288,10 @@ void MeshLowering::add_up(int node, BufferIndex tile, const ShardingSpec& layout
 /// counts every element once.
 void MeshLowering::emit_gradient_norm(const Node& node) {
   bool first = true;
-  for (const int gradient : node.operands) {
+  for (const ValueIndex gradient : node.operands) {
     if (placement_.mesh_of_value(gradient) != mesh_) continue;
     const ShardingSpec layout = layout_measured(gradient);
-    add_up(static_cast<int>(&node - graph_.nodes.data()), values_.obtain(gradient, layout), layout,
+    add_up(graph_.nodes.index_of(node), values_.obtain(gradient, layout), layout,
            values_.program().gradient_square_sum, first);
     first = false;
   }
@@ -305,10 +308,10 @@ void MeshLowering::emit_global_sum(std::vector<BufferIndex> scalars) {
 }
 
 /// Those of the values that are made here, each element of them counted once.
-void MeshLowering::emit_sum(const std::vector<int>& values, BufferIndex into) {
+void MeshLowering::emit_sum(const std::vector<ValueIndex>& values, BufferIndex into) {
   bool first = true;
-  for (const int value : values) {
-    const int producer = value_of(graph_, value).producer;
+  for (const ValueIndex value : values) {
+    const NodeIndex producer = value_of(graph_, value).producer;
     if (!here(producer)) continue;
     add_up(producer, values_.fetch_resting(value), values_.resting_layout(value), into, first);
     first = false;

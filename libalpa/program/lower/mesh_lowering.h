@@ -19,12 +19,12 @@ class MeshLowering {
   MeshProgram run();
 
  private:
-  bool here(int node) const { return placement_.mesh_of_node(node) == mesh_; }
-  bool is_used(int value) const;  ///< on this mesh
+  bool here(NodeIndex node) const { return placement_.mesh_of_node(node) == mesh_; }
+  bool is_used(ValueIndex value) const;  ///< on this mesh
   const MeshShape& shape() const { return plan_.meshes[mesh_].shape; }
 
   void find_kept_values();
-  StageIndex first_stage_with(int value, Phase) const;
+  StageIndex first_stage_with(ValueIndex value, Phase) const;
   void keep_for_weights(StageIndex stage);
   bool has(StageIndex stage, SegmentKind) const;  ///< whether the schedule has runs of that kind
 
@@ -32,23 +32,23 @@ class MeshLowering {
   void lower_backward(StageIndex stage, SegmentKind);
   void lower_update();
   void receive_values_made_in(Phase);
-  void send_if_crossing(int value);
+  void send_if_crossing(ValueIndex value);
   void send_state_copies();
 
   void send(int transfer, BufferIndex buffer);
 
-  void emit_node(int node);
+  void emit_node(NodeIndex node);
   BufferIndex workspace(const OpDef&, const OpCall&);
   void emit_rounds(Compute, const NodeLayout&);
-  ShardingSpec layout_measured(int gradient) const;
+  ShardingSpec layout_measured(ValueIndex gradient) const;
   void emit_gradient_norm(const Node&);
-  void add_up(int node, BufferIndex tile, const ShardingSpec&, BufferIndex into, bool first);
-  void emit_sum(const std::vector<int>& values, BufferIndex into);
+  void add_up(NodeIndex node, BufferIndex tile, const ShardingSpec&, BufferIndex into, bool first);
+  void emit_sum(const std::vector<ValueIndex>& values, BufferIndex into);
   void emit_global_sum(std::vector<BufferIndex> scalars);
-  int fused_accumulator(const Node&, const NodeLayout&) const;
+  NodeIndex fused_accumulator(const Node&, const NodeLayout&) const;
   BufferIndex result_buffer(const Node&, const NodeLayout&, std::size_t result,
                             const std::vector<BufferIndex>& operands);
-  void settle_result(int value, BufferIndex buffer, const ShardingSpec& made);
+  void settle_result(ValueIndex value, BufferIndex buffer, const ShardingSpec& made);
 
   const Placement& placement_;
   const GraphUses& uses_;
@@ -61,9 +61,9 @@ class MeshLowering {
   const std::vector<StageRun>& order_;
   const std::vector<StageTransfer>& transfers_;
   const std::vector<std::int64_t>& message_slots_;  ///< [transfer]
-  std::vector<bool> of_weights_;                    ///< [node] of the second part of a split backward
+  Indexed<NodeIndex, bool> of_weights_;             ///< of the second part of a split backward
   MeshValues values_;
-  std::set<int> skipped_;  ///< accumulate nodes fused into their producers
+  std::set<NodeIndex> skipped_;  ///< accumulate nodes fused into their producers
 };
 
 }  // namespace alpa

@@ -7,7 +7,9 @@
 namespace alpa {
 namespace {
 
-bool is_state(const Graph& graph, int value) { return value_of(graph, value).kind == ValueKind::state; }
+bool is_state(const Graph& graph, ValueIndex value) {
+  return value_of(graph, value).kind == ValueKind::state;
+}
 
 }  // namespace
 
@@ -35,7 +37,7 @@ void MeshLowering::receive_values_made_in(Phase phase) {
   }
 }
 
-void MeshLowering::send_if_crossing(int value) {
+void MeshLowering::send_if_crossing(ValueIndex value) {
   if (placement_.mesh_of_value(value) != mesh_) return;
   for (std::size_t t = 0; t < transfers_.size(); ++t)
     if (transfers_[t].value == value)
@@ -47,7 +49,7 @@ void MeshLowering::send_if_crossing(int value) {
 /// A state used on several meshes is updated at home and copied to the others.
 void MeshLowering::send_state_copies() {
   for (std::size_t t = 0; t < transfers_.size(); ++t) {
-    const int value = transfers_[t].value;
+    const ValueIndex value = transfers_[t].value;
     if (!is_state(graph_, value)) continue;
     const BufferIndex buffer = values_.program().state_buffer[uses_.state_at[value]];
     if (placement_.mesh_of_value(value) == mesh_) send(static_cast<int>(t), buffer);

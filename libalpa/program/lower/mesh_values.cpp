@@ -8,7 +8,7 @@
 namespace alpa {
 namespace {
 
-int input_of(const Graph& graph, int value) {
+int input_of(const Graph& graph, ValueIndex value) {
   const auto is_it = [&](const Input& input) { return input.value == value; };
   const auto found = std::find_if(graph.inputs.begin(), graph.inputs.end(), is_it);
   assert(found != graph.inputs.end() && "not an input");
@@ -74,7 +74,7 @@ void MeshValues::emit(InstructionBody body) {
   program_.segments.back().instructions.push_back({std::move(body), lane});
 }
 
-BufferIndex MeshValues::new_buffer(std::string name, int value, ShardingSpec layout, TensorType tile,
+BufferIndex MeshValues::new_buffer(std::string name, ValueIndex value, ShardingSpec layout, TensorType tile,
                                    Residence residence) {
   const std::int64_t bytes = buffer_bytes(tile);
   return program_.buffers.push_back(
@@ -91,17 +91,17 @@ BufferIndex MeshValues::remote_block_buffer(BufferIndex own, int passed, int axi
 
 BufferIndex MeshValues::scratch(const std::string& name, std::int64_t bytes) {
   if (bytes == 0) return {};
-  return new_buffer(name, -1, {}, {DType::i32, {(bytes + 3) / 4}}, Residence::segment);
+  return new_buffer(name, {}, {}, {DType::i32, {(bytes + 3) / 4}}, Residence::segment);
 }
 
 BufferIndex MeshValues::leaving(std::int64_t bytes, std::int64_t messages) {
   const BufferIndex buffer =
-      new_buffer("leaving pieces", -1, {}, {DType::i32, {(bytes + 3) / 4}}, Residence::step);
+      new_buffer("leaving pieces", {}, {}, {DType::i32, {(bytes + 3) / 4}}, Residence::step);
   program_.buffers.back().slots = messages;
   return buffer;
 }
 
-BufferIndex MeshValues::state_buffer(int state) {
+BufferIndex MeshValues::state_buffer(StateIndex state) {
   BufferIndex& buffer = program_.state_buffer[state];
   if (buffer < 0) {
     const State& s = graph_.states[state];
@@ -113,10 +113,10 @@ BufferIndex MeshValues::state_buffer(int state) {
   return buffer;
 }
 
-BufferIndex MeshValues::resting_buffer(int value, DType dtype) {
+BufferIndex MeshValues::resting_buffer(ValueIndex value, DType dtype) {
   const auto kept = kept_.find(value);
   if (kept != kept_.end()) return kept->second;
-  const int state = uses_.state_after_value(value);
+  const StateIndex state = uses_.state_after_value(value);
   if (state >= 0) return state_buffer(state);
   const Value& v = value_of(graph_, value);
   const ShardingSpec layout = resting_layout(value);
@@ -133,7 +133,7 @@ BufferIndex MeshValues::resting_buffer(int value, DType dtype) {
   return buffer;
 }
 
-BufferIndex MeshValues::fetch_resting(int value) {
+BufferIndex MeshValues::fetch_resting(ValueIndex value) {
   const ShardingSpec layout = resting_layout(value);
   const auto found = available_.find({value, layout});
   if (found != available_.end()) return found->second;
@@ -150,13 +150,13 @@ BufferIndex MeshValues::fetch_resting(int value) {
   return buffer;
 }
 
-ShardingSpec MeshValues::segment_layout(int value) const {
+ShardingSpec MeshValues::segment_layout(ValueIndex value) const {
   if (segment() == SegmentKind::update) return resting_layout(value);
   return placement_.layout_at_start(value, stage(),
                                     segment() == SegmentKind::forward ? Phase::forward : Phase::backward);
 }
 
-BufferIndex MeshValues::fetch_for_segment(int value) {
+BufferIndex MeshValues::fetch_for_segment(ValueIndex value) {
   const ShardingSpec layout = segment_layout(value);
   const auto found = available_.find({value, layout});
   if (found != available_.end()) return found->second;
@@ -173,7 +173,7 @@ BufferIndex MeshValues::fetch_for_segment(int value) {
   return buffer;
 }
 
-void MeshValues::provide(int value, const ShardingSpec& layout, BufferIndex buffer) {
+void MeshValues::provide(ValueIndex value, const ShardingSpec& layout, BufferIndex buffer) {
   made_[value] = {layout, buffer};
   if (segment() == SegmentKind::update) available_[{value, layout}] = buffer;
 }
@@ -183,19 +183,19 @@ void MeshValues::outlive_segment(BufferIndex buffer) {
   if (residence == Residence::segment) residence = Residence::micro_batch;
 }
 
-void MeshValues::provide_resting(int value, BufferIndex buffer) {
+void MeshValues::provide_resting(ValueIndex value, BufferIndex buffer) {
   available_[{value, resting_layout(value)}] = buffer;
   // Another node's buffer, where there is nothing to be done in an evaluation.
   if (is_kept(value) && kept_.insert({value, buffer}).second) outlive_segment(buffer);
 }
 
-void MeshValues::leave_for_weights(int value) {
+void MeshValues::leave_for_weights(ValueIndex value) {
   const BufferIndex buffer = fetch_for_segment(value);
   outlive_segment(buffer);
   starts_of_weights_[value] = buffer;
 }
 
-void MeshValues::bring_to_rest(int value) {
+void MeshValues::bring_to_rest(ValueIndex value) {
   const ShardingSpec resting = resting_layout(value), start = segment_layout(value);
   const Made made = made_.at(value);
   const BufferIndex at_rest = resting_buffer(value, buffer(made.buffer).tile.dtype);
@@ -206,7 +206,7 @@ void MeshValues::bring_to_rest(int value) {
   provide_resting(value, at_rest);
 }
 
-BufferIndex MeshValues::obtain(int value, const ShardingSpec& layout) {
+BufferIndex MeshValues::obtain(ValueIndex value, const ShardingSpec& layout) {
   const auto found = available_.find({value, layout});
   if (found != available_.end() && segment() == SegmentKind::update) return found->second;
   const BufferIndex start = fetch_for_segment(value);
@@ -215,7 +215,7 @@ BufferIndex MeshValues::obtain(int value, const ShardingSpec& layout) {
   return buffer;
 }
 
-BufferIndex MeshValues::converted(int value, BufferIndex from, const ShardingSpec& from_layout,
+BufferIndex MeshValues::converted(ValueIndex value, BufferIndex from, const ShardingSpec& from_layout,
                                   const ShardingSpec& to, BufferIndex destination) {
   const TensorType whole{program_.buffers[from].tile.dtype, value_of(graph_, value).type.shape};
   const Conversion* steps = conversions_.between(whole, from_layout, to);

@@ -27,52 +27,52 @@ class MeshValues {
   const Buffer& buffer(BufferIndex index) const { return program_.buffers[index]; }
 
   /// The value lives from one segment to a later one: its buffer has a slot per micro-batch in flight.
-  void keep(int value) { kept_values_.insert(value); }
-  bool is_kept(int value) const { return kept_values_.contains(value); }
-  const std::set<int>& kept() const { return kept_values_; }
+  void keep(ValueIndex value) { kept_values_.insert(value); }
+  bool is_kept(ValueIndex value) const { return kept_values_.contains(value); }
+  const std::set<ValueIndex>& kept() const { return kept_values_; }
   /// The value lives from the first part of a split backward to the second.
-  void keep_for_weights(int value) { kept_for_weights_.insert(value); }
-  bool is_kept_for_weights(int value) const { return kept_for_weights_.contains(value); }
+  void keep_for_weights(ValueIndex value) { kept_for_weights_.insert(value); }
+  bool is_kept_for_weights(ValueIndex value) const { return kept_for_weights_.contains(value); }
 
   /// As the plan lays it out on this mesh; for values of other meshes as they arrive.
-  ShardingSpec resting_layout(int value) const { return placement_.layout_at_rest(value, mesh_); }
+  ShardingSpec resting_layout(ValueIndex value) const { return placement_.layout_at_rest(value, mesh_); }
   /// From which the users of this segment start; in the update all start from where it rests.
-  ShardingSpec segment_layout(int value) const;
+  ShardingSpec segment_layout(ValueIndex value) const;
 
-  BufferIndex new_buffer(std::string name, int value, ShardingSpec layout, TensorType tile, Residence);
+  BufferIndex new_buffer(std::string name, ValueIndex value, ShardingSpec layout, TensorType tile, Residence);
   /// For a tile of the kind of `own` that comes from the device so many places before along a mesh axis.
   BufferIndex remote_block_buffer(BufferIndex own, int passed, int axis);
 
   BufferIndex scratch(const std::string& name, std::int64_t bytes);  ///< for this segment; -1 for no bytes
   /// For messages on their way to other meshes, so many at once.
   BufferIndex leaving(std::int64_t bytes, std::int64_t messages);
-  BufferIndex state_buffer(int state);
+  BufferIndex state_buffer(StateIndex state);
 
   /// The buffer in which a value rests here; made if it is not there yet.
-  BufferIndex resting_buffer(int value, DType);
+  BufferIndex resting_buffer(ValueIndex value, DType);
 
   /// A node of this segment has made the value.
-  void provide(int value, const ShardingSpec& layout, BufferIndex buffer);
+  void provide(ValueIndex value, const ShardingSpec& layout, BufferIndex buffer);
   /// In the layout of this segment, for the second part of a split backward to start from.
-  void leave_for_weights(int value);
+  void leave_for_weights(ValueIndex value);
   /// From how it was made, or from the layout of this segment, to where it rests.
-  void bring_to_rest(int value);
+  void bring_to_rest(ValueIndex value);
   /// The value is where it rests.
-  void provide_resting(int value, BufferIndex buffer);
+  void provide_resting(ValueIndex value, BufferIndex buffer);
 
   /// The value in its resting layout, in this segment; inputs are loaded.
-  BufferIndex fetch_resting(int value);
+  BufferIndex fetch_resting(ValueIndex value);
 
   /// The value in the layout of this segment, which it is brought into once.
-  BufferIndex fetch_for_segment(int value);
+  BufferIndex fetch_for_segment(ValueIndex value);
 
   /// The value in any layout, converted for this user where that is not the segment's; in the update for all
   /// users of the layout.
-  BufferIndex obtain(int value, const ShardingSpec& layout);
+  BufferIndex obtain(ValueIndex value, const ShardingSpec& layout);
 
   /// Converts step by step; the last step writes `destination` where there is one.
-  BufferIndex converted(int value, BufferIndex from, const ShardingSpec& from_layout, const ShardingSpec& to,
-                        BufferIndex destination = {});
+  BufferIndex converted(ValueIndex value, BufferIndex from, const ShardingSpec& from_layout,
+                        const ShardingSpec& to, BufferIndex destination = {});
 
  private:
   const MeshShape& shape() const { return program_.mesh.shape; }
@@ -86,16 +86,16 @@ class MeshValues {
   const std::vector<StageTransfer>& transfers_;
   Conversions conversions_;
   MeshProgram program_;
-  std::set<int> kept_values_, kept_for_weights_;
-  std::map<int, BufferIndex> starts_of_weights_;  ///< value -> buffer, where it does not rest
-  std::map<int, BufferIndex> kept_;               ///< value -> buffer that outlives segments
+  std::set<ValueIndex> kept_values_, kept_for_weights_;
+  std::map<ValueIndex, BufferIndex> starts_of_weights_;  ///< where they do not rest
+  std::map<ValueIndex, BufferIndex> kept_;               ///< those that outlive segments
   // In the current segment:
   struct Made {
     ShardingSpec layout;
     BufferIndex buffer;
   };
-  std::map<int, Made> made_;  ///< value -> as a node has made it
-  std::map<std::pair<int, ShardingSpec>, BufferIndex>
+  std::map<ValueIndex, Made> made_;  ///< as a node has made it
+  std::map<std::pair<ValueIndex, ShardingSpec>, BufferIndex>
       available_;  ///< at rest, for the segment, and in the update
 };
 

@@ -15,7 +15,7 @@ namespace {
 std::set<std::string> sample_factors(const Graph& graph, const std::string& op) {
   const auto roles = factor_roles(graph, node_rules(graph));
   std::set<std::string> names;
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+  for (const NodeIndex n : graph.nodes.indices()) {
     const Node& node = graph.nodes[n];
     if (node.op->name != op) continue;
     const std::vector<TensorType> types = operand_types(graph, node);

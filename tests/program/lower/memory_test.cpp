@@ -10,6 +10,7 @@
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/order/dependences.h"
 #include "libalpa/program/order/verify.h"
+#include "tests/support/index_literals.h"
 #include "tests/support/lifetimes.h"
 #include "tests/support/small_plans.h"
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tests/support/index_literals.h"
+
 namespace alpa {
 namespace {
 

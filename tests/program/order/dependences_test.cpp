@@ -148,7 +148,7 @@ TEST(RunOrder, GoesThroughLanesAndWhatWaits) {
                     {{Zero{0_b}, 0},
                      {Shift{0, {0_b}, {1_b}}, 1},
                      {Shift{0, {2_b}, {3_b}}, 1},
-                     {Compute{0, nullptr, {}, {1_b}, {2_b}, {}}, 0}}}};
+                     {Compute{0_n, nullptr, {}, {1_b}, {2_b}, {}}, 0}}}};
   mesh.schedule = {{0, 0}};
   const Dependences waits = dependences(mesh);
   const RunOrder order(mesh, waits, 0);

@@ -199,10 +199,10 @@ TEST(Simulator, PricesARingByItsShiftsAndItsCallsOfTheKernel) {
   }
   const MeshCosts prices(ring.graph, {4}, costs);
   std::map<std::string, double> planned;
-  for (std::size_t n = 0; n < ring.graph.nodes.size(); ++n) {
+  for (const NodeIndex n : ring.graph.nodes.indices()) {
     const Node& node = ring.graph.nodes[n];
     if (!node.op->name.starts_with("attention")) continue;
-    for (const NodeOption& option : prices.options(static_cast<int>(n)))
+    for (const NodeOption& option : prices.options(n))
       if (option.strategy == ring.plan.node_strategy[n])
         planned[node.phase == Phase::forward ? "forward" : "backward"] += option.seconds;
   }
@@ -265,7 +265,7 @@ Program pipeline(int stages, int micro_batches, const std::string& schedule) {
     large.tile = {DType::f32, {1 << 20}};
     stage.buffers = {large, {}};
     stage.buffers[1_b].tile = type;
-    const Compute work{0, &op_catalog().find("gelu"), {}, {0_b}, {0_b}, {}};
+    const Compute work{0_n, &op_catalog().find("gelu"), {}, {0_b}, {0_b}, {}};
     stage.segments = {{StageIndex(s), SegmentKind::forward, {}}, {StageIndex(s), SegmentKind::backward, {}}};
     auto& forward = stage.segments[0].instructions;
     auto& backward = stage.segments[1].instructions;
