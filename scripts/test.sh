@@ -20,7 +20,9 @@ for preset in "${wanted[@]}"; do
     echo "skipped: no nvcc on this machine"
     continue
   fi
-  cmake --preset "$preset" -DALPA_TESTS_IN_SHARDS=ON >/dev/null
+  options=(-DALPA_TESTS_IN_SHARDS=ON)
+  [ "${CI:-}" != true ] || options+=(-DCMAKE_UNITY_BUILD=ON)  # what is built once need not be built in parts
+  cmake --preset "$preset" "${options[@]}" >/dev/null
   case $preset in
     sanitize) targets=(unit_tests test_commands) ;;
     tsan) targets=("${threaded[@]/#/test_}") ;;
@@ -30,9 +32,9 @@ for preset in "${wanted[@]}"; do
   cmake --build --preset "$preset" --target "${targets[@]}" -- -j"$jobs"
   tested=(ctest --preset "$preset" -j"$jobs" --output-junit "$here/build/$preset/tests.xml")
   case $preset in
-    # Jobs and ranks that leave together wait more than they work, so one test more may run; a starved machine may fail one
+    # Jobs and ranks that leave together wait more than they work, so two tests more may run; a starved machine may fail one
     # once.
-    dev) "${tested[@]}" -j$((jobs + 1)) --repeat until-pass:2 ;;
+    dev) "${tested[@]}" -j$((jobs + 2)) --repeat until-pass:2 ;;
     sanitize) "${tested[@]}" -L 'unit|bad_input' ;;
     o0 | clang | lto) "${tested[@]}" -L unit ;;
     tsan) "${tested[@]}" -L unit -R "^($(IFS='|' && echo "${threaded[*]}"))\." ;;

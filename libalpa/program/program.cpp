@@ -84,11 +84,7 @@ std::vector<BufferIndex> buffers_written(const Instruction& instruction) {
                         [](const Receive& i) {
                           return present({i.to, i.packed});
                         },
-                        [](const GlobalSum& i) {
-                          std::vector<BufferIndex> written = i.scalars;
-                          if (i.packed >= 0) written.push_back(i.packed);
-                          return written;
-                        },
+                        [](const GlobalSum& i) { return i.scalars; },
                         [](const Zero& i) { return present({i.to}); },
                     },
                     instruction.body);

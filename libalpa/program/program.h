@@ -23,6 +23,11 @@ enum class Residence {
 
 using BufferIndex = Index<struct Buffer>;
 
+enum class MemorySpace {
+  device,
+  host,  ///< pinned, for what is moved out and in again
+};
+
 /// A tile of a value (or scratch memory) on every device of a mesh.
 struct Buffer {
   std::string name;
@@ -32,9 +37,12 @@ struct Buffer {
   Residence residence = Residence::segment;
   std::int64_t bytes = 0;   ///< of one slot, a multiple of kAlignment
   std::int64_t slots = 1;   ///< a run for micro-batch m uses slot m % slots; the update slot 0
-  std::int64_t offset = 0;  ///< in the arena; slot k lies at offset + k * bytes
+  std::int64_t offset = 0;  ///< in the arena of its space; slot k lies at offset + k * MeshProgram::stride
   int passed = 0;           ///< the tile is that of the device so many places before along `ring_axis`
   int ring_axis = -1;
+  MemorySpace space = MemorySpace::device;
+  BufferIndex view_of;           ///< its slots lie in those of this buffer; -1: in memory of their own
+  std::int64_t view_offset = 0;  ///< in bytes, where they begin there
   bool operator==(const Buffer&) const = default;
 };
 
@@ -87,7 +95,7 @@ struct Receive {
   bool operator==(const Receive&) const = default;
 };
 
-/// Sums these scalars over all ranks of all meshes.
+/// Sums these scalars over all ranks of all meshes: they are the first views of `packed`, one after another.
 struct GlobalSum {
   std::vector<BufferIndex> scalars;
   BufferIndex packed;
@@ -160,11 +168,16 @@ struct MeshProgram {
   Indexed<BufferIndex, Buffer> buffers;
   std::vector<Segment> segments;
   std::vector<SegmentRun> schedule;
-  MemoryUse memory;
+  MemoryUse memory;                               ///< of the device
+  std::int64_t host_bytes = 0;                    ///< the arena in the host's memory
   Indexed<StateIndex, BufferIndex> state_buffer;  ///< -1: not on this mesh
   BufferIndex loss;  ///< a scalar: sum of losses of the step, all stages, after the update segment
   BufferIndex gradient_square_sum;   ///< likewise
   std::vector<BufferIndex> metrics;  ///< likewise, of each of the graph's
+
+  /// What a buffer lies in: itself, unless it is a view.
+  BufferIndex whole(BufferIndex b) const { return buffers[b].view_of < 0 ? b : buffers[b].view_of; }
+  std::int64_t stride(BufferIndex b) const { return buffers[whole(b)].bytes; }  ///< bytes from slot to slot
 
   const Segment& segment_of(const SegmentRun& run) const { return segments[run.segment]; }
 };

@@ -21,7 +21,7 @@ struct Executor::State {
   MeshIndex place;
   std::vector<int> coordinate;
   std::vector<std::pair<Lane, std::unique_ptr<Stream>>> lanes;  ///< the compute lane first
-  std::unique_ptr<DeviceMemory> arena;
+  std::unique_ptr<DeviceMemory> arena, host_arena;
   std::unique_ptr<DeviceMemory> staging;        ///< scalars on their way to the host
   std::unique_ptr<DeviceMemory> input_staging;  ///< StepInputs, then the samples that they point to
   std::vector<std::span<const std::byte>> staged_samples;
@@ -145,22 +145,24 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
   s.staging = device.allocate_staging(64);
   s.allocate_input_staging();
   s.metric_sums.resize(graph.metrics.size());
-  std::int64_t bytes = 0;
-  for (std::size_t p = 0; p < s.programs.size(); ++p) bytes = std::max(bytes, s.mine(p).memory.total);
+  std::int64_t bytes = 0, host_bytes = 0;
+  for (std::size_t p = 0; p < s.programs.size(); ++p) {
+    bytes = std::max(bytes, s.mine(p).memory.total);
+    host_bytes = std::max(host_bytes, s.mine(p).host_bytes);
+  }
   s.arena = device.allocate(bytes);
+  s.host_arena = device.allocate_staging(host_bytes);
   assert((device.kind() == DeviceKind::emulated) == (costs != nullptr));
   if (costs) s.clock.emplace();
-  s.context = {&device,
-               &s.stream(),
-               s.arena.get(),
-               &world,
-               &s.channels,
-               &s.axes,
-               nullptr,
-               {seed, 0, 0, true},
-               -1,
-               0,
-               costs ? &*s.clock : nullptr};
+  s.context.device = &device;
+  s.context.stream = &s.stream();
+  s.context.arena = s.arena.get();
+  s.context.host_arena = s.host_arena.get();
+  s.context.world = &world;
+  s.context.channels = &s.channels;
+  s.context.axes = &s.axes;
+  s.context.point = {seed, 0, 0, true};
+  s.context.clock = costs ? &*s.clock : nullptr;
   for (std::size_t p = 0; p < s.programs.size(); ++p)
     s.prepared.emplace_back(graph, *s.programs[p], s.place, s.coordinate, world.rank(), device,
                             s.streams_of(s.mine(p)), seed, costs);

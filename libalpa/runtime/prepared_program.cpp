@@ -98,8 +98,10 @@ void PreparedProgram::run_one(StepContext& context, int run, int instruction,
     if (watch_) {
       watch_->begin(lane, &step.name);
       for (const Use& use : step.uses) {
-        const std::int64_t begin = use.buffer.offset + use.buffer.slot(context) * use.buffer.slot_bytes;
-        watch_->touch(begin, begin + use.buffer.slot_bytes, use.writes);
+        const std::int64_t arena = use.buffer.space == MemorySpace::device ? 0 : mesh_.memory.total,
+                           begin =
+                               arena + use.buffer.offset + use.buffer.slot(context) * use.buffer.slot_bytes;
+        watch_->touch(begin, begin + use.buffer.bytes(), use.writes);
       }
     }
     context.stream = &stream;

@@ -11,7 +11,8 @@ namespace alpa {
 BufferAddress::BufferAddress(const MeshProgram& program, BufferIndex buffer) {
   const Buffer& b = program.buffers[buffer];
   offset = b.offset;
-  slot_bytes = b.bytes;
+  space = b.space;
+  slot_bytes = program.stride(buffer);
   slots = b.slots;
   tile = b.tile;
 }
@@ -21,7 +22,8 @@ std::int64_t BufferAddress::slot(const StepContext& rank) const {
 }
 
 void* BufferAddress::at(const StepContext& rank) const {
-  return static_cast<std::byte*>(rank.arena->data()) + offset + slot(rank) * slot_bytes;
+  const DeviceMemory& arena = space == MemorySpace::device ? *rank.arena : *rank.host_arena;
+  return static_cast<std::byte*>(arena.data()) + offset + slot(rank) * slot_bytes;
 }
 
 void BoxCopy::run(const StepContext& rank, void* from, void* to) const {
@@ -144,23 +146,16 @@ class ShiftStep : public PreparedInstruction {
 
 class GlobalSumStep : public PreparedInstruction {
  public:
-  GlobalSumStep(const GlobalSum& sum, const MeshProgram& program) : packed_(program, sum.packed) {
-    for (const BufferIndex scalar : sum.scalars) scalars_.emplace_back(program, scalar);
-  }
+  GlobalSumStep(const GlobalSum& sum, const MeshProgram& program)
+      : packed_(program, sum.packed), count_(std::ssize(sum.scalars)) {}
 
   void run(const StepContext& rank) override {
-    auto* packed = static_cast<float*>(packed_.at(rank));
-    for (std::size_t i = 0; i < scalars_.size(); ++i)
-      rank.stream->copy_on_device(packed + i, scalars_[i].at(rank), 4);
-    rank.world->all_reduce(*rank.stream, packed, static_cast<std::int64_t>(scalars_.size()), DType::f32,
-                           Reduction::sum);
-    for (std::size_t i = 0; i < scalars_.size(); ++i)
-      rank.stream->copy_on_device(scalars_[i].at(rank), packed + i, 4);
+    rank.world->all_reduce(*rank.stream, packed_.at(rank), count_, DType::f32, Reduction::sum);
   }
 
  private:
   BufferAddress packed_;
-  std::vector<BufferAddress> scalars_;
+  std::int64_t count_;
 };
 
 class ZeroStep : public PreparedInstruction {

@@ -16,7 +16,7 @@ namespace alpa {
 struct StepContext {
   Device* device = nullptr;
   Stream* stream = nullptr;
-  DeviceMemory* arena = nullptr;
+  DeviceMemory *arena = nullptr, *host_arena = nullptr;
   Communicator* world = nullptr;
   const std::vector<Communicator*>* channels = nullptr;        ///< of StageTransfers
   std::vector<std::unique_ptr<Communicator>>* axes = nullptr;  ///< of this rank's mesh
@@ -62,7 +62,8 @@ std::unique_ptr<PreparedInstruction> prepare_emulated(double seconds);
 
 /// A buffer as this rank sees it.
 struct BufferAddress {
-  std::int64_t offset = 0, slot_bytes = 0, slots = 1;
+  MemorySpace space = MemorySpace::device;
+  std::int64_t offset = 0, slot_bytes = 0, slots = 1;  ///< slot_bytes: from one to the next
   TensorType tile;
 
   BufferAddress(const MeshProgram&, BufferIndex buffer);

@@ -62,7 +62,10 @@ struct UnrolledStep {
         const Buffer& other = mesh(a).buffers[y];
         both_of_segments[0] |= buffer.residence == Residence::segment;
         both_of_segments[1] |= other.residence == Residence::segment;
-        if (x != y || (!x_writes && !y_writes)) continue;
+        const bool overlap = mesh(a).whole(x) == mesh(a).whole(y) &&
+                             buffer.view_offset < other.view_offset + other.bytes &&
+                             other.view_offset < buffer.view_offset + buffer.bytes;
+        if (!overlap || (!x_writes && !y_writes)) continue;
         if (std::max(vertices[a].micro_batch, 0) % buffer.slots ==
             std::max(vertices[b].micro_batch, 0) % buffer.slots)
           if (buffer.residence != Residence::segment || vertices[a].run == vertices[b].run) return true;

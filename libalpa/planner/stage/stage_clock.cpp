@@ -5,6 +5,7 @@
 namespace alpa {
 
 StageClock::StageClock(const StageScope& scope) : scope_(scope) {
+  bool has_measured = false;
   for (const Phase segment : {Phase::forward, Phase::backward, Phase::update}) {
     begin_.push_back(end_++);  // what arrives from other stages is there then
     const std::vector<NodeIndex> order = scope.order(segment);
@@ -14,7 +15,10 @@ StageClock::StageClock(const StageScope& scope) : scope_(scope) {
     position = at;
     for (int place = 0; place < static_cast<int>(order.size()); ++place) {
       const NodeIndex n = order[place];
-      if (segment == Phase::update && sums_ == 0 && n > scope.planning().uses.norm) measure();
+      if (segment == Phase::update && !has_measured && n > scope.planning().uses.norm) {
+        measure();
+        has_measured = true;
+      }
       position[n] = place;
       if (scope.canonical_node(n) != n) continue;
       at[n] = end_;
@@ -23,7 +27,7 @@ StageClock::StageClock(const StageScope& scope) : scope_(scope) {
       layer->second.second = end_;
     }
   }
-  if (sums_ == 0) measure();
+  if (!has_measured) measure();
   ++end_;  // states go to other stages, and come from them
 }
 
@@ -37,7 +41,6 @@ void StageClock::measure() {
       continue;
     measures_[{users.back(), place_of(scope_.node(users.back()).operands, gradient)}] = end_++;
   }
-  sums_ = end_++;
 }
 
 int StageClock::runs(NodeIndex node, Phase segment) const {

@@ -36,9 +36,6 @@ class StageClock {
   /// The global norm takes the square of this operand of an update, which is then in the layout it takes.
   int measures(NodeIndex node, int operand) const { return measures_.at({node, operand}); }
 
-  /// All ranks add up their squares then, their losses and metrics.
-  int sums() const { return sums_; }
-
   /// Its place among all runs of the segment, copies and all.
   int position(NodeIndex node, Phase segment) const { return in(position_, node, segment); }
 
@@ -58,7 +55,7 @@ class StageClock {
   std::map<std::pair<int, Phase>, std::pair<int, int>> of_layer_;  ///< canonical layer, segment
   std::map<std::pair<NodeIndex, int>, int> measures_;              ///< node, operand
   std::vector<int> begin_;                                         ///< [segment]
-  int sums_ = 0, end_ = 0;
+  int end_ = 0;
 };
 
 }  // namespace alpa

@@ -7,6 +7,7 @@
 
 #include "libalpa/planner/stage/stage_clock.h"
 #include "libalpa/planner/stage/stage_edges.h"
+#include "libalpa/planner/stage/stage_messages.h"
 
 namespace alpa {
 namespace {
@@ -26,8 +27,7 @@ class MemoryOverTime {
     for (const auto& [edge, flow] : stage_.edges) add_flow(edge, flow);
     for (auto& [what, ticks] : held_) hold_result(what, ticks);
     for (auto& [index, ticks] : held_layouts_) hold_layout(index, ticks);
-    for (const ValueIndex v : scope_.values()) add_messages(v);
-    add_global_sum();
+    add_message_memory(scope_, request_, mesh_costs_, clock_, stage_);
     hold_workspace_of_sums();
     stage_.clock = clock_.end();
   }
@@ -421,60 +421,6 @@ class MemoryOverTime {
       for (std::size_t p = 0; p < memory.size(); ++p) memory[p].bytes.push_back(bytes[p]);
     }
     for (SelectionProblem::Memory& each : memory) hold(of, std::move(each));
-  }
-
-  /// What leaves has memory of its own, as large as its tile, for each mesh that takes it; what arrives has
-  /// that until it is unpacked.
-  void add_messages(ValueIndex v) {
-    const Value& value = scope_.value(v);
-    if (v == scope_.graph().gradient_square_sum || value.kind == ValueKind::input) return;
-    if (scope_.planning().uses.state_after_value(v) >= 0) return;
-    const bool state = value.kind == ValueKind::state, own = state ? scope_.updates(v) : scope_.makes(v);
-    const Phase phase = phase_of_crossing(scope_.graph(), v);
-    if (own) {
-      std::int64_t messages = 0;
-      for (const int layer : scope_.layers_it_leaves_for(v)) messages += messages_to(layer, phase);
-      if (messages > 0) add_message(v, 0, clock_.end(), messages);
-    } else {
-      const int tick = state ? clock_.end() - 1 : clock_.begin(phase);
-      add_message(v, tick, tick + 1, 1);
-    }
-  }
-
-  /// The loss, the norm and the metrics in one message.
-  void add_global_sum() {
-    if (stage_.variables.empty()) return;  // layers may have no nodes
-    const std::int64_t scalars = 2 + std::ssize(scope_.graph().metrics);
-    StageVariable& of = variable(0);
-    of.messages.push_back(
-        {clock_.sums(), clock_.sums() + 1,
-         std::vector<std::int64_t>(of.choices.size(), buffer_bytes({DType::f32, {scalars}}))});
-  }
-
-  /// Those on their way at once: one, unless it passes stages by; then no more than there are micro-batches
-  /// between the two ends.
-  std::int64_t messages_to(int layer, Phase phase) const {
-    if (phase == Phase::update || layer == request_.end_layer || layer == request_.first_layer - 1) return 1;
-    return request_.pipeline_in_flight;
-  }
-
-  void add_message(ValueIndex v, int begin, int end, std::int64_t count) {
-    const auto at_rest = stage_.of_value.find(scope_.canonical_value(v));
-    SelectionProblem::Memory memory{begin, end, {}};
-    if (at_rest != stage_.of_value.end()) {
-      StageVariable& of = variable(at_rest->second);
-      for (const int layout : of.choices) memory.bytes.push_back(count * bytes(v, layout));
-      of.messages.push_back(std::move(memory));
-      return;
-    }
-    // It rests as a node makes it: a sum of gradients, or a state that is no parameter.
-    const ValueIndex made = scope_.value(v).kind == ValueKind::state ? scope_.next_of_state(v) : v;
-    const Node& maker = scope_.node(scope_.value(made).producer);
-    StageVariable& of = variable(stage_.of_node.at(scope_.canonical_node(scope_.value(made).producer)));
-    const auto result = static_cast<std::size_t>(place_of(maker.results, made));
-    for (std::size_t c = 0; c < of.choices.size(); ++c)
-      memory.bytes.push_back(count * bytes(v, option_of(of, c, mesh_costs_).results[result]));
-    of.messages.push_back(std::move(memory));
   }
 
   const StageScope& scope_;

@@ -1,36 +1,14 @@
 #pragma once
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "libalpa/plan/plan.h"
+#include "libalpa/planner/stage/choice_reader.h"
 #include "libalpa/planner/stage/mesh_costs.h"
-#include "libalpa/planner/stage/planning_graph.h"
-#include "libalpa/planner/stage/stage_request.h"
-#include "libalpa/planner/stage/stage_variables.h"
 #include "libalpa/solver/selection/strategy_selection.h"
 
 namespace alpa {
-
-/// One stage's strategies, what they cost, and what memory they take beside messages and what packing loses.
-struct StageSolution {
-  bool feasible = false;
-  std::string why_not;            ///< where it is not
-  std::int64_t least_memory = 0;  ///< where memory is why: what it would need at least
-  std::map<NodeIndex, Strategy> node_strategy;
-  std::map<ValueIndex, ShardingSpec> value_layout;
-  std::map<ValueIndex, ShardingSpec> received_layout;    ///< values made elsewhere -> layout they arrive in
-  std::map<ValueIndex, SegmentLayouts> segment_layouts;  ///< of both, and of inputs
-  double micro_batch_s = 0;                              ///< forward and backward of one micro-batch
-  double update_s = 0;                                   ///< once per step
-  double step_s = 0;         ///< what was minimised: micro-batches * micro_batch_s + update_s
-  double lower_bound_s = 0;  ///< on step_s of any choice, feasible or not
-  bool hit_time_limit = false;
-  std::int64_t fixed_bytes = 0;  ///< most at once of all that does not grow with those in flight
-  std::int64_t slot_bytes = 0;   ///< activations of one micro-batch in flight
-};
 
 /// The selection problem of a stage, over its nodes, the resting layouts of its states and of values with
 /// several users, with equal layers folded into one.
@@ -58,8 +36,7 @@ class StageProblem {
   std::vector<int> with_conversions(std::vector<int> choice) const;
   std::vector<int> decisions(std::vector<int> choice) const;
   StageSolution solution_of(const std::vector<int>& choice) const;
-  /// The choices for every variable that make this solution; empty where the stage lacks one of them.
-  std::vector<int> choice_of(const StageSolution&) const;
+  const ChoiceReader& reader() const { return reader_; }
 
  private:
   const StageVariable& variable(int index) const { return stage_.variables[index]; }
@@ -73,19 +50,12 @@ class StageProblem {
   template <class OfVariable, class OfConversion>
   std::vector<std::int64_t> held_over_time(const OfVariable&, const OfConversion&) const;
   void hold_conversions_where(const std::vector<std::int64_t>& bytes);
-  ShardingSpec resting_layout(ValueIndex value, const std::vector<int>& choice) const;
-  ShardingSpec layout_at_node(NodeIndex node, ValueIndex value, bool result,
-                              const std::vector<int>& choice) const;
-  /// Of a solution, at rest or in a segment; none: it has none.
-  std::optional<ShardingSpec> layout_in(const StageSolution&, ValueIndex value,
-                                        std::optional<Phase> segment) const;
-  SegmentLayouts segment_layouts(ValueIndex value, const std::vector<int>& choice) const;
-  double seconds(const std::vector<int>& choice, bool update) const;
 
   StageRequest request_;
   StageScope scope_;
   const MeshCosts& mesh_costs_;
   StageVariables stage_;
+  ChoiceReader reader_;
   SelectionProblem problem_;
   std::vector<std::size_t> held_conversions_;  ///< those that are nodes of the problem, after the variables
   std::vector<bool> refined_;                  ///< [tick]

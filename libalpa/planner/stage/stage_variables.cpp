@@ -258,7 +258,7 @@ class Builder {
     const Graph& graph = scope_.graph();
     if (!built_.variables.empty())
       for (std::int64_t& bytes : variable(0).fixed)
-        bytes += (2 + std::ssize(graph.metrics)) * buffer_bytes(TensorType{DType::f32, {}});
+        bytes += buffer_bytes(TensorType{DType::f32, {2 + std::ssize(graph.metrics)}});
     const double zero_s = mesh_costs_.costs().copy_seconds(static_cast<double>(byte_count({DType::f32, {}})));
     const auto add_sum = [&](const std::vector<ValueIndex>& values) {
       bool made = false;

@@ -89,7 +89,7 @@ void set_slots(MeshProgram& mesh) {
     if (turns[s] < 0) continue;
     for (const Instruction& instruction : mesh.segments[s].instructions)
       for (const BufferIndex b : buffers_touched(instruction)) {
-        std::vector<int>& of = uses[b];
+        std::vector<int>& of = uses[mesh.whole(b)];
         if (of.empty() || of.back() != s) of.push_back(s);
       }
   }
@@ -113,6 +113,8 @@ void set_slots(MeshProgram& mesh) {
     if (fresh) found->second = in_flight(uses[b]);
     mesh.buffers[b].slots = found->second;
   }
+  for (Buffer& buffer : mesh.buffers)
+    if (buffer.view_of >= 0) buffer.slots = mesh.buffers[buffer.view_of].slots;
 }
 
 }  // namespace

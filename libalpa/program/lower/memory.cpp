@@ -24,7 +24,7 @@ UsesOfBuffers uses_in(const MeshProgram& program, const Segment& segment) {
   for (int i = 0; i < static_cast<int>(segment.instructions.size()); ++i) {
     const Instruction& instruction = segment.instructions[i];
     for (const BufferIndex b : buffers_touched(instruction)) {
-      Uses& of = uses[b];
+      Uses& of = uses[program.whole(b)];
       const auto found = std::ranges::find(of, instruction.lane, &LaneUse::lane);
       if (found == of.end())
         of.push_back({instruction.lane, i, i});
@@ -41,6 +41,11 @@ bool ends_before(const Uses& one, const Uses& other, const RunOrder& order) {
     for (const LaneUse& then : other)
       if (!order.before(first.last, then.first)) return false;
   return true;
+}
+
+/// Shares memory with others of its segment. Host memory is not short.
+bool is_packed(const Buffer& buffer) {
+  return buffer.residence == Residence::segment && buffer.space == MemorySpace::device && buffer.view_of < 0;
 }
 
 struct Placed {
@@ -68,7 +73,7 @@ template <typename Apart>
 Packing pack(const MeshProgram& program, const UsesOfBuffers& uses, std::int64_t base, const Apart& apart) {
   std::vector<BufferIndex> largest_first;
   for (const BufferIndex b : program.buffers.indices())
-    if (program.buffers[b].residence == Residence::segment && !uses[b].empty()) largest_first.push_back(b);
+    if (is_packed(program.buffers[b]) && !uses[b].empty()) largest_first.push_back(b);
   std::stable_sort(largest_first.begin(), largest_first.end(), [&](BufferIndex a, BufferIndex b) {
     return program.buffers[a].bytes > program.buffers[b].bytes;
   });
@@ -118,7 +123,7 @@ void wait_in_order(MeshProgram& program, Segment& segment, const UsesOfBuffers& 
   const auto lives = lives_of(uses);
   std::vector<BufferIndex> packed;
   for (const BufferIndex b : uses.indices())
-    if (program.buffers[b].residence == Residence::segment && !uses[b].empty()) packed.push_back(b);
+    if (is_packed(program.buffers[b]) && !uses[b].empty()) packed.push_back(b);
   std::ranges::sort(packed, {}, [&](BufferIndex b) { return program.buffers[b].offset; });
   const std::size_t lanes = program.lanes.size();
   // [instruction][lane] The last that it waits for, of those that the order does not have anyway.
@@ -175,7 +180,8 @@ void lay_out(MeshProgram& program, const Graph& graph, std::int64_t limit) {
   std::int64_t at = 0;
   const auto place = [&](Residence residence) {
     for (Buffer& buffer : program.buffers) {
-      if (buffer.residence != residence) continue;
+      if (buffer.residence != residence || buffer.view_of >= 0 || buffer.space != MemorySpace::device)
+        continue;
       buffer.offset = at;
       at = end_of(at, buffer.bytes, buffer.slots);
       if (residence == Residence::state)
@@ -187,7 +193,9 @@ void lay_out(MeshProgram& program, const Graph& graph, std::int64_t limit) {
   place(Residence::step);
   std::int64_t leaving = 0;  // pieces on their way to other stages last a step too
   for (const Buffer& buffer : program.buffers)
-    if (buffer.residence == Residence::step && buffer.value < 0) leaving += buffer.bytes * buffer.slots;
+    if (buffer.residence == Residence::step && buffer.value < 0 && buffer.view_of < 0 &&
+        buffer.space == MemorySpace::device)
+      leaving += buffer.bytes * buffer.slots;
   program.memory.gradients = at - states_end - leaving;
   const std::int64_t step_end = at;
   place(Residence::micro_batch);
@@ -198,6 +206,14 @@ void lay_out(MeshProgram& program, const Graph& graph, std::int64_t limit) {
     end = std::max(end, place_in_segment(program, segment, waits, at, limit));
   program.memory.workspace = end - at + leaving;
   program.memory.total = end;
+  program.host_bytes = 0;
+  for (Buffer& buffer : program.buffers) {
+    if (buffer.view_of >= 0 || buffer.space != MemorySpace::host) continue;
+    buffer.offset = program.host_bytes;
+    program.host_bytes = end_of(program.host_bytes, buffer.bytes, buffer.slots);
+  }
+  for (Buffer& buffer : program.buffers)
+    if (buffer.view_of >= 0) buffer.offset = program.buffers[buffer.view_of].offset + buffer.view_offset;
 }
 
 }  // namespace alpa

@@ -125,12 +125,19 @@ void MeshLowering::lower_backward(StageIndex stage, SegmentKind kind) {
 
 void MeshLowering::lower_update() {
   values_.begin_segment(StageIndex(), SegmentKind::update);
+  const bool trains = purpose_ == Purpose::train;
+  const std::int64_t scalars = 1 + std::ssize(graph_.metrics) + (trains ? 1 : 0);
+  const BufferIndex sums =
+      values_.new_buffer("sums", {}, replicated_spec(1), {DType::f32, {scalars}}, Residence::step);
+  std::int64_t offset = 0;
   const auto scalar = [&](const std::string& name) {
-    return values_.new_buffer(name, {}, replicated_spec(0), {DType::f32, {}}, Residence::step);
+    const BufferIndex view = values_.new_view(name, sums, offset, {DType::f32, {}});
+    offset += values_.buffer(view).bytes;
+    return view;
   };
   values_.program().loss = scalar("loss");
   for (const Metric& metric : graph_.metrics) values_.program().metrics.push_back(scalar(metric.name));
-  if (purpose_ == Purpose::train) {
+  if (trains) {
     values_.program().gradient_square_sum = scalar("squared gradient norm");
     values_.provide(graph_.gradient_square_sum, replicated_spec(0), values_.program().gradient_square_sum);
     for (const StageTransfer& transfer : transfers_)
@@ -142,7 +149,7 @@ void MeshLowering::lower_update() {
   for (std::size_t m = 0; m < graph_.metrics.size(); ++m)
     emit_sum(graph_.metrics[m].values, values_.program().metrics[m]);
   if (purpose_ == Purpose::evaluate) {
-    emit_global_sum({values_.program().loss});
+    emit_global_sum();
     return;
   }
   for (const NodeIndex n : graph_.nodes.indices()) {
@@ -296,14 +303,14 @@ void MeshLowering::emit_gradient_norm(const Node& node) {
     first = false;
   }
   if (first) values_.emit(Zero{values_.program().gradient_square_sum});
-  emit_global_sum({values_.program().gradient_square_sum, values_.program().loss});
+  emit_global_sum();
 }
 
-void MeshLowering::emit_global_sum(std::vector<BufferIndex> scalars) {
-  scalars.insert(scalars.end(), values_.program().metrics.begin(), values_.program().metrics.end());
-  GlobalSum sum;
-  sum.packed = values_.scratch("sums", 4 * std::ssize(scalars));
-  sum.scalars = std::move(scalars);
+void MeshLowering::emit_global_sum() {
+  const MeshProgram& mesh = values_.program();
+  GlobalSum sum{{mesh.loss}, mesh.whole(mesh.loss)};
+  sum.scalars.insert(sum.scalars.end(), mesh.metrics.begin(), mesh.metrics.end());
+  if (mesh.gradient_square_sum >= 0) sum.scalars.push_back(mesh.gradient_square_sum);
   values_.emit(std::move(sum));
 }
 

@@ -44,7 +44,7 @@ class MeshLowering {
   void emit_gradient_norm(const Node&);
   void add_up(NodeIndex node, BufferIndex tile, const ShardingSpec&, BufferIndex into, bool first);
   void emit_sum(const std::vector<ValueIndex>& values, BufferIndex into);
-  void emit_global_sum(std::vector<BufferIndex> scalars);
+  void emit_global_sum();
   NodeIndex fused_accumulator(const Node&, const NodeLayout&) const;
   BufferIndex result_buffer(const Node&, const NodeLayout&, std::size_t result,
                             const std::vector<BufferIndex>& operands);

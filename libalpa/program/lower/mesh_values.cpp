@@ -77,8 +77,24 @@ void MeshValues::emit(InstructionBody body) {
 BufferIndex MeshValues::new_buffer(std::string name, ValueIndex value, ShardingSpec layout, TensorType tile,
                                    Residence residence) {
   const std::int64_t bytes = buffer_bytes(tile);
-  return program_.buffers.push_back(
-      {std::move(name), value, std::move(layout), std::move(tile), residence, bytes});
+  Buffer buffer;
+  buffer.name = std::move(name);
+  buffer.value = value;
+  buffer.layout = std::move(layout);
+  buffer.tile = std::move(tile);
+  buffer.residence = residence;
+  buffer.bytes = bytes;
+  return program_.buffers.push_back(std::move(buffer));
+}
+
+BufferIndex MeshValues::new_view(std::string name, BufferIndex of, std::int64_t offset, TensorType tile) {
+  Buffer view = buffer(of);
+  view.name = std::move(name);
+  view.tile = std::move(tile);
+  view.bytes = byte_count(view.tile);
+  view.view_of = of;
+  view.view_offset = offset;
+  return program_.buffers.push_back(std::move(view));
 }
 
 BufferIndex MeshValues::remote_block_buffer(BufferIndex own, int passed, int axis) {

@@ -40,6 +40,8 @@ class MeshValues {
   ShardingSpec segment_layout(ValueIndex value) const;
 
   BufferIndex new_buffer(std::string name, ValueIndex value, ShardingSpec layout, TensorType tile, Residence);
+  /// A part of a buffer, from that many bytes on.
+  BufferIndex new_view(std::string name, BufferIndex of, std::int64_t offset, TensorType tile);
   /// For a tile of the kind of `own` that comes from the device so many places before along a mesh axis.
   BufferIndex remote_block_buffer(BufferIndex own, int passed, int axis);
 

@@ -59,8 +59,8 @@ class Order {
       for (int i = 0; i < static_cast<int>(instructions.size()); ++i) {
         const Instruction& instruction = instructions[i];
         std::map<BufferIndex, bool> touched;  // written
-        for (const BufferIndex b : buffers_read(instruction)) touched.insert({b, false});
-        for (const BufferIndex b : buffers_written(instruction)) touched[b] = true;
+        for (const BufferIndex b : buffers_read(instruction)) touched.insert({mesh_.whole(b), false});
+        for (const BufferIndex b : buffers_written(instruction)) touched[mesh_.whole(b)] = true;
         for (const auto& [b, writes] : touched) of_buffer[b][s].push_back({i, writes});
         for (const int other : instruction.after) wait(s, i, {s, other, Occasion::this_run, 0});
         if (const auto* send = std::get_if<Send>(&instruction.body); send && send->packed >= 0)

@@ -62,8 +62,20 @@ void check_schedule(const MeshProgram& program, MeshIndex mesh, int micro_batche
                                segment_text(program.segments[s]), runs_of));
 }
 
-/// Where the buffers lie: within the arena, and none that outlasts a segment shares a byte with another.
-/// Those of one segment may, which check_sharing() looks at.
+/// A view lies within each slot of what it is a view of, and lasts as long.
+void check_view(const MeshProgram& program, MeshIndex mesh, BufferIndex b) {
+  const Buffer& view = program.buffers[b];
+  if (view.view_of >= std::ssize(program.buffers))
+    refuse(mesh, fmt::format("{} is a view of buffer {}", words(program, b), view.view_of));
+  const Buffer& of = program.buffers[view.view_of];
+  const std::int64_t begin = view.offset - of.offset;
+  if (of.view_of >= 0 || begin < 0 || begin + view.bytes > of.bytes || view.slots != of.slots ||
+      view.space != of.space || view.residence != of.residence)
+    refuse(mesh, fmt::format("{} is no part of {}", words(program, b), words(program, view.view_of)));
+}
+
+/// Where the buffers lie: within the arena, and none that outlasts a segment shares a byte with another that
+/// is no view of it. Those of one segment may, which check_sharing() looks at.
 void check_places(const MeshProgram& program, MeshIndex mesh) {
   Indexed<BufferIndex, bool> used(program.buffers.size());
   for (const BufferIndex b : used.indices()) used[b] = program.buffers[b].residence != Residence::segment;
@@ -75,17 +87,28 @@ void check_places(const MeshProgram& program, MeshIndex mesh) {
     const Buffer& buffer = program.buffers[b];
     if (!used[b]) continue;
     if (buffer.slots < 1) refuse(mesh, fmt::format("buffer {} has no slot", b));
-    if (buffer.offset < 0 || buffer.offset + buffer.bytes * buffer.slots > program.memory.total)
+    if (buffer.view_of >= 0) {
+      check_view(program, mesh, b);
+      continue;
+    }
+    const std::int64_t arena =
+        buffer.space == MemorySpace::device ? program.memory.total : program.host_bytes;
+    if (buffer.offset < 0 || buffer.offset + buffer.bytes * buffer.slots > arena)
       refuse(mesh, fmt::format("{} lies outside the arena", words(program, b)));
     order.push_back(b);
   }
-  std::ranges::sort(order, {}, [&](BufferIndex b) { return program.buffers[b].offset; });
+  std::ranges::sort(order, {}, [&](BufferIndex b) {
+    return std::pair(program.buffers[b].space, program.buffers[b].offset);
+  });
   const auto end = [&](BufferIndex b) {
     return program.buffers[b].offset + program.buffers[b].bytes * program.buffers[b].slots;
   };
   const auto in_segment = [&](BufferIndex b) { return program.buffers[b].residence == Residence::segment; };
   std::optional<BufferIndex> reaching, lasting;  // of those before: that which ends last, of all and of these
+  std::optional<MemorySpace> space;
   for (const BufferIndex b : order) {
+    if (space != program.buffers[b].space) reaching = lasting = std::nullopt;
+    space = program.buffers[b].space;
     const std::optional<BufferIndex>& other = in_segment(b) ? lasting : reaching;
     if (other && end(*other) > program.buffers[b].offset)
       refuse(mesh, fmt::format("{} and {} share memory", words(program, *other), words(program, b)));
@@ -114,11 +137,14 @@ void check_sharing(const MeshProgram& program, MeshIndex mesh, int segment, cons
   std::vector<BufferIndex> by_place;
   for (const auto& [b, uses] : touched) by_place.push_back(b);
   const auto& buffers = program.buffers;
-  std::ranges::sort(by_place, {}, [&](BufferIndex b) { return buffers[b].offset; });
+  const auto place = [&](BufferIndex b) { return std::pair(buffers[b].space, buffers[b].offset); };
+  std::ranges::sort(by_place, {}, place);
   for (std::size_t x = 0; x < by_place.size(); ++x) {
     const Buffer& a = buffers[by_place[x]];
     for (std::size_t y = x + 1; y < by_place.size(); ++y) {
-      if (buffers[by_place[y]].offset >= a.offset + a.bytes) break;
+      const Buffer& b = buffers[by_place[y]];
+      if (place(by_place[y]) >= std::pair(a.space, a.offset + a.bytes)) break;
+      if (a.view_of >= 0 || b.view_of >= 0) continue;  // which Races looks at
       const std::vector<int>&some = touched[by_place[x]], &others = touched[by_place[y]];
       if (!all_before(some, others) && !all_before(others, some))
         refuse(mesh,
@@ -155,6 +181,7 @@ class Races {
           static_cast<std::size_t>(buffer.residence == Residence::segment ? 1 : buffer.slots)));
     for (const BufferIndex b : mesh_.buffers.indices())
       if (mesh_.buffers[b].residence == Residence::state) places_[b][0].holds = kAnything;
+    find_overlaps();
     clocks_.assign(lanes_, Clock(lanes_, 0));
     left_.assign(program.transfers.size(), -1);
     position_.assign(lanes_, 0);
@@ -227,6 +254,22 @@ class Races {
     if (!mark.empty()) mark[std::max(run.micro_batch, 0)] = clock;
   }
 
+  /// Of views, by where they lie, as of all else that touches what they are parts of.
+  void find_overlaps() {
+    for (const BufferIndex view : mesh_.buffers.indices()) {
+      const Buffer& part = mesh_.buffers[view];
+      if (part.view_of < 0) continue;
+      for (const BufferIndex b : mesh_.buffers.indices()) {
+        const Buffer& other = mesh_.buffers[b];
+        if (b == view || mesh_.whole(b) != part.view_of || other.offset >= part.offset + part.bytes ||
+            part.offset >= other.offset + other.bytes)
+          continue;
+        overlaps_[view].push_back(b);
+        if (other.view_of < 0) overlaps_[b].push_back(view);
+      }
+    }
+  }
+
   void touch(BufferIndex b, const Touch& now, const Clock& clock, bool writes) {
     const Buffer& buffer = mesh_.buffers[b];
     const SegmentRun& run = mesh_.schedule[now.run];
@@ -261,10 +304,18 @@ class Races {
             now.run, now.instruction,
             fmt::format("reads {}, where micro-batch {} is in the same slot", words(mesh_, b), place.holds));
     }
-    if (!ordered(place.written)) unordered(place.written);
+    const auto wait_for = [&](const Place& other) {
+      if (!ordered(other.written)) unordered(other.written);
+      for (const Touch& reader : other.read)
+        if (writes && !ordered(reader)) unordered(reader);
+    };
+    wait_for(place);
+    if (const auto others = overlaps_.find(b); others != overlaps_.end())
+      for (const BufferIndex other : others->second) {
+        wait_for(places_[other][slot]);
+        if (writes) places_[other][slot].holds = micro_batch;
+      }
     if (writes) {
-      for (const Touch& reader : place.read)
-        if (!ordered(reader)) unordered(reader);
       place.read.clear();
       place.written = now;
       place.holds = micro_batch;
@@ -285,7 +336,8 @@ class Races {
   std::size_t lanes_;
   std::vector<std::vector<std::vector<Clock>>> marks_;  ///< [segment][instruction][micro-batch]
   Indexed<BufferIndex, std::vector<Place>> places_;     ///< [buffer][slot]
-  std::vector<Clock> clocks_;                           ///< [lane]
+  std::map<BufferIndex, std::vector<BufferIndex>> overlaps_;
+  std::vector<Clock> clocks_;  ///< [lane]
   std::vector<int> left_;      ///< [transfer] the last micro-batch whose message is known to have left
   std::vector<int> position_;  ///< [lane]
   std::vector<std::pair<Touch, Touch>> of_segments_;  ///< [lane] last use before this run, and of this run

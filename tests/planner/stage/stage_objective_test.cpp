@@ -111,18 +111,18 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
   /// [phase] Of buffers, most at once, with or without what only messages and sums over all ranks need.
   static std::vector<std::int64_t> live_bytes(const MeshProgram& mesh, bool messages) {
     const auto counts = [&](const Buffer& b) {
-      return messages || b.value >= 0 ||
-             (b.name != "leaving pieces" && b.name != "arriving pieces" && b.name != "sums");
+      return messages || b.value >= 0 || (b.name != "leaving pieces" && b.name != "arriving pieces");
     };
     std::int64_t lasting = 0;
     for (const Buffer& buffer : mesh.buffers)
-      if (buffer.residence != Residence::segment && counts(buffer)) lasting += buffer.slots * buffer.bytes;
+      if (buffer.residence != Residence::segment && buffer.view_of < 0 && counts(buffer))
+        lasting += buffer.slots * buffer.bytes;
     std::vector<std::int64_t> most(kPhases.size(), lasting);
     for (const Segment& segment : mesh.segments) {
       std::map<BufferIndex, std::pair<int, int>> uses;  // first, last
       for (int i = 0; i < static_cast<int>(segment.instructions.size()); ++i)
         for (const BufferIndex b : buffers_touched(segment.instructions[i]))
-          uses.try_emplace(b, i, i).first->second.second = i;
+          uses.try_emplace(mesh.whole(b), i, i).first->second.second = i;
       std::vector<std::int64_t> step(segment.instructions.size() + 1);
       for (const auto& [b, range] : uses) {
         const Buffer& buffer = mesh.buffers[b];
@@ -183,7 +183,7 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
           << "stage " << s;
       expect_room_for_messages(s, choices[s], program.meshes[MeshIndex(s)]);
       // The solution says of itself what was chosen.
-      EXPECT_EQ(problems_[s]->choice_of(solutions[s]), choices[s]);
+      EXPECT_EQ(problems_[s]->reader().choice_of(solutions[s]), choices[s]);
     }
     const double joined_s = simulate(program, costs_, Lanes::joined).step_s;
     EXPECT_LE(simulate(program, costs_, Lanes::apart).step_s, joined_s * (1 + 1e-9));

@@ -159,5 +159,80 @@ TEST_F(Verifier, RefusesAScheduleWithoutAnUpdate) {
   expect_refused("does not end with the update");
 }
 
+/// A buffer of two views; each is written, then another lane adds up the whole.
+struct TwoParts {
+  Program program;
+
+  TwoParts() {
+    MeshProgram mesh;
+    Buffer whole;
+    whole.residence = Residence::step;
+    whole.bytes = 2 * kAlignment;
+    Buffer part = whole;
+    part.bytes = kAlignment;
+    part.view_of = 0_b;
+    mesh.buffers = {whole, part, part};
+    mesh.buffers[2_b].view_offset = kAlignment;
+    mesh.lanes.push_back({LaneKind::collective, -1, {}, {}});
+    mesh.segments = {
+        {StageIndex(), SegmentKind::update, {{Zero{1_b}, 0}, {Zero{2_b}, 0}, {GlobalSum{{0_b}, 0_b}, 1}}}};
+    mesh.schedule = {{0, -1}};
+    lay_out(mesh, Graph{}, 1 << 20);
+    program.meshes.push_back(mesh);
+  }
+
+  MeshProgram& mesh() { return program.meshes[0_m]; }
+  /// With nothing that waits but for the lanes.
+  void expect_refused_without_waits(const std::string& why) const {
+    std::vector<Dependences> waits = dependences(program);
+    for (auto& segment : waits[0])
+      for (std::vector<Dependence>& of : segment) of.clear();
+    EXPECT_THAT([&] { verify(program, waits); }, ThrowsMessage<Error>(HasSubstr(why)));
+  }
+};
+
+TEST(Views, LieInWhatTheyAreViewsOfAndWaitAsItDoes) {
+  TwoParts parts;
+  EXPECT_EQ(parts.mesh().memory.total, 2 * kAlignment);
+  EXPECT_EQ(parts.mesh().buffers[2_b].offset, parts.mesh().buffers[0_b].offset + kAlignment);
+  verify(parts.program);
+  parts.expect_refused_without_waits(
+      "instruction 2 of the update reads buffer 0 () while instruction 0 of the update");
+}
+
+TEST(Views, ThatDoNotOverlapNeedNotWait) {
+  TwoParts parts;
+  std::vector<Instruction>& instructions = parts.mesh().segments[0].instructions;
+  instructions.pop_back();
+  instructions[1].lane = 1;
+  std::vector<Dependences> none{{{{}, {}}}};
+  verify(parts.program, none);
+  parts.mesh().buffers[2_b].offset -= kAlignment / 2;
+  parts.expect_refused_without_waits("while instruction 0 of the update may still use it");
+}
+
+TEST(Views, ThatAreNoPartAreRefused) {
+  TwoParts parts;
+  parts.mesh().buffers[2_b].offset += kAlignment;
+  EXPECT_THAT([&] { verify(parts.program); }, ThrowsMessage<Error>(HasSubstr("is no part of buffer 0")));
+}
+
+TEST(HostMemory, IsAnArenaOfItsOwn) {
+  TwoParts parts;
+  Buffer host;
+  host.residence = Residence::step;
+  host.bytes = kAlignment;
+  host.space = MemorySpace::host;
+  const BufferIndex b = parts.mesh().buffers.push_back(host);
+  parts.mesh().segments[0].instructions.push_back({Zero{b}, 0});
+  lay_out(parts.mesh(), Graph{}, 1 << 20);
+  EXPECT_EQ(parts.mesh().memory.total, 2 * kAlignment);
+  EXPECT_EQ(parts.mesh().host_bytes, kAlignment);
+  EXPECT_EQ(parts.mesh().buffers[b].offset, 0);  // where a buffer of the device is too
+  verify(parts.program);
+  parts.mesh().buffers[b].offset = kAlignment;
+  EXPECT_THAT([&] { verify(parts.program); }, ThrowsMessage<Error>(HasSubstr("lies outside the arena")));
+}
+
 }  // namespace
 }  // namespace alpa

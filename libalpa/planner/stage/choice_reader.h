@@ -1,0 +1,65 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libalpa/plan/plan.h"
+#include "libalpa/planner/stage/mesh_costs.h"
+#include "libalpa/planner/stage/planning_graph.h"
+#include "libalpa/planner/stage/stage_request.h"
+#include "libalpa/planner/stage/stage_variables.h"
+
+namespace alpa {
+
+/// One stage's strategies, what they cost, and what memory they take beside messages and what packing loses.
+struct StageSolution {
+  bool feasible = false;
+  std::string why_not;            ///< where it is not
+  std::int64_t least_memory = 0;  ///< where memory is why: what it would need at least
+  std::map<NodeIndex, Strategy> node_strategy;
+  std::map<ValueIndex, ShardingSpec> value_layout;
+  std::map<ValueIndex, ShardingSpec> received_layout;    ///< values made elsewhere -> layout they arrive in
+  std::map<ValueIndex, SegmentLayouts> segment_layouts;  ///< of both, and of inputs
+  double micro_batch_s = 0;                              ///< forward and backward of one micro-batch
+  double update_s = 0;                                   ///< once per step
+  double step_s = 0;         ///< what was minimised: micro-batches * micro_batch_s + update_s
+  double lower_bound_s = 0;  ///< on step_s of any choice, feasible or not
+  bool hit_time_limit = false;
+  std::int64_t fixed_bytes = 0;  ///< most at once of all that does not grow with those in flight
+  std::int64_t slot_bytes = 0;   ///< activations of one micro-batch in flight
+};
+
+/// Reads what is chosen for every variable of a stage as strategies, layouts and times, and the other way.
+class ChoiceReader {
+ public:
+  /// Keeps references.
+  ChoiceReader(const StageRequest& request, const StageScope& scope, const MeshCosts& mesh_costs,
+               const StageVariables& stage)
+      : request_(request), scope_(scope), mesh_costs_(mesh_costs), stage_(stage) {}
+
+  /// All but its memory.
+  StageSolution solution_of(const std::vector<int>& choice) const;
+  /// The choices that make this solution; empty where the stage lacks one of them.
+  std::vector<int> choice_of(const StageSolution&) const;
+
+ private:
+  const StageVariable& variable(int index) const { return stage_.variables[index]; }
+
+  /// Of a solution, at rest or in a segment; none: it has none.
+  std::optional<ShardingSpec> layout_in(const StageSolution&, ValueIndex value,
+                                        std::optional<Phase> segment) const;
+  ShardingSpec layout_at_node(NodeIndex node, ValueIndex value, bool result,
+                              const std::vector<int>& choice) const;
+  ShardingSpec resting_layout(ValueIndex value, const std::vector<int>& choice) const;
+  SegmentLayouts segment_layouts(ValueIndex value, const std::vector<int>& choice) const;
+  double seconds(const std::vector<int>& choice, bool update) const;
+
+  const StageRequest& request_;
+  const StageScope& scope_;
+  const MeshCosts& mesh_costs_;
+  const StageVariables& stage_;
+};
+
+}  // namespace alpa
