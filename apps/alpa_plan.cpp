@@ -67,7 +67,7 @@ std::string model_text(const ModelDefinition& model, const Graph& graph) {
 }
 
 /// A plan is made without kernels, so one for GPUs may hold what they cannot compute yet.
-void tell_missing_kernels(const Plan& plan, const Graph& graph, Log& log) {
+void warn_of_missing_kernels(const Plan& plan, const Graph& graph, Log& log) {
   if (plan.cluster.kind == DeviceKind::cpu) return;
   std::set<std::string_view> names;
   for (const Node& node : graph.nodes)
@@ -100,7 +100,7 @@ int plan_model(const Settings& settings, App& app) {
       settings.out, plan, graph,
       provenance_here(app.command_line(), "alpa-plan", read_environment().job_id, options_line(options)));
   app.log().info(model_text(model, graph));
-  tell_missing_kernels(plan, graph, app.log());
+  warn_of_missing_kernels(plan, graph, app.log());
   if (!settings.missing.empty()) {
     std::string lines;
     for (const std::string& signature : costs.missing()) lines += signature + "\n";

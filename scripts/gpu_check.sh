@@ -94,7 +94,7 @@ resumed_elsewhere() {
   on_the_cpu &&
   train tiny.h5 64 tiny-both --steps 10 --device cuda && train tiny.h5 64 tiny-both --device cpu && same_losses tiny-both tiny-cpu 1e-4
 }
-# NCCL is told that ranks on one GPU are on two nodes; each collective then lasts milliseconds, so few steps.
+# NCCL takes ranks on one GPU for ranks on two nodes; each collective then lasts milliseconds, so few steps.
 planned_for_two() {
   alpa-plan "$tiny" --cluster "$root/configs/clusters/dgx-h100-16.toml" --devices 2 --method "$1" --micro-batches 2 --out "two-$1.h5" --log-level warning --force >/dev/null
 }

@@ -71,7 +71,7 @@ check() {
     refuse 3 "'$run_dir/plan.h5' is there, and no earlier chain made it: move it away, or choose another --run-dir"
 }
 
-# The jobs run copies of the scripts from Slurm's spool folder, so they are told where the commands are.
+# The jobs run copies of the scripts from Slurm's spool folder, so they get the place of the commands.
 find_commands() {
   local folder=${ALPA_BIN:-} program
   if [[ -z $folder ]]; then

@@ -7,7 +7,7 @@
 
 namespace alpa {
 
-/// Tells how far something large has come and how long it may still take, every few seconds.
+/// Reports how far something large has come and how long it may still take, every few seconds.
 class ByteProgress {
  public:
   ByteProgress(std::string doing, std::int64_t total_bytes, Log& log);

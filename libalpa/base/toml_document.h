@@ -45,7 +45,7 @@ class TomlDocument {
   /// Notes a fault that a reader found by itself, e.g. a block that names an unknown tensor.
   void fault(TomlLocation, const std::string& text);
 
-  /// Faults noted so far; keys that nobody asked for are not among them. Tells a reader whether what it read
+  /// Faults noted so far; keys that nobody asked for are not among them. Shows a reader whether what it read
   /// between two calls is sound. Stays at its bound after 1000 faults.
   std::size_t fault_count() const;
 

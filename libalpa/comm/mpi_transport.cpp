@@ -179,13 +179,13 @@ template <class Done>
 void MpiTransport::wait_until(Done done) {
   const HangLimits limits = watch_ ? watch_->limits : HangLimits{};
   Backoff backoff;
-  bool is_told = false;
+  bool is_reported = false;
   std::optional<double> asked_s;  // how long it had waited then
   while (!done()) {
     if (!backoff.pause()) continue;
     drop_finished_sends();
-    if (!is_told && limits.tell_after_s > 0 && backoff.waited_s() >= limits.tell_after_s) {
-      is_told = true;
+    if (!is_reported && limits.report_after_s > 0 && backoff.waited_s() >= limits.report_after_s) {
+      is_reported = true;
       watch_->report(long_wait(backoff.waited_s()));
     }
     if (limits.timeout_s > 0 && backoff.waited_s() >= limits.timeout_s) give_up(backoff.waited_s(), false);

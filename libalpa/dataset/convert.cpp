@@ -27,7 +27,7 @@ SourceKind kind_of(const fs::path& source) {
   const std::string name = source.filename().string();
   // A Megatron pair may be named without its endings.
   if (!fs::exists(source, ignored)) return SourceKind::tokens;
-  const std::string first = first_bytes_of(source, telling_bytes);
+  const std::string first = first_bytes_of(source, format_bytes);
   if (is_idx(first)) return SourceKind::idx;
   if (is_hdf5(first) || is_llmc(first) || is_megatron_index(first)) return SourceKind::tokens;
   if (name.ends_with(".bin") || name.ends_with(".idx")) return SourceKind::tokens;

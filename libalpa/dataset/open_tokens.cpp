@@ -33,7 +33,7 @@ std::unique_ptr<TokenSource> open_file(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored) && is_megatron_pair(path)) return open_megatron_pair(path);
   InputFile file(path);
-  std::string first_bytes(static_cast<std::size_t>(std::min(file.bytes(), telling_bytes)), '\0');
+  std::string first_bytes(static_cast<std::size_t>(std::min(file.bytes(), format_bytes)), '\0');
   file.read(0, first_bytes.data(), first_bytes.size());
   if (is_hdf5(first_bytes)) return open_hdf5_tokens(path);
   if (is_llmc(first_bytes)) return open_llmc_tokens(std::move(file));
@@ -43,11 +43,12 @@ std::unique_ptr<TokenSource> open_file(const fs::path& path) {
     return open_text_tokens(std::move(file));
   }
   if (is_megatron_pair(path)) return open_megatron_pair(path);
-  throw Error(ErrorKind::input,
-              fmt::format("cannot find out what '{}' holds: it does not begin as a token file of llm.c, and no "
-                          "Megatron pair of .bin and .idx is there",
-                          path.string()),
-              "add the missing file, or store the tokens as /tokens of an HDF5 file");
+  throw Error(
+      ErrorKind::input,
+      fmt::format("cannot find out what '{}' holds: it does not begin as a token file of llm.c, and no "
+                  "Megatron pair of .bin and .idx is there",
+                  path.string()),
+      "add the missing file, or store the tokens as /tokens of an HDF5 file");
 }
 
 }  // namespace

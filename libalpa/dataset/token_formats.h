@@ -11,7 +11,7 @@
 namespace alpa {
 
 /// As many of a file's first bytes as show what it is.
-inline constexpr std::int64_t telling_bytes = 4096;
+inline constexpr std::int64_t format_bytes = 4096;
 
 /// Throws Error(input) where a file that begins so seems to be something else than text, which its bytes are
 /// no tokens of.

@@ -57,7 +57,7 @@ void DeviceWaits::look(double awake_s) {
   }
   lasted_s_ += std::min(awake_s, kLongestLook_s);
   const auto text = [&] { return fmt::format("{} has lasted {}", name, seconds_text(lasted_s_)); };
-  if (!is_reported_ && limits_.tell_after_s > 0 && lasted_s_ >= limits_.tell_after_s) {
+  if (!is_reported_ && limits_.report_after_s > 0 && lasted_s_ >= limits_.report_after_s) {
     is_reported_ = true;
     warn_(text() + ": another rank is late, or NCCL does not reach it");
   }

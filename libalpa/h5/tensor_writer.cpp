@@ -151,7 +151,7 @@ struct TensorWriter::Open {
       mine.insert(mine.end(), count.begin(), count.end());
     }
     const auto all = ranks.gathered(mine);
-    if (std::any_of(all.begin(), all.end(), [](const auto& words) { return words[0] != 0; })) tell_failure();
+    if (std::any_of(all.begin(), all.end(), [](const auto& words) { return words[0] != 0; })) throw_failure();
     if (std::any_of(all.begin(), all.end(), [&](const auto& words) { return words[1] != mine[1]; }))
       throw Error(ErrorKind::run_time,
                   fmt::format("the ranks that write '{}' write different tensors at once, one of them '{}'",
@@ -190,7 +190,7 @@ struct TensorWriter::Open {
       failure = Error(ErrorKind::run_time, fmt::format("tensor '{}': {}", name, fault));
   }
 
-  [[noreturn]] void tell_failure() {
+  [[noreturn]] void throw_failure() {
     ranks.together([&] {
       if (failure) throw *failure;
     });

@@ -102,7 +102,7 @@ void check_values(const Placement& placement) {
 }
 
 /// What crosses, and to which mesh: each value that a stage there uses and one of another mesh makes.
-std::set<std::pair<ValueIndex, MeshIndex>> needed_crossings(const Placement& placement) {
+std::set<std::pair<ValueIndex, MeshIndex>> needed_transfers(const Placement& placement) {
   const Graph& graph = placement.graph();
   std::set<std::pair<ValueIndex, MeshIndex>> needed;
   for (const ValueIndex v : graph.values.indices()) {
@@ -202,26 +202,26 @@ class ConversionCheck {
   Indexed<NodeIndex, bool> again_;  ///< that the backward runs again
 };
 
-void check_crossings(const Placement& placement) {
+void check_transfers(const Placement& placement) {
   const Plan& plan = placement.plan();
   const Graph& graph = placement.graph();
-  const std::set<std::pair<ValueIndex, MeshIndex>> needed = needed_crossings(placement);
+  const std::set<std::pair<ValueIndex, MeshIndex>> needed = needed_transfers(placement);
   std::set<std::pair<ValueIndex, MeshIndex>> listed;
-  for (const Crossing& crossing : plan.crossings) {
-    if (crossing.to_mesh < 0 || crossing.to_mesh >= static_cast<int>(plan.meshes.size()) ||
-        crossing.value < 0 || crossing.value >= static_cast<int>(graph.values.size()))
-      refuse("a crossing names a mesh or value that is not there");
+  for (const PlannedTransfer& transfer : plan.transfers) {
+    if (transfer.to_mesh < 0 || transfer.to_mesh >= static_cast<int>(plan.meshes.size()) ||
+        transfer.value < 0 || transfer.value >= static_cast<int>(graph.values.size()))
+      refuse("a transfer names a mesh or value that is not there");
     const auto arrives = [&](const ShardingSpec& layout) {
-      return fits(value_of(graph, crossing.value).type.shape, layout, plan.meshes[crossing.to_mesh].shape) &&
+      return fits(value_of(graph, transfer.value).type.shape, layout, plan.meshes[transfer.to_mesh].shape) &&
              !layout.is_partial();
     };
-    if (!arrives(crossing.layout) || !arrives(crossing.in_segments.forward) ||
-        !arrives(crossing.in_segments.backward))
-      refuse(fmt::format("value {} cannot cross to mesh {}", crossing.value, crossing.to_mesh));
-    if (!needed.contains({crossing.value, crossing.to_mesh}) ||
-        !listed.insert({crossing.value, crossing.to_mesh}).second)
-      refuse(fmt::format("value {} crosses to mesh {}, which does not need it, or twice", crossing.value,
-                         crossing.to_mesh));
+    if (!arrives(transfer.layout) || !arrives(transfer.in_segments.forward) ||
+        !arrives(transfer.in_segments.backward))
+      refuse(fmt::format("value {} cannot cross to mesh {}", transfer.value, transfer.to_mesh));
+    if (!needed.contains({transfer.value, transfer.to_mesh}) ||
+        !listed.insert({transfer.value, transfer.to_mesh}).second)
+      refuse(fmt::format("value {} crosses to mesh {}, which does not need it, or twice", transfer.value,
+                         transfer.to_mesh));
   }
   for (const auto& [value, mesh] : needed)
     if (!listed.contains({value, mesh}))
@@ -244,7 +244,7 @@ void check_plan(const Plan& plan, const Graph& graph) {
   const Placement placement(plan, uses);
   check_nodes(placement);
   check_values(placement);
-  check_crossings(placement);
+  check_transfers(placement);
   check_inputs(placement);
   for (const StageIndex stage : plan.stages.indices()) ConversionCheck(placement, stage).run();
 }

@@ -15,8 +15,8 @@ Placement::Placement(const Plan& plan, const GraphUses& uses) : plan_(plan), use
     }
     stage_of_value_.push_back(maker < 0 ? StageIndex() : stage_of_node(maker));
   }
-  for (const Crossing& crossing : plan.crossings)
-    crossings_.insert({{crossing.value, crossing.to_mesh}, &crossing});
+  for (const PlannedTransfer& transfer : plan.transfers)
+    planned_.insert({{transfer.value, transfer.to_mesh}, &transfer});
   for (const InputLayouts& input : plan.inputs)
     layouts_of_inputs_.insert({{input.value, input.mesh}, &input.in_segments});
 }
@@ -39,9 +39,9 @@ const NodeLayout& Placement::node_layout(NodeIndex n) const {
 
 ShardingSpec Placement::layout_at_rest(ValueIndex value, MeshIndex mesh) const {
   if (mesh_of_value(value) == mesh) return plan_.value_layout[value];
-  const auto crossing = crossings_.find({value, mesh});
-  return crossing != crossings_.end() ? crossing->second->layout
-                                      : replicated_spec(value_of(graph(), value).type.shape.size());
+  const auto transfer = planned_.find({value, mesh});
+  return transfer != planned_.end() ? transfer->second->layout
+                                    : replicated_spec(value_of(graph(), value).type.shape.size());
 }
 
 ShardingSpec Placement::layout_at_start(ValueIndex value, StageIndex stage, Phase segment) const {
@@ -51,8 +51,8 @@ ShardingSpec Placement::layout_at_start(ValueIndex value, StageIndex stage, Phas
     const bool of_other =
         value_of(graph(), value).kind == ValueKind::computed && stage_of_value(value) != stage;
     if (!of_other) layouts = &plan_.segment_layouts[value];
-  } else if (const auto crossing = crossings_.find({value, mesh}); crossing != crossings_.end()) {
-    layouts = &crossing->second->in_segments;
+  } else if (const auto transfer = planned_.find({value, mesh}); transfer != planned_.end()) {
+    layouts = &transfer->second->in_segments;
   } else if (const auto input = layouts_of_inputs_.find({value, mesh}); input != layouts_of_inputs_.end()) {
     layouts = input->second;
   }

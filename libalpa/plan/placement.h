@@ -51,7 +51,7 @@ class Placement {
   Indexed<NodeIndex, StageIndex> stage_of_node_;
   Indexed<ValueIndex, StageIndex> stage_of_value_;
   mutable Indexed<NodeIndex, std::optional<NodeLayout>> node_layouts_;
-  std::map<std::pair<ValueIndex, MeshIndex>, const Crossing*> crossings_;  ///< by value and mesh
+  std::map<std::pair<ValueIndex, MeshIndex>, const PlannedTransfer*> planned_;  ///< by value and mesh
   std::map<std::pair<ValueIndex, MeshIndex>, const SegmentLayouts*> layouts_of_inputs_;  ///< likewise
 };
 

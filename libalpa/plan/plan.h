@@ -32,12 +32,12 @@ struct SegmentLayouts {
 
 /// A value that a stage of mesh `to_mesh` uses although a stage of another mesh makes it, and the layout it
 /// arrives in.
-struct Crossing {
+struct PlannedTransfer {
   ValueIndex value{0};
   MeshIndex to_mesh{0};
   ShardingSpec layout;
   SegmentLayouts in_segments = {};
-  bool operator==(const Crossing&) const = default;
+  bool operator==(const PlannedTransfer&) const = default;
 };
 
 /// An input that stages of a mesh use: it is loaded whole.
@@ -121,7 +121,7 @@ struct Plan {
   Indexed<NodeIndex, Strategy> node_strategy;           ///< on the mesh of its stage
   Indexed<ValueIndex, ShardingSpec> value_layout;       ///< on the mesh of the stage that makes it
   Indexed<ValueIndex, SegmentLayouts> segment_layouts;  ///< likewise
-  std::vector<Crossing> crossings;                      ///< sorted by (value, to_mesh)
+  std::vector<PlannedTransfer> transfers;               ///< sorted by (value, to_mesh)
   std::vector<InputLayouts> inputs;  ///< each once for each mesh that uses it, in the graph's order
   Prediction prediction;
 

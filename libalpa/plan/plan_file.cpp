@@ -119,7 +119,7 @@ class PlanReader {
   explicit PlanReader(const std::filesystem::path& path)
       : path_(path), file_(path, kPlanFormat, kPlanVersion) {
     if (const std::string version = file_.format_version();
-        version.starts_with("1.") || version.starts_with("2."))
+        version.starts_with("1.") || version.starts_with("2.") || version.starts_with("3."))
       throw Error(ErrorKind::input,
                   fmt::format("plan '{}' is of format {}: plans were lowered differently then", path.string(),
                               version),
@@ -250,14 +250,14 @@ class PlanReader {
       plan.value_layout.push_back(parse_spec(layout));
     plan.segment_layouts =
         Indexed<ValueIndex, SegmentLayouts>(segment_layouts("/values", {std::ssize(plan.value_layout)}));
-    const auto value = file_.int64s("/crossings/value");
+    const auto value = file_.int64s("/transfers/value");
     const Shape rows{static_cast<std::int64_t>(value.size())};
-    const auto mesh = file_.int64s("/crossings/to_mesh", rows);
-    const auto layout = file_.strings("/crossings/layout", rows);
-    const std::vector<SegmentLayouts> in_segments = segment_layouts("/crossings", rows);
+    const auto mesh = file_.int64s("/transfers/to_mesh", rows);
+    const auto layout = file_.strings("/transfers/layout", rows);
+    const std::vector<SegmentLayouts> in_segments = segment_layouts("/transfers", rows);
     for (std::size_t i = 0; i < value.size(); ++i)
-      plan.crossings.push_back({ValueIndex(small("/crossings/value", value[i])),
-                                MeshIndex(small("/crossings/to_mesh", mesh[i])), parse_spec(layout[i]),
+      plan.transfers.push_back({ValueIndex(small("/transfers/value", value[i])),
+                                MeshIndex(small("/transfers/to_mesh", mesh[i])), parse_spec(layout[i]),
                                 in_segments[i]});
     const auto input = file_.int64s("/inputs/value");
     const Shape inputs{static_cast<std::int64_t>(input.size())};
@@ -340,16 +340,16 @@ void write_plan(const std::filesystem::path& path, const Plan& plan, const Graph
     std::vector<std::int64_t> value, mesh;
     std::vector<std::string> layout;
     std::vector<SegmentLayouts> in_segments;
-    for (const Crossing& crossing : plan.crossings) {
-      in_segments.push_back(crossing.in_segments);
-      value.push_back(crossing.value);
-      mesh.push_back(crossing.to_mesh);
-      layout.push_back(spec_text(crossing.layout));
+    for (const PlannedTransfer& transfer : plan.transfers) {
+      in_segments.push_back(transfer.in_segments);
+      value.push_back(transfer.value);
+      mesh.push_back(transfer.to_mesh);
+      layout.push_back(spec_text(transfer.layout));
     }
-    file.column("/crossings/value", value, "1");
-    file.column("/crossings/to_mesh", mesh, "1");
-    file.column("/crossings/layout", layout);
-    write_segment_layouts(file, "/crossings", in_segments);
+    file.column("/transfers/value", value, "1");
+    file.column("/transfers/to_mesh", mesh, "1");
+    file.column("/transfers/layout", layout);
+    write_segment_layouts(file, "/transfers", in_segments);
     value.clear(), mesh.clear(), in_segments.clear();
     for (const InputLayouts& input : plan.inputs) {
       value.push_back(input.value);

@@ -49,16 +49,17 @@ Plan assemble(const PlanningGraph& planning, std::vector<StageRequest> requests,
       plan.segment_layouts[value] = solutions[s].segment_layouts.at(value);
     }
     for (const auto& [value, layout] : solutions[s].received_layout)
-      plan.crossings.push_back({value, MeshIndex(s), layout, solutions[s].segment_layouts.at(value)});
+      plan.transfers.push_back({value, MeshIndex(s), layout, solutions[s].segment_layouts.at(value)});
   }
   for (const Input& input : graph.inputs)
     for (std::size_t s = 0; s < solutions.size(); ++s)
       if (const auto at = solutions[s].segment_layouts.find(input.value);
           at != solutions[s].segment_layouts.end())
         plan.inputs.push_back({input.value, MeshIndex(s), at->second});
-  std::sort(plan.crossings.begin(), plan.crossings.end(), [](const Crossing& a, const Crossing& b) {
-    return std::pair(a.value, a.to_mesh) < std::pair(b.value, b.to_mesh);
-  });
+  std::sort(plan.transfers.begin(), plan.transfers.end(),
+            [](const PlannedTransfer& a, const PlannedTransfer& b) {
+              return std::pair(a.value, a.to_mesh) < std::pair(b.value, b.to_mesh);
+            });
   return plan;
 }
 

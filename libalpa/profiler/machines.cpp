@@ -16,7 +16,7 @@ namespace {
 }
 
 /// Containers may share a host's name.
-void tell_apart(std::vector<std::string>& names) {
+void make_distinct(std::vector<std::string>& names) {
   std::map<std::string, int> times;
   for (std::string& name : names)
     if (const int before = times[name]++; before > 0) name += fmt::format("#{}", before + 1);
@@ -55,7 +55,7 @@ Machines machines_of(const std::string& name, const std::vector<RankFacts>& rank
     machines.memory_bytes = std::min(machines.memory_bytes, rank.memory_bytes);
   }
   machines.nodes = static_cast<int>(machines.node_names.size());
-  tell_apart(machines.node_names);
+  make_distinct(machines.node_names);
   return machines;
 }
 

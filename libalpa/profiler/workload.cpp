@@ -94,7 +94,7 @@ class CaseCollector {
                            const std::vector<int>& passed, auto& places) {
       for (std::size_t i = 0; i < types.size(); ++i) {
         std::vector<int> coordinate = last_coordinate(mesh);
-        if (round.passed > 0 && std::find(passed.begin(), passed.end(), static_cast<int>(i)) != passed.end())
+        if (round.hops > 0 && std::find(passed.begin(), passed.end(), static_cast<int>(i)) != passed.end())
           coordinate[layout.ring.axis] = 0;
         places[i] = {tile_origin(types[i].shape, specs[i], mesh, coordinate), types[i].shape};
       }

@@ -38,7 +38,7 @@ struct Buffer {
   std::int64_t bytes = 0;   ///< of one slot, a multiple of kAlignment
   std::int64_t slots = 1;   ///< a run for micro-batch m uses slot m % slots; the update slot 0
   std::int64_t offset = 0;  ///< in the arena of its space; slot k lies at offset + k * MeshProgram::stride
-  int passed = 0;           ///< the tile is that of the device so many places before along `ring_axis`
+  int ring_hops = 0;        ///< the tile is that of the device so many places before along `ring_axis`
   int ring_axis = -1;
   MemorySpace space = MemorySpace::device;
   BufferIndex view_of;           ///< its slots lie in those of this buffer; -1: in memory of their own

@@ -44,7 +44,7 @@ std::string mesh_place(const DeviceMesh& mesh) {
 std::string buffer_text(const Buffer& b) {
   std::string text = fmt::format("{} {} {}", residence_name(b.residence), b.name, type_text(b.tile));
   if (b.value >= 0) text += fmt::format(" {} of value {}", spec_text(b.layout), b.value);
-  if (b.passed > 0) text += fmt::format(", passed on {} times along axis {}", b.passed, b.ring_axis);
+  if (b.ring_hops > 0) text += fmt::format(", passed on {} times along axis {}", b.ring_hops, b.ring_axis);
   if (b.view_of >= 0) text += fmt::format(", in %{}", b.view_of);
   if (b.space == MemorySpace::host) text += ", on the host";
   const std::string slots = b.slots > 1 ? fmt::format("{} slots of ", b.slots) : "";

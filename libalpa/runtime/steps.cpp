@@ -72,9 +72,9 @@ class LoadStep : public PreparedInstruction {
 
 /// The device whose tile a buffer holds.
 std::vector<int> home_of(const Buffer& buffer, const DeviceMesh& mesh, std::vector<int> coordinate) {
-  if (buffer.passed == 0) return coordinate;
+  if (buffer.ring_hops == 0) return coordinate;
   const auto axis = static_cast<std::size_t>(buffer.ring_axis);
-  coordinate[axis] = (coordinate[axis] - buffer.passed + mesh.shape[axis]) % mesh.shape[axis];
+  coordinate[axis] = (coordinate[axis] - buffer.ring_hops + mesh.shape[axis]) % mesh.shape[axis];
   return coordinate;
 }
 

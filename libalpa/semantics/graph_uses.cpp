@@ -37,7 +37,7 @@ GraphUses::GraphUses(const Graph& of)
   }
 }
 
-Phase phase_of_crossing(const Graph& graph, ValueIndex value) {
+Phase phase_of_transfer(const Graph& graph, ValueIndex value) {
   const NodeIndex producer = value_of(graph, value).producer;
   if (producer < 0) return Phase::update;
   const Node& maker = node_of(graph, producer);

@@ -24,7 +24,7 @@ struct GraphUses {
 };
 
 /// The phase in which a value goes to other stages: states once a step, as sums of gradients do.
-Phase phase_of_crossing(const Graph&, ValueIndex value);
+Phase phase_of_transfer(const Graph&, ValueIndex value);
 
 /// Updates a state where it rests: its first result is the state's next value.
 bool updates_in_place(const Node&);

@@ -19,8 +19,7 @@ std::vector<RingRound> Ring::rounds() const {
   // The own block comes first, so that what others bring is added to something; where results travel it comes
   // last, because they return to it.
   if (results.empty()) rounds.push_back({});
-  for (int passed = 1; passed < devices; ++passed)
-    rounds.push_back({passed, true, !results.empty() && passed > 1});
+  for (int hops = 1; hops < devices; ++hops) rounds.push_back({hops, true, !results.empty() && hops > 1});
   if (!results.empty()) rounds.push_back({0, false, true});
   return rounds;
 }

@@ -8,7 +8,7 @@ namespace alpa {
 
 /// One kernel call of a node whose blocks go round.
 struct RingRound {
-  int passed = 0;  ///< how often the blocks at hand have been passed on; 0: the device's own
+  int hops = 0;  ///< how often the blocks at hand have been passed on; 0: the device's own
   bool operands_arrive = false, results_arrive = false;  ///< passed on just before, from the device before
 };
 

@@ -24,7 +24,7 @@ struct NodeLayout {
       remote_block_attributes;  ///< of rounds with blocks of other devices: the local ones and `visiting` = 1
 
   const Attributes& attributes_in(const RingRound& round) const {
-    return round.passed == 0 ? local_attributes : remote_block_attributes;
+    return round.hops == 0 ? local_attributes : remote_block_attributes;
   }
   OpCall local_call() const { return {local_operands, local_attributes}; }
   OpCall call_in(const RingRound& round) const { return {local_operands, attributes_in(round)}; }

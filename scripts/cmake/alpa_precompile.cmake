@@ -15,7 +15,7 @@ function(alpa_precompile target name)
   get_target_property(links ${target} LINK_LIBRARIES)
   if(NOT "OpenMP::OpenMP_CXX" IN_LIST links)  # another language to the compiler
     target_precompile_headers(${target} REUSE_FROM ${name})
-    # What g++ 12 sees in std::string it tells where it no longer knows that the header is the system's.
+    # What g++ 12 sees in std::string it reports where it no longer knows that the header is the system's.
     target_compile_options(${target} PRIVATE -Wno-array-bounds)
   endif()
 endfunction()

@@ -41,7 +41,7 @@ struct Tool {
                 {{"red", Colour::red, "like fire"}, {"green", Colour::green, "like grass"}})
         .may_end_with({ErrorKind::stopped_early, ErrorKind::infeasible})
         .example("alpa-tool gpt.toml --count 2", "does it twice");
-    app.subcommand("explain", "tells a plan in words").argument("PLAN.h5", plan, "the plan").runs([&] {
+    app.subcommand("explain", "prints a plan in words").argument("PLAN.h5", plan, "the plan").runs([&] {
       ran = "explain";
     });
     app.subcommand("compare", "compares")
@@ -116,7 +116,7 @@ TEST(CommandLine, RefusesWithStatus2AndSaysWhatItWants) {
   }
 }
 
-TEST(Help, TellsPurposeUsageOptionsDefaultsExitStatusesAndExamples) {
+TEST(Help, ShowsPurposeUsageOptionsDefaultsExitStatusesAndExamples) {
   Tool tool;
   tool.run({"--help"});
   EXPECT_EQ(tool.status, 0);
@@ -127,7 +127,7 @@ TEST(Help, TellsPurposeUsageOptionsDefaultsExitStatusesAndExamples) {
             HasSubstr("--seconds X               how long, in seconds; more than 0 [1.5]"),
             HasSubstr("--method search|pinned    how [search]"),
             HasSubstr("--colour red|green        which [red]"), HasSubstr("green        like grass"),
-            HasSubstr("explain      tells a plan in words"), HasSubstr("  75  stopped early"),
+            HasSubstr("explain      prints a plan in words"), HasSubstr("  75  stopped early"),
             HasSubstr("examples:\n  alpa-tool gpt.toml --count 2\n      does it twice")));
 }
 
@@ -148,7 +148,7 @@ TEST(Help, OfASubcommandIsItsOwn) {
                                  Not(HasSubstr("  75  "))));
 }
 
-TEST(Version, TellsHowTheProgramWasBuilt) {
+TEST(Version, SaysHowTheProgramWasBuilt) {
   Tool tool;
   tool.run({"--version"});
   EXPECT_EQ(tool.status, 0);

@@ -5,7 +5,7 @@
 namespace alpa {
 namespace {
 
-TEST(Error, TellsWhatHappenedWhatToTryAndWhileDoingWhat) {
+TEST(Error, SaysWhatHappenedWhatToTryAndWhileDoingWhat) {
   try {
     in_step("reading plan 'a.h5'", [] {
       throw Error(ErrorKind::allocation, "plan wants 16 devices, this job has 8", "srun --ntasks 16");

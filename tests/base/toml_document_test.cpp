@@ -128,7 +128,7 @@ TEST(TomlTable, LetsAValueBeOfSeveralKinds) {
   EXPECT_EQ(dims.value("head").where(), "m.toml:3:8");
 }
 
-TEST(TomlDocument, TellsEveryFaultAtItsPlaceInFileOrder) {
+TEST(TomlDocument, ReportsEveryFaultAtItsPlaceInFileOrder) {
   EXPECT_EQ(faults(R"([training]
 batch = 0
 rate = "fast"
@@ -190,7 +190,7 @@ TEST(TomlDocument, TakesFaultsThatAReaderFinds) {
       "m.toml:1:9: no tensor is called 'x'");
 }
 
-TEST(TomlDocument, TellsTheSameFaultOnceAndFiftyAtMost) {
+TEST(TomlDocument, ReportsTheSameFaultOnceAndFiftyAtMost) {
   EXPECT_EQ(faults("a = 1\n", [](TomlTable root) { root.string("a"), root.string("a"); }),
             "m.toml:1:5: 'a': expected a string, got 1");
   std::string many;

@@ -122,7 +122,7 @@ TEST_F(Checkpoint, ATableOfDifferencesStaysShort) {
                                          Not(HasSubstr("temperature")))));
 }
 
-TEST_F(Checkpoint, FingerprintTellsModelsApartAndNotPlansOrOrder) {
+TEST_F(Checkpoint, FingerprintDistinguishesModelsAndNotPlansOrOrder) {
   const Graph graph = StatesInMemory::none().graph;
   Graph reversed = graph;
   std::reverse(reversed.states.begin(), reversed.states.end());

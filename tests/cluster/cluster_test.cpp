@@ -65,7 +65,7 @@ TEST_F(ClusterFile, OfOneNodeNeedsNoLinkBetweenNodes) {
   EXPECT_EQ(cluster.between_nodes, cluster.within_node);
 }
 
-TEST_F(ClusterFile, TellsAllItsFaultsAtOnce) {
+TEST_F(ClusterFile, ReportsAllItsFaultsAtOnce) {
   std::string text = with(kTwoNodes, "launch_us = 5", "launch_us = -5");
   text = with(text, "memory_gib = 13.5", "memory_gb = 13.5");
   text = with(text, "between_nodes", "among_nodes");

@@ -10,7 +10,7 @@ TEST(KindOfDevice, LeavesOutTheNumberOfAGpu) {
   EXPECT_EQ(kind_of_device("CPU, 1 thread (AMD EPYC)"), "CPU, 1 thread (AMD EPYC)");
 }
 
-TEST(MatchDevices, TellsThreadsFromProcessors) {
+TEST(MatchDevices, DistinguishesThreadsFromProcessors) {
   const std::string one = "CPU, 1 thread (Intel(R) Xeon(R) CPU)";
   EXPECT_EQ(match_devices(one, one), DeviceMatch::same);
   EXPECT_EQ(match_devices(one, "checked " + one), DeviceMatch::same);

@@ -110,9 +110,9 @@ TEST(MpiCommunicator, AgreesBitForBitWithThreads) {
 /// Waits of ranks under a watch of their own: the tests' session has none.
 class WatchedWait : public ::testing::Test {
  protected:
-  std::unique_ptr<Communicator> watched(double tell_after_s, double timeout_s) {
+  std::unique_ptr<Communicator> watched(double report_after_s, double timeout_s) {
     const auto watch = std::make_shared<PeerWatch>(
-        PeerWatch{HangLimits{tell_after_s, timeout_s},
+        PeerWatch{HangLimits{report_after_s, timeout_s},
                   std::vector<std::string>{"rank 0 on a", "rank 1 on a", "rank 2 on b", "rank 3 on b"},
                   [this](const std::string& what) { told_ += what + "\n"; }});
     MPI_Comm world = MPI_COMM_NULL;

@@ -41,7 +41,7 @@ std::vector<std::string> errors_seen(int ranks,
 }
 
 const Error bad_input(ErrorKind::input, "the tokens are missing");
-constexpr auto told = "rank 1 has failed: the tokens are missing";
+constexpr auto reported = "rank 1 has failed: the tokens are missing";
 
 TEST(RunOnThreads, AFailingRankWakesTheOthersWhereverTheyWait) {
   std::int32_t values[4] = {};
@@ -61,7 +61,7 @@ TEST(RunOnThreads, AFailingRankWakesTheOthersWhereverTheyWait) {
     });
     EXPECT_THAT(texts, SizeIs(4));
     EXPECT_THAT(texts.back(), "rethrown: the tokens are missing");
-    EXPECT_THAT(std::vector<std::string>(texts.begin(), texts.end() - 1), Each(told));
+    EXPECT_THAT(std::vector<std::string>(texts.begin(), texts.end() - 1), Each(reported));
   }
 }
 

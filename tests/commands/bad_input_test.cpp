@@ -166,8 +166,8 @@ const std::vector<Row> rows{
     {"CheckCut", 1, "alpa-plan check mixed.h5", 3, "truncated or damaged", spoil(cut_in_half, "mixed.h5")},
     {"CheckFlippedBit", 1, "alpa-plan check mixed.h5", 3, "'mixed.h5'",
      spoil(flip_bit_in, "mixed.h5", "[dimensions]")},
-    {"CheckNewer", 1, "alpa-plan check mixed.h5", 3, "4.0 is newer than 3.0",
-     spoil(set_text_attribute, "mixed.h5", "/", "format_version", "4.0")},
+    {"CheckNewer", 1, "alpa-plan check mixed.h5", 3, "5.0 is newer than 4.0",
+     spoil(set_text_attribute, "mixed.h5", "/", "format_version", "5.0")},
     {"CheckOlder", 1, "alpa-plan check mixed.h5", 3,
      "plan 'mixed.h5' is of format 2.0: plans were lowered differently then\n  try: make it again: "
      "alpa-plan ",
@@ -303,7 +303,7 @@ class BadInput : public Workplace, public testing::WithParamInterface<Row> {
     return found;
   }
 
-  /// The message is told once, however many ranks met it, and no sanitizer has found anything.
+  /// The message is printed once, however many ranks met it, and no sanitizer has found anything.
   static void expect_told_once(const CommandResult& result, const std::string& message) {
     EXPECT_THAT(result.output, HasSubstr(message));
     EXPECT_NE(result.output.find("error: "), std::string::npos) << result.output;

@@ -29,9 +29,9 @@ TEST_F(Digits, AreToldApartByASmallWideResNetOnTwoRanks) {
   ASSERT_EQ(trained.status, 0) << trained.output;
   // All 384 held-out images, six batches of 64, none of which was trained on.
   EXPECT_THAT(converted.output, HasSubstr("384 in 'digits-held-out.h5'"));
-  const std::size_t told = trained.output.find("step 300: held-out loss ");
-  ASSERT_NE(told, std::string::npos) << trained.output;
-  EXPECT_GT(std::stod(trained.output.substr(trained.output.find("accuracy ", told) + 9)), 0.97)
+  const std::size_t logged = trained.output.find("step 300: held-out loss ");
+  ASSERT_NE(logged, std::string::npos) << trained.output;
+  EXPECT_GT(std::stod(trained.output.substr(trained.output.find("accuracy ", logged) + 9)), 0.97)
       << trained.output;
 }
 

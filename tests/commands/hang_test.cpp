@@ -1,4 +1,4 @@
-// A rank that is there but does nothing: the others tell who it is, wait for it as long as they were told to,
+// A rank that is there but does nothing: the others name it, wait for it as long as the options say,
 // and then end the job.
 #include <gmock/gmock.h>
 
@@ -85,7 +85,7 @@ TEST_F(HangingRank, EndsAProfileWithItsNameAndTheStatusOfALostPeer) {
                        " --out profile.h5 --cold-mib 1 --least-sample-ms 20 --repetitions 20 "
                        "--hang-timeout 10",
                    2);
-  wait_until("progress is told", [&] { return run.log().find(" measured in ") != std::string::npos; });
+  wait_until("progress is printed", [&] { return run.log().find(" measured in ") != std::string::npos; });
   run.signal(1, SIGSTOP);
   expect_end(run);
 }
@@ -96,7 +96,7 @@ TEST_F(HangingRank, ThatGoesOnInTimeIsWaitedFor) {
                    4);
   wait_for_steps();
   run.signal(1, SIGSTOP);
-  wait_until("it is told", [&] { return run.log().find("waiting for rank 1 on ") != std::string::npos; });
+  wait_until("it is printed", [&] { return run.log().find("waiting for rank 1 on ") != std::string::npos; });
   run.signal(1, SIGCONT);
   EXPECT_EQ(run.wait(), 0) << run.log();
   EXPECT_THAT(run.log(), Not(HasSubstr("error: ")));

@@ -1,4 +1,4 @@
-// What --help of each command tells.
+// What --help of each command prints.
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -39,7 +39,7 @@ class Help : public Workplace {
     return lines;
   }
 
-  /// The exit statuses that it tells.
+  /// The exit statuses that it lists.
   std::vector<int> statuses(const std::string& command) const {
     std::vector<int> numbers;
     for (const std::string& line : section(command, "exit status")) numbers.push_back(std::stoi(line));

@@ -22,7 +22,7 @@ class KilledRun : public Workplace {
  protected:
   std::int64_t newest_step() {
     Log log("test", LogLevel::warning);
-    testing::internal::CaptureStderr();  // a damaged checkpoint that is passed over would be told here
+    testing::internal::CaptureStderr();  // a damaged checkpoint that is passed over would be reported here
     const std::optional<FoundCheckpoint> newest = newest_checkpoint(path("run"), log);
     EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
     return newest ? newest->facts.step : 0;
@@ -91,7 +91,8 @@ TEST_F(KilledProfile, IsWholeAndGoneOnFrom) {
   const Profile before = read_profile(path("profile.h5"));
   {
     RunningRanks killed(path(""), command + "--least-sample-ms 20 --repetitions 20", 2);
-    wait_until("progress is told", [&] { return killed.log().find(" measured in ") != std::string::npos; });
+    wait_until("progress is printed",
+               [&] { return killed.log().find(" measured in ") != std::string::npos; });
     killed.signal(1, SIGKILL);
     EXPECT_NE(killed.wait(), 0);
   }

@@ -154,7 +154,7 @@ TEST_F(Resume, LogsOneLineForEachSaveAndEachWarningOnce) {
   EXPECT_THAT(lines_with("nothing is left to do", again.output), SizeIs(1)) << again.output;
 }
 
-TEST_F(Resume, TellsWhatItResumesFrom) {
+TEST_F(Resume, LogsWhatItResumesFrom) {
   make_plan("serial", "--method serial");
   const std::string command = training("serial", "run", "--steps 1");
   EXPECT_THAT(run(command).output, HasSubstr("starting afresh: no checkpoint in"));

@@ -38,7 +38,7 @@ class Stops : public Workplace {
     });
   }
 
-  /// The run has stopped: there is one checkpoint, of the last step told, and it can be gone on from.
+  /// The run has stopped: there is one checkpoint, of the last step logged, and it can be gone on from.
   void expect_stopped(int status, const std::string& log, const std::string& reason) {
     EXPECT_EQ(status, kStopped) << log;
     EXPECT_THAT(log, AllOf(HasSubstr("stopped after step"), HasSubstr("because of " + reason),
@@ -91,7 +91,7 @@ TEST_F(Stops, BeforeTheEndOfTheJob) {
   expect_stopped(result.status, result.output, "the end of the time");
 }
 
-TEST_F(Stops, BeforeTheEndOfTheJobThatSlurmTells) {
+TEST_F(Stops, BeforeTheEndOfTheJobThatSlurmReports) {
   const std::string in_five_seconds = std::to_string(std::time(nullptr) + 5);
   const CommandResult result = run("env SLURM_JOB_END_TIME=" + in_five_seconds + " " + endless(), 4);
   expect_stopped(result.status, result.output, "the end of the time");
@@ -169,7 +169,7 @@ TEST_F(StopsOfAProfile, OnASignalToAnyRankKeepWhatWasMeasured) {
   const std::string command =
       "alpa-profile " + tiny_gpt_ + " --out profile.h5 --cold-mib 1 --micro-batch-samples 4 ";
   RunningRanks ranks(path(""), command + "--least-sample-ms 100", 2);
-  wait_until("progress is told", [&] { return ranks.log().find(" measured in ") != std::string::npos; });
+  wait_until("progress is printed", [&] { return ranks.log().find(" measured in ") != std::string::npos; });
   ranks.signal(1, SIGTERM);
   EXPECT_EQ(ranks.wait(), kStopped) << ranks.log();
   EXPECT_EQ(run("h5ls profile.h5/operators").status, 0);

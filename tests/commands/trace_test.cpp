@@ -1,4 +1,4 @@
-// What a plan promises and what its run does are told in the same rows.
+// What a plan promises and what its run does are shown in the same rows.
 #include <gmock/gmock.h>
 
 #include <fstream>

@@ -117,11 +117,11 @@ std::string Workplace::difference(const std::filesystem::path& a, const std::fil
 RunningRanks::RunningRanks(const std::filesystem::path& folder, const std::string& command, int ranks)
     : folder_(folder) {
   for (int rank = 0; rank < ranks; ++rank) std::filesystem::remove(folder / ("rank-" + std::to_string(rank)));
-  // Each rank tells its process under its rank before it becomes the command.
-  const std::string told = "sh -c 'echo $$ > rank-${PMI_RANK:-0}; exec " + command + "'";
+  // Each rank writes its process under its rank before it becomes the command.
+  const std::string announced = "sh -c 'echo $$ > rank-${PMI_RANK:-0}; exec " + command + "'";
   process_ = fork();
   if (process_ != 0) return;
-  const std::string whole = in_folder(folder) + "exec " + below_mpiexec(told, ranks) + " > log 2>&1";
+  const std::string whole = in_folder(folder) + "exec " + below_mpiexec(announced, ranks) + " > log 2>&1";
   execl("/bin/sh", "sh", "-c", whole.c_str(), nullptr);
   _exit(127);
 }

@@ -36,7 +36,7 @@ TEST_F(ContentFingerprint, IsThatOfTheTokensWhateverFileTheyAreIn) {
   EXPECT_EQ(of_text(text), of(path.string()));
 }
 
-TEST_F(ContentFingerprint, TellsEveryByteOfShortDataApart) {
+TEST_F(ContentFingerprint, DistinguishesEveryByteOfShortData) {
   const std::string text(100'000, 'a');
   for (const std::size_t at : {0, 4095, 4096, 50'000, 99'999}) {
     std::string other = text;
@@ -46,7 +46,7 @@ TEST_F(ContentFingerprint, TellsEveryByteOfShortDataApart) {
   EXPECT_NE(of_text(text), of_text(text + 'a'));
 }
 
-TEST_F(ContentFingerprint, TellsLongDataApartThatWasMadeOtherwise) {
+TEST_F(ContentFingerprint, DistinguishesLongDataThatWasMadeOtherwise) {
   EXPECT_EQ(of("synthetic:64:30000000"), of("synthetic:64:30000000"));
   EXPECT_NE(of("synthetic:64:30000000"), of("synthetic:65:30000000"));
   EXPECT_NE(of("synthetic:64:30000000"), of("synthetic:64:30000001"));

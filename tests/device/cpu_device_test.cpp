@@ -19,7 +19,7 @@ void write(const DeviceMemory& memory, int index, float value) {
   static_cast<volatile float*>(memory.data())[index] = value;
 }
 
-TEST(CpuDevice, TellsItsThreadsAndProcessor) {
+TEST(CpuDevice, NamesItsThreadsAndProcessor) {
   EXPECT_THAT(make_cpu_device(1)->description(), MatchesRegex("CPU, 1 thread \\(.+\\)"));
   EXPECT_THAT(make_checked_cpu_device(3)->description(), MatchesRegex("checked CPU, 3 threads \\(.+\\)"));
 }

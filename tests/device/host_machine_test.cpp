@@ -10,7 +10,7 @@
 namespace alpa {
 namespace {
 
-/// The files in which a system tells of its memory.
+/// The files in which a system reports its memory.
 class HostMemory : public testing::Test {
  protected:
   HostMemory() { write("proc/meminfo", "MemTotal:  2000 kB\nMemAvailable:  1000 kB\n"); }
@@ -55,7 +55,7 @@ TEST_F(HostMemory, IsNothingWhereAGroupHasMoreThanItMay) {
   EXPECT_EQ(available(), 0);
 }
 
-TEST_F(HostMemory, ThatTheSystemDoesNotTellIsAnError) {
+TEST_F(HostMemory, ThatTheSystemDoesNotReportIsAnError) {
   write("proc/meminfo", "MemTotal:  2000 kB\n");
   EXPECT_THROW(available(), Error);
 }

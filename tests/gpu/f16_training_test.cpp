@@ -105,10 +105,10 @@ TEST_F(GpuTrainingRunInF16, ChangesNothingWhileGradientsOverflow) {
   train_to(2, "run", 0x1p40);
   EXPECT_EQ(tensors(checkpoint("run", 2)), initial_tensors());
   EXPECT_EQ(verify_checkpoint(checkpoint("run", 2)).loss_scale, (LossScale{0x1p38, 0, 2}));
-  const std::vector<std::string> told = lines("run");
-  ASSERT_EQ(told.size(), 2u);
-  EXPECT_THAT(told[1], HasSubstr(R"("gradient_norm":null)"));
-  EXPECT_THAT(told[1], HasSubstr(R"("loss_scale":549755813888,"skipped_steps":2)"));
+  const std::vector<std::string> metrics = lines("run");
+  ASSERT_EQ(metrics.size(), 2u);
+  EXPECT_THAT(metrics[1], HasSubstr(R"("gradient_norm":null)"));
+  EXPECT_THAT(metrics[1], HasSubstr(R"("loss_scale":549755813888,"skipped_steps":2)"));
 }
 
 // From a scale that overflows, and is reached again after every second good step. The run in parts goes on

@@ -45,7 +45,7 @@ TEST(Fletcher32, AddsBigEndianWordsModulo65535) {
   EXPECT_EQ(fletcher32(std::string("\xff\xff", 2)), 0xffffffffu);
 }
 
-TEST(RegionFault, TellsABoxOutsideTheTensor) {
+TEST(RegionFault, ReportsABoxOutsideTheTensor) {
   EXPECT_EQ(region_fault({{0, 2}, {4, 2}}, {4, 4}), "");
   EXPECT_EQ(region_fault({}, {}), "");
   EXPECT_EQ(region_fault({{4, 0}, {0, 4}}, {4, 4}), "");

@@ -63,7 +63,7 @@ TEST_F(Rows, ReadsRowsOfAnyShapeAsTheTypeWanted) {
   EXPECT_EQ(numbers[0], 0.5f);
 }
 
-TEST_F(Rows, TellsOfWhatIsMissingAndWhatWouldBeRight) {
+TEST_F(Rows, ReportsWhatIsMissingAndWhatWouldBeRight) {
   write(std::vector<std::int32_t>{1});
   EXPECT_THAT([&] { H5Rows(path_, "/token", "store it"); },
               ThrowsMessage<Error>(HasSubstr("missing (there is '/tokens')")));

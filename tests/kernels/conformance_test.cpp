@@ -110,7 +110,7 @@ TEST_P(Refusal, NamesTheOperatorAndTheTypes) {
                            ::testing::HasSubstr(" kernel for i32[3] -> i32[3]"))));
 }
 
-TEST_P(Refusal, TellsThatCpusDoNotComputeInF16) {
+TEST_P(Refusal, SaysThatCpusDoNotComputeInF16) {
   const auto device = GetParam().make();
   const TensorType half{DType::f16, {3}};
   const auto make = [&] { make_kernel(*device, op_catalog().find("gelu"), {{half}, {half}, {}}); };

@@ -137,7 +137,7 @@ class DevicesAtWork {
         for (std::size_t r = 0; r < p_.results.size() && run.accumulate; ++r)
           run.results_before.push_back(before_of(before, round, coordinate, r));
         std::vector<Values> tiles = operands.tiles(coordinate);
-        const std::vector<Values> visiting = operands.tiles(upstream(coordinate, round.passed));
+        const std::vector<Values> visiting = operands.tiles(upstream(coordinate, round.hops));
         for (const int i : layout_.ring.operands) tiles[i] = visiting[i];
         held_.push_back(run_kernel(device_, run, tiles));
       }
@@ -179,7 +179,7 @@ class DevicesAtWork {
                            const std::vector<int>& passed, std::vector<Shape>& origins,
                            std::vector<Shape>& wholes) {
       for (std::size_t i = 0; i < types.size(); ++i) {
-        const std::vector<int> home = goes_round(passed, i) ? upstream(coordinate, round.passed) : coordinate;
+        const std::vector<int> home = goes_round(passed, i) ? upstream(coordinate, round.hops) : coordinate;
         origins.push_back(tile_origin(types[i].shape, specs[i], mesh_, home));
         wholes.push_back(types[i].shape);
       }

@@ -75,7 +75,7 @@ TEST(Expression, RefusesWhatHasNoValueAndSaysWhere) {
         << text;
 }
 
-TEST(Expression, TellsTheNamesItMentions) {
+TEST(Expression, ReturnsTheNamesItMentions) {
   EXPECT_THAT(names_in("4 * model / heads + sqrt(model) - unknown"),
               ElementsAre("model", "heads", "unknown"));
 }
@@ -88,7 +88,7 @@ TEST(Expression, NumbersAreWrittenSoThatTheyReadBackTheSame) {
     EXPECT_EQ(evaluate(number_text(Number::of(value)), {}).real, value);
 }
 
-TEST(Expression, TellsANumberAloneFromAnExpression) {
+TEST(Expression, DistinguishesANumberAloneFromAnExpression) {
   for (const char* text : {"1", "-2", "0.5", "1e-05"}) EXPECT_TRUE(is_plain_number(text)) << text;
   for (const char* text : {"1 + 1", "model", "", "1-2", ".5"}) EXPECT_FALSE(is_plain_number(text)) << text;
 }

@@ -80,14 +80,14 @@ TEST(Inputs, StandInTheExpandedModel) {
 }
 
 struct Wrong {
-  std::string inputs, place, told;
+  std::string inputs, place, reported;
 };
 
 class WrongInputs : public testing::TestWithParam<Wrong> {};
 
 TEST_P(WrongInputs, AreTold) {
   EXPECT_THAT([] { forward_graph(points_model(classifier + GetParam().inputs), 2, true); },
-              ThrowsMessage<Error>(AllOf(HasSubstr(GetParam().place), HasSubstr(GetParam().told))));
+              ThrowsMessage<Error>(AllOf(HasSubstr(GetParam().place), HasSubstr(GetParam().reported))));
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -62,9 +62,9 @@ INSTANTIATE_TEST_SUITE_P(
         {"PartialState",
          [](Plan& p, const Graph& g) { p.value_layout[parameter_on_first_stage(g)] = parse_spec("RR+sum0"); },
          "which is partial"},
-        {"CrossingTwice", [](Plan& p, const Graph&) { p.crossings.push_back(p.crossings[0]); }, "which does not need it, or twice"},
-        {"CrossingOfAnInput", [](Plan& p, const Graph& g) { p.crossings.push_back({g.inputs[0].value, 1_m, replicated_spec(2), {replicated_spec(2), replicated_spec(2)}}); }, "which does not need it"},
-        {"CrossingToItsOwnMesh", [](Plan& p, const Graph& g) { p.crossings[0].to_mesh = Placement(p, GraphUses(g)).mesh_of_value(p.crossings[0].value); }, "which does not need it"},
+        {"TransferTwice", [](Plan& p, const Graph&) { p.transfers.push_back(p.transfers[0]); }, "which does not need it, or twice"},
+        {"TransferOfAnInput", [](Plan& p, const Graph& g) { p.transfers.push_back({g.inputs[0].value, 1_m, replicated_spec(2), {replicated_spec(2), replicated_spec(2)}}); }, "which does not need it"},
+        {"TransferToItsOwnMesh", [](Plan& p, const Graph& g) { p.transfers[0].to_mesh = Placement(p, GraphUses(g)).mesh_of_value(p.transfers[0].value); }, "which does not need it"},
         {"VeryManyMicroBatches", [](Plan& p, const Graph&) { p.micro_batches = 65537; }, "65537 micro-batches, expected at most 65536"},
         {"StateUpdatedInAnotherLayout",
          [](Plan& p, const Graph& g) {
@@ -92,10 +92,10 @@ INSTANTIATE_TEST_SUITE_P(
         {"InputNotFed", [](Plan& p, const Graph&) { p.inputs.pop_back(); }, "but never fed to it"},
         {"InputFedTwice", [](Plan& p, const Graph&) { p.inputs.push_back(p.inputs[0]); }, "which does not need it, or twice"},
         {"PartialInput", [](Plan& p, const Graph&) { p.inputs[0].in_segments.forward.partial_sum = 1; }, "cannot be laid out as"},
-        {"CrossingMissing", [](Plan& p, const Graph&) { p.crossings.erase(p.crossings.begin()); }, "but never sent there"},
-        {"CrossingOfNothing", [](Plan& p, const Graph&) { p.crossings[0].value = ValueIndex(1 << 20); }, "names a mesh or value that is not there"},
-        {"CrossingToNowhere", [](Plan& p, const Graph&) { p.crossings[0].to_mesh = 2_m; }, "names a mesh or value that is not there"},
-        {"PartialCrossing", [](Plan& p, const Graph&) { p.crossings[0].layout.partial_sum = 1; }, "cannot cross"}}),
+        {"TransferMissing", [](Plan& p, const Graph&) { p.transfers.erase(p.transfers.begin()); }, "but never sent there"},
+        {"TransferOfNothing", [](Plan& p, const Graph&) { p.transfers[0].value = ValueIndex(1 << 20); }, "names a mesh or value that is not there"},
+        {"TransferToNowhere", [](Plan& p, const Graph&) { p.transfers[0].to_mesh = 2_m; }, "names a mesh or value that is not there"},
+        {"PartialTransfer", [](Plan& p, const Graph&) { p.transfers[0].layout.partial_sum = 1; }, "cannot cross"}}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

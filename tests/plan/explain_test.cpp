@@ -13,7 +13,7 @@ using namespace testing_models;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(Explain, TellsStagesTimeMemoryAndLayoutsInWords) {
+TEST(Explain, PrintsStagesTimeMemoryAndLayoutsInWords) {
   const Lowered lowered = two_stages_of_two();
   const std::string text = explain(lowered.plan, lowered.graph);
   for (const char* part :
@@ -43,7 +43,7 @@ Lowered data_parallel(const std::string& state_sharding) {
       state_sharding + "\"\n");
 }
 
-TEST(Explain, TellsTrainingStateThatLiesOtherwiseThanItsParameter) {
+TEST(Explain, PrintsTrainingStateThatLiesOtherwiseThanItsParameter) {
   const Lowered zero_1 = data_parallel("optimizer");
   EXPECT_THAT(explain(zero_1.plan, zero_1.graph),
               HasSubstr("  optimizer state that lies otherwise than its parameter\n"
@@ -52,21 +52,21 @@ TEST(Explain, TellsTrainingStateThatLiesOtherwiseThanItsParameter) {
   EXPECT_THAT(explain(whole.plan, whole.graph), Not(HasSubstr("optimizer state that lies otherwise")));
 }
 
-TEST(Explain, TellsSumsOfGradientsThatWaitForTheirReduction) {
+TEST(Explain, PrintsSumsOfGradientsThatWaitForTheirReduction) {
   const Lowered lowered = data_parallel("none");
   EXPECT_THAT(explain(lowered.plan, lowered.graph),
               HasSubstr("  sums of gradients that lie otherwise than their parameter\n"
                         "     36 x a sum still to be reduced over 2 devices (axis 0): block.*.down, "));
 }
 
-TEST(Explain, TellsSavedActivationsThatAreSplit) {
+TEST(Explain, PrintsSavedActivationsThatAreSplit) {
   const Lowered lowered = data_parallel("none");
   EXPECT_THAT(explain(lowered.plan, lowered.graph),
               testing::ContainsRegex("activations, saved for the backward, that are split\n"
                                      " +[0-9]+ x split 2 ways along dimension 0 \\(axis 0\\): add, "));
 }
 
-TEST(Explain, TellsHowManyMicroBatchesAreInFlight) {
+TEST(Explain, PrintsHowManyMicroBatchesAreInFlight) {
   const Lowered lowered = two_stages_of_two();
   ASSERT_EQ(lowered.plan.prediction.meshes[0_m].in_flight, 2);
   const std::int64_t bytes = lowered.plan.prediction.meshes[0_m].memory.activations;
@@ -92,7 +92,7 @@ TEST(WhySlower, NamesTheLargestDifference) {
   EXPECT_EQ(why_slower(chosen, chosen), "as fast");
 }
 
-TEST(Explain, TellsHowFarFromTheLowerBoundAndWhatItCovers) {
+TEST(Explain, PrintsHowFarFromTheLowerBoundAndWhatItCovers) {
   Lowered lowered = two_stages_of_two();
   Prediction& prediction = lowered.plan.prediction;
   EXPECT_LE(prediction.lower_bound_s, prediction.estimate_s);
@@ -125,7 +125,7 @@ TEST(ComparePlans, FindsNothingBetweenAPlanAndItself) {
   EXPECT_EQ(compare_plans(plan, plan), "");
 }
 
-TEST(ComparePlans, TellsEachDifferenceInALine) {
+TEST(ComparePlans, PrintsEachDifferenceInALine) {
   const Plan plan = two_stages_of_two().plan;
   const auto difference = [&](const std::function<void(Plan&)>& change) {
     Plan other = plan;
@@ -140,14 +140,14 @@ TEST(ComparePlans, TellsEachDifferenceInALine) {
   EXPECT_THAT(difference([](Plan& p) { p.node_strategy[3_n] = {9}; }), HasSubstr("strategies of 1 of "));
   EXPECT_THAT(difference([](Plan& p) { p.value_layout[3_v].partial_sum ^= 1; }),
               HasSubstr("layouts of 1 of "));
-  EXPECT_EQ(difference([](Plan& p) { p.crossings.pop_back(); }),
+  EXPECT_EQ(difference([](Plan& p) { p.transfers.pop_back(); }),
             "values cross between meshes in another way\n");
   EXPECT_EQ(difference([](Plan& p) { p.prediction.estimated_operators += 1; }),
             "details of the prediction differ\n");
   EXPECT_THAT(difference([](Plan& p) { p.cluster.memory_bytes *= 2; }), HasSubstr("cluster: "));
 }
 
-TEST(ComparePlans, TellsSettingsOfTheTrainingApart) {
+TEST(ComparePlans, DistinguishesSettingsOfTheTraining) {
   Plan plan = two_stages_of_two().plan;
   plan.model_toml = "name = \"tiny\"\n\n[training]\nlearning_rate = 0.001\nsteps = 20\n";
   Plan other = plan;

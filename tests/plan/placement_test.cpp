@@ -34,10 +34,10 @@ TEST(Placement, KnowsWhereAValueRestsOnEachMesh) {
   const ValueIndex first = lowered.graph.nodes[0_n].results[0];
   EXPECT_EQ(placement.mesh_of_value(first), 0);
   EXPECT_EQ(placement.layout_at_rest(first, 0_m), lowered.plan.value_layout[first]);
-  const auto crossing = std::ranges::find(lowered.plan.crossings, first, &Crossing::value);
-  ASSERT_NE(crossing, lowered.plan.crossings.end());
-  EXPECT_EQ(placement.layout_at_rest(first, 1_m), crossing->layout);
-  EXPECT_EQ(placement.layout_at_start(first, 1_s, Phase::forward), crossing->in_segments.forward);
+  const auto transfer = std::ranges::find(lowered.plan.transfers, first, &PlannedTransfer::value);
+  ASSERT_NE(transfer, lowered.plan.transfers.end());
+  EXPECT_EQ(placement.layout_at_rest(first, 1_m), transfer->layout);
+  EXPECT_EQ(placement.layout_at_start(first, 1_s, Phase::forward), transfer->in_segments.forward);
   EXPECT_EQ(placement.layout_at_start(first, 0_s, Phase::forward),
             lowered.plan.segment_layouts[first].forward);
   // Another stage of the mesh that makes it starts from where it rests, and so does every update.

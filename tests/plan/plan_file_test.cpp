@@ -49,7 +49,7 @@ TEST_F(PlanFile, IsReadByTheToolsOfHdf5) {
   const std::string path = written("a.h5", lowered_.plan).string();
   const std::string listing = output_of("h5ls -r " + path);
   for (const char* dataset :
-       {"/stages/mesh", "/nodes/strategy_in_words", "/values/layout", "/crossings/to_mesh",
+       {"/stages/mesh", "/nodes/strategy_in_words", "/values/layout", "/transfers/to_mesh",
         "/candidates/verdict", "/prediction/time/compute", "/prediction/memory/arena", "/model/toml"})
     EXPECT_THAT(listing, HasSubstr(dataset));
   EXPECT_THAT(output_of("h5dump -d /stages/end_layer " + path), HasSubstr("(0): 2, 4"));

@@ -105,14 +105,14 @@ TEST(Search, BeatsOrEqualsEveryBaselineOfItsOwnAndAsACandidate) {
 
 TEST(Search, IsDeterministic) { EXPECT_EQ(planned("auto", 4, 2), planned("auto", 4, 2)); }
 
-TEST(Search, TellsACandidateThatTwoMethodsFindOnce) {
+TEST(Search, ListsACandidateThatTwoMethodsFindOnce) {
   const Plan plan = planned("auto", 4, 2);
   std::vector<std::string> names;
   for (const Candidate& candidate : plan.prediction.candidates) names.push_back(candidate.method);
   EXPECT_THAT(names, testing::Contains(HasSubstr("search = intra-only")));
 }
 
-TEST(Search, TellsWhyACandidateLost) {
+TEST(Search, SaysWhyACandidateLost) {
   const Plan plan = planned("auto", 4, 2);
   for (const Candidate& candidate : plan.prediction.candidates) {
     if (candidate.step_s <= plan.prediction.step_s) continue;

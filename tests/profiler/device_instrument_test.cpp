@@ -137,7 +137,7 @@ TEST(DeviceInstrument, StretchesProcessorTimeWhereRanksOutnumberCores) {
   });
 }
 
-TEST(RankExchange, TellsEveryRanksNumbersAndTextsToAll) {
+TEST(RankExchange, GathersEveryRanksNumbersAndTexts) {
   run_on_threads(2, [&](int rank, Communicator& world) {
     const auto device = make_checked_cpu_device(1);
     RankExchange exchange(*device, world);

@@ -35,7 +35,7 @@ TEST(Machines, AreNodesOfEqualDevicesWithTheLeastMemory) {
   EXPECT_THAT(machines.node_names, ElementsAre("left", "right"));
 }
 
-TEST(Machines, TellNodesOfTheSameNameApart) {
+TEST(Machines, DistinguishNodesOfTheSameName) {
   auto ranks = two_nodes_of_two();
   for (RankFacts& rank : ranks) rank.node_name = "host";
   EXPECT_THAT(machines_of("m", ranks).node_names, ElementsAre("host", "host#2"));

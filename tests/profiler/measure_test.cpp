@@ -155,7 +155,7 @@ TEST_F(Measure, PublishesFromTimeToTimeAndAtTheEnd) {
   EXPECT_THAT(published_, ElementsAre(0, 2, 3));
 }
 
-TEST_F(Measure, TellsHowFarItIsAndHowLongItWillTake) {
+TEST_F(Measure, PrintsHowFarItIsAndHowLongItWillTake) {
   options_.progress_every_s = 2;
   run();
   ASSERT_EQ(progress_.size(), 2u);

@@ -30,7 +30,7 @@ def shapes():
 
 
 def draw_inputs(random):
-    """As many tokens as chance has it are to be told in a step; the others have no target."""
+    """As many tokens as chance has it are to be predicted in a step; the others have no target."""
     tokens, targets = (random.integers(0, VOCABULARY, (STEPS, BATCH, SEQUENCE)) for _ in range(2))
     return {"tokens": tokens, "targets": numpy.where(random.random(targets.shape) < MASKED, targets, -1)}
 

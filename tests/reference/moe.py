@@ -2,7 +2,7 @@
 """Trains the tiny mixtures of experts of tests/data as reference.py says; writes moe.h5 and deepseek_moe.h5.
 
 Routing is GShard's (Lepikhin et al., 2021) as its paper has it, in masks and products with them. Beside what reference.py
-tells of, the files have for each layer with experts:
+describes, the files have for each layer with experts:
 
     /slots             [step][layer][group][token][choice]: expert * capacity + place, -1 of what is dropped
     /router_logits     [step][layer][group][token][expert]

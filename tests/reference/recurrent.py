@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Trains the tiny bidirectional LSTM and GRU of tests/data as reference.py says, and writes lstm.h5 and gru.h5: with
-PyTorch's own layers on packed sequences, which know no padding. The LSTM tells the class of each step, the GRU that of each
+PyTorch's own layers on packed sequences, which know no padding. The LSTM names the class of each step, the GRU that of each
 sequence."""
 import torch
 import torch.nn.functional as F

@@ -14,7 +14,7 @@ submit_workflow "$source/tests/data/tiny_gpt.toml" "$run"
 wait_until 400 "the chain ends" has_ended "${jobs[2]}"
 for job in "${jobs[@]}"; do expect "job $job completes" is_in_state "$job" COMPLETED; done
 expect "training makes its ten steps" test "$(last_step "$run")" = 10
-expect "each step is told once" has_consecutive_steps "$run"
+expect "each step is logged once" has_consecutive_steps "$run"
 cp "$run/plan.h5" "$cluster/plan.h5"
 
 submit_workflow "$source/tests/data/tiny_gpt.toml" "$run"

@@ -60,7 +60,7 @@ SlurmUser=$me
 SlurmdUser=$me
 AuthType=auth/munge
 CredType=cred/munge
-# A requeued job waits until its old credential has expired: 120 s unless told otherwise.
+# A requeued job waits until its old credential has expired: 120 s by default.
 AuthInfo=socket=$dir/munge.sock,cred_expire=5
 StateSaveLocation=$dir/state
 SlurmdSpoolDir=$dir/spool/%n

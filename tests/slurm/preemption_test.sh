@@ -14,7 +14,7 @@ touch run/STOP
 wait_until 120 "the job ends" has_ended "${jobs[0]}"
 expect "it ends as one that may be submitted again" has_exit_code "${jobs[0]}" 75:0
 expect "it is not put back in the queue" has_restarted "${jobs[0]}" 1
-expect "training is told when the job ends" grep -q -- "--end-time $end " <(last_training_command run)
+expect "training knows when the job ends" grep -q -- "--end-time $end " <(last_training_command run)
 expect "it goes on from a checkpoint" grep -Eq 'resuming from step [1-9]' alpa-train.*.out
 expect "no step made before is set aside" test ! -e run/metrics.set-aside.jsonl
 expect "no step is lost or done twice" has_consecutive_steps run

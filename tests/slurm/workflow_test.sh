@@ -40,7 +40,7 @@ expect_refusal 3 "mine/plan.h5' is there, and no earlier chain made it" --model 
 mkdir -p again/logs && touch again/plan.h5 again/logs/plan.7.out
 "$workflow" --dry-run --model "a model's.toml" --data d --run-dir again >/dev/null || fail "a chain cannot go on"
 
-# Read back by a shell, each printed command is the one that would run: here sbatch tells its arguments.
+# Read back by a shell, each printed command is the one that would run: here sbatch prints its arguments.
 sbatch() { printf '%s\n' "$@"; }
 # shellcheck disable=SC2016
 printed=$("$workflow" --dry-run --model "a model's.toml" --data data.txt --run-dir "run 100%" --nodes 2 \
@@ -102,7 +102,7 @@ cuda
 END
 
 printed=$("$workflow" --dry-run --model "a model's.toml" --data data.txt --run-dir run)
-[[ $(grep -c -- ' --device cpu $' <<<"$printed") == 2 ]] || fail "profile and train take CPUs unless told: '$printed'"
+[[ $(grep -c -- ' --device cpu $' <<<"$printed") == 2 ]] || fail "profile and train take CPUs by default: '$printed'"
 
 for script in profile plan train; do
   code=0

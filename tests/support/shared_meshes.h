@@ -12,16 +12,16 @@ namespace alpa {
 inline Plan on_shared_meshes(Plan plan, const Graph& graph, const std::vector<int>& mesh_of_stage) {
   const GraphUses uses(graph);
   const Placement placement(plan, uses);
-  std::map<std::pair<int, MeshIndex>, Crossing> crossings;
-  for (const Crossing& crossing : plan.crossings) {
-    const MeshIndex to_mesh(mesh_of_stage[crossing.to_mesh]);  // a mesh was a stage
-    const StageIndex from_stage = placement.stage_of_value(crossing.value);
+  std::map<std::pair<int, MeshIndex>, PlannedTransfer> transfers;
+  for (const PlannedTransfer& transfer : plan.transfers) {
+    const MeshIndex to_mesh(mesh_of_stage[transfer.to_mesh]);  // a mesh was a stage
+    const StageIndex from_stage = placement.stage_of_value(transfer.value);
     if (mesh_of_stage[from_stage] != to_mesh)
-      crossings.insert(
-          {{crossing.value, to_mesh}, {crossing.value, to_mesh, crossing.layout, crossing.in_segments}});
+      transfers.insert(
+          {{transfer.value, to_mesh}, {transfer.value, to_mesh, transfer.layout, transfer.in_segments}});
   }
-  plan.crossings.clear();
-  for (const auto& [what, crossing] : crossings) plan.crossings.push_back(crossing);
+  plan.transfers.clear();
+  for (const auto& [what, transfer] : transfers) plan.transfers.push_back(transfer);
   std::vector<InputLayouts> inputs;
   for (InputLayouts input : plan.inputs) {
     input.mesh = MeshIndex(mesh_of_stage[input.mesh]);

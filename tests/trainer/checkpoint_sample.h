@@ -8,7 +8,7 @@
 
 namespace alpa {
 
-/// A small model's states, each element told by state, index and `salt`, cut into tiles as a test likes.
+/// A small model's states, each element known by state, index and `salt`, cut into tiles as a test likes.
 struct StatesInMemory {
   Graph graph;
   std::vector<std::vector<char>> storage;

@@ -8,7 +8,7 @@
 namespace alpa {
 namespace {
 
-TEST(OnFirstRank, WorksThereAloneAndTellsAll) {
+TEST(OnFirstRank, WorksThereAloneAndReturnsToAll) {
   on_three_ranks([](int rank, Communicator& all, Stream& stream) {
     const auto body = [&] { return "rank " + std::to_string(rank); };
     EXPECT_EQ(text_of_first_rank(all, stream, body), "rank 0");

@@ -81,7 +81,7 @@ TEST(Metrics, OfTheModelStandBesideTheLoss) {
       HasSubstr("loss 2.5000  accuracy 0.75  dropped 12  evaluation 2.7500  accuracy 0.5  gradient norm"));
 }
 
-TEST(Metrics, OfF16TellTheLossScale) {
+TEST(Metrics, OfF16HaveTheLossScale) {
   StepMetrics m = step(7);
   m.loss_scale = 65536;
   m.skipped_steps = 3;

@@ -100,7 +100,7 @@ TEST(SampleOrder, NeedsOneSampleAndTheTokenAfterIt) {
               ThrowsMessage<Error>(HasSubstr("the data has 10 tokens, and one sample needs 11")));
 }
 
-TEST(SampleOrder, HashTellsBatchesApart) {
+TEST(SampleOrder, HashDistinguishesBatches) {
   const SampleOrder order(100'001, options(8, 100));
   EXPECT_EQ(order.samples_hash(8, 8), SampleOrder(100'001, options(2, 100)).samples_hash(8, 8));
   EXPECT_NE(order.samples_hash(8, 8), order.samples_hash(16, 8));

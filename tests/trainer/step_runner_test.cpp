@@ -29,7 +29,7 @@ class OneBatch final : public BatchReader {
   TokenBatches& batches_;
 };
 
-TEST(StepRunner, TellsOfSeveralEqualBatchesWhatItTellsOfOne) {
+TEST(StepRunner, ReturnsOfSeveralEqualBatchesWhatItReturnsOfOne) {
   const TinyTraining tiny({"moe", "serial"});
   const Program evaluation = lower(tiny.graph(), tiny.plan(), Purpose::evaluate);
   const auto source = open_tokens("synthetic:64:20000");
@@ -46,7 +46,7 @@ TEST(StepRunner, TellsOfSeveralEqualBatchesWhatItTellsOfOne) {
     EXPECT_STREQ(one.of_model[0].name.c_str(), "dropped_choices");
     EXPECT_GT(one.of_model[0].value, 0) << "the batch has something to count";
     EXPECT_EQ(three.of_model[0].value, one.of_model[0].value);
-    // An untrained step counts the same: what an evaluation tells stands beside it.
+    // An untrained step counts the same: what an evaluation returns stands beside it.
     EXPECT_EQ(runner.train(0, 0).of_model[0].value, one.of_model[0].value);
   });
 }

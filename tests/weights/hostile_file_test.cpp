@@ -175,7 +175,7 @@ TEST(SafetensorsFile, GivesBackWhatWasWritten) {
   EXPECT_EQ(file.tensors().at("wide").shape, (Shape{2, 1}));
 }
 
-TEST(SafetensorsFile, TellsThatItsLayoutsArePyTorchs) {
+TEST(SafetensorsFile, SaysThatItsLayoutsArePyTorchs) {
   std::vector<StoredTensor> tensors{{"a", "F32", {2}}};
   EXPECT_EQ(safetensors_header(tensors), "{\"__metadata__\":{\"format\":\"pt\"}," + good + "}   ");
 }

@@ -75,7 +75,7 @@ TEST(MatchWeights, TakesAHeadOfItsOwnForNoCopy) {
   EXPECT_TRUE(matched.theirs.contains("lm_head.weight"));
 }
 
-TEST(MatchWeights, TellsAllThatIsMissingOrSuperfluousWithTheNearestName) {
+TEST(MatchWeights, ReportsAllThatIsMissingOrSuperfluousWithTheNearestName) {
   EXPECT_THAT(
       refusal(ours, file_of({their_tensors[0],
                              {"h.0.attn.c_attm.weight", "F32", {4, 12}},
@@ -88,7 +88,7 @@ TEST(MatchWeights, TellsAllThatIsMissingOrSuperfluousWithTheNearestName) {
             HasSubstr("'h.1.ln_1.weight' is not of this model"), HasSubstr("try: ")));
 }
 
-TEST(MatchWeights, TellsOtherShapesAndTypes) {
+TEST(MatchWeights, ReportsOtherShapesAndTypes) {
   EXPECT_THAT(refusal(ours, file_of({their_tensors[0], their_tensors[1], {"ln_f.weight", "I64", {7}}})),
               AllOf(HasSubstr("'ln_f.weight' is I64, expected F32, BF16 or F16"),
                     HasSubstr("'ln_f.weight' is 7, expected 4 for the model's 'head.norm.gain'")));
@@ -100,12 +100,12 @@ TEST(MatchWeights, ShowsTwelveFaultsAndCountsTheOthers) {
   EXPECT_THAT(refusal(ours, file_of(tensors)), HasSubstr("and 8 more"));
 }
 
-TEST(MatchWeights, TellsATensorThatIsThereInTwoSpellings) {
+TEST(MatchWeights, ReportsATensorThatIsThereInTwoSpellings) {
   EXPECT_THAT(refusal(ours, file_with({"transformer.wte.weight", "F32", {5, 4}})),
               HasSubstr("is there twice"));
 }
 
-TEST(MatchWeights, TellsWhichNamesItKnows) {
+TEST(MatchWeights, ReportsWhichNamesItKnows) {
   EXPECT_THAT(refusal(ours, file_of({{"layers.0.w", "F32", {4}}})),
               AllOf(HasSubstr("has 1 tensors, and none"), HasSubstr("'wte.weight'"), HasSubstr("Llama")));
 }

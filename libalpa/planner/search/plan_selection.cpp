@@ -30,7 +30,7 @@ std::string form(const Plan& plan) {
 bool same_plan(const Plan& a, const Plan& b) {
   return a.micro_batches == b.micro_batches && a.schedule == b.schedule && a.meshes == b.meshes &&
          a.stages == b.stages && a.node_strategy == b.node_strategy && a.value_layout == b.value_layout &&
-         a.segment_layouts == b.segment_layouts && a.crossings == b.crossings && a.inputs == b.inputs;
+         a.segment_layouts == b.segment_layouts && a.transfers == b.transfers && a.inputs == b.inputs;
 }
 
 /// A bound on the estimate of every plan with these stages: of one that is better, the step of each stage is

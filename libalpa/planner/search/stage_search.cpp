@@ -203,7 +203,8 @@ class StageSearch {
   RangePlan solve(const Range& range, int flying, const RangePlan* fewer) const {
     if (fewer) {
       const StageSolution& s = fewer->solution;
-      if (!s.feasible || s.fixed_bytes + flying * s.slot_bytes <= cluster_.memory_bytes) return *fewer;
+      if (!s.feasible || s.resident_bytes + flying * s.micro_batch_bytes <= cluster_.memory_bytes)
+        return *fewer;
     }
     RangePlan best;
     best.lower_bound_s = infinity;

@@ -27,8 +27,8 @@ struct StageSolution {
   double step_s = 0;         ///< what was minimised: micro-batches * micro_batch_s + update_s
   double lower_bound_s = 0;  ///< on step_s of any choice, feasible or not
   bool hit_time_limit = false;
-  std::int64_t fixed_bytes = 0;  ///< most at once of all that does not grow with those in flight
-  std::int64_t slot_bytes = 0;   ///< activations of one micro-batch in flight
+  std::int64_t resident_bytes = 0;     ///< most at once of all that does not grow with those in flight
+  std::int64_t micro_batch_bytes = 0;  ///< activations of one micro-batch in flight
 };
 
 /// Reads what is chosen for every variable of a stage as strategies, layouts and times, and the other way.

@@ -24,7 +24,7 @@ class Messages {
     if (v == scope_.graph().gradient_square_sum || value.kind == ValueKind::input) return;
     if (scope_.planning().uses.state_after_value(v) >= 0) return;
     const bool state = value.kind == ValueKind::state, own = state ? scope_.updates(v) : scope_.makes(v);
-    const Phase phase = phase_of_crossing(scope_.graph(), v);
+    const Phase phase = phase_of_transfer(scope_.graph(), v);
     if (own) {
       std::int64_t messages = 0;
       for (const int layer : scope_.layers_it_leaves_for(v)) messages += messages_to(layer, phase);

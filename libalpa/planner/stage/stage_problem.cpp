@@ -32,8 +32,8 @@ std::optional<std::int64_t> StageProblem::most_bytes() const {
   };
   std::optional<std::int64_t> sum = request_.reserve_bytes;
   for (const StageVariable& v : stage_.variables) {
-    sum = checked_sum(sum, checked_product(most(v.slot), request_.in_flight));
-    sum = checked_sum(sum, most(v.fixed));
+    sum = checked_sum(sum, checked_product(most(v.per_micro_batch), request_.in_flight));
+    sum = checked_sum(sum, most(v.resident));
     for (const auto* all : {&v.held, &v.messages})
       for (const SelectionProblem::Memory& held : *all) sum = checked_sum(sum, most(held.bytes));
   }
@@ -47,7 +47,7 @@ void StageProblem::make_selection() {
   for (const StageVariable& v : stage_.variables) {
     std::vector<std::int64_t> lasting;
     for (std::size_t c = 0; c < v.choices.size(); ++c)
-      lasting.push_back(v.fixed[c] + request_.in_flight * v.slot[c]);
+      lasting.push_back(v.resident[c] + request_.in_flight * v.per_micro_batch[c]);
     SelectionProblem::Node node{v.cost, v.held};
     if (std::ranges::any_of(lasting, [](std::int64_t bytes) { return bytes > 0; }))
       node.memory.push_back({0, stage_.clock, std::move(lasting)});
@@ -196,8 +196,9 @@ std::vector<int> StageProblem::decisions(std::vector<int> choice) const {
 StageSolution StageProblem::solution_of(const std::vector<int>& choice) const {
   StageSolution solution = reader_.solution_of(choice);
   for (std::size_t i = 0; i < stage_.variables.size(); ++i)
-    solution.slot_bytes += stage_.variables[i].slot[choice[i]];
-  solution.fixed_bytes = std::ranges::max(bytes_over_time(choice)) - request_.in_flight * solution.slot_bytes;
+    solution.micro_batch_bytes += stage_.variables[i].per_micro_batch[choice[i]];
+  solution.resident_bytes =
+      std::ranges::max(bytes_over_time(choice)) - request_.in_flight * solution.micro_batch_bytes;
   return solution;
 }
 

@@ -32,8 +32,8 @@ class Builder {
     const std::size_t choices = added.choices.size();
     added.cost.resize(choices, 0.0);
     added.once.resize(choices, 0.0);
-    added.fixed.resize(choices, 0);
-    added.slot.resize(choices, 0);
+    added.resident.resize(choices, 0);
+    added.per_micro_batch.resize(choices, 0);
     built_.variables.push_back(std::move(added));
     return static_cast<int>(built_.variables.size()) - 1;
   }
@@ -80,13 +80,13 @@ class Builder {
         const ValueIndex v = node.results[r];
         const std::int64_t size = mesh_costs_.layouts(v).bytes(o.results[r]);
         if (node.op->sums_micro_batches || scope_.planning().uses.summed_over_step[v]) {
-          added.fixed[c] += count * size;
+          added.resident[c] += count * size;
         } else if (updates_in_place(node)) {
           const StateIndex state = scope_.planning().uses.state_after_value(v);
           const bool parameter = state >= 0 && scope_.graph().states[state].is_parameter;
-          added.fixed[c] += parameter ? 0 : count * size;  // those are counted where they rest
+          added.resident[c] += parameter ? 0 : count * size;  // those are counted where they rest
         } else if (scope_.saved(v) && !needs_.at(scope_.canonical_value(v)).rest) {
-          added.slot[c] += count * size;
+          added.per_micro_batch[c] += count * size;
         }
       }
     }
@@ -233,7 +233,7 @@ class Builder {
     for (const NodeIndex user : scope_.users(v)) loading.insert(scope_.node(user).phase);
     if (scope_.saved(v)) {
       loading.erase(Phase::backward);
-      loaded.slot[0] += mesh_costs_.layouts(v).bytes(loaded.choices[0]);
+      loaded.per_micro_batch[0] += mesh_costs_.layouts(v).bytes(loaded.choices[0]);
     }
     const double seconds = mesh_costs_.costs().copy_seconds(tile_bytes(v, loaded.choices[0]));
     for (const Phase phase : loading)
@@ -257,7 +257,7 @@ class Builder {
   void add_sums_of_step() {
     const Graph& graph = scope_.graph();
     if (!built_.variables.empty())
-      for (std::int64_t& bytes : variable(0).fixed)
+      for (std::int64_t& bytes : variable(0).resident)
         bytes += buffer_bytes(TensorType{DType::f32, {2 + std::ssize(graph.metrics)}});
     const double zero_s = mesh_costs_.costs().copy_seconds(static_cast<double>(byte_count({DType::f32, {}})));
     const auto add_sum = [&](const std::vector<ValueIndex>& values) {
@@ -294,7 +294,7 @@ class Builder {
     const Value& value = scope_.value(v);
     if (value.kind == ValueKind::state) return scope_.updates(v) ? 0 : 1;
     if (scope_.makes(v)) return 0;
-    return runs_per_step(request_, phase_of_crossing(scope_.graph(), v));
+    return runs_per_step(request_, phase_of_transfer(scope_.graph(), v));
   }
 
   /// What is no parameter rests as its update takes it; others start from there.
@@ -343,13 +343,13 @@ class Builder {
       rest.variable = layout_variable(canonical, v);
       StageVariable& resting = variable(rest.variable);
       const double arrivals = arrivals_of(v);
-      const bool arrives_once = arrivals > 0 && phase_of_crossing(scope_.graph(), v) == Phase::update;
+      const bool arrives_once = arrivals > 0 && phase_of_transfer(scope_.graph(), v) == Phase::update;
       for (std::size_t c = 0; c < resting.choices.size(); ++c) {
         const std::int64_t size = mesh_costs_.layouts(v).bytes(resting.choices[c]);
         if (state)
-          resting.fixed[c] += size;
+          resting.resident[c] += size;
         else if (scope_.saved(v))
-          resting.slot[c] += size;
+          resting.per_micro_batch[c] += size;
         const double seconds = mesh_costs_.costs().send_seconds(true, tile_bytes(v, resting.choices[c]));
         if (arrives_once)
           pay_once(resting, c, seconds);

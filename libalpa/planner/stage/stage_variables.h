@@ -27,7 +27,8 @@ struct StageVariable {
   bool sums_in_kernel = false;  ///< the node runs, at this price, only where its operand lies otherwise
   std::vector<double> cost;     ///< seconds per step
   std::vector<double> once;  ///< of those what does not grow with the micro-batches, but for the update's own
-  std::vector<std::int64_t> fixed, slot;           ///< bytes all the time; bytes per micro-batch in flight
+  std::vector<std::int64_t> resident;              ///< bytes all the time
+  std::vector<std::int64_t> per_micro_batch;       ///< bytes, for each in flight
   std::vector<SelectionProblem::Memory> held;      ///< at times of StageClock
   std::vector<SelectionProblem::Memory> messages;  ///< likewise, to and from other stages: no more than that
 };

@@ -27,12 +27,12 @@ std::vector<std::vector<StageRun>> orders_of(const Plan& plan, Purpose purpose) 
 
 /// The stage of the mesh that needs a value first: the forward goes through the stages in their order, the
 /// backward the other way.
-StageIndex first_user(const Placement& placement, const Crossing& crossing) {
-  const bool backward = phase_of_crossing(placement.graph(), crossing.value) == Phase::backward;
+StageIndex first_user(const Placement& placement, const PlannedTransfer& transfer) {
+  const bool backward = phase_of_transfer(placement.graph(), transfer.value) == Phase::backward;
   StageIndex first;
-  for (const NodeIndex user : placement.uses().users_of(crossing.value)) {
+  for (const NodeIndex user : placement.uses().users_of(transfer.value)) {
     const StageIndex stage = placement.stage_of_node(user);
-    if (placement.mesh_of_stage(stage) != crossing.to_mesh) continue;
+    if (placement.mesh_of_stage(stage) != transfer.to_mesh) continue;
     if (first < 0 || (backward ? stage > first : stage < first)) first = stage;
   }
   return first;
@@ -43,18 +43,18 @@ std::vector<StageTransfer> transfers_of(const Placement& placement) {
   std::vector<StageTransfer> transfers;
   std::map<std::pair<MeshIndex, MeshIndex>, std::vector<std::pair<StageIndex, StageIndex>>>
       channels;  // between meshes -> stages
-  for (const Crossing& crossing : plan.crossings) {
-    const std::pair ends{placement.stage_of_value(crossing.value), first_user(placement, crossing)};
+  for (const PlannedTransfer& transfer : plan.transfers) {
+    const std::pair ends{placement.stage_of_value(transfer.value), first_user(placement, transfer)};
     const MeshIndex from_mesh = placement.mesh_of_stage(ends.first);
-    auto& stages = channels[{from_mesh, crossing.to_mesh}];
+    auto& stages = channels[{from_mesh, transfer.to_mesh}];
     const auto found = std::ranges::find(stages, ends);
     const int channel = static_cast<int>(found - stages.begin());
     if (found == stages.end()) stages.push_back(ends);
     transfers.push_back(
-        {{value_of(placement.graph(), crossing.value).type, plan.meshes[from_mesh],
-          plan.meshes[crossing.to_mesh], without_terms(placement.layout_at_rest(crossing.value, from_mesh)),
-          crossing.layout},
-         crossing.value,
+        {{value_of(placement.graph(), transfer.value).type, plan.meshes[from_mesh],
+          plan.meshes[transfer.to_mesh], without_terms(placement.layout_at_rest(transfer.value, from_mesh)),
+          transfer.layout},
+         transfer.value,
          ends.first,
          ends.second,
          channel});
@@ -69,7 +69,7 @@ std::vector<std::int64_t> slots_of_messages(const Graph& graph, const std::vecto
   std::vector<Way> ways;
   std::vector<std::size_t> of_ways;
   for (std::size_t t = 0; t < transfers.size(); ++t) {
-    const Phase phase = phase_of_crossing(graph, transfers[t].value);
+    const Phase phase = phase_of_transfer(graph, transfers[t].value);
     if (phase == Phase::update || (phase == Phase::backward && purpose != Purpose::train)) continue;
     ways.push_back({transfers[t].from_stage, transfers[t].to_stage, phase == Phase::backward});
     of_ways.push_back(t);

@@ -60,7 +60,7 @@ bool MeshLowering::is_used(ValueIndex value) const {
 StageIndex MeshLowering::first_stage_with(ValueIndex value, Phase phase) const {
   if (placement_.mesh_of_value(value) == mesh_) return placement_.stage_of_value(value);
   for (std::size_t t = 0; t < transfers_.size(); ++t)
-    if (transfers_[t].value == value && plan_.crossings[t].to_mesh == mesh_) return transfers_[t].to_stage;
+    if (transfers_[t].value == value && plan_.transfers[t].to_mesh == mesh_) return transfers_[t].to_stage;
   StageIndex first;  // an input
   for (const NodeIndex user : uses_.users_of(value))
     if (const StageIndex stage = placement_.stage_of_node(user);
@@ -142,7 +142,7 @@ void MeshLowering::lower_update() {
     values_.provide(graph_.gradient_square_sum, replicated_spec(0), values_.program().gradient_square_sum);
     for (const StageTransfer& transfer : transfers_)
       if (const NodeIndex maker = value_of(graph_, transfer.value).producer; maker >= 0)  // a state has none
-        if (node_of(graph_, maker).op->sums_micro_batches) send_if_crossing(transfer.value);
+        if (node_of(graph_, maker).op->sums_micro_batches) send_to_other_meshes(transfer.value);
     receive_values_made_in(Phase::update);
   }
   emit_sum({graph_.loss}, values_.program().loss);
@@ -205,7 +205,7 @@ void MeshLowering::settle_result(ValueIndex value, BufferIndex buffer, const Sha
   if (purpose_ == Purpose::evaluate && values_.segment() != SegmentKind::forward) return;
   // Recomputed values are not sent again, nor are sums of gradients before the update.
   const Node& maker = node_of(graph_, value_of(graph_, value).producer);
-  if (!again && !maker.op->sums_micro_batches) send_if_crossing(value);
+  if (!again && !maker.op->sums_micro_batches) send_to_other_meshes(value);
 }
 
 void MeshLowering::emit_node(NodeIndex index) {
@@ -253,7 +253,7 @@ void MeshLowering::emit_rounds(Compute compute, const NodeLayout& layout) {
       for (const int i : which) {
         const auto at = static_cast<std::size_t>(i);
         const BufferIndex next =
-            round.passed == 0 ? own[at] : values_.remote_block_buffer(own[at], round.passed, ring.axis);
+            round.hops == 0 ? own[at] : values_.remote_block_buffer(own[at], round.hops, ring.axis);
         if (arrive) {
           shift.from.push_back(now[at]);
           shift.to.push_back(next);

@@ -32,7 +32,7 @@ class MeshLowering {
   void lower_backward(StageIndex stage, SegmentKind);
   void lower_update();
   void receive_values_made_in(Phase);
-  void send_if_crossing(ValueIndex value);
+  void send_to_other_meshes(ValueIndex value);
   void send_state_copies();
 
   void send(int transfer, BufferIndex buffer);

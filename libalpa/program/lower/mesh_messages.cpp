@@ -20,10 +20,10 @@ void MeshLowering::receive_values_made_in(Phase phase) {
   std::vector<std::tuple<int, int, int>> arriving;
   for (std::size_t t = 0; t < transfers_.size(); ++t) {
     const StageTransfer& transfer = transfers_[t];
-    if (plan_.crossings[t].to_mesh != mesh_ || is_state(graph_, transfer.value)) continue;
+    if (plan_.transfers[t].to_mesh != mesh_ || is_state(graph_, transfer.value)) continue;
     if (phase != Phase::update && transfer.to_stage != values_.stage()) continue;
     const Node& maker = node_of(graph_, value_of(graph_, transfer.value).producer);
-    if (phase_of_crossing(graph_, transfer.value) == phase)
+    if (phase_of_transfer(graph_, transfer.value) == phase)
       arriving.push_back({phase == Phase::backward ? -maker.layer : 0,
                           value_of(graph_, transfer.value).producer, static_cast<int>(t)});
   }
@@ -37,7 +37,7 @@ void MeshLowering::receive_values_made_in(Phase phase) {
   }
 }
 
-void MeshLowering::send_if_crossing(ValueIndex value) {
+void MeshLowering::send_to_other_meshes(ValueIndex value) {
   if (placement_.mesh_of_value(value) != mesh_) return;
   for (std::size_t t = 0; t < transfers_.size(); ++t)
     if (transfers_[t].value == value)
@@ -53,7 +53,7 @@ void MeshLowering::send_state_copies() {
     if (!is_state(graph_, value)) continue;
     const BufferIndex buffer = values_.program().state_buffer[uses_.state_at[value]];
     if (placement_.mesh_of_value(value) == mesh_) send(static_cast<int>(t), buffer);
-    if (plan_.crossings[t].to_mesh == mesh_)
+    if (plan_.transfers[t].to_mesh == mesh_)
       values_.emit(Receive{static_cast<int>(t), buffer,
                            values_.scratch("arriving pieces", values_.buffer(buffer).bytes)});
   }

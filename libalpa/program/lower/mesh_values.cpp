@@ -97,10 +97,10 @@ BufferIndex MeshValues::new_view(std::string name, BufferIndex of, std::int64_t 
   return program_.buffers.push_back(std::move(view));
 }
 
-BufferIndex MeshValues::remote_block_buffer(BufferIndex own, int passed, int axis) {
+BufferIndex MeshValues::remote_block_buffer(BufferIndex own, int hops, int axis) {
   const Buffer like = buffer(own);
   const BufferIndex visiting = new_buffer(like.name, like.value, like.layout, like.tile, Residence::segment);
-  program_.buffers.back().passed = passed;
+  program_.buffers.back().ring_hops = hops;
   program_.buffers.back().ring_axis = axis;
   return visiting;
 }

@@ -43,7 +43,7 @@ class MeshValues {
   /// A part of a buffer, from that many bytes on.
   BufferIndex new_view(std::string name, BufferIndex of, std::int64_t offset, TensorType tile);
   /// For a tile of the kind of `own` that comes from the device so many places before along a mesh axis.
-  BufferIndex remote_block_buffer(BufferIndex own, int passed, int axis);
+  BufferIndex remote_block_buffer(BufferIndex own, int hops, int axis);
 
   BufferIndex scratch(const std::string& name, std::int64_t bytes);  ///< for this segment; -1 for no bytes
   /// For messages on their way to other meshes, so many at once.

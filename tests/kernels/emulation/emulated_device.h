@@ -4,7 +4,7 @@
 
 namespace alpa::emulation {
 
-/// A CUDA device as far as kernels can tell, whose memory is host memory and whose grids run at once, in that
+/// A CUDA device as far as kernels can see, whose memory is host memory and whose grids run at once, in that
 /// order. The order holds for all such devices of the process, from the making of the last one on.
 std::unique_ptr<Device> make_device(Order);
 

@@ -41,7 +41,7 @@ std::int64_t memory_of(PlannerOptions options) {
   return plan.prediction.meshes[0_m].memory.total;
 }
 
-TEST(FeasibleOptions, TellsHowManyDevicesOrMicroBatchesWouldDo) {
+TEST(FeasibleOptions, SaysHowManyDevicesOrMicroBatchesWouldDo) {
   PlannerOptions options;
   options.method = "zero-3";
   options.micro_batches = 1;
@@ -58,7 +58,7 @@ TEST(FeasibleOptions, TellsHowManyDevicesOrMicroBatchesWouldDo) {
   EXPECT_THAT(hint_for(options, in_two), HasSubstr("--micro-batches 2"));
 }
 
-TEST(FeasibleOptions, TellsSeveralChangesWhereNoneAloneWouldDo) {
+TEST(FeasibleOptions, NamesSeveralChangesWhereNoneAloneWouldDo) {
   PlannerOptions options;
   options.method = "zero-3";
   options.devices = 4;

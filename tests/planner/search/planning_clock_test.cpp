@@ -13,7 +13,7 @@ class PlanningClocks : public testing::Test {
   Log log_{"test", LogLevel::off};
 };
 
-TEST_F(PlanningClocks, TellWhatIsDoneAndHowFarItIs) {
+TEST_F(PlanningClocks, PrintWhatIsDoneAndHowFarItIs) {
   PlanningClock clock(60, log_);
   clock.begin("meshes priced", 131);
   clock.one_done();
@@ -23,7 +23,7 @@ TEST_F(PlanningClocks, TellWhatIsDoneAndHowFarItIs) {
   EXPECT_EQ(clock.where(), "stages put together");
 }
 
-TEST_F(PlanningClocks, TellTheBestPlanAndTheBoundOnceTheyAreKnown) {
+TEST_F(PlanningClocks, PrintTheBestPlanAndTheBoundOnceTheyAreKnown) {
   PlanningClock clock(60, log_);
   clock.begin("baselines", 3);
   EXPECT_THAT(clock.line(), StartsWith("baselines, 0 of 3; "));

@@ -252,7 +252,7 @@ TEST_P(StageObjective, OfAStageThatFitsJustKeepsToTheMemoryThereIs) {
   options.effort = 1000;
   StageRequest request = requests_[0];
   const auto bytes = [&](const StageSolution& solution) {
-    return solution.fixed_bytes + request.in_flight * solution.slot_bytes;
+    return solution.resident_bytes + request.in_flight * solution.micro_batch_bytes;
   };
   const StageSolution free = solve_stage(*planning_, request, *mesh_costs_, options);
   ASSERT_TRUE(free.feasible) << free.why_not;

@@ -113,7 +113,7 @@ TEST(Layout, WhereMemoryIsShortInstructionsWaitForThoseWhoseMemoryTheyTakeOver) 
   }
 }
 
-TEST(Layout, TellsWhereTheBytesOfTheArenaGo) {
+TEST(Layout, CountsWhereTheBytesOfTheArenaGo) {
   const Lowered lowered = two_stages_of_two();
   for (const MeshProgram& stage : lowered.program.meshes) {
     const MemoryUse& use = stage.memory;
