@@ -22,6 +22,28 @@ double sum_squares_flops(const OpCall& call) {
   return flops;
 }
 
+constexpr OpDef adamw_of(std::string_view name, std::string_view rule, std::array<int, 4> overwrites) {
+  return {
+      .name = name,
+      .rule = rule,
+      .flops_per_point = 15,
+      .overwrites = overwrites,
+      .internal = true,
+      .untimed = "beta1 beta2 clip epsilon weight_decay",
+  };
+}
+
+constexpr OpDef sgd_of(std::string_view name, std::string_view rule, std::array<int, 4> overwrites) {
+  return {
+      .name = name,
+      .rule = rule,
+      .flops_per_point = 6,
+      .overwrites = overwrites,
+      .internal = true,
+      .untimed = "clip momentum nesterov weight_decay",
+  };
+}
+
 }  // namespace
 
 // Sum over micro-batches, in f32. The first micro-batch of a step overwrites, the others add.
@@ -54,44 +76,19 @@ constinit const OpDef sum_squares{
 // `clip` first (0: not): (weights, gradient, moment1, moment2, scalars, squared norm) -> weights, moment1,
 // moment2. scalars are InputKind::update_scalars; the squared norm is that of the gradient as it is, times
 // the loss scale. Where it is not finite, this and the other updates change nothing.
-constinit const OpDef adamw{
-    .name = "adamw",
-    .rule = "..., ..., ..., ..., c, -> ..., ..., ... | whole c",
-    .flops_per_point = 15,
-    .overwrites = {0, 2, 3, -1},
-    .internal = true,
-    .untimed = "beta1 beta2 clip epsilon weight_decay",
-};
+constinit const OpDef adamw =
+    adamw_of("adamw", "..., ..., ..., ..., c, -> ..., ..., ... | whole c", {0, 2, 3, -1});
 
 // As adamw on the f32 master weights, and rounds them to the working weights (last operand and result, bf16).
-constinit const OpDef adamw_master{
-    .name = "adamw_master",
-    .rule = "..., ..., ..., ..., c, , ... -> ..., ..., ..., ... | whole c",
-    .flops_per_point = 15,
-    .overwrites = {0, 2, 3, 6},
-    .internal = true,
-    .untimed = "beta1 beta2 clip epsilon weight_decay",
-};
+constinit const OpDef adamw_master =
+    adamw_of("adamw_master", "..., ..., ..., ..., c, , ... -> ..., ..., ..., ... | whole c", {0, 2, 3, 6});
 
 // Momentum: g = gradient + weight_decay * w; v = momentum * v + g; w -= learning rate * v, or with `nesterov`
 // (Nesterov's accelerated gradient, as Sutskever et al., 2013, write it) w -= learning rate * (momentum * v +
 // g): (weights, gradient, momentum, scalars, squared norm) -> weights, momentum.
-constinit const OpDef sgd{
-    .name = "sgd",
-    .rule = "..., ..., ..., c, -> ..., ... | whole c",
-    .flops_per_point = 6,
-    .overwrites = {0, 2, -1, -1},
-    .internal = true,
-    .untimed = "clip momentum nesterov weight_decay",
-};
+constinit const OpDef sgd = sgd_of("sgd", "..., ..., ..., c, -> ..., ... | whole c", {0, 2, -1, -1});
 
-constinit const OpDef sgd_master{
-    .name = "sgd_master",
-    .rule = "..., ..., ..., c, , ... -> ..., ..., ... | whole c",
-    .flops_per_point = 6,
-    .overwrites = {0, 2, 5, -1},
-    .internal = true,
-    .untimed = "clip momentum nesterov weight_decay",
-};
+constinit const OpDef sgd_master =
+    sgd_of("sgd_master", "..., ..., ..., c, , ... -> ..., ..., ... | whole c", {0, 2, 5, -1});
 
 }  // namespace alpa::ops

@@ -60,14 +60,10 @@ std::unique_ptr<Kernel> gru_cpu(const KernelShape& shape) {
       const RecurrentCall r(e, call.operand<std::int32_t>(3), call.workspace);
       const std::int64_t n = e.width, wide = e.gate_width();
       const T *gates = call.operand<T>(0), *bias = call.operand<T>(2);
-      const float* weight = r.in_f32(call.operand<T>(1));
       T *hidden = call.result<T>(0), *activations = call.result<T>(1), *recurrent = call.result<T>(2);
-      r.for_steps(false, [&](std::int64_t t, std::int64_t samples) {
-        r.multiply_state(weight, samples);
-        r.for_samples(t, samples, [=](std::int64_t i, RecurrentStep s) {
-          forward_row(n, gates + s.at * wide, r.step + i * wide, bias, r.state + i * n, hidden + s.at * n,
-                      activations + s.at * wide, recurrent + s.at * n);
-        });
+      r.run(call.operand<T>(1), [=](std::int64_t i, RecurrentStep s) {
+        forward_row(n, gates + s.at * wide, r.step + i * wide, bias, r.state + i * n, hidden + s.at * n,
+                    activations + s.at * wide, recurrent + s.at * n);
       });
       r.clear_padding(hidden, n);
       r.clear_padding(activations, wide);
@@ -86,20 +82,15 @@ std::unique_ptr<Kernel> gru_grad_cpu(const KernelShape& shape) {
       const std::int64_t n = e.width, wide = e.gate_width();
       const T *dhidden = call.operand<T>(0), *hidden = call.operand<T>(1), *recurrent = call.operand<T>(2),
               *activations = call.operand<T>(3);
-      const float* transposed = r.transposed(call.operand<T>(4));
       T *dgates = call.result<T>(0), *dproducts = call.result<T>(1), *previous = call.result<T>(2);
-      r.for_steps(true, [&](std::int64_t t, std::int64_t samples) {
-        r.for_samples(t, samples, [=, &r](std::int64_t i, RecurrentStep s) {
-          const T* before = r.row_before(hidden, s);
-          std::copy(before, before + n, previous + s.at * n);
-          backward_row(n, dhidden + s.at * n, before, recurrent + s.at * n, activations + s.at * wide,
-                       r.state + i * n, r.step + i * wide, dgates + s.at * wide, dproducts + s.at * wide);
-        });
-        r.multiply_step(transposed, samples, 1.0f);
-      });
+      r.run_backward(call.operand<T>(4), hidden, previous, 1.0f,
+                     [=, &r](std::int64_t i, RecurrentStep s, const T* before) {
+                       backward_row(n, dhidden + s.at * n, before, recurrent + s.at * n,
+                                    activations + s.at * wide, r.state + i * n, r.step + i * wide,
+                                    dgates + s.at * wide, dproducts + s.at * wide);
+                     });
       r.clear_padding(dgates, wide);
       r.clear_padding(dproducts, wide);
-      r.clear_padding(previous, n);
     });
   });
 }

@@ -59,14 +59,10 @@ std::unique_ptr<Kernel> lstm_cpu(const KernelShape& shape) {
       const RecurrentCall r(e, call.operand<std::int32_t>(2), call.workspace);
       const std::int64_t n = e.width, wide = e.gate_width();
       const T* gates = call.operand<T>(0);
-      const float* weight = r.in_f32(call.operand<T>(1));
       T *hidden = call.result<T>(0), *cells = call.result<T>(1), *activations = call.result<T>(2);
-      r.for_steps(false, [&](std::int64_t t, std::int64_t samples) {
-        r.multiply_state(weight, samples);
-        r.for_samples(t, samples, [=](std::int64_t i, RecurrentStep s) {
-          forward_row(n, gates + s.at * wide, r.step + i * wide, r.state + i * n, r.cell + i * n,
-                      hidden + s.at * n, cells + s.at * n, activations + s.at * wide);
-        });
+      r.run(call.operand<T>(1), [=](std::int64_t i, RecurrentStep s) {
+        forward_row(n, gates + s.at * wide, r.step + i * wide, r.state + i * n, r.cell + i * n,
+                    hidden + s.at * n, cells + s.at * n, activations + s.at * wide);
       });
       r.clear_padding(hidden, n);
       r.clear_padding(cells, n);
@@ -85,20 +81,14 @@ std::unique_ptr<Kernel> lstm_grad_cpu(const KernelShape& shape) {
       const std::int64_t n = e.width, wide = e.gate_width();
       const T *dhidden = call.operand<T>(0), *hidden = call.operand<T>(1), *cells = call.operand<T>(2),
               *activations = call.operand<T>(3);
-      const float* transposed = r.transposed(call.operand<T>(4));
       T *dgates = call.result<T>(0), *previous = call.result<T>(1);
-      r.for_steps(true, [&](std::int64_t t, std::int64_t samples) {
-        r.for_samples(t, samples, [=, &r](std::int64_t i, RecurrentStep s) {
-          const T* before = r.row_before(hidden, s);
-          std::copy(before, before + n, previous + s.at * n);
-          backward_row(n, dhidden + s.at * n, cells + s.at * n, r.row_before(cells, s),
-                       activations + s.at * wide, r.state + i * n, r.cell + i * n, r.step + i * wide,
-                       dgates + s.at * wide);
-        });
-        r.multiply_step(transposed, samples, 0.0f);
-      });
+      r.run_backward(call.operand<T>(4), hidden, previous, 0.0f,
+                     [=, &r](std::int64_t i, RecurrentStep s, const T*) {
+                       backward_row(n, dhidden + s.at * n, cells + s.at * n, r.row_before(cells, s),
+                                    activations + s.at * wide, r.state + i * n, r.cell + i * n,
+                                    r.step + i * wide, dgates + s.at * wide);
+                     });
       r.clear_padding(dgates, wide);
-      r.clear_padding(previous, n);
     });
   });
 }

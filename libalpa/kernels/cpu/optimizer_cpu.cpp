@@ -81,42 +81,45 @@ struct Sgd {
   }
 };
 
+/// A result after the weights and moments takes the rounded weights.
+Bfloat16* working_weights(const KernelCall& call, std::size_t result) {
+  return result < call.results.size() ? call.result<Bfloat16>(result) : nullptr;
+}
+
+std::unique_ptr<Kernel> adamw_kernel(const KernelShape& shape) {
+  return host_kernel(
+      [count = element_count(shape.operands[0].shape), adamw = AdamW(shape.attributes)](const KernelCall& c) {
+        adamw.run(count, c.operand<float>(1), c.operand<float>(4), *c.operand<float>(5), c.result<float>(0),
+                  c.result<float>(1), c.result<float>(2), working_weights(c, 3));
+      });
+}
+
+std::unique_ptr<Kernel> sgd_kernel(const KernelShape& shape) {
+  return host_kernel(
+      [count = element_count(shape.operands[0].shape), sgd = Sgd(shape.attributes)](const KernelCall& c) {
+        sgd.run(count, c.operand<float>(1), c.operand<float>(3), *c.operand<float>(4), c.result<float>(0),
+                c.result<float>(1), working_weights(c, 2));
+      });
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> adamw_cpu(const KernelShape& shape) {
-  if (!types_match(shape, "ffffff->fff")) return nullptr;
-  return host_kernel(
-      [count = element_count(shape.operands[0].shape), adamw = AdamW(shape.attributes)](const KernelCall& c) {
-        adamw.run(count, c.operand<float>(1), c.operand<float>(4), *c.operand<float>(5), c.result<float>(0),
-                  c.result<float>(1), c.result<float>(2), nullptr);
-      });
+  return types_match(shape, "ffffff->fff") ? adamw_kernel(shape) : nullptr;
 }
 
 std::unique_ptr<Kernel> adamw_master_cpu(const KernelShape& shape) {
-  if (!types_match(shape, "fffffft->ffft") || shape.results[3].dtype != DType::bf16) return nullptr;
-  return host_kernel(
-      [count = element_count(shape.operands[0].shape), adamw = AdamW(shape.attributes)](const KernelCall& c) {
-        adamw.run(count, c.operand<float>(1), c.operand<float>(4), *c.operand<float>(5), c.result<float>(0),
-                  c.result<float>(1), c.result<float>(2), c.result<Bfloat16>(3));
-      });
+  const bool matches = types_match(shape, "fffffft->ffft") && shape.results[3].dtype == DType::bf16;
+  return matches ? adamw_kernel(shape) : nullptr;
 }
 
 std::unique_ptr<Kernel> sgd_cpu(const KernelShape& shape) {
-  if (!types_match(shape, "fffff->ff")) return nullptr;
-  return host_kernel(
-      [count = element_count(shape.operands[0].shape), sgd = Sgd(shape.attributes)](const KernelCall& c) {
-        sgd.run(count, c.operand<float>(1), c.operand<float>(3), *c.operand<float>(4), c.result<float>(0),
-                c.result<float>(1), nullptr);
-      });
+  return types_match(shape, "fffff->ff") ? sgd_kernel(shape) : nullptr;
 }
 
 std::unique_ptr<Kernel> sgd_master_cpu(const KernelShape& shape) {
-  if (!types_match(shape, "ffffft->fft") || shape.results[2].dtype != DType::bf16) return nullptr;
-  return host_kernel(
-      [count = element_count(shape.operands[0].shape), sgd = Sgd(shape.attributes)](const KernelCall& c) {
-        sgd.run(count, c.operand<float>(1), c.operand<float>(3), *c.operand<float>(4), c.result<float>(0),
-                c.result<float>(1), c.result<Bfloat16>(2));
-      });
+  const bool matches = types_match(shape, "ffffft->fft") && shape.results[2].dtype == DType::bf16;
+  return matches ? sgd_kernel(shape) : nullptr;
 }
 
 std::unique_ptr<Kernel> accumulate_cpu(const KernelShape& shape) {

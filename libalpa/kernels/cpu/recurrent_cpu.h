@@ -44,6 +44,35 @@ class RecurrentCall {
 
   float *state, *cell, *step;
 
+  /// The recurrence: `step` becomes the product of the state and the weight, then row(row of the states, the
+  /// step) makes the state after it, one sample after another.
+  template <class T, class Row>
+  void run(const T* weight, const Row& row) const {
+    const float* in_f32_weight = in_f32(weight);
+    for_steps(false, [&](std::int64_t t, std::int64_t samples) {
+      multiply_state(in_f32_weight, samples);
+      for_samples(t, samples, row);
+    });
+  }
+
+  /// The recurrence against its order: row(row of the states, the step, hidden state before it) makes `step`,
+  /// the gradient of the products; that of the state before becomes its product with the weight, and `keep`
+  /// times what the row left in `state`. `previous` becomes the hidden states before each step.
+  template <class T, class Row>
+  void run_backward(const T* weight, const T* hidden, T* previous, float keep, const Row& row) const {
+    const float* transposed_weight = transposed(weight);
+    const std::int64_t n = e_.width;
+    for_steps(true, [&](std::int64_t t, std::int64_t samples) {
+      for_samples(t, samples, [=, this](std::int64_t i, RecurrentStep s) {
+        const T* before = row_before(hidden, s);
+        std::copy(before, before + n, previous + s.at * n);
+        row(i, s, before);
+      });
+      multiply_step(transposed_weight, samples, keep);
+    });
+    clear_padding(previous, n);
+  }
+
   /// body(step, samples that have it) for all steps, in the order of the recurrence or against it.
   template <class Body>
   void for_steps(bool against, const Body& body) const {
