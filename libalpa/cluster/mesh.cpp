@@ -19,7 +19,7 @@ std::string mesh_text(const MeshShape& shape) {
   return text;
 }
 
-std::vector<int> coordinate_of(const DeviceMesh& mesh, int device) {
+std::vector<int> coordinate_of(const DeviceMesh& mesh, DeviceIndex device) {
   int rest = device - mesh.first_device;
   assert(rest >= 0 && rest < device_count(mesh.shape));
   std::vector<int> coordinate(mesh.shape.size());
@@ -30,10 +30,11 @@ std::vector<int> coordinate_of(const DeviceMesh& mesh, int device) {
   return coordinate;
 }
 
-std::vector<int> group_of(const DeviceMesh& mesh, const std::vector<int>& axes, int device) {
+std::vector<DeviceIndex> group_of(const DeviceMesh& mesh, const std::vector<int>& axes, DeviceIndex device) {
   const std::vector<int> fixed = coordinate_of(mesh, device);
-  std::vector<int> members;
-  for (int other = mesh.first_device; other < mesh.first_device + device_count(mesh.shape); ++other) {
+  std::vector<DeviceIndex> members;
+  const int end = mesh.first_device + device_count(mesh.shape);
+  for (DeviceIndex other = mesh.first_device; other < end; ++other) {
     const std::vector<int> coordinate = coordinate_of(mesh, other);
     bool together = true;
     for (int axis = 0; axis < static_cast<int>(fixed.size()); ++axis) {

@@ -7,6 +7,8 @@
 
 namespace alpa {
 
+/// A device of a cluster: the rank of the job that computes on it, among all.
+using DeviceIndex = Index<struct ClusterDevice>;
 using MeshIndex = Index<struct DeviceMesh>;  ///< of a plan's, or its program's
 
 /// Number of devices along each axis of a logical device mesh, e.g. {2, 4}; {} is one device.
@@ -18,17 +20,17 @@ std::string mesh_text(const MeshShape&);  ///< "2x4", "1"
 /// A contiguous range of the cluster's devices (= ranks) seen as a mesh, row-major: on a {2, 4} mesh that
 /// starts at device 8, the device at coordinate (1, 2) is 8 + 1*4 + 2.
 struct DeviceMesh {
-  int first_device = 0;
+  DeviceIndex first_device{0};
   MeshShape shape;
   bool operator==(const DeviceMesh&) const = default;
 };
 
 /// Coordinate of a device (cluster index) in the mesh.
-std::vector<int> coordinate_of(const DeviceMesh&, int device);
+std::vector<int> coordinate_of(const DeviceMesh&, DeviceIndex device);
 
 /// The devices that differ from `device` along these axes only, in mesh order: who takes part with it in a
 /// collective over the axes.
-std::vector<int> group_of(const DeviceMesh&, const std::vector<int>& axes, int device);
+std::vector<DeviceIndex> group_of(const DeviceMesh&, const std::vector<int>& axes, DeviceIndex device);
 
 /// What a collective's speed depends on: on how many nodes its members are, and how many on each.
 struct GroupShape {

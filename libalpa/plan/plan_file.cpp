@@ -196,7 +196,7 @@ class PlanReader {
     const auto devices = file_.int64s("/meshes/devices", {count}),
                shape = file_.int64s("/meshes/shape", {count, kAxes});
     for (std::size_t m = 0; m < first.size(); ++m) {
-      DeviceMesh mesh{small("/meshes/first_device", first[m]), {}};
+      DeviceMesh mesh{DeviceIndex(small("/meshes/first_device", first[m])), {}};
       for (std::size_t axis = 0; axis < kAxes; ++axis) {
         const int extent = small("/meshes/shape", shape[m * kAxes + axis]);
         if (extent > 0) mesh.shape.push_back(extent);

@@ -14,7 +14,7 @@ void place(std::vector<StageRequest>& requests) {
   });
   int next = 0;
   for (const std::size_t s : order) {
-    requests[s].first_device = next;
+    requests[s].first_device = DeviceIndex(next);
     next += device_count(requests[s].mesh);
   }
 }

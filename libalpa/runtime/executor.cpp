@@ -39,6 +39,8 @@ struct Executor::State {
 
   const MeshProgram& mine(std::size_t which) const { return programs[which]->meshes[place]; }
 
+  DeviceIndex device_of_rank() const { return DeviceIndex(world.rank()); }
+
   void find_place() {
     const Program& program = *programs[0];
     int devices = 0;
@@ -50,7 +52,7 @@ struct Executor::State {
       if (world.rank() >= mesh.first_device && world.rank() < end) place = s;
     }
     check_rank_count(devices, world.size());
-    coordinate = coordinate_of(program.meshes[place].mesh, world.rank());
+    coordinate = coordinate_of(program.meshes[place].mesh, device_of_rank());
   }
 
   /// What all else of a step is ordered with.
@@ -77,7 +79,7 @@ struct Executor::State {
       const DeviceMesh& mesh = programs[0]->meshes[s].mesh;
       const bool in_mesh = s == place;
       for (int axis = 0; axis < static_cast<int>(mesh.shape.size()); ++axis) {
-        const int color = in_mesh ? group_of(mesh, {axis}, world.rank())[0] : -1;
+        const int color = in_mesh ? static_cast<int>(group_of(mesh, {axis}, device_of_rank())[0]) : -1;
         std::unique_ptr<Communicator> group = world.split(color);
         if (in_mesh) axes.push_back(std::move(group));
       }
@@ -164,7 +166,7 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
   s.context.point = {seed, 0, 0, true};
   s.context.clock = costs ? &*s.clock : nullptr;
   for (std::size_t p = 0; p < s.programs.size(); ++p)
-    s.prepared.emplace_back(graph, *s.programs[p], s.place, s.coordinate, world.rank(), device,
+    s.prepared.emplace_back(graph, *s.programs[p], s.place, s.coordinate, s.device_of_rank(), device,
                             s.streams_of(s.mine(p)), seed, costs);
   if (device.kind() == DeviceKind::cuda) s.load_kernels();
 }

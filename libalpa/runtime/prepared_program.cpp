@@ -8,7 +8,7 @@
 
 namespace alpa {
 PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, MeshIndex mesh,
-                                 const std::vector<int>& coordinate, int rank, Device& device,
+                                 const std::vector<int>& coordinate, DeviceIndex rank, Device& device,
                                  std::vector<Stream*> lanes, std::uint64_t seed, const CostModel* costs)
     : program_(program),
       mesh_(program.meshes[mesh]),

@@ -18,8 +18,9 @@ class PreparedProgram {
  public:
   /// Keeps references to program and device. `lanes` are the streams of the mesh's lanes; their owner
   /// outlives this. All ranks give the same seed. `costs` are what an emulated device computes by, else null.
-  PreparedProgram(const Graph&, const Program&, MeshIndex mesh, const std::vector<int>& coordinate, int rank,
-                  Device&, std::vector<Stream*> lanes, std::uint64_t seed, const CostModel* costs);
+  PreparedProgram(const Graph&, const Program&, MeshIndex mesh, const std::vector<int>& coordinate,
+                  DeviceIndex rank, Device&, std::vector<Stream*> lanes, std::uint64_t seed,
+                  const CostModel* costs);
 
   /// Queues a whole step; later work of the first lane starts when all of it is done. Where `rows` is given,
   /// waits after each instruction and adds a row.

@@ -43,7 +43,7 @@ struct StepSite {
   const Program& program;
   const MeshProgram& mesh;
   const std::vector<int>& coordinate;  ///< in the mesh
-  int rank;
+  DeviceIndex rank;
   Device& device;
 };
 

@@ -7,19 +7,20 @@ namespace alpa {
 namespace {
 
 /// The devices that hold each tile, by its origin and in ascending order.
-using Holders = std::map<Shape, std::vector<int>>;
+using Holders = std::map<Shape, std::vector<DeviceIndex>>;
 
 Holders holders_of(const Transfer& transfer) {
   Holders holders;
-  const int first = transfer.from_mesh.first_device;
-  for (int device = first; device < first + device_count(transfer.from_mesh.shape); ++device)
+  const DeviceIndex first = transfer.from_mesh.first_device;
+  for (DeviceIndex device = first; device < first + device_count(transfer.from_mesh.shape); ++device)
     holders[tile_origin(transfer.whole.shape, transfer.from, transfer.from_mesh.shape,
                         coordinate_of(transfer.from_mesh, device))]
         .push_back(device);
   return holders;
 }
 
-int chosen_sender(const std::vector<int>& copies, int receiver, int turn, int devices_per_node) {
+DeviceIndex chosen_sender(const std::vector<DeviceIndex>& copies, DeviceIndex receiver, int turn,
+                          int devices_per_node) {
   if (std::binary_search(copies.begin(), copies.end(), receiver)) return receiver;
   const int node = receiver / devices_per_node;
   const auto near = std::lower_bound(copies.begin(), copies.end(), node * devices_per_node),
@@ -54,12 +55,12 @@ std::vector<TransferPiece> transfer_pieces(const Transfer& transfer, int devices
   const Shape to_tile = tile_shape(whole, transfer.to, transfer.to_mesh.shape);
   const Holders holders = holders_of(transfer);
   std::vector<TransferPiece> pieces;
-  const int first = transfer.to_mesh.first_device;
-  for (int device = first; device < first + device_count(transfer.to_mesh.shape); ++device) {
+  const DeviceIndex first = transfer.to_mesh.first_device;
+  for (DeviceIndex device = first; device < first + device_count(transfer.to_mesh.shape); ++device) {
     const Shape origin =
         tile_origin(whole, transfer.to, transfer.to_mesh.shape, coordinate_of(transfer.to_mesh, device));
     for_tiles_in(origin, to_tile, from_tile, [&](const Shape& source) {
-      TransferPiece piece{0, device, Shape(whole.size()), Shape(whole.size())};
+      TransferPiece piece{DeviceIndex(0), device, Shape(whole.size()), Shape(whole.size())};
       for (std::size_t d = 0; d < whole.size(); ++d) {
         piece.origin[d] = std::max(origin[d], source[d]);
         piece.extent[d] = std::min(origin[d] + to_tile[d], source[d] + from_tile[d]) - piece.origin[d];
@@ -72,7 +73,7 @@ std::vector<TransferPiece> transfer_pieces(const Transfer& transfer, int devices
 }
 
 double transfer_seconds(const std::vector<TransferPiece>& pieces, DType type, const CostModel& costs) {
-  std::map<int, double> sending, receiving;
+  std::map<DeviceIndex, double> sending, receiving;
   double busiest = 0;
   for (const TransferPiece& piece : pieces) {
     if (piece.from_device == piece.to_device) continue;

@@ -18,7 +18,7 @@ struct Transfer {
 /// One message: a box of the tensor, from a device that holds it to one that needs it. Devices are cluster
 /// indices; a device that is in both meshes copies from itself.
 struct TransferPiece {
-  int from_device = 0, to_device = 0;
+  DeviceIndex from_device{0}, to_device{0};
   Shape origin, extent;  ///< global
 };
 

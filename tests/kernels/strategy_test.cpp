@@ -131,7 +131,7 @@ class DevicesAtWork {
       const std::vector<std::vector<Values>> before = held_;
       held_.clear();
       for (int rank = 0; rank < device_count(mesh_); ++rank) {
-        const std::vector<int> coordinate = coordinate_of({0, mesh_}, rank);
+        const std::vector<int> coordinate = coordinate_of({DeviceIndex(0), mesh_}, DeviceIndex(rank));
         KernelRun run = run_of(round, coordinate);
         run.accumulate = !before.empty();
         for (std::size_t r = 0; r < p_.results.size() && run.accumulate; ++r)
@@ -146,7 +146,7 @@ class DevicesAtWork {
     for (std::size_t r = 0; r < p_.results.size(); ++r) {
       Whole whole(p_.results[r].shape, layout_.results[r], mesh_);
       for (int rank = 0; rank < device_count(mesh_); ++rank)
-        whole.add(coordinate_of({0, mesh_}, rank), held_[rank][r]);
+        whole.add(coordinate_of({DeviceIndex(0), mesh_}, DeviceIndex(rank)), held_[rank][r]);
       results.push_back(whole.reduced());
     }
     return results;

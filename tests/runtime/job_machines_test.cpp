@@ -19,7 +19,7 @@ Plan plan_on(const std::string& device, const std::string& profile) {
   plan.cluster.nodes = 2;
   plan.cluster.devices_per_node = 2;
   plan.profile_fingerprint = profile;
-  plan.meshes = {{0, {2}}, {2, {2}}};
+  plan.meshes = {{0_d, {2}}, {2_d, {2}}};
   plan.stages = {{0, 1, 0_m}, {1, 2, 1_m}};
   return plan;
 }

@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "tests/support/index_literals.h"
+
 namespace alpa {
 namespace {
 
@@ -21,7 +23,7 @@ Cluster two_by_four() {
 std::string chain(const char* from, const char* to, double between_bytes_per_s = 1e11) {
   Cluster cluster = two_by_four();
   cluster.between_nodes.bytes_per_s = between_bytes_per_s;
-  const Conversions conversions(cluster, {0, {2, 4}});
+  const Conversions conversions(cluster, {0_d, {2, 4}});
   const Conversion* found = conversions.between({DType::f32, {1024, 1024}}, parse_spec(from), parse_spec(to));
   if (!found) return "none";
   std::string text;
@@ -57,7 +59,7 @@ TEST(Conversions, KeepWhatIsPartialOnAnotherAxis) { EXPECT_EQ(chain("S0R+sum1", 
 
 TEST(Conversions, CostWhatTheFormulaSays) {
   const CostModel costs(two_by_four());
-  const Conversions conversions(two_by_four(), {0, {4}});
+  const Conversions conversions(two_by_four(), {0_d, {4}});
   // all-reduce of 4 MiB over 4 devices of a node: 2 log2(4) latencies and 2 * 3/4 of the bytes.
   EXPECT_DOUBLE_EQ(
       conversions.seconds({DType::f32, {1024, 1024}}, parse_spec("RR+sum0"), parse_spec("RR"), costs),

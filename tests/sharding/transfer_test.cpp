@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/index_literals.h"
+
 namespace alpa {
 namespace {
 
@@ -11,7 +13,7 @@ void expect_complete(const Transfer& transfer) {
   const auto pieces = transfer_pieces(transfer, 2);
   const Shape tile = tile_shape(whole, transfer.to, transfer.to_mesh.shape);
   const Shape held = tile_shape(whole, transfer.from, transfer.from_mesh.shape);
-  for (int device = transfer.to_mesh.first_device;
+  for (DeviceIndex device = transfer.to_mesh.first_device;
        device < transfer.to_mesh.first_device + device_count(transfer.to_mesh.shape); ++device) {
     std::int64_t elements = 0;
     for (const TransferPiece& piece : pieces) {
@@ -31,12 +33,12 @@ void expect_complete(const Transfer& transfer) {
 TEST(TransferPieces, CoverEveryDestinationTileOnce) {
   for (const char* from : {"RR", "S0R", "RS1", "S0S1", "S01R"})
     for (const char* to : {"RR", "S0R", "RS0", "S1S0", "RS01"})
-      expect_complete({{DType::f32, {8, 8}}, {0, {2, 2}}, {4, {2, 2}}, parse_spec(from), parse_spec(to)});
+      expect_complete({{DType::f32, {8, 8}}, {0_d, {2, 2}}, {4_d, {2, 2}}, parse_spec(from), parse_spec(to)});
 }
 
 TEST(TransferPieces, SendersOfCopiesTakeTurns) {
   const auto pieces =
-      transfer_pieces({{DType::f32, {8}}, {0, {2}}, {2, {2}}, parse_spec("R"), parse_spec("R")}, 1);
+      transfer_pieces({{DType::f32, {8}}, {0_d, {2}}, {2_d, {2}}, parse_spec("R"), parse_spec("R")}, 1);
   ASSERT_EQ(pieces.size(), 2u);
   EXPECT_EQ(pieces[0].from_device, 0);
   EXPECT_EQ(pieces[1].from_device, 1);

@@ -33,7 +33,7 @@ inline Plan on_shared_meshes(Plan plan, const Graph& graph, const std::vector<in
   plan.inputs = inputs;
   const int devices = device_count(plan.meshes[0_m].shape);
   plan.meshes.resize(static_cast<std::size_t>(1 + *std::ranges::max_element(mesh_of_stage)));
-  for (const MeshIndex m : plan.meshes.indices()) plan.meshes[m].first_device = static_cast<int>(m) * devices;
+  for (const MeshIndex m : plan.meshes.indices()) plan.meshes[m].first_device = DeviceIndex(m * devices);
   for (const StageIndex s : plan.stages.indices()) plan.stages[s].mesh = MeshIndex(mesh_of_stage[s]);
   return plan;
 }

@@ -24,7 +24,7 @@ enum class StateSharding { free, none, optimizer, gradients, parameters };
 struct StageRequest {
   int first_layer = 0, end_layer = 0;
   MeshShape mesh;
-  int first_device = 0;
+  DeviceIndex first_device{0};
   int micro_batches = 1;
   int in_flight = 1;  ///< micro-batches whose activations are held at once
   bool rematerialize = false;

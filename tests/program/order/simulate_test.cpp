@@ -107,7 +107,7 @@ Program two_messages_between_two_nodes() {
   const TensorType type{DType::f32, {1 << 20}};
   for (int mesh = 0; mesh < 4; ++mesh) {
     MeshProgram one;
-    one.mesh = {mesh, {}};
+    one.mesh = {DeviceIndex(mesh), {}};
     one.buffers.resize(2);
     for (Buffer& buffer : one.buffers) buffer.tile = type;
     one.segments = {{StageIndex(mesh), SegmentKind::forward, {}}};
@@ -257,10 +257,11 @@ Program pipeline(int stages, int micro_batches, const std::string& schedule) {
   const TensorType type{DType::f32, {1}};
   for (int s = 0; s + 1 < stages; ++s)
     for (const auto& [from, to] : {std::pair(s, s + 1), std::pair(s + 1, s)})
-      program.transfers.push_back({{type, {from, {}}, {to, {}}, replicated_spec(1), replicated_spec(1)}});
+      program.transfers.push_back(
+          {{type, {DeviceIndex(from), {}}, {DeviceIndex(to), {}}, replicated_spec(1), replicated_spec(1)}});
   for (int s = 0; s < stages; ++s) {
     MeshProgram stage;
-    stage.mesh = {s, {}};
+    stage.mesh = {DeviceIndex(s), {}};
     Buffer large;
     large.tile = {DType::f32, {1 << 20}};
     stage.buffers = {large, {}};
