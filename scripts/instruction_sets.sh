@@ -16,7 +16,7 @@ if has amx_bf16; then sets+=(AVX512_CORE_AMX); fi
 
 for set in "${sets[@]}"; do
   echo "== oneDNN with $set"
-  ONEDNN_MAX_CPU_ISA=$set ctest --preset dev -j"$(nproc)" -R '^(kernels|model|trainer)\.'
+  ONEDNN_MAX_CPU_ISA=$set ctest --preset dev -j"$(nproc)" -R '^(kernels|model|runtime|trainer)\.'
 done
 [ ${#sets[@]} -gt 1 ] || exit 0
 
@@ -26,7 +26,7 @@ echo "== how far a training in bf16 is from one in f32, in parts of what is allo
 results=build/dev/instruction_sets
 rm -rf "$results"
 for set in "${sets[@]}"; do
-  ONEDNN_MAX_CPU_ISA=$set build/dev/bin/test_trainer --gtest_filter='*SameTrainingInBf16*' --gtest_brief=1 --gtest_output="xml:$results/$set.xml"
+  ONEDNN_MAX_CPU_ISA=$set build/dev/bin/test_runtime --gtest_filter='*SameTrainingInBf16*' --gtest_brief=1 --gtest_output="xml:$results/$set.xml"
 done
 cat "$results"/*.xml | awk '
   match($0, /<testcase name="[^"]*"/) { test = substr($0, RSTART + 16, RLENGTH - 17) }
