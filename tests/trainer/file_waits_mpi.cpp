@@ -13,8 +13,8 @@
 #include "libalpa/comm/peer_watch.h"
 #include "libalpa/trainer/first_rank.h"
 #include "tests/all_ranks.h"
+#include "tests/checkpoint/checkpoint_sample.h"
 #include "tests/h5/shared_folder.h"
-#include "tests/trainer/checkpoint_sample.h"
 
 namespace alpa {
 namespace {

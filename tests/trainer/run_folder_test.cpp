@@ -5,8 +5,8 @@
 #include <fstream>
 
 #include "libalpa/base/error.h"
+#include "tests/checkpoint/checkpoint_sample.h"
 #include "tests/h5/temporary_folder.h"
-#include "tests/trainer/checkpoint_sample.h"
 
 namespace alpa {
 namespace {

@@ -9,8 +9,8 @@
 #include <random>
 
 #include "libalpa/trainer/run_folder.h"
+#include "tests/checkpoint/checkpoint_sample.h"
 #include "tests/h5/temporary_folder.h"
-#include "tests/trainer/checkpoint_sample.h"
 
 namespace alpa {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "libalpa/base/error.h"
 #include "tests/all_ranks.h"
+#include "tests/checkpoint/checkpoint_sample.h"
 #include "tests/h5/shared_folder.h"
 #include "tests/mpi_main.h"
-#include "tests/trainer/checkpoint_sample.h"
 
 namespace alpa {
 namespace {
