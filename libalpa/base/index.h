@@ -1,5 +1,7 @@
 #pragma once
+#ifndef __CUDACC__  // nvcc does not compile fmt, and kernels print no indices
 #include <fmt/core.h>
+#endif
 
 #include <concepts>
 #include <cstddef>
@@ -98,11 +100,11 @@ class Indexed {
 
 }  // namespace alpa
 
-/// "{}" alone.
+#ifndef __CUDACC__
 template <class Of>
-struct fmt::formatter<alpa::Index<Of>> {
-  constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
+struct fmt::formatter<alpa::Index<Of>> : fmt::formatter<int> {
   auto format(alpa::Index<Of> place, fmt::format_context& context) const {
-    return fmt::format_to(context.out(), "{}", static_cast<int>(place));
+    return fmt::formatter<int>::format(static_cast<int>(place), context);
   }
 };
+#endif

@@ -133,7 +133,7 @@ std::vector<CollectiveCase> collective_cases(const Cluster& cluster, std::int64_
   };
   for (const MeshShape& mesh : meshes(cluster))
     for (int axis = 0; axis < static_cast<int>(mesh.size()); ++axis) {
-      const GroupShape group = group_shape({0, mesh}, axis, cluster.devices_per_node);
+      const GroupShape group = group_shape({DeviceIndex(0), mesh}, axis, cluster.devices_per_node);
       for (const CollectiveKind kind :
            {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
             CollectiveKind::all_to_all, CollectiveKind::shift})

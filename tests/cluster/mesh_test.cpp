@@ -34,15 +34,15 @@ TEST(GroupShape, CountsNodesAndMembersOnEach) {
     int axis, nodes, per_node;
   } table[] = {{{4}, 0, 1, 4}, {{2, 4}, 0, 2, 1}, {{2, 4}, 1, 1, 4}, {{8}, 0, 2, 4}, {{4, 2}, 0, 2, 2}};
   for (const auto& row : table)
-    EXPECT_EQ(group_shape({0, row.mesh}, row.axis, 4), (GroupShape{row.nodes, row.per_node}))
+    EXPECT_EQ(group_shape({DeviceIndex(0), row.mesh}, row.axis, 4), (GroupShape{row.nodes, row.per_node}))
         << mesh_text(row.mesh);
 }
 
 /// Member by member.
 GroupShape counted(const DeviceMesh& mesh, int axis, int devices_per_node) {
-  const std::vector<int> members = group_of(mesh, {axis}, mesh.first_device);
+  const std::vector<DeviceIndex> members = group_of(mesh, {axis}, mesh.first_device);
   std::set<int> nodes;
-  for (const int device : members) nodes.insert(device / devices_per_node);
+  for (const DeviceIndex device : members) nodes.insert(device / devices_per_node);
   const int count = static_cast<int>(nodes.size());
   return {count, (static_cast<int>(members.size()) + count - 1) / count};
 }
@@ -51,7 +51,7 @@ TEST(GroupShape, IsThatOfItsMembersWhereverTheMeshBegins) {
   for (const MeshShape& shape : {MeshShape{6}, {2, 3}, {3, 4}, {2, 2, 2}, {5, 3}})
     for (int axis = 0; axis < std::ssize(shape); ++axis)
       for (const int per_node : {1, 2, 3, 4, 8, 64})
-        for (int first = 0; first < 9; ++first)
+        for (DeviceIndex first(0); first < 9; ++first)
           EXPECT_EQ(group_shape({first, shape}, axis, per_node), counted({first, shape}, axis, per_node))
               << mesh_text(shape) << " axis " << axis << " at " << first << " of nodes of " << per_node;
 }

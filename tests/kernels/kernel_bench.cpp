@@ -53,11 +53,11 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void print_step(const Graph& graph, const std::vector<std::vector<double>>& seconds) {
+void print_step(const Graph& graph, const Indexed<NodeIndex, std::vector<double>>& seconds) {
   std::map<std::string, Line> lines;
   std::map<std::string, Line> by_op;
   double total = 0;
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+  for (const NodeIndex n : graph.nodes.indices()) {
     const Node& node = graph.nodes[n];
     const std::vector<TensorType> operands = operand_types(graph, node);
     const OpCall call{operands, node.attributes};
@@ -106,9 +106,9 @@ int run(int argc, char** argv) {
   const auto device = on_gpu ? make_cuda_device(0) : make_cpu_device(argc > 3 ? std::atoi(argv[3]) : 2);
   Interpreter interpreter(*device, graph);
   fill(interpreter, graph);
-  std::vector<std::vector<double>> seconds(graph.nodes.size());
+  Indexed<NodeIndex, std::vector<double>> seconds(graph.nodes.size());
   for (int step = 0; step <= steps; ++step)
-    for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (const NodeIndex n : graph.nodes.indices()) {
       const double start = seconds_now();
       interpreter.run_node(n, false, {1, step, 0});
       interpreter.synchronize();

@@ -68,7 +68,7 @@ Plan tiny_plan(const TinyCase& c) {
       options.pin->stages.push_back({layers * stage / stages,
                                      layers * (stage + 1) / stages,
                                      {2},
-                                     0,
+                                     DeviceIndex(0),
                                      c.micro_batches,
                                      1,
                                      c.rematerialize == Rematerialize::always,

@@ -80,7 +80,7 @@ const std::vector<ConversionBytes>& LayoutTable::bytes_from(int number, bool int
 MeshCosts::MeshCosts(const Graph& graph, MeshShape mesh, const CostModel& costs)
     : mesh_(std::move(mesh)),
       costs_(costs),
-      conversions_(costs.cluster(), {0, mesh_}),
+      conversions_(costs.cluster(), {DeviceIndex(0), mesh_}),
       resting_(graph.values.size(), nullptr) {
   for (const Value& value : graph.values) {
     LayoutTable& table =

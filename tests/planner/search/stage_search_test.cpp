@@ -64,7 +64,7 @@ double by_enumeration(PartitionCase& instance, int micro_batches) {
     for (const MeshShape& mesh : mesh_shapes(size, per_node))
       for (const bool rematerialize : {false, true}) {
         StageRequest request{
-            first, end, mesh, 0, micro_batches, in_flight, rematerialize, {}, StateSharding::free, 0};
+            first, end, mesh, DeviceIndex(0), micro_batches, in_flight, rematerialize, {}, StateSharding::free, 0};
         const StageSolution solution = solve_stage(instance.planning, request, instance.book.on(mesh), {});
         if (!solution.feasible || solution.step_s >= least) continue;
         least = solution.step_s;

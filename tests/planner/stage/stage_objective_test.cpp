@@ -78,7 +78,7 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
       requests_.push_back({count * s / stages,
                            count * (s + 1) / stages,
                            GetParam().mesh,
-                           0,
+                           DeviceIndex(0),
                            GetParam().micro_batches,
                            std::min(GetParam().micro_batches, stages - s),  // of 1F1B
                            GetParam().rematerialize,

@@ -119,7 +119,7 @@ Program two_messages_between_two_nodes() {
     program.meshes.push_back(one);
     if (mesh < 2)
       program.transfers.push_back(
-          {{type, {mesh, {}}, {mesh + 2, {}}, replicated_spec(1), replicated_spec(1)}});
+          {{type, {DeviceIndex(mesh), {}}, {DeviceIndex(mesh + 2), {}}, replicated_spec(1), replicated_spec(1)}});
   }
   return program;
 }
