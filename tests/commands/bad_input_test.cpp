@@ -277,7 +277,7 @@ class BadInput : public Workplace, public testing::WithParamInterface<Row> {
       make_plan("other", "--method serial", "other.toml");
       write("half.toml", "base = \"" + tiny_gpt_ + "\"\nname = \"half\"\n[training]\nprecision = \"f16\"\n");
       make_plan("half", "--method serial", "half.toml");
-      make_plan("hot", "--method data-parallel", "hot.toml");
+      make_mixed_plan("hot", "hot.toml");
       make_mixed_plan("mixed", "model.toml");
       train("serial", 1, "run", "--steps 2");
       EXPECT_EQ(run(kProfile + "--micro-batch-samples 4", 2).status, 0);

@@ -79,7 +79,8 @@ TEST_F(PlanCommands, WarnOfAPlanThatGpusHaveNoKernelsFor) {
 }
 
 TEST_F(PlanCommands, GiveTheSamePlanForAPinInAnotherFolder) {
-  make_mixed_plan("here");
+  make_mixed_plan("in_a_second");
+  make_plan("here", "--pin mixed.toml");
   std::filesystem::create_directory(path("there"));
   std::filesystem::rename(path("mixed.toml"), path("there/mixed.toml"));
   make_plan("there", "--pin there/mixed.toml");
