@@ -7,6 +7,7 @@
 #include <set>
 
 #include "libalpa/base/error.h"
+#include "libalpa/graph/update_scalars.h"
 
 namespace alpa {
 namespace {
@@ -117,7 +118,8 @@ class Differentiator {
     std::vector<ValueIndex> all;
     for (const Contribution& gradient : gradients_) all.push_back(gradient.value);
     builder_.set_place(Phase::update, 0);
-    scalars_ = builder_.input(InputKind::update_scalars, {DType::f32, {5}}, "update_scalars");
+    scalars_ =
+        builder_.input(InputKind::update_scalars, {DType::f32, {UpdateScalars::kCount}}, "update_scalars");
     const ValueIndex norm = builder_.add("sum_squares", all, {}, "gradient norm");
     builder_.graph().gradient_square_sum = norm;
     std::size_t g = 0;

@@ -39,7 +39,7 @@ enum class InputKind {
   targets,         ///< i32[samples, sequence]; -1: no loss at this position
   data,            ///< a row per sample of the data's array of that name
   loss_scale,      ///< f32 scalar: 1 / number of targets of the step, times the loss scale (f16)
-  update_scalars,  ///< f32[5]: learning rate, 1 - beta1^t, 1 - beta2^t, 1 / micro-batches, 1 / loss scale
+  update_scalars,  ///< f32[5]: UpdateScalars
 };
 
 struct Input {

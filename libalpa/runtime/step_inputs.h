@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <span>
 
+#include "libalpa/graph/update_scalars.h"
+
 namespace alpa {
 
 /// What a step is fed. Samples of the whole step, the same on every rank; host memory that outlives the call.
@@ -10,7 +12,7 @@ struct StepInputs {
   /// Of each input of samples, in the graph's order: the whole batch, a row per sample.
   std::span<const std::span<const std::byte>> samples;
   float loss_scale = 1;  ///< as InputKind::loss_scale
-  float update_scalars[5] = {0, 0, 0, 0, 1};
+  UpdateScalars update_scalars;
   std::int64_t step = 0;
 };
 

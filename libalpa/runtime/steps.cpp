@@ -58,7 +58,7 @@ class LoadStep : public PreparedInstruction {
         host = &in.loss_scale;
         break;
       case InputKind::update_scalars:
-        host = in.update_scalars;
+        host = &in.update_scalars;
         break;
     }
     rank.stream->copy_to_device(to_.at(rank), host, to_.bytes());

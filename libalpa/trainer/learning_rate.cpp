@@ -48,8 +48,8 @@ std::string ended_schedule_text(const TrainingOptions& options, std::int64_t ste
       learning_rate(options, options.steps - 1), options.steps, steps);
 }
 
-std::array<float, 5> update_scalars(const TrainingOptions& options, std::int64_t step,
-                                    std::int64_t micro_batches, const LossScale& scale) {
+UpdateScalars update_scalars(const TrainingOptions& options, std::int64_t step, std::int64_t micro_batches,
+                             const LossScale& scale) {
   const std::int64_t t = step + 1 - scale.skipped_steps;
   return {static_cast<float>(learning_rate(options, step)),
           static_cast<float>(bias_correction(options.beta1, t)),

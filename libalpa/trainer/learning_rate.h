@@ -1,10 +1,10 @@
 #pragma once
-#include <array>
 #include <cstdint>
 #include <string>
 
 #include "libalpa/checkpoint/loss_scale.h"
 #include "libalpa/graph/training_options.h"
+#include "libalpa/graph/update_scalars.h"
 
 namespace alpa {
 
@@ -18,9 +18,8 @@ double learning_rate(const TrainingOptions&, std::int64_t step);
 /// left of the learning rate then. "" where there are none, or the rate is constant.
 std::string ended_schedule_text(const TrainingOptions&, std::int64_t steps);
 
-/// InputKind::update_scalars of step `step`: t counts the updates up to this one, of those that were not
-/// skipped.
-std::array<float, 5> update_scalars(const TrainingOptions&, std::int64_t step, std::int64_t micro_batches,
-                                    const LossScale&);
+/// Those of step `step`; updates that were skipped do not count.
+UpdateScalars update_scalars(const TrainingOptions&, std::int64_t step, std::int64_t micro_batches,
+                             const LossScale&);
 
 }  // namespace alpa

@@ -80,8 +80,7 @@ StepMetrics StepRunner::train(std::int64_t steps_done, std::int64_t first_sample
   m.data_s = watch.seconds();
   const double targets = target_count(Split::training, first_sample);
   inputs.loss_scale = static_cast<float>(scale_.factor / targets);
-  const auto scalars = update_scalars(options_, steps_done, options_.batch / graph_.samples, scale_);
-  std::copy(scalars.begin(), scalars.end(), inputs.update_scalars);
+  inputs.update_scalars = update_scalars(options_, steps_done, options_.batch / graph_.samples, scale_);
   inputs.step = steps_done;
   const StepResult result = executor_.run(inputs);
   m.step = steps_done + 1;

@@ -81,26 +81,26 @@ TEST(UpdateScalars, AreTheRateAndTheBiasCorrectionsOfTheStepAfter) {
   TrainingOptions o = options(LearningRateSchedule::constant, 0, 10);
   o.beta1 = 0.5;
   o.beta2 = 0.75;
-  EXPECT_EQ(update_scalars(o, 0, 4, {}), (std::array<float, 5>{2, 0.5f, 0.25f, 0.25f, 1}));
-  EXPECT_EQ(update_scalars(o, 1, 1, {}), (std::array<float, 5>{2, 0.75f, 0.4375f, 1, 1}));
+  EXPECT_EQ(update_scalars(o, 0, 4, {}), (UpdateScalars{2, 0.5f, 0.25f, 0.25f, 1}));
+  EXPECT_EQ(update_scalars(o, 1, 1, {}), (UpdateScalars{2, 0.75f, 0.4375f, 1, 1}));
   o.beta1 = 0;
-  EXPECT_EQ(update_scalars(o, 0, 1, {})[1], 1);
+  EXPECT_EQ(update_scalars(o, 0, 1, {}).bias_correction1, 1);
 }
 
 // Moments that three skipped steps did not change are those after one update fewer for each.
 TEST(UpdateScalars, DoNotCountSkippedStepsAndUndoTheLossScale) {
   const TrainingOptions o = options(LearningRateSchedule::linear, 0, 10);
   const auto first = update_scalars(o, 0, 1, {}), after = update_scalars(o, 3, 1, {1024, 0, 3});
-  EXPECT_EQ(after[0], static_cast<float>(learning_rate(o, 3)));
-  EXPECT_EQ(after[1], first[1]);
-  EXPECT_EQ(after[2], first[2]);
-  EXPECT_EQ(after[4], 0x1p-10f);
+  EXPECT_EQ(after.learning_rate, static_cast<float>(learning_rate(o, 3)));
+  EXPECT_EQ(after.bias_correction1, first.bias_correction1);
+  EXPECT_EQ(after.bias_correction2, first.bias_correction2);
+  EXPECT_EQ(after.per_loss_scale, 0x1p-10f);
 }
 
 TEST(UpdateScalars, KeepTheirPrecisionWhereBetaIsNearOne) {
   TrainingOptions o;
   o.beta2 = 1 - 1e-9;
-  EXPECT_FLOAT_EQ(update_scalars(o, 0, 1, {})[2], 1e-9f);
+  EXPECT_FLOAT_EQ(update_scalars(o, 0, 1, {}).bias_correction2, 1e-9f);
 }
 
 TEST(EndedSchedule, IsWarnedOfWhereTheRunGoesOnAfterIt) {

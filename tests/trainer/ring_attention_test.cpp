@@ -99,8 +99,7 @@ Outcome one_step(int ranks, const std::string& role) {
     StepInputs inputs;
     inputs.samples = samples;
     inputs.loss_scale = 1.0f / static_cast<float>(tokens.size());
-    inputs.update_scalars[0] = 1e-3f;
-    inputs.update_scalars[1] = inputs.update_scalars[2] = inputs.update_scalars[3] = 1;
+    inputs.update_scalars.learning_rate = 1e-3f;
     const StepResult result = executor.run(inputs);
     if (rank == 0) outcome.loss = result.loss_sum / static_cast<double>(tokens.size());
     for (const StateTile& tile : executor.state_tiles()) {

@@ -98,8 +98,7 @@ Averaged trained(const std::string& method, int devices, int micro_batches, int 
     initialize_states(executor, graph, 1);
     StepInputs inputs;
     inputs.loss_scale = 0;  // no parameter moves
-    inputs.update_scalars[1] = inputs.update_scalars[2] = 1;
-    inputs.update_scalars[3] = 1 / static_cast<float>(micro_batches);
+    inputs.update_scalars.per_micro_batch = 1 / static_cast<float>(micro_batches);
     double loss = 0;
     std::vector<float> points(kSamples * kWidth);
     const std::vector<std::int32_t> kinds{0, 1, 2, 3, 3, 2, 1, 0};

@@ -65,15 +65,13 @@ Plan tiny_plan(const TinyCase& c) {
     const int layers = static_cast<int>(tiny_graph(c, kBatch / c.micro_batches).layers.size());
     const int stages = shares_meshes(c) ? 4 : 2;
     for (int stage = 0; stage < stages; ++stage)
-      options.pin->stages.push_back({layers * stage / stages,
-                                     layers * (stage + 1) / stages,
-                                     {2},
-                                     DeviceIndex(0),
-                                     c.micro_batches,
-                                     1,
-                                     c.rematerialize == Rematerialize::always,
-                                     {stage % 2 == 0 ? AxisRole::data : AxisRole::tensor},
-                                     StateSharding::none});
+      options.pin->stages.push_back({.first_layer = layers * stage / stages,
+                                     .end_layer = layers * (stage + 1) / stages,
+                                     .mesh = {2},
+                                     .micro_batches = c.micro_batches,
+                                     .rematerialize = c.rematerialize == Rematerialize::always,
+                                     .roles = {stage % 2 == 0 ? AxisRole::data : AxisRole::tensor},
+                                     .state_sharding = StateSharding::none});
   }
   const PlanningModel model{c.model, "", kBatch,
                             [&](std::int64_t samples) { return tiny_graph(c, samples); }};
@@ -198,11 +196,9 @@ TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
     inputs.loss_scale = static_cast<float>(scale.factor) / count;
     inputs.step = step;
     const auto updates = static_cast<float>(step + 1 - scale.skipped_steps);
-    inputs.update_scalars[0] = 3e-3f;
-    inputs.update_scalars[1] = 1 - std::pow(0.9f, updates);
-    inputs.update_scalars[2] = 1 - std::pow(0.95f, updates);
-    inputs.update_scalars[3] = 1 / static_cast<float>(program_.micro_batches);
-    inputs.update_scalars[4] = static_cast<float>(1 / scale.factor);
+    inputs.update_scalars = {3e-3f, 1 - std::pow(0.9f, updates), 1 - std::pow(0.95f, updates),
+                             1 / static_cast<float>(program_.micro_batches),
+                             static_cast<float>(1 / scale.factor)};
     const StepResult result = executor.run(inputs);
     curve.losses.push_back(result.loss_sum / count);
     curve.norms.push_back(result.gradient_norm / scale.factor);

@@ -107,8 +107,8 @@ class ForwardBlock {
                 RowState* states) const {
     const std::int64_t width = extents_.width;
     const bool adds = call_.accumulate || first_key > 0;
-    multiply({false, query.stride}, {true, key.stride}, query.count, key.count, width, 1.0f, query.data,
-             key.data, 0.0f, tile, kTileStride);
+    multiply({query.count, key.count, width}, {{false, query.stride}, query.data},
+             {{true, key.stride}, key.data}, 0.0f, {tile, kTileStride});
     run_vectorized(best_instruction_set(), 0, query.count, [=, this](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
         std::int64_t visible = extents_.causal ? position + r + 1 - first_key : key.count;
@@ -118,8 +118,8 @@ class ForwardBlock {
         if (adds) scale_row(output.data + r * output.stride, factor, width);
       }
     });
-    multiply({false, kTileStride}, {false, value.stride}, query.count, width, key.count, 1.0f, tile,
-             value.data, adds ? 1.0f : 0.0f, output.data, output.stride);
+    multiply({query.count, width, key.count}, {{false, kTileStride}, tile},
+             {{false, value.stride}, value.data}, adds ? 1.0f : 0.0f, {output.data, output.stride});
   }
 
   void finish(HeadRows<float> output, const RowState* states, float* log_sums) const {

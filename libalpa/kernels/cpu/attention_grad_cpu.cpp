@@ -141,10 +141,11 @@ class Gradient {
   std::int64_t make_tile(const Queries& q, const Keys& k, const Scratch& own) const {
     const std::int64_t seen = std::min(k.key.count, e_.visible(q.position + q.query.count - 1) - k.first);
     if (seen <= 0) return 0;
-    multiply({false, q.query.stride}, {true, k.key.stride}, q.query.count, seen, e_.width, 1.0f, q.query.data,
-             k.key.data, 0.0f, own.scores, kTileStride);
-    multiply({false, q.doutput.stride}, {true, k.value.stride}, q.query.count, seen, e_.width, 1.0f,
-             q.doutput.data, k.value.data, 0.0f, own.dp, kTileStride);
+    const ProductExtents extents{q.query.count, seen, e_.width};
+    multiply(extents, {{false, q.query.stride}, q.query.data}, {{true, k.key.stride}, k.key.data}, 0.0f,
+             {own.scores, kTileStride});
+    multiply(extents, {{false, q.doutput.stride}, q.doutput.data}, {{true, k.value.stride}, k.value.data},
+             0.0f, {own.dp, kTileStride});
     run_vectorized(best_instruction_set(), 0, q.query.count, [=, this](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
         std::int64_t visible = e_.causal ? q.position + r + 1 - k.first : seen;
@@ -157,16 +158,17 @@ class Gradient {
   }
 
   void add_to_queries(const Keys& k, std::int64_t seen, const Scratch& own, HeadRows<float> dquery) const {
-    multiply({false, kTileStride}, {false, k.key.stride}, dquery.count, e_.width, seen, 1.0f, own.dp,
-             k.key.data, 1.0f, dquery.data, dquery.stride);
+    multiply({dquery.count, e_.width, seen}, {{false, kTileStride}, own.dp},
+             {{false, k.key.stride}, k.key.data}, 1.0f, {dquery.data, dquery.stride});
   }
 
   void add_to_keys(const Queries& q, std::int64_t seen, const Scratch& own, HeadRows<float> dkey,
                    HeadRows<float> dvalue) const {
-    multiply({true, kTileStride}, {false, q.query.stride}, seen, e_.width, q.query.count, 1.0f, own.dp,
-             q.query.data, 1.0f, dkey.data, dkey.stride);
-    multiply({true, kTileStride}, {false, q.doutput.stride}, seen, e_.width, q.query.count, 1.0f, own.scores,
-             q.doutput.data, 1.0f, dvalue.data, dvalue.stride);
+    const ProductExtents extents{seen, e_.width, q.query.count};
+    multiply(extents, {{true, kTileStride}, own.dp}, {{false, q.query.stride}, q.query.data}, 1.0f,
+             {dkey.data, dkey.stride});
+    multiply(extents, {{true, kTileStride}, own.scores}, {{false, q.doutput.stride}, q.doutput.data}, 1.0f,
+             {dvalue.data, dvalue.stride});
   }
 
   /// The gradients of one block of keys; dquery(head, first query, keys, seen) takes those of the queries

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libalpa/graph/update_scalars.h"
 #include "libalpa/kernels/cpu/kernels_cpu.h"
 #include "libalpa/kernels/cuda/column_sums.h"
 #include "libalpa/kernels/host_kernel.h"
@@ -126,7 +127,7 @@ std::unique_ptr<Kernel> running_update_cpu(const KernelShape& shape) {
       shape.attributes.number("correction", 1) / static_cast<double>(shape.attributes.integer("groups"));
   return host_kernel([=](const KernelCall& call) {
     const float* sums = call.operand<float>(1);
-    const float to_mean = static_cast<float>(correction) * call.operand<float>(2)[3];
+    const float to_mean = static_cast<float>(correction) * call.operand<UpdateScalars>(2)->per_micro_batch;
     float* average = call.result<float>(0);
     for (std::int64_t c = 0; c < count; ++c) average[c] += momentum * (sums[c] * to_mean - average[c]);
   });

@@ -40,23 +40,24 @@ class SingleProduct {
     const float* left = call.operand<float>(product_.swapped ? 1 : 0);
     const float* right = call.operand<float>(product_.swapped ? 0 : 1);
     float* result = call.result<float>(0);
-    const float beta = call.accumulate ? 1.0f : 0.0f;
+    const float keep = call.accumulate ? 1.0f : 0.0f;
     const MatrixProduct& p = product_;
+    const ProductExtents extents{p.rows, p.columns, p.sum};
     const auto batches = static_cast<std::int64_t>(left_.size());
     // With enough products for all threads each runs on one, otherwise all threads share one after another.
     // (An `if` clause would do that too, but then the inner regions would be nested, and start new threads
     // each time.)
     if (batches < std::int64_t{2} * host_threads()) {
       for (std::size_t b = 0; b < left_.size(); ++b)
-        multiply_on_all_threads(p.left, p.right, p.rows, p.columns, p.sum, left + left_[b], right + right_[b],
-                                beta, result + result_[b], p.result_leading);
+        multiply_on_all_threads(extents, {p.left, left + left_[b]}, {p.right, right + right_[b]}, keep,
+                                {result + result_[b], p.result_leading});
       return;
     }
 #pragma omp parallel for schedule(static)
     for (std::int64_t batch = 0; batch < batches; ++batch) {
       const auto b = static_cast<std::size_t>(batch);
-      multiply(p.left, p.right, p.rows, p.columns, p.sum, 1.0f, left + left_[b], right + right_[b], beta,
-               result + result_[b], p.result_leading);
+      multiply(extents, {p.left, left + left_[b]}, {p.right, right + right_[b]}, keep,
+               {result + result_[b], p.result_leading});
     }
   }
 
@@ -134,7 +135,7 @@ class GatheredProduct {
       const auto depth = static_cast<std::int64_t>(left_sums.size());
       gather(call.operand<T>(0) + batch_.left[batch], rows, left_sums, a);
       gather(call.operand<T>(1) + batch_.right[batch], right_sums, columns, b);
-      multiply({false, depth}, {false, n}, m, n, depth, 1.0f, a, b, k == 0 ? 0.0f : 1.0f, c, n);
+      multiply({m, n, depth}, {{false, depth}, a}, {{false, n}, b}, k == 0 ? 0.0f : 1.0f, {c, n});
     }
     Result* result = call.result<Result>(0) + batch_.result[batch];
     const auto to_columns = tile(result_columns_, column_tile);

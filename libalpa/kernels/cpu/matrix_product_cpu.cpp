@@ -104,11 +104,11 @@ class DnnlProduct final : public Bfloat16Product {
 
 }  // namespace
 
-void multiply(const MatrixLayout& a, const MatrixLayout& b, std::int64_t rows, std::int64_t columns,
-              std::int64_t sum, float alpha, const float* a_data, const float* b_data, float beta,
-              float* c_data, std::int64_t c_leading) {
-  check(dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', rows, columns, sum, alpha, a_data,
-                   a.leading, b_data, b.leading, beta, c_data, c_leading),
+void multiply(const ProductExtents& e, const MatrixFactor& left, const MatrixFactor& right, float keep,
+              const ProductResult& result) {
+  check(dnnl_sgemm(left.layout.transposed ? 'T' : 'N', right.layout.transposed ? 'T' : 'N', e.rows, e.columns,
+                   e.sum, 1.0f, left.data, left.layout.leading, right.data, right.layout.leading, keep,
+                   result.data, result.leading),
         "multiply f32 matrices");
 }
 
@@ -142,29 +142,29 @@ struct Stretch {
 
 }  // namespace
 
-void multiply_on_all_threads(const MatrixLayout& a, const MatrixLayout& b, std::int64_t rows,
-                             std::int64_t columns, std::int64_t sum, const float* a_data, const float* b_data,
-                             float beta, float* c_data, std::int64_t c_leading) {
+void multiply_on_all_threads(const ProductExtents& e, const MatrixFactor& left, const MatrixFactor& right,
+                             float keep, const ProductResult& result) {
   constexpr std::int64_t row_block = 8, column_block = 48;
   const std::int64_t threads = host_threads();
-  const bool is_small = 2 * rows * columns * sum < 2 * kFlopGrain;
+  const bool is_small = 2 * e.rows * e.columns * e.sum < 2 * kFlopGrain;
   // oneDNN also splits the sum, which a small result of long sums needs.
-  const bool few_blocks = rows * columns < 4 * threads * row_block * column_block;
+  const bool few_blocks = e.rows * e.columns < 4 * threads * row_block * column_block;
   if (threads == 1 || is_small || few_blocks) {
     const HostThreads hold(is_small ? 1 : static_cast<int>(threads));
-    multiply(a, b, rows, columns, sum, 1.0f, a_data, b_data, beta, c_data, c_leading);
+    multiply(e, left, right, keep, result);
     return;
   }
-  const Grid grid = grid_for(rows, columns, threads);
+  const Grid grid = grid_for(e.rows, e.columns, threads);
 #pragma omp parallel for schedule(static)
   for (std::int64_t t = 0; t < threads; ++t) {
-    const Stretch r(rows, grid.rows, t / grid.columns, row_block),
-        c(columns, grid.columns, t % grid.columns, column_block);
+    const Stretch r(e.rows, grid.rows, t / grid.columns, row_block),
+        c(e.columns, grid.columns, t % grid.columns, column_block);
     if (r.begin == r.end || c.begin == c.end) continue;
-    multiply(a, b, r.end - r.begin, c.end - c.begin, sum, 1.0f,
-             a_data + r.begin * (a.transposed ? 1 : a.leading),
-             b_data + c.begin * (b.transposed ? b.leading : 1), beta, c_data + r.begin * c_leading + c.begin,
-             c_leading);
+    const MatrixLayout &a = left.layout, &b = right.layout;
+    multiply({r.end - r.begin, c.end - c.begin, e.sum},
+             {a, left.data + r.begin * (a.transposed ? 1 : a.leading)},
+             {b, right.data + c.begin * (b.transposed ? b.leading : 1)}, keep,
+             {result.data + r.begin * result.leading + c.begin, result.leading});
   }
 }
 

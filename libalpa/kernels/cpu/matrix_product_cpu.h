@@ -7,21 +7,34 @@
 
 namespace alpa {
 
-/// c = alpha * a b + beta * c in f32 on row-major matrices; leading dimensions in elements. Inside an OpenMP
-/// region it runs on the calling thread alone.
+/// left is rows x sum, right sum x columns, the result rows x columns.
+struct ProductExtents {
+  std::int64_t rows, columns, sum;
+};
+
+struct MatrixFactor {
+  MatrixLayout layout;
+  const float* data;
+};
+
+/// Row-major, rows `leading` elements apart.
+struct ProductResult {
+  float* data;
+  std::int64_t leading;
+};
+
+/// result = left right + keep * result in f32. Inside an OpenMP region it runs on the calling thread alone.
 ///
 /// Done by dnnl_sgemm, which takes memory in each call for one block per thread to pack operands (74 KB, some
 /// MB for wide products). A prepared matmul primitive takes six small pieces in each call, on a scratchpad of
 /// ours too, and is slower: all f32 products of a GPT step (6 x 384) take 3 % longer on one thread, 4 to 6 %
 /// on two, those of weight gradients 6 to 9 % (oneDNN 2.6, AVX-512 EPYC).
-void multiply(const MatrixLayout& a, const MatrixLayout& b, std::int64_t rows, std::int64_t columns,
-              std::int64_t sum, float alpha, const float* a_data, const float* b_data, float beta,
-              float* c_data, std::int64_t c_leading);
+void multiply(const ProductExtents&, const MatrixFactor& left, const MatrixFactor& right, float keep,
+              const ProductResult&);
 
 /// The same on all threads, each with a rectangle of the result; not from inside an OpenMP region.
-void multiply_on_all_threads(const MatrixLayout& a, const MatrixLayout& b, std::int64_t rows,
-                             std::int64_t columns, std::int64_t sum, const float* a_data, const float* b_data,
-                             float beta, float* c_data, std::int64_t c_leading);
+void multiply_on_all_threads(const ProductExtents&, const MatrixFactor& left, const MatrixFactor& right,
+                             float keep, const ProductResult&);
 
 /// A prepared product of bf16 matrices with a result in bf16 or f32.
 class Bfloat16Product {

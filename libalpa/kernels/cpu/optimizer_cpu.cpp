@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "libalpa/graph/update_scalars.h"
 #include "libalpa/kernels/cpu/host_loops.h"
 #include "libalpa/kernels/cpu/kernels_cpu.h"
 #include "libalpa/kernels/double_sum.h"
@@ -26,13 +27,15 @@ struct AdamW {
         weight_decay(a.number("weight_decay", 0)) {}
 
   /// Updates w, m, v in place, unless the norm is not finite; rounds w to `working` unless that is null.
-  void run(std::int64_t count, const float* gradient, const float* scalars, float square_norm, float* w,
-           float* m, float* v, Bfloat16* working) const {
+  void run(std::int64_t count, const float* gradient, const UpdateScalars& scalars, float square_norm,
+           float* w, float* m, float* v, Bfloat16* working) const {
     if (!std::isfinite(square_norm)) return;
-    const float factor = gradient_factor(clip, square_norm, scalars[4]), rate = scalars[0];
+    const float factor = gradient_factor(clip, square_norm, scalars.per_loss_scale),
+                rate = scalars.learning_rate;
     const auto b1 = static_cast<float>(beta1), b2 = static_cast<float>(beta2);
     const auto c1 = static_cast<float>(1 - beta1), c2 = static_cast<float>(1 - beta2);
-    const float step = rate / scalars[1], root_correction = 1.0f / std::sqrt(scalars[2]);
+    const float step = rate / scalars.bias_correction1,
+                root_correction = 1.0f / std::sqrt(scalars.bias_correction2);
     const float keep = 1.0f - rate * static_cast<float>(weight_decay), tiny = static_cast<float>(epsilon);
     for_ranges(count, kElementGrain, [=](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
@@ -60,10 +63,11 @@ struct Sgd {
         weight_decay(a.number("weight_decay", 0)),
         nesterov(a.integer("nesterov", 0) != 0) {}
 
-  void run(std::int64_t count, const float* gradient, const float* scalars, float square_norm, float* w,
-           float* v, Bfloat16* working) const {
+  void run(std::int64_t count, const float* gradient, const UpdateScalars& scalars, float square_norm,
+           float* w, float* v, Bfloat16* working) const {
     if (!std::isfinite(square_norm)) return;
-    const float factor = gradient_factor(clip, square_norm, scalars[4]), rate = scalars[0];
+    const float factor = gradient_factor(clip, square_norm, scalars.per_loss_scale),
+                rate = scalars.learning_rate;
     const auto kept = static_cast<float>(momentum), decay = static_cast<float>(weight_decay);
     // w -= rate * (kept_ahead * v + ahead * g), v the new velocity.
     const float kept_ahead = nesterov ? kept : 1.0f, ahead = nesterov ? 1.0f : 0.0f;
@@ -89,16 +93,16 @@ Bfloat16* working_weights(const KernelCall& call, std::size_t result) {
 std::unique_ptr<Kernel> adamw_kernel(const KernelShape& shape) {
   return host_kernel(
       [count = element_count(shape.operands[0].shape), adamw = AdamW(shape.attributes)](const KernelCall& c) {
-        adamw.run(count, c.operand<float>(1), c.operand<float>(4), *c.operand<float>(5), c.result<float>(0),
-                  c.result<float>(1), c.result<float>(2), working_weights(c, 3));
+        adamw.run(count, c.operand<float>(1), *c.operand<UpdateScalars>(4), *c.operand<float>(5),
+                  c.result<float>(0), c.result<float>(1), c.result<float>(2), working_weights(c, 3));
       });
 }
 
 std::unique_ptr<Kernel> sgd_kernel(const KernelShape& shape) {
   return host_kernel(
       [count = element_count(shape.operands[0].shape), sgd = Sgd(shape.attributes)](const KernelCall& c) {
-        sgd.run(count, c.operand<float>(1), c.operand<float>(3), *c.operand<float>(4), c.result<float>(0),
-                c.result<float>(1), working_weights(c, 2));
+        sgd.run(count, c.operand<float>(1), *c.operand<UpdateScalars>(3), *c.operand<float>(4),
+                c.result<float>(0), c.result<float>(1), working_weights(c, 2));
       });
 }
 

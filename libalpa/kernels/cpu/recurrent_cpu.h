@@ -147,14 +147,14 @@ class RecurrentCall {
 
   /// step = state weight, for the first samples.
   void multiply_state(const float* weight, std::int64_t samples) const {
-    multiply_on_all_threads({false, e_.width}, {false, e_.gate_width()}, samples, e_.gate_width(), e_.width,
-                            state, weight, 0.0f, step, e_.gate_width());
+    multiply_on_all_threads({samples, e_.gate_width(), e_.width}, {{false, e_.width}, state},
+                            {{false, e_.gate_width()}, weight}, 0.0f, {step, e_.gate_width()});
   }
 
   /// state = step transposed weight + keep * state, for the first samples.
   void multiply_step(const float* transposed, std::int64_t samples, float keep) const {
-    multiply_on_all_threads({false, e_.gate_width()}, {false, e_.width}, samples, e_.width, e_.gate_width(),
-                            step, transposed, keep, state, e_.width);
+    multiply_on_all_threads({samples, e_.width, e_.gate_width()}, {{false, e_.gate_width()}, step},
+                            {{false, e_.width}, transposed}, keep, {state, e_.width});
   }
 
  private:

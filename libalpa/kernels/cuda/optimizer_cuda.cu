@@ -1,3 +1,4 @@
+#include "libalpa/graph/update_scalars.h"
 #include "libalpa/kernels/cuda/cuda_kernel.cuh"
 #include "libalpa/kernels/cuda/kernels_cuda.h"
 
@@ -39,14 +40,14 @@ struct Sgd {
 };
 
 /// Updates w, m, v in place, unless the norm is not finite; rounds w to `working` unless that is null.
-/// scalars as InputKind::update_scalars.
 template <class Working>
-__global__ void adamw_update(AdamW a, std::int64_t count, const float* gradient, const float* scalars,
+__global__ void adamw_update(AdamW a, std::int64_t count, const float* gradient, const UpdateScalars* scalars,
                              const float* square_norm, float* w, float* m, float* v, Working* working) {
   if (!isfinite(*square_norm)) return;
-  const float factor = gradient_factor(a.clip, *square_norm, scalars[4]);
-  const float step = scalars[0] / scalars[1], root_correction = 1.0f / sqrtf(scalars[2]);
-  const float keep = 1.0f - scalars[0] * a.weight_decay;
+  const float factor = gradient_factor(a.clip, *square_norm, scalars->per_loss_scale);
+  const float step = scalars->learning_rate / scalars->bias_correction1,
+              root_correction = 1.0f / sqrtf(scalars->bias_correction2);
+  const float keep = 1.0f - scalars->learning_rate * a.weight_decay;
   for_elements(count, [=](std::int64_t i) {
     const float g = gradient[i] * factor;
     const float first = a.beta1 * m[i] + a.rest1 * g, second = a.beta2 * v[i] + a.rest2 * g * g;
@@ -58,12 +59,13 @@ __global__ void adamw_update(AdamW a, std::int64_t count, const float* gradient,
   });
 }
 
-/// As adamw_update; `v` is the momentum, scalars[0] the learning rate.
+/// As adamw_update; `v` is the momentum.
 template <class Working>
-__global__ void sgd_update(Sgd a, std::int64_t count, const float* gradient, const float* scalars,
+__global__ void sgd_update(Sgd a, std::int64_t count, const float* gradient, const UpdateScalars* scalars,
                            const float* square_norm, float* w, float* v, Working* working) {
   if (!isfinite(*square_norm)) return;
-  const float factor = gradient_factor(a.clip, *square_norm, scalars[4]), rate = scalars[0];
+  const float factor = gradient_factor(a.clip, *square_norm, scalars->per_loss_scale),
+              rate = scalars->learning_rate;
   for_elements(count, [=](std::int64_t i) {
     const float g = gradient[i] * factor + a.weight_decay * w[i], velocity = a.momentum * v[i] + g;
     const float weight = w[i] - rate * (a.nesterov ? a.momentum * velocity + g : velocity);
@@ -84,7 +86,7 @@ std::unique_ptr<Kernel> adamw_kernel(const KernelShape& shape) {
   return cuda_kernel([count = element_count(shape.operands[0].shape), adamw = AdamW(shape.attributes)](
                          const KernelCall& c, cudaStream_t stream) {
     launch(stream, grid_for(count), kThreads, adamw_update<Working>, adamw, count, c.operand<float>(1),
-           c.operand<float>(4), c.operand<float>(5), c.result<float>(0), c.result<float>(1),
+           c.operand<UpdateScalars>(4), c.operand<float>(5), c.result<float>(0), c.result<float>(1),
            c.result<float>(2), working_weights<Working>(c, 3));
   });
 }
@@ -94,7 +96,7 @@ std::unique_ptr<Kernel> sgd_kernel(const KernelShape& shape) {
   return cuda_kernel([count = element_count(shape.operands[0].shape), sgd = Sgd(shape.attributes)](
                          const KernelCall& c, cudaStream_t stream) {
     launch(stream, grid_for(count), kThreads, sgd_update<Working>, sgd, count, c.operand<float>(1),
-           c.operand<float>(3), c.operand<float>(4), c.result<float>(0), c.result<float>(1),
+           c.operand<UpdateScalars>(3), c.operand<float>(4), c.result<float>(0), c.result<float>(1),
            working_weights<Working>(c, 2));
   });
 }

@@ -43,7 +43,12 @@ PinnedPlan pipeline(std::string method, const Graph& graph, int stages, const Me
   PinnedPlan plan{std::move(method), micro_batches, schedule, {}};
   int first = 0;
   for (const int end : equal_work_ends(graph, stages)) {
-    plan.stages.push_back({first, end, mesh, DeviceIndex(0), micro_batches, 1, false, roles, state_sharding});
+    plan.stages.push_back({.first_layer = first,
+                           .end_layer = end,
+                           .mesh = mesh,
+                           .micro_batches = micro_batches,
+                           .roles = roles,
+                           .state_sharding = state_sharding});
     first = end;
   }
   return plan;

@@ -28,7 +28,7 @@ struct StageRequest {
   int micro_batches = 1;
   int in_flight = 1;  ///< micro-batches whose activations are held at once
   bool rematerialize = false;
-  std::vector<AxisRole> roles;  ///< per axis; empty: all free
+  std::vector<AxisRole> roles = {};  ///< per axis; empty: all free
   StateSharding state_sharding = StateSharding::free;
   std::int64_t reserve_bytes = 0;  ///< of the memory limit, for what the stage problem does not count
   int pipeline_in_flight = 1;      ///< in_flight of the stage of the pipeline that has most

@@ -63,8 +63,12 @@ double by_enumeration(PartitionCase& instance, int micro_batches) {
     StageSeconds best_stage;
     for (const MeshShape& mesh : mesh_shapes(size, per_node))
       for (const bool rematerialize : {false, true}) {
-        StageRequest request{
-            first, end, mesh, DeviceIndex(0), micro_batches, in_flight, rematerialize, {}, StateSharding::free, 0};
+        const StageRequest request{.first_layer = first,
+                                   .end_layer = end,
+                                   .mesh = mesh,
+                                   .micro_batches = micro_batches,
+                                   .in_flight = in_flight,
+                                   .rematerialize = rematerialize};
         const StageSolution solution = solve_stage(instance.planning, request, instance.book.on(mesh), {});
         if (!solution.feasible || solution.step_s >= least) continue;
         least = solution.step_s;
@@ -96,11 +100,17 @@ double best_estimate(const SearchOutcome& outcome) {
   return best;
 }
 
-class SearchOf : public testing::TestWithParam<std::tuple<int, int, std::int64_t>> {};
+struct SearchOfCase {
+  const char* name;
+  int blocks, micro_batches;
+  std::int64_t memory;
+};
+
+class SearchOf : public testing::TestWithParam<SearchOfCase> {};
 
 // Memory that is plenty, that makes stages spread their state, and that only some cuts fit.
 TEST_P(SearchOf, FindsWhatEnumerationFindsAndBoundsItFromBelow) {
-  const auto [blocks, micro_batches, memory] = GetParam();
+  const auto [name, blocks, micro_batches, memory] = GetParam();
   PartitionCase instance(blocks, 4, memory);
   const double expected = by_enumeration(instance, micro_batches);
   const SearchOutcome outcome = instance.search(instance.space(micro_batches));
@@ -129,10 +139,15 @@ TEST_P(SearchOf, FindsWhatEnumerationFindsAndBoundsItFromBelow) {
 // Attention's workspace is half a mebibyte on one device, whatever the tiny model's size, and a quarter where
 // it is split.
 INSTANTIATE_TEST_SUITE_P(Tiny, SearchOf,
-                         testing::Values(std::tuple(1, 1, 1 << 30), std::tuple(1, 4, 1 << 30),
-                                         std::tuple(1, 4, 560'000), std::tuple(1, 4, 320'000),
-                                         std::tuple(1, 4, 250'000), std::tuple(2, 1, 560'000),
-                                         std::tuple(2, 4, 1 << 30), std::tuple(2, 4, 560'000)));
+                         testing::Values(SearchOfCase{"one_micro_batch", 1, 1, 1 << 30},
+                                         SearchOfCase{"no_cut_fits", 1, 4, 250'000},
+                                         SearchOfCase{"slow_plenty", 1, 4, 1 << 30},
+                                         SearchOfCase{"slow_tight", 1, 4, 560'000},
+                                         SearchOfCase{"slow_tighter", 1, 4, 320'000},
+                                         SearchOfCase{"slow_two_blocks_one_micro_batch", 2, 1, 560'000},
+                                         SearchOfCase{"slow_two_blocks_plenty", 2, 4, 1 << 30},
+                                         SearchOfCase{"slow_two_blocks_tight", 2, 4, 560'000}),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(SearchStages, GivesTheSameWhateverTheThreads) {
   PartitionCase instance(2, 4, 560'000);

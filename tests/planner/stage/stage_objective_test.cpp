@@ -75,17 +75,13 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
     mesh_costs_ = std::make_unique<MeshCosts>(graph_, GetParam().mesh, costs_);
     const int count = static_cast<int>(graph_.layers.size()), stages = GetParam().stages;
     for (int s = 0; s < stages; ++s) {
-      requests_.push_back({count * s / stages,
-                           count * (s + 1) / stages,
-                           GetParam().mesh,
-                           DeviceIndex(0),
-                           GetParam().micro_batches,
-                           std::min(GetParam().micro_batches, stages - s),  // of 1F1B
-                           GetParam().rematerialize,
-                           {},
-                           StateSharding::free,
-                           0,
-                           std::min(GetParam().micro_batches, stages)});
+      requests_.push_back({.first_layer = count * s / stages,
+                           .end_layer = count * (s + 1) / stages,
+                           .mesh = GetParam().mesh,
+                           .micro_batches = GetParam().micro_batches,
+                           .in_flight = std::min(GetParam().micro_batches, stages - s),  // of 1F1B
+                           .rematerialize = GetParam().rematerialize,
+                           .pipeline_in_flight = std::min(GetParam().micro_batches, stages)});
       problems_.push_back(std::make_unique<StageProblem>(*planning_, requests_.back(), *mesh_costs_));
       EXPECT_EQ(problems_.back()->why_not(), "");
     }
