@@ -6,7 +6,6 @@
 #include <concepts>
 #include <cstddef>
 #include <initializer_list>
-#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -35,11 +34,45 @@ class Index {
 template <class Of, class Other>
 requires(!std::same_as<Of, Other>) bool operator==(Index<Of>, Index<Other>) = delete;
 
-/// All places from the first to before `end`, to go through.
+/// Places one after another, to go through. (Views of <ranges> do not compile with clang before 16.)
 template <class I>
-auto indices_to(std::size_t end) {
-  return std::views::iota(0, static_cast<int>(end)) |
-         std::views::transform([](int place) { return I(place); });
+class IndexRange {
+ public:
+  class iterator {
+   public:
+    using value_type = I;
+    using difference_type = std::ptrdiff_t;
+
+    iterator() = default;
+    iterator(int place, int step) : place_(place), step_(step) {}
+    I operator*() const { return I(place_); }
+    iterator& operator++() {
+      place_ += step_;
+      return *this;
+    }
+    iterator operator++(int) {
+      const iterator before = *this;
+      place_ += step_;
+      return before;
+    }
+    bool operator==(const iterator&) const = default;
+
+   private:
+    int place_ = 0, step_ = 1;
+  };
+
+  IndexRange(int begin, int end, int step) : begin_(begin, step), end_(end, step) {}
+  iterator begin() const { return begin_; }
+  iterator end() const { return end_; }
+
+ private:
+  iterator begin_, end_;
+};
+
+/// All places from the first to before `end`.
+template <class I>
+IndexRange<I> indices_to(std::size_t end) {
+  return {0, static_cast<int>(end), 1};
 }
 
 /// A vector whose places are of one kind.
@@ -63,7 +96,8 @@ class Indexed {
     return items_.at(static_cast<std::size_t>(int(place)));
   }
 
-  auto indices() const { return indices_to<I>(items_.size()); }
+  IndexRange<I> indices() const { return indices_to<I>(items_.size()); }
+  IndexRange<I> reversed_indices() const { return {static_cast<int>(items_.size()) - 1, -1, -1}; }
   /// Of what stands in here.
   I index_of(const T& item) const { return I(&item - items_.data()); }
 

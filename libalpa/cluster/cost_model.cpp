@@ -52,7 +52,8 @@ void CostModel::calibrate(const Profile& profile) {
   for (const auto& [signature, sample] : profile.operators) {
     if (sample.status != SampleStatus::measured) continue;
     operators_[signature] = sample;
-    const double roofline = estimate({sample.flops, sample.bytes, sample.wide ? DType::bf16 : DType::f32});
+    const double roofline =
+        estimate({sample.flops, sample.bytes, sample.low_precision ? DType::bf16 : DType::f32});
     if (roofline <= 0) continue;
     ratios[operator_name(signature)].push_back(sample.median_s / roofline);
     ratios[""].push_back(sample.median_s / roofline);

@@ -7,7 +7,7 @@ namespace {
 
 struct DataSheet {
   const char* model;
-  double f32_tflops, wide_tflops;  ///< wide: bf16 and f16
+  double f32_tflops, low_precision_tflops;  ///< low precision: bf16 and f16
 };
 
 constexpr DataSheet kDataSheets[] = {
@@ -33,7 +33,7 @@ std::optional<double> data_sheet_flops_per_s(const std::string& device, DType ty
   if (kind_of_words(device) == DeviceKind::cpu) return std::nullopt;
   const std::optional<DataSheet> sheet = data_sheet(device);
   if (!sheet) return std::nullopt;
-  return 1e12 * (dtype_bytes(type) == 2 ? sheet->wide_tflops : sheet->f32_tflops);
+  return 1e12 * (dtype_bytes(type) == 2 ? sheet->low_precision_tflops : sheet->f32_tflops);
 }
 
 }  // namespace alpa

@@ -61,7 +61,7 @@ void write_operators(H5Writer& file, const std::map<std::string, OperatorSample>
                      std::size_t nodes) {
   std::vector<std::string> signature;
   std::vector<double> median, spread, sample_spread, flops, bytes;
-  std::vector<std::int32_t> wide, status;
+  std::vector<std::int32_t> low_precision, status;
   for (const auto& [name, sample] : operators) {
     signature.push_back(name);
     median.push_back(sample.median_s);
@@ -69,7 +69,7 @@ void write_operators(H5Writer& file, const std::map<std::string, OperatorSample>
     sample_spread.push_back(sample.sample_spread_s);
     flops.push_back(sample.flops);
     bytes.push_back(sample.bytes);
-    wide.push_back(sample.wide);
+    low_precision.push_back(sample.low_precision);
     status.push_back(static_cast<std::int32_t>(sample.status));
   }
   file.column("/operators/signature", signature);
@@ -78,7 +78,7 @@ void write_operators(H5Writer& file, const std::map<std::string, OperatorSample>
   file.column("/operators/sample_spread_s", sample_spread, "s");
   file.column("/operators/flops", flops, "FLOP");
   file.column("/operators/bytes", bytes, "byte");
-  file.column("/operators/wide", wide, "1");
+  file.column("/operators/wide", low_precision, "1");
   file.enum_column("/operators/status", status, {kStatusNames.begin(), kStatusNames.end()});
   file.scale("/operators/signature");
   write_on_nodes(file, "/operators", nodes, operators, [](const auto& each) { return each.second; });
@@ -192,7 +192,7 @@ class ProfileReader {
                               sample_spread = file_.doubles("/operators/sample_spread_s", rows),
                               flops = file_.doubles("/operators/flops", rows),
                               bytes = file_.doubles("/operators/bytes", rows);
-    const std::vector<std::int64_t> wide = file_.int64s("/operators/wide", rows);
+    const std::vector<std::int64_t> low_precision = file_.int64s("/operators/wide", rows);
     const std::vector<std::string> status = file_.enum_names("/operators/status", rows);
     const std::vector<std::vector<NodeTime>> times = on_nodes("/operators", signature.size(), nodes);
     std::map<std::string, OperatorSample> operators;
@@ -205,7 +205,7 @@ class ProfileReader {
                                   time("/operators/sample_spread_s", i, sample_spread[i]),
                                   work("/operators/flops", i, flops[i]),
                                   work("/operators/bytes", i, bytes[i]),
-                                  wide[i] != 0,
+                                  low_precision[i] != 0,
                                   static_cast<SampleStatus>(known - kStatusNames.begin()),
                                   times[i]};
       if (!operators.emplace(signature[i], sample).second)

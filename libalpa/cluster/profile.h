@@ -33,7 +33,7 @@ struct OperatorSample {
   double sample_spread_s = 0;  ///< interquartile range of a rank's repetitions, of the rank with the largest
   double flops = 0;
   double bytes = 0;
-  bool wide = false;  ///< bf16 or f16 arithmetic (the peak it is compared with)
+  bool low_precision = false;  ///< bf16 or f16 arithmetic (the peak it is compared with)
   SampleStatus status = SampleStatus::measured;
   std::vector<NodeTime> on_nodes = {};  ///< by Profile::nodes, zeros at the end left out
   bool operator==(const OperatorSample&) const = default;

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <map>
-#include <ranges>
 #include <set>
 
 #include "libalpa/base/error.h"
@@ -21,7 +20,7 @@ class Differentiator {
     mark_dependents();
     const ValueIndex seed = builder_.input(InputKind::loss_scale, {DType::f32, {}}, "loss_scale");
     contributions_[forward_.loss].push_back({seed, layer_of_loss()});
-    for (const NodeIndex n : forward_.nodes.indices() | std::views::reverse) differentiate(n);
+    for (const NodeIndex n : forward_.nodes.reversed_indices()) differentiate(n);
     accumulate();
     update();
     update_running_averages();
@@ -197,7 +196,7 @@ class Differentiator {
     for (const State& state : graph.states) live.insert(state.next);
     for (const Metric& metric : graph.metrics) live.insert(metric.values.begin(), metric.values.end());
     Indexed<NodeIndex, bool> keep(graph.nodes.size());
-    for (const NodeIndex n : graph.nodes.indices() | std::views::reverse) {
+    for (const NodeIndex n : graph.nodes.reversed_indices()) {
       const Node& node = graph.nodes[n];
       for (const ValueIndex result : node.results) keep[n] = keep[n] || live.contains(result);
       if (keep[n]) live.insert(node.operands.begin(), node.operands.end());

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <ranges>
 
 #include "libalpa/base/checked.h"
 #include "libalpa/base/error.h"
@@ -22,7 +21,7 @@ const Node& node_of(const Graph& graph, NodeIndex node) { return graph.nodes[nod
 Indexed<NodeIndex, bool> leads_to_weights_alone(const Graph& graph) {
   Indexed<NodeIndex, bool> alone(graph.nodes.size());
   Indexed<ValueIndex, bool> wanted(graph.values.size());  // for the gradient of a computed value
-  for (const NodeIndex n : graph.nodes.indices() | std::views::reverse) {
+  for (const NodeIndex n : graph.nodes.reversed_indices()) {
     const Node& node = graph.nodes[n];
     if (node.phase != Phase::backward) continue;
     alone[n] = std::ranges::none_of(node.results, [&](ValueIndex result) {

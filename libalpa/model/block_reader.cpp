@@ -209,7 +209,7 @@ Step BlockReader::read_use(const TomlTable& table, const std::set<std::string>& 
 }
 
 Argument BlockReader::read_argument(const std::string& op, const TomlEntry& entry) const {
-  const Place at = place(entry.key_location);
+  const SourceLocation at = place(entry.key_location);
   if (is_text_setting(op, entry.key)) return {entry.key, entry.value.string(), true, at};
   return {entry.key, read_expression(entry.value), false, at};
 }

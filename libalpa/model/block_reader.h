@@ -14,7 +14,7 @@ namespace alpa {
 class BlockReader {
  public:
   /// Places of blocks, steps and layers that have a fault are added to `unsound`.
-  BlockReader(const TomlDocument& document, int source, std::set<Place>& unsound)
+  BlockReader(const TomlDocument& document, int source, std::set<SourceLocation>& unsound)
       : document_(document), source_(source), unsound_(unsound) {}
 
   /// Entries of a table of named numbers, in file order.
@@ -43,11 +43,11 @@ class BlockReader {
   std::vector<std::string> read_names(const TomlValue&) const;
   std::string read_name(const TomlValue&) const;
   std::string read_expression(const TomlValue&, const std::string& default_value = "0") const;
-  Place place(TomlLocation at) const { return {source_, at}; }
+  SourceLocation place(TomlLocation at) const { return {source_, at}; }
 
   const TomlDocument& document_;
   int source_;
-  std::set<Place>& unsound_;
+  std::set<SourceLocation>& unsound_;
 };
 
 /// Whether `text` can name a block, a value, a weight or a number: a letter or _, then letters, digits and _.

@@ -33,7 +33,7 @@ std::vector<std::string> all_parameters(const Block& block) {
 /// Checks the body of one block, or of the model, which is a block whose steps are the layers.
 class BodyCheck {
  public:
-  BodyCheck(const ModelDefinition& model, const std::set<Place>& unsound, ModelFaults& faults)
+  BodyCheck(const ModelDefinition& model, const std::set<SourceLocation>& unsound, ModelFaults& faults)
       : model_(model), unsound_(unsound), faults_(faults) {}
 
   void check_block(const Block& block) {
@@ -67,7 +67,7 @@ class BodyCheck {
 
  private:
   struct Known {
-    Place place;
+    SourceLocation place;
     bool used = false;
   };
 
@@ -82,13 +82,13 @@ class BodyCheck {
     for (const NamedExpression& entry : block.defaults) declare_number(entry.name, entry.text, entry.place);
   }
 
-  void declare_number(const std::string& name, const std::string& text, const Place& place) {
+  void declare_number(const std::string& name, const std::string& text, const SourceLocation& place) {
     check_expression(text, place);
     if (contains(numbers_, name)) faults_.add(place, fmt::format("there is already a number '{}'", name));
     numbers_.push_back(name);
   }
 
-  void check_expression(const std::string& text, const Place& place) {
+  void check_expression(const std::string& text, const SourceLocation& place) {
     if (text.empty()) return;
     for (const std::string& name : names_in(text)) {
       used_numbers_.insert(name);
@@ -100,12 +100,12 @@ class BodyCheck {
 
   // Values
 
-  void declare(const std::string& name, const Place& place) {
+  void declare(const std::string& name, const SourceLocation& place) {
     if (!values_.insert({name, {place, false}}).second)
       faults_.add(place, fmt::format("there is already a value '{}'", name));
   }
 
-  void use(const std::string& name, const Place& place, std::string_view what) {
+  void use(const std::string& name, const SourceLocation& place, std::string_view what) {
     const auto found = values_.find(name);
     if (found != values_.end()) {
       found->second.used = true;
@@ -240,7 +240,7 @@ class BodyCheck {
   }
 
   const ModelDefinition& model_;
-  const std::set<Place>& unsound_;
+  const std::set<SourceLocation>& unsound_;
   ModelFaults& faults_;
   std::vector<std::string> numbers_;
   std::set<std::string> used_numbers_, instances_;
@@ -281,7 +281,7 @@ class RecursionCheck {
 
 }  // namespace
 
-void check_names(const ModelDefinition& model, const std::set<Place>& unsound, ModelFaults& faults) {
+void check_names(const ModelDefinition& model, const std::set<SourceLocation>& unsound, ModelFaults& faults) {
   RecursionCheck recursion(model, faults);
   for (const auto& [name, block] : model.blocks) {
     recursion.visit(name);

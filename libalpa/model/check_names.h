@@ -10,6 +10,6 @@ namespace alpa {
 /// numbers, wrong counts of operands and results, values that nothing uses, blocks that contain themselves.
 /// What stands in `unsound` has been complained about and is passed over; blocks that are missing have been
 /// reported.
-void check_names(const ModelDefinition&, const std::set<Place>& unsound, ModelFaults&);
+void check_names(const ModelDefinition&, const std::set<SourceLocation>& unsound, ModelFaults&);
 
 }  // namespace alpa

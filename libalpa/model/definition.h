@@ -10,16 +10,16 @@
 namespace alpa {
 
 /// Where something of a model was written.
-struct Place {
+struct SourceLocation {
   int source = 0;  ///< index in ModelDefinition::sources
   TomlLocation at;
-  auto operator<=>(const Place&) const = default;
+  auto operator<=>(const SourceLocation&) const = default;
 };
 
 /// A named number: an integer, a real, or an expression over names (see expression.h).
 struct NamedExpression {
   std::string name, text;
-  Place place;
+  SourceLocation place;
 };
 
 /// One weight of a block.
@@ -31,7 +31,7 @@ struct WeightDefinition {
   std::string when = "1";     ///< expression: 0 leaves the weight out
   std::string decay = "1";    ///< expression: State::decays
   std::string trained = "1";  ///< expression: 0 for a state that no gradient changes, in f32
-  Place place;
+  SourceLocation place;
 };
 
 /// What a sample of the data has under this name.
@@ -39,20 +39,20 @@ struct InputDefinition {
   std::string name;
   std::vector<std::string> shape;  ///< expressions; of one sample
   std::string below;               ///< expression: integers less than this; "": numbers
-  Place place;
+  SourceLocation place;
 };
 
 /// A setting of an operator or a parameter of a block: a text (an einsum's equation) or an expression.
 struct Argument {
   std::string name, text;
   bool is_text = false;
-  Place place;
+  SourceLocation place;
 };
 
 /// `weight` of the layer (a path below it) is the earlier weight of this global name.
 struct Tie {
   std::string weight, target;
-  Place place;
+  SourceLocation place;
 };
 
 /// One application of an operator, use of a block, or value that counts towards a metric.
@@ -65,7 +65,7 @@ struct Step {
   std::vector<Tie> ties;  ///< layers only
   std::string repeat;     ///< expression; empty: once, and no index in the name
   std::string when = "1";
-  Place place;
+  SourceLocation place;
 };
 
 /// A piece of a model with parameters: what users write and share/blocks/ holds.
@@ -76,7 +76,7 @@ struct Block {
   std::vector<std::string> inputs, outputs;
   std::vector<WeightDefinition> weights;
   std::vector<Step> steps;
-  Place place;
+  SourceLocation place;
 };
 
 /// A model file, read and checked: everything a graph is made from, and nothing of the file system.

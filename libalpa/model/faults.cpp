@@ -8,7 +8,7 @@
 
 namespace alpa {
 
-void ModelFaults::add(const Place& place, std::string text) {
+void ModelFaults::add(const SourceLocation& place, std::string text) {
   const auto same = [&](const Fault& fault) { return fault.place == place; };
   if (std::none_of(faults_.begin(), faults_.end(), same)) faults_.push_back({place, std::move(text)});
 }

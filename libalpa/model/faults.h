@@ -11,11 +11,11 @@ namespace alpa {
 class ModelFaults {
  public:
   struct Fault {
-    Place place;
+    SourceLocation place;
     std::string text;
   };
 
-  void add(const Place&, std::string text);
+  void add(const SourceLocation&, std::string text);
   bool none() const { return faults_.empty(); }
   const std::vector<Fault>& all() const { return faults_; }
 

@@ -10,9 +10,11 @@ std::string Frame::within() const {
   return path.empty() ? "" : fmt::format("in {} (layer at {}): ", path, layer);
 }
 
-void Frame::fault(const Place& place, const std::string& text) const { faults.add(place, within() + text); }
+void Frame::fault(const SourceLocation& place, const std::string& text) const {
+  faults.add(place, within() + text);
+}
 
-std::optional<Number> Frame::number(const std::string& text, const Place& place) const {
+std::optional<Number> Frame::number(const std::string& text, const SourceLocation& place) const {
   try {
     return evaluate(text, numbers);
   } catch (const Error& error) {
@@ -21,7 +23,7 @@ std::optional<Number> Frame::number(const std::string& text, const Place& place)
   }
 }
 
-std::optional<std::int64_t> Frame::positive(const std::string& text, const Place& place,
+std::optional<std::int64_t> Frame::positive(const std::string& text, const SourceLocation& place,
                                             const std::string& what, std::int64_t most) const {
   const std::optional<Number> value = number(text, place);
   if (!value) return {};
@@ -30,7 +32,7 @@ std::optional<std::int64_t> Frame::positive(const std::string& text, const Place
   return {};
 }
 
-bool Frame::holds(const std::string& when, const Place& place) const {
+bool Frame::holds(const std::string& when, const SourceLocation& place) const {
   if (when == "1") return true;
   const std::optional<Number> value = number(when, place);
   return value && value->real != 0;

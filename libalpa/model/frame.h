@@ -32,13 +32,13 @@ struct Frame {
 
   std::string below(const std::string& name) const { return path.empty() ? name : path + "." + name; }
   std::string within() const;
-  void fault(const Place&, const std::string& text) const;  ///< within() goes before
+  void fault(const SourceLocation&, const std::string& text) const;  ///< within() goes before
 
-  std::optional<Number> number(const std::string& text, const Place&) const;
+  std::optional<Number> number(const std::string& text, const SourceLocation&) const;
   /// An integer from 1 to `most`; `what` is what the message calls it.
-  std::optional<std::int64_t> positive(const std::string& text, const Place&, const std::string& what,
-                                       std::int64_t most = kMostElements) const;
-  bool holds(const std::string& when, const Place&) const;
+  std::optional<std::int64_t> positive(const std::string& text, const SourceLocation&,
+                                       const std::string& what, std::int64_t most = kMostElements) const;
+  bool holds(const std::string& when, const SourceLocation&) const;
 };
 
 }  // namespace alpa

@@ -15,7 +15,7 @@ namespace alpa {
 struct ModelText {
   ModelDefinition model;
   std::deque<TomlDocument> documents;  ///< one per ModelDefinition::sources
-  std::set<Place> unsound;             ///< blocks, steps and layers that had a fault
+  std::set<SourceLocation> unsound;    ///< blocks, steps and layers that had a fault
 };
 
 /// Reads a model, the files it is based on, and the blocks that it uses from the block folders. Faults are

@@ -98,7 +98,7 @@ class Measuring {
   /// A sample has a least duration, and grows with its operator.
   double weight(const OperatorCase& each) const {
     const Cluster& cluster = result_.profile.cluster;
-    const double peak = cluster.flops_per_s(each.is_wide() ? DType::bf16 : DType::f32);
+    const double peak = cluster.flops_per_s(each.is_low_precision() ? DType::bf16 : DType::f32);
     return 1 + 1e3 * std::max(each.flops / peak, each.bytes / cluster.memory_bytes_per_s);
   }
 
@@ -118,8 +118,10 @@ class Measuring {
     const double begin = around_.now_s();
     const Timing timing = instrument_.time(each);
     OperatorSample& sample = result_.profile.operators[each.signature];
-    sample = {
-        .flops = each.flops, .bytes = each.bytes, .wide = each.is_wide(), .status = SampleStatus::failed};
+    sample = {.flops = each.flops,
+              .bytes = each.bytes,
+              .low_precision = each.is_low_precision(),
+              .status = SampleStatus::failed};
     if (!timing.has_failed()) {
       sample.median_s = timing.median_s;
       sample.spread_s = timing.spread_s;

@@ -55,7 +55,7 @@ class CaseCollector {
     std::vector<OperatorCase> cases;
     for (auto& [signature, each] : cases_) cases.push_back(std::move(each));
     const auto importance = [&](const OperatorCase& each) {
-      const double peak = cluster_.flops_per_s(each.is_wide() ? DType::bf16 : DType::f32);
+      const double peak = cluster_.flops_per_s(each.is_low_precision() ? DType::bf16 : DType::f32);
       return each.uses *
              (cluster_.launch_s + std::max(each.flops / peak, each.bytes / cluster_.memory_bytes_per_s));
     };

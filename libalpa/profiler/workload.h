@@ -28,7 +28,7 @@ struct OperatorCase {
   static OperatorCase of(const OpDef& op, std::vector<TensorType> operands, Attributes attributes);
 
   OpCall call() const { return {operands, attributes}; }
-  bool is_wide() const { return dtype_bytes(operands[0].dtype) == 2; }
+  bool is_low_precision() const { return dtype_bytes(operands[0].dtype) == 2; }
 };
 
 /// A collective over groups of that shape, all groups at once; `bytes` as in CollectiveSample.

@@ -84,9 +84,9 @@ class CollectiveStep : public PreparedInstruction {
       pack_->run(rank, from, packed_->at(rank));
       from = packed_->at(rank);
     }
-    void* const arriving = unpacked_ ? unpacked_->at(rank) : to;
-    communicate(rank, from, arriving);
-    if (unpack_) unpack_->run(rank, arriving, to);
+    void* const received = unpacked_ ? unpacked_->at(rank) : to;
+    communicate(rank, from, received);
+    if (unpack_) unpack_->run(rank, received, to);
   }
 
   void run_kernels(const StepContext& rank) override {
@@ -95,24 +95,24 @@ class CollectiveStep : public PreparedInstruction {
   }
 
  private:
-  void communicate(const StepContext& rank, void* from, void* arriving) const {
+  void communicate(const StepContext& rank, void* from, void* received) const {
     Stream& stream = *rank.stream;
     Communicator& group = *(*rank.axes)[step_.axis];
     const Reduction reduction = step_.maximum ? Reduction::max : Reduction::sum;
     const DType dtype = to_.tile.dtype;
     switch (step_.kind) {
       case ConversionKind::all_reduce:
-        stream.copy_on_device(arriving, from, to_.bytes());
-        group.all_reduce(stream, arriving, element_count(to_.tile.shape), dtype, reduction);
+        stream.copy_on_device(received, from, to_.bytes());
+        group.all_reduce(stream, received, element_count(to_.tile.shape), dtype, reduction);
         break;
       case ConversionKind::reduce_scatter:
-        group.reduce_scatter(stream, from, arriving, element_count(to_.tile.shape), dtype, reduction);
+        group.reduce_scatter(stream, from, received, element_count(to_.tile.shape), dtype, reduction);
         break;
       case ConversionKind::all_gather:
-        group.all_gather(stream, from, arriving, from_.bytes());
+        group.all_gather(stream, from, received, from_.bytes());
         break;
       case ConversionKind::all_to_all:
-        group.all_to_all(stream, from, arriving, from_.bytes() / group.size());
+        group.all_to_all(stream, from, received, from_.bytes() / group.size());
         break;
       case ConversionKind::slice:
         break;

@@ -1,7 +1,6 @@
 #include "libalpa/semantics/stage_semantics.h"
 
 #include <algorithm>
-#include <ranges>
 
 namespace alpa {
 
@@ -52,7 +51,7 @@ Indexed<NodeIndex, bool> StageSemantics::recomputed(const Indexed<ValueIndex, bo
   };
   for (const NodeIndex n : again.indices())
     if (has(n) && node_of(graph(), n).phase == Phase::backward) want(node_of(graph(), n));
-  for (const NodeIndex n : again.indices() | std::views::reverse) {
+  for (const NodeIndex n : again.reversed_indices()) {
     const Node& node = node_of(graph(), n);
     if (!has(n) || node.phase != Phase::forward) continue;
     const bool needed =

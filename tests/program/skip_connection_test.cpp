@@ -22,7 +22,7 @@ TEST(SkipConnection, DeadlocksIn1F1BWithoutMemoryForEachMessage) {
   int shortened = 0;
   for (MeshProgram& mesh : lowered.program.meshes)
     for (Buffer& buffer : mesh.buffers)
-      if (buffer.name == "leaving pieces") {
+      if (buffer.name == "sent pieces") {
         shortened += buffer.slots > 1;
         buffer.slots = 1;
       }

@@ -158,7 +158,7 @@ std::unique_ptr<Kernel> reduce_leading_cpu(const KernelShape& shape) {
   if (!types_match(shape, "t->a")) return nullptr;
   const std::int64_t width = element_count(shape.results[0].shape);
   const std::int64_t rows = element_count(shape.operands[0].shape) / width;
-  const bool wide = shape.results[0].dtype == DType::f32;
+  const bool to_f32 = shape.results[0].dtype == DType::f32;
   return for_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return host_kernel([=, sums = PieceSums(rows, width)](const KernelCall& call) mutable {
@@ -166,7 +166,7 @@ std::unique_ptr<Kernel> reduce_leading_cpu(const KernelShape& shape) {
       for_pieces(rows, sums.count(), [=, &sums](std::int64_t piece, std::int64_t begin, std::int64_t end) {
         add_rows(x, begin, end, width, sums.cleared(piece));
       });
-      if (wide)
+      if (to_f32)
         sums.finish(0, width, call.result<float>(0), call.accumulate);
       else
         sums.finish(0, width, call.result<Bfloat16>(0), call.accumulate);

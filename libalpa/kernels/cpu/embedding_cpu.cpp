@@ -116,10 +116,10 @@ std::unique_ptr<Kernel> embedding_cpu(const KernelShape& shape) {
 
 std::unique_ptr<Kernel> embedding_grad_cpu(const KernelShape& shape) {
   if (!types_match(shape, "ti->a")) return nullptr;
-  const bool wide = shape.results[0].dtype == DType::f32;
+  const bool to_f32 = shape.results[0].dtype == DType::f32;
   if (shape.operands[0].dtype == DType::f32) return embedding_grad_kernel<float, float>(shape);
-  return wide ? embedding_grad_kernel<Bfloat16, float>(shape)
-              : embedding_grad_kernel<Bfloat16, Bfloat16>(shape);
+  return to_f32 ? embedding_grad_kernel<Bfloat16, float>(shape)
+                : embedding_grad_kernel<Bfloat16, Bfloat16>(shape);
 }
 
 }  // namespace alpa::ops

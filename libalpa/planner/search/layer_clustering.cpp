@@ -73,7 +73,7 @@ Chain layer_chain(const Graph& graph) {
       const auto next = std::lower_bound(readers[v].begin(), readers[v].end(), static_cast<int>(first));
       if (next == readers[v].end()) break;
       for (std::size_t last = static_cast<std::size_t>(*next); last < layers; ++last)
-        chain.arriving[first][last] += static_cast<double>(byte_count(value.type));
+        chain.incoming_bytes[first][last] += static_cast<double>(byte_count(value.type));
     }
   }
   return chain;
@@ -86,7 +86,7 @@ std::vector<int> cluster_chain(const Chain& chain, int count, double imbalance) 
   for (const double work : chain.work) before.push_back(before.back() + work);
   const auto work = [&](int first, int end) { return before[end] - before[first]; };
   const auto bytes = [&](int first, int end) {
-    return chain.arriving[first][static_cast<std::size_t>(end) - 1];
+    return chain.incoming_bytes[first][static_cast<std::size_t>(end) - 1];
   };
   for (;; imbalance *= 2) {
     const double most = (1 + imbalance) * before.back() / count;

@@ -9,7 +9,7 @@ namespace alpa {
 struct Chain {
   std::vector<double> work;  ///< [item]
   std::vector<std::vector<double>>
-      arriving;  ///< [first][end - 1]: bytes that items first .. end - 1 take of those before
+      incoming_bytes;  ///< [first][end - 1]: bytes that items first .. end - 1 take of those before
 };
 
 /// The layers of a model as a chain: FLOPs of their forward, bytes of the values that cross.

@@ -17,22 +17,22 @@ bool is_state(const Graph& graph, ValueIndex value) {
 /// the order they are made: the backward goes through the last layer first, whatever the order of the graph's
 /// nodes is. (Sums of gradients cross in the update.)
 void MeshLowering::receive_values_made_in(Phase phase) {
-  std::vector<std::tuple<int, int, int>> arriving;
+  std::vector<std::tuple<int, int, int>> received;
   for (std::size_t t = 0; t < transfers_.size(); ++t) {
     const StageTransfer& transfer = transfers_[t];
     if (plan_.transfers[t].to_mesh != mesh_ || is_state(graph_, transfer.value)) continue;
     if (phase != Phase::update && transfer.to_stage != values_.stage()) continue;
     const Node& maker = node_of(graph_, value_of(graph_, transfer.value).producer);
     if (phase_of_transfer(graph_, transfer.value) == phase)
-      arriving.push_back({phase == Phase::backward ? -maker.layer : 0,
+      received.push_back({phase == Phase::backward ? -maker.layer : 0,
                           value_of(graph_, transfer.value).producer, static_cast<int>(t)});
   }
-  std::sort(arriving.begin(), arriving.end());
-  for (const auto& [layer, producer, t] : arriving) {
+  std::sort(received.begin(), received.end());
+  for (const auto& [layer, producer, t] : received) {
     const StageTransfer& transfer = transfers_[t];
     const BufferIndex buffer =
         values_.resting_buffer(transfer.value, value_of(graph_, transfer.value).type.dtype);
-    values_.emit(Receive{t, buffer, values_.scratch("arriving pieces", values_.buffer(buffer).bytes)});
+    values_.emit(Receive{t, buffer, values_.scratch("received pieces", values_.buffer(buffer).bytes)});
     values_.provide_resting(transfer.value, buffer);
   }
 }
@@ -55,7 +55,7 @@ void MeshLowering::send_state_copies() {
     if (placement_.mesh_of_value(value) == mesh_) send(static_cast<int>(t), buffer);
     if (plan_.transfers[t].to_mesh == mesh_)
       values_.emit(Receive{static_cast<int>(t), buffer,
-                           values_.scratch("arriving pieces", values_.buffer(buffer).bytes)});
+                           values_.scratch("received pieces", values_.buffer(buffer).bytes)});
   }
 }
 
@@ -63,7 +63,7 @@ void MeshLowering::send_state_copies() {
 /// boxes of the tile that do not overlap: what several devices need lies there once.
 void MeshLowering::send(int transfer, BufferIndex buffer) {
   values_.emit(
-      Send{transfer, buffer, values_.leaving(values_.buffer(buffer).bytes, message_slots_[transfer])});
+      Send{transfer, buffer, values_.sent_pieces(values_.buffer(buffer).bytes, message_slots_[transfer])});
 }
 
 }  // namespace alpa

@@ -110,9 +110,9 @@ BufferIndex MeshValues::scratch(const std::string& name, std::int64_t bytes) {
   return new_buffer(name, {}, {}, {DType::i32, {(bytes + 3) / 4}}, Residence::segment);
 }
 
-BufferIndex MeshValues::leaving(std::int64_t bytes, std::int64_t messages) {
+BufferIndex MeshValues::sent_pieces(std::int64_t bytes, std::int64_t messages) {
   const BufferIndex buffer =
-      new_buffer("leaving pieces", {}, {}, {DType::i32, {(bytes + 3) / 4}}, Residence::step);
+      new_buffer("sent pieces", {}, {}, {DType::i32, {(bytes + 3) / 4}}, Residence::step);
   program_.buffers.back().slots = messages;
   return buffer;
 }

@@ -47,7 +47,7 @@ class MeshValues {
 
   BufferIndex scratch(const std::string& name, std::int64_t bytes);  ///< for this segment; -1 for no bytes
   /// For messages on their way to other meshes, so many at once.
-  BufferIndex leaving(std::int64_t bytes, std::int64_t messages);
+  BufferIndex sent_pieces(std::int64_t bytes, std::int64_t messages);
   BufferIndex state_buffer(StateIndex state);
 
   /// The buffer in which a value rests here; made if it is not there yet.

@@ -19,10 +19,11 @@ Chain random_chain(std::uint32_t seed, std::size_t items) {
   std::mt19937 draw(seed);
   Chain chain;
   for (std::size_t i = 0; i < items; ++i) chain.work.push_back(1 + draw() % 6);
-  chain.arriving.assign(items, std::vector<double>(items, 0));
+  chain.incoming_bytes.assign(items, std::vector<double>(items, 0));
   for (std::size_t first = 1; first < items; ++first)
     for (std::size_t last = first; last < items; ++last)
-      chain.arriving[first][last] = (last > first ? chain.arriving[first][last - 1] : 1) + draw() % 3;
+      chain.incoming_bytes[first][last] =
+          (last > first ? chain.incoming_bytes[first][last - 1] : 1) + draw() % 3;
   return chain;
 }
 
@@ -37,8 +38,8 @@ Score score(const Chain& chain, const std::vector<int>& places) {
     for (int i = places[c]; i < places[c + 1]; ++i) work += chain.work[i];
     score.most_work = std::max(score.most_work, work);
     score.squares += work * work;
-    score.most_bytes =
-        std::max(score.most_bytes, chain.arriving[places[c]][static_cast<std::size_t>(places[c + 1]) - 1]);
+    score.most_bytes = std::max(score.most_bytes,
+                                chain.incoming_bytes[places[c]][static_cast<std::size_t>(places[c + 1]) - 1]);
   }
   return score;
 }
@@ -91,8 +92,8 @@ TEST(ClusterChain, CutsEqualItemsEvenly) {
 
 TEST(ClusterChain, CutsWhereLittleCrosses) {
   Chain chain{std::vector<double>(4, 1.0), std::vector<std::vector<double>>(4, std::vector<double>(4, 8.0))};
-  chain.arriving[0] = {0, 0, 0, 0};
-  chain.arriving[1] = {0, 1, 1, 1};  // before item 1; work 1 and 3: within half more than two each
+  chain.incoming_bytes[0] = {0, 0, 0, 0};
+  chain.incoming_bytes[1] = {0, 1, 1, 1};  // before item 1; work 1 and 3: within half more than two each
   EXPECT_THAT(cluster_chain(chain, 2), ElementsAre(0, 1, 4));
   EXPECT_THAT(cluster_chain(chain, 2, 0.1), ElementsAre(0, 2, 4));
 }
@@ -101,10 +102,10 @@ TEST(LayerChain, CountsEachCrossingValueOnce) {
   const Graph graph = testing_models::tiny_gpt(2);  // embedding, two blocks, head
   const Chain chain = layer_chain(graph);
   const double stream = 2 * 8 * 16 * 4;  // of the residual stream: samples, sequence, model, f32
-  EXPECT_EQ(chain.arriving[1][1], stream);
-  EXPECT_EQ(chain.arriving[1][3], stream);
-  EXPECT_EQ(chain.arriving[3][3], stream);
-  EXPECT_EQ(chain.arriving[0][3], 0);
+  EXPECT_EQ(chain.incoming_bytes[1][1], stream);
+  EXPECT_EQ(chain.incoming_bytes[1][3], stream);
+  EXPECT_EQ(chain.incoming_bytes[3][3], stream);
+  EXPECT_EQ(chain.incoming_bytes[0][3], 0);
   EXPECT_EQ(chain.work[1], chain.work[2]);
 }
 

@@ -107,7 +107,7 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
   /// [phase] Of buffers, most at once, with or without what only messages and sums over all ranks need.
   static std::vector<std::int64_t> live_bytes(const MeshProgram& mesh, bool messages) {
     const auto counts = [&](const Buffer& b) {
-      return messages || b.value >= 0 || (b.name != "leaving pieces" && b.name != "arriving pieces");
+      return messages || b.value >= 0 || (b.name != "sent pieces" && b.name != "received pieces");
     };
     std::int64_t lasting = 0;
     for (const Buffer& buffer : mesh.buffers)

@@ -4,6 +4,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/program/lower/memory.h"
+#include "libalpa/program/order/dependences.h"
 #include "libalpa/schedule/schedule.h"
 #include "tests/support/lifetimes.h"
 #include "tests/support/small_plans.h"
@@ -12,6 +13,7 @@ namespace alpa {
 namespace {
 
 using namespace testing_models;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -90,6 +92,19 @@ TEST_F(Verifier, RefusesBuffersThatShareMemoryWhileBothAreAlive) {
       return;
     }
   FAIL() << "no two buffers are alive together";
+}
+
+TEST_F(Verifier, RefusesToPackIntoAMessageThatMayNotHaveLeft) {
+  const Lowered lowered = two_stages_of_two(4, "gpipe");
+  std::vector<Dependences> order = dependences(lowered.program);
+  for (auto& segment : order[0])
+    for (auto& waits : segment)
+      std::erase_if(waits, [](const Dependence& wait) { return wait.occasion == Occasion::left; });
+  EXPECT_THAT([&] { verify(lowered.program, order); },
+              ThrowsMessage<Error>(
+                  AllOf(HasSubstr("mesh 0 is wrong: instruction "),
+                        HasSubstr(" of the forward of stage 0 of micro-batch 1 packs into memory that its "
+                                  "message of micro-batch 0 may not have left"))));
 }
 
 TEST_F(Verifier, RefusesScratchOverAState) {
