@@ -36,7 +36,7 @@ requires(!std::same_as<Of, Other>) bool operator==(Index<Of>, Index<Other>) = de
 
 /// Places one after another, to go through. (Views of <ranges> do not compile with clang before 16.)
 template <class I>
-class IndexRange {
+class Indices {
  public:
   class iterator {
    public:
@@ -61,7 +61,7 @@ class IndexRange {
     int place_ = 0, step_ = 1;
   };
 
-  IndexRange(int begin, int end, int step) : begin_(begin, step), end_(end, step) {}
+  Indices(int begin, int end, int step) : begin_(begin, step), end_(end, step) {}
   iterator begin() const { return begin_; }
   iterator end() const { return end_; }
 
@@ -71,7 +71,7 @@ class IndexRange {
 
 /// All places from the first to before `end`.
 template <class I>
-IndexRange<I> indices_to(std::size_t end) {
+Indices<I> indices_to(std::size_t end) {
   return {0, static_cast<int>(end), 1};
 }
 
@@ -96,8 +96,8 @@ class Indexed {
     return items_.at(static_cast<std::size_t>(int(place)));
   }
 
-  IndexRange<I> indices() const { return indices_to<I>(items_.size()); }
-  IndexRange<I> reversed_indices() const { return {static_cast<int>(items_.size()) - 1, -1, -1}; }
+  Indices<I> indices() const { return indices_to<I>(items_.size()); }
+  Indices<I> reversed_indices() const { return {static_cast<int>(items_.size()) - 1, -1, -1}; }
   /// Of what stands in here.
   I index_of(const T& item) const { return I(&item - items_.data()); }
 
