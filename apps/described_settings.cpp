@@ -39,7 +39,7 @@ class SettingsInHelp final : public OptionsVisitor {
   void number(const OptionText& about, double& value) override {
     add(about, "X").default_value = fmt::format("{}", value);
   }
-  void boolean(const OptionText& about, bool& value) override {
+  void boolean(const OptionText& about, [[maybe_unused]] bool& value) override {
     assert(!value);  // naming a flag sets it
     add(about, "");
   }

@@ -23,7 +23,7 @@ for preset in "${wanted[@]}"; do
   options=(-DALPA_TESTS_IN_SHARDS=ON)
   [ "${CI:-}" != true ] || options+=(-DCMAKE_UNITY_BUILD=ON)  # what is built once need not be built in parts
   # What is compiled to see that it compiles, and run by no GPU here, need not be fast.
-  [ "${CI:-}:$preset" != true:cuda ] || options+=(-DCMAKE_CXX_FLAGS_RELEASE="-O0 -DNDEBUG")
+  [ "${CI:-}:$preset" != true:cuda ] || options+=(-DCMAKE_CXX_FLAGS_RELEASE=-O0)
   cmake --preset "$preset" "${options[@]}" >/dev/null
   case $preset in
     sanitize) targets=(unit_tests test_commands) ;;
