@@ -206,7 +206,6 @@ class PlanSearch {
     space.name = fmt::format("{}, {}", part, count_text(micro_batches, "micro-batch"));
     PricedGraph& graph = priced(micro_batches);
     space.micro_batches = micro_batches;
-    space.known = known_[micro_batches];
     SearchOutcome found = search_stages(graph.planning, space, graph.book, clock_);
     out_of_time_ |= found.out_of_time;
     if (found.out_of_time && cut_at_.empty()) cut_at_ = clock_.where();

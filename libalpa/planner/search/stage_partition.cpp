@@ -1,43 +1,99 @@
 #include "libalpa/planner/search/stage_partition.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "libalpa/base/infinity.h"
 
 namespace alpa {
 namespace {
 
+/// Whether a way could beat another in any respect.
+bool beats(const StageWay& a, const StageWay& b) {
+  return a.most_in_flight >= b.most_in_flight && a.seconds.first <= b.seconds.first &&
+         a.seconds.others <= b.seconds.others;
+}
+
+/// Where stages may end within a bound on all micro-batches but the first.
+class Ends {
+ public:
+  explicit Ends(const StageChoices& choices) : choices_(choices) {
+    const std::size_t layers = static_cast<std::size_t>(choices.layers()), sizes = choices.sizes().size();
+    least_.assign(layers * (layers + 2) * sizes, infinity);
+    for (int first = 0; first < choices.layers(); ++first)
+      for (int end = choices.layers(); end > first; --end)
+        for (std::size_t s = 0; s < sizes; ++s) {
+          double& least = least_[place(first, end, s)];
+          least = least_[place(first, end + 1, s)];
+          for (const StageWay& way : choices.ways(first, end, s))
+            least = std::min(least, way.seconds.others);
+        }
+  }
+
+  /// No stage that ends there or later does all but its first micro-batch in less.
+  double least_others(int first, int end, std::size_t size) const { return least_[place(first, end, size)]; }
+
+ private:
+  std::size_t place(int first, int end, std::size_t size) const {
+    const auto layers = static_cast<std::size_t>(choices_.layers());
+    return (static_cast<std::size_t>(first) * (layers + 2) + static_cast<std::size_t>(end)) *
+               choices_.sizes().size() +
+           size;
+  }
+
+  const StageChoices& choices_;
+  std::vector<double> least_;
+};
+
+/// Whether there are devices enough for a pipeline of so many stages or more, none slower than a bound: for
+/// each number of stages left and first layer, the fewest that do.
+bool suffice(const StageChoices& choices, const Ends& ends, double bound, int least_stages) {
+  const int layers = choices.layers(), none = choices.devices() + 1;
+  std::vector<int> after(static_cast<std::size_t>(layers) + 1, none), fewest;  // [first layer]
+  after.back() = 0;
+  for (int left = 1; left <= choices.most_stages(); ++left) {
+    fewest.assign(after.size(), none);
+    for (int first = 0; first + left <= layers; ++first)
+      for (std::size_t s = 0; s < choices.sizes().size(); ++s) {
+        for (int end = first + 1; end <= layers && ends.least_others(first, end, s) <= bound; ++end)
+          if (choices.fastest(left, first, end, s, bound))
+            fewest[first] = std::min(fewest[first], choices.sizes()[s] + after[end]);
+      }
+    if (left >= least_stages && fewest[0] <= choices.devices()) return true;
+    after = fewest;
+  }
+  return false;
+}
+
 /// The least sum of stages none of which takes longer than a bound.
 class LeastSum {
  public:
-  LeastSum(const StageChoices& choices, const std::function<bool()>& stops)
-      : choices_(choices),
-        stops_(stops),
-        table_(static_cast<std::size_t>(choices.most_stages() + 1) *
-               static_cast<std::size_t>(choices.layers() + 1) *
-               static_cast<std::size_t>(choices.devices() + 1)) {}
+  LeastSum(const StageChoices& choices, const Ends& ends, const std::function<bool()>& stops)
+      : choices_(choices), ends_(ends), stops_(stops), unit_(choices.devices()) {
+    for (const int size : choices.sizes()) unit_ = std::gcd(unit_, size);
+    table_.resize(static_cast<std::size_t>(choices.most_stages() + 1) *
+                  static_cast<std::size_t>(choices.layers() + 1) *
+                  static_cast<std::size_t>(choices.devices() / unit_ + 1));
+  }
 
   void fill(double bound) {
     std::fill(table_.begin(), table_.end(), Entry{});
     at(0, choices_.layers(), 0).sum = 0;
     for (int left = 1; left <= choices_.most_stages(); ++left)
-      for (int first = choices_.layers() - left; first >= 0; --first)
-        for (int devices = left; devices <= choices_.devices() && !stopped(); ++devices)
-          fill(left, first, devices, bound);
+      for (int first = choices_.layers() - left; first >= 0 && !stopped(); --first) fill(left, first, bound);
   }
 
   bool stopped() const { return stops_ && stops_(); }
 
-  /// Empty where there is none.
-  std::vector<std::pair<int, int>> stages(int count) {
-    std::vector<std::pair<int, int>> stages;
+  /// None where there is none.
+  std::vector<Partition::Stage> stages(int count) {
+    std::vector<Partition::Stage> stages;
     int first = 0, devices = choices_.devices();
     if (at(count, 0, devices).sum == infinity) return stages;
     for (int left = count; left > 0; --left) {
-      const Entry& entry = at(left, first, devices);
-      stages.emplace_back(entry.end, entry.size);
-      first = entry.end;
-      devices -= entry.size;
+      stages.push_back(at(left, first, devices).stage);
+      first = stages.back().end_layer;
+      devices -= stages.back().devices;
     }
     return stages;
   }
@@ -47,42 +103,50 @@ class LeastSum {
  private:
   struct Entry {
     double sum = infinity;
-    int end = 0, size = 0;
+    Partition::Stage stage;
   };
 
   Entry& at(int left, int first, int devices) {
     const auto layers = static_cast<std::size_t>(choices_.layers()),
-               all_devices = static_cast<std::size_t>(choices_.devices());
+               units = static_cast<std::size_t>(choices_.devices() / unit_);
     return table_[(static_cast<std::size_t>(left) * (layers + 1) + static_cast<std::size_t>(first)) *
-                      (all_devices + 1) +
-                  static_cast<std::size_t>(devices)];
+                      (units + 1) +
+                  static_cast<std::size_t>(devices / unit_)];
   }
 
-  void fill(int left, int first, int devices, double bound) {
-    Entry& entry = at(left, first, devices);
+  void fill(int left, int first, double bound) {
     for (std::size_t s = 0; s < choices_.sizes().size(); ++s) {
       const int size = choices_.sizes()[s];
-      if (size > devices) break;
-      for (int end = first + 1; end <= choices_.layers(); ++end) {
-        const double rest = at(left - 1, end, devices - size).sum;
-        const StageSeconds& stage = choices_.seconds(left, first, end, s);
-        if (stage.others <= bound && stage.first + rest < entry.sum) entry = {stage.first + rest, end, size};
+      for (int end = first + 1; end <= choices_.layers() && ends_.least_others(first, end, s) <= bound; ++end) {
+        const StageWay* way = choices_.fastest(left, first, end, s, bound);
+        if (!way) continue;
+        for (int devices = size; devices <= choices_.devices(); devices += unit_) {
+          const double sum = way->seconds.first + at(left - 1, end, devices - size).sum;
+          if (Entry& entry = at(left, first, devices); sum < entry.sum) entry = {sum, {end, size, way->id}};
+        }
       }
     }
   }
 
   const StageChoices& choices_;
+  const Ends& ends_;
   const std::function<bool()>& stops_;
+  int unit_;                  ///< devices that stages have a multiple of
   std::vector<Entry> table_;  ///< stages from layer `first` on so many devices
 };
 
-double seconds_of(const StageChoices& choices, const std::vector<std::pair<int, int>>& stages) {
+double seconds_of(const StageChoices& choices, const std::vector<Partition::Stage>& stages) {
   std::vector<StageSeconds> seconds;
-  int left = static_cast<int>(stages.size()), first = 0;
-  for (const auto& [end, size] : stages) {
-    const auto s = std::find(choices.sizes().begin(), choices.sizes().end(), size) - choices.sizes().begin();
-    seconds.push_back(choices.seconds(left--, first, end, static_cast<std::size_t>(s)));
-    first = end;
+  int first = 0;
+  for (const Partition::Stage& stage : stages) {
+    const auto s =
+        std::find(choices.sizes().begin(), choices.sizes().end(), stage.devices) - choices.sizes().begin();
+    for (const StageWay& way : choices.ways(first, stage.end_layer, static_cast<std::size_t>(s)))
+      if (way.id == stage.way) {
+        seconds.push_back(way.seconds);
+        break;
+      }
+    first = stage.end_layer;
   }
   return pipeline_seconds(seconds);
 }
@@ -98,29 +162,33 @@ double pipeline_seconds(const std::vector<StageSeconds>& stages) {
   return sum + slowest;
 }
 
-StageChoices::StageChoices(int layers, int devices, std::vector<int> sizes, int most_stages)
-    : layers_(layers), devices_(devices), most_stages_(most_stages), sizes_(std::move(sizes)) {
-  const std::size_t ranges = static_cast<std::size_t>(layers) * static_cast<std::size_t>(layers + 1);
-  seconds_.assign(static_cast<std::size_t>(most_stages + 1) * ranges * sizes_.size(), StageSeconds{});
+StageChoices::StageChoices(int layers, int devices, std::vector<int> sizes, std::vector<int> in_flight)
+    : layers_(layers), devices_(devices), sizes_(std::move(sizes)), in_flight_(std::move(in_flight)) {
+  ways_.resize(static_cast<std::size_t>(layers) * static_cast<std::size_t>(layers + 1) * sizes_.size());
 }
 
-std::size_t StageChoices::place(int left, int first, int end, std::size_t size) const {
-  const std::size_t l = static_cast<std::size_t>(layers_);
-  return ((static_cast<std::size_t>(left) * l + static_cast<std::size_t>(first)) * (l + 1) +
-          static_cast<std::size_t>(end)) *
-             sizes_.size() +
-         size;
-}
-
-void StageChoices::offer(int left, int first, int end, int size, StageSeconds seconds) {
+void StageChoices::offer(int first, int end, int size, StageWay way) {
   const auto s = std::find(sizes_.begin(), sizes_.end(), size) - sizes_.begin();
-  seconds_[place(left, first, end, static_cast<std::size_t>(s))] = seconds;
+  std::vector<StageWay>& known = ways_[place(first, end, static_cast<std::size_t>(s))];
+  for (const StageWay& other : known)
+    if (beats(other, way)) return;
+  std::erase_if(known, [&](const StageWay& other) { return beats(way, other); });
+  known.push_back(way);
+}
+
+const StageWay* StageChoices::fastest(int left, int first, int end, std::size_t size, double bound) const {
+  const StageWay* best = nullptr;
+  for (const StageWay& way : ways(first, end, size))
+    if (way.most_in_flight >= in_flight_[left] && way.seconds.others <= bound &&
+        (!best || way.seconds.first < best->seconds.first))
+      best = &way;
+  return best;
 }
 
 std::vector<double> StageChoices::distinct_others() const {
   std::vector<double> distinct;
-  for (const StageSeconds& seconds : seconds_)
-    if (seconds.first < infinity) distinct.push_back(seconds.others);
+  for (const std::vector<StageWay>& ways : ways_)
+    for (const StageWay& way : ways) distinct.push_back(way.seconds.others);
   std::sort(distinct.begin(), distinct.end());
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   return distinct;
@@ -131,18 +199,22 @@ std::vector<Partition> best_partitions(const StageChoices& choices, int least_st
   constexpr double kWorthKnowing = 1.05;
   std::vector<Partition> best(static_cast<std::size_t>(choices.most_stages()) + 1);
   for (Partition& partition : best) partition.seconds = infinity;
-  double best_of_all = infinity, group = 0;
-  LeastSum table(choices, stops);
+  const Ends ends(choices);
+  LeastSum table(choices, ends, stops);
   const std::vector<double> bounds = choices.distinct_others();
-  for (std::size_t b = 0; b < bounds.size() && !table.stopped(); ++b) {
-    if (group == 0) group = bounds[b];
-    if (b + 1 < bounds.size() && bounds[b + 1] <= group * (1 + alike)) continue;  // that one allows more
-    if (bounds[b] > best_of_all * kWorthKnowing) break;
-    table.fill(bounds[b]);
+  const auto least = std::partition_point(bounds.begin(), bounds.end(), [&](double bound) {
+    return !table.stopped() && !suffice(choices, ends, bound, least_stages);
+  });
+  double best_of_all = infinity, group = 0;
+  for (auto bound = least; bound != bounds.end() && !table.stopped(); ++bound) {
+    if (group == 0) group = *bound;
+    if (bound + 1 != bounds.end() && bound[1] <= group * (1 + alike)) continue;  // that one allows more
+    if (*bound > best_of_all * kWorthKnowing) break;
+    table.fill(*bound);
     group = 0;
     for (int count = std::max(1, least_stages); count <= choices.most_stages(); ++count) {
       if (table.sum(count) == infinity) continue;
-      std::vector<std::pair<int, int>> stages = table.stages(count);
+      std::vector<Partition::Stage> stages = table.stages(count);
       const double seconds = seconds_of(choices, stages);
       Partition& known = best[count];
       if (seconds < known.seconds) known = {std::move(stages), seconds};

@@ -17,43 +17,67 @@ struct StageSeconds {
 /// others and its update. (Alpa, OSDI'22, equation 2, with the update counted.)
 double pipeline_seconds(const std::vector<StageSeconds>&);
 
-/// The seconds of every stage that a pipeline may have. A stage is a range of layers on a number of devices,
-/// with `left` stages left, itself among them (what it holds in memory depends on that).
+/// A way to run a stage, and how many micro-batches in flight its memory allows.
+struct StageWay {
+  int most_in_flight = 0;
+  StageSeconds seconds;
+  int id = 0;  ///< the caller's
+};
+
+/// How every stage that a pipeline may have can be run. A stage is a range of layers on a number of devices;
+/// the micro-batches that it holds depend on how many stages are left, itself among them.
 class StageChoices {
  public:
-  StageChoices(int layers, int devices, std::vector<int> sizes, int most_stages);
+  /// `in_flight`: [stages left], from 1 on, as many as a pipeline may have.
+  StageChoices(int layers, int devices, std::vector<int> sizes, std::vector<int> in_flight);
 
-  void offer(int left, int first_layer, int end_layer, int size, StageSeconds);
+  /// Another way; those that another one beats in all are dropped.
+  void offer(int first_layer, int end_layer, int size, StageWay);
 
-  /// Infinite where nothing was offered. `size` is an index into sizes().
-  const StageSeconds& seconds(int left, int first_layer, int end_layer, std::size_t size) const {
-    return seconds_[place(left, first_layer, end_layer, size)];
+  /// All that none other beats. `size` is an index into sizes().
+  const std::vector<StageWay>& ways(int first_layer, int end_layer, std::size_t size) const {
+    return ways_[place(first_layer, end_layer, size)];
   }
+
+  /// Of those that allow the micro-batches in flight and take `bound` for all but the first at most, that with
+  /// the fastest first one; null where there is none.
+  const StageWay* fastest(int left, int first_layer, int end_layer, std::size_t size,
+                          double bound = infinity) const;
 
   int layers() const { return layers_; }
   int devices() const { return devices_; }
-  int most_stages() const { return most_stages_; }
+  int most_stages() const { return static_cast<int>(in_flight_.size()) - 1; }
   const std::vector<int>& sizes() const { return sizes_; }
   std::vector<double> distinct_others() const;  ///< ascending
 
  private:
-  std::size_t place(int left, int first, int end, std::size_t size) const;
+  std::size_t place(int first, int end, std::size_t size) const {
+    const auto layers = static_cast<std::size_t>(layers_);
+    return (static_cast<std::size_t>(first) * (layers + 1) + static_cast<std::size_t>(end)) * sizes_.size() +
+           size;
+  }
 
-  int layers_, devices_, most_stages_;
-  std::vector<int> sizes_;
-  std::vector<StageSeconds> seconds_;
+  int layers_, devices_;
+  std::vector<int> sizes_, in_flight_;
+  std::vector<std::vector<StageWay>> ways_;
 };
 
 /// All layers in order on all devices.
 struct Partition {
-  std::vector<std::pair<int, int>> stages;  ///< (end layer, devices)
-  double seconds = 0;                       ///< pipeline_seconds
+  struct Stage {
+    int end_layer = 0;
+    int devices = 0;
+    int way = 0;  ///< StageWay::id
+  };
+  std::vector<Stage> stages;
+  double seconds = 0;  ///< pipeline_seconds
 };
 
 /// The least pipeline_seconds for each number of stages that has a partition, ascending; numbers whose best
-/// is 5 % behind the best of all may be missing. For each bound on the slowest stage, the least sum (Alpa,
-/// section 5.2). Slowest stages within `alike` of each other count as equal, so that much may be lost.
-/// Ends with what it has once `stops` says so.
+/// is 5 % behind the best of all may be missing. Bounds on the slowest stage are bisected down to the least
+/// for which there are devices enough; from there up, for each the least sum (Alpa, section 5.2). Slowest
+/// stages within `alike` of each other count as equal, so that much may be lost. Ends with what it has once `stops`
+/// says so.
 std::vector<Partition> best_partitions(const StageChoices&, int least_stages, double alike = 1e-4,
                                        const std::function<bool()>& stops = {});
 

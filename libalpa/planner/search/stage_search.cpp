@@ -6,29 +6,30 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/planner/search/parallel_tasks.h"
+#include "libalpa/planner/search/stage_estimates.h"
 #include "libalpa/planner/search/work_lower_bound.h"
 #include "libalpa/schedule/schedule.h"
 
 namespace alpa {
 namespace {
 
-constexpr double kAlike = 1e-4;  ///< slowest stages that the partition takes for equal
-/// The best way to run a range of layers on so many devices with so many micro-batches in flight.
-struct RangePlan {
-  MeshShape mesh;
-  bool rematerialize = false;
-  StageSolution solution;    ///< the best; not feasible: there is none, or none below the cutoff
-  double lower_bound_s = 0;  ///< on step_s of every way
-  std::int64_t least_memory = 0;
-};
+/// Slowest stages that the partition takes for equal, and where there are many layers.
+constexpr double kAlike = 1e-4, kAlikeOfMany = 5e-3;
+constexpr int kManyUnits = 16;
+
+/// Ways to run a stage that are estimated to take that many times the best are not solved for it.
+constexpr double kWorthSolving = 1.02;
 
 StageSeconds seconds_of(const StageSolution& solution, int micro_batches) {
   return {solution.micro_batch_s, (micro_batches - 1) * solution.micro_batch_s + solution.update_s};
 }
+
+double step_s(const StageSeconds& seconds) { return seconds.first + seconds.others; }
 
 std::vector<int> every_layer(int layers) {
   std::vector<int> cuts(static_cast<std::size_t>(layers) + 1);
@@ -51,6 +52,13 @@ std::vector<MeshShape> stage_meshes(const SearchSpace& space, const Cluster& clu
   return meshes;
 }
 
+/// How a stage may be run, beside how its operators are split.
+struct Mode {
+  MeshShape mesh;
+  bool rematerialize = false;
+  auto operator<=>(const Mode&) const = default;
+};
+
 class StageSearch {
  public:
   StageSearch(const PlanningGraph& planning, const SearchSpace& space, const CostTable& book,
@@ -65,9 +73,41 @@ class StageSearch {
         units_(static_cast<int>(cuts_.size()) - 1),
         most_(std::min({space.most_stages, units_, space.devices})),
         sizes_(stage_sizes(space, cluster_)),
-        floor_(planning, book, sizes_, cluster_.devices_per_node, space.micro_batches) {}
+        floor_(planning, book, sizes_, cluster_.devices_per_node, space.micro_batches),
+        alike_(units_ > kManyUnits ? kAlikeOfMany : kAlike) {}
 
   SearchOutcome run() {
+    find_in_flight();
+    const double floor_s = least_pipeline_s();
+    if (floor_s >= space_.cutoff_s) {
+      outcome_.lower_bound_s = floor_s;
+      return std::move(outcome_);
+    }
+    make_templates();
+    improve_estimates();
+    prove();
+    return std::move(outcome_);
+  }
+
+ private:
+  struct Range {
+    int first_unit, end_unit;  ///< units are what lies between two cuts
+    int size;                  ///< devices
+  };
+  int first_layer(const Range& range) const { return cuts_[range.first_unit]; }
+  int end_layer(const Range& range) const { return cuts_[range.end_unit]; }
+
+  /// Equal layers make equal stages, but for whether they are the ends of the model.
+  using Key = std::tuple<std::vector<int>, bool, bool, int>;
+  Key key_of(const Range& range) const {
+    const auto classes = planning_.classes.of_layer.begin();
+    return {{classes + first_layer(range), classes + end_layer(range)},
+            range.first_unit == 0,
+            range.end_unit == units_,
+            range.size};
+  }
+
+  void find_in_flight() {
     const PipelineSchedule& schedule = find_schedule(space_.schedule);
     in_flight_.assign(static_cast<std::size_t>(most_) + 1, 0);
     for (int stages = 1; stages <= most_; ++stages)
@@ -75,221 +115,352 @@ class StageSearch {
         int& most = in_flight_[stages - stage];
         most = std::max(most, most_in_flight(schedule.order(stage, stages, space_.micro_batches)));
       }
-    StageChoices found(units_, space_.devices, sizes_, most_);
-    for (int left = 1; left <= most_; ++left) {
-      solve_all(ranges(left), left);
-      for (const Range& range : ranges(left))
-        if (const RangePlan& plan = plan_of(range, left); plan.solution.feasible)
-          found.offer(left, range.first_unit, range.end_unit, range.size,
-                      seconds_of(plan.solution, space_.micro_batches));
-    }
-    double best = space_.cutoff_s;  // what was left out takes that at least
-    clock_.begin(space_.name + ": stages put together", 0);
-    outcome_.out_of_time |= clock_.is_over();
-    for (const Partition& partition : best_partitions(found, space_.least_stages, kAlike, stops_)) {
-      if (partition.seconds >= space_.cutoff_s) continue;
-      best = std::min(best, partition.seconds);
-      outcome_.proposals.push_back(proposal(partition));
-    }
-    outcome_.lower_bound_s = lower_bound(best);
-    outcome_.out_of_time |= clock_.is_long_over();
-    return std::move(outcome_);
   }
 
- private:
-  struct Range {
-    int first, end;            ///< layers
-    int size;                  ///< devices
-    int first_unit, end_unit;  ///< units are what lies between two cuts
-  };
-  Range range_of(int first_unit, int end_unit, int size) const {
-    return {cuts_[first_unit], cuts_[end_unit], size, first_unit, end_unit};
+  /// With every node at its fastest, nothing converted, and all devices at work all the time.
+  double least_pipeline_s() const {
+    return space_.micro_batches * floor_.rest_s(0, 0, space_.devices);
   }
 
-  /// Equal layers make equal ranges, but for whether they are the ends of the model.
-  using Key = std::tuple<std::vector<int>, bool, bool, int, int>;
+  double left_s() const { return std::max(0.0, clock_.left_s()); }
 
-  /// Of a stage with so many left, itself included, in the pipeline where that is most.
-  int in_flight(int stages_left) const { return in_flight_[stages_left]; }
-
-  Key key_of(const Range& range, int flying) const {
-    const auto classes = planning_.classes.of_layer.begin();
-    return {{classes + range.first, classes + range.end},
-            range.first == 0,
-            range.end == layers_,
-            range.size,
-            flying};
-  }
-
-  const RangePlan& plan_of(const Range& range, int left) const {
-    return *plans_.at(key_of(range, in_flight(left)));
-  }
-
-  /// The most that a stage's step may take in a pipeline of less than `pipeline_s`.
-  double most_s(const Range& range, double pipeline_s) const {
-    return pipeline_s - floor_.rest_s(range.first, range.end, space_.devices - range.size);
-  }
-  double floor_s(const Range& range) const {
-    return space_.micro_batches * floor_.micro_batch_s(range.first, range.end, range.size) +
-           floor_.update_s(range.first, range.end, range.size);
-  }
-
-  /// On the pipelines that take less than `pipeline_s`, and with that on all. Of a stage in one of those, the
-  /// solver bounds the whole step, and what the step leaves to the update is bounded by what the pipeline
-  /// leaves to the step.
-  double lower_bound(double pipeline_s) const {
-    StageChoices bounds(units_, space_.devices, sizes_, most_);
-    for (int left = 1; left <= most_; ++left)
-      for (const Range& range : ranges(left)) {
-        const double step = plan_of(range, left).lower_bound_s;
-        const double least = floor_.micro_batch_s(range.first, range.end, range.size);
-        const double update = std::max(0.0, most_s(range, pipeline_s) - space_.micro_batches * least);
-        const double first = std::max(least, (step - update) / space_.micro_batches);
-        if (step < infinity)
-          bounds.offer(left, range.first_unit, range.end_unit, range.size, {first, step - first});
+  /// The meshes that a stage of some pipeline below the cutoff may have.
+  std::vector<Mode> modes() const {
+    std::vector<Mode> modes;
+    for (const int size : sizes_) {
+      bool useful = false;
+      for (int unit = 0; unit < units_ && !useful; ++unit) {
+        const int rest = space_.devices - size;
+        useful = floor_.pipeline_s(cuts_[unit], cuts_[unit + 1], size, rest) < space_.cutoff_s &&
+                 (rest > 0 || units_ >= 1);
       }
-    double bound = pipeline_s;
-    for (const Partition& partition : best_partitions(bounds, space_.least_stages, kAlike, stops_))
-      bound = std::min(bound, partition.seconds / (1 + kAlike));
-    return clock_.is_long_over() ? 0 : bound;
+      if (!useful) continue;
+      for (const MeshShape& mesh : mesh_shapes(size, cluster_.devices_per_node))
+        for (const bool rematerialize : space_.rematerialize) modes.push_back({mesh, rematerialize});
+    }
+    return modes;
   }
 
-  /// What may be a stage with `left` stages left, itself among them.
-  std::vector<Range> ranges(int left) const {
-    std::vector<Range> ranges;
+  void make_templates() {
+    modes_ = modes();
+    std::vector<MeshTemplates> made(modes_.size());
+    clock_.begin(space_.name + ": layers solved on their meshes", static_cast<int>(modes_.size()));
+    run_tasks(static_cast<int>(modes_.size()), space_.threads, [&](int i) {
+      TemplateOptions options;
+      options.micro_batches = space_.micro_batches;
+      options.rematerialize = modes_[i].rematerialize;
+      options.most_in_flight = std::ranges::max(in_flight_);
+      options.time_limit_s = left_s();
+      options.stop = clock_.stop();
+      made[i] = stage_templates(planning_, book_.known(modes_[i].mesh), options);
+      clock_.one_done();
+    });
+    for (const MeshTemplates& of_mode : made) outcome_.out_of_time |= of_mode.out_of_time;
+    estimates_ = std::make_unique<StageEstimates>(planning_, book_.costs(), space_.micro_batches, std::move(made));
+  }
+
+  template <class Visit>
+  void for_ranges(const Visit& visit) const {
     for (int first = 0; first < units_ && !clock_.is_long_over(); ++first)
       for (int end = first + 1; end <= units_; ++end)
         for (const int size : sizes_) {
           const int after = units_ - end, rest = space_.devices - size;
-          if ((left == 1) != (after == 0) || after < left - 1 || rest < left - 1) continue;
-          if ((first == 0 && left == 1) != (rest == 0)) continue;
-          const int stages = left + (first > 0 ? 1 : 0);
-          if (stages > most_ || (first == 0 && left < space_.least_stages)) continue;
-          const Range range = range_of(first, end, size);
-          if (floor_.pipeline_s(range.first, range.end, size, rest) < space_.cutoff_s)
-            ranges.push_back(range);
+          if ((first == 0 && after == 0) != (rest == 0)) continue;
+          visit(Range{first, end, size});
         }
-    return ranges;
   }
 
-  void solve_all(const std::vector<Range>& ranges, int left) {
-    const int flying = in_flight(left);
-    std::map<Key, std::pair<Range, const RangePlan*>> open;  // with what is known of fewer in flight
-    for (const Range& range : ranges) {
-      const Key key = key_of(range, flying);
-      if (plans_.contains(key)) continue;
-      const RangePlan* fewer = nullptr;
-      for (int f = flying - 1; f > 0 && !fewer; --f)
-        if (const auto at = plans_.find(key_of(range, f)); at != plans_.end()) fewer = at->second.get();
-      open.emplace(key, std::pair(range, fewer));
+  /// Estimates, corrected by what was solved.
+  StageChoices estimated() const {
+    StageChoices choices(units_, space_.devices, sizes_, in_flight_);
+    std::map<int, std::vector<int>> of_size;
+    for (std::size_t t = 0; t < estimates_->templates().size(); ++t)
+      of_size[device_count(estimates_->templates()[t].mesh)].push_back(static_cast<int>(t));
+    for_ranges([&](const Range& range) {
+      const auto known = corrections_.find(key_of(range));
+      for (const int t : of_size[range.size]) {
+        StageWay way = estimates_->estimate(t, first_layer(range), end_layer(range));
+        if (known != corrections_.end()) correct(known->second, way);
+        if (way.most_in_flight > 0) choices.offer(range.first_unit, range.end_unit, range.size, way);
+      }
+    });
+    for (const auto& [key, solved] : solved_)
+      for (const Range& range : solved.ranges)
+        if (solved.best.feasible)
+          choices.offer(range.first_unit, range.end_unit, range.size,
+                        {solved.in_flight, seconds_of(solved.best, space_.micro_batches), solved.id});
+    return choices;
+  }
+
+  /// What solving showed of the estimates of a stage: they are that much too low, and memory allows fewer in
+  /// flight.
+  struct Correction {
+    double factor = 1;
+    int too_many_in_flight = 1 << 20;
+  };
+  static void correct(const Correction& known, StageWay& way) {
+    way.seconds.first *= known.factor;
+    way.seconds.others *= known.factor;
+    way.most_in_flight = std::min(way.most_in_flight, known.too_many_in_flight - 1);
+  }
+
+  /// A stage with so many micro-batches in flight, solved in the modes that could be its best.
+  struct SolvedStage {
+    int id = 0;
+    int in_flight = 0;
+    std::vector<Range> ranges;  ///< all that are equal
+    Mode mode;
+    StageSolution best;
+    double lower_bound_s = 0;
+    std::int64_t least_memory = 0;
+  };
+  using SolvedKey = std::pair<Key, int>;
+
+  /// Partitions by estimates, of which the best's stages are solved until it has none that is not.
+  void improve_estimates() {
+    std::vector<Partition> partitions;
+    for (;;) {
+      clock_.begin(space_.name + ": stages put together", 0);
+      const StageChoices choices = estimated();
+      partitions = best_partitions(choices, space_.least_stages, alike_, stops_);
+      if (partitions.empty()) break;
+      const Partition& best = *std::ranges::min_element(partitions, {}, &Partition::seconds);
+      if (best.seconds >= space_.cutoff_s || !solve_stages_of(best)) break;
     }
-    std::vector<std::pair<Range, const RangePlan*>> tasks;
-    std::vector<std::shared_ptr<RangePlan>*> results;
-    for (const auto& [key, task] : open) {
-      tasks.push_back(task);
-      results.push_back(&plans_[key]);
+    if (partitions.empty()) find_shortfall();
+    for (const Partition& partition : partitions)
+      if (partition.seconds < space_.cutoff_s) outcome_.proposals.push_back(proposal(partition));
+  }
+
+  std::vector<std::pair<Range, int>> stages_of(const Partition& partition) const {
+    std::vector<std::pair<Range, int>> stages;  // with micro-batches in flight
+    int left = static_cast<int>(partition.stages.size()), first = 0;
+    for (const Partition::Stage& stage : partition.stages) {
+      stages.push_back({{first, stage.end_layer, stage.devices}, in_flight_[left--]});
+      first = stage.end_layer;
     }
-    clock_.begin(fmt::format("{}: stages with {} after them solved", space_.name, left - 1),
-                 static_cast<int>(tasks.size()));
-    run_tasks(static_cast<int>(tasks.size()), space_.threads, [&](int i) {
-      const auto& [range, fewer] = tasks[i];
-      *results[i] = std::make_shared<RangePlan>(solve(range, flying, fewer));
+    return stages;
+  }
+
+  /// False where all were solved before, or no more may be.
+  bool solve_stages_of(const Partition& partition) {
+    std::vector<std::pair<Range, int>> open;
+    std::set<SolvedKey> keys;
+    for (const auto& [range, flying] : stages_of(partition)) {
+      const SolvedKey key{key_of(range), flying};
+      if (solved_.contains(key) || !keys.insert(key).second) continue;
+      if (static_cast<int>(solved_.size() + open.size()) >= space_.solves) break;
+      open.push_back({range, flying});
+    }
+    if (open.empty() || clock_.is_over()) {
+      outcome_.out_of_time |= !open.empty();
+      return false;
+    }
+    clock_.begin(space_.name + ": stages solved", static_cast<int>(open.size()));
+    std::vector<SolvedStage> results(open.size());
+    run_tasks(static_cast<int>(open.size()), space_.threads, [&](int i) {
+      results[i] = solve(open[i].first, open[i].second);
       clock_.one_done();
     });
-    for (std::size_t i = 0; i < tasks.size(); ++i) note(tasks[i].first, **results[i]);
+    for (std::size_t i = 0; i < open.size(); ++i) note(open[i].first, std::move(results[i]));
+    return true;
   }
 
-  /// More in flight never takes less time or memory.
-  RangePlan solve(const Range& range, int flying, const RangePlan* fewer) const {
-    if (fewer) {
-      const StageSolution& s = fewer->solution;
-      if (!s.feasible || s.resident_bytes + flying * s.micro_batch_bytes <= cluster_.memory_bytes)
-        return *fewer;
+  struct Estimated {
+    Mode mode;
+    StageWay way;
+  };
+
+  /// The best template of each mode, fastest first.
+  std::vector<Estimated> estimated_modes(const Range& range, int flying) const {
+    std::map<Mode, StageWay> best;
+    for (std::size_t t = 0; t < estimates_->templates().size(); ++t) {
+      const StageTemplate& whole = estimates_->templates()[t];
+      if (device_count(whole.mesh) != range.size) continue;
+      const StageWay way = estimates_->estimate(static_cast<int>(t), first_layer(range), end_layer(range));
+      const auto [at, is_new] = best.try_emplace({whole.mesh, whole.rematerialize}, way);
+      const bool fits = way.most_in_flight >= flying, known_fits = at->second.most_in_flight >= flying;
+      if (!is_new && (fits > known_fits || (fits == known_fits && step_s(way.seconds) < step_s(at->second.seconds))))
+        at->second = way;
     }
-    RangePlan best;
-    best.lower_bound_s = infinity;
-    double cutoff = most_s(range, space_.cutoff_s);
-    for (const bool rematerialize : space_.rematerialize)
-      for (const MeshShape& mesh : mesh_shapes(range.size, cluster_.devices_per_node)) {
-        const StageRequest request = request_of(range, mesh, flying, rematerialize);
-        const double left_s = clock_.left_s();
-        if (left_s <= 0) {
-          best.solution.hit_time_limit = true;
-          best.lower_bound_s = std::min(best.lower_bound_s, floor_s(range));
-          continue;
-        }
-        SelectionOptions options;
-        options.gap = space_.gap;
-        options.effort = 100'000;
-        options.time_limit_s = left_s;
-        options.stop = clock_.stop();
-        options.cutoff = cutoff;
-        StageSolution solution =
-            solve_stage(planning_, request, book_.known(mesh), options, start_of(request));
-        best.lower_bound_s = std::min(best.lower_bound_s, solution.lower_bound_s);
-        best.solution.hit_time_limit |= solution.hit_time_limit;
-        if (!solution.feasible) {
-          if (solution.least_memory > 0 &&
-              (best.least_memory == 0 || solution.least_memory < best.least_memory))
-            best.least_memory = solution.least_memory;
-          continue;
-        }
-        if (best.solution.feasible && solution.step_s >= best.solution.step_s) continue;
-        const bool hit = best.solution.hit_time_limit;
-        best.mesh = mesh;
-        best.rematerialize = rematerialize;
-        best.solution = std::move(solution);
-        best.solution.hit_time_limit = hit;
-        cutoff = std::min(cutoff, best.solution.step_s);
-      }
-    return best;
+    std::vector<Estimated> modes;
+    for (const auto& [mode, way] : best) modes.push_back({mode, way});
+    std::ranges::stable_sort(modes, {}, [&](const Estimated& e) {
+      return std::pair(e.way.most_in_flight < flying, step_s(e.way.seconds));
+    });
+    return modes;
   }
 
-  StageRequest request_of(const Range& range, const MeshShape& mesh, int flying, bool rematerialize) const {
+  SolvedStage solve(const Range& range, int flying) const {
+    SolvedStage solved;
+    solved.in_flight = flying;
+    solved.ranges = {range};
+    solved.lower_bound_s = infinity;
+    double cutoff = infinity;
+    const std::vector<Estimated> modes = estimated_modes(range, flying);
+    for (const auto& [mode, way] : modes) {
+      const double least = estimates_->least_step_s(mode.mesh, mode.rematerialize, first_layer(range), end_layer(range));
+      const bool is_near = step_s(way.seconds) <= kWorthSolving * step_s(modes.front().way.seconds);
+      if (least >= cutoff || (solved.best.feasible && !is_near) || left_s() <= 0) {
+        solved.lower_bound_s = std::min(solved.lower_bound_s, least);
+        solved.best.hit_time_limit |= left_s() <= 0;
+        continue;
+      }
+      SelectionOptions options;
+      options.gap = space_.gap;
+      options.effort = space_.effort;
+      options.time_limit_s = left_s();
+      options.stop = clock_.stop();
+      options.cutoff = cutoff;
+      const StageSolution start =
+          part_of(estimates_->templates()[way.id], planning_, first_layer(range), end_layer(range));
+      StageSolution solution =
+          solve_stage(planning_, request_of(range, mode, flying), book_.known(mode.mesh), options, &start);
+      const bool hit = solved.best.hit_time_limit || solution.hit_time_limit;
+      solved.lower_bound_s = std::min(solved.lower_bound_s, std::max(least, solution.lower_bound_s));
+      if (solution.feasible && (!solved.best.feasible || solution.step_s < solved.best.step_s)) {
+        solved.mode = mode;
+        solved.best = std::move(solution);
+        cutoff = std::min(cutoff, solved.best.step_s);
+      } else if (solution.least_memory > 0 &&
+                 (solved.least_memory == 0 || solution.least_memory < solved.least_memory)) {
+        solved.least_memory = solution.least_memory;
+      }
+      solved.best.hit_time_limit = hit;
+    }
+    return solved;
+  }
+
+  StageRequest request_of(const Range& range, const Mode& mode, int flying) const {
     StageRequest request;
-    request.first_layer = range.first;
-    request.end_layer = range.end;
-    request.mesh = mesh;
+    request.first_layer = first_layer(range);
+    request.end_layer = end_layer(range);
+    request.mesh = mode.mesh;
     request.micro_batches = space_.micro_batches;
     request.in_flight = flying;
-    request.rematerialize = rematerialize;
+    request.rematerialize = mode.rematerialize;
     request.pipeline_in_flight = std::ranges::max(in_flight_);
     return request;
   }
 
-  /// A known plan's solution for the same stage.
-  const StageSolution* start_of(const StageRequest& wanted) const {
-    const StageSolution* best = nullptr;
-    for (const Proposal& proposal : space_.known)
-      for (std::size_t s = 0; s < proposal.requests.size(); ++s) {
-        const StageRequest& r = proposal.requests[s];
-        if (r.first_layer != wanted.first_layer || r.end_layer != wanted.end_layer || r.mesh != wanted.mesh ||
-            r.rematerialize != wanted.rematerialize)
-          continue;
-        if (!best || proposal.solutions[s].step_s < best->step_s) best = &proposal.solutions[s];
-      }
-    return best;
+  void note(const Range& range, SolvedStage solved) {
+    const Key key = key_of(range);
+    const int flying = solved.in_flight;
+    outcome_.out_of_time |= solved.best.hit_time_limit;
+    solved.ranges.clear();
+    for_ranges([&](const Range& other) {
+      if (key_of(other) == key) solved.ranges.push_back(other);
+    });
+    solved.id = -1 - static_cast<int>(solved_.size());
+    Correction& correction = corrections_[key];
+    if (solved.best.feasible) {
+      double estimate = infinity;
+      for (const Estimated& e : estimated_modes(range, flying))
+        if (e.way.most_in_flight >= flying) estimate = std::min(estimate, step_s(e.way.seconds));
+      if (estimate < infinity) correction.factor = std::max(correction.factor, solved.best.step_s / estimate);
+    } else {
+      correction.too_many_in_flight = std::min(correction.too_many_in_flight, flying);
+      note_shortfall(range, solved.least_memory);
+    }
+    const SolvedStage& kept = solved_.emplace(SolvedKey{key, flying}, std::move(solved)).first->second;
+    of_id_.push_back(&kept);
   }
 
-  void note(const Range& range, const RangePlan& plan) {
-    outcome_.out_of_time |= plan.solution.hit_time_limit;
-    if (plan.solution.feasible || plan.least_memory == 0) return;
-    if (outcome_.shortfall_bytes > 0 && plan.least_memory >= outcome_.shortfall_bytes) return;
-    outcome_.shortfall_bytes = plan.least_memory;
-    outcome_.shortfall_first_layer = range.first;
-    outcome_.shortfall_end_layer = range.end;
+  void note_shortfall(const Range& range, std::int64_t least_memory) {
+    if (least_memory == 0) return;
+    if (outcome_.shortfall_bytes > 0 && least_memory >= outcome_.shortfall_bytes) return;
+    outcome_.shortfall_bytes = least_memory;
+    outcome_.shortfall_first_layer = first_layer(range);
+    outcome_.shortfall_end_layer = end_layer(range);
+  }
+
+  /// Of stages that memory does not allow, that which needs least.
+  void find_shortfall() {
+    if (outcome_.shortfall_bytes > 0) return;
+    for_ranges([&](const Range& range) {
+      for (std::size_t t = 0; t < estimates_->templates().size(); ++t)
+        if (device_count(estimates_->templates()[t].mesh) == range.size)
+          note_shortfall(range, estimates_->least_memory(static_cast<int>(t), first_layer(range), end_layer(range)));
+    });
+  }
+
+  /// Of stages in one of the pipelines below the cutoff, the step is bounded, and what it leaves to the update
+  /// by what the pipeline leaves to the step.
+  StageChoices bounded(double pipeline_s) const {
+    StageChoices choices(units_, space_.devices, sizes_, in_flight_);
+    const auto offer = [&](const Range& range, double step, int most_in_flight, int id) {
+      const double least = floor_.micro_batch_s(first_layer(range), end_layer(range), range.size);
+      const double rest = floor_.rest_s(first_layer(range), end_layer(range), space_.devices - range.size);
+      const double update = std::max(0.0, pipeline_s - rest - space_.micro_batches * least);
+      const double first = std::max(least, (step - update) / space_.micro_batches);
+      choices.offer(range.first_unit, range.end_unit, range.size,
+                    {most_in_flight, {first, std::max(step, space_.micro_batches * least) - first}, id});
+    };
+    for_ranges([&](const Range& range) {
+      double least = infinity;
+      for (const Mode& mode : modes_)
+        if (device_count(mode.mesh) == range.size)
+          least = std::min(least, estimates_->least_step_s(mode.mesh, mode.rematerialize, first_layer(range),
+                                                           end_layer(range)));
+      if (least == infinity) return;
+      const Key key = key_of(range);
+      // More in flight never takes less.
+      double known = least;
+      int from = 1, id = 0;
+      for (auto at = solved_.lower_bound({key, 0}); at != solved_.end() && at->first.first == key; ++at) {
+        if (at->second.in_flight > from) offer(range, known, at->second.in_flight - 1, id);
+        known = std::max(known, at->second.lower_bound_s);
+        from = at->second.in_flight;
+        id = at->second.id;
+        if (known == infinity) return;
+      }
+      offer(range, known, 1 << 20, id);
+    });
+    return choices;
+  }
+
+  /// Solves what a better partition would have to be made of, until there is none.
+  void prove() {
+    double best = space_.cutoff_s;
+    for (const Proposal& proposal : outcome_.proposals) best = std::min(best, proposal.estimate_s);
+    for (;;) {
+      clock_.begin(space_.name + ": bounded", 0);
+      double bound = best;
+      const StageChoices choices = bounded(best);
+      const std::vector<Partition> partitions = best_partitions(choices, space_.least_stages, alike_, stops_);
+      const auto least = std::ranges::min_element(partitions, {}, &Partition::seconds);
+      if (least != partitions.end()) bound = std::min(bound, least->seconds / (1 + alike_));
+      outcome_.lower_bound_s = clock_.is_long_over() ? 0 : bound;
+      if (least == partitions.end() || bound >= best * (1 - space_.gap) || !solve_stages_of(*least)) break;
+      const StageChoices estimates = estimated();
+      for (const Partition& partition : best_partitions(estimates, space_.least_stages, alike_, stops_)) {
+        if (partition.seconds >= best || !all_solved(partition)) continue;
+        best = partition.seconds;
+        outcome_.proposals.push_back(proposal(partition));
+      }
+    }
+    outcome_.out_of_time |= clock_.is_long_over();
+  }
+
+  bool all_solved(const Partition& partition) const {
+    return std::ranges::all_of(partition.stages, [](const Partition::Stage& stage) { return stage.way < 0; });
   }
 
   Proposal proposal(const Partition& partition) const {
     Proposal proposal;
-    int left = static_cast<int>(partition.stages.size()), first = 0;
-    for (const auto& [end, size] : partition.stages) {
-      const int flying = in_flight(left);
-      const Range range = range_of(first, end, size);
-      const RangePlan& plan = plan_of(range, left--);
-      proposal.requests.push_back(request_of(range, plan.mesh, flying, plan.rematerialize));
-      proposal.solutions.push_back(plan.solution);
-      first = end;
+    const std::vector<std::pair<Range, int>> stages = stages_of(partition);
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      const auto& [range, flying] = stages[s];
+      const int way = partition.stages[s].way;
+      if (way < 0) {
+        const SolvedStage& solved = *of_id_[-1 - way];
+        proposal.requests.push_back(request_of(range, solved.mode, flying));
+        proposal.solutions.push_back(solved.best);
+      } else {
+        const StageTemplate& whole = estimates_->templates()[way];
+        proposal.requests.push_back(request_of(range, {whole.mesh, whole.rematerialize}, flying));
+        proposal.solutions.push_back(part_of(whole, planning_, first_layer(range), end_layer(range)));
+      }
     }
     proposal.estimate_s = partition.seconds;
     return proposal;
@@ -306,9 +477,14 @@ class StageSearch {
   std::vector<int> in_flight_;  ///< [stages left]
   std::vector<int> sizes_;
   WorkLowerBound floor_;
+  double alike_;
   const std::function<bool()> stops_ = [this] { return clock_.is_long_over(); };
+  std::vector<Mode> modes_;
+  std::unique_ptr<StageEstimates> estimates_;
+  std::map<Key, Correction> corrections_;
+  std::map<SolvedKey, SolvedStage> solved_;
+  std::vector<const SolvedStage*> of_id_;  ///< [-1 - id]
   SearchOutcome outcome_;
-  std::map<Key, std::shared_ptr<RangePlan>> plans_;
 };
 
 }  // namespace

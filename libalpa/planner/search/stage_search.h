@@ -30,8 +30,9 @@ struct SearchSpace {
   int least_stages = 1, most_stages = 1 << 20;
   bool single_devices = false;  ///< stages of one device only
   double cutoff_s = infinity;   ///< proposals whose estimate is that or more are not wanted
-  std::vector<Proposal> known;  ///< plans whose stages are to be improved on
   double gap = 5e-3;            ///< of each stage; the plans that come out are solved again, to the end
+  int solves = 1000;            ///< stages to solve exactly, in place of estimating them
+  std::int64_t effort = 100'000;  ///< on each
   int threads = 1;
   std::string name = "search";  ///< its name on progress lines
 };
@@ -46,10 +47,11 @@ struct SearchOutcome {
       0;  ///< the least memory that a stage would have needed; 0: memory was not why
 };
 
-/// Cuts the layers into stages on submeshes by the dynamic program of Alpa (OSDI'22, section 5.2): for each
-/// bound on the slowest stage, the least sum of stage times. Equal ranges are solved once; ranges that no
-/// plan below the cutoff can have are not solved; the others are, by several threads, with the same result
-/// whatever their number.
+/// Cuts the layers into stages on submeshes by the dynamic program of Alpa (OSDI'22, section 5.2). What a stage
+/// takes is first estimated by templates (stage_templates.h); the stages of the best partition are then solved
+/// exactly, and the program runs again, until it finds a partition of solved stages; and likewise with bounds
+/// in place of estimates, until no other partition can be better or `solves` are used up. By several threads,
+/// with the same result whatever their number.
 SearchOutcome search_stages(const PlanningGraph&, const SearchSpace&, CostTable&, PlanningClock&);
 
 }  // namespace alpa

@@ -100,13 +100,18 @@ SegmentLayouts ChoiceReader::segment_layouts(ValueIndex value, const std::vector
   return {in(Phase::forward), in(Phase::backward)};
 }
 
+/// Seconds of a choice that do not grow with the micro-batches.
+double ChoiceReader::cost_once(const StageVariable& v, std::size_t choice) const {
+  const bool of_update = v.node >= 0 && scope_.node(v.node).phase == Phase::update;
+  return of_update ? v.cost[choice] : v.once[choice];
+}
+
 double ChoiceReader::seconds(const std::vector<int>& choice, bool update) const {
   double sum = 0;
   for (std::size_t i = 0; i < stage_.variables.size(); ++i) {
     const StageVariable& v = stage_.variables[i];
     const auto c = static_cast<std::size_t>(choice[i]);
-    const bool of_update = v.node >= 0 && scope_.node(v.node).phase == Phase::update;
-    const double once = of_update ? v.cost[c] : v.once[c];
+    const double once = cost_once(v, c);
     sum += update ? once : v.cost[c] - once;
   }
   for (const auto& [edge, flow] : stage_.edges)
@@ -115,6 +120,35 @@ double ChoiceReader::seconds(const std::vector<int>& choice, bool update) const 
              edge_seconds(stage_, edge, static_cast<std::size_t>(choice[edge.from]),
                           mesh_costs_)[choice[edge.to]];
   return sum;
+}
+
+int ChoiceReader::layer_of(const StageVariable& v) const {
+  return scope_.canonical_layer(v.node >= 0 ? scope_.node(v.node).layer : scope_.home_layer(v.value));
+}
+
+std::vector<LayerCosts> ChoiceReader::layer_costs(const std::vector<int>& choice) const {
+  const int layers = request_.end_layer - request_.first_layer;
+  std::vector<LayerCosts> of_all(static_cast<std::size_t>(layers));  // of equal layers, at the first
+  const auto place = [&](const StageVariable& v) -> LayerCosts& {
+    return of_all[layer_of(v) - request_.first_layer];
+  };
+  for (std::size_t i = 0; i < stage_.variables.size(); ++i) {
+    const StageVariable& v = stage_.variables[i];
+    const auto c = static_cast<std::size_t>(choice[i]);
+    LayerCosts& costs = place(v);
+    const double once = cost_once(v, c);
+    costs.update_s += once;
+    costs.micro_batch_s += (v.cost[c] - once) / request_.micro_batches;
+    costs.resident_bytes += v.resident[c];
+    costs.micro_batch_bytes += v.per_micro_batch[c];
+  }
+  for (const auto& [edge, flow] : stage_.edges) {
+    LayerCosts& costs = place(variable(edge.to));
+    const double seconds = flow.count * edge_seconds(stage_, edge, static_cast<std::size_t>(choice[edge.from]),
+                                                     mesh_costs_)[choice[edge.to]];
+    (edge.phase == Phase::update ? costs.update_s : costs.micro_batch_s) += seconds;
+  }
+  return shared_by_copies(of_all);
 }
 
 StageSolution ChoiceReader::solution_of(const std::vector<int>& choice) const {

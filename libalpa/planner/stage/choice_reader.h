@@ -31,6 +31,19 @@ struct StageSolution {
   std::int64_t micro_batch_bytes = 0;  ///< activations of one micro-batch in flight
 };
 
+/// What a layer takes of the stage that it is part of.
+struct LayerCosts {
+  double micro_batch_s = 0, update_s = 0;  ///< as of the stage
+  std::int64_t resident_bytes = 0;         ///< all the time
+  std::int64_t micro_batch_bytes = 0;      ///< for each micro-batch in flight
+  std::int64_t working_bytes = 0;          ///< most at once beside those, while it runs
+
+  LayerCosts operator/(int copies) const {
+    return {micro_batch_s / copies, update_s / copies, resident_bytes / copies, micro_batch_bytes / copies,
+            working_bytes};
+  }
+};
+
 /// Reads what is chosen for every variable of a stage as strategies, layouts and times, and the other way.
 class ChoiceReader {
  public:
@@ -44,6 +57,26 @@ class ChoiceReader {
   /// The choices that make this solution; empty where the stage lacks one of them.
   std::vector<int> choice_of(const StageSolution&) const;
 
+  /// The layer that a variable belongs to: that of its node, of what makes its value, or of the first that
+  /// uses it. Of equal layers the one that stands for all.
+  int layer_of(const StageVariable&) const;
+  /// [layer of the stage] Of a choice for every variable, without `working_bytes`. What goes from one layer to
+  /// another is the other's.
+  std::vector<LayerCosts> layer_costs(const std::vector<int>& choice) const;
+  /// [layer of the stage] Of what is counted at the first of equal layers for all of them, an equal share each.
+  template <class Costs>
+  std::vector<Costs> shared_by_copies(const std::vector<Costs>& of_all) const {
+    const auto place = [&](std::size_t layer) {
+      return scope_.canonical_layer(request_.first_layer + static_cast<int>(layer)) - request_.first_layer;
+    };
+    std::vector<int> copies(of_all.size(), 0);
+    for (std::size_t layer = 0; layer < of_all.size(); ++layer) ++copies[place(layer)];
+    std::vector<Costs> shares;
+    for (std::size_t layer = 0; layer < of_all.size(); ++layer)
+      shares.push_back(of_all[place(layer)] / copies[place(layer)]);
+    return shares;
+  }
+
  private:
   const StageVariable& variable(int index) const { return stage_.variables[index]; }
 
@@ -54,6 +87,7 @@ class ChoiceReader {
                               const std::vector<int>& choice) const;
   ShardingSpec resting_layout(ValueIndex value, const std::vector<int>& choice) const;
   SegmentLayouts segment_layouts(ValueIndex value, const std::vector<int>& choice) const;
+  double cost_once(const StageVariable&, std::size_t choice) const;
   double seconds(const std::vector<int>& choice, bool update) const;
 
   const StageRequest& request_;

@@ -52,7 +52,8 @@ int StageClock::ends(NodeIndex node, Phase segment) const {
 }
 
 std::pair<int, int> StageClock::of_layer(int layer, Phase segment) const {
-  return of_layer_.at({scope_.canonical_layer(layer), segment});
+  const auto at = of_layer_.find({scope_.canonical_layer(layer), segment});
+  return at == of_layer_.end() ? std::pair(0, 0) : at->second;
 }
 
 }  // namespace alpa

@@ -39,7 +39,7 @@ class StageClock {
   /// Its place among all runs of the segment, copies and all.
   int position(NodeIndex node, Phase segment) const { return in(position_, node, segment); }
 
-  /// Of the runs of a layer, or of that whose copy it is.
+  /// Of the runs of a layer, or of that whose copy it is; {0, 0} where it has none.
   std::pair<int, int> of_layer(int layer, Phase segment) const;
 
  private:

@@ -7,6 +7,7 @@
 #include "libalpa/base/checked.h"
 #include "libalpa/base/deadline.h"
 #include "libalpa/base/infinity.h"
+#include "libalpa/planner/stage/stage_clock.h"
 #include "libalpa/planner/stage/stage_edges.h"
 #include "libalpa/planner/stage/stage_memory.h"
 
@@ -180,6 +181,58 @@ void StageProblem::hold_conversions_where(const std::vector<std::int64_t>& bytes
       }
     }
   }
+}
+
+SelectionProblem StageProblem::priced(const MemoryPrice& price, bool apart) const {
+  SelectionProblem priced;
+  for (const StageVariable& v : stage_.variables) {
+    SelectionProblem::Node& node = priced.nodes.emplace_back();
+    for (std::size_t c = 0; c < v.choices.size(); ++c)
+      node.cost.push_back(v.cost[c] + price.per_byte_s * (static_cast<double>(v.resident[c]) +
+                                                          price.in_flight *
+                                                              static_cast<double>(v.per_micro_batch[c])));
+  }
+  // Edges of the selection come in their order, but for those to the same variable, which are in no problem.
+  std::size_t next = 0;
+  for (const auto& [edge, flow] : stage_.edges) {
+    if (edge.from == edge.to) {
+      const double runs = runs_per_step(request_, edge.phase) * flow.count;
+      for (std::size_t c = 0; !apart && c < priced.nodes[edge.from].cost.size(); ++c)
+        priced.nodes[edge.from].cost[c] += runs * edge_seconds(stage_, edge, c, mesh_costs_)[c];
+      continue;
+    }
+    const SelectionProblem::Edge& known = problem_.edges[next++];
+    if (!apart || (layer_of(edge.from) == layer_of(edge.to) && flow.stays)) priced.edges.push_back(known);
+  }
+  return priced;
+}
+
+std::vector<LayerCosts> StageProblem::layer_costs(const std::vector<int>& choice) const {
+  std::vector<LayerCosts> costs = reader_.layer_costs(choice);
+  const StageClock clock(scope_);
+  const std::vector<std::int64_t> bytes = bytes_over_time(choice);
+  std::int64_t lasting = 0;
+  for (std::size_t i = 0; i < stage_.variables.size(); ++i)
+    lasting += stage_.variables[i].resident[choice[i]] +
+               request_.in_flight * stage_.variables[i].per_micro_batch[choice[i]];
+  for (int layer = 0; layer < static_cast<int>(costs.size()); ++layer)
+    for (const Phase segment : {Phase::forward, Phase::backward, Phase::update}) {
+      const auto [begin, end] = clock.of_layer(request_.first_layer + layer, segment);
+      for (int tick = begin; tick < end; ++tick)
+        costs[layer].working_bytes = std::max(costs[layer].working_bytes, bytes[tick] - lasting);
+    }
+  return costs;
+}
+
+std::vector<double> StageProblem::layer_prices(const SelectionProblem& priced,
+                                               const std::vector<int>& choice) const {
+  std::vector<double> of_all(static_cast<std::size_t>(request_.end_layer - request_.first_layer));
+  const auto place = [&](int variable) -> double& { return of_all[layer_of(variable) - request_.first_layer]; };
+  for (std::size_t i = 0; i < priced.nodes.size(); ++i)
+    place(static_cast<int>(i)) += priced.nodes[i].cost[choice[i]];
+  for (const SelectionProblem::Edge& edge : priced.edges)
+    place(edge.to) += edge.cost[choice[edge.from] * priced.nodes[edge.to].cost.size() + choice[edge.to]];
+  return reader_.shared_by_copies(of_all);
 }
 
 std::vector<int> StageProblem::with_conversions(std::vector<int> choice) const {

@@ -10,6 +10,12 @@
 
 namespace alpa {
 
+/// What memory that lasts is worth, in place of a limit to it.
+struct MemoryPrice {
+  double per_byte_s = 0;  ///< seconds of a step for each byte that is held all the time
+  double in_flight = 1;   ///< likewise for each of activations: that many micro-batches hold it
+};
+
 /// The selection problem of a stage, over its nodes, the resting layouts of its states and of values with
 /// several users, with equal layers folded into one.
 class StageProblem {
@@ -31,6 +37,15 @@ class StageProblem {
   /// What fits into selection() then fits.
   void refine_everywhere();
   const StageVariables& variables() const { return stage_; }
+
+  /// The problem with memory paid for, not limited. Where layers are `apart`, what goes from one to another is
+  /// free: the least cost is then a bound that adds up over layers, on every stage made of some of them.
+  SelectionProblem priced(const MemoryPrice&, bool apart = false) const;
+  /// [layer of the stage] Of a choice for every variable.
+  std::vector<LayerCosts> layer_costs(const std::vector<int>& choice) const;
+  /// [layer of the stage] What a choice pays in a problem that priced() made.
+  std::vector<double> layer_prices(const SelectionProblem& priced, const std::vector<int>& choice) const;
+  int layer_of(int variable) const { return reader_.layer_of(stage_.variables[variable]); }
 
   /// What a choice for every variable makes all nodes of the selection problem choose, and the other way.
   std::vector<int> with_conversions(std::vector<int> choice) const;

@@ -61,6 +61,13 @@ ValueIndex StageScope::canonical_value(ValueIndex v) const {
   return at == canonical_state_.end() ? v : at->second;
 }
 
+int StageScope::home_layer(ValueIndex v) const {
+  if (makes(v)) return node(value(v).producer).layer;
+  int first = request_.end_layer;
+  for (const NodeIndex user : users(v)) first = std::min(first, node(user).layer);
+  return first;
+}
+
 std::vector<NodeIndex> StageScope::users(ValueIndex v) const {
   std::vector<NodeIndex> users;
   for (const NodeIndex n : planning_.uses.users_of(v))

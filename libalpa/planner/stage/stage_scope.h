@@ -27,6 +27,8 @@ class StageScope {
   NodeIndex canonical_node(NodeIndex node) const;
   ValueIndex canonical_value(ValueIndex value) const;
   int canonical_layer(int layer) const { return canonical_layer_[layer]; }
+  /// Where the value is made, or else first used.
+  int home_layer(ValueIndex value) const;
   int copies(NodeIndex canonical_node) const { return copies_[canonical_node]; }
 
   std::vector<NodeIndex> users(ValueIndex value) const;

@@ -217,6 +217,7 @@ class Builder {
     const ValueIndex canonical = scope_.canonical_value(v);
     StageFlow& flow = built_.edges[{from.variable, to, from.place, to_place, canonical, segment}];
     const bool is_first = flow.count++ == 0;
+    if (user >= 0) flow.stays = flow.stays && scope_.node(user).layer == scope_.home_layer(v);
     if (is_first || (v == canonical && flow.value != canonical)) flow.value = v, flow.user = user;
   }
 

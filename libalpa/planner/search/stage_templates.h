@@ -1,0 +1,52 @@
+#pragma once
+#include <vector>
+
+#include "libalpa/base/stop_request.h"
+#include "libalpa/planner/stage/stage_problem.h"
+
+namespace alpa {
+
+/// All layers of a model on one mesh, split as is cheapest where memory has some price. A stage takes its
+/// layers' part of it: with a price in place of a limit, what is best for all layers is best for any of them,
+/// but for what they do at its borders.
+struct StageTemplate {
+  MeshShape mesh;
+  bool rematerialize = false;
+  std::vector<LayerCosts> layers;
+  StageSolution solution;  ///< of all layers as one stage
+};
+
+/// What bounds the step of every stage on a mesh from below, in the same way of running: of layers first to
+/// end - 1 and no fewer micro-batches in flight than the price has, the sum of theirs less `slack_s` and less
+/// what all memory of a device costs. (Lagrange: what a limit does not allow, a price bounds.)
+struct StageBound {
+  MeshShape mesh;
+  bool rematerialize = false;
+  MemoryPrice price;
+  std::vector<double> layers_s;
+  double slack_s = 0;  ///< what the solver may have left above the least
+};
+
+struct MeshTemplates {
+  std::vector<StageTemplate> templates;
+  std::vector<StageBound> bounds;
+  bool out_of_time = false;
+};
+
+struct TemplateOptions {
+  int micro_batches = 1;
+  bool rematerialize = false;
+  int most_in_flight = 1;  ///< of any stage
+  double gap = 2e-3;       ///< of each priced problem
+  double time_limit_s = 1e9;
+  const StopRequest* stop = nullptr;
+};
+
+/// Templates along the front between time and memory: the fastest, the leanest, and what lies between where it
+/// is better than a mix of both, for few and for many micro-batches in flight.
+MeshTemplates stage_templates(const PlanningGraph&, const MeshCosts&, const TemplateOptions&);
+
+/// The part of a template that the stage of these layers has; a start for solve_stage.
+StageSolution part_of(const StageTemplate&, const PlanningGraph&, int first_layer, int end_layer);
+
+}  // namespace alpa
