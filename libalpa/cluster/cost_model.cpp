@@ -45,7 +45,9 @@ double sent_share(CollectiveKind kind, double n) {
 
 CostModel::CostModel(Cluster cluster) : cluster_(std::move(cluster)) {}
 
-CostModel::CostModel(const Profile& profile) : cluster_(profile.cluster) { calibrate(profile); }
+CostModel::CostModel(const Profile& profile) : cluster_(profile.cluster), is_measured_(true) {
+  calibrate(profile);
+}
 
 void CostModel::calibrate(const Profile& profile) {
   std::map<std::string, std::vector<double>> ratios;

@@ -25,6 +25,9 @@ class CostModel {
 
   const Cluster& cluster() const { return cluster_; }
 
+  /// Costs come from a profile, and so for shapes that were measured.
+  bool is_measured() const { return is_measured_; }
+
   /// `signature` is signature_of(op, local call); its first word is the operator's name.
   double operator_seconds(const std::string& signature, const Work&) const;
 
@@ -45,6 +48,7 @@ class CostModel {
   void calibrate(const Profile&);
 
   Cluster cluster_;
+  bool is_measured_ = false;
   std::map<std::string, OperatorSample> operators_;
   std::map<std::string, double> slowdown_;  ///< measured / roofline by operator name; "" for all
   std::map<std::pair<CollectiveKind, GroupShape>, std::vector<std::pair<double, double>>>

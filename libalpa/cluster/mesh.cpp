@@ -62,9 +62,10 @@ std::vector<MeshShape> mesh_shapes(int devices, int devices_per_node) {
   std::vector<MeshShape> shapes{{devices}};
   const bool one_node = devices <= devices_per_node;
   for (int outer = 2; outer * 2 <= devices; ++outer) {
+    const int inner = devices / outer;
     if (devices % outer != 0) continue;
-    if (one_node && outer > devices / outer) continue;  // the axes of a node are alike
-    shapes.push_back({outer, devices / outer});
+    if (one_node ? outer > inner : devices_per_node % inner != 0) continue;  // the axes of a node are alike
+    shapes.push_back({outer, inner});
   }
   return shapes;
 }

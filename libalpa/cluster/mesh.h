@@ -43,7 +43,8 @@ struct GroupShape {
 /// Shape of the groups along one axis when each node holds `devices_per_node` consecutive devices.
 GroupShape group_shape(const DeviceMesh&, int axis, int devices_per_node);
 
-/// Meshes that `devices` devices can be seen as: one axis, and two where both are 2 or more.
+/// Meshes that `devices` devices can be seen as: one axis, and two where both are 2 or more; where they are on
+/// several nodes, the second stays in one.
 std::vector<MeshShape> mesh_shapes(int devices, int devices_per_node);
 
 /// Sizes of submeshes: powers of two within a node, and whole nodes (Alpa, theorem 1).

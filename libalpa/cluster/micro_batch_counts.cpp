@@ -2,13 +2,16 @@
 
 #include <algorithm>
 
+#include "libalpa/base/limits.h"
+
 namespace alpa {
 
-std::vector<int> micro_batch_counts(std::int64_t batch, int devices) {
+std::vector<int> micro_batch_counts(std::int64_t batch, std::int64_t most) {
   std::vector<int> counts;
-  const int most = std::max(8, 4 * devices);
-  for (int count = 1; count <= batch && count <= most; count *= 2)
-    if (batch % count == 0) counts.push_back(count);
+  const std::int64_t last = std::min({batch, most, kMostMicroBatches});
+  for (std::int64_t count = 1; count <= last; ++count)
+    if (batch % count == 0 && (counts.empty() || count >= 2 * counts.back()))
+      counts.push_back(static_cast<int>(count));
   return counts;
 }
 

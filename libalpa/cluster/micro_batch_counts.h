@@ -5,9 +5,11 @@
 namespace alpa {
 
 /// Into how many micro-batches a step of `batch` samples (or groups of samples that belong together) may be
-/// cut on so many devices: powers of two that divide the batch, up to four per device and at least up to 8;
-/// {1, 2, 4, 8, 16} for a batch of 48 on 4 devices. Plans are searched over these, and profiles measure for
-/// these, so that a plan asks for nothing that was not measured. More devices only add counts.
-std::vector<int> micro_batch_counts(std::int64_t batch, int devices);
+/// cut: 1, and from there always the least divisor of the batch that is twice as much or more, up to `most`; {1,
+/// 2, 4, 8, 16, 48} for a batch of 48. A larger `most` only adds counts.
+std::vector<int> micro_batch_counts(std::int64_t batch, std::int64_t most);
+
+/// Profiles measure for no more than that many, which is enough to fill a pipeline of all devices.
+inline int most_profiled_micro_batches(int devices) { return devices > 2 ? 4 * devices : 8; }
 
 }  // namespace alpa

@@ -16,6 +16,18 @@ std::vector<Word<std::string>> schedule_words() {
 
 }  // namespace
 
+StageEffort stage_effort(PlannerEffort effort) {
+  switch (effort) {
+    case PlannerEffort::quick:
+      return {0, 500, 2'000};
+    case PlannerEffort::normal:
+      return {40, 2'000, 10'000};
+    case PlannerEffort::thorough:
+      return {2'000, 100'000, 60'000};
+  }
+  return {};
+}
+
 const std::vector<Word<std::string>>& method_words() {
   static const std::vector<Word<std::string>> words{
       {"auto", "auto", "the search and every baseline"},
@@ -47,10 +59,13 @@ void describe(PlannerOptions& o, OptionsVisitor& visit) {
               {{"auto", Rematerialize::automatic, "where the planner chooses to"},
                {"never", Rematerialize::never, "all of them are kept"},
                {"always", Rematerialize::always, "on every stage"}});
+  visit.field("effort", o.effort, "how much work the search does; the same finds the same plan",
+              {{"quick", PlannerEffort::quick, "stages are estimated, the best plans solved"},
+               {"normal", PlannerEffort::normal, "the stages of the best plans are solved while that improves them"},
+               {"thorough", PlannerEffort::thorough, "likewise, and every stage that a better plan would need"}});
   visit.field("time_limit", o.time_limit_s, "safety cap on planning, in seconds", at_least(1));
   visit.field("layers", o.layers,
-              "clusters of layers that stages may be cut between; 0: the model's layers, at most 48 or one "
-              "per device",
+              "clusters of layers that stages may be cut between; 0: the model's layers, at most 128",
               between(0, kMostLayers));
   visit.field("threads", o.threads,
               "threads that solve stages; 0: as many as the process may run on. The plan is the same",

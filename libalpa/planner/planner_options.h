@@ -25,6 +25,17 @@ struct PinnedPlan {
 /// Whether activations are computed again in the backward in place of being kept for it.
 enum class Rematerialize { automatic, never, always };
 
+/// How much work the search does. The same effort finds the same plan.
+enum class PlannerEffort { quick, normal, thorough };
+
+/// What an effort means: stages to solve exactly for each number of micro-batches, and the work on each, as of
+/// SelectionOptions.
+struct StageEffort {
+  int solves = 0;
+  std::int64_t work = 0, most_cbc_cells = 0;
+};
+StageEffort stage_effort(PlannerEffort);
+
 struct PlannerOptions {
   int devices = 0;              ///< 0: all of the cluster
   int micro_batches = 0;        ///< 0: the planner chooses
@@ -32,6 +43,7 @@ struct PlannerOptions {
   int layers = 0;  ///< clusters of the model's layers that stages may be cut between; 0: the planner chooses
   std::string schedule = "1f1b";  ///< of the table of schedules
   Rematerialize rematerialize = Rematerialize::automatic;
+  PlannerEffort effort = PlannerEffort::normal;
   double time_limit_s = 240;  ///< safety cap on the whole search, wall seconds
   int threads = 0;  ///< that solve stages; 0: as many as the process may run on. The plan is the same.
   /// In place of a search; says method, micro-batches, schedule and devices itself.

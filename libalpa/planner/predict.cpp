@@ -7,11 +7,9 @@
 #include "libalpa/program/order/verify.h"
 
 namespace alpa {
+namespace {
 
-void predict(Plan& plan, const Graph& graph, const CostModel& costs) {
-  const Program program = lower(graph, plan);
-  verify(program);
-  const Timeline timeline = simulate(program, costs);
+void put(Plan& plan, const Program& program, const Timeline& timeline, const CostModel& costs) {
   plan.prediction.step_s = timeline.step_s;
   plan.prediction.meshes.clear();
   for (const MeshIndex m : program.meshes.indices()) {
@@ -22,6 +20,47 @@ void predict(Plan& plan, const Graph& graph, const CostModel& costs) {
     plan.prediction.meshes.push_back({timeline.meshes[m], mesh.memory, in_flight});
   }
   plan.prediction.estimated_operators = static_cast<int>(costs.missing().size());
+}
+
+Timeline of_fewer(Plan plan, int micro_batches, const Graph& graph, const CostModel& costs) {
+  plan.micro_batches = micro_batches;
+  return simulate(lower(graph, plan), costs);
+}
+
+/// `later` and so many times more what lies between.
+Timeline extended(const Timeline& earlier, Timeline later, double times) {
+  const auto extend = [&](double from, double& to) { to += times * (to - from); };
+  extend(earlier.step_s, later.step_s);
+  for (const MeshIndex m : later.meshes.indices()) {
+    const MeshTime& from = earlier.meshes[m];
+    MeshTime& to = later.meshes[m];
+    extend(from.compute_s, to.compute_s);
+    extend(from.collective_s, to.collective_s);
+    extend(from.transfer_s, to.transfer_s);
+    extend(from.idle_s, to.idle_s);
+  }
+  return later;
+}
+
+}  // namespace
+
+void predict(Plan& plan, const Graph& graph, const CostModel& costs) {
+  const Program program = lower(graph, plan);
+  verify(program);
+  put(plan, program, simulate(program, costs), costs);
+}
+
+void predict_steady(Plan& plan, const Graph& graph, const CostModel& costs) {
+  const Program program = lower(graph, plan);
+  const int stages = static_cast<int>(plan.stages.size()), all = plan.micro_batches;
+  // Every stage has begun and ended one by then; what stages do for each other repeats after so many.
+  const int begun = 3 * stages, repeats = stages;
+  if (all <= begun + 2 * repeats) return put(plan, program, simulate(program, costs), costs);
+  const int steady = begun + repeats;
+  put(plan, program,
+      extended(of_fewer(plan, begun, graph, costs), of_fewer(plan, steady, graph, costs),
+               static_cast<double>(all - steady) / repeats),
+      costs);
 }
 
 }  // namespace alpa

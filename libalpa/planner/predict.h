@@ -8,4 +8,9 @@ namespace alpa {
 /// alone).
 void predict(Plan&, const Graph&, const CostModel&);
 
+/// The same figures for comparisons, without the proof that the program is sound: of a step of many
+/// micro-batches the first ones are simulated, and each further one takes what the last of those took, in
+/// which the pipeline works steadily.
+void predict_steady(Plan&, const Graph&, const CostModel&);
+
 }  // namespace alpa

@@ -72,7 +72,7 @@ TEST(Workload, OfTheDefaultMicroBatchesHasAllThatTheWholeSearchAsksFor) {
   constexpr std::int64_t batch = 32;
   const Cluster cluster = cluster_of(1, 4);
   std::vector<Graph> graphs;
-  for (const int count : micro_batch_counts(batch, cluster.devices()))
+  for (const int count : micro_batch_counts(batch, most_profiled_micro_batches(cluster.devices())))
     graphs.push_back(testing_models::tiny_gpt(batch / count, 1));
   const CostModel costs(measured(workload(graphs, cluster), cluster));
   Log log("test", LogLevel::off);

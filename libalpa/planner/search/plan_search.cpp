@@ -24,7 +24,9 @@ namespace alpa {
 namespace {
 
 /// The dynamic program looks at the square of their number, on every number of devices.
-constexpr int kMostClusters = 48;
+constexpr int kMostClusters = 128;
+
+constexpr std::size_t kMostSimulated = 4;  ///< of one number of micro-batches
 
 constexpr double kWorthSimulating =
     1.03;  ///< the simulator sees overlap and order, which the search's estimate does not
@@ -78,12 +80,11 @@ class PlanSearch {
     const std::vector<int> counts = micro_batch_counts();
     cluster_layers(priced(counts.front()).graph);
     for (const int count : counts) baselines(count);
-    if (wants("intra-only") || wants("search"))
-      for (const int count : counts) search(count, both_names(), one_stage());
-    if (wants("inter-only"))
+    if (wants("search")) search_all(counts);
+    if (options_.method == "intra-only")
+      for (const int count : counts) search(count, "intra-only", one_stage());
+    if (options_.method == "inter-only")
       for (const int count : counts) search(count, "inter-only", one_device_each());
-    if (wants("search"))
-      for (const int count : counts) search(count, "search", several_stages());
   }
 
   /// On as many devices as the winner takes, which it need not beat: what it finds by itself is the question.
@@ -91,12 +92,22 @@ class PlanSearch {
     devices_ = selection_.freeze().devices();
     const std::vector<int> counts = micro_batch_counts();
     cluster_layers(priced(counts.front()).graph);
-    for (const int count : counts) search(count, "search", one_stage());
+    search_all(counts);
+  }
+
+  /// Those first with which a baseline is fastest: what is found there shortens the search of the others.
+  void search_all(std::vector<int> counts) {
+    std::stable_sort(counts.begin(), counts.end(), [&](int a, int b) { return known_s(a) < known_s(b); });
     for (const int count : counts) search(count, "search", several_stages());
   }
 
-  std::string both_names() const {
-    return options_.method == "auto" ? "search = intra-only" : options_.method;
+  /// Of the best baseline with so many micro-batches; where none fits, more come first.
+  double known_s(int micro_batches) const {
+    const auto known = known_.find(micro_batches);
+    if (known == known_.end()) return 1e30 / micro_batches;
+    double best = infinity;
+    for (const Proposal& proposal : known->second) best = std::min(best, proposal.estimate_s);
+    return best;
   }
 
   void check_batch(int micro_batches) const {
@@ -114,7 +125,9 @@ class PlanSearch {
       check_batch(options_.micro_batches);
       return {options_.micro_batches};
     }
-    return alpa::micro_batch_counts(model_.batch / model_.group_samples, devices_);
+    const std::int64_t groups = model_.batch / model_.group_samples;
+    return alpa::micro_batch_counts(groups,
+                                    costs_.is_measured() ? most_profiled_micro_batches(devices_) : groups);
   }
 
   void cluster_layers(const Graph& graph) {
@@ -125,7 +138,7 @@ class PlanSearch {
           fmt::format("{} clusters of layers asked for, the model has {} layers", options_.layers, layers),
           fmt::format("--layers {} or fewer; 0 leaves it to the planner", layers));
     const int clusters =
-        options_.layers > 0 ? options_.layers : std::min(layers, std::max(kMostClusters, devices_));
+        options_.layers > 0 ? options_.layers : std::min(layers, kMostClusters);
     cuts_ = cluster_chain(layer_chain(graph), clusters);
   }
 
@@ -174,6 +187,10 @@ class PlanSearch {
     space.schedule = schedule_;
     if (options_.rematerialize != Rematerialize::automatic)
       space.rematerialize = {options_.rematerialize == Rematerialize::always};
+    const StageEffort effort = stage_effort(options_.effort);
+    space.solves = effort.solves;
+    space.effort = effort.work;
+    space.most_cbc_cells = effort.most_cbc_cells;
     space.threads = thread_count(options_.threads);
     space.cuts = cuts_;
     return space;
@@ -191,13 +208,12 @@ class PlanSearch {
   }
   SearchSpace several_stages() const {
     SearchSpace several = space();
-    several.least_stages = 2;
     several.cutoff_s = kWorthSimulating * selection_.best_estimate_s();
     return several;
   }
 
   void search(int micro_batches, const std::string& method, SearchSpace space) {
-    const std::string part = method + (space.least_stages > 1 ? " of several stages" : " of one stage");
+    const std::string part = method;
     double& bound_s = bound_s_.try_emplace(micro_batches, infinity).first->second;
     if (!has_time_for(part, micro_batches)) {
       bound_s = 0;
@@ -215,6 +231,11 @@ class PlanSearch {
     if (found.proposals.empty() && found.shortfall_bytes > 0)
       selection_.note_shortfall(space.name, found.shortfall_first_layer, found.shortfall_end_layer,
                                 found.shortfall_bytes);
+    double best = infinity;
+    for (const Proposal& proposal : found.proposals) best = std::min(best, proposal.estimate_s);
+    std::erase_if(found.proposals, [&](const Proposal& p) { return p.estimate_s > kWorthSimulating * best; });
+    std::ranges::stable_sort(found.proposals, {}, &Proposal::estimate_s);
+    if (found.proposals.size() > kMostSimulated) found.proposals.resize(kMostSimulated);
     for (Proposal& proposal : found.proposals) {
       const double estimate = proposal.estimate_s;
       Proposal entered = selection_.evaluate(graph, std::move(proposal), method, schedule_);

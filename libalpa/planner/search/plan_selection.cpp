@@ -62,6 +62,8 @@ bool PlanSelection::solve(PricedGraph& priced, StageRequest& request, StageSolut
                           const StageSolution* start) {
   SelectionOptions options;
   options.gap = 5e-4;  // the estimate and the simulator differ by more
+  options.effort = effort_.work;
+  options.most_cbc_cells = effort_.most_cbc_cells;
   // Without any plan yet, or a start to fall back on, there has to be time for one.
   const double least_s = best_ || start ? 0 : 1;
   options.time_limit_s = std::clamp(clock_.left_s(), least_s, options.time_limit_s);
@@ -90,7 +92,7 @@ Plan PlanSelection::plan_of(PricedGraph& priced, const Proposal& proposal, const
     throw Error(ErrorKind::run_time, fmt::format("{} was put together wrongly: {}", method, error.happened()),
                 "another --method; and report the model file, this is a fault of alpa-plan");
   }
-  predict(plan, priced.graph, costs_);
+  predict_steady(plan, priced.graph, costs_);
   return plan;
 }
 
@@ -229,6 +231,8 @@ void PlanSelection::refuse() const {
 Plan PlanSelection::result() {
   if (!best_) refuse();
   Plan chosen = entries_[*best_].plan;
+  predict(chosen, model_.graph(chosen.micro_batch_samples), costs_);
+  entries_[*best_].candidate.step_s = chosen.prediction.step_s;
   std::vector<Candidate>& candidates = chosen.prediction.candidates;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     candidates.push_back(entries_[i].candidate);

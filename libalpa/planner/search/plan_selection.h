@@ -26,7 +26,12 @@ class PlanSelection {
  public:
   PlanSelection(const PlanningModel& model, const CostModel& costs, const PlannerOptions& options,
                 int devices, PlanningClock& clock)
-      : model_(model), costs_(costs), options_(options), devices_(devices), clock_(clock) {}
+      : model_(model),
+        costs_(costs),
+        options_(options),
+        effort_(stage_effort(options.effort)),
+        devices_(devices),
+        clock_(clock) {}
 
   /// The stages solved to the end, starting from the proposal's solutions where it has them. Those whose
   /// packing takes more than is left beside what is live are solved once more with that much less memory, or
@@ -66,6 +71,7 @@ class PlanSelection {
   const PlanningModel& model_;
   const CostModel& costs_;
   const PlannerOptions& options_;
+  const StageEffort effort_;
   int devices_;
   PlanningClock& clock_;
   std::vector<Entry> entries_;  ///< plans that fit, each once

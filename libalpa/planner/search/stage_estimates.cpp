@@ -29,18 +29,21 @@ std::vector<double> sums_of(const std::vector<LayerCosts>& layers, Member member
 
 }  // namespace
 
-StageEstimates::StageEstimates(const PlanningGraph& planning, const CostModel& costs, int micro_batches,
-                               std::vector<MeshTemplates> of_meshes)
+StageEstimates::StageEstimates(const PlanningGraph& planning, const CostModel& costs, int micro_batches)
     : planning_(planning), costs_(costs), micro_batches_(micro_batches) {
-  for (MeshTemplates& of_mesh : of_meshes) {
-    std::move(of_mesh.templates.begin(), of_mesh.templates.end(), std::back_inserter(templates_));
-    std::move(of_mesh.bounds.begin(), of_mesh.bounds.end(), std::back_inserter(bounds_));
-  }
   add_crossings();
   find_shared_states();
-  for (const StageTemplate& whole : templates_) prefixes_.push_back(prefix_of(whole));
-  for (const StageBound& bound : bounds_)
-    bound_[{bound.mesh, bound.rematerialize}].push_back({&bound, sums_of(bound.layers_s)});
+}
+
+void StageEstimates::add(const StageTemplate& whole) {
+  templates_.push_back(whole);
+  prefixes_.push_back(prefix_of(whole));
+}
+
+void StageEstimates::add(const StageBound& bound) {
+  const double all_memory_s = bound.price.per_byte_s * static_cast<double>(costs_.cluster().memory_bytes);
+  bound_[{bound.mesh, bound.rematerialize}].push_back(
+      {bound.slack_s + all_memory_s, sums_of(bound.layers_s)});
 }
 
 void StageEstimates::add_crossings() {
@@ -139,8 +142,7 @@ double StageEstimates::least_step_s(const MeshShape& mesh, bool rematerialize, i
   if (at == bound_.end()) return 0;
   double most = 0;
   for (const Bound& bound : at->second)
-    most = std::max(most, between(bound.layers_s, first, end) - bound.of->slack_s -
-                              bound.of->price.per_byte_s * static_cast<double>(costs_.cluster().memory_bytes));
+    most = std::max(most, between(bound.layers_s, first, end) - bound.free_s);
   return most;
 }
 

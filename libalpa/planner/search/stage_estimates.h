@@ -10,8 +10,11 @@ namespace alpa {
 /// What stages take before any is solved: parts of templates, with what goes over their borders, and bounds.
 class StageEstimates {
  public:
-  /// Keeps references to the graph and the costs. `memory_bytes`: of a device.
-  StageEstimates(const PlanningGraph&, const CostModel&, int micro_batches, std::vector<MeshTemplates>);
+  /// Keeps references to the graph and the costs.
+  StageEstimates(const PlanningGraph&, const CostModel&, int micro_batches);
+
+  void add(const StageTemplate&);
+  void add(const StageBound&);
 
   const std::vector<StageTemplate>& templates() const { return templates_; }
 
@@ -31,7 +34,7 @@ class StageEstimates {
     std::vector<double> shared_bytes;  ///< of shared_
   };
   struct Bound {
-    const StageBound* of = nullptr;
+    double free_s = 0;  ///< what the solver left, and what the price makes of all memory
     Sums layers_s;
   };
   /// A state that layers beside its own use.
@@ -52,7 +55,6 @@ class StageEstimates {
   const CostModel& costs_;
   int micro_batches_;
   std::vector<StageTemplate> templates_;
-  std::vector<StageBound> bounds_;
   std::vector<Prefix> prefixes_;                                   ///< of templates
   std::map<std::pair<MeshShape, bool>, std::vector<Bound>> bound_;  ///< at several prices
   /// [layer] Bytes of whole values that cross into it, and back out of it, in each micro-batch, and once.

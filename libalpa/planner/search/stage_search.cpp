@@ -74,15 +74,12 @@ class StageSearch {
         most_(std::min({space.most_stages, units_, space.devices})),
         sizes_(stage_sizes(space, cluster_)),
         floor_(planning, book, sizes_, cluster_.devices_per_node, space.micro_batches),
-        alike_(units_ > kManyUnits ? kAlikeOfMany : kAlike) {}
+        alike_(units_ > kManyUnits ? kAlikeOfMany : kAlike),
+        estimates_(planning, book.costs(), space.micro_batches) {}
 
   SearchOutcome run() {
     find_in_flight();
-    const double floor_s = least_pipeline_s();
-    if (floor_s >= space_.cutoff_s) {
-      outcome_.lower_bound_s = floor_s;
-      return std::move(outcome_);
-    }
+    if (!make_fronts()) return std::move(outcome_);
     make_templates();
     improve_estimates();
     prove();
@@ -117,46 +114,82 @@ class StageSearch {
       }
   }
 
-  /// With every node at its fastest, nothing converted, and all devices at work all the time.
-  double least_pipeline_s() const {
-    return space_.micro_batches * floor_.rest_s(0, 0, space_.devices);
-  }
-
   double left_s() const { return std::max(0.0, clock_.left_s()); }
 
-  /// The meshes that a stage of some pipeline below the cutoff may have.
-  std::vector<Mode> modes() const {
-    std::vector<Mode> modes;
-    for (const int size : sizes_) {
-      bool useful = false;
-      for (int unit = 0; unit < units_ && !useful; ++unit) {
-        const int rest = space_.devices - size;
-        useful = floor_.pipeline_s(cuts_[unit], cuts_[unit + 1], size, rest) < space_.cutoff_s &&
-                 (rest > 0 || units_ >= 1);
-      }
-      if (!useful) continue;
+  /// Every mode's first bound; false where they show that no pipeline takes less than the cutoff.
+  bool make_fronts() {
+    for (const int size : sizes_)
       for (const MeshShape& mesh : mesh_shapes(size, cluster_.devices_per_node))
-        for (const bool rematerialize : space_.rematerialize) modes.push_back({mesh, rematerialize});
-    }
-    return modes;
-  }
-
-  void make_templates() {
-    modes_ = modes();
-    std::vector<MeshTemplates> made(modes_.size());
-    clock_.begin(space_.name + ": layers solved on their meshes", static_cast<int>(modes_.size()));
+        for (const bool rematerialize : space_.rematerialize) modes_.push_back({mesh, rematerialize});
+    fronts_.resize(modes_.size());
+    clock_.begin(space_.name + ": layers bounded on their meshes", static_cast<int>(modes_.size()));
     run_tasks(static_cast<int>(modes_.size()), space_.threads, [&](int i) {
+      clock_.one_done();
+      if (clock_.is_over()) return;
       TemplateOptions options;
       options.micro_batches = space_.micro_batches;
       options.rematerialize = modes_[i].rematerialize;
       options.most_in_flight = std::ranges::max(in_flight_);
-      options.time_limit_s = left_s();
-      options.stop = clock_.stop();
-      made[i] = stage_templates(planning_, book_.known(modes_[i].mesh), options);
+      fronts_[i] = std::make_unique<TemplateFront>(planning_, book_.known(modes_[i].mesh), options);
+    });
+    for (const auto& front : fronts_) {
+      if (!front) outcome_.out_of_time = true;
+      if (!front || front->bounds().empty()) continue;
+      estimates_.add(front->bounds().front());
+    }
+    if (outcome_.out_of_time) return false;
+    device_s_.assign(static_cast<std::size_t>(units_), infinity);
+    for (const Mode& mode : modes_)
+      for (int unit = 0; unit < units_; ++unit)
+        device_s_[unit] = std::min(device_s_[unit], device_count(mode.mesh) * least_step_s(mode, {unit, unit + 1, 0}));
+    all_device_s_ = std::accumulate(device_s_.begin(), device_s_.end(), 0.0);
+    outcome_.lower_bound_s = std::min(space_.cutoff_s, all_device_s_ / space_.devices);
+    return outcome_.lower_bound_s < space_.cutoff_s;
+  }
+
+  double least_step_s(const Mode& mode, const Range& range) const {
+    return estimates_.least_step_s(mode.mesh, mode.rematerialize, first_layer(range), end_layer(range));
+  }
+
+  /// No pipeline with that stage takes less: others share the rest of the devices, at the most efficient.
+  double least_pipeline_s(const Mode& mode, const Range& range) const {
+    const double own = least_step_s(mode, range), rest = space_.devices - range.size;
+    double others = all_device_s_;
+    for (int unit = range.first_unit; unit < range.end_unit; ++unit) others -= device_s_[unit];
+    return std::max(own, rest > 0 ? others / rest : 0);
+  }
+
+  /// Whether a pipeline below the cutoff may have a stage of that mode.
+  bool is_useful(const Mode& mode) const {
+    const int size = device_count(mode.mesh);
+    for (int first = 0; first < units_; ++first)
+      for (int end = first + 1; end <= units_; ++end)
+        if (is_range({first, end, size}) && least_pipeline_s(mode, {first, end, size}) < space_.cutoff_s)
+          return true;
+    return false;
+  }
+
+  void make_templates() {
+    std::vector<int> useful;
+    for (std::size_t i = 0; i < modes_.size(); ++i)
+      if (!fronts_[i]->bounds().empty() && is_useful(modes_[i])) useful.push_back(static_cast<int>(i));
+    clock_.begin(space_.name + ": layers solved on their meshes", static_cast<int>(useful.size()));
+    run_tasks(static_cast<int>(useful.size()), space_.threads, [&](int i) {
+      fronts_[useful[i]]->find_templates(Deadline(left_s(), clock_.stop()));
       clock_.one_done();
     });
-    for (const MeshTemplates& of_mode : made) outcome_.out_of_time |= of_mode.out_of_time;
-    estimates_ = std::make_unique<StageEstimates>(planning_, book_.costs(), space_.micro_batches, std::move(made));
+    for (const int i : useful) {
+      const TemplateFront& front = *fronts_[i];
+      outcome_.out_of_time |= front.out_of_time();
+      for (const StageTemplate& whole : front.templates()) estimates_.add(whole);
+      for (std::size_t b = 1; b < front.bounds().size(); ++b) estimates_.add(front.bounds()[b]);
+    }
+    fronts_.clear();
+  }
+
+  bool is_range(const Range& range) const {
+    const bool all = range.first_unit == 0 && range.end_unit == units_;
+    return all == (range.size == space_.devices);
   }
 
   template <class Visit>
@@ -164,9 +197,7 @@ class StageSearch {
     for (int first = 0; first < units_ && !clock_.is_long_over(); ++first)
       for (int end = first + 1; end <= units_; ++end)
         for (const int size : sizes_) {
-          const int after = units_ - end, rest = space_.devices - size;
-          if ((first == 0 && after == 0) != (rest == 0)) continue;
-          visit(Range{first, end, size});
+          if (const Range range{first, end, size}; is_range(range)) visit(range);
         }
   }
 
@@ -174,12 +205,12 @@ class StageSearch {
   StageChoices estimated() const {
     StageChoices choices(units_, space_.devices, sizes_, in_flight_);
     std::map<int, std::vector<int>> of_size;
-    for (std::size_t t = 0; t < estimates_->templates().size(); ++t)
-      of_size[device_count(estimates_->templates()[t].mesh)].push_back(static_cast<int>(t));
+    for (std::size_t t = 0; t < estimates_.templates().size(); ++t)
+      of_size[device_count(estimates_.templates()[t].mesh)].push_back(static_cast<int>(t));
     for_ranges([&](const Range& range) {
       const auto known = corrections_.find(key_of(range));
       for (const int t : of_size[range.size]) {
-        StageWay way = estimates_->estimate(t, first_layer(range), end_layer(range));
+        StageWay way = estimates_.estimate(t, first_layer(range), end_layer(range));
         if (known != corrections_.end()) correct(known->second, way);
         if (way.most_in_flight > 0) choices.offer(range.first_unit, range.end_unit, range.size, way);
       }
@@ -274,10 +305,10 @@ class StageSearch {
   /// The best template of each mode, fastest first.
   std::vector<Estimated> estimated_modes(const Range& range, int flying) const {
     std::map<Mode, StageWay> best;
-    for (std::size_t t = 0; t < estimates_->templates().size(); ++t) {
-      const StageTemplate& whole = estimates_->templates()[t];
+    for (std::size_t t = 0; t < estimates_.templates().size(); ++t) {
+      const StageTemplate& whole = estimates_.templates()[t];
       if (device_count(whole.mesh) != range.size) continue;
-      const StageWay way = estimates_->estimate(static_cast<int>(t), first_layer(range), end_layer(range));
+      const StageWay way = estimates_.estimate(static_cast<int>(t), first_layer(range), end_layer(range));
       const auto [at, is_new] = best.try_emplace({whole.mesh, whole.rematerialize}, way);
       const bool fits = way.most_in_flight >= flying, known_fits = at->second.most_in_flight >= flying;
       if (!is_new && (fits > known_fits || (fits == known_fits && step_s(way.seconds) < step_s(at->second.seconds))))
@@ -299,7 +330,7 @@ class StageSearch {
     double cutoff = infinity;
     const std::vector<Estimated> modes = estimated_modes(range, flying);
     for (const auto& [mode, way] : modes) {
-      const double least = estimates_->least_step_s(mode.mesh, mode.rematerialize, first_layer(range), end_layer(range));
+      const double least = least_step_s(mode, range);
       const bool is_near = step_s(way.seconds) <= kWorthSolving * step_s(modes.front().way.seconds);
       if (least >= cutoff || (solved.best.feasible && !is_near) || left_s() <= 0) {
         solved.lower_bound_s = std::min(solved.lower_bound_s, least);
@@ -309,11 +340,12 @@ class StageSearch {
       SelectionOptions options;
       options.gap = space_.gap;
       options.effort = space_.effort;
+      options.most_cbc_cells = space_.most_cbc_cells;
       options.time_limit_s = left_s();
       options.stop = clock_.stop();
       options.cutoff = cutoff;
       const StageSolution start =
-          part_of(estimates_->templates()[way.id], planning_, first_layer(range), end_layer(range));
+          part_of(estimates_.templates()[way.id], planning_, first_layer(range), end_layer(range));
       StageSolution solution =
           solve_stage(planning_, request_of(range, mode, flying), book_.known(mode.mesh), options, &start);
       const bool hit = solved.best.hit_time_limit || solution.hit_time_limit;
@@ -378,9 +410,9 @@ class StageSearch {
   void find_shortfall() {
     if (outcome_.shortfall_bytes > 0) return;
     for_ranges([&](const Range& range) {
-      for (std::size_t t = 0; t < estimates_->templates().size(); ++t)
-        if (device_count(estimates_->templates()[t].mesh) == range.size)
-          note_shortfall(range, estimates_->least_memory(static_cast<int>(t), first_layer(range), end_layer(range)));
+      for (std::size_t t = 0; t < estimates_.templates().size(); ++t)
+        if (device_count(estimates_.templates()[t].mesh) == range.size)
+          note_shortfall(range, estimates_.least_memory(static_cast<int>(t), first_layer(range), end_layer(range)));
     });
   }
 
@@ -400,8 +432,7 @@ class StageSearch {
       double least = infinity;
       for (const Mode& mode : modes_)
         if (device_count(mode.mesh) == range.size)
-          least = std::min(least, estimates_->least_step_s(mode.mesh, mode.rematerialize, first_layer(range),
-                                                           end_layer(range)));
+          least = std::min(least, least_step_s(mode, range));
       if (least == infinity) return;
       const Key key = key_of(range);
       // More in flight never takes less.
@@ -457,7 +488,7 @@ class StageSearch {
         proposal.requests.push_back(request_of(range, solved.mode, flying));
         proposal.solutions.push_back(solved.best);
       } else {
-        const StageTemplate& whole = estimates_->templates()[way];
+        const StageTemplate& whole = estimates_.templates()[way];
         proposal.requests.push_back(request_of(range, {whole.mesh, whole.rematerialize}, flying));
         proposal.solutions.push_back(part_of(whole, planning_, first_layer(range), end_layer(range)));
       }
@@ -480,7 +511,10 @@ class StageSearch {
   double alike_;
   const std::function<bool()> stops_ = [this] { return clock_.is_long_over(); };
   std::vector<Mode> modes_;
-  std::unique_ptr<StageEstimates> estimates_;
+  StageEstimates estimates_;
+  std::vector<std::unique_ptr<TemplateFront>> fronts_;  ///< [mode]
+  std::vector<double> device_s_;  ///< [unit] device-seconds of a step where they are fewest, memory left aside
+  double all_device_s_ = 0;
   std::map<Key, Correction> corrections_;
   std::map<SolvedKey, SolvedStage> solved_;
   std::vector<const SolvedStage*> of_id_;  ///< [-1 - id]

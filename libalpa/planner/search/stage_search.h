@@ -32,7 +32,8 @@ struct SearchSpace {
   double cutoff_s = infinity;   ///< proposals whose estimate is that or more are not wanted
   double gap = 5e-3;            ///< of each stage; the plans that come out are solved again, to the end
   int solves = 1000;            ///< stages to solve exactly, in place of estimating them
-  std::int64_t effort = 100'000;  ///< on each
+  std::int64_t effort = 100'000;           ///< on each
+  std::int64_t most_cbc_cells = 60'000;  ///< likewise, as of SelectionOptions
   int threads = 1;
   std::string name = "search";  ///< its name on progress lines
 };

@@ -1,9 +1,8 @@
 #include "libalpa/planner/search/stage_templates.h"
 
 #include <algorithm>
-#include <set>
 
-#include "libalpa/base/deadline.h"
+#include "libalpa/base/infinity.h"
 #include "libalpa/semantics/stage_semantics.h"
 #include "libalpa/solver/selection/strategy_selection.h"
 
@@ -13,114 +12,97 @@ namespace {
 /// Beyond that many times the fastest split's time for its memory, memory is worth anything.
 constexpr double kDear = 10;
 
-constexpr int kRefinements = 2;  ///< how often the front is halved between its ends
+constexpr int kRefinements = 1;  ///< how often the front is halved between its ends
 
-class TemplateMaker {
- public:
-  TemplateMaker(const PlanningGraph& planning, const MeshCosts& mesh_costs, const TemplateOptions& options)
-      : options_(options),
-        deadline_(options.time_limit_s, options.stop),
-        request_(request(planning, mesh_costs)),
-        problem_(planning, request_, mesh_costs) {}
-
-  MeshTemplates make() {
-    if (!problem_.why_not().empty()) return {};
-    for (const int in_flight : {1, 4, 16})
-      if (in_flight <= options_.most_in_flight) add_front(in_flight);
-    return std::move(made_);
-  }
-
- private:
-  /// A split with its place on the front.
-  struct Point {
-    double step_s = 0, bytes = 0;
-    bool exists = false;
-  };
-
-  StageRequest request(const PlanningGraph& planning, const MeshCosts& mesh_costs) const {
-    StageRequest all;
-    all.end_layer = static_cast<int>(planning.graph().layers.size());
-    all.mesh = mesh_costs.mesh();
-    all.micro_batches = options_.micro_batches;
-    all.rematerialize = options_.rematerialize;
-    return all;
-  }
-
-  void add_front(int in_flight) {
-    const double flying = in_flight;
-    const Point fastest = at({0, flying});
-    if (!fastest.exists || fastest.bytes <= 0) return;
-    const double dear = kDear * fastest.step_s / fastest.bytes;
-    const Point leanest = at({dear, flying});
-    if (leanest.exists) refine(fastest, leanest, flying, kRefinements);
-  }
-
-  /// What lies below the line between two points.
-  void refine(const Point& fast, const Point& lean, double in_flight, int depth) {
-    if (depth == 0 || lean.bytes >= fast.bytes || lean.step_s <= fast.step_s * (1 + options_.gap)) return;
-    const double price = (lean.step_s - fast.step_s) / (fast.bytes - lean.bytes);
-    const Point between = at({price, in_flight});
-    if (!between.exists) return;
-    const auto priced = [&](const Point& p) { return p.step_s + price * p.bytes; };
-    if (priced(between) >= priced(fast) * (1 - options_.gap)) return;
-    refine(fast, between, in_flight, depth - 1);
-    refine(between, lean, in_flight, depth - 1);
-  }
-
-  SelectionSolution solve(const SelectionProblem& priced) {
-    SelectionOptions options;
-    options.gap = options_.gap;
-    options.effort = 20'000;
-    options.time_limit_s = std::max(0.0, deadline_.seconds_left());
-    options.stop = options_.stop;
-    SelectionSolution solved = solve_selection(priced, options);
-    made_.out_of_time |= solved.hit_time_limit;
-    return solved;
-  }
-
-  Point at(const MemoryPrice& price) {
-    if (deadline_.passed()) {
-      made_.out_of_time = true;
-      return {};
-    }
-    const SelectionSolution solved = solve(problem_.priced(price));
-    if (!solved.feasible) return {};
-    StageTemplate found{request_.mesh, request_.rematerialize, problem_.layer_costs(solved.choice), {}};
-    Point point{0, 0, true};
-    for (const LayerCosts& layer : found.layers) {
-      point.step_s += options_.micro_batches * layer.micro_batch_s + layer.update_s;
-      point.bytes += static_cast<double>(layer.resident_bytes) +
-                     price.in_flight * static_cast<double>(layer.micro_batch_bytes);
-    }
-    if (choices_.insert(solved.choice).second) {
-      found.solution = problem_.solution_of(solved.choice);
-      made_.templates.push_back(std::move(found));
-    }
-    if (price.in_flight == 1) add_bound(price);
-    return point;
-  }
-
-  void add_bound(const MemoryPrice& price) {
-    const SelectionProblem apart = problem_.priced(price, true);
-    const SelectionSolution solved = solve(apart);
-    if (!solved.feasible) return;
-    made_.bounds.push_back({request_.mesh, request_.rematerialize, price,
-                            problem_.layer_prices(apart, solved.choice), solved.cost - solved.lower_bound});
-  }
-
-  const TemplateOptions& options_;
-  const Deadline deadline_;
-  const StageRequest request_;
-  const StageProblem problem_;
-  std::set<std::vector<int>> choices_;
-  MeshTemplates made_;
-};
+StageRequest all_layers(const PlanningGraph& planning, const MeshShape& mesh, const TemplateOptions& options) {
+  StageRequest all;
+  all.end_layer = static_cast<int>(planning.graph().layers.size());
+  all.mesh = mesh;
+  all.micro_batches = options.micro_batches;
+  all.rematerialize = options.rematerialize;
+  return all;
+}
 
 }  // namespace
 
-MeshTemplates stage_templates(const PlanningGraph& planning, const MeshCosts& mesh_costs,
-                              const TemplateOptions& options) {
-  return TemplateMaker(planning, mesh_costs, options).make();
+/// A split's place on the front.
+struct TemplateFront::Point {
+  double step_s = 0, bytes = 0;
+  bool exists = false;
+};
+
+TemplateFront::TemplateFront(const PlanningGraph& planning, const MeshCosts& mesh_costs,
+                             const TemplateOptions& options)
+    : options_(options),
+      request_(all_layers(planning, mesh_costs.mesh(), options)),
+      problem_(planning, request_, mesh_costs) {
+  if (problem_.why_not().empty()) add_bound({0, 1}, infinity);
+}
+
+void TemplateFront::find_templates(const Deadline& deadline) {
+  if (bounds_.empty()) return;
+  for (const int in_flight : {1, 8}) {
+    if (in_flight > options_.most_in_flight) break;
+    const double flying = in_flight;
+    const Point fastest = at({0, flying}, deadline);
+    if (!fastest.exists || fastest.bytes <= 0) return;
+    const Point leanest = at({kDear * fastest.step_s / fastest.bytes, flying}, deadline);
+    if (leanest.exists) refine(fastest, leanest, flying, kRefinements, deadline);
+  }
+}
+
+/// What lies below the line between two points.
+void TemplateFront::refine(const Point& fast, const Point& lean, double in_flight, int depth,
+                           const Deadline& deadline) {
+  if (depth == 0 || lean.bytes >= fast.bytes || lean.step_s <= fast.step_s * (1 + options_.gap)) return;
+  const double price = (lean.step_s - fast.step_s) / (fast.bytes - lean.bytes);
+  const Point between = at({price, in_flight}, deadline);
+  if (!between.exists) return;
+  const auto priced = [&](const Point& p) { return p.step_s + price * p.bytes; };
+  if (priced(between) >= priced(fast) * (1 - options_.gap)) return;
+  refine(fast, between, in_flight, depth - 1, deadline);
+  refine(between, lean, in_flight, depth - 1, deadline);
+}
+
+SelectionSolution TemplateFront::solve(const SelectionProblem& priced, double time_limit_s) {
+  SelectionOptions options;
+  options.gap = options_.gap;
+  options.most_cbc_cells = 0;
+  options.effort = 100;  // elimination and a few prices; what is left of the gap is the bound's slack
+  options.time_limit_s = time_limit_s;
+  SelectionSolution solved = solve_selection(priced, options);
+  out_of_time_ |= solved.hit_time_limit;
+  return solved;
+}
+
+TemplateFront::Point TemplateFront::at(const MemoryPrice& price, const Deadline& deadline) {
+  if (deadline.passed()) {
+    out_of_time_ = true;
+    return {};
+  }
+  const SelectionSolution solved = solve(problem_.priced(price), deadline.seconds_left());
+  if (!solved.feasible) return {};
+  StageTemplate found{request_.mesh, request_.rematerialize, problem_.layer_costs(solved.choice), {}};
+  Point point{0, 0, true};
+  for (const LayerCosts& layer : found.layers) {
+    point.step_s += options_.micro_batches * layer.micro_batch_s + layer.update_s;
+    point.bytes += static_cast<double>(layer.resident_bytes) +
+                   price.in_flight * static_cast<double>(layer.micro_batch_bytes);
+  }
+  if (choices_.insert(solved.choice).second) {
+    found.solution = problem_.solution_of(solved.choice);
+    templates_.push_back(std::move(found));
+  }
+  if (price.in_flight == 1 && price.per_byte_s > 0) add_bound(price, deadline.seconds_left());
+  return point;
+}
+
+void TemplateFront::add_bound(const MemoryPrice& price, double time_limit_s) {
+  const SelectionProblem apart = problem_.priced(price, true);
+  const SelectionSolution solved = solve(apart, time_limit_s);
+  if (!solved.feasible) return;
+  bounds_.push_back({request_.mesh, request_.rematerialize, price,
+                     problem_.layer_prices(apart, solved.choice), solved.cost - solved.lower_bound});
 }
 
 StageSolution part_of(const StageTemplate& whole, const PlanningGraph& planning, int first_layer,

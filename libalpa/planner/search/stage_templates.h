@@ -1,7 +1,8 @@
 #pragma once
+#include <set>
 #include <vector>
 
-#include "libalpa/base/stop_request.h"
+#include "libalpa/base/deadline.h"
 #include "libalpa/planner/stage/stage_problem.h"
 
 namespace alpa {
@@ -27,24 +28,42 @@ struct StageBound {
   double slack_s = 0;  ///< what the solver may have left above the least
 };
 
-struct MeshTemplates {
-  std::vector<StageTemplate> templates;
-  std::vector<StageBound> bounds;
-  bool out_of_time = false;
-};
-
 struct TemplateOptions {
   int micro_batches = 1;
   bool rematerialize = false;
   int most_in_flight = 1;  ///< of any stage
   double gap = 2e-3;       ///< of each priced problem
-  double time_limit_s = 1e9;
-  const StopRequest* stop = nullptr;
 };
 
-/// Templates along the front between time and memory: the fastest, the leanest, and what lies between where it
-/// is better than a mix of both, for few and for many micro-batches in flight.
-MeshTemplates stage_templates(const PlanningGraph&, const MeshCosts&, const TemplateOptions&);
+/// The templates of one mesh along the front between time and memory, and the bounds that come with them.
+class TemplateFront {
+ public:
+  /// Keeps references to the graph and the costs. The first bound, where memory is free, is there at once.
+  TemplateFront(const PlanningGraph&, const MeshCosts&, const TemplateOptions&);
+
+  /// The fastest, the leanest, and what lies between where it is better than a mix of both, for few and for
+  /// many micro-batches in flight.
+  void find_templates(const Deadline&);
+
+  const std::vector<StageTemplate>& templates() const { return templates_; }
+  const std::vector<StageBound>& bounds() const { return bounds_; }  ///< empty: layers cannot be run so
+  bool out_of_time() const { return out_of_time_; }
+
+ private:
+  struct Point;
+  Point at(const MemoryPrice&, const Deadline&);
+  void refine(const Point& fast, const Point& lean, double in_flight, int depth, const Deadline&);
+  SelectionSolution solve(const SelectionProblem& priced, double time_limit_s);
+  void add_bound(const MemoryPrice&, double time_limit_s);
+
+  const TemplateOptions options_;
+  const StageRequest request_;
+  const StageProblem problem_;
+  std::set<std::vector<int>> choices_;
+  std::vector<StageTemplate> templates_;
+  std::vector<StageBound> bounds_;
+  bool out_of_time_ = false;
+};
 
 /// The part of a template that the stage of these layers has; a start for solve_stage.
 StageSolution part_of(const StageTemplate&, const PlanningGraph&, int first_layer, int end_layer);

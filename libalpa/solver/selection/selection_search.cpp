@@ -21,9 +21,6 @@ namespace {
 // of a thousand nodes.
 constexpr std::int64_t price_work_per_effort = 1000, walk_work_per_effort = 2000;
 
-// An integer program with more pair variables than this takes CBC minutes for its first relaxation.
-constexpr std::int64_t max_program_cells = 60'000;
-
 // Up to here CBC is quicker than a search that cannot prove anything.
 constexpr std::int64_t small_program_cells = 10'000;
 
@@ -78,7 +75,7 @@ class NetworkSearch {
       if (static_cast<double>(network_.edge_cells()) > 0.8 * static_cast<double>(cells)) break;
     }
     if (network_.edge_cells() > small_program_cells) walk(options_.effort * walk_work_per_effort, 2000, 1);
-    if (!done() && network_.edge_cells() <= max_program_cells) solve_program();
+    if (!done() && network_.edge_cells() <= options_.most_cbc_cells) solve_program();
   }
 
   // Presolves the present network. False when that settles the search.
