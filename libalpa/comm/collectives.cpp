@@ -13,6 +13,10 @@
 namespace alpa {
 namespace {
 
+// MPICH over UCX sends longer messages by rendezvous. Over TCP its requests and answers wait behind the data
+// of other messages, and links behind them: collectives of 8 MiB took 1.4 times as long at 200 Mbit/s.
+constexpr std::int64_t kMostBytesBetweenNodes = 16 << 10;
+
 std::byte* byte_at(void* base, std::int64_t offset) { return static_cast<std::byte*>(base) + offset; }
 const std::byte* byte_at(const void* base, std::int64_t offset) {
   return static_cast<const std::byte*>(base) + offset;
@@ -138,8 +142,7 @@ std::vector<int> Collectives::nodes_of(const std::vector<int>& ranks) const {
 }
 
 void Collectives::count_sent(int to, std::int64_t bytes) {
-  const bool same_node = node_of_rank_[to] == node_of_rank_[wire_.rank()];
-  (same_node ? sent_.within_node : sent_.between_nodes) += bytes;
+  (is_on_node(to) ? sent_.within_node : sent_.between_nodes) += bytes;
 }
 
 void Collectives::all_reduce(void* values, std::int64_t count, DType dtype, Reduction reduction) {
@@ -379,16 +382,27 @@ void Collectives::run(std::int64_t chunks, int rounds, std::int64_t scratch_byte
 }
 
 void Collectives::start(Flight& flight, int tag) {
-  for (const CollectiveRound::Received& each : flight.work.receives)
-    flight.messages.push_back(wire_.irecv(each.data, each.bytes, each.from, tag));
-  for (const CollectiveRound::Sent& each : flight.work.sends) {
-    flight.messages.push_back(wire_.isend(each.data, each.bytes, each.to, tag));
-    count_sent(each.to, each.bytes);
+  const auto each_message = [&](int peer, std::int64_t bytes, auto body) {
+    const std::int64_t most = is_on_node(peer) ? Wire::kMostBytes : kMostBytesBetweenNodes;
+    for (std::int64_t first = 0; first < bytes; first += most)
+      flight.messages.push_back(body(first, std::min(most, bytes - first)));
+  };
+  for (const auto& [data, bytes, from] : flight.work.receives)
+    each_message(from, bytes, [&, to = data, peer = from](std::int64_t first, std::int64_t length) {
+      return wire_.irecv(byte_at(to, first), length, peer, tag);
+    });
+  for (const auto& [data, bytes, to] : flight.work.sends) {
+    each_message(to, bytes, [&, from = data, peer = to](std::int64_t first, std::int64_t length) {
+      return wire_.isend(byte_at(from, first), length, peer, tag);
+    });
+    count_sent(to, bytes);
   }
+  std::ranges::reverse(flight.messages);
 }
 
+/// All have to, so it is enough to look at the first that has not.
 bool Collectives::has_arrived(Flight& flight) {
-  std::erase_if(flight.messages, [&](int message) { return wire_.test(message); });
+  while (!flight.messages.empty() && wire_.test(flight.messages.back())) flight.messages.pop_back();
   return flight.messages.empty();
 }
 

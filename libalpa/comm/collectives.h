@@ -92,10 +92,12 @@ class Collectives {
     std::int64_t chunk = 0;
     int round = 0;
     CollectiveRound work;
-    std::vector<int> messages;  ///< under way
+    std::vector<int> messages;  ///< under way, the first at the end
     std::vector<std::byte> scratch;
   };
 
+  /// Whether that rank is on this one's node.
+  bool is_on_node(int rank) const { return node_of_rank_[rank] == node_of_rank_[wire_.rank()]; }
   int peer_on(int node) const { return node * shape_.per_node + place_; }
   int peer_at(int place) const { return node_ * shape_.per_node + place; }
 
