@@ -126,9 +126,9 @@ Targets read_targets() {
 std::optional<std::vector<double>> seconds_on_hosts(const Targets& targets, std::int64_t hosts,
                                                     std::int64_t mbit, const char* program) {
   std::string command =
-      fmt::format("MPIEXEC='{}' PRELOAD='{}' '{}/emulated_hosts.sh' {}mbit {} {} '{}' --measure {} {}",
-                  MPIEXEC, KEEP_CONNECTIONS, NETWORK_TESTS, mbit, hosts, targets.ranks_on_host, program,
-                  hosts, targets.ranks_on_host);
+      fmt::format("MPIEXEC='{}' PRELOAD='{}' '{}/emulated_hosts.sh' {} {} {} '{}' --measure {} {}", MPIEXEC,
+                  KEEP_CONNECTIONS, NETWORK_TESTS, mbit, hosts, targets.ranks_on_host, program, hosts,
+                  targets.ranks_on_host);
   for (const std::int64_t size : targets.mebibytes) command += fmt::format(" {}", size);
   std::vector<double> seconds;
   FILE* const lines = popen(command.c_str(), "r");

@@ -2,8 +2,8 @@
 # Runs an MPI program on emulated hosts: network namespaces joined by a switch, each by a link of a given rate in both
 # directions. Needs no root; all of it is gone when the program ends. Ranks of one host share memory, ranks of different hosts
 # have only the network.
-#   emulated_hosts.sh RATE HOSTS RANKS_ON_HOST PROGRAM [ARG...]        e.g.  emulated_hosts.sh 200mbit 2 2 ./test
-# RATE is one of tc(8), or none. Ends with 77 and says why where hosts cannot be emulated. Environment: MPIEXEC (mpiexec),
+#   emulated_hosts.sh MBIT HOSTS RANKS_ON_HOST PROGRAM [ARG...]        e.g.  emulated_hosts.sh 200 2 2 ./test
+# MBIT is the rate in Mbit/s, or none. Ends with 77 and says why where hosts cannot be emulated. Environment: MPIEXEC (mpiexec),
 # PRELOAD (a library for the ranks).
 set -euo pipefail
 [ $# -ge 4 ] || { sed -n '2,7p' "$0" >&2; exit 2; }
@@ -17,16 +17,16 @@ if [ -z "${EMULATED_HOSTS_INSIDE:-}" ]; then
     2>/dev/null || { echo "skipped: this machine lets its users make no network namespaces with shaped links"; exit 77; }
   EMULATED_HOSTS_INSIDE=1 exec "${namespaces[@]}" "$0" "$@"
 fi
-rate=$1 hosts=$2 ranks=$3
+mbit=$1 hosts=$2 ranks=$3
 shift 3
 mount -t tmpfs none /run
 mkdir /run/netns
 
-# What a token bucket lets through at once; it must last from one look of the kernel's to the next.
-burst=64kb
-case $rate in *gbit) burst=256kb ;; esac
 shape() { # namespace, device
-  [ "$rate" = none ] || tc -n "$1" qdisc add dev "$2" root tbf rate "$rate" burst $burst latency 5ms
+  [ "$mbit" != none ] || return 0
+  # What goes at once must hold some of the pieces of 64 KiB that the kernel hands down, and at high rates the bytes between two
+  # of its looks: with 64 KiB 1 Gbit/s are 0.5.
+  tc -n "$1" qdisc add dev "$2" root tbf rate "${mbit}mbit" burst $((mbit < 500 ? 64 : 256))kb latency 5ms
 }
 
 ip netns add switch
