@@ -12,6 +12,7 @@ namespace {
 
 using conformance::number;
 using conformance::numbers;
+using conformance::sum_by_nodes;
 
 /// Ranks on so many nodes, each in a thread, with what each does and has sent by then.
 std::vector<SentBytes> sent_by_ranks(GroupShape shape,
@@ -24,25 +25,6 @@ std::vector<SentBytes> sent_by_ranks(GroupShape shape,
     sent[rank] = group.sent();
   });
   return sent;
-}
-
-/// The sum that communicator.h and collectives.h promise: over nodes, of sums within nodes.
-template <class T>
-std::vector<T> sum_by_nodes(GroupShape shape, std::size_t count) {
-  std::vector<T> sums(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    float over_nodes = 0;
-    for (int node = 0; node < shape.nodes; ++node) {
-      const int first = node * shape.per_node;
-      float of_node = to_float(from_float<T>(number(first, i)));
-      for (int rank = first + 1; rank < first + shape.per_node; ++rank)
-        of_node += to_float(from_float<T>(number(rank, i)));
-      of_node = to_float(from_float<T>(of_node));
-      over_nodes = node == 0 ? of_node : over_nodes + of_node;
-    }
-    sums[i] = from_float<T>(over_nodes);
-  }
-  return sums;
 }
 
 template <class T>

@@ -24,6 +24,9 @@ namespace alpa {
 namespace {
 
 constexpr int kRepetitions = 5;
+// Calls of a sample follow each other until they have handled so much: short ones alone would be at the mercy
+// of the scheduler, and of the tokens that a link has saved up while it was idle (64 or 256 KiB).
+constexpr std::int64_t kSampleBytes = 8 << 20;
 constexpr std::array kKinds{CollectiveKind::all_reduce, CollectiveKind::all_gather,
                             CollectiveKind::reduce_scatter, CollectiveKind::all_to_all};
 constexpr std::array kKindNames{"all-reduce", "all-gather", "reduce-scatter", "all-to-all"};
@@ -91,8 +94,10 @@ int measure(int hosts, int per_host, const std::vector<std::string>& mebibytes) 
           for (int r = 0; r <= kRepetitions; ++r) {
             world->barrier();
             const double begin = monotonic_s();
-            if (group) call(kind, *group, *stream, a, b, bytes);
-            const float mine = static_cast<float>(monotonic_s() - begin);
+            for (std::int64_t sent = 0; group && sent < kSampleBytes; sent += bytes)
+              call(kind, *group, *stream, a, b, bytes);
+            const auto calls = static_cast<double>((kSampleBytes + bytes - 1) / bytes);
+            const float mine = static_cast<float>((monotonic_s() - begin) / calls);
             float most = mine;
             world->all_reduce(*stream, &most, 1, DType::f32, Reduction::max);
             if (r > 0) slowest.push_back(most);  // the first makes connections
