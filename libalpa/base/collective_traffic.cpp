@@ -37,7 +37,7 @@ CollectiveTraffic collective_traffic(CollectiveKind kind, GroupShape group, doub
 }
 
 std::int64_t collective_chunk_bytes(std::int64_t bytes, int devices) {
-  constexpr std::int64_t kLeast = 256 << 10, kMost = 1 << 20;
+  constexpr std::int64_t kLeast = 512 << 10, kMost = 1 << 20;
   // Pieces of a chunk that many devices share still take longer on a link than their latency.
   constexpr std::int64_t kLeastPiece = 64 << 10;
   return std::clamp(bytes / 4, kLeast, std::max(kMost, devices * kLeastPiece));
