@@ -56,6 +56,13 @@ GroupShape shape_of(const std::vector<int>& node_of_rank) {
   return even;
 }
 
+/// body(from, to) for each of the others: the one this place receives from while it sends to another. All
+/// begin with their neighbours, so that not everybody talks to the first at first.
+template <class Body>
+void for_each_other(int me, int count, Body body) {
+  for (int apart = 1; apart < count; ++apart) body((me - apart + count) % count, (me + apart) % count);
+}
+
 int doubling_rounds(int ranks) { return std::bit_width(static_cast<unsigned>(ranks - 1)); }
 
 /// Of an all-gather by doubling among `ranks`, the round in which those 2^round apart exchange what they
@@ -171,24 +178,21 @@ void Collectives::all_reduce(void* values, std::int64_t count, DType dtype, Redu
       [&](CollectiveRound& work, std::int64_t chunk, int round, std::byte* scratch) {
         const auto share = [&](int place) { return chunks[chunk].part(place, per_node); };
         const auto block = [&](int node) { return share(place_).part(node, nodes); };
-        /// This rank's `mine` becomes the reduction over the `others` of the piece that each has of it.
-        const auto reduce = [&](auto piece, int me, int others, auto rank_of) {
+        // Of `ranks` each reduces the piece of its index, and then hands it to the others.
+        const auto reduce = [&](auto piece, int me, int ranks, auto rank_of) {
           const std::int64_t length = piece(me).count * element;
-          for (int apart = 1; apart < others; ++apart) {
-            const int from = (me - apart + others) % others, to = (me + apart) % others;
+          for_each_other(me, ranks, [&](int from, int to) {
             work.receive(scratch + from * length, length, rank_of(from));
             work.send(data(piece(to)), piece(to).count * element, rank_of(to));
-          }
-          for (int other = 0; other < others; ++other)
-            work.add_part(other == me ? data(piece(me)) : scratch + other * length);
+          });
+          for (int i = 0; i < ranks; ++i) work.add_part(i == me ? data(piece(me)) : scratch + i * length);
           work.reduce_parts(data(piece(me)), length);
         };
-        const auto gather = [&](auto piece, int me, int others, auto rank_of) {
-          for (int apart = 1; apart < others; ++apart) {
-            const int from = (me - apart + others) % others, to = (me + apart) % others;
+        const auto gather = [&](auto piece, int me, int ranks, auto rank_of) {
+          for_each_other(me, ranks, [&](int from, int to) {
             work.receive(data(piece(from)), piece(from).count * element, rank_of(from));
             work.send(data(piece(me)), piece(me).count * element, rank_of(to));
-          }
+          });
         };
         const auto on_node = [&](int place) { return peer_at(place); };
         const auto on_nodes = [&](int node) { return peer_on(node); };
@@ -216,22 +220,19 @@ void Collectives::all_gather(const void* part, void* whole, std::int64_t bytes_e
     const auto data = [&](int rank) { return byte_at(whole, rank * bytes_each + first); };
     const std::byte* mine = byte_at(part, first);
     if (round == 0) {
-      for (int apart = 1; apart < nodes; ++apart) {
-        const int from = peer_on((node_ - apart + nodes) % nodes);
-        work.receive(data(from), bytes, from);
-        work.send(mine, bytes, peer_on((node_ + apart) % nodes));
-      }
+      for_each_other(node_, nodes, [&](int from, int to) {
+        work.receive(data(peer_on(from)), bytes, peer_on(from));
+        work.send(mine, bytes, peer_on(to));
+      });
       work.copy(mine, data(wire_.rank()), bytes);
     }
-    for (int apart = 1; apart < per_node; ++apart) {
-      const int from = (place_ - apart + per_node) % per_node, to = peer_at((place_ + apart) % per_node);
+    for_each_other(place_, per_node, [&](int from, int to) {
       for (int node = 0; node < nodes; ++node) {
         if ((node == node_) != (round == 0)) continue;  // this node's own go first
-        const int of = node * per_node + from;
-        work.receive(data(of), bytes, peer_at(from));
-        work.send(round == 0 ? mine : data(peer_on(node)), bytes, to);
+        work.receive(data(node * per_node + from), bytes, peer_at(from));
+        work.send(round == 0 ? mine : data(peer_on(node)), bytes, peer_at(to));
       }
-    }
+    });
   });
 }
 
@@ -252,13 +253,12 @@ void Collectives::reduce_scatter(void* whole, void* part, std::int64_t count_eac
         };
         std::byte* const result = byte_at(part, piece.first * element);
         if (round == 0 && (per_node > 1 || nodes == 1)) {
-          for (int apart = 1; apart < per_node; ++apart) {
-            const int from = (place_ - apart + per_node) % per_node, to = (place_ + apart) % per_node;
+          for_each_other(place_, per_node, [&](int from, int to) {
             for (int node = 0; node < nodes; ++node) {
               work.receive(scratch + (from * nodes + node) * bytes, bytes, peer_at(from));
               work.send(data(node * per_node + to), bytes, peer_at(to));
             }
-          }
+          });
           for (int node = 0; node < nodes; ++node) {
             for (int place = 0; place < per_node; ++place)
               work.add_part(place == place_ ? data(peer_on(node)) : scratch + (place * nodes + node) * bytes);
@@ -266,11 +266,10 @@ void Collectives::reduce_scatter(void* whole, void* part, std::int64_t count_eac
           }
         }
         if (round == 1 && nodes > 1) {
-          for (int apart = 1; apart < nodes; ++apart) {
-            const int from = (node_ - apart + nodes) % nodes, to = peer_on((node_ + apart) % nodes);
+          for_each_other(node_, nodes, [&](int from, int to) {
             work.receive(scratch + from * bytes, bytes, peer_on(from));
-            work.send(data(to), bytes, to);
-          }
+            work.send(data(peer_on(to)), bytes, peer_on(to));
+          });
           for (int node = 0; node < nodes; ++node)
             work.add_part(node == node_ ? data(wire_.rank()) : scratch + node * bytes);
           work.reduce_parts(result, bytes);
@@ -285,11 +284,10 @@ void Collectives::all_to_all(const void* from, void* to, std::int64_t bytes_each
   run(chunks.number(), 1, 0, [&](CollectiveRound& work, std::int64_t chunk, int, std::byte*) {
     const auto [first, bytes] = chunks[chunk];
     const auto offset = [&](int block) { return block * bytes_each + first; };
-    for (int apart = 1; apart < size; ++apart) {
-      const int sender = (rank - apart + size) % size, receiver = (rank + apart) % size;
+    for_each_other(rank, size, [&](int sender, int receiver) {
       work.receive(byte_at(to, offset(sender)), bytes, sender);
       work.send(byte_at(from, offset(receiver)), bytes, receiver);
-    }
+    });
     work.copy(byte_at(from, offset(rank)), byte_at(to, offset(rank)), bytes);
   });
 }
