@@ -15,6 +15,7 @@ packages=(
   libpng-dev libturbojpeg0-dev            # images to train on
   libgtest-dev libgmock-dev               # tests
   slurmctld slurmd slurm-client munge     # tests on a real cluster
+  iproute2                                # tests on emulated hosts: networks of a given rate
   python3-sklearn                         # the digits that a test trains on; some 15 MB with what it needs
   patchelf xz-utils                       # scripts/bundle.sh
 )

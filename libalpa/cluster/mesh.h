@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "libalpa/base/collective_traffic.h"
 #include "libalpa/base/index.h"
 
 namespace alpa {
@@ -31,14 +32,6 @@ std::vector<int> coordinate_of(const DeviceMesh&, DeviceIndex device);
 /// The devices that differ from `device` along these axes only, in mesh order: who takes part with it in a
 /// collective over the axes.
 std::vector<DeviceIndex> group_of(const DeviceMesh&, const std::vector<int>& axes, DeviceIndex device);
-
-/// What a collective's speed depends on: on how many nodes its members are, and how many on each.
-struct GroupShape {
-  int nodes = 1;
-  int per_node = 1;
-  int size() const { return nodes * per_node; }
-  auto operator<=>(const GroupShape&) const = default;
-};
 
 /// Shape of the groups along one axis when each node holds `devices_per_node` consecutive devices.
 GroupShape group_shape(const DeviceMesh&, int axis, int devices_per_node);

@@ -6,13 +6,12 @@
 #include <tuple>
 #include <vector>
 
+#include "libalpa/base/collective_traffic.h"
 #include "libalpa/cluster/cluster.h"
 #include "libalpa/cluster/mesh.h"
 #include "libalpa/h5/provenance.h"
 
 namespace alpa {
-
-enum class CollectiveKind { all_reduce, all_gather, reduce_scatter, all_to_all, shift, send };
 
 const char* collective_name(CollectiveKind);
 

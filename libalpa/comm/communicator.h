@@ -12,11 +12,17 @@ namespace alpa {
 
 enum class Reduction { sum, max };
 
+/// Bytes that a rank has sent, to ranks of its node and to others.
+struct SentBytes {
+  std::int64_t within_node = 0, between_nodes = 0;
+  bool operator==(const SentBytes&) const = default;
+};
+
 /// A group of ranks that work on one tensor together.
 ///
 /// Calls are collective: every rank of the group makes the same calls in the same order. Buffers live on
 /// the group's device, work is ordered on the given stream, and a call returns once the work is queued.
-/// Reductions have a fixed order: same ranks and values, same bits, equal on every rank.
+/// Reductions have a fixed order: same ranks, nodes and values, same bits, equal on every rank.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -56,9 +62,22 @@ class Communicator {
   /// group; a rank with color < 0 gets nullptr.
   virtual std::unique_ptr<Communicator> split(int color) = 0;
 
+  /// Says which ranks are on one node: rank r is on node_of_rank[r]. It decides the order of reductions and
+  /// the way of messages, so it is that of the plan, wherever ranks run; without it each rank is a node.
+  /// Groups split from this one have it from here. Every rank calls it alike, before the first split and
+  /// between other calls. Libraries that find out for themselves are not told.
+  virtual void set_nodes([[maybe_unused]] std::vector<int> node_of_rank) {}
+
+  /// What this rank has sent in calls of this communicator, by the nodes set; zeros where that is not
+  /// counted.
+  virtual SentBytes sent() const { return {}; }
+
   /// A communicator over the same ranks whose messages are not matched with this one's. Collective.
   virtual std::unique_ptr<Communicator> duplicate() { return split(0); }
 };
+
+/// Nodes of ranks that stand in order of their nodes, `per_node` on each but perhaps the last: 0, 0, 1, 1, 2.
+std::vector<int> consecutive_nodes(int ranks, int per_node);
 
 /// A tensor that leaves for the next rank and the place of the one that arrives in its stead.
 struct ShiftBuffer {

@@ -6,7 +6,6 @@
 #include <cassert>
 #include <chrono>
 #include <ctime>
-#include <optional>
 #include <set>
 
 #include "libalpa/base/error.h"
@@ -15,35 +14,13 @@
 namespace alpa {
 namespace {
 
-constexpr int kExchangeTag = 1;
-constexpr int kMessageTag = 2;
-constexpr std::int64_t kLargestPiece = std::int64_t{1} << 30;
+constexpr int kMessageTag = 1, kBarrierTag = 2, kFirstWireTag = 3;
 
 // A short spin catches what is about to arrive; after it the core goes to whoever has work (another rank,
 // often).
-class Backoff {
- public:
-  /// True after a sleep.
-  bool pause() {
-    if (++polls_ < 100) return false;
-    const timespec nap{0, 20'000};
-    nanosleep(&nap, nullptr);
-    const Clock::time_point now = Clock::now();
-    waited_ += std::min<Clock::duration>(now - looked_, kLongestNap);
-    looked_ = now;
-    return true;
-  }
-
-  double waited_s() const { return std::chrono::duration<double>(waited_).count(); }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::seconds kLongestNap{1};  // after longer ones this process was suspended
-
-  int polls_ = 0;
-  Clock::time_point looked_ = Clock::now();
-  Clock::duration waited_{};
-};
+constexpr int kPolls = 100;
+constexpr timespec kNap{0, 20'000};
+constexpr std::chrono::seconds kLongestNap{1};  // after longer ones this process was suspended
 
 constexpr std::size_t kMostNames = 8;
 
@@ -52,8 +29,8 @@ template <class Body>
 void for_each_piece(std::int64_t bytes, Body&& body) {
   std::int64_t first = 0;
   do {
-    body(first, static_cast<int>(std::min(kLargestPiece, bytes - first)));
-    first += kLargestPiece;
+    body(first, static_cast<int>(std::min(Wire::kMostBytes, bytes - first)));
+    first += Wire::kMostBytes;
   } while (first < bytes);
 }
 
@@ -82,39 +59,72 @@ MpiTransport::~MpiTransport() {
   if (!finalized && pending_sends_.empty()) MPI_Comm_free(&comm_);
 }
 
-void MpiTransport::exchange(std::span<const Incoming> incoming, std::span<const Outgoing> outgoing) {
-  requests_.clear();
-  for (const Incoming& each : incoming)
-    if (each.bytes > 0) post_receive(each, kExchangeTag);
-  for (const Outgoing& each : outgoing)
-    if (each.bytes > 0) post_send(each, kExchangeTag, requests_);
-  for (Request& request : requests_) wait(request.handle, MPI_STATUS_IGNORE);
+int MpiTransport::new_request(int peer) {
+  if (free_numbers_.empty()) {
+    requests_.emplace_back();
+    free_numbers_.push_back(static_cast<int>(requests_.size()) - 1);
+  }
+  const int number = free_numbers_.back();
+  free_numbers_.pop_back();
+  requests_[number].peer = peer;
+  return number;
 }
 
-std::int64_t MpiTransport::start_send(const Outgoing& outgoing) {
+int MpiTransport::isend(const void* data, std::int64_t bytes, int to, int tag) {
+  assert(bytes >= 0 && bytes <= kMostBytes);
+  const int number = new_request(to);
+  check_mpi(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, to, kFirstWireTag + tag, comm_,
+                      &requests_[number].handle),
+            "MPI_Isend");
+  return number;
+}
+
+int MpiTransport::irecv(void* data, std::int64_t bytes, int from, int tag) {
+  assert(bytes >= 0 && bytes <= kMostBytes);
+  const int number = new_request(from);
+  check_mpi(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, from, kFirstWireTag + tag, comm_,
+                      &requests_[number].handle),
+            "MPI_Irecv");
+  return number;
+}
+
+bool MpiTransport::test(int message) {
+  Request& request = requests_[message];
+  int done = 0;
+  MPI_Status status;
+  check_mpi(MPI_Test(&request.handle, &done, &status), "waiting for other ranks (MPI_Test)");
+  if (!done) return false;
+  check_mpi(MPI_Get_count(&status, MPI_BYTE, &request.bytes), "MPI_Get_count");
+  free_numbers_.push_back(message);
+  wait_ = {};
+  return true;
+}
+
+std::int64_t MpiTransport::start_send(const void* data, std::int64_t bytes, int to) {
   drop_finished_sends();
-  post_send(outgoing, kMessageTag, pending_sends_, ++messages_);
+  ++messages_;
+  for_each_piece(bytes, [&](std::int64_t first, int length) {
+    Request& request = pending_sends_.emplace_back(Request{.peer = to, .message = messages_});
+    check_mpi(MPI_Isend(static_cast<const char*>(data) + first, length, MPI_BYTE, to, kMessageTag, comm_,
+                        &request.handle),
+              "MPI_Isend");
+  });
   return messages_;
 }
 
-void MpiTransport::receive(const Incoming& incoming) {
-  requests_.clear();
-  post_receive(incoming, kMessageTag);
+void MpiTransport::receive(void* data, std::int64_t bytes, int from) {
   std::int64_t received = 0;
-  for (Request& request : requests_) {
-    MPI_Status status;
-    wait(request.handle, &status);
-    int bytes = 0;
-    check_mpi(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
-    received += bytes;
-  }
-  if (received != incoming.bytes)
+  for_each_piece(bytes, [&](std::int64_t first, int length) {
+    const int piece = irecv(static_cast<char*>(data) + first, length, from, kMessageTag - kFirstWireTag);
+    wait_until([&] { return test(piece); });
+    received += requests_[piece].bytes;
+  });
+  if (received != bytes)
     throw Error(ErrorKind::run_time, fmt::format("rank {} expects {} bytes from rank {}, which sent {}",
-                                                 rank_, incoming.bytes, incoming.rank, received));
+                                                 rank_, bytes, from, received));
 }
 
 void MpiTransport::wait_send(std::int64_t message) {
-  requests_.clear();
   wait_until([&] {
     drop_finished_sends();
     return std::ranges::find(pending_sends_, message, &Request::message) == pending_sends_.end();
@@ -122,7 +132,6 @@ void MpiTransport::wait_send(std::int64_t message) {
 }
 
 void MpiTransport::wait_sends() {
-  requests_.clear();
   wait_until([this] { return drop_finished_sends(), pending_sends_.empty(); });
 }
 
@@ -130,41 +139,13 @@ void MpiTransport::barrier() {
   // Not MPI's: of these messages it is known which ranks they are waited for from.
   const char mine = 0;
   std::vector<char> theirs(static_cast<std::size_t>(size_));
-  std::vector<Incoming> incoming;
-  std::vector<Outgoing> outgoing;
+  std::vector<int> messages;
   for (int distance = 1; distance < size_; ++distance) {
     const int from = (rank_ - distance + size_) % size_, to = (rank_ + distance) % size_;
-    incoming.push_back({&theirs[from], 1, from});
-    outgoing.push_back({&mine, 1, to});
+    messages.push_back(irecv(&theirs[from], 1, from, kBarrierTag - kFirstWireTag));
+    messages.push_back(isend(&mine, 1, to, kBarrierTag - kFirstWireTag));
   }
-  exchange(incoming, outgoing);
-}
-
-void MpiTransport::post_receive(const Incoming& incoming, int tag) {
-  assert(incoming.bytes >= 0);
-  for_each_piece(incoming.bytes, [&](std::int64_t first, int bytes) {
-    char* data = static_cast<char*>(incoming.data) + first;
-    Request& request = requests_.emplace_back(Request{MPI_REQUEST_NULL, incoming.rank});
-    check_mpi(MPI_Irecv(data, bytes, MPI_BYTE, incoming.rank, tag, comm_, &request.handle), "MPI_Irecv");
-  });
-}
-
-void MpiTransport::post_send(const Outgoing& outgoing, int tag, std::vector<Request>& requests,
-                             std::int64_t message) {
-  assert(outgoing.bytes >= 0);
-  for_each_piece(outgoing.bytes, [&](std::int64_t first, int bytes) {
-    const char* data = static_cast<const char*>(outgoing.data) + first;
-    Request& request = requests.emplace_back(Request{MPI_REQUEST_NULL, outgoing.rank, message});
-    check_mpi(MPI_Isend(data, bytes, MPI_BYTE, outgoing.rank, tag, comm_, &request.handle), "MPI_Isend");
-  });
-}
-
-void MpiTransport::wait(MPI_Request& request, MPI_Status* status) {
-  wait_until([&] {
-    int done = 0;
-    check_mpi(MPI_Test(&request, &done, status), "waiting for other ranks (MPI_Test)");
-    return done != 0;
-  });
+  for (const int message : messages) wait_until([&] { return test(message); });
 }
 
 void MpiTransport::drop_finished_sends() {
@@ -177,22 +158,32 @@ void MpiTransport::drop_finished_sends() {
 
 template <class Done>
 void MpiTransport::wait_until(Done done) {
+  wait_ = {};
+  while (!done()) rest();
+}
+
+bool MpiTransport::Wait::pause() {
+  if (++polls < kPolls) return false;
+  nanosleep(&kNap, nullptr);
+  const auto now = std::chrono::steady_clock::now();
+  waited += std::min<std::chrono::steady_clock::duration>(now - looked, kLongestNap);
+  looked = now;
+  return true;
+}
+
+void MpiTransport::rest() {
+  if (!wait_.pause()) return;
+  drop_finished_sends();
   const HangLimits limits = watch_ ? watch_->limits : HangLimits{};
-  Backoff backoff;
-  bool is_reported = false;
-  std::optional<double> asked_s;  // how long it had waited then
-  while (!done()) {
-    if (!backoff.pause()) continue;
-    drop_finished_sends();
-    if (!is_reported && limits.report_after_s > 0 && backoff.waited_s() >= limits.report_after_s) {
-      is_reported = true;
-      watch_->report(long_wait(backoff.waited_s()));
-    }
-    if (limits.timeout_s > 0 && backoff.waited_s() >= limits.timeout_s) give_up(backoff.waited_s(), false);
-    if (!asked_s && watch_ && watch_->is_asked_to_end && watch_->is_asked_to_end())
-      asked_s = backoff.waited_s();
-    if (asked_s && backoff.waited_s() >= *asked_s + watch_->end_grace_s) give_up(backoff.waited_s(), true);
+  const double waited_s = wait_.waited_s();
+  if (!wait_.is_reported && limits.report_after_s > 0 && waited_s >= limits.report_after_s) {
+    wait_.is_reported = true;
+    watch_->report(long_wait(waited_s));
   }
+  if (limits.timeout_s > 0 && waited_s >= limits.timeout_s) give_up(waited_s, false);
+  if (!wait_.asked_s && watch_ && watch_->is_asked_to_end && watch_->is_asked_to_end())
+    wait_.asked_s = waited_s;
+  if (wait_.asked_s && waited_s >= *wait_.asked_s + watch_->end_grace_s) give_up(waited_s, true);
 }
 
 void MpiTransport::give_up(double waited_s, bool asked_to_end) {

@@ -1,13 +1,15 @@
 #pragma once
 #include <mpi.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
-#include <span>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "libalpa/comm/peer_watch.h"
+#include "libalpa/comm/wire.h"
 
 namespace alpa {
 
@@ -15,32 +17,19 @@ namespace alpa {
 /// otherwise. `call` names what was tried, e.g. "MPI_Isend to rank 3".
 void check_mpi(int code, const char* call);
 
-/// Bytes in host memory that go to or come from `rank`.
-struct Outgoing {
-  const void* data;
-  std::int64_t bytes;
-  int rank;
-};
-struct Incoming {
-  void* data;
-  std::int64_t bytes;
-  int rank;
-};
-
 /// Messages between the ranks of one MPI communicator that this object owns. Waiting means testing with
-/// back-off: MPICH's own waits keep a core busy, which costs milliseconds where ranks outnumber cores.
-/// Messages of any size are sent in pieces that MPI's int counts can hold. Not thread-safe: one thread of a
-/// rank owns MPI.
-class MpiTransport {
+/// back-off: MPICH's own waits keep a core busy, which costs milliseconds where ranks outnumber cores. Not
+/// thread-safe: one thread of a rank owns MPI.
+class MpiTransport final : public Wire {
  public:
   explicit MpiTransport(MPI_Comm adopted, std::shared_ptr<const PeerWatch> watch = nullptr);
-  ~MpiTransport();  ///< does not wait: sends still pending keep the MPI communicator alive until the process
-                    ///< ends
+  ~MpiTransport() override;  ///< does not wait: sends still pending keep the MPI communicator alive until the
+                             ///< process ends
   MpiTransport(const MpiTransport&) = delete;
   MpiTransport& operator=(const MpiTransport&) = delete;
 
-  int rank() const { return rank_; }
-  int size() const { return size_; }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
   MPI_Comm native() const { return comm_; }
   const std::shared_ptr<const PeerWatch>& watch() const { return watch_; }
 
@@ -48,17 +37,19 @@ class MpiTransport {
   void begin(const char* operation, std::int64_t bytes = 0) {
     operation_ = operation;
     operation_bytes_ = bytes;
+    wait_ = {};
   }
 
-  /// Starts all and waits for all. Collective in the sense that each outgoing block meets an incoming one of
-  /// its size. Blocks of no bytes are left out. Between two ranks blocks are matched in order.
-  void exchange(std::span<const Incoming> incoming, std::span<const Outgoing> outgoing);
+  int isend(const void* data, std::int64_t bytes, int to, int tag) override;
+  int irecv(void* data, std::int64_t bytes, int from, int tag) override;
+  bool test(int message) override;
+  void rest() override;
 
-  /// Point to point, apart from exchanges. `data` stays in use until wait_send() of the returned number, or
-  /// wait_sends(); every other wait keeps it moving.
-  std::int64_t start_send(const Outgoing& outgoing);
+  /// Messages of any size, apart from those of the wire. `data` stays in use until wait_send() of the
+  /// returned number, or wait_sends(); every other wait keeps it moving.
+  std::int64_t start_send(const void* data, std::int64_t bytes, int to);
   /// Throws Error(run_time) when the message has another size.
-  void receive(const Incoming& incoming);
+  void receive(void* data, std::int64_t bytes, int from);
   void wait_send(std::int64_t message);
   void wait_sends();
 
@@ -69,11 +60,21 @@ class MpiTransport {
     MPI_Request handle = MPI_REQUEST_NULL;
     int peer = 0;
     std::int64_t message = 0;  ///< of a pending send
+    int bytes = 0;             ///< that have arrived
   };
 
-  void post_receive(const Incoming& incoming, int tag);
-  void post_send(const Outgoing& outgoing, int tag, std::vector<Request>& requests, std::int64_t message = 0);
-  void wait(MPI_Request& request, MPI_Status* status);
+  /// Time without a message.
+  struct Wait {
+    int polls = 0;
+    std::chrono::steady_clock::time_point looked = std::chrono::steady_clock::now();
+    std::chrono::steady_clock::duration waited{};
+    bool is_reported = false;
+    std::optional<double> asked_s = {};  ///< how long it had waited when it was asked to end
+    bool pause();                        ///< true after a sleep
+    double waited_s() const { return std::chrono::duration<double>(waited).count(); }
+  };
+
+  int new_request(int peer);
   void drop_finished_sends();
 
   /// Waits until `done()`, with back-off, under the eyes of the watch.
@@ -88,7 +89,9 @@ class MpiTransport {
   int rank_ = 0, size_ = 1;
   std::vector<Request> pending_sends_;
   std::int64_t messages_ = 0;
-  std::vector<Request> requests_;  ///< of the running exchange; kept for its capacity
+  std::vector<Request> requests_;  ///< by number of the wire's message
+  std::vector<int> free_numbers_;
+  Wait wait_;
   const char* operation_ = "message";
   std::int64_t operation_bytes_ = 0;
 };

@@ -112,6 +112,8 @@ class StagedCommunicator final : public Communicator {
   }
 
   void barrier() override { host_->barrier(); }
+  void set_nodes(std::vector<int> node_of_rank) override { host_->set_nodes(std::move(node_of_rank)); }
+  SentBytes sent() const override { return host_->sent(); }
 
   std::unique_ptr<Communicator> split(int color) override {
     std::unique_ptr<Communicator> part = host_->split(color);

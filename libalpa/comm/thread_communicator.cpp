@@ -7,62 +7,70 @@
 #include <thread>
 
 #include "libalpa/base/error.h"
+#include "libalpa/comm/collectives.h"
 #include "libalpa/comm/communicator.h"
-#include "libalpa/comm/reduce.h"
 #include "libalpa/comm/thread_group.h"
+#include "libalpa/comm/thread_wire.h"
 
 namespace alpa {
 namespace {
 
-// Ranks exchange copies in host memory, made through their own streams, so that any device will do.
+constexpr int kThreadMessageTag = -1;  // apart from those of collectives
+
+// Collectives work on copies in host memory, made through the ranks' own streams, so that any device will do.
 class ThreadCommunicator final : public Communicator {
  public:
   // The group lives as long as any of its ranks holds a communicator on it.
-  ThreadCommunicator(std::shared_ptr<ThreadGroup> group, int rank) : group_(std::move(group)), rank_(rank) {}
+  ThreadCommunicator(std::shared_ptr<ThreadGroup> group, int rank)
+      : group_(std::move(group)), wire_(group_, rank), collectives_(wire_), rank_(rank) {}
 
   int rank() const override { return rank_; }
   int size() const override { return group_->size(); }
 
   void all_reduce(Stream& stream, void* values, std::int64_t count, DType dtype,
                   Reduction reduction) override {
-    const std::vector<Bytes>& all = post(stream, values, count * dtype_bytes(dtype));
-    upload(stream, values, reduced(all, 0, count, dtype, reduction));
+    Bytes host = download(stream, values, count * dtype_bytes(dtype));
+    collectives_.all_reduce(host.data(), count, dtype, reduction);
+    upload(stream, values, host);
   }
 
   void all_gather(Stream& stream, const void* part, void* whole, std::int64_t bytes_each) override {
-    const std::vector<Bytes>& all = post(stream, part, bytes_each);
-    Bytes gathered;
-    for (const Bytes& each : all) gathered.insert(gathered.end(), each.begin(), each.end());
-    upload(stream, whole, gathered);
+    const Bytes mine = download(stream, part, bytes_each);
+    Bytes all(static_cast<std::size_t>(size() * bytes_each));
+    collectives_.all_gather(mine.data(), all.data(), bytes_each);
+    upload(stream, whole, all);
   }
 
   void reduce_scatter(Stream& stream, void* whole, void* part, std::int64_t count_each, DType dtype,
                       Reduction reduction) override {
-    const std::vector<Bytes>& all = post(stream, whole, size() * count_each * dtype_bytes(dtype));
-    upload(stream, part, reduced(all, rank_ * count_each, count_each, dtype, reduction));
+    const std::int64_t bytes_each = count_each * dtype_bytes(dtype);
+    Bytes all = download(stream, whole, size() * bytes_each);
+    Bytes mine(static_cast<std::size_t>(bytes_each));
+    collectives_.reduce_scatter(all.data(), mine.data(), count_each, dtype, reduction);
+    upload(stream, part, mine);
   }
 
   void all_to_all(Stream& stream, const void* from, void* to, std::int64_t bytes_each) override {
-    const std::vector<Bytes>& all = post(stream, from, size() * bytes_each);
-    Bytes received;
-    for (const Bytes& each : all)
-      received.insert(received.end(), each.begin() + rank_ * bytes_each,
-                      each.begin() + (rank_ + 1) * bytes_each);
-    upload(stream, to, received);
+    const Bytes mine = download(stream, from, size() * bytes_each);
+    Bytes theirs(mine.size());
+    collectives_.all_to_all(mine.data(), theirs.data(), bytes_each);
+    upload(stream, to, theirs);
   }
 
   void broadcast(Stream& stream, void* data, std::int64_t bytes, int root) override {
-    const std::vector<Bytes>& all = post(stream, data, rank_ == root ? bytes : 0);
-    if (rank_ != root) upload(stream, data, all[root]);
+    Bytes host = download(stream, data, bytes);
+    collectives_.broadcast(host.data(), bytes, root);
+    if (rank_ != root) upload(stream, data, host);
   }
 
   std::int64_t send(Stream& stream, const void* data, std::int64_t bytes, int to) override {
-    group_->put_message(rank_, to, download(stream, data, bytes));
+    collectives_.count_sent(to, bytes);
+    group_->put_message(rank_, to, kThreadMessageTag, download(stream, data, bytes));
     return 0;
   }
 
   void receive(Stream& stream, void* data, std::int64_t bytes, int from) override {
-    const Bytes message = group_->take_message(from, rank_);
+    const Bytes message = group_->take_message(from, rank_, kThreadMessageTag);
     if (static_cast<std::int64_t>(message.size()) != bytes)
       throw Error(ErrorKind::run_time, fmt::format("rank {} expects {} bytes from rank {}, which sent {}",
                                                    rank_, bytes, from, message.size()));
@@ -74,6 +82,9 @@ class ThreadCommunicator final : public Communicator {
 
   void barrier() override { group_->meet(); }
 
+  void set_nodes(std::vector<int> node_of_rank) override { collectives_.set_nodes(std::move(node_of_rank)); }
+  SentBytes sent() const override { return collectives_.sent(); }
+
   std::unique_ptr<Communicator> split(int color) override {
     Bytes mine(sizeof(int));
     std::memcpy(mine.data(), &color, sizeof(int));
@@ -84,7 +95,10 @@ class ThreadCommunicator final : public Communicator {
     for (int rank = 0; rank < size(); ++rank)
       if (colors[rank] == mine) ranks.push_back(rank);
     const auto position = std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin();
-    return std::make_unique<ThreadCommunicator>(group_->subgroup(round, ranks), static_cast<int>(position));
+    auto part =
+        std::make_unique<ThreadCommunicator>(group_->subgroup(round, ranks), static_cast<int>(position));
+    part->set_nodes(collectives_.nodes_of(ranks));
+    return part;
   }
 
  private:
@@ -100,22 +114,11 @@ class ThreadCommunicator final : public Communicator {
     stream.synchronize();
   }
 
-  const std::vector<Bytes>& post(Stream& stream, const void* device, std::int64_t bytes) {
-    return group_->post(rank_, round_++, download(stream, device, bytes));
-  }
-
-  static Bytes reduced(const std::vector<Bytes>& all, std::int64_t first, std::int64_t count, DType dtype,
-                       Reduction reduction) {
-    std::vector<const void*> parts;
-    for (const Bytes& each : all) parts.push_back(each.data() + first * dtype_bytes(dtype));
-    Bytes result(static_cast<std::size_t>(count * dtype_bytes(dtype)));
-    reduce_in_order(parts, result.data(), count, dtype, reduction);
-    return result;
-  }
-
   std::shared_ptr<ThreadGroup> group_;
+  ThreadWire wire_;
+  Collectives collectives_;
   int rank_;
-  std::int64_t round_ = 0;  ///< equal on all ranks, which make the same calls
+  std::int64_t round_ = 0;  ///< of splits; equal on all ranks, which make the same calls
 };
 
 }  // namespace

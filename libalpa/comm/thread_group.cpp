@@ -22,7 +22,7 @@ std::string text_of(const std::exception_ptr& failure) {
 void ThreadWorld::finish(int rank) {
   const std::lock_guard lock(mutex_);
   finished_[rank] = 1;
-  changed_.notify_all();
+  tell();
 }
 
 void ThreadWorld::fail(int rank, std::exception_ptr failure) {
@@ -30,7 +30,7 @@ void ThreadWorld::fail(int rank, std::exception_ptr failure) {
   if (first_failure_) return;
   failure_ = fmt::format("rank {} has failed: {}", rank, text_of(failure));
   first_failure_ = std::move(failure);
-  changed_.notify_all();
+  tell();
 }
 
 void ThreadWorld::rethrow_first_failure() const {
@@ -40,6 +40,11 @@ void ThreadWorld::rethrow_first_failure() const {
 
 void ThreadWorld::throw_if_failed() const {
   if (first_failure_) throw Error(ErrorKind::peer, failure_);
+}
+
+void ThreadWorld::tell() {
+  ++changes_;
+  changed_.notify_all();
 }
 
 template <class Reached>
@@ -65,7 +70,7 @@ void ThreadGroup::meet() {
   if (++arrived_ == size()) {
     arrived_ = 0;
     ++meetings_;
-    world_.changed_.notify_all();
+    world_.tell();
     return;
   }
   try {
@@ -83,20 +88,39 @@ const std::vector<Bytes>& ThreadGroup::post(int rank, std::int64_t round, const 
   return posted;
 }
 
-void ThreadGroup::put_message(int from, int to, Bytes message) {
+void ThreadGroup::put_message(int from, int to, int tag, Bytes message) {
   const std::lock_guard lock(world_.mutex_);
   world_.throw_if_failed();
-  messages_[{from, to}].push_back(std::move(message));
-  world_.changed_.notify_all();
+  messages_[{from, to, tag}].push_back(std::move(message));
+  world_.tell();
 }
 
-Bytes ThreadGroup::take_message(int from, int to) {
+std::optional<Bytes> ThreadGroup::try_take_message(int from, int to, int tag) {
+  const std::lock_guard lock(world_.mutex_);
+  return front_message(from, to, tag);
+}
+
+Bytes ThreadGroup::take_message(int from, int to, int tag) {
   std::unique_lock lock(world_.mutex_);
-  std::deque<Bytes>& waiting = messages_[{from, to}];
-  world_.wait(lock, {members_[from]}, [&] { return !waiting.empty(); });
-  Bytes message = std::move(waiting.front());
+  std::optional<Bytes> message;
+  world_.wait(lock, {members_[from]}, [&] { return (message = front_message(from, to, tag)).has_value(); });
+  return *std::move(message);
+}
+
+std::optional<Bytes> ThreadGroup::front_message(int from, int to, int tag) {
+  std::deque<Bytes>& waiting = messages_[{from, to, tag}];
+  if (waiting.empty()) return std::nullopt;
+  std::optional<Bytes> message = std::move(waiting.front());
   waiting.pop_front();
   return message;
+}
+
+std::int64_t ThreadGroup::wait_for_change(std::int64_t seen, const std::vector<int>& needed) {
+  std::vector<int> members;
+  for (const int rank : needed) members.push_back(members_[rank]);
+  std::unique_lock lock(world_.mutex_);
+  world_.wait(lock, members, [&] { return world_.changes_ != seen; });
+  return world_.changes_;
 }
 
 std::shared_ptr<ThreadGroup> ThreadGroup::subgroup(std::int64_t round, const std::vector<int>& ranks) {

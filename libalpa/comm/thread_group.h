@@ -1,12 +1,15 @@
 #pragma once
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -31,9 +34,11 @@ class ThreadWorld {
   template <class Reached>
   void wait(std::unique_lock<std::mutex>& lock, const std::vector<int>& needed, Reached reached);
   void throw_if_failed() const;
+  void tell();
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
+  std::int64_t changes_ = 0;
   std::vector<char> finished_;
   std::exception_ptr first_failure_;
   std::string failure_;
@@ -53,8 +58,15 @@ class ThreadGroup {
   /// All members' contributions, by rank. They stay until this rank's next call of post.
   const std::vector<Bytes>& post(int rank, std::int64_t round, const Bytes& contribution);
 
-  void put_message(int from, int to, Bytes message);
-  Bytes take_message(int from, int to);  ///< waits for it; throws Error(peer) when it cannot come any more
+  /// Messages between two ranks with the same tag are taken in the order put.
+  void put_message(int from, int to, int tag, Bytes message);
+  std::optional<Bytes> try_take_message(int from, int to, int tag);
+  /// Waits for it; throws Error(peer) when it cannot come any more.
+  Bytes take_message(int from, int to, int tag);
+
+  /// Waits until something has happened in the world since `seen`, a result of this, and returns a later one.
+  /// Throws Error(peer) when nothing has and one of these ranks has left, or any has failed.
+  std::int64_t wait_for_change(std::int64_t seen, const std::vector<int>& needed);
 
   /// The group of the ranks that gave the same color in this round; each of `ranks` (ascending) asks once.
   std::shared_ptr<ThreadGroup> subgroup(std::int64_t round, const std::vector<int>& ranks);
@@ -65,6 +77,8 @@ class ThreadGroup {
     std::size_t missing;
   };
 
+  std::optional<Bytes> front_message(int from, int to, int tag);
+
   ThreadWorld& world_;
   std::vector<int> members_;
   int arrived_ = 0;
@@ -72,7 +86,7 @@ class ThreadGroup {
   // Two sets in turn: a rank can write its next contribution while others still read this one, and the
   // meeting between the two keeps it from getting further ahead.
   std::vector<Bytes> posted_[2];
-  std::map<std::pair<int, int>, std::deque<Bytes>> messages_;
+  std::map<std::tuple<int, int, int>, std::deque<Bytes>> messages_;  ///< [from, to, tag]
   std::map<std::pair<std::int64_t, int>, Forming> forming_;
 };
 

@@ -51,7 +51,9 @@ DeviceInstrument::DeviceInstrument(Device& device, Communicator& world, int rank
       options_(options),
       stream_(device.make_stream()),
       exchange_(device, world),
-      memory_(device, *stream_, options.cold_bytes, options.most_bytes) {}
+      memory_(device, *stream_, options.cold_bytes, options.most_bytes) {
+  world.set_nodes(consecutive_nodes(world.size(), ranks_per_node));
+}
 
 DeviceInstrument::Repeated DeviceInstrument::repeated(std::vector<double> seconds) {
   std::sort(seconds.begin(), seconds.end());

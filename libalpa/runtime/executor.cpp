@@ -73,8 +73,9 @@ struct Executor::State {
   }
 
   /// One communicator per axis of each mesh, and the channels of messages; all ranks take part in every
-  /// split.
+  /// split. Who shares a node is what the plan says, so that it has the same bits wherever its ranks run.
   void make_communicators() {
+    world.set_nodes(consecutive_nodes(world.size(), programs[0]->devices_per_node));
     for (const MeshIndex s : programs[0]->meshes.indices()) {
       const DeviceMesh& mesh = programs[0]->meshes[s].mesh;
       const bool in_mesh = s == place;

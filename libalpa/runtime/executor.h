@@ -34,10 +34,10 @@ struct StateTile {
 /// that the verifier and the simulator do not see. No memory is allocated after construction.
 class Executor {
  public:
-  /// Collective over `world`, whose rank r is device r of the plan. `programs[0]` is the one that run() takes
-  /// by default (training); others (evaluation) share its states. Keeps references to graph, programs, device
-  /// and world. Where the device is emulated, `costs` say how long each computation takes; results, the loss
-  /// among them, mean nothing then.
+  /// Collective over `world`, whose rank r is device r of the plan; gives it the plan's nodes. `programs[0]`
+  /// is the one that run() takes by default (training); others (evaluation) share its states. Keeps
+  /// references to graph, programs, device and world. Where the device is emulated, `costs` say how long each
+  /// computation takes; results, the loss among them, mean nothing then.
   Executor(const Graph&, std::vector<const Program*> programs, Device&, Communicator& world,
            std::uint64_t seed, const CostModel* costs = nullptr);
   ~Executor();

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "libalpa/base/collective_traffic.h"
 #include "libalpa/base/float_types.h"
 #include "libalpa/comm/communicator.h"
 #include "libalpa/device/device.h"
@@ -78,6 +79,25 @@ inline std::vector<float> sum_in_rank_order(int ranks, std::size_t count) {
   for (int rank = 1; rank < ranks; ++rank)
     for (std::size_t i = 0; i < count; ++i) sum[i] += number(rank, i);
   return sum;
+}
+
+/// The sum that comm/collectives.h promises: over nodes, of sums within nodes.
+template <class T>
+std::vector<T> sum_by_nodes(GroupShape shape, std::size_t count) {
+  std::vector<T> sums(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    float over_nodes = 0;
+    for (int node = 0; node < shape.nodes; ++node) {
+      const int first = node * shape.per_node;
+      float of_node = to_float(from_float<T>(number(first, i)));
+      for (int rank = first + 1; rank < first + shape.per_node; ++rank)
+        of_node += to_float(from_float<T>(number(rank, i)));
+      of_node = to_float(from_float<T>(of_node));
+      over_nodes = node == 0 ? of_node : over_nodes + of_node;
+    }
+    sums[i] = from_float<T>(over_nodes);
+  }
+  return sums;
 }
 
 /// A sum in another order differs by the rounding of its `ranks` additions of numbers below 1000.

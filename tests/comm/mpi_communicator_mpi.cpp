@@ -107,6 +107,21 @@ TEST(MpiCommunicator, AgreesBitForBitWithThreads) {
   });
 }
 
+TEST(MpiCommunicator, AddsByTheNodesOfThePlanWhereverRanksRun) {
+  constexpr std::size_t kCount = 300'007;
+  const auto device = make_cpu_device(1);
+  run_on_world(*device, [&](Rank& rank) {
+    ASSERT_EQ(mpi_session().nodes(), 1);
+    rank.group.set_nodes(consecutive_nodes(4, 2));
+    std::vector<float> values = conformance::numbers(rank.group.rank(), kCount);
+    rank.group.all_reduce(rank.stream, values.data(), std::ssize(values), DType::f32, Reduction::sum);
+    EXPECT_TRUE(values == conformance::sum_by_nodes<float>({2, 2}, kCount));
+    const SentBytes sent = rank.group.sent();
+    EXPECT_NEAR(static_cast<double>(sent.between_nodes), 2 * kCount, 64);
+    EXPECT_NEAR(static_cast<double>(sent.within_node), 4 * kCount, 64);
+  });
+}
+
 /// Waits of ranks under a watch of their own: the tests' session has none.
 class WatchedWait : public ::testing::Test {
  protected:

@@ -1,0 +1,46 @@
+#include "libalpa/base/collective_traffic.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace alpa {
+namespace {
+
+int doublings(int devices) { return std::bit_width(static_cast<unsigned>(devices - 1)); }
+
+}  // namespace
+
+CollectiveTraffic collective_traffic(CollectiveKind kind, GroupShape group, double bytes) {
+  const double nodes = group.nodes, per_node = group.per_node;
+  const int within = group.per_node > 1 ? 1 : 0, between = group.nodes > 1 ? 1 : 0;
+  const CollectiveTraffic halves{bytes * (per_node - 1) / per_node, bytes * (nodes - 1) / (nodes * per_node),
+                                 within, between};
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      if (bytes * group.size() <= static_cast<double>(kGatheredAllReduceBytes))
+        return {bytes * (per_node - 1) * nodes, bytes * (nodes - 1), doublings(group.per_node),
+                doublings(group.nodes)};
+      return {2 * halves.within_node, 2 * halves.between_nodes, 2 * within, 2 * between};
+    case CollectiveKind::all_gather:
+      if (bytes <= static_cast<double>(kDoublingAllGatherBytes))
+        return {halves.within_node, halves.between_nodes, doublings(group.per_node), doublings(group.nodes)};
+      return halves;
+    case CollectiveKind::reduce_scatter:
+      return halves;
+    case CollectiveKind::all_to_all:
+      return {bytes * (per_node - 1) / (nodes * per_node), bytes * (nodes - 1) / nodes, within, between};
+    case CollectiveKind::shift:
+    case CollectiveKind::send:
+      return {within * bytes, between * bytes / per_node, within, between};
+  }
+  return {};
+}
+
+std::int64_t collective_chunk_bytes(std::int64_t bytes, int devices) {
+  constexpr std::int64_t kLeast = 512 << 10, kMost = 1 << 20;
+  // Pieces of a chunk that many devices share still take longer on a link than their latency.
+  constexpr std::int64_t kLeastPiece = 64 << 10;
+  return std::clamp(bytes / 4, kLeast, std::max(kMost, devices * kLeastPiece));
+}
+
+}  // namespace alpa

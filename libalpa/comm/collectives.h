@@ -1,0 +1,126 @@
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "libalpa/base/collective_traffic.h"
+#include "libalpa/base/tensor_type.h"
+#include "libalpa/comm/communicator.h"
+#include "libalpa/comm/wire.h"
+
+namespace alpa {
+
+/// One rank's messages and results of one round of a collective.
+class CollectiveRound {
+ public:
+  struct Sent {
+    const void* data;
+    std::int64_t bytes;
+    int to;
+  };
+  struct Received {
+    void* data;
+    std::int64_t bytes;
+    int from;
+  };
+  /// Of parts[first_part, first_part + part_count): their reduction, or a copy of a single one.
+  struct Result {
+    std::size_t first_part, part_count;
+    void* into;
+    std::int64_t bytes;
+  };
+
+  void clear();
+  void send(const void* data, std::int64_t bytes,
+            int to);  ///< nothing where there are no bytes, here and below
+  void receive(void* data, std::int64_t bytes, int from);
+  void add_part(const void* data) { parts.push_back(data); }
+  void reduce_parts(void* into, std::int64_t bytes);  ///< those added since the last result
+  void copy(const void* from, void* into, std::int64_t bytes);
+
+  std::vector<Sent> sends;
+  std::vector<Received> receives;
+  std::vector<const void*> parts;
+  std::vector<Result> results;
+};
+
+/// The algorithms of collectives on host memory, over any wire. Data is in place when a call returns.
+///
+/// A long tensor goes in chunks, some of which are under way at a time; each passes through rounds of
+/// messages. What is between nodes goes between devices of the same place on their nodes, each of which takes
+/// its share of the tensor, so that no byte passes a node's network interface twice:
+///
+///     reduce-scatter   sums within the node, to who has the share; sums over nodes, to whose share it is
+///     all-gather       the same backwards
+///     all-reduce       both, in place
+///     all-to-all       every block straight to its receiver
+///     broadcast        a chain of nodes, within each a chain of devices
+///
+/// Short tensors (base/collective_traffic.h) go by doubling: in round i a rank has the parts of 2^i ranks.
+/// What is sent is collective_traffic() of the group; a broadcast of B bytes sends at most B within and B
+/// between nodes from each device.
+///
+/// Who shares a node is what the caller says, not where ranks run. An element's sum is that over nodes of its
+/// sums within nodes, each in order of ranks, whatever the tensor's size, chunks and shares; bf16 and f16 are
+/// added up in f32 and rounded after each of the two. Where nodes have different numbers of the group's
+/// ranks, or ranks of a node do not follow one another, each rank counts as a node.
+///
+/// No memory is taken once calls of a size have been made.
+class Collectives {
+ public:
+  /// The wire outlives this. Each rank is a node at first.
+  explicit Collectives(Wire& wire);
+
+  void set_nodes(std::vector<int> node_of_rank);
+  /// Of some of the ranks, in their order.
+  std::vector<int> nodes_of(const std::vector<int>& ranks) const;
+
+  // As in Communicator.
+  void all_reduce(void* values, std::int64_t count, DType, Reduction);
+  void all_gather(const void* part, void* whole, std::int64_t bytes_each);
+  void reduce_scatter(void* whole, void* part, std::int64_t count_each, DType, Reduction);
+  void all_to_all(const void* from, void* to, std::int64_t bytes_each);
+  void broadcast(void* data, std::int64_t bytes, int root);
+
+  const SentBytes& sent() const { return sent_; }
+  void count_sent(int to, std::int64_t bytes);  ///< of a message that is none of these collectives'
+
+ private:
+  /// A chunk under way.
+  struct Flight {
+    std::int64_t chunk = 0;
+    int round = 0;
+    CollectiveRound work;
+    std::vector<int> messages;  ///< under way, the first at the end
+    std::vector<std::byte> scratch;
+  };
+
+  /// Whether that rank is on this one's node.
+  bool is_on_node(int rank) const { return node_of_rank_[rank] == node_of_rank_[wire_.rank()]; }
+  int peer_on(int node) const { return node * shape_.per_node + place_; }
+  int peer_at(int place) const { return node_ * shape_.per_node + place; }
+
+  void gather_by_doubling(const void* part, std::int64_t bytes);
+  std::byte* gathered(int rank, std::int64_t bytes);
+
+  /// Takes all chunks through rounds 0 to `rounds` - 1; fill(round of work, chunk, round, scratch) says what
+  /// is done in one.
+  template <class Fill>
+  void run(std::int64_t chunks, int rounds, std::int64_t scratch_bytes, Fill fill);
+  void start(Flight&, int tag);
+  bool has_arrived(Flight&);
+  void take_results(const Flight&);
+
+  Wire& wire_;
+  std::vector<int> node_of_rank_;
+  GroupShape shape_;
+  int node_ = 0, place_ = 0;  ///< of this rank in that shape
+  DType dtype_ = DType::f32;
+  Reduction reduction_ = Reduction::sum;
+  std::array<Flight, 3> flights_;
+  std::vector<std::byte> gathered_;
+  SentBytes sent_;
+};
+
+}  // namespace alpa
