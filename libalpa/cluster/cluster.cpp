@@ -54,6 +54,8 @@ class ClusterReader {
     cluster.memory_bytes_per_s = figure("memory_gb_per_s", kGiga, kRateRange, &Cluster::memory_bytes_per_s);
     cluster.launch_s = figure("launch_us", kMicro, kTimeRange, &Cluster::launch_s);
     read_links(cluster);
+    cluster.nics_per_node = static_cast<int>(
+        root_.integer("nics_per_node", measured_ ? measured_->nics_per_node : 1, kNicsRange));
     return cluster;
   }
 
@@ -157,6 +159,7 @@ Cluster read_cluster_of(const Cluster& measured, const std::filesystem::path& pa
   cluster.name = given.name;
   cluster.nodes = given.nodes;
   cluster.devices_per_node = given.devices_per_node;
+  cluster.nics_per_node = given.nics_per_node;
   cluster.memory_bytes = given.memory_bytes;
   if (!has_link_within(measured)) cluster.within_node = given.within_node;
   if (!has_link_between(measured)) cluster.between_nodes = given.between_nodes;
@@ -165,10 +168,10 @@ Cluster read_cluster_of(const Cluster& measured, const std::filesystem::path& pa
 
 std::string cluster_fingerprint(const Cluster& cluster) {
   return fingerprint(fmt::format(
-      "{}\n{}\n{} {} {} {}\n{} {} {} {}\n{}\n{}", cluster.name, cluster.device, kind_name(cluster.kind),
+      "{}\n{}\n{} {} {} {}\n{} {} {} {}\n{}\n{} {}", cluster.name, cluster.device, kind_name(cluster.kind),
       cluster.nodes, cluster.devices_per_node, cluster.memory_bytes, exact(cluster.f32_flops_per_s),
       exact(cluster.bf16_flops_per_s), exact(cluster.memory_bytes_per_s), exact(cluster.launch_s),
-      exact(cluster.within_node), exact(cluster.between_nodes)));
+      exact(cluster.within_node), exact(cluster.between_nodes), cluster.nics_per_node));
 }
 
 }  // namespace alpa

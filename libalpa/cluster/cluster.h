@@ -22,7 +22,8 @@ struct Link {
 inline constexpr Range kNodeRange = {.low = 1, .high = kMostNodes},
                        kDevicesPerNodeRange = {.low = 1, .high = kMostDevicesPerNode},
                        kMemoryRange = {.low = 1 << 20, .high = 1LL << 50},
-                       kTimeRange = {.low = 0, .high = 1e3}, kRateRange = {.low = 1, .high = 1e18};
+                       kTimeRange = {.low = 0, .high = 1e3}, kRateRange = {.low = 1, .high = 1e18},
+                       kNicsRange = {.low = 1, .high = kMostDevicesPerNode};
 
 /// The machines as numbers: equal nodes with equal devices. Probed by alpa-profile or read from a cluster
 /// file.
@@ -36,11 +37,16 @@ struct Cluster {
   double bf16_flops_per_s = 0;        ///< and in f16, where a device has it: of tensor cores both are alike
   double memory_bytes_per_s = 0;      ///< attainable by streaming kernels, per device
   double launch_s = 0;                ///< fixed cost of one operator
-  Link within_node, between_nodes;    ///< between two devices; per device
+  Link within_node, between_nodes;    ///< between two devices, which have it to themselves
+  int nics_per_node = 1;  ///< network interfaces, each of the rate between nodes; a node's devices share them evenly
   DeviceKind kind = DeviceKind::cpu;  ///< of each device: cpu or cuda
   bool operator==(const Cluster&) const = default;
 
   int devices() const { return nodes * devices_per_node; }
+  /// The interface that a device of a node (0: its first) sends and receives over.
+  int nic_of(int device_of_node) const {
+    return static_cast<int>(std::int64_t{device_of_node} * nics_per_node / devices_per_node);
+  }
   double flops_per_s(DType type) const { return dtype_bytes(type) == 2 ? bf16_flops_per_s : f32_flops_per_s; }
 };
 

@@ -58,6 +58,7 @@ void write_cluster(H5Writer& file, const Cluster& cluster) {
   file.attribute("/cluster", "kind", std::string(kind_name(cluster.kind)));
   file.attribute("/cluster", "nodes", cluster.nodes);
   file.attribute("/cluster", "devices_per_node", cluster.devices_per_node);
+  file.attribute("/cluster", "nics_per_node", cluster.nics_per_node);
   file.attribute("/cluster", "memory_bytes", cluster.memory_bytes);
   visit_numbers(cluster, [&](const char* name, double value, const Range&) {
     file.attribute("/cluster", name, value);
@@ -77,6 +78,8 @@ Cluster read_cluster(const H5Reader& file) {
   if (cluster.devices() > kMostDevices)
     refuse(fmt::format("it has {} nodes of {} devices, expected {} devices at most", cluster.nodes,
                        cluster.devices_per_node, kMostDevices));
+  if (file.has_attribute("/cluster", "nics_per_node"))  // older files know of one
+    cluster.nics_per_node = static_cast<int>(integer("nics_per_node", kNicsRange));
   cluster.memory_bytes = integer("memory_bytes", kMemoryRange);
   visit_numbers(cluster, [&](const char* name, double& value, const Range& range) {
     value = checked(name, file.double_attribute("/cluster", name), range);

@@ -25,22 +25,6 @@ double interpolated(const std::vector<std::pair<double, double>>& points, double
   return std::max(y0 + (y1 - y0) * (x - x0) / (x1 - x0), 0.0);
 }
 
-/// Bytes that each member sends, as a share of the whole tensor (NCCL's bus factors; ring algorithms).
-double sent_share(CollectiveKind kind, double n) {
-  switch (kind) {
-    case CollectiveKind::all_reduce:
-      return 2 * (n - 1) / n;
-    case CollectiveKind::all_gather:
-    case CollectiveKind::reduce_scatter:
-    case CollectiveKind::all_to_all:
-      return (n - 1) / n;
-    case CollectiveKind::shift:
-    case CollectiveKind::send:
-      return 1;
-  }
-  return 1;
-}
-
 }  // namespace
 
 CostModel::CostModel(Cluster cluster) : cluster_(std::move(cluster)) {}
@@ -81,15 +65,14 @@ double CostModel::operator_seconds(const std::string& signature, const Work& wor
   return estimate(work) * (factor == slowdown_.end() ? 1.0 : factor->second);
 }
 
-double CostModel::collective_seconds(CollectiveKind kind, GroupShape group, double bytes) const {
+double CostModel::collective_seconds(CollectiveKind kind, GroupShape group, double bytes, int active) const {
   if (group.size() <= 1) return 0;
   const auto measured = collectives_.find({kind, group});
   if (measured != collectives_.end()) return interpolated(measured->second, bytes);
-  if (kind == CollectiveKind::shift) return send_seconds(group.nodes == 1, bytes);
-  const Link& link = group.nodes > 1 ? cluster_.between_nodes : cluster_.within_node;
-  const double n = group.size();
-  const double hops = kind == CollectiveKind::all_reduce ? 2 * std::log2(n) : std::log2(n);
-  return hops * link.latency_s + sent_share(kind, n) * bytes / link.bytes_per_s;
+  const CollectiveTraffic sent = collective_traffic(kind, group, bytes);
+  const Link &within = cluster_.within_node, &between = cluster_.between_nodes;
+  return sent.steps_within_node * within.latency_s + sent.steps_between_nodes * between.latency_s +
+         std::max(sent.within_node / within.bytes_per_s, nic_seconds(sent.between_nodes * sharing(active)));
 }
 
 double CostModel::send_seconds(bool same_node, double bytes) const {
@@ -98,6 +81,10 @@ double CostModel::send_seconds(bool same_node, double bytes) const {
   if (measured != collectives_.end()) return interpolated(measured->second, bytes);
   const Link& link = same_node ? cluster_.within_node : cluster_.between_nodes;
   return link.latency_s + bytes / link.bytes_per_s;
+}
+
+double CostModel::arrival_seconds(double bytes, int active) const {
+  return send_seconds(false, bytes) + nic_seconds(bytes) * (sharing(active) - 1);
 }
 
 double CostModel::copy_seconds(double bytes) const {

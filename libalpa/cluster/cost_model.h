@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -32,10 +33,18 @@ class CostModel {
   double operator_seconds(const std::string& signature, const Work&) const;
 
   /// Time of one collective, every group of the mesh at once. bytes as in CollectiveSample. 0 for groups of
-  /// one.
-  double collective_seconds(CollectiveKind, GroupShape, double bytes) const;
+  /// one. `active`: devices of a node that take part, in this group or another of the mesh; they share its
+  /// network interfaces. Where it was not measured: the bytes of the algorithm that runs
+  /// (collective_traffic), within and between nodes at the same time.
+  double collective_seconds(CollectiveKind, GroupShape, double bytes, int active) const;
 
   double send_seconds(bool same_node, double bytes) const;
+
+  /// Of a message that each of `active` devices of a node gets from another node.
+  double arrival_seconds(double bytes, int active) const;
+
+  /// For how long messages between nodes that take so many bytes together keep a network interface busy.
+  double nic_seconds(double bytes) const { return bytes / cluster_.between_nodes.bytes_per_s; }
 
   /// Time to move `bytes` within a device's memory (pack, slice, copy).
   double copy_seconds(double bytes) const;
@@ -45,6 +54,8 @@ class CostModel {
 
  private:
   double estimate(const Work&) const;
+  /// Devices that share a network interface where so many of a node are at work.
+  double sharing(int active) const { return std::max(1.0, 1.0 * active / cluster_.nics_per_node); }
   void calibrate(const Profile&);
 
   Cluster cluster_;

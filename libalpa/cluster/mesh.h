@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -35,6 +36,11 @@ std::vector<DeviceIndex> group_of(const DeviceMesh&, const std::vector<int>& axe
 
 /// Shape of the groups along one axis when each node holds `devices_per_node` consecutive devices.
 GroupShape group_shape(const DeviceMesh&, int axis, int devices_per_node);
+
+/// Devices of a mesh on each of its nodes.
+inline int devices_on_node(const MeshShape& mesh, int devices_per_node) {
+  return std::min(device_count(mesh), devices_per_node);
+}
 
 /// Meshes that `devices` devices can be seen as: one axis, and two where both are 2 or more; where they are on
 /// several nodes, the second stays in one.

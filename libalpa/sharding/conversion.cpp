@@ -103,7 +103,8 @@ double step_seconds(const ConversionStep& step, const TensorType& before_tile, c
   const double bytes = step_bytes(step, before_tile, after_tile);
   if (step.kind == ConversionKind::slice) return costs.copy_seconds(bytes);
   const GroupShape group = group_shape(mesh, step.axis, costs.cluster().devices_per_node);
-  double seconds = costs.collective_seconds(collective_of(step.kind), group, bytes);
+  double seconds = costs.collective_seconds(collective_of(step.kind), group, bytes,
+                                            devices_on_node(mesh.shape, costs.cluster().devices_per_node));
   for (const std::int64_t copied : {packed_bytes(step, before_tile), unpacked_bytes(step, after_tile)})
     if (copied > 0) seconds += costs.copy_seconds(static_cast<double>(copied));
   return seconds;

@@ -9,9 +9,9 @@ double kernel_seconds(const OpDef& op, const OpCall& call, const CostModel& cost
 }
 
 double shift_seconds(std::int64_t bytes, const DeviceMesh& mesh, int axis, const CostModel& costs) {
-  return costs.collective_seconds(CollectiveKind::shift,
-                                  group_shape(mesh, axis, costs.cluster().devices_per_node),
-                                  static_cast<double>(bytes));
+  const int per_node = costs.cluster().devices_per_node;
+  return costs.collective_seconds(CollectiveKind::shift, group_shape(mesh, axis, per_node),
+                                  static_cast<double>(bytes), devices_on_node(mesh.shape, per_node));
 }
 
 }  // namespace alpa

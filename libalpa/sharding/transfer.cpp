@@ -72,17 +72,31 @@ std::vector<TransferPiece> transfer_pieces(const Transfer& transfer, int devices
   return pieces;
 }
 
+bool on_one_node(const TransferPiece& piece, const Cluster& cluster) {
+  return piece.from_device / cluster.devices_per_node == piece.to_device / cluster.devices_per_node;
+}
+
+int nic_at(DeviceIndex device, const Cluster& cluster) {
+  return device / cluster.devices_per_node * cluster.nics_per_node +
+         cluster.nic_of(device % cluster.devices_per_node);
+}
+
 double transfer_seconds(const std::vector<TransferPiece>& pieces, DType type, const CostModel& costs) {
+  const Cluster& cluster = costs.cluster();
   std::map<DeviceIndex, double> sending, receiving;
+  std::map<std::pair<int, bool>, double> through_nic;
   double busiest = 0;
   for (const TransferPiece& piece : pieces) {
     if (piece.from_device == piece.to_device) continue;
-    const int per_node = costs.cluster().devices_per_node;
-    const bool same_node = piece.from_device / per_node == piece.to_device / per_node;
-    const double seconds =
-        costs.send_seconds(same_node, static_cast<double>(element_count(piece.extent) * dtype_bytes(type)));
+    const double bytes = static_cast<double>(element_count(piece.extent) * dtype_bytes(type));
+    const bool one_node = on_one_node(piece, cluster);
+    const double seconds = costs.send_seconds(one_node, bytes);
     busiest =
         std::max({busiest, sending[piece.from_device] += seconds, receiving[piece.to_device] += seconds});
+    if (one_node) continue;
+    const double busy = costs.nic_seconds(bytes);
+    busiest = std::max({busiest, through_nic[{nic_at(piece.from_device, cluster), true}] += busy,
+                        through_nic[{nic_at(piece.to_device, cluster), false}] += busy});
   }
   return busiest;
 }

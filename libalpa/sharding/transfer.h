@@ -27,7 +27,11 @@ struct TransferPiece {
 /// origin: both ends walk their own messages in this order.
 std::vector<TransferPiece> transfer_pieces(const Transfer&, int devices_per_node);
 
-/// Busy time of the busiest device.
+/// Busy time of the busiest device, or network interface.
 double transfer_seconds(const std::vector<TransferPiece>&, DType, const CostModel&);
+
+bool on_one_node(const TransferPiece&, const Cluster&);
+/// The interface of a device, among all of the cluster.
+int nic_at(DeviceIndex device, const Cluster&);
 
 }  // namespace alpa

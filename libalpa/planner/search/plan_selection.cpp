@@ -110,6 +110,7 @@ Proposal PlanSelection::evaluate(PricedGraph& priced, Proposal proposal, const s
         alpa::most_in_flight(find_schedule(schedule).order(StageIndex(s), stages, request.micro_batches));
     most_in_flight = std::max(most_in_flight, request.in_flight);
   }
+  place_stages(proposal.requests, costs_.cluster());
   for (StageRequest& request : proposal.requests) {
     request.pipeline_in_flight = most_in_flight;
     if (options_.rematerialize == Rematerialize::always) request.rematerialize = true;

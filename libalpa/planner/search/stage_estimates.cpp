@@ -29,8 +29,9 @@ std::vector<double> sums_of(const std::vector<LayerCosts>& layers, Member member
 
 }  // namespace
 
-StageEstimates::StageEstimates(const PlanningGraph& planning, const CostModel& costs, int micro_batches)
-    : planning_(planning), costs_(costs), micro_batches_(micro_batches) {
+StageEstimates::StageEstimates(const PlanningGraph& planning, const CostModel& costs, int micro_batches,
+                               bool is_apart)
+    : planning_(planning), costs_(costs), micro_batches_(micro_batches), is_apart_(is_apart) {
   add_crossings();
   find_shared_states();
 }
@@ -95,8 +96,8 @@ StageEstimates::Prefix StageEstimates::prefix_of(const StageTemplate& whole) con
 /// A value that comes from another stage arrives in parts, one for each device.
 double StageEstimates::arrival_s(double bytes, int devices) const {
   if (bytes == 0) return 0;
-  const bool one_node = costs_.cluster().nodes == 1;
-  return costs_.send_seconds(one_node, bytes / devices);
+  if (!is_apart_) return costs_.send_seconds(true, bytes / devices);
+  return costs_.arrival_seconds(bytes / devices, std::min(devices, costs_.cluster().devices_per_node));
 }
 
 double StageEstimates::resident_bytes(int of_template, int first, int end) const {

@@ -10,8 +10,8 @@ namespace alpa {
 /// What stages take before any is solved: parts of templates, with what goes over their borders, and bounds.
 class StageEstimates {
  public:
-  /// Keeps references to the graph and the costs.
-  StageEstimates(const PlanningGraph&, const CostModel&, int micro_batches);
+  /// Keeps references to the graph and the costs. `is_apart`: as of StageRequest.
+  StageEstimates(const PlanningGraph&, const CostModel&, int micro_batches, bool is_apart);
 
   void add(const StageTemplate&);
   void add(const StageBound&);
@@ -54,6 +54,7 @@ class StageEstimates {
   const PlanningGraph& planning_;
   const CostModel& costs_;
   int micro_batches_;
+  bool is_apart_;
   std::vector<StageTemplate> templates_;
   std::vector<Prefix> prefixes_;                                   ///< of templates
   std::map<std::pair<MeshShape, bool>, std::vector<Bound>> bound_;  ///< at several prices

@@ -75,7 +75,8 @@ class StageSearch {
         sizes_(stage_sizes(space, cluster_)),
         floor_(planning, book, sizes_, cluster_.devices_per_node, space.micro_batches),
         alike_(units_ > kManyUnits ? kAlikeOfMany : kAlike),
-        estimates_(planning, book.costs(), space.micro_batches) {}
+        is_apart_(space.devices > cluster_.devices_per_node),
+        estimates_(planning, book.costs(), space.micro_batches, is_apart_) {}
 
   SearchOutcome run() {
     find_in_flight();
@@ -371,6 +372,7 @@ class StageSearch {
     request.micro_batches = space_.micro_batches;
     request.in_flight = flying;
     request.rematerialize = mode.rematerialize;
+    request.is_apart = is_apart_;
     request.pipeline_in_flight = std::ranges::max(in_flight_);
     return request;
   }
@@ -511,6 +513,7 @@ class StageSearch {
   double alike_;
   const std::function<bool()> stops_ = [this] { return clock_.is_long_over(); };
   std::vector<Mode> modes_;
+  const bool is_apart_;  ///< neighbours of a stage are taken to be on other nodes
   StageEstimates estimates_;
   std::vector<std::unique_ptr<TemplateFront>> fronts_;  ///< [mode]
   std::vector<double> device_s_;  ///< [unit] device-seconds of a step where they are fewest, memory left aside

@@ -31,6 +31,7 @@ struct StageRequest {
   std::vector<AxisRole> roles = {};  ///< per axis; empty: all free
   StateSharding state_sharding = StateSharding::free;
   std::int64_t reserve_bytes = 0;  ///< of the memory limit, for what the stage problem does not count
+  bool is_apart = false;           ///< what arrives from other stages comes from other nodes
   int pipeline_in_flight = 1;      ///< in_flight of the stage of the pipeline that has most
 };
 

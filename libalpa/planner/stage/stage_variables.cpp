@@ -298,6 +298,14 @@ class Builder {
     return runs_per_step(request_, phase_of_transfer(scope_.graph(), v));
   }
 
+  /// Of a tile of that size on each device.
+  double arrival_seconds(double bytes) const {
+    const CostModel& costs = mesh_costs_.costs();
+    return request_.is_apart
+               ? costs.arrival_seconds(bytes, devices_on_node(request_.mesh, costs.cluster().devices_per_node))
+               : costs.send_seconds(true, bytes);
+  }
+
   /// What is no parameter rests as its update takes it; others start from there.
   void add_state_of_update(ValueIndex v, const State& state) {
     if (!scope_.makes(state.next)) return;
@@ -351,7 +359,7 @@ class Builder {
           resting.resident[c] += size;
         else if (scope_.saved(v))
           resting.per_micro_batch[c] += size;
-        const double seconds = mesh_costs_.costs().send_seconds(true, tile_bytes(v, resting.choices[c]));
+        const double seconds = arrival_seconds(tile_bytes(v, resting.choices[c]));
         if (arrives_once)
           pay_once(resting, c, seconds);
         else

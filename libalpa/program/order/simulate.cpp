@@ -61,8 +61,9 @@ double seconds_of(const Program& program, const MeshProgram& stage, const Instru
                                     costs);
           },
           [&](const GlobalSum& i) {
-            return costs.collective_seconds(CollectiveKind::all_reduce, all_ranks(program),
-                                            4 * static_cast<double>(i.scalars.size()));
+            const GroupShape all = all_ranks(program);
+            return costs.collective_seconds(CollectiveKind::all_reduce, all,
+                                            4 * static_cast<double>(i.scalars.size()), all.per_node);
           },
           [&](const Zero& i) { return copy(i.to); },
       },
@@ -104,14 +105,13 @@ class Occupation {
   double now_s_ = 0;
 };
 
-/// The nodes whose links a transfer takes: those that it leaves and those that it reaches.
-std::vector<std::pair<int, bool>> links_of(const Transfer& transfer, int devices_per_node) {
+/// The network interfaces that a transfer takes: those that it leaves by and those that it arrives at.
+std::vector<std::pair<int, bool>> links_of(const Transfer& transfer, const Cluster& cluster) {
   std::set<std::pair<int, bool>> links;
-  for (const TransferPiece& piece : transfer_pieces(transfer, devices_per_node)) {
-    const int from = piece.from_device / devices_per_node, to = piece.to_device / devices_per_node;
-    if (from == to) continue;
-    links.insert({from, true});
-    links.insert({to, false});
+  for (const TransferPiece& piece : transfer_pieces(transfer, cluster.devices_per_node)) {
+    if (on_one_node(piece, cluster)) continue;
+    links.insert({nic_at(piece.from_device, cluster), true});
+    links.insert({nic_at(piece.to_device, cluster), false});
   }
   return {links.begin(), links.end()};
 }
@@ -141,7 +141,7 @@ Timeline simulate(const Program& program, const CostModel& costs, Lanes lanes, b
   }
   std::vector<std::vector<std::pair<int, bool>>> links;
   for (const Transfer& transfer : program.transfers)
-    links.push_back(links_of(transfer, program.devices_per_node));
+    links.push_back(links_of(transfer, costs.cluster()));
   std::map<std::pair<int, bool>, double> free_s;  // link -> when it is
 
   StepWalk walk(program, waits, lanes);

@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(Tiny, SearchOf,
                                          SearchOfCase{"slow_two_blocks_one_micro_batch", 2, 1, 560'000},
                                          SearchOfCase{"slow_two_blocks_plenty", 2, 4, 1 << 30},
                                          SearchOfCase{"slow_two_blocks_tight", 2, 4, 560'000}),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& test) { return test.param.name; });
 
 TEST(SearchStages, GivesTheSameWhateverTheThreads) {
   PartitionCase instance(2, 4, 560'000);

@@ -210,7 +210,7 @@ TEST(Simulator, PricesARingByItsShiftsAndItsCallsOfTheKernel) {
   EXPECT_NEAR(seconds["backward"], planned["backward"], 1e-9 * planned["backward"]);
   const double keys_and_values = 2 * 8 * 2 * 16 * 4;  // bytes on one device
   EXPECT_NEAR(seconds["forward"],
-              2 * 3 * costs.collective_seconds(CollectiveKind::shift, {1, 4}, keys_and_values) +
+              2 * 3 * costs.collective_seconds(CollectiveKind::shift, {1, 4}, keys_and_values, 4) +
                   2 * attention_seconds(costs, 0) + 2 * 3 * attention_seconds(costs, 1),
               1e-9 * planned["forward"]);
 }
@@ -243,10 +243,10 @@ TEST(Simulator, PricesAGlobalSumByTheScalarsInIt) {
     return instruction_seconds(lowered.program, stage, segment_of_kind(stage, SegmentKind::update),
                                costs)[sum - update.begin()];
   };
-  EXPECT_DOUBLE_EQ(seconds(), costs.collective_seconds(CollectiveKind::all_reduce, {1, 4}, 8));
+  EXPECT_DOUBLE_EQ(seconds(), costs.collective_seconds(CollectiveKind::all_reduce, {1, 4}, 8, 4));
   auto& scalars = std::get<GlobalSum>(sum->body).scalars;
   scalars.resize(1000, scalars[0]);
-  EXPECT_DOUBLE_EQ(seconds(), costs.collective_seconds(CollectiveKind::all_reduce, {1, 4}, 4000));
+  EXPECT_DOUBLE_EQ(seconds(), costs.collective_seconds(CollectiveKind::all_reduce, {1, 4}, 4000, 4));
 }
 
 /// `stages` equal stages that hand a small buffer on; the operator on the large one is what takes time.
