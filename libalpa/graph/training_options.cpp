@@ -45,6 +45,9 @@ void describe(TrainingOptions& o, OptionsVisitor& visit) {
               "f16: steps without overflow after which the factor is doubled", between(1, kMostSteps));
   visit.field("optimizer", o.optimizer, "how gradients change the weights",
               {{"adamw", OptimizerKind::adamw, "Adam with decoupled weight decay"},
+               {"adafactor", OptimizerKind::adafactor,
+                "mean squares of gradients by rows and columns alone, steps relative to the weights: the "
+                "learning rate is that of a weight of 1"},
                {"sgd", OptimizerKind::sgd, "gradient descent with momentum"}});
   visit.field("learning_rate", o.learning_rate, "peak learning rate", between(kLeastNumber, kMostNumber));
   visit.field("beta1", o.beta1, "adamw: decay per step of the mean of gradients", between(0, kNearlyOne));

@@ -8,7 +8,7 @@ namespace alpa {
 class OptionsVisitor;
 
 enum class Precision { f32, bf16, f16 };
-enum class OptimizerKind { adamw, sgd };
+enum class OptimizerKind { adamw, adafactor, sgd };
 enum class LearningRateSchedule { constant, cosine, linear };
 
 /// What a model is asked to predict.

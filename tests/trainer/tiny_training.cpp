@@ -196,9 +196,12 @@ TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
     inputs.loss_scale = static_cast<float>(scale.factor) / count;
     inputs.step = step;
     const auto updates = static_cast<float>(step + 1 - scale.skipped_steps);
-    inputs.update_scalars = {3e-3f, 1 - std::pow(0.9f, updates), 1 - std::pow(0.95f, updates),
+    inputs.update_scalars = {3e-3f,
+                             1 - std::pow(0.9f, updates),
+                             1 - std::pow(0.95f, updates),
                              1 / static_cast<float>(program_.micro_batches),
-                             static_cast<float>(1 / scale.factor)};
+                             static_cast<float>(1 / scale.factor),
+                             updates};
     const StepResult result = executor.run(inputs);
     curve.losses.push_back(result.loss_sum / count);
     curve.norms.push_back(result.gradient_norm / scale.factor);

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "libalpa/graph/update_scalars.h"
+#include "libalpa/kernels/cpu/gradient_factor.h"
 #include "libalpa/kernels/cpu/host_loops.h"
 #include "libalpa/kernels/cpu/kernels_cpu.h"
 #include "libalpa/kernels/double_sum.h"
@@ -8,13 +9,6 @@
 
 namespace alpa::ops {
 namespace {
-
-/// What gradients of this squared norm are multiplied by: 1 / loss scale, and what brings them within `clip`;
-/// 0 does not clip.
-float gradient_factor(double clip, float square_norm, float inverse_scale) {
-  const double norm = std::sqrt(static_cast<double>(square_norm)) * static_cast<double>(inverse_scale);
-  return clip > 0 && norm > clip ? static_cast<float>(clip / norm) * inverse_scale : inverse_scale;
-}
 
 struct AdamW {
   double clip, beta1, beta2, epsilon, weight_decay;

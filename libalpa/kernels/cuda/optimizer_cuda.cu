@@ -1,16 +1,10 @@
 #include "libalpa/graph/update_scalars.h"
 #include "libalpa/kernels/cuda/cuda_kernel.cuh"
+#include "libalpa/kernels/cuda/gradient_factor.cuh"
 #include "libalpa/kernels/cuda/kernels_cuda.h"
 
 namespace alpa::ops {
 namespace {
-
-/// What gradients of this squared norm are multiplied by: 1 / loss scale, and what brings them within `clip`;
-/// 0 does not clip.
-__device__ inline float gradient_factor(double clip, float square_norm, float inverse_scale) {
-  const double norm = sqrt(static_cast<double>(square_norm)) * static_cast<double>(inverse_scale);
-  return clip > 0 && norm > clip ? static_cast<float>(clip / norm) * inverse_scale : inverse_scale;
-}
 
 struct AdamW {
   double clip;
