@@ -105,10 +105,11 @@ class Differentiator {
       if (found == contributions_.end())
         throw Error(ErrorKind::input, fmt::format("parameter '{}' does not reach the loss", state.name),
                     "remove it, or use it in a node that the loss depends on");
+      const char* const op = options_.gradient_sum == GradientSum::f32 ? "accumulate" : "accumulate_rounded";
       std::vector<Contribution> sums = per_layer(found->second);
       for (Contribution& sum : sums) {
         builder_.set_place(Phase::backward, sum.layer);
-        sum.value = builder_.add("accumulate", {sum.value}, {}, state.name + ".gradient");
+        sum.value = builder_.add(op, {sum.value}, {}, state.name + ".gradient");
       }
       gradients_.push_back({summed(sums, Phase::update, sums.front().layer), sums.front().layer});
     }

@@ -43,6 +43,11 @@ void describe(TrainingOptions& o, OptionsVisitor& visit) {
       between(1, kMostNumber));
   visit.field("loss_scale_steps", o.loss_scale_steps,
               "f16: steps without overflow after which the factor is doubled", between(1, kMostSteps));
+  visit.field("gradient_sum", o.gradient_sum, "type in which gradients of micro-batches are summed",
+              {{"f32", GradientSum::f32, "32-bit floats"},
+               {"parameters", GradientSum::parameters,
+                "that of the weights: with adamw in 16 bits 16 bytes a parameter in place of 18; each "
+                "micro-batch rounds the sum"}});
   visit.field("optimizer", o.optimizer, "how gradients change the weights",
               {{"adamw", OptimizerKind::adamw, "Adam with decoupled weight decay"},
                {"adafactor", OptimizerKind::adafactor,

@@ -277,6 +277,7 @@ Results reduce_sum(const Call& c) {
 const std::map<std::string_view, std::function<Results(const Call&)>>& meanings() {
   static const std::map<std::string_view, std::function<Results(const Call&)>> table{
       {"accumulate", [](const Call& c) { return Results{c.in[0]}; }},
+      {"accumulate_rounded", [](const Call& c) { return Results{c.in[0]}; }},
       {"adafactor", [](const Call& c) { return adafactor_reference(c, 1); }},
       {"adafactor_factors", adafactor_factors_reference},
       {"adafactor_master", [](const Call& c) { return adafactor_reference(c, 2); }},

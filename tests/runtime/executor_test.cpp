@@ -260,6 +260,13 @@ std::vector<TinyCase> adafactor_plans(Precision precision) {
   return cases;
 }
 
+/// Gradients that are summed in the type of the weights.
+const TinyCase kRoundedSums[] = {
+    {"bf16_sums", "data-parallel", 2, 1, "1f1b", Rematerialize::never, Precision::bf16},
+    {"bf16_sums", "zero-2", 2, 2, "1f1b", Rematerialize::never, Precision::bf16},
+    {"bf16_sums", "mixed", 4, 4, "1f1b", Rematerialize::never, Precision::bf16}};
+
+INSTANTIATE_TEST_SUITE_P(RoundedSums, SameTrainingInBf16, testing::ValuesIn(kRoundedSums), kPlanName);
 INSTANTIATE_TEST_SUITE_P(Adafactor, SameTraining, testing::ValuesIn(adafactor_plans(Precision::f32)),
                          kPlanName);
 INSTANTIATE_TEST_SUITE_P(Adafactor, SameTrainingInBf16, testing::ValuesIn(adafactor_plans(Precision::bf16)),

@@ -225,7 +225,7 @@ void MeshLowering::emit_node(NodeIndex index) {
   for (std::size_t r = 0; r < node.results.size(); ++r) {
     const ValueIndex sum =
         r == 0 && accumulator >= 0 ? node_of(graph_, accumulator).results[0] : ValueIndex();
-    compute.results.push_back(sum >= 0 ? values_.resting_buffer(sum, DType::f32)
+    compute.results.push_back(sum >= 0 ? values_.resting_buffer(sum, value_of(graph_, sum).type.dtype)
                                        : result_buffer(node, layout, r, compute.operands));
   }
   compute.workspace = workspace(*node.op, layout.local_call());

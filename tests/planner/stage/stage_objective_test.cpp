@@ -331,7 +331,8 @@ INSTANTIATE_TEST_SUITE_P(
                     ObjectiveCase{"frozen", {2}, 1, 2, false}, ObjectiveCase{"frozen", {4}, 1, 2, true},
                     ObjectiveCase{"adafactor", {2}, 1, 2, false},
                     ObjectiveCase{"adafactor", {2, 2}, 1, 2, true},
-                    ObjectiveCase{"adafactor", {2}, 2, 4, false}),
+                    ObjectiveCase{"adafactor", {2}, 2, 4, false},
+                    ObjectiveCase{"bf16_sums", {2}, 2, 4, false}),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
