@@ -25,7 +25,8 @@ class CostModel {
 
   const Cluster& cluster() const { return cluster_; }
 
-  /// `signature` is signature_of(op, local call); its first word is the operator's name.
+  /// `signature` is signature_of(op, local call); its first word is the operator's name. Throws Error(input)
+  /// where it was not measured and the devices do not compute in its type.
   double operator_seconds(const std::string& signature, const Work&) const;
 
   /// Time of one collective, every group of the mesh at once. bytes as in CollectiveSample. 0 for groups of

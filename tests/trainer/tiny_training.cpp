@@ -34,7 +34,7 @@ Cluster small_cluster(const TinyCase& c) {
   cluster.memory_bytes = 1 << 30;
   cluster.memory_bytes_per_s = 1e10;
   // So slow that splitting even these models' products pays, where a plan may leave them whole.
-  cluster.f32_flops_per_s = cluster.bf16_flops_per_s = 1e9;
+  cluster.f32_flops_per_s = cluster.bf16_flops_per_s = cluster.f16_flops_per_s = 1e9;
   cluster.launch_s = 1e-6;
   cluster.within_node = {1e-6, 1e10};
   return cluster;
