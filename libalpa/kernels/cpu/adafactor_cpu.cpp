@@ -20,7 +20,7 @@ FactoredExtents extents_of(const TensorType& tensor, const Attributes& attribute
 
 /// sums[i] += x[i]^2; the sum of these squares.
 template <class T>
-float add_squares(const T* x, std::int64_t count, float* sums) {
+float take_squares(const T* x, std::int64_t count, float* sums) {
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (std::int64_t i = 0; i < count; ++i) {
@@ -37,7 +37,7 @@ void add_squares_of_row(const FactoredExtents& e, const T* x, float* row, float*
   for (std::int64_t b = 0; b < e.middle; ++b) {
     const std::int64_t first = b * e.columns * e.inner;
     if (e.inner == 1) {
-      row[b] = add_squares(x + first, e.columns, columns + first);
+      row[b] = take_squares(x + first, e.columns, columns + first);
       continue;
     }
     float* const sums = row + b * e.inner;
