@@ -50,7 +50,8 @@ class ClusterReader {
                                ? measured_->memory_bytes
                                : std::llround(number(root_, "memory_gib", kGibi, kMemoryRange));
     cluster.f32_flops_per_s = figure("f32_tflops", kTera, kRateRange, &Cluster::f32_flops_per_s);
-    cluster.bf16_flops_per_s = figure("bf16_tflops", kTera, kRateRange, &Cluster::bf16_flops_per_s);
+    cluster.bf16_flops_per_s = rate_of_type("bf16_tflops", &Cluster::bf16_flops_per_s);
+    cluster.f16_flops_per_s = rate_of_type("f16_tflops", &Cluster::f16_flops_per_s);
     cluster.memory_bytes_per_s = figure("memory_gb_per_s", kGiga, kRateRange, &Cluster::memory_bytes_per_s);
     cluster.launch_s = figure("launch_us", kMicro, kTimeRange, &Cluster::launch_s);
     read_links(cluster);
@@ -62,6 +63,11 @@ class ClusterReader {
  private:
   double figure(const char* key, double unit, Range range, double Cluster::*measured) const {
     return measured_ && !root_.has(key) ? measured_->*measured : number(root_, key, unit, range);
+  }
+
+  /// Not every device has the type.
+  double rate_of_type(const char* key, double Cluster::*measured) const {
+    return measured_ || root_.has(key) ? figure(key, kTera, kRateRange, measured) : 0;
   }
 
   Link link(const char* key) const {
@@ -107,6 +113,7 @@ std::vector<Figure> figures(const Cluster& given, const Cluster& measured) {
   std::vector<Figure> all{
       {"f32_tflops", given.f32_flops_per_s / kTera, measured.f32_flops_per_s / kTera},
       {"bf16_tflops", given.bf16_flops_per_s / kTera, measured.bf16_flops_per_s / kTera},
+      {"f16_tflops", given.f16_flops_per_s / kTera, measured.f16_flops_per_s / kTera},
       {"memory_gb_per_s", given.memory_bytes_per_s / kGiga, measured.memory_bytes_per_s / kGiga},
       {"launch_us", given.launch_s / kMicro, measured.launch_s / kMicro}};
   const auto add = [&](const char* latency, const char* rate, const Link& one, const Link& other) {
@@ -168,10 +175,11 @@ Cluster read_cluster_of(const Cluster& measured, const std::filesystem::path& pa
 
 std::string cluster_fingerprint(const Cluster& cluster) {
   return fingerprint(fmt::format(
-      "{}\n{}\n{} {} {} {}\n{} {} {} {}\n{}\n{} {}", cluster.name, cluster.device, kind_name(cluster.kind),
+      "{}\n{}\n{} {} {} {}\n{} {} {} {} {}\n{}\n{} {}", cluster.name, cluster.device, kind_name(cluster.kind),
       cluster.nodes, cluster.devices_per_node, cluster.memory_bytes, exact(cluster.f32_flops_per_s),
-      exact(cluster.bf16_flops_per_s), exact(cluster.memory_bytes_per_s), exact(cluster.launch_s),
-      exact(cluster.within_node), exact(cluster.between_nodes), cluster.nics_per_node));
+      exact(cluster.bf16_flops_per_s), exact(cluster.f16_flops_per_s), exact(cluster.memory_bytes_per_s),
+      exact(cluster.launch_s), exact(cluster.within_node), exact(cluster.between_nodes),
+      cluster.nics_per_node));
 }
 
 }  // namespace alpa

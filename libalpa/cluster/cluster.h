@@ -34,7 +34,8 @@ struct Cluster {
   int devices_per_node = 1;
   std::int64_t memory_bytes = 0;      ///< a program may use, per device
   double f32_flops_per_s = 0;         ///< attainable by large matrix products, per device
-  double bf16_flops_per_s = 0;        ///< and in f16, where a device has it: of tensor cores both are alike
+  double bf16_flops_per_s = 0;        ///< likewise; 0: the devices do not compute in it
+  double f16_flops_per_s = 0;         ///< likewise
   double memory_bytes_per_s = 0;      ///< attainable by streaming kernels, per device
   double launch_s = 0;                ///< fixed cost of one operator
   Link within_node, between_nodes;    ///< between two devices, which have it to themselves
@@ -47,7 +48,9 @@ struct Cluster {
   int nic_of(int device_of_node) const {
     return static_cast<int>(std::int64_t{device_of_node} * nics_per_node / devices_per_node);
   }
-  double flops_per_s(DType type) const { return dtype_bytes(type) == 2 ? bf16_flops_per_s : f32_flops_per_s; }
+  double flops_per_s(DType type) const {  ///< 0 as above
+    return type == DType::bf16 ? bf16_flops_per_s : type == DType::f16 ? f16_flops_per_s : f32_flops_per_s;
+  }
 };
 
 /// Reads a cluster file (TOML; configs/clusters/ has examples). Throws Error(input) with all faults.

@@ -17,7 +17,6 @@ namespace {
 template <class ClusterType, class Visit>
 void visit_numbers(ClusterType& cluster, Visit&& visit) {
   visit("f32_flops_per_s", cluster.f32_flops_per_s, kRateRange);
-  visit("bf16_flops_per_s", cluster.bf16_flops_per_s, kRateRange);
   visit("memory_bytes_per_s", cluster.memory_bytes_per_s, kRateRange);
   visit("launch_s", cluster.launch_s, kTimeRange);
   visit("within_node_latency_s", cluster.within_node.latency_s, kTimeRange);
@@ -49,6 +48,15 @@ DeviceKind kind_attribute(const H5Reader& file, const std::string& device) {
   refuse(fmt::format("/cluster/kind is '{}', expected cpu or cuda", printable(name, "")));
 }
 
+/// 0 where the devices do not compute in the type. Files of before f16 had a rate of its own mean that of
+/// bf16, if the devices are GPUs.
+double rate_of_type(const H5Reader& file, const char* name, const Cluster& cluster) {
+  if (!file.has_attribute("/cluster", name))
+    return cluster.kind == DeviceKind::cuda ? cluster.bf16_flops_per_s : 0;
+  const double value = file.double_attribute("/cluster", name);
+  return value == 0 ? 0 : checked(name, value, kRateRange);
+}
+
 }  // namespace
 
 void write_cluster(H5Writer& file, const Cluster& cluster) {
@@ -63,6 +71,8 @@ void write_cluster(H5Writer& file, const Cluster& cluster) {
   visit_numbers(cluster, [&](const char* name, double value, const Range&) {
     file.attribute("/cluster", name, value);
   });
+  file.attribute("/cluster", "bf16_flops_per_s", cluster.bf16_flops_per_s);
+  file.attribute("/cluster", "f16_flops_per_s", cluster.f16_flops_per_s);
 }
 
 Cluster read_cluster(const H5Reader& file) {
@@ -84,6 +94,8 @@ Cluster read_cluster(const H5Reader& file) {
   visit_numbers(cluster, [&](const char* name, double& value, const Range& range) {
     value = checked(name, file.double_attribute("/cluster", name), range);
   });
+  cluster.bf16_flops_per_s = rate_of_type(file, "bf16_flops_per_s", cluster);
+  cluster.f16_flops_per_s = rate_of_type(file, "f16_flops_per_s", cluster);
   return cluster;
 }
 

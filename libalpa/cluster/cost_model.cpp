@@ -1,7 +1,11 @@
 #include "libalpa/cluster/cost_model.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
+
+#include "libalpa/base/error.h"
 
 namespace alpa {
 namespace {
@@ -25,6 +29,23 @@ double interpolated(const std::vector<std::pair<double, double>>& points, double
   return std::max(y0 + (y1 - y0) * (x - x0) / (x1 - x0), 0.0);
 }
 
+DType low_precision_type(const std::string& signature) {
+  return signature.find(" bf16[") == std::string::npos ? DType::f16 : DType::bf16;
+}
+
+[[noreturn]] void refuse_type(const Cluster& cluster, DType type) {
+  std::string others = "\"f32\"";
+  for (const DType other : {DType::bf16, DType::f16})
+    if (cluster.flops_per_s(other) > 0) others += fmt::format(" or \"{}\"", dtype_name(other));
+  throw Error(ErrorKind::input,
+              fmt::format("the model computes in {0}, the devices of cluster '{1}' ({2}) do not: it has no "
+                          "{0}_tflops",
+                          dtype_name(type), cluster.name, cluster.device),
+              fmt::format("precision = {} in [training] of the model, or {}_tflops in the cluster's file if "
+                          "its devices have it",
+                          others, dtype_name(type)));
+}
+
 }  // namespace
 
 CostModel::CostModel(Cluster cluster) : cluster_(std::move(cluster)) {}
@@ -38,8 +59,9 @@ void CostModel::calibrate(const Profile& profile) {
   for (const auto& [signature, sample] : profile.operators) {
     if (sample.status != SampleStatus::measured) continue;
     operators_[signature] = sample;
-    const double roofline =
-        estimate({sample.flops, sample.bytes, sample.low_precision ? DType::bf16 : DType::f32});
+    const DType type = sample.low_precision ? low_precision_type(signature) : DType::f32;
+    if (cluster_.flops_per_s(type) == 0) continue;  // it was measured though no product was
+    const double roofline = estimate({sample.flops, sample.bytes, type});
     if (roofline <= 0) continue;
     ratios[operator_name(signature)].push_back(sample.median_s / roofline);
     ratios[""].push_back(sample.median_s / roofline);
@@ -51,6 +73,7 @@ void CostModel::calibrate(const Profile& profile) {
 }
 
 double CostModel::estimate(const Work& work) const {
+  if (cluster_.flops_per_s(work.type) == 0) refuse_type(cluster_, work.type);
   const double compute = work.flops / cluster_.flops_per_s(work.type);
   const double memory = work.bytes / cluster_.memory_bytes_per_s;
   return cluster_.launch_s + std::max(compute, memory);

@@ -29,7 +29,8 @@ class CostModel {
   /// Costs come from a profile, and so for shapes that were measured.
   bool is_measured() const { return is_measured_; }
 
-  /// `signature` is signature_of(op, local call); its first word is the operator's name.
+  /// `signature` is signature_of(op, local call); its first word is the operator's name. Throws Error(input)
+  /// where it was not measured and the devices do not compute in its type.
   double operator_seconds(const std::string& signature, const Work&) const;
 
   /// Time of one collective, every group of the mesh at once. bytes as in CollectiveSample. 0 for groups of

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "libalpa/base/error.h"
+#include "libalpa/graph/factoring.h"
 #include "libalpa/graph/update_scalars.h"
 
 namespace alpa {
@@ -104,10 +105,11 @@ class Differentiator {
       if (found == contributions_.end())
         throw Error(ErrorKind::input, fmt::format("parameter '{}' does not reach the loss", state.name),
                     "remove it, or use it in a node that the loss depends on");
+      const char* const op = options_.gradient_sum == GradientSum::f32 ? "accumulate" : "accumulate_rounded";
       std::vector<Contribution> sums = per_layer(found->second);
       for (Contribution& sum : sums) {
         builder_.set_place(Phase::backward, sum.layer);
-        sum.value = builder_.add("accumulate", {sum.value}, {}, state.name + ".gradient");
+        sum.value = builder_.add(op, {sum.value}, {}, state.name + ".gradient");
       }
       gradients_.push_back({summed(sums, Phase::update, sums.front().layer), sums.front().layer});
     }
@@ -153,41 +155,120 @@ class Differentiator {
     }
   }
 
+  /// A parameter whose update is being built.
+  struct Updated {
+    const State& parameter;
+    ValueIndex gradient, norm;
+    TensorType full;     ///< of the weights that are updated, in f32
+    ValueIndex weights;  ///< the parameter's own value, or its f32 master weights
+    double decay;        ///< of weights
+
+    bool has_master() const { return weights != parameter.value; }
+  };
+
   void update_parameter(const State& parameter, const Contribution& gradient, ValueIndex norm) {
     const TensorType type = builder_.type(parameter.value);
     const TensorType full{DType::f32, type.shape};
-    const bool mixed = type.dtype != DType::f32;
     builder_.set_place(Phase::update, gradient.layer);
     const ValueIndex weights =
-        mixed ? builder_.state(parameter.name + ".master", full, parameter.initializer, false, parameter.name)
-              : parameter.value;
-    Attributes attributes{
-        {"clip", options_.gradient_clip},
-        {"weight_decay", parameter.decays && type.shape.size() >= 2 ? options_.weight_decay : 0.0}};
-    std::vector<ValueIndex> operands{weights, gradient.value};
+        type.dtype == DType::f32
+            ? parameter.value
+            : builder_.state(parameter.name + ".master", full, parameter.initializer, false, parameter.name);
+    const double decay = parameter.decays && type.shape.size() >= 2 ? options_.weight_decay : 0.0;
+    const Updated updated{parameter, gradient.value, norm, full, weights, decay};
+    if (options_.optimizer == OptimizerKind::adafactor)
+      update_by_adafactor(updated);
+    else
+      update_with_moments(updated);
+  }
+
+  ValueIndex moment(const Updated& of, const std::string& name, const TensorType& type) {
+    return builder_.state(of.parameter.name + "." + name, type, {}, false);
+  }
+
+  void set_next(ValueIndex state_value, ValueIndex next) {
+    for (State& state : builder_.graph().states)
+      if (state.value == state_value) state.next = next;
+  }
+
+  /// An update in one step.
+  void update_with_moments(const Updated& of) {
+    Attributes attributes{{"clip", options_.gradient_clip}, {"weight_decay", of.decay}};
+    std::vector<ValueIndex> operands{of.weights, of.gradient};
     const bool adamw = options_.optimizer == OptimizerKind::adamw;
     if (adamw) {
       attributes.set("beta1", options_.beta1);
       attributes.set("beta2", options_.beta2);
       attributes.set("epsilon", options_.epsilon);
-      operands.push_back(builder_.state(parameter.name + ".moment1", full, {}, false));
-      operands.push_back(builder_.state(parameter.name + ".moment2", full, {}, false));
+      operands.push_back(moment(of, "moment1", of.full));
+      operands.push_back(moment(of, "moment2", of.full));
     } else {
       attributes.set("momentum", options_.momentum);
       if (options_.nesterov) attributes.set("nesterov", std::int64_t{1});
-      operands.push_back(builder_.state(parameter.name + ".momentum", full, {}, false));
+      operands.push_back(moment(of, "momentum", of.full));
     }
-    std::vector<ValueIndex> owners{weights};
-    for (std::size_t i = 2; i < operands.size(); ++i) owners.push_back(operands[i]);
-    if (mixed) owners.push_back(parameter.value);
-    operands.insert(operands.end(), {scalars_, norm});
-    if (mixed) operands.push_back(parameter.value);
-    const std::string op = std::string(adamw ? "adamw" : "sgd") + (mixed ? "_master" : "");
+    std::vector<ValueIndex> owners{of.weights};
+    owners.insert(owners.end(), operands.begin() + 2, operands.end());
+    operands.insert(operands.end(), {scalars_, of.norm});
+    if (of.has_master()) {
+      owners.push_back(of.parameter.value);
+      operands.push_back(of.parameter.value);
+    }
+    const std::string op = std::string(adamw ? "adamw" : "sgd") + (of.has_master() ? "_master" : "");
     const std::vector<ValueIndex> results =
-        builder_.add_all(op, operands, attributes, parameter.name + ".update");
-    for (std::size_t i = 0; i < owners.size(); ++i)
-      for (State& state : builder_.graph().states)
-        if (state.value == owners[i]) state.next = results[i];
+        builder_.add_all(op, operands, attributes, of.parameter.name + ".update");
+    for (std::size_t i = 0; i < owners.size(); ++i) set_next(owners[i], results[i]);
+  }
+
+  /// What gradients are multiplied by before they change the weights.
+  std::vector<ValueIndex> adafactor_scales(const Updated& of, Factoring factoring) {
+    const std::string& name = of.parameter.name;
+    const Attributes clip{{"clip", options_.gradient_clip}};
+    if (!factoring.exists()) {
+      const ValueIndex squares = moment(of, "squares", of.full);
+      const std::vector<ValueIndex> results = builder_.add_all(
+          "adafactor_moment", {squares, of.gradient, scalars_, of.norm}, clip, name + ".squares.update");
+      set_next(squares, results[0]);
+      return {results[1]};
+    }
+    Attributes attributes = factoring.attributes();
+    const std::vector<ValueIndex> sums =
+        builder_.add_all("adafactor_sums", {of.gradient}, attributes, name + ".sums");
+    attributes.set("clip", options_.gradient_clip);
+    const ValueIndex rows = moment(of, "rows", builder_.type(sums[0])),
+                     columns = moment(of, "columns", builder_.type(sums[1]));
+    const std::vector<ValueIndex> results =
+        builder_.add_all("adafactor_factors", {rows, columns, sums[0], sums[1], scalars_, of.norm},
+                         attributes, name + ".factors");
+    set_next(rows, results[0]);
+    set_next(columns, results[1]);
+    return {results[2], results[3]};
+  }
+
+  /// In several steps: libalpa/ops/adafactor.h says what each does.
+  void update_by_adafactor(const Updated& of) {
+    const Factoring factoring = Factoring::of(of.full.shape);
+    const std::vector<ValueIndex> scales = adafactor_scales(of, factoring);
+    const auto with_scales = [&](std::vector<ValueIndex> operands) {
+      operands.insert(operands.end(), scales.begin(), scales.end());
+      return operands;
+    };
+    Attributes attributes = factoring.attributes();
+    attributes.set("size_q", std::int64_t{2});
+    const ValueIndex squares =
+        builder_.add("adafactor_squares", with_scales({of.parameter.value, of.gradient}), attributes,
+                     of.parameter.name + ".step");
+    attributes = factoring.attributes();
+    attributes.set("elements", element_count(of.full.shape));
+    attributes.set("weight_decay", of.decay);
+    std::vector<ValueIndex> owners{of.weights};
+    if (of.has_master()) owners.push_back(of.parameter.value);
+    std::vector<ValueIndex> operands = owners;
+    operands.insert(operands.end(), {of.gradient, squares, scalars_, of.norm});
+    const std::vector<ValueIndex> results =
+        builder_.add_all(of.has_master() ? "adafactor_master" : "adafactor", with_scales(operands),
+                         attributes, of.parameter.name + ".update");
+    for (std::size_t i = 0; i < owners.size(); ++i) set_next(owners[i], results[i]);
   }
 
   /// Gradients of values that need none (tokens, constants) were built and are dropped here.

@@ -39,7 +39,7 @@ enum class InputKind {
   targets,         ///< i32[samples, sequence]; -1: no loss at this position
   data,            ///< a row per sample of the data's array of that name
   loss_scale,      ///< f32 scalar: 1 / number of targets of the step, times the loss scale (f16)
-  update_scalars,  ///< f32[5]: UpdateScalars
+  update_scalars,  ///< f32[6]: UpdateScalars
 };
 
 struct Input {

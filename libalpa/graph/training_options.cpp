@@ -43,8 +43,16 @@ void describe(TrainingOptions& o, OptionsVisitor& visit) {
       between(1, kMostNumber));
   visit.field("loss_scale_steps", o.loss_scale_steps,
               "f16: steps without overflow after which the factor is doubled", between(1, kMostSteps));
+  visit.field("gradient_sum", o.gradient_sum, "type in which gradients of micro-batches are summed",
+              {{"f32", GradientSum::f32, "32-bit floats"},
+               {"parameters", GradientSum::parameters,
+                "that of the weights: with adamw in 16 bits 16 bytes a parameter in place of 18; each "
+                "micro-batch rounds the sum"}});
   visit.field("optimizer", o.optimizer, "how gradients change the weights",
               {{"adamw", OptimizerKind::adamw, "Adam with decoupled weight decay"},
+               {"adafactor", OptimizerKind::adafactor,
+                "mean squares of gradients by rows and columns alone, steps relative to the weights: the "
+                "learning rate is that of a weight of 1"},
                {"sgd", OptimizerKind::sgd, "gradient descent with momentum"}});
   visit.field("learning_rate", o.learning_rate, "peak learning rate", between(kLeastNumber, kMostNumber));
   visit.field("beta1", o.beta1, "adamw: decay per step of the mean of gradients", between(0, kNearlyOne));

@@ -57,6 +57,16 @@ constinit const OpDef accumulate{
     .internal = true,
 };
 
+// The same in the type of what is summed.
+constinit const OpDef accumulate_rounded{
+    .name = "accumulate_rounded",
+    .rule = "... -> ...",
+    .linear = Linearity::first_operand,
+    .sums_micro_batches = true,
+    .accumulates = true,
+    .internal = true,
+};
+
 // Squared global norm of all gradients, over all stages; attribute `weight` is set by lowering (1 /
 // replicas).
 constinit const OpDef sum_squares{

@@ -46,6 +46,7 @@ ShardingSpec Placement::layout_at_rest(ValueIndex value, MeshIndex mesh) const {
 
 ShardingSpec Placement::layout_at_start(ValueIndex value, StageIndex stage, Phase segment) const {
   const MeshIndex mesh = mesh_of_stage(stage);
+  if (segment == Phase::update) return layout_in_update(value, mesh);
   const SegmentLayouts* layouts = nullptr;
   if (mesh_of_value(value) == mesh) {
     const bool of_other =
@@ -56,8 +57,18 @@ ShardingSpec Placement::layout_at_start(ValueIndex value, StageIndex stage, Phas
   } else if (const auto input = layouts_of_inputs_.find({value, mesh}); input != layouts_of_inputs_.end()) {
     layouts = input->second;
   }
-  if (!layouts || segment == Phase::update) return layout_at_rest(value, mesh);
+  if (!layouts) return layout_at_rest(value, mesh);
   return segment == Phase::forward ? layouts->forward : layouts->backward;
+}
+
+ShardingSpec Placement::layout_in_update(ValueIndex value, MeshIndex mesh) const {
+  const std::vector<NodeIndex>& users = uses_.users_of(value);
+  const auto last = std::find_if(users.rbegin(), users.rend(), [&](NodeIndex n) {
+    return node_of(graph(), n).phase == Phase::update && mesh_of_node(n) == mesh;
+  });
+  if (last == users.rend()) return layout_at_rest(value, mesh);
+  const std::vector<ValueIndex>& operands = node_of(graph(), *last).operands;
+  return node_layout(*last).operands[std::ranges::find(operands, value) - operands.begin()];
 }
 
 }  // namespace alpa

@@ -41,9 +41,13 @@ class Placement {
   /// Where a value rests on a mesh: as it is made, arrives or is loaded there.
   ShardingSpec layout_at_rest(ValueIndex value, MeshIndex mesh) const;
 
-  /// From which its users in a segment of a stage start. In the update, and where another stage of the mesh
-  /// has made it, that is where it rests.
+  /// From which its users in a segment of a stage start. Where another stage of the mesh has made it, that is
+  /// where it rests.
   ShardingSpec layout_at_start(ValueIndex value, StageIndex stage, Phase segment) const;
+
+  /// That in the update, which is a mesh's: as the last user there takes it, and the global norm too where it
+  /// is a gradient. Where it rests, if it has none.
+  ShardingSpec layout_in_update(ValueIndex value, MeshIndex mesh) const;
 
  private:
   const Plan& plan_;

@@ -97,9 +97,7 @@ class Measuring {
 
   /// A sample has a least duration, and grows with its operator.
   double weight(const OperatorCase& each) const {
-    const Cluster& cluster = result_.profile.cluster;
-    const double peak = cluster.flops_per_s(each.is_low_precision() ? DType::bf16 : DType::f32);
-    return 1 + 1e3 * std::max(each.flops / peak, each.bytes / cluster.memory_bytes_per_s);
+    return 1 + 1e3 * each.least_seconds(result_.profile.cluster);
   }
 
   /// Asked alike by all ranks, so that none waits for one that has stopped.

@@ -68,8 +68,13 @@ RankRates probe_rates(OpCatalog catalog, Instrument& instrument) {
   const OpDef& einsum = catalog.find("einsum");
   all.f32_flops_per_s = product_rates(einsum, DType::f32, instrument, last);
   if (all.f32_flops_per_s.empty()) check_measured(product(einsum, DType::f32, 256), last);
-  all.bf16_flops_per_s = product_rates(einsum, DType::bf16, instrument, last);
-  if (all.bf16_flops_per_s.empty()) all.bf16_flops_per_s = all.f32_flops_per_s;
+  const std::vector<double> none(all.f32_flops_per_s.size(), 0.0);
+  const auto rates_in = [&](DType type) {
+    const std::vector<double> found = product_rates(einsum, type, instrument, last);
+    return found.empty() ? none : found;
+  };
+  all.bf16_flops_per_s = rates_in(DType::bf16);
+  all.f16_flops_per_s = rates_in(DType::f16);
   const TensorType stream{DType::f32, {kStreamElements}};
   const OperatorCase add = OperatorCase::of(catalog.find("add"), {stream, stream}, {});
   const Timing timing = instrument.time(add);
@@ -89,6 +94,7 @@ Cluster probe_cluster(const Machines& machines, const RankRates& all, OpCatalog 
   cluster.memory_bytes = machines.memory_bytes;
   cluster.f32_flops_per_s = median(all.f32_flops_per_s);
   cluster.bf16_flops_per_s = median(all.bf16_flops_per_s);
+  cluster.f16_flops_per_s = median(all.f16_flops_per_s);
   cluster.memory_bytes_per_s = median(all.memory_bytes_per_s);
   const OperatorCase tiny = OperatorCase::of(catalog.find("add"), {{DType::f32, {1}}, {DType::f32, {1}}}, {});
   const Timing launch = instrument.time(tiny);

@@ -10,11 +10,11 @@ namespace alpa {
 
 /// What each rank can do.
 struct RankRates {
-  std::vector<double> f32_flops_per_s, bf16_flops_per_s, memory_bytes_per_s;  ///< [rank]
+  std::vector<double> f32_flops_per_s, bf16_flops_per_s, f16_flops_per_s, memory_bytes_per_s;  ///< [rank]
 };
 
-/// Times large matrix products, in f32 and bf16, and a streaming operator, on all ranks at once. Where a
-/// device cannot multiply bf16 its rate is that of f32. Throws Error(run_time) where one of the others fails.
+/// Times large matrix products, in f32, bf16 and f16, and a streaming operator, on all ranks at once. Where a
+/// device cannot multiply bf16 or f16 its rate is 0. Throws Error(run_time) where one of the others fails.
 RankRates probe_rates(OpCatalog, Instrument&);
 
 /// The cluster as its medians, with the cost of launching an operator and the links from messages between

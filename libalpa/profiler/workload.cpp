@@ -55,9 +55,7 @@ class CaseCollector {
     std::vector<OperatorCase> cases;
     for (auto& [signature, each] : cases_) cases.push_back(std::move(each));
     const auto importance = [&](const OperatorCase& each) {
-      const double peak = cluster_.flops_per_s(each.is_low_precision() ? DType::bf16 : DType::f32);
-      return each.uses *
-             (cluster_.launch_s + std::max(each.flops / peak, each.bytes / cluster_.memory_bytes_per_s));
+      return each.uses * (cluster_.launch_s + each.least_seconds(cluster_));
     };
     std::stable_sort(cases.begin(), cases.end(), [&](const OperatorCase& a, const OperatorCase& b) {
       return importance(a) > importance(b);
@@ -145,6 +143,11 @@ std::vector<CollectiveCase> collective_cases(const Cluster& cluster, std::int64_
 }
 
 }  // namespace
+
+double OperatorCase::least_seconds(const Cluster& cluster) const {
+  const double own = cluster.flops_per_s(operands[0].dtype);
+  return std::max(flops / (own > 0 ? own : cluster.f32_flops_per_s), bytes / cluster.memory_bytes_per_s);
+}
 
 OperatorCase OperatorCase::of(const OpDef& op, std::vector<TensorType> operands, Attributes attributes) {
   OperatorCase each;

@@ -28,6 +28,9 @@ struct OperatorCase {
   static OperatorCase of(const OpDef& op, std::vector<TensorType> operands, Attributes attributes);
 
   OpCall call() const { return {operands, attributes}; }
+  /// That its arithmetic or its memory traffic takes, at the rates of f32 where the devices do not compute in
+  /// its type.
+  double least_seconds(const Cluster&) const;
   bool is_low_precision() const { return dtype_bytes(operands[0].dtype) == 2; }
 };
 

@@ -53,8 +53,10 @@ UpdateScalars update_scalars(const TrainingOptions& options, std::int64_t step, 
   const std::int64_t t = step + 1 - scale.skipped_steps;
   return {static_cast<float>(learning_rate(options, step)),
           static_cast<float>(bias_correction(options.beta1, t)),
-          static_cast<float>(bias_correction(options.beta2, t)), 1.0f / static_cast<float>(micro_batches),
-          static_cast<float>(1 / scale.factor)};
+          static_cast<float>(bias_correction(options.beta2, t)),
+          1.0f / static_cast<float>(micro_batches),
+          static_cast<float>(1 / scale.factor),
+          static_cast<float>(t)};
 }
 
 }  // namespace alpa

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "libalpa/base/error.h"
+#include "libalpa/cluster/cost_model.h"
 #include "tests/h5/temporary_folder.h"
 
 namespace alpa {
@@ -56,6 +57,23 @@ TEST_F(ClusterFile, IsReadInBytesAndSecondsWhateverItsUnits) {
   EXPECT_DOUBLE_EQ(cluster.launch_s, 5e-6);
   EXPECT_DOUBLE_EQ(cluster.within_node.latency_s, 6e-6);
   EXPECT_DOUBLE_EQ(cluster.between_nodes.bytes_per_s, 2.9e9);
+}
+
+TEST_F(ClusterFile, SaysWhichTypesItsDevicesComputeIn) {
+  const Cluster v100 = read(with(kTwoNodes, "bf16_tflops", "f16_tflops"));
+  EXPECT_DOUBLE_EQ(v100.flops_per_s(DType::f16), 88e12);
+  EXPECT_EQ(v100.flops_per_s(DType::bf16), 0);
+  const CostModel costs(v100);
+  EXPECT_GT(costs.operator_seconds("add f16[8]", {8, 48, DType::f16}), 0);
+  EXPECT_THAT(
+      [&] {
+        costs.operator_seconds("add bf16[8]", {8, 48, DType::bf16});
+      },
+      ThrowsMessage<Error>(
+          AllOf(HasSubstr("the model computes in bf16, the devices of cluster 'pair' (NVIDIA V100 16 GB) do "
+                          "not: it has no bf16_tflops"),
+                HasSubstr("try: precision = \"f32\" or \"f16\" in [training] of the model, or bf16_tflops in "
+                          "the cluster's file if its devices have it"))));
 }
 
 TEST_F(ClusterFile, OfOneNodeNeedsNoLinkBetweenNodes) {
@@ -175,10 +193,10 @@ TEST(ClusterPresets, AreAllReadable) {
 }
 
 TEST(ClusterFingerprint, ChangesWithEveryNumber) {
-  const Cluster base{"a", "d", 2, 4, 1 << 30, 1e12, 2e12, 1e11, 1e-6, {1e-6, 1e10}, {1e-5, 1e9}};
+  const Cluster base{"a", "d", 2, 4, 1 << 30, 1e12, 2e12, 3e12, 1e11, 1e-6, {1e-6, 1e10}, {1e-5, 1e9}};
   std::set<std::string> seen{cluster_fingerprint(base)};
   EXPECT_EQ(cluster_fingerprint(Cluster(base)), *seen.begin());
-  std::vector<Cluster> others(12, base);
+  std::vector<Cluster> others(13, base);
   others[0].name = "b";
   others[1].device = "e";
   others[2].nodes = 3;
@@ -191,6 +209,7 @@ TEST(ClusterFingerprint, ChangesWithEveryNumber) {
   others[9].within_node.latency_s *= 2;
   others[10].within_node.bytes_per_s *= 2;
   others[11].between_nodes.latency_s *= 2;
+  others[12].f16_flops_per_s *= 2;
   for (const Cluster& other : others) seen.insert(cluster_fingerprint(other));
   EXPECT_EQ(seen.size(), others.size() + 1);
 }

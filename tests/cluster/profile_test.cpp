@@ -20,7 +20,7 @@ using testing::ThrowsMessage;
 
 Profile example() {
   Profile profile;
-  profile.cluster = {"pair", "CPU, 1 thread", 1,          2, 1ll << 31, 6e10, 3e10, 8e9,
+  profile.cluster = {"pair", "CPU, 1 thread", 1,          2, 1ll << 31, 6e10, 3e10, 0, 8e9,
                      1e-6,   {5e-6, 3e9},     {6e-6, 2e9}};
   profile.nodes = {{"left", 6e10, 3e10, 8e9}, {"right", 5.9e10, 3e10, 7.9e9}};
   profile.operators["einsum equation='m k, k n -> m n' f32[8x16] f32[16x32]"] = {
@@ -67,6 +67,27 @@ TEST_F(ProfileFile, ThatDoesNotNameTheKindOfItsDevicesIsReadToo) {
     H5Fclose(file);
     EXPECT_EQ(read_profile(path_).cluster, profile.cluster);
   }
+}
+
+// Files of before f16 had a rate of its own, which meant that of bf16 on GPUs.
+TEST_F(ProfileFile, OfBeforeItHadARateOfF16IsRead) {
+  for (const auto& [kind, f16] : {std::pair(DeviceKind::cpu, 0.0), std::pair(DeviceKind::cuda, 8e13)}) {
+    Profile profile = example();
+    profile.cluster.kind = kind;
+    profile.cluster.bf16_flops_per_s = 8e13;
+    write(profile);
+    const hid_t file = H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+    ASSERT_GE(H5Adelete_by_name(file, "/cluster", "f16_flops_per_s", H5P_DEFAULT), 0);
+    H5Fclose(file);
+    EXPECT_EQ(read_profile(path_).cluster.f16_flops_per_s, f16);
+  }
+}
+
+TEST_F(ProfileFile, MaySayThatItsDevicesDoNotComputeInAType) {
+  Profile profile = example();
+  profile.cluster.bf16_flops_per_s = 0;
+  write(profile);
+  EXPECT_EQ(read_profile(path_).cluster, profile.cluster);
 }
 
 TEST_F(ProfileFile, NamesTheKindOfItsDevices) {

@@ -56,6 +56,11 @@ TEST_F(Resume, IsBitForBitTheMixedRunOnFourRanksInBf16) {
   expect_same_after_ten_steps("mixed", 4);
 }
 
+TEST_F(Resume, IsBitForBitTheMixedRunOnFourRanksWithAdafactor) {
+  make_mixed_plan("mixed", ALPA_SOURCE_DIR "/tests/data/tiny_adafactor.toml");
+  expect_same_after_ten_steps("mixed", 4);
+}
+
 std::vector<double> values_of(const TensorReader& file, const std::string& name) {
   const TensorType type = file.tensors().at(name);
   EXPECT_EQ(type.dtype, DType::f32);

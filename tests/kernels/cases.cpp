@@ -16,6 +16,19 @@ Attributes adamw(double clip) {
   return {{"beta1", 0.9}, {"beta2", 0.95}, {"epsilon", 1e-8}, {"weight_decay", 0.1}, {"clip", clip}};
 }
 
+Attributes factored(I rows, I columns) { return {{"rows", rows}, {"columns", columns}, {"clip", 0.1}}; }
+
+Attributes squares(I rows, I columns) { return {{"rows", rows}, {"columns", columns}, {"size_q", I{2}}}; }
+
+Attributes unfactored(I elements) { return {{"elements", elements}, {"weight_decay", 0.1}}; }
+
+Attributes adafactor(I rows, I columns, I elements) {
+  Attributes attributes = unfactored(elements);
+  attributes.set("rows", rows);
+  attributes.set("columns", columns);
+  return attributes;
+}
+
 Attributes sgd(double clip) { return {{"momentum", 0.9}, {"weight_decay", 0.1}, {"clip", clip}}; }
 
 Attributes nesterov() {
@@ -130,9 +143,30 @@ std::vector<OpCase> all_cases() {
   std::vector<OpCase> cases{
       {"accumulate", "t[3x5]", {}},
       {"accumulate", "t[9000]", {}},
-      {"adamw", "f[3x7] f[3x7] f[3x7] p[3x7] p[5] p[]", adamw(0)},
-      {"adamw", "f[9001] f[9001] f[9001] p[9001] p[5] p[]", adamw(0.1)},
-      {"adamw_master", "f[5x7] f[5x7] f[5x7] p[5x7] p[5] p[] b[5x7]", adamw(0.5)},
+      {"accumulate_rounded", "t[3x5]", {}},
+      {"accumulate_rounded", "t[9000]", {}},
+      {"adafactor", "f[3x7] f[3x7] p[2] p[6] p[] f[3] f[7]", adafactor(0, 1, 21)},
+      {"adafactor", "f[5x3x7x4] f[5x3x7x4] p[2] p[6] p[] f[5x3x4] f[3x7x4]", adafactor(0, 2, 420)},
+      {"adafactor", "f[2x601x5] f[2x601x5] p[2] p[6] p[] f[2x601] f[2x5]", adafactor(1, 2, 6010)},
+      {"adafactor", "f[9001] f[9001] p[2] p[6] p[] f[9001]", unfactored(9001)},
+      {"adafactor_factors", "p[3] p[7] p[3] p[7] p[6] p[]", factored(0, 1)},
+      {"adafactor_factors", "p[5x3x4] p[3x7x4] p[5x3x4] p[3x7x4] p[6] p[]", factored(0, 2)},
+      {"adafactor_factors", "p[6x601] p[6x5] p[6x601] p[6x5] p[6] p[]", factored(1, 2)},
+      {"adafactor_master", "f[3x7] b[3x7] t[3x7] p[2] p[6] p[] f[3] f[7]", adafactor(0, 1, 21)},
+      {"adafactor_master", "f[11] b[11] f[11] p[2] p[6] p[] f[11]", unfactored(11)},
+      {"adafactor_moment", "p[3] t[3] p[6] p[]", {{"clip", 0.1}}},
+      {"adafactor_moment", "p[] f[] p[6] p[]", {}},
+      {"adafactor_squares", "t[3x7] t[3x7] f[3] f[7]", squares(0, 1)},
+      {"adafactor_squares", "t[5x3x7x4] f[5x3x7x4] f[5x3x4] f[3x7x4]", squares(0, 2)},
+      {"adafactor_squares", "t[90x301] t[90x301] f[90] f[301]", squares(0, 1)},
+      {"adafactor_squares", "t[9001] f[9001] f[9001]", {{"size_q", I{2}}}},
+      {"adafactor_sums", "t[3x7]", factored(0, 1)},
+      {"adafactor_sums", "t[5x3x7x4]", factored(0, 2)},
+      {"adafactor_sums", "t[3x613x37]", factored(1, 2)},
+      {"adamw", "f[3x7] f[3x7] f[3x7] p[3x7] p[6] p[]", adamw(0)},
+      {"adamw", "f[9001] f[9001] f[9001] p[9001] p[6] p[]", adamw(0.1)},
+      {"adamw_master", "f[5x7] f[5x7] f[5x7] p[5x7] p[6] p[] b[5x7]", adamw(0.5)},
+      {"adamw_master", "f[5x7] b[5x7] f[5x7] p[5x7] p[6] p[] b[5x7]", adamw(0.5)},
       {"add", "t[3x5] t[3x5]", {}},
       {"add", "t[17000] t[17000]", {}},
       {"bias_add", "t[3x2x5] t[5]", {}},
@@ -196,9 +230,10 @@ std::vector<OpCase> all_cases() {
       {"running_update", "f[7] f[7] p[4]", {{"momentum", 0.1}, {"groups", I{3}}}},
       {"running_update", "f[301] p[301] p[4]", {{"momentum", 1.0}, {"correction", 1.25}, {"groups", I{1}}}},
       {"scale", "t[3x5]", {{"factor", -1.5}}},
-      {"sgd", "f[3x7] f[3x7] f[3x7] p[5] p[]", sgd(0)},
-      {"sgd", "f[3x7] f[3x7] f[3x7] p[5] p[]", nesterov()},
-      {"sgd_master", "f[3x7] f[3x7] f[3x7] p[5] p[] b[3x7]", sgd(0.1)},
+      {"sgd", "f[3x7] f[3x7] f[3x7] p[6] p[]", sgd(0)},
+      {"sgd", "f[3x7] f[3x7] f[3x7] p[6] p[]", nesterov()},
+      {"sgd_master", "f[3x7] f[3x7] f[3x7] p[6] p[] b[3x7]", sgd(0.1)},
+      {"sgd_master", "f[3x7] b[3x7] f[3x7] p[6] p[] b[3x7]", sgd(0.1)},
       {"slice", "t[3x2x12]", {{"begin", I{5}}, {"size_c", I{7}}}},
       {"slice", "t[90x103]", {{"begin", I{0}}, {"size_c", I{70}}}},
       {"sum_squares", "t[3x5]", {{"weight", 0.25}}},

@@ -37,7 +37,7 @@ void fill(Interpreter& interpreter, const Graph& graph) {
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i * 37 % 101);
     if (input.below > 0) std::fill(values.begin(), values.end(), static_cast<double>(input.below - 1));
     if (input.kind == InputKind::loss_scale) values[0] = 1e-3;
-    if (input.kind == InputKind::update_scalars) values = {1e-6, 0.5, 0.5, 0, 1};
+    if (input.kind == InputKind::update_scalars) values = {1e-6, 0.5, 0.5, 0, 1, 1};
     interpreter.set(input.value, values);
   }
 }

@@ -233,16 +233,10 @@ Results cross_entropy_grad(const Call& c) {
   return {dlogits};
 }
 
-/// What gradients are multiplied by; the last of the scalars is 1 / loss scale.
-double gradient_factor(const Call& c, const Values& scalars, double square_norm) {
-  const double clip = c.attributes.number("clip", 0), norm = std::sqrt(square_norm) * scalars[4];
-  return scalars[4] * (clip > 0 && norm > clip ? clip / norm : 1);
-}
-
 Results adamw(const Call& c) {
   Values w = c.in[0], m = c.in[2], v = c.in[3];
   const double b1 = c.attributes.number("beta1"), b2 = c.attributes.number("beta2"),
-               factor = gradient_factor(c, c.in[4], c.in[5][0]);
+               factor = gradient_factor_reference(c, c.in[4], c.in[5][0]);
   for (std::size_t i = 0; i < w.size(); ++i) {
     const double g = c.in[1][i] * factor;
     m[i] = b1 * m[i] + (1 - b1) * g;
@@ -256,7 +250,8 @@ Results adamw(const Call& c) {
 
 Results sgd(const Call& c) {
   Values w = c.in[0], v = c.in[2];
-  const double factor = gradient_factor(c, c.in[3], c.in[4][0]), momentum = c.attributes.number("momentum");
+  const double factor = gradient_factor_reference(c, c.in[3], c.in[4][0]),
+               momentum = c.attributes.number("momentum");
   for (std::size_t i = 0; i < w.size(); ++i) {
     const double g = c.in[1][i] * factor + c.attributes.number("weight_decay") * w[i];
     v[i] = momentum * v[i] + g;
@@ -282,6 +277,13 @@ Results reduce_sum(const Call& c) {
 const std::map<std::string_view, std::function<Results(const Call&)>>& meanings() {
   static const std::map<std::string_view, std::function<Results(const Call&)>> table{
       {"accumulate", [](const Call& c) { return Results{c.in[0]}; }},
+      {"accumulate_rounded", [](const Call& c) { return Results{c.in[0]}; }},
+      {"adafactor", [](const Call& c) { return adafactor_reference(c, 1); }},
+      {"adafactor_factors", adafactor_factors_reference},
+      {"adafactor_master", [](const Call& c) { return adafactor_reference(c, 2); }},
+      {"adafactor_moment", adafactor_moment_reference},
+      {"adafactor_squares", adafactor_squares_reference},
+      {"adafactor_sums", adafactor_sums_reference},
       {"adamw", adamw},
       {"adamw_master", adamw},
       {"add", [](const Call& c) { return map2(c, [](double x, double y) { return x + y; }); }},

@@ -28,6 +28,15 @@ inline double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
 using ReferenceResults = std::vector<Values>;
 
+/// What updates multiply gradients by; the fifth of the scalars is 1 / loss scale.
+double gradient_factor_reference(const ReferenceCall&, const Values& scalars, double square_norm);
+
+/// `first`: the operand after the weights, and the working weights where there are some.
+ReferenceResults adafactor_reference(const ReferenceCall&, std::size_t first);
+ReferenceResults adafactor_factors_reference(const ReferenceCall&);
+ReferenceResults adafactor_moment_reference(const ReferenceCall&);
+ReferenceResults adafactor_squares_reference(const ReferenceCall&);
+ReferenceResults adafactor_sums_reference(const ReferenceCall&);
 ReferenceResults attention_reference(const ReferenceCall&);
 ReferenceResults attention_grad_reference(const ReferenceCall&);
 ReferenceResults average_pool_reference(const ReferenceCall&);

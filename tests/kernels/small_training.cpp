@@ -63,7 +63,7 @@ std::vector<double> losses(Device& device, const ModelDefinition& model, int ste
     }
     interpreter.set(value_of_input(InputKind::update_scalars),
                     {model.training.learning_rate, 1 - std::pow(model.training.beta1, step),
-                     1 - std::pow(model.training.beta2, step), 0, 1});
+                     1 - std::pow(model.training.beta2, step), 0, 1, static_cast<double>(step)});
     interpreter.run_update({1, step, 0});
     history.push_back(loss);
   }

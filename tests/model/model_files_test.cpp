@@ -77,6 +77,11 @@ TEST(ParameterCount, IsThePublishedOne) {
         << name;
 }
 
+std::int64_t gpt_parameters(std::int64_t h, std::int64_t layers, std::int64_t vocabulary,
+                            std::int64_t sequence) {
+  return layers * (12 * h * h + 13 * h) + (vocabulary + sequence + 2) * h;
+}
+
 /// Exact: L (12 H^2 + 13 H) in the blocks, V H in the table, S H positions, 2 H in the final norm. The
 /// printed numbers count a bias per word (V), which GPT does not have, but neither positions nor the final
 /// norm; and one bias of H for queries, keys and values together where there are three.
@@ -94,9 +99,77 @@ TEST(ParameterCount, OfTheNineGptSizesIsThatOfThePaperUpToWhatItCountsOtherwise)
     const Graph graph =
         forward_graph(model_file(std::string("configs/models/gpt-") + row.name + ".toml"), 1, false);
     const std::int64_t h = row.model, count = parameter_count(graph);
-    EXPECT_EQ(count, row.layers * (12 * h * h + 13 * h) + (vocabulary + sequence + 2) * h) << row.name;
+    EXPECT_EQ(count, gpt_parameters(h, row.layers, vocabulary, sequence)) << row.name;
     const std::int64_t paper = count - (sequence + 2) * h + vocabulary - 2 * h * row.layers;
     EXPECT_NEAR(static_cast<double>(paper) / 1e9, row.printed, 5.1e-5) << row.name;
+  }
+}
+
+/// 175 billion by its name, 174.6 with this vocabulary and these positions.
+TEST(ParameterCount, OfGpt175BIsThatOfItsShape) {
+  const std::int64_t count =
+      parameter_count(forward_graph(model_file("configs/models/gpt-175b.toml"), 1, false));
+  EXPECT_EQ(count, gpt_parameters(12288, 96, 51200, 2048));
+  EXPECT_NEAR(static_cast<double>(count) / 1e9, 175, 0.5);
+}
+
+/// Extents of the queries' weights: [model, heads, width of a head].
+Shape queries(const std::string& file) {
+  const ModelDefinition model = model_file("configs/models/" + file + ".toml");
+  const Graph graph = forward_graph(model, model.training.group_samples, false);
+  for (const State& state : graph.states)
+    if (state.name.ends_with(".query")) return value_of(graph, state.value).type.shape;
+  return {};
+}
+
+TEST(Heads, OfTheSizesOfTheEvaluationAreThePublishedOnes) {
+  struct Row {
+    const char* file;
+    std::int64_t model, heads;
+  };
+  for (const Row& row : {Row{"gpt-125m", 768, 12}, Row{"gpt-350m", 1024, 16}, Row{"gpt-760m", 1536, 16},
+                         Row{"gpt-1.3b", 2048, 32}, Row{"gpt-2.6b", 2560, 32}, Row{"gpt-6.7b", 4096, 32},
+                         Row{"gpt-15b", 5120, 40}, Row{"gpt-39b", 8192, 64}, Row{"gpt-76b", 10240, 80},
+                         Row{"gpt-175b", 12288, 96}, Row{"moe-380m", 768, 16}, Row{"moe-690m", 768, 16},
+                         Row{"moe-1.3b", 768, 16}, Row{"moe-2.4b", 1024, 16}, Row{"moe-7.1b", 1280, 16},
+                         Row{"moe-10b", 1536, 16}, Row{"moe-27b", 2048, 16}, Row{"moe-70b", 2048, 16},
+                         Row{"moe-140b", 2048, 16}})
+    EXPECT_EQ(queries(row.file), (Shape{row.model, row.heads, row.model / row.heads})) << row.file;
+}
+
+/// As its tables print them: V100 in 16 bits, AdamW for GPT and Adafactor for mixtures of experts.
+TEST(Training, OfTheSizesOfTheEvaluationIsThePublishedOne) {
+  for (const char* size : {"125m", "350m", "760m", "1.3b", "2.6b", "6.7b", "15b", "39b", "76b"}) {
+    const TrainingOptions o = model_file(std::string("configs/models/gpt-") + size + ".toml").training;
+    EXPECT_EQ(std::tuple(o.batch, o.sequence, o.precision, o.gradient_sum, o.optimizer),
+              std::tuple(1024, 1024, Precision::f16, GradientSum::parameters, OptimizerKind::adamw))
+        << size;
+  }
+  for (const char* size : {"380m", "690m", "1.3b", "2.4b", "7.1b", "10b", "27b", "70b", "140b"}) {
+    const TrainingOptions o = model_file(std::string("configs/models/moe-") + size + ".toml").training;
+    EXPECT_EQ(std::tuple(o.batch, o.sequence, o.group_samples, o.precision, o.gradient_sum, o.optimizer),
+              std::tuple(1024, 1024, 2, Precision::f16, GradientSum::parameters, OptimizerKind::adafactor))
+        << size;
+  }
+}
+
+/// A group of samples is a micro-batch of the published plan, so that any number of devices that divides it
+/// may split it.
+TEST(Training, OfTheWideResnetSizesHasThePublishedMicroBatches) {
+  struct Row {
+    const char* size;
+    std::int64_t batch, micro_batches;
+  };
+  for (const Row& row :
+       {Row{"250m", 1536, 24}, Row{"500m", 1536, 24}, Row{"1b", 1536, 24}, Row{"2b", 1536, 24},
+        Row{"4b", 1536, 32}, Row{"6.8b", 1536, 32}, Row{"13b", 1520, 38}, Row{"13b-50", 1520, 38}}) {
+    const TrainingOptions o =
+        model_file(std::string("configs/models/wide-resnet-") + row.size + ".toml").training;
+    EXPECT_EQ(o.batch, row.batch) << row.size;
+    EXPECT_EQ(o.group_samples * row.micro_batches, row.batch) << row.size;
+    EXPECT_EQ(std::tuple(o.precision, o.optimizer, o.nesterov),
+              std::tuple(Precision::f32, OptimizerKind::sgd, true))
+        << row.size;
   }
 }
 
@@ -129,15 +202,26 @@ TEST(ParameterCount, OfTheNineMoeSizesIsThatOfThePaperUpToWhatItCountsOtherwise)
 /// Exact: 4 H^2 + 2 H for attention and norms of each block; 3 H D in the dense one, E H + 3 H F (E + 2) in
 /// each of the others, of which a token uses 6 of the E experts; 2 V H + H beside them. Both are printed in
 /// billions with one decimal.
-TEST(ParameterCount, OfTheFineGrainedMixtureIsThatOfDeepSeekMoe16B) {
-  constexpr std::int64_t h = 2048, layers = 28, d = 10944, e = 64, f = 1408, v = 102400;
-  const std::int64_t count =
-      parameter_count(forward_graph(model_file("configs/models/deepseek-moe.toml"), 1, false));
-  EXPECT_EQ(count, layers * (4 * h * h + 2 * h) + 3 * h * d + (layers - 1) * (e * h + 3 * h * f * (e + 2)) +
-                       2 * v * h + h);
-  const std::int64_t used = count - (layers - 1) * (e - 6) * 3 * h * f;
-  EXPECT_NEAR(static_cast<double>(count) / 1e9, 16.4, 0.051);
-  EXPECT_NEAR(static_cast<double>(used) / 1e9, 2.8, 0.051);
+/// The larger one is nobody's; its file says what it has.
+TEST(ParameterCount, OfTheFineGrainedMixturesIsThatOfDeepSeekMoe16BAndATrillion) {
+  struct Row {
+    const char* file;
+    std::int64_t h, layers, dense, experts, inner, vocabulary, choices, shared;
+    double printed, used;
+  };
+  for (const Row& r : {Row{"deepseek-moe", 2048, 28, 10944, 64, 1408, 102400, 6, 2, 16.4, 2.8},
+                       Row{"deepseek-moe-1t", 8192, 62, 20480, 256, 2560, 129280, 8, 1, 1005.7, 53.9}}) {
+    const std::int64_t count = parameter_count(
+        forward_graph(model_file(std::string("configs/models/") + r.file + ".toml"), 1, false));
+    const std::int64_t expert = 3 * r.h * r.inner;
+    EXPECT_EQ(count, r.layers * (4 * r.h * r.h + 2 * r.h) + 3 * r.h * r.dense +
+                         (r.layers - 1) * (r.experts * r.h + expert * (r.experts + r.shared)) +
+                         2 * r.vocabulary * r.h + r.h)
+        << r.file;
+    const std::int64_t used = count - (r.layers - 1) * (r.experts - r.choices) * expert;
+    EXPECT_NEAR(static_cast<double>(count) / 1e9, r.printed, 0.051) << r.file;
+    EXPECT_NEAR(static_cast<double>(used) / 1e9, r.used, 0.051) << r.file;
+  }
 }
 
 // 6 N + 6 L C T a token: N weights of products (the head's among them, it is tied), causal attention counted
@@ -201,7 +285,8 @@ TEST(ParameterCount, OfTheSevenWideResnetSizesIsThatOfThePaper) {
                                                {"13b-50", 13.2671}};
   const auto count = [](const std::string& size) {
     const ModelDefinition model = model_file("configs/models/wide-resnet-" + size + ".toml");
-    return static_cast<double>(parameter_count(forward_graph(model, 48, false))) / 1e9;
+    return static_cast<double>(parameter_count(forward_graph(model, model.training.group_samples, false))) /
+           1e9;
   };
   for (const auto& [size, printed] : billions) EXPECT_NEAR(count(size), printed, 5.1e-5) << size;
   EXPECT_NEAR(count("13b"), 12.6, 0.051);

@@ -72,7 +72,7 @@ class ReferenceRun {
         step_.set(input.value, {1.0 / reference_.targets(step, model_.training.batch)});
       if (input.kind == InputKind::update_scalars)
         step_.set(input.value, {options.learning_rate, 1 - std::pow(options.beta1, t),
-                                1 - std::pow(options.beta2, t), 0, 1});
+                                1 - std::pow(options.beta2, t), 0, 1, t});
     }
   }
 

@@ -93,6 +93,25 @@ TEST(MicroBatches, AreWholeGroupsOfSamples) {
               ThrowsMessage<Error>(HasSubstr("4 micro-batches of whole groups of 4 samples")));
 }
 
+TEST(MicroBatches, AreAnyNumberThatDividesTheGroupsOfAStep) {
+  PlanningModel model = small_model();
+  model.batch = 76;  // 38 groups of two, as 1520 samples are of 40
+  model.group_samples = 2;
+  for (const int count : {19, 38}) {
+    PlannerOptions options;
+    options.method = "data-parallel";
+    options.micro_batches = count;
+    const Plan asked = plan_quietly(model, small_cluster(2), options);
+    EXPECT_EQ(asked.micro_batches, count);
+    EXPECT_EQ(asked.micro_batch_samples, 76 / count);
+    PlannerOptions pinned;
+    pinned.pin = parse_pin("micro_batches = " + std::to_string(count) +
+                               "\n[[stage]]\nlayers = 4\nmesh = [2]\naxes = [\"data\"]\n",
+                           "pin");
+    EXPECT_EQ(plan_quietly(model, small_cluster(2), pinned).micro_batches, count);
+  }
+}
+
 TEST(Search, BeatsOrEqualsEveryBaselineOfItsOwnAndAsACandidate) {
   const double best = planned("auto", 4, 0).prediction.step_s,
                own = planned("search", 4, 0).prediction.step_s;

@@ -34,7 +34,7 @@ void on_ranks(int ranks, int per_node, const InstrumentOptions& options, Body bo
 }
 
 Cluster two_devices() {
-  return {"t", "CPU", 1, 2, 1 << 30, 1e11, 1e11, 1e10, 1e-6, {1e-6, 1e10}, {1e-5, 1e9}};
+  return {"t", "CPU", 1, 2, 1 << 30, 1e11, 1e11, 0, 1e10, 1e-6, {1e-6, 1e10}, {1e-5, 1e9}};
 }
 
 TEST(DeviceInstrument, TimesEveryOperatorOfAModelAtEveryLocalShape) {

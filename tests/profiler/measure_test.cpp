@@ -20,7 +20,7 @@ class Measure : public testing::Test {
   Measure() {
     work_.operators = {case_of("gelu", 64), case_of("relu", 64), case_of("silu", 8)};
     work_.collectives = {{CollectiveKind::all_reduce, {1, 2}, 1024}, {CollectiveKind::send, {1, 2}, 1024}};
-    known_.cluster = {"c", "CPU", 1, 2, 1 << 30, 1e9, 1e9, 1e9, 1e-6, {1e-6, 1e9}, {1e-6, 1e9}};
+    known_.cluster = {"c", "CPU", 1, 2, 1 << 30, 1e9, 1e9, 0, 1e9, 1e-6, {1e-6, 1e9}, {1e-6, 1e9}};
     around_.now_s = [this] { return instrument_.clock_s; };
     around_.wants_stop = [this] { return static_cast<int>(instrument_.asked.size()) >= stop_after_; };
     around_.publish = [this](const Profile& profile) {

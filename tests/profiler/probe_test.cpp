@@ -68,10 +68,11 @@ TEST_F(Probe, GivesADeviceWithoutANeighbourTheNearestLinkThereIs) {
   EXPECT_GT(cluster_of(machines(1, 1)).within_node.bytes_per_s, 1e9);
 }
 
-TEST_F(Probe, TakesTheRateOfF32WhereThereIsNoBf16) {
+TEST_F(Probe, FindsThatDevicesDoNotComputeInAType) {
   instrument_.broken = "einsum equation='m k, k n -> m n' bf16[256x256] bf16[256x256]";
   const Cluster cluster = cluster_of(machines(1, 2));
-  EXPECT_EQ(cluster.bf16_flops_per_s, cluster.f32_flops_per_s);
+  EXPECT_EQ(cluster.bf16_flops_per_s, 0);
+  EXPECT_NEAR(cluster.f16_flops_per_s, 1e11, 1e9);
 }
 
 TEST_F(Probe, RefusesADeviceThatCannotMultiply) {

@@ -18,7 +18,8 @@ using testing::IsEmpty;
 using testing::Not;
 
 Cluster cluster_of(int nodes, int devices_per_node) {
-  return {"test", "CPU", nodes, devices_per_node, 1 << 30, 1e11, 1e11, 1e10, 1e-6, {1e-6, 1e10}, {1e-5, 1e9}};
+  return {"test", "CPU", nodes, devices_per_node, 1 << 30,    1e11, 1e11,
+          0,      1e10,  1e-6,  {1e-6, 1e10},     {1e-5, 1e9}};
 }
 
 /// As if everything in the workload had been measured.

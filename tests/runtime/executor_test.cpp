@@ -97,7 +97,8 @@ INSTANTIATE_TEST_SUITE_P(
                     TinyCase{"unet", "inter-only", 4, 4, "split-1f1b"},
                     TinyCase{"unet", "inter-only", 4, 4, "split-1f1b", Rematerialize::always},
                     TinyCase{"unet", "interleaved", 4, 4, "split-1f1b"},
-                    TinyCase{"gpt", "v-shaped", 4, 4, "1f1b", Rematerialize::always}),
+                    TinyCase{"gpt", "v-shaped", 4, 4, "1f1b", Rematerialize::always},
+                    TinyCase{"adafactor", "zero-3", 4, 1}),
     [](const auto& plan) { return plan.param.name(); });
 
 TEST(ModelMetrics, CountWhatAStepDid) {
@@ -247,6 +248,28 @@ constexpr auto kPlanName = [](const auto& plan) { return plan.param.name(); };
 INSTANTIATE_TEST_SUITE_P(Plans, SameTraining, testing::ValuesIn(every_plan(kModels, Precision::f32)),
                          kPlanName);
 INSTANTIATE_TEST_SUITE_P(Plans, SameTrainingInBf16, testing::ValuesIn(every_plan(kModels, Precision::bf16)),
+                         kPlanName);
+
+/// Updates that take sums over rows and columns, of parameters that are split in every way.
+std::vector<TinyCase> adafactor_plans(Precision precision) {
+  std::vector<TinyCase> cases{{"adafactor", "data-parallel", 2, 1}, {"adafactor", "zero-2", 2, 2},
+                              {"adafactor", "zero-3", 4, 1},        {"adafactor", "tensor", 2, 1},
+                              {"adafactor", "inter-only", 2, 4},    {"adafactor", "mixed", 4, 4},
+                              {"adafactor", "search", 4, 2}};
+  for (TinyCase& each : cases) each.precision = precision;
+  return cases;
+}
+
+/// Gradients that are summed in the type of the weights.
+const TinyCase kRoundedSums[] = {
+    {"bf16_sums", "data-parallel", 2, 1, "1f1b", Rematerialize::never, Precision::bf16},
+    {"bf16_sums", "zero-2", 2, 2, "1f1b", Rematerialize::never, Precision::bf16},
+    {"bf16_sums", "mixed", 4, 4, "1f1b", Rematerialize::never, Precision::bf16}};
+
+INSTANTIATE_TEST_SUITE_P(RoundedSums, SameTrainingInBf16, testing::ValuesIn(kRoundedSums), kPlanName);
+INSTANTIATE_TEST_SUITE_P(Adafactor, SameTraining, testing::ValuesIn(adafactor_plans(Precision::f32)),
+                         kPlanName);
+INSTANTIATE_TEST_SUITE_P(Adafactor, SameTrainingInBf16, testing::ValuesIn(adafactor_plans(Precision::bf16)),
                          kPlanName);
 INSTANTIATE_TEST_SUITE_P(Models, TrainingInBf16, testing::ValuesIn(kModels),
                          [](const auto& model) { return std::string(model.param); });

@@ -58,7 +58,7 @@ void Interpreter::run_node(NodeIndex n, bool accumulate, const RunPoint& point) 
 void Interpreter::run_micro_batch(bool first, const RunPoint& point) {
   for (const NodeIndex n : graph_.nodes.indices()) {
     const Node& node = graph_.nodes[n];
-    if (node.phase != Phase::update) run_node(n, !first && node.op->name == "accumulate", point);
+    if (node.phase != Phase::update) run_node(n, !first && node.op->sums_micro_batches, point);
   }
 }
 

@@ -23,7 +23,7 @@ class Interpreter {
   void set(ValueIndex value, const Values& elements);
   Values get(ValueIndex value) const;
 
-  /// `first` micro-batch of a step: nodes "accumulate" overwrite their sums instead of adding to them.
+  /// `first` micro-batch of a step: sums over micro-batches are overwritten instead of added to.
   void run_micro_batch(bool first, const RunPoint&);
   void run_forward(const RunPoint&);
   void run_update(const RunPoint&);

@@ -81,8 +81,8 @@ TEST(UpdateScalars, AreTheRateAndTheBiasCorrectionsOfTheStepAfter) {
   TrainingOptions o = options(LearningRateSchedule::constant, 0, 10);
   o.beta1 = 0.5;
   o.beta2 = 0.75;
-  EXPECT_EQ(update_scalars(o, 0, 4, {}), (UpdateScalars{2, 0.5f, 0.25f, 0.25f, 1}));
-  EXPECT_EQ(update_scalars(o, 1, 1, {}), (UpdateScalars{2, 0.75f, 0.4375f, 1, 1}));
+  EXPECT_EQ(update_scalars(o, 0, 4, {}), (UpdateScalars{2, 0.5f, 0.25f, 0.25f, 1, 1}));
+  EXPECT_EQ(update_scalars(o, 1, 1, {}), (UpdateScalars{2, 0.75f, 0.4375f, 1, 1, 2}));
   o.beta1 = 0;
   EXPECT_EQ(update_scalars(o, 0, 1, {}).bias_correction1, 1);
 }

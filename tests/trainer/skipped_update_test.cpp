@@ -52,7 +52,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(TinyCase{"gpt", "data-parallel", 2, 1},
                     TinyCase{"gpt", "zero-3", 2, 2, "1f1b", Rematerialize::never, Precision::bf16},
                     TinyCase{"gpt", "tensor", 2, 1}, TinyCase{"gpt", "inter-only", 2, 4},
-                    TinyCase{"gpt", "mixed", 4, 4, "1f1b", Rematerialize::never, Precision::bf16}),
+                    TinyCase{"gpt", "mixed", 4, 4, "1f1b", Rematerialize::never, Precision::bf16},
+                    TinyCase{"adafactor", "mixed", 4, 4, "1f1b", Rematerialize::never, Precision::bf16}),
     [](const auto& plan) { return plan.param.name(); });
 
 }  // namespace

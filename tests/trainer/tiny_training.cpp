@@ -34,7 +34,7 @@ Cluster small_cluster(const TinyCase& c) {
   cluster.memory_bytes = 1 << 30;
   cluster.memory_bytes_per_s = 1e10;
   // So slow that splitting even these models' products pays, where a plan may leave them whole.
-  cluster.f32_flops_per_s = cluster.bf16_flops_per_s = 1e9;
+  cluster.f32_flops_per_s = cluster.bf16_flops_per_s = cluster.f16_flops_per_s = 1e9;
   cluster.launch_s = 1e-6;
   cluster.within_node = {1e-6, 1e10};
   return cluster;
@@ -196,9 +196,12 @@ TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
     inputs.loss_scale = static_cast<float>(scale.factor) / count;
     inputs.step = step;
     const auto updates = static_cast<float>(step + 1 - scale.skipped_steps);
-    inputs.update_scalars = {3e-3f, 1 - std::pow(0.9f, updates), 1 - std::pow(0.95f, updates),
+    inputs.update_scalars = {3e-3f,
+                             1 - std::pow(0.9f, updates),
+                             1 - std::pow(0.95f, updates),
                              1 / static_cast<float>(program_.micro_batches),
-                             static_cast<float>(1 / scale.factor)};
+                             static_cast<float>(1 / scale.factor),
+                             updates};
     const StepResult result = executor.run(inputs);
     curve.losses.push_back(result.loss_sum / count);
     curve.norms.push_back(result.gradient_norm / scale.factor);

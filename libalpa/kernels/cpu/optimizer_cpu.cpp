@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "libalpa/graph/update_scalars.h"
+#include "libalpa/kernels/cpu/gradient_factor.h"
 #include "libalpa/kernels/cpu/host_loops.h"
 #include "libalpa/kernels/cpu/kernels_cpu.h"
 #include "libalpa/kernels/double_sum.h"
@@ -8,13 +9,6 @@
 
 namespace alpa::ops {
 namespace {
-
-/// What gradients of this squared norm are multiplied by: 1 / loss scale, and what brings them within `clip`;
-/// 0 does not clip.
-float gradient_factor(double clip, float square_norm, float inverse_scale) {
-  const double norm = std::sqrt(static_cast<double>(square_norm)) * static_cast<double>(inverse_scale);
-  return clip > 0 && norm > clip ? static_cast<float>(clip / norm) * inverse_scale : inverse_scale;
-}
 
 struct AdamW {
   double clip, beta1, beta2, epsilon, weight_decay;
@@ -27,8 +21,9 @@ struct AdamW {
         weight_decay(a.number("weight_decay", 0)) {}
 
   /// Updates w, m, v in place, unless the norm is not finite; rounds w to `working` unless that is null.
-  void run(std::int64_t count, const float* gradient, const UpdateScalars& scalars, float square_norm,
-           float* w, float* m, float* v, Bfloat16* working) const {
+  template <class G>
+  void run(std::int64_t count, const G* gradient, const UpdateScalars& scalars, float square_norm, float* w,
+           float* m, float* v, Bfloat16* working) const {
     if (!std::isfinite(square_norm)) return;
     const float factor = gradient_factor(clip, square_norm, scalars.per_loss_scale),
                 rate = scalars.learning_rate;
@@ -40,7 +35,7 @@ struct AdamW {
     for_ranges(count, kElementGrain, [=](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
       for (std::int64_t i = begin; i < end; ++i) {
-        const float g = gradient[i] * factor;
+        const float g = to_float(gradient[i]) * factor;
         const float first = b1 * m[i] + c1 * g, second = b2 * v[i] + c2 * g * g;
         m[i] = first;
         v[i] = second;
@@ -63,8 +58,9 @@ struct Sgd {
         weight_decay(a.number("weight_decay", 0)),
         nesterov(a.integer("nesterov", 0) != 0) {}
 
-  void run(std::int64_t count, const float* gradient, const UpdateScalars& scalars, float square_norm,
-           float* w, float* v, Bfloat16* working) const {
+  template <class G>
+  void run(std::int64_t count, const G* gradient, const UpdateScalars& scalars, float square_norm, float* w,
+           float* v, Bfloat16* working) const {
     if (!std::isfinite(square_norm)) return;
     const float factor = gradient_factor(clip, square_norm, scalars.per_loss_scale),
                 rate = scalars.learning_rate;
@@ -74,7 +70,7 @@ struct Sgd {
     for_ranges(count, kElementGrain, [=](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
       for (std::int64_t i = begin; i < end; ++i) {
-        const float g = gradient[i] * factor + decay * w[i], velocity = kept * v[i] + g;
+        const float g = to_float(gradient[i]) * factor + decay * w[i], velocity = kept * v[i] + g;
         v[i] = velocity;
         w[i] = w[i] - rate * (kept_ahead * velocity + ahead * g);
       }
@@ -85,25 +81,55 @@ struct Sgd {
   }
 };
 
+/// S: of the sum.
+template <class S>
+std::unique_ptr<Kernel> accumulate_kernel(const KernelShape& shape) {
+  const std::int64_t count = element_count(shape.operands[0].shape);
+  return for_type(shape.operands[0].dtype, [=](auto zero) {
+    using T = decltype(zero);
+    return host_kernel([=](const KernelCall& call) {
+      const T* x = call.operand<T>(0);
+      S* sum = call.result<S>(0);
+      const bool add = call.accumulate;
+      for_ranges(count, kElementGrain, [=](std::int64_t begin, std::int64_t end) {
+        if (add) {
+#pragma omp simd
+          for (std::int64_t i = begin; i < end; ++i)
+            sum[i] = from_float<S>(to_float(sum[i]) + to_float(x[i]));
+          return;
+        }
+#pragma omp simd
+        for (std::int64_t i = begin; i < end; ++i) sum[i] = from_float<S>(to_float(x[i]));
+      });
+    });
+  });
+}
+
 /// A result after the weights and moments takes the rounded weights.
 Bfloat16* working_weights(const KernelCall& call, std::size_t result) {
   return result < call.results.size() ? call.result<Bfloat16>(result) : nullptr;
 }
 
 std::unique_ptr<Kernel> adamw_kernel(const KernelShape& shape) {
-  return host_kernel(
-      [count = element_count(shape.operands[0].shape), adamw = AdamW(shape.attributes)](const KernelCall& c) {
-        adamw.run(count, c.operand<float>(1), *c.operand<UpdateScalars>(4), *c.operand<float>(5),
-                  c.result<float>(0), c.result<float>(1), c.result<float>(2), working_weights(c, 3));
-      });
+  return for_type(shape.operands[1].dtype, [&](auto zero) {
+    using G = decltype(zero);
+    return host_kernel([count = element_count(shape.operands[0].shape),
+                        adamw = AdamW(shape.attributes)](const KernelCall& c) {
+      adamw.run(count, c.operand<G>(1), *c.operand<UpdateScalars>(4), *c.operand<float>(5),
+                c.result<float>(0), c.result<float>(1), c.result<float>(2), working_weights(c, 3));
+    });
+  });
 }
 
 std::unique_ptr<Kernel> sgd_kernel(const KernelShape& shape) {
-  return host_kernel(
-      [count = element_count(shape.operands[0].shape), sgd = Sgd(shape.attributes)](const KernelCall& c) {
-        sgd.run(count, c.operand<float>(1), *c.operand<UpdateScalars>(3), *c.operand<float>(4),
-                c.result<float>(0), c.result<float>(1), working_weights(c, 2));
-      });
+  return for_type(shape.operands[1].dtype, [&](auto zero) {
+    using G = decltype(zero);
+    return host_kernel(
+        [count = element_count(shape.operands[0].shape), sgd = Sgd(shape.attributes)](const KernelCall& c) {
+          sgd.run(count, c.operand<G>(1), *c.operand<UpdateScalars>(3), *c.operand<float>(4),
+                  c.result<float>(0), c.result<float>(1), working_weights(c, 2));
+        });
+  });
 }
 
 }  // namespace
@@ -113,7 +139,7 @@ std::unique_ptr<Kernel> adamw_cpu(const KernelShape& shape) {
 }
 
 std::unique_ptr<Kernel> adamw_master_cpu(const KernelShape& shape) {
-  const bool matches = types_match(shape, "fffffft->ffft") && shape.results[3].dtype == DType::bf16;
+  const bool matches = types_match(shape, "fafffft->ffft") && shape.results[3].dtype == DType::bf16;
   return matches ? adamw_kernel(shape) : nullptr;
 }
 
@@ -122,30 +148,18 @@ std::unique_ptr<Kernel> sgd_cpu(const KernelShape& shape) {
 }
 
 std::unique_ptr<Kernel> sgd_master_cpu(const KernelShape& shape) {
-  const bool matches = types_match(shape, "ffffft->fft") && shape.results[2].dtype == DType::bf16;
+  const bool matches = types_match(shape, "faffft->fft") && shape.results[2].dtype == DType::bf16;
   return matches ? sgd_kernel(shape) : nullptr;
 }
 
 std::unique_ptr<Kernel> accumulate_cpu(const KernelShape& shape) {
-  if (!types_match(shape, "t->f")) return nullptr;
-  const std::int64_t count = element_count(shape.operands[0].shape);
-  return for_type(shape.operands[0].dtype, [=](auto zero) {
-    using T = decltype(zero);
-    return host_kernel([=](const KernelCall& call) {
-      const T* x = call.operand<T>(0);
-      float* sum = call.result<float>(0);
-      const bool add = call.accumulate;
-      for_ranges(count, kElementGrain, [=](std::int64_t begin, std::int64_t end) {
-        if (add) {
-#pragma omp simd
-          for (std::int64_t i = begin; i < end; ++i) sum[i] += to_float(x[i]);
-          return;
-        }
-#pragma omp simd
-        for (std::int64_t i = begin; i < end; ++i) sum[i] = to_float(x[i]);
-      });
-    });
-  });
+  return types_match(shape, "t->f") ? accumulate_kernel<float>(shape) : nullptr;
+}
+
+std::unique_ptr<Kernel> accumulate_rounded_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "t->a")) return nullptr;
+  return for_type(shape.results[0].dtype,
+                  [&](auto zero) { return accumulate_kernel<decltype(zero)>(shape); });
 }
 
 std::unique_ptr<Kernel> sum_squares_cpu(const KernelShape& shape) {

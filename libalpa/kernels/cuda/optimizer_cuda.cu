@@ -1,16 +1,10 @@
 #include "libalpa/graph/update_scalars.h"
 #include "libalpa/kernels/cuda/cuda_kernel.cuh"
+#include "libalpa/kernels/cuda/gradient_factor.cuh"
 #include "libalpa/kernels/cuda/kernels_cuda.h"
 
 namespace alpa::ops {
 namespace {
-
-/// What gradients of this squared norm are multiplied by: 1 / loss scale, and what brings them within `clip`;
-/// 0 does not clip.
-__device__ inline float gradient_factor(double clip, float square_norm, float inverse_scale) {
-  const double norm = sqrt(static_cast<double>(square_norm)) * static_cast<double>(inverse_scale);
-  return clip > 0 && norm > clip ? static_cast<float>(clip / norm) * inverse_scale : inverse_scale;
-}
 
 struct AdamW {
   double clip;
@@ -40,8 +34,8 @@ struct Sgd {
 };
 
 /// Updates w, m, v in place, unless the norm is not finite; rounds w to `working` unless that is null.
-template <class Working>
-__global__ void adamw_update(AdamW a, std::int64_t count, const float* gradient, const UpdateScalars* scalars,
+template <class G, class Working>
+__global__ void adamw_update(AdamW a, std::int64_t count, const G* gradient, const UpdateScalars* scalars,
                              const float* square_norm, float* w, float* m, float* v, Working* working) {
   if (!isfinite(*square_norm)) return;
   const float factor = gradient_factor(a.clip, *square_norm, scalars->per_loss_scale);
@@ -49,7 +43,7 @@ __global__ void adamw_update(AdamW a, std::int64_t count, const float* gradient,
               root_correction = 1.0f / sqrtf(scalars->bias_correction2);
   const float keep = 1.0f - scalars->learning_rate * a.weight_decay;
   for_elements(count, [=](std::int64_t i) {
-    const float g = gradient[i] * factor;
+    const float g = widened(gradient[i]) * factor;
     const float first = a.beta1 * m[i] + a.rest1 * g, second = a.beta2 * v[i] + a.rest2 * g * g;
     const float weight = w[i] * keep - step * first / (sqrtf(second) * root_correction + a.epsilon);
     m[i] = first;
@@ -60,14 +54,14 @@ __global__ void adamw_update(AdamW a, std::int64_t count, const float* gradient,
 }
 
 /// As adamw_update; `v` is the momentum.
-template <class Working>
-__global__ void sgd_update(Sgd a, std::int64_t count, const float* gradient, const UpdateScalars* scalars,
+template <class G, class Working>
+__global__ void sgd_update(Sgd a, std::int64_t count, const G* gradient, const UpdateScalars* scalars,
                            const float* square_norm, float* w, float* v, Working* working) {
   if (!isfinite(*square_norm)) return;
   const float factor = gradient_factor(a.clip, *square_norm, scalars->per_loss_scale),
               rate = scalars->learning_rate;
   for_elements(count, [=](std::int64_t i) {
-    const float g = gradient[i] * factor + a.weight_decay * w[i], velocity = a.momentum * v[i] + g;
+    const float g = widened(gradient[i]) * factor + a.weight_decay * w[i], velocity = a.momentum * v[i] + g;
     const float weight = w[i] - rate * (a.nesterov ? a.momentum * velocity + g : velocity);
     v[i] = velocity;
     w[i] = weight;
@@ -83,21 +77,27 @@ Working* working_weights(const KernelCall& call, std::size_t result) {
 
 template <class Working>
 std::unique_ptr<Kernel> adamw_kernel(const KernelShape& shape) {
-  return cuda_kernel([count = element_count(shape.operands[0].shape), adamw = AdamW(shape.attributes)](
-                         const KernelCall& c, cudaStream_t stream) {
-    launch(stream, grid_for(count), kThreads, adamw_update<Working>, adamw, count, c.operand<float>(1),
-           c.operand<UpdateScalars>(4), c.operand<float>(5), c.result<float>(0), c.result<float>(1),
-           c.result<float>(2), working_weights<Working>(c, 3));
+  return for_float_type(shape.operands[1].dtype, [&](auto zero) {
+    using G = decltype(zero);
+    return cuda_kernel([count = element_count(shape.operands[0].shape), adamw = AdamW(shape.attributes)](
+                           const KernelCall& c, cudaStream_t stream) {
+      launch(stream, grid_for(count), kThreads, adamw_update<G, Working>, adamw, count, c.operand<G>(1),
+             c.operand<UpdateScalars>(4), c.operand<float>(5), c.result<float>(0), c.result<float>(1),
+             c.result<float>(2), working_weights<Working>(c, 3));
+    });
   });
 }
 
 template <class Working>
 std::unique_ptr<Kernel> sgd_kernel(const KernelShape& shape) {
-  return cuda_kernel([count = element_count(shape.operands[0].shape), sgd = Sgd(shape.attributes)](
-                         const KernelCall& c, cudaStream_t stream) {
-    launch(stream, grid_for(count), kThreads, sgd_update<Working>, sgd, count, c.operand<float>(1),
-           c.operand<UpdateScalars>(3), c.operand<float>(4), c.result<float>(0), c.result<float>(1),
-           working_weights<Working>(c, 2));
+  return for_float_type(shape.operands[1].dtype, [&](auto zero) {
+    using G = decltype(zero);
+    return cuda_kernel([count = element_count(shape.operands[0].shape), sgd = Sgd(shape.attributes)](
+                           const KernelCall& c, cudaStream_t stream) {
+      launch(stream, grid_for(count), kThreads, sgd_update<G, Working>, sgd, count, c.operand<G>(1),
+             c.operand<UpdateScalars>(3), c.operand<float>(4), c.result<float>(0), c.result<float>(1),
+             working_weights<Working>(c, 2));
+    });
   });
 }
 
@@ -108,7 +108,7 @@ std::unique_ptr<Kernel> adamw_cuda(Device&, const KernelShape& shape) {
 }
 
 std::unique_ptr<Kernel> adamw_master_cuda(Device&, const KernelShape& shape) {
-  if (!types_match(shape, "fffffft->ffft")) return nullptr;
+  if (!types_match(shape, "fafffft->ffft")) return nullptr;
   return for_float_type(shape.results[3].dtype,
                         [&](auto zero) { return adamw_kernel<decltype(zero)>(shape); });
 }
@@ -118,7 +118,7 @@ std::unique_ptr<Kernel> sgd_cuda(Device&, const KernelShape& shape) {
 }
 
 std::unique_ptr<Kernel> sgd_master_cuda(Device&, const KernelShape& shape) {
-  if (!types_match(shape, "ffffft->fft")) return nullptr;
+  if (!types_match(shape, "faffft->fft")) return nullptr;
   return for_float_type(shape.results[2].dtype, [&](auto zero) { return sgd_kernel<decltype(zero)>(shape); });
 }
 

@@ -12,9 +12,23 @@ struct Square {
   __device__ double operator()(double x) const { return x * x; }
 };
 
-template <class T>
-__global__ void sum_micro_batches(std::int64_t count, const T* x, float* sum, bool add) {
-  for_elements(count, [=](std::int64_t i) { sum[i] = (add ? sum[i] : 0.0f) + widened(x[i]); });
+template <class T, class S>
+__global__ void sum_micro_batches(std::int64_t count, const T* x, S* sum, bool add) {
+  for_elements(count,
+               [=](std::int64_t i) { sum[i] = narrowed<S>((add ? widened(sum[i]) : 0.0f) + widened(x[i])); });
+}
+
+/// S: of the sum.
+template <class S>
+std::unique_ptr<Kernel> accumulate_kernel(const KernelShape& shape) {
+  const std::int64_t count = element_count(shape.operands[0].shape);
+  return for_float_type(shape.operands[0].dtype, [=](auto zero) {
+    using T = decltype(zero);
+    return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
+      launch(stream, grid_for(count), kThreads, sum_micro_batches<T, S>, count, call.operand<T>(0),
+             call.result<S>(0), call.accumulate);
+    });
+  });
 }
 
 }  // namespace
@@ -49,15 +63,13 @@ std::unique_ptr<Kernel> sum_squares_cuda(Device&, const KernelShape& shape) {
 }
 
 std::unique_ptr<Kernel> accumulate_cuda(Device&, const KernelShape& shape) {
-  if (!types_match(shape, "t->f")) return nullptr;
-  const std::int64_t count = element_count(shape.operands[0].shape);
-  return for_float_type(shape.operands[0].dtype, [=](auto zero) {
-    using T = decltype(zero);
-    return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
-      launch(stream, grid_for(count), kThreads, sum_micro_batches<T>, count, call.operand<T>(0),
-             call.result<float>(0), call.accumulate);
-    });
-  });
+  return types_match(shape, "t->f") ? accumulate_kernel<float>(shape) : nullptr;
+}
+
+std::unique_ptr<Kernel> accumulate_rounded_cuda(Device&, const KernelShape& shape) {
+  if (!types_match(shape, "t->a")) return nullptr;
+  return for_float_type(shape.results[0].dtype,
+                        [&](auto zero) { return accumulate_kernel<decltype(zero)>(shape); });
 }
 
 }  // namespace alpa::ops

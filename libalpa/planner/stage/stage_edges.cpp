@@ -19,7 +19,9 @@ EdgeEnd end_at(const StageVariable& variable, std::size_t choice, std::vector<in
 
 EdgeEnd start_of_edge(const StageVariables& stage, const StageEdge& edge, std::size_t choice,
                       const MeshCosts& mesh_costs) {
-  return end_at(stage.variables[edge.from], choice, &NodeOption::results, edge.from_place, mesh_costs);
+  return end_at(stage.variables[edge.from], choice,
+                edge.from_operand ? &NodeOption::operands : &NodeOption::results, edge.from_place,
+                mesh_costs);
 }
 
 EdgeEnd end_of_edge(const StageVariables& stage, const StageEdge& edge, std::size_t choice,

@@ -169,6 +169,10 @@ class MemoryOverTime {
     const StageVariable& from = variable(edge.from);
     const Value& value = scope_.value(flow.value);
     Start start;
+    if (edge.from_operand) {  // counted for that user, which is the last
+      start.lasts = true;
+      return start;
+    }
     if (from.node >= 0) {
       const NodeIndex maker = value.kind == ValueKind::state ? from.node : value.producer;
       const std::optional<bool> ends = made_for_segment(flow.value, maker, segment);
@@ -238,6 +242,12 @@ class MemoryOverTime {
     const Node& node = scope_.node(flow.user);
     const auto& measured = scope_.planning().uses.measured[flow.user];
     int tick = clock_.converts(flow.user, segment, operand);
+    const bool is_input = scope_.value(v).kind == ValueKind::input;
+    if (segment == Phase::update && !edge.from_operand &&
+        !is_input) {  // brought into that layout for the first user
+      const StageScope::Use first = extreme_use(v, segment, false);
+      if (first.node != flow.user) tick = clock_.starts(first.node, segment, first.operand);
+    }
     int others = 0;  // copies of the node, whose operands are all measured before the first is taken
     if (segment == Phase::update && std::ranges::find(measured, operand) != measured.end()) {
       tick = clock_.measures(scope_.canonical_node(flow.user), operand);

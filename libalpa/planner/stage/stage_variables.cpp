@@ -81,9 +81,8 @@ class Builder {
         const std::int64_t size = mesh_costs_.layouts(v).bytes(o.results[r]);
         if (node.op->sums_micro_batches || scope_.planning().uses.summed_over_step[v]) {
           added.resident[c] += count * size;
-        } else if (updates_in_place(node)) {
-          const StateIndex state = scope_.planning().uses.state_after_value(v);
-          const bool parameter = state >= 0 && scope_.graph().states[state].is_parameter;
+        } else if (const StateIndex state = scope_.planning().uses.state_after_value(v); state >= 0) {
+          const bool parameter = scope_.graph().states[state].is_parameter;
           added.resident[c] += parameter ? 0 : count * size;  // those are counted where they rest
         } else if (scope_.saved(v) && !needs_.at(scope_.canonical_value(v)).rest) {
           added.per_micro_batch[c] += count * size;
@@ -208,22 +207,30 @@ class Builder {
     return built_.of_segment[{canonical, segment}] = add_variable(std::move(added));
   }
 
-  /// What a variable decides of a value: a node's result, or the value's own layout.
+  /// What a variable decides of a value: a node's result or operand, or the value's own layout.
   struct Source {
     int variable = -1, place = 0;
+    bool is_operand = false;
   };
 
   void flow(const Source& from, int to, ValueIndex v, Phase segment, int to_place = 0, NodeIndex user = {}) {
     const ValueIndex canonical = scope_.canonical_value(v);
-    StageFlow& flow = built_.edges[{from.variable, to, from.place, to_place, canonical, segment}];
+    StageFlow& flow =
+        built_.edges[{from.variable, to, from.place, from.is_operand, to_place, canonical, segment}];
     const bool is_first = flow.count++ == 0;
     if (user >= 0) flow.stays = flow.stays && scope_.node(user).layer == scope_.home_layer(v);
     if (is_first || (v == canonical && flow.value != canonical)) flow.value = v, flow.user = user;
   }
 
-  void connect(const Source& from, ValueIndex v, Phase segment) {
-    for (const auto& [user, operand] : scope_.uses_in(v, segment))
-      flow(from, built_.of_node.at(scope_.canonical_node(user)), v, segment, operand, user);
+  void connect(Source from, ValueIndex v, Phase segment) {
+    std::vector<StageScope::Use> uses = scope_.uses_in(v, segment);
+    const bool from_last = segment == Phase::update && scope_.value(v).kind != ValueKind::input;
+    if (from_last) std::ranges::reverse(uses);
+    for (const auto& [user, operand] : uses) {
+      const int to = built_.of_node.at(scope_.canonical_node(user));
+      flow(from, to, v, segment, operand, user);
+      if (from_last && !from.is_operand) from = {to, operand, true};
+    }
   }
 
   /// An input is loaded whole in each segment that takes it, but for what the forward saved for the backward.

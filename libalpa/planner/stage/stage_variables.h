@@ -42,7 +42,8 @@ inline const NodeOption& option_of(const StageVariable& variable, std::size_t ch
 /// A value on its way from one variable to another; it is converted where their layouts differ.
 struct StageEdge {
   int from = 0, to = 0;          ///< variables
-  int from_place = 0;            ///< result of `from`
+  int from_place = 0;            ///< result of `from`, or
+  bool from_operand = false;     ///< its operand: in an update others start from how the last user takes it
   int to_place = 0;              ///< operand of `to`
   ValueIndex value{0};           ///< canonical
   Phase phase = Phase::forward;  ///< how often it is paid

@@ -225,7 +225,7 @@ void MeshLowering::emit_node(NodeIndex index) {
   for (std::size_t r = 0; r < node.results.size(); ++r) {
     const ValueIndex sum =
         r == 0 && accumulator >= 0 ? node_of(graph_, accumulator).results[0] : ValueIndex();
-    compute.results.push_back(sum >= 0 ? values_.resting_buffer(sum, DType::f32)
+    compute.results.push_back(sum >= 0 ? values_.resting_buffer(sum, value_of(graph_, sum).type.dtype)
                                        : result_buffer(node, layout, r, compute.operands));
   }
   compute.workspace = workspace(*node.op, layout.local_call());
@@ -270,16 +270,6 @@ void MeshLowering::emit_rounds(Compute compute, const NodeLayout& layout) {
   }
 }
 
-/// The layout in which the gradient's update takes it anyway.
-ShardingSpec MeshLowering::layout_measured(ValueIndex gradient) const {
-  const std::vector<NodeIndex>& users = uses_.users_of(gradient);
-  if (users.empty() || !here(users.back())) return values_.resting_layout(gradient);
-  const NodeIndex update = users.back();
-  const Node& node = node_of(graph_, update);
-  const auto place = std::ranges::find(node.operands, gradient) - node.operands.begin();
-  return placement_.node_layout(update).operands[place];
-}
-
 /// A node's operator over one tile, each element of the whole counted once over all copies.
 void MeshLowering::add_up(NodeIndex node, BufferIndex tile, const ShardingSpec& layout, BufferIndex into,
                           bool first) {
@@ -297,7 +287,7 @@ void MeshLowering::emit_gradient_norm(const Node& node) {
   bool first = true;
   for (const ValueIndex gradient : node.operands) {
     if (placement_.mesh_of_value(gradient) != mesh_) continue;
-    const ShardingSpec layout = layout_measured(gradient);
+    const ShardingSpec layout = placement_.layout_in_update(gradient, mesh_);
     add_up(graph_.nodes.index_of(node), values_.obtain(gradient, layout), layout,
            values_.program().gradient_square_sum, first);
     first = false;

@@ -40,7 +40,6 @@ class MeshLowering {
   void emit_node(NodeIndex node);
   BufferIndex workspace(const OpDef&, const OpCall&);
   void emit_rounds(Compute, const NodeLayout&);
-  ShardingSpec layout_measured(ValueIndex gradient) const;
   void emit_gradient_norm(const Node&);
   void add_up(NodeIndex node, BufferIndex tile, const ShardingSpec&, BufferIndex into, bool first);
   void emit_sum(const std::vector<ValueIndex>& values, BufferIndex into);

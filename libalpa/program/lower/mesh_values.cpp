@@ -167,7 +167,7 @@ BufferIndex MeshValues::fetch_resting(ValueIndex value) {
 }
 
 ShardingSpec MeshValues::segment_layout(ValueIndex value) const {
-  if (segment() == SegmentKind::update) return resting_layout(value);
+  if (segment() == SegmentKind::update) return placement_.layout_in_update(value, mesh_);
   return placement_.layout_at_start(value, stage(),
                                     segment() == SegmentKind::forward ? Phase::forward : Phase::backward);
 }
@@ -223,12 +223,7 @@ void MeshValues::bring_to_rest(ValueIndex value) {
 }
 
 BufferIndex MeshValues::obtain(ValueIndex value, const ShardingSpec& layout) {
-  const auto found = available_.find({value, layout});
-  if (found != available_.end() && segment() == SegmentKind::update) return found->second;
-  const BufferIndex start = fetch_for_segment(value);
-  const BufferIndex buffer = converted(value, start, segment_layout(value), layout);
-  if (segment() == SegmentKind::update) available_[{value, layout}] = buffer;
-  return buffer;
+  return converted(value, fetch_for_segment(value), segment_layout(value), layout);
 }
 
 BufferIndex MeshValues::converted(ValueIndex value, BufferIndex from, const ShardingSpec& from_layout,

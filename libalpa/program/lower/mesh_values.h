@@ -68,8 +68,7 @@ class MeshValues {
   /// The value in the layout of this segment, which it is brought into once.
   BufferIndex fetch_for_segment(ValueIndex value);
 
-  /// The value in any layout, converted for this user where that is not the segment's; in the update for all
-  /// users of the layout.
+  /// The value in any layout, converted for this user where that is not the segment's.
   BufferIndex obtain(ValueIndex value, const ShardingSpec& layout);
 
   /// Converts step by step; the last step writes `destination` where there is one.
@@ -96,9 +95,8 @@ class MeshValues {
     ShardingSpec layout;
     BufferIndex buffer;
   };
-  std::map<ValueIndex, Made> made_;  ///< as a node has made it
-  std::map<std::pair<ValueIndex, ShardingSpec>, BufferIndex>
-      available_;  ///< at rest, for the segment, and in the update
+  std::map<ValueIndex, Made> made_;                                       ///< as a node has made it
+  std::map<std::pair<ValueIndex, ShardingSpec>, BufferIndex> available_;  ///< at rest, and for the segment
 };
 
 }  // namespace alpa

@@ -328,7 +328,11 @@ INSTANTIATE_TEST_SUITE_P(
                     ObjectiveCase{"image_mlp", {2}, 1, 2, false}, ObjectiveCase{"mlp", {2, 2}, 1, 2, true},
                     ObjectiveCase{"gpt", {2, 2}, 1, 2, false}, ObjectiveCase{"unet", {2}, 1, 2, false},
                     ObjectiveCase{"unet", {2}, 2, 2, false}, ObjectiveCase{"unet", {2}, 3, 3, true},
-                    ObjectiveCase{"frozen", {2}, 1, 2, false}, ObjectiveCase{"frozen", {4}, 1, 2, true}),
+                    ObjectiveCase{"frozen", {2}, 1, 2, false}, ObjectiveCase{"frozen", {4}, 1, 2, true},
+                    ObjectiveCase{"adafactor", {2}, 1, 2, false},
+                    ObjectiveCase{"adafactor", {2, 2}, 1, 2, true},
+                    ObjectiveCase{"adafactor", {2}, 2, 4, false},
+                    ObjectiveCase{"bf16_sums", {2}, 2, 4, false}),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(

@@ -125,6 +125,41 @@ TEST(Layout, CountsWhereTheBytesOfTheArenaGo) {
   }
 }
 
+/// Of parameters, states of the optimizer and sums of gradients, for each element of a 64 x 64 weight in
+/// bf16.
+double bytes_per_parameter(OptimizerKind optimizer, GradientSum gradient_sum) {
+  TrainingOptions training;
+  training.optimizer = optimizer;
+  training.gradient_sum = gradient_sum;
+  const auto graph = [&](std::int64_t samples) {
+    GraphBuilder g(op_catalog());
+    g.graph().samples = samples;
+    g.begin_layer("only");
+    const ValueIndex x = g.input(InputKind::data, {DType::bf16, {samples, 64}}, "x");
+    const ValueIndex w = g.state("w", {DType::bf16, {64, 64}}, {Initializer::Kind::normal, 0.1}, true);
+    const ValueIndex y = g.add("einsum", {x, w}, {{"equation", "b d, d f -> b f"}});
+    g.graph().loss = g.add("reduce_sum", {g.add("mul", {y, y})});
+    return training_graph(g.finish(), op_catalog(), training);
+  };
+  PlannerOptions options;
+  options.method = "serial";
+  options.micro_batches = 2;
+  const Plan plan = plan_quietly({"one weight", "", 8, graph}, small_cluster(1), options);
+  const MemoryUse use = lower(graph(4), plan).meshes[0_m].memory;
+  const std::int64_t of_loss = buffer_bytes(TensorType{DType::f32, {}});  // a sum as gradients are
+  return static_cast<double>(use.parameters + use.optimizer + use.gradients - of_loss) / (64 * 64);
+}
+
+TEST(Layout, HasTheBytesOfAParameterThatOptimizerAndSumsAskFor) {
+  // 2 for the weights, 4 for the master weights, and:
+  EXPECT_EQ(bytes_per_parameter(OptimizerKind::adamw, GradientSum::f32), 18);         // 4 + 4 + 4
+  EXPECT_EQ(bytes_per_parameter(OptimizerKind::adamw, GradientSum::parameters), 16);  // 4 + 4 + 2
+  EXPECT_EQ(bytes_per_parameter(OptimizerKind::sgd, GradientSum::parameters), 12);    // 4 + 2
+  const double factors = 2.0 * 64 * 4 / (64 * 64);                                    // rows and columns
+  EXPECT_EQ(bytes_per_parameter(OptimizerKind::adafactor, GradientSum::f32), 10 + factors);
+  EXPECT_EQ(bytes_per_parameter(OptimizerKind::adafactor, GradientSum::parameters), 8 + factors);
+}
+
 std::set<std::int64_t> slots_of_micro_batches(const MeshProgram& mesh) {
   std::set<std::int64_t> slots;
   for (const Buffer& buffer : mesh.buffers)
