@@ -156,7 +156,7 @@ void Collectives::all_reduce(void* values, std::int64_t count, DType dtype, Redu
   if (wire_.size() == 1 || count == 0) return;
   dtype_ = dtype;
   reduction_ = reduction;
-  const auto [nodes, per_node] = shape_;
+  const int nodes = shape_.nodes, per_node = shape_.per_node;
   const std::int64_t element = dtype_bytes(dtype), bytes = count * element;
   if (bytes * wire_.size() <= kGatheredAllReduceBytes) {
     gather_by_doubling(values, bytes);
@@ -206,7 +206,7 @@ void Collectives::all_reduce(void* values, std::int64_t count, DType dtype, Redu
 void Collectives::all_gather(const void* part, void* whole, std::int64_t bytes_each) {
   if (bytes_each == 0) return;
   const int size = wire_.size();
-  const auto [nodes, per_node] = shape_;
+  const int nodes = shape_.nodes, per_node = shape_.per_node;
   if (size > 1 && bytes_each * size <= kDoublingAllGatherBytes) {
     gather_by_doubling(part, bytes_each);
     for (int rank = 0; rank < size; ++rank)
@@ -216,7 +216,7 @@ void Collectives::all_gather(const void* part, void* whole, std::int64_t bytes_e
   }
   const Chunks chunks = chunks_of_parts(bytes_each, 1, size);
   run(chunks.number(), 2, 0, [&](CollectiveRound& work, std::int64_t chunk, int round, std::byte*) {
-    const auto [first, bytes] = chunks[chunk];
+    const std::int64_t first = chunks[chunk].first, bytes = chunks[chunk].count;
     const auto data = [&](int rank) { return byte_at(whole, rank * bytes_each + first); };
     const std::byte* mine = byte_at(part, first);
     if (round == 0) {
@@ -241,7 +241,7 @@ void Collectives::reduce_scatter(void* whole, void* part, std::int64_t count_eac
   if (count_each == 0) return;
   dtype_ = dtype;
   reduction_ = reduction;
-  const auto [nodes, per_node] = shape_;
+  const int nodes = shape_.nodes, per_node = shape_.per_node;
   const std::int64_t element = dtype_bytes(dtype);
   const Chunks chunks = chunks_of_parts(count_each, element, wire_.size());
   run(chunks.number(), 2, chunks.each * element * wire_.size(),
@@ -282,7 +282,7 @@ void Collectives::all_to_all(const void* from, void* to, std::int64_t bytes_each
   const int size = wire_.size(), rank = wire_.rank();
   const Chunks chunks = chunks_of_parts(bytes_each, 1, size);
   run(chunks.number(), 1, 0, [&](CollectiveRound& work, std::int64_t chunk, int, std::byte*) {
-    const auto [first, bytes] = chunks[chunk];
+    const std::int64_t first = chunks[chunk].first, bytes = chunks[chunk].count;
     const auto offset = [&](int block) { return block * bytes_each + first; };
     for_each_other(rank, size, [&](int sender, int receiver) {
       work.receive(byte_at(to, offset(sender)), bytes, sender);
@@ -295,7 +295,7 @@ void Collectives::all_to_all(const void* from, void* to, std::int64_t bytes_each
 void Collectives::broadcast(void* data, std::int64_t bytes, int root) {
   assert(root >= 0 && root < wire_.size());
   if (bytes == 0) return;
-  const auto [nodes, per_node] = shape_;
+  const int nodes = shape_.nodes, per_node = shape_.per_node;
   const bool is_long = bytes > kDoublingAllGatherBytes;
   const Tree over_nodes{nodes, is_long}, within_node{per_node, is_long};
   // Nodes and places are counted from the root's.
@@ -326,7 +326,7 @@ std::byte* Collectives::gathered(int rank, std::int64_t bytes) {
 }
 
 void Collectives::gather_by_doubling(const void* part, std::int64_t bytes) {
-  const auto [nodes, per_node] = shape_;
+  const int nodes = shape_.nodes, per_node = shape_.per_node;
   const auto whole = static_cast<std::size_t>(wire_.size() * bytes);
   if (gathered_.size() < whole) gathered_.resize(whole);
   std::memcpy(gathered(wire_.rank(), bytes), part, static_cast<std::size_t>(bytes));

@@ -58,8 +58,8 @@ class CollectiveRound {
 ///     broadcast        a chain of nodes, within each a chain of devices
 ///
 /// Short tensors (base/collective_traffic.h) go by doubling: in round i a rank has the parts of 2^i ranks.
-/// What is sent is collective_traffic() of the group; a broadcast of B bytes sends at most B within and B
-/// between nodes from each device.
+/// What is sent is collective_traffic() of the group; a long broadcast of B bytes sends at most B within and
+/// B between nodes from each device.
 ///
 /// Who shares a node is what the caller says, not where ranks run. An element's sum is that over nodes of its
 /// sums within nodes, each in order of ranks, whatever the tensor's size, chunks and shares; bf16 and f16 are

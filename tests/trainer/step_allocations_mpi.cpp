@@ -62,6 +62,7 @@ class HeardSteps final : public Communicator {
   void wait_send(Stream& s, std::int64_t message) override { inner_->wait_send(s, message); }
   void wait_sends(Stream& s) override { inner_->wait_sends(s); }
   void barrier() override { inner_->barrier(); }
+  void set_nodes(std::vector<int> node_of_rank) override { inner_->set_nodes(std::move(node_of_rank)); }
   std::unique_ptr<Communicator> split(int color) override { return inner_->split(color); }
 
  private:
