@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <random>
 
 #include "libalpa/planner/search/stage_search.h"
@@ -12,18 +13,23 @@
 namespace alpa {
 namespace {
 
+/// With as many micro-batches in flight as stages are left; some ways have no memory for so many.
 StageChoices random_choices(std::uint32_t seed, int layers, int devices) {
   std::mt19937 draw(seed);
   const std::vector<int> sizes{1, 2, 4};
-  StageChoices choices(layers, devices, sizes, std::min(layers, devices));
-  for (int left = 1; left <= choices.most_stages(); ++left)
-    for (int first = 0; first < layers; ++first)
-      for (int end = first + 1; end <= layers; ++end)
-        for (const int size : sizes)
-          if (draw() % 5 != 0) {
-            const double work = 1.0 * (end - first) / size;
-            choices.offer(left, first, end, size, {work * (1.0 + draw() % 50), work * (1.0 + draw() % 500)});
-          }
+  std::vector<int> in_flight(static_cast<std::size_t>(std::min(layers, devices)) + 1);
+  std::iota(in_flight.begin(), in_flight.end(), 0);
+  StageChoices choices(layers, devices, sizes, in_flight);
+  for (int first = 0; first < layers; ++first)
+    for (int end = first + 1; end <= layers; ++end)
+      for (const int size : sizes)
+        for (int way = 0; way < 3; ++way) {
+          const double work = 1.0 * (end - first) / size;
+          choices.offer(first, end, size,
+                        {static_cast<int>(draw() % 7),
+                         {work * (1.0 + draw() % 50), work * (1.0 + draw() % 500)},
+                         way});
+        }
   return choices;
 }
 
@@ -41,11 +47,12 @@ std::map<int, double> by_enumeration(const StageChoices& choices) {
     }
     for (std::size_t s = 0; s < choices.sizes().size(); ++s)
       for (int end = first + 1; end <= choices.layers() && choices.sizes()[s] <= devices; ++end) {
-        const StageSeconds& stage = choices.seconds(left, first, end, s);
-        if (stage.first == std::numeric_limits<double>::infinity()) continue;
-        seconds.push_back(stage);
-        extend(left - 1, end, devices - choices.sizes()[s]);
-        seconds.pop_back();
+        for (const StageWay& way : choices.ways(first, end, s)) {
+          if (way.most_in_flight < left) continue;
+          seconds.push_back(way.seconds);
+          extend(left - 1, end, devices - choices.sizes()[s]);
+          seconds.pop_back();
+        }
       }
   };
   for (int stages = 1; stages <= choices.most_stages(); ++stages) extend(stages, 0, choices.devices());
@@ -66,6 +73,18 @@ TEST(BestPartitions, AreThoseThatEnumerationFinds) {
     ASSERT_FALSE(expected.empty());
     EXPECT_NEAR(found_best, best, 1e-12 * best) << "seed " << seed;
   }
+}
+
+TEST(StageChoices, KeepWaysThatNoOtherBeats) {
+  StageChoices choices(1, 1, {1}, {0, 2});
+  choices.offer(0, 1, 1, {4, {2, 10}, 0});
+  choices.offer(0, 1, 1, {1, {1, 5}, 1});   // faster, but with memory for less
+  choices.offer(0, 1, 1, {3, {3, 11}, 2});  // beaten by the first
+  choices.offer(0, 1, 1, {2, {3, 9}, 3});   // slower at first, faster then
+  EXPECT_EQ(choices.ways(0, 1, 0).size(), 3u);
+  EXPECT_EQ(choices.fastest(1, 0, 1, 0)->id, 0);
+  EXPECT_EQ(choices.fastest(1, 0, 1, 0, 9)->id, 3);
+  EXPECT_EQ(choices.fastest(1, 0, 1, 0, 5), nullptr);
 }
 
 TEST(BestPartitions, LoseNoMoreThanCountsAsAlike) {
