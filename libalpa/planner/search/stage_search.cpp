@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "libalpa/base/infinity.h"
-#include "libalpa/planner/search/parallel_tasks.h"
+#include "libalpa/base/parallel_tasks.h"
 #include "libalpa/planner/search/work_lower_bound.h"
 #include "libalpa/schedule/schedule.h"
 
