@@ -33,7 +33,7 @@ class SolveCommand : public Workplace {
 TEST_F(SolveCommand, PrintsCostAndBoundAndWritesTheStrategies) {
   const CommandResult result = run("alpa-plan solve example.json --time-limit 5 --out out.json");
   EXPECT_EQ(result.status, 0) << result.output;
-  EXPECT_THAT(result.output, HasSubstr("cost 445  bound "));
+  EXPECT_THAT(result.output, HasSubstr("cost 445  bound 445  gap 0.0000 %"));
   EXPECT_THAT(result.output, HasSubstr("(optimal)"));
   std::ifstream file(path("out.json"));
   EXPECT_EQ(nlohmann::json::parse(file), nlohmann::json({0, 0, 2, 1, 0}));

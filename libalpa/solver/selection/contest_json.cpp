@@ -23,8 +23,8 @@ namespace {
 // The whole file, decompressed where it is compressed.
 std::string text_of(const std::filesystem::path& path) {
   std::error_code failure;
-  if (!std::filesystem::exists(path, failure)) refuse_json("there is no such file");
-  if (std::filesystem::is_directory(path, failure)) refuse_json("that is a folder");
+  if (!std::filesystem::exists(path, failure)) throw Error(ErrorKind::input, "there is no such file");
+  if (std::filesystem::is_directory(path, failure)) throw Error(ErrorKind::input, "that is a folder");
   const auto close = [](gzFile file) { gzclose(file); };
   const std::unique_ptr<gzFile_s, decltype(close)> file(gzopen(path.c_str(), "rbe"), close);
   if (!file) refuse_json(fmt::format("it cannot be opened: {}", std::strerror(errno)));

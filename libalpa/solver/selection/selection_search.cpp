@@ -88,6 +88,7 @@ bool NetworkSearch::reduce() {
   network_ = std::move(reduced.network);
   liftings_.push_back(std::move(reduced.lifting));
   raise_bound(network_.constant);
+  raise_certified_bound(network_.constant);
   if (!network_.nodes.empty()) return true;
   offer({}, network_.constant);
   return false;
