@@ -38,6 +38,7 @@ bool NetworkSearch::search_network_on() {
                         .seed = liftings_.size(),
                         .threads = options_.threads},
                        deadline_);
+  bool is_certified = false;
   double certified_at = infinity;  // cost of the incumbent when the bound was looked at last
   while (!done()) {
     Incumbent incumbent = present_incumbent();
@@ -46,8 +47,9 @@ bool NetworkSearch::search_network_on() {
     if (incumbent.exists()) offer(incumbent.choice, incumbent.cost);
     price_ = search.price();
     const bool is_last = work_left_ <= 0 || deadline_.passed();
-    const bool is_new = solution_.incumbent.cost < certified_at || std::isinf(certified_at);
-    if (deadline_.passed() ? solution_.certified_bound == -infinity : is_last || is_new) {
+    const bool is_new = !is_certified || solution_.incumbent.cost < certified_at;
+    if (deadline_.passed() ? !is_certified : is_last || is_new) {
+      is_certified = true;
       const Certificate& certificate = search.certificate();
       raise_bound(certificate.bound);
       raise_certified_bound(certificate.bound);
