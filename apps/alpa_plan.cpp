@@ -8,6 +8,7 @@
 #include "apps/app.h"
 #include "apps/models.h"
 #include "apps/plan_costs.h"
+#include "apps/solve_instance.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/options.h"
 #include "libalpa/base/stop_request.h"
@@ -36,6 +37,7 @@ struct Settings {
   std::filesystem::path model, profile, cluster, pin, out, missing, first, second, trace;
   bool program = false;
   PlannerOptions planner;
+  SolveOptions solve;
 };
 
 /// The numbers to plan with: a profile, a cluster file, or a profile's machines in another number.
@@ -216,5 +218,18 @@ int main(int argc, char** argv) {
       .example("alpa-plan check plan.h5", "before a long job")
       .example("alpa-plan check plan.h5 && sbatch train.sbatch plan.h5", "in a script")
       .runs([&] { check(settings); });
+  app.subcommand("solve", "solve a strategy-selection problem from a file")
+      .argument("INSTANCE.json", settings.first,
+                "instance of the contest on intra-operator parallelism (github.com/google/iopddl), also .json.gz")
+      .options(settings.solve)
+      .option("--out", settings.out, "strategies to write, a JSON array with one index per node")
+      .writes()
+      .required()
+      .may_end_with({ErrorKind::infeasible, ErrorKind::stopped_early})
+      .example("alpa-plan solve instance.json.gz --time-limit 60 --out solution.json",
+               "the cheapest choice found within a minute, and how far from the optimum it is at most")
+      .example("alpa-plan solve instance.json --time-limit 3600 --out solution.json",
+               "an hour; Ctrl-C ends it, with the best choice by then")
+      .runs([&] { return solve_instance(settings.first, settings.out, settings.solve, app.log()); });
   return app.run(argc, argv, [&] { return plan_model(settings, app); });
 }

@@ -9,12 +9,12 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/infinity.h"
+#include "libalpa/base/parallel_tasks.h"
 #include "libalpa/base/units.h"
 #include "libalpa/cluster/micro_batch_counts.h"
 #include "libalpa/plan/explain.h"
 #include "libalpa/planner/search/baselines.h"
 #include "libalpa/planner/search/layer_clustering.h"
-#include "libalpa/planner/search/parallel_tasks.h"
 #include "libalpa/planner/search/pin.h"
 #include "libalpa/planner/search/plan_selection.h"
 #include "libalpa/planner/search/planning_clock.h"

@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "libalpa/base/infinity.h"
-#include "libalpa/planner/search/parallel_tasks.h"
+#include "libalpa/base/parallel_tasks.h"
 #include "libalpa/planner/search/stage_estimates.h"
 #include "libalpa/planner/search/work_lower_bound.h"
 #include "libalpa/schedule/schedule.h"
@@ -80,6 +80,8 @@ class StageSearch {
 
   SearchOutcome run() {
     find_in_flight();
+    outcome_.lower_bound_s =
+        std::min(space_.cutoff_s, space_.micro_batches * floor_.rest_s(0, 0, space_.devices));
     if (!make_fronts()) return std::move(outcome_);
     make_templates();
     improve_estimates();
@@ -144,7 +146,8 @@ class StageSearch {
       for (int unit = 0; unit < units_; ++unit)
         device_s_[unit] = std::min(device_s_[unit], device_count(mode.mesh) * least_step_s(mode, {unit, unit + 1, 0}));
     all_device_s_ = std::accumulate(device_s_.begin(), device_s_.end(), 0.0);
-    outcome_.lower_bound_s = std::min(space_.cutoff_s, all_device_s_ / space_.devices);
+    outcome_.lower_bound_s =
+        std::min(space_.cutoff_s, std::max(outcome_.lower_bound_s, all_device_s_ / space_.devices));
     return outcome_.lower_bound_s < space_.cutoff_s;
   }
 
@@ -408,14 +411,24 @@ class StageSearch {
     outcome_.shortfall_end_layer = end_layer(range);
   }
 
-  /// Of stages that memory does not allow, that which needs least.
+  /// Every pipeline has a stage with the first layer, which memory allows in none of the ways: the least that
+  /// one of them needs, or any other stage where the first layer is not why.
   void find_shortfall() {
     if (outcome_.shortfall_bytes > 0) return;
-    for_ranges([&](const Range& range) {
-      for (std::size_t t = 0; t < estimates_.templates().size(); ++t)
-        if (device_count(estimates_.templates()[t].mesh) == range.size)
-          note_shortfall(range, estimates_.least_memory(static_cast<int>(t), first_layer(range), end_layer(range)));
-    });
+    for (int unit = 0; unit < units_; ++unit) {
+      std::int64_t least = 0;
+      Range leanest{0, 0, 0};
+      for_ranges([&](const Range& range) {
+        if (range.first_unit > unit || range.end_unit <= unit) return;
+        for (std::size_t t = 0; t < estimates_.templates().size(); ++t) {
+          if (device_count(estimates_.templates()[t].mesh) != range.size) continue;
+          const std::int64_t bytes =
+              estimates_.least_memory(static_cast<int>(t), first_layer(range), end_layer(range));
+          if (least == 0 || bytes < least) least = bytes, leanest = range;
+        }
+      });
+      if (least > cluster_.memory_bytes) return note_shortfall(leanest, least);
+    }
   }
 
   /// Of stages in one of the pipelines below the cutoff, the step is bounded, and what it leaves to the update

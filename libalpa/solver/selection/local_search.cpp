@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <utility>
 
 namespace alpa {
 
 LocalSearch::LocalSearch(const SelectionNetwork& network, const std::vector<std::vector<int>>& incident)
-    : network_(network), incident_(incident) {}
+    : network_(network), incident_(incident), all_nodes_(network.nodes.size()) {
+  std::iota(all_nodes_.begin(), all_nodes_.end(), 0);
+}
 
 void LocalSearch::start_from(std::vector<int> choice) {
   choice_ = std::move(choice);
@@ -53,12 +57,12 @@ double LocalSearch::relief(int node, int strategy) const {
 
 // Switches that use less memory at `time`, the best first, by an estimate of their relief: bytes saved times
 // overloaded points.
-std::vector<LocalSearch::Switch> LocalSearch::promising_switches(int time) {
+std::vector<LocalSearch::Switch> LocalSearch::promising_switches(int time, std::span<const int> nodes) {
   overloads_before_.assign(free_.size() + 1, 0);
   for (std::size_t t = 0; t < free_.size(); ++t)
     overloads_before_[t + 1] = overloads_before_[t] + (free_[t] < 0);
   std::vector<Switch> switches;
-  for (int i = 0; i < std::ssize(network_.nodes); ++i) {
+  for (int i : nodes) {
     const auto& pieces = network_.nodes[i].pieces;
     const auto now =
         std::partition_point(pieces.begin(), pieces.end(), [&](const auto& p) { return p.end <= time; });
@@ -83,11 +87,15 @@ std::vector<LocalSearch::Switch> LocalSearch::promising_switches(int time) {
 }
 
 bool LocalSearch::repair(const Deadline& deadline) {
-  while (!deadline.passed()) {
+  return repair(deadline, all_nodes_, std::numeric_limits<int>::max());
+}
+
+bool LocalSearch::repair(const Deadline& deadline, std::span<const int> nodes, int most_switches) {
+  for (int k = 0; k < most_switches && !deadline.passed(); ++k) {
     const auto worst = std::min_element(free_.begin(), free_.end());
     if (worst == free_.end() || *worst >= 0) return true;
     bool relieved = false;
-    for (const Switch& next : promising_switches(static_cast<int>(worst - free_.begin()))) {
+    for (const Switch& next : promising_switches(static_cast<int>(worst - free_.begin()), nodes)) {
       if (relief(next.node, next.strategy) <= 0) continue;
       set(next.node, next.strategy);
       relieved = true;
@@ -98,12 +106,14 @@ bool LocalSearch::repair(const Deadline& deadline) {
   return fits();
 }
 
-void LocalSearch::improve() {
+void LocalSearch::improve() { improve(all_nodes_); }
+
+void LocalSearch::improve(std::span<const int> nodes) {
   constexpr int max_rounds = 100;  // against endless loops on rounding; a handful is usual
   bool changed = true;
   for (int round = 0; round < max_rounds && changed; ++round) {
     changed = false;
-    for (int i = 0; i < std::ssize(network_.nodes); ++i) {
+    for (int i : nodes) {
       const auto costs = strategy_costs(i);
       const auto& pieces = network_.nodes[i].pieces;
       std::vector<std::int64_t> room;  // per piece: how much more it may hold

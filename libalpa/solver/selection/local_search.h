@@ -31,9 +31,12 @@ class LocalSearch {
   /// overload, among the nodes alive where the overload is largest. False when no single switch helps or the
   /// deadline passes; the choice is then somewhere on the way.
   bool repair(const Deadline&);
+  /// The same by these nodes alone, in so many switches at most.
+  bool repair(const Deadline&, std::span<const int> nodes, int most_switches);
 
   /// Switches single nodes to their cheapest strategy that fits, in order of index, until none gains.
   void improve();
+  void improve(std::span<const int> nodes);
 
  private:
   struct Switch {
@@ -41,12 +44,12 @@ class LocalSearch {
     int node, strategy;
   };
 
-  std::vector<Switch> promising_switches(int time);
+  std::vector<Switch> promising_switches(int time, std::span<const int> nodes);
   double relief(int node, int strategy) const;
 
   const SelectionNetwork& network_;
   const std::vector<std::vector<int>>& incident_;
-  std::vector<int> choice_;
+  std::vector<int> all_nodes_, choice_;
   std::vector<std::int64_t> free_;
   std::vector<double> costs_;
   std::vector<int> overloads_before_;  // per time point: how many earlier ones are over capacity

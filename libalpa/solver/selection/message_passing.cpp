@@ -1,6 +1,7 @@
 #include "libalpa/solver/selection/message_passing.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "libalpa/base/infinity.h"
 
@@ -10,30 +11,38 @@ namespace {
 // least[b] = min over a of cost[a][b] - moved[a]
 void column_minima(const std::vector<double>& cost, const std::vector<double>& moved,
                    std::vector<double>& least) {
-  const double* row = cost.data();
+  const double* __restrict row = cost.data();
+  double* __restrict low = least.data();
   const std::size_t width = least.size();
-  std::fill(least.begin(), least.end(), infinity);
-  for (double offset : moved) {
-    for (std::size_t b = 0; b < width; ++b) least[b] = std::min(least[b], row[b] - offset);
+  for (std::size_t b = 0; b < width; ++b) low[b] = row[b] - moved[0];
+  for (std::size_t a = 1; a < moved.size(); ++a) {
     row += width;
+    const double offset = moved[a];
+    for (std::size_t b = 0; b < width; ++b) low[b] = std::min(low[b], row[b] - offset);
   }
 }
 
 }  // namespace
 
 MessagePassing::MessagePassing(const SelectionNetwork& network, const std::vector<std::vector<int>>& incident)
-    : network_(network), incident_(incident), edges_(network.edges.size()), choice_(network.nodes.size(), 0) {
+    : network_(network),
+      incident_(incident),
+      edges_(network.edges.size()),
+      choice_(network.nodes.size(), 0),
+      margin_(network.nodes.size(), 0) {
+  auto transposed = std::make_shared<std::vector<std::vector<double>>>(network.edges.size());
   for (std::size_t e = 0; e < edges_.size(); ++e) {
     const auto& edge = network.edges[e];
     const std::size_t rows = network.strategies(edge.from), columns = network.strategies(edge.to);
     edges_[e].to_from.assign(rows, 0);
     edges_[e].to_to.assign(columns, 0);
-    edges_[e].by_to = edge.cost;
-    edges_[e].by_from.resize(edge.cost.size());
+    auto& by_to = (*transposed)[e];
+    by_to.resize(edge.cost.size());
     for (std::size_t a = 0; a < rows; ++a) {
-      for (std::size_t b = 0; b < columns; ++b) edges_[e].by_from[b * rows + a] = edge.cost[a * columns + b];
+      for (std::size_t b = 0; b < columns; ++b) by_to[b * rows + a] = edge.cost[a * columns + b];
     }
   }
+  transposed_ = std::move(transposed);
 }
 
 void MessagePassing::collect(int e, int node) {
@@ -41,7 +50,8 @@ void MessagePassing::collect(int e, int node) {
   const bool is_to = network_.edges[e].to == node;
   auto& moved = is_to ? edge.to_to : edge.to_from;
   least_.resize(moved.size());
-  column_minima(is_to ? edge.by_to : edge.by_from, is_to ? edge.to_from : edge.to_to, least_);
+  column_minima(is_to ? network_.edges[e].cost : (*transposed_)[e], is_to ? edge.to_from : edge.to_to,
+                least_);
   for (std::size_t a = 0; a < moved.size(); ++a) {
     belief_[node][a] += least_[a] - moved[a];
     moved[a] = least_[a];
@@ -65,7 +75,10 @@ void MessagePassing::decode(int node, const std::vector<double>& own_cost) {
     const auto& moved = edge.to == node ? edges_[e].to_to : edges_[e].to_from;
     for (std::size_t a = 0; a < least_.size(); ++a) least_[a] += moved[a];
   }
-  choice_[node] = static_cast<int>(std::min_element(least_.begin(), least_.end()) - least_.begin());
+  const auto best = std::min_element(least_.begin(), least_.end());
+  choice_[node] = static_cast<int>(best - least_.begin());
+  const double least = std::exchange(*best, infinity);
+  margin_[node] = *std::min_element(least_.begin(), least_.end()) - least;
 }
 
 void MessagePassing::pass(bool forward) {
@@ -104,6 +117,12 @@ double MessagePassing::sweep(const std::vector<std::vector<double>>& node_cost) 
   return bound;
 }
 
+std::vector<DualSolution::Moved> MessagePassing::moved() const {
+  std::vector<DualSolution::Moved> moved;
+  for (const Edge& edge : edges_) moved.push_back({edge.to_from, edge.to_to});
+  return moved;
+}
+
 std::vector<std::vector<double>> MessagePassing::reduced_costs() const {
   auto result = belief_;
   std::vector<double> least;
@@ -116,7 +135,7 @@ std::vector<std::vector<double>> MessagePassing::reduced_costs() const {
     const bool from_is_first = edge.from < edge.to;
     const auto& moved = from_is_first ? edges_[e].to_from : edges_[e].to_to;
     least.resize(moved.size());
-    column_minima(from_is_first ? edges_[e].by_from : edges_[e].by_to,
+    column_minima(from_is_first ? (*transposed_)[e] : edge.cost,
                   from_is_first ? edges_[e].to_to : edges_[e].to_from, least);
     auto& costs = result[from_is_first ? edge.from : edge.to];
     for (std::size_t a = 0; a < costs.size(); ++a) costs[a] += std::max(0.0, least[a] - moved[a]);

@@ -1,6 +1,8 @@
 #pragma once
+#include <memory>
 #include <vector>
 
+#include "libalpa/solver/selection/dual_certificate.h"
 #include "libalpa/solver/selection/selection_network.h"
 
 namespace alpa {
@@ -11,7 +13,7 @@ namespace alpa {
 /// Sequential reweighted message passing (Kolmogorov, "A new look at reweighted message passing", 2015):
 /// costs are moved between edges and nodes so that the sum of their minima rises, which is a bound at all
 /// times. Node costs may change from sweep to sweep; the messages stay. Every strategy must have an allowed
-/// partner on every edge (presolve leaves it so). Borrows the network.
+/// partner on every edge (presolve leaves it so). Borrows the network; a copy shares the tables.
 class MessagePassing {
  public:
   MessagePassing(const SelectionNetwork&, const std::vector<std::vector<int>>& incident);
@@ -23,13 +25,18 @@ class MessagePassing {
   /// messages of those after.
   const std::vector<int>& choice() const { return choice_; }
 
+  /// Per node, how much dearer its second best strategy was there.
+  const std::vector<double>& margin() const { return margin_; }
+
   /// After a sweep: per node and strategy, by how much the bound rises at least when the node must take that
   /// strategy.
   std::vector<std::vector<double>> reduced_costs() const;
 
+  /// What the edges have handed to their ends.
+  std::vector<DualSolution::Moved> moved() const;
+
  private:
   struct Edge {
-    std::vector<double> by_to, by_from;  // costs with rows over `from`; and transposed
     std::vector<double> to_from, to_to;  // what has been moved from the edge to its ends
   };
 
@@ -41,9 +48,11 @@ class MessagePassing {
   const SelectionNetwork& network_;
   const std::vector<std::vector<int>>& incident_;
   std::vector<Edge> edges_;
+  std::shared_ptr<const std::vector<std::vector<double>>> transposed_;  // costs of edges, rows over `to`
   std::vector<std::vector<double>> belief_;  // node cost and what its edges moved there
   std::vector<double> least_;                // scratch
   std::vector<int> choice_;
+  std::vector<double> margin_;
 };
 
 }  // namespace alpa

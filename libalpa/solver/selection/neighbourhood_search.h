@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "libalpa/base/deadline.h"
@@ -11,14 +12,17 @@ namespace alpa {
 struct NeighbourhoodOptions {
   std::vector<double> price;        ///< of memory per time point, as find_prices returns it
   std::int64_t work = 100'000'000;  ///< table entries to look at
-  int patience = 1000;              ///< neighbourhoods in a row without gain that end the search
+  double patience = 4e7;            ///< of these in a row without gain end the search
   std::uint64_t seed = 0;           ///< equal seeds, equal searches
   double target = 0;                ///< stop when the incumbent costs at most this
+  int lanes = 1;                    ///< walks at a time
+  int threads = 1;                  ///< makes no difference to the result
 };
 
 /// Large-neighbourhood search from the incumbent, which must exist: again and again some nodes (a connected
 /// region, or those that share a full time point) are chosen anew by elimination with everything else held
-/// fast and memory paid at randomly scaled prices; what fits and is not worse is kept.
+/// fast and memory paid at scaled prices; what is not worse is kept. Each lane walks by itself; after each
+/// round the best of them takes over the steps of the others, and all go on from there.
 void search_neighbourhoods(const SelectionNetwork&, Incumbent&, const NeighbourhoodOptions&, const Deadline&);
 
 }  // namespace alpa

@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,16 @@ struct SelectionProblem {
 /// What the most demanding strategies of all nodes may hold at one time: sums of memory are of 64 bits.
 inline constexpr std::int64_t kMostSelectionBytes = std::int64_t{1} << 61;
 
+/// An effort that only time ends.
+inline constexpr std::int64_t kUnlimitedEffort = std::numeric_limits<std::int64_t>::max();
+
+/// How far a search is.
+struct SelectionProgress {
+  double seconds = 0;              ///< since it began
+  double cost = infinity;          ///< of the best choice so far; infinite: none yet
+  double lower_bound = -infinity;  ///< proven so far
+};
+
 struct SelectionOptions {
   double gap = 1e-6;                ///< relative gap at which a solution counts as optimal
   std::int64_t effort = 1'000'000;  ///< bound on search effort (branch-and-bound nodes, moves); deterministic
@@ -44,13 +56,19 @@ struct SelectionOptions {
   std::vector<int> start = {};      ///< a choice to improve on, where it is allowed and fits; empty: none
   double cutoff = infinity;         ///< choices that cost as much or more are not wanted
   const StopRequest* stop = nullptr;  ///< ends the search as the time limit does; null: nothing does
+  int threads = 1;                    ///< of the search; the result is the same for any number
+  bool certify = false;               ///< wants a certified_bound, which takes some time on small problems
+  std::function<void(const SelectionProgress&)> progress = {};  ///< called now and then, from one thread
 };
 
 struct SelectionSolution {
   bool feasible = false;
   std::vector<int> choice;  ///< per node; empty when infeasible
   double cost = 0;
-  double lower_bound = 0;  ///< proven, same unit as cost
+  double lower_bound = 0;  ///< proven, same unit as cost, as far as floating point of CBC and of sums goes
+  /// Proven by a dual solution that is evaluated in integers (dual_certificate.h): where costs are integers
+  /// and their sums stay below 2^53, no rounding touches it. -infinity: none was asked for or found.
+  double certified_bound = -infinity;
   std::int64_t peak_memory = 0;
   std::string proof;  ///< "optimal", "gap 1.2 %, time limit", "infeasible: memory", "beyond the cutoff" ...
   bool hit_time_limit = false;

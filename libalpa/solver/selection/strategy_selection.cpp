@@ -96,6 +96,7 @@ SelectionSolution without_choice(const SelectionProblem& problem, const Selectio
   SelectionSolution solution;
   solution.cost = infinity;
   solution.lower_bound = found.infeasible ? solution.cost : found.bound;
+  solution.certified_bound = found.certified_bound;
   solution.hit_time_limit = found.hit_time_limit;
   if (!found.infeasible && found.bound >= cutoff) {
     solution.proof = "beyond the cutoff";
@@ -160,6 +161,7 @@ SelectionSolution solve_selection(const SelectionProblem& problem, const Selecti
   solution.peak_memory = selection_peak_memory(problem, solution.choice);
   assert(problem.memory_limit < 0 || solution.peak_memory <= problem.memory_limit);
   solution.lower_bound = std::min(found.bound, solution.cost);
+  solution.certified_bound = std::min(found.certified_bound, solution.cost);
   solution.hit_time_limit = found.hit_time_limit;
   if (solution.lower_bound >= options.cutoff) {
     solution.feasible = false;

@@ -164,11 +164,17 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
     return seconds;
   }
 
+  std::vector<StageRequest> placed() const {
+    std::vector<StageRequest> requests = requests_;
+    place_stages(requests, costs_.cluster());
+    return requests;
+  }
+
   void expect_equal(const std::vector<std::vector<int>>& choices) {
     std::vector<StageSolution> solutions;
     for (std::size_t s = 0; s < choices.size(); ++s)
       solutions.push_back(problems_[s]->solution_of(choices[s]));
-    const Plan plan = assemble(*planning_, requests_, solutions, "1f1b", costs_.cluster());
+    const Plan plan = assemble(*planning_, placed(), solutions, "1f1b", costs_.cluster());
     check_plan(plan, graph_);
     const Program program = lower(graph_, plan);
     verify(program);
@@ -267,7 +273,7 @@ TEST_P(StageObjective, OfAStageThatFitsJustKeepsToTheMemoryThereIs) {
   EXPECT_LE(known.step_s, tight.step_s);
   EXPECT_LE(bytes(known), limit);
   if (GetParam().stages > 1) return;  // its neighbours were not solved
-  const Plan plan = assemble(*planning_, requests_, {tight}, "1f1b", costs_.cluster());
+  const Plan plan = assemble(*planning_, placed(), {tight}, "1f1b", costs_.cluster());
   EXPECT_EQ(std::ranges::max(live_bytes(lower(graph_, plan).meshes[0_m], true)), bytes(tight));
 }
 
@@ -288,7 +294,7 @@ TEST_P(FoldedStageObjective, IsNearThatOfTheProgram) {
       choices.push_back(random_choice(*problem, random));
       solutions.push_back(problem->solution_of(choices.back()));
     }
-    const Plan plan = assemble(*planning_, requests_, solutions, "1f1b", costs_.cluster());
+    const Plan plan = assemble(*planning_, placed(), solutions, "1f1b", costs_.cluster());
     check_plan(plan, graph_);
     const Program program = lower(graph_, plan);
     for (std::size_t s = 0; s < choices.size(); ++s) {

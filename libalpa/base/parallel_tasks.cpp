@@ -1,4 +1,4 @@
-#include "libalpa/planner/search/parallel_tasks.h"
+#include "libalpa/base/parallel_tasks.h"
 
 #include <algorithm>
 #include <atomic>
