@@ -432,8 +432,9 @@ class StageSearch {
   }
 
   /// Of stages in one of the pipelines below the cutoff, the step is bounded, and what it leaves to the update
-  /// by what the pipeline leaves to the step.
-  StageChoices bounded(double pipeline_s) const {
+  /// by what the pipeline leaves to the step. With `known_solutions`, solved stages are what
+  /// their solutions are: no bound any more, but it shows which stages are still to be solved.
+  StageChoices bounded(double pipeline_s, bool known_solutions) const {
     StageChoices choices(units_, space_.devices, sizes_, in_flight_);
     const auto offer = [&](const Range& range, double step, int most_in_flight, int id) {
       const double least = floor_.micro_batch_s(first_layer(range), end_layer(range), range.size);
@@ -455,9 +456,16 @@ class StageSearch {
       int from = 1, id = 0;
       for (auto at = solved_.lower_bound({key, 0}); at != solved_.end() && at->first.first == key; ++at) {
         if (at->second.in_flight > from) offer(range, known, at->second.in_flight - 1, id);
-        known = std::max(known, at->second.lower_bound_s);
         from = at->second.in_flight;
         id = at->second.id;
+        if (known_solutions && at->second.best.feasible) {
+          choices.offer(range.first_unit, range.end_unit, range.size,
+                        {from, seconds_of(at->second.best, space_.micro_batches), id});
+          known = at->second.best.step_s;
+          ++from;
+        } else {
+          known = std::max(known, at->second.lower_bound_s);
+        }
         if (known == infinity) return;
       }
       offer(range, known, 1 << 20, id);
@@ -471,13 +479,11 @@ class StageSearch {
     for (const Proposal& proposal : outcome_.proposals) best = std::min(best, proposal.estimate_s);
     for (;;) {
       clock_.begin(space_.name + ": bounded", 0);
-      double bound = best;
-      const StageChoices choices = bounded(best);
-      const std::vector<Partition> partitions = best_partitions(choices, space_.least_stages, alike_, stops_);
+      const std::vector<Partition> partitions =
+          best_partitions(bounded(best, true), space_.least_stages, alike_, stops_);
       const auto least = std::ranges::min_element(partitions, {}, &Partition::seconds);
-      if (least != partitions.end()) bound = std::min(bound, least->seconds / (1 + alike_));
-      outcome_.lower_bound_s = clock_.is_long_over() ? 0 : bound;
-      if (least == partitions.end() || bound >= best * (1 - space_.gap) || !solve_stages_of(*least)) break;
+      if (least == partitions.end() || least->seconds >= best * (1 - space_.gap) || !solve_stages_of(*least))
+        break;
       const StageChoices estimates = estimated();
       for (const Partition& partition : best_partitions(estimates, space_.least_stages, alike_, stops_)) {
         if (partition.seconds >= best || !all_solved(partition)) continue;
@@ -485,6 +491,11 @@ class StageSearch {
         outcome_.proposals.push_back(proposal(partition));
       }
     }
+    double bound = best;
+    for (const Partition& partition :
+         best_partitions(bounded(best, false), space_.least_stages, alike_, stops_))
+      bound = std::min(bound, partition.seconds / (1 + alike_));
+    outcome_.lower_bound_s = clock_.is_long_over() ? 0 : bound;
     outcome_.out_of_time |= clock_.is_long_over();
   }
 

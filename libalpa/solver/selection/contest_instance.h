@@ -1,28 +1,14 @@
 #pragma once
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
-#include <span>
 #include <string>
 #include <vector>
 
+#include "libalpa/solver/selection/integer_lists.h"
 #include "libalpa/solver/selection/selection_problem.h"
 
 namespace alpa {
 
 __extension__ typedef __int128 Int128;
-
-/// Lists of integers one behind the other.
-struct IntegerLists {
-  std::vector<std::int64_t> values;
-  std::vector<std::size_t> ends;  ///< of each list in `values`
-
-  std::size_t size() const { return ends.size(); }
-  std::span<const std::int64_t> operator[](std::size_t k) const {
-    const std::size_t begin = k == 0 ? 0 : ends[k - 1];
-    return {values.data() + begin, ends[k] - begin};
-  }
-};
 
 /// A strategy-selection problem as the ASPLOS/EuroSys 2025 contest on intra-operator parallelism publishes
 /// them (github.com/google/iopddl), and its costs as they stand in the file. There 10^18 is added like every

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "libalpa/solver/selection/contest_instance.h"
+#include "libalpa/solver/selection/integer_lists.h"
 
 namespace alpa {
 

@@ -6,6 +6,7 @@
 #include "libalpa/solver/selection/neighbourhood_search.h"
 #include "libalpa/solver/selection/network_search.h"
 #include "libalpa/solver/selection/presolve.h"
+#include "libalpa/solver/selection/selection_search.h"
 
 namespace alpa {
 namespace {

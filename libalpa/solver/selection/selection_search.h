@@ -1,19 +1,11 @@
 #pragma once
-#include "libalpa/solver/selection/incumbent.h"
+#include "libalpa/solver/selection/network_solution.h"
 #include "libalpa/solver/selection/selection_network.h"
 #include "libalpa/solver/selection/selection_problem.h"
 
 namespace alpa {
 
-struct NetworkSolution {
-  Incumbent incumbent;                 ///< in the strategies of the given network
-  double bound = 0;                    ///< on the cost of every fitting choice
-  double certified_bound = -infinity;  ///< likewise, whatever floating point does
-  bool infeasible = false;             ///< proven; the rest is then meaningless
-  bool hit_time_limit = false;
-};
-
-/// The order of battle: presolve; the cheapest choice when memory is left aside, which is the answer if it
+/// In this order: presolve; the cheapest choice when memory is left aside, which is the answer if it
 /// fits; prices for memory; presolve again without the strategies that the bound rules out, as long as that
 /// helps; search in neighbourhoods; an integer program of what is left where that is small; then, or at once
 /// where the network is large, the search that goes on until effort or time are spent. Ends as soon as the

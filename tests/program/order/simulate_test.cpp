@@ -134,10 +134,13 @@ TEST(Simulator, LetsTransfersBetweenTheSameNodesWaitForTheirLinks) {
                packing = instruction_seconds(program, program.meshes[0_m], program.meshes[0_m].segments[0],
                                              costs)[0];
   EXPECT_NEAR(simulate(program, costs).step_s, packing + 2 * one, 1e-12);
-  program.devices_per_node = 4;  // all on one node: no link between nodes is taken
+  cluster.nics_per_node = 2;  // one for each device
+  EXPECT_NEAR(simulate(program, CostModel(cluster)).step_s, packing + one, 1e-12);
+  program.devices_per_node = cluster.devices_per_node = 4;  // all on one node: no link between nodes is taken
+  const CostModel together(cluster);
   const double within =
-      instruction_seconds(program, program.meshes[2_m], program.meshes[2_m].segments[0], costs)[0];
-  EXPECT_NEAR(simulate(program, costs).step_s, packing + within, 1e-12);
+      instruction_seconds(program, program.meshes[2_m], program.meshes[2_m].segments[0], together)[0];
+  EXPECT_NEAR(simulate(program, together).step_s, packing + within, 1e-12);
 }
 
 TEST(Simulator, TakesNoTimeForWhatDoesNotActInAMicroBatch) {
