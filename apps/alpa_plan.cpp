@@ -1,7 +1,9 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
+#include <malloc.h>
 
 #include <cstdio>
+#include <limits>
 #include <set>
 #include <string_view>
 
@@ -161,6 +163,9 @@ int compare(const Settings& settings) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Solvers take and give back large tables thousands of times: pages that stay are not cleared each time.
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
   Settings settings;
   App app("alpa-plan",
           "choose how to split a model over a cluster, and explain it; needs no accelerator and no MPI");
@@ -219,8 +224,9 @@ int main(int argc, char** argv) {
       .example("alpa-plan check plan.h5 && sbatch train.sbatch plan.h5", "in a script")
       .runs([&] { check(settings); });
   app.subcommand("solve", "solve a strategy-selection problem from a file")
-      .argument("INSTANCE.json", settings.first,
-                "instance of the contest on intra-operator parallelism (github.com/google/iopddl), also .json.gz")
+      .argument(
+          "INSTANCE.json", settings.first,
+          "instance of the contest on intra-operator parallelism (github.com/google/iopddl), also .json.gz")
       .options(settings.solve)
       .option("--out", settings.out, "strategies to write, a JSON array with one index per node")
       .writes()

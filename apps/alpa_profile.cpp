@@ -88,8 +88,8 @@ std::vector<std::int64_t> micro_batch_sizes(const Settings& settings, const Trai
     sizes.push_back(samples);
   }
   if (sizes.empty())
-    for (const int count : micro_batch_counts(batch / training.group_samples,
-                                              most_profiled_micro_batches(devices)))
+    for (const int count :
+         micro_batch_counts(batch / training.group_samples, most_profiled_micro_batches(devices)))
       sizes.push_back(batch / count);
   return sizes;
 }

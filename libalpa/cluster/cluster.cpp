@@ -174,12 +174,12 @@ Cluster read_cluster_of(const Cluster& measured, const std::filesystem::path& pa
 }
 
 std::string cluster_fingerprint(const Cluster& cluster) {
-  return fingerprint(fmt::format(
-      "{}\n{}\n{} {} {} {}\n{} {} {} {} {}\n{}\n{} {}", cluster.name, cluster.device, kind_name(cluster.kind),
-      cluster.nodes, cluster.devices_per_node, cluster.memory_bytes, exact(cluster.f32_flops_per_s),
-      exact(cluster.bf16_flops_per_s), exact(cluster.f16_flops_per_s), exact(cluster.memory_bytes_per_s),
-      exact(cluster.launch_s), exact(cluster.within_node), exact(cluster.between_nodes),
-      cluster.nics_per_node));
+  return fingerprint(
+      fmt::format("{}\n{}\n{} {} {} {}\n{} {} {} {} {}\n{}\n{} {}", cluster.name, cluster.device,
+                  kind_name(cluster.kind), cluster.nodes, cluster.devices_per_node, cluster.memory_bytes,
+                  exact(cluster.f32_flops_per_s), exact(cluster.bf16_flops_per_s),
+                  exact(cluster.f16_flops_per_s), exact(cluster.memory_bytes_per_s), exact(cluster.launch_s),
+                  exact(cluster.within_node), exact(cluster.between_nodes), cluster.nics_per_node));
 }
 
 }  // namespace alpa

@@ -32,14 +32,15 @@ struct Cluster {
   std::string device;  ///< in words, e.g. "NVIDIA V100 16 GB"
   int nodes = 1;
   int devices_per_node = 1;
-  std::int64_t memory_bytes = 0;      ///< a program may use, per device
-  double f32_flops_per_s = 0;         ///< attainable by large matrix products, per device
-  double bf16_flops_per_s = 0;        ///< likewise; 0: the devices do not compute in it
-  double f16_flops_per_s = 0;         ///< likewise
-  double memory_bytes_per_s = 0;      ///< attainable by streaming kernels, per device
-  double launch_s = 0;                ///< fixed cost of one operator
-  Link within_node, between_nodes;    ///< between two devices, which have it to themselves
-  int nics_per_node = 1;  ///< network interfaces, each of the rate between nodes; a node's devices share them evenly
+  std::int64_t memory_bytes = 0;    ///< a program may use, per device
+  double f32_flops_per_s = 0;       ///< attainable by large matrix products, per device
+  double bf16_flops_per_s = 0;      ///< likewise; 0: the devices do not compute in it
+  double f16_flops_per_s = 0;       ///< likewise
+  double memory_bytes_per_s = 0;    ///< attainable by streaming kernels, per device
+  double launch_s = 0;              ///< fixed cost of one operator
+  Link within_node, between_nodes;  ///< between two devices, which have it to themselves
+  int nics_per_node =
+      1;  ///< network interfaces, each of the rate between nodes; a node's devices share them evenly
   DeviceKind kind = DeviceKind::cpu;  ///< of each device: cpu or cuda
   bool operator==(const Cluster&) const = default;
 

@@ -42,8 +42,8 @@ inline int devices_on_node(const MeshShape& mesh, int devices_per_node) {
   return std::min(device_count(mesh), devices_per_node);
 }
 
-/// Meshes that `devices` devices can be seen as: one axis, and two where both are 2 or more; where they are on
-/// several nodes, the second stays in one.
+/// Meshes that `devices` devices can be seen as: one axis, and two where both are 2 or more; where they are
+/// on several nodes, the second stays in one.
 std::vector<MeshShape> mesh_shapes(int devices, int devices_per_node);
 
 /// Sizes of submeshes: powers of two within a node, and whole nodes (Alpa, theorem 1).

@@ -10,8 +10,8 @@ namespace alpa {
 /// whether their neighbours are on other nodes.
 void place_stages(std::vector<StageRequest>&, const Cluster&);
 
-/// One plan out of solved stages, which were placed. `requests` and `solutions` are in the order of the stages. model_name, model_toml and method
-/// are left to the caller.
+/// One plan out of solved stages, which were placed. `requests` and `solutions` are in the order of the
+/// stages. model_name, model_toml and method are left to the caller.
 Plan assemble(const PlanningGraph&, const std::vector<StageRequest>& requests,
               const std::vector<StageSolution>& solutions, const std::string& schedule, const Cluster&);
 

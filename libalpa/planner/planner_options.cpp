@@ -1,5 +1,6 @@
 #include "libalpa/planner/planner_options.h"
 
+#include "libalpa/base/infinity.h"
 #include "libalpa/base/limits.h"
 #include "libalpa/base/options.h"
 #include "libalpa/schedule/schedule.h"
@@ -19,11 +20,11 @@ std::vector<Word<std::string>> schedule_words() {
 StageEffort stage_effort(PlannerEffort effort) {
   switch (effort) {
     case PlannerEffort::quick:
-      return {0, 500, 2'000};
+      return {0, 500, 2'000, true, 1.1, 1};
     case PlannerEffort::normal:
-      return {40, 2'000, 10'000};
+      return {1'500'000, 2'000, 10'000, true, 1.25, 2};
     case PlannerEffort::thorough:
-      return {2'000, 100'000, 60'000};
+      return {1'000'000'000, 100'000, 60'000, false, infinity, 4};
   }
   return {};
 }
@@ -59,10 +60,11 @@ void describe(PlannerOptions& o, OptionsVisitor& visit) {
               {{"auto", Rematerialize::automatic, "where the planner chooses to"},
                {"never", Rematerialize::never, "all of them are kept"},
                {"always", Rematerialize::always, "on every stage"}});
-  visit.field("effort", o.effort, "how much work the search does; the same finds the same plan",
-              {{"quick", PlannerEffort::quick, "stages are estimated, the best plans solved"},
-               {"normal", PlannerEffort::normal, "the stages of the best plans are solved while that improves them"},
-               {"thorough", PlannerEffort::thorough, "likewise, and every stage that a better plan would need"}});
+  visit.field(
+      "effort", o.effort, "how much work the search does; the same finds the same plan",
+      {{"quick", PlannerEffort::quick, "stages are estimated, the best plans solved"},
+       {"normal", PlannerEffort::normal, "the stages of the best plans are solved while that improves them"},
+       {"thorough", PlannerEffort::thorough, "likewise, and every stage that a better plan would need"}});
   visit.field("time_limit", o.time_limit_s, "safety cap on planning, in seconds", at_least(1));
   visit.field("layers", o.layers,
               "clusters of layers that stages may be cut between; 0: the model's layers, at most 128",

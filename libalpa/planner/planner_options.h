@@ -28,11 +28,14 @@ enum class Rematerialize { automatic, never, always };
 /// How much work the search does. The same effort finds the same plan.
 enum class PlannerEffort { quick, normal, thorough };
 
-/// What an effort means: stages to solve exactly for each number of micro-batches, and the work on each, as of
-/// SelectionOptions.
+/// What an effort means.
 struct StageEffort {
-  int solves = 0;
-  std::int64_t work = 0, most_cbc_cells = 0;
+  std::int64_t solved_cells = 0;              ///< as of SearchSpace, for each number of micro-batches
+  std::int64_t work = 0, most_cbc_cells = 0;  ///< on each stage, as of SelectionOptions
+  bool doubling_sizes = false;                ///< as of SearchSpace
+  double count_margin =
+      0;              ///< numbers of micro-batches whose best baseline is that many times the best are left
+  int simulated = 1;  ///< proposals of one number of micro-batches
 };
 StageEffort stage_effort(PlannerEffort);
 

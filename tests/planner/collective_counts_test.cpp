@@ -84,8 +84,8 @@ class Collectives : public testing::TestWithParam<int> {
   const int read_backward_ = 8 * blocks_ + 2;
 };
 
-/// Of a message as short as here the all-reduce is one exchange, as a reduce-scatter is, so either may be what a
-/// split sum is made by.
+/// Of a message as short as here the all-reduce is one exchange, as a reduce-scatter is, so either may be
+/// what a split sum is made by.
 Counts as_scatters(Counts counts, const std::string& all_reduce) {
   if (auto reduced = counts.extract(all_reduce); !reduced.empty()) {
     std::string scatter = all_reduce;
@@ -247,7 +247,8 @@ TEST(CollectivesOfAnMlp, AreAnAllReduceBetweenEachTwoLayersAndOnePerWeight) {
               (Counts{{"reduce-scatter 0", layers - 1}, {"all-gather 0", layers - 1}}))
         << layers;
     const Counts both = counts_of(mlp, {{layers + 1, "2, 2", "\"data\", \"tensor\"", "none"}})[0];
-    EXPECT_EQ(as_scatters(of_activations(both), "all-reduce 1"), (Counts{{"reduce-scatter 1", layers - 1}, {"all-gather 1", layers - 1}}))
+    EXPECT_EQ(as_scatters(of_activations(both), "all-reduce 1"),
+              (Counts{{"reduce-scatter 1", layers - 1}, {"all-gather 1", layers - 1}}))
         << layers;
     EXPECT_EQ(of_update(both), (Counts{{"update all-reduce 0", layers}})) << layers;
   }

@@ -51,7 +51,8 @@ TEST(Conversions, MoveLittleOverTheSlowAxis) {
   EXPECT_EQ(chain("S0R", "RR", 1e10), "slice 1, all-gather 0, all-gather 1");
   // A sum that nobody shares out is first shared out among those who hold it twice.
   EXPECT_EQ(chain("RR+sum1", "RS1", 1e12), "slice 0, reduce-scatter 1, all-gather 0");
-  // Where the four devices of a node share an interface that is no faster than their links, that is not worth it.
+  // Where the four devices of a node share an interface that is no faster than their links, that is not worth
+  // it.
   EXPECT_EQ(chain("RR+sum1", "RS1", 1e11), "reduce-scatter 1");
 }
 

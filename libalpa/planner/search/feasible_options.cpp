@@ -55,10 +55,9 @@ std::string feasible_options(std::int64_t groups, int cluster_devices, const Pla
   if (options.rematerialize == Rematerialize::never &&
       trial.fits_with([](PlannerOptions& other) { other.rematerialize = Rematerialize::automatic; }))
     found.push_back("--rematerialize auto");
-  const int tried =
-      options.micro_batches > 0
-          ? options.micro_batches
-          : micro_batch_counts(groups, most_profiled_micro_batches(devices)).back();
+  const int tried = options.micro_batches > 0
+                        ? options.micro_batches
+                        : micro_batch_counts(groups, most_profiled_micro_batches(devices)).back();
   for (int count = 2 * tried; count <= groups; count *= 2)
     if (groups % count == 0 && trial.fits_with([&](PlannerOptions& other) { other.micro_batches = count; })) {
       found.push_back(fmt::format("--micro-batches {}", count));

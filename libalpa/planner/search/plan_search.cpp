@@ -26,7 +26,7 @@ namespace {
 /// The dynamic program looks at the square of their number, on every number of devices.
 constexpr int kMostClusters = 128;
 
-constexpr std::size_t kMostSimulated = 4;  ///< of one number of micro-batches
+constexpr double kNoBaseline_s = 1e30;  ///< longer than any step
 
 constexpr double kWorthSimulating =
     1.03;  ///< the simulator sees overlap and order, which the search's estimate does not
@@ -98,13 +98,20 @@ class PlanSearch {
   /// Those first with which a baseline is fastest: what is found there shortens the search of the others.
   void search_all(std::vector<int> counts) {
     std::stable_sort(counts.begin(), counts.end(), [&](int a, int b) { return known_s(a) < known_s(b); });
-    for (const int count : counts) search(count, "search", several_stages());
+    const double most_s = stage_effort(options_.effort).count_margin * known_s(counts.front());
+    for (const int count : counts) {
+      // Without a baseline nothing is known of any.
+      if (known_s(count) > most_s && known_s(counts.front()) < kNoBaseline_s)
+        unsearched_.push_back(count);
+      else
+        search(count, "search", several_stages());
+    }
   }
 
   /// Of the best baseline with so many micro-batches; where none fits, more come first.
   double known_s(int micro_batches) const {
     const auto known = known_.find(micro_batches);
-    if (known == known_.end()) return 1e30 / micro_batches;
+    if (known == known_.end()) return kNoBaseline_s * (1 + 1.0 / micro_batches);
     double best = infinity;
     for (const Proposal& proposal : known->second) best = std::min(best, proposal.estimate_s);
     return best;
@@ -137,8 +144,7 @@ class PlanSearch {
           ErrorKind::usage,
           fmt::format("{} clusters of layers asked for, the model has {} layers", options_.layers, layers),
           fmt::format("--layers {} or fewer; 0 leaves it to the planner", layers));
-    const int clusters =
-        options_.layers > 0 ? options_.layers : std::min(layers, kMostClusters);
+    const int clusters = options_.layers > 0 ? options_.layers : std::min(layers, kMostClusters);
     cuts_ = cluster_chain(layer_chain(graph), clusters);
   }
 
@@ -188,7 +194,8 @@ class PlanSearch {
     if (options_.rematerialize != Rematerialize::automatic)
       space.rematerialize = {options_.rematerialize == Rematerialize::always};
     const StageEffort effort = stage_effort(options_.effort);
-    space.solves = effort.solves;
+    space.solved_cells = effort.solved_cells;
+    space.doubling_sizes = effort.doubling_sizes && options_.method != "intra-only";
     space.effort = effort.work;
     space.most_cbc_cells = effort.most_cbc_cells;
     space.threads = thread_count(options_.threads);
@@ -235,7 +242,8 @@ class PlanSearch {
     for (const Proposal& proposal : found.proposals) best = std::min(best, proposal.estimate_s);
     std::erase_if(found.proposals, [&](const Proposal& p) { return p.estimate_s > kWorthSimulating * best; });
     std::ranges::stable_sort(found.proposals, {}, &Proposal::estimate_s);
-    if (found.proposals.size() > kMostSimulated) found.proposals.resize(kMostSimulated);
+    const auto simulated = static_cast<std::size_t>(stage_effort(options_.effort).simulated);
+    if (found.proposals.size() > simulated) found.proposals.resize(simulated);
     for (Proposal& proposal : found.proposals) {
       const double estimate = proposal.estimate_s;
       Proposal entered = selection_.evaluate(graph, std::move(proposal), method, schedule_);
@@ -262,8 +270,11 @@ class PlanSearch {
     plan.prediction.lower_bound_s = std::min(known_bound_s(), plan.prediction.estimate_s);
     plan.prediction.bound_covers = fmt::format(
         "every plan of {} micro-batches, cut into stages between {} clusters of layers, on submeshes of one "
-        "or two axes",
-        fmt::join(covered, ", "), cuts_.size() - 1);
+        "or two axes{}",
+        fmt::join(covered, ", "), cuts_.size() - 1,
+        unsearched_.empty() ? ""
+                            : fmt::format(" (--effort thorough looks at {} micro-batches too)",
+                                          fmt::join(unsearched_, ", ")));
     return true;
   }
 
@@ -291,6 +302,7 @@ class PlanSearch {
   std::map<int, std::vector<Proposal>> known_;          ///< baselines that fit, by micro-batches
   std::vector<int> cuts_;
   std::map<int, double> bound_s_;  ///< by micro-batches; 0: not known, for want of time
+  std::vector<int> unsearched_;    ///< micro-batches that the effort leaves out
   bool out_of_time_ = false;
   std::string cut_at_;                                ///< what was being done when the time was over
   std::map<std::string, std::vector<int>> left_out_;  ///< what there was no time for: micro-batches of it

@@ -26,6 +26,12 @@ std::string form(const Plan& plan) {
   return count_text(std::ssize(plan.stages), "stage") + ", " + count_text(plan.micro_batches, "micro-batch");
 }
 
+/// The same wherever it lies.
+bool is_same_stage(StageRequest a, const StageRequest& b) {
+  a.first_device = b.first_device;
+  return a == b;
+}
+
 /// The same in all but what they are called.
 bool same_plan(const Plan& a, const Plan& b) {
   return a.micro_batches == b.micro_batches && a.schedule == b.schedule && a.meshes == b.meshes &&
@@ -102,6 +108,7 @@ Proposal PlanSelection::evaluate(PricedGraph& priced, Proposal proposal, const s
   const std::int64_t limit = costs_.cluster().memory_bytes;
   const std::vector<StageSolution> starts = proposal.solutions;
   proposal.solutions.assign(proposal.requests.size(), {});
+  const std::vector<StageRequest> asked = proposal.requests;
   std::vector<bool> unsolved(proposal.requests.size(), true);
   int most_in_flight = 1;
   for (int s = 0; s < stages; ++s) {
@@ -122,7 +129,12 @@ Proposal PlanSelection::evaluate(PricedGraph& priced, Proposal proposal, const s
       const std::size_t i = static_cast<std::size_t>(s);
       if (!unsolved[i]) continue;
       StageRequest& request = proposal.requests[i];
-      if (!solve(priced, request, proposal.solutions[i], i < starts.size() ? &starts[i] : nullptr)) {
+      const StageSolution* start = i < starts.size() ? &starts[i] : nullptr;
+      if (attempt == 0 && start && start->is_solved && is_same_stage(request, asked[i])) {
+        proposal.solutions[i] = *start;
+        continue;
+      }
+      if (!solve(priced, request, proposal.solutions[i], start)) {
         const StageSolution& failed = proposal.solutions[i];
         if (failed.least_memory > 0)
           note_shortfall(method, request.first_layer, request.end_layer, failed.least_memory);

@@ -80,7 +80,8 @@ void StageEstimates::find_shared_states() {
 }
 
 StageEstimates::Prefix StageEstimates::prefix_of(const StageTemplate& whole) const {
-  Prefix prefix{sums_of(whole.layers, &LayerCosts::micro_batch_s), sums_of(whole.layers, &LayerCosts::update_s),
+  Prefix prefix{sums_of(whole.layers, &LayerCosts::micro_batch_s),
+                sums_of(whole.layers, &LayerCosts::update_s),
                 sums_of(whole.layers, &LayerCosts::resident_bytes),
                 sums_of(whole.layers, &LayerCosts::micro_batch_bytes),
                 {}};

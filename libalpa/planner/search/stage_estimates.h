@@ -56,7 +56,7 @@ class StageEstimates {
   int micro_batches_;
   bool is_apart_;
   std::vector<StageTemplate> templates_;
-  std::vector<Prefix> prefixes_;                                   ///< of templates
+  std::vector<Prefix> prefixes_;                                    ///< of templates
   std::map<std::pair<MeshShape, bool>, std::vector<Bound>> bound_;  ///< at several prices
   /// [layer] Bytes of whole values that cross into it, and back out of it, in each micro-batch, and once.
   std::vector<double> forward_bytes_, backward_bytes_, once_bytes_;

@@ -25,8 +25,7 @@ class Ends {
         for (std::size_t s = 0; s < sizes; ++s) {
           double& least = least_[place(first, end, s)];
           least = least_[place(first, end + 1, s)];
-          for (const StageWay& way : choices.ways(first, end, s))
-            least = std::min(least, way.seconds.others);
+          for (const StageWay& way : choices.ways(first, end, s)) least = std::min(least, way.seconds.others);
         }
   }
 
@@ -117,7 +116,8 @@ class LeastSum {
   void fill(int left, int first, double bound) {
     for (std::size_t s = 0; s < choices_.sizes().size(); ++s) {
       const int size = choices_.sizes()[s];
-      for (int end = first + 1; end <= choices_.layers() && ends_.least_others(first, end, s) <= bound; ++end) {
+      for (int end = first + 1; end <= choices_.layers() && ends_.least_others(first, end, s) <= bound;
+           ++end) {
         const StageWay* way = choices_.fastest(left, first, end, s, bound);
         if (!way) continue;
         for (int devices = size; devices <= choices_.devices(); devices += unit_) {

@@ -39,8 +39,8 @@ class StageChoices {
     return ways_[place(first_layer, end_layer, size)];
   }
 
-  /// Of those that allow the micro-batches in flight and take `bound` for all but the first at most, that with
-  /// the fastest first one; null where there is none.
+  /// Of those that allow the micro-batches in flight and take `bound` for all but the first at most, that
+  /// with the fastest first one; null where there is none.
   const StageWay* fastest(int left, int first_layer, int end_layer, std::size_t size,
                           double bound = infinity) const;
 
@@ -76,8 +76,8 @@ struct Partition {
 /// The least pipeline_seconds for each number of stages that has a partition, ascending; numbers whose best
 /// is 5 % behind the best of all may be missing. Bounds on the slowest stage are bisected down to the least
 /// for which there are devices enough; from there up, for each the least sum (Alpa, section 5.2). Slowest
-/// stages within `alike` of each other count as equal, so that much may be lost. Ends with what it has once `stops`
-/// says so.
+/// stages within `alike` of each other count as equal, so that much may be lost. Ends with what it has once
+/// `stops` says so.
 std::vector<Partition> best_partitions(const StageChoices&, int least_stages, double alike = 1e-4,
                                        const std::function<bool()>& stops = {});
 

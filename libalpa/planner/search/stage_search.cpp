@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -42,6 +43,11 @@ std::vector<int> stage_sizes(const SearchSpace& space, const Cluster& cluster) {
   if (space.single_devices) return {1};
   std::vector<int> sizes = submesh_sizes(space.devices, cluster.devices_per_node);
   if (space.most_stages == 1) std::erase_if(sizes, [&](int size) { return size != space.devices; });
+  const auto is_doubled = [&](int size) {
+    const int nodes = size / cluster.devices_per_node;
+    return size == space.devices || nodes <= 1 || std::has_single_bit(static_cast<unsigned>(nodes));
+  };
+  if (space.doubling_sizes) std::erase_if(sizes, [&](int size) { return !is_doubled(size); });
   return sizes;
 }
 
@@ -144,7 +150,8 @@ class StageSearch {
     device_s_.assign(static_cast<std::size_t>(units_), infinity);
     for (const Mode& mode : modes_)
       for (int unit = 0; unit < units_; ++unit)
-        device_s_[unit] = std::min(device_s_[unit], device_count(mode.mesh) * least_step_s(mode, {unit, unit + 1, 0}));
+        device_s_[unit] =
+            std::min(device_s_[unit], device_count(mode.mesh) * least_step_s(mode, {unit, unit + 1, 0}));
     all_device_s_ = std::accumulate(device_s_.begin(), device_s_.end(), 0.0);
     outcome_.lower_bound_s =
         std::min(space_.cutoff_s, std::max(outcome_.lower_bound_s, all_device_s_ / space_.devices));
@@ -176,19 +183,30 @@ class StageSearch {
   void make_templates() {
     std::vector<int> useful;
     for (std::size_t i = 0; i < modes_.size(); ++i)
-      if (!fronts_[i]->bounds().empty() && is_useful(modes_[i])) useful.push_back(static_cast<int>(i));
+      if (!fronts_[i]->bounds().empty() && is_useful(modes_[i]))
+        useful.push_back(static_cast<int>(i));
+      else
+        fronts_[i].reset();  // their problems take most of the memory of a search
+    struct Found {
+      std::vector<StageTemplate> templates;
+      std::vector<StageBound> bounds;
+      std::int64_t cells = 0;
+      bool out_of_time = false;
+    };
+    std::vector<Found> found(useful.size());
     clock_.begin(space_.name + ": layers solved on their meshes", static_cast<int>(useful.size()));
     run_tasks(static_cast<int>(useful.size()), space_.threads, [&](int i) {
-      fronts_[useful[i]]->find_templates(Deadline(left_s(), clock_.stop()));
+      const std::unique_ptr<TemplateFront> front = std::move(fronts_[useful[i]]);
+      front->find_templates(Deadline(left_s(), clock_.stop()));
+      found[i] = {front->templates(), front->bounds(), front->cells(), front->out_of_time()};
       clock_.one_done();
     });
-    for (const int i : useful) {
-      const TemplateFront& front = *fronts_[i];
-      outcome_.out_of_time |= front.out_of_time();
-      for (const StageTemplate& whole : front.templates()) estimates_.add(whole);
-      for (std::size_t b = 1; b < front.bounds().size(); ++b) estimates_.add(front.bounds()[b]);
+    for (std::size_t i = 0; i < useful.size(); ++i) {
+      outcome_.out_of_time |= found[i].out_of_time;
+      cells_[modes_[useful[i]]] = found[i].cells;
+      for (const StageTemplate& whole : found[i].templates) estimates_.add(whole);
+      for (std::size_t b = 1; b < found[i].bounds.size(); ++b) estimates_.add(found[i].bounds[b]);
     }
-    fronts_.clear();
   }
 
   bool is_range(const Range& range) const {
@@ -284,7 +302,8 @@ class StageSearch {
     for (const auto& [range, flying] : stages_of(partition)) {
       const SolvedKey key{key_of(range), flying};
       if (solved_.contains(key) || !keys.insert(key).second) continue;
-      if (static_cast<int>(solved_.size() + open.size()) >= space_.solves) break;
+      if (solved_cells_ > space_.solved_cells) break;
+      solved_cells_ += cells_of(range);
       open.push_back({range, flying});
     }
     if (open.empty() || clock_.is_over()) {
@@ -301,6 +320,14 @@ class StageSearch {
     return true;
   }
 
+  /// In one of its modes, about.
+  std::int64_t cells_of(const Range& range) const {
+    std::int64_t most = 0;
+    for (const auto& [mode, cells] : cells_)
+      if (device_count(mode.mesh) == range.size) most = std::max(most, cells);
+    return most;
+  }
+
   struct Estimated {
     Mode mode;
     StageWay way;
@@ -315,7 +342,8 @@ class StageSearch {
       const StageWay way = estimates_.estimate(static_cast<int>(t), first_layer(range), end_layer(range));
       const auto [at, is_new] = best.try_emplace({whole.mesh, whole.rematerialize}, way);
       const bool fits = way.most_in_flight >= flying, known_fits = at->second.most_in_flight >= flying;
-      if (!is_new && (fits > known_fits || (fits == known_fits && step_s(way.seconds) < step_s(at->second.seconds))))
+      if (!is_new &&
+          (fits > known_fits || (fits == known_fits && step_s(way.seconds) < step_s(at->second.seconds))))
         at->second = way;
     }
     std::vector<Estimated> modes;
@@ -431,9 +459,9 @@ class StageSearch {
     }
   }
 
-  /// Of stages in one of the pipelines below the cutoff, the step is bounded, and what it leaves to the update
-  /// by what the pipeline leaves to the step. With `known_solutions`, solved stages are what
-  /// their solutions are: no bound any more, but it shows which stages are still to be solved.
+  /// Of stages in one of the pipelines below the cutoff, the step is bounded, and what it leaves to the
+  /// update by what the pipeline leaves to the step. With `known_solutions`, solved stages are what their
+  /// solutions are: no bound any more, but it shows which stages are still to be solved.
   StageChoices bounded(double pipeline_s, bool known_solutions) const {
     StageChoices choices(units_, space_.devices, sizes_, in_flight_);
     const auto offer = [&](const Range& range, double step, int most_in_flight, int id) {
@@ -447,8 +475,7 @@ class StageSearch {
     for_ranges([&](const Range& range) {
       double least = infinity;
       for (const Mode& mode : modes_)
-        if (device_count(mode.mesh) == range.size)
-          least = std::min(least, least_step_s(mode, range));
+        if (device_count(mode.mesh) == range.size) least = std::min(least, least_step_s(mode, range));
       if (least == infinity) return;
       const Key key = key_of(range);
       // More in flight never takes less.
@@ -540,8 +567,11 @@ class StageSearch {
   const bool is_apart_;  ///< neighbours of a stage are taken to be on other nodes
   StageEstimates estimates_;
   std::vector<std::unique_ptr<TemplateFront>> fronts_;  ///< [mode]
-  std::vector<double> device_s_;  ///< [unit] device-seconds of a step where they are fewest, memory left aside
+  std::vector<double>
+      device_s_;  ///< [unit] device-seconds of a step where they are fewest, memory left aside
   double all_device_s_ = 0;
+  std::map<Mode, std::int64_t> cells_;
+  std::int64_t solved_cells_ = 0;
   std::map<Key, Correction> corrections_;
   std::map<SolvedKey, SolvedStage> solved_;
   std::vector<const SolvedStage*> of_id_;  ///< [-1 - id]

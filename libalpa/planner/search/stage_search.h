@@ -29,10 +29,12 @@ struct SearchSpace {
       cuts;  ///< where stages may begin and end, the first and last layer's ends among them; empty: anywhere
   int least_stages = 1, most_stages = 1 << 20;
   bool single_devices = false;  ///< stages of one device only
+  bool doubling_sizes = false;  ///< stages of several nodes have a power of two of them, or all
   double cutoff_s = infinity;   ///< proposals whose estimate is that or more are not wanted
   double gap = 5e-3;            ///< of each stage; the plans that come out are solved again, to the end
-  int solves = 1000;            ///< stages to solve exactly, in place of estimating them
-  std::int64_t effort = 100'000;           ///< on each
+  /// Work on stages that are solved exactly, in place of estimating them: their pairs of strategies.
+  std::int64_t solved_cells = 1'000'000'000;
+  std::int64_t effort = 100'000;         ///< on each
   std::int64_t most_cbc_cells = 60'000;  ///< likewise, as of SelectionOptions
   int threads = 1;
   std::string name = "search";  ///< its name on progress lines
@@ -48,11 +50,11 @@ struct SearchOutcome {
       0;  ///< the least memory that a stage would have needed; 0: memory was not why
 };
 
-/// Cuts the layers into stages on submeshes by the dynamic program of Alpa (OSDI'22, section 5.2). What a stage
-/// takes is first estimated by templates (stage_templates.h); the stages of the best partition are then solved
-/// exactly, and the program runs again, until it finds a partition of solved stages; and likewise with bounds
-/// in place of estimates, until no other partition can be better or `solves` are used up. By several threads,
-/// with the same result whatever their number.
+/// Cuts the layers into stages on submeshes by the dynamic program of Alpa (OSDI'22, section 5.2). What a
+/// stage takes is first estimated by templates (stage_templates.h); the stages of the best partition are then
+/// solved exactly, and the program runs again, until it finds a partition of solved stages; and likewise with
+/// bounds in place of estimates, until no other partition can be better or the work is used up. By several
+/// threads, with the same result whatever their number.
 SearchOutcome search_stages(const PlanningGraph&, const SearchSpace&, CostTable&, PlanningClock&);
 
 }  // namespace alpa

@@ -14,7 +14,8 @@ constexpr double kDear = 10;
 
 constexpr int kRefinements = 1;  ///< how often the front is halved between its ends
 
-StageRequest all_layers(const PlanningGraph& planning, const MeshShape& mesh, const TemplateOptions& options) {
+StageRequest all_layers(const PlanningGraph& planning, const MeshShape& mesh,
+                        const TemplateOptions& options) {
   StageRequest all;
   all.end_layer = static_cast<int>(planning.graph().layers.size());
   all.mesh = mesh;
@@ -37,6 +38,12 @@ TemplateFront::TemplateFront(const PlanningGraph& planning, const MeshCosts& mes
       request_(all_layers(planning, mesh_costs.mesh(), options)),
       problem_(planning, request_, mesh_costs) {
   if (problem_.why_not().empty()) add_bound({0, 1}, infinity);
+}
+
+std::int64_t TemplateFront::cells() const {
+  std::int64_t cells = 0;
+  for (const SelectionProblem::Edge& edge : problem_.selection().edges) cells += std::ssize(edge.cost);
+  return cells;
 }
 
 void TemplateFront::find_templates(const Deadline& deadline) {

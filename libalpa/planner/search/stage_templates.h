@@ -48,6 +48,7 @@ class TemplateFront {
   const std::vector<StageTemplate>& templates() const { return templates_; }
   const std::vector<StageBound>& bounds() const { return bounds_; }  ///< empty: layers cannot be run so
   bool out_of_time() const { return out_of_time_; }
+  std::int64_t cells() const;  ///< pairs of strategies to choose from: what solving all layers is work of
 
  private:
   struct Point;

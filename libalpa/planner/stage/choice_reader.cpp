@@ -144,8 +144,9 @@ std::vector<LayerCosts> ChoiceReader::layer_costs(const std::vector<int>& choice
   }
   for (const auto& [edge, flow] : stage_.edges) {
     LayerCosts& costs = place(variable(edge.to));
-    const double seconds = flow.count * edge_seconds(stage_, edge, static_cast<std::size_t>(choice[edge.from]),
-                                                     mesh_costs_)[choice[edge.to]];
+    const double seconds =
+        flow.count *
+        edge_seconds(stage_, edge, static_cast<std::size_t>(choice[edge.from]), mesh_costs_)[choice[edge.to]];
     (edge.phase == Phase::update ? costs.update_s : costs.micro_batch_s) += seconds;
   }
   return shared_by_copies(of_all);

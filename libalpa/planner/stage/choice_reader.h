@@ -27,6 +27,7 @@ struct StageSolution {
   double step_s = 0;         ///< what was minimised: micro-batches * micro_batch_s + update_s
   double lower_bound_s = 0;  ///< on step_s of any choice, feasible or not
   bool hit_time_limit = false;
+  bool is_solved = false;              ///< by solve_stage, for the same request; else it is a start
   std::int64_t resident_bytes = 0;     ///< most at once of all that does not grow with those in flight
   std::int64_t micro_batch_bytes = 0;  ///< activations of one micro-batch in flight
 };
@@ -60,10 +61,11 @@ class ChoiceReader {
   /// The layer that a variable belongs to: that of its node, of what makes its value, or of the first that
   /// uses it. Of equal layers the one that stands for all.
   int layer_of(const StageVariable&) const;
-  /// [layer of the stage] Of a choice for every variable, without `working_bytes`. What goes from one layer to
-  /// another is the other's.
+  /// [layer of the stage] Of a choice for every variable, without `working_bytes`. What goes from one layer
+  /// to another is the other's.
   std::vector<LayerCosts> layer_costs(const std::vector<int>& choice) const;
-  /// [layer of the stage] Of what is counted at the first of equal layers for all of them, an equal share each.
+  /// [layer of the stage] Of what is counted at the first of equal layers for all of them, an equal share
+  /// each.
   template <class Costs>
   std::vector<Costs> shared_by_copies(const std::vector<Costs>& of_all) const {
     const auto place = [&](std::size_t layer) {

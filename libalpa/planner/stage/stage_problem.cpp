@@ -188,9 +188,9 @@ SelectionProblem StageProblem::priced(const MemoryPrice& price, bool apart) cons
   for (const StageVariable& v : stage_.variables) {
     SelectionProblem::Node& node = priced.nodes.emplace_back();
     for (std::size_t c = 0; c < v.choices.size(); ++c)
-      node.cost.push_back(v.cost[c] + price.per_byte_s * (static_cast<double>(v.resident[c]) +
-                                                          price.in_flight *
-                                                              static_cast<double>(v.per_micro_batch[c])));
+      node.cost.push_back(v.cost[c] +
+                          price.per_byte_s * (static_cast<double>(v.resident[c]) +
+                                              price.in_flight * static_cast<double>(v.per_micro_batch[c])));
   }
   // Edges of the selection come in their order, but for those to the same variable, which are in no problem.
   std::size_t next = 0;
@@ -227,7 +227,9 @@ std::vector<LayerCosts> StageProblem::layer_costs(const std::vector<int>& choice
 std::vector<double> StageProblem::layer_prices(const SelectionProblem& priced,
                                                const std::vector<int>& choice) const {
   std::vector<double> of_all(static_cast<std::size_t>(request_.end_layer - request_.first_layer));
-  const auto place = [&](int variable) -> double& { return of_all[layer_of(variable) - request_.first_layer]; };
+  const auto place = [&](int variable) -> double& {
+    return of_all[layer_of(variable) - request_.first_layer];
+  };
   for (std::size_t i = 0; i < priced.nodes.size(); ++i)
     place(static_cast<int>(i)) += priced.nodes[i].cost[choice[i]];
   for (const SelectionProblem::Edge& edge : priced.edges)
@@ -295,6 +297,7 @@ StageSolution solve_stage(const PlanningGraph& planning, const StageRequest& req
       problem.refine_everywhere();
   }
   if (selected.feasible) solution = problem.solution_of(choice);
+  solution.is_solved = true;
   solution.lower_bound_s = bound;
   solution.hit_time_limit = selected.hit_time_limit;
   if (selected.feasible) return solution;

@@ -38,8 +38,8 @@ class StageProblem {
   void refine_everywhere();
   const StageVariables& variables() const { return stage_; }
 
-  /// The problem with memory paid for, not limited. Where layers are `apart`, what goes from one to another is
-  /// free: the least cost is then a bound that adds up over layers, on every stage made of some of them.
+  /// The problem with memory paid for, not limited. Where layers are `apart`, what goes from one to another
+  /// is free: the least cost is then a bound that adds up over layers, on every stage made of some of them.
   SelectionProblem priced(const MemoryPrice&, bool apart = false) const;
   /// [layer of the stage] Of a choice for every variable.
   std::vector<LayerCosts> layer_costs(const std::vector<int>& choice) const;

@@ -33,6 +33,7 @@ struct StageRequest {
   std::int64_t reserve_bytes = 0;  ///< of the memory limit, for what the stage problem does not count
   bool is_apart = false;           ///< what arrives from other stages comes from other nodes
   int pipeline_in_flight = 1;      ///< in_flight of the stage of the pipeline that has most
+  bool operator==(const StageRequest&) const = default;
 };
 
 /// Runs of a phase per step.

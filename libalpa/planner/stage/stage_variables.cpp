@@ -308,9 +308,9 @@ class Builder {
   /// Of a tile of that size on each device.
   double arrival_seconds(double bytes) const {
     const CostModel& costs = mesh_costs_.costs();
-    return request_.is_apart
-               ? costs.arrival_seconds(bytes, devices_on_node(request_.mesh, costs.cluster().devices_per_node))
-               : costs.send_seconds(true, bytes);
+    return request_.is_apart ? costs.arrival_seconds(
+                                   bytes, devices_on_node(request_.mesh, costs.cluster().devices_per_node))
+                             : costs.send_seconds(true, bytes);
   }
 
   /// What is no parameter rests as its update takes it; others start from there.

@@ -52,9 +52,9 @@ struct StageEdge {
 
 /// What goes along an edge.
 struct StageFlow {
-  int count = 0;     ///< how often per run of its phase, over all layers
-  ValueIndex value;  ///< as below
-  NodeIndex user;    ///< one such value of the graph, and the node that takes it; -1: it is laid out
+  int count = 0;      ///< how often per run of its phase, over all layers
+  ValueIndex value;   ///< as below
+  NodeIndex user;     ///< one such value of the graph, and the node that takes it; -1: it is laid out
   bool stays = true;  ///< in the layer that the value belongs to
 };
 

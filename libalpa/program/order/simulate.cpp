@@ -140,8 +140,7 @@ Timeline simulate(const Program& program, const CostModel& costs, Lanes lanes, b
     occupations.emplace_back(timeline.meshes[m]);
   }
   std::vector<std::vector<std::pair<int, bool>>> links;
-  for (const Transfer& transfer : program.transfers)
-    links.push_back(links_of(transfer, costs.cluster()));
+  for (const Transfer& transfer : program.transfers) links.push_back(links_of(transfer, costs.cluster()));
   std::map<std::pair<int, bool>, double> free_s;  // link -> when it is
 
   StepWalk walk(program, waits, lanes);

@@ -7,10 +7,10 @@
 #include "libalpa/base/clock.h"
 #include "libalpa/base/deadline.h"
 #include "libalpa/solver/selection/lifting.h"
+#include "libalpa/solver/selection/network_solution.h"
 #include "libalpa/solver/selection/prices.h"
 #include "libalpa/solver/selection/selection_network.h"
 #include "libalpa/solver/selection/selection_problem.h"
-#include "libalpa/solver/selection/network_solution.h"
 
 namespace alpa {
 

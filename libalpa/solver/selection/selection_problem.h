@@ -51,10 +51,11 @@ struct SelectionOptions {
   double gap = 1e-6;                ///< relative gap at which a solution counts as optimal
   std::int64_t effort = 1'000'000;  ///< bound on search effort (branch-and-bound nodes, moves); deterministic
   double time_limit_s = 120;        ///< safety cap in wall seconds; hitting it is reported in `proof`
-  std::int64_t most_cbc_cells = 60'000;  ///< pairs of strategies left in the end that are CBC's to choose from;
-                                         ///< with more, its first relaxation takes minutes, whatever the effort
-  std::vector<int> start = {};      ///< a choice to improve on, where it is allowed and fits; empty: none
-  double cutoff = infinity;         ///< choices that cost as much or more are not wanted
+  std::int64_t most_cbc_cells =
+      60'000;                         ///< pairs of strategies left in the end that are CBC's to choose from;
+                                      ///< with more, its first relaxation takes minutes, whatever the effort
+  std::vector<int> start = {};        ///< a choice to improve on, where it is allowed and fits; empty: none
+  double cutoff = infinity;           ///< choices that cost as much or more are not wanted
   const StopRequest* stop = nullptr;  ///< ends the search as the time limit does; null: nothing does
   int threads = 1;                    ///< of the search; the result is the same for any number
   bool certify = false;               ///< wants a certified_bound, which takes some time on small problems

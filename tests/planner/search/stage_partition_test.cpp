@@ -25,10 +25,9 @@ StageChoices random_choices(std::uint32_t seed, int layers, int devices) {
       for (const int size : sizes)
         for (int way = 0; way < 3; ++way) {
           const double work = 1.0 * (end - first) / size;
-          choices.offer(first, end, size,
-                        {static_cast<int>(draw() % 7),
-                         {work * (1.0 + draw() % 50), work * (1.0 + draw() % 500)},
-                         way});
+          choices.offer(
+              first, end, size,
+              {static_cast<int>(draw() % 7), {work * (1.0 + draw() % 50), work * (1.0 + draw() % 500)}, way});
         }
   return choices;
 }

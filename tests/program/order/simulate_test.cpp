@@ -118,8 +118,11 @@ Program two_messages_between_two_nodes() {
     one.schedule = {{0, 0}};
     program.meshes.push_back(one);
     if (mesh < 2)
-      program.transfers.push_back(
-          {{type, {DeviceIndex(mesh), {}}, {DeviceIndex(mesh + 2), {}}, replicated_spec(1), replicated_spec(1)}});
+      program.transfers.push_back({{type,
+                                    {DeviceIndex(mesh), {}},
+                                    {DeviceIndex(mesh + 2), {}},
+                                    replicated_spec(1),
+                                    replicated_spec(1)}});
   }
   return program;
 }

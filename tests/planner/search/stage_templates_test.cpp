@@ -1,0 +1,149 @@
+// What is said of stages before any is solved: bounds that hold for every range of layers, and parts of
+// templates that are near what solving finds.
+#include "libalpa/planner/search/stage_templates.h"
+
+#include <gmock/gmock.h>
+
+#include "libalpa/base/infinity.h"
+#include "libalpa/model/model.h"
+#include "libalpa/planner/search/stage_estimates.h"
+#include "tests/support/small_plans.h"
+
+namespace alpa {
+namespace {
+
+using namespace testing_models;
+
+struct TemplateCase {
+  const char* model;  ///< of tests/data
+  MeshShape mesh;
+};
+void PrintTo(const TemplateCase& c, std::ostream* out) { *out << c.model << " on " << mesh_text(c.mesh); }
+
+class Templates : public testing::TestWithParam<TemplateCase> {
+ protected:
+  Templates() {
+    const std::filesystem::path source = ALPA_SOURCE_DIR;
+    graph_ = training_step_graph(
+        read_model(source / "tests/data" / ("tiny_" + std::string(GetParam().model) + ".toml"),
+                   {source / "share/blocks"}),
+        4);
+    planning_ = std::make_unique<PlanningGraph>(prepare(graph_));
+    mesh_costs_ = std::make_unique<MeshCosts>(graph_, GetParam().mesh, costs_);
+  }
+
+  static Cluster cluster() {
+    Cluster cluster = small_cluster(4);
+    cluster.f32_flops_per_s = 1e9;  // slow devices: what is split, and how, shows
+    return cluster;
+  }
+
+  std::unique_ptr<TemplateFront> front(bool rematerialize) const {
+    TemplateOptions options;
+    options.micro_batches = kMicroBatches;
+    options.rematerialize = rematerialize;
+    options.most_in_flight = 8;
+    auto front = std::make_unique<TemplateFront>(*planning_, *mesh_costs_, options);
+    front->find_templates(Deadline(1e6));
+    return front;
+  }
+
+  StageEstimates estimates(bool rematerialize) const {
+    StageEstimates estimates(*planning_, costs_, kMicroBatches, false);
+    const auto found = front(rematerialize);
+    for (const StageBound& bound : found->bounds()) estimates.add(bound);
+    for (const StageTemplate& whole : found->templates()) estimates.add(whole);
+    return estimates;
+  }
+
+  StageSolution solved(int first, int end, bool rematerialize, const StageSolution* start = nullptr) const {
+    const StageRequest request{.first_layer = first,
+                               .end_layer = end,
+                               .mesh = GetParam().mesh,
+                               .micro_batches = kMicroBatches,
+                               .rematerialize = rematerialize};
+    return solve_stage(*planning_, request, *mesh_costs_, {}, start);
+  }
+
+  template <class Visit>
+  void for_ranges(const Visit& visit) const {
+    const int layers = static_cast<int>(graph_.layers.size());
+    for (int first = 0; first < layers; ++first)
+      for (int end = first + 1; end <= layers; ++end) visit(first, end);
+  }
+
+  static constexpr int kMicroBatches = 4;
+  Graph graph_;
+  std::unique_ptr<PlanningGraph> planning_;
+  CostModel costs_{cluster()};
+  std::unique_ptr<MeshCosts> mesh_costs_;
+};
+
+TEST_P(Templates, BoundEveryStageFromBelow) {
+  for (const bool rematerialize : {false, true}) {
+    const StageEstimates said = estimates(rematerialize);
+    for_ranges([&](int first, int end) {
+      const StageSolution solution = solved(first, end, rematerialize);
+      ASSERT_TRUE(solution.feasible) << first << " to " << end;
+      const double least = said.least_step_s(GetParam().mesh, rematerialize, first, end);
+      EXPECT_LE(least, solution.step_s * (1 + 1e-9)) << first << " to " << end;
+      EXPECT_GT(least, 0.5 * solution.step_s) << first << " to " << end;  // a bound that is worth something
+    });
+  }
+}
+
+// A bound at a price of memory holds for what fits into the memory that is paid for.
+TEST_P(Templates, BoundStagesThatMemoryLimits) {
+  const auto found = front(false);
+  ASSERT_GT(found->bounds().size(), 1u) << "memory is worth nothing here";
+  for_ranges([&](int first, int end) {
+    const StageSolution solution = solved(first, end, false);
+    const double bytes =
+        static_cast<double>(solution.resident_bytes) + static_cast<double>(solution.micro_batch_bytes);
+    for (const StageBound& bound : found->bounds()) {
+      double least = -bound.slack_s - bound.price.per_byte_s * bytes;
+      for (int layer = first; layer < end; ++layer) least += bound.layers_s[layer];
+      EXPECT_LE(least, solution.step_s * (1 + 1e-9)) << first << " to " << end;
+    }
+  });
+}
+
+TEST_P(Templates, HavePartsThatAreNearWhatSolvingFinds) {
+  const StageEstimates said = estimates(false);
+  for_ranges([&](int first, int end) {
+    double best = infinity;
+    for (std::size_t t = 0; t < said.templates().size(); ++t) {
+      const StageWay way = said.estimate(static_cast<int>(t), first, end);
+      if (way.most_in_flight > 0) best = std::min(best, way.seconds.first + way.seconds.others);
+    }
+    const double step_s = solved(first, end, false).step_s;
+    // Of a single layer a third may be what it does at its borders, among others and alone.
+    EXPECT_LE(best, 1.5 * step_s) << first << " to " << end;
+    EXPECT_GE(best, 0.8 * step_s) << first << " to " << end;
+  });
+}
+
+// A part that the stage has all choices of is a solution that needs no time to be found.
+TEST_P(Templates, HavePartsThatSolvingStartsFrom) {
+  const auto found = front(false);
+  SelectionOptions no_time;
+  no_time.time_limit_s = 0;
+  const int layers = static_cast<int>(graph_.layers.size());
+  const StageRequest all{.end_layer = layers, .mesh = GetParam().mesh, .micro_batches = kMicroBatches};
+  for (const StageTemplate& whole : found->templates()) {
+    const StageSolution part = part_of(whole, *planning_, 0, layers);
+    EXPECT_TRUE(solve_stage(*planning_, all, *mesh_costs_, no_time, &part).feasible);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, Templates,
+                         testing::Values(TemplateCase{"gpt", {2}}, TemplateCase{"gpt", {2, 2}},
+                                         TemplateCase{"moe", {4}}, TemplateCase{"wrn", {2}}),
+                         [](const auto& test) {
+                           std::string name = test.param.model;
+                           for (const int extent : test.param.mesh) name += "_" + std::to_string(extent);
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace alpa
