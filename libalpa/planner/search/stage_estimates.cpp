@@ -12,19 +12,11 @@ namespace {
 /// Of a device's memory, for what only lowering knows: what packing loses.
 constexpr double kPacking = 0.01;
 
-double between(const std::vector<double>& sums, int first, int end) { return sums[end] - sums[first]; }
-
-std::vector<double> sums_of(const std::vector<double>& of_layer) {
-  std::vector<double> sums{0};
-  for (const double each : of_layer) sums.push_back(sums.back() + each);
-  return sums;
-}
-
 template <class Member>
-std::vector<double> sums_of(const std::vector<LayerCosts>& layers, Member member) {
+LayerSums sums_of_layers(const std::vector<LayerCosts>& layers, Member member) {
   std::vector<double> each;
   for (const LayerCosts& layer : layers) each.push_back(static_cast<double>(layer.*member));
-  return sums_of(each);
+  return layer_sums(each);
 }
 
 }  // namespace
@@ -44,7 +36,7 @@ void StageEstimates::add(const StageTemplate& whole) {
 void StageEstimates::add(const StageBound& bound) {
   const double all_memory_s = bound.price.per_byte_s * static_cast<double>(costs_.cluster().memory_bytes);
   bound_[{bound.mesh, bound.rematerialize}].push_back(
-      {bound.slack_s + all_memory_s, sums_of(bound.layers_s)});
+      {bound.slack_s + all_memory_s, layer_sums(bound.layers_s)});
 }
 
 void StageEstimates::add_crossings() {
@@ -80,10 +72,10 @@ void StageEstimates::find_shared_states() {
 }
 
 StageEstimates::Prefix StageEstimates::prefix_of(const StageTemplate& whole) const {
-  Prefix prefix{sums_of(whole.layers, &LayerCosts::micro_batch_s),
-                sums_of(whole.layers, &LayerCosts::update_s),
-                sums_of(whole.layers, &LayerCosts::resident_bytes),
-                sums_of(whole.layers, &LayerCosts::micro_batch_bytes),
+  Prefix prefix{sums_of_layers(whole.layers, &LayerCosts::micro_batch_s),
+                sums_of_layers(whole.layers, &LayerCosts::update_s),
+                sums_of_layers(whole.layers, &LayerCosts::resident_bytes),
+                sums_of_layers(whole.layers, &LayerCosts::micro_batch_bytes),
                 {}};
   const Graph& graph = planning_.graph();
   for (const Shared& shared : shared_) {
@@ -106,7 +98,7 @@ double StageEstimates::resident_bytes(int of_template, int first, int end) const
   const Prefix& sums = prefixes_[of_template];
   const double messages =
       forward_bytes_[first] + backward_bytes_[first] + forward_bytes_[end] + backward_bytes_[end];
-  double resident = between(sums.resident, first, end) + messages / device_count(whole.mesh);
+  double resident = sum_between(sums.resident, first, end) + messages / device_count(whole.mesh);
   for (std::size_t i = 0; i < shared_.size(); ++i) {
     const auto user = std::ranges::lower_bound(shared_[i].users, first);
     if (shared_[i].home < first && user != shared_[i].users.end() && *user < end)
@@ -119,7 +111,7 @@ double StageEstimates::resident_bytes(int of_template, int first, int end) const
 }
 
 std::int64_t StageEstimates::least_memory(int of_template, int first, int end) const {
-  const double activations = between(prefixes_[of_template].per_micro_batch, first, end);
+  const double activations = sum_between(prefixes_[of_template].per_micro_batch, first, end);
   return std::llround((resident_bytes(of_template, first, end) + activations) / (1 - kPacking));
 }
 
@@ -129,12 +121,12 @@ StageWay StageEstimates::estimate(int of_template, int first, int end) const {
   const int devices = device_count(whole.mesh);
   const double arriving = forward_bytes_[first] + backward_bytes_[end];
   const double once = once_bytes_[first] + once_bytes_[end];
-  const double micro_batch_s = between(sums.micro_batch_s, first, end) + arrival_s(arriving, devices);
-  const double update_s = between(sums.update_s, first, end) + arrival_s(once, devices);
+  const double micro_batch_s = sum_between(sums.micro_batch_s, first, end) + arrival_s(arriving, devices);
+  const double update_s = sum_between(sums.update_s, first, end) + arrival_s(once, devices);
 
   const double limit = static_cast<double>(costs_.cluster().memory_bytes);
   const double left = limit * (1 - kPacking) - resident_bytes(of_template, first, end);
-  const double each = std::max(1.0, between(sums.per_micro_batch, first, end));
+  const double each = std::max(1.0, sum_between(sums.per_micro_batch, first, end));
   const int in_flight = left < 0 ? 0 : static_cast<int>(std::min(left / each, double{kMostMicroBatches}));
   return {in_flight, {micro_batch_s, (micro_batches_ - 1) * micro_batch_s + update_s}, of_template};
 }
@@ -144,7 +136,7 @@ double StageEstimates::least_step_s(const MeshShape& mesh, bool rematerialize, i
   if (at == bound_.end()) return 0;
   double most = 0;
   for (const Bound& bound : at->second)
-    most = std::max(most, between(bound.layers_s, first, end) - bound.free_s);
+    most = std::max(most, sum_between(bound.layers_s, first, end) - bound.free_s);
   return most;
 }
 

@@ -2,6 +2,7 @@
 #include <map>
 #include <vector>
 
+#include "libalpa/planner/search/layer_sums.h"
 #include "libalpa/planner/search/stage_partition.h"
 #include "libalpa/planner/search/stage_templates.h"
 
@@ -28,14 +29,13 @@ class StageEstimates {
   double least_step_s(const MeshShape&, bool rematerialize, int first_layer, int end_layer) const;
 
  private:
-  using Sums = std::vector<double>;  ///< [layer]: of all layers before
   struct Prefix {
-    Sums micro_batch_s, update_s, resident, per_micro_batch;
+    LayerSums micro_batch_s, update_s, resident, per_micro_batch;
     std::vector<double> shared_bytes;  ///< of shared_
   };
   struct Bound {
     double free_s = 0;  ///< what the solver left, and what the price makes of all memory
-    Sums layers_s;
+    LayerSums layers_s;
   };
   /// A state that layers beside its own use.
   struct Shared {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libalpa/base/infinity.h"
+#include "libalpa/planner/search/layer_sums.h"
 #include "libalpa/semantics/stage_semantics.h"
 
 namespace alpa {
@@ -17,14 +18,6 @@ double node_floor(const PlanningGraph& planning, NodeIndex n, const MeshCosts& m
   for (const NodeOption& option : mesh_costs.options(n)) least = std::min(least, option.seconds);
   return least;
 }
-
-std::vector<double> sums_of(const std::vector<double>& of_layer) {
-  std::vector<double> sums{0};
-  for (const double seconds : of_layer) sums.push_back(sums.back() + seconds);
-  return sums;
-}
-
-double between(const std::vector<double>& sums, int first, int end) { return sums[end] - sums[first]; }
 
 }  // namespace
 
@@ -53,22 +46,22 @@ WorkLowerBound::WorkLowerBound(const PlanningGraph& planning, const CostTable& b
         device[layer] = std::min(device[layer], size * floor.micro_batch_s);
       }
     }
-    micro_batch_[size] = sums_of(micro_batch);
-    update_[size] = sums_of(update);
+    micro_batch_[size] = layer_sums(micro_batch);
+    update_[size] = layer_sums(update);
   }
-  device_ = sums_of(device);
+  device_ = layer_sums(device);
 }
 
 double WorkLowerBound::micro_batch_s(int first, int end, int size) const {
-  return between(micro_batch_.at(size), first, end);
+  return sum_between(micro_batch_.at(size), first, end);
 }
 
 double WorkLowerBound::update_s(int first, int end, int size) const {
-  return between(update_.at(size), first, end);
+  return sum_between(update_.at(size), first, end);
 }
 
 double WorkLowerBound::rest_s(int first, int end, int rest) const {
-  return rest == 0 ? 0 : (device_.back() - between(device_, first, end)) / rest;
+  return rest == 0 ? 0 : (device_.back() - sum_between(device_, first, end)) / rest;
 }
 
 double WorkLowerBound::pipeline_s(int first, int end, int size, int rest) const {

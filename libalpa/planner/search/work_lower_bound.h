@@ -2,6 +2,7 @@
 #include <map>
 #include <vector>
 
+#include "libalpa/planner/search/layer_sums.h"
 #include "libalpa/planner/stage/mesh_costs.h"
 #include "libalpa/planner/stage/planning_graph.h"
 
@@ -35,11 +36,9 @@ class WorkLowerBound {
   double pipeline_s(int first_layer, int end_layer, int size, int rest) const;
 
  private:
-  using Sums = std::vector<double>;  ///< [layer]: of all layers before
-
   int micro_batches_;
-  std::map<int, Sums> micro_batch_, update_;  ///< by size
-  Sums device_;  ///< device-seconds of a micro-batch, on the size that needs least
+  std::map<int, LayerSums> micro_batch_, update_;  ///< by size
+  LayerSums device_;  ///< device-seconds of a micro-batch, on the size that needs least
 };
 
 }  // namespace alpa
