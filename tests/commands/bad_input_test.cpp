@@ -276,7 +276,10 @@ class BadInput : public Workplace, public testing::WithParamInterface<Row> {
       EXPECT_EQ(run("alpa-plan huge.toml --cluster roomy.toml --method serial --out huge.h5").status, 0);
       make_plan("other", "--method serial", "other.toml");
       write("half.toml", "base = \"" + tiny_gpt_ + "\"\nname = \"half\"\n[training]\nprecision = \"f16\"\n");
-      make_plan("half", "--method serial", "half.toml");
+      std::ifstream local(cluster_);
+      const std::string text{std::istreambuf_iterator<char>(local), {}};
+      write("halves.toml", text + "f16_tflops = 0.03\n");
+      EXPECT_EQ(run("alpa-plan half.toml --cluster halves.toml --method serial --out half.h5").status, 0);
       make_mixed_plan("hot", "hot.toml");
       make_mixed_plan("mixed", "model.toml");
       train("serial", 1, "run", "--steps 2");

@@ -62,7 +62,7 @@ TEST_F(PlanCommands, RecordTheOptionsInEffectInThePlan) {
   make_plan("plan", "--method zero-2 --devices 2 --rematerialize never");
   EXPECT_THAT(H5Reader(path("plan.h5"), "alpa-plan", "4.0").text_attribute("/provenance", "settings"),
               StartsWith("{devices = 2, micro_batches = 0, method = \"zero-2\", schedule = \"1f1b\", "
-                         "rematerialize = \"never\", time_limit = 240.0, "));
+                         "rematerialize = \"never\", effort = \"normal\", time_limit = 240.0, "));
 }
 
 TEST_F(PlanCommands, WarnOfAPlanThatGpusHaveNoKernelsFor) {

@@ -99,6 +99,7 @@ class StageSearch {
   struct Range {
     int first_unit, end_unit;  ///< units are what lies between two cuts
     int size;                  ///< devices
+    bool operator==(const Range&) const = default;
   };
   int first_layer(const Range& range) const { return cuts_[range.first_unit]; }
   int end_layer(const Range& range) const { return cuts_[range.end_unit]; }
@@ -261,6 +262,7 @@ class StageSearch {
   struct SolvedStage {
     int id = 0;
     int in_flight = 0;
+    Range range;                ///< that was solved
     std::vector<Range> ranges;  ///< all that are equal
     Mode mode;
     StageSolution best;
@@ -354,10 +356,19 @@ class StageSearch {
     return modes;
   }
 
+  /// The part of that mode's best template.
+  StageSolution start_of(const Range& range, const Mode& mode, int flying) const {
+    for (const Estimated& estimated : estimated_modes(range, flying))
+      if (estimated.mode == mode)
+        return part_of(estimates_.templates()[estimated.way.id], planning_, first_layer(range),
+                       end_layer(range));
+    return {};
+  }
+
   SolvedStage solve(const Range& range, int flying) const {
     SolvedStage solved;
     solved.in_flight = flying;
-    solved.ranges = {range};
+    solved.range = range;
     solved.lower_bound_s = infinity;
     double cutoff = infinity;
     const std::vector<Estimated> modes = estimated_modes(range, flying);
@@ -539,7 +550,9 @@ class StageSearch {
       if (way < 0) {
         const SolvedStage& solved = *of_id_[-1 - way];
         proposal.requests.push_back(request_of(range, solved.mode, flying));
-        proposal.solutions.push_back(solved.best);
+        // Of an equal stage elsewhere the nodes are others.
+        proposal.solutions.push_back(range == solved.range ? solved.best
+                                                           : start_of(range, solved.mode, flying));
       } else {
         const StageTemplate& whole = estimates_.templates()[way];
         proposal.requests.push_back(request_of(range, {whole.mesh, whole.rematerialize}, flying));
