@@ -31,7 +31,7 @@ class CostUnits {
     for (const auto& node : network.nodes) look(node.cost);
     for (const auto& edge : network.edges) look(edge.cost);
     for (const auto& moved : dual.moved) look(moved.from), look(moved.to);
-    exponent_ = std::clamp(static_cast<int>(std::floor(std::log2(most_units / largest))) - 1, -900, 900);
+    exponent_ = static_cast<int>(std::clamp(std::floor(std::log2(most_units / largest)) - 1, -900.0, 900.0));
     scale_ = std::ldexp(1, exponent_);
   }
 
@@ -58,7 +58,7 @@ class IntegerPrices {
   explicit IntegerPrices(const std::vector<double>& price) : sums_(price.size() + 1, 0) {
     double total = 1e-300;
     for (double p : price) total += p;
-    exponent_ = std::clamp(static_cast<int>(std::floor(std::log2(0x1p60 / total))) - 1, -900, 1000);
+    exponent_ = static_cast<int>(std::clamp(std::floor(std::log2(0x1p60 / total)) - 1, -900.0, 1000.0));
     for (std::size_t t = 0; t < price.size(); ++t)
       sums_[t + 1] =
           sums_[t] + std::max<std::int64_t>(0, std::llround(std::ldexp(std::max(0.0, price[t]), exponent_)));
