@@ -55,8 +55,8 @@ class ClusterReader {
     cluster.memory_bytes_per_s = figure("memory_gb_per_s", kGiga, kRateRange, &Cluster::memory_bytes_per_s);
     cluster.launch_s = figure("launch_us", kMicro, kTimeRange, &Cluster::launch_s);
     read_links(cluster);
-    cluster.nics_per_node = static_cast<int>(
-        root_.integer("nics_per_node", measured_ ? measured_->nics_per_node : 1, kNicsRange));
+    const int nics = measured_ && has_link_between(*measured_) ? measured_->nics_per_node : 1;
+    cluster.nics_per_node = static_cast<int>(root_.integer("nics_per_node", nics, kNicsRange));
     return cluster;
   }
 
@@ -122,8 +122,10 @@ std::vector<Figure> figures(const Cluster& given, const Cluster& measured) {
   };
   if (has_link_within(measured))
     add("within_node.latency_us", "within_node.gb_per_s", given.within_node, measured.within_node);
-  if (has_link_between(measured))
+  if (has_link_between(measured)) {
     add("between_nodes.latency_us", "between_nodes.gb_per_s", given.between_nodes, measured.between_nodes);
+    all.push_back({"nics_per_node", 1.0 * given.nics_per_node, 1.0 * measured.nics_per_node});
+  }
   return all;
 }
 

@@ -39,16 +39,13 @@ struct Cluster {
   double memory_bytes_per_s = 0;    ///< attainable by streaming kernels, per device
   double launch_s = 0;              ///< fixed cost of one operator
   Link within_node, between_nodes;  ///< between two devices, which have it to themselves
-  int nics_per_node =
-      1;  ///< network interfaces, each of the rate between nodes; a node's devices share them evenly
+  int nics_per_node = 1;  ///< network interfaces, each of the rate between nodes, of as many devices each
   DeviceKind kind = DeviceKind::cpu;  ///< of each device: cpu or cuda
   bool operator==(const Cluster&) const = default;
 
   int devices() const { return nodes * devices_per_node; }
-  /// The interface that a device of a node (0: its first) sends and receives over.
-  int nic_of(int device_of_node) const {
-    return static_cast<int>(std::int64_t{device_of_node} * nics_per_node / devices_per_node);
-  }
+  /// Consecutive devices of a node that send and receive over the same interface.
+  int devices_per_nic() const { return (devices_per_node + nics_per_node - 1) / nics_per_node; }
   double flops_per_s(DType type) const {  ///< 0 as above
     return type == DType::bf16 ? bf16_flops_per_s : type == DType::f16 ? f16_flops_per_s : f32_flops_per_s;
   }

@@ -88,8 +88,10 @@ Cluster read_cluster(const H5Reader& file) {
   if (cluster.devices() > kMostDevices)
     refuse(fmt::format("it has {} nodes of {} devices, expected {} devices at most", cluster.nodes,
                        cluster.devices_per_node, kMostDevices));
-  if (file.has_attribute("/cluster", "nics_per_node"))  // older files know of one
-    cluster.nics_per_node = static_cast<int>(integer("nics_per_node", kNicsRange));
+  // Rates of older files are what each device has where all of a node send.
+  cluster.nics_per_node = file.has_attribute("/cluster", "nics_per_node")
+                              ? static_cast<int>(integer("nics_per_node", kNicsRange))
+                              : cluster.devices_per_node;
   cluster.memory_bytes = integer("memory_bytes", kMemoryRange);
   visit_numbers(cluster, [&](const char* name, double& value, const Range& range) {
     value = checked(name, file.double_attribute("/cluster", name), range);

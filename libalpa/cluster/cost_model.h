@@ -56,7 +56,7 @@ class CostModel {
  private:
   double estimate(const Work&) const;
   /// Devices that share a network interface where so many of a node are at work.
-  double sharing(int active) const { return std::max(1.0, 1.0 * active / cluster_.nics_per_node); }
+  int sharing(int active) const { return std::min(active, cluster_.devices_per_nic()); }
   void calibrate(const Profile&);
 
   Cluster cluster_;

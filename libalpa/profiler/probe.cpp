@@ -103,6 +103,8 @@ Cluster probe_cluster(const Machines& machines, const RankRates& all, OpCatalog 
   cluster.within_node = {launch.median_s, cluster.memory_bytes_per_s / 2};
   if (machines.devices_per_node > 1) cluster.within_node = link_of({1, 2}, instrument);
   cluster.between_nodes = machines.nodes > 1 ? link_of({2, 1}, instrument) : cluster.within_node;
+  // All devices of a node sent at once, so that is what each has of its interfaces, however many they are.
+  cluster.nics_per_node = machines.devices_per_node;
   if (machines.nodes > 1 && machines.devices_per_node == 1) cluster.within_node = cluster.between_nodes;
   return cluster;
 }

@@ -78,7 +78,7 @@ bool on_one_node(const TransferPiece& piece, const Cluster& cluster) {
 
 int nic_at(DeviceIndex device, const Cluster& cluster) {
   return device / cluster.devices_per_node * cluster.nics_per_node +
-         cluster.nic_of(device % cluster.devices_per_node);
+         device % cluster.devices_per_node / cluster.devices_per_nic();
 }
 
 double transfer_seconds(const std::vector<TransferPiece>& pieces, DType type, const CostModel& costs) {

@@ -58,6 +58,7 @@ TEST_F(Probe, FindsTheRatesOfTheDevicesAndTheirLinks) {
   EXPECT_NEAR(cluster.within_node.bytes_per_s, 2e9, 1e6);
   EXPECT_NEAR(cluster.between_nodes.latency_s, 51e-6, 0.1e-6);
   EXPECT_NEAR(cluster.between_nodes.bytes_per_s, 1e9, 1e6);
+  EXPECT_EQ(cluster.nics_per_node, 2);  // each device's share was measured while the other sent
 }
 
 TEST_F(Probe, GivesADeviceWithoutANeighbourTheNearestLinkThereIs) {

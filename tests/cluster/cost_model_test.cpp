@@ -1,0 +1,118 @@
+#include "libalpa/cluster/cost_model.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+
+#include "tests/support/index_literals.h"
+
+namespace alpa {
+namespace {
+
+constexpr double kBytes = 1 << 30;  // beside which latencies are nothing
+
+Cluster v100() { return read_cluster(ALPA_SOURCE_DIR "/configs/clusters/p3.16xlarge-8.toml"); }
+
+/// Bytes that devices send to others of their node, and that leave each node, counted message by message.
+struct Sent {
+  std::map<int, double> within, out_of_node;  ///< by device; by node
+
+  void send(const Cluster& cluster, int from, int to, double bytes) {
+    const int node = from / cluster.devices_per_node;
+    if (node == to / cluster.devices_per_node)
+      within[from] += bytes;
+    else
+      out_of_node[node] += bytes;
+  }
+
+  double seconds(const Cluster& cluster) const {
+    double most = 0;
+    for (const auto& [device, bytes] : within) most = std::max(most, bytes / cluster.within_node.bytes_per_s);
+    for (const auto& [node, bytes] : out_of_node)
+      most = std::max(most, bytes / cluster.between_nodes.bytes_per_s);  // of its one interface
+    return most;
+  }
+};
+
+/// Every group of a mesh axis at once, by the algorithms that libalpa/comm/collectives.h describes: pieces go
+/// round within nodes, then between the devices of the same place on their nodes.
+Sent counted(const Cluster& cluster, CollectiveKind kind, const MeshShape& shape, int axis) {
+  const DeviceMesh mesh{0_d, shape};
+  Sent sent;
+  for (DeviceIndex device = 0_d; device < device_count(shape); ++device) {
+    const std::vector<DeviceIndex> group = group_of(mesh, {axis}, device);
+    std::map<int, std::vector<int>> members;  // by node
+    for (const DeviceIndex member : group) members[member / cluster.devices_per_node].push_back(member);
+    const std::vector<int>& near = members.at(device / cluster.devices_per_node);
+    const auto place = std::find(near.begin(), near.end(), static_cast<int>(device)) - near.begin();
+    const double devices = static_cast<double>(group.size()),
+                 share = kBytes / static_cast<double>(near.size());
+    if (kind == CollectiveKind::all_to_all) {
+      for (const DeviceIndex other : group)
+        if (other != device) sent.send(cluster, device, other, kBytes / devices);
+      continue;
+    }
+    const int passes = kind == CollectiveKind::all_reduce ? 2 : 1;  // there and back
+    for (const int other : near)
+      if (other != device) sent.send(cluster, device, other, passes * share);
+    for (const auto& [node, theirs] : members)
+      if (node != device / cluster.devices_per_node)
+        sent.send(cluster, device, theirs[static_cast<std::size_t>(place)], passes * kBytes / devices);
+  }
+  return sent;
+}
+
+TEST(CostModel, PricesCollectivesByTheBytesOfAllGroupsThatRunTogether) {
+  const Cluster cluster = v100();
+  const CostModel costs(cluster);
+  for (const MeshShape& shape : {MeshShape{8, 8}, MeshShape{64}, MeshShape{4, 16}, MeshShape{16, 4}})
+    for (int axis = 0; axis < static_cast<int>(shape.size()); ++axis)
+      for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather,
+                                        CollectiveKind::reduce_scatter, CollectiveKind::all_to_all}) {
+        const double priced =
+            costs.collective_seconds(kind, group_shape({0_d, shape}, axis, cluster.devices_per_node), kBytes,
+                                     cluster.devices_per_node);
+        const double expected = counted(cluster, kind, shape, axis).seconds(cluster);
+        EXPECT_NEAR(priced, expected, 0.01 * expected) << mesh_text(shape) << " axis " << axis;
+      }
+}
+
+// What a node's sum lacks of all others' must come in, and theirs of it go out: (N-1)/N of the tensor each
+// time.
+TEST(CostModel, OfAnAllReduceOfAllDevicesIsWhatTheInterfaceNeeds) {
+  const Cluster cluster = v100();
+  const double least = 2 * 7.0 / 8 * kBytes / cluster.between_nodes.bytes_per_s;
+  const double priced = CostModel(cluster).collective_seconds(CollectiveKind::all_reduce, {8, 8}, kBytes, 8);
+  EXPECT_GE(priced, least);
+  EXPECT_LE(priced, 1.1 * least);
+}
+
+TEST(CostModel, SharesInterfacesAmongTheDevicesThatUseThem) {
+  Cluster cluster = v100();
+  cluster.between_nodes.latency_s = 0;
+  const auto arrival = [&](int nics, int active) {
+    cluster.nics_per_node = nics;
+    return CostModel(cluster).arrival_seconds(kBytes, active) / (kBytes / cluster.between_nodes.bytes_per_s);
+  };
+  EXPECT_DOUBLE_EQ(arrival(1, 8), 8);
+  EXPECT_DOUBLE_EQ(arrival(1, 2), 2);
+  EXPECT_DOUBLE_EQ(arrival(4, 8), 2);
+  EXPECT_DOUBLE_EQ(arrival(4, 1), 1);
+  EXPECT_DOUBLE_EQ(arrival(8, 8), 1);
+  EXPECT_DOUBLE_EQ(arrival(3, 8), 3);  // of three, one has two devices only
+}
+
+// A profile's messages were timed with all devices of a node at it, so nothing is added for those beside
+// them.
+TEST(CostModel, AddsNothingToWhatWasMeasuredTogether) {
+  Profile profile;
+  profile.cluster = v100();
+  profile.cluster.nics_per_node = profile.cluster.devices_per_node;  // as probing says
+  profile.collectives = {{CollectiveKind::send, {2, 1}, 1 << 20, 0.003},
+                         {CollectiveKind::send, {2, 1}, 1 << 22, 0.012}};
+  EXPECT_DOUBLE_EQ(CostModel(profile).arrival_seconds(1 << 22, 8), 0.012);
+}
+
+}  // namespace
+}  // namespace alpa
