@@ -8,7 +8,7 @@
 namespace alpa {
 namespace {
 
-/// Whether a way could beat another in any respect.
+/// Whether a way is as good as another in all respects.
 bool beats(const StageWay& a, const StageWay& b) {
   return a.most_in_flight >= b.most_in_flight && a.seconds.first <= b.seconds.first &&
          a.seconds.others <= b.seconds.others;
@@ -139,13 +139,8 @@ double seconds_of(const StageChoices& choices, const std::vector<Partition::Stag
   std::vector<StageSeconds> seconds;
   int first = 0;
   for (const Partition::Stage& stage : stages) {
-    const auto s =
-        std::find(choices.sizes().begin(), choices.sizes().end(), stage.devices) - choices.sizes().begin();
-    for (const StageWay& way : choices.ways(first, stage.end_layer, static_cast<std::size_t>(s)))
-      if (way.id == stage.way) {
-        seconds.push_back(way.seconds);
-        break;
-      }
+    const std::vector<StageWay>& ways = choices.ways_on(stage.devices, first, stage.end_layer);
+    seconds.push_back(std::ranges::find(ways, stage.way, &StageWay::id)->seconds);
     first = stage.end_layer;
   }
   return pipeline_seconds(seconds);
@@ -167,9 +162,12 @@ StageChoices::StageChoices(int layers, int devices, std::vector<int> sizes, std:
   ways_.resize(static_cast<std::size_t>(layers) * static_cast<std::size_t>(layers + 1) * sizes_.size());
 }
 
+std::size_t StageChoices::index_of(int size) const {
+  return static_cast<std::size_t>(std::ranges::find(sizes_, size) - sizes_.begin());
+}
+
 void StageChoices::offer(int first, int end, int size, StageWay way) {
-  const auto s = std::find(sizes_.begin(), sizes_.end(), size) - sizes_.begin();
-  std::vector<StageWay>& known = ways_[place(first, end, static_cast<std::size_t>(s))];
+  std::vector<StageWay>& known = ways_[place(first, end, index_of(size))];
   for (const StageWay& other : known)
     if (beats(other, way)) return;
   std::erase_if(known, [&](const StageWay& other) { return beats(way, other); });

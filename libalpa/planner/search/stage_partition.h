@@ -38,6 +38,9 @@ class StageChoices {
   const std::vector<StageWay>& ways(int first_layer, int end_layer, std::size_t size) const {
     return ways_[place(first_layer, end_layer, size)];
   }
+  const std::vector<StageWay>& ways_on(int devices, int first_layer, int end_layer) const {
+    return ways(first_layer, end_layer, index_of(devices));
+  }
 
   /// Of those that allow the micro-batches in flight and take `bound` for all but the first at most, that
   /// with the fastest first one; null where there is none.
@@ -51,6 +54,7 @@ class StageChoices {
   std::vector<double> distinct_others() const;  ///< ascending
 
  private:
+  std::size_t index_of(int size) const;
   std::size_t place(int first, int end, std::size_t size) const {
     const auto layers = static_cast<std::size_t>(layers_);
     return (static_cast<std::size_t>(first) * (layers + 1) + static_cast<std::size_t>(end)) * sizes_.size() +

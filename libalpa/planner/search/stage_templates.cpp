@@ -28,8 +28,10 @@ StageRequest all_layers(const PlanningGraph& planning, const MeshShape& mesh,
 
 /// A split's place on the front.
 struct TemplateFront::Point {
-  double step_s = 0, bytes = 0;
+  double step_s = 0, resident_bytes = 0, micro_batch_bytes = 0;
   bool exists = false;
+
+  double bytes(int in_flight) const { return resident_bytes + in_flight * micro_batch_bytes; }
 };
 
 TemplateFront::TemplateFront(const PlanningGraph& planning, const MeshCosts& mesh_costs,
@@ -48,24 +50,23 @@ std::int64_t TemplateFront::cells() const {
 
 void TemplateFront::find_templates(const Deadline& deadline) {
   if (bounds_.empty()) return;
+  const Point fastest = at({0, 1}, deadline);
   for (const int in_flight : {1, 8}) {
-    if (in_flight > options_.most_in_flight) break;
-    const double flying = in_flight;
-    const Point fastest = at({0, flying}, deadline);
-    if (!fastest.exists || fastest.bytes <= 0) return;
-    const Point leanest = at({kDear * fastest.step_s / fastest.bytes, flying}, deadline);
-    if (leanest.exists) refine(fastest, leanest, flying, kRefinements, deadline);
+    if (in_flight > options_.most_in_flight || !fastest.exists || fastest.bytes(in_flight) <= 0) break;
+    const Point leanest = at({kDear * fastest.step_s / fastest.bytes(in_flight), 1.0 * in_flight}, deadline);
+    if (leanest.exists) refine(fastest, leanest, in_flight, kRefinements, deadline);
   }
 }
 
 /// What lies below the line between two points.
-void TemplateFront::refine(const Point& fast, const Point& lean, double in_flight, int depth,
+void TemplateFront::refine(const Point& fast, const Point& lean, int in_flight, int depth,
                            const Deadline& deadline) {
-  if (depth == 0 || lean.bytes >= fast.bytes || lean.step_s <= fast.step_s * (1 + options_.gap)) return;
-  const double price = (lean.step_s - fast.step_s) / (fast.bytes - lean.bytes);
-  const Point between = at({price, in_flight}, deadline);
+  const double saved = fast.bytes(in_flight) - lean.bytes(in_flight);
+  if (depth == 0 || saved <= 0 || lean.step_s <= fast.step_s * (1 + options_.gap)) return;
+  const double price = (lean.step_s - fast.step_s) / saved;
+  const Point between = at({price, 1.0 * in_flight}, deadline);
   if (!between.exists) return;
-  const auto priced = [&](const Point& p) { return p.step_s + price * p.bytes; };
+  const auto priced = [&](const Point& p) { return p.step_s + price * p.bytes(in_flight); };
   if (priced(between) >= priced(fast) * (1 - options_.gap)) return;
   refine(fast, between, in_flight, depth - 1, deadline);
   refine(between, lean, in_flight, depth - 1, deadline);
@@ -90,11 +91,11 @@ TemplateFront::Point TemplateFront::at(const MemoryPrice& price, const Deadline&
   const SelectionSolution solved = solve(problem_.priced(price), deadline.seconds_left());
   if (!solved.feasible) return {};
   StageTemplate found{request_.mesh, request_.rematerialize, problem_.layer_costs(solved.choice), {}};
-  Point point{0, 0, true};
+  Point point{0, 0, 0, true};
   for (const LayerCosts& layer : found.layers) {
     point.step_s += options_.micro_batches * layer.micro_batch_s + layer.update_s;
-    point.bytes += static_cast<double>(layer.resident_bytes) +
-                   price.in_flight * static_cast<double>(layer.micro_batch_bytes);
+    point.resident_bytes += static_cast<double>(layer.resident_bytes);
+    point.micro_batch_bytes += static_cast<double>(layer.micro_batch_bytes);
   }
   if (choices_.insert(solved.choice).second) {
     found.solution = problem_.solution_of(solved.choice);

@@ -45,6 +45,8 @@ class TemplateFront {
   /// many micro-batches in flight.
   void find_templates(const Deadline&);
 
+  const MeshShape& mesh() const { return request_.mesh; }
+  bool rematerializes() const { return request_.rematerialize; }
   const std::vector<StageTemplate>& templates() const { return templates_; }
   const std::vector<StageBound>& bounds() const { return bounds_; }  ///< empty: layers cannot be run so
   bool out_of_time() const { return out_of_time_; }
@@ -53,7 +55,7 @@ class TemplateFront {
  private:
   struct Point;
   Point at(const MemoryPrice&, const Deadline&);
-  void refine(const Point& fast, const Point& lean, double in_flight, int depth, const Deadline&);
+  void refine(const Point& fast, const Point& lean, int in_flight, int depth, const Deadline&);
   SelectionSolution solve(const SelectionProblem& priced, double time_limit_s);
   void add_bound(const MemoryPrice&, double time_limit_s);
 
