@@ -104,17 +104,15 @@ class PlanSearch {
       if (known_s(count) > most_s && known_s(counts.front()) < kNoBaseline_s)
         unsearched_.push_back(count);
       else
-        search(count, "search", several_stages());
+        search(count, "search", any_stages());
+      graphs_.erase(count);  // its prices take the most of what planning holds
     }
   }
 
   /// Of the best baseline with so many micro-batches; where none fits, more come first.
   double known_s(int micro_batches) const {
-    const auto known = known_.find(micro_batches);
-    if (known == known_.end()) return kNoBaseline_s * (1 + 1.0 / micro_batches);
-    double best = infinity;
-    for (const Proposal& proposal : known->second) best = std::min(best, proposal.estimate_s);
-    return best;
+    const auto known = known_s_.find(micro_batches);
+    return known == known_s_.end() ? kNoBaseline_s * (1 + 1.0 / micro_batches) : known->second;
   }
 
   void check_batch(int micro_batches) const {
@@ -184,7 +182,9 @@ class PlanSearch {
     for (StageRequest& request : pinned.stages) request.micro_batches = pinned.micro_batches;
     Proposal entered = selection_.evaluate(priced(pinned.micro_batches), {pinned.stages, {}, 0},
                                            pinned.method, pinned.schedule);
-    if (!entered.requests.empty()) known_[pinned.micro_batches].push_back(std::move(entered));
+    if (entered.requests.empty()) return;
+    double& known = known_s_.try_emplace(pinned.micro_batches, infinity).first->second;
+    known = std::min(known, entered.estimate_s);
   }
 
   SearchSpace space() const {
@@ -195,7 +195,7 @@ class PlanSearch {
       space.rematerialize = {options_.rematerialize == Rematerialize::always};
     const StageEffort effort = stage_effort(options_.effort);
     space.solved_cells = effort.solved_cells;
-    space.doubling_sizes = effort.doubling_sizes && options_.method != "intra-only";
+    space.doubling_sizes = effort.doubling_sizes;
     space.effort = effort.work;
     space.most_cbc_cells = effort.most_cbc_cells;
     space.threads = thread_count(options_.threads);
@@ -213,20 +213,19 @@ class PlanSearch {
     each.least_stages = devices_;
     return each;
   }
-  SearchSpace several_stages() const {
-    SearchSpace several = space();
-    several.cutoff_s = kWorthSimulating * selection_.best_estimate_s();
-    return several;
+  SearchSpace any_stages() const {
+    SearchSpace any = space();
+    any.cutoff_s = kWorthSimulating * selection_.best_estimate_s();
+    return any;
   }
 
   void search(int micro_batches, const std::string& method, SearchSpace space) {
-    const std::string part = method;
     double& bound_s = bound_s_.try_emplace(micro_batches, infinity).first->second;
-    if (!has_time_for(part, micro_batches)) {
+    if (!has_time_for(method, micro_batches)) {
       bound_s = 0;
       return;
     }
-    space.name = fmt::format("{}, {}", part, count_text(micro_batches, "micro-batch"));
+    space.name = fmt::format("{}, {}", method, count_text(micro_batches, "micro-batch"));
     PricedGraph& graph = priced(micro_batches);
     space.micro_batches = micro_batches;
     SearchOutcome found = search_stages(graph.planning, space, graph.book, clock_);
@@ -242,13 +241,14 @@ class PlanSearch {
     for (const Proposal& proposal : found.proposals) best = std::min(best, proposal.estimate_s);
     std::erase_if(found.proposals, [&](const Proposal& p) { return p.estimate_s > kWorthSimulating * best; });
     std::ranges::stable_sort(found.proposals, {}, &Proposal::estimate_s);
-    const auto simulated = static_cast<std::size_t>(stage_effort(options_.effort).simulated);
-    if (found.proposals.size() > simulated) found.proposals.resize(simulated);
+    int wanted = stage_effort(options_.effort).simulated;
     for (Proposal& proposal : found.proposals) {
+      if (wanted == 0) break;
       const double estimate = proposal.estimate_s;
       Proposal entered = selection_.evaluate(graph, std::move(proposal), method, schedule_);
       log_.debug(fmt::format("  {} stages: estimated {}, then {}", entered.requests.size(),
                              seconds_text(estimate), seconds_text(entered.estimate_s)));
+      if (!entered.requests.empty()) --wanted;  // others may fit where this one did not
     }
   }
 
@@ -262,20 +262,29 @@ class PlanSearch {
   /// The search bounds the plans of the micro-batch counts that it came to; false where the plan is none of
   /// them.
   bool state_bound(Plan& plan) const {
-    if (known_bound_s() == infinity || bound_s_.at(plan.micro_batches) == 0) return false;
+    const auto own = bound_s_.find(plan.micro_batches);
+    if (known_bound_s() == infinity || own == bound_s_.end() || own->second == 0) return false;
     std::vector<int> covered;
     for (const auto& [count, bound_s] : bound_s_)
       if (bound_s > 0) covered.push_back(count);
     // A baseline may be none of the plans that were searched, and better than they can be.
     plan.prediction.lower_bound_s = std::min(known_bound_s(), plan.prediction.estimate_s);
     plan.prediction.bound_covers = fmt::format(
-        "every plan of {} micro-batches, cut into stages between {} clusters of layers, on submeshes of one "
-        "or two axes{}",
-        fmt::join(covered, ", "), cuts_.size() - 1,
+        "every plan of {} micro-batches, cut into stages between {} clusters of layers, {}{}",
+        fmt::join(covered, ", "), cuts_.size() - 1, meshes_text(),
         unsearched_.empty() ? ""
                             : fmt::format(" (--effort thorough looks at {} micro-batches too)",
                                           fmt::join(unsearched_, ", ")));
     return true;
+  }
+
+  /// Those of space().
+  std::string meshes_text() const {
+    const int nodes = devices_ / costs_.cluster().devices_per_node;
+    const bool doubling = stage_effort(options_.effort).doubling_sizes && nodes > 2;
+    return fmt::format("on submeshes of one axis, or of two{}{}",
+                       nodes > 1 ? " of which the second stays within a node" : "",
+                       doubling ? ", of 1, 2, 4, 8 ... or all nodes" : "");
   }
 
   std::string end_of_search() const { return clock_.end() + (cut_at_.empty() ? "" : " in: " + cut_at_); }
@@ -299,7 +308,7 @@ class PlanSearch {
   PlanningClock clock_;
   PlanSelection selection_;
   std::map<int, std::unique_ptr<PricedGraph>> graphs_;  ///< by micro-batches
-  std::map<int, std::vector<Proposal>> known_;          ///< baselines that fit, by micro-batches
+  std::map<int, double> known_s_;  ///< estimates of the best baselines that fit, by micro-batches
   std::vector<int> cuts_;
   std::map<int, double> bound_s_;  ///< by micro-batches; 0: not known, for want of time
   std::vector<int> unsearched_;    ///< micro-batches that the effort leaves out
