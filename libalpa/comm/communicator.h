@@ -65,7 +65,7 @@ class Communicator {
   /// Says which ranks are on one node: rank r is on node_of_rank[r]. It decides the order of reductions and
   /// the way of messages, so it is that of the plan, wherever ranks run; without it each rank is a node.
   /// Groups split from this one have it from here. Every rank calls it alike, before the first split and
-  /// between other calls. Libraries that find out for themselves are not told.
+  /// between other calls. Libraries that find out for themselves ignore it.
   virtual void set_nodes([[maybe_unused]] std::vector<int> node_of_rank) {}
 
   /// What this rank has sent in calls of this communicator, by the nodes set; zeros where that is not

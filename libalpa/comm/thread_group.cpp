@@ -22,7 +22,7 @@ std::string text_of(const std::exception_ptr& failure) {
 void ThreadWorld::finish(int rank) {
   const std::lock_guard lock(mutex_);
   finished_[rank] = 1;
-  tell();
+  notify();
 }
 
 void ThreadWorld::fail(int rank, std::exception_ptr failure) {
@@ -30,7 +30,7 @@ void ThreadWorld::fail(int rank, std::exception_ptr failure) {
   if (first_failure_) return;
   failure_ = fmt::format("rank {} has failed: {}", rank, text_of(failure));
   first_failure_ = std::move(failure);
-  tell();
+  notify();
 }
 
 void ThreadWorld::rethrow_first_failure() const {
@@ -42,7 +42,7 @@ void ThreadWorld::throw_if_failed() const {
   if (first_failure_) throw Error(ErrorKind::peer, failure_);
 }
 
-void ThreadWorld::tell() {
+void ThreadWorld::notify() {
   ++changes_;
   changed_.notify_all();
 }
@@ -70,7 +70,7 @@ void ThreadGroup::meet() {
   if (++arrived_ == size()) {
     arrived_ = 0;
     ++meetings_;
-    world_.tell();
+    world_.notify();
     return;
   }
   try {
@@ -92,7 +92,7 @@ void ThreadGroup::put_message(int from, int to, int tag, Bytes message) {
   const std::lock_guard lock(world_.mutex_);
   world_.throw_if_failed();
   messages_[{from, to, tag}].push_back(std::move(message));
-  world_.tell();
+  world_.notify();
 }
 
 std::optional<Bytes> ThreadGroup::try_take_message(int from, int to, int tag) {

@@ -34,7 +34,7 @@ class ThreadWorld {
   template <class Reached>
   void wait(std::unique_lock<std::mutex>& lock, const std::vector<int>& needed, Reached reached);
   void throw_if_failed() const;
-  void tell();
+  void notify();
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

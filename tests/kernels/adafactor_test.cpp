@@ -106,7 +106,7 @@ class Adafactor : public testing::Test {
   void set(const std::string& name, const Values& values) { step_.set(find(name), values); }
   Values get(const std::string& name) const { return step_.get(find(name)); }
 
-  /// Gradients are x and y, as the loss is scaled by `loss_scale` and the update told so.
+  /// Gradients are x and y, as the loss is scaled by `loss_scale` and the update is given that scale.
   void update(const Values& x, const Values& y, double t, double loss_scale = 1) {
     set("x", x);
     set("y", y);
