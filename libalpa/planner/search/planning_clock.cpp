@@ -27,7 +27,10 @@ PlanningClock::~PlanningClock() {
 }
 
 void PlanningClock::begin(const std::string& phase, int parts) {
+  const double now_s = time_limit_s_ - left_s();
   const std::lock_guard lock(mutex_);
+  if (!phase_.empty()) log_.debug(fmt::format("{}: {}", phase_, seconds_text(now_s - began_s_)));
+  began_s_ = now_s;
   phase_ = phase;
   parts_ = parts;
   done_ = 0;

@@ -48,6 +48,7 @@ class PlanningClock {
   Log& log_;
   mutable std::mutex mutex_;  ///< of all below
   std::string phase_;
+  double began_s_ = 0;
   int parts_ = 0, done_ = 0;
   std::optional<double> best_s_, bound_s_;
   bool ends_ = false;
