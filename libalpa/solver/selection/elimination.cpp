@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "libalpa/base/infinity.h"
+#include "libalpa/base/instruction_set.h"
 
 namespace alpa {
 namespace {
@@ -102,38 +103,86 @@ void Elimination::find_order(const std::vector<std::vector<int>>& incident, cons
     members_.push_back(region[k]);
     graph.eliminate(k);
   }
-  // A neighbour may have become a hub later on.
-  std::vector<char> is_hub(network_.nodes.size(), 0);
-  for (int hub : hubs_) is_hub[hub] = 1;
+  step_of_.assign(network_.nodes.size(), -1);
+  for (int s = 0; s < std::ssize(steps_); ++s) step_of_[steps_[s].node] = s;
   for (Step& step : steps_) {
-    std::erase_if(step.scope, [&](int other) { return is_hub[other] != 0; });
+    std::erase_if(step.scope, [&](int other) { return step_of_[other] < 0; });  // it became a hub later on
+    std::ranges::sort(step.scope, {}, [&](int other) { return step_of_[other]; });
     for (int other : step.scope) step.extent.push_back(network_.strategies(other));
+    choose_rows(step);
   }
 }
 
+/// Rows are long enough for vectors where that takes more than the last of the scope.
+void Elimination::choose_rows(Step& step) {
+  constexpr std::ptrdiff_t kLongEnough = 16;
+  step.outer = step.extent.size();
+  while (step.outer > 0 && step.row < kLongEnough) step.row *= step.extent[--step.outer];
+}
+
+/// An edge's costs as a table over the node, and its other end or, where that is part of the rows, all that a
+/// row has.
+Elimination::Factor Elimination::factor_of(const SelectionNetwork::Edge& edge, const Step& step) {
+  const bool is_from = edge.from == step.node;
+  const std::ptrdiff_t own = network_.strategies(step.node), columns = network_.strategies(edge.to);
+  const auto cost = [&](std::ptrdiff_t mine, std::ptrdiff_t other) {
+    return edge.cost[is_from ? mine * columns + other : other * columns + mine];
+  };
+  const auto place = static_cast<std::size_t>(position_of(other_end(edge, step.node), step.scope));
+  const std::ptrdiff_t extent = step.extent[place];
+  Factor factor;
+  factor.own_stride = place < step.outer ? extent : step.row;
+  factor.stride = step.stride_in_row();
+  std::vector<double>& table = tables_.emplace_back();
+  table.reserve(static_cast<std::size_t>(own * factor.own_stride));
+  if (place < step.outer) {
+    std::ranges::fill(factor.stride, 0);
+    factor.stride[place] = 1;
+    for (std::ptrdiff_t mine = 0; mine < own; ++mine)
+      for (std::ptrdiff_t other = 0; other < extent; ++other) table.push_back(cost(mine, other));
+  } else {
+    for (std::ptrdiff_t mine = 0; mine < own; ++mine)
+      for (std::ptrdiff_t k = 0; k < step.row; ++k)
+        table.push_back(cost(mine, k / factor.stride[place] % extent));
+  }
+  factor.data = table.data();
+  return factor;
+}
+
+/// Where a row's entries are in the table of a factor that has part of the row's scope.
+std::vector<int> Elimination::places_in_row(const Step& step, const Factor& factor) {
+  const std::vector<std::ptrdiff_t> in_row = step.stride_in_row();
+  std::vector<int> places;
+  for (std::ptrdiff_t k = 0; k < step.row; ++k) {
+    std::ptrdiff_t place = 0;
+    for (std::size_t d = step.outer; d < step.extent.size(); ++d)
+      place += k / in_row[d] % step.extent[d] * factor.stride[d];
+    places.push_back(static_cast<int>(place));
+  }
+  return places;
+}
+
+/// [scope] How far entries are apart in a row; 0: it is not part of rows.
+std::vector<std::ptrdiff_t> Elimination::Step::stride_in_row() const {
+  std::vector<std::ptrdiff_t> stride(extent.size(), 0);
+  std::ptrdiff_t next = 1;
+  for (std::size_t d = extent.size(); d-- > outer; next *= extent[d]) stride[d] = next;
+  return stride;
+}
+
 void Elimination::place_factors(const std::vector<std::vector<int>>& incident) {
-  std::vector<int> step_of(network_.nodes.size(), -1);
-  for (int s = 0; s < std::ssize(steps_); ++s) step_of[steps_[s].node] = s;
   for (int s = 0; s < std::ssize(steps_); ++s) {
     Step& step = steps_[s];
     for (int e : incident[step.node]) {
       const auto& edge = network_.edges[e];
       const int other = other_end(edge, step.node);
-      if (step_of[other] < s) continue;  // outside the members, or taken care of by the other end
-      const std::ptrdiff_t columns = network_.strategies(edge.to);
-      Factor factor{.data = edge.cost.data(),
-                    .step = -1,
-                    .own_stride = edge.from == step.node ? columns : 1,
-                    .stride = {}};
-      factor.stride.assign(step.scope.size(), 0);
-      factor.stride[position_of(other, step.scope)] = edge.from == step.node ? 1 : columns;
-      step.factors.push_back(std::move(factor));
+      // Others are outside the members, or taken care of by the other end.
+      if (step_of_[other] > s) step.factors.push_back(factor_of(edge, step));
     }
     if (step.scope.empty()) continue;
-    // The table of this step is a factor of the first of its scope to go.
-    const int heir = step_of[*std::min_element(step.scope.begin(), step.scope.end(),
-                                               [&](int a, int b) { return step_of[a] < step_of[b]; })];
-    Factor factor{.data = nullptr, .step = s, .own_stride = 0, .stride = {}};
+    const int heir = step_of_[step.scope.front()];  // the first of its scope to go takes its table
+    Factor factor;
+    factor.step = s;
     factor.stride.assign(steps_[heir].scope.size(), 0);
     std::ptrdiff_t stride = 1;
     for (std::ptrdiff_t k = std::ssize(step.scope) - 1; k >= 0; --k) {
@@ -144,53 +193,86 @@ void Elimination::place_factors(const std::vector<std::vector<int>>& incident) {
       }
       stride *= step.extent[k];
     }
+    factor.places = places_in_row(steps_[heir], factor);
     steps_[heir].factors.push_back(std::move(factor));
   }
 }
 
 namespace {
 
-// Walks a row-major table of these extents along its last dimension and calls row(entry of the table, entry
-// of a factor that has these strides, stride along the row) for each.
-template <class Row>
-void walk_rows(const std::vector<int>& extent, const std::vector<std::ptrdiff_t>& stride,
-               std::vector<double>& table, std::ptrdiff_t offset, Row row) {
-  if (extent.empty()) return row(table.data(), 1, offset, 0);
-  const std::size_t last = extent.size() - 1;
-  std::vector<int> index(last, 0);
-  for (std::size_t at = 0; at < table.size(); at += extent[last]) {
-    row(table.data() + at, extent[last], offset, stride[last]);
-    for (std::size_t d = last; d-- > 0;) {
-      offset += stride[d];
-      if (++index[d] < extent[d]) break;
-      offset -= stride[d] * extent[d];
-      index[d] = 0;
+/// The rows of a step's table one after the other: what all factors add up to for a strategy of its node.
+template <class Step, class Tables>
+class TableRows {
+ public:
+  TableRows(const Step& step, const Tables& table_of)
+      : count_(step.row),
+        extent_(step.extent),
+        index_(step.outer, 0),
+        sums_(static_cast<std::size_t>(count_)) {
+    const std::vector<std::ptrdiff_t> in_row = step.stride_in_row();
+    for (std::size_t f = 0; f < step.factors.size(); ++f) {
+      const auto& factor = step.factors[f];
+      bool is_number = true, is_row = true;
+      for (std::size_t d = step.outer; d < step.extent.size(); ++d) {
+        is_number = is_number && factor.stride[d] == 0;
+        is_row = is_row && factor.stride[d] == in_row[d];
+      }
+      const Term term{table_of(factor), factor.own_stride, factor.stride.data(), factor.places.data(), f};
+      (is_number ? numbers_ : is_row ? rows_ : parts_).push_back(term);
     }
   }
-}
 
-void add_factor(const double* factor, const std::vector<std::ptrdiff_t>& stride, std::ptrdiff_t offset,
-                const std::vector<int>& extent, std::vector<double>& table) {
-  walk_rows(extent, stride, table, offset,
-            [&](double* out, int count, std::ptrdiff_t at, std::ptrdiff_t step) {
-              const double* from = factor + at;
-              if (step == 1) {
-                for (int k = 0; k < count; ++k) out[k] += from[k];
-              } else {
-                for (int k = 0; k < count; ++k) out[k] += from[k * step];
-              }
-            });
-}
+  struct Term {
+    const double* at = nullptr;  ///< for the node's first strategy
+    std::ptrdiff_t own_stride = 0;
+    const std::ptrdiff_t* stride = nullptr;
+    const int* places = nullptr;
+    std::size_t factor = 0;
+  };
 
-// Lowers the factor's entries to the least of the table's entries that they stand for.
-void lower_factor(double* factor, const std::vector<std::ptrdiff_t>& stride, std::ptrdiff_t offset,
-                  const std::vector<int>& extent, std::vector<double>& table) {
-  walk_rows(extent, stride, table, offset,
-            [&](const double* in, int count, std::ptrdiff_t at, std::ptrdiff_t step) {
-              double* to = factor + at;
-              for (int k = 0; k < count; ++k) to[k * step] = std::min(to[k * step], in[k]);
-            });
-}
+  /// Along the present row; null where that strategy cannot be taken.
+  double* sums(std::ptrdiff_t strategy, double own_cost) {
+    double base = own_cost;
+    for (const Term& term : numbers_) base += term.at[strategy * term.own_stride];
+    if (base == infinity) return nullptr;
+    double* sums = sums_.data();
+    for (std::ptrdiff_t k = 0; k < count_; ++k) sums[k] = base;
+    for (const Term& term : rows_) {
+      const double* from = term.at + strategy * term.own_stride;
+      for (std::ptrdiff_t k = 0; k < count_; ++k) sums[k] += from[k];
+    }
+    for (const Term& term : parts_) {
+      const double* from = term.at + strategy * term.own_stride;
+      for (std::ptrdiff_t k = 0; k < count_; ++k) sums[k] += from[term.places[k]];
+    }
+    return sums;
+  }
+
+  void next() {
+    for (std::size_t d = index_.size(); d-- > 0;) {
+      const bool carries = ++index_[d] == extent_[d];
+      const std::ptrdiff_t by = carries ? 1 - extent_[d] : 1;
+      for (auto* terms : {&numbers_, &rows_, &parts_})
+        for (Term& term : *terms) term.at += by * term.stride[d];
+      if (!carries) break;
+      index_[d] = 0;
+    }
+  }
+
+  std::ptrdiff_t count() const { return count_; }
+  /// Those that are one number along a row, those that have its entries side by side, and those that have
+  /// them at `places`.
+  const std::vector<Term>& numbers() const { return numbers_; }
+  const std::vector<Term>& rows() const { return rows_; }
+  const std::vector<Term>& parts() const { return parts_; }
+
+ private:
+  std::ptrdiff_t count_;
+  const std::vector<int>& extent_;
+  std::vector<int> index_;
+  std::vector<double> sums_;
+  std::vector<Term> numbers_, rows_, parts_;
+};
 
 std::size_t product(const std::vector<int>& extent) {
   std::size_t cells = 1;
@@ -198,27 +280,43 @@ std::size_t product(const std::vector<int>& extent) {
   return cells;
 }
 
+void lower(double* to, const double* by, std::ptrdiff_t count) {
+  for (std::ptrdiff_t k = 0; k < count; ++k) to[k] = std::min(to[k], by[k]);
+}
+
+double least(const double* of, std::ptrdiff_t count) {
+  double least = infinity;
+  for (std::ptrdiff_t k = 0; k < count; ++k) least = std::min(least, of[k]);
+  return least;
+}
+
 }  // namespace
 
-// All that depends on the step's node, when that takes `strategy`: over the scope.
-void Elimination::fill_scratch(const Step& step, int strategy, double own_cost) {
-  scratch_.assign(product(step.extent), own_cost);
-  for (const Factor& factor : step.factors) {
-    const double* data = factor.data ? factor.data : steps_[factor.step].table.data();
-    add_factor(data, factor.stride, strategy * factor.own_stride, step.extent, scratch_);
-  }
+const double* Elimination::table_of(const Factor& factor) const {
+  return factor.data ? factor.data : steps_[factor.step].table.data();
 }
 
 void Elimination::fill(Step& step, const std::vector<double>& own_cost) {
-  const std::size_t cells = product(step.extent);
-  step.table.assign(cells, infinity);
-  step.best.assign(cells, 0);
-  for (int a = 0; a < std::ssize(own_cost); ++a) {
-    fill_scratch(step, a, own_cost[a]);
-    for (std::size_t k = 0; k < cells; ++k) {
-      if (scratch_[k] < step.table[k]) step.table[k] = scratch_[k], step.best[k] = a;
-    }
+  step.table.assign(product(step.extent), infinity);
+  TableRows rows(step, [this](const Factor& factor) { return table_of(factor); });
+  run_vectorized(best_instruction_set(), 0, std::ssize(step.table), [&](std::int64_t at, std::int64_t end) {
+    for (; at < end; at += rows.count(), rows.next())
+      for (int a = 0; a < std::ssize(own_cost); ++a)
+        if (const double* sums = rows.sums(a, own_cost[a])) lower(step.table.data() + at, sums, rows.count());
+  });
+}
+
+/// Where its scope is as chosen.
+int Elimination::best_strategy(const Step& step, const std::vector<double>& own_cost,
+                               const std::vector<int>& choice) const {
+  std::vector<double> sums = own_cost;
+  for (const Factor& factor : step.factors) {
+    const double* at = table_of(factor);
+    for (std::size_t k = 0; k < step.scope.size(); ++k) at += choice[step.scope[k]] * factor.stride[k];
+    for (std::size_t a = 0; a < sums.size(); ++a)
+      sums[a] += at[static_cast<std::ptrdiff_t>(a) * factor.own_stride];
   }
+  return static_cast<int>(std::ranges::min_element(sums) - sums.begin());
 }
 
 double Elimination::minimise(const std::vector<std::vector<double>>& node_cost, std::vector<int>& choice) {
@@ -227,46 +325,62 @@ double Elimination::minimise(const std::vector<std::vector<double>>& node_cost, 
     fill(step, node_cost[step.node]);
     if (step.scope.empty()) minimum += step.table[0];
   }
-  for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
-    std::size_t cell = 0;
-    for (std::size_t k = 0; k < step->scope.size(); ++k)
-      cell = cell * step->extent[k] + choice[step->scope[k]];
-    choice[step->node] = step->best[cell];
-  }
+  for (auto step = steps_.rbegin(); step != steps_.rend(); ++step)
+    choice[step->node] = best_strategy(*step, node_cost[step->node], choice);
   return minimum;
 }
 
 std::vector<std::vector<double>> Elimination::min_marginals(
     const std::vector<std::vector<double>>& node_cost) {
   double minimum = 0;
-  for (const Step& step : steps_) {
+  for (const Step& step : steps_)
     if (step.scope.empty()) minimum += step.table[0];
-  }
   std::vector<std::vector<double>> marginals(network_.nodes.size());
-  std::vector<std::vector<double>> outside(
-      steps_.size());  // over each step's scope: least cost of all not in its table
+  // [step] Over its scope: the least cost of all that is not in its table.
+  std::vector<std::vector<double>> outside(steps_.size());
   for (std::ptrdiff_t s = std::ssize(steps_) - 1; s >= 0; --s) {
     const Step& step = steps_[s];
     if (step.scope.empty()) outside[s] = {minimum - step.table[0]};
-    for (const Factor& factor : step.factors) {
-      if (!factor.data) outside[factor.step].assign(steps_[factor.step].table.size(), infinity);
+    std::vector<double*> inside(step.factors.size(), nullptr);  // [factor] null: an edge
+    for (std::size_t f = 0; f < step.factors.size(); ++f) {
+      if (step.factors[f].data) continue;
+      std::vector<double>& of_factor = outside[step.factors[f].step];
+      of_factor.assign(steps_[step.factors[f].step].table.size(), infinity);
+      inside[f] = of_factor.data();
     }
-    for (int a = 0; a < network_.strategies(step.node); ++a) {
-      fill_scratch(step, a, node_cost[step.node][a]);
-      for (std::size_t k = 0; k < scratch_.size(); ++k) scratch_[k] += outside[s][k];
-      marginals[step.node].push_back(*std::min_element(scratch_.begin(), scratch_.end()));
-      for (const Factor& factor : step.factors) {
-        if (factor.data) continue;
-        lower_factor(outside[factor.step].data(), factor.stride, a * factor.own_stride, step.extent,
-                     scratch_);
-      }
-    }
+    const std::vector<double>& own_cost = node_cost[step.node];
+    std::vector<double>& own = marginals[step.node];
+    own.assign(own_cost.size(), infinity);
+    TableRows rows(step, [this](const Factor& factor) { return table_of(factor); });
+    const auto place = [&](const auto& term, int strategy) -> double* {
+      if (!inside[term.factor]) return nullptr;
+      const Factor& factor = step.factors[term.factor];
+      return inside[term.factor] + (term.at - table_of(factor)) + strategy * factor.own_stride;
+    };
+    run_vectorized(best_instruction_set(), 0, std::ssize(step.table), [&](std::int64_t at, std::int64_t end) {
+      for (; at < end; at += rows.count(), rows.next())
+        for (int a = 0; a < std::ssize(own_cost); ++a) {
+          double* sums = rows.sums(a, own_cost[a]);
+          if (!sums) continue;
+          const double* others = outside[s].data() + at;
+          for (std::ptrdiff_t k = 0; k < rows.count(); ++k) sums[k] += others[k];
+          const double least_sum = least(sums, rows.count());
+          own[a] = std::min(own[a], least_sum);
+          for (const auto& term : rows.numbers())
+            if (double* to = place(term, a)) *to = std::min(*to, least_sum);
+          for (const auto& term : rows.rows())
+            if (double* to = place(term, a)) lower(to, sums, rows.count());
+          for (const auto& term : rows.parts())
+            if (double* to = place(term, a))
+              for (std::ptrdiff_t k = 0; k < rows.count(); ++k)
+                to[term.places[k]] = std::min(to[term.places[k]], sums[k]);
+        }
+    });
     for (const Factor& factor : step.factors) {
       if (factor.data) continue;
-      const auto& inside = steps_[factor.step].table;
-      for (std::size_t k = 0; k < inside.size(); ++k) {
-        if (!std::isinf(inside[k])) outside[factor.step][k] -= inside[k];
-      }
+      const auto& table = steps_[factor.step].table;
+      for (std::size_t k = 0; k < table.size(); ++k)
+        if (!std::isinf(table[k])) outside[factor.step][k] -= table[k];
     }
     outside[s] = {};
   }

@@ -38,29 +38,38 @@ class Elimination {
 
  private:
   struct Factor {
-    const double* data = nullptr;  // an edge's costs; null: the table of step `step`
+    const double* data = nullptr;  ///< an edge's costs; null: the table of step `step`
     int step = -1;
-    std::ptrdiff_t own_stride = 0;       // per strategy of the eliminated node
-    std::vector<std::ptrdiff_t> stride;  // per scope variable, 0 where the factor does not depend on it
+    std::ptrdiff_t own_stride = 0;       ///< per strategy of the eliminated node
+    std::vector<std::ptrdiff_t> stride;  ///< per scope variable, 0 where the factor does not depend on it
+    std::vector<int> places;             ///< of the entries of a row, where it is another step's table
   };
   struct Step {
     int node = 0;
-    std::vector<int> scope;   // neighbours at elimination
-    std::vector<int> extent;  // their numbers of strategies
+    std::vector<int> scope;   ///< neighbours at elimination, in the order in which they go themselves
+    std::vector<int> extent;  ///< their numbers of strategies
+    std::size_t outer = 0;    ///< of the scope, those before a row
+    std::ptrdiff_t row = 1;   ///< entries of the rows that the table is filled by
     std::vector<Factor> factors;
-    std::vector<double> table;  // over the scope: least cost of what was eliminated up to here
-    std::vector<int> best;
+    std::vector<double> table;  ///< over the scope: least cost of what was eliminated up to here
+
+    std::vector<std::ptrdiff_t> stride_in_row() const;
   };
 
   void find_order(const std::vector<std::vector<int>>& incident, const std::vector<int>& region, Limits);
   void place_factors(const std::vector<std::vector<int>>& incident);
+  static void choose_rows(Step&);
+  static std::vector<int> places_in_row(const Step&, const Factor&);
+  Factor factor_of(const SelectionNetwork::Edge&, const Step&);
+  const double* table_of(const Factor&) const;
   void fill(Step&, const std::vector<double>& own_cost);
-  void fill_scratch(const Step&, int strategy, double own_cost);
+  int best_strategy(const Step&, const std::vector<double>& own_cost, const std::vector<int>& choice) const;
 
   const SelectionNetwork& network_;
   std::vector<int> members_, hubs_;
   std::vector<Step> steps_;
-  std::vector<double> scratch_;
+  std::vector<int> step_of_;                 ///< [node] -1: none
+  std::vector<std::vector<double>> tables_;  ///< of edges
   double work_ = 0;
 };
 
