@@ -55,6 +55,7 @@ class PlanSearch {
     if (!selection_.has_winner() && out_of_time_)
       throw OutOfTime(ErrorKind::infeasible, "no plan was found: " + what_is_missing(),
                       "a longer --time-limit, or --method auto, which looks at baselines first");
+    clock_.begin("the plan's timeline", 0);
     Plan plan = selection_.result();
     plan.prediction.hit_time_limit = selection_.out_of_time() || out_of_time_ || !left_out_.empty();
     const bool is_bounded = !options_.pin && wants("search") && state_bound(plan);
@@ -241,6 +242,7 @@ class PlanSearch {
     for (const Proposal& proposal : found.proposals) best = std::min(best, proposal.estimate_s);
     std::erase_if(found.proposals, [&](const Proposal& p) { return p.estimate_s > kWorthSimulating * best; });
     std::ranges::stable_sort(found.proposals, {}, &Proposal::estimate_s);
+    clock_.begin(space.name + ": plans lowered", static_cast<int>(found.proposals.size()));
     int wanted = stage_effort(options_.effort).simulated;
     for (Proposal& proposal : found.proposals) {
       if (wanted == 0) break;
@@ -249,6 +251,7 @@ class PlanSearch {
       log_.debug(fmt::format("  {} stages: estimated {}, then {}", entered.requests.size(),
                              seconds_text(estimate), seconds_text(entered.estimate_s)));
       if (!entered.requests.empty()) --wanted;  // others may fit where this one did not
+      clock_.one_done();
     }
   }
 

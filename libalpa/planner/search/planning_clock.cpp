@@ -18,6 +18,7 @@ PlanningClock::PlanningClock(double time_limit_s, Log& log, const StopRequest* s
       reporter_([this, interval_s] { report(interval_s); }) {}
 
 PlanningClock::~PlanningClock() {
+  begin("", 0);
   {
     const std::lock_guard lock(mutex_);
     ends_ = true;

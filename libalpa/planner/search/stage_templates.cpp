@@ -98,7 +98,7 @@ TemplateFront::Point TemplateFront::at(const MemoryPrice& price, const Deadline&
     point.micro_batch_bytes += static_cast<double>(layer.micro_batch_bytes);
   }
   if (choices_.insert(solved.choice).second) {
-    found.solution = problem_.solution_of(solved.choice);
+    found.solution = std::make_shared<const StageSolution>(problem_.solution_of(solved.choice));
     templates_.push_back(std::move(found));
   }
   if (price.in_flight == 1 && price.per_byte_s > 0) add_bound(price, deadline.seconds_left());
@@ -120,20 +120,20 @@ StageSolution part_of(const StageTemplate& whole, const PlanningGraph& planning,
   StageSolution part;
   part.feasible = true;
   const auto take = [&](ValueIndex v) {
-    const auto segments = whole.solution.segment_layouts.find(v);
-    if (segments == whole.solution.segment_layouts.end()) return;
+    const auto segments = whole.solution->segment_layouts.find(v);
+    if (segments == whole.solution->segment_layouts.end()) return;
     part.segment_layouts[v] = segments->second;
     const StateIndex state = planning.uses.state_at[v];
     const ValueIndex next = state >= 0 ? graph.states[state].next : ValueIndex(-1);
     const bool rests_here =
         stage.makes(v) ||
         (state >= 0 && (next >= 0 ? stage.makes(next) : stage.has(planning.uses.users_of(v).front())));
-    if (const auto layout = whole.solution.value_layout.find(v); layout != whole.solution.value_layout.end())
+    if (const auto layout = whole.solution->value_layout.find(v); layout != whole.solution->value_layout.end())
       (rests_here ? part.value_layout : part.received_layout)[v] = layout->second;
   };
   for (const NodeIndex n : graph.nodes.indices()) {
     if (!stage.has(n)) continue;
-    if (const auto at = whole.solution.node_strategy.find(n); at != whole.solution.node_strategy.end())
+    if (const auto at = whole.solution->node_strategy.find(n); at != whole.solution->node_strategy.end())
       part.node_strategy[n] = at->second;
     for (const ValueIndex v : node_of(graph, n).operands) take(v);
     for (const ValueIndex v : node_of(graph, n).results) take(v);

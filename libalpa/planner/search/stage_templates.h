@@ -1,4 +1,5 @@
 #pragma once
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -14,7 +15,7 @@ struct StageTemplate {
   MeshShape mesh;
   bool rematerialize = false;
   std::vector<LayerCosts> layers;
-  StageSolution solution;  ///< of all layers as one stage
+  std::shared_ptr<const StageSolution> solution;  ///< of all layers as one stage
 };
 
 /// What bounds the step of every stage on a mesh from below, in the same way of running: of layers first to
