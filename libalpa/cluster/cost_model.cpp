@@ -72,6 +72,11 @@ void CostModel::calibrate(const Profile& profile) {
   for (auto& [key, points] : collectives_) std::sort(points.begin(), points.end());
 }
 
+std::set<std::string> CostModel::missing() const {
+  const std::lock_guard lock(missing_->mutex);
+  return missing_->signatures;
+}
+
 double CostModel::estimate(const Work& work) const {
   if (cluster_.flops_per_s(work.type) == 0) refuse_type(cluster_, work.type);
   const double compute = work.flops / cluster_.flops_per_s(work.type);
@@ -82,7 +87,10 @@ double CostModel::estimate(const Work& work) const {
 double CostModel::operator_seconds(const std::string& signature, const Work& work) const {
   const auto measured = operators_.find(signature);
   if (measured != operators_.end()) return measured->second.median_s;
-  missing_.insert(signature);
+  {
+    const std::lock_guard lock(missing_->mutex);
+    missing_->signatures.insert(signature);
+  }
   auto factor = slowdown_.find(operator_name(signature));
   if (factor == slowdown_.end()) factor = slowdown_.find("");
   return estimate(work) * (factor == slowdown_.end() ? 1.0 : factor->second);

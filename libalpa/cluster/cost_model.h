@@ -1,6 +1,8 @@
 #pragma once
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,8 +19,8 @@ struct Work {
 };
 
 /// Answers how long things take, in seconds. Measurements come first; where there is none, the answer is an
-/// estimate (roofline, alpha-beta) calibrated by the measurements there are, and the gap is remembered. Not
-/// thread-safe: each planning thread takes a copy.
+/// estimate (roofline, alpha-beta) calibrated by the measurements there are, and the gap is remembered.
+/// Threads may share one.
 class CostModel {
  public:
   explicit CostModel(Cluster);
@@ -51,7 +53,7 @@ class CostModel {
   double copy_seconds(double bytes) const;
 
   /// Signatures that were asked for and not measured, sorted.
-  const std::set<std::string>& missing() const { return missing_; }
+  std::set<std::string> missing() const;
 
  private:
   double estimate(const Work&) const;
@@ -65,7 +67,11 @@ class CostModel {
   std::map<std::string, double> slowdown_;  ///< measured / roofline by operator name; "" for all
   std::map<std::pair<CollectiveKind, GroupShape>, std::vector<std::pair<double, double>>>
       collectives_;  ///< (bytes, s)
-  mutable std::set<std::string> missing_;
+  struct Missing {
+    std::mutex mutex;
+    std::set<std::string> signatures;
+  };
+  std::unique_ptr<Missing> missing_ = std::make_unique<Missing>();
 };
 
 }  // namespace alpa

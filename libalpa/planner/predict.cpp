@@ -9,7 +9,7 @@
 namespace alpa {
 namespace {
 
-void put(Plan& plan, const Program& program, const Timeline& timeline, const CostModel& costs) {
+void put(Plan& plan, const Program& program, const Timeline& timeline) {
   plan.prediction.step_s = timeline.step_s;
   plan.prediction.meshes.clear();
   for (const MeshIndex m : program.meshes.indices()) {
@@ -19,7 +19,6 @@ void put(Plan& plan, const Program& program, const Timeline& timeline, const Cos
       if (buffer.residence == Residence::micro_batch) in_flight = std::max(in_flight, buffer.slots);
     plan.prediction.meshes.push_back({timeline.meshes[m], mesh.memory, in_flight});
   }
-  plan.prediction.estimated_operators = static_cast<int>(costs.missing().size());
 }
 
 Timeline of_fewer(Plan plan, int micro_batches, const Graph& graph, const CostModel& costs) {
@@ -47,7 +46,8 @@ Timeline extended(const Timeline& earlier, Timeline later, double times) {
 void predict(Plan& plan, const Graph& graph, const CostModel& costs) {
   const Program program = lower(graph, plan);
   verify(program);
-  put(plan, program, simulate(program, costs), costs);
+  put(plan, program, simulate(program, costs));
+  plan.prediction.estimated_operators = static_cast<int>(costs.missing().size());
 }
 
 void predict_steady(Plan& plan, const Graph& graph, const CostModel& costs) {
@@ -55,12 +55,11 @@ void predict_steady(Plan& plan, const Graph& graph, const CostModel& costs) {
   const int stages = static_cast<int>(plan.stages.size()), all = plan.micro_batches;
   // Every stage has begun and ended one by then; what stages do for each other repeats after so many.
   const int begun = 3 * stages, repeats = stages;
-  if (all <= begun + 2 * repeats) return put(plan, program, simulate(program, costs), costs);
+  if (all <= begun + 2 * repeats) return put(plan, program, simulate(program, costs));
   const int steady = begun + repeats;
   put(plan, program,
       extended(of_fewer(plan, begun, graph, costs), of_fewer(plan, steady, graph, costs),
-               static_cast<double>(all - steady) / repeats),
-      costs);
+               static_cast<double>(all - steady) / repeats));
 }
 
 }  // namespace alpa

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
+#include <span>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/infinity.h"
@@ -19,6 +21,7 @@
 #include "libalpa/planner/search/plan_selection.h"
 #include "libalpa/planner/search/planning_clock.h"
 #include "libalpa/planner/search/stage_search.h"
+#include "libalpa/planner/search/work_lower_bound.h"
 
 namespace alpa {
 namespace {
@@ -73,14 +76,17 @@ class PlanSearch {
   void enter_pin() {
     check_batch(options_.pin->micro_batches);
     check_pin(*options_.pin, priced(options_.pin->micro_batches).graph, costs_.cluster().devices());
-    clock_.begin(options_.pin->method, 0);
-    enter_pinned(*options_.pin);
+    PinnedPlan pinned = *options_.pin;
+    for (StageRequest& request : pinned.stages) request.micro_batches = pinned.micro_batches;
+    price_meshes({pinned}, pinned.method);
+    clock_.begin(pinned.method, 0);
+    try_pinned({pinned}, infinity);
   }
 
   void enter_methods() {
     const std::vector<int> counts = micro_batch_counts();
     cluster_layers(priced(counts.front()).graph);
-    for (const int count : counts) baselines(count);
+    baselines(counts);
     if (wants("search")) search_all(counts);
     if (options_.method == "intra-only")
       for (const int count : counts) search(count, "intra-only", one_stage());
@@ -161,31 +167,77 @@ class PlanSearch {
     return false;
   }
 
-  void baselines(int micro_batches) {
-    if (!has_time_for("baselines", micro_batches)) return;
-    std::vector<PinnedPlan> all;
-    for (const std::string& method : baseline_names()) {
-      if (!wants(method)) continue;
-      for (PinnedPlan& pinned : baseline_plans(method, priced(micro_batches).graph, devices_,
-                                               costs_.cluster().devices_per_node, micro_batches, schedule_))
-        all.push_back(std::move(pinned));
-    }
-    clock_.begin(fmt::format("baselines, {}", count_text(micro_batches, "micro-batch")),
-                 static_cast<int>(all.size()));
-    for (PinnedPlan& pinned : all) {
-      if (!has_time_for("baselines", micro_batches)) return;
-      enter_pinned(std::move(pinned));
-      clock_.one_done();
+  /// A baseline, and what it takes at least.
+  struct Baseline {
+    double least_s = 0;
+    PinnedPlan pinned;
+  };
+
+  /// Those first that may be the fastest. What cannot come near the best of them is left at its bound.
+  void baselines(const std::vector<int>& counts) {
+    std::vector<Baseline> all;
+    for (const int count : counts)
+      if (has_time_for("baselines", count)) bound_baselines(count, all);
+    std::ranges::stable_sort(all, {}, &Baseline::least_s);
+    clock_.begin("baselines", static_cast<int>(all.size()));
+    constexpr std::ptrdiff_t at_once = 8;  // whatever the number of threads
+    for (std::span<Baseline> rest = all; !rest.empty();
+         rest = rest.subspan(std::min(at_once, std::ssize(rest)))) {
+      const double most_s = stage_effort(options_.effort).count_margin * selection_.best_estimate_s();
+      if (rest.front().least_s > most_s) {
+        selection_.note_failure(count_text(std::ssize(rest), "other baseline"),
+                                fmt::format("{} a step at least", seconds_text(rest.front().least_s)));
+        break;
+      }
+      std::vector<PinnedPlan> tried;
+      for (Baseline& baseline : rest.first(std::min(at_once, std::ssize(rest))))
+        if (has_time_for("baselines", baseline.pinned.micro_batches))
+          tried.push_back(std::move(baseline.pinned));
+      try_pinned(tried, most_s);
     }
   }
 
-  void enter_pinned(PinnedPlan pinned) {
-    for (StageRequest& request : pinned.stages) request.micro_batches = pinned.micro_batches;
-    Proposal entered = selection_.evaluate(priced(pinned.micro_batches), {pinned.stages, {}, 0},
-                                           pinned.method, pinned.schedule);
-    if (entered.requests.empty()) return;
-    double& known = known_s_.try_emplace(pinned.micro_batches, infinity).first->second;
-    known = std::min(known, entered.estimate_s);
+  void bound_baselines(int micro_batches, std::vector<Baseline>& all) {
+    PricedGraph& graph = priced(micro_batches);
+    std::vector<PinnedPlan> pins;
+    for (const std::string& method : baseline_names())
+      if (wants(method))
+        for (PinnedPlan& pinned : baseline_plans(method, graph.graph, devices_,
+                                                 costs_.cluster().devices_per_node, micro_batches, schedule_))
+          pins.push_back(std::move(pinned));
+    if (!price_meshes(pins, fmt::format("baselines, {}", count_text(micro_batches, "micro-batch")))) return;
+    for (PinnedPlan& pinned : pins) {
+      const double least_s = pipeline_seconds(least_seconds(graph.planning, graph.book, pinned.stages));
+      all.push_back({least_s, std::move(pinned)});
+    }
+  }
+
+  /// Of pins with the same number of micro-batches. False where there was no time.
+  bool price_meshes(const std::vector<PinnedPlan>& pins, const std::string& name) {
+    std::set<MeshShape> meshes;
+    for (const PinnedPlan& pinned : pins)
+      for (const StageRequest& request : pinned.stages) meshes.insert(request.mesh);
+    if (pins.empty()) return true;
+    return priced(pins.front().micro_batches)
+        .book.price({meshes.begin(), meshes.end()}, name, thread_count(options_.threads), clock_);
+  }
+
+  /// Their meshes must be priced.
+  void try_pinned(const std::vector<PinnedPlan>& pins, double most_s) {
+    const int threads = thread_count(options_.threads), count = static_cast<int>(pins.size());
+    std::vector<PlanSelection::Trial> trials(pins.size());
+    run_tasks(count, threads, [&](int i) {
+      const PinnedPlan& pinned = pins[i];
+      trials[i] = selection_.try_out(*graphs_.at(pinned.micro_batches), {pinned.stages, {}, 0}, pinned.method,
+                                     pinned.schedule, most_s, std::max(1, threads / count));
+      clock_.one_done();
+    });
+    for (std::size_t i = 0; i < pins.size(); ++i) {
+      const Proposal entered = selection_.enter(std::move(trials[i]));
+      if (entered.requests.empty()) continue;
+      double& known = known_s_.try_emplace(pins[i].micro_batches, infinity).first->second;
+      known = std::min(known, entered.estimate_s);
+    }
   }
 
   SearchSpace space() const {
@@ -235,9 +287,8 @@ class PlanSearch {
     if (method != "inter-only") bound_s = std::min(bound_s, found.lower_bound_s);
     if (const double known_s = known_bound_s(); known_s < infinity) clock_.bounded(known_s);
     log_.debug(fmt::format("{}: {} proposals", space.name, found.proposals.size()));
-    if (found.proposals.empty() && found.shortfall_bytes > 0)
-      selection_.note_shortfall(space.name, found.shortfall_first_layer, found.shortfall_end_layer,
-                                found.shortfall_bytes);
+    if (found.proposals.empty() && found.shortfall.bytes > 0)
+      selection_.note_shortfall(space.name, found.shortfall);
     double best = infinity;
     for (const Proposal& proposal : found.proposals) best = std::min(best, proposal.estimate_s);
     std::erase_if(found.proposals, [&](const Proposal& p) { return p.estimate_s > kWorthSimulating * best; });
@@ -247,7 +298,8 @@ class PlanSearch {
     for (Proposal& proposal : found.proposals) {
       if (wanted == 0) break;
       const double estimate = proposal.estimate_s;
-      Proposal entered = selection_.evaluate(graph, std::move(proposal), method, schedule_);
+      const Proposal entered = selection_.enter(selection_.try_out(
+          graph, std::move(proposal), method, schedule_, infinity, thread_count(options_.threads)));
       log_.debug(fmt::format("  {} stages: estimated {}, then {}", entered.requests.size(),
                              seconds_text(estimate), seconds_text(entered.estimate_s)));
       if (!entered.requests.empty()) --wanted;  // others may fit where this one did not
@@ -272,12 +324,12 @@ class PlanSearch {
       if (bound_s > 0) covered.push_back(count);
     // A baseline may be none of the plans that were searched, and better than they can be.
     plan.prediction.lower_bound_s = std::min(known_bound_s(), plan.prediction.estimate_s);
-    plan.prediction.bound_covers = fmt::format(
-        "every plan of {} micro-batches, cut into stages between {} clusters of layers, {}{}",
-        fmt::join(covered, ", "), cuts_.size() - 1, meshes_text(),
-        unsearched_.empty() ? ""
-                            : fmt::format(" (--effort thorough looks at {} micro-batches too)",
-                                          fmt::join(unsearched_, ", ")));
+    plan.prediction.bound_covers =
+        fmt::format("every plan of {} micro-batches, cut into stages between {} clusters of layers, {}{}",
+                    fmt::join(covered, ", "), cuts_.size() - 1, meshes_text(),
+                    unsearched_.empty() ? ""
+                                        : fmt::format(" (--effort thorough looks at {} micro-batches too)",
+                                                      fmt::join(unsearched_, ", ")));
     return true;
   }
 

@@ -3,9 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/infinity.h"
+#include "libalpa/base/parallel_tasks.h"
 #include "libalpa/base/units.h"
 #include "libalpa/plan/check_plan.h"
 #include "libalpa/planner/assemble.h"
@@ -16,11 +18,15 @@
 namespace alpa {
 namespace {
 
+constexpr double kGap = 5e-4;  ///< the estimate and the simulator differ by more
+
 std::int64_t fullest_device(const Plan& plan) {
   std::int64_t most = 0;
   for (const MeshPrediction& mesh : plan.prediction.meshes) most = std::max(most, mesh.memory.total);
   return most;
 }
+
+std::string too_slow_text(double least_s) { return fmt::format("{} a step at least", seconds_text(least_s)); }
 
 std::string form(const Plan& plan) {
   return count_text(std::ssize(plan.stages), "stage") + ", " + count_text(plan.micro_batches, "micro-batch");
@@ -42,21 +48,16 @@ bool same_plan(const Plan& a, const Plan& b) {
 /// A bound on the estimate of every plan with these stages: of one that is better, the step of each stage is
 /// bounded by its solver, and what the step leaves to the update is bounded by what the pipeline leaves to
 /// the step.
-double least_pipeline_s(PricedGraph& priced, const Proposal& proposal) {
-  std::vector<double> least;  // seconds of a micro-batch
+double least_pipeline_s(const PricedGraph& priced, const Proposal& proposal) {
+  const std::vector<StageSeconds> least = least_seconds(priced.planning, priced.book, proposal.requests);
   double sum = 0;
-  for (const StageRequest& r : proposal.requests) {
-    least.push_back(0);
-    for (int layer = r.first_layer; layer < r.end_layer; ++layer)
-      least.back() += layer_lower_bound(priced.planning, layer, priced.book.on(r.mesh)).micro_batch_s;
-    sum += least.back();
-  }
+  for (const StageSeconds& stage : least) sum += stage.first;
   std::vector<StageSeconds> bounds;
   for (std::size_t s = 0; s < least.size(); ++s) {
     const int micro_batches = proposal.requests[s].micro_batches;
-    const double update = std::max(0.0, proposal.estimate_s - sum - (micro_batches - 1) * least[s]);
+    const double update = std::max(0.0, proposal.estimate_s - sum - (micro_batches - 1) * least[s].first);
     const double step = proposal.solutions[s].lower_bound_s;
-    const double first = std::max(least[s], (step - update) / micro_batches);
+    const double first = std::max(least[s].first, (step - update) / micro_batches);
     bounds.push_back({first, step - first});
   }
   return std::min(proposal.estimate_s, pipeline_seconds(bounds));
@@ -64,29 +65,80 @@ double least_pipeline_s(PricedGraph& priced, const Proposal& proposal) {
 
 }  // namespace
 
-bool PlanSelection::solve(PricedGraph& priced, StageRequest& request, StageSolution& solution,
-                          const StageSolution* start) {
+/// A proposal on its way to a plan.
+struct PlanSelection::Attempt {
+  Proposal proposal;
+  std::vector<StageSolution> starts;  ///< [stage] or empty
+  std::vector<StageRequest> asked;    ///< [stage] what `starts` are of
+  std::vector<bool> is_open;          ///< [stage] to be solved
+  std::vector<char> out_of_time;      ///< [stage]
+  double most_s = infinity;           ///< as of try_out
+  bool is_first = true;
+
+  std::size_t stages() const { return proposal.requests.size(); }
+  const StageSolution* start(std::size_t stage) const {
+    return stage < starts.size() ? &starts[stage] : nullptr;
+  }
+
+  /// As far as is known.
+  std::size_t slowest() const {
+    std::size_t slowest = 0;
+    for (std::size_t s = 1; s < starts.size(); ++s)
+      if (starts[s].step_s > starts[slowest].step_s) slowest = s;
+    return slowest;
+  }
+};
+
+/// The slowest first: what is no slower need not be at its best.
+void PlanSelection::solve_open(const PricedGraph& priced, Attempt& attempt, int threads) const {
+  const std::size_t slowest = attempt.slowest();
+  std::vector<std::size_t> others;
+  for (std::size_t s = 0; s < attempt.stages(); ++s) {
+    if (!attempt.is_open[s]) continue;
+    const StageSolution* start = attempt.start(s);
+    if (attempt.is_first && start && start->is_solved &&
+        is_same_stage(attempt.proposal.requests[s], attempt.asked[s]))
+      attempt.proposal.solutions[s] = *start;
+    else if (s != slowest)
+      others.push_back(s);
+    else
+      solve(priced, attempt, s, -infinity);
+  }
+  const StageSolution& known = attempt.proposal.solutions[slowest];
+  if (!known.feasible) return;
+  run_tasks(static_cast<int>(others.size()), threads,
+            [&](int i) { solve(priced, attempt, others[i], known.step_s); });
+}
+
+/// With rematerialisation where memory does not suffice and it may be had.
+void PlanSelection::solve(const PricedGraph& priced, Attempt& attempt, std::size_t stage,
+                          double enough) const {
+  StageRequest& request = attempt.proposal.requests[stage];
+  StageSolution& solution = attempt.proposal.solutions[stage];
+  const StageSolution* start = attempt.start(stage);
   SelectionOptions options;
-  options.gap = 5e-4;  // the estimate and the simulator differ by more
+  options.gap = kGap;
+  options.enough = enough;
+  options.gap_of_enough = kGap * request.micro_batches / static_cast<double>(attempt.stages());
+  options.cutoff = attempt.most_s;
   options.effort = effort_.work;
   options.most_cbc_cells = effort_.most_cbc_cells;
   // Without any plan yet, or a start to fall back on, there has to be time for one.
   const double least_s = best_ || start ? 0 : 1;
   options.time_limit_s = std::clamp(clock_.left_s(), least_s, options.time_limit_s);
   options.stop = clock_.stop();
-  const MeshCosts& mesh_costs = priced.book.on(request.mesh);
+  const MeshCosts& mesh_costs = priced.book.known(request.mesh);
   solution = solve_stage(priced.planning, request, mesh_costs, options, start);
-  out_of_time_ |= solution.hit_time_limit;
+  attempt.out_of_time[stage] |= solution.hit_time_limit;
   if (solution.feasible || solution.least_memory == 0 || request.rematerialize ||
       options_.rematerialize != Rematerialize::automatic)
-    return solution.feasible;
+    return;
   request.rematerialize = true;
   solution = solve_stage(priced.planning, request, mesh_costs, options);
-  out_of_time_ |= solution.hit_time_limit;
-  return solution.feasible;
+  attempt.out_of_time[stage] |= solution.hit_time_limit;
 }
 
-Plan PlanSelection::plan_of(PricedGraph& priced, const Proposal& proposal, const std::string& method,
+Plan PlanSelection::plan_of(const PricedGraph& priced, const Proposal& proposal, const std::string& method,
                             const std::string& schedule) const {
   Plan plan = assemble(priced.planning, proposal.requests, proposal.solutions, schedule, costs_.cluster());
   plan.model_name = model_.name;
@@ -102,67 +154,85 @@ Plan PlanSelection::plan_of(PricedGraph& priced, const Proposal& proposal, const
   return plan;
 }
 
-Proposal PlanSelection::evaluate(PricedGraph& priced, Proposal proposal, const std::string& method,
-                                 const std::string& schedule) {
+PlanSelection::Trial PlanSelection::try_out(const PricedGraph& priced, Proposal proposal,
+                                            const std::string& method, const std::string& schedule,
+                                            double most_s, int threads) const {
   const int stages = static_cast<int>(proposal.requests.size());
   const std::int64_t limit = costs_.cluster().memory_bytes;
-  const std::vector<StageSolution> starts = proposal.solutions;
-  proposal.solutions.assign(proposal.requests.size(), {});
-  const std::vector<StageRequest> asked = proposal.requests;
-  std::vector<bool> unsolved(proposal.requests.size(), true);
+  Trial trial;
+  trial.method = method;
+  Attempt attempt;
+  attempt.asked = proposal.requests;
+  attempt.starts = std::exchange(proposal.solutions, std::vector<StageSolution>(proposal.requests.size()));
+  attempt.is_open.assign(proposal.requests.size(), true);
+  attempt.out_of_time.assign(proposal.requests.size(), 0);
+  attempt.proposal = std::move(proposal);
+  attempt.most_s = most_s;
+  std::vector<StageRequest>& requests = attempt.proposal.requests;
   int most_in_flight = 1;
   for (int s = 0; s < stages; ++s) {
-    StageRequest& request = proposal.requests[s];
-    request.in_flight =
-        alpa::most_in_flight(find_schedule(schedule).order(StageIndex(s), stages, request.micro_batches));
-    most_in_flight = std::max(most_in_flight, request.in_flight);
+    requests[s].in_flight =
+        alpa::most_in_flight(find_schedule(schedule).order(StageIndex(s), stages, requests[s].micro_batches));
+    most_in_flight = std::max(most_in_flight, requests[s].in_flight);
   }
-  place_stages(proposal.requests, costs_.cluster());
-  for (StageRequest& request : proposal.requests) {
+  place_stages(requests, costs_.cluster());
+  for (StageRequest& request : requests) {
     request.pipeline_in_flight = most_in_flight;
     if (options_.rematerialize == Rematerialize::always) request.rematerialize = true;
   }
-  constexpr int attempts =
-      3;  // once more where packing takes more than what is live, and once rematerialised
-  for (int attempt = 0; attempt < attempts; ++attempt) {
-    for (int s = 0; s < stages; ++s) {
-      const std::size_t i = static_cast<std::size_t>(s);
-      if (!unsolved[i]) continue;
-      StageRequest& request = proposal.requests[i];
-      const StageSolution* start = i < starts.size() ? &starts[i] : nullptr;
-      if (attempt == 0 && start && start->is_solved && is_same_stage(request, asked[i])) {
-        proposal.solutions[i] = *start;
-        continue;
-      }
-      if (!solve(priced, request, proposal.solutions[i], start)) {
-        const StageSolution& failed = proposal.solutions[i];
-        if (failed.least_memory > 0)
-          note_shortfall(method, request.first_layer, request.end_layer, failed.least_memory);
-        else
-          note_failure(method, fmt::format("stage {}: {}", s, failed.why_not));
-        return {};
-      }
+  // Once more where packing takes more than what is live, and once rematerialised.
+  for (int left = 3; left > 0; --left, attempt.is_first = false) {
+    solve_open(priced, attempt, threads);
+    trial.out_of_time =
+        trial.out_of_time || std::ranges::any_of(attempt.out_of_time, [](char hit) { return hit != 0; });
+    const std::vector<StageSolution>& solutions = attempt.proposal.solutions;
+    for (std::size_t s = 0; s < solutions.size(); ++s) {
+      const StageSolution& solution = solutions[s];
+      if (solution.feasible || (solution.why_not.empty() && solution.least_memory == 0)) continue;
+      if (solution.least_memory > 0)
+        trial.shortfall = {requests[s].first_layer, requests[s].end_layer, solution.least_memory};
+      else
+        trial.failure = solution.lower_bound_s >= most_s && solution.lower_bound_s < infinity
+                            ? too_slow_text(solution.lower_bound_s)
+                            : fmt::format("stage {}: {}", s, solution.why_not);
+      return trial;
     }
-    Plan plan = plan_of(priced, proposal, method, schedule);
+    if (const double least_s = pipeline_seconds(solutions, requests.front().micro_batches);
+        least_s >= most_s) {
+      trial.failure = too_slow_text(least_s);
+      return trial;
+    }
+    Plan plan = plan_of(priced, attempt.proposal, method, schedule);
     bool fits = true;
-    for (std::size_t i = 0; i < proposal.requests.size(); ++i) {
-      const std::int64_t over = plan.prediction.meshes[MeshIndex(i)].memory.total - limit;
-      unsolved[i] = over > 0;
-      if (over > 0) proposal.requests[i].reserve_bytes += over + over / 4;  // another packing may lose more
+    for (std::size_t s = 0; s < requests.size(); ++s) {
+      const std::int64_t over = plan.prediction.meshes[MeshIndex(s)].memory.total - limit;
+      attempt.is_open[s] = over > 0;
+      if (over > 0) requests[s].reserve_bytes += over + over / 4;  // another packing may lose more
       fits = fits && over <= 0;
     }
     if (fits) {
-      proposal.estimate_s = pipeline_seconds(proposal.solutions, plan.micro_batches);
-      plan.prediction.lower_bound_s = least_pipeline_s(priced, proposal);
+      trial.proposal = std::move(attempt.proposal);
+      trial.proposal.estimate_s = pipeline_seconds(trial.proposal.solutions, plan.micro_batches);
+      plan.prediction.lower_bound_s = least_pipeline_s(priced, trial.proposal);
       plan.prediction.bound_covers = "these stages on these meshes, split in any way that the method allows";
-      keep(std::move(plan), proposal.estimate_s, method);
-      return proposal;
+      trial.plan = std::move(plan);
+      return trial;
     }
-    if (attempt + 1 == attempts)
-      note_failure(method, fmt::format("its program takes {} of the {} there are, however it was split",
-                                       bytes_text(fullest_device(plan)), bytes_text(limit)));
+    trial.failure = fmt::format("its program takes {} of the {} there are, however it was split",
+                                bytes_text(fullest_device(plan)), bytes_text(limit));
   }
-  return {};
+  return trial;
+}
+
+Proposal PlanSelection::enter(Trial trial) {
+  out_of_time_ |= trial.out_of_time;
+  if (trial.plan)
+    keep(std::move(*trial.plan), trial.proposal.estimate_s, trial.method);
+  else if (trial.shortfall.bytes > 0)
+    note_shortfall(trial.method, trial.shortfall);
+  else
+    note_failure(trial.method, trial.failure);
+  return std::move(trial.proposal);
 }
 
 void PlanSelection::keep(Plan plan, double estimate_s, const std::string& method) {
@@ -196,13 +266,11 @@ void PlanSelection::note_failure(const std::string& method, const std::string& w
   failures_.push_back({method, 0, 0, why});
 }
 
-void PlanSelection::note_shortfall(const std::string& method, int first, int end, std::int64_t least) {
-  failures_.push_back(
-      {method, 0, least, fmt::format("layers {} to {} need {} at least", first, end - 1, bytes_text(least))});
-  if (least_memory_ > 0 && least >= least_memory_) return;
-  least_memory_ = least;
-  least_first_ = first;
-  least_end_ = end;
+void PlanSelection::note_shortfall(const std::string& method, const StageShortfall& shortfall) {
+  failures_.push_back({method, 0, shortfall.bytes,
+                       fmt::format("layers {} to {} need {} at least", shortfall.first_layer,
+                                   shortfall.end_layer - 1, bytes_text(shortfall.bytes))});
+  if (least_shortfall_.bytes == 0 || shortfall.bytes < least_shortfall_.bytes) least_shortfall_ = shortfall;
 }
 
 const Plan& PlanSelection::freeze() {
@@ -224,7 +292,7 @@ std::string PlanSelection::verdict(std::size_t i) const {
 }
 
 void PlanSelection::refuse() const {
-  if (least_memory_ == 0)
+  if (least_shortfall_.bytes == 0)
     throw Error(ErrorKind::infeasible,
                 failures_.empty() ? fmt::format("method '{}' has no plan for this model on {} devices",
                                                 options_.method, devices_)
@@ -235,8 +303,8 @@ void PlanSelection::refuse() const {
       ErrorKind::infeasible,
       fmt::format(
           "no plan fits: the stage of layers {} to {} needs {} per device at least, {} is there: {} short",
-          least_first_, least_end_ - 1, bytes_text(least_memory_), bytes_text(limit),
-          bytes_text(least_memory_ - limit)),
+          least_shortfall_.first_layer, least_shortfall_.end_layer - 1, bytes_text(least_shortfall_.bytes),
+          bytes_text(limit), bytes_text(least_shortfall_.bytes - limit)),
       std::string("more devices, more micro-batches, or a smaller batch") +
           (options_.rematerialize == Rematerialize::never ? ", or --rematerialize auto" : ""));
 }

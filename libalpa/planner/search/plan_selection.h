@@ -33,14 +33,28 @@ class PlanSelection {
         devices_(devices),
         clock_(clock) {}
 
-  /// The stages solved to the end, starting from the proposal's solutions where it has them. Those whose
-  /// packing takes more than is left beside what is live are solved once more with that much less memory, or
-  /// with rematerialisation. Returns the plan's stages, each with its solution; empty where they
-  /// do not fit.
-  Proposal evaluate(PricedGraph&, Proposal, const std::string& method, const std::string& schedule);
+  /// What became of a proposal.
+  struct Trial {
+    Proposal proposal;  ///< the plan's stages, each with its solution; empty where they do not fit
+    std::string method;
+    std::optional<Plan> plan;
+    std::string failure;       ///< why there is none, or
+    StageShortfall shortfall;  ///< likewise, where memory is why
+    bool out_of_time = false;
+  };
+
+  /// The stages solved to the end, starting from the proposal's solutions where it has them, then lowered and
+  /// simulated. Those whose packing takes more than is left beside what is live are solved once more with
+  /// that much less memory, or with rematerialisation. Their meshes must be in the book. Ends once it is
+  /// clear that a step takes `most_s` or more. May be called by several threads, each of which uses
+  /// `threads`.
+  Trial try_out(const PricedGraph&, Proposal, const std::string& method, const std::string& schedule,
+                double most_s, int threads) const;
+  /// What came out joins the candidates, or the failures. Returns the proposal that was tried out.
+  Proposal enter(Trial);
 
   void note_failure(const std::string& method, const std::string& why);
-  void note_shortfall(const std::string& method, int first_layer, int end_layer, std::int64_t least_memory);
+  void note_shortfall(const std::string& method, const StageShortfall&);
 
   /// The least estimate of a plan that fits and uses all devices, once the winner is frozen of those
   /// evaluated since; infinite: none yet.
@@ -61,8 +75,11 @@ class PlanSelection {
     Plan plan;  ///< without what is the same in all
   };
 
-  bool solve(PricedGraph&, StageRequest&, StageSolution&, const StageSolution* start);
-  Plan plan_of(PricedGraph&, const Proposal&, const std::string& method, const std::string& schedule) const;
+  struct Attempt;
+  void solve_open(const PricedGraph&, Attempt&, int threads) const;
+  void solve(const PricedGraph&, Attempt&, std::size_t stage, double enough) const;
+  Plan plan_of(const PricedGraph&, const Proposal&, const std::string& method,
+               const std::string& schedule) const;
   void keep(Plan, double estimate_s, const std::string& method);
   void compare(std::size_t entry, double estimate_s);
   std::string verdict(std::size_t entry) const;
@@ -81,8 +98,7 @@ class PlanSelection {
   bool frozen_ = false;
   double best_estimate_s_ = infinity;
   bool out_of_time_ = false;
-  std::int64_t least_memory_ = 0;
-  int least_first_ = 0, least_end_ = 0;
+  StageShortfall least_shortfall_;
 };
 
 }  // namespace alpa

@@ -80,7 +80,8 @@ StageEstimates::Prefix StageEstimates::prefix_of(const StageTemplate& whole) con
   const Graph& graph = planning_.graph();
   for (const Shared& shared : shared_) {
     const ValueIndex v = graph.states[shared.state].value;
-    const TensorType tile = tile_type(value_of(graph, v).type, whole.solution->value_layout.at(v), whole.mesh);
+    const TensorType tile =
+        tile_type(value_of(graph, v).type, whole.solution->value_layout.at(v), whole.mesh);
     prefix.shared_bytes.push_back(static_cast<double>(buffer_bytes(tile)));
   }
   return prefix;

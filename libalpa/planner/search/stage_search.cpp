@@ -298,17 +298,14 @@ class StageSearch {
   }
 
   void note_shortfall(const StageSpan& span, std::int64_t least_memory) {
-    if (least_memory == 0) return;
-    if (outcome_.shortfall_bytes > 0 && least_memory >= outcome_.shortfall_bytes) return;
-    outcome_.shortfall_bytes = least_memory;
-    outcome_.shortfall_first_layer = first_layer(span);
-    outcome_.shortfall_end_layer = end_layer(span);
+    if (outcome_.shortfall.bytes > 0 && least_memory >= outcome_.shortfall.bytes) return;
+    outcome_.shortfall = {first_layer(span), end_layer(span), least_memory};
   }
 
   /// Every layer is in some stage of a pipeline: the first one that memory allows no stage with, and the
   /// least that one of those needs.
   void find_shortfall() {
-    if (outcome_.shortfall_bytes > 0) return;
+    if (outcome_.shortfall.bytes > 0) return;
     const std::vector<StageTemplate>& templates = modes_.estimates().templates();
     for (int unit = 0; unit < spans_.units(); ++unit) {
       std::int64_t least = 0;
@@ -452,7 +449,8 @@ SearchOutcome search_stages(const PlanningGraph& planning, const SearchSpace& sp
   std::vector<MeshShape> meshes;
   for (const StageMode& mode : stage_modes(space, book.costs().cluster()))
     if (meshes.empty() || meshes.back() != mode.mesh) meshes.push_back(mode.mesh);
-  if (book.price(meshes, space.name, clock)) return StageSearch(planning, space, book, clock).run();
+  if (book.price(meshes, space.name, space.threads, clock))
+    return StageSearch(planning, space, book, clock).run();
   SearchOutcome nothing;
   nothing.out_of_time = true;
   return nothing;

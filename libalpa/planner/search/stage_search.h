@@ -40,14 +40,18 @@ struct SearchSpace {
   std::string name = "search";  ///< its name on progress lines
 };
 
+/// What a stage of these layers needs at least, which is more than there is; 0: there is none.
+struct StageShortfall {
+  int first_layer = 0, end_layer = 0;
+  std::int64_t bytes = 0;
+};
+
 /// What the search found, or what became of it.
 struct SearchOutcome {
   std::vector<Proposal> proposals;  ///< the best for each number of stages that has one
   double lower_bound_s = 0;  ///< on pipeline_seconds of every plan of the space; 0: no time to find one
   bool out_of_time = false;
-  int shortfall_first_layer = 0, shortfall_end_layer = 0;
-  std::int64_t shortfall_bytes =
-      0;  ///< the least memory that a stage would have needed; 0: memory was not why
+  StageShortfall shortfall;  ///< the least, where memory is why there are no proposals
 };
 
 /// Cuts the layers into stages on submeshes by the dynamic program of Alpa (OSDI'22, section 5.2). What a

@@ -128,7 +128,8 @@ StageSolution part_of(const StageTemplate& whole, const PlanningGraph& planning,
     const bool rests_here =
         stage.makes(v) ||
         (state >= 0 && (next >= 0 ? stage.makes(next) : stage.has(planning.uses.users_of(v).front())));
-    if (const auto layout = whole.solution->value_layout.find(v); layout != whole.solution->value_layout.end())
+    if (const auto layout = whole.solution->value_layout.find(v);
+        layout != whole.solution->value_layout.end())
       (rests_here ? part.value_layout : part.received_layout)[v] = layout->second;
   };
   for (const NodeIndex n : graph.nodes.indices()) {

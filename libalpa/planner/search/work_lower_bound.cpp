@@ -3,17 +3,13 @@
 #include <algorithm>
 
 #include "libalpa/base/infinity.h"
-#include "libalpa/planner/search/layer_sums.h"
 #include "libalpa/semantics/stage_semantics.h"
 
 namespace alpa {
 namespace {
 
-double node_floor(const PlanningGraph& planning, NodeIndex n, const MeshCosts& mesh_costs) {
-  const Graph& graph = planning.graph();
-  if (node_of(graph, n).op->reduces_globally) return 0;
-  const StageSemantics whole(planning.uses, {0, static_cast<int>(graph.layers.size()), false});
-  if (whole.kernel_of_sum(n) >= 0) return 0;
+double node_floor(const Graph& graph, const StageSemantics& whole, NodeIndex n, const MeshCosts& mesh_costs) {
+  if (node_of(graph, n).op->reduces_globally || whole.kernel_of_sum(n) >= 0) return 0;
   double least = infinity;
   for (const NodeOption& option : mesh_costs.options(n)) least = std::min(least, option.seconds);
   return least;
@@ -21,13 +17,39 @@ double node_floor(const PlanningGraph& planning, NodeIndex n, const MeshCosts& m
 
 }  // namespace
 
-LayerLowerBound layer_lower_bound(const PlanningGraph& planning, int layer, const MeshCosts& mesh_costs) {
-  LayerLowerBound floor;
-  for (const NodeIndex n : planning.classes.layer_nodes[layer]) {
-    const bool update = node_of(planning.graph(), n).phase == Phase::update;
-    (update ? floor.update_s : floor.micro_batch_s) += node_floor(planning, n, mesh_costs);
+std::vector<LayerLowerBound> layer_lower_bounds(const PlanningGraph& planning, const MeshCosts& mesh_costs) {
+  const Graph& graph = planning.graph();
+  const StageSemantics whole(planning.uses, {0, static_cast<int>(graph.layers.size()), false});
+  std::map<int, LayerLowerBound> of_class;  // equal layers have equal floors
+  std::vector<LayerLowerBound> floors;
+  for (std::size_t layer = 0; layer < graph.layers.size(); ++layer) {
+    const auto [floor, is_new] = of_class.try_emplace(planning.classes.of_layer[layer]);
+    if (is_new)
+      for (const NodeIndex n : planning.classes.layer_nodes[layer]) {
+        const bool update = node_of(graph, n).phase == Phase::update;
+        (update ? floor->second.update_s : floor->second.micro_batch_s) +=
+            node_floor(graph, whole, n, mesh_costs);
+      }
+    floors.push_back(floor->second);
   }
-  return floor;
+  return floors;
+}
+
+std::vector<StageSeconds> least_seconds(const PlanningGraph& planning, const CostTable& book,
+                                        const std::vector<StageRequest>& stages) {
+  std::map<MeshShape, std::vector<LayerLowerBound>> floors;
+  std::vector<StageSeconds> seconds;
+  for (const StageRequest& stage : stages) {
+    const auto [of_mesh, is_new] = floors.try_emplace(stage.mesh);
+    if (is_new) of_mesh->second = layer_lower_bounds(planning, book.known(stage.mesh));
+    StageSeconds& least = seconds.emplace_back(0, 0);
+    for (int layer = stage.first_layer; layer < stage.end_layer; ++layer) {
+      const LayerLowerBound& floor = of_mesh->second[layer];
+      least.first += floor.micro_batch_s;
+      least.others += (stage.micro_batches - 1) * floor.micro_batch_s + floor.update_s;
+    }
+  }
+  return seconds;
 }
 
 WorkLowerBound::WorkLowerBound(const PlanningGraph& planning, const CostTable& book,
@@ -38,9 +60,9 @@ WorkLowerBound::WorkLowerBound(const PlanningGraph& planning, const CostTable& b
   for (const int size : sizes) {
     std::vector<double> micro_batch(layers, infinity), update(layers, infinity);
     for (const MeshShape& mesh : mesh_shapes(size, devices_per_node)) {
-      const MeshCosts& mesh_costs = book.known(mesh);
+      const std::vector<LayerLowerBound> floors = layer_lower_bounds(planning, book.known(mesh));
       for (std::size_t layer = 0; layer < layers; ++layer) {
-        const LayerLowerBound floor = layer_lower_bound(planning, static_cast<int>(layer), mesh_costs);
+        const LayerLowerBound& floor = floors[layer];
         micro_batch[layer] = std::min(micro_batch[layer], floor.micro_batch_s);
         update[layer] = std::min(update[layer], floor.update_s);
         device[layer] = std::min(device[layer], size * floor.micro_batch_s);

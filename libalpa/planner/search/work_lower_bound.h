@@ -3,8 +3,10 @@
 #include <vector>
 
 #include "libalpa/planner/search/layer_sums.h"
+#include "libalpa/planner/search/stage_partition.h"
 #include "libalpa/planner/stage/mesh_costs.h"
 #include "libalpa/planner/stage/planning_graph.h"
+#include "libalpa/planner/stage/stage_request.h"
 
 namespace alpa {
 
@@ -13,7 +15,12 @@ namespace alpa {
 struct LayerLowerBound {
   double micro_batch_s = 0, update_s = 0;
 };
-LayerLowerBound layer_lower_bound(const PlanningGraph&, int layer, const MeshCosts&);
+/// [layer] Of all layers.
+std::vector<LayerLowerBound> layer_lower_bounds(const PlanningGraph&, const MeshCosts&);
+
+/// [stage] Bounds, however each is split. Their meshes must be in the book.
+std::vector<StageSeconds> least_seconds(const PlanningGraph&, const CostTable&,
+                                        const std::vector<StageRequest>&);
 
 /// Bounds from below on what ranges of layers take, before any stage is solved: each node at its fastest,
 /// nothing ever converted. In device-seconds they add up over stages, which bounds what the rest of a

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "libalpa/base/parallel_tasks.h"
 #include "libalpa/cluster/device_facts.h"
 #include "libalpa/sharding/node_price.h"
 
@@ -188,17 +189,24 @@ double MeshCosts::reduction_seconds(ValueIndex value, int layout) const {
   return conversions_.seconds(table.whole(), spec, without_terms(spec), costs_);
 }
 
-bool CostTable::price(const std::vector<MeshShape>& meshes, const std::string& what, PlanningClock& clock) {
+bool CostTable::price(const std::vector<MeshShape>& meshes, const std::string& what, int threads,
+                      PlanningClock& clock) {
   std::vector<MeshShape> unknown;
   for (const MeshShape& mesh : meshes)
     if (!mesh_costs_.contains(mesh)) unknown.push_back(mesh);
   clock.begin(what + ": meshes priced", static_cast<int>(unknown.size()));
-  for (const MeshShape& mesh : unknown) {
-    if (clock.is_over()) return false;
-    on(mesh);
+  std::vector<std::unique_ptr<MeshCosts>> priced(unknown.size());
+  run_tasks(static_cast<int>(unknown.size()), threads, [&](int i) {
+    if (clock.is_over()) return;
+    priced[i] = std::make_unique<MeshCosts>(graph_, unknown[i], costs_);
     clock.one_done();
+  });
+  bool is_whole = true;
+  for (std::size_t i = 0; i < priced.size(); ++i) {
+    is_whole = is_whole && priced[i];
+    if (priced[i]) mesh_costs_[unknown[i]] = std::move(priced[i]);
   }
-  return true;
+  return is_whole;
 }
 
 }  // namespace alpa

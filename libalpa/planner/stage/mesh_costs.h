@@ -2,6 +2,7 @@
 #include <array>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -53,7 +54,7 @@ struct NodeOption {
 };
 
 /// What every node of a graph can do on one mesh and what that takes: worked out once for all stages on it.
-/// All operators are priced when it is made (CostModel is not thread-safe); after that threads may share it.
+/// Threads may share one.
 class MeshCosts {
  public:
   MeshCosts(const Graph&, MeshShape, const CostModel&);
@@ -108,18 +109,20 @@ class CostTable {
 
   /// Not thread-safe where the mesh is new.
   const MeshCosts& on(const MeshShape& mesh) {
-    return mesh_costs_.try_emplace(mesh, graph_, mesh, costs_).first->second;
+    std::unique_ptr<MeshCosts>& known = mesh_costs_[mesh];
+    if (!known) known = std::make_unique<MeshCosts>(graph_, mesh, costs_);
+    return *known;
   }
   /// Prices those meshes that are new, in the name of `what`. False where the time was up before.
-  bool price(const std::vector<MeshShape>&, const std::string& what, PlanningClock&);
+  bool price(const std::vector<MeshShape>&, const std::string& what, int threads, PlanningClock&);
   /// Of a mesh that was asked for before.
-  const MeshCosts& known(const MeshShape& mesh) const { return mesh_costs_.at(mesh); }
+  const MeshCosts& known(const MeshShape& mesh) const { return *mesh_costs_.at(mesh); }
   const CostModel& costs() const { return costs_; }
 
  private:
   const Graph& graph_;
   const CostModel& costs_;
-  std::map<MeshShape, MeshCosts> mesh_costs_;
+  std::map<MeshShape, std::unique_ptr<MeshCosts>> mesh_costs_;
 };
 
 }  // namespace alpa

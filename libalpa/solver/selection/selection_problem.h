@@ -56,6 +56,8 @@ struct SelectionOptions {
                                       ///< with more, its first relaxation takes minutes, whatever the effort
   std::vector<int> start = {};        ///< a choice to improve on, where it is allowed and fits; empty: none
   double cutoff = infinity;           ///< choices that cost as much or more are not wanted
+  /// A choice that costs no more than that need only be within `gap_of_enough`.
+  double enough = -infinity, gap_of_enough = 0;
   const StopRequest* stop = nullptr;  ///< ends the search as the time limit does; null: nothing does
   int threads = 1;                    ///< of the search; the result is the same for any number
   bool certify = false;               ///< wants a certified_bound, which takes some time on small problems

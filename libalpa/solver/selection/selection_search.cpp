@@ -52,8 +52,10 @@ NetworkSolution NetworkSearch::run() {
 
 bool NetworkSearch::done() const {
   const auto& best = solution_.incumbent;
-  return deadline_.passed() || solution_.bound >= options_.cutoff ||
-         (best.exists() && best.cost - solution_.bound <= options_.gap * std::abs(best.cost));
+  if (deadline_.passed() || solution_.bound >= options_.cutoff) return true;
+  const double gap =
+      best.cost <= options_.enough ? std::max(options_.gap, options_.gap_of_enough) : options_.gap;
+  return best.exists() && best.cost - solution_.bound <= gap * std::abs(best.cost);
 }
 
 void NetworkSearch::search() {
