@@ -135,7 +135,9 @@ class LeastSum {
   std::vector<Entry> table_;  ///< stages from layer `first` on so many devices
 };
 
-double seconds_of(const StageChoices& choices, const std::vector<Partition::Stage>& stages) {
+/// What each of the stages takes.
+std::vector<StageSeconds> seconds_of(const StageChoices& choices,
+                                     const std::vector<Partition::Stage>& stages) {
   std::vector<StageSeconds> seconds;
   int first = 0;
   for (const Partition::Stage& stage : stages) {
@@ -143,7 +145,7 @@ double seconds_of(const StageChoices& choices, const std::vector<Partition::Stag
     seconds.push_back(std::ranges::find(ways, stage.way, &StageWay::id)->seconds);
     first = stage.end_layer;
   }
-  return pipeline_seconds(seconds);
+  return seconds;
 }
 
 }  // namespace
@@ -213,13 +215,17 @@ std::vector<Partition> best_partitions(const StageChoices& choices, int least_st
     for (int count = std::max(1, least_stages); count <= choices.most_stages(); ++count) {
       if (table.sum(count) == infinity) continue;
       std::vector<Partition::Stage> stages = table.stages(count);
-      const double seconds = seconds_of(choices, stages);
+      const double seconds = pipeline_seconds(seconds_of(choices, stages));
       Partition& known = best[count];
       if (seconds < known.seconds) known = {std::move(stages), seconds};
       best_of_all = std::min(best_of_all, seconds);
     }
   }
   std::erase_if(best, [](const Partition& partition) { return partition.seconds == infinity; });
+  for (Partition& partition : best) {
+    const std::vector<StageSeconds> seconds = seconds_of(choices, partition.stages);
+    for (std::size_t s = 0; s < seconds.size(); ++s) partition.stages[s].seconds = seconds[s];
+  }
   return best;
 }
 

@@ -72,6 +72,7 @@ struct Partition {
     int end_layer = 0;
     int devices = 0;
     int way = 0;  ///< StageWay::id
+    StageSeconds seconds = {};
   };
   std::vector<Stage> stages;
   double seconds = 0;  ///< pipeline_seconds

@@ -117,6 +117,7 @@ class StageSearch {
     StageSolution best;
     double lower_bound_s = infinity;
     std::int64_t least_memory = 0;
+    bool is_rough = false;  ///< not at its best, as another one of its partition was slower
   };
   using SolvedKey = std::pair<int, int>;  ///< kind of span, in flight
 
@@ -176,7 +177,7 @@ class StageSearch {
       partitions = partitions_of(corrected());
       if (partitions.empty()) break;
       const Partition& best = *std::ranges::min_element(partitions, {}, &Partition::seconds);
-      if (best.seconds >= space_.cutoff_s || !solve_stages_of(best)) break;
+      if (best.seconds >= space_.cutoff_s || !solve_stages_of(best, space_.cutoff_s)) break;
     }
     if (partitions.empty()) find_shortfall();
     for (const Partition& partition : partitions)
@@ -186,24 +187,30 @@ class StageSearch {
   struct PlacedSpan {
     StageSpan span;
     int in_flight = 1;
+    double step_s = 0;  ///< as the partition has it
   };
   std::vector<PlacedSpan> stages_of(const Partition& partition) const {
     std::vector<PlacedSpan> stages;
     int left = static_cast<int>(partition.stages.size()), first = 0;
     for (const Partition::Stage& stage : partition.stages) {
-      stages.push_back({{first, stage.end_layer, stage.devices}, in_flight_[left--]});
+      stages.push_back({{first, stage.end_layer, stage.devices}, in_flight_[left--], step_s(stage.seconds)});
       first = stage.end_layer;
     }
     return stages;
   }
 
-  /// False where all were solved before, or no more may be.
-  bool solve_stages_of(const Partition& partition) {
-    std::vector<PlacedSpan> open;
+  /// Those of pipelines below the cutoff; all but the slowest need be no faster than that. False where all
+  /// were solved before, or no more may be.
+  bool solve_stages_of(const Partition& partition, double cutoff_s) {
+    std::vector<PlacedSpan> open, stages = stages_of(partition);
+    std::ranges::stable_sort(stages, std::ranges::greater(), &PlacedSpan::step_s);
+    const double slowest_s = stages.front().step_s;
     std::set<SolvedKey> keys;
-    for (const PlacedSpan& stage : stages_of(partition)) {
+    for (const PlacedSpan& stage : stages) {
       const SolvedKey key{spans_.kind_of(stage.span), stage.in_flight};
-      if (solved_.contains(key) || !keys.insert(key).second) continue;
+      const auto known = solved_.find(key);
+      const bool is_done = known != solved_.end() && !(known->second.is_rough && stage.step_s == slowest_s);
+      if (is_done || !keys.insert(key).second) continue;
       if (solved_cells_ > space_.solved_cells) break;
       solved_cells_ += modes_.cells(stage.span.devices);
       open.push_back(stage);
@@ -215,23 +222,24 @@ class StageSearch {
     clock_.begin(space_.name + ": stages solved", static_cast<int>(open.size()));
     std::vector<Solved> results(open.size());
     run_tasks(static_cast<int>(open.size()), space_.threads, [&](int i) {
-      results[i] = solve(open[i]);
+      const double enough = open[i].step_s == slowest_s ? -infinity : slowest_s;
+      results[i] = solve(open[i], static_cast<int>(stages.size()), enough, cutoff_s);
       clock_.one_done();
     });
     for (std::size_t i = 0; i < open.size(); ++i) note(open[i], std::move(results[i]));
     return true;
   }
 
-  Solved solve(const PlacedSpan& stage) const {
+  Solved solve(const PlacedSpan& stage, int stages, double enough, double cutoff) const {
     const StageSpan& span = stage.span;
     Solved solved;
     solved.span = span;
-    double cutoff = infinity;
     const std::vector<StageModes::Estimated> modes = modes_.estimated(span, stage.in_flight);
     for (const auto& [mode, way] : modes) {
       const double least = modes_.least_step_s(mode, span), left_s = std::max(0.0, clock_.left_s());
       const bool is_near = step_s(way.seconds) <= kWorthSolving * step_s(modes.front().way.seconds);
-      if (least >= cutoff || (solved.best.feasible && !is_near) || left_s == 0) {
+      const bool is_enough = solved.best.feasible && (solved.best.step_s <= enough || !is_near);
+      if (least >= cutoff || is_enough || left_s == 0) {
         solved.lower_bound_s = std::min(solved.lower_bound_s, least);
         solved.best.hit_time_limit |= left_s == 0;
         continue;
@@ -243,6 +251,8 @@ class StageSearch {
       options.time_limit_s = left_s;
       options.stop = clock_.stop();
       options.cutoff = cutoff;
+      options.enough = enough;
+      options.gap_of_enough = space_.gap * space_.micro_batches / stages;
       const StageSolution start = modes_.part(way.id, span);
       StageSolution solution =
           solve_stage(planning_, request_of(stage, mode), book_.known(mode.mesh), options, &start);
@@ -258,6 +268,9 @@ class StageSearch {
       }
       solved.best.hit_time_limit = hit;
     }
+    const double missing_s = solved.best.step_s - solved.lower_bound_s;
+    solved.is_rough =
+        solved.best.feasible && solved.best.step_s <= enough && missing_s > space_.gap * solved.best.step_s;
     return solved;
   }
 
@@ -284,7 +297,6 @@ class StageSearch {
   void note(const PlacedSpan& stage, Solved solved) {
     const int kind = spans_.kind_of(stage.span);
     outcome_.out_of_time |= solved.best.hit_time_limit;
-    solved.id = -1 - static_cast<int>(of_id_.size());
     Correction& correction = corrections_[kind];
     if (solved.best.feasible) {
       const StageWay best = modes_.estimated(stage.span, stage.in_flight).front().way;
@@ -292,9 +304,12 @@ class StageSearch {
         correction.factor = std::max(correction.factor, solved.best.step_s / step_s(best.seconds));
     } else {
       correction.too_many_in_flight = std::min(correction.too_many_in_flight, stage.in_flight);
-      note_shortfall(stage.span, solved.least_memory);
+      if (solved.least_memory > 0) note_shortfall(stage.span, solved.least_memory);
     }
-    of_id_.push_back(&solved_.emplace(SolvedKey{kind, stage.in_flight}, std::move(solved)).first->second);
+    Solved& known = solved_[{kind, stage.in_flight}];
+    if (known.id == 0) of_id_.push_back(&known);
+    solved.id = known.id == 0 ? -static_cast<int>(of_id_.size()) : known.id;
+    known = std::move(solved);
   }
 
   void note_shortfall(const StageSpan& span, std::int64_t least_memory) {
@@ -371,7 +386,8 @@ class StageSearch {
     for (;;) {
       const std::vector<Partition> partitions = partitions_of(bounded(best, true));
       const auto least = std::ranges::min_element(partitions, {}, &Partition::seconds);
-      if (least == partitions.end() || least->seconds >= best * (1 - space_.gap) || !solve_stages_of(*least))
+      if (least == partitions.end() || least->seconds >= best * (1 - space_.gap) ||
+          !solve_stages_of(*least, best))
         break;
       for (const Partition& partition : partitions_of(corrected())) {
         if (partition.seconds >= best || !all_solved(partition)) continue;
