@@ -1,6 +1,7 @@
 #pragma once
 #include <exception>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -42,13 +43,16 @@ class Error : public std::exception {
   std::vector<std::string> steps_;
 };
 
-/// Runs `body`; an Error that leaves it carries `step` as context.
-template <class Body>
-decltype(auto) in_step(const std::string& step, Body&& body) {
+/// Runs `body`; an Error that leaves it carries `step` as context: a text, or what makes it then.
+template <class Step, class Body>
+decltype(auto) in_step(const Step& step, Body&& body) {
   try {
     return std::forward<Body>(body)();
   } catch (Error& error) {
-    error.while_doing(step);
+    if constexpr (std::is_invocable_v<const Step&>)
+      error.while_doing(step());
+    else
+      error.while_doing(step);
     throw;
   }
 }

@@ -22,7 +22,7 @@ Attributes timed_attributes(const OpDef& op, const Attributes& attributes) {
 }  // namespace
 
 ShardingRule rule_of(const OpDef& op, const OpCall& call) {
-  return in_step(fmt::format("applying operator '{}'", op.name), [&] {
+  return in_step([&] { return fmt::format("applying operator '{}'", op.name); }, [&] {
     return op.make_rule ? op.make_rule(call)
                         : parse_rule(op.rule, call.operands, size_attributes(call.attributes));
   });

@@ -4,6 +4,7 @@
 
 #include <cassert>
 #include <optional>
+#include <unordered_map>
 
 #include "libalpa/base/error.h"
 
@@ -54,30 +55,45 @@ Names dimensions_of(std::string_view tensor, std::string_view notation) {
   return dimensions;
 }
 
-class RuleReader {
+/// A notation with its names as numbers, for operands of certain ranks: the rule but for the factors' sizes.
+class RuleForm {
  public:
-  RuleReader(std::string_view notation, std::span<const TensorType> operands,
-             const std::map<std::string, std::int64_t>& sizes)
-      : notation_(notation), types_(operands), sizes_(sizes) {}
-
-  ShardingRule read() {
-    const std::vector<std::string_view> clauses = split(notation_, '|');
+  RuleForm(std::string_view notation, std::span<const TensorType> operands) : notation_(notation) {
+    const std::vector<std::string_view> clauses = split(notation, '|');
     const std::size_t arrow = clauses[0].find("->");
     if (arrow == std::string_view::npos) refuse("has no '->'");
-    std::vector<Names> operands, results;
+    std::vector<Names> of_operands, of_results;
     for (std::string_view part : split(trimmed(clauses[0].substr(0, arrow)), ','))
-      operands.push_back(dimensions_of(part, notation_));
+      of_operands.push_back(dimensions_of(part, notation));
     for (std::string_view part : split(trimmed(clauses[0].substr(arrow + 2)), ','))
-      results.push_back(dimensions_of(part, notation_));
-    if (operands.size() != types_.size())
-      refuse(fmt::format("wants {} operands, got {}", operands.size(), types_.size()));
-    expand_ellipsis(operands, results);
-    for (std::size_t i = 0; i < operands.size(); ++i) check_rank(operands[i], i);
-    bind_sizes(operands);
-    for (const Names& names : operands) rule_.operands.push_back(indices(names));
-    for (const Names& names : results) rule_.results.push_back(indices(names));
+      of_results.push_back(dimensions_of(part, notation));
+    if (of_operands.size() != operands.size())
+      refuse(fmt::format("wants {} operands, got {}", of_operands.size(), operands.size()));
+    expand_ellipsis(of_operands, of_results, operands);
+    for (std::size_t i = 0; i < of_operands.size(); ++i) check_rank(of_operands[i], i, operands[i]);
+    for (const Names& names : of_operands) rule_.operands.push_back(indices(names));
+    for (const Names& names : of_results) rule_.results.push_back(indices(names));
     for (std::size_t i = 1; i < clauses.size(); ++i) mark(clauses[i]);
-    return std::move(rule_);
+  }
+
+  ShardingRule bound(std::span<const TensorType> operands,
+                     const std::map<std::string, std::int64_t>& sizes) const {
+    ShardingRule rule = rule_;
+    std::vector<bool> is_known(rule.factors.size(), false);
+    for (std::size_t f = 0; f < rule.factors.size(); ++f)
+      if (const auto at = sizes.find(rule.factors[f].name); at != sizes.end()) {
+        rule.factors[f].size = at->second;
+        is_known[f] = true;
+      }
+    // Dimensions of one factor first; a product then leaves at most one factor to work out.
+    for (int pass = 0; pass < 2; ++pass)
+      for (std::size_t i = 0; i < rule.operands.size(); ++i)
+        for (std::size_t d = 0; d < rule.operands[i].size(); ++d)
+          if ((rule.operands[i][d].size() > 1) == (pass == 1))
+            bind(rule, is_known, rule.operands[i][d], operands[i].shape[d]);
+    for (std::size_t f = 0; f < rule.factors.size(); ++f)
+      if (!is_known[f]) refuse(fmt::format("does not say how large '{}' is", rule.factors[f].name));
+    return rule;
   }
 
  private:
@@ -85,12 +101,13 @@ class RuleReader {
     throw Error(ErrorKind::input, fmt::format("'{}' {}", notation_, why));
   }
 
-  void expand_ellipsis(std::vector<Names>& operands, std::vector<Names>& results) const {
+  void expand_ellipsis(std::vector<Names>& of_operands, std::vector<Names>& of_results,
+                       std::span<const TensorType> types) const {
     std::optional<std::size_t> hidden;
-    for (std::size_t i = 0; i < operands.size() && !hidden; ++i)
-      for (const auto& dimension : operands[i])
+    for (std::size_t i = 0; i < of_operands.size() && !hidden; ++i)
+      for (const auto& dimension : of_operands[i])
         if (dimension[0] == "...") {
-          const std::size_t named = operands[i].size() - 1, rank = types_[i].shape.size();
+          const std::size_t named = of_operands[i].size() - 1, rank = types[i].shape.size();
           if (rank < named)
             refuse(fmt::format("wants at least {} dimensions in operand {}, got {}", named, i, rank));
           hidden = rank - named;
@@ -106,47 +123,41 @@ class RuleReader {
       }
       names = std::move(expanded);
     };
-    for (Names& names : operands) expand(names);
-    for (Names& names : results) expand(names);
+    for (Names& names : of_operands) expand(names);
+    for (Names& names : of_results) expand(names);
   }
 
-  void check_rank(const Names& names, std::size_t operand) const {
-    if (names.size() != types_[operand].shape.size())
-      refuse(fmt::format("wants {} dimensions in operand {}, got {}", names.size(), operand,
-                         type_text(types_[operand])));
+  void check_rank(const Names& names, std::size_t operand, const TensorType& type) const {
+    if (names.size() != type.shape.size())
+      refuse(
+          fmt::format("wants {} dimensions in operand {}, got {}", names.size(), operand, type_text(type)));
   }
 
-  /// Dimensions of one factor first; a product then leaves at most one factor to work out.
-  void bind_sizes(const std::vector<Names>& operands) {
-    for (int pass = 0; pass < 2; ++pass)
-      for (std::size_t i = 0; i < operands.size(); ++i)
-        for (std::size_t d = 0; d < operands[i].size(); ++d)
-          if ((operands[i][d].size() > 1) == (pass == 1)) bind(operands[i][d], types_[i].shape[d]);
-  }
-
-  void bind(const std::vector<std::string>& names, std::int64_t extent) {
+  void bind(ShardingRule& rule, std::vector<bool>& is_known, const DimensionFactors& factors,
+            std::int64_t extent) const {
     std::int64_t known = 1;
-    const std::string* open = nullptr;
-    for (const std::string& name : names) {
-      const auto at = sizes_.find(name);
-      if (at != sizes_.end())
-        known *= at->second;
-      else if (open)
-        refuse(fmt::format("does not say how {} splits into '{}' and '{}'", extent, *open, name));
+    int open = -1;
+    for (const int f : factors) {
+      if (is_known[f])
+        known *= rule.factors[f].size;
+      else if (open >= 0)
+        refuse(fmt::format("does not say how {} splits into '{}' and '{}'", extent, rule.factors[open].name,
+                           rule.factors[f].name));
       else
-        open = &name;
+        open = f;
     }
-    if (known == 0 || extent % known != 0 || (!open && known != extent))
-      refuse(fmt::format("has '{}' of size {} meet an extent of {}", names[0], known, extent));
-    if (open) sizes_[*open] = extent / known;
+    if (known == 0 || extent % known != 0 || (open < 0 && known != extent))
+      refuse(fmt::format("has '{}' of size {} meet an extent of {}", rule.factors[factors[0]].name, known,
+                         extent));
+    if (open < 0) return;
+    rule.factors[open].size = extent / known;
+    is_known[open] = true;
   }
 
   int index_of(const std::string& name) {
     for (std::size_t f = 0; f < rule_.factors.size(); ++f)
       if (rule_.factors[f].name == name) return static_cast<int>(f);
-    const auto size = sizes_.find(name);
-    if (size == sizes_.end()) refuse(fmt::format("does not say how large '{}' is", name));
-    rule_.factors.push_back({.name = name, .size = size->second});
+    rule_.factors.push_back({.name = name});
     return static_cast<int>(rule_.factors.size()) - 1;
   }
 
@@ -175,11 +186,18 @@ class RuleReader {
     }
   }
 
-  std::string_view notation_;
-  std::span<const TensorType> types_;
-  std::map<std::string, std::int64_t> sizes_;
+  const std::string notation_;
   ShardingRule rule_;
 };
+
+/// Each is read once in a thread: planning asks for few notations, for many sizes.
+const RuleForm& form_of(std::string_view notation, std::span<const TensorType> operands) {
+  thread_local std::unordered_map<std::string, RuleForm> known;
+  std::string key(notation);
+  for (const TensorType& type : operands) key += static_cast<char>(1 + type.shape.size());
+  const auto at = known.find(key);
+  return at != known.end() ? at->second : known.try_emplace(std::move(key), notation, operands).first->second;
+}
 
 bool mentions(const std::vector<DimensionFactors>& dimensions, int factor) {
   for (const DimensionFactors& dimension : dimensions)
@@ -199,7 +217,7 @@ bool ShardingRule::reduces(int result, int factor) const {
 
 ShardingRule parse_rule(std::string_view notation, std::span<const TensorType> operands,
                         const std::map<std::string, std::int64_t>& sizes) {
-  return RuleReader(notation, operands, sizes).read();
+  return form_of(notation, operands).bound(operands, sizes);
 }
 
 Shape result_shape(const ShardingRule& rule, int index) {

@@ -4,22 +4,38 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <utility>
 
 namespace alpa {
 namespace {
 
+bool has_sequence(const Graph& graph) {
+  return std::any_of(graph.inputs.begin(), graph.inputs.end(), [](const Input& input) {
+    return input.is_of_samples() && input.kind != InputKind::data;
+  });
+}
+
+}  // namespace
+
+Baselines::Baselines(const Graph& graph, int devices, int devices_per_node, int micro_batches,
+                     std::string schedule)
+    : graph_(graph),
+      devices_(devices),
+      devices_per_node_(devices_per_node),
+      micro_batches_(micro_batches),
+      schedule_(std::move(schedule)),
+      layer_flops_(graph.layers.size(), 0.0) {
+  for (const Node& node : graph.nodes)
+    if (node.phase != Phase::update)
+      layer_flops_[node.layer] += flops_of(*node.op, {operand_types(graph, node), node.attributes});
+}
+
 /// Ends of `stages` runs of layers with about equal FLOPs.
-std::vector<int> equal_work_ends(const Graph& graph, int stages) {
-  const int layers = static_cast<int>(graph.layers.size());
-  std::vector<double> work(static_cast<std::size_t>(layers), 0.0);
-  double total = 0;
-  for (const Node& node : graph.nodes) {
-    if (node.phase == Phase::update) continue;
-    const std::vector<TensorType> types = operand_types(graph, node);
-    const double flops = flops_of(*node.op, {types, node.attributes});
-    work[node.layer] += flops;
-    total += flops;
-  }
+std::vector<int> Baselines::equal_work_ends(int stages) const {
+  const int layers = static_cast<int>(layer_flops_.size());
+  const std::vector<double>& work = layer_flops_;
+  const double total = std::accumulate(work.begin(), work.end(), 0.0);
   std::vector<int> ends;
   double sum = 0;
   for (int layer = 0, stage = 1; layer < layers; ++layer) {
@@ -37,16 +53,15 @@ std::vector<int> equal_work_ends(const Graph& graph, int stages) {
   return ends;
 }
 
-PinnedPlan pipeline(std::string method, const Graph& graph, int stages, const MeshShape& mesh,
-                    std::vector<AxisRole> roles, StateSharding state_sharding, int micro_batches,
-                    const std::string& schedule) {
-  PinnedPlan plan{std::move(method), micro_batches, schedule, {}};
+PinnedPlan Baselines::pipeline(const std::string& method, int stages, const MeshShape& mesh,
+                               const std::vector<AxisRole>& roles, StateSharding state_sharding) const {
+  PinnedPlan plan{method, micro_batches_, schedule_, {}};
   int first = 0;
-  for (const int end : equal_work_ends(graph, stages)) {
+  for (const int end : equal_work_ends(stages)) {
     plan.stages.push_back({.first_layer = first,
                            .end_layer = end,
                            .mesh = mesh,
-                           .micro_batches = micro_batches,
+                           .micro_batches = micro_batches_,
                            .roles = roles,
                            .state_sharding = state_sharding});
     first = end;
@@ -54,14 +69,14 @@ PinnedPlan pipeline(std::string method, const Graph& graph, int stages, const Me
   return plan;
 }
 
-std::vector<PinnedPlan> megatron(const Graph& graph, int devices, int devices_per_node, int micro_batches,
-                                 const std::string& schedule) {
+std::vector<PinnedPlan> Baselines::megatron() const {
   std::vector<PinnedPlan> plans;
-  for (int pipe = 1; pipe <= devices && pipe <= static_cast<int>(graph.layers.size()); ++pipe) {
-    if (devices % pipe != 0) continue;
-    for (int tensor = 1; tensor * pipe <= devices; ++tensor) {
-      const int data = devices / pipe / tensor;
-      if (data * tensor * pipe != devices || tensor > devices_per_node || graph.samples % data != 0) continue;
+  for (int pipe = 1; pipe <= devices_ && pipe <= static_cast<int>(graph_.layers.size()); ++pipe) {
+    if (devices_ % pipe != 0) continue;
+    for (int tensor = 1; tensor * pipe <= devices_; ++tensor) {
+      const int data = devices_ / pipe / tensor;
+      if (data * tensor * pipe != devices_ || tensor > devices_per_node_ || graph_.samples % data != 0)
+        continue;
       MeshShape mesh;
       std::vector<AxisRole> roles;
       if (data > 1) {
@@ -72,20 +87,12 @@ std::vector<PinnedPlan> megatron(const Graph& graph, int devices, int devices_pe
         mesh.push_back(tensor);
         roles.push_back(AxisRole::tensor);
       }
-      plans.push_back(pipeline(fmt::format("megatron dp{} tp{} pp{}", data, tensor, pipe), graph, pipe, mesh,
-                               roles, StateSharding::none, micro_batches, schedule));
+      plans.push_back(pipeline(fmt::format("megatron dp{} tp{} pp{}", data, tensor, pipe), pipe, mesh, roles,
+                               StateSharding::none));
     }
   }
   return plans;
 }
-
-bool has_sequence(const Graph& graph) {
-  return std::any_of(graph.inputs.begin(), graph.inputs.end(), [](const Input& input) {
-    return input.is_of_samples() && input.kind != InputKind::data;
-  });
-}
-
-}  // namespace
 
 std::vector<std::string> baseline_names() {
   std::vector<std::string> names;
@@ -94,29 +101,27 @@ std::vector<std::string> baseline_names() {
   return names;
 }
 
-std::vector<PinnedPlan> baseline_plans(const std::string& method, const Graph& graph, int devices,
-                                       int devices_per_node, int micro_batches, const std::string& schedule) {
-  const MeshShape all = devices > 1 ? MeshShape{devices} : MeshShape{};
+std::vector<PinnedPlan> Baselines::of(const std::string& method) const {
+  const MeshShape all = devices_ > 1 ? MeshShape{devices_} : MeshShape{};
   const auto one_stage = [&](AxisRole role, StateSharding state_sharding) {
-    return std::vector<PinnedPlan>{pipeline(method, graph, 1, all, std::vector<AxisRole>(all.size(), role),
-                                            state_sharding, micro_batches, schedule)};
+    return std::vector<PinnedPlan>{
+        pipeline(method, 1, all, std::vector<AxisRole>(all.size(), role), state_sharding)};
   };
   static const std::map<std::string, StateSharding> kinds_of_data_parallel{
       {"data-parallel", StateSharding::none},
       {"zero-1", StateSharding::optimizer},
       {"zero-2", StateSharding::gradients},
       {"zero-3", StateSharding::parameters}};
-  if (method == "serial")
-    return {pipeline(method, graph, 1, {}, {}, StateSharding::free, micro_batches, schedule)};
+  if (method == "serial") return {pipeline(method, 1, {}, {}, StateSharding::free)};
   if (const auto found = kinds_of_data_parallel.find(method); found != kinds_of_data_parallel.end())
-    return graph.samples % devices == 0 ? one_stage(AxisRole::data, found->second)
-                                        : std::vector<PinnedPlan>{};
+    return graph_.samples % devices_ == 0 ? one_stage(AxisRole::data, found->second)
+                                          : std::vector<PinnedPlan>{};
   if (method == "sequence" || method == "ring")
-    return has_sequence(graph)
+    return has_sequence(graph_)
                ? one_stage(method == "ring" ? AxisRole::ring : AxisRole::sequence, StateSharding::none)
                : std::vector<PinnedPlan>{};
   if (method == "tensor") return one_stage(AxisRole::tensor, StateSharding::none);
-  if (method == "megatron") return megatron(graph, devices, devices_per_node, micro_batches, schedule);
+  if (method == "megatron") return megatron();
   return {};
 }
 

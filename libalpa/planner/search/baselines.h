@@ -9,10 +9,26 @@ namespace alpa {
 /// Methods that are no search over both kinds of parallelism: "serial", "zero-1" ... (method_words()).
 std::vector<std::string> baseline_names();
 
-/// The pinned plans that a named method stands for on this many devices; several where it has free numbers
-/// (Megatron's data x tensor x pipeline). Layers are cut by equal work. Empty where the method does not apply
-/// (a batch that does not divide, fewer layers than stages).
-std::vector<PinnedPlan> baseline_plans(const std::string& method, const Graph&, int devices,
-                                       int devices_per_node, int micro_batches, const std::string& schedule);
+/// What named methods stand for on this many devices. Layers are cut by equal work. Keeps a reference to the
+/// graph.
+class Baselines {
+ public:
+  Baselines(const Graph&, int devices, int devices_per_node, int micro_batches, std::string schedule);
+
+  /// Several where the method has free numbers (Megatron's data x tensor x pipeline); none where it does not
+  /// apply (a batch that does not divide, fewer layers than stages).
+  std::vector<PinnedPlan> of(const std::string& method) const;
+
+ private:
+  std::vector<int> equal_work_ends(int stages) const;
+  PinnedPlan pipeline(const std::string& method, int stages, const MeshShape&, const std::vector<AxisRole>&,
+                      StateSharding) const;
+  std::vector<PinnedPlan> megatron() const;
+
+  const Graph& graph_;
+  int devices_, devices_per_node_, micro_batches_;
+  std::string schedule_;
+  std::vector<double> layer_flops_;  ///< of forward and backward
+};
 
 }  // namespace alpa

@@ -199,12 +199,10 @@ class PlanSearch {
 
   void bound_baselines(int micro_batches, std::vector<Baseline>& all) {
     PricedGraph& graph = priced(micro_batches);
+    const Baselines named(graph.graph, devices_, costs_.cluster().devices_per_node, micro_batches, schedule_);
     std::vector<PinnedPlan> pins;
     for (const std::string& method : baseline_names())
-      if (wants(method))
-        for (PinnedPlan& pinned : baseline_plans(method, graph.graph, devices_,
-                                                 costs_.cluster().devices_per_node, micro_batches, schedule_))
-          pins.push_back(std::move(pinned));
+      if (wants(method)) std::ranges::move(named.of(method), std::back_inserter(pins));
     if (!price_meshes(pins, fmt::format("baselines, {}", count_text(micro_batches, "micro-batch")))) return;
     for (PinnedPlan& pinned : pins) {
       const double least_s = pipeline_seconds(least_seconds(graph.planning, graph.book, pinned.stages));

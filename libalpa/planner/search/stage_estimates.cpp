@@ -28,9 +28,9 @@ StageEstimates::StageEstimates(const PlanningGraph& planning, const CostModel& c
   find_shared_states();
 }
 
-void StageEstimates::add(const StageTemplate& whole) {
+void StageEstimates::add(const StageTemplate& whole, const StageScope& all) {
   templates_.push_back(whole);
-  prefixes_.push_back(prefix_of(whole));
+  prefixes_.push_back(prefix_of(whole, all));
 }
 
 void StageEstimates::add(const StageBound& bound) {
@@ -71,7 +71,7 @@ void StageEstimates::find_shared_states() {
   }
 }
 
-StageEstimates::Prefix StageEstimates::prefix_of(const StageTemplate& whole) const {
+StageEstimates::Prefix StageEstimates::prefix_of(const StageTemplate& whole, const StageScope& all) const {
   Prefix prefix{sums_of_layers(whole.layers, &LayerCosts::micro_batch_s),
                 sums_of_layers(whole.layers, &LayerCosts::update_s),
                 sums_of_layers(whole.layers, &LayerCosts::resident_bytes),
@@ -80,8 +80,8 @@ StageEstimates::Prefix StageEstimates::prefix_of(const StageTemplate& whole) con
   const Graph& graph = planning_.graph();
   for (const Shared& shared : shared_) {
     const ValueIndex v = graph.states[shared.state].value;
-    const TensorType tile =
-        tile_type(value_of(graph, v).type, whole.solution->value_layout.at(v), whole.mesh);
+    const TensorType tile = tile_type(value_of(graph, v).type,
+                                      whole.solution->value_layout.at(all.canonical_value(v)), whole.mesh);
     prefix.shared_bytes.push_back(static_cast<double>(buffer_bytes(tile)));
   }
   return prefix;

@@ -14,7 +14,8 @@ class StageEstimates {
   /// Keeps references to the graph and the costs. `is_apart`: as of StageRequest.
   StageEstimates(const PlanningGraph&, const CostModel&, int micro_batches, bool is_apart);
 
-  void add(const StageTemplate&);
+  /// `all`: as of part_of.
+  void add(const StageTemplate&, const StageScope& all);
   void add(const StageBound&);
 
   const std::vector<StageTemplate>& templates() const { return templates_; }
@@ -46,7 +47,7 @@ class StageEstimates {
 
   void add_crossings();
   void find_shared_states();
-  Prefix prefix_of(const StageTemplate&) const;
+  Prefix prefix_of(const StageTemplate&, const StageScope& all) const;
   double arrival_s(double bytes, int devices) const;
   /// Bytes that do not grow with those in flight.
   double resident_bytes(int of_template, int first_layer, int end_layer) const;

@@ -15,7 +15,10 @@ StageModes::StageModes(const PlanningGraph& planning, const CostTable& book, con
       modes_(std::move(modes)),
       options_(options),
       estimates_(planning, book.costs(), options.micro_batches, options.is_apart),
-      fronts_(modes_.size()) {}
+      fronts_(modes_.size()) {
+  for (const StageMode& mode : modes_)
+    all_layers_.try_emplace(mode.rematerialize, planning, alpa::all_layers(planning, mode.rematerialize));
+}
 
 bool StageModes::find_bounds(PlanningClock& clock) {
   clock.begin(options_.name + ": layers bounded on their meshes", static_cast<int>(modes_.size()));
@@ -84,7 +87,8 @@ bool StageModes::find_templates(PlanningClock& clock) {
   bool is_whole = true;
   for (const Found& of_mode : found) {
     is_whole = is_whole && of_mode.is_whole;
-    for (const StageTemplate& whole : of_mode.templates) estimates_.add(whole);
+    for (const StageTemplate& whole : of_mode.templates)
+      estimates_.add(whole, all_layers_.at(whole.rematerialize));
     for (std::size_t b = 1; b < of_mode.bounds.size(); ++b) estimates_.add(of_mode.bounds[b]);
   }
   return is_whole;
@@ -115,7 +119,8 @@ std::vector<StageModes::Estimated> StageModes::estimated(const StageSpan& span, 
 }
 
 StageSolution StageModes::part(int of_template, const StageSpan& span) const {
-  return part_of(estimates_.templates()[of_template], planning_, spans_.first_layer(span),
+  const StageTemplate& whole = estimates_.templates()[of_template];
+  return part_of(whole, all_layers_.at(whole.rematerialize), spans_.first_layer(span),
                  spans_.end_layer(span));
 }
 

@@ -68,6 +68,7 @@ class StageModes {
   const std::vector<StageMode> modes_;
   const Options options_;
   StageEstimates estimates_;
+  std::map<bool, StageScope> all_layers_;               ///< [rematerialised]
   std::vector<std::unique_ptr<TemplateFront>> fronts_;  ///< [mode]
   LayerSums device_s_{0};  ///< [unit] device-seconds of a step where they are fewest, memory left aside
   std::map<int, std::int64_t> cells_;  ///< by devices

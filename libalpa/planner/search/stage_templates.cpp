@@ -14,13 +14,11 @@ constexpr double kDear = 10;
 
 constexpr int kRefinements = 1;  ///< how often the front is halved between its ends
 
-StageRequest all_layers(const PlanningGraph& planning, const MeshShape& mesh,
+StageRequest request_of(const PlanningGraph& planning, const MeshShape& mesh,
                         const TemplateOptions& options) {
-  StageRequest all;
-  all.end_layer = static_cast<int>(planning.graph().layers.size());
+  StageRequest all = all_layers(planning, options.rematerialize);
   all.mesh = mesh;
   all.micro_batches = options.micro_batches;
-  all.rematerialize = options.rematerialize;
   return all;
 }
 
@@ -37,7 +35,7 @@ struct TemplateFront::Point {
 TemplateFront::TemplateFront(const PlanningGraph& planning, const MeshCosts& mesh_costs,
                              const TemplateOptions& options)
     : options_(options),
-      request_(all_layers(planning, mesh_costs.mesh(), options)),
+      request_(request_of(planning, mesh_costs.mesh(), options)),
       problem_(planning, request_, mesh_costs) {
   if (problem_.why_not().empty()) add_bound({0, 1}, infinity);
 }
@@ -98,7 +96,8 @@ TemplateFront::Point TemplateFront::at(const MemoryPrice& price, const Deadline&
     point.micro_batch_bytes += static_cast<double>(layer.micro_batch_bytes);
   }
   if (choices_.insert(solved.choice).second) {
-    found.solution = std::make_shared<const StageSolution>(problem_.solution_of(solved.choice));
+    found.solution =
+        std::make_shared<const StageSolution>(problem_.reader().folded_solution_of(solved.choice));
     templates_.push_back(std::move(found));
   }
   if (price.in_flight == 1 && price.per_byte_s > 0) add_bound(price, deadline.seconds_left());
@@ -113,32 +112,43 @@ void TemplateFront::add_bound(const MemoryPrice& price, double time_limit_s) {
                      problem_.layer_prices(apart, solved.choice), solved.cost - solved.lower_bound});
 }
 
-StageSolution part_of(const StageTemplate& whole, const PlanningGraph& planning, int first_layer,
-                      int end_layer) {
+StageRequest all_layers(const PlanningGraph& planning, bool rematerialize) {
+  StageRequest all;
+  all.end_layer = static_cast<int>(planning.graph().layers.size());
+  all.rematerialize = rematerialize;
+  return all;
+}
+
+StageSolution part_of(const StageTemplate& whole, const StageScope& all, int first_layer, int end_layer) {
+  const PlanningGraph& planning = all.planning();
   const StageSemantics stage(planning.uses, {first_layer, end_layer, whole.rematerialize});
-  const Graph& graph = planning.graph();
+  const Graph& graph = all.graph();
   StageSolution part;
   part.feasible = true;
   const auto take = [&](ValueIndex v) {
-    const auto segments = whole.solution->segment_layouts.find(v);
-    if (segments == whole.solution->segment_layouts.end()) return;
-    part.segment_layouts[v] = segments->second;
+    const ValueIndex known = all.canonical_value(v);
+    const auto segments = whole.solution->segment_layouts.find(known);
+    if (segments == whole.solution->segment_layouts.end() ||
+        !part.segment_layouts.emplace(v, segments->second).second)
+      return;
     const StateIndex state = planning.uses.state_at[v];
     const ValueIndex next = state >= 0 ? graph.states[state].next : ValueIndex(-1);
     const bool rests_here =
         stage.makes(v) ||
         (state >= 0 && (next >= 0 ? stage.makes(next) : stage.has(planning.uses.users_of(v).front())));
-    if (const auto layout = whole.solution->value_layout.find(v);
+    if (const auto layout = whole.solution->value_layout.find(known);
         layout != whole.solution->value_layout.end())
       (rests_here ? part.value_layout : part.received_layout)[v] = layout->second;
   };
-  for (const NodeIndex n : graph.nodes.indices()) {
-    if (!stage.has(n)) continue;
-    if (const auto at = whole.solution->node_strategy.find(n); at != whole.solution->node_strategy.end())
-      part.node_strategy[n] = at->second;
-    for (const ValueIndex v : node_of(graph, n).operands) take(v);
-    for (const ValueIndex v : node_of(graph, n).results) take(v);
-  }
+  for (int layer = first_layer; layer < end_layer; ++layer)
+    for (const NodeIndex n : planning.classes.layer_nodes[layer]) {
+      if (!stage.has(n)) continue;
+      if (const auto at = whole.solution->node_strategy.find(all.canonical_node(n));
+          at != whole.solution->node_strategy.end())
+        part.node_strategy[n] = at->second;
+      for (const ValueIndex v : node_of(graph, n).operands) take(v);
+      for (const ValueIndex v : node_of(graph, n).results) take(v);
+    }
   return part;
 }
 

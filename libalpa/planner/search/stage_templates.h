@@ -15,7 +15,7 @@ struct StageTemplate {
   MeshShape mesh;
   bool rematerialize = false;
   std::vector<LayerCosts> layers;
-  std::shared_ptr<const StageSolution> solution;  ///< of all layers as one stage
+  std::shared_ptr<const StageSolution> solution;  ///< of all layers as one stage, equal ones folded
 };
 
 /// What bounds the step of every stage on a mesh from below, in the same way of running: of layers first to
@@ -69,7 +69,11 @@ class TemplateFront {
   bool out_of_time_ = false;
 };
 
-/// The part of a template that the stage of these layers has; a start for solve_stage.
-StageSolution part_of(const StageTemplate&, const PlanningGraph&, int first_layer, int end_layer);
+/// The stage of all layers, on any mesh.
+StageRequest all_layers(const PlanningGraph&, bool rematerialize);
+
+/// The part of a template that the stage of these layers has; a start for solve_stage. `all`: the scope of
+/// all_layers as the template runs them.
+StageSolution part_of(const StageTemplate&, const StageScope& all, int first_layer, int end_layer);
 
 }  // namespace alpa

@@ -152,15 +152,17 @@ std::vector<LayerCosts> ChoiceReader::layer_costs(const std::vector<int>& choice
   return shared_by_copies(of_all);
 }
 
-StageSolution ChoiceReader::solution_of(const std::vector<int>& choice) const {
+StageSolution ChoiceReader::solution_of(const std::vector<NodeIndex>& nodes,
+                                        const std::vector<ValueIndex>& values,
+                                        const std::vector<int>& choice) const {
   StageSolution solution;
   solution.feasible = true;
-  for (const NodeIndex n : scope_.nodes()) {
+  for (const NodeIndex n : nodes) {
     const int index = stage_.of_node.at(scope_.canonical_node(n));
     solution.node_strategy[n] =
         option_of(variable(index), static_cast<std::size_t>(choice[index]), mesh_costs_).strategy;
   }
-  for (const ValueIndex v : scope_.values()) {
+  for (const ValueIndex v : values) {
     const Value& value = scope_.value(v);
     if (v == scope_.graph().gradient_square_sum) continue;
     solution.segment_layouts[v] = segment_layouts(v, choice);
@@ -168,6 +170,17 @@ StageSolution ChoiceReader::solution_of(const std::vector<int>& choice) const {
     const bool rests_here = scope_.makes(v) || (value.kind == ValueKind::state && scope_.updates(v));
     (rests_here ? solution.value_layout : solution.received_layout)[v] = resting_layout(v, choice);
   }
+  return solution;
+}
+
+StageSolution ChoiceReader::folded_solution_of(const std::vector<int>& choice) const {
+  std::vector<ValueIndex> values = scope_.values();
+  std::erase_if(values, [&](ValueIndex v) { return scope_.canonical_value(v) != v; });
+  return solution_of(scope_.canonical_nodes(), values, choice);
+}
+
+StageSolution ChoiceReader::solution_of(const std::vector<int>& choice) const {
+  StageSolution solution = solution_of(scope_.nodes(), scope_.values(), choice);
   solution.update_s = seconds(choice, true);
   const double running = seconds(choice, false);
   solution.micro_batch_s = running / request_.micro_batches;

@@ -55,6 +55,8 @@ class ChoiceReader {
 
   /// All but its memory.
   StageSolution solution_of(const std::vector<int>& choice) const;
+  /// Strategies and layouts of what stands for all that are equal to it.
+  StageSolution folded_solution_of(const std::vector<int>& choice) const;
   /// The choices that make this solution; empty where the stage lacks one of them.
   std::vector<int> choice_of(const StageSolution&) const;
 
@@ -89,6 +91,8 @@ class ChoiceReader {
                               const std::vector<int>& choice) const;
   ShardingSpec resting_layout(ValueIndex value, const std::vector<int>& choice) const;
   SegmentLayouts segment_layouts(ValueIndex value, const std::vector<int>& choice) const;
+  StageSolution solution_of(const std::vector<NodeIndex>&, const std::vector<ValueIndex>&,
+                            const std::vector<int>& choice) const;
   double cost_once(const StageVariable&, std::size_t choice) const;
   double seconds(const std::vector<int>& choice, bool update) const;
 

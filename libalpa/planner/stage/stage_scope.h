@@ -74,7 +74,7 @@ class StageScope {
  private:
   StageSemantics semantics_;
   const PlanningGraph& planning_;
-  const StageRequest& request_;
+  const StageRequest request_;
   std::vector<int> canonical_layer_;  ///< [layer], -1: not in the stage
   std::vector<NodeIndex> nodes_, canonical_nodes_;
   std::vector<ValueIndex> values_;

@@ -52,7 +52,8 @@ class Templates : public testing::TestWithParam<TemplateCase> {
     StageEstimates estimates(*planning_, costs_, kMicroBatches, false);
     const auto found = front(rematerialize);
     for (const StageBound& bound : found->bounds()) estimates.add(bound);
-    for (const StageTemplate& whole : found->templates()) estimates.add(whole);
+    const StageScope all(*planning_, all_layers(*planning_, rematerialize));
+    for (const StageTemplate& whole : found->templates()) estimates.add(whole, all);
     return estimates;
   }
 
@@ -130,8 +131,9 @@ TEST_P(Templates, HavePartsThatSolvingStartsFrom) {
   no_time.time_limit_s = 0;
   const int layers = static_cast<int>(graph_.layers.size());
   const StageRequest all{.end_layer = layers, .mesh = GetParam().mesh, .micro_batches = kMicroBatches};
+  const StageScope scope(*planning_, all_layers(*planning_, false));
   for (const StageTemplate& whole : found->templates()) {
-    const StageSolution part = part_of(whole, *planning_, 0, layers);
+    const StageSolution part = part_of(whole, scope, 0, layers);
     EXPECT_TRUE(solve_stage(*planning_, all, *mesh_costs_, no_time, &part).feasible);
   }
 }

@@ -52,8 +52,9 @@ TEST(DimensionRoles, OfASingleGroupAreThoseOfItsSamples) {
 }
 
 TEST(SequenceMethods, HaveNoPlanForAModelWithoutTokens) {
+  const Graph images = wide_resnet(8);
   for (const char* method : {"sequence", "ring"})
-    EXPECT_TRUE(baseline_plans(method, wide_resnet(8), 2, 2, 1, "1f1b").empty());
+    EXPECT_TRUE(Baselines(images, 2, 2, 1, "1f1b").of(method).empty());
 }
 
 }  // namespace
