@@ -1,6 +1,8 @@
 #include "libalpa/program/lower/message_slots.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 namespace alpa {
 namespace {
@@ -9,12 +11,9 @@ namespace {
 class RunWalk {
  public:
   RunWalk(const std::vector<std::vector<StageRun>>& orders, const std::vector<Way>& ways)
-      : orders_(orders),
-        ways_(ways),
-        at_(orders.size()),
-        slots_(ways.size(), 1),
-        sent_(ways.size()),
-        received_(ways.size()) {}
+      : orders_(orders), ways_(ways), at_(orders.size()), sent_(ways.size()), received_(ways.size()) {
+    for (const Way& way : ways) slots_.push_back(stages_apart(way));
+  }
 
   std::vector<std::int64_t> slots() {
     do {
@@ -31,6 +30,16 @@ class RunWalk {
   }
 
  private:
+  std::int64_t stages_apart(const Way& way) const {
+    const int apart = std::abs(way.to_stage - way.from_stage);
+    const StageIndex earlier = std::min(way.from_stage, way.to_stage);
+    std::vector<StageRun> of_earlier;
+    for (const std::vector<StageRun>& order : orders_)
+      std::ranges::copy_if(order, std::back_inserter(of_earlier),
+                           [&](const StageRun& run) { return run.stage == earlier; });
+    return apart <= 1 ? 1 : std::min(apart + 1, std::max(1, most_in_flight(of_earlier)));
+  }
+
   bool carries(const Way& way, const StageRun& run) const {
     return way.backward ? run.kind == SegmentKind::backward || run.kind == SegmentKind::backward_inputs
                         : run.kind == SegmentKind::forward;

@@ -13,10 +13,11 @@ struct Way {
   bool backward = false;
 };
 
-/// For each way the least number of messages that the sender must be able to leave behind, so that the meshes
-/// do not wait for each other in a circle: a sender whose slots are all on their way waits until the oldest
-/// has arrived. More than one where a value passes stages by, as its ends are several micro-batches apart.
-/// `orders`: [mesh], of the runs of all its stages.
+/// For each way how many messages the sender must be able to leave behind: a sender whose slots are all on
+/// their way waits until the oldest has arrived. One between neighbours. Where a value passes stages by, its
+/// ends are as many micro-batches apart as there are stages between them, so it has one for each, that the
+/// pipeline is not held up (no more than the earlier stage has in flight), and more where meshes would still
+/// wait for each other in a circle. `orders`: [mesh], of the runs of all its stages.
 std::vector<std::int64_t> message_slots(const std::vector<std::vector<StageRun>>& orders,
                                         const std::vector<Way>&);
 

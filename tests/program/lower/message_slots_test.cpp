@@ -32,16 +32,24 @@ TEST(MessageSlots, AreOneBetweenNeighbours) {
       EXPECT_THAT(slots_of(schedule.name, stages, 8, neighbours(stages)), testing::Each(1)) << schedule.name;
 }
 
-// Of a value that passes stages by, forward and back, more than one may be on its way, but not one for each
-// micro-batch.
-TEST(MessageSlots, AreMoreWhereAValuePassesStagesBy) {
+// When the last of four stages is at one micro-batch, the first is three further.
+TEST(MessageSlots, AreOneForEachStageOnTheWayWhereAValuePassesStagesBy) {
   std::vector<Way> ways = neighbours(4);
   ways.push_back({3_s, 0_s, true});
   ways.push_back({0_s, 3_s, false});
-  EXPECT_THAT(slots_of("gpipe", 4, 8, ways), testing::Each(1));
-  const std::vector<std::int64_t> slots = slots_of("1f1b", 4, 8, ways);
-  EXPECT_GT(*std::ranges::max_element(slots), 1);
-  EXPECT_LT(*std::ranges::max_element(slots), 4);
+  for (const char* schedule : {"gpipe", "1f1b"}) {
+    const std::vector<std::int64_t> slots = slots_of(schedule, 4, 8, ways);
+    EXPECT_THAT(std::vector(slots.end() - 2, slots.end()), testing::Each(4)) << schedule;
+    EXPECT_THAT(std::vector(slots.begin(), slots.end() - 2), testing::Each(1)) << schedule;
+  }
+}
+
+TEST(MessageSlots, AreNoMoreThanThereAreMicroBatchesInFlight) {
+  std::vector<Way> ways = neighbours(5);
+  ways.push_back({4_s, 2_s, true});  // the third of five has three in flight
+  ways.push_back({4_s, 0_s, true});  // and here are two micro-batches
+  EXPECT_EQ(slots_of("1f1b", 5, 8, ways)[8], 3);
+  EXPECT_EQ(slots_of("1f1b", 5, 2, ways)[9], 2);
 }
 
 TEST(MessageSlots, OfStagesThatWaitForEachOtherWhateverTheSlotsEnd) {
