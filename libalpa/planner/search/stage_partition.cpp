@@ -44,85 +44,132 @@ class Ends {
   std::vector<double> least_;
 };
 
-/// Whether there are devices enough for a pipeline of so many stages or more, none slower than a bound: for
-/// each number of stages left and first layer, the fewest that do.
-bool suffice(const StageChoices& choices, const Ends& ends, double bound, int least_stages) {
-  const int layers = choices.layers(), none = choices.devices() + 1;
-  std::vector<int> after(static_cast<std::size_t>(layers) + 1, none), fewest;  // [first layer]
-  after.back() = 0;
-  for (int left = 1; left <= choices.most_stages(); ++left) {
-    fewest.assign(after.size(), none);
-    for (int first = 0; first + left <= layers; ++first)
-      for (std::size_t s = 0; s < choices.sizes().size(); ++s) {
-        for (int end = first + 1; end <= layers && ends.least_others(first, end, s) <= bound; ++end)
-          if (choices.fastest(left, first, end, s, bound))
-            fewest[first] = std::min(fewest[first], choices.sizes()[s] + after[end]);
+/// [first layer] The fewest devices for so many stages, the last of all, none of which is slower than a
+/// bound.
+using Fewest = std::vector<int>;
+
+Fewest none_left(const StageChoices& choices) {
+  Fewest fewest(static_cast<std::size_t>(choices.layers()) + 1, choices.devices() + 1);
+  fewest.back() = 0;
+  return fewest;
+}
+
+/// With another one before those: `left` in all.
+Fewest one_more(const StageChoices& choices, const Ends& ends, double bound, int left, const Fewest& after) {
+  Fewest fewest(after.size(), choices.devices() + 1);
+  for (int first = 0; first + left <= choices.layers(); ++first)
+    for (std::size_t s = 0; s < choices.sizes().size(); ++s)
+      for (int end = first + 1; end <= choices.layers() && ends.least_others(first, end, s) <= bound; ++end) {
+        const int devices = choices.sizes()[s] + after[end];
+        if (devices < fewest[first] && choices.fastest(left, first, end, s, bound)) fewest[first] = devices;
       }
+  return fewest;
+}
+
+/// Whether there are devices enough for a pipeline of so many stages or more.
+bool suffice(const StageChoices& choices, const Ends& ends, double bound, int least_stages) {
+  Fewest fewest = none_left(choices);
+  for (int left = 1; left <= choices.most_stages(); ++left) {
+    fewest = one_more(choices, ends, bound, left, fewest);
     if (left >= least_stages && fewest[0] <= choices.devices()) return true;
-    after = fewest;
   }
   return false;
 }
 
-/// The least sum of stages none of which takes longer than a bound.
+/// The least sum of stages none of which takes longer than a bound. Near the least bound there are few
+/// devices to spare, so of all numbers of devices that could be left few need be looked at.
 class LeastSum {
  public:
   LeastSum(const StageChoices& choices, const Ends& ends, const std::function<bool()>& stops)
       : choices_(choices), ends_(ends), stops_(stops), unit_(choices.devices()) {
     for (const int size : choices.sizes()) unit_ = std::gcd(unit_, size);
-    table_.resize(static_cast<std::size_t>(choices.most_stages() + 1) *
-                  static_cast<std::size_t>(choices.layers() + 1) *
-                  static_cast<std::size_t>(choices.devices() / unit_ + 1));
   }
 
   void fill(double bound) {
-    std::fill(table_.begin(), table_.end(), Entry{});
-    at(0, choices_.layers(), 0).sum = 0;
-    for (int left = 1; left <= choices_.most_stages(); ++left)
-      for (int first = choices_.layers() - left; first >= 0 && !stopped(); --first) fill(left, first, bound);
+    const Fewest before = fewest_before(bound);
+    Fewest fewest = none_left(choices_);
+    rows_.assign(1, std::vector<Row>(fewest.size()));
+    rows_[0].back() = {0, {Entry{0, {}}}};
+    for (int left = 1; left <= choices_.most_stages() && !stopped(); ++left) {
+      fewest = one_more(choices_, ends_, bound, left, fewest);
+      rows_.emplace_back(fewest.size());
+      for (int first = 0; first + left <= choices_.layers() && !stopped(); ++first) {
+        const int most = first == 0 ? choices_.devices() : choices_.devices() - before[first];
+        const int least = first == 0 ? choices_.devices() : fewest[first];
+        if (fewest[first] <= most) fill(left, first, bound, least, most);
+      }
+    }
   }
 
   bool stopped() const { return stops_ && stops_(); }
 
   /// None where there is none.
-  std::vector<Partition::Stage> stages(int count) {
+  std::vector<Partition::Stage> stages(int count) const {
     std::vector<Partition::Stage> stages;
     int first = 0, devices = choices_.devices();
-    if (at(count, 0, devices).sum == infinity) return stages;
+    if (sum(count) == infinity) return stages;
     for (int left = count; left > 0; --left) {
-      stages.push_back(at(left, first, devices).stage);
+      stages.push_back(at(left, first, devices)->stage);
       first = stages.back().end_layer;
       devices -= stages.back().devices;
     }
     return stages;
   }
 
-  double sum(int count) { return at(count, 0, choices_.devices()).sum; }
+  double sum(int count) const {
+    const Entry* whole = at(count, 0, choices_.devices());
+    return whole ? whole->sum : infinity;
+  }
 
  private:
   struct Entry {
     double sum = infinity;
     Partition::Stage stage;
   };
+  /// Of so many stages from one layer on, by their devices.
+  struct Row {
+    int least = 0;
+    std::vector<Entry> entries;  ///< by unit_ apart
+  };
 
-  Entry& at(int left, int first, int devices) {
-    const auto layers = static_cast<std::size_t>(choices_.layers()),
-               units = static_cast<std::size_t>(choices_.devices() / unit_);
-    return table_[(static_cast<std::size_t>(left) * (layers + 1) + static_cast<std::size_t>(first)) *
-                      (units + 1) +
-                  static_cast<std::size_t>(devices / unit_)];
+  /// [first layer] The fewest devices for all layers before it, whatever is in flight.
+  Fewest fewest_before(double bound) const {
+    Fewest fewest(static_cast<std::size_t>(choices_.layers()) + 1, choices_.devices() + 1);
+    fewest[0] = 0;
+    for (int first = 0; first < choices_.layers(); ++first)
+      for (std::size_t s = 0; s < choices_.sizes().size(); ++s)
+        for (int end = first + 1; end <= choices_.layers() && ends_.least_others(first, end, s) <= bound;
+             ++end)
+          if (choices_.fastest(0, first, end, s, bound))
+            fewest[end] = std::min(fewest[end], fewest[first] + choices_.sizes()[s]);
+    return fewest;
   }
 
-  void fill(int left, int first, double bound) {
+  const Entry* at(int left, int first, int devices) const {
+    if (left >= std::ssize(rows_)) return nullptr;
+    const Row& row = rows_[left][first];
+    const int place = (devices - row.least) / unit_;
+    return devices < row.least || place >= std::ssize(row.entries) ? nullptr : &row.entries[place];
+  }
+
+  void fill(int left, int first, double bound, int least, int most) {
+    Row& row = rows_[left][first];
+    row.least = least;
+    row.entries.resize(static_cast<std::size_t>((most - least) / unit_ + 1));
     for (std::size_t s = 0; s < choices_.sizes().size(); ++s) {
       const int size = choices_.sizes()[s];
       for (int end = first + 1; end <= choices_.layers() && ends_.least_others(first, end, s) <= bound;
            ++end) {
-        const StageWay* way = choices_.fastest(left, first, end, s, bound);
+        const Row& after = rows_[left - 1][end];
+        const StageWay* way = after.entries.empty() ? nullptr : choices_.fastest(left, first, end, s, bound);
         if (!way) continue;
-        for (int devices = size; devices <= choices_.devices(); devices += unit_) {
-          const double sum = way->seconds.first + at(left - 1, end, devices - size).sum;
-          if (Entry& entry = at(left, first, devices); sum < entry.sum) entry = {sum, {end, size, way->id}};
+        const int begin = std::max(least, size + after.least);
+        const int last =
+            std::min(most, size + after.least + unit_ * static_cast<int>(std::ssize(after.entries) - 1));
+        for (int devices = begin; devices <= last; devices += unit_) {
+          const double sum = way->seconds.first + after.entries[(devices - size - after.least) / unit_].sum;
+          Entry& entry = row.entries[(devices - least) / unit_];
+          if (sum < entry.sum) entry = {sum, {end, size, way->id}};
         }
       }
     }
@@ -131,8 +178,8 @@ class LeastSum {
   const StageChoices& choices_;
   const Ends& ends_;
   const std::function<bool()>& stops_;
-  int unit_;                  ///< devices that stages have a multiple of
-  std::vector<Entry> table_;  ///< stages from layer `first` on so many devices
+  int unit_;                            ///< devices that stages have a multiple of
+  std::vector<std::vector<Row>> rows_;  ///< [stages left][first layer]
 };
 
 /// What each of the stages takes.
