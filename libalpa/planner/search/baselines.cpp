@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "libalpa/planner/search/stage_partition.h"
+
 namespace alpa {
 namespace {
 
@@ -99,6 +101,19 @@ std::vector<std::string> baseline_names() {
   for (const Word<std::string>& method : method_words())
     if (method.value != "auto" && method.value != "search") names.push_back(method.value);
   return names;
+}
+
+double Baselines::least_s(const PinnedPlan& pinned, const Cluster& cluster) const {
+  const double flops_per_s = std::max(
+      {cluster.flops_per_s(DType::f32), cluster.flops_per_s(DType::bf16), cluster.flops_per_s(DType::f16)});
+  std::vector<StageSeconds> stages;
+  for (const StageRequest& stage : pinned.stages) {
+    const double flops = std::accumulate(layer_flops_.begin() + stage.first_layer,
+                                         layer_flops_.begin() + stage.end_layer, 0.0);
+    const double first = flops / flops_per_s / device_count(stage.mesh);
+    stages.push_back({first, (pinned.micro_batches - 1) * first});
+  }
+  return pipeline_seconds(stages);
 }
 
 std::vector<PinnedPlan> Baselines::of(const std::string& method) const {

@@ -19,6 +19,9 @@ class Baselines {
   /// apply (a batch that does not divide, fewer layers than stages).
   std::vector<PinnedPlan> of(const std::string& method) const;
 
+  /// What such a plan takes at least on devices that are as fast as their numbers say, all else left aside.
+  double least_s(const PinnedPlan&, const Cluster&) const;
+
  private:
   std::vector<int> equal_work_ends(int stages) const;
   PinnedPlan pipeline(const std::string& method, int stages, const MeshShape&, const std::vector<AxisRole>&,

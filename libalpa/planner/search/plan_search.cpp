@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <set>
-#include <span>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/infinity.h"
@@ -78,7 +77,7 @@ class PlanSearch {
     check_pin(*options_.pin, priced(options_.pin->micro_batches).graph, costs_.cluster().devices());
     PinnedPlan pinned = *options_.pin;
     for (StageRequest& request : pinned.stages) request.micro_batches = pinned.micro_batches;
-    price_meshes({pinned}, pinned.method);
+    price_meshes(priced(pinned.micro_batches), {{0, pinned}}, pinned.method);
     clock_.begin(pinned.method, 0);
     try_pinned({pinned}, infinity);
   }
@@ -167,57 +166,72 @@ class PlanSearch {
     return false;
   }
 
-  /// A baseline, and what it takes at least.
-  struct Baseline {
+  /// Many micro-batches first, with which most models have their best. What cannot come near the best so far
+  /// is left at its bound.
+  void baselines(const std::vector<int>& counts) {
+    LeftBaselines left;
+    for (auto count = counts.rbegin(); count != counts.rend(); ++count)
+      if (has_time_for("baselines", *count)) baselines(*count, left);
+    if (left.count > 0)
+      selection_.note_failure(count_text(left.count, "other baseline"),
+                              fmt::format("{} a step at least", seconds_text(left.least_s)));
+  }
+
+  struct LeftBaselines {
+    std::int64_t count = 0;
+    double least_s = infinity;
+  };
+  struct BoundedBaseline {
     double least_s = 0;
     PinnedPlan pinned;
   };
 
-  /// Those first that may be the fastest. What cannot come near the best of them is left at its bound.
-  void baselines(const std::vector<int>& counts) {
-    std::vector<Baseline> all;
-    for (const int count : counts)
-      if (has_time_for("baselines", count)) bound_baselines(count, all);
-    std::ranges::stable_sort(all, {}, &Baseline::least_s);
-    clock_.begin("baselines", static_cast<int>(all.size()));
-    constexpr std::ptrdiff_t at_once = 8;  // whatever the number of threads
-    for (std::span<Baseline> rest = all; !rest.empty();
-         rest = rest.subspan(std::min(at_once, std::ssize(rest)))) {
-      const double most_s = stage_effort(options_.effort).count_margin * selection_.best_estimate_s();
-      if (rest.front().least_s > most_s) {
-        selection_.note_failure(count_text(std::ssize(rest), "other baseline"),
-                                fmt::format("{} a step at least", seconds_text(rest.front().least_s)));
-        break;
-      }
-      std::vector<PinnedPlan> tried;
-      for (Baseline& baseline : rest.first(std::min(at_once, std::ssize(rest))))
-        if (has_time_for("baselines", baseline.pinned.micro_batches))
-          tried.push_back(std::move(baseline.pinned));
-      try_pinned(tried, most_s);
-    }
-  }
-
-  void bound_baselines(int micro_batches, std::vector<Baseline>& all) {
+  void baselines(int micro_batches, LeftBaselines& left) {
+    const std::string name = fmt::format("baselines, {}", count_text(micro_batches, "micro-batch"));
     PricedGraph& graph = priced(micro_batches);
     const Baselines named(graph.graph, devices_, costs_.cluster().devices_per_node, micro_batches, schedule_);
-    std::vector<PinnedPlan> pins;
+    std::vector<BoundedBaseline> all;
     for (const std::string& method : baseline_names())
-      if (wants(method)) std::ranges::move(named.of(method), std::back_inserter(pins));
-    if (!price_meshes(pins, fmt::format("baselines, {}", count_text(micro_batches, "micro-batch")))) return;
-    for (PinnedPlan& pinned : pins) {
-      const double least_s = pipeline_seconds(least_seconds(graph.planning, graph.book, pinned.stages));
-      all.push_back({least_s, std::move(pinned)});
+      if (wants(method))
+        for (PinnedPlan& pinned : named.of(method))
+          all.push_back(
+              {costs_.is_measured() ? 0 : named.least_s(pinned, costs_.cluster()), std::move(pinned)});
+    leave_slow(all, left);
+    price_meshes(graph, all, name);
+    for (auto& [least_s, pinned] : all)
+      least_s = pipeline_seconds(least_seconds(graph.planning, graph.book, pinned.stages));
+    std::ranges::stable_sort(all, {}, &BoundedBaseline::least_s);
+    clock_.begin(name, static_cast<int>(all.size()));
+    while (leave_slow(all, left), !all.empty() && has_time_for("baselines", micro_batches)) {
+      const auto end = all.begin() + std::min<std::ptrdiff_t>(std::ssize(all), 8);  // whatever the threads
+      std::vector<PinnedPlan> tried;
+      for (auto each = all.begin(); each != end; ++each) tried.push_back(std::move(each->pinned));
+      all.erase(all.begin(), end);
+      try_pinned(tried, most_baseline_s());
     }
   }
 
-  /// Of pins with the same number of micro-batches. False where there was no time.
-  bool price_meshes(const std::vector<PinnedPlan>& pins, const std::string& name) {
+  double most_baseline_s() const {
+    return stage_effort(options_.effort).count_margin * selection_.best_estimate_s();
+  }
+
+  void leave_slow(std::vector<BoundedBaseline>& all, LeftBaselines& left) const {
+    std::erase_if(all, [&](const BoundedBaseline& each) {
+      if (each.least_s <= most_baseline_s()) return false;
+      ++left.count;
+      left.least_s = std::min(left.least_s, each.least_s);
+      return true;
+    });
+  }
+
+  /// Whatever the time, as long as there is no plan.
+  void price_meshes(PricedGraph& graph, const std::vector<BoundedBaseline>& all, const std::string& name) {
     std::set<MeshShape> meshes;
-    for (const PinnedPlan& pinned : pins)
-      for (const StageRequest& request : pinned.stages) meshes.insert(request.mesh);
-    if (pins.empty()) return true;
-    return priced(pins.front().micro_batches)
-        .book.price({meshes.begin(), meshes.end()}, name, thread_count(options_.threads), clock_);
+    for (const BoundedBaseline& each : all)
+      for (const StageRequest& request : each.pinned.stages) meshes.insert(request.mesh);
+    clock_.begin(name + ": meshes priced", static_cast<int>(meshes.size()));
+    graph.book.price({meshes.begin(), meshes.end()}, thread_count(options_.threads),
+                     [&] { clock_.one_done(); });
   }
 
   /// Their meshes must be priced.

@@ -465,11 +465,14 @@ SearchOutcome search_stages(const PlanningGraph& planning, const SearchSpace& sp
   std::vector<MeshShape> meshes;
   for (const StageMode& mode : stage_modes(space, book.costs().cluster()))
     if (meshes.empty() || meshes.back() != mode.mesh) meshes.push_back(mode.mesh);
-  if (book.price(meshes, space.name, space.threads, clock))
-    return StageSearch(planning, space, book, clock).run();
-  SearchOutcome nothing;
-  nothing.out_of_time = true;
-  return nothing;
+  if (clock.is_over()) {
+    SearchOutcome nothing;
+    nothing.out_of_time = true;
+    return nothing;
+  }
+  clock.begin(space.name + ": meshes priced", static_cast<int>(meshes.size()));
+  book.price(meshes, space.threads, [&] { clock.one_done(); });
+  return StageSearch(planning, space, book, clock).run();
 }
 
 }  // namespace alpa

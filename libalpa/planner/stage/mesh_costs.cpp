@@ -189,24 +189,14 @@ double MeshCosts::reduction_seconds(ValueIndex value, int layout) const {
   return conversions_.seconds(table.whole(), spec, without_terms(spec), costs_);
 }
 
-bool CostTable::price(const std::vector<MeshShape>& meshes, const std::string& what, int threads,
-                      PlanningClock& clock) {
-  std::vector<MeshShape> unknown;
-  for (const MeshShape& mesh : meshes)
-    if (!mesh_costs_.contains(mesh)) unknown.push_back(mesh);
-  clock.begin(what + ": meshes priced", static_cast<int>(unknown.size()));
-  std::vector<std::unique_ptr<MeshCosts>> priced(unknown.size());
-  run_tasks(static_cast<int>(unknown.size()), threads, [&](int i) {
-    if (clock.is_over()) return;
-    priced[i] = std::make_unique<MeshCosts>(graph_, unknown[i], costs_);
-    clock.one_done();
+void CostTable::price(const std::vector<MeshShape>& meshes, int threads,
+                      const std::function<void()>& one_done) {
+  std::vector<std::unique_ptr<MeshCosts>*> places;
+  for (const MeshShape& mesh : meshes) places.push_back(&mesh_costs_[mesh]);
+  run_tasks(static_cast<int>(meshes.size()), threads, [&](int i) {
+    if (!*places[i]) *places[i] = std::make_unique<MeshCosts>(graph_, meshes[i], costs_);
+    one_done();
   });
-  bool is_whole = true;
-  for (std::size_t i = 0; i < priced.size(); ++i) {
-    is_whole = is_whole && priced[i];
-    if (priced[i]) mesh_costs_[unknown[i]] = std::move(priced[i]);
-  }
-  return is_whole;
 }
 
 }  // namespace alpa

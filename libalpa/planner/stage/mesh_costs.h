@@ -1,13 +1,13 @@
 #pragma once
 #include <array>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "libalpa/graph/graph.h"
-#include "libalpa/planner/search/planning_clock.h"
 #include "libalpa/sharding/conversion.h"
 #include "libalpa/sharding/strategy.h"
 
@@ -113,8 +113,8 @@ class CostTable {
     if (!known) known = std::make_unique<MeshCosts>(graph_, mesh, costs_);
     return *known;
   }
-  /// Prices those meshes that are new, in the name of `what`. False where the time was up before.
-  bool price(const std::vector<MeshShape>&, const std::string& what, int threads, PlanningClock&);
+  /// Prices those meshes that are new, by several threads. `one_done` is called, by any of them, after each.
+  void price(const std::vector<MeshShape>&, int threads, const std::function<void()>& one_done);
   /// Of a mesh that was asked for before.
   const MeshCosts& known(const MeshShape& mesh) const { return *mesh_costs_.at(mesh); }
   const CostModel& costs() const { return costs_; }

@@ -116,7 +116,7 @@ TEST_P(SearchOf, FindsWhatEnumerationFindsAndBoundsItFromBelow) {
   const SearchOutcome outcome = instance.search(instance.space(micro_batches));
   if (expected == kInfinity) {
     EXPECT_TRUE(outcome.proposals.empty());
-    EXPECT_GT(outcome.shortfall_bytes, memory);
+    EXPECT_GT(outcome.shortfall.bytes, memory);
     return;
   }
   // Stages are solved to 1e-6 here and there, slowest stages within 1e-4 count as alike.

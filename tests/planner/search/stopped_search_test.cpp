@@ -51,7 +51,7 @@ TEST(StoppedSearch, ReturnsTheBestPlanSoFarAndSaysSo) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               HasSubstr("the search was stopped in: baselines, 2 micro-batches, 0 of "));
   EXPECT_TRUE(plan.prediction.hit_time_limit);
-  EXPECT_EQ(plan.micro_batches, 1);  // the only number that it came to
+  EXPECT_GE(plan.micro_batches, 4);  // it came to no fewer
   EXPECT_GT(plan.prediction.step_s, 0);
 }
 
