@@ -84,13 +84,32 @@ class PlanSearch {
 
   void enter_methods() {
     const std::vector<int> counts = micro_batch_counts();
-    cluster_layers(priced(counts.front()).graph);
+    const Graph& graph = priced(counts.front()).graph;
+    refuse_states_that_cannot_fit(graph);
+    cluster_layers(graph);
     baselines(counts);
     if (wants("search")) search_all(counts);
     if (options_.method == "intra-only")
       for (const int count : counts) search(count, "intra-only", one_stage());
     if (options_.method == "inter-only")
       for (const int count : counts) search(count, "inter-only", one_device_each());
+  }
+
+  /// What lasts from step to step is somewhere, whatever the plan.
+  void refuse_states_that_cannot_fit(const Graph& graph) const {
+    std::int64_t bytes = 0;
+    for (const State& state : graph.states) bytes += byte_count(value_of(graph, state.value).type);
+    const std::int64_t limit = costs_.cluster().memory_bytes;
+    if (bytes / devices_ <= limit) return;
+    throw Error(
+        ErrorKind::infeasible,
+        fmt::format("no plan fits: parameters and the optimizer's states take {}, {} on each of {} at "
+                    "least, {} is there: {} short",
+                    bytes_text(bytes), bytes_text(bytes / devices_), count_text(devices_, "device"),
+                    bytes_text(limit), bytes_text(bytes / devices_ - limit)),
+        fmt::format("{} or more, with room for gradients and activations beside; or an optimizer with fewer "
+                    "states (adafactor)",
+                    count_text(bytes / limit + 1, "device")));
   }
 
   /// On as many devices as the winner takes, which it need not beat: what it finds by itself is the question.

@@ -465,7 +465,7 @@ SearchOutcome search_stages(const PlanningGraph& planning, const SearchSpace& sp
   std::vector<MeshShape> meshes;
   for (const StageMode& mode : stage_modes(space, book.costs().cluster()))
     if (meshes.empty() || meshes.back() != mode.mesh) meshes.push_back(mode.mesh);
-  if (clock.is_over()) {
+  if (clock.is_over() && !book.knows(meshes)) {
     SearchOutcome nothing;
     nothing.out_of_time = true;
     return nothing;

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <functional>
@@ -115,6 +116,9 @@ class CostTable {
   }
   /// Prices those meshes that are new, by several threads. `one_done` is called, by any of them, after each.
   void price(const std::vector<MeshShape>&, int threads, const std::function<void()>& one_done);
+  bool knows(const std::vector<MeshShape>& meshes) const {
+    return std::ranges::all_of(meshes, [&](const MeshShape& mesh) { return mesh_costs_.contains(mesh); });
+  }
   /// Of a mesh that was asked for before.
   const MeshCosts& known(const MeshShape& mesh) const { return *mesh_costs_.at(mesh); }
   const CostModel& costs() const { return costs_; }

@@ -1,8 +1,10 @@
 #include "libalpa/planner/search/feasible_options.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/units.h"
 #include "libalpa/planner/make_plan.h"
 #include "tests/support/index_literals.h"
 #include "tests/support/small_models.h"
@@ -17,10 +19,26 @@ using testing::ThrowsMessage;
 
 TEST(FeasibleOptions, NamesTheStageAndTheShortfall) {
   Cluster cluster = small_cluster(2);
-  cluster.memory_bytes = 20000;
+  cluster.memory_bytes = 50000;
   EXPECT_THAT([&] { plan_quietly(small_model(), cluster); },
               ThrowsMessage<Error>(
                   testing::AllOf(HasSubstr("no plan fits: the stage of layers"), HasSubstr("short"))));
+}
+
+// With AdamW each parameter lasts with two moments, however devices share them.
+TEST(FeasibleOptions, NamesWhatLastsWhereThatAloneIsTooMuch) {
+  const Graph graph = small_model().graph(1);
+  std::int64_t parameters = 0;
+  for (const State& state : graph.states)
+    if (state.is_parameter) parameters += element_count(value_of(graph, state.value).type.shape);
+  Cluster cluster = small_cluster(2);
+  cluster.memory_bytes = 3 * 4 * parameters / 2 - 1024;
+  EXPECT_THAT(
+      [&] { plan_quietly(small_model(), cluster); },
+      ThrowsMessage<Error>(testing::AllOf(
+          HasSubstr(fmt::format("parameters and the optimizer's states take {}, {} on each of 2 devices",
+                                bytes_text(3 * 4 * parameters), bytes_text(3 * 4 * parameters / 2))),
+          HasSubstr("1.00 KiB short"), HasSubstr("try: 3 devices or more"))));
 }
 
 /// Where no plan of this model fits, what is said to try.
@@ -74,9 +92,9 @@ TEST(FeasibleOptions, NamesSeveralChangesWhereNoneAloneWouldDo) {
 TEST(FeasibleOptions, SpeaksOfRematerialisationOnlyWhereItIsOff) {
   PlannerOptions options;
   options.micro_batches = 2;
-  EXPECT_THAT(hint_for(options, 20000), testing::Not(HasSubstr("--rematerialize")));
+  EXPECT_THAT(hint_for(options, 23000), testing::Not(HasSubstr("--rematerialize")));
   options.rematerialize = Rematerialize::never;
-  EXPECT_THAT(hint_for(options, 20000), HasSubstr("--rematerialize auto"));
+  EXPECT_THAT(hint_for(options, 23000), HasSubstr("--rematerialize auto"));
 }
 
 }  // namespace
