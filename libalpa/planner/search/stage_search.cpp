@@ -415,7 +415,19 @@ class StageSearch {
       proposal.solutions.push_back(solution);
     }
     proposal.estimate_s = partition.seconds;
+    proposal.likely_s = likely_s(partition);
     return proposal;
+  }
+
+  double likely_s(const Partition& partition) const {
+    const int others = space_.micro_batches - 1;
+    double sum = 0, slowest = 0, update = 0;
+    for (const Partition::Stage& stage : partition.stages) {
+      sum += stage.seconds.first;
+      slowest = std::max(slowest, stage.seconds.first);
+      update = std::max(update, stage.seconds.others - others * stage.seconds.first);
+    }
+    return sum + others * slowest + update;
   }
 
   std::pair<StageMode, StageSolution> solution_of(const PlacedSpan& stage, int way) const {
