@@ -77,7 +77,7 @@ class PlanSearch {
     check_pin(*options_.pin, priced(options_.pin->micro_batches).graph, costs_.cluster().devices());
     PinnedPlan pinned = *options_.pin;
     for (StageRequest& request : pinned.stages) request.micro_batches = pinned.micro_batches;
-    price_meshes(priced(pinned.micro_batches), {{0, pinned}}, pinned.method);
+    if (!price_meshes(priced(pinned.micro_batches), {{0, pinned}}, pinned.method)) return;
     clock_.begin(pinned.method, 0);
     try_pinned({pinned}, infinity);
   }
@@ -216,13 +216,15 @@ class PlanSearch {
           all.push_back(
               {costs_.is_measured() ? 0 : named.least_s(pinned, costs_.cluster()), std::move(pinned)});
     leave_slow(all, left);
-    price_meshes(graph, all, name);
+    if (!price_meshes(graph, all, name)) return void(has_time_for("baselines", micro_batches));
     for (auto& [least_s, pinned] : all)
       least_s = pipeline_seconds(least_seconds(graph.planning, graph.book, pinned.stages));
     std::ranges::stable_sort(all, {}, &BoundedBaseline::least_s);
+    leave_slow(all, left);
     clock_.begin(name, static_cast<int>(all.size()));
     while (leave_slow(all, left), !all.empty() && has_time_for("baselines", micro_batches)) {
-      const auto end = all.begin() + std::min<std::ptrdiff_t>(std::ssize(all), 8);  // whatever the threads
+      const std::ptrdiff_t at_once = clock_.is_over() ? 1 : 8;  // whatever the number of threads
+      const auto end = all.begin() + std::min(std::ssize(all), at_once);
       std::vector<PinnedPlan> tried;
       for (auto each = all.begin(); each != end; ++each) tried.push_back(std::move(each->pinned));
       all.erase(all.begin(), end);
@@ -243,14 +245,16 @@ class PlanSearch {
     });
   }
 
-  /// Whatever the time, as long as there is no plan.
-  void price_meshes(PricedGraph& graph, const std::vector<BoundedBaseline>& all, const std::string& name) {
+  /// Whatever the time, as long as there is no plan and no stop was asked for; false where there was none.
+  bool price_meshes(PricedGraph& graph, const std::vector<BoundedBaseline>& all, const std::string& name) {
     std::set<MeshShape> meshes;
     for (const BoundedBaseline& each : all)
       for (const StageRequest& request : each.pinned.stages) meshes.insert(request.mesh);
     clock_.begin(name + ": meshes priced", static_cast<int>(meshes.size()));
-    graph.book.price({meshes.begin(), meshes.end()}, thread_count(options_.threads),
-                     [&] { clock_.one_done(); });
+    return graph.book.price(
+        {meshes.begin(), meshes.end()}, thread_count(options_.threads),
+        [&] { return clock_.is_over() && (selection_.has_winner() || clock_.is_stopped()); },
+        [&] { clock_.one_done(); });
   }
 
   /// Their meshes must be priced.

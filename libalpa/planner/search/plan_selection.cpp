@@ -197,9 +197,8 @@ PlanSelection::Trial PlanSelection::try_out(const PricedGraph& priced, Proposal 
                             : fmt::format("stage {}: {}", s, solution.why_not);
       return trial;
     }
-    if (const double least_s = pipeline_seconds(solutions, requests.front().micro_batches);
-        least_s >= most_s) {
-      trial.failure = too_slow_text(least_s);
+    if (const double step_s = pipeline_seconds(solutions, requests.front().micro_batches); step_s >= most_s) {
+      trial.failure = fmt::format("{} a step by its estimate, and no closer look", seconds_text(step_s));
       return trial;
     }
     Plan plan = plan_of(priced, attempt.proposal, method, schedule);

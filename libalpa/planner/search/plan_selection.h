@@ -43,11 +43,11 @@ class PlanSelection {
     bool out_of_time = false;
   };
 
-  /// The stages solved to the end, starting from the proposal's solutions where it has them, then lowered and
-  /// simulated. Those whose packing takes more than is left beside what is live are solved once more with
-  /// that much less memory, or with rematerialisation. Their meshes must be in the book. Ends once it is
-  /// clear that a step takes `most_s` or more. May be called by several threads, each of which uses
-  /// `threads`.
+  /// The stages solved to the end, starting from the proposal's solutions where it has them (those that were
+  /// solved for just that are taken as they are), then lowered and simulated. Those whose packing takes more
+  /// than is left beside what is live are solved once more with that much less memory, or with
+  /// rematerialisation. Their meshes must be in the book. Ends once it is clear that a step takes `most_s` or
+  /// more. May be called by several threads, each of which uses `threads`.
   Trial try_out(const PricedGraph&, Proposal, const std::string& method, const std::string& schedule,
                 double most_s, int threads) const;
   /// What came out joins the candidates, or the failures. Returns the proposal that was tried out.

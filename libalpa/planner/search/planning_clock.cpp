@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "libalpa/base/clock.h"
 #include "libalpa/base/units.h"
 
 namespace alpa {
@@ -28,7 +29,7 @@ PlanningClock::~PlanningClock() {
 }
 
 void PlanningClock::begin(const std::string& phase, int parts) {
-  const double now_s = time_limit_s_ - left_s();
+  const double now_s = monotonic_s();
   const std::lock_guard lock(mutex_);
   if (!phase_.empty()) log_.debug(fmt::format("{}: {}", phase_, seconds_text(now_s - began_s_)));
   began_s_ = now_s;

@@ -271,6 +271,8 @@ class StageSearch {
     const double missing_s = solved.best.step_s - solved.lower_bound_s;
     solved.is_rough =
         solved.best.feasible && solved.best.step_s <= enough && missing_s > space_.gap * solved.best.step_s;
+    solved.best.is_solved =
+        solved.best.is_solved && !solved.is_rough;  // a start for what needs it at its best
     return solved;
   }
 
@@ -297,6 +299,14 @@ class StageSearch {
   void note(const PlacedSpan& stage, Solved solved) {
     const int kind = spans_.kind_of(stage.span);
     outcome_.out_of_time |= solved.best.hit_time_limit;
+    if (const auto at = solved_.find({kind, stage.in_flight}); at != solved_.end()) {
+      Solved& known = at->second;  // rough
+      if (known.best.feasible && (!solved.best.feasible || solved.best.step_s > known.best.step_s)) {
+        known.is_rough = false;
+        known.lower_bound_s = std::max(known.lower_bound_s, solved.lower_bound_s);
+        return;
+      }
+    }
     Correction& correction = corrections_[kind];
     if (solved.best.feasible) {
       const StageWay best = modes_.estimated(stage.span, stage.in_flight).front().way;
@@ -477,14 +487,14 @@ SearchOutcome search_stages(const PlanningGraph& planning, const SearchSpace& sp
   std::vector<MeshShape> meshes;
   for (const StageMode& mode : stage_modes(space, book.costs().cluster()))
     if (meshes.empty() || meshes.back() != mode.mesh) meshes.push_back(mode.mesh);
-  if (clock.is_over() && !book.knows(meshes)) {
-    SearchOutcome nothing;
-    nothing.out_of_time = true;
-    return nothing;
-  }
   clock.begin(space.name + ": meshes priced", static_cast<int>(meshes.size()));
-  book.price(meshes, space.threads, [&] { clock.one_done(); });
-  return StageSearch(planning, space, book, clock).run();
+  const auto one_done = [&] { clock.one_done(); };
+  if (book.price(
+          meshes, space.threads, [&] { return clock.is_over(); }, one_done))
+    return StageSearch(planning, space, book, clock).run();
+  SearchOutcome nothing;
+  nothing.out_of_time = true;
+  return nothing;
 }
 
 }  // namespace alpa

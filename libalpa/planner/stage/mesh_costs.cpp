@@ -189,14 +189,16 @@ double MeshCosts::reduction_seconds(ValueIndex value, int layout) const {
   return conversions_.seconds(table.whole(), spec, without_terms(spec), costs_);
 }
 
-void CostTable::price(const std::vector<MeshShape>& meshes, int threads,
+bool CostTable::price(const std::vector<MeshShape>& meshes, int threads, const std::function<bool()>& stops,
                       const std::function<void()>& one_done) {
   std::vector<std::unique_ptr<MeshCosts>*> places;
   for (const MeshShape& mesh : meshes) places.push_back(&mesh_costs_[mesh]);
   run_tasks(static_cast<int>(meshes.size()), threads, [&](int i) {
-    if (!*places[i]) *places[i] = std::make_unique<MeshCosts>(graph_, meshes[i], costs_);
+    if (*places[i] || stops()) return;
+    *places[i] = std::make_unique<MeshCosts>(graph_, meshes[i], costs_);
     one_done();
   });
+  return std::ranges::all_of(places, [](const auto* place) { return *place != nullptr; });
 }
 
 }  // namespace alpa

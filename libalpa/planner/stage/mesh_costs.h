@@ -1,5 +1,4 @@
 #pragma once
-#include <algorithm>
 #include <array>
 #include <deque>
 #include <functional>
@@ -114,11 +113,10 @@ class CostTable {
     if (!known) known = std::make_unique<MeshCosts>(graph_, mesh, costs_);
     return *known;
   }
-  /// Prices those meshes that are new, by several threads. `one_done` is called, by any of them, after each.
-  void price(const std::vector<MeshShape>&, int threads, const std::function<void()>& one_done);
-  bool knows(const std::vector<MeshShape>& meshes) const {
-    return std::ranges::all_of(meshes, [&](const MeshShape& mesh) { return mesh_costs_.contains(mesh); });
-  }
+  /// Prices those meshes that are new, by several threads, which call `stops` before and `one_done` after
+  /// each. False where some were left for that.
+  bool price(const std::vector<MeshShape>&, int threads, const std::function<bool()>& stops,
+             const std::function<void()>& one_done);
   /// Of a mesh that was asked for before.
   const MeshCosts& known(const MeshShape& mesh) const { return *mesh_costs_.at(mesh); }
   const CostModel& costs() const { return costs_; }

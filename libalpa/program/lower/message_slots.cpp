@@ -12,7 +12,7 @@ class RunWalk {
  public:
   RunWalk(const std::vector<std::vector<StageRun>>& orders, const std::vector<Way>& ways)
       : orders_(orders), ways_(ways), at_(orders.size()), sent_(ways.size()), received_(ways.size()) {
-    for (const Way& way : ways) slots_.push_back(stages_apart(way));
+    for (const Way& way : ways) slots_.push_back(first_slots(way));
   }
 
   std::vector<std::int64_t> slots() {
@@ -30,14 +30,15 @@ class RunWalk {
   }
 
  private:
-  std::int64_t stages_apart(const Way& way) const {
+  std::int64_t first_slots(const Way& way) const {
     const int apart = std::abs(way.to_stage - way.from_stage);
+    if (apart <= 1) return 1;
     const StageIndex earlier = std::min(way.from_stage, way.to_stage);
     std::vector<StageRun> of_earlier;
     for (const std::vector<StageRun>& order : orders_)
       std::ranges::copy_if(order, std::back_inserter(of_earlier),
                            [&](const StageRun& run) { return run.stage == earlier; });
-    return apart <= 1 ? 1 : std::min(apart + 1, std::max(1, most_in_flight(of_earlier)));
+    return std::min(apart + 1, std::max(1, most_in_flight(of_earlier)));
   }
 
   bool carries(const Way& way, const StageRun& run) const {

@@ -15,7 +15,7 @@ struct Way {
 
 /// For each way how many messages the sender must be able to leave behind: a sender whose slots are all on
 /// their way waits until the oldest has arrived. One between neighbours. Where a value passes stages by, its
-/// ends are as many micro-batches apart as there are stages between them, so it has one for each, that the
+/// ends are micro-batches apart, so it has one for each stage on the way, both ends among them, that the
 /// pipeline is not held up (no more than the earlier stage has in flight), and more where meshes would still
 /// wait for each other in a circle. `orders`: [mesh], of the runs of all its stages.
 std::vector<std::int64_t> message_slots(const std::vector<std::vector<StageRun>>& orders,

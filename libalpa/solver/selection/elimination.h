@@ -23,6 +23,9 @@ class Elimination {
   Elimination(const SelectionNetwork&, const std::vector<std::vector<int>>& incident,
               const std::vector<int>& region, Limits);
 
+  Elimination(const Elimination&) = delete;
+  Elimination& operator=(const Elimination&) = delete;
+
   const std::vector<int>& members() const { return members_; }  ///< eliminated nodes, in order
   const std::vector<int>& hubs() const { return hubs_; }
   double work() const { return work_; }
@@ -38,7 +41,7 @@ class Elimination {
 
  private:
   struct Factor {
-    const double* data = nullptr;  ///< an edge's costs; null: the table of step `step`
+    const double* data = nullptr;  ///< an edge's costs, in tables_; null: the table of step `step`
     int step = -1;
     std::ptrdiff_t own_stride = 0;       ///< per strategy of the eliminated node
     std::vector<std::ptrdiff_t> stride;  ///< per scope variable, 0 where the factor does not depend on it

@@ -116,6 +116,8 @@ SelectionSolution without_choice(const SelectionProblem& problem, const Selectio
 
 std::string proof_text(const NetworkSolution& found, double gap, const SelectionOptions& options) {
   if (gap <= options.gap) return "optimal";
+  if (found.incumbent.cost <= options.enough && gap <= options.gap_of_enough)
+    return fmt::format("gap {:.2g} %, good enough", 100 * gap);
   return fmt::format("gap {:.2g} %, {}", 100 * gap, end_of(found));
 }
 
