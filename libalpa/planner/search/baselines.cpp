@@ -29,7 +29,7 @@ Baselines::Baselines(const Graph& graph, int devices, int devices_per_node, int 
       schedule_(std::move(schedule)),
       layer_flops_(graph.layers.size(), 0.0) {
   for (const Node& node : graph.nodes)
-    if (node.phase != Phase::update)
+    if (node.phase != Phase::update && !node.op->sums_micro_batches)  // sums may be the gradient kernels'
       layer_flops_[node.layer] += flops_of(*node.op, {operand_types(graph, node), node.attributes});
 }
 

@@ -9,6 +9,10 @@ namespace alpa {
 /// Methods that are no search over both kinds of parallelism: "serial", "zero-1" ... (method_words()).
 std::vector<std::string> baseline_names();
 
+inline bool is_wanted(const PlannerOptions& options, const std::string& method) {
+  return options.method == "auto" || options.method == method;
+}
+
 /// What named methods stand for on this many devices. Layers are cut by equal work. Keeps a reference to the
 /// graph.
 class Baselines {

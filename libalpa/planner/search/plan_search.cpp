@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <set>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/infinity.h"
@@ -14,13 +13,12 @@
 #include "libalpa/base/units.h"
 #include "libalpa/cluster/micro_batch_counts.h"
 #include "libalpa/plan/explain.h"
-#include "libalpa/planner/search/baselines.h"
+#include "libalpa/planner/search/baseline_trials.h"
 #include "libalpa/planner/search/layer_clustering.h"
 #include "libalpa/planner/search/pin.h"
 #include "libalpa/planner/search/plan_selection.h"
 #include "libalpa/planner/search/planning_clock.h"
 #include "libalpa/planner/search/stage_search.h"
-#include "libalpa/planner/search/work_lower_bound.h"
 
 namespace alpa {
 namespace {
@@ -43,7 +41,8 @@ class PlanSearch {
         devices_(options.devices > 0 ? options.devices : costs.cluster().devices()),
         schedule_(options.schedule),
         clock_(options.time_limit_s, log, options.stop),
-        selection_(model, costs, options, devices_, clock_) {}
+        selection_(model, costs, options, devices_, clock_),
+        baselines_(costs, options, selection_, clock_) {}
 
   Plan run() {
     if (options_.pin)
@@ -69,17 +68,11 @@ class PlanSearch {
   }
 
  private:
-  bool wants(const std::string& method) const {
-    return options_.method == "auto" || options_.method == method;
-  }
+  bool wants(const std::string& method) const { return is_wanted(options_, method); }
   void enter_pin() {
     check_batch(options_.pin->micro_batches);
     check_pin(*options_.pin, priced(options_.pin->micro_batches).graph, costs_.cluster().devices());
-    PinnedPlan pinned = *options_.pin;
-    for (StageRequest& request : pinned.stages) request.micro_batches = pinned.micro_batches;
-    if (!price_meshes(priced(pinned.micro_batches), {{0, pinned}}, pinned.method)) return;
-    clock_.begin(pinned.method, 0);
-    try_pinned({pinned}, infinity);
+    baselines_.try_pinned(priced(options_.pin->micro_batches), *options_.pin);
   }
 
   void enter_methods() {
@@ -93,6 +86,15 @@ class PlanSearch {
       for (const int count : counts) search(count, "intra-only", one_stage());
     if (options_.method == "inter-only")
       for (const int count : counts) search(count, "inter-only", one_device_each());
+  }
+
+  /// Many micro-batches first, with which most models are best.
+  void baselines(const std::vector<int>& counts) {
+    for (auto count = counts.rbegin(); count != counts.rend(); ++count) {
+      const bool are_done = has_time() && baselines_.try_all(priced(*count), *count, devices_, schedule_);
+      if (!are_done) note_left_out("baselines", *count);
+    }
+    baselines_.note_left();
   }
 
   /// What lasts from step to step is somewhere, whatever the plan.
@@ -136,8 +138,8 @@ class PlanSearch {
 
   /// Of the best baseline with so many micro-batches; where none fits, more come first.
   double known_s(int micro_batches) const {
-    const auto known = known_s_.find(micro_batches);
-    return known == known_s_.end() ? kNoBaseline_s * (1 + 1.0 / micro_batches) : known->second;
+    const double known = baselines_.best_estimate_s(micro_batches);
+    return known < infinity ? known : kNoBaseline_s * (1 + 1.0 / micro_batches);
   }
 
   void check_batch(int micro_batches) const {
@@ -178,101 +180,11 @@ class PlanSearch {
   }
 
   /// What there is no time for is left out, once there is a plan or a stop was asked for.
-  bool has_time_for(const std::string& part, int micro_batches) {
-    if (!clock_.is_over() || (!selection_.has_winner() && !clock_.is_stopped())) return true;
+  bool has_time() const { return !clock_.is_over() || (!selection_.has_winner() && !clock_.is_stopped()); }
+
+  void note_left_out(const std::string& part, int micro_batches) {
     if (cut_at_.empty()) cut_at_ = clock_.where();
     left_out_[part].push_back(micro_batches);
-    return false;
-  }
-
-  /// Many micro-batches first, with which most models have their best. What cannot come near the best so far
-  /// is left at its bound.
-  void baselines(const std::vector<int>& counts) {
-    LeftBaselines left;
-    for (auto count = counts.rbegin(); count != counts.rend(); ++count)
-      if (has_time_for("baselines", *count)) baselines(*count, left);
-    if (left.count > 0)
-      selection_.note_failure(count_text(left.count, "other baseline"),
-                              fmt::format("{} a step at least", seconds_text(left.least_s)));
-  }
-
-  struct LeftBaselines {
-    std::int64_t count = 0;
-    double least_s = infinity;
-  };
-  struct BoundedBaseline {
-    double least_s = 0;
-    PinnedPlan pinned;
-  };
-
-  void baselines(int micro_batches, LeftBaselines& left) {
-    const std::string name = fmt::format("baselines, {}", count_text(micro_batches, "micro-batch"));
-    PricedGraph& graph = priced(micro_batches);
-    const Baselines named(graph.graph, devices_, costs_.cluster().devices_per_node, micro_batches, schedule_);
-    std::vector<BoundedBaseline> all;
-    for (const std::string& method : baseline_names())
-      if (wants(method))
-        for (PinnedPlan& pinned : named.of(method))
-          all.push_back(
-              {costs_.is_measured() ? 0 : named.least_s(pinned, costs_.cluster()), std::move(pinned)});
-    leave_slow(all, left);
-    if (!price_meshes(graph, all, name)) return void(has_time_for("baselines", micro_batches));
-    for (auto& [least_s, pinned] : all)
-      least_s = pipeline_seconds(least_seconds(graph.planning, graph.book, pinned.stages));
-    std::ranges::stable_sort(all, {}, &BoundedBaseline::least_s);
-    leave_slow(all, left);
-    clock_.begin(name, static_cast<int>(all.size()));
-    while (leave_slow(all, left), !all.empty() && has_time_for("baselines", micro_batches)) {
-      const std::ptrdiff_t at_once = clock_.is_over() ? 1 : 8;  // whatever the number of threads
-      const auto end = all.begin() + std::min(std::ssize(all), at_once);
-      std::vector<PinnedPlan> tried;
-      for (auto each = all.begin(); each != end; ++each) tried.push_back(std::move(each->pinned));
-      all.erase(all.begin(), end);
-      try_pinned(tried, most_baseline_s());
-    }
-  }
-
-  double most_baseline_s() const {
-    return stage_effort(options_.effort).count_margin * selection_.best_estimate_s();
-  }
-
-  void leave_slow(std::vector<BoundedBaseline>& all, LeftBaselines& left) const {
-    std::erase_if(all, [&](const BoundedBaseline& each) {
-      if (each.least_s <= most_baseline_s()) return false;
-      ++left.count;
-      left.least_s = std::min(left.least_s, each.least_s);
-      return true;
-    });
-  }
-
-  /// Whatever the time, as long as there is no plan and no stop was asked for; false where there was none.
-  bool price_meshes(PricedGraph& graph, const std::vector<BoundedBaseline>& all, const std::string& name) {
-    std::set<MeshShape> meshes;
-    for (const BoundedBaseline& each : all)
-      for (const StageRequest& request : each.pinned.stages) meshes.insert(request.mesh);
-    clock_.begin(name + ": meshes priced", static_cast<int>(meshes.size()));
-    return graph.book.price(
-        {meshes.begin(), meshes.end()}, thread_count(options_.threads),
-        [&] { return clock_.is_over() && (selection_.has_winner() || clock_.is_stopped()); },
-        [&] { clock_.one_done(); });
-  }
-
-  /// Their meshes must be priced.
-  void try_pinned(const std::vector<PinnedPlan>& pins, double most_s) {
-    const int threads = thread_count(options_.threads), count = static_cast<int>(pins.size());
-    std::vector<PlanSelection::Trial> trials(pins.size());
-    run_tasks(count, threads, [&](int i) {
-      const PinnedPlan& pinned = pins[i];
-      trials[i] = selection_.try_out(*graphs_.at(pinned.micro_batches), {pinned.stages, {}, 0}, pinned.method,
-                                     pinned.schedule, most_s, std::max(1, threads / count));
-      clock_.one_done();
-    });
-    for (std::size_t i = 0; i < pins.size(); ++i) {
-      const Proposal entered = selection_.enter(std::move(trials[i]));
-      if (entered.requests.empty()) continue;
-      double& known = known_s_.try_emplace(pins[i].micro_batches, infinity).first->second;
-      known = std::min(known, entered.estimate_s);
-    }
   }
 
   SearchSpace space() const {
@@ -309,7 +221,8 @@ class PlanSearch {
 
   void search(int micro_batches, const std::string& method, SearchSpace space) {
     double& bound_s = bound_s_.try_emplace(micro_batches, infinity).first->second;
-    if (!has_time_for(method, micro_batches)) {
+    if (!has_time()) {
+      note_left_out(method, micro_batches);
       bound_s = 0;
       return;
     }
@@ -397,8 +310,8 @@ class PlanSearch {
   std::string schedule_;
   PlanningClock clock_;
   PlanSelection selection_;
+  BaselineTrials baselines_;
   std::map<int, std::unique_ptr<PricedGraph>> graphs_;  ///< by micro-batches
-  std::map<int, double> known_s_;  ///< estimates of the best baselines that fit, by micro-batches
   std::vector<int> cuts_;
   std::map<int, double> bound_s_;  ///< by micro-batches; 0: not known, for want of time
   std::vector<int> unsearched_;    ///< micro-batches that the effort leaves out

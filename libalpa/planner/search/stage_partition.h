@@ -13,6 +13,8 @@ struct StageSeconds {
   double others = 0;        ///< all further ones, and the update
 };
 
+inline double step_s(const StageSeconds& seconds) { return seconds.first + seconds.others; }
+
 /// What the search minimises: the first micro-batch through all stages, then the slowest of them for all
 /// others and its update. (Alpa, OSDI'22, equation 2, with the update counted.)
 double pipeline_seconds(const std::vector<StageSeconds>&);

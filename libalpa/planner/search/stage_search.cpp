@@ -3,16 +3,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <numeric>
 #include <set>
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/parallel_tasks.h"
-#include "libalpa/planner/search/stage_modes.h"
+#include "libalpa/planner/search/stage_solver.h"
 #include "libalpa/planner/search/work_lower_bound.h"
-#include "libalpa/schedule/schedule.h"
 
 namespace alpa {
 namespace {
@@ -21,14 +19,9 @@ namespace {
 constexpr double kAlike = 1e-4, kAlikeOfMany = 5e-3;
 constexpr int kManyUnits = 16;
 
-/// Ways to run a stage that are estimated to take that many times the best are not solved for it.
-constexpr double kWorthSolving = 1.02;
-
 StageSeconds seconds_of(const StageSolution& solution, int micro_batches) {
   return {solution.micro_batch_s, (micro_batches - 1) * solution.micro_batch_s + solution.update_s};
 }
-
-double step_s(const StageSeconds& seconds) { return seconds.first + seconds.others; }
 
 std::vector<int> every_layer(const Graph& graph) {
   std::vector<int> cuts(graph.layers.size() + 1);
@@ -36,45 +29,11 @@ std::vector<int> every_layer(const Graph& graph) {
   return cuts;
 }
 
-/// The numbers of devices that a stage may have.
-std::vector<int> stage_sizes(const SearchSpace& space, const Cluster& cluster) {
-  if (space.single_devices) return {1};
-  std::vector<int> sizes = submesh_sizes(space.devices, cluster.devices_per_node);
-  if (space.most_stages == 1) std::erase_if(sizes, [&](int size) { return size != space.devices; });
-  const auto is_doubled = [&](int size) {
-    const int nodes = size / cluster.devices_per_node;
-    return size == space.devices || nodes <= 1 || std::has_single_bit(static_cast<unsigned>(nodes));
-  };
-  if (space.doubling_sizes) std::erase_if(sizes, [&](int size) { return !is_doubled(size); });
-  return sizes;
-}
-
-std::vector<StageMode> stage_modes(const SearchSpace& space, const Cluster& cluster) {
-  std::vector<StageMode> modes;
-  for (const int size : stage_sizes(space, cluster))
-    for (const MeshShape& mesh : mesh_shapes(size, cluster.devices_per_node))
-      for (const bool rematerialize : space.rematerialize) modes.push_back({mesh, rematerialize});
-  return modes;
-}
-
-/// [stages left, the stage itself among them] The most micro-batches in flight of any pipeline.
-std::vector<int> most_in_flight_of(const SearchSpace& space, int most_stages) {
-  const PipelineSchedule& schedule = find_schedule(space.schedule);
-  std::vector<int> in_flight(static_cast<std::size_t>(most_stages) + 1, 0);
-  for (int stages = 1; stages <= most_stages; ++stages)
-    for (const StageIndex stage : indices_to<StageIndex>(static_cast<std::size_t>(stages))) {
-      int& most = in_flight[stages - stage];
-      most = std::max(most, most_in_flight(schedule.order(stage, stages, space.micro_batches)));
-    }
-  return in_flight;
-}
-
 class StageSearch {
  public:
   StageSearch(const PlanningGraph& planning, const SearchSpace& space, const CostTable& book,
               PlanningClock& clock)
-      : planning_(planning),
-        space_(space),
+      : space_(space),
         book_(book),
         clock_(clock),
         cluster_(book.costs().cluster()),
@@ -84,10 +43,11 @@ class StageSearch {
         in_flight_(most_in_flight_of(space, std::min({space.most_stages, spans_.units(), space.devices}))),
         is_apart_(space.devices > cluster_.devices_per_node),
         alike_(spans_.units() > kManyUnits ? kAlikeOfMany : kAlike),
-        floor_(planning, book, sizes_, cluster_.devices_per_node, space.micro_batches),
+        floor_(planning, book, sizes_, cluster_.devices_per_node),
         modes_(planning, book, spans_, stage_modes(space, cluster_),
                {space.micro_batches, std::ranges::max(in_flight_), is_apart_, space.cutoff_s, space.threads,
                 space.name}),
+        solver_(planning, space, book, spans_, modes_, clock, is_apart_, std::ranges::max(in_flight_)),
         corrections_(static_cast<std::size_t>(spans_.kinds())) {}
 
   SearchOutcome run() {
@@ -109,16 +69,6 @@ class StageSearch {
   int first_layer(const StageSpan& span) const { return spans_.first_layer(span); }
   int end_layer(const StageSpan& span) const { return spans_.end_layer(span); }
 
-  /// A stage with so many micro-batches in flight, solved in the modes that could be its best.
-  struct Solved {
-    int id = 0;
-    StageSpan span;
-    StageMode mode;
-    StageSolution best;
-    double lower_bound_s = infinity;
-    std::int64_t least_memory = 0;
-    bool is_rough = false;  ///< not at its best, as another one of its partition was slower
-  };
   using SolvedKey = std::pair<int, int>;  ///< kind of span, in flight
 
   /// What solving showed of the estimates of a kind of span: they are that much too low, and memory allows
@@ -184,11 +134,6 @@ class StageSearch {
       if (partition.seconds < space_.cutoff_s) outcome_.proposals.push_back(proposal(partition));
   }
 
-  struct PlacedSpan {
-    StageSpan span;
-    int in_flight = 1;
-    double step_s = 0;  ///< as the partition has it
-  };
   std::vector<PlacedSpan> stages_of(const Partition& partition) const {
     std::vector<PlacedSpan> stages;
     int left = static_cast<int>(partition.stages.size()), first = 0;
@@ -220,87 +165,21 @@ class StageSearch {
       return false;
     }
     clock_.begin(space_.name + ": stages solved", static_cast<int>(open.size()));
-    std::vector<Solved> results(open.size());
+    std::vector<SolvedStage> results(open.size());
     run_tasks(static_cast<int>(open.size()), space_.threads, [&](int i) {
       const double enough = open[i].step_s == slowest_s ? -infinity : slowest_s;
-      results[i] = solve(open[i], static_cast<int>(stages.size()), enough, cutoff_s);
+      results[i] = solver_.solve(open[i], static_cast<int>(stages.size()), enough, cutoff_s);
       clock_.one_done();
     });
     for (std::size_t i = 0; i < open.size(); ++i) note(open[i], std::move(results[i]));
     return true;
   }
 
-  Solved solve(const PlacedSpan& stage, int stages, double enough, double cutoff) const {
-    const StageSpan& span = stage.span;
-    Solved solved;
-    solved.span = span;
-    const std::vector<StageModes::Estimated> modes = modes_.estimated(span, stage.in_flight);
-    for (const auto& [mode, way] : modes) {
-      const double least = modes_.least_step_s(mode, span), left_s = std::max(0.0, clock_.left_s());
-      const bool is_near = step_s(way.seconds) <= kWorthSolving * step_s(modes.front().way.seconds);
-      const bool is_enough = solved.best.feasible && (solved.best.step_s <= enough || !is_near);
-      if (least >= cutoff || is_enough || left_s == 0) {
-        solved.lower_bound_s = std::min(solved.lower_bound_s, least);
-        solved.best.hit_time_limit |= left_s == 0;
-        continue;
-      }
-      SelectionOptions options;
-      options.gap = space_.gap;
-      options.effort = space_.effort;
-      options.most_cbc_cells = space_.most_cbc_cells;
-      options.time_limit_s = left_s;
-      options.stop = clock_.stop();
-      options.cutoff = cutoff;
-      options.enough = enough;
-      options.gap_of_enough = space_.gap * space_.micro_batches / stages;
-      const StageSolution start = modes_.part(way.id, span);
-      StageSolution solution =
-          solve_stage(planning_, request_of(stage, mode), book_.known(mode.mesh), options, &start);
-      const bool hit = solved.best.hit_time_limit || solution.hit_time_limit;
-      solved.lower_bound_s = std::min(solved.lower_bound_s, std::max(least, bound_of(solution, span)));
-      if (solution.feasible && (!solved.best.feasible || solution.step_s < solved.best.step_s)) {
-        solved.mode = mode;
-        solved.best = std::move(solution);
-        cutoff = std::min(cutoff, solved.best.step_s);
-      } else if (solution.least_memory > 0 &&
-                 (solved.least_memory == 0 || solution.least_memory < solved.least_memory)) {
-        solved.least_memory = solution.least_memory;
-      }
-      solved.best.hit_time_limit = hit;
-    }
-    const double missing_s = solved.best.step_s - solved.lower_bound_s;
-    solved.is_rough =
-        solved.best.feasible && solved.best.step_s <= enough && missing_s > space_.gap * solved.best.step_s;
-    solved.best.is_solved =
-        solved.best.is_solved && !solved.is_rough;  // a start for what needs it at its best
-    return solved;
-  }
-
-  /// A stage within a node may have a neighbour beside it, from which it gets messages for less than was
-  /// taken.
-  double bound_of(const StageSolution& solution, const StageSpan& span) const {
-    const bool is_exact = !is_apart_ || span.devices % cluster_.devices_per_node == 0;
-    return is_exact || solution.lower_bound_s == infinity ? solution.lower_bound_s : 0;
-  }
-
-  StageRequest request_of(const PlacedSpan& stage, const StageMode& mode) const {
-    StageRequest request;
-    request.first_layer = first_layer(stage.span);
-    request.end_layer = end_layer(stage.span);
-    request.mesh = mode.mesh;
-    request.micro_batches = space_.micro_batches;
-    request.in_flight = stage.in_flight;
-    request.rematerialize = mode.rematerialize;
-    request.is_apart = is_apart_;
-    request.pipeline_in_flight = std::ranges::max(in_flight_);
-    return request;
-  }
-
-  void note(const PlacedSpan& stage, Solved solved) {
+  void note(const PlacedSpan& stage, SolvedStage solved) {
     const int kind = spans_.kind_of(stage.span);
     outcome_.out_of_time |= solved.best.hit_time_limit;
     if (const auto at = solved_.find({kind, stage.in_flight}); at != solved_.end()) {
-      Solved& known = at->second;  // rough
+      SolvedStage& known = at->second;  // rough
       if (known.best.feasible && (!solved.best.feasible || solved.best.step_s > known.best.step_s)) {
         known.is_rough = false;
         known.lower_bound_s = std::max(known.lower_bound_s, solved.lower_bound_s);
@@ -310,13 +189,13 @@ class StageSearch {
     Correction& correction = corrections_[kind];
     if (solved.best.feasible) {
       const StageWay best = modes_.estimated(stage.span, stage.in_flight).front().way;
-      if (best.most_in_flight >= stage.in_flight)
+      if (best.most_in_flight >= stage.in_flight && !solved.is_rough)
         correction.factor = std::max(correction.factor, solved.best.step_s / step_s(best.seconds));
     } else {
       correction.too_many_in_flight = std::min(correction.too_many_in_flight, stage.in_flight);
       if (solved.least_memory > 0) note_shortfall(stage.span, solved.least_memory);
     }
-    Solved& known = solved_[{kind, stage.in_flight}];
+    SolvedStage& known = solved_[{kind, stage.in_flight}];
     if (known.id == 0) of_id_.push_back(&known);
     solved.id = known.id == 0 ? -static_cast<int>(of_id_.size()) : known.id;
     known = std::move(solved);
@@ -370,7 +249,7 @@ class StageSearch {
       int from = 1, id = 0;
       for (auto at = solved_.lower_bound({kind, 0}); known < infinity && at != solved_.end(); ++at) {
         if (at->first.first != kind) break;
-        const Solved& solved = at->second;
+        const SolvedStage& solved = at->second;
         const int in_flight = at->first.second;
         if (in_flight > from) bound(span, known, in_flight - 1, id);
         from = in_flight;
@@ -421,7 +300,7 @@ class StageSearch {
     const std::vector<PlacedSpan> stages = stages_of(partition);
     for (std::size_t s = 0; s < stages.size(); ++s) {
       const auto& [mode, solution] = solution_of(stages[s], partition.stages[s].way);
-      proposal.requests.push_back(request_of(stages[s], mode));
+      proposal.requests.push_back(solver_.request_of(stages[s], mode));
       proposal.solutions.push_back(solution);
     }
     proposal.estimate_s = partition.seconds;
@@ -445,7 +324,7 @@ class StageSearch {
       const StageTemplate& whole = modes_.estimates().templates()[way];
       return {{whole.mesh, whole.rematerialize}, modes_.part(way, stage.span)};
     }
-    const Solved& solved = *of_id_[-1 - way];
+    const SolvedStage& solved = *of_id_[-1 - way];
     if (stage.span == solved.span) return {solved.mode, solved.best};
     // Of an equal stage elsewhere the nodes are others: it starts from the same template.
     for (const StageModes::Estimated& known : modes_.estimated(stage.span, stage.in_flight))
@@ -453,7 +332,6 @@ class StageSearch {
     return {solved.mode, {}};
   }
 
-  const PlanningGraph& planning_;
   const SearchSpace& space_;
   const CostTable& book_;
   PlanningClock& clock_;
@@ -465,11 +343,12 @@ class StageSearch {
   const double alike_;
   const WorkLowerBound floor_;
   StageModes modes_;
+  const StageSolver solver_;
   const std::function<bool()> stops_ = [this] { return clock_.is_long_over(); };
   StageChoices estimated_ = no_choices();
   std::vector<Correction> corrections_;  ///< [kind of span]
-  std::map<SolvedKey, Solved> solved_;
-  std::vector<const Solved*> of_id_;  ///< [-1 - id]
+  std::map<SolvedKey, SolvedStage> solved_;
+  std::vector<const SolvedStage*> of_id_;  ///< [-1 - id]
   std::int64_t solved_cells_ = 0;
   SearchOutcome outcome_;
 };

@@ -5,7 +5,7 @@
 #include "libalpa/base/infinity.h"
 #include "libalpa/plan/plan.h"
 #include "libalpa/planner/search/planning_clock.h"
-#include "libalpa/planner/search/stage_partition.h"
+#include "libalpa/planner/search/search_space.h"
 #include "libalpa/planner/stage/stage_problem.h"
 
 namespace alpa {
@@ -19,27 +19,6 @@ struct Proposal {
 };
 
 double pipeline_seconds(const std::vector<StageSolution>&, int micro_batches);
-
-/// What to look for.
-struct SearchSpace {
-  int devices = 1;
-  int micro_batches = 1;
-  std::string schedule = "1f1b";
-  std::vector<bool> rematerialize{false, true};  ///< what may be tried
-  std::vector<int>
-      cuts;  ///< where stages may begin and end, the first and last layer's ends among them; empty: anywhere
-  int least_stages = 1, most_stages = 1 << 20;
-  bool single_devices = false;  ///< stages of one device only
-  bool doubling_sizes = false;  ///< stages of several nodes have a power of two of them, or all
-  double cutoff_s = infinity;   ///< proposals whose estimate is that or more are not wanted
-  double gap = 5e-3;            ///< of each stage; the plans that come out are solved again, to the end
-  /// Work on stages that are solved exactly, in place of estimating them: their pairs of strategies.
-  std::int64_t solved_cells = 1'000'000'000;
-  std::int64_t effort = 100'000;         ///< on each
-  std::int64_t most_cbc_cells = 60'000;  ///< likewise, as of SelectionOptions
-  int threads = 1;
-  std::string name = "search";  ///< its name on progress lines
-};
 
 /// What a stage of these layers needs at least, which is more than there is; 0: there is none.
 struct StageShortfall {

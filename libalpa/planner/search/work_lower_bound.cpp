@@ -53,23 +53,19 @@ std::vector<StageSeconds> least_seconds(const PlanningGraph& planning, const Cos
 }
 
 WorkLowerBound::WorkLowerBound(const PlanningGraph& planning, const CostTable& book,
-                               const std::vector<int>& sizes, int devices_per_node, int micro_batches)
-    : micro_batches_(micro_batches) {
+                               const std::vector<int>& sizes, int devices_per_node) {
   const std::size_t layers = planning.classes.layer_nodes.size();
   std::vector<double> device(layers, infinity);
   for (const int size : sizes) {
-    std::vector<double> micro_batch(layers, infinity), update(layers, infinity);
+    std::vector<double> micro_batch(layers, infinity);
     for (const MeshShape& mesh : mesh_shapes(size, devices_per_node)) {
       const std::vector<LayerLowerBound> floors = layer_lower_bounds(planning, book.known(mesh));
       for (std::size_t layer = 0; layer < layers; ++layer) {
-        const LayerLowerBound& floor = floors[layer];
-        micro_batch[layer] = std::min(micro_batch[layer], floor.micro_batch_s);
-        update[layer] = std::min(update[layer], floor.update_s);
-        device[layer] = std::min(device[layer], size * floor.micro_batch_s);
+        micro_batch[layer] = std::min(micro_batch[layer], floors[layer].micro_batch_s);
+        device[layer] = std::min(device[layer], size * floors[layer].micro_batch_s);
       }
     }
     micro_batch_[size] = layer_sums(micro_batch);
-    update_[size] = layer_sums(update);
   }
   device_ = layer_sums(device);
 }
@@ -78,18 +74,8 @@ double WorkLowerBound::micro_batch_s(int first, int end, int size) const {
   return sum_between(micro_batch_.at(size), first, end);
 }
 
-double WorkLowerBound::update_s(int first, int end, int size) const {
-  return sum_between(update_.at(size), first, end);
-}
-
 double WorkLowerBound::rest_s(int first, int end, int rest) const {
   return rest == 0 ? 0 : (device_.back() - sum_between(device_, first, end)) / rest;
-}
-
-double WorkLowerBound::pipeline_s(int first, int end, int size, int rest) const {
-  const double own = micro_batch_s(first, end, size), others = rest_s(first, end, rest);
-  return own + others +
-         std::max((micro_batches_ - 1) * own + update_s(first, end, size), (micro_batches_ - 1) * others);
 }
 
 }  // namespace alpa

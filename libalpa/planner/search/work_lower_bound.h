@@ -28,24 +28,18 @@ std::vector<StageSeconds> least_seconds(const PlanningGraph&, const CostTable&,
 class WorkLowerBound {
  public:
   /// Stages of these numbers of devices, each seen as any of its meshes, which must be in the book.
-  WorkLowerBound(const PlanningGraph&, const CostTable&, const std::vector<int>& sizes, int devices_per_node,
-                 int micro_batches);
+  WorkLowerBound(const PlanningGraph&, const CostTable&, const std::vector<int>& sizes, int devices_per_node);
 
-  /// Seconds of one micro-batch of the layers on that many devices, and of their update.
+  /// Seconds of one micro-batch of the layers on that many devices.
   double micro_batch_s(int first_layer, int end_layer, int size) const;
-  double update_s(int first_layer, int end_layer, int size) const;
 
   /// Seconds of one micro-batch of all other layers, which share `rest` devices: no stage among them, nor
   /// their sum, takes less.
   double rest_s(int first_layer, int end_layer, int rest) const;
 
-  /// The least pipeline_seconds of a pipeline with this stage.
-  double pipeline_s(int first_layer, int end_layer, int size, int rest) const;
-
  private:
-  int micro_batches_;
-  std::map<int, LayerSums> micro_batch_, update_;  ///< by size
-  LayerSums device_;  ///< device-seconds of a micro-batch, on the size that needs least
+  std::map<int, LayerSums> micro_batch_;  ///< by size
+  LayerSums device_;                      ///< device-seconds of a micro-batch, on the size that needs least
 };
 
 }  // namespace alpa

@@ -222,6 +222,30 @@ TEST(SolveSelection, GivesTheSameAnswerEveryTimeAndInEveryThread) {
   }
 }
 
+// What costs no more than is enough need not be near the best; what costs more must be, and bounds hold for
+// all.
+TEST(SolveSelection, LeavesWhatIsGoodEnough) {
+  const SelectionProblem problem = layered_problem(6, 7'000);
+  const SelectionSolution best = solve_selection(problem, {.gap = 1e-3});
+  ASSERT_TRUE(best.feasible);
+  const auto within = [&](double enough, double gap_of_enough) {
+    SelectionOptions options;
+    options.gap = 1e-3;
+    options.enough = enough;
+    options.gap_of_enough = gap_of_enough;
+    const SelectionSolution solution = solve_selection(problem, options);
+    EXPECT_TRUE(solution.feasible);
+    EXPECT_LE(solution.lower_bound, best.cost);
+    return solution;
+  };
+  const SelectionSolution rough = within(2 * best.cost, 0.5);
+  EXPECT_LE(rough.gap(), 0.5);
+  EXPECT_GT(rough.gap(), 1e-3);  // it ended as soon as it might
+  EXPECT_THAT(rough.proof, HasSubstr("good enough"));
+  EXPECT_LE(within(0.5 * best.cost, 0.5).gap(), 1e-3);
+  EXPECT_LE(within(2 * best.cost, 0).gap(), 1e-3);
+}
+
 TEST(SolveSelection, ReportsTheGapWhenItsEffortEnds) {
   const auto solution = solve_selection(layered_problem(12, 15'000), {.gap = 1e-9, .effort = 100});
   ASSERT_TRUE(solution.feasible);

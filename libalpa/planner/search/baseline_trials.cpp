@@ -1,0 +1,110 @@
+#include "libalpa/planner/search/baseline_trials.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+
+#include "libalpa/base/infinity.h"
+#include "libalpa/base/parallel_tasks.h"
+#include "libalpa/base/units.h"
+#include "libalpa/planner/search/work_lower_bound.h"
+
+namespace alpa {
+
+BaselineTrials::BaselineTrials(const CostModel& costs, const PlannerOptions& options,
+                               PlanSelection& selection, PlanningClock& clock)
+    : costs_(costs),
+      options_(options),
+      selection_(selection),
+      clock_(clock),
+      threads_(thread_count(options.threads)) {}
+
+bool BaselineTrials::try_all(PricedGraph& graph, int micro_batches, int devices,
+                             const std::string& schedule) {
+  const std::string name = fmt::format("baselines, {}", count_text(micro_batches, "micro-batch"));
+  const Cluster& cluster = costs_.cluster();
+  const Baselines named(graph.graph, devices, cluster.devices_per_node, micro_batches, schedule);
+  std::vector<Bounded> all;
+  for (const std::string& method : baseline_names())
+    if (is_wanted(options_, method))
+      for (PinnedPlan& pinned : named.of(method))
+        all.push_back({costs_.is_measured() ? 0 : named.least_s(pinned, cluster), std::move(pinned)});
+  leave_slow(all);
+  if (!price_meshes(graph, all, name)) return false;
+  for (auto& [least_s, pinned] : all)
+    least_s = pipeline_seconds(least_seconds(graph.planning, graph.book, pinned.stages));
+  std::ranges::stable_sort(all, {}, &Bounded::least_s);
+  leave_slow(all);
+  clock_.begin(name, static_cast<int>(all.size()));
+  for (; !all.empty(); leave_slow(all)) {
+    if (is_out_of_time()) return false;
+    const std::ptrdiff_t at_once = clock_.is_over() ? 1 : 8;  // whatever the number of threads
+    const auto end = all.begin() + std::min(std::ssize(all), at_once);
+    std::vector<PinnedPlan> tried;
+    for (auto each = all.begin(); each != end; ++each) tried.push_back(std::move(each->pinned));
+    all.erase(all.begin(), end);
+    try_out(graph, tried, most_s());
+  }
+  return true;
+}
+
+void BaselineTrials::try_pinned(PricedGraph& graph, PinnedPlan pinned) {
+  for (StageRequest& request : pinned.stages) request.micro_batches = pinned.micro_batches;
+  if (!price_meshes(graph, {{0, pinned}}, pinned.method)) return;
+  clock_.begin(pinned.method, 0);
+  try_out(graph, {pinned}, infinity);
+}
+
+void BaselineTrials::note_left() const {
+  if (left_ > 0)
+    selection_.note_failure(count_text(left_, "other baseline"),
+                            fmt::format("{} a step at least", seconds_text(least_left_s_)));
+}
+
+double BaselineTrials::best_estimate_s(int micro_batches) const {
+  const auto known = best_estimate_s_.find(micro_batches);
+  return known == best_estimate_s_.end() ? infinity : known->second;
+}
+
+double BaselineTrials::most_s() const {
+  return stage_effort(options_.effort).count_margin * selection_.best_estimate_s();
+}
+
+void BaselineTrials::leave_slow(std::vector<Bounded>& all) {
+  std::erase_if(all, [&](const Bounded& each) {
+    if (each.least_s <= most_s()) return false;
+    ++left_;
+    least_left_s_ = std::min(least_left_s_, each.least_s);
+    return true;
+  });
+}
+
+bool BaselineTrials::price_meshes(PricedGraph& graph, const std::vector<Bounded>& all,
+                                  const std::string& name) {
+  std::set<MeshShape> meshes;
+  for (const Bounded& each : all)
+    for (const StageRequest& request : each.pinned.stages) meshes.insert(request.mesh);
+  clock_.begin(name + ": meshes priced", static_cast<int>(meshes.size()));
+  return graph.book.price(
+      {meshes.begin(), meshes.end()}, threads_, [&] { return is_out_of_time(); }, [&] { clock_.one_done(); });
+}
+
+void BaselineTrials::try_out(const PricedGraph& graph, const std::vector<PinnedPlan>& pins, double most_s) {
+  const int count = static_cast<int>(pins.size());
+  std::vector<PlanSelection::Trial> trials(pins.size());
+  run_tasks(count, threads_, [&](int i) {
+    const PinnedPlan& pinned = pins[i];
+    trials[i] = selection_.try_out(graph, {pinned.stages, {}, 0}, pinned.method, pinned.schedule, most_s,
+                                   std::max(1, threads_ / count));
+    clock_.one_done();
+  });
+  for (std::size_t i = 0; i < pins.size(); ++i) {
+    const Proposal entered = selection_.enter(std::move(trials[i]));
+    if (entered.requests.empty()) continue;
+    double& best = best_estimate_s_.try_emplace(pins[i].micro_batches, infinity).first->second;
+    best = std::min(best, entered.estimate_s);
+  }
+}
+
+}  // namespace alpa

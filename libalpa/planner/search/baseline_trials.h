@@ -1,0 +1,52 @@
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "libalpa/planner/search/baselines.h"
+#include "libalpa/planner/search/plan_selection.h"
+
+namespace alpa {
+
+/// Tries baselines and pins by several threads, with the same result whatever their number. Keeps references.
+class BaselineTrials {
+ public:
+  BaselineTrials(const CostModel&, const PlannerOptions&, PlanSelection&, PlanningClock&);
+
+  /// All that the options want with so many micro-batches, those first that may be the fastest. What cannot
+  /// come near the best plan so far is left at its bound. Goes on whatever the time, as long as there is no
+  /// plan and no stop was asked for; false where some were left for that.
+  bool try_all(PricedGraph&, int micro_batches, int devices, const std::string& schedule);
+
+  /// A pin is tried whatever it takes.
+  void try_pinned(PricedGraph&, PinnedPlan);
+
+  /// Names those that were left at their bound among the failures.
+  void note_left() const;
+
+  /// Of those that fit; infinite: none does.
+  double best_estimate_s(int micro_batches) const;
+
+ private:
+  struct Bounded {
+    double least_s = 0;
+    PinnedPlan pinned;
+  };
+
+  bool is_out_of_time() const { return clock_.is_over() && (selection_.has_winner() || clock_.is_stopped()); }
+  double most_s() const;
+  void leave_slow(std::vector<Bounded>&);
+  bool price_meshes(PricedGraph&, const std::vector<Bounded>&, const std::string& name);
+  void try_out(const PricedGraph&, const std::vector<PinnedPlan>&, double most_s);
+
+  const CostModel& costs_;
+  const PlannerOptions& options_;
+  PlanSelection& selection_;
+  PlanningClock& clock_;
+  const int threads_;
+  std::map<int, double> best_estimate_s_;  ///< by micro-batches
+  std::int64_t left_ = 0;                  ///< at their bounds
+  double least_left_s_ = infinity;
+};
+
+}  // namespace alpa

@@ -1,0 +1,41 @@
+#include "libalpa/planner/search/search_space.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "libalpa/schedule/schedule.h"
+
+namespace alpa {
+
+std::vector<int> stage_sizes(const SearchSpace& space, const Cluster& cluster) {
+  if (space.single_devices) return {1};
+  std::vector<int> sizes = submesh_sizes(space.devices, cluster.devices_per_node);
+  if (space.most_stages == 1) std::erase_if(sizes, [&](int size) { return size != space.devices; });
+  const auto is_doubled = [&](int size) {
+    const int nodes = size / cluster.devices_per_node;
+    return size == space.devices || nodes <= 1 || std::has_single_bit(static_cast<unsigned>(nodes));
+  };
+  if (space.doubling_sizes) std::erase_if(sizes, [&](int size) { return !is_doubled(size); });
+  return sizes;
+}
+
+std::vector<StageMode> stage_modes(const SearchSpace& space, const Cluster& cluster) {
+  std::vector<StageMode> modes;
+  for (const int size : stage_sizes(space, cluster))
+    for (const MeshShape& mesh : mesh_shapes(size, cluster.devices_per_node))
+      for (const bool rematerialize : space.rematerialize) modes.push_back({mesh, rematerialize});
+  return modes;
+}
+
+std::vector<int> most_in_flight_of(const SearchSpace& space, int most_stages) {
+  const PipelineSchedule& schedule = find_schedule(space.schedule);
+  std::vector<int> in_flight(static_cast<std::size_t>(most_stages) + 1, 0);
+  for (int stages = 1; stages <= most_stages; ++stages)
+    for (const StageIndex stage : indices_to<StageIndex>(static_cast<std::size_t>(stages))) {
+      int& most = in_flight[stages - stage];
+      most = std::max(most, most_in_flight(schedule.order(stage, stages, space.micro_batches)));
+    }
+  return in_flight;
+}
+
+}  // namespace alpa

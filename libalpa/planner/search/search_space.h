@@ -1,0 +1,38 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "libalpa/base/infinity.h"
+#include "libalpa/planner/search/stage_modes.h"
+
+namespace alpa {
+
+/// What to look for.
+struct SearchSpace {
+  int devices = 1;
+  int micro_batches = 1;
+  std::string schedule = "1f1b";
+  std::vector<bool> rematerialize{false, true};  ///< what may be tried
+  std::vector<int>
+      cuts;  ///< where stages may begin and end, the first and last layer's ends among them; empty: anywhere
+  int least_stages = 1, most_stages = 1 << 20;
+  bool single_devices = false;  ///< stages of one device only
+  bool doubling_sizes = false;  ///< stages of several nodes have a power of two of them, or all
+  double cutoff_s = infinity;   ///< proposals whose estimate is that or more are not wanted
+  double gap = 5e-3;            ///< of each stage; the plans that come out are solved again, to the end
+  /// Work on stages that are solved exactly, in place of estimating them: their pairs of strategies.
+  std::int64_t solved_cells = 1'000'000'000;
+  std::int64_t effort = 100'000;         ///< on each
+  std::int64_t most_cbc_cells = 60'000;  ///< likewise, as of SelectionOptions
+  int threads = 1;
+  std::string name = "search";  ///< its name on progress lines
+};
+
+/// The numbers of devices that a stage may have, and the modes of those.
+std::vector<int> stage_sizes(const SearchSpace&, const Cluster&);
+std::vector<StageMode> stage_modes(const SearchSpace&, const Cluster&);
+
+/// [stages left, the stage itself among them] The most micro-batches in flight of any pipeline.
+std::vector<int> most_in_flight_of(const SearchSpace&, int most_stages);
+
+}  // namespace alpa

@@ -1,0 +1,90 @@
+#include "libalpa/planner/search/stage_solver.h"
+
+#include <algorithm>
+
+namespace alpa {
+namespace {
+
+/// Ways to run a stage that are estimated to take that many times the best are not solved for it.
+constexpr double kWorthSolving = 1.02;
+
+}  // namespace
+
+StageSolver::StageSolver(const PlanningGraph& planning, const SearchSpace& space, const CostTable& book,
+                         const StageSpans& spans, const StageModes& modes, const PlanningClock& clock,
+                         bool is_apart, int most_in_flight)
+    : planning_(planning),
+      space_(space),
+      book_(book),
+      spans_(spans),
+      modes_(modes),
+      clock_(clock),
+      is_apart_(is_apart),
+      most_in_flight_(most_in_flight) {}
+
+SolvedStage StageSolver::solve(const PlacedSpan& stage, int stages, double enough, double cutoff) const {
+  const StageSpan& span = stage.span;
+  SolvedStage solved;
+  solved.span = span;
+  const std::vector<StageModes::Estimated> modes = modes_.estimated(span, stage.in_flight);
+  for (const auto& [mode, way] : modes) {
+    const double least = modes_.least_step_s(mode, span), left_s = std::max(0.0, clock_.left_s());
+    const bool is_near = step_s(way.seconds) <= kWorthSolving * step_s(modes.front().way.seconds);
+    const bool is_enough = solved.best.feasible && (solved.best.step_s <= enough || !is_near);
+    if (least >= cutoff || is_enough || left_s == 0) {
+      solved.lower_bound_s = std::min(solved.lower_bound_s, least);
+      solved.best.hit_time_limit |= left_s == 0;
+      continue;
+    }
+    SelectionOptions options;
+    options.gap = space_.gap;
+    options.effort = space_.effort;
+    options.most_cbc_cells = space_.most_cbc_cells;
+    options.time_limit_s = left_s;
+    options.stop = clock_.stop();
+    options.cutoff = cutoff;
+    options.enough = enough;
+    options.gap_of_enough = space_.gap * space_.micro_batches / stages;
+    const StageSolution start = modes_.part(way.id, span);
+    StageSolution solution =
+        solve_stage(planning_, request_of(stage, mode), book_.known(mode.mesh), options, &start);
+    const bool hit = solved.best.hit_time_limit || solution.hit_time_limit;
+    solved.lower_bound_s = std::min(solved.lower_bound_s, std::max(least, bound_of(solution, span)));
+    if (solution.feasible && (!solved.best.feasible || solution.step_s < solved.best.step_s)) {
+      solved.mode = mode;
+      solved.best = std::move(solution);
+      cutoff = std::min(cutoff, solved.best.step_s);
+    } else if (solution.least_memory > 0 &&
+               (solved.least_memory == 0 || solution.least_memory < solved.least_memory)) {
+      solved.least_memory = solution.least_memory;
+    }
+    solved.best.hit_time_limit = hit;
+  }
+  const double missing_s = solved.best.step_s - solved.lower_bound_s;
+  solved.is_rough =
+      solved.best.feasible && solved.best.step_s <= enough && missing_s > space_.gap * solved.best.step_s;
+  solved.best.is_solved = solved.best.is_solved && !solved.is_rough;  // a start for what needs it at its best
+  return solved;
+}
+
+/// A stage within a node may have a neighbour beside it, from which it gets messages for less than was
+/// taken.
+double StageSolver::bound_of(const StageSolution& solution, const StageSpan& span) const {
+  const bool is_exact = !is_apart_ || span.devices % book_.costs().cluster().devices_per_node == 0;
+  return is_exact || solution.lower_bound_s == infinity ? solution.lower_bound_s : 0;
+}
+
+StageRequest StageSolver::request_of(const PlacedSpan& stage, const StageMode& mode) const {
+  StageRequest request;
+  request.first_layer = spans_.first_layer(stage.span);
+  request.end_layer = spans_.end_layer(stage.span);
+  request.mesh = mode.mesh;
+  request.micro_batches = space_.micro_batches;
+  request.in_flight = stage.in_flight;
+  request.rematerialize = mode.rematerialize;
+  request.is_apart = is_apart_;
+  request.pipeline_in_flight = most_in_flight_;
+  return request;
+}
+
+}  // namespace alpa
