@@ -238,9 +238,9 @@ class PlanSearch {
     if (found.proposals.empty() && found.shortfall.bytes > 0)
       selection_.note_shortfall(space.name, found.shortfall);
     double best = infinity;
-    for (const Proposal& proposal : found.proposals) best = std::min(best, proposal.likely_s);
-    std::erase_if(found.proposals, [&](const Proposal& p) { return p.likely_s > kWorthSimulating * best; });
-    std::ranges::stable_sort(found.proposals, {}, &Proposal::likely_s);
+    for (const Proposal& proposal : found.proposals) best = std::min(best, proposal.estimate_s);
+    std::erase_if(found.proposals, [&](const Proposal& p) { return p.estimate_s > kWorthSimulating * best; });
+    std::ranges::stable_sort(found.proposals, {}, &Proposal::estimate_s);
     clock_.begin(space.name + ": plans lowered", static_cast<int>(found.proposals.size()));
     int wanted = stage_effort(options_.effort).simulated;
     for (Proposal& proposal : found.proposals) {

@@ -129,7 +129,7 @@ StageWay StageEstimates::estimate(int of_template, int first, int end) const {
   const double left = limit * (1 - kPacking) - resident_bytes(of_template, first, end);
   const double each = std::max(1.0, sum_between(sums.per_micro_batch, first, end));
   const int in_flight = left < 0 ? 0 : static_cast<int>(std::min(left / each, double{kMostMicroBatches}));
-  return {in_flight, {micro_batch_s, (micro_batches_ - 1) * micro_batch_s + update_s}, of_template};
+  return {in_flight, {micro_batch_s, (micro_batches_ - 1) * micro_batch_s, update_s}, of_template};
 }
 
 double StageEstimates::least_step_s(const MeshShape& mesh, bool rematerialize, int first, int end) const {

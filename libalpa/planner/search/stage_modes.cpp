@@ -101,7 +101,7 @@ std::int64_t StageModes::cells(int devices) const {
 
 std::vector<StageModes::Estimated> StageModes::estimated(const StageSpan& span, int in_flight) const {
   const auto rank = [&](const StageWay& way) {
-    return std::pair(way.most_in_flight < in_flight, way.seconds.first + way.seconds.others);
+    return std::pair(way.most_in_flight < in_flight, step_s(way.seconds));
   };
   std::map<StageMode, StageWay> best;
   for (std::size_t t = 0; t < estimates_.templates().size(); ++t) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "libalpa/base/infinity.h"
 
@@ -11,13 +12,15 @@ namespace {
 /// Whether a way is as good as another in all respects.
 bool beats(const StageWay& a, const StageWay& b) {
   return a.most_in_flight >= b.most_in_flight && a.seconds.first <= b.seconds.first &&
-         a.seconds.others <= b.seconds.others;
+         a.seconds.others <= b.seconds.others && a.seconds.update <= b.seconds.update;
 }
 
-/// Where stages may end within a bound on all micro-batches but the first.
+using Slowest = StageChoices::Slowest;
+
+/// Where stages may end within a bound.
 class Ends {
  public:
-  explicit Ends(const StageChoices& choices) : choices_(choices) {
+  Ends(const StageChoices& choices, double most_update) : choices_(choices) {
     const std::size_t layers = static_cast<std::size_t>(choices.layers()), sizes = choices.sizes().size();
     least_.assign(layers * (layers + 2) * sizes, infinity);
     for (int first = 0; first < choices.layers(); ++first)
@@ -25,7 +28,8 @@ class Ends {
         for (std::size_t s = 0; s < sizes; ++s) {
           double& least = least_[place(first, end, s)];
           least = least_[place(first, end + 1, s)];
-          for (const StageWay& way : choices.ways(first, end, s)) least = std::min(least, way.seconds.others);
+          for (const StageWay& way : choices.ways(first, end, s))
+            if (way.seconds.update <= most_update) least = std::min(least, way.seconds.others);
         }
   }
 
@@ -55,11 +59,13 @@ Fewest none_left(const StageChoices& choices) {
 }
 
 /// With another one before those: `left` in all.
-Fewest one_more(const StageChoices& choices, const Ends& ends, double bound, int left, const Fewest& after) {
+Fewest one_more(const StageChoices& choices, const Ends& ends, const Slowest& bound, int left,
+                const Fewest& after) {
   Fewest fewest(after.size(), choices.devices() + 1);
   for (int first = 0; first + left <= choices.layers(); ++first)
     for (std::size_t s = 0; s < choices.sizes().size(); ++s)
-      for (int end = first + 1; end <= choices.layers() && ends.least_others(first, end, s) <= bound; ++end) {
+      for (int end = first + 1; end <= choices.layers() && ends.least_others(first, end, s) <= bound.others;
+           ++end) {
         const int devices = choices.sizes()[s] + after[end];
         if (devices < fewest[first] && choices.fastest(left, first, end, s, bound)) fewest[first] = devices;
       }
@@ -67,7 +73,7 @@ Fewest one_more(const StageChoices& choices, const Ends& ends, double bound, int
 }
 
 /// Whether there are devices enough for a pipeline of so many stages or more.
-bool suffice(const StageChoices& choices, const Ends& ends, double bound, int least_stages) {
+bool suffice(const StageChoices& choices, const Ends& ends, const Slowest& bound, int least_stages) {
   Fewest fewest = none_left(choices);
   for (int left = 1; left <= choices.most_stages(); ++left) {
     fewest = one_more(choices, ends, bound, left, fewest);
@@ -85,7 +91,7 @@ class LeastSum {
     for (const int size : choices.sizes()) unit_ = std::gcd(unit_, size);
   }
 
-  void fill(double bound) {
+  void fill(const Slowest& bound) {
     const Fewest before = fewest_before(bound);
     Fewest fewest = none_left(choices_);
     rows_.assign(1, std::vector<Row>(fewest.size()));
@@ -133,13 +139,13 @@ class LeastSum {
   };
 
   /// [first layer] The fewest devices for all layers before it, whatever is in flight.
-  Fewest fewest_before(double bound) const {
+  Fewest fewest_before(const Slowest& bound) const {
     Fewest fewest(static_cast<std::size_t>(choices_.layers()) + 1, choices_.devices() + 1);
     fewest[0] = 0;
     for (int first = 0; first < choices_.layers(); ++first)
       for (std::size_t s = 0; s < choices_.sizes().size(); ++s)
-        for (int end = first + 1; end <= choices_.layers() && ends_.least_others(first, end, s) <= bound;
-             ++end)
+        for (int end = first + 1;
+             end <= choices_.layers() && ends_.least_others(first, end, s) <= bound.others; ++end)
           if (choices_.fastest(0, first, end, s, bound))
             fewest[end] = std::min(fewest[end], fewest[first] + choices_.sizes()[s]);
     return fewest;
@@ -152,13 +158,13 @@ class LeastSum {
     return devices < row.least || place >= std::ssize(row.entries) ? nullptr : &row.entries[place];
   }
 
-  void fill(int left, int first, double bound, int least, int most) {
+  void fill(int left, int first, const Slowest& bound, int least, int most) {
     Row& row = rows_[left][first];
     row.least = least;
     row.entries.resize(static_cast<std::size_t>((most - least) / unit_ + 1));
     for (std::size_t s = 0; s < choices_.sizes().size(); ++s) {
       const int size = choices_.sizes()[s];
-      for (int end = first + 1; end <= choices_.layers() && ends_.least_others(first, end, s) <= bound;
+      for (int end = first + 1; end <= choices_.layers() && ends_.least_others(first, end, s) <= bound.others;
            ++end) {
         const Row& after = rows_[left - 1][end];
         const StageWay* way = after.entries.empty() ? nullptr : choices_.fastest(left, first, end, s, bound);
@@ -195,15 +201,92 @@ std::vector<StageSeconds> seconds_of(const StageChoices& choices,
   return seconds;
 }
 
+/// The best partition for each number of stages.
+class BestPartitions {
+ public:
+  BestPartitions(const StageChoices& choices, int least_stages, double alike,
+                 const std::function<bool()>& stops)
+      : choices_(choices),
+        least_stages_(std::max(1, least_stages)),
+        alike_(alike),
+        stops_(stops),
+        others_(choices.distinct(&StageSeconds::others)),
+        best_(static_cast<std::size_t>(choices.most_stages()) + 1, Partition{{}, infinity}) {}
+
+  /// `updates`: all that the slowest may take, ascending.
+  void look_for(std::span<const double> updates) {
+    look_between(updates.first(updates.size() - 1), look_within(updates.back()));
+  }
+
+  std::vector<Partition> found() {
+    std::erase_if(best_, [](const Partition& partition) { return partition.seconds == infinity; });
+    for (Partition& partition : best_) {
+      const std::vector<StageSeconds> seconds = seconds_of(choices_, partition.stages);
+      for (std::size_t s = 0; s < seconds.size(); ++s) partition.stages[s].seconds = seconds[s];
+    }
+    return std::move(best_);
+  }
+
+ private:
+  static constexpr double kWorthKnowing = 1.05;
+
+  /// For slowest updates that are less than one for which the rest takes `rest_s`; for them it takes no less.
+  void look_between(std::span<const double> updates, double rest_s) {
+    if (updates.empty() || stops_now() || updates.front() + rest_s >= best_s_ * (1 - alike_)) return;
+    // The slowest of those above does no better than any within what counts as equal.
+    const std::size_t middle = updates.size() / 2;
+    const double of_middle_s = look_within(updates[middle]);
+    look_between(updates.subspan(middle + 1), rest_s);
+    look_between(updates.first(middle), of_middle_s);
+  }
+
+  /// All but the update of the best partition with updates within a bound: less than that is not possible.
+  double look_within(double most_update) {
+    const Ends ends(choices_, most_update);
+    LeastSum table(choices_, ends, stops_);
+    const auto least = std::partition_point(others_.begin(), others_.end(), [&](double others) {
+      return !table.stopped() && !suffice(choices_, ends, {others, most_update}, least_stages_);
+    });
+    double rest_s = infinity, group = 0;
+    for (auto others = least; others != others_.end() && !table.stopped(); ++others) {
+      if (group == 0) group = *others;
+      if (others + 1 != others_.end() && others[1] <= group * (1 + alike_)) continue;  // that one allows more
+      if (*others > std::min(rest_s, best_s_ * kWorthKnowing)) break;
+      table.fill({*others, most_update});
+      group = 0;
+      for (int count = least_stages_; count <= choices_.most_stages(); ++count) {
+        if (table.sum(count) == infinity) continue;
+        rest_s = std::min(rest_s, table.sum(count) + *others);
+        std::vector<Partition::Stage> stages = table.stages(count);
+        const double seconds = pipeline_seconds(seconds_of(choices_, stages));
+        if (seconds < best_[count].seconds) best_[count] = {std::move(stages), seconds};
+        best_s_ = std::min(best_s_, seconds);
+      }
+    }
+    return rest_s;
+  }
+
+  bool stops_now() const { return stops_ && stops_(); }
+
+  const StageChoices& choices_;
+  const int least_stages_;
+  const double alike_;
+  const std::function<bool()>& stops_;
+  const std::vector<double> others_;
+  std::vector<Partition> best_;  ///< [stages]
+  double best_s_ = infinity;
+};
+
 }  // namespace
 
 double pipeline_seconds(const std::vector<StageSeconds>& stages) {
-  double sum = 0, slowest = 0;
+  double sum = 0, slowest = 0, update = 0;
   for (const StageSeconds& stage : stages) {
     sum += stage.first;
     slowest = std::max(slowest, stage.others);
+    update = std::max(update, stage.update);
   }
-  return sum + slowest;
+  return sum + slowest + update;
 }
 
 StageChoices::StageChoices(int layers, int devices, std::vector<int> sizes, std::vector<int> in_flight)
@@ -223,19 +306,20 @@ void StageChoices::offer(int first, int end, int size, StageWay way) {
   known.push_back(way);
 }
 
-const StageWay* StageChoices::fastest(int left, int first, int end, std::size_t size, double bound) const {
+const StageWay* StageChoices::fastest(int left, int first, int end, std::size_t size,
+                                      const Slowest& bound) const {
   const StageWay* best = nullptr;
   for (const StageWay& way : ways(first, end, size))
-    if (way.most_in_flight >= in_flight_[left] && way.seconds.others <= bound &&
-        (!best || way.seconds.first < best->seconds.first))
+    if (way.most_in_flight >= in_flight_[left] && way.seconds.others <= bound.others &&
+        way.seconds.update <= bound.update && (!best || way.seconds.first < best->seconds.first))
       best = &way;
   return best;
 }
 
-std::vector<double> StageChoices::distinct_others() const {
+std::vector<double> StageChoices::distinct(double StageSeconds::*part) const {
   std::vector<double> distinct;
   for (const std::vector<StageWay>& ways : ways_)
-    for (const StageWay& way : ways) distinct.push_back(way.seconds.others);
+    for (const StageWay& way : ways) distinct.push_back(way.seconds.*part);
   std::sort(distinct.begin(), distinct.end());
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   return distinct;
@@ -243,37 +327,10 @@ std::vector<double> StageChoices::distinct_others() const {
 
 std::vector<Partition> best_partitions(const StageChoices& choices, int least_stages, double alike,
                                        const std::function<bool()>& stops) {
-  constexpr double kWorthKnowing = 1.05;
-  std::vector<Partition> best(static_cast<std::size_t>(choices.most_stages()) + 1);
-  for (Partition& partition : best) partition.seconds = infinity;
-  const Ends ends(choices);
-  LeastSum table(choices, ends, stops);
-  const std::vector<double> bounds = choices.distinct_others();
-  const auto least = std::partition_point(bounds.begin(), bounds.end(), [&](double bound) {
-    return !table.stopped() && !suffice(choices, ends, bound, least_stages);
-  });
-  double best_of_all = infinity, group = 0;
-  for (auto bound = least; bound != bounds.end() && !table.stopped(); ++bound) {
-    if (group == 0) group = *bound;
-    if (bound + 1 != bounds.end() && bound[1] <= group * (1 + alike)) continue;  // that one allows more
-    if (*bound > best_of_all * kWorthKnowing) break;
-    table.fill(*bound);
-    group = 0;
-    for (int count = std::max(1, least_stages); count <= choices.most_stages(); ++count) {
-      if (table.sum(count) == infinity) continue;
-      std::vector<Partition::Stage> stages = table.stages(count);
-      const double seconds = pipeline_seconds(seconds_of(choices, stages));
-      Partition& known = best[count];
-      if (seconds < known.seconds) known = {std::move(stages), seconds};
-      best_of_all = std::min(best_of_all, seconds);
-    }
-  }
-  std::erase_if(best, [](const Partition& partition) { return partition.seconds == infinity; });
-  for (Partition& partition : best) {
-    const std::vector<StageSeconds> seconds = seconds_of(choices, partition.stages);
-    for (std::size_t s = 0; s < seconds.size(); ++s) partition.stages[s].seconds = seconds[s];
-  }
-  return best;
+  BestPartitions best(choices, least_stages, alike, stops);
+  const std::vector<double> updates = choices.distinct(&StageSeconds::update);
+  if (!updates.empty()) best.look_for(updates);
+  return best.found();
 }
 
 }  // namespace alpa

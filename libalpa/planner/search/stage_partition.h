@@ -10,13 +10,14 @@ namespace alpa {
 /// What a stage adds to the time of a pipeline.
 struct StageSeconds {
   double first = infinity;  ///< its first micro-batch
-  double others = 0;        ///< all further ones, and the update
+  double others = 0;        ///< all further ones
+  double update = 0;        ///< once all stages are done
 };
 
-inline double step_s(const StageSeconds& seconds) { return seconds.first + seconds.others; }
+inline double step_s(const StageSeconds& seconds) { return seconds.first + seconds.others + seconds.update; }
 
-/// What the search minimises: the first micro-batch through all stages, then the slowest of them for all
-/// others and its update. (Alpa, OSDI'22, equation 2, with the update counted.)
+/// What the search minimises: the first micro-batch through all stages, then all others through the slowest
+/// of them (Alpa, OSDI'22, equation 2), then the slowest update, as the norm of all gradients is waited for.
 double pipeline_seconds(const std::vector<StageSeconds>&);
 
 /// A way to run a stage, and how many micro-batches in flight its memory allows.
@@ -44,16 +45,20 @@ class StageChoices {
     return ways(first_layer, end_layer, index_of(devices));
   }
 
-  /// Of those that allow the micro-batches in flight and take `bound` for all but the first at most, that
-  /// with the fastest first one; null where there is none.
-  const StageWay* fastest(int left, int first_layer, int end_layer, std::size_t size,
-                          double bound = infinity) const;
+  /// What the slowest stages of a partition may take.
+  struct Slowest {
+    double others = infinity, update = infinity;
+  };
+  /// Of those that allow the micro-batches in flight and are no slower than that, the one with the fastest
+  /// first micro-batch; null where there is none.
+  const StageWay* fastest(int left, int first_layer, int end_layer, std::size_t size, const Slowest&) const;
 
   int layers() const { return layers_; }
   int devices() const { return devices_; }
   int most_stages() const { return static_cast<int>(in_flight_.size()) - 1; }
   const std::vector<int>& sizes() const { return sizes_; }
-  std::vector<double> distinct_others() const;  ///< ascending
+  /// Of all ways, ascending.
+  std::vector<double> distinct(double StageSeconds::*) const;
 
  private:
   std::size_t index_of(int size) const;
@@ -82,9 +87,10 @@ struct Partition {
 
 /// The least pipeline_seconds for each number of stages that has a partition, ascending; numbers whose best
 /// is 5 % behind the best of all may be missing. Bounds on the slowest stage are bisected down to the least
-/// for which there are devices enough; from there up, for each the least sum (Alpa, section 5.2). Slowest
-/// stages within `alike` of each other count as equal, so that much may be lost. Ends with what it has once
-/// `stops` says so.
+/// for which there are devices enough; from there up, for each the least sum (Alpa, section 5.2); and all
+/// that for bounds on the slowest update, between which nothing better can be. Slowest stages, and updates,
+/// that differ by `alike` of the whole count as equal, so that much may be lost of either. Ends with what it
+/// has once `stops` says so.
 std::vector<Partition> best_partitions(const StageChoices&, int least_stages, double alike = 1e-4,
                                        const std::function<bool()>& stops = {});
 

@@ -20,7 +20,7 @@ constexpr double kAlike = 1e-4, kAlikeOfMany = 5e-3;
 constexpr int kManyUnits = 16;
 
 StageSeconds seconds_of(const StageSolution& solution, int micro_batches) {
-  return {solution.micro_batch_s, (micro_batches - 1) * solution.micro_batch_s + solution.update_s};
+  return {solution.micro_batch_s, (micro_batches - 1) * solution.micro_batch_s, solution.update_s};
 }
 
 std::vector<int> every_layer(const Graph& graph) {
@@ -108,6 +108,7 @@ class StageSearch {
       for (StageWay way : estimated_.ways_on(span.devices, span.first_unit, span.end_unit)) {
         way.seconds.first *= known.factor;
         way.seconds.others *= known.factor;
+        way.seconds.update *= known.factor;
         way.most_in_flight = std::min(way.most_in_flight, known.too_many_in_flight - 1);
         if (way.most_in_flight > 0) offer(choices, span, way);
       }
@@ -228,8 +229,9 @@ class StageSearch {
   }
 
   /// Of stages in one of the pipelines below the cutoff, the step is bounded, and what it leaves to the
-  /// update by what the pipeline leaves to the step. With `known_solutions`, solved stages are what their
-  /// solutions are: no bound any more, but it shows which stages are still to be solved.
+  /// update by what the pipeline leaves to the step. The slowest of all others with its own update is no more
+  /// than the slowest of each: updates count among the others here. With `known_solutions`, solved stages are
+  /// what their solutions are: no bound any more, but it shows which stages are still to be solved.
   StageChoices bounded(double pipeline_s, bool known_solutions) const {
     StageChoices choices = no_choices();
     const auto bound = [&](const StageSpan& span, double step, int most_in_flight, int id) {
@@ -255,7 +257,8 @@ class StageSearch {
         from = in_flight;
         id = solved.id;
         if (known_solutions && solved.best.feasible) {
-          offer(choices, span, {in_flight, seconds_of(solved.best, space_.micro_batches), id});
+          const double first = solved.best.micro_batch_s;
+          offer(choices, span, {in_flight, {first, solved.best.step_s - first}, id});
           known = solved.best.step_s;
           ++from;
         } else {
@@ -304,19 +307,7 @@ class StageSearch {
       proposal.solutions.push_back(solution);
     }
     proposal.estimate_s = partition.seconds;
-    proposal.likely_s = likely_s(partition);
     return proposal;
-  }
-
-  double likely_s(const Partition& partition) const {
-    const int others = space_.micro_batches - 1;
-    double sum = 0, slowest = 0, update = 0;
-    for (const Partition::Stage& stage : partition.stages) {
-      sum += stage.seconds.first;
-      slowest = std::max(slowest, stage.seconds.first);
-      update = std::max(update, stage.seconds.others - others * stage.seconds.first);
-    }
-    return sum + others * slowest + update;
   }
 
   std::pair<StageMode, StageSolution> solution_of(const PlacedSpan& stage, int way) const {

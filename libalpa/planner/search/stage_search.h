@@ -15,7 +15,6 @@ struct Proposal {
   std::vector<StageRequest> requests;
   std::vector<StageSolution> solutions;
   double estimate_s = 0;  ///< pipeline_seconds of its stages
-  double likely_s = 0;    ///< likewise, but that the slowest update may be another stage's
 };
 
 double pipeline_seconds(const std::vector<StageSolution>&, int micro_batches);

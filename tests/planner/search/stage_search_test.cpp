@@ -49,18 +49,16 @@ struct PartitionCase {
 };
 
 /// The least pipeline_seconds of every cut into stages, every submesh, shape and rematerialisation; each
-/// stage solved by itself.
+/// stage solved by itself to its least step.
 double by_enumeration(PartitionCase& instance, int micro_batches) {
   const int layers = static_cast<int>(instance.graph.layers.size());
   const int per_node = instance.costs.cluster().devices_per_node;
   double best = kInfinity;
   std::vector<StageSeconds> seconds;
-  std::map<std::tuple<int, int, int, int>, StageSeconds> known;
-  const auto stage_seconds = [&](int first, int end, int size, int in_flight) {
-    const auto at = known.find({first, end, size, in_flight});
-    if (at != known.end()) return at->second;
-    double least = kInfinity;
-    StageSeconds best_stage;
+  std::map<std::tuple<int, int, int, int>, std::vector<StageSeconds>> known;
+  const auto ways = [&](int first, int end, int size, int in_flight) -> const std::vector<StageSeconds>& {
+    const auto [at, is_new] = known.try_emplace({first, end, size, in_flight});
+    if (!is_new) return at->second;
     for (const MeshShape& mesh : mesh_shapes(size, per_node))
       for (const bool rematerialize : {false, true}) {
         const StageRequest request{.first_layer = first,
@@ -70,12 +68,11 @@ double by_enumeration(PartitionCase& instance, int micro_batches) {
                                    .in_flight = in_flight,
                                    .rematerialize = rematerialize};
         const StageSolution solution = solve_stage(instance.planning, request, instance.book.on(mesh), {});
-        if (!solution.feasible || solution.step_s >= least) continue;
-        least = solution.step_s;
-        best_stage = {solution.micro_batch_s,
-                      (micro_batches - 1) * solution.micro_batch_s + solution.update_s};
+        const double micro_batch_s = solution.micro_batch_s;
+        if (solution.feasible)
+          at->second.push_back({micro_batch_s, (micro_batches - 1) * micro_batch_s, solution.update_s});
       }
-    return known[{first, end, size, in_flight}] = best_stage;
+    return at->second;
   };
   const std::function<void(int, int, int)> extend = [&](int left, int first, int devices) {
     if (left == 0) {
@@ -83,11 +80,12 @@ double by_enumeration(PartitionCase& instance, int micro_batches) {
       return;
     }
     for (const int size : submesh_sizes(instance.costs.cluster().devices(), per_node))
-      for (int end = first + 1; end <= layers && size <= devices; ++end) {
-        seconds.push_back(stage_seconds(first, end, size, std::min(left, micro_batches)));
-        if (seconds.back().first < kInfinity) extend(left - 1, end, devices - size);
-        seconds.pop_back();
-      }
+      for (int end = first + 1; end <= layers && size <= devices; ++end)
+        for (const StageSeconds& way : ways(first, end, size, std::min(left, micro_batches))) {
+          seconds.push_back(way);
+          extend(left - 1, end, devices - size);
+          seconds.pop_back();
+        }
   };
   for (int stages = 1; stages <= std::min(layers, instance.costs.cluster().devices()); ++stages)
     extend(stages, 0, instance.costs.cluster().devices());
@@ -119,21 +117,24 @@ TEST_P(SearchOf, FindsWhatEnumerationFindsAndBoundsItFromBelow) {
     EXPECT_GT(outcome.shortfall.bytes, memory);
     return;
   }
-  // Stages are solved to 1e-6 here and there, slowest stages within 1e-4 count as alike.
-  EXPECT_NEAR(best_estimate(outcome), expected, 2e-4 * expected);
-  EXPECT_LE(outcome.lower_bound_s, expected * (1 + 1e-9));
-  EXPECT_GE(outcome.lower_bound_s, expected * (1 - 1e-2));  // a bound that is worth something
+  // Stages are solved to 1e-6 here and there, slowest stages and updates within 1e-4 count as alike. Better
+  // than what is enumerated are pipelines of stages that take a slower step for a faster micro-batch.
+  const double best = best_estimate(outcome);
+  EXPECT_LE(best, expected * (1 + 3e-4));
+  EXPECT_GE(best, expected * (1 - 2e-2));
+  EXPECT_LE(outcome.lower_bound_s, best * (1 + 1e-9));
+  EXPECT_GE(outcome.lower_bound_s, best * (1 - 1e-2));  // a bound that is worth something
 
   SearchSpace close = instance.space(micro_batches);
-  close.cutoff_s = expected * 1.001;
+  close.cutoff_s = best * 1.001;
   const SearchOutcome pruned = instance.search(close);
-  EXPECT_NEAR(best_estimate(pruned), expected, 2e-4 * expected);
-  EXPECT_LE(pruned.lower_bound_s, expected * (1 + 1e-9));
+  EXPECT_NEAR(best_estimate(pruned), best, 3e-4 * best);
+  EXPECT_LE(pruned.lower_bound_s, best * (1 + 1e-9));
 
-  close.cutoff_s = expected * 0.99;
+  close.cutoff_s = best * 0.99;
   const SearchOutcome beyond = instance.search(close);
   EXPECT_TRUE(beyond.proposals.empty());
-  EXPECT_LE(beyond.lower_bound_s, expected);
+  EXPECT_LE(beyond.lower_bound_s, best);
 }
 
 // Attention's workspace is half a mebibyte on one device, whatever the tiny model's size, and a quarter where

@@ -115,7 +115,7 @@ TEST_P(Templates, HavePartsThatAreNearWhatSolvingFinds) {
     double best = infinity;
     for (std::size_t t = 0; t < said.templates().size(); ++t) {
       const StageWay way = said.estimate(static_cast<int>(t), first, end);
-      if (way.most_in_flight > 0) best = std::min(best, way.seconds.first + way.seconds.others);
+      if (way.most_in_flight > 0) best = std::min(best, step_s(way.seconds));
     }
     const double step_s = solved(first, end, false).step_s;
     // Of a single layer a third may be what it does at its borders, among others and alone.
