@@ -44,6 +44,9 @@ void check_stages(const Plan& plan, const Graph& graph) {
     if (stage.first_layer != layer || stage.end_layer <= layer)
       refuse(fmt::format("stage {} starts at layer {}, expected {}", s, stage.first_layer, layer));
     layer = stage.end_layer;
+    if (stage.recomputed_layers < 0 || stage.recomputed_layers > stage.end_layer - stage.first_layer)
+      refuse(fmt::format("stage {} recomputes {} layers, of which it has {}", s, stage.recomputed_layers,
+                         stage.end_layer - stage.first_layer));
     if (stage.mesh < 0 || stage.mesh >= std::ssize(plan.meshes))
       refuse(fmt::format("stage {} is on mesh {}, the plan has {}", s, stage.mesh, plan.meshes.size()));
   }

@@ -37,17 +37,24 @@ std::string work_lines(const Plan& plan, const Graph& graph, StageIndex stage) {
   return text;
 }
 
+std::string recomputation_text(const StagePlan& stage) {
+  const int layers = stage.end_layer - stage.first_layer;
+  if (stage.recomputed_layers == 0) return "";
+  if (stage.recomputed_layers == layers) return ", recomputes its forward in the backward";
+  return fmt::format(", recomputes its first {} of {} layers in the backward", stage.recomputed_layers,
+                     layers);
+}
+
 std::string stage_text(const Placement& placement, StageIndex stage) {
   const Plan& plan = placement.plan();
   const Graph& graph = placement.graph();
   const StagePlan& s = plan.stages[stage];
   const DeviceMesh& mesh = plan.mesh_of(stage);
   const int devices = device_count(mesh.shape);
-  std::string text =
-      fmt::format("\nstage {}: layers {} to {} ({}) on {} device{} {} to {}, mesh {}{}\n", stage,
-                  s.first_layer, s.end_layer - 1, layer_range(graph, s), devices, devices == 1 ? "" : "s",
-                  mesh.first_device, mesh.first_device + devices - 1, mesh_text(mesh.shape),
-                  s.rematerialize ? ", recomputes its forward in the backward" : "");
+  std::string text = fmt::format("\nstage {}: layers {} to {} ({}) on {} device{} {} to {}, mesh {}{}\n",
+                                 stage, s.first_layer, s.end_layer - 1, layer_range(graph, s), devices,
+                                 devices == 1 ? "" : "s", mesh.first_device, mesh.first_device + devices - 1,
+                                 mesh_text(mesh.shape), recomputation_text(s));
   const StageIndex first = stages_of_meshes(plan)[s.mesh].front();
   if (first != stage)
     text += fmt::format("  time and memory: see stage {}, on the same devices\n", first);
@@ -95,7 +102,7 @@ std::string binding(const Plan& plan) {
     const double used =
         static_cast<double>(meshes[m].memory.total) / static_cast<double>(plan.cluster.memory_bytes);
     const bool recomputes =
-        std::ranges::any_of(stages[m], [&](StageIndex s) { return plan.stages[s].rematerialize; });
+        std::ranges::any_of(stages[m], [&](StageIndex s) { return plan.stages[s].recomputed_layers > 0; });
     if (used >= nearly_full)
       text += fmt::format("; memory on {} ({:.0f} % full{})", words(m), 100 * used,
                           recomputes ? ", recomputes its forward" : "");
@@ -195,8 +202,7 @@ std::string compare_plans(const Plan& a, const Plan& b) {
       const StagePlan& stage = plan.stages[s];
       const DeviceMesh& mesh = plan.mesh_of(s);
       return fmt::format("layers {}-{}, mesh {} from device {}{}", stage.first_layer, stage.end_layer - 1,
-                         mesh_text(mesh.shape), mesh.first_device,
-                         stage.rematerialize ? ", rematerialised" : "");
+                         mesh_text(mesh.shape), mesh.first_device, recomputation_text(stage));
     };
     differ(fmt::format("stage {}", s), words(a), words(b));
   }

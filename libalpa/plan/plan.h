@@ -16,8 +16,8 @@ struct StagePlan {
   int first_layer = 0;
   int end_layer = 0;  ///< one past the last
   MeshIndex mesh{0};
-  bool rematerialize =
-      false;  ///< keep only what enters each layer; compute the rest again before its backward
+  /// Of its first ones only what enters them is kept; the rest is computed again before their backward.
+  int recomputed_layers = 0;
   bool operator==(const StagePlan&) const = default;
 };
 

@@ -21,17 +21,17 @@ constexpr std::int64_t kAxes = 4;  // columns of a mesh or strategy; unused ones
 constexpr std::int64_t kNoAxis = -9;
 
 void write_stages(H5Writer& file, const Plan& plan) {
-  std::vector<std::int64_t> first_layer, end_layer, mesh, rematerialize;
+  std::vector<std::int64_t> first_layer, end_layer, mesh, recomputed_layers;
   for (const StagePlan& stage : plan.stages) {
     first_layer.push_back(stage.first_layer);
     end_layer.push_back(stage.end_layer);
     mesh.push_back(stage.mesh);
-    rematerialize.push_back(stage.rematerialize);
+    recomputed_layers.push_back(stage.recomputed_layers);
   }
   file.column("/stages/first_layer", first_layer, "1");
   file.column("/stages/end_layer", end_layer, "1");
   file.column("/stages/mesh", mesh, "1");
-  file.column("/stages/rematerialize", rematerialize, "1");
+  file.column("/stages/recomputed_layers", recomputed_layers, "1");
 }
 
 void write_meshes(H5Writer& file, const Plan& plan) {
@@ -214,13 +214,13 @@ class PlanReader {
     const std::vector<std::int64_t> first = file_.int64s("/stages/first_layer");
     const std::int64_t count = static_cast<std::int64_t>(first.size());
     const auto end = file_.int64s("/stages/end_layer", {count}), mesh = file_.int64s("/stages/mesh", {count}),
-               rematerialize = file_.int64s("/stages/rematerialize", {count});
+               recomputed_layers = file_.int64s("/stages/recomputed_layers", {count});
     for (std::size_t s = 0; s < first.size(); ++s) {
       if (mesh[s] < 0 || mesh[s] >= std::ssize(plan.meshes))
         refuse(fmt::format("/stages/mesh, row {}: {}, expected a row of /meshes, which has {}", s, mesh[s],
                            plan.meshes.size()));
       plan.stages.push_back({small("/stages/first_layer", first[s]), small("/stages/end_layer", end[s]),
-                             MeshIndex(mesh[s]), flag("/stages/rematerialize", s, rematerialize[s])});
+                             MeshIndex(mesh[s]), small("/stages/recomputed_layers", recomputed_layers[s])});
     }
   }
 

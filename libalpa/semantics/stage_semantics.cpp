@@ -28,9 +28,9 @@ bool StageSemantics::is_saved(ValueIndex v) const {
     if (!has(n)) continue;
     const Node& user = node_of(graph(), n);
     if (user.phase == Phase::forward) in_forward = true;
-    if (range_.rematerialize ? user.phase != Phase::update && (!maker || user.layer != maker->layer)
-                             : user.phase == Phase::backward)
-      in_backward = true;
+    const bool is_made_again = maker && user.layer == maker->layer && range_.recomputes(user.layer);
+    const bool is_used_again = range_.recomputes(user.layer) && user.phase == Phase::forward;
+    if (!is_made_again && (user.phase == Phase::backward || is_used_again)) in_backward = true;
   }
   return in_forward && in_backward;
 }
@@ -44,7 +44,7 @@ std::vector<ValueIndex> StageSemantics::saved_values() const {
 
 Indexed<NodeIndex, bool> StageSemantics::recomputed(const Indexed<ValueIndex, bool>& kept) const {
   Indexed<NodeIndex, bool> again(graph().nodes.size());
-  if (!range_.rematerialize) return again;
+  if (range_.recomputed_layers == 0) return again;
   Indexed<ValueIndex, bool> wanted(graph().values.size());
   const auto want = [&](const Node& node) {
     for (const ValueIndex operand : node.operands) wanted[operand] = true;

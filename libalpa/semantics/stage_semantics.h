@@ -8,7 +8,9 @@ namespace alpa {
 /// Consecutive layers that run together.
 struct StageRange {
   int first_layer = 0, end_layer = 0;  ///< one past the last
-  bool rematerialize = false;          ///< keeps only what enters each layer, and makes the rest again
+  int recomputed_layers = 0;  ///< of its first ones only what enters them is kept, and the rest made again
+
+  bool recomputes(int layer) const { return layer < first_layer + recomputed_layers; }
 };
 
 /// What becomes of a stage's values, whatever their layouts: the planner prices it, lowering makes

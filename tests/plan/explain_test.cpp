@@ -77,7 +77,7 @@ TEST(Explain, PrintsHowManyMicroBatchesAreInFlight) {
 TEST(Explain, SaysThatMemoryBindsWhereItIsNearlyFullAloneAndWhatIsRecomputed) {
   Lowered lowered = two_stages_of_two();
   EXPECT_THAT(explain(lowered.plan, lowered.graph), Not(HasSubstr("memory on stage")));
-  lowered.plan.stages[0_s].rematerialize = true;
+  lowered.plan.stages[0_s].recomputed_layers = 2;
   EXPECT_THAT(explain(lowered.plan, lowered.graph),
               HasSubstr("; recomputation on stage 0 (memory 0 % full)\n"));
   lowered.plan.prediction.meshes[1_m].memory.total = lowered.plan.cluster.memory_bytes * 95 / 100;
@@ -135,8 +135,9 @@ TEST(ComparePlans, PrintsEachDifferenceInALine) {
   EXPECT_EQ(difference([](Plan& p) { p.schedule = "gpipe"; }), "schedule: 1f1b | gpipe\n");
   EXPECT_EQ(difference([](Plan& p) { p.micro_batches = 2; }), "micro-batches: 4 | 2\n");
   EXPECT_EQ(difference([](Plan& p) { p.method = "by hand"; }), "method: " + plan.method + " | by hand\n");
-  EXPECT_EQ(difference([](Plan& p) { p.stages[0_s].rematerialize = true; }),
-            "stage 0: layers 0-1, mesh 2 from device 0 | layers 0-1, mesh 2 from device 0, rematerialised\n");
+  EXPECT_EQ(difference([](Plan& p) { p.stages[0_s].recomputed_layers = 2; }),
+            "stage 0: layers 0-1, mesh 2 from device 0 | layers 0-1, mesh 2 from device 0, "
+            "recomputes its forward in the backward\n");
   EXPECT_THAT(difference([](Plan& p) { p.node_strategy[3_n] = {9}; }), HasSubstr("strategies of 1 of "));
   EXPECT_THAT(difference([](Plan& p) { p.value_layout[3_v].partial_sum ^= 1; }),
               HasSubstr("layouts of 1 of "));

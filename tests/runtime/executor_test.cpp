@@ -200,6 +200,7 @@ std::vector<TinyCase> plans_of_a_model() {
                               {"", "inter-only", 2, 4, "1f1b", Rematerialize::always},
                               {"", "inter-only", 2, 4, "split-1f1b", Rematerialize::always},
                               {"", "inter-only", 4, 8},
+                              {"", "mixed", 4, 4, "1f1b", Rematerialize::automatic},
                               {"", "interleaved", 4, 4},
                               {"", "interleaved", 4, 4, "gpipe", Rematerialize::always},
                               {"", "v-shaped", 4, 4, "eager-1f1b"},

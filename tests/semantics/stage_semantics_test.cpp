@@ -15,8 +15,8 @@ using testing::Contains;
 
 class Semantics : public testing::Test {
  protected:
-  StageSemantics of(int first, int end, bool rematerialize = false) const {
-    return {uses_, {first, end, rematerialize}};
+  StageSemantics of(int first, int end, int recomputed_layers = 0) const {
+    return {uses_, {first, end, recomputed_layers}};
   }
 
   Indexed<ValueIndex, bool> kept(const StageSemantics& stage) const {
@@ -44,7 +44,7 @@ TEST_F(Semantics, SavesWhatTheBackwardTakesOfTheForward) {
 }
 
 TEST_F(Semantics, OfAStageThatRecomputesSavesWhatEntersALayer) {
-  const StageSemantics stage = of(1, 3, true);
+  const StageSemantics stage = of(1, 3, 2);
   for (const ValueIndex v : stage.saved_values()) {
     const NodeIndex producer = value_of(graph_, v).producer;
     bool enters = producer < 0;
@@ -65,6 +65,27 @@ TEST_F(Semantics, OfAStageThatRecomputesSavesWhatEntersALayer) {
     if (node.phase != Phase::backward && !again[n]) continue;
     for (const ValueIndex v : node.operands) EXPECT_TRUE(is_there(v)) << value_of(graph_, v).name;
   }
+  EXPECT_THAT(again, Contains(true));
+}
+
+// Of a layer that is not recomputed what its backward takes is kept, of one that is what enters it.
+TEST_F(Semantics, OfAStageThatRecomputesItsFirstLayersTheOthersKeepTheirs) {
+  const StageSemantics none = of(1, 3), all = of(1, 3, 2), one = of(1, 3, 1);
+  const auto layer_of = [&](ValueIndex v) {
+    const NodeIndex producer = value_of(graph_, v).producer;
+    return producer < 0 ? 0 : node_of(graph_, producer).layer;
+  };
+  int of_first = 0, of_second = 0;
+  for (const ValueIndex v : graph_.values.indices()) {
+    if (!one.makes(v)) continue;
+    const bool is_first = layer_of(v) == 1;
+    (is_first ? of_first : of_second) += one.is_saved(v);
+    EXPECT_EQ(one.is_saved(v), (is_first ? all : none).is_saved(v)) << value_of(graph_, v).name;
+  }
+  EXPECT_LT(of_first, of_second);
+  const Indexed<NodeIndex, bool> again = one.recomputed(kept(one));
+  for (const NodeIndex n : graph_.nodes.indices())
+    EXPECT_TRUE(!again[n] || node_of(graph_, n).layer == 1);
   EXPECT_THAT(again, Contains(true));
 }
 

@@ -52,6 +52,13 @@ Graph tiny_graph(const TinyCase& c, std::int64_t samples) {
   return training_step_graph(tiny_model(c), samples);
 }
 
+/// Of a pinned stage: where the planner may choose, half of them.
+int recomputed_layers(Rematerialize rematerialize, int layers) {
+  return rematerialize == Rematerialize::never    ? 0
+         : rematerialize == Rematerialize::always ? layers
+                                                  : layers / 2;
+}
+
 Plan tiny_plan(const TinyCase& c) {
   Log log("test", LogLevel::off);
   PlannerOptions options;
@@ -64,14 +71,16 @@ Plan tiny_plan(const TinyCase& c) {
     options.pin = PinnedPlan{c.method, c.micro_batches, c.schedule, {}};
     const int layers = static_cast<int>(tiny_graph(c, kBatch / c.micro_batches).layers.size());
     const int stages = shares_meshes(c) ? 4 : 2;
-    for (int stage = 0; stage < stages; ++stage)
-      options.pin->stages.push_back({.first_layer = layers * stage / stages,
-                                     .end_layer = layers * (stage + 1) / stages,
+    for (int stage = 0; stage < stages; ++stage) {
+      const int first = layers * stage / stages, end = layers * (stage + 1) / stages;
+      options.pin->stages.push_back({.first_layer = first,
+                                     .end_layer = end,
                                      .mesh = {2},
                                      .micro_batches = c.micro_batches,
-                                     .rematerialize = c.rematerialize == Rematerialize::always,
+                                     .recomputed_layers = recomputed_layers(c.rematerialize, end - first),
                                      .roles = {stage % 2 == 0 ? AxisRole::data : AxisRole::tensor},
                                      .state_sharding = StateSharding::none});
+    }
   }
   const PlanningModel model{c.model, "", kBatch,
                             [&](std::int64_t samples) { return tiny_graph(c, samples); }};
@@ -161,7 +170,9 @@ void add_tiles(Executor& executor, const Graph& graph, std::map<std::string, Val
 std::string TinyCase::name() const {
   std::string text = model + "_" + method + "_" + std::to_string(devices) + "ranks_" +
                      std::to_string(micro_batches) + "micro_" + schedule +
-                     (rematerialize == Rematerialize::always ? "_remat" : "");
+                     (rematerialize == Rematerialize::always      ? "_remat"
+                      : rematerialize == Rematerialize::automatic ? "_remat_half"
+                                                                  : "");
   for (char& c : text)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   return text;

@@ -80,7 +80,9 @@ PinnedPlan pin_of(TomlDocument document) {
                                        {"parameters", StateSharding::parameters}});
     if (const TomlValue old = table.value("spread"); old.exists())
       old.fault("'spread' is called 'state_sharding'");
-    stage.rematerialize = table.boolean("rematerialize", false);
+    const int own_layers = stage.end_layer - stage.first_layer;
+    const auto recomputed = static_cast<int>(table.integer("recomputed_layers", 0, between(0, own_layers)));
+    stage.recomputed_layers = table.boolean("rematerialize", false) ? own_layers : recomputed;
     pin.stages.push_back(std::move(stage));
   }
   if (pin.stages.empty()) root.fault("expected at least one [[stage]]");

@@ -14,7 +14,8 @@ namespace alpa {
 ///     mesh = [2, 2]              # devices along each axis; [] or [1]: one device
 ///     axes = ["data", "tensor"]  # what each axis does: free, data, tensor, sequence or ring
 ///     state_sharding = "optimizer"  # over the data axes: free, none, optimizer, gradients or parameters
-///     rematerialize = false
+///     rematerialize = false      # compute all of its layers again in the backward
+///     recomputed_layers = 2      # or its first ones only
 ///
 /// Throws Error(input) with all faults of the file.
 PinnedPlan read_pin(const std::filesystem::path&);

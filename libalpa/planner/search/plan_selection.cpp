@@ -130,12 +130,14 @@ void PlanSelection::solve(const PricedGraph& priced, Attempt& attempt, std::size
   const MeshCosts& mesh_costs = priced.book.known(request.mesh);
   solution = solve_stage(priced.planning, request, mesh_costs, options, start);
   attempt.out_of_time[stage] |= solution.hit_time_limit;
-  if (solution.feasible || solution.least_memory == 0 || request.rematerialize ||
-      options_.rematerialize != Rematerialize::automatic)
-    return;
-  request.rematerialize = true;
-  solution = solve_stage(priced.planning, request, mesh_costs, options);
-  attempt.out_of_time[stage] |= solution.hit_time_limit;
+  const int layers = request.end_layer - request.first_layer;
+  while (!solution.feasible && solution.least_memory > 0 && request.recomputed_layers < layers &&
+         options_.rematerialize == Rematerialize::automatic) {
+    const bool is_near = start && request.recomputed_layers > 0;  // the search found about as much to suffice
+    request.recomputed_layers = is_near ? std::min(layers, request.recomputed_layers * 5 / 4 + 1) : layers;
+    solution = solve_stage(priced.planning, request, mesh_costs, options);
+    attempt.out_of_time[stage] |= solution.hit_time_limit;
+  }
 }
 
 Plan PlanSelection::plan_of(const PricedGraph& priced, const Proposal& proposal, const std::string& method,
@@ -178,7 +180,8 @@ PlanSelection::Trial PlanSelection::try_out(const PricedGraph& priced, Proposal 
   place_stages(requests, costs_.cluster());
   for (StageRequest& request : requests) {
     request.pipeline_in_flight = most_in_flight;
-    if (options_.rematerialize == Rematerialize::always) request.rematerialize = true;
+    if (options_.rematerialize == Rematerialize::always)
+      request.recomputed_layers = request.end_layer - request.first_layer;
   }
   // Once more where packing takes more than what is live, and once rematerialised.
   for (int left = 3; left > 0; --left, attempt.is_first = false) {
@@ -206,8 +209,13 @@ PlanSelection::Trial PlanSelection::try_out(const PricedGraph& priced, Proposal 
     for (std::size_t s = 0; s < requests.size(); ++s) {
       const std::int64_t over = plan.prediction.meshes[MeshIndex(s)].memory.total - limit;
       attempt.is_open[s] = over > 0;
-      if (over > 0) requests[s].reserve_bytes += over + over / 4;  // another packing may lose more
-      fits = fits && over <= 0;
+      if (over <= 0) continue;
+      fits = false;
+      // Another packing may lose more; where it did, as much as this one lost.
+      const StageSolution& solution = solutions[s];
+      const std::int64_t live = solution.resident_bytes + requests[s].in_flight * solution.micro_batch_bytes;
+      std::int64_t& reserve = requests[s].reserve_bytes;
+      reserve = std::max(reserve + over + over / 4, attempt.is_first ? 0 : over + limit - live);
     }
     if (fits) {
       trial.proposal = std::move(attempt.proposal);

@@ -19,12 +19,11 @@ std::vector<int> stage_sizes(const SearchSpace& space, const Cluster& cluster) {
   return sizes;
 }
 
-std::vector<StageMode> stage_modes(const SearchSpace& space, const Cluster& cluster) {
-  std::vector<StageMode> modes;
+std::vector<MeshShape> stage_meshes(const SearchSpace& space, const Cluster& cluster) {
+  std::vector<MeshShape> meshes;
   for (const int size : stage_sizes(space, cluster))
-    for (const MeshShape& mesh : mesh_shapes(size, cluster.devices_per_node))
-      for (const bool rematerialize : space.rematerialize) modes.push_back({mesh, rematerialize});
-  return modes;
+    for (const MeshShape& mesh : mesh_shapes(size, cluster.devices_per_node)) meshes.push_back(mesh);
+  return meshes;
 }
 
 std::vector<int> most_in_flight_of(const SearchSpace& space, int most_stages) {

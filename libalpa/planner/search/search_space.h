@@ -3,7 +3,8 @@
 #include <vector>
 
 #include "libalpa/base/infinity.h"
-#include "libalpa/planner/search/stage_modes.h"
+#include "libalpa/cluster/cluster.h"
+#include "libalpa/cluster/mesh.h"
 
 namespace alpa {
 
@@ -28,9 +29,9 @@ struct SearchSpace {
   std::string name = "search";  ///< its name on progress lines
 };
 
-/// The numbers of devices that a stage may have, and the modes of those.
+/// The numbers of devices that a stage may have, and the meshes of those.
 std::vector<int> stage_sizes(const SearchSpace&, const Cluster&);
-std::vector<StageMode> stage_modes(const SearchSpace&, const Cluster&);
+std::vector<MeshShape> stage_meshes(const SearchSpace&, const Cluster&);
 
 /// [stages left, the stage itself among them] The most micro-batches in flight of any pipeline.
 std::vector<int> most_in_flight_of(const SearchSpace&, int most_stages);

@@ -29,19 +29,21 @@ StageEstimates::StageEstimates(const PlanningGraph& planning, const CostModel& c
 }
 
 void StageEstimates::add(const StageTemplate& whole, const StageScope& all) {
+  of_mesh_[whole.mesh].push_back(static_cast<int>(templates_.size()));
   templates_.push_back(whole);
   prefixes_.push_back(prefix_of(whole, all));
 }
 
 void StageEstimates::add(const StageBound& bound) {
-  const double all_memory_s = bound.price.per_byte_s * static_cast<double>(costs_.cluster().memory_bytes);
-  bound_[{bound.mesh, bound.rematerialize}].push_back(
-      {bound.slack_s + all_memory_s, layer_sums(bound.layers_s)});
+  std::vector<Bound>& known = bounds_[bound.mesh];
+  auto at = std::ranges::find(known, bound.price, &Bound::price);
+  if (at == known.end()) at = known.insert(at, {bound.price, {}, {}});
+  (bound.rematerialize ? at->recomputing : at->keeping) = {bound.slack_s, layer_sums(bound.layers_s)};
 }
 
 void StageEstimates::add_crossings() {
   const Graph& graph = planning_.graph();
-  for (auto* bytes : {&forward_bytes_, &backward_bytes_, &once_bytes_})
+  for (auto* bytes : {&forward_bytes_, &backward_bytes_, &once_bytes_, &kept_for_recomputing_})
     bytes->assign(graph.layers.size() + 1, 0);
   for (const ValueIndex v : graph.values.indices()) {
     const Value& value = graph.values[v];
@@ -56,6 +58,17 @@ void StageEstimates::add_crossings() {
     const bool once = phase_of_transfer(graph, v) == Phase::update;
     for (int layer = made + 1; layer <= high; ++layer) (once ? once_bytes_ : forward_bytes_)[layer] += bytes;
     for (int layer = made; layer > low; --layer) (once ? once_bytes_ : backward_bytes_)[layer] += bytes;
+    if (node_of(graph, value.producer).phase != Phase::forward) continue;
+    int first = high + 1;  // of other layers
+    bool in_backward = false;
+    for (const NodeIndex user : planning_.uses.users_of(v)) {
+      const Node& node = node_of(graph, user);
+      if (node.layer == made || node.phase == Phase::update) continue;
+      first = std::min(first, node.layer);
+      in_backward = in_backward || node.phase == Phase::backward;
+    }
+    for (int layer = made + 1; !in_backward && first <= high && layer <= first; ++layer)
+      kept_for_recomputing_[layer] += bytes;
   }
 }
 
@@ -94,51 +107,122 @@ double StageEstimates::arrival_s(double bytes, int devices) const {
   return costs_.arrival_seconds(bytes / devices, std::min(devices, costs_.cluster().devices_per_node));
 }
 
-double StageEstimates::resident_bytes(int of_template, int first, int end) const {
-  const StageTemplate& whole = templates_[of_template];
-  const Prefix& sums = prefixes_[of_template];
+double StageEstimates::sum(LayerSums Prefix::*part, const TemplateMix& mix, int first, int end) const {
+  const int keeps = first + mix.recomputed_layers;
+  double sum = 0;
+  if (keeps > first) sum += sum_between(prefixes_[mix.recomputing].*part, first, keeps);
+  if (keeps < end) sum += sum_between(prefixes_[mix.keeping].*part, keeps, end);
+  return sum;
+}
+
+double StageEstimates::resident_bytes(const TemplateMix& mix, int first, int end) const {
+  const int any = mix.keeping >= 0 ? mix.keeping : mix.recomputing;
   const double messages =
       forward_bytes_[first] + backward_bytes_[first] + forward_bytes_[end] + backward_bytes_[end];
-  double resident = sum_between(sums.resident, first, end) + messages / device_count(whole.mesh);
+  double resident = sum(&Prefix::resident, mix, first, end) + messages / device_count(templates_[any].mesh);
   for (std::size_t i = 0; i < shared_.size(); ++i) {
     const auto user = std::ranges::lower_bound(shared_[i].users, first);
     if (shared_[i].home < first && user != shared_[i].users.end() && *user < end)
-      resident += sums.shared_bytes[i];
+      resident += prefixes_[any].shared_bytes[i];
   }
-  double working = 0;
+  return resident;
+}
+
+double StageEstimates::working_bytes(int of_template, int first, int end) const {
+  std::int64_t most = 0;
   for (int layer = first; layer < end; ++layer)
-    working = std::max(working, static_cast<double>(whole.layers[layer].working_bytes));
-  return resident + working;
+    most = std::max(most, templates_[of_template].layers[layer].working_bytes);
+  return static_cast<double>(most);
 }
 
 std::int64_t StageEstimates::least_memory(int of_template, int first, int end) const {
-  const double activations = sum_between(prefixes_[of_template].per_micro_batch, first, end);
-  return std::llround((resident_bytes(of_template, first, end) + activations) / (1 - kPacking));
+  const TemplateMix whole = templates_[of_template].rematerialize ? TemplateMix{of_template, -1, end - first}
+                                                                  : TemplateMix{-1, of_template, 0};
+  const double bytes = resident_bytes(whole, first, end) + working_bytes(of_template, first, end) +
+                       sum(&Prefix::per_micro_batch, whole, first, end);
+  return std::llround(bytes / (1 - kPacking));
 }
 
-StageWay StageEstimates::estimate(int of_template, int first, int end) const {
-  const StageTemplate& whole = templates_[of_template];
-  const Prefix& sums = prefixes_[of_template];
-  const int devices = device_count(whole.mesh);
+StageWay StageEstimates::estimate(const TemplateMix& mix, int first, int end, double working) const {
+  const int devices = device_count(templates_[std::max(mix.keeping, mix.recomputing)].mesh);
   const double arriving = forward_bytes_[first] + backward_bytes_[end];
   const double once = once_bytes_[first] + once_bytes_[end];
-  const double micro_batch_s = sum_between(sums.micro_batch_s, first, end) + arrival_s(arriving, devices);
-  const double update_s = sum_between(sums.update_s, first, end) + arrival_s(once, devices);
+  const double micro_batch_s = sum(&Prefix::micro_batch_s, mix, first, end) + arrival_s(arriving, devices);
+  const double update_s = sum(&Prefix::update_s, mix, first, end) + arrival_s(once, devices);
 
   const double limit = static_cast<double>(costs_.cluster().memory_bytes);
-  const double left = limit * (1 - kPacking) - resident_bytes(of_template, first, end);
-  const double each = std::max(1.0, sum_between(sums.per_micro_batch, first, end));
+  const double left = limit * (1 - kPacking) - resident_bytes(mix, first, end) - working;
+  const double each = std::max(1.0, sum(&Prefix::per_micro_batch, mix, first, end));
   const int in_flight = left < 0 ? 0 : static_cast<int>(std::min(left / each, double{kMostMicroBatches}));
-  return {in_flight, {micro_batch_s, (micro_batches_ - 1) * micro_batch_s, update_s}, of_template};
+  return {in_flight, {micro_batch_s, (micro_batches_ - 1) * micro_batch_s, update_s}, id_of(mix)};
 }
 
-double StageEstimates::least_step_s(const MeshShape& mesh, bool rematerialize, int first, int end) const {
-  const auto at = bound_.find({mesh, rematerialize});
-  if (at == bound_.end()) return 0;
-  double most = 0;
-  for (const Bound& bound : at->second)
-    most = std::max(most, sum_between(bound.layers_s, first, end) - bound.free_s);
-  return most;
+StageWay StageEstimates::estimate(const TemplateMix& mix, int first, int end) const {
+  const int keeps = first + mix.recomputed_layers;
+  const double working = std::max(keeps > first ? working_bytes(mix.recomputing, first, keeps) : 0,
+                                  keeps < end ? working_bytes(mix.keeping, keeps, end) : 0);
+  return estimate(mix, first, end, working);
+}
+
+void StageEstimates::for_each_way(const MeshShape& mesh, int first, int end,
+                                  const std::function<void(const StageWay&)>& take) const {
+  const auto of_mesh = of_mesh_.find(mesh);
+  if (of_mesh == of_mesh_.end()) return;
+  const int layers = end - first;
+  std::vector<double> before(static_cast<std::size_t>(layers) + 1, 0), after = before;  // working bytes
+  const auto of_layer = [&](int of_template, int layer) {
+    return static_cast<double>(templates_[of_template].layers[layer].working_bytes);
+  };
+  for (const int keeping : of_mesh->second) {
+    if (templates_[keeping].rematerialize) continue;
+    for (int layer = layers; layer-- > 0;)
+      after[layer] = std::max(after[layer + 1], of_layer(keeping, first + layer));
+    take(estimate({-1, keeping, 0}, first, end, after[0]));
+    for (const int recomputing : of_mesh->second) {
+      if (!templates_[recomputing].rematerialize) continue;
+      for (int layer = 0; layer + 1 < layers; ++layer) {
+        before[layer + 1] = std::max(before[layer], of_layer(recomputing, first + layer));
+        take(estimate({recomputing, keeping, layer + 1}, first, end,
+                      std::max(before[layer + 1], after[layer + 1])));
+      }
+    }
+  }
+  for (const int recomputing : of_mesh->second)
+    if (templates_[recomputing].rematerialize) take(estimate({recomputing, -1, layers}, first, end));
+}
+
+/// Templates are all there by the time that ids are asked for.
+int StageEstimates::id_of(const TemplateMix& mix) const {
+  const int templates = static_cast<int>(templates_.size()) + 1,
+            layers = static_cast<int>(planning_.graph().layers.size()) + 1;
+  return ((mix.recomputing + 1) * templates + mix.keeping + 1) * layers + mix.recomputed_layers;
+}
+
+TemplateMix StageEstimates::mix_of(int id) const {
+  const int templates = static_cast<int>(templates_.size()) + 1,
+            layers = static_cast<int>(planning_.graph().layers.size()) + 1;
+  return {id / layers / templates - 1, id / layers % templates - 1, id % layers};
+}
+
+double StageEstimates::least_step_s(const MeshShape& mesh, int recomputed, int first, int end) const {
+  const auto at = bounds_.find(mesh);
+  if (at == bounds_.end()) return infinity;
+  const int keeps = first + recomputed;
+  const double memory = static_cast<double>(costs_.cluster().memory_bytes);
+  double most = -infinity;
+  for (const Bound& bound : at->second) {
+    double least = -bound.price.per_byte_s * memory;
+    const auto add = [&](const Bound::Form& form, int begin, int last) {
+      if (begin == last) return;
+      least += form.layers_s.empty() ? -infinity : sum_between(form.layers_s, begin, last) - form.slack_s;
+    };
+    add(bound.recomputing, first, keeps);
+    add(bound.keeping, keeps, end);
+    if (keeps > first && keeps < end)
+      least -= bound.price.per_byte_s * bound.price.in_flight * kept_for_recomputing_[keeps];
+    most = std::max(most, least);
+  }
+  return most == -infinity ? infinity : std::max(0.0, most);
 }
 
 }  // namespace alpa

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -7,6 +8,13 @@
 #include "libalpa/planner/search/stage_templates.h"
 
 namespace alpa {
+
+/// Which templates a stage's layers are parts of: its first ones, computed again in the backward, of one, all
+/// others, which keep what they made, of another.
+struct TemplateMix {
+  int recomputing = -1, keeping = -1;  ///< indices of templates on one mesh; -1: no layers are run so
+  int recomputed_layers = 0;
+};
 
 /// What stages take before any is solved: parts of templates, with what goes over their borders, and bounds.
 class StageEstimates {
@@ -20,23 +28,34 @@ class StageEstimates {
 
   const std::vector<StageTemplate>& templates() const { return templates_; }
 
-  /// The layers run by a template: its seconds, and how many micro-batches in flight memory allows; 0: none.
-  StageWay estimate(int of_template, int first_layer, int end_layer) const;
+  /// The layers run so: seconds, and how many micro-batches in flight memory allows; 0: none. Its id is the
+  /// mix's.
+  StageWay estimate(const TemplateMix&, int first_layer, int end_layer) const;
+  TemplateMix mix_of(int id) const;
+  /// All ways to run the layers on a mesh, one after another.
+  void for_each_way(const MeshShape&, int first_layer, int end_layer,
+                    const std::function<void(const StageWay&)>&) const;
 
   /// What a template needs for these layers with one micro-batch in flight, about.
   std::int64_t least_memory(int of_template, int first_layer, int end_layer) const;
 
-  /// On the step of these layers on that mesh in that way: no choice that fits into memory takes less.
-  double least_step_s(const MeshShape&, bool rematerialize, int first_layer, int end_layer) const;
+  /// On the step of these layers on that mesh with so many of them recomputed: no choice that fits into
+  /// memory takes less. Infinity: they cannot be run so.
+  double least_step_s(const MeshShape&, int recomputed_layers, int first_layer, int end_layer) const;
 
  private:
   struct Prefix {
     LayerSums micro_batch_s, update_s, resident, per_micro_batch;
     std::vector<double> shared_bytes;  ///< of shared_
   };
+  /// At a price of memory.
   struct Bound {
-    double free_s = 0;  ///< what the solver left, and what the price makes of all memory
-    LayerSums layers_s;
+    MemoryPrice price;
+    struct Form {
+      double slack_s = 0;  ///< what the solver left
+      LayerSums layers_s;  ///< empty: not bounded
+    };
+    Form keeping, recomputing;
   };
   /// A state that layers beside its own use.
   struct Shared {
@@ -49,18 +68,28 @@ class StageEstimates {
   void find_shared_states();
   Prefix prefix_of(const StageTemplate&, const StageScope& all) const;
   double arrival_s(double bytes, int devices) const;
-  /// Bytes that do not grow with those in flight.
-  double resident_bytes(int of_template, int first_layer, int end_layer) const;
+  /// With the most that layers work in at once.
+  StageWay estimate(const TemplateMix&, int first_layer, int end_layer, double working_bytes) const;
+  int id_of(const TemplateMix&) const;
+  double working_bytes(int of_template, int first_layer, int end_layer) const;
+  /// Bytes that do not grow with those in flight, but what layers work in.
+  double resident_bytes(const TemplateMix&, int first_layer, int end_layer) const;
+  /// Of what the layers take, in either form.
+  double sum(LayerSums Prefix::*, const TemplateMix&, int first_layer, int end_layer) const;
 
   const PlanningGraph& planning_;
   const CostModel& costs_;
   int micro_batches_;
   bool is_apart_;
   std::vector<StageTemplate> templates_;
-  std::vector<Prefix> prefixes_;                                    ///< of templates
-  std::map<std::pair<MeshShape, bool>, std::vector<Bound>> bound_;  ///< at several prices
+  std::vector<Prefix> prefixes_;                    ///< of templates
+  std::map<MeshShape, std::vector<Bound>> bounds_;  ///< at several prices
+  std::map<MeshShape, std::vector<int>> of_mesh_;   ///< templates
   /// [layer] Bytes of whole values that cross into it, and back out of it, in each micro-batch, and once.
   std::vector<double> forward_bytes_, backward_bytes_, once_bytes_;
+  /// [layer] Of whole values that go from layers before to that one and later ones, and are kept only where
+  /// these compute their forward again.
+  std::vector<double> kept_for_recomputing_;
   std::vector<Shared> shared_;
 };
 

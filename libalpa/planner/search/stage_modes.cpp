@@ -1,95 +1,137 @@
 #include "libalpa/planner/search/stage_modes.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/parallel_tasks.h"
 
 namespace alpa {
 
+namespace {
+
+/// What is better comes first.
+std::tuple<bool, int, double> rank_of(const StageWay& way, int in_flight) {
+  const bool is_short = way.most_in_flight < in_flight;
+  return {is_short, is_short ? -way.most_in_flight : 0, step_s(way.seconds)};
+}
+
+}  // namespace
+
 StageModes::StageModes(const PlanningGraph& planning, const CostTable& book, const StageSpans& spans,
-                       std::vector<StageMode> modes, const Options& options)
+                       std::vector<MeshShape> meshes, const std::vector<bool>& rematerialize,
+                       const Options& options)
     : planning_(planning),
       book_(book),
       spans_(spans),
-      modes_(std::move(modes)),
+      meshes_(std::move(meshes)),
       options_(options),
       estimates_(planning, book.costs(), options.micro_batches, options.is_apart),
-      fronts_(modes_.size()) {
-  for (const StageMode& mode : modes_)
-    all_layers_.try_emplace(mode.rematerialize, planning, alpa::all_layers(planning, mode.rematerialize));
+      fronts_(meshes_.size()) {
+  for (const bool recomputes : rematerialize)
+    all_layers_.try_emplace(recomputes, planning, alpa::all_layers(planning, recomputes));
 }
 
 bool StageModes::find_bounds(PlanningClock& clock) {
-  clock.begin(options_.name + ": layers bounded on their meshes", static_cast<int>(modes_.size()));
-  run_tasks(static_cast<int>(modes_.size()), options_.threads, [&](int i) {
-    if (!clock.is_over())
-      fronts_[i] = std::make_unique<TemplateFront>(
-          planning_, book_.known(modes_[i].mesh),
-          TemplateOptions{options_.micro_batches, modes_[i].rematerialize, options_.most_in_flight});
+  clock.begin(options_.name + ": layers bounded on their meshes", static_cast<int>(meshes_.size()));
+  run_tasks(static_cast<int>(meshes_.size()), options_.threads, [&](int i) {
+    for (const auto& [recomputes, scope] : all_layers_)
+      if (!clock.is_over())
+        fronts_[i].push_back(std::make_unique<TemplateFront>(
+            planning_, book_.known(meshes_[i]),
+            TemplateOptions{options_.micro_batches, recomputes, options_.most_in_flight}));
     clock.one_done();
   });
-  for (const auto& front : fronts_) {
-    if (!front) return false;
-    if (!front->bounds().empty()) estimates_.add(front->bounds().front());
+  for (const Fronts& of_mesh : fronts_) {
+    if (of_mesh.size() < all_layers_.size()) return false;
+    for (const auto& front : of_mesh)
+      if (!front->bounds().empty()) estimates_.add(front->bounds().front());
   }
   std::vector<double> of_unit(static_cast<std::size_t>(spans_.units()), infinity);
-  for (const StageMode& mode : modes_)
+  for (const MeshShape& mesh : meshes_)
     for (int unit = 0; unit < spans_.units(); ++unit) {
-      const int devices = device_count(mode.mesh);
-      of_unit[unit] = std::min(of_unit[unit], devices * least_step_s(mode, {unit, unit + 1, devices}));
+      const int devices = device_count(mesh);
+      of_unit[unit] = std::min(of_unit[unit], devices * least_step_s(mesh, {unit, unit + 1, devices}));
     }
   device_s_ = layer_sums(of_unit);
   return true;
 }
 
 double StageModes::least_step_s(const StageMode& mode, const StageSpan& span) const {
-  return estimates_.least_step_s(mode.mesh, mode.rematerialize, spans_.first_layer(span),
+  return estimates_.least_step_s(mode.mesh, mode.recomputed_layers, spans_.first_layer(span),
                                  spans_.end_layer(span));
 }
 
-/// Of those with that stage: others share the rest of the devices.
-double StageModes::least_pipeline_s(const StageMode& mode, const StageSpan& span) const {
-  const double others = device_s_.back() - sum_between(device_s_, span.first_unit, span.end_unit);
-  const int rest = spans_.devices() - span.devices;
-  return std::max(least_step_s(mode, span), rest > 0 ? others / rest : 0);
+double StageModes::least_step_s(const MeshShape& mesh, const StageSpan& span,
+                                const std::set<StageMode>& but) const {
+  double least = infinity;
+  for (int recomputed = spans_.end_layer(span) - spans_.first_layer(span); recomputed >= 0; --recomputed)
+    if (const StageMode mode{mesh, recomputed}; !but.contains(mode))
+      least = std::min(least, least_step_s(mode, span));
+  return least;
 }
 
-bool StageModes::is_useful(const StageMode& mode) const {
+double StageModes::least_step_s(const StageSpan& span, const std::set<StageMode>& but) const {
+  double least = infinity;
+  for (const MeshShape& mesh : meshes_)
+    if (device_count(mesh) == span.devices) least = std::min(least, least_step_s(mesh, span, but));
+  return least;
+}
+
+/// Of those with that stage: others share the rest of the devices.
+double StageModes::least_pipeline_s(const MeshShape& mesh, const StageSpan& span) const {
+  const double others = device_s_.back() - sum_between(device_s_, span.first_unit, span.end_unit);
+  const int rest = spans_.devices() - span.devices;
+  return std::max(least_step_s(mesh, span), rest > 0 ? others / rest : 0);
+}
+
+bool StageModes::is_useful(const MeshShape& mesh) const {
   return std::ranges::any_of(spans_.all(), [&](const StageSpan& span) {
-    return span.devices == device_count(mode.mesh) && least_pipeline_s(mode, span) < options_.cutoff_s;
+    return span.devices == device_count(mesh) && least_pipeline_s(mesh, span) < options_.cutoff_s;
   });
 }
 
 bool StageModes::find_templates(PlanningClock& clock) {
   // Their problems take most of the memory of a search, so what is of no use goes first.
-  std::erase_if(fronts_, [&](const std::unique_ptr<TemplateFront>& front) {
-    return front->bounds().empty() || !is_useful({front->mesh(), front->rematerializes()});
-  });
+  for (Fronts& of_mesh : fronts_)
+    std::erase_if(of_mesh, [&](const auto& front) { return front->bounds().empty(); });
+  std::erase_if(
+      fronts_, [&](const Fronts& of_mesh) { return of_mesh.empty() || !is_useful(of_mesh.front()->mesh()); });
   struct Found {
     std::vector<StageTemplate> templates;
     std::vector<StageBound> bounds;
     bool is_whole = true;
   };
   std::vector<Found> found(fronts_.size());
-  for (const auto& front : fronts_) {
-    std::int64_t& cells = cells_[device_count(front->mesh())];
-    cells = std::max(cells, front->cells());
-  }
+  for (const Fronts& of_mesh : fronts_)
+    for (const auto& front : of_mesh) {
+      std::int64_t& cells = cells_[device_count(front->mesh())];
+      cells = std::max(cells, front->cells());
+    }
   clock.begin(options_.name + ": layers solved on their meshes", static_cast<int>(fronts_.size()));
   run_tasks(static_cast<int>(fronts_.size()), options_.threads, [&](int i) {
-    const std::unique_ptr<TemplateFront> front = std::move(fronts_[i]);
-    front->find_templates(Deadline(std::max(0.0, clock.left_s()), clock.stop()));
-    found[i] = {front->templates(), front->bounds(), !front->out_of_time()};
+    const Fronts of_mesh = std::move(fronts_[i]);
+    const auto deadline = [&] { return Deadline(std::max(0.0, clock.left_s()), clock.stop()); };
+    for (const auto& front : of_mesh) front->find_templates(deadline());
+    // A stage may have layers of both forms, which a bound holds for at one price.
+    for (const auto& front : of_mesh)
+      for (const auto& other : of_mesh)
+        if (front != other) front->find_bounds(other->bounds(), deadline());
+    for (const auto& front : of_mesh) {
+      found[i].templates.insert(found[i].templates.end(), front->templates().begin(),
+                                front->templates().end());
+      found[i].bounds.insert(found[i].bounds.end(), front->bounds().begin() + 1, front->bounds().end());
+      found[i].is_whole = found[i].is_whole && !front->out_of_time();
+    }
     clock.one_done();
   });
   fronts_.clear();
   bool is_whole = true;
-  for (const Found& of_mode : found) {
-    is_whole = is_whole && of_mode.is_whole;
-    for (const StageTemplate& whole : of_mode.templates)
+  for (const Found& of_mesh : found) {
+    is_whole = is_whole && of_mesh.is_whole;
+    for (const StageTemplate& whole : of_mesh.templates)
       estimates_.add(whole, all_layers_.at(whole.rematerialize));
-    for (std::size_t b = 1; b < of_mode.bounds.size(); ++b) estimates_.add(of_mode.bounds[b]);
+    for (const StageBound& bound : of_mesh.bounds) estimates_.add(bound);
   }
   return is_whole;
 }
@@ -99,29 +141,56 @@ std::int64_t StageModes::cells(int devices) const {
   return at == cells_.end() ? 0 : at->second;
 }
 
+void StageModes::for_each_way(const StageSpan& span, const std::function<void(const StageWay&)>& take) const {
+  for (const MeshShape& mesh : meshes_)
+    if (device_count(mesh) == span.devices)
+      estimates_.for_each_way(mesh, spans_.first_layer(span), spans_.end_layer(span), take);
+}
+
 std::vector<StageModes::Estimated> StageModes::estimated(const StageSpan& span, int in_flight) const {
-  const auto rank = [&](const StageWay& way) {
-    return std::pair(way.most_in_flight < in_flight, step_s(way.seconds));
-  };
-  std::map<StageMode, StageWay> best;
-  for (std::size_t t = 0; t < estimates_.templates().size(); ++t) {
-    const StageTemplate& whole = estimates_.templates()[t];
-    if (device_count(whole.mesh) != span.devices) continue;
-    const StageWay way =
-        estimates_.estimate(static_cast<int>(t), spans_.first_layer(span), spans_.end_layer(span));
-    const auto [at, is_new] = best.try_emplace({whole.mesh, whole.rematerialize}, way);
-    if (!is_new && rank(way) < rank(at->second)) at->second = way;
-  }
   std::vector<Estimated> modes;
-  for (const auto& [mode, way] : best) modes.push_back({mode, way});
-  std::ranges::stable_sort(modes, {}, [&](const Estimated& each) { return rank(each.way); });
+  for (const MeshShape& mesh : meshes_) {
+    if (device_count(mesh) != span.devices) continue;
+    std::optional<StageWay> best;
+    estimates_.for_each_way(mesh, spans_.first_layer(span), spans_.end_layer(span), [&](const StageWay& way) {
+      if (!best || rank_of(way, in_flight) < rank_of(*best, in_flight)) best = way;
+    });
+    if (best) modes.push_back({mode_of(best->id), *best});
+  }
+  std::ranges::stable_sort(modes, {}, [&](const Estimated& each) { return rank_of(each.way, in_flight); });
   return modes;
 }
 
-StageSolution StageModes::part(int of_template, const StageSpan& span) const {
-  const StageTemplate& whole = estimates_.templates()[of_template];
-  return part_of(whole, all_layers_.at(whole.rematerialize), spans_.first_layer(span),
-                 spans_.end_layer(span));
+std::optional<StageWay> StageModes::way_of(const StageMode& mode, const StageSpan& span,
+                                           int in_flight) const {
+  std::optional<StageWay> best;
+  estimates_.for_each_way(mode.mesh, spans_.first_layer(span), spans_.end_layer(span),
+                          [&](const StageWay& way) {
+                            const int recomputed = estimates_.mix_of(way.id).recomputed_layers;
+                            if (recomputed == mode.recomputed_layers &&
+                                (!best || rank_of(way, in_flight) < rank_of(*best, in_flight)))
+                              best = way;
+                          });
+  return best;
+}
+
+StageMode StageModes::mode_of(int way) const {
+  const TemplateMix mix = estimates_.mix_of(way);
+  return {estimates_.templates()[std::max(mix.keeping, mix.recomputing)].mesh, mix.recomputed_layers};
+}
+
+StageSolution StageModes::part(int way, const StageSpan& span) const {
+  const TemplateMix mix = estimates_.mix_of(way);
+  std::vector<TemplatePart> parts;
+  const auto add = [&](int of_template, int first, int end) {
+    if (first == end) return;
+    const StageTemplate& whole = estimates_.templates()[of_template];
+    parts.push_back({whole, all_layers_.at(whole.rematerialize), first, end});
+  };
+  const int first = spans_.first_layer(span), end = spans_.end_layer(span);
+  add(mix.recomputing, first, first + mix.recomputed_layers);
+  add(mix.keeping, first + mix.recomputed_layers, end);
+  return solution_of(parts);
 }
 
 }  // namespace alpa

@@ -1,6 +1,9 @@
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,11 +16,11 @@ namespace alpa {
 /// How a stage may be run, beside how its operators are split.
 struct StageMode {
   MeshShape mesh;
-  bool rematerialize = false;
+  int recomputed_layers = 0;  ///< as of StagePlan
   auto operator<=>(const StageMode&) const = default;
 };
 
-/// All modes that stages may have, with the templates and bounds of each. Keeps references.
+/// All modes that stages may have, with the templates and bounds of their meshes. Keeps references.
 class StageModes {
  public:
   struct Options {
@@ -29,19 +32,21 @@ class StageModes {
     std::string name;  ///< of the search, on progress lines
   };
 
-  StageModes(const PlanningGraph&, const CostTable&, const StageSpans&, std::vector<StageMode>,
-             const Options&);
+  /// `rematerialize`: of what may be done with what a layer made, what is tried.
+  StageModes(const PlanningGraph&, const CostTable&, const StageSpans&, std::vector<MeshShape>,
+             const std::vector<bool>& rematerialize, const Options&);
 
-  /// The first bound of every mode, where memory is free. False where there was no time for all.
+  /// The first bound of every mesh, where memory is free. False where there was no time for all.
   bool find_bounds(PlanningClock&);
   /// The templates of those that are of use. False where there was no time for all.
   bool find_templates(PlanningClock&);
 
-  const std::vector<StageMode>& all() const { return modes_; }
   const StageEstimates& estimates() const { return estimates_; }
 
-  /// On the step of such a stage; 0: nothing is known.
+  /// On the step of such a stage. Infinity: it cannot be run so.
   double least_step_s(const StageMode&, const StageSpan&) const;
+  /// Likewise in whatever mode but these.
+  double least_step_s(const StageSpan&, const std::set<StageMode>& but = {}) const;
   /// On every pipeline: all devices at work all the time, each layer where it takes the fewest
   /// device-seconds.
   double least_pipeline_s() const { return device_s_.back() / spans_.devices(); }
@@ -53,23 +58,33 @@ class StageModes {
     StageMode mode;
     StageWay way;
   };
-  /// Those first that memory allows, the fastest first.
+  /// Of each mesh the best. Those first that memory allows, the fastest first; then those that memory allows
+  /// most in flight.
   std::vector<Estimated> estimated(const StageSpan&, int in_flight) const;
-  /// The part of a template that is this stage's.
-  StageSolution part(int of_template, const StageSpan&) const;
+  /// The best in a mode; null: layers cannot be run so.
+  std::optional<StageWay> way_of(const StageMode&, const StageSpan&, int in_flight) const;
+  /// All ways to run a stage.
+  void for_each_way(const StageSpan&, const std::function<void(const StageWay&)>&) const;
+  StageMode mode_of(int way) const;
+  /// The parts of templates that are this stage's.
+  StageSolution part(int way, const StageSpan&) const;
 
  private:
-  double least_pipeline_s(const StageMode&, const StageSpan&) const;
-  bool is_useful(const StageMode&) const;
+  /// One for each form of a mesh, in which layers keep what they made, or recompute it.
+  using Fronts = std::vector<std::unique_ptr<TemplateFront>>;
+
+  double least_step_s(const MeshShape&, const StageSpan&, const std::set<StageMode>& but = {}) const;
+  double least_pipeline_s(const MeshShape&, const StageSpan&) const;
+  bool is_useful(const MeshShape&) const;
 
   const PlanningGraph& planning_;
   const CostTable& book_;
   const StageSpans& spans_;
-  const std::vector<StageMode> modes_;
+  const std::vector<MeshShape> meshes_;
   const Options options_;
   StageEstimates estimates_;
-  std::map<bool, StageScope> all_layers_;               ///< [rematerialised]
-  std::vector<std::unique_ptr<TemplateFront>> fronts_;  ///< [mode]
+  std::map<bool, StageScope> all_layers_;  ///< [rematerialised]
+  std::vector<Fronts> fronts_;             ///< [mesh]
   LayerSums device_s_{0};  ///< [unit] device-seconds of a step where they are fewest, memory left aside
   std::map<int, std::int64_t> cells_;  ///< by devices
 };

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 #include <set>
@@ -29,6 +30,46 @@ std::vector<int> every_layer(const Graph& graph) {
   return cuts;
 }
 
+/// Of many ways to run a stage, for some numbers of micro-batches in flight, those with the fastest step, the
+/// fastest micro-batch and the fastest update.
+class FastestWays {
+ public:
+  /// `in_flight`: all that stages may need, as of StageChoices.
+  explicit FastestWays(const std::vector<int>& in_flight) {
+    constexpr double kApart = 1.2;
+    for (int needed = std::ranges::max(in_flight); needed > 0; needed = static_cast<int>(needed / kApart))
+      of_needed_.push_back({needed, {}});
+  }
+
+  void add(const StageWay& way) {
+    const auto at = std::ranges::find_if(
+        of_needed_, [&](const OfNeeded& each) { return way.most_in_flight >= each.in_flight; });
+    if (at == of_needed_.end()) return;
+    for (std::size_t i = 0; i < kParts.size(); ++i)
+      if (kParts[i](way.seconds) < kParts[i](at->best[i].seconds)) at->best[i] = way;
+  }
+
+  std::vector<StageWay> all() const {
+    std::vector<StageWay> all;
+    for (const OfNeeded& each : of_needed_)
+      for (const StageWay& way : each.best)
+        if (way.most_in_flight > 0) all.push_back(way);
+    return all;
+  }
+
+ private:
+  static constexpr std::array kParts{
+      +[](const StageSeconds& seconds) { return step_s(seconds); },
+      +[](const StageSeconds& seconds) { return seconds.first; },
+      +[](const StageSeconds& seconds) { return seconds.first < infinity ? seconds.update : infinity; }};
+  struct OfNeeded {
+    int in_flight = 1;  ///< and less than the next one's
+    std::array<StageWay, kParts.size()> best;
+  };
+
+  std::vector<OfNeeded> of_needed_;  ///< the most in flight first
+};
+
 class StageSearch {
  public:
   StageSearch(const PlanningGraph& planning, const SearchSpace& space, const CostTable& book,
@@ -44,7 +85,7 @@ class StageSearch {
         is_apart_(space.devices > cluster_.devices_per_node),
         alike_(spans_.units() > kManyUnits ? kAlikeOfMany : kAlike),
         floor_(planning, book, sizes_, cluster_.devices_per_node),
-        modes_(planning, book, spans_, stage_modes(space, cluster_),
+        modes_(planning, book, spans_, stage_meshes(space, cluster_), space.rematerialize,
                {space.micro_batches, std::ranges::max(in_flight_), is_apart_, space.cutoff_s, space.threads,
                 space.name}),
         solver_(planning, space, book, spans_, modes_, clock, is_apart_, std::ranges::max(in_flight_)),
@@ -87,16 +128,11 @@ class StageSearch {
   }
 
   void estimate() {
-    std::map<int, std::vector<int>> of_size;
-    const std::vector<StageTemplate>& templates = modes_.estimates().templates();
-    for (std::size_t t = 0; t < templates.size(); ++t)
-      of_size[device_count(templates[t].mesh)].push_back(static_cast<int>(t));
     for (const StageSpan& span : spans_.all()) {
       if (clock_.is_long_over()) return;
-      for (const int t : of_size[span.devices]) {
-        const StageWay way = modes_.estimates().estimate(t, first_layer(span), end_layer(span));
-        if (way.most_in_flight > 0) offer(estimated_, span, way);
-      }
+      FastestWays fastest(in_flight_);
+      modes_.for_each_way(span, [&](const StageWay& way) { fastest.add(way); });
+      for (const StageWay& way : fastest.all()) offer(estimated_, span, way);
     }
   }
 
@@ -244,9 +280,7 @@ class StageSearch {
     };
     for (const StageSpan& span : spans_.all()) {
       // More in flight never takes less.
-      double known = infinity;
-      for (const StageMode& mode : modes_.all())
-        if (device_count(mode.mesh) == span.devices) known = std::min(known, modes_.least_step_s(mode, span));
+      double known = modes_.least_step_s(span);
       const int kind = spans_.kind_of(span);
       int from = 1, id = 0;
       for (auto at = solved_.lower_bound({kind, 0}); known < infinity && at != solved_.end(); ++at) {
@@ -311,16 +345,12 @@ class StageSearch {
   }
 
   std::pair<StageMode, StageSolution> solution_of(const PlacedSpan& stage, int way) const {
-    if (way >= 0) {
-      const StageTemplate& whole = modes_.estimates().templates()[way];
-      return {{whole.mesh, whole.rematerialize}, modes_.part(way, stage.span)};
-    }
+    if (way >= 0) return {modes_.mode_of(way), modes_.part(way, stage.span)};
     const SolvedStage& solved = *of_id_[-1 - way];
     if (stage.span == solved.span) return {solved.mode, solved.best};
     // Of an equal stage elsewhere the nodes are others: it starts from the same template.
-    for (const StageModes::Estimated& known : modes_.estimated(stage.span, stage.in_flight))
-      if (known.mode == solved.mode) return {solved.mode, modes_.part(known.way.id, stage.span)};
-    return {solved.mode, {}};
+    const std::optional<StageWay> start = modes_.way_of(solved.mode, stage.span, stage.in_flight);
+    return {solved.mode, start ? modes_.part(start->id, stage.span) : StageSolution{}};
   }
 
   const SearchSpace& space_;
@@ -354,9 +384,7 @@ double pipeline_seconds(const std::vector<StageSolution>& solutions, int micro_b
 
 SearchOutcome search_stages(const PlanningGraph& planning, const SearchSpace& space, CostTable& book,
                             PlanningClock& clock) {
-  std::vector<MeshShape> meshes;
-  for (const StageMode& mode : stage_modes(space, book.costs().cluster()))
-    if (meshes.empty() || meshes.back() != mode.mesh) meshes.push_back(mode.mesh);
+  const std::vector<MeshShape> meshes = stage_meshes(space, book.costs().cluster());
   clock.begin(space.name + ": meshes priced", static_cast<int>(meshes.size()));
   const auto one_done = [&] { clock.one_done(); };
   if (book.price(

@@ -1,12 +1,16 @@
 #include "libalpa/planner/search/stage_solver.h"
 
 #include <algorithm>
+#include <optional>
+#include <set>
 
 namespace alpa {
 namespace {
 
 /// Ways to run a stage that are estimated to take that many times the best are not solved for it.
 constexpr double kWorthSolving = 1.02;
+
+enum class Outcome { fits, short_of_memory, left_out };
 
 }  // namespace
 
@@ -26,15 +30,14 @@ SolvedStage StageSolver::solve(const PlacedSpan& stage, int stages, double enoug
   const StageSpan& span = stage.span;
   SolvedStage solved;
   solved.span = span;
-  const std::vector<StageModes::Estimated> modes = modes_.estimated(span, stage.in_flight);
-  for (const auto& [mode, way] : modes) {
+  std::set<StageMode> tried;
+  const auto try_mode = [&](const StageMode& mode, const StageWay& way) {
+    tried.insert(mode);
     const double least = modes_.least_step_s(mode, span), left_s = std::max(0.0, clock_.left_s());
-    const bool is_near = step_s(way.seconds) <= kWorthSolving * step_s(modes.front().way.seconds);
-    const bool is_enough = solved.best.feasible && (solved.best.step_s <= enough || !is_near);
-    if (least >= cutoff || is_enough || left_s == 0) {
+    if (least >= cutoff || left_s == 0) {
       solved.lower_bound_s = std::min(solved.lower_bound_s, least);
       solved.best.hit_time_limit |= left_s == 0;
-      continue;
+      return Outcome::left_out;
     }
     SelectionOptions options;
     options.gap = space_.gap;
@@ -49,17 +52,39 @@ SolvedStage StageSolver::solve(const PlacedSpan& stage, int stages, double enoug
     StageSolution solution =
         solve_stage(planning_, request_of(stage, mode), book_.known(mode.mesh), options, &start);
     const bool hit = solved.best.hit_time_limit || solution.hit_time_limit;
+    const bool fits = solution.feasible, is_short = !fits && solution.least_memory > 0;
     solved.lower_bound_s = std::min(solved.lower_bound_s, std::max(least, bound_of(solution, span)));
-    if (solution.feasible && (!solved.best.feasible || solution.step_s < solved.best.step_s)) {
+    if (fits && (!solved.best.feasible || solution.step_s < solved.best.step_s)) {
       solved.mode = mode;
       solved.best = std::move(solution);
       cutoff = std::min(cutoff, solved.best.step_s);
-    } else if (solution.least_memory > 0 &&
-               (solved.least_memory == 0 || solution.least_memory < solved.least_memory)) {
+    } else if (is_short && (solved.least_memory == 0 || solution.least_memory < solved.least_memory)) {
       solved.least_memory = solution.least_memory;
     }
     solved.best.hit_time_limit = hit;
+    return fits ? Outcome::fits : is_short ? Outcome::short_of_memory : Outcome::left_out;
+  };
+  const std::vector<StageModes::Estimated> modes = modes_.estimated(span, stage.in_flight);
+  for (const auto& [mode, way] : modes) {
+    const bool is_near = step_s(way.seconds) <= kWorthSolving * step_s(modes.front().way.seconds);
+    if (solved.best.feasible && (solved.best.step_s <= enough || !is_near)) break;
+    Outcome outcome = try_mode(mode, way);
+    // Memory may suffice for more layers that keep what they made than was estimated, or for fewer.
+    const int direction = outcome == Outcome::fits ? -1 : 1;
+    const int layers = spans_.end_layer(span) - spans_.first_layer(span);
+    StageMode other = mode;
+    for (int step = 1; outcome != Outcome::left_out; step *= 2) {
+      if (direction < 0 && (outcome == Outcome::short_of_memory || solved.best.step_s <= enough)) break;
+      if (direction > 0 && outcome == Outcome::fits) break;
+      const int recomputed = std::clamp(other.recomputed_layers + direction * step, 0, layers);
+      if (recomputed == other.recomputed_layers) break;
+      other.recomputed_layers = recomputed;
+      const std::optional<StageWay> next = modes_.way_of(other, span, stage.in_flight);
+      if (!next) break;
+      outcome = try_mode(other, *next);
+    }
   }
+  solved.lower_bound_s = std::min(solved.lower_bound_s, modes_.least_step_s(span, tried));
   const double missing_s = solved.best.step_s - solved.lower_bound_s;
   solved.is_rough =
       solved.best.feasible && solved.best.step_s <= enough && missing_s > space_.gap * solved.best.step_s;
@@ -81,7 +106,7 @@ StageRequest StageSolver::request_of(const PlacedSpan& stage, const StageMode& m
   request.mesh = mode.mesh;
   request.micro_batches = space_.micro_batches;
   request.in_flight = stage.in_flight;
-  request.rematerialize = mode.rematerialize;
+  request.recomputed_layers = mode.recomputed_layers;
   request.is_apart = is_apart_;
   request.pipeline_in_flight = most_in_flight_;
   return request;

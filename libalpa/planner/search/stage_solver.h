@@ -3,6 +3,7 @@
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/planner/search/search_space.h"
+#include "libalpa/planner/search/stage_modes.h"
 
 namespace alpa {
 

@@ -88,7 +88,7 @@ TemplateFront::Point TemplateFront::at(const MemoryPrice& price, const Deadline&
   }
   const SelectionSolution solved = solve(problem_.priced(price), deadline.seconds_left());
   if (!solved.feasible) return {};
-  StageTemplate found{request_.mesh, request_.rematerialize, problem_.layer_costs(solved.choice), {}};
+  StageTemplate found{request_.mesh, options_.rematerialize, problem_.layer_costs(solved.choice), {}};
   Point point{0, 0, 0, true};
   for (const LayerCosts& layer : found.layers) {
     point.step_s += options_.micro_batches * layer.micro_batch_s + layer.update_s;
@@ -108,48 +108,55 @@ void TemplateFront::add_bound(const MemoryPrice& price, double time_limit_s) {
   const SelectionProblem apart = problem_.priced(price, true);
   const SelectionSolution solved = solve(apart, time_limit_s);
   if (!solved.feasible) return;
-  bounds_.push_back({request_.mesh, request_.rematerialize, price,
+  bounds_.push_back({request_.mesh, options_.rematerialize, price,
                      problem_.layer_prices(apart, solved.choice), solved.cost - solved.lower_bound});
+}
+
+void TemplateFront::find_bounds(const std::vector<StageBound>& others, const Deadline& deadline) {
+  for (const StageBound& other : others)
+    if (std::ranges::find(bounds_, other.price, &StageBound::price) == bounds_.end())
+      add_bound(other.price, deadline.seconds_left());
 }
 
 StageRequest all_layers(const PlanningGraph& planning, bool rematerialize) {
   StageRequest all;
   all.end_layer = static_cast<int>(planning.graph().layers.size());
-  all.rematerialize = rematerialize;
+  if (rematerialize) all.recomputed_layers = all.end_layer;
   return all;
 }
 
-StageSolution part_of(const StageTemplate& whole, const StageScope& all, int first_layer, int end_layer) {
-  const PlanningGraph& planning = all.planning();
-  const StageSemantics stage(planning.uses, {first_layer, end_layer, whole.rematerialize});
-  const Graph& graph = all.graph();
-  StageSolution part;
-  part.feasible = true;
-  const auto take = [&](ValueIndex v) {
-    const ValueIndex known = all.canonical_value(v);
-    const auto segments = whole.solution->segment_layouts.find(known);
-    if (segments == whole.solution->segment_layouts.end() ||
-        !part.segment_layouts.emplace(v, segments->second).second)
+StageSolution solution_of(const std::vector<TemplatePart>& parts) {
+  const PlanningGraph& planning = parts.front().all.planning();
+  const Graph& graph = parts.front().all.graph();
+  const StageSemantics stage(planning.uses, {parts.front().first_layer, parts.back().end_layer});
+  StageSolution solution;
+  solution.feasible = true;
+  const auto take = [&](const TemplatePart& part, ValueIndex v) {
+    const StageSolution& whole = *part.whole.solution;
+    const ValueIndex known = part.all.canonical_value(v);
+    const auto segments = whole.segment_layouts.find(known);
+    if (segments == whole.segment_layouts.end() ||
+        !solution.segment_layouts.emplace(v, segments->second).second)
       return;
     const StateIndex state = planning.uses.state_at[v];
     const ValueIndex next = state >= 0 ? graph.states[state].next : ValueIndex(-1);
     const bool rests_here =
         stage.makes(v) ||
         (state >= 0 && (next >= 0 ? stage.makes(next) : stage.has(planning.uses.users_of(v).front())));
-    if (const auto layout = whole.solution->value_layout.find(known);
-        layout != whole.solution->value_layout.end())
-      (rests_here ? part.value_layout : part.received_layout)[v] = layout->second;
+    if (const auto layout = whole.value_layout.find(known); layout != whole.value_layout.end())
+      (rests_here ? solution.value_layout : solution.received_layout)[v] = layout->second;
   };
-  for (int layer = first_layer; layer < end_layer; ++layer)
-    for (const NodeIndex n : planning.classes.layer_nodes[layer]) {
-      if (!stage.has(n)) continue;
-      if (const auto at = whole.solution->node_strategy.find(all.canonical_node(n));
-          at != whole.solution->node_strategy.end())
-        part.node_strategy[n] = at->second;
-      for (const ValueIndex v : node_of(graph, n).operands) take(v);
-      for (const ValueIndex v : node_of(graph, n).results) take(v);
-    }
-  return part;
+  for (const TemplatePart& part : parts)
+    for (int layer = part.first_layer; layer < part.end_layer; ++layer)
+      for (const NodeIndex n : planning.classes.layer_nodes[layer]) {
+        if (!stage.has(n)) continue;
+        const std::map<NodeIndex, Strategy>& strategies = part.whole.solution->node_strategy;
+        if (const auto at = strategies.find(part.all.canonical_node(n)); at != strategies.end())
+          solution.node_strategy[n] = at->second;
+        for (const ValueIndex v : node_of(graph, n).operands) take(part, v);
+        for (const ValueIndex v : node_of(graph, n).results) take(part, v);
+      }
+  return solution;
 }
 
 }  // namespace alpa

@@ -45,9 +45,11 @@ class TemplateFront {
   /// The fastest, the leanest, and what lies between where it is better than a mix of both, for few and for
   /// many micro-batches in flight.
   void find_templates(const Deadline&);
+  /// Bounds at the prices of others too.
+  void find_bounds(const std::vector<StageBound>& others, const Deadline&);
 
   const MeshShape& mesh() const { return request_.mesh; }
-  bool rematerializes() const { return request_.rematerialize; }
+  bool rematerializes() const { return options_.rematerialize; }
   const std::vector<StageTemplate>& templates() const { return templates_; }
   const std::vector<StageBound>& bounds() const { return bounds_; }  ///< empty: layers cannot be run so
   bool out_of_time() const { return out_of_time_; }
@@ -72,8 +74,14 @@ class TemplateFront {
 /// The stage of all layers, on any mesh.
 StageRequest all_layers(const PlanningGraph&, bool rematerialize);
 
-/// The part of a template that the stage of these layers has; a start for solve_stage. `all`: the scope of
-/// all_layers as the template runs them.
-StageSolution part_of(const StageTemplate&, const StageScope& all, int first_layer, int end_layer);
+/// The part of a template that some layers have. `all`: the scope of all_layers as the template runs them.
+struct TemplatePart {
+  const StageTemplate& whole;
+  const StageScope& all;
+  int first_layer = 0, end_layer = 0;
+};
+
+/// Of the stage that is made of these parts, one after another; a start for solve_stage.
+StageSolution solution_of(const std::vector<TemplatePart>&);
 
 }  // namespace alpa

@@ -14,6 +14,7 @@ namespace alpa {
 struct MemoryPrice {
   double per_byte_s = 0;  ///< seconds of a step for each byte that is held all the time
   double in_flight = 1;   ///< likewise for each of activations: that many micro-batches hold it
+  bool operator==(const MemoryPrice&) const = default;
 };
 
 /// The selection problem of a stage, over its nodes, the resting layouts of its states and of values with

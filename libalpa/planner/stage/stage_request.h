@@ -27,7 +27,7 @@ struct StageRequest {
   DeviceIndex first_device{0};
   int micro_batches = 1;
   int in_flight = 1;  ///< micro-batches whose activations are held at once
-  bool rematerialize = false;
+  int recomputed_layers = 0;  ///< as of StagePlan
   std::vector<AxisRole> roles = {};  ///< per axis; empty: all free
   StateSharding state_sharding = StateSharding::free;
   std::int64_t reserve_bytes = 0;  ///< of the memory limit, for what the stage problem does not count

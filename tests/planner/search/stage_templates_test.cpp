@@ -48,21 +48,25 @@ class Templates : public testing::TestWithParam<TemplateCase> {
     return front;
   }
 
-  StageEstimates estimates(bool rematerialize) const {
+  StageEstimates estimates() const {
     StageEstimates estimates(*planning_, costs_, kMicroBatches, false);
-    const auto found = front(rematerialize);
-    for (const StageBound& bound : found->bounds()) estimates.add(bound);
-    const StageScope all(*planning_, all_layers(*planning_, rematerialize));
-    for (const StageTemplate& whole : found->templates()) estimates.add(whole, all);
+    const auto keeping = front(false), recomputing = front(true);
+    keeping->find_bounds(recomputing->bounds(), Deadline(1e6));
+    recomputing->find_bounds(keeping->bounds(), Deadline(1e6));
+    for (const auto* found : {&keeping, &recomputing}) {
+      for (const StageBound& bound : (*found)->bounds()) estimates.add(bound);
+      for (const StageTemplate& whole : (*found)->templates())
+        estimates.add(whole, {*planning_, all_layers(*planning_, (*found)->rematerializes())});
+    }
     return estimates;
   }
 
-  StageSolution solved(int first, int end, bool rematerialize, const StageSolution* start = nullptr) const {
+  StageSolution solved(int first, int end, int recomputed, const StageSolution* start = nullptr) const {
     const StageRequest request{.first_layer = first,
                                .end_layer = end,
                                .mesh = GetParam().mesh,
                                .micro_batches = kMicroBatches,
-                               .rematerialize = rematerialize};
+                               .recomputed_layers = recomputed};
     return solve_stage(*planning_, request, *mesh_costs_, {}, start);
   }
 
@@ -81,16 +85,16 @@ class Templates : public testing::TestWithParam<TemplateCase> {
 };
 
 TEST_P(Templates, BoundEveryStageFromBelow) {
-  for (const bool rematerialize : {false, true}) {
-    const StageEstimates said = estimates(rematerialize);
-    for_ranges([&](int first, int end) {
-      const StageSolution solution = solved(first, end, rematerialize);
+  const StageEstimates said = estimates();
+  for_ranges([&](int first, int end) {
+    for (int recomputed = 0; recomputed <= end - first; ++recomputed) {
+      const StageSolution solution = solved(first, end, recomputed);
       ASSERT_TRUE(solution.feasible) << first << " to " << end;
-      const double least = said.least_step_s(GetParam().mesh, rematerialize, first, end);
+      const double least = said.least_step_s(GetParam().mesh, recomputed, first, end);
       EXPECT_LE(least, solution.step_s * (1 + 1e-9)) << first << " to " << end;
       EXPECT_GT(least, 0.5 * solution.step_s) << first << " to " << end;  // a bound that is worth something
-    });
-  }
+    }
+  });
 }
 
 // A bound at a price of memory holds for what fits into the memory that is paid for.
@@ -98,7 +102,7 @@ TEST_P(Templates, BoundStagesThatMemoryLimits) {
   const auto found = front(false);
   ASSERT_GT(found->bounds().size(), 1u) << "memory is worth nothing here";
   for_ranges([&](int first, int end) {
-    const StageSolution solution = solved(first, end, false);
+    const StageSolution solution = solved(first, end, 0);
     const double bytes =
         static_cast<double>(solution.resident_bytes) + static_cast<double>(solution.micro_batch_bytes);
     for (const StageBound& bound : found->bounds()) {
@@ -110,32 +114,42 @@ TEST_P(Templates, BoundStagesThatMemoryLimits) {
 }
 
 TEST_P(Templates, HavePartsThatAreNearWhatSolvingFinds) {
-  const StageEstimates said = estimates(false);
+  const StageEstimates said = estimates();
   for_ranges([&](int first, int end) {
-    double best = infinity;
-    for (std::size_t t = 0; t < said.templates().size(); ++t) {
-      const StageWay way = said.estimate(static_cast<int>(t), first, end);
-      if (way.most_in_flight > 0) best = std::min(best, step_s(way.seconds));
+    std::map<int, double> best;  // by recomputed layers
+    said.for_each_way(GetParam().mesh, first, end, [&](const StageWay& way) {
+      double& known = best.try_emplace(said.mix_of(way.id).recomputed_layers, infinity).first->second;
+      if (way.most_in_flight > 0) known = std::min(known, step_s(way.seconds));
+    });
+    EXPECT_EQ(std::ssize(best), end - first + 1);
+    for (const auto& [recomputed, seconds] : best) {
+      const double step_s = solved(first, end, recomputed).step_s;
+      // Of a single layer a third may be what it does at its borders, among others and alone.
+      EXPECT_LE(seconds, 1.5 * step_s) << first << " to " << end;
+      EXPECT_GE(seconds, 0.8 * step_s) << first << " to " << end;
     }
-    const double step_s = solved(first, end, false).step_s;
-    // Of a single layer a third may be what it does at its borders, among others and alone.
-    EXPECT_LE(best, 1.5 * step_s) << first << " to " << end;
-    EXPECT_GE(best, 0.8 * step_s) << first << " to " << end;
   });
 }
 
 // A part that the stage has all choices of is a solution that needs no time to be found.
 TEST_P(Templates, HavePartsThatSolvingStartsFrom) {
-  const auto found = front(false);
+  const auto keeping = front(false), recomputing = front(true);
   SelectionOptions no_time;
   no_time.time_limit_s = 0;
   const int layers = static_cast<int>(graph_.layers.size());
-  const StageRequest all{.end_layer = layers, .mesh = GetParam().mesh, .micro_batches = kMicroBatches};
-  const StageScope scope(*planning_, all_layers(*planning_, false));
-  for (const StageTemplate& whole : found->templates()) {
-    const StageSolution part = part_of(whole, scope, 0, layers);
-    EXPECT_TRUE(solve_stage(*planning_, all, *mesh_costs_, no_time, &part).feasible);
-  }
+  StageRequest all{.end_layer = layers, .mesh = GetParam().mesh, .micro_batches = kMicroBatches};
+  const StageScope keeps(*planning_, all_layers(*planning_, false)),
+      recomputes(*planning_, all_layers(*planning_, true));
+  for (const StageTemplate& first : recomputing->templates())
+    for (const StageTemplate& second : keeping->templates())
+      for (int recomputed = 0; recomputed <= layers; ++recomputed) {
+        std::vector<TemplatePart> parts;
+        if (recomputed > 0) parts.push_back({first, recomputes, 0, recomputed});
+        if (recomputed < layers) parts.push_back({second, keeps, recomputed, layers});
+        all.recomputed_layers = recomputed;
+        const StageSolution start = solution_of(parts);
+        EXPECT_TRUE(solve_stage(*planning_, all, *mesh_costs_, no_time, &start).feasible) << recomputed;
+      }
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, Templates,

@@ -55,7 +55,7 @@ struct ObjectiveCase {
   const char* model;  ///< of tests/data, or "frozen"
   MeshShape mesh;
   int stages, micro_batches;
-  bool rematerialize;
+  int recomputed_halves;  ///< of the layers of each stage
 };
 
 void PrintTo(const ObjectiveCase& c, std::ostream* out) { *out << c.model << " on " << mesh_text(c.mesh); }
@@ -80,11 +80,16 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
                            .mesh = GetParam().mesh,
                            .micro_batches = GetParam().micro_batches,
                            .in_flight = std::min(GetParam().micro_batches, stages - s),  // of 1F1B
-                           .rematerialize = GetParam().rematerialize,
+                           .recomputed_layers = recomputed_layers(s),
                            .pipeline_in_flight = std::min(GetParam().micro_batches, stages)});
       problems_.push_back(std::make_unique<StageProblem>(*planning_, requests_.back(), *mesh_costs_));
       EXPECT_EQ(problems_.back()->why_not(), "");
     }
+  }
+
+  int recomputed_layers(int stage) const {
+    const int count = static_cast<int>(graph_.layers.size()), stages = GetParam().stages;
+    return (count * (stage + 1) / stages - count * stage / stages) * GetParam().recomputed_halves / 2;
   }
 
   /// Of what is priced for a stage: all but its part in messages and in the sum over all ranks.
@@ -316,38 +321,38 @@ std::string case_name(const testing::TestParamInfo<ObjectiveCase>& test) {
   const ObjectiveCase& c = test.param;
   std::string name = std::string(c.model) + "_" + std::to_string(c.stages) + "stages";
   for (const int extent : c.mesh) name += "_" + std::to_string(extent);
-  return name + (c.rematerialize ? "_remat" : "");
+  return name + (c.recomputed_halves == 0 ? "" : c.recomputed_halves == 1 ? "_remat_half" : "_remat");
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Tiny, StageObjective,
-    testing::Values(ObjectiveCase{"gpt", {}, 1, 2, false}, ObjectiveCase{"gpt", {2}, 1, 2, false},
-                    ObjectiveCase{"gpt", {2}, 1, 2, true}, ObjectiveCase{"gpt", {4}, 1, 1, false},
-                    ObjectiveCase{"gpt", {2}, 2, 4, false}, ObjectiveCase{"gpt", {2}, 2, 4, true},
-                    ObjectiveCase{"llama", {2}, 1, 2, false}, ObjectiveCase{"llama", {2}, 2, 2, true},
-                    ObjectiveCase{"bert", {2}, 1, 2, false}, ObjectiveCase{"bert", {4}, 1, 2, true},
-                    ObjectiveCase{"moe", {2}, 1, 2, false}, ObjectiveCase{"moe", {2}, 2, 2, true},
-                    ObjectiveCase{"deepseek_moe", {2}, 1, 2, false},
-                    ObjectiveCase{"conformer", {2}, 1, 2, false}, ObjectiveCase{"lstm", {2}, 1, 2, true},
-                    ObjectiveCase{"gru", {2}, 1, 2, false}, ObjectiveCase{"vit", {2}, 1, 2, false},
-                    ObjectiveCase{"wrn", {2}, 1, 2, false}, ObjectiveCase{"wrn", {2}, 2, 2, true},
-                    ObjectiveCase{"image_mlp", {2}, 1, 2, false}, ObjectiveCase{"mlp", {2, 2}, 1, 2, true},
-                    ObjectiveCase{"gpt", {2, 2}, 1, 2, false}, ObjectiveCase{"unet", {2}, 1, 2, false},
-                    ObjectiveCase{"unet", {2}, 2, 2, false}, ObjectiveCase{"unet", {2}, 3, 3, true},
-                    ObjectiveCase{"frozen", {2}, 1, 2, false}, ObjectiveCase{"frozen", {4}, 1, 2, true},
-                    ObjectiveCase{"adafactor", {2}, 1, 2, false},
-                    ObjectiveCase{"adafactor", {2, 2}, 1, 2, true},
-                    ObjectiveCase{"adafactor", {2}, 2, 4, false},
-                    ObjectiveCase{"bf16_sums", {2}, 2, 4, false}),
+    testing::Values(ObjectiveCase{"gpt", {}, 1, 2, 0}, ObjectiveCase{"gpt", {2}, 1, 2, 0},
+                    ObjectiveCase{"gpt", {2}, 1, 2, 2}, ObjectiveCase{"gpt", {4}, 1, 1, 0},
+                    ObjectiveCase{"gpt", {2}, 2, 4, 0}, ObjectiveCase{"gpt", {2}, 2, 4, 2},
+                    ObjectiveCase{"llama", {2}, 1, 2, 0}, ObjectiveCase{"llama", {2}, 2, 2, 2},
+                    ObjectiveCase{"bert", {2}, 1, 2, 0}, ObjectiveCase{"bert", {4}, 1, 2, 2},
+                    ObjectiveCase{"moe", {2}, 1, 2, 0}, ObjectiveCase{"moe", {2}, 2, 2, 2},
+                    ObjectiveCase{"deepseek_moe", {2}, 1, 2, 0}, ObjectiveCase{"conformer", {2}, 1, 2, 0},
+                    ObjectiveCase{"lstm", {2}, 1, 2, 2}, ObjectiveCase{"gru", {2}, 1, 2, 0},
+                    ObjectiveCase{"vit", {2}, 1, 2, 0}, ObjectiveCase{"wrn", {2}, 1, 2, 0},
+                    ObjectiveCase{"wrn", {2}, 2, 2, 2}, ObjectiveCase{"image_mlp", {2}, 1, 2, 0},
+                    ObjectiveCase{"mlp", {2, 2}, 1, 2, 2}, ObjectiveCase{"gpt", {2, 2}, 1, 2, 0},
+                    ObjectiveCase{"unet", {2}, 1, 2, 0}, ObjectiveCase{"unet", {2}, 2, 2, 0},
+                    ObjectiveCase{"unet", {2}, 3, 3, 2}, ObjectiveCase{"frozen", {2}, 1, 2, 0},
+                    ObjectiveCase{"frozen", {4}, 1, 2, 2}, ObjectiveCase{"adafactor", {2}, 1, 2, 0},
+                    ObjectiveCase{"adafactor", {2, 2}, 1, 2, 2}, ObjectiveCase{"adafactor", {2}, 2, 4, 0},
+                    ObjectiveCase{"bf16_sums", {2}, 2, 4, 0}, ObjectiveCase{"gpt", {2}, 2, 4, 1},
+                    ObjectiveCase{"moe", {2}, 1, 2, 1}, ObjectiveCase{"unet", {2}, 2, 2, 1},
+                    ObjectiveCase{"wrn", {2}, 1, 2, 1}, ObjectiveCase{"llama", {2, 2}, 1, 2, 1}),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
     Tiny, FoldedStageObjective,
-    testing::Values(ObjectiveCase{"gpt", {2}, 1, 2, false}, ObjectiveCase{"gpt", {2}, 1, 2, true},
-                    ObjectiveCase{"gpt", {2}, 2, 4, true}, ObjectiveCase{"llama", {2}, 1, 2, false},
-                    ObjectiveCase{"moe", {2}, 1, 2, false}, ObjectiveCase{"conformer", {2}, 1, 2, false},
-                    ObjectiveCase{"vit", {2}, 1, 2, false}, ObjectiveCase{"wrn", {2}, 2, 2, true},
-                    ObjectiveCase{"mlp", {2, 2}, 1, 2, true}),
+    testing::Values(ObjectiveCase{"gpt", {2}, 1, 2, 0}, ObjectiveCase{"gpt", {2}, 1, 2, 2},
+                    ObjectiveCase{"gpt", {2}, 2, 4, 2}, ObjectiveCase{"llama", {2}, 1, 2, 0},
+                    ObjectiveCase{"moe", {2}, 1, 2, 0}, ObjectiveCase{"conformer", {2}, 1, 2, 0},
+                    ObjectiveCase{"vit", {2}, 1, 2, 0}, ObjectiveCase{"wrn", {2}, 2, 2, 2},
+                    ObjectiveCase{"mlp", {2, 2}, 1, 2, 2}, ObjectiveCase{"gpt", {2}, 1, 2, 1}),
     case_name);
 
 }  // namespace
