@@ -38,7 +38,8 @@ struct OperatorSample {
   bool operator==(const OperatorSample&) const = default;
 };
 
-/// A collective over groups of that shape, all groups of the mesh at once. `bytes` is the whole tensor
+/// A collective over groups of that shape, all groups of the mesh at once; of sends, one pair of devices at a
+/// time on the same nodes. `bytes` is the whole tensor
 /// handled by the group: the result of an all-gather, the operand of a reduce-scatter, the local tensor of an
 /// all-reduce or all-to-all, what each device passes on in a shift (from each to the next, from the last to
 /// the first).

@@ -195,7 +195,10 @@ Timing DeviceInstrument::time(const CollectiveCase& each) {
   }
   if (largest(why.empty() ? 0 : 1) > 0) return together({why.empty() ? 0 : kFailed}, why);
 
-  Communicator* const ranks = group(each.group);
+  Communicator* const groups = group(each.group);
+  // A message is priced as having its link to itself, so of pairs that are on the same nodes one sends.
+  const bool is_beside = world_.rank() % ranks_per_node_ >= each.group.per_node;
+  Communicator* const ranks = each.kind == CollectiveKind::send && is_beside ? nullptr : groups;
   const Work work = ranks ? collective_work(each, *ranks, messages) : Work([](int) {});
   seconds_of(work, 1);
   const double one_call = seconds_of(work, 1);

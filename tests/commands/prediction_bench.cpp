@@ -1,7 +1,12 @@
-// bench_prediction [MODEL.toml] [rounds] [steps]: how true predicted step times are. Profiles this machine
-// with one rank and with two, of one thread each; plans the model in many ways for one and two ranks; trains
-// each plan in turn, `rounds` times; prints predicted beside measured, and how well the prediction orders the
-// plans.
+// How true predicted step times are.
+//
+//   bench_prediction [--netlab] [--check] [--model MODEL.toml] [--rounds N] [--steps N] [--only SETTING]
+//
+// In each setting (ranks and the network between them) the machine is profiled, the model planned in many
+// ways, and each plan trained in turn, `rounds` times: predicted beside measured, and how well predictions
+// order the plans. Without --netlab: one and two ranks of one thread. With it also on emulated hosts
+// (tests/network), of one rank that computes each, and of two whose computations are emulated. The targets
+// are in prediction_targets.toml; with --check the exit status says whether all are reached.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -9,12 +14,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/toml_document.h"
 #include "libalpa/plan/plan_file.h"
 #include "tests/h5/temporary_folder.h"
 
@@ -22,26 +28,71 @@ namespace alpa {
 namespace {
 
 struct Way {
-  int ranks = 1;
-  std::string options;  ///< of alpa-plan
+  std::string options;  ///< of alpa-plan; empty: the planner's own choice
+  std::string pin = {};
 };
 
-const std::vector<Way> kWays{{1, "--method serial --micro-batches 1"},
-                             {1, "--method serial --micro-batches 4"},
-                             {1, "--method serial --micro-batches 8"},
-                             {1, "--method serial --micro-batches 2 --rematerialize always"},
-                             {2, "--method data-parallel --micro-batches 1"},
-                             {2, "--method data-parallel --micro-batches 4"},
-                             {2, "--method zero-1 --micro-batches 2"},
-                             {2, "--method zero-2 --micro-batches 4"},
-                             {2, "--method zero-3 --micro-batches 1"},
-                             {2, "--method tensor --micro-batches 1"},
-                             {2, "--method tensor --micro-batches 4"},
-                             {2, "--method sequence --micro-batches 1"},
-                             {2, "--method inter-only --micro-batches 2"},
-                             {2, "--method inter-only --micro-batches 8"},
-                             {2, "--method inter-only --micro-batches 4 --schedule gpipe"},
-                             {2, "--method inter-only --micro-batches 4 --rematerialize always"}};
+const std::vector<Way> kOneRank{{"--method serial --micro-batches 1"},
+                                {"--method serial --micro-batches 4"},
+                                {"--method serial --micro-batches 8"},
+                                {"--method serial --micro-batches 2 --rematerialize always"}};
+const std::vector<Way> kTwoRanks{{""},
+                                 {"--method data-parallel --micro-batches 1"},
+                                 {"--method data-parallel --micro-batches 4"},
+                                 {"--method zero-1 --micro-batches 2"},
+                                 {"--method zero-2 --micro-batches 4"},
+                                 {"--method zero-3 --micro-batches 1"},
+                                 {"--method tensor --micro-batches 1"},
+                                 {"--method tensor --micro-batches 4"},
+                                 {"--method sequence --micro-batches 1"},
+                                 {"--method inter-only --micro-batches 2"},
+                                 {"--method inter-only --micro-batches 8"},
+                                 {"--method inter-only --micro-batches 4 --schedule gpipe"},
+                                 {"--method inter-only --micro-batches 4 --rematerialize always"}};
+const std::vector<Way> kTwoHosts{{""},
+                                 {"--method data-parallel --micro-batches 1"},
+                                 {"--method data-parallel --micro-batches 4"},
+                                 {"--method zero-1 --micro-batches 2"},
+                                 {"--method zero-3 --micro-batches 1"},
+                                 {"--method tensor --micro-batches 1"},
+                                 {"--method inter-only --micro-batches 2"},
+                                 {"--method inter-only --micro-batches 4 --schedule gpipe"}};
+
+/// Two stages of three layers, each on the two ranks of a host.
+std::string two_stages(int micro_batches, const std::string& first, const std::string& second) {
+  std::string pin = fmt::format("micro_batches = {}\n", micro_batches);
+  for (const std::string& role : {first, second})
+    pin += fmt::format("[[stage]]\nlayers = 3\nmesh = [2]\naxes = [\"{}\"]\n", role);
+  return pin;
+}
+
+const std::vector<Way> kTwoHostsOfTwo{
+    {""},
+    {"--method data-parallel --micro-batches 1"},
+    {"--method data-parallel --micro-batches 4"},
+    {"--method zero-1 --micro-batches 2"},
+    {"--method tensor --micro-batches 1"},
+    {"--method inter-only --micro-batches 4"},
+    {"two stages, data and tensor, 4 micro-batches", two_stages(4, "data", "tensor")},
+    {"two stages, tensor and data, 2 micro-batches", two_stages(2, "tensor", "data")},
+    {"data between hosts, tensor within",
+     "micro_batches = 1\n[[stage]]\nlayers = 6\nmesh = [2, 2]\naxes = [\"data\", \"tensor\"]\n"}};
+
+/// Ranks, and what is between them.
+struct Setting {
+  std::string name;
+  int ranks = 1;
+  int hosts = 0, mbit = 0;   ///< emulated hosts; 0: this machine
+  bool is_emulated = false;  ///< computations
+  const std::vector<Way>* ways = nullptr;
+};
+
+const std::vector<Setting> kHere{{"one rank", 1, 0, 0, false, &kOneRank},
+                                 {"two ranks", 2, 0, 0, false, &kTwoRanks}};
+const std::vector<Setting> kOnHosts{{"2 hosts x 1, 200 Mbit/s", 2, 2, 200, false, &kTwoHosts},
+                                    {"2 hosts x 1, 1 Gbit/s", 2, 2, 1000, false, &kTwoHosts},
+                                    {"2 hosts x 2, 200 Mbit/s", 4, 2, 200, true, &kTwoHostsOfTwo},
+                                    {"2 hosts x 2, 1 Gbit/s", 4, 2, 1000, true, &kTwoHostsOfTwo}};
 
 struct Result {
   double predicted_s = 0, measured_s = 0;
@@ -53,59 +104,87 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-class Bench {
- public:
-  Bench(std::string model, int rounds, int steps)
-      : model_(std::move(model)), rounds_(rounds), steps_(steps) {}
-
-  void run() {
-    for (const int ranks : {1, 2}) {
-      fmt::print("profiling with {} rank{} ...\n", ranks, ranks == 1 ? "" : "s");
-      run_command(ranks, fmt::format("alpa-profile {} --threads 1 --out {}", model_, profile(ranks)));
-    }
-    for (std::size_t i = 0; i < kWays.size(); ++i)
-      run_command(1, fmt::format("alpa-plan {} --profile {} --devices {} {} --out {}", model_,
-                                 profile(kWays[i].ranks), kWays[i].ranks, kWays[i].options, plan(i)));
-    std::vector<std::vector<double>> seconds(kWays.size());
-    std::vector<Result> results(kWays.size());
-    for (int round = 0; round < rounds_; ++round)
-      for (std::size_t i = 0; i < kWays.size(); ++i) {
-        const std::filesystem::path run = folder_.path() / fmt::format("run{}-{}", i, round);
-        run_command(kWays[i].ranks,
-                    fmt::format("alpa-train {} --data synthetic:256 --threads 1 --steps {} --run-dir {}",
-                                plan(i), steps_, run.string()));
-        read_metrics(run, seconds[i], results[i]);
+/// Agreeing minus disagreeing pairs of plans, of all that differ by more than that measured (Kendall's tau).
+struct Order {
+  int pairs = 0, sum = 0;
+  void add(const std::vector<Result>& results, double apart) {
+    for (const Result& a : results)
+      for (const Result& b : results) {
+        if (a.measured_s * apart >= b.measured_s || a.predicted_s == b.predicted_s) continue;
+        ++pairs;
+        sum += a.predicted_s < b.predicted_s ? 1 : -1;
       }
-    for (std::size_t i = 0; i < kWays.size(); ++i) {
+  }
+  double tau() const { return 1.0 * sum / std::max(1, pairs); }
+};
+
+double error_of(const Result& result) { return std::abs(result.predicted_s / result.measured_s - 1); }
+
+/// Measures one setting.
+class Measuring {
+ public:
+  Measuring(const Setting& setting, std::string model, int rounds, int steps)
+      : setting_(setting), model_(std::move(model)), rounds_(rounds), steps_(steps) {}
+
+  /// [way of the setting]
+  std::vector<Result> run() {
+    const std::vector<Way>& ways = *setting_.ways;
+    run_command(setting_.ranks, fmt::format("alpa-profile {} --threads 1 --out {}", model_, profile()));
+    std::vector<Result> results(ways.size());
+    for (std::size_t i = 0; i < ways.size(); ++i) {
+      std::string options = ways[i].options;
+      if (!ways[i].pin.empty()) {
+        const std::filesystem::path pin = folder_.path() / fmt::format("pin{}.toml", i);
+        std::ofstream(pin) << ways[i].pin;
+        options = "--pin " + pin.string();
+      }
+      run_command(0,
+                  fmt::format("alpa-plan {} --profile {} {} --out {}", model_, profile(), options, plan(i)));
       const Plan read = read_plan(plan(i));
       results[i].predicted_s = read.prediction.step_s;
       for (const MeshPrediction& mesh : read.prediction.meshes)
         results[i].predicted_bytes = std::max(results[i].predicted_bytes, mesh.memory.total);
-      results[i].measured_s = median(seconds[i]);
     }
-    print(results);
+    std::vector<std::vector<double>> seconds(ways.size());
+    for (int round = 0; round < rounds_; ++round)
+      for (std::size_t i = 0; i < ways.size(); ++i) {
+        const std::filesystem::path run = folder_.path() / fmt::format("run{}-{}", i, round);
+        run_command(setting_.ranks,
+                    fmt::format("alpa-train {} --data synthetic:256 --threads 1 --steps {} --run-dir {}{}",
+                                plan(i), steps_, run.string(),
+                                setting_.is_emulated ? " --device emulated --profile " + profile() : ""));
+        read_metrics(run / (setting_.is_emulated ? "emulated.jsonl" : "metrics.jsonl"), seconds[i],
+                     results[i]);
+      }
+    for (std::size_t i = 0; i < ways.size(); ++i) results[i].measured_s = median(seconds[i]);
+    return results;
   }
 
  private:
-  std::string profile(int ranks) const {
-    return (folder_.path() / fmt::format("profile{}.h5", ranks)).string();
-  }
+  std::string profile() const { return (folder_.path() / "profile.h5").string(); }
   std::string plan(std::size_t way) const {
     return (folder_.path() / fmt::format("plan{}.h5", way)).string();
   }
 
+  /// On so many ranks; 0: by itself, and on no emulated host.
   void run_command(int ranks, const std::string& command) const {
     const std::string log = (folder_.path() / "log").string();
+    const std::string launched =
+        ranks == 0            ? ""
+        : setting_.hosts == 0 ? fmt::format("{} -n {} ", MPIEXEC, ranks)
+                              : fmt::format("MPIEXEC='{}' PRELOAD='{}' '{}/emulated_hosts.sh' {} {} {} ",
+                                            MPIEXEC, KEEP_CONNECTIONS, NETWORK_TESTS, setting_.mbit,
+                                            setting_.hosts, ranks / setting_.hosts);
     const std::string line =
-        fmt::format("OMP_NUM_THREADS=1 {} -n {} {}/{} > {} 2>&1", MPIEXEC, ranks, ALPA_BIN, command, log);
+        fmt::format("OMP_NUM_THREADS=1 {}{}/{} > {} 2>&1", launched, ALPA_BIN, command, log);
     if (std::system(line.c_str()) == 0) return;
     std::ifstream file(log);
     throw Error(ErrorKind::run_time, fmt::format("failed: {}\n{}", command,
                                                  std::string(std::istreambuf_iterator<char>(file), {})));
   }
 
-  static void read_metrics(const std::filesystem::path& run, std::vector<double>& seconds, Result& result) {
-    std::ifstream file(run / "metrics.jsonl");
+  static void read_metrics(const std::filesystem::path& path, std::vector<double>& seconds, Result& result) {
+    std::ifstream file(path);
     int step = 0;
     for (std::string line; std::getline(file, line);) {
       const nlohmann::json metrics = nlohmann::json::parse(line);
@@ -114,49 +193,131 @@ class Bench {
     }
   }
 
-  static void print(const std::vector<Result>& results) {
-    fmt::print("\n{:>5}  {:<55} {:>10} {:>10} {:>7} {:>12} {:>12}\n", "ranks", "plan", "predicted",
-               "measured", "ratio", "arena", "allocated");
-    std::vector<double> errors;
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      const Result& r = results[i];
-      errors.push_back(std::abs(r.predicted_s / r.measured_s - 1));
-      fmt::print("{:>5}  {:<55} {:>7.1f} ms {:>7.1f} ms {:>7.2f} {:>12} {:>12}\n", kWays[i].ranks,
-                 kWays[i].options, 1e3 * r.predicted_s, 1e3 * r.measured_s, r.predicted_s / r.measured_s,
-                 r.predicted_bytes, r.measured_bytes);
-    }
-    fmt::print("\nmedian error {:.1f} %, worst {:.1f} %\n", 100 * median(errors),
-               100 * *std::max_element(errors.begin(), errors.end()));
-    print_order(results);
-  }
-
-  /// Kendall's tau over pairs that differ by more than a tenth: agreeing minus disagreeing, of all.
-  static void print_order(const std::vector<Result>& results) {
-    int pairs = 0, sum = 0;
-    for (const Result& a : results)
-      for (const Result& b : results) {
-        if (a.measured_s * 1.1 >= b.measured_s) continue;
-        ++pairs;
-        sum += a.predicted_s < b.predicted_s ? 1 : -1;
-      }
-    fmt::print("Kendall tau {:.2f} over {} pairs of plans that differ by more than 10 % measured\n",
-               1.0 * sum / std::max(1, pairs), pairs);
-  }
-
+  const Setting& setting_;
   std::string model_;
   int rounds_, steps_;
   TemporaryFolder folder_;
 };
+
+struct Targets {
+  double median_error = 0, kendall_tau = 0, choice_over_best = 0;
+};
+
+Targets read_targets() {
+  TomlDocument document = read_toml(ALPA_SOURCE_DIR "/tests/commands/prediction_targets.toml");
+  TomlTable root = document.root();
+  const Targets targets{root.number("median_error"), root.number("kendall_tau"),
+                        root.number("choice_over_best")};
+  document.finish();
+  return targets;
+}
+
+/// What came out in all settings, and what of it is as it should be.
+class Report {
+ public:
+  void add(const Setting& setting, const std::vector<Result>& results) {
+    fmt::print("\n{}{}\n{:<58} {:>10} {:>10} {:>7} {:>12} {:>12}\n", setting.name,
+               setting.is_emulated ? ", computations emulated" : "", "plan", "predicted", "measured", "ratio",
+               "arena", "allocated");
+    double best_s = results[0].measured_s;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const Result& r = results[i];
+      const std::string& options = (*setting.ways)[i].options;
+      best_s = std::min(best_s, r.measured_s);
+      errors_.push_back(error_of(r));
+      fmt::print("{:<58} {:>7.1f} ms {:>7.1f} ms {:>7.2f} {:>12} {:>12}\n",
+                 options.empty() ? "the planner's choice" : options, 1e3 * r.predicted_s, 1e3 * r.measured_s,
+                 r.predicted_s / r.measured_s, r.predicted_bytes, r.measured_bytes);
+    }
+    if ((*setting.ways)[0].options.empty()) {
+      choices_.push_back({setting.name, results[0].measured_s / best_s});
+      fmt::print("the planner's choice takes {:.3f} of the fastest\n", choices_.back().second);
+    }
+    order_.add(results, 1.1);
+    order_of_all_.add(results, 1);
+    std::fflush(stdout);
+  }
+
+  /// Whether all targets are reached.
+  bool finish(const Targets& targets) const {
+    int reached = 0;
+    const auto hold = [&](const std::string& what, double value, bool is_reached) {
+      reached += is_reached;
+      fmt::print("{} {:<62} {:.3f}\n", is_reached ? "reached" : "missed ", what, value);
+    };
+    fmt::print("\n{} plans, worst error {:.1f} %; Kendall tau over all pairs of plans of a setting {:.2f}\n",
+               errors_.size(), 100 * *std::max_element(errors_.begin(), errors_.end()), order_of_all_.tau());
+    const double error = median(errors_);
+    hold(fmt::format("median error, at most {}", targets.median_error), error, error <= targets.median_error);
+    hold(fmt::format("Kendall tau over {} pairs that differ by a tenth, at least {}", order_.pairs,
+                     targets.kendall_tau),
+         order_.tau(), order_.tau() >= targets.kendall_tau);
+    for (const auto& [name, ratio] : choices_)
+      hold(fmt::format("planner's choice over the fastest, {}, at most {}", name, targets.choice_over_best),
+           ratio, ratio <= targets.choice_over_best);
+    const int all = 2 + static_cast<int>(choices_.size());
+    fmt::print("{} of {} targets reached\n", reached, all);
+    return reached == all;
+  }
+
+ private:
+  std::vector<double> errors_;
+  Order order_, order_of_all_;
+  std::vector<std::pair<std::string, double>> choices_;  ///< in times of the fastest
+};
+
+/// 0, or 77 where this machine has none: it has said why.
+int status_of_hosts() {
+  const int status = std::system(
+      fmt::format("MPIEXEC='{}' '{}/emulated_hosts.sh' 1000 2 1 true", MPIEXEC, NETWORK_TESTS).c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+int run(const std::vector<std::string>& words) {
+  std::string model = ALPA_SOURCE_DIR "/configs/models/gpt-demo.toml", only;
+  bool on_hosts = false, check = false;
+  int rounds = 0, steps = 0;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const auto value = [&] {
+      return i + 1 < words.size() ? words[++i] : throw Error(ErrorKind::usage, words[i] + " needs a value");
+    };
+    if (words[i] == "--netlab")
+      on_hosts = true;
+    else if (words[i] == "--check")
+      check = true;
+    else if (words[i] == "--model")
+      model = value();
+    else if (words[i] == "--rounds")
+      rounds = std::stoi(value());
+    else if (words[i] == "--steps")
+      steps = std::stoi(value());
+    else if (words[i] == "--only")
+      only = value();
+    else
+      throw Error(ErrorKind::usage, "unknown option " + words[i]);
+  }
+  std::vector<Setting> settings = kHere;
+  if (on_hosts) {
+    if (const int status = status_of_hosts(); status != 0) return status;
+    settings.insert(settings.end(), kOnHosts.begin(), kOnHosts.end());
+  }
+  if (!only.empty())
+    std::erase_if(settings, [&](const Setting& s) { return s.name.find(only) == std::string::npos; });
+  if (settings.empty()) throw Error(ErrorKind::usage, "no setting is called " + only);
+  if (rounds == 0) rounds = on_hosts ? 2 : 3;
+  if (steps == 0) steps = 12;
+  Report report;
+  for (const Setting& setting : settings) report.add(setting, Measuring(setting, model, rounds, steps).run());
+  const bool all_reached = report.finish(read_targets());
+  return check && !all_reached ? 1 : 0;
+}
 
 }  // namespace
 }  // namespace alpa
 
 int main(int argc, char** argv) {
   try {
-    alpa::Bench(argc > 1 ? argv[1] : ALPA_SOURCE_DIR "/configs/models/gpt-demo.toml",
-                argc > 2 ? std::atoi(argv[2]) : 3, argc > 3 ? std::atoi(argv[3]) : 12)
-        .run();
-    return 0;
+    return alpa::run({argv + 1, argv + argc});
   } catch (const alpa::Error& error) {
     fmt::print(stderr, "bench_prediction: {}\n", error.what());
     return static_cast<int>(error.kind());

@@ -74,6 +74,19 @@ TEST(DeviceInstrument, LeavesOutRanksThatFillNoGroup) {
   });
 }
 
+// Its price is that of a link that nothing else takes; who shares network interfaces is the cost model's
+// part.
+TEST(DeviceInstrument, TimesOneMessageAtATimeBetweenTheSameNodes) {
+  on_ranks(4, 2, quick(), [&](DeviceInstrument& instrument) {
+    const std::vector<double> sent =
+        instrument.time(CollectiveCase{CollectiveKind::send, {2, 1}, 1024}).rank_s;
+    EXPECT_THAT(sent, testing::ElementsAre(Gt(0), testing::Lt(0), Gt(0), testing::Lt(0)));
+    const std::vector<double> reduced =
+        instrument.time(CollectiveCase{CollectiveKind::all_reduce, {2, 1}, 1024}).rank_s;
+    EXPECT_THAT(reduced, Each(Gt(0)));
+  });
+}
+
 TEST(DeviceInstrument, SaysWhichRankCouldNotAndWhy) {
   InstrumentOptions options = quick();
   options.most_bytes = 1 << 10;
