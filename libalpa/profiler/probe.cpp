@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "libalpa/base/error.h"
@@ -60,6 +61,18 @@ Link link_of(GroupShape pair, Instrument& instrument) {
   return {small.median_s, static_cast<double>(kLargeMessage - kSmallMessage) / longer};
 }
 
+/// As many as it looks like: a device that sends to another node while all others do takes longer than alone
+/// by the number of those that it shares its interface with.
+int nics_of(const Machines& machines, Instrument& instrument) {
+  const GroupShape pair{2, 1};
+  const Timing alone = instrument.time(CollectiveCase{CollectiveKind::send, pair, kLargeMessage}),
+               together = instrument.time(CollectiveCase{CollectiveKind::shift, pair, kLargeMessage});
+  if (alone.has_failed() || together.has_failed()) return 1;
+  const auto sharing = static_cast<int>(
+      std::lround(std::clamp(together.median_s / alone.median_s, 1.0, 1.0 * machines.devices_per_node)));
+  return machines.devices_per_node / sharing;
+}
+
 }  // namespace
 
 RankRates probe_rates(OpCatalog catalog, Instrument& instrument) {
@@ -103,8 +116,7 @@ Cluster probe_cluster(const Machines& machines, const RankRates& all, OpCatalog 
   cluster.within_node = {launch.median_s, cluster.memory_bytes_per_s / 2};
   if (machines.devices_per_node > 1) cluster.within_node = link_of({1, 2}, instrument);
   cluster.between_nodes = machines.nodes > 1 ? link_of({2, 1}, instrument) : cluster.within_node;
-  // All devices of a node sent at once, so that is what each has of its interfaces, however many they are.
-  cluster.nics_per_node = machines.devices_per_node;
+  if (machines.nodes > 1) cluster.nics_per_node = nics_of(machines, instrument);
   if (machines.nodes > 1 && machines.devices_per_node == 1) cluster.within_node = cluster.between_nodes;
   return cluster;
 }

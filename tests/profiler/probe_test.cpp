@@ -58,7 +58,17 @@ TEST_F(Probe, FindsTheRatesOfTheDevicesAndTheirLinks) {
   EXPECT_NEAR(cluster.within_node.bytes_per_s, 2e9, 1e6);
   EXPECT_NEAR(cluster.between_nodes.latency_s, 51e-6, 0.1e-6);
   EXPECT_NEAR(cluster.between_nodes.bytes_per_s, 1e9, 1e6);
-  EXPECT_EQ(cluster.nics_per_node, 2);  // each device's share was measured while the other sent
+  EXPECT_EQ(cluster.nics_per_node, 2);  // messages at once take no longer than one
+}
+
+TEST_F(Probe, FindsHowManyDevicesShareANetworkInterface) {
+  for (const int sharing : {1, 2, 4}) {
+    instrument_.collective_s = [sharing](const CollectiveCase& each) {
+      const int at_once = each.kind == CollectiveKind::shift ? sharing : 1;
+      return 50e-6 + at_once * static_cast<double>(each.bytes) / 1.1e9;
+    };
+    EXPECT_EQ(cluster_of(machines(2, 4)).nics_per_node, 4 / sharing);
+  }
 }
 
 TEST_F(Probe, GivesADeviceWithoutANeighbourTheNearestLinkThereIs) {
