@@ -21,6 +21,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/toml_document.h"
+#include "libalpa/base/units.h"
 #include "libalpa/plan/plan_file.h"
 #include "tests/h5/temporary_folder.h"
 
@@ -97,6 +98,7 @@ const std::vector<Setting> kOnHosts{{"2 hosts x 1, 200 Mbit/s", 2, 2, 200, false
 struct Result {
   double predicted_s = 0, measured_s = 0;
   std::int64_t predicted_bytes = 0, measured_bytes = 0;
+  std::string form;  ///< stages and micro-batches
 };
 
 double median(std::vector<double> values) {
@@ -142,6 +144,8 @@ class Measuring {
                   fmt::format("alpa-plan {} --profile {} {} --out {}", model_, profile(), options, plan(i)));
       const Plan read = read_plan(plan(i));
       results[i].predicted_s = read.prediction.step_s;
+      results[i].form = fmt::format("{}, {}", count_text(std::ssize(read.stages), "stage"),
+                                    count_text(read.micro_batches, "micro-batch"));
       for (const MeshPrediction& mesh : read.prediction.meshes)
         results[i].predicted_bytes = std::max(results[i].predicted_bytes, mesh.memory.total);
     }
@@ -226,8 +230,8 @@ class Report {
       best_s = std::min(best_s, r.measured_s);
       errors_.push_back(error_of(r));
       fmt::print("{:<58} {:>7.1f} ms {:>7.1f} ms {:>7.2f} {:>12} {:>12}\n",
-                 options.empty() ? "the planner's choice" : options, 1e3 * r.predicted_s, 1e3 * r.measured_s,
-                 r.predicted_s / r.measured_s, r.predicted_bytes, r.measured_bytes);
+                 options.empty() ? "the planner's choice: " + r.form : options, 1e3 * r.predicted_s,
+                 1e3 * r.measured_s, r.predicted_s / r.measured_s, r.predicted_bytes, r.measured_bytes);
     }
     if ((*setting.ways)[0].options.empty()) {
       choices_.push_back({setting.name, results[0].measured_s / best_s});

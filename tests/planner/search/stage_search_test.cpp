@@ -7,11 +7,15 @@
 #include <map>
 #include <tuple>
 
+#include "tests/support/partitions.h"
 #include "tests/support/small_models.h"
 #include "tests/support/small_plans.h"
 
 namespace alpa {
 namespace {
+
+using testing_models::for_each_partition;
+using testing_models::StageRange;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -75,21 +79,24 @@ double by_enumeration(PartitionCase& instance, int micro_batches) {
       }
     return at->second;
   };
-  const std::function<void(int, int, int)> extend = [&](int left, int first, int devices) {
-    if (left == 0) {
-      if (first == layers && devices == 0) best = std::min(best, pipeline_seconds(seconds));
-      return;
-    }
-    for (const int size : submesh_sizes(instance.costs.cluster().devices(), per_node))
-      for (int end = first + 1; end <= layers && size <= devices; ++end)
-        for (const StageSeconds& way : ways(first, end, size, std::min(left, micro_batches))) {
-          seconds.push_back(way);
-          extend(left - 1, end, devices - size);
-          seconds.pop_back();
-        }
+  const auto try_all = [&](const std::vector<StageRange>& stages) {
+    const std::function<void()> extend = [&] {
+      if (seconds.size() == stages.size()) {
+        best = std::min(best, pipeline_seconds(seconds));
+        return;
+      }
+      const auto& [first, end, size] = stages[seconds.size()];
+      const int left = static_cast<int>(stages.size() - seconds.size());
+      for (const StageSeconds& way : ways(first, end, size, std::min(left, micro_batches))) {
+        seconds.push_back(way);
+        extend();
+        seconds.pop_back();
+      }
+    };
+    extend();
   };
-  for (int stages = 1; stages <= std::min(layers, instance.costs.cluster().devices()); ++stages)
-    extend(stages, 0, instance.costs.cluster().devices());
+  const int devices = instance.costs.cluster().devices();
+  for_each_partition(layers, devices, submesh_sizes(devices, per_node), try_all);
   return best;
 }
 
