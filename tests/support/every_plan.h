@@ -92,14 +92,14 @@ class EveryPlan {
     std::vector<StageKey> pipeline;
     for_each_partition(
         static_cast<int>(part.graph.layers.size()), space.devices, stage_sizes(space, costs_.cluster()),
-        [&](const std::vector<StageRange>& stages) { add_pipelines(part, modes, stages, pipeline); });
+        [&](const std::vector<PipelinePart>& stages) { add_pipelines(part, modes, stages, pipeline); });
   }
 
   void add_pipelines(Part& part, const std::map<int, std::vector<StageMode>>& modes,
-                     const std::vector<StageRange>& stages, std::vector<StageKey>& pipeline) {
+                     const std::vector<PipelinePart>& stages, std::vector<StageKey>& pipeline) {
     if (!is_found_) return;
     if (pipeline.size() == stages.size()) return part.pipelines.push_back(pipeline);
-    const StageRange& stage = stages[pipeline.size()];
+    const PipelinePart& stage = stages[pipeline.size()];
     for (const StageMode& mode : modes.at(stage.devices)) {
       pipeline.push_back({stage.first_layer, stage.end_layer, mode.mesh, mode.rematerialize});
       if (!part.solutions.contains(pipeline.back())) find_solutions(part, pipeline.back());

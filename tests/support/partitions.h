@@ -5,14 +5,14 @@
 namespace alpa::testing_models {
 
 /// A stage of a pipeline: layers, and how many devices it has.
-struct StageRange {
+struct PipelinePart {
   int first_layer = 0, end_layer = 0, devices = 1;
 };
 
 /// Calls `visit` with every way to cut the layers into stages of these sizes that take all devices together.
 inline void for_each_partition(int layers, int devices, const std::vector<int>& sizes,
-                               const std::function<void(const std::vector<StageRange>&)>& visit) {
-  std::vector<StageRange> stages;
+                               const std::function<void(const std::vector<PipelinePart>&)>& visit) {
+  std::vector<PipelinePart> stages;
   const std::function<void(int, int)> extend = [&](int first, int left) {
     if (first == layers && left == 0) visit(stages);
     for (const int size : sizes)

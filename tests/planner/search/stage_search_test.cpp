@@ -15,7 +15,7 @@ namespace alpa {
 namespace {
 
 using testing_models::for_each_partition;
-using testing_models::StageRange;
+using testing_models::PipelinePart;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -79,7 +79,7 @@ double by_enumeration(PartitionCase& instance, int micro_batches) {
       }
     return at->second;
   };
-  const auto try_all = [&](const std::vector<StageRange>& stages) {
+  const auto try_all = [&](const std::vector<PipelinePart>& stages) {
     const std::function<void()> extend = [&] {
       if (seconds.size() == stages.size()) {
         best = std::min(best, pipeline_seconds(seconds));
