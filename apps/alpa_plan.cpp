@@ -20,6 +20,7 @@
 #include "libalpa/h5/atomic_file.h"
 #include "libalpa/ops/catalog.h"
 #include "libalpa/plan/check_plan_file.h"
+#include "libalpa/plan/compare_plans.h"
 #include "libalpa/plan/explain.h"
 #include "libalpa/plan/plan_file.h"
 #include "libalpa/planner/make_plan.h"
@@ -35,9 +36,12 @@ namespace {
 
 using namespace alpa;
 
+constexpr const char* kFullHelp =
+    "print all of the explanation: layouts, time and memory of each stage, every plan that was tried";
+
 struct Settings {
   std::filesystem::path model, profile, cluster, pin, out, missing, first, second, trace;
-  bool program = false;
+  bool program = false, full = false;
   PlannerOptions planner;
   SolveOptions solve;
 };
@@ -68,6 +72,12 @@ std::string model_text(const ModelDefinition& model, const Graph& graph) {
   if (const auto by_paper = paper_flops(model))
     text += fmt::format(" ({} by its paper)", rate_text(*by_paper, "FLOP"));
   return text;
+}
+
+/// What is known of a plan: on one screen, or all.
+std::string explained(const Plan& plan, const Graph& graph, const std::filesystem::path& file, bool full) {
+  const PlanFacts facts = plan_facts(plan, graph);
+  return full ? plan_details(facts) : plan_summary(facts, file.string());
 }
 
 /// A plan is made without kernels, so one for GPUs may hold what they cannot compute yet.
@@ -110,7 +120,7 @@ int plan_model(const Settings& settings, App& app) {
     for (const std::string& signature : costs.missing()) lines += signature + "\n";
     publish_text(settings.missing, lines);
   }
-  std::fputs(explain(plan, graph).c_str(), stdout);
+  std::fputs(explained(plan, graph, settings.out, settings.full).c_str(), stdout);
   if (!plan.prediction.hit_time_limit || !stop.is_asked()) return 0;
   app.log().warning(fmt::format("'{}' is the best plan so far", settings.out.string()));
   return static_cast<int>(ErrorKind::stopped_early);
@@ -182,6 +192,7 @@ int main(int argc, char** argv) {
       .option("--missing", settings.missing,
               "write the operator signatures that the profile lacks to this file")
       .writes()
+      .flag("--full", settings.full, kFullHelp)
       .option("--out", settings.out, "plan to write (HDF5)")
       .writes()
       .required()
@@ -193,11 +204,14 @@ int main(int argc, char** argv) {
       .example("alpa-plan explain plan.h5", "explain the plan in words");
   app.subcommand("explain", "explain a plan in words")
       .argument("PLAN.h5", settings.first, "plan")
-      .example("alpa-plan explain plan.h5", "stages, layouts, time, memory, what binds, what lost and why")
-      .example("alpa-plan explain plan.h5 | sed -n '/^candidates/,$p'", "the other plans that were tried")
+      .flag("--full", settings.full, kFullHelp)
+      .example("alpa-plan explain plan.h5",
+               "on one screen: how it is split, what binds, how sure, what to try")
+      .example("alpa-plan explain plan.h5 --full | sed -n '/^candidates/,$p'",
+               "the other plans that were tried, and why they lost")
       .runs([&] {
         const PlannedModel planned = read_planned_model(settings.first);
-        std::fputs(explain(planned.plan, planned.graph).c_str(), stdout);
+        std::fputs(explained(planned.plan, planned.graph, settings.first, settings.full).c_str(), stdout);
       });
   app.subcommand("compare", "list how two plans differ")
       .argument("A.h5", settings.first, "plan")

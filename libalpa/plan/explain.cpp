@@ -4,223 +4,216 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
-#include <sstream>
 
-#include "libalpa/base/options.h"
 #include "libalpa/base/units.h"
 #include "libalpa/cluster/device_facts.h"
-#include "libalpa/graph/training_options.h"
-#include "libalpa/plan/stage_layouts.h"
+#include "libalpa/plan/facts/stage_table.h"
 
 namespace alpa {
 namespace {
 
-std::string layer_range(const Graph& graph, const StagePlan& stage) {
-  const std::string& first = graph.layers[stage.first_layer];
-  const std::string& last = graph.layers[static_cast<std::size_t>(stage.end_layer) - 1];
-  return stage.end_layer - stage.first_layer == 1 ? first : fmt::format("{} .. {}", first, last);
+double gap(const Prediction& p) { return std::max(0.0, p.estimate_s / p.lower_bound_s - 1); }
+bool has_bound(const Prediction& p) { return p.lower_bound_s > 0 && p.estimate_s > 0; }
+
+std::string share_text(double part_s, double step_s) {
+  return fmt::format("{:.1f} %", step_s > 0 ? 100 * part_s / step_s : 0);
 }
 
-/// How the work of a stage is split: strategies of its matrix products and attentions, by name.
-std::string work_lines(const Plan& plan, const Graph& graph, StageIndex stage) {
-  std::map<std::string, int> lines;
-  for (const NodeIndex n : graph.nodes.indices()) {
-    const Node& node = graph.nodes[n];
-    if (node.phase != Phase::forward || stage_of_layer(plan, node.layer) != stage) continue;
-    const std::vector<TensorType> types = operand_types(graph, node);
-    const std::string how = strategy_text(*node.op, {types, node.attributes}, plan.node_strategy[n]);
-    ++lines[fmt::format("{:<20} {}", node.op->name, how)];
+std::string head_text(const PlanFacts& f) {
+  return fmt::format("{} on {} of '{}': {}, {} of {}, schedule {}, by {}\n", f.model,
+                     count_text(f.devices, "device"), f.cluster.name, f.split,
+                     count_text(f.micro_batches, "micro-batch"), count_text(f.micro_batch_samples, "sample"),
+                     f.schedule, f.method);
+}
+
+std::string time_text(const PlanFacts& f) {
+  const double step_s = f.prediction.step_s;
+  std::string text =
+      fmt::format("predicted step time {} ({}): compute {}, collectives {}, transfers {}, idle {}\n",
+                  seconds_text(step_s), f.is_measured() ? "from a profile" : "estimated",
+                  share_text(f.mean.compute_s, step_s), share_text(f.mean.collective_s, step_s),
+                  share_text(f.mean.transfer_s, step_s), share_text(f.mean.idle_s, step_s));
+  return text;
+}
+
+/// "stage 0", "stages 0 to 3 and 5"
+std::string stages_text(const std::vector<StageIndex>& stages) {
+  std::vector<std::string> runs;
+  for (std::size_t i = 0; i < stages.size();) {
+    std::size_t last = i;
+    while (last + 1 < stages.size() && stages[last + 1] == stages[last] + 1) ++last;
+    runs.push_back(last == i ? fmt::format("{}", stages[i])
+                             : fmt::format("{} to {}", stages[i], stages[last]));
+    i = last + 1;
   }
+  constexpr std::size_t most_named = 4;
+  std::string text =
+      fmt::format("stage{} {}", stages.size() == 1 ? "" : "s",
+                  fmt::join(runs.begin(), runs.begin() + std::min(runs.size(), most_named), ", "));
+  return runs.size() > most_named ? text + " and others" : text;
+}
+
+std::string part_text(const Binding& b) {
+  const std::string nodes = b.crosses_nodes ? ", some between nodes" : "";
+  switch (b.part) {
+    case Binding::Part::compute:
+      return "compute";
+    case Binding::Part::collectives:
+      return "collectives" + nodes;
+    case Binding::Part::transfers:
+      return "transfers between stages";
+    case Binding::Part::waiting:
+      return "waiting for other stages";
+  }
+  return "";
+}
+
+std::string binding_text(const PlanFacts& f) {
+  const Binding& b = f.binding;
+  std::string text = fmt::format("{} on {}", part_text(b), stages_text(b.busiest));
+  constexpr double uneven = 1.05;
+  if (b.busiest_s > uneven * b.mean_busy_s)
+    text +=
+        fmt::format(" ({} of work, {} on average)", seconds_text(b.busiest_s), seconds_text(b.mean_busy_s));
+  if (!b.nearly_full.empty())
+    text += fmt::format("; memory on {} (up to {:.0f} % full)", stages_text(b.nearly_full), 100 * b.fullest);
+  if (!b.recomputes.empty()) text += fmt::format("; recomputation on {}", stages_text(b.recomputes));
+  return text;
+}
+
+std::string sureness_text(const PlanFacts& f) {
+  const Prediction& p = f.prediction;
+  std::string text = has_bound(p)
+                         ? fmt::format("at most {:.2f} % above the best of what the search covers (bound {})",
+                                       100 * gap(p), seconds_text(p.lower_bound_s))
+                         : "no lower bound is known";
+  if (p.hit_time_limit) text += "; the search was cut short: another run may find what this one did not";
+  text += f.is_measured()
+              ? "; costs are measured"
+              : fmt::format("; every cost is estimated from the numbers of cluster '{}'", f.cluster.name);
+  if (f.is_measured() && p.estimated_operators > 0)
+    text += fmt::format(", but for {}", count_text(p.estimated_operators, "operator"));
+  return text;
+}
+
+std::string runner_up_text(const PlanFacts& f) {
+  const Candidate* c = f.runner_up();
+  if (c == nullptr) return "none: no other plan that was tried fits";
+  return fmt::format("{}: {} ({:+.1f} %), {}", c->method, seconds_text(c->step_s),
+                     f.prediction.step_s > 0 ? 100 * (c->step_s / f.prediction.step_s - 1) : 0, c->verdict);
+}
+
+/// Commands that may be worth it, what the plan lacks first.
+std::string suggestions(const PlanFacts& f, const std::string& plan_file) {
+  std::vector<std::pair<std::string, std::string>> lines;
+  if (!f.is_measured())
+    lines.emplace_back("alpa-profile MODEL.toml", "then plan with --profile: measured costs");
+  constexpr double worth_searching = 0.05;
+  if (has_bound(f.prediction) && gap(f.prediction) > worth_searching)
+    lines.emplace_back("alpa-plan MODEL.toml --effort thorough", "the bound leaves room for a better plan");
+  lines.emplace_back("alpa-plan explain " + plan_file + " --full", "layouts, memory by kind, all candidates");
   std::string text;
-  for (const auto& [line, count] : lines) text += fmt::format("    {:>3} x {}\n", count, line);
+  for (const auto& [command, what] : lines)
+    text += fmt::format("{:<10} {:<44} {}\n", text.empty() ? "try" : "", command, what);
   return text;
 }
 
-std::string recomputation_text(const StagePlan& stage) {
-  const int layers = stage.end_layer - stage.first_layer;
-  if (stage.recomputed_layers == 0) return "";
-  if (stage.recomputed_layers == layers) return ", recomputes its forward in the backward";
-  return fmt::format(", recomputes its first {} of {} layers in the backward", stage.recomputed_layers,
-                     layers);
-}
-
-std::string stage_text(const Placement& placement, StageIndex stage) {
-  const Plan& plan = placement.plan();
-  const Graph& graph = placement.graph();
-  const StagePlan& s = plan.stages[stage];
-  const DeviceMesh& mesh = plan.mesh_of(stage);
-  const int devices = device_count(mesh.shape);
-  std::string text = fmt::format("\nstage {}: layers {} to {} ({}) on {} device{} {} to {}, mesh {}{}\n",
-                                 stage, s.first_layer, s.end_layer - 1, layer_range(graph, s), devices,
-                                 devices == 1 ? "" : "s", mesh.first_device, mesh.first_device + devices - 1,
-                                 mesh_text(mesh.shape), recomputation_text(s));
-  const StageIndex first = stages_of_meshes(plan)[s.mesh].front();
-  if (first != stage)
-    text += fmt::format("  time and memory: see stage {}, on the same devices\n", first);
-  else if (s.mesh < std::ssize(plan.prediction.meshes)) {
-    const MeshPrediction& p = plan.prediction.meshes[s.mesh];
-    const double step = plan.prediction.step_s;
-    const auto share = [&](double s_) {
-      return fmt::format("{} ({:.1f} %)", seconds_text(s_), step > 0 ? 100 * s_ / step : 0);
-    };
-    text += fmt::format("  time    compute {}, collectives {}, transfers {}, idle {}\n", share(p.compute_s),
-                        share(p.collective_s), share(p.transfer_s), share(p.idle_s));
-    text += fmt::format(
-        "  memory  {} of {} per device: parameters {}, optimizer {}, gradients {}, activations {} x {} in "
-        "flight, workspace {}\n",
-        bytes_text(p.memory.total), bytes_text(plan.cluster.memory_bytes), bytes_text(p.memory.parameters),
-        bytes_text(p.memory.optimizer), bytes_text(p.memory.gradients), p.in_flight,
-        bytes_text(p.memory.activations / std::max<std::int64_t>(1, p.in_flight)),
-        bytes_text(p.memory.workspace));
-    if (const std::int64_t reserved = reserved_bytes(plan.cluster.kind); reserved > 0)
-      text += fmt::format("          beside it {} of each GPU are kept for CUDA and its libraries\n",
-                          bytes_text(reserved));
-  }
-  text += stage_layouts(placement, stage);
-  text += "  forward work (factor:axis that is split)\n" + work_lines(plan, graph, stage);
-  return text;
-}
-
-/// What makes the step as long as it is: the largest part of the busiest mesh's time; and memory, where a
-/// mesh is nearly full, or recomputation, which a pin may ask for where memory is free.
-std::string binding(const Plan& plan) {
-  const Indexed<MeshIndex, MeshPrediction>& meshes = plan.prediction.meshes;
-  const MeshIndex busiest = busiest_mesh(plan.prediction);
-  const MeshTime& p = meshes[busiest];
-  const Indexed<MeshIndex, std::vector<StageIndex>> stages = stages_of_meshes(plan);
-  const auto words = [&](MeshIndex mesh) {
-    return fmt::format("stage{} {}", stages[mesh].size() == 1 ? "" : "s", fmt::join(stages[mesh], ", "));
+std::string figures_text(const PlanFacts& f, const StageFacts& s) {
+  if (s.figures_at != s.stage)
+    return fmt::format("  time and memory: see stage {}, on the same devices\n", s.figures_at);
+  if (!s.has_figures) return "";
+  const MeshPrediction& p = s.figures;
+  const auto share = [&](double part_s) {
+    return fmt::format("{} ({})", seconds_text(part_s), share_text(part_s, f.prediction.step_s));
   };
-  const char* what = p.compute_s >= std::max({p.collective_s, p.transfer_s, p.idle_s}) ? "compute"
-                     : p.collective_s >= std::max(p.transfer_s, p.idle_s)              ? "collectives"
-                     : p.transfer_s >= p.idle_s ? "transfers between stages"
-                                                : "waiting for other stages";
-  std::string text = fmt::format("what binds: {} on {}", what, words(busiest));
-  constexpr double nearly_full = 0.9;
-  for (const MeshIndex m : indices_to<MeshIndex>(std::min(meshes.size(), plan.meshes.size()))) {
-    const double used =
-        static_cast<double>(meshes[m].memory.total) / static_cast<double>(plan.cluster.memory_bytes);
-    const bool recomputes =
-        std::ranges::any_of(stages[m], [&](StageIndex s) { return plan.stages[s].recomputed_layers > 0; });
-    if (used >= nearly_full)
-      text += fmt::format("; memory on {} ({:.0f} % full{})", words(m), 100 * used,
-                          recomputes ? ", recomputes its forward" : "");
-    else if (recomputes)
-      text += fmt::format("; recomputation on {} (memory {:.0f} % full)", words(m), 100 * used);
+  std::string text =
+      fmt::format("  time    compute {}, collectives {}, transfers {}, idle {}\n", share(p.compute_s),
+                  share(p.collective_s), share(p.transfer_s), share(p.idle_s));
+  text += fmt::format(
+      "  memory  {} of {} per device: parameters {}, optimizer {}, gradients {}, activations {} x {} in "
+      "flight, "
+      "workspace {}\n",
+      bytes_text(p.memory.total), bytes_text(f.cluster.memory_bytes), bytes_text(p.memory.parameters),
+      bytes_text(p.memory.optimizer), bytes_text(p.memory.gradients), p.in_flight,
+      bytes_text(p.memory.activations / std::max<std::int64_t>(1, p.in_flight)),
+      bytes_text(p.memory.workspace));
+  if (const std::int64_t reserved = reserved_bytes(f.cluster.kind); reserved > 0)
+    text += fmt::format("          beside it {} of each GPU are kept for CUDA and its libraries\n",
+                        bytes_text(reserved));
+  return text;
+}
+
+std::string layouts_text(const char* title, const std::vector<LayoutGroup>& groups) {
+  if (groups.empty()) return "";
+  std::string text = fmt::format("  {}\n", title);
+  for (const LayoutGroup& group : groups) {
+    constexpr std::size_t most_named = 4;
+    const std::size_t named = std::min(most_named, group.names.size());
+    text += fmt::format(
+        "    {:>3} x {}: {}", group.count, group.layout,
+        fmt::join(group.names.begin(), group.names.begin() + static_cast<std::ptrdiff_t>(named), ", "));
+    text += group.names.size() > named ? fmt::format(" and {} more\n", group.names.size() - named) : "\n";
   }
   return text;
 }
 
-/// [training] of the plan's model, a setting a line, in the order of their one list.
-std::istringstream training_lines(const Plan& plan) {
-  TomlDocument document = TomlDocument::parse(plan.model_toml, "model of the plan");
-  TrainingOptions training;
-  read_options(document.root().table("training"), training);
-  document.root().skip();
-  document.finish();
-  return std::istringstream(options_text(training));
+std::string stage_text(const PlanFacts& f, const StageFacts& s) {
+  std::string text = fmt::format(
+      "\nstage {}: layers {} to {} ({}) on {} {} to {}, mesh {}: {}, recomputed layers: {}\n", s.stage,
+      s.plan.first_layer, s.plan.end_layer - 1,
+      s.layers() == 1 ? s.first_layer : s.first_layer + " .. " + s.last_layer,
+      count_text(s.devices(), "device"), s.mesh.first_device, s.mesh.first_device + s.devices() - 1,
+      mesh_text(s.mesh.shape), s.split.text(), recomputed_layers_text(s.plan));
+  text += figures_text(f, s) + "  parameters (S<axes>: split, R: whole)\n";
+  for (const ParameterGroup& p : s.tensors.parameters)
+    text += fmt::format("    {:>3} x {:<36} {:<18} {:<6} {}\n", p.count, p.name, p.type, p.spec, p.layout);
+  text += layouts_text("optimizer state that lies otherwise than its parameter", s.tensors.optimizer) +
+          layouts_text("sums of gradients that lie otherwise than their parameter", s.tensors.gradients) +
+          layouts_text("activations, saved for the backward, that are split", s.tensors.activations) +
+          "  forward work (factor:axis that is split)\n";
+  for (const WorkGroup& work : s.forward_work)
+    text += fmt::format("    {:>3} x {:<20} {}\n", work.count, work.op, work.how);
+  return text;
 }
 
-/// "training: steps = 20 | steps = 30", a line for each setting that differs.
-std::string training_differences(const Plan& a, const Plan& b) {
-  std::istringstream left = training_lines(a), right = training_lines(b);
-  std::string text;
-  for (std::string mine, other; std::getline(left, mine) && std::getline(right, other);)
-    if (mine != other) text += fmt::format("training: {} | {}\n", mine, other);
+std::string candidates_text(const std::vector<Candidate>& candidates) {
+  if (candidates.empty()) return "";
+  std::size_t width = 0;
+  for (const Candidate& c : candidates) width = std::max(width, c.method.size());
+  std::string text = "\ncandidates (step time, memory of the fullest device)\n";
+  for (const Candidate& c : candidates)
+    text += fmt::format("  {:<{}} {:>10} {:>12}  {}\n", c.method, width,
+                        c.step_s > 0 ? seconds_text(c.step_s) : "-",
+                        c.memory_bytes > 0 ? bytes_text(c.memory_bytes) : "-", c.verdict);
   return text;
+}
+
+std::string overview(const PlanFacts& f) {
+  std::string text = head_text(f) + time_text(f) + "\n" + stage_table(f) + "\n";
+  if (!f.prediction.meshes.empty()) text += fmt::format("{:<10} {}\n", "binds", binding_text(f));
+  return text +
+         fmt::format("{:<10} {}\n{:<10} {}\n", "sure", sureness_text(f), "runner-up", runner_up_text(f));
 }
 
 }  // namespace
 
 std::string gap_text(const Prediction& p) {
-  if (p.lower_bound_s <= 0 || p.estimate_s <= 0) return "no lower bound is known";
+  if (!has_bound(p)) return "no lower bound is known";
   return fmt::format(
       "the search's estimate {}, lower bound on such estimates {}: at most {:.2f} % above the best of {}{}",
-      seconds_text(p.estimate_s), seconds_text(p.lower_bound_s),
-      100 * std::max(0.0, p.estimate_s / p.lower_bound_s - 1), p.bound_covers,
+      seconds_text(p.estimate_s), seconds_text(p.lower_bound_s), 100 * gap(p), p.bound_covers,
       p.step_s < p.lower_bound_s ? "; the predicted step, simulated in more detail, is below both" : "");
 }
 
-std::string explain(const Plan& plan, const Graph& graph) {
-  const GraphUses uses(graph);
-  const Placement placement(plan, uses);
-  std::string text =
-      fmt::format("{} on {} of '{}', {}, {} of {}, schedule {}, by {}\n", plan.model_name,
-                  count_text(plan.devices(), "device"), plan.cluster.name,
-                  count_text(std::ssize(plan.stages), "stage"), count_text(plan.micro_batches, "micro-batch"),
-                  count_text(plan.micro_batch_samples, "sample"), plan.schedule, plan.method);
-  const bool is_measured = !plan.profile_fingerprint.empty();
-  text += fmt::format("predicted step time {}", seconds_text(plan.prediction.step_s));
-  text += is_measured
-              ? " (from a profile)\n"
-              : fmt::format(" (no profile: every cost is estimated from the numbers of cluster '{}')\n",
-                            plan.cluster.name);
-  if (plan.prediction.lower_bound_s > 0) text += gap_text(plan.prediction) + "\n";
-  if (plan.prediction.hit_time_limit)
-    text += "the search was cut short: another run may find what this one did not\n";
-  if (is_measured && plan.prediction.estimated_operators > 0)
-    text += count_text(plan.prediction.estimated_operators, "operator cost") +
-            " estimated: the profile has no measurement\n";
-  if (!plan.prediction.meshes.empty()) text += binding(plan) + "\n";
-  for (const StageIndex s : plan.stages.indices()) text += stage_text(placement, s);
-  if (!plan.prediction.candidates.empty()) text += "\ncandidates (step time, memory of the fullest device)\n";
-  constexpr std::size_t most_shown = 20;
-  const std::size_t shown = std::min(most_shown, plan.prediction.candidates.size());
-  std::size_t width = 0;
-  for (std::size_t i = 0; i < shown; ++i)
-    width = std::max(width, plan.prediction.candidates[i].method.size());
-  for (std::size_t i = 0; i < shown; ++i) {
-    const Candidate& c = plan.prediction.candidates[i];
-    text += fmt::format("  {:<{}} {:>10} {:>12}  {}\n", c.method, width,
-                        c.step_s > 0 ? seconds_text(c.step_s) : "-", bytes_text(c.memory_bytes), c.verdict);
-  }
-  if (plan.prediction.candidates.size() > shown)
-    text +=
-        fmt::format("  and {} more in /candidates of the plan\n", plan.prediction.candidates.size() - shown);
-  return text;
+std::string plan_summary(const PlanFacts& f, const std::string& plan_file) {
+  return overview(f) + suggestions(f, plan_file);
 }
 
-std::string compare_plans(const Plan& a, const Plan& b) {
-  std::string text;
-  const auto differ = [&](const std::string& what, const std::string& left, const std::string& right) {
-    if (left != right) text += fmt::format("{}: {} | {}\n", what, left, right);
-  };
-  differ("model", a.model_name, b.model_name);
-  differ("graph", a.graph_fingerprint, b.graph_fingerprint);
-  differ("profile", a.profile_fingerprint, b.profile_fingerprint);
-  differ("cluster", cluster_fingerprint(a.cluster), cluster_fingerprint(b.cluster));
-  differ("method", a.method, b.method);
-  differ("schedule", a.schedule, b.schedule);
-  differ("micro-batches", std::to_string(a.micro_batches), std::to_string(b.micro_batches));
-  differ("samples of a micro-batch", std::to_string(a.micro_batch_samples),
-         std::to_string(b.micro_batch_samples));
-  differ("stages", std::to_string(a.stages.size()), std::to_string(b.stages.size()));
-  differ("predicted step time", seconds_text(a.prediction.step_s), seconds_text(b.prediction.step_s));
-  for (const StageIndex s : indices_to<StageIndex>(std::min(a.stages.size(), b.stages.size()))) {
-    const auto words = [&](const Plan& plan) {
-      const StagePlan& stage = plan.stages[s];
-      const DeviceMesh& mesh = plan.mesh_of(s);
-      return fmt::format("layers {}-{}, mesh {} from device {}{}", stage.first_layer, stage.end_layer - 1,
-                         mesh_text(mesh.shape), mesh.first_device, recomputation_text(stage));
-    };
-    differ(fmt::format("stage {}", s), words(a), words(b));
-  }
-  std::size_t strategies = 0, layouts = 0;
-  for (const NodeIndex n : indices_to<NodeIndex>(std::min(a.node_strategy.size(), b.node_strategy.size())))
-    strategies += a.node_strategy[n] != b.node_strategy[n];
-  for (const ValueIndex v : indices_to<ValueIndex>(std::min(a.value_layout.size(), b.value_layout.size())))
-    layouts += a.value_layout[v] != b.value_layout[v] || a.segment_layouts[v] != b.segment_layouts[v];
-  if (strategies > 0)
-    text += fmt::format("strategies of {} of {} nodes differ\n", strategies, a.node_strategy.size());
-  if (layouts > 0) text += fmt::format("layouts of {} of {} values differ\n", layouts, a.value_layout.size());
-  if (a.inputs != b.inputs) text += "inputs are laid out in another way\n";
-  if (a.transfers != b.transfers) text += "values cross between meshes in another way\n";
-  if (a.model_toml != b.model_toml) text += training_differences(a, b);
-  if (text.empty() && !(a.prediction == b.prediction)) text = "details of the prediction differ\n";
-  if (text.empty() && !(a == b))
-    text = "the model's TOML differs, but neither its graph nor its [training]\n";
-  return text;
+std::string plan_details(const PlanFacts& f) {
+  std::string text = overview(f);
+  if (has_bound(f.prediction)) text += fmt::format("{:<10} {}\n", "bound", gap_text(f.prediction));
+  for (const StageFacts& s : f.stages) text += stage_text(f, s);
+  return text + candidates_text(f.prediction.candidates);
 }
 
 }  // namespace alpa

@@ -1,18 +1,19 @@
 #pragma once
 #include <string>
 
-#include "libalpa/plan/plan.h"
+#include "libalpa/plan/facts/plan_facts.h"
 
 namespace alpa {
 
-/// A plan in words: stages with their layers, mesh and layouts of parameters; where time and memory go and
-/// what binds; the runners-up; how far from the bound.
-std::string explain(const Plan&, const Graph&);
+/// A plan on one screen, in the field's words, less than 25 lines whatever it is: how stages are split, where
+/// time and memory go, what binds, how sure that is, what lost, what to try. `plan_file` is named in
+/// commands.
+std::string plan_summary(const PlanFacts&, const std::string& plan_file);
+
+/// All of it: the same, then each stage with its layouts, time and memory, and all candidates.
+std::string plan_details(const PlanFacts&);
 
 /// How far the plan can be from the best one.
 std::string gap_text(const Prediction&);
-
-/// How two plans differ, one line per difference; "" when they are the same in all but provenance.
-std::string compare_plans(const Plan&, const Plan&);
 
 }  // namespace alpa

@@ -51,4 +51,11 @@ std::string why_slower(const Candidate& lost, const Candidate& chosen) {
   return most.first > 0 ? fmt::format("slower: {} +{}", most.second, seconds_text(most.first)) : "as fast";
 }
 
+std::string recomputed_layers_text(const StagePlan& stage) {
+  const int layers = stage.end_layer - stage.first_layer;
+  return stage.recomputed_layers == 0        ? "none"
+         : stage.recomputed_layers == layers ? "full"
+                                             : fmt::format("{} of {}", stage.recomputed_layers, layers);
+}
+
 }  // namespace alpa

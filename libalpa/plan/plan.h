@@ -133,6 +133,9 @@ struct Plan {
 /// The stage whose layers include `layer`; asserts that there is one.
 StageIndex stage_of_layer(const Plan&, int layer);
 
+/// How many of its layers a stage recomputes: "none", "full", "3 of 9".
+std::string recomputed_layers_text(const StagePlan&);
+
 /// The stages on each mesh, in their order.
 Indexed<MeshIndex, std::vector<StageIndex>> stages_of_meshes(const Plan&);
 

@@ -1,9 +1,10 @@
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <filesystem>
 #include <set>
 
 #include "libalpa/model/model.h"
+#include "libalpa/plan/facts/plan_facts.h"
 #include "libalpa/planner/make_plan.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/sharding/strategy.h"
@@ -67,6 +68,7 @@ TEST_F(ExpertParallelism, IsFoundByTheSearch) {
   EXPECT_EQ(strategies_of("combine"), by_group);
   EXPECT_EQ(all_to_alls(SegmentKind::forward), 2 * 2);
   EXPECT_EQ(all_to_alls(SegmentKind::backward), 2 * 2);
+  EXPECT_THAT(plan_facts(plan_, graph_).split, testing::StartsWith("DP4 · EP4"));
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ class RoleFilter {
 
   bool allows(AxisRole role, int choice) const {
     const FactorRole split = choice >= 0 ? roles_of(index_)[choice] : FactorRole::other;
-    if (role == AxisRole::tensor) return split == FactorRole::other;
+    if (role == AxisRole::tensor) return split == FactorRole::other || split == FactorRole::expert;
     if (role == AxisRole::free) return true;
     const FactorRole wanted = role == AxisRole::data ? FactorRole::sample : FactorRole::sequence;
     if (wanted == FactorRole::sample ? splits_sample_ : splits_sequence_)

@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "libalpa/planner/stage/dimension_roles.h"
+#include "libalpa/graph/dimension_roles.h"
 #include "libalpa/planner/stage/layer_classes.h"
 #include "libalpa/semantics/graph_uses.h"
 

@@ -1,4 +1,4 @@
-#include "libalpa/planner/stage/dimension_roles.h"
+#include "libalpa/graph/dimension_roles.h"
 
 #include <gtest/gtest.h>
 

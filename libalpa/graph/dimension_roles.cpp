@@ -1,4 +1,4 @@
-#include "libalpa/planner/stage/dimension_roles.h"
+#include "libalpa/graph/dimension_roles.h"
 
 #include <cassert>
 
@@ -39,6 +39,9 @@ std::vector<std::vector<FactorRole>> factor_roles(const Graph& graph,
     const Node& node = graph.nodes[n];
     const ShardingRule& rule = rules[n];
     std::vector<FactorRole> of_factor(rule.factors.size(), FactorRole::other);
+    if (node.op->name == "dispatch")
+      for (std::size_t f = 0; f < rule.factors.size(); ++f)
+        if (rule.factors[f].name == "e") of_factor[f] = FactorRole::expert;
     for (std::size_t i = 0; i < rule.operands.size(); ++i)
       for (std::size_t d = 0; d < rule.operands[i].size(); ++d) {
         const FactorRole role = dimensions[node.operands[i]][d];

@@ -1,0 +1,142 @@
+#include "libalpa/plan/facts/plan_facts.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace alpa {
+namespace {
+
+/// How the forward of each stage is split: [stage] strategies by name.
+std::vector<std::vector<WorkGroup>> forward_work(const Placement& placement) {
+  const Graph& graph = placement.graph();
+  std::vector<std::map<std::pair<std::string, std::string>, int>> counts(placement.plan().stages.size());
+  for (const NodeIndex n : graph.nodes.indices()) {
+    const Node& node = graph.nodes[n];
+    if (node.phase != Phase::forward) continue;
+    const std::vector<TensorType> types = operand_types(graph, node);
+    const std::string how =
+        strategy_text(*node.op, {types, node.attributes}, placement.plan().node_strategy[n]);
+    ++counts[static_cast<std::size_t>(placement.stage_of_node(n))][{std::string(node.op->name), how}];
+  }
+  std::vector<std::vector<WorkGroup>> groups;
+  for (const auto& of_stage : counts) {
+    groups.emplace_back();
+    for (const auto& [work, count] : of_stage) groups.back().push_back({work.first, work.second, count});
+  }
+  return groups;
+}
+
+MeshTime mean_time(const Plan& plan) {
+  MeshTime mean;
+  const double devices = std::max(1, plan.devices());
+  for (const MeshIndex m :
+       indices_to<MeshIndex>(std::min(plan.meshes.size(), plan.prediction.meshes.size()))) {
+    const double share = device_count(plan.meshes[m].shape) / devices;
+    const MeshTime& time = plan.prediction.meshes[m];
+    mean.compute_s += share * time.compute_s;
+    mean.collective_s += share * time.collective_s;
+    mean.transfer_s += share * time.transfer_s;
+    mean.idle_s += share * time.idle_s;
+  }
+  return mean;
+}
+
+bool lies_on_several_nodes(const DeviceMesh& mesh, int devices_per_node) {
+  for (std::size_t axis = 0; axis < mesh.shape.size(); ++axis)
+    if (group_shape(mesh, static_cast<int>(axis), devices_per_node).nodes > 1) return true;
+  return false;
+}
+
+Binding binding_of(const Plan& plan, const MeshTime& mean) {
+  Binding binding;
+  const Indexed<MeshIndex, MeshPrediction>& meshes = plan.prediction.meshes;
+  if (meshes.empty()) return binding;
+  const MeshIndex busiest = busiest_mesh(plan.prediction);
+  const MeshTime& p = meshes[busiest];
+  const Indexed<MeshIndex, std::vector<StageIndex>> stages = stages_of_meshes(plan);
+  binding.part = p.compute_s >= std::max({p.collective_s, p.transfer_s, p.idle_s}) ? Binding::Part::compute
+                 : p.collective_s >= std::max(p.transfer_s, p.idle_s) ? Binding::Part::collectives
+                 : p.transfer_s >= p.idle_s                           ? Binding::Part::transfers
+                                                                      : Binding::Part::waiting;
+  binding.busiest = stages[busiest];
+  binding.busiest_s = p.compute_s + p.collective_s + p.transfer_s;
+  binding.mean_busy_s = mean.compute_s + mean.collective_s + mean.transfer_s;
+  binding.crosses_nodes = lies_on_several_nodes(plan.meshes[busiest], plan.cluster.devices_per_node);
+  constexpr double nearly_full = 0.9;
+  for (const MeshIndex m : indices_to<MeshIndex>(std::min(meshes.size(), plan.meshes.size()))) {
+    const double used =
+        static_cast<double>(meshes[m].memory.total) / static_cast<double>(plan.cluster.memory_bytes);
+    binding.fullest = std::max(binding.fullest, used);
+    for (const StageIndex s : stages[m]) {
+      if (used >= nearly_full) binding.nearly_full.push_back(s);
+      if (plan.stages[s].recomputed_layers > 0) binding.recomputes.push_back(s);
+    }
+  }
+  std::ranges::sort(binding.nearly_full);
+  std::ranges::sort(binding.recomputes);
+  return binding;
+}
+
+/// The words for all stages together.
+std::string split_text(const PlanFacts& facts, std::size_t meshes) {
+  std::vector<std::string> words;
+  const auto& stages = facts.stages;
+  const std::string of_first = stages.front().split.text();
+  if (std::ranges::all_of(stages, [&](const StageFacts& s) { return s.split.text() == of_first; }) &&
+      (meshes == 1 || !stages.front().split.axes.empty()))
+    words.push_back(of_first);
+  if (meshes > 1) words.push_back(fmt::format("PP{}", meshes));
+  if (stages.size() > meshes) words.push_back(fmt::format("{} stages on {} meshes", stages.size(), meshes));
+  return fmt::format("{}", fmt::join(words, " · "));
+}
+
+}  // namespace
+
+const Candidate* PlanFacts::runner_up() const {
+  for (const Candidate& c : prediction.candidates)
+    if (c.step_s > 0 && c.verdict != "chosen") return &c;
+  return nullptr;
+}
+
+PlanFacts plan_facts(const Plan& plan, const Graph& graph) {
+  const GraphUses uses(graph);
+  const Placement placement(plan, uses);
+  const std::vector<ShardingRule> rules = node_rules(graph);
+  const std::vector<std::vector<FactorRole>> roles = factor_roles(graph, rules);
+  const std::vector<std::vector<WorkGroup>> work = forward_work(placement);
+  const Indexed<MeshIndex, std::vector<StageIndex>> stages = stages_of_meshes(plan);
+  PlanFacts facts{.model = plan.model_name,
+                  .method = plan.method,
+                  .schedule = plan.schedule,
+                  .cluster = plan.cluster,
+                  .devices = plan.devices(),
+                  .micro_batches = plan.micro_batches,
+                  .micro_batch_samples = plan.micro_batch_samples,
+                  .profile_fingerprint = plan.profile_fingerprint,
+                  .mean = mean_time(plan),
+                  .prediction = plan.prediction};
+  facts.binding = binding_of(plan, facts.mean);
+  for (const StageIndex s : plan.stages.indices()) {
+    const StagePlan& stage = plan.stages[s];
+    StageFacts of_stage{.stage = s,
+                        .plan = stage,
+                        .first_layer = graph.layers[static_cast<std::size_t>(stage.first_layer)],
+                        .last_layer = graph.layers[static_cast<std::size_t>(stage.end_layer) - 1],
+                        .mesh = plan.mesh_of(s),
+                        .split = stage_parallelism(placement, s, rules, roles),
+                        .figures_at = stages[stage.mesh].front(),
+                        .tensors = stage_tensors(placement, s),
+                        .forward_work = work[static_cast<std::size_t>(s)]};
+    of_stage.has_figures = of_stage.figures_at == s && stage.mesh < std::ssize(plan.prediction.meshes);
+    if (of_stage.has_figures) of_stage.figures = plan.prediction.meshes[stage.mesh];
+    facts.stages.push_back(std::move(of_stage));
+  }
+  facts.split = split_text(facts, plan.meshes.size());
+  return facts;
+}
+
+}  // namespace alpa
