@@ -22,6 +22,7 @@
 #include "libalpa/plan/check_plan_file.h"
 #include "libalpa/plan/compare_plans.h"
 #include "libalpa/plan/explain.h"
+#include "libalpa/plan/facts/facts_json.h"
 #include "libalpa/plan/plan_file.h"
 #include "libalpa/planner/make_plan.h"
 #include "libalpa/planner/predict.h"
@@ -41,7 +42,7 @@ constexpr const char* kFullHelp =
 
 struct Settings {
   std::filesystem::path model, profile, cluster, pin, out, missing, first, second, trace;
-  bool program = false, full = false;
+  bool program = false, full = false, json = false;
   PlannerOptions planner;
   SolveOptions solve;
 };
@@ -211,7 +212,10 @@ int main(int argc, char** argv) {
                "the other plans that were tried, and why they lost")
       .runs([&] {
         const PlannedModel planned = read_planned_model(settings.first);
-        std::fputs(explained(planned.plan, planned.graph, settings.first, settings.full).c_str(), stdout);
+        const std::string text = settings.json
+                                     ? facts_json(plan_facts(planned.plan, planned.graph)).text() + "\n"
+                                     : explained(planned.plan, planned.graph, settings.first, settings.full);
+        std::fputs(text.c_str(), stdout);
       });
   app.subcommand("compare", "list how two plans differ")
       .argument("A.h5", settings.first, "plan")

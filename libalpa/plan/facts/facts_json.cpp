@@ -1,0 +1,167 @@
+#include "libalpa/plan/facts/facts_json.h"
+
+namespace alpa {
+namespace {
+
+JsonObject time_json(const MeshTime& time) {
+  return JsonObject()
+      .set("compute_s", time.compute_s)
+      .set("collectives_s", time.collective_s)
+      .set("transfers_s", time.transfer_s)
+      .set("idle_s", time.idle_s);
+}
+
+JsonObject memory_json(const MeshPrediction& figures) {
+  const MemoryUse& m = figures.memory;
+  return JsonObject()
+      .set("total_bytes", m.total)
+      .set("parameters_bytes", m.parameters)
+      .set("optimizer_bytes", m.optimizer)
+      .set("gradients_bytes", m.gradients)
+      .set("activations_bytes", m.activations)
+      .set("workspace_bytes", m.workspace)
+      .set("micro_batches_in_flight", figures.in_flight);
+}
+
+template <class Items, class ToJson>
+JsonArray array_of(const Items& items, ToJson to_json) {
+  JsonArray array;
+  for (const auto& item : items) array.add(to_json(item));
+  return array;
+}
+
+JsonArray numbers(const std::vector<StageIndex>& stages) {
+  JsonArray array;
+  for (const StageIndex s : stages) array.add(static_cast<int>(s));
+  return array;
+}
+
+JsonObject axis_json(const AxisUse& use) {
+  JsonObject shares;
+  for (const auto& [kind, share] : use.shares) shares.set(parallelism_word(kind), share);
+  return JsonObject()
+      .set("devices", use.devices)
+      .set("shares_of_flops", shares)
+      .set("splits_sequence_between", use.splits_sequence_between);
+}
+
+JsonObject layout_json(const LayoutGroup& group) {
+  JsonArray names;
+  for (const std::string& name : group.names) names.add(name);
+  return JsonObject().set("layout", group.layout).set("count", group.count).set("names", names);
+}
+
+JsonObject stage_json(const StageFacts& s) {
+  JsonArray mesh;
+  for (const int extent : s.mesh.shape) mesh.add(extent);
+  JsonObject json;
+  json.set("stage", static_cast<int>(s.stage))
+      .set("first_layer", s.plan.first_layer)
+      .set("last_layer", s.plan.end_layer - 1)
+      .set("first_layer_name", s.first_layer)
+      .set("last_layer_name", s.last_layer)
+      .set("devices", s.devices())
+      .set("first_device", static_cast<int>(s.mesh.first_device))
+      .set("mesh", mesh)
+      .set("split", s.split.text())
+      .set("axes", array_of(s.split.axes, axis_json))
+      .set("zero", s.split.zero)
+      .set("zero_share", s.split.zero_share)
+      .set("recompute", recomputed_layers_text(s.plan));
+  if (s.has_figures)
+    json.set("time", time_json(s.figures)).set("memory", memory_json(s.figures));
+  else
+    json.set_null("time").set_null("memory").set("figures_at_stage", static_cast<int>(s.figures_at));
+  json.set("parameters", array_of(s.tensors.parameters,
+                                  [](const ParameterGroup& p) {
+                                    return JsonObject()
+                                        .set("name", p.name)
+                                        .set("count", p.count)
+                                        .set("type", p.type)
+                                        .set("spec", p.spec)
+                                        .set("layout", p.layout);
+                                  }))
+      .set("optimizer_otherwise", array_of(s.tensors.optimizer, layout_json))
+      .set("gradients_otherwise", array_of(s.tensors.gradients, layout_json))
+      .set("activations_split", array_of(s.tensors.activations, layout_json))
+      .set("forward_work", array_of(s.forward_work, [](const WorkGroup& w) {
+             return JsonObject().set("op", w.op).set("how", w.how).set("count", w.count);
+           }));
+  return json;
+}
+
+const char* part_word(Binding::Part part) {
+  switch (part) {
+    case Binding::Part::compute:
+      return "compute";
+    case Binding::Part::collectives:
+      return "collectives";
+    case Binding::Part::transfers:
+      return "transfers";
+    case Binding::Part::waiting:
+      return "waiting";
+  }
+  return "";
+}
+
+JsonObject binding_json(const Binding& b) {
+  return JsonObject()
+      .set("part", part_word(b.part))
+      .set("stages", numbers(b.busiest))
+      .set("work_s", b.busiest_s)
+      .set("mean_work_s", b.mean_busy_s)
+      .set("crosses_nodes", b.crosses_nodes)
+      .set("stages_nearly_full", numbers(b.nearly_full))
+      .set("fullest_share", b.fullest)
+      .set("stages_that_recompute", numbers(b.recomputes));
+}
+
+JsonObject bound_json(const Prediction& p) {
+  if (p.lower_bound_s <= 0) return JsonObject().set_null("lower_bound_s").set_null("estimate_s");
+  return JsonObject()
+      .set("lower_bound_s", p.lower_bound_s)
+      .set("estimate_s", p.estimate_s)
+      .set("covers", p.bound_covers);
+}
+
+JsonObject candidate_json(const Candidate& c) {
+  JsonObject json;
+  json.set("method", c.method);
+  c.step_s > 0 ? json.set("step_s", c.step_s) : json.set_null("step_s");
+  c.memory_bytes > 0 ? json.set("memory_bytes", c.memory_bytes) : json.set_null("memory_bytes");
+  return json.set("verdict", c.verdict);
+}
+
+}  // namespace
+
+JsonObject facts_json(const PlanFacts& f) {
+  JsonObject json;
+  json.set("format", "alpa-plan-facts")
+      .set("format_version", "1.0")
+      .set("model", f.model)
+      .set("method", f.method)
+      .set("schedule", f.schedule)
+      .set("cluster", JsonObject()
+                          .set("name", f.cluster.name)
+                          .set("device", f.cluster.device)
+                          .set("nodes", f.cluster.nodes)
+                          .set("devices_per_node", f.cluster.devices_per_node)
+                          .set("memory_bytes", f.cluster.memory_bytes))
+      .set("devices", f.devices)
+      .set("split", f.split)
+      .set("micro_batches", f.micro_batches)
+      .set("micro_batch_samples", f.micro_batch_samples)
+      .set("step_s", f.prediction.step_s)
+      .set("time", time_json(f.mean))
+      .set("costs", f.is_measured() ? "measured" : "estimated")
+      .set("estimated_operators", f.prediction.estimated_operators)
+      .set("cut_short", f.prediction.hit_time_limit)
+      .set("bound", bound_json(f.prediction))
+      .set("binds", binding_json(f.binding));
+  const Candidate* next = f.runner_up();
+  next ? json.set("runner_up", candidate_json(*next)) : json.set_null("runner_up");
+  return json.set("stages", array_of(f.stages, stage_json))
+      .set("candidates", array_of(f.prediction.candidates, candidate_json));
+}
+
+}  // namespace alpa
