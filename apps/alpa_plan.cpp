@@ -10,6 +10,7 @@
 #include "apps/app.h"
 #include "apps/models.h"
 #include "apps/plan_costs.h"
+#include "apps/report_plans.h"
 #include "apps/solve_instance.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/options.h"
@@ -42,6 +43,7 @@ constexpr const char* kFullHelp =
 
 struct Settings {
   std::filesystem::path model, profile, cluster, pin, out, missing, first, second, trace;
+  std::vector<std::filesystem::path> plans;
   bool program = false, full = false, json = false;
   PlannerOptions planner;
   SolveOptions solve;
@@ -206,10 +208,12 @@ int main(int argc, char** argv) {
   app.subcommand("explain", "explain a plan in words")
       .argument("PLAN.h5", settings.first, "plan")
       .flag("--full", settings.full, kFullHelp)
+      .flag("--json", settings.json, "print all of it as JSON in place of text")
       .example("alpa-plan explain plan.h5",
                "on one screen: how it is split, what binds, how sure, what to try")
       .example("alpa-plan explain plan.h5 --full | sed -n '/^candidates/,$p'",
                "the other plans that were tried, and why they lost")
+      .example("alpa-plan explain plan.h5 --json | jq '.stages[] | {split, memory}'", "for programs")
       .runs([&] {
         const PlannedModel planned = read_planned_model(settings.first);
         const std::string text = settings.json
@@ -217,6 +221,17 @@ int main(int argc, char** argv) {
                                      : explained(planned.plan, planned.graph, settings.first, settings.full);
         std::fputs(text.c_str(), stdout);
       });
+  app.subcommand("report", "write a page of plans to look at, side by side")
+      .arguments("PLAN.h5", settings.plans, "plans")
+      .option("--profile", settings.profile,
+              "profile to take the timeline's costs from; without: the cluster's numbers")
+      .option("--out", settings.out, "page to write (HTML; opens without a network)")
+      .writes()
+      .required()
+      .example("alpa-plan report plan.h5 --out plan.html",
+               "timeline, memory over time, layouts, every plan that was tried")
+      .example("alpa-plan report plan.h5 zero.h5 --out plans.html", "two plans side by side")
+      .runs([&] { report_plans(settings.plans, settings.profile, settings.out); });
   app.subcommand("compare", "list how two plans differ")
       .argument("A.h5", settings.first, "plan")
       .argument("B.h5", settings.second, "plan")

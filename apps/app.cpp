@@ -77,8 +77,10 @@ void register_settings(Parsed& parsed) {
     CLI::Option* option = setting.value_name.empty() ? parsed.cli->add_flag(setting.name)
                                                      : parsed.cli->add_option(setting.name);
     // Extra positionals are reported as such, not taken for a second value.
-    if (!setting.value_name.empty()) option->expected(1);
-    if (!setting.is_argument()) option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    if (!setting.value_name.empty())
+      option->expected(setting.takes_several ? CLI::detail::expected_max_vector_size : 1);
+    if (!setting.is_argument() || setting.takes_several)
+      option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     parsed.options.emplace_back(&setting, option);
   }
 }
@@ -110,11 +112,12 @@ void apply(const Parsed& parsed) {
   if (!extras.empty()) refuse_extra(parsed, extras.front());
   for (const auto& [setting, option] : parsed.options) {
     const bool has_value = !setting->value_name.empty();
-    if (has_value && option->count() > 1)
+    if (has_value && option->count() > 1 && !setting->takes_several)
       throw Error(ErrorKind::usage, fmt::format("{} is given {} times", setting->name, option->count()),
                   "give it once");
     if (option->count() > 0)
-      setting->set(has_value ? option->results().front() : "");
+      for (const std::string& value : has_value ? option->results() : std::vector<std::string>{""})
+        setting->set(value);
     else if (setting->is_required)
       throw Error(ErrorKind::usage, fmt::format("{} is missing", setting->name), "see --help");
   }

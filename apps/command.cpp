@@ -95,6 +95,17 @@ Command& Command::argument(const std::string& name, std::filesystem::path& value
   return add_path({.name = name, .value_name = name, .help = help, .is_required = true}, value);
 }
 
+Command& Command::arguments(const std::string& name, std::vector<std::filesystem::path>& values,
+                            const std::string& help) {
+  Setting setting{.name = name, .value_name = name, .help = help, .is_required = true, .takes_several = true};
+  setting.set = [name, &values](const std::string& text) {
+    if (text.empty()) refuse_text(name, "a text that is not empty", text);
+    values.emplace_back(text);
+  };
+  add(std::move(setting));
+  return reads([&values] { return values; });
+}
+
 Command& Command::option(const std::string& name, std::filesystem::path& value, const std::string& help) {
   return add_path({.name = name, .value_name = "PATH", .help = help, .default_value = value.string()}, value);
 }
@@ -135,7 +146,8 @@ std::string Command::help(const std::string& full_name,
   std::string usage = full_name, arguments, options;
   for (const Setting& setting : settings_) {
     if (setting.is_argument() || setting.is_required)
-      usage += setting.is_argument() ? " " + setting.name : " " + setting.name + " " + setting.value_name;
+      usage += setting.is_argument() ? " " + setting.name + (setting.takes_several ? "..." : "")
+                                     : " " + setting.name + " " + setting.value_name;
     (setting.is_argument() ? arguments : options) += setting_lines(setting);
   }
   std::string text = fmt::format("{}: {}\n\nusage: {} [options]\n", full_name, purpose_, usage);

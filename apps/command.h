@@ -29,6 +29,7 @@ struct Setting {
   std::string help;
   std::string default_value = {};  ///< the default as text; "" where there is none
   bool is_required = false;
+  bool takes_several = false;                        ///< of an argument: `set` is called for each
   std::vector<std::string> words = {};               ///< lines "word  sentence" for the help
   std::function<void(const std::string&)> set = {};  ///< throws Error(usage); a flag's gets ""
   FileRole role = FileRole::none;
@@ -47,6 +48,10 @@ class Command {
 
   /// A file that must be given by its place. It is read, as those of options are, unless more is said.
   Command& argument(const std::string& name, std::filesystem::path& value, const std::string& help);
+
+  /// Files by their place, one or more.
+  Command& arguments(const std::string& name, std::vector<std::filesystem::path>& values,
+                     const std::string& help);
 
   Command& option(const std::string& name, std::filesystem::path& value, const std::string& help);
 

@@ -21,6 +21,7 @@ mpiexec -n 4 "$bin/alpa-profile" configs/models/gpt-demo.toml --out "$run/profil
 
 echo "== plan: two stages, two-way sharding in each"
 "$bin/alpa-plan" configs/models/gpt-demo.toml --profile "$run/profile.h5" --pin configs/pins/two-stages-of-two.toml --out "$run/plan.h5"
+"$bin/alpa-plan" report "$run/plan.h5" --profile "$run/profile.h5" --out "$run/plan.html"
 
 echo "== train on share/text/genesis.txt"
 mpiexec -n 4 "$bin/alpa-train" "$run/plan.h5" --data share/text/genesis.txt --run-dir "$run" --evaluate-every 100
@@ -32,4 +33,4 @@ tail -n 1 "$run/metrics.jsonl" | sed 's/.*"loss":\([0-9.]*\).*/\1/' | awk -v ent
   { printf "loss %.3f after the last step; the text has %.3f nats a byte by frequencies alone, 0.85 of which are %.3f\n",
            $1, entropy, 0.85 * entropy
     exit !($1 <= 0.85 * entropy) }' || { echo "demo.sh: error: it has not learned enough" >&2; exit 1; }
-echo "plan, checkpoints and metrics are in $run; look into them with h5ls -r and h5dump"
+echo "plan, its page (plan.html), checkpoints and metrics are in $run; look into them with h5ls -r and h5dump"

@@ -17,6 +17,7 @@ packages=(
   slurmctld slurmd slurm-client munge     # tests on a real cluster
   iproute2                                # tests on emulated hosts: networks of a given rate
   python3-sklearn                         # the digits that a test trains on; some 15 MB with what it needs
+  chromium-headless-shell                 # reads the page of a plan; some 100 MB to fetch
   patchelf xz-utils                       # scripts/bundle.sh
 )
 

@@ -112,6 +112,8 @@ std::string suggestions(const PlanFacts& f, const std::string& plan_file) {
   if (has_bound(f.prediction) && gap(f.prediction) > worth_searching)
     lines.emplace_back("alpa-plan MODEL.toml --effort thorough", "the bound leaves room for a better plan");
   lines.emplace_back("alpa-plan explain " + plan_file + " --full", "layouts, memory by kind, all candidates");
+  lines.emplace_back("alpa-plan report " + plan_file + " --out plan.html",
+                     "a page: timeline, memory over time");
   std::string text;
   for (const auto& [command, what] : lines)
     text += fmt::format("{:<10} {:<44} {}\n", text.empty() ? "try" : "", command, what);

@@ -15,7 +15,7 @@ using testing::SizeIs;
 
 const std::vector<std::string> kCommands{
     "alpa-profile",    "alpa-plan",  "alpa-plan explain", "alpa-plan compare", "alpa-plan simulate",
-    "alpa-plan check", "alpa-plan solve", "alpa-train", "alpa-train import", "alpa-train export",
+    "alpa-plan check", "alpa-plan solve", "alpa-plan report", "alpa-train", "alpa-train import", "alpa-train export",
     "alpa-train convert"};
 
 std::string content(const std::filesystem::path& file) {

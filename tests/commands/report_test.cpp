@@ -1,0 +1,97 @@
+// The page of plans, as a browser without a network shows it.
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "tests/commands/workplace.h"
+
+namespace alpa {
+namespace {
+
+using testing::HasSubstr;
+
+class ReportCommand : public Workplace {
+ protected:
+  std::string page() const {
+    std::ifstream in(path("plan.html"));
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  /// The page once its script has run; "" where there is no browser.
+  std::string shown() const {
+    for (const std::string browser : {"chromium-headless-shell", "chromium"}) {
+      if (run("which " + browser).status != 0) continue;
+      return run("timeout 60 " + browser + " --headless --no-sandbox --disable-gpu --dump-dom file://" +
+                 path("plan.html").string())
+          .output;
+    }
+    return "";
+  }
+};
+
+/// Texts of the cells of a table of that class, row by row, without its titles.
+std::vector<std::vector<std::string>> cells_of(const std::string& dom, const std::string& name) {
+  std::vector<std::vector<std::string>> rows;
+  std::size_t at = dom.find("<table class=\"" + name + "\">");
+  if (at == std::string::npos) return rows;
+  const std::string table = dom.substr(at, dom.find("</table>", at) - at);
+  for (at = table.find("<tbody>"); (at = table.find("<tr", at)) != std::string::npos; ++at) {
+    const std::string row = table.substr(at, table.find("</tr>", at) - at);
+    rows.emplace_back();
+    const std::regex cell("<td[^>]*>(.*?)</td>");
+    for (auto i = std::sregex_iterator(row.begin(), row.end(), cell); i != std::sregex_iterator(); ++i)
+      rows.back().push_back((*i)[1]);
+  }
+  return rows;
+}
+
+TEST_F(ReportCommand, HasTablesThatABrowserShows) {
+  make_mixed_plan("plan");
+  make_plan("other", "--method zero-2");
+  ASSERT_EQ(run("alpa-plan report plan.h5 other.h5 --out plan.html").status, 0);
+  const std::string dom = shown();
+  if (dom.empty()) GTEST_SKIP() << "there is no chromium-headless-shell and no chromium";
+  const nlohmann::json facts = nlohmann::json::parse(run("alpa-plan explain plan.h5 --json").output);
+  const auto stages = cells_of(dom, "stages");
+  ASSERT_EQ(stages.size(), 2u) << dom.substr(0, 3000);
+  for (std::size_t s = 0; s < 2; ++s) EXPECT_EQ(stages[s].at(3), facts["stages"][s]["split"]);
+  const auto candidates = cells_of(dom, "candidates");
+  ASSERT_EQ(candidates.size(), facts["candidates"].size());
+  for (std::size_t c = 0; c < candidates.size(); ++c)
+    EXPECT_EQ(candidates[c].at(0), facts["candidates"][c]["method"]);
+  EXPECT_EQ(cells_of(dom, "shardings").size(), facts["stages"][0]["parameters"].size() +
+                                                   facts["stages"][0]["optimizer_otherwise"].size() +
+                                                   facts["stages"][0]["gradients_otherwise"].size() +
+                                                   facts["stages"][0]["activations_split"].size());
+  EXPECT_EQ(cells_of(dom, "memory").size(), 2u);
+  const auto comparison = cells_of(dom, "comparison");
+  ASSERT_FALSE(comparison.empty());
+  EXPECT_EQ(comparison[1], (std::vector<std::string>{"split", "PP2", "DP4 · ZeRO-2"}));
+  EXPECT_THAT(dom, HasSubstr("timeline of the simulated step"));
+}
+
+TEST_F(ReportCommand, OfA64GpuPlanIsSmallAndAsksNoNetwork) {
+  const std::string configs = ALPA_SOURCE_DIR "/configs/";
+  ASSERT_EQ(
+      run("alpa-plan " + configs + "models/gpt-39b.toml --cluster " + configs +
+          "clusters/p3.16xlarge-8.toml --method megatron --effort quick --micro-batches 1024 --out plan.h5")
+          .status,
+      0);
+  ASSERT_EQ(run("alpa-plan report plan.h5 --out plan.html").status, 0);
+  const std::string text = page();
+  EXPECT_GT(text.size(), 100'000u);
+  EXPECT_LT(text.size(), 2'000'000u);
+  for (const char* outside : {"http://", "https://", "url(", "src=", "@import", "fetch("})
+    EXPECT_EQ(text.find(outside), std::string::npos) << outside;
+}
+
+TEST_F(ReportCommand, LeavesNothingHalfWritten) {
+  EXPECT_EQ(run("alpa-plan report missing.h5 --out plan.html").status, 3);
+  EXPECT_FALSE(std::filesystem::exists(path("plan.html")));
+  EXPECT_EQ(run("alpa-plan report --out plan.html").status, 2);
+}
+
+}  // namespace
+}  // namespace alpa
