@@ -37,7 +37,8 @@ TEST(PlanSummary, SaysHowItIsSplitWhatBindsHowSureWhatLostAndWhatToTry) {
           "sure +[^\n]*; every cost is estimated from the numbers of cluster 'test'\n"
           "runner-up  [^\n]*\n"
           "try +alpa-profile[^\n]*\n(.*\n)*"
-          " +alpa-plan explain plan.h5 --full [^\n]*\n"));
+          " +alpa-plan explain plan.h5 --full [^\n]*\n"
+          " +alpa-plan report plan.h5 --out plan.html [^\n]*\n"));
 }
 
 TEST(PlanSummary, PutsNeighboursThatSayTheSameInOneLine) {
