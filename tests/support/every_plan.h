@@ -34,7 +34,7 @@ class EveryPlan {
     std::int64_t plans = 1000;
     std::size_t choices = 1000;    ///< of a stage
     std::int64_t cells = 100'000;  ///< of a table in looking for the choices of a stage
-    std::vector<bool> rematerialize{false};
+    bool recomputes = false;       ///< any number of the first layers of a stage
   };
 
   EveryPlan(const PlanningModel& model, const CostModel& costs, const std::vector<int>& micro_batch_counts,
@@ -66,7 +66,7 @@ class EveryPlan {
   }
 
  private:
-  using StageKey = std::tuple<int, int, MeshShape, bool>;  ///< first and end layer, mesh, rematerialised
+  using StageKey = std::tuple<int, int, MeshShape, int>;  ///< first and end layer, mesh, recomputed layers
   /// Those of one number of micro-batches.
   struct Part {
     Part(Graph made, int count)
@@ -85,36 +85,37 @@ class EveryPlan {
     SearchSpace space;
     space.devices = costs_.cluster().devices();
     space.micro_batches = micro_batches;
-    space.rematerialize = limits_.rematerialize;
-    std::map<int, std::vector<StageMode>> modes;  // by devices
-    for (const StageMode& mode : stage_modes(space, costs_.cluster()))
-      modes[device_count(mode.mesh)].push_back(mode);
+    std::map<int, std::vector<MeshShape>> meshes;  // by devices
+    for (const MeshShape& mesh : stage_meshes(space, costs_.cluster()))
+      meshes[device_count(mesh)].push_back(mesh);
     std::vector<StageKey> pipeline;
     for_each_partition(
         static_cast<int>(part.graph.layers.size()), space.devices, stage_sizes(space, costs_.cluster()),
-        [&](const std::vector<PipelinePart>& stages) { add_pipelines(part, modes, stages, pipeline); });
+        [&](const std::vector<PipelinePart>& stages) { add_pipelines(part, meshes, stages, pipeline); });
   }
 
-  void add_pipelines(Part& part, const std::map<int, std::vector<StageMode>>& modes,
+  void add_pipelines(Part& part, const std::map<int, std::vector<MeshShape>>& meshes,
                      const std::vector<PipelinePart>& stages, std::vector<StageKey>& pipeline) {
     if (!is_found_) return;
     if (pipeline.size() == stages.size()) return part.pipelines.push_back(pipeline);
     const PipelinePart& stage = stages[pipeline.size()];
-    for (const StageMode& mode : modes.at(stage.devices)) {
-      pipeline.push_back({stage.first_layer, stage.end_layer, mode.mesh, mode.rematerialize});
-      if (!part.solutions.contains(pipeline.back())) find_solutions(part, pipeline.back());
-      add_pipelines(part, modes, stages, pipeline);
-      pipeline.pop_back();
-    }
+    const int most_recomputed = limits_.recomputes ? stage.end_layer - stage.first_layer : 0;
+    for (const MeshShape& mesh : meshes.at(stage.devices))
+      for (int recomputed = 0; recomputed <= most_recomputed; ++recomputed) {
+        pipeline.push_back({stage.first_layer, stage.end_layer, mesh, recomputed});
+        if (!part.solutions.contains(pipeline.back())) find_solutions(part, pipeline.back());
+        add_pipelines(part, meshes, stages, pipeline);
+        pipeline.pop_back();
+      }
   }
 
   StageRequest request_of(const Part& part, const StageKey& key) const {
-    const auto& [first, end, mesh, rematerialize] = key;
+    const auto& [first, end, mesh, recomputed] = key;
     return {.first_layer = first,
             .end_layer = end,
             .mesh = mesh,
             .micro_batches = part.micro_batches,
-            .rematerialize = rematerialize};
+            .recomputed_layers = recomputed};
   }
 
   /// What differs in nothing that a plan says is there once.

@@ -193,7 +193,7 @@ void try_case(std::uint32_t seed, const EveryPlan::Limits& limits, Tally& tally)
     drawn = draw_case(draw);
     costs = std::make_unique<CostModel>(drawn.cluster);
     EveryPlan::Limits own = limits;
-    if (drawn.is_tight) own.rematerialize = {false, true};
+    own.recomputes = drawn.is_tight;
     every = std::make_unique<EveryPlan>(drawn.model, *costs, drawn.micro_batch_counts, own);
   } while (!every->is_found());
   const EveryPlan::Best best = every->best();
