@@ -84,7 +84,8 @@ def gpt_shapes(mixture):
         return mixture.shapes(block, dense(block), {"up": (MODEL, GPT_INNER), "down": (GPT_INNER, MODEL)})
 
     return {"embedding.table": (VOCABULARY, MODEL), "embedding.positions": (SEQUENCE, MODEL),
-            **with_experts("first"), **dense("pair.0.dense"), **with_experts("pair.0.experts"), **dense("last"),
+            **with_experts("first.experts"), **dense("first.dense"), **with_experts("next.0.pair.experts"),
+            **dense("next.0.pair.dense"),
             "head.norm.gain": (MODEL,), "head.norm.bias": (MODEL,)}
 
 
@@ -95,9 +96,9 @@ def gpt_loss(mixture, w, tokens, targets):
         return x + y, balance
 
     x = F.embedding(tokens, w["embedding.table"]) + w["embedding.positions"]
-    x, balance = with_experts("first", x)
-    x, more = with_experts("pair.0.experts", gpt_block(w, "pair.0.dense", x))
-    x = layer_norm(w, "head.norm", gpt_block(w, "last", x))
+    x, balance = with_experts("first.experts", x)
+    x, more = with_experts("next.0.pair.experts", gpt_block(w, "first.dense", x))
+    x = layer_norm(w, "head.norm", gpt_block(w, "next.0.pair.dense", x))
     return token_loss(F.linear(x, w["embedding.table"]), targets) + BALANCE_WEIGHT * (balance + more)
 
 
