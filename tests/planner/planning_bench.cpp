@@ -1,191 +1,39 @@
-// How long planning takes: alpa-plan from cluster files alone, as users call it, one run at a time.
-//   bench_planning [--check]
-// Prints a row for each case of planning_targets.toml, with what was planned, and how many keep to their
-// targets; with --check the exit status says so.
-#include <fmt/core.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
+// How long planning takes, and how good plans are.
+//   bench_planning [--only speed|quality] [--check]
+// Prints a table of each, and how many targets were reached; with --check the exit status says so.
+#include "tests/planner/planning_bench.h"
 
-#include <chrono>
-#include <cmath>
-#include <filesystem>
-#include <fstream>
+#include <fmt/core.h>
+
 #include <string>
-#include <vector>
 
 #include "libalpa/base/error.h"
-#include "libalpa/base/toml_document.h"
-#include "libalpa/base/units.h"
-#include "libalpa/plan/plan_file.h"
-#include "tests/h5/temporary_folder.h"
-
-namespace alpa {
-namespace {
-
-constexpr int kInfeasible = 4;  ///< exit status of alpa-plan
-constexpr double kGibi = 1024.0 * 1024 * 1024;
-
-struct Case {
-  std::string model, cluster;
-  std::string optimizer;  ///< in place of the model's; "": the model's
-  double seconds = 0;     ///< target
-  bool refused = false;   ///< no plan is to fit
-};
-
-struct Targets {
-  double largest_memory_gib = 0;
-  std::vector<Case> speed;
-  Case scaling;
-  std::vector<std::int64_t> devices;
-  double largest_exponent = 0;
-};
-
-Targets read_targets() {
-  TomlDocument document = read_toml(ALPA_SOURCE_DIR "/tests/planner/planning_targets.toml");
-  const TomlTable root = document.root();
-  Targets targets;
-  targets.largest_memory_gib = root.number("largest_memory_gib");
-  for (const TomlTable& table : root.tables("speed"))
-    targets.speed.push_back({table.string("model"), table.string("cluster"), table.string("optimizer", ""),
-                             table.number("seconds"), table.boolean("refused", false)});
-  const TomlTable scaling = root.table("scaling");
-  targets.scaling.model = scaling.string("model");
-  targets.scaling.cluster = scaling.string("cluster");
-  targets.devices = scaling.integers("devices");
-  targets.largest_exponent = scaling.number("largest_exponent");
-  document.finish();
-  return targets;
-}
-
-struct Run {
-  double seconds = 0, memory_gib = 0;
-  int status = -1;
-  std::string planned;  ///< in words
-};
-
-class Bench {
- public:
-  Run plan(const Case& wanted, std::int64_t devices = 0) {
-    const std::string out = (folder_.path() / "plan.h5").string(), log = (folder_.path() / "log").string();
-    std::vector<std::string> words{ALPA_BIN "/alpa-plan",
-                                   model_of(wanted),
-                                   "--cluster",
-                                   file("clusters", wanted.cluster),
-                                   "--out",
-                                   out,
-                                   "--force",
-                                   "--time-limit",
-                                   "720",
-                                   "--devices",
-                                   std::to_string(devices)};
-    Run run = run_words(words, log);
-    if (run.status == 0) {
-      const Plan made = read_plan(out);
-      const double gap = made.prediction.estimate_s / made.prediction.lower_bound_s - 1;
-      run.planned =
-          fmt::format("{} stages, {} micro-batches, {} a step, {:.1f} % above its bound{}, by {}",
-                      made.stages.size(), made.micro_batches, seconds_text(made.prediction.step_s), 100 * gap,
-                      made.prediction.hit_time_limit ? " (time limit)" : "", made.method);
-    } else {
-      std::ifstream lines(log);
-      for (std::string line; std::getline(lines, line);)
-        if (!line.starts_with("  ")) run.planned = line;
-    }
-    return run;
-  }
-
- private:
-  static std::string file(const std::string& kind, const std::string& name) {
-    return ALPA_SOURCE_DIR "/configs/" + kind + "/" + name + ".toml";
-  }
-
-  std::string model_of(const Case& wanted) {
-    if (wanted.optimizer.empty()) return file("models", wanted.model);
-    const std::string path = (folder_.path() / (wanted.model + ".toml")).string();
-    std::ofstream(path) << fmt::format("base = \"{}\"\nname = \"{}-{}\"\n[training]\noptimizer = \"{}\"\n",
-                                       file("models", wanted.model), wanted.model, wanted.optimizer,
-                                       wanted.optimizer);
-    return path;
-  }
-
-  static Run run_words(std::vector<std::string>& words, const std::string& log) {
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    const auto begin = std::chrono::steady_clock::now();
-    const pid_t child = fork();
-    if (child == 0) {
-      if (!freopen(log.c_str(), "w", stdout) || dup2(STDOUT_FILENO, STDERR_FILENO) < 0) _exit(127);
-      execv(arguments[0], arguments.data());
-      _exit(127);
-    }
-    Run run;
-    int status = 0;
-    rusage used{};
-    if (child < 0 || wait4(child, &status, 0, &used) != child)
-      throw Error(ErrorKind::run_time, "alpa-plan was not run", "memory for another process");
-    run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    run.memory_gib = static_cast<double>(used.ru_maxrss) * 1024 / kGibi;
-    run.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    return run;
-  }
-
-  TemporaryFolder folder_;
-};
-
-/// Of y ~ x^exponent, by least squares of the logarithms.
-double fitted_exponent(const std::vector<double>& x, const std::vector<double>& y) {
-  double sx = 0, sy = 0, sxx = 0, sxy = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const double lx = std::log(x[i]), ly = std::log(y[i]);
-    sx += lx, sy += ly, sxx += lx * lx, sxy += lx * ly;
-  }
-  const double n = static_cast<double>(x.size());
-  return (n * sxy - sx * sy) / (n * sxx - sx * sx);
-}
-
-int run(bool check) {
-  const Targets targets = read_targets();
-  Bench bench;
-  int reached = 0, all = 0;
-  const auto mark = [&](bool is_reached) {
-    ++all;
-    reached += is_reached ? 1 : 0;
-    return is_reached ? "" : "  MISSED";
-  };
-  for (const Case& wanted : targets.speed) {
-    const Run made = bench.plan(wanted);
-    const bool as_wanted = made.status == (wanted.refused ? kInfeasible : 0);
-    const bool is_reached =
-        as_wanted && made.seconds <= wanted.seconds && made.memory_gib <= targets.largest_memory_gib;
-    fmt::print("{:<18}{:<8}{:<16}{:8.1f} s of {:5.0f} s {:6.2f} GiB{}\n    {}\n", wanted.model,
-               wanted.optimizer, wanted.cluster, made.seconds, wanted.seconds, made.memory_gib,
-               mark(is_reached), made.planned);
-    std::fflush(stdout);
-  }
-  std::vector<double> devices, seconds;
-  for (const std::int64_t count : targets.devices) {
-    const Run made = bench.plan(targets.scaling, count);
-    fmt::print("{:<18}{:>4} devices {:8.1f} s\n    {}\n", targets.scaling.model, count, made.seconds,
-               made.planned);
-    std::fflush(stdout);
-    devices.push_back(static_cast<double>(count));
-    seconds.push_back(made.seconds);
-  }
-  const double exponent = fitted_exponent(devices, seconds);
-  fmt::print("seconds grow with the devices to the {:.2f} of {:.1f}{}\n", exponent, targets.largest_exponent,
-             mark(exponent <= targets.largest_exponent));
-  fmt::print("{} of {} targets reached\n", reached, all);
-  return check && reached < all ? 1 : 0;
-}
-
-}  // namespace
-}  // namespace alpa
 
 int main(int argc, char** argv) {
+  std::string only;
+  bool check = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--check") {
+      check = true;
+    } else if (word == "--only" && i + 1 < argc) {
+      only = argv[++i];
+    } else {
+      only = "?";
+      break;
+    }
+  }
+  if (!only.empty() && only != "speed" && only != "quality") {
+    fmt::print(stderr, "usage: bench_planning [--only speed|quality] [--check]\n");
+    return 2;
+  }
   try {
-    return alpa::run(argc > 1 && std::string(argv[1]) == "--check");
+    const alpa::PlanningTargets targets = alpa::read_planning_targets();
+    alpa::TargetCount count;
+    if (only != "quality") alpa::bench_speed(targets.speed, count);
+    if (only != "speed") alpa::bench_quality(targets.quality, count);
+    fmt::print("{} of {} targets reached\n", count.reached, count.all);
+    return check && count.reached < count.all ? 1 : 0;
   } catch (const alpa::Error& error) {
     fmt::print(stderr, "bench_planning: {}\n", error.what());
     return 2;
