@@ -12,6 +12,15 @@ int leading_factor(const ShardingRule& rule, const DimensionFactors& factors) {
   return factors.empty() ? -1 : factors[0];
 }
 
+/// Whether the first dimension of all three tensors of a product with a parameter is one factor.
+bool multiplies_experts(const Graph& graph, const Node& node, const ShardingRule& rule) {
+  const auto leads = [&](const std::vector<DimensionFactors>& dimensions) {
+    return !dimensions.empty() && dimensions[0] == rule.operands[0][0];
+  };
+  return node.op->name == "einsum" && !rule.operands[0].empty() && leads(rule.operands[1]) &&
+         leads(rule.results[0]) && value_of(graph, node.operands[1]).kind == ValueKind::state;
+}
+
 }  // namespace
 
 std::vector<ShardingRule> node_rules(const Graph& graph) {
@@ -39,15 +48,13 @@ std::vector<std::vector<FactorRole>> factor_roles(const Graph& graph,
     const Node& node = graph.nodes[n];
     const ShardingRule& rule = rules[n];
     std::vector<FactorRole> of_factor(rule.factors.size(), FactorRole::other);
-    if (node.op->name == "dispatch")
-      for (std::size_t f = 0; f < rule.factors.size(); ++f)
-        if (rule.factors[f].name == "e") of_factor[f] = FactorRole::expert;
     for (std::size_t i = 0; i < rule.operands.size(); ++i)
       for (std::size_t d = 0; d < rule.operands[i].size(); ++d) {
         const FactorRole role = dimensions[node.operands[i]][d];
         const int leading = leading_factor(rule, rule.operands[i][d]);
         if (role != FactorRole::other && leading >= 0) of_factor[leading] = role;
       }
+    if (multiplies_experts(graph, node, rule)) of_factor[rule.operands[0][0].front()] = FactorRole::expert;
     for (std::size_t r = 0; r < rule.results.size(); ++r)
       for (std::size_t d = 0; d < rule.results[r].size(); ++d)
         if (const int leading = leading_factor(rule, rule.results[r][d]); leading >= 0)

@@ -42,6 +42,8 @@ const std::vector<Word<std::string>>& method_words() {
       {"sequence", "sequence", "the sequence is split; what needs all of it gathers it"},
       {"ring", "ring", "likewise, but attention passes keys and values around"},
       {"megatron", "megatron", "data, tensor and pipeline parallel together, in every ratio"},
+      {"deepspeed-moe", "deepspeed-moe", "zero-2, but experts are split and tokens sent to them"},
+      {"equal-layer", "equal-layer", "the search, on stages of equally many layers and equal meshes"},
       {"intra-only", "intra-only", "the search, without a pipeline"},
       {"inter-only", "inter-only", "a pipeline with a device for each stage"}};
   return words;

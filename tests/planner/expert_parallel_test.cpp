@@ -17,11 +17,11 @@ namespace {
 /// A plan of the tiny mixture of experts for one stage of four devices that may do with them as it likes.
 class ExpertParallelism : public testing::Test {
  protected:
-  ExpertParallelism() {
+  explicit ExpertParallelism(const std::string& method = "intra-only") {
     const std::filesystem::path source = ALPA_SOURCE_DIR;
     const ModelDefinition model = read_model(source / "tests/data/tiny_moe.toml", {source / "share/blocks"});
     PlannerOptions options;
-    options.method = "intra-only";
+    options.method = method;
     options.micro_batches = 1;
     options.rematerialize = Rematerialize::never;
     Log log("test", LogLevel::off);
@@ -69,6 +69,25 @@ TEST_F(ExpertParallelism, IsFoundByTheSearch) {
   EXPECT_EQ(all_to_alls(SegmentKind::forward), 2 * 2);
   EXPECT_EQ(all_to_alls(SegmentKind::backward), 2 * 2);
   EXPECT_THAT(plan_facts(plan_, graph_).split, testing::StartsWith("DP4 · EP4"));
+}
+
+class DeepSpeedMoe : public ExpertParallelism {
+ protected:
+  DeepSpeedMoe() : ExpertParallelism("deepspeed-moe") {}
+};
+
+// DeepSpeed-MoE (ICML'22): all else is data parallel, as gradients are summed where the optimizer's states
+// are.
+TEST_F(DeepSpeedMoe, SplitsExpertsAndElseSamples) {
+  const std::set<std::string> by_group{"g:0"}, by_expert{"e:0"};
+  EXPECT_EQ(plan_.stages.size(), 1u);
+  EXPECT_EQ(strategies_of("dispatch"), by_group);
+  EXPECT_EQ(strategies_of("einsum", "e g c d, e d f -> e g c f"), by_expert);
+  EXPECT_EQ(strategies_of("einsum", "e g c f, e f d -> e g c d"), by_expert);
+  EXPECT_EQ(strategies_of("combine"), by_group);
+  EXPECT_EQ(strategies_of("attention"), std::set<std::string>{"b:0"});
+  EXPECT_EQ(all_to_alls(SegmentKind::forward), 2 * 2);
+  EXPECT_EQ(all_to_alls(SegmentKind::backward), 2 * 2);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "libalpa/planner/search/stage_partition.h"
+#include "libalpa/planner/stage/dimension_roles.h"
 
 namespace alpa {
 namespace {
@@ -55,11 +56,11 @@ std::vector<int> Baselines::equal_work_ends(int stages) const {
   return ends;
 }
 
-PinnedPlan Baselines::pipeline(const std::string& method, int stages, const MeshShape& mesh,
+PinnedPlan Baselines::pipeline(const std::string& method, const std::vector<int>& ends, const MeshShape& mesh,
                                const std::vector<AxisRole>& roles, StateSharding state_sharding) const {
   PinnedPlan plan{method, micro_batches_, schedule_, {}};
   int first = 0;
-  for (const int end : equal_work_ends(stages)) {
+  for (const int end : ends) {
     plan.stages.push_back({.first_layer = first,
                            .end_layer = end,
                            .mesh = mesh,
@@ -89,9 +90,47 @@ std::vector<PinnedPlan> Baselines::megatron() const {
         mesh.push_back(tensor);
         roles.push_back(AxisRole::tensor);
       }
-      plans.push_back(pipeline(fmt::format("megatron dp{} tp{} pp{}", data, tensor, pipe), pipe, mesh, roles,
-                               StateSharding::none));
+      plans.push_back(pipeline(fmt::format("megatron dp{} tp{} pp{}", data, tensor, pipe),
+                               equal_work_ends(pipe), mesh, roles, StateSharding::none));
     }
+  }
+  return plans;
+}
+
+/// Data parallel with ZeRO-2, experts on as many devices as divide their number (DeepSpeed-MoE, ICML'22).
+std::vector<PinnedPlan> Baselines::deepspeed_moe() const {
+  const std::vector<ShardingRule> rules = node_rules(graph_);
+  const std::vector<std::vector<FactorRole>> roles = factor_roles(graph_, rules);
+  std::int64_t shared = 0;  // devices of a group that shares experts
+  for (const NodeIndex n : graph_.nodes.indices())
+    for (std::size_t f = 0; f < roles[n].size(); ++f)
+      if (roles[n][f] == FactorRole::expert)
+        shared = std::gcd(shared, std::gcd(rules[n].factors[f].size, std::int64_t{devices_}));
+  if (shared == 0 || graph_.samples % devices_ != 0) return {};
+  MeshShape mesh;
+  std::vector<AxisRole> axes;
+  if (const int groups = devices_ / static_cast<int>(shared); groups > 1) {
+    mesh.push_back(groups);
+    axes.push_back(AxisRole::data);
+  }
+  if (shared > 1) {
+    mesh.push_back(static_cast<int>(shared));
+    axes.push_back(AxisRole::expert);
+  }
+  return {pipeline("deepspeed-moe", equal_work_ends(1), mesh, axes, StateSharding::gradients)};
+}
+
+/// Each mesh that the devices may be divided into, used as is best (the ablation of OSDI'22, section 8.3).
+std::vector<PinnedPlan> Baselines::equal_layer() const {
+  std::vector<PinnedPlan> plans;
+  const int layers = static_cast<int>(graph_.layers.size());
+  for (int stages = 1; stages <= std::min(devices_, layers); ++stages) {
+    if (devices_ % stages != 0) continue;
+    std::vector<int> ends;
+    for (int stage = 1; stage <= stages; ++stage) ends.push_back(layers * stage / stages);
+    for (const MeshShape& mesh : mesh_shapes(devices_ / stages, devices_per_node_))
+      plans.push_back(pipeline(fmt::format("equal-layer {} x {}", stages, mesh_text(mesh)), ends, mesh, {},
+                               StateSharding::free));
   }
   return plans;
 }
@@ -120,14 +159,14 @@ std::vector<PinnedPlan> Baselines::of(const std::string& method) const {
   const MeshShape all = devices_ > 1 ? MeshShape{devices_} : MeshShape{};
   const auto one_stage = [&](AxisRole role, StateSharding state_sharding) {
     return std::vector<PinnedPlan>{
-        pipeline(method, 1, all, std::vector<AxisRole>(all.size(), role), state_sharding)};
+        pipeline(method, equal_work_ends(1), all, std::vector<AxisRole>(all.size(), role), state_sharding)};
   };
   static const std::map<std::string, StateSharding> kinds_of_data_parallel{
       {"data-parallel", StateSharding::none},
       {"zero-1", StateSharding::optimizer},
       {"zero-2", StateSharding::gradients},
       {"zero-3", StateSharding::parameters}};
-  if (method == "serial") return {pipeline(method, 1, {}, {}, StateSharding::free)};
+  if (method == "serial") return {pipeline(method, equal_work_ends(1), {}, {}, StateSharding::free)};
   if (const auto found = kinds_of_data_parallel.find(method); found != kinds_of_data_parallel.end())
     return graph_.samples % devices_ == 0 ? one_stage(AxisRole::data, found->second)
                                           : std::vector<PinnedPlan>{};
@@ -137,6 +176,8 @@ std::vector<PinnedPlan> Baselines::of(const std::string& method) const {
                : std::vector<PinnedPlan>{};
   if (method == "tensor") return one_stage(AxisRole::tensor, StateSharding::none);
   if (method == "megatron") return megatron();
+  if (method == "deepspeed-moe") return deepspeed_moe();
+  if (method == "equal-layer") return equal_layer();
   return {};
 }
 

@@ -9,12 +9,13 @@ namespace alpa {
 /// Methods that are no search over both kinds of parallelism: "serial", "zero-1" ... (method_words()).
 std::vector<std::string> baseline_names();
 
+/// "auto" leaves it to the search to cut into equal layers.
 inline bool is_wanted(const PlannerOptions& options, const std::string& method) {
-  return options.method == "auto" || options.method == method;
+  return options.method == method || (options.method == "auto" && method != "equal-layer");
 }
 
-/// What named methods stand for on this many devices. Layers are cut by equal work. Keeps a reference to the
-/// graph.
+/// What named methods stand for on this many devices. Layers are cut by equal work, but for equal-layer.
+/// Keeps a reference to the graph.
 class Baselines {
  public:
   Baselines(const Graph&, int devices, int devices_per_node, int micro_batches, std::string schedule);
@@ -28,9 +29,11 @@ class Baselines {
 
  private:
   std::vector<int> equal_work_ends(int stages) const;
-  PinnedPlan pipeline(const std::string& method, int stages, const MeshShape&, const std::vector<AxisRole>&,
-                      StateSharding) const;
+  PinnedPlan pipeline(const std::string& method, const std::vector<int>& ends, const MeshShape&,
+                      const std::vector<AxisRole>&, StateSharding) const;
   std::vector<PinnedPlan> megatron() const;
+  std::vector<PinnedPlan> deepspeed_moe() const;
+  std::vector<PinnedPlan> equal_layer() const;
 
   const Graph& graph_;
   int devices_, devices_per_node_, micro_batches_;

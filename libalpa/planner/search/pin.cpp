@@ -14,7 +14,7 @@
 namespace alpa {
 namespace {
 
-constexpr std::array<std::string_view, 5> kRoles{"free", "data", "tensor", "sequence", "ring"};
+constexpr std::array<std::string_view, 6> kRoles{"free", "data", "tensor", "sequence", "ring", "expert"};
 
 /// Each axis more multiplies the ways to split a tensor: with a fourth, planning two small layers takes a
 /// minute.

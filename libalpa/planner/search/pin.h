@@ -12,7 +12,7 @@ namespace alpa {
 ///     [[stage]]
 ///     layers = 3                 # that many further layers of the model
 ///     mesh = [2, 2]              # devices along each axis; [] or [1]: one device
-///     axes = ["data", "tensor"]  # what each axis does: free, data, tensor, sequence or ring
+///     axes = ["data", "tensor"]  # what each axis does: free, data, tensor, sequence, ring or expert
 ///     state_sharding = "optimizer"  # over the data axes: free, none, optimizer, gradients or parameters
 ///     rematerialize = false      # compute all of its layers again in the backward
 ///     recomputed_layers = 2      # or its first ones only

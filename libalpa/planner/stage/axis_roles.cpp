@@ -14,6 +14,7 @@ class RoleFilter {
       : planning_(planning), index_(node), node_(node_of(planning.graph(), node)), request_(request) {
     splits_sample_ = splits(node, FactorRole::sample);
     splits_sequence_ = splits(node, FactorRole::sequence);
+    splits_expert_ = splits(node, FactorRole::expert);
     for (const Factor& factor : planning.rules[node].factors) goes_round_.push_back(factor.ring >= 0);
     has_ring_ = std::find(goes_round_.begin(), goes_round_.end(), true) != goes_round_.end();
   }
@@ -33,11 +34,13 @@ class RoleFilter {
 
   bool splits_data(const Strategy& strategy) const {
     for (std::size_t axis = 0; axis < request_.roles.size(); ++axis)
-      if (request_.roles[axis] == AxisRole::data && strategy[axis] < 0) return false;
+      if (holds_samples(request_.roles[axis]) && strategy[axis] < 0) return false;
     return true;
   }
 
  private:
+  static bool holds_samples(AxisRole role) { return role == AxisRole::data || role == AxisRole::expert; }
+
   const std::vector<FactorRole>& roles_of(NodeIndex node) const { return planning_.roles[node]; }
 
   /// Whether a node has a factor of that role that can be split.
@@ -60,7 +63,8 @@ class RoleFilter {
     const FactorRole split = choice >= 0 ? roles_of(index_)[choice] : FactorRole::other;
     if (role == AxisRole::tensor) return split == FactorRole::other || split == FactorRole::expert;
     if (role == AxisRole::free) return true;
-    const FactorRole wanted = role == AxisRole::data ? FactorRole::sample : FactorRole::sequence;
+    if (role == AxisRole::expert && splits_expert_) return split == FactorRole::expert;
+    const FactorRole wanted = holds_samples(role) ? FactorRole::sample : FactorRole::sequence;
     if (wanted == FactorRole::sample ? splits_sample_ : splits_sequence_)
       return split == wanted && goes_round_[choice] == (role == AxisRole::ring && has_ring_);
     if (node_.op->sums_micro_batches)
@@ -74,7 +78,7 @@ class RoleFilter {
   NodeIndex index_;
   const Node& node_;
   const StageRequest& request_;
-  bool splits_sample_ = false, splits_sequence_ = false;
+  bool splits_sample_ = false, splits_sequence_ = false, splits_expert_ = false;
   std::vector<bool> goes_round_;  ///< [factor]
   bool has_ring_ = false;
 };
@@ -99,7 +103,7 @@ bool may_rest(const ShardingSpec& spec, const StageRequest& request) {
   if (request.state_sharding == StateSharding::free) return true;
   for (std::size_t axis = 0; axis < request.roles.size(); ++axis) {
     const AxisRole role = request.roles[axis];
-    if (role == AxisRole::free || role == AxisRole::tensor) continue;
+    if (role == AxisRole::free || role == AxisRole::tensor || role == AxisRole::expert) continue;
     bool split = false;
     for (const auto& axes : spec.axes)
       split = split || std::find(axes.begin(), axes.end(), static_cast<int>(axis)) != axes.end();

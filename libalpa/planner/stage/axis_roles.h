@@ -11,7 +11,8 @@ namespace alpa {
 std::vector<int> allowed_options(const PlanningGraph&, NodeIndex node, const std::vector<NodeOption>&,
                                  const StageRequest&);
 
-/// A parameter is sharded over the data axes or whole along them, as the request says.
+/// A parameter is sharded over the data axes or whole along them, as the request says; along an axis of
+/// experts it is as may be.
 bool may_rest(const ShardingSpec&, const StageRequest&);
 
 }  // namespace alpa

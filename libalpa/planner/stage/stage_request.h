@@ -14,6 +14,7 @@ enum class AxisRole {
   tensor,    ///< splits neither sample nor sequence
   sequence,  ///< splits the sequence wherever there is one; what needs all of it gathers it
   ring,      ///< likewise, but attention passes keys and values around (context parallelism)
+  expert,    ///< splits experts wherever there are some, else the sample (GShard, ICLR'21)
 };
 
 /// How much of the training state is sharded over the data axes (ZeRO, SC'20); `free` leaves it to the
