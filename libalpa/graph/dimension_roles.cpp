@@ -55,6 +55,9 @@ std::vector<std::vector<FactorRole>> factor_roles(const Graph& graph,
         if (role != FactorRole::other && leading >= 0) of_factor[leading] = role;
       }
     if (multiplies_experts(graph, node, rule)) of_factor[rule.operands[0][0].front()] = FactorRole::expert;
+    for (std::size_t f = 0; f < of_factor.size(); ++f)  // what adds experts up has their outputs
+      if (of_factor[f] == FactorRole::expert && rule.reduces(0, static_cast<int>(f)))
+        of_factor[f] = FactorRole::other;
     for (std::size_t r = 0; r < rule.results.size(); ++r)
       for (std::size_t d = 0; d < rule.results[r].size(); ++d)
         if (const int leading = leading_factor(rule, rule.results[r][d]); leading >= 0)

@@ -91,7 +91,7 @@ TEST(EqualLayer, CutsEquallyManyLayersOntoEqualMeshes) {
   EXPECT_THAT(plan.prediction.candidates.size(), testing::Gt(1u));
 }
 
-TEST(DeepSpeedMoe, NeedsExperts) {
+TEST(Baseline, OfExpertsNeedsSome) {
   EXPECT_THAT([] { planned("deepspeed-moe", 4, 1); },
               ThrowsMessage<Error>(HasSubstr("method 'deepspeed-moe' has no plan for this model")));
 }

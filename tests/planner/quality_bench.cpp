@@ -10,9 +10,10 @@
 #include <utility>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/log.h"
 #include "libalpa/model/model.h"
-#include "libalpa/planner/make_plan.h"
 #include "libalpa/planner/search/pin.h"
+#include "libalpa/planner/search/plan_search.h"
 #include "libalpa/sharding/strategy.h"
 #include "tests/planner/planning_bench.h"
 
@@ -64,14 +65,14 @@ class RowPlanner {
                        family.blocks, {kSource + "/share/blocks"});
   }
 
-  /// None where none fits.
+  /// None where none fits; what would fit then is not asked.
   std::optional<Plan> make(const PlannerOptions& options) const {
     const PlanningModel planning{model_.name, model_.expanded_toml, model_.training.batch,
                                  [&](std::int64_t samples) { return training_step_graph(model_, samples); },
                                  model_.training.group_samples};
     Log quiet("bench_planning", LogLevel::off);
     try {
-      return make_plan(planning, costs_, options, quiet);
+      return search_plan(planning, costs_, options, quiet);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::infeasible) throw;
       return std::nullopt;
