@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
                     [] { return pinned(pin_of_two_stages("split-1f1b", "rematerialize = true\n")); }},
         LoweredCase{"mixture_of_experts",
                     [] {
-                      return of_file("tiny_moe", {3, 2});
+                      return of_file("tiny_moe", {2, 2});
                     }},
         LoweredCase{"unet",
                     [] {
