@@ -51,6 +51,7 @@ TEST_P(EveryMethod, MakesAPlanThatPassesItsOwnChecksAndTheVerifier) {
 
 std::vector<std::string> every_method() {
   std::vector<std::string> all = baseline_names();
+  std::erase(all, "deepspeed-moe");  // which has no plan of a model without experts
   all.insert(all.end(), {"auto", "search"});
   return all;
 }

