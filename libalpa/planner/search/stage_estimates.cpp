@@ -37,8 +37,10 @@ void StageEstimates::add(const StageTemplate& whole, const StageScope& all) {
 void StageEstimates::add(const StageBound& bound) {
   std::vector<Bound>& known = bounds_[bound.mesh];
   auto at = std::ranges::find(known, bound.price, &Bound::price);
-  if (at == known.end()) at = known.insert(at, {bound.price, {}, {}});
-  (bound.rematerialize ? at->recomputing : at->keeping) = {bound.slack_s, layer_sums(bound.layers_s)};
+  if (at == known.end()) at = known.insert(at, Bound{bound.price, {}, {}});
+  Bound::Form& form = bound.rematerialize ? at->recomputing : at->keeping;
+  form.slack_s = bound.slack_s;
+  form.layers_s = layer_sums(bound.layers_s);
 }
 
 void StageEstimates::add_crossings() {
