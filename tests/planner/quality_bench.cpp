@@ -183,7 +183,7 @@ class QualityBench {
     }
   }
 
-  /// Counts a target; tells what is wrong where it is missed.
+  /// Counts a target; prints what is wrong where it is missed.
   void require(const std::string& fault, bool is_reached) {
     const std::string mark = count_.mark(is_reached);
     if (!mark.empty()) fmt::print("    {}{}\n", fault, mark);

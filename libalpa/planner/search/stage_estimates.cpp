@@ -159,13 +159,6 @@ StageWay StageEstimates::estimate(const TemplateMix& mix, int first, int end, do
   return {in_flight, {micro_batch_s, (micro_batches_ - 1) * micro_batch_s, update_s}, id_of(mix)};
 }
 
-StageWay StageEstimates::estimate(const TemplateMix& mix, int first, int end) const {
-  const int keeps = first + mix.recomputed_layers;
-  const double working = std::max(keeps > first ? working_bytes(mix.recomputing, first, keeps) : 0,
-                                  keeps < end ? working_bytes(mix.keeping, keeps, end) : 0);
-  return estimate(mix, first, end, working);
-}
-
 void StageEstimates::for_each_way(const MeshShape& mesh, int first, int end,
                                   const std::function<void(const StageWay&)>& take) const {
   const auto of_mesh = of_mesh_.find(mesh);
@@ -190,7 +183,8 @@ void StageEstimates::for_each_way(const MeshShape& mesh, int first, int end,
     }
   }
   for (const int recomputing : of_mesh->second)
-    if (templates_[recomputing].rematerialize) take(estimate({recomputing, -1, layers}, first, end));
+    if (templates_[recomputing].rematerialize)
+      take(estimate({recomputing, -1, layers}, first, end, working_bytes(recomputing, first, end)));
 }
 
 /// Templates are all there by the time that ids are asked for.

@@ -22,19 +22,17 @@ class StageEstimates {
   /// Keeps references to the graph and the costs. `is_apart`: as of StageRequest.
   StageEstimates(const PlanningGraph&, const CostModel&, int micro_batches, bool is_apart);
 
-  /// `all`: as of part_of.
+  /// `all`: as of TemplatePart.
   void add(const StageTemplate&, const StageScope& all);
   void add(const StageBound&);
 
   const std::vector<StageTemplate>& templates() const { return templates_; }
 
-  /// The layers run so: seconds, and how many micro-batches in flight memory allows; 0: none. Its id is the
-  /// mix's.
-  StageWay estimate(const TemplateMix&, int first_layer, int end_layer) const;
-  TemplateMix mix_of(int id) const;
-  /// All ways to run the layers on a mesh, one after another.
+  /// All ways to run the layers on a mesh, one after another: seconds, and how many micro-batches in flight
+  /// memory allows; 0: none.
   void for_each_way(const MeshShape&, int first_layer, int end_layer,
                     const std::function<void(const StageWay&)>&) const;
+  TemplateMix mix_of(int id) const;  ///< of such a way
 
   /// What a template needs for these layers with one micro-batch in flight, about.
   std::int64_t least_memory(int of_template, int first_layer, int end_layer) const;
