@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "libalpa/graph/dimension_roles.h"
-#include "libalpa/planner/search/stage_partition.h"
+#include "libalpa/planner/search/pipeline_bound.h"
 
 namespace alpa {
 namespace {
@@ -145,14 +145,15 @@ std::vector<std::string> baseline_names() {
 double Baselines::least_s(const PinnedPlan& pinned, const Cluster& cluster) const {
   const double flops_per_s = std::max(
       {cluster.flops_per_s(DType::f32), cluster.flops_per_s(DType::bf16), cluster.flops_per_s(DType::f16)});
-  std::vector<StageSeconds> stages;
+  std::vector<StageFloor> stages;
   for (const StageRequest& stage : pinned.stages) {
     const double flops = std::accumulate(layer_flops_.begin() + stage.first_layer,
                                          layer_flops_.begin() + stage.end_layer, 0.0);
-    const double first = flops / flops_per_s / device_count(stage.mesh);
-    stages.push_back({first, (pinned.micro_batches - 1) * first});
+    const double micro_batch_s = flops / flops_per_s / device_count(stage.mesh);
+    stages.push_back({.micro_batch_s = micro_batch_s, .step_s = pinned.micro_batches * micro_batch_s});
   }
-  return pipeline_seconds(stages);
+  return least_pipeline_s(
+      stages, form_of(pinned.schedule, pinned.micro_batches, static_cast<int>(pinned.stages.size())));
 }
 
 std::vector<PinnedPlan> Baselines::of(const std::string& method) const {

@@ -45,22 +45,19 @@ bool same_plan(const Plan& a, const Plan& b) {
          a.segment_layouts == b.segment_layouts && a.transfers == b.transfers && a.inputs == b.inputs;
 }
 
-/// A bound on the estimate of every plan with these stages: of one that is better, the step of each stage is
-/// bounded by its solver, and what the step leaves to the update is bounded by what the pipeline leaves to
-/// the step.
-double least_pipeline_s(const PricedGraph& priced, const Proposal& proposal) {
-  const std::vector<StageSeconds> least = least_seconds(priced.planning, priced.book, proposal.requests);
-  double sum = 0;
-  for (const StageSeconds& stage : least) sum += stage.first;
-  std::vector<StageSeconds> bounds;
-  for (std::size_t s = 0; s < least.size(); ++s) {
-    const int micro_batches = proposal.requests[s].micro_batches;
-    const double update = std::max(0.0, proposal.estimate_s - sum - (micro_batches - 1) * least[s].first);
-    const double step = proposal.solutions[s].lower_bound_s;
-    const double first = std::max(least[s].first, (step - update) / micro_batches);
-    bounds.push_back({first, step - first});
+/// On the step of every plan with these stages: that of each is bounded by its solver, and of what a plan
+/// that is better leaves to its update, what is not left to its micro-batches.
+double least_step_s(const PricedGraph& priced, const Proposal& proposal, const std::string& schedule) {
+  std::vector<StageFloor> floors = stage_floors(priced.planning, priced.book, proposal.requests);
+  const int micro_batches = proposal.requests.front().micro_batches;
+  for (std::size_t s = 0; s < floors.size(); ++s) {
+    StageFloor& floor = floors[s];
+    floor.step_s = std::max(floor.step_s, proposal.solutions[s].lower_bound_s);
+    const double most_update = std::max(0.0, proposal.estimate_s - micro_batches * floor.micro_batch_s);
+    floor.micro_batch_s = std::max(floor.micro_batch_s, (floor.step_s - most_update) / micro_batches);
   }
-  return std::min(proposal.estimate_s, pipeline_seconds(bounds));
+  const PipelineForm form = form_of(schedule, micro_batches, static_cast<int>(floors.size()));
+  return std::min(proposal.estimate_s, least_pipeline_s(floors, form));
 }
 
 }  // namespace
@@ -220,7 +217,7 @@ PlanSelection::Trial PlanSelection::try_out(const PricedGraph& priced, Proposal 
     if (fits) {
       trial.proposal = std::move(attempt.proposal);
       trial.proposal.estimate_s = pipeline_seconds(trial.proposal.solutions, plan.micro_batches);
-      plan.prediction.lower_bound_s = least_pipeline_s(priced, trial.proposal);
+      plan.prediction.lower_bound_s = least_step_s(priced, trial.proposal, schedule);
       plan.prediction.bound_covers = "these stages on these meshes, split in any way that the method allows";
       trial.plan = std::move(plan);
       return trial;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "libalpa/schedule/schedule.h"
-
 namespace alpa {
 
 std::vector<int> stage_sizes(const SearchSpace& space, const Cluster& cluster) {
@@ -24,17 +22,6 @@ std::vector<MeshShape> stage_meshes(const SearchSpace& space, const Cluster& clu
   for (const int size : stage_sizes(space, cluster))
     for (const MeshShape& mesh : mesh_shapes(size, cluster.devices_per_node)) meshes.push_back(mesh);
   return meshes;
-}
-
-std::vector<int> most_in_flight_of(const SearchSpace& space, int most_stages) {
-  const PipelineSchedule& schedule = find_schedule(space.schedule);
-  std::vector<int> in_flight(static_cast<std::size_t>(most_stages) + 1, 0);
-  for (int stages = 1; stages <= most_stages; ++stages)
-    for (const StageIndex stage : indices_to<StageIndex>(static_cast<std::size_t>(stages))) {
-      int& most = in_flight[stages - stage];
-      most = std::max(most, most_in_flight(schedule.order(stage, stages, space.micro_batches)));
-    }
-  return in_flight;
 }
 
 }  // namespace alpa

@@ -33,7 +33,4 @@ struct SearchSpace {
 std::vector<int> stage_sizes(const SearchSpace&, const Cluster&);
 std::vector<MeshShape> stage_meshes(const SearchSpace&, const Cluster&);
 
-/// [stages left, the stage itself among them] The most micro-batches in flight of any pipeline.
-std::vector<int> most_in_flight_of(const SearchSpace&, int most_stages);
-
 }  // namespace alpa

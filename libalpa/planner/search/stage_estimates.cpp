@@ -39,8 +39,12 @@ void StageEstimates::add(const StageBound& bound) {
   auto at = std::ranges::find(known, bound.price, &Bound::price);
   if (at == known.end()) at = known.insert(at, Bound{bound.price, {}, {}});
   Bound::Form& form = bound.rematerialize ? at->recomputing : at->keeping;
-  form.slack_s = bound.slack_s;
-  form.layers_s = layer_sums(bound.layers_s);
+  form.step = sums_of(bound.step);
+  form.runs = sums_of(bound.runs);
+}
+
+StageEstimates::Bound::Sum StageEstimates::sums_of(const StageBound::Sum& sum) {
+  return {sum.slack_s, sum.layers_s.empty() ? LayerSums{} : layer_sums(sum.layers_s)};
 }
 
 void StageEstimates::add_crossings() {
@@ -200,25 +204,31 @@ TemplateMix StageEstimates::mix_of(int id) const {
   return {id / layers / templates - 1, id / layers % templates - 1, id % layers};
 }
 
-double StageEstimates::least_step_s(const MeshShape& mesh, int recomputed, int first, int end) const {
-  const auto at = bounds_.find(mesh);
-  if (at == bounds_.end()) return infinity;
+double StageEstimates::least(Bound::Sum Bound::Form::*sum, const std::vector<Bound>& bounds, int recomputed,
+                             int first, int end) const {
   const int keeps = first + recomputed;
   const double memory = static_cast<double>(costs_.cluster().memory_bytes);
   double most = -infinity;
-  for (const Bound& bound : at->second) {
+  for (const Bound& bound : bounds) {
     double least = -bound.price.per_byte_s * memory;
-    const auto add = [&](const Bound::Form& form, int begin, int last) {
+    const auto add = [&](const Bound::Sum& form, int begin, int last) {
       if (begin == last) return;
       least += form.layers_s.empty() ? -infinity : sum_between(form.layers_s, begin, last) - form.slack_s;
     };
-    add(bound.recomputing, first, keeps);
-    add(bound.keeping, keeps, end);
+    add(bound.recomputing.*sum, first, keeps);
+    add(bound.keeping.*sum, keeps, end);
     if (keeps > first && keeps < end)
       least -= bound.price.per_byte_s * bound.price.in_flight * kept_for_recomputing_[keeps];
     most = std::max(most, least);
   }
   return most == -infinity ? infinity : std::max(0.0, most);
+}
+
+StageEstimates::Least StageEstimates::least(const MeshShape& mesh, int recomputed, int first, int end) const {
+  const auto at = bounds_.find(mesh);
+  if (at == bounds_.end()) return {};
+  return {least(&Bound::Form::step, at->second, recomputed, first, end),
+          least(&Bound::Form::runs, at->second, recomputed, first, end) / micro_batches_};
 }
 
 }  // namespace alpa

@@ -3,6 +3,7 @@
 #include <map>
 #include <vector>
 
+#include "libalpa/base/infinity.h"
 #include "libalpa/planner/search/layer_sums.h"
 #include "libalpa/planner/search/stage_partition.h"
 #include "libalpa/planner/search/stage_templates.h"
@@ -37,9 +38,12 @@ class StageEstimates {
   /// What a template needs for these layers with one micro-batch in flight, about.
   std::int64_t least_memory(int of_template, int first_layer, int end_layer) const;
 
-  /// On the step of these layers on that mesh with so many of them recomputed: no choice that fits into
-  /// memory takes less. Infinity: they cannot be run so.
-  double least_step_s(const MeshShape&, int recomputed_layers, int first_layer, int end_layer) const;
+  /// Of these layers on that mesh with so many of them recomputed: no choice that fits into memory takes
+  /// less.
+  struct Least {
+    double step_s = infinity, micro_batch_s = infinity;  ///< infinity: they cannot be run so
+  };
+  Least least(const MeshShape&, int recomputed_layers, int first_layer, int end_layer) const;
 
  private:
   struct Prefix {
@@ -49,9 +53,12 @@ class StageEstimates {
   /// At a price of memory.
   struct Bound {
     MemoryPrice price;
-    struct Form {
+    struct Sum {
       double slack_s = 0;  ///< what the solver left
       LayerSums layers_s;  ///< empty: not bounded
+    };
+    struct Form {
+      Sum step, runs;
     };
     Form keeping, recomputing;
   };
@@ -66,6 +73,9 @@ class StageEstimates {
   void find_shared_states();
   Prefix prefix_of(const StageTemplate&, const StageScope& all) const;
   double arrival_s(double bytes, int devices) const;
+  static Bound::Sum sums_of(const StageBound::Sum&);
+  double least(Bound::Sum Bound::Form::*, const std::vector<Bound>&, int recomputed_layers, int first_layer,
+               int end_layer) const;
   /// With the most that layers work in at once.
   StageWay estimate(const TemplateMix&, int first_layer, int end_layer, double working_bytes) const;
   int id_of(const TemplateMix&) const;

@@ -58,8 +58,8 @@ bool StageModes::find_bounds(PlanningClock& clock) {
 }
 
 double StageModes::least_step_s(const StageMode& mode, const StageSpan& span) const {
-  return estimates_.least_step_s(mode.mesh, mode.recomputed_layers, spans_.first_layer(span),
-                                 spans_.end_layer(span));
+  return estimates_.least(mode.mesh, mode.recomputed_layers, spans_.first_layer(span), spans_.end_layer(span))
+      .step_s;
 }
 
 double StageModes::least_step_s(const MeshShape& mesh, const StageSpan& span,
@@ -75,6 +75,15 @@ double StageModes::least_step_s(const StageSpan& span, const std::set<StageMode>
   double least = infinity;
   for (const MeshShape& mesh : meshes_)
     if (device_count(mesh) == span.devices) least = std::min(least, least_step_s(mesh, span, but));
+  return least;
+}
+
+double StageModes::least_micro_batch_s(const StageSpan& span) const {
+  const int first = spans_.first_layer(span), end = spans_.end_layer(span);
+  double least = infinity;
+  for (const MeshShape& mesh : meshes_)
+    for (int recomputed = end - first; device_count(mesh) == span.devices && recomputed >= 0; --recomputed)
+      least = std::min(least, estimates_.least(mesh, recomputed, first, end).micro_batch_s);
   return least;
 }
 
@@ -120,7 +129,7 @@ bool StageModes::find_templates(PlanningClock& clock) {
     for (const auto& front : of_mesh) {
       found[i].templates.insert(found[i].templates.end(), front->templates().begin(),
                                 front->templates().end());
-      found[i].bounds.insert(found[i].bounds.end(), front->bounds().begin() + 1, front->bounds().end());
+      found[i].bounds.insert(found[i].bounds.end(), front->bounds().begin(), front->bounds().end());
       found[i].is_whole = found[i].is_whole && !front->out_of_time();
     }
     clock.one_done();

@@ -47,6 +47,8 @@ class StageModes {
   double least_step_s(const StageMode&, const StageSpan&) const;
   /// Likewise in whatever mode but these.
   double least_step_s(const StageSpan&, const std::set<StageMode>& but = {}) const;
+  /// Likewise on a micro-batch.
+  double least_micro_batch_s(const StageSpan&) const;
   /// On every pipeline: all devices at work all the time, each layer where it takes the fewest
   /// device-seconds.
   double least_pipeline_s() const { return device_s_.back() / spans_.devices(); }

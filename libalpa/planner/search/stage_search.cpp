@@ -10,6 +10,7 @@
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/parallel_tasks.h"
+#include "libalpa/planner/search/pipeline_bound.h"
 #include "libalpa/planner/search/stage_solver.h"
 #include "libalpa/planner/search/work_lower_bound.h"
 
@@ -19,6 +20,9 @@ namespace {
 /// Slowest stages that the partition takes for equal, and where there are many layers.
 constexpr double kAlike = 1e-4, kAlikeOfMany = 5e-3;
 constexpr int kManyUnits = 16;
+
+double step_s(const Partition::Stage& stage) { return step_s(stage.seconds); }
+double step_s(const LeastPipeline::Stage& stage) { return stage.step_s; }
 
 StageSeconds seconds_of(const StageSolution& solution, int micro_batches) {
   return {solution.micro_batch_s, (micro_batches - 1) * solution.micro_batch_s, solution.update_s};
@@ -81,14 +85,15 @@ class StageSearch {
         sizes_(stage_sizes(space, cluster_)),
         spans_(planning.classes, space.cuts.empty() ? every_layer(planning.graph()) : space.cuts, sizes_,
                space.devices),
-        in_flight_(most_in_flight_of(space, std::min({space.most_stages, spans_.units(), space.devices}))),
+        form_(form_of(space.schedule, space.micro_batches,
+                      std::min({space.most_stages, spans_.units(), space.devices}))),
         is_apart_(space.devices > cluster_.devices_per_node),
         alike_(spans_.units() > kManyUnits ? kAlikeOfMany : kAlike),
         floor_(planning, book, sizes_, cluster_.devices_per_node),
         modes_(planning, book, spans_, stage_meshes(space, cluster_), space.rematerialize,
-               {space.micro_batches, std::ranges::max(in_flight_), is_apart_, space.cutoff_s, space.threads,
-                space.name}),
-        solver_(planning, space, book, spans_, modes_, clock, is_apart_, std::ranges::max(in_flight_)),
+               {space.micro_batches, std::ranges::max(form_.in_flight), is_apart_, space.cutoff_s,
+                space.threads, space.name}),
+        solver_(planning, space, book, spans_, modes_, clock, is_apart_, std::ranges::max(form_.in_flight)),
         corrections_(static_cast<std::size_t>(spans_.kinds())) {}
 
   SearchOutcome run() {
@@ -119,7 +124,7 @@ class StageSearch {
     int too_many_in_flight = 1 << 20;
   };
 
-  StageChoices no_choices() const { return {spans_.units(), space_.devices, sizes_, in_flight_}; }
+  StageChoices no_choices() const { return {spans_.units(), space_.devices, sizes_, form_.in_flight}; }
   static void offer(StageChoices& choices, const StageSpan& span, const StageWay& way) {
     choices.offer(span.first_unit, span.end_unit, span.devices, way);
   }
@@ -130,7 +135,7 @@ class StageSearch {
   void estimate() {
     for (const StageSpan& span : spans_.all()) {
       if (clock_.is_long_over()) return;
-      FastestWays fastest(in_flight_);
+      FastestWays fastest(form_.in_flight);
       modes_.for_each_way(span, [&](const StageWay& way) { fastest.add(way); });
       for (const StageWay& way : fastest.all()) offer(estimated_, span, way);
     }
@@ -164,18 +169,20 @@ class StageSearch {
       partitions = partitions_of(corrected());
       if (partitions.empty()) break;
       const Partition& best = *std::ranges::min_element(partitions, {}, &Partition::seconds);
-      if (best.seconds >= space_.cutoff_s || !solve_stages_of(best, space_.cutoff_s)) break;
+      if (best.seconds >= space_.cutoff_s || !solve_stages_of(stages_of(best), space_.cutoff_s)) break;
     }
     if (partitions.empty()) find_shortfall();
     for (const Partition& partition : partitions)
       if (partition.seconds < space_.cutoff_s) outcome_.proposals.push_back(proposal(partition));
   }
 
-  std::vector<PlacedSpan> stages_of(const Partition& partition) const {
+  /// Of a Partition, or a LeastPipeline.
+  template <class Pipeline>
+  std::vector<PlacedSpan> stages_of(const Pipeline& pipeline) const {
     std::vector<PlacedSpan> stages;
-    int left = static_cast<int>(partition.stages.size()), first = 0;
-    for (const Partition::Stage& stage : partition.stages) {
-      stages.push_back({{first, stage.end_layer, stage.devices}, in_flight_[left--], step_s(stage.seconds)});
+    int left = static_cast<int>(pipeline.stages.size()), first = 0;
+    for (const auto& stage : pipeline.stages) {
+      stages.push_back({{first, stage.end_layer, stage.devices}, form_.in_flight[left--], step_s(stage)});
       first = stage.end_layer;
     }
     return stages;
@@ -183,8 +190,8 @@ class StageSearch {
 
   /// Those of pipelines below the cutoff; all but the slowest need be no faster than that. False where all
   /// were solved before, or no more may be.
-  bool solve_stages_of(const Partition& partition, double cutoff_s) {
-    std::vector<PlacedSpan> open, stages = stages_of(partition);
+  bool solve_stages_of(std::vector<PlacedSpan> stages, double cutoff_s) {
+    std::vector<PlacedSpan> open;
     std::ranges::stable_sort(stages, std::ranges::greater(), &PlacedSpan::step_s);
     const double slowest_s = stages.front().step_s;
     std::set<SolvedKey> keys;
@@ -264,44 +271,68 @@ class StageSearch {
     }
   }
 
-  /// Of stages in one of the pipelines below the cutoff, the step is bounded, and what it leaves to the
-  /// update by what the pipeline leaves to the step. The slowest of all others with its own update is no more
-  /// than the slowest of each: updates count among the others here. With `known_solutions`, solved stages are
-  /// what their solutions are: no bound any more, but it shows which stages are still to be solved.
-  StageChoices bounded(double pipeline_s, bool known_solutions) const {
-    StageChoices choices = no_choices();
-    const auto bound = [&](const StageSpan& span, double step, int most_in_flight, int id) {
-      const double least = floor_.micro_batch_s(first_layer(span), end_layer(span), span.devices);
-      const double rest = floor_.rest_s(first_layer(span), end_layer(span), space_.devices - span.devices);
-      const double update = std::max(0.0, pipeline_s - rest - space_.micro_batches * least);
-      const double first = std::max(least, (step - update) / space_.micro_batches);
-      offer(choices, span,
-            {most_in_flight, {first, std::max(step, space_.micro_batches * least) - first}, id});
-    };
+  /// [of spans_.all()] Before any is solved.
+  std::vector<StageFloor> floors() const {
+    std::vector<StageFloor> floors;
     for (const StageSpan& span : spans_.all()) {
+      const int first = first_layer(span), end = end_layer(span);
+      StageFloor floor = floor_.floor(first, end, span.devices);
+      floor.step_s = modes_.least_step_s(span);
+      if (floor.step_s < infinity)
+        floor.micro_batch_s = std::max(floor.micro_batch_s, modes_.least_micro_batch_s(span));
+      // What neighbours need not wait for is of the first and the last layer.
+      const StageSpan inner{span.first_unit + 1, span.end_unit - 1, span.devices};
+      if (inner.first_unit < inner.end_unit)
+        floor.turn_s +=
+            std::max(0.0, modes_.least_micro_batch_s(inner) -
+                              floor_.micro_batch_s(first_layer(inner), end_layer(inner), inner.devices));
+      floors.push_back(floor);
+    }
+    return floors;
+  }
+
+  /// Of stages in one of the pipelines that take less than `pipeline_s`. With `known_solutions`, solved
+  /// stages are what their solutions are: no bound any more, but it shows which stages are still to be
+  /// solved.
+  FloorChoices bounded(const std::vector<StageFloor>& floors, double pipeline_s, bool known_solutions) const {
+    FloorChoices choices(spans_.units(), space_.devices, sizes_);
+    const auto bound = [&](const StageSpan& span, StageFloor floor, double step, int most_in_flight) {
+      // What is not left to the update is left to the micro-batches.
+      const double most_update = std::max(0.0, pipeline_s - space_.micro_batches * floor.micro_batch_s);
+      floor.micro_batch_s = std::max(floor.micro_batch_s, (step - most_update) / space_.micro_batches);
+      floor.step_s = std::max(step, space_.micro_batches * floor.micro_batch_s);
+      if (floor.step_s < pipeline_s)
+        choices.offer(span.first_unit, span.end_unit, span.devices, {most_in_flight, floor});
+    };
+    for (std::size_t i = 0; i < floors.size(); ++i) {
       // More in flight never takes less.
-      double known = modes_.least_step_s(span);
+      const StageSpan& span = spans_.all()[i];
+      StageFloor floor = floors[i];
       const int kind = spans_.kind_of(span);
-      int from = 1, id = 0;
-      for (auto at = solved_.lower_bound({kind, 0}); known < infinity && at != solved_.end(); ++at) {
+      int from = 1;
+      for (auto at = solved_.lower_bound({kind, 0}); floor.step_s < infinity && at != solved_.end(); ++at) {
         if (at->first.first != kind) break;
         const SolvedStage& solved = at->second;
         const int in_flight = at->first.second;
-        if (in_flight > from) bound(span, known, in_flight - 1, id);
+        if (in_flight > from) bound(span, floor, floor.step_s, in_flight - 1);
         from = in_flight;
-        id = solved.id;
         if (known_solutions && solved.best.feasible) {
-          const double first = solved.best.micro_batch_s;
-          offer(choices, span, {in_flight, {first, solved.best.step_s - first}, id});
-          known = solved.best.step_s;
+          StageFloor known = floor;
+          known.micro_batch_s = solved.best.micro_batch_s;
+          bound(span, known, solved.best.step_s, in_flight);
+          floor.step_s = solved.best.step_s;
           ++from;
         } else {
-          known = std::max(known, solved.lower_bound_s);
+          floor.step_s = std::max(floor.step_s, solved.lower_bound_s);
         }
       }
-      if (known < infinity) bound(span, known, 1 << 20, id);
+      if (floor.step_s < infinity) bound(span, floor, floor.step_s, 1 << 20);
     }
     return choices;
+  }
+
+  std::vector<LeastPipeline> least_pipelines(const FloorChoices& choices) const {
+    return alpa::least_pipelines(choices, form_, space_.least_stages, stops_);
   }
 
   /// Solves what a better partition would have to be made of, until there is none.
@@ -309,11 +340,12 @@ class StageSearch {
     double best = space_.cutoff_s;
     for (const Proposal& proposal : outcome_.proposals) best = std::min(best, proposal.estimate_s);
     clock_.begin(space_.name + ": bounded", 0);
+    const std::vector<StageFloor> known = floors();
     for (;;) {
-      const std::vector<Partition> partitions = partitions_of(bounded(best, true));
-      const auto least = std::ranges::min_element(partitions, {}, &Partition::seconds);
-      if (least == partitions.end() || least->seconds >= best * (1 - space_.gap) ||
-          !solve_stages_of(*least, best))
+      const std::vector<LeastPipeline> pipelines = least_pipelines(bounded(known, best, true));
+      const auto least = std::ranges::min_element(pipelines, {}, &LeastPipeline::seconds);
+      if (least == pipelines.end() || least->seconds >= best * (1 - space_.gap) ||
+          !solve_stages_of(stages_of(*least), best))
         break;
       for (const Partition& partition : partitions_of(corrected())) {
         if (partition.seconds >= best || !all_solved(partition)) continue;
@@ -322,8 +354,8 @@ class StageSearch {
       }
     }
     double bound = best;
-    for (const Partition& partition : partitions_of(bounded(best, false)))
-      bound = std::min(bound, partition.seconds / (1 + alike_));
+    for (const LeastPipeline& pipeline : least_pipelines(bounded(known, best, false)))
+      bound = std::min(bound, pipeline.seconds);
     outcome_.lower_bound_s = clock_.is_long_over() ? 0 : bound;
     outcome_.out_of_time |= clock_.is_long_over();
   }
@@ -359,8 +391,8 @@ class StageSearch {
   const Cluster& cluster_;
   const std::vector<int> sizes_;
   const StageSpans spans_;
-  const std::vector<int> in_flight_;  ///< [stages left]
-  const bool is_apart_;               ///< neighbours of a stage are taken to be on other nodes
+  const PipelineForm form_;
+  const bool is_apart_;  ///< neighbours of a stage are taken to be on other nodes
   const double alike_;
   const WorkLowerBound floor_;
   StageModes modes_;

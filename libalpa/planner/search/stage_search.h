@@ -28,7 +28,7 @@ struct StageShortfall {
 /// What the search found, or what became of it.
 struct SearchOutcome {
   std::vector<Proposal> proposals;  ///< the best for each number of stages that has one
-  double lower_bound_s = 0;  ///< on pipeline_seconds of every plan of the space; 0: no time to find one
+  double lower_bound_s = 0;         ///< on the step of every plan of the space; 0: no time to find one
   bool out_of_time = false;
   StageShortfall shortfall;  ///< the least, where memory is why there are no proposals
 };

@@ -37,7 +37,9 @@ TemplateFront::TemplateFront(const PlanningGraph& planning, const MeshCosts& mes
     : options_(options),
       request_(request_of(planning, mesh_costs.mesh(), options)),
       problem_(planning, request_, mesh_costs) {
-  if (problem_.why_not().empty()) add_bound({0, 1}, infinity);
+  if (!problem_.why_not().empty()) return;
+  StageBound first{request_.mesh, options_.rematerialize, {0, 1}, {}, {}};
+  if (bound(first.price, true, first.step, infinity)) bounds_.push_back(std::move(first));
 }
 
 std::int64_t TemplateFront::cells() const {
@@ -48,6 +50,9 @@ std::int64_t TemplateFront::cells() const {
 
 void TemplateFront::find_templates(const Deadline& deadline) {
   if (bounds_.empty()) return;
+  StageBound& free = bounds_.front();
+  if (!bound(free.price, false, free.runs, deadline.seconds_left()))
+    free.runs.layers_s.assign(free.step.layers_s.size(), 0);
   const Point fastest = at({0, 1}, deadline);
   for (const int in_flight : {1, 8}) {
     if (in_flight > options_.most_in_flight || !fastest.exists || fastest.bytes(in_flight) <= 0) break;
@@ -104,12 +109,19 @@ TemplateFront::Point TemplateFront::at(const MemoryPrice& price, const Deadline&
   return point;
 }
 
-void TemplateFront::add_bound(const MemoryPrice& price, double time_limit_s) {
-  const SelectionProblem apart = problem_.priced(price, true);
+bool TemplateFront::bound(const MemoryPrice& price, bool update, StageBound::Sum& sum, double time_limit_s) {
+  const SelectionProblem apart = problem_.priced_apart(price, update);
   const SelectionSolution solved = solve(apart, time_limit_s);
-  if (!solved.feasible) return;
-  bounds_.push_back({request_.mesh, options_.rematerialize, price,
-                     problem_.layer_prices(apart, solved.choice), solved.cost - solved.lower_bound});
+  if (!solved.feasible) return false;
+  sum.layers_s = problem_.layer_prices(apart, solved.choice);
+  sum.slack_s = solved.cost - solved.lower_bound;
+  return true;
+}
+
+void TemplateFront::add_bound(const MemoryPrice& price, double time_limit_s) {
+  StageBound added{request_.mesh, options_.rematerialize, price, {}, {}};
+  if (bound(price, true, added.step, time_limit_s) && bound(price, false, added.runs, time_limit_s))
+    bounds_.push_back(std::move(added));
 }
 
 void TemplateFront::find_bounds(const std::vector<StageBound>& others, const Deadline& deadline) {

@@ -18,15 +18,18 @@ struct StageTemplate {
   std::shared_ptr<const StageSolution> solution;  ///< of all layers as one stage, equal ones folded
 };
 
-/// What bounds the step of every stage on a mesh from below, in the same way of running: of layers first to
-/// end - 1 and no fewer micro-batches in flight than the price has, the sum of theirs less `slack_s` and less
-/// what all memory of a device costs. (Lagrange: what a limit does not allow, a price bounds.)
+/// What bounds every stage on a mesh from below, in the same way of running: of layers first to end - 1 and
+/// no fewer micro-batches in flight than the price has, the sum of theirs less `slack_s` and less what all
+/// memory of a device costs. (Lagrange: what a limit does not allow, a price bounds.)
 struct StageBound {
   MeshShape mesh;
   bool rematerialize = false;
   MemoryPrice price;
-  std::vector<double> layers_s;
-  double slack_s = 0;  ///< what the solver may have left above the least
+  struct Sum {
+    std::vector<double> layers_s;
+    double slack_s = 0;  ///< what the solver may have left above the least
+  };
+  Sum step, runs;  ///< of all micro-batches with the update, and without it
 };
 
 struct TemplateOptions {
@@ -39,7 +42,8 @@ struct TemplateOptions {
 /// The templates of one mesh along the front between time and memory, and the bounds that come with them.
 class TemplateFront {
  public:
-  /// Keeps references to the graph and the costs. The first bound, where memory is free, is there at once.
+  /// Keeps references to the graph and the costs. The first bound, where memory is free, is there at once,
+  /// but for micro-batches alone.
   TemplateFront(const PlanningGraph&, const MeshCosts&, const TemplateOptions&);
 
   /// The fastest, the leanest, and what lies between where it is better than a mix of both, for few and for
@@ -60,6 +64,7 @@ class TemplateFront {
   Point at(const MemoryPrice&, const Deadline&);
   void refine(const Point& fast, const Point& lean, int in_flight, int depth, const Deadline&);
   SelectionSolution solve(const SelectionProblem& priced, double time_limit_s);
+  bool bound(const MemoryPrice&, bool update, StageBound::Sum&, double time_limit_s);
   void add_bound(const MemoryPrice&, double time_limit_s);
 
   const TemplateOptions options_;

@@ -15,6 +15,17 @@ double node_floor(const Graph& graph, const StageSemantics& whole, NodeIndex n, 
   return least;
 }
 
+/// Whether a node makes what another layer gets, for the same pass through the layers.
+bool leaves(const PlanningGraph& planning, NodeIndex n) {
+  const Node& node = node_of(planning.graph(), n);
+  return std::ranges::any_of(node.results, [&](ValueIndex v) {
+    return std::ranges::any_of(planning.uses.users_of(v), [&](NodeIndex user) {
+      const int layer = node_of(planning.graph(), user).layer;
+      return node.phase == Phase::forward ? layer > node.layer : layer < node.layer;
+    });
+  });
+}
+
 }  // namespace
 
 std::vector<LayerLowerBound> layer_lower_bounds(const PlanningGraph& planning, const MeshCosts& mesh_costs) {
@@ -26,52 +37,84 @@ std::vector<LayerLowerBound> layer_lower_bounds(const PlanningGraph& planning, c
     const auto [floor, is_new] = of_class.try_emplace(planning.classes.of_layer[layer]);
     if (is_new)
       for (const NodeIndex n : planning.classes.layer_nodes[layer]) {
-        const bool update = node_of(graph, n).phase == Phase::update;
-        (update ? floor->second.update_s : floor->second.micro_batch_s) +=
-            node_floor(graph, whole, n, mesh_costs);
+        const Phase phase = node_of(graph, n).phase;
+        const double least = node_floor(graph, whole, n, mesh_costs);
+        LayerLowerBound& of_layer = floor->second;
+        (phase == Phase::update ? of_layer.update_s : of_layer.micro_batch_s) += least;
+        if (phase == Phase::forward) of_layer.forward_s += least;
+        if (phase == Phase::update) continue;
+        const bool is_sent = leaves(planning, n);
+        if (phase == Phase::forward) of_layer.sends_last = is_sent;
+        double& end = phase == Phase::forward ? of_layer.forward_end_s : of_layer.backward_end_s;
+        end = is_sent ? 0 : end + least;
       }
     floors.push_back(floor->second);
   }
   return floors;
 }
 
-std::vector<StageSeconds> least_seconds(const PlanningGraph& planning, const CostTable& book,
-                                        const std::vector<StageRequest>& stages) {
+std::vector<StageFloor> stage_floors(const PlanningGraph& planning, const CostTable& book,
+                                     const std::vector<StageRequest>& stages) {
   std::map<MeshShape, std::vector<LayerLowerBound>> floors;
-  std::vector<StageSeconds> seconds;
+  std::vector<StageFloor> all;
   for (const StageRequest& stage : stages) {
     const auto [of_mesh, is_new] = floors.try_emplace(stage.mesh);
     if (is_new) of_mesh->second = layer_lower_bounds(planning, book.known(stage.mesh));
-    StageSeconds& least = seconds.emplace_back(0, 0);
+    StageFloor& least = all.emplace_back();
     for (int layer = stage.first_layer; layer < stage.end_layer; ++layer) {
       const LayerLowerBound& floor = of_mesh->second[layer];
-      least.first += floor.micro_batch_s;
-      least.others += (stage.micro_batches - 1) * floor.micro_batch_s + floor.update_s;
+      least.forward_s += floor.forward_s;
+      least.turn_s += floor.micro_batch_s;
+      least.micro_batch_s += floor.micro_batch_s;
+      least.step_s += stage.micro_batches * floor.micro_batch_s + floor.update_s;
     }
+    const LayerLowerBound& last = of_mesh->second[stage.end_layer - 1];
+    least.forward_s -= last.forward_end_s;
+    least.turn_s -= last.forward_end_s + of_mesh->second[stage.first_layer].backward_end_s;
+    least.sends_last = last.sends_last;
   }
-  return seconds;
+  return all;
 }
 
 WorkLowerBound::WorkLowerBound(const PlanningGraph& planning, const CostTable& book,
                                const std::vector<int>& sizes, int devices_per_node) {
   const std::size_t layers = planning.classes.layer_nodes.size();
   std::vector<double> device(layers, infinity);
+  sends_last_.assign(layers, true);
   for (const int size : sizes) {
-    std::vector<double> micro_batch(layers, infinity);
+    std::vector<double> micro_batch(layers, infinity), forward = micro_batch;
+    OfSize& of_size = of_size_[size];
+    of_size.forward_end = of_size.backward_end = std::vector<double>(layers, 0);
     for (const MeshShape& mesh : mesh_shapes(size, devices_per_node)) {
       const std::vector<LayerLowerBound> floors = layer_lower_bounds(planning, book.known(mesh));
       for (std::size_t layer = 0; layer < layers; ++layer) {
-        micro_batch[layer] = std::min(micro_batch[layer], floors[layer].micro_batch_s);
-        device[layer] = std::min(device[layer], size * floors[layer].micro_batch_s);
+        const LayerLowerBound& floor = floors[layer];
+        micro_batch[layer] = std::min(micro_batch[layer], floor.micro_batch_s);
+        forward[layer] = std::min(forward[layer], floor.forward_s);
+        device[layer] = std::min(device[layer], size * floor.micro_batch_s);
+        sends_last_[layer] = sends_last_[layer] && floor.sends_last;
+        of_size.forward_end[layer] = std::max(of_size.forward_end[layer], floor.forward_end_s);
+        of_size.backward_end[layer] = std::max(of_size.backward_end[layer], floor.backward_end_s);
       }
     }
-    micro_batch_[size] = layer_sums(micro_batch);
+    of_size.micro_batch = layer_sums(micro_batch);
+    of_size.forward = layer_sums(forward);
   }
   device_ = layer_sums(device);
 }
 
 double WorkLowerBound::micro_batch_s(int first, int end, int size) const {
-  return sum_between(micro_batch_.at(size), first, end);
+  return sum_between(of_size_.at(size).micro_batch, first, end);
+}
+
+StageFloor WorkLowerBound::floor(int first, int end, int size) const {
+  const OfSize& of_size = of_size_.at(size);
+  const double forward_end_s = of_size.forward_end[end - 1], backward_end_s = of_size.backward_end[first];
+  const double micro_batch_s = sum_between(of_size.micro_batch, first, end);
+  return {.forward_s = std::max(0.0, sum_between(of_size.forward, first, end) - forward_end_s),
+          .turn_s = std::max(0.0, micro_batch_s - forward_end_s - backward_end_s),
+          .micro_batch_s = micro_batch_s,
+          .sends_last = sends_last_[end - 1]};
 }
 
 double WorkLowerBound::rest_s(int first, int end, int rest) const {

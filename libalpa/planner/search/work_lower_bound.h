@@ -3,24 +3,27 @@
 #include <vector>
 
 #include "libalpa/planner/search/layer_sums.h"
-#include "libalpa/planner/search/stage_partition.h"
+#include "libalpa/planner/search/pipeline_bound.h"
 #include "libalpa/planner/stage/mesh_costs.h"
 #include "libalpa/planner/stage/planning_graph.h"
 #include "libalpa/planner/stage/stage_request.h"
 
 namespace alpa {
 
-/// Seconds of one micro-batch of a layer, and of its update, with each node at its fastest and nothing ever
-/// converted.
+/// Seconds of one micro-batch of a layer, of the forward in it, and of its update, with each node at its
+/// fastest and nothing ever converted.
 struct LayerLowerBound {
-  double micro_batch_s = 0, update_s = 0;
+  double forward_s = 0, micro_batch_s = 0, update_s = 0;
+  /// Of a forward, what comes after all that later layers get; of a backward, after all that earlier ones do.
+  double forward_end_s = 0, backward_end_s = 0;
+  bool sends_last = false;  ///< nothing comes after it in the forward
 };
 /// [layer] Of all layers.
 std::vector<LayerLowerBound> layer_lower_bounds(const PlanningGraph&, const MeshCosts&);
 
-/// [stage] Bounds, however each is split. Their meshes must be in the book.
-std::vector<StageSeconds> least_seconds(const PlanningGraph&, const CostTable&,
-                                        const std::vector<StageRequest>&);
+/// [stage] However each is split. Their meshes must be in the book.
+std::vector<StageFloor> stage_floors(const PlanningGraph&, const CostTable&,
+                                     const std::vector<StageRequest>&);
 
 /// Bounds from below on what ranges of layers take, before any stage is solved: each node at its fastest,
 /// nothing ever converted. In device-seconds they add up over stages, which bounds what the rest of a
@@ -32,14 +35,21 @@ class WorkLowerBound {
 
   /// Seconds of one micro-batch of the layers on that many devices.
   double micro_batch_s(int first_layer, int end_layer, int size) const;
+  /// Of layers on that many devices, all but the step.
+  StageFloor floor(int first_layer, int end_layer, int size) const;
 
   /// Seconds of one micro-batch of all other layers, which share `rest` devices: no stage among them, nor
   /// their sum, takes less.
   double rest_s(int first_layer, int end_layer, int rest) const;
 
  private:
-  std::map<int, LayerSums> micro_batch_;  ///< by size
-  LayerSums device_;                      ///< device-seconds of a micro-batch, on the size that needs least
+  struct OfSize {
+    LayerSums micro_batch, forward;
+    std::vector<double> forward_end, backward_end;  ///< [layer] the most of any mesh
+  };
+  std::map<int, OfSize> of_size_;
+  std::vector<bool> sends_last_;  ///< [layer]
+  LayerSums device_;              ///< device-seconds of a micro-batch, on the size that needs least
 };
 
 }  // namespace alpa

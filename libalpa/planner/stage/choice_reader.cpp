@@ -100,7 +100,6 @@ SegmentLayouts ChoiceReader::segment_layouts(ValueIndex value, const std::vector
   return {in(Phase::forward), in(Phase::backward)};
 }
 
-/// Seconds of a choice that do not grow with the micro-batches.
 double ChoiceReader::cost_once(const StageVariable& v, std::size_t choice) const {
   const bool of_update = v.node >= 0 && scope_.node(v.node).phase == Phase::update;
   return of_update ? v.cost[choice] : v.once[choice];

@@ -60,6 +60,8 @@ class ChoiceReader {
   /// The choices that make this solution; empty where the stage lacks one of them.
   std::vector<int> choice_of(const StageSolution&) const;
 
+  /// Seconds of a variable's choice that do not grow with the micro-batches.
+  double cost_once(const StageVariable&, std::size_t choice) const;
   /// The layer that a variable belongs to: that of its node, of what makes its value, or of the first that
   /// uses it. Of equal layers the one that stands for all.
   int layer_of(const StageVariable&) const;
@@ -93,7 +95,6 @@ class ChoiceReader {
   SegmentLayouts segment_layouts(ValueIndex value, const std::vector<int>& choice) const;
   StageSolution solution_of(const std::vector<NodeIndex>&, const std::vector<ValueIndex>&,
                             const std::vector<int>& choice) const;
-  double cost_once(const StageVariable&, std::size_t choice) const;
   double seconds(const std::vector<int>& choice, bool update) const;
 
   const StageRequest& request_;

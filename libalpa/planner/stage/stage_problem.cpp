@@ -183,26 +183,33 @@ void StageProblem::hold_conversions_where(const std::vector<std::int64_t>& bytes
   }
 }
 
-SelectionProblem StageProblem::priced(const MemoryPrice& price, bool apart) const {
+SelectionProblem StageProblem::priced(const MemoryPrice& price) const { return priced(price, false, true); }
+SelectionProblem StageProblem::priced_apart(const MemoryPrice& price, bool update) const {
+  return priced(price, true, update);
+}
+
+SelectionProblem StageProblem::priced(const MemoryPrice& price, bool apart, bool update) const {
   SelectionProblem priced;
   for (const StageVariable& v : stage_.variables) {
     SelectionProblem::Node& node = priced.nodes.emplace_back();
     for (std::size_t c = 0; c < v.choices.size(); ++c)
-      node.cost.push_back(v.cost[c] +
+      node.cost.push_back(v.cost[c] - (update ? 0 : reader_.cost_once(v, c)) +
                           price.per_byte_s * (static_cast<double>(v.resident[c]) +
                                               price.in_flight * static_cast<double>(v.per_micro_batch[c])));
   }
   // Edges of the selection come in their order, but for those to the same variable, which are in no problem.
   std::size_t next = 0;
   for (const auto& [edge, flow] : stage_.edges) {
+    const bool is_free = !update && edge.phase == Phase::update;
     if (edge.from == edge.to) {
       const double runs = runs_per_step(request_, edge.phase) * flow.count;
-      for (std::size_t c = 0; !apart && c < priced.nodes[edge.from].cost.size(); ++c)
+      for (std::size_t c = 0; !apart && !is_free && c < priced.nodes[edge.from].cost.size(); ++c)
         priced.nodes[edge.from].cost[c] += runs * edge_seconds(stage_, edge, c, mesh_costs_)[c];
       continue;
     }
     const SelectionProblem::Edge& known = problem_.edges[next++];
-    if (!apart || (layer_of(edge.from) == layer_of(edge.to) && flow.stays)) priced.edges.push_back(known);
+    if (!apart || (layer_of(edge.from) == layer_of(edge.to) && flow.stays && !is_free))
+      priced.edges.push_back(known);
   }
   return priced;
 }

@@ -39,9 +39,11 @@ class StageProblem {
   void refine_everywhere();
   const StageVariables& variables() const { return stage_; }
 
-  /// The problem with memory paid for, not limited. Where layers are `apart`, what goes from one to another
-  /// is free: the least cost is then a bound that adds up over layers, on every stage made of some of them.
-  SelectionProblem priced(const MemoryPrice&, bool apart = false) const;
+  /// The problem with memory paid for, not limited.
+  SelectionProblem priced(const MemoryPrice&) const;
+  /// Likewise, but what goes from one layer to another is free: the least cost is a bound that adds up over
+  /// layers, on every stage made of some of them. Without `update`, on its micro-batches alone.
+  SelectionProblem priced_apart(const MemoryPrice&, bool update) const;
   /// [layer of the stage] Of a choice for every variable.
   std::vector<LayerCosts> layer_costs(const std::vector<int>& choice) const;
   /// [layer of the stage] What a choice pays in a problem that priced() made.
@@ -57,6 +59,7 @@ class StageProblem {
  private:
   const StageVariable& variable(int index) const { return stage_.variables[index]; }
 
+  SelectionProblem priced(const MemoryPrice&, bool apart, bool update) const;
   std::optional<std::int64_t> most_bytes() const;
   void make_selection();
   int node_of_conversion(std::size_t);

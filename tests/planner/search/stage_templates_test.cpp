@@ -90,9 +90,12 @@ TEST_P(Templates, BoundEveryStageFromBelow) {
     for (int recomputed = 0; recomputed <= end - first; ++recomputed) {
       const StageSolution solution = solved(first, end, recomputed);
       ASSERT_TRUE(solution.feasible) << first << " to " << end;
-      const double least = said.least_step_s(GetParam().mesh, recomputed, first, end);
-      EXPECT_LE(least, solution.step_s * (1 + 1e-9)) << first << " to " << end;
-      EXPECT_GT(least, 0.5 * solution.step_s) << first << " to " << end;  // a bound that is worth something
+      const StageEstimates::Least least = said.least(GetParam().mesh, recomputed, first, end);
+      EXPECT_LE(least.step_s, solution.step_s * (1 + 1e-9)) << first << " to " << end;
+      EXPECT_LE(least.micro_batch_s, solution.micro_batch_s * (1 + 1e-9)) << first << " to " << end;
+      // Bounds that are worth something.
+      EXPECT_GT(least.step_s, 0.5 * solution.step_s) << first << " to " << end;
+      EXPECT_GT(least.micro_batch_s, 0.4 * solution.micro_batch_s) << first << " to " << end;
     }
   });
 }
@@ -106,9 +109,14 @@ TEST_P(Templates, BoundStagesThatMemoryLimits) {
     const double bytes =
         static_cast<double>(solution.resident_bytes) + static_cast<double>(solution.micro_batch_bytes);
     for (const StageBound& bound : found->bounds()) {
-      double least = -bound.slack_s - bound.price.per_byte_s * bytes;
-      for (int layer = first; layer < end; ++layer) least += bound.layers_s[layer];
-      EXPECT_LE(least, solution.step_s * (1 + 1e-9)) << first << " to " << end;
+      const auto least_of = [&](const StageBound::Sum& sum) {
+        double least = -sum.slack_s - bound.price.per_byte_s * bytes;
+        for (int layer = first; layer < end; ++layer) least += sum.layers_s[layer];
+        return least;
+      };
+      EXPECT_LE(least_of(bound.step), solution.step_s * (1 + 1e-9)) << first << " to " << end;
+      EXPECT_LE(least_of(bound.runs), kMicroBatches * solution.micro_batch_s * (1 + 1e-9))
+          << first << " to " << end;
     }
   });
 }

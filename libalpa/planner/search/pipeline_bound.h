@@ -1,0 +1,81 @@
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace alpa {
+
+/// What a stage takes at least.
+struct StageFloor {
+  double forward_s = 0;      ///< of a micro-batch, until the next stage has all that it gets
+  double turn_s = 0;         ///< with the backward, until the stage before has all that it gets
+  double micro_batch_s = 0;  ///< all of a micro-batch
+  double step_s = 0;         ///< all micro-batches and the update
+  bool sends_last = true;    ///< a forward ends with what the next stage gets
+};
+
+/// What bounds on pipelines go by, of their schedule.
+struct PipelineForm {
+  int micro_batches = 1;
+  /// [stages left, the stage itself among them] The most micro-batches that a stage holds at once.
+  std::vector<int> in_flight;
+  /// A micro-batch's backward is done before the next one's. Where it is not, earlier stages need not wait
+  /// for all of it.
+  bool whole_backwards = true;
+};
+PipelineForm form_of(const std::string& schedule, int micro_batches, int most_stages);
+
+/// Less than that no step of such a pipeline takes, however its stages overlap. A stage gets its first
+/// micro-batch after the forwards before it, and then does all of them in turn. When it has as many in flight
+/// as it may hold, it waits until the first of them has been through all stages behind it and back; so it
+/// does with the last one in the end. Then it has its update, while earlier stages finish their backwards.
+double least_pipeline_s(const std::vector<StageFloor>&, const PipelineForm&);
+
+/// The ways that stages may be run, each with a floor in place of what it takes.
+class FloorChoices {
+ public:
+  /// As of StageChoices.
+  FloorChoices(int layers, int devices, std::vector<int> sizes);
+
+  struct Way {
+    int most_in_flight = 0;
+    StageFloor floor;
+  };
+  void offer(int first_layer, int end_layer, int size, Way way);
+  const std::vector<Way>& ways(int first_layer, int end_layer, std::size_t size) const {
+    return ways_[place(first_layer, end_layer, size)];
+  }
+
+  int layers() const { return layers_; }
+  int devices() const { return devices_; }
+  const std::vector<int>& sizes() const { return sizes_; }
+
+ private:
+  std::size_t place(int first, int end, std::size_t size) const {
+    const auto layers = static_cast<std::size_t>(layers_);
+    return (static_cast<std::size_t>(first) * (layers + 1) + static_cast<std::size_t>(end)) * sizes_.size() +
+           size;
+  }
+
+  int layers_, devices_;
+  std::vector<int> sizes_;
+  std::vector<std::vector<Way>> ways_;
+};
+
+/// A pipeline that cannot be ruled out.
+struct LeastPipeline {
+  struct Stage {
+    int end_layer = 0, devices = 0;
+    double step_s = 0;
+  };
+  std::vector<Stage> stages;
+  double seconds = 0;  ///< a bound on all with as many stages
+};
+
+/// For each number of stages the one that is bounded by the least, by its micro-batches or by its stages'
+/// steps, whichever says more. Numbers of stages for which there is none are missing. Ends with nothing once
+/// `stops` says so.
+std::vector<LeastPipeline> least_pipelines(const FloorChoices&, const PipelineForm&, int least_stages,
+                                           const std::function<bool()>& stops = {});
+
+}  // namespace alpa

@@ -1,0 +1,194 @@
+#include "libalpa/planner/search/pipeline_bound.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <random>
+
+#include "libalpa/base/infinity.h"
+#include "libalpa/schedule/schedule.h"
+
+namespace alpa {
+namespace {
+
+/// What a stage does, as a simulation of the pipeline takes it.
+struct StageWork {
+  double forward_s = 0, backward_s = 0, update_s = 0;
+  double forward_end_s = 0, backward_end_s = 0;  ///< of these, after what the neighbour waits for
+};
+
+StageFloor floor_of(const StageWork& work, int micro_batches) {
+  const double micro_batch_s = work.forward_s + work.backward_s;
+  return {work.forward_s - work.forward_end_s, micro_batch_s - work.forward_end_s - work.backward_end_s,
+          micro_batch_s, micro_batches * micro_batch_s + work.update_s, work.forward_end_s == 0};
+}
+
+/// Each stage does its runs in the schedule's order, each as soon as it can.
+double simulated_s(const std::vector<StageWork>& works, const std::string& schedule, int micro_batches) {
+  const int stages = static_cast<int>(works.size());
+  std::vector<std::vector<StageRun>> orders;
+  for (int s = 0; s < stages; ++s)
+    orders.push_back(find_schedule(schedule).order(StageIndex(s), stages, micro_batches));
+  std::vector<std::size_t> next(works.size(), 0);
+  std::vector<double> free_at(works.size(), 0);
+  std::map<std::pair<int, int>, double> forward_at, backward_at;  // [stage, micro-batch] when it has left
+  bool progress = true;
+  while (progress) {
+    progress = false;
+    for (int s = 0; s < stages; ++s) {
+      if (next[s] == orders[s].size()) continue;
+      const StageRun run = orders[s][next[s]];
+      const StageWork& work = works[s];
+      const bool forward = run.kind == SegmentKind::forward;
+      double start = free_at[s];
+      if (const int from = forward ? s - 1 : s + 1;
+          run.kind != SegmentKind::backward_weights && from >= 0 && from < stages) {
+        const auto& arrived = forward ? forward_at : backward_at;
+        const auto at = arrived.find({from, run.micro_batch});
+        if (at == arrived.end()) continue;
+        start = std::max(start, at->second);
+      }
+      // Of a split backward the second part is what the neighbour does not wait for.
+      double seconds = forward ? work.forward_s : work.backward_s;
+      double end = forward ? work.forward_end_s : work.backward_end_s;
+      if (run.kind == SegmentKind::backward_inputs) seconds -= end, end = 0;
+      if (run.kind == SegmentKind::backward_weights) seconds = end;
+      free_at[s] = start + seconds;
+      if (run.kind != SegmentKind::backward_weights)
+        (forward ? forward_at : backward_at)[{s, run.micro_batch}] = free_at[s] - end;
+      ++next[s];
+      progress = true;
+    }
+  }
+  double step = 0;
+  for (int s = 0; s < stages; ++s) {
+    EXPECT_EQ(next[s], orders[s].size());
+    step = std::max(step, free_at[s] + works[s].update_s);
+  }
+  return step;
+}
+
+std::vector<StageWork> random_stages(std::mt19937& draw, int stages) {
+  std::vector<StageWork> works;
+  for (int s = 0; s < stages; ++s) {
+    StageWork work{1.0 + draw() % 20, 1.0 + draw() % 30, 1.0 * (draw() % 60)};
+    if (draw() % 4 == 0) work.forward_end_s = work.forward_s / 5;
+    work.backward_end_s = work.backward_s * (draw() % 5) / 10;
+    works.push_back(work);
+  }
+  return works;
+}
+
+std::vector<StageFloor> floors_of(const std::vector<StageWork>& works, int micro_batches) {
+  std::vector<StageFloor> floors;
+  for (const StageWork& work : works) floors.push_back(floor_of(work, micro_batches));
+  return floors;
+}
+
+TEST(LeastPipeline, IsNotAboveWhatAnyScheduleTakes) {
+  std::mt19937 draw(1);
+  for (const std::string& schedule : schedule_names())
+    for (int round = 0; round < 300; ++round) {
+      const int stages = 1 + static_cast<int>(draw() % 6), micro_batches = 1 + static_cast<int>(draw() % 12);
+      const std::vector<StageWork> works = random_stages(draw, stages);
+      const double least =
+          least_pipeline_s(floors_of(works, micro_batches), form_of(schedule, micro_batches, stages));
+      const double taken = simulated_s(works, schedule, micro_batches);
+      EXPECT_LE(least, taken * (1 + 1e-12)) << schedule << ", round " << round;  // sums in another order
+      EXPECT_GE(least, 0.3 * taken) << schedule << ", round " << round;  // one that is worth something
+    }
+}
+
+TEST(LeastPipeline, IsWhatEqualStagesTake) {
+  const StageWork work{1, 1, 0};
+  for (const int stages : {1, 2, 5})
+    for (const int micro_batches : {1, 2, 5, 16}) {
+      const std::vector<StageWork> works(static_cast<std::size_t>(stages), work);
+      EXPECT_DOUBLE_EQ(
+          least_pipeline_s(floors_of(works, micro_batches), form_of("1f1b", micro_batches, stages)),
+          2.0 * (micro_batches + stages - 1));
+    }
+}
+
+// A slow early stage goes on with its next micro-batches while later ones have the first.
+TEST(LeastPipeline, LetsASlowEarlyStageGoOn) {
+  const std::vector<StageWork> works{{1, 1, 0}, {0.5, 0.5, 0}};
+  EXPECT_DOUBLE_EQ(simulated_s(works, "1f1b", 2), 4);
+  EXPECT_DOUBLE_EQ(least_pipeline_s(floors_of(works, 2), form_of("1f1b", 2, 2)), 4);
+}
+
+FloorChoices random_floors(std::mt19937& draw, int layers, int devices, int micro_batches) {
+  const std::vector<int> sizes{1, 2, 4};
+  FloorChoices choices(layers, devices, sizes);
+  for (int first = 0; first < layers; ++first)
+    for (int end = first + 1; end <= layers; ++end)
+      for (const int size : sizes)
+        for (int way = 0; way < 2; ++way) {
+          if (draw() % 8 == 0) continue;
+          StageWork work = random_stages(draw, 1).front();
+          for (double* part :
+               {&work.forward_s, &work.backward_s, &work.update_s, &work.forward_end_s, &work.backward_end_s})
+            *part *= 1.0 * (end - first) / size;
+          choices.offer(first, end, size, {static_cast<int>(draw() % 6), floor_of(work, micro_batches)});
+        }
+  return choices;
+}
+
+/// The least bound for each number of stages, by looking at every pipeline.
+std::map<std::size_t, double> by_looking_at_all(const FloorChoices& choices, const PipelineForm& form) {
+  std::map<std::size_t, double> least;
+  std::vector<StageFloor> floors;
+  const std::function<void(std::size_t, int, int)> extend = [&](std::size_t left, int first, int devices) {
+    if (left == 0) {
+      if (first != choices.layers() || devices != 0) return;
+      double& known = least.try_emplace(floors.size(), infinity).first->second;
+      known = std::min(known, least_pipeline_s(floors, form));
+      return;
+    }
+    for (std::size_t s = 0; s < choices.sizes().size(); ++s)
+      for (int end = first + 1; end <= choices.layers() && choices.sizes()[s] <= devices; ++end)
+        for (const FloorChoices::Way& way : choices.ways(first, end, s)) {
+          if (way.most_in_flight < form.in_flight[left]) continue;
+          floors.push_back(way.floor);
+          extend(left - 1, end, devices - choices.sizes()[s]);
+          floors.pop_back();
+        }
+  };
+  for (std::size_t stages = 1; stages < form.in_flight.size(); ++stages) extend(stages, 0, choices.devices());
+  return least;
+}
+
+TEST(LeastPipelines, AreNotAboveAnyPipeline) {
+  std::mt19937 draw(2);
+  double sum = 0, sum_of_all = 0;
+  for (int round = 0; round < 100; ++round) {
+    const int micro_batches = 1 + static_cast<int>(draw() % 8);
+    const FloorChoices choices = random_floors(draw, 5, 6, micro_batches);
+    const PipelineForm form = form_of(round % 3 == 0 ? "zero-bubble" : "1f1b", micro_batches, 5);
+    const std::map<std::size_t, double> least = by_looking_at_all(choices, form);
+    const std::vector<LeastPipeline> found = least_pipelines(choices, form, 1);
+    EXPECT_EQ(found.size(), least.size()) << "round " << round;
+    for (const LeastPipeline& pipeline : found) {
+      EXPECT_LE(pipeline.seconds, least.at(pipeline.stages.size()) * (1 + 1e-12)) << "round " << round;
+      sum += pipeline.seconds;
+      sum_of_all += least.at(pipeline.stages.size());
+      int devices = 0;
+      for (const LeastPipeline::Stage& stage : pipeline.stages) devices += stage.devices;
+      EXPECT_EQ(devices, choices.devices());
+      EXPECT_EQ(pipeline.stages.back().end_layer, choices.layers());
+    }
+  }
+  EXPECT_GT(sum, 0.9 * sum_of_all);  // what is lost where each part of a bound is the least by itself
+}
+
+TEST(LeastPipelines, KeepTheLeastNumberOfStages) {
+  std::mt19937 draw(3);
+  const FloorChoices choices = random_floors(draw, 5, 6, 4);
+  for (const LeastPipeline& pipeline : least_pipelines(choices, form_of("1f1b", 4, 5), 3))
+    EXPECT_GE(pipeline.stages.size(), 3u);
+}
+
+}  // namespace
+}  // namespace alpa
