@@ -24,8 +24,10 @@ void place_stages(std::vector<StageRequest>& requests, const Cluster& cluster) {
     const auto one = nodes(requests[a]), other = nodes(requests[b]);
     return one != other || one.first != one.second;
   };
-  for (std::size_t s = 0; s < requests.size(); ++s)
-    requests[s].is_apart = (s > 0 && apart(s - 1, s)) || (s + 1 < requests.size() && apart(s, s + 1));
+  for (std::size_t s = 0; s < requests.size(); ++s) {
+    requests[s].before_is_apart = s > 0 && apart(s - 1, s);
+    requests[s].after_is_apart = s + 1 < requests.size() && apart(s, s + 1);
+  }
 }
 
 Plan assemble(const PlanningGraph& planning, const std::vector<StageRequest>& requests,

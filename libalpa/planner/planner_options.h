@@ -34,8 +34,10 @@ struct StageEffort {
   std::int64_t work = 0, most_cbc_cells = 0;  ///< on each stage, as of SelectionOptions
   bool doubling_sizes = false;                ///< as of SearchSpace
   double count_margin =
-      0;              ///< numbers of micro-batches whose best baseline is that many times the best are left
-  int simulated = 1;  ///< proposals of one number of micro-batches
+      0;               ///< numbers of micro-batches whose best baseline is that many times the best are left
+  int simulated = 1;   ///< proposals of one number of micro-batches
+  int proposals = 0;   ///< as of SearchSpace
+  double near = 1.03;  ///< likewise
 };
 StageEffort stage_effort(PlannerEffort);
 

@@ -28,9 +28,6 @@ constexpr int kMostClusters = 128;
 
 constexpr double kNoBaseline_s = 1e30;  ///< longer than any step
 
-constexpr double kWorthSimulating =
-    1.03;  ///< the simulator sees overlap and order, which the search's estimate does not
-
 class PlanSearch {
  public:
   PlanSearch(const PlanningModel& model, const CostModel& costs, const PlannerOptions& options, Log& log)
@@ -196,6 +193,8 @@ class PlanSearch {
     const StageEffort effort = stage_effort(options_.effort);
     space.solved_cells = effort.solved_cells;
     space.doubling_sizes = effort.doubling_sizes;
+    space.near = effort.near;
+    space.proposals = effort.proposals;
     space.effort = effort.work;
     space.most_cbc_cells = effort.most_cbc_cells;
     space.threads = thread_count(options_.threads);
@@ -215,7 +214,7 @@ class PlanSearch {
   }
   SearchSpace any_stages() const {
     SearchSpace any = space();
-    any.cutoff_s = kWorthSimulating * selection_.best_estimate_s();
+    any.cutoff_s = any.near * selection_.best_estimate_s();
     return any;
   }
 
@@ -237,10 +236,6 @@ class PlanSearch {
     log_.debug(fmt::format("{}: {} proposals", space.name, found.proposals.size()));
     if (found.proposals.empty() && found.shortfall.bytes > 0)
       selection_.note_shortfall(space.name, found.shortfall);
-    double best = infinity;
-    for (const Proposal& proposal : found.proposals) best = std::min(best, proposal.estimate_s);
-    std::erase_if(found.proposals, [&](const Proposal& p) { return p.estimate_s > kWorthSimulating * best; });
-    std::ranges::stable_sort(found.proposals, {}, &Proposal::estimate_s);
     clock_.begin(space.name + ": plans lowered", static_cast<int>(found.proposals.size()));
     int wanted = stage_effort(options_.effort).simulated;
     for (Proposal& proposal : found.proposals) {

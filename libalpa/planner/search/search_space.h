@@ -20,6 +20,8 @@ struct SearchSpace {
   bool single_devices = false;  ///< stages of one device only
   bool doubling_sizes = false;  ///< stages of several nodes have a power of two of them, or all
   double cutoff_s = infinity;   ///< proposals whose estimate is that or more are not wanted
+  double near = 1.03;           ///< proposals take no more than that many times the best of them
+  int proposals = 0;            ///< as many, or the best for each number of stages
   double gap = 5e-3;            ///< of each stage; the plans that come out are solved again, to the end
   /// Work on stages that are solved exactly, in place of estimating them: their pairs of strategies.
   std::int64_t solved_cells = 1'000'000'000;

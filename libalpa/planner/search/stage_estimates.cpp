@@ -107,9 +107,9 @@ StageEstimates::Prefix StageEstimates::prefix_of(const StageTemplate& whole, con
 }
 
 /// A value that comes from another stage arrives in parts, one for each device.
-double StageEstimates::arrival_s(double bytes, int devices) const {
+double StageEstimates::arrival_s(double bytes, int devices, bool is_apart) const {
   if (bytes == 0) return 0;
-  if (!is_apart_) return costs_.send_seconds(true, bytes / devices);
+  if (!is_apart) return costs_.send_seconds(true, bytes / devices);
   return costs_.arrival_seconds(bytes / devices, std::min(devices, costs_.cluster().devices_per_node));
 }
 
@@ -141,6 +141,13 @@ double StageEstimates::working_bytes(int of_template, int first, int end) const 
   return static_cast<double>(most);
 }
 
+double StageEstimates::saved_s(int devices, int first, int end, bool before_is_near,
+                               bool after_is_near) const {
+  const double bytes =
+      (before_is_near ? forward_bytes_[first] : 0) + (after_is_near ? backward_bytes_[end] : 0);
+  return is_apart_ ? arrival_s(bytes, devices, true) - arrival_s(bytes, devices, false) : 0;
+}
+
 std::int64_t StageEstimates::least_memory(int of_template, int first, int end) const {
   const TemplateMix whole = templates_[of_template].rematerialize ? TemplateMix{of_template, -1, end - first}
                                                                   : TemplateMix{-1, of_template, 0};
@@ -153,8 +160,9 @@ StageWay StageEstimates::estimate(const TemplateMix& mix, int first, int end, do
   const int devices = device_count(templates_[std::max(mix.keeping, mix.recomputing)].mesh);
   const double arriving = forward_bytes_[first] + backward_bytes_[end];
   const double once = once_bytes_[first] + once_bytes_[end];
-  const double micro_batch_s = sum(&Prefix::micro_batch_s, mix, first, end) + arrival_s(arriving, devices);
-  const double update_s = sum(&Prefix::update_s, mix, first, end) + arrival_s(once, devices);
+  const double micro_batch_s =
+      sum(&Prefix::micro_batch_s, mix, first, end) + arrival_s(arriving, devices, is_apart_);
+  const double update_s = sum(&Prefix::update_s, mix, first, end) + arrival_s(once, devices, is_apart_);
 
   const double limit = static_cast<double>(costs_.cluster().memory_bytes);
   const double left = limit * (1 - kPacking) - resident_bytes(mix, first, end) - working;

@@ -20,7 +20,8 @@ struct TemplateMix {
 /// What stages take before any is solved: parts of templates, with what goes over their borders, and bounds.
 class StageEstimates {
  public:
-  /// Keeps references to the graph and the costs. `is_apart`: as of StageRequest.
+  /// Keeps references to the graph and the costs. `is_apart`: neighbours of a stage are taken to be
+  /// on other nodes.
   StageEstimates(const PlanningGraph&, const CostModel&, int micro_batches, bool is_apart);
 
   /// `all`: as of TemplatePart.
@@ -34,6 +35,9 @@ class StageEstimates {
   void for_each_way(const MeshShape&, int first_layer, int end_layer,
                     const std::function<void(const StageWay&)>&) const;
   TemplateMix mix_of(int id) const;  ///< of such a way
+
+  /// What a micro-batch of these layers takes less where neighbours are on the same node.
+  double saved_s(int devices, int first_layer, int end_layer, bool before_is_near, bool after_is_near) const;
 
   /// What a template needs for these layers with one micro-batch in flight, about.
   std::int64_t least_memory(int of_template, int first_layer, int end_layer) const;
@@ -72,7 +76,7 @@ class StageEstimates {
   void add_crossings();
   void find_shared_states();
   Prefix prefix_of(const StageTemplate&, const StageScope& all) const;
-  double arrival_s(double bytes, int devices) const;
+  double arrival_s(double bytes, int devices, bool is_apart) const;
   static Bound::Sum sums_of(const StageBound::Sum&);
   double least(Bound::Sum Bound::Form::*, const std::vector<Bound>&, int recomputed_layers, int first_layer,
                int end_layer) const;

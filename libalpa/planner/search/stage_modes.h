@@ -26,7 +26,7 @@ class StageModes {
   struct Options {
     int micro_batches = 1;
     int most_in_flight = 1;
-    bool is_apart = false;  ///< as of StageRequest
+    bool is_apart = false;  ///< neighbours of a stage are taken to be on other nodes
     double cutoff_s = 0;    ///< modes that only slower pipelines have are of no use
     int threads = 1;
     std::string name;  ///< of the search, on progress lines

@@ -122,9 +122,11 @@ class LeastSum {
     return stages;
   }
 
-  double sum(int count) const {
-    const Entry* whole = at(count, 0, choices_.devices());
-    return whole ? whole->sum : infinity;
+  double sum(int count) const { return sum_of(count, 0, choices_.devices()); }
+  /// Of so many stages from one layer on.
+  double sum_of(int left, int first, int devices) const {
+    const Entry* known = at(left, first, devices);
+    return known ? known->sum : infinity;
   }
 
  private:
@@ -277,6 +279,73 @@ class BestPartitions {
   double best_s_ = infinity;
 };
 
+/// Looks at partitions stage by stage, and leaves those whose rest cannot be fast enough.
+class NearPartitions {
+ public:
+  NearPartitions(const StageChoices& choices, double most_s, std::size_t count,
+                 const std::function<bool()>& stops)
+      : choices_(choices),
+        ends_(choices, most_s),
+        rest_(choices, ends_, stops),
+        most_s_(most_s),
+        count_(count) {
+    rest_.fill({most_s, most_s});
+  }
+
+  void look_for(int stages) {
+    visits_ = 0;
+    extend(stages, 0, choices_.devices());
+  }
+
+  std::vector<Partition> found() {
+    std::ranges::sort_heap(found_, {}, &Partition::seconds);
+    return std::move(found_);
+  }
+
+ private:
+  static constexpr int kMostVisits = 20'000;  ///< of one number of stages
+
+  void extend(int left, int first, int devices) {
+    if (left == 0) return keep();
+    for (std::size_t s = 0; s < choices_.sizes().size(); ++s) {
+      const int size = choices_.sizes()[s];
+      for (int end = first + 1; end <= choices_.layers() && ends_.least_others(first, end, s) < most_s_;
+           ++end)
+        for (const StageWay& way : choices_.ways(first, end, s)) {
+          if (way.most_in_flight < choices_.in_flight(left)) continue;
+          stages_.push_back({end, size, way.id, way.seconds});
+          const double rest_s = rest_.sum_of(left - 1, end, devices - size);
+          if (seconds() + rest_s < most_s_ && ++visits_ < kMostVisits) extend(left - 1, end, devices - size);
+          stages_.pop_back();
+        }
+    }
+  }
+
+  double seconds() const {
+    std::vector<StageSeconds> each;
+    for (const Partition::Stage& stage : stages_) each.push_back(stage.seconds);
+    return pipeline_seconds(each);
+  }
+
+  void keep() {
+    found_.push_back({stages_, seconds()});
+    std::ranges::push_heap(found_, {}, &Partition::seconds);
+    if (found_.size() <= count_) return;
+    std::ranges::pop_heap(found_, {}, &Partition::seconds);
+    found_.pop_back();
+    most_s_ = found_.front().seconds;
+  }
+
+  const StageChoices& choices_;
+  const Ends ends_;
+  LeastSum rest_;
+  double most_s_;
+  const std::size_t count_;
+  std::vector<Partition::Stage> stages_;  ///< that are being looked at
+  std::vector<Partition> found_;          ///< a heap, the slowest first
+  int visits_ = 0;
+};
+
 }  // namespace
 
 double pipeline_seconds(const std::vector<StageSeconds>& stages) {
@@ -331,6 +400,14 @@ std::vector<Partition> best_partitions(const StageChoices& choices, int least_st
   const std::vector<double> updates = choices.distinct(&StageSeconds::update);
   if (!updates.empty()) best.look_for(updates);
   return best.found();
+}
+
+std::vector<Partition> near_partitions(const StageChoices& choices, int least_stages, double most_s,
+                                       std::size_t count, const std::function<bool()>& stops) {
+  NearPartitions near(choices, most_s, count, stops);
+  for (int stages = std::max(1, least_stages); stages <= choices.most_stages(); ++stages)
+    near.look_for(stages);
+  return near.found();
 }
 
 }  // namespace alpa

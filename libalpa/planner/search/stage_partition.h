@@ -12,6 +12,7 @@ struct StageSeconds {
   double first = infinity;  ///< its first micro-batch
   double others = 0;        ///< all further ones
   double update = 0;        ///< once all stages are done
+  bool operator==(const StageSeconds&) const = default;
 };
 
 inline double step_s(const StageSeconds& seconds) { return seconds.first + seconds.others + seconds.update; }
@@ -52,6 +53,7 @@ class StageChoices {
   /// Of those that allow the micro-batches in flight and are no slower than that, the one with the fastest
   /// first micro-batch; null where there is none.
   const StageWay* fastest(int left, int first_layer, int end_layer, std::size_t size, const Slowest&) const;
+  int in_flight(int left) const { return in_flight_[left]; }
 
   int layers() const { return layers_; }
   int devices() const { return devices_; }
@@ -80,9 +82,11 @@ struct Partition {
     int devices = 0;
     int way = 0;  ///< StageWay::id
     StageSeconds seconds = {};
+    bool operator==(const Stage&) const = default;
   };
   std::vector<Stage> stages;
   double seconds = 0;  ///< pipeline_seconds
+  bool operator==(const Partition&) const = default;
 };
 
 /// The least pipeline_seconds for each number of stages that has a partition, ascending; numbers whose best
@@ -93,5 +97,10 @@ struct Partition {
 /// has once `stops` says so.
 std::vector<Partition> best_partitions(const StageChoices&, int least_stages, double alike = 1e-4,
                                        const std::function<bool()>& stops = {});
+
+/// Of all partitions below `most_s` the best, as many as `count`, ascending by pipeline_seconds. Where very
+/// many are near each other, some may be missing.
+std::vector<Partition> near_partitions(const StageChoices&, int least_stages, double most_s,
+                                       std::size_t count, const std::function<bool()>& stops = {});
 
 }  // namespace alpa

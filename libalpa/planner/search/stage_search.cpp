@@ -7,9 +7,11 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/parallel_tasks.h"
+#include "libalpa/planner/assemble.h"
 #include "libalpa/planner/search/pipeline_bound.h"
 #include "libalpa/planner/search/stage_solver.h"
 #include "libalpa/planner/search/work_lower_bound.h"
@@ -20,6 +22,14 @@ namespace {
 /// Slowest stages that the partition takes for equal, and where there are many layers.
 constexpr double kAlike = 1e-4, kAlikeOfMany = 5e-3;
 constexpr int kManyUnits = 16;
+
+/// Estimates may be that many times what solving finds; and that where stages turn out to have neighbours on
+/// their nodes.
+constexpr double kEstimatesAbove = 1.04, kApartAbove = 1.15;
+
+/// Of a step: an update that is no longer does not decide how a stage is run; and what a second of an update
+/// counts that another one's is longer than.
+constexpr double kShortUpdate = 0.02, kLittle = 0.01;
 
 double step_s(const Partition::Stage& stage) { return step_s(stage.seconds); }
 double step_s(const LeastPipeline::Stage& stage) { return stage.step_s; }
@@ -88,6 +98,7 @@ class StageSearch {
         form_(form_of(space.schedule, space.micro_batches,
                       std::min({space.most_stages, spans_.units(), space.devices}))),
         is_apart_(space.devices > cluster_.devices_per_node),
+        most_estimate_s_((is_apart_ ? kApartAbove : kEstimatesAbove) * space.cutoff_s),
         alike_(spans_.units() > kManyUnits ? kAlikeOfMany : kAlike),
         floor_(planning, book, sizes_, cluster_.devices_per_node),
         modes_(planning, book, spans_, stage_meshes(space, cluster_), space.rematerialize,
@@ -108,6 +119,7 @@ class StageSearch {
     estimate();
     improve();
     prove();
+    propose();
     return std::move(outcome_);
   }
 
@@ -115,7 +127,8 @@ class StageSearch {
   int first_layer(const StageSpan& span) const { return spans_.first_layer(span); }
   int end_layer(const StageSpan& span) const { return spans_.end_layer(span); }
 
-  using SolvedKey = std::pair<int, int>;  ///< kind of span, in flight
+  using SolvedKey =
+      std::tuple<int, int, bool>;  ///< kind of span, in flight, whether its update counts little
 
   /// What solving showed of the estimates of a kind of span: they are that much too low, and memory allows
   /// fewer in flight.
@@ -155,25 +168,47 @@ class StageSearch {
       }
     }
     for (const auto& [key, solved] : solved_)
-      if (solved.best.feasible)
-        for (const StageSpan& span : spans_.of_kind(key.first))
-          offer(choices, span, {key.second, seconds_of(solved.best, space_.micro_batches), solved.id});
+      if (const auto& [kind, in_flight, _] = key; solved.best.feasible)
+        for (const StageSpan& span : spans_.of_kind(kind))
+          offer(choices, span, {in_flight, seconds_of(solved.best, space_.micro_batches), solved.id});
     return choices;
   }
 
   /// Partitions by estimates, of which the best's stages are solved until it has none that is not.
   void improve() {
-    std::vector<Partition> partitions;
     for (;;) {
       clock_.begin(space_.name + ": stages put together", 0);
-      partitions = partitions_of(corrected());
-      if (partitions.empty()) break;
-      const Partition& best = *std::ranges::min_element(partitions, {}, &Partition::seconds);
-      if (best.seconds >= space_.cutoff_s || !solve_stages_of(stages_of(best), space_.cutoff_s)) break;
+      partitions_ = partitions_of(corrected());
+      if (partitions_.empty()) return find_shortfall();
+      const Partition& best = *std::ranges::min_element(partitions_, {}, &Partition::seconds);
+      if (best.seconds >= most_estimate_s_ || !solve_stages_of(stages_of(best), most_estimate_s_)) return;
     }
-    if (partitions.empty()) find_shortfall();
-    for (const Partition& partition : partitions)
-      if (partition.seconds < space_.cutoff_s) outcome_.proposals.push_back(proposal(partition));
+  }
+
+  /// The best for each number of stages first, as they differ most; then what is near the best of all.
+  void propose() {
+    std::vector<Partition>& partitions = partitions_;
+    std::erase_if(partitions,
+                  [&](const Partition& partition) { return partition.seconds >= most_estimate_s_; });
+    if (partitions.empty()) return;
+    const auto best_s = [](const auto& all, auto seconds) {
+      return std::ranges::min_element(all, {}, seconds)[0].*seconds;
+    };
+    const auto differ = std::ssize(partitions);
+    if (space_.proposals > 0) {
+      const double most_s = std::min(most_estimate_s_, space_.near * best_s(partitions, &Partition::seconds));
+      for (Partition& near : near_partitions(corrected(), space_.least_stages, most_s,
+                                             static_cast<std::size_t>(space_.proposals), stops_))
+        if (std::ranges::find(partitions, near) == partitions.end()) partitions.push_back(std::move(near));
+    }
+    std::vector<Proposal>& proposals = outcome_.proposals;
+    for (const Partition& partition : partitions) proposals.push_back(proposal(partition));
+    for (const auto& [begin, end] : {std::pair{proposals.begin(), proposals.begin() + differ},
+                                     std::pair{proposals.begin() + differ, proposals.end()}})
+      std::stable_sort(begin, end,
+                       [](const Proposal& a, const Proposal& b) { return a.estimate_s < b.estimate_s; });
+    const double most_s = std::min(space_.cutoff_s, space_.near * best_s(proposals, &Proposal::estimate_s));
+    std::erase_if(proposals, [&](const Proposal& each) { return each.estimate_s >= most_s; });
   }
 
   /// Of a Partition, or a LeastPipeline.
@@ -195,15 +230,20 @@ class StageSearch {
     std::ranges::stable_sort(stages, std::ranges::greater(), &PlacedSpan::step_s);
     const double slowest_s = stages.front().step_s;
     std::set<SolvedKey> keys;
-    for (const PlacedSpan& stage : stages) {
-      const SolvedKey key{spans_.kind_of(stage.span), stage.in_flight};
+    const auto add = [&](const PlacedSpan& stage) {
+      const SolvedKey key = key_of(stage);
       const auto known = solved_.find(key);
       const bool is_done = known != solved_.end() && !(known->second.is_rough && stage.step_s == slowest_s);
-      if (is_done || !keys.insert(key).second) continue;
-      if (solved_cells_ > space_.solved_cells) break;
+      if (is_done || solved_cells_ > space_.solved_cells || !keys.insert(key).second) return;
       solved_cells_ += modes_.cells(stage.span.devices);
       open.push_back(stage);
-    }
+    };
+    for (const PlacedSpan& stage : stages) add(stage);
+    for (PlacedSpan stage : stages)
+      if (has_others_update(stage)) {
+        stage.update_weight = kLittle;
+        add(stage);
+      }
     if (open.empty() || clock_.is_over()) {
       outcome_.out_of_time |= !open.empty();
       return false;
@@ -211,7 +251,8 @@ class StageSearch {
     clock_.begin(space_.name + ": stages solved", static_cast<int>(open.size()));
     std::vector<SolvedStage> results(open.size());
     run_tasks(static_cast<int>(open.size()), space_.threads, [&](int i) {
-      const double enough = open[i].step_s == slowest_s ? -infinity : slowest_s;
+      const bool at_its_best = open[i].step_s == slowest_s || open[i].update_weight < 1;
+      const double enough = at_its_best ? -infinity : slowest_s;
       results[i] = solver_.solve(open[i], static_cast<int>(stages.size()), enough, cutoff_s);
       clock_.one_done();
     });
@@ -219,10 +260,23 @@ class StageSearch {
     return true;
   }
 
+  SolvedKey key_of(const PlacedSpan& stage) const {
+    return {spans_.kind_of(stage.span), stage.in_flight, stage.update_weight < 1};
+  }
+
+  /// Once a stage is solved: of pipelines in which another one's update is the slowest, its own should not be
+  /// paid for. Where updates are short that makes no difference.
+  bool has_others_update(const PlacedSpan& stage) const {
+    const auto known = solved_.find(key_of(stage));
+    return stage.span.devices < space_.devices && known != solved_.end() && known->second.best.feasible &&
+           known->second.best.update_s > kShortUpdate * known->second.best.step_s;
+  }
+
   void note(const PlacedSpan& stage, SolvedStage solved) {
     const int kind = spans_.kind_of(stage.span);
     outcome_.out_of_time |= solved.best.hit_time_limit;
-    if (const auto at = solved_.find({kind, stage.in_flight}); at != solved_.end()) {
+    if (stage.update_weight < 1) return keep(stage, std::move(solved));
+    if (const auto at = solved_.find(key_of(stage)); at != solved_.end()) {
       SolvedStage& known = at->second;  // rough
       if (known.best.feasible && (!solved.best.feasible || solved.best.step_s > known.best.step_s)) {
         known.is_rough = false;
@@ -239,7 +293,11 @@ class StageSearch {
       correction.too_many_in_flight = std::min(correction.too_many_in_flight, stage.in_flight);
       if (solved.least_memory > 0) note_shortfall(stage.span, solved.least_memory);
     }
-    SolvedStage& known = solved_[{kind, stage.in_flight}];
+    keep(stage, std::move(solved));
+  }
+
+  void keep(const PlacedSpan& stage, SolvedStage solved) {
+    SolvedStage& known = solved_[key_of(stage)];
     if (known.id == 0) of_id_.push_back(&known);
     solved.id = known.id == 0 ? -static_cast<int>(of_id_.size()) : known.id;
     known = std::move(solved);
@@ -310,10 +368,12 @@ class StageSearch {
       StageFloor floor = floors[i];
       const int kind = spans_.kind_of(span);
       int from = 1;
-      for (auto at = solved_.lower_bound({kind, 0}); floor.step_s < infinity && at != solved_.end(); ++at) {
-        if (at->first.first != kind) break;
+      for (auto at = solved_.lower_bound({kind, 0, false}); floor.step_s < infinity && at != solved_.end();
+           ++at) {
+        const auto& [kind_of_solved, in_flight, counts_little] = at->first;
+        if (kind_of_solved != kind) break;
+        if (counts_little) continue;
         const SolvedStage& solved = at->second;
-        const int in_flight = at->first.second;
         if (in_flight > from) bound(span, floor, floor.step_s, in_flight - 1);
         from = in_flight;
         if (known_solutions && solved.best.feasible) {
@@ -338,7 +398,7 @@ class StageSearch {
   /// Solves what a better partition would have to be made of, until there is none.
   void prove() {
     double best = space_.cutoff_s;
-    for (const Proposal& proposal : outcome_.proposals) best = std::min(best, proposal.estimate_s);
+    for (const Partition& partition : partitions_) best = std::min(best, partition.seconds);
     clock_.begin(space_.name + ": bounded", 0);
     const std::vector<StageFloor> known = floors();
     for (;;) {
@@ -347,10 +407,10 @@ class StageSearch {
       if (least == pipelines.end() || least->seconds >= best * (1 - space_.gap) ||
           !solve_stages_of(stages_of(*least), best))
         break;
-      for (const Partition& partition : partitions_of(corrected())) {
+      for (Partition& partition : partitions_of(corrected())) {
         if (partition.seconds >= best || !all_solved(partition)) continue;
         best = partition.seconds;
-        outcome_.proposals.push_back(proposal(partition));
+        partitions_.push_back(std::move(partition));
       }
     }
     double bound = best;
@@ -364,25 +424,39 @@ class StageSearch {
     return std::ranges::all_of(partition.stages, [](const Partition::Stage& stage) { return stage.way < 0; });
   }
 
+  /// Once it is known which neighbours are on the same node.
   Proposal proposal(const Partition& partition) const {
     Proposal proposal;
     const std::vector<PlacedSpan> stages = stages_of(partition);
     for (std::size_t s = 0; s < stages.size(); ++s) {
-      const auto& [mode, solution] = solution_of(stages[s], partition.stages[s].way);
-      proposal.requests.push_back(solver_.request_of(stages[s], mode));
-      proposal.solutions.push_back(solution);
+      auto [request, solution] = solution_of(stages[s], partition.stages[s].way);
+      proposal.requests.push_back(std::move(request));
+      proposal.solutions.push_back(std::move(solution));
     }
-    proposal.estimate_s = partition.seconds;
+    place_stages(proposal.requests, cluster_);
+    std::vector<StageSeconds> seconds;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      const StageRequest& request = proposal.requests[s];
+      const double saved_s = modes_.estimates().saved_s(stages[s].span.devices, request.first_layer,
+                                                        request.end_layer, s > 0 && !request.before_is_apart,
+                                                        s + 1 < stages.size() && !request.after_is_apart);
+      seconds.push_back(partition.stages[s].seconds);
+      seconds.back().first -= saved_s;
+      seconds.back().others -= (space_.micro_batches - 1) * saved_s;
+    }
+    proposal.estimate_s = pipeline_seconds(seconds);
     return proposal;
   }
 
-  std::pair<StageMode, StageSolution> solution_of(const PlacedSpan& stage, int way) const {
-    if (way >= 0) return {modes_.mode_of(way), modes_.part(way, stage.span)};
+  std::pair<StageRequest, StageSolution> solution_of(PlacedSpan stage, int way) const {
+    if (way >= 0) return {solver_.request_of(stage, modes_.mode_of(way)), modes_.part(way, stage.span)};
     const SolvedStage& solved = *of_id_[-1 - way];
-    if (stage.span == solved.span) return {solved.mode, solved.best};
+    stage.update_weight = solved.update_weight;
+    const StageRequest request = solver_.request_of(stage, solved.mode);
+    if (stage.span == solved.span) return {request, solved.best};
     // Of an equal stage elsewhere the nodes are others: it starts from the same template.
     const std::optional<StageWay> start = modes_.way_of(solved.mode, stage.span, stage.in_flight);
-    return {solved.mode, start ? modes_.part(start->id, stage.span) : StageSolution{}};
+    return {request, start ? modes_.part(start->id, stage.span) : StageSolution{}};
   }
 
   const SearchSpace& space_;
@@ -392,7 +466,8 @@ class StageSearch {
   const std::vector<int> sizes_;
   const StageSpans spans_;
   const PipelineForm form_;
-  const bool is_apart_;  ///< neighbours of a stage are taken to be on other nodes
+  const bool is_apart_;           ///< neighbours of a stage are taken to be on other nodes
+  const double most_estimate_s_;  ///< what takes more may not come below the cutoff
   const double alike_;
   const WorkLowerBound floor_;
   StageModes modes_;
@@ -403,6 +478,7 @@ class StageSearch {
   std::map<SolvedKey, SolvedStage> solved_;
   std::vector<const SolvedStage*> of_id_;  ///< [-1 - id]
   std::int64_t solved_cells_ = 0;
+  std::vector<Partition> partitions_;  ///< that are worth proposing
   SearchOutcome outcome_;
 };
 

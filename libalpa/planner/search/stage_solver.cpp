@@ -30,11 +30,14 @@ SolvedStage StageSolver::solve(const PlacedSpan& stage, int stages, double enoug
   const StageSpan& span = stage.span;
   SolvedStage solved;
   solved.span = span;
+  solved.update_weight = stage.update_weight;
   std::set<StageMode> tried;
+  double best_s = infinity;  // as it is weighed
   const auto try_mode = [&](const StageMode& mode, const StageWay& way) {
     tried.insert(mode);
     const double least = modes_.least_step_s(mode, span), left_s = std::max(0.0, clock_.left_s());
-    if (least >= cutoff || left_s == 0) {
+    const double most = stage.update_weight < 1 ? cutoff : std::min(cutoff, best_s);
+    if (least >= most || left_s == 0) {
       solved.lower_bound_s = std::min(solved.lower_bound_s, least);
       solved.best.hit_time_limit |= left_s == 0;
       return Outcome::left_out;
@@ -45,19 +48,20 @@ SolvedStage StageSolver::solve(const PlacedSpan& stage, int stages, double enoug
     options.most_cbc_cells = space_.most_cbc_cells;
     options.time_limit_s = left_s;
     options.stop = clock_.stop();
-    options.cutoff = cutoff;
+    options.cutoff = std::min(cutoff, best_s);
     options.enough = enough;
     options.gap_of_enough = space_.gap * space_.micro_batches / stages;
     const StageSolution start = modes_.part(way.id, span);
-    StageSolution solution =
-        solve_stage(planning_, request_of(stage, mode), book_.known(mode.mesh), options, &start);
+    const StageRequest request = request_of(stage, mode);
+    StageSolution solution = solve_stage(planning_, request, book_.known(mode.mesh), options, &start);
+    const double own_s = weighed_s(request, solution.micro_batch_s, solution.update_s);
     const bool hit = solved.best.hit_time_limit || solution.hit_time_limit;
     const bool fits = solution.feasible, is_short = !fits && solution.least_memory > 0;
     solved.lower_bound_s = std::min(solved.lower_bound_s, std::max(least, bound_of(solution, span)));
-    if (fits && (!solved.best.feasible || solution.step_s < solved.best.step_s)) {
+    if (fits && own_s < best_s) {
       solved.mode = mode;
       solved.best = std::move(solution);
-      cutoff = std::min(cutoff, solved.best.step_s);
+      best_s = own_s;
     } else if (is_short && (solved.least_memory == 0 || solution.least_memory < solved.least_memory)) {
       solved.least_memory = solution.least_memory;
     }
@@ -107,8 +111,9 @@ StageRequest StageSolver::request_of(const PlacedSpan& stage, const StageMode& m
   request.micro_batches = space_.micro_batches;
   request.in_flight = stage.in_flight;
   request.recomputed_layers = mode.recomputed_layers;
-  request.is_apart = is_apart_;
+  request.before_is_apart = request.after_is_apart = is_apart_;
   request.pipeline_in_flight = most_in_flight_;
+  request.update_weight = stage.update_weight;
   return request;
 }
 

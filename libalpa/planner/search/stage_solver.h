@@ -11,7 +11,8 @@ namespace alpa {
 struct PlacedSpan {
   StageSpan span;
   int in_flight = 1;
-  double step_s = 0;  ///< as the partition has it
+  double step_s = 0;         ///< as the partition has it
+  double update_weight = 1;  ///< as of StageRequest
 };
 
 /// A stage with so many micro-batches in flight, solved in the modes that could be its best.
@@ -19,6 +20,7 @@ struct SolvedStage {
   int id = 0;
   StageSpan span;
   StageMode mode;
+  double update_weight = 1;
   StageSolution best;
   double lower_bound_s = infinity;
   std::int64_t least_memory = 0;
@@ -28,7 +30,7 @@ struct SolvedStage {
 /// Solves stages exactly, starting from their templates. Keeps references. Threads may share one.
 class StageSolver {
  public:
-  /// `is_apart`, `most_in_flight`: of all stages, as of StageRequest.
+  /// `is_apart`: neighbours of a stage are taken to be on other nodes. `most_in_flight`: of any stage.
   StageSolver(const PlanningGraph&, const SearchSpace&, const CostTable&, const StageSpans&,
               const StageModes&, const PlanningClock&, bool is_apart, int most_in_flight);
 

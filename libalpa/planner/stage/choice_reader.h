@@ -24,8 +24,8 @@ struct StageSolution {
   std::map<ValueIndex, SegmentLayouts> segment_layouts;  ///< of both, and of inputs
   double micro_batch_s = 0;                              ///< forward and backward of one micro-batch
   double update_s = 0;                                   ///< once per step
-  double step_s = 0;         ///< what was minimised: micro-batches * micro_batch_s + update_s
-  double lower_bound_s = 0;  ///< on step_s of any choice, feasible or not
+  double step_s = 0;                                     ///< micro-batches * micro_batch_s + update_s
+  double lower_bound_s = 0;                              ///< on weighed_s of any choice, feasible or not
   bool hit_time_limit = false;
   bool is_solved = false;              ///< by solve_stage, for the same request; else it is a start
   std::int64_t resident_bytes = 0;     ///< most at once of all that does not grow with those in flight

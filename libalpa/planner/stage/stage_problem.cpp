@@ -49,7 +49,9 @@ void StageProblem::make_selection() {
     std::vector<std::int64_t> lasting;
     for (std::size_t c = 0; c < v.choices.size(); ++c)
       lasting.push_back(v.resident[c] + request_.in_flight * v.per_micro_batch[c]);
-    SelectionProblem::Node node{v.cost, v.held};
+    SelectionProblem::Node node{{}, v.held};
+    for (std::size_t c = 0; c < v.choices.size(); ++c)
+      node.cost.push_back(v.cost[c] - (1 - request_.update_weight) * reader_.cost_once(v, c));
     if (std::ranges::any_of(lasting, [](std::int64_t bytes) { return bytes > 0; }))
       node.memory.push_back({0, stage_.clock, std::move(lasting)});
     node.memory.insert(node.memory.end(), v.messages.begin(), v.messages.end());
@@ -57,7 +59,8 @@ void StageProblem::make_selection() {
   }
   for (const auto& [edge, flow] : stage_.edges) {
     const std::size_t rows = variable(edge.from).choices.size(), columns = variable(edge.to).choices.size();
-    const double runs = runs_per_step(request_, edge.phase) * flow.count;
+    const double weight = edge.phase == Phase::update ? request_.update_weight : 1;
+    const double runs = weight * runs_per_step(request_, edge.phase) * flow.count;
     if (edge.from == edge.to) {
       auto& cost = problem_.nodes[edge.from].cost;
       for (std::size_t c = 0; c < rows; ++c) cost[c] += runs * edge_seconds(stage_, edge, c, mesh_costs_)[c];

@@ -27,19 +27,27 @@ struct StageRequest {
   MeshShape mesh;
   DeviceIndex first_device{0};
   int micro_batches = 1;
-  int in_flight = 1;  ///< micro-batches whose activations are held at once
-  int recomputed_layers = 0;  ///< as of StagePlan
+  int in_flight = 1;                 ///< micro-batches whose activations are held at once
+  int recomputed_layers = 0;         ///< as of StagePlan
   std::vector<AxisRole> roles = {};  ///< per axis; empty: all free
   StateSharding state_sharding = StateSharding::free;
   std::int64_t reserve_bytes = 0;  ///< of the memory limit, for what the stage problem does not count
-  bool is_apart = false;           ///< what arrives from other stages comes from other nodes
-  int pipeline_in_flight = 1;      ///< in_flight of the stage of the pipeline that has most
+  /// What arrives from earlier stages, and from later ones, comes from other nodes.
+  bool before_is_apart = false, after_is_apart = false;
+  int pipeline_in_flight = 1;  ///< in_flight of the stage of the pipeline that has most
+  /// What a second of the update counts. Less than 1: other stages' updates take longer.
+  double update_weight = 1;
   bool operator==(const StageRequest&) const = default;
 };
 
 /// Runs of a phase per step.
 inline double runs_per_step(const StageRequest& request, Phase phase) {
   return phase == Phase::update ? 1 : request.micro_batches;
+}
+
+/// What a stage is solved for the least of.
+inline double weighed_s(const StageRequest& request, double micro_batch_s, double update_s) {
+  return request.micro_batches * micro_batch_s + request.update_weight * update_s;
 }
 
 }  // namespace alpa

@@ -306,11 +306,15 @@ class Builder {
   }
 
   /// Of a tile of that size on each device.
-  double arrival_seconds(double bytes) const {
+  double arrival_seconds(ValueIndex v, double bytes) const {
     const CostModel& costs = mesh_costs_.costs();
-    return request_.is_apart ? costs.arrival_seconds(
-                                   bytes, devices_on_node(request_.mesh, costs.cluster().devices_per_node))
-                             : costs.send_seconds(true, bytes);
+    const ValueIndex made = scope_.value(v).kind == ValueKind::state ? scope_.next_of_state(v) : v;
+    const bool is_earlier =
+        made >= 0 && scope_.node(scope_.value(made).producer).layer < request_.first_layer;
+    return (is_earlier ? request_.before_is_apart : request_.after_is_apart)
+               ? costs.arrival_seconds(bytes,
+                                       devices_on_node(request_.mesh, costs.cluster().devices_per_node))
+               : costs.send_seconds(true, bytes);
   }
 
   /// What is no parameter rests as its update takes it; others start from there.
@@ -366,7 +370,7 @@ class Builder {
           resting.resident[c] += size;
         else if (scope_.saved(v))
           resting.per_micro_batch[c] += size;
-        const double seconds = arrival_seconds(tile_bytes(v, resting.choices[c]));
+        const double seconds = arrival_seconds(v, tile_bytes(v, resting.choices[c]));
         if (arrives_once)
           pay_once(resting, c, seconds);
         else

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <map>
@@ -32,16 +33,12 @@ StageChoices random_choices(std::uint32_t seed, int layers, int devices, unsigne
   return choices;
 }
 
-/// The best for each number of stages, by looking at every partition.
-std::map<int, double> by_enumeration(const StageChoices& choices) {
-  std::map<int, double> best;
+void for_each_pipeline(const StageChoices& choices,
+                       const std::function<void(const std::vector<StageSeconds>&)>& visit) {
   std::vector<StageSeconds> seconds;
   const std::function<void(int, int, int)> extend = [&](int left, int first, int devices) {
     if (left == 0) {
-      if (first != choices.layers() || devices != 0) return;
-      const int stages = static_cast<int>(seconds.size());
-      const double total = pipeline_seconds(seconds);
-      if (!best.contains(stages) || total < best[stages]) best[stages] = total;
+      if (first == choices.layers() && devices == 0) visit(seconds);
       return;
     }
     for (std::size_t s = 0; s < choices.sizes().size(); ++s)
@@ -55,6 +52,15 @@ std::map<int, double> by_enumeration(const StageChoices& choices) {
       }
   };
   for (int stages = 1; stages <= choices.most_stages(); ++stages) extend(stages, 0, choices.devices());
+}
+
+/// The best for each number of stages, by looking at every partition.
+std::map<int, double> by_enumeration(const StageChoices& choices) {
+  std::map<int, double> best;
+  for_each_pipeline(choices, [&](const std::vector<StageSeconds>& stages) {
+    double& known = best.try_emplace(static_cast<int>(stages.size()), infinity).first->second;
+    known = std::min(known, pipeline_seconds(stages));
+  });
   return best;
 }
 
@@ -96,6 +102,27 @@ TEST(BestPartitions, LoseNoMoreThanCountsAsAlike) {
     for (const Partition& found : best_partitions(choices, 1, 0.05)) near = std::min(near, found.seconds);
     EXPECT_LE(near, best * 1.05 * 1.05)
         << "seed " << seed;  // of the slowest stage, and of the slowest update
+  }
+}
+
+TEST(NearPartitions, AreTheBestOfAllInTheirOrder) {
+  for (std::uint32_t seed = 0; seed < 100; ++seed) {
+    const StageChoices choices = random_choices(seed, 4, 5, seed % 2 ? 20 : 2000);
+    std::vector<double> all;
+    for_each_pipeline(
+        choices, [&](const std::vector<StageSeconds>& stages) { all.push_back(pipeline_seconds(stages)); });
+    std::ranges::sort(all);
+    const double most_s = 1.5 * all.front();
+    std::vector<double> expected, found;
+    for (const double seconds : all)
+      if (seconds < most_s && expected.size() < 10) expected.push_back(seconds);
+    for (const Partition& partition : near_partitions(choices, 1, most_s, 10)) {
+      found.push_back(partition.seconds);
+      std::vector<StageSeconds> stages;
+      for (const Partition::Stage& stage : partition.stages) stages.push_back(stage.seconds);
+      EXPECT_EQ(pipeline_seconds(stages), partition.seconds);
+    }
+    EXPECT_EQ(found, expected) << "seed " << seed;
   }
 }
 

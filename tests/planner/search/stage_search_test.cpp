@@ -131,8 +131,8 @@ TEST_P(SearchOf, FindsWhatEnumerationFindsAndBoundsItFromBelow) {
   EXPECT_LE(best, expected * (1 + 3e-4));
   EXPECT_GE(best, expected * (1 - 2e-2));
   EXPECT_LE(outcome.lower_bound_s, best * (1 + 1e-9));
-  // A bound that is worth something: layers bounded apart are 3 % below stages whose modes were not tried.
-  EXPECT_GE(outcome.lower_bound_s, best * (1 - 4e-2));
+  // A bound that is worth something. It is on the step, and the estimate has all stages wait for each other.
+  EXPECT_GE(outcome.lower_bound_s, best * (1 - 0.15));
 
   SearchSpace close = instance.space(micro_batches);
   close.cutoff_s = best * 1.001;
