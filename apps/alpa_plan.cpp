@@ -27,6 +27,7 @@
 #include "libalpa/plan/plan_file.h"
 #include "libalpa/planner/make_plan.h"
 #include "libalpa/planner/predict.h"
+#include "libalpa/planner/search/constraints_file.h"
 #include "libalpa/planner/search/pin.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/order/simulate.h"
@@ -42,7 +43,7 @@ constexpr const char* kFullHelp =
     "print all of the explanation: layouts, time and memory of each stage, every plan that was tried";
 
 struct Settings {
-  std::filesystem::path model, profile, cluster, pin, out, missing, first, second, trace;
+  std::filesystem::path model, profile, cluster, pin, constraints, out, missing, first, second, trace;
   std::vector<std::filesystem::path> plans;
   bool program = false, full = false, json = false;
   PlannerOptions planner;
@@ -107,6 +108,7 @@ int plan_model(const Settings& settings, App& app) {
   options.compare_with_search = true;
   options.stop = &stop;
   if (!settings.pin.empty()) options.pin = read_pin(settings.pin);
+  if (!settings.constraints.empty()) options.constraints = read_constraints(settings.constraints);
   const PlanningModel planning{model.name, model.expanded_toml, model.training.batch,
                                [&](std::int64_t samples) { return training_step_graph(model, samples); },
                                model.training.group_samples};
@@ -191,6 +193,11 @@ int main(int argc, char** argv) {
       .option("--pin", settings.pin,
               "pinned plan (TOML) in place of --method, --devices, --micro-batches and --schedule: stages, "
               "meshes and what their axes do; the search's own best is shown beside it")
+      .option(
+          "--constraints", settings.constraints,
+          "what the plan must be like (TOML): most devices of tensor parallelism, ZeRO level, stages, layers "
+          "on one stage, tensors whole or split, micro-batches and more (share/constraints.md); their "
+          "prices are shown")
       .options(settings.planner)
       .option("--missing", settings.missing,
               "write the operator signatures that the profile lacks to this file")

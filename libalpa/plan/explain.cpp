@@ -190,11 +190,40 @@ std::string candidates_text(const std::vector<Candidate>& candidates) {
   return text;
 }
 
+/// "+3.2 %", "free"
+std::string price_text(double with_s, double without_s) {
+  constexpr double free = 5e-5;  // no digit of it would show
+  if (without_s <= 0) return "not known";
+  const double price = with_s / without_s - 1;
+  return price < free ? "free" : fmt::format("{:+.2f} %", 100 * price);
+}
+
+std::string constraints_text(const PlanFacts& f) {
+  const Prediction& p = f.prediction;
+  if (p.constraints.empty()) return "";
+  std::size_t width = 11, where_width = 0;
+  for (const ConstraintPrice& c : p.constraints) {
+    width = std::max(width, c.text.size());
+    where_width = std::max(where_width, c.where.size());
+  }
+  const auto line = [&](const std::string& text, const std::string& where, double without_s) {
+    return fmt::format("  {:<{}}  {:<{}}  {:>10}  {:>10}  {}\n", text, width, where, where_width,
+                       seconds_text(p.step_s), without_s > 0 ? seconds_text(without_s) : "-",
+                       price_text(p.step_s, without_s));
+  };
+  std::string text =
+      fmt::format("  {:<{}}  {:<{}}  {:>10}  {:>10}  {}\n", "constraint", width, "", where_width, "step with",
+                  "without it", "price (both searched with the same effort)");
+  for (const ConstraintPrice& c : p.constraints) text += line(c.text, c.where, c.step_without_s);
+  return text + (p.constraints.size() > 1 ? line("all of them", "", p.unconstrained_s) : "");
+}
+
 std::string overview(const PlanFacts& f) {
   std::string text = head_text(f) + time_text(f) + "\n" + stage_table(f) + "\n";
   if (!f.prediction.meshes.empty()) text += fmt::format("{:<10} {}\n", "binds", binding_text(f));
   return text +
-         fmt::format("{:<10} {}\n{:<10} {}\n", "sure", sureness_text(f), "runner-up", runner_up_text(f));
+         fmt::format("{:<10} {}\n{:<10} {}\n", "sure", sureness_text(f), "runner-up", runner_up_text(f)) +
+         constraints_text(f);
 }
 
 }  // namespace

@@ -79,6 +79,14 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
+/// What was asked of a plan beside speed, and what that costs.
+struct ConstraintPrice {
+  std::string text;           ///< "ZeRO at most 1"
+  std::string where;          ///< "limits.toml:3"
+  double step_without_s = 0;  ///< of the plan that is found without it alone; 0: not known
+  bool operator==(const ConstraintPrice&) const = default;
+};
+
 /// What the planner expects and how it came to it.
 struct Prediction {
   double step_s = 0;
@@ -87,8 +95,10 @@ struct Prediction {
   std::string bound_covers;     ///< those plans, in words
   bool hit_time_limit = false;  ///< the search was cut short, by the clock or on request
   Indexed<MeshIndex, MeshPrediction> meshes;
-  std::vector<Candidate> candidates;  ///< best first
-  int estimated_operators = 0;        ///< costs that no measurement backs
+  std::vector<Candidate> candidates;         ///< best first
+  int estimated_operators = 0;               ///< costs that no measurement backs
+  std::vector<ConstraintPrice> constraints;  ///< that the plan was found under
+  double unconstrained_s = 0;  ///< step of the plan that is found without any of them; 0: not known
   bool operator==(const Prediction&) const = default;
 };
 

@@ -72,6 +72,22 @@ void write_nodes(H5Writer& file, const Plan& plan, const Graph& graph) {
   file.column("/values/layout", layouts);
 }
 
+/// Where there are some.
+void write_constraints(H5Writer& file, const Prediction& prediction) {
+  if (prediction.constraints.empty()) return;
+  std::vector<std::string> text, where;
+  std::vector<double> step_without_s;
+  for (const ConstraintPrice& constraint : prediction.constraints) {
+    text.push_back(constraint.text);
+    where.push_back(constraint.where);
+    step_without_s.push_back(constraint.step_without_s);
+  }
+  file.column("/constraints/text", text);
+  file.column("/constraints/where", where);
+  file.column("/constraints/step_without", step_without_s, "s");
+  file.attribute("/constraints", "unconstrained_s", prediction.unconstrained_s);
+}
+
 void write_prediction(H5Writer& file, const Prediction& prediction) {
   file.group("/prediction");
   file.attribute("/prediction", "step_s", prediction.step_s);
@@ -112,6 +128,7 @@ void write_prediction(H5Writer& file, const Prediction& prediction) {
   file.column("/candidates/memory", memory, "byte");
   file.column("/candidates/verdict", verdict);
   for (const auto& [name, column] : busiest) file.column("/candidates/busiest_mesh/" + name, column, "s");
+  write_constraints(file, prediction);
 }
 
 class PlanReader {
@@ -311,6 +328,19 @@ class PlanReader {
     });
     for (std::size_t i = 0; i < method.size(); ++i)
       visit_time(prediction.candidates[i].busiest, [&](const char* name, double& v) { v = times[name][i]; });
+    if (file_.has("/constraints")) read_constraints(prediction);
+  }
+
+  void read_constraints(Prediction& prediction) const {
+    const auto text = file_.strings("/constraints/text");
+    const Shape rows{std::ssize(text)};
+    const auto where = file_.strings("/constraints/where", rows);
+    const auto step_without_s = seconds("/constraints/step_without", rows);
+    for (std::size_t i = 0; i < text.size(); ++i)
+      prediction.constraints.push_back({text[i], where[i], step_without_s[i]});
+    prediction.unconstrained_s =
+        amounts("/constraints/unconstrained_s",
+                std::vector<double>{file_.double_attribute("/constraints", "unconstrained_s")})[0];
   }
 
   std::filesystem::path path_;

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "libalpa/base/error.h"
+#include "libalpa/planner/search/constraint_prices.h"
 #include "libalpa/planner/search/feasible_options.h"
 #include "libalpa/planner/search/pin.h"
 #include "libalpa/planner/search/plan_search.h"
@@ -34,17 +35,32 @@ void check_beside_pin(const PlannerOptions& options) {
            "without --devices; the meshes in the pin say how many");
 }
 
-bool has_plan(const PlanningModel& model, const CostModel& costs, const PlannerOptions& options) {
+/// None where none fits, or none was found in time.
+std::optional<Plan> plan_alone(const PlanningModel& model, const CostModel& costs, PlannerOptions options) {
   Log quiet("alpa-plan", LogLevel::off);
-  PlannerOptions alone = options;
-  alone.compare_with_search = false;
+  options.compare_with_search = false;
   try {
-    search_plan(model, costs, alone, quiet);
-    return true;
+    return search_plan(model, costs, options, quiet);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::infeasible && error.kind() != ErrorKind::stopped_early) throw;
-    return false;
+    return std::nullopt;
   }
+}
+
+/// What to change where no plan fits.
+Error infeasible(const Error& error, const PlanningModel& model, const CostModel& costs,
+                 PlannerOptions options, const Deadline& deadline) {
+  const PlanBy plan_by = [&](const PlannerOptions& o) { return plan_alone(model, costs, o); };
+  if (!options.constraints.empty()) {
+    const std::string blamed = constraints_to_blame(options, deadline, plan_by);
+    if (!blamed.empty())
+      return Error(ErrorKind::infeasible, blamed, "leave out one of them, or ask for less");
+    options.constraints = {};  // which are not why
+  }
+  const std::string hint =
+      feasible_options(model.batch / model.group_samples, costs.cluster().devices(), options,
+                       [&](const PlannerOptions& o) { return plan_by(o).has_value(); });
+  return Error(ErrorKind::infeasible, error.happened(), hint.empty() ? error.hint() : hint);
 }
 
 }  // namespace
@@ -56,8 +72,12 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
         fmt::format("{} devices asked for, the cluster has {}", options.devices, costs.cluster().devices()),
         fmt::format("--devices {} or fewer, or another --cluster", costs.cluster().devices()));
   if (options.pin) check_beside_pin(options);
+  const Deadline deadline(options.time_limit_s, options.stop);
   try {
     Plan plan = search_plan(model, costs, options, log);
+    if (!options.constraints.empty())
+      price_constraints(plan, options, deadline,
+                        [&](const PlannerOptions& o) { return plan_alone(model, costs, o); });
     const Graph graph = model.graph(plan.micro_batch_samples);
     plan.program_fingerprint = program_fingerprint(lower(graph, plan), graph);
     return plan;
@@ -65,10 +85,7 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
     throw;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::infeasible || options.pin) throw;
-    const std::string hint =
-        feasible_options(model.batch / model.group_samples, costs.cluster().devices(), options,
-                         [&](const PlannerOptions& o) { return has_plan(model, costs, o); });
-    throw Error(ErrorKind::infeasible, error.happened(), hint.empty() ? error.hint() : hint);
+    throw infeasible(error, model, costs, options, deadline);
   }
 }
 

@@ -74,6 +74,8 @@ void describe(PlannerOptions& o, OptionsVisitor& visit) {
   visit.field("threads", o.threads,
               "threads that solve stages; 0: as many as the process may run on. The plan is the same",
               between(0, kMostThreads));
+  visit.field("no_constraint_prices", o.no_constraint_prices,
+              "do not search again without each of --constraints to say what it costs");
 }
 
 }  // namespace alpa

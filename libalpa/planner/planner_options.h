@@ -7,6 +7,7 @@
 #include "libalpa/base/constraint.h"
 #include "libalpa/base/stop_request.h"
 #include "libalpa/plan/plan.h"
+#include "libalpa/planner/plan_constraints.h"
 #include "libalpa/planner/stage/stage_problem.h"
 
 namespace alpa {
@@ -53,6 +54,8 @@ struct PlannerOptions {
   int threads = 0;  ///< that solve stages; 0: as many as the process may run on. The plan is the same.
   /// In place of a search; says method, micro-batches, schedule and devices itself.
   std::optional<PinnedPlan> pin;
+  PlanConstraints constraints;        ///< on what is searched for
+  bool no_constraint_prices = false;  ///< does not search without each of them too
   /// Where the pin or the method leaves the search no say: its own best joins the candidates, for comparison.
   bool compare_with_search = false;
   /// Ends the search as the time limit does, and at once where there is no plan yet; null: nothing does.

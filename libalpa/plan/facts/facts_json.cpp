@@ -132,6 +132,13 @@ JsonObject candidate_json(const Candidate& c) {
   return json.set("verdict", c.verdict);
 }
 
+JsonObject constraint_json(const ConstraintPrice& c) {
+  JsonObject json;
+  json.set("constraint", c.text).set("where", c.where);
+  return c.step_without_s > 0 ? json.set("step_without_s", c.step_without_s)
+                              : json.set_null("step_without_s");
+}
+
 }  // namespace
 
 JsonObject facts_json(const PlanFacts& f) {
@@ -161,7 +168,8 @@ JsonObject facts_json(const PlanFacts& f) {
   const Candidate* next = f.runner_up();
   next ? json.set("runner_up", candidate_json(*next)) : json.set_null("runner_up");
   return json.set("stages", array_of(f.stages, stage_json))
-      .set("candidates", array_of(f.prediction.candidates, candidate_json));
+      .set("candidates", array_of(f.prediction.candidates, candidate_json))
+      .set("constraints", array_of(f.prediction.constraints, constraint_json));
 }
 
 }  // namespace alpa

@@ -28,8 +28,10 @@ bool BaselineTrials::try_all(PricedGraph& graph, int micro_batches, int devices,
   std::vector<Bounded> all;
   for (const std::string& method : baseline_names())
     if (is_wanted(options_, method))
-      for (PinnedPlan& pinned : named.of(method))
+      for (PinnedPlan& pinned : named.of(method)) {
+        if (is_against(pinned, graph.graph)) continue;
         all.push_back({costs_.is_measured() ? 0 : named.least_s(pinned, cluster), std::move(pinned)});
+      }
   leave_slow(all);
   if (!price_meshes(graph, all, name)) return false;
   for (auto& [least_s, pinned] : all)
@@ -56,6 +58,14 @@ void BaselineTrials::try_pinned(PricedGraph& graph, PinnedPlan pinned) {
   if (!price_meshes(graph, {{0, pinned}}, pinned.method)) return;
   clock_.begin(pinned.method, 0);
   try_out(graph, {pinned}, infinity);
+}
+
+bool BaselineTrials::is_against(const PinnedPlan& pinned, const Graph& graph) {
+  const PlanConstraint* constraint = against(options_.constraints, pinned, graph, costs_.cluster());
+  if (constraint != nullptr && against_.insert(pinned.method).second)
+    selection_.note_failure(pinned.method, fmt::format("against a constraint: {} ({})",
+                                                       constraint_text(*constraint), constraint->where));
+  return constraint != nullptr;
 }
 
 void BaselineTrials::note_left() const {

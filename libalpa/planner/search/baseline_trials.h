@@ -1,5 +1,6 @@
 #pragma once
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,8 @@ class BaselineTrials {
 
   bool is_out_of_time() const { return clock_.is_over() && (selection_.has_winner() || clock_.is_stopped()); }
   double most_s() const;
+  /// Notes those that the constraints forbid, each once.
+  bool is_against(const PinnedPlan&, const Graph&);
   void leave_slow(std::vector<Bounded>&);
   bool price_meshes(PricedGraph&, const std::vector<Bounded>&, const std::string& name);
   void try_out(const PricedGraph&, const std::vector<PinnedPlan>&, double most_s);
@@ -45,6 +48,7 @@ class BaselineTrials {
   PlanningClock& clock_;
   const int threads_;
   std::map<int, double> best_estimate_s_;  ///< by micro-batches
+  std::set<std::string> against_;          ///< constraints
   std::int64_t left_ = 0;                  ///< at their bounds
   double least_left_s_ = infinity;
 };

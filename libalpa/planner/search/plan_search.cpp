@@ -154,6 +154,8 @@ class PlanSearch {
       check_batch(options_.micro_batches);
       return {options_.micro_batches};
     }
+    if (std::vector<int> allowed = allowed_micro_batches(options_.constraints); !allowed.empty())
+      return allowed;
     const std::int64_t groups = model_.batch / model_.group_samples;
     return alpa::micro_batch_counts(groups,
                                     costs_.is_measured() ? most_profiled_micro_batches(devices_) : groups);
@@ -167,12 +169,16 @@ class PlanSearch {
           fmt::format("{} clusters of layers asked for, the model has {} layers", options_.layers, layers),
           fmt::format("--layers {} or fewer; 0 leaves it to the planner", layers));
     const int clusters = options_.layers > 0 ? options_.layers : std::min(layers, kMostClusters);
-    cuts_ = cluster_chain(layer_chain(graph), clusters);
+    allowed_ = SearchSpace{};
+    allowed_.cuts = cluster_chain(layer_chain(graph), clusters);
+    narrow(allowed_, options_.constraints, graph);
   }
 
   PricedGraph& priced(int micro_batches) {
     auto& known = graphs_[micro_batches];
-    if (!known) known = std::make_unique<PricedGraph>(model_.graph(model_.batch / micro_batches), costs_);
+    if (!known)
+      known = std::make_unique<PricedGraph>(model_.graph(model_.batch / micro_batches), costs_,
+                                            options_.constraints);
     return *known;
   }
 
@@ -185,7 +191,7 @@ class PlanSearch {
   }
 
   SearchSpace space() const {
-    SearchSpace space;
+    SearchSpace space = allowed_;
     space.devices = devices_;
     space.schedule = schedule_;
     if (options_.rematerialize != Rematerialize::automatic)
@@ -198,18 +204,17 @@ class PlanSearch {
     space.effort = effort.work;
     space.most_cbc_cells = effort.most_cbc_cells;
     space.threads = thread_count(options_.threads);
-    space.cuts = cuts_;
     return space;
   }
   SearchSpace one_stage() const {
     SearchSpace one = space();
-    one.most_stages = 1;
+    one.most_stages = std::min(one.most_stages, 1);
     return one;
   }
   SearchSpace one_device_each() const {
     SearchSpace each = space();
     each.single_devices = true;
-    each.least_stages = devices_;
+    each.least_stages = std::max(each.least_stages, devices_);
     return each;
   }
   SearchSpace any_stages() const {
@@ -226,6 +231,8 @@ class PlanSearch {
       return;
     }
     space.name = fmt::format("{}, {}", method, count_text(micro_batches, "micro-batch"));
+    if (space.least_stages > space.most_stages || stage_sizes(space, costs_.cluster()).empty())
+      return selection_.note_failure(space.name, "the constraints leave no stages for it");
     PricedGraph& graph = priced(micro_batches);
     space.micro_batches = micro_batches;
     SearchOutcome found = search_stages(graph.planning, space, graph.book, clock_);
@@ -268,8 +275,9 @@ class PlanSearch {
     // A baseline may be none of the plans that were searched, and better than they can be.
     plan.prediction.lower_bound_s = std::min(known_bound_s(), plan.prediction.estimate_s);
     plan.prediction.bound_covers =
-        fmt::format("every plan of {} micro-batches, cut into stages between {} clusters of layers, {}{}",
-                    fmt::join(covered, ", "), cuts_.size() - 1, meshes_text(),
+        fmt::format("every plan of {} micro-batches, cut into stages between {} clusters of layers, {}{}{}",
+                    fmt::join(covered, ", "), allowed_.cuts.size() - 1, meshes_text(),
+                    options_.constraints.empty() ? "" : ", that meets the constraints",
                     unsearched_.empty() ? ""
                                         : fmt::format(" (--effort thorough looks at {} micro-batches too)",
                                                       fmt::join(unsearched_, ", ")));
@@ -307,9 +315,9 @@ class PlanSearch {
   PlanSelection selection_;
   BaselineTrials baselines_;
   std::map<int, std::unique_ptr<PricedGraph>> graphs_;  ///< by micro-batches
-  std::vector<int> cuts_;
-  std::map<int, double> bound_s_;  ///< by micro-batches; 0: not known, for want of time
-  std::vector<int> unsearched_;    ///< micro-batches that the effort leaves out
+  SearchSpace allowed_;                                 ///< cuts of layers, and what constraints say
+  std::map<int, double> bound_s_;                       ///< by micro-batches; 0: not known, for want of time
+  std::vector<int> unsearched_;                         ///< micro-batches that the effort leaves out
   bool out_of_time_ = false;
   std::string cut_at_;                                ///< what was being done when the time was over
   std::map<std::string, std::vector<int>> left_out_;  ///< what there was no time for: micro-batches of it
@@ -319,7 +327,9 @@ class PlanSearch {
 
 Plan search_plan(const PlanningModel& model, const CostModel& costs, const PlannerOptions& options,
                  Log& log) {
-  return PlanSearch(model, costs, options, log).run();
+  check_constraints(options, model, costs.cluster());
+  const PlannerOptions narrowed = within_constraints(options);
+  return PlanSearch(model, costs, narrowed, log).run();
 }
 
 }  // namespace alpa

@@ -12,6 +12,7 @@
 #include "libalpa/plan/check_plan.h"
 #include "libalpa/planner/assemble.h"
 #include "libalpa/planner/predict.h"
+#include "libalpa/planner/search/met_constraints.h"
 #include "libalpa/planner/search/work_lower_bound.h"
 #include "libalpa/schedule/schedule.h"
 
@@ -145,6 +146,7 @@ Plan PlanSelection::plan_of(const PricedGraph& priced, const Proposal& proposal,
   plan.method = method;
   try {
     check_plan(plan, priced.graph);
+    require_met(options_.constraints, plan, priced.graph);
   } catch (const Error& error) {  // not the user's input: ours
     throw Error(ErrorKind::run_time, fmt::format("{} was put together wrongly: {}", method, error.happened()),
                 "another --method; and report the model file, this is a fault of alpa-plan");

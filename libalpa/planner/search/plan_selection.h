@@ -5,6 +5,7 @@
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/planner/planner_options.h"
+#include "libalpa/planner/search/constrained_space.h"
 #include "libalpa/planner/search/planning_clock.h"
 #include "libalpa/planner/search/stage_search.h"
 
@@ -12,8 +13,10 @@ namespace alpa {
 
 /// The graph for one number of micro-batches, and its prices.
 struct PricedGraph {
-  PricedGraph(Graph made, const CostModel& costs)
-      : graph(std::move(made)), planning(prepare(graph)), book(graph, costs) {}
+  PricedGraph(Graph made, const CostModel& costs, const PlanConstraints& constraints)
+      : graph(std::move(made)),
+        planning(prepare(graph, stage_limits(constraints, graph))),
+        book(graph, costs) {}
 
   Graph graph;
   PlanningGraph planning;

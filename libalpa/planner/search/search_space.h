@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libalpa/base/infinity.h"
@@ -16,6 +17,9 @@ struct SearchSpace {
   std::vector<bool> rematerialize{false, true};  ///< what may be tried
   std::vector<int>
       cuts;  ///< where stages may begin and end, the first and last layer's ends among them; empty: anywhere
+  std::vector<int> needed_cuts;  ///< stages begin there
+  std::vector<std::pair<int, int>>
+      apart;  ///< devices, the first before the second, that no stage has both of
   int least_stages = 1, most_stages = 1 << 20;
   bool single_devices = false;  ///< stages of one device only
   bool doubling_sizes = false;  ///< stages of several nodes have a power of two of them, or all

@@ -94,7 +94,7 @@ class StageSearch {
         cluster_(book.costs().cluster()),
         sizes_(stage_sizes(space, cluster_)),
         spans_(planning.classes, space.cuts.empty() ? every_layer(planning.graph()) : space.cuts, sizes_,
-               space.devices),
+               space.devices, space.needed_cuts),
         form_(form_of(space.schedule, space.micro_batches,
                       std::min({space.most_stages, spans_.units(), space.devices}))),
         is_apart_(space.devices > cluster_.devices_per_node),

@@ -7,8 +7,8 @@
 namespace alpa {
 
 StageSpans::StageSpans(const LayerClasses& classes, std::vector<int> cuts, const std::vector<int>& sizes,
-                       int devices)
-    : cuts_(std::move(cuts)), sizes_(sizes), devices_(devices) {
+                       int devices, const std::vector<int>& needed)
+    : cuts_(std::move(cuts)), sizes_(sizes), needed_(needed), devices_(devices) {
   kind_.assign(cuts_.size() * cuts_.size() * sizes_.size(), -1);
   std::map<std::tuple<std::vector<int>, bool, bool, int>, int> known;
   for (int first = 0; first < units(); ++first)

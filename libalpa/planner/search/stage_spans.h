@@ -16,8 +16,10 @@ struct StageSpan {
 /// on as many devices are of one kind, but for whether they are the ends of the model.
 class StageSpans {
  public:
-  /// `cuts`: layers that stages may begin and end at, the first and the last one's end among them.
-  StageSpans(const LayerClasses&, std::vector<int> cuts, const std::vector<int>& sizes, int devices);
+  /// `cuts`: layers that stages may begin and end at, the first and the last one's end among them; `needed`:
+  /// those that they do begin at.
+  StageSpans(const LayerClasses&, std::vector<int> cuts, const std::vector<int>& sizes, int devices,
+             const std::vector<int>& needed = {});
 
   int units() const { return static_cast<int>(cuts_.size()) - 1; }
   int devices() const { return devices_; }
@@ -29,15 +31,17 @@ class StageSpans {
   const std::vector<StageSpan>& of_kind(int kind) const { return of_kind_[kind]; }
   int kinds() const { return static_cast<int>(of_kind_.size()); }
 
-  /// All layers are on all devices, and nothing else is.
+  /// All layers are on all devices, and nothing else is; no needed cut is inside.
   bool has(const StageSpan& span) const {
+    for (const int cut : needed_)
+      if (first_layer(span) < cut && cut < end_layer(span)) return false;
     return (span.first_unit == 0 && span.end_unit == units()) == (span.devices == devices_);
   }
 
  private:
   std::size_t place(const StageSpan& span) const;
 
-  std::vector<int> cuts_, sizes_;
+  std::vector<int> cuts_, sizes_, needed_;
   int devices_;
   std::vector<StageSpan> all_;
   std::vector<int> kind_;  ///< [place]

@@ -99,6 +99,15 @@ std::vector<int> allowed_options(const PlanningGraph& planning, NodeIndex node,
   return allowed;
 }
 
+std::int64_t tensor_parallel_devices(const Node& node, const std::vector<FactorRole>& of_factors,
+                                     const Strategy& strategy, const MeshShape& mesh) {
+  std::int64_t devices = 1;
+  if (node.phase == Phase::update || node.op->sums_micro_batches) return devices;
+  for (std::size_t axis = 0; axis < strategy.size(); ++axis)
+    if (strategy[axis] >= 0 && of_factors[strategy[axis]] == FactorRole::other) devices *= mesh[axis];
+  return devices;
+}
+
 bool may_rest(const ShardingSpec& spec, const StageRequest& request) {
   if (request.state_sharding == StateSharding::free) return true;
   for (std::size_t axis = 0; axis < request.roles.size(); ++axis) {

@@ -11,6 +11,11 @@ namespace alpa {
 std::vector<int> allowed_options(const PlanningGraph&, NodeIndex node, const std::vector<NodeOption>&,
                                  const StageRequest&);
 
+/// Over how many devices a strategy of the forward or the backward splits dimensions that are neither samples
+/// nor positions nor experts; 1 for sums over micro-batches and the update, which are no work of the model.
+std::int64_t tensor_parallel_devices(const Node&, const std::vector<FactorRole>& of_factors, const Strategy&,
+                                     const MeshShape&);
+
 /// A parameter is sharded over the data axes or whole along them, as the request says; along an axis of
 /// experts it is as may be.
 bool may_rest(const ShardingSpec&, const StageRequest&);

@@ -3,6 +3,7 @@
 
 #include "libalpa/graph/dimension_roles.h"
 #include "libalpa/planner/stage/layer_classes.h"
+#include "libalpa/planner/stage/stage_limits.h"
 #include "libalpa/semantics/graph_uses.h"
 
 namespace alpa {
@@ -13,11 +14,12 @@ struct PlanningGraph {
   LayerClasses classes;
   std::vector<ShardingRule> rules;             ///< [node]
   std::vector<std::vector<FactorRole>> roles;  ///< of factors
+  StageLimits limits;
 
   const Graph& graph() const { return uses.graph; }
 };
 
-PlanningGraph prepare(const Graph&);
+PlanningGraph prepare(const Graph&, StageLimits = {});
 PlanningGraph prepare(const Graph&, LayerClasses);
 
 }  // namespace alpa

@@ -10,6 +10,7 @@
 #include "libalpa/planner/stage/stage_clock.h"
 #include "libalpa/planner/stage/stage_edges.h"
 #include "libalpa/planner/stage/stage_memory.h"
+#include "libalpa/planner/stage/stage_ties.h"
 
 namespace alpa {
 
@@ -20,6 +21,7 @@ StageProblem::StageProblem(const PlanningGraph& planning, const StageRequest& re
       mesh_costs_(mesh_costs),
       stage_(stage_variables(scope_, request_, mesh_costs)),
       reader_(request_, scope_, mesh_costs, stage_) {
+  if (stage_.why_not.empty()) stage_.ties = state_sharding_ties(scope_, mesh_costs_, stage_);
   if (stage_.why_not.empty()) add_memory_over_time(scope_, request_, mesh_costs_, stage_);
   if (stage_.why_not.empty() && most_bytes().value_or(kMostSelectionBytes + 1) > kMostSelectionBytes)
     stage_.why_not = "its memory does not fit into 64 bits";
@@ -72,6 +74,11 @@ void StageProblem::make_selection() {
       for (const double seconds : edge_seconds(stage_, edge, r, mesh_costs_))
         priced.cost.push_back(runs * seconds);
     problem_.edges.push_back(std::move(priced));
+  }
+  for (const StageTie& tie : stage_.ties) {
+    SelectionProblem::Edge forbidden{tie.from, tie.to, {}};
+    for (const bool allowed : tie.allowed) forbidden.cost.push_back(allowed ? 0 : infinity);
+    problem_.edges.push_back(std::move(forbidden));
   }
   problem_.memory_limit =
       std::max<std::int64_t>(0, mesh_costs_.costs().cluster().memory_bytes - request_.reserve_bytes);
@@ -200,7 +207,8 @@ SelectionProblem StageProblem::priced(const MemoryPrice& price, bool apart, bool
                           price.per_byte_s * (static_cast<double>(v.resident[c]) +
                                               price.in_flight * static_cast<double>(v.per_micro_batch[c])));
   }
-  // Edges of the selection come in their order, but for those to the same variable, which are in no problem.
+  // Edges of the selection come in their order, but for those to the same variable, which are in no problem;
+  // then ties.
   std::size_t next = 0;
   for (const auto& [edge, flow] : stage_.edges) {
     const bool is_free = !update && edge.phase == Phase::update;
@@ -213,6 +221,10 @@ SelectionProblem StageProblem::priced(const MemoryPrice& price, bool apart, bool
     const SelectionProblem::Edge& known = problem_.edges[next++];
     if (!apart || (layer_of(edge.from) == layer_of(edge.to) && flow.stays && !is_free))
       priced.edges.push_back(known);
+  }
+  for (const StageTie& tie : stage_.ties) {
+    const SelectionProblem::Edge& known = problem_.edges[next++];
+    if (!apart || (layer_of(tie.from) == layer_of(tie.to) && tie.stays)) priced.edges.push_back(known);
   }
   return priced;
 }

@@ -25,6 +25,7 @@ class Builder {
   }
 
  private:
+  const StageLimits& limits() const { return scope_.planning().limits; }
   StageVariable& variable(int index) { return built_.variables[index]; }
   const NodeOption& option(NodeIndex node, int choice) const { return mesh_costs_.options(node)[choice]; }
 
@@ -43,10 +44,12 @@ class Builder {
     StageVariable added;
     added.node = n;
     added.choices = allowed_options(scope_.planning(), n, mesh_costs_.options(n), request_);
+    const bool fits_mesh = !added.choices.empty();
+    std::erase_if(added.choices, [&](int o) { return !is_within_limits(n, option(n, o)); });
     if (added.choices.empty()) {
-      built_.why_not =
-          fmt::format("no strategy of '{}' ({}) fits the mesh {}",
-                      node.name.empty() ? node.op->name : node.name, node.op->name, mesh_text(request_.mesh));
+      built_.why_not = fmt::format("no strategy of '{}' ({}) fits the mesh {}{}",
+                                   node.name.empty() ? node.op->name : node.name, node.op->name,
+                                   mesh_text(request_.mesh), fits_mesh ? " and the constraints" : "");
       return false;
     }
     added.sums_in_kernel = scope_.kernel_of_sum(n) >= 0;
@@ -57,6 +60,29 @@ class Builder {
     built_.of_node[n] = add_variable(std::move(added));
     add_memory(n);
     return true;
+  }
+
+  bool is_within_limits(NodeIndex n, const NodeOption& o) const {
+    if (tensor_parallel_devices(scope_.node(n), scope_.planning().roles[n], o.strategy, request_.mesh) >
+        limits().most_tensor_parallel)
+      return false;
+    const std::vector<ValueIndex>& made = scope_.node(n).results;
+    for (std::size_t r = 0; r < made.size(); ++r)
+      if (limits().against(made[r], mesh_costs_.layouts(made[r]).spec(o.results[r])) != nullptr) return false;
+    return true;
+  }
+
+  /// A value is limited where it is made, or updated.
+  void keep_within_limits(ValueIndex v, std::vector<int>& layouts) {
+    if (limits().forms_of(v).empty()) return;
+    const bool is_here = scope_.makes(v) || (scope_.value(v).kind == ValueKind::state && scope_.updates(v));
+    const auto against = [&](int layout) { return limits().against(v, mesh_costs_.layouts(v).spec(layout)); };
+    if (!is_here) return;
+    const TensorForm* first = against(layouts.front());
+    std::erase_if(layouts, [&](int layout) { return against(layout) != nullptr; });
+    if (layouts.empty())
+      built_.why_not = fmt::format("'{}' on the mesh {} is against {}", scope_.value(v).name,
+                                   mesh_text(request_.mesh), first->constraint);
   }
 
   double norm_seconds(NodeIndex n, int o) const {
@@ -141,7 +167,7 @@ class Builder {
     }
   }
 
-  std::vector<int> resting_candidates(ValueIndex v) const {
+  std::vector<int> resting_candidates(ValueIndex v) {
     std::vector<int> layouts;
     const LayoutTable& table = mesh_costs_.layouts(v);
     const Value& value = scope_.value(v);
@@ -159,6 +185,7 @@ class Builder {
         std::erase_if(layouts, [&](int layout) { return table.spec(layout).is_partial(); });
     }
     if (layouts.empty()) propose(whole, layouts);
+    keep_within_limits(v, layouts);
     return layouts;
   }
 
@@ -196,6 +223,7 @@ class Builder {
     else
       added.choices = resting_candidates(v);
     propose_as_used(v, scope_.uses_in(v, segment), added.choices);
+    if (scope_.value(v).kind == ValueKind::computed) keep_within_limits(v, added.choices);
     if (scope_.lasts(v) && needs_[canonical].rest) {
       added.at_rest.assign(added.choices.size(), false);
       std::vector<int> at_rest = variable(built_.of_value.at(canonical)).choices;  // as made may come twice

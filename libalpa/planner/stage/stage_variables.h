@@ -58,6 +58,13 @@ struct StageFlow {
   bool stays = true;  ///< in the layer that the value belongs to
 };
 
+/// Pairs of choices of two variables that a limit forbids.
+struct StageTie {
+  int from = 0, to = 0;       ///< variables
+  std::vector<bool> allowed;  ///< [choice of `from`][choice of `to`]
+  bool stays = true;          ///< as of StageFlow
+};
+
 /// Memory that depends on both ends of an edge: that of a conversion, which is there or is not.
 struct StageConversion {
   int from = 0, to = 0;  ///< variables
@@ -83,12 +90,13 @@ struct StageConversion {
 struct StageVariables {
   std::vector<StageVariable> variables;
   std::map<StageEdge, StageFlow> edges;
+  std::vector<StageTie> ties;
   std::map<NodeIndex, int> of_node;    ///< canonical node -> variable
   std::map<ValueIndex, int> of_value;  ///< canonical value -> variable of its layout at rest
   std::map<std::pair<ValueIndex, Phase>, int> of_segment;  ///< canonical value, segment -> variable
   std::vector<StageConversion> conversions;
   int clock = 0;        ///< its end
-  std::string why_not;  ///< a node that has no option; else ""
+  std::string why_not;  ///< what has no choice; else ""
 };
 
 StageVariables stage_variables(const StageScope&, const StageRequest&, const MeshCosts&);
