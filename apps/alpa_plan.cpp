@@ -81,7 +81,7 @@ std::string model_text(const ModelDefinition& model, const Graph& graph) {
 /// What is known of a plan: on one screen, or all.
 std::string explained(const Plan& plan, const Graph& graph, const std::filesystem::path& file, bool full) {
   const PlanFacts facts = plan_facts(plan, graph);
-  return full ? plan_details(facts) : plan_summary(facts, file.string());
+  return full ? plan_details(facts) : plan_summary(facts, file.string()) + constraint_table(facts);
 }
 
 /// A plan is made without kernels, so one for GPUs may hold what they cannot compute yet.
@@ -211,7 +211,12 @@ int main(int argc, char** argv) {
           "alpa-plan configs/models/gpt-1.3b.toml --cluster configs/clusters/p3.16xlarge-8.toml --devices 8 "
           "--out plan.h5",
           "plan for 8 GPUs from a cluster file")
-      .example("alpa-plan explain plan.h5", "explain the plan in words");
+      .example("alpa-plan explain plan.h5", "explain the plan in words")
+      .example(
+          "alpa-plan configs/models/gpt-1.3b.toml --cluster configs/clusters/p3.16xlarge-8.toml "
+          "--constraints "
+          "configs/constraints/within-nodes.toml --out plan.h5",
+          "the best plan that meets constraints, and what each of them costs");
   app.subcommand("explain", "explain a plan in words")
       .argument("PLAN.h5", settings.first, "plan")
       .flag("--full", settings.full, kFullHelp)

@@ -198,32 +198,11 @@ std::string price_text(double with_s, double without_s) {
   return price < free ? "free" : fmt::format("{:+.2f} %", 100 * price);
 }
 
-std::string constraints_text(const PlanFacts& f) {
-  const Prediction& p = f.prediction;
-  if (p.constraints.empty()) return "";
-  std::size_t width = 11, where_width = 0;
-  for (const ConstraintPrice& c : p.constraints) {
-    width = std::max(width, c.text.size());
-    where_width = std::max(where_width, c.where.size());
-  }
-  const auto line = [&](const std::string& text, const std::string& where, double without_s) {
-    return fmt::format("  {:<{}}  {:<{}}  {:>10}  {:>10}  {}\n", text, width, where, where_width,
-                       seconds_text(p.step_s), without_s > 0 ? seconds_text(without_s) : "-",
-                       price_text(p.step_s, without_s));
-  };
-  std::string text =
-      fmt::format("  {:<{}}  {:<{}}  {:>10}  {:>10}  {}\n", "constraint", width, "", where_width, "step with",
-                  "without it", "price (both searched with the same effort)");
-  for (const ConstraintPrice& c : p.constraints) text += line(c.text, c.where, c.step_without_s);
-  return text + (p.constraints.size() > 1 ? line("all of them", "", p.unconstrained_s) : "");
-}
-
 std::string overview(const PlanFacts& f) {
   std::string text = head_text(f) + time_text(f) + "\n" + stage_table(f) + "\n";
   if (!f.prediction.meshes.empty()) text += fmt::format("{:<10} {}\n", "binds", binding_text(f));
   return text +
-         fmt::format("{:<10} {}\n{:<10} {}\n", "sure", sureness_text(f), "runner-up", runner_up_text(f)) +
-         constraints_text(f);
+         fmt::format("{:<10} {}\n{:<10} {}\n", "sure", sureness_text(f), "runner-up", runner_up_text(f));
 }
 
 }  // namespace
@@ -240,9 +219,29 @@ std::string plan_summary(const PlanFacts& f, const std::string& plan_file) {
   return overview(f) + suggestions(f, plan_file);
 }
 
+std::string constraint_table(const PlanFacts& f) {
+  const Prediction& p = f.prediction;
+  if (p.constraints.empty()) return "";
+  std::size_t width = 0, where_width = 0;
+  for (const ConstraintPrice& c : p.constraints) {
+    width = std::max(width, c.text.size());
+    where_width = std::max(where_width, c.where.size());
+  }
+  const auto line = [&](const std::string& text, const std::string& where, double without_s) {
+    return fmt::format("  {:<{}}  {:<{}}  {:>10}  {}\n", text, width, where, where_width,
+                       without_s > 0 ? seconds_text(without_s) : "-", price_text(p.step_s, without_s));
+  };
+  std::string text =
+      "\nconstraints that the plan meets: step time found without each, with the same effort, and its "
+      "price\n";
+  for (const ConstraintPrice& c : p.constraints) text += line(c.text, c.where, c.step_without_s);
+  return p.constraints.size() > 1 ? text + line("all of them", "", p.unconstrained_s) : text;
+}
+
 std::string plan_details(const PlanFacts& f) {
   std::string text = overview(f);
   if (has_bound(f.prediction)) text += fmt::format("{:<10} {}\n", "bound", gap_text(f.prediction));
+  text += constraint_table(f);
   for (const StageFacts& s : f.stages) text += stage_text(f, s);
   return text + candidates_text(f.prediction.candidates);
 }

@@ -10,6 +10,9 @@ namespace alpa {
 /// commands.
 std::string plan_summary(const PlanFacts&, const std::string& plan_file);
 
+/// A line for each constraint that the plan was found under, and what it costs; "" where there are none.
+std::string constraint_table(const PlanFacts&);
+
 /// All of it: the same, then each stage with its layouts, time and memory, and all candidates.
 std::string plan_details(const PlanFacts&);
 

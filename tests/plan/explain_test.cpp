@@ -157,6 +157,25 @@ TEST(WhySlower, NamesTheLargestDifference) {
   EXPECT_EQ(why_slower(chosen, chosen), "as fast");
 }
 
+TEST(ConstraintTable, PrintsEachConstraintWithItsPrice) {
+  Lowered lowered = two_stages_of_two();
+  EXPECT_EQ(constraint_table(plan_facts(lowered.plan, lowered.graph)), "");
+  lowered.plan.prediction.step_s = 0.010;
+  lowered.plan.prediction.constraints = {{"ZeRO at most 1", "limits.toml:1", 0.008},
+                                         {"2 pipeline stages", "limits.toml:12", 0.010},
+                                         {"schedule 1f1b", "limits.toml:13", 0}};
+  lowered.plan.prediction.unconstrained_s = 0.005;
+  const PlanFacts facts = plan_facts(lowered.plan, lowered.graph);
+  EXPECT_EQ(constraint_table(facts),
+            "\nconstraints that the plan meets: step time found without each, with the same effort, and its "
+            "price\n"
+            "  ZeRO at most 1     limits.toml:1      8.00 ms  +25.00 %\n"
+            "  2 pipeline stages  limits.toml:12    10.00 ms  free\n"
+            "  schedule 1f1b      limits.toml:13           -  not known\n"
+            "  all of them                           5.00 ms  +100.00 %\n");
+  EXPECT_THAT(plan_details(facts), HasSubstr(constraint_table(facts)));
+}
+
 TEST(Explain, PrintsHowFarFromTheLowerBoundAndWhatItCovers) {
   Lowered lowered = two_stages_of_two();
   Prediction& prediction = lowered.plan.prediction;

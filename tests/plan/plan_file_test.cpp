@@ -40,6 +40,13 @@ TEST_F(PlanFile, HoldsHowTheTimeOfACandidateIsSplit) {
   EXPECT_EQ(read_plan(written("a.h5", plan)), plan);
 }
 
+TEST_F(PlanFile, HoldsConstraintsAndTheirPrices) {
+  Plan plan = lowered_.plan;
+  plan.prediction.constraints = {{"ZeRO at most 1", "limits.toml:1", 0.25}, {"1 stage", "limits.toml:2", 0}};
+  plan.prediction.unconstrained_s = 0.125;
+  EXPECT_EQ(read_plan(written("a.h5", plan)), plan);
+}
+
 TEST_F(PlanFile, IsTheSameForTheSamePlan) {
   const auto a = written("a.h5", lowered_.plan), b = written("b.h5", lowered_.plan);
   EXPECT_EQ(output_of("h5diff --exclude-path /provenance " + a.string() + " " + b.string()), "exit 0");

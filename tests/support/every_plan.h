@@ -35,6 +35,7 @@ class EveryPlan {
     std::size_t choices = 1000;    ///< of a stage
     std::int64_t cells = 100'000;  ///< of a table in looking for the choices of a stage
     bool recomputes = false;       ///< any number of the first layers of a stage
+    std::function<bool(const Plan&, const Graph&)> wanted = {};  ///< of all plans those; null: all
   };
 
   EveryPlan(const PlanningModel& model, const CostModel& costs, const std::vector<int>& micro_batch_counts,
@@ -179,6 +180,7 @@ class EveryPlan {
   void try_out(const Part& part, const std::vector<StageRequest>& requests,
                const std::vector<StageSolution>& solutions, Best& best) const {
     Plan plan = assemble(part.planning, requests, solutions, SearchSpace{}.schedule, costs_.cluster());
+    if (limits_.wanted && !limits_.wanted(plan, part.graph)) return;
     predict_steady(plan, part.graph, costs_);
     ++best.plans;
     for (const MeshPrediction& mesh : plan.prediction.meshes)

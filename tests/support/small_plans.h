@@ -113,6 +113,25 @@ inline Graph with_skip_connection(std::int64_t samples) {
   return training_graph(g.finish(), op_catalog(), {});
 }
 
+/// Products of a few features with one small weight after another, "layer.0.weight" of 3 to 8 features,
+/// "layer.1.weight" of 8 to 3; what comes out is "layer.0.y". Few ways to split them.
+inline Graph narrow_and_wide(std::int64_t samples, int layers) {
+  GraphBuilder g(op_catalog());
+  g.graph().samples = samples;
+  ValueIndex x{-1};
+  for (int l = 0; l < layers; ++l) {
+    const std::string name = "layer." + std::to_string(l);
+    const std::int64_t from = l % 2 == 0 ? 3 : 8, to = l % 2 == 0 ? 8 : 3;
+    g.begin_layer(name);
+    if (l == 0) x = g.input(InputKind::data, {DType::f32, {samples, from}}, "x");
+    const ValueIndex weight =
+        g.state(name + ".weight", {DType::f32, {from, to}}, {Initializer::Kind::normal, 0.1}, true);
+    x = g.add("einsum", {x, weight}, {{"equation", "b d, d f -> b f"}}, name + ".y");
+  }
+  g.graph().loss = g.add("reduce_sum", {g.add("mul", {x, x})});
+  return training_graph(g.finish(), op_catalog(), {});
+}
+
 /// A weight that no gradient changes, between two that are trained.
 inline Graph with_frozen_weight(std::int64_t samples) {
   GraphBuilder g(op_catalog());

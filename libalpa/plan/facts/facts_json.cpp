@@ -167,6 +167,9 @@ JsonObject facts_json(const PlanFacts& f) {
       .set("binds", binding_json(f.binding));
   const Candidate* next = f.runner_up();
   next ? json.set("runner_up", candidate_json(*next)) : json.set_null("runner_up");
+  const double unconstrained_s = f.prediction.unconstrained_s;
+  unconstrained_s > 0 ? json.set("unconstrained_step_s", unconstrained_s)
+                      : json.set_null("unconstrained_step_s");
   return json.set("stages", array_of(f.stages, stage_json))
       .set("candidates", array_of(f.prediction.candidates, candidate_json))
       .set("constraints", array_of(f.prediction.constraints, constraint_json));

@@ -35,6 +35,21 @@ TEST(FactsJson, HasTheFiguresOfThePrediction) {
   EXPECT_EQ(facts["candidates"].size(), prediction.candidates.size());
 }
 
+TEST(FactsJson, HasConstraintsAndTheirPrices) {
+  Lowered lowered = two_stages_of_two();
+  EXPECT_EQ(json_of(lowered)["constraints"].size(), 0u);
+  EXPECT_TRUE(json_of(lowered)["unconstrained_step_s"].is_null());
+  lowered.plan.prediction.constraints = {{"ZeRO at most 1", "limits.toml:1", 0.25},
+                                         {"1 stage", "limits.toml:2", 0}};
+  lowered.plan.prediction.unconstrained_s = 0.125;
+  const nlohmann::json facts = json_of(lowered);
+  EXPECT_EQ(facts["unconstrained_step_s"], 0.125);
+  EXPECT_EQ(facts["constraints"][0],
+            (nlohmann::json{
+                {"constraint", "ZeRO at most 1"}, {"where", "limits.toml:1"}, {"step_without_s", 0.25}}));
+  EXPECT_TRUE(facts["constraints"][1]["step_without_s"].is_null());
+}
+
 TEST(FactsJson, PartsOfTheStepAddUpToIt) {
   const nlohmann::json facts = json_of(two_stages_of_two());
   const nlohmann::json& time = facts["time"];
