@@ -55,7 +55,7 @@ void check_tensor(const PlanConstraint& constraint, const TensorSplit& tensor, c
           constraint,
           fmt::format("'{}' has {}, there is no dimension {}", name,
                       count_text(std::ssize(shape), "dimension"), tensor.dimension),
-          shape.empty() ? "'whole = true'" : fmt::format("'split' from 0 to {}", shape.size() - 1));
+          name == tensor.pattern ? "'split' of fewer, or 'whole = true'" : "a pattern that leaves it out");
   }
   if (is_found) return;
   const std::string near = did_you_mean(tensor.pattern, names);

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
 #include "libalpa/base/error.h"
@@ -45,16 +44,15 @@ class FinishedPlan {
   bool meets(const MostZero& most) {
     for (const State& state : graph_.states) {
       if (!state.is_parameter) continue;
-      for (const MeshIndex mesh : plan_.meshes.indices())
-        if (most.level < 3 && is_gathered(state, mesh)) return false;
+      if (most.level < 3 && is_gathered(state)) return false;
+      const MeshIndex mesh = placement_.mesh_of_value(state.value);
       const UpdateSources sources = update_sources(uses_, state);
       for (const NodeIndex sum : sources.sums)
-        if (most.level < 2 &&
-            is_apart_from(state, placement_.node_layout(sum).results.front(), placement_.mesh_of_node(sum)))
+        if (most.level < 2 && placement_.mesh_of_node(sum) == mesh &&
+            is_split_beyond(state, placement_.node_layout(sum).results.front()))
           return false;
       for (const StateIndex s : sources.states)
-        if (most.level < 1 && is_apart_from(state, plan_.value_layout[graph_.states[s].value],
-                                            placement_.mesh_of_value(state.value)))
+        if (most.level < 1 && is_split_beyond(state, plan_.value_layout[graph_.states[s].value]))
           return false;
     }
     return true;
@@ -110,25 +108,29 @@ class FinishedPlan {
   }
 
  private:
-  /// Whether somebody on that mesh takes it whole along an axis that it rests split along.
-  bool is_gathered(const State& parameter, MeshIndex mesh) const {
-    std::optional<std::set<int>> at_rest;
+  std::set<int> axes_at_rest(const State& parameter) const {
+    return splitting_axes(plan_.value_layout[parameter.value]);
+  }
+
+  /// Whether somebody where it is updated takes it whole along an axis that it rests split along.
+  bool is_gathered(const State& parameter) const {
+    const std::set<int> at_rest = axes_at_rest(parameter);
     for (const NodeIndex n : uses_.users_of(parameter.value)) {
       const Node& node = graph_.nodes[n];
-      if (node.phase == Phase::update || placement_.mesh_of_node(n) != mesh) continue;
-      if (!at_rest) at_rest = splitting_axes(placement_.layout_at_rest(parameter.value, mesh));
+      if (node.phase == Phase::update ||
+          placement_.mesh_of_node(n) != placement_.mesh_of_value(parameter.value))
+        continue;
       for (std::size_t i = 0; i < node.operands.size(); ++i)
         if (node.operands[i] == parameter.value &&
-            !std::ranges::includes(splitting_axes(placement_.node_layout(n).operands[i]), *at_rest))
+            !std::ranges::includes(splitting_axes(placement_.node_layout(n).operands[i]), at_rest))
           return true;
     }
     return false;
   }
 
-  /// Whether it is split along an axis of the mesh that the parameter is not.
-  bool is_apart_from(const State& parameter, const ShardingSpec& spec, MeshIndex mesh) const {
-    return !std::ranges::includes(splitting_axes(placement_.layout_at_rest(parameter.value, mesh)),
-                                  splitting_axes(spec));
+  /// Whether a layout on the parameter's mesh is split along an axis that the parameter is not.
+  bool is_split_beyond(const State& parameter, const ShardingSpec& spec) const {
+    return !std::ranges::includes(axes_at_rest(parameter), splitting_axes(spec));
   }
 
   const Plan& plan_;

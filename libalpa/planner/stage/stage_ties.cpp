@@ -15,7 +15,7 @@ class TieBuilder {
   std::vector<StageTie> build() {
     for (const ValueIndex v : scope_.values()) {
       const StateIndex s = scope_.planning().uses.state_at[v];
-      if (s >= 0 && scope_.graph().states[s].is_parameter) tie(scope_.graph().states[s]);
+      if (s >= 0 && scope_.graph().states[s].is_parameter && scope_.updates(v)) tie(scope_.graph().states[s]);
     }
     return std::move(ties_);
   }

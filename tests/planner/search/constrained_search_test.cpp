@@ -209,7 +209,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "did you mean 'block.1.up'?"},
         Refused{"Dimension", "[[tensor]]\nname = \"block.*.up\"\nsplit = 2", ErrorKind::input,
                 "limits.toml:1: 'block.0.up' has 2 dimensions, there is no dimension 2",
-                "'split' from 0 to 1"},
+                "a pattern that leaves it out"},
         Refused{"MicroBatches", "micro_batches = [3]", ErrorKind::input,
                 "limits.toml:1: a batch of 8 does not divide into 3 micro-batches", "divisors of 8"},
         Refused{"Device", "[[apart]]\ndevices = [0, 4]", ErrorKind::input,
