@@ -193,11 +193,11 @@ int main(int argc, char** argv) {
       .option("--pin", settings.pin,
               "pinned plan (TOML) in place of --method, --devices, --micro-batches and --schedule: stages, "
               "meshes and what their axes do; the search's own best is shown beside it")
-      .option(
-          "--constraints", settings.constraints,
-          "what the plan must be like (TOML): most devices of tensor parallelism, ZeRO level, stages, layers "
-          "on one stage, tensors whole or split, micro-batches and more (share/constraints.md); their "
-          "prices are shown")
+      .option("--constraints", settings.constraints,
+              "what the plan must be like (TOML): largest extent of tensor parallelism, ZeRO level, stages, "
+              "layers "
+              "on one stage, tensors whole or split, micro-batches and more (share/constraints.md); their "
+              "prices are shown")
       .options(settings.planner)
       .option("--missing", settings.missing,
               "write the operator signatures that the profile lacks to this file")

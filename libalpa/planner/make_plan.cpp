@@ -76,8 +76,11 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
   try {
     Plan plan = search_plan(model, costs, options, log);
     if (!options.constraints.empty())
-      price_constraints(plan, options, deadline,
-                        [&](const PlannerOptions& o) { return plan_alone(model, costs, o); });
+      price_constraints(plan, options, deadline, [&](const PlannerOptions& o) {
+        log.debug(
+            fmt::format("search under {} of the constraints, for their prices", o.constraints.all.size()));
+        return plan_alone(model, costs, o);
+      });
     const Graph graph = model.graph(plan.micro_batch_samples);
     plan.program_fingerprint = program_fingerprint(lower(graph, plan), graph);
     return plan;

@@ -38,11 +38,13 @@ void price_constraints(Plan& plan, const PlannerOptions& options, const Deadline
   prediction.unconstrained_s = step_with({});
   if (prediction.unconstrained_s == 0) return;
   const bool is_free = prediction.unconstrained_s >= prediction.step_s * (1 - kAlike);
+  const auto step_without = [&](std::size_t constraint) {
+    if (is_free) return prediction.step_s;
+    const PlanConstraints others = options.constraints.without(constraint);
+    return others.empty() ? prediction.unconstrained_s : step_with(others);
+  };
   for (std::size_t i = 0; i < prediction.constraints.size(); ++i)
-    prediction.constraints[i].step_without_s = is_free ? prediction.step_s
-                                               : options.constraints.all.size() == 1
-                                                   ? prediction.unconstrained_s
-                                                   : step_with(options.constraints.without(i));
+    prediction.constraints[i].step_without_s = step_without(i);
 }
 
 std::string constraints_to_blame(const PlannerOptions& options, const Deadline& deadline,
