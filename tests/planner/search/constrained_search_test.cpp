@@ -1,6 +1,9 @@
 // Plans under constraints: they meet them, and are the best of all plans that do.
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <random>
+
 #include "libalpa/base/error.h"
 #include "libalpa/plan/compare_plans.h"
 #include "libalpa/planner/search/constraints_file.h"
@@ -60,7 +63,9 @@ TEST_P(BestUnderConstraint, IsFoundWhereTheBestOfAllIsAgainstIt) {
   ASSERT_TRUE(every.is_found());
   const EveryPlan::Best best = every.best();
   ASSERT_GT(best.plans, 0);
-  EXPECT_NEAR(plan_quietly(model, cluster, options).prediction.step_s, best.step_s, kRounding * best.step_s);
+  const Prediction found = plan_quietly(model, cluster, options).prediction;
+  EXPECT_NEAR(found.step_s, best.step_s, kRounding * best.step_s);
+  EXPECT_LE(found.lower_bound_s, best.step_s * (1 + kRounding));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -73,6 +78,69 @@ INSTANTIATE_TEST_SUITE_P(
                     BestCase{"together", "[[together]]\nlayers = [\"layer.0\", \"layer.1\"]", 1e9},
                     BestCase{"apart", "[[apart]]\ndevices = [0, 1]"}),
     [](const auto& best) { return best.param.name; });
+
+/// Constraints and clusters at random: what is found is no worse than any plan that meets the constraints, as
+/// far as these can be looked at, and its bound is not above them.
+TEST(ConstrainedSearch, IsAsGoodAsEveryPlanThatMeetsRandomConstraints) {
+  const std::vector<std::string> drawn_from{"most_tensor_parallel = 1\n",
+                                            "most_zero = 0\n",
+                                            "most_zero = 1\n",
+                                            "stages = 2\n",
+                                            "most_stages = 1\n",
+                                            "micro_batches = [1]\n",
+                                            "micro_batches = [2]\n",
+                                            "recompute = \"never\"\n",
+                                            "[[tensor]]\nname = \"layer.0.weight\"\nsplit = 1\n",
+                                            "[[tensor]]\nname = \"*.weight\"\nwhole = true\n",
+                                            "[[tensor]]\nname = \"layer.1.y\"\nwhole = true\n",
+                                            "[[tensor]]\nname = \"layer.0.y\"\nsplit = 0\n",
+                                            "[[boundary]]\nafter = \"layer.0\"\n",
+                                            "[[together]]\nlayers = [\"layer.0\", \"layer.1\"]\n",
+                                            "[[apart]]\ndevices = [0, 1]\n"};
+  int met = 0, refused = 0, slower = 0;
+  for (std::uint32_t seed = 0; seed < 30; ++seed) {
+    std::mt19937 random(seed);
+    const auto below = [&](std::size_t end) { return random() % end; };
+    const auto power = [&](double low, double high) {
+      return std::pow(10, low + (high - low) * static_cast<double>(below(1000)) / 1000);
+    };
+    const std::size_t first = below(drawn_from.size() - 1),
+                      second = first + 1 + below(drawn_from.size() - first - 1);
+    const std::string text = drawn_from[first] + drawn_from[second];
+    if (text.find("stages = 2\nmost_stages") != std::string::npos ||
+        text.find("]\nmicro") != std::string::npos || text.find("0\nmost_zero") != std::string::npos)
+      continue;  // given twice
+    const PlanningModel model{"narrow and wide", "", 2,
+                              [](std::int64_t samples) { return narrow_and_wide(samples, 2); }};
+    Cluster cluster = small_cluster(2);
+    cluster.f32_flops_per_s = power(7, 10);
+    cluster.memory_bytes_per_s = power(8, 10);
+    cluster.launch_s = power(-7, -5);
+    cluster.within_node = {power(-7, -5), power(8, 10)};
+    const CostModel costs(cluster);
+    PlannerOptions options = under(text);
+    options.effort = PlannerEffort::thorough;
+    EveryPlan every(model, costs, {1, 2},
+                    {.plans = 2'000, .choices = 2'000, .wanted = [&](const Plan& plan, const Graph& graph) {
+                       return unmet_constraints(options.constraints, plan, graph).empty();
+                     }});
+    ASSERT_TRUE(every.is_found());
+    const EveryPlan::Best best = every.best();
+    try {
+      const Prediction found = plan_quietly(model, cluster, options).prediction;
+      ++met;
+      slower += found.step_s > best.step_s * (1 + kRounding);
+      EXPECT_LE(found.lower_bound_s, best.step_s * (1 + kRounding)) << text;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::infeasible) throw;
+      ++refused;
+      EXPECT_EQ(best.step_s, infinity) << text;
+    }
+  }
+  EXPECT_GE(met, 15);
+  EXPECT_GE(refused, 1);
+  EXPECT_EQ(slower, 0);
+}
 
 /// On four devices of two nodes.
 class GptUnderConstraint : public testing::TestWithParam<BestCase> {};
