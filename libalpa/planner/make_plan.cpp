@@ -53,8 +53,7 @@ Error infeasible(const Error& error, const PlanningModel& model, const CostModel
   const PlanBy plan_by = [&](const PlannerOptions& o) { return plan_alone(model, costs, o); };
   if (!options.constraints.empty()) {
     const std::string blamed = constraints_to_blame(options, deadline, plan_by);
-    if (!blamed.empty())
-      return Error(ErrorKind::infeasible, blamed, "leave out one of them, or ask for less");
+    if (!blamed.empty()) return Error(ErrorKind::infeasible, blamed, "leave one out, or ask for less");
     options.constraints = {};  // which are not why
   }
   const std::string hint =

@@ -140,7 +140,7 @@ const std::vector<Row> rows{
     {"PinBesideOtherDevices", 1, kPlan + "--pin mixed.toml --devices 2", 2,
      "--devices 2 beside --pin: the pinned plan takes 4\n  try: without --devices"},
     {"ConstraintsOfAnUnknownLayer", 1, kPlan + "--constraints limits.toml", 3,
-     "limits.toml:1: the model has no layer 'blok.0'\n  try: did you mean 'block.0'?",
+     "limits.toml:1: the model has no layer 'blok.0'; did you mean 'block.0'?",
      text("limits.toml", "[[boundary]]\nafter = \"blok.0\"\n")},
     {"ConstraintsWithAnUnknownKey", 1, kPlan + "--constraints limits.toml", 3, "did you mean 'most_zero'?",
      text("limits.toml", "most_zeros = 1\n")},

@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <fstream>
+
 #include "libalpa/h5/file.h"
 #include "tests/commands/workplace.h"
 
@@ -76,6 +78,18 @@ TEST_F(PlanCommands, WarnOfAPlanThatGpusHaveNoKernelsFor) {
       HasSubstr(warning + " of concat, lstm, lstm_grad, slice, step_weights: this plan for NVIDIA H200"));
   EXPECT_THAT(planned(lstm, "local-2"), Not(HasSubstr(warning)));
   EXPECT_THAT(planned(tiny_gpt_, "h200-1"), Not(HasSubstr(warning)));
+}
+
+TEST_F(PlanCommands, SayWhatConstraintsCostAndKeepThemInThePlan) {
+  std::ofstream(path("limits.toml")) << "most_zero = 0\n[[boundary]]\nafter = \"block.0\"\n";
+  make_plan("here", "--constraints limits.toml --effort quick --micro-batches 4");
+  EXPECT_THAT(output_of("alpa-plan explain here.h5"),
+              AllOf(HasSubstr("\nconstraints that the plan meets: "), HasSubstr("ZeRO at most 0 "),
+                    HasSubstr(" limits.toml:2 "), HasSubstr("  all of them ")));
+  std::filesystem::create_directory(path("there"));
+  std::filesystem::rename(path("limits.toml"), path("there/limits.toml"));
+  make_plan("there", "--constraints there/limits.toml --effort quick --micro-batches 4");
+  EXPECT_EQ(difference(path("here.h5"), path("there.h5")), "");
 }
 
 TEST_F(PlanCommands, GiveTheSamePlanForAPinInAnotherFolder) {

@@ -1,11 +1,11 @@
 #include "libalpa/planner/search/constrained_space.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "libalpa/base/error.h"
-#include "libalpa/base/overloaded.h"
 #include "libalpa/base/units.h"
 #include "libalpa/planner/assemble.h"
 
@@ -16,68 +16,113 @@ int layer_named(const Graph& graph, const std::string& name) {
   return static_cast<int>(std::ranges::find(graph.layers, name) - graph.layers.begin());
 }
 
-[[noreturn]] void refuse_constraint(const PlanConstraint& constraint, const std::string& what,
-                                    const std::string& hint) {
-  throw Error(ErrorKind::input, fmt::format("{}: {}", constraint.where, what), hint);
-}
+/// What model, cluster and other options have of what constraints name.
+class ConstraintChecker {
+ public:
+  ConstraintChecker(const PlannerOptions& options, const PlanningModel& model, const Cluster& cluster)
+      : options_(options),
+        model_(model),
+        graph_(model.graph(model.group_samples)),
+        devices_(options.devices > 0 ? options.devices : cluster.devices()) {}
 
-[[noreturn]] void refuse_option(const PlanConstraint& constraint, const std::string& option) {
-  throw Error(ErrorKind::usage,
-              fmt::format("{} beside {}: {}", option, constraint.where, constraint_text(constraint)),
-              "one of the two without the other");
-}
-
-std::string did_you_mean(const std::string& name, const std::vector<std::string>& names) {
-  const std::string near = nearest_name(name, names);
-  return near.empty() ? "" : fmt::format("did you mean '{}'?", near);
-}
-
-void check_layer(const PlanConstraint& constraint, const std::string& name, const Graph& graph) {
-  if (layer_named(graph, name) < std::ssize(graph.layers)) return;
-  const std::string near = did_you_mean(name, graph.layers);
-  refuse_constraint(constraint, fmt::format("the model has no layer '{}'", name),
-                    near.empty() ? fmt::format("one of '{}' to '{}'; alpa-plan explain --full names all",
-                                               graph.layers.front(), graph.layers.back())
-                                 : near);
-}
-
-void check_tensor(const PlanConstraint& constraint, const TensorSplit& tensor, const Graph& graph) {
-  const std::map<std::string, ValueIndex> tensors = named_tensors(graph);
-  bool is_found = false;
-  std::vector<std::string> names;
-  for (const auto& [name, value] : tensors) {
-    names.push_back(name);
-    if (!matches(tensor.pattern, name)) continue;
-    is_found = true;
-    const Shape& shape = value_of(graph, value).type.shape;
-    if (tensor.dimension >= std::ssize(shape))
-      refuse_constraint(
-          constraint,
-          fmt::format("'{}' has {}, there is no dimension {}", name,
-                      count_text(std::ssize(shape), "dimension"), tensor.dimension),
-          name == tensor.pattern ? "'split' of fewer, or 'whole = true'" : "a pattern that leaves it out");
+  void check() {
+    for (const PlanConstraint& constraint : options_.constraints.all) {
+      constraint_ = &constraint;
+      std::visit([&](const auto& demand) { check(demand); }, constraint.demand);
+    }
+    if (!faults_.empty()) throw Error(ErrorKind::input, fmt::format("{}", fmt::join(faults_, "\n")));
   }
-  if (is_found) return;
-  const std::string near = did_you_mean(tensor.pattern, names);
-  refuse_constraint(constraint,
-                    fmt::format("no parameter or activation of the model is called '{}'", tensor.pattern),
-                    near.empty() ? "a name as in h5dump -d /values/name plan.h5, or a pattern as "
-                                   "'block.*.mlp.up'"
-                                 : near);
-}
 
-void check_micro_batches(const PlanConstraint& constraint, const MicroBatchCounts& counts,
-                         const PlannerOptions& options, const PlanningModel& model) {
-  const std::int64_t groups = model.batch / model.group_samples;
-  for (const int count : counts.allowed)
-    if (groups % count != 0)
-      refuse_constraint(constraint,
-                        fmt::format("a batch of {} does not divide into {} micro-batches{}", model.batch,
-                                    count, model.group_samples > 1 ? " of whole groups of samples" : ""),
-                        fmt::format("divisors of {}", groups));
-  if (options.micro_batches > 0 && !std::ranges::count(counts.allowed, options.micro_batches))
-    refuse_option(constraint, fmt::format("--micro-batches {}", options.micro_batches));
-}
+ private:
+  void fault(const std::string& what) { faults_.push_back(fmt::format("{}: {}", constraint_->where, what)); }
+
+  [[noreturn]] void refuse_option(const std::string& option) const {
+    throw Error(ErrorKind::usage,
+                fmt::format("{} beside {}: {}", option, constraint_->where, constraint_text(*constraint_)),
+                "one of the two without the other");
+  }
+
+  static std::string near(const std::string& name, const std::vector<std::string>& names,
+                          const std::string& otherwise) {
+    const std::string nearest = nearest_name(name, names);
+    return nearest.empty() ? otherwise : fmt::format("did you mean '{}'?", nearest);
+  }
+
+  void check_layer(const std::string& name) {
+    if (layer_named(graph_, name) < std::ssize(graph_.layers)) return;
+    fault(fmt::format(
+        "the model has no layer '{}'; {}", name,
+        near(name, graph_.layers,
+             fmt::format("its layers are '{}' to '{}'", graph_.layers.front(), graph_.layers.back()))));
+  }
+
+  void check(const MostTensorParallel&) {}
+  void check(const MostZero&) {}
+
+  void check(const StageCount& count) {
+    const auto layers = static_cast<int>(graph_.layers.size());
+    if (count.least > std::min(devices_, layers))
+      fault(fmt::format("{} asked for, {} and {} allow {}", count_text(count.least, "pipeline stage"),
+                        count_text(layers, "layer"), count_text(devices_, "device"),
+                        std::min(devices_, layers)));
+  }
+
+  void check(const MicroBatchCounts& counts) {
+    const std::int64_t groups = model_.batch / model_.group_samples;
+    for (const int count : counts.allowed)
+      if (groups % count != 0)
+        fault(fmt::format("a batch of {} does not divide into {} micro-batches{}", model_.batch, count,
+                          model_.group_samples > 1 ? " of whole groups of samples" : ""));
+    if (options_.micro_batches > 0 && !std::ranges::count(counts.allowed, options_.micro_batches))
+      refuse_option(fmt::format("--micro-batches {}", options_.micro_batches));
+  }
+
+  void check(const Recomputation& of) {
+    const Rematerialize wanted = of.is_of_all ? Rematerialize::always : Rematerialize::never;
+    if (options_.rematerialize != Rematerialize::automatic && options_.rematerialize != wanted)
+      refuse_option(fmt::format("--rematerialize {}", of.is_of_all ? "never" : "always"));
+  }
+
+  void check(const ScheduleOf& schedule) {
+    if (options_.schedule != PlannerOptions{}.schedule && options_.schedule != schedule.name)
+      refuse_option("--schedule " + options_.schedule);
+  }
+
+  void check(const TensorSplit& tensor) {
+    bool is_found = false;
+    std::vector<std::string> names;
+    for (const auto& [name, value] : named_tensors(graph_)) {
+      names.push_back(name);
+      if (!matches(tensor.pattern, name)) continue;
+      is_found = true;
+      if (const auto rank = std::ssize(value_of(graph_, value).type.shape); tensor.dimension >= rank)
+        fault(fmt::format("'{}' has {}, there is no dimension {}", name, count_text(rank, "dimension"),
+                          tensor.dimension));
+    }
+    if (!is_found)
+      fault(fmt::format("no parameter or activation of the model is called '{}'; {}", tensor.pattern,
+                        near(tensor.pattern, names, "'*' stands for any characters: '*.up', 'block.*.y'")));
+  }
+
+  void check(const StageBoundary& boundary) { check_layer(boundary.layer); }
+
+  void check(const LayersTogether& together) {
+    check_layer(together.first);
+    check_layer(together.last);
+  }
+
+  void check(const DevicesApart& apart) {
+    if (apart.other >= devices_)
+      fault(fmt::format("there is no device {}, devices are 0 to {}", apart.other, devices_ - 1));
+  }
+
+  const PlannerOptions& options_;
+  const PlanningModel& model_;
+  const Graph graph_;
+  const int devices_;
+  const PlanConstraint* constraint_ = nullptr;  ///< that is being checked
+  std::vector<std::string> faults_;
+};
 
 constexpr int kLevelOf[] = {0, 0, 1, 2, 3};  ///< [StateSharding] of ZeRO
 
@@ -148,48 +193,7 @@ void check_constraints(const PlannerOptions& options, const PlanningModel& model
   if (options.pin)
     throw Error(ErrorKind::usage, "--constraints beside --pin: a pinned plan is not looked for",
                 "one of the two without the other");
-  const Graph graph = model.graph(model.group_samples);
-  const int devices = options.devices > 0 ? options.devices : cluster.devices();
-  const PlannerOptions unsaid;
-  for (const PlanConstraint& constraint : options.constraints.all)
-    std::visit(
-        Overloaded{
-            [](const MostTensorParallel&) {}, [](const MostZero&) {},
-            [&](const StageCount& count) {
-              const int most = std::min(devices, static_cast<int>(graph.layers.size()));
-              if (count.least > most)
-                refuse_constraint(
-                    constraint,
-                    fmt::format("{} asked for, {} and {} allow {}", count_text(count.least, "pipeline stage"),
-                                count_text(std::ssize(graph.layers), "layer"), count_text(devices, "device"),
-                                most),
-                    fmt::format("'stages' of {} or fewer", most));
-            },
-            [&](const MicroBatchCounts& counts) { check_micro_batches(constraint, counts, options, model); },
-            [&](const Recomputation& of) {
-              const Rematerialize wanted = of.is_of_all ? Rematerialize::always : Rematerialize::never;
-              if (options.rematerialize != Rematerialize::automatic && options.rematerialize != wanted)
-                refuse_option(constraint,
-                              fmt::format("--rematerialize {}", of.is_of_all ? "never" : "always"));
-            },
-            [&](const ScheduleOf& schedule) {
-              if (options.schedule != unsaid.schedule && options.schedule != schedule.name)
-                refuse_option(constraint, "--schedule " + options.schedule);
-            },
-            [&](const TensorSplit& tensor) { check_tensor(constraint, tensor, graph); },
-            [&](const StageBoundary& boundary) { check_layer(constraint, boundary.layer, graph); },
-            [&](const LayersTogether& together) {
-              check_layer(constraint, together.first, graph);
-              check_layer(constraint, together.last, graph);
-            },
-            [&](const DevicesApart& apart) {
-              if (apart.other >= devices)
-                refuse_constraint(
-                    constraint,
-                    fmt::format("there is no device {}, devices are 0 to {}", apart.other, devices - 1),
-                    "devices by their place in the cluster");
-            }},
-        constraint.demand);
+  ConstraintChecker(options, model, cluster).check();
 }
 
 PlannerOptions within_constraints(PlannerOptions options) {

@@ -5,8 +5,8 @@
 
 namespace alpa {
 
-/// Throws Error(input) where the constraints of the options name what model and cluster have not, with the
-/// nearest name, or Error(usage) where other options say otherwise.
+/// Throws Error(input) with all that the constraints of the options name and model and cluster have not, or
+/// Error(usage) where other options say otherwise.
 void check_constraints(const PlannerOptions&, const PlanningModel&, const Cluster&);
 
 /// With what the constraints say of the schedule and of recomputation.

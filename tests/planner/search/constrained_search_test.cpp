@@ -249,7 +249,6 @@ struct Refused {
   std::string constraints;
   ErrorKind kind;
   const char* message;
-  const char* hint;
 };
 
 class RefusedConstraints : public testing::TestWithParam<Refused> {};
@@ -263,40 +262,39 @@ TEST_P(RefusedConstraints, AreNamedByTheirLines) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), GetParam().kind);
     EXPECT_THAT(error.happened(), HasSubstr(GetParam().message));
-    EXPECT_THAT(error.hint(), HasSubstr(GetParam().hint));
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Constraints, RefusedConstraints,
     testing::Values(
-        Refused{"Layer", "[[boundary]]\nafter = \"blok.1\"", ErrorKind::input,
-                "limits.toml:1: the model has no layer 'blok.1'", "did you mean 'block.1'?"},
+        Refused{"Layers", "[[boundary]]\nafter = \"blok.1\"\n[[boundary]]\nbefore = \"tail\"",
+                ErrorKind::input,
+                "limits.toml:1: the model has no layer 'blok.1'; did you mean 'block.1'?\n"
+                "limits.toml:3: the model has no layer 'tail'; "},
         Refused{"Tensor", "\n[[tensor]]\nname = \"block.1.upp\"\nwhole = true", ErrorKind::input,
-                "limits.toml:2: no parameter or activation of the model is called 'block.1.upp'",
+                "limits.toml:2: no parameter or activation of the model is called 'block.1.upp'; "
                 "did you mean 'block.1.up'?"},
         Refused{"Dimension", "[[tensor]]\nname = \"block.*.up\"\nsplit = 2", ErrorKind::input,
-                "limits.toml:1: 'block.0.up' has 2 dimensions, there is no dimension 2",
-                "a pattern that leaves it out"},
-        Refused{"MicroBatches", "micro_batches = [3]", ErrorKind::input,
-                "limits.toml:1: a batch of 8 does not divide into 3 micro-batches", "divisors of 8"},
+                "limits.toml:1: 'block.0.up' has 2 dimensions, there is no dimension 2"},
+        Refused{"MicroBatches", "micro_batches = [1, 3]", ErrorKind::input,
+                "limits.toml:1: a batch of 8 does not divide into 3 micro-batches"},
         Refused{"Device", "[[apart]]\ndevices = [0, 4]", ErrorKind::input,
-                "limits.toml:1: there is no device 4, devices are 0 to 3", ""},
+                "limits.toml:1: there is no device 4, devices are 0 to 3"},
         Refused{"Stages", "stages = 5", ErrorKind::input,
-                "5 pipeline stages asked for, 4 layers and 4 devices allow 4", "'stages' of 4 or fewer"},
+                "5 pipeline stages asked for, 4 layers and 4 devices allow 4"},
         Refused{
             "Contradiction",
             "most_zero = 1\n[[boundary]]\nafter = \"block.0\"\n"
             "[[together]]\nlayers = [\"embedding\", \"head\"]",
             ErrorKind::infeasible,
             "no plan meets these together: limits.toml:2 (a stage ends with layer 'block.0'), limits.toml:4 "
-            "(layers 'embedding' to 'head' on one stage)",
-            "leave out one of them"},
+            "(layers 'embedding' to 'head' on one stage)"},
         Refused{"Impossible",
                 "most_zero = 1\n[[tensor]]\nname = \"block.0.norm1.bias\"\nsplit = 0\n"
                 "[[apart]]\ndevices = [0, 1]",
                 ErrorKind::infeasible,
-                "no plan meets limits.toml:2 ('block.0.norm1.bias' split in dimension 0)", "leave out"}),
+                "no plan meets limits.toml:2 ('block.0.norm1.bias' split in dimension 0)"}),
     [](const auto& refused) { return refused.param.name; });
 
 TEST(ConstrainedSearch, RefusesOptionsThatSayOtherwise) {
