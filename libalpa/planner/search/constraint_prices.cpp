@@ -8,7 +8,7 @@
 namespace alpa {
 namespace {
 
-constexpr double kAlike = 1e-9;  ///< sums in another order
+constexpr double kSameStep = 1e-9;  ///< sums in another order
 
 std::string list_of(const PlanConstraints& constraints) {
   std::vector<std::string> texts;
@@ -37,7 +37,7 @@ void price_constraints(Plan& plan, const PlannerOptions& options, const Deadline
   };
   prediction.unconstrained_s = step_with({});
   if (prediction.unconstrained_s == 0) return;
-  const bool is_free = prediction.unconstrained_s >= prediction.step_s * (1 - kAlike);
+  const bool is_free = prediction.unconstrained_s >= prediction.step_s * (1 - kSameStep);
   const auto step_without = [&](std::size_t constraint) {
     if (is_free) return prediction.step_s;
     const PlanConstraints others = options.constraints.without(constraint);

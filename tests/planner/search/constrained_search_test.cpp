@@ -20,7 +20,7 @@ using testing::Each;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr double kRounding = 1e-9;  ///< sums in another order
+constexpr double kSumRounding = 1e-9;  ///< sums in another order
 
 /// Searched quickly; what is found is compared, not how good it is.
 PlannerOptions under(const std::string& constraints) {
@@ -64,8 +64,8 @@ TEST_P(BestUnderConstraint, IsFoundWhereTheBestOfAllIsAgainstIt) {
   const EveryPlan::Best best = every.best();
   ASSERT_GT(best.plans, 0);
   const Prediction found = plan_quietly(model, cluster, options).prediction;
-  EXPECT_NEAR(found.step_s, best.step_s, kRounding * best.step_s);
-  EXPECT_LE(found.lower_bound_s, best.step_s * (1 + kRounding));
+  EXPECT_NEAR(found.step_s, best.step_s, kSumRounding * best.step_s);
+  EXPECT_LE(found.lower_bound_s, best.step_s * (1 + kSumRounding));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -129,8 +129,8 @@ TEST(ConstrainedSearch, IsAsGoodAsEveryPlanThatMeetsRandomConstraints) {
     try {
       const Prediction found = plan_quietly(model, cluster, options).prediction;
       ++met;
-      slower += found.step_s > best.step_s * (1 + kRounding);
-      EXPECT_LE(found.lower_bound_s, best.step_s * (1 + kRounding)) << text;
+      slower += found.step_s > best.step_s * (1 + kSumRounding);
+      EXPECT_LE(found.lower_bound_s, best.step_s * (1 + kSumRounding)) << text;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::infeasible) throw;
       ++refused;
@@ -163,7 +163,7 @@ TEST_P(GptUnderConstraint, MeetsItAndIsNoFasterThanThePlanWithout) {
   const Plan plan = plan_quietly(small_model(), two_nodes(), options);
   EXPECT_TRUE(meets(options, small_model(), plan));
   EXPECT_LE(plan.prediction.lower_bound_s, plan.prediction.estimate_s);
-  EXPECT_GE(plan.prediction.step_s, unconstrained_s() * (1 - kRounding));
+  EXPECT_GE(plan.prediction.step_s, unconstrained_s() * (1 - kSumRounding));
 }
 
 INSTANTIATE_TEST_SUITE_P(
