@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/units.h"
 #include "libalpa/planner/search/constraint_prices.h"
 #include "libalpa/planner/search/feasible_options.h"
 #include "libalpa/planner/search/pin.h"
@@ -47,6 +48,18 @@ std::optional<Plan> plan_alone(const PlanningModel& model, const CostModel& cost
   }
 }
 
+/// Once planning takes long: which search it is at.
+void report_pricing(const PlannerOptions& options, const PlannerOptions& others, const Deadline& deadline,
+                    Log& log) {
+  constexpr double long_s = 5;
+  const double left_s = deadline.seconds_left(), gone_s = options.time_limit_s - left_s;
+  if (gone_s > long_s)
+    log.info(fmt::format("prices of constraints: search with {} of {}; {} gone, at most {} left",
+                         others.constraints.all.size(),
+                         count_text(std::ssize(options.constraints.all), "constraint"), seconds_text(gone_s),
+                         seconds_text(left_s)));
+}
+
 /// What to change where no plan fits.
 Error infeasible(const Error& error, const PlanningModel& model, const CostModel& costs,
                  PlannerOptions options, const Deadline& deadline) {
@@ -76,8 +89,7 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
     Plan plan = search_plan(model, costs, options, log);
     if (!options.constraints.empty())
       price_constraints(plan, options, deadline, [&](const PlannerOptions& o) {
-        log.debug(
-            fmt::format("search under {} of the constraints, for their prices", o.constraints.all.size()));
+        report_pricing(options, o, deadline, log);
         return plan_alone(model, costs, o);
       });
     const Graph graph = model.graph(plan.micro_batch_samples);

@@ -53,6 +53,11 @@ devices = [8, 0]
               ElementsAre("limits.toml:1 4 pipeline stages", "limits.toml:2 all layers recomputed"));
 }
 
+TEST(ConstraintsFile, OfTheExamplesAreSound) {
+  for (const auto& entry : std::filesystem::directory_iterator(ALPA_SOURCE_DIR "/configs/constraints"))
+    EXPECT_FALSE(read_constraints(entry.path()).empty());
+}
+
 struct BadConstraints {
   const char *text, *fault;
 };
