@@ -51,13 +51,15 @@ struct Settings {
 };
 
 /// The numbers to plan with: a profile, a cluster file, or a profile's machines in another number.
-CostModel cost_model(const Settings& settings, std::string& fingerprint) {
+CostModel cost_model(const Settings& settings, std::string& fingerprint, Log& log) {
   if (settings.profile.empty() && settings.cluster.empty())
     throw Error(ErrorKind::usage, "neither --profile nor --cluster is given",
                 "--profile profile.h5 of alpa-profile, or --cluster configs/clusters/NAME.toml");
   if (settings.profile.empty()) return CostModel(read_cluster(settings.cluster));
   Profile profile = read_profile(settings.profile);
   fingerprint = profile_fingerprint(profile);
+  if (const std::string warning = warning_of(settings.profile, profile); !warning.empty())
+    log.warning(warning);
   if (!settings.cluster.empty()) profile.cluster = read_cluster_of(profile.cluster, settings.cluster);
   return CostModel(profile);
 }
@@ -103,7 +105,7 @@ int plan_model(const Settings& settings, App& app) {
       AtomicFile{written};  // a folder that cannot be written is noticed before the search
   const ModelDefinition model = load_model(settings.model);
   std::string fingerprint;
-  CostModel costs = cost_model(settings, fingerprint);
+  CostModel costs = cost_model(settings, fingerprint, app.log());
   PlannerOptions options = settings.planner;
   options.compare_with_search = true;
   options.stop = &stop;
@@ -131,11 +133,12 @@ int plan_model(const Settings& settings, App& app) {
   return static_cast<int>(ErrorKind::stopped_early);
 }
 
-void simulate_plan(const Settings& settings) {
+void simulate_plan(const Settings& settings, Log& log) {
   const PlannedModel planned = read_planned_model(settings.first);
   const Plan& plan = planned.plan;
   const Graph& graph = planned.graph;
-  const auto [costs, remark] = costs_of(plan, settings.profile);
+  const auto [costs, remark, warning] = costs_of(plan, settings.profile);
+  if (!warning.empty()) log.warning(warning);
   if (!settings.trace.empty()) AtomicFile{settings.trace};
   check_program(plan, graph);
   const Program program = lower(graph, plan);
@@ -243,7 +246,7 @@ int main(int argc, char** argv) {
       .example("alpa-plan report plan.h5 --out plan.html",
                "timeline, memory over time, layouts, every plan that was tried")
       .example("alpa-plan report plan.h5 zero.h5 --out plans.html", "two plans side by side")
-      .runs([&] { report_plans(settings.plans, settings.profile, settings.out); });
+      .runs([&] { report_plans(settings.plans, settings.profile, settings.out, app.log()); });
   app.subcommand("compare", "list how two plans differ")
       .argument("A.h5", settings.first, "plan")
       .argument("B.h5", settings.second, "plan")
@@ -262,7 +265,7 @@ int main(int argc, char** argv) {
                "the step as predicted from the profile that the plan was made from")
       .example("alpa-plan simulate plan.h5 --trace planned.json",
                "its timeline from the cluster's numbers, for chrome://tracing or Perfetto")
-      .runs([&] { simulate_plan(settings); });
+      .runs([&] { simulate_plan(settings, app.log()); });
   app.subcommand("check", "check a plan file: structure, model, program")
       .argument("PLAN.h5", settings.first, "plan")
       .example("alpa-plan check plan.h5", "before a long job")

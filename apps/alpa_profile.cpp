@@ -5,6 +5,7 @@
 
 #include "apps/app.h"
 #include "apps/models.h"
+#include "apps/plan_costs.h"
 #include "apps/rank_device.h"
 #include "libalpa/base/clock.h"
 #include "libalpa/base/error.h"
@@ -251,6 +252,8 @@ int profile_rank(Settings settings, const ParallelRun& run, const std::string& c
   const MeasureResult result = measure(work, std::move(profile), instrument, settings.measure,
                                        surroundings(settings, run, std::move(places), command_line));
   if (settings.check) compare(run, result.profile);
+  const std::string warning = warning_of(settings.out, result.profile);
+  if (run.session.rank() == 0 && !warning.empty()) run.log.warning(warning);
   if (run.session.rank() == 0)
     run.log.info(fmt::format("{}: {} measured, {} known before, {} failed, {} left", settings.out.string(),
                              result.measured, result.reused, result.failed, result.left));

@@ -3,9 +3,14 @@
 #include <fmt/core.h>
 
 #include "libalpa/base/units.h"
-#include "libalpa/cluster/profile.h"
+#include "libalpa/cluster/noise.h"
 
 namespace alpa {
+
+std::string warning_of(const std::filesystem::path& file, const Profile& profile) {
+  const std::string warning = noise_warning(noise_of(profile));
+  return warning.empty() ? "" : fmt::format("'{}': {}", file.string(), warning);
+}
 
 PlanCosts costs_of(const Plan& plan, const std::filesystem::path& profile_path) {
   const bool from_profile = !plan.profile_fingerprint.empty();
@@ -23,10 +28,11 @@ PlanCosts costs_of(const Plan& plan, const std::filesystem::path& profile_path) 
   const std::string fingerprint = profile_fingerprint(profile);
   if (fingerprint == plan.profile_fingerprint) {
     profile.cluster = plan.cluster;  // which --cluster may have replaced
-    return {CostModel(profile), ""};
+    return {CostModel(profile), "", warning_of(profile_path, profile)};
   }
   return {CostModel(profile),
-          remark(fmt::format("the costs of '{}' ({})", profile_path.string(), fingerprint))};
+          remark(fmt::format("the costs of '{}' ({})", profile_path.string(), fingerprint)),
+          warning_of(profile_path, profile)};
 }
 
 }  // namespace alpa

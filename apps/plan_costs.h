@@ -11,7 +11,11 @@ namespace alpa {
 struct PlanCosts {
   CostModel costs;
   std::string remark;
+  std::string warning = {};  ///< of a profile from a busy machine; ""
 };
+
+/// "'profile.h5': the machines were busy ..."; "" where they were not.
+std::string warning_of(const std::filesystem::path& file, const Profile&);
 
 /// From a profile; from the numbers of the plan's cluster alone where `profile` is "". Throws Error(input).
 PlanCosts costs_of(const Plan&, const std::filesystem::path& profile);

@@ -27,13 +27,14 @@ std::string page_skeleton() {
 }  // namespace
 
 void report_plans(const std::vector<std::filesystem::path>& plans, const std::filesystem::path& profile,
-                  const std::filesystem::path& page) {
+                  const std::filesystem::path& page, Log& log) {
   AtomicFile{page};  // a folder that cannot be written is noticed before the work
   const std::string skeleton = page_skeleton();
   std::vector<PageEntry> entries;
   for (const std::filesystem::path& file : plans) {
     const PlannedModel planned = read_planned_model(file);
-    const auto [costs, remark] = costs_of(planned.plan, profile);
+    const auto [costs, remark, warning] = costs_of(planned.plan, profile);
+    if (!warning.empty() && entries.empty()) log.warning(warning);
     check_program(planned.plan, planned.graph);
     entries.push_back({file.filename().string(), plan_facts(planned.plan, planned.graph),
                        step_picture(planned.plan, planned.graph, costs),

@@ -2,11 +2,14 @@
 #include <filesystem>
 #include <vector>
 
+#include "libalpa/base/log.h"
+
 namespace alpa {
 
 /// Writes a page of these plans (report/plan_page.h), with the skeleton of the share folder. `profile`: where
-/// the costs of the timelines come from; "": the cluster of each plan.
+/// the costs of the timelines come from, with a warning where it is of
+/// a busy machine; "": the cluster of each plan.
 void report_plans(const std::vector<std::filesystem::path>& plans, const std::filesystem::path& profile,
-                  const std::filesystem::path& page);
+                  const std::filesystem::path& page, Log&);
 
 }  // namespace alpa

@@ -10,12 +10,13 @@
 #include "libalpa/base/fingerprint.h"
 #include "libalpa/base/names.h"
 #include "libalpa/cluster/cluster_columns.h"
+#include "libalpa/cluster/noise.h"
 #include "libalpa/h5/file.h"
 
 namespace alpa {
 namespace {
 
-constexpr std::string_view kFormat = "alpa-profile", kVersion = "1.0";
+constexpr std::string_view kFormat = "alpa-profile", kVersion = "1.1";
 constexpr std::array kKinds{CollectiveKind::all_reduce,     CollectiveKind::all_gather,
                             CollectiveKind::reduce_scatter, CollectiveKind::all_to_all,
                             CollectiveKind::shift,          CollectiveKind::send};
@@ -112,6 +113,32 @@ void write_collectives(H5Writer& file, const std::vector<CollectiveSample>& coll
   write_on_nodes(file, "/collectives", nodes_measured, collectives, [](const auto& each) { return each; });
 }
 
+void write_reference(H5Writer& file, const std::vector<ReferenceSample>& reference) {
+  std::vector<std::string> signature;
+  std::vector<std::int32_t> run;
+  std::vector<double> at, median, spread;
+  for (const ReferenceSample& sample : reference) {
+    signature.push_back(sample.signature);
+    run.push_back(sample.run);
+    at.push_back(sample.at_s);
+    median.push_back(sample.median_s);
+    spread.push_back(sample.spread_s);
+  }
+  file.column("/reference/signature", signature);
+  file.column("/reference/run", run, "1");
+  file.column("/reference/at_s", at, "s");
+  file.column("/reference/median_s", median, "s");
+  file.column("/reference/spread_s", spread, "s");
+}
+
+/// For people: it follows from the columns.
+void write_noise(H5Writer& file, const Noise& noise) {
+  file.group("/noise");
+  file.attribute("/noise", "typical_spread", noise.typical_spread);
+  file.attribute("/noise", "drift", noise.drift);
+  file.attribute("/noise", "is_busy", std::int64_t{noise.is_busy()});
+}
+
 /// A file that anybody may have made: numbers that would poison every cost are refused here.
 class ProfileReader {
  public:
@@ -123,6 +150,7 @@ class ProfileReader {
     profile.nodes = nodes();
     profile.operators = operators(profile.nodes.size());
     profile.collectives = collectives(profile.nodes.size());
+    if (file_.has("/reference")) profile.reference = reference();
     return profile;
   }
 
@@ -248,6 +276,22 @@ class ProfileReader {
     return samples;
   }
 
+  std::vector<ReferenceSample> reference() const {
+    const std::vector<std::string> signature = file_.strings("/reference/signature");
+    const Shape rows{static_cast<std::int64_t>(signature.size())};
+    const std::vector<std::int64_t> run = file_.int64s("/reference/run", rows);
+    const std::vector<double> at = file_.doubles("/reference/at_s", rows),
+                              median = file_.doubles("/reference/median_s", rows),
+                              spread = file_.doubles("/reference/spread_s", rows);
+    std::vector<ReferenceSample> samples;
+    for (std::size_t i = 0; i < signature.size(); ++i)
+      samples.push_back({signature[i], count("/reference/run", i, run[i], between(0, 1 << 30)),
+                         number("/reference/at_s", i, at[i], between(0, kMostNumber)),
+                         time("/reference/median_s", i, median[i]),
+                         time("/reference/spread_s", i, spread[i])});
+    return samples;
+  }
+
   std::filesystem::path path_;
   H5Reader file_;
 };
@@ -280,6 +324,8 @@ void write_profile(const std::filesystem::path& path, const Profile& profile, co
   write_nodes(file, profile.nodes);
   write_operators(file, profile.operators, profile.nodes.size());
   write_collectives(file, profile.collectives, profile.nodes.size());
+  write_reference(file, profile.reference);
+  write_noise(file, noise_of(profile));
   file.provenance(provenance);
   file.publish();
 }

@@ -61,6 +61,16 @@ struct NodeSample {
   bool operator==(const NodeSample&) const = default;
 };
 
+/// One operator that alpa-profile times again and again while it measures: where it takes longer at one time
+/// than at another, the machines had something else to do.
+struct ReferenceSample {
+  std::string signature;
+  int run = 0;      ///< of alpa-profile, among those that measured into the file, from 0
+  double at_s = 0;  ///< after the run began to measure
+  double median_s = 0, spread_s = 0;  ///< over ranks; largest interquartile range of a rank's repetitions
+  bool operator==(const ReferenceSample&) const = default;
+};
+
 /// What alpa-profile measured on a cluster. Jobs on different nodes of it may have added to it, so `nodes`
 /// can be more than `cluster` has. Planning takes medians over all ranks; nodes are for people to look at.
 struct Profile {
@@ -68,6 +78,7 @@ struct Profile {
   std::vector<NodeSample> nodes;
   std::map<std::string, OperatorSample> operators;  ///< by signature_of(op, local call)
   std::vector<CollectiveSample> collectives;        ///< sorted by key()
+  std::vector<ReferenceSample> reference = {};      ///< in the order of time; none in older files
 };
 
 /// Reads a profile file. Throws Error(input) where it is none, is damaged, or holds numbers that cannot be.

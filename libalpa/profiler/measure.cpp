@@ -57,6 +57,8 @@ class Measuring {
         published_s_(begin_s_),
         reported_s_(begin_s_) {
     result_.profile = std::move(known);
+    if (const auto& reference = result_.profile.reference; !reference.empty())
+      run_ = reference.back().run + 1;
   }
 
   MeasureResult run(const Workload& work) {
@@ -72,10 +74,14 @@ class Measuring {
     for (const OperatorCase* each : operators) operators_.weight_left += weight(*each);
     collectives_.weight_left = static_cast<double>(collectives.size());
 
+    if (progress_.total > 0) take_reference(work);
     for (const CollectiveCase* each : collectives)
       if (goes_on()) take(*each);
-    for (const OperatorCase* each : operators)
-      if (goes_on()) take(*each);
+    if (!collectives.empty()) take_reference(work);
+    for (std::size_t i = 0; i < operators.size(); ++i) {
+      if (goes_on()) take(*operators[i]);
+      if (quarter(i + 1, operators.size()) > quarter(i, operators.size())) take_reference(work);
+    }
     result_.left = progress_.total - progress_.done;
     if (around_.publish) around_.publish(result_.profile);
     return std::move(result_);
@@ -110,6 +116,17 @@ class Measuring {
     is_over_ = reason != kGoesOn;
     result_.was_stopped = reason == kStopped;
     return !is_over_;
+  }
+
+  static std::size_t quarter(std::size_t done, std::size_t all) { return 4 * done / all; }
+
+  void take_reference(const Workload& work) {
+    if (!work.reference || !goes_on()) return;
+    const double at_s = around_.now_s() - begin_s_;
+    const Timing timing = instrument_.time(*work.reference);
+    if (timing.has_failed()) return;
+    result_.profile.reference.push_back(
+        {work.reference->signature, run_, at_s, timing.median_s, largest(timing.rank_spread_s)});
   }
 
   void take(const OperatorCase& each) {
@@ -174,6 +191,7 @@ class Measuring {
   MeasureResult result_;
   MeasureProgress progress_;
   double begin_s_, published_s_, reported_s_;
+  int run_ = 0;
   Pace collectives_, operators_;
   bool is_over_ = false;
 };

@@ -39,6 +39,8 @@ struct MeasureResult {
 };
 
 /// Adds to `known` what it lacks of the workload: collectives first, then operators in the workload's order.
+/// Where it lacks anything the reference is timed at the beginning, after the collectives and after each
+/// quarter of the operators.
 /// A sample that fails is noted as failed and the next one is taken; failed ones of earlier runs are tried
 /// again. Every rank calls it alike.
 MeasureResult measure(const Workload&, Profile known, Instrument&, const MeasureOptions&,

@@ -142,6 +142,19 @@ std::vector<CollectiveCase> collective_cases(const Cluster& cluster, std::int64_
   return {cases.begin(), cases.end()};
 }
 
+/// The longest, of which short waits and unlucky places in memory are no large part; of those that are long
+/// enough for that the one that is used most.
+std::optional<OperatorCase> reference(const std::vector<OperatorCase>& operators, const Cluster& cluster) {
+  constexpr double long_enough_s = 0.02;
+  const auto length_s = [&](const OperatorCase& each) {
+    return std::min(each.least_seconds(cluster), long_enough_s);
+  };
+  const auto longest = std::max_element(operators.begin(), operators.end(), [&](const auto& a, const auto& b) {
+    return length_s(a) < length_s(b);
+  });
+  return longest == operators.end() ? std::nullopt : std::optional(*longest);
+}
+
 }  // namespace
 
 double OperatorCase::least_seconds(const Cluster& cluster) const {
@@ -170,7 +183,9 @@ Workload workload(std::span<const Graph> graphs, const Cluster& cluster) {
     collector.add_graph(graph);
     for (const Value& value : graph.values) largest = std::max(largest, byte_count(value.type));
   }
-  return {collector.by_importance(), collective_cases(cluster, largest)};
+  Workload work{collector.by_importance(), collective_cases(cluster, largest), {}};
+  work.reference = reference(work.operators, cluster);
+  return work;
 }
 
 }  // namespace alpa

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,6 +47,7 @@ struct CollectiveCase {
 struct Workload {
   std::vector<OperatorCase> operators;      ///< most used time first (times used x roofline)
   std::vector<CollectiveCase> collectives;  ///< sorted
+  std::optional<OperatorCase> reference;    ///< one of the operators, timed again and again
 };
 
 /// What plans of these training graphs (one per size of micro-batch) on this cluster can ask for: every

@@ -30,6 +30,7 @@ Profile example() {
       {CollectiveKind::all_reduce, {1, 2}, 1024, 4e-6, 1e-7, 3e-7, {{4e-6, 3e-7}, {5e-6, 1e-7}}},
       {CollectiveKind::all_reduce, {1, 2}, 4096, 6e-6, 2e-7, 1e-7, {{6e-6, 1e-7}, {7e-6, 0}}},
       {CollectiveKind::send, {1, 2}, 1024, 2e-6, 0, 0, {{}, {2e-6, 0}}}};
+  profile.reference = {{"gelu f32[8x32]", 0, 0.5, 1e-3, 2e-5}, {"gelu f32[8x32]", 0, 1500, 1.5e-3, 0}};
   return profile;
 }
 
@@ -51,6 +52,7 @@ TEST_F(ProfileFile, GivesBackWhatWasWritten) {
   EXPECT_EQ(read.nodes, written.nodes);
   EXPECT_EQ(read.operators, written.operators);
   EXPECT_EQ(read.collectives, written.collectives);
+  EXPECT_EQ(read.reference, written.reference);
   EXPECT_EQ(profile_fingerprint(read), profile_fingerprint(written));
 }
 
@@ -81,6 +83,23 @@ TEST_F(ProfileFile, OfBeforeItHadARateOfF16IsRead) {
     H5Fclose(file);
     EXPECT_EQ(read_profile(path_).cluster.f16_flops_per_s, f16);
   }
+}
+
+TEST_F(ProfileFile, OfBeforeItHadAReferenceIsRead) {
+  write(example());
+  const hid_t file = H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  for (const char* group : {"/reference", "/noise"}) ASSERT_GE(H5Ldelete(file, group, H5P_DEFAULT), 0);
+  H5Fclose(file);
+  EXPECT_TRUE(read_profile(path_).reference.empty());
+  EXPECT_EQ(read_profile(path_).operators, example().operators);
+}
+
+TEST_F(ProfileFile, SaysInH5dumpWhetherTheMachinesWereBusy) {
+  write(example());
+  EXPECT_THAT(run_command("h5dump -d /reference/median_s -d /reference/at_s " + path_.string()).output,
+              AllOf(HasSubstr("(0): 0.001, 0.0015"), HasSubstr("(0): 0.5, 1500")));
+  EXPECT_THAT(run_command("h5dump -a /noise/drift " + path_.string()).output, HasSubstr("(0): 0.5"));
+  EXPECT_THAT(run_command("h5dump -a /noise/is_busy " + path_.string()).output, HasSubstr("(0): 1"));
 }
 
 TEST_F(ProfileFile, MaySayThatItsDevicesDoNotComputeInAType) {
@@ -195,6 +214,10 @@ TEST_F(ProfileFile, RefusesNumbersThatCannotBe) {
   EXPECT_THAT(refusal([](Profile& p) { p.nodes[1].name = ""; }), HasSubstr("/nodes/name of row 1 is ''"));
   EXPECT_THAT(refusal([](Profile& p) { p.nodes[1].f32_flops_per_s = NAN; }),
               HasSubstr("/nodes/f32_flops_per_s of row 1 is nan"));
+  EXPECT_THAT(refusal([](Profile& p) { p.reference[1].median_s = NAN; }),
+              HasSubstr("/reference/median_s of row 1 is nan"));
+  EXPECT_THAT(refusal([](Profile& p) { p.reference[0].run = -1; }),
+              HasSubstr("/reference/run of row 0 is -1"));
   EXPECT_THAT(refusal([](Profile& p) { p.collectives[0].bytes = -1; }),
               HasSubstr("/collectives/bytes of row 0 is -1"));
 }

@@ -134,6 +134,33 @@ TEST_F(Measure, LeavesOutACollectiveThatFails) {
   EXPECT_THAT(failures_, ElementsAre("send of 1024 bytes: rank 1: no memory is left"));
 }
 
+TEST_F(Measure, TimesTheReferenceBetweenItsGroupsAndAtTheEnd) {
+  work_.operators.push_back(case_of("relu", 128));
+  work_.operators.push_back(case_of("sigmoid", 8));
+  work_.reference = work_.operators.front();
+  int asked = 0;
+  instrument_.operator_s = [&](const OperatorCase&) { return 1e-3 * ++asked; };
+  const Profile profile = run().profile;
+  EXPECT_THAT(instrument_.asked,
+              ElementsAre("gelu f32[64]", "all-reduce 1024", "send 1024", "gelu f32[64]", "gelu f32[64]",
+                          "relu f32[64]", "gelu f32[64]", "silu f32[8]", "gelu f32[64]", "relu f32[128]",
+                          "gelu f32[64]", "sigmoid f32[8]", "gelu f32[64]"));
+  ASSERT_EQ(profile.reference.size(), 6u);
+  EXPECT_EQ(profile.reference[0], (ReferenceSample{"gelu f32[64]", 0, 0, 1e-3, 5e-5}));
+  EXPECT_EQ(profile.reference[1], (ReferenceSample{"gelu f32[64]", 0, 3, 2e-3, 1e-4}));
+  EXPECT_EQ(profile.operators.at("gelu f32[64]").median_s, 3e-3);  // its own sample, not the reference's
+}
+
+TEST_F(Measure, TimesNoReferenceWhereAllIsKnownAndNumbersTheRunsThatDid) {
+  work_.reference = work_.operators.front();
+  known_ = run().profile;
+  instrument_.asked.clear();
+  EXPECT_EQ(run().profile.reference, known_.reference);
+  EXPECT_THAT(instrument_.asked, IsEmpty());
+  work_.operators.push_back(case_of("relu", 128));
+  EXPECT_EQ(run().profile.reference.back().run, 1);
+}
+
 TEST_F(Measure, EndsWhenItsTimeIsUpWithoutBeingStopped) {
   options_.time_budget_s = 3;  // a sample takes one second of the fake's clock
   const MeasureResult result = run();

@@ -94,6 +94,15 @@ TEST(Workload, HasEachCaseOnceAndTheHeaviestFirst) {
   EXPECT_GT(used_bytes(work.operators.front()), 10 * used_bytes(work.operators.back()));
 }
 
+TEST(Workload, HasTheLongestOperatorAsItsReference) {
+  const std::vector<Graph> graphs{testing_models::tiny_gpt(4)};
+  const Cluster cluster = cluster_of(1, 2);
+  const Workload work = workload(graphs, cluster);
+  for (const OperatorCase& each : work.operators)
+    EXPECT_LE(each.least_seconds(cluster), work.reference->least_seconds(cluster)) << each.signature;
+  EXPECT_THAT(signatures(work), testing::Contains(work.reference->signature));
+}
+
 TEST(Workload, OfAMatrixProductOnTwoDevicesIsWholeRowsColumnsAndInner) {
   const Graph graph = testing_models::tiny_gpt(8);
   std::vector<std::string> products;
