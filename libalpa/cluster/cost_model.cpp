@@ -17,18 +17,6 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Piecewise linear in the size; beyond the ends, along the last segment, and never below zero.
-double interpolated(const std::vector<std::pair<double, double>>& points, double x) {
-  if (points.size() == 1)
-    return points[0].first > 0 ? points[0].second * std::max(1.0, x / points[0].first) : points[0].second;
-  std::size_t upper = 1;
-  while (upper + 1 < points.size() && points[upper].first < x) ++upper;
-  const auto [x0, y0] = points[upper - 1];
-  const auto [x1, y1] = points[upper];
-  if (x <= points.front().first) return points.front().second;
-  return std::max(y0 + (y1 - y0) * (x - x0) / (x1 - x0), 0.0);
-}
-
 DType low_precision_type(const std::string& signature) {
   return signature.find(" bf16[") == std::string::npos ? DType::f16 : DType::bf16;
 }
@@ -50,6 +38,18 @@ DType low_precision_type(const std::string& signature) {
 
 CostModel::CostModel(Cluster cluster) : cluster_(std::move(cluster)) {}
 
+double CostModel::interpolated(const std::vector<SizePoint>& points, double bytes) {
+  const SizePoint& first = points.front();
+  if (points.size() == 1)
+    return first.bytes > 0 ? first.seconds * std::max(1.0, bytes / first.bytes) : first.seconds;
+  if (bytes <= first.bytes) return first.seconds;
+  std::size_t upper = 1;
+  while (upper + 1 < points.size() && points[upper].bytes < bytes) ++upper;
+  const auto &[x0, y0, s0] = points[upper - 1];
+  const auto &[x1, y1, s1] = points[upper];
+  return std::max(y0 + (y1 - y0) * (bytes - x0) / (x1 - x0), 0.0);
+}
+
 CostModel::CostModel(const Profile& profile) : cluster_(profile.cluster), is_measured_(true) {
   calibrate(profile);
 }
@@ -68,8 +68,23 @@ void CostModel::calibrate(const Profile& profile) {
   }
   for (auto& [name, values] : ratios) slowdown_[name] = median(std::move(values));
   for (const CollectiveSample& sample : profile.collectives)
-    collectives_[{sample.kind, sample.group}].push_back({static_cast<double>(sample.bytes), sample.median_s});
-  for (auto& [key, points] : collectives_) std::sort(points.begin(), points.end());
+    collectives_[{sample.kind, sample.group}].push_back(
+        {static_cast<double>(sample.bytes), sample.median_s, sample.sample_spread_s});
+  for (auto& [key, points] : collectives_) std::ranges::sort(points, {}, &SizePoint::bytes);
+}
+
+CostModel CostModel::longer_by_spread() const {
+  constexpr double deviations_of_range = 1.349;  // from quartile to quartile of a normal distribution
+  CostModel longer(cluster_);
+  longer.is_measured_ = is_measured_;
+  longer.operators_ = operators_;
+  longer.slowdown_ = slowdown_;
+  longer.collectives_ = collectives_;
+  for (auto& [signature, sample] : longer.operators_)
+    sample.median_s += sample.sample_spread_s / deviations_of_range;
+  for (auto& [key, points] : longer.collectives_)
+    for (SizePoint& point : points) point.seconds += point.spread_s / deviations_of_range;
+  return longer;
 }
 
 std::set<std::string> CostModel::missing() const {

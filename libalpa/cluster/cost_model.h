@@ -52,10 +52,17 @@ class CostModel {
   /// Time to move `bytes` within a device's memory (pack, slice, copy).
   double copy_seconds(double bytes) const;
 
+  /// The same, with all that was measured longer by the standard deviation of its repetitions, which is their
+  /// interquartile range over 1.349 (as of a normal distribution). What is not measured stays as it is.
+  CostModel longer_by_spread() const;
+
   /// Signatures that were asked for and not measured, sorted.
   std::set<std::string> missing() const;
 
  private:
+  struct SizePoint;
+  /// Piecewise linear in the size; beyond the ends, along the last segment, and never below zero.
+  static double interpolated(const std::vector<SizePoint>&, double bytes);
   double estimate(const Work&) const;
   /// Devices that share a network interface where so many of a node are at work.
   int sharing(int active) const { return std::min(active, cluster_.devices_per_nic()); }
@@ -65,8 +72,10 @@ class CostModel {
   bool is_measured_ = false;
   std::map<std::string, OperatorSample> operators_;
   std::map<std::string, double> slowdown_;  ///< measured / roofline by operator name; "" for all
-  std::map<std::pair<CollectiveKind, GroupShape>, std::vector<std::pair<double, double>>>
-      collectives_;  ///< (bytes, s)
+  struct SizePoint {
+    double bytes = 0, seconds = 0, spread_s = 0;
+  };
+  std::map<std::pair<CollectiveKind, GroupShape>, std::vector<SizePoint>> collectives_;  ///< by size
   struct Missing {
     std::mutex mutex;
     std::set<std::string> signatures;

@@ -30,7 +30,8 @@ std::string time_text(const PlanFacts& f) {
   const double step_s = f.prediction.step_s;
   std::string text =
       fmt::format("predicted step time {} ({}): compute {}, collectives {}, transfers {}, idle {}\n",
-                  seconds_text(step_s), f.is_measured() ? "from a profile" : "estimated",
+                  step_time_text(step_s, f.prediction.step_error_s),
+                  f.is_measured() ? "from a profile" : "from data sheets",
                   share_text(f.mean.compute_s, step_s), share_text(f.mean.collective_s, step_s),
                   share_text(f.mean.transfer_s, step_s), share_text(f.mean.idle_s, step_s));
   return text;

@@ -40,6 +40,11 @@ MeshIndex busiest_mesh(const Prediction& prediction) {
   return busiest;
 }
 
+std::string step_time_text(double step_s, double step_error_s) {
+  return step_error_s > 0 ? fmt::format("{} ± {}", seconds_text(step_s), seconds_text(step_error_s))
+                          : seconds_text(step_s);
+}
+
 std::string why_slower(const Candidate& lost, const Candidate& chosen) {
   const MeshTime &a = lost.busiest, &b = chosen.busiest;
   std::pair<double, const char*> most{0, ""};

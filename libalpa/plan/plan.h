@@ -90,6 +90,7 @@ struct ConstraintPrice {
 /// What the planner expects and how it came to it.
 struct Prediction {
   double step_s = 0;
+  double step_error_s = 0;      ///< its standard deviation (program/order/step_error.h); 0: not known
   double estimate_s = 0;        ///< what the search minimises: sum of stages + (micro-batches - 1) x slowest
   double lower_bound_s = 0;     ///< on the estimate of every plan that the bound covers; 0: not known
   std::string bound_covers;     ///< those plans, in words
@@ -101,6 +102,9 @@ struct Prediction {
   double unconstrained_s = 0;  ///< step of the plan that is found without any of them; 0: not known
   bool operator==(const Prediction&) const = default;
 };
+
+/// "46.90 ms ± 1.20 ms"; without the standard deviation where that is not known (0).
+std::string step_time_text(double step_s, double step_error_s);
 
 /// The mesh that works longest; there must be one.
 MeshIndex busiest_mesh(const Prediction&);

@@ -91,6 +91,7 @@ void write_constraints(H5Writer& file, const Prediction& prediction) {
 void write_prediction(H5Writer& file, const Prediction& prediction) {
   file.group("/prediction");
   file.attribute("/prediction", "step_s", prediction.step_s);
+  file.attribute("/prediction", "step_error_s", prediction.step_error_s);
   file.attribute("/prediction", "estimate_s", prediction.estimate_s);
   file.attribute("/prediction", "lower_bound_s", prediction.lower_bound_s);
   file.attribute("/prediction", "bound_covers", prediction.bound_covers);
@@ -287,6 +288,8 @@ class PlanReader {
 
   void read_prediction(Prediction& prediction, std::int64_t meshes_of_plan) const {
     prediction.step_s = second("step_s");
+    if (file_.has_attribute("/prediction", "step_error_s"))  // not known before 4.1
+      prediction.step_error_s = second("step_error_s");
     prediction.estimate_s = second("estimate_s");
     prediction.lower_bound_s = second("lower_bound_s");
     prediction.bound_covers = file_.text_attribute("/prediction", "bound_covers");

@@ -4,6 +4,7 @@
 
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/order/simulate.h"
+#include "libalpa/program/order/step_error.h"
 #include "libalpa/program/order/verify.h"
 
 namespace alpa {
@@ -46,7 +47,9 @@ Timeline extended(const Timeline& earlier, Timeline later, double times) {
 void predict(Plan& plan, const Graph& graph, const CostModel& costs) {
   const Program program = lower(graph, plan);
   verify(program);
-  put(plan, program, simulate(program, costs));
+  const Timeline timeline = simulate(program, costs, Lanes::joined, costs.is_measured());
+  put(plan, program, timeline);
+  plan.prediction.step_error_s = costs.is_measured() ? step_error_s(program, timeline, costs) : 0;
   plan.prediction.estimated_operators = static_cast<int>(costs.missing().size());
 }
 

@@ -52,6 +52,8 @@ std::vector<ConversionStep> moves(const Shape& whole, const ShardingSpec& spec, 
   return steps;
 }
 
+}  // namespace
+
 CollectiveKind collective_of(ConversionKind kind) {
   switch (kind) {
     case ConversionKind::all_gather:
@@ -64,8 +66,6 @@ CollectiveKind collective_of(ConversionKind kind) {
       return CollectiveKind::all_reduce;
   }
 }
-
-}  // namespace
 
 const char* conversion_name(ConversionKind kind) {
   switch (kind) {

@@ -13,6 +13,7 @@ namespace alpa {
 enum class ConversionKind { slice, all_gather, all_to_all, reduce_scatter, all_reduce };
 
 const char* conversion_name(ConversionKind);
+CollectiveKind collective_of(ConversionKind);  ///< of any but a slice, which is none
 
 /// One step on the way from one layout to another, over one mesh axis.
 struct ConversionStep {

@@ -26,7 +26,7 @@ TEST(PlanSummary, SaysHowItIsSplitWhatBindsHowSureWhatLostAndWhatToTry) {
       summary(two_stages_of_two()),
       testing::MatchesRegex(
           "tiny on 4 devices of 'test': PP2, 4 micro-batches of 2 samples, schedule 1f1b, by [^\n]*\n"
-          "predicted step time [^\n]* \\(estimated\\): compute [0-9.]+ %, collectives [0-9.]+ %, transfers "
+          "predicted step time [^\n]* \\(from data sheets\\): compute [0-9.]+ %, collectives [0-9.]+ %, transfers "
           "[0-9.]+ %, idle [0-9.]+ %\n"
           "\n"
           "stage  layers +devices +split +recompute +memory of 1.00 GiB per device +work\n"
@@ -68,6 +68,16 @@ TEST(PlanSummary, NamesTheRunnerUpAndWhyItLost) {
   EXPECT_THAT(summary(lowered), HasSubstr("runner-up  c: 12.00 ms (+20.0 %), slower: idle +2.00 ms\n"));
   lowered.plan.prediction.candidates.pop_back();
   EXPECT_THAT(summary(lowered), HasSubstr("runner-up  none: no other plan that was tried fits\n"));
+}
+
+TEST(PlanSummary, SaysHowFarTheStepMayBeOffWhereThatIsKnown) {
+  Lowered lowered = two_stages_of_two();
+  EXPECT_THAT(summary(lowered), HasSubstr(" (from data sheets): "));
+  EXPECT_THAT(summary(lowered), testing::Not(HasSubstr("±")));
+  lowered.plan.profile_fingerprint = "1234";
+  lowered.plan.prediction.step_s = 0.0469;
+  lowered.plan.prediction.step_error_s = 0.0012;
+  EXPECT_THAT(summary(lowered), HasSubstr("predicted step time 46.90 ms ± 1.20 ms (from a profile): "));
 }
 
 TEST(PlanSummary, SaysWhichCostsAreMeasured) {

@@ -47,6 +47,12 @@ TEST_F(PlanFile, HoldsConstraintsAndTheirPrices) {
   EXPECT_EQ(read_plan(written("a.h5", plan)), plan);
 }
 
+TEST_F(PlanFile, HoldsHowFarTheStepMayBeOff) {
+  Plan plan = lowered_.plan;
+  plan.prediction.step_error_s = 1.5e-6;
+  EXPECT_EQ(read_plan(written("a.h5", plan)), plan);
+}
+
 TEST_F(PlanFile, IsTheSameForTheSamePlan) {
   const auto a = written("a.h5", lowered_.plan), b = written("b.h5", lowered_.plan);
   EXPECT_EQ(output_of("h5diff --exclude-path /provenance " + a.string() + " " + b.string()), "exit 0");

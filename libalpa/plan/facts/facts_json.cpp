@@ -165,6 +165,8 @@ JsonObject facts_json(const PlanFacts& f) {
       .set("cut_short", f.prediction.hit_time_limit)
       .set("bound", bound_json(f.prediction))
       .set("binds", binding_json(f.binding));
+  const double error_s = f.prediction.step_error_s;
+  error_s > 0 ? json.set("step_error_s", error_s) : json.set_null("step_error_s");
   const Candidate* next = f.runner_up();
   next ? json.set("runner_up", candidate_json(*next)) : json.set_null("runner_up");
   const double unconstrained_s = f.prediction.unconstrained_s;

@@ -21,6 +21,7 @@ TEST(FactsJson, HasTheFiguresOfThePrediction) {
   const nlohmann::json facts = json_of(lowered);
   const Prediction& prediction = lowered.plan.prediction;
   EXPECT_EQ(facts["step_s"], prediction.step_s);
+  EXPECT_TRUE(facts["step_error_s"].is_null());  // of a cluster's numbers
   EXPECT_EQ(facts["split"], "PP2");
   EXPECT_EQ(facts["costs"], "estimated");
   ASSERT_EQ(facts["stages"].size(), 2u);

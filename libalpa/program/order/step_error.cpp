@@ -1,0 +1,98 @@
+#include "libalpa/program/order/step_error.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "libalpa/base/overloaded.h"
+#include "libalpa/cluster/cost_kind.h"
+
+namespace alpa {
+namespace {
+
+double end_s(const TimelineRow& row) { return row.start_s + row.duration_s; }
+
+std::string kind_on_axis(CollectiveKind kind, const Program& program, const MeshProgram& mesh, int axis) {
+  return cost_kind_of_collective(kind, group_shape(mesh.mesh, axis, program.devices_per_node).nodes > 1);
+}
+
+bool crosses_nodes(const Transfer& transfer, int devices_per_node) {
+  return std::ranges::any_of(transfer_pieces(transfer, devices_per_node), [&](const TransferPiece& piece) {
+    return piece.from_device / devices_per_node != piece.to_device / devices_per_node;
+  });
+}
+
+}  // namespace
+
+std::string cost_kind(const Program& program, const MeshProgram& mesh, const Instruction& instruction) {
+  return std::visit(
+      Overloaded{
+          [](const Load&) { return std::string(kCostOfCopies); },
+          [&](const Compute& i) {
+            std::vector<TensorType> operands;
+            for (const BufferIndex b : i.operands) operands.push_back(mesh.buffers[b].tile);
+            return cost_kind_of_operator(signature_of(*i.op, {operands, i.attributes}));
+          },
+          [&](const Convert& i) {
+            if (i.step.kind == ConversionKind::slice) return std::string(kCostOfCopies);
+            return kind_on_axis(collective_of(i.step.kind), program, mesh, i.step.axis);
+          },
+          [&](const Shift& i) { return kind_on_axis(CollectiveKind::shift, program, mesh, i.axis); },
+          [](const Send&) { return std::string(kCostOfCopies); },
+          [&](const Receive& i) {
+            return cost_kind_of_collective(
+                CollectiveKind::send, crosses_nodes(program.transfers[i.transfer], program.devices_per_node));
+          },
+          [&](const GlobalSum&) {
+            int devices = 0;
+            for (const MeshProgram& each : program.meshes) devices += device_count(each.mesh.shape);
+            return cost_kind_of_collective(CollectiveKind::all_reduce, devices > program.devices_per_node);
+          },
+          [](const Zero&) { return std::string(kCostOfCopies); },
+      },
+      instruction.body);
+}
+
+std::vector<std::size_t> critical_path(const std::vector<TimelineRow>& rows) {
+  std::vector<std::size_t> by_end(rows.size());
+  std::iota(by_end.begin(), by_end.end(), std::size_t{0});
+  std::erase_if(by_end, [&](std::size_t r) { return rows[r].duration_s <= 0; });
+  std::ranges::sort(by_end, {}, [&](std::size_t r) { return std::pair(end_s(rows[r]), rows[r].mesh); });
+  std::vector<std::size_t> path;
+  if (by_end.empty()) return path;
+  for (path.push_back(by_end.back());;) {
+    const TimelineRow& now = rows[path.back()];
+    // Times are handed on as they are, so a row starts at the very moment at which another one ends.
+    const auto ends = std::ranges::equal_range(by_end, now.start_s, {}, [&](std::size_t r) {
+      return end_s(rows[r]);
+    });
+    if (ends.empty()) return path;
+    const auto own = std::ranges::find(ends, now.mesh, [&](std::size_t r) { return rows[r].mesh; });
+    path.push_back(own == ends.end() ? ends.front() : *own);
+  }
+}
+
+double step_error_s(const Program& program, const Timeline& timeline, const CostModel& costs) {
+  const CostModel longer = costs.longer_by_spread();
+  using Place = std::pair<MeshIndex, int>;
+  std::map<Place, std::vector<double>> errors;  // of a segment's instructions
+  std::map<std::string, double> by_kind;
+  for (const std::size_t r : critical_path(timeline.rows)) {
+    const TimelineRow& row = timeline.rows[r];
+    const MeshProgram& mesh = program.meshes[row.mesh];
+    const Segment& segment = mesh.segments[row.segment];
+    const auto [at, is_new] = errors.try_emplace(Place{row.mesh, row.segment});
+    if (is_new) {
+      at->second = instruction_seconds(program, mesh, segment, longer);
+      const std::vector<double> usual = instruction_seconds(program, mesh, segment, costs);
+      for (std::size_t i = 0; i < usual.size(); ++i) at->second[i] -= usual[i];
+    }
+    by_kind[cost_kind(program, mesh, segment.instructions[row.instruction])] += at->second[row.instruction];
+  }
+  double squares = 0;
+  for (const auto& [kind, seconds] : by_kind) squares += seconds * seconds;
+  return std::sqrt(squares);
+}
+
+}  // namespace alpa
