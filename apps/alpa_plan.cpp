@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "apps/app.h"
+#include "apps/calibrate_profile.h"
 #include "apps/models.h"
 #include "apps/plan_costs.h"
 #include "apps/report_plans.h"
@@ -17,7 +18,7 @@
 #include "libalpa/base/stop_request.h"
 #include "libalpa/base/units.h"
 #include "libalpa/cluster/device_words.h"
-#include "libalpa/cluster/profile.h"
+#include "libalpa/cluster/profile_file.h"
 #include "libalpa/h5/atomic_file.h"
 #include "libalpa/ops/catalog.h"
 #include "libalpa/plan/check_plan_file.h"
@@ -44,7 +45,8 @@ constexpr const char* kFullHelp =
     "print all of the explanation: layouts, time and memory of each stage, every plan that was tried";
 
 struct Settings {
-  std::filesystem::path model, profile, cluster, pin, constraints, out, missing, first, second, trace;
+  std::filesystem::path model, profile, cluster, pin, constraints, out, missing, first, second, trace,
+      run_dir;
   std::vector<std::filesystem::path> plans;
   bool program = false, full = false, json = false;
   PlannerOptions planner;
@@ -269,6 +271,22 @@ int main(int argc, char** argv) {
       .example("alpa-plan simulate plan.h5 --trace planned.json",
                "its timeline from the cluster's numbers, for chrome://tracing or Perfetto")
       .runs([&] { simulate_plan(settings, app.log()); });
+  app.subcommand("calibrate", "correct a profile by what a run took")
+      .argument("RUN_DIR", settings.run_dir,
+                "folder of a run with its timeline: alpa-train --timeline-steps 20")
+      .option("--profile", settings.profile, "profile that the run's plan was made with")
+      .required()
+      .option("--out", settings.out, "corrected profile to write (HDF5)")
+      .writes()
+      .required()
+      .example("alpa-plan calibrate run --profile profile.h5 --out calibrated.h5",
+               "what each kind of cost took beside its prediction, and the step before and after")
+      .example("alpa-plan MODEL.toml --profile calibrated.h5 --out plan.h5", "plan again with what it learned")
+      .runs([&] {
+        calibrate_profile(settings.run_dir, settings.profile, settings.out,
+                          provenance_here(app.command_line(), "alpa-plan", read_environment().job_id),
+                          app.log());
+      });
   app.subcommand("check", "check a plan file: structure, model, program")
       .argument("PLAN.h5", settings.first, "plan")
       .example("alpa-plan check plan.h5", "before a long job")

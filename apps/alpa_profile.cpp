@@ -13,6 +13,7 @@
 #include "libalpa/base/units.h"
 #include "libalpa/cluster/device_facts.h"
 #include "libalpa/cluster/micro_batch_counts.h"
+#include "libalpa/cluster/profile_file.h"
 #include "libalpa/h5/atomic_file.h"
 #include "libalpa/kernels/element_types.h"
 #include "libalpa/ops/catalog.h"
@@ -130,6 +131,11 @@ std::optional<Profile> earlier_profile(const Settings& settings, const Machines&
       throw Error(ErrorKind::input,
                   fmt::format("ranks see different files under '{}'", settings.out.string()),
                   "a folder that all nodes share");
+  if (known && !known->corrections.empty())
+    throw Error(ErrorKind::input,
+                fmt::format("'{}' is calibrated by run '{}': no measurement is added to corrected ones",
+                            settings.out.string(), known->corrections.back().run),
+                "the profile that it was made from, or another file for --out");
   if (known && !same_machines(known->cluster, machines))
     throw Error(ErrorKind::input,
                 fmt::format("'{}' was measured on {} x {} {}, this job has {} x {} {}", settings.out.string(),

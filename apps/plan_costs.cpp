@@ -4,6 +4,7 @@
 
 #include "libalpa/base/units.h"
 #include "libalpa/cluster/noise.h"
+#include "libalpa/cluster/profile_file.h"
 
 namespace alpa {
 

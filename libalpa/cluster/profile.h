@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <tuple>
@@ -9,7 +8,6 @@
 #include "libalpa/base/collective_traffic.h"
 #include "libalpa/cluster/cluster.h"
 #include "libalpa/cluster/mesh.h"
-#include "libalpa/h5/provenance.h"
 
 namespace alpa {
 
@@ -71,6 +69,15 @@ struct ReferenceSample {
   bool operator==(const ReferenceSample&) const = default;
 };
 
+/// What alpa-plan calibrate did to measurements of one kind (cluster/cost_kind.h): they were multiplied by
+/// `factor`, and `added_s` was added to each call of an operator.
+struct Correction {
+  std::string run;  ///< the folder of the run that it was learned from
+  std::string kind;
+  double factor = 1, added_s = 0;
+  bool operator==(const Correction&) const = default;
+};
+
 /// What alpa-profile measured on a cluster. Jobs on different nodes of it may have added to it, so `nodes`
 /// can be more than `cluster` has. Planning takes medians over all ranks; nodes are for people to look at.
 struct Profile {
@@ -79,13 +86,8 @@ struct Profile {
   std::map<std::string, OperatorSample> operators;  ///< by signature_of(op, local call)
   std::vector<CollectiveSample> collectives;        ///< sorted by key()
   std::vector<ReferenceSample> reference = {};      ///< in the order of time; none in older files
+  std::vector<Correction> corrections = {};         ///< in their order; none: all is as it was measured
 };
-
-/// Reads a profile file. Throws Error(input) where it is none, is damaged, or holds numbers that cannot be.
-Profile read_profile(const std::filesystem::path&);
-
-/// Writes a profile file (HDF5, format "alpa-profile"), published atomically. Throws as H5Writer does.
-void write_profile(const std::filesystem::path&, const Profile&, const Provenance&);
 
 /// Puts nodes into the profile: one of the same name is replaced, others are added.
 void put_nodes(Profile&, const std::vector<NodeSample>&);

@@ -10,10 +10,8 @@
 #include "libalpa/base/units.h"
 #include "libalpa/checkpoint/executor_states.h"
 #include "libalpa/cluster/device_facts.h"
-#include "libalpa/h5/atomic_file.h"
 #include "libalpa/kernels/element_types.h"
 #include "libalpa/program/lower/lower.h"
-#include "libalpa/program/order/trace.h"
 #include "libalpa/program/order/verify.h"
 #include "libalpa/program/text.h"
 #include "libalpa/runtime/gather_timeline.h"
@@ -27,6 +25,7 @@
 #include "libalpa/trainer/run_needs.h"
 #include "libalpa/trainer/step_runner.h"
 #include "libalpa/trainer/stop.h"
+#include "libalpa/trainer/traced_steps.h"
 #include "libalpa/trainer/training_data.h"
 
 namespace alpa {
@@ -89,6 +88,11 @@ class Run {
     steps_ = std::make_unique<StepRunner>(graph_, *executor_, *data_.reader, held_out_reader(), options_);
     start_states(checkpoint);
     ranks_.control.barrier();  // the folder changes when every rank has read what it resumes from
+    traced_.emplace(settings_, plan_, graph_, training_, provenance_,
+                    is_emulated() ? TimelineKind::emulated : TimelineKind::measured, step_, total_steps_);
+    if (settings_.timeline_steps > 0 && traced_->kept() < settings_.timeline_steps)
+      warn(fmt::format("the timeline is kept of {}, --timeline-steps is {}: the run has no more after its first two",
+                       count_text(traced_->kept(), "step"), settings_.timeline_steps));
     first_rank([&] { prepare_files(); });
     return loop();
   }
@@ -102,6 +106,10 @@ class Run {
     if (settings_.resume != "auto" && settings_.resume != "never")
       throw Error(ErrorKind::usage,
                   "--resume is given, but a run on emulated devices has no states to go on from",
+                  "leave it out, or train on --device cpu or cuda");
+    if (settings_.timeline_steps > 0)
+      throw Error(ErrorKind::usage,
+                  "--timeline-steps is given, but emulated computations take the time that they are told",
                   "leave it out, or train on --device cpu or cuda");
     warn(
         "emulated: computations take their time and compute nothing; there are no losses, evaluations and "
@@ -215,10 +223,13 @@ class Run {
   }
 
   void prepare_files() {
-    if (!settings_.trace.empty()) AtomicFile{settings_.trace};  // noticed now rather than steps later
-    if (is_emulated()) return files_->prepare_emulated();
-    files_->prepare(step_);
-    check_disk();
+    if (is_emulated()) {
+      files_->prepare_emulated();
+    } else {
+      files_->prepare(step_);
+      check_disk();
+    }
+    traced_->prepare();
   }
 
   void save() {
@@ -265,13 +276,9 @@ class Run {
   StepMetrics traced_step() {
     executor_->keep_timeline(true);
     StepMetrics m = train_step();
-    const auto rows = gather_timeline(*executor_, training_, ranks_.control, *control_stream_);
+    auto rows = gather_timeline(*executor_, training_, ranks_.control, *control_stream_);
     executor_->keep_timeline(false);
-    first_rank([&] {
-      publish_text(settings_.trace,
-                   chrome_trace(is_emulated() ? TimelineKind::emulated : TimelineKind::measured, rows,
-                                training_, graph_));
-    });
+    first_rank([&] { traced_->add({m.step, m.step_s, std::move(rows)}); });
     return m;
   }
 
@@ -304,13 +311,12 @@ class Run {
   }
 
   int loop() {
-    const std::int64_t traced = settings_.trace.empty() ? -1 : std::min(step_ + 3, total_steps_);
     double reported_s = monotonic_s();
     if (step_ >= total_steps_)
       warn(fmt::format("nothing is left to do: the run has {} of {} (--steps)", count_text(step_, "step"),
                        total_steps_));
     while (step_ < total_steps_) {
-      StepMetrics m = step_ + 1 == traced ? traced_step() : train_step();
+      StepMetrics m = traced_->has(step_ + 1) ? traced_step() : train_step();
       if (is_due(settings_.evaluate_every) && !is_emulated()) m.evaluation = evaluate();
       const StopReason reason = agreed_reason();
       const bool stops = ends_run(reason) && step_ < total_steps_;
@@ -326,6 +332,7 @@ class Run {
         reported_s = monotonic_s();
       }
       if (stops) {
+        first_rank([&] { traced_->finish(); });
         report_prediction();
         log_.info(fmt::format("stopped after step {} because of {}; the same command {}", step_,
                               stop_reason_text(reason),
@@ -362,6 +369,7 @@ class Run {
   std::unique_ptr<StepRunner> steps_;
   std::int64_t allocated_bytes_ = 0;  ///< by the rank with the largest arena
   std::optional<RunFiles> files_;     ///< on rank 0
+  std::optional<TracedSteps> traced_;
   RecentSteps recent_;
   StepTotals since_line_;
   std::int64_t step_ = 0, samples_ = 0;  ///< done; the next sample has this number

@@ -24,6 +24,7 @@ struct TrainSettings {
   double end_time_s = 0;                ///< of the job, seconds since 1970; 0: not known
   bool dry_run = false;                 ///< check everything, train nothing, write nothing
   std::filesystem::path trace;          ///< measured timeline of one step (Chrome trace); "": none
+  std::int64_t timeline_steps = 0;      ///< kept in the run's folder (measured_steps.h); 0: none
   int node = 0;                         ///< of this rank, among the nodes of the job
   int ranks_on_node = 1;
 };

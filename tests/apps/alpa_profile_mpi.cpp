@@ -2,7 +2,7 @@
 
 #include <fstream>
 
-#include "libalpa/cluster/profile.h"
+#include "libalpa/cluster/profile_file.h"
 #include "tests/h5/temporary_folder.h"
 
 namespace alpa {

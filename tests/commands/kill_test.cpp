@@ -4,7 +4,7 @@
 #include <csignal>
 #include <random>
 
-#include "libalpa/cluster/profile.h"
+#include "libalpa/cluster/profile_file.h"
 #include "libalpa/trainer/run_folder.h"
 #include "tests/commands/workplace.h"
 

@@ -118,6 +118,10 @@ std::vector<std::pair<int, bool>> links_of(const Transfer& transfer, const Clust
 
 }  // namespace
 
+std::string compute_signature(const MeshProgram& mesh, const Compute& compute) {
+  return signature_of(*compute.op, {tiles(mesh, compute.operands), compute.attributes});
+}
+
 std::vector<double> instruction_seconds(const Program& program, const MeshProgram& stage,
                                         const Segment& segment, const CostModel& costs) {
   std::vector<double> seconds;

@@ -36,6 +36,9 @@ Timeline simulate(const Program&, const CostModel&, Lanes = Lanes::joined, bool 
 /// Seconds of every instruction of a segment, receives and sums without waiting.
 std::vector<double> instruction_seconds(const Program&, const MeshProgram&, const Segment&, const CostModel&);
 
+/// What a profile knows the kernel's measurement by.
+std::string compute_signature(const MeshProgram&, const Compute&);
+
 /// What a row is called in traces: "einsum block.0.mlp.up", "all-reduce 0", "send 3".
 std::string instruction_label(const Instruction&, const Graph&);
 TimeKind time_kind(const Instruction&);

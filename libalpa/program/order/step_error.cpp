@@ -29,11 +29,7 @@ std::string cost_kind(const Program& program, const MeshProgram& mesh, const Ins
   return std::visit(
       Overloaded{
           [](const Load&) { return std::string(kCostOfCopies); },
-          [&](const Compute& i) {
-            std::vector<TensorType> operands;
-            for (const BufferIndex b : i.operands) operands.push_back(mesh.buffers[b].tile);
-            return cost_kind_of_operator(signature_of(*i.op, {operands, i.attributes}));
-          },
+          [&](const Compute& i) { return cost_kind_of_operator(compute_signature(mesh, i)); },
           [&](const Convert& i) {
             if (i.step.kind == ConversionKind::slice) return std::string(kCostOfCopies);
             return kind_on_axis(collective_of(i.step.kind), program, mesh, i.step.axis);

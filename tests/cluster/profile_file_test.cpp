@@ -1,4 +1,4 @@
-#include "libalpa/cluster/profile.h"
+#include "libalpa/cluster/profile_file.h"
 
 #include <gmock/gmock.h>
 #include <hdf5.h>
@@ -100,6 +100,18 @@ TEST_F(ProfileFile, SaysInH5dumpWhetherTheMachinesWereBusy) {
               AllOf(HasSubstr("(0): 0.001, 0.0015"), HasSubstr("(0): 0.5, 1500")));
   EXPECT_THAT(run_command("h5dump -a /noise/drift " + path_.string()).output, HasSubstr("(0): 0.5"));
   EXPECT_THAT(run_command("h5dump -a /noise/is_busy " + path_.string()).output, HasSubstr("(0): 1"));
+}
+
+TEST_F(ProfileFile, HoldsWhatItWasCorrectedBy) {
+  Profile profile = example();
+  profile.corrections = {{"runs/a", "einsum f32", 1.5, 2e-6}, {"runs/a", "all-reduce within nodes", 2, 0}};
+  write(profile);
+  EXPECT_EQ(read_profile(path_).corrections, profile.corrections);
+  EXPECT_THAT(run_command("h5dump -d /calibration/kind -d /calibration/factor " + path_.string()).output,
+              AllOf(HasSubstr("\"einsum f32\""), HasSubstr("(0): 1.5, 2")));
+  profile.corrections[1].factor = 0;
+  write(profile);
+  EXPECT_THAT([&] { read_profile(path_); }, ThrowsMessage<Error>(HasSubstr("/calibration/factor of row 1 is 0")));
 }
 
 TEST_F(ProfileFile, MaySayThatItsDevicesDoNotComputeInAType) {

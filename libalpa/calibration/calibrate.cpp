@@ -1,0 +1,245 @@
+#include "libalpa/calibration/calibrate.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "libalpa/base/error.h"
+#include "libalpa/base/units.h"
+#include "libalpa/calibration/corrected_profile.h"
+#include "libalpa/calibration/step_times.h"
+#include "libalpa/cluster/cost_kind.h"
+#include "libalpa/program/order/step_error.h"
+
+namespace alpa {
+namespace {
+
+/// What part of the sorted values is at most that large: 0.5 for the median, the upper one of two.
+double quantile(std::vector<double> values, double part) {
+  std::ranges::sort(values);
+  return values[std::min(static_cast<std::size_t>(part * static_cast<double>(values.size())),
+                         values.size() - 1)];
+}
+
+/// What one instruction costs, apart from what it packs and unpacks: of a send that is all, as its message is
+/// priced where it is received.
+struct InstructionCost {
+  std::string kind;
+  double own_s = 0, copies_s = 0;
+  std::string signature;  ///< of the operator; "": it calls none
+  bool is_global_sum = false;
+};
+
+double packing_seconds(const MeshProgram& mesh, const Instruction& instruction, const CostModel& costs) {
+  if (const auto* send = std::get_if<Send>(&instruction.body))
+    return costs.copy_seconds(static_cast<double>(byte_count(mesh.buffers[send->from].tile)));
+  const auto* convert = std::get_if<Convert>(&instruction.body);
+  if (!convert || convert->step.kind == ConversionKind::slice) return 0;
+  double seconds = 0;
+  for (const std::int64_t bytes : {packed_bytes(convert->step, mesh.buffers[convert->from].tile),
+                                   unpacked_bytes(convert->step, mesh.buffers[convert->to].tile)})
+    if (bytes > 0) seconds += costs.copy_seconds(static_cast<double>(bytes));
+  return seconds;
+}
+
+std::string kind_of(const Program& program, const MeshProgram& mesh, const Instruction& instruction) {
+  const auto* send = std::get_if<Send>(&instruction.body);
+  return cost_kind(program, mesh, send ? Instruction{Receive{send->transfer, {}, {}}} : instruction);
+}
+
+/// [mesh][segment][instruction]
+using ProgramCosts = Indexed<MeshIndex, std::vector<std::vector<InstructionCost>>>;
+
+ProgramCosts program_costs(const Program& program, const CostModel& costs) {
+  ProgramCosts all;
+  for (const MeshProgram& mesh : program.meshes) {
+    std::vector<std::vector<InstructionCost>> of_mesh;
+    for (const Segment& segment : mesh.segments) {
+      std::vector<InstructionCost>& of_segment = of_mesh.emplace_back();
+      const std::vector<double> seconds = instruction_seconds(program, mesh, segment, costs);
+      for (std::size_t i = 0; i < seconds.size(); ++i) {
+        const Instruction& instruction = segment.instructions[i];
+        const double copies_s = packing_seconds(mesh, instruction, costs);
+        const auto* compute = std::get_if<Compute>(&instruction.body);
+        of_segment.push_back({kind_of(program, mesh, instruction), seconds[i] - copies_s, copies_s,
+                              compute ? compute_signature(mesh, *compute) : "",
+                              std::holds_alternative<GlobalSum>(instruction.body)});
+      }
+    }
+    all.push_back(std::move(of_mesh));
+  }
+  return all;
+}
+
+void check_same_machines(const Cluster& run, const Cluster& measured) {
+  const auto words = [](const Cluster& c) {
+    return fmt::format("{} of {} x {}", count_text(c.nodes, "node"), c.devices_per_node, c.device);
+  };
+  if (words(run) != words(measured))
+    throw Error(ErrorKind::input,
+                fmt::format("the run was on {}, the profile is of {}", words(run), words(measured)),
+                "a run of a plan that was made with this profile, without --cluster");
+}
+
+/// Where the time of the run went, beside what was predicted.
+class Comparison {
+ public:
+  Comparison(const Program& program, const MeasuredSteps& measured, const CostModel& costs)
+      : meshes_(static_cast<double>(program.meshes.size())),
+        rows_(measured.steps.front().rows),
+        costs_(program_costs(program, costs)) {
+    std::vector<std::vector<double>> row_s(rows_.size());
+    std::vector<double> gaps_s, outside_s;
+    for (const MeasuredStep& step : measured.steps) {
+      const StepTimes times = step_times(step, program);
+      for (std::size_t r = 0; r < rows_.size(); ++r) row_s[r].push_back(times.row_s[r]);
+      gaps_s.push_back(times.gaps_s);
+      outside_s.push_back(times.outside_s);
+      step_s_.push_back(step.step_s);
+    }
+    for (std::vector<double>& of_row : row_s) row_s_.push_back(quantile(std::move(of_row), 0.5));
+    gaps_s_ = quantile(std::move(gaps_s), 0.5);
+    outside_s_ = quantile(std::move(outside_s), 0.5);
+    compare(true);  // copies: collectives are what is left when theirs are taken away
+    compare(false);
+  }
+
+  void check_measured(const Profile& profile) const {
+    double measured_s = 0, all_s = 0;
+    std::string lacked;
+    for (const TimelineRow& row : rows_) {
+      const InstructionCost& cost = cost_of(row);
+      if (cost.signature.empty()) continue;
+      all_s += cost.own_s;
+      const auto found = profile.operators.find(cost.signature);
+      if (found != profile.operators.end() && found->second.status == SampleStatus::measured)
+        measured_s += cost.own_s;
+      else
+        lacked = cost.signature;
+    }
+    if (measured_s < all_s / 2)
+      throw Error(ErrorKind::input,
+                  fmt::format("the profile lacks most of what the run computed, '{}' for one: it was measured "
+                              "for another model, or for micro-batches of other sizes",
+                              lacked),
+                  "the profile that the run's plan was made with");
+  }
+
+  Calibration result() const {
+    Calibration result;
+    for (const auto& [name, kind] : kinds_) result.kinds.push_back(kind);
+    std::ranges::stable_sort(result.kinds, std::greater(), &KindComparison::measured_s);
+    result.meshes = static_cast<int>(meshes_);
+    result.steps = static_cast<int>(step_s_.size());
+    result.measured_s = quantile(step_s_, 0.5);
+    result.lower_quartile_s = quantile(step_s_, 0.25);
+    result.upper_quartile_s = quantile(step_s_, 0.75);
+    result.host_s = gaps_s_ / meshes_ + outside_s_ + sum_above_prediction();
+    const auto calls = static_cast<double>(std::ranges::count_if(
+        rows_, [&](const TimelineRow& row) { return !cost_of(row).signature.empty(); }));
+    result.call_gap_s = calls > 0 ? result.host_s * meshes_ / calls : 0;
+    return result;
+  }
+
+  std::map<std::string, double> factors() const {
+    std::map<std::string, double> factors;
+    for (const auto& [name, kind] : kinds_) factors[name] = kind.factor;
+    return factors;
+  }
+
+ private:
+  const InstructionCost& cost_of(const TimelineRow& row) const {
+    return costs_[row.mesh][row.segment][row.instruction];
+  }
+
+  void compare(bool copies) {
+    const double copies_factor = factor_of(kCostOfCopies);
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+      const InstructionCost& cost = cost_of(rows_[r]);
+      if ((cost.kind == kCostOfCopies) != copies || cost.is_global_sum) continue;
+      KindComparison& kind = kinds_[cost.kind];
+      kind.kind = cost.kind;
+      kind.predicted_s += cost.own_s;
+      kind.measured_s += std::max(row_s_[r] - copies_factor * cost.copies_s, 0.0);
+      kind.timed += static_cast<int>(step_s_.size());
+    }
+    for (auto& [name, kind] : kinds_)
+      if ((name == kCostOfCopies) == copies && kind.predicted_s > 0 && kind.measured_s > 0)
+        kind.factor = std::pow(kind.measured_s / kind.predicted_s,
+                               std::min(1.0, 1.0 * kind.timed / KindComparison::enough));
+  }
+
+  double factor_of(const std::string& kind) const {
+    const auto found = kinds_.find(kind);
+    return found == kinds_.end() ? 1 : found->second.factor;
+  }
+
+  double sum_above_prediction() const {
+    double seconds = 0;
+    for (std::size_t r = 0; r < rows_.size(); ++r)
+      if (const InstructionCost& cost = cost_of(rows_[r]); cost.is_global_sum)
+        seconds += std::max(row_s_[r] - factor_of(cost.kind) * cost.own_s, 0.0) / meshes_;
+    return seconds;
+  }
+
+  double meshes_;
+  const std::vector<TimelineRow>& rows_;
+  ProgramCosts costs_;
+  std::vector<double> row_s_, step_s_;  ///< [row] median over the steps; [step]
+  double gaps_s_ = 0, outside_s_ = 0;
+  std::map<std::string, KindComparison> kinds_;
+};
+
+}  // namespace
+
+Calibration calibrate(const Plan& plan, const Program& program, const MeasuredSteps& measured,
+                      const Profile& profile, const std::string& run) {
+  check_same_machines(plan.cluster, profile.cluster);
+  const CostModel costs(profile);
+  const Comparison comparison(program, measured, costs);
+  comparison.check_measured(profile);
+  Calibration result = comparison.result();
+  result.profile = corrected_profile(profile, comparison.factors(), result.call_gap_s);
+  for (const KindComparison& kind : result.kinds)
+    result.profile.corrections.push_back({run, kind.kind, kind.factor, 0});
+  result.profile.corrections.push_back({run, "calls of operators", 1, result.call_gap_s});
+  result.predicted_s = simulate(program, costs).step_s;
+  result.corrected_s = simulate(program, CostModel(result.profile)).step_s;
+  return result;
+}
+
+std::string calibration_table(const Calibration& c) {
+  const auto share = [&](double seconds) {
+    return fmt::format("{:.1f} %", c.measured_s > 0 ? 100 * seconds / c.measured_s : 0);
+  };
+  std::string text = fmt::format("{:<32} {:>7} {:>10} {:>10} {:>7}\n", "kind, in a step", "share", "predicted",
+                                 "measured", "factor");
+  double rest_s = c.measured_s - c.host_s;
+  constexpr double worth_a_line = 0.001;  // of the step
+  int left_out = 0;
+  for (const KindComparison& kind : c.kinds) {
+    const double measured_s = kind.measured_s / c.meshes;
+    rest_s -= measured_s;
+    if (measured_s < worth_a_line * c.measured_s && ++left_out) continue;
+    text += fmt::format("{:<32} {:>7} {:>10} {:>10} {:>7.3f}", kind.kind, share(measured_s),
+                        seconds_text(kind.predicted_s / c.meshes), seconds_text(measured_s), kind.factor);
+    text += kind.timed < KindComparison::enough
+                ? fmt::format("  trusted in part: {}\n", count_text(kind.timed, "timed run"))
+                : "\n";
+  }
+  if (left_out > 0)
+    text += fmt::format("and {} of less than {:.1f} % each\n", count_text(left_out, "kind"), 100 * worth_a_line);
+  text += fmt::format("{:<32} {:>7} {:>10} {:>10}          {} more a call of an operator\n", "host and launches",
+                      share(c.host_s), "-", seconds_text(c.host_s), seconds_text(c.call_gap_s));
+  if (c.meshes > 1)
+    text += fmt::format("{:<32} {:>7} {:>10} {:>10}\n", "waiting for other stages", share(std::max(rest_s, 0.0)),
+                        "-", seconds_text(std::max(rest_s, 0.0)));
+  return text + fmt::format("step: predicted {} -> {}, measured {} (quartiles {} and {} of {})\n",
+                            seconds_text(c.predicted_s), seconds_text(c.corrected_s), seconds_text(c.measured_s),
+                            seconds_text(c.lower_quartile_s), seconds_text(c.upper_quartile_s),
+                            count_text(c.steps, "step"));
+}
+
+}  // namespace alpa

@@ -1,0 +1,53 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "libalpa/cluster/profile.h"
+#include "libalpa/plan/plan.h"
+#include "libalpa/program/order/measured_steps.h"
+
+namespace alpa {
+
+/// What the costs of one kind (cluster/cost_kind.h) came to in a step of the run, over all meshes.
+struct KindComparison {
+  std::string kind;
+  double predicted_s = 0, measured_s = 0;  ///< of the step
+  int timed = 0;                           ///< runs of its instructions that were measured, in all steps
+  double factor = 1;                       ///< that its measurements are corrected by
+
+  static constexpr int enough = 20;  ///< timed runs; of fewer a few odd ones might decide
+};
+
+/// What a run says of the profile that it was planned with.
+struct Calibration {
+  Profile profile;                    ///< corrected
+  std::vector<KindComparison> kinds;  ///< those that take the most measured time first
+  double host_s = 0;  ///< of a step, beside its instructions: launches, data, scalars read back
+  double call_gap_s = 0;  ///< host_s for each call of an operator, which is what corrected ones take longer by
+  double predicted_s = 0, corrected_s = 0;  ///< of the step, simulated with the profile and the corrected one
+  double measured_s = 0;                    ///< of the step: median, and
+  double lower_quartile_s = 0, upper_quartile_s = 0;
+  int steps = 0, meshes = 1;
+};
+
+/// Compares what a run's instructions took with what the profile says, and corrects the profile.
+///
+/// An instruction takes the median of its steps, without waiting for what others have not done yet: of a
+/// receive without the time before its message was sent, by clocks that agree at the end of the sum over all
+/// meshes. A kind's factor is the ratio of what its instructions took to what was predicted, both added up
+/// over the step: so long ones weigh most, a step that was disturbed does not count, and the corrected step is
+/// the measured one. Of fewer than `enough` timed runs
+/// a part is believed: a factor f of n of them becomes f^(n / enough).
+/// The sum over all meshes itself, which ends when the last device is there, is host time above its
+/// prediction. A kind's factor goes to all of its measurements: of operators by type, of collectives and
+/// transfers within or between nodes, of copies to the cost of a launch and the rate of memory.
+///
+/// `run` is what the corrections are said to be from. Throws Error(input) where the profile is of other
+/// machines, or did not measure what most of the run's computation was.
+Calibration calibrate(const Plan&, const Program&, const MeasuredSteps&, const Profile&,
+                      const std::string& run);
+
+/// Kind, share of the step, predicted, measured and factor of each; then the step before and after.
+std::string calibration_table(const Calibration&);
+
+}  // namespace alpa

@@ -1,0 +1,55 @@
+#include "libalpa/trainer/traced_steps.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "libalpa/h5/atomic_file.h"
+#include "libalpa/plan/plan_file.h"
+#include "libalpa/program/text.h"
+
+namespace alpa {
+
+constexpr std::int64_t kWarmUpSteps = 2;
+
+TracedSteps::TracedSteps(const TrainSettings& settings, const Plan& plan, const Graph& graph,
+                         const Program& program, const Provenance& provenance, TimelineKind kind,
+                         std::int64_t done, std::int64_t total)
+    : settings_(settings),
+      plan_(plan),
+      graph_(graph),
+      program_(program),
+      provenance_(provenance),
+      kind_(kind),
+      first_(done + kWarmUpSteps + 1),
+      end_kept_(std::min(first_ + settings.timeline_steps, total + 1)) {
+  if (!settings.trace.empty()) trace_ = std::min(first_, total);
+}
+
+bool TracedSteps::has(std::int64_t step) const {
+  return step == trace_ || (step >= first_ && step < end_kept_);
+}
+
+void TracedSteps::prepare() const {
+  if (!settings_.trace.empty()) AtomicFile{settings_.trace};  // noticed now rather than steps later
+  if (kept() == 0) return;
+  const std::filesystem::path plan = measured_plan_path(settings_.run_dir);
+  make_folder(plan.parent_path());
+  std::error_code ignored;
+  std::filesystem::remove(measured_steps_path(settings_.run_dir), ignored);  // of another plan, maybe
+  write_plan(plan, plan_, graph_, provenance_);
+}
+
+void TracedSteps::add(MeasuredStep step) {
+  if (step.step == trace_) publish_text(settings_.trace, chrome_trace(kind_, step.rows, program_, graph_));
+  if (step.step >= end_kept_ || step.step < first_) return;
+  measured_.steps.push_back(std::move(step));
+  if (std::ssize(measured_.steps) == kept()) finish();
+}
+
+void TracedSteps::finish() {
+  if (measured_.steps.empty()) return;
+  measured_.program_fingerprint = program_fingerprint(program_, graph_);
+  write_measured_steps(measured_steps_path(settings_.run_dir), std::exchange(measured_, {}), provenance_);
+}
+
+}  // namespace alpa

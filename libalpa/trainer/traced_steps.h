@@ -1,0 +1,45 @@
+#pragma once
+#include <cstdint>
+
+#include "libalpa/graph/graph.h"
+#include "libalpa/h5/provenance.h"
+#include "libalpa/plan/plan.h"
+#include "libalpa/program/order/measured_steps.h"
+#include "libalpa/program/order/trace.h"
+#include "libalpa/trainer/train_settings.h"
+
+namespace alpa {
+
+/// The steps of which a run keeps what each instruction took, and the files that come of them: the trace of
+/// one step (--trace), and the steps for calibration (--timeline-steps) with their plan. The first two steps
+/// of a run are left out, which touch memory for the first time; the trace of a run of no more is of the last.
+class TracedSteps {
+ public:
+  /// Of a run that has done `done` of `total` steps. Keeps references.
+  TracedSteps(const TrainSettings&, const Plan&, const Graph&, const Program&, const Provenance&,
+              TimelineKind, std::int64_t done, std::int64_t total);
+
+  /// Whether the step of that number is one of them. All ranks answer alike.
+  bool has(std::int64_t step) const;
+  /// How many are kept for calibration.
+  std::int64_t kept() const { return std::max<std::int64_t>(end_kept_ - first_, 0); }
+
+  /// For one rank: makes sure, before the first step, that the files can be written.
+  void prepare() const;
+  /// For one rank: takes a step, and writes what is complete with it.
+  void add(MeasuredStep);
+  /// For one rank, after the run's last step: writes the steps that there are, if it stopped early.
+  void finish();
+
+ private:
+  const TrainSettings& settings_;
+  const Plan& plan_;
+  const Graph& graph_;
+  const Program& program_;
+  const Provenance& provenance_;
+  TimelineKind kind_;
+  std::int64_t first_, trace_ = -1, end_kept_;  ///< numbers of steps
+  MeasuredSteps measured_;
+};
+
+}  // namespace alpa
