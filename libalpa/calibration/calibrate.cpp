@@ -8,7 +8,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
-#include "libalpa/calibration/corrected_profile.h"
+#include "libalpa/calibration/corrections.h"
 #include "libalpa/calibration/step_times.h"
 #include "libalpa/cluster/cost_kind.h"
 #include "libalpa/program/order/step_error.h"
@@ -23,13 +23,16 @@ double quantile(std::vector<double> values, double part) {
                          values.size() - 1)];
 }
 
+/// The sum of some scalars over all devices, a kind of its own here: it ends when the last device is there, and
+/// says nothing of larger sums.
+constexpr const char* kSumOfAll = "sums over all devices";
+
 /// What one instruction costs, apart from what it packs and unpacks: of a send that is all, as its message is
 /// priced where it is received.
 struct InstructionCost {
   std::string kind;
   double own_s = 0, copies_s = 0;
   std::string signature;  ///< of the operator; "": it calls none
-  bool is_global_sum = false;
 };
 
 double packing_seconds(const MeshProgram& mesh, const Instruction& instruction, const CostModel& costs) {
@@ -45,6 +48,7 @@ double packing_seconds(const MeshProgram& mesh, const Instruction& instruction, 
 }
 
 std::string kind_of(const Program& program, const MeshProgram& mesh, const Instruction& instruction) {
+  if (std::holds_alternative<GlobalSum>(instruction.body)) return kSumOfAll;
   const auto* send = std::get_if<Send>(&instruction.body);
   return cost_kind(program, mesh, send ? Instruction{Receive{send->transfer, {}, {}}} : instruction);
 }
@@ -64,8 +68,7 @@ ProgramCosts program_costs(const Program& program, const CostModel& costs) {
         const double copies_s = packing_seconds(mesh, instruction, costs);
         const auto* compute = std::get_if<Compute>(&instruction.body);
         of_segment.push_back({kind_of(program, mesh, instruction), seconds[i] - copies_s, copies_s,
-                              compute ? compute_signature(mesh, *compute) : "",
-                              std::holds_alternative<GlobalSum>(instruction.body)});
+                              compute ? compute_signature(mesh, *compute) : ""});
       }
     }
     all.push_back(std::move(of_mesh));
@@ -90,20 +93,16 @@ class Comparison {
       : meshes_(static_cast<double>(program.meshes.size())),
         rows_(measured.steps.front().rows),
         costs_(program_costs(program, costs)) {
-    std::vector<std::vector<double>> row_s(rows_.size());
-    std::vector<double> gaps_s, outside_s;
     for (const MeasuredStep& step : measured.steps) {
-      const StepTimes times = step_times(step, program);
-      for (std::size_t r = 0; r < rows_.size(); ++r) row_s[r].push_back(times.row_s[r]);
-      gaps_s.push_back(times.gaps_s);
-      outside_s.push_back(times.outside_s);
+      times_.push_back(step_times(step, program));
       step_s_.push_back(step.step_s);
     }
-    for (std::vector<double>& of_row : row_s) row_s_.push_back(quantile(std::move(of_row), 0.5));
-    gaps_s_ = quantile(std::move(gaps_s), 0.5);
-    outside_s_ = quantile(std::move(outside_s), 0.5);
-    compare(true);  // copies: collectives are what is left when theirs are taken away
-    compare(false);
+    std::map<std::string, std::vector<std::size_t>> rows_of;
+    for (std::size_t r = 0; r < rows_.size(); ++r) rows_of[cost_of(rows_[r]).kind].push_back(r);
+    // Copies first: collectives are what is left when theirs are taken away.
+    if (const auto copies = rows_of.extract(kCostOfCopies); !copies.empty())
+      compare(copies.key(), copies.mapped());
+    for (const auto& [kind, rows] : rows_of) compare(kind, rows);
   }
 
   void check_measured(const Profile& profile) const {
@@ -136,11 +135,16 @@ class Comparison {
     result.measured_s = quantile(step_s_, 0.5);
     result.lower_quartile_s = quantile(step_s_, 0.25);
     result.upper_quartile_s = quantile(step_s_, 0.75);
-    result.host_s = gaps_s_ / meshes_ + outside_s_ + sum_above_prediction();
-    const auto calls = static_cast<double>(std::ranges::count_if(
-        rows_, [&](const TimelineRow& row) { return !cost_of(row).signature.empty(); }));
-    result.call_gap_s = calls > 0 ? result.host_s * meshes_ / calls : 0;
+    result.host_s = median_over_steps(
+        [&](const StepTimes& times) { return times.gaps_s / meshes_ + times.outside_s; });
     return result;
+  }
+
+  /// Calls of operators in a step, on a mesh.
+  double calls() const {
+    return static_cast<double>(std::ranges::count_if(
+               rows_, [&](const TimelineRow& row) { return !cost_of(row).signature.empty(); })) /
+           meshes_;
   }
 
   std::map<std::string, double> factors() const {
@@ -154,21 +158,28 @@ class Comparison {
     return costs_[row.mesh][row.segment][row.instruction];
   }
 
-  void compare(bool copies) {
+  template <class Seconds>
+  double median_over_steps(Seconds seconds) const {
+    std::vector<double> all;
+    for (const StepTimes& times : times_) all.push_back(seconds(times));
+    return quantile(std::move(all), 0.5);
+  }
+
+  void compare(const std::string& name, const std::vector<std::size_t>& rows) {
     const double copies_factor = factor_of(kCostOfCopies);
-    for (std::size_t r = 0; r < rows_.size(); ++r) {
-      const InstructionCost& cost = cost_of(rows_[r]);
-      if ((cost.kind == kCostOfCopies) != copies || cost.is_global_sum) continue;
-      KindComparison& kind = kinds_[cost.kind];
-      kind.kind = cost.kind;
-      kind.predicted_s += cost.own_s;
-      kind.measured_s += std::max(row_s_[r] - copies_factor * cost.copies_s, 0.0);
-      kind.timed += static_cast<int>(step_s_.size());
-    }
-    for (auto& [name, kind] : kinds_)
-      if ((name == kCostOfCopies) == copies && kind.predicted_s > 0 && kind.measured_s > 0)
-        kind.factor = std::pow(kind.measured_s / kind.predicted_s,
-                               std::min(1.0, 1.0 * kind.timed / KindComparison::enough));
+    KindComparison& kind = kinds_[name];
+    kind.kind = name;
+    kind.timed = static_cast<int>(rows.size() * times_.size());
+    for (const std::size_t r : rows) kind.predicted_s += cost_of(rows_[r]).own_s;
+    kind.measured_s = median_over_steps([&](const StepTimes& times) {
+      double sum_s = 0;
+      for (const std::size_t r : rows)
+        sum_s += std::max(times.row_s[r] - copies_factor * cost_of(rows_[r]).copies_s, 0.0);
+      return sum_s;
+    });
+    if (kind.predicted_s > 0 && kind.measured_s > 0)
+      kind.factor = std::pow(kind.measured_s / kind.predicted_s,
+                             std::min(1.0, 1.0 * kind.timed / KindComparison::enough));
   }
 
   double factor_of(const std::string& kind) const {
@@ -176,19 +187,11 @@ class Comparison {
     return found == kinds_.end() ? 1 : found->second.factor;
   }
 
-  double sum_above_prediction() const {
-    double seconds = 0;
-    for (std::size_t r = 0; r < rows_.size(); ++r)
-      if (const InstructionCost& cost = cost_of(rows_[r]); cost.is_global_sum)
-        seconds += std::max(row_s_[r] - factor_of(cost.kind) * cost.own_s, 0.0) / meshes_;
-    return seconds;
-  }
-
   double meshes_;
   const std::vector<TimelineRow>& rows_;
   ProgramCosts costs_;
-  std::vector<double> row_s_, step_s_;  ///< [row] median over the steps; [step]
-  double gaps_s_ = 0, outside_s_ = 0;
+  std::vector<StepTimes> times_;  ///< [step]
+  std::vector<double> step_s_;
   std::map<std::string, KindComparison> kinds_;
 };
 
@@ -201,7 +204,16 @@ Calibration calibrate(const Plan& plan, const Program& program, const MeasuredSt
   const Comparison comparison(program, measured, costs);
   comparison.check_measured(profile);
   Calibration result = comparison.result();
-  result.profile = corrected_profile(profile, comparison.factors(), result.call_gap_s);
+  result.profile = profile;
+  correct_kinds(result.profile, comparison.factors());
+  for (const KindComparison& kind : result.kinds) {
+    if (kind.kind != kSumOfAll) continue;
+    const double sums = 1.0 * kind.timed / result.steps, seconds = kind.factor * kind.predicted_s / sums;
+    result.host_s += sums / result.meshes *
+                     (seconds - correct_smallest_sum(result.profile, all_devices(program), seconds));
+  }
+  if (comparison.calls() > 0) result.call_gap_s = result.host_s / comparison.calls();
+  lengthen_calls(result.profile, result.call_gap_s);
   for (const KindComparison& kind : result.kinds)
     result.profile.corrections.push_back({run, kind.kind, kind.factor, 0});
   result.profile.corrections.push_back({run, "calls of operators", 1, result.call_gap_s});

@@ -32,15 +32,15 @@ struct Calibration {
 
 /// Compares what a run's instructions took with what the profile says, and corrects the profile.
 ///
-/// An instruction takes the median of its steps, without waiting for what others have not done yet: of a
-/// receive without the time before its message was sent, by clocks that agree at the end of the sum over all
-/// meshes. A kind's factor is the ratio of what its instructions took to what was predicted, both added up
-/// over the step: so long ones weigh most, a step that was disturbed does not count, and the corrected step is
-/// the measured one. Of fewer than `enough` timed runs
+/// What an instruction takes is counted without waiting for other meshes: a receive from when its message was
+/// sent, by clocks that agree at the end of the sum over all meshes. A kind's factor is the ratio of what its
+/// instructions took to what was predicted, both added up over a step, the median of the steps: so long ones
+/// weigh most, a step that was disturbed does not count, and the corrected step is near the measured one. Of fewer than `enough` timed runs
 /// a part is believed: a factor f of n of them becomes f^(n / enough).
-/// The sum over all meshes itself, which ends when the last device is there, is host time above its
-/// prediction. A kind's factor goes to all of its measurements: of operators by type, of collectives and
-/// transfers within or between nodes, of copies to the cost of a launch and the rate of memory.
+/// A kind's factor goes to all of its measurements: of operators by type, of collectives and transfers within
+/// or between nodes, of copies to the cost of a launch and the rate of memory. Sums of scalars over all devices,
+/// which end when the last device is there, are a kind of their own, with the smallest all-reduce for their
+/// measurement; what they take beyond the next larger one counts as the host's time.
 ///
 /// `run` is what the corrections are said to be from. Throws Error(input) where the profile is of other
 /// machines, or did not measure what most of the run's computation was.

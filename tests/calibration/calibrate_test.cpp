@@ -91,8 +91,8 @@ class CalibrationOfARun : public testing::Test {
 TEST_F(CalibrationOfARun, FindsByWhatEachKindDiffersAndThenPredictsItsStep) {
   slow_down("einsum f32", 1.5);
   slow_down("all-reduce within nodes", 2);
-  const Calibration calibration = calibrated(run());
-  expect_factors(calibration, {{"einsum f32", 1.5}, {"all-reduce within nodes", 2}});
+  const Calibration calibration = calibrated(run(10));
+  expect_factors(calibration, {{"einsum f32", 1.5}, {"all-reduce within nodes", 2}, {"sums over all devices", 2}});
   EXPECT_EQ(calibration.predicted_s, simulate(lowered_.program, CostModel(profile_)).step_s);
   EXPECT_EQ(calibration.measured_s, run().steps[0].step_s);
   EXPECT_GT(calibration.corrected_s, 1.05 * calibration.predicted_s);
@@ -184,6 +184,32 @@ TEST_F(CalibrationOfARun, SharesWhatTheHostTakesAmongTheCallsOfOperators) {
   EXPECT_NEAR(calibration.host_s, calls * gap_s + 3e-4, kRounding);
   EXPECT_NEAR(calibration.call_gap_s, gap_s + 3e-4 / calls, kRounding);
   EXPECT_NEAR(calibration.corrected_s, calibration.measured_s, kRounding);
+}
+
+class SumOverAllDevices : public CalibrationOfARun {
+ protected:
+  CollectiveSample& smallest(Profile& profile, int next = 0) const {
+    const auto first = std::ranges::find_if(profile.collectives, [](const CollectiveSample& sample) {
+      return sample.kind == CollectiveKind::all_reduce && sample.group == GroupShape{1, 4};
+    });
+    return first[next];
+  }
+};
+
+TEST_F(SumOverAllDevices, CorrectsTheSmallestAllReduceAlone) {
+  smallest(truth_).median_s *= 0.4;
+  expect_factors(calibrated(run(10)), {{"sums over all devices", 0.4}});
+}
+
+// It ends when the last device is there, which may be late for another reason.
+TEST_F(SumOverAllDevices, IsHostTimeWhereItTakesLongerThanALargerOne) {
+  const double next_s = smallest(profile_, 1).median_s, said_s = smallest(profile_).median_s;
+  smallest(truth_).median_s = 5 * next_s;
+  Calibration calibration = calibrated(run(10));
+  EXPECT_NEAR(factor(calibration, "sums over all devices"), 5 * next_s / said_s, kRounding);
+  EXPECT_NEAR(calibration.host_s, 4 * next_s, kRounding);
+  EXPECT_NEAR(smallest(calibration.profile).median_s, next_s, kRounding);
+  EXPECT_NEAR(smallest(calibration.profile, 1).median_s, next_s, kRounding);
 }
 
 TEST_F(CalibrationOfARun, RefusesTheProfileOfOtherMachines) {

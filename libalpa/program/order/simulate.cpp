@@ -33,13 +33,6 @@ std::int64_t shifted_bytes(const MeshProgram& stage, const Shift& shift) {
   return bytes;
 }
 
-GroupShape all_ranks(const Program& program) {
-  int devices = 0;
-  for (const MeshProgram& stage : program.meshes) devices += device_count(stage.mesh.shape);
-  const int nodes = (devices + program.devices_per_node - 1) / program.devices_per_node;
-  return {nodes, (devices + nodes - 1) / nodes};
-}
-
 /// Every instruction has a price, so that none is free by being forgotten.
 double seconds_of(const Program& program, const MeshProgram& stage, const Instruction& instruction,
                   const CostModel& costs) {
@@ -61,7 +54,7 @@ double seconds_of(const Program& program, const MeshProgram& stage, const Instru
                                     costs);
           },
           [&](const GlobalSum& i) {
-            const GroupShape all = all_ranks(program);
+            const GroupShape all = all_devices(program);
             return costs.collective_seconds(CollectiveKind::all_reduce, all,
                                             4 * static_cast<double>(i.scalars.size()), all.per_node);
           },
@@ -117,6 +110,13 @@ std::vector<std::pair<int, bool>> links_of(const Transfer& transfer, const Clust
 }
 
 }  // namespace
+
+GroupShape all_devices(const Program& program) {
+  int devices = 0;
+  for (const MeshProgram& stage : program.meshes) devices += device_count(stage.mesh.shape);
+  const int nodes = (devices + program.devices_per_node - 1) / program.devices_per_node;
+  return {nodes, (devices + nodes - 1) / nodes};
+}
 
 std::string compute_signature(const MeshProgram& mesh, const Compute& compute) {
   return signature_of(*compute.op, {tiles(mesh, compute.operands), compute.attributes});

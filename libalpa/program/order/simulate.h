@@ -36,6 +36,9 @@ Timeline simulate(const Program&, const CostModel&, Lanes = Lanes::joined, bool 
 /// Seconds of every instruction of a segment, receives and sums without waiting.
 std::vector<double> instruction_seconds(const Program&, const MeshProgram&, const Segment&, const CostModel&);
 
+/// All devices of the meshes, which a global sum is over.
+GroupShape all_devices(const Program&);
+
 /// What a profile knows the kernel's measurement by.
 std::string compute_signature(const MeshProgram&, const Compute&);
 

@@ -41,9 +41,7 @@ std::string cost_kind(const Program& program, const MeshProgram& mesh, const Ins
                 CollectiveKind::send, crosses_nodes(program.transfers[i.transfer], program.devices_per_node));
           },
           [&](const GlobalSum&) {
-            int devices = 0;
-            for (const MeshProgram& each : program.meshes) devices += device_count(each.mesh.shape);
-            return cost_kind_of_collective(CollectiveKind::all_reduce, devices > program.devices_per_node);
+            return cost_kind_of_collective(CollectiveKind::all_reduce, all_devices(program).nodes > 1);
           },
           [](const Zero&) { return std::string(kCostOfCopies); },
       },
