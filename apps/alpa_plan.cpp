@@ -63,6 +63,9 @@ CostModel cost_model(const Settings& settings, std::string& fingerprint, Log& lo
   fingerprint = profile_fingerprint(profile);
   if (const std::string warning = warning_of(settings.profile, profile); !warning.empty())
     log.warning(warning);
+  if (!profile.corrections.empty())
+    log.info(fmt::format("'{}' is calibrated by run '{}'", settings.profile.string(),
+                         profile.corrections.back().run));
   if (!settings.cluster.empty()) profile.cluster = read_cluster_of(profile.cluster, settings.cluster);
   return CostModel(profile);
 }

@@ -44,9 +44,9 @@ std::string noise_warning(const Noise& noise) {
     what += fmt::format("{}one operator took up to {:.0f} % longer at one time than at another",
                         what.empty() ? "" : ", ", 100 * noise.drift);
   return fmt::format(
-      "the machines were busy while they were measured: {} (at most {:.0f} % where nothing else runs); "
-      "predictions are no better than that. Try: measure into a new file with nothing else on the nodes "
-      "(srun --exclusive), or with more --repetitions",
+      "the machines were busy while they were measured: {} (at most {:.0f} % where nothing else runs), and "
+      "predictions are no better. Try: measure into a new file while nothing else runs there (srun "
+      "--exclusive), or with more --repetitions",
       what, 100 * Noise::most);
 }
 

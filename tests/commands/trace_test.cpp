@@ -130,6 +130,12 @@ TEST_F(Emulation, ResumesNothingAndTakesAProfileOfItsOwnOnly) {
   EXPECT_FALSE(std::filesystem::exists(path("run")));
 }
 
+TEST_F(Emulation, KeepsNoTimelineToCalibrateBy) {
+  const CommandResult refused = emulate("--timeline-steps 2");
+  EXPECT_EQ(refused.status, 2) << refused.output;
+  EXPECT_THAT(refused.output, HasSubstr("error: --timeline-steps is given, but emulated computations take"));
+}
+
 class DryRun : public Workplace {};
 
 TEST_F(DryRun, ChecksEverythingAndWritesNothing) {
