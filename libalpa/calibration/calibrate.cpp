@@ -93,10 +93,14 @@ class Comparison {
       : meshes_(static_cast<double>(program.meshes.size())),
         rows_(measured.steps.front().rows),
         costs_(program_costs(program, costs)) {
+    std::vector<double> traced_s;
     for (const MeasuredStep& step : measured.steps) {
       times_.push_back(step_times(step, program));
-      step_s_.push_back(step.step_s);
+      traced_s.push_back(step.step_s);
+      step_s_.push_back(step.next_step_s);
     }
+    measuring_s_ = std::max(quantile(traced_s, 0.5) - quantile(step_s_, 0.5), 0.0) * meshes_ /
+                   static_cast<double>(rows_.size());
     std::map<std::string, std::vector<std::size_t>> rows_of;
     for (std::size_t r = 0; r < rows_.size(); ++r) rows_of[cost_of(rows_[r]).kind].push_back(r);
     // Copies first: collectives are what is left when theirs are taken away.
@@ -174,7 +178,7 @@ class Comparison {
     kind.measured_s = median_over_steps([&](const StepTimes& times) {
       double sum_s = 0;
       for (const std::size_t r : rows)
-        sum_s += std::max(times.row_s[r] - copies_factor * cost_of(rows_[r]).copies_s, 0.0);
+        sum_s += std::max(times.row_s[r] - measuring_s_ - copies_factor * cost_of(rows_[r]).copies_s, 0.0);
       return sum_s;
     });
     if (kind.predicted_s > 0 && kind.measured_s > 0)
@@ -191,7 +195,8 @@ class Comparison {
   const std::vector<TimelineRow>& rows_;
   ProgramCosts costs_;
   std::vector<StepTimes> times_;  ///< [step]
-  std::vector<double> step_s_;
+  std::vector<double> step_s_;    ///< of those that were not traced
+  double measuring_s_ = 0;        ///< what it takes to measure a row
   std::map<std::string, KindComparison> kinds_;
 };
 

@@ -21,12 +21,12 @@ TracedSteps::TracedSteps(const TrainSettings& settings, const Plan& plan, const 
       provenance_(provenance),
       kind_(kind),
       first_(done + kWarmUpSteps + 1),
-      end_kept_(std::min(first_ + settings.timeline_steps, total + 1)) {
+      kept_(std::min(settings.timeline_steps, std::max<std::int64_t>(total - done - kWarmUpSteps, 0) / 2)) {
   if (!settings.trace.empty()) trace_ = std::min(first_, total);
 }
 
 bool TracedSteps::has(std::int64_t step) const {
-  return step == trace_ || (step >= first_ && step < end_kept_);
+  return step == trace_ || (step >= first_ && step < first_ + 2 * kept_ && (step - first_) % 2 == 0);
 }
 
 void TracedSteps::prepare() const {
@@ -41,12 +41,17 @@ void TracedSteps::prepare() const {
 
 void TracedSteps::add(MeasuredStep step) {
   if (step.step == trace_) publish_text(settings_.trace, chrome_trace(kind_, step.rows, program_, graph_));
-  if (step.step >= end_kept_ || step.step < first_) return;
-  measured_.steps.push_back(std::move(step));
-  if (std::ssize(measured_.steps) == kept()) finish();
+  if (step.step >= first_ && step.step < first_ + 2 * kept_) measured_.steps.push_back(std::move(step));
+}
+
+void TracedSteps::add_between(std::int64_t step, double step_s) {
+  if (measured_.steps.empty()) return;
+  measured_.steps.back().next_step_s = step_s;
+  if (step == first_ + 2 * kept_ - 1) finish();
 }
 
 void TracedSteps::finish() {
+  if (!measured_.steps.empty() && measured_.steps.back().next_step_s == 0) measured_.steps.pop_back();
   if (measured_.steps.empty()) return;
   measured_.program_fingerprint = program_fingerprint(program_, graph_);
   write_measured_steps(measured_steps_path(settings_.run_dir), std::exchange(measured_, {}), provenance_);

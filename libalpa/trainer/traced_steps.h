@@ -11,8 +11,9 @@
 namespace alpa {
 
 /// The steps of which a run keeps what each instruction took, and the files that come of them: the trace of
-/// one step (--trace), and the steps for calibration (--timeline-steps) with their plan. The first two steps
-/// of a run are left out, which touch memory for the first time; the trace of a run of no more is of the last.
+/// one step (--trace), and the steps for calibration (--timeline-steps) with their plan: every second one, as
+/// the step between says what measuring costs. The first two steps of a run are left out, which touch memory for
+/// the first time; the trace of a run of no more is of the last.
 class TracedSteps {
  public:
   /// Of a run that has done `done` of `total` steps. Keeps references.
@@ -22,12 +23,14 @@ class TracedSteps {
   /// Whether the step of that number is one of them. All ranks answer alike.
   bool has(std::int64_t step) const;
   /// How many are kept for calibration.
-  std::int64_t kept() const { return std::max<std::int64_t>(end_kept_ - first_, 0); }
+  std::int64_t kept() const { return kept_; }
 
   /// For one rank: makes sure, before the first step, that the files can be written.
   void prepare() const;
-  /// For one rank: takes a step, and writes what is complete with it.
+  /// For one rank: takes the rows of a step that it has, and writes the trace if it is of this step.
   void add(MeasuredStep);
+  /// For one rank: takes what the step of that number took that it has not; after the last one writes all.
+  void add_between(std::int64_t step, double step_s);
   /// For one rank, after the run's last step: writes the steps that there are, if it stopped early.
   void finish();
 
@@ -38,7 +41,8 @@ class TracedSteps {
   const Program& program_;
   const Provenance& provenance_;
   TimelineKind kind_;
-  std::int64_t first_, trace_ = -1, end_kept_;  ///< numbers of steps
+  std::int64_t first_, trace_ = -1;  ///< numbers of steps
+  std::int64_t kept_;
   MeasuredSteps measured_;
 };
 

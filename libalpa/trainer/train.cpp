@@ -91,7 +91,8 @@ class Run {
     traced_.emplace(settings_, plan_, graph_, training_, provenance_,
                     is_emulated() ? TimelineKind::emulated : TimelineKind::measured, step_, total_steps_);
     if (settings_.timeline_steps > 0 && traced_->kept() < settings_.timeline_steps)
-      warn(fmt::format("the timeline is kept of {}, --timeline-steps is {}: the run has no more after its first two",
+      warn(fmt::format("the timeline is kept of {}, --timeline-steps is {}: the run has no more than twice as many "
+                       "steps after its first two",
                        count_text(traced_->kept(), "step"), settings_.timeline_steps));
     first_rank([&] { prepare_files(); });
     return loop();
@@ -273,12 +274,18 @@ class Run {
     return m;
   }
 
+  StepMetrics untraced_step() {
+    StepMetrics m = train_step();
+    if (traced_->has(step_ - 1)) first_rank([&] { traced_->add_between(m.step, m.step_s); });
+    return m;
+  }
+
   StepMetrics traced_step() {
     executor_->keep_timeline(true);
     StepMetrics m = train_step();
     auto rows = gather_timeline(*executor_, training_, ranks_.control, *control_stream_);
     executor_->keep_timeline(false);
-    first_rank([&] { traced_->add({m.step, m.step_s, std::move(rows)}); });
+    first_rank([&] { traced_->add({m.step, m.step_s, 0, std::move(rows)}); });
     return m;
   }
 
@@ -316,7 +323,7 @@ class Run {
       warn(fmt::format("nothing is left to do: the run has {} of {} (--steps)", count_text(step_, "step"),
                        total_steps_));
     while (step_ < total_steps_) {
-      StepMetrics m = traced_->has(step_ + 1) ? traced_step() : train_step();
+      StepMetrics m = traced_->has(step_ + 1) ? traced_step() : untraced_step();
       if (is_due(settings_.evaluate_every) && !is_emulated()) m.evaluation = evaluate();
       const StopReason reason = agreed_reason();
       const bool stops = ends_run(reason) && step_ < total_steps_;

@@ -23,8 +23,8 @@ void describe(TrainSettings& s, OptionsVisitor& visit) {
               "end of the job in seconds since 1970: stop with a checkpoint before it; 0: not known",
               at_least(0));
   visit.field("timeline_steps", s.timeline_steps,
-              "keep what every instruction took in that many steps, from the third on, in RUN_DIR/timeline, with "
-              "the plan: for alpa-plan calibrate; 0: none",
+              "keep what every instruction took in that many steps, every second one from the third on, in "
+              "RUN_DIR/timeline, with the plan: for alpa-plan calibrate; 0: none",
               between(0, 1000));
   visit.field("dry_run", s.dry_run,
               "check plan, data, ranks, memory and disk space; train and write nothing");

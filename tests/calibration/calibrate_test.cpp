@@ -52,7 +52,7 @@ class CalibrationOfARun : public testing::Test {
   MeasuredSteps run(int steps = 5) const {
     const Timeline timeline = simulate(lowered_.program, CostModel(truth_), Lanes::joined, true);
     MeasuredSteps measured{program_fingerprint(lowered_.program, lowered_.graph), {}};
-    for (int s = 0; s < steps; ++s) measured.steps.push_back({s + 3, timeline.step_s, timeline.rows});
+    for (int s = 0; s < steps; ++s) measured.steps.push_back({2 * s + 3, timeline.step_s, timeline.step_s, timeline.rows});
     return measured;
   }
 
@@ -148,6 +148,7 @@ TEST_F(CalibrationOfARun, IsNotMovedByAStepThatWasDisturbed) {
   MeasuredSteps measured = run();
   for (TimelineRow& row : measured.steps[2].rows) row.duration_s *= 10;
   measured.steps[2].step_s *= 10;
+  measured.steps[3].next_step_s *= 10;
   expect_factors(calibrated(measured), {{"einsum f32", 1.5}});
 }
 
@@ -179,11 +180,28 @@ TEST_F(CalibrationOfARun, SharesWhatTheHostTakesAmongTheCallsOfOperators) {
       row.start_s += late_s;
     }
     step.step_s += late_s + 3e-4;  // to read the batch
+    step.next_step_s = step.step_s;
   }
   const Calibration calibration = calibrated(measured);
   EXPECT_NEAR(calibration.host_s, calls * gap_s + 3e-4, kRounding);
   EXPECT_NEAR(calibration.call_gap_s, gap_s + 3e-4 / calls, kRounding);
   EXPECT_NEAR(calibration.corrected_s, calibration.measured_s, kRounding);
+}
+
+TEST_F(CalibrationOfARun, LeavesOutWhatMeasuringTheRowsTakes) {
+  use(by_method("serial"));
+  slow_down("einsum f32", 1.5);
+  MeasuredSteps measured = run();
+  constexpr double measuring_s = 2e-6;
+  for (MeasuredStep& step : measured.steps) {
+    std::ranges::sort(step.rows, {}, &TimelineRow::start_s);
+    for (std::size_t r = 0; r < step.rows.size(); ++r) {
+      step.rows[r].start_s += measuring_s * static_cast<double>(r);
+      step.rows[r].duration_s += measuring_s;
+    }
+    step.step_s += measuring_s * static_cast<double>(step.rows.size());
+  }
+  expect_factors(calibrated(measured), {{"einsum f32", 1.5}});
 }
 
 class SumOverAllDevices : public CalibrationOfARun {

@@ -53,7 +53,7 @@ class CalibrateCommand : public Workplace {
 };
 
 TEST_F(CalibrateCommand, CorrectsAProfileByARunAndPredictsWithIt) {
-  expect_done(train_plan("--steps 8 --timeline-steps 5"));
+  expect_done(train_plan("--steps 12 --timeline-steps 5"));
   EXPECT_THAT(names_in("run/timeline"), ElementsAre("plan.h5", "steps.h5"));
   EXPECT_EQ(read_plan(path("run/timeline/plan.h5")), read_plan(path("plan.h5")));
   const CommandResult calibrated = calibrate();
@@ -105,14 +105,14 @@ TEST_F(CalibrateCommand, SaysWhatARunLacksThatKeptNoTimeline) {
   EXPECT_EQ(refused.status, 3) << refused.output;
   EXPECT_THAT(refused.output, AllOf(HasSubstr("error: run 'run' kept no timeline"),
                                     HasSubstr("try: train some steps with alpa-train --timeline-steps 20")));
-  const CommandResult trained = train_plan("--steps 4 --timeline-steps 5");
+  const CommandResult trained = train_plan("--steps 3 --timeline-steps 5");
   expect_done(trained);
   EXPECT_THAT(trained.output, HasSubstr("warning: the timeline is kept of 0 steps"));
   EXPECT_EQ(calibrate().status, 3);
 }
 
 TEST_F(CalibrateCommand, RefusesWhatDoesNotBelongToTheRun) {
-  expect_done(train_plan("--steps 4 --timeline-steps 2"));
+  expect_done(train_plan("--steps 6 --timeline-steps 2"));
   make_plan("other", "--method serial");
   expect_done(run("alpa-profile " + tiny_gpt_ +
                   " --micro-batch-samples 8 --repetitions 1 --least-sample-ms 0.1 --cold-mib 1 --threads 1 "

@@ -15,8 +15,9 @@ using testing::SizeIs;
 
 const std::vector<std::string> kCommands{"alpa-profile",      "alpa-plan",          "alpa-plan explain",
                                          "alpa-plan compare", "alpa-plan simulate", "alpa-plan check",
-                                         "alpa-plan solve",   "alpa-plan report",   "alpa-train",
-                                         "alpa-train import", "alpa-train export",  "alpa-train convert"};
+                                         "alpa-plan solve",   "alpa-plan report",   "alpa-plan calibrate",
+                                         "alpa-train",        "alpa-train import",  "alpa-train export",
+                                         "alpa-train convert"};
 
 std::string content(const std::filesystem::path& file) {
   std::ifstream in(file);

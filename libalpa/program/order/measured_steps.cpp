@@ -53,11 +53,12 @@ std::filesystem::path measured_plan_path(const std::filesystem::path& run_dir) {
 void write_measured_steps(const std::filesystem::path& path, const MeasuredSteps& measured,
                           const Provenance& provenance) {
   std::vector<std::int64_t> number;
-  std::vector<double> step_s, start, duration;
+  std::vector<double> step_s, next_step_s, start, duration;
   std::vector<std::int32_t> mesh, segment, micro_batch, instruction;
   for (const MeasuredStep& step : measured.steps) {
     number.push_back(step.step);
     step_s.push_back(step.step_s);
+    next_step_s.push_back(step.next_step_s);
     const std::vector<TimelineRow> rows = in_order(step.rows);
     assert(mesh.empty() || mesh.size() == rows.size());
     const bool is_first = mesh.empty();
@@ -75,6 +76,7 @@ void write_measured_steps(const std::filesystem::path& path, const MeasuredSteps
   file.attribute("/", "program_fingerprint", measured.program_fingerprint);
   file.column("/steps/number", number, "1");
   file.column("/steps/step_s", step_s, "s");
+  file.column("/steps/next_step_s", next_step_s, "s");
   file.column("/rows/mesh", mesh, "1");
   file.column("/rows/segment", segment, "1");
   file.column("/rows/micro_batch", micro_batch, "1");
@@ -114,10 +116,12 @@ MeasuredSteps read_measured_steps(const std::filesystem::path& path, const Progr
   const std::vector<std::int64_t> number = file.int64s("/steps/number");
   const std::int64_t steps = std::ssize(number);
   const std::vector<double> step_s = file.doubles("/steps/step_s", {steps}),
+                            next_step_s = file.doubles("/steps/next_step_s", {steps}),
                             start = file.doubles("/start_s", {steps, each[0]}),
                             duration = file.doubles("/duration_s", {steps, each[0]});
   for (std::size_t s = 0, at = 0; s < number.size(); ++s) {
-    measured.steps.push_back({number[s], time("/steps/step_s", step_s[s]), rows});
+    measured.steps.push_back({number[s], time("/steps/step_s", step_s[s]),
+                              time("/steps/next_step_s", next_step_s[s]), rows});
     for (TimelineRow& row : measured.steps.back().rows) {
       row.start_s = time("/start_s", start[at]);
       row.duration_s = time("/duration_s", duration[at++]);

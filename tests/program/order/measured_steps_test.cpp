@@ -21,7 +21,7 @@ class MeasuredStepsFile : public testing::Test {
  protected:
   MeasuredSteps simulated() const {
     const Timeline timeline = simulate(lowered_.program, CostModel(small_cluster(4)), Lanes::joined, true);
-    MeasuredSteps measured{fingerprint_, {{3, timeline.step_s, timeline.rows}, {4, 2e-3, timeline.rows}}};
+    MeasuredSteps measured{fingerprint_, {{3, timeline.step_s, 1e-3, timeline.rows}, {5, 2e-3, 3e-3, timeline.rows}}};
     for (TimelineRow& row : measured.steps[1].rows) row.duration_s *= 2;
     std::ranges::reverse(measured.steps[1].rows);  // in whatever order they ended
     return measured;
@@ -47,6 +47,7 @@ TEST_F(MeasuredStepsFile, GivesBackTheRowsOfEachStep) {
   for (std::size_t s = 0; s < 2; ++s) {
     EXPECT_EQ(found.steps[s].step, written.steps[s].step);
     EXPECT_EQ(found.steps[s].step_s, written.steps[s].step_s);
+    EXPECT_EQ(found.steps[s].next_step_s, written.steps[s].next_step_s);
     std::ranges::sort(written.steps[s].rows, {}, by_place);
     ASSERT_EQ(found.steps[s].rows.size(), written.steps[s].rows.size());
     for (std::size_t r = 0; r < found.steps[s].rows.size(); ++r) {
@@ -60,7 +61,7 @@ TEST_F(MeasuredStepsFile, GivesBackTheRowsOfEachStep) {
 
 TEST_F(MeasuredStepsFile, ReadsInH5dumpAsColumnsWithUnits) {
   write(simulated());
-  EXPECT_THAT(run_command("h5dump -d /steps/number " + path_.string()).output, HasSubstr("(0): 3, 4"));
+  EXPECT_THAT(run_command("h5dump -d /steps/number " + path_.string()).output, HasSubstr("(0): 3, 5"));
   EXPECT_THAT(run_command("h5dump -a /duration_s/units " + path_.string()).output, HasSubstr("(0): \"s\""));
 }
 
