@@ -284,7 +284,8 @@ int main(int argc, char** argv) {
       .required()
       .example("alpa-plan calibrate run --profile profile.h5 --out calibrated.h5",
                "what each kind of cost took beside its prediction, and the step before and after")
-      .example("alpa-plan MODEL.toml --profile calibrated.h5 --out plan.h5", "plan again with what it learned")
+      .example("alpa-plan MODEL.toml --profile calibrated.h5 --out plan.h5",
+               "plan again with what it learned")
       .runs([&] {
         calibrate_profile(settings.run_dir, settings.profile, settings.out,
                           provenance_here(app.command_line(), "alpa-plan", read_environment().job_id),

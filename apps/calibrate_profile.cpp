@@ -34,9 +34,10 @@ void calibrate_profile(const std::filesystem::path& run_dir, const std::filesyst
   const Calibration result = calibrate(planned.plan, program, measured, profile, run_dir.string());
   const double spread = (result.upper_quartile_s - result.lower_quartile_s) / result.measured_s;
   if (spread > Noise::most)
-    log.warning(fmt::format("the run's steps differ by {:.0f} % (quartiles): its machines were busy, or it was "
-                            "too short; the factors are no better than that",
-                            100 * spread));
+    log.warning(
+        fmt::format("the run's steps differ by {:.0f} % (quartiles): its machines were busy, or it was "
+                    "too short; the factors are no better than that",
+                    100 * spread));
   write_profile(out, result.profile, provenance);
   std::fputs(calibration_table(result).c_str(), stdout);
 }

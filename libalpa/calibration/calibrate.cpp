@@ -23,8 +23,8 @@ double quantile(std::vector<double> values, double part) {
                          values.size() - 1)];
 }
 
-/// The sum of some scalars over all devices, a kind of its own here: it ends when the last device is there, and
-/// says nothing of larger sums.
+/// The sum of some scalars over all devices, a kind of its own here: it ends when the last device is there,
+/// and says nothing of larger sums.
 constexpr const char* kSumOfAll = "sums over all devices";
 
 /// What one instruction costs, apart from what it packs and unpacks: of a send that is all, as its message is
@@ -123,11 +123,12 @@ class Comparison {
         lacked = cost.signature;
     }
     if (measured_s < all_s / 2)
-      throw Error(ErrorKind::input,
-                  fmt::format("the profile lacks most of what the run computed, '{}' for one: it was measured "
-                              "for another model, or for micro-batches of other sizes",
-                              lacked),
-                  "the profile that the run's plan was made with");
+      throw Error(
+          ErrorKind::input,
+          fmt::format("the profile lacks most of what the run computed, '{}' for one: it was measured "
+                      "for another model, or for micro-batches of other sizes",
+                      lacked),
+          "the profile that the run's plan was made with");
   }
 
   Calibration result() const {
@@ -139,8 +140,8 @@ class Comparison {
     result.measured_s = quantile(step_s_, 0.5);
     result.lower_quartile_s = quantile(step_s_, 0.25);
     result.upper_quartile_s = quantile(step_s_, 0.75);
-    result.host_s = median_over_steps(
-        [&](const StepTimes& times) { return times.gaps_s / meshes_ + times.outside_s; });
+    result.host_s =
+        median_over_steps([&](const StepTimes& times) { return times.gaps_s / meshes_ + times.outside_s; });
     return result;
   }
 
@@ -211,13 +212,14 @@ Calibration calibrate(const Plan& plan, const Program& program, const MeasuredSt
   Calibration result = comparison.result();
   result.profile = profile;
   correct_kinds(result.profile, comparison.factors());
-  for (const KindComparison& kind : result.kinds) {
-    if (kind.kind != kSumOfAll) continue;
-    const double sums = 1.0 * kind.timed / result.steps, seconds = kind.factor * kind.predicted_s / sums;
-    result.host_s += sums / result.meshes *
-                     (seconds - correct_smallest_sum(result.profile, all_devices(program), seconds));
+  for (KindComparison& kind : result.kinds) {
+    if (kind.kind != kSumOfAll || kind.predicted_s <= 0) continue;
+    const double sums = 1.0 * kind.timed / result.steps, took_s = kind.factor * kind.predicted_s / sums,
+                 price_s = correct_smallest_sum(result.profile, all_devices(program), took_s);
+    kind.factor *= price_s / took_s;
+    result.lateness_s = sums / result.meshes * (took_s - price_s);
   }
-  if (comparison.calls() > 0) result.call_gap_s = result.host_s / comparison.calls();
+  if (comparison.calls() > 0) result.call_gap_s = (result.host_s + result.lateness_s) / comparison.calls();
   lengthen_calls(result.profile, result.call_gap_s);
   for (const KindComparison& kind : result.kinds)
     result.profile.corrections.push_back({run, kind.kind, kind.factor, 0});
@@ -231,8 +233,8 @@ std::string calibration_table(const Calibration& c) {
   const auto share = [&](double seconds) {
     return fmt::format("{:.1f} %", c.measured_s > 0 ? 100 * seconds / c.measured_s : 0);
   };
-  std::string text = fmt::format("{:<32} {:>7} {:>10} {:>10} {:>7}\n", "kind, in a step", "share", "predicted",
-                                 "measured", "factor");
+  std::string text = fmt::format("{:<32} {:>7} {:>10} {:>10} {:>7}\n", "kind, in a step", "share",
+                                 "predicted", "measured", "factor");
   double rest_s = c.measured_s - c.host_s;
   constexpr double worth_a_line = 0.001;  // of the step
   int left_out = 0;
@@ -247,16 +249,19 @@ std::string calibration_table(const Calibration& c) {
                 : "\n";
   }
   if (left_out > 0)
-    text += fmt::format("and {} of less than {:.1f} % each\n", count_text(left_out, "kind"), 100 * worth_a_line);
-  text += fmt::format("{:<32} {:>7} {:>10} {:>10}          {} more a call of an operator\n", "host and launches",
-                      share(c.host_s), "-", seconds_text(c.host_s), seconds_text(c.call_gap_s));
-  if (c.meshes > 1)
-    text += fmt::format("{:<32} {:>7} {:>10} {:>10}\n", "waiting for other stages", share(std::max(rest_s, 0.0)),
-                        "-", seconds_text(std::max(rest_s, 0.0)));
+    text +=
+        fmt::format("and {} of less than {:.1f} % each\n", count_text(left_out, "kind"), 100 * worth_a_line);
+  const auto unpredicted = [&](const char* what, double seconds) {
+    return fmt::format("{:<32} {:>7} {:>10} {:>10}\n", what, share(seconds), "-", seconds_text(seconds));
+  };
+  text += unpredicted("host and launches", c.host_s);
+  if (c.meshes > 1) text += unpredicted("waiting for other stages", std::max(rest_s, 0.0));
+  text += fmt::format("calls of operators: {} longer each, for the host{}\n", seconds_text(c.call_gap_s),
+                      c.lateness_s > 0 ? " and for devices that are late at the sums" : "");
   return text + fmt::format("step: predicted {} -> {}, measured {} (quartiles {} and {} of {})\n",
-                            seconds_text(c.predicted_s), seconds_text(c.corrected_s), seconds_text(c.measured_s),
-                            seconds_text(c.lower_quartile_s), seconds_text(c.upper_quartile_s),
-                            count_text(c.steps, "step"));
+                            seconds_text(c.predicted_s), seconds_text(c.corrected_s),
+                            seconds_text(c.measured_s), seconds_text(c.lower_quartile_s),
+                            seconds_text(c.upper_quartile_s), count_text(c.steps, "step"));
 }
 
 }  // namespace alpa

@@ -20,9 +20,8 @@ class Splitting {
   Splitting(const MeasuredStep& step, const Program& program)
       : step_(step), program_(program), by_start_(step.rows.size()), clock_(program.meshes.size()) {
     std::iota(by_start_.begin(), by_start_.end(), std::size_t{0});
-    std::ranges::sort(by_start_, {}, [&](std::size_t r) {
-      return std::pair(step.rows[r].mesh, step.rows[r].start_s);
-    });
+    std::ranges::sort(by_start_, {},
+                      [&](std::size_t r) { return std::pair(step.rows[r].mesh, step.rows[r].start_s); });
     look_at_other_meshes();
   }
 
@@ -45,7 +44,7 @@ class Splitting {
         seconds = shortest_sum_[mesh.sums++];
       else if (mesh.at_s >= 0)
         times.gaps_s += std::max(row.start_s - mesh.at_s, 0.0);
-      mesh.at_s = end_of(row);
+      mesh.at_s = std::max(mesh.at_s, end_of(row));
       first_s = std::min(first_s, row.start_s - clock_[row.mesh]);
       last_s = std::max(last_s, mesh.at_s - clock_[row.mesh]);
     }
@@ -76,10 +75,10 @@ class Splitting {
 
   const MeasuredStep& step_;
   const Program& program_;
-  std::vector<std::size_t> by_start_;                ///< rows, mesh by mesh
-  Indexed<MeshIndex, double> clock_;                 ///< of each mesh, at the end of the last sum
-  std::vector<double> shortest_sum_;                 ///< of each sum, on the mesh that came to it last
-  std::map<std::pair<int, int>, double> sent_s_;     ///< by transfer and micro-batch, to that end
+  std::vector<std::size_t> by_start_;             ///< rows, mesh by mesh
+  Indexed<MeshIndex, double> clock_;              ///< of each mesh, at the end of the last sum
+  std::vector<double> shortest_sum_;              ///< of each sum, on the mesh that came to it last
+  std::map<std::pair<int, int>, double> sent_s_;  ///< by transfer and micro-batch, to that end
 };
 
 }  // namespace

@@ -5,8 +5,9 @@
 
 namespace alpa {
 
-// Kinds of costs, by name. What makes one cost of a kind differ from its measurement (a clock that was lowered,
-// a busy link) makes all of that kind differ alike, so they share one error and one factor of calibration.
+// Kinds of costs, by name. What makes one cost of a kind differ from its measurement (a clock that was
+// lowered, a busy link) makes all of that kind differ alike, so they share one error and one factor of
+// calibration.
 
 /// By operator and type: "einsum f32", of "einsum equation='m k, k n -> m n' f32[8x16] f32[16x32]".
 std::string cost_kind_of_operator(const std::string& signature);

@@ -45,8 +45,8 @@ double CostModel::interpolated(const std::vector<SizePoint>& points, double byte
   if (bytes <= first.bytes) return first.seconds;
   std::size_t upper = 1;
   while (upper + 1 < points.size() && points[upper].bytes < bytes) ++upper;
-  const auto &[x0, y0, s0] = points[upper - 1];
-  const auto &[x1, y1, s1] = points[upper];
+  const auto& [x0, y0, s0] = points[upper - 1];
+  const auto& [x1, y1, s1] = points[upper];
   return std::max(y0 + (y1 - y0) * (bytes - x0) / (x1 - x0), 0.0);
 }
 

@@ -10,8 +10,8 @@ namespace alpa {
 struct Noise {
   /// Interquartile range of an operator's repetitions over their median; the median over all operators.
   double typical_spread = 0;
-  /// How much longer the reference took at its slowest than at its fastest, of the run where that was most: 0.1
-  /// is a tenth longer. 0 in profiles without a reference.
+  /// How much longer the reference took at its slowest than at its fastest, of the run where that was most:
+  /// 0.1 is a tenth longer. 0 in profiles without a reference.
   double drift = 0;
 
   /// Predictions are meant to be right to a tenth (median error of plans), which measurements that differ by

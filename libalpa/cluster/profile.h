@@ -63,8 +63,8 @@ struct NodeSample {
 /// than at another, the machines had something else to do.
 struct ReferenceSample {
   std::string signature;
-  int run = 0;      ///< of alpa-profile, among those that measured into the file, from 0
-  double at_s = 0;  ///< after the run began to measure
+  int run = 0;                        ///< of alpa-profile, among those that measured into the file, from 0
+  double at_s = 0;                    ///< after the run began to measure
   double median_s = 0, spread_s = 0;  ///< over ranks; largest interquartile range of a rank's repetitions
   bool operator==(const ReferenceSample&) const = default;
 };

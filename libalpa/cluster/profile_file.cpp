@@ -315,8 +315,7 @@ class ProfileReader {
                               added = file_.doubles("/calibration/added_s", rows);
     std::vector<Correction> all;
     for (std::size_t i = 0; i < run.size(); ++i)
-      all.push_back({run[i], kind[i],
-                     number("/calibration/factor", i, factor[i], more_than(0)),
+      all.push_back({run[i], kind[i], number("/calibration/factor", i, factor[i], more_than(0)),
                      time("/calibration/added_s", i, added[i])});
     return all;
   }

@@ -20,8 +20,8 @@ struct MeasureProgress {
   double left_s = 0;  ///< estimate
 };
 
-/// What measuring needs from outside and reports there. All but `now_s` and `wants_stop` may be empty, and are
-/// on ranks that neither write nor speak.
+/// What measuring needs from outside and reports there. All but `now_s` and `wants_stop` may be empty, and
+/// are on ranks that neither write nor speak.
 struct MeasureSurroundings {
   std::vector<int> nodes;            ///< of this job, in order of their ranks: where in Profile::nodes
   std::function<double()> now_s;     ///< monotonic

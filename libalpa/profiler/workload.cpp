@@ -149,9 +149,9 @@ std::optional<OperatorCase> reference(const std::vector<OperatorCase>& operators
   const auto length_s = [&](const OperatorCase& each) {
     return std::min(each.least_seconds(cluster), long_enough_s);
   };
-  const auto longest = std::max_element(operators.begin(), operators.end(), [&](const auto& a, const auto& b) {
-    return length_s(a) < length_s(b);
-  });
+  const auto longest =
+      std::max_element(operators.begin(), operators.end(),
+                       [&](const auto& a, const auto& b) { return length_s(a) < length_s(b); });
   return longest == operators.end() ? std::nullopt : std::optional(*longest);
 }
 

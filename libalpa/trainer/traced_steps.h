@@ -12,8 +12,8 @@ namespace alpa {
 
 /// The steps of which a run keeps what each instruction took, and the files that come of them: the trace of
 /// one step (--trace), and the steps for calibration (--timeline-steps) with their plan: every second one, as
-/// the step between says what measuring costs. The first two steps of a run are left out, which touch memory for
-/// the first time; the trace of a run of no more is of the last.
+/// the step between says what measuring costs. The first two steps of a run are left out, which touch memory
+/// for the first time; the trace of a run of no more is of the last.
 class TracedSteps {
  public:
   /// Of a run that has done `done` of `total` steps. Keeps references.

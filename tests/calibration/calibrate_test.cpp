@@ -36,7 +36,8 @@ class CalibrationOfARun : public testing::Test {
 
   void use(Lowered lowered) {
     lowered_ = std::move(lowered);
-    profile_ = measured_profile(lowered_.program, lowered_.plan.cluster, [](const std::string&) { return 0.05; });
+    profile_ =
+        measured_profile(lowered_.program, lowered_.plan.cluster, [](const std::string&) { return 0.05; });
     truth_ = profile_;
   }
 
@@ -52,7 +53,8 @@ class CalibrationOfARun : public testing::Test {
   MeasuredSteps run(int steps = 5) const {
     const Timeline timeline = simulate(lowered_.program, CostModel(truth_), Lanes::joined, true);
     MeasuredSteps measured{program_fingerprint(lowered_.program, lowered_.graph), {}};
-    for (int s = 0; s < steps; ++s) measured.steps.push_back({2 * s + 3, timeline.step_s, timeline.step_s, timeline.rows});
+    for (int s = 0; s < steps; ++s)
+      measured.steps.push_back({2 * s + 3, timeline.step_s, timeline.step_s, timeline.rows});
     return measured;
   }
 
@@ -92,7 +94,8 @@ TEST_F(CalibrationOfARun, FindsByWhatEachKindDiffersAndThenPredictsItsStep) {
   slow_down("einsum f32", 1.5);
   slow_down("all-reduce within nodes", 2);
   const Calibration calibration = calibrated(run(10));
-  expect_factors(calibration, {{"einsum f32", 1.5}, {"all-reduce within nodes", 2}, {"sums over all devices", 2}});
+  expect_factors(calibration,
+                 {{"einsum f32", 1.5}, {"all-reduce within nodes", 2}, {"sums over all devices", 2}});
   EXPECT_EQ(calibration.predicted_s, simulate(lowered_.program, CostModel(profile_)).step_s);
   EXPECT_EQ(calibration.measured_s, run().steps[0].step_s);
   EXPECT_GT(calibration.corrected_s, 1.05 * calibration.predicted_s);
@@ -159,7 +162,8 @@ TEST_F(CalibrationOfARun, BelievesFewTimedRunsInPart) {
     return std::ranges::find(c.kinds, "embedding f32", &KindComparison::kind)->timed;
   };
   ASSERT_LT(timed(once), KindComparison::enough);
-  EXPECT_NEAR(factor(once, "embedding f32"), std::pow(4, 1.0 * timed(once) / KindComparison::enough), kRounding);
+  EXPECT_NEAR(factor(once, "embedding f32"), std::pow(4, 1.0 * timed(once) / KindComparison::enough),
+              kRounding);
   EXPECT_NEAR(factor(often, "embedding f32"), 4, kRounding);
 }
 
@@ -220,29 +224,32 @@ TEST_F(SumOverAllDevices, CorrectsTheSmallestAllReduceAlone) {
 }
 
 // It ends when the last device is there, which may be late for another reason.
-TEST_F(SumOverAllDevices, IsHostTimeWhereItTakesLongerThanALargerOne) {
+TEST_F(SumOverAllDevices, IsLatenessWhereItTakesLongerThanALargerOne) {
   const double next_s = smallest(profile_, 1).median_s, said_s = smallest(profile_).median_s;
   smallest(truth_).median_s = 5 * next_s;
   Calibration calibration = calibrated(run(10));
-  EXPECT_NEAR(factor(calibration, "sums over all devices"), 5 * next_s / said_s, kRounding);
-  EXPECT_NEAR(calibration.host_s, 4 * next_s, kRounding);
+  EXPECT_NEAR(factor(calibration, "sums over all devices"), next_s / said_s, kRounding);
+  EXPECT_NEAR(calibration.lateness_s, 4 * next_s, kRounding);
+  EXPECT_GT(calibration.call_gap_s, 0);
   EXPECT_NEAR(smallest(calibration.profile).median_s, next_s, kRounding);
   EXPECT_NEAR(smallest(calibration.profile, 1).median_s, next_s, kRounding);
 }
 
 TEST_F(CalibrationOfARun, RefusesTheProfileOfOtherMachines) {
   profile_.cluster.device = "NVIDIA H100";
-  EXPECT_THAT([&] { calibrated(run()); },
-              ThrowsMessage<Error>(AllOf(HasSubstr("the run was on 1 node of 4 x CPU, the profile is of 1 node of "
-                                                   "4 x NVIDIA H100"),
-                                         HasSubstr("try: "))));
+  EXPECT_THAT(
+      [&] { calibrated(run()); },
+      ThrowsMessage<Error>(AllOf(HasSubstr("the run was on 1 node of 4 x CPU, the profile is of 1 node of "
+                                           "4 x NVIDIA H100"),
+                                 HasSubstr("try: "))));
   profile_.cluster = lowered_.plan.cluster;
   profile_.cluster.nodes = 2;
   EXPECT_THAT([&] { calibrated(run()); }, ThrowsMessage<Error>(HasSubstr("the profile is of 2 nodes")));
 }
 
 TEST_F(CalibrationOfARun, RefusesTheProfileOfAnotherModel) {
-  profile_.operators = {{"einsum equation='m k, k n -> m n' f32[7x7] f32[7x7]", {.median_s = 1e-3, .flops = 686}}};
+  profile_.operators = {
+      {"einsum equation='m k, k n -> m n' f32[7x7] f32[7x7]", {.median_s = 1e-3, .flops = 686}}};
   EXPECT_THAT([&] { calibrated(run()); },
               ThrowsMessage<Error>(AllOf(HasSubstr("the profile lacks most of what the run computed"),
                                          HasSubstr("it was measured for another model"))));
@@ -251,9 +258,10 @@ TEST_F(CalibrationOfARun, RefusesTheProfileOfAnotherModel) {
 TEST_F(CalibrationOfARun, IsPrintedKindByKindWithTheStepBeforeAndAfter) {
   slow_down("einsum f32", 1.5);
   const std::string table = calibration_table(calibrated(run()));
-  EXPECT_THAT(table, AllOf(HasSubstr("kind, in a step "), testing::ContainsRegex("einsum f32 +[0-9.]+ % .* 1.500\n"),
-                           HasSubstr("host and launches"), HasSubstr("waiting for other stages"),
-                           testing::ContainsRegex("step: predicted .* -> .*, measured .* of 5 steps\\)\n")));
+  EXPECT_THAT(table,
+              AllOf(HasSubstr("kind, in a step "), testing::ContainsRegex("einsum f32 +[0-9.]+ % .* 1.500\n"),
+                    HasSubstr("host and launches"), HasSubstr("waiting for other stages"),
+                    testing::ContainsRegex("step: predicted .* -> .*, measured .* of 5 steps\\)\n")));
 }
 
 }  // namespace

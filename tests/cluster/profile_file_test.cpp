@@ -111,7 +111,8 @@ TEST_F(ProfileFile, HoldsWhatItWasCorrectedBy) {
               AllOf(HasSubstr("\"einsum f32\""), HasSubstr("(0): 1.5, 2")));
   profile.corrections[1].factor = 0;
   write(profile);
-  EXPECT_THAT([&] { read_profile(path_); }, ThrowsMessage<Error>(HasSubstr("/calibration/factor of row 1 is 0")));
+  EXPECT_THAT([&] { read_profile(path_); },
+              ThrowsMessage<Error>(HasSubstr("/calibration/factor of row 1 is 0")));
 }
 
 TEST_F(ProfileFile, MaySayThatItsDevicesDoNotComputeInAType) {

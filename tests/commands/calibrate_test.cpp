@@ -22,10 +22,11 @@ class CalibrateCommand : public Workplace {
   static constexpr const char* kModel = ALPA_SOURCE_DIR "/tests/data/tiny_mlp.toml";
 
   void SetUp() override {
-    expect_done(run(std::string("alpa-profile ") + kModel +
-                        " --micro-batch-samples 4 --repetitions 3 --least-sample-ms 0.1 --cold-mib 1 --threads 1 "
-                        "--out profile.h5",
-                    2));
+    expect_done(
+        run(std::string("alpa-profile ") + kModel +
+                " --micro-batch-samples 4 --repetitions 3 --least-sample-ms 0.1 --cold-mib 1 --threads 1 "
+                "--out profile.h5",
+            2));
     expect_done(run(std::string("alpa-plan ") + kModel +
                     " --profile profile.h5 --method data-parallel --micro-batches 2 --out plan.h5"));
   }
@@ -58,11 +59,12 @@ TEST_F(CalibrateCommand, CorrectsAProfileByARunAndPredictsWithIt) {
   EXPECT_EQ(read_plan(path("run/timeline/plan.h5")), read_plan(path("plan.h5")));
   const CommandResult calibrated = calibrate();
   expect_done(calibrated);
-  EXPECT_THAT(calibrated.output,
-              AllOf(HasSubstr("kind, in a step"), ContainsRegex("einsum f32 +[0-9.]+ % +[0-9.]+ us +[0-9.]+ us"),
-                    ContainsRegex("all-reduce within nodes "), HasSubstr("host and launches"),
-                    ContainsRegex("step: predicted [0-9.]+ [um]s -> [0-9.]+ [um]s, measured [0-9.]+ [um]s "
-                                  "\\(quartiles .* of 5 steps\\)")));
+  EXPECT_THAT(
+      calibrated.output,
+      AllOf(HasSubstr("kind, in a step"), ContainsRegex("einsum f32 +[0-9.]+ % +[0-9.]+ us +[0-9.]+ us"),
+            ContainsRegex("all-reduce within nodes "), HasSubstr("host and launches"),
+            ContainsRegex("step: predicted [0-9.]+ [um]s -> [0-9.]+ [um]s, measured [0-9.]+ [um]s "
+                          "\\(quartiles .* of 5 steps\\)")));
 
   const Profile before = read_profile(path("profile.h5")), after = read_profile(path("calibrated.h5"));
   std::map<std::string, double> factors;
@@ -114,10 +116,11 @@ TEST_F(CalibrateCommand, SaysWhatARunLacksThatKeptNoTimeline) {
 TEST_F(CalibrateCommand, RefusesWhatDoesNotBelongToTheRun) {
   expect_done(train_plan("--steps 6 --timeline-steps 2"));
   make_plan("other", "--method serial");
-  expect_done(run("alpa-profile " + tiny_gpt_ +
-                  " --micro-batch-samples 8 --repetitions 1 --least-sample-ms 0.1 --cold-mib 1 --threads 1 "
-                  "--time-budget 1 --out other_profile.h5",
-                  2));
+  expect_done(
+      run("alpa-profile " + tiny_gpt_ +
+              " --micro-batch-samples 8 --repetitions 1 --least-sample-ms 0.1 --cold-mib 1 --threads 1 "
+              "--time-budget 1 --out other_profile.h5",
+          2));
   CommandResult refused = calibrate("other_profile.h5");
   EXPECT_EQ(refused.status, 3) << refused.output;
   EXPECT_THAT(refused.output, HasSubstr("error: the profile lacks most of what the run computed"));

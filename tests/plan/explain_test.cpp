@@ -22,23 +22,23 @@ std::string summary(const Lowered& lowered) {
 std::ptrdiff_t lines_of(const std::string& text) { return std::ranges::count(text, '\n'); }
 
 TEST(PlanSummary, SaysHowItIsSplitWhatBindsHowSureWhatLostAndWhatToTry) {
-  EXPECT_THAT(
-      summary(two_stages_of_two()),
-      testing::MatchesRegex(
-          "tiny on 4 devices of 'test': PP2, 4 micro-batches of 2 samples, schedule 1f1b, by [^\n]*\n"
-          "predicted step time [^\n]* \\(from data sheets\\): compute [0-9.]+ %, collectives [0-9.]+ %, transfers "
-          "[0-9.]+ %, idle [0-9.]+ %\n"
-          "\n"
-          "stage  layers +devices +split +recompute +memory of 1.00 GiB per device +work\n"
-          "0 +2: embedding .. block.0 +2: 0 - 1 +DP2 +none +[^\n]*\n"
-          "1 +2: block.1 .. head +2: 2 - 3 +TP2[^\\n]* +none +[^\n]*\n"
-          "\n"
-          "binds +[a-z ]+ on stage [01][^\n]*\n"
-          "sure +[^\n]*; every cost is estimated from the numbers of cluster 'test'\n"
-          "runner-up  [^\n]*\n"
-          "try +alpa-profile[^\n]*\n(.*\n)*"
-          " +alpa-plan explain plan.h5 --full [^\n]*\n"
-          " +alpa-plan report plan.h5 --out plan.html [^\n]*\n"));
+  EXPECT_THAT(summary(two_stages_of_two()),
+              testing::MatchesRegex(
+                  "tiny on 4 devices of 'test': PP2, 4 micro-batches of 2 samples, schedule 1f1b, by [^\n]*\n"
+                  "predicted step time [^\n]* \\(from data sheets\\): compute [0-9.]+ %, collectives [0-9.]+ "
+                  "%, transfers "
+                  "[0-9.]+ %, idle [0-9.]+ %\n"
+                  "\n"
+                  "stage  layers +devices +split +recompute +memory of 1.00 GiB per device +work\n"
+                  "0 +2: embedding .. block.0 +2: 0 - 1 +DP2 +none +[^\n]*\n"
+                  "1 +2: block.1 .. head +2: 2 - 3 +TP2[^\\n]* +none +[^\n]*\n"
+                  "\n"
+                  "binds +[a-z ]+ on stage [01][^\n]*\n"
+                  "sure +[^\n]*; every cost is estimated from the numbers of cluster 'test'\n"
+                  "runner-up  [^\n]*\n"
+                  "try +alpa-profile[^\n]*\n(.*\n)*"
+                  " +alpa-plan explain plan.h5 --full [^\n]*\n"
+                  " +alpa-plan report plan.h5 --out plan.html [^\n]*\n"));
 }
 
 TEST(PlanSummary, PutsNeighboursThatSayTheSameInOneLine) {

@@ -36,20 +36,22 @@ inline Profile measured_profile(const Program& program, const Cluster& cluster, 
   for (int nodes = 1; nodes <= cluster.nodes; nodes *= 2)
     for (int per_node = 1; per_node <= cluster.devices_per_node; per_node *= 2)
       if (nodes * per_node > 1) groups.push_back({nodes, per_node});
-  for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather,
-                                    CollectiveKind::reduce_scatter, CollectiveKind::all_to_all,
-                                    CollectiveKind::shift, CollectiveKind::send})
+  for (const CollectiveKind kind :
+       {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
+        CollectiveKind::all_to_all, CollectiveKind::shift, CollectiveKind::send})
     for (const GroupShape group : groups) {
       if (kind == CollectiveKind::send && group.size() != 2) continue;
       for (std::int64_t bytes = 1 << 10; bytes <= 1 << 22; bytes *= 4) {
-        const double seconds = kind == CollectiveKind::send
-                                   ? costs.send_seconds(group.nodes == 1, static_cast<double>(bytes))
-                                   : costs.collective_seconds(kind, group, static_cast<double>(bytes),
-                                                              cluster.devices_per_node);
+        const double seconds =
+            kind == CollectiveKind::send
+                ? costs.send_seconds(group.nodes == 1, static_cast<double>(bytes))
+                : costs.collective_seconds(kind, group, static_cast<double>(bytes), cluster.devices_per_node);
         const double relative = spread(cost_kind_of_collective(kind, group.nodes > 1));
-        profile.collectives.push_back(
-            {.kind = kind, .group = group, .bytes = bytes, .median_s = seconds,
-             .sample_spread_s = relative * seconds});
+        profile.collectives.push_back({.kind = kind,
+                                       .group = group,
+                                       .bytes = bytes,
+                                       .median_s = seconds,
+                                       .sample_spread_s = relative * seconds});
       }
     }
   return profile;

@@ -33,8 +33,8 @@ std::vector<TimelineRow> rows_of(const Program& program) {
       const auto& instructions = mesh.segment_of(run).instructions;
       for (int i = 0; i < static_cast<int>(instructions.size()); ++i)
         if (acts(instructions[i].when, run.micro_batch, program.micro_batches))
-          rows.push_back({m, run.segment, run.micro_batch, i, instructions[i].lane,
-                          time_kind(instructions[i])});
+          rows.push_back(
+              {m, run.segment, run.micro_batch, i, instructions[i].lane, time_kind(instructions[i])});
     }
   }
   return in_order(std::move(rows));
@@ -120,8 +120,8 @@ MeasuredSteps read_measured_steps(const std::filesystem::path& path, const Progr
                             start = file.doubles("/start_s", {steps, each[0]}),
                             duration = file.doubles("/duration_s", {steps, each[0]});
   for (std::size_t s = 0, at = 0; s < number.size(); ++s) {
-    measured.steps.push_back({number[s], time("/steps/step_s", step_s[s]),
-                              time("/steps/next_step_s", next_step_s[s]), rows});
+    measured.steps.push_back(
+        {number[s], time("/steps/step_s", step_s[s]), time("/steps/next_step_s", next_step_s[s]), rows});
     for (TimelineRow& row : measured.steps.back().rows) {
       row.start_s = time("/start_s", start[at]);
       row.duration_s = time("/duration_s", duration[at++]);

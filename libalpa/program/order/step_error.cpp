@@ -58,9 +58,8 @@ std::vector<std::size_t> critical_path(const std::vector<TimelineRow>& rows) {
   for (path.push_back(by_end.back());;) {
     const TimelineRow& now = rows[path.back()];
     // Times are handed on as they are, so a row starts at the very moment at which another one ends.
-    const auto ends = std::ranges::equal_range(by_end, now.start_s, {}, [&](std::size_t r) {
-      return end_s(rows[r]);
-    });
+    const auto ends =
+        std::ranges::equal_range(by_end, now.start_s, {}, [&](std::size_t r) { return end_s(rows[r]); });
     if (ends.empty()) return path;
     const auto own = std::ranges::find(ends, now.mesh, [&](std::size_t r) { return rows[r].mesh; });
     path.push_back(own == ends.end() ? ends.front() : *own);

@@ -21,7 +21,8 @@ class MeasuredStepsFile : public testing::Test {
  protected:
   MeasuredSteps simulated() const {
     const Timeline timeline = simulate(lowered_.program, CostModel(small_cluster(4)), Lanes::joined, true);
-    MeasuredSteps measured{fingerprint_, {{3, timeline.step_s, 1e-3, timeline.rows}, {5, 2e-3, 3e-3, timeline.rows}}};
+    MeasuredSteps measured{fingerprint_,
+                           {{3, timeline.step_s, 1e-3, timeline.rows}, {5, 2e-3, 3e-3, timeline.rows}}};
     for (TimelineRow& row : measured.steps[1].rows) row.duration_s *= 2;
     std::ranges::reverse(measured.steps[1].rows);  // in whatever order they ended
     return measured;
@@ -69,7 +70,8 @@ TEST_F(MeasuredStepsFile, IsRefusedForAnotherProgram) {
   MeasuredSteps measured = simulated();
   measured.program_fingerprint = "another";
   write(measured);
-  EXPECT_THAT([&] { read(); }, ThrowsMessage<Error>(HasSubstr("it is of program another, and the plan beside it")));
+  EXPECT_THAT([&] { read(); },
+              ThrowsMessage<Error>(HasSubstr("it is of program another, and the plan beside it")));
 }
 
 TEST_F(MeasuredStepsFile, IsRefusedWithRowsThatTheProgramHasNot) {
@@ -77,7 +79,8 @@ TEST_F(MeasuredStepsFile, IsRefusedWithRowsThatTheProgramHasNot) {
   for (MeasuredStep& step : measured.steps)
     for (TimelineRow& row : step.rows) row.micro_batch = -1;
   write(measured);
-  EXPECT_THAT([&] { read(); }, ThrowsMessage<Error>(HasSubstr("is no instruction of the program at that place")));
+  EXPECT_THAT([&] { read(); },
+              ThrowsMessage<Error>(HasSubstr("is no instruction of the program at that place")));
   measured = simulated();
   for (MeasuredStep& step : measured.steps) step.rows.resize(10);
   write(measured);
@@ -88,7 +91,8 @@ TEST_F(MeasuredStepsFile, IsRefusedWithTimesThatCannotBe) {
   MeasuredSteps measured = simulated();
   measured.steps[1].rows[5].duration_s = -1;
   write(measured);
-  EXPECT_THAT([&] { read(); }, ThrowsMessage<Error>(HasSubstr("/duration_s has -1, expected from 0 to 1000")));
+  EXPECT_THAT([&] { read(); },
+              ThrowsMessage<Error>(HasSubstr("/duration_s has -1, expected from 0 to 1000")));
   write({fingerprint_, {}});
   EXPECT_THAT([&] { read(); }, ThrowsMessage<Error>(HasSubstr("steps.h5")));
 }

@@ -65,15 +65,14 @@ TEST(StepError, GrowsWithTheSpreadAndIsNoneWithoutOne) {
   EXPECT_GT(error(0.1), 0);
   EXPECT_NEAR(error(0.2), 2 * error(0.1), 1e-12);
   const CostModel estimated(small_cluster(4));
-  EXPECT_EQ(step_error_s(lowered.program, simulate(lowered.program, estimated, Lanes::joined, true), estimated),
-            0);
+  EXPECT_EQ(
+      step_error_s(lowered.program, simulate(lowered.program, estimated, Lanes::joined, true), estimated), 0);
 }
 
 TEST(CriticalPath, FillsTheStepWithoutAGapAndWithoutRowsThatOverlap) {
   for (const PipelineSchedule& schedule : schedules()) {
     const Lowered lowered = two_stages_of_two(4, schedule.name);
-    const Timeline timeline =
-        simulate(lowered.program, CostModel(small_cluster(4)), Lanes::joined, true);
+    const Timeline timeline = simulate(lowered.program, CostModel(small_cluster(4)), Lanes::joined, true);
     double sum = 0, begins = timeline.step_s;
     for (const std::size_t r : critical_path(timeline.rows)) {
       const TimelineRow& row = timeline.rows[r];
@@ -92,9 +91,8 @@ TEST(CostKind, NamesOperatorsByTypeAndCollectivesByWhereTheyGo) {
   EXPECT_EQ(cost_kind_of_operator("accumulate_rounded f32[8] bf16[8]"), "accumulate_rounded f32");
   EXPECT_EQ(cost_kind_of_collective(CollectiveKind::all_gather, true), "all-gather between nodes");
   const Lowered lowered = two_stages_of_two();
-  EXPECT_THAT(kinds_of(lowered.program),
-              testing::IsSupersetOf({"einsum f32", "all-reduce within nodes", "transfers within nodes",
-                                     "copies"}));
+  EXPECT_THAT(kinds_of(lowered.program), testing::IsSupersetOf({"einsum f32", "all-reduce within nodes",
+                                                                "transfers within nodes", "copies"}));
 }
 
 }  // namespace
