@@ -86,6 +86,7 @@ void check_prediction(const std::filesystem::path& path, const Plan& plan, const
     checker.refuse(
         fmt::format("/prediction has {} meshes, expected {}", p.meshes.size(), again.meshes.size()));
   if (from_cluster) checker.near("/prediction/step_s", 0, p.step_s, again.step_s);
+  if (from_cluster) checker.near("/prediction/step_error_s", 0, p.step_error_s, again.step_error_s);
   for (const MeshIndex m : p.meshes.indices()) {
     const MeshPrediction &found = p.meshes[m], &expected = again.meshes[m];
     std::vector<std::int64_t> bytes;

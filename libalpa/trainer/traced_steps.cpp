@@ -1,15 +1,22 @@
 #include "libalpa/trainer/traced_steps.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "libalpa/base/units.h"
 #include "libalpa/h5/atomic_file.h"
 #include "libalpa/plan/plan_file.h"
 #include "libalpa/program/text.h"
 
 namespace alpa {
 
+namespace {
+
 constexpr std::int64_t kWarmUpSteps = 2;
+
+}  // namespace
 
 TracedSteps::TracedSteps(const TrainSettings& settings, const Plan& plan, const Graph& graph,
                          const Program& program, const Provenance& provenance, TimelineKind kind,
@@ -29,14 +36,22 @@ bool TracedSteps::has(std::int64_t step) const {
   return step == trace_ || (step >= first_ && step < first_ + 2 * kept_ && (step - first_) % 2 == 0);
 }
 
+std::string TracedSteps::shortage() const {
+  if (kept_ == settings_.timeline_steps) return "";
+  return fmt::format(
+      "the timeline is kept of {}, not {} as --timeline-steps says: of the run's steps, the first {} left "
+      "out, "
+      "it is every second one",
+      count_text(kept_, "step"), settings_.timeline_steps, kWarmUpSteps);
+}
+
 void TracedSteps::prepare() const {
   if (!settings_.trace.empty()) AtomicFile{settings_.trace};  // noticed now rather than steps later
-  if (kept() == 0) return;
-  const std::filesystem::path plan = measured_plan_path(settings_.run_dir);
-  make_folder(plan.parent_path());
-  std::error_code ignored;
-  std::filesystem::remove(measured_steps_path(settings_.run_dir), ignored);  // of another plan, maybe
-  write_plan(plan, plan_, graph_, provenance_);
+  if (kept_ == 0) return;
+  const std::filesystem::path steps = measured_steps_path(settings_.run_dir);
+  make_folder(steps.parent_path());
+  AtomicFile{steps};
+  std::filesystem::remove(steps);  // of an earlier run, maybe of another plan
 }
 
 void TracedSteps::add(MeasuredStep step) {
@@ -53,8 +68,11 @@ void TracedSteps::add_between(std::int64_t step, double step_s) {
 void TracedSteps::finish() {
   if (!measured_.steps.empty() && measured_.steps.back().next_step_s == 0) measured_.steps.pop_back();
   if (measured_.steps.empty()) return;
+  const std::filesystem::path steps = measured_steps_path(settings_.run_dir);
+  make_folder(steps.parent_path());  // which somebody may have removed under the run
+  write_plan(measured_plan_path(settings_.run_dir), plan_, graph_, provenance_);
   measured_.program_fingerprint = program_fingerprint(program_, graph_);
-  write_measured_steps(measured_steps_path(settings_.run_dir), std::exchange(measured_, {}), provenance_);
+  write_measured_steps(steps, std::exchange(measured_, {}), provenance_);
 }
 
 }  // namespace alpa

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <string>
 
 #include "libalpa/graph/graph.h"
 #include "libalpa/h5/provenance.h"
@@ -22,8 +23,8 @@ class TracedSteps {
 
   /// Whether the step of that number is one of them. All ranks answer alike.
   bool has(std::int64_t step) const;
-  /// How many are kept for calibration.
-  std::int64_t kept() const { return kept_; }
+  /// In words, that the run is too short for as many as are asked for; "" where it is not.
+  std::string shortage() const;
 
   /// For one rank: makes sure, before the first step, that the files can be written.
   void prepare() const;

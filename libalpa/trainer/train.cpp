@@ -90,11 +90,7 @@ class Run {
     ranks_.control.barrier();  // the folder changes when every rank has read what it resumes from
     traced_.emplace(settings_, plan_, graph_, training_, provenance_,
                     is_emulated() ? TimelineKind::emulated : TimelineKind::measured, step_, total_steps_);
-    if (settings_.timeline_steps > 0 && traced_->kept() < settings_.timeline_steps)
-      warn(fmt::format(
-          "the timeline is kept of {}, --timeline-steps is {}: the run has no more than twice as many "
-          "steps after its first two",
-          count_text(traced_->kept(), "step"), settings_.timeline_steps));
+    if (const std::string text = traced_->shortage(); !text.empty()) warn(text);
     first_rank([&] { prepare_files(); });
     return loop();
   }

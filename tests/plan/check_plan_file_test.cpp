@@ -61,6 +61,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::ValuesIn(std::vector<SpoiltPrediction>{
         {"Meshes", [](Prediction& p) { p.meshes.pop_back(); }, "/prediction has 1 meshes, expected 2"},
         {"Step", [](Prediction& p) { p.step_s *= 1.01; }, "/prediction/step_s, row 0: "},
+        {"ErrorOfWhatIsNotMeasured", [](Prediction& p) { p.step_error_s = 1e-6; },
+         "/prediction/step_error_s, row 0: "},
         {"Compute", [](Prediction& p) { p.meshes[1_m].compute_s *= 1.01; },
          "/prediction/time/compute, row 1: "},
         {"Arena", [](Prediction& p) { p.meshes[1_m].memory.total += 1; },
