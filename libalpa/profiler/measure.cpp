@@ -74,7 +74,10 @@ class Measuring {
     for (const OperatorCase* each : operators) operators_.weight_left += weight(*each);
     collectives_.weight_left = static_cast<double>(collectives.size());
 
-    if (progress_.total > 0) take_reference(work);
+    if (progress_.total > 0) {
+      take_reference(work);
+      begin_s_ = around_.now_s();  // so that a short time is not all spent on it
+    }
     for (const CollectiveCase* each : collectives)
       if (goes_on()) take(*each);
     if (!collectives.empty()) take_reference(work);
