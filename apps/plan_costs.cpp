@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include "libalpa/base/units.h"
 #include "libalpa/cluster/noise.h"
 #include "libalpa/cluster/profile_file.h"
 
@@ -19,7 +18,8 @@ PlanCosts costs_of(const Plan& plan, const std::filesystem::path& profile_path) 
                                                 plan.profile_fingerprint + "; give it with --profile)"
                                           : "the cluster's numbers, which the plan was made from";
   const auto remark = [&](const std::string& costs) {
-    return fmt::format(" with {}; {} with {}", costs, seconds_text(plan.prediction.step_s), origin);
+    const Prediction& own = plan.prediction;
+    return fmt::format(" with {}; {} with {}", costs, step_time_text(own.step_s, own.step_error_s), origin);
   };
   if (profile_path.empty())
     return {CostModel(plan.cluster),

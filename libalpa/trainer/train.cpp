@@ -221,13 +221,13 @@ class Run {
   }
 
   void prepare_files() {
+    traced_->prepare();
     if (is_emulated()) {
       files_->prepare_emulated();
     } else {
       files_->prepare(step_);
       check_disk();
     }
-    traced_->prepare();
   }
 
   void save() {

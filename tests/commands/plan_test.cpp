@@ -41,14 +41,15 @@ TEST_F(PlanCommands, SimulateAgreesWithThePredictionAndSaysWhenItsCostsAreOthers
   profile("other.h5");
   output_of("alpa-plan " + tiny_gpt_ + " --profile profile.h5 --method data-parallel --out plan.h5");
   const std::string step = predicted("plan.h5");
+  // Where the machines were busy a warning comes first.
   EXPECT_THAT(output_of("alpa-plan simulate plan.h5 --profile profile.h5"),
-              StartsWith("step " + step + "\n"));
+              HasSubstr("step " + step + "\n"));
   const std::string own = "; " + step + " with the profile that the plan was made from (";
   EXPECT_THAT(output_of("alpa-plan simulate plan.h5"),
               AllOf(StartsWith("step "), HasSubstr(" with costs estimated from the numbers of cluster '"),
                     HasSubstr(own)));
   EXPECT_THAT(output_of("alpa-plan simulate plan.h5 --profile other.h5"),
-              AllOf(StartsWith("step "), HasSubstr(" with the costs of 'other.h5' ("), HasSubstr(own)));
+              AllOf(HasSubstr("step "), HasSubstr(" with the costs of 'other.h5' ("), HasSubstr(own)));
 }
 
 TEST_F(PlanCommands, SimulateOfAPlanFromAClusterFileIsItsPrediction) {
