@@ -22,7 +22,7 @@ struct Noise {
 
 Noise noise_of(const Profile&);
 
-/// What a busy machine's profile is not good for, and what to try; "" where it was not busy.
+/// "the machines were busy while they were measured: ...", with what to try; "" where they were not.
 std::string noise_warning(const Noise&);
 
 }  // namespace alpa

@@ -19,7 +19,7 @@ auto place_of(const TimelineRow& row) {
   return std::tuple(row.mesh, row.segment, row.micro_batch, row.instruction);
 }
 
-std::vector<TimelineRow> in_order(std::vector<TimelineRow> rows) {
+std::vector<TimelineRow> sorted_by_place(std::vector<TimelineRow> rows) {
   std::ranges::sort(rows, {}, place_of);
   return rows;
 }
@@ -37,7 +37,7 @@ std::vector<TimelineRow> rows_of(const Program& program) {
               {m, run.segment, run.micro_batch, i, instructions[i].lane, time_kind(instructions[i])});
     }
   }
-  return in_order(std::move(rows));
+  return sorted_by_place(std::move(rows));
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ void write_measured_steps(const std::filesystem::path& path, const MeasuredSteps
     number.push_back(step.step);
     step_s.push_back(step.step_s);
     next_step_s.push_back(step.next_step_s);
-    const std::vector<TimelineRow> rows = in_order(step.rows);
+    const std::vector<TimelineRow> rows = sorted_by_place(step.rows);
     assert(mesh.empty() || mesh.size() == rows.size());
     const bool is_first = mesh.empty();
     for (const TimelineRow& row : rows) {

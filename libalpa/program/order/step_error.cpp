@@ -11,7 +11,7 @@
 namespace alpa {
 namespace {
 
-double end_s(const TimelineRow& row) { return row.start_s + row.duration_s; }
+double end_of_row(const TimelineRow& row) { return row.start_s + row.duration_s; }
 
 std::string kind_on_axis(CollectiveKind kind, const Program& program, const MeshProgram& mesh, int axis) {
   return cost_kind_of_collective(kind, group_shape(mesh.mesh, axis, program.devices_per_node).nodes > 1);
@@ -52,14 +52,14 @@ std::vector<std::size_t> critical_path(const std::vector<TimelineRow>& rows) {
   std::vector<std::size_t> by_end(rows.size());
   std::iota(by_end.begin(), by_end.end(), std::size_t{0});
   std::erase_if(by_end, [&](std::size_t r) { return rows[r].duration_s <= 0; });
-  std::ranges::sort(by_end, {}, [&](std::size_t r) { return std::pair(end_s(rows[r]), rows[r].mesh); });
+  std::ranges::sort(by_end, {}, [&](std::size_t r) { return std::pair(end_of_row(rows[r]), rows[r].mesh); });
   std::vector<std::size_t> path;
   if (by_end.empty()) return path;
   for (path.push_back(by_end.back());;) {
     const TimelineRow& now = rows[path.back()];
     // Times are handed on as they are, so a row starts at the very moment at which another one ends.
     const auto ends =
-        std::ranges::equal_range(by_end, now.start_s, {}, [&](std::size_t r) { return end_s(rows[r]); });
+        std::ranges::equal_range(by_end, now.start_s, {}, [&](std::size_t r) { return end_of_row(rows[r]); });
     if (ends.empty()) return path;
     const auto own = std::ranges::find(ends, now.mesh, [&](std::size_t r) { return rows[r].mesh; });
     path.push_back(own == ends.end() ? ends.front() : *own);
