@@ -12,9 +12,8 @@
 //     checkpoints/step-00000100.h5   one per saved step
 //     metrics.jsonl                  one line per step
 //     emulated.jsonl                 likewise, of a run on emulated devices, which makes no checkpoints
-//     timeline/steps.h5, plan.h5     what every instruction took in some steps, and the plan of the run,
-//     where
-//                                    they were asked for (program/order/measured_steps.h)
+//     timeline/steps.h5              what every instruction took in some steps, where that was asked for
+//     timeline/plan.h5               and the plan that they are of (program/order/measured_steps.h)
 //     STOP, SAVE                     made by people who want the run to stop, or to save now
 //     lock                           there while a run trains into it (run_folder_lock.h)
 

@@ -11,7 +11,6 @@
 #include "libalpa/program/text.h"
 
 namespace alpa {
-
 namespace {
 
 constexpr std::int64_t kWarmUpSteps = 2;
@@ -39,9 +38,9 @@ bool TracedSteps::has(std::int64_t step) const {
 std::string TracedSteps::shortage() const {
   if (kept_ == settings_.timeline_steps) return "";
   return fmt::format(
-      "the timeline is kept of {}, not {} as --timeline-steps says: of the run's steps, the first {} left "
-      "out, "
-      "it is every second one",
+      "the timeline is kept of {}, not {} as --timeline-steps says: it takes every second step after the "
+      "first "
+      "{}, and the run has no more",
       count_text(kept_, "step"), settings_.timeline_steps, kWarmUpSteps);
 }
 
