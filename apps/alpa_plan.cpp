@@ -32,7 +32,6 @@
 #include "libalpa/planner/search/pin.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/order/simulate.h"
-#include "libalpa/program/order/step_error.h"
 #include "libalpa/program/order/trace.h"
 #include "libalpa/program/order/verify.h"
 #include "libalpa/program/text.h"
@@ -150,9 +149,8 @@ void simulate_plan(const Settings& settings, Log& log) {
   const Program program = lower(graph, plan);
   verify(program);
   if (settings.program) std::fputs(program_text(program, graph).c_str(), stdout);
-  const Timeline timeline =
-      simulate(program, costs, Lanes::joined, costs.is_measured() || !settings.trace.empty());
-  const double error_s = costs.is_measured() ? step_error_s(program, timeline, costs) : 0;
+  const Timeline timeline = simulate(program, costs, Lanes::joined, !settings.trace.empty());
+  const double error_s = predicted_error_s(plan, graph, costs, timeline.step_s);
   fmt::print("step {}{}\n", step_time_text(timeline.step_s, error_s), remark);
   const Indexed<MeshIndex, std::vector<StageIndex>> stages = stages_of_meshes(plan);
   for (const MeshIndex m : timeline.meshes.indices()) {

@@ -47,10 +47,19 @@ Timeline extended(const Timeline& earlier, Timeline later, double times) {
 void predict(Plan& plan, const Graph& graph, const CostModel& costs) {
   const Program program = lower(graph, plan);
   verify(program);
-  const Timeline timeline = simulate(program, costs, Lanes::joined, costs.is_measured());
-  put(plan, program, timeline);
-  plan.prediction.step_error_s = costs.is_measured() ? step_error_s(program, timeline, costs) : 0;
+  put(plan, program, simulate(program, costs));
+  plan.prediction.step_error_s = predicted_error_s(plan, graph, costs, plan.prediction.step_s);
   plan.prediction.estimated_operators = static_cast<int>(costs.missing().size());
+}
+
+double predicted_error_s(const Plan& plan, const Graph& graph, const CostModel& costs, double step_s) {
+  if (!costs.is_measured()) return 0;
+  Plan fewer = plan;
+  const int enough = std::max(8, 4 * static_cast<int>(plan.stages.size()));  // to be steady for a while
+  fewer.micro_batches = std::min(plan.micro_batches, enough);
+  const Program program = lower(graph, fewer);
+  const Timeline timeline = simulate(program, costs, Lanes::joined, true);
+  return step_s * step_error_s(program, timeline, costs) / timeline.step_s;
 }
 
 void predict_steady(Plan& plan, const Graph& graph, const CostModel& costs) {

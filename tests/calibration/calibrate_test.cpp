@@ -123,6 +123,12 @@ TEST_F(CalibrationOfARun, TakesWhatCollectivesPackAsCopies) {
   expect_factors(calibrated(run()), {{"all-gather within nodes", 3}});
 }
 
+TEST_F(CalibrationOfARun, TakesCopiesForWhatLaunchesAndMemoryCost) {
+  truth_.cluster.launch_s *= 2;
+  truth_.cluster.memory_bytes_per_s /= 2;
+  expect_factors(calibrated(run()), {{"copies", 2}});
+}
+
 // An executor's receive lasts from when it is posted, and each mesh has a clock of its own.
 TEST_F(CalibrationOfARun, LeavesOutWaitingForOtherMeshes) {
   slow_down("transfers within nodes", 4);

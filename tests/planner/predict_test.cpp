@@ -1,0 +1,55 @@
+#include "libalpa/planner/predict.h"
+
+#include <gtest/gtest.h>
+
+#include "libalpa/program/order/simulate.h"
+#include "libalpa/program/order/step_error.h"
+#include "tests/support/measured_profile.h"
+#include "tests/support/small_plans.h"
+
+namespace alpa {
+namespace {
+
+using namespace testing_models;
+
+/// The deviation of the whole step, and the one that is predicted.
+struct Deviations {
+  double whole_s = 0, predicted_s = 0, step_s = 0;
+};
+
+Deviations deviations_of(int micro_batches) {
+  const Lowered lowered = two_stages_of_two(4);
+  Plan plan = lowered.plan;
+  plan.micro_batches = micro_batches;
+  const Program program = lower(lowered.graph, plan);
+  const CostModel costs(measured_profile(program, small_cluster(4), [](const std::string& kind) {
+    return 0.01 * (1 + static_cast<double>(kind.size() % 5));
+  }));
+  const Timeline timeline = simulate(program, costs, Lanes::joined, true);
+  return {step_error_s(program, timeline, costs),
+          predicted_error_s(plan, lowered.graph, costs, timeline.step_s), timeline.step_s};
+}
+
+TEST(PredictedError, IsThatOfTheSimulatedStep) {
+  const Deviations few = deviations_of(4);
+  EXPECT_GT(few.whole_s, 1e-3 * few.step_s);
+  EXPECT_DOUBLE_EQ(few.predicted_s, few.whole_s);
+  // Of more the update and the first and last micro-batches are a smaller part.
+  const Deviations many = deviations_of(64);
+  EXPECT_NEAR(many.predicted_s, many.whole_s, 0.1 * many.whole_s);
+}
+
+TEST(PredictedError, IsNotKnownWithoutMeasurements) {
+  Lowered lowered = two_stages_of_two(4);
+  const CostModel costs(small_cluster(4));
+  predict(lowered.plan, lowered.graph, costs);
+  EXPECT_GT(lowered.plan.prediction.step_s, 0);
+  EXPECT_EQ(lowered.plan.prediction.step_error_s, 0);
+  predict(lowered.plan, lowered.graph,
+          CostModel(
+              measured_profile(lowered.program, small_cluster(4), [](const std::string&) { return 0.05; })));
+  EXPECT_GT(lowered.plan.prediction.step_error_s, 0);
+}
+
+}  // namespace
+}  // namespace alpa
