@@ -87,9 +87,9 @@ void check_same_machines(const Cluster& run, const Cluster& measured) {
 }
 
 /// Where the time of the run went, beside what was predicted.
-class Comparison {
+class RunComparison {
  public:
-  Comparison(const Program& program, const MeasuredSteps& measured, const CostModel& costs)
+  RunComparison(const Program& program, const MeasuredSteps& measured, const CostModel& costs)
       : meshes_(static_cast<double>(program.meshes.size())),
         rows_(measured.steps.front().rows),
         costs_(program_costs(program, costs)) {
@@ -128,7 +128,8 @@ class Comparison {
           fmt::format("the profile lacks most of what the run computed, '{}' for one: it was measured "
                       "for another model, or for micro-batches of other sizes",
                       lacked),
-          "the profile that the run's plan was made with");
+          "the profile that the run's plan was made with; what it lacks is measured with alpa-plan --missing "
+          "and alpa-profile --missing");
   }
 
   Calibration result() const {
@@ -207,7 +208,7 @@ Calibration calibrate(const Plan& plan, const Program& program, const MeasuredSt
                       const Profile& profile, const std::string& run) {
   check_same_machines(plan.cluster, profile.cluster);
   const CostModel costs(profile);
-  const Comparison comparison(program, measured, costs);
+  const RunComparison comparison(program, measured, costs);
   comparison.check_measured(profile);
   Calibration result = comparison.result();
   result.profile = profile;
