@@ -45,7 +45,7 @@ class TracedStepsOfARun : public testing::Test {
 
   TemporaryFolder folder_;
   const Lowered lowered_ = two_stages_of_two();
-  const Provenance provenance_;
+  const Provenance provenance_ = {};
   TrainSettings settings_ = [this] {
     TrainSettings settings;
     settings.run_dir = folder_.path();

@@ -55,14 +55,15 @@ std::vector<std::size_t> critical_path(const std::vector<TimelineRow>& rows) {
   std::ranges::sort(by_end, {}, [&](std::size_t r) { return std::pair(end_of_row(rows[r]), rows[r].mesh); });
   std::vector<std::size_t> path;
   if (by_end.empty()) return path;
+  const auto ends_at = [&](std::size_t r) { return end_of_row(rows[r]); };
   for (path.push_back(by_end.back());;) {
     const TimelineRow& now = rows[path.back()];
     // Times are handed on as they are, so a row starts at the very moment at which another one ends.
-    const auto ends =
-        std::ranges::equal_range(by_end, now.start_s, {}, [&](std::size_t r) { return end_of_row(rows[r]); });
-    if (ends.empty()) return path;
-    const auto own = std::ranges::find(ends, now.mesh, [&](std::size_t r) { return rows[r].mesh; });
-    path.push_back(own == ends.end() ? ends.front() : *own);
+    auto before = std::ranges::lower_bound(by_end, now.start_s, {}, ends_at);
+    if (before == by_end.end() || ends_at(*before) != now.start_s) return path;
+    for (auto other = before; other != by_end.end() && ends_at(*other) == now.start_s; ++other)
+      if (rows[*other].mesh == now.mesh) before = other;
+    path.push_back(*before);
   }
 }
 
