@@ -59,7 +59,7 @@ double predicted_error_s(const Plan& plan, const Graph& graph, const CostModel& 
   fewer.micro_batches = std::min(plan.micro_batches, enough);
   const Program program = lower(graph, fewer);
   const Timeline timeline = simulate(program, costs, Lanes::joined, true);
-  return step_s * step_error_s(program, timeline, costs) / timeline.step_s;
+  return timeline.step_s > 0 ? step_s * step_error_s(program, timeline, costs) / timeline.step_s : 0;
 }
 
 void predict_steady(Plan& plan, const Graph& graph, const CostModel& costs) {

@@ -51,7 +51,7 @@ std::string cost_kind(const Program& program, const MeshProgram& mesh, const Ins
 std::vector<std::size_t> critical_path(const std::vector<TimelineRow>& rows) {
   std::vector<std::size_t> by_end(rows.size());
   std::iota(by_end.begin(), by_end.end(), std::size_t{0});
-  std::erase_if(by_end, [&](std::size_t r) { return rows[r].duration_s <= 0; });
+  std::erase_if(by_end, [&](std::size_t r) { return end_of_row(rows[r]) <= rows[r].start_s; });
   std::ranges::sort(by_end, {}, [&](std::size_t r) { return std::pair(end_of_row(rows[r]), rows[r].mesh); });
   std::vector<std::size_t> path;
   if (by_end.empty()) return path;
