@@ -11,8 +11,11 @@
 #include "apps/calibrate_profile.h"
 #include "apps/models.h"
 #include "apps/plan_costs.h"
+#include "apps/plan_questions.h"
+#include "apps/planning_model.h"
 #include "apps/report_plans.h"
 #include "apps/solve_instance.h"
+#include "apps/sweep_devices.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/options.h"
 #include "libalpa/base/stop_request.h"
@@ -50,6 +53,10 @@ struct Settings {
   bool program = false, full = false, json = false;
   PlannerOptions planner;
   SolveOptions solve;
+  WhatIfOptions what_if;
+  SweepOptions sweep;
+  std::vector<std::filesystem::path> clusters;
+  std::vector<double> prices;
 };
 
 /// The numbers to plan with: a profile, a cluster file, or a profile's machines in another number.
@@ -116,10 +123,7 @@ int plan_model(const Settings& settings, App& app) {
   options.stop = &stop;
   if (!settings.pin.empty()) options.pin = read_pin(settings.pin);
   if (!settings.constraints.empty()) options.constraints = read_constraints(settings.constraints);
-  const PlanningModel planning{model.name, model.expanded_toml, model.training.batch,
-                               [&](std::int64_t samples) { return training_step_graph(model, samples); },
-                               model.training.group_samples};
-  Plan plan = make_plan(planning, costs, options, app.log());
+  Plan plan = make_plan(planning_model(model), costs, options, app.log());
   plan.profile_fingerprint = fingerprint;
   const Graph graph = training_step_graph(model, plan.micro_batch_samples);
   write_plan(
@@ -178,6 +182,23 @@ void check(const Settings& settings) {
              count_text(plan.devices(), "device"), count_text(std::ssize(plan.stages), "stage"));
 }
 
+void explain_plan(const Settings& settings, Log& log) {
+  if (!settings.second.empty()) {
+    if (settings.full)
+      throw Error(ErrorKind::usage, "--full beside --why-not: the comparison is always whole",
+                  "one of the two");
+    return ask_why_not(settings.first, settings.second, settings.profile, settings.json, log);
+  }
+  if (!settings.profile.empty())
+    throw Error(ErrorKind::usage, "--profile without --why-not: what a plan says of itself is explained",
+                "alpa-plan simulate PLAN.h5 --profile PROFILE.h5");
+  const PlannedModel planned = read_planned_model(settings.first);
+  const std::string text = settings.json
+                               ? facts_json(plan_facts(planned.plan, planned.graph)).text() + "\n"
+                               : explained(planned.plan, planned.graph, settings.first, settings.full);
+  std::fputs(text.c_str(), stdout);
+}
+
 int compare(const Settings& settings) {
   const std::string differences = compare_plans(read_plan(settings.first), read_plan(settings.second));
   std::fputs(differences.c_str(), stdout);
@@ -230,18 +251,18 @@ int main(int argc, char** argv) {
       .argument("PLAN.h5", settings.first, "plan")
       .flag("--full", settings.full, kFullHelp)
       .flag("--json", settings.json, "print all of it as JSON in place of text")
+      .option("--why-not", settings.second,
+              "another plan of the same model: why it is slower or does not fit, term by term under the same "
+              "costs, in place of the explanation")
+      .option("--profile", settings.profile,
+              "with --why-not: profile to take the costs from; without: the cluster's numbers")
       .example("alpa-plan explain plan.h5",
                "on one screen: how it is split, what binds, how sure, what to try")
       .example("alpa-plan explain plan.h5 --full | sed -n '/^candidates/,$p'",
                "the other plans that were tried, and why they lost")
       .example("alpa-plan explain plan.h5 --json | jq '.stages[] | {split, memory}'", "for programs")
-      .runs([&] {
-        const PlannedModel planned = read_planned_model(settings.first);
-        const std::string text = settings.json
-                                     ? facts_json(plan_facts(planned.plan, planned.graph)).text() + "\n"
-                                     : explained(planned.plan, planned.graph, settings.first, settings.full);
-        std::fputs(text.c_str(), stdout);
-      });
+      .example("alpa-plan explain plan.h5 --why-not zero.h5", "what the other plan loses its time with")
+      .runs([&] { explain_plan(settings, app.log()); });
   app.subcommand("report", "write a page of plans to look at, side by side")
       .arguments("PLAN.h5", settings.plans, "plans")
       .option("--profile", settings.profile,
@@ -253,6 +274,47 @@ int main(int argc, char** argv) {
                "timeline, memory over time, layouts, every plan that was tried")
       .example("alpa-plan report plan.h5 zero.h5 --out plans.html", "two plans side by side")
       .runs([&] { report_plans(settings.plans, settings.profile, settings.out, app.log()); });
+  app.subcommand("what-if", "price a plan again with changed figures of its cluster")
+      .argument("PLAN.h5", settings.first, "plan")
+      .option("--profile", settings.profile,
+              "profile to take the costs from, extrapolated; without: the cluster's numbers")
+      .options(settings.what_if)
+      .flag("--json", settings.json, "print it as JSON in place of text")
+      .example("alpa-plan what-if plan.h5", "what a faster network, more memory or faster devices would do")
+      .example("alpa-plan what-if plan.h5 --between-nodes x2 --memory x0.5", "both at once, stage by stage")
+      .example("alpa-plan what-if plan.h5 --device H100", "the same plan on other GPUs")
+      .runs([&] { ask_what_if(settings.first, settings.profile, settings.what_if, settings.json, app.log()); });
+  app.subcommand("sweep", "plan a model for several numbers of devices: how it scales, and what it costs")
+      .argument("MODEL.toml", settings.model, "model definition")
+      .option(
+          "--cluster", settings.clusters,
+          "cluster file (TOML), with as many of its nodes as the devices take; given several times: those "
+          "are compared")
+      .required()
+      .option("--devices", settings.sweep.devices,
+              "numbers of devices: the first, doubled up to the last at most; or a list", "N..N|N,N,...")
+      .required()
+      .option("--price-per-hour", settings.prices,
+              "price of a node an hour, in any currency, nodes are paid whole; once for each --cluster, in "
+              "their order",
+              between(1e-6, 1e9))
+      .options(settings.sweep)
+      .option("--out", settings.out, "page to write too (HTML; opens without a network)")
+      .writes()
+      .flag("--json", settings.json, "print the table as JSON in place of text")
+      .may_end_with({ErrorKind::infeasible, ErrorKind::stopped_early})
+      .example(
+          "alpa-plan sweep configs/models/gpt-39b.toml --cluster configs/clusters/p3.16xlarge-8.toml "
+          "--devices 32..1024 --effort quick --out sweep.html",
+          "from 32 to 1024 GPUs, with a page")
+      .example(
+          "alpa-plan sweep model.toml --cluster v100.toml --price-per-hour 24.48 --cluster a100.toml "
+          "--price-per-hour 32.77 --devices 8..256 --target-step 10",
+          "the cheapest of two clusters on which a step takes 10 s at most")
+      .runs([&] {
+        return sweep_devices(settings.model, settings.clusters, settings.prices, settings.sweep, settings.out,
+                             settings.json, app.log());
+      });
   app.subcommand("compare", "list how two plans differ")
       .argument("A.h5", settings.first, "plan")
       .argument("B.h5", settings.second, "plan")

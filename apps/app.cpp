@@ -78,7 +78,8 @@ void register_settings(Parsed& parsed) {
                                                      : parsed.cli->add_option(setting.name);
     // Extra positionals are reported as such, not taken for a second value.
     if (!setting.value_name.empty())
-      option->expected(setting.takes_several ? CLI::detail::expected_max_vector_size : 1);
+      option->expected(setting.takes_several && setting.is_argument() ? CLI::detail::expected_max_vector_size
+                                                                      : 1);
     if (!setting.is_argument() || setting.takes_several)
       option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     parsed.options.emplace_back(&setting, option);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <memory>
 
 #include "apps/described_settings.h"
 #include "libalpa/base/error.h"
@@ -95,15 +96,38 @@ Command& Command::argument(const std::string& name, std::filesystem::path& value
   return add_path({.name = name, .value_name = name, .help = help, .is_required = true}, value);
 }
 
-Command& Command::arguments(const std::string& name, std::vector<std::filesystem::path>& values,
-                            const std::string& help) {
-  Setting setting{.name = name, .value_name = name, .help = help, .is_required = true, .takes_several = true};
-  setting.set = [name, &values](const std::string& text) {
+Command& Command::add_paths(Setting setting, std::vector<std::filesystem::path>& values) {
+  setting.takes_several = true;
+  setting.set = [name = setting.name, &values](const std::string& text) {
     if (text.empty()) refuse_text(name, "a text that is not empty", text);
     values.emplace_back(text);
   };
   add(std::move(setting));
   return reads([&values] { return values; });
+}
+
+Command& Command::arguments(const std::string& name, std::vector<std::filesystem::path>& values,
+                            const std::string& help) {
+  return add_paths({.name = name, .value_name = name, .help = help, .is_required = true}, values);
+}
+
+Command& Command::option(const std::string& name, std::vector<std::filesystem::path>& values,
+                         const std::string& help) {
+  return add_paths({.name = name, .value_name = "PATH", .help = help}, values);
+}
+
+Command& Command::option(const std::string& name, std::vector<double>& values, const std::string& help,
+                         Range range) {
+  const auto one = std::make_shared<double>(range.low);
+  described([=](OptionsVisitor& visit) { visit.field(name, *one, help, range); });
+  Setting& setting = settings_.back();
+  setting.takes_several = true;
+  setting.default_value.clear();
+  setting.set = [set_one = setting.set, one, &values](const std::string& text) {
+    set_one(text);
+    values.push_back(*one);
+  };
+  return *this;
 }
 
 Command& Command::option(const std::string& name, std::filesystem::path& value, const std::string& help) {

@@ -29,7 +29,7 @@ struct Setting {
   std::string help;
   std::string default_value = {};  ///< the default as text; "" where there is none
   bool is_required = false;
-  bool takes_several = false;                        ///< of an argument: `set` is called for each
+  bool takes_several = false;                        ///< `set` is called for each
   std::vector<std::string> words = {};               ///< lines "word  sentence" for the help
   std::function<void(const std::string&)> set = {};  ///< throws Error(usage); a flag's gets ""
   FileRole role = FileRole::none;
@@ -54,6 +54,11 @@ class Command {
                      const std::string& help);
 
   Command& option(const std::string& name, std::filesystem::path& value, const std::string& help);
+
+  /// Ones that may be given several times.
+  Command& option(const std::string& name, std::vector<std::filesystem::path>& values,
+                  const std::string& help);
+  Command& option(const std::string& name, std::vector<double>& values, const std::string& help, Range range);
 
   /// An option for each setting that describe(settings, visit) lists: "micro_batches" is --micro-batches.
   template <class Settings>
@@ -124,6 +129,7 @@ class Command {
   Command& described(const std::function<void(OptionsVisitor&)>& list);
   Command& add(Setting setting);
   Command& add_path(Setting setting, std::filesystem::path& value);
+  Command& add_paths(Setting setting, std::vector<std::filesystem::path>& values);
   Command& plays(FileRole role, Files files);
 
   std::string name_, purpose_;

@@ -21,6 +21,12 @@ DType low_precision_type(const std::string& signature) {
   return signature.find(" bf16[") == std::string::npos ? DType::f16 : DType::bf16;
 }
 
+DType type_of(const std::string& signature, const OperatorSample& sample) {
+  return sample.low_precision ? low_precision_type(signature) : DType::f32;
+}
+
+double ratio(double after, double before) { return before > 0 ? after / before : 1; }
+
 [[noreturn]] void refuse_type(const Cluster& cluster, DType type) {
   std::string others = "\"f32\"";
   for (const DType other : {DType::bf16, DType::f16})
@@ -50,6 +56,32 @@ double CostModel::interpolated(const std::vector<SizePoint>& points, double byte
   return std::max(y0 + (y1 - y0) * (bytes - x0) / (x1 - x0), 0.0);
 }
 
+CostModel CostModel::extrapolated(const Cluster& cluster) const {
+  CostModel other(cluster);
+  other.is_measured_ = is_measured_;
+  other.slowdown_ = slowdown_;
+  for (const auto& [signature, sample] : operators_) {
+    const Work work{sample.flops, sample.bytes, type_of(signature, sample)};
+    OperatorSample& scaled = other.operators_[signature] = sample;
+    if (cluster_.flops_per_s(work.type) == 0) continue;  // it was measured though no product was
+    const double scale = ratio(other.estimate(work), estimate(work));
+    scaled.median_s *= scale;
+    scaled.sample_spread_s *= scale;
+  }
+  for (const auto& [of, points] : collectives_) {
+    const auto& [kind, group] = of;
+    const int active = kind == CollectiveKind::send ? 1 : cluster_.devices_per_node;
+    for (SizePoint point : points) {
+      const double scale = ratio(other.estimated_collective_seconds(kind, group, point.bytes, active),
+                                 estimated_collective_seconds(kind, group, point.bytes, active));
+      point.seconds *= scale;
+      point.spread_s *= scale;
+      other.collectives_[of].push_back(point);
+    }
+  }
+  return other;
+}
+
 CostModel::CostModel(const Profile& profile) : cluster_(profile.cluster), is_measured_(true) {
   calibrate(profile);
 }
@@ -59,7 +91,7 @@ void CostModel::calibrate(const Profile& profile) {
   for (const auto& [signature, sample] : profile.operators) {
     if (sample.status != SampleStatus::measured) continue;
     operators_[signature] = sample;
-    const DType type = sample.low_precision ? low_precision_type(signature) : DType::f32;
+    const DType type = type_of(signature, sample);
     if (cluster_.flops_per_s(type) == 0) continue;  // it was measured though no product was
     const double roofline = estimate({sample.flops, sample.bytes, type});
     if (roofline <= 0) continue;
@@ -115,6 +147,11 @@ double CostModel::collective_seconds(CollectiveKind kind, GroupShape group, doub
   if (group.size() <= 1) return 0;
   const auto measured = collectives_.find({kind, group});
   if (measured != collectives_.end()) return interpolated(measured->second, bytes);
+  return estimated_collective_seconds(kind, group, bytes, active);
+}
+
+double CostModel::estimated_collective_seconds(CollectiveKind kind, GroupShape group, double bytes,
+                                               int active) const {
   const CollectiveTraffic sent = collective_traffic(kind, group, bytes);
   const Link &within = cluster_.within_node, &between = cluster_.between_nodes;
   return sent.steps_within_node * within.latency_s + sent.steps_between_nodes * between.latency_s +

@@ -26,6 +26,9 @@ class CostModel {
   explicit CostModel(Cluster);
   explicit CostModel(const Profile&);
 
+  /// The same for another cluster: what was measured takes longer by as much as its estimate does.
+  CostModel extrapolated(const Cluster&) const;
+
   const Cluster& cluster() const { return cluster_; }
 
   /// Costs come from a profile, and so for shapes that were measured.
@@ -64,6 +67,7 @@ class CostModel {
   /// Piecewise linear in the size; beyond the ends, along the last segment, and never below zero.
   static double interpolated(const std::vector<SizePoint>&, double bytes);
   double estimate(const Work&) const;
+  double estimated_collective_seconds(CollectiveKind, GroupShape, double bytes, int active) const;
   /// Devices that share a network interface where so many of a node are at work.
   int sharing(int active) const { return std::min(active, cluster_.devices_per_nic()); }
   void calibrate(const Profile&);

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "libalpa/base/device_kind.h"
 #include "libalpa/base/tensor_type.h"
@@ -18,5 +19,19 @@ std::int64_t reserved_bytes(DeviceKind);
 /// What shares of a peak are published as. It is not attained: plans reckon with Cluster::flops_per_s.
 /// nullopt for CPUs, and for GPUs that are not known here.
 std::optional<double> data_sheet_flops_per_s(const std::string& device, DType);
+
+/// A GPU that can be asked for by a word, with what plans reckon with: what large matrix products and
+/// streaming kernels attain, and the memory left to a program. The shipped cluster files say the same.
+struct DeviceFigures {
+  const char* word;
+  const char* device;
+  double memory_gib;
+  double f32_tflops, bf16_tflops, f16_tflops;  ///< 0: it does not compute in it
+  double memory_gb_per_s, launch_us;
+};
+
+/// nullptr for a word that is none of device_words().
+const DeviceFigures* device_figures(const std::string& word);
+std::vector<std::string> device_words();
 
 }  // namespace alpa

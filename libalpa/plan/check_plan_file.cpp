@@ -51,10 +51,9 @@ class Checker {
 /// The candidate that was chosen is the plan itself.
 void check_chosen(const Checker& checker, const Plan& plan) {
   const Prediction& p = plan.prediction;
-  const auto is_chosen = [](const Candidate& c) { return c.verdict.starts_with("chosen"); };
-  if (std::count_if(p.candidates.begin(), p.candidates.end(), is_chosen) != 1)
+  if (std::ranges::count_if(p.candidates, &Candidate::is_chosen) != 1)
     checker.refuse("/candidates/verdict: expected one row that begins with 'chosen'");
-  const auto at = std::find_if(p.candidates.begin(), p.candidates.end(), is_chosen);
+  const auto at = std::ranges::find_if(p.candidates, &Candidate::is_chosen);
   const std::size_t row = static_cast<std::size_t>(at - p.candidates.begin());
   if (!at->method.starts_with(plan.method))
     checker.refuse("/candidates/method", row, at->method, "the method of /stages: " + plan.method);

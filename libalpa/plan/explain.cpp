@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "libalpa/base/text_table.h"
 #include "libalpa/base/units.h"
 #include "libalpa/cluster/device_facts.h"
 #include "libalpa/plan/facts/stage_table.h"
@@ -12,18 +13,8 @@
 namespace alpa {
 namespace {
 
-double gap(const Prediction& p) { return std::max(0.0, p.estimate_s / p.lower_bound_s - 1); }
-bool has_bound(const Prediction& p) { return p.lower_bound_s > 0 && p.estimate_s > 0; }
-
 std::string share_text(double part_s, double step_s) {
   return fmt::format("{:.1f} %", step_s > 0 ? 100 * part_s / step_s : 0);
-}
-
-std::string head_text(const PlanFacts& f) {
-  return fmt::format("{} on {} of '{}': {}, {} of {}, schedule {}, by {}\n", f.model,
-                     count_text(f.devices, "device"), f.cluster.name, f.split,
-                     count_text(f.micro_batches, "micro-batch"), count_text(f.micro_batch_samples, "sample"),
-                     f.schedule, f.method);
 }
 
 std::string time_text(const PlanFacts& f) {
@@ -37,41 +28,9 @@ std::string time_text(const PlanFacts& f) {
   return text;
 }
 
-/// "stage 0", "stages 0 to 3 and 5"
-std::string stages_text(const std::vector<StageIndex>& stages) {
-  std::vector<std::string> runs;
-  for (std::size_t i = 0; i < stages.size();) {
-    std::size_t last = i;
-    while (last + 1 < stages.size() && stages[last + 1] == stages[last] + 1) ++last;
-    runs.push_back(last == i ? fmt::format("{}", stages[i])
-                             : fmt::format("{} to {}", stages[i], stages[last]));
-    i = last + 1;
-  }
-  constexpr std::size_t most_named = 4;
-  std::string text =
-      fmt::format("stage{} {}", stages.size() == 1 ? "" : "s",
-                  fmt::join(runs.begin(), runs.begin() + std::min(runs.size(), most_named), ", "));
-  return runs.size() > most_named ? text + " and others" : text;
-}
-
-std::string part_text(const Binding& b) {
-  const std::string nodes = b.crosses_nodes ? ", some between nodes" : "";
-  switch (b.part) {
-    case Binding::Part::compute:
-      return "compute";
-    case Binding::Part::collectives:
-      return "collectives" + nodes;
-    case Binding::Part::transfers:
-      return "transfers between stages";
-    case Binding::Part::waiting:
-      return "waiting for other stages";
-  }
-  return "";
-}
-
 std::string binding_text(const PlanFacts& f) {
   const Binding& b = f.binding;
-  std::string text = fmt::format("{} on {}", part_text(b), stages_text(b.busiest));
+  std::string text = binding_name(b);
   constexpr double uneven = 1.05;
   if (b.busiest_s > uneven * b.mean_busy_s)
     text +=
@@ -84,9 +43,9 @@ std::string binding_text(const PlanFacts& f) {
 
 std::string sureness_text(const PlanFacts& f) {
   const Prediction& p = f.prediction;
-  std::string text = has_bound(p)
+  std::string text = p.gap()
                          ? fmt::format("at most {:.2f} % above the best of what the search covers (bound {})",
-                                       100 * gap(p), seconds_text(p.lower_bound_s))
+                                       100 * *p.gap(), seconds_text(p.lower_bound_s))
                          : "no lower bound is known";
   if (p.hit_time_limit) text += "; the search was cut short: another run may find what this one did not";
   text += f.is_measured()
@@ -97,28 +56,34 @@ std::string sureness_text(const PlanFacts& f) {
   return text;
 }
 
-std::string runner_up_text(const PlanFacts& f) {
+/// What else was tried. A plan that was asked for has no runner-up, but may be compared.
+std::string runner_up_line(const PlanFacts& f) {
   const Candidate* c = f.runner_up();
-  if (c == nullptr) return "none: no other plan that was tried fits";
-  return fmt::format("{}: {} ({:+.1f} %), {}", c->method, seconds_text(c->step_s),
-                     f.prediction.step_s > 0 ? 100 * (c->step_s / f.prediction.step_s - 1) : 0, c->verdict);
+  const double step_s = f.prediction.step_s,
+               share = c != nullptr && step_s > 0 ? 100 * (c->step_s / step_s - 1) : 0;
+  std::string text = "none: no other plan that was tried fits";
+  if (c != nullptr && share < 0)
+    text = fmt::format("{}: {}, {:.1f} % less than this plan, which was asked for", c->method,
+                       seconds_text(c->step_s), -share);
+  else if (c != nullptr)
+    text = fmt::format("{}{}: {} ({:+.1f} %), {}", f.is_pinned() ? "this plan; next " : "", c->method,
+                       seconds_text(c->step_s), share, c->verdict);
+  return fmt::format("{:<10} {}\n", f.is_pinned() || share < 0 ? "best tried" : "runner-up", text);
 }
 
 /// Commands that may be worth it, what the plan lacks first.
 std::string suggestions(const PlanFacts& f, const std::string& plan_file) {
-  std::vector<std::pair<std::string, std::string>> lines;
-  if (!f.is_measured())
-    lines.emplace_back("alpa-profile MODEL.toml", "then plan with --profile: measured costs");
+  std::vector<std::vector<std::string>> lines;
+  const auto add = [&](const std::string& command, const std::string& what) {
+    lines.push_back({fmt::format("{:<9}", lines.empty() ? "try" : ""), command, what});
+  };
+  if (!f.is_measured()) add("alpa-profile MODEL.toml", "then plan with --profile: measured costs");
   constexpr double worth_searching = 0.05;
-  if (has_bound(f.prediction) && gap(f.prediction) > worth_searching)
-    lines.emplace_back("alpa-plan MODEL.toml --effort thorough", "the bound leaves room for a better plan");
-  lines.emplace_back("alpa-plan explain " + plan_file + " --full", "layouts, memory by kind, all candidates");
-  lines.emplace_back("alpa-plan report " + plan_file + " --out plan.html",
-                     "a page: timeline, memory over time");
-  std::string text;
-  for (const auto& [command, what] : lines)
-    text += fmt::format("{:<10} {:<44} {}\n", text.empty() ? "try" : "", command, what);
-  return text;
+  if (!f.is_pinned() && f.prediction.gap().value_or(0) > worth_searching)
+    add("alpa-plan MODEL.toml --effort thorough", "the bound leaves room for a better plan");
+  add("alpa-plan explain " + plan_file + " --full", "layouts, memory by kind, all candidates");
+  add("alpa-plan report " + plan_file + " --out plan.html", "a page: timeline, memory over time");
+  return text_table(lines);
 }
 
 std::string figures_text(const PlanFacts& f, const StageFacts& s) {
@@ -200,19 +165,25 @@ std::string price_text(double with_s, double without_s) {
 }
 
 std::string overview(const PlanFacts& f) {
-  std::string text = head_text(f) + time_text(f) + "\n" + stage_table(f) + "\n";
+  std::string text = plan_heading(f) + time_text(f) + "\n" + stage_table(f) + "\n";
   if (!f.prediction.meshes.empty()) text += fmt::format("{:<10} {}\n", "binds", binding_text(f));
-  return text +
-         fmt::format("{:<10} {}\n{:<10} {}\n", "sure", sureness_text(f), "runner-up", runner_up_text(f));
+  return text + fmt::format("{:<10} {}\n", "sure", sureness_text(f)) + runner_up_line(f);
 }
 
 }  // namespace
 
+std::string plan_heading(const PlanFacts& f) {
+  return fmt::format("{} on {} of '{}': {}, {} of {}, schedule {}, by {}\n", f.model,
+                     count_text(f.devices, "device"), f.cluster.name, f.split,
+                     count_text(f.micro_batches, "micro-batch"), count_text(f.micro_batch_samples, "sample"),
+                     f.schedule, f.method);
+}
+
 std::string gap_text(const Prediction& p) {
-  if (!has_bound(p)) return "no lower bound is known";
+  if (!p.gap()) return "no lower bound is known";
   return fmt::format(
       "the search's estimate {}, lower bound on such estimates {}: at most {:.2f} % above the best of {}{}",
-      seconds_text(p.estimate_s), seconds_text(p.lower_bound_s), 100 * gap(p), p.bound_covers,
+      seconds_text(p.estimate_s), seconds_text(p.lower_bound_s), 100 * *p.gap(), p.bound_covers,
       p.step_s < p.lower_bound_s ? "; the predicted step, simulated in more detail, is below both" : "");
 }
 
@@ -241,7 +212,7 @@ std::string constraint_table(const PlanFacts& f) {
 
 std::string plan_details(const PlanFacts& f) {
   std::string text = overview(f);
-  if (has_bound(f.prediction)) text += fmt::format("{:<10} {}\n", "bound", gap_text(f.prediction));
+  if (f.prediction.gap()) text += fmt::format("{:<10} {}\n", "bound", gap_text(f.prediction));
   text += constraint_table(f);
   for (const StageFacts& s : f.stages) text += stage_text(f, s);
   return text + candidates_text(f.prediction.candidates);

@@ -5,6 +5,9 @@
 
 namespace alpa {
 
+/// Its first line: the model, where it runs, how it is split, and what found it.
+std::string plan_heading(const PlanFacts&);
+
 /// A plan on one screen, in the field's words, less than 25 lines whatever it is: how stages are split, where
 /// time and memory go, what binds, how sure that is, what lost, what to try. `plan_file` is named in
 /// commands.

@@ -32,6 +32,11 @@ Indexed<MeshIndex, std::vector<StageIndex>> stages_of_meshes(const Plan& plan) {
   return stages;
 }
 
+std::optional<double> Prediction::gap() const {
+  if (lower_bound_s <= 0 || estimate_s <= 0) return std::nullopt;
+  return std::max(0.0, estimate_s / lower_bound_s - 1);
+}
+
 MeshIndex busiest_mesh(const Prediction& prediction) {
   const auto busy = [](const MeshTime& t) { return t.compute_s + t.collective_s + t.transfer_s; };
   MeshIndex busiest(0);

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libalpa/cluster/cluster.h"
@@ -77,6 +79,7 @@ struct Candidate {
   std::string verdict;    ///< "chosen", "slower: collectives +3.1 ms", "layers 0 to 3 need 3.2 GiB at least"
   MeshTime busiest = {};  ///< of the mesh that works longest
   bool operator==(const Candidate&) const = default;
+  bool is_chosen() const { return verdict.starts_with("chosen"); }
 };
 
 /// What was asked of a plan beside speed, and what that costs.
@@ -101,6 +104,9 @@ struct Prediction {
   std::vector<ConstraintPrice> constraints;  ///< that the plan was found under
   double unconstrained_s = 0;  ///< step of the plan that is found without any of them; 0: not known
   bool operator==(const Prediction&) const = default;
+
+  /// By how much of the bound the plan is above it at most: 0.03 for 3 %; nullopt: no bound is known.
+  std::optional<double> gap() const;
 };
 
 /// "46.90 ms ± 1.20 ms"; without the standard deviation where that is not known (0).
@@ -111,6 +117,9 @@ MeshIndex busiest_mesh(const Prediction&);
 
 /// Why `lost` is slower than `chosen`: the part of its busiest mesh's time that exceeds the other's most.
 std::string why_slower(const Candidate& lost, const Candidate& chosen);
+
+/// How the method of a plan that was pinned begins.
+inline constexpr std::string_view kPinnedMethod = "pin ";
 
 /// A way to train a model on a cluster, complete and checkable: with the graph it can be lowered to a
 /// program.
@@ -129,7 +138,7 @@ struct Plan {
   Cluster cluster;
   std::string program_fingerprint;  ///< of the program that it is lowered to for training, when it was made
   std::string profile_fingerprint;  ///< what it was priced with; "" for a cluster file alone
-  std::string method;               ///< "search", or the name of a baseline
+  std::string method;               ///< "search", the name of a baseline, or kPinnedMethod and a file
   Indexed<MeshIndex, DeviceMesh> meshes;  ///< share no device; each has a stage
   Indexed<StageIndex, StagePlan> stages;
   Indexed<NodeIndex, Strategy> node_strategy;           ///< on the mesh of its stage

@@ -53,6 +53,10 @@ void describe(PlannerOptions& o, OptionsVisitor& visit) {
   visit.field("devices", o.devices, "devices to plan for; 0: all of the cluster", between(0, kMostDevices));
   visit.field("micro_batches", o.micro_batches, "micro-batches per step; 0: the planner chooses",
               between(0, kMostMicroBatches));
+  describe_search(o, visit);
+}
+
+void describe_search(PlannerOptions& o, OptionsVisitor& visit) {
   visit.field(
       "method", o.method,
       "how to look for a plan; beside any but auto and search, the search's own best is shown for comparison",

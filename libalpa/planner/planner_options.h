@@ -64,6 +64,8 @@ struct PlannerOptions {
 
 /// The one list of the options that are numbers or words (libalpa/base/options.h).
 void describe(PlannerOptions&, OptionsVisitor&);
+/// Those of them that say how to search, whatever for how many devices and micro-batches.
+void describe_search(PlannerOptions&, OptionsVisitor&);
 
 /// "auto", "search", and the names of the baselines (baselines.h).
 const std::vector<Word<std::string>>& method_words();

@@ -1,7 +1,5 @@
 #include "libalpa/planner/predict.h"
 
-#include <algorithm>
-
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/order/simulate.h"
 #include "libalpa/program/order/step_error.h"
@@ -12,14 +10,7 @@ namespace {
 
 void put(Plan& plan, const Program& program, const Timeline& timeline) {
   plan.prediction.step_s = timeline.step_s;
-  plan.prediction.meshes.clear();
-  for (const MeshIndex m : program.meshes.indices()) {
-    const MeshProgram& mesh = program.meshes[m];
-    std::int64_t in_flight = 1;
-    for (const Buffer& buffer : mesh.buffers)
-      if (buffer.residence == Residence::micro_batch) in_flight = std::max(in_flight, buffer.slots);
-    plan.prediction.meshes.push_back({timeline.meshes[m], mesh.memory, in_flight});
-  }
+  plan.prediction.meshes = mesh_predictions(program, timeline);
 }
 
 Timeline of_fewer(Plan plan, int micro_batches, const Graph& graph, const CostModel& costs) {

@@ -1,7 +1,7 @@
 #include "libalpa/report/plan_page.h"
 
-#include "libalpa/base/error.h"
 #include "libalpa/plan/facts/facts_json.h"
+#include "libalpa/report/page.h"
 
 namespace alpa {
 namespace {
@@ -50,30 +50,18 @@ JsonObject picture_json(const StepPicture& picture) {
       .set("meshes", meshes);
 }
 
-/// Text of JSON holds '<' in strings alone; as an escape it cannot end the block that it stands in.
-std::string for_script(const std::string& json) {
-  std::string text;
-  text.reserve(json.size());
-  for (const char c : json) c == '<' ? text += "\\u003c" : text += c;
-  return text;
-}
-
 }  // namespace
 
 std::string plan_page(const std::string& skeleton, const std::vector<PageEntry>& entries) {
-  const std::string place = "{{data}}";
-  const std::size_t at = skeleton.find(place);
-  if (at == std::string::npos)
-    throw Error(ErrorKind::input, "the page's skeleton has no " + place, "share/ as it was installed");
   JsonArray plans;
   for (const PageEntry& entry : entries)
     plans.add(JsonObject()
                   .set("title", entry.title)
                   .set("remark", entry.remark)
                   .set("facts", facts_json(entry.facts))
-                  .set("picture", picture_json(entry.picture)));
-  std::string page = skeleton;
-  return page.replace(at, place.size(), for_script(JsonObject().set("plans", plans).text()));
+                  .set("picture", picture_json(entry.picture))
+                  .set("what_if", what_if_json(entry.what_if)));
+  return page_with(skeleton, JsonObject().set("plans", plans));
 }
 
 }  // namespace alpa

@@ -4,6 +4,7 @@
 
 #include "libalpa/plan/facts/plan_facts.h"
 #include "libalpa/report/step_picture.h"
+#include "libalpa/report/what_if.h"
 
 namespace alpa {
 
@@ -12,6 +13,7 @@ struct PageEntry {
   std::string title;  ///< its file
   PlanFacts facts;
   StepPicture picture;
+  std::vector<ChangedStep> what_if;
   std::string remark;  ///< on the costs that the picture has, where they are not the plan's; "" else
 };
 

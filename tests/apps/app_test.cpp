@@ -21,6 +21,8 @@ struct Tool {
   int count = 4;
   double seconds = 1.5;
   std::vector<std::int64_t> sizes;
+  std::vector<std::filesystem::path> clusters;
+  std::vector<double> prices;
   bool check = false;
   Colour colour = Colour::red;
   std::string ran;
@@ -36,6 +38,8 @@ struct Tool {
         .option("--count", count, "how many", between(1, 8))
         .option("--seconds", seconds, "how long, in seconds", more_than(0))
         .option("--sizes", sizes, "how large, in bytes", at_least(1))
+        .option("--cluster", clusters, "machines, each time others")
+        .option("--price", prices, "of each", more_than(0))
         .flag("--check", check, "look only")
         .option("--colour", colour, "which",
                 {{"red", Colour::red, "like fire"}, {"green", Colour::green, "like grass"}})
@@ -72,6 +76,15 @@ TEST(CommandLine, SetsWhatItNamesAndLeavesTheRest) {
   EXPECT_EQ(tool.colour, Colour::green);
 }
 
+TEST(CommandLine, GivesSomeOptionsSeveralTimes) {
+  Tool tool;
+  tool.run({"--cluster", "a.toml", "gpt.toml", "--price", "2", "--cluster=b.toml", "--price", "0.5"});
+  EXPECT_EQ(tool.status, 0) << tool.errors;
+  EXPECT_EQ(tool.file, "gpt.toml");  // which is no second value of the option before it
+  EXPECT_THAT(tool.clusters, ElementsAre("a.toml", "b.toml"));
+  EXPECT_THAT(tool.prices, ElementsAre(2, 0.5));
+}
+
 TEST(CommandLine, NamesASubcommand) {
   Tool tool;
   tool.run({"explain", "plan.h5"});
@@ -88,6 +101,7 @@ TEST(CommandLine, RefusesWithStatus2AndSaysWhatItWants) {
       {{"m.toml", "--cuont", "2"}, "unknown option '--cuont'\n  try: did you mean '--count'?"},
       {{"m.toml", "--method=x", "--counts=2"}, "unknown option '--counts'\n  try: did you mean '--count'?"},
       {{"m.toml", "-c"}, "unknown option '-c'"},
+      {{"m.toml", "--price", "1", "--price", "0"}, "--price: expected a number, more than 0, found '0'"},
       {{"m.toml", "n.toml"}, "unexpected argument 'n.toml'"},
       {{"m.toml", "--count"}, "--count: a value is missing\n  try: see --help"},
       {{"m.toml", "--count="}, "--count: a value is missing"},

@@ -114,5 +114,43 @@ TEST(CostModel, AddsNothingToWhatWasMeasuredTogether) {
   EXPECT_DOUBLE_EQ(CostModel(profile).arrival_seconds(1 << 22, 8), 0.012);
 }
 
+/// An operator and an all-reduce within a node, that took three and two times what they are estimated to.
+Profile slower_than_estimated(const Cluster& cluster) {
+  const CostModel estimates(cluster);
+  const Work work{1e12, 1e6, DType::f32};
+  Profile profile;
+  profile.cluster = cluster;
+  profile.operators["einsum f32[8]"] = {
+      .median_s = 3 * estimates.operator_seconds("", work), .flops = work.flops, .bytes = work.bytes};
+  profile.collectives = {{CollectiveKind::all_reduce,
+                          {1, 8},
+                          1 << 30,
+                          2 * estimates.collective_seconds(CollectiveKind::all_reduce, {1, 8}, kBytes, 8)}};
+  return profile;
+}
+
+TEST(ExtrapolatedCosts, AreTheSameForTheSameCluster) {
+  const Profile profile = slower_than_estimated(v100());
+  const CostModel measured(profile), same = measured.extrapolated(v100());
+  EXPECT_TRUE(same.is_measured());
+  EXPECT_EQ(same.operator_seconds("einsum f32[8]", {}), profile.operators.at("einsum f32[8]").median_s);
+  EXPECT_EQ(same.collective_seconds(CollectiveKind::all_reduce, {1, 8}, kBytes, 8),
+            profile.collectives[0].median_s);
+  const Work other{3e12, 1e6, DType::f32};  // not measured, so by the operator's slowdown
+  EXPECT_EQ(same.operator_seconds("einsum f32[9]", other), measured.operator_seconds("einsum f32[9]", other));
+}
+
+TEST(ExtrapolatedCosts, ChangeByAsMuchAsTheirEstimates) {
+  Cluster faster = v100();
+  faster.f32_flops_per_s *= 4;
+  faster.within_node.bytes_per_s *= 2;
+  const CostModel costs = CostModel(slower_than_estimated(v100())).extrapolated(faster), estimates(faster);
+  // The last bits of a product of a time and a ratio of times may differ.
+  EXPECT_DOUBLE_EQ(costs.operator_seconds("einsum f32[8]", {}),
+                   3 * estimates.operator_seconds("", {1e12, 1e6, DType::f32}));
+  EXPECT_DOUBLE_EQ(costs.collective_seconds(CollectiveKind::all_reduce, {1, 8}, kBytes, 8),
+                   2 * estimates.collective_seconds(CollectiveKind::all_reduce, {1, 8}, kBytes, 8));
+}
+
 }  // namespace
 }  // namespace alpa

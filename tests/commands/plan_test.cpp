@@ -50,6 +50,11 @@ TEST_F(PlanCommands, SimulateAgreesWithThePredictionAndSaysWhenItsCostsAreOthers
                     HasSubstr(own)));
   EXPECT_THAT(output_of("alpa-plan simulate plan.h5 --profile other.h5"),
               AllOf(HasSubstr("step "), HasSubstr(" with the costs of 'other.h5' ("), HasSubstr(own)));
+  EXPECT_THAT(output_of("alpa-plan what-if plan.h5 --profile profile.h5 --memory x2"),
+              AllOf(HasSubstr("\nmeasured costs are extrapolated: "),
+                    HasSubstr("\nstep        " + step + " -> " + step + " (+0.0 %)\n")));
+  EXPECT_THAT(output_of("alpa-plan explain plan.h5 --profile profile.h5 --why-not plan.h5"),
+              StartsWith("plan.h5 takes as long: " + step + " a step\n"));
 }
 
 TEST_F(PlanCommands, SimulateOfAPlanFromAClusterFileIsItsPrediction) {

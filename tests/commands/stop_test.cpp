@@ -134,12 +134,13 @@ TEST_F(Stops, NotBecauseOfASecondRunWhichReadsNothing) {
 /// A search of minutes, stopped when its log says how far it is.
 class StopsOfAPlan : public Workplace {
  protected:
-  int stop_when(const std::string& line, int signal, const std::string& model) {
-    RunningRanks search(path(""),
-                        "alpa-plan " ALPA_SOURCE_DIR "/configs/models/" + model +
-                            " --cluster " ALPA_SOURCE_DIR
-                            "/configs/clusters/p3.16xlarge-8.toml --threads 1 --out plan.h5",
-                        1);
+  int stop_when(const std::string& line, int signal, const std::string& model,
+                const std::string& command = "alpa-plan", const std::string& out = "plan.h5") {
+    RunningRanks search(
+        path(""),
+        command + " " ALPA_SOURCE_DIR "/configs/models/" + model +
+            " --cluster " ALPA_SOURCE_DIR "/configs/clusters/p3.16xlarge-8.toml --threads 1 --out " + out,
+        1);
     wait_until("the search is under way", [&] { return search.log().find(line) != std::string::npos; });
     search.signal(0, signal);
     const int status = search.wait();
@@ -161,6 +162,16 @@ TEST_F(StopsOfAPlan, OnSigtermBeforeThereIsOneSayThat) {
   EXPECT_EQ(stop_when("; 5.", SIGTERM, "gpt-39b.toml --method search"), kStopped) << log_;
   EXPECT_THAT(log_, HasSubstr("error: no plan was found yet: the search was stopped (SIGTERM) in: "));
   EXPECT_FALSE(std::filesystem::exists(path("plan.h5")));
+}
+
+TEST_F(StopsOfAPlan, OnCtrlCASweepShowsWhatWasPlannedByThen) {
+  EXPECT_EQ(stop_when("'p3.16xlarge-8', 16 devices: ", SIGINT,
+                      "gpt-1.3b.toml --devices 16,32,64 --effort quick", "alpa-plan sweep", "sweep.html"),
+            kStopped)
+      << log_;
+  EXPECT_THAT(log_, AllOf(HasSubstr("warning: the sweep was stopped: "), HasSubstr("\n     16  "),
+                          Not(HasSubstr("\n     64  "))));
+  EXPECT_TRUE(std::filesystem::exists(path("sweep.html")));
 }
 
 class StopsOfAProfile : public Workplace {};

@@ -35,7 +35,7 @@ TEST(PlanSummary, SaysHowItIsSplitWhatBindsHowSureWhatLostAndWhatToTry) {
                   "\n"
                   "binds +[a-z ]+ on stage [01][^\n]*\n"
                   "sure +[^\n]*; every cost is estimated from the numbers of cluster 'test'\n"
-                  "runner-up  [^\n]*\n"
+                  "best tried [^\n]*\n"  // it is pinned
                   "try +alpa-profile[^\n]*\n(.*\n)*"
                   " +alpa-plan explain plan.h5 --full [^\n]*\n"
                   " +alpa-plan report plan.h5 --out plan.html [^\n]*\n"));
@@ -59,15 +59,71 @@ TEST(PlanSummary, HasLessThan25LinesWhateverThePlan) {
   EXPECT_THAT(text, HasSubstr("\nand 51 stages more (--full)\n"));
 }
 
-TEST(PlanSummary, NamesTheRunnerUpAndWhyItLost) {
+/// A plan of that method for 10 ms, and what else was tried.
+Lowered tried(const std::string& method, std::vector<Candidate> others) {
   Lowered lowered = two_stages_of_two();
+  lowered.plan.method = method;
   lowered.plan.prediction.step_s = 0.010;
-  lowered.plan.prediction.candidates = {{"a", 0.010, 1, "chosen", {}},
-                                        {"b", 0, 1, "layers 0 to 3 need 3.2 GiB at least", {}},
-                                        {"c", 0.012, 1, "slower: idle +2.00 ms", {}}};
-  EXPECT_THAT(summary(lowered), HasSubstr("runner-up  c: 12.00 ms (+20.0 %), slower: idle +2.00 ms\n"));
-  lowered.plan.prediction.candidates.pop_back();
-  EXPECT_THAT(summary(lowered), HasSubstr("runner-up  none: no other plan that was tried fits\n"));
+  others.push_back({method, 0.010, 1, "chosen; the search's own best too", {}});
+  lowered.plan.prediction.candidates = others;
+  return lowered;
+}
+
+TEST(PlanSummary, NamesTheRunnerUpAndWhyItLost) {
+  const Candidate lacking{"b", 0, 1, "layers 0 to 3 need 3.2 GiB at least", {}},
+      slower{"c", 0.012, 1, "slower: idle +2.00 ms", {}};
+  EXPECT_THAT(summary(tried("search", {lacking, slower})),
+              HasSubstr("runner-up  c: 12.00 ms (+20.0 %), slower: idle +2.00 ms\n"));
+  EXPECT_THAT(summary(tried("search", {lacking})),
+              HasSubstr("runner-up  none: no other plan that was tried fits\n"));
+}
+
+TEST(PlanSummary, ComparesAPlanThatWasAskedForWithTheBestThatWasTried) {
+  const Candidate faster{"search", 0.007, 1, "the search's own best", {}},
+      slower{"c", 0.012, 1, "slower: idle +2.00 ms", {}};
+  const std::string text = "best tried search: 7.00 ms, 30.0 % less than this plan, which was asked for\n";
+  EXPECT_THAT(summary(tried("pin p.toml", {faster})), HasSubstr(text));
+  EXPECT_THAT(summary(tried("zero-2", {faster})), HasSubstr(text));
+  EXPECT_THAT(summary(tried("pin p.toml", {slower})),
+              HasSubstr("best tried this plan; next c: 12.00 ms (+20.0 %), slower: idle +2.00 ms\n"));
+}
+
+TEST(PlanSummary, SuggestsMoreSearchWhereThereWasOne) {
+  for (const auto& [method, is_suggested] : {std::pair{"search", true}, {"pin p.toml", false}}) {
+    Lowered lowered = tried(method, {});
+    lowered.plan.prediction.estimate_s = 0.010;
+    lowered.plan.prediction.lower_bound_s = 0.005;
+    EXPECT_EQ(summary(lowered).find("--effort thorough") != std::string::npos, is_suggested) << method;
+  }
+}
+
+TEST(PlanSummary, KeepsWhatToTryInColumnsWhateverThePath) {
+  const Lowered lowered = two_stages_of_two();
+  const std::string text =
+      plan_summary(plan_facts(lowered.plan, lowered.graph), "a/rather/long/path/to/the/plan-of-tiny.h5");
+  const auto column_of = [&](const std::string& words) {
+    const std::size_t at = text.find(words);
+    return at - text.rfind('\n', at);
+  };
+  EXPECT_EQ(column_of("then plan with --profile"), column_of("layouts, memory by kind"));
+  EXPECT_EQ(column_of("a page: timeline"), column_of("layouts, memory by kind"));
+}
+
+/// The plan on nodes of so many devices, its second stage busy with nothing but that part.
+std::string binds(int devices_per_node, double MeshTime::*part) {
+  Lowered lowered = two_stages_of_two();
+  lowered.plan.cluster.devices_per_node = devices_per_node;
+  lowered.plan.prediction.meshes[1_m].*part = 1;
+  return binding_name(binding_of(lowered.plan));
+}
+
+TEST(BindingName, NamesTheNetworkInterfacesThatThePartGoesOver) {
+  const std::string nic = ", some between nodes (NIC of 1.00 GB/s for ";
+  EXPECT_EQ(binds(4, &MeshTime::transfer_s), "transfers between stages on stage 1");
+  EXPECT_EQ(binds(2, &MeshTime::transfer_s), "transfers between stages" + nic + "2 devices), on stage 1");
+  EXPECT_EQ(binds(2, &MeshTime::collective_s), "collectives on stage 1");
+  EXPECT_EQ(binds(1, &MeshTime::collective_s), "collectives" + nic + "1 device), on stage 1");
+  EXPECT_EQ(binds(1, &MeshTime::compute_s), "compute on stage 1");
 }
 
 TEST(PlanSummary, SaysHowFarTheStepMayBeOffWhereThatIsKnown) {

@@ -53,7 +53,7 @@ TEST(StepPicture, HoldsAtMostWhatThePlanPromisesAndOnlyWhatStaysAtTheEnds) {
 
 TEST(PlanPage, PutsTheDataIntoTheSkeletonAndNoTagIntoTheData) {
   const Lowered lowered = two_stages_of_two();
-  const PageEntry entry{"</script>.h5", plan_facts(lowered.plan, lowered.graph), picture_of(lowered), ""};
+  const PageEntry entry{"</script>.h5", plan_facts(lowered.plan, lowered.graph), picture_of(lowered), {}, ""};
   const std::string page = plan_page("<data>{{data}}</data>", {entry});
   EXPECT_THAT(page, testing::StartsWith("<data>{\"plans\":[{\"title\":\"\\u003c/script>.h5\""));
   EXPECT_EQ(page.find('<', 6), page.rfind("</data>"));

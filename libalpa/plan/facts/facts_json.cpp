@@ -106,6 +106,7 @@ const char* part_word(Binding::Part part) {
 
 JsonObject binding_json(const Binding& b) {
   return JsonObject()
+      .set("text", binding_name(b))
       .set("part", part_word(b.part))
       .set("stages", numbers(b.busiest))
       .set("work_s", b.busiest_s)
@@ -117,10 +118,12 @@ JsonObject binding_json(const Binding& b) {
 }
 
 JsonObject bound_json(const Prediction& p) {
-  if (p.lower_bound_s <= 0) return JsonObject().set_null("lower_bound_s").set_null("estimate_s");
+  const std::optional<double> gap = p.gap();
+  if (!gap) return JsonObject().set_null("lower_bound_s").set_null("estimate_s").set_null("gap");
   return JsonObject()
       .set("lower_bound_s", p.lower_bound_s)
       .set("estimate_s", p.estimate_s)
+      .set("gap", *gap)
       .set("covers", p.bound_covers);
 }
 

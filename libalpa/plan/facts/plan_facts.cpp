@@ -30,57 +30,6 @@ std::vector<std::vector<WorkGroup>> forward_work(const Placement& placement) {
   return groups;
 }
 
-MeshTime mean_time(const Plan& plan) {
-  MeshTime mean;
-  const double devices = std::max(1, plan.devices());
-  for (const MeshIndex m :
-       indices_to<MeshIndex>(std::min(plan.meshes.size(), plan.prediction.meshes.size()))) {
-    const double share = device_count(plan.meshes[m].shape) / devices;
-    const MeshTime& time = plan.prediction.meshes[m];
-    mean.compute_s += share * time.compute_s;
-    mean.collective_s += share * time.collective_s;
-    mean.transfer_s += share * time.transfer_s;
-    mean.idle_s += share * time.idle_s;
-  }
-  return mean;
-}
-
-bool lies_on_several_nodes(const DeviceMesh& mesh, int devices_per_node) {
-  for (std::size_t axis = 0; axis < mesh.shape.size(); ++axis)
-    if (group_shape(mesh, static_cast<int>(axis), devices_per_node).nodes > 1) return true;
-  return false;
-}
-
-Binding binding_of(const Plan& plan, const MeshTime& mean) {
-  Binding binding;
-  const Indexed<MeshIndex, MeshPrediction>& meshes = plan.prediction.meshes;
-  if (meshes.empty()) return binding;
-  const MeshIndex busiest = busiest_mesh(plan.prediction);
-  const MeshTime& p = meshes[busiest];
-  const Indexed<MeshIndex, std::vector<StageIndex>> stages = stages_of_meshes(plan);
-  binding.part = p.compute_s >= std::max({p.collective_s, p.transfer_s, p.idle_s}) ? Binding::Part::compute
-                 : p.collective_s >= std::max(p.transfer_s, p.idle_s) ? Binding::Part::collectives
-                 : p.transfer_s >= p.idle_s                           ? Binding::Part::transfers
-                                                                      : Binding::Part::waiting;
-  binding.busiest = stages[busiest];
-  binding.busiest_s = p.compute_s + p.collective_s + p.transfer_s;
-  binding.mean_busy_s = mean.compute_s + mean.collective_s + mean.transfer_s;
-  binding.crosses_nodes = lies_on_several_nodes(plan.meshes[busiest], plan.cluster.devices_per_node);
-  constexpr double nearly_full = 0.9;
-  for (const MeshIndex m : indices_to<MeshIndex>(std::min(meshes.size(), plan.meshes.size()))) {
-    const double used =
-        static_cast<double>(meshes[m].memory.total) / static_cast<double>(plan.cluster.memory_bytes);
-    binding.fullest = std::max(binding.fullest, used);
-    for (const StageIndex s : stages[m]) {
-      if (used >= nearly_full) binding.nearly_full.push_back(s);
-      if (plan.stages[s].recomputed_layers > 0) binding.recomputes.push_back(s);
-    }
-  }
-  std::ranges::sort(binding.nearly_full);
-  std::ranges::sort(binding.recomputes);
-  return binding;
-}
-
 /// The words for all stages together.
 std::string split_text(const PlanFacts& facts, std::size_t meshes) {
   std::vector<std::string> words;
@@ -98,7 +47,7 @@ std::string split_text(const PlanFacts& facts, std::size_t meshes) {
 
 const Candidate* PlanFacts::runner_up() const {
   for (const Candidate& c : prediction.candidates)
-    if (c.step_s > 0 && c.verdict != "chosen") return &c;
+    if (c.step_s > 0 && !c.is_chosen()) return &c;
   return nullptr;
 }
 
@@ -119,7 +68,7 @@ PlanFacts plan_facts(const Plan& plan, const Graph& graph) {
                   .profile_fingerprint = plan.profile_fingerprint,
                   .mean = mean_time(plan),
                   .prediction = plan.prediction};
-  facts.binding = binding_of(plan, facts.mean);
+  facts.binding = binding_of(plan);
   for (const StageIndex s : plan.stages.indices()) {
     const StagePlan& stage = plan.stages[s];
     StageFacts of_stage{.stage = s,

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "libalpa/plan/facts/binding.h"
 #include "libalpa/plan/facts/stage_parallelism.h"
 #include "libalpa/plan/facts/stage_tensors.h"
 #include "libalpa/plan/plan.h"
@@ -31,19 +32,6 @@ struct StageFacts {
   int devices() const { return device_count(mesh.shape); }
 };
 
-/// What limits a plan.
-struct Binding {
-  enum class Part { compute, collectives, transfers, waiting };
-  Part part = Part::compute;            ///< the largest of the busiest mesh's time
-  std::vector<StageIndex> busiest;      ///< the stages on that mesh
-  double busiest_s = 0;                 ///< for which it works in a step
-  double mean_busy_s = 0;               ///< for which a device works on average
-  bool crosses_nodes = false;           ///< an axis of that mesh lies on several nodes
-  std::vector<StageIndex> nearly_full;  ///< whose memory is at least nine tenths full
-  double fullest = 0;                   ///< share of the memory that is used, of the fullest mesh
-  std::vector<StageIndex> recomputes;   ///< that run their forward again
-};
-
 /// All that is said of a plan: text, JSON and page are made of this.
 struct PlanFacts {
   std::string model, method, schedule;
@@ -58,7 +46,8 @@ struct PlanFacts {
   Prediction prediction;
 
   bool is_measured() const { return !profile_fingerprint.empty(); }
-  /// The best other plan that fits; null: none did.
+  bool is_pinned() const { return method.starts_with(kPinnedMethod); }
+  /// The best other plan that fits; null: none did. Faster only than a plan that was asked for.
   const Candidate* runner_up() const;
 };
 PlanFacts plan_facts(const Plan&, const Graph&);

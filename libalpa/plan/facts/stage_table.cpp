@@ -3,16 +3,16 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <span>
 
+#include "libalpa/base/text_table.h"
 #include "libalpa/base/units.h"
 
 namespace alpa {
 namespace {
 
 constexpr std::size_t kMostGroups = 10;
-using Cells = std::array<std::string, 7>;
+using Cells = std::vector<std::string>;
 
 /// Neighbours of which a line says the same, but for figures, which become ranges.
 bool are_alike(const StageFacts& a, const StageFacts& b) {
@@ -30,7 +30,7 @@ std::string range_text(double least, double most, Words words) {
 Cells cells_of(std::span<const StageFacts> group, const Cluster& cluster) {
   const StageFacts &first = group.front(), &last = group.back();
   const bool alone = group.size() == 1;
-  Cells cells;
+  Cells cells(7);
   cells[0] = alone ? fmt::format("{}", first.stage) : fmt::format("{} - {}", first.stage, last.stage);
   const std::string& begin = first.first_layer;
   const std::string& end = last.last_layer;
@@ -63,19 +63,6 @@ Cells cells_of(std::span<const StageFacts> group, const Cluster& cluster) {
   return cells;
 }
 
-/// Characters, not bytes: the text has dots of more bytes than one.
-std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](unsigned char c) { return (c & 0xC0) != 0x80; }));
-}
-
-std::string line_of(const Cells& cells, const std::array<std::size_t, 7>& widths) {
-  std::string line;
-  for (std::size_t c = 0; c < cells.size(); ++c)
-    line += cells[c] + std::string(widths[c] + 2 - width_of(cells[c]), ' ');
-  return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-}
-
 }  // namespace
 
 std::string stage_table(const PlanFacts& facts) {
@@ -90,11 +77,7 @@ std::string stage_table(const PlanFacts& facts) {
     lines.push_back(cells_of(stages.subspan(begin, end - begin), facts.cluster));
     begin = end;
   }
-  std::array<std::size_t, 7> widths{};
-  for (const Cells& cells : lines)
-    for (std::size_t c = 0; c < cells.size(); ++c) widths[c] = std::max(widths[c], width_of(cells[c]));
-  std::string text;
-  for (const Cells& cells : lines) text += line_of(cells, widths);
+  std::string text = text_table(lines);
   if (begin < stages.size())
     text += fmt::format("and {} more (--full)\n", count_text(std::ssize(stages) - begin, "stage"));
   return text;

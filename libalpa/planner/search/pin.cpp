@@ -51,7 +51,8 @@ MeshShape mesh_of(const TomlValue& given) {
 PinnedPlan pin_of(TomlDocument document) {
   PinnedPlan pin;
   // By its name alone: where a pin lies makes no difference to the plan.
-  pin.method = "pin " + printable(std::filesystem::path(document.file_name()).filename().string(), "");
+  pin.method = std::string(kPinnedMethod) +
+               printable(std::filesystem::path(document.file_name()).filename().string(), "");
   const TomlTable root = document.root();
   pin.micro_batches = static_cast<int>(root.integer("micro_batches", 1, between(1, kMostMicroBatches)));
   std::vector<Word<std::string>> words;

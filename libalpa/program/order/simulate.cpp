@@ -185,6 +185,18 @@ Timeline simulate(const Program& program, const CostModel& costs, Lanes lanes, b
   return timeline;
 }
 
+Indexed<MeshIndex, MeshPrediction> mesh_predictions(const Program& program, const Timeline& timeline) {
+  Indexed<MeshIndex, MeshPrediction> meshes;
+  for (const MeshIndex m : program.meshes.indices()) {
+    const MeshProgram& mesh = program.meshes[m];
+    std::int64_t in_flight = 1;
+    for (const Buffer& buffer : mesh.buffers)
+      if (buffer.residence == Residence::micro_batch) in_flight = std::max(in_flight, buffer.slots);
+    meshes.push_back({timeline.meshes[m], mesh.memory, in_flight});
+  }
+  return meshes;
+}
+
 TimeKind time_kind(const Instruction& instruction) {
   return std::visit(Overloaded{
                         [](const Load&) { return TimeKind::compute; },

@@ -33,6 +33,9 @@ struct Timeline {
 /// links of their nodes, a global sum when all meshes are there.
 Timeline simulate(const Program&, const CostModel&, Lanes = Lanes::joined, bool keep_rows = false);
 
+/// What a plan's prediction says of each mesh.
+Indexed<MeshIndex, MeshPrediction> mesh_predictions(const Program&, const Timeline&);
+
 /// Seconds of every instruction of a segment, receives and sums without waiting.
 std::vector<double> instruction_seconds(const Program&, const MeshProgram&, const Segment&, const CostModel&);
 

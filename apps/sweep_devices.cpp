@@ -1,0 +1,189 @@
+#include "apps/sweep_devices.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <map>
+#include <optional>
+
+#include "apps/described_settings.h"
+#include "apps/models.h"
+#include "apps/page_skeleton.h"
+#include "apps/planning_model.h"
+#include "libalpa/base/error.h"
+#include "libalpa/base/limits.h"
+#include "libalpa/base/options.h"
+#include "libalpa/base/stop_request.h"
+#include "libalpa/base/units.h"
+#include "libalpa/h5/atomic_file.h"
+#include "libalpa/plan/facts/plan_facts.h"
+#include "libalpa/planner/make_plan.h"
+#include "libalpa/report/scaling.h"
+
+namespace alpa {
+namespace {
+
+[[noreturn]] void refuse_devices(const std::string& text) {
+  refuse_text("--devices",
+              fmt::format("numbers of devices from 1 to {}: FIRST..LAST to double from the first to at most "
+                          "the last, or N,N,... from few to many",
+                          kMostDevices),
+              text, "8..1024, or 8,16,24");
+}
+
+int device_count_of(const std::string& all, std::size_t begin, std::size_t end) {
+  int count = 0;
+  const char *from = all.data() + begin, *to = all.data() + end;
+  const auto [stop, code] = std::from_chars(from, to, count);
+  if (code != std::errc{} || stop != to || count < 1 || count > kMostDevices) refuse_devices(all);
+  return count;
+}
+
+/// As many nodes as the devices take.
+Cluster cluster_for(Cluster cluster, int devices) {
+  cluster.nodes = (devices + cluster.devices_per_node - 1) / cluster.devices_per_node;
+  if (cluster.nodes > kMostNodes)
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("--devices: {} devices of cluster '{}' are {} nodes, at most {} can be planned for",
+                    devices, cluster.name, cluster.nodes, kMostNodes),
+        "fewer devices");
+  return cluster;
+}
+
+double target_step_s(const SweepOptions& o) {
+  if (o.target_step_s > 0 && o.target_hours > 0)
+    throw Error(ErrorKind::usage, "--target-step and --target-hours are two targets", "one of the two");
+  if (o.target_hours == 0) return o.target_step_s;
+  if (o.steps == 0)
+    throw Error(ErrorKind::usage, "--target-hours without --steps: it is not known how long a training is",
+                "--steps N, or --target-step for one step");
+  return o.target_hours * 3600 / static_cast<double>(o.steps);
+}
+
+bool has_tokens(const Graph& graph) {
+  return std::ranges::any_of(graph.inputs,
+                             [](const Input& input) { return input.kind == InputKind::tokens; });
+}
+
+/// "TP4 · PP16"; where stages differ, how most of them are split too: "PP8 (TP2 on 5 of 8 stages)".
+std::string split_text(const PlanFacts& facts) {
+  std::map<std::string, int> stages;
+  for (const StageFacts& s : facts.stages) ++stages[s.split.text()];
+  if (stages.size() <= 1) return facts.split;
+  const auto most = std::ranges::max_element(stages, {}, [](const auto& s) { return s.second; });
+  return fmt::format("{} ({} on {} of {} stages)", facts.split, most->first, most->second,
+                     facts.stages.size());
+}
+
+/// nullopt: a stop was asked for before there was a plan.
+std::optional<ScalingRow> planned_row(const PlanningModel& model, const ModelDefinition& definition,
+                                      const Cluster& cluster, PlannerOptions options, int devices, Log& log) {
+  options.devices = devices;
+  ScalingRow row{.devices = devices};
+  try {
+    const Plan plan = make_plan(model, CostModel(cluster), options, log);
+    const PlanFacts facts = plan_facts(plan, training_step_graph(definition, plan.micro_batch_samples));
+    const Prediction& p = plan.prediction;
+    row.step_s = p.step_s;
+    row.split = split_text(facts);
+    row.micro_batches = plan.micro_batches;
+    row.cut_short = p.hit_time_limit;
+    for (const MeshPrediction& mesh : p.meshes)
+      row.memory_bytes = std::max(row.memory_bytes, mesh.memory.total);
+    row.gap = p.gap();
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::stopped_early) return std::nullopt;
+    if (error.kind() != ErrorKind::infeasible) throw;
+    row.lacks = error.happened();
+  }
+  return row;
+}
+
+std::string progress_text(const ScalingRow& row) {
+  return row.fits() ? fmt::format("{} a step, {}", seconds_text(row.step_s), row.split) : row.lacks;
+}
+
+}  // namespace
+
+void describe(SweepOptions& o, OptionsVisitor& visit) {
+  visit.field("target_step", o.target_step_s, "seconds that a step may take; 0: no target", at_least(0));
+  visit.field("target_hours", o.target_hours, "hours that the training of --steps may take; 0: no target",
+              at_least(0));
+  visit.field("steps", o.steps, "steps of the whole training; 0: not known", between(0, kMostSteps));
+  describe_search(o.planner, visit);
+}
+
+std::vector<int> device_counts(const std::string& text) {
+  std::vector<int> counts;
+  if (const std::size_t dots = text.find(".."); dots != std::string::npos) {
+    const int first = device_count_of(text, 0, dots), last = device_count_of(text, dots + 2, text.size());
+    for (int count = first; count <= last; count *= 2) counts.push_back(count);
+  } else {
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      counts.push_back(device_count_of(text, begin, end));
+      begin = end + 1;
+    }
+  }
+  if (counts.empty() || std::ranges::adjacent_find(counts, std::ranges::greater_equal()) != counts.end())
+    refuse_devices(text);
+  return counts;
+}
+
+int sweep_devices(const std::filesystem::path& model, const std::vector<std::filesystem::path>& clusters,
+                  const std::vector<double>& prices, const SweepOptions& options,
+                  const std::filesystem::path& page, bool as_json, Log& log) {
+  const StopRequest stop;
+  const std::vector<int> counts = device_counts(options.devices);
+  if (!prices.empty() && prices.size() != clusters.size())
+    throw Error(ErrorKind::usage,
+                fmt::format("--price-per-hour is given {} times for {}", prices.size(),
+                            count_text(std::ssize(clusters), "cluster")),
+                "one for each cluster in their order, or none");
+  Scaling scaling{.target_step_s = target_step_s(options), .steps = options.steps};
+  std::string skeleton;
+  if (!page.empty()) {
+    AtomicFile{page};  // a folder that cannot be written is noticed before the work
+    skeleton = page_skeleton("sweep.js");
+  }
+  const ModelDefinition definition = load_model(model);
+  const PlanningModel planning = planning_model(definition);
+  scaling.model = definition.name;
+  scaling.batch = definition.training.batch;
+  scaling.tokens = has_tokens(training_step_graph(definition, definition.training.group_samples))
+                       ? scaling.batch * definition.training.sequence
+                       : 0;
+  for (std::size_t c = 0; c < clusters.size(); ++c) {
+    scaling.clusters.push_back({read_cluster(clusters[c]), prices.empty() ? 0 : prices[c]});
+    cluster_for(scaling.clusters.back().cluster, counts.back());
+  }
+  PlannerOptions planner = options.planner;
+  planner.stop = &stop;
+  for (ClusterScaling& c : scaling.clusters)
+    for (const int devices : counts) {
+      if (stop.is_asked()) break;
+      const std::optional<ScalingRow> row =
+          planned_row(planning, definition, cluster_for(c.cluster, devices), planner, devices, log);
+      if (!row) break;
+      log.info(
+          fmt::format("'{}', {}: {}", c.cluster.name, count_text(devices, "device"), progress_text(*row)));
+      c.rows.push_back(*row);
+    }
+  if (!page.empty()) publish_text(page, scaling_page(skeleton, scaling));
+  std::fputs((as_json ? scaling_json(scaling).text() + "\n" : scaling_text(scaling)).c_str(), stdout);
+  if (stop.is_asked()) {
+    log.warning("the sweep was stopped: what is shown is what was planned by then");
+    return static_cast<int>(ErrorKind::stopped_early);
+  }
+  const bool any_fits = std::ranges::any_of(scaling.clusters, [](const ClusterScaling& c) {
+    return std::ranges::any_of(c.rows, &ScalingRow::fits);
+  });
+  if (!any_fits)
+    throw Error(ErrorKind::infeasible, "no plan fits on any of these numbers of devices", "more --devices");
+  return 0;
+}
+
+}  // namespace alpa

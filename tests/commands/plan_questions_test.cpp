@@ -1,0 +1,117 @@
+// What is asked of a plan that is there: what-if, --why-not.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/commands/workplace.h"
+
+namespace alpa {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class PlanQuestions : public Workplace {
+ protected:
+  std::string output_of(const std::string& command) const {
+    const CommandResult result = run(command);
+    EXPECT_EQ(result.status, 0) << result.output;
+    return result.output;
+  }
+  nlohmann::json json_of(const std::string& command) const {
+    return nlohmann::json::parse(output_of(command));
+  }
+  /// Ends with that status after one message that begins so.
+  void expect_refused(const std::string& command, int status, const std::string& message) const {
+    const CommandResult result = run(command);
+    EXPECT_EQ(result.status, status) << command << "\n" << result.output;
+    EXPECT_THAT(result.output, StartsWith("alpa-plan: error: " + message)) << command;
+  }
+};
+
+TEST_F(PlanQuestions, WhatIfShowsTheStandardChangesBesideThePlanAsItIs) {
+  make_mixed_plan("plan");
+  const nlohmann::json asked = json_of("alpa-plan what-if plan.h5 --json");
+  const nlohmann::json facts = json_of("alpa-plan explain plan.h5 --json");
+  EXPECT_EQ(asked["steps"].size(), 6u);
+  EXPECT_EQ(asked["steps"][0]["with"], "as it is");
+  EXPECT_EQ(asked["steps"][0]["step_s"], facts["step_s"]);
+  EXPECT_EQ(asked["steps"][4]["with"], "memory x2");
+  EXPECT_EQ(asked["steps"][4]["step_s"], facts["step_s"]);
+  const std::string text = output_of("alpa-plan what-if plan.h5");
+  EXPECT_THAT(text, AllOf(StartsWith("tiny_gpt on 4 devices of 'local-4': PP2, "),
+                          HasSubstr("\nbetween nodes x0.5  "), HasSubstr("\nThe plan is kept as it is: ")));
+}
+
+TEST_F(PlanQuestions, WhatIfHalvesAllComputation) {
+  make_plan("plan", "--method serial");
+  const nlohmann::json steps = json_of("alpa-plan what-if plan.h5 --compute x2 --json")["steps"];
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[1]["step_s"].get<double>(), steps[0]["step_s"].get<double>() / 2);
+  EXPECT_THAT(output_of("alpa-plan what-if plan.h5 --compute 2 --memory x0.000001"),
+              AllOf(HasSubstr("\nwith        memory x1e-06, compute x2\n"), HasSubstr("(-50.0 %)"),
+                    HasSubstr(" too little: does not fit\n")));
+}
+
+TEST_F(PlanQuestions, WhatIfRefusesWhatCannotBe) {
+  make_plan("plan", "--method serial");
+  for (const char* factor : {"x0", "x-1", "2x", "xinf", "nan", "x1e9", "''"})
+    expect_refused("alpa-plan what-if plan.h5 --memory " + std::string(factor), 2, "--memory: expected a ");
+  expect_refused("alpa-plan what-if plan.h5 --device V1000", 2, "device 'V1000' is not known");
+  expect_refused("alpa-plan what-if missing.h5", 3, "cannot read 'missing.h5'");
+  expect_refused("alpa-plan what-if plan.h5 --profile plan.h5", 3, "");
+  write("words.h5", "no plan");
+  expect_refused("alpa-plan what-if words.h5", 3, "'words.h5' is not an HDF5 file");
+}
+
+double sum_of(const nlohmann::json& items, const std::string& member) {
+  double sum = 0;
+  for (const nlohmann::json& item : items) sum += item[member].get<double>();
+  return sum;
+}
+
+TEST_F(PlanQuestions, WhyNotSaysInWordsAndTermByTermWhatAnotherPlanTakesLongerWith) {
+  make_mixed_plan("plan");
+  make_plan("zero", "--method zero-2");
+  const nlohmann::json why = json_of("alpa-plan explain plan.h5 --why-not zero.h5 --json");
+  const double own_s = json_of("alpa-plan explain plan.h5 --json")["step_s"],
+               other_s = json_of("alpa-plan explain zero.h5 --json")["step_s"];
+  EXPECT_EQ(why["plan"]["step_s"], own_s);
+  EXPECT_EQ(why["other"]["step_s"], other_s);
+  EXPECT_NEAR(sum_of(why["differences"], "more_s"), other_s - own_s, 1e-9 * own_s);  // rounding of sums
+  EXPECT_EQ(why["other"]["memory"]["total_bytes"],
+            json_of("alpa-plan explain zero.h5 --json")["stages"][0]["memory"]["total_bytes"]);
+  EXPECT_THAT(output_of("alpa-plan explain plan.h5 --why-not zero.h5"),
+              AllOf(StartsWith("zero.h5 is slower: "), HasSubstr(", the most by synchronisation (+"),
+                    HasSubstr("\nplan.h5: PP2, 4 micro-batches\n"), HasSubstr("\nzero.h5: DP4 · ZeRO-2, ")));
+  EXPECT_THAT(output_of("alpa-plan explain zero.h5 --why-not plan.h5"), StartsWith("plan.h5 is faster: "));
+  EXPECT_THAT(output_of("alpa-plan explain zero.h5 --why-not zero.h5"),
+              StartsWith("zero.h5 takes as long: "));
+}
+
+TEST_F(PlanQuestions, WhyNotPricesAPlanOfAnotherClusterOnThisOne) {
+  make_plan("plan", "--method zero-2");
+  const CommandResult made =
+      run("alpa-plan " + tiny_gpt_ +
+          " --cluster " ALPA_SOURCE_DIR "/configs/clusters/local-2.toml --method zero-2 --out two.h5");
+  ASSERT_EQ(made.status, 0) << made.output;
+  EXPECT_THAT(
+      output_of("alpa-plan explain plan.h5 --why-not two.h5"),
+      HasSubstr("\n'two.h5' was made for cluster 'local-2': it is priced as it would run on 'local-4'\n"));
+  expect_refused("alpa-plan explain two.h5 --why-not plan.h5", 3,
+                 "'plan.h5' takes 4 devices, cluster 'local-2' has 2");
+}
+
+TEST_F(PlanQuestions, WhyNotRefusesPlansOfDifferentModelsAndWhatItCannotUse) {
+  make_plan("plan", "--method serial");
+  make_plan("lstm", "--method serial", ALPA_SOURCE_DIR "/tests/data/tiny_lstm.toml");
+  expect_refused("alpa-plan explain plan.h5 --why-not lstm.h5", 3,
+                 "'plan.h5' and 'lstm.h5' are plans of different models: 'tiny_gpt' and 'tiny_lstm'");
+  expect_refused("alpa-plan explain plan.h5 --why-not missing.h5", 3, "cannot read 'missing.h5'");
+  expect_refused("alpa-plan explain plan.h5 --why-not lstm.h5 --full", 2, "--full beside --why-not");
+  expect_refused("alpa-plan explain plan.h5 --profile lstm.h5", 2, "--profile without --why-not");
+}
+
+}  // namespace
+}  // namespace alpa
