@@ -159,7 +159,9 @@ TEST_F(StopsOfAPlan, OnCtrlCWriteTheBestPlanSoFar) {
 }
 
 TEST_F(StopsOfAPlan, OnSigtermBeforeThereIsOneSayThat) {
-  EXPECT_EQ(stop_when("; 5.", SIGTERM, "gpt-39b.toml --method search"), kStopped) << log_;
+  EXPECT_EQ(stop_when(": meshes priced", SIGTERM, "wide-resnet-13b.toml --method search --log-level debug"),
+            kStopped)
+      << log_;
   EXPECT_THAT(log_, HasSubstr("error: no plan was found yet: the search was stopped (SIGTERM) in: "));
   EXPECT_FALSE(std::filesystem::exists(path("plan.h5")));
 }
