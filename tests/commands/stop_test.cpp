@@ -167,11 +167,11 @@ TEST_F(StopsOfAPlan, OnSigtermBeforeThereIsOneSayThat) {
 }
 
 TEST_F(StopsOfAPlan, OnCtrlCASweepShowsWhatWasPlannedByThen) {
-  EXPECT_EQ(stop_when("'p3.16xlarge-8', 16 devices: ", SIGINT,
-                      "gpt-1.3b.toml --devices 16,32,64 --effort quick", "alpa-plan sweep", "sweep.html"),
+  EXPECT_EQ(stop_when("'p3.16xlarge-8', 2 devices: ", SIGINT,
+                      "gpt-350m.toml --devices 1,2,64 --effort quick", "alpa-plan sweep", "sweep.html"),
             kStopped)
       << log_;
-  EXPECT_THAT(log_, AllOf(HasSubstr("warning: the sweep was stopped: "), HasSubstr("\n     16  "),
+  EXPECT_THAT(log_, AllOf(HasSubstr("warning: the sweep was stopped: "), HasSubstr("\n      2  "),
                           Not(HasSubstr("\n     64  "))));
   EXPECT_TRUE(std::filesystem::exists(path("sweep.html")));
 }

@@ -208,7 +208,12 @@ class StageSearch {
       std::stable_sort(begin, end,
                        [](const Proposal& a, const Proposal& b) { return a.estimate_s < b.estimate_s; });
     const double most_s = std::min(space_.cutoff_s, space_.near * best_s(proposals, &Proposal::estimate_s));
-    std::erase_if(proposals, [&](const Proposal& each) { return each.estimate_s >= most_s; });
+    std::vector<std::vector<StageRequest>> known;  // solved to the end, they come out the same
+    std::erase_if(proposals, [&](const Proposal& each) {
+      const bool is_known = std::ranges::find(known, each.requests) != known.end();
+      known.push_back(each.requests);
+      return is_known || each.estimate_s >= most_s;
+    });
   }
 
   /// Of a Partition, or a LeastPipeline.

@@ -255,8 +255,8 @@ void expect(const Tally& tally, const Known& known) {
 
 TEST(Optimality, OfFewSmallCases) {
   Tally tally;
-  for (std::uint32_t seed = 0; seed < 40; ++seed) try_case(seed, {.plans = 200, .choices = 100}, tally);
-  expect(tally, {.slower = 2});
+  for (std::uint32_t seed = 0; seed < 16; ++seed) try_case(seed, {.plans = 200, .choices = 100}, tally);
+  expect(tally, {.slower = 1});
 }
 
 TEST(Optimality, OfManySmallCases) {
