@@ -107,7 +107,7 @@ class Run {
                   "leave it out, or train on --device cpu or cuda");
     if (settings_.timeline_steps > 0)
       throw Error(ErrorKind::usage,
-                  "--timeline-steps is given, but emulated computations take the time that they are told",
+                  "--timeline-steps is given, but emulated computations take their predicted time",
                   "leave it out, or train on --device cpu or cuda");
     warn(
         "emulated: computations take their time and compute nothing; there are no losses, evaluations and "
