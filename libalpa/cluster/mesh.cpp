@@ -72,7 +72,9 @@ std::vector<MeshShape> mesh_shapes(int devices, int devices_per_node) {
 
 std::vector<int> submesh_sizes(int devices, int devices_per_node) {
   std::set<int> sizes{std::min(devices, devices_per_node)};
-  for (int size = 1; size <= std::min(devices, devices_per_node); size *= 2) sizes.insert(size);
+  const bool one_node = devices <= devices_per_node;
+  for (int size = 1; size <= std::min(devices, devices_per_node); size *= 2)
+    if (one_node || devices_per_node % size == 0) sizes.insert(size);  // none lies on parts of two nodes
   for (int nodes = 2; nodes * devices_per_node <= devices; ++nodes) sizes.insert(nodes * devices_per_node);
   return {sizes.begin(), sizes.end()};
 }

@@ -1,34 +1,8 @@
 #include "libalpa/planner/assemble.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace alpa {
-
-void place_stages(std::vector<StageRequest>& requests, const Cluster& cluster) {
-  std::vector<std::size_t> order(requests.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return device_count(requests[a].mesh) > device_count(requests[b].mesh);
-  });
-  int next = 0;
-  for (const std::size_t s : order) {
-    requests[s].first_device = DeviceIndex(next);
-    next += device_count(requests[s].mesh);
-  }
-  const auto nodes = [&](const StageRequest& request) {
-    const int first = request.first_device, last = first + device_count(request.mesh) - 1;
-    return std::pair(first / cluster.devices_per_node, last / cluster.devices_per_node);
-  };
-  const auto apart = [&](std::size_t a, std::size_t b) {
-    const auto one = nodes(requests[a]), other = nodes(requests[b]);
-    return one != other || one.first != one.second;
-  };
-  for (std::size_t s = 0; s < requests.size(); ++s) {
-    requests[s].before_is_apart = s > 0 && apart(s - 1, s);
-    requests[s].after_is_apart = s + 1 < requests.size() && apart(s, s + 1);
-  }
-}
 
 Plan assemble(const PlanningGraph& planning, const std::vector<StageRequest>& requests,
               const std::vector<StageSolution>& solutions, const std::string& schedule,

@@ -6,10 +6,6 @@
 
 namespace alpa {
 
-/// Gives meshes their devices, largest first, so that a stage within a node stays in it; stages come to know
-/// whether their neighbours are on other nodes.
-void place_stages(std::vector<StageRequest>&, const Cluster&);
-
 /// One plan out of solved stages, which were placed. `requests` and `solutions` are in the order of the
 /// stages. model_name, model_toml and method are left to the caller.
 Plan assemble(const PlanningGraph&, const std::vector<StageRequest>& requests,

@@ -26,6 +26,7 @@ TEST(SubmeshSizes, ArePowersOfTwoWithinANodeThenWholeNodes) {
   EXPECT_THAT(submesh_sizes(4, 4), ElementsAre(1, 2, 4));
   EXPECT_THAT(submesh_sizes(6, 6), ElementsAre(1, 2, 4, 6));
   EXPECT_THAT(submesh_sizes(24, 8), ElementsAre(1, 2, 4, 8, 16, 24));
+  EXPECT_THAT(submesh_sizes(12, 6), ElementsAre(1, 2, 6, 12));
 }
 
 TEST(GroupShape, CountsNodesAndMembersOnEach) {

@@ -16,6 +16,7 @@
 #include "libalpa/planner/planner_options.h"
 #include "libalpa/planner/predict.h"
 #include "libalpa/planner/search/search_space.h"
+#include "libalpa/planner/stage_places.h"
 #include "tests/support/cheapest_choices.h"
 #include "tests/support/partitions.h"
 

@@ -7,7 +7,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
-#include "libalpa/planner/assemble.h"
+#include "libalpa/planner/stage_places.h"
 
 namespace alpa {
 namespace {

@@ -3,6 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "libalpa/planner/search/span_table.h"
+#include "libalpa/planner/stage_places.h"
+
 namespace alpa {
 
 /// What a stage takes at least.
@@ -35,31 +38,29 @@ double least_pipeline_s(const std::vector<StageFloor>&, const PipelineForm&);
 class FloorChoices {
  public:
   /// As of StageChoices.
-  FloorChoices(int layers, int devices, std::vector<int> sizes);
+  FloorChoices(int layers, const StagePlaces& places, std::vector<int> sizes)
+      : layers_(layers), places_(places), sizes_(std::move(sizes)), ways_(layers, sizes_.size()) {}
 
   struct Way {
     int most_in_flight = 0;
     StageFloor floor;
   };
-  void offer(int first_layer, int end_layer, int size, Way way);
-  const std::vector<Way>& ways(int first_layer, int end_layer, std::size_t size) const {
-    return ways_[place(first_layer, end_layer, size)];
+  void offer(int first_layer, int end_layer, int size, const StageSides&, Way);
+  const std::vector<Way>& ways(int first_layer, int end_layer, std::size_t size,
+                               const StageSides& sides) const {
+    return ways_.at(first_layer, end_layer, size)[sides];
   }
 
   int layers() const { return layers_; }
-  int devices() const { return devices_; }
+  int devices() const { return places_.devices(); }
+  const StagePlaces& places() const { return places_; }
   const std::vector<int>& sizes() const { return sizes_; }
 
  private:
-  std::size_t place(int first, int end, std::size_t size) const {
-    const auto layers = static_cast<std::size_t>(layers_);
-    return (static_cast<std::size_t>(first) * (layers + 1) + static_cast<std::size_t>(end)) * sizes_.size() +
-           size;
-  }
-
-  int layers_, devices_;
+  int layers_;
+  StagePlaces places_;
   std::vector<int> sizes_;
-  std::vector<std::vector<Way>> ways_;
+  SpanTable<BySides<std::vector<Way>>> ways_;
 };
 
 /// A pipeline that cannot be ruled out.

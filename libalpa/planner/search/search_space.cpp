@@ -6,12 +6,14 @@
 namespace alpa {
 namespace {
 
-/// Whether a stage of that size may have both devices. Stages are given devices the largest first, so one
-/// begins at a multiple of its size where that divides all larger sizes.
-bool may_hold_both(const std::pair<int, int>& apart, int size, const std::vector<int>& sizes) {
+/// Whether a stage of that size may have both devices. One within a node begins at a multiple of its size
+/// where that divides all larger sizes.
+bool may_hold_both(const std::pair<int, int>& apart, int size, const std::vector<int>& sizes,
+                   int devices_per_node) {
   if (size <= apart.second - apart.first) return false;
-  const bool is_aligned =
-      std::ranges::all_of(sizes, [&](int other) { return other <= size || other % size == 0; });
+  const bool is_aligned = size <= devices_per_node && std::ranges::all_of(sizes, [&](int other) {
+                            return other <= size || other % size == 0;
+                          });
   return !is_aligned || apart.first / size == apart.second / size;
 }
 
@@ -27,7 +29,7 @@ std::vector<int> stage_sizes(const SearchSpace& space, const Cluster& cluster) {
     return size == space.devices || nodes <= 1 || std::has_single_bit(static_cast<unsigned>(nodes));
   };
   for (const std::pair<int, int>& apart : space.apart)
-    std::erase_if(sizes, [&](int size) { return may_hold_both(apart, size, all); });
+    std::erase_if(sizes, [&](int size) { return may_hold_both(apart, size, all, cluster.devices_per_node); });
   if (space.doubling_sizes) std::erase_if(sizes, [&](int size) { return !is_doubled(size); });
   return sizes;
 }

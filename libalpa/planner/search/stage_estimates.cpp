@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/sharding/sharding_spec.h"
@@ -21,9 +22,8 @@ LayerSums sums_of_layers(const std::vector<LayerCosts>& layers, Member member) {
 
 }  // namespace
 
-StageEstimates::StageEstimates(const PlanningGraph& planning, const CostModel& costs, int micro_batches,
-                               bool is_apart)
-    : planning_(planning), costs_(costs), micro_batches_(micro_batches), is_apart_(is_apart) {
+StageEstimates::StageEstimates(const PlanningGraph& planning, const CostModel& costs, int micro_batches)
+    : planning_(planning), costs_(costs), micro_batches_(micro_batches) {
   add_crossings();
   find_shared_states();
 }
@@ -49,19 +49,24 @@ StageEstimates::Bound::Sum StageEstimates::sums_of(const StageBound::Sum& sum) {
 
 void StageEstimates::add_crossings() {
   const Graph& graph = planning_.graph();
-  for (auto* bytes : {&forward_bytes_, &backward_bytes_, &once_bytes_, &kept_for_recomputing_})
+  for (auto* bytes : {&forward_bytes_, &backward_bytes_, &once_bytes_, &kept_for_recomputing_,
+                      &taken_from_before_, &taken_from_behind_})
     bytes->assign(graph.layers.size() + 1, 0);
   for (const ValueIndex v : graph.values.indices()) {
     const Value& value = graph.values[v];
     if (value.producer < 0 || v == graph.gradient_square_sum) continue;
     const int made = node_of(graph, value.producer).layer;
     int low = made, high = made;
+    std::set<int> takers;
     for (const NodeIndex user : planning_.uses.users_of(v)) {
+      takers.insert(node_of(graph, user).layer);
       low = std::min(low, node_of(graph, user).layer);
       high = std::max(high, node_of(graph, user).layer);
     }
     const double bytes = static_cast<double>(byte_count(value.type));
     const bool once = phase_of_transfer(graph, v) == Phase::update;
+    for (const int taker : takers)
+      if (!once && taker != made) (taker > made ? taken_from_before_ : taken_from_behind_)[taker] += bytes;
     for (int layer = made + 1; layer <= high; ++layer) (once ? once_bytes_ : forward_bytes_)[layer] += bytes;
     for (int layer = made; layer > low; --layer) (once ? once_bytes_ : backward_bytes_)[layer] += bytes;
     if (node_of(graph, value.producer).phase != Phase::forward) continue;
@@ -141,11 +146,18 @@ double StageEstimates::working_bytes(int of_template, int first, int end) const 
   return static_cast<double>(most);
 }
 
-double StageEstimates::saved_s(int devices, int first, int end, bool before_is_near,
-                               bool after_is_near) const {
-  const double bytes =
-      (before_is_near ? forward_bytes_[first] : 0) + (after_is_near ? backward_bytes_[end] : 0);
-  return is_apart_ ? arrival_s(bytes, devices, true) - arrival_s(bytes, devices, false) : 0;
+StageSeconds StageEstimates::arrivals(int devices, int first, int end, const StageSides& sides) const {
+  const double micro_batch_s = arrival_s(forward_bytes_[first], devices, sides.before_is_apart) +
+                               arrival_s(backward_bytes_[end], devices, sides.after_is_apart);
+  return {micro_batch_s, (micro_batches_ - 1) * micro_batch_s,
+          arrival_s(once_bytes_[first], devices, sides.before_is_apart) +
+              arrival_s(once_bytes_[end], devices, sides.after_is_apart)};
+}
+
+StageEstimates::LeastArrivals StageEstimates::least_arrivals(int devices, int first, int end,
+                                                             const StageSides& sides) const {
+  return {arrival_s(taken_from_before_[first], devices, sides.before_is_apart),
+          arrival_s(taken_from_behind_[end - 1], devices, sides.after_is_apart)};
 }
 
 std::int64_t StageEstimates::least_memory(int of_template, int first, int end) const {
@@ -157,18 +169,14 @@ std::int64_t StageEstimates::least_memory(int of_template, int first, int end) c
 }
 
 StageWay StageEstimates::estimate(const TemplateMix& mix, int first, int end, double working) const {
-  const int devices = device_count(templates_[std::max(mix.keeping, mix.recomputing)].mesh);
-  const double arriving = forward_bytes_[first] + backward_bytes_[end];
-  const double once = once_bytes_[first] + once_bytes_[end];
-  const double micro_batch_s =
-      sum(&Prefix::micro_batch_s, mix, first, end) + arrival_s(arriving, devices, is_apart_);
-  const double update_s = sum(&Prefix::update_s, mix, first, end) + arrival_s(once, devices, is_apart_);
-
+  const double micro_batch_s = sum(&Prefix::micro_batch_s, mix, first, end);
   const double limit = static_cast<double>(costs_.cluster().memory_bytes);
   const double left = limit * (1 - kPacking) - resident_bytes(mix, first, end) - working;
   const double each = std::max(1.0, sum(&Prefix::per_micro_batch, mix, first, end));
   const int in_flight = left < 0 ? 0 : static_cast<int>(std::min(left / each, double{kMostMicroBatches}));
-  return {in_flight, {micro_batch_s, (micro_batches_ - 1) * micro_batch_s, update_s}, id_of(mix)};
+  return {in_flight,
+          {micro_batch_s, (micro_batches_ - 1) * micro_batch_s, sum(&Prefix::update_s, mix, first, end)},
+          id_of(mix)};
 }
 
 void StageEstimates::for_each_way(const MeshShape& mesh, int first, int end,

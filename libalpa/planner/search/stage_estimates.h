@@ -17,12 +17,11 @@ struct TemplateMix {
   int recomputed_layers = 0;
 };
 
-/// What stages take before any is solved: parts of templates, with what goes over their borders, and bounds.
+/// What stages take before any is solved: parts of templates, what arrives over their borders, and bounds.
 class StageEstimates {
  public:
-  /// Keeps references to the graph and the costs. `is_apart`: neighbours of a stage are taken to be
-  /// on other nodes.
-  StageEstimates(const PlanningGraph&, const CostModel&, int micro_batches, bool is_apart);
+  /// Keeps references to the graph and the costs.
+  StageEstimates(const PlanningGraph&, const CostModel&, int micro_batches);
 
   /// `all`: as of TemplatePart.
   void add(const StageTemplate&, const StageScope& all);
@@ -30,14 +29,19 @@ class StageEstimates {
 
   const std::vector<StageTemplate>& templates() const { return templates_; }
 
-  /// All ways to run the layers on a mesh, one after another: seconds, and how many micro-batches in flight
-  /// memory allows; 0: none.
+  /// All ways to run the layers on a mesh, one after another: seconds without what arrives, and how many
+  /// micro-batches in flight memory allows; 0: none.
   void for_each_way(const MeshShape&, int first_layer, int end_layer,
                     const std::function<void(const StageWay&)>&) const;
   TemplateMix mix_of(int id) const;  ///< of such a way
 
-  /// What a micro-batch of these layers takes less where neighbours are on the same node.
-  double saved_s(int devices, int first_layer, int end_layer, bool before_is_near, bool after_is_near) const;
+  /// What it takes about to get from other stages what these layers need of them.
+  StageSeconds arrivals(int devices, int first_layer, int end_layer, const StageSides&) const;
+  /// What it takes at least, in each micro-batch.
+  struct LeastArrivals {
+    double before_s = 0, behind_s = 0;
+  };
+  LeastArrivals least_arrivals(int devices, int first_layer, int end_layer, const StageSides&) const;
 
   /// What a template needs for these layers with one micro-batch in flight, about.
   std::int64_t least_memory(int of_template, int first_layer, int end_layer) const;
@@ -92,13 +96,14 @@ class StageEstimates {
   const PlanningGraph& planning_;
   const CostModel& costs_;
   int micro_batches_;
-  bool is_apart_;
   std::vector<StageTemplate> templates_;
   std::vector<Prefix> prefixes_;                    ///< of templates
   std::map<MeshShape, std::vector<Bound>> bounds_;  ///< at several prices
   std::map<MeshShape, std::vector<int>> of_mesh_;   ///< templates
   /// [layer] Bytes of whole values that cross into it, and back out of it, in each micro-batch, and once.
   std::vector<double> forward_bytes_, backward_bytes_, once_bytes_;
+  /// [layer] Of those of each micro-batch, what it takes itself, from any layer before and from any behind.
+  std::vector<double> taken_from_before_, taken_from_behind_;
   /// [layer] Of whole values that go from layers before to that one and later ones, and are kept only where
   /// these compute their forward again.
   std::vector<double> kept_for_recomputing_;

@@ -26,7 +26,7 @@ StageModes::StageModes(const PlanningGraph& planning, const CostTable& book, con
       spans_(spans),
       meshes_(std::move(meshes)),
       options_(options),
-      estimates_(planning, book.costs(), options.micro_batches, options.is_apart),
+      estimates_(planning, book.costs(), options.micro_batches),
       fronts_(meshes_.size()) {
   for (const bool recomputes : rematerialize)
     all_layers_.try_emplace(recomputes, planning, alpa::all_layers(planning, recomputes));
@@ -143,6 +143,15 @@ bool StageModes::find_templates(PlanningClock& clock) {
     for (const StageBound& bound : of_mesh.bounds) estimates_.add(bound);
   }
   return is_whole;
+}
+
+StageSeconds StageModes::arrivals(const StageSpan& span, const StageSides& sides) const {
+  return estimates_.arrivals(span.devices, spans_.first_layer(span), spans_.end_layer(span), sides);
+}
+
+StageEstimates::LeastArrivals StageModes::least_arrivals(const StageSpan& span,
+                                                         const StageSides& sides) const {
+  return estimates_.least_arrivals(span.devices, spans_.first_layer(span), spans_.end_layer(span), sides);
 }
 
 std::int64_t StageModes::cells(int devices) const {

@@ -26,8 +26,7 @@ class StageModes {
   struct Options {
     int micro_batches = 1;
     int most_in_flight = 1;
-    bool is_apart = false;  ///< neighbours of a stage are taken to be on other nodes
-    double cutoff_s = 0;    ///< modes that only slower pipelines have are of no use
+    double cutoff_s = 0;  ///< modes that only slower pipelines have are of no use
     int threads = 1;
     std::string name;  ///< of the search, on progress lines
   };
@@ -60,9 +59,12 @@ class StageModes {
     StageMode mode;
     StageWay way;
   };
-  /// Of each mesh the best. Those first that memory allows, the fastest first; then those that memory allows
-  /// most in flight.
+  /// Of each mesh the best, without what arrives. Those first that memory allows, the fastest first; then
+  /// those that memory allows most in flight.
   std::vector<Estimated> estimated(const StageSpan&, int in_flight) const;
+  /// As of StageEstimates.
+  StageSeconds arrivals(const StageSpan&, const StageSides&) const;
+  StageEstimates::LeastArrivals least_arrivals(const StageSpan&, const StageSides&) const;
   /// The best in a mode; null: layers cannot be run so.
   std::optional<StageWay> way_of(const StageMode&, const StageSpan&, int in_flight) const;
   /// All ways to run a stage.

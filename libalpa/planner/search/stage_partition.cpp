@@ -1,10 +1,10 @@
 #include "libalpa/planner/search/stage_partition.h"
 
 #include <algorithm>
-#include <numeric>
 #include <span>
 
 #include "libalpa/base/infinity.h"
+#include "libalpa/planner/search/pipeline_table.h"
 
 namespace alpa {
 namespace {
@@ -20,91 +20,88 @@ using Slowest = StageChoices::Slowest;
 /// Where stages may end within a bound.
 class Ends {
  public:
-  Ends(const StageChoices& choices, double most_update) : choices_(choices) {
-    const std::size_t layers = static_cast<std::size_t>(choices.layers()), sizes = choices.sizes().size();
-    least_.assign(layers * (layers + 2) * sizes, infinity);
-    for (int first = 0; first < choices.layers(); ++first)
-      for (int end = choices.layers(); end > first; --end)
-        for (std::size_t s = 0; s < sizes; ++s) {
-          double& least = least_[place(first, end, s)];
-          least = least_[place(first, end + 1, s)];
-          for (const StageWay& way : choices.ways(first, end, s))
-            if (way.seconds.update <= most_update) least = std::min(least, way.seconds.others);
+  Ends(const StageChoices& choices, double most_update)
+      : layers_(choices.layers()), least_(layers_, choices.sizes().size(), infinity) {
+    for (int first = 0; first < layers_; ++first)
+      for (int end = layers_; end > first; --end)
+        for (std::size_t s = 0; s < choices.sizes().size(); ++s) {
+          double& least = least_.at(first, end, s);
+          if (end < layers_) least = least_.at(first, end + 1, s);
+          for (const StageSides& sides : kEverySides)
+            for (const StageWay& way : choices.ways(first, end, s, sides))
+              if (way.seconds.update <= most_update) least = std::min(least, way.seconds.others);
         }
   }
 
-  /// No stage that ends there or later does all but its first micro-batch in less.
-  double least_others(int first, int end, std::size_t size) const { return least_[place(first, end, size)]; }
-
- private:
-  std::size_t place(int first, int end, std::size_t size) const {
-    const auto layers = static_cast<std::size_t>(choices_.layers());
-    return (static_cast<std::size_t>(first) * (layers + 2) + static_cast<std::size_t>(end)) *
-               choices_.sizes().size() +
-           size;
+  /// The last one at which a stage may end whose further micro-batches take no more than that.
+  int last(int first, std::size_t size, double most_others) const {
+    int end = first;
+    while (end < layers_ && least_.at(first, end + 1, size) <= most_others) ++end;
+    return end;
   }
 
-  const StageChoices& choices_;
-  std::vector<double> least_;
+ private:
+  int layers_;
+  SpanTable<double> least_;  ///< no stage that ends there or later does all but its first micro-batch in less
 };
 
-/// [first layer] The fewest devices for so many stages, the last of all, none of which is slower than a
-/// bound.
-using Fewest = std::vector<int>;
+/// Those stages of which none is slower than a bound, as of PipelineStages.
+class StagesWithin {
+ public:
+  StagesWithin(const StageChoices& choices, const Ends& ends, const Slowest& bound)
+      : choices_(choices), bound_(bound) {
+    for (int first = 0; first < layers(); ++first)
+      for (std::size_t s = 0; s < sizes().size(); ++s) last_end_.push_back(ends.last(first, s, bound.others));
+  }
 
-Fewest none_left(const StageChoices& choices) {
-  Fewest fewest(static_cast<std::size_t>(choices.layers()) + 1, choices.devices() + 1);
-  fewest.back() = 0;
-  return fewest;
-}
+  int layers() const { return choices_.layers(); }
+  int devices() const { return choices_.devices(); }
+  int most_stages() const { return choices_.most_stages(); }
+  const std::vector<int>& sizes() const { return choices_.sizes(); }
+  int last_end(int first, std::size_t size) const {
+    return last_end_[static_cast<std::size_t>(first) * sizes().size() + size];
+  }
+  bool allows(int left, int first, int end, std::size_t size) const {
+    return std::ranges::any_of(kEverySides, [&](const StageSides& sides) {
+      return choices_.fastest(left, first, end, size, sides, bound_) != nullptr;
+    });
+  }
 
-/// With another one before those: `left` in all.
-Fewest one_more(const StageChoices& choices, const Ends& ends, const Slowest& bound, int left,
-                const Fewest& after) {
-  Fewest fewest(after.size(), choices.devices() + 1);
-  for (int first = 0; first + left <= choices.layers(); ++first)
-    for (std::size_t s = 0; s < choices.sizes().size(); ++s)
-      for (int end = first + 1; end <= choices.layers() && ends.least_others(first, end, s) <= bound.others;
-           ++end) {
-        const int devices = choices.sizes()[s] + after[end];
-        if (devices < fewest[first] && choices.fastest(left, first, end, s, bound)) fewest[first] = devices;
-      }
-  return fewest;
-}
+ private:
+  const StageChoices& choices_;
+  const Slowest bound_;
+  std::vector<int> last_end_;  ///< [first layer, size]
+};
 
-/// Whether there are devices enough for a pipeline of so many stages or more.
-bool suffice(const StageChoices& choices, const Ends& ends, const Slowest& bound, int least_stages) {
-  Fewest fewest = none_left(choices);
-  for (int left = 1; left <= choices.most_stages(); ++left) {
-    fewest = one_more(choices, ends, bound, left, fewest);
-    if (left >= least_stages && fewest[0] <= choices.devices()) return true;
+/// Whether there are devices enough for a pipeline of so many stages or more, wherever its neighbours lie.
+bool suffice(const StagesWithin& stages, int least_stages) {
+  FewestDevices fewest = none_left(stages);
+  for (int left = 1; left <= stages.most_stages(); ++left) {
+    fewest = with_one_more(stages, left, fewest);
+    if (left >= least_stages && fewest[0] <= stages.devices()) return true;
   }
   return false;
 }
 
-/// The least sum of stages none of which takes longer than a bound. Near the least bound there are few
-/// devices to spare, so of all numbers of devices that could be left few need be looked at.
+/// The least sum of stages none of which takes longer than a bound.
 class LeastSum {
  public:
   LeastSum(const StageChoices& choices, const Ends& ends, const std::function<bool()>& stops)
-      : choices_(choices), ends_(ends), stops_(stops), unit_(choices.devices()) {
-    for (const int size : choices.sizes()) unit_ = std::gcd(unit_, size);
-  }
+      : choices_(choices), ends_(ends), stops_(stops) {}
 
   void fill(const Slowest& bound) {
-    const Fewest before = fewest_before(bound);
-    Fewest fewest = none_left(choices_);
-    rows_.assign(1, std::vector<Row>(fewest.size()));
-    rows_[0].back() = {0, {Entry{0, {}}}};
-    for (int left = 1; left <= choices_.most_stages() && !stopped(); ++left) {
-      fewest = one_more(choices_, ends_, bound, left, fewest);
-      rows_.emplace_back(fewest.size());
-      for (int first = 0; first + left <= choices_.layers() && !stopped(); ++first) {
-        const int most = first == 0 ? choices_.devices() : choices_.devices() - before[first];
-        const int least = first == 0 ? choices_.devices() : fewest[first];
-        if (fewest[first] <= most) fill(left, first, bound, least, most);
-      }
-    }
+    const auto before = [&](int left, int first, int end, std::size_t s) {
+      const int size = choices_.sizes()[s];
+      BySides<const StageWay*> ways;
+      for (const StageSides& sides : kEverySides)
+        ways[sides] = choices_.fastest(left, first, end, s, sides, bound);
+      return [=, this](int devices, const Entry& after, Entry& with) {
+        const StageWay* way = ways[choices_.places().sides(size, devices)];
+        if (way && way->seconds.first + after.sum < with.sum)
+          with = {way->seconds.first + after.sum, {end, size, way->id}};
+      };
+    };
+    table_.fill(StagesWithin(choices_, ends_, bound), {0, {}}, stops_, before);
   }
 
   bool stopped() const { return stops_ && stops_(); }
@@ -115,7 +112,7 @@ class LeastSum {
     int first = 0, devices = choices_.devices();
     if (sum(count) == infinity) return stages;
     for (int left = count; left > 0; --left) {
-      stages.push_back(at(left, first, devices)->stage);
+      stages.push_back(table_.at(left, first, devices)->stage);
       first = stages.back().end_layer;
       devices -= stages.back().devices;
     }
@@ -125,7 +122,7 @@ class LeastSum {
   double sum(int count) const { return sum_of(count, 0, choices_.devices()); }
   /// Of so many stages from one layer on.
   double sum_of(int left, int first, int devices) const {
-    const Entry* known = at(left, first, devices);
+    const Entry* known = table_.at(left, first, devices);
     return known ? known->sum : infinity;
   }
 
@@ -134,71 +131,24 @@ class LeastSum {
     double sum = infinity;
     Partition::Stage stage;
   };
-  /// Of so many stages from one layer on, by their devices.
-  struct Row {
-    int least = 0;
-    std::vector<Entry> entries;  ///< by unit_ apart
-  };
-
-  /// [first layer] The fewest devices for all layers before it, whatever is in flight.
-  Fewest fewest_before(const Slowest& bound) const {
-    Fewest fewest(static_cast<std::size_t>(choices_.layers()) + 1, choices_.devices() + 1);
-    fewest[0] = 0;
-    for (int first = 0; first < choices_.layers(); ++first)
-      for (std::size_t s = 0; s < choices_.sizes().size(); ++s)
-        for (int end = first + 1;
-             end <= choices_.layers() && ends_.least_others(first, end, s) <= bound.others; ++end)
-          if (choices_.fastest(0, first, end, s, bound))
-            fewest[end] = std::min(fewest[end], fewest[first] + choices_.sizes()[s]);
-    return fewest;
-  }
-
-  const Entry* at(int left, int first, int devices) const {
-    if (left >= std::ssize(rows_)) return nullptr;
-    const Row& row = rows_[left][first];
-    const int place = (devices - row.least) / unit_;
-    return devices < row.least || place >= std::ssize(row.entries) ? nullptr : &row.entries[place];
-  }
-
-  void fill(int left, int first, const Slowest& bound, int least, int most) {
-    Row& row = rows_[left][first];
-    row.least = least;
-    row.entries.resize(static_cast<std::size_t>((most - least) / unit_ + 1));
-    for (std::size_t s = 0; s < choices_.sizes().size(); ++s) {
-      const int size = choices_.sizes()[s];
-      for (int end = first + 1; end <= choices_.layers() && ends_.least_others(first, end, s) <= bound.others;
-           ++end) {
-        const Row& after = rows_[left - 1][end];
-        const StageWay* way = after.entries.empty() ? nullptr : choices_.fastest(left, first, end, s, bound);
-        if (!way) continue;
-        const int begin = std::max(least, size + after.least);
-        const int last =
-            std::min(most, size + after.least + unit_ * static_cast<int>(std::ssize(after.entries) - 1));
-        for (int devices = begin; devices <= last; devices += unit_) {
-          const double sum = way->seconds.first + after.entries[(devices - size - after.least) / unit_].sum;
-          Entry& entry = row.entries[(devices - least) / unit_];
-          if (sum < entry.sum) entry = {sum, {end, size, way->id}};
-        }
-      }
-    }
-  }
 
   const StageChoices& choices_;
   const Ends& ends_;
   const std::function<bool()>& stops_;
-  int unit_;                            ///< devices that stages have a multiple of
-  std::vector<std::vector<Row>> rows_;  ///< [stages left][first layer]
+  PipelineTable<Entry> table_;
 };
 
 /// What each of the stages takes.
 std::vector<StageSeconds> seconds_of(const StageChoices& choices,
                                      const std::vector<Partition::Stage>& stages) {
   std::vector<StageSeconds> seconds;
-  int first = 0;
+  int first = 0, devices = choices.devices();
   for (const Partition::Stage& stage : stages) {
-    const std::vector<StageWay>& ways = choices.ways_on(stage.devices, first, stage.end_layer);
+    const std::vector<StageWay>& ways = choices.ways_on(stage.devices, first, stage.end_layer,
+                                                        choices.places().sides(stage.devices, devices));
     seconds.push_back(std::ranges::find(ways, stage.way, &StageWay::id)->seconds);
     first = stage.end_layer;
+    devices -= stage.devices;
   }
   return seconds;
 }
@@ -247,7 +197,7 @@ class BestPartitions {
     const Ends ends(choices_, most_update);
     LeastSum table(choices_, ends, stops_);
     const auto least = std::partition_point(others_.begin(), others_.end(), [&](double others) {
-      return !table.stopped() && !suffice(choices_, ends, {others, most_update}, least_stages_);
+      return !table.stopped() && !suffice(StagesWithin(choices_, ends, {others, most_update}), least_stages_);
     });
     double rest_s = infinity, group = 0;
     for (auto others = least; others != others_.end() && !table.stopped(); ++others) {
@@ -309,9 +259,9 @@ class NearPartitions {
     if (left == 0) return keep();
     for (std::size_t s = 0; s < choices_.sizes().size(); ++s) {
       const int size = choices_.sizes()[s];
-      for (int end = first + 1; end <= choices_.layers() && ends_.least_others(first, end, s) < most_s_;
-           ++end)
-        for (const StageWay& way : choices_.ways(first, end, s)) {
+      const StageSides sides = choices_.places().sides(size, devices);
+      for (int end = first + 1, last = ends_.last(first, s, most_s_); end <= last; ++end)
+        for (const StageWay& way : choices_.ways(first, end, s, sides)) {
           if (way.most_in_flight < choices_.in_flight(left)) continue;
           stages_.push_back({end, size, way.id, way.seconds});
           const double rest_s = rest_.sum_of(left - 1, end, devices - size);
@@ -358,27 +308,30 @@ double pipeline_seconds(const std::vector<StageSeconds>& stages) {
   return sum + slowest + update;
 }
 
-StageChoices::StageChoices(int layers, int devices, std::vector<int> sizes, std::vector<int> in_flight)
-    : layers_(layers), devices_(devices), sizes_(std::move(sizes)), in_flight_(std::move(in_flight)) {
-  ways_.resize(static_cast<std::size_t>(layers) * static_cast<std::size_t>(layers + 1) * sizes_.size());
-}
+StageChoices::StageChoices(int layers, const StagePlaces& places, std::vector<int> sizes,
+                           std::vector<int> in_flight)
+    : layers_(layers),
+      places_(places),
+      sizes_(std::move(sizes)),
+      in_flight_(std::move(in_flight)),
+      ways_(layers, sizes_.size()) {}
 
 std::size_t StageChoices::index_of(int size) const {
   return static_cast<std::size_t>(std::ranges::find(sizes_, size) - sizes_.begin());
 }
 
-void StageChoices::offer(int first, int end, int size, StageWay way) {
-  std::vector<StageWay>& known = ways_[place(first, end, index_of(size))];
+void StageChoices::offer(int first, int end, int size, const StageSides& sides, StageWay way) {
+  std::vector<StageWay>& known = ways_.at(first, end, index_of(size))[sides];
   for (const StageWay& other : known)
     if (beats(other, way)) return;
   std::erase_if(known, [&](const StageWay& other) { return beats(way, other); });
   known.push_back(way);
 }
 
-const StageWay* StageChoices::fastest(int left, int first, int end, std::size_t size,
+const StageWay* StageChoices::fastest(int left, int first, int end, std::size_t size, const StageSides& sides,
                                       const Slowest& bound) const {
   const StageWay* best = nullptr;
-  for (const StageWay& way : ways(first, end, size))
+  for (const StageWay& way : ways(first, end, size, sides))
     if (way.most_in_flight >= in_flight_[left] && way.seconds.others <= bound.others &&
         way.seconds.update <= bound.update && (!best || way.seconds.first < best->seconds.first))
       best = &way;
@@ -387,8 +340,9 @@ const StageWay* StageChoices::fastest(int left, int first, int end, std::size_t 
 
 std::vector<double> StageChoices::distinct(double StageSeconds::*part) const {
   std::vector<double> distinct;
-  for (const std::vector<StageWay>& ways : ways_)
-    for (const StageWay& way : ways) distinct.push_back(way.seconds.*part);
+  for (const BySides<std::vector<StageWay>>& of_span : ways_.all())
+    for (const std::vector<StageWay>& ways : of_span)
+      for (const StageWay& way : ways) distinct.push_back(way.seconds.*part);
   std::sort(distinct.begin(), distinct.end());
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   return distinct;

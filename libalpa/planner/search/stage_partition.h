@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "libalpa/base/infinity.h"
+#include "libalpa/planner/search/span_table.h"
+#include "libalpa/planner/stage_places.h"
 
 namespace alpa {
 
@@ -16,6 +18,9 @@ struct StageSeconds {
 };
 
 inline double step_s(const StageSeconds& seconds) { return seconds.first + seconds.others + seconds.update; }
+inline StageSeconds operator+(const StageSeconds& a, const StageSeconds& b) {
+  return {a.first + b.first, a.others + b.others, a.update + b.update};
+}
 
 /// What the search minimises: the first micro-batch through all stages, then all others through the slowest
 /// of them (Alpa, OSDI'22, equation 2), then the slowest update, as the norm of all gradients is waited for.
@@ -29,21 +34,25 @@ struct StageWay {
 };
 
 /// How every stage that a pipeline may have can be run. A stage is a range of layers on a number of devices;
-/// the micro-batches that it holds depend on how many stages are left, itself among them.
+/// where its neighbours lie depends on how many devices are left for it and all behind it, and the
+/// micro-batches that it holds on how many stages are left, itself among them.
 class StageChoices {
  public:
   /// `in_flight`: [stages left], from 1 on, as many as a pipeline may have.
-  StageChoices(int layers, int devices, std::vector<int> sizes, std::vector<int> in_flight);
+  StageChoices(int layers, const StagePlaces&, std::vector<int> sizes, std::vector<int> in_flight);
+  StageChoices without_ways() const { return {layers_, places_, sizes_, in_flight_}; }
 
   /// Another way; those that another one beats in all are dropped.
-  void offer(int first_layer, int end_layer, int size, StageWay);
+  void offer(int first_layer, int end_layer, int size, const StageSides&, StageWay);
 
   /// All that none other beats. `size` is an index into sizes().
-  const std::vector<StageWay>& ways(int first_layer, int end_layer, std::size_t size) const {
-    return ways_[place(first_layer, end_layer, size)];
+  const std::vector<StageWay>& ways(int first_layer, int end_layer, std::size_t size,
+                                    const StageSides& sides) const {
+    return ways_.at(first_layer, end_layer, size)[sides];
   }
-  const std::vector<StageWay>& ways_on(int devices, int first_layer, int end_layer) const {
-    return ways(first_layer, end_layer, index_of(devices));
+  const std::vector<StageWay>& ways_on(int devices, int first_layer, int end_layer,
+                                       const StageSides& sides) const {
+    return ways(first_layer, end_layer, index_of(devices), sides);
   }
 
   /// What the slowest stages of a partition may take.
@@ -52,11 +61,13 @@ class StageChoices {
   };
   /// Of those that allow the micro-batches in flight and are no slower than that, the one with the fastest
   /// first micro-batch; null where there is none.
-  const StageWay* fastest(int left, int first_layer, int end_layer, std::size_t size, const Slowest&) const;
+  const StageWay* fastest(int left, int first_layer, int end_layer, std::size_t size, const StageSides&,
+                          const Slowest&) const;
   int in_flight(int left) const { return in_flight_[left]; }
 
   int layers() const { return layers_; }
-  int devices() const { return devices_; }
+  int devices() const { return places_.devices(); }
+  const StagePlaces& places() const { return places_; }
   int most_stages() const { return static_cast<int>(in_flight_.size()) - 1; }
   const std::vector<int>& sizes() const { return sizes_; }
   /// Of all ways, ascending.
@@ -64,15 +75,11 @@ class StageChoices {
 
  private:
   std::size_t index_of(int size) const;
-  std::size_t place(int first, int end, std::size_t size) const {
-    const auto layers = static_cast<std::size_t>(layers_);
-    return (static_cast<std::size_t>(first) * (layers + 1) + static_cast<std::size_t>(end)) * sizes_.size() +
-           size;
-  }
 
-  int layers_, devices_;
+  int layers_;
+  StagePlaces places_;
   std::vector<int> sizes_, in_flight_;
-  std::vector<std::vector<StageWay>> ways_;
+  SpanTable<BySides<std::vector<StageWay>>> ways_;
 };
 
 /// All layers in order on all devices.

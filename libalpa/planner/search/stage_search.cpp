@@ -4,17 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <numeric>
-#include <set>
-#include <tuple>
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/parallel_tasks.h"
-#include "libalpa/planner/assemble.h"
-#include "libalpa/planner/search/pipeline_bound.h"
-#include "libalpa/planner/search/stage_solver.h"
-#include "libalpa/planner/search/work_lower_bound.h"
+#include "libalpa/planner/search/solved_stages.h"
+#include "libalpa/planner/search/stage_floors.h"
 
 namespace alpa {
 namespace {
@@ -23,9 +18,8 @@ namespace {
 constexpr double kAlike = 1e-4, kAlikeOfMany = 5e-3;
 constexpr int kManyUnits = 16;
 
-/// Estimates may be that many times what solving finds; and that where stages turn out to have neighbours on
-/// their nodes.
-constexpr double kEstimatesAbove = 1.04, kApartAbove = 1.15;
+/// Estimates may be that many times what solving finds.
+constexpr double kEstimatesAbove = 1.04;
 
 /// Of a step: an update that is no longer does not decide how a stage is run; and what a second of an update
 /// counts that another one's is longer than.
@@ -33,10 +27,6 @@ constexpr double kShortUpdate = 0.02, kLittle = 0.01;
 
 double step_s(const Partition::Stage& stage) { return step_s(stage.seconds); }
 double step_s(const LeastPipeline::Stage& stage) { return stage.step_s; }
-
-StageSeconds seconds_of(const StageSolution& solution, int micro_batches) {
-  return {solution.micro_batch_s, (micro_batches - 1) * solution.micro_batch_s, solution.update_s};
-}
 
 std::vector<int> every_layer(const Graph& graph) {
   std::vector<int> cuts(graph.layers.size() + 1);
@@ -89,29 +79,28 @@ class StageSearch {
   StageSearch(const PlanningGraph& planning, const SearchSpace& space, const CostTable& book,
               PlanningClock& clock)
       : space_(space),
-        book_(book),
         clock_(clock),
         cluster_(book.costs().cluster()),
         sizes_(stage_sizes(space, cluster_)),
+        places_(space.devices, cluster_.devices_per_node),
         spans_(planning.classes, space.cuts.empty() ? every_layer(planning.graph()) : space.cuts, sizes_,
                space.devices, space.needed_cuts),
         form_(form_of(space.schedule, space.micro_batches,
                       std::min({space.most_stages, spans_.units(), space.devices}))),
-        is_apart_(space.devices > cluster_.devices_per_node),
-        most_estimate_s_((is_apart_ ? kApartAbove : kEstimatesAbove) * space.cutoff_s),
+        most_estimate_s_(kEstimatesAbove * space.cutoff_s),
         alike_(spans_.units() > kManyUnits ? kAlikeOfMany : kAlike),
-        floor_(planning, book, sizes_, cluster_.devices_per_node),
+        work_(planning, book, sizes_, cluster_.devices_per_node),
         modes_(planning, book, spans_, stage_meshes(space, cluster_), space.rematerialize,
-               {space.micro_batches, std::ranges::max(form_.in_flight), is_apart_, space.cutoff_s,
-                space.threads, space.name}),
-        solver_(planning, space, book, spans_, modes_, clock, is_apart_, std::ranges::max(form_.in_flight)),
-        corrections_(static_cast<std::size_t>(spans_.kinds())) {}
+               {space.micro_batches, std::ranges::max(form_.in_flight), space.cutoff_s, space.threads,
+                space.name}),
+        solver_(planning, space, book, spans_, modes_, clock, std::ranges::max(form_.in_flight)),
+        solved_(spans_, modes_, space.micro_batches) {}
 
   SearchOutcome run() {
     const auto at_least = [&](double seconds) {
       outcome_.lower_bound_s = std::min(space_.cutoff_s, std::max(outcome_.lower_bound_s, seconds));
     };
-    at_least(space_.micro_batches * floor_.rest_s(0, 0, space_.devices));
+    at_least(space_.micro_batches * work_.rest_s(0, 0, space_.devices));
     outcome_.out_of_time = !modes_.find_bounds(clock_);
     if (!outcome_.out_of_time) at_least(modes_.least_pipeline_s());
     if (outcome_.out_of_time || outcome_.lower_bound_s >= space_.cutoff_s) return std::move(outcome_);
@@ -127,20 +116,8 @@ class StageSearch {
   int first_layer(const StageSpan& span) const { return spans_.first_layer(span); }
   int end_layer(const StageSpan& span) const { return spans_.end_layer(span); }
 
-  using SolvedKey =
-      std::tuple<int, int, bool>;  ///< kind of span, in flight, whether its update counts little
-
-  /// What solving showed of the estimates of a kind of span: they are that much too low, and memory allows
-  /// fewer in flight.
-  struct Correction {
-    double factor = 1;
-    int too_many_in_flight = 1 << 20;
-  };
-
-  StageChoices no_choices() const { return {spans_.units(), space_.devices, sizes_, form_.in_flight}; }
-  static void offer(StageChoices& choices, const StageSpan& span, const StageWay& way) {
-    choices.offer(span.first_unit, span.end_unit, span.devices, way);
-  }
+  StageChoices no_choices() const { return {spans_.units(), places_, sizes_, form_.in_flight}; }
+  StageChoices corrected() const { return solved_.choices(estimated_); }
   std::vector<Partition> partitions_of(const StageChoices& choices) const {
     return best_partitions(choices, space_.least_stages, alike_, stops_);
   }
@@ -150,28 +127,13 @@ class StageSearch {
       if (clock_.is_long_over()) return;
       FastestWays fastest(form_.in_flight);
       modes_.for_each_way(span, [&](const StageWay& way) { fastest.add(way); });
-      for (const StageWay& way : fastest.all()) offer(estimated_, span, way);
+      for (const StageSides& sides :
+           places_.all_sides(span.devices, span.first_unit == 0, span.end_unit == spans_.units()))
+        for (StageWay way : fastest.all()) {
+          way.seconds = way.seconds + modes_.arrivals(span, sides);
+          estimated_.offer(span.first_unit, span.end_unit, span.devices, sides, way);
+        }
     }
-  }
-
-  /// Estimates, corrected by what was solved.
-  StageChoices corrected() const {
-    StageChoices choices = no_choices();
-    for (const StageSpan& span : spans_.all()) {
-      const Correction& known = corrections_[spans_.kind_of(span)];
-      for (StageWay way : estimated_.ways_on(span.devices, span.first_unit, span.end_unit)) {
-        way.seconds.first *= known.factor;
-        way.seconds.others *= known.factor;
-        way.seconds.update *= known.factor;
-        way.most_in_flight = std::min(way.most_in_flight, known.too_many_in_flight - 1);
-        if (way.most_in_flight > 0) offer(choices, span, way);
-      }
-    }
-    for (const auto& [key, solved] : solved_)
-      if (const auto& [kind, in_flight, _] = key; solved.best.feasible)
-        for (const StageSpan& span : spans_.of_kind(kind))
-          offer(choices, span, {in_flight, seconds_of(solved.best, space_.micro_batches), solved.id});
-    return choices;
   }
 
   /// Partitions by estimates, of which the best's stages are solved until it has none that is not.
@@ -220,10 +182,14 @@ class StageSearch {
   template <class Pipeline>
   std::vector<PlacedSpan> stages_of(const Pipeline& pipeline) const {
     std::vector<PlacedSpan> stages;
-    int left = static_cast<int>(pipeline.stages.size()), first = 0;
+    int left = static_cast<int>(pipeline.stages.size()), first = 0, devices = space_.devices;
     for (const auto& stage : pipeline.stages) {
-      stages.push_back({{first, stage.end_layer, stage.devices}, form_.in_flight[left--], step_s(stage)});
+      stages.push_back({{first, stage.end_layer, stage.devices},
+                        places_.sides(stage.devices, devices),
+                        form_.in_flight[left--],
+                        step_s(stage)});
       first = stage.end_layer;
+      devices -= stage.devices;
     }
     return stages;
   }
@@ -234,12 +200,12 @@ class StageSearch {
     std::vector<PlacedSpan> open;
     std::ranges::stable_sort(stages, std::ranges::greater(), &PlacedSpan::step_s);
     const double slowest_s = stages.front().step_s;
-    std::set<SolvedKey> keys;
     const auto add = [&](const PlacedSpan& stage) {
-      const SolvedKey key = key_of(stage);
-      const auto known = solved_.find(key);
-      const bool is_done = known != solved_.end() && !(known->second.is_rough && stage.step_s == slowest_s);
-      if (is_done || solved_cells_ > space_.solved_cells || !keys.insert(key).second) return;
+      const SolvedStage* known = solved_.find(stage);
+      const bool is_done = known && !(known->is_rough && stage.step_s == slowest_s);
+      const bool is_open =
+          std::ranges::any_of(open, [&](const PlacedSpan& other) { return solved_.are_equal(other, stage); });
+      if (is_done || is_open || solved_cells_ > space_.solved_cells) return;
       solved_cells_ += modes_.cells(stage.span.devices);
       open.push_back(stage);
     };
@@ -261,51 +227,21 @@ class StageSearch {
       results[i] = solver_.solve(open[i], static_cast<int>(stages.size()), enough, cutoff_s);
       clock_.one_done();
     });
-    for (std::size_t i = 0; i < open.size(); ++i) note(open[i], std::move(results[i]));
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      outcome_.out_of_time |= results[i].best.hit_time_limit;
+      if (!results[i].best.feasible && results[i].least_memory > 0)
+        note_shortfall(open[i].span, results[i].least_memory);
+      solved_.note(open[i], std::move(results[i]));
+    }
     return true;
-  }
-
-  SolvedKey key_of(const PlacedSpan& stage) const {
-    return {spans_.kind_of(stage.span), stage.in_flight, stage.update_weight < 1};
   }
 
   /// Once a stage is solved: of pipelines in which another one's update is the slowest, its own should not be
   /// paid for. Where updates are short that makes no difference.
   bool has_others_update(const PlacedSpan& stage) const {
-    const auto known = solved_.find(key_of(stage));
-    return stage.span.devices < space_.devices && known != solved_.end() && known->second.best.feasible &&
-           known->second.best.update_s > kShortUpdate * known->second.best.step_s;
-  }
-
-  void note(const PlacedSpan& stage, SolvedStage solved) {
-    const int kind = spans_.kind_of(stage.span);
-    outcome_.out_of_time |= solved.best.hit_time_limit;
-    if (stage.update_weight < 1) return keep(stage, std::move(solved));
-    if (const auto at = solved_.find(key_of(stage)); at != solved_.end()) {
-      SolvedStage& known = at->second;  // rough
-      if (known.best.feasible && (!solved.best.feasible || solved.best.step_s > known.best.step_s)) {
-        known.is_rough = false;
-        known.lower_bound_s = std::max(known.lower_bound_s, solved.lower_bound_s);
-        return;
-      }
-    }
-    Correction& correction = corrections_[kind];
-    if (solved.best.feasible) {
-      const StageWay best = modes_.estimated(stage.span, stage.in_flight).front().way;
-      if (best.most_in_flight >= stage.in_flight && !solved.is_rough)
-        correction.factor = std::max(correction.factor, solved.best.step_s / step_s(best.seconds));
-    } else {
-      correction.too_many_in_flight = std::min(correction.too_many_in_flight, stage.in_flight);
-      if (solved.least_memory > 0) note_shortfall(stage.span, solved.least_memory);
-    }
-    keep(stage, std::move(solved));
-  }
-
-  void keep(const PlacedSpan& stage, SolvedStage solved) {
-    SolvedStage& known = solved_[key_of(stage)];
-    if (known.id == 0) of_id_.push_back(&known);
-    solved.id = known.id == 0 ? -static_cast<int>(of_id_.size()) : known.id;
-    known = std::move(solved);
+    const SolvedStage* known = solved_.find(stage);
+    return stage.span.devices < space_.devices && known && known->best.feasible &&
+           known->best.update_s > kShortUpdate * known->best.step_s;
   }
 
   void note_shortfall(const StageSpan& span, std::int64_t least_memory) {
@@ -334,70 +270,12 @@ class StageSearch {
     }
   }
 
-  /// [of spans_.all()] Before any is solved.
-  std::vector<StageFloor> floors() const {
-    std::vector<StageFloor> floors;
-    for (const StageSpan& span : spans_.all()) {
-      const int first = first_layer(span), end = end_layer(span);
-      StageFloor floor = floor_.floor(first, end, span.devices);
-      floor.step_s = modes_.least_step_s(span);
-      if (floor.step_s < infinity)
-        floor.micro_batch_s = std::max(floor.micro_batch_s, modes_.least_micro_batch_s(span));
-      // What neighbours need not wait for is of the first and the last layer.
-      const StageSpan inner{span.first_unit + 1, span.end_unit - 1, span.devices};
-      if (inner.first_unit < inner.end_unit)
-        floor.turn_s +=
-            std::max(0.0, modes_.least_micro_batch_s(inner) -
-                              floor_.micro_batch_s(first_layer(inner), end_layer(inner), inner.devices));
-      floors.push_back(floor);
-    }
-    return floors;
-  }
-
-  /// Of stages in one of the pipelines that take less than `pipeline_s`. With `known_solutions`, solved
-  /// stages are what their solutions are: no bound any more, but it shows which stages are still to be
-  /// solved.
-  FloorChoices bounded(const std::vector<StageFloor>& floors, double pipeline_s, bool known_solutions) const {
-    FloorChoices choices(spans_.units(), space_.devices, sizes_);
-    const auto bound = [&](const StageSpan& span, StageFloor floor, double step, int most_in_flight) {
-      // What is not left to the update is left to the micro-batches.
-      const double most_update = std::max(0.0, pipeline_s - space_.micro_batches * floor.micro_batch_s);
-      floor.micro_batch_s = std::max(floor.micro_batch_s, (step - most_update) / space_.micro_batches);
-      floor.step_s = std::max(step, space_.micro_batches * floor.micro_batch_s);
-      if (floor.step_s < pipeline_s)
-        choices.offer(span.first_unit, span.end_unit, span.devices, {most_in_flight, floor});
-    };
-    for (std::size_t i = 0; i < floors.size(); ++i) {
-      // More in flight never takes less.
-      const StageSpan& span = spans_.all()[i];
-      StageFloor floor = floors[i];
-      const int kind = spans_.kind_of(span);
-      int from = 1;
-      for (auto at = solved_.lower_bound({kind, 0, false}); floor.step_s < infinity && at != solved_.end();
-           ++at) {
-        const auto& [kind_of_solved, in_flight, counts_little] = at->first;
-        if (kind_of_solved != kind) break;
-        if (counts_little) continue;
-        const SolvedStage& solved = at->second;
-        if (in_flight > from) bound(span, floor, floor.step_s, in_flight - 1);
-        from = in_flight;
-        if (known_solutions && solved.best.feasible) {
-          StageFloor known = floor;
-          known.micro_batch_s = solved.best.micro_batch_s;
-          bound(span, known, solved.best.step_s, in_flight);
-          floor.step_s = solved.best.step_s;
-          ++from;
-        } else {
-          floor.step_s = std::max(floor.step_s, solved.lower_bound_s);
-        }
-      }
-      if (floor.step_s < infinity) bound(span, floor, floor.step_s, 1 << 20);
-    }
-    return choices;
-  }
-
-  std::vector<LeastPipeline> least_pipelines(const FloorChoices& choices) const {
-    return alpa::least_pipelines(choices, form_, space_.least_stages, stops_);
+  /// Of those that a faster pipeline may have.
+  std::vector<LeastPipeline> least_pipelines(const StageFloors& floors, double pipeline_s,
+                                             bool known_solutions) const {
+    return alpa::least_pipelines(
+        floors.within(pipeline_s, solved_, known_solutions, {spans_.units(), places_, sizes_}), form_,
+        space_.least_stages, stops_);
   }
 
   /// Solves what a better partition would have to be made of, until there is none.
@@ -405,9 +283,9 @@ class StageSearch {
     double best = space_.cutoff_s;
     for (const Partition& partition : partitions_) best = std::min(best, partition.seconds);
     clock_.begin(space_.name + ": bounded", 0);
-    const std::vector<StageFloor> known = floors();
+    const StageFloors floors(spans_, modes_, work_, space_.micro_batches);
     for (;;) {
-      const std::vector<LeastPipeline> pipelines = least_pipelines(bounded(known, best, true));
+      const std::vector<LeastPipeline> pipelines = least_pipelines(floors, best, true);
       const auto least = std::ranges::min_element(pipelines, {}, &LeastPipeline::seconds);
       if (least == pipelines.end() || least->seconds >= best * (1 - space_.gap) ||
           !solve_stages_of(stages_of(*least), best))
@@ -419,7 +297,7 @@ class StageSearch {
       }
     }
     double bound = best;
-    for (const LeastPipeline& pipeline : least_pipelines(bounded(known, best, false)))
+    for (const LeastPipeline& pipeline : least_pipelines(floors, best, false))
       bound = std::min(bound, pipeline.seconds);
     outcome_.lower_bound_s = clock_.is_long_over() ? 0 : bound;
     outcome_.out_of_time |= clock_.is_long_over();
@@ -429,7 +307,7 @@ class StageSearch {
     return std::ranges::all_of(partition.stages, [](const Partition::Stage& stage) { return stage.way < 0; });
   }
 
-  /// Once it is known which neighbours are on the same node.
+  /// Once it is known where each stage lies.
   Proposal proposal(const Partition& partition) const {
     Proposal proposal;
     const std::vector<PlacedSpan> stages = stages_of(partition);
@@ -442,12 +320,11 @@ class StageSearch {
     std::vector<StageSeconds> seconds;
     for (std::size_t s = 0; s < stages.size(); ++s) {
       const StageRequest& request = proposal.requests[s];
-      const double saved_s = modes_.estimates().saved_s(stages[s].span.devices, request.first_layer,
-                                                        request.end_layer, s > 0 && !request.before_is_apart,
-                                                        s + 1 < stages.size() && !request.after_is_apart);
+      const StageSeconds taken = modes_.arrivals(stages[s].span, stages[s].sides),
+                         takes = modes_.arrivals(stages[s].span, request.sides);
       seconds.push_back(partition.stages[s].seconds);
-      seconds.back().first -= saved_s;
-      seconds.back().others -= (space_.micro_batches - 1) * saved_s;
+      seconds.back().first += takes.first - taken.first;
+      seconds.back().others += takes.others - taken.others;
     }
     proposal.estimate_s = pipeline_seconds(seconds);
     return proposal;
@@ -455,7 +332,7 @@ class StageSearch {
 
   std::pair<StageRequest, StageSolution> solution_of(PlacedSpan stage, int way) const {
     if (way >= 0) return {solver_.request_of(stage, modes_.mode_of(way)), modes_.part(way, stage.span)};
-    const SolvedStage& solved = *of_id_[-1 - way];
+    const SolvedStage& solved = solved_.of_way(way);
     stage.update_weight = solved.update_weight;
     const StageRequest request = solver_.request_of(stage, solved.mode);
     if (stage.span == solved.span) return {request, solved.best};
@@ -465,23 +342,20 @@ class StageSearch {
   }
 
   const SearchSpace& space_;
-  const CostTable& book_;
   PlanningClock& clock_;
   const Cluster& cluster_;
   const std::vector<int> sizes_;
+  const StagePlaces places_;
   const StageSpans spans_;
   const PipelineForm form_;
-  const bool is_apart_;           ///< neighbours of a stage are taken to be on other nodes
   const double most_estimate_s_;  ///< what takes more may not come below the cutoff
   const double alike_;
-  const WorkLowerBound floor_;
+  const WorkLowerBound work_;
   StageModes modes_;
   const StageSolver solver_;
   const std::function<bool()> stops_ = [this] { return clock_.is_long_over(); };
   StageChoices estimated_ = no_choices();
-  std::vector<Correction> corrections_;  ///< [kind of span]
-  std::map<SolvedKey, SolvedStage> solved_;
-  std::vector<const SolvedStage*> of_id_;  ///< [-1 - id]
+  SolvedStages solved_;
   std::int64_t solved_cells_ = 0;
   std::vector<Partition> partitions_;  ///< that are worth proposing
   SearchOutcome outcome_;

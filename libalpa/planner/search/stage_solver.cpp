@@ -16,14 +16,13 @@ enum class Outcome { fits, short_of_memory, left_out };
 
 StageSolver::StageSolver(const PlanningGraph& planning, const SearchSpace& space, const CostTable& book,
                          const StageSpans& spans, const StageModes& modes, const PlanningClock& clock,
-                         bool is_apart, int most_in_flight)
+                         int most_in_flight)
     : planning_(planning),
       space_(space),
       book_(book),
       spans_(spans),
       modes_(modes),
       clock_(clock),
-      is_apart_(is_apart),
       most_in_flight_(most_in_flight) {}
 
 SolvedStage StageSolver::solve(const PlacedSpan& stage, int stages, double enough, double cutoff) const {
@@ -33,9 +32,12 @@ SolvedStage StageSolver::solve(const PlacedSpan& stage, int stages, double enoug
   solved.update_weight = stage.update_weight;
   std::set<StageMode> tried;
   double best_s = infinity;  // as it is weighed
+  const auto [before_s, behind_s] = modes_.least_arrivals(span, stage.sides);
+  const double least_arrivals_s = space_.micro_batches * (before_s + behind_s);
   const auto try_mode = [&](const StageMode& mode, const StageWay& way) {
     tried.insert(mode);
-    const double least = modes_.least_step_s(mode, span), left_s = std::max(0.0, clock_.left_s());
+    const double least = modes_.least_step_s(mode, span) + least_arrivals_s,
+                 left_s = std::max(0.0, clock_.left_s());
     const double most = stage.update_weight < 1 ? cutoff : std::min(cutoff, best_s);
     if (least >= most || left_s == 0) {
       solved.lower_bound_s = std::min(solved.lower_bound_s, least);
@@ -57,7 +59,7 @@ SolvedStage StageSolver::solve(const PlacedSpan& stage, int stages, double enoug
     const double own_s = weighed_s(request, solution.micro_batch_s, solution.update_s);
     const bool hit = solved.best.hit_time_limit || solution.hit_time_limit;
     const bool fits = solution.feasible, is_short = !fits && solution.least_memory > 0;
-    solved.lower_bound_s = std::min(solved.lower_bound_s, std::max(least, bound_of(solution, span)));
+    solved.lower_bound_s = std::min(solved.lower_bound_s, std::max(least, solution.lower_bound_s));
     if (fits && own_s < best_s) {
       solved.mode = mode;
       solved.best = std::move(solution);
@@ -69,8 +71,10 @@ SolvedStage StageSolver::solve(const PlacedSpan& stage, int stages, double enoug
     return fits ? Outcome::fits : is_short ? Outcome::short_of_memory : Outcome::left_out;
   };
   const std::vector<StageModes::Estimated> modes = modes_.estimated(span, stage.in_flight);
+  const double arrivals_s = step_s(modes_.arrivals(span, stage.sides));
+  const auto estimated_s = [&](const StageWay& way) { return step_s(way.seconds) + arrivals_s; };
   for (const auto& [mode, way] : modes) {
-    const bool is_near = step_s(way.seconds) <= kWorthSolving * step_s(modes.front().way.seconds);
+    const bool is_near = estimated_s(way) <= kWorthSolving * estimated_s(modes.front().way);
     if (solved.best.feasible && (solved.best.step_s <= enough || !is_near)) break;
     Outcome outcome = try_mode(mode, way);
     // Memory may suffice for more layers that keep what they made than was estimated, or for fewer.
@@ -88,19 +92,12 @@ SolvedStage StageSolver::solve(const PlacedSpan& stage, int stages, double enoug
       outcome = try_mode(other, *next);
     }
   }
-  solved.lower_bound_s = std::min(solved.lower_bound_s, modes_.least_step_s(span, tried));
+  solved.lower_bound_s = std::min(solved.lower_bound_s, modes_.least_step_s(span, tried) + least_arrivals_s);
   const double missing_s = solved.best.step_s - solved.lower_bound_s;
   solved.is_rough =
       solved.best.feasible && solved.best.step_s <= enough && missing_s > space_.gap * solved.best.step_s;
   solved.best.is_solved = solved.best.is_solved && !solved.is_rough;  // a start for what needs it at its best
   return solved;
-}
-
-/// A stage within a node may have a neighbour beside it, from which it gets messages for less than was
-/// taken.
-double StageSolver::bound_of(const StageSolution& solution, const StageSpan& span) const {
-  const bool is_exact = !is_apart_ || span.devices % book_.costs().cluster().devices_per_node == 0;
-  return is_exact || solution.lower_bound_s == infinity ? solution.lower_bound_s : 0;
 }
 
 StageRequest StageSolver::request_of(const PlacedSpan& stage, const StageMode& mode) const {
@@ -111,7 +108,7 @@ StageRequest StageSolver::request_of(const PlacedSpan& stage, const StageMode& m
   request.micro_batches = space_.micro_batches;
   request.in_flight = stage.in_flight;
   request.recomputed_layers = mode.recomputed_layers;
-  request.before_is_apart = request.after_is_apart = is_apart_;
+  request.sides = stage.sides;
   request.pipeline_in_flight = most_in_flight_;
   request.update_weight = stage.update_weight;
   return request;

@@ -10,6 +10,7 @@ namespace alpa {
 /// A stage of a partition.
 struct PlacedSpan {
   StageSpan span;
+  StageSides sides;
   int in_flight = 1;
   double step_s = 0;         ///< as the partition has it
   double update_weight = 1;  ///< as of StageRequest
@@ -30,9 +31,9 @@ struct SolvedStage {
 /// Solves stages exactly, starting from their templates. Keeps references. Threads may share one.
 class StageSolver {
  public:
-  /// `is_apart`: neighbours of a stage are taken to be on other nodes. `most_in_flight`: of any stage.
+  /// `most_in_flight`: of any stage.
   StageSolver(const PlanningGraph&, const SearchSpace&, const CostTable&, const StageSpans&,
-              const StageModes&, const PlanningClock&, bool is_apart, int most_in_flight);
+              const StageModes&, const PlanningClock&, int most_in_flight);
 
   /// Of a pipeline of so many stages. Choices that take `cutoff` or more are of no use; of those that take
   /// `enough` or less any will do.
@@ -41,15 +42,12 @@ class StageSolver {
   StageRequest request_of(const PlacedSpan&, const StageMode&) const;
 
  private:
-  double bound_of(const StageSolution&, const StageSpan&) const;
-
   const PlanningGraph& planning_;
   const SearchSpace& space_;
   const CostTable& book_;
   const StageSpans& spans_;
   const StageModes& modes_;
   const PlanningClock& clock_;
-  const bool is_apart_;
   const int most_in_flight_;
 };
 

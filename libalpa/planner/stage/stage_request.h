@@ -21,6 +21,13 @@ enum class AxisRole {
 /// search.
 enum class StateSharding { free, none, optimizer, gradients, parameters };
 
+/// Whether what a stage gets from its neighbours comes from other nodes: from earlier stages, and from later
+/// ones.
+struct StageSides {
+  bool before_is_apart = false, after_is_apart = false;
+  auto operator<=>(const StageSides&) const = default;
+};
+
 /// A range of layers on a mesh, and how it is to be run.
 struct StageRequest {
   int first_layer = 0, end_layer = 0;
@@ -32,8 +39,7 @@ struct StageRequest {
   std::vector<AxisRole> roles = {};  ///< per axis; empty: all free
   StateSharding state_sharding = StateSharding::free;
   std::int64_t reserve_bytes = 0;  ///< of the memory limit, for what the stage problem does not count
-  /// What arrives from earlier stages, and from later ones, comes from other nodes.
-  bool before_is_apart = false, after_is_apart = false;
+  StageSides sides = {};
   int pipeline_in_flight = 1;  ///< in_flight of the stage of the pipeline that has most
   /// What a second of the update counts. Less than 1: other stages' updates take longer.
   double update_weight = 1;

@@ -339,7 +339,7 @@ class Builder {
     const ValueIndex made = scope_.value(v).kind == ValueKind::state ? scope_.next_of_state(v) : v;
     const bool is_earlier =
         made >= 0 && scope_.node(scope_.value(made).producer).layer < request_.first_layer;
-    return (is_earlier ? request_.before_is_apart : request_.after_is_apart)
+    return (is_earlier ? request_.sides.before_is_apart : request_.sides.after_is_apart)
                ? costs.arrival_seconds(bytes,
                                        devices_on_node(request_.mesh, costs.cluster().devices_per_node))
                : costs.send_seconds(true, bytes);

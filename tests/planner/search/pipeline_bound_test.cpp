@@ -121,7 +121,7 @@ TEST(LeastPipeline, LetsASlowEarlyStageGoOn) {
 
 FloorChoices random_floors(std::mt19937& draw, int layers, int devices, int micro_batches) {
   const std::vector<int> sizes{1, 2, 4};
-  FloorChoices choices(layers, devices, sizes);
+  FloorChoices choices(layers, StagePlaces(devices, draw() % 2 ? 2 : devices), sizes);
   for (int first = 0; first < layers; ++first)
     for (int end = first + 1; end <= layers; ++end)
       for (const int size : sizes)
@@ -131,7 +131,13 @@ FloorChoices random_floors(std::mt19937& draw, int layers, int devices, int micr
           for (double* part :
                {&work.forward_s, &work.backward_s, &work.update_s, &work.forward_end_s, &work.backward_end_s})
             *part *= 1.0 * (end - first) / size;
-          choices.offer(first, end, size, {static_cast<int>(draw() % 6), floor_of(work, micro_batches)});
+          const int most_in_flight = static_cast<int>(draw() % 6);
+          for (const StageSides& sides : choices.places().all_sides(size, first == 0, end == layers)) {
+            StageWork placed = work;
+            placed.forward_s += sides.before_is_apart ? 2 : 0;
+            placed.backward_s += sides.after_is_apart ? 3 : 0;
+            choices.offer(first, end, size, sides, {most_in_flight, floor_of(placed, micro_batches)});
+          }
         }
   return choices;
 }
@@ -149,7 +155,8 @@ std::map<std::size_t, double> by_looking_at_all(const FloorChoices& choices, con
     }
     for (std::size_t s = 0; s < choices.sizes().size(); ++s)
       for (int end = first + 1; end <= choices.layers() && choices.sizes()[s] <= devices; ++end)
-        for (const FloorChoices::Way& way : choices.ways(first, end, s)) {
+        for (const FloorChoices::Way& way :
+             choices.ways(first, end, s, choices.places().sides(choices.sizes()[s], devices))) {
           if (way.most_in_flight < form.in_flight[left]) continue;
           floors.push_back(way.floor);
           extend(left - 1, end, devices - choices.sizes()[s]);

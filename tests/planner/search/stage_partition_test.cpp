@@ -14,13 +14,14 @@
 namespace alpa {
 namespace {
 
-/// With as many micro-batches in flight as stages are left; some ways have no memory for so many.
+/// With as many micro-batches in flight as stages are left; some ways have no memory for so many. On nodes
+/// of two devices, or on one, messages between which take longer.
 StageChoices random_choices(std::uint32_t seed, int layers, int devices, unsigned updates = 200) {
   std::mt19937 draw(seed);
   const std::vector<int> sizes{1, 2, 4};
   std::vector<int> in_flight(static_cast<std::size_t>(std::min(layers, devices)) + 1);
   std::iota(in_flight.begin(), in_flight.end(), 0);
-  StageChoices choices(layers, devices, sizes, in_flight);
+  StageChoices choices(layers, StagePlaces(devices, seed % 3 ? 2 : devices), sizes, in_flight);
   for (int first = 0; first < layers; ++first)
     for (int end = first + 1; end <= layers; ++end)
       for (const int size : sizes)
@@ -28,7 +29,12 @@ StageChoices random_choices(std::uint32_t seed, int layers, int devices, unsigne
           const double work = 1.0 * (end - first) / size;
           const StageSeconds seconds{work * (1.0 + draw() % 50), work * (1.0 + draw() % 500),
                                      work * (draw() % updates)};
-          choices.offer(first, end, size, {static_cast<int>(draw() % 7), seconds, way});
+          const int most_in_flight = static_cast<int>(draw() % 7);
+          for (const StageSides& sides : choices.places().all_sides(size, first == 0, end == layers)) {
+            const double arriving = (sides.before_is_apart ? 3 : 0) + (sides.after_is_apart ? 5 : 0);
+            choices.offer(first, end, size, sides,
+                          {most_in_flight, seconds + StageSeconds{arriving, 10 * arriving, 0}, way});
+          }
         }
   return choices;
 }
@@ -43,7 +49,8 @@ void for_each_pipeline(const StageChoices& choices,
     }
     for (std::size_t s = 0; s < choices.sizes().size(); ++s)
       for (int end = first + 1; end <= choices.layers() && choices.sizes()[s] <= devices; ++end) {
-        for (const StageWay& way : choices.ways(first, end, s)) {
+        const StageSides sides = choices.places().sides(choices.sizes()[s], devices);
+        for (const StageWay& way : choices.ways(first, end, s, sides)) {
           if (way.most_in_flight < left) continue;
           seconds.push_back(way.seconds);
           extend(left - 1, end, devices - choices.sizes()[s]);
@@ -81,17 +88,17 @@ TEST(BestPartitions, AreThoseThatEnumerationFinds) {
 }
 
 TEST(StageChoices, KeepWaysThatNoOtherBeats) {
-  StageChoices choices(1, 1, {1}, {0, 2});
-  choices.offer(0, 1, 1, {4, {2, 10}, 0});
-  choices.offer(0, 1, 1, {1, {1, 5}, 1});   // faster, but with memory for less
-  choices.offer(0, 1, 1, {3, {3, 11}, 2});  // beaten by the first
-  choices.offer(0, 1, 1, {2, {3, 9}, 3});   // slower at first, faster then
-  EXPECT_EQ(choices.ways(0, 1, 0).size(), 3u);
-  EXPECT_EQ(choices.fastest(1, 0, 1, 0, {})->id, 0);
-  EXPECT_EQ(choices.fastest(1, 0, 1, 0, {9})->id, 3);
-  EXPECT_EQ(choices.fastest(1, 0, 1, 0, {5}), nullptr);
-  choices.offer(0, 1, 1, {4, {2, 10, 1}, 4});  // likewise beaten
-  EXPECT_EQ(choices.ways(0, 1, 0).size(), 3u);
+  StageChoices choices(1, StagePlaces(1, 1), {1}, {0, 2});
+  choices.offer(0, 1, 1, {}, {4, {2, 10}, 0});
+  choices.offer(0, 1, 1, {}, {1, {1, 5}, 1});   // faster, but with memory for less
+  choices.offer(0, 1, 1, {}, {3, {3, 11}, 2});  // beaten by the first
+  choices.offer(0, 1, 1, {}, {2, {3, 9}, 3});   // slower at first, faster then
+  EXPECT_EQ(choices.ways(0, 1, 0, {}).size(), 3u);
+  EXPECT_EQ(choices.fastest(1, 0, 1, 0, {}, {})->id, 0);
+  EXPECT_EQ(choices.fastest(1, 0, 1, 0, {}, {9})->id, 3);
+  EXPECT_EQ(choices.fastest(1, 0, 1, 0, {}, {5}), nullptr);
+  choices.offer(0, 1, 1, {}, {4, {2, 10, 1}, 4});  // likewise beaten
+  EXPECT_EQ(choices.ways(0, 1, 0, {}).size(), 3u);
 }
 
 TEST(BestPartitions, LoseNoMoreThanCountsAsAlike) {

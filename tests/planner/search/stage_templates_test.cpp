@@ -49,7 +49,7 @@ class Templates : public testing::TestWithParam<TemplateCase> {
   }
 
   StageEstimates estimates() const {
-    StageEstimates estimates(*planning_, costs_, kMicroBatches, false);
+    StageEstimates estimates(*planning_, costs_, kMicroBatches);
     const auto keeping = front(false), recomputing = front(true);
     keeping->find_bounds(recomputing->bounds(), Deadline(1e6));
     recomputing->find_bounds(keeping->bounds(), Deadline(1e6));

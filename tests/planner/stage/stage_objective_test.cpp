@@ -11,6 +11,7 @@
 #include "libalpa/planner/assemble.h"
 #include "libalpa/planner/stage/stage_clock.h"
 #include "libalpa/planner/stage/stage_problem.h"
+#include "libalpa/planner/stage_places.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/order/simulate.h"
 #include "libalpa/program/order/verify.h"

@@ -1,0 +1,111 @@
+#include "libalpa/planner/stage_places.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+namespace alpa {
+namespace {
+
+/// Devices first to end - 1 that no stage has yet.
+struct Gap {
+  int first = 0, end = 0;
+};
+
+/// Gives stages the first devices of gaps, as they ask for them.
+class FreeDevices {
+ public:
+  FreeDevices(int devices, int devices_per_node) : devices_(devices), devices_per_node_(devices_per_node) {}
+
+  /// Nothing: there is no room.
+  std::optional<int> take(int size) {
+    const Gap* best = nullptr;
+    for (const Gap& gap : gaps_)
+      if (begin_in(gap, size) + size <= gap.end && (!best || gap.end - gap.first < best->end - best->first))
+        best = &gap;
+    if (!best) {
+      const int nodes = (size + devices_per_node_ - 1) / devices_per_node_;
+      if (next_node_ + size > devices_) return {};
+      gaps_.push_back({next_node_, std::min(devices_, next_node_ + nodes * devices_per_node_)});
+      next_node_ += nodes * devices_per_node_;
+      best = &gaps_.back();
+    }
+    const Gap taken = *best;
+    gaps_.erase(gaps_.begin() + (best - gaps_.data()));
+    const int begin = begin_in(taken, size);
+    for (const Gap& left : {Gap{taken.first, begin}, Gap{begin + size, taken.end}})
+      if (left.first < left.end) gaps_.push_back(left);
+    return begin;
+  }
+
+ private:
+  int begin_in(const Gap& gap, int size) const {
+    const int step = std::min(size, devices_per_node_);
+    return (gap.first + step - 1) / step * step;
+  }
+
+  int devices_, devices_per_node_;
+  int next_node_ = 0;      ///< the first device of which no stage has any
+  std::vector<Gap> gaps_;  ///< on earlier nodes
+};
+
+/// False where a stage finds no room.
+bool place(const std::vector<StageRequest*>& order, int devices, int devices_per_node) {
+  FreeDevices free(devices, devices_per_node);
+  for (StageRequest* request : order) {
+    const std::optional<int> first = free.take(device_count(request->mesh));
+    if (!first) return false;
+    request->first_device = DeviceIndex(*first);
+  }
+  return true;
+}
+
+void place_one_after_another(const std::vector<StageRequest*>& order) {
+  int next = 0;
+  for (StageRequest* request : order) {
+    request->first_device = DeviceIndex(next);
+    next += device_count(request->mesh);
+  }
+}
+
+}  // namespace
+
+void place_stages(std::vector<StageRequest>& requests, const Cluster& cluster) {
+  int devices = 0;
+  std::vector<StageRequest*> order;
+  for (StageRequest& request : requests) {
+    devices += device_count(request.mesh);
+    order.push_back(&request);
+  }
+  const int per_node = cluster.devices_per_node;
+  const auto size = [](const StageRequest* request) { return device_count(request->mesh); };
+  if (!place(order, devices, per_node)) {
+    // The last node is not whole, so one of several has to come before it.
+    std::ranges::stable_partition(order,
+                                  [&](const StageRequest* request) { return size(request) >= per_node; });
+    if (!place(order, devices, per_node)) {
+      std::ranges::stable_sort(order, std::greater(), size);
+      place_one_after_another(order);
+    }
+  }
+  const auto nodes = [&](const StageRequest& request) {
+    const int first = request.first_device, last = first + device_count(request.mesh) - 1;
+    return std::pair(first / per_node, last / per_node);
+  };
+  const auto apart = [&](std::size_t a, std::size_t b) {
+    const auto one = nodes(requests[a]), other = nodes(requests[b]);
+    return one != other || one.first != one.second;
+  };
+  for (std::size_t s = 0; s < requests.size(); ++s)
+    requests[s].sides = {s > 0 && apart(s - 1, s), s + 1 < requests.size() && apart(s, s + 1)};
+}
+
+std::vector<StageSides> StagePlaces::all_sides(int size, bool is_first, bool is_last) const {
+  if (is_first) return {sides(size, devices_)};
+  if (is_last) return {sides(size, size)};
+  if (devices_ <= devices_per_node_) return {{}};
+  if (size % devices_per_node_ == 0) return {{true, true}};
+  return {{true, false}, {false, false}, {false, true}};
+}
+
+}  // namespace alpa

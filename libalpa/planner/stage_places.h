@@ -1,0 +1,62 @@
+#pragma once
+#include <array>
+#include <vector>
+
+#include "libalpa/cluster/cluster.h"
+#include "libalpa/planner/stage/stage_request.h"
+
+namespace alpa {
+
+/// Gives stages their devices, so that one within a node stays in it, in the order of the pipeline: each
+/// begins at a multiple of its size, in the smallest gap that it fits into, those of several nodes at a node.
+/// Stages come to know whether their neighbours are on other nodes. (Sizes of submesh_sizes leave no gap that
+/// a later stage does not fill; where others do, the largest come first, one after another.)
+void place_stages(std::vector<StageRequest>&, const Cluster&);
+
+/// All that there are.
+inline constexpr std::array<StageSides, 4> kEverySides{
+    {{false, false}, {false, true}, {true, false}, {true, true}}};
+
+/// Something of a stage for wherever its neighbours may lie.
+template <class T>
+class BySides {
+ public:
+  T& operator[](const StageSides& sides) { return all_[place(sides)]; }
+  const T& operator[](const StageSides& sides) const { return all_[place(sides)]; }
+  auto begin() const { return all_.begin(); }
+  auto end() const { return all_.end(); }
+
+ private:
+  static std::size_t place(const StageSides& sides) {
+    return (sides.before_is_apart ? 2u : 0u) + (sides.after_is_apart ? 1u : 0u);
+  }
+  std::array<T, kEverySides.size()> all_{};
+};
+
+/// Where a stage's neighbours lie, as far as it can be known from how many devices come before it.
+class StagePlaces {
+ public:
+  StagePlaces(int devices, int devices_per_node) : devices_(devices), devices_per_node_(devices_per_node) {}
+
+  int devices() const { return devices_; }
+
+  /// Of a stage on so many devices with `left` devices for it and all behind it. Where that says that they
+  /// are apart, they are; where it does not, they are on one node if place_stages leaves no gaps.
+  StageSides sides(int size, int left) const {
+    const int before = devices_ - left;
+    return {is_apart(size, before), is_apart(size, before + size)};
+  }
+  /// All that there are of such stages, which may be the first or the last of their pipeline.
+  std::vector<StageSides> all_sides(int size, bool is_first, bool is_last) const;
+
+ private:
+  /// From the stage on the other side of the border that has so many devices before it.
+  bool is_apart(int size, int border) const {
+    return 0 < border && border < devices_ && devices_ > devices_per_node_ &&
+           (size % devices_per_node_ == 0 || border % devices_per_node_ == 0);
+  }
+
+  int devices_, devices_per_node_;
+};
+
+}  // namespace alpa
