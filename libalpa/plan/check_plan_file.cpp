@@ -104,9 +104,8 @@ void check_prediction(const std::filesystem::path& path, const Plan& plan, const
       checker.refuse(fmt::format("/prediction/time, row {}: the times of the mesh add up to {}, expected {}",
                                  m, sum, p.step_s));
   }
-  if (p.lower_bound_s > p.estimate_s * (1 + kRounding))
-    checker.refuse("/prediction/lower_bound_s", 0, p.lower_bound_s,
-                   fmt::format("at most estimate_s: {}", p.estimate_s));
+  if (p.lower_bound_s > p.step_s * (1 + kRounding))
+    checker.refuse("/prediction/lower_bound_s", 0, p.lower_bound_s, fmt::format("at most step_s: {}", p.step_s));
   check_chosen(checker, plan);
 }
 

@@ -181,10 +181,8 @@ std::string plan_heading(const PlanFacts& f) {
 
 std::string gap_text(const Prediction& p) {
   if (!p.gap()) return "no lower bound is known";
-  return fmt::format(
-      "the search's estimate {}, lower bound on such estimates {}: at most {:.2f} % above the best of {}{}",
-      seconds_text(p.estimate_s), seconds_text(p.lower_bound_s), 100 * *p.gap(), p.bound_covers,
-      p.step_s < p.lower_bound_s ? "; the predicted step, simulated in more detail, is below both" : "");
+  return fmt::format("{}: the predicted step is at most {:.2f} % above the best of {}",
+                     seconds_text(p.lower_bound_s), 100 * *p.gap(), p.bound_covers);
 }
 
 std::string plan_summary(const PlanFacts& f, const std::string& plan_file) {

@@ -33,8 +33,8 @@ Indexed<MeshIndex, std::vector<StageIndex>> stages_of_meshes(const Plan& plan) {
 }
 
 std::optional<double> Prediction::gap() const {
-  if (lower_bound_s <= 0 || estimate_s <= 0) return std::nullopt;
-  return std::max(0.0, estimate_s / lower_bound_s - 1);
+  if (lower_bound_s <= 0) return std::nullopt;
+  return std::max(0.0, step_s / lower_bound_s - 1);
 }
 
 MeshIndex busiest_mesh(const Prediction& prediction) {

@@ -95,7 +95,7 @@ struct Prediction {
   double step_s = 0;
   double step_error_s = 0;      ///< its standard deviation (program/order/step_error.h); 0: not known
   double estimate_s = 0;        ///< what the search minimises: sum of stages + (micro-batches - 1) x slowest
-  double lower_bound_s = 0;     ///< on the estimate of every plan that the bound covers; 0: not known
+  double lower_bound_s = 0;     ///< on the step of every plan that the bound covers; 0: not known
   std::string bound_covers;     ///< those plans, in words
   bool hit_time_limit = false;  ///< the search was cut short, by the clock or on request
   Indexed<MeshIndex, MeshPrediction> meshes;

@@ -106,7 +106,7 @@ function whatIf(steps) {
 function boundText(facts) {
   const b = facts.bound;
   if (b.lower_bound_s === null) return 'No lower bound is known.';
-  return `At most ${percent(b.gap)} above the best of ${b.covers}: the search's estimate is ${seconds(b.estimate_s)}, the lower bound on such estimates ${seconds(b.lower_bound_s)}.`;
+  return `At most ${percent(b.gap)} above the best of ${b.covers}: none of them takes less than ${seconds(b.lower_bound_s)}.`;
 }
 
 function bindsText(facts) {

@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(
          "/prediction/memory/gradients, row 0: 7, expected "},
         {"InFlight", [](Prediction& p) { p.meshes[0_m].in_flight = 3; },
          "/prediction/in_flight, row 0: 3, expected 2"},
-        {"Bound", [](Prediction& p) { p.lower_bound_s = 2 * p.estimate_s; },
+        {"Bound", [](Prediction& p) { p.lower_bound_s = 2 * p.step_s; },
          "/prediction/lower_bound_s, row 0: "},
         {"NoneChosen", [](Prediction& p) { chosen(p).verdict = "slower"; }, "/candidates/verdict"},
         {"OtherMethod", [](Prediction& p) { chosen(p).method = "serial: 1 stage"; },

@@ -270,10 +270,10 @@ TEST(Method, StandsBesideTheSearchsOwnBest) {
   EXPECT_EQ(with_verdict(plan, "the search's own best")->step_s, planned("search", 4, 2).prediction.step_s);
 }
 
-TEST(Search, CarriesABoundOnItsEstimate) {
+TEST(Search, CarriesABoundOnItsStep) {
   const Prediction prediction = planned("auto", 4, 2).prediction;
   EXPECT_GT(prediction.lower_bound_s, 0);
-  EXPECT_LE(prediction.lower_bound_s, prediction.estimate_s);
+  EXPECT_LE(prediction.lower_bound_s, prediction.step_s);
   EXPECT_FALSE(prediction.hit_time_limit);
 }
 
@@ -293,7 +293,7 @@ TEST(Baseline, CarriesABoundForItsStages) {
   const Prediction prediction = planned("inter-only", 4, 4).prediction;
   ASSERT_EQ(prediction.meshes.size(), 4u);
   EXPECT_GT(prediction.lower_bound_s, 0);
-  EXPECT_LE(prediction.lower_bound_s, prediction.estimate_s);
+  EXPECT_LE(prediction.lower_bound_s, prediction.step_s);
 }
 
 TEST(Search, CutsBetweenClustersOfLayersAlone) {

@@ -46,7 +46,7 @@ class Bench {
     Run run = run_words(words, log);
     if (run.status == 0) {
       const Plan made = read_plan(out);
-      const double gap = made.prediction.estimate_s / made.prediction.lower_bound_s - 1;
+      const double gap = made.prediction.gap().value_or(0);
       run.planned =
           fmt::format("{} stages, {} micro-batches, {} a step, {:.1f} % above its bound{}, by {}",
                       made.stages.size(), made.micro_batches, seconds_text(made.prediction.step_s), 100 * gap,

@@ -219,7 +219,8 @@ class PlanSearch {
   }
   SearchSpace any_stages() const {
     SearchSpace any = space();
-    any.cutoff_s = any.near * selection_.best_estimate_s();
+    any.best_s = selection_.best_estimate_s();
+    any.cutoff_s = any.near * any.best_s;
     return any;
   }
 
@@ -273,7 +274,7 @@ class PlanSearch {
     for (const auto& [count, bound_s] : bound_s_)
       if (bound_s > 0) covered.push_back(count);
     // A baseline may be none of the plans that were searched, and better than they can be.
-    plan.prediction.lower_bound_s = std::min(known_bound_s(), plan.prediction.estimate_s);
+    plan.prediction.lower_bound_s = std::min(known_bound_s(), plan.prediction.step_s);
     plan.prediction.bound_covers =
         fmt::format("every plan of {} micro-batches, cut into stages between {} clusters of layers, {}{}{}",
                     fmt::join(covered, ", "), allowed_.cuts.size() - 1, meshes_text(),

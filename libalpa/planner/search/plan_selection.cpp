@@ -58,7 +58,7 @@ double least_step_s(const PricedGraph& priced, const Proposal& proposal, const s
     floor.micro_batch_s = std::max(floor.micro_batch_s, (floor.step_s - most_update) / micro_batches);
   }
   const PipelineForm form = form_of(schedule, micro_batches, static_cast<int>(floors.size()));
-  return std::min(proposal.estimate_s, least_pipeline_s(floors, form));
+  return least_pipeline_s(floors, form);
 }
 
 }  // namespace
@@ -319,6 +319,7 @@ Plan PlanSelection::result() {
   if (!best_) refuse();
   Plan chosen = entries_[*best_].plan;
   predict(chosen, model_.graph(chosen.micro_batch_samples), costs_);
+  chosen.prediction.lower_bound_s = std::min(chosen.prediction.lower_bound_s, chosen.prediction.step_s);
   entries_[*best_].candidate.step_s = chosen.prediction.step_s;
   std::vector<Candidate>& candidates = chosen.prediction.candidates;
   for (std::size_t i = 0; i < entries_.size(); ++i) {

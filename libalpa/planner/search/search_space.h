@@ -23,6 +23,7 @@ struct SearchSpace {
   int least_stages = 1, most_stages = 1 << 20;
   bool single_devices = false;  ///< stages of one device only
   bool doubling_sizes = false;  ///< stages of several nodes have a power of two of them, or all
+  double best_s = infinity;     ///< the least estimate of a plan that is known
   double cutoff_s = infinity;   ///< proposals whose estimate is that or more are not wanted
   double near = 1.03;           ///< proposals take no more than that many times the best of them
   int proposals = 0;            ///< as many, or the best for each number of stages

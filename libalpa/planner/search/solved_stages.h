@@ -25,6 +25,8 @@ class SolvedStages {
   /// Null: neither it nor an equal one was solved.
   const SolvedStage* find(const PlacedSpan&) const;
   void note(const PlacedSpan&, SolvedStage);
+  /// In place of what is known of it.
+  void replace(const PlacedSpan& stage, SolvedStage solved) { keep(stage, std::move(solved)); }
 
   /// What a partition may choose from: estimates, as corrected by what was solved, and what was solved, by
   /// ways whose ids are negative.

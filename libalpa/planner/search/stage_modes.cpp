@@ -62,28 +62,35 @@ double StageModes::least_step_s(const StageMode& mode, const StageSpan& span) co
       .step_s;
 }
 
-double StageModes::least_step_s(const MeshShape& mesh, const StageSpan& span,
-                                const std::set<StageMode>& but) const {
+double StageModes::least_step_s(const MeshShape& mesh, const StageSpan& span) const {
   double least = infinity;
   for (int recomputed = spans_.end_layer(span) - spans_.first_layer(span); recomputed >= 0; --recomputed)
-    if (const StageMode mode{mesh, recomputed}; !but.contains(mode))
-      least = std::min(least, least_step_s(mode, span));
+    least = std::min(least, least_step_s(StageMode{mesh, recomputed}, span));
   return least;
 }
 
-double StageModes::least_step_s(const StageSpan& span, const std::set<StageMode>& but) const {
+double StageModes::least_step_s(const StageSpan& span) const {
   double least = infinity;
-  for (const MeshShape& mesh : meshes_)
-    if (device_count(mesh) == span.devices) least = std::min(least, least_step_s(mesh, span, but));
+  for (const StageMode& mode : modes_of(span)) least = std::min(least, least_step_s(mode, span));
   return least;
+}
+
+std::vector<StageMode> StageModes::modes_of(const StageSpan& span) const {
+  std::vector<StageMode> modes;
+  for (const MeshShape& mesh : meshes_)
+    for (int recomputed = spans_.end_layer(span) - spans_.first_layer(span);
+         device_count(mesh) == span.devices && recomputed >= 0; --recomputed)
+      modes.push_back({mesh, recomputed});
+  return modes;
 }
 
 double StageModes::least_micro_batch_s(const StageSpan& span) const {
-  const int first = spans_.first_layer(span), end = spans_.end_layer(span);
   double least = infinity;
-  for (const MeshShape& mesh : meshes_)
-    for (int recomputed = end - first; device_count(mesh) == span.devices && recomputed >= 0; --recomputed)
-      least = std::min(least, estimates_.least(mesh, recomputed, first, end).micro_batch_s);
+  for (const StageMode& mode : modes_of(span))
+    least = std::min(
+        least,
+        estimates_.least(mode.mesh, mode.recomputed_layers, spans_.first_layer(span), spans_.end_layer(span))
+            .micro_batch_s);
   return least;
 }
 

@@ -3,7 +3,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -44,8 +43,10 @@ class StageModes {
 
   /// On the step of such a stage. Infinity: it cannot be run so.
   double least_step_s(const StageMode&, const StageSpan&) const;
-  /// Likewise in whatever mode but these.
-  double least_step_s(const StageSpan&, const std::set<StageMode>& but = {}) const;
+  /// Likewise in whatever mode.
+  double least_step_s(const StageSpan&) const;
+  /// Of such a stage.
+  std::vector<StageMode> modes_of(const StageSpan&) const;
   /// Likewise on a micro-batch.
   double least_micro_batch_s(const StageSpan&) const;
   /// On every pipeline: all devices at work all the time, each layer where it takes the fewest
@@ -77,7 +78,7 @@ class StageModes {
   /// One for each form of a mesh, in which layers keep what they made, or recompute it.
   using Fronts = std::vector<std::unique_ptr<TemplateFront>>;
 
-  double least_step_s(const MeshShape&, const StageSpan&, const std::set<StageMode>& but = {}) const;
+  double least_step_s(const MeshShape&, const StageSpan&) const;
   double least_pipeline_s(const MeshShape&, const StageSpan&) const;
   bool is_useful(const MeshShape&) const;
 

@@ -3,11 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/parallel_tasks.h"
+#include "libalpa/planner/search/fastest_ways.h"
 #include "libalpa/planner/search/solved_stages.h"
 #include "libalpa/planner/search/stage_floors.h"
 
@@ -21,6 +21,9 @@ constexpr int kManyUnits = 16;
 /// Estimates may be that many times what solving finds.
 constexpr double kEstimatesAbove = 1.04;
 
+/// Of a pipeline that may be better than the best: its slowest stages show soonest that it is not.
+constexpr std::size_t kSolvedAtOnce = 2;
+
 /// Of a step: an update that is no longer does not decide how a stage is run; and what a second of an update
 /// counts that another one's is longer than.
 constexpr double kShortUpdate = 0.02, kLittle = 0.01;
@@ -33,46 +36,6 @@ std::vector<int> every_layer(const Graph& graph) {
   std::iota(cuts.begin(), cuts.end(), 0);
   return cuts;
 }
-
-/// Of many ways to run a stage, for some numbers of micro-batches in flight, those with the fastest step, the
-/// fastest micro-batch and the fastest update.
-class FastestWays {
- public:
-  /// `in_flight`: all that stages may need, as of StageChoices.
-  explicit FastestWays(const std::vector<int>& in_flight) {
-    constexpr double kApart = 1.2;
-    for (int needed = std::ranges::max(in_flight); needed > 0; needed = static_cast<int>(needed / kApart))
-      of_needed_.push_back({needed, {}});
-  }
-
-  void add(const StageWay& way) {
-    const auto at = std::ranges::find_if(
-        of_needed_, [&](const OfNeeded& each) { return way.most_in_flight >= each.in_flight; });
-    if (at == of_needed_.end()) return;
-    for (std::size_t i = 0; i < kParts.size(); ++i)
-      if (kParts[i](way.seconds) < kParts[i](at->best[i].seconds)) at->best[i] = way;
-  }
-
-  std::vector<StageWay> all() const {
-    std::vector<StageWay> all;
-    for (const OfNeeded& each : of_needed_)
-      for (const StageWay& way : each.best)
-        if (way.most_in_flight > 0) all.push_back(way);
-    return all;
-  }
-
- private:
-  static constexpr std::array kParts{
-      +[](const StageSeconds& seconds) { return step_s(seconds); },
-      +[](const StageSeconds& seconds) { return seconds.first; },
-      +[](const StageSeconds& seconds) { return seconds.first < infinity ? seconds.update : infinity; }};
-  struct OfNeeded {
-    int in_flight = 1;  ///< and less than the next one's
-    std::array<StageWay, kParts.size()> best;
-  };
-
-  std::vector<OfNeeded> of_needed_;  ///< the most in flight first
-};
 
 class StageSearch {
  public:
@@ -196,7 +159,7 @@ class StageSearch {
 
   /// Those of pipelines below the cutoff; all but the slowest need be no faster than that. False where all
   /// were solved before, or no more may be.
-  bool solve_stages_of(std::vector<PlacedSpan> stages, double cutoff_s) {
+  bool solve_stages_of(std::vector<PlacedSpan> stages, double cutoff_s, std::size_t most = SIZE_MAX) {
     std::vector<PlacedSpan> open;
     std::ranges::stable_sort(stages, std::ranges::greater(), &PlacedSpan::step_s);
     const double slowest_s = stages.front().step_s;
@@ -205,7 +168,7 @@ class StageSearch {
       const bool is_done = known && !(known->is_rough && stage.step_s == slowest_s);
       const bool is_open =
           std::ranges::any_of(open, [&](const PlacedSpan& other) { return solved_.are_equal(other, stage); });
-      if (is_done || is_open || solved_cells_ > space_.solved_cells) return;
+      if (is_done || is_open || open.size() == most || solved_cells_ > space_.solved_cells) return;
       solved_cells_ += modes_.cells(stage.span.devices);
       open.push_back(stage);
     };
@@ -224,7 +187,7 @@ class StageSearch {
     run_tasks(static_cast<int>(open.size()), space_.threads, [&](int i) {
       const bool at_its_best = open[i].step_s == slowest_s || open[i].update_weight < 1;
       const double enough = at_its_best ? -infinity : slowest_s;
-      results[i] = solver_.solve(open[i], static_cast<int>(stages.size()), enough, cutoff_s);
+      results[i] = solver_.solve(open[i], {static_cast<int>(stages.size()), enough, cutoff_s});
       clock_.one_done();
     });
     for (std::size_t i = 0; i < open.size(); ++i) {
@@ -233,6 +196,20 @@ class StageSearch {
         note_shortfall(open[i].span, results[i].least_memory);
       solved_.note(open[i], std::move(results[i]));
     }
+    return true;
+  }
+
+  /// Raises the bound on the slowest of stages by work on it. False where that does not help, or no more may
+  /// be done.
+  bool raise_bound_of_slowest(const std::vector<PlacedSpan>& stages, double cutoff_s) {
+    const PlacedSpan& slowest = *std::ranges::max_element(stages, {}, &PlacedSpan::step_s);
+    const SolvedStage* known = solved_.find(slowest);
+    if (!known) return solve_stages_of(stages, cutoff_s, kSolvedAtOnce);
+    if (!solver_.is_open(slowest, *known) || clock_.is_over() || solved_cells_ > space_.solved_cells)
+      return false;
+    solved_cells_ += modes_.cells(slowest.span.devices);
+    const StageSolver::Limits limits{.stages = static_cast<int>(stages.size()), .cutoff = cutoff_s};
+    solved_.replace(slowest, solver_.with_higher_bound(slowest, limits, *known));
     return true;
   }
 
@@ -280,26 +257,33 @@ class StageSearch {
 
   /// Solves what a better partition would have to be made of, until there is none.
   void prove() {
-    double best = space_.cutoff_s;
+    double best = space_.best_s;
     for (const Partition& partition : partitions_) best = std::min(best, partition.seconds);
     clock_.begin(space_.name + ": bounded", 0);
     const StageFloors floors(spans_, modes_, work_, space_.micro_batches);
+    const auto least = [&](bool known_solutions) {
+      const std::vector<LeastPipeline> pipelines = least_pipelines(floors, best, known_solutions);
+      const auto at = std::ranges::min_element(pipelines, {}, &LeastPipeline::seconds);
+      return at == pipelines.end() ? LeastPipeline{{}, best} : *at;
+    };
+    const auto is_worth_it = [&](const LeastPipeline& pipeline) {
+      return pipeline.seconds < best * (1 - space_.gap);
+    };
     for (;;) {
-      const std::vector<LeastPipeline> pipelines = least_pipelines(floors, best, true);
-      const auto least = std::ranges::min_element(pipelines, {}, &LeastPipeline::seconds);
-      if (least == pipelines.end() || least->seconds >= best * (1 - space_.gap) ||
-          !solve_stages_of(stages_of(*least), best))
-        break;
+      // Once solutions show none that is better, bounds may.
+      const LeastPipeline unsolved = least(true);
+      if (!is_worth_it(unsolved) || !solve_stages_of(stages_of(unsolved), best, kSolvedAtOnce)) {
+        const LeastPipeline unproved = least(false);
+        if (!is_worth_it(unproved) || !raise_bound_of_slowest(stages_of(unproved), best)) break;
+      }
       for (Partition& partition : partitions_of(corrected())) {
         if (partition.seconds >= best || !all_solved(partition)) continue;
         best = partition.seconds;
         partitions_.push_back(std::move(partition));
       }
     }
-    double bound = best;
-    for (const LeastPipeline& pipeline : least_pipelines(floors, best, false))
-      bound = std::min(bound, pipeline.seconds);
-    outcome_.lower_bound_s = clock_.is_long_over() ? 0 : bound;
+    const double bound_s = std::min(best, least(false).seconds);
+    outcome_.lower_bound_s = clock_.is_long_over() ? 0 : bound_s;
     outcome_.out_of_time |= clock_.is_long_over();
   }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <map>
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/planner/search/search_space.h"
@@ -24,6 +25,11 @@ struct SolvedStage {
   double update_weight = 1;
   StageSolution best;
   double lower_bound_s = infinity;
+  struct Trial {
+    double lower_bound_s = 0;
+    std::int64_t effort = 0;  ///< that was allowed; 0: the bound sufficed
+  };
+  std::map<StageMode, Trial> tried;  ///< the bound on others is that of the layers in them
   std::int64_t least_memory = 0;
   bool is_rough = false;  ///< not at its best, as another one of its partition was slower
 };
@@ -35,13 +41,27 @@ class StageSolver {
   StageSolver(const PlanningGraph&, const SearchSpace&, const CostTable&, const StageSpans&,
               const StageModes&, const PlanningClock&, int most_in_flight);
 
-  /// Of a pipeline of so many stages. Choices that take `cutoff` or more are of no use; of those that take
-  /// `enough` or less any will do.
-  SolvedStage solve(const PlacedSpan&, int stages, double enough, double cutoff) const;
+  struct Limits {
+    int stages = 1;             ///< of the pipeline
+    double enough = -infinity;  ///< of choices that take as much or less any will do
+    double cutoff = infinity;   ///< those that take as much or more are of no use
+  };
+  SolvedStage solve(const PlacedSpan&, const Limits&) const;
+
+  /// Whether work may raise the bound; and the stage with the mode tried that holds it down, or tried harder.
+  bool is_open(const PlacedSpan&, const SolvedStage&) const;
+  SolvedStage with_higher_bound(const PlacedSpan&, const Limits&, SolvedStage) const;
 
   StageRequest request_of(const PlacedSpan&, const StageMode&) const;
 
  private:
+  enum class Outcome { fits, short_of_memory, left_out };
+  Outcome try_mode(const PlacedSpan&, const Limits&, std::int64_t effort, const StageMode&, const StageWay&,
+                   SolvedStage&) const;
+  double least_arrivals_s(const PlacedSpan&) const;
+  /// The mode with the least bound, and that.
+  std::pair<StageMode, SolvedStage::Trial> least_mode(const PlacedSpan&, const SolvedStage&) const;
+
   const PlanningGraph& planning_;
   const SearchSpace& space_;
   const CostTable& book_;

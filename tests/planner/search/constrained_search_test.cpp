@@ -162,7 +162,7 @@ TEST_P(GptUnderConstraint, MeetsItAndIsNoFasterThanThePlanWithout) {
   const PlannerOptions options = under(GetParam().constraint);
   const Plan plan = plan_quietly(small_model(), two_nodes(), options);
   EXPECT_TRUE(meets(options, small_model(), plan));
-  EXPECT_LE(plan.prediction.lower_bound_s, plan.prediction.estimate_s);
+  EXPECT_LE(plan.prediction.lower_bound_s, plan.prediction.step_s);
   EXPECT_GE(plan.prediction.step_s, unconstrained_s() * (1 - kSumRounding));
 }
 

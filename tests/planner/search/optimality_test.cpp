@@ -220,7 +220,7 @@ void try_case(std::uint32_t seed, const EveryPlan::Limits& limits, Tally& tally)
   const bool is_equal = found.step_s <= best_s * (1 + kRounding);
   const bool is_bounded = found.lower_bound_s <= bounded_best_s * (1 + kRounding);
   const bool is_within =
-      found.step_s <= best_s * std::max(1.0, found.estimate_s / found.lower_bound_s) * (1 + kRounding);
+      found.step_s <= best_s * (1 + found.gap().value()) * (1 + kRounding);
   tally.equal += is_equal;
   tally.bounded += is_bounded;
   tally.within += is_within;
