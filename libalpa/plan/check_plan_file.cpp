@@ -59,6 +59,8 @@ void check_chosen(const Checker& checker, const Plan& plan) {
     checker.refuse("/candidates/method", row, at->method, "the method of /stages: " + plan.method);
   std::int64_t fullest = 0;
   for (const MeshPrediction& mesh : p.meshes) fullest = std::max(fullest, mesh.memory.total);
+  if (!at->schedule.empty() && at->schedule != plan.schedule)
+    checker.refuse("/candidates/schedule", row, at->schedule, "the schedule of /stages: " + plan.schedule);
   checker.near("/candidates/step_s", row, at->step_s, p.step_s);
   checker.same("/candidates/memory", row, at->memory_bytes, fullest);
   checker.near("/candidates/busiest_mesh/", row, at->busiest, p.meshes[busiest_mesh(p)]);

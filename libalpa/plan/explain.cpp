@@ -71,6 +71,22 @@ std::string runner_up_line(const PlanFacts& f) {
   return fmt::format("{:<10} {}\n", f.is_pinned() || share < 0 ? "best tried" : "runner-up", text);
 }
 
+/// What the same stages take under the schedules that were tried beside the plan's.
+std::string schedule_line(const PlanFacts& f) {
+  std::vector<std::string> slower, none;
+  for (const Candidate& c : f.prediction.candidates)
+    if (c.schedule.empty() || c.is_chosen())
+      continue;
+    else if (c.step_s == 0)
+      none.push_back(c.schedule);
+    else
+      slower.push_back(fmt::format("{} {} ({:+.1f} %)", c.schedule, seconds_text(c.step_s),
+                                   100 * (c.step_s / f.prediction.step_s - 1)));
+  if (slower.empty() && none.empty()) return "";
+  if (!none.empty()) slower.push_back(fmt::format("no plan under {}", fmt::join(none, ", ")));
+  return fmt::format("{:<10} {}; the same stages: {}\n", "schedule", f.schedule, fmt::join(slower, ", "));
+}
+
 /// Commands that may be worth it, what the plan lacks first.
 std::string suggestions(const PlanFacts& f, const std::string& plan_file) {
   std::vector<std::vector<std::string>> lines;
@@ -167,7 +183,7 @@ std::string price_text(double with_s, double without_s) {
 std::string overview(const PlanFacts& f) {
   std::string text = plan_heading(f) + time_text(f) + "\n" + stage_table(f) + "\n";
   if (!f.prediction.meshes.empty()) text += fmt::format("{:<10} {}\n", "binds", binding_text(f));
-  return text + fmt::format("{:<10} {}\n", "sure", sureness_text(f)) + runner_up_line(f);
+  return text + fmt::format("{:<10} {}\n", "sure", sureness_text(f)) + schedule_line(f) + runner_up_line(f);
 }
 
 }  // namespace

@@ -78,6 +78,8 @@ struct Candidate {
   std::int64_t memory_bytes = 0;  ///< of the fullest device
   std::string verdict;    ///< "chosen", "slower: collectives +3.1 ms", "layers 0 to 3 need 3.2 GiB at least"
   MeshTime busiest = {};  ///< of the mesh that works longest
+  std::string schedule = {};  ///< that the plan's own stages have in it; "": they were tried under one alone,
+                              ///< or it has others
   bool operator==(const Candidate&) const = default;
   bool is_chosen() const { return verdict.starts_with("chosen"); }
 };

@@ -7,7 +7,7 @@
 
 namespace alpa {
 
-constexpr std::string_view kPlanFormat = "alpa-plan", kPlanVersion = "4.1";
+constexpr std::string_view kPlanFormat = "alpa-plan", kPlanVersion = "4.2";
 
 /// The parts of a mesh's time by the names of their columns, one list for writing and reading.
 template <class Time, class Seconds>

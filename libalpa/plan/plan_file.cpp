@@ -112,7 +112,7 @@ void write_prediction(H5Writer& file, const Prediction& prediction) {
   std::vector<std::int64_t> in_flight;
   for (const MeshPrediction& mesh : prediction.meshes) in_flight.push_back(mesh.in_flight);
   file.column("/prediction/in_flight", in_flight, "1");
-  std::vector<std::string> method, verdict;
+  std::vector<std::string> method, verdict, schedule;
   std::map<std::string, std::vector<double>> busiest;
   visit_time(names, [&](const char* name, double) { busiest[name]; });
   std::vector<double> step_s;
@@ -120,6 +120,7 @@ void write_prediction(H5Writer& file, const Prediction& prediction) {
   for (const Candidate& candidate : prediction.candidates) {
     method.push_back(candidate.method);
     verdict.push_back(candidate.verdict);
+    schedule.push_back(candidate.schedule);
     step_s.push_back(candidate.step_s);
     memory.push_back(candidate.memory_bytes);
     visit_time(candidate.busiest, [&](const char* name, double s) { busiest[name].push_back(s); });
@@ -128,6 +129,7 @@ void write_prediction(H5Writer& file, const Prediction& prediction) {
   file.column("/candidates/step_s", step_s, "s");
   file.column("/candidates/memory", memory, "byte");
   file.column("/candidates/verdict", verdict);
+  file.column("/candidates/schedule", schedule);
   for (const auto& [name, column] : busiest) file.column("/candidates/busiest_mesh/" + name, column, "s");
   write_constraints(file, prediction);
 }
@@ -326,6 +328,10 @@ class PlanReader {
     const auto verdict = file_.strings("/candidates/verdict", rows);
     for (std::size_t i = 0; i < method.size(); ++i)
       prediction.candidates.push_back({method[i], step_s[i], memory[i], verdict[i]});
+    if (file_.has("/candidates/schedule")) {  // not known before 4.2
+      const auto schedule = file_.strings("/candidates/schedule", rows);
+      for (std::size_t i = 0; i < method.size(); ++i) prediction.candidates[i].schedule = schedule[i];
+    }
     visit_time(names, [&](const char* name, double) {
       times[name] = seconds(std::string("/candidates/busiest_mesh/") + name, rows);
     });

@@ -27,7 +27,7 @@ void check_beside_pin(const PlannerOptions& options) {
     refuse(fmt::format("--micro-batches {}", options.micro_batches),
            fmt::format("the pinned plan has {}", options.pin->micro_batches),
            "without --micro-batches; 'micro_batches' in the pin says how many");
-  if (options.schedule != unsaid.schedule)
+  if (options.schedule != unsaid.schedule && options.pin->schedule != kAnySchedule)
     refuse("--schedule " + options.schedule, fmt::format("the pinned plan has {}", options.pin->schedule),
            "without --schedule; 'schedule' in the pin says which");
   const int devices = device_count(*options.pin);

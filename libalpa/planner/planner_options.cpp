@@ -9,9 +9,17 @@ namespace alpa {
 namespace {
 
 std::vector<Word<std::string>> schedule_words() {
-  std::vector<Word<std::string>> words;
+  std::vector<Word<std::string>> words{
+      {kAnySchedule, kAnySchedule, "whichever of them is fastest on the stages of the plan"}};
   for (const PipelineSchedule& schedule : schedules())
     words.push_back({schedule.name, schedule.name, schedule.described});
+  return words;
+}
+
+std::vector<Word<std::string>> method_words() {
+  std::vector<Word<std::string>> words;
+  for (const PlannerMethod& method : planner_methods())
+    words.push_back({method.name, method.name, method.described});
   return words;
 }
 
@@ -29,24 +37,25 @@ StageEffort stage_effort(PlannerEffort effort) {
   return {};
 }
 
-const std::vector<Word<std::string>>& method_words() {
-  static const std::vector<Word<std::string>> words{
-      {"auto", "auto", "the search and every baseline"},
-      {"search", "search", "no baseline"},
-      {"serial", "serial", "one device"},
-      {"data-parallel", "data-parallel", "the batch is split, all else is on every device"},
-      {"zero-1", "zero-1", "likewise, and the optimizer's states are split"},
-      {"zero-2", "zero-2", "likewise, and gradients are split"},
-      {"zero-3", "zero-3", "likewise, and parameters are split"},
-      {"tensor", "tensor", "neither batch nor sequence is split, but all else"},
-      {"sequence", "sequence", "the sequence is split; what needs all of it gathers it"},
-      {"ring", "ring", "likewise, but attention passes keys and values around"},
-      {"megatron", "megatron", "data, tensor and pipeline parallel together, in every ratio"},
-      {"deepspeed-moe", "deepspeed-moe", "zero-2, but experts are split and tokens sent to them"},
-      {"equal-layer", "equal-layer", "the search, on stages of equally many layers and equal meshes"},
-      {"intra-only", "intra-only", "the search, without a pipeline"},
-      {"inter-only", "inter-only", "a pipeline with a device for each stage"}};
-  return words;
+const std::vector<PlannerMethod>& planner_methods() {
+  constexpr bool is_search = false, not_in_auto = false;
+  static const std::vector<PlannerMethod> methods{
+      {"auto", "the search and every baseline", is_search},
+      {"search", "no baseline", is_search},
+      {"serial", "one device"},
+      {"data-parallel", "the batch is split, all else is on every device"},
+      {"zero-1", "likewise, and the optimizer's states are split"},
+      {"zero-2", "likewise, and gradients are split"},
+      {"zero-3", "likewise, and parameters are split"},
+      {"tensor", "neither batch nor sequence is split, but all else"},
+      {"sequence", "the sequence is split; what needs all of it gathers it"},
+      {"ring", "likewise, but attention passes keys and values around"},
+      {"megatron", "data, tensor and pipeline parallel together, in every ratio"},
+      {"deepspeed-moe", "zero-2, but experts are split and tokens sent to them"},
+      {"equal-layer", "the search, on stages of equally many layers and equal meshes", true, not_in_auto},
+      {"intra-only", "the search, without a pipeline"},
+      {"inter-only", "a pipeline with a device for each stage"}};
+  return methods;
 }
 
 void describe(PlannerOptions& o, OptionsVisitor& visit) {

@@ -14,11 +14,14 @@ namespace alpa {
 
 class OptionsVisitor;
 
+/// In place of the name of a schedule: whichever of them is fastest.
+inline constexpr const char* kAnySchedule = "auto";
+
 /// A way of splitting that is given rather than searched for: one request per stage.
 struct PinnedPlan {
   std::string method;  ///< what it is called in explanations
   int micro_batches = 1;
-  std::string schedule = "1f1b";
+  std::string schedule = kAnySchedule;
   std::vector<StageRequest>
       stages;  ///< layers, mesh, roles, state_sharding, rematerialisation; in_flight is filled in
 };
@@ -45,9 +48,9 @@ StageEffort stage_effort(PlannerEffort);
 struct PlannerOptions {
   int devices = 0;              ///< 0: all of the cluster
   int micro_batches = 0;        ///< 0: the planner chooses
-  std::string method = "auto";  ///< of method_words()
+  std::string method = "auto";  ///< of planner_methods()
   int layers = 0;  ///< clusters of the model's layers that stages may be cut between; 0: the planner chooses
-  std::string schedule = "1f1b";  ///< of the table of schedules
+  std::string schedule = kAnySchedule;  ///< or one of the table of schedules
   Rematerialize rematerialize = Rematerialize::automatic;
   PlannerEffort effort = PlannerEffort::normal;
   double time_limit_s = 240;  ///< safety cap on the whole search, wall seconds
@@ -67,8 +70,14 @@ void describe(PlannerOptions&, OptionsVisitor&);
 /// Those of them that say how to search, whatever for how many devices and micro-batches.
 void describe_search(PlannerOptions&, OptionsVisitor&);
 
-/// "auto", "search", and the names of the baselines (baselines.h).
-const std::vector<Word<std::string>>& method_words();
+/// A way to look for a plan.
+struct PlannerMethod {
+  const char* name;
+  const char* described;
+  bool is_baseline = true;  ///< else a search for stages
+  bool is_in_auto = true;   ///< part of the method "auto"
+};
+const std::vector<PlannerMethod>& planner_methods();
 
 /// What is planned: the graph of a training step for any number of samples per micro-batch.
 struct PlanningModel {

@@ -37,6 +37,21 @@ const PipelineSchedule& find_schedule(const std::string& name) {
               fmt::format("one of {}", fmt::join(schedule_names(), ", ")));
 }
 
+std::vector<std::string> differing_schedules(int stages, int micro_batches) {
+  if (stages == 1) return {kSchedules[0].name};
+  std::vector<std::string> names;
+  std::vector<std::vector<std::vector<StageRun>>> known;
+  for (const PipelineSchedule& schedule : kSchedules) {
+    std::vector<std::vector<StageRun>> orders;
+    for (const StageIndex stage : indices_to<StageIndex>(static_cast<std::size_t>(stages)))
+      orders.push_back(schedule.order(stage, stages, micro_batches));
+    if (std::ranges::find(known, orders) != known.end()) continue;
+    names.push_back(schedule.name);
+    known.push_back(std::move(orders));
+  }
+  return names;
+}
+
 int most_in_flight(const std::vector<StageRun>& order) {
   int flying = 0, most = 0;
   for (const StageRun& run : order) {

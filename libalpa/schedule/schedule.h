@@ -15,9 +15,14 @@ struct PipelineSchedule {
   std::vector<StageRun> (*order)(StageIndex stage, int stages, int micro_batches);
 };
 
+/// In the table's order. None holds fewer micro-batches on any stage than the first.
 std::span<const PipelineSchedule> schedules();
 std::vector<std::string> schedule_names();
 const PipelineSchedule& find_schedule(const std::string& name);  ///< Throws Error(input) that lists them.
+
+/// Those that differ on so many stages with so many micro-batches: of equal ones the first, and of a stage
+/// that waits for no other the first of all.
+std::vector<std::string> differing_schedules(int stages, int micro_batches);
 
 /// The runs of each mesh, without the update. A mesh with one stage does them in the schedule's order; where
 /// stages share a mesh, each in its own order, whichever can start first: of several gradients go before, and

@@ -96,6 +96,11 @@ function candidates(facts) {
     facts.candidates.map(c => ({ ...row(c.method, seconds(c.step_s), bytes(c.memory_bytes), c.verdict), chosen: c.verdict.startsWith('chosen') })), { class: 'candidates' });
 }
 
+function schedules(facts) {
+  const rows = facts.candidates.filter(c => c.schedule !== null).map(c => ({ ...row(c.schedule, seconds(c.step_s), bytes(c.memory_bytes), c.verdict), chosen: c.verdict.startsWith('chosen') }));
+  return rows.length ? [make('h3', {}, 'Schedules'), table('the same stages under each schedule', [['schedule'], ['step', true], ['memory', true], ['verdict']], rows, { class: 'schedules' })] : [];
+}
+
 function whatIf(steps) {
   const before = steps[0].step_s, left = s => bytes(Math.abs(s.spare_bytes)) + (s.fits ? ' left' : ' too little');
   return table('the same plan, simulated with other figures of its cluster', [['with'], ['step', true], ['change', true], ['memory of the fullest device', true], ['of', true], ['', true], ['binds']],
@@ -135,7 +140,7 @@ function planSection({ title, remark, facts, picture, what_if }, n) {
     memoryOverTime(picture, facts.cluster.memory_bytes),
     make('h3', {}, 'What if'), whatIf(what_if),
     make('p', { class: 'soft' }, 'The plan is kept as it is: planning anew for such a cluster may find a better one. ' + remark),
-    make('h3', {}, 'Shardings'), ...shardings(facts), make('h3', {}, 'Candidates'), candidates(facts));
+    make('h3', {}, 'Shardings'), ...shardings(facts), ...schedules(facts), make('h3', {}, 'Candidates'), candidates(facts));
 }
 
 function comparison() {

@@ -43,7 +43,7 @@ Counts counts_of(const MeshProgram& mesh, const Graph& graph) {
 
 /// Communication of each stage of a plan for a batch of 8 samples.
 std::vector<Counts> counts_of(const GraphOf& graph_of, const std::vector<Stage>& stages) {
-  std::string pin = "micro_batches = 2\n";
+  std::string pin = "micro_batches = 2\nschedule = \"1f1b\"\n";
   for (const Stage& stage : stages)
     pin += "[[stage]]\nlayers = " + std::to_string(stage.layers) + "\nmesh = [" + stage.mesh + "]\naxes = [" +
            stage.axes + "]\nstate_sharding = \"" + stage.state_sharding + "\"\n";

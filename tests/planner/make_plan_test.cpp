@@ -236,8 +236,8 @@ TEST(Pin, IsRefusedBesideWhatItSaysItself) {
     PlannerOptions options;
     say(options);
     return [options] {
-      pinned_beside_the_search("micro_batches = 4\n[[stage]]\nlayers = 4\nmesh = [2]\n", small_cluster(4),
-                               options);
+      const std::string said = "micro_batches = 4\nschedule = \"1f1b\"\n";
+      pinned_beside_the_search(said + "[[stage]]\nlayers = 4\nmesh = [2]\n", small_cluster(4), options);
     };
   };
   EXPECT_THAT(

@@ -132,6 +132,7 @@ JsonObject candidate_json(const Candidate& c) {
   json.set("method", c.method);
   c.step_s > 0 ? json.set("step_s", c.step_s) : json.set_null("step_s");
   c.memory_bytes > 0 ? json.set("memory_bytes", c.memory_bytes) : json.set_null("memory_bytes");
+  c.schedule.empty() ? json.set_null("schedule") : json.set("schedule", c.schedule);
   return json.set("verdict", c.verdict);
 }
 

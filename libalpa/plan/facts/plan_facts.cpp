@@ -47,7 +47,7 @@ std::string split_text(const PlanFacts& facts, std::size_t meshes) {
 
 const Candidate* PlanFacts::runner_up() const {
   for (const Candidate& c : prediction.candidates)
-    if (c.step_s > 0 && !c.is_chosen()) return &c;
+    if (c.step_s > 0 && !c.is_chosen() && c.schedule.empty()) return &c;
   return nullptr;
 }
 

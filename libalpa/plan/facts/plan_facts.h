@@ -47,7 +47,8 @@ struct PlanFacts {
 
   bool is_measured() const { return !profile_fingerprint.empty(); }
   bool is_pinned() const { return method.starts_with(kPinnedMethod); }
-  /// The best other plan that fits; null: none did. Faster only than a plan that was asked for.
+  /// The best other plan that fits, with other stages; null: none did. Faster only than a plan that was asked
+  /// for.
   const Candidate* runner_up() const;
 };
 PlanFacts plan_facts(const Plan&, const Graph&);

@@ -8,6 +8,7 @@
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/parallel_tasks.h"
 #include "libalpa/base/units.h"
+#include "libalpa/planner/search/schedule_choice.h"
 #include "libalpa/planner/search/work_lower_bound.h"
 
 namespace alpa {
@@ -37,7 +38,7 @@ bool BaselineTrials::try_all(PricedGraph& graph, int micro_batches, int devices,
   for (auto& [least_s, pinned] : all)
     least_s = least_pipeline_s(
         stage_floors(graph.planning, graph.book, pinned.stages),
-        form_of(pinned.schedule, pinned.micro_batches, static_cast<int>(pinned.stages.size())));
+        bounding_form(pinned.schedule, pinned.micro_batches, static_cast<int>(pinned.stages.size())));
   std::ranges::stable_sort(all, {}, &Bounded::least_s);
   leave_slow(all);
   clock_.begin(name, static_cast<int>(all.size()));
@@ -107,12 +108,13 @@ void BaselineTrials::try_out(const PricedGraph& graph, const std::vector<PinnedP
   std::vector<PlanSelection::Trial> trials(pins.size());
   run_tasks(count, threads_, [&](int i) {
     const PinnedPlan& pinned = pins[i];
-    trials[i] = selection_.try_out(graph, {pinned.stages, {}, 0}, pinned.method, pinned.schedule, most_s,
-                                   std::max(1, threads_ / count));
+    trials[i] = selection_.try_out(graph, {pinned.stages, {}, 0}, pinned.method,
+                                   first_schedule(pinned.schedule), most_s, std::max(1, threads_ / count));
     clock_.one_done();
   });
   for (std::size_t i = 0; i < pins.size(); ++i) {
-    const Proposal entered = selection_.enter(std::move(trials[i]));
+    const Proposal entered = selection_.enter(graph, std::move(trials[i]),
+                                              {pins[i].schedule, options_.method != "auto"}, threads_);
     if (entered.requests.empty()) continue;
     double& best = best_estimate_s_.try_emplace(pins[i].micro_batches, infinity).first->second;
     best = std::min(best, entered.estimate_s);

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "libalpa/graph/dimension_roles.h"
-#include "libalpa/planner/search/pipeline_bound.h"
+#include "libalpa/planner/search/schedule_choice.h"
 
 namespace alpa {
 namespace {
@@ -137,9 +137,14 @@ std::vector<PinnedPlan> Baselines::equal_layer() const {
 
 std::vector<std::string> baseline_names() {
   std::vector<std::string> names;
-  for (const Word<std::string>& method : method_words())
-    if (method.value != "auto" && method.value != "search") names.push_back(method.value);
+  for (const PlannerMethod& method : planner_methods())
+    if (method.is_baseline) names.push_back(method.name);
   return names;
+}
+
+bool is_wanted(const PlannerOptions& options, const std::string& name) {
+  const auto method = std::ranges::find(planner_methods(), name, &PlannerMethod::name);
+  return options.method == name || (options.method == "auto" && method->is_in_auto);
 }
 
 double Baselines::least_s(const PinnedPlan& pinned, const Cluster& cluster) const {
@@ -153,7 +158,7 @@ double Baselines::least_s(const PinnedPlan& pinned, const Cluster& cluster) cons
     stages.push_back({.micro_batch_s = micro_batch_s, .step_s = pinned.micro_batches * micro_batch_s});
   }
   return least_pipeline_s(
-      stages, form_of(pinned.schedule, pinned.micro_batches, static_cast<int>(pinned.stages.size())));
+      stages, bounding_form(pinned.schedule, pinned.micro_batches, static_cast<int>(pinned.stages.size())));
 }
 
 std::vector<PinnedPlan> Baselines::of(const std::string& method) const {

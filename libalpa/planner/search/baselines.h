@@ -6,13 +6,11 @@
 
 namespace alpa {
 
-/// Methods that are no search over both kinds of parallelism: "serial", "zero-1" ... (method_words()).
+/// Methods that are no search over both kinds of parallelism: "serial", "zero-1" ... (planner_methods()).
 std::vector<std::string> baseline_names();
 
-/// "auto" leaves it to the search to cut into equal layers.
-inline bool is_wanted(const PlannerOptions& options, const std::string& method) {
-  return options.method == method || (options.method == "auto" && method != "equal-layer");
-}
+/// Whether the options ask for a method, by itself or as a part of "auto".
+bool is_wanted(const PlannerOptions&, const std::string& method);
 
 /// What named methods stand for on this many devices. Layers are cut by equal work, but for equal-layer.
 /// Keeps a reference to the graph.
@@ -24,7 +22,8 @@ class Baselines {
   /// apply (a batch that does not divide, fewer layers than stages).
   std::vector<PinnedPlan> of(const std::string& method) const;
 
-  /// What such a plan takes at least on devices that are as fast as their numbers say, all else left aside.
+  /// What such a plan takes at least, under each schedule that it may have, on devices that are as fast as
+  /// their numbers say, all else left aside.
   double least_s(const PinnedPlan&, const Cluster&) const;
 
  private:

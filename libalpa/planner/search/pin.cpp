@@ -55,7 +55,7 @@ PinnedPlan pin_of(TomlDocument document) {
                printable(std::filesystem::path(document.file_name()).filename().string(), "");
   const TomlTable root = document.root();
   pin.micro_batches = static_cast<int>(root.integer("micro_batches", 1, between(1, kMostMicroBatches)));
-  std::vector<Word<std::string>> words;
+  std::vector<Word<std::string>> words{{kAnySchedule, kAnySchedule}};
   for (const PipelineSchedule& schedule : schedules()) words.push_back({schedule.name, schedule.name});
   pin.schedule = root.word("schedule", pin.schedule, words);
   int layer = 0, devices = 0;

@@ -8,7 +8,7 @@ namespace alpa {
 /// Reads a pinned plan:
 ///
 ///     micro_batches = 4
-///     schedule = "1f1b"          # or another of alpa-plan's --schedule
+///     schedule = "1f1b"          # or another of alpa-plan's --schedule; left out: what that says
 ///     [[stage]]
 ///     layers = 3                 # that many further layers of the model
 ///     mesh = [2, 2]              # devices along each axis; [] or [1]: one device

@@ -18,6 +18,7 @@
 #include "libalpa/planner/search/pin.h"
 #include "libalpa/planner/search/plan_selection.h"
 #include "libalpa/planner/search/planning_clock.h"
+#include "libalpa/planner/search/schedule_choice.h"
 #include "libalpa/planner/search/stage_search.h"
 
 namespace alpa {
@@ -65,11 +66,18 @@ class PlanSearch {
   }
 
  private:
+  /// On steps: under every schedule that is asked for, and under the first of them.
+  struct Bound {
+    double step_s = infinity, of_first_s = infinity;
+  };
+
   bool wants(const std::string& method) const { return is_wanted(options_, method); }
   void enter_pin() {
-    check_batch(options_.pin->micro_batches);
-    check_pin(*options_.pin, priced(options_.pin->micro_batches).graph, costs_.cluster().devices());
-    baselines_.try_pinned(priced(options_.pin->micro_batches), *options_.pin);
+    PinnedPlan pin = *options_.pin;
+    if (pin.schedule == kAnySchedule) pin.schedule = schedule_;
+    check_batch(pin.micro_batches);
+    check_pin(pin, priced(pin.micro_batches).graph, costs_.cluster().devices());
+    baselines_.try_pinned(priced(pin.micro_batches), pin);
   }
 
   void enter_methods() {
@@ -225,10 +233,10 @@ class PlanSearch {
   }
 
   void search(int micro_batches, const std::string& method, SearchSpace space) {
-    double& bound_s = bound_s_.try_emplace(micro_batches, infinity).first->second;
+    Bound& bound = bound_.try_emplace(micro_batches).first->second;
     if (!has_time()) {
       note_left_out(method, micro_batches);
-      bound_s = 0;
+      bound = {0, 0};
       return;
     }
     space.name = fmt::format("{}, {}", method, count_text(micro_batches, "micro-batch"));
@@ -239,8 +247,10 @@ class PlanSearch {
     SearchOutcome found = search_stages(graph.planning, space, graph.book, clock_);
     out_of_time_ |= found.out_of_time;
     if (found.out_of_time && cut_at_.empty()) cut_at_ = clock_.where();
-    if (method != "inter-only") bound_s = std::min(bound_s, found.lower_bound_s);
-    if (const double known_s = known_bound_s(); known_s < infinity) clock_.bounded(known_s);
+    if (method != "inter-only")
+      bound = {std::min(bound.step_s, found.lower_bound_s),
+               std::min(bound.of_first_s, found.bound_of_first_s)};
+    if (const double known_s = known_bound().step_s; known_s < infinity) clock_.bounded(known_s);
     log_.debug(fmt::format("{}: {} proposals", space.name, found.proposals.size()));
     if (found.proposals.empty() && found.shortfall.bytes > 0)
       selection_.note_shortfall(space.name, found.shortfall);
@@ -249,8 +259,10 @@ class PlanSearch {
     for (Proposal& proposal : found.proposals) {
       if (wanted == 0) break;
       const double estimate = proposal.estimate_s;
-      const Proposal entered = selection_.enter(selection_.try_out(
-          graph, std::move(proposal), method, schedule_, infinity, thread_count(options_.threads)));
+      const int threads = thread_count(options_.threads);
+      PlanSelection::Trial trial = selection_.try_out(graph, std::move(proposal), method,
+                                                      first_schedule(schedule_), infinity, threads);
+      const Proposal entered = selection_.enter(graph, std::move(trial), {schedule_}, threads);
       log_.debug(fmt::format("  {} stages: estimated {}, then {}", entered.requests.size(),
                              seconds_text(estimate), seconds_text(entered.estimate_s)));
       if (!entered.requests.empty()) --wanted;  // others may fit where this one did not
@@ -258,30 +270,33 @@ class PlanSearch {
     }
   }
 
-  double known_bound_s() const {
-    double least_s = infinity;
-    for (const auto& [count, bound_s] : bound_s_)
-      if (bound_s > 0) least_s = std::min(least_s, bound_s);
-    return least_s;
+  /// Of those that are known.
+  Bound known_bound() const {
+    Bound least;
+    for (const auto& [count, bound] : bound_)
+      if (bound.step_s > 0)
+        least = {std::min(least.step_s, bound.step_s), std::min(least.of_first_s, bound.of_first_s)};
+    return least;
   }
 
   /// The search bounds the plans of the micro-batch counts that it came to; false where the plan is none of
   /// them.
   bool state_bound(Plan& plan) const {
-    const auto own = bound_s_.find(plan.micro_batches);
-    if (known_bound_s() == infinity || own == bound_s_.end() || own->second == 0) return false;
+    const auto own = bound_.find(plan.micro_batches);
+    const Bound known = known_bound();
+    if (known.step_s == infinity || own == bound_.end() || own->second.step_s == 0) return false;
     std::vector<int> covered;
-    for (const auto& [count, bound_s] : bound_s_)
-      if (bound_s > 0) covered.push_back(count);
+    for (const auto& [count, bound] : bound_)
+      if (bound.step_s > 0) covered.push_back(count);
     // A baseline may be none of the plans that were searched, and better than they can be.
-    plan.prediction.lower_bound_s = std::min(known_bound_s(), plan.prediction.step_s);
-    plan.prediction.bound_covers =
-        fmt::format("every plan of {} micro-batches, cut into stages between {} clusters of layers, {}{}{}",
-                    fmt::join(covered, ", "), allowed_.cuts.size() - 1, meshes_text(),
-                    options_.constraints.empty() ? "" : ", that meets the constraints",
-                    unsearched_.empty() ? ""
-                                        : fmt::format(" (--effort thorough looks at {} micro-batches too)",
-                                                      fmt::join(unsearched_, ", ")));
+    plan.prediction.lower_bound_s = std::min(known.step_s, plan.prediction.step_s);
+    plan.prediction.bound_covers = fmt::format(
+        "every plan of {} micro-batches, cut into stages between {} clusters of layers, {}, {}{}{}",
+        fmt::join(covered, ", "), allowed_.cuts.size() - 1, meshes_text(), schedules_text(known),
+        options_.constraints.empty() ? "" : ", that meets the constraints",
+        unsearched_.empty() ? ""
+                            : fmt::format(" (--effort thorough looks at {} micro-batches too)",
+                                          fmt::join(unsearched_, ", ")));
     return true;
   }
 
@@ -292,6 +307,17 @@ class PlanSearch {
     return fmt::format("on submeshes of one axis, or of two{}{}",
                        nodes > 1 ? " of which the second stays within a node" : "",
                        doubling ? ", of 1, 2, 4, 8 ... or all nodes" : "");
+  }
+
+  /// What is said of one schedule alone, if that is more.
+  std::string schedules_text(const Bound& known) const {
+    constexpr double same = 1 + 1e-4;
+    if (schedule_ != kAnySchedule) return "under schedule " + schedule_;
+    return "under any schedule" +
+           (known.of_first_s <= same * known.step_s
+                ? ""
+                : fmt::format(" (under {} alone {} at least)", first_schedule(schedule_),
+                              seconds_text(known.of_first_s)));
   }
 
   std::string end_of_search() const { return clock_.end() + (cut_at_.empty() ? "" : " in: " + cut_at_); }
@@ -317,7 +343,7 @@ class PlanSearch {
   BaselineTrials baselines_;
   std::map<int, std::unique_ptr<PricedGraph>> graphs_;  ///< by micro-batches
   SearchSpace allowed_;                                 ///< cuts of layers, and what constraints say
-  std::map<int, double> bound_s_;                       ///< by micro-batches; 0: not known, for want of time
+  std::map<int, Bound> bound_;                          ///< by micro-batches; 0: not known, for want of time
   std::vector<int> unsearched_;                         ///< micro-batches that the effort leaves out
   bool out_of_time_ = false;
   std::string cut_at_;                                ///< what was being done when the time was over

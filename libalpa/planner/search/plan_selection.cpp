@@ -13,6 +13,7 @@
 #include "libalpa/planner/assemble.h"
 #include "libalpa/planner/predict.h"
 #include "libalpa/planner/search/met_constraints.h"
+#include "libalpa/planner/search/schedule_choice.h"
 #include "libalpa/planner/search/work_lower_bound.h"
 #include "libalpa/schedule/schedule.h"
 
@@ -29,14 +30,41 @@ std::int64_t fullest_device(const Plan& plan) {
 
 std::string too_slow_text(double least_s) { return fmt::format("{} a step at least", seconds_text(least_s)); }
 
-std::string form(const Plan& plan) {
-  return count_text(std::ssize(plan.stages), "stage") + ", " + count_text(plan.micro_batches, "micro-batch");
+/// A schedule makes no difference to one stage.
+std::string form(std::ptrdiff_t stages, int micro_batches, const std::string& schedule) {
+  return count_text(stages, "stage") + ", " + count_text(micro_batches, "micro-batch") +
+         (stages > 1 ? ", " + schedule : "");
 }
 
-/// The same wherever it lies.
-bool is_same_stage(StageRequest a, const StageRequest& b) {
-  a.first_device = b.first_device;
-  return a == b;
+/// Less a step does not take, whatever the schedule.
+double slowest_s(const std::vector<StageSolution>& solutions) {
+  return std::ranges::max(solutions, {}, &StageSolution::step_s).step_s;
+}
+
+void hold_micro_batches(std::vector<StageRequest>& requests, const std::string& schedule) {
+  int most = 1;
+  for (std::size_t s = 0; s < requests.size(); ++s) {
+    StageRequest& request = requests[s];
+    request.in_flight = most_in_flight(find_schedule(schedule).order(
+        StageIndex(static_cast<int>(s)), static_cast<int>(requests.size()), request.micro_batches));
+    most = std::max(most, request.in_flight);
+  }
+  for (StageRequest& request : requests) request.pipeline_in_flight = most;
+}
+
+/// Whether a solution is as good where more micro-batches are in flight, and the same wherever it lies.
+bool serves(const StageSolution& solution, const StageRequest& solved, StageRequest wanted,
+            std::int64_t limit) {
+  const bool holds_more =
+      wanted.in_flight >= solved.in_flight && wanted.pipeline_in_flight >= solved.pipeline_in_flight;
+  const std::int64_t live = solution.resident_bytes + wanted.in_flight * solution.micro_batch_bytes;
+  if (holds_more && live > limit - wanted.reserve_bytes) return false;
+  wanted.first_device = solved.first_device;
+  if (holds_more) {
+    wanted.in_flight = solved.in_flight;
+    wanted.pipeline_in_flight = solved.pipeline_in_flight;
+  }
+  return wanted == solved;
 }
 
 /// The same in all but what they are called.
@@ -70,7 +98,7 @@ struct PlanSelection::Attempt {
   std::vector<StageRequest> asked;    ///< [stage] what `starts` are of
   std::vector<bool> is_open;          ///< [stage] to be solved
   std::vector<char> out_of_time;      ///< [stage]
-  double most_s = infinity;           ///< as of try_out
+  double most_s = infinity;           ///< as of Patience::stage_s
   bool is_first = true;
 
   std::size_t stages() const { return proposal.requests.size(); }
@@ -95,7 +123,7 @@ void PlanSelection::solve_open(const PricedGraph& priced, Attempt& attempt, int 
     if (!attempt.is_open[s]) continue;
     const StageSolution* start = attempt.start(s);
     if (attempt.is_first && start && start->is_solved &&
-        is_same_stage(attempt.proposal.requests[s], attempt.asked[s]))
+        serves(*start, attempt.asked[s], attempt.proposal.requests[s], costs_.cluster().memory_bytes))
       attempt.proposal.solutions[s] = *start;
     else if (s != slowest)
       others.push_back(s);
@@ -158,32 +186,31 @@ Plan PlanSelection::plan_of(const PricedGraph& priced, const Proposal& proposal,
 PlanSelection::Trial PlanSelection::try_out(const PricedGraph& priced, Proposal proposal,
                                             const std::string& method, const std::string& schedule,
                                             double most_s, int threads) const {
-  const int stages = static_cast<int>(proposal.requests.size());
+  return tried(priced, std::move(proposal), method, schedule, {most_s, most_s}, threads);
+}
+
+PlanSelection::Trial PlanSelection::tried(const PricedGraph& priced, Proposal proposal,
+                                          const std::string& method, const std::string& schedule,
+                                          Patience patience, int threads) const {
   const std::int64_t limit = costs_.cluster().memory_bytes;
   Trial trial;
   trial.method = method;
+  trial.schedule = schedule;
   Attempt attempt;
   attempt.asked = proposal.requests;
   attempt.starts = std::exchange(proposal.solutions, std::vector<StageSolution>(proposal.requests.size()));
   attempt.is_open.assign(proposal.requests.size(), true);
   attempt.out_of_time.assign(proposal.requests.size(), 0);
   attempt.proposal = std::move(proposal);
-  attempt.most_s = most_s;
+  attempt.most_s = patience.stage_s;
   std::vector<StageRequest>& requests = attempt.proposal.requests;
-  int most_in_flight = 1;
-  for (int s = 0; s < stages; ++s) {
-    requests[s].in_flight =
-        alpa::most_in_flight(find_schedule(schedule).order(StageIndex(s), stages, requests[s].micro_batches));
-    most_in_flight = std::max(most_in_flight, requests[s].in_flight);
-  }
+  hold_micro_batches(requests, schedule);
   place_stages(requests, costs_.cluster());
-  for (StageRequest& request : requests) {
-    request.pipeline_in_flight = most_in_flight;
+  for (StageRequest& request : requests)
     if (options_.rematerialize == Rematerialize::always)
       request.recomputed_layers = request.end_layer - request.first_layer;
-  }
   // Once more where packing takes more than what is live, and once rematerialised.
-  for (int left = 3; left > 0; --left, attempt.is_first = false) {
+  for (int left = patience.packings; left > 0; --left, attempt.is_first = false) {
     solve_open(priced, attempt, threads);
     trial.out_of_time =
         trial.out_of_time || std::ranges::any_of(attempt.out_of_time, [](char hit) { return hit != 0; });
@@ -194,12 +221,13 @@ PlanSelection::Trial PlanSelection::try_out(const PricedGraph& priced, Proposal 
       if (solution.least_memory > 0)
         trial.shortfall = {requests[s].first_layer, requests[s].end_layer, solution.least_memory};
       else
-        trial.failure = solution.lower_bound_s >= most_s && solution.lower_bound_s < infinity
+        trial.failure = solution.lower_bound_s >= patience.stage_s && solution.lower_bound_s < infinity
                             ? too_slow_text(solution.lower_bound_s)
                             : fmt::format("stage {}: {}", s, solution.why_not);
       return trial;
     }
-    if (const double step_s = pipeline_seconds(solutions, requests.front().micro_batches); step_s >= most_s) {
+    if (const double step_s = pipeline_seconds(solutions, requests.front().micro_batches);
+        step_s >= patience.pipeline_s) {
       trial.failure = fmt::format("{} a step by its estimate, and no closer look", seconds_text(step_s));
       return trial;
     }
@@ -220,7 +248,9 @@ PlanSelection::Trial PlanSelection::try_out(const PricedGraph& priced, Proposal 
       trial.proposal = std::move(attempt.proposal);
       trial.proposal.estimate_s = pipeline_seconds(trial.proposal.solutions, plan.micro_batches);
       plan.prediction.lower_bound_s = least_step_s(priced, trial.proposal, schedule);
-      plan.prediction.bound_covers = "these stages on these meshes, split in any way that the method allows";
+      plan.prediction.bound_covers =
+          fmt::format("these stages on these meshes{}, split in any way that the method allows",
+                      requests.size() > 1 ? " under schedule " + schedule : "");
       trial.plan = std::move(plan);
       return trial;
     }
@@ -230,29 +260,78 @@ PlanSelection::Trial PlanSelection::try_out(const PricedGraph& priced, Proposal 
   return trial;
 }
 
-Proposal PlanSelection::enter(Trial trial) {
-  out_of_time_ |= trial.out_of_time;
-  if (trial.plan)
-    keep(std::move(*trial.plan), trial.proposal.estimate_s, trial.method);
-  else if (trial.shortfall.bytes > 0)
-    note_shortfall(trial.method, trial.shortfall);
-  else
-    note_failure(trial.method, trial.failure);
+Proposal PlanSelection::enter(const PricedGraph& priced, Trial trial, const OtherSchedules& others,
+                              int threads) {
+  ++stages_;
+  const bool is_new = note(trial);
+  const Proposal& proposal = trial.proposal;
+  if (!is_new || slowest_s(proposal.solutions) >= best_step_s()) return std::move(trial.proposal);
+  std::vector<std::string> schedules = schedules_of(others.asked, static_cast<int>(proposal.requests.size()),
+                                                    proposal.requests.front().micro_batches);
+  std::erase(schedules, trial.schedule);
+  const bool solves_again = others.solves_again && entries_.back().candidate.step_s == best_step_s();
+  const int count = static_cast<int>(schedules.size());
+  std::vector<Trial> trials(schedules.size());
+  run_tasks(count, threads, [&](int i) {
+    trials[i] = tried_otherwise(priced, proposal, trial.method, schedules[i], solves_again,
+                                std::max(1, threads / count));
+  });
+  for (Trial& other : trials) note(other);
   return std::move(trial.proposal);
 }
 
-void PlanSelection::keep(Plan plan, double estimate_s, const std::string& method) {
-  plan.prediction.estimate_s = estimate_s;
+/// Of stages that are solved.
+PlanSelection::Trial PlanSelection::tried_otherwise(const PricedGraph& priced, const Proposal& proposal,
+                                                    const std::string& method, const std::string& schedule,
+                                                    bool solves_again, int threads) const {
+  std::vector<StageRequest> requests = proposal.requests;
+  hold_micro_batches(requests, schedule);
+  Trial trial;
+  trial.method = method;
+  trial.schedule = schedule;
+  for (std::size_t s = 0; s < requests.size() && !solves_again && trial.failure.empty(); ++s)
+    if (!serves(proposal.solutions[s], proposal.requests[s], requests[s], costs_.cluster().memory_bytes))
+      trial.failure = fmt::format("stage {} has no room for {} in flight, split as it is", s,
+                                  count_text(requests[s].in_flight, "micro-batch"));
+  if (trial.failure.empty())
+    trial = tried(priced, proposal, method, schedule,
+                  {.stage_s = best_step_s(), .packings = solves_again ? Patience{}.packings : 1}, threads);
+  if (!trial.plan)
+    trial.method += ": " + form(std::ssize(requests), requests.front().micro_batches, schedule);
+  return trial;
+}
+
+/// Whether it is a plan that was not known.
+bool PlanSelection::note(Trial& trial) {
+  out_of_time_ |= trial.out_of_time;
+  if (trial.plan) return keep(std::move(*trial.plan), trial.proposal.estimate_s, trial.method);
+  if (trial.shortfall.bytes > 0)
+    note_shortfall(trial.method, trial.shortfall);
+  else
+    note_failure(trial.method, trial.failure);
+  failures_.back().candidate.schedule = trial.schedule;
+  return false;
+}
+
+bool PlanSelection::keep(Plan plan, double estimate_s, const std::string& method) {
+  // The estimate is that of the first schedule, which others may be faster than.
+  const bool is_first = plan.schedule == schedules().front().name;
+  plan.prediction.estimate_s = is_first ? estimate_s : std::min(estimate_s, plan.prediction.step_s);
   for (std::size_t i = 0; i < entries_.size(); ++i)
     if (same_plan(entries_[i].plan, plan)) {
       entries_[i].candidate.method += " = " + method;
       compare(i, estimate_s);
-      return;
+      return false;
     }
-  const Candidate candidate{method, plan.prediction.step_s, fullest_device(plan), "",
-                            plan.prediction.meshes[busiest_mesh(plan.prediction)]};
-  entries_.push_back({candidate, std::move(plan)});
+  const Candidate candidate{method,
+                            plan.prediction.step_s,
+                            fullest_device(plan),
+                            "",
+                            plan.prediction.meshes[busiest_mesh(plan.prediction)],
+                            plan.schedule};
+  entries_.push_back({candidate, std::move(plan), stages_});
   compare(entries_.size() - 1, estimate_s);
+  return true;
 }
 
 void PlanSelection::compare(std::size_t entered, double estimate_s) {
@@ -268,14 +347,20 @@ void PlanSelection::compare(std::size_t entered, double estimate_s) {
   clock_.found(entry.candidate.step_s);
 }
 
+double PlanSelection::best_step_s() const {
+  const std::optional<std::size_t>& best = frozen_ ? beside_ : best_;
+  return best ? entries_[*best].candidate.step_s : infinity;
+}
+
 void PlanSelection::note_failure(const std::string& method, const std::string& why) {
-  failures_.push_back({method, 0, 0, why});
+  failures_.push_back({{method, 0, 0, why}, stages_});
 }
 
 void PlanSelection::note_shortfall(const std::string& method, const StageShortfall& shortfall) {
-  failures_.push_back({method, 0, shortfall.bytes,
-                       fmt::format("layers {} to {} need {} at least", shortfall.first_layer,
-                                   shortfall.end_layer - 1, bytes_text(shortfall.bytes))});
+  failures_.push_back({{method, 0, shortfall.bytes,
+                        fmt::format("layers {} to {} need {} at least", shortfall.first_layer,
+                                    shortfall.end_layer - 1, bytes_text(shortfall.bytes))},
+                       stages_});
   if (least_shortfall_.bytes == 0 || shortfall.bytes < least_shortfall_.bytes) least_shortfall_ = shortfall;
 }
 
@@ -302,7 +387,7 @@ void PlanSelection::refuse() const {
     throw Error(ErrorKind::infeasible,
                 failures_.empty() ? fmt::format("method '{}' has no plan for this model on {} devices",
                                                 options_.method, devices_)
-                                  : fmt::format("no plan: {}", failures_.front().verdict),
+                                  : fmt::format("no plan: {}", failures_.front().candidate.verdict),
                 "alpa-plan --method auto, or other --devices and --micro-batches");
   const std::int64_t limit = costs_.cluster().memory_bytes;
   throw Error(
@@ -322,14 +407,23 @@ Plan PlanSelection::result() {
   chosen.prediction.lower_bound_s = std::min(chosen.prediction.lower_bound_s, chosen.prediction.step_s);
   entries_[*best_].candidate.step_s = chosen.prediction.step_s;
   std::vector<Candidate>& candidates = chosen.prediction.candidates;
+  const int own = entries_[*best_].stages;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     candidates.push_back(entries_[i].candidate);
     candidates.back().verdict = verdict(i);
-    candidates.back().method += ": " + form(entries_[i].plan);
+    if (entries_[i].stages != own) candidates.back().schedule = "";
+    const Plan& plan = entries_[i].plan;
+    candidates.back().method += ": " + form(std::ssize(plan.stages), plan.micro_batches, plan.schedule);
   }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.step_s < b.step_s; });
-  candidates.insert(candidates.end(), failures_.begin(), failures_.end());
+  for (const Failure& failure : failures_) {
+    candidates.push_back(failure.candidate);
+    if (failure.stages != own) candidates.back().schedule = "";
+  }
+  const auto has_schedule = [](const Candidate& c) { return !c.schedule.empty(); };
+  if (std::ranges::count_if(candidates, has_schedule) == 1)
+    for (Candidate& candidate : candidates) candidate.schedule = "";
   return chosen;
 }
 

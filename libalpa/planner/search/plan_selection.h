@@ -39,11 +39,17 @@ class PlanSelection {
   /// What became of a proposal.
   struct Trial {
     Proposal proposal;  ///< the plan's stages, each with its solution; empty where they do not fit
-    std::string method;
+    std::string method, schedule;
     std::optional<Plan> plan;
     std::string failure;       ///< why there is none, or
     StageShortfall shortfall;  ///< likewise, where memory is why
     bool out_of_time = false;
+  };
+
+  /// Under which schedules the stages of a proposal are tried once it is known what they take under one.
+  struct OtherSchedules {
+    std::string asked;         ///< those of schedules_of()
+    bool solves_again = true;  ///< what does not fit as it is, if it would be of the best plan so far
   };
 
   /// The stages solved to the end, starting from the proposal's solutions where it has them (those that were
@@ -53,8 +59,9 @@ class PlanSelection {
   /// more. May be called by several threads, each of which uses `threads`.
   Trial try_out(const PricedGraph&, Proposal, const std::string& method, const std::string& schedule,
                 double most_s, int threads) const;
-  /// What came out joins the candidates, or the failures. Returns the proposal that was tried out.
-  Proposal enter(Trial);
+  /// What came out joins the candidates, or the failures; so do the same stages under `others`, unless they
+  /// take as long as the best plan so far whatever the schedule. Returns the proposal that was tried out.
+  Proposal enter(const PricedGraph&, Trial, const OtherSchedules& others, int threads);
 
   void note_failure(const std::string& method, const std::string& why);
   void note_shortfall(const std::string& method, const StageShortfall&);
@@ -74,16 +81,33 @@ class PlanSelection {
 
  private:
   struct Entry {
+    Candidate candidate;  ///< with the schedule of whatever stages
+    Plan plan;            ///< without what is the same in all
+    int stages = 0;       ///< the same under several schedules
+  };
+  struct Failure {
     Candidate candidate;
-    Plan plan;  ///< without what is the same in all
+    int stages = 0;
+  };
+  /// When a proposal is given up.
+  struct Patience {
+    double pipeline_s = infinity;  ///< it is estimated to take that or more
+    double stage_s = infinity;     ///< one of its stages takes that or more
+    int packings = 3;              ///< its memory could not be packed that often
   };
 
   struct Attempt;
+  Trial tried(const PricedGraph&, Proposal, const std::string& method, const std::string& schedule, Patience,
+              int threads) const;
+  Trial tried_otherwise(const PricedGraph&, const Proposal&, const std::string& method,
+                        const std::string& schedule, bool solves_again, int threads) const;
   void solve_open(const PricedGraph&, Attempt&, int threads) const;
   void solve(const PricedGraph&, Attempt&, std::size_t stage, double enough) const;
   Plan plan_of(const PricedGraph&, const Proposal&, const std::string& method,
                const std::string& schedule) const;
-  void keep(Plan, double estimate_s, const std::string& method);
+  bool note(Trial&);
+  double best_step_s() const;  ///< of those that the next is to be better than; infinity: none yet
+  bool keep(Plan, double estimate_s, const std::string& method);
   void compare(std::size_t entry, double estimate_s);
   std::string verdict(std::size_t entry) const;
   [[noreturn]] void refuse() const;
@@ -95,7 +119,8 @@ class PlanSelection {
   int devices_;
   PlanningClock& clock_;
   std::vector<Entry> entries_;  ///< plans that fit, each once
-  std::vector<Candidate> failures_;
+  std::vector<Failure> failures_;
+  int stages_ = 0;                     ///< Entry::stages of what was entered last
   std::optional<std::size_t> best_;    ///< the winner
   std::optional<std::size_t> beside_;  ///< the fastest of those evaluated after it was frozen
   bool frozen_ = false;

@@ -8,6 +8,7 @@
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/parallel_tasks.h"
 #include "libalpa/planner/search/fastest_ways.h"
+#include "libalpa/planner/search/schedule_choice.h"
 #include "libalpa/planner/search/solved_stages.h"
 #include "libalpa/planner/search/stage_floors.h"
 
@@ -48,7 +49,7 @@ class StageSearch {
         places_(space.devices, cluster_.devices_per_node),
         spans_(planning.classes, space.cuts.empty() ? every_layer(planning.graph()) : space.cuts, sizes_,
                space.devices, space.needed_cuts),
-        form_(form_of(space.schedule, space.micro_batches,
+        form_(form_of(first_schedule(space.schedule), space.micro_batches,
                       std::min({space.most_stages, spans_.units(), space.devices}))),
         most_estimate_s_(kEstimatesAbove * space.cutoff_s),
         alike_(spans_.units() > kManyUnits ? kAlikeOfMany : kAlike),
@@ -62,6 +63,7 @@ class StageSearch {
   SearchOutcome run() {
     const auto at_least = [&](double seconds) {
       outcome_.lower_bound_s = std::min(space_.cutoff_s, std::max(outcome_.lower_bound_s, seconds));
+      outcome_.bound_of_first_s = outcome_.lower_bound_s;
     };
     at_least(space_.micro_batches * work_.rest_s(0, 0, space_.devices));
     outcome_.out_of_time = !modes_.find_bounds(clock_);
@@ -249,10 +251,20 @@ class StageSearch {
 
   /// Of those that a faster pipeline may have.
   std::vector<LeastPipeline> least_pipelines(const StageFloors& floors, double pipeline_s,
-                                             bool known_solutions) const {
+                                             bool known_solutions, const PipelineForm& form) const {
     return alpa::least_pipelines(
-        floors.within(pipeline_s, solved_, known_solutions, {spans_.units(), places_, sizes_}), form_,
+        floors.within(pipeline_s, solved_, known_solutions, {spans_.units(), places_, sizes_}), form,
         space_.least_stages, stops_);
+  }
+
+  /// On all pipelines under the schedules that `asked` stands for, or `best` where that is less.
+  double bound_s(const StageFloors& floors, double best, const std::string& asked) const {
+    const int most_stages = static_cast<int>(form_.in_flight.size()) - 1;
+    const PipelineForm form = bounding_form(asked, space_.micro_batches, most_stages);
+    double bound = best;
+    for (const LeastPipeline& pipeline : least_pipelines(floors, best, false, form))
+      bound = std::min(bound, pipeline.seconds);
+    return bound;
   }
 
   /// Solves what a better partition would have to be made of, until there is none.
@@ -262,7 +274,7 @@ class StageSearch {
     clock_.begin(space_.name + ": bounded", 0);
     const StageFloors floors(spans_, modes_, work_, space_.micro_batches);
     const auto least = [&](bool known_solutions) {
-      const std::vector<LeastPipeline> pipelines = least_pipelines(floors, best, known_solutions);
+      const std::vector<LeastPipeline> pipelines = least_pipelines(floors, best, known_solutions, form_);
       const auto at = std::ranges::min_element(pipelines, {}, &LeastPipeline::seconds);
       return at == pipelines.end() ? LeastPipeline{{}, best} : *at;
     };
@@ -282,8 +294,11 @@ class StageSearch {
         partitions_.push_back(std::move(partition));
       }
     }
-    const double bound_s = std::min(best, least(false).seconds);
-    outcome_.lower_bound_s = clock_.is_long_over() ? 0 : bound_s;
+    const std::string first = first_schedule(space_.schedule);
+    const double of_first_s = bound_s(floors, best, first),
+                 of_all_s = first == space_.schedule ? of_first_s : bound_s(floors, best, space_.schedule);
+    outcome_.lower_bound_s = clock_.is_long_over() ? 0 : of_all_s;
+    outcome_.bound_of_first_s = clock_.is_long_over() ? 0 : of_first_s;
     outcome_.out_of_time |= clock_.is_long_over();
   }
 

@@ -317,7 +317,7 @@ TEST(ConstrainedSearch, RefusesOptionsThatSayOtherwise) {
   options.schedule = "zero-bubble";
   refuses(options, "--schedule zero-bubble beside limits.toml:3: schedule gpipe");
   options.pin = parse_pin("[[stage]]\nlayers = 4\nmesh = [4]\n", "pin.toml");
-  options.schedule = "1f1b", options.micro_batches = 0;
+  options.schedule = PlannerOptions{}.schedule, options.micro_batches = 0;
   refuses(options, "--constraints beside --pin");
 }
 

@@ -19,7 +19,7 @@ struct MetCase {
 };
 
 constexpr const char* kDataThenTensor =
-    "micro_batches = 4\n[[stage]]\nlayers = 2\nmesh = [2]\naxes = [\"data\"]\n"
+    "micro_batches = 4\nschedule = \"1f1b\"\n[[stage]]\nlayers = 2\nmesh = [2]\naxes = [\"data\"]\n"
     "[[stage]]\nlayers = 2\nmesh = [2]\naxes = [\"tensor\"]\n";
 constexpr const char* kOneTensorStage = "[[stage]]\nlayers = 4\nmesh = [4]\naxes = [\"tensor\"]\n";
 constexpr const char* kZero[] = {
