@@ -4,6 +4,7 @@
 #include "libalpa/program/order/simulate.h"
 #include "libalpa/program/order/step_error.h"
 #include "libalpa/program/order/verify.h"
+#include "libalpa/schedule/schedule.h"
 
 namespace alpa {
 namespace {
@@ -56,8 +57,10 @@ double predicted_error_s(const Plan& plan, const Graph& graph, const CostModel& 
 void predict_steady(Plan& plan, const Graph& graph, const CostModel& costs) {
   const Program program = lower(graph, plan);
   const int stages = static_cast<int>(plan.stages.size()), all = plan.micro_batches;
-  // Every stage has begun and ended one by then; what stages do for each other repeats after so many.
-  const int begun = 3 * stages, repeats = stages;
+  const std::vector<StageRun> first = find_schedule(plan.schedule).order(StageIndex(0), stages, all);
+  // Every stage has begun and ended one by then, with as many in flight as the first has ever; what stages do
+  // for each other repeats after so many.
+  const int begun = most_in_flight(first) + 2 * stages, repeats = stages;
   if (all <= begun + 2 * repeats) return put(plan, program, simulate(program, costs));
   const int steady = begun + repeats;
   put(plan, program,

@@ -78,6 +78,17 @@ TEST(PlanSummary, NamesTheRunnerUpAndWhyItLost) {
               HasSubstr("runner-up  none: no other plan that was tried fits\n"));
 }
 
+TEST(PlanSummary, SaysWhatTheSameStagesTakeUnderOtherSchedules) {
+  const Candidate slower{"search", 0.012, 1, "slower: idle +2.00 ms", {}, "gpipe"},
+      lacking{"search", 0, 1, "layers 0 to 3 need 3.2 GiB at least", {}, "zero-bubble"};
+  const std::string text = summary(tried("search", {slower, lacking}));
+  EXPECT_THAT(
+      text,
+      HasSubstr("schedule   1f1b; the same stages: gpipe 12.00 ms (+20.0 %), no plan under zero-bubble\n"));
+  EXPECT_THAT(text, HasSubstr("runner-up  none: no other plan that was tried fits\n"));
+  EXPECT_THAT(summary(tried("search", {})), testing::Not(HasSubstr("the same stages")));
+}
+
 TEST(PlanSummary, ComparesAPlanThatWasAskedForWithTheBestThatWasTried) {
   const Candidate faster{"search", 0.007, 1, "the search's own best", {}},
       slower{"c", 0.012, 1, "slower: idle +2.00 ms", {}};

@@ -36,7 +36,7 @@ TEST_F(PlanFile, HoldsThePlan) { EXPECT_EQ(read_plan(written("a.h5", lowered_.pl
 
 TEST_F(PlanFile, HoldsHowTheTimeOfACandidateIsSplit) {
   Plan plan = lowered_.plan;
-  plan.prediction.candidates.push_back({"another", 0.5, 7, "slower", {0.1, 0.2, 0.3, 0.4}});
+  plan.prediction.candidates.push_back({"another", 0.5, 7, "slower", {0.1, 0.2, 0.3, 0.4}, "gpipe"});
   EXPECT_EQ(read_plan(written("a.h5", plan)), plan);
 }
 

@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/infinity.h"
 #include "libalpa/planner/search/baselines.h"
 #include "libalpa/planner/search/pin.h"
 #include "libalpa/program/lower/lower.h"
+#include "libalpa/schedule/schedule.h"
 #include "tests/support/small_models.h"
 #include "tests/support/small_plans.h"
 
@@ -143,6 +145,69 @@ TEST(Search, BeatsOrEqualsEveryBaselineAsACandidateAndNearlyByItself) {
     EXPECT_LE(best, step_s) << method;
     EXPECT_LE(own, 1.05 * step_s) << method;
   }
+}
+
+std::vector<Candidate> of_own_stages(const Plan& plan) {
+  std::vector<Candidate> own = plan.prediction.candidates;
+  std::erase_if(own, [](const Candidate& candidate) { return candidate.schedule.empty(); });
+  return own;
+}
+
+// A device for each of four layers leaves nothing else to choose.
+TEST(Schedule, IsTheFastestThatThereIs) {
+  for (const int micro_batches : {1, 2, 8}) {
+    const Plan plan = planned("inter-only", 4, micro_batches);
+    double fastest_s = infinity;
+    for (const std::string& schedule : schedule_names()) {
+      PlannerOptions options;
+      options.method = "inter-only";
+      options.micro_batches = micro_batches;
+      options.schedule = schedule;
+      const Plan named = plan_quietly(small_model(), small_cluster(4), options);
+      EXPECT_EQ(named.schedule, schedule);
+      EXPECT_TRUE(of_own_stages(named).empty());
+      fastest_s = std::min(fastest_s, named.prediction.step_s);
+    }
+    EXPECT_NEAR(plan.prediction.step_s, fastest_s, 1e-9 * fastest_s)
+        << micro_batches;  // sums in another order
+  }
+}
+
+TEST(Schedule, StandsBesideWhatTheSameStagesTakeUnderOthers) {
+  const Plan plan = planned("inter-only", 4, 8);
+  std::vector<std::string> tried;
+  for (const Candidate& candidate : of_own_stages(plan)) {
+    tried.push_back(candidate.schedule);
+    EXPECT_GE(candidate.step_s, plan.prediction.step_s) << candidate.schedule;
+    EXPECT_EQ(candidate.is_chosen(), candidate.schedule == plan.schedule) << candidate.schedule;
+    EXPECT_THAT(candidate.method, testing::EndsWith("4 stages, 8 micro-batches, " + candidate.schedule));
+  }
+  EXPECT_THAT(tried, testing::UnorderedElementsAreArray(schedule_names()));
+}
+
+TEST(Schedule, OfOneStageIsNoChoice) {
+  const Plan plan = planned("zero-2", 4, 2);
+  EXPECT_EQ(plan.schedule, "1f1b");
+  EXPECT_TRUE(of_own_stages(plan).empty());
+}
+
+TEST(Schedule, OfAPinThatLeavesItOutIsThatOfTheOptions) {
+  PlannerOptions options;
+  std::string text = "micro_batches = 8\n";
+  for (int stage = 0; stage < 4; ++stage) text += "[[stage]]\nlayers = 1\nmesh = []\n";
+  options.pin = parse_pin(text, "pin.toml");
+  EXPECT_EQ(plan_quietly(small_model(), small_cluster(4), options).schedule,
+            planned("inter-only", 4, 8).schedule);
+  options.schedule = "gpipe";
+  EXPECT_EQ(plan_quietly(small_model(), small_cluster(4), options).schedule, "gpipe");
+}
+
+TEST(Bound, SaysWhichSchedulesItHoldsFor) {
+  EXPECT_THAT(planned("search", 4, 8).prediction.bound_covers, HasSubstr(", under any schedule"));
+  PlannerOptions options;
+  options.schedule = "gpipe";
+  EXPECT_THAT(plan_quietly(small_model(), small_cluster(4), options).prediction.bound_covers,
+              HasSubstr(", under schedule gpipe"));
 }
 
 TEST(Search, IsDeterministic) { EXPECT_EQ(planned("auto", 4, 2), planned("auto", 4, 2)); }

@@ -123,6 +123,29 @@ TEST(Schedules, KeepAsManyMicroBatchesInFlightAsTheirAuthorsSay) {
       }
 }
 
+TEST(Schedules, HoldNoFewerMicroBatchesThanTheFirst) {
+  for (const PipelineSchedule& schedule : schedules())
+    for (int stages = 1; stages <= 5; ++stages)
+      for (int micro_batches = 1; micro_batches <= 7; ++micro_batches)
+        for (int stage = 0; stage < stages; ++stage)
+          EXPECT_GE(in_flight(schedule.name, stage, stages, micro_batches),
+                    in_flight(schedules().front().name, stage, stages, micro_batches))
+              << schedule.name;
+}
+
+TEST(Schedules, ThatDifferAreAllWhereThereIsEnoughToDo) {
+  EXPECT_EQ(differing_schedules(4, 8), schedule_names());
+}
+
+TEST(Schedules, ThatDifferAreOneForOneStage) {
+  EXPECT_THAT(differing_schedules(1, 8), testing::ElementsAre("1f1b"));
+}
+
+// Gradients of weights may still wait until the stage before has its gradient.
+TEST(Schedules, ThatDifferWithOneMicroBatchAreOfWholeAndOfSplitBackwards) {
+  EXPECT_THAT(differing_schedules(3, 1), testing::ElementsAre("1f1b", "split-1f1b"));
+}
+
 // Of any schedule: each micro-batch once forward and once backward, a part of the backward after the other.
 TEST(Schedules, TakeEveryMicroBatchOnceThroughEveryStage) {
   for (const PipelineSchedule& schedule : schedules())

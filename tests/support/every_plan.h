@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 #include <span>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "libalpa/planner/assemble.h"
 #include "libalpa/planner/planner_options.h"
 #include "libalpa/planner/predict.h"
+#include "libalpa/planner/search/schedule_choice.h"
 #include "libalpa/planner/search/search_space.h"
 #include "libalpa/planner/stage_places.h"
 #include "tests/support/cheapest_choices.h"
@@ -23,9 +25,9 @@
 namespace alpa::testing_models {
 
 /// Plans of a model for all devices of a cluster, of a space that the search has too: for every number of
-/// micro-batches that is given, every cut of the layers into stages, every submesh, as one axis or two; there
-/// the choices that StageProblem has, of a strategy for each node and a layout for each value, equal layers
-/// apart from each other. Devices are given to stages as the search does.
+/// micro-batches that is given, every schedule, every cut of the layers into stages, every submesh, as one
+/// axis or two; there the choices that StageProblem has, of a strategy for each node and a layout for each
+/// value, equal layers apart from each other. Devices are given to stages as the search does.
 ///
 /// Where there are more choices than can be tried, those that come cheapest by their stage's own price are:
 /// as many on each stage as there may be plans of a pipeline.
@@ -168,7 +170,7 @@ class EveryPlan {
     place_stages(requests, costs_.cluster());
     std::vector<StageSolution> solutions;
     const std::function<void()> extend = [&] {
-      if (solutions.size() == ways.size()) return try_out(part, requests, solutions, best);
+      if (solutions.size() == ways.size()) return try_schedules(part, requests, solutions, best);
       for (const StageSolution& solution : ways[solutions.size()]) {
         solutions.push_back(solution);
         extend();
@@ -178,20 +180,39 @@ class EveryPlan {
     extend();
   }
 
-  void try_out(const Part& part, const std::vector<StageRequest>& requests,
-               const std::vector<StageSolution>& solutions, Best& best) const {
-    Plan plan = assemble(part.planning, requests, solutions, SearchSpace{}.schedule, costs_.cluster());
-    if (limits_.wanted && !limits_.wanted(plan, part.graph)) return;
+  /// Others than the first where they can be better: whatever the schedule, each mesh has its work to do.
+  void try_schedules(const Part& part, const std::vector<StageRequest>& requests,
+                     const std::vector<StageSolution>& solutions, Best& best) const {
+    double work_s = 0;
+    for (const std::string& schedule :
+         schedules_of(kAnySchedule, static_cast<int>(requests.size()), part.micro_batches)) {
+      const auto known = best.of_count.find(part.micro_batches);
+      if (known != best.of_count.end() && work_s >= known->second) return;
+      work_s = try_out(part, requests, solutions, schedule, best);
+    }
+  }
+
+  /// Seconds that the mesh that works longest computes and communicates within itself; 0: not wanted.
+  double try_out(const Part& part, const std::vector<StageRequest>& requests,
+                 const std::vector<StageSolution>& solutions, const std::string& schedule, Best& best) const {
+    Plan plan = assemble(part.planning, requests, solutions, schedule, costs_.cluster());
+    if (limits_.wanted && !limits_.wanted(plan, part.graph)) return 0;
     predict_steady(plan, part.graph, costs_);
     ++best.plans;
-    for (const MeshPrediction& mesh : plan.prediction.meshes)
-      if (mesh.memory.total > costs_.cluster().memory_bytes) return;
+    double work_s = 0;
+    bool fits = true;
+    for (const MeshPrediction& mesh : plan.prediction.meshes) {
+      work_s = std::max(work_s, mesh.compute_s + mesh.collective_s);
+      fits = fits && mesh.memory.total <= costs_.cluster().memory_bytes;
+    }
+    if (!fits) return work_s;
     double& of_count = best.of_count.try_emplace(part.micro_batches, infinity).first->second;
     of_count = std::min(of_count, plan.prediction.step_s);
-    if (plan.prediction.step_s >= best.step_s) return;
+    if (plan.prediction.step_s >= best.step_s) return work_s;
     best.step_s = plan.prediction.step_s;
     best.plan = std::move(plan);
     best.solutions = solutions;
+    return work_s;
   }
 
   const CostModel& costs_;

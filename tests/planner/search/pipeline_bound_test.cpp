@@ -8,6 +8,8 @@
 #include <random>
 
 #include "libalpa/base/infinity.h"
+#include "libalpa/planner/planner_options.h"
+#include "libalpa/planner/search/schedule_choice.h"
 #include "libalpa/schedule/schedule.h"
 
 namespace alpa {
@@ -98,6 +100,22 @@ TEST(LeastPipeline, IsNotAboveWhatAnyScheduleTakes) {
       const double taken = simulated_s(works, schedule, micro_batches);
       EXPECT_LE(least, taken * (1 + 1e-12)) << schedule << ", round " << round;  // sums in another order
       EXPECT_GE(least, 0.3 * taken) << schedule << ", round " << round;  // one that is worth something
+      const double least_of_any = least_pipeline_s(floors_of(works, micro_batches),
+                                                   bounding_form(kAnySchedule, micro_batches, stages));
+      EXPECT_LE(least_of_any, taken * (1 + 1e-12)) << schedule << ", round " << round;
+      EXPECT_GE(least_of_any, 0.3 * taken) << schedule << ", round " << round;
+    }
+}
+
+TEST(BoundingForm, LetsAStageHoldWhatItDoesUnderWhicheverScheduleHoldsFewest) {
+  for (const std::string& schedule : schedule_names())
+    for (const int stages : {1, 2, 4}) {
+      const PipelineForm own = bounding_form(schedule, 3, 4), any = bounding_form(kAnySchedule, 3, 4);
+      for (const StageIndex stage : indices_to<StageIndex>(static_cast<std::size_t>(stages))) {
+        const int held = most_in_flight(find_schedule(schedule).order(stage, stages, 3));
+        EXPECT_LE(own.in_flight[stages - stage], held) << schedule;
+        EXPECT_LE(any.in_flight[stages - stage], own.in_flight[stages - stage]) << schedule;
+      }
     }
 }
 
