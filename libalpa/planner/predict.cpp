@@ -60,7 +60,7 @@ void predict_steady(Plan& plan, const Graph& graph, const CostModel& costs) {
   const std::vector<StageRun> first = find_schedule(plan.schedule).order(StageIndex(0), stages, all);
   // Every stage has begun and ended one by then, with as many in flight as the first has ever; what stages do
   // for each other repeats after so many.
-  const int begun = most_in_flight(first) + 2 * stages, repeats = stages;
+  const int repeats = most_in_flight(first), begun = repeats + 2 * stages;
   if (all <= begun + 2 * repeats) return put(plan, program, simulate(program, costs));
   const int steady = begun + repeats;
   put(plan, program,

@@ -20,7 +20,8 @@
 namespace alpa {
 namespace {
 
-constexpr double kGap = 5e-4;  ///< the estimate and the simulator differ by more
+constexpr double kNear = 1.05;  ///< schedules that may turn out the fastest
+constexpr double kGap = 5e-4;   ///< the estimate and the simulator differ by more
 
 std::int64_t fullest_device(const Plan& plan) {
   std::int64_t most = 0;
@@ -314,9 +315,7 @@ bool PlanSelection::note(Trial& trial) {
 }
 
 bool PlanSelection::keep(Plan plan, double estimate_s, const std::string& method) {
-  // The estimate is that of the first schedule, which others may be faster than.
-  const bool is_first = plan.schedule == schedules().front().name;
-  plan.prediction.estimate_s = is_first ? estimate_s : std::min(estimate_s, plan.prediction.step_s);
+  plan.prediction.estimate_s = estimate_s;
   for (std::size_t i = 0; i < entries_.size(); ++i)
     if (same_plan(entries_[i].plan, plan)) {
       entries_[i].candidate.method += " = " + method;
@@ -400,12 +399,28 @@ void PlanSelection::refuse() const {
           (options_.rematerialize == Rematerialize::never ? ", or --rematerialize auto" : ""));
 }
 
+/// Until here long steps are extrapolated, which may be off by more than schedules differ by.
+void PlanSelection::simulate_all_of_it() {
+  const int stages = entries_[*best_].stages;
+  const double near_s = kNear * entries_[*best_].candidate.step_s;
+  const Graph graph = model_.graph(entries_[*best_].plan.micro_batch_samples);
+  std::vector<std::size_t> near;
+  for (std::size_t i = 0; i < entries_.size(); ++i)
+    if (entries_[i].stages == stages && entries_[i].candidate.step_s <= near_s) near.push_back(i);
+  for (const std::size_t i : near) {
+    auto& [candidate, plan, _] = entries_[i];
+    predict(plan, graph, costs_);
+    candidate.step_s = plan.prediction.step_s;
+    candidate.busiest = plan.prediction.meshes[busiest_mesh(plan.prediction)];
+  }
+  best_ = *std::ranges::min_element(near, {}, [&](std::size_t i) { return entries_[i].candidate.step_s; });
+}
+
 Plan PlanSelection::result() {
   if (!best_) refuse();
+  simulate_all_of_it();
   Plan chosen = entries_[*best_].plan;
-  predict(chosen, model_.graph(chosen.micro_batch_samples), costs_);
   chosen.prediction.lower_bound_s = std::min(chosen.prediction.lower_bound_s, chosen.prediction.step_s);
-  entries_[*best_].candidate.step_s = chosen.prediction.step_s;
   std::vector<Candidate>& candidates = chosen.prediction.candidates;
   const int own = entries_[*best_].stages;
   for (std::size_t i = 0; i < entries_.size(); ++i) {

@@ -109,6 +109,7 @@ class PlanSelection {
   double best_step_s() const;  ///< of those that the next is to be better than; infinity: none yet
   bool keep(Plan, double estimate_s, const std::string& method);
   void compare(std::size_t entry, double estimate_s);
+  void simulate_all_of_it();
   std::string verdict(std::size_t entry) const;
   [[noreturn]] void refuse() const;
 

@@ -219,8 +219,7 @@ void try_case(std::uint32_t seed, const EveryPlan::Limits& limits, Tally& tally)
     if (is_covered(found, count)) bounded_best_s = std::min(bounded_best_s, seconds);
   const bool is_equal = found.step_s <= best_s * (1 + kRounding);
   const bool is_bounded = found.lower_bound_s <= bounded_best_s * (1 + kRounding);
-  const bool is_within =
-      found.step_s <= best_s * (1 + found.gap().value()) * (1 + kRounding);
+  const bool is_within = found.step_s <= best_s * (1 + found.gap().value()) * (1 + kRounding);
   tally.equal += is_equal;
   tally.bounded += is_bounded;
   tally.within += is_within;
@@ -237,7 +236,8 @@ void try_case(std::uint32_t seed, const EveryPlan::Limits& limits, Tally& tally)
 /// Of the cases that fit: how many plans may be slower than the best, as these still are. All have several
 /// stages. What the search minimises (pipeline_seconds) is not the step of a pipeline: it has every stage
 /// wait for the first micro-batch in each other one, and take the norm of its gradients after the last of
-/// all, while later stages do that earlier. And messages are priced before it is known who sends them.
+/// all, while later stages do that earlier; stages are searched
+/// for under the first schedule. And messages are priced before it is known who sends them.
 struct Known {
   int slower = 0;
 };
@@ -262,7 +262,7 @@ TEST(Optimality, OfFewSmallCases) {
 TEST(Optimality, OfManySmallCases) {
   Tally tally;
   for (std::uint32_t seed = 1000; seed < 1300; ++seed) try_case(seed, {.plans = 1000, .choices = 400}, tally);
-  expect(tally, {.slower = 7});
+  expect(tally, {.slower = 8});
 }
 
 }  // namespace
