@@ -59,6 +59,7 @@ void Workplace::make_plan(const std::string& name, const std::string& options,
 
 void Workplace::make_mixed_plan(const std::string& name, const std::string& model) const {
   write("mixed.toml", R"(micro_batches = 4
+schedule = "1f1b"
 [[stage]]
 layers = 3
 mesh = [2]
