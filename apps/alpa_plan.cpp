@@ -9,6 +9,7 @@
 
 #include "apps/app.h"
 #include "apps/calibrate_profile.h"
+#include "apps/kept_solutions.h"
 #include "apps/models.h"
 #include "apps/plan_costs.h"
 #include "apps/plan_questions.h"
@@ -47,7 +48,7 @@ constexpr const char* kFullHelp =
     "print all of the explanation: layouts, time and memory of each stage, every plan that was tried";
 
 struct Settings {
-  std::filesystem::path model, profile, cluster, pin, constraints, out, missing, first, second, trace,
+  std::filesystem::path model, profile, cluster, pin, constraints, cache, out, missing, first, second, trace,
       run_dir;
   std::vector<std::filesystem::path> plans;
   bool program = false, full = false, json = false;
@@ -110,8 +111,7 @@ void warn_of_missing_kernels(const Plan& plan, const Graph& graph, Log& log) {
                     fmt::join(names, ", "), plan.cluster.device));
 }
 
-int plan_model(const Settings& settings, App& app) {
-  const StopRequest stop;
+int plan_model(const Settings& settings, const StopRequest& stop, SelectionCache& cache, App& app) {
   for (const std::filesystem::path& written : {settings.out, settings.missing})
     if (!written.empty())
       AtomicFile{written};  // a folder that cannot be written is noticed before the search
@@ -121,6 +121,7 @@ int plan_model(const Settings& settings, App& app) {
   PlannerOptions options = settings.planner;
   options.compare_with_search = true;
   options.stop = &stop;
+  options.cache = &cache;
   if (!settings.pin.empty()) options.pin = read_pin(settings.pin);
   if (!settings.constraints.empty()) options.constraints = read_constraints(settings.constraints);
   Plan plan = make_plan(planning_model(model), costs, options, app.log());
@@ -140,6 +141,13 @@ int plan_model(const Settings& settings, App& app) {
   if (!plan.prediction.hit_time_limit || !stop.is_asked()) return 0;
   app.log().warning(fmt::format("'{}' is the best plan so far", settings.out.string()));
   return static_cast<int>(ErrorKind::stopped_early);
+}
+
+int plan_model(const Settings& settings, App& app) {
+  const StopRequest stop;
+  const Provenance provenance = provenance_here(app.command_line(), "alpa-plan", read_environment().job_id);
+  return with_kept_solutions(settings.cache, provenance, app.log(),
+                             [&](SelectionCache& cache) { return plan_model(settings, stop, cache, app); });
 }
 
 void simulate_plan(const Settings& settings, Log& log) {
@@ -232,6 +240,11 @@ int main(int argc, char** argv) {
       .option("--missing", settings.missing,
               "write the operator signatures that the profile lacks to this file")
       .writes()
+      .option(
+          "--cache", settings.cache,
+          "what was solved before, and will be after (HDF5; made where there is none): planning again, or "
+          "after a small change, takes what is the same from there and comes to the same plan")
+      .continues()
       .flag("--full", settings.full, kFullHelp)
       .option("--out", settings.out, "plan to write (HDF5)")
       .writes()
@@ -283,7 +296,8 @@ int main(int argc, char** argv) {
       .example("alpa-plan what-if plan.h5", "what a faster network, more memory or faster devices would do")
       .example("alpa-plan what-if plan.h5 --between-nodes x2 --memory x0.5", "both at once, stage by stage")
       .example("alpa-plan what-if plan.h5 --device H100", "the same plan on other GPUs")
-      .runs([&] { ask_what_if(settings.first, settings.profile, settings.what_if, settings.json, app.log()); });
+      .runs(
+          [&] { ask_what_if(settings.first, settings.profile, settings.what_if, settings.json, app.log()); });
   app.subcommand("sweep", "plan a model for several numbers of devices: how it scales, and what it costs")
       .argument("MODEL.toml", settings.model, "model definition")
       .option(

@@ -4,11 +4,47 @@
 #include <fmt/core.h>
 #include <xxhash.h>
 
+#include <charconv>
+#include <stdexcept>
+
 namespace alpa {
 
 std::string fingerprint(std::string_view bytes) {
   const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  return digest_text({hash.high64, hash.low64});
+}
+
+std::string digest_text(const Digest& digest) {
+  return fmt::format("{:016x}{:016x}", digest.high, digest.low);
+}
+
+Digest digest_of_text(std::string_view text) {
+  Digest digest;
+  const auto read = [&](std::size_t at, std::uint64_t& half) {
+    const char *begin = text.data() + at, *end = begin + 16;
+    const auto [stop, code] = std::from_chars(begin, end, half, 16);
+    if (code != std::errc{} || stop != end) throw std::invalid_argument("not a digest");
+  };
+  if (text.size() != 32) throw std::invalid_argument("not a digest");
+  read(0, digest.high);
+  read(16, digest.low);
+  return digest;
+}
+
+struct Digester::State {
+  XXH3_state_t xxh3;
+};
+
+Digester::Digester() : state_(std::make_unique<State>()) { XXH3_128bits_reset(&state_->xxh3); }
+Digester::~Digester() = default;
+
+void Digester::add_bytes(const void* bytes, std::size_t count) {
+  XXH3_128bits_update(&state_->xxh3, bytes, count);
+}
+
+Digest Digester::digest() const {
+  const XXH128_hash_t hash = XXH3_128bits_digest(&state_->xxh3);
+  return {hash.high64, hash.low64};
 }
 
 std::uint64_t hash64(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }

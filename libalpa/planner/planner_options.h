@@ -63,6 +63,7 @@ struct PlannerOptions {
   bool compare_with_search = false;
   /// Ends the search as the time limit does, and at once where there is no plan yet; null: nothing does.
   const StopRequest* stop = nullptr;
+  SelectionCache* cache = nullptr;  ///< of what was solved before; null: its searches have one of their own
 };
 
 /// The one list of the options that are numbers or words (libalpa/base/options.h).

@@ -211,6 +211,7 @@ class PlanSearch {
     space.proposals = effort.proposals;
     space.effort = effort.work;
     space.most_cbc_cells = effort.most_cbc_cells;
+    space.cache = options_.cache;
     space.threads = thread_count(options_.threads);
     return space;
   }

@@ -154,6 +154,7 @@ void PlanSelection::solve(const PricedGraph& priced, Attempt& attempt, std::size
   const double least_s = best_ || start ? 0 : 1;
   options.time_limit_s = std::clamp(clock_.left_s(), least_s, options.time_limit_s);
   options.stop = clock_.stop();
+  options.cache = options_.cache;
   const MeshCosts& mesh_costs = priced.book.known(request.mesh);
   solution = solve_stage(priced.planning, request, mesh_costs, options, start);
   attempt.out_of_time[stage] |= solution.hit_time_limit;

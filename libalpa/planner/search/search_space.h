@@ -9,6 +9,8 @@
 
 namespace alpa {
 
+class SelectionCache;
+
 /// What to look for.
 struct SearchSpace {
   int devices = 1;
@@ -32,6 +34,7 @@ struct SearchSpace {
   std::int64_t solved_cells = 1'000'000'000;
   std::int64_t effort = 100'000;         ///< on each
   std::int64_t most_cbc_cells = 60'000;  ///< likewise, as of SelectionOptions
+  SelectionCache* cache = nullptr;       ///< likewise
   int threads = 1;
   std::string name = "search";  ///< its name on progress lines
 };

@@ -39,7 +39,7 @@ bool StageModes::find_bounds(PlanningClock& clock) {
       if (!clock.is_over())
         fronts_[i].push_back(std::make_unique<TemplateFront>(
             planning_, book_.known(meshes_[i]),
-            TemplateOptions{options_.micro_batches, recomputes, options_.most_in_flight}));
+            TemplateOptions{options_.micro_batches, recomputes, options_.most_in_flight, options_.cache}));
     clock.one_done();
   });
   for (const Fronts& of_mesh : fronts_) {

@@ -28,6 +28,7 @@ class StageModes {
     double cutoff_s = 0;  ///< modes that only slower pipelines have are of no use
     int threads = 1;
     std::string name;  ///< of the search, on progress lines
+    SelectionCache* cache = nullptr;
   };
 
   /// `rematerialize`: of what may be done with what a layer made, what is tried.

@@ -56,7 +56,7 @@ class StageSearch {
         work_(planning, book, sizes_, cluster_.devices_per_node),
         modes_(planning, book, spans_, stage_meshes(space, cluster_), space.rematerialize,
                {space.micro_batches, std::ranges::max(form_.in_flight), space.cutoff_s, space.threads,
-                space.name}),
+                space.name, space.cache}),
         solver_(planning, space, book, spans_, modes_, clock, std::ranges::max(form_.in_flight)),
         solved_(spans_, modes_, space.micro_batches) {}
 

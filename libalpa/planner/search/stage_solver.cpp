@@ -53,6 +53,7 @@ StageSolver::Outcome StageSolver::try_mode(const PlacedSpan& stage, const Limits
   options.most_cbc_cells = space_.most_cbc_cells;
   options.time_limit_s = left_s;
   options.stop = clock_.stop();
+  options.cache = space_.cache;
   options.cutoff = std::min(limits.cutoff, best_s);
   options.enough = limits.enough;
   options.gap_of_enough = space_.gap * space_.micro_batches / limits.stages;

@@ -81,6 +81,7 @@ SelectionSolution TemplateFront::solve(const SelectionProblem& priced, double ti
   options.most_cbc_cells = 0;
   options.effort = 100;  // elimination and a few prices; what is left of the gap is the bound's slack
   options.time_limit_s = time_limit_s;
+  options.cache = options_.cache;
   SelectionSolution solved = solve_selection(priced, options);
   out_of_time_ |= solved.hit_time_limit;
   return solved;

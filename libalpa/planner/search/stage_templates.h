@@ -36,7 +36,8 @@ struct TemplateOptions {
   int micro_batches = 1;
   bool rematerialize = false;
   int most_in_flight = 1;  ///< of any stage
-  double gap = 2e-3;       ///< of each priced problem
+  SelectionCache* cache = nullptr;
+  double gap = 2e-3;  ///< of each priced problem
 };
 
 /// The templates of one mesh along the front between time and memory, and the bounds that come with them.

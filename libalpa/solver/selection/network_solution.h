@@ -10,6 +10,7 @@ struct NetworkSolution {
   double certified_bound = -infinity;  ///< likewise, whatever floating point does
   bool infeasible = false;             ///< proven; the rest is then meaningless
   bool hit_time_limit = false;
+  bool by_effort_alone = true;  ///< as of SelectionSolution
 };
 
 }  // namespace alpa

@@ -86,6 +86,7 @@ void NetworkSearch::search_near_bound(const PricedBound& priced, double gap) {
   options.time_limit_s = deadline_.seconds_left();
   options.start.clear();
   const NetworkSolution found = solve_network(reduced.network, options);
+  solution_.by_effort_alone = solution_.by_effort_alone && found.by_effort_alone;
   if (found.incumbent.exists()) offer(reduced.lifting.lift(found.incumbent.choice), found.incumbent.cost);
 }
 

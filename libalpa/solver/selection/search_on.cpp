@@ -13,6 +13,7 @@ void NetworkSearch::certify_small() {
   PriceAscent ascent(network_, incident, {});
   constexpr int most_steps = 1500;
   constexpr double share_of_time = 0.1;
+  solution_.by_effort_alone = false;
   const double time = deadline_.seconds_left();
   for (int k = 0; k < most_steps && !ascent.has_settled(); ++k) {
     if (deadline_.seconds_left() < (1 - share_of_time) * time) break;
@@ -31,6 +32,7 @@ void NetworkSearch::search_on() {
 // On the present network, until the bound takes a good part of it out. False when that settles the search.
 bool NetworkSearch::search_network_on() {
   constexpr double worth_presolving = 0.15;
+  solution_.by_effort_alone = false;  // prices are raised for a share of the time at most
   AnytimeSearch search(network_,
                        {.price = price_,
                         .work = work_left_,

@@ -9,6 +9,7 @@
 
 namespace alpa {
 
+class SelectionCache;
 class StopRequest;
 
 /// The strategy-selection problem: choose one strategy per node so that the sum of node and edge costs is
@@ -52,15 +53,16 @@ struct SelectionOptions {
   std::int64_t effort = 1'000'000;  ///< bound on search effort (branch-and-bound nodes, moves); deterministic
   double time_limit_s = 120;        ///< safety cap in wall seconds; hitting it is reported in `proof`
   std::int64_t most_cbc_cells =
-      60'000;                         ///< pairs of strategies left in the end that are CBC's to choose from;
-                                      ///< with more, its first relaxation takes minutes, whatever the effort
-  std::vector<int> start = {};        ///< a choice to improve on, where it is allowed and fits; empty: none
-  double cutoff = infinity;           ///< choices that cost as much or more are not wanted
+      60'000;                   ///< pairs of strategies left in the end that are CBC's to choose from;
+                                ///< with more, its first relaxation takes minutes, whatever the effort
+  std::vector<int> start = {};  ///< a choice to improve on, where it is allowed and fits; empty: none
+  double cutoff = infinity;     ///< choices that cost as much or more are not wanted
   /// A choice that costs no more than that need only be within `gap_of_enough`.
   double enough = -infinity, gap_of_enough = 0;
   const StopRequest* stop = nullptr;  ///< ends the search as the time limit does; null: nothing does
   int threads = 1;                    ///< of the search; the result is the same for any number
   bool certify = false;               ///< wants a certified_bound, which takes some time on small problems
+  SelectionCache* cache = nullptr;    ///< of what was solved before; null: none
   std::function<void(const SelectionProgress&)> progress = {};  ///< called now and then, from one thread
 };
 
@@ -75,6 +77,7 @@ struct SelectionSolution {
   std::int64_t peak_memory = 0;
   std::string proof;  ///< "optimal", "gap 1.2 %, time limit", "infeasible: memory", "beyond the cutoff" ...
   bool hit_time_limit = false;
+  bool by_effort_alone = true;    ///< no clock and no failed process had a part in it
   std::int64_t least_memory = 0;  ///< when infeasible by memory: a lower bound on the peak any choice needs
 
   double gap() const { return cost > 0 ? (cost - lower_bound) / cost : 0; }

@@ -132,7 +132,9 @@ ProgramOutcome solve_as_integer_program(const SelectionNetwork& network, Incumbe
 
   const auto incident = incident_edges(network);
   LocalSearch local_search(network, incident);
-  ProgramOutcome outcome{.finished = false, .infeasible = false, .bound = -infinity};
+  ProgramOutcome outcome;
+  outcome.bound = -infinity;
+  constexpr double near_s = 1;  // CBC measures its limit by itself
   while (!deadline.passed()) {
     IntegerProgramOptions limits{.absolute_gap = 0,
                                  .max_nodes = options.max_nodes,
@@ -147,6 +149,9 @@ ProgramOutcome solve_as_integer_program(const SelectionNetwork& network, Incumbe
     if (incumbent.exists()) limits.start = model.columns_of(incumbent.choice);
     const auto result = solve_integer_program(model.program(), limits);
     using Status = IntegerProgramResult::Status;
+    if (result.status == Status::failed ||
+        (result.status == Status::stopped && deadline.seconds_left() < near_s))
+      outcome.by_effort_alone = false;
     if (result.status == Status::failed) return outcome;
     if (result.status == Status::infeasible) {
       outcome.finished = outcome.infeasible = true;

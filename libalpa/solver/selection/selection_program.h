@@ -10,8 +10,9 @@ namespace alpa {
 struct ProgramOutcome {
   bool finished =
       false;  ///< the bound is final: optimal within the gap, or nothing better than the incumbent exists
-  bool infeasible = false;  ///< proven: no choice fits that costs the cutoff or less
-  double bound = 0;         ///< on the cost of every fitting choice; -infinity when the program gave none
+  bool infeasible = false;      ///< proven: no choice fits that costs the cutoff or less
+  bool by_effort_alone = true;  ///< as of SelectionSolution
+  double bound = 0;             ///< on the cost of every fitting choice; -infinity when the program gave none
 };
 
 struct ProgramOptions {

@@ -47,6 +47,7 @@ NetworkSolution NetworkSearch::run() {
   if (reduce()) search();
   report();
   solution_.hit_time_limit = deadline_.passed();
+  solution_.by_effort_alone = solution_.by_effort_alone && !solution_.hit_time_limit;
   return std::move(solution_);
 }
 
@@ -155,6 +156,7 @@ bool NetworkSearch::solve_without_memory() {
   options.time_limit_s = deadline_.seconds_left();
   options.start.clear();  // it belongs to the network before presolve
   const NetworkSolution found = solve_network(relaxed.network, options);
+  solution_.by_effort_alone = solution_.by_effort_alone && found.by_effort_alone;
   if (found.infeasible) return settle_infeasible(), true;
   if (found.incumbent.exists()) {
     return consider(relaxed.lifting.lift(found.incumbent.choice), found.incumbent.cost, found.bound);
@@ -209,6 +211,7 @@ void NetworkSearch::solve_program() {
       network_, incumbent, {.gap = options_.gap, .max_nodes = max_nodes, .cutoff = options_.cutoff},
       deadline_);
   is_exact_ = false;
+  solution_.by_effort_alone = solution_.by_effort_alone && outcome.by_effort_alone;
   if (outcome.infeasible) return settle_infeasible();
   if (incumbent.exists()) offer(incumbent.choice, incumbent.cost);
   raise_bound(outcome.bound);

@@ -7,10 +7,12 @@
 #include <cmath>
 #include <map>
 
+#include "libalpa/base/clock.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/infinity.h"
 #include "libalpa/solver/selection/least_memory.h"
 #include "libalpa/solver/selection/presolve.h"
+#include "libalpa/solver/selection/selection_cache.h"
 #include "libalpa/solver/selection/selection_search.h"
 
 namespace alpa {
@@ -98,6 +100,7 @@ SelectionSolution without_choice(const SelectionProblem& problem, const Selectio
   solution.lower_bound = found.infeasible ? solution.cost : found.bound;
   solution.certified_bound = found.certified_bound;
   solution.hit_time_limit = found.hit_time_limit;
+  solution.by_effort_alone = found.by_effort_alone;
   if (!found.infeasible && found.bound >= cutoff) {
     solution.proof = "beyond the cutoff";
     return solution;
@@ -148,10 +151,9 @@ std::int64_t selection_peak_memory(const SelectionProblem& problem, const std::v
   return peak;
 }
 
-SelectionSolution solve_selection(const SelectionProblem& problem, const SelectionOptions& options) {
-  check(problem);
-  check_memory_range(problem);
-  if (!options.start.empty()) check_choice(problem, options.start);
+namespace {
+
+SelectionSolution solve_anew(const SelectionProblem& problem, const SelectionOptions& options) {
   const SelectionNetwork network = selection_network(problem);
   const NetworkSolution found = solve_network(network, options);
   if (!found.incumbent.exists()) return without_choice(problem, network, found, options.cutoff);
@@ -165,6 +167,7 @@ SelectionSolution solve_selection(const SelectionProblem& problem, const Selecti
   solution.lower_bound = std::min(found.bound, solution.cost);
   solution.certified_bound = std::min(found.certified_bound, solution.cost);
   solution.hit_time_limit = found.hit_time_limit;
+  solution.by_effort_alone = found.by_effort_alone;
   if (solution.lower_bound >= options.cutoff) {
     solution.feasible = false;
     solution.proof = "beyond the cutoff";
@@ -172,6 +175,30 @@ SelectionSolution solve_selection(const SelectionProblem& problem, const Selecti
   }
   const double distance = solution.cost - solution.lower_bound;
   solution.proof = proof_text(found, distance == 0 ? 0 : distance / std::abs(solution.cost), options);
+  return solution;
+}
+
+/// Not of another problem with the same key.
+bool is_of(const SelectionProblem& problem, const SelectionSolution& known) {
+  if (known.choice.empty()) return !known.feasible || problem.nodes.empty();
+  if (known.choice.size() != problem.nodes.size()) return false;
+  for (std::size_t i = 0; i < known.choice.size(); ++i)
+    if (known.choice[i] < 0 || known.choice[i] >= std::ssize(problem.nodes[i].cost)) return false;
+  return selection_cost(problem, known.choice) == known.cost;
+}
+
+}  // namespace
+
+SelectionSolution solve_selection(const SelectionProblem& problem, const SelectionOptions& options) {
+  check(problem);
+  check_memory_range(problem);
+  if (!options.start.empty()) check_choice(problem, options.start);
+  if (options.cache == nullptr) return solve_anew(problem, options);
+  const Digest key = selection_key(problem, options);
+  if (const auto known = options.cache->find(key); known && is_of(problem, *known)) return *known;
+  const double began_s = monotonic_s();
+  SelectionSolution solution = solve_anew(problem, options);
+  if (solution.by_effort_alone) options.cache->keep(key, solution, monotonic_s() - began_s);
   return solution;
 }
 

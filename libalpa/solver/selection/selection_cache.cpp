@@ -1,0 +1,69 @@
+#include "libalpa/solver/selection/selection_cache.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace alpa {
+
+// Every member is named, so that with a new one this does not compile until it is said whether it counts.
+Digest selection_key(const SelectionProblem& problem, const SelectionOptions& options) {
+  Digester digester;
+  const auto& [nodes, edges, memory_limit] = problem;
+  digester.add(memory_limit);
+  digester.add(nodes.size());
+  for (const auto& [cost, memory] : nodes) {
+    digester.add(cost);
+    digester.add(memory.size());
+    for (const auto& [begin, end, bytes] : memory) {
+      digester.add(begin);
+      digester.add(end);
+      digester.add(bytes);
+    }
+  }
+  digester.add(edges.size());
+  for (const auto& [from, to, cost] : edges) {
+    digester.add(from);
+    digester.add(to);
+    digester.add(cost);
+  }
+  const auto& [gap, effort, time_limit_s, most_cbc_cells, start, cutoff, enough, gap_of_enough, stop, threads,
+               certify, cache, progress] = options;
+  digester.add(gap);
+  digester.add(effort);
+  digester.add(most_cbc_cells);
+  digester.add(start);
+  digester.add(cutoff);
+  digester.add(enough);
+  digester.add(gap_of_enough);
+  digester.add(certify);
+  return digester.digest();
+}
+
+std::optional<SelectionSolution> SelectionCache::find(const Digest& key) {
+  const std::lock_guard lock(mutex_);
+  const auto at = entries_.find(key);
+  if (at == entries_.end()) return std::nullopt;
+  at->second.last_used = now_;
+  ++use_.found;
+  use_.saved_s += at->second.seconds;
+  return at->second.solution;
+}
+
+void SelectionCache::keep(const Digest& key, SelectionSolution solution, double seconds) {
+  const std::lock_guard lock(mutex_);
+  if (entries_.try_emplace(key, Entry{std::move(solution), seconds, now_}).second) ++use_.added;
+}
+
+void SelectionCache::add(const Digest& key, Entry entry) {
+  const std::lock_guard lock(mutex_);
+  const std::int64_t used = entry.last_used;
+  std::int64_t& last_used = entries_.try_emplace(key, std::move(entry)).first->second.last_used;
+  last_used = std::max(last_used, used);
+}
+
+SelectionCache::Use SelectionCache::use() const {
+  const std::lock_guard lock(mutex_);
+  return use_;
+}
+
+}  // namespace alpa
