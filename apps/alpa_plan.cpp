@@ -47,6 +47,10 @@ using namespace alpa;
 constexpr const char* kFullHelp =
     "print all of the explanation: layouts, time and memory of each stage, every plan that was tried";
 
+constexpr const char* kCacheHelp =
+    "file of what was solved (HDF5; made where there is none, else added to): planning again, or after a "
+    "small change, takes from it what is to be solved again, and comes to the same plan sooner";
+
 struct Settings {
   std::filesystem::path model, profile, cluster, pin, constraints, cache, out, missing, first, second, trace,
       run_dir;
@@ -111,6 +115,10 @@ void warn_of_missing_kernels(const Plan& plan, const Graph& graph, Log& log) {
                     fmt::join(names, ", "), plan.cluster.device));
 }
 
+Provenance provenance_of(const App& app, const std::string& options = {}) {
+  return provenance_here(app.command_line(), "alpa-plan", read_environment().job_id, options);
+}
+
 int plan_model(const Settings& settings, const StopRequest& stop, SelectionCache& cache, App& app) {
   for (const std::filesystem::path& written : {settings.out, settings.missing})
     if (!written.empty())
@@ -127,9 +135,7 @@ int plan_model(const Settings& settings, const StopRequest& stop, SelectionCache
   Plan plan = make_plan(planning_model(model), costs, options, app.log());
   plan.profile_fingerprint = fingerprint;
   const Graph graph = training_step_graph(model, plan.micro_batch_samples);
-  write_plan(
-      settings.out, plan, graph,
-      provenance_here(app.command_line(), "alpa-plan", read_environment().job_id, options_line(options)));
+  write_plan(settings.out, plan, graph, provenance_of(app, options_line(options)));
   app.log().info(model_text(model, graph));
   warn_of_missing_kernels(plan, graph, app.log());
   if (!settings.missing.empty()) {
@@ -145,8 +151,7 @@ int plan_model(const Settings& settings, const StopRequest& stop, SelectionCache
 
 int plan_model(const Settings& settings, App& app) {
   const StopRequest stop;
-  const Provenance provenance = provenance_here(app.command_line(), "alpa-plan", read_environment().job_id);
-  return with_kept_solutions(settings.cache, provenance, app.log(),
+  return with_kept_solutions(settings.cache, provenance_of(app), app.log(),
                              [&](SelectionCache& cache) { return plan_model(settings, stop, cache, app); });
 }
 
@@ -313,6 +318,8 @@ int main(int argc, char** argv) {
               "their order",
               between(1e-6, 1e9))
       .options(settings.sweep)
+      .option("--cache", settings.cache, kCacheHelp)
+      .continues()
       .option("--out", settings.out, "page to write too (HTML; opens without a network)")
       .writes()
       .flag("--json", settings.json, "print the table as JSON in place of text")
@@ -326,8 +333,11 @@ int main(int argc, char** argv) {
           "--price-per-hour 32.77 --devices 8..256 --target-step 10",
           "the cheapest of two clusters on which a step takes 10 s at most")
       .runs([&] {
-        return sweep_devices(settings.model, settings.clusters, settings.prices, settings.sweep, settings.out,
-                             settings.json, app.log());
+        return with_kept_solutions(settings.cache, provenance_of(app), app.log(), [&](SelectionCache& cache) {
+          settings.sweep.planner.cache = &cache;
+          return sweep_devices(settings.model, settings.clusters, settings.prices, settings.sweep,
+                               settings.out, settings.json, app.log());
+        });
       });
   app.subcommand("compare", "list how two plans differ")
       .argument("A.h5", settings.first, "plan")
@@ -361,9 +371,7 @@ int main(int argc, char** argv) {
       .example("alpa-plan MODEL.toml --profile calibrated.h5 --out plan.h5",
                "plan again with what it learned")
       .runs([&] {
-        calibrate_profile(settings.run_dir, settings.profile, settings.out,
-                          provenance_here(app.command_line(), "alpa-plan", read_environment().job_id),
-                          app.log());
+        calibrate_profile(settings.run_dir, settings.profile, settings.out, provenance_of(app), app.log());
       });
   app.subcommand("check", "check a plan file: structure, model, program")
       .argument("PLAN.h5", settings.first, "plan")

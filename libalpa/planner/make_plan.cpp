@@ -10,6 +10,7 @@
 #include "libalpa/planner/search/plan_search.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/text.h"
+#include "libalpa/solver/selection/selection_cache.h"
 
 namespace alpa {
 namespace {
@@ -77,7 +78,10 @@ Error infeasible(const Error& error, const PlanningModel& model, const CostModel
 
 }  // namespace
 
-Plan make_plan(const PlanningModel& model, const CostModel& costs, const PlannerOptions& options, Log& log) {
+Plan make_plan(const PlanningModel& model, const CostModel& costs, const PlannerOptions& given, Log& log) {
+  SelectionCache own;
+  PlannerOptions options = given;
+  if (options.cache == nullptr) options.cache = &own;
   if (options.devices > costs.cluster().devices())
     throw Error(
         ErrorKind::usage,
