@@ -14,8 +14,8 @@ namespace {
 
 void keep(const std::filesystem::path& file, const Provenance& provenance, SelectionCache& cache, Log& log) {
   const SelectionCache::Use use = cache.use();
-  log.info(fmt::format("'{}': {} of {} were there, which saved {} of solving", file.string(), use.found,
-                       count_text(use.found + use.added, "solution"), seconds_text(use.saved_s)));
+  log.info(fmt::format("'{}': {} found, which had taken {}; {} new", file.string(),
+                       count_text(use.found, "solution"), seconds_text(use.saved_s), use.added));
   try {
     write_solutions(file, cache, provenance);
   } catch (const Error& error) {

@@ -11,38 +11,40 @@ namespace alpa {
 
 std::string fingerprint(std::string_view bytes) {
   const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-  return digest_text({hash.high64, hash.low64});
+  return fingerprint_text({hash.high64, hash.low64});
 }
 
-std::string digest_text(const Digest& digest) {
-  return fmt::format("{:016x}{:016x}", digest.high, digest.low);
+std::string fingerprint_text(const Fingerprint& value) {
+  return fmt::format("{:016x}{:016x}", value.high, value.low);
 }
 
-Digest digest_of_text(std::string_view text) {
-  Digest digest;
+Fingerprint fingerprint_of_text(std::string_view text) {
+  Fingerprint value;
   const auto read = [&](std::size_t at, std::uint64_t& half) {
     const char *begin = text.data() + at, *end = begin + 16;
     const auto [stop, code] = std::from_chars(begin, end, half, 16);
-    if (code != std::errc{} || stop != end) throw std::invalid_argument("not a digest");
+    if (code != std::errc{} || stop != end) throw std::invalid_argument("not a fingerprint");
   };
-  if (text.size() != 32) throw std::invalid_argument("not a digest");
-  read(0, digest.high);
-  read(16, digest.low);
-  return digest;
+  if (text.size() != 32) throw std::invalid_argument("not a fingerprint");
+  read(0, value.high);
+  read(16, value.low);
+  return value;
 }
 
-struct Digester::State {
+struct RunningFingerprint::State {
   XXH3_state_t xxh3;
 };
 
-Digester::Digester() : state_(std::make_unique<State>()) { XXH3_128bits_reset(&state_->xxh3); }
-Digester::~Digester() = default;
+RunningFingerprint::RunningFingerprint() : state_(std::make_unique<State>()) {
+  XXH3_128bits_reset(&state_->xxh3);
+}
+RunningFingerprint::~RunningFingerprint() = default;
 
-void Digester::add_bytes(const void* bytes, std::size_t count) {
+void RunningFingerprint::add_bytes(const void* bytes, std::size_t count) {
   XXH3_128bits_update(&state_->xxh3, bytes, count);
 }
 
-Digest Digester::digest() const {
+Fingerprint RunningFingerprint::value() const {
   const XXH128_hash_t hash = XXH3_128bits_digest(&state_->xxh3);
   return {hash.high64, hash.low64};
 }

@@ -15,22 +15,22 @@ namespace alpa {
 std::string fingerprint(std::string_view bytes);
 
 /// 128 bits that stand for what they were made from, as a key.
-struct Digest {
+struct Fingerprint {
   std::uint64_t high = 0, low = 0;
-  auto operator<=>(const Digest&) const = default;
+  auto operator<=>(const Fingerprint&) const = default;
 };
 
 /// 32 hexadecimal digits, and the other way; throws std::invalid_argument for other texts.
-std::string digest_text(const Digest&);
-Digest digest_of_text(std::string_view);
+std::string fingerprint_text(const Fingerprint&);
+Fingerprint fingerprint_of_text(std::string_view);
 
 /// The 128-bit XXH3 digest of values that are added one after another, bit for bit: 0.0 and -0.0 differ.
-class Digester {
+class RunningFingerprint {
  public:
-  Digester();
-  ~Digester();
-  Digester(const Digester&) = delete;
-  Digester& operator=(const Digester&) = delete;
+  RunningFingerprint();
+  ~RunningFingerprint();
+  RunningFingerprint(const RunningFingerprint&) = delete;
+  RunningFingerprint& operator=(const RunningFingerprint&) = delete;
 
   template <class Number>
   requires std::is_arithmetic_v<Number>
@@ -43,7 +43,7 @@ class Digester {
     add_bytes(values.data(), values.size() * sizeof(Number));
   }
 
-  Digest digest() const;
+  Fingerprint value() const;
 
  private:
   void add_bytes(const void* bytes, std::size_t count);

@@ -16,6 +16,11 @@ SpeedTargets read_speed(const TomlTable& table) {
   targets.scaling.cluster = scaling.string("cluster");
   targets.devices = scaling.integers("devices");
   targets.largest_exponent = scaling.number("largest_exponent");
+  const TomlTable kept = table.table("kept");
+  targets.kept.model = kept.string("model");
+  targets.kept.cluster = kept.string("cluster");
+  targets.kept_devices = kept.integers("devices");
+  targets.least_gain = kept.number("least_gain");
   return targets;
 }
 

@@ -6,40 +6,40 @@
 namespace alpa {
 
 // Every member is named, so that with a new one this does not compile until it is said whether it counts.
-Digest selection_key(const SelectionProblem& problem, const SelectionOptions& options) {
-  Digester digester;
+Fingerprint selection_key(const SelectionProblem& problem, const SelectionOptions& options) {
+  RunningFingerprint key;
   const auto& [nodes, edges, memory_limit] = problem;
-  digester.add(memory_limit);
-  digester.add(nodes.size());
+  key.add(memory_limit);
+  key.add(nodes.size());
   for (const auto& [cost, memory] : nodes) {
-    digester.add(cost);
-    digester.add(memory.size());
+    key.add(cost);
+    key.add(memory.size());
     for (const auto& [begin, end, bytes] : memory) {
-      digester.add(begin);
-      digester.add(end);
-      digester.add(bytes);
+      key.add(begin);
+      key.add(end);
+      key.add(bytes);
     }
   }
-  digester.add(edges.size());
+  key.add(edges.size());
   for (const auto& [from, to, cost] : edges) {
-    digester.add(from);
-    digester.add(to);
-    digester.add(cost);
+    key.add(from);
+    key.add(to);
+    key.add(cost);
   }
   const auto& [gap, effort, time_limit_s, most_cbc_cells, start, cutoff, enough, gap_of_enough, stop, threads,
                certify, cache, progress] = options;
-  digester.add(gap);
-  digester.add(effort);
-  digester.add(most_cbc_cells);
-  digester.add(start);
-  digester.add(cutoff);
-  digester.add(enough);
-  digester.add(gap_of_enough);
-  digester.add(certify);
-  return digester.digest();
+  key.add(gap);
+  key.add(effort);
+  key.add(most_cbc_cells);
+  key.add(start);
+  key.add(cutoff);
+  key.add(enough);
+  key.add(gap_of_enough);
+  key.add(certify);
+  return key.value();
 }
 
-std::optional<SelectionSolution> SelectionCache::find(const Digest& key) {
+std::optional<SelectionSolution> SelectionCache::find(const Fingerprint& key) {
   const std::lock_guard lock(mutex_);
   const auto at = entries_.find(key);
   if (at == entries_.end()) return std::nullopt;
@@ -49,12 +49,12 @@ std::optional<SelectionSolution> SelectionCache::find(const Digest& key) {
   return at->second.solution;
 }
 
-void SelectionCache::keep(const Digest& key, SelectionSolution solution, double seconds) {
+void SelectionCache::keep(const Fingerprint& key, SelectionSolution solution, double seconds) {
   const std::lock_guard lock(mutex_);
   if (entries_.try_emplace(key, Entry{std::move(solution), seconds, now_}).second) ++use_.added;
 }
 
-void SelectionCache::add(const Digest& key, Entry entry) {
+void SelectionCache::add(const Fingerprint& key, Entry entry) {
   const std::lock_guard lock(mutex_);
   const std::int64_t used = entry.last_used;
   std::int64_t& last_used = entries_.try_emplace(key, std::move(entry)).first->second.last_used;

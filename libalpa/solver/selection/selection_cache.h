@@ -11,7 +11,7 @@ namespace alpa {
 
 /// Of all that a solution by effort alone depends on: the problem to the last bit, and the options but for
 /// the time, threads and reports.
-Digest selection_key(const SelectionProblem&, const SelectionOptions&);
+Fingerprint selection_key(const SelectionProblem&, const SelectionOptions&);
 
 /// Solutions by their keys. solve_selection() looks here first, and what it finds is what it would come to by
 /// solving. Threads may share one.
@@ -31,18 +31,18 @@ class SelectionCache {
   /// `now`: when what is found or kept from here on counts as used.
   explicit SelectionCache(std::int64_t now = 0) : now_(now) {}
 
-  std::optional<SelectionSolution> find(const Digest& key);
-  void keep(const Digest& key, SelectionSolution, double seconds);
+  std::optional<SelectionSolution> find(const Fingerprint& key);
+  void keep(const Fingerprint& key, SelectionSolution, double seconds);
 
   /// Adds what others found; of what both know, the last use counts.
-  void add(const Digest& key, Entry);
+  void add(const Fingerprint& key, Entry);
   /// All there is; nobody else may use it meanwhile.
-  const std::map<Digest, Entry>& entries() const { return entries_; }
+  const std::map<Fingerprint, Entry>& entries() const { return entries_; }
   Use use() const;
 
  private:
   mutable std::mutex mutex_;
-  std::map<Digest, Entry> entries_;
+  std::map<Fingerprint, Entry> entries_;
   Use use_;
   std::int64_t now_;
 };

@@ -29,11 +29,11 @@ struct SolutionColumns {
 
   std::size_t rows() const { return key.size(); }
 
-  void add(const Digest& digest, const SelectionCache::Entry& entry) {
+  void add(const Fingerprint& of, const SelectionCache::Entry& entry) {
     // Every member is named, so that this does not compile where a new one is not stored.
     const auto& [is_feasible, choice, its_cost, bound, certified, peak, its_proof, hit_time_limit,
                  by_effort_alone, least] = entry.solution;
-    key.push_back(digest_text(digest));
+    key.push_back(fingerprint_text(of));
     feasible.push_back(is_feasible);
     cost.push_back(its_cost);
     lower_bound.push_back(bound);
@@ -56,7 +56,7 @@ std::int64_t bytes_of(const SelectionCache::Entry& entry) {
 
 /// By their keys, without those that were not used for longest where all take too much.
 SolutionColumns columns_of(const SelectionCache& cache, std::int64_t most_bytes) {
-  using Known = std::map<Digest, SelectionCache::Entry>::const_pointer;
+  using Known = std::map<Fingerprint, SelectionCache::Entry>::const_pointer;
   std::vector<Known> known;
   for (const auto& each : cache.entries()) known.push_back(&each);
   std::ranges::stable_sort(known, std::ranges::greater(), [](Known each) { return each->second.last_used; });
@@ -110,7 +110,7 @@ std::string read_solutions(const std::filesystem::path& path, SelectionCache& in
       solution.proof = proof[i];
       entry.seconds = seconds[i];
       entry.last_used = last_used[i];
-      into.add(digest_of_text(key[i]), std::move(entry));
+      into.add(fingerprint_of_text(key[i]), std::move(entry));
       first = end;
     }
   } catch (const Error& error) {

@@ -194,7 +194,7 @@ SelectionSolution solve_selection(const SelectionProblem& problem, const Selecti
   check_memory_range(problem);
   if (!options.start.empty()) check_choice(problem, options.start);
   if (options.cache == nullptr) return solve_anew(problem, options);
-  const Digest key = selection_key(problem, options);
+  const Fingerprint key = selection_key(problem, options);
   if (const auto known = options.cache->find(key); known && is_of(problem, *known)) return *known;
   const double began_s = monotonic_s();
   SelectionSolution solution = solve_anew(problem, options);

@@ -51,7 +51,7 @@ class SolutionsFile : public testing::Test {
   void write(SelectionCache& cache, std::int64_t most_bytes = kMostCacheBytes) const {
     write_solutions(path_, cache, {}, most_bytes);
   }
-  std::map<Digest, SelectionCache::Entry> read() const {
+  std::map<Fingerprint, SelectionCache::Entry> read() const {
     SelectionCache cache;
     EXPECT_EQ(read_solutions(path_, cache), "");
     return cache.entries();

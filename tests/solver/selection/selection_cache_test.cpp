@@ -34,7 +34,7 @@ TEST(SelectionKey, IsAnotherForEveryChangeOfTheProblem) {
         p.nodes.push_back({{0}, {}});
       },
       [](auto& p) { p.memory_limit = 11; }};
-  std::set<Digest> keys{selection_key(problem, {})};
+  std::set<Fingerprint> keys{selection_key(problem, {})};
   for (const auto& change : changes) {
     SelectionProblem other = problem;
     change(other);
@@ -54,7 +54,7 @@ TEST(SelectionKey, IsAnotherForOptionsThatDecideAndTheSameForTheOthers) {
   const std::vector<SelectionOptions> deciding{
       {.gap = 1e-3},   {.effort = 10}, {.most_cbc_cells = 0},  {.start = std::vector<int>(12, 0)},
       {.cutoff = 100}, {.enough = 50}, {.gap_of_enough = 0.1}, {.certify = true}};
-  std::set<Digest> keys{selection_key(problem, {})};
+  std::set<Fingerprint> keys{selection_key(problem, {})};
   for (const SelectionOptions& options : deciding) keys.insert(selection_key(problem, options));
   EXPECT_EQ(keys.size(), deciding.size() + 1);
   const StopRequest stop;
@@ -141,7 +141,7 @@ TEST(SelectionCache, IsNotTakenAtItsWordWhereItCannotBeTrue) {
 // Problems that effort ends, not a proof: what the solver comes to is then its own, and shows its changes.
 // None is left to CBC.
 TEST(SolverVersion, GrowsWithEveryChangeOfWhatTheSolverFinds) {
-  Digester found;
+  RunningFingerprint found;
   for (std::uint32_t seed = 0; seed < 12; ++seed) {
     const SelectionProblem problem =
         random_problem(seed, {.nodes = 60, .strategies = 9, .edges = 240, .times = 30, .memory = 0.3});
@@ -150,9 +150,9 @@ TEST(SolverVersion, GrowsWithEveryChangeOfWhatTheSolverFinds) {
     found.add(solved.lower_bound);
   }
   EXPECT_EQ(kSolverVersion, 1);
-  EXPECT_EQ(digest_text(found.digest()), "ae68605aa94b3df81d209d612ea26735")
+  EXPECT_EQ(fingerprint_text(found.value()), "ae68605aa94b3df81d209d612ea26735")
       << "the solver finds other solutions: give strategy_selection.h another kSolverVersion, so that those "
-         "kept in files are solved anew, and this test that version and digest";
+         "kept in files are solved anew, and this test that version and fingerprint";
 }
 
 }  // namespace
