@@ -14,6 +14,7 @@ namespace {
 
 void keep(const std::filesystem::path& file, const Provenance& provenance, SelectionCache& cache, Log& log) {
   const SelectionCache::Use use = cache.use();
+  if (use.found + use.added == 0) return;  // it did not come to that
   log.info(fmt::format("'{}': {} found, which had taken {}; {} new", file.string(),
                        count_text(use.found, "solution"), seconds_text(use.saved_s), use.added));
   try {

@@ -8,8 +8,8 @@
 
 namespace alpa {
 
-/// Runs `plan` with the solutions of a file ("": none, and there is none), and writes there what is known at
-/// its end, however it ends. Logs what came of it. Throws Error(input) for a file that is not one of
+/// Runs `plan` with the solutions of a file ("": it begins with none), and writes there what is known at its
+/// end, however it ends. Logs what came of it. Throws Error(input) for a file that is not one of
 /// solutions; one that cannot be written is a warning, as the plan is there.
 int with_kept_solutions(const std::filesystem::path& file, const Provenance&, Log&,
                         const std::function<int(SelectionCache&)>& plan);

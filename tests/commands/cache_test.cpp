@@ -68,9 +68,10 @@ TEST_F(PlanCache, IsWrittenWhereNoPlanFitsToo) {
   std::ifstream file(cluster_);
   std::string cluster{std::istreambuf_iterator<char>(file), {}};
   const std::string memory = "memory_gib = 2";
-  cluster.replace(cluster.find(memory), memory.size(), "memory_gib = 0.0003");
+  cluster.replace(cluster.find(memory), memory.size(), "memory_gib = 0.001");
   write("small.toml", cluster);
-  const std::string command = "alpa-plan " + tiny_gpt_ + " --cluster small.toml --cache cache.h5 --out p.h5";
+  const std::string command =
+      "alpa-plan " + tiny_gpt_ + " --cluster small.toml --method data-parallel --cache cache.h5 --out p.h5";
   const CommandResult refused = run(command);
   EXPECT_THAT(refused.output, HasSubstr("error: no plan"));
   EXPECT_TRUE(std::filesystem::exists(path("cache.h5"))) << refused.output;
