@@ -19,7 +19,6 @@ SpeedTargets read_speed(const TomlTable& table) {
   const TomlTable kept = table.table("kept");
   targets.kept.model = kept.string("model");
   targets.kept.cluster = kept.string("cluster");
-  targets.kept_devices = kept.integers("devices");
   targets.least_gain = kept.number("least_gain");
   return targets;
 }

@@ -18,9 +18,8 @@ struct SpeedTargets {
   SpeedTarget scaling;
   std::vector<std::int64_t> devices;
   double largest_exponent = 0;
-  SpeedTarget kept;                        ///< planned with --cache
-  std::vector<std::int64_t> kept_devices;  ///< those it is planned for first, and others
-  double least_gain = 0;                   ///< of planning the same again
+  SpeedTarget kept;       ///< planned twice with --cache
+  double least_gain = 0;  ///< how many times as fast the second time is
 };
 
 /// A published plan and what it reached; its pin is of the model's name.
