@@ -1,6 +1,7 @@
 #include "libalpa/profiler/machines.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -22,9 +23,37 @@ void make_distinct(std::vector<std::string>& names) {
     if (const int before = times[name]++; before > 0) name += fmt::format("#{}", before + 1);
 }
 
+/// "left, right and 3 more"
+std::string nodes_text(const std::vector<std::string>& nodes) {
+  constexpr std::size_t most_named = 4;
+  const auto end = nodes.begin() + static_cast<std::ptrdiff_t>(std::min(nodes.size(), most_named));
+  const std::string named = fmt::format("{}", fmt::join(nodes.begin(), end, ", "));
+  return nodes.size() > most_named ? fmt::format("{} and {} more", named, nodes.size() - most_named) : named;
+}
+
+/// A profile is of one kind of machine.
+void refuse_unlike(const std::vector<RankFacts>& ranks) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> nodes_with;  // each kind of device
+  for (const RankFacts& rank : ranks) {
+    const std::string device = kind_of_device(rank.device);
+    auto known = std::ranges::find(nodes_with, device, [](const auto& each) { return each.first; });
+    if (known == nodes_with.end()) known = nodes_with.insert(known, {device, {}});
+    if (known->second.empty() || known->second.back() != rank.node_name)
+      known->second.push_back(rank.node_name);
+  }
+  if (nodes_with.size() == 1) return;
+  std::string text;
+  for (const auto& [device, nodes] : nodes_with)
+    text += fmt::format("{} {} on {}", text.empty() ? "" : ";", device, nodes_text(nodes));
+  refuse("the machines of this job differ:" + text,
+         "a job on each kind of node (srun --constraint), with a profile of its own; a cluster file with a "
+         "[[part]] for each kind plans for all of them");
+}
+
 }  // namespace
 
 Machines machines_of(const std::string& name, const std::vector<RankFacts>& ranks) {
+  refuse_unlike(ranks);
   Machines machines;
   machines.name = name;
   machines.device = kind_of_device(ranks.front().device);
@@ -41,10 +70,6 @@ Machines machines_of(const std::string& name, const std::vector<RankFacts>& rank
       refuse(
           fmt::format("rank {} is on node {}: ranks do not stand in order of their nodes", r, rank.node_name),
           "srun --distribution=block, mpiexec -ppn");
-    if (kind_of_device(rank.device) != machines.device)
-      refuse(fmt::format("rank 0 has {}, rank {} has {}: plans are for equal devices", machines.device, r,
-                         kind_of_device(rank.device)),
-             "nodes of one kind (srun --constraint)");
     if (rank.device_is_its_own) {
       const auto [owner, is_first] = owners.emplace(rank.device, r);
       if (!is_first)

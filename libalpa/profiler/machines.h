@@ -26,7 +26,8 @@ struct Machines {
 };
 
 /// Puts together what the ranks reported, in rank order. Throws Error(allocation) where nodes have different
-/// numbers of ranks, ranks do not stand in order of their nodes, two ranks share a GPU, or devices differ.
+/// numbers of ranks, ranks do not stand in order of their nodes, two ranks share a GPU, or devices differ: it
+/// then names the nodes that have each kind.
 Machines machines_of(const std::string& name, const std::vector<RankFacts>& ranks);
 
 }  // namespace alpa

@@ -53,9 +53,17 @@ TEST(Machines, OfUnequalNodesAreRefused) {
   ranks = two_nodes_of_two();
   ranks[1].node = 1;
   expect_refusal(ranks, "rank 1 is on node left: ranks do not stand in order", "--distribution=block");
-  ranks = two_nodes_of_two();
+}
+
+TEST(Machines, OfSeveralKindsAreRefusedByNode) {
+  auto ranks = two_nodes_of_two();
   ranks[2].device = "NVIDIA V100 (GPU-2)";
-  expect_refusal(ranks, "rank 0 has NVIDIA H200, rank 2 has NVIDIA V100", "--constraint");
+  expect_refusal(ranks, "the machines of this job differ: NVIDIA H200 on left, right; NVIDIA V100 on right\n",
+                 "--constraint");
+  ranks.clear();
+  for (int r = 0; r < 8; ++r)
+    ranks.push_back({r, 1, "n" + std::to_string(r), r == 0 ? "CPU, 1 thread" : "CPU, 2 threads", false, 1});
+  expect_refusal(ranks, ": CPU, 1 thread on n0; CPU, 2 threads on n1, n2, n3, n4 and 3 more\n", "[[part]]");
 }
 
 TEST(Machines, WhoseRanksShareAGpuAreRefused) {
