@@ -64,21 +64,36 @@ struct Settings {
   std::vector<double> prices;
 };
 
-/// The numbers to plan with: a profile, a cluster file, or a profile's machines in another number.
-CostModel cost_model(const Settings& settings, std::string& fingerprint, Log& log) {
+/// The numbers to plan with, and what a plan says of them.
+struct PlanningCosts {
+  CostModel costs;
+  std::string profile_fingerprint = {}, extrapolated_from = {};
+};
+
+/// Of a profile, of a cluster file, or of both: a profile's machines in another number, or others.
+PlanningCosts planning_costs(const Settings& settings, Log& log) {
   if (settings.profile.empty() && settings.cluster.empty())
     throw Error(ErrorKind::usage, "neither --profile nor --cluster is given",
                 "--profile profile.h5 of alpa-profile, or --cluster configs/clusters/NAME.toml");
-  if (settings.profile.empty()) return CostModel(read_cluster(settings.cluster));
+  if (settings.profile.empty()) return {CostModel(read_cluster(settings.cluster))};
   Profile profile = read_profile(settings.profile);
-  fingerprint = profile_fingerprint(profile);
+  const std::string fingerprint = profile_fingerprint(profile);
   if (const std::string warning = warning_of(settings.profile, profile); !warning.empty())
     log.warning(warning);
   if (!profile.corrections.empty())
     log.info(fmt::format("'{}' is calibrated by run '{}'", settings.profile.string(),
                          profile.corrections.back().run));
-  if (!settings.cluster.empty()) profile.cluster = read_cluster_of(profile.cluster, settings.cluster);
-  return CostModel(profile);
+  if (settings.cluster.empty()) return {CostModel(profile), fingerprint};
+  auto [cluster, differences] = read_cluster_beside(profile.cluster, settings.cluster);
+  if (!differences.empty()) {
+    log.warning(
+        fmt::format("'{}' is not of the machines that the profile was measured on ({}): measured costs are "
+                    "extrapolated, each by as much as its estimate changes",
+                    settings.cluster.string(), differences));
+    return {CostModel(profile).extrapolated(cluster), fingerprint, profile.cluster.device};
+  }
+  profile.cluster = std::move(cluster);
+  return {CostModel(profile), fingerprint};
 }
 
 /// "842496 parameters", "1315.7 million parameters"
@@ -124,8 +139,7 @@ int plan_model(const Settings& settings, const StopRequest& stop, SelectionCache
     if (!written.empty())
       AtomicFile{written};  // a folder that cannot be written is noticed before the search
   const ModelDefinition model = load_model(settings.model);
-  std::string fingerprint;
-  CostModel costs = cost_model(settings, fingerprint, app.log());
+  const auto [costs, fingerprint, extrapolated_from] = planning_costs(settings, app.log());
   PlannerOptions options = settings.planner;
   options.compare_with_search = true;
   options.stop = &stop;
@@ -134,6 +148,7 @@ int plan_model(const Settings& settings, const StopRequest& stop, SelectionCache
   if (!settings.constraints.empty()) options.constraints = read_constraints(settings.constraints);
   Plan plan = make_plan(planning_model(model), costs, options, app.log());
   plan.profile_fingerprint = fingerprint;
+  plan.extrapolated_from = extrapolated_from;
   const Graph graph = training_step_graph(model, plan.micro_batch_samples);
   write_plan(settings.out, plan, graph, provenance_of(app, options_line(options)));
   app.log().info(model_text(model, graph));
@@ -232,7 +247,7 @@ int main(int argc, char** argv) {
       .option(
           "--cluster", settings.cluster,
           "cluster file (TOML); alone: costs are estimated. With --profile: how many of its machines there "
-          "are, what was measured of them left out")
+          "are, what was measured of them left out; or other machines, to which its costs are extrapolated")
       .option("--pin", settings.pin,
               "pinned plan (TOML) in place of --method, --devices, --micro-batches and --schedule: stages, "
               "meshes and what their axes do; the search's own best is shown beside it")

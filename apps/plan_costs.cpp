@@ -27,6 +27,8 @@ PlanCosts costs_of(const Plan& plan, const std::filesystem::path& profile_path) 
                          : ""};
   Profile profile = read_profile(profile_path);
   const std::string fingerprint = profile_fingerprint(profile);
+  if (fingerprint == plan.profile_fingerprint && !plan.extrapolated_from.empty())
+    return {CostModel(profile).extrapolated(plan.cluster), "", warning_of(profile_path, profile)};
   if (fingerprint == plan.profile_fingerprint) {
     profile.cluster = plan.cluster;  // which --cluster may have replaced
     return {CostModel(profile), "", warning_of(profile_path, profile)};

@@ -43,6 +43,11 @@ int device_count_of(const std::string& all, std::size_t begin, std::size_t end) 
 
 /// As many nodes as the devices take.
 Cluster cluster_for(Cluster cluster, int devices) {
+  if (!cluster.parts.empty())
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("the nodes of cluster '{}' differ: a sweep is over numbers of equal nodes", cluster.name),
+        "a cluster file of one of its parts");
   cluster.nodes = (devices + cluster.devices_per_node - 1) / cluster.devices_per_node;
   if (cluster.nodes > kMostNodes)
     throw Error(

@@ -33,6 +33,7 @@ void put_device(Cluster& cluster, const std::string& word) {
 }  // namespace
 
 Cluster changed(Cluster cluster, const ClusterChange& change) {
+  for (Cluster& part : cluster.parts) part = changed(std::move(part), change);
   if (!change.device.empty()) put_device(cluster, change.device);
   cluster.between_nodes.bytes_per_s *= change.between_nodes;
   cluster.within_node.bytes_per_s *= change.within_nodes;

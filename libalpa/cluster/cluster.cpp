@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,10 +29,12 @@ double number(const TomlTable& table, const char* key, double unit, const Range&
 bool has_link_within(const Cluster& cluster) { return cluster.devices_per_node > 1; }
 bool has_link_between(const Cluster& cluster) { return cluster.nodes > 1; }
 
-/// Reads what there is of a cluster file: a figure that a profile has (`measured`) may be left out.
+/// Reads what there is of a cluster file: a figure that a profile has (`measured`) may be left out. Of a part
+/// of a cluster, `whole` says what all parts have.
 class ClusterReader {
  public:
-  ClusterReader(const TomlTable& root, const Cluster* measured) : root_(root), measured_(measured) {}
+  ClusterReader(const TomlTable& root, const Cluster* measured, const TomlTable* whole = nullptr)
+      : root_(root), measured_(measured), whole_(whole) {}
 
   Cluster read(const std::string& name) const {
     Cluster cluster;
@@ -42,7 +45,8 @@ class ClusterReader {
                               {{"cpu", DeviceKind::cpu, "ranks compute on cores"},
                                {"cuda", DeviceKind::cuda, "each rank computes on a GPU"}});
     cluster.nodes = static_cast<int>(root_.integer("nodes", kNodeRange));
-    cluster.devices_per_node = static_cast<int>(root_.integer("devices_per_node", kDevicesPerNodeRange));
+    cluster.devices_per_node =
+        static_cast<int>(place_of("devices_per_node").integer("devices_per_node", kDevicesPerNodeRange));
     if (cluster.devices() > kMostDevices)
       root_.value("nodes").fault(fmt::format("{} nodes of {} devices are more than {} devices", cluster.nodes,
                                              cluster.devices_per_node, kMostDevices));
@@ -70,8 +74,12 @@ class ClusterReader {
     return measured_ || root_.has(key) ? figure(key, kTera, kRateRange, measured) : 0;
   }
 
+  const TomlTable& place_of(const char* key) const {
+    return whole_ && !root_.has(key) && whole_->has(key) ? *whole_ : root_;
+  }
+
   Link link(const char* key) const {
-    const TomlTable table = root_.table(key);
+    const TomlTable table = place_of(key).table(key);
     return {number(table, "latency_us", kMicro, kTimeRange), number(table, "gb_per_s", kGiga, kRateRange)};
   }
 
@@ -80,11 +88,11 @@ class ClusterReader {
     const bool between_is_known = measured_ && (has_link_between(*measured_) || !has_link_between(cluster));
     cluster.within_node =
         within_is_known && !root_.has("within_node") ? measured_->within_node : link("within_node");
-    if (root_.has("between_nodes"))
+    if (place_of("between_nodes").has("between_nodes"))
       cluster.between_nodes = link("between_nodes");
     else if (between_is_known)
       cluster.between_nodes = measured_->between_nodes;
-    else if (has_link_between(cluster))
+    else if (whole_ || has_link_between(cluster))
       root_.fault("missing key 'between_nodes', expected a table with latency_us and gb_per_s");
     else
       cluster.between_nodes = cluster.within_node;
@@ -92,12 +100,55 @@ class ClusterReader {
 
   const TomlTable& root_;
   const Cluster* measured_;
+  const TomlTable* whole_;
 };
+
+/// Notes where a part does not go with those before it.
+void check_part(const TomlTable& table, const Cluster& part, const std::vector<Cluster>& before) {
+  if (before.empty()) return;
+  const Cluster& first = before.front();
+  if (std::ranges::find(before, part.name, &Cluster::name) != before.end())
+    table.value("name").fault(fmt::format("two parts are called '{}'", part.name));
+  if (part.devices_per_node != first.devices_per_node)
+    table.fault(fmt::format("part '{}' has {} devices on a node, part '{}' has {}: expected as many",
+                            part.name, part.devices_per_node, first.name, first.devices_per_node));
+  if (part.kind != first.kind)
+    table.fault(fmt::format("part '{}' is of kind {}, part '{}' of kind {}: expected one kind", part.name,
+                            kind_name(part.kind), first.name, kind_name(first.kind)));
+}
+
+Cluster parts_in_file(const TomlTable& root, const std::string& file_name) {
+  std::vector<Cluster> parts;
+  std::int64_t nodes = 0, devices = 0;
+  for (const TomlTable& table : root.tables("part")) {
+    const Cluster part = ClusterReader(table, nullptr, &root).read(table.name("name"));
+    check_part(table, part, parts);
+    parts.push_back(part);
+    nodes += part.nodes;
+    devices += part.devices();
+  }
+  if (parts.empty() || std::ssize(parts) > kMostParts)
+    root.fault(fmt::format("{} tables [[part]], expected 1 to {}", parts.size(), kMostParts));
+  if (nodes > kMostNodes || devices > kMostDevices)
+    root.fault(fmt::format("parts of {} nodes with {} devices, expected {} and {} at most", nodes, devices,
+                           kMostNodes, kMostDevices));
+  const std::string name = root.has("name") ? root.name("name") : printable(file_name, "");
+  return parts.empty() ? Cluster{} : cluster_of_parts(name, std::move(parts));
+}
+
+/// What was measured is known of the same devices only.
+bool is_of_devices(const TomlTable& root, const Cluster& measured) {
+  if (root.has("part")) return false;
+  return !root.has("device") || names_same_device(root.name("device"), measured.device);
+}
 
 Cluster read(const std::filesystem::path& path, const Cluster* measured) {
   TomlDocument document = read_toml(path);
   const TomlTable root = document.root();
-  const Cluster cluster = ClusterReader(root, measured).read(path.stem().string());
+  const std::string name = path.stem().string();
+  const Cluster* known = measured && is_of_devices(root, *measured) ? measured : nullptr;
+  const Cluster cluster =
+      root.has("part") ? parts_in_file(root, name) : ClusterReader(root, known).read(name);
   document.finish();
   return cluster;
 }
@@ -139,6 +190,40 @@ std::string difference(const Figure& figure) {
   return fmt::format("{} is {:.4g}, measured {:.4g}{}", figure.name, figure.given, figure.measured, factor);
 }
 
+constexpr auto kLesser = [](auto a, auto b) { return std::min(a, b); };
+constexpr auto kGreater = [](auto a, auto b) { return std::max(a, b); };
+
+/// Puts what `more` chooses of two figures of which more is better, and what `less` chooses of the others.
+template <class More, class Less>
+void choose_figures(Cluster& to, const Cluster& from, const More& more, const Less& less) {
+  to.memory_bytes = more(to.memory_bytes, from.memory_bytes);
+  to.f32_flops_per_s = more(to.f32_flops_per_s, from.f32_flops_per_s);
+  to.bf16_flops_per_s = more(to.bf16_flops_per_s, from.bf16_flops_per_s);
+  to.f16_flops_per_s = more(to.f16_flops_per_s, from.f16_flops_per_s);
+  to.memory_bytes_per_s = more(to.memory_bytes_per_s, from.memory_bytes_per_s);
+  to.launch_s = less(to.launch_s, from.launch_s);
+  to.within_node.latency_s = less(to.within_node.latency_s, from.within_node.latency_s);
+  to.within_node.bytes_per_s = more(to.within_node.bytes_per_s, from.within_node.bytes_per_s);
+  to.between_nodes.latency_s = less(to.between_nodes.latency_s, from.between_nodes.latency_s);
+  to.between_nodes.bytes_per_s = more(to.between_nodes.bytes_per_s, from.between_nodes.bytes_per_s);
+  to.nics_per_node = more(to.nics_per_node, from.nics_per_node);
+}
+
+/// The nodes of `whole`, all with the worst or the best figures of some parts.
+Cluster equal_nodes(const Cluster& whole, std::span<const Cluster> parts, bool best) {
+  Cluster equal = parts.front();
+  equal.name = whole.name;
+  equal.nodes = whole.nodes;
+  std::vector<std::string> devices;
+  for (const Cluster& part : parts) {
+    best ? choose_figures(equal, part, kGreater, kLesser) : choose_figures(equal, part, kLesser, kGreater);
+    if (std::ranges::find(devices, part.device) == devices.end()) devices.push_back(part.device);
+  }
+  equal.device = fmt::format("{}", fmt::join(devices, " + "));
+  if (!is_name(equal.device)) equal.device = fmt::format("{} kinds of devices", devices.size());
+  return equal;
+}
+
 /// The bits, so that two numbers that print alike are not the same cluster.
 std::string exact(double value) { return fmt::format("{:016x}", std::bit_cast<std::uint64_t>(value)); }
 
@@ -146,24 +231,39 @@ std::string exact(const Link& link) { return exact(link.latency_s) + " " + exact
 
 }  // namespace
 
+Cluster cluster_of_parts(const std::string& name, std::vector<Cluster> parts) {
+  Cluster whole;
+  whole.name = name;
+  whole.nodes = 0;
+  for (const Cluster& part : parts) whole.nodes += part.nodes;
+  whole = equal_nodes(whole, parts, false);
+  if (parts.size() > 1) whole.parts = std::move(parts);
+  return whole;
+}
+
+Cluster worst_of_parts(const Cluster& cluster, int first, int end) {
+  return equal_nodes(cluster, std::span(cluster.parts).subspan(first, end - first), false);
+}
+
+Cluster best_of_parts(const Cluster& cluster) {
+  return cluster.parts.empty() ? cluster : equal_nodes(cluster, cluster.parts, true);
+}
+
 Cluster read_cluster(const std::filesystem::path& path) { return read(path, nullptr); }
 
-Cluster read_cluster_of(const Cluster& measured, const std::filesystem::path& path) {
+MachinesBesideProfile read_cluster_beside(const Cluster& measured, const std::filesystem::path& path) {
   const Cluster given = read(path, &measured);
-  if (!names_same_device(given.device, measured.device))
+  if (given.kind != measured.kind)
     throw Error(ErrorKind::input,
-                fmt::format("the profile was measured on {}, '{}' has {}", measured.device, path.string(),
-                            given.device),
+                fmt::format("the profile was measured on {}, '{}' has {}: nothing is known of these by those",
+                            measured.device, path.string(), given.device),
                 "a profile of such devices, or the cluster file alone");
   std::vector<std::string> differences;
+  if (!given.parts.empty() || !names_same_device(given.device, measured.device))
+    differences.push_back(fmt::format("device is {}, measured {}", given.device, measured.device));
   for (const Figure& figure : figures(given, measured))
     if (std::string text = difference(figure); !text.empty()) differences.push_back(std::move(text));
-  if (!differences.empty())
-    throw Error(ErrorKind::input,
-                fmt::format("'{}' is not of the machines that the profile was measured on: {}", path.string(),
-                            fmt::join(differences, "; ")),
-                "leave out what was measured, for another number of those machines; a profile of the other "
-                "machines, or the cluster file alone");
+  if (!differences.empty()) return {given, fmt::format("{}", fmt::join(differences, "; "))};
   Cluster cluster = measured;
   cluster.name = given.name;
   cluster.nodes = given.nodes;
@@ -172,16 +272,18 @@ Cluster read_cluster_of(const Cluster& measured, const std::filesystem::path& pa
   cluster.memory_bytes = given.memory_bytes;
   if (!has_link_within(measured)) cluster.within_node = given.within_node;
   if (!has_link_between(measured)) cluster.between_nodes = given.between_nodes;
-  return cluster;
+  return {cluster, ""};
 }
 
 std::string cluster_fingerprint(const Cluster& cluster) {
-  return fingerprint(
+  std::string text =
       fmt::format("{}\n{}\n{} {} {} {}\n{} {} {} {} {}\n{}\n{} {}", cluster.name, cluster.device,
                   kind_name(cluster.kind), cluster.nodes, cluster.devices_per_node, cluster.memory_bytes,
                   exact(cluster.f32_flops_per_s), exact(cluster.bf16_flops_per_s),
                   exact(cluster.f16_flops_per_s), exact(cluster.memory_bytes_per_s), exact(cluster.launch_s),
-                  exact(cluster.within_node), exact(cluster.between_nodes), cluster.nics_per_node));
+                  exact(cluster.within_node), exact(cluster.between_nodes), cluster.nics_per_node);
+  for (const Cluster& part : cluster.parts) text += "\n" + cluster_fingerprint(part);
+  return fingerprint(text);
 }
 
 }  // namespace alpa

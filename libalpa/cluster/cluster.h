@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "libalpa/base/constraint.h"
 #include "libalpa/base/device_kind.h"
@@ -24,9 +25,10 @@ inline constexpr Range kNodeRange = {.low = 1, .high = kMostNodes},
                        kMemoryRange = {.low = 1 << 20, .high = 1LL << 50},
                        kTimeRange = {.low = 0, .high = 1e3}, kRateRange = {.low = 1, .high = 1e18},
                        kNicsRange = {.low = 1, .high = kMostDevicesPerNode};
+inline constexpr int kMostParts = 16;  ///< of a cluster: prices are held for every run of them
 
-/// The machines as numbers: equal nodes with equal devices. Probed by alpa-profile or read from a cluster
-/// file.
+/// The machines as numbers: nodes with equal numbers of devices, equal ones but for what `parts` say. Probed
+/// by alpa-profile or read from a cluster file.
 struct Cluster {
   std::string name;    ///< is_name(), as is `device`
   std::string device;  ///< in words, e.g. "NVIDIA V100 16 GB"
@@ -41,6 +43,9 @@ struct Cluster {
   Link within_node, between_nodes;  ///< between two devices, which have it to themselves
   int nics_per_node = 1;  ///< network interfaces, each of the rate between nodes, of as many devices each
   DeviceKind kind = DeviceKind::cpu;  ///< of each device: cpu or cuda
+  /// Where nodes differ, those that are equal, as clusters of their own and in the order of their devices
+  /// (cluster_parts.h). The figures above are then the worst of theirs, which hold for every device.
+  std::vector<Cluster> parts = {};
   bool operator==(const Cluster&) const = default;
 
   int devices() const { return nodes * devices_per_node; }
@@ -51,15 +56,36 @@ struct Cluster {
   }
 };
 
-/// Reads a cluster file (TOML; configs/clusters/ has examples). Throws Error(input) with all faults.
+/// A cluster of these parts, of which there is one at least; all have as many devices on each node, and one
+/// kind. One part alone is a cluster of equal nodes.
+Cluster cluster_of_parts(const std::string& name, std::vector<Cluster> parts);
+
+/// Equal nodes with the worst figures of the parts from `first` up to `end`.
+Cluster worst_of_parts(const Cluster&, int first, int end);
+
+/// Equal nodes with the best figures of all parts, for bounds; itself where the nodes are equal.
+Cluster best_of_parts(const Cluster&);
+
+/// Reads a cluster file (TOML; configs/clusters/ has examples). Nodes that differ stand in tables [[part]],
+/// each with a name and all that a file of equal nodes says, but for what the file says of all parts:
+/// `devices_per_node`, `between_nodes`. Throws Error(input) with all faults.
 Cluster read_cluster(const std::filesystem::path&);
 
-/// Reads a cluster file that says how many of the machines of a profile there are. It must say `nodes` and
-/// `devices_per_node`, and may say `name`, `memory_gib`, and a link that was not measured (between nodes
-/// where `measured` has one, within a node where its nodes have one device). What else it says was measured:
-/// it may be left out, and Error(input) names each figure that differs from the measured one by more than a
-/// tenth. Returns `measured` with what the file may say. Throws Error(input) with all faults of the file.
-Cluster read_cluster_of(const Cluster& measured, const std::filesystem::path&);
+/// What to plan for, beside a profile.
+struct MachinesBesideProfile {
+  Cluster cluster;
+  /// How they differ from the measured ones, so that costs have to be extrapolated; "": in their number
+  /// alone.
+  std::string differences;
+};
+
+/// Reads a cluster file that says for which machines to plan by a profile of `measured` ones. Of such
+/// machines it says `nodes` and `devices_per_node`, and may say `name`, `memory_gib`, and a link that was not
+/// measured (between nodes where `measured` has one, within a node where its nodes have one device); what was
+/// measured may be left out, and is kept where the file says the same but for a tenth. What differs by more,
+/// other devices (of which the file has to say all) and parts are other machines. Throws Error(input) with
+/// all faults of the file, and where one has CPUs and the other GPUs.
+MachinesBesideProfile read_cluster_beside(const Cluster& measured, const std::filesystem::path&);
 
 /// A digest of all that planning depends on.
 std::string cluster_fingerprint(const Cluster&);

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <map>
+
 #include "libalpa/base/error.h"
 #include "libalpa/base/names.h"
 #include "libalpa/cluster/device_words.h"
@@ -23,6 +25,13 @@ void visit_numbers(ClusterType& cluster, Visit&& visit) {
   visit("within_node_bytes_per_s", cluster.within_node.bytes_per_s, kRateRange);
   visit("between_nodes_latency_s", cluster.between_nodes.latency_s, kTimeRange);
   visit("between_nodes_bytes_per_s", cluster.between_nodes.bytes_per_s, kRateRange);
+}
+
+/// Likewise those that may be 0: the devices do not compute in the type.
+template <class ClusterType, class Visit>
+void visit_rates_of_types(ClusterType& cluster, Visit&& visit) {
+  visit("bf16_flops_per_s", cluster.bf16_flops_per_s);
+  visit("f16_flops_per_s", cluster.f16_flops_per_s);
 }
 
 template <class Number>
@@ -57,6 +66,74 @@ double rate_of_type(const H5Reader& file, const char* name, const Cluster& clust
   return value == 0 ? 0 : checked(name, value, kRateRange);
 }
 
+/// One row for each part. What all of them have is not said again.
+void write_part_rows(H5Writer& file, const std::vector<Cluster>& parts) {
+  std::vector<std::string> name, device;
+  std::vector<std::int64_t> nodes, nics, memory;
+  std::map<std::string, std::vector<double>> numbers;
+  for (const Cluster& part : parts) {
+    name.push_back(part.name);
+    device.push_back(part.device);
+    nodes.push_back(part.nodes);
+    nics.push_back(part.nics_per_node);
+    memory.push_back(part.memory_bytes);
+    visit_numbers(part,
+                  [&](const std::string& of, double value, const Range&) { numbers[of].push_back(value); });
+    visit_rates_of_types(part, [&](const std::string& of, double value) { numbers[of].push_back(value); });
+  }
+  file.column("/cluster/parts/name", name);
+  file.column("/cluster/parts/device", device);
+  file.column("/cluster/parts/nodes", nodes, "1");
+  file.column("/cluster/parts/nics_per_node", nics, "1");
+  file.column("/cluster/parts/memory_bytes", memory, "byte");
+  for (const auto& [of, values] : numbers)
+    file.column("/cluster/parts/" + of, values,
+                of.ends_with("flops_per_s")   ? "FLOP/s"
+                : of.ends_with("bytes_per_s") ? "byte/s"
+                                              : "s");
+}
+
+std::vector<Cluster> read_part_rows(const H5Reader& file, const Cluster& whole) {
+  const std::string group = "/cluster/parts/";
+  const std::vector<std::string> name = file.strings(group + "name");
+  const Shape rows{std::ssize(name)};
+  if (name.size() < 2 || name.size() > kMostParts)
+    refuse(fmt::format("{}name has {} rows, expected 2 to {}", group, name.size(), kMostParts));
+  const auto device = file.strings(group + "device", rows);
+  const auto integers = [&](const std::string& of, const Range& range) {
+    std::vector<std::int64_t> values = file.int64s(group + of, rows);
+    for (const std::int64_t value : values) checked(("parts/" + of).c_str(), value, range);
+    return values;
+  };
+  const auto nodes = integers("nodes", kNodeRange), nics = integers("nics_per_node", kNicsRange),
+             memory = integers("memory_bytes", kMemoryRange);
+  std::vector<Cluster> parts(name.size());
+  std::int64_t all_nodes = 0;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    Cluster& part = parts[p];
+    if (!is_name(name[p]) || !is_name(device[p]))
+      refuse(fmt::format("/cluster/parts, row {}: expected names of a part and of its device", p));
+    part.name = name[p];
+    part.device = device[p];
+    part.kind = whole.kind;
+    part.nodes = static_cast<int>(nodes[p]);
+    part.devices_per_node = whole.devices_per_node;
+    part.nics_per_node = static_cast<int>(nics[p]);
+    part.memory_bytes = memory[p];
+    all_nodes += nodes[p];
+    const auto number = [&](const std::string& of) { return file.doubles(group + of, rows)[p]; };
+    visit_numbers(part, [&](const std::string& of, double& value, const Range& range) {
+      value = checked(("parts/" + of).c_str(), number(of), range);
+    });
+    visit_rates_of_types(part, [&](const std::string& of, double& value) {
+      value = number(of) == 0 ? 0 : checked(("parts/" + of).c_str(), number(of), kRateRange);
+    });
+  }
+  if (all_nodes != whole.nodes)
+    refuse(fmt::format("its parts have {} nodes, expected {}", all_nodes, whole.nodes));
+  return parts;
+}
+
 }  // namespace
 
 void write_cluster(H5Writer& file, const Cluster& cluster) {
@@ -71,8 +148,9 @@ void write_cluster(H5Writer& file, const Cluster& cluster) {
   visit_numbers(cluster, [&](const char* name, double value, const Range&) {
     file.attribute("/cluster", name, value);
   });
-  file.attribute("/cluster", "bf16_flops_per_s", cluster.bf16_flops_per_s);
-  file.attribute("/cluster", "f16_flops_per_s", cluster.f16_flops_per_s);
+  visit_rates_of_types(cluster,
+                       [&](const char* name, double value) { file.attribute("/cluster", name, value); });
+  if (!cluster.parts.empty()) write_part_rows(file, cluster.parts);
 }
 
 Cluster read_cluster(const H5Reader& file) {
@@ -96,9 +174,10 @@ Cluster read_cluster(const H5Reader& file) {
   visit_numbers(cluster, [&](const char* name, double& value, const Range& range) {
     value = checked(name, file.double_attribute("/cluster", name), range);
   });
-  cluster.bf16_flops_per_s = rate_of_type(file, "bf16_flops_per_s", cluster);
-  cluster.f16_flops_per_s = rate_of_type(file, "f16_flops_per_s", cluster);
-  return cluster;
+  visit_rates_of_types(cluster,
+                       [&](const char* name, double& value) { value = rate_of_type(file, name, cluster); });
+  if (!file.has("/cluster/parts")) return cluster;
+  return cluster_of_parts(cluster.name, read_part_rows(file, cluster));
 }
 
 }  // namespace alpa

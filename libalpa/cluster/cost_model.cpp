@@ -1,6 +1,7 @@
 #include "libalpa/cluster/cost_model.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -27,6 +28,14 @@ DType type_of(const std::string& signature, const OperatorSample& sample) {
 
 double ratio(double after, double before) { return before > 0 ? after / before : 1; }
 
+/// The device of the cluster, or those of its parts, that do not compute in the type.
+std::string devices_without(const Cluster& cluster, DType type) {
+  std::vector<std::string> devices;
+  for (const Cluster& part : cluster.parts)
+    if (part.flops_per_s(type) == 0) devices.push_back(fmt::format("{}, part '{}'", part.device, part.name));
+  return devices.empty() ? cluster.device : fmt::format("{}", fmt::join(devices, "; "));
+}
+
 [[noreturn]] void refuse_type(const Cluster& cluster, DType type) {
   std::string others = "\"f32\"";
   for (const DType other : {DType::bf16, DType::f16})
@@ -34,7 +43,7 @@ double ratio(double after, double before) { return before > 0 ? after / before :
   throw Error(ErrorKind::input,
               fmt::format("the model computes in {0}, the devices of cluster '{1}' ({2}) do not: it has no "
                           "{0}_tflops",
-                          dtype_name(type), cluster.name, cluster.device),
+                          dtype_name(type), cluster.name, devices_without(cluster, type)),
               fmt::format("precision = {} in [training] of the model, or {}_tflops in the cluster's file if "
                           "its devices have it",
                           others, dtype_name(type)));
@@ -42,7 +51,31 @@ double ratio(double after, double before) { return before > 0 ? after / before :
 
 }  // namespace
 
-CostModel::CostModel(Cluster cluster) : cluster_(std::move(cluster)) {}
+CostModel::CostModel(Cluster cluster) : cluster_(std::move(cluster)) {
+  const int parts = static_cast<int>(cluster_.parts.size());
+  for (int first = 0; first < parts; ++first)
+    for (int end = first + 1; end <= parts; ++end)
+      if (end - first < parts) {
+        auto& costs = of_parts_[{first, end}];
+        costs = std::make_unique<CostModel>(worst_of_parts(cluster_, first, end));
+        costs->missing_ = missing_;
+      }
+}
+
+const CostModel& CostModel::on(const DeviceMesh& mesh) const {
+  if (of_parts_.empty()) return *this;
+  const auto found = of_parts_.find(parts_under(cluster_, mesh));
+  return found == of_parts_.end() ? *this : *found->second;
+}
+
+template <class Make>
+void CostModel::make_parts(CostModel& other, const Make& make) const {
+  for (auto& [parts, costs] : other.of_parts_) {
+    const auto own = of_parts_.find(parts);
+    *costs = make(own == of_parts_.end() ? *this : *own->second, costs->cluster_);
+    costs->missing_ = other.missing_;
+  }
+}
 
 double CostModel::interpolated(const std::vector<SizePoint>& points, double bytes) {
   const SizePoint& first = points.front();
@@ -79,6 +112,7 @@ CostModel CostModel::extrapolated(const Cluster& cluster) const {
       other.collectives_[of].push_back(point);
     }
   }
+  make_parts(other, [](const CostModel& of, const Cluster& part) { return of.extrapolated(part); });
   return other;
 }
 
@@ -116,6 +150,7 @@ CostModel CostModel::longer_by_spread() const {
     sample.median_s += sample.sample_spread_s / deviations_of_range;
   for (auto& [key, points] : longer.collectives_)
     for (SizePoint& point : points) point.seconds += point.spread_s / deviations_of_range;
+  make_parts(longer, [](const CostModel& of, const Cluster&) { return of.longer_by_spread(); });
   return longer;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "libalpa/cluster/cluster_parts.h"
 #include "libalpa/cluster/profile.h"
 
 namespace alpa {
@@ -30,6 +31,11 @@ class CostModel {
   CostModel extrapolated(const Cluster&) const;
 
   const Cluster& cluster() const { return cluster_; }
+
+  /// What holds on a mesh: where nodes differ, of the slowest of the parts that its devices are of. What is
+  /// asked of the whole is of the slowest of all parts. Lasts as long as the whole.
+  const CostModel& on(const DeviceMesh&) const;
+  const CostModel& on(DeviceIndex device) const { return on(DeviceMesh{device, {}}); }
 
   /// Costs come from a profile, and so for shapes that were measured.
   bool is_measured() const { return is_measured_; }
@@ -72,6 +78,10 @@ class CostModel {
   int sharing(int active) const { return std::min(active, cluster_.devices_per_nic()); }
   void calibrate(const Profile&);
 
+  /// Calls `make(costs of this, cluster of the other)` for each of the other's models of parts.
+  template <class Make>
+  void make_parts(CostModel& other, const Make& make) const;
+
   Cluster cluster_;
   bool is_measured_ = false;
   std::map<std::string, OperatorSample> operators_;
@@ -84,7 +94,9 @@ class CostModel {
     std::mutex mutex;
     std::set<std::string> signatures;
   };
-  std::unique_ptr<Missing> missing_ = std::make_unique<Missing>();
+  std::shared_ptr<Missing> missing_ = std::make_shared<Missing>();  ///< of the parts too
+  /// From the first to one past the last of those parts; not of all together, which is this.
+  std::map<std::pair<int, int>, std::unique_ptr<CostModel>> of_parts_;
 };
 
 }  // namespace alpa

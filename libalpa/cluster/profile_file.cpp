@@ -161,6 +161,7 @@ class ProfileReader {
   Profile read() const {
     Profile profile;
     profile.cluster = read_cluster(file_);
+    if (!profile.cluster.parts.empty()) refuse("/cluster/parts is there, expected equal nodes");
     profile.nodes = nodes();
     profile.operators = operators(profile.nodes.size());
     profile.collectives = collectives(profile.nodes.size());

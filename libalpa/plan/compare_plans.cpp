@@ -41,6 +41,7 @@ std::string compare_plans(const Plan& a, const Plan& b) {
   differ("model", a.model_name, b.model_name);
   differ("graph", a.graph_fingerprint, b.graph_fingerprint);
   differ("profile", a.profile_fingerprint, b.profile_fingerprint);
+  differ("extrapolated from", a.extrapolated_from, b.extrapolated_from);
   differ("cluster", cluster_fingerprint(a.cluster), cluster_fingerprint(b.cluster));
   differ("method", a.method, b.method);
   differ("schedule", a.schedule, b.schedule);

@@ -22,7 +22,9 @@ std::string time_text(const PlanFacts& f) {
   std::string text =
       fmt::format("predicted step time {} ({}): compute {}, collectives {}, transfers {}, idle {}\n",
                   step_time_text(step_s, f.prediction.step_error_s),
-                  f.is_measured() ? "from a profile" : "from data sheets",
+                  !f.is_measured()              ? "from data sheets"
+                  : f.extrapolated_from.empty() ? "from a profile"
+                                                : "extrapolated from a profile",
                   share_text(f.mean.compute_s, step_s), share_text(f.mean.collective_s, step_s),
                   share_text(f.mean.transfer_s, step_s), share_text(f.mean.idle_s, step_s));
   return text;
@@ -48,11 +50,15 @@ std::string sureness_text(const PlanFacts& f) {
                                        100 * *p.gap(), seconds_text(p.lower_bound_s))
                          : "no lower bound is known";
   if (p.hit_time_limit) text += "; the search was cut short: another run may find what this one did not";
-  text += f.is_measured()
+  text += !f.extrapolated_from.empty()
+              ? fmt::format("; costs are extrapolated from measurements on {}", f.extrapolated_from)
+          : f.is_measured()
               ? "; costs are measured"
               : fmt::format("; every cost is estimated from the numbers of cluster '{}'", f.cluster.name);
   if (f.is_measured() && p.estimated_operators > 0)
     text += fmt::format(", but for {}", count_text(p.estimated_operators, "operator"));
+  if (!f.cluster.parts.empty() && !f.is_pinned())
+    text += "; the search took all nodes for the slowest, and gave faster ones more layers afterwards";
   return text;
 }
 
@@ -117,7 +123,7 @@ std::string figures_text(const PlanFacts& f, const StageFacts& s) {
       "  memory  {} of {} per device: parameters {}, optimizer {}, gradients {}, activations {} x {} in "
       "flight, "
       "workspace {}\n",
-      bytes_text(p.memory.total), bytes_text(f.cluster.memory_bytes), bytes_text(p.memory.parameters),
+      bytes_text(p.memory.total), bytes_text(s.device_memory_bytes), bytes_text(p.memory.parameters),
       bytes_text(p.memory.optimizer), bytes_text(p.memory.gradients), p.in_flight,
       bytes_text(p.memory.activations / std::max<std::int64_t>(1, p.in_flight)),
       bytes_text(p.memory.workspace));
@@ -143,11 +149,12 @@ std::string layouts_text(const char* title, const std::vector<LayoutGroup>& grou
 
 std::string stage_text(const PlanFacts& f, const StageFacts& s) {
   std::string text = fmt::format(
-      "\nstage {}: layers {} to {} ({}) on {} {} to {}, mesh {}: {}, recomputed layers: {}\n", s.stage,
+      "\nstage {}: layers {} to {} ({}) on {} {} to {}{}, mesh {}: {}, recomputed layers: {}\n", s.stage,
       s.plan.first_layer, s.plan.end_layer - 1,
       s.layers() == 1 ? s.first_layer : s.first_layer + " .. " + s.last_layer,
       count_text(s.devices(), "device"), s.mesh.first_device, s.mesh.first_device + s.devices() - 1,
-      mesh_text(s.mesh.shape), s.split.text(), recomputed_layers_text(s.plan));
+      s.parts.empty() ? "" : fmt::format(" of {}", fmt::join(s.parts, " + ")), mesh_text(s.mesh.shape),
+      s.split.text(), recomputed_layers_text(s.plan));
   text += figures_text(f, s) + "  parameters (S<axes>: split, R: whole)\n";
   for (const ParameterGroup& p : s.tensors.parameters)
     text += fmt::format("    {:>3} x {:<36} {:<18} {:<6} {}\n", p.count, p.name, p.type, p.spec, p.layout);

@@ -140,6 +140,7 @@ struct Plan {
   Cluster cluster;
   std::string program_fingerprint;  ///< of the program that it is lowered to for training, when it was made
   std::string profile_fingerprint;  ///< what it was priced with; "" for a cluster file alone
+  std::string extrapolated_from;    ///< the devices that were measured, where its cluster is another; else ""
   std::string method;               ///< "search", the name of a baseline, or kPinnedMethod and a file
   Indexed<MeshIndex, DeviceMesh> meshes;  ///< share no device; each has a stage
   Indexed<StageIndex, StagePlan> stages;
@@ -152,6 +153,8 @@ struct Plan {
 
   bool operator==(const Plan&) const = default;
   int devices() const;
+  /// Its costs were measured on its cluster's machines.
+  bool is_measured() const { return !profile_fingerprint.empty() && extrapolated_from.empty(); }
   const DeviceMesh& mesh_of(StageIndex stage) const { return meshes[stages[stage].mesh]; }
 };
 

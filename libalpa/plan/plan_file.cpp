@@ -159,6 +159,8 @@ class PlanReader {
     plan.method = file_.text_attribute("/stages", "method");
     plan.program_fingerprint = file_.text_attribute("/stages", "program_fingerprint");
     plan.profile_fingerprint = file_.text_attribute("/cluster", "profile_fingerprint");
+    if (file_.has_attribute("/cluster", "extrapolated_from"))
+      plan.extrapolated_from = file_.text_attribute("/cluster", "extrapolated_from");
     plan.cluster = read_cluster(file_);
     read_meshes(plan);
     read_stages(plan);
@@ -370,6 +372,8 @@ void write_plan(const std::filesystem::path& path, const Plan& plan, const Graph
     file.text("/model/toml", plan.model_toml);
     write_cluster(file, plan.cluster);
     file.attribute("/cluster", "profile_fingerprint", plan.profile_fingerprint);
+    if (!plan.extrapolated_from.empty())
+      file.attribute("/cluster", "extrapolated_from", plan.extrapolated_from);
     write_meshes(file, plan);
     write_stages(file, plan);
     file.attribute("/stages", "schedule", plan.schedule);

@@ -60,6 +60,29 @@ bool place(const std::vector<StageRequest*>& order, int devices, int devices_per
   return true;
 }
 
+/// Where nodes differ: each stage on the first part that has room for it. False where one finds none.
+bool place_within_parts(const std::vector<StageRequest*>& order, int devices, const Cluster& cluster) {
+  struct Part {
+    int first;
+    FreeDevices free;
+  };
+  std::vector<Part> parts;
+  int first = 0;
+  for (const Cluster& part : cluster.parts) {
+    const int end = std::min(devices, first + part.devices());
+    parts.push_back({first, {std::max(0, end - first), cluster.devices_per_node}});
+    first += part.devices();
+  }
+  for (StageRequest* request : order) {
+    std::optional<int> taken;
+    for (auto part = parts.begin(); part != parts.end() && !taken; ++part)
+      if ((taken = part->free.take(device_count(request->mesh)))) *taken += part->first;
+    if (!taken) return false;
+    request->first_device = DeviceIndex(*taken);
+  }
+  return true;
+}
+
 void place_one_after_another(const std::vector<StageRequest*>& order) {
   int next = 0;
   for (StageRequest* request : order) {
@@ -79,14 +102,16 @@ void place_stages(std::vector<StageRequest>& requests, const Cluster& cluster) {
   }
   const int per_node = cluster.devices_per_node;
   const auto size = [](const StageRequest* request) { return device_count(request->mesh); };
-  if (!place(order, devices, per_node)) {
+  std::vector<StageRequest*> largest_first = order;
+  std::ranges::stable_sort(largest_first, std::greater(), size);
+  const bool is_within_parts =
+      !cluster.parts.empty() &&
+      (place_within_parts(order, devices, cluster) || place_within_parts(largest_first, devices, cluster));
+  if (!is_within_parts && !place(order, devices, per_node)) {
     // The last node is not whole, so one of several has to come before it.
     std::ranges::stable_partition(order,
                                   [&](const StageRequest* request) { return size(request) >= per_node; });
-    if (!place(order, devices, per_node)) {
-      std::ranges::stable_sort(order, std::greater(), size);
-      place_one_after_another(order);
-    }
+    if (!place(order, devices, per_node)) place_one_after_another(largest_first);
   }
   const auto nodes = [&](const StageRequest& request) {
     const int first = request.first_device, last = first + device_count(request.mesh) - 1;

@@ -10,7 +10,9 @@ namespace alpa {
 /// Gives stages their devices, so that one within a node stays in it, in the order of the pipeline: each
 /// begins at a multiple of its size, in the smallest gap that it fits into, those of several nodes at a node.
 /// Stages come to know whether their neighbours are on other nodes. (Sizes of submesh_sizes leave no gap that
-/// a later stage does not fill; where others do, the largest come first, one after another.)
+/// a later stage does not fill; where others do, the largest come first, one after another.) Where nodes
+/// differ, each stage lies on one part if all find room so, in the order of the pipeline or the largest
+/// first.
 void place_stages(std::vector<StageRequest>&, const Cluster&);
 
 /// All that there are.

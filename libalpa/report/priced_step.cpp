@@ -19,18 +19,21 @@ PricedStep price_step(const Plan& plan, const Program& program, const CostModel&
                   .stages = stages_of_meshes(plan),
                   .terms = terms_of_meshes(program, timeline, costs)};
   step.mean = mean_terms(program, step.terms);
-  for (const MeshIndex m : program.meshes.indices())
-    if (const MemoryUse& memory = program.meshes[m].memory; memory.total > step.fullest.total) {
-      step.fullest = memory;
-      step.fullest_stages = step.stages[m];
-    }
+  for (const MeshIndex m : program.meshes.indices()) {
+    const MemoryUse& memory = program.meshes[m].memory;
+    const std::int64_t there = costs.on(program.meshes[m].mesh).cluster().memory_bytes;
+    if (!step.fullest_stages.empty() && there - memory.total >= step.spare_bytes()) continue;
+    step.fullest = memory;
+    step.memory_bytes = there;
+    step.fullest_stages = step.stages[m];
+  }
   return step;
 }
 
 std::string memory_text(const PricedStep& step) {
   const std::int64_t spare = step.spare_bytes();
   return fmt::format(
-      "{} of {}, {}", bytes_text(step.fullest.total), bytes_text(step.cluster.memory_bytes),
+      "{} of {}, {}", bytes_text(step.fullest.total), bytes_text(step.memory_bytes),
       step.fits() ? bytes_text(spare) + " left" : bytes_text(-spare) + " too little: does not fit");
 }
 

@@ -16,12 +16,13 @@ struct PricedStep {
   Binding binding;
   Indexed<MeshIndex, std::vector<StageIndex>> stages;
   Indexed<MeshIndex, StepTerms> terms;
-  StepTerms mean = {};     ///< over all devices
-  MemoryUse fullest = {};  ///< of the device that holds most
+  StepTerms mean = {};            ///< over all devices
+  MemoryUse fullest = {};         ///< of the device that has least left
+  std::int64_t memory_bytes = 0;  ///< of that device
   std::vector<StageIndex> fullest_stages = {};
 
   /// What the fullest device has left; below 0: what it lacks.
-  std::int64_t spare_bytes() const { return cluster.memory_bytes - fullest.total; }
+  std::int64_t spare_bytes() const { return memory_bytes - fullest.total; }
   bool fits() const { return spare_bytes() >= 0; }
 };
 

@@ -83,7 +83,7 @@ JsonArray what_if_json(const std::vector<ChangedStep>& steps) {
                  .set("device", step.cluster.device)
                  .set("step_s", step.step_s)
                  .set("binds", binding_name(step.binding))
-                 .set("memory_bytes", step.cluster.memory_bytes)
+                 .set("memory_bytes", step.memory_bytes)
                  .set("fullest_bytes", step.fullest.total)
                  .set("spare_bytes", step.spare_bytes())
                  .set("fits", step.fits())

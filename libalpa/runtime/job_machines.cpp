@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "libalpa/base/error.h"
+#include "libalpa/cluster/cluster_parts.h"
 #include "libalpa/cluster/device_words.h"
 
 namespace alpa {
@@ -42,7 +43,7 @@ void check_rank_count(int devices, int ranks) {
 
 JobMachines gather_machines(int node, const Device& device, Device& host, Communicator& control) {
   JobMachines job{std::vector<int>(static_cast<std::size_t>(control.size())), device.description(),
-                  device.kind()};
+                  device.kind(), control.rank()};
   const std::unique_ptr<Stream> stream = host.make_stream();
   control.all_gather(*stream, &node, job.node_of_rank.data(), sizeof node);
   stream->synchronize();
@@ -59,8 +60,9 @@ std::string check_machines(const Plan& plan, const JobMachines& job) {
         fmt::format(
             "srun --ntasks-per-node {} --distribution=block, or plan again with a profile of these nodes",
             std::min(plan.cluster.devices_per_node, plan.devices())));
-  const std::string planned = plan.cluster.device, here = kind_of_device(job.device);
-  const bool is_measured = !plan.profile_fingerprint.empty();
+  const std::string planned = cluster_under(plan.cluster, {DeviceIndex(job.rank), {}}).device,
+                    here = kind_of_device(job.device);
+  const bool is_measured = plan.is_measured();
   if (!is_measured && names_same_device(planned, here)) return "";
   const DeviceMatch match = match_devices(planned, here);
   if (is_measured && match == DeviceMatch::same) return "";

@@ -13,6 +13,7 @@ struct JobMachines {
   std::vector<int> node_of_rank;
   std::string device;  ///< Device::description() of this rank's
   DeviceKind kind = DeviceKind::cpu;
+  int rank = 0;  ///< this one
 };
 
 /// `node` is this rank's. Collective over `control`, which works on the host.

@@ -34,7 +34,8 @@ using Conversion = std::vector<ConversionStep>;
 /// is asked of a CostModel. A partial layout is never made out of one that is not.
 class Conversions {
  public:
-  Conversions(const Cluster& cluster, DeviceMesh mesh) : routing_(cluster), mesh_(std::move(mesh)) {}
+  Conversions(const Cluster& cluster, DeviceMesh mesh)
+      : routing_(cluster_under(cluster, mesh)), mesh_(std::move(mesh)) {}
 
   const DeviceMesh& mesh() const { return mesh_; }
 

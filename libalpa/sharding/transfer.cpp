@@ -76,27 +76,28 @@ bool on_one_node(const TransferPiece& piece, const Cluster& cluster) {
   return piece.from_device / cluster.devices_per_node == piece.to_device / cluster.devices_per_node;
 }
 
-int nic_at(DeviceIndex device, const Cluster& cluster) {
-  return device / cluster.devices_per_node * cluster.nics_per_node +
-         device % cluster.devices_per_node / cluster.devices_per_nic();
+DeviceIndex first_on_nic(DeviceIndex device, const CostModel& costs) {
+  const Cluster& cluster = costs.on(device).cluster();
+  return DeviceIndex(device - device % cluster.devices_per_node % cluster.devices_per_nic());
 }
 
 double transfer_seconds(const std::vector<TransferPiece>& pieces, DType type, const CostModel& costs) {
   const Cluster& cluster = costs.cluster();
   std::map<DeviceIndex, double> sending, receiving;
-  std::map<std::pair<int, bool>, double> through_nic;
+  std::map<std::pair<DeviceIndex, bool>, double> through_nic;
   double busiest = 0;
   for (const TransferPiece& piece : pieces) {
     if (piece.from_device == piece.to_device) continue;
     const double bytes = static_cast<double>(element_count(piece.extent) * dtype_bytes(type));
     const bool one_node = on_one_node(piece, cluster);
-    const double seconds = costs.send_seconds(one_node, bytes);
+    const CostModel &from = costs.on(piece.from_device), &to = costs.on(piece.to_device);
+    const double seconds = std::max(from.send_seconds(one_node, bytes), to.send_seconds(one_node, bytes));
     busiest =
         std::max({busiest, sending[piece.from_device] += seconds, receiving[piece.to_device] += seconds});
     if (one_node) continue;
-    const double busy = costs.nic_seconds(bytes);
-    busiest = std::max({busiest, through_nic[{nic_at(piece.from_device, cluster), true}] += busy,
-                        through_nic[{nic_at(piece.to_device, cluster), false}] += busy});
+    busiest = std::max(
+        {busiest, through_nic[{first_on_nic(piece.from_device, costs), true}] += from.nic_seconds(bytes),
+         through_nic[{first_on_nic(piece.to_device, costs), false}] += to.nic_seconds(bytes)});
   }
   return busiest;
 }

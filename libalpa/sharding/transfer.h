@@ -27,11 +27,12 @@ struct TransferPiece {
 /// origin: both ends walk their own messages in this order.
 std::vector<TransferPiece> transfer_pieces(const Transfer&, int devices_per_node);
 
-/// Busy time of the busiest device, or network interface.
+/// Busy time of the busiest device, or network interface. A message takes as long as at the slower of its
+/// ends.
 double transfer_seconds(const std::vector<TransferPiece>&, DType, const CostModel&);
 
 bool on_one_node(const TransferPiece&, const Cluster&);
-/// The interface of a device, among all of the cluster.
-int nic_at(DeviceIndex device, const Cluster&);
+/// The first of the devices that send and receive over the same interface as this one.
+DeviceIndex first_on_nic(DeviceIndex, const CostModel&);
 
 }  // namespace alpa

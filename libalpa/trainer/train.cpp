@@ -9,6 +9,7 @@
 #include "libalpa/base/options.h"
 #include "libalpa/base/units.h"
 #include "libalpa/checkpoint/executor_states.h"
+#include "libalpa/cluster/cluster_parts.h"
 #include "libalpa/cluster/device_facts.h"
 #include "libalpa/kernels/element_types.h"
 #include "libalpa/program/lower/lower.h"
@@ -55,9 +56,10 @@ class Run {
         stop_(settings.run_dir, limits_of(settings), stop, ranks.control.rank() == 0, seconds_since_1970),
         total_steps_(settings.steps > 0 ? settings.steps : options.steps),
         flops_(step_flops(graph, plan.micro_batches)),
-        data_sheet_flops_per_s_(is_emulated() ? std::nullopt
-                                              : data_sheet_flops_per_s(ranks.device.description(),
-                                                                       float_type(options.precision))),
+        data_sheet_flops_per_s_(
+            is_emulated() || !plan.cluster.parts.empty()
+                ? std::nullopt
+                : data_sheet_flops_per_s(ranks.device.description(), float_type(options.precision))),
         training_(lower(graph, plan, Purpose::train, kind_of_kernels())),
         evaluation_(lower(graph, plan, Purpose::evaluate, kind_of_kernels())),
         data_(open_training_data(settings.data, graph, options,
@@ -263,8 +265,8 @@ class Run {
       m.peak_flops_per_s = *data_sheet_flops_per_s_ * ranks_.control.size();
       m.peak_origin = "data sheet";
     } else if (is_planned_here_ && !is_emulated()) {
-      m.peak_flops_per_s = plan_.cluster.flops_per_s(float_type(options_.precision)) * ranks_.control.size();
-      m.peak_origin = plan_.profile_fingerprint.empty() ? "table" : "measured";
+      m.peak_flops_per_s = flops_per_s(plan_.cluster, ranks_.control.size(), float_type(options_.precision));
+      m.peak_origin = plan_.is_measured() ? "measured" : "table";
     }
     m.memory_bytes = allocated_bytes_;
     m.checkpoint_s = std::exchange(unreported_checkpoint_s_, std::nullopt);
@@ -364,7 +366,7 @@ class Run {
   StopConditions stop_;
   std::int64_t total_steps_;
   double flops_;                                  ///< of the model, in a step
-  std::optional<double> data_sheet_flops_per_s_;  ///< of a device
+  std::optional<double> data_sheet_flops_per_s_;  ///< of a device, where all are equal
   Program training_, evaluation_;
   TrainingData data_;
   std::optional<TrainingData> evaluation_data_;

@@ -50,12 +50,12 @@ function timeline(picture) {
   return svg;
 }
 
-function memoryOverTime(picture, capacity) {
+function memoryOverTime(picture, stages) {
   const width = 1000, left = 150, line = 44, height = picture.meshes.length * line + 18, scale = (width - left - 30) / picture.step_s;
   const svg = draw('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': 'memory in use over time of each mesh; the table above has its parts' });
   axis(svg, width, left, height, picture.step_s);
   picture.meshes.forEach((mesh, i) => {
-    const most = Math.max(...mesh.memory.bytes), floor = (i + 1) * line - 4, tall = line - 10;
+    const capacity = stages[mesh.stages[0]].device_memory_bytes, most = Math.max(...mesh.memory.bytes), floor = (i + 1) * line - 4, tall = line - 10;
     const y = value => (floor - tall * value / Math.max(most, capacity)).toFixed(1);
     let path = `M${left},${floor}`, last = 0;
     mesh.memory.at_s.forEach((at, b) => { path += `L${left + at * scale},${y(last)}L${left + at * scale},${y(last = mesh.memory.bytes[b])}`; });
@@ -70,13 +70,13 @@ function memoryOverTime(picture, capacity) {
 function stagesTable(facts) {
   return table('stages', [['stage', true], ['layers'], ['devices'], ['split'], ['recompute'], ['compute', true], ['collectives', true], ['transfers', true], ['idle', true]],
     facts.stages.map(s => row(s.stage, `${s.first_layer} – ${s.last_layer}: ${s.first_layer_name} … ${s.last_layer_name}`,
-      `${s.devices}: ${s.first_device} – ${s.first_device + s.devices - 1}`, s.split, s.recompute,
+      `${s.devices}: ${s.first_device} – ${s.first_device + s.devices - 1}${s.parts.length ? ` (${s.parts.join(' + ')})` : ''}`, s.split, s.recompute,
       ...PARTS.map(([, member]) => s.time ? seconds(s.time[member]) : `as ${s.figures_at_stage}`))), { class: 'stages' });
 }
 
 function memoryTable(facts) {
-  return table(`memory per device, of ${bytes(facts.cluster.memory_bytes)}`, [['stage', true], ['all', true], ['full', true], ...MEMORY.map(name => [name, true]), ['micro-batches in flight', true]],
-    facts.stages.filter(s => s.memory).map(s => row(s.stage, bytes(s.memory.total_bytes), percent(s.memory.total_bytes / facts.cluster.memory_bytes),
+  return table(`memory per device${facts.cluster.parts.length ? '' : ', of ' + bytes(facts.cluster.memory_bytes)}`, [['stage', true], ['all', true], ['full', true], ...MEMORY.map(name => [name, true]), ['micro-batches in flight', true]],
+    facts.stages.filter(s => s.memory).map(s => row(s.stage, bytes(s.memory.total_bytes), percent(s.memory.total_bytes / s.device_memory_bytes),
       ...MEMORY.map(name => bytes(s.memory[name + '_bytes'])), s.memory.micro_batches_in_flight)), { class: 'memory' });
 }
 
@@ -137,7 +137,7 @@ function planSection({ title, remark, facts, picture, what_if }, n) {
     key([['forward', 'forward'], ['backward', 'backward'], ['weights', 'backward of weights'], ['update', 'update']]), timeline(picture),
     make('h3', {}, 'Memory'), memoryTable(facts),
     make('p', { class: 'soft' }, 'In use over the same time, approximately: what stays, and an equal share of the activations for each micro-batch in flight. The table has the exact peaks; the dashed line is what a device has.'),
-    memoryOverTime(picture, facts.cluster.memory_bytes),
+    memoryOverTime(picture, facts.stages),
     make('h3', {}, 'What if'), whatIf(what_if),
     make('p', { class: 'soft' }, 'The plan is kept as it is: planning anew for such a cluster may find a better one. ' + remark),
     make('h3', {}, 'Shardings'), ...shardings(facts), ...schedules(facts), make('h3', {}, 'Candidates'), candidates(facts));

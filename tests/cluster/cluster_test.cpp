@@ -30,6 +30,35 @@ within_node = { latency_us = 6, gb_per_s = 130 }
 between_nodes = { latency_us = 30, gb_per_s = 2.9 }
 )";
 
+constexpr const char* kTwoParts = R"(
+name = "mixed"
+devices_per_node = 4
+between_nodes = { latency_us = 30, gb_per_s = 2.5 }
+[[part]]
+name = "old"
+device = "NVIDIA V100 16 GB"
+nodes = 3
+memory_gib = 13
+f32_tflops = 14
+f16_tflops = 88
+memory_gb_per_s = 765
+launch_us = 4
+within_node = { latency_us = 6, gb_per_s = 130 }
+[[part]]
+name = "new"
+device = "NVIDIA A100 40 GB"
+nodes = 1
+memory_gib = 36
+f32_tflops = 17.5
+bf16_tflops = 235
+f16_tflops = 235
+memory_gb_per_s = 1320
+launch_us = 5
+within_node = { latency_us = 3, gb_per_s = 240 }
+between_nodes = { latency_us = 20, gb_per_s = 10 }
+nics_per_node = 4
+)";
+
 class ClusterFile : public testing::Test {
  protected:
   Cluster read(const std::string& text) {
@@ -94,10 +123,16 @@ TEST_F(ClusterFile, ReportsAllItsFaultsAtOnce) {
 
 class MoreMachines : public ClusterFile {
  protected:
-  Cluster read_of(const Cluster& measured, const std::string& text) {
+  MachinesBesideProfile beside(const Cluster& measured, const std::string& text) {
     const std::filesystem::path path = folder_.path() / "more.toml";
     std::ofstream(path) << text;
-    return read_cluster_of(measured, path);
+    return read_cluster_beside(measured, path);
+  }
+  /// Of those that are the measured ones.
+  Cluster read_of(const Cluster& measured, const std::string& text) {
+    const MachinesBesideProfile machines = beside(measured, text);
+    EXPECT_EQ(machines.differences, "");
+    return machines.cluster;
   }
 };
 
@@ -120,19 +155,34 @@ TEST_F(MoreMachines, MaySayWhatWasMeasuredAsFarAsItAgrees) {
   EXPECT_EQ(read_of(measured, with(about, "nodes = 2", "nodes = 4")), expected);
 }
 
-TEST_F(MoreMachines, AreRefusedWhereTheyAreOthers) {
+TEST_F(MoreMachines, MayBeOthersWhichIsSaid) {
   const Cluster measured = read(kTwoNodes);
   const std::string slow = with(kTwoNodes, "gb_per_s = 2.9", "gb_per_s = 0.0005");
-  EXPECT_THAT([&] { read_of(measured, with(slow, "f32_tflops = 14", "f32_tflops = 140")); },
-              ThrowsMessage<Error>(
-                  AllOf(HasSubstr("more.toml' is not of the machines that the profile was measured on: "
-                                  "f32_tflops is 140, measured 14 (10 x); "
-                                  "between_nodes.gb_per_s is 0.0005, measured 2.9 (0.000172 x)\n"),
-                        HasSubstr("leave out what was measured"))));
-  EXPECT_THAT([&] { read_of(measured, with(kTwoNodes, "latency_us = 30", "latency_us = 0")); },
-              ThrowsMessage<Error>(HasSubstr("between_nodes.latency_us is 0, measured 30 (0 x)\n")));
-  EXPECT_THAT([&] { read_of(measured, with(kTwoNodes, "V100", "H100")); },
-              ThrowsMessage<Error>(HasSubstr("measured on NVIDIA V100 16 GB, ")));
+  const MachinesBesideProfile others = beside(measured, with(slow, "f32_tflops = 14", "f32_tflops = 140"));
+  EXPECT_EQ(
+      others.differences,
+      "f32_tflops is 140, measured 14 (10 x); between_nodes.gb_per_s is 0.0005, measured 2.9 (0.000172 x)");
+  EXPECT_DOUBLE_EQ(others.cluster.f32_flops_per_s, 140e12);
+  EXPECT_DOUBLE_EQ(others.cluster.between_nodes.bytes_per_s, 5e5);
+  EXPECT_EQ(beside(measured, with(kTwoNodes, "latency_us = 30", "latency_us = 0")).differences,
+            "between_nodes.latency_us is 0, measured 30 (0 x)");
+  EXPECT_EQ(beside(measured, with(kTwoNodes, "V100", "H100")).differences,
+            "device is NVIDIA H100 16 GB, measured NVIDIA V100 16 GB");
+}
+
+TEST_F(MoreMachines, OfOtherDevicesSayAllFigures) {
+  const Cluster measured = read(kTwoNodes);
+  EXPECT_THAT([&] { beside(measured, with(with(kTwoNodes, "V100", "H100"), "launch_us = 5", "")); },
+              ThrowsMessage<Error>(HasSubstr("missing key 'launch_us'")));
+  EXPECT_THAT([&] { beside(measured, with(kTwoNodes, "NVIDIA V100", "CPU")); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("measured on NVIDIA V100 16 GB, "),
+                                         HasSubstr("has CPU 16 GB: nothing is known of these by those"))));
+}
+
+TEST_F(MoreMachines, MayBeUnlike) {
+  const MachinesBesideProfile others = beside(read(kTwoNodes), kTwoParts);
+  EXPECT_EQ(others.cluster.parts.size(), 2u);
+  EXPECT_THAT(others.differences, HasSubstr("device is NVIDIA V100 16 GB + NVIDIA A100 40 GB, measured "));
 }
 
 TEST_F(MoreMachines, SayALinkThatWasNotMeasured) {
@@ -168,6 +218,74 @@ TEST_F(ClusterFile, HasNoMoreMachinesThanThereAreAndNoneBeyondMeasure) {
 
 TEST_F(ClusterFile, OfTheLargestClustersIsRead) {
   EXPECT_EQ(read(with(kTwoNodes, "nodes = 2", "nodes = 65536")).devices(), 262144);
+}
+
+class UnlikeNodes : public ClusterFile {};
+
+TEST_F(UnlikeNodes, AreReadAsPartsAndAsTheWorstOfThem) {
+  const Cluster cluster = read(kTwoParts);
+  EXPECT_EQ(cluster.name, "mixed");
+  EXPECT_EQ(cluster.device, "NVIDIA V100 16 GB + NVIDIA A100 40 GB");
+  EXPECT_EQ(cluster.nodes, 4);
+  EXPECT_EQ(cluster.devices(), 16);
+  ASSERT_EQ(cluster.parts.size(), 2u);
+  const Cluster &old = cluster.parts[0], &recent = cluster.parts[1];
+  EXPECT_EQ(old.name, "old");
+  EXPECT_EQ(old.devices(), 12);
+  EXPECT_DOUBLE_EQ(old.between_nodes.bytes_per_s, 2.5e9);  // as the file says of all
+  EXPECT_DOUBLE_EQ(recent.between_nodes.bytes_per_s, 10e9);
+  EXPECT_EQ(recent.nics_per_node, 4);
+  EXPECT_EQ(cluster.memory_bytes, old.memory_bytes);
+  EXPECT_EQ(cluster.f16_flops_per_s, old.f16_flops_per_s);
+  EXPECT_EQ(cluster.bf16_flops_per_s, 0);  // which the old ones lack
+  EXPECT_EQ(cluster.launch_s, recent.launch_s);
+  EXPECT_EQ(cluster.between_nodes, old.between_nodes);
+  EXPECT_EQ(cluster.nics_per_node, 1);
+}
+
+TEST_F(UnlikeNodes, OfOnePartAreEqual) {
+  const std::string text = kTwoParts;
+  const Cluster cluster = read(text.substr(0, text.rfind("[[part]]")));
+  EXPECT_TRUE(cluster.parts.empty());
+  EXPECT_EQ(cluster.nodes, 3);
+  EXPECT_EQ(cluster.device, "NVIDIA V100 16 GB");
+}
+
+TEST_F(UnlikeNodes, ReportAllFaultsOfTheirFile) {
+  for (const auto& [from, to, fault] :
+       {std::tuple{"name = \"new\"\n", "", "c.toml:15:1: missing key 'name' in 'part[1]'"},
+        {"name = \"new\"", "name = \"old\"", "c.toml:16:8: two parts are called 'old'"},
+        {"nodes = 1\n", "nodes = 1\ndevices_per_node = 8\n",
+         "part 'new' has 8 devices on a node, part 'old' has 4: expected as many"},
+        {"NVIDIA A100 40 GB", "CPU", "part 'new' is of kind cpu, part 'old' of kind cuda: expected one kind"},
+        {"devices_per_node = 4\n", "", "missing key 'devices_per_node'"},
+        {"between_nodes = { latency_us = 30, gb_per_s = 2.5 }\n", "", "missing key 'between_nodes'"},
+        {"devices_per_node = 4\n", "devices_per_node = 4\nmemory_gib = 3\n", "'memory_gib'"},
+        {"nodes = 3", "nodes = 65536",
+         "parts of 65537 nodes with 262148 devices, expected 65536 and 262144"}})
+    EXPECT_THAT(([&, from = from, to = to] { read(with(kTwoParts, from, to)); }),
+                ThrowsMessage<Error>(HasSubstr(fault)));
+}
+
+TEST_F(UnlikeNodes, NameThePartThatDoesNotComputeInAType) {
+  EXPECT_THAT(
+      [&] {
+        CostModel(read(kTwoParts)).operator_seconds("add bf16[8]", {8, 48, DType::bf16});
+      },
+      ThrowsMessage<Error>(
+          HasSubstr("the devices of cluster 'mixed' (NVIDIA V100 16 GB, part 'old') do not")));
+}
+
+TEST_F(UnlikeNodes, HaveAnotherDigestThanAnyOfTheirParts) {
+  const Cluster cluster = read(kTwoParts);
+  std::set<std::string> seen{cluster_fingerprint(cluster)};
+  for (Cluster other : {cluster, cluster, cluster}) {
+    seen.size() == 1   ? other.parts.clear()
+    : seen.size() == 2 ? std::swap(other.parts[0], other.parts[1])
+                       : void(other.parts[1].f32_flops_per_s *= 1 + 1e-15);
+    seen.insert(cluster_fingerprint(other));
+  }
+  EXPECT_EQ(seen.size(), 4u);
 }
 
 TEST(ClusterPresets, AreAllReadable) {

@@ -164,13 +164,15 @@ const std::vector<Row> rows{
 
     {"PlanProfileOfOtherDevices", 1,
      "alpa-plan model.toml --profile profile.h5 --cluster gpu.toml --out new.h5", 3,
-     ", 'gpu.toml' has NVIDIA V100 SXM2 16 GB\n  try: a profile of such devices", gpu_cluster()},
+     ", 'gpu.toml' has NVIDIA V100 SXM2 16 GB: nothing is known of these by those\n  try: a profile of such",
+     gpu_cluster()},
 
-    {"PlanProfileOfFasterDevices", 1,
-     "alpa-plan model.toml --profile profile.h5 --cluster fast.toml --out new.h5", 3,
-     "'fast.toml' is not of the machines that the profile was measured on: f32_tflops is 1e+06, measured ",
+    {"PlanProfileOfPartsThatAreNotSaid", 1,
+     "alpa-plan model.toml --profile profile.h5 --cluster parts.toml --out new.h5", 3,
+     "missing key 'memory_gib' in 'part[0]'",
      [](const fs::path& folder) {
-       std::ofstream(folder / "fast.toml") << "nodes = 1\ndevices_per_node = 4\nf32_tflops = 1e6\n";
+       std::ofstream(folder / "parts.toml")
+           << "[[part]]\nname = \"a\"\ndevice = \"CPU\"\nnodes = 1\ndevices_per_node = 4\n";
      }},
 
     {"CheckNoFile", 1, "alpa-plan check nowhere.h5", 3, "cannot read 'nowhere.h5'"},

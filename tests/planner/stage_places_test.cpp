@@ -47,6 +47,30 @@ TEST(PlaceStages, LeavesTheRestOfTheLastNodeToSmallStages) {
   EXPECT_THAT(first_devices({2, 8, 2, 8}, 8), ElementsAre(16, 0, 18, 8));
 }
 
+TEST(PlaceStages, KeepsStagesWithinPartsWhereTheyFit) {
+  const auto first_on = [](const std::vector<int>& nodes_of_parts, const std::vector<int>& sizes) {
+    std::vector<Cluster> parts;
+    for (const int nodes : nodes_of_parts) {
+      parts.push_back(nodes_of(8));
+      parts.back().nodes = nodes;
+    }
+    std::vector<StageRequest> stages;
+    for (const int size : sizes) stages.push_back({.mesh = {size}});
+    place_stages(stages, cluster_of_parts("c", parts));
+    std::vector<int> first;
+    for (const StageRequest& stage : stages) first.push_back(stage.first_device);
+    return first;
+  };
+  EXPECT_THAT(first_on({4, 2}, {32, 16}), ElementsAre(0, 32));
+  EXPECT_THAT(first_on({4, 2}, {16, 32}), ElementsAre(32, 0));
+  EXPECT_THAT(first_on({4, 2}, {16, 16, 16}), ElementsAre(0, 16, 32));
+  EXPECT_THAT(first_on({1, 2}, {4, 16, 4}), ElementsAre(0, 8, 4));
+  EXPECT_THAT(first_on({2, 2}, {8, 16, 8}), ElementsAre(0, 16, 8));
+  EXPECT_THAT(first_on({1, 2}, {24}), ElementsAre(0));        // across both
+  EXPECT_THAT(first_on({2, 2}, {8, 24}), ElementsAre(0, 8));  // likewise
+  EXPECT_THAT(first_on({2, 2}, {4, 4}), ElementsAre(0, 4));   // of fewer devices than there are
+}
+
 TEST(PlaceStages, SaysWhichNeighboursAreOnOtherNodes) {
   const std::vector<StageRequest> stages = placed({2, 2, 4, 8}, 4);
   EXPECT_EQ(stages[0].sides, (StageSides{false, false}));

@@ -1,5 +1,6 @@
 #include "libalpa/sharding/transfer.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "tests/support/index_literals.h"
@@ -42,6 +43,41 @@ TEST(TransferPieces, SendersOfCopiesTakeTurns) {
   ASSERT_EQ(pieces.size(), 2u);
   EXPECT_EQ(pieces[0].from_device, 0);
   EXPECT_EQ(pieces[1].from_device, 1);
+}
+
+/// A node of two devices.
+Cluster node(const Link& between_nodes, int nics) {
+  Cluster node;
+  node.name = fmt::format("{} NICs", nics);
+  node.devices_per_node = 2;
+  node.memory_bytes_per_s = node.f32_flops_per_s = 1e12;
+  node.within_node = {1e-6, 1e10};
+  node.between_nodes = between_nodes;
+  node.nics_per_node = nics;
+  return node;
+}
+
+TEST(TransferSeconds, BetweenUnlikeNodesAreThoseOfTheSlowerEnd) {
+  const Cluster slow = node({4e-5, 5e8}, 1), fast = node({1e-5, 1e9}, 2);
+  const CostModel costs(cluster_of_parts("pair", {slow, fast}));
+  const auto seconds = [&](std::int64_t elements, DeviceIndex from, DeviceIndex to) {
+    const TensorType whole{DType::f32, {elements}};
+    const ShardingSpec split = parse_spec("S0");
+    return transfer_seconds(transfer_pieces({whole, {from, {2}}, {to, {2}}, split, split}, 2), DType::f32,
+                            costs);
+  };
+  for (const auto& [from, to] : {std::pair{0_d, 2_d}, {2_d, 0_d}}) {
+    EXPECT_DOUBLE_EQ(seconds(8, from, to), 4e-5 + 16 / 5e8);    // two messages at once: the slow latency
+    EXPECT_DOUBLE_EQ(seconds(2'000'000, from, to), 8e6 / 5e8);  // both over the slow node's one interface
+  }
+  const CostModel equal([&] {
+    Cluster two = fast;
+    two.nodes = 2;
+    return two;
+  }());
+  const TensorType whole{DType::f32, {2'000'000}};
+  const auto pieces = transfer_pieces({whole, {0_d, {2}}, {2_d, {2}}, parse_spec("S0"), parse_spec("S0")}, 2);
+  EXPECT_DOUBLE_EQ(transfer_seconds(pieces, DType::f32, equal), 1e-5 + 4e6 / 1e9);  // an interface for each
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "libalpa/base/units.h"
+#include "libalpa/cluster/cluster_parts.h"
 
 namespace alpa {
 namespace {
@@ -87,12 +88,13 @@ Binding binding_of(const Plan& plan) {
   binding.crosses_nodes = binding.part == Binding::Part::transfers
                               ? sends_between_nodes(plan, stages[busiest])
                               : lies_on_several_nodes(plan.meshes[busiest], plan.cluster.devices_per_node);
-  binding.devices_per_nic = plan.cluster.devices_per_nic();
-  binding.nic_bytes_per_s = plan.cluster.between_nodes.bytes_per_s;
+  const Cluster nodes = cluster_under(plan.cluster, plan.meshes[busiest]);
+  binding.devices_per_nic = nodes.devices_per_nic();
+  binding.nic_bytes_per_s = nodes.between_nodes.bytes_per_s;
   constexpr double nearly_full = 0.9;
   for (const MeshIndex m : indices_to<MeshIndex>(std::min(meshes.size(), plan.meshes.size()))) {
-    const double used =
-        static_cast<double>(meshes[m].memory.total) / static_cast<double>(plan.cluster.memory_bytes);
+    const std::int64_t there = cluster_under(plan.cluster, plan.meshes[m]).memory_bytes;
+    const double used = static_cast<double>(meshes[m].memory.total) / static_cast<double>(there);
     binding.fullest = std::max(binding.fullest, used);
     for (const StageIndex s : stages[m]) {
       if (used >= nearly_full) binding.nearly_full.push_back(s);

@@ -51,6 +51,18 @@ JsonObject layout_json(const LayoutGroup& group) {
   return JsonObject().set("layout", group.layout).set("count", group.count).set("names", names);
 }
 
+JsonArray words(const std::vector<std::string>& all) {
+  return array_of(all, [](const std::string& word) { return word; });
+}
+
+JsonObject part_json(const Cluster& part) {
+  return JsonObject()
+      .set("name", part.name)
+      .set("device", part.device)
+      .set("nodes", part.nodes)
+      .set("memory_bytes", part.memory_bytes);
+}
+
 JsonObject stage_json(const StageFacts& s) {
   JsonArray mesh;
   for (const int extent : s.mesh.shape) mesh.add(extent);
@@ -63,6 +75,8 @@ JsonObject stage_json(const StageFacts& s) {
       .set("devices", s.devices())
       .set("first_device", static_cast<int>(s.mesh.first_device))
       .set("mesh", mesh)
+      .set("parts", words(s.parts))
+      .set("device_memory_bytes", s.device_memory_bytes)
       .set("split", s.split.text())
       .set("axes", array_of(s.split.axes, axis_json))
       .set("zero", s.split.zero)
@@ -148,7 +162,7 @@ JsonObject constraint_json(const ConstraintPrice& c) {
 JsonObject facts_json(const PlanFacts& f) {
   JsonObject json;
   json.set("format", "alpa-plan-facts")
-      .set("format_version", "1.0")
+      .set("format_version", "1.1")
       .set("model", f.model)
       .set("method", f.method)
       .set("schedule", f.schedule)
@@ -157,18 +171,23 @@ JsonObject facts_json(const PlanFacts& f) {
                           .set("device", f.cluster.device)
                           .set("nodes", f.cluster.nodes)
                           .set("devices_per_node", f.cluster.devices_per_node)
-                          .set("memory_bytes", f.cluster.memory_bytes))
+                          .set("memory_bytes", f.cluster.memory_bytes)
+                          .set("parts", array_of(f.cluster.parts, part_json)))
       .set("devices", f.devices)
       .set("split", f.split)
       .set("micro_batches", f.micro_batches)
       .set("micro_batch_samples", f.micro_batch_samples)
       .set("step_s", f.prediction.step_s)
       .set("time", time_json(f.mean))
-      .set("costs", f.is_measured() ? "measured" : "estimated")
+      .set("costs", !f.is_measured()              ? "estimated"
+                    : f.extrapolated_from.empty() ? "measured"
+                                                  : "extrapolated")
       .set("estimated_operators", f.prediction.estimated_operators)
       .set("cut_short", f.prediction.hit_time_limit)
       .set("bound", bound_json(f.prediction))
       .set("binds", binding_json(f.binding));
+  f.extrapolated_from.empty() ? json.set_null("extrapolated_from")
+                              : json.set("extrapolated_from", f.extrapolated_from);
   const double error_s = f.prediction.step_error_s;
   error_s > 0 ? json.set("step_error_s", error_s) : json.set_null("step_error_s");
   const Candidate* next = f.runner_up();

@@ -7,6 +7,8 @@
 #include <map>
 #include <utility>
 
+#include "libalpa/cluster/cluster_parts.h"
+
 namespace alpa {
 namespace {
 
@@ -66,6 +68,7 @@ PlanFacts plan_facts(const Plan& plan, const Graph& graph) {
                   .micro_batches = plan.micro_batches,
                   .micro_batch_samples = plan.micro_batch_samples,
                   .profile_fingerprint = plan.profile_fingerprint,
+                  .extrapolated_from = plan.extrapolated_from,
                   .mean = mean_time(plan),
                   .prediction = plan.prediction};
   facts.binding = binding_of(plan);
@@ -76,6 +79,8 @@ PlanFacts plan_facts(const Plan& plan, const Graph& graph) {
                         .first_layer = graph.layers[static_cast<std::size_t>(stage.first_layer)],
                         .last_layer = graph.layers[static_cast<std::size_t>(stage.end_layer) - 1],
                         .mesh = plan.mesh_of(s),
+                        .parts = part_names(plan.cluster, plan.mesh_of(s)),
+                        .device_memory_bytes = cluster_under(plan.cluster, plan.mesh_of(s)).memory_bytes,
                         .split = stage_parallelism(placement, s, rules, roles),
                         .figures_at = stages[stage.mesh].front(),
                         .tensors = stage_tensors(placement, s),

@@ -21,6 +21,8 @@ struct StageFacts {
   StagePlan plan;
   std::string first_layer, last_layer;  ///< names
   DeviceMesh mesh;
+  std::vector<std::string> parts = {};  ///< that its devices are of; none where the cluster's nodes are equal
+  std::int64_t device_memory_bytes = 0;
   StageParallelism split;
   bool has_figures = true;   ///< time and memory of its mesh; false: they stand at `figures_at`
   StageIndex figures_at{0};  ///< the first stage on its mesh
@@ -38,8 +40,9 @@ struct PlanFacts {
   Cluster cluster;
   int devices = 0, micro_batches = 1;
   std::int64_t micro_batch_samples = 0;
-  std::string profile_fingerprint;  ///< "": costs are estimated from the cluster's numbers
-  std::string split = {};           ///< "TP4 · PP16", where all stages are split in one way; else "PP16"
+  std::string profile_fingerprint;     ///< "": costs are estimated from the cluster's numbers
+  std::string extrapolated_from = {};  ///< as in the plan
+  std::string split = {};              ///< "TP4 · PP16", where all stages are split in one way; else "PP16"
   std::vector<StageFacts> stages = {};
   MeshTime mean;  ///< of a step, over all devices
   Binding binding = {};

@@ -1,6 +1,7 @@
 #include "libalpa/plan/facts/stage_table.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <span>
@@ -17,7 +18,8 @@ using Cells = std::vector<std::string>;
 /// Neighbours of which a line says the same, but for figures, which become ranges.
 bool are_alike(const StageFacts& a, const StageFacts& b) {
   return a.layers() == b.layers() && a.devices() == b.devices() && a.has_figures == b.has_figures &&
-         recomputed_layers_text(a.plan) == recomputed_layers_text(b.plan) && a.split.text() == b.split.text();
+         a.parts == b.parts && recomputed_layers_text(a.plan) == recomputed_layers_text(b.plan) &&
+         a.split.text() == b.split.text();
 }
 
 /// "3.20 GiB", "3.20 GiB .. 4.10 GiB"
@@ -27,7 +29,7 @@ std::string range_text(double least, double most, Words words) {
   return from == to ? from : from + " .. " + to;
 }
 
-Cells cells_of(std::span<const StageFacts> group, const Cluster& cluster) {
+Cells cells_of(std::span<const StageFacts> group) {
   const StageFacts &first = group.front(), &last = group.back();
   const bool alone = group.size() == 1;
   Cells cells(7);
@@ -40,6 +42,7 @@ Cells cells_of(std::span<const StageFacts> group, const Cluster& cluster) {
   cells[2] = fmt::format("{}{}: {}", first.devices(), alone ? "" : " each",
                          first_device == last_device ? fmt::format("{}", first_device)
                                                      : fmt::format("{} - {}", first_device, last_device));
+  if (!first.parts.empty()) cells[2] += fmt::format(" ({})", fmt::join(first.parts, " + "));
   cells[3] = first.split.text();
   cells[4] = recomputed_layers_text(first.plan);
   if (!first.has_figures) {
@@ -52,9 +55,10 @@ Cells cells_of(std::span<const StageFacts> group, const Cluster& cluster) {
   };
   const auto [least, most] =
       extremes([](const StageFacts& s) { return static_cast<double>(s.figures.memory.total); });
-  const double all = static_cast<double>(cluster.memory_bytes) / 100;
+  const double all = static_cast<double>(first.device_memory_bytes) / 100;
+  const std::string of = first.parts.empty() ? "" : " of " + bytes_text(first.device_memory_bytes);
   cells[5] = fmt::format(
-      "{} ({} %)", range_text(least, most, [](double bytes) { return bytes_text(bytes); }),
+      "{}{} ({} %)", range_text(least, most, [](double bytes) { return bytes_text(bytes); }), of,
       range_text(least / all, most / all, [](double share) { return fmt::format("{:.0f}", share); }));
   const auto [shortest, longest] = extremes([](const StageFacts& s) {
     return s.figures.compute_s + s.figures.collective_s + s.figures.transfer_s;
@@ -66,15 +70,16 @@ Cells cells_of(std::span<const StageFacts> group, const Cluster& cluster) {
 }  // namespace
 
 std::string stage_table(const PlanFacts& facts) {
-  std::vector<Cells> lines{{"stage", "layers", "devices", "split", "recompute",
-                            fmt::format("memory of {} per device", bytes_text(facts.cluster.memory_bytes)),
-                            "work"}};
+  const std::string of =
+      facts.cluster.parts.empty() ? fmt::format(" of {}", bytes_text(facts.cluster.memory_bytes)) : "";
+  std::vector<Cells> lines{
+      {"stage", "layers", "devices", "split", "recompute", "memory" + of + " per device", "work"}};
   const std::span<const StageFacts> stages = facts.stages;
   std::size_t begin = 0;
   while (begin < stages.size() && lines.size() <= kMostGroups) {
     std::size_t end = begin + 1;
     while (end < stages.size() && are_alike(stages[begin], stages[end])) ++end;
-    lines.push_back(cells_of(stages.subspan(begin, end - begin), facts.cluster));
+    lines.push_back(cells_of(stages.subspan(begin, end - begin)));
     begin = end;
   }
   std::string text = text_table(lines);

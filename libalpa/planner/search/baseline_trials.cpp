@@ -10,6 +10,7 @@
 #include "libalpa/base/units.h"
 #include "libalpa/planner/search/schedule_choice.h"
 #include "libalpa/planner/search/work_lower_bound.h"
+#include "libalpa/planner/stage_places.h"
 
 namespace alpa {
 
@@ -24,14 +25,15 @@ BaselineTrials::BaselineTrials(const CostModel& costs, const PlannerOptions& opt
 bool BaselineTrials::try_all(PricedGraph& graph, int micro_batches, int devices,
                              const std::string& schedule) {
   const std::string name = fmt::format("baselines, {}", count_text(micro_batches, "micro-batch"));
-  const Cluster& cluster = costs_.cluster();
-  const Baselines named(graph.graph, devices, cluster.devices_per_node, micro_batches, schedule);
+  const Cluster &cluster = costs_.cluster(), fastest = best_of_parts(cluster);
+  const Baselines named(graph.graph, devices, cluster, micro_batches, schedule);
   std::vector<Bounded> all;
   for (const std::string& method : baseline_names())
     if (is_wanted(options_, method))
       for (PinnedPlan& pinned : named.of(method)) {
         if (is_against(pinned, graph.graph)) continue;
-        all.push_back({costs_.is_measured() ? 0 : named.least_s(pinned, cluster), std::move(pinned)});
+        place_stages(pinned.stages, cluster);
+        all.push_back({costs_.is_measured() ? 0 : named.least_s(pinned, fastest), std::move(pinned)});
       }
   leave_slow(all);
   if (!price_meshes(graph, all, name)) return false;

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <ranges>
 #include <utility>
 
+#include "libalpa/cluster/cluster_parts.h"
 #include "libalpa/graph/dimension_roles.h"
 #include "libalpa/planner/search/schedule_choice.h"
 
@@ -19,13 +21,18 @@ bool has_sequence(const Graph& graph) {
   });
 }
 
+double most_flops_per_s(const Cluster& cluster) {
+  return std::max(
+      {cluster.flops_per_s(DType::f32), cluster.flops_per_s(DType::bf16), cluster.flops_per_s(DType::f16)});
+}
+
 }  // namespace
 
-Baselines::Baselines(const Graph& graph, int devices, int devices_per_node, int micro_batches,
+Baselines::Baselines(const Graph& graph, int devices, const Cluster& cluster, int micro_batches,
                      std::string schedule)
     : graph_(graph),
+      cluster_(cluster),
       devices_(devices),
-      devices_per_node_(devices_per_node),
       micro_batches_(micro_batches),
       schedule_(std::move(schedule)),
       layer_flops_(graph.layers.size(), 0.0) {
@@ -34,8 +41,21 @@ Baselines::Baselines(const Graph& graph, int devices, int devices_per_node, int 
       layer_flops_[node.layer] += flops_of(*node.op, {operand_types(graph, node), node.attributes});
 }
 
-/// Ends of `stages` runs of layers with about equal FLOPs.
-std::vector<int> Baselines::equal_work_ends(int stages) const {
+/// How fast each of so many stages is beside the first, on as many devices each.
+std::vector<double> Baselines::paces(int stages) const {
+  std::vector<double> paces;
+  const int devices = devices_ / stages;
+  for (int s = 0; s < stages; ++s)
+    paces.push_back(most_flops_per_s(cluster_under(cluster_, {DeviceIndex(s * devices), {devices}})));
+  for (double& pace : std::views::reverse(paces)) pace /= paces.front();
+  return paces;
+}
+
+/// Ends of `stages` runs of layers whose FLOPs take about equally long.
+std::vector<int> Baselines::equal_time_ends(int stages) const {
+  const std::vector<double> pace = paces(stages);
+  const double all_paces = std::accumulate(pace.begin(), pace.end(), 0.0);
+  double paces_so_far = pace.front();
   const int layers = static_cast<int>(layer_flops_.size());
   const std::vector<double>& work = layer_flops_;
   const double total = std::accumulate(work.begin(), work.end(), 0.0);
@@ -46,10 +66,10 @@ std::vector<int> Baselines::equal_work_ends(int stages) const {
     const int left = layers - layer - 1;
     const bool share_reached =
         sum + 0.5 * (layer + 1 < layers ? work[static_cast<std::size_t>(layer) + 1] : 0) >=
-        total * stage / stages;
+        total * paces_so_far / all_paces;
     if (stage < stages && (share_reached || left == stages - stage)) {
       ends.push_back(layer + 1);
-      ++stage;
+      paces_so_far += pace[stage++];
     }
   }
   ends.push_back(layers);
@@ -78,7 +98,8 @@ std::vector<PinnedPlan> Baselines::megatron() const {
     if (devices_ % pipe != 0) continue;
     for (int tensor = 1; tensor * pipe <= devices_; ++tensor) {
       const int data = devices_ / pipe / tensor;
-      if (data * tensor * pipe != devices_ || tensor > devices_per_node_ || graph_.samples % data != 0)
+      if (data * tensor * pipe != devices_ || tensor > cluster_.devices_per_node ||
+          graph_.samples % data != 0)
         continue;
       MeshShape mesh;
       std::vector<AxisRole> roles;
@@ -91,7 +112,7 @@ std::vector<PinnedPlan> Baselines::megatron() const {
         roles.push_back(AxisRole::tensor);
       }
       plans.push_back(pipeline(fmt::format("megatron dp{} tp{} pp{}", data, tensor, pipe),
-                               equal_work_ends(pipe), mesh, roles, StateSharding::none));
+                               equal_time_ends(pipe), mesh, roles, StateSharding::none));
     }
   }
   return plans;
@@ -117,7 +138,7 @@ std::vector<PinnedPlan> Baselines::deepspeed_moe() const {
     mesh.push_back(static_cast<int>(shared));
     axes.push_back(AxisRole::expert);
   }
-  return {pipeline("deepspeed-moe", equal_work_ends(1), mesh, axes, StateSharding::gradients)};
+  return {pipeline("deepspeed-moe", equal_time_ends(1), mesh, axes, StateSharding::gradients)};
 }
 
 /// Each mesh that the devices may be divided into, used as is best (the ablation of OSDI'22, section 8.3).
@@ -128,7 +149,7 @@ std::vector<PinnedPlan> Baselines::equal_layer() const {
     if (devices_ % stages != 0) continue;
     std::vector<int> ends;
     for (int stage = 1; stage <= stages; ++stage) ends.push_back(layers * stage / stages);
-    for (const MeshShape& mesh : mesh_shapes(devices_ / stages, devices_per_node_))
+    for (const MeshShape& mesh : mesh_shapes(devices_ / stages, cluster_.devices_per_node))
       plans.push_back(pipeline(fmt::format("equal-layer {} x {}", stages, mesh_text(mesh)), ends, mesh, {},
                                StateSharding::free));
   }
@@ -148,8 +169,7 @@ bool is_wanted(const PlannerOptions& options, const std::string& name) {
 }
 
 double Baselines::least_s(const PinnedPlan& pinned, const Cluster& cluster) const {
-  const double flops_per_s = std::max(
-      {cluster.flops_per_s(DType::f32), cluster.flops_per_s(DType::bf16), cluster.flops_per_s(DType::f16)});
+  const double flops_per_s = most_flops_per_s(cluster);
   std::vector<StageFloor> stages;
   for (const StageRequest& stage : pinned.stages) {
     const double flops = std::accumulate(layer_flops_.begin() + stage.first_layer,
@@ -165,14 +185,14 @@ std::vector<PinnedPlan> Baselines::of(const std::string& method) const {
   const MeshShape all = devices_ > 1 ? MeshShape{devices_} : MeshShape{};
   const auto one_stage = [&](AxisRole role, StateSharding state_sharding) {
     return std::vector<PinnedPlan>{
-        pipeline(method, equal_work_ends(1), all, std::vector<AxisRole>(all.size(), role), state_sharding)};
+        pipeline(method, equal_time_ends(1), all, std::vector<AxisRole>(all.size(), role), state_sharding)};
   };
   static const std::map<std::string, StateSharding> kinds_of_data_parallel{
       {"data-parallel", StateSharding::none},
       {"zero-1", StateSharding::optimizer},
       {"zero-2", StateSharding::gradients},
       {"zero-3", StateSharding::parameters}};
-  if (method == "serial") return {pipeline(method, equal_work_ends(1), {}, {}, StateSharding::free)};
+  if (method == "serial") return {pipeline(method, equal_time_ends(1), {}, {}, StateSharding::free)};
   if (const auto found = kinds_of_data_parallel.find(method); found != kinds_of_data_parallel.end())
     return graph_.samples % devices_ == 0 ? one_stage(AxisRole::data, found->second)
                                           : std::vector<PinnedPlan>{};

@@ -12,11 +12,11 @@ std::vector<std::string> baseline_names();
 /// Whether the options ask for a method, by itself or as a part of "auto".
 bool is_wanted(const PlannerOptions&, const std::string& method);
 
-/// What named methods stand for on this many devices. Layers are cut by equal work, but for equal-layer.
-/// Keeps a reference to the graph.
+/// What named methods stand for on this many devices. Layers are cut by equal work, but for equal-layer;
+/// where nodes differ, by equal time. Keeps references to the graph and the cluster.
 class Baselines {
  public:
-  Baselines(const Graph&, int devices, int devices_per_node, int micro_batches, std::string schedule);
+  Baselines(const Graph&, int devices, const Cluster&, int micro_batches, std::string schedule);
 
   /// Several where the method has free numbers (Megatron's data x tensor x pipeline); none where it does not
   /// apply (a batch that does not divide, fewer layers than stages).
@@ -27,7 +27,8 @@ class Baselines {
   double least_s(const PinnedPlan&, const Cluster&) const;
 
  private:
-  std::vector<int> equal_work_ends(int stages) const;
+  std::vector<double> paces(int stages) const;
+  std::vector<int> equal_time_ends(int stages) const;
   PinnedPlan pipeline(const std::string& method, const std::vector<int>& ends, const MeshShape&,
                       const std::vector<AxisRole>&, StateSharding) const;
   std::vector<PinnedPlan> megatron() const;
@@ -35,7 +36,8 @@ class Baselines {
   std::vector<PinnedPlan> equal_layer() const;
 
   const Graph& graph_;
-  int devices_, devices_per_node_, micro_batches_;
+  const Cluster& cluster_;
+  int devices_, micro_batches_;
   std::string schedule_;
   std::vector<double> layer_flops_;  ///< of forward and backward
 };

@@ -14,6 +14,7 @@
 #include "libalpa/cluster/micro_batch_counts.h"
 #include "libalpa/plan/explain.h"
 #include "libalpa/planner/search/baseline_trials.h"
+#include "libalpa/planner/search/even_stages.h"
 #include "libalpa/planner/search/layer_clustering.h"
 #include "libalpa/planner/search/pin.h"
 #include "libalpa/planner/search/plan_selection.h"
@@ -106,7 +107,7 @@ class PlanSearch {
   void refuse_states_that_cannot_fit(const Graph& graph) const {
     std::int64_t bytes = 0;
     for (const State& state : graph.states) bytes += byte_count(value_of(graph, state.value).type);
-    const std::int64_t limit = costs_.cluster().memory_bytes;
+    const std::int64_t limit = best_of_parts(costs_.cluster()).memory_bytes;
     if (bytes / devices_ <= limit) return;
     throw Error(
         ErrorKind::infeasible,
@@ -245,30 +246,69 @@ class PlanSearch {
       return selection_.note_failure(space.name, "the constraints leave no stages for it");
     PricedGraph& graph = priced(micro_batches);
     space.micro_batches = micro_batches;
-    SearchOutcome found = search_stages(graph.planning, space, graph.book, clock_);
+    SearchSpace anywhere = space;
+    if (!costs_.cluster().parts.empty())
+      anywhere.cutoff_s = anywhere.best_s = infinity;  // where they lie, stages may be faster
+    SearchOutcome found = search_stages(graph.planning, anywhere, graph.book, clock_);
     out_of_time_ |= found.out_of_time;
     if (found.out_of_time && cut_at_.empty()) cut_at_ = clock_.where();
-    if (method != "inter-only")
-      bound = {std::min(bound.step_s, found.lower_bound_s),
-               std::min(bound.of_first_s, found.bound_of_first_s)};
+    if (method != "inter-only") {
+      const Bound of_space = bound_of(found, micro_batches, space);
+      bound = {std::min(bound.step_s, of_space.step_s), std::min(bound.of_first_s, of_space.of_first_s)};
+    }
     if (const double known_s = known_bound().step_s; known_s < infinity) clock_.bounded(known_s);
     log_.debug(fmt::format("{}: {} proposals", space.name, found.proposals.size()));
     if (found.proposals.empty() && found.shortfall.bytes > 0)
       selection_.note_shortfall(space.name, found.shortfall);
     clock_.begin(space.name + ": plans lowered", static_cast<int>(found.proposals.size()));
     int wanted = stage_effort(options_.effort).simulated;
+    if (!costs_.cluster().parts.empty())
+      wanted *= 4;  // what they are worth where they lie is not known before
     for (Proposal& proposal : found.proposals) {
       if (wanted == 0) break;
-      const double estimate = proposal.estimate_s;
-      const int threads = thread_count(options_.threads);
-      PlanSelection::Trial trial = selection_.try_out(graph, std::move(proposal), method,
-                                                      first_schedule(schedule_), infinity, threads);
-      const Proposal entered = selection_.enter(graph, std::move(trial), {schedule_}, threads);
-      log_.debug(fmt::format("  {} stages: estimated {}, then {}", entered.requests.size(),
-                             seconds_text(estimate), seconds_text(entered.estimate_s)));
+      const Proposal entered = try_out(graph, std::move(proposal), method);
       if (!entered.requests.empty()) --wanted;  // others may fit where this one did not
+      if (!costs_.cluster().parts.empty()) even_out(graph, space, entered, method);
       clock_.one_done();
     }
+  }
+
+  Proposal try_out(const PricedGraph& graph, Proposal proposal, const std::string& method) {
+    const double estimate = proposal.estimate_s;
+    const int threads = thread_count(options_.threads);
+    PlanSelection::Trial trial =
+        selection_.try_out(graph, std::move(proposal), method, first_schedule(schedule_), infinity, threads);
+    const Proposal entered = selection_.enter(graph, std::move(trial), {schedule_}, threads);
+    log_.debug(fmt::format("  {} stages: estimated {}, then {}", entered.requests.size(),
+                           seconds_text(estimate), seconds_text(entered.estimate_s)));
+    return entered;
+  }
+
+  /// Where nodes differ: with the layers cut anew, by what the stages took where they lie, until they are as
+  /// even as can be.
+  void even_out(const PricedGraph& graph, const SearchSpace& space, Proposal entered,
+                const std::string& method) {
+    constexpr int rounds = 3;
+    for (int round = 0; round < rounds && !entered.requests.empty() && has_time(); ++round) {
+      Proposal evened{evened_out(graph.planning, graph.book, space, entered), {}, 0};
+      if (std::ranges::equal(evened.requests, entered.requests, {}, &StageRequest::first_layer,
+                             &StageRequest::first_layer))
+        return;
+      entered = try_out(graph, std::move(evened), method);
+    }
+  }
+
+  /// The search prices a stage as if it lay on the slowest of a cluster's parts, so that it may lie anywhere.
+  /// A bound has to hold where it lies on the fastest.
+  Bound bound_of(const SearchOutcome& found, int micro_batches, const SearchSpace& space) {
+    const Cluster& cluster = costs_.cluster();
+    if (cluster.parts.empty()) return {found.lower_bound_s, found.bound_of_first_s};
+    if (!has_time()) return {0, 0};
+    const CostModel fastest = costs_.extrapolated(best_of_parts(cluster));
+    PricedGraph graph(model_.graph(model_.batch / micro_batches), fastest, options_.constraints);
+    const SearchOutcome best = search_stages(graph.planning, space, graph.book, clock_);
+    out_of_time_ |= best.out_of_time;
+    return {best.lower_bound_s, best.bound_of_first_s};
   }
 
   /// Of those that are known.

@@ -37,6 +37,8 @@ std::string form(std::ptrdiff_t stages, int micro_batches, const std::string& sc
          (stages > 1 ? ", " + schedule : "");
 }
 
+DeviceMesh mesh_of(const StageRequest& request) { return {request.first_device, request.mesh}; }
+
 /// Less a step does not take, whatever the schedule.
 double slowest_s(const std::vector<StageSolution>& solutions) {
   return std::ranges::max(solutions, {}, &StageSolution::step_s).step_s;
@@ -123,8 +125,10 @@ void PlanSelection::solve_open(const PricedGraph& priced, Attempt& attempt, int 
   for (std::size_t s = 0; s < attempt.stages(); ++s) {
     if (!attempt.is_open[s]) continue;
     const StageSolution* start = attempt.start(s);
-    if (attempt.is_first && start && start->is_solved &&
-        serves(*start, attempt.asked[s], attempt.proposal.requests[s], costs_.cluster().memory_bytes))
+    const StageRequest& request = attempt.proposal.requests[s];
+    const bool is_priced_so = &priced.book.known(mesh_of(request)) == &priced.book.known(request.mesh);
+    if (attempt.is_first && start && start->is_solved && is_priced_so &&
+        serves(*start, attempt.asked[s], request, costs_.cluster().memory_bytes))
       attempt.proposal.solutions[s] = *start;
     else if (s != slowest)
       others.push_back(s);
@@ -155,7 +159,7 @@ void PlanSelection::solve(const PricedGraph& priced, Attempt& attempt, std::size
   options.time_limit_s = std::clamp(clock_.left_s(), least_s, options.time_limit_s);
   options.stop = clock_.stop();
   options.cache = options_.cache;
-  const MeshCosts& mesh_costs = priced.book.known(request.mesh);
+  const MeshCosts& mesh_costs = priced.book.known(mesh_of(request));
   solution = solve_stage(priced.planning, request, mesh_costs, options, start);
   attempt.out_of_time[stage] |= solution.hit_time_limit;
   const int layers = request.end_layer - request.first_layer;
@@ -194,7 +198,6 @@ PlanSelection::Trial PlanSelection::try_out(const PricedGraph& priced, Proposal 
 PlanSelection::Trial PlanSelection::tried(const PricedGraph& priced, Proposal proposal,
                                           const std::string& method, const std::string& schedule,
                                           Patience patience, int threads) const {
-  const std::int64_t limit = costs_.cluster().memory_bytes;
   Trial trial;
   trial.method = method;
   trial.schedule = schedule;
@@ -208,6 +211,7 @@ PlanSelection::Trial PlanSelection::tried(const PricedGraph& priced, Proposal pr
   std::vector<StageRequest>& requests = attempt.proposal.requests;
   hold_micro_batches(requests, schedule);
   place_stages(requests, costs_.cluster());
+  const auto limit = [&](std::size_t s) { return costs_.on(mesh_of(requests[s])).cluster().memory_bytes; };
   for (StageRequest& request : requests)
     if (options_.rematerialize == Rematerialize::always)
       request.recomputed_layers = request.end_layer - request.first_layer;
@@ -221,7 +225,7 @@ PlanSelection::Trial PlanSelection::tried(const PricedGraph& priced, Proposal pr
       const StageSolution& solution = solutions[s];
       if (solution.feasible || (solution.why_not.empty() && solution.least_memory == 0)) continue;
       if (solution.least_memory > 0)
-        trial.shortfall = {requests[s].first_layer, requests[s].end_layer, solution.least_memory};
+        trial.shortfall = {requests[s].first_layer, requests[s].end_layer, solution.least_memory, limit(s)};
       else
         trial.failure = solution.lower_bound_s >= patience.stage_s && solution.lower_bound_s < infinity
                             ? too_slow_text(solution.lower_bound_s)
@@ -234,19 +238,21 @@ PlanSelection::Trial PlanSelection::tried(const PricedGraph& priced, Proposal pr
       return trial;
     }
     Plan plan = plan_of(priced, attempt.proposal, method, schedule);
-    bool fits = true;
+    std::int64_t most_over = 0;
+    std::size_t fullest = 0;
     for (std::size_t s = 0; s < requests.size(); ++s) {
-      const std::int64_t over = plan.prediction.meshes[MeshIndex(s)].memory.total - limit;
+      const std::int64_t over = plan.prediction.meshes[MeshIndex(s)].memory.total - limit(s);
       attempt.is_open[s] = over > 0;
       if (over <= 0) continue;
-      fits = false;
+      if (over > most_over) fullest = s;
+      most_over = std::max(most_over, over);
       // Another packing may lose more; where it did, as much as this one lost.
       const StageSolution& solution = solutions[s];
       const std::int64_t live = solution.resident_bytes + requests[s].in_flight * solution.micro_batch_bytes;
       std::int64_t& reserve = requests[s].reserve_bytes;
-      reserve = std::max(reserve + over + over / 4, attempt.is_first ? 0 : over + limit - live);
+      reserve = std::max(reserve + over + over / 4, attempt.is_first ? 0 : over + limit(s) - live);
     }
-    if (fits) {
+    if (most_over == 0) {
       trial.proposal = std::move(attempt.proposal);
       trial.proposal.estimate_s = pipeline_seconds(trial.proposal.solutions, plan.micro_batches);
       plan.prediction.lower_bound_s = least_step_s(priced, trial.proposal, schedule);
@@ -257,7 +263,7 @@ PlanSelection::Trial PlanSelection::tried(const PricedGraph& priced, Proposal pr
       return trial;
     }
     trial.failure = fmt::format("its program takes {} of the {} there are, however it was split",
-                                bytes_text(fullest_device(plan)), bytes_text(limit));
+                                bytes_text(limit(fullest) + most_over), bytes_text(limit(fullest)));
   }
   return trial;
 }
@@ -292,7 +298,8 @@ PlanSelection::Trial PlanSelection::tried_otherwise(const PricedGraph& priced, c
   trial.method = method;
   trial.schedule = schedule;
   for (std::size_t s = 0; s < requests.size() && !solves_again && trial.failure.empty(); ++s)
-    if (!serves(proposal.solutions[s], proposal.requests[s], requests[s], costs_.cluster().memory_bytes))
+    if (!serves(proposal.solutions[s], proposal.requests[s], requests[s],
+                costs_.on(mesh_of(requests[s])).cluster().memory_bytes))
       trial.failure = fmt::format("stage {} has no room for {} in flight, split as it is", s,
                                   count_text(requests[s].in_flight, "micro-batch"));
   if (trial.failure.empty())
@@ -361,7 +368,9 @@ void PlanSelection::note_shortfall(const std::string& method, const StageShortfa
                         fmt::format("layers {} to {} need {} at least", shortfall.first_layer,
                                     shortfall.end_layer - 1, bytes_text(shortfall.bytes))},
                        stages_});
-  if (least_shortfall_.bytes == 0 || shortfall.bytes < least_shortfall_.bytes) least_shortfall_ = shortfall;
+  if (least_shortfall_.bytes > 0 && shortfall.bytes >= least_shortfall_.bytes) return;
+  least_shortfall_ = shortfall;
+  if (shortfall.there == 0) least_shortfall_.there = costs_.cluster().memory_bytes;
 }
 
 const Plan& PlanSelection::freeze() {
@@ -389,7 +398,7 @@ void PlanSelection::refuse() const {
                                                 options_.method, devices_)
                                   : fmt::format("no plan: {}", failures_.front().candidate.verdict),
                 "alpa-plan --method auto, or other --devices and --micro-batches");
-  const std::int64_t limit = costs_.cluster().memory_bytes;
+  const std::int64_t limit = least_shortfall_.there;
   throw Error(
       ErrorKind::infeasible,
       fmt::format(

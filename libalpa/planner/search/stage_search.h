@@ -23,6 +23,7 @@ double pipeline_seconds(const std::vector<StageSolution>&, int micro_batches);
 struct StageShortfall {
   int first_layer = 0, end_layer = 0;
   std::int64_t bytes = 0;
+  std::int64_t there = 0;  ///< on a device of those that it was to lie on; 0: as everywhere
 };
 
 /// What the search found, or what became of it.

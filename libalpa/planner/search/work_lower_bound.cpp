@@ -55,11 +55,12 @@ std::vector<LayerLowerBound> layer_lower_bounds(const PlanningGraph& planning, c
 
 std::vector<StageFloor> stage_floors(const PlanningGraph& planning, const CostTable& book,
                                      const std::vector<StageRequest>& stages) {
-  std::map<MeshShape, std::vector<LayerLowerBound>> floors;
+  std::map<const MeshCosts*, std::vector<LayerLowerBound>> floors;
   std::vector<StageFloor> all;
   for (const StageRequest& stage : stages) {
-    const auto [of_mesh, is_new] = floors.try_emplace(stage.mesh);
-    if (is_new) of_mesh->second = layer_lower_bounds(planning, book.known(stage.mesh));
+    const MeshCosts& costs = book.known(DeviceMesh{stage.first_device, stage.mesh});
+    const auto [of_mesh, is_new] = floors.try_emplace(&costs);
+    if (is_new) of_mesh->second = layer_lower_bounds(planning, costs);
     StageFloor& least = all.emplace_back();
     for (int layer = stage.first_layer; layer < stage.end_layer; ++layer) {
       const LayerLowerBound& floor = of_mesh->second[layer];

@@ -189,6 +189,15 @@ double MeshCosts::reduction_seconds(ValueIndex value, int layout) const {
   return conversions_.seconds(table.whole(), spec, without_terms(spec), costs_);
 }
 
+const MeshCosts& CostTable::known(const DeviceMesh& mesh) const {
+  const CostModel& costs = costs_.on(mesh);
+  if (&costs == &costs_) return known(mesh.shape);
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<MeshCosts>& known = on_parts_[{mesh.shape, &costs}];
+  if (!known) known = std::make_unique<MeshCosts>(graph_, mesh.shape, costs);
+  return *known;
+}
+
 bool CostTable::price(const std::vector<MeshShape>& meshes, int threads, const std::function<bool()>& stops,
                       const std::function<void()>& one_done) {
   std::vector<std::unique_ptr<MeshCosts>*> places;

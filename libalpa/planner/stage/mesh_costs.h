@@ -117,14 +117,19 @@ class CostTable {
   /// each. False where some were left for that.
   bool price(const std::vector<MeshShape>&, int threads, const std::function<bool()>& stops,
              const std::function<void()>& one_done);
-  /// Of a mesh that was asked for before.
+  /// Of a mesh that was asked for before. Wherever it lies: where nodes of the cluster differ, on the
+  /// slowest.
   const MeshCosts& known(const MeshShape& mesh) const { return *mesh_costs_.at(mesh); }
+  /// Where it lies.
+  const MeshCosts& known(const DeviceMesh&) const;
   const CostModel& costs() const { return costs_; }
 
  private:
   const Graph& graph_;
   const CostModel& costs_;
   std::map<MeshShape, std::unique_ptr<MeshCosts>> mesh_costs_;
+  mutable std::mutex mutex_;  ///< of the following
+  mutable std::map<std::pair<MeshShape, const CostModel*>, std::unique_ptr<MeshCosts>> on_parts_;
 };
 
 }  // namespace alpa

@@ -144,7 +144,7 @@ Program lower(const Graph& graph, const Plan& plan, Purpose purpose, DeviceKind 
     for (const StageRun& each : orders[m]) run(each.stage, each.kind, each.micro_batch);
     run(StageIndex(), SegmentKind::update, -1);
     set_slots(mesh);
-    lay_out(mesh, graph, plan.cluster.memory_bytes);
+    lay_out(mesh, graph, cluster_under(plan.cluster, mesh.mesh).memory_bytes);
   }
   return program;
 }

@@ -35,7 +35,8 @@ std::int64_t shifted_bytes(const MeshProgram& stage, const Shift& shift) {
 
 /// Every instruction has a price, so that none is free by being forgotten.
 double seconds_of(const Program& program, const MeshProgram& stage, const Instruction& instruction,
-                  const CostModel& costs) {
+                  const CostModel& all_costs) {
+  const CostModel& costs = all_costs.on(stage.mesh);
   const auto copy = [&](BufferIndex buffer) {
     return costs.copy_seconds(static_cast<double>(byte_count(tile(stage, buffer))));
   };
@@ -51,12 +52,13 @@ double seconds_of(const Program& program, const MeshProgram& stage, const Instru
           [&](const Receive& i) {
             const Transfer& transfer = program.transfers[i.transfer];
             return transfer_seconds(transfer_pieces(transfer, program.devices_per_node), transfer.whole.dtype,
-                                    costs);
+                                    all_costs);
           },
           [&](const GlobalSum& i) {
             const GroupShape all = all_devices(program);
-            return costs.collective_seconds(CollectiveKind::all_reduce, all,
-                                            4 * static_cast<double>(i.scalars.size()), all.per_node);
+            return all_costs.on(DeviceMesh{DeviceIndex(0), {all.size()}})
+                .collective_seconds(CollectiveKind::all_reduce, all,
+                                    4 * static_cast<double>(i.scalars.size()), all.per_node);
           },
           [&](const Zero& i) { return copy(i.to); },
       },
@@ -98,13 +100,16 @@ class Occupation {
   double now_s_ = 0;
 };
 
+using Interface = std::pair<DeviceIndex, bool>;  ///< of the network, by its first device; sending
+
 /// The network interfaces that a transfer takes: those that it leaves by and those that it arrives at.
-std::vector<std::pair<int, bool>> links_of(const Transfer& transfer, const Cluster& cluster) {
-  std::set<std::pair<int, bool>> links;
+std::vector<Interface> links_of(const Transfer& transfer, const CostModel& costs) {
+  std::set<Interface> links;
+  const Cluster& cluster = costs.cluster();
   for (const TransferPiece& piece : transfer_pieces(transfer, cluster.devices_per_node)) {
     if (on_one_node(piece, cluster)) continue;
-    links.insert({nic_at(piece.from_device, cluster), true});
-    links.insert({nic_at(piece.to_device, cluster), false});
+    links.insert({first_on_nic(piece.from_device, costs), true});
+    links.insert({first_on_nic(piece.to_device, costs), false});
   }
   return {links.begin(), links.end()};
 }
@@ -143,9 +148,9 @@ Timeline simulate(const Program& program, const CostModel& costs, Lanes lanes, b
       seconds.back().push_back(instruction_seconds(program, mesh, segment, costs));
     occupations.emplace_back(timeline.meshes[m]);
   }
-  std::vector<std::vector<std::pair<int, bool>>> links;
-  for (const Transfer& transfer : program.transfers) links.push_back(links_of(transfer, costs.cluster()));
-  std::map<std::pair<int, bool>, double> free_s;  // link -> when it is
+  std::vector<std::vector<Interface>> links;
+  for (const Transfer& transfer : program.transfers) links.push_back(links_of(transfer, costs));
+  std::map<Interface, double> free_s;  // link -> when it is
 
   StepWalk walk(program, waits, lanes);
   const auto later = [](const StepWalk::Turn& a, const StepWalk::Turn& b) { return a.ready_s > b.ready_s; };
