@@ -40,7 +40,7 @@ Lowered of_file(const std::string& name, std::pair<int, int> layers) {
   PlannerOptions options;
   options.rematerialize = Rematerialize::never;
   options.pin =
-      parse_pin("micro_batches = 2\n[[stage]]\nlayers = " + std::to_string(layers.first) +
+      parse_pin("micro_batches = 2\nschedule = \"1f1b\"\n[[stage]]\nlayers = " + std::to_string(layers.first) +
                     "\nmesh = [2]\naxes = [\"data\"]\n[[stage]]\nlayers = " + std::to_string(layers.second) +
                     "\nmesh = [2]\naxes = [\"tensor\"]\n",
                 "pin");
