@@ -1,5 +1,7 @@
 #include "libalpa/planner/predict.h"
 
+#include <algorithm>
+
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/order/simulate.h"
 #include "libalpa/program/order/step_error.h"
@@ -19,7 +21,8 @@ Timeline of_fewer(Plan plan, int micro_batches, const Graph& graph, const CostMo
   return simulate(lower(graph, plan), costs);
 }
 
-/// `later` and so many times more what lies between.
+/// `later` and so many times more what lies between. Where idle time still falls from one to the other, what
+/// is extended so would be less than the work of a mesh: the step takes that at least.
 Timeline extended(const Timeline& earlier, Timeline later, double times) {
   const auto extend = [&](double from, double& to) { to += times * (to - from); };
   extend(earlier.step_s, later.step_s);
@@ -29,8 +32,10 @@ Timeline extended(const Timeline& earlier, Timeline later, double times) {
     extend(from.compute_s, to.compute_s);
     extend(from.collective_s, to.collective_s);
     extend(from.transfer_s, to.transfer_s);
-    extend(from.idle_s, to.idle_s);
+    later.step_s = std::max(later.step_s, to.compute_s + to.collective_s + to.transfer_s);
   }
+  for (MeshTime& mesh : later.meshes)
+    mesh.idle_s = later.step_s - (mesh.compute_s + mesh.collective_s + mesh.transfer_s);
   return later;
 }
 

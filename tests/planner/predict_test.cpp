@@ -4,6 +4,7 @@
 
 #include "libalpa/program/order/simulate.h"
 #include "libalpa/program/order/step_error.h"
+#include "libalpa/schedule/schedule.h"
 #include "tests/support/measured_profile.h"
 #include "tests/support/small_plans.h"
 
@@ -49,6 +50,27 @@ TEST(PredictedError, IsNotKnownWithoutMeasurements) {
           CostModel(
               measured_profile(lowered.program, small_cluster(4), [](const std::string&) { return 0.05; })));
   EXPECT_GT(lowered.plan.prediction.step_error_s, 0);
+}
+
+TEST(PredictSteady, IsNearTheWholeStepUnderEverySchedule) {
+  for (const std::string& schedule : schedule_names())
+    for (const int micro_batches : {8, 40, 200}) {
+      Lowered lowered = four_stages(schedule);
+      lowered.plan.micro_batches = micro_batches;
+      const CostModel costs(small_cluster(4));
+      Plan steady = lowered.plan;
+      predict_steady(steady, lowered.graph, costs);
+      predict(lowered.plan, lowered.graph, costs);
+      const double step_s = lowered.plan.prediction.step_s;
+      // Plans that are that near are simulated whole before one is chosen.
+      EXPECT_NEAR(steady.prediction.step_s, step_s, 0.05 * step_s) << schedule << ", " << micro_batches;
+      for (const MeshPrediction& mesh : steady.prediction.meshes) {
+        const MeshTime& time = mesh;
+        EXPECT_GE(time.idle_s, 0) << schedule << ", " << micro_batches;
+        const double sum_s = time.compute_s + time.collective_s + time.transfer_s + time.idle_s;
+        EXPECT_NEAR(sum_s, steady.prediction.step_s, 1e-12 * step_s) << schedule << ", " << micro_batches;
+      }
+    }
 }
 
 }  // namespace
