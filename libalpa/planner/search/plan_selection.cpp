@@ -284,7 +284,11 @@ Proposal PlanSelection::enter(const PricedGraph& priced, Trial trial, const Othe
     trials[i] = tried_otherwise(priced, proposal, trial.method, schedules[i], solves_again,
                                 std::max(1, threads / count));
   });
-  for (Trial& other : trials) note(other);
+  for (Trial& other : trials) {
+    const bool fails = !other.plan;
+    note(other);
+    if (fails) failures_.back().fits_otherwise = true;
+  }
   return std::move(trial.proposal);
 }
 
@@ -443,6 +447,8 @@ Plan PlanSelection::result() {
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.step_s < b.step_s; });
   for (const Failure& failure : failures_) {
+    if (failure.fits_otherwise && failure.stages != own)
+      continue;  // the chosen plan's schedules are of interest
     candidates.push_back(failure.candidate);
     if (failure.stages != own) candidates.back().schedule = "";
   }

@@ -88,6 +88,7 @@ class PlanSelection {
   struct Failure {
     Candidate candidate;
     int stages = 0;
+    bool fits_otherwise = false;  ///< under another schedule
   };
   /// When a proposal is given up.
   struct Patience {
