@@ -1,6 +1,7 @@
 #include "libalpa/base/fingerprint.h"
 
 #define XXH_INLINE_ALL
+#define XXH_NO_INLINE_HINTS 1  // its forced inlining goes through pointers, which -Og refuses
 #include <fmt/core.h>
 #include <xxhash.h>
 
