@@ -77,19 +77,20 @@ bool same_plan(const Plan& a, const Plan& b) {
          a.segment_layouts == b.segment_layouts && a.transfers == b.transfers && a.inputs == b.inputs;
 }
 
-/// On the step of every plan with these stages: that of each is bounded by its solver, and of what a plan
-/// that is better leaves to its update, what is not left to its micro-batches.
-double least_step_s(const PricedGraph& priced, const Proposal& proposal, const std::string& schedule) {
+/// On the step of every plan with these stages, of which one takes `step_s`: that of each is bounded by its
+/// solver, and of what a plan that is better leaves to its update, what is not left to its micro-batches.
+double least_step_s(const PricedGraph& priced, const Proposal& proposal, const std::string& schedule,
+                    double step_s) {
   std::vector<StageFloor> floors = stage_floors(priced.planning, priced.book, proposal.requests);
   const int micro_batches = proposal.requests.front().micro_batches;
   for (std::size_t s = 0; s < floors.size(); ++s) {
     StageFloor& floor = floors[s];
     floor.step_s = std::max(floor.step_s, proposal.solutions[s].lower_bound_s);
-    const double most_update = std::max(0.0, proposal.estimate_s - micro_batches * floor.micro_batch_s);
+    const double most_update = std::max(0.0, step_s - micro_batches * floor.micro_batch_s);
     floor.micro_batch_s = std::max(floor.micro_batch_s, (floor.step_s - most_update) / micro_batches);
   }
   const PipelineForm form = form_of(schedule, micro_batches, static_cast<int>(floors.size()));
-  return least_pipeline_s(floors, form);
+  return std::min(step_s, least_pipeline_s(floors, form));
 }
 
 }  // namespace
@@ -255,7 +256,7 @@ PlanSelection::Trial PlanSelection::tried(const PricedGraph& priced, Proposal pr
     if (most_over == 0) {
       trial.proposal = std::move(attempt.proposal);
       trial.proposal.estimate_s = pipeline_seconds(trial.proposal.solutions, plan.micro_batches);
-      plan.prediction.lower_bound_s = least_step_s(priced, trial.proposal, schedule);
+      plan.prediction.lower_bound_s = least_step_s(priced, trial.proposal, schedule, plan.prediction.step_s);
       plan.prediction.bound_covers =
           fmt::format("these stages on these meshes{}, split in any way that the method allows",
                       requests.size() > 1 ? " under schedule " + schedule : "");
