@@ -3,8 +3,12 @@
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 
+#include <cctype>
+#include <sstream>
+
 #include "libalpa/base/error.h"
 #include "libalpa/base/infinity.h"
+#include "libalpa/cluster/micro_batch_counts.h"
 #include "libalpa/planner/search/baselines.h"
 #include "libalpa/planner/search/pin.h"
 #include "libalpa/program/lower/lower.h"
@@ -39,6 +43,15 @@ std::map<std::string, int> collectives(const Plan& plan) {
           ++counts[conversion_name(convert->step.kind)];
       }
   return counts;
+}
+
+/// The first ones of "every plan of 8, 16 micro-batches, cut into stages between 4 clusters".
+std::vector<int> numbers_in(const std::string& bound_covers) {
+  std::vector<int> numbers;
+  std::istringstream words(bound_covers.substr(0, bound_covers.find(" micro-batches")));
+  for (std::string word; words >> word;)
+    if (std::isdigit(word.front())) numbers.push_back(std::stoi(word));
+  return numbers;
 }
 
 class EveryMethod : public testing::TestWithParam<std::string> {};
@@ -130,6 +143,27 @@ TEST(MicroBatches, AreAnyNumberThatDividesTheGroupsOfAStep) {
                                "\n[[stage]]\nlayers = 4\nmesh = [2]\naxes = [\"data\"]\n",
                            "pin");
     EXPECT_EQ(plan_quietly(model, small_cluster(2), pinned).micro_batches, count);
+  }
+}
+
+// Whatever baselines are with so many: where little memory is, few of them fit.
+TEST(MicroBatches, OnEitherSideOfTheFastestAreSearched) {
+  PlanningModel model = small_model();
+  model.batch = 64;
+  Cluster cluster = small_cluster(4);
+  cluster.f32_flops_per_s = 1e9;
+  PlannerOptions options;
+  options.effort = PlannerEffort::quick;
+  for (const std::int64_t memory_bytes : {400'000, 1'000'000}) {
+    cluster.memory_bytes = memory_bytes;
+    const Plan plan = plan_quietly(model, cluster, options);
+    const std::vector<int> searched = numbers_in(plan.prediction.bound_covers);
+    const std::vector<int> counts = micro_batch_counts(model.batch, model.batch);
+    const auto own = std::ranges::find(counts, plan.micro_batches);
+    for (auto count = counts.begin(); count != counts.end(); ++count)
+      if (std::abs(count - own) == 1) {
+        EXPECT_THAT(searched, testing::Contains(*count)) << memory_bytes;
+      }
   }
 }
 

@@ -30,6 +30,7 @@ QualityTargets read_quality(const TomlTable& table) {
   targets.most_excuses = table.integer("most_excuses");
   targets.least_gain_over_deepspeed = table.number("least_gain_over_deepspeed");
   targets.most_crossing_ms = table.number("most_crossing_ms");
+  targets.largest_gap = table.number("largest_gap");
   for (const TomlTable& family : table.tables("family")) {
     targets.families.push_back(
         {family.string("name"), family.string("blocks", ""), family.strings("systems"), {}});

@@ -46,6 +46,7 @@ struct QualityTargets {
   std::vector<PublishedFamily> families;
   double least_gain_over_deepspeed = 0;  ///< on several nodes
   double most_crossing_ms = 0;           ///< between stages of gpt-39b, for each micro-batch
+  double largest_gap = 0;                ///< of a step to the bound, as a part of the bound
 };
 
 struct PlanningTargets {

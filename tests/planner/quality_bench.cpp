@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/infinity.h"
 #include "libalpa/base/log.h"
 #include "libalpa/model/model.h"
 #include "libalpa/planner/search/pin.h"
@@ -140,14 +141,16 @@ class QualityBench {
       const double own_s = planned.own().prediction.step_s, replayed_s = planned.replayed().prediction.step_s;
       if (row.devices == 1) factor = planned.published_s() / replayed_s;
       const double ratio = factor * replayed_s / planned.published_s();
-      fmt::print("{:<18}{:>5}{:>9.2f}{:>9.2f}{:>11.2f}{:>8.3f}", row.model, row.devices, own_s, replayed_s,
-                 planned.published_s(), ratio);
+      const double gap = planned.own().prediction.gap().value_or(infinity);
+      fmt::print("{:<18}{:>5}{:>9.2f}{:>7.1f}%{:>9.2f}{:>11.2f}{:>8.3f}", row.model, row.devices, own_s,
+                 100 * gap, replayed_s, planned.published_s(), ratio);
       for (const std::string& system : family.systems)
         fmt::print("{:>15}", seconds_of(planned.systems_s(), system));
       fmt::print("\n");
       require("ours is slower than Alpa's plan", own_s <= kSlack * replayed_s);
       for (const auto& [system, system_s] : planned.systems_s())
         require("ours is slower than " + system, own_s <= kSlack * system_s);
+      require("the bound is far below", gap <= targets_.largest_gap);
       if (row.devices > 1) hold_to_published(row, ratio);
       look_for_effects(row, planned, own_s);
       const double rate = row.tflops * planned.published_s() / own_s;

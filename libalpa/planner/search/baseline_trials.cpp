@@ -38,9 +38,8 @@ bool BaselineTrials::try_all(PricedGraph& graph, int micro_batches, int devices,
   leave_slow(all);
   if (!price_meshes(graph, all, name)) return false;
   for (auto& [least_s, pinned] : all)
-    least_s = least_pipeline_s(
-        stage_floors(graph.planning, graph.book, pinned.stages),
-        bounding_form(pinned.schedule, pinned.micro_batches, static_cast<int>(pinned.stages.size())));
+    least_s = least_pipeline_s(stage_floors(graph.planning, graph.book, pinned.stages), pinned.schedule,
+                               pinned.micro_batches);
   std::ranges::stable_sort(all, {}, &Bounded::least_s);
   leave_slow(all);
   clock_.begin(name, static_cast<int>(all.size()));

@@ -177,8 +177,7 @@ double Baselines::least_s(const PinnedPlan& pinned, const Cluster& cluster) cons
     const double micro_batch_s = flops / flops_per_s / device_count(stage.mesh);
     stages.push_back({.micro_batch_s = micro_batch_s, .step_s = pinned.micro_batches * micro_batch_s});
   }
-  return least_pipeline_s(
-      stages, bounding_form(pinned.schedule, pinned.micro_batches, static_cast<int>(pinned.stages.size())));
+  return least_pipeline_s(stages, pinned.schedule, pinned.micro_batches);
 }
 
 std::vector<PinnedPlan> Baselines::of(const std::string& method) const {

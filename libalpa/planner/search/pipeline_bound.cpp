@@ -21,11 +21,13 @@ constexpr std::array kParts{&Floor::runs_s, &Floor::steps_s, &Floor::turn_s};
 
 /// What a stage waits for those behind it at least, the first time that it may take no further micro-batch,
 /// and for its last. Meanwhile it does the others that it holds, at first their forwards, in the end their
-/// backwards. How long either takes is not known, but both together.
+/// backwards. How long either takes is not known, but both together. In the end there may be gradients of
+/// weights to do as well.
 double waits_s(const PipelineForm& form, int left, const StageFloor& stage, double micro_batch_s,
                double behind_s) {
-  if (!form.whole_backwards || !stage.sends_last) return 0;
+  if (!stage.sends_last) return 0;
   const int held = form.in_flight[left], others = held - 1;
+  if (!form.whole_backwards) return std::max(0.0, behind_s - others * (micro_batch_s - stage.backward_s));
   const double both = 2 * behind_s - others * micro_batch_s;
   return std::max(0.0, form.micro_batches > held ? both : both / 2);  // else both times are the same
 }
@@ -33,12 +35,13 @@ double waits_s(const PipelineForm& form, int left, const StageFloor& stage, doub
 /// With a stage before them: `left` in all.
 Floor with_before(const PipelineForm& form, int left, const StageFloor& stage, const Floor& after) {
   Floor floor;
-  floor.turn_s = stage.turn_s + after.turn_s;
-  if (form.whole_backwards) {
-    const double own = (form.micro_batches - 1) * stage.micro_batch_s + stage.turn_s;
-    floor.runs_s = std::max(own + waits_s(form, left, stage, stage.micro_batch_s, after.turn_s),
-                            stage.turn_s + after.runs_s);
-  }
+  const double turn_s = form.whole_backwards ? stage.turn_s : stage.inputs_turn_s;
+  floor.turn_s = turn_s + after.turn_s;
+  const double others = form.micro_batches - 1;
+  const double own = form.whole_backwards ? others * stage.micro_batch_s + turn_s +
+                                                waits_s(form, left, stage, stage.micro_batch_s, after.turn_s)
+                                          : others * turn_s + turn_s;
+  floor.runs_s = std::max(own, turn_s + after.runs_s);
   // The longer its micro-batches take, the less it waits; but they take no more than all of its step.
   const double longest = stage.step_s / form.micro_batches;
   floor.steps_s = std::max(stage.step_s + waits_s(form, left, stage, longest, after.turn_s),

@@ -12,9 +12,12 @@ namespace alpa {
 struct StageFloor {
   double forward_s = 0;      ///< of a micro-batch, until the next stage has all that it gets
   double turn_s = 0;         ///< with the backward, until the stage before has all that it gets
+  double inputs_turn_s = 0;  ///< likewise, where gradients of weights are left for later
+  double backward_s = 0;     ///< of a micro-batch
   double micro_batch_s = 0;  ///< all of a micro-batch
   double step_s = 0;         ///< all micro-batches and the update
   bool sends_last = true;    ///< a forward ends with what the next stage gets
+  bool operator==(const StageFloor&) const = default;
 };
 
 /// What bounds on pipelines go by, of their schedule.
@@ -23,7 +26,7 @@ struct PipelineForm {
   /// [stages left, the stage itself among them] The most micro-batches that a stage holds at once.
   std::vector<int> in_flight;
   /// A micro-batch's backward is done before the next one's. Where it is not, earlier stages need not wait
-  /// for all of it.
+  /// for gradients of weights.
   bool whole_backwards = true;
 };
 PipelineForm form_of(const std::string& schedule, int micro_batches, int most_stages);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/infinity.h"
@@ -129,23 +130,48 @@ class PlanSearch {
   }
 
   /// Those first with which a baseline is fastest: what is found there shortens the search of the others.
-  void search_all(std::vector<int> counts) {
-    std::stable_sort(counts.begin(), counts.end(), [&](int a, int b) { return known_s(a) < known_s(b); });
-    const double most_s = stage_effort(options_.effort).count_margin * known_s(counts.front());
-    for (const int count : counts) {
-      // Without a baseline nothing is known of any.
-      if (known_s(count) > most_s && known_s(counts.front()) < kNoBaseline_s)
+  /// Then the neighbours of the fastest, until it is between slower ones: where no baseline fits, plans may.
+  void search_all(const std::vector<int>& counts) {
+    std::vector<int> by_baseline = counts;
+    std::ranges::stable_sort(by_baseline, {}, [&](int count) { return known_s(count); });
+    const double least_s = known_s(by_baseline.front());
+    const double most_s = stage_effort(options_.effort).count_margin * least_s;
+    for (const int count : by_baseline) {
+      if (known_s(count) > most_s && least_s < kNoBaseline_s)
         unsearched_.push_back(count);
       else
-        search(count, "search", any_stages());
+        search_any(count);
       graphs_.erase(count);  // its prices take the most of what planning holds
     }
+    while (const std::optional<int> count = unsearched_beside_fastest(counts)) {
+      std::erase(unsearched_, *count);
+      search_any(*count);
+      graphs_.erase(*count);
+    }
+  }
+
+  void search_any(int micro_batches) { search(micro_batches, "search", any_stages()); }
+
+  std::optional<int> unsearched_beside_fastest(const std::vector<int>& counts) const {
+    const auto fastest = std::ranges::min_element(
+        counts, {}, [&](int count) { return std::min(baselines_.best_estimate_s(count), found_s(count)); });
+    const auto begin = fastest == counts.begin() ? fastest : fastest - 1;
+    const auto end = fastest + 1 == counts.end() ? fastest + 1 : fastest + 2;
+    const auto found = std::find_if(
+        begin, end, [&](int count) { return std::ranges::find(unsearched_, count) != unsearched_.end(); });
+    return found == end ? std::nullopt : std::optional(*found);
   }
 
   /// Of the best baseline with so many micro-batches; where none fits, more come first.
   double known_s(int micro_batches) const {
     const double known = baselines_.best_estimate_s(micro_batches);
     return known < infinity ? known : kNoBaseline_s * (1 + 1.0 / micro_batches);
+  }
+
+  /// Of what was searched with so many micro-batches.
+  double found_s(int micro_batches) const {
+    const auto found = found_s_.find(micro_batches);
+    return found == found_s_.end() ? infinity : found->second;
   }
 
   void check_batch(int micro_batches) const {
@@ -279,6 +305,10 @@ class PlanSearch {
     PlanSelection::Trial trial =
         selection_.try_out(graph, std::move(proposal), method, first_schedule(schedule_), infinity, threads);
     const Proposal entered = selection_.enter(graph, std::move(trial), {schedule_}, threads);
+    if (!entered.requests.empty()) {
+      double& found_s = found_s_.try_emplace(entered.requests.front().micro_batches, infinity).first->second;
+      found_s = std::min(found_s, entered.estimate_s);
+    }
     log_.debug(fmt::format("  {} stages: estimated {}, then {}", entered.requests.size(),
                            seconds_text(estimate), seconds_text(entered.estimate_s)));
     return entered;
@@ -385,6 +415,7 @@ class PlanSearch {
   std::map<int, std::unique_ptr<PricedGraph>> graphs_;  ///< by micro-batches
   SearchSpace allowed_;                                 ///< cuts of layers, and what constraints say
   std::map<int, Bound> bound_;                          ///< by micro-batches; 0: not known, for want of time
+  std::map<int, double> found_s_;                       ///< estimates of plans found, by micro-batches
   std::vector<int> unsearched_;                         ///< micro-batches that the effort leaves out
   bool out_of_time_ = false;
   std::string cut_at_;                                ///< what was being done when the time was over

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "libalpa/base/infinity.h"
 #include "libalpa/planner/planner_options.h"
 #include "libalpa/schedule/schedule.h"
 
@@ -12,26 +13,20 @@ std::vector<std::string> schedules_of(const std::string& asked, int stages, int 
   return differing_schedules(stages, micro_batches);
 }
 
+std::vector<std::string> schedules_of(const std::string& asked) {
+  return asked == kAnySchedule ? schedule_names() : std::vector<std::string>{asked};
+}
+
 std::string first_schedule(const std::string& asked) {
   return asked == kAnySchedule ? schedules().front().name : asked;
 }
 
-PipelineForm bounding_form(const std::string& asked, int micro_batches, int most_stages) {
-  const std::vector<std::string> names =
-      asked == kAnySchedule ? schedule_names() : std::vector<std::string>{asked};
-  PipelineForm form = form_of(names.front(), micro_batches, most_stages);
-  for (const std::string& name : names) {
-    const PipelineSchedule& schedule = find_schedule(name);
-    for (int stages = 1; stages <= most_stages; ++stages)
-      for (const StageIndex stage : indices_to<StageIndex>(static_cast<std::size_t>(stages))) {
-        const std::vector<StageRun> order = schedule.order(stage, stages, micro_batches);
-        int& least = form.in_flight[stages - stage];
-        least = std::min(least, most_in_flight(order));
-      }
-  }
-  // With more in flight, others than the first wait for less.
-  form.whole_backwards = form.whole_backwards && names.size() == 1;
-  return form;
+double least_pipeline_s(const std::vector<StageFloor>& stages, const std::string& asked, int micro_batches) {
+  const int count = static_cast<int>(stages.size());
+  double least = infinity;
+  for (const std::string& schedule : schedules_of(asked, count, micro_batches))
+    least = std::min(least, least_pipeline_s(stages, form_of(schedule, micro_batches, count)));
+  return least;
 }
 
 }  // namespace alpa

@@ -10,8 +10,10 @@ namespace alpa {
 /// Stages are searched for under the first of them, which holds the fewest micro-batches.
 std::vector<std::string> schedules_of(const std::string& asked, int stages, int micro_batches);
 std::string first_schedule(const std::string& asked);
+/// Those that differ for some number of stages.
+std::vector<std::string> schedules_of(const std::string& asked);
 
-/// What a bound goes by that holds under each of them, however many stages there are.
-PipelineForm bounding_form(const std::string& asked, int micro_batches, int most_stages);
+/// A bound on such a pipeline under each of them.
+double least_pipeline_s(const std::vector<StageFloor>&, const std::string& asked, int micro_batches);
 
 }  // namespace alpa

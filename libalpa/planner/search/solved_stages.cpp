@@ -31,6 +31,15 @@ void SolvedStages::note(const PlacedSpan& stage, SolvedStage solved) {
   keep(stage, std::move(solved));
 }
 
+void SolvedStages::raise_bounds(const StageSolver& solver) {
+  for (auto& [key, solved] : solved_) {
+    const auto& [kind, sides, in_flight, counts_little] = key;
+    if (solved.lower_bound_s < infinity)
+      solved.lower_bound_s =
+          std::max(solved.lower_bound_s, solver.lower_bound_s({solved.span, sides, in_flight}, solved));
+  }
+}
+
 void SolvedStages::correct(const PlacedSpan& stage, const SolvedStage& solved) {
   Correction& correction = corrections_[spans_.kind_of(stage.span)];
   if (!solved.best.feasible) {

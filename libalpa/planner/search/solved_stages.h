@@ -28,6 +28,9 @@ class SolvedStages {
   /// In place of what is known of it.
   void replace(const PlacedSpan& stage, SolvedStage solved) { keep(stage, std::move(solved)); }
 
+  /// Once the bounds of stages that are not tried have risen.
+  void raise_bounds(const StageSolver&);
+
   /// What a partition may choose from: estimates, as corrected by what was solved, and what was solved, by
   /// ways whose ids are negative.
   StageChoices choices(const StageChoices& estimated) const;

@@ -221,11 +221,12 @@ TemplateMix StageEstimates::mix_of(int id) const {
 }
 
 double StageEstimates::least(Bound::Sum Bound::Form::*sum, const std::vector<Bound>& bounds, int recomputed,
-                             int first, int end) const {
+                             int first, int end, int in_flight) const {
   const int keeps = first + recomputed;
   const double memory = static_cast<double>(costs_.cluster().memory_bytes);
   double most = -infinity;
   for (const Bound& bound : bounds) {
+    if (bound.price.in_flight > in_flight) continue;
     double least = -bound.price.per_byte_s * memory;
     const auto add = [&](const Bound::Sum& form, int begin, int last) {
       if (begin == last) return;
@@ -240,11 +241,12 @@ double StageEstimates::least(Bound::Sum Bound::Form::*sum, const std::vector<Bou
   return most == -infinity ? infinity : std::max(0.0, most);
 }
 
-StageEstimates::Least StageEstimates::least(const MeshShape& mesh, int recomputed, int first, int end) const {
+StageEstimates::Least StageEstimates::least(const MeshShape& mesh, int recomputed, int first, int end,
+                                            int in_flight) const {
   const auto at = bounds_.find(mesh);
   if (at == bounds_.end()) return {};
-  return {least(&Bound::Form::step, at->second, recomputed, first, end),
-          least(&Bound::Form::runs, at->second, recomputed, first, end) / micro_batches_};
+  return {least(&Bound::Form::step, at->second, recomputed, first, end, in_flight),
+          least(&Bound::Form::runs, at->second, recomputed, first, end, in_flight) / micro_batches_};
 }
 
 }  // namespace alpa

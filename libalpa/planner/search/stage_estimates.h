@@ -46,12 +46,12 @@ class StageEstimates {
   /// What a template needs for these layers with one micro-batch in flight, about.
   std::int64_t least_memory(int of_template, int first_layer, int end_layer) const;
 
-  /// Of these layers on that mesh with so many of them recomputed: no choice that fits into memory takes
-  /// less.
+  /// Of these layers on that mesh with so many of them recomputed: no choice takes less with which as many
+  /// micro-batches in flight fit into memory.
   struct Least {
     double step_s = infinity, micro_batch_s = infinity;  ///< infinity: they cannot be run so
   };
-  Least least(const MeshShape&, int recomputed_layers, int first_layer, int end_layer) const;
+  Least least(const MeshShape&, int recomputed_layers, int first_layer, int end_layer, int in_flight) const;
 
  private:
   struct Prefix {
@@ -83,7 +83,7 @@ class StageEstimates {
   double arrival_s(double bytes, int devices, bool is_apart) const;
   static Bound::Sum sums_of(const StageBound::Sum&);
   double least(Bound::Sum Bound::Form::*, const std::vector<Bound>&, int recomputed_layers, int first_layer,
-               int end_layer) const;
+               int end_layer, int in_flight) const;
   /// With the most that layers work in at once.
   StageWay estimate(const TemplateMix&, int first_layer, int end_layer, double working_bytes) const;
   int id_of(const TemplateMix&) const;

@@ -3,48 +3,79 @@
 #include <algorithm>
 
 #include "libalpa/base/infinity.h"
+#include "libalpa/base/limits.h"
 
 namespace alpa {
+namespace {
+
+constexpr int kMostHeld = static_cast<int>(kMostMicroBatches);
+
+/// What is known of stages that hold so many micro-batches or more, beside what is known of fewer.
+struct Known {
+  int in_flight = 1;
+  const StageFloor* bounded = nullptr;
+  const SolvedStage* solved = nullptr;
+};
+
+}  // namespace
 
 StageFloors::StageFloors(const StageSpans& spans, const StageModes& modes, const WorkLowerBound& work,
                          int micro_batches)
-    : spans_(spans), modes_(modes), micro_batches_(micro_batches) {
-  for (const StageSpan& span : spans.all()) {
-    StageFloor floor = work.floor(spans.first_layer(span), spans.end_layer(span), span.devices);
-    floor.step_s = modes.least_step_s(span);
-    if (floor.step_s < infinity)
-      floor.micro_batch_s = std::max(floor.micro_batch_s, modes.least_micro_batch_s(span));
-    // What neighbours need not wait for is of the first and the last layer.
-    const StageSpan inner{span.first_unit + 1, span.end_unit - 1, span.devices};
+    : spans_(spans), modes_(modes), work_(work), micro_batches_(micro_batches) {
+  for (const StageSpan& span : spans.all()) floors_.push_back(floors_of(span));
+}
+
+void StageFloors::raise(int devices) {
+  for (std::size_t i = 0; i < floors_.size(); ++i)
+    if (const StageSpan& span = spans_.all()[i]; span.devices == devices) floors_[i] = floors_of(span);
+}
+
+std::vector<StageFloors::Held> StageFloors::floors_of(const StageSpan& span) const {
+  const auto work_of = [&](const StageSpan& of) {
+    return work_.floor(spans_.first_layer(of), spans_.end_layer(of), of.devices);
+  };
+  // What neighbours need not wait for is of the first and the last layer.
+  const StageSpan inner{span.first_unit + 1, span.end_unit - 1, span.devices};
+  std::vector<Held> all;
+  for (const int in_flight : modes_.in_flight_of_bounds(span.devices)) {
+    StageFloor floor = work_of(span);
+    const auto [step_s, micro_batch_s] = modes_.least(span, in_flight);
+    floor.step_s = step_s;
+    if (step_s < infinity) floor.micro_batch_s = std::max(floor.micro_batch_s, micro_batch_s);
     if (inner.first_unit < inner.end_unit)
-      floor.turn_s += std::max(
-          0.0, modes.least_micro_batch_s(inner) -
-                   work.micro_batch_s(spans.first_layer(inner), spans.end_layer(inner), inner.devices));
-    floors_.push_back(floor);
+      floor.turn_s +=
+          std::max(0.0, modes_.least(inner, in_flight).micro_batch_s - work_of(inner).micro_batch_s);
+    if (all.empty() || floor != all.back().floor) all.push_back({in_flight, floor});
   }
+  return all;
 }
 
 FloorChoices StageFloors::within(double pipeline_s, const SolvedStages& solved, bool known_solutions,
                                  FloorChoices none) const {
   for (std::size_t i = 0; i < floors_.size(); ++i) {
-    if (floors_[i].step_s == infinity) continue;
     const StageSpan& span = spans_.all()[i];
     for (const StageSides& sides :
          none.places().all_sides(span.devices, span.first_unit == 0, span.end_unit == spans_.units())) {
       const auto [before_s, behind_s] = modes_.least_arrivals(span, sides);
-      StageFloor floor = floors_[i];
-      floor.forward_s += before_s;
-      floor.turn_s += before_s + behind_s;
-      floor.micro_batch_s += before_s + behind_s;
-      floor.step_s += micro_batches_ * (before_s + behind_s);
-      add(span, sides, floor, pipeline_s, solved, known_solutions, none);
+      std::vector<Held> held = floors_[i];
+      for (auto& [in_flight, floor] : held) {
+        floor.forward_s += before_s;
+        floor.turn_s += before_s + behind_s;
+        floor.inputs_turn_s += before_s + behind_s;
+        floor.backward_s += behind_s;
+        floor.micro_batch_s += before_s + behind_s;
+        floor.step_s += micro_batches_ * (before_s + behind_s);
+      }
+      add(span, sides, held, pipeline_s, solved, known_solutions, none);
     }
   }
   return none;
 }
 
-void StageFloors::add(const StageSpan& span, const StageSides& sides, StageFloor floor, double pipeline_s,
-                      const SolvedStages& solved, bool known_solutions, FloorChoices& choices) const {
+/// More in flight never takes less, so what a solved stage shows holds for those that hold more.
+void StageFloors::add(const StageSpan& span, const StageSides& sides, const std::vector<Held>& held,
+                      double pipeline_s, const SolvedStages& solved, bool known_solutions,
+                      FloorChoices& choices) const {
   const auto offer = [&](StageFloor bounded, int most_in_flight) {
     // What is not left to the update is left to the micro-batches.
     const double most_update = std::max(0.0, pipeline_s - micro_batches_ * bounded.micro_batch_s);
@@ -53,22 +84,35 @@ void StageFloors::add(const StageSpan& span, const StageSides& sides, StageFloor
     if (bounded.step_s < pipeline_s)
       choices.offer(span.first_unit, span.end_unit, span.devices, sides, {most_in_flight, bounded});
   };
-  int from = 1;  // more in flight never takes less
+  std::vector<Known> known;
+  for (const Held& each : held) known.push_back({each.in_flight, &each.floor, nullptr});
   for (const auto& [in_flight, stage] : solved.of_kind(spans_.kind_of(span), sides)) {
-    if (in_flight > from) offer(floor, in_flight - 1);
-    from = in_flight;
-    if (known_solutions && stage->best.feasible) {
-      StageFloor known = floor;
-      known.micro_batch_s = stage->best.micro_batch_s;
-      known.step_s = floor.step_s = stage->best.step_s;
-      offer(known, in_flight);
-      ++from;
-    } else {
-      floor.step_s = std::max(floor.step_s, stage->lower_bound_s);
+    const auto at = std::ranges::lower_bound(known, in_flight, {}, &Known::in_flight);
+    if (at != known.end() && at->in_flight == in_flight)
+      at->solved = stage;
+    else
+      known.insert(at, {in_flight, nullptr, stage});
+  }
+  StageFloor floor;
+  for (auto at = known.begin(); at != known.end(); ++at) {
+    const int most = at + 1 == known.end() ? kMostHeld : at[1].in_flight - 1;
+    if (at->bounded) {
+      const double step_s = std::max(floor.step_s, at->bounded->step_s);
+      floor = *at->bounded;
+      floor.step_s = step_s;
+    }
+    if (at->solved && known_solutions && at->solved->best.feasible) {
+      StageFloor solution = floor;
+      solution.micro_batch_s = at->solved->best.micro_batch_s;
+      solution.step_s = floor.step_s = at->solved->best.step_s;
+      offer(solution, at->in_flight);
+      if (most == at->in_flight) continue;
+    } else if (at->solved) {
+      floor.step_s = std::max(floor.step_s, at->solved->lower_bound_s);
     }
     if (floor.step_s == infinity) return;
+    offer(floor, most);
   }
-  offer(floor, 1 << 20);
 }
 
 }  // namespace alpa

@@ -1,6 +1,8 @@
 #include "libalpa/planner/search/stage_modes.h"
 
 #include <algorithm>
+#include <bit>
+#include <iterator>
 #include <tuple>
 
 #include "libalpa/base/infinity.h"
@@ -10,10 +12,19 @@ namespace alpa {
 
 namespace {
 
+/// Stages with that many times the layers that are their devices' share are slower than all others.
+constexpr double kMoreThanShare = 1.5;
+
 /// What is better comes first.
 std::tuple<bool, int, double> rank_of(const StageWay& way, int in_flight) {
   const bool is_short = way.most_in_flight < in_flight;
   return {is_short, is_short ? -way.most_in_flight : 0, step_s(way.seconds)};
+}
+
+/// 1, 2, 3, 4, 6, 8, 12 ...: what holds of so many holds of more.
+int half_power_below(int in_flight) {
+  const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(in_flight)));
+  return in_flight >= power + power / 2 ? power + power / 2 : power;
 }
 
 }  // namespace
@@ -32,14 +43,25 @@ StageModes::StageModes(const PlanningGraph& planning, const CostTable& book, con
     all_layers_.try_emplace(recomputes, planning, alpa::all_layers(planning, recomputes));
 }
 
+std::unique_ptr<TemplateFront> StageModes::front(const MeshShape& mesh, bool recomputes) const {
+  const Cluster& cluster = book_.costs().cluster();
+  const double share =
+      1.0 * device_count(mesh) / spans_.devices();  // of all layers, a stage on that mesh has
+  return std::make_unique<TemplateFront>(
+      planning_, book_.known(mesh),
+      TemplateOptions{.micro_batches = options_.micro_batches,
+                      .rematerialize = recomputes,
+                      .most_in_flight = options_.most_in_flight,
+                      .enough_bytes = cluster.memory_bytes / (kMoreThanShare * share),
+                      .cache = options_.cache});
+}
+
 bool StageModes::find_bounds(PlanningClock& clock) {
   clock.begin(options_.name + ": layers bounded on their meshes", static_cast<int>(meshes_.size()));
   run_tasks(static_cast<int>(meshes_.size()), options_.threads, [&](int i) {
     for (const auto& [recomputes, scope] : all_layers_)
-      if (!clock.is_over())
-        fronts_[i].push_back(std::make_unique<TemplateFront>(
-            planning_, book_.known(meshes_[i]),
-            TemplateOptions{options_.micro_batches, recomputes, options_.most_in_flight, options_.cache}));
+      if (!clock.is_over()) fronts_[i].push_back(front(meshes_[i], recomputes));
+    for (const auto& each : fronts_[i]) each->find_bound({0, 1}, Deadline(infinity));
     clock.one_done();
   });
   for (const Fronts& of_mesh : fronts_) {
@@ -57,22 +79,66 @@ bool StageModes::find_bounds(PlanningClock& clock) {
   return true;
 }
 
-double StageModes::least_step_s(const StageMode& mode, const StageSpan& span) const {
-  return estimates_.least(mode.mesh, mode.recomputed_layers, spans_.first_layer(span), spans_.end_layer(span))
-      .step_s;
+StageEstimates::Least StageModes::least(const StageMode& mode, const StageSpan& span, int in_flight) const {
+  return estimates_.least(mode.mesh, mode.recomputed_layers, spans_.first_layer(span), spans_.end_layer(span),
+                          in_flight);
+}
+
+StageEstimates::Least StageModes::least(const StageSpan& span, int in_flight) const {
+  StageEstimates::Least least;
+  for (const StageMode& mode : modes_of(span)) {
+    const auto [step_s, micro_batch_s] = this->least(mode, span, in_flight);
+    least = {std::min(least.step_s, step_s), std::min(least.micro_batch_s, micro_batch_s)};
+  }
+  return least;
 }
 
 double StageModes::least_step_s(const MeshShape& mesh, const StageSpan& span) const {
   double least = infinity;
   for (int recomputed = spans_.end_layer(span) - spans_.first_layer(span); recomputed >= 0; --recomputed)
-    least = std::min(least, least_step_s(StageMode{mesh, recomputed}, span));
+    least = std::min(least, this->least({mesh, recomputed}, span, 1).step_s);
   return least;
 }
 
-double StageModes::least_step_s(const StageSpan& span) const {
-  double least = infinity;
-  for (const StageMode& mode : modes_of(span)) least = std::min(least, least_step_s(mode, span));
-  return least;
+std::vector<int> StageModes::in_flight_of_bounds(int devices) const {
+  std::vector<int> all{1};
+  if (const auto raised = raised_.find(devices); raised != raised_.end())
+    std::ranges::copy_if(raised->second, std::back_inserter(all), [](int held) { return held > 1; });
+  return all;
+}
+
+/// Of mixes of all templates: it may be any of its layers that are computed again.
+MemoryPrice StageModes::price_for(const MeshShape& mesh, const StageSpan& span, int in_flight) const {
+  std::vector<TemplatePoint> points;
+  for (const StageTemplate& whole : estimates_.templates())
+    if (whole.mesh == mesh)
+      points.push_back(
+          point_of(whole, options_.micro_batches, spans_.first_layer(span), spans_.end_layer(span)));
+  return binding_price(points, in_flight, static_cast<double>(book_.costs().cluster().memory_bytes));
+}
+
+bool StageModes::raise_bounds(const StageSpan& span, int in_flight, double below_s, PlanningClock& clock) {
+  in_flight = half_power_below(in_flight);
+  if (clock.is_over() || !raised_[span.devices].insert(in_flight).second) return false;
+  struct Raised {
+    MeshShape mesh;
+    bool recomputes = false;
+    MemoryPrice price;
+    std::vector<StageBound> bounds;
+  };
+  std::vector<Raised> all;
+  for (const MeshShape& mesh : meshes_)
+    if (device_count(mesh) == span.devices && least_step_s(mesh, span) < below_s)
+      if (const MemoryPrice price = price_for(mesh, span, in_flight); price.per_byte_s > 0)
+        for (const auto& [recomputes, scope] : all_layers_) all.push_back({mesh, recomputes, price, {}});
+  run_tasks(static_cast<int>(all.size()), options_.threads, [&](int i) {
+    const auto bounding = front(all[i].mesh, all[i].recomputes);
+    bounding->find_bound(all[i].price, Deadline(std::max(0.0, clock.left_s()), clock.stop()));
+    all[i].bounds = bounding->bounds();
+  });
+  for (const Raised& raised : all)
+    for (const StageBound& bound : raised.bounds) estimates_.add(bound);
+  return !all.empty();
 }
 
 std::vector<StageMode> StageModes::modes_of(const StageSpan& span) const {
@@ -82,16 +148,6 @@ std::vector<StageMode> StageModes::modes_of(const StageSpan& span) const {
          device_count(mesh) == span.devices && recomputed >= 0; --recomputed)
       modes.push_back({mesh, recomputed});
   return modes;
-}
-
-double StageModes::least_micro_batch_s(const StageSpan& span) const {
-  double least = infinity;
-  for (const StageMode& mode : modes_of(span))
-    least = std::min(
-        least,
-        estimates_.least(mode.mesh, mode.recomputed_layers, spans_.first_layer(span), spans_.end_layer(span))
-            .micro_batch_s);
-  return least;
 }
 
 /// Of those with that stage: others share the rest of the devices.
@@ -129,10 +185,6 @@ bool StageModes::find_templates(PlanningClock& clock) {
     const Fronts of_mesh = std::move(fronts_[i]);
     const auto deadline = [&] { return Deadline(std::max(0.0, clock.left_s()), clock.stop()); };
     for (const auto& front : of_mesh) front->find_templates(deadline());
-    // A stage may have layers of both forms, which a bound holds for at one price.
-    for (const auto& front : of_mesh)
-      for (const auto& other : of_mesh)
-        if (front != other) front->find_bounds(other->bounds(), deadline());
     for (const auto& front : of_mesh) {
       found[i].templates.insert(found[i].templates.end(), front->templates().begin(),
                                 front->templates().end());

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,14 +43,18 @@ class StageModes {
 
   const StageEstimates& estimates() const { return estimates_; }
 
-  /// On the step of such a stage. Infinity: it cannot be run so.
-  double least_step_s(const StageMode&, const StageSpan&) const;
+  /// On a stage that holds so many micro-batches. Infinity: it cannot be run so.
+  StageEstimates::Least least(const StageMode&, const StageSpan&, int in_flight) const;
   /// Likewise in whatever mode.
-  double least_step_s(const StageSpan&) const;
+  StageEstimates::Least least(const StageSpan&, int in_flight) const;
+  /// Numbers of micro-batches held from which on bounds say more, ascending from 1.
+  std::vector<int> in_flight_of_bounds(int devices) const;
+  /// Bounds where memory has the price that it has for that stage, which hold for all on as many devices that
+  /// hold as many micro-batches or more; on meshes on which that stage may take less than `below_s`. False
+  /// where there are such, or memory is worth nothing.
+  bool raise_bounds(const StageSpan&, int in_flight, double below_s, PlanningClock&);
   /// Of such a stage.
   std::vector<StageMode> modes_of(const StageSpan&) const;
-  /// Likewise on a micro-batch.
-  double least_micro_batch_s(const StageSpan&) const;
   /// On every pipeline: all devices at work all the time, each layer where it takes the fewest
   /// device-seconds.
   double least_pipeline_s() const { return device_s_.back() / spans_.devices(); }
@@ -79,7 +84,9 @@ class StageModes {
   /// One for each form of a mesh, in which layers keep what they made, or recompute it.
   using Fronts = std::vector<std::unique_ptr<TemplateFront>>;
 
-  double least_step_s(const MeshShape&, const StageSpan&) const;
+  double least_step_s(const MeshShape&, const StageSpan&) const;  ///< before templates are found
+  std::unique_ptr<TemplateFront> front(const MeshShape&, bool recomputes) const;
+  MemoryPrice price_for(const MeshShape&, const StageSpan&, int in_flight) const;
   double least_pipeline_s(const MeshShape&, const StageSpan&) const;
   bool is_useful(const MeshShape&) const;
 
@@ -92,7 +99,8 @@ class StageModes {
   std::map<bool, StageScope> all_layers_;  ///< [rematerialised]
   std::vector<Fronts> fronts_;             ///< [mesh]
   LayerSums device_s_{0};  ///< [unit] device-seconds of a step where they are fewest, memory left aside
-  std::map<int, std::int64_t> cells_;  ///< by devices
+  std::map<int, std::int64_t> cells_;    ///< by devices
+  std::map<int, std::set<int>> raised_;  ///< by devices: micro-batches in flight that bounds were raised for
 };
 
 }  // namespace alpa

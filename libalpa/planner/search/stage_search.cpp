@@ -201,6 +201,18 @@ class StageSearch {
     return true;
   }
 
+  /// By what memory is worth to the slowest of the stages for which that is not known. False: to none.
+  bool raise_bounds(std::vector<PlacedSpan> stages, double best_s, StageFloors& floors) {
+    std::ranges::stable_sort(stages, std::ranges::greater(), &PlacedSpan::step_s);
+    for (const PlacedSpan& stage : stages)
+      if (modes_.raise_bounds(stage.span, stage.in_flight, best_s, clock_)) {
+        floors.raise(stage.span.devices);
+        solved_.raise_bounds(solver_);
+        return true;
+      }
+    return false;
+  }
+
   /// Raises the bound on the slowest of stages by work on it. False where that does not help, or no more may
   /// be done.
   bool raise_bound_of_slowest(const std::vector<PlacedSpan>& stages, double cutoff_s) {
@@ -249,21 +261,29 @@ class StageSearch {
     }
   }
 
-  /// Of those that a faster pipeline may have.
-  std::vector<LeastPipeline> least_pipelines(const StageFloors& floors, double pipeline_s,
-                                             bool known_solutions, const PipelineForm& form) const {
-    return alpa::least_pipelines(
+  /// Of those that take less than `pipeline_s`; no stages: none does.
+  LeastPipeline least_pipeline(const StageFloors& floors, double pipeline_s, bool known_solutions,
+                               const PipelineForm& form) const {
+    std::vector<LeastPipeline> pipelines = least_pipelines(
         floors.within(pipeline_s, solved_, known_solutions, {spans_.units(), places_, sizes_}), form,
         space_.least_stages, stops_);
+    const auto least = std::ranges::min_element(pipelines, {}, &LeastPipeline::seconds);
+    return least == pipelines.end() ? LeastPipeline{{}, pipeline_s} : std::move(*least);
   }
 
   /// On all pipelines under the schedules that `asked` stands for, or `best` where that is less.
-  double bound_s(const StageFloors& floors, double best, const std::string& asked) const {
+  double bound_s(StageFloors& floors, double best, const std::string& asked) {
     const int most_stages = static_cast<int>(form_.in_flight.size()) - 1;
-    const PipelineForm form = bounding_form(asked, space_.micro_batches, most_stages);
     double bound = best;
-    for (const LeastPipeline& pipeline : least_pipelines(floors, best, false, form))
-      bound = std::min(bound, pipeline.seconds);
+    for (const std::string& schedule : schedules_of(asked)) {
+      const PipelineForm form = form_of(schedule, space_.micro_batches, most_stages);
+      LeastPipeline least{{}, best};
+      do {
+        least = least_pipeline(floors, best, false, form);
+      } while (!least.stages.empty() && least.seconds < bound &&
+               raise_bounds(stages_of(least), best, floors));
+      bound = std::min(bound, least.seconds);
+    }
     return bound;
   }
 
@@ -272,20 +292,17 @@ class StageSearch {
     double best = space_.best_s;
     for (const Partition& partition : partitions_) best = std::min(best, partition.seconds);
     clock_.begin(space_.name + ": bounded", 0);
-    const StageFloors floors(spans_, modes_, work_, space_.micro_batches);
-    const auto least = [&](bool known_solutions) {
-      const std::vector<LeastPipeline> pipelines = least_pipelines(floors, best, known_solutions, form_);
-      const auto at = std::ranges::min_element(pipelines, {}, &LeastPipeline::seconds);
-      return at == pipelines.end() ? LeastPipeline{{}, best} : *at;
-    };
+    StageFloors floors(spans_, modes_, work_, space_.micro_batches);
     const auto is_worth_it = [&](const LeastPipeline& pipeline) {
       return pipeline.seconds < best * (1 - space_.gap);
     };
     for (;;) {
       // Once solutions show none that is better, bounds may.
-      const LeastPipeline unsolved = least(true);
+      const LeastPipeline unsolved = least_pipeline(floors, best, true, form_);
+      if (is_worth_it(unsolved) && raise_bounds(stages_of(unsolved), best, floors)) continue;
       if (!is_worth_it(unsolved) || !solve_stages_of(stages_of(unsolved), best, kSolvedAtOnce)) {
-        const LeastPipeline unproved = least(false);
+        const LeastPipeline unproved = least_pipeline(floors, best, false, form_);
+        if (is_worth_it(unproved) && raise_bounds(stages_of(unproved), best, floors)) continue;
         if (!is_worth_it(unproved) || !raise_bound_of_slowest(stages_of(unproved), best)) break;
       }
       for (Partition& partition : partitions_of(corrected())) {

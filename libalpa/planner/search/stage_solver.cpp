@@ -40,7 +40,7 @@ StageSolver::Outcome StageSolver::try_mode(const PlacedSpan& stage, const Limits
     return solution.feasible ? weighed_s(request, solution.micro_batch_s, solution.update_s) : infinity;
   };
   const double best_s = weighed(solved.best), left_s = std::max(0.0, clock_.left_s());
-  const double least = modes_.least_step_s(mode, stage.span) + least_arrivals_s(stage);
+  const double least = modes_.least(mode, stage.span, stage.in_flight).step_s + least_arrivals_s(stage);
   const double most = stage.update_weight < 1 ? limits.cutoff : std::min(limits.cutoff, best_s);
   if (least >= most || left_s == 0) {
     trial.lower_bound_s = std::max(trial.lower_bound_s, least);
@@ -81,10 +81,13 @@ std::pair<StageMode, SolvedStage::Trial> StageSolver::least_mode(const PlacedSpa
   const auto take = [&](const StageMode& mode, const SolvedStage::Trial& trial) {
     if (trial.lower_bound_s < least.second.lower_bound_s) least = {mode, trial};
   };
-  for (const auto& [mode, trial] : solved.tried) take(mode, trial);
-  for (const StageMode& mode : modes_.modes_of(stage.span))
-    if (!solved.tried.contains(mode))
-      take(mode, {modes_.least_step_s(mode, stage.span) + least_arrivals_s(stage), 0});
+  const double arrivals_s = least_arrivals_s(stage);
+  for (const StageMode& mode : modes_.modes_of(stage.span)) {
+    const auto tried = solved.tried.find(mode);
+    const auto [known_s, effort] = tried == solved.tried.end() ? SolvedStage::Trial{} : tried->second;
+    take(mode,
+         {std::max(known_s, modes_.least(mode, stage.span, stage.in_flight).step_s + arrivals_s), effort});
+  }
   return least;
 }
 

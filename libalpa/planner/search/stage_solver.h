@@ -52,6 +52,11 @@ class StageSolver {
   bool is_open(const PlacedSpan&, const SolvedStage&) const;
   SolvedStage with_higher_bound(const PlacedSpan&, const Limits&, SolvedStage) const;
 
+  /// By what is known of the modes that were tried, and of others.
+  double lower_bound_s(const PlacedSpan& stage, const SolvedStage& solved) const {
+    return least_mode(stage, solved).second.lower_bound_s;
+  }
+
   StageRequest request_of(const PlacedSpan&, const StageMode&) const;
 
  private:

@@ -24,23 +24,41 @@ StageRequest request_of(const PlanningGraph& planning, const MeshShape& mesh,
 
 }  // namespace
 
-/// A split's place on the front.
-struct TemplateFront::Point {
-  double step_s = 0, resident_bytes = 0, micro_batch_bytes = 0;
-  bool exists = false;
+TemplatePoint point_of(const StageTemplate& whole, int micro_batches, int first, int end) {
+  TemplatePoint point;
+  for (int l = first; l < end; ++l) {
+    const LayerCosts& layer = whole.layers[l];
+    point.step_s += micro_batches * layer.micro_batch_s + layer.update_s;
+    point.resident_bytes += static_cast<double>(layer.resident_bytes);
+    point.micro_batch_bytes += static_cast<double>(layer.micro_batch_bytes);
+  }
+  return point;
+}
 
-  double bytes(int in_flight) const { return resident_bytes + in_flight * micro_batch_bytes; }
-};
+/// Along the lower hull of the points, from the fastest on.
+MemoryPrice binding_price(const std::vector<TemplatePoint>& points, int in_flight, double bytes) {
+  MemoryPrice price{0, 1.0 * in_flight};
+  if (points.empty()) return price;
+  TemplatePoint at = *std::ranges::min_element(points, {}, &TemplatePoint::step_s);
+  while (at.bytes(in_flight) > bytes) {
+    const TemplatePoint from = at;
+    double least = infinity;
+    for (const TemplatePoint& to : points) {
+      const double saved = from.bytes(in_flight) - to.bytes(in_flight);
+      const double worth = saved > 0 ? std::max(0.0, to.step_s - from.step_s) / saved : infinity;
+      if (worth < least) at = to, least = worth;
+    }
+    if (least == infinity) break;
+    price.per_byte_s = least;
+  }
+  return price;
+}
 
 TemplateFront::TemplateFront(const PlanningGraph& planning, const MeshCosts& mesh_costs,
                              const TemplateOptions& options)
     : options_(options),
       request_(request_of(planning, mesh_costs.mesh(), options)),
-      problem_(planning, request_, mesh_costs) {
-  if (!problem_.why_not().empty()) return;
-  StageBound first{request_.mesh, options_.rematerialize, {0, 1}, {}, {}};
-  if (bound(first.price, true, first.step, infinity)) bounds_.push_back(std::move(first));
-}
+      problem_(planning, request_, mesh_costs) {}
 
 std::int64_t TemplateFront::cells() const {
   std::int64_t cells = 0;
@@ -53,26 +71,28 @@ void TemplateFront::find_templates(const Deadline& deadline) {
   StageBound& free = bounds_.front();
   if (!bound(free.price, false, free.runs, deadline.seconds_left()))
     free.runs.layers_s.assign(free.step.layers_s.size(), 0);
-  const Point fastest = at({0, 1}, deadline);
+  const std::optional<TemplatePoint> fastest = at({0, 1}, deadline);
   for (const int in_flight : {1, 8}) {
-    if (in_flight > options_.most_in_flight || !fastest.exists || fastest.bytes(in_flight) <= 0) break;
-    const Point leanest = at({kDear * fastest.step_s / fastest.bytes(in_flight), 1.0 * in_flight}, deadline);
-    if (leanest.exists) refine(fastest, leanest, in_flight, kRefinements, deadline);
+    if (in_flight > options_.most_in_flight || !fastest) break;
+    if (fastest->bytes(in_flight) <= options_.enough_bytes) continue;
+    const double dear = kDear * fastest->step_s / fastest->bytes(in_flight);
+    if (const auto leanest = at({dear, 1.0 * in_flight}, deadline))
+      refine(*fastest, *leanest, in_flight, kRefinements, deadline);
   }
 }
 
 /// What lies below the line between two points.
-void TemplateFront::refine(const Point& fast, const Point& lean, int in_flight, int depth,
+void TemplateFront::refine(const TemplatePoint& fast, const TemplatePoint& lean, int in_flight, int depth,
                            const Deadline& deadline) {
   const double saved = fast.bytes(in_flight) - lean.bytes(in_flight);
   if (depth == 0 || saved <= 0 || lean.step_s <= fast.step_s * (1 + options_.gap)) return;
   const double price = (lean.step_s - fast.step_s) / saved;
-  const Point between = at({price, 1.0 * in_flight}, deadline);
-  if (!between.exists) return;
-  const auto priced = [&](const Point& p) { return p.step_s + price * p.bytes(in_flight); };
-  if (priced(between) >= priced(fast) * (1 - options_.gap)) return;
-  refine(fast, between, in_flight, depth - 1, deadline);
-  refine(between, lean, in_flight, depth - 1, deadline);
+  const auto between = at({price, 1.0 * in_flight}, deadline);
+  if (!between) return;
+  const auto priced = [&](const TemplatePoint& p) { return p.step_s + price * p.bytes(in_flight); };
+  if (priced(*between) >= priced(fast) * (1 - options_.gap)) return;
+  refine(fast, *between, in_flight, depth - 1, deadline);
+  refine(*between, lean, in_flight, depth - 1, deadline);
 }
 
 SelectionSolution TemplateFront::solve(const SelectionProblem& priced, double time_limit_s) {
@@ -87,26 +107,21 @@ SelectionSolution TemplateFront::solve(const SelectionProblem& priced, double ti
   return solved;
 }
 
-TemplateFront::Point TemplateFront::at(const MemoryPrice& price, const Deadline& deadline) {
+std::optional<TemplatePoint> TemplateFront::at(const MemoryPrice& price, const Deadline& deadline) {
   if (deadline.passed()) {
     out_of_time_ = true;
-    return {};
+    return std::nullopt;
   }
   const SelectionSolution solved = solve(problem_.priced(price), deadline.seconds_left());
-  if (!solved.feasible) return {};
+  if (!solved.feasible) return std::nullopt;
   StageTemplate found{request_.mesh, options_.rematerialize, problem_.layer_costs(solved.choice), {}};
-  Point point{0, 0, 0, true};
-  for (const LayerCosts& layer : found.layers) {
-    point.step_s += options_.micro_batches * layer.micro_batch_s + layer.update_s;
-    point.resident_bytes += static_cast<double>(layer.resident_bytes);
-    point.micro_batch_bytes += static_cast<double>(layer.micro_batch_bytes);
-  }
+  const TemplatePoint point =
+      point_of(found, options_.micro_batches, 0, static_cast<int>(found.layers.size()));
   if (choices_.insert(solved.choice).second) {
     found.solution =
         std::make_shared<const StageSolution>(problem_.reader().folded_solution_of(solved.choice));
     templates_.push_back(std::move(found));
   }
-  if (price.in_flight == 1 && price.per_byte_s > 0) add_bound(price, deadline.seconds_left());
   return point;
 }
 
@@ -119,16 +134,12 @@ bool TemplateFront::bound(const MemoryPrice& price, bool update, StageBound::Sum
   return true;
 }
 
-void TemplateFront::add_bound(const MemoryPrice& price, double time_limit_s) {
+void TemplateFront::find_bound(const MemoryPrice& price, const Deadline& deadline) {
+  if (!problem_.why_not().empty()) return;
   StageBound added{request_.mesh, options_.rematerialize, price, {}, {}};
-  if (bound(price, true, added.step, time_limit_s) && bound(price, false, added.runs, time_limit_s))
-    bounds_.push_back(std::move(added));
-}
-
-void TemplateFront::find_bounds(const std::vector<StageBound>& others, const Deadline& deadline) {
-  for (const StageBound& other : others)
-    if (std::ranges::find(bounds_, other.price, &StageBound::price) == bounds_.end())
-      add_bound(other.price, deadline.seconds_left());
+  if (!bound(price, true, added.step, deadline.seconds_left())) return;
+  if (price.per_byte_s > 0) bound(price, false, added.runs, deadline.seconds_left());
+  bounds_.push_back(std::move(added));
 }
 
 StageRequest all_layers(const PlanningGraph& planning, bool rematerialize) {

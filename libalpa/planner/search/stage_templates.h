@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -35,23 +36,35 @@ struct StageBound {
 struct TemplateOptions {
   int micro_batches = 1;
   bool rematerialize = false;
-  int most_in_flight = 1;  ///< of any stage
+  int most_in_flight = 1;   ///< of any stage
+  double enough_bytes = 0;  ///< where all layers take no more, memory is worth nothing to any stage
   SelectionCache* cache = nullptr;
   double gap = 2e-3;  ///< of each priced problem
 };
 
-/// The templates of one mesh along the front between time and memory, and the bounds that come with them.
+/// What layers take as a template has them.
+struct TemplatePoint {
+  double step_s = 0, resident_bytes = 0, micro_batch_bytes = 0;
+  double bytes(int in_flight) const { return resident_bytes + in_flight * micro_batch_bytes; }
+};
+TemplatePoint point_of(const StageTemplate&, int micro_batches, int first_layer, int end_layer);
+
+/// What a byte is worth to a mix of such templates that takes no more than so many: the price at which its
+/// bound is the highest. Free where the fastest fits; where none does, what it is worth to the leanest.
+MemoryPrice binding_price(const std::vector<TemplatePoint>&, int in_flight, double bytes);
+
+/// The templates of one mesh along the front between time and memory, and bounds on what is run on it.
 class TemplateFront {
  public:
-  /// Keeps references to the graph and the costs. The first bound, where memory is free, is there at once,
-  /// but for micro-batches alone.
+  /// Keeps references to the graph and the costs.
   TemplateFront(const PlanningGraph&, const MeshCosts&, const TemplateOptions&);
 
-  /// The fastest, the leanest, and what lies between where it is better than a mix of both, for few and for
-  /// many micro-batches in flight.
+  /// A bound where memory has that price; where it is free, on whole steps alone for now.
+  void find_bound(const MemoryPrice&, const Deadline&);
+  /// Once there is a bound where it is free: the fastest, the leanest, and what lies between where it is
+  /// better than a mix of both, for few and for many micro-batches in flight; and that bound on micro-batches
+  /// alone.
   void find_templates(const Deadline&);
-  /// Bounds at the prices of others too.
-  void find_bounds(const std::vector<StageBound>& others, const Deadline&);
 
   const MeshShape& mesh() const { return request_.mesh; }
   bool rematerializes() const { return options_.rematerialize; }
@@ -61,12 +74,11 @@ class TemplateFront {
   std::int64_t cells() const;  ///< pairs of strategies to choose from: what solving all layers is work of
 
  private:
-  struct Point;
-  Point at(const MemoryPrice&, const Deadline&);
-  void refine(const Point& fast, const Point& lean, int in_flight, int depth, const Deadline&);
+  std::optional<TemplatePoint> at(const MemoryPrice&, const Deadline&);
+  void refine(const TemplatePoint& fast, const TemplatePoint& lean, int in_flight, int depth,
+              const Deadline&);
   SelectionSolution solve(const SelectionProblem& priced, double time_limit_s);
   bool bound(const MemoryPrice&, bool update, StageBound::Sum&, double time_limit_s);
-  void add_bound(const MemoryPrice&, double time_limit_s);
 
   const TemplateOptions options_;
   const StageRequest request_;

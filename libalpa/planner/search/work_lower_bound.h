@@ -14,8 +14,10 @@ namespace alpa {
 /// fastest and nothing ever converted.
 struct LayerLowerBound {
   double forward_s = 0, micro_batch_s = 0, update_s = 0;
-  /// Of a forward, what comes after all that later layers get; of a backward, after all that earlier ones do.
-  double forward_end_s = 0, backward_end_s = 0;
+  double weights_s = 0;  ///< of a micro-batch, what leads to gradients of weights alone
+  /// Of a forward, what comes after all that later layers get; of a backward, after all that earlier ones do,
+  /// and of that what does not lead to gradients of weights alone.
+  double forward_end_s = 0, backward_end_s = 0, inputs_end_s = 0;
   bool sends_last = false;  ///< nothing comes after it in the forward
 };
 /// [layer] Of all layers.
@@ -33,8 +35,6 @@ class WorkLowerBound {
   /// Stages of these numbers of devices, each seen as any of its meshes, which must be in the book.
   WorkLowerBound(const PlanningGraph&, const CostTable&, const std::vector<int>& sizes, int devices_per_node);
 
-  /// Seconds of one micro-batch of the layers on that many devices.
-  double micro_batch_s(int first_layer, int end_layer, int size) const;
   /// Of layers on that many devices, all but the step.
   StageFloor floor(int first_layer, int end_layer, int size) const;
 
@@ -44,8 +44,8 @@ class WorkLowerBound {
 
  private:
   struct OfSize {
-    LayerSums micro_batch, forward;
-    std::vector<double> forward_end, backward_end;  ///< [layer] the most of any mesh
+    LayerSums micro_batch, forward, inputs, backward;           ///< inputs: without weights_s
+    std::vector<double> forward_end, backward_end, inputs_end;  ///< [layer] the most of any mesh
   };
   std::map<int, OfSize> of_size_;
   std::vector<bool> sends_last_;  ///< [layer]

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <random>
+
 #include "libalpa/base/infinity.h"
 #include "libalpa/model/model.h"
 #include "libalpa/planner/search/stage_estimates.h"
@@ -44,6 +46,7 @@ class Templates : public testing::TestWithParam<TemplateCase> {
     options.rematerialize = rematerialize;
     options.most_in_flight = 8;
     auto front = std::make_unique<TemplateFront>(*planning_, *mesh_costs_, options);
+    front->find_bound({0, 1}, Deadline(1e6));
     front->find_templates(Deadline(1e6));
     return front;
   }
@@ -51,14 +54,22 @@ class Templates : public testing::TestWithParam<TemplateCase> {
   StageEstimates estimates() const {
     StageEstimates estimates(*planning_, costs_, kMicroBatches);
     const auto keeping = front(false), recomputing = front(true);
-    keeping->find_bounds(recomputing->bounds(), Deadline(1e6));
-    recomputing->find_bounds(keeping->bounds(), Deadline(1e6));
     for (const auto* found : {&keeping, &recomputing}) {
+      (*found)->find_bound(price_of({keeping.get(), recomputing.get()}), Deadline(1e6));
       for (const StageBound& bound : (*found)->bounds()) estimates.add(bound);
       for (const StageTemplate& whole : (*found)->templates())
         estimates.add(whole, {*planning_, all_layers(*planning_, (*found)->rematerializes())});
     }
     return estimates;
+  }
+
+  /// Of memory, where there is half of what the fastest takes.
+  MemoryPrice price_of(const std::vector<const TemplateFront*>& fronts) const {
+    std::vector<TemplatePoint> points;
+    for (const TemplateFront* front : fronts)
+      for (const StageTemplate& whole : front->templates())
+        points.push_back(point_of(whole, kMicroBatches, 0, static_cast<int>(graph_.layers.size())));
+    return binding_price(points, 1, points.front().bytes(1) / 2);
   }
 
   StageSolution solved(int first, int end, int recomputed, const StageSolution* start = nullptr) const {
@@ -90,7 +101,7 @@ TEST_P(Templates, BoundEveryStageFromBelow) {
     for (int recomputed = 0; recomputed <= end - first; ++recomputed) {
       const StageSolution solution = solved(first, end, recomputed);
       ASSERT_TRUE(solution.feasible) << first << " to " << end;
-      const StageEstimates::Least least = said.least(GetParam().mesh, recomputed, first, end);
+      const StageEstimates::Least least = said.least(GetParam().mesh, recomputed, first, end, 1);
       EXPECT_LE(least.step_s, solution.step_s * (1 + 1e-9)) << first << " to " << end;
       EXPECT_LE(least.micro_batch_s, solution.micro_batch_s * (1 + 1e-9)) << first << " to " << end;
       // Bounds that are worth something; single layers may do no more than bring values to others.
@@ -105,7 +116,9 @@ TEST_P(Templates, BoundEveryStageFromBelow) {
 // A bound at a price of memory holds for what fits into the memory that is paid for.
 TEST_P(Templates, BoundStagesThatMemoryLimits) {
   const auto found = front(false);
-  ASSERT_GT(found->bounds().size(), 1u) << "memory is worth nothing here";
+  const MemoryPrice price = price_of({found.get()});
+  ASSERT_GT(price.per_byte_s, 0) << "memory is worth nothing here";
+  found->find_bound(price, Deadline(1e6));
   for_ranges([&](int first, int end) {
     const StageSolution solution = solved(first, end, 0);
     const double bytes =
@@ -160,6 +173,36 @@ TEST_P(Templates, HavePartsThatSolvingStartsFrom) {
         const StageSolution start = solution_of(parts);
         EXPECT_TRUE(solve_stage(*planning_, all, *mesh_costs_, no_time, &start).feasible) << recomputed;
       }
+}
+
+/// The highest bound on mixes of points, at the prices at which two of them are worth the same.
+double highest_bound(const std::vector<TemplatePoint>& points, int in_flight, double bytes, double price) {
+  double least = infinity;
+  for (const TemplatePoint& point : points)
+    least = std::min(least, point.step_s + price * (point.bytes(in_flight) - bytes));
+  return least;
+}
+
+TEST(BindingPrice, HasTheHighestBoundOfAll) {
+  std::mt19937 draw(1);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<TemplatePoint> points(1 + draw() % 6);
+    for (TemplatePoint& point : points) point = {1.0 + draw() % 20, 1.0 * (draw() % 20), 1.0 * (draw() % 5)};
+    const int in_flight = 1 + static_cast<int>(draw() % 4);
+    const double bytes = 1.0 * (draw() % 40);
+    const auto of_bytes = [&](const TemplatePoint& point) { return point.bytes(in_flight); };
+    if (of_bytes(*std::ranges::min_element(points, {}, of_bytes)) > bytes) continue;  // none fits
+    const MemoryPrice price = binding_price(points, in_flight, bytes);
+    EXPECT_EQ(price.in_flight, in_flight);
+    const double found = highest_bound(points, in_flight, bytes, price.per_byte_s);
+    EXPECT_GE(found, highest_bound(points, in_flight, bytes, 0) - 1e-9) << "round " << round;
+    for (const TemplatePoint& a : points)
+      for (const TemplatePoint& b : points)
+        if (const double saved = of_bytes(a) - of_bytes(b); saved > 0 && b.step_s > a.step_s) {
+          const double other = (b.step_s - a.step_s) / saved;
+          EXPECT_GE(found, highest_bound(points, in_flight, bytes, other) - 1e-9) << "round " << round;
+        }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, Templates,
