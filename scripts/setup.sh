@@ -11,6 +11,7 @@ packages=(
   libcli11-dev libfmt-dev libspdlog-dev   # command lines, text, log
   libtomlplusplus-dev nlohmann-json3-dev  # models; metrics and traces
   libxxhash-dev libdnnl-dev               # fingerprints; matrix products on CPUs
+  libjemalloc-dev                         # the allocator of alpa-plan
   zlib1g-dev                              # data sets come compressed
   libpng-dev libturbojpeg0-dev            # images to train on
   libgtest-dev libgmock-dev               # tests

@@ -30,7 +30,7 @@ StageEffort stage_effort(PlannerEffort effort) {
     case PlannerEffort::quick:
       return {0, 500, 2'000, true, 1.05, 1, 0, 1.03};
     case PlannerEffort::normal:
-      return {1'500'000, 2'000, 10'000, true, 1.1, 2, 0, 1.03};
+      return {3'000'000, 2'000, 10'000, true, 1.1, 2, 0, 1.03};
     case PlannerEffort::thorough:
       return {1'000'000'000, 100'000, 60'000, false, infinity, 32, 64, 1.1};
   }

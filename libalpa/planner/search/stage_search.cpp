@@ -213,18 +213,21 @@ class StageSearch {
     return false;
   }
 
-  /// Raises the bound on the slowest of stages by work on it. False where that does not help, or no more may
-  /// be done.
-  bool raise_bound_of_slowest(const std::vector<PlacedSpan>& stages, double cutoff_s) {
-    const PlacedSpan& slowest = *std::ranges::max_element(stages, {}, &PlacedSpan::step_s);
-    const SolvedStage* known = solved_.find(slowest);
-    if (!known) return solve_stages_of(stages, cutoff_s, kSolvedAtOnce);
-    if (!solver_.is_open(slowest, *known) || clock_.is_over() || solved_cells_ > space_.solved_cells)
-      return false;
-    solved_cells_ += modes_.cells(slowest.span.devices);
-    const StageSolver::Limits limits{.stages = static_cast<int>(stages.size()), .cutoff = cutoff_s};
-    solved_.replace(slowest, solver_.with_higher_bound(slowest, limits, *known));
-    return true;
+  /// Raises the bound on the slowest of the stages for which work may do so, by that work. False: on none, or
+  /// no more may be done.
+  bool raise_a_bound(std::vector<PlacedSpan> stages, double cutoff_s) {
+    if (clock_.is_over() || solved_cells_ > space_.solved_cells) return false;
+    std::ranges::stable_sort(stages, std::ranges::greater(), &PlacedSpan::step_s);
+    for (const PlacedSpan& stage : stages) {
+      const SolvedStage* known = solved_.find(stage);
+      if (!known) return solve_stages_of(stages, cutoff_s, kSolvedAtOnce);
+      if (!solver_.is_open(stage, *known)) continue;
+      solved_cells_ += modes_.cells(stage.span.devices);
+      const StageSolver::Limits limits{.stages = static_cast<int>(stages.size()), .cutoff = cutoff_s};
+      solved_.replace(stage, solver_.with_higher_bound(stage, limits, *known));
+      return true;
+    }
+    return false;
   }
 
   /// Once a stage is solved: of pipelines in which another one's update is the slowest, its own should not be
@@ -303,7 +306,7 @@ class StageSearch {
       if (!is_worth_it(unsolved) || !solve_stages_of(stages_of(unsolved), best, kSolvedAtOnce)) {
         const LeastPipeline unproved = least_pipeline(floors, best, false, form_);
         if (is_worth_it(unproved) && raise_bounds(stages_of(unproved), best, floors)) continue;
-        if (!is_worth_it(unproved) || !raise_bound_of_slowest(stages_of(unproved), best)) break;
+        if (!is_worth_it(unproved) || !raise_a_bound(stages_of(unproved), best)) break;
       }
       for (Partition& partition : partitions_of(corrected())) {
         if (partition.seconds >= best || !all_solved(partition)) continue;
