@@ -22,7 +22,6 @@
 #include "libalpa/base/stop_request.h"
 #include "libalpa/base/units.h"
 #include "libalpa/cluster/device_words.h"
-#include "libalpa/cluster/profile_file.h"
 #include "libalpa/h5/atomic_file.h"
 #include "libalpa/ops/catalog.h"
 #include "libalpa/plan/check_plan_file.h"
@@ -60,41 +59,7 @@ struct Settings {
   SolveOptions solve;
   WhatIfOptions what_if;
   SweepOptions sweep;
-  std::vector<std::filesystem::path> clusters;
-  std::vector<double> prices;
 };
-
-/// The numbers to plan with, and what a plan says of them.
-struct PlanningCosts {
-  CostModel costs;
-  std::string profile_fingerprint = {}, extrapolated_from = {};
-};
-
-/// Of a profile, of a cluster file, or of both: a profile's machines in another number, or others.
-PlanningCosts planning_costs(const Settings& settings, Log& log) {
-  if (settings.profile.empty() && settings.cluster.empty())
-    throw Error(ErrorKind::usage, "neither --profile nor --cluster is given",
-                "--profile profile.h5 of alpa-profile, or --cluster configs/clusters/NAME.toml");
-  if (settings.profile.empty()) return {CostModel(read_cluster(settings.cluster))};
-  Profile profile = read_profile(settings.profile);
-  const std::string fingerprint = profile_fingerprint(profile);
-  if (const std::string warning = warning_of(settings.profile, profile); !warning.empty())
-    log.warning(warning);
-  if (!profile.corrections.empty())
-    log.info(fmt::format("'{}' is calibrated by run '{}'", settings.profile.string(),
-                         profile.corrections.back().run));
-  if (settings.cluster.empty()) return {CostModel(profile), fingerprint};
-  auto [cluster, differences] = read_cluster_beside(profile.cluster, settings.cluster);
-  if (!differences.empty()) {
-    log.warning(
-        fmt::format("'{}' is not of the machines that the profile was measured on ({}): measured costs are "
-                    "extrapolated, each by as much as its estimate changes",
-                    settings.cluster.string(), differences));
-    return {CostModel(profile).extrapolated(cluster), fingerprint, profile.cluster.device};
-  }
-  profile.cluster = std::move(cluster);
-  return {CostModel(profile), fingerprint};
-}
 
 /// "842496 parameters", "1315.7 million parameters"
 std::string parameters_text(std::int64_t count) {
@@ -139,7 +104,8 @@ int plan_model(const Settings& settings, const StopRequest& stop, SelectionCache
     if (!written.empty())
       AtomicFile{written};  // a folder that cannot be written is noticed before the search
   const ModelDefinition model = load_model(settings.model);
-  const auto [costs, fingerprint, extrapolated_from] = planning_costs(settings, app.log());
+  const auto [costs, fingerprint, extrapolated_from] =
+      planning_costs(read_planning_profile(settings.profile, app.log()), settings.cluster, app.log());
   PlannerOptions options = settings.planner;
   options.compare_with_search = true;
   options.stop = &stop;
@@ -320,15 +286,16 @@ int main(int argc, char** argv) {
           [&] { ask_what_if(settings.first, settings.profile, settings.what_if, settings.json, app.log()); });
   app.subcommand("sweep", "plan a model for several numbers of devices: how it scales, and what it costs")
       .argument("MODEL.toml", settings.model, "model definition")
+      .option("--profile", settings.sweep.profile,
+              "profile to take the costs from; those of more or of other machines are extrapolated")
       .option(
-          "--cluster", settings.clusters,
+          "--cluster", settings.sweep.clusters,
           "cluster file (TOML), with as many of its nodes as the devices take; given several times: those "
-          "are compared")
-      .required()
+          "are compared; without: the machines of --profile")
       .option("--devices", settings.sweep.devices,
               "numbers of devices: the first, doubled up to the last at most; or a list", "N..N|N,N,...")
       .required()
-      .option("--price-per-hour", settings.prices,
+      .option("--price-per-hour", settings.sweep.prices,
               "price of a node an hour, in any currency, nodes are paid whole; once for each --cluster, in "
               "their order",
               between(1e-6, 1e9))
@@ -350,8 +317,7 @@ int main(int argc, char** argv) {
       .runs([&] {
         return with_kept_solutions(settings.cache, provenance_of(app), app.log(), [&](SelectionCache& cache) {
           settings.sweep.planner.cache = &cache;
-          return sweep_devices(settings.model, settings.clusters, settings.prices, settings.sweep,
-                               settings.out, settings.json, app.log());
+          return sweep_devices(settings.model, settings.sweep, settings.out, settings.json, app.log());
         });
       });
   app.subcommand("compare", "list how two plans differ")

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "libalpa/base/error.h"
 #include "libalpa/cluster/noise.h"
 #include "libalpa/cluster/profile_file.h"
 
@@ -36,6 +37,36 @@ PlanCosts costs_of(const Plan& plan, const std::filesystem::path& profile_path) 
   return {CostModel(profile),
           remark(fmt::format("the costs of '{}' ({})", profile_path.string(), fingerprint)),
           warning_of(profile_path, profile)};
+}
+
+std::optional<Profile> read_planning_profile(const std::filesystem::path& file, Log& log) {
+  if (file.empty()) return std::nullopt;
+  Profile profile = read_profile(file);
+  if (const std::string warning = warning_of(file, profile); !warning.empty()) log.warning(warning);
+  if (!profile.corrections.empty())
+    log.info(fmt::format("'{}' is calibrated by run '{}'", file.string(), profile.corrections.back().run));
+  return profile;
+}
+
+PlanningCosts planning_costs(const std::optional<Profile>& profile, const std::filesystem::path& cluster_file,
+                             Log& log) {
+  if (!profile && cluster_file.empty())
+    throw Error(ErrorKind::usage, "neither --profile nor --cluster is given",
+                "--profile profile.h5 of alpa-profile, or --cluster configs/clusters/NAME.toml");
+  if (!profile) return {CostModel(read_cluster(cluster_file))};
+  const std::string fingerprint = profile_fingerprint(*profile);
+  if (cluster_file.empty()) return {CostModel(*profile), fingerprint};
+  auto [cluster, differences] = read_cluster_beside(profile->cluster, cluster_file);
+  if (!differences.empty()) {
+    log.warning(
+        fmt::format("'{}' is not of the machines that the profile was measured on ({}): measured costs are "
+                    "extrapolated, each by as much as its estimate changes",
+                    cluster_file.string(), differences));
+    return {CostModel(*profile).extrapolated(cluster), fingerprint, profile->cluster.device};
+  }
+  Profile there = *profile;
+  there.cluster = std::move(cluster);
+  return {CostModel(there), fingerprint};
 }
 
 }  // namespace alpa

@@ -1,7 +1,9 @@
 #pragma once
 #include <filesystem>
+#include <optional>
 #include <string>
 
+#include "libalpa/base/log.h"
 #include "libalpa/cluster/cost_model.h"
 #include "libalpa/plan/plan.h"
 
@@ -19,5 +21,18 @@ std::string warning_of(const std::filesystem::path& file, const Profile&);
 
 /// From a profile; from the numbers of the plan's cluster alone where `profile` is "". Throws Error(input).
 PlanCosts costs_of(const Plan&, const std::filesystem::path& profile);
+
+/// The numbers to plan with, and what a plan says of them.
+struct PlanningCosts {
+  CostModel costs;
+  std::string profile_fingerprint = {}, extrapolated_from = {};
+};
+
+/// Logs what there is to know of it; nullopt where `file` is "". Throws Error(input).
+std::optional<Profile> read_planning_profile(const std::filesystem::path& file, Log&);
+
+/// Of a profile, of a cluster file (unless it is ""), or of both: a profile's machines in another number, or
+/// others. Throws Error(usage) where there is neither, Error(input).
+PlanningCosts planning_costs(const std::optional<Profile>&, const std::filesystem::path& cluster, Log&);
 
 }  // namespace alpa

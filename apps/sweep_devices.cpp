@@ -11,6 +11,7 @@
 #include "apps/described_settings.h"
 #include "apps/models.h"
 #include "apps/page_skeleton.h"
+#include "apps/plan_costs.h"
 #include "apps/planning_model.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/limits.h"
@@ -83,16 +84,54 @@ std::string split_text(const PlanFacts& facts) {
                      facts.stages.size());
 }
 
+/// Of each cluster file; where there is none, of the profile's machines. Refuses those of which nobody knows
+/// what so many devices would be like.
+std::vector<PlanningCosts> read_machines(const SweepOptions& options, const std::optional<Profile>& profile,
+                                         int most_devices, Log& log) {
+  std::vector<PlanningCosts> machines;
+  for (const std::filesystem::path& cluster : options.clusters)
+    machines.push_back(planning_costs(profile, cluster, log));
+  if (machines.empty()) machines.push_back(planning_costs(profile, "", log));
+  if (const std::size_t prices = options.prices.size(); prices > 0 && prices != machines.size())
+    throw Error(ErrorKind::usage,
+                fmt::format("--price-per-hour is given {} times for {}", prices,
+                            count_text(std::ssize(machines), "cluster")),
+                "one for each cluster in their order, or none");
+  for (const PlanningCosts& each : machines)
+    if (const Cluster most = cluster_for(each.costs.cluster(), most_devices);
+        options.clusters.empty() && each.costs.cluster().nodes == 1 && most.nodes > 1)
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("--devices: {} devices are {} nodes, and '{}' was measured on one: nothing is known "
+                      "of links between nodes",
+                      most_devices, most.nodes, options.profile.string()),
+          "--cluster FILE.toml that says between_nodes, or fewer devices");
+  return machines;
+}
+
+/// Of as many of the machines as the devices take; where that is more than were measured, extrapolated.
+PlanningCosts costs_for(const PlanningCosts& machines, const std::optional<Profile>& profile, int devices) {
+  const Cluster cluster = cluster_for(machines.costs.cluster(), devices);
+  const bool is_larger = profile && (cluster.nodes > profile->cluster.nodes ||
+                                     cluster.devices_per_node > profile->cluster.devices_per_node);
+  return {machines.costs.extrapolated(cluster), machines.profile_fingerprint,
+          is_larger ? profile->cluster.device : machines.extrapolated_from};
+}
+
 /// nullopt: a stop was asked for before there was a plan.
-std::optional<ScalingRow> planned_row(const PlanningModel& model, const ModelDefinition& definition,
-                                      const Cluster& cluster, PlannerOptions options, int devices, Log& log) {
+std::optional<ScalingRow> planned_row(const PlanningModel& model, const PlanningCosts& costs,
+                                      PlannerOptions options, int devices, Log& log) {
   options.devices = devices;
   ScalingRow row{.devices = devices};
   try {
-    const Plan plan = make_plan(model, CostModel(cluster), options, log);
-    const PlanFacts facts = plan_facts(plan, training_step_graph(definition, plan.micro_batch_samples));
+    Plan plan = make_plan(model, costs.costs, options, log);
+    plan.profile_fingerprint = costs.profile_fingerprint;
+    plan.extrapolated_from = costs.extrapolated_from;
+    const PlanFacts facts = plan_facts(plan, model.graph(plan.micro_batch_samples));
     const Prediction& p = plan.prediction;
     row.step_s = p.step_s;
+    row.costs = facts.costs();
+    row.estimated_operators = p.estimated_operators;
     row.split = split_text(facts);
     row.micro_batches = plan.micro_batches;
     row.cut_short = p.hit_time_limit;
@@ -105,6 +144,12 @@ std::optional<ScalingRow> planned_row(const PlanningModel& model, const ModelDef
     row.lacks = error.happened();
   }
   return row;
+}
+
+/// "1 node of 4 devices (CPU, 4 cores)"
+std::string machines_text(const Cluster& cluster) {
+  return fmt::format("{} of {} ({})", count_text(cluster.nodes, "node"),
+                     count_text(cluster.devices_per_node, "device"), cluster.device);
 }
 
 std::string progress_text(const ScalingRow& row) {
@@ -138,16 +183,10 @@ std::vector<int> device_counts(const std::string& text) {
   return counts;
 }
 
-int sweep_devices(const std::filesystem::path& model, const std::vector<std::filesystem::path>& clusters,
-                  const std::vector<double>& prices, const SweepOptions& options,
+int sweep_devices(const std::filesystem::path& model, const SweepOptions& options,
                   const std::filesystem::path& page, bool as_json, Log& log) {
   const StopRequest stop;
   const std::vector<int> counts = device_counts(options.devices);
-  if (!prices.empty() && prices.size() != clusters.size())
-    throw Error(ErrorKind::usage,
-                fmt::format("--price-per-hour is given {} times for {}", prices.size(),
-                            count_text(std::ssize(clusters), "cluster")),
-                "one for each cluster in their order, or none");
   Scaling scaling{.target_step_s = target_step_s(options), .steps = options.steps};
   std::string skeleton;
   if (!page.empty()) {
@@ -161,21 +200,23 @@ int sweep_devices(const std::filesystem::path& model, const std::vector<std::fil
   scaling.tokens = has_tokens(training_step_graph(definition, definition.training.group_samples))
                        ? scaling.batch * definition.training.sequence
                        : 0;
-  for (std::size_t c = 0; c < clusters.size(); ++c) {
-    scaling.clusters.push_back({read_cluster(clusters[c]), prices.empty() ? 0 : prices[c]});
-    cluster_for(scaling.clusters.back().cluster, counts.back());
-  }
+  const std::optional<Profile> profile = read_planning_profile(options.profile, log);
+  if (profile) scaling.measured_on = machines_text(profile->cluster);
+  const std::vector<PlanningCosts> machines = read_machines(options, profile, counts.back(), log);
+  for (std::size_t c = 0; c < machines.size(); ++c)
+    scaling.clusters.push_back({machines[c].costs.cluster(), options.prices.empty() ? 0 : options.prices[c]});
   PlannerOptions planner = options.planner;
   planner.stop = &stop;
-  for (ClusterScaling& c : scaling.clusters)
+  for (std::size_t c = 0; c < machines.size(); ++c)
     for (const int devices : counts) {
       if (stop.is_asked()) break;
       const std::optional<ScalingRow> row =
-          planned_row(planning, definition, cluster_for(c.cluster, devices), planner, devices, log);
+          planned_row(planning, costs_for(machines[c], profile, devices), planner, devices, log);
       if (!row) break;
+      ClusterScaling& of = scaling.clusters[c];
       log.info(
-          fmt::format("'{}', {}: {}", c.cluster.name, count_text(devices, "device"), progress_text(*row)));
-      c.rows.push_back(*row);
+          fmt::format("'{}', {}: {}", of.cluster.name, count_text(devices, "device"), progress_text(*row)));
+      of.rows.push_back(*row);
     }
   if (!page.empty()) publish_text(page, scaling_page(skeleton, scaling));
   std::fputs((as_json ? scaling_json(scaling).text() + "\n" : scaling_text(scaling)).c_str(), stdout);

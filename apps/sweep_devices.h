@@ -11,7 +11,10 @@ namespace alpa {
 
 /// What a sweep goes over, and what is asked of it.
 struct SweepOptions {
-  std::string devices;  ///< "8..1024", "8,16,24"
+  std::filesystem::path profile;                ///< "": costs are estimated
+  std::vector<std::filesystem::path> clusters;  ///< none: the profile's machines
+  std::vector<double> prices;                   ///< of a node an hour: none, or one for each cluster
+  std::string devices;                          ///< "8..1024", "8,16,24"
   double target_step_s = 0, target_hours = 0;
   std::int64_t steps = 0;
   PlannerOptions planner;
@@ -23,9 +26,8 @@ void describe(SweepOptions&, OptionsVisitor&);
 std::vector<int> device_counts(const std::string& text);
 
 /// Plans the model for each number of devices of each cluster and prints how it scales; writes `page` unless
-/// it is "". `prices`: of a node an hour, none or one for each cluster. The result is the exit status.
-int sweep_devices(const std::filesystem::path& model, const std::vector<std::filesystem::path>& clusters,
-                  const std::vector<double>& prices, const SweepOptions&, const std::filesystem::path& page,
+/// it is "". The result is the exit status.
+int sweep_devices(const std::filesystem::path& model, const SweepOptions&, const std::filesystem::path& page,
                   bool as_json, Log&);
 
 }  // namespace alpa

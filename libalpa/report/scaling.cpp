@@ -22,6 +22,13 @@ std::string few_words(const std::string& lacks) {
   return at == std::string::npos ? lacks : lacks.substr(at + 2);
 }
 
+/// "measured", "extrapolated, 12 operators estimated"
+std::string costs_text(const ScalingRow& row) {
+  return row.estimated_operators == 0
+             ? row.costs
+             : fmt::format("{}, {} estimated", row.costs, count_text(row.estimated_operators, "operator"));
+}
+
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 std::string rate_of(const Scaling& scaling, const ScalingRow& row) {
@@ -36,6 +43,7 @@ std::string cluster_table(const Scaling& scaling, const ClusterScaling& c, const
   std::vector<std::string> titles{"devices",    "step",         scaling.tokens > 0 ? "tokens/s" : "samples/s",
                                   "efficiency", "gap to bound", "memory per device"};
   if (has_price) titles.emplace_back("price of 1000 steps");
+  if (!scaling.measured_on.empty()) titles.emplace_back("costs");
   titles.emplace_back("plan");
   std::vector<std::vector<std::string>> rows{titles};
   for (const ScalingRow& row : c.rows) {
@@ -51,6 +59,7 @@ std::string cluster_table(const Scaling& scaling, const ClusterScaling& c, const
           row.gap ? percent(*row.gap) : "-", bytes_text(row.memory_bytes)})
       cells.push_back(cell);
     if (has_price) cells.push_back(fmt::format("{:.2f}", c.price_per_1000_steps(row)));
+    if (!scaling.measured_on.empty()) cells.push_back(costs_text(row));
     cells.push_back(row.split + (row.cut_short ? ", search cut short" : "") +
                     (&row == chosen ? "  <- cheapest for the target" : ""));
     rows.push_back(cells);
@@ -90,6 +99,8 @@ JsonObject row_json(const Scaling& scaling, const ClusterScaling& c, const Scali
   json.set("step_s", row.step_s)
       .set("samples_per_s", static_cast<double>(scaling.batch) / row.step_s)
       .set("efficiency", c.efficiency(row))
+      .set("costs", row.costs)
+      .set("estimated_operators", row.estimated_operators)
       .set("split", row.split)
       .set("micro_batches", row.micro_batches)
       .set("memory_bytes", row.memory_bytes)
@@ -140,6 +151,9 @@ std::string scaling_text(const Scaling& scaling) {
   std::string text =
       fmt::format("{}, {} a step{}\n", scaling.model, count_text(scaling.batch, "sample"),
                   scaling.tokens > 0 ? fmt::format(" ({})", count_text(scaling.tokens, "token")) : "");
+  if (!scaling.measured_on.empty())
+    text += fmt::format("costs were measured on {}, and are extrapolated to more or others\n",
+                        scaling.measured_on);
   for (const ClusterScaling& c : scaling.clusters)
     text += fmt::format("\n'{}', nodes of {}: {} of {}{}\n{}", c.cluster.name,
                         count_text(c.cluster.devices_per_node, "device"), c.cluster.device,
@@ -170,6 +184,7 @@ JsonObject scaling_json(const Scaling& scaling) {
   set_unless_0(json, "batch_tokens", scaling.tokens);
   set_unless_0(json, "target_step_s", scaling.target_step_s);
   set_unless_0(json, "steps", scaling.steps);
+  scaling.measured_on.empty() ? json.set_null("measured_on") : json.set("measured_on", scaling.measured_on);
   json.set("clusters", clusters);
   if (const auto choice = cheapest(scaling))
     return json.set("cheapest", JsonObject()

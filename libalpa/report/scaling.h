@@ -18,6 +18,8 @@ struct ScalingRow {
   std::int64_t memory_bytes = 0;   ///< of the fullest device
   std::optional<double> gap = {};  ///< to the bound: 0.03 for at most 3 % above the best
   bool cut_short = false;          ///< the search was, by the clock
+  std::string costs = {};          ///< as of PlanFacts
+  int estimated_operators = 0;     ///< as of Prediction
   std::string lacks = {};          ///< why no plan fits
 
   bool fits() const { return step_s > 0; }
@@ -38,10 +40,11 @@ struct ClusterScaling {
 /// A model on clusters of different size.
 struct Scaling {
   std::string model = {};
-  std::int64_t batch = 1;    ///< samples of a step
-  std::int64_t tokens = 0;   ///< of a step; 0 where samples are no tokens
-  double target_step_s = 0;  ///< 0: none
-  std::int64_t steps = 0;    ///< of the whole training; 0: not known
+  std::int64_t batch = 1;        ///< samples of a step
+  std::int64_t tokens = 0;       ///< of a step; 0 where samples are no tokens
+  double target_step_s = 0;      ///< 0: none
+  std::int64_t steps = 0;        ///< of the whole training; 0: not known
+  std::string measured_on = {};  ///< the machines that a profile with the costs is of; "": there is none
   std::vector<ClusterScaling> clusters = {};
 
   bool reaches_target(const ScalingRow&) const;

@@ -5,6 +5,7 @@ const colorOf = i => `var(--${COLORS[i % COLORS.length]})`;
 const hasTokens = data.batch_tokens !== null;
 const isChosen = (c, r) => cheapest !== null && cheapest.cluster === c && clusters[c].rows[r].devices === cheapest.devices;
 const fewWords = text => text.slice(text.lastIndexOf(': ') + 1).trim();
+const costs = r => r.costs + (r.estimated_operators ? `, ${r.estimated_operators} operators estimated` : '');
 function rate(r) {
   let value = hasTokens ? r.tokens_per_s : r.samples_per_s, prefix = 0;
   for (; value >= 1000 && prefix < 4; ++prefix) value /= 1000;
@@ -66,11 +67,13 @@ function clusterTable(cluster, c) {
   const priced = cluster.price_per_node_hour !== null;
   const columns = [['devices', true], ['step', true], [hasTokens ? 'tokens/s' : 'samples/s', true], ['efficiency', true], ['gap to the bound', true], ['memory per device', true]];
   if (priced) columns.push(['price of 1000 steps', true]);
-  columns.push(['micro-batches', true], ['plan']);
+  columns.push(['micro-batches', true]);
+  if (data.measured_on !== null) columns.push(['costs']);
+  columns.push(['plan']);
   const rows = cluster.rows.map((r, i) => {
     const cells = !r.fits ? [r.devices, ...Array(columns.length - 2).fill('–'), 'does not fit: ' + fewWords(r.lacks)]
       : [r.devices, seconds(r.step_s), rate(r), percent(r.efficiency), r.gap === null ? '–' : percent(r.gap), bytes(r.memory_bytes),
-        ...(priced ? [r.price_per_1000_steps.toFixed(2)] : []), r.micro_batches, r.split + (r.cut_short ? ', search cut short' : '')];
+        ...(priced ? [r.price_per_1000_steps.toFixed(2)] : []), r.micro_batches, ...(data.measured_on !== null ? [costs(r)] : []), r.split + (r.cut_short ? ', search cut short' : '')];
     return { ...row(...cells), chosen: isChosen(c, i) };
   });
   return table(`${cluster.name}: nodes of ${cluster.devices_per_node} × ${cluster.device}, ${bytes(cluster.memory_bytes)} each` + (priced ? `, ${cluster.price_per_node_hour} an hour and node` : ''), columns, rows, { class: 'scaling' });
@@ -90,6 +93,7 @@ const anyFits = clusters.some(c => c.rows.some(r => r.fits));
 document.title = 'Scaling of ' + data.model;
 document.getElementById('page').append(...[make('h1', {}, 'Scaling of ' + data.model),
   make('p', {}, `${data.batch_samples} samples` + (hasTokens ? ` (${data.batch_tokens} tokens)` : '') + ' a step; every step is predicted by the simulator.'),
+  data.measured_on === null ? null : make('p', {}, `Costs were measured on ${data.measured_on}, and are extrapolated to more or others.`),
   target === null ? null : make('p', { class: 'target' }, targetText()), ...clusters.map(clusterTable),
   anyFits ? key(clusters.map((c, i) => [COLORS[i % COLORS.length], c.name])) : null,
   anyFits ? make('h3', {}, 'Step over devices') : null,

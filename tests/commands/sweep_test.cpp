@@ -46,6 +46,41 @@ TEST_F(Sweep, HasThePlansThatAlpaPlanMakesOneByOne) {
   }
 }
 
+TEST_F(Sweep, TakesMeasuredCostsAndExtrapolatesThemToMoreOrOtherMachines) {
+  const CommandResult profiled =
+      run("alpa-profile " + tiny_gpt_ +
+              " --repetitions 1 --least-sample-ms 0.01 --cold-mib 1 --time-budget 10 --out profile.h5",
+          2);
+  ASSERT_EQ(profiled.status, 0) << profiled.output;
+  const std::string measured = "alpa-plan sweep " + tiny_gpt_ + " --profile profile.h5 --devices ",
+                    method = " --method data-parallel";
+  const nlohmann::json one_node = json_of(measured + "2" + method);
+  EXPECT_THAT(one_node["measured_on"].get<std::string>(), StartsWith("1 node of 2 devices (CPU"));
+  expect_refused(measured + "2,4" + method + " --log-level error", 2,
+                 "--devices: 4 devices are 2 nodes, and 'profile.h5' was measured on one: nothing is known");
+
+  // As alpa-plan has them, one by one.
+  const std::string link = "between_nodes = { latency_us = 50, gb_per_s = 1 }\n";
+  write("more.toml", "name = \"more\"\nnodes = 2\ndevices_per_node = 2\n" + link);
+  const nlohmann::json rows =
+      json_of(measured + "2,4" + method + " --cluster more.toml --cluster " + cluster_)["clusters"];
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0]["rows"][0]["costs"], "measured");
+  EXPECT_EQ(rows[0]["rows"][0]["step_s"], one_node["clusters"][0]["rows"][0]["step_s"]);
+  EXPECT_EQ(rows[0]["rows"][1]["costs"], "extrapolated");
+  EXPECT_EQ(rows[1]["rows"][0]["costs"], "extrapolated");
+  const std::vector<std::pair<std::string, nlohmann::json>> expected{
+      {"", rows[0]["rows"][0]["step_s"]},
+      {" --cluster more.toml", rows[0]["rows"][1]["step_s"]},
+      {" --cluster " + cluster_, rows[1]["rows"][1]["step_s"]}};
+  for (const auto& [cluster, step_s] : expected) {
+    const CommandResult made =
+        run("alpa-plan " + tiny_gpt_ + " --profile profile.h5" + cluster + method + " --force --out plan.h5");
+    ASSERT_EQ(made.status, 0) << made.output;
+    EXPECT_EQ(json_of("alpa-plan explain plan.h5")["step_s"], step_s) << cluster;
+  }
+}
+
 TEST_F(Sweep, TakesAsManyNodesAsTheDevicesNeed) {
   const CommandResult result = run(sweep("--devices 3,4,8 --method data-parallel --price-per-hour 3.6"));
   EXPECT_EQ(result.status, 0) << result.output;
@@ -118,7 +153,8 @@ TEST_F(Sweep, RefusesWhatCannotBe) {
                  "--price-per-hour is given 2 times for 1 cluster");
   expect_refused(sweep("--devices 2 --target-step 1 --target-hours 1 --steps 5"), 2, "--target-step and ");
   expect_refused(sweep("--devices 2 --target-hours 1"), 2, "--target-hours without --steps");
-  expect_refused("alpa-plan sweep " + tiny_gpt_ + " --devices 2", 2, "--cluster is missing");
+  expect_refused("alpa-plan sweep " + tiny_gpt_ + " --devices 2", 2,
+                 "neither --profile nor --cluster is given");
   expect_refused(sweep("--devices 2 --cluster missing.toml"), 3, "cannot read 'missing.toml'");
   expect_refused("alpa-plan sweep missing.toml --cluster " + cluster_ + " --devices 2", 3,
                  "cannot read 'missing.toml'");

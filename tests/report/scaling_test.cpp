@@ -100,6 +100,26 @@ TEST(ScalingText, LeavesOutWhatIsNotKnown) {
   EXPECT_THAT(scaling_text(scaling), HasSubstr("\nnone reaches the target of 1.00 s a step\n"));
 }
 
+TEST(ScalingText, SaysWhereTheCostsOfEachRowAreFromBesideAProfile) {
+  Scaling scaling = two_clusters(0, 0, 0);
+  EXPECT_THAT(scaling_text(scaling), Not(HasSubstr("costs")));
+  scaling.measured_on = "1 node of 8 devices (GPU)";
+  std::vector<ScalingRow>& rows = scaling.clusters[0].rows;
+  rows[1].costs = "measured";
+  rows[2].costs = "extrapolated";
+  rows[2].estimated_operators = 12;
+  EXPECT_THAT(scaling_text(scaling),
+              AllOf(HasSubstr("\ncosts were measured on 1 node of 8 devices (GPU), and are extrapolated to "
+                              "more or others\n"),
+                    HasSubstr("  memory per device                                 costs  plan\n"),
+                    HasSubstr("  3.00 MiB                              measured  DP\n"),
+                    HasSubstr("  3.00 MiB  extrapolated, 12 operators estimated  DP\n")));
+  const nlohmann::json json = nlohmann::json::parse(scaling_json(scaling).text());
+  EXPECT_EQ(json["measured_on"], scaling.measured_on);
+  EXPECT_EQ(json["clusters"][0]["rows"][1]["costs"], "measured");
+  EXPECT_EQ(json["clusters"][0]["rows"][2]["estimated_operators"], 12);
+}
+
 TEST(ScalingJson, HasTheSameFiguresByName) {
   const Scaling scaling = two_clusters(1, 2, 30);
   const nlohmann::json json = nlohmann::json::parse(scaling_json(scaling).text());

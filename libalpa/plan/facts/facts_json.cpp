@@ -179,9 +179,7 @@ JsonObject facts_json(const PlanFacts& f) {
       .set("micro_batch_samples", f.micro_batch_samples)
       .set("step_s", f.prediction.step_s)
       .set("time", time_json(f.mean))
-      .set("costs", !f.is_measured()              ? "estimated"
-                    : f.extrapolated_from.empty() ? "measured"
-                                                  : "extrapolated")
+      .set("costs", f.costs())
       .set("estimated_operators", f.prediction.estimated_operators)
       .set("cut_short", f.prediction.hit_time_limit)
       .set("bound", bound_json(f.prediction))

@@ -47,6 +47,10 @@ std::string split_text(const PlanFacts& facts, std::size_t meshes) {
 
 }  // namespace
 
+const char* PlanFacts::costs() const {
+  return !is_measured() ? "estimated" : extrapolated_from.empty() ? "measured" : "extrapolated";
+}
+
 const Candidate* PlanFacts::runner_up() const {
   for (const Candidate& c : prediction.candidates)
     if (c.step_s > 0 && !c.is_chosen() && c.schedule.empty()) return &c;

@@ -49,6 +49,7 @@ struct PlanFacts {
   Prediction prediction;
 
   bool is_measured() const { return !profile_fingerprint.empty(); }
+  const char* costs() const;  ///< what they are: "estimated", "measured", "extrapolated"
   bool is_pinned() const { return method.starts_with(kPinnedMethod); }
   /// The best other plan that fits, with other stages; null: none did. Faster only than a plan that was asked
   /// for.
