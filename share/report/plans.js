@@ -108,6 +108,20 @@ function whatIf(steps) {
       bytes(s.fullest_bytes), bytes(s.memory_bytes), left(s), s.binds), chosen: i === 0 })), { class: 'what-if' });
 }
 
+function constraints(facts) {
+  if (!facts.constraints.length) return [];
+  const price = without => {
+    if (without === null) return 'not known';
+    const more = (100 * (facts.step_s / without - 1)).toFixed(2);
+    return more > 0 ? `+${more} %` : 'free';
+  };
+  const line = (text, where, without) => row(text, where, seconds(without), price(without));
+  const rows = facts.constraints.map(c => line(c.constraint, c.where, c.step_without_s));
+  if (rows.length > 1) rows.push(line('all of them', '', facts.unconstrained_step_s));
+  return [make('h3', {}, 'Constraints'), table('constraints that the plan meets: step time found without each, with the same effort, and its price',
+    [['constraint'], ['where'], ['step without', true], ['price', true]], rows, { class: 'constraints' })];
+}
+
 function boundText(facts) {
   const b = facts.bound;
   if (b.lower_bound_s === null) return 'No lower bound is known.';
@@ -131,7 +145,7 @@ function planSection({ title, remark, facts, picture, what_if }, n) {
   return make('section', { id: 'plan-' + n }, make('h2', {}, title),
     make('p', {}, `${facts.model} on ${facts.devices} devices of ${facts.cluster.name} (${facts.cluster.device}): ${facts.split}, ${facts.micro_batches} micro-batches of ${facts.micro_batch_samples}, schedule ${facts.schedule}, by ${facts.method}.`),
     make('p', {}, `Predicted step ${stepText(facts)}, costs ${facts.costs}. ${bindsText(facts)}`),
-    make('p', { class: 'bound' }, boundText(facts) + (facts.cut_short ? ' The search was cut short.' : '')),
+    make('p', { class: 'bound' }, boundText(facts) + (facts.cut_short ? ' The search was cut short.' : '')), ...constraints(facts),
     make('h3', {}, 'Stages'), stagesTable(facts), key(PARTS.map(([name]) => [name, name])), partsOfStep(facts),
     make('h3', {}, 'Timeline of the step'), make('p', { class: 'soft' }, drawn + ' ' + remark),
     key([['forward', 'forward'], ['backward', 'backward'], ['weights', 'backward of weights'], ['update', 'update']]), timeline(picture),

@@ -10,6 +10,7 @@
 namespace alpa {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 
 class ReportCommand : public Workplace {
@@ -47,6 +48,29 @@ TEST_F(ReportCommand, HasTablesThatABrowserShows) {
   ASSERT_FALSE(comparison.empty());
   EXPECT_EQ(comparison[1], (std::vector<std::string>{"split", "PP2", "DP4 · ZeRO-2"}));
   EXPECT_THAT(dom, HasSubstr("timeline of the simulated step"));
+}
+
+TEST_F(ReportCommand, HasTheConstraintsOfAPlanAndTheirPrices) {
+  write("limits.toml", "most_zero = 0\nmost_tensor_parallel = 2\n");
+  make_plan("plan", "--constraints limits.toml --effort quick --micro-batches 4");
+  make_plan("free", "--effort quick --micro-batches 4");
+  ASSERT_EQ(run("alpa-plan report plan.h5 free.h5 --out plan.html").status, 0);
+  const std::string dom = shown_page(path("plan.html"));
+  if (dom.empty()) GTEST_SKIP() << "there is no chromium-headless-shell and no chromium";
+  const nlohmann::json facts = nlohmann::json::parse(run("alpa-plan explain plan.h5 --json").output);
+  const std::string text = run("alpa-plan explain plan.h5 --full").output;
+  const auto shown = cells_of(dom, "constraints");
+  ASSERT_EQ(shown.size(), 3u) << dom.substr(0, 3000);
+  for (std::size_t c = 0; c < 2; ++c) {
+    EXPECT_EQ(shown[c].at(0), facts["constraints"][c]["constraint"]);
+    EXPECT_EQ(shown[c].at(1), facts["constraints"][c]["where"]);
+    const std::size_t line = text.find("  " + shown[c].at(0) + " ");
+    ASSERT_NE(line, std::string::npos) << text;
+    EXPECT_THAT(text.substr(line, text.find('\n', line) - line), EndsWith("  " + shown[c].at(3)));
+  }
+  EXPECT_EQ(shown[2].at(0), "all of them");
+  const std::string table = "<table class=\"constraints\">";
+  EXPECT_EQ(dom.find(table), dom.rfind(table));  // the other plan has none
 }
 
 TEST_F(ReportCommand, OfA64GpuPlanIsSmallAndAsksNoNetwork) {
