@@ -191,12 +191,8 @@ std::vector<StateTile> Executor::state_tiles() const {
     bool first = true;
     for (const MeshIndex earlier : indices_to<MeshIndex>(static_cast<std::size_t>(s.place)))
       first = first && s.programs[0]->meshes[earlier].state_buffer[i] < 0;
-    for (int axis = 0; axis < static_cast<int>(s.coordinate.size()); ++axis) {
-      bool splits = false;
-      for (const auto& axes : buffer.layout.axes)
-        splits = splits || std::find(axes.begin(), axes.end(), axis) != axes.end();
-      first = first && (splits || s.coordinate[axis] == 0);
-    }
+    for (int axis = 0; axis < static_cast<int>(s.coordinate.size()); ++axis)
+      first = first && (splits_along(buffer.layout, axis) || s.coordinate[axis] == 0);
     tiles.push_back(
         {i, buffer.tile, tile_origin(whole, buffer.layout, program.mesh.shape, s.coordinate), first});
   }

@@ -27,6 +27,11 @@ std::uint32_t used_axes(const ShardingSpec& spec) {
 
 ShardingSpec replicated_spec(std::size_t rank) { return {std::vector<std::vector<int>>(rank), 0, 0}; }
 
+bool splits_along(const ShardingSpec& spec, int axis) {
+  return std::ranges::any_of(
+      spec.axes, [&](const std::vector<int>& axes) { return std::ranges::find(axes, axis) != axes.end(); });
+}
+
 ShardingSpec without_terms(ShardingSpec spec) {
   spec.partial_sum = spec.partial_max = 0;
   return spec;

@@ -27,6 +27,9 @@ struct ShardingSpec {
 
 ShardingSpec replicated_spec(std::size_t rank);
 
+/// Whether the axis splits some dimension.
+bool splits_along(const ShardingSpec&, int axis);
+
 /// What becomes of a layout when its terms are reduced.
 ShardingSpec without_terms(ShardingSpec);
 

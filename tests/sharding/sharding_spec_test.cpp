@@ -44,6 +44,14 @@ TEST(ReplicaCount, CountsTheAxesThatDoNothing) {
   EXPECT_EQ(replica_count(parse_spec("S0R+sum1"), mesh), 1);
 }
 
+TEST(SplitsAlong, ASumIsNoSplit) {
+  const ShardingSpec spec = parse_spec("RS20+sum1");
+  EXPECT_TRUE(splits_along(spec, 0));
+  EXPECT_FALSE(splits_along(spec, 1));
+  EXPECT_TRUE(splits_along(spec, 2));
+  EXPECT_FALSE(splits_along(spec, 3));
+}
+
 TEST(SpecText, ReadsBackWhatItWrites) {
   for (const char* text : {"RR", "S0R", "RS01", "S1S0", "-", "RR+sum1", "-+sum0+max1", "S0R+sum1"})
     EXPECT_EQ(spec_text(parse_spec(text)), text);

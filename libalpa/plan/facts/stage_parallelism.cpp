@@ -33,12 +33,6 @@ Parallelism parallelism_of(const ShardingRule& rule, const std::vector<FactorRol
   return Parallelism::none;
 }
 
-bool splits_along(const ShardingSpec& layout, int axis) {
-  return std::ranges::any_of(layout.axes, [&](const std::vector<int>& axes) {
-    return std::find(axes.begin(), axes.end(), axis) != axes.end();
-  });
-}
-
 bool splits_along_any(const ShardingSpec& layout, const std::vector<int>& axes) {
   return std::ranges::any_of(axes, [&](int axis) { return splits_along(layout, axis); });
 }

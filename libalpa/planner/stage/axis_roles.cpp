@@ -113,10 +113,8 @@ bool may_rest(const ShardingSpec& spec, const StageRequest& request) {
   for (std::size_t axis = 0; axis < request.roles.size(); ++axis) {
     const AxisRole role = request.roles[axis];
     if (role == AxisRole::free || role == AxisRole::tensor || role == AxisRole::expert) continue;
-    bool split = false;
-    for (const auto& axes : spec.axes)
-      split = split || std::find(axes.begin(), axes.end(), static_cast<int>(axis)) != axes.end();
-    if (split != (request.state_sharding == StateSharding::parameters && role == AxisRole::data))
+    const bool is_split = splits_along(spec, static_cast<int>(axis));
+    if (is_split != (request.state_sharding == StateSharding::parameters && role == AxisRole::data))
       return false;
   }
   return true;
