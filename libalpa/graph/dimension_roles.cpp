@@ -17,7 +17,7 @@ bool multiplies_experts(const Graph& graph, const Node& node, const ShardingRule
   const auto leads = [&](const std::vector<DimensionFactors>& dimensions) {
     return !dimensions.empty() && dimensions[0] == rule.operands[0][0];
   };
-  return node.op->name == "einsum" && !rule.operands[0].empty() && leads(rule.operands[1]) &&
+  return node.op->is_product && !rule.operands[0].empty() && leads(rule.operands[1]) &&
          leads(rule.results[0]) && value_of(graph, node.operands[1]).kind == ValueKind::state;
 }
 

@@ -76,6 +76,13 @@ struct OpDef {
   /// The result is the sum over the micro-batches of the step.
   bool sums_micro_batches = false;
 
+  /// The result is the sum of all elements of the operand, as a loss has to be.
+  bool is_total = false;
+
+  /// The result adds up products of the two operands' elements; where both and the result lead with one
+  /// factor, it is a product for each of its indices (of experts, see factor_roles).
+  bool is_product = false;
+
   /// The operand that is the running average of operand 0, a state without gradient: training brings it up to
   /// date by `running_update` with the attributes `momentum` and `correction` (default 1). -1: none.
   int running_average = -1;

@@ -248,7 +248,7 @@ class Expansion {
       faults_.add(model_.layers.back().place,
                   fmt::format("'loss' is {}, expected a sum over all tokens, f32[scalar]", type_text(type)));
     else if (const NodeIndex by = builder_.graph().values[loss->second].producer;
-             by < 0 || node_of(builder_.graph(), by).op->name != "reduce_sum")
+             by < 0 || !node_of(builder_.graph(), by).op->is_total)
       faults_.add(
           model_.layers.back().place,
           "'loss' is not what 'reduce_sum' gives, expected this as the last step; scale what it sums");

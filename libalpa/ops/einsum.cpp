@@ -92,6 +92,7 @@ constinit const OpDef einsum{
     .make_rule = einsum_rule,
     .flops_per_point = 2,
     .cuda_workspace_bytes = [](const OpCall&) { return kMatrixProductBytes; },
+    .is_product = true,
     .accumulates = true,
     .gradient = einsum_gradient,
     .settings = "equation:text",

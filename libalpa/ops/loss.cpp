@@ -70,6 +70,7 @@ constinit const OpDef reduce_sum{
     .result_types = "f32",
     .linear = Linearity::first_operand,
     .cuda_workspace_bytes = double_sum_bytes,
+    .is_total = true,
     .accumulates = true,
     .gradient = reduce_sum_gradient,
     .untimed = "weight",
