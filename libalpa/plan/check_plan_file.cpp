@@ -87,7 +87,7 @@ void check_prediction(const std::filesystem::path& path, const Plan& plan, const
     checker.refuse(
         fmt::format("/prediction has {} meshes, expected {}", p.meshes.size(), again.meshes.size()));
   if (from_cluster) checker.near("/prediction/step_s", 0, p.step_s, again.step_s);
-  if (from_cluster) checker.near("/prediction/step_error_s", 0, p.step_error_s, again.step_error_s);
+  if (from_cluster) checker.near("/prediction/step_error_s", 0, p.step_error_s, 0);
   for (const MeshIndex m : p.meshes.indices()) {
     const MeshPrediction &found = p.meshes[m], &expected = again.meshes[m];
     std::vector<std::int64_t> bytes;
@@ -107,7 +107,8 @@ void check_prediction(const std::filesystem::path& path, const Plan& plan, const
                                  m, sum, p.step_s));
   }
   if (p.lower_bound_s > p.step_s * (1 + kRounding))
-    checker.refuse("/prediction/lower_bound_s", 0, p.lower_bound_s, fmt::format("at most step_s: {}", p.step_s));
+    checker.refuse("/prediction/lower_bound_s", 0, p.lower_bound_s,
+                   fmt::format("at most step_s: {}", p.step_s));
   check_chosen(checker, plan);
 }
 

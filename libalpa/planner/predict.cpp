@@ -45,7 +45,6 @@ void predict(Plan& plan, const Graph& graph, const CostModel& costs) {
   const Program program = lower(graph, plan);
   verify(program);
   put(plan, program, simulate(program, costs));
-  plan.prediction.step_error_s = predicted_error_s(plan, graph, costs, plan.prediction.step_s);
   plan.prediction.estimated_operators = static_cast<int>(costs.missing().size());
 }
 

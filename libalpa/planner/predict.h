@@ -4,18 +4,18 @@
 
 namespace alpa {
 
-/// Lowers, verifies and simulates a plan and puts the figures into its prediction (candidates are left
-/// alone).
+/// Lowers, verifies and simulates a plan and puts the figures into its prediction, but for the deviation of
+/// the step (candidates are left alone).
 void predict(Plan&, const Graph&, const CostModel&);
-
-/// The standard deviation of a step that is predicted to take that long (program/order/step_error.h); 0 where
-/// costs are not measured. Of many micro-batches it is the same part of the step as of fewer, whose timeline
-/// fits into memory.
-double predicted_error_s(const Plan&, const Graph&, const CostModel&, double step_s);
 
 /// The same figures for comparisons, without the proof that the program is sound: of a step of many
 /// micro-batches the first ones are simulated, and each further one takes what the last of those took, in
 /// which the pipeline works steadily.
 void predict_steady(Plan&, const Graph&, const CostModel&);
+
+/// The standard deviation of a step that is predicted to take that long (program/order/step_error.h); 0 where
+/// costs are not measured. Of many micro-batches it is the same part of the step as of fewer, whose timeline
+/// fits into memory.
+double predicted_error_s(const Plan&, const Graph&, const CostModel&, double step_s);
 
 }  // namespace alpa

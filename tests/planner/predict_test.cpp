@@ -41,15 +41,11 @@ TEST(PredictedError, IsThatOfTheSimulatedStep) {
 }
 
 TEST(PredictedError, IsNotKnownWithoutMeasurements) {
-  Lowered lowered = two_stages_of_two(4);
-  const CostModel costs(small_cluster(4));
-  predict(lowered.plan, lowered.graph, costs);
-  EXPECT_GT(lowered.plan.prediction.step_s, 0);
-  EXPECT_EQ(lowered.plan.prediction.step_error_s, 0);
-  predict(lowered.plan, lowered.graph,
-          CostModel(
-              measured_profile(lowered.program, small_cluster(4), [](const std::string&) { return 0.05; })));
-  EXPECT_GT(lowered.plan.prediction.step_error_s, 0);
+  const Lowered lowered = two_stages_of_two(4);
+  EXPECT_EQ(predicted_error_s(lowered.plan, lowered.graph, CostModel(small_cluster(4)), 1), 0);
+  const CostModel measured(
+      measured_profile(lowered.program, small_cluster(4), [](const std::string&) { return 0.05; }));
+  EXPECT_GT(predicted_error_s(lowered.plan, lowered.graph, measured, 1), 0);
 }
 
 TEST(PredictSteady, IsNearTheWholeStepUnderEverySchedule) {

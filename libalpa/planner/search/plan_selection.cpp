@@ -285,11 +285,7 @@ Proposal PlanSelection::enter(const PricedGraph& priced, Trial trial, const Othe
     trials[i] = tried_otherwise(priced, proposal, trial.method, schedules[i], solves_again,
                                 std::max(1, threads / count));
   });
-  for (Trial& other : trials) {
-    const bool fails = !other.plan;
-    note(other);
-    if (fails) failures_.back().fits_otherwise = true;
-  }
+  for (Trial& other : trials) note(other);
   return std::move(trial.proposal);
 }
 
@@ -429,6 +425,8 @@ void PlanSelection::simulate_all_of_it() {
     candidate.busiest = plan.prediction.meshes[busiest_mesh(plan.prediction)];
   }
   best_ = *std::ranges::min_element(near, {}, [&](std::size_t i) { return entries_[i].candidate.step_s; });
+  Plan& chosen = entries_[*best_].plan;
+  chosen.prediction.step_error_s = predicted_error_s(chosen, graph, costs_, chosen.prediction.step_s);
 }
 
 Plan PlanSelection::result() {
