@@ -308,6 +308,7 @@ PlanSelection::Trial PlanSelection::tried_otherwise(const PricedGraph& priced, c
                   {.stage_s = best_step_s(), .packings = solves_again ? Patience{}.packings : 1}, threads);
   if (!trial.plan)
     trial.method += ": " + form(std::ssize(requests), requests.front().micro_batches, schedule);
+  trial.fits_otherwise = true;
   return trial;
 }
 
@@ -320,6 +321,7 @@ bool PlanSelection::note(Trial& trial) {
   else
     note_failure(trial.method, trial.failure);
   failures_.back().candidate.schedule = trial.schedule;
+  failures_.back().fits_otherwise = trial.fits_otherwise;
   return false;
 }
 

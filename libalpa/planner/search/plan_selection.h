@@ -44,6 +44,7 @@ class PlanSelection {
     std::string failure;       ///< why there is none, or
     StageShortfall shortfall;  ///< likewise, where memory is why
     bool out_of_time = false;
+    bool fits_otherwise = false;  ///< its stages do, under another schedule
   };
 
   /// Under which schedules the stages of a proposal are tried once it is known what they take under one.
@@ -88,7 +89,7 @@ class PlanSelection {
   struct Failure {
     Candidate candidate;
     int stages = 0;
-    bool fits_otherwise = false;  ///< under another schedule
+    bool fits_otherwise = false;  ///< as of Trial
   };
   /// When a proposal is given up.
   struct Patience {
