@@ -106,7 +106,7 @@ bool BaselineTrials::price_meshes(PricedGraph& graph, const std::vector<Bounded>
 
 void BaselineTrials::try_out(const PricedGraph& graph, const std::vector<PinnedPlan>& pins, double most_s) {
   const int count = static_cast<int>(pins.size());
-  std::vector<PlanSelection::Trial> trials(pins.size());
+  std::vector<ProposalTrial> trials(pins.size());
   run_tasks(count, threads_, [&](int i) {
     const PinnedPlan& pinned = pins[i];
     trials[i] = selection_.try_out(graph, {pinned.stages, {}, 0}, pinned.method,

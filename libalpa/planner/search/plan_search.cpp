@@ -302,7 +302,7 @@ class PlanSearch {
   Proposal try_out(const PricedGraph& graph, Proposal proposal, const std::string& method) {
     const double estimate = proposal.estimate_s;
     const int threads = thread_count(options_.threads);
-    PlanSelection::Trial trial =
+    ProposalTrial trial =
         selection_.try_out(graph, std::move(proposal), method, first_schedule(schedule_), infinity, threads);
     const Proposal entered = selection_.enter(graph, std::move(trial), {schedule_}, threads);
     if (!entered.requests.empty()) {

@@ -3,25 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "libalpa/base/infinity.h"
-#include "libalpa/planner/planner_options.h"
-#include "libalpa/planner/search/constrained_space.h"
-#include "libalpa/planner/search/planning_clock.h"
-#include "libalpa/planner/search/stage_search.h"
+#include "libalpa/planner/search/proposal_trials.h"
 
 namespace alpa {
-
-/// The graph for one number of micro-batches, and its prices.
-struct PricedGraph {
-  PricedGraph(Graph made, const CostModel& costs, const PlanConstraints& constraints)
-      : graph(std::move(made)),
-        planning(prepare(graph, stage_limits(constraints, graph))),
-        book(graph, costs) {}
-
-  Graph graph;
-  PlanningGraph planning;
-  CostTable book;
-};
 
 /// Chooses the plan: lowers and simulates the proposals of the searches, keeps the fastest that fits, and why
 /// each of the others lost.
@@ -32,20 +16,9 @@ class PlanSelection {
       : model_(model),
         costs_(costs),
         options_(options),
-        effort_(stage_effort(options.effort)),
         devices_(devices),
-        clock_(clock) {}
-
-  /// What became of a proposal.
-  struct Trial {
-    Proposal proposal;  ///< the plan's stages, each with its solution; empty where they do not fit
-    std::string method, schedule;
-    std::optional<Plan> plan;
-    std::string failure;       ///< why there is none, or
-    StageShortfall shortfall;  ///< likewise, where memory is why
-    bool out_of_time = false;
-    bool fits_otherwise = false;  ///< its stages do, under another schedule
-  };
+        clock_(clock),
+        trials_(model, costs, options, clock) {}
 
   /// Under which schedules the stages of a proposal are tried once it is known what they take under one.
   struct OtherSchedules {
@@ -53,16 +26,16 @@ class PlanSelection {
     bool solves_again = true;  ///< what does not fit as it is, if it would be of the best plan so far
   };
 
-  /// The stages solved to the end, starting from the proposal's solutions where it has them (those that were
-  /// solved for just that are taken as they are), then lowered and simulated. Those whose packing takes more
-  /// than is left beside what is live are solved once more with that much less memory, or with
-  /// rematerialisation. Their meshes must be in the book. Ends once it is clear that a step takes `most_s` or
-  /// more. May be called by several threads, each of which uses `threads`.
-  Trial try_out(const PricedGraph&, Proposal, const std::string& method, const std::string& schedule,
-                double most_s, int threads) const;
+  /// A proposal as of ProposalTrials, which ends once it is clear that a step takes `most_s` or more. May be
+  /// called by several threads.
+  ProposalTrial try_out(const PricedGraph& priced, Proposal proposal, const std::string& method,
+                        const std::string& schedule, double most_s, int threads) const {
+    return trials_.try_out(priced, std::move(proposal), method, schedule,
+                           {.pipeline_s = most_s, .stage_s = most_s, .has_plan = has_winner()}, threads);
+  }
   /// What came out joins the candidates, or the failures; so do the same stages under `others`, unless they
   /// take as long as the best plan so far whatever the schedule. Returns the proposal that was tried out.
-  Proposal enter(const PricedGraph&, Trial, const OtherSchedules& others, int threads);
+  Proposal enter(const PricedGraph&, ProposalTrial, const OtherSchedules& others, int threads);
 
   void note_failure(const std::string& method, const std::string& why);
   void note_shortfall(const std::string& method, const StageShortfall&);
@@ -89,25 +62,9 @@ class PlanSelection {
   struct Failure {
     Candidate candidate;
     int stages = 0;
-    bool fits_otherwise = false;  ///< as of Trial
+    bool fits_otherwise = false;  ///< as of ProposalTrial
   };
-  /// When a proposal is given up.
-  struct Patience {
-    double pipeline_s = infinity;  ///< it is estimated to take that or more
-    double stage_s = infinity;     ///< one of its stages takes that or more
-    int packings = 3;              ///< its memory could not be packed that often
-  };
-
-  struct Attempt;
-  Trial tried(const PricedGraph&, Proposal, const std::string& method, const std::string& schedule, Patience,
-              int threads) const;
-  Trial tried_otherwise(const PricedGraph&, const Proposal&, const std::string& method,
-                        const std::string& schedule, bool solves_again, int threads) const;
-  void solve_open(const PricedGraph&, Attempt&, int threads) const;
-  void solve(const PricedGraph&, Attempt&, std::size_t stage, double enough) const;
-  Plan plan_of(const PricedGraph&, const Proposal&, const std::string& method,
-               const std::string& schedule) const;
-  bool note(Trial&);
+  bool note(ProposalTrial&);
   double best_step_s() const;  ///< of those that the next is to be better than; infinity: none yet
   bool keep(Plan, double estimate_s, const std::string& method);
   void compare(std::size_t entry, double estimate_s);
@@ -118,9 +75,9 @@ class PlanSelection {
   const PlanningModel& model_;
   const CostModel& costs_;
   const PlannerOptions& options_;
-  const StageEffort effort_;
   int devices_;
   PlanningClock& clock_;
+  const ProposalTrials trials_;
   std::vector<Entry> entries_;  ///< plans that fit, each once
   std::vector<Failure> failures_;
   int stages_ = 0;                     ///< Entry::stages of what was entered last

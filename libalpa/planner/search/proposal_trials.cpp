@@ -1,0 +1,256 @@
+#include "libalpa/planner/search/proposal_trials.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "libalpa/base/error.h"
+#include "libalpa/base/parallel_tasks.h"
+#include "libalpa/base/units.h"
+#include "libalpa/plan/check_plan.h"
+#include "libalpa/planner/assemble.h"
+#include "libalpa/planner/predict.h"
+#include "libalpa/planner/search/met_constraints.h"
+#include "libalpa/planner/search/pipeline_bound.h"
+#include "libalpa/planner/search/work_lower_bound.h"
+#include "libalpa/planner/stage_places.h"
+#include "libalpa/schedule/schedule.h"
+
+namespace alpa {
+namespace {
+
+constexpr double kGap = 5e-4;  ///< the estimate and the simulator differ by more
+
+std::string too_slow_text(double least_s) { return fmt::format("{} a step at least", seconds_text(least_s)); }
+
+DeviceMesh mesh_of(const StageRequest& request) { return {request.first_device, request.mesh}; }
+
+void hold_micro_batches(std::vector<StageRequest>& requests, const std::string& schedule) {
+  int most = 1;
+  for (std::size_t s = 0; s < requests.size(); ++s) {
+    StageRequest& request = requests[s];
+    request.in_flight = most_in_flight(find_schedule(schedule).order(
+        StageIndex(static_cast<int>(s)), static_cast<int>(requests.size()), request.micro_batches));
+    most = std::max(most, request.in_flight);
+  }
+  for (StageRequest& request : requests) request.pipeline_in_flight = most;
+}
+
+/// Whether a solution is as good where more micro-batches are in flight, and the same wherever it lies.
+bool serves(const StageSolution& solution, const StageRequest& solved, StageRequest wanted,
+            std::int64_t limit) {
+  const bool holds_more =
+      wanted.in_flight >= solved.in_flight && wanted.pipeline_in_flight >= solved.pipeline_in_flight;
+  const std::int64_t live = solution.resident_bytes + wanted.in_flight * solution.micro_batch_bytes;
+  if (holds_more && live > limit - wanted.reserve_bytes) return false;
+  wanted.first_device = solved.first_device;
+  if (holds_more) {
+    wanted.in_flight = solved.in_flight;
+    wanted.pipeline_in_flight = solved.pipeline_in_flight;
+  }
+  return wanted == solved;
+}
+
+/// On the step of every plan with these stages, of which one takes `step_s`: that of each is bounded by its
+/// solver, and of what a plan that is better leaves to its update, what is not left to its micro-batches.
+double least_step_s(const PricedGraph& priced, const Proposal& proposal, const std::string& schedule,
+                    double step_s) {
+  std::vector<StageFloor> floors = stage_floors(priced.planning, priced.book, proposal.requests);
+  const int micro_batches = proposal.requests.front().micro_batches;
+  for (std::size_t s = 0; s < floors.size(); ++s) {
+    StageFloor& floor = floors[s];
+    floor.step_s = std::max(floor.step_s, proposal.solutions[s].lower_bound_s);
+    const double most_update = std::max(0.0, step_s - micro_batches * floor.micro_batch_s);
+    floor.micro_batch_s = std::max(floor.micro_batch_s, (floor.step_s - most_update) / micro_batches);
+  }
+  const PipelineForm form = form_of(schedule, micro_batches, static_cast<int>(floors.size()));
+  return std::min(step_s, least_pipeline_s(floors, form));
+}
+
+}  // namespace
+
+/// A proposal on its way to a plan.
+struct ProposalTrials::Attempt {
+  Proposal proposal;
+  std::vector<StageSolution> starts;  ///< [stage] or empty
+  std::vector<StageRequest> asked;    ///< [stage] what `starts` are of
+  std::vector<bool> is_open;          ///< [stage] to be solved
+  std::vector<char> out_of_time;      ///< [stage]
+  Patience patience;
+  bool is_first = true;
+
+  std::size_t stages() const { return proposal.requests.size(); }
+  const StageSolution* start(std::size_t stage) const {
+    return stage < starts.size() ? &starts[stage] : nullptr;
+  }
+
+  /// As far as is known.
+  std::size_t slowest() const {
+    std::size_t slowest = 0;
+    for (std::size_t s = 1; s < starts.size(); ++s)
+      if (starts[s].step_s > starts[slowest].step_s) slowest = s;
+    return slowest;
+  }
+};
+
+/// The slowest first: what is no slower need not be at its best.
+void ProposalTrials::solve_open(const PricedGraph& priced, Attempt& attempt, int threads) const {
+  const std::size_t slowest = attempt.slowest();
+  std::vector<std::size_t> others;
+  for (std::size_t s = 0; s < attempt.stages(); ++s) {
+    if (!attempt.is_open[s]) continue;
+    const StageSolution* start = attempt.start(s);
+    const StageRequest& request = attempt.proposal.requests[s];
+    const bool is_priced_so = &priced.book.known(mesh_of(request)) == &priced.book.known(request.mesh);
+    if (attempt.is_first && start && start->is_solved && is_priced_so &&
+        serves(*start, attempt.asked[s], request, costs_.cluster().memory_bytes))
+      attempt.proposal.solutions[s] = *start;
+    else if (s != slowest)
+      others.push_back(s);
+    else
+      solve(priced, attempt, s, -infinity);
+  }
+  const StageSolution& known = attempt.proposal.solutions[slowest];
+  if (!known.feasible) return;
+  run_tasks(static_cast<int>(others.size()), threads,
+            [&](int i) { solve(priced, attempt, others[i], known.step_s); });
+}
+
+/// With rematerialisation where memory does not suffice and it may be had.
+void ProposalTrials::solve(const PricedGraph& priced, Attempt& attempt, std::size_t stage,
+                           double enough) const {
+  StageRequest& request = attempt.proposal.requests[stage];
+  StageSolution& solution = attempt.proposal.solutions[stage];
+  const StageSolution* start = attempt.start(stage);
+  SelectionOptions options;
+  options.gap = kGap;
+  options.enough = enough;
+  options.gap_of_enough = kGap * request.micro_batches / static_cast<double>(attempt.stages());
+  options.cutoff = attempt.patience.stage_s;
+  options.effort = effort_.work;
+  options.most_cbc_cells = effort_.most_cbc_cells;
+  // Without any plan yet, or a start to fall back on, there has to be time for one.
+  const double least_s = attempt.patience.has_plan || start ? 0 : 1;
+  options.time_limit_s = std::clamp(clock_.left_s(), least_s, options.time_limit_s);
+  options.stop = clock_.stop();
+  options.cache = options_.cache;
+  const MeshCosts& mesh_costs = priced.book.known(mesh_of(request));
+  solution = solve_stage(priced.planning, request, mesh_costs, options, start);
+  attempt.out_of_time[stage] |= solution.hit_time_limit;
+  const int layers = request.end_layer - request.first_layer;
+  while (!solution.feasible && solution.least_memory > 0 && request.recomputed_layers < layers &&
+         options_.rematerialize == Rematerialize::automatic) {
+    const bool is_near = start && request.recomputed_layers > 0;  // the search found about as much to suffice
+    request.recomputed_layers = is_near ? std::min(layers, request.recomputed_layers * 5 / 4 + 1) : layers;
+    solution = solve_stage(priced.planning, request, mesh_costs, options);
+    attempt.out_of_time[stage] |= solution.hit_time_limit;
+  }
+}
+
+Plan ProposalTrials::plan_of(const PricedGraph& priced, const Proposal& proposal, const std::string& method,
+                             const std::string& schedule) const {
+  Plan plan = assemble(priced.planning, proposal.requests, proposal.solutions, schedule, costs_.cluster());
+  plan.model_name = model_.name;
+  plan.model_toml = model_.toml;
+  plan.method = method;
+  try {
+    check_plan(plan, priced.graph);
+    require_met(options_.constraints, plan, priced.graph);
+  } catch (const Error& error) {  // not the user's input: ours
+    throw Error(ErrorKind::run_time, fmt::format("{} was put together wrongly: {}", method, error.happened()),
+                "another --method; and report the model file, this is a fault of alpa-plan");
+  }
+  predict_steady(plan, priced.graph, costs_);
+  return plan;
+}
+
+ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal proposal, const std::string& method,
+                                      const std::string& schedule, const Patience& patience,
+                                      int threads) const {
+  ProposalTrial trial;
+  trial.method = method;
+  trial.schedule = schedule;
+  Attempt attempt;
+  attempt.asked = proposal.requests;
+  attempt.starts = std::exchange(proposal.solutions, std::vector<StageSolution>(proposal.requests.size()));
+  attempt.is_open.assign(proposal.requests.size(), true);
+  attempt.out_of_time.assign(proposal.requests.size(), 0);
+  attempt.proposal = std::move(proposal);
+  attempt.patience = patience;
+  std::vector<StageRequest>& requests = attempt.proposal.requests;
+  hold_micro_batches(requests, schedule);
+  place_stages(requests, costs_.cluster());
+  const auto limit = [&](std::size_t s) { return costs_.on(mesh_of(requests[s])).cluster().memory_bytes; };
+  for (StageRequest& request : requests)
+    if (options_.rematerialize == Rematerialize::always)
+      request.recomputed_layers = request.end_layer - request.first_layer;
+  // Once more where packing takes more than what is live, and once rematerialised.
+  for (int left = patience.packings; left > 0; --left, attempt.is_first = false) {
+    solve_open(priced, attempt, threads);
+    trial.out_of_time =
+        trial.out_of_time || std::ranges::any_of(attempt.out_of_time, [](char hit) { return hit != 0; });
+    const std::vector<StageSolution>& solutions = attempt.proposal.solutions;
+    for (std::size_t s = 0; s < solutions.size(); ++s) {
+      const StageSolution& solution = solutions[s];
+      if (solution.feasible || (solution.why_not.empty() && solution.least_memory == 0)) continue;
+      if (solution.least_memory > 0)
+        trial.shortfall = {requests[s].first_layer, requests[s].end_layer, solution.least_memory, limit(s)};
+      else
+        trial.failure = solution.lower_bound_s >= patience.stage_s && solution.lower_bound_s < infinity
+                            ? too_slow_text(solution.lower_bound_s)
+                            : fmt::format("stage {}: {}", s, solution.why_not);
+      return trial;
+    }
+    if (const double step_s = pipeline_seconds(solutions, requests.front().micro_batches);
+        step_s >= patience.pipeline_s) {
+      trial.failure = fmt::format("{} a step by its estimate, and no closer look", seconds_text(step_s));
+      return trial;
+    }
+    Plan plan = plan_of(priced, attempt.proposal, method, schedule);
+    std::int64_t most_over = 0;
+    std::size_t fullest = 0;
+    for (std::size_t s = 0; s < requests.size(); ++s) {
+      const std::int64_t over = plan.prediction.meshes[MeshIndex(s)].memory.total - limit(s);
+      attempt.is_open[s] = over > 0;
+      if (over <= 0) continue;
+      if (over > most_over) fullest = s;
+      most_over = std::max(most_over, over);
+      // Another packing may lose more; where it did, as much as this one lost.
+      const StageSolution& solution = solutions[s];
+      const std::int64_t live = solution.resident_bytes + requests[s].in_flight * solution.micro_batch_bytes;
+      std::int64_t& reserve = requests[s].reserve_bytes;
+      reserve = std::max(reserve + over + over / 4, attempt.is_first ? 0 : over + limit(s) - live);
+    }
+    if (most_over == 0) {
+      trial.proposal = std::move(attempt.proposal);
+      trial.proposal.estimate_s = pipeline_seconds(trial.proposal.solutions, plan.micro_batches);
+      plan.prediction.lower_bound_s = least_step_s(priced, trial.proposal, schedule, plan.prediction.step_s);
+      plan.prediction.bound_covers =
+          fmt::format("these stages on these meshes{}, split in any way that the method allows",
+                      requests.size() > 1 ? " under schedule " + schedule : "");
+      trial.plan = std::move(plan);
+      return trial;
+    }
+    trial.failure = fmt::format("its program takes {} of the {} there are, however it was split",
+                                bytes_text(limit(fullest) + most_over), bytes_text(limit(fullest)));
+  }
+  return trial;
+}
+
+ProposalTrial ProposalTrials::try_solved(const PricedGraph& priced, const Proposal& proposal,
+                                         const std::string& method, const std::string& schedule,
+                                         const Patience& patience, int threads) const {
+  std::vector<StageRequest> requests = proposal.requests;
+  hold_micro_batches(requests, schedule);
+  for (std::size_t s = 0; s < requests.size() && patience.packings == 1; ++s)
+    if (!serves(proposal.solutions[s], proposal.requests[s], requests[s],
+                costs_.on(mesh_of(requests[s])).cluster().memory_bytes))
+      return {.method = method,
+              .schedule = schedule,
+              .failure = fmt::format("stage {} has no room for {} in flight, split as it is", s,
+                                     count_text(requests[s].in_flight, "micro-batch"))};
+  return try_out(priced, proposal, method, schedule, patience, threads);
+}
+
+}  // namespace alpa
