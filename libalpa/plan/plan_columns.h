@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,6 +9,9 @@
 namespace alpa {
 
 constexpr std::string_view kPlanFormat = "alpa-plan", kPlanVersion = "4.2";
+
+/// Columns of a mesh or a strategy; unused ones are 0 or kNoAxis.
+constexpr std::int64_t kAxisColumns = 4, kNoAxis = -9;
 
 /// The parts of a mesh's time by the names of their columns, one list for writing and reading.
 template <class Time, class Seconds>
