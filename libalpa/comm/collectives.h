@@ -6,44 +6,11 @@
 
 #include "libalpa/base/collective_traffic.h"
 #include "libalpa/base/tensor_type.h"
+#include "libalpa/comm/collective_round.h"
 #include "libalpa/comm/communicator.h"
 #include "libalpa/comm/wire.h"
 
 namespace alpa {
-
-/// One rank's messages and results of one round of a collective.
-class CollectiveRound {
- public:
-  struct Sent {
-    const void* data;
-    std::int64_t bytes;
-    int to;
-  };
-  struct Received {
-    void* data;
-    std::int64_t bytes;
-    int from;
-  };
-  /// Of parts[first_part, first_part + part_count): their reduction, or a copy of a single one.
-  struct Result {
-    std::size_t first_part, part_count;
-    void* into;
-    std::int64_t bytes;
-  };
-
-  void clear();
-  void send(const void* data, std::int64_t bytes,
-            int to);  ///< nothing where there are no bytes, here and below
-  void receive(void* data, std::int64_t bytes, int from);
-  void add_part(const void* data) { parts.push_back(data); }
-  void reduce_parts(void* into, std::int64_t bytes);  ///< those added since the last result
-  void copy(const void* from, void* into, std::int64_t bytes);
-
-  std::vector<Sent> sends;
-  std::vector<Received> receives;
-  std::vector<const void*> parts;
-  std::vector<Result> results;
-};
 
 /// The algorithms of collectives on host memory, over any wire. Data is in place when a call returns.
 ///
