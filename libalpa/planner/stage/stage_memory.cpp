@@ -8,17 +8,21 @@
 #include "libalpa/planner/stage/stage_clock.h"
 #include "libalpa/planner/stage/stage_edges.h"
 #include "libalpa/planner/stage/stage_messages.h"
+#include "libalpa/planner/stage/value_times.h"
 
 namespace alpa {
 namespace {
-
-using Ticks = std::vector<std::pair<int, int>>;  // half-open
 
 class MemoryOverTime {
  public:
   MemoryOverTime(const StageScope& scope, const StageRequest& request, const MeshCosts& mesh_costs,
                  StageVariables& stage)
-      : scope_(scope), request_(request), mesh_costs_(mesh_costs), stage_(stage), clock_(scope) {}
+      : scope_(scope),
+        request_(request),
+        mesh_costs_(mesh_costs),
+        stage_(stage),
+        clock_(scope),
+        times_(scope, clock_) {}
 
   void add() {
     for (const Phase segment : {Phase::forward, Phase::backward, Phase::update})
@@ -79,20 +83,6 @@ class MemoryOverTime {
       variable.held.push_back(std::move(memory));
   }
 
-  /// Each tick once.
-  static Ticks united(Ticks ticks) {
-    std::ranges::sort(ticks);
-    Ticks united;
-    for (const auto& [begin, end] : ticks) {
-      if (begin >= end) continue;
-      if (!united.empty() && begin <= united.back().second)
-        united.back().second = std::max(united.back().second, end);
-      else
-        united.push_back({begin, end});
-    }
-    return united;
-  }
-
   void hold_result(const Result& what, const Ticks& ticks) {
     StageVariable& of = variable(what.variable);
     const auto result = static_cast<std::size_t>(what.result);
@@ -115,52 +105,11 @@ class MemoryOverTime {
     }
   }
 
-  /// Of the uses in a segment that which runs first, or last.
-  StageScope::Use extreme_use(ValueIndex v, Phase segment, bool last) const {
-    const std::vector<StageScope::Use> uses = scope_.uses_in(v, segment);
-    const auto when = [&](const StageScope::Use& use) {
-      return std::pair(clock_.position(use.node, segment), use.operand);
-    };
-    return last ? *std::ranges::max_element(uses, {}, when) : *std::ranges::min_element(uses, {}, when);
-  }
-
-  struct Moment {
-    int tick = 0, layer = 0;
-  };
-
-  /// When a value is brought into its segment's layout for the first of its users, or made into it where it
-  /// has none itself (of equal layers only some hand on).
-  Moment start_of_uses(ValueIndex v, Phase segment) const {
-    if (!scope_.uses_in(v, segment).empty()) {
-      const StageScope::Use first = extreme_use(v, segment, false);
-      return {clock_.starts(first.node, segment, first.operand), scope_.node(first.node).layer};
-    }
-    const NodeIndex maker = scope_.value(v).producer;
-    if (!scope_.made_in(v, segment)) return {clock_.begin(segment), 0};
-    return {clock_.ends(maker, segment), scope_.node(maker).layer};
-  }
-
-  /// From a tick of one layer to a tick of the same or a later one; equal layers in between are there once.
-  Ticks between(Moment begin, Moment end, Phase segment) const {
-    if (begin.tick <= end.tick || begin.layer == end.layer) return {{begin.tick, end.tick}};
-    return {{begin.tick, clock_.of_layer(begin.layer, segment).second},
-            {clock_.of_layer(end.layer, segment).first, end.tick}};
-  }
-
-  /// Copies of the layer are there for the value's whole time then.
-  bool used_by_equal_layers(ValueIndex v, int layer, Phase segment) const {
-    return std::ranges::any_of(scope_.uses_in(v, segment), [&](const StageScope::Use& use) {
-      const int other = scope_.node(use.node).layer;
-      return other != layer && scope_.canonical_layer(other) == scope_.canonical_layer(layer);
-    });
-  }
-
   /// What a flow starts from.
   struct Start {
-    bool lasts = false;  ///< in memory that is counted as lasting, or as somebody else's
-    bool always = true;  ///< `lasts` holds whatever the layouts are
-    int begin = 0;       ///< where it does not last, when it is there
-    int layer = 0;
+    bool lasts = false;      ///< in memory that is counted as lasting, or as somebody else's
+    bool always = true;      ///< `lasts` holds whatever the layouts are
+    Moment at = {};          ///< where it does not last, when it is there
     Ticks* ticks = nullptr;  ///< where those go in which it is held by the variable itself
   };
 
@@ -168,35 +117,28 @@ class MemoryOverTime {
     const Phase segment = edge.phase;
     const StageVariable& from = variable(edge.from);
     const Value& value = scope_.value(flow.value);
+    if (edge.from_operand) return {.lasts = true};  // counted for that user, which is the last
     Start start;
-    if (edge.from_operand) {  // counted for that user, which is the last
-      start.lasts = true;
-      return start;
-    }
     if (from.node >= 0) {
       const NodeIndex maker = value.kind == ValueKind::state ? from.node : value.producer;
       const std::optional<bool> ends = made_for_segment(flow.value, maker, segment);
       start.lasts = !ends.value_or(true);
       start.always = ends.has_value();
-      start.layer = scope_.node(maker).layer;
-      if (!start.lasts) start.begin = clock_.runs(maker, segment);
+      start.at = {start.lasts ? 0 : clock_.runs(maker, segment), scope_.node(maker).layer};
       if (ends.value_or(false)) start.ticks = &held_[{edge.from, edge.from_place}];
       return start;
     }
     if (from.segment || value.kind == ValueKind::input) {  // made, or loaded, for the first of its users
-      const Moment first = start_of_uses(flow.value, segment);
-      start.begin = first.tick;
-      start.layer = first.layer;
+      start.at = times_.start_of_uses(flow.value, segment);
       start.lasts = !from.segment && scope_.lasts(flow.value);
     } else {
       start.lasts = scope_.lasts(flow.value);
       const bool made = scope_.makes(flow.value) && scope_.node(value.producer).phase == segment;
       if (made) {
         const int place = place_of(scope_.node(value.producer).results, flow.value);
-        start.begin = clock_.settles(value.producer, segment, place);
-        start.layer = scope_.node(value.producer).layer;
+        start.at = {clock_.settles(value.producer, segment, place), scope_.node(value.producer).layer};
       } else {
-        start.begin = clock_.begin(segment);  // comes before all, so its layer does not matter
+        start.at.tick = clock_.begin(segment);  // comes before all, so its layer does not matter
       }
     }
     if (!start.lasts) start.ticks = &held_layouts_[edge.from];
@@ -245,7 +187,7 @@ class MemoryOverTime {
     const bool is_input = scope_.value(v).kind == ValueKind::input;
     if (segment == Phase::update && !edge.from_operand &&
         !is_input) {  // brought into that layout for the first user
-      const StageScope::Use first = extreme_use(v, segment, false);
+      const StageScope::Use first = times_.first_use(v, segment);
       if (first.node != flow.user) tick = clock_.starts(first.node, segment, first.operand);
     }
     int others = 0;  // copies of the node, whose operands are all measured before the first is taken
@@ -261,17 +203,17 @@ class MemoryOverTime {
         result != std::end(node.op->overwrites))
       end = clock_.settles(flow.user, segment, static_cast<int>(result - std::begin(node.op->overwrites)));
     const Start start = start_of(edge, flow);
-    const StageScope::Use last = extreme_use(v, segment, true);
-    const bool for_copies = used_by_equal_layers(v, node.layer, segment);
+    const StageScope::Use last = times_.last_use(v, segment);
+    const bool for_copies = times_.used_by_equal_layers(v, node.layer, segment);
     const bool is_last = !for_copies && last.operand == operand &&
                          scope_.canonical_node(last.node) == scope_.canonical_node(flow.user);
     const int needed = for_copies ? clock_.of_layer(node.layer, segment).second : tick;
-    const Ticks before = between({start.begin, start.layer}, {needed, node.layer}, segment);
+    const Ticks before = times_.between(start.at, {needed, node.layer}, segment);
     if (start.ticks) start.ticks->insert(start.ticks->end(), before.begin(), before.end());
     const bool sum = variable(edge.to).sums_in_kernel && !start.always;
     const Ticks pieces{{tick, tick + 1},
                        {tick + 1, end},
-                       {start.begin, sum ? tick : start.begin},
+                       {start.at.tick, sum ? tick : start.at.tick},
                        {tick, others > 0 ? clock_.of_layer(node.layer, segment).second : tick}};
     add_conversion(
         edge, -1, pieces, [&](const EdgeEnd& from, const EdgeEnd& to, bool) -> std::vector<std::int64_t> {
@@ -323,9 +265,9 @@ class MemoryOverTime {
 
   /// The layout of a segment, from what arrives, is kept, or is made and does not rest.
   void add_start(const StageEdge& edge, const StageFlow& flow) {
-    const auto [tick, layer] = start_of_uses(flow.value, edge.phase);
+    const auto [tick, layer] = times_.start_of_uses(flow.value, edge.phase);
     const Start start = start_of(edge, flow);
-    const Ticks before = between({start.begin, start.layer}, {tick, layer}, edge.phase);
+    const Ticks before = times_.between(start.at, {tick, layer}, edge.phase);
     if (start.ticks) start.ticks->insert(start.ticks->end(), before.begin(), before.end());
     add_conversion(edge, -1, {{tick, tick + 1}}, [&](const EdgeEnd& from, const EdgeEnd& to, bool) {
       if (from.layout == to.layout) return std::vector<std::int64_t>{0};
@@ -341,9 +283,9 @@ class MemoryOverTime {
     const Start start = start_of(edge, flow);
     const bool in_place = scope_.node(maker).op->overwrites[edge.from_place] >= 0;
     const bool lasts = in_place || scope_.lasts(flow.value);
-    if (start.ticks) start.ticks->push_back({start.begin, tick});
+    if (start.ticks) start.ticks->push_back({start.at.tick, tick});
     if (!lasts) held_layouts_[edge.to].push_back({tick, tick + 1});
-    add_conversion(edge, -1, {{tick, tick + 1}, {start.always ? tick : start.begin, tick}},
+    add_conversion(edge, -1, {{tick, tick + 1}, {start.always ? tick : start.at.tick, tick}},
                    [&](const EdgeEnd& from, const EdgeEnd& to, bool) -> std::vector<std::int64_t> {
                      if (from.layout == to.layout) return {0, 0};
                      const std::int64_t held = start.lasts && !in_place ? 0 : bytes(flow.value, from.layout);
@@ -373,9 +315,10 @@ class MemoryOverTime {
     const ValueIndex v = flow.value;
     const NodeIndex maker = scope_.value(v).producer;
     const int settles = clock_.settles(maker, edge.phase, edge.from_place);
-    const auto [tick, layer] = start_of_uses(v, edge.phase);
+    const auto [tick, layer] = times_.start_of_uses(v, edge.phase);
     Ticks pieces{{settles, settles + 1}, {tick, tick + 1}};
-    const Ticks meanwhile = between({settles + 1, scope_.node(maker).layer}, {tick, layer}, edge.phase);
+    const Ticks meanwhile =
+        times_.between({settles + 1, scope_.node(maker).layer}, {tick, layer}, edge.phase);
     pieces.insert(pieces.end(), meanwhile.begin(), meanwhile.end());
     const bool lasts = scope_.lasts(v);
     add_conversion(edge, stage_.of_value.at(scope_.canonical_value(v)), pieces,
@@ -437,7 +380,8 @@ class MemoryOverTime {
   const StageRequest& request_;
   const MeshCosts& mesh_costs_;
   StageVariables& stage_;
-  StageClock clock_;
+  const StageClock clock_;
+  const ValueTimes times_;
   std::map<Result, Ticks> held_;
   std::map<int, Ticks> held_layouts_;              ///< by variable
   std::tuple<int, int, bool> row_{-1, -1, false};  ///< value, its layout, whether into place: asked for last
