@@ -10,6 +10,7 @@
 #include "libalpa/planner/stage/stage_clock.h"
 #include "libalpa/planner/stage/stage_edges.h"
 #include "libalpa/planner/stage/stage_memory.h"
+#include "libalpa/planner/stage/stage_sums.h"
 #include "libalpa/planner/stage/stage_ties.h"
 
 namespace alpa {
@@ -21,6 +22,7 @@ StageProblem::StageProblem(const PlanningGraph& planning, const StageRequest& re
       mesh_costs_(mesh_costs),
       stage_(stage_variables(scope_, request_, mesh_costs)),
       reader_(request_, scope_, mesh_costs, stage_) {
+  if (stage_.why_not.empty()) add_sums_of_step(scope_, mesh_costs_, stage_);
   if (stage_.why_not.empty()) stage_.ties = state_sharding_ties(scope_, mesh_costs_, stage_);
   if (stage_.why_not.empty()) add_memory_over_time(scope_, request_, mesh_costs_, stage_);
   if (stage_.why_not.empty() && most_bytes().value_or(kMostSelectionBytes + 1) > kMostSelectionBytes)

@@ -20,7 +20,6 @@ class Builder {
     for (const NodeIndex n : scope_.canonical_nodes())
       if (!add_node(n)) return std::move(built_);
     for (const ValueIndex v : scope_.values()) add_value(v);
-    add_sums_of_step();
     return std::move(built_);
   }
 
@@ -74,10 +73,9 @@ class Builder {
 
   /// A value is limited where it is made, or updated.
   void keep_within_limits(ValueIndex v, std::vector<int>& layouts) {
-    if (limits().forms_of(v).empty()) return;
     const bool is_here = scope_.makes(v) || (scope_.value(v).kind == ValueKind::state && scope_.updates(v));
+    if (!is_here || limits().forms_of(v).empty()) return;
     const auto against = [&](int layout) { return limits().against(v, mesh_costs_.layouts(v).spec(layout)); };
-    if (!is_here) return;
     const TensorForm* first = against(layouts.front());
     std::erase_if(layouts, [&](int layout) { return against(layout) != nullptr; });
     if (layouts.empty())
@@ -87,11 +85,8 @@ class Builder {
 
   double norm_seconds(NodeIndex n, int o) const {
     double seconds = 0;
-    for (const int i : scope_.planning().uses.measured[n]) {
-      const std::size_t operand = static_cast<std::size_t>(i);
-      const int layout = option(n, o).operands[operand];
-      seconds += mesh_costs_.norm_seconds(scope_.node(n).operands[operand])[layout];
-    }
+    for (const int i : scope_.planning().uses.measured[n])
+      seconds += mesh_costs_.norm_seconds(scope_.node(n).operands[i])[option(n, o).operands[i]];
     return seconds * scope_.copies(n);
   }
 
@@ -274,7 +269,7 @@ class Builder {
     const double seconds = mesh_costs_.costs().copy_seconds(tile_bytes(v, loaded.choices[0]));
     for (const Phase phase : loading)
       if (phase == Phase::update)
-        pay_once(loaded, 0, seconds);
+        loaded.pay_once(0, seconds);
       else
         loaded.cost[0] += runs_per_step(request_, phase) * seconds;
     for (const Phase segment : {Phase::forward, Phase::backward, Phase::update}) {
@@ -286,43 +281,6 @@ class Builder {
       }
       connect(start, v, segment);
     }
-  }
-
-  /// Once a step: the loss and the metrics of this stage are added up, what it has none of starts as zero.
-  /// The squares of gradients are a third such sum.
-  void add_sums_of_step() {
-    const Graph& graph = scope_.graph();
-    if (!built_.variables.empty())
-      for (std::int64_t& bytes : variable(0).resident)
-        bytes += buffer_bytes(TensorType{DType::f32, {2 + std::ssize(graph.metrics)}});
-    const double zero_s = mesh_costs_.costs().copy_seconds(static_cast<double>(byte_count({DType::f32, {}})));
-    const auto add_sum = [&](const std::vector<ValueIndex>& values) {
-      bool made = false;
-      for (const ValueIndex v : values) {
-        if (!scope_.makes(v)) continue;
-        made = true;
-        StageVariable& maker = variable(built_.of_node.at(scope_.canonical_node(scope_.value(v).producer)));
-        for (std::size_t c = 0; c < maker.choices.size(); ++c) pay_once(maker, c, mesh_costs_.sum_seconds(v));
-      }
-      if (!made) add_to_all(zero_s);
-    };
-    add_sum({graph.loss});
-    for (const Metric& metric : graph.metrics) add_sum(metric.values);
-    const auto& measured = scope_.planning().uses.measured;
-    const bool has_gradients =
-        std::ranges::any_of(scope_.nodes(), [&](NodeIndex n) { return !measured[n].empty(); });
-    if (!has_gradients) add_to_all(zero_s);
-  }
-
-  static void pay_once(StageVariable& variable, std::size_t choice, double seconds) {
-    variable.cost[choice] += seconds;
-    variable.once[choice] += seconds;
-  }
-
-  /// Whatever is chosen.
-  void add_to_all(double seconds) {
-    if (built_.variables.empty()) return;  // layers may have no nodes
-    for (std::size_t c = 0; c < variable(0).choices.size(); ++c) pay_once(variable(0), c, seconds);
   }
 
   /// How often it comes from another stage in a step.
@@ -380,7 +338,7 @@ class Builder {
       if (scope_.leaves(v)) {
         StageVariable& sum = variable(from);
         for (std::size_t c = 0; c < sum.choices.size(); ++c)
-          pay_once(sum, c, mesh_costs_.reduction_seconds(v, option(sum.node, sum.choices[c]).results[0]));
+          sum.pay_once(c, mesh_costs_.reduction_seconds(v, option(sum.node, sum.choices[c]).results[0]));
       }
       for (const Phase segment : {Phase::backward, Phase::update}) connect(made, v, segment);
       return;
@@ -400,7 +358,7 @@ class Builder {
           resting.per_micro_batch[c] += size;
         const double seconds = arrival_seconds(v, tile_bytes(v, resting.choices[c]));
         if (arrives_once)
-          pay_once(resting, c, seconds);
+          resting.pay_once(c, seconds);
         else
           resting.cost[c] += arrivals * seconds;
       }

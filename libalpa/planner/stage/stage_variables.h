@@ -31,6 +31,11 @@ struct StageVariable {
   std::vector<std::int64_t> per_micro_batch;       ///< bytes, for each in flight
   std::vector<SelectionProblem::Memory> held;      ///< at times of StageClock
   std::vector<SelectionProblem::Memory> messages;  ///< likewise, to and from other stages: no more than that
+
+  void pay_once(std::size_t choice, double seconds) {
+    cost[choice] += seconds;
+    once[choice] += seconds;
+  }
 };
 
 /// Of a variable that is a node's.

@@ -1,0 +1,35 @@
+#include "libalpa/planner/stage/stage_sums.h"
+
+#include <algorithm>
+
+namespace alpa {
+
+void add_sums_of_step(const StageScope& scope, const MeshCosts& mesh_costs, StageVariables& stage) {
+  if (stage.variables.empty()) return;  // layers may have no nodes
+  const Graph& graph = scope.graph();
+  StageVariable& any = stage.variables.front();
+  for (std::int64_t& bytes : any.resident)
+    bytes += buffer_bytes(TensorType{DType::f32, {2 + std::ssize(graph.metrics)}});
+  const double zero_s = mesh_costs.costs().copy_seconds(static_cast<double>(byte_count({DType::f32, {}})));
+  const auto start_as_zero = [&] {  // whatever is chosen
+    for (std::size_t c = 0; c < any.choices.size(); ++c) any.pay_once(c, zero_s);
+  };
+  const auto add_sum = [&](const std::vector<ValueIndex>& values) {
+    bool made = false;
+    for (const ValueIndex v : values) {
+      if (!scope.makes(v)) continue;
+      made = true;
+      StageVariable& maker = stage.variables[stage.of_node.at(scope.canonical_node(scope.value(v).producer))];
+      for (std::size_t c = 0; c < maker.choices.size(); ++c) maker.pay_once(c, mesh_costs.sum_seconds(v));
+    }
+    if (!made) start_as_zero();
+  };
+  add_sum({graph.loss});
+  for (const Metric& metric : graph.metrics) add_sum(metric.values);
+  const auto& measured = scope.planning().uses.measured;
+  const bool has_gradients =
+      std::ranges::any_of(scope.nodes(), [&](NodeIndex n) { return !measured[n].empty(); });
+  if (!has_gradients) start_as_zero();
+}
+
+}  // namespace alpa

@@ -1,0 +1,10 @@
+#pragma once
+#include "libalpa/planner/stage/stage_variables.h"
+
+namespace alpa {
+
+/// Adds to the decisions of a stage what is paid once a step: the loss and the metrics of this stage are
+/// added up, what it has none of starts as zero. The squares of gradients are a third such sum.
+void add_sums_of_step(const StageScope&, const MeshCosts&, StageVariables&);
+
+}  // namespace alpa
