@@ -1,6 +1,5 @@
 #include "libalpa/planner/planner_options.h"
 
-#include "libalpa/base/infinity.h"
 #include "libalpa/base/limits.h"
 #include "libalpa/base/options.h"
 #include "libalpa/schedule/schedule.h"
@@ -28,11 +27,20 @@ std::vector<Word<std::string>> method_words() {
 StageEffort stage_effort(PlannerEffort effort) {
   switch (effort) {
     case PlannerEffort::quick:
-      return {0, 500, 2'000, true, 1.05, 1, 0, 1.03};
+      return {.solved_cells = 0,
+              .effort = 500,
+              .most_cbc_cells = 2'000,
+              .doubling_sizes = true,
+              .count_margin = 1.05};
     case PlannerEffort::normal:
-      return {3'000'000, 2'000, 10'000, true, 1.1, 2, 0, 1.03};
+      return {.solved_cells = 3'000'000,
+              .effort = 2'000,
+              .most_cbc_cells = 10'000,
+              .doubling_sizes = true,
+              .count_margin = 1.1,
+              .simulated = 2};
     case PlannerEffort::thorough:
-      return {1'000'000'000, 100'000, 60'000, false, infinity, 32, 64, 1.1};
+      return {.simulated = 32, .proposals = 64, .near = 1.1};
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "libalpa/base/constraint.h"
+#include "libalpa/base/infinity.h"
 #include "libalpa/base/stop_request.h"
 #include "libalpa/plan/plan.h"
 #include "libalpa/planner/plan_constraints.h"
@@ -34,14 +35,17 @@ enum class PlannerEffort { quick, normal, thorough };
 
 /// What an effort means.
 struct StageEffort {
-  std::int64_t solved_cells = 0;              ///< as of SearchSpace, for each number of micro-batches
-  std::int64_t work = 0, most_cbc_cells = 0;  ///< on each stage, as of SelectionOptions
-  bool doubling_sizes = false;                ///< as of SearchSpace
-  double count_margin =
-      0;               ///< numbers of micro-batches whose best baseline is that many times the best are left
+  /// Work on stages that are solved exactly, in place of estimating them: their pairs of strategies, for each
+  /// number of micro-batches.
+  std::int64_t solved_cells = 1'000'000'000;
+  std::int64_t effort = 100'000;         ///< on each of them, as of SelectionOptions
+  std::int64_t most_cbc_cells = 60'000;  ///< likewise
+  bool doubling_sizes = false;           ///< stages of several nodes have a power of two of them, or all
+  /// Numbers of micro-batches whose best baseline is that many times the best are left.
+  double count_margin = infinity;
   int simulated = 1;   ///< proposals of one number of micro-batches
-  int proposals = 0;   ///< as of SearchSpace
-  double near = 1.03;  ///< likewise
+  int proposals = 0;   ///< as many, or the best for each number of stages
+  double near = 1.03;  ///< proposals take no more than that many times the best of them
 };
 StageEffort stage_effort(PlannerEffort);
 

@@ -231,13 +231,7 @@ class PlanSearch {
     space.schedule = schedule_;
     if (options_.rematerialize != Rematerialize::automatic)
       space.rematerialize = {options_.rematerialize == Rematerialize::always};
-    const StageEffort effort = stage_effort(options_.effort);
-    space.solved_cells = effort.solved_cells;
-    space.doubling_sizes = effort.doubling_sizes;
-    space.near = effort.near;
-    space.proposals = effort.proposals;
-    space.effort = effort.work;
-    space.most_cbc_cells = effort.most_cbc_cells;
+    static_cast<StageEffort&>(space) = stage_effort(options_.effort);
     space.cache = options_.cache;
     space.threads = thread_count(options_.threads);
     return space;

@@ -128,7 +128,7 @@ void ProposalTrials::solve(const PricedGraph& priced, Attempt& attempt, std::siz
   options.enough = enough;
   options.gap_of_enough = kGap * request.micro_batches / static_cast<double>(attempt.stages());
   options.cutoff = attempt.patience.stage_s;
-  options.effort = effort_.work;
+  options.effort = effort_.effort;
   options.most_cbc_cells = effort_.most_cbc_cells;
   // Without any plan yet, or a start to fall back on, there has to be time for one.
   const double least_s = attempt.patience.has_plan || start ? 0 : 1;

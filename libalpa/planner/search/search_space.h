@@ -6,13 +6,12 @@
 #include "libalpa/base/infinity.h"
 #include "libalpa/cluster/cluster.h"
 #include "libalpa/cluster/mesh.h"
+#include "libalpa/planner/planner_options.h"
 
 namespace alpa {
 
-class SelectionCache;
-
-/// What to look for.
-struct SearchSpace {
+/// What to look for, and with what effort.
+struct SearchSpace : StageEffort {
   int devices = 1;
   int micro_batches = 1;
   std::string schedule = "1f1b";                 ///< or kAnySchedule, as of schedules_of
@@ -23,18 +22,11 @@ struct SearchSpace {
   std::vector<std::pair<int, int>>
       apart;  ///< devices, the first before the second, that no stage has both of
   int least_stages = 1, most_stages = 1 << 20;
-  bool single_devices = false;  ///< stages of one device only
-  bool doubling_sizes = false;  ///< stages of several nodes have a power of two of them, or all
-  double best_s = infinity;     ///< the least estimate of a plan that is known
-  double cutoff_s = infinity;   ///< proposals whose estimate is that or more are not wanted
-  double near = 1.03;           ///< proposals take no more than that many times the best of them
-  int proposals = 0;            ///< as many, or the best for each number of stages
-  double gap = 5e-3;            ///< of each stage; the plans that come out are solved again, to the end
-  /// Work on stages that are solved exactly, in place of estimating them: their pairs of strategies.
-  std::int64_t solved_cells = 1'000'000'000;
-  std::int64_t effort = 100'000;         ///< on each
-  std::int64_t most_cbc_cells = 60'000;  ///< likewise, as of SelectionOptions
-  SelectionCache* cache = nullptr;       ///< likewise
+  bool single_devices = false;      ///< stages of one device only
+  double best_s = infinity;         ///< the least estimate of a plan that is known
+  double cutoff_s = infinity;       ///< proposals whose estimate is that or more are not wanted
+  double gap = 5e-3;                ///< of each stage; the plans that come out are solved again, to the end
+  SelectionCache* cache = nullptr;  ///< as of SelectionOptions
   int threads = 1;
   std::string name = "search";  ///< its name on progress lines
 };
