@@ -40,21 +40,20 @@ void expect_near(const TinyCurve& run, const TinyCurve& reference, double of_los
   EXPECT_NEAR(run.evaluation, reference.evaluation, of_losses * reference.evaluation);
 }
 
-/// Devices of a stage that all did the same would be no test of anything.
+/// Devices along an axis that all did the same would be no test of anything.
 void expect_work_is_split(const TinyTraining& training) {
   const Plan& plan = training.plan();
-  std::vector<bool> is_split(plan.stages.size());
-  for (const NodeIndex n : plan.node_strategy.indices())
-    for (const StageIndex s : plan.stages.indices()) {
-      const StagePlan& stage = plan.stages[s];
+  for (const StageIndex s : plan.stages.indices()) {
+    const StagePlan& stage = plan.stages[s];
+    std::vector<bool> is_split(plan.mesh_of(s).shape.size());
+    for (const NodeIndex n : plan.node_strategy.indices()) {
       const int layer = training.graph().nodes[n].layer;
       if (layer < stage.first_layer || layer >= stage.end_layer) continue;
-      const Strategy& strategy = plan.node_strategy[n];
-      is_split[s] =
-          is_split[s] || std::any_of(strategy.begin(), strategy.end(), [](int f) { return f >= 0; });
+      for (std::size_t axis = 0; axis < is_split.size(); ++axis)
+        is_split[axis] = is_split[axis] || plan.node_strategy[n][axis] >= 0;
     }
-  for (const StageIndex s : plan.stages.indices())
-    EXPECT_TRUE(is_split[s] || device_count(plan.mesh_of(s).shape) == 1) << "stage " << s;
+    EXPECT_THAT(is_split, testing::Each(true)) << "axes of stage " << s;
+  }
 }
 
 class SameTraining : public testing::TestWithParam<TinyCase> {};
@@ -98,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(
                     TinyCase{"unet", "inter-only", 4, 4, "split-1f1b", Rematerialize::always},
                     TinyCase{"unet", "interleaved", 4, 4, "split-1f1b"},
                     TinyCase{"gpt", "v-shaped", 4, 4, "1f1b", Rematerialize::always},
-                    TinyCase{"adafactor", "zero-3", 4, 1}),
+                    TinyCase{"adafactor", "zero-3", 4, 1}, TinyCase{"gpt", "data x sequence x tensor", 8, 2}),
     [](const auto& plan) { return plan.param.name(); });
 
 TEST(ModelMetrics, CountWhatAStepDid) {
@@ -251,6 +250,25 @@ INSTANTIATE_TEST_SUITE_P(Plans, SameTraining, testing::ValuesIn(every_plan(kMode
 INSTANTIATE_TEST_SUITE_P(Plans, SameTrainingInBf16, testing::ValuesIn(every_plan(kModels, Precision::bf16)),
                          kPlanName);
 
+/// Eight ranks in three axes: one of each way to split that a model has, or two of one; and stages of these
+/// beside others.
+std::vector<TinyCase> three_axes() {
+  std::vector<TinyCase> cases;
+  for (const char* model : {"gpt", "llama", "bert", "moe", "deepseek_moe"})
+    for (const char* method : {"data x sequence x tensor", "tensor x ring x data"})
+      cases.push_back({model, method, 8, 2});
+  for (const char* model : {"moe", "deepseek_moe"})
+    for (const char* method : {"data x expert x tensor", "expert x tensor x data"})
+      cases.push_back({model, method, 8, 1});
+  for (const char* model :
+       {"mlp", "image_mlp", "conformer", "lstm", "gru", "vit", "wrn", "unet", "adafactor"})
+    cases.push_back({model, "data x data x tensor", 8, 1});
+  cases.push_back({"gpt", "free x free x free", 8, 4, "1f1b", Rematerialize::always});
+  for (const char* model : {"gpt", "unet"})
+    cases.push_back({model, "data x data x tensor, tensor x data", 12, 2, "1f1b", Rematerialize::automatic});
+  return cases;
+}
+
 /// Updates that take sums over rows and columns, of parameters that are split in every way.
 std::vector<TinyCase> adafactor_plans(Precision precision) {
   std::vector<TinyCase> cases{{"adafactor", "data-parallel", 2, 1}, {"adafactor", "zero-2", 2, 2},
@@ -267,6 +285,7 @@ const TinyCase kRoundedSums[] = {
     {"bf16_sums", "zero-2", 2, 2, "1f1b", Rematerialize::never, Precision::bf16},
     {"bf16_sums", "mixed", 4, 4, "1f1b", Rematerialize::never, Precision::bf16}};
 
+INSTANTIATE_TEST_SUITE_P(ThreeAxes, SameTraining, testing::ValuesIn(three_axes()), kPlanName);
 INSTANTIATE_TEST_SUITE_P(RoundedSums, SameTrainingInBf16, testing::ValuesIn(kRoundedSums), kPlanName);
 INSTANTIATE_TEST_SUITE_P(Adafactor, SameTraining, testing::ValuesIn(adafactor_plans(Precision::f32)),
                          kPlanName);

@@ -1,5 +1,7 @@
 #include "tests/trainer/tiny_training.h"
 
+#include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,6 +17,7 @@
 #include "libalpa/model/model.h"
 #include "libalpa/plan/check_plan.h"
 #include "libalpa/planner/make_plan.h"
+#include "libalpa/planner/search/pin.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/order/verify.h"
 #include "libalpa/runtime/executor.h"
@@ -59,11 +62,40 @@ int recomputed_layers(Rematerialize rematerialize, int layers) {
                                                   : layers / 2;
 }
 
+bool has_named_axes(const TinyCase& c) { return c.method.find(" x ") != std::string::npos; }
+
+std::vector<std::string> parts_between(const std::string& text, const std::string& separator) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + separator.size()) {
+    end = text.find(separator, begin);
+    parts.push_back(text.substr(begin, end - begin));
+  }
+  return parts;
+}
+
+/// "data x tensor, data x data x data": two stages of two devices along each axis.
+PinnedPlan on_named_axes(const TinyCase& c) {
+  const std::vector<std::string> stages = parts_between(c.method, ", ");
+  const int layers = static_cast<int>(tiny_graph(c, kBatch / c.micro_batches).layers.size()),
+            count = static_cast<int>(stages.size());
+  std::string pin = fmt::format("micro_batches = {}\nschedule = \"{}\"\n", c.micro_batches, c.schedule);
+  for (int stage = 0; stage < count; ++stage) {
+    const std::vector<std::string> axes = parts_between(stages[static_cast<std::size_t>(stage)], " x ");
+    const int own = layers * (stage + 1) / count - layers * stage / count;
+    pin += fmt::format("[[stage]]\nlayers = {}\nrecomputed_layers = {}\nmesh = [{}]\naxes = [\"{}\"]\n", own,
+                       recomputed_layers(c.rematerialize, own), fmt::join(std::vector(axes.size(), 2), ", "),
+                       fmt::join(axes, "\", \""));
+  }
+  return parse_pin(pin, c.method);
+}
+
 Plan tiny_plan(const TinyCase& c) {
   Log log("test", LogLevel::off);
   PlannerOptions options;
   options.rematerialize = c.rematerialize;
-  if (c.method != "mixed" && !shares_meshes(c)) {
+  if (has_named_axes(c)) {
+    options.pin = on_named_axes(c);
+  } else if (c.method != "mixed" && !shares_meshes(c)) {
     options.method = c.method;
     options.micro_batches = c.micro_batches;
     options.schedule = c.schedule;
