@@ -66,7 +66,9 @@ Sent counted(const Cluster& cluster, CollectiveKind kind, const MeshShape& shape
 TEST(CostModel, PricesCollectivesByTheBytesOfAllGroupsThatRunTogether) {
   const Cluster cluster = v100();
   const CostModel costs(cluster);
-  for (const MeshShape& shape : {MeshShape{8, 8}, MeshShape{64}, MeshShape{4, 16}, MeshShape{16, 4}})
+  for (const MeshShape& shape :
+       {MeshShape{8, 8}, MeshShape{64}, MeshShape{4, 16}, MeshShape{16, 4}, MeshShape{2, 2, 2},
+        MeshShape{2, 2, 4}, MeshShape{8, 2, 4}, MeshShape{16, 2, 2}, MeshShape{2, 4, 8}, MeshShape{2, 16, 2}})
     for (int axis = 0; axis < static_cast<int>(shape.size()); ++axis)
       for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather,
                                         CollectiveKind::reduce_scatter, CollectiveKind::all_to_all}) {

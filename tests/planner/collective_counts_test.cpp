@@ -41,8 +41,15 @@ Counts counts_of(const MeshProgram& mesh, const Graph& graph) {
   return counts;
 }
 
+Cluster one_node() {
+  Cluster cluster = testing_models::small_cluster(12);
+  cluster.f32_flops_per_s = 1e9;  // slow beside its links: all that can be split is
+  return cluster;
+}
+
 /// Communication of each stage of a plan for a batch of 8 samples.
-std::vector<Counts> counts_of(const GraphOf& graph_of, const std::vector<Stage>& stages) {
+std::vector<Counts> counts_of(const GraphOf& graph_of, const std::vector<Stage>& stages,
+                              const Cluster& cluster = one_node()) {
   std::string pin = "micro_batches = 2\nschedule = \"1f1b\"\n";
   for (const Stage& stage : stages)
     pin += "[[stage]]\nlayers = " + std::to_string(stage.layers) + "\nmesh = [" + stage.mesh + "]\naxes = [" +
@@ -51,8 +58,6 @@ std::vector<Counts> counts_of(const GraphOf& graph_of, const std::vector<Stage>&
   options.pin = parse_pin(pin, "pin");
   options.rematerialize = Rematerialize::never;
   Log log("test", LogLevel::off);
-  Cluster cluster = testing_models::small_cluster(6);
-  cluster.f32_flops_per_s = 1e9;  // slow beside its links: all that can be split is
   const Plan plan = make_plan({"tiny", "", 8, graph_of}, CostModel(cluster), options, log);
   const Graph graph = graph_of(plan.micro_batch_samples);
   const Program program = lower(graph, plan);
@@ -61,12 +66,17 @@ std::vector<Counts> counts_of(const GraphOf& graph_of, const std::vector<Stage>&
   return counts;
 }
 
+Counts of_update(Counts counts) {
+  std::erase_if(counts, [](const auto& count) { return !count.first.starts_with("update"); });
+  return counts;
+}
+
 class Collectives : public testing::TestWithParam<int> {
  protected:
   /// Of the tiny GPT (layers: embedding, blocks, head).
-  std::vector<Counts> of(const std::vector<Stage>& stages) const {
+  std::vector<Counts> of(const std::vector<Stage>& stages, const Cluster& cluster = one_node()) const {
     return counts_of([this](std::int64_t samples) { return testing_models::tiny_gpt(samples, blocks_); },
-                     stages);
+                     stages, cluster);
   }
 
   static Counts without_transfers(Counts counts) {
@@ -134,6 +144,39 @@ TEST_P(Collectives, OfDataTimesTensorParallelBlocksAreThoseOfBothEachOverItsAxis
             (Counts{{"forward all-reduce 1", 2 * blocks_},
                     {"backward all-reduce 1", 2 * blocks_},
                     {"update all-reduce 0", 16 * blocks_}}));
+}
+
+// Likewise over three axes. A device has two samples: it exchanges halves of keys and values, then gathers
+// samples in place of positions, and nothing has to be packed.
+TEST_P(Collectives, OfDataTimesSequenceTimesTensorParallelBlocksAreThoseOfEachOverItsAxis) {
+  const Stage one{1, "1", "", "free"};
+  EXPECT_EQ(without_transfers(
+                of({one, {blocks_, "2, 2, 2", "\"data\", \"sequence\", \"tensor\"", "none"}, one})[1]),
+            (Counts{{"forward all-to-all 1", 2 * blocks_},
+                    {"forward all-gather 1", 2 * blocks_},
+                    {"forward all-reduce 2", 2 * blocks_},
+                    {"backward all-to-all 1", 2 * blocks_},
+                    {"backward reduce-scatter 1", 2 * blocks_},
+                    {"backward all-reduce 2", 2 * blocks_},
+                    {"update all-reduce 0", 16 * blocks_},
+                    {"update all-reduce 1", 16 * blocks_}}));
+}
+
+// Between nodes go only shares of a gradient that the data-parallel devices of a node have added up; and of
+// what those of a tensor axis have alike (gains and biases of norms, biases of what they add up), half of
+// that.
+TEST_P(Collectives, OfDataParallelWithinAndBetweenNodesAreASumOfSharesBetweenThem) {
+  Cluster cluster = one_node();
+  cluster.nodes = 3;
+  cluster.devices_per_node = 4;
+  cluster.between_nodes = {1e-6, 1e6};
+  const Stage one{1, "1", "", "free"};
+  EXPECT_EQ(of_update(without_transfers(
+                of({one, {blocks_, "2, 2, 2", "\"data\", \"data\", \"tensor\"", "none"}, one}, cluster)[1])),
+            (Counts{{"update reduce-scatter 1", 16 * blocks_},
+                    {"update all-reduce 0", 16 * blocks_},
+                    {"update all-gather 1", 16 * blocks_},
+                    {"update all-gather 2", 6 * blocks_}}));
 }
 
 // Of split logits the maximum and the sum of exponentials; the loss is summed with that of all ranks, once
@@ -225,11 +268,6 @@ Counts of_activations(const Counts& counts) {
   for (const auto& [label, count] : counts)
     if (!label.starts_with("update")) sums[label.substr(label.find(' ') + 1)] += count;
   return sums;
-}
-
-Counts of_update(Counts counts) {
-  std::erase_if(counts, [](const auto& count) { return !count.first.starts_with("update"); });
-  return counts;
 }
 
 // The oracles of Alpa's own tests, which are for models on numbers.

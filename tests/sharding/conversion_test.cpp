@@ -20,10 +20,11 @@ Cluster two_by_four() {
   return cluster;
 }
 
-std::string chain(const char* from, const char* to, double between_bytes_per_s = 1e11) {
+std::string chain(const char* from, const char* to, double between_bytes_per_s = 1e11,
+                  const MeshShape& mesh = {2, 4}) {
   Cluster cluster = two_by_four();
   cluster.between_nodes.bytes_per_s = between_bytes_per_s;
-  const Conversions conversions(cluster, {0_d, {2, 4}});
+  const Conversions conversions(cluster, {0_d, mesh});
   const Conversion* found = conversions.between({DType::f32, {1024, 1024}}, parse_spec(from), parse_spec(to));
   if (!found) return "none";
   std::string text;
@@ -54,6 +55,16 @@ TEST(Conversions, MoveLittleOverTheSlowAxis) {
   // Where the four devices of a node share an interface that is no faster than their links, that is not worth
   // it.
   EXPECT_EQ(chain("RR+sum1", "RS1", 1e11), "reduce-scatter 1");
+}
+
+TEST(Conversions, OnThreeAxesGoAlongEachInItsTurn) {
+  const auto three = [](const char* from, const char* to) { return chain(from, to, 1e10, {2, 2, 2}); };
+  EXPECT_EQ(three("S01S2", "S0S2"), "all-gather 1");
+  EXPECT_EQ(three("S01R+sum2", "S012R"), "reduce-scatter 2");
+  EXPECT_EQ(three("S01S2", "S012R"), "all-to-all 2");
+  // A sum over all nodes of what each adds up first, and shares out.
+  EXPECT_EQ(three("RS2+sum0+sum1", "RS2"), "reduce-scatter 1, all-reduce 0, all-gather 1");
+  EXPECT_EQ(three("S0R+sum1+sum2", "S0S12"), "reduce-scatter 1, reduce-scatter 2");
 }
 
 TEST(Conversions, NeverMakeAPartialValue) { EXPECT_EQ(chain("RR", "RR+sum0"), "none"); }

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <map>
+
 #include "libalpa/ops/catalog.h"
 
 namespace alpa {
@@ -39,6 +42,46 @@ TEST(Strategies, OfABatchedProductOnA2DMeshContainThePapersTable) {
        {"RS0R RRS1 -> RS0S1", "RS0S1 RS1R -> RS0R+sum1", "RRS1 RS1S0 -> RRS0+sum1", "S0S1R S0RR -> S0S1R",
         "S0RS1 S0S1R -> S0RR+sum1", "RS01R RRR -> RS01R", "RRS01 RS01R -> RRR+sum0+sum1"})
     EXPECT_THAT(lines, testing::Contains(row));
+}
+
+/// Of "b i k, b k j -> b i j", in the form of table(): each axis is given every letter or none, and what
+/// divides is kept.
+std::vector<std::string> batched_products(const std::map<char, std::int64_t>& size, const MeshShape& mesh) {
+  const std::string letters = "bikj-";
+  std::vector<std::string> lines;
+  std::vector<std::size_t> given(mesh.size(), 0);
+  const auto spec = [&](const std::string& dimensions) {
+    std::string text;
+    for (const char letter : dimensions) {
+      std::string axes;
+      for (std::size_t axis = 0; axis < mesh.size(); ++axis)
+        if (letters[given[axis]] == letter) axes += std::to_string(axis);
+      text += axes.empty() ? "R" : "S" + axes;
+    }
+    return text;
+  };
+  for (;;) {
+    std::map<char, std::int64_t> parts;
+    std::string sums;
+    for (std::size_t axis = 0; axis < mesh.size(); ++axis) {
+      parts.try_emplace(letters[given[axis]], 1).first->second *= mesh[axis];
+      if (letters[given[axis]] == 'k') sums += "+sum" + std::to_string(axis);
+    }
+    if (std::ranges::all_of(
+            parts, [&](const auto& of) { return of.first == '-' || size.at(of.first) % of.second == 0; }))
+      lines.push_back(spec("bik") + " " + spec("bkj") + " -> " + spec("bij") + sums);
+    std::size_t axis = 0;
+    while (axis < mesh.size() && ++given[axis] == letters.size()) given[axis++] = 0;
+    if (axis == mesh.size()) return lines;
+  }
+}
+
+TEST(Strategies, OfABatchedProductOnAnyMeshAreAllThatDivide) {
+  const std::map<char, std::int64_t> size{{'b', 4}, {'i', 12}, {'k', 8}, {'j', 6}};
+  for (const MeshShape& mesh : {MeshShape{4}, {2, 4}, {2, 2, 2}, {2, 3, 2}, {2, 2, 4}, {4, 2, 2}})
+    EXPECT_THAT(
+        table("einsum", {f32({4, 12, 8}), f32({4, 8, 6})}, {{"equation", "b i k, b k j -> b i j"}}, mesh),
+        testing::UnorderedElementsAreArray(batched_products(size, mesh)));
 }
 
 TEST(Strategies, SplitOnlyWhatDivides) {

@@ -344,7 +344,8 @@ INSTANTIATE_TEST_SUITE_P(
                     ObjectiveCase{"adafactor", {2, 2}, 1, 2, 2}, ObjectiveCase{"adafactor", {2}, 2, 4, 0},
                     ObjectiveCase{"bf16_sums", {2}, 2, 4, 0}, ObjectiveCase{"gpt", {2}, 2, 4, 1},
                     ObjectiveCase{"moe", {2}, 1, 2, 1}, ObjectiveCase{"unet", {2}, 2, 2, 1},
-                    ObjectiveCase{"wrn", {2}, 1, 2, 1}, ObjectiveCase{"llama", {2, 2}, 1, 2, 1}),
+                    ObjectiveCase{"wrn", {2}, 1, 2, 1}, ObjectiveCase{"llama", {2, 2}, 1, 2, 1},
+                    ObjectiveCase{"mlp", {2, 2, 2}, 1, 2, 2}, ObjectiveCase{"moe", {2, 2, 2}, 1, 1, 0}),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -353,7 +354,8 @@ INSTANTIATE_TEST_SUITE_P(
                     ObjectiveCase{"gpt", {2}, 2, 4, 2}, ObjectiveCase{"llama", {2}, 1, 2, 0},
                     ObjectiveCase{"moe", {2}, 1, 2, 0}, ObjectiveCase{"conformer", {2}, 1, 2, 0},
                     ObjectiveCase{"vit", {2}, 1, 2, 0}, ObjectiveCase{"wrn", {2}, 2, 2, 2},
-                    ObjectiveCase{"mlp", {2, 2}, 1, 2, 2}, ObjectiveCase{"gpt", {2}, 1, 2, 1}),
+                    ObjectiveCase{"mlp", {2, 2}, 1, 2, 2}, ObjectiveCase{"gpt", {2}, 1, 2, 1},
+                    ObjectiveCase{"gpt", {2, 2, 2}, 1, 2, 1}),
     case_name);
 
 }  // namespace
