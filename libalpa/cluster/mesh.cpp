@@ -5,6 +5,26 @@
 #include <set>
 
 namespace alpa {
+namespace {
+
+MeshShape joined(int outer, const MeshShape& inner) {
+  MeshShape shape{outer};
+  shape.insert(shape.end(), inner.begin(), inner.end());
+  return shape;
+}
+
+/// At most `axes` extents of `least` or more, in ascending order, whose product is `devices`; fewer first.
+std::vector<MeshShape> ascending_shapes(int devices, int axes, int least) {
+  std::vector<MeshShape> shapes{{devices}};
+  for (int outer = least; axes > 1 && outer * outer <= devices; ++outer)
+    if (devices % outer == 0)
+      for (const MeshShape& inner : ascending_shapes(devices / outer, axes - 1, outer))
+        shapes.push_back(joined(outer, inner));
+  std::ranges::stable_sort(shapes, {}, &MeshShape::size);
+  return shapes;
+}
+
+}  // namespace
 
 int device_count(const MeshShape& shape) {
   int count = 1;
@@ -57,16 +77,15 @@ GroupShape group_shape(const DeviceMesh& mesh, int axis, int devices_per_node) {
   return {nodes, (members + nodes - 1) / nodes};
 }
 
-std::vector<MeshShape> mesh_shapes(int devices, int devices_per_node) {
+std::vector<MeshShape> mesh_shapes(int devices, int devices_per_node, int axes) {
   if (devices == 1) return {MeshShape{}};
+  if (devices <= devices_per_node) return ascending_shapes(devices, axes, 2);
   std::vector<MeshShape> shapes{{devices}};
-  const bool one_node = devices <= devices_per_node;
-  for (int outer = 2; outer * 2 <= devices; ++outer) {
-    const int inner = devices / outer;
-    if (devices % outer != 0) continue;
-    if (one_node ? outer > inner : devices_per_node % inner != 0) continue;  // the axes of a node are alike
-    shapes.push_back({outer, inner});
-  }
+  for (int outer = 2; axes > 1 && outer * 2 <= devices; ++outer)
+    if (devices % outer == 0 && devices_per_node % (devices / outer) == 0)
+      for (const MeshShape& inner : ascending_shapes(devices / outer, axes - 1, 2))
+        shapes.push_back(joined(outer, inner));
+  std::ranges::stable_sort(shapes, {}, &MeshShape::size);
   return shapes;
 }
 

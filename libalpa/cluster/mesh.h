@@ -42,9 +42,13 @@ inline int devices_on_node(const MeshShape& mesh, int devices_per_node) {
   return std::min(device_count(mesh), devices_per_node);
 }
 
-/// Meshes that `devices` devices can be seen as: one axis, and two where both are 2 or more; where they are
-/// on several nodes, the second stays in one.
-std::vector<MeshShape> mesh_shapes(int devices, int devices_per_node);
+/// The most axes that pins and the search have: each more multiplies the ways to split a tensor.
+inline constexpr int kMostMeshAxes = 3;
+
+/// Meshes of at most `axes` axes, each of 2 or more, that `devices` devices can be seen as, those of fewer
+/// axes first. Where they are on several nodes, all axes but the first stay within one. Axes within a node
+/// are alike, so they are there in ascending order only.
+std::vector<MeshShape> mesh_shapes(int devices, int devices_per_node, int axes);
 
 /// Sizes of submeshes: powers of two within a node, and whole nodes (Alpa, theorem 1).
 std::vector<int> submesh_sizes(int devices, int devices_per_node);

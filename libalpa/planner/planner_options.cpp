@@ -40,9 +40,13 @@ StageEffort stage_effort(PlannerEffort effort) {
               .count_margin = 1.1,
               .simulated = 2};
     case PlannerEffort::thorough:
-      return {.simulated = 32, .proposals = 64, .near = 1.1};
+      return {.mesh_axes = 3, .simulated = 32, .proposals = 64, .near = 1.1};
   }
   return {};
+}
+
+int mesh_axes(const PlannerOptions& options) {
+  return options.mesh_axes > 0 ? options.mesh_axes : stage_effort(options.effort).mesh_axes;
 }
 
 const std::vector<PlannerMethod>& planner_methods() {
@@ -88,6 +92,9 @@ void describe_search(PlannerOptions& o, OptionsVisitor& visit) {
       {{"quick", PlannerEffort::quick, "stages are estimated, the best plans solved"},
        {"normal", PlannerEffort::normal, "the stages of the best plans are solved while that improves them"},
        {"thorough", PlannerEffort::thorough, "likewise, and every stage that a better plan would need"}});
+  visit.field("mesh_axes", o.mesh_axes,
+              "the most axes of a stage's device mesh; 0: 2, with --effort thorough 3",
+              between(0, kMostMeshAxes));
   visit.field("time_limit", o.time_limit_s, "safety cap on planning, in seconds", at_least(1));
   visit.field("layers", o.layers,
               "clusters of layers that stages may be cut between; 0: the model's layers, at most 128",

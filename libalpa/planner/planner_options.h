@@ -41,6 +41,7 @@ struct StageEffort {
   std::int64_t effort = 100'000;         ///< on each of them, as of SelectionOptions
   std::int64_t most_cbc_cells = 60'000;  ///< likewise
   bool doubling_sizes = false;           ///< stages of several nodes have a power of two of them, or all
+  int mesh_axes = 2;                     ///< the most that a stage's mesh has
   /// Numbers of micro-batches whose best baseline is that many times the best are left.
   double count_margin = infinity;
   int simulated = 1;   ///< proposals of one number of micro-batches
@@ -58,6 +59,7 @@ struct PlannerOptions {
   Rematerialize rematerialize = Rematerialize::automatic;
   PlannerEffort effort = PlannerEffort::normal;
   double time_limit_s = 240;  ///< safety cap on the whole search, wall seconds
+  int mesh_axes = 0;          ///< as of SearchSpace; 0: what the effort means
   int threads = 0;  ///< that solve stages; 0: as many as the process may run on. The plan is the same.
   /// In place of a search; says method, micro-batches, schedule and devices itself.
   std::optional<PinnedPlan> pin;
@@ -69,6 +71,9 @@ struct PlannerOptions {
   const StopRequest* stop = nullptr;
   SelectionCache* cache = nullptr;  ///< of what was solved before; null: its searches have one of their own
 };
+
+/// The most axes of a stage's mesh, chosen by the options or by their effort.
+int mesh_axes(const PlannerOptions&);
 
 /// The one list of the options that are numbers or words (libalpa/base/options.h).
 void describe(PlannerOptions&, OptionsVisitor&);

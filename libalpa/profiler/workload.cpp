@@ -9,6 +9,10 @@
 namespace alpa {
 namespace {
 
+/// Groups along the axes of meshes with more are of the same shapes; tiles that only these have are
+/// estimated.
+constexpr int kProfiledMeshAxes = 2;
+
 constexpr std::int64_t kSmallestMessage = 1 << 10, kLargestMessage = 64 << 20;
 
 /// Shapes of the meshes that plans for this cluster, or for an even share of it, are made of.
@@ -19,7 +23,8 @@ std::vector<MeshShape> meshes(const Cluster& cluster) {
     if (cluster.devices() % size == 0) sizes.insert(size);
   std::set<MeshShape> shapes;
   for (const int size : sizes)
-    for (MeshShape& shape : mesh_shapes(size, cluster.devices_per_node)) shapes.insert(std::move(shape));
+    for (MeshShape& shape : mesh_shapes(size, cluster.devices_per_node, kProfiledMeshAxes))
+      shapes.insert(std::move(shape));
   return {shapes.begin(), shapes.end()};
 }
 

@@ -42,8 +42,7 @@ TEST_F(PlanCommands, SimulateAgreesWithThePredictionAndSaysWhenItsCostsAreOthers
   output_of("alpa-plan " + tiny_gpt_ + " --profile profile.h5 --method data-parallel --out plan.h5");
   const std::string step = predicted("plan.h5");
   // Where the machines were busy a warning comes first.
-  EXPECT_THAT(output_of("alpa-plan simulate plan.h5 --profile profile.h5"),
-              HasSubstr("step " + step + "\n"));
+  EXPECT_THAT(output_of("alpa-plan simulate plan.h5 --profile profile.h5"), HasSubstr("step " + step + "\n"));
   const std::string own = "; " + step + " with the profile that the plan was made from (";
   EXPECT_THAT(output_of("alpa-plan simulate plan.h5"),
               AllOf(StartsWith("step "), HasSubstr(" with costs estimated from the numbers of cluster '"),
@@ -68,9 +67,10 @@ TEST_F(PlanCommands, SimulateOfAPlanFromAClusterFileIsItsPrediction) {
 
 TEST_F(PlanCommands, RecordTheOptionsInEffectInThePlan) {
   make_plan("plan", "--method zero-2 --devices 2 --rematerialize never");
-  EXPECT_THAT(H5Reader(path("plan.h5"), "alpa-plan", "4.0").text_attribute("/provenance", "settings"),
-              StartsWith("{devices = 2, micro_batches = 0, method = \"zero-2\", schedule = \"auto\", "
-                         "rematerialize = \"never\", effort = \"normal\", time_limit = 240.0, "));
+  EXPECT_THAT(
+      H5Reader(path("plan.h5"), "alpa-plan", "4.0").text_attribute("/provenance", "settings"),
+      StartsWith("{devices = 2, micro_batches = 0, method = \"zero-2\", schedule = \"auto\", "
+                 "rematerialize = \"never\", effort = \"normal\", mesh_axes = 0, time_limit = 240.0, "));
 }
 
 TEST_F(PlanCommands, WarnOfAPlanThatGpusHaveNoKernelsFor) {

@@ -26,8 +26,8 @@ namespace alpa::testing_models {
 
 /// Plans of a model for all devices of a cluster, of a space that the search has too: for every number of
 /// micro-batches that is given, every schedule, every cut of the layers into stages, every submesh, as one
-/// axis or two; there the choices that StageProblem has, of a strategy for each node and a layout for each
-/// value, equal layers apart from each other. Devices are given to stages as the search does.
+/// axis, two or three; there the choices that StageProblem has, of a strategy for each node and a layout for
+/// each value, equal layers apart from each other. Devices are given to stages as the search does.
 ///
 /// Where there are more choices than can be tried, those that come cheapest by their stage's own price are:
 /// as many on each stage as there may be plans of a pipeline.
@@ -89,6 +89,7 @@ class EveryPlan {
     SearchSpace space;
     space.devices = costs_.cluster().devices();
     space.micro_batches = micro_batches;
+    space.mesh_axes = kMostMeshAxes;
     std::map<int, std::vector<MeshShape>> meshes;  // by devices
     for (const MeshShape& mesh : stage_meshes(space, costs_.cluster()))
       meshes[device_count(mesh)].push_back(mesh);

@@ -22,11 +22,10 @@ BaselineTrials::BaselineTrials(const CostModel& costs, const PlannerOptions& opt
       clock_(clock),
       threads_(thread_count(options.threads)) {}
 
-bool BaselineTrials::try_all(PricedGraph& graph, int micro_batches, int devices,
-                             const std::string& schedule) {
+bool BaselineTrials::try_all(PricedGraph& graph, int micro_batches, int devices) {
   const std::string name = fmt::format("baselines, {}", count_text(micro_batches, "micro-batch"));
   const Cluster &cluster = costs_.cluster(), fastest = best_of_parts(cluster);
-  const Baselines named(graph.graph, devices, cluster, micro_batches, schedule);
+  const Baselines named(graph.graph, devices, cluster, micro_batches, options_);
   std::vector<Bounded> all;
   for (const std::string& method : baseline_names())
     if (is_wanted(options_, method))

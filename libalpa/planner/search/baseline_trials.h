@@ -17,7 +17,7 @@ class BaselineTrials {
   /// All that the options want with so many micro-batches, those first that may be the fastest. What cannot
   /// come near the best plan so far is left at its bound. Goes on whatever the time, as long as there is no
   /// plan and no stop was asked for; false where some were left for that.
-  bool try_all(PricedGraph&, int micro_batches, int devices, const std::string& schedule);
+  bool try_all(PricedGraph&, int micro_batches, int devices);
 
   /// A pin is tried whatever it takes.
   void try_pinned(PricedGraph&, PinnedPlan);

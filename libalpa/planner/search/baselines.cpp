@@ -29,12 +29,13 @@ double most_flops_per_s(const Cluster& cluster) {
 }  // namespace
 
 Baselines::Baselines(const Graph& graph, int devices, const Cluster& cluster, int micro_batches,
-                     std::string schedule)
+                     const PlannerOptions& options)
     : graph_(graph),
       cluster_(cluster),
       devices_(devices),
       micro_batches_(micro_batches),
-      schedule_(std::move(schedule)),
+      mesh_axes_(mesh_axes(options)),
+      schedule_(options.schedule),
       layer_flops_(graph.layers.size(), 0.0) {
   for (const Node& node : graph.nodes)
     if (node.phase != Phase::update && !node.op->sums_micro_batches)  // sums may be the gradient kernels'
@@ -149,7 +150,7 @@ std::vector<PinnedPlan> Baselines::equal_layer() const {
     if (devices_ % stages != 0) continue;
     std::vector<int> ends;
     for (int stage = 1; stage <= stages; ++stage) ends.push_back(layers * stage / stages);
-    for (const MeshShape& mesh : mesh_shapes(devices_ / stages, cluster_.devices_per_node))
+    for (const MeshShape& mesh : mesh_shapes(devices_ / stages, cluster_.devices_per_node, mesh_axes_))
       plans.push_back(pipeline(fmt::format("equal-layer {} x {}", stages, mesh_text(mesh)), ends, mesh, {},
                                StateSharding::free));
   }

@@ -13,10 +13,11 @@ std::vector<std::string> baseline_names();
 bool is_wanted(const PlannerOptions&, const std::string& method);
 
 /// What named methods stand for on this many devices. Layers are cut by equal work, but for equal-layer;
-/// where nodes differ, by equal time. Keeps references to the graph and the cluster.
+/// where nodes differ, by equal time. Of the options they have schedule and mesh axes. Keeps references to
+/// the graph and the cluster.
 class Baselines {
  public:
-  Baselines(const Graph&, int devices, const Cluster&, int micro_batches, std::string schedule);
+  Baselines(const Graph&, int devices, const Cluster&, int micro_batches, const PlannerOptions&);
 
   /// Several where the method has free numbers (Megatron's data x tensor x pipeline); none where it does not
   /// apply (a batch that does not divide, fewer layers than stages).
@@ -37,7 +38,7 @@ class Baselines {
 
   const Graph& graph_;
   const Cluster& cluster_;
-  int devices_, micro_batches_;
+  int devices_, micro_batches_, mesh_axes_;
   std::string schedule_;
   std::vector<double> layer_flops_;  ///< of forward and backward
 };

@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kRoles{"free", "data", "tensor", "sequence", "ring", "expert"};
 
-/// Each axis more multiplies the ways to split a tensor: with a fourth, planning two small layers takes a
-/// minute.
-constexpr std::ptrdiff_t kMostAxes = 3;
-
 /// Ends at `first` and a count of the table's, which a pin may have so many of over all stages.
 int end_of(const TomlValue& given, const char* what, int first, std::int64_t count, std::int64_t most) {
   const std::optional<std::int64_t> end = checked_sum(first, count);
@@ -40,9 +36,9 @@ MeshShape mesh_of(const TomlValue& given) {
   }
   if (!devices || *devices > kMostDevices)
     given.fault(fmt::format("'mesh' has more than {} devices", kMostDevices));
-  else if (std::ssize(mesh) > kMostAxes)
+  else if (std::ssize(mesh) > kMostMeshAxes)
     given.fault(fmt::format("'mesh' has {} axes of two devices or more, expected at most {}", mesh.size(),
-                            kMostAxes));
+                            kMostMeshAxes));
   else
     return mesh;
   return {};

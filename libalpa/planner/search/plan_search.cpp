@@ -98,7 +98,7 @@ class PlanSearch {
   /// Many micro-batches first, with which most models are best.
   void baselines(const std::vector<int>& counts) {
     for (auto count = counts.rbegin(); count != counts.rend(); ++count) {
-      const bool are_done = has_time() && baselines_.try_all(priced(*count), *count, devices_, schedule_);
+      const bool are_done = has_time() && baselines_.try_all(priced(*count), *count, devices_);
       if (!are_done) note_left_out("baselines", *count);
     }
     baselines_.note_left();
@@ -232,6 +232,7 @@ class PlanSearch {
     if (options_.rematerialize != Rematerialize::automatic)
       space.rematerialize = {options_.rematerialize == Rematerialize::always};
     static_cast<StageEffort&>(space) = stage_effort(options_.effort);
+    space.mesh_axes = mesh_axes(options_);
     space.cache = options_.cache;
     space.threads = thread_count(options_.threads);
     return space;
@@ -369,8 +370,9 @@ class PlanSearch {
   std::string meshes_text() const {
     const int nodes = devices_ / costs_.cluster().devices_per_node;
     const bool doubling = stage_effort(options_.effort).doubling_sizes && nodes > 2;
-    return fmt::format("on submeshes of one axis, or of two{}{}",
-                       nodes > 1 ? " of which the second stays within a node" : "",
+    const int axes = mesh_axes(options_);
+    return fmt::format("on submeshes of one axis{}{}{}", axes > 1 ? fmt::format(" to {}", axes) : "",
+                       axes > 1 && nodes > 1 ? " of which all but the first stay within a node" : "",
                        doubling ? ", of 1, 2, 4, 8 ... or all nodes" : "");
   }
 

@@ -37,7 +37,8 @@ std::vector<int> stage_sizes(const SearchSpace& space, const Cluster& cluster) {
 std::vector<MeshShape> stage_meshes(const SearchSpace& space, const Cluster& cluster) {
   std::vector<MeshShape> meshes;
   for (const int size : stage_sizes(space, cluster))
-    for (const MeshShape& mesh : mesh_shapes(size, cluster.devices_per_node)) meshes.push_back(mesh);
+    for (const MeshShape& mesh : mesh_shapes(size, cluster.devices_per_node, space.mesh_axes))
+      meshes.push_back(mesh);
   return meshes;
 }
 

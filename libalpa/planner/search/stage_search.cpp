@@ -53,7 +53,7 @@ class StageSearch {
                       std::min({space.most_stages, spans_.units(), space.devices}))),
         most_estimate_s_(kEstimatesAbove * space.cutoff_s),
         alike_(spans_.units() > kManyUnits ? kAlikeOfMany : kAlike),
-        work_(planning, book, sizes_, cluster_.devices_per_node),
+        work_(planning, book, sizes_, cluster_.devices_per_node, space.mesh_axes),
         modes_(planning, book, spans_, stage_meshes(space, cluster_), space.rematerialize,
                {space.micro_batches, std::ranges::max(form_.in_flight), space.cutoff_s, space.threads,
                 space.name, space.cache}),

@@ -85,7 +85,7 @@ std::vector<StageFloor> stage_floors(const PlanningGraph& planning, const CostTa
 }
 
 WorkLowerBound::WorkLowerBound(const PlanningGraph& planning, const CostTable& book,
-                               const std::vector<int>& sizes, int devices_per_node) {
+                               const std::vector<int>& sizes, int devices_per_node, int mesh_axes) {
   const std::size_t layers = planning.classes.layer_nodes.size();
   std::vector<double> device(layers, infinity);
   sends_last_.assign(layers, true);
@@ -94,7 +94,7 @@ WorkLowerBound::WorkLowerBound(const PlanningGraph& planning, const CostTable& b
                                                        backward = micro_batch;
     OfSize& of_size = of_size_[size];
     of_size.forward_end = of_size.backward_end = of_size.inputs_end = std::vector<double>(layers, 0);
-    for (const MeshShape& mesh : mesh_shapes(size, devices_per_node)) {
+    for (const MeshShape& mesh : mesh_shapes(size, devices_per_node, mesh_axes)) {
       const std::vector<LayerLowerBound> floors = layer_lower_bounds(planning, book.known(mesh));
       for (std::size_t layer = 0; layer < layers; ++layer) {
         const LayerLowerBound& floor = floors[layer];

@@ -32,8 +32,9 @@ std::vector<StageFloor> stage_floors(const PlanningGraph&, const CostTable&,
 /// pipeline takes.
 class WorkLowerBound {
  public:
-  /// Stages of these numbers of devices, each seen as any of its meshes, which must be in the book.
-  WorkLowerBound(const PlanningGraph&, const CostTable&, const std::vector<int>& sizes, int devices_per_node);
+  /// Stages of these numbers of devices, each seen as any of its mesh_shapes(), which must be in the book.
+  WorkLowerBound(const PlanningGraph&, const CostTable&, const std::vector<int>& sizes, int devices_per_node,
+                 int mesh_axes);
 
   /// Of layers on that many devices, all but the step.
   StageFloor floor(int first_layer, int end_layer, int size) const;

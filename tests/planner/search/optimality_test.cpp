@@ -96,15 +96,22 @@ struct SmallNet {
   }
 };
 
-SmallNet draw_net(Draw& draw) {
+/// What is drawn from.
+struct Sizes {
+  int least_layers = 2, most_layers = 4;
+  int one_even_in = 4;  ///< of widths
+  std::vector<int> devices{1, 2, 2, 3, 4, 4};
+};
+
+SmallNet draw_net(Draw& draw, const Sizes& sizes) {
   SmallNet net;
   const auto width = [&]() -> std::int64_t {
-    return draw.once_in(4) ? draw.of({4, 6, 8, 16}) : draw.of({3, 5, 7, 9, 15, 33});
+    return draw.once_in(sizes.one_even_in) ? draw.of({4, 6, 8, 16}) : draw.of({3, 5, 7, 9, 15, 33});
   };
   net.features = width();
   net.optimizer = draw.of({OptimizerKind::adamw, OptimizerKind::sgd});
   std::int64_t before = net.features, shared_from = 0, shared_to = 0;
-  const int layers = 2 + draw.below(3);
+  const int layers = sizes.least_layers + draw.below(sizes.most_layers - sizes.least_layers + 1);
   for (int l = 0; l < layers; ++l) {
     SmallLayer layer{draw.of({SmallLayer::linear, SmallLayer::linear, SmallLayer::gelu, SmallLayer::residual,
                               SmallLayer::gated, SmallLayer::tied}),
@@ -120,8 +127,9 @@ SmallNet draw_net(Draw& draw) {
   return net;
 }
 
-Cluster draw_cluster(Draw& draw) {
-  Cluster cluster = small_cluster(draw.of({1, 2, 2, 3, 4, 4}));
+Cluster draw_cluster(Draw& draw, const std::vector<int>& devices) {
+  Cluster cluster =
+      small_cluster(devices[static_cast<std::size_t>(draw.below(static_cast<int>(devices.size())))]);
   if (cluster.devices_per_node % 2 == 0 && draw.once_in(2)) {
     cluster.nodes = 2;
     cluster.devices_per_node /= 2;
@@ -148,12 +156,12 @@ std::int64_t fullest(const Plan& plan) {
   return most;
 }
 
-RandomCase draw_case(Draw& draw) {
-  const SmallNet net = draw_net(draw);
+RandomCase draw_case(Draw& draw, const Sizes& sizes) {
+  const SmallNet net = draw_net(draw, sizes);
   RandomCase drawn;
   drawn.model = {"small", "", draw.of({2, 3, 4, 6, 8}),
                  [net](std::int64_t samples) { return net.graph(samples); }};
-  drawn.cluster = draw_cluster(draw);
+  drawn.cluster = draw_cluster(draw, sizes.devices);
   drawn.micro_batch_counts = micro_batch_counts(drawn.model.batch, drawn.model.batch);
   drawn.is_tight = draw.once_in(3);
   const double share = 0.6 + 0.1 * draw.below(5);
@@ -169,6 +177,7 @@ RandomCase draw_case(Draw& draw) {
 struct Tally {
   int cases = 0, fitting = 0, complete = 0;
   int equal = 0, bounded = 0, within = 0;  ///< of those that fit
+  int on_three_axes = 0;                   ///< of these, whose plan has such a mesh
   std::int64_t plans = 0;
 };
 
@@ -184,13 +193,13 @@ constexpr double kRounding = 1e-9;  ///< sums in another order
 
 /// What make_plan finds, with all numbers of micro-batches looked at, beside the best plan there is. Cases
 /// with too much to look at are drawn again.
-void try_case(std::uint32_t seed, const EveryPlan::Limits& limits, Tally& tally) {
+void try_case(std::uint32_t seed, const EveryPlan::Limits& limits, Tally& tally, const Sizes& sizes = {}) {
   Draw draw(seed);
   RandomCase drawn;
   std::unique_ptr<CostModel> costs;
   std::unique_ptr<EveryPlan> every;
   do {
-    drawn = draw_case(draw);
+    drawn = draw_case(draw, sizes);
     costs = std::make_unique<CostModel>(drawn.cluster);
     EveryPlan::Limits own = limits;
     own.recomputes = drawn.is_tight;
@@ -223,6 +232,8 @@ void try_case(std::uint32_t seed, const EveryPlan::Limits& limits, Tally& tally)
   tally.equal += is_equal;
   tally.bounded += is_bounded;
   tally.within += is_within;
+  tally.on_three_axes +=
+      std::ranges::any_of(plan->meshes, [](const DeviceMesh& mesh) { return mesh.shape.size() == 3; });
   if (!is_equal || !is_bounded || !is_within)
     fmt::print(
         "seed {}: {}{}{}best {} with {} x {}; found {:.6f} of that with {} x {}, estimated {:.6f}, bound "
@@ -257,6 +268,16 @@ TEST(Optimality, OfFewSmallCases) {
   Tally tally;
   for (std::uint32_t seed = 0; seed < 16; ++seed) try_case(seed, {.plans = 200, .choices = 100}, tally);
   expect(tally, {.slower = 1});
+}
+
+// Eight devices are the fewest that three axes have.
+TEST(Optimality, OfManySmallCasesOnUpToThreeAxes) {
+  Tally tally;
+  for (std::uint32_t seed = 0; seed < 40; ++seed)
+    try_case(seed, {.plans = 200, .choices = 100}, tally,
+             {.least_layers = 1, .most_layers = 2, .one_even_in = 2, .devices = {8}});
+  expect(tally, {.slower = 1});
+  EXPECT_GT(tally.on_three_axes, 0);
 }
 
 TEST(Optimality, OfManySmallCases) {

@@ -64,7 +64,7 @@ double by_enumeration(PartitionCase& instance, int micro_batches) {
   const auto ways = [&](int first, int end, int size, int in_flight) -> const std::vector<StageSeconds>& {
     const auto [at, is_new] = known.try_emplace({first, end, size, in_flight});
     if (!is_new) return at->second;
-    for (const MeshShape& mesh : mesh_shapes(size, per_node))
+    for (const MeshShape& mesh : mesh_shapes(size, per_node, 2))
       for (int recomputed = 0; recomputed <= end - first; ++recomputed) {
         const StageRequest request{.first_layer = first,
                                    .end_layer = end,

@@ -55,7 +55,7 @@ TEST(DimensionRoles, OfASingleGroupAreThoseOfItsSamples) {
 TEST(SequenceMethods, HaveNoPlanForAModelWithoutTokens) {
   const Graph images = wide_resnet(8);
   for (const char* method : {"sequence", "ring"})
-    EXPECT_TRUE(Baselines(images, 2, testing_models::small_cluster(2), 1, "1f1b").of(method).empty());
+    EXPECT_TRUE(Baselines(images, 2, testing_models::small_cluster(2), 1, {}).of(method).empty());
 }
 
 }  // namespace
