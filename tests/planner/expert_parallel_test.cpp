@@ -71,6 +71,39 @@ TEST_F(ExpertParallelism, IsFoundByTheSearch) {
   EXPECT_THAT(plan_facts(plan_, graph_).split, testing::StartsWith("DP4 · EP4"));
 }
 
+/// Its samples, experts and heads can be split in two, and hardly anything in four.
+ModelDefinition halves() {
+  const std::filesystem::path source = ALPA_SOURCE_DIR;
+  return parse_model(
+      "name = \"halves\"\nbase = \"tiny_moe.toml\"\n[dimensions]\nvocabulary = 62\nmodel = 30\nheads = 2\n"
+      "experts = 2\n[constants]\n[training]\nbatch = 4\nsequence = 14\n",
+      (source / "tests/data/halves.toml").string(), {source / "share/blocks"});
+}
+
+// Eight devices, four on each of two nodes.
+TEST(ThreeMeshAxes, SplitSamplesExpertsAndWeightsOfOneStageWhereNothingIsSplitInFour) {
+  Cluster cluster = testing_models::small_cluster(4);
+  cluster.nodes = 2;
+  cluster.f32_flops_per_s = 1e9;
+  const ModelDefinition model = halves();
+  const auto graph_of = [&](std::int64_t samples) { return training_step_graph(model, samples); };
+  const auto planned = [&](int mesh_axes) {
+    PlannerOptions options;
+    options.method = "intra-only";
+    options.effort = PlannerEffort::quick;
+    options.micro_batches = 1;
+    options.rematerialize = Rematerialize::never;
+    options.mesh_axes = mesh_axes;
+    return testing_models::plan_quietly({"halves", "", 4, graph_of}, cluster, options);
+  };
+  const Plan two = planned(2), three = planned(3);
+  EXPECT_EQ(two.meshes[0_m].shape.size(), 2u);
+  EXPECT_EQ(three.meshes[0_m].shape, (MeshShape{2, 2, 2}));
+  EXPECT_LT(three.prediction.step_s, 0.9 * two.prediction.step_s);
+  const std::string split = plan_facts(three, graph_of(4)).split;
+  for (const char* kind : {"DP2", "EP2", "TP2"}) EXPECT_THAT(split, testing::HasSubstr(kind));
+}
+
 class DeepSpeedMoe : public ExpertParallelism {
  protected:
   DeepSpeedMoe() : ExpertParallelism("deepspeed-moe") {}

@@ -376,6 +376,30 @@ TEST(Search, CarriesABoundOnItsStep) {
   EXPECT_FALSE(prediction.hit_time_limit);
 }
 
+// What can be split in two only: on an axis more it is split by twice as many devices.
+TEST(Search, LooksAtMeshesOfAsManyAxesAsItIsToldTo) {
+  const PlanningModel model{"narrow and wide", "", 2,
+                            [](std::int64_t samples) { return narrow_and_wide(samples, 2); }};
+  Cluster cluster = small_cluster(8);
+  cluster.f32_flops_per_s = 1e6;
+  PlannerOptions options;
+  options.method = "search";
+  options.micro_batches = 1;
+  double before_s = infinity;
+  for (const auto& [axes, text] :
+       {std::pair{1, "one axis"}, {2, "up to two axes"}, {3, "up to three axes"}}) {
+    options.mesh_axes = axes;
+    const Plan plan = plan_quietly(model, cluster, options);
+    EXPECT_THAT(plan.prediction.bound_covers, HasSubstr(fmt::format(", on submeshes of {}, under", text)));
+    EXPECT_LE(plan.prediction.step_s, before_s);
+    for (const DeviceMesh& mesh : plan.meshes) EXPECT_LE(std::ssize(mesh.shape), axes);
+    before_s = plan.prediction.step_s;
+  }
+  options.mesh_axes = 0;
+  options.effort = PlannerEffort::thorough;
+  EXPECT_EQ(plan_quietly(model, cluster, options).prediction.step_s, before_s);
+}
+
 TEST(Search, NamesNoBoundAboveABaselineThatIsBetterThanAllItSearched) {
   PlannerOptions options;
   options.micro_batches = 8;

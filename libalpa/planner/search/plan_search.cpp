@@ -21,6 +21,7 @@
 #include "libalpa/planner/search/plan_selection.h"
 #include "libalpa/planner/search/planning_clock.h"
 #include "libalpa/planner/search/schedule_choice.h"
+#include "libalpa/planner/search/space_bounds.h"
 #include "libalpa/planner/search/stage_search.h"
 
 namespace alpa {
@@ -68,11 +69,6 @@ class PlanSearch {
   }
 
  private:
-  /// On steps: under every schedule that is asked for, and under the first of them.
-  struct Bound {
-    double step_s = infinity, of_first_s = infinity;
-  };
-
   bool wants(const std::string& method) const { return is_wanted(options_, method); }
   void enter_pin() {
     PinnedPlan pin = *options_.pin;
@@ -131,11 +127,14 @@ class PlanSearch {
 
   /// Those first with which a baseline is fastest: what is found there shortens the search of the others.
   /// Then the neighbours of the fastest, until it is between slower ones: where no baseline fits, plans may.
+  /// Three mesh axes multiply the ways to split, so they come once it is known what two can do.
   void search_all(const std::vector<int>& counts) {
     std::vector<int> by_baseline = counts;
     std::ranges::stable_sort(by_baseline, {}, [&](int count) { return known_s(count); });
     const double least_s = known_s(by_baseline.front());
     const double most_s = stage_effort(options_.effort).count_margin * least_s;
+    const int most_axes = mesh_axes(options_), first_axes = std::min(most_axes, 2);
+    bounds_.push_back({first_axes});
     for (const int count : by_baseline) {
       if (known_s(count) > most_s && least_s < kNoBaseline_s)
         unsearched_.push_back(count);
@@ -148,9 +147,23 @@ class PlanSearch {
       search_any(*count);
       graphs_.erase(*count);
     }
+    if (mesh_count(most_axes) == mesh_count(first_axes)) return;
+    std::vector<int> by_found;
+    for (const auto& [count, bound] : bounds_.back().of_count) by_found.push_back(count);
+    std::ranges::stable_sort(by_found, {}, [&](int count) { return found_s(count); });
+    bounds_.push_back({most_axes});
+    for (const int count : by_found) {
+      search_any(count);
+      graphs_.erase(count);
+    }
   }
 
-  void search_any(int micro_batches) { search(micro_batches, "search", any_stages()); }
+  void search_any(int micro_batches) {
+    SpaceBounds& bounds = bounds_.back();
+    bounds.of_count[micro_batches] = search(micro_batches, "search", any_stages(bounds.mesh_axes));
+  }
+
+  std::size_t mesh_count(int axes) const { return stage_meshes(any_stages(axes), costs_.cluster()).size(); }
 
   std::optional<int> unsearched_beside_fastest(const std::vector<int>& counts) const {
     const auto fastest = std::ranges::min_element(
@@ -248,23 +261,26 @@ class PlanSearch {
     each.least_stages = std::max(each.least_stages, devices_);
     return each;
   }
-  SearchSpace any_stages() const {
+  SearchSpace any_stages(int mesh_axes) const {
     SearchSpace any = space();
+    any.mesh_axes = mesh_axes;
     any.best_s = selection_.best_estimate_s();
     any.cutoff_s = any.near * any.best_s;
     return any;
   }
 
-  void search(int micro_batches, const std::string& method, SearchSpace space) {
-    Bound& bound = bound_.try_emplace(micro_batches).first->second;
+  /// What it shows to be the least of a step.
+  StepBound search(int micro_batches, const std::string& method, SearchSpace space) {
+    const std::string part = method + (bounds_.size() > 1 ? " on three axes" : "");
     if (!has_time()) {
-      note_left_out(method, micro_batches);
-      bound = {0, 0};
-      return;
+      note_left_out(part, micro_batches);
+      return {0, 0};
     }
-    space.name = fmt::format("{}, {}", method, count_text(micro_batches, "micro-batch"));
-    if (space.least_stages > space.most_stages || stage_sizes(space, costs_.cluster()).empty())
-      return selection_.note_failure(space.name, "the constraints leave no stages for it");
+    space.name = fmt::format("{}, {}", part, count_text(micro_batches, "micro-batch"));
+    if (space.least_stages > space.most_stages || stage_sizes(space, costs_.cluster()).empty()) {
+      selection_.note_failure(space.name, "the constraints leave no stages for it");
+      return {};
+    }
     PricedGraph& graph = priced(micro_batches);
     space.micro_batches = micro_batches;
     SearchSpace anywhere = space;
@@ -273,11 +289,12 @@ class PlanSearch {
     SearchOutcome found = search_stages(graph.planning, anywhere, graph.book, clock_);
     out_of_time_ |= found.out_of_time;
     if (found.out_of_time && cut_at_.empty()) cut_at_ = clock_.where();
-    if (method != "inter-only") {
-      const Bound of_space = bound_of(found, micro_batches, space);
-      bound = {std::min(bound.step_s, of_space.step_s), std::min(bound.of_first_s, of_space.of_first_s)};
+    StepBound bound;
+    if (!bounds_.empty()) {  // else this is a part of the space only
+      bound = bound_of(found, micro_batches, space);
+      const double known_s = std::min(bounds_.back().least().step_s, bound.step_s);
+      if (known_s < infinity) clock_.bounded(known_s);
     }
-    if (const double known_s = known_bound().step_s; known_s < infinity) clock_.bounded(known_s);
     log_.debug(fmt::format("{}: {} proposals", space.name, found.proposals.size()));
     if (found.proposals.empty() && found.shortfall.bytes > 0)
       selection_.note_shortfall(space.name, found.shortfall);
@@ -292,6 +309,7 @@ class PlanSearch {
       if (!costs_.cluster().parts.empty()) even_out(graph, space, entered, method);
       clock_.one_done();
     }
+    return bound;
   }
 
   Proposal try_out(const PricedGraph& graph, Proposal proposal, const std::string& method) {
@@ -325,7 +343,7 @@ class PlanSearch {
 
   /// The search prices a stage as if it lay on the slowest of a cluster's parts, so that it may lie anywhere.
   /// A bound has to hold where it lies on the fastest.
-  Bound bound_of(const SearchOutcome& found, int micro_batches, const SearchSpace& space) {
+  StepBound bound_of(const SearchOutcome& found, int micro_batches, const SearchSpace& space) {
     const Cluster& cluster = costs_.cluster();
     if (cluster.parts.empty()) return {found.lower_bound_s, found.bound_of_first_s};
     if (!has_time()) return {0, 0};
@@ -336,48 +354,37 @@ class PlanSearch {
     return {best.lower_bound_s, best.bound_of_first_s};
   }
 
-  /// Of those that are known.
-  Bound known_bound() const {
-    Bound least;
-    for (const auto& [count, bound] : bound_)
-      if (bound.step_s > 0)
-        least = {std::min(least.step_s, bound.step_s), std::min(least.of_first_s, bound.of_first_s)};
-    return least;
-  }
-
   /// The search bounds the plans of the micro-batch counts that it came to; false where the plan is none of
-  /// them.
+  /// them. What it says of more mesh axes is worth more, though it may have come to fewer counts there.
   bool state_bound(Plan& plan) const {
-    const auto own = bound_.find(plan.micro_batches);
-    const Bound known = known_bound();
-    if (known.step_s == infinity || own == bound_.end() || own->second.step_s == 0) return false;
-    std::vector<int> covered;
-    for (const auto& [count, bound] : bound_)
-      if (bound.step_s > 0) covered.push_back(count);
+    const auto bounds = std::ranges::find_if(bounds_.rbegin(), bounds_.rend(), [&](const SpaceBounds& of) {
+      return of.knows(plan.micro_batches);
+    });
+    if (bounds == bounds_.rend() || bounds->least().step_s == infinity) return false;
+    const StepBound known = bounds->least();
     // A baseline may be none of the plans that were searched, and better than they can be.
     plan.prediction.lower_bound_s = std::min(known.step_s, plan.prediction.step_s);
     plan.prediction.bound_covers = fmt::format(
         "every plan of {} micro-batches, cut into stages between {} clusters of layers, {}, {}{}{}",
-        fmt::join(covered, ", "), allowed_.cuts.size() - 1, meshes_text(), schedules_text(known),
-        options_.constraints.empty() ? "" : ", that meets the constraints",
+        fmt::join(bounds->known_counts(), ", "), allowed_.cuts.size() - 1, meshes_text(bounds->mesh_axes),
+        schedules_text(known), options_.constraints.empty() ? "" : ", that meets the constraints",
         unsearched_.empty() ? ""
                             : fmt::format(" (--effort thorough looks at {} micro-batches too)",
                                           fmt::join(unsearched_, ", ")));
     return true;
   }
 
-  /// Those of space().
-  std::string meshes_text() const {
+  std::string meshes_text(int axes) const {
     const int nodes = devices_ / costs_.cluster().devices_per_node;
     const bool doubling = stage_effort(options_.effort).doubling_sizes && nodes > 2;
-    const int axes = mesh_axes(options_);
-    return fmt::format("on submeshes of one axis{}{}{}", axes > 1 ? fmt::format(" to {}", axes) : "",
+    return fmt::format("on submeshes of {}{}{}",
+                       axes == 1 ? "one axis" : fmt::format("up to {} axes", axes == 2 ? "two" : "three"),
                        axes > 1 && nodes > 1 ? " of which all but the first stay within a node" : "",
                        doubling ? ", of 1, 2, 4, 8 ... or all nodes" : "");
   }
 
   /// What is said of one schedule alone, if that is more.
-  std::string schedules_text(const Bound& known) const {
+  std::string schedules_text(const StepBound& known) const {
     constexpr double same = 1 + 1e-4;
     if (schedule_ != kAnySchedule) return "under schedule " + schedule_;
     return "under any schedule" +
@@ -410,7 +417,7 @@ class PlanSearch {
   BaselineTrials baselines_;
   std::map<int, std::unique_ptr<PricedGraph>> graphs_;  ///< by micro-batches
   SearchSpace allowed_;                                 ///< cuts of layers, and what constraints say
-  std::map<int, Bound> bound_;                          ///< by micro-batches; 0: not known, for want of time
+  std::vector<SpaceBounds> bounds_;                     ///< of the search, on few mesh axes first
   std::map<int, double> found_s_;                       ///< estimates of plans found, by micro-batches
   std::vector<int> unsearched_;                         ///< micro-batches that the effort leaves out
   bool out_of_time_ = false;
