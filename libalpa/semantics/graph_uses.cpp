@@ -3,6 +3,22 @@
 #include <algorithm>
 
 namespace alpa {
+namespace {
+
+/// Each of its loops runs over a dimension of some result.
+bool is_cheap(const Graph& graph, const Node& node) {
+  const std::vector<TensorType> types = operand_types(graph, node);
+  const ShardingRule rule = rule_of(*node.op, {types, node.attributes});
+  const int results = static_cast<int>(rule.results.size());
+  for (int factor = 0; factor < std::ssize(rule.factors); ++factor) {
+    bool is_in_result = false;
+    for (int r = 0; r < results; ++r) is_in_result = is_in_result || !rule.reduces(r, factor);
+    if (!is_in_result) return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 GraphUses::GraphUses(const Graph& of)
     : graph(of),
@@ -10,7 +26,8 @@ GraphUses::GraphUses(const Graph& of)
       state_at(of.values.size()),
       state_after(of.values.size()),
       summed_over_step(of.values.size()),
-      measured(of.nodes.size()) {
+      measured(of.nodes.size()),
+      is_repeatable(of.nodes.size()) {
   for (const NodeIndex n : of.nodes.indices()) {
     const Node& node = node_of(of, n);
     if (node.op->reduces_globally) continue;
@@ -24,6 +41,7 @@ GraphUses::GraphUses(const Graph& of)
     state_at[state.value] = s;
     if (state.next >= 0) state_after[state.next] = s;
   }
+  find_repeatable();
   if (of.loss >= 0) summed_over_step[of.loss] = true;
   for (const Metric& metric : of.metrics)
     for (const ValueIndex value : metric.values) summed_over_step[value] = true;
@@ -34,6 +52,25 @@ GraphUses::GraphUses(const Graph& of)
     const NodeIndex last = users_of(gradient).back();
     const std::vector<ValueIndex>& operands = node_of(of, last).operands;
     measured[last].push_back(static_cast<int>(std::ranges::find(operands, gradient) - operands.begin()));
+  }
+}
+
+bool GraphUses::is_at_hand(ValueIndex v, int layer) const {
+  const Value& value = value_of(graph, v);
+  if (value.kind == ValueKind::state) return true;
+  const NodeIndex maker = value.producer;
+  if (maker >= 0 && node_of(graph, maker).layer == layer && is_repeatable[maker]) return true;
+  return std::ranges::any_of(users_of(v), [&](NodeIndex user) {
+    return node_of(graph, user).layer == layer && node_of(graph, user).phase == Phase::backward;
+  });
+}
+
+void GraphUses::find_repeatable() {
+  for (const NodeIndex n : graph.nodes.indices()) {
+    const Node& node = node_of(graph, n);
+    if (node.phase != Phase::forward || !is_cheap(graph, node)) continue;
+    is_repeatable[n] =
+        std::ranges::all_of(node.operands, [&](ValueIndex v) { return is_at_hand(v, node.layer); });
   }
 }
 

@@ -18,9 +18,20 @@ struct GraphUses {
   /// Operands whose squares the global gradient norm takes in the layout in which this node takes
   /// them: of several updates that use a gradient, the last.
   Indexed<NodeIndex, std::vector<int>> measured;
+  /// Nodes of the forward that are worth running again in the backward in place of keeping what they make.
+  /// They are cheap: each of their loops runs over a dimension of a result, as those of elementwise operators
+  /// and norms do, so that work grows with what is made, and no sum is ever sent. And they run on what the
+  /// backward of their layer has anyway: states, what it takes itself, what such nodes of the layer make. So
+  /// nothing is kept that would not be kept otherwise. (Korthikanti et al., "Reducing Activation
+  /// Recomputation in Large Transformer Models", 2022, with an operator's rule in place of their list.)
+  Indexed<NodeIndex, bool> is_repeatable;
 
   const std::vector<NodeIndex>& users_of(ValueIndex value) const { return users[value]; }
   StateIndex state_after_value(ValueIndex value) const { return state_after[value]; }
+
+ private:
+  void find_repeatable();
+  bool is_at_hand(ValueIndex, int layer) const;  ///< in the backward of that layer, whatever is kept for it
 };
 
 /// The phase in which a value goes to other stages: states once a step, as sums of gradients do.

@@ -18,6 +18,12 @@ bool StageSemantics::leaves(ValueIndex value) const {
   return std::ranges::any_of(uses_.users_of(value), [&](NodeIndex n) { return !has(n); });
 }
 
+bool StageSemantics::may_run_again(NodeIndex n) const {
+  const Node& node = node_of(graph(), n);
+  return node.phase == Phase::forward && range_.recomputes(node.layer) &&
+         (range_.form == RecomputeForm::full || uses_.is_repeatable[n]);
+}
+
 bool StageSemantics::is_saved(ValueIndex v) const {
   const Value& value = value_of(graph(), v);
   if (value.kind == ValueKind::state) return false;
@@ -28,9 +34,8 @@ bool StageSemantics::is_saved(ValueIndex v) const {
     if (!has(n)) continue;
     const Node& user = node_of(graph(), n);
     if (user.phase == Phase::forward) in_forward = true;
-    const bool is_made_again = maker && user.layer == maker->layer && range_.recomputes(user.layer);
-    const bool is_used_again = range_.recomputes(user.layer) && user.phase == Phase::forward;
-    if (!is_made_again && (user.phase == Phase::backward || is_used_again)) in_backward = true;
+    const bool is_made_again = maker && user.layer == maker->layer && may_run_again(value.producer);
+    if (!is_made_again && (user.phase == Phase::backward || may_run_again(n))) in_backward = true;
   }
   return in_forward && in_backward;
 }

@@ -2,13 +2,16 @@
 #include <vector>
 
 #include "libalpa/semantics/graph_uses.h"
+#include "libalpa/semantics/recompute_form.h"
 
 namespace alpa {
 
 /// Consecutive layers that run together.
 struct StageRange {
   int first_layer = 0, end_layer = 0;  ///< one past the last
-  int recomputed_layers = 0;  ///< of its first ones only what enters them is kept, and the rest made again
+  int recomputed_layers =
+      0;  ///< its first ones: their forward runs again in the backward, as the form has it
+  RecomputeForm form = RecomputeForm::full;
 
   bool recomputes(int layer) const { return layer < first_layer + recomputed_layers; }
 };
@@ -45,6 +48,8 @@ class StageSemantics {
 
  private:
   const Graph& graph() const { return uses_.graph; }
+  /// Whether the backward runs a node again, where it needs what that makes and it is not kept for others.
+  bool may_run_again(NodeIndex node) const;
 
   const GraphUses& uses_;
   StageRange range_;

@@ -2,21 +2,29 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "libalpa/model/model.h"
 #include "tests/support/small_models.h"
 
 namespace alpa {
 namespace {
 
 using namespace testing_models;
+using testing::AllOf;
 using testing::Contains;
+using testing::ElementsAre;
+using testing::IsSupersetOf;
+using testing::Ne;
 
 class Semantics : public testing::Test {
  protected:
-  StageSemantics of(int first, int end, int recomputed_layers = 0) const {
-    return {uses_, {first, end, recomputed_layers}};
+  StageSemantics of(int first, int end, int recomputed_layers = 0,
+                    RecomputeForm form = RecomputeForm::full) const {
+    return {uses_, {first, end, recomputed_layers, form}};
   }
 
   Indexed<ValueIndex, bool> kept(const StageSemantics& stage) const {
@@ -68,6 +76,68 @@ TEST_F(Semantics, OfAStageThatRecomputesSavesWhatEntersALayer) {
   EXPECT_THAT(again, Contains(true));
 }
 
+// Of an attention and an MLP with norms before and residuals after them. Products are kept with their biases,
+// as the backward takes the sums alone; of norms and the GELU it has the operand, and makes them again.
+TEST_F(Semantics, OfAStageThatRecomputesSelectivelySavesWhatIsExpensiveToMake) {
+  const StageSemantics stage = of(1, 3, 2, RecomputeForm::selective);
+  const Indexed<ValueIndex, bool> keeps = kept(stage);
+  const Indexed<NodeIndex, bool> runs_again = stage.recomputed(keeps);
+  std::vector<std::string> saved, again;  // operators of the first block
+  for (const NodeIndex n : graph_.nodes.indices()) {
+    const Node& node = node_of(graph_, n);
+    if (node.layer != 1 || node.phase != Phase::forward) continue;
+    for (const ValueIndex result : node.results)
+      if (keeps[result]) saved.emplace_back(node.op->name);
+    if (runs_again[n]) again.emplace_back(node.op->name);
+  }
+  EXPECT_THAT(saved, ElementsAre("bias_add", "bias_add", "bias_add",  // query, key, value
+                                 "attention", "attention",            // and its sums of exponentials
+                                 "add",                               // what enters the second norm
+                                 "bias_add",                          // what enters the GELU
+                                 "add"));                             // what enters the next block
+  EXPECT_THAT(again, ElementsAre("layer_norm", "layer_norm", "gelu"));
+}
+
+/// Of tests/data.
+class SelectiveRecomputation : public testing::TestWithParam<const char*> {};
+
+TEST_P(SelectiveRecomputation, SavesPartOfWhatAStageSavesThatKeepsAll) {
+  const std::filesystem::path source = ALPA_SOURCE_DIR;
+  const Graph graph =
+      training_step_graph(read_model(source / "tests/data" / (std::string("tiny_") + GetParam() + ".toml"),
+                                     {source / "share/blocks"}),
+                          4);
+  const GraphUses uses(graph);
+  const int layers = static_cast<int>(graph.layers.size());
+  const StageSemantics keeping(uses, {0, layers}),
+      selective(uses, {0, layers, layers, RecomputeForm::selective});
+  Indexed<ValueIndex, bool> kept(graph.values.size());
+  for (const ValueIndex v : selective.saved_values()) kept[v] = true;
+  EXPECT_THAT(keeping.saved_values(), IsSupersetOf(selective.saved_values()));
+  // What an LSTM or a GRU keeps are its gates and states: sums of products all.
+  const bool is_recurrent = std::string(GetParam()) == "lstm" || std::string(GetParam()) == "gru";
+  EXPECT_EQ(selective.saved_values().size() < keeping.saved_values().size(), !is_recurrent);
+  const Indexed<NodeIndex, bool> again = selective.recomputed(kept);
+  for (const NodeIndex n : again.indices()) {
+    const Node& node = node_of(graph, n);
+    if (node.phase != Phase::backward && !again[n]) continue;
+    for (const ValueIndex v : node.operands) {
+      const NodeIndex maker = value_of(graph, v).producer;
+      EXPECT_TRUE(maker < 0 || kept[v] || node_of(graph, maker).phase != Phase::forward ||
+                  (again[maker] && node_of(graph, maker).layer == node.layer))
+          << value_of(graph, v).name;
+    }
+    if (!again[n]) continue;
+    EXPECT_THAT(node.op->name, AllOf(Ne("einsum"), Ne("conv2d"), Ne("attention"), Ne("lstm"), Ne("gru"),
+                                     Ne("embedding"), Ne("dispatch")));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, SelectiveRecomputation,
+                         testing::Values("gpt", "llama", "bert", "moe", "deepseek_moe", "conformer", "lstm",
+                                         "gru", "vit", "wrn", "unet"),
+                         [](const auto& test) { return std::string(test.param); });
+
 // Of a layer that is not recomputed what its backward takes is kept, of one that is what enters it.
 TEST_F(Semantics, OfAStageThatRecomputesItsFirstLayersTheOthersKeepTheirs) {
   const StageSemantics none = of(1, 3), all = of(1, 3, 2), one = of(1, 3, 1);
@@ -84,8 +154,7 @@ TEST_F(Semantics, OfAStageThatRecomputesItsFirstLayersTheOthersKeepTheirs) {
   }
   EXPECT_LT(of_first, of_second);
   const Indexed<NodeIndex, bool> again = one.recomputed(kept(one));
-  for (const NodeIndex n : graph_.nodes.indices())
-    EXPECT_TRUE(!again[n] || node_of(graph_, n).layer == 1);
+  for (const NodeIndex n : graph_.nodes.indices()) EXPECT_TRUE(!again[n] || node_of(graph_, n).layer == 1);
   EXPECT_THAT(again, Contains(true));
 }
 
