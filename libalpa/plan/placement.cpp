@@ -23,7 +23,7 @@ Placement::Placement(const Plan& plan, const GraphUses& uses) : plan_(plan), use
 
 StageSemantics Placement::semantics(StageIndex stage) const {
   const StagePlan& of = plan_.stages[stage];
-  return {uses_, {of.first_layer, of.end_layer, of.recomputed_layers}};
+  return {uses_, {of.first_layer, of.end_layer, of.recomputed_layers, of.recompute_form}};
 }
 
 const NodeLayout& Placement::node_layout(NodeIndex n) const {

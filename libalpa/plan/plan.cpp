@@ -63,9 +63,11 @@ std::string why_slower(const Candidate& lost, const Candidate& chosen) {
 
 std::string recomputed_layers_text(const StagePlan& stage) {
   const int layers = stage.end_layer - stage.first_layer;
-  return stage.recomputed_layers == 0        ? "none"
-         : stage.recomputed_layers == layers ? "full"
-                                             : fmt::format("{} of {}", stage.recomputed_layers, layers);
+  if (stage.recomputed_layers == 0) return "none";
+  const std::string form(kRecomputeForms[static_cast<std::size_t>(stage.recompute_form)]);
+  if (stage.recomputed_layers == layers) return form;
+  const std::string count = fmt::format("{} of {}", stage.recomputed_layers, layers);
+  return stage.recompute_form == RecomputeForm::full ? count : fmt::format("{}, {}", form, count);
 }
 
 }  // namespace alpa

@@ -9,6 +9,7 @@
 #include "libalpa/cluster/mesh.h"
 #include "libalpa/graph/graph.h"
 #include "libalpa/schedule/stage_run.h"
+#include "libalpa/semantics/recompute_form.h"
 #include "libalpa/sharding/strategy.h"
 
 namespace alpa {
@@ -18,8 +19,9 @@ struct StagePlan {
   int first_layer = 0;
   int end_layer = 0;  ///< one past the last
   MeshIndex mesh{0};
-  /// Of its first ones only what enters them is kept; the rest is computed again before their backward.
+  /// Its first ones, of which the backward computes again what the form does not keep.
   int recomputed_layers = 0;
+  RecomputeForm recompute_form = RecomputeForm::full;
   bool operator==(const StagePlan&) const = default;
 };
 
@@ -161,7 +163,7 @@ struct Plan {
 /// The stage whose layers include `layer`; asserts that there is one.
 StageIndex stage_of_layer(const Plan&, int layer);
 
-/// How many of its layers a stage recomputes: "none", "full", "3 of 9".
+/// How many of its layers a stage recomputes, and how: "none", "full", "3 of 9", "selective, 3 of 9".
 std::string recomputed_layers_text(const StagePlan&);
 
 /// The stages on each mesh, in their order.

@@ -1,5 +1,7 @@
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -117,13 +119,30 @@ class PlanReader {
     const std::int64_t count = static_cast<std::int64_t>(first.size());
     const auto end = file_.int64s("/stages/end_layer", {count}), mesh = file_.int64s("/stages/mesh", {count}),
                recomputed_layers = file_.int64s("/stages/recomputed_layers", {count});
+    const std::vector<RecomputeForm> forms = recompute_forms(count);
     for (std::size_t s = 0; s < first.size(); ++s) {
       if (mesh[s] < 0 || mesh[s] >= std::ssize(plan.meshes))
         refuse(fmt::format("/stages/mesh, row {}: {}, expected a row of /meshes, which has {}", s, mesh[s],
                            plan.meshes.size()));
       plan.stages.push_back({small("/stages/first_layer", first[s]), small("/stages/end_layer", end[s]),
-                             MeshIndex(mesh[s]), small("/stages/recomputed_layers", recomputed_layers[s])});
+                             MeshIndex(mesh[s]), small("/stages/recomputed_layers", recomputed_layers[s]),
+                             forms[s]});
     }
+  }
+
+  std::vector<RecomputeForm> recompute_forms(std::int64_t rows) const {
+    const std::string column = "/stages/recompute_form";
+    std::vector<RecomputeForm> forms(static_cast<std::size_t>(rows), RecomputeForm::full);
+    if (!file_.has(column)) return forms;  // before 4.3
+    const std::vector<std::string> words = file_.strings(column, {rows});
+    for (std::size_t row = 0; row < words.size(); ++row) {
+      const auto at = std::ranges::find(kRecomputeForms, words[row]);
+      if (at == kRecomputeForms.end())
+        refuse(fmt::format("{}, row {}: '{}', expected {}", column, row, words[row],
+                           fmt::join(kRecomputeForms, " or ")));
+      forms[row] = static_cast<RecomputeForm>(at - kRecomputeForms.begin());
+    }
+    return forms;
   }
 
   std::vector<SegmentLayouts> segment_layouts(const std::string& group, const Shape& rows) const {

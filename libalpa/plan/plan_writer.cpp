@@ -13,16 +13,19 @@ namespace {
 
 void write_stages(H5Writer& file, const Plan& plan) {
   std::vector<std::int64_t> first_layer, end_layer, mesh, recomputed_layers;
+  std::vector<std::string> recompute_form;
   for (const StagePlan& stage : plan.stages) {
     first_layer.push_back(stage.first_layer);
     end_layer.push_back(stage.end_layer);
     mesh.push_back(stage.mesh);
     recomputed_layers.push_back(stage.recomputed_layers);
+    recompute_form.emplace_back(kRecomputeForms[static_cast<std::size_t>(stage.recompute_form)]);
   }
   file.column("/stages/first_layer", first_layer, "1");
   file.column("/stages/end_layer", end_layer, "1");
   file.column("/stages/mesh", mesh, "1");
   file.column("/stages/recomputed_layers", recomputed_layers, "1");
+  file.column("/stages/recompute_form", recompute_form);
 }
 
 void write_meshes(H5Writer& file, const Plan& plan) {

@@ -16,7 +16,7 @@ Plan assemble(const PlanningGraph& planning, const std::vector<StageRequest>& re
   plan.cluster = cluster;
   for (const StageRequest& r : requests) {
     const MeshIndex mesh = plan.meshes.push_back({r.first_device, r.mesh});
-    plan.stages.push_back({r.first_layer, r.end_layer, mesh, r.recomputed_layers});
+    plan.stages.push_back({r.first_layer, r.end_layer, mesh, r.recomputed_layers, r.recompute_form});
   }
   for (const Node& node : graph.nodes)
     plan.node_strategy.push_back(

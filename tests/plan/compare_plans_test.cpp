@@ -29,6 +29,11 @@ TEST(ComparePlans, PrintsEachDifferenceInALine) {
   EXPECT_EQ(difference([](Plan& p) { p.stages[0_s].recomputed_layers = 2; }),
             "stage 0: layers 0-1, mesh 2 from device 0, recomputed layers: none | layers 0-1, mesh 2 from "
             "device 0, recomputed layers: full\n");
+  EXPECT_THAT(difference([](Plan& p) {
+                p.stages[0_s].recomputed_layers = 1;
+                p.stages[0_s].recompute_form = RecomputeForm::selective;
+              }),
+              testing::HasSubstr("recomputed layers: selective, 1 of 2\n"));
   EXPECT_THAT(difference([](Plan& p) { p.node_strategy[3_n] = {9}; }), HasSubstr("strategies of 1 of "));
   EXPECT_THAT(difference([](Plan& p) { p.value_layout[3_v].partial_sum ^= 1; }),
               HasSubstr("layouts of 1 of "));

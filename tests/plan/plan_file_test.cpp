@@ -6,6 +6,7 @@
 
 #include "libalpa/base/error.h"
 #include "tests/h5/temporary_folder.h"
+#include "tests/support/index_literals.h"
 #include "tests/support/small_plans.h"
 
 namespace alpa {
@@ -51,6 +52,16 @@ TEST_F(PlanFile, HoldsHowFarTheStepMayBeOff) {
   Plan plan = lowered_.plan;
   plan.prediction.step_error_s = 1.5e-6;
   EXPECT_EQ(read_plan(written("a.h5", plan)), plan);
+}
+
+TEST_F(PlanFile, HoldsWhatStagesRecompute) {
+  Plan plan = lowered_.plan;
+  plan.stages[1_s].recomputed_layers = 1;
+  plan.stages[1_s].recompute_form = RecomputeForm::selective;
+  const auto path = written("a.h5", plan);
+  EXPECT_EQ(read_plan(path), plan);
+  EXPECT_THAT(output_of("h5dump -d /stages/recompute_form " + path.string()),
+              HasSubstr("\"full\", \"selective\""));
 }
 
 TEST_F(PlanFile, IsTheSameForTheSamePlan) {

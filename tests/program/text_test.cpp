@@ -39,11 +39,11 @@ Lowered of_file(const std::string& name, std::pair<int, int> layers) {
   const auto graph_of = [&](std::int64_t samples) { return training_step_graph(model, samples); };
   PlannerOptions options;
   options.rematerialize = Rematerialize::never;
-  options.pin =
-      parse_pin("micro_batches = 2\nschedule = \"1f1b\"\n[[stage]]\nlayers = " + std::to_string(layers.first) +
-                    "\nmesh = [2]\naxes = [\"data\"]\n[[stage]]\nlayers = " + std::to_string(layers.second) +
-                    "\nmesh = [2]\naxes = [\"tensor\"]\n",
-                "pin");
+  options.pin = parse_pin(
+      "micro_batches = 2\nschedule = \"1f1b\"\n[[stage]]\nlayers = " + std::to_string(layers.first) +
+          "\nmesh = [2]\naxes = [\"data\"]\n[[stage]]\nlayers = " + std::to_string(layers.second) +
+          "\nmesh = [2]\naxes = [\"tensor\"]\n",
+      "pin");
   Lowered lowered;
   lowered.plan = plan_quietly({name, "", 8, graph_of}, small_cluster(4), options);
   lowered.graph = graph_of(lowered.plan.micro_batch_samples);
@@ -106,7 +106,12 @@ INSTANTIATE_TEST_SUITE_P(
                       return of_file("tiny_unet", {5, 5});
                     }},
         LoweredCase{"tensor_rematerialized",
-                    [] { return pinned(pin_of_one_stage("tensor", "rematerialize = true\n")); }}),
+                    [] { return pinned(pin_of_one_stage("tensor", "rematerialize = true\n")); }},
+        LoweredCase{"recomputed_selectively",
+                    [] {
+                      return pinned(
+                          pin_of_one_stage("data", "rematerialize = true\nrecompute_form = \"selective\"\n"));
+                    }}),
     [](const auto& c) { return std::string(c.param.name); });
 
 TEST(ProgramText, DiffersWhereARunWould) {

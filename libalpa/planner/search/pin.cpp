@@ -80,6 +80,11 @@ PinnedPlan pin_of(TomlDocument document) {
     const int own_layers = stage.end_layer - stage.first_layer;
     const auto recomputed = static_cast<int>(table.integer("recomputed_layers", 0, between(0, own_layers)));
     stage.recomputed_layers = table.boolean("rematerialize", false) ? own_layers : recomputed;
+    if (const TomlValue form = table.value("recompute_form"); form.exists()) {
+      stage.recompute_form = static_cast<RecomputeForm>(form.word(kRecomputeForms));
+      if (stage.recomputed_layers == 0)
+        form.fault("'recompute_form' beside no 'recomputed_layers' and no 'rematerialize = true'");
+    }
     pin.stages.push_back(std::move(stage));
   }
   if (pin.stages.empty()) root.fault("expected at least one [[stage]]");

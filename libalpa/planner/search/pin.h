@@ -16,6 +16,7 @@ namespace alpa {
 ///     state_sharding = "optimizer"  # over the data axes: free, none, optimizer, gradients or parameters
 ///     rematerialize = false      # compute all of its layers again in the backward
 ///     recomputed_layers = 2      # or its first ones only
+///     recompute_form = "selective"  # of these layers what costs much is kept; full: only what enters them
 ///
 /// Throws Error(input) with all faults of the file.
 PinnedPlan read_pin(const std::filesystem::path&);

@@ -1,9 +1,11 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "libalpa/cluster/mesh.h"
 #include "libalpa/graph/graph.h"
+#include "libalpa/semantics/recompute_form.h"
 
 namespace alpa {
 
@@ -21,6 +23,9 @@ enum class AxisRole {
 /// search.
 enum class StateSharding { free, none, optimizer, gradients, parameters };
 
+/// Whether layers keep what their backward takes of their forward (nullopt), or compute it again.
+using LayerForm = std::optional<RecomputeForm>;
+
 /// Whether what a stage gets from its neighbours comes from other nodes: from earlier stages, and from later
 /// ones.
 struct StageSides {
@@ -34,9 +39,10 @@ struct StageRequest {
   MeshShape mesh;
   DeviceIndex first_device{0};
   int micro_batches = 1;
-  int in_flight = 1;                 ///< micro-batches whose activations are held at once
-  int recomputed_layers = 0;         ///< as of StagePlan
-  std::vector<AxisRole> roles = {};  ///< per axis; empty: all free
+  int in_flight = 1;                                   ///< micro-batches whose activations are held at once
+  int recomputed_layers = 0;                           ///< as of StagePlan
+  RecomputeForm recompute_form = RecomputeForm::full;  ///< likewise
+  std::vector<AxisRole> roles = {};                    ///< per axis; empty: all free
   StateSharding state_sharding = StateSharding::free;
   std::int64_t reserve_bytes = 0;  ///< of the memory limit, for what the stage problem does not count
   StageSides sides = {};

@@ -9,7 +9,8 @@ int place_of(const std::vector<ValueIndex>& list, ValueIndex value) {
 }
 
 StageScope::StageScope(const PlanningGraph& planning, const StageRequest& request)
-    : semantics_(planning.uses, {request.first_layer, request.end_layer, request.recomputed_layers}),
+    : semantics_(planning.uses,
+                 {request.first_layer, request.end_layer, request.recomputed_layers, request.recompute_form}),
       planning_(planning),
       request_(request),
       canonical_layer_(planning.classes.of_layer.size(), -1),

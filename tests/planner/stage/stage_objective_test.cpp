@@ -57,6 +57,7 @@ struct ObjectiveCase {
   MeshShape mesh;
   int stages, micro_batches;
   int recomputed_halves;  ///< of the layers of each stage
+  RecomputeForm form = RecomputeForm::full;
 };
 
 void PrintTo(const ObjectiveCase& c, std::ostream* out) { *out << c.model << " on " << mesh_text(c.mesh); }
@@ -82,6 +83,7 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
                            .micro_batches = GetParam().micro_batches,
                            .in_flight = std::min(GetParam().micro_batches, stages - s),  // of 1F1B
                            .recomputed_layers = recomputed_layers(s),
+                           .recompute_form = GetParam().form,
                            .pipeline_in_flight = std::min(GetParam().micro_batches, stages)});
       problems_.push_back(std::make_unique<StageProblem>(*planning_, requests_.back(), *mesh_costs_));
       EXPECT_EQ(problems_.back()->why_not(), "");
@@ -318,34 +320,47 @@ TEST_P(FoldedStageObjective, IsNearThatOfTheProgram) {
   }
 }
 
+constexpr RecomputeForm kSelective = RecomputeForm::selective;
+
 std::string case_name(const testing::TestParamInfo<ObjectiveCase>& test) {
   const ObjectiveCase& c = test.param;
   std::string name = std::string(c.model) + "_" + std::to_string(c.stages) + "stages";
   for (const int extent : c.mesh) name += "_" + std::to_string(extent);
-  return name + (c.recomputed_halves == 0 ? "" : c.recomputed_halves == 1 ? "_remat_half" : "_remat");
+  return name +
+         (c.recomputed_halves == 0   ? ""
+          : c.recomputed_halves == 1 ? "_remat_half"
+                                     : "_remat") +
+         (c.form == RecomputeForm::selective ? "_selective" : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Tiny, StageObjective,
-    testing::Values(ObjectiveCase{"gpt", {}, 1, 2, 0}, ObjectiveCase{"gpt", {2}, 1, 2, 0},
-                    ObjectiveCase{"gpt", {2}, 1, 2, 2}, ObjectiveCase{"gpt", {4}, 1, 1, 0},
-                    ObjectiveCase{"gpt", {2}, 2, 4, 0}, ObjectiveCase{"gpt", {2}, 2, 4, 2},
-                    ObjectiveCase{"llama", {2}, 1, 2, 0}, ObjectiveCase{"llama", {2}, 2, 2, 2},
-                    ObjectiveCase{"bert", {2}, 1, 2, 0}, ObjectiveCase{"bert", {4}, 1, 2, 2},
-                    ObjectiveCase{"moe", {2}, 1, 2, 0}, ObjectiveCase{"moe", {2}, 2, 2, 2},
-                    ObjectiveCase{"deepseek_moe", {2}, 1, 2, 0}, ObjectiveCase{"conformer", {2}, 1, 2, 0},
-                    ObjectiveCase{"lstm", {2}, 1, 2, 2}, ObjectiveCase{"gru", {2}, 1, 2, 0},
-                    ObjectiveCase{"vit", {2}, 1, 2, 0}, ObjectiveCase{"wrn", {2}, 1, 2, 0},
-                    ObjectiveCase{"wrn", {2}, 2, 2, 2}, ObjectiveCase{"image_mlp", {2}, 1, 2, 0},
-                    ObjectiveCase{"mlp", {2, 2}, 1, 2, 2}, ObjectiveCase{"gpt", {2, 2}, 1, 2, 0},
-                    ObjectiveCase{"unet", {2}, 1, 2, 0}, ObjectiveCase{"unet", {2}, 2, 2, 0},
-                    ObjectiveCase{"unet", {2}, 3, 3, 2}, ObjectiveCase{"frozen", {2}, 1, 2, 0},
-                    ObjectiveCase{"frozen", {4}, 1, 2, 2}, ObjectiveCase{"adafactor", {2}, 1, 2, 0},
-                    ObjectiveCase{"adafactor", {2, 2}, 1, 2, 2}, ObjectiveCase{"adafactor", {2}, 2, 4, 0},
-                    ObjectiveCase{"bf16_sums", {2}, 2, 4, 0}, ObjectiveCase{"gpt", {2}, 2, 4, 1},
-                    ObjectiveCase{"moe", {2}, 1, 2, 1}, ObjectiveCase{"unet", {2}, 2, 2, 1},
-                    ObjectiveCase{"wrn", {2}, 1, 2, 1}, ObjectiveCase{"llama", {2, 2}, 1, 2, 1},
-                    ObjectiveCase{"mlp", {2, 2, 2}, 1, 2, 2}, ObjectiveCase{"moe", {2, 2, 2}, 1, 1, 0}),
+    testing::Values(
+        ObjectiveCase{"gpt", {}, 1, 2, 0}, ObjectiveCase{"gpt", {2}, 1, 2, 0},
+        ObjectiveCase{"gpt", {2}, 1, 2, 2}, ObjectiveCase{"gpt", {4}, 1, 1, 0},
+        ObjectiveCase{"gpt", {2}, 2, 4, 0}, ObjectiveCase{"gpt", {2}, 2, 4, 2},
+        ObjectiveCase{"llama", {2}, 1, 2, 0}, ObjectiveCase{"llama", {2}, 2, 2, 2},
+        ObjectiveCase{"bert", {2}, 1, 2, 0}, ObjectiveCase{"bert", {4}, 1, 2, 2},
+        ObjectiveCase{"moe", {2}, 1, 2, 0}, ObjectiveCase{"moe", {2}, 2, 2, 2},
+        ObjectiveCase{"deepseek_moe", {2}, 1, 2, 0}, ObjectiveCase{"conformer", {2}, 1, 2, 0},
+        ObjectiveCase{"lstm", {2}, 1, 2, 2}, ObjectiveCase{"gru", {2}, 1, 2, 0},
+        ObjectiveCase{"vit", {2}, 1, 2, 0}, ObjectiveCase{"wrn", {2}, 1, 2, 0},
+        ObjectiveCase{"wrn", {2}, 2, 2, 2}, ObjectiveCase{"image_mlp", {2}, 1, 2, 0},
+        ObjectiveCase{"mlp", {2, 2}, 1, 2, 2}, ObjectiveCase{"gpt", {2, 2}, 1, 2, 0},
+        ObjectiveCase{"unet", {2}, 1, 2, 0}, ObjectiveCase{"unet", {2}, 2, 2, 0},
+        ObjectiveCase{"unet", {2}, 3, 3, 2}, ObjectiveCase{"frozen", {2}, 1, 2, 0},
+        ObjectiveCase{"frozen", {4}, 1, 2, 2}, ObjectiveCase{"adafactor", {2}, 1, 2, 0},
+        ObjectiveCase{"adafactor", {2, 2}, 1, 2, 2}, ObjectiveCase{"adafactor", {2}, 2, 4, 0},
+        ObjectiveCase{"bf16_sums", {2}, 2, 4, 0}, ObjectiveCase{"gpt", {2}, 2, 4, 1},
+        ObjectiveCase{"moe", {2}, 1, 2, 1}, ObjectiveCase{"unet", {2}, 2, 2, 1},
+        ObjectiveCase{"wrn", {2}, 1, 2, 1}, ObjectiveCase{"llama", {2, 2}, 1, 2, 1},
+        ObjectiveCase{"gpt", {2}, 1, 2, 2, kSelective}, ObjectiveCase{"gpt", {2, 2}, 2, 4, 1, kSelective},
+        ObjectiveCase{"llama", {2}, 2, 2, 2, kSelective}, ObjectiveCase{"moe", {2}, 1, 2, 2, kSelective},
+        ObjectiveCase{"deepseek_moe", {2}, 1, 2, 2, kSelective},
+        ObjectiveCase{"conformer", {2}, 1, 2, 2, kSelective}, ObjectiveCase{"lstm", {2}, 1, 2, 2, kSelective},
+        ObjectiveCase{"wrn", {2}, 2, 2, 2, kSelective}, ObjectiveCase{"unet", {2}, 3, 3, 2, kSelective},
+        ObjectiveCase{"unet", {2}, 2, 2, 1, kSelective}, ObjectiveCase{"mlp", {2, 2, 2}, 1, 2, 2},
+        ObjectiveCase{"moe", {2, 2, 2}, 1, 1, 0}),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -355,7 +370,8 @@ INSTANTIATE_TEST_SUITE_P(
                     ObjectiveCase{"moe", {2}, 1, 2, 0}, ObjectiveCase{"conformer", {2}, 1, 2, 0},
                     ObjectiveCase{"vit", {2}, 1, 2, 0}, ObjectiveCase{"wrn", {2}, 2, 2, 2},
                     ObjectiveCase{"mlp", {2, 2}, 1, 2, 2}, ObjectiveCase{"gpt", {2}, 1, 2, 1},
-                    ObjectiveCase{"gpt", {2, 2, 2}, 1, 2, 1}),
+                    ObjectiveCase{"gpt", {2}, 2, 4, 2, kSelective},
+                    ObjectiveCase{"wrn", {2}, 2, 2, 2, kSelective}, ObjectiveCase{"gpt", {2, 2, 2}, 1, 2, 1}),
     case_name);
 
 }  // namespace
