@@ -21,7 +21,9 @@ std::string constraint_text(const PlanConstraint& constraint) {
                    return fmt::format("{} micro-batches", fmt::join(d.allowed, " or "));
                  },
                  [](const Recomputation& d) {
-                   return std::string(d.is_of_all ? "all layers recomputed" : "nothing recomputed");
+                   if (!d.of_all) return std::string("nothing recomputed");
+                   return std::string("all layers recomputed") +
+                          (*d.of_all == RecomputeForm::selective ? " selectively" : "");
                  },
                  [](const ScheduleOf& d) { return "schedule " + d.name; },
                  [](const TensorSplit& d) {

@@ -1,7 +1,10 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
+
+#include "libalpa/semantics/recompute_form.h"
 
 namespace alpa {
 
@@ -26,7 +29,7 @@ struct MicroBatchCounts {
 };
 
 struct Recomputation {
-  bool is_of_all = false;  ///< else none
+  std::optional<RecomputeForm> of_all;  ///< layers of all stages; nullopt: of none
 };
 
 struct ScheduleOf {

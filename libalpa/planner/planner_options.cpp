@@ -86,7 +86,9 @@ void describe_search(PlannerOptions& o, OptionsVisitor& visit) {
   visit.field("rematerialize", o.rematerialize, "recompute activations in the backward",
               {{"auto", Rematerialize::automatic, "where the planner chooses to"},
                {"never", Rematerialize::never, "all of them are kept"},
-               {"always", Rematerialize::always, "on every stage"}});
+               {"always", Rematerialize::always, "on every stage all but what enters a layer"},
+               {"selective", Rematerialize::selective,
+                "on every stage those that are cheap for their bytes: elementwise, norms"}});
   visit.field(
       "effort", o.effort, "how much work the search does; the same finds the same plan",
       {{"quick", PlannerEffort::quick, "stages are estimated, the best plans solved"},

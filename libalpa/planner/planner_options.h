@@ -28,7 +28,12 @@ struct PinnedPlan {
 };
 
 /// Whether activations are computed again in the backward in place of being kept for it.
-enum class Rematerialize { automatic, never, always };
+enum class Rematerialize { automatic, never, always, selective };
+
+/// Whether `automatic` might keep less than this.
+inline bool may_keep_less(Rematerialize asked) {
+  return asked == Rematerialize::never || asked == Rematerialize::selective;
+}
 
 /// How much work the search does. The same effort finds the same plan.
 enum class PlannerEffort { quick, normal, thorough };

@@ -107,7 +107,7 @@ const std::vector<Row> rows{
     {"PlanUnknownMethod", 1, kPlan + "--method zerro-1", 2, "found 'zerro-1'\n  try: did you mean 'zero-1'?"},
     {"PlanUnknownSchedule", 1, kPlan + "--schedule gpip", 2, "found 'gpip'\n  try: did you mean 'gpipe'?"},
     {"PlanUnknownRematerialization", 1, kPlan + "--rematerialize sometimes", 2,
-     "--rematerialize: expected auto|never|always, found 'sometimes'"},
+     "--rematerialize: expected auto|never|always|selective, found 'sometimes'"},
     {"PlanTooManyDevices", 1, kPlan + "--devices 5", 2,
      "5 devices asked for, the cluster has 4\n  try: --devices 4 or fewer"},
     {"PlanTooManyClusters", 1, kPlan + "--layers 7", 2,

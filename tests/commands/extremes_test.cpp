@@ -201,7 +201,7 @@ TEST_F(Extremes, OfOptionsEndAsReadmeSays) {
       option("--threads", draw.integer(rarity, {"0", "1", "2"}));
       option("--method", draw.one_of(methods));
       option("--schedule", draw.one_of({"1f1b", "gpipe"}));
-      option("--rematerialize", draw.one_of({"auto", "never", "always"}));
+      option("--rematerialize", draw.one_of({"auto", "never", "always", "selective"}));
       const std::string serial = " --method serial";
       expect_in_order(draw.once_in(4)
                           ? quick_plan("--cluster " + cluster_ + serial, draw.number(2, {"1", "1.5"}))

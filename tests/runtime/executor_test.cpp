@@ -97,6 +97,7 @@ INSTANTIATE_TEST_SUITE_P(
                     TinyCase{"unet", "inter-only", 4, 4, "split-1f1b", Rematerialize::always},
                     TinyCase{"unet", "interleaved", 4, 4, "split-1f1b"},
                     TinyCase{"gpt", "v-shaped", 4, 4, "1f1b", Rematerialize::always},
+                    TinyCase{"llama", "mixed", 4, 4, "split-1f1b", Rematerialize::selective},
                     TinyCase{"adafactor", "zero-3", 4, 1}, TinyCase{"gpt", "data x sequence x tensor", 8, 2}),
     [](const auto& plan) { return plan.param.name(); });
 
@@ -182,6 +183,7 @@ bool has_sequences(const std::string& model) {
 std::vector<TinyCase> plans_of_a_model() {
   std::vector<TinyCase> plans{{"", "serial", 1, 4},
                               {"", "serial", 1, 2, "1f1b", Rematerialize::always},
+                              {"", "serial", 1, 2, "1f1b", Rematerialize::selective},
                               {"", "data-parallel", 2, 1},
                               {"", "data-parallel", 4, 2},
                               {"", "data-parallel", 2, 4},
@@ -198,11 +200,14 @@ std::vector<TinyCase> plans_of_a_model() {
                               {"", "inter-only", 2, 4, "gpipe"},
                               {"", "inter-only", 2, 4, "1f1b", Rematerialize::always},
                               {"", "inter-only", 2, 4, "split-1f1b", Rematerialize::always},
+                              {"", "inter-only", 2, 4, "split-1f1b", Rematerialize::selective},
                               {"", "inter-only", 4, 8},
                               {"", "mixed", 4, 4, "1f1b", Rematerialize::automatic},
+                              {"", "mixed", 4, 4, "1f1b", Rematerialize::selective},
                               {"", "interleaved", 4, 4},
                               {"", "interleaved", 4, 4, "gpipe", Rematerialize::always},
                               {"", "v-shaped", 4, 4, "eager-1f1b"},
+                              {"", "v-shaped", 4, 4, "1f1b", Rematerialize::selective},
                               {"", "v-shaped", 4, 2, "split-1f1b", Rematerialize::always},
                               {"", "intra-only", 4, 1},
                               {"", "search", 4, 1},

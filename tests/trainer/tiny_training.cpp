@@ -57,9 +57,9 @@ Graph tiny_graph(const TinyCase& c, std::int64_t samples) {
 
 /// Of a pinned stage: where the planner may choose, half of them.
 int recomputed_layers(Rematerialize rematerialize, int layers) {
-  return rematerialize == Rematerialize::never    ? 0
-         : rematerialize == Rematerialize::always ? layers
-                                                  : layers / 2;
+  return rematerialize == Rematerialize::never       ? 0
+         : rematerialize == Rematerialize::automatic ? layers / 2
+                                                     : layers;
 }
 
 bool has_named_axes(const TinyCase& c) { return c.method.find(" x ") != std::string::npos; }
@@ -204,6 +204,7 @@ std::string TinyCase::name() const {
                      std::to_string(micro_batches) + "micro_" + schedule +
                      (rematerialize == Rematerialize::always      ? "_remat"
                       : rematerialize == Rematerialize::automatic ? "_remat_half"
+                      : rematerialize == Rematerialize::selective ? "_remat_selective"
                                                                   : "");
   for (char& c : text)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';

@@ -16,6 +16,12 @@ int layer_named(const Graph& graph, const std::string& name) {
   return static_cast<int>(std::ranges::find(graph.layers, name) - graph.layers.begin());
 }
 
+Rematerialize option_of(const Recomputation& of) {
+  return !of.of_all                          ? Rematerialize::never
+         : *of.of_all == RecomputeForm::full ? Rematerialize::always
+                                             : Rematerialize::selective;
+}
+
 /// What model, cluster and other options have of what constraints name.
 class ConstraintChecker {
  public:
@@ -78,9 +84,10 @@ class ConstraintChecker {
   }
 
   void check(const Recomputation& of) {
-    const Rematerialize wanted = of.is_of_all ? Rematerialize::always : Rematerialize::never;
-    if (options_.rematerialize != Rematerialize::automatic && options_.rematerialize != wanted)
-      refuse_option(fmt::format("--rematerialize {}", of.is_of_all ? "never" : "always"));
+    constexpr std::array words{"auto", "never", "always", "selective"};
+    if (options_.rematerialize != Rematerialize::automatic && options_.rematerialize != option_of(of))
+      refuse_option(
+          fmt::format("--rematerialize {}", words[static_cast<std::size_t>(options_.rematerialize)]));
   }
 
   void check(const ScheduleOf& schedule) {
@@ -199,9 +206,8 @@ void check_constraints(const PlannerOptions& options, const PlanningModel& model
 PlannerOptions within_constraints(PlannerOptions options) {
   options.constraints.for_each<ScheduleOf>(
       [&](const ScheduleOf& schedule, const PlanConstraint&) { options.schedule = schedule.name; });
-  options.constraints.for_each<Recomputation>([&](const Recomputation& of, const PlanConstraint&) {
-    options.rematerialize = of.is_of_all ? Rematerialize::always : Rematerialize::never;
-  });
+  options.constraints.for_each<Recomputation>(
+      [&](const Recomputation& of, const PlanConstraint&) { options.rematerialize = option_of(of); });
   return options;
 }
 

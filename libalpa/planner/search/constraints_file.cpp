@@ -75,8 +75,10 @@ class ConstraintsReader {
 
   void words(const TomlTable& root) {
     if (const TomlValue given = root.value("recompute"); given.exists()) {
-      constexpr std::array<std::string_view, 2> choices{"never", "always"};
-      add(given, Recomputation{given.word(choices) == 1});
+      constexpr std::array<std::string_view, 3> choices{"never", "always", "selective"};
+      constexpr std::array<std::optional<RecomputeForm>, 3> forms{std::nullopt, RecomputeForm::full,
+                                                                  RecomputeForm::selective};
+      add(given, Recomputation{forms[given.word(choices)]});
     }
     if (const TomlValue given = root.value("schedule"); given.exists()) {
       std::vector<std::string_view> names;

@@ -13,7 +13,7 @@ namespace alpa {
 ///     most_zero = 1                # ZeRO level: 0 to 3
 ///     stages = 4                   # or most_stages = 4
 ///     micro_batches = [16, 32]
-///     recompute = "never"          # or "always"
+///     recompute = "never"          # or "always", "selective"
 ///     schedule = "1f1b"            # or another of alpa-plan's --schedule
 ///     [[tensor]]
 ///     name = "block.*.mlp.up"      # parameters or activations; '*' stands for any characters

@@ -52,7 +52,7 @@ std::string feasible_options(std::int64_t groups, int cluster_devices, const Pla
   Trial trial(options, fits);
   const int devices = options.devices > 0 ? options.devices : cluster_devices;
   std::vector<std::string> found;
-  if (options.rematerialize == Rematerialize::never &&
+  if (may_keep_less(options.rematerialize) &&
       trial.fits_with([](PlannerOptions& other) { other.rematerialize = Rematerialize::automatic; }))
     found.push_back("--rematerialize auto");
   const int tried = options.micro_batches > 0

@@ -66,7 +66,9 @@ class FinishedPlan {
   }
   bool meets(const Recomputation& of) {
     return std::ranges::all_of(plan_.stages, [&](const StagePlan& stage) {
-      return stage.recomputed_layers == (of.is_of_all ? stage.end_layer - stage.first_layer : 0);
+      return of.of_all ? stage.recomputed_layers == stage.end_layer - stage.first_layer &&
+                             stage.recompute_form == *of.of_all
+                       : stage.recomputed_layers == 0;
     });
   }
   bool meets(const ScheduleOf& schedule) { return plan_.schedule == schedule.name; }

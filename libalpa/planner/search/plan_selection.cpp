@@ -168,7 +168,7 @@ void PlanSelection::refuse() const {
           least_shortfall_.first_layer, least_shortfall_.end_layer - 1, bytes_text(least_shortfall_.bytes),
           bytes_text(limit), bytes_text(least_shortfall_.bytes - limit)),
       std::string("more devices, more micro-batches, or a smaller batch") +
-          (options_.rematerialize == Rematerialize::never ? ", or --rematerialize auto" : ""));
+          (may_keep_less(options_.rematerialize) ? ", or --rematerialize auto" : ""));
 }
 
 /// Until here long steps are extrapolated, which may be off by more than schedules differ by.

@@ -182,9 +182,12 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
   hold_micro_batches(requests, schedule);
   place_stages(requests, costs_.cluster());
   const auto limit = [&](std::size_t s) { return costs_.on(mesh_of(requests[s])).cluster().memory_bytes; };
-  for (StageRequest& request : requests)
-    if (options_.rematerialize == Rematerialize::always)
+  const bool is_selective = options_.rematerialize == Rematerialize::selective;
+  for (StageRequest& request : requests) {
+    if (is_selective || options_.rematerialize == Rematerialize::always)
       request.recomputed_layers = request.end_layer - request.first_layer;
+    if (is_selective) request.recompute_form = RecomputeForm::selective;
+  }
   // Once more where packing takes more than what is live, and once rematerialised.
   for (int left = patience.packings; left > 0; --left, attempt.is_first = false) {
     solve_open(priced, attempt, threads);

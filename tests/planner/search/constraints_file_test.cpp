@@ -51,6 +51,8 @@ devices = [8, 0]
                   "limits.toml:19 devices 0 and 8 never in one group"));
   EXPECT_THAT(lines_of("stages = 4\nrecompute = \"always\""),
               ElementsAre("limits.toml:1 4 pipeline stages", "limits.toml:2 all layers recomputed"));
+  EXPECT_THAT(lines_of("recompute = \"selective\""),
+              ElementsAre("limits.toml:1 all layers recomputed selectively"));
 }
 
 TEST(ConstraintsFile, OfTheExamplesAreSound) {

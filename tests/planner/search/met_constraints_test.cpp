@@ -28,6 +28,8 @@ constexpr const char* kZero[] = {
     "[[stage]]\nlayers = 4\nmesh = [4]\naxes = [\"data\"]\nstate_sharding = \"gradients\"\n",
     "[[stage]]\nlayers = 4\nmesh = [4]\naxes = [\"data\"]\nstate_sharding = \"parameters\"\n"};
 constexpr const char* kRecomputed = "[[stage]]\nlayers = 4\nmesh = [2]\nrematerialize = true\n";
+constexpr const char* kSelective =
+    "[[stage]]\nlayers = 4\nmesh = [2]\nrematerialize = true\nrecompute_form = \"selective\"\n";
 constexpr const char* kHalfRecomputed = "[[stage]]\nlayers = 4\nmesh = [2]\nrecomputed_layers = 2\n";
 
 class MetConstraint : public testing::TestWithParam<MetCase> {};
@@ -53,6 +55,10 @@ std::vector<MetCase> met_cases() {
       {"SomethingRecomputed", kHalfRecomputed, "recompute = \"never\"", false},
       {"AllRecomputed", kRecomputed, "recompute = \"always\"", true},
       {"NotAllRecomputed", kHalfRecomputed, "recompute = \"always\"", false},
+      {"AllRecomputedSelectively", kSelective, "recompute = \"selective\"", true},
+      {"SelectivelyIsNotAlways", kSelective, "recompute = \"always\"", false},
+      {"SelectivelyIsNotNever", kSelective, "recompute = \"never\"", false},
+      {"FullIsNotSelective", kRecomputed, "recompute = \"selective\"", false},
       {"Schedule", kDataThenTensor, "schedule = \"1f1b\"", true},
       {"OtherSchedule", kDataThenTensor, "schedule = \"gpipe\"", false},
       {"Boundary", kDataThenTensor, "[[boundary]]\nafter = \"block.0\"", true},
