@@ -40,7 +40,11 @@ StageEffort stage_effort(PlannerEffort effort) {
               .count_margin = 1.1,
               .simulated = 2};
     case PlannerEffort::thorough:
-      return {.mesh_axes = 3, .simulated = 32, .proposals = 64, .near = 1.1};
+      return {.mesh_axes = 3,
+              .simulated = 32,
+              .proposals = 64,
+              .near = 1.1,
+              .selective_recomputation = true};
   }
   return {};
 }
@@ -93,7 +97,8 @@ void describe_search(PlannerOptions& o, OptionsVisitor& visit) {
       "effort", o.effort, "how much work the search does; the same finds the same plan",
       {{"quick", PlannerEffort::quick, "stages are estimated, the best plans solved"},
        {"normal", PlannerEffort::normal, "the stages of the best plans are solved while that improves them"},
-       {"thorough", PlannerEffort::thorough, "likewise, and every stage that a better plan would need"}});
+       {"thorough", PlannerEffort::thorough,
+        "likewise, and every stage that a better plan would need, with selective recomputation too"}});
   visit.field("mesh_axes", o.mesh_axes,
               "the most axes of a stage's device mesh; 0: 2, with --effort thorough 3",
               between(0, kMostMeshAxes));

@@ -13,6 +13,7 @@
 #include "libalpa/planner/search/pin.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/schedule/schedule.h"
+#include "tests/support/index_literals.h"
 #include "tests/support/small_models.h"
 #include "tests/support/small_plans.h"
 
@@ -262,6 +263,43 @@ TEST(Search, SaysWhyACandidateLost) {
   }
 }
 
+/// On one device, with that much memory.
+Plan serial_plan(Rematerialize rematerialize, std::int64_t memory_bytes = 1 << 30,
+                 PlannerEffort effort = PlannerEffort::thorough) {
+  Cluster cluster = small_cluster(1);
+  cluster.memory_bytes = memory_bytes;
+  PlannerOptions options;
+  options.method = "search";
+  options.micro_batches = 1;
+  options.rematerialize = rematerialize;
+  options.effort = effort;
+  return plan_quietly(small_model(), cluster, options);
+}
+
+std::int64_t arena_of(const Plan& plan) { return plan.prediction.meshes[0_m].memory.total; }
+
+TEST(SelectiveRecomputation, IsBetweenNoneAndFullInTimeAndMemory) {
+  const Plan none = serial_plan(Rematerialize::never), full = serial_plan(Rematerialize::always),
+             selective = serial_plan(Rematerialize::selective);
+  EXPECT_LT(arena_of(selective), arena_of(none));
+  EXPECT_LT(arena_of(full), arena_of(selective));
+  EXPECT_GT(selective.prediction.step_s, none.prediction.step_s);
+  EXPECT_LT(selective.prediction.step_s, full.prediction.step_s);
+}
+
+TEST(SelectiveRecomputation, IsWhatAThoroughSearchChoosesWhereItSavesEnough) {
+  const std::int64_t memory = arena_of(serial_plan(Rematerialize::selective));
+  const Plan with = serial_plan(Rematerialize::automatic, memory),
+             without = serial_plan(Rematerialize::automatic, memory, PlannerEffort::normal);
+  EXPECT_GT(with.stages[0_s].recomputed_layers, 0);
+  EXPECT_EQ(with.stages[0_s].recompute_form, RecomputeForm::selective);
+  EXPECT_EQ(without.stages[0_s].recompute_form, RecomputeForm::full);
+  EXPECT_LT(with.prediction.step_s, without.prediction.step_s);
+  EXPECT_LE(arena_of(with), memory);
+  EXPECT_THAT(without.prediction.bound_covers, HasSubstr(", without selective recomputation"));
+  EXPECT_THAT(with.prediction.bound_covers, testing::Not(HasSubstr("selective")));
+}
+
 TEST(Pin, IsCalledByTheNameOfItsFileWhereverItLies) {
   const std::string pin = "[[stage]]\nlayers = 4\nmesh = [2]\n";
   EXPECT_EQ(parse_pin(pin, "/here/pin.toml").method, "pin pin.toml");
@@ -274,6 +312,18 @@ TEST(Pin, SaysStateShardingWhichSpreadIsRefusedFor) {
             StateSharding::gradients);
   EXPECT_THAT([&] { parse_pin(stage + "spread = \"gradients\"\n", "pin.toml"); },
               ThrowsMessage<Error>(HasSubstr("pin.toml:4:10: 'spread' is called 'state_sharding'")));
+}
+
+TEST(Pin, SaysHowItsLayersAreRecomputed) {
+  const std::string stage = "[[stage]]\nlayers = 4\nmesh = [2]\n",
+                    selective = "recompute_form = \"selective\"\n";
+  const auto stage_of = [](const std::string& text) { return parse_pin(text, "pin.toml").stages[0]; };
+  EXPECT_EQ(stage_of(stage + "recomputed_layers = 2\n").recompute_form, RecomputeForm::full);
+  EXPECT_EQ(stage_of(stage + "recomputed_layers = 2\n" + selective).recompute_form, RecomputeForm::selective);
+  EXPECT_EQ(stage_of(stage + "rematerialize = true\n" + selective).recomputed_layers, 4);
+  EXPECT_THAT(
+      [&] { stage_of(stage + selective); },
+      ThrowsMessage<Error>(HasSubstr("pin.toml:4:18: 'recompute_form' beside no 'recomputed_layers'")));
 }
 
 TEST(Pin, OfMoreDevicesAxesOrLayersThanThereCanBeIsRefusedByPlace) {

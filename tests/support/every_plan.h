@@ -37,7 +37,7 @@ class EveryPlan {
     std::int64_t plans = 1000;
     std::size_t choices = 1000;    ///< of a stage
     std::int64_t cells = 100'000;  ///< of a table in looking for the choices of a stage
-    bool recomputes = false;       ///< any number of the first layers of a stage
+    bool recomputes = false;       ///< any number of the first layers of a stage, in either form
     std::function<bool(const Plan&, const Graph&)> wanted = {};  ///< of all plans those; null: all
   };
 
@@ -70,7 +70,8 @@ class EveryPlan {
   }
 
  private:
-  using StageKey = std::tuple<int, int, MeshShape, int>;  ///< first and end layer, mesh, recomputed layers
+  /// First and end layer, mesh, recomputed layers and how they are.
+  using StageKey = std::tuple<int, int, MeshShape, int, RecomputeForm>;
   /// Those of one number of micro-batches.
   struct Part {
     Part(Graph made, int count)
@@ -106,21 +107,24 @@ class EveryPlan {
     const PipelinePart& stage = stages[pipeline.size()];
     const int most_recomputed = limits_.recomputes ? stage.end_layer - stage.first_layer : 0;
     for (const MeshShape& mesh : meshes.at(stage.devices))
-      for (int recomputed = 0; recomputed <= most_recomputed; ++recomputed) {
-        pipeline.push_back({stage.first_layer, stage.end_layer, mesh, recomputed});
-        if (!part.solutions.contains(pipeline.back())) find_solutions(part, pipeline.back());
-        add_pipelines(part, meshes, stages, pipeline);
-        pipeline.pop_back();
-      }
+      for (const RecomputeForm form : {RecomputeForm::full, RecomputeForm::selective})
+        for (int recomputed = form == RecomputeForm::full ? 0 : 1; recomputed <= most_recomputed;
+             ++recomputed) {
+          pipeline.push_back({stage.first_layer, stage.end_layer, mesh, recomputed, form});
+          if (!part.solutions.contains(pipeline.back())) find_solutions(part, pipeline.back());
+          add_pipelines(part, meshes, stages, pipeline);
+          pipeline.pop_back();
+        }
   }
 
   StageRequest request_of(const Part& part, const StageKey& key) const {
-    const auto& [first, end, mesh, recomputed] = key;
+    const auto& [first, end, mesh, recomputed, form] = key;
     return {.first_layer = first,
             .end_layer = end,
             .mesh = mesh,
             .micro_batches = part.micro_batches,
-            .recomputed_layers = recomputed};
+            .recomputed_layers = recomputed,
+            .recompute_form = form};
   }
 
   /// What differs in nothing that a plan says is there once.

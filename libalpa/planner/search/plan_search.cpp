@@ -242,13 +242,28 @@ class PlanSearch {
     SearchSpace space = allowed_;
     space.devices = devices_;
     space.schedule = schedule_;
-    if (options_.rematerialize != Rematerialize::automatic)
-      space.rematerialize = {options_.rematerialize == Rematerialize::always};
+    space.rematerialize = layer_forms();
     static_cast<StageEffort&>(space) = stage_effort(options_.effort);
     space.mesh_axes = mesh_axes(options_);
     space.cache = options_.cache;
     space.threads = thread_count(options_.threads);
     return space;
+  }
+  /// What becomes of what a layer made.
+  std::vector<LayerForm> layer_forms() const {
+    switch (options_.rematerialize) {
+      case Rematerialize::never:
+        return {std::nullopt};
+      case Rematerialize::always:
+        return {RecomputeForm::full};
+      case Rematerialize::selective:
+        return {RecomputeForm::selective};
+      case Rematerialize::automatic:
+        break;
+    }
+    std::vector<LayerForm> forms{std::nullopt, RecomputeForm::full};
+    if (stage_effort(options_.effort).selective_recomputation) forms.push_back(RecomputeForm::selective);
+    return forms;
   }
   SearchSpace one_stage() const {
     SearchSpace one = space();
@@ -365,8 +380,8 @@ class PlanSearch {
     // A baseline may be none of the plans that were searched, and better than they can be.
     plan.prediction.lower_bound_s = std::min(known.step_s, plan.prediction.step_s);
     plan.prediction.bound_covers = fmt::format(
-        "every plan of {} micro-batches, cut into stages between {} clusters of layers, {}, {}{}{}",
-        fmt::join(bounds->known_counts(), ", "), allowed_.cuts.size() - 1, meshes_text(bounds->mesh_axes),
+        "every plan of {} micro-batches, cut into stages between {} clusters of layers, {}{}, {}{}{}",
+        fmt::join(bounds->known_counts(), ", "), allowed_.cuts.size() - 1, meshes_text(bounds->mesh_axes), recomputation_text(),
         schedules_text(known), options_.constraints.empty() ? "" : ", that meets the constraints",
         unsearched_.empty() ? ""
                             : fmt::format(" (--effort thorough looks at {} micro-batches too)",
@@ -381,6 +396,13 @@ class PlanSearch {
                        axes == 1 ? "one axis" : fmt::format("up to {} axes", axes == 2 ? "two" : "three"),
                        axes > 1 && nodes > 1 ? " of which all but the first stay within a node" : "",
                        doubling ? ", of 1, 2, 4, 8 ... or all nodes" : "");
+  }
+
+  /// What is left out of space() for want of effort.
+  std::string recomputation_text() const {
+    const bool is_whole = options_.rematerialize != Rematerialize::automatic ||
+                          stage_effort(options_.effort).selective_recomputation;
+    return is_whole ? "" : ", without selective recomputation";
   }
 
   /// What is said of one schedule alone, if that is more.

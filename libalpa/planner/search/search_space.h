@@ -14,8 +14,8 @@ namespace alpa {
 struct SearchSpace : StageEffort {
   int devices = 1;
   int micro_batches = 1;
-  std::string schedule = "1f1b";                 ///< or kAnySchedule, as of schedules_of
-  std::vector<bool> rematerialize{false, true};  ///< what may be tried
+  std::string schedule = "1f1b";  ///< or kAnySchedule, as of schedules_of
+  std::vector<LayerForm> rematerialize{std::nullopt, RecomputeForm::full};  ///< what may be tried
   std::vector<int>
       cuts;  ///< where stages may begin and end, the first and last layer's ends among them; empty: anywhere
   std::vector<int> needed_cuts;  ///< stages begin there

@@ -37,8 +37,8 @@ void StageEstimates::add(const StageTemplate& whole, const StageScope& all) {
 void StageEstimates::add(const StageBound& bound) {
   std::vector<Bound>& known = bounds_[bound.mesh];
   auto at = std::ranges::find(known, bound.price, &Bound::price);
-  if (at == known.end()) at = known.insert(at, Bound{bound.price, {}, {}});
-  Bound::Form& form = bound.rematerialize ? at->recomputing : at->keeping;
+  if (at == known.end()) at = known.insert(at, Bound{bound.price, {}, {}, {}});
+  Bound::Form& form = at->of(bound.rematerialize);
   form.step = sums_of(bound.step);
   form.runs = sums_of(bound.runs);
 }
@@ -220,19 +220,20 @@ TemplateMix StageEstimates::mix_of(int id) const {
   return {id / layers / templates - 1, id / layers % templates - 1, id % layers};
 }
 
-double StageEstimates::least(Bound::Sum Bound::Form::*sum, const std::vector<Bound>& bounds, int recomputed,
-                             int first, int end, int in_flight) const {
+double StageEstimates::least(Bound::Sum Bound::Form::*sum, const std::vector<Bound>& bounds,
+                             RecomputeForm form, int recomputed, int first, int end, int in_flight) const {
   const int keeps = first + recomputed;
   const double memory = static_cast<double>(costs_.cluster().memory_bytes);
   double most = -infinity;
   for (const Bound& bound : bounds) {
     if (bound.price.in_flight > in_flight) continue;
     double least = -bound.price.per_byte_s * memory;
-    const auto add = [&](const Bound::Sum& form, int begin, int last) {
+    const auto add = [&](const Bound::Sum& of_form, int begin, int last) {
       if (begin == last) return;
-      least += form.layers_s.empty() ? -infinity : sum_between(form.layers_s, begin, last) - form.slack_s;
+      least +=
+          of_form.layers_s.empty() ? -infinity : sum_between(of_form.layers_s, begin, last) - of_form.slack_s;
     };
-    add(bound.recomputing.*sum, first, keeps);
+    add((form == RecomputeForm::full ? bound.full : bound.selective).*sum, first, keeps);
     add(bound.keeping.*sum, keeps, end);
     if (keeps > first && keeps < end)
       least -= bound.price.per_byte_s * bound.price.in_flight * kept_for_recomputing_[keeps];
@@ -241,12 +242,12 @@ double StageEstimates::least(Bound::Sum Bound::Form::*sum, const std::vector<Bou
   return most == -infinity ? infinity : std::max(0.0, most);
 }
 
-StageEstimates::Least StageEstimates::least(const MeshShape& mesh, int recomputed, int first, int end,
-                                            int in_flight) const {
+StageEstimates::Least StageEstimates::least(const MeshShape& mesh, RecomputeForm form, int recomputed,
+                                            int first, int end, int in_flight) const {
   const auto at = bounds_.find(mesh);
   if (at == bounds_.end()) return {};
-  return {least(&Bound::Form::step, at->second, recomputed, first, end, in_flight),
-          least(&Bound::Form::runs, at->second, recomputed, first, end, in_flight) / micro_batches_};
+  return {least(&Bound::Form::step, at->second, form, recomputed, first, end, in_flight),
+          least(&Bound::Form::runs, at->second, form, recomputed, first, end, in_flight) / micro_batches_};
 }
 
 }  // namespace alpa

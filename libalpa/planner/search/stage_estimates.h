@@ -51,7 +51,8 @@ class StageEstimates {
   struct Least {
     double step_s = infinity, micro_batch_s = infinity;  ///< infinity: they cannot be run so
   };
-  Least least(const MeshShape&, int recomputed_layers, int first_layer, int end_layer, int in_flight) const;
+  Least least(const MeshShape&, RecomputeForm, int recomputed_layers, int first_layer, int end_layer,
+              int in_flight) const;
 
  private:
   struct Prefix {
@@ -68,7 +69,8 @@ class StageEstimates {
     struct Form {
       Sum step, runs;
     };
-    Form keeping, recomputing;
+    Form keeping, full, selective;  ///< of layers that are run so
+    Form& of(LayerForm form) { return !form ? keeping : *form == RecomputeForm::full ? full : selective; }
   };
   /// A state that layers beside its own use.
   struct Shared {
@@ -82,8 +84,8 @@ class StageEstimates {
   Prefix prefix_of(const StageTemplate&, const StageScope& all) const;
   double arrival_s(double bytes, int devices, bool is_apart) const;
   static Bound::Sum sums_of(const StageBound::Sum&);
-  double least(Bound::Sum Bound::Form::*, const std::vector<Bound>&, int recomputed_layers, int first_layer,
-               int end_layer, int in_flight) const;
+  double least(Bound::Sum Bound::Form::*, const std::vector<Bound>&, RecomputeForm, int recomputed_layers,
+               int first_layer, int end_layer, int in_flight) const;
   /// With the most that layers work in at once.
   StageWay estimate(const TemplateMix&, int first_layer, int end_layer, double working_bytes) const;
   int id_of(const TemplateMix&) const;

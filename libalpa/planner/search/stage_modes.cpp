@@ -30,7 +30,7 @@ int half_power_below(int in_flight) {
 }  // namespace
 
 StageModes::StageModes(const PlanningGraph& planning, const CostTable& book, const StageSpans& spans,
-                       std::vector<MeshShape> meshes, const std::vector<bool>& rematerialize,
+                       std::vector<MeshShape> meshes, const std::vector<LayerForm>& rematerialize,
                        const Options& options)
     : planning_(planning),
       book_(book),
@@ -39,18 +39,18 @@ StageModes::StageModes(const PlanningGraph& planning, const CostTable& book, con
       options_(options),
       estimates_(planning, book.costs(), options.micro_batches),
       fronts_(meshes_.size()) {
-  for (const bool recomputes : rematerialize)
-    all_layers_.try_emplace(recomputes, planning, alpa::all_layers(planning, recomputes));
+  for (const LayerForm form : rematerialize)
+    all_layers_.try_emplace(form, planning, alpa::all_layers(planning, form));
 }
 
-std::unique_ptr<TemplateFront> StageModes::front(const MeshShape& mesh, bool recomputes) const {
+std::unique_ptr<TemplateFront> StageModes::front(const MeshShape& mesh, LayerForm form) const {
   const Cluster& cluster = book_.costs().cluster();
   const double share =
       1.0 * device_count(mesh) / spans_.devices();  // of all layers, a stage on that mesh has
   return std::make_unique<TemplateFront>(
       planning_, book_.known(mesh),
       TemplateOptions{.micro_batches = options_.micro_batches,
-                      .rematerialize = recomputes,
+                      .rematerialize = form,
                       .most_in_flight = options_.most_in_flight,
                       .enough_bytes = cluster.memory_bytes / (kMoreThanShare * share),
                       .cache = options_.cache});
@@ -59,8 +59,8 @@ std::unique_ptr<TemplateFront> StageModes::front(const MeshShape& mesh, bool rec
 bool StageModes::find_bounds(PlanningClock& clock) {
   clock.begin(options_.name + ": layers bounded on their meshes", static_cast<int>(meshes_.size()));
   run_tasks(static_cast<int>(meshes_.size()), options_.threads, [&](int i) {
-    for (const auto& [recomputes, scope] : all_layers_)
-      if (!clock.is_over()) fronts_[i].push_back(front(meshes_[i], recomputes));
+    for (const auto& [form, scope] : all_layers_)
+      if (!clock.is_over()) fronts_[i].push_back(front(meshes_[i], form));
     for (const auto& each : fronts_[i]) each->find_bound({0, 1}, Deadline(infinity));
     clock.one_done();
   });
@@ -80,8 +80,8 @@ bool StageModes::find_bounds(PlanningClock& clock) {
 }
 
 StageEstimates::Least StageModes::least(const StageMode& mode, const StageSpan& span, int in_flight) const {
-  return estimates_.least(mode.mesh, mode.recomputed_layers, spans_.first_layer(span), spans_.end_layer(span),
-                          in_flight);
+  return estimates_.least(mode.mesh, mode.form, mode.recomputed_layers, spans_.first_layer(span),
+                          spans_.end_layer(span), in_flight);
 }
 
 StageEstimates::Least StageModes::least(const StageSpan& span, int in_flight) const {
@@ -95,8 +95,8 @@ StageEstimates::Least StageModes::least(const StageSpan& span, int in_flight) co
 
 double StageModes::least_step_s(const MeshShape& mesh, const StageSpan& span) const {
   double least = infinity;
-  for (int recomputed = spans_.end_layer(span) - spans_.first_layer(span); recomputed >= 0; --recomputed)
-    least = std::min(least, this->least({mesh, recomputed}, span, 1).step_s);
+  for (const StageMode& mode : modes_of(mesh, span))
+    least = std::min(least, this->least(mode, span, 1).step_s);
   return least;
 }
 
@@ -122,7 +122,7 @@ bool StageModes::raise_bounds(const StageSpan& span, int in_flight, double below
   if (clock.is_over() || !raised_[span.devices].insert(in_flight).second) return false;
   struct Raised {
     MeshShape mesh;
-    bool recomputes = false;
+    LayerForm form;
     MemoryPrice price;
     std::vector<StageBound> bounds;
   };
@@ -130,9 +130,9 @@ bool StageModes::raise_bounds(const StageSpan& span, int in_flight, double below
   for (const MeshShape& mesh : meshes_)
     if (device_count(mesh) == span.devices && least_step_s(mesh, span) < below_s)
       if (const MemoryPrice price = price_for(mesh, span, in_flight); price.per_byte_s > 0)
-        for (const auto& [recomputes, scope] : all_layers_) all.push_back({mesh, recomputes, price, {}});
+        for (const auto& [form, scope] : all_layers_) all.push_back({mesh, form, price, {}});
   run_tasks(static_cast<int>(all.size()), options_.threads, [&](int i) {
-    const auto bounding = front(all[i].mesh, all[i].recomputes);
+    const auto bounding = front(all[i].mesh, all[i].form);
     bounding->find_bound(all[i].price, Deadline(std::max(0.0, clock.left_s()), clock.stop()));
     all[i].bounds = bounding->bounds();
   });
@@ -141,12 +141,21 @@ bool StageModes::raise_bounds(const StageSpan& span, int in_flight, double below
   return !all.empty();
 }
 
+std::vector<StageMode> StageModes::modes_of(const MeshShape& mesh, const StageSpan& span) const {
+  std::vector<StageMode> modes;
+  for (const auto& [form, scope] : all_layers_)
+    for (int recomputed = spans_.end_layer(span) - spans_.first_layer(span); form && recomputed > 0;
+         --recomputed)
+      modes.push_back({mesh, recomputed, *form});
+  modes.push_back({mesh});
+  return modes;
+}
+
 std::vector<StageMode> StageModes::modes_of(const StageSpan& span) const {
   std::vector<StageMode> modes;
   for (const MeshShape& mesh : meshes_)
-    for (int recomputed = spans_.end_layer(span) - spans_.first_layer(span);
-         device_count(mesh) == span.devices && recomputed >= 0; --recomputed)
-      modes.push_back({mesh, recomputed});
+    if (device_count(mesh) == span.devices)
+      std::ranges::copy(modes_of(mesh, span), std::back_inserter(modes));
   return modes;
 }
 
@@ -228,11 +237,12 @@ std::vector<StageModes::Estimated> StageModes::estimated(const StageSpan& span, 
   std::vector<Estimated> modes;
   for (const MeshShape& mesh : meshes_) {
     if (device_count(mesh) != span.devices) continue;
-    std::optional<StageWay> best;
+    std::map<RecomputeForm, StageWay> best;
     estimates_.for_each_way(mesh, spans_.first_layer(span), spans_.end_layer(span), [&](const StageWay& way) {
-      if (!best || rank_of(way, in_flight) < rank_of(*best, in_flight)) best = way;
+      const auto [known, is_new] = best.try_emplace(form_of(way.id), way);
+      if (!is_new && rank_of(way, in_flight) < rank_of(known->second, in_flight)) known->second = way;
     });
-    if (best) modes.push_back({mode_of(best->id), *best});
+    for (const auto& [form, way] : best) modes.push_back({mode_of(way.id), way});
   }
   std::ranges::stable_sort(modes, {}, [&](const Estimated& each) { return rank_of(each.way, in_flight); });
   return modes;
@@ -241,19 +251,23 @@ std::vector<StageModes::Estimated> StageModes::estimated(const StageSpan& span, 
 std::optional<StageWay> StageModes::way_of(const StageMode& mode, const StageSpan& span,
                                            int in_flight) const {
   std::optional<StageWay> best;
-  estimates_.for_each_way(mode.mesh, spans_.first_layer(span), spans_.end_layer(span),
-                          [&](const StageWay& way) {
-                            const int recomputed = estimates_.mix_of(way.id).recomputed_layers;
-                            if (recomputed == mode.recomputed_layers &&
-                                (!best || rank_of(way, in_flight) < rank_of(*best, in_flight)))
-                              best = way;
-                          });
+  estimates_.for_each_way(
+      mode.mesh, spans_.first_layer(span), spans_.end_layer(span), [&](const StageWay& way) {
+        if (mode_of(way.id) == mode && (!best || rank_of(way, in_flight) < rank_of(*best, in_flight)))
+          best = way;
+      });
   return best;
+}
+
+RecomputeForm StageModes::form_of(int way) const {
+  const int recomputing = estimates_.mix_of(way).recomputing;
+  return recomputing < 0 ? RecomputeForm::full : *estimates_.templates()[recomputing].rematerialize;
 }
 
 StageMode StageModes::mode_of(int way) const {
   const TemplateMix mix = estimates_.mix_of(way);
-  return {estimates_.templates()[std::max(mix.keeping, mix.recomputing)].mesh, mix.recomputed_layers};
+  const int any = std::max(mix.keeping, mix.recomputing);
+  return {estimates_.templates()[any].mesh, mix.recomputed_layers, form_of(way)};
 }
 
 StageSolution StageModes::part(int way, const StageSpan& span) const {

@@ -16,7 +16,8 @@ namespace alpa {
 /// How a stage may be run, beside how its operators are split.
 struct StageMode {
   MeshShape mesh;
-  int recomputed_layers = 0;  ///< as of StagePlan
+  int recomputed_layers = 0;                 ///< as of StagePlan
+  RecomputeForm form = RecomputeForm::full;  ///< likewise; full where there are none
   auto operator<=>(const StageMode&) const = default;
 };
 
@@ -34,7 +35,7 @@ class StageModes {
 
   /// `rematerialize`: of what may be done with what a layer made, what is tried.
   StageModes(const PlanningGraph&, const CostTable&, const StageSpans&, std::vector<MeshShape>,
-             const std::vector<bool>& rematerialize, const Options&);
+             const std::vector<LayerForm>& rematerialize, const Options&);
 
   /// The first bound of every mesh, where memory is free. False where there was no time for all.
   bool find_bounds(PlanningClock&);
@@ -66,8 +67,8 @@ class StageModes {
     StageMode mode;
     StageWay way;
   };
-  /// Of each mesh the best, without what arrives. Those first that memory allows, the fastest first; then
-  /// those that memory allows most in flight.
+  /// Of each mesh and form the best, without what arrives. Those first that memory allows, the fastest first;
+  /// then those that memory allows most in flight.
   std::vector<Estimated> estimated(const StageSpan&, int in_flight) const;
   /// As of StageEstimates.
   StageSeconds arrivals(const StageSpan&, const StageSides&) const;
@@ -81,11 +82,13 @@ class StageModes {
   StageSolution part(int way, const StageSpan&) const;
 
  private:
-  /// One for each form of a mesh, in which layers keep what they made, or recompute it.
+  /// One for each form of layers on a mesh.
   using Fronts = std::vector<std::unique_ptr<TemplateFront>>;
 
+  std::vector<StageMode> modes_of(const MeshShape&, const StageSpan&) const;
+  RecomputeForm form_of(int way) const;
   double least_step_s(const MeshShape&, const StageSpan&) const;  ///< before templates are found
-  std::unique_ptr<TemplateFront> front(const MeshShape&, bool recomputes) const;
+  std::unique_ptr<TemplateFront> front(const MeshShape&, LayerForm) const;
   MemoryPrice price_for(const MeshShape&, const StageSpan&, int in_flight) const;
   double least_pipeline_s(const MeshShape&, const StageSpan&) const;
   bool is_useful(const MeshShape&) const;
@@ -96,9 +99,9 @@ class StageModes {
   const std::vector<MeshShape> meshes_;
   const Options options_;
   StageEstimates estimates_;
-  std::map<bool, StageScope> all_layers_;  ///< [rematerialised]
-  std::vector<Fronts> fronts_;             ///< [mesh]
-  LayerSums device_s_{0};  ///< [unit] device-seconds of a step where they are fewest, memory left aside
+  std::map<LayerForm, StageScope> all_layers_;
+  std::vector<Fronts> fronts_;  ///< [mesh]
+  LayerSums device_s_{0};       ///< [unit] device-seconds of a step where they are fewest, memory left aside
   std::map<int, std::int64_t> cells_;    ///< by devices
   std::map<int, std::set<int>> raised_;  ///< by devices: micro-batches in flight that bounds were raised for
 };

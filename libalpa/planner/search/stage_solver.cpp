@@ -114,6 +114,7 @@ SolvedStage StageSolver::solve(const PlacedSpan& stage, const Limits& limits) co
       const int recomputed = std::clamp(other.recomputed_layers + direction * step, 0, layers);
       if (recomputed == other.recomputed_layers) break;
       other.recomputed_layers = recomputed;
+      if (recomputed == 0) other.form = RecomputeForm::full;
       const std::optional<StageWay> next = modes_.way_of(other, span, stage.in_flight);
       if (!next) break;
       outcome = try_mode(stage, limits, space_.effort, other, *next, solved);
@@ -152,6 +153,7 @@ StageRequest StageSolver::request_of(const PlacedSpan& stage, const StageMode& m
   request.micro_batches = space_.micro_batches;
   request.in_flight = stage.in_flight;
   request.recomputed_layers = mode.recomputed_layers;
+  request.recompute_form = mode.form;
   request.sides = stage.sides;
   request.pipeline_in_flight = most_in_flight_;
   request.update_weight = stage.update_weight;

@@ -142,10 +142,11 @@ void TemplateFront::find_bound(const MemoryPrice& price, const Deadline& deadlin
   bounds_.push_back(std::move(added));
 }
 
-StageRequest all_layers(const PlanningGraph& planning, bool rematerialize) {
+StageRequest all_layers(const PlanningGraph& planning, LayerForm form) {
   StageRequest all;
   all.end_layer = static_cast<int>(planning.graph().layers.size());
-  if (rematerialize) all.recomputed_layers = all.end_layer;
+  if (form) all.recomputed_layers = all.end_layer;
+  all.recompute_form = form.value_or(RecomputeForm::full);
   return all;
 }
 

@@ -14,7 +14,7 @@ namespace alpa {
 /// but for what they do at its borders.
 struct StageTemplate {
   MeshShape mesh;
-  bool rematerialize = false;
+  LayerForm rematerialize;
   std::vector<LayerCosts> layers;
   std::shared_ptr<const StageSolution> solution;  ///< of all layers as one stage, equal ones folded
 };
@@ -24,7 +24,7 @@ struct StageTemplate {
 /// memory of a device costs. (Lagrange: what a limit does not allow, a price bounds.)
 struct StageBound {
   MeshShape mesh;
-  bool rematerialize = false;
+  LayerForm rematerialize;
   MemoryPrice price;
   struct Sum {
     std::vector<double> layers_s;
@@ -35,7 +35,7 @@ struct StageBound {
 
 struct TemplateOptions {
   int micro_batches = 1;
-  bool rematerialize = false;
+  LayerForm rematerialize;
   int most_in_flight = 1;   ///< of any stage
   double enough_bytes = 0;  ///< where all layers take no more, memory is worth nothing to any stage
   SelectionCache* cache = nullptr;
@@ -67,7 +67,7 @@ class TemplateFront {
   void find_templates(const Deadline&);
 
   const MeshShape& mesh() const { return request_.mesh; }
-  bool rematerializes() const { return options_.rematerialize; }
+  LayerForm rematerializes() const { return options_.rematerialize; }
   const std::vector<StageTemplate>& templates() const { return templates_; }
   const std::vector<StageBound>& bounds() const { return bounds_; }  ///< empty: layers cannot be run so
   bool out_of_time() const { return out_of_time_; }
@@ -90,7 +90,7 @@ class TemplateFront {
 };
 
 /// The stage of all layers, on any mesh.
-StageRequest all_layers(const PlanningGraph&, bool rematerialize);
+StageRequest all_layers(const PlanningGraph&, LayerForm);
 
 /// The part of a template that some layers have. `all`: the scope of all_layers as the template runs them.
 struct TemplatePart {

@@ -4,7 +4,9 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <random>
+#include <span>
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/model/model.h"
@@ -40,10 +42,10 @@ class Templates : public testing::TestWithParam<TemplateCase> {
     return cluster;
   }
 
-  std::unique_ptr<TemplateFront> front(bool rematerialize) const {
+  std::unique_ptr<TemplateFront> front(LayerForm form) const {
     TemplateOptions options;
     options.micro_batches = kMicroBatches;
-    options.rematerialize = rematerialize;
+    options.rematerialize = form;
     options.most_in_flight = 8;
     auto front = std::make_unique<TemplateFront>(*planning_, *mesh_costs_, options);
     front->find_bound({0, 1}, Deadline(1e6));
@@ -53,32 +55,36 @@ class Templates : public testing::TestWithParam<TemplateCase> {
 
   StageEstimates estimates() const {
     StageEstimates estimates(*planning_, costs_, kMicroBatches);
-    const auto keeping = front(false), recomputing = front(true);
-    for (const auto* found : {&keeping, &recomputing}) {
-      (*found)->find_bound(price_of({keeping.get(), recomputing.get()}), Deadline(1e6));
-      for (const StageBound& bound : (*found)->bounds()) estimates.add(bound);
-      for (const StageTemplate& whole : (*found)->templates())
-        estimates.add(whole, {*planning_, all_layers(*planning_, (*found)->rematerializes())});
+    std::vector<std::unique_ptr<TemplateFront>> fronts;
+    fronts.push_back(front(std::nullopt));
+    for (const RecomputeForm form : kForms) fronts.push_back(front(form));
+    const MemoryPrice price = price_of(fronts);
+    for (const auto& found : fronts) {
+      found->find_bound(price, Deadline(1e6));
+      for (const StageBound& bound : found->bounds()) estimates.add(bound);
+      for (const StageTemplate& whole : found->templates())
+        estimates.add(whole, {*planning_, all_layers(*planning_, found->rematerializes())});
     }
     return estimates;
   }
 
   /// Of memory, where there is half of what the fastest takes.
-  MemoryPrice price_of(const std::vector<const TemplateFront*>& fronts) const {
+  MemoryPrice price_of(std::span<const std::unique_ptr<TemplateFront>> fronts) const {
     std::vector<TemplatePoint> points;
-    for (const TemplateFront* front : fronts)
+    for (const auto& front : fronts)
       for (const StageTemplate& whole : front->templates())
         points.push_back(point_of(whole, kMicroBatches, 0, static_cast<int>(graph_.layers.size())));
     return binding_price(points, 1, points.front().bytes(1) / 2);
   }
 
-  StageSolution solved(int first, int end, int recomputed, const StageSolution* start = nullptr) const {
+  StageSolution solved(int first, int end, int recomputed, RecomputeForm form = RecomputeForm::full) const {
     const StageRequest request{.first_layer = first,
                                .end_layer = end,
                                .mesh = GetParam().mesh,
                                .micro_batches = kMicroBatches,
-                               .recomputed_layers = recomputed};
-    return solve_stage(*planning_, request, *mesh_costs_, {}, start);
+                               .recomputed_layers = recomputed,
+                               .recompute_form = form};
+    return solve_stage(*planning_, request, *mesh_costs_, {});
   }
 
   template <class Visit>
@@ -89,6 +95,7 @@ class Templates : public testing::TestWithParam<TemplateCase> {
   }
 
   static constexpr int kMicroBatches = 4;
+  static constexpr std::array kForms{RecomputeForm::full, RecomputeForm::selective};
   Graph graph_;
   std::unique_ptr<PlanningGraph> planning_;
   CostModel costs_{cluster()};
@@ -98,10 +105,12 @@ class Templates : public testing::TestWithParam<TemplateCase> {
 TEST_P(Templates, BoundEveryStageFromBelow) {
   const StageEstimates said = estimates();
   for_ranges([&](int first, int end) {
-    for (int recomputed = 0; recomputed <= end - first; ++recomputed) {
-      const StageSolution solution = solved(first, end, recomputed);
+    for (int i = 0; i <= 2 * (end - first); ++i) {
+      const RecomputeForm form = kForms[static_cast<std::size_t>(i % 2)];
+      const int recomputed = (i + 1) / 2;
+      const StageSolution solution = solved(first, end, recomputed, form);
       ASSERT_TRUE(solution.feasible) << first << " to " << end;
-      const StageEstimates::Least least = said.least(GetParam().mesh, recomputed, first, end, 1);
+      const StageEstimates::Least least = said.least(GetParam().mesh, form, recomputed, first, end, 1);
       EXPECT_LE(least.step_s, solution.step_s * (1 + 1e-9)) << first << " to " << end;
       EXPECT_LE(least.micro_batch_s, solution.micro_batch_s * (1 + 1e-9)) << first << " to " << end;
       // Bounds that are worth something; single layers may do no more than bring values to others.
@@ -115,8 +124,8 @@ TEST_P(Templates, BoundEveryStageFromBelow) {
 
 // A bound at a price of memory holds for what fits into the memory that is paid for.
 TEST_P(Templates, BoundStagesThatMemoryLimits) {
-  const auto found = front(false);
-  const MemoryPrice price = price_of({found.get()});
+  const auto found = front(std::nullopt);
+  const MemoryPrice price = price_of(std::span(&found, 1));
   ASSERT_GT(price.per_byte_s, 0) << "memory is worth nothing here";
   found->find_bound(price, Deadline(1e6));
   for_ranges([&](int first, int end) {
@@ -139,14 +148,18 @@ TEST_P(Templates, BoundStagesThatMemoryLimits) {
 TEST_P(Templates, HavePartsThatAreNearWhatSolvingFinds) {
   const StageEstimates said = estimates();
   for_ranges([&](int first, int end) {
-    std::map<int, double> best;  // by recomputed layers
+    std::map<std::pair<LayerForm, int>, double> best;  // by form and recomputed layers
     said.for_each_way(GetParam().mesh, first, end, [&](const StageWay& way) {
-      double& known = best.try_emplace(said.mix_of(way.id).recomputed_layers, infinity).first->second;
+      const TemplateMix mix = said.mix_of(way.id);
+      const LayerForm form = mix.recomputing < 0
+                                 ? std::nullopt
+                                 : said.templates()[static_cast<std::size_t>(mix.recomputing)].rematerialize;
+      double& known = best.try_emplace({form, mix.recomputed_layers}, infinity).first->second;
       if (way.most_in_flight > 0) known = std::min(known, step_s(way.seconds));
     });
-    EXPECT_EQ(std::ssize(best), end - first + 1);
-    for (const auto& [recomputed, seconds] : best) {
-      const double step_s = solved(first, end, recomputed).step_s;
+    EXPECT_EQ(std::ssize(best), 2 * (end - first) + 1);
+    for (const auto& [form, seconds] : best) {
+      const double step_s = solved(first, end, form.second, form.first.value_or(RecomputeForm::full)).step_s;
       // Of a single layer a third may be what it does at its borders, among others and alone.
       EXPECT_LE(seconds, 1.5 * step_s) << first << " to " << end;
       EXPECT_GE(seconds, 0.8 * step_s) << first << " to " << end;
@@ -156,23 +169,27 @@ TEST_P(Templates, HavePartsThatAreNearWhatSolvingFinds) {
 
 // A part that the stage has all choices of is a solution that needs no time to be found.
 TEST_P(Templates, HavePartsThatSolvingStartsFrom) {
-  const auto keeping = front(false), recomputing = front(true);
+  const auto keeping = front(std::nullopt);
   SelectionOptions no_time;
   no_time.time_limit_s = 0;
   const int layers = static_cast<int>(graph_.layers.size());
   StageRequest all{.end_layer = layers, .mesh = GetParam().mesh, .micro_batches = kMicroBatches};
-  const StageScope keeps(*planning_, all_layers(*planning_, false)),
-      recomputes(*planning_, all_layers(*planning_, true));
-  for (const StageTemplate& first : recomputing->templates())
-    for (const StageTemplate& second : keeping->templates())
-      for (int recomputed = 0; recomputed <= layers; ++recomputed) {
-        std::vector<TemplatePart> parts;
-        if (recomputed > 0) parts.push_back({first, recomputes, 0, recomputed});
-        if (recomputed < layers) parts.push_back({second, keeps, recomputed, layers});
-        all.recomputed_layers = recomputed;
-        const StageSolution start = solution_of(parts);
-        EXPECT_TRUE(solve_stage(*planning_, all, *mesh_costs_, no_time, &start).feasible) << recomputed;
-      }
+  const StageScope keeps(*planning_, all_layers(*planning_, std::nullopt));
+  for (const RecomputeForm form : kForms) {
+    const StageScope recomputes(*planning_, all_layers(*planning_, form));
+    const auto recomputing = front(form);
+    all.recompute_form = form;
+    for (const StageTemplate& first : recomputing->templates())
+      for (const StageTemplate& second : keeping->templates())
+        for (int recomputed = 0; recomputed <= layers; ++recomputed) {
+          std::vector<TemplatePart> parts;
+          if (recomputed > 0) parts.push_back({first, recomputes, 0, recomputed});
+          if (recomputed < layers) parts.push_back({second, keeps, recomputed, layers});
+          all.recomputed_layers = recomputed;
+          const StageSolution start = solution_of(parts);
+          EXPECT_TRUE(solve_stage(*planning_, all, *mesh_costs_, no_time, &start).feasible) << recomputed;
+        }
+  }
 }
 
 /// The highest bound on mixes of points, at the prices at which two of them are worth the same.
