@@ -52,7 +52,7 @@ struct StageEffort {
   int simulated = 1;   ///< proposals of one number of micro-batches
   int proposals = 0;   ///< as many, or the best for each number of stages
   double near = 1.03;  ///< proposals take no more than that many times the best of them
-  bool selective_recomputation = false;  ///< is searched for too, in place of where it is asked for alone
+  bool selective_recomputation = false;  ///< is searched for, not only tried on stages that recompute
 };
 StageEffort stage_effort(PlannerEffort);
 

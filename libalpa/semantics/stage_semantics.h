@@ -9,8 +9,7 @@ namespace alpa {
 /// Consecutive layers that run together.
 struct StageRange {
   int first_layer = 0, end_layer = 0;  ///< one past the last
-  int recomputed_layers =
-      0;  ///< its first ones: their forward runs again in the backward, as the form has it
+  int recomputed_layers = 0;  ///< its first ones: the backward makes again what the form does not keep
   RecomputeForm form = RecomputeForm::full;
 
   bool recomputes(int layer) const { return layer < first_layer + recomputed_layers; }

@@ -261,9 +261,13 @@ class PlanSearch {
       case Rematerialize::automatic:
         break;
     }
-    std::vector<LayerForm> forms{std::nullopt, RecomputeForm::full};
-    if (stage_effort(options_.effort).selective_recomputation) forms.push_back(RecomputeForm::selective);
-    return forms;
+    if (leaves_selective_out()) return {std::nullopt, RecomputeForm::full};
+    return {std::nullopt, RecomputeForm::full, RecomputeForm::selective};
+  }
+  /// It may be had, but is only tried on what is found without.
+  bool leaves_selective_out() const {
+    return options_.rematerialize == Rematerialize::automatic &&
+           !stage_effort(options_.effort).selective_recomputation;
   }
   SearchSpace one_stage() const {
     SearchSpace one = space();
@@ -322,6 +326,8 @@ class PlanSearch {
       const Proposal entered = try_out(graph, std::move(proposal), method);
       if (!entered.requests.empty()) --wanted;  // others may fit where this one did not
       if (!costs_.cluster().parts.empty()) even_out(graph, space, entered, method);
+      if (leaves_selective_out() && entered.estimate_s <= selection_.best_estimate_s())
+        try_selective(graph, entered, method);
       clock_.one_done();
     }
     return bound;
@@ -340,6 +346,21 @@ class PlanSearch {
     log_.debug(fmt::format("  {} stages: estimated {}, then {}", entered.requests.size(),
                            seconds_text(estimate), seconds_text(entered.estimate_s)));
     return entered;
+  }
+
+  /// With selective recomputation of all layers of the stages that recompute some fully: where that suffices
+  /// it may be faster.
+  void try_selective(const PricedGraph& graph, Proposal entered, const std::string& method) {
+    bool recomputes = false;
+    for (std::size_t s = 0; s < entered.requests.size(); ++s) {
+      StageRequest& request = entered.requests[s];
+      if (request.recomputed_layers == 0) continue;
+      recomputes = true;
+      request.recomputed_layers = request.end_layer - request.first_layer;
+      request.recompute_form = RecomputeForm::selective;
+      entered.solutions[s] = {};
+    }
+    if (recomputes && has_time()) try_out(graph, std::move(entered), method);
   }
 
   /// Where nodes differ: with the layers cut anew, by what the stages took where they lie, until they are as
@@ -398,11 +419,8 @@ class PlanSearch {
                        doubling ? ", of 1, 2, 4, 8 ... or all nodes" : "");
   }
 
-  /// What is left out of space() for want of effort.
   std::string recomputation_text() const {
-    const bool is_whole = options_.rematerialize != Rematerialize::automatic ||
-                          stage_effort(options_.effort).selective_recomputation;
-    return is_whole ? "" : ", without selective recomputation";
+    return leaves_selective_out() ? ", without selective recomputation" : "";
   }
 
   /// What is said of one schedule alone, if that is more.

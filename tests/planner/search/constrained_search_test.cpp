@@ -171,6 +171,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(BestCase{"tensor_parallel", "most_tensor_parallel = 1\nmost_zero = 0\nstages = 2"},
                     BestCase{"zero_1", "most_zero = 1\nmost_stages = 1\nmicro_batches = [1]"},
                     BestCase{"always_recomputed", "recompute = \"always\"\nschedule = \"gpipe\"\nstages = 4"},
+                    BestCase{"recomputed_selectively", "recompute = \"selective\"\nstages = 2"},
                     BestCase{"one_block_only",
                              "[[tensor]]\nname = \"block.1.up\"\nsplit = 1\n"
                              "[[tensor]]\nname = \"block.0.down\"\nwhole = true"},
@@ -313,6 +314,8 @@ TEST(ConstrainedSearch, RefusesOptionsThatSayOtherwise) {
   options.micro_batches = 4;
   options.rematerialize = Rematerialize::always;
   refuses(options, "--rematerialize always beside limits.toml:2: nothing recomputed");
+  options.rematerialize = Rematerialize::selective;
+  refuses(options, "--rematerialize selective beside limits.toml:2: nothing recomputed");
   options.rematerialize = Rematerialize::never;
   options.schedule = "zero-bubble";
   refuses(options, "--schedule zero-bubble beside limits.toml:3: schedule gpipe");
