@@ -248,7 +248,8 @@ void try_case(std::uint32_t seed, const EveryPlan::Limits& limits, Tally& tally,
 /// stages. What the search minimises (pipeline_seconds) is not the step of a pipeline: it has every stage
 /// wait for the first micro-batch in each other one, and take the norm of its gradients after the last of
 /// all, while later stages do that earlier; stages are searched
-/// for under the first schedule. And messages are priced before it is known who sends them.
+/// for under the first schedule. And messages are priced before it is known who sends them. Seven of the
+/// twelve are short of memory, where layers may be recomputed in either form.
 struct Known {
   int slower = 0;
 };
@@ -283,7 +284,7 @@ TEST(Optimality, OfManySmallCasesOnUpToThreeAxes) {
 TEST(Optimality, OfManySmallCases) {
   Tally tally;
   for (std::uint32_t seed = 1000; seed < 1300; ++seed) try_case(seed, {.plans = 1000, .choices = 400}, tally);
-  expect(tally, {.slower = 8});
+  expect(tally, {.slower = 12});
 }
 
 }  // namespace
