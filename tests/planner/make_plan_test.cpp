@@ -457,7 +457,7 @@ TEST(Search, LooksAtMeshesOfAsManyAxesAsItIsToldTo) {
        {std::pair{1, "one axis"}, {2, "up to two axes"}, {3, "up to three axes"}}) {
     options.mesh_axes = axes;
     const Plan plan = plan_quietly(model, cluster, options);
-    EXPECT_THAT(plan.prediction.bound_covers, HasSubstr(fmt::format(", on submeshes of {}, under", text)));
+    EXPECT_THAT(plan.prediction.bound_covers, HasSubstr(fmt::format(", on submeshes of {}, ", text)));
     EXPECT_LE(plan.prediction.step_s, before_s);
     for (const DeviceMesh& mesh : plan.meshes) EXPECT_LE(std::ssize(mesh.shape), axes);
     before_s = plan.prediction.step_s;
