@@ -40,11 +40,7 @@ StageEffort stage_effort(PlannerEffort effort) {
               .count_margin = 1.1,
               .simulated = 2};
     case PlannerEffort::thorough:
-      return {.mesh_axes = 3,
-              .simulated = 32,
-              .proposals = 64,
-              .near = 1.1,
-              .selective_recomputation = true};
+      return {.mesh_axes = 3, .simulated = 32, .proposals = 64, .near = 1.1, .selective_recomputation = true};
   }
   return {};
 }

@@ -402,8 +402,9 @@ class PlanSearch {
     plan.prediction.lower_bound_s = std::min(known.step_s, plan.prediction.step_s);
     plan.prediction.bound_covers = fmt::format(
         "every plan of {} micro-batches, cut into stages between {} clusters of layers, {}{}, {}{}{}",
-        fmt::join(bounds->known_counts(), ", "), allowed_.cuts.size() - 1, meshes_text(bounds->mesh_axes), recomputation_text(),
-        schedules_text(known), options_.constraints.empty() ? "" : ", that meets the constraints",
+        fmt::join(bounds->known_counts(), ", "), allowed_.cuts.size() - 1, meshes_text(bounds->mesh_axes),
+        recomputation_text(), schedules_text(known),
+        options_.constraints.empty() ? "" : ", that meets the constraints",
         unsearched_.empty() ? ""
                             : fmt::format(" (--effort thorough looks at {} micro-batches too)",
                                           fmt::join(unsearched_, ", ")));
