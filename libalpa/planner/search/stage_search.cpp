@@ -168,9 +168,7 @@ class StageSearch {
     const auto add = [&](const PlacedSpan& stage) {
       const SolvedStage* known = solved_.find(stage);
       const bool is_done = known && !(known->is_rough && stage.step_s == slowest_s);
-      const bool is_open =
-          std::ranges::any_of(open, [&](const PlacedSpan& other) { return solved_.are_equal(other, stage); });
-      if (is_done || is_open || open.size() == most || solved_cells_ > space_.solved_cells) return;
+      if (is_done || is_among(open, stage) || open.size() == most || solved_cells_ > space_.solved_cells) return;
       solved_cells_ += modes_.cells(stage.span.devices);
       open.push_back(stage);
     };
@@ -213,21 +211,34 @@ class StageSearch {
     return false;
   }
 
-  /// Raises the bound on the slowest of the stages for which work may do so, by that work. False: on none, or
+  /// Raises the bounds on the slowest of the stages for which work may do so, by that work. False: on none, or
   /// no more may be done.
-  bool raise_a_bound(std::vector<PlacedSpan> stages, double cutoff_s) {
-    if (clock_.is_over() || solved_cells_ > space_.solved_cells) return false;
+  bool work_on_bounds(std::vector<PlacedSpan> stages, double cutoff_s) {
+    if (clock_.is_over()) return false;
     std::ranges::stable_sort(stages, std::ranges::greater(), &PlacedSpan::step_s);
+    std::vector<PlacedSpan> open;
     for (const PlacedSpan& stage : stages) {
+      if (open.size() == kSolvedAtOnce || solved_cells_ > space_.solved_cells) break;
       const SolvedStage* known = solved_.find(stage);
-      if (!known) return solve_stages_of(stages, cutoff_s, kSolvedAtOnce);
-      if (!solver_.is_open(stage, *known)) continue;
+      if (!known && open.empty()) return solve_stages_of(stages, cutoff_s, kSolvedAtOnce);
+      if (!known) break;
+      if (!solver_.is_open(stage, *known) || is_among(open, stage)) continue;
       solved_cells_ += modes_.cells(stage.span.devices);
-      const StageSolver::Limits limits{.stages = static_cast<int>(stages.size()), .cutoff = cutoff_s};
-      solved_.replace(stage, solver_.with_higher_bound(stage, limits, *known));
-      return true;
+      open.push_back(stage);
     }
-    return false;
+    const StageSolver::Limits limits{.stages = static_cast<int>(stages.size()), .cutoff = cutoff_s};
+    std::vector<SolvedStage> results(open.size());
+    run_tasks(static_cast<int>(open.size()), space_.threads, [&](int i) {
+      results[i] = solver_.with_higher_bound(open[i], limits, *solved_.find(open[i]));
+    });
+    for (std::size_t i = 0; i < open.size(); ++i) solved_.replace(open[i], std::move(results[i]));
+    return !open.empty();
+  }
+
+  /// It, or one that its solution serves.
+  bool is_among(const std::vector<PlacedSpan>& stages, const PlacedSpan& stage) const {
+    return std::ranges::any_of(stages,
+                               [&](const PlacedSpan& other) { return solved_.are_equal(other, stage); });
   }
 
   /// Once a stage is solved: of pipelines in which another one's update is the slowest, its own should not be
@@ -306,7 +317,7 @@ class StageSearch {
       if (!is_worth_it(unsolved) || !solve_stages_of(stages_of(unsolved), best, kSolvedAtOnce)) {
         const LeastPipeline unproved = least_pipeline(floors, best, false, form_);
         if (is_worth_it(unproved) && raise_bounds(stages_of(unproved), best, floors)) continue;
-        if (!is_worth_it(unproved) || !raise_a_bound(stages_of(unproved), best)) break;
+        if (!is_worth_it(unproved) || !work_on_bounds(stages_of(unproved), best)) break;
       }
       for (Partition& partition : partitions_of(corrected())) {
         if (partition.seconds >= best || !all_solved(partition)) continue;

@@ -8,6 +8,7 @@
 #include <queue>
 #include <set>
 
+#include "libalpa/base/infinity.h"
 #include "libalpa/base/overloaded.h"
 #include "libalpa/sharding/node_price.h"
 
@@ -103,16 +104,87 @@ class Occupation {
 using Interface = std::pair<DeviceIndex, bool>;  ///< of the network, by its first device; sending
 
 /// The network interfaces that a transfer takes: those that it leaves by and those that it arrives at.
-std::vector<Interface> links_of(const Transfer& transfer, const CostModel& costs) {
-  std::set<Interface> links;
+std::set<Interface> interfaces_of(const Transfer& transfer, const CostModel& costs) {
+  std::set<Interface> interfaces;
   const Cluster& cluster = costs.cluster();
   for (const TransferPiece& piece : transfer_pieces(transfer, cluster.devices_per_node)) {
     if (on_one_node(piece, cluster)) continue;
-    links.insert({first_on_nic(piece.from_device, costs), true});
-    links.insert({first_on_nic(piece.to_device, costs), false});
+    interfaces.insert({first_on_nic(piece.from_device, costs), true});
+    interfaces.insert({first_on_nic(piece.to_device, costs), false});
   }
-  return {links.begin(), links.end()};
+  return interfaces;
 }
+
+/// Transfers between nodes that are under way. Those that take the same interface share it evenly, as streams
+/// do: each goes on at the rate that the busiest of its interfaces leaves it.
+class SharedNetwork {
+ public:
+  SharedNetwork(const Program& program, const CostModel& costs) {
+    std::map<Interface, int> numbers;
+    for (const Transfer& transfer : program.transfers) {
+      taken_.emplace_back();
+      for (const Interface& each : interfaces_of(transfer, costs))
+        taken_.back().push_back(numbers.try_emplace(each, static_cast<int>(numbers.size())).first->second);
+    }
+    users_.assign(numbers.size(), 0);
+  }
+
+  struct Flow {
+    StepWalk::Turn turn;
+    double left_s = 0;  ///< of its time, had it all of its interfaces
+    int transfer = 0;
+    double start_s = 0;
+    std::size_t row = 0;
+  };
+
+  bool takes(int transfer) const { return !taken_[static_cast<std::size_t>(transfer)].empty(); }
+
+  void begin(const Flow& flow) {
+    go_on_until(flow.start_s);
+    flows_.push_back(flow);
+    count_users(flow, 1);
+  }
+
+  /// When the next one of them is done if none begins before; infinity: there is none.
+  double next_end_s() const { return next_end_s_; }
+
+  Flow take_next() {
+    go_on_until(next_end_s_);
+    const Flow flow = flows_[next_];
+    flows_.erase(flows_.begin() + static_cast<std::ptrdiff_t>(next_));
+    count_users(flow, -1);
+    return flow;
+  }
+
+ private:
+  /// How many times as long as alone it takes now.
+  int sharing(const Flow& flow) const {
+    int most = 1;
+    for (const int link : taken_[static_cast<std::size_t>(flow.transfer)])
+      most = std::max(most, users_[static_cast<std::size_t>(link)]);
+    return most;
+  }
+
+  void go_on_until(double to_s) {
+    for (Flow& flow : flows_) flow.left_s = std::max(0.0, flow.left_s - (to_s - now_s_) / sharing(flow));
+    now_s_ = to_s;
+  }
+
+  void count_users(const Flow& flow, int more) {
+    for (const int link : taken_[static_cast<std::size_t>(flow.transfer)])
+      users_[static_cast<std::size_t>(link)] += more;
+    next_end_s_ = infinity;
+    for (std::size_t f = 0; f < flows_.size(); ++f)
+      if (const double end_s = now_s_ + flows_[f].left_s * sharing(flows_[f]); end_s < next_end_s_)
+        next_end_s_ = end_s, next_ = f;
+  }
+
+  std::vector<std::vector<int>> taken_;  ///< [transfer] interfaces, numbered
+  std::vector<int> users_;               ///< [interface]
+  std::vector<Flow> flows_;              ///< in the order in which they began
+  double now_s_ = 0, next_end_s_ = infinity;
+  std::size_t next_ = 0;  ///< to end, of flows_
+};
 
 }  // namespace
 
@@ -148,9 +220,7 @@ Timeline simulate(const Program& program, const CostModel& costs, Lanes lanes, b
       seconds.back().push_back(instruction_seconds(program, mesh, segment, costs));
     occupations.emplace_back(timeline.meshes[m]);
   }
-  std::vector<std::vector<Interface>> links;
-  for (const Transfer& transfer : program.transfers) links.push_back(links_of(transfer, costs));
-  std::map<Interface, double> free_s;  // link -> when it is
+  SharedNetwork network(program, costs);
 
   StepWalk walk(program, waits, lanes);
   const auto later = [](const StepWalk::Turn& a, const StepWalk::Turn& b) { return a.ready_s > b.ready_s; };
@@ -158,8 +228,17 @@ Timeline simulate(const Program& program, const CostModel& costs, Lanes lanes, b
   const auto take = [&] {
     for (const StepWalk::Turn& turn : walk.take_ready()) ready.push(turn);
   };
-  for (take(); !ready.empty(); take()) {
-    StepWalk::Turn turn = ready.top();
+  for (take(); !ready.empty() || network.next_end_s() < infinity; take()) {
+    if (network.next_end_s() <= (ready.empty() ? infinity : ready.top().ready_s)) {
+      const double end_s = network.next_end_s();
+      const SharedNetwork::Flow flow = network.take_next();
+      const double duration_s = end_s - flow.start_s;
+      if (keep_rows) timeline.rows[flow.row].duration_s = duration_s;
+      timeline.step_s = std::max(timeline.step_s, flow.start_s + duration_s);
+      walk.done(flow.turn, flow.start_s + duration_s);  // as the row has it
+      continue;
+    }
+    const StepWalk::Turn turn = ready.top();
     ready.pop();
     const auto [m, r, i] = turn.what;
     const SegmentRun& run = program.meshes[m].schedule[r];
@@ -170,19 +249,16 @@ Timeline simulate(const Program& program, const CostModel& costs, Lanes lanes, b
     }
     const double duration = seconds[m][run.segment][i];
     const double start = turn.ready_s;
-    if (const auto* receive = std::get_if<Receive>(&instruction.body)) {
-      const auto& taken = links[receive->transfer];
-      for (const auto& link : taken) turn.ready_s = std::max(turn.ready_s, free_s[link]);
-      if (turn.ready_s > start) {  // again when the links are free
-        ready.push(turn);
-        continue;
-      }
-      for (const auto& link : taken) free_s[link] = start + duration;
-    }
     const TimeKind kind = time_kind(instruction);
+    // Of a transfer, what it takes longer than alone is time that the mesh waits.
     occupations[m].runs(kind, start, start + duration);
     if (keep_rows)
       timeline.rows.push_back({m, run.segment, run.micro_batch, i, instruction.lane, kind, start, duration});
+    if (const auto* receive = std::get_if<Receive>(&instruction.body);
+        receive && network.takes(receive->transfer)) {
+      network.begin({turn, duration, receive->transfer, start, timeline.rows.size() - 1});
+      continue;
+    }
     timeline.step_s = std::max(timeline.step_s, start + duration);
     walk.done(turn, start + duration);
   }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -100,12 +101,12 @@ TEST(Simulator, WithLanesApartIsNoSlowerAndNoFasterThanTheBusiestLane) {
   }
 }
 
-/// Two pairs of meshes, each of which sends once over the same two nodes.
-Program two_messages_between_two_nodes() {
+/// Two pairs of meshes, each of which sends so many values once over the same two nodes.
+Program two_messages_between_two_nodes(std::array<std::int64_t, 2> values) {
   Program program;
   program.devices_per_node = 2;
-  const TensorType type{DType::f32, {1 << 20}};
   for (int mesh = 0; mesh < 4; ++mesh) {
+    const TensorType type{DType::f32, {values.at(static_cast<std::size_t>(mesh) % 2)}};
     MeshProgram one;
     one.mesh = {DeviceIndex(mesh), {}};
     one.buffers.resize(2);
@@ -127,23 +128,42 @@ Program two_messages_between_two_nodes() {
   return program;
 }
 
-TEST(Simulator, LetsTransfersBetweenTheSameNodesWaitForTheirLinks) {
+/// Of the only instruction of a mesh.
+double seconds_of(const Program& program, MeshIndex mesh, const CostModel& costs) {
+  return instruction_seconds(program, program.meshes[mesh], program.meshes[mesh].segments[0], costs)[0];
+}
+
+TEST(Simulator, LetsTransfersShareTheInterfacesOfTheirNodes) {
   Cluster cluster = small_cluster(2);
   cluster.nodes = 2;
   const CostModel costs(cluster);
-  Program program = two_messages_between_two_nodes();
-  const double one = instruction_seconds(program, program.meshes[2_m], program.meshes[2_m].segments[0],
-                                         costs)[0],
-               packing = instruction_seconds(program, program.meshes[0_m], program.meshes[0_m].segments[0],
-                                             costs)[0];
+  Program program = two_messages_between_two_nodes({1 << 20, 1 << 20});
+  const double one = seconds_of(program, 2_m, costs), packing = seconds_of(program, 0_m, costs);
   EXPECT_NEAR(simulate(program, costs).step_s, packing + 2 * one, 1e-12);
   cluster.nics_per_node = 2;  // one for each device
   EXPECT_NEAR(simulate(program, CostModel(cluster)).step_s, packing + one, 1e-12);
-  program.devices_per_node = cluster.devices_per_node = 4;  // all on one node: no link between nodes is taken
+  program.devices_per_node = cluster.devices_per_node = 4;  // all on one node: no interface is taken
   const CostModel together(cluster);
-  const double within =
-      instruction_seconds(program, program.meshes[2_m], program.meshes[2_m].segments[0], together)[0];
-  EXPECT_NEAR(simulate(program, together).step_s, packing + within, 1e-12);
+  EXPECT_NEAR(simulate(program, together).step_s, packing + seconds_of(program, 2_m, together), 1e-12);
+}
+
+TEST(Simulator, ASmallTransferDoesNotWaitForTheEndOfALargeOne) {
+  Cluster cluster = small_cluster(2);
+  cluster.nodes = 2;
+  const CostModel costs(cluster);
+  const Program program = two_messages_between_two_nodes({1 << 20, 1 << 18});
+  const double large = seconds_of(program, 2_m, costs), large_begins = seconds_of(program, 0_m, costs),
+               small = seconds_of(program, 3_m, costs), small_begins = seconds_of(program, 1_m, costs);
+  const double left = small - (large_begins - small_begins);  // of the small one once there are two
+  ASSERT_GT(left, 0);
+  const Timeline timeline = simulate(program, costs, Lanes::joined, true);
+  const auto end = [&](MeshIndex mesh) {
+    const auto row = std::ranges::find(timeline.rows, mesh, &TimelineRow::mesh);
+    return row->start_s + row->duration_s;
+  };
+  EXPECT_NEAR(end(3_m), large_begins + 2 * left, 1e-12);
+  EXPECT_NEAR(end(2_m), small_begins + small + large, 1e-12);  // all the time, one of them or both are sent
+  EXPECT_EQ(timeline.step_s, end(2_m));
 }
 
 TEST(Simulator, TakesNoTimeForWhatDoesNotActInAMicroBatch) {
