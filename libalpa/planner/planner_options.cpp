@@ -1,5 +1,6 @@
 #include "libalpa/planner/planner_options.h"
 
+#include "libalpa/base/infinity.h"
 #include "libalpa/base/limits.h"
 #include "libalpa/base/options.h"
 #include "libalpa/schedule/schedule.h"
@@ -31,16 +32,18 @@ StageEffort stage_effort(PlannerEffort effort) {
               .effort = 500,
               .most_cbc_cells = 2'000,
               .doubling_sizes = true,
-              .count_margin = 1.05};
+              .count_margin = 1.05,
+              .selective_gap = infinity};
     case PlannerEffort::normal:
       return {.solved_cells = 3'000'000,
               .effort = 2'000,
               .most_cbc_cells = 10'000,
               .doubling_sizes = true,
               .count_margin = 1.1,
-              .simulated = 2};
+              .simulated = 2,
+              .selective_gap = 0.1};
     case PlannerEffort::thorough:
-      return {.mesh_axes = 3, .simulated = 32, .proposals = 64, .near = 1.1, .selective_recomputation = true};
+      return {.mesh_axes = 3, .simulated = 32, .proposals = 64, .near = 1.1};
   }
   return {};
 }
@@ -92,9 +95,12 @@ void describe_search(PlannerOptions& o, OptionsVisitor& visit) {
   visit.field(
       "effort", o.effort, "how much work the search does; the same finds the same plan",
       {{"quick", PlannerEffort::quick, "stages are estimated, the best plans solved"},
-       {"normal", PlannerEffort::normal, "the stages of the best plans are solved while that improves them"},
+       {"normal", PlannerEffort::normal,
+        "the stages of the best plans are solved while that improves them; selective recomputation is "
+        "searched for where the best recomputes and may be far from optimal"},
        {"thorough", PlannerEffort::thorough,
-        "likewise, and every stage that a better plan would need, with selective recomputation too"}});
+        "likewise, and every stage that a better plan would need, with selective recomputation from the "
+        "first"}});
   visit.field("mesh_axes", o.mesh_axes,
               "the most axes of a stage's device mesh; 0: 2, with --effort thorough 3",
               between(0, kMostMeshAxes));

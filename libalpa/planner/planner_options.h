@@ -49,10 +49,12 @@ struct StageEffort {
   int mesh_axes = 2;                     ///< the most that a stage's mesh has
   /// Numbers of micro-batches whose best baseline is that many times the best are left.
   double count_margin = infinity;
-  int simulated = 1;                     ///< proposals of one number of micro-batches
-  int proposals = 0;                     ///< as many, or the best for each number of stages
-  double near = 1.03;                    ///< proposals take no more than that many times the best of them
-  bool selective_recomputation = false;  ///< is searched for, not only tried on stages that recompute
+  int simulated = 1;   ///< proposals of one number of micro-batches
+  int proposals = 0;   ///< as many, or the best for each number of stages
+  double near = 1.03;  ///< proposals take no more than that many times the best of them
+  /// Where the best that is found recomputes layers and is so much above its bound, as a part of that,
+  /// selective recomputation is searched for too, not only tried on it. 0: from the first.
+  double selective_gap = 0;
 };
 StageEffort stage_effort(PlannerEffort);
 

@@ -313,7 +313,7 @@ TEST(SelectiveRecomputation, IsChosenWhereItSavesEnough) {
     EXPECT_LE(arena_of(*plan), memory);
   }
   EXPECT_LE(thorough.prediction.step_s, normal.prediction.step_s);
-  EXPECT_THAT(normal.prediction.bound_covers, HasSubstr(", without selective recomputation"));
+  EXPECT_THAT(normal.prediction.bound_covers, HasSubstr(" without selective recomputation"));
   EXPECT_THAT(thorough.prediction.bound_covers, testing::Not(HasSubstr("selective")));
 }
 

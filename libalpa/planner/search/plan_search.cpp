@@ -4,9 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
+#include <ranges>
+#include <set>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/infinity.h"
@@ -127,43 +130,60 @@ class PlanSearch {
 
   /// Those first with which a baseline is fastest: what is found there shortens the search of the others.
   /// Then the neighbours of the fastest, until it is between slower ones: where no baseline fits, plans may.
-  /// Three mesh axes multiply the ways to split, so they come once it is known what two can do.
+  /// Wider spaces multiply the work, so they come once it is known what can be done without.
   void search_all(const std::vector<int>& counts) {
     std::vector<int> by_baseline = counts;
     std::ranges::stable_sort(by_baseline, {}, [&](int count) { return known_s(count); });
     const double least_s = known_s(by_baseline.front());
     const double most_s = stage_effort(options_.effort).count_margin * least_s;
     const int most_axes = mesh_axes(options_), first_axes = std::min(most_axes, 2);
-    bounds_.push_back({first_axes});
     for (const int count : by_baseline) {
       if (known_s(count) > most_s && least_s < kNoBaseline_s)
         unsearched_.push_back(count);
       else
-        search_any(count);
+        search_any(count, first_axes);
       graphs_.erase(count);  // its prices take the most of what planning holds
     }
     while (const std::optional<int> count = unsearched_beside_fastest(counts)) {
       std::erase(unsearched_, *count);
-      search_any(*count);
+      search_any(*count, first_axes);
       graphs_.erase(*count);
     }
     if (mesh_count(most_axes) == mesh_count(first_axes)) return;
     std::vector<int> by_found;
-    for (const auto& [count, bound] : bounds_.back().of_count) by_found.push_back(count);
+    for (const auto& [count, bound] : bounds_.front().of_count) by_found.push_back(count);
     std::ranges::stable_sort(by_found, {}, [&](int count) { return found_s(count); });
-    bounds_.push_back({most_axes});
     for (const int count : by_found) {
-      search_any(count);
+      search_any(count, most_axes);
       graphs_.erase(count);
     }
   }
 
-  void search_any(int micro_batches) {
-    SpaceBounds& bounds = bounds_.back();
-    bounds.of_count[micro_batches] = search(micro_batches, "search", any_stages(bounds.mesh_axes));
+  void search_any(int micro_batches, int axes) {
+    const StepBound bound = search_within({axes, !leaves_selective_out()}, micro_batches);
+    if (may_gain_by_selective(micro_batches, bound)) search_within({axes, true}, micro_batches);
   }
 
-  std::size_t mesh_count(int axes) const { return stage_meshes(any_stages(axes), costs_.cluster()).size(); }
+  StepBound search_within(const PlanSpace& within, int micro_batches) {
+    auto bounds = std::ranges::find(bounds_, within, &SpaceBounds::space);
+    if (bounds == bounds_.end()) bounds = bounds_.insert(bounds, {within});
+    StepBound& bound = bounds->of_count[micro_batches];
+    bound = {0, 0};  // unless there is time for it
+    search(micro_batches, "search", any_stages(within), &bound);
+    return bound;
+  }
+
+  /// The best so far, which has so many micro-batches, recomputes layers fully and may be far from the best
+  /// there is.
+  bool may_gain_by_selective(int micro_batches, const StepBound& bound) const {
+    const auto found = found_.find(micro_batches);
+    const double gap = stage_effort(options_.effort).selective_gap;
+    return leaves_selective_out() && found != found_.end() && found->second.recomputes &&
+           found->second.estimate_s <= selection_.best_estimate_s() &&
+           found->second.estimate_s > (1 + gap) * bound.step_s;
+  }
+
+  std::size_t mesh_count(int axes) const { return stage_meshes(any_stages({axes}), costs_.cluster()).size(); }
 
   std::optional<int> unsearched_beside_fastest(const std::vector<int>& counts) const {
     const auto fastest = std::ranges::min_element(
@@ -183,8 +203,8 @@ class PlanSearch {
 
   /// Of what was searched with so many micro-batches.
   double found_s(int micro_batches) const {
-    const auto found = found_s_.find(micro_batches);
-    return found == found_s_.end() ? infinity : found->second;
+    const auto found = found_.find(micro_batches);
+    return found == found_.end() ? infinity : found->second.estimate_s;
   }
 
   void check_batch(int micro_batches) const {
@@ -242,7 +262,7 @@ class PlanSearch {
     SearchSpace space = allowed_;
     space.devices = devices_;
     space.schedule = schedule_;
-    space.rematerialize = layer_forms();
+    space.rematerialize = layer_forms(!leaves_selective_out());
     static_cast<StageEffort&>(space) = stage_effort(options_.effort);
     space.mesh_axes = mesh_axes(options_);
     space.cache = options_.cache;
@@ -250,7 +270,7 @@ class PlanSearch {
     return space;
   }
   /// What becomes of what a layer made.
-  std::vector<LayerForm> layer_forms() const {
+  std::vector<LayerForm> layer_forms(bool is_selective_too) const {
     switch (options_.rematerialize) {
       case Rematerialize::never:
         return {std::nullopt};
@@ -261,13 +281,13 @@ class PlanSearch {
       case Rematerialize::automatic:
         break;
     }
-    if (leaves_selective_out()) return {std::nullopt, RecomputeForm::full};
+    if (!is_selective_too) return {std::nullopt, RecomputeForm::full};
     return {std::nullopt, RecomputeForm::full, RecomputeForm::selective};
   }
-  /// It may be had, but is only tried on what is found without.
+  /// It may be had, but is first only tried on what is found without.
   bool leaves_selective_out() const {
     return options_.rematerialize == Rematerialize::automatic &&
-           !stage_effort(options_.effort).selective_recomputation;
+           stage_effort(options_.effort).selective_gap > 0;
   }
   SearchSpace one_stage() const {
     SearchSpace one = space();
@@ -280,25 +300,25 @@ class PlanSearch {
     each.least_stages = std::max(each.least_stages, devices_);
     return each;
   }
-  SearchSpace any_stages(int mesh_axes) const {
+  SearchSpace any_stages(const PlanSpace& within) const {
     SearchSpace any = space();
-    any.mesh_axes = mesh_axes;
+    any.name = std::string("search") + (within.mesh_axes > 2 ? " on three axes" : "") +
+               (within.is_selective && leaves_selective_out() ? " with selective recomputation" : "");
+    any.mesh_axes = within.mesh_axes;
+    any.rematerialize = layer_forms(within.is_selective);
     any.best_s = selection_.best_estimate_s();
     any.cutoff_s = any.near * any.best_s;
     return any;
   }
 
-  /// What it shows to be the least of a step.
-  StepBound search(int micro_batches, const std::string& method, SearchSpace space) {
-    const std::string part = method + (bounds_.size() > 1 ? " on three axes" : "");
-    if (!has_time()) {
-      note_left_out(part, micro_batches);
-      return {0, 0};
-    }
+  /// `bound`: null, or what it shows of all the plans of the space.
+  void search(int micro_batches, const std::string& method, SearchSpace space, StepBound* bound = nullptr) {
+    const std::string part = space.name.empty() ? method : space.name;
+    if (!has_time()) return note_left_out(part, micro_batches);
     space.name = fmt::format("{}, {}", part, count_text(micro_batches, "micro-batch"));
     if (space.least_stages > space.most_stages || stage_sizes(space, costs_.cluster()).empty()) {
-      selection_.note_failure(space.name, "the constraints leave no stages for it");
-      return {};
+      if (bound) *bound = {};
+      return selection_.note_failure(space.name, "the constraints leave no stages for it");
     }
     PricedGraph& graph = priced(micro_batches);
     space.micro_batches = micro_batches;
@@ -308,11 +328,9 @@ class PlanSearch {
     SearchOutcome found = search_stages(graph.planning, anywhere, graph.book, clock_);
     out_of_time_ |= found.out_of_time;
     if (found.out_of_time && cut_at_.empty()) cut_at_ = clock_.where();
-    StepBound bound;
-    if (!bounds_.empty()) {  // else this is a part of the space only
-      bound = bound_of(found, micro_batches, space);
-      const double known_s = std::min(bounds_.back().least().step_s, bound.step_s);
-      if (known_s < infinity) clock_.bounded(known_s);
+    if (bound) {
+      *bound = bound_of(found, micro_batches, space);
+      if (const double least_s = stated_bound().step_s; least_s < infinity) clock_.bounded(least_s);
     }
     log_.debug(fmt::format("{}: {} proposals", space.name, found.proposals.size()));
     if (found.proposals.empty() && found.shortfall.bytes > 0)
@@ -326,11 +344,12 @@ class PlanSearch {
       const Proposal entered = try_out(graph, std::move(proposal), method);
       if (!entered.requests.empty()) --wanted;  // others may fit where this one did not
       if (!costs_.cluster().parts.empty()) even_out(graph, space, entered, method);
-      if (leaves_selective_out() && entered.estimate_s <= selection_.best_estimate_s())
+      const bool is_selective =
+          std::ranges::find(space.rematerialize, RecomputeForm::selective) != space.rematerialize.end();
+      if (leaves_selective_out() && !is_selective && entered.estimate_s <= selection_.best_estimate_s())
         try_selective(graph, entered, method);
       clock_.one_done();
     }
-    return bound;
   }
 
   Proposal try_out(const PricedGraph& graph, Proposal proposal, const std::string& method) {
@@ -340,8 +359,11 @@ class PlanSearch {
         selection_.try_out(graph, std::move(proposal), method, first_schedule(schedule_), infinity, threads);
     const Proposal entered = selection_.enter(graph, std::move(trial), {schedule_}, threads);
     if (!entered.requests.empty()) {
-      double& found_s = found_s_.try_emplace(entered.requests.front().micro_batches, infinity).first->second;
-      found_s = std::min(found_s, entered.estimate_s);
+      Found& found = found_[entered.requests.front().micro_batches];
+      if (entered.estimate_s < found.estimate_s)
+        found = {entered.estimate_s, std::ranges::any_of(entered.requests, [](const StageRequest& request) {
+                   return request.recomputed_layers > 0;
+                 })};
     }
     log_.debug(fmt::format("  {} stages: estimated {}, then {}", entered.requests.size(),
                            seconds_text(estimate), seconds_text(entered.estimate_s)));
@@ -390,20 +412,49 @@ class PlanSearch {
     return {best.lower_bound_s, best.bound_of_first_s};
   }
 
-  /// The search bounds the plans of the micro-batch counts that it came to; false where the plan is none of
-  /// them. What it says of more mesh axes is worth more, though it may have come to fewer counts there.
+  /// The search bounds the plans of the micro-batch counts that it came to, in the widest space in which it
+  /// came to them.
+  StepBound stated_bound() const {
+    StepBound least;
+    for (const auto& [space, bounds] : widest_bounds())
+      for (const auto& [count, bound] : bounds) least = least_of(least, bound);
+    return least;
+  }
+
+  using BoundsOfCounts = std::map<int, StepBound>;
+  std::vector<std::pair<PlanSpace, BoundsOfCounts>> widest_bounds() const {
+    std::vector<std::pair<PlanSpace, BoundsOfCounts>> widest;
+    std::set<int> covered;
+    for (auto bounds = bounds_.rbegin(); bounds != bounds_.rend(); ++bounds) {
+      BoundsOfCounts known = bounds->of_count;
+      std::erase_if(known,
+                    [&](const auto& of) { return of.second.step_s == 0 || covered.contains(of.first); });
+      for (const auto& [count, bound] : known) covered.insert(count);
+      if (!known.empty()) widest.emplace_back(bounds->space, std::move(known));
+    }
+    return widest;
+  }
+
+  /// False where the plan is none of those that are bounded.
   bool state_bound(Plan& plan) const {
-    const auto bounds = std::ranges::find_if(bounds_.rbegin(), bounds_.rend(), [&](const SpaceBounds& of) {
-      return of.knows(plan.micro_batches);
-    });
-    if (bounds == bounds_.rend() || bounds->least().step_s == infinity) return false;
-    const StepBound known = bounds->least();
+    const StepBound known = stated_bound();
+    const auto spaces = widest_bounds();
+    std::vector<std::string> covered;
+    bool is_covered = false;
+    for (const auto& [space, bounds] : spaces) {
+      is_covered |= bounds.contains(plan.micro_batches);
+      covered.push_back(fmt::format("of {} micro-batches{}{}", fmt::join(std::views::keys(bounds), ", "),
+                                    space.mesh_axes < spaces.front().first.mesh_axes
+                                        ? " on meshes of " + axes_text(space.mesh_axes)
+                                        : "",
+                                    space.is_selective ? "" : " without selective recomputation"));
+    }
+    if (!is_covered || known.step_s == infinity) return false;
     // A baseline may be none of the plans that were searched, and better than they can be.
     plan.prediction.lower_bound_s = std::min(known.step_s, plan.prediction.step_s);
     plan.prediction.bound_covers = fmt::format(
-        "every plan of {} micro-batches, cut into stages between {} clusters of layers, {}{}, {}{}{}",
-        fmt::join(bounds->known_counts(), ", "), allowed_.cuts.size() - 1, meshes_text(bounds->mesh_axes),
-        recomputation_text(), schedules_text(known),
+        "every plan {}, cut into stages between {} clusters of layers, {}, {}{}{}", fmt::join(covered, ", "),
+        allowed_.cuts.size() - 1, meshes_text(spaces.front().first.mesh_axes), schedules_text(known),
         options_.constraints.empty() ? "" : ", that meets the constraints",
         unsearched_.empty() ? ""
                             : fmt::format(" (--effort thorough looks at {} micro-batches too)",
@@ -411,17 +462,16 @@ class PlanSearch {
     return true;
   }
 
+  static std::string axes_text(int axes) {
+    return axes == 1 ? "one axis" : fmt::format("up to {} axes", axes == 2 ? "two" : "three");
+  }
+
   std::string meshes_text(int axes) const {
     const int nodes = devices_ / costs_.cluster().devices_per_node;
     const bool doubling = stage_effort(options_.effort).doubling_sizes && nodes > 2;
-    return fmt::format("on submeshes of {}{}{}",
-                       axes == 1 ? "one axis" : fmt::format("up to {} axes", axes == 2 ? "two" : "three"),
+    return fmt::format("on submeshes of {}{}{}", axes_text(axes),
                        axes > 1 && nodes > 1 ? " of which all but the first stay within a node" : "",
                        doubling ? ", of 1, 2, 4, 8 ... or all nodes" : "");
-  }
-
-  std::string recomputation_text() const {
-    return leaves_selective_out() ? ", without selective recomputation" : "";
   }
 
   /// What is said of one schedule alone, if that is more.
@@ -458,9 +508,13 @@ class PlanSearch {
   BaselineTrials baselines_;
   std::map<int, std::unique_ptr<PricedGraph>> graphs_;  ///< by micro-batches
   SearchSpace allowed_;                                 ///< cuts of layers, and what constraints say
-  std::vector<SpaceBounds> bounds_;                     ///< of the search, on few mesh axes first
-  std::map<int, double> found_s_;                       ///< estimates of plans found, by micro-batches
-  std::vector<int> unsearched_;                         ///< micro-batches that the effort leaves out
+  std::deque<SpaceBounds> bounds_;                      ///< of the search, of ever wider spaces
+  struct Found {
+    double estimate_s = infinity;
+    bool recomputes = false;
+  };
+  std::map<int, Found> found_;   ///< the fastest that the search found, by micro-batches
+  std::vector<int> unsearched_;  ///< micro-batches that the effort leaves out
   bool out_of_time_ = false;
   std::string cut_at_;                                ///< what was being done when the time was over
   std::map<std::string, std::vector<int>> left_out_;  ///< what there was no time for: micro-batches of it

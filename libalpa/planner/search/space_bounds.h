@@ -1,7 +1,6 @@
 #pragma once
 #include <algorithm>
 #include <map>
-#include <vector>
 
 #include "libalpa/base/infinity.h"
 
@@ -13,30 +12,21 @@ struct StepBound {
   double step_s = infinity, of_first_s = infinity;
 };
 
-/// On the steps of all plans on meshes of so many axes, by micro-batches.
-struct SpaceBounds {
-  int mesh_axes = 0;
-  std::map<int, StepBound> of_count = {};
+inline StepBound least_of(const StepBound& a, const StepBound& b) {
+  return {std::min(a.step_s, b.step_s), std::min(a.of_first_s, b.of_first_s)};
+}
 
-  bool knows(int micro_batches) const {
-    const auto bound = of_count.find(micro_batches);
-    return bound != of_count.end() && bound->second.step_s > 0;
-  }
-  std::vector<int> known_counts() const {
-    std::vector<int> counts;
-    for (const auto& [count, bound] : of_count)
-      if (bound.step_s > 0) counts.push_back(count);
-    return counts;
-  }
-  /// Of those that are known.
-  StepBound least() const {
-    StepBound least;
-    for (const int count : known_counts()) {
-      const StepBound& bound = of_count.at(count);
-      least = {std::min(least.step_s, bound.step_s), std::min(least.of_first_s, bound.of_first_s)};
-    }
-    return least;
-  }
+/// What one search may choose from.
+struct PlanSpace {
+  int mesh_axes = 0;          ///< at most
+  bool is_selective = false;  ///< layers may be recomputed selectively, not only fully
+  bool operator==(const PlanSpace&) const = default;
+};
+
+/// On the steps of all plans of a space, by micro-batches.
+struct SpaceBounds {
+  PlanSpace space;
+  std::map<int, StepBound> of_count = {};
 };
 
 }  // namespace alpa

@@ -25,6 +25,10 @@ constexpr double kEstimatesAbove = 1.04;
 /// Of a pipeline that may be better than the best: its slowest stages show soonest that it is not.
 constexpr std::size_t kSolvedAtOnce = 2;
 
+/// Work on bounds ends where so many turns one after another do not raise that of the pipeline by so much.
+constexpr int kMostInVain = 6;
+constexpr double kRaised = 1e-5;
+
 /// Of a step: an update that is no longer does not decide how a stage is run; and what a second of an update
 /// counts that another one's is longer than.
 constexpr double kShortUpdate = 0.02, kLittle = 0.01;
@@ -81,6 +85,12 @@ class StageSearch {
   int first_layer(const StageSpan& span) const { return spans_.first_layer(span); }
   int end_layer(const StageSpan& span) const { return spans_.end_layer(span); }
 
+  std::vector<PipelineForm> forms_of(const std::vector<std::string>& schedules) const {
+    std::vector<PipelineForm> forms;
+    for (const std::string& schedule : schedules)
+      forms.push_back(form_of(schedule, space_.micro_batches, static_cast<int>(form_.in_flight.size()) - 1));
+    return forms;
+  }
   StageChoices no_choices() const { return {spans_.units(), places_, sizes_, form_.in_flight}; }
   StageChoices corrected() const { return solved_.choices(estimated_); }
   std::vector<Partition> partitions_of(const StageChoices& choices) const {
@@ -145,18 +155,23 @@ class StageSearch {
 
   /// Of a Partition, or a LeastPipeline.
   template <class Pipeline>
-  std::vector<PlacedSpan> stages_of(const Pipeline& pipeline) const {
+  std::vector<PlacedSpan> stages_of(const Pipeline& pipeline, const PipelineForm& form) const {
     std::vector<PlacedSpan> stages;
     int left = static_cast<int>(pipeline.stages.size()), first = 0, devices = space_.devices;
     for (const auto& stage : pipeline.stages) {
       stages.push_back({{first, stage.end_layer, stage.devices},
                         places_.sides(stage.devices, devices),
-                        form_.in_flight[left--],
+                        form.in_flight[left--],
                         step_s(stage)});
       first = stage.end_layer;
       devices -= stage.devices;
     }
     return stages;
+  }
+
+  template <class Pipeline>
+  std::vector<PlacedSpan> stages_of(const Pipeline& pipeline) const {
+    return stages_of(pipeline, form_);
   }
 
   /// Those of pipelines below the cutoff; all but the slowest need be no faster than that. False where all
@@ -168,7 +183,8 @@ class StageSearch {
     const auto add = [&](const PlacedSpan& stage) {
       const SolvedStage* known = solved_.find(stage);
       const bool is_done = known && !(known->is_rough && stage.step_s == slowest_s);
-      if (is_done || is_among(open, stage) || open.size() == most || solved_cells_ > space_.solved_cells) return;
+      if (is_done || is_among(open, stage) || open.size() == most || solved_cells_ > space_.solved_cells)
+        return;
       solved_cells_ += modes_.cells(stage.span.devices);
       open.push_back(stage);
     };
@@ -211,8 +227,8 @@ class StageSearch {
     return false;
   }
 
-  /// Raises the bounds on the slowest of the stages for which work may do so, by that work. False: on none, or
-  /// no more may be done.
+  /// Raises the bounds on the slowest of the stages for which work may do so, by that work. False: on none,
+  /// or no more may be done.
   bool work_on_bounds(std::vector<PlacedSpan> stages, double cutoff_s) {
     if (clock_.is_over()) return false;
     std::ranges::stable_sort(stages, std::ranges::greater(), &PlacedSpan::step_s);
@@ -285,17 +301,26 @@ class StageSearch {
     return least == pipelines.end() ? LeastPipeline{{}, pipeline_s} : std::move(*least);
   }
 
-  /// On all pipelines under the schedules that `asked` stands for, or `best` where that is less.
-  double bound_s(StageFloors& floors, double best, const std::string& asked) {
-    const int most_stages = static_cast<int>(form_.in_flight.size()) - 1;
+  /// Under any of them, of those that take less than `pipeline_s`: what holds the bound down.
+  std::pair<LeastPipeline, const PipelineForm*> least_of_schedules(const StageFloors& floors,
+                                                                   double pipeline_s) const {
+    std::pair<LeastPipeline, const PipelineForm*> least{{{}, pipeline_s}, &form_};
+    for (const PipelineForm& form : forms_) {
+      LeastPipeline under = least_pipeline(floors, least.first.seconds, false, form);
+      if (under.seconds < least.first.seconds) least = {std::move(under), &form};
+    }
+    return least;
+  }
+
+  /// On all pipelines under such schedules, or `best` where that is less.
+  double bound_s(StageFloors& floors, double best, const std::vector<PipelineForm>& forms) {
     double bound = best;
-    for (const std::string& schedule : schedules_of(asked)) {
-      const PipelineForm form = form_of(schedule, space_.micro_batches, most_stages);
+    for (const PipelineForm& form : forms) {
       LeastPipeline least{{}, best};
       do {
         least = least_pipeline(floors, best, false, form);
       } while (!least.stages.empty() && least.seconds < bound &&
-               raise_bounds(stages_of(least), best, floors));
+               raise_bounds(stages_of(least, form), best, floors));
       bound = std::min(bound, least.seconds);
     }
     return bound;
@@ -310,14 +335,22 @@ class StageSearch {
     const auto is_worth_it = [&](const LeastPipeline& pipeline) {
       return pipeline.seconds < best * (1 - space_.gap);
     };
+    double raised_s = 0;
+    int in_vain = 0;
     for (;;) {
       // Once solutions show none that is better, bounds may.
       const LeastPipeline unsolved = least_pipeline(floors, best, true, form_);
       if (is_worth_it(unsolved) && raise_bounds(stages_of(unsolved), best, floors)) continue;
       if (!is_worth_it(unsolved) || !solve_stages_of(stages_of(unsolved), best, kSolvedAtOnce)) {
-        const LeastPipeline unproved = least_pipeline(floors, best, false, form_);
-        if (is_worth_it(unproved) && raise_bounds(stages_of(unproved), best, floors)) continue;
-        if (!is_worth_it(unproved) || !work_on_bounds(stages_of(unproved), best)) break;
+        const auto [unproved, form] = least_of_schedules(floors, best);
+        if (!is_worth_it(unproved)) break;
+        if (unproved.seconds > (1 + kRaised) * raised_s)
+          raised_s = unproved.seconds, in_vain = 0;
+        else if (++in_vain > kMostInVain)
+          break;
+        const std::vector<PlacedSpan> stages = stages_of(unproved, *form);
+        if (raise_bounds(stages, best, floors)) continue;
+        if (!work_on_bounds(stages, best)) break;
       }
       for (Partition& partition : partitions_of(corrected())) {
         if (partition.seconds >= best || !all_solved(partition)) continue;
@@ -325,9 +358,7 @@ class StageSearch {
         partitions_.push_back(std::move(partition));
       }
     }
-    const std::string first = first_schedule(space_.schedule);
-    const double of_first_s = bound_s(floors, best, first),
-                 of_all_s = first == space_.schedule ? of_first_s : bound_s(floors, best, space_.schedule);
+    const double of_first_s = bound_s(floors, best, {form_}), of_all_s = bound_s(floors, best, forms_);
     outcome_.lower_bound_s = clock_.is_long_over() ? 0 : of_all_s;
     outcome_.bound_of_first_s = clock_.is_long_over() ? 0 : of_first_s;
     outcome_.out_of_time |= clock_.is_long_over();
@@ -377,7 +408,8 @@ class StageSearch {
   const std::vector<int> sizes_;
   const StagePlaces places_;
   const StageSpans spans_;
-  const PipelineForm form_;
+  const PipelineForm form_;  ///< under the schedule that stages are searched for under
+  const std::vector<PipelineForm> forms_ = forms_of(schedules_of(space_.schedule));
   const double most_estimate_s_;  ///< what takes more may not come below the cutoff
   const double alike_;
   const WorkLowerBound work_;

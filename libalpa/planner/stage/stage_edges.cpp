@@ -1,6 +1,6 @@
 #include "libalpa/planner/stage/stage_edges.h"
 
-#include <map>
+#include <algorithm>
 
 #include "libalpa/base/infinity.h"
 
@@ -13,6 +13,14 @@ EdgeEnd end_at(const StageVariable& variable, std::size_t choice, std::vector<in
   const int layout = variable.node < 0 ? variable.choices[choice]
                                        : (option_of(variable, choice, mesh_costs).*layouts)[place];
   return {layout, flag(variable.at_rest), flag(variable.as_made)};
+}
+
+/// Of few: where it is among them, of which it then is one.
+int place_in(std::vector<EdgeEnd>& ends, const EdgeEnd& end) {
+  const auto known = std::ranges::find(ends, end);
+  const auto place = static_cast<int>(known - ends.begin());
+  if (known == ends.end()) ends.push_back(end);
+  return place;
 }
 
 }  // namespace
@@ -60,31 +68,26 @@ StageConversion conversion_of(const StageVariables& stage, const StageEdge& edge
   made.from = edge.from;
   made.to = edge.to;
   made.rest = rest;
-  std::map<EdgeEnd, int> ends;
-  std::vector<EdgeEnd> end;
-  for (std::size_t c = 0; c < stage.variables[edge.to].choices.size(); ++c) {
-    const EdgeEnd now = end_of_edge(stage, edge, c, mesh_costs);
-    const auto [known, is_new] = ends.try_emplace(now, static_cast<int>(ends.size()));
-    if (is_new) end.push_back(now);
-    made.end_of.push_back(known->second);
-  }
-  std::map<StageConversion::Case, int> cases;
-  std::map<EdgeEnd, std::vector<int>> of_start;
-  const auto case_of = [&](StageConversion::Case now) {
-    const auto [known, is_new] = cases.try_emplace(now, static_cast<int>(cases.size()));
-    if (is_new) made.cases.push_back(std::move(now));
-    return known->second;
-  };
-  for (std::size_t c = 0; c < stage.variables[edge.from].choices.size(); ++c) {
-    const EdgeEnd start = start_of_edge(stage, edge, c, mesh_costs);
-    const auto [known, is_new] = of_start.try_emplace(start, 2 * end.size(), -1);
-    for (std::size_t e = 0; is_new && e < end.size(); ++e) {
-      for (const bool as_made : {false, true})
-        if (rest >= 0 || !as_made)
-          known->second[StageConversion::place(static_cast<int>(e), as_made)] =
-              case_of({static_cast<int>(e), as_made, held(start, end[e], as_made)});
-    }
-    made.case_of.push_back(known->second);
+  std::vector<EdgeEnd> ends, starts;
+  for (std::size_t c = 0; c < stage.variables[edge.to].choices.size(); ++c)
+    made.end_of.push_back(place_in(ends, end_of_edge(stage, edge, c, mesh_costs)));
+  for (std::size_t c = 0; c < stage.variables[edge.from].choices.size(); ++c)
+    made.start_of.push_back(place_in(starts, start_of_edge(stage, edge, c, mesh_costs)));
+  std::vector<std::vector<int>> cases_at(2 * ends.size());  // [place]
+  for (const EdgeEnd& start : starts) {
+    std::vector<int>& of_start = made.case_of.emplace_back(cases_at.size(), -1);
+    for (int e = 0; e < static_cast<int>(ends.size()); ++e)
+      for (const bool as_made : {false, true}) {
+        if (as_made && rest < 0) continue;
+        std::vector<std::int64_t> bytes = held(start, ends[e], as_made);
+        const std::size_t place = StageConversion::place(e, as_made);
+        const auto known =
+            std::ranges::find_if(cases_at[place], [&](int c) { return made.cases[c].bytes == bytes; });
+        of_start[place] = known != cases_at[place].end() ? *known : static_cast<int>(made.cases.size());
+        if (known != cases_at[place].end()) continue;
+        cases_at[place].push_back(of_start[place]);
+        made.cases.push_back({e, as_made, std::move(bytes)});
+      }
   }
   return made;
 }

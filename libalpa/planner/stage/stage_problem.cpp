@@ -108,8 +108,8 @@ int StageProblem::node_of_conversion(std::size_t index) {
     return conversion.end_of[choice] == conversion.cases[c].end;
   });
   tie(conversion.from, [&](std::size_t choice, std::size_t c) {
-    return std::ranges::find(conversion.case_of[choice], static_cast<int>(c)) !=
-           conversion.case_of[choice].end();
+    const std::vector<int>& cases_of = conversion.case_of[conversion.start_of[choice]];
+    return std::ranges::find(cases_of, static_cast<int>(c)) != cases_of.end();
   });
   if (conversion.rest >= 0)
     tie(conversion.rest, [&](std::size_t choice, std::size_t c) {
@@ -122,8 +122,8 @@ std::size_t StageProblem::case_of(const StageConversion& conversion, const std::
   const auto chosen = [&](int index) { return static_cast<std::size_t>(choice[index]); };
   const bool as_made = conversion.rest >= 0 && variable(conversion.rest).as_made[chosen(conversion.rest)];
   const int end = conversion.end_of[chosen(conversion.to)];
-  return static_cast<std::size_t>(
-      conversion.case_of[chosen(conversion.from)][StageConversion::place(end, as_made)]);
+  const int start = conversion.start_of[chosen(conversion.from)];
+  return static_cast<std::size_t>(conversion.case_of[start][StageConversion::place(end, as_made)]);
 }
 
 template <class OfVariable, class OfConversion>

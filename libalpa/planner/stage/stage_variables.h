@@ -79,12 +79,12 @@ struct StageConversion {
     int end = 0;
     bool as_made = false;
     std::vector<std::int64_t> bytes;  ///< [piece]
-    auto operator<=>(const Case&) const = default;
   };
   std::vector<Case> cases;
   std::vector<std::pair<int, int>> pieces;  ///< their times
   std::vector<int> end_of;                  ///< [choice of `to`] -> Case::end
-  std::vector<std::vector<int>> case_of;    ///< [choice of `from`][place(end, as made)] -> case
+  std::vector<int> start_of;                ///< [choice of `from`] -> row of case_of
+  std::vector<std::vector<int>> case_of;    ///< [start][place(end, as made)] -> case; -1: there is none
 
   static std::size_t place(int end, bool as_made) {
     return static_cast<std::size_t>(2 * end + (as_made ? 1 : 0));

@@ -141,9 +141,11 @@ Elimination::Factor Elimination::factor_of(const SelectionNetwork::Edge& edge, c
     for (std::ptrdiff_t mine = 0; mine < own; ++mine)
       for (std::ptrdiff_t other = 0; other < extent; ++other) table.push_back(cost(mine, other));
   } else {
+    const std::ptrdiff_t equal = factor.stride[place];  // entries of a row, one after another
     for (std::ptrdiff_t mine = 0; mine < own; ++mine)
-      for (std::ptrdiff_t k = 0; k < step.row; ++k)
-        table.push_back(cost(mine, k / factor.stride[place] % extent));
+      for (std::ptrdiff_t k = 0; k < step.row; k += equal * extent)
+        for (std::ptrdiff_t other = 0; other < extent; ++other)
+          table.insert(table.end(), static_cast<std::size_t>(equal), cost(mine, other));
   }
   factor.data = table.data();
   return factor;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "libalpa/base/infinity.h"
+#include "libalpa/base/instruction_set.h"
 
 namespace alpa {
 namespace {
@@ -11,15 +12,16 @@ namespace {
 // least[b] = min over a of cost[a][b] - moved[a]
 void column_minima(const std::vector<double>& cost, const std::vector<double>& moved,
                    std::vector<double>& least) {
-  const double* __restrict row = cost.data();
-  double* __restrict low = least.data();
-  const std::size_t width = least.size();
-  for (std::size_t b = 0; b < width; ++b) low[b] = row[b] - moved[0];
-  for (std::size_t a = 1; a < moved.size(); ++a) {
-    row += width;
-    const double offset = moved[a];
-    for (std::size_t b = 0; b < width; ++b) low[b] = std::min(low[b], row[b] - offset);
-  }
+  const std::ptrdiff_t width = std::ssize(least);
+  run_vectorized(best_instruction_set(), 0, std::ssize(moved), [&](std::int64_t begin, std::int64_t end) {
+    const double* __restrict row = cost.data();
+    double* __restrict low = least.data();
+    std::fill(low, low + width, infinity);
+    for (std::int64_t a = begin; a < end; ++a, row += width) {
+      const double offset = moved[a];
+      for (std::ptrdiff_t b = 0; b < width; ++b) low[b] = std::min(low[b], row[b] - offset);
+    }
+  });
 }
 
 }  // namespace
