@@ -38,6 +38,7 @@ StageEffort stage_effort(PlannerEffort effort) {
       return {.solved_cells = 3'000'000,
               .effort = 2'000,
               .most_cbc_cells = 10'000,
+              .most_in_vain = 6,
               .doubling_sizes = true,
               .count_margin = 1.1,
               .simulated = 2,

@@ -45,6 +45,7 @@ struct StageEffort {
   std::int64_t solved_cells = 1'000'000'000;
   std::int64_t effort = 100'000;         ///< on each of them, as of SelectionOptions
   std::int64_t most_cbc_cells = 60'000;  ///< likewise
+  int most_in_vain = 1'000'000'000;      ///< turns of work on bounds, one after another, that raise none
   bool doubling_sizes = false;           ///< stages of several nodes have a power of two of them, or all
   int mesh_axes = 2;                     ///< the most that a stage's mesh has
   /// Numbers of micro-batches whose best baseline is that many times the best are left.

@@ -25,8 +25,7 @@ constexpr double kEstimatesAbove = 1.04;
 /// Of a pipeline that may be better than the best: its slowest stages show soonest that it is not.
 constexpr std::size_t kSolvedAtOnce = 2;
 
-/// Work on bounds ends where so many turns one after another do not raise that of the pipeline by so much.
-constexpr int kMostInVain = 6;
+/// Of a bound: what work on it is to raise it by, or was in vain.
 constexpr double kRaised = 1e-5;
 
 /// Of a step: an update that is no longer does not decide how a stage is run; and what a second of an update
@@ -346,7 +345,7 @@ class StageSearch {
         if (!is_worth_it(unproved)) break;
         if (unproved.seconds > (1 + kRaised) * raised_s)
           raised_s = unproved.seconds, in_vain = 0;
-        else if (++in_vain > kMostInVain)
+        else if (++in_vain > space_.most_in_vain)
           break;
         const std::vector<PlacedSpan> stages = stages_of(unproved, *form);
         if (raise_bounds(stages, best, floors)) continue;
