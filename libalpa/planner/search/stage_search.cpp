@@ -343,12 +343,12 @@ class StageSearch {
       if (!is_worth_it(unsolved) || !solve_stages_of(stages_of(unsolved), best, kSolvedAtOnce)) {
         const auto [unproved, form] = least_of_schedules(floors, best);
         if (!is_worth_it(unproved)) break;
+        const std::vector<PlacedSpan> stages = stages_of(unproved, *form);
+        if (raise_bounds(stages, best, floors)) continue;
         if (unproved.seconds > (1 + kRaised) * raised_s)
           raised_s = unproved.seconds, in_vain = 0;
         else if (++in_vain > space_.most_in_vain)
           break;
-        const std::vector<PlacedSpan> stages = stages_of(unproved, *form);
-        if (raise_bounds(stages, best, floors)) continue;
         if (!work_on_bounds(stages, best)) break;
       }
       for (Partition& partition : partitions_of(corrected())) {
@@ -357,7 +357,8 @@ class StageSearch {
         partitions_.push_back(std::move(partition));
       }
     }
-    const double of_first_s = bound_s(floors, best, {form_}), of_all_s = bound_s(floors, best, forms_);
+    const double of_first_s = bound_s(floors, best, {form_}),
+                 of_all_s = forms_.size() == 1 ? of_first_s : bound_s(floors, best, forms_);
     outcome_.lower_bound_s = clock_.is_long_over() ? 0 : of_all_s;
     outcome_.bound_of_first_s = clock_.is_long_over() ? 0 : of_first_s;
     outcome_.out_of_time |= clock_.is_long_over();
