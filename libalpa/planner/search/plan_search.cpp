@@ -4,12 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <ranges>
-#include <set>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/infinity.h"
@@ -150,8 +148,7 @@ class PlanSearch {
       graphs_.erase(*count);
     }
     if (mesh_count(most_axes) == mesh_count(first_axes)) return;
-    std::vector<int> by_found;
-    for (const auto& [count, bound] : bounds_.front().of_count) by_found.push_back(count);
+    std::vector<int> by_found = spaces_.counts();
     std::ranges::stable_sort(by_found, {}, [&](int count) { return found_s(count); });
     for (const int count : by_found) {
       search_any(count, most_axes);
@@ -165,10 +162,7 @@ class PlanSearch {
   }
 
   StepBound search_within(const PlanSpace& within, int micro_batches) {
-    auto bounds = std::ranges::find(bounds_, within, &SpaceBounds::space);
-    if (bounds == bounds_.end()) bounds = bounds_.insert(bounds, {within});
-    StepBound& bound = bounds->of_count[micro_batches];
-    bound = {0, 0};  // unless there is time for it
+    StepBound& bound = spaces_.bound(within, micro_batches);
     search(micro_batches, "search", any_stages(within), &bound);
     return bound;
   }
@@ -330,7 +324,8 @@ class PlanSearch {
     if (found.out_of_time && cut_at_.empty()) cut_at_ = clock_.where();
     if (bound) {
       *bound = bound_of(found, micro_batches, space);
-      if (const double least_s = stated_bound().step_s; least_s < infinity) clock_.bounded(least_s);
+      if (const double least_s = least_bound(spaces_.widest()).step_s; least_s < infinity)
+        clock_.bounded(least_s);
     }
     log_.debug(fmt::format("{}: {} proposals", space.name, found.proposals.size()));
     if (found.proposals.empty() && found.shortfall.bytes > 0)
@@ -412,39 +407,17 @@ class PlanSearch {
     return {best.lower_bound_s, best.bound_of_first_s};
   }
 
-  /// The search bounds the plans of the micro-batch counts that it came to, in the widest space in which it
-  /// came to them.
-  StepBound stated_bound() const {
-    StepBound least;
-    for (const auto& [space, bounds] : widest_bounds())
-      for (const auto& [count, bound] : bounds) least = least_of(least, bound);
-    return least;
-  }
-
-  using BoundsOfCounts = std::map<int, StepBound>;
-  std::vector<std::pair<PlanSpace, BoundsOfCounts>> widest_bounds() const {
-    std::vector<std::pair<PlanSpace, BoundsOfCounts>> widest;
-    std::set<int> covered;
-    for (auto bounds = bounds_.rbegin(); bounds != bounds_.rend(); ++bounds) {
-      BoundsOfCounts known = bounds->of_count;
-      std::erase_if(known,
-                    [&](const auto& of) { return of.second.step_s == 0 || covered.contains(of.first); });
-      for (const auto& [count, bound] : known) covered.insert(count);
-      if (!known.empty()) widest.emplace_back(bounds->space, std::move(known));
-    }
-    return widest;
-  }
-
-  /// False where the plan is none of those that are bounded.
+  /// The search bounds the plans of the micro-batch counts that it came to; false where the plan is none of
+  /// them.
   bool state_bound(Plan& plan) const {
-    const StepBound known = stated_bound();
-    const auto spaces = widest_bounds();
+    const std::vector<SpaceBounds> spaces = spaces_.widest();
+    const StepBound known = least_bound(spaces);
     std::vector<std::string> covered;
     bool is_covered = false;
     for (const auto& [space, bounds] : spaces) {
       is_covered |= bounds.contains(plan.micro_batches);
       covered.push_back(fmt::format("of {} micro-batches{}{}", fmt::join(std::views::keys(bounds), ", "),
-                                    space.mesh_axes < spaces.front().first.mesh_axes
+                                    space.mesh_axes < spaces.front().space.mesh_axes
                                         ? " on meshes of " + axes_text(space.mesh_axes)
                                         : "",
                                     space.is_selective ? "" : " without selective recomputation"));
@@ -454,7 +427,7 @@ class PlanSearch {
     plan.prediction.lower_bound_s = std::min(known.step_s, plan.prediction.step_s);
     plan.prediction.bound_covers = fmt::format(
         "every plan {}, cut into stages between {} clusters of layers, {}, {}{}{}", fmt::join(covered, ", "),
-        allowed_.cuts.size() - 1, meshes_text(spaces.front().first.mesh_axes), schedules_text(known),
+        allowed_.cuts.size() - 1, meshes_text(spaces.front().space.mesh_axes), schedules_text(known),
         options_.constraints.empty() ? "" : ", that meets the constraints",
         unsearched_.empty() ? ""
                             : fmt::format(" (--effort thorough looks at {} micro-batches too)",
@@ -508,7 +481,7 @@ class PlanSearch {
   BaselineTrials baselines_;
   std::map<int, std::unique_ptr<PricedGraph>> graphs_;  ///< by micro-batches
   SearchSpace allowed_;                                 ///< cuts of layers, and what constraints say
-  std::deque<SpaceBounds> bounds_;                      ///< of the search, of ever wider spaces
+  SearchedSpaces spaces_;
   struct Found {
     double estimate_s = infinity;
     bool recomputes = false;

@@ -1,6 +1,7 @@
 #pragma once
-#include <algorithm>
+#include <deque>
 #include <map>
+#include <vector>
 
 #include "libalpa/base/infinity.h"
 
@@ -11,10 +12,6 @@ namespace alpa {
 struct StepBound {
   double step_s = infinity, of_first_s = infinity;
 };
-
-inline StepBound least_of(const StepBound& a, const StepBound& b) {
-  return {std::min(a.step_s, b.step_s), std::min(a.of_first_s, b.of_first_s)};
-}
 
 /// What one search may choose from.
 struct PlanSpace {
@@ -28,5 +25,25 @@ struct SpaceBounds {
   PlanSpace space;
   std::map<int, StepBound> of_count = {};
 };
+
+/// What searches showed of spaces, each wider than those before it.
+class SearchedSpaces {
+ public:
+  /// On the plans of a space with so many micro-batches, for a search to say: not known until then. Stays
+  /// where it is.
+  StepBound& bound(const PlanSpace&, int micro_batches);
+
+  /// Numbers of micro-batches that were searched in the first space.
+  std::vector<int> counts() const;
+
+  /// Each number of micro-batches once, in the widest space in which its bound is known; widest space first.
+  std::vector<SpaceBounds> widest() const;
+
+ private:
+  std::deque<SpaceBounds> spaces_;
+};
+
+/// On all of those plans.
+StepBound least_bound(const std::vector<SpaceBounds>&);
 
 }  // namespace alpa

@@ -147,6 +147,22 @@ TEST(Simulator, LetsTransfersShareTheInterfacesOfTheirNodes) {
   EXPECT_NEAR(simulate(program, together).step_s, packing + seconds_of(program, 2_m, together), 1e-12);
 }
 
+TEST(Simulator, OfTransfersThatShareOneEndOnlyBothTakeLonger) {
+  Cluster cluster = small_cluster(2);
+  cluster.nodes = 3;
+  const CostModel costs(cluster);
+  Program program = two_messages_between_two_nodes({1 << 20, 1 << 20});
+  const double one = seconds_of(program, 2_m, costs), packing = seconds_of(program, 0_m, costs);
+  const auto second_goes = [&](int from, int to) {
+    program.meshes[1_m].mesh.first_device = program.transfers[1].from_mesh.first_device = DeviceIndex(from);
+    program.meshes[3_m].mesh.first_device = program.transfers[1].to_mesh.first_device = DeviceIndex(to);
+    return simulate(program, costs).step_s;
+  };
+  EXPECT_NEAR(second_goes(1, 4), packing + 2 * one, 1e-12);  // they leave by the same interface
+  EXPECT_NEAR(second_goes(4, 3), packing + 2 * one, 1e-12);  // they arrive at the same one
+  EXPECT_NEAR(second_goes(3, 1), packing + one, 1e-12);      // against each other: two directions
+}
+
 TEST(Simulator, ASmallTransferDoesNotWaitForTheEndOfALargeOne) {
   Cluster cluster = small_cluster(2);
   cluster.nodes = 2;
