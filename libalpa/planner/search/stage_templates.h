@@ -59,7 +59,8 @@ class TemplateFront {
   /// Keeps references to the graph and the costs.
   TemplateFront(const PlanningGraph&, const MeshCosts&, const TemplateOptions&);
 
-  /// A bound where memory has that price; where it is free, on whole steps (on micro-batches: find_templates).
+  /// A bound where memory has that price; where it is free, on whole steps (on micro-batches:
+  /// find_templates).
   void find_bound(const MemoryPrice&, const Deadline&);
   /// Once there is a bound where it is free: the fastest, the leanest, and what lies between where it is
   /// better than a mix of both, for few and for many micro-batches in flight; and that bound on micro-batches
