@@ -55,6 +55,10 @@ class Communicator {
   /// Later work of the stream starts when the message of that number has left.
   virtual void wait_send(Stream&, std::int64_t message) = 0;
   virtual void wait_sends(Stream&) = 0;  ///< likewise for all messages
+  /// Moves messages on that have not left yet, where that takes this thread: a message to another node goes
+  /// on only while its sender looks at it. Called by who computes meanwhile, as often as it can be; never
+  /// waits.
+  virtual void move_sends() {}
 
   virtual void barrier() = 0;  ///< blocks the host until every rank has called it
 

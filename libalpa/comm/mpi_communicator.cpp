@@ -67,6 +67,8 @@ class MpiCommunicator final : public Communicator {
     transport_.wait_sends();
   }
 
+  void move_sends() override { transport_.move_sends(); }
+
   void barrier() override {
     transport_.begin("barrier");
     transport_.barrier();

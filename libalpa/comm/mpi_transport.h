@@ -46,12 +46,15 @@ class MpiTransport final : public Wire {
   void rest() override;
 
   /// Messages of any size, apart from those of the wire. `data` stays in use until wait_send() of the
-  /// returned number, or wait_sends(); every other wait keeps it moving.
+  /// returned number, or wait_sends(); every other wait keeps it moving, and so does move_sends().
   std::int64_t start_send(const void* data, std::int64_t bytes, int to);
   /// Throws Error(run_time) when the message has another size.
   void receive(void* data, std::int64_t bytes, int from);
   void wait_send(std::int64_t message);
   void wait_sends();
+  void move_sends() {
+    if (!pending_sends_.empty()) drop_finished_sends();
+  }
 
   void barrier();
 

@@ -141,7 +141,10 @@ void PreparedProgram::run(StepContext context, std::vector<TimelineRow>* rows) {
     const SegmentRun& run = mesh_.schedule[r];
     enter(run);
     const auto count = static_cast<int>(mesh_.segment_of(run).instructions.size());
-    for (int i = 0; i < count; ++i) run_one(context, r, i, rows);
+    for (int i = 0; i < count; ++i) {
+      run_one(context, r, i, rows);
+      for (Communicator* channel : *context.channels) channel->move_sends();
+    }
   }
   const DeviceWaits::Call call(device_.waits(), "the queueing of the end of a step");
   for (std::size_t lane = 1; lane < lanes_.size(); ++lane) {

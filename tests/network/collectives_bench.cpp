@@ -1,5 +1,7 @@
 // How long collectives take between emulated hosts, beside the time that their bytes need on the network
-// interfaces: of all ranks, of one group along a mesh axis, and of all groups of an axis at once.
+// interfaces and the price that they have under a profile of these hosts: of all ranks, of one group along a
+// mesh axis (which no plan has while the other devices of its nodes idle, so it has no price), and of all
+// groups of an axis at once.
 //
 //   bench_collectives [--check] [--hosts N] [--mbit N]
 //
@@ -9,8 +11,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,7 +22,10 @@
 #include "libalpa/base/clock.h"
 #include "libalpa/base/collective_traffic.h"
 #include "libalpa/base/toml_document.h"
+#include "libalpa/cluster/cost_model.h"
+#include "libalpa/cluster/profile_file.h"
 #include "libalpa/comm/mpi_session.h"
+#include "tests/h5/temporary_folder.h"
 
 namespace alpa {
 namespace {
@@ -113,7 +120,7 @@ int measure(int hosts, int per_host, const std::vector<std::string>& mebibytes) 
 }
 
 struct Targets {
-  double largest_ratio;
+  double largest_ratio, largest_price_error;
   std::int64_t ranks_on_host;
   std::vector<std::int64_t> hosts, rates_mbit, mebibytes;
 };
@@ -121,39 +128,64 @@ struct Targets {
 Targets read_targets() {
   TomlDocument document = read_toml(NETWORK_TESTS "/collectives_targets.toml");
   TomlTable root = document.root();
-  Targets targets{root.number("largest_ratio"), root.integer("ranks_on_host"), root.integers("hosts"),
-                  root.integers("rates_mbit"), root.integers("mebibytes")};
+  Targets targets{root.number("largest_ratio"),  root.number("largest_price_error"),
+                  root.integer("ranks_on_host"), root.integers("hosts"),
+                  root.integers("rates_mbit"),   root.integers("mebibytes")};
   document.finish();
   return targets;
+}
+
+/// What a program of the ranks prints; none where hosts cannot be emulated.
+std::optional<std::vector<std::string>> lines_on_hosts(const Targets& targets, std::int64_t hosts,
+                                                       std::int64_t mbit, const std::string& program) {
+  const std::string command =
+      fmt::format("OMP_NUM_THREADS=1 MPIEXEC='{}' PRELOAD='{}' '{}/emulated_hosts.sh' {} {} {} {}", MPIEXEC,
+                  KEEP_CONNECTIONS, NETWORK_TESTS, mbit, hosts, targets.ranks_on_host, program);
+  std::vector<std::string> lines;
+  FILE* const output = popen(command.c_str(), "r");
+  char line[1024];
+  while (output && std::fgets(line, sizeof line, output)) lines.emplace_back(line);
+  const int status = output ? pclose(output) : -1;
+  if (status == 0) return lines;
+  for (const std::string& each : lines) std::fputs(each.c_str(), stdout);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) return std::nullopt;
+  fmt::print("the ranks have failed\n");
+  std::exit(1);
 }
 
 /// Seconds in the order of measure(); none where hosts cannot be emulated.
 std::optional<std::vector<double>> seconds_on_hosts(const Targets& targets, std::int64_t hosts,
                                                     std::int64_t mbit, const char* program) {
-  std::string command =
-      fmt::format("MPIEXEC='{}' PRELOAD='{}' '{}/emulated_hosts.sh' {} {} {} '{}' --measure {} {}", MPIEXEC,
-                  KEEP_CONNECTIONS, NETWORK_TESTS, mbit, hosts, targets.ranks_on_host, program, hosts,
-                  targets.ranks_on_host);
+  std::string command = fmt::format("'{}' --measure {} {}", program, hosts, targets.ranks_on_host);
   for (const std::int64_t size : targets.mebibytes) command += fmt::format(" {}", size);
+  const auto lines = lines_on_hosts(targets, hosts, mbit, command);
+  if (!lines) return std::nullopt;
   std::vector<double> seconds;
-  FILE* const lines = popen(command.c_str(), "r");
-  char line[256];
-  while (lines && std::fgets(line, sizeof line, lines)) {
-    char* end = nullptr;
-    const double value = std::strtod(line, &end);
-    if (end == line)
-      std::fputs(line, stdout);
-    else
-      seconds.push_back(value);
-  }
-  const int status = lines ? pclose(lines) : -1;
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) return std::nullopt;
-  if (status != 0) {
-    fmt::print("the ranks have failed\n");
-    std::exit(1);
-  }
+  for (const std::string& line : *lines) seconds.push_back(std::stod(line));
   return seconds;
 }
+
+/// The prices under what alpa-profile measures there: of collectives alone, as it is given no operators.
+CostModel profiled(const Targets& targets, std::int64_t hosts, std::int64_t mbit) {
+  const TemporaryFolder folder;
+  const std::string profile = folder.path() / "profile.h5", none = folder.path() / "none";
+  std::ofstream(none).flush();
+  lines_on_hosts(targets, hosts, mbit,
+                 fmt::format("'{}/alpa-profile' '{}' --threads 1 --missing '{}' --log-level error --out '{}'",
+                             ALPA_BIN, MODEL, none, profile));
+  return CostModel(read_profile(profile));
+}
+
+/// What the rows come to.
+struct Tally {
+  int reached = 0, all = 0;
+  /// A mark for the row.
+  const char* hold(bool is_reached) {
+    ++all;
+    reached += is_reached;
+    return is_reached ? " " : "*";
+  }
+};
 
 }  // namespace
 }  // namespace alpa
@@ -170,33 +202,37 @@ int main(int argc, char** argv) try {
     if (i + 1 < words.size() && words[i] == "--hosts") targets.hosts = {std::stoll(words[i + 1])};
     if (i + 1 < words.size() && words[i] == "--mbit") targets.rates_mbit = {std::stoll(words[i + 1])};
   }
-  int reached = 0, rows = 0;
-  fmt::print("{:>5} {:>5} {:22} {:>6} {:15} {:>4} {:>9} {:>9} {:>6}\n", "hosts", "Mbit", "groups", "shape",
-             "collective", "MiB", "ms", "NIC's ms", "ratio");
+  Tally tally;
+  fmt::print("{:>5} {:>5} {:22} {:>6} {:15} {:>4} {:>9} {:>9} {:>6}  {:>9} {:>6}\n", "hosts", "Mbit",
+             "groups", "shape", "collective", "MiB", "ms", "NIC's ms", "ratio", "price ms", "ratio");
+  const auto per_host = static_cast<int>(targets.ranks_on_host);
   for (const std::int64_t hosts : targets.hosts)
     for (const std::int64_t mbit : targets.rates_mbit) {
       const auto seconds = seconds_on_hosts(targets, hosts, mbit, argv[0]);
       if (!seconds) return 77;
+      const CostModel costs = profiled(targets, hosts, mbit);
       std::size_t next = 0;
-      for (const GroupPattern& pattern :
-           patterns(static_cast<int>(hosts), static_cast<int>(targets.ranks_on_host)))
+      for (const GroupPattern& pattern : patterns(static_cast<int>(hosts), per_host))
         for (std::size_t kind = 0; kind < kKinds.size(); ++kind)
           for (const std::int64_t size : targets.mebibytes) {
+            const auto bytes = static_cast<double>(size << 20);
             const double measured = seconds->at(next++);
-            const double least = nic_seconds(pattern, kKinds[kind], static_cast<double>(size << 20),
-                                             static_cast<double>(mbit));
-            const bool is_reached = measured <= targets.largest_ratio * least;
-            reached += is_reached;
-            ++rows;
-            fmt::print("{:>5} {:>5} {:22} {:>6} {:15} {:>4} {:>9.2f} {:>9.2f} {:>6.2f}{}\n", hosts, mbit,
+            const double least = nic_seconds(pattern, kKinds[kind], bytes, static_cast<double>(mbit));
+            fmt::print("{:>5} {:>5} {:22} {:>6} {:15} {:>4} {:>9.2f} {:>9.2f} {:>6.2f}{}", hosts, mbit,
                        pattern.name, fmt::format("{}x{}", pattern.group.nodes, pattern.group.per_node),
                        kKindNames[kind], size, measured * 1e3, least * 1e3, measured / least,
-                       is_reached ? "" : " *");
+                       tally.hold(measured <= targets.largest_ratio * least));
+            if (pattern.groups * pattern.group.size() == hosts * per_host) {
+              const double price = costs.collective_seconds(kKinds[kind], pattern.group, bytes, per_host);
+              fmt::print(" {:>9.2f} {:>6.2f}{}", price * 1e3, price / measured,
+                         tally.hold(std::abs(price - measured) <= targets.largest_price_error * measured));
+            }
+            fmt::print("\n");
           }
       std::fflush(stdout);
     }
-  fmt::print("{} of {} targets reached\n", reached, rows);
-  return check && reached < rows ? 1 : 0;
+  fmt::print("{} of {} targets reached\n", tally.reached, tally.all);
+  return check && tally.reached < tally.all ? 1 : 0;
 } catch (const std::exception& error) {
   fmt::print(stderr, "error: {}\n", error.what());
   return 1;

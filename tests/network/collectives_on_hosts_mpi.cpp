@@ -1,10 +1,16 @@
-// Collectives of two ranks on each of two emulated hosts: results, and what passes the hosts' network
-// interfaces.
+// Two ranks on each of two emulated hosts: results of collectives, and what passes the hosts' network
+// interfaces; messages whose sender computes.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <unistd.h>
 
+#include <array>
+#include <filesystem>
 #include <fstream>
+#include <random>
 #include <sstream>
 
+#include "libalpa/base/clock.h"
 #include "libalpa/base/collective_traffic.h"
 #include "tests/comm/conformance_rank.h"
 #include "tests/mpi_main.h"
@@ -101,6 +107,30 @@ TEST_F(CollectivesOnHosts, AllToAll) {
   for (std::size_t rank = 0; rank < 4; ++rank)
     EXPECT_EQ(others_[rank * kCount / 4 + 7],
               conformance::number(static_cast<int>(rank), static_cast<std::size_t>(rank_) * kCount / 4 + 7));
+}
+
+TEST_F(CollectivesOnHosts, MessagesGoOnWhileTheirSenderOnlyMovesThem) {
+  constexpr int from = 0, to = 2;  // on different hosts
+  std::array<char, 64> name{};
+  if (rank_ == from) fmt::format_to(name.data(), "/tmp/alpa-arrived-{}-{}", getpid(), std::random_device()());
+  world_->broadcast(*stream_, name.data(), name.size(), from);
+  const std::filesystem::path arrived = name.data();  // which says so without the network
+  if (rank_ == to) {
+    world_->receive(*stream_, others_.data(), kBytes, from);
+    std::ofstream(arrived).flush();
+  }
+  if (rank_ == from) {
+    world_->send(*stream_, values_.data(), kBytes, to);
+    const double give_up_s = monotonic_s() + 20;
+    while (!exists(arrived) && monotonic_s() < give_up_s) world_->move_sends();
+    EXPECT_TRUE(exists(arrived));
+    world_->wait_sends(*stream_);
+  }
+  world_->barrier();
+  if (rank_ == to) {
+    EXPECT_EQ(others_[7], conformance::number(from, 7));
+    remove(arrived);
+  }
 }
 
 }  // namespace

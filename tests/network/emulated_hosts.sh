@@ -19,14 +19,17 @@ if [ -z "${EMULATED_HOSTS_INSIDE:-}" ]; then
 fi
 mbit=$1 hosts=$2 ranks=$3
 shift 3
+# An idle link saves up the right to send so much at once, which no real one does and which hides messages behind computations.
+# So it is little, in short pieces (the kernel hands down 64 KiB otherwise): a quarter of a millisecond. But the more ranks keep
+# the cores busy the later the kernel looks at a link, and what it has not saved up by then is lost.
+burst_kb=$(((hosts * ranks - 1) * ${mbit/none/1000} / 32))
+((burst_kb > 16)) || burst_kb=16
 mount -t tmpfs none /run
 mkdir /run/netns
 
 shape() { # namespace, device
   [ "$mbit" != none ] || return 0
-  # What goes at once must hold some of the pieces of 64 KiB that the kernel hands down, and at high rates the bytes between two
-  # of its looks: with 64 KiB 1 Gbit/s are 0.5.
-  tc -n "$1" qdisc add dev "$2" root tbf rate "${mbit}mbit" burst $((mbit < 500 ? 64 : 256))kb latency 5ms
+  tc -n "$1" qdisc add dev "$2" root tbf rate "${mbit}mbit" burst ${burst_kb}kb latency 5ms
 }
 
 ip netns add switch
@@ -40,7 +43,7 @@ for ((h = 0; h < hosts; ++h)); do
   ip link add eth0 netns "host$h" type veth peer name "port$h" netns switch
   ip -n "host$h" link set lo up
   ip -n "host$h" address add "10.77.$((h / 250)).$((h % 250 + 1))/16" dev eth0
-  ip -n "host$h" link set eth0 up
+  ip -n "host$h" link set eth0 gso_max_size $((1024 * (burst_kb < 192 ? burst_kb / 3 : 64))) up
   ip -n switch link set "port$h" master ports up
   # Every kernel lets its users have this one; with bbr, some machines' own, several connections share a short queue badly.
   ip netns exec "host$h" sysctl -qw net.ipv4.tcp_congestion_control=reno
