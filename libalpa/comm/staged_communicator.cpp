@@ -110,6 +110,7 @@ class StagedCommunicator final : public Communicator {
     host_->wait_sends(stream);
     sending_.clear();
   }
+  void move_sends() override { host_->move_sends(); }
 
   void barrier() override { host_->barrier(); }
   void set_nodes(std::vector<int> node_of_rank) override { host_->set_nodes(std::move(node_of_rank)); }
