@@ -72,6 +72,24 @@ std::vector<TransferPiece> transfer_pieces(const Transfer& transfer, int devices
   return pieces;
 }
 
+ShardingSpec arriving_layout(const Shape& whole, const ShardingSpec& to, const MeshShape& mesh,
+                             int devices_per_node) {
+  ShardingSpec arrives = to;
+  if (whole.empty()) return arrives;
+  std::size_t axis = mesh.size();  // the first of those along which devices share a node
+  for (int together = 1; axis > 0 && (together *= mesh[axis - 1]) <= devices_per_node;) --axis;
+  for (; axis < mesh.size(); ++axis) {
+    std::vector<int>& outermost = arrives.axes[0];
+    const auto next = static_cast<int>(axis);
+    // Parts within parts: the last axis is gathered first.
+    if (mesh[axis] == 1 || splits_along(to, next) || (!outermost.empty() && outermost.back() > next))
+      continue;
+    outermost.push_back(next);
+    if (!fits(whole, arrives, mesh)) outermost.pop_back();
+  }
+  return arrives;
+}
+
 bool on_one_node(const TransferPiece& piece, const Cluster& cluster) {
   return piece.from_device / cluster.devices_per_node == piece.to_device / cluster.devices_per_node;
 }

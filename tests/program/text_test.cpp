@@ -56,6 +56,15 @@ Lowered evaluation_of(Lowered lowered) {
   return lowered;
 }
 
+/// Each stage on a node of its own, split by samples.
+Lowered two_stages_on_nodes_of_two() {
+  Cluster cluster = small_cluster(2);
+  cluster.nodes = 2;
+  std::string pin = "micro_batches = 4\n";
+  for (int stage = 0; stage < 2; ++stage) pin += "[[stage]]\nlayers = 2\nmesh = [2]\naxes = [\"data\"]\n";
+  return pinned(pin, cluster);
+}
+
 struct LoweredCase {
   const char* name;
   std::function<Lowered()> make;
@@ -91,6 +100,7 @@ INSTANTIATE_TEST_SUITE_P(
                     [] {
                       return on_meshes("1f1b", {0, 1, 0, 1});
                     }},
+        LoweredCase{"tied_weights_between_nodes", [] { return two_stages_on_nodes_of_two(); }},
         LoweredCase{"ring_of_four", [] { return ring_of_four(); }},
         LoweredCase{"zero_3",
                     [] { return pinned(pin_of_one_stage("data", "state_sharding = \"parameters\"\n")); }},

@@ -45,6 +45,21 @@ TEST(TransferPieces, SendersOfCopiesTakeTurns) {
   EXPECT_EQ(pieces[1].from_device, 1);
 }
 
+TEST(ArrivingLayout, IsSplitOverTheDevicesOfANodeThatHoldTheSame) {
+  const auto arriving = [](const Shape& whole, const char* to, const MeshShape& mesh, int per_node) {
+    return spec_text(arriving_layout(whole, parse_spec(to), mesh, per_node));
+  };
+  EXPECT_EQ(arriving({8, 8}, "RR", {4}, 4), "S0R");
+  EXPECT_EQ(arriving({8, 8}, "RR", {2, 4}, 4), "S1R");  // axis 0 is between nodes
+  EXPECT_EQ(arriving({8, 8}, "RR", {2, 2}, 4), "S01R");
+  EXPECT_EQ(arriving({8, 8}, "S1R", {2, 2}, 4),
+            "S1R");  // along axis 0 there would be no pieces to put together
+  EXPECT_EQ(arriving({8, 8}, "RS1", {2, 2}, 4), "S0S1");
+  EXPECT_EQ(arriving({8, 8}, "S0R", {2, 2}, 4), "S01R");
+  EXPECT_EQ(arriving({6, 8}, "RR", {4}, 4), "RR");  // 6 rows for 4 devices
+  EXPECT_EQ(arriving({}, "-", {4}, 4), "-");
+}
+
 /// A node of two devices.
 Cluster node(const Link& between_nodes, int nics) {
   Cluster node;

@@ -33,7 +33,9 @@ bool shares_meshes(const TinyCase& c) { return c.method == "interleaved" || c.me
 
 Cluster small_cluster(const TinyCase& c) {
   Cluster cluster;
-  cluster.devices_per_node = shares_meshes(c) ? 2 * c.devices : c.devices;
+  cluster.nodes = c.nodes;
+  cluster.devices_per_node = (shares_meshes(c) ? 2 * c.devices : c.devices) / c.nodes;
+  cluster.between_nodes = {1e-5, 1e9};
   cluster.memory_bytes = 1 << 30;
   cluster.memory_bytes_per_s = 1e10;
   // So slow that splitting even these models' products pays, where a plan may leave them whole.
@@ -205,7 +207,8 @@ std::string TinyCase::name() const {
                      (rematerialize == Rematerialize::always      ? "_remat"
                       : rematerialize == Rematerialize::automatic ? "_remat_half"
                       : rematerialize == Rematerialize::selective ? "_remat_selective"
-                                                                  : "");
+                                                                  : "") +
+                     (nodes > 1 ? "_" + std::to_string(nodes) + "nodes" : "");
   for (char& c : text)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   return text;

@@ -25,6 +25,7 @@ struct TinyCase {
   std::string schedule = "1f1b";
   Rematerialize rematerialize = Rematerialize::never;
   Precision precision = Precision::f32;
+  int nodes = 1;  ///< that have these devices
 
   std::string name() const;  ///< of letters, digits and '_'
 };

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "libalpa/planner/stage/axis_roles.h"
+#include "libalpa/sharding/transfer.h"
 
 namespace alpa {
 namespace {
@@ -291,16 +292,24 @@ class Builder {
     return runs_per_step(request_, phase_of_transfer(scope_.graph(), v));
   }
 
-  /// Of a tile of that size on each device.
-  double arrival_seconds(ValueIndex v, double bytes) const {
+  /// Of a tile in that layout on each device.
+  double arrival_seconds(ValueIndex v, int layout) const {
     const CostModel& costs = mesh_costs_.costs();
-    const ValueIndex made = scope_.value(v).kind == ValueKind::state ? scope_.next_of_state(v) : v;
+    const int on_node = costs.cluster().devices_per_node;
+    const bool is_state = scope_.value(v).kind == ValueKind::state;
+    const ValueIndex made = is_state ? scope_.next_of_state(v) : v;
     const bool is_earlier =
         made >= 0 && scope_.node(scope_.value(made).producer).layer < request_.first_layer;
-    return (is_earlier ? request_.sides.before_is_apart : request_.sides.after_is_apart)
-               ? costs.arrival_seconds(bytes,
-                                       devices_on_node(request_.mesh, costs.cluster().devices_per_node))
-               : costs.send_seconds(true, bytes);
+    if (!(is_earlier ? request_.sides.before_is_apart : request_.sides.after_is_apart))
+      return costs.send_seconds(true, tile_bytes(v, layout));
+    const auto seconds = [&](int arrives) {
+      return costs.arrival_seconds(tile_bytes(v, arrives), devices_on_node(request_.mesh, on_node));
+    };
+    if (!is_state) return seconds(layout);
+    const LayoutTable& table = mesh_costs_.layouts(v);
+    const int parts =
+        table.find(arriving_layout(table.whole().shape, table.spec(layout), request_.mesh, on_node));
+    return seconds(parts) + mesh_costs_.conversion_seconds(v, parts)[static_cast<std::size_t>(layout)];
   }
 
   /// What is no parameter rests as its update takes it; others start from there.
@@ -356,7 +365,7 @@ class Builder {
           resting.resident[c] += size;
         else if (scope_.saved(v))
           resting.per_micro_batch[c] += size;
-        const double seconds = arrival_seconds(v, tile_bytes(v, resting.choices[c]));
+        const double seconds = arrival_seconds(v, resting.choices[c]);
         if (arrives_once)
           resting.pay_once(c, seconds);
         else

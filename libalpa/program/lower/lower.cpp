@@ -6,6 +6,7 @@
 #include "libalpa/program/lower/memory.h"
 #include "libalpa/program/lower/mesh_lowering.h"
 #include "libalpa/program/lower/message_slots.h"
+#include "libalpa/sharding/transfer.h"
 
 namespace alpa {
 namespace {
@@ -38,6 +39,11 @@ StageIndex first_user(const Placement& placement, const PlannedTransfer& transfe
   return first;
 }
 
+bool leaves_node(const Transfer& transfer, const Cluster& cluster) {
+  return std::ranges::any_of(transfer_pieces(transfer, cluster.devices_per_node),
+                             [&](const TransferPiece& piece) { return !on_one_node(piece, cluster); });
+}
+
 std::vector<StageTransfer> transfers_of(const Placement& placement) {
   const Plan& plan = placement.plan();
   std::vector<StageTransfer> transfers;
@@ -50,14 +56,13 @@ std::vector<StageTransfer> transfers_of(const Placement& placement) {
     const auto found = std::ranges::find(stages, ends);
     const int channel = static_cast<int>(found - stages.begin());
     if (found == stages.end()) stages.push_back(ends);
-    transfers.push_back(
-        {{value_of(placement.graph(), transfer.value).type, plan.meshes[from_mesh],
-          plan.meshes[transfer.to_mesh], without_terms(placement.layout_at_rest(transfer.value, from_mesh)),
-          transfer.layout},
-         transfer.value,
-         ends.first,
-         ends.second,
-         channel});
+    Transfer way{value_of(placement.graph(), transfer.value).type, plan.meshes[from_mesh],
+                 plan.meshes[transfer.to_mesh],
+                 without_terms(placement.layout_at_rest(transfer.value, from_mesh)), transfer.layout};
+    if (value_of(placement.graph(), transfer.value).kind == ValueKind::state &&
+        leaves_node(way, plan.cluster))
+      way.to = arriving_layout(way.whole.shape, way.to, way.to_mesh.shape, plan.cluster.devices_per_node);
+    transfers.push_back({std::move(way), transfer.value, ends.first, ends.second, channel});
   }
   return transfers;
 }

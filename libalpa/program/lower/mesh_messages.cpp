@@ -53,10 +53,22 @@ void MeshLowering::send_state_copies() {
     if (!is_state(graph_, value)) continue;
     const BufferIndex buffer = values_.program().state_buffer[uses_.state_at[value]];
     if (placement_.mesh_of_value(value) == mesh_) send(static_cast<int>(t), buffer);
-    if (plan_.transfers[t].to_mesh == mesh_)
-      values_.emit(Receive{static_cast<int>(t), buffer,
-                           values_.scratch("received pieces", values_.buffer(buffer).bytes)});
+    if (plan_.transfers[t].to_mesh == mesh_) receive_state_copy(static_cast<int>(t), buffer);
   }
+}
+
+/// Where it arrives in parts, they are put together.
+void MeshLowering::receive_state_copy(int transfer, BufferIndex state) {
+  const StageTransfer& way = transfers_[transfer];
+  const ShardingSpec at_rest = values_.buffer(state).layout;
+  const bool in_parts = way.to != at_rest;
+  const BufferIndex arriving =
+      !in_parts ? state
+                : values_.new_buffer(values_.buffer(state).name, way.value, way.to,
+                                     tile_type(way.whole, way.to, shape()), Residence::segment);
+  values_.emit(
+      Receive{transfer, arriving, values_.scratch("received pieces", values_.buffer(arriving).bytes)});
+  if (in_parts) values_.converted(way.value, arriving, way.to, at_rest, state);
 }
 
 /// The pieces leave from memory of their own, so that the mesh goes on while they are on their way. They are
