@@ -32,8 +32,8 @@ std::vector<TransferPiece> transfer_pieces(const Transfer&, int devices_per_node
 double transfer_seconds(const std::vector<TransferPiece>&, DType, const CostModel&);
 
 /// In which layout a tensor had better arrive from other nodes where devices of a node are to hold the same
-/// of it: each gets a part of the outermost dimension, which they all-gather (MLSys'23, 3.1, local
-/// all-gather). `to` itself where that cannot be.
+/// of it: each gets a part of the outermost dimension, which they all-gather (the local all-gather of Alpa,
+/// to which MLSys'23 compares its broadcasts). `to` itself where that cannot be.
 ShardingSpec arriving_layout(const Shape& whole, const ShardingSpec& to, const MeshShape&,
                              int devices_per_node);
 

@@ -111,8 +111,10 @@ TEST_F(CollectivesOnHosts, AllToAll) {
 
 TEST_F(CollectivesOnHosts, MessagesGoOnWhileTheirSenderOnlyMovesThem) {
   constexpr int from = 0, to = 2;  // on different hosts
-  std::array<char, 64> name{};
-  if (rank_ == from) fmt::format_to(name.data(), "/tmp/alpa-arrived-{}-{}", getpid(), std::random_device()());
+  std::array<char, 256> name{};
+  if (rank_ == from)
+    fmt::format_to_n(name.data(), name.size() - 1, "{}/alpa-arrived-{}-{}",
+                     std::filesystem::temp_directory_path().string(), getpid(), std::random_device()());
   world_->broadcast(*stream_, name.data(), name.size(), from);
   const std::filesystem::path arrived = name.data();  // which says so without the network
   if (rank_ == to) {

@@ -29,6 +29,7 @@ mkdir /run/netns
 
 shape() { # namespace, device
   [ "$mbit" != none ] || return 0
+  ip -n "$1" link set "$2" gso_max_size $((1024 * (burst_kb < 192 ? burst_kb / 3 : 64)))
   tc -n "$1" qdisc add dev "$2" root tbf rate "${mbit}mbit" burst ${burst_kb}kb latency 5ms
 }
 
@@ -43,7 +44,7 @@ for ((h = 0; h < hosts; ++h)); do
   ip link add eth0 netns "host$h" type veth peer name "port$h" netns switch
   ip -n "host$h" link set lo up
   ip -n "host$h" address add "10.77.$((h / 250)).$((h % 250 + 1))/16" dev eth0
-  ip -n "host$h" link set eth0 gso_max_size $((1024 * (burst_kb < 192 ? burst_kb / 3 : 64))) up
+  ip -n "host$h" link set eth0 up
   ip -n switch link set "port$h" master ports up
   # Every kernel lets its users have this one; with bbr, some machines' own, several connections share a short queue badly.
   ip netns exec "host$h" sysctl -qw net.ipv4.tcp_congestion_control=reno

@@ -1,5 +1,7 @@
 #include "libalpa/planner/stage/stage_messages.h"
 
+#include <algorithm>
+
 namespace alpa {
 namespace {
 
@@ -28,11 +30,25 @@ class Messages {
     if (own) {
       std::int64_t messages = 0;
       for (const int layer : scope_.layers_it_leaves_for(v)) messages += messages_to(layer, phase);
-      if (messages > 0) add_message(v, 0, clock_.end(), messages);
+      if (messages > 0)
+        add_message(v, 0, clock_.end(), [&](int layout) { return messages * bytes(v, layout); });
     } else {
       const int tick = state ? clock_.end() - 1 : clock_.begin(phase);
-      add_message(v, tick, tick + 1, 1);
+      add_message(v, tick, tick + 1, [&](int layout) { return arriving_bytes(v, layout); });
     }
+  }
+
+  /// The pieces; or the parts in which a state's copy comes from another node, with their pieces, then with
+  /// what it takes to put them together. Where its home lies is not known.
+  std::int64_t arriving_bytes(ValueIndex v, int layout) const {
+    const std::int64_t whole = bytes(v, layout);
+    if (scope_.value(v).kind != ValueKind::state) return whole;
+    const int parts = mesh_costs_.arriving(v, layout);
+    if (parts == layout) return whole;
+    const ConversionBytes& gathers =
+        mesh_costs_.conversion_bytes(v, parts, true)[static_cast<std::size_t>(layout)];
+    const std::int64_t part = bytes(v, parts);
+    return std::max(whole, part + std::max({part, gathers.first, gathers.later}));
   }
 
   /// Those on their way at once: one, unless it passes stages by; then no more than there are micro-batches
@@ -42,12 +58,12 @@ class Messages {
     return request_.pipeline_in_flight;
   }
 
-  void add_message(ValueIndex v, int begin, int end, std::int64_t count) {
+  void add_message(ValueIndex v, int begin, int end, const auto& bytes_in) {
     const auto at_rest = stage_.of_value.find(scope_.canonical_value(v));
     SelectionProblem::Memory memory{begin, end, {}};
     if (at_rest != stage_.of_value.end()) {
       StageVariable& of = variable(at_rest->second);
-      for (const int layout : of.choices) memory.bytes.push_back(count * bytes(v, layout));
+      for (const int layout : of.choices) memory.bytes.push_back(bytes_in(layout));
       of.messages.push_back(std::move(memory));
       return;
     }
@@ -57,7 +73,7 @@ class Messages {
     StageVariable& of = variable(stage_.of_node.at(scope_.canonical_node(scope_.value(made).producer)));
     const auto result = static_cast<std::size_t>(place_of(maker.results, made));
     for (std::size_t c = 0; c < of.choices.size(); ++c)
-      memory.bytes.push_back(count * bytes(v, option_of(of, c, mesh_costs_).results[result]));
+      memory.bytes.push_back(bytes_in(option_of(of, c, mesh_costs_).results[result]));
     of.messages.push_back(std::move(memory));
   }
 

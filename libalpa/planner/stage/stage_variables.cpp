@@ -6,7 +6,6 @@
 #include <set>
 
 #include "libalpa/planner/stage/axis_roles.h"
-#include "libalpa/sharding/transfer.h"
 
 namespace alpa {
 namespace {
@@ -292,24 +291,19 @@ class Builder {
     return runs_per_step(request_, phase_of_transfer(scope_.graph(), v));
   }
 
-  /// Of a tile in that layout on each device.
+  /// Of a tile in that layout on each device; a state's copy comes from another node in parts.
   double arrival_seconds(ValueIndex v, int layout) const {
     const CostModel& costs = mesh_costs_.costs();
-    const int on_node = costs.cluster().devices_per_node;
     const bool is_state = scope_.value(v).kind == ValueKind::state;
     const ValueIndex made = is_state ? scope_.next_of_state(v) : v;
     const bool is_earlier =
         made >= 0 && scope_.node(scope_.value(made).producer).layer < request_.first_layer;
     if (!(is_earlier ? request_.sides.before_is_apart : request_.sides.after_is_apart))
       return costs.send_seconds(true, tile_bytes(v, layout));
-    const auto seconds = [&](int arrives) {
-      return costs.arrival_seconds(tile_bytes(v, arrives), devices_on_node(request_.mesh, on_node));
-    };
-    if (!is_state) return seconds(layout);
-    const LayoutTable& table = mesh_costs_.layouts(v);
-    const int parts =
-        table.find(arriving_layout(table.whole().shape, table.spec(layout), request_.mesh, on_node));
-    return seconds(parts) + mesh_costs_.conversion_seconds(v, parts)[static_cast<std::size_t>(layout)];
+    const int parts = is_state ? mesh_costs_.arriving(v, layout) : layout;
+    return costs.arrival_seconds(tile_bytes(v, parts),
+                                 devices_on_node(request_.mesh, costs.cluster().devices_per_node)) +
+           mesh_costs_.conversion_seconds(v, parts)[static_cast<std::size_t>(layout)];
   }
 
   /// What is no parameter rests as its update takes it; others start from there.

@@ -56,8 +56,9 @@ struct ObjectiveCase {
   const char* model;  ///< of tests/data, or "frozen"
   MeshShape mesh;
   int stages, micro_batches;
-  int recomputed_halves;  ///< of the layers of each stage
+  int recomputed_halves = 0;  ///< of the layers of each stage
   RecomputeForm form = RecomputeForm::full;
+  bool on_nodes = false;  ///< each stage on a node of its own
 };
 
 void PrintTo(const ObjectiveCase& c, std::ostream* out) { *out << c.model << " on " << mesh_text(c.mesh); }
@@ -85,9 +86,19 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
                            .recomputed_layers = recomputed_layers(s),
                            .recompute_form = GetParam().form,
                            .pipeline_in_flight = std::min(GetParam().micro_batches, stages)});
-      problems_.push_back(std::make_unique<StageProblem>(*planning_, requests_.back(), *mesh_costs_));
+    }
+    place_stages(requests_, costs_.cluster());
+    for (const StageRequest& request : requests_) {
+      problems_.push_back(std::make_unique<StageProblem>(*planning_, request, *mesh_costs_));
       EXPECT_EQ(problems_.back()->why_not(), "");
     }
+  }
+
+  static Cluster cluster() {
+    if (!GetParam().on_nodes) return small_cluster(8);
+    Cluster nodes = small_cluster(device_count(GetParam().mesh));
+    nodes.nodes = GetParam().stages;
+    return nodes;
   }
 
   int recomputed_layers(int stage) const {
@@ -166,23 +177,24 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
     for (const auto& [v, layout] : solution.received_layout) {  // in messages
       const Value& value = value_of(graph_, v);
       const bool once = value.producer < 0 || node_of(graph_, value.producer).op->sums_micro_batches;
-      const auto bytes = static_cast<double>(byte_count(tile_type(value.type, layout, GetParam().mesh)));
-      seconds -= (once ? 1 : GetParam().micro_batches) * costs_.send_seconds(true, bytes);
+      const MeshShape& mesh = GetParam().mesh;
+      const int per_node = costs_.cluster().devices_per_node;
+      const ShardingSpec arrives = GetParam().on_nodes && value.kind == ValueKind::state
+                                       ? arriving_layout(value.type.shape, layout, mesh, per_node)
+                                       : layout;
+      const auto bytes = static_cast<double>(byte_count(tile_type(value.type, arrives, mesh)));
+      seconds -=
+          (once ? 1 : GetParam().micro_batches) *
+          (GetParam().on_nodes ? costs_.arrival_seconds(bytes, per_node) : costs_.send_seconds(true, bytes));
     }
     return seconds;
-  }
-
-  std::vector<StageRequest> placed() const {
-    std::vector<StageRequest> requests = requests_;
-    place_stages(requests, costs_.cluster());
-    return requests;
   }
 
   void expect_equal(const std::vector<std::vector<int>>& choices) {
     std::vector<StageSolution> solutions;
     for (std::size_t s = 0; s < choices.size(); ++s)
       solutions.push_back(problems_[s]->solution_of(choices[s]));
-    const Plan plan = assemble(*planning_, placed(), solutions, "1f1b", costs_.cluster());
+    const Plan plan = assemble(*planning_, requests_, solutions, "1f1b", costs_.cluster());
     check_plan(plan, graph_);
     const Program program = lower(graph_, plan);
     verify(program);
@@ -226,7 +238,7 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
   }
 
   Graph graph_;
-  CostModel costs_{small_cluster(8)};
+  CostModel costs_{cluster()};
   std::unique_ptr<PlanningGraph> planning_;
   std::unique_ptr<MeshCosts> mesh_costs_;
   std::vector<StageRequest> requests_;
@@ -281,7 +293,7 @@ TEST_P(StageObjective, OfAStageThatFitsJustKeepsToTheMemoryThereIs) {
   EXPECT_LE(known.step_s, tight.step_s);
   EXPECT_LE(bytes(known), limit);
   if (GetParam().stages > 1) return;  // its neighbours were not solved
-  const Plan plan = assemble(*planning_, placed(), {tight}, "1f1b", costs_.cluster());
+  const Plan plan = assemble(*planning_, requests_, {tight}, "1f1b", costs_.cluster());
   EXPECT_EQ(std::ranges::max(live_bytes(lower(graph_, plan).meshes[0_m], true)), bytes(tight));
 }
 
@@ -302,7 +314,7 @@ TEST_P(FoldedStageObjective, IsNearThatOfTheProgram) {
       choices.push_back(random_choice(*problem, random));
       solutions.push_back(problem->solution_of(choices.back()));
     }
-    const Plan plan = assemble(*planning_, placed(), solutions, "1f1b", costs_.cluster());
+    const Plan plan = assemble(*planning_, requests_, solutions, "1f1b", costs_.cluster());
     check_plan(plan, graph_);
     const Program program = lower(graph_, plan);
     for (std::size_t s = 0; s < choices.size(); ++s) {
@@ -330,7 +342,7 @@ std::string case_name(const testing::TestParamInfo<ObjectiveCase>& test) {
          (c.recomputed_halves == 0   ? ""
           : c.recomputed_halves == 1 ? "_remat_half"
                                      : "_remat") +
-         (c.form == RecomputeForm::selective ? "_selective" : "");
+         (c.form == RecomputeForm::selective ? "_selective" : "") + (c.on_nodes ? "_on_nodes" : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -360,7 +372,10 @@ INSTANTIATE_TEST_SUITE_P(
         ObjectiveCase{"conformer", {2}, 1, 2, 2, kSelective}, ObjectiveCase{"lstm", {2}, 1, 2, 2, kSelective},
         ObjectiveCase{"wrn", {2}, 2, 2, 2, kSelective}, ObjectiveCase{"unet", {2}, 3, 3, 2, kSelective},
         ObjectiveCase{"unet", {2}, 2, 2, 1, kSelective}, ObjectiveCase{"mlp", {2, 2, 2}, 1, 2, 2},
-        ObjectiveCase{"moe", {2, 2, 2}, 1, 1, 0}),
+        ObjectiveCase{"moe", {2, 2, 2}, 1, 1, 0},
+        ObjectiveCase{.model = "gpt", .mesh = {2}, .stages = 2, .micro_batches = 4, .on_nodes = true},
+        ObjectiveCase{.model = "gpt", .mesh = {2, 2}, .stages = 2, .micro_batches = 4, .on_nodes = true},
+        ObjectiveCase{.model = "bf16_sums", .mesh = {2}, .stages = 2, .micro_batches = 4, .on_nodes = true}),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
