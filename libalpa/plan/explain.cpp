@@ -45,10 +45,11 @@ std::string binding_text(const PlanFacts& f) {
 
 std::string sureness_text(const PlanFacts& f) {
   const Prediction& p = f.prediction;
-  std::string text = p.gap()
-                         ? fmt::format("at most {:.2f} % above the best of what the search covers (bound {})",
-                                       100 * *p.gap(), seconds_text(p.lower_bound_s))
-                         : "no lower bound is known";
+  std::string text = "no lower bound is known";
+  if (p.gap())
+    text = fmt::format("at most {:.2f} % above the best of {} (bound {})", 100 * *p.gap(),
+                       p.bound_covers.starts_with(kOwnStages) ? kOwnStages : "what the search covers",
+                       seconds_text(p.lower_bound_s));
   if (p.hit_time_limit) text += "; the search was cut short: another run may find what this one did not";
   text += !f.extrapolated_from.empty()
               ? fmt::format("; costs are extrapolated from measurements on {}", f.extrapolated_from)

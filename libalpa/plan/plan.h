@@ -122,6 +122,9 @@ MeshIndex busiest_mesh(const Prediction&);
 /// Why `lost` is slower than `chosen`: the part of its busiest mesh's time that exceeds the other's most.
 std::string why_slower(const Candidate& lost, const Candidate& chosen);
 
+/// How `bound_covers` begins where the bound is on the plan's own stages alone, which others may be below.
+inline constexpr std::string_view kOwnStages = "these stages on these meshes";
+
 /// How the method of a plan that was pinned begins.
 inline constexpr std::string_view kPinnedMethod = "pin ";
 

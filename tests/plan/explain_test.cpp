@@ -99,6 +99,17 @@ TEST(PlanSummary, ComparesAPlanThatWasAskedForWithTheBestThatWasTried) {
               HasSubstr("best tried this plan; next c: 12.00 ms (+20.0 %), slower: idle +2.00 ms\n"));
 }
 
+TEST(PlanSummary, SaysWhetherTheBoundIsOfTheSearchOrOfItsOwnStages) {
+  Lowered lowered = two_stages_of_two();
+  Prediction& p = lowered.plan.prediction;
+  p.lower_bound_s = p.step_s / 1.25;
+  EXPECT_THAT(plan_summary(plan_facts(lowered.plan, lowered.graph), "plan.h5"),
+              HasSubstr("at most 25.00 % above the best of these stages on these meshes (bound "));
+  p.bound_covers = "every plan of 4 micro-batches";
+  EXPECT_THAT(plan_summary(plan_facts(lowered.plan, lowered.graph), "plan.h5"),
+              HasSubstr("at most 25.00 % above the best of what the search covers (bound "));
+}
+
 TEST(PlanSummary, SuggestsMoreSearchWhereThereWasOne) {
   for (const auto& [method, is_suggested] : {std::pair{"search", true}, {"pin p.toml", false}}) {
     Lowered lowered = tried(method, {});
@@ -260,7 +271,8 @@ TEST(Explain, PrintsHowFarFromTheLowerBoundAndWhatItCovers) {
   prediction.bound_covers = "these stages";
   prediction.hit_time_limit = true;
   const std::string text = details(lowered);
-  EXPECT_THAT(text, HasSubstr("1.20 s: the predicted step is at most 25.00 % above the best of these stages\n"));
+  EXPECT_THAT(text,
+              HasSubstr("1.20 s: the predicted step is at most 25.00 % above the best of these stages\n"));
   EXPECT_THAT(text, HasSubstr("the search was cut short"));
 }
 

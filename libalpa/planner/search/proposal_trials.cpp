@@ -229,9 +229,8 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
       trial.proposal = std::move(attempt.proposal);
       trial.proposal.estimate_s = pipeline_seconds(trial.proposal.solutions, plan.micro_batches);
       plan.prediction.lower_bound_s = least_step_s(priced, trial.proposal, schedule, plan.prediction.step_s);
-      plan.prediction.bound_covers =
-          fmt::format("these stages on these meshes{}, split in any way that the method allows",
-                      requests.size() > 1 ? " under schedule " + schedule : "");
+      plan.prediction.bound_covers = fmt::format("{}{}, split in any way that the method allows", kOwnStages,
+                                                 requests.size() > 1 ? " under schedule " + schedule : "");
       trial.plan = std::move(plan);
       return trial;
     }
