@@ -29,20 +29,23 @@ StageEffort stage_effort(PlannerEffort effort) {
   switch (effort) {
     case PlannerEffort::quick:
       return {.solved_cells = 0,
+              .bounded_cells = 0,
               .effort = 500,
               .most_cbc_cells = 2'000,
               .doubling_sizes = true,
               .count_margin = 1.05,
-              .selective_gap = infinity};
+              .selective_gain = infinity};
     case PlannerEffort::normal:
       return {.solved_cells = 3'000'000,
+              .bounded_cells = 8'000'000,
+              .proved_gap = 0.03,
               .effort = 2'000,
               .most_cbc_cells = 10'000,
               .most_in_vain = 6,
               .doubling_sizes = true,
               .count_margin = 1.1,
               .simulated = 2,
-              .selective_gap = 0.1};
+              .selective_gain = 0.02};
     case PlannerEffort::thorough:
       return {.mesh_axes = 3, .simulated = 32, .proposals = 64, .near = 1.1};
   }
@@ -98,7 +101,7 @@ void describe_search(PlannerOptions& o, OptionsVisitor& visit) {
       {{"quick", PlannerEffort::quick, "stages are estimated, the best plans solved"},
        {"normal", PlannerEffort::normal,
         "the stages of the best plans are solved while that improves them; selective recomputation is "
-        "searched for where the best recomputes and may be far from optimal"},
+        "searched for where the best recomputes and is faster with it"},
        {"thorough", PlannerEffort::thorough,
         "likewise, and every stage that a better plan would need, with selective recomputation from the "
         "first"}});

@@ -43,6 +43,8 @@ struct StageEffort {
   /// Work on stages that are solved exactly, in place of estimating them: their pairs of strategies, for each
   /// number of micro-batches.
   std::int64_t solved_cells = 1'000'000'000;
+  std::int64_t bounded_cells = 1'000'000'000;  ///< likewise, solved or solved harder for their bounds alone
+  double proved_gap = 0;  ///< of a step: once they are that near the best that is found, little more is done
   std::int64_t effort = 100'000;         ///< on each of them, as of SelectionOptions
   std::int64_t most_cbc_cells = 60'000;  ///< likewise
   int most_in_vain = 1'000'000'000;      ///< turns of work on bounds, one after another, that raise none
@@ -53,9 +55,9 @@ struct StageEffort {
   int simulated = 1;   ///< proposals of one number of micro-batches
   int proposals = 0;   ///< as many, or the best for each number of stages
   double near = 1.03;  ///< proposals take no more than that many times the best of them
-  /// Where the best that is found recomputes layers and is so much above its bound, as a part of that,
-  /// selective recomputation is searched for too, not only tried on it. 0: from the first.
-  double selective_gap = 0;
+  /// Where selective recomputation, tried on the best that is found, makes that faster by such a part, it is
+  /// searched for too. 0: from the first.
+  double selective_gain = 0;
 };
 StageEffort stage_effort(PlannerEffort);
 

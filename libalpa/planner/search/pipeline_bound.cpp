@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/planner/search/pipeline_table.h"
@@ -17,7 +18,13 @@ struct Floor {
   double turn_s = 0;   ///< one micro-batch through all of them and back
 };
 
-constexpr std::array kParts{&Floor::runs_s, &Floor::steps_s, &Floor::turn_s};
+bool is_below(const Floor& a, const Floor& b) {
+  return a.runs_s <= b.runs_s && a.steps_s <= b.steps_s && a.turn_s <= b.turn_s;
+}
+
+Floor least_of(const Floor& a, const Floor& b) {
+  return {std::min(a.runs_s, b.runs_s), std::min(a.steps_s, b.steps_s), std::min(a.turn_s, b.turn_s)};
+}
 
 /// What a stage waits for those behind it at least, the first time that it may take no further micro-batch,
 /// and for its last. Meanwhile it does the others that it holds, at first their forwards, in the end their
@@ -38,18 +45,17 @@ Floor with_before(const PipelineForm& form, int left, const StageFloor& stage, c
   const double turn_s = form.whole_backwards ? stage.turn_s : stage.inputs_turn_s;
   floor.turn_s = turn_s + after.turn_s;
   const double others = form.micro_batches - 1;
-  const double own = form.whole_backwards ? others * stage.micro_batch_s + turn_s +
-                                                waits_s(form, left, stage, stage.micro_batch_s, after.turn_s)
-                                          : others * turn_s + turn_s;
-  floor.runs_s = std::max(own, turn_s + after.runs_s);
+  const double own_s = form.whole_backwards
+                           ? others * stage.micro_batch_s + turn_s +
+                                 waits_s(form, left, stage, stage.micro_batch_s, after.turn_s)
+                           : others * turn_s + turn_s;
+  floor.runs_s = std::max(own_s, turn_s + after.runs_s);
   // The longer its micro-batches take, the less it waits; but they take no more than all of its step.
   const double longest = stage.step_s / form.micro_batches;
-  floor.steps_s = std::max(stage.step_s + waits_s(form, left, stage, longest, after.turn_s),
-                           stage.forward_s + after.steps_s);
+  floor.steps_s = std::max({stage.step_s + waits_s(form, left, stage, longest, after.turn_s),
+                            stage.forward_s + after.steps_s, floor.runs_s + stage.update_s});
   return floor;
 }
-
-double seconds_of(const Floor& floor) { return std::max(floor.runs_s, floor.steps_s); }
 
 /// Those stages that there is a way to run, as of PipelineStages.
 class BoundedStages {
@@ -84,56 +90,95 @@ class BoundedStages {
   std::vector<int> last_end_;  ///< [first layer, size]
 };
 
-/// Each part of the floor is the least by itself, which a pipeline is not above with all of them.
-class LeastPipelines {
+/// Of pipelines that end alike, those that none is below in all; of very many some stand for two.
+class LeastPipelineTable {
  public:
-  LeastPipelines(const FloorChoices& choices, const PipelineForm& form, const std::function<bool()>& stops)
-      : choices_(choices), form_(form) {
+  LeastPipelineTable(const FloorChoices& choices, const PipelineForm& form,
+                     const std::function<bool()>& stops)
+      : choices_(choices) {
     const auto before = [&](int left, int first, int end, std::size_t s) {
-      return [=, this](int devices, const Entry& after, Entry& with) {
-        if (after.floor.turn_s == infinity) return;
+      return [=, &form, this](int devices, const Entry& after, Entry& with) {
         const int size = choices_.sizes()[s];
         for (const FloorChoices::Way& way :
              choices_.ways(first, end, s, choices_.places().sides(size, devices)))
-          if (way.most_in_flight >= form_.in_flight[left])
-            take(with_before(form_, left, way.floor, after.floor), {end, size, way.floor.step_s}, with);
+          if (way.most_in_flight >= form.in_flight[left])
+            for (int rest = 0; rest < after.count; ++rest)
+              with.add({with_before(form, left, way.floor, after.pipelines[rest].floor), &way.floor, end,
+                        size, rest});
       };
     };
-    table_.fill(BoundedStages(choices, form), Entry{{}, {}}, stops, before);
+    Entry nothing;
+    nothing.add({});
+    table_.fill(BoundedStages(choices, form), nothing, stops, before);
   }
 
   /// No stages: there is none.
   LeastPipeline of(int count) const {
     LeastPipeline found;
     int first = 0, devices = choices_.devices();
-    const Entry* whole = table_.at(count, first, devices);
-    if (!whole || seconds_of(whole->floor) == infinity) return found;
-    found.seconds = seconds_of(whole->floor);
-    const std::size_t part = whole->floor.runs_s > whole->floor.steps_s ? 0 : 1;
+    const Entry* entry = table_.at(count, first, devices);
+    if (!entry || entry->count == 0) return found;
+    const Pipeline* pipeline =
+        &*std::ranges::min_element(entry->all(), {}, [](const Pipeline& each) { return each.floor.steps_s; });
+    found.seconds = pipeline->floor.steps_s;
     for (int left = count; left > 0; --left) {
-      found.stages.push_back(table_.at(left, first, devices)->stage[part]);
-      first = found.stages.back().end_layer;
-      devices -= found.stages.back().devices;
+      found.stages.push_back({pipeline->end_layer, pipeline->devices, *pipeline->stage});
+      first = pipeline->end_layer;
+      devices -= pipeline->devices;
+      pipeline = &table_.at(left - 1, first, devices)->pipelines[pipeline->rest];
     }
     return found;
   }
 
  private:
-  struct Entry {
-    Floor floor{infinity, infinity, infinity};
-    std::array<LeastPipeline::Stage, kParts.size()> stage;  ///< [part] that it is the least with
+  struct Pipeline {
+    Floor floor = {};
+    const StageFloor* stage = nullptr;  ///< the first one
+    int end_layer = 0, devices = 0;     ///< its own
+    int rest = 0;                       ///< which pipeline behind it
   };
 
-  static void take(const Floor& floor, const LeastPipeline::Stage& stage, Entry& entry) {
-    for (std::size_t part = 0; part < kParts.size(); ++part)
-      if (floor.*kParts[part] < entry.floor.*kParts[part]) {
-        entry.floor.*kParts[part] = floor.*kParts[part];
-        entry.stage[part] = stage;
-      }
-  }
+  struct Entry {
+    static constexpr int kMost = 8;
+    std::array<Pipeline, kMost + 1> pipelines;  ///< ascending by runs_s
+    int count = 0;
+
+    std::span<const Pipeline> all() const { return std::span(pipelines).first(count); }
+
+    void add(const Pipeline& added) {
+      for (int i = 0; i < count; ++i)
+        if (is_below(pipelines[i].floor, added.floor)) return;
+      int kept = 0;
+      for (int i = 0; i < count; ++i)
+        if (!is_below(added.floor, pipelines[i].floor)) pipelines[kept++] = pipelines[i];
+      int at = kept++;
+      for (; at > 0 && pipelines[at - 1].floor.runs_s > added.floor.runs_s; --at)
+        pipelines[at] = pipelines[at - 1];
+      pipelines[at] = added;
+      count = kept;
+      if (count > kMost) merge();
+    }
+
+    /// The two next to each other that lose the least: what both take at least.
+    void merge() {
+      const auto lost = [&](int i) {
+        const Floor &a = pipelines[i].floor, &b = pipelines[i + 1].floor, both = least_of(a, b);
+        return a.runs_s + b.runs_s - 2 * both.runs_s + a.steps_s + b.steps_s - 2 * both.steps_s + a.turn_s +
+               b.turn_s - 2 * both.turn_s;
+      };
+      int least = 0;
+      for (int i = 1; i + 1 < count; ++i)
+        if (lost(i) < lost(least)) least = i;
+      Pipeline &one = pipelines[least], &other = pipelines[least + 1];
+      const Floor both = least_of(one.floor, other.floor);
+      if (other.floor.steps_s < one.floor.steps_s) one = other;
+      one.floor = both;
+      std::move(pipelines.begin() + least + 2, pipelines.begin() + count, pipelines.begin() + least + 1);
+      --count;
+    }
+  };
 
   const FloorChoices& choices_;
-  const PipelineForm& form_;
   PipelineTable<Entry> table_;
 };
 
@@ -158,7 +203,7 @@ double least_pipeline_s(const std::vector<StageFloor>& stages, const PipelineFor
   Floor floor;
   for (std::size_t left = 1; left <= stages.size(); ++left)
     floor = with_before(form, static_cast<int>(left), stages[stages.size() - left], floor);
-  return seconds_of(floor);
+  return floor.steps_s;
 }
 
 void FloorChoices::offer(int first, int end, int size, const StageSides& sides, Way way) {
@@ -168,7 +213,7 @@ void FloorChoices::offer(int first, int end, int size, const StageSides& sides, 
 
 std::vector<LeastPipeline> least_pipelines(const FloorChoices& choices, const PipelineForm& form,
                                            int least_stages, const std::function<bool()>& stops) {
-  const LeastPipelines least(choices, form, stops);
+  const LeastPipelineTable least(choices, form, stops);
   std::vector<LeastPipeline> found;
   const int most_stages = static_cast<int>(form.in_flight.size()) - 1;
   for (int count = std::max(1, least_stages); count <= most_stages && !(stops && stops()); ++count)

@@ -16,6 +16,7 @@ struct StageFloor {
   double backward_s = 0;     ///< of a micro-batch
   double micro_batch_s = 0;  ///< all of a micro-batch
   double step_s = 0;         ///< all micro-batches and the update
+  double update_s = 0;       ///< the update alone
   bool sends_last = true;    ///< a forward ends with what the next stage gets
   bool operator==(const StageFloor&) const = default;
 };
@@ -70,15 +71,15 @@ class FloorChoices {
 struct LeastPipeline {
   struct Stage {
     int end_layer = 0, devices = 0;
-    double step_s = 0;
+    StageFloor floor = {};
   };
   std::vector<Stage> stages;
   double seconds = 0;  ///< a bound on all with as many stages
 };
+inline double step_s(const LeastPipeline::Stage& stage) { return stage.floor.step_s; }
 
-/// For each number of stages the one that is bounded by the least, by its micro-batches or by its stages'
-/// steps, whichever says more. Numbers of stages for which there is none are missing. Ends with nothing once
-/// `stops` says so.
+/// For each number of stages the one that is bounded by the least. Numbers of stages for which there is none
+/// are missing. Ends with nothing once `stops` says so.
 std::vector<LeastPipeline> least_pipelines(const FloorChoices&, const PipelineForm&, int least_stages,
                                            const std::function<bool()>& stops = {});
 

@@ -157,24 +157,20 @@ class PlanSearch {
   }
 
   void search_any(int micro_batches, int axes) {
-    const StepBound bound = search_within({axes, !leaves_selective_out()}, micro_batches);
-    if (may_gain_by_selective(micro_batches, bound)) search_within({axes, true}, micro_batches);
+    search_within({axes, !leaves_selective_out()}, micro_batches);
+    if (gains_by_selective(micro_batches)) search_within({axes, true}, micro_batches);
   }
 
-  StepBound search_within(const PlanSpace& within, int micro_batches) {
-    StepBound& bound = spaces_.bound(within, micro_batches);
-    search(micro_batches, "search", any_stages(within), &bound);
-    return bound;
+  void search_within(const PlanSpace& within, int micro_batches) {
+    search(micro_batches, "search", any_stages(within), &spaces_.bound(within, micro_batches));
   }
 
-  /// The best so far, which has so many micro-batches, recomputes layers fully and may be far from the best
-  /// there is.
-  bool may_gain_by_selective(int micro_batches, const StepBound& bound) const {
+  /// The best so far, which has so many micro-batches, is much better with it.
+  bool gains_by_selective(int micro_batches) const {
     const auto found = found_.find(micro_batches);
-    const double gap = stage_effort(options_.effort).selective_gap;
-    return leaves_selective_out() && found != found_.end() && found->second.recomputes &&
-           found->second.estimate_s <= selection_.best_estimate_s() &&
-           found->second.estimate_s > (1 + gap) * bound.step_s;
+    return leaves_selective_out() && found != found_.end() &&
+           found->second.selective_gain > stage_effort(options_.effort).selective_gain &&
+           found->second.estimate_s <= selection_.best_estimate_s();
   }
 
   std::size_t mesh_count(int axes) const { return stage_meshes(any_stages({axes}), costs_.cluster()).size(); }
@@ -281,7 +277,7 @@ class PlanSearch {
   /// It may be had, but is first only tried on what is found without.
   bool leaves_selective_out() const {
     return options_.rematerialize == Rematerialize::automatic &&
-           stage_effort(options_.effort).selective_gap > 0;
+           stage_effort(options_.effort).selective_gain > 0;
   }
   SearchSpace one_stage() const {
     SearchSpace one = space();
@@ -354,11 +350,8 @@ class PlanSearch {
         selection_.try_out(graph, std::move(proposal), method, first_schedule(schedule_), infinity, threads);
     const Proposal entered = selection_.enter(graph, std::move(trial), {schedule_}, threads);
     if (!entered.requests.empty()) {
-      Found& found = found_[entered.requests.front().micro_batches];
-      if (entered.estimate_s < found.estimate_s)
-        found = {entered.estimate_s, std::ranges::any_of(entered.requests, [](const StageRequest& request) {
-                   return request.recomputed_layers > 0;
-                 })};
+      double& found_s = found_[entered.requests.front().micro_batches].estimate_s;
+      found_s = std::min(found_s, entered.estimate_s);
     }
     log_.debug(fmt::format("  {} stages: estimated {}, then {}", entered.requests.size(),
                            seconds_text(estimate), seconds_text(entered.estimate_s)));
@@ -377,7 +370,12 @@ class PlanSearch {
       request.recompute_form = RecomputeForm::selective;
       entered.solutions[s] = {};
     }
-    if (recomputes && has_time()) try_out(graph, std::move(entered), method);
+    if (!recomputes || !has_time()) return;
+    const double fully_s = entered.estimate_s;
+    const Proposal tried = try_out(graph, std::move(entered), method);
+    if (tried.requests.empty()) return;
+    double& gain = found_[tried.requests.front().micro_batches].selective_gain;
+    gain = std::max(gain, 1 - tried.estimate_s / fully_s);
   }
 
   /// Where nodes differ: with the layers cut anew, by what the stages took where they lie, until they are as
@@ -484,7 +482,7 @@ class PlanSearch {
   SearchedSpaces spaces_;
   struct Found {
     double estimate_s = infinity;
-    bool recomputes = false;
+    double selective_gain = 0;  ///< what trying selective recomputation gained, of what it was tried on
   };
   std::map<int, Found> found_;   ///< the fastest that the search found, by micro-batches
   std::vector<int> unsearched_;  ///< micro-batches that the effort leaves out

@@ -36,7 +36,8 @@ void SolvedStages::raise_bounds(const StageSolver& solver) {
     const auto& [kind, sides, in_flight, counts_little] = key;
     if (solved.lower_bound_s < infinity)
       solved.lower_bound_s =
-          std::max(solved.lower_bound_s, solver.lower_bound_s({solved.span, sides, in_flight}, solved));
+          std::max(solved.lower_bound_s,
+                   solver.lower_bound_s({solved.span, sides, in_flight, 0, solved.update_weight}, solved));
   }
 }
 
@@ -81,12 +82,13 @@ StageChoices SolvedStages::choices(const StageChoices& estimated) const {
   return choices;
 }
 
-std::vector<SolvedStages::InFlight> SolvedStages::of_kind(int kind, const StageSides& sides) const {
+std::vector<SolvedStages::InFlight> SolvedStages::of_kind(int kind, const StageSides& sides,
+                                                          bool little) const {
   std::vector<InFlight> found;
   for (auto at = solved_.lower_bound({kind, sides, 0, false}); at != solved_.end(); ++at) {
     const auto& [of_kind, between, in_flight, counts_little] = at->first;
     if (of_kind != kind || between != sides) break;
-    if (!counts_little) found.push_back({in_flight, &at->second});
+    if (counts_little == little) found.push_back({in_flight, &at->second});
   }
   return found;
 }

@@ -40,8 +40,9 @@ class SolvedStages {
     int micro_batches = 1;
     const SolvedStage* stage = nullptr;
   };
-  /// Of that kind between such neighbours, whose update counts in full, by their micro-batches in flight.
-  std::vector<InFlight> of_kind(int kind, const StageSides&) const;
+  /// Of that kind between such neighbours, by their micro-batches in flight; those whose update counts in
+  /// full, or those whose counts little.
+  std::vector<InFlight> of_kind(int kind, const StageSides&, bool update_counts_little) const;
 
  private:
   /// Kind of span, neighbours, micro-batches in flight, whether its update counts little.

@@ -39,12 +39,10 @@ void StageEstimates::add(const StageBound& bound) {
   auto at = std::ranges::find(known, bound.price, &Bound::price);
   if (at == known.end()) at = known.insert(at, Bound{bound.price, {}, {}, {}});
   Bound::Form& form = at->of(bound.rematerialize);
-  form.step = sums_of(bound.step);
-  form.runs = sums_of(bound.runs);
-}
-
-StageEstimates::Bound::Sum StageEstimates::sums_of(const StageBound::Sum& sum) {
-  return {sum.slack_s, sum.layers_s.empty() ? LayerSums{} : layer_sums(sum.layers_s)};
+  const auto sums_of = [](const StageBound::Layers& layers_s) {
+    return layers_s.empty() ? LayerSums{} : layer_sums(layers_s);
+  };
+  form = {sums_of(bound.step_s), sums_of(bound.runs_s), sums_of(bound.weighed_s)};
 }
 
 void StageEstimates::add_crossings() {
@@ -220,7 +218,7 @@ TemplateMix StageEstimates::mix_of(int id) const {
   return {id / layers / templates - 1, id / layers % templates - 1, id % layers};
 }
 
-double StageEstimates::least(Bound::Sum Bound::Form::*sum, const std::vector<Bound>& bounds,
+double StageEstimates::least(LayerSums Bound::Form::*sum, const std::vector<Bound>& bounds,
                              RecomputeForm form, int recomputed, int first, int end, int in_flight) const {
   const int keeps = first + recomputed;
   const double memory = static_cast<double>(costs_.cluster().memory_bytes);
@@ -228,10 +226,8 @@ double StageEstimates::least(Bound::Sum Bound::Form::*sum, const std::vector<Bou
   for (const Bound& bound : bounds) {
     if (bound.price.in_flight > in_flight) continue;
     double least = -bound.price.per_byte_s * memory;
-    const auto add = [&](const Bound::Sum& of_form, int begin, int last) {
-      if (begin == last) return;
-      least +=
-          of_form.layers_s.empty() ? -infinity : sum_between(of_form.layers_s, begin, last) - of_form.slack_s;
+    const auto add = [&](const LayerSums& of_form, int begin, int last) {
+      if (begin != last) least += of_form.empty() ? -infinity : sum_between(of_form, begin, last);
     };
     add((form == RecomputeForm::full ? bound.full : bound.selective).*sum, first, keeps);
     add(bound.keeping.*sum, keeps, end);
@@ -246,8 +242,13 @@ StageEstimates::Least StageEstimates::least(const MeshShape& mesh, RecomputeForm
                                             int first, int end, int in_flight) const {
   const auto at = bounds_.find(mesh);
   if (at == bounds_.end()) return {};
-  return {least(&Bound::Form::step, at->second, form, recomputed, first, end, in_flight),
-          least(&Bound::Form::runs, at->second, form, recomputed, first, end, in_flight) / micro_batches_};
+  const auto least_of = [&](LayerSums Bound::Form::*sum) {
+    return least(sum, at->second, form, recomputed, first, end, in_flight);
+  };
+  const double runs_s = least_of(&Bound::Form::runs_s), weighed_s = least_of(&Bound::Form::weighed_s);
+  double step_s = least_of(&Bound::Form::step_s);
+  if (runs_s < infinity) step_s = std::max(step_s, runs_s);
+  return {step_s, runs_s / micro_batches_, weighed_s < infinity ? std::max(step_s, weighed_s) : step_s};
 }
 
 }  // namespace alpa

@@ -50,6 +50,7 @@ class StageEstimates {
   /// micro-batches in flight fit into memory.
   struct Least {
     double step_s = infinity, micro_batch_s = infinity;  ///< infinity: they cannot be run so
+    double weighed_s = infinity;                         ///< of all micro-batches and kUpdateTimes updates
   };
   Least least(const MeshShape&, RecomputeForm, int recomputed_layers, int first_layer, int end_layer,
               int in_flight) const;
@@ -62,12 +63,8 @@ class StageEstimates {
   /// At a price of memory.
   struct Bound {
     MemoryPrice price;
-    struct Sum {
-      double slack_s = 0;  ///< what the solver left
-      LayerSums layers_s;  ///< empty: not bounded
-    };
     struct Form {
-      Sum step, runs;
+      LayerSums step_s, runs_s, weighed_s;  ///< empty: not bounded
     };
     Form keeping, full, selective;  ///< of layers that are run so
     Form& of(LayerForm form) { return !form ? keeping : *form == RecomputeForm::full ? full : selective; }
@@ -83,8 +80,7 @@ class StageEstimates {
   void find_shared_states();
   Prefix prefix_of(const StageTemplate&, const StageScope& all) const;
   double arrival_s(double bytes, int devices, bool is_apart) const;
-  static Bound::Sum sums_of(const StageBound::Sum&);
-  double least(Bound::Sum Bound::Form::*, const std::vector<Bound>&, RecomputeForm, int recomputed_layers,
+  double least(LayerSums Bound::Form::*, const std::vector<Bound>&, RecomputeForm, int recomputed_layers,
                int first_layer, int end_layer, int in_flight) const;
   /// With the most that layers work in at once.
   StageWay estimate(const TemplateMix&, int first_layer, int end_layer, double working_bytes) const;

@@ -15,6 +15,7 @@ struct Known {
   int in_flight = 1;
   const StageFloor* bounded = nullptr;
   const SolvedStage* solved = nullptr;
+  const SolvedStage* runs = nullptr;  ///< solved where its update counts little
 };
 
 }  // namespace
@@ -39,13 +40,14 @@ std::vector<StageFloors::Held> StageFloors::floors_of(const StageSpan& span) con
   std::vector<Held> all;
   for (const int in_flight : modes_.in_flight_of_bounds(span.devices)) {
     StageFloor floor = work_of(span);
-    const auto [step_s, micro_batch_s] = modes_.least(span, in_flight);
+    const auto [step_s, micro_batch_s, weighed_s] = modes_.least(span, in_flight);
     floor.step_s = step_s;
     if (step_s < infinity) floor.micro_batch_s = std::max(floor.micro_batch_s, micro_batch_s);
     if (inner.first_unit < inner.end_unit)
       floor.turn_s +=
           std::max(0.0, modes_.least(inner, in_flight).micro_batch_s - work_of(inner).micro_batch_s);
-    if (all.empty() || floor != all.back().floor) all.push_back({in_flight, floor});
+    if (all.empty() || floor != all.back().floor || weighed_s != all.back().weighed_s)
+      all.push_back({in_flight, floor, weighed_s});
   }
   return all;
 }
@@ -58,13 +60,16 @@ FloorChoices StageFloors::within(double pipeline_s, const SolvedStages& solved, 
          none.places().all_sides(span.devices, span.first_unit == 0, span.end_unit == spans_.units())) {
       const auto [before_s, behind_s] = modes_.least_arrivals(span, sides);
       std::vector<Held> held = floors_[i];
-      for (auto& [in_flight, floor] : held) {
+      for (auto& [in_flight, floor, weighed_s] : held) {
         floor.forward_s += before_s;
         floor.turn_s += before_s + behind_s;
         floor.inputs_turn_s += before_s + behind_s;
         floor.backward_s += behind_s;
         floor.micro_batch_s += before_s + behind_s;
         floor.step_s += micro_batches_ * (before_s + behind_s);
+        weighed_s += micro_batches_ * (before_s + behind_s);
+        // Of a step that is no longer than that.
+        floor.update_s = std::max(0.0, (weighed_s - pipeline_s) / (kUpdateTimes - 1));
       }
       add(span, sides, held, pipeline_s, solved, known_solutions, none);
     }
@@ -85,26 +90,39 @@ void StageFloors::add(const StageSpan& span, const StageSides& sides, const std:
       choices.offer(span.first_unit, span.end_unit, span.devices, sides, {most_in_flight, bounded});
   };
   std::vector<Known> known;
-  for (const Held& each : held) known.push_back({each.in_flight, &each.floor, nullptr});
-  for (const auto& [in_flight, stage] : solved.of_kind(spans_.kind_of(span), sides)) {
-    const auto at = std::ranges::lower_bound(known, in_flight, {}, &Known::in_flight);
-    if (at != known.end() && at->in_flight == in_flight)
-      at->solved = stage;
-    else
-      known.insert(at, {in_flight, nullptr, stage});
-  }
+  for (const Held& each : held) known.push_back({each.in_flight, &each.floor});
+  const auto note = [&](bool update_counts_little, const SolvedStage* Known::*part) {
+    for (const auto& [in_flight, stage] : solved.of_kind(spans_.kind_of(span), sides, update_counts_little)) {
+      auto at = std::ranges::lower_bound(known, in_flight, {}, &Known::in_flight);
+      if (at == known.end() || at->in_flight != in_flight) at = known.insert(at, {in_flight});
+      (*at).*part = stage;
+    }
+  };
+  note(false, &Known::solved);
+  note(true, &Known::runs);
   StageFloor floor;
   for (auto at = known.begin(); at != known.end(); ++at) {
     const int most = at + 1 == known.end() ? kMostHeld : at[1].in_flight - 1;
     if (at->bounded) {
-      const double step_s = std::max(floor.step_s, at->bounded->step_s);
+      const double step_s = std::max(floor.step_s, at->bounded->step_s),
+                   micro_batch_s = std::max(floor.micro_batch_s, at->bounded->micro_batch_s);
+      const double update_s = std::max(floor.update_s, at->bounded->update_s);
       floor = *at->bounded;
+      floor.update_s = update_s;
       floor.step_s = step_s;
+      floor.micro_batch_s = micro_batch_s;
+    }
+    if (at->runs) {
+      const double most_update_s = std::max(0.0, pipeline_s - micro_batches_ * floor.micro_batch_s),
+                   runs_s = at->runs->lower_bound_s - at->runs->update_weight * most_update_s;
+      floor.micro_batch_s = std::max(floor.micro_batch_s, runs_s / micro_batches_);
+      floor.step_s = std::max(floor.step_s, at->runs->lower_bound_s);
     }
     if (at->solved && known_solutions && at->solved->best.feasible) {
       StageFloor solution = floor;
       solution.micro_batch_s = at->solved->best.micro_batch_s;
       solution.step_s = floor.step_s = at->solved->best.step_s;
+      solution.update_s = at->solved->best.update_s;
       offer(solution, at->in_flight);
       if (most == at->in_flight) continue;
     } else if (at->solved) {

@@ -25,6 +25,7 @@ class StageFloors {
   struct Held {
     int in_flight = 1;
     StageFloor floor;
+    double weighed_s = 0;  ///< of all micro-batches and kUpdateTimes updates
   };
   std::vector<Held> floors_of(const StageSpan&) const;
   void add(const StageSpan&, const StageSides&, const std::vector<Held>&, double pipeline_s,

@@ -15,6 +15,9 @@ namespace {
 /// Stages with that many times the layers that are their devices' share are slower than all others.
 constexpr double kMoreThanShare = 1.5;
 
+/// Of a bound: a price of memory is tried if it may raise it by that much.
+constexpr double kWorthRaising = 1e-2;
+
 /// What is better comes first.
 std::tuple<bool, int, double> rank_of(const StageWay& way, int in_flight) {
   const bool is_short = way.most_in_flight < in_flight;
@@ -73,7 +76,7 @@ bool StageModes::find_bounds(PlanningClock& clock) {
   for (const MeshShape& mesh : meshes_)
     for (int unit = 0; unit < spans_.units(); ++unit) {
       const int devices = device_count(mesh);
-      of_unit[unit] = std::min(of_unit[unit], devices * least_step_s(mesh, {unit, unit + 1, devices}));
+      of_unit[unit] = std::min(of_unit[unit], devices * least_step_s(mesh, {unit, unit + 1, devices}, 1));
     }
   device_s_ = layer_sums(of_unit);
   return true;
@@ -87,16 +90,17 @@ StageEstimates::Least StageModes::least(const StageMode& mode, const StageSpan& 
 StageEstimates::Least StageModes::least(const StageSpan& span, int in_flight) const {
   StageEstimates::Least least;
   for (const StageMode& mode : modes_of(span)) {
-    const auto [step_s, micro_batch_s] = this->least(mode, span, in_flight);
-    least = {std::min(least.step_s, step_s), std::min(least.micro_batch_s, micro_batch_s)};
+    const auto [step_s, micro_batch_s, weighed_s] = this->least(mode, span, in_flight);
+    least = {std::min(least.step_s, step_s), std::min(least.micro_batch_s, micro_batch_s),
+             std::min(least.weighed_s, weighed_s)};
   }
   return least;
 }
 
-double StageModes::least_step_s(const MeshShape& mesh, const StageSpan& span) const {
+double StageModes::least_step_s(const MeshShape& mesh, const StageSpan& span, int in_flight) const {
   double least = infinity;
   for (const StageMode& mode : modes_of(mesh, span))
-    least = std::min(least, this->least(mode, span, 1).step_s);
+    least = std::min(least, this->least(mode, span, in_flight).step_s);
   return least;
 }
 
@@ -108,18 +112,24 @@ std::vector<int> StageModes::in_flight_of_bounds(int devices) const {
 }
 
 /// Of mixes of all templates: it may be any of its layers that are computed again.
-MemoryPrice StageModes::price_for(const MeshShape& mesh, const StageSpan& span, int in_flight) const {
+StageModes::PriceForMemory StageModes::price_for(const MeshShape& mesh, const StageSpan& span,
+                                                 int in_flight) const {
   std::vector<TemplatePoint> points;
   for (const StageTemplate& whole : estimates_.templates())
     if (whole.mesh == mesh)
       points.push_back(
           point_of(whole, options_.micro_batches, spans_.first_layer(span), spans_.end_layer(span)));
-  return binding_price(points, in_flight, static_cast<double>(book_.costs().cluster().memory_bytes));
+  const auto memory = static_cast<double>(book_.costs().cluster().memory_bytes);
+  PriceForMemory found{binding_price(points, in_flight, memory)};
+  for (const TemplatePoint& point : points)
+    found.most_bound_s = std::min(found.most_bound_s,
+                                  point.step_s + found.price.per_byte_s * (point.bytes(in_flight) - memory));
+  return found;
 }
 
 bool StageModes::raise_bounds(const StageSpan& span, int in_flight, double below_s, PlanningClock& clock) {
   in_flight = half_power_below(in_flight);
-  if (clock.is_over() || !raised_[span.devices].insert(in_flight).second) return false;
+  if (clock.is_over() || raised_[span.devices].contains(in_flight)) return false;
   struct Raised {
     MeshShape mesh;
     LayerForm form;
@@ -128,9 +138,12 @@ bool StageModes::raise_bounds(const StageSpan& span, int in_flight, double below
   };
   std::vector<Raised> all;
   for (const MeshShape& mesh : meshes_)
-    if (device_count(mesh) == span.devices && least_step_s(mesh, span) < below_s)
-      if (const MemoryPrice price = price_for(mesh, span, in_flight); price.per_byte_s > 0)
-        for (const auto& [form, scope] : all_layers_) all.push_back({mesh, form, price, {}});
+    if (device_count(mesh) == span.devices)
+      if (const double known_s = least_step_s(mesh, span, in_flight); known_s < below_s)
+        if (const auto [price, most_bound_s] = price_for(mesh, span, in_flight);
+            price.per_byte_s > 0 && most_bound_s > (1 + kWorthRaising) * known_s)
+          for (const auto& [form, scope] : all_layers_) all.push_back({mesh, form, price, {}});
+  if (!all.empty()) raised_[span.devices].insert(in_flight);
   run_tasks(static_cast<int>(all.size()), options_.threads, [&](int i) {
     const auto bounding = front(all[i].mesh, all[i].form);
     bounding->find_bound(all[i].price, Deadline(std::max(0.0, clock.left_s()), clock.stop()));
@@ -163,7 +176,7 @@ std::vector<StageMode> StageModes::modes_of(const StageSpan& span) const {
 double StageModes::least_pipeline_s(const MeshShape& mesh, const StageSpan& span) const {
   const double others = device_s_.back() - sum_between(device_s_, span.first_unit, span.end_unit);
   const int rest = spans_.devices() - span.devices;
-  return std::max(least_step_s(mesh, span), rest > 0 ? others / rest : 0);
+  return std::max(least_step_s(mesh, span, 1), rest > 0 ? others / rest : 0);
 }
 
 bool StageModes::is_useful(const MeshShape& mesh) const {

@@ -87,9 +87,14 @@ class StageModes {
 
   std::vector<StageMode> modes_of(const MeshShape&, const StageSpan&) const;
   RecomputeForm form_of(int way) const;
-  double least_step_s(const MeshShape&, const StageSpan&) const;  ///< before templates are found
+  double least_step_s(const MeshShape&, const StageSpan&, int in_flight) const;
   std::unique_ptr<TemplateFront> front(const MeshShape&, LayerForm) const;
-  MemoryPrice price_for(const MeshShape&, const StageSpan&, int in_flight) const;
+  /// And what a bound with it may come to at most, by what templates take.
+  struct PriceForMemory {
+    MemoryPrice price;
+    double most_bound_s = infinity;
+  };
+  PriceForMemory price_for(const MeshShape&, const StageSpan&, int in_flight) const;
   double least_pipeline_s(const MeshShape&, const StageSpan&) const;
   bool is_useful(const MeshShape&) const;
 

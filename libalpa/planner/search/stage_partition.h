@@ -95,6 +95,7 @@ struct Partition {
   double seconds = 0;  ///< pipeline_seconds
   bool operator==(const Partition&) const = default;
 };
+inline double step_s(const Partition::Stage& stage) { return step_s(stage.seconds); }
 
 /// The least pipeline_seconds for each number of stages that has a partition, ascending; numbers whose best
 /// is 5 % behind the best of all may be missing. Bounds on the slowest stage are bisected down to the least

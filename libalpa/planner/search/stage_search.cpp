@@ -8,9 +8,9 @@
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/parallel_tasks.h"
 #include "libalpa/planner/search/fastest_ways.h"
+#include "libalpa/planner/search/pipeline_bounds.h"
 #include "libalpa/planner/search/schedule_choice.h"
 #include "libalpa/planner/search/solved_stages.h"
-#include "libalpa/planner/search/stage_floors.h"
 
 namespace alpa {
 namespace {
@@ -25,15 +25,14 @@ constexpr double kEstimatesAbove = 1.04;
 /// Of a pipeline that may be better than the best: its slowest stages show soonest that it is not.
 constexpr std::size_t kSolvedAtOnce = 2;
 
-/// Of a bound: what work on it is to raise it by, or was in vain.
+/// Of a step: an update that is no longer does not decide how a stage is run.
+constexpr double kUpdateThatDecides = 0.02;
+
+/// Of the work that may be done for bounds: a part that is done however near they are.
+constexpr std::int64_t kSoonProved = 8;
+
+/// Of a bound: work that raises it by less was in vain.
 constexpr double kRaised = 1e-5;
-
-/// Of a step: an update that is no longer does not decide how a stage is run; and what a second of an update
-/// counts that another one's is longer than.
-constexpr double kShortUpdate = 0.02, kLittle = 0.01;
-
-double step_s(const Partition::Stage& stage) { return step_s(stage.seconds); }
-double step_s(const LeastPipeline::Stage& stage) { return stage.step_s; }
 
 std::vector<int> every_layer(const Graph& graph) {
   std::vector<int> cuts(graph.layers.size() + 1);
@@ -152,25 +151,9 @@ class StageSearch {
     });
   }
 
-  /// Of a Partition, or a LeastPipeline.
-  template <class Pipeline>
-  std::vector<PlacedSpan> stages_of(const Pipeline& pipeline, const PipelineForm& form) const {
-    std::vector<PlacedSpan> stages;
-    int left = static_cast<int>(pipeline.stages.size()), first = 0, devices = space_.devices;
-    for (const auto& stage : pipeline.stages) {
-      stages.push_back({{first, stage.end_layer, stage.devices},
-                        places_.sides(stage.devices, devices),
-                        form.in_flight[left--],
-                        step_s(stage)});
-      first = stage.end_layer;
-      devices -= stage.devices;
-    }
-    return stages;
-  }
-
   template <class Pipeline>
   std::vector<PlacedSpan> stages_of(const Pipeline& pipeline) const {
-    return stages_of(pipeline, form_);
+    return placed_spans(pipeline, form_, places_);
   }
 
   /// Those of pipelines below the cutoff; all but the slowest need be no faster than that. False where all
@@ -190,7 +173,7 @@ class StageSearch {
     for (const PlacedSpan& stage : stages) add(stage);
     for (PlacedSpan stage : stages)
       if (has_others_update(stage)) {
-        stage.update_weight = kLittle;
+        stage.update_weight = kUpdateCountsLittle;
         add(stage);
       }
     if (open.empty() || clock_.is_over()) {
@@ -214,40 +197,38 @@ class StageSearch {
     return true;
   }
 
-  /// By what memory is worth to the slowest of the stages for which that is not known. False: to none.
-  bool raise_bounds(std::vector<PlacedSpan> stages, double best_s, StageFloors& floors) {
-    std::ranges::stable_sort(stages, std::ranges::greater(), &PlacedSpan::step_s);
-    for (const PlacedSpan& stage : stages)
-      if (modes_.raise_bounds(stage.span, stage.in_flight, best_s, clock_)) {
-        floors.raise(stage.span.devices);
-        solved_.raise_bounds(solver_);
-        return true;
-      }
-    return false;
-  }
+  enum class Work { done, found_better, none };
 
-  /// Raises the bounds on the slowest of the stages for which work may do so, by that work. False: on none,
-  /// or no more may be done.
-  bool work_on_bounds(std::vector<PlacedSpan> stages, double cutoff_s) {
-    if (clock_.is_over()) return false;
-    std::ranges::stable_sort(stages, std::ranges::greater(), &PlacedSpan::step_s);
+  /// Raises the bounds on those stages of a pipeline by which its own may rise the most, and may find better
+  /// ways to run them. None: there are no such stages, or no more may be done.
+  Work work_on_bounds(const PipelineBounds& bounds, const LeastPipeline& pipeline, const PipelineForm& form,
+                      double cutoff_s) {
     std::vector<PlacedSpan> open;
-    for (const PlacedSpan& stage : stages) {
-      if (open.size() == kSolvedAtOnce || solved_cells_ > space_.solved_cells) break;
-      const SolvedStage* known = solved_.find(stage);
-      if (!known && open.empty()) return solve_stages_of(stages, cutoff_s, kSolvedAtOnce);
-      if (!known) break;
-      if (!solver_.is_open(stage, *known) || is_among(open, stage)) continue;
-      solved_cells_ += modes_.cells(stage.span.devices);
+    for (const PlacedSpan& stage : bounds.worth_work(pipeline, form)) {
+      if (open.size() == kSolvedAtOnce || bounded_cells_ > space_.bounded_cells) break;
+      if (is_among(open, stage)) continue;
+      bounded_cells_ += modes_.cells(stage.span.devices);
       open.push_back(stage);
     }
-    const StageSolver::Limits limits{.stages = static_cast<int>(stages.size()), .cutoff = cutoff_s};
+    if (open.empty() || clock_.is_over()) return Work::none;
+    const StageSolver::Limits limits{.stages = static_cast<int>(pipeline.stages.size()), .cutoff = cutoff_s};
     std::vector<SolvedStage> results(open.size());
     run_tasks(static_cast<int>(open.size()), space_.threads, [&](int i) {
-      results[i] = solver_.with_higher_bound(open[i], limits, *solved_.find(open[i]));
+      const SolvedStage* known = solved_.find(open[i]);
+      results[i] =
+          known ? solver_.with_higher_bound(open[i], limits, *known) : solver_.solve(open[i], limits);
     });
-    for (std::size_t i = 0; i < open.size(); ++i) solved_.replace(open[i], std::move(results[i]));
-    return !open.empty();
+    bool found_better = false;
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      const SolvedStage* known = solved_.find(open[i]);
+      found_better |= results[i].best.feasible &&
+                      (!known || seconds_of(results[i].best, 2) != seconds_of(known->best, 2));
+      if (known)
+        solved_.replace(open[i], std::move(results[i]));
+      else
+        solved_.note(open[i], std::move(results[i]));
+    }
+    return found_better ? Work::found_better : Work::done;
   }
 
   /// It, or one that its solution serves.
@@ -261,7 +242,7 @@ class StageSearch {
   bool has_others_update(const PlacedSpan& stage) const {
     const SolvedStage* known = solved_.find(stage);
     return stage.span.devices < space_.devices && known && known->best.feasible &&
-           known->best.update_s > kShortUpdate * known->best.step_s;
+           known->best.update_s > kUpdateThatDecides * known->best.step_s;
   }
 
   void note_shortfall(const StageSpan& span, std::int64_t least_memory) {
@@ -290,66 +271,34 @@ class StageSearch {
     }
   }
 
-  /// Of those that take less than `pipeline_s`; no stages: none does.
-  LeastPipeline least_pipeline(const StageFloors& floors, double pipeline_s, bool known_solutions,
-                               const PipelineForm& form) const {
-    std::vector<LeastPipeline> pipelines = least_pipelines(
-        floors.within(pipeline_s, solved_, known_solutions, {spans_.units(), places_, sizes_}), form,
-        space_.least_stages, stops_);
-    const auto least = std::ranges::min_element(pipelines, {}, &LeastPipeline::seconds);
-    return least == pipelines.end() ? LeastPipeline{{}, pipeline_s} : std::move(*least);
-  }
-
-  /// Under any of them, of those that take less than `pipeline_s`: what holds the bound down.
-  std::pair<LeastPipeline, const PipelineForm*> least_of_schedules(const StageFloors& floors,
-                                                                   double pipeline_s) const {
-    std::pair<LeastPipeline, const PipelineForm*> least{{{}, pipeline_s}, &form_};
-    for (const PipelineForm& form : forms_) {
-      LeastPipeline under = least_pipeline(floors, least.first.seconds, false, form);
-      if (under.seconds < least.first.seconds) least = {std::move(under), &form};
-    }
-    return least;
-  }
-
-  /// On all pipelines under such schedules, or `best` where that is less.
-  double bound_s(StageFloors& floors, double best, const std::vector<PipelineForm>& forms) {
-    double bound = best;
-    for (const PipelineForm& form : forms) {
-      LeastPipeline least{{}, best};
-      do {
-        least = least_pipeline(floors, best, false, form);
-      } while (!least.stages.empty() && least.seconds < bound &&
-               raise_bounds(stages_of(least, form), best, floors));
-      bound = std::min(bound, least.seconds);
-    }
-    return bound;
-  }
-
   /// Solves what a better partition would have to be made of, until there is none.
   void prove() {
     double best = space_.best_s;
     for (const Partition& partition : partitions_) best = std::min(best, partition.seconds);
     clock_.begin(space_.name + ": bounded", 0);
-    StageFloors floors(spans_, modes_, work_, space_.micro_batches);
-    const auto is_worth_it = [&](const LeastPipeline& pipeline) {
-      return pipeline.seconds < best * (1 - space_.gap);
+    PipelineBounds bounds(space_, spans_, modes_, work_, solved_, solver_, {spans_.units(), places_, sizes_},
+                          forms_, clock_, stops_);
+    const auto is_worth_it = [&](const LeastPipeline& least) {
+      return least.seconds < best * (1 - space_.gap);
     };
     double raised_s = 0;
     int in_vain = 0;
     for (;;) {
       // Once solutions show none that is better, bounds may.
-      const LeastPipeline unsolved = least_pipeline(floors, best, true, form_);
-      if (is_worth_it(unsolved) && raise_bounds(stages_of(unsolved), best, floors)) continue;
+      const LeastPipeline unsolved = bounds.least(best, true, form_);
+      if (is_worth_it(unsolved) && bounds.raise(unsolved, form_, best)) continue;
       if (!is_worth_it(unsolved) || !solve_stages_of(stages_of(unsolved), best, kSolvedAtOnce)) {
-        const auto [unproved, form] = least_of_schedules(floors, best);
-        if (!is_worth_it(unproved)) break;
-        const std::vector<PlacedSpan> stages = stages_of(unproved, *form);
-        if (raise_bounds(stages, best, floors)) continue;
+        const auto [unproved, form] = bounds.least(best);
+        const bool is_near = unproved.seconds >= best * (1 - space_.proved_gap);
+        if (!is_worth_it(unproved) || (is_near && bounded_cells_ > space_.bounded_cells / kSoonProved)) break;
+        if (bounds.raise(unproved, *form, best)) continue;
         if (unproved.seconds > (1 + kRaised) * raised_s)
           raised_s = unproved.seconds, in_vain = 0;
         else if (++in_vain > space_.most_in_vain)
           break;
-        if (!work_on_bounds(stages, best)) break;
+        const Work work = work_on_bounds(bounds, unproved, *form, best);
+        if (work == Work::none) break;
+        if (work == Work::done) continue;
       }
       for (Partition& partition : partitions_of(corrected())) {
         if (partition.seconds >= best || !all_solved(partition)) continue;
@@ -357,8 +306,8 @@ class StageSearch {
         partitions_.push_back(std::move(partition));
       }
     }
-    const double of_first_s = bound_s(floors, best, {form_}),
-                 of_all_s = forms_.size() == 1 ? of_first_s : bound_s(floors, best, forms_);
+    const double of_first_s = bounds.bound_s(best, {form_}),
+                 of_all_s = forms_.size() == 1 ? of_first_s : bounds.bound_s(best, forms_);
     outcome_.lower_bound_s = clock_.is_long_over() ? 0 : of_all_s;
     outcome_.bound_of_first_s = clock_.is_long_over() ? 0 : of_first_s;
     outcome_.out_of_time |= clock_.is_long_over();
@@ -418,7 +367,7 @@ class StageSearch {
   const std::function<bool()> stops_ = [this] { return clock_.is_long_over(); };
   StageChoices estimated_ = no_choices();
   SolvedStages solved_;
-  std::int64_t solved_cells_ = 0;
+  std::int64_t solved_cells_ = 0, bounded_cells_ = 0;
   std::vector<Partition> partitions_;  ///< that are worth proposing
   SearchOutcome outcome_;
 };

@@ -25,6 +25,14 @@ StageSolver::StageSolver(const PlanningGraph& planning, const SearchSpace& space
       clock_(clock),
       most_in_flight_(most_in_flight) {}
 
+/// Before it is solved, of weighed_s.
+double StageSolver::least_s(const PlacedSpan& stage, const StageMode& mode) const {
+  const auto [step_s, micro_batch_s, weighed_s] = modes_.least(mode, stage.span, stage.in_flight);
+  if (step_s == infinity) return infinity;
+  return (1 - stage.update_weight) * space_.micro_batches * micro_batch_s + stage.update_weight * step_s +
+         least_arrivals_s(stage);
+}
+
 /// In a step.
 double StageSolver::least_arrivals_s(const PlacedSpan& stage) const {
   const auto [before_s, behind_s] = modes_.least_arrivals(stage.span, stage.sides);
@@ -40,7 +48,7 @@ StageSolver::Outcome StageSolver::try_mode(const PlacedSpan& stage, const Limits
     return solution.feasible ? weighed_s(request, solution.micro_batch_s, solution.update_s) : infinity;
   };
   const double best_s = weighed(solved.best), left_s = std::max(0.0, clock_.left_s());
-  const double least = modes_.least(mode, stage.span, stage.in_flight).step_s + least_arrivals_s(stage);
+  const double least = least_s(stage, mode);
   const double most = stage.update_weight < 1 ? limits.cutoff : std::min(limits.cutoff, best_s);
   if (least >= most || left_s == 0) {
     trial.lower_bound_s = std::max(trial.lower_bound_s, least);
@@ -81,12 +89,10 @@ std::pair<StageMode, SolvedStage::Trial> StageSolver::least_mode(const PlacedSpa
   const auto take = [&](const StageMode& mode, const SolvedStage::Trial& trial) {
     if (trial.lower_bound_s < least.second.lower_bound_s) least = {mode, trial};
   };
-  const double arrivals_s = least_arrivals_s(stage);
   for (const StageMode& mode : modes_.modes_of(stage.span)) {
     const auto tried = solved.tried.find(mode);
     const auto [known_s, effort] = tried == solved.tried.end() ? SolvedStage::Trial{} : tried->second;
-    take(mode,
-         {std::max(known_s, modes_.least(mode, stage.span, stage.in_flight).step_s + arrivals_s), effort});
+    take(mode, {std::max(known_s, least_s(stage, mode)), effort});
   }
   return least;
 }

@@ -8,6 +8,10 @@
 
 namespace alpa {
 
+/// What a second of an update counts that another stage's is longer than; and where it is to be known what
+/// micro-batches take at least.
+inline constexpr double kUpdateCountsLittle = 0.01;
+
 /// A stage of a partition.
 struct PlacedSpan {
   StageSpan span;
@@ -63,6 +67,7 @@ class StageSolver {
   enum class Outcome { fits, short_of_memory, left_out };
   Outcome try_mode(const PlacedSpan&, const Limits&, std::int64_t effort, const StageMode&, const StageWay&,
                    SolvedStage&) const;
+  double least_s(const PlacedSpan&, const StageMode&) const;
   double least_arrivals_s(const PlacedSpan&) const;
   /// The mode with the least bound, and that.
   std::pair<StageMode, SolvedStage::Trial> least_mode(const PlacedSpan&, const SolvedStage&) const;

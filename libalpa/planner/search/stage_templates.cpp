@@ -12,6 +12,9 @@ namespace {
 /// Beyond that many times the fastest split's time for its memory, memory is worth anything.
 constexpr double kDear = 10;
 
+/// Of a step: what is no longer is a short update.
+constexpr double kShortUpdate = 0.02;
+
 constexpr int kRefinements = 1;  ///< how often the front is halved between its ends
 
 StageRequest request_of(const PlanningGraph& planning, const MeshShape& mesh,
@@ -29,6 +32,7 @@ TemplatePoint point_of(const StageTemplate& whole, int micro_batches, int first,
   for (int l = first; l < end; ++l) {
     const LayerCosts& layer = whole.layers[l];
     point.step_s += micro_batches * layer.micro_batch_s + layer.update_s;
+    point.update_s += layer.update_s;
     point.resident_bytes += static_cast<double>(layer.resident_bytes);
     point.micro_batch_bytes += static_cast<double>(layer.micro_batch_bytes);
   }
@@ -69,9 +73,10 @@ std::int64_t TemplateFront::cells() const {
 void TemplateFront::find_templates(const Deadline& deadline) {
   if (bounds_.empty()) return;
   StageBound& free = bounds_.front();
-  if (!bound(free.price, false, free.runs, deadline.seconds_left()))
-    free.runs.layers_s.assign(free.step.layers_s.size(), 0);
+  if (!bound(free.price, 0, free.runs_s, deadline)) free.runs_s.assign(free.step_s.size(), 0);
   const std::optional<TemplatePoint> fastest = at({0, 1}, deadline);
+  if (fastest && fastest->update_s > kShortUpdate * fastest->step_s)
+    bound(free.price, kUpdateTimes, free.weighed_s, deadline);
   for (const int in_flight : {1, 8}) {
     if (in_flight > options_.most_in_flight || !fastest) break;
     if (fastest->bytes(in_flight) <= options_.enough_bytes) continue;
@@ -99,7 +104,7 @@ SelectionSolution TemplateFront::solve(const SelectionProblem& priced, double ti
   SelectionOptions options;
   options.gap = options_.gap;
   options.most_cbc_cells = 0;
-  options.effort = 100;  // elimination and a few prices; what is left of the gap is the bound's slack
+  options.effort = 100;  // elimination and a few prices
   options.time_limit_s = time_limit_s;
   options.cache = options_.cache;
   SelectionSolution solved = solve_selection(priced, options);
@@ -125,20 +130,25 @@ std::optional<TemplatePoint> TemplateFront::at(const MemoryPrice& price, const D
   return point;
 }
 
-bool TemplateFront::bound(const MemoryPrice& price, bool update, StageBound::Sum& sum, double time_limit_s) {
-  const SelectionProblem apart = problem_.priced_apart(price, update);
-  const SelectionSolution solved = solve(apart, time_limit_s);
-  if (!solved.feasible) return false;
-  sum.layers_s = problem_.layer_prices(apart, solved.choice);
-  sum.slack_s = solved.cost - solved.lower_bound;
+bool TemplateFront::bound(const MemoryPrice& price, double update_weight, StageBound::Layers& layers_s,
+                          const Deadline& deadline) {
+  std::vector<double> least;
+  for (const SelectionProblem& layer : problem_.priced_layers(price, update_weight)) {
+    least.push_back(0);
+    if (layer.nodes.empty()) continue;
+    const SelectionSolution solved = solve(layer, deadline.seconds_left());
+    if (!solved.feasible) return false;
+    least.back() = solved.lower_bound;
+  }
+  layers_s = problem_.shared_by_copies(least);
   return true;
 }
 
 void TemplateFront::find_bound(const MemoryPrice& price, const Deadline& deadline) {
   if (!problem_.why_not().empty()) return;
-  StageBound added{request_.mesh, options_.rematerialize, price, {}, {}};
-  if (!bound(price, true, added.step, deadline.seconds_left())) return;
-  if (price.per_byte_s > 0) bound(price, false, added.runs, deadline.seconds_left());
+  StageBound added{request_.mesh, options_.rematerialize, price, {}, {}, {}};
+  if (!bound(price, 1, added.step_s, deadline)) return;
+
   bounds_.push_back(std::move(added));
 }
 

@@ -20,18 +20,19 @@ struct StageTemplate {
 };
 
 /// What bounds every stage on a mesh from below, in the same way of running: of layers first to end - 1 and
-/// no fewer micro-batches in flight than the price has, the sum of theirs less `slack_s` and less what all
-/// memory of a device costs. (Lagrange: what a limit does not allow, a price bounds.)
+/// no fewer micro-batches in flight than the price has, the sum of theirs less what all memory of a device
+/// costs. (Lagrange: what a limit does not allow, a price bounds.)
 struct StageBound {
   MeshShape mesh;
   LayerForm rematerialize;
   MemoryPrice price;
-  struct Sum {
-    std::vector<double> layers_s;
-    double slack_s = 0;  ///< what the solver may have left above the least
-  };
-  Sum step, runs;  ///< of all micro-batches with the update, and without it
+  using Layers = std::vector<double>;  ///< [layer] seconds; empty: not bounded
+  Layers step_s, runs_s;               ///< of all micro-batches with the update, and without it
+  Layers weighed_s;  ///< of all micro-batches with kUpdateTimes updates; empty: updates are short
 };
+
+/// How often an update is counted where it is to be known what a short one takes in micro-batches.
+inline constexpr double kUpdateTimes = 4;
 
 struct TemplateOptions {
   int micro_batches = 1;
@@ -44,7 +45,7 @@ struct TemplateOptions {
 
 /// What layers take as a template has them.
 struct TemplatePoint {
-  double step_s = 0, resident_bytes = 0, micro_batch_bytes = 0;
+  double step_s = 0, update_s = 0, resident_bytes = 0, micro_batch_bytes = 0;
   double bytes(int in_flight) const { return resident_bytes + in_flight * micro_batch_bytes; }
 };
 TemplatePoint point_of(const StageTemplate&, int micro_batches, int first_layer, int end_layer);
@@ -79,7 +80,7 @@ class TemplateFront {
   void refine(const TemplatePoint& fast, const TemplatePoint& lean, int in_flight, int depth,
               const Deadline&);
   SelectionSolution solve(const SelectionProblem& priced, double time_limit_s);
-  bool bound(const MemoryPrice&, bool update, StageBound::Sum&, double time_limit_s);
+  bool bound(const MemoryPrice&, double update_weight, StageBound::Layers&, const Deadline&);
 
   const TemplateOptions options_;
   const StageRequest request_;

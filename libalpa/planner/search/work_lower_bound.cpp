@@ -74,6 +74,7 @@ std::vector<StageFloor> stage_floors(const PlanningGraph& planning, const CostTa
       least.backward_s += floor.micro_batch_s - floor.forward_s;
       least.micro_batch_s += floor.micro_batch_s;
       least.step_s += stage.micro_batches * floor.micro_batch_s + floor.update_s;
+      least.update_s += floor.update_s;
     }
     const LayerLowerBound& last = of_mesh->second[stage.end_layer - 1];
     least.forward_s -= last.forward_end_s;

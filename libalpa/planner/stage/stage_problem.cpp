@@ -195,17 +195,31 @@ void StageProblem::hold_conversions_where(const std::vector<std::int64_t>& bytes
   }
 }
 
-SelectionProblem StageProblem::priced(const MemoryPrice& price) const { return priced(price, false, true); }
-SelectionProblem StageProblem::priced_apart(const MemoryPrice& price, bool update) const {
-  return priced(price, true, update);
+SelectionProblem StageProblem::priced(const MemoryPrice& price) const { return priced(price, false, 1); }
+std::vector<SelectionProblem> StageProblem::priced_layers(const MemoryPrice& price,
+                                                          double update_weight) const {
+  const SelectionProblem apart = priced(price, true, update_weight);
+  std::vector<SelectionProblem> layers(static_cast<std::size_t>(request_.end_layer - request_.first_layer));
+  const auto of_layer = [&](int variable) -> SelectionProblem& {
+    return layers[layer_of(variable) - request_.first_layer];
+  };
+  std::vector<int> within;  // its layer
+  for (std::size_t i = 0; i < apart.nodes.size(); ++i) {
+    std::vector<SelectionProblem::Node>& nodes = of_layer(static_cast<int>(i)).nodes;
+    within.push_back(static_cast<int>(nodes.size()));
+    nodes.push_back(apart.nodes[i]);
+  }
+  for (const SelectionProblem::Edge& edge : apart.edges)
+    of_layer(edge.to).edges.push_back({within[edge.from], within[edge.to], edge.cost});
+  return layers;
 }
 
-SelectionProblem StageProblem::priced(const MemoryPrice& price, bool apart, bool update) const {
+SelectionProblem StageProblem::priced(const MemoryPrice& price, bool apart, double update_weight) const {
   SelectionProblem priced;
   for (const StageVariable& v : stage_.variables) {
     SelectionProblem::Node& node = priced.nodes.emplace_back();
     for (std::size_t c = 0; c < v.choices.size(); ++c)
-      node.cost.push_back(v.cost[c] - (update ? 0 : reader_.cost_once(v, c)) +
+      node.cost.push_back(v.cost[c] - (1 - update_weight) * reader_.cost_once(v, c) +
                           price.per_byte_s * (static_cast<double>(v.resident[c]) +
                                               price.in_flight * static_cast<double>(v.per_micro_batch[c])));
   }
@@ -213,16 +227,18 @@ SelectionProblem StageProblem::priced(const MemoryPrice& price, bool apart, bool
   // then ties.
   std::size_t next = 0;
   for (const auto& [edge, flow] : stage_.edges) {
-    const bool is_free = !update && edge.phase == Phase::update;
+    const double weight = edge.phase == Phase::update ? update_weight : 1;
     if (edge.from == edge.to) {
-      const double runs = runs_per_step(request_, edge.phase) * flow.count;
-      for (std::size_t c = 0; !apart && !is_free && c < priced.nodes[edge.from].cost.size(); ++c)
+      const double runs = weight * runs_per_step(request_, edge.phase) * flow.count;
+      for (std::size_t c = 0; !apart && c < priced.nodes[edge.from].cost.size(); ++c)
         priced.nodes[edge.from].cost[c] += runs * edge_seconds(stage_, edge, c, mesh_costs_)[c];
       continue;
     }
     const SelectionProblem::Edge& known = problem_.edges[next++];
-    if (!apart || (layer_of(edge.from) == layer_of(edge.to) && flow.stays && !is_free))
+    if (!apart || (layer_of(edge.from) == layer_of(edge.to) && flow.stays && weight > 0)) {
       priced.edges.push_back(known);
+      for (double& cost : priced.edges.back().cost) cost *= weight;
+    }
   }
   for (const StageTie& tie : stage_.ties) {
     const SelectionProblem::Edge& known = problem_.edges[next++];
@@ -246,19 +262,6 @@ std::vector<LayerCosts> StageProblem::layer_costs(const std::vector<int>& choice
         costs[layer].working_bytes = std::max(costs[layer].working_bytes, bytes[tick] - lasting);
     }
   return costs;
-}
-
-std::vector<double> StageProblem::layer_prices(const SelectionProblem& priced,
-                                               const std::vector<int>& choice) const {
-  std::vector<double> of_all(static_cast<std::size_t>(request_.end_layer - request_.first_layer));
-  const auto place = [&](int variable) -> double& {
-    return of_all[layer_of(variable) - request_.first_layer];
-  };
-  for (std::size_t i = 0; i < priced.nodes.size(); ++i)
-    place(static_cast<int>(i)) += priced.nodes[i].cost[choice[i]];
-  for (const SelectionProblem::Edge& edge : priced.edges)
-    place(edge.to) += edge.cost[choice[edge.from] * priced.nodes[edge.to].cost.size() + choice[edge.to]];
-  return reader_.shared_by_copies(of_all);
 }
 
 std::vector<int> StageProblem::with_conversions(std::vector<int> choice) const {

@@ -41,13 +41,15 @@ class StageProblem {
 
   /// The problem with memory paid for, not limited.
   SelectionProblem priced(const MemoryPrice&) const;
-  /// Likewise, but what goes from one layer to another is free: the least cost is a bound that adds up over
-  /// layers, on every stage made of some of them. Without `update`, on its micro-batches alone.
-  SelectionProblem priced_apart(const MemoryPrice&, bool update) const;
+  /// [layer of the stage] Likewise, of each layer by itself, what goes to others being free: the least costs
+  /// add up to a bound on every stage made of some of them. An update counts so often; 0: micro-batches
+  /// alone. Equal layers share what the first of them has.
+  std::vector<SelectionProblem> priced_layers(const MemoryPrice&, double update_weight) const;
+  std::vector<double> shared_by_copies(const std::vector<double>& of_layers) const {
+    return reader_.shared_by_copies(of_layers);
+  }
   /// [layer of the stage] Of a choice for every variable.
   std::vector<LayerCosts> layer_costs(const std::vector<int>& choice) const;
-  /// [layer of the stage] What a choice pays in a problem that priced() made.
-  std::vector<double> layer_prices(const SelectionProblem& priced, const std::vector<int>& choice) const;
   int layer_of(int variable) const { return reader_.layer_of(stage_.variables[variable]); }
 
   /// What a choice for every variable makes all nodes of the selection problem choose, and the other way.
@@ -59,7 +61,7 @@ class StageProblem {
  private:
   const StageVariable& variable(int index) const { return stage_.variables[index]; }
 
-  SelectionProblem priced(const MemoryPrice&, bool apart, bool update) const;
+  SelectionProblem priced(const MemoryPrice&, bool apart, double update_weight) const;
   std::optional<std::int64_t> most_bytes() const;
   void make_selection();
   int node_of_conversion(std::size_t);

@@ -30,6 +30,7 @@ StageFloor floor_of(const StageWork& work, int micro_batches) {
           .backward_s = work.backward_s,
           .micro_batch_s = micro_batch_s,
           .step_s = micro_batches * micro_batch_s + work.update_s,
+          .update_s = work.update_s,
           .sends_last = work.forward_end_s == 0};
 }
 
@@ -137,6 +138,25 @@ TEST(LeastPipeline, IsWhatEqualStagesWithSplitBackwardsTake) {
     }
 }
 
+// An update comes after a stage's last backward, so that of the first stage is waited for.
+TEST(LeastPipeline, IsWhatEqualStagesTakeWithAnUpdate) {
+  for (const int stages : {1, 2, 5}) {
+    const std::vector<StageWork> works(static_cast<std::size_t>(stages), {1, 1, 4});
+    const double least = least_pipeline_s(floors_of(works, 8), form_of("1f1b", 8, stages));
+    EXPECT_DOUBLE_EQ(least, 2.0 * (8 + stages - 1) + 4) << stages;
+    EXPECT_DOUBLE_EQ(least, simulated_s(works, "1f1b", 8)) << stages;
+  }
+}
+
+// What stages take in micro-batches and in their updates is known apart, so a fast last stage does not hide
+// the update of one before it.
+TEST(LeastPipeline, CountsAnUpdateBehindASlowLaterStage) {
+  std::vector<StageWork> works{{1, 1, 4}, {2, 2, 0}};
+  const double least = least_pipeline_s(floors_of(works, 8), form_of("1f1b", 8, 2));
+  EXPECT_DOUBLE_EQ(simulated_s(works, "1f1b", 8), 1 + 8 * 4 + 1 + 4);
+  EXPECT_DOUBLE_EQ(least, 1 + 8 * 4 + 1 + 4);
+}
+
 // A slow early stage goes on with its next micro-batches while later ones have the first.
 TEST(LeastPipeline, LetsASlowEarlyStageGoOn) {
   const std::vector<StageWork> works{{1, 1, 0}, {0.5, 0.5, 0}};
@@ -212,7 +232,7 @@ TEST(LeastPipelines, AreNotAboveAnyPipeline) {
       EXPECT_EQ(pipeline.stages.back().end_layer, choices.layers());
     }
   }
-  EXPECT_GT(sum, 0.9 * sum_of_all);  // what is lost where each part of a bound is the least by itself
+  EXPECT_GT(sum, 0.999 * sum_of_all);  // what is lost where one pipeline stands for two
 }
 
 TEST(LeastPipelines, KeepTheLeastNumberOfStages) {

@@ -113,6 +113,9 @@ TEST_P(Templates, BoundEveryStageFromBelow) {
       const StageEstimates::Least least = said.least(GetParam().mesh, form, recomputed, first, end, 1);
       EXPECT_LE(least.step_s, solution.step_s * (1 + 1e-9)) << first << " to " << end;
       EXPECT_LE(least.micro_batch_s, solution.micro_batch_s * (1 + 1e-9)) << first << " to " << end;
+      EXPECT_LE(least.weighed_s,
+                (kMicroBatches * solution.micro_batch_s + kUpdateTimes * solution.update_s) * (1 + 1e-9))
+          << first << " to " << end;
       // Bounds that are worth something; single layers may do no more than bring values to others.
       EXPECT_GT(least.step_s, 0.5 * solution.step_s) << first << " to " << end;
       if (end - first > 1) {
@@ -133,14 +136,9 @@ TEST_P(Templates, BoundStagesThatMemoryLimits) {
     const double bytes =
         static_cast<double>(solution.resident_bytes) + static_cast<double>(solution.micro_batch_bytes);
     for (const StageBound& bound : found->bounds()) {
-      const auto least_of = [&](const StageBound::Sum& sum) {
-        double least = -sum.slack_s - bound.price.per_byte_s * bytes;
-        for (int layer = first; layer < end; ++layer) least += sum.layers_s[layer];
-        return least;
-      };
-      EXPECT_LE(least_of(bound.step), solution.step_s * (1 + 1e-9)) << first << " to " << end;
-      EXPECT_LE(least_of(bound.runs), kMicroBatches * solution.micro_batch_s * (1 + 1e-9))
-          << first << " to " << end;
+      double least = -bound.price.per_byte_s * bytes;
+      for (int layer = first; layer < end; ++layer) least += bound.step_s[layer];
+      EXPECT_LE(least, solution.step_s * (1 + 1e-9)) << first << " to " << end;
     }
   });
 }
