@@ -20,6 +20,7 @@ PipelineBounds::PipelineBounds(const SearchSpace& space, const StageSpans& spans
       solver_(solver),
       none_(std::move(none)),
       forms_(std::move(forms)),
+      known_s_(forms_.size(), 0),
       clock_(clock),
       stops_(std::move(stops)),
       floors_(spans, modes, work, space.micro_batches) {}
@@ -31,34 +32,39 @@ LeastPipeline PipelineBounds::least(double pipeline_s, bool known_solutions, con
   return least == pipelines.end() ? LeastPipeline{{}, pipeline_s} : std::move(*least);
 }
 
-std::pair<LeastPipeline, const PipelineForm*> PipelineBounds::least(double pipeline_s) const {
-  std::pair<LeastPipeline, const PipelineForm*> least_of_all{{{}, pipeline_s}, &forms_.front()};
-  for (const PipelineForm& form : forms_) {
-    LeastPipeline under = least(least_of_all.first.seconds, false, form);
-    if (under.seconds < least_of_all.first.seconds) least_of_all = {std::move(under), &form};
+/// Bounds only rise, so those of schedules that were higher before need not be found again.
+std::pair<LeastPipeline, const PipelineForm*> PipelineBounds::least(double pipeline_s) {
+  for (;;) {
+    const auto form = static_cast<std::size_t>(std::ranges::min_element(known_s_) - known_s_.begin());
+    LeastPipeline found{{}, pipeline_s};
+    if (known_s_[form] < pipeline_s) found = least(pipeline_s, false, forms_[form]);
+    known_s_[form] = std::max(known_s_[form], found.seconds);
+    if (found.seconds <= std::ranges::min(known_s_)) return {std::move(found), &forms_[form]};
   }
-  return least_of_all;
 }
 
 /// The shorter a time is, the more is known of pipelines that take less: it is bisected up to where there are
 /// some.
-double PipelineBounds::bound_s(double best_s, const std::vector<PipelineForm>& forms) {
-  double bound = best_s;
-  for (const PipelineForm& form : forms) {
-    LeastPipeline known;
-    do {
-      known = least(best_s, false, form);
-    } while (known.seconds < bound && raise(known, form, best_s));
-    double none_below = known.seconds;
-    for (double above = bound; above - none_below > kBisected * bound;) {
-      const double middle = (none_below + above) / 2,
-                   least_s = std::min(middle, least(middle, false, form).seconds);
-      none_below = std::max(none_below, least_s);
-      if (least_s < middle) above = middle;
-    }
-    bound = std::min(bound, none_below);
+double PipelineBounds::bound_under(const PipelineForm& form, double best_s, double bound_s) {
+  LeastPipeline known;
+  do {
+    known = least(best_s, false, form);
+  } while (known.seconds < bound_s && raise(known, form, best_s));
+  double none_below = known.seconds;
+  for (double above = bound_s; above - none_below > kBisected * bound_s;) {
+    const double middle = (none_below + above) / 2,
+                 least_s = std::min(middle, least(middle, false, form).seconds);
+    none_below = std::max(none_below, least_s);
+    if (least_s < middle) above = middle;
   }
-  return bound;
+  return std::min(bound_s, none_below);
+}
+
+double PipelineBounds::bound_under_others(double best_s, double of_first_s) {
+  double bound_s = of_first_s;
+  for (std::size_t form = 1; form < forms_.size(); ++form)
+    bound_s = bound_under(forms_[form], best_s, bound_s);
+  return bound_s;
 }
 
 bool PipelineBounds::raise(const LeastPipeline& pipeline, const PipelineForm& form, double best_s) {
@@ -89,7 +95,7 @@ std::vector<PlacedSpan> PipelineBounds::worth_work(const LeastPipeline& pipeline
       stage.update_weight = weight;
       if (const SolvedStage* known = solved_.find(stage); known && !solver_.is_open(stage, *known)) continue;
       std::vector<StageFloor> raised = floors;
-      const StageSeconds most = known_s(stage);
+      const StageSeconds most = likely_s(stage);
       StageFloor& floor = raised[s];
       if (weight < 1)
         floor.micro_batch_s = std::max(floor.micro_batch_s, most.first);
@@ -108,7 +114,7 @@ std::vector<PlacedSpan> PipelineBounds::worth_work(const LeastPipeline& pipeline
 }
 
 /// By its solution, or else by estimates: about as much as its bound may come to.
-StageSeconds PipelineBounds::known_s(const PlacedSpan& stage) const {
+StageSeconds PipelineBounds::likely_s(const PlacedSpan& stage) const {
   PlacedSpan in_full = stage;
   in_full.update_weight = 1;
   for (const PlacedSpan& solved : {stage, in_full})

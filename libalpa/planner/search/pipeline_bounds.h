@@ -39,10 +39,13 @@ class PipelineBounds {
   /// Of those that take less than `pipeline_s`; no stages: none does. `known_solutions`: as of StageFloors.
   LeastPipeline least(double pipeline_s, bool known_solutions, const PipelineForm&) const;
   /// Under any schedule: what holds the bound down.
-  std::pair<LeastPipeline, const PipelineForm*> least(double pipeline_s) const;
+  std::pair<LeastPipeline, const PipelineForm*> least(double pipeline_s);
 
-  /// On all pipelines under such schedules, or `best_s` where that is less.
-  double bound_s(double best_s, const std::vector<PipelineForm>&);
+  /// On all pipelines under that schedule, or `bound_s` where that is less: a bound under others, or the best
+  /// that is found.
+  double bound_under(const PipelineForm&, double best_s, double bound_s);
+  /// Under any schedule, once it is known under the first.
+  double bound_under_others(double best_s, double of_first_s);
 
   /// By what memory is worth to the slowest of the stages for which that is not known. False: to none.
   bool raise(const LeastPipeline&, const PipelineForm&, double best_s);
@@ -52,7 +55,7 @@ class PipelineBounds {
   std::vector<PlacedSpan> worth_work(const LeastPipeline&, const PipelineForm&) const;
 
  private:
-  StageSeconds known_s(const PlacedSpan&) const;
+  StageSeconds likely_s(const PlacedSpan&) const;
 
   const SearchSpace& space_;
   StageModes& modes_;
@@ -60,6 +63,7 @@ class PipelineBounds {
   const StageSolver& solver_;
   const FloorChoices none_;
   const std::vector<PipelineForm> forms_;
+  std::vector<double> known_s_;  ///< of forms_: bounds when they were last found
   PlanningClock& clock_;
   const std::function<bool()> stops_;
   StageFloors floors_;

@@ -103,16 +103,20 @@ class PlanSearch {
 
   /// What lasts from step to step is somewhere, whatever the plan.
   void refuse_states_that_cannot_fit(const Graph& graph) const {
-    std::int64_t bytes = 0;
-    for (const State& state : graph.states) bytes += byte_count(value_of(graph, state.value).type);
+    std::int64_t parameters = 0, bytes = 0;
+    for (const State& state : graph.states) {
+      const std::int64_t own = byte_count(value_of(graph, state.value).type);
+      bytes += own;
+      if (state.is_parameter) parameters += own;
+    }
     const std::int64_t limit = best_of_parts(costs_.cluster()).memory_bytes;
     if (bytes / devices_ <= limit) return;
     throw Error(
         ErrorKind::infeasible,
-        fmt::format("no plan fits: parameters and the optimizer's states take {}, {} on each of {} at "
+        fmt::format("no plan fits: parameters take {} and the optimizer's states {}, {} on each of {} at "
                     "least, {} is there: {} short",
-                    bytes_text(bytes), bytes_text(bytes / devices_), count_text(devices_, "device"),
-                    bytes_text(limit), bytes_text(bytes / devices_ - limit)),
+                    bytes_text(parameters), bytes_text(bytes - parameters), bytes_text(bytes / devices_),
+                    count_text(devices_, "device"), bytes_text(limit), bytes_text(bytes / devices_ - limit)),
         fmt::format("{} or more, with room for gradients and activations beside; or an optimizer with fewer "
                     "states (adafactor)",
                     count_text(bytes / limit + 1, "device")));

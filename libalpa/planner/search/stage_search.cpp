@@ -306,8 +306,8 @@ class StageSearch {
         partitions_.push_back(std::move(partition));
       }
     }
-    const double of_first_s = bounds.bound_s(best, {form_}),
-                 of_all_s = forms_.size() == 1 ? of_first_s : bounds.bound_s(best, forms_);
+    const double of_first_s = bounds.bound_under(form_, best, best),
+                 of_all_s = bounds.bound_under_others(best, of_first_s);
     outcome_.lower_bound_s = clock_.is_long_over() ? 0 : of_all_s;
     outcome_.bound_of_first_s = clock_.is_long_over() ? 0 : of_first_s;
     outcome_.out_of_time |= clock_.is_long_over();

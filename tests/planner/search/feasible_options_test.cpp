@@ -36,8 +36,9 @@ TEST(FeasibleOptions, NamesWhatLastsWhereThatAloneIsTooMuch) {
   EXPECT_THAT(
       [&] { plan_quietly(small_model(), cluster); },
       ThrowsMessage<Error>(testing::AllOf(
-          HasSubstr(fmt::format("parameters and the optimizer's states take {}, {} on each of 2 devices",
-                                bytes_text(3 * 4 * parameters), bytes_text(3 * 4 * parameters / 2))),
+          HasSubstr(fmt::format("parameters take {} and the optimizer's states {}, {} on each of 2 devices",
+                                bytes_text(4 * parameters), bytes_text(2 * 4 * parameters),
+                                bytes_text(3 * 4 * parameters / 2))),
           HasSubstr("1.00 KiB short"), HasSubstr("try: 3 devices or more"))));
 }
 
