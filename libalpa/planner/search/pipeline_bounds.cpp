@@ -94,15 +94,16 @@ std::vector<PlacedSpan> PipelineBounds::worth_work(const LeastPipeline& pipeline
       PlacedSpan stage = stages[s];
       stage.update_weight = weight;
       if (const SolvedStage* known = solved_.find(stage); known && !solver_.is_open(stage, *known)) continue;
-      std::vector<StageFloor> raised = floors;
       const StageSeconds most = likely_s(stage);
-      StageFloor& floor = raised[s];
+      StageFloor& floor = floors[s];
+      const StageFloor before = floor;
       if (weight < 1)
         floor.micro_batch_s = std::max(floor.micro_batch_s, most.first);
       else
         floor.step_s = std::max(floor.step_s, step_s(most));
       floor.step_s = std::max(floor.step_s, space_.micro_batches * floor.micro_batch_s);
-      all.push_back({stage, least_pipeline_s(raised, form) - pipeline.seconds});
+      all.push_back({stage, least_pipeline_s(floors, form) - pipeline.seconds});
+      floor = before;
     }
   // Estimates may be too low, so of those that seem to gain nothing the slowest may do so.
   std::ranges::stable_sort(all, [](const Gain& a, const Gain& b) {

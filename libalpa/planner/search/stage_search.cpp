@@ -25,9 +25,6 @@ constexpr double kEstimatesAbove = 1.04;
 /// Of a pipeline that may be better than the best: its slowest stages show soonest that it is not.
 constexpr std::size_t kSolvedAtOnce = 2;
 
-/// Of a step: an update that is no longer does not decide how a stage is run.
-constexpr double kUpdateThatDecides = 0.02;
-
 /// Of the work that may be done for bounds: a part that is done however near they are.
 constexpr std::int64_t kSoonProved = 8;
 
@@ -210,7 +207,10 @@ class StageSearch {
       bounded_cells_ += modes_.cells(stage.span.devices);
       open.push_back(stage);
     }
-    if (open.empty() || clock_.is_over()) return Work::none;
+    if (open.empty() || clock_.is_over()) {
+      outcome_.out_of_time |= !open.empty();
+      return Work::none;
+    }
     const StageSolver::Limits limits{.stages = static_cast<int>(pipeline.stages.size()), .cutoff = cutoff_s};
     std::vector<SolvedStage> results(open.size());
     run_tasks(static_cast<int>(open.size()), space_.threads, [&](int i) {
@@ -220,6 +220,7 @@ class StageSearch {
     });
     bool found_better = false;
     for (std::size_t i = 0; i < open.size(); ++i) {
+      outcome_.out_of_time |= results[i].best.hit_time_limit;
       const SolvedStage* known = solved_.find(open[i]);
       found_better |= results[i].best.feasible &&
                       (!known || seconds_of(results[i].best, 2) != seconds_of(known->best, 2));
@@ -242,7 +243,7 @@ class StageSearch {
   bool has_others_update(const PlacedSpan& stage) const {
     const SolvedStage* known = solved_.find(stage);
     return stage.span.devices < space_.devices && known && known->best.feasible &&
-           known->best.update_s > kUpdateThatDecides * known->best.step_s;
+           known->best.update_s > kShortUpdate * known->best.step_s;
   }
 
   void note_shortfall(const StageSpan& span, std::int64_t least_memory) {

@@ -28,7 +28,8 @@ StageSolver::StageSolver(const PlanningGraph& planning, const SearchSpace& space
 /// Before it is solved, of weighed_s.
 double StageSolver::least_s(const PlacedSpan& stage, const StageMode& mode) const {
   const auto [step_s, micro_batch_s, weighed_s] = modes_.least(mode, stage.span, stage.in_flight);
-  if (step_s == infinity) return infinity;
+  // Micro-batches alone are not bounded on meshes that are of no use.
+  if (stage.update_weight == 1 || step_s == infinity) return step_s + least_arrivals_s(stage);
   return (1 - stage.update_weight) * space_.micro_batches * micro_batch_s + stage.update_weight * step_s +
          least_arrivals_s(stage);
 }

@@ -12,9 +12,6 @@ namespace {
 /// Beyond that many times the fastest split's time for its memory, memory is worth anything.
 constexpr double kDear = 10;
 
-/// Of a step: what is no longer is a short update.
-constexpr double kShortUpdate = 0.02;
-
 constexpr int kRefinements = 1;  ///< how often the front is halved between its ends
 
 StageRequest request_of(const PlanningGraph& planning, const MeshShape& mesh,
@@ -148,7 +145,6 @@ void TemplateFront::find_bound(const MemoryPrice& price, const Deadline& deadlin
   if (!problem_.why_not().empty()) return;
   StageBound added{request_.mesh, options_.rematerialize, price, {}, {}, {}};
   if (!bound(price, 1, added.step_s, deadline)) return;
-
   bounds_.push_back(std::move(added));
 }
 

@@ -31,6 +31,9 @@ struct StageBound {
   Layers weighed_s;  ///< of all micro-batches with kUpdateTimes updates; empty: updates are short
 };
 
+/// Of a step: an update that is no longer decides little.
+inline constexpr double kShortUpdate = 0.02;
+
 /// How often an update is counted where it is to be known what a short one takes in micro-batches.
 inline constexpr double kUpdateTimes = 4;
 
