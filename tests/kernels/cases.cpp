@@ -316,7 +316,7 @@ std::vector<OpCase> all_cases() {
        })
     cases.push_back({"einsum", operands, equation(text)});
   // Blocks of the CPU kernels are 64 queries and 256 keys; the CUDA kernels have a form for heads up to 32,
-  // 64 and 128 wide. Head counts with and without sharing.
+  // 64 and 128 wide, and on tensor cores blocks of 64 and 32. Head counts with and without sharing.
   for (const I causal : {I{0}, I{1}}) {
     const Attributes mask{{"causal", causal}};
     cases.push_back({"attention", "t[2x5x2x4] t[2x5x2x4] t[2x5x2x4]", mask});
@@ -325,6 +325,7 @@ std::vector<OpCase> all_cases() {
         {"attention", "t[1x290x1x8] t[1x290x1x8] t[1x290x1x8]", {{"causal", causal}, {"scale", 2.0}}});
     cases.push_back({"attention", "t[1x35x2x40] t[1x35x1x40] t[1x35x1x40]", mask});
     cases.push_back({"attention", "t[1x18x1x100] t[1x35x1x100] t[1x35x1x100]", mask});
+    cases.push_back({"attention", "t[1x70x2x128] t[1x70x1x128] t[1x70x1x128]", mask});
     cases.push_back(
         {"attention_grad", "t[2x5x2x4] t[2x5x2x4] t[2x5x2x4] t[2x5x2x4] t[2x5x2x4] p[2x2x5]", mask});
     cases.push_back(
@@ -336,6 +337,9 @@ std::vector<OpCase> all_cases() {
                      "t[1x35x2x40] t[1x35x2x40] t[1x35x1x40] t[1x35x1x40] t[1x35x2x40] p[1x2x35]", mask});
     cases.push_back({"attention_grad",
                      "t[1x18x1x100] t[1x18x1x100] t[1x35x1x100] t[1x35x1x100] t[1x18x1x100] p[1x1x18]",
+                     mask});
+    cases.push_back({"attention_grad",
+                     "t[1x70x2x128] t[1x70x2x128] t[1x70x1x128] t[1x70x1x128] t[1x70x2x128] p[1x2x70]",
                      mask});
   }
   add_convolutions(cases);

@@ -29,8 +29,11 @@ PreparedCase prepare(const OpCase&, DType);
 std::vector<DType> types_of(const OpCase&, DeviceKind);
 
 /// Elements are sums of up to some hundred f32 products of order 1, so their error is a few 1e-6 of the
-/// largest; rounding a result to bf16 adds at most 2^-9 of it, to f16 2^-12.
-void expect_near(const Values& actual, const Values& expected, DType stored, const std::string& what);
+/// largest; rounding a result to bf16 adds at most 2^-9 of it, to f16 2^-12. `has_rounded_terms`: one factor
+/// of each product is rounded so too. Without their signs, the products of an element add up to no more than
+/// twice the largest.
+void expect_near(const Values& actual, const Values& expected, DType stored, const std::string& what,
+                 bool has_rounded_terms = false);
 void expect_all_near(const std::vector<Values>& actual, const std::vector<Values>& expected,
                      const PreparedCase&);
 

@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "libalpa/kernels/cuda/attention_tensor_cores.h"
 #include "libalpa/kernels/cuda/attention_tiles.cuh"
 #include "libalpa/kernels/cuda/block_reduce.cuh"
 #include "libalpa/kernels/cuda/kernels_cuda.h"
@@ -18,7 +19,7 @@ __global__ void attend(AttentionExtents e, std::int64_t position, bool resumes, 
   __shared__ VectorTile<kTileRows, kWidth> queries;
   __shared__ VectorTile<kTileColumns, kWidth> columns;  // keys and values in turn
   __shared__ ScoreTile weights;
-  const QueryTile at(e);
+  const QueryTile at(e, kTileRows);
   const std::int64_t row = at.first + own_row(), visible = seen_keys(e, position + row);
   load(queries, at.head.queries(e, query, at.first), e.width);
   VectorPart<kWidth> sums;
@@ -66,13 +67,14 @@ __global__ void attend(AttentionExtents e, std::int64_t position, bool resumes, 
 
 std::unique_ptr<Kernel> attention_cuda(Device&, const KernelShape& shape) {
   if (!types_match(shape, "ttt->tf")) return nullptr;
+  if (runs_on_tensor_cores(shape)) return attention_on_tensor_cores(shape);
   const AttentionExtents e(shape.operands[0], shape.operands[1], shape.attributes);
   return for_float_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return for_width(e.width, [&](auto width) -> std::unique_ptr<Kernel> {
       constexpr int kWidth = decltype(width)::value;
       return cuda_kernel([e](const KernelCall& call, cudaStream_t stream) {
-        launch(stream, blocks_of(e.batch * e.heads * QueryTile::tiles(e)), kTileThreads, attend<T, kWidth>, e,
+        launch(stream, QueryTile::blocks(e, kTileRows), kTileThreads, attend<T, kWidth>, e,
                query_position(call.operands[0], call.operands[1]), call.accumulate, call.operand<T>(0),
                call.operand<T>(1), call.operand<T>(2), call.result<T>(0), call.result<float>(1));
       });

@@ -1,3 +1,4 @@
+#include "libalpa/kernels/cuda/attention_tensor_cores.h"
 #include "libalpa/kernels/cuda/attention_tiles.cuh"
 #include "libalpa/kernels/cuda/block_reduce.cuh"
 #include "libalpa/kernels/cuda/kernels_cuda.h"
@@ -5,25 +6,13 @@
 namespace alpa::ops {
 namespace {
 
-// With p = softmax weights, dp = d output value^T and delta = the product of a row of d output with its
-// output: d scores = p * (dp - delta), d query = scale * d scores key, d key = scale * d scores^T query, d
-// value = p^T d output.
-
-template <class T>
-struct GradientOperands {
-  const T *doutput, *query, *key, *value, *output;
-  const float* log_sums;
-  std::int64_t position;  ///< of the first query, counted from the first key
-  bool resumes;           ///< gradients are added to what the results hold
-};
-
 /// d query of a tile of queries; writes their deltas too.
 template <class T, int kWidth>
 __global__ void query_gradient(AttentionExtents e, GradientOperands<T> in, float* deltas, T* dquery) {
   __shared__ VectorTile<kTileRows, kWidth> queries, doutputs;
   __shared__ VectorTile<kTileColumns, kWidth> columns;  // values and keys in turn
   __shared__ ScoreTile dscores;
-  const QueryTile at(e);
+  const QueryTile at(e, kTileRows);
   const std::int64_t row = at.first + own_row(), visible = seen_keys(e, in.position + row);
   const bool exists = row < e.queries;
   load(queries, at.head.queries(e, in.query, at.first), e.width);
@@ -62,22 +51,6 @@ __global__ void query_gradient(AttentionExtents e, GradientOperands<T> in, float
   if (exists) sums.store(at.head.queries(e, dquery, row).data, e.width);
 }
 
-/// The keys that a block of threads works on.
-struct KeyTile {
-  Head head;
-  std::int64_t first;
-
-  __device__ explicit KeyTile(const AttentionExtents& e) {
-    const std::int64_t block = blockIdx.x;
-    head = {block / e.groups % e.batch, 0, block % e.groups};
-    first = block / (e.batch * e.groups) * kTileRows;
-  }
-
-  __host__ __device__ static std::int64_t tiles(const AttentionExtents& e) {
-    return (e.keys + kTileRows - 1) / kTileRows;
-  }
-};
-
 /// d key and d value of a tile of keys, from all queries of all heads that share them.
 template <class T, int kWidth>
 __global__ void key_gradient(AttentionExtents e, GradientOperands<T> in, const float* deltas, T* dkey,
@@ -85,7 +58,7 @@ __global__ void key_gradient(AttentionExtents e, GradientOperands<T> in, const f
   __shared__ VectorTile<kTileRows, kWidth> keys, values;
   __shared__ VectorTile<kTileColumns, kWidth> columns;  // queries and d outputs in turn
   __shared__ ScoreTile weights;                         // and their gradients in turn
-  KeyTile at(e);
+  KeyTile at(e, kTileRows);
   const std::int64_t row = at.first + own_row();
   load(keys, at.head.keys(e, in.key, at.first), e.width);
   load(values, at.head.keys(e, in.value, at.first), e.width);
@@ -94,7 +67,7 @@ __global__ void key_gradient(AttentionExtents e, GradientOperands<T> in, const f
     dkeys.resume(at.head.keys(e, dkey, row).data, e.width);
     dvalues.resume(at.head.keys(e, dvalue, row).data, e.width);
   }
-  const std::int64_t unseeing = e.causal && at.first > in.position ? at.first - in.position : 0;
+  const std::int64_t unseeing = in.first_to_see(e, at.first);
   for (std::int64_t shared = 0; shared < e.share; ++shared) {
     at.head.query = at.head.key * e.share + shared;
     const std::int64_t numbers = at.head.row_numbers(e);
@@ -135,19 +108,12 @@ __global__ void key_gradient(AttentionExtents e, GradientOperands<T> in, const f
 template <class T, int kWidth>
 std::unique_ptr<Kernel> gradient_kernel(const AttentionExtents& e) {
   return cuda_kernel([e](const KernelCall& call, cudaStream_t stream) {
-    const GradientOperands<T> in{call.operand<T>(0),
-                                 call.operand<T>(1),
-                                 call.operand<T>(2),
-                                 call.operand<T>(3),
-                                 call.operand<T>(4),
-                                 call.operand<float>(5),
-                                 query_position(call.operands[1], call.operands[2]),
-                                 call.accumulate};
+    const GradientOperands<T> in(call);
     auto* delta = static_cast<float*>(call.workspace);  // one number per row
-    launch(stream, blocks_of(e.batch * e.heads * QueryTile::tiles(e)), kTileThreads,
-           query_gradient<T, kWidth>, e, in, delta, call.result<T>(0));
-    launch(stream, blocks_of(e.batch * e.groups * KeyTile::tiles(e)), kTileThreads, key_gradient<T, kWidth>,
-           e, in, delta, call.result<T>(1), call.result<T>(2));
+    launch(stream, QueryTile::blocks(e, kTileRows), kTileThreads, query_gradient<T, kWidth>, e, in, delta,
+           call.result<T>(0));
+    launch(stream, KeyTile::blocks(e, kTileRows), kTileThreads, key_gradient<T, kWidth>, e, in, delta,
+           call.result<T>(1), call.result<T>(2));
   });
 }
 
@@ -155,6 +121,7 @@ std::unique_ptr<Kernel> gradient_kernel(const AttentionExtents& e) {
 
 std::unique_ptr<Kernel> attention_grad_cuda(Device&, const KernelShape& shape) {
   if (!types_match(shape, "tttttf->ttt")) return nullptr;
+  if (runs_on_tensor_cores(shape)) return attention_grad_on_tensor_cores(shape);
   const AttentionExtents e(shape.operands[1], shape.operands[2], shape.attributes);
   return for_float_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);

@@ -1,6 +1,5 @@
 #pragma once
-#include "libalpa/kernels/attention_extents.h"
-#include "libalpa/kernels/cuda/cuda_kernel.cuh"
+#include "libalpa/kernels/cuda/attention_heads.cuh"
 
 namespace alpa {
 
@@ -12,7 +11,6 @@ namespace alpa {
 /// the width is 0 in all tiles.
 inline constexpr int kTileRows = 16, kTileColumns = 32, kRowThreads = 8;
 inline constexpr int kTileThreads = kTileRows * kRowThreads, kColumnsPerThread = kTileColumns / kRowThreads;
-inline constexpr int kMostWidth = 128;
 
 /// Rows of vectors in shared memory; the extra column keeps threads that go down a column on different banks.
 template <int kRows, int kWidth>
@@ -60,57 +58,6 @@ struct VectorPart {
   }
 };
 
-/// Vectors of one head in global memory: `count` of them, `stride` elements apart.
-template <class T>
-struct Vectors {
-  T* data;
-  std::int64_t stride, count;
-};
-
-/// One head of one batch element.
-struct Head {
-  std::int64_t batch, query, key;  ///< query and key: their heads
-
-  /// Its vectors from row `first` on.
-  template <class T>
-  __device__ Vectors<T> queries(const AttentionExtents& e, T* tensor, std::int64_t first) const {
-    return {tensor + ((batch * e.queries + first) * e.heads + query) * e.width, e.heads * e.width,
-            e.queries - first};
-  }
-  template <class T>
-  __device__ Vectors<T> keys(const AttentionExtents& e, T* tensor, std::int64_t first) const {
-    return {tensor + ((batch * e.keys + first) * e.groups + key) * e.width, e.groups * e.width,
-            e.keys - first};
-  }
-
-  /// Where the numbers of its queries begin in a tensor [batch, heads, queries].
-  __device__ std::int64_t row_numbers(const AttentionExtents& e) const {
-    return (batch * e.heads + query) * e.queries;
-  }
-};
-
-/// The queries that a block of threads works on. Later ones see more keys; they come first so that no block
-/// is left with a long one at the end.
-struct QueryTile {
-  Head head;
-  std::int64_t first;
-
-  __device__ explicit QueryTile(const AttentionExtents& e) {
-    const std::int64_t heads = e.batch * e.heads, block = blockIdx.x, query = block % e.heads;
-    head = {block / e.heads % e.batch, query, query / e.share};
-    first = (tiles(e) - 1 - block / heads) * kTileRows;
-  }
-
-  __host__ __device__ static std::int64_t tiles(const AttentionExtents& e) {
-    return (e.queries + kTileRows - 1) / kTileRows;
-  }
-};
-
-/// Keys that queries see up to that position, counted from the first key; 0 or less: none.
-__device__ inline std::int64_t seen_keys(const AttentionExtents& e, std::int64_t position) {
-  return e.causal && position + 1 < e.keys ? position + 1 : e.keys;
-}
-
 /// All threads of a block fill a tile, with zeros where there are no more vectors.
 template <int kRows, int kWidth, class T>
 __device__ void load(VectorTile<kRows, kWidth>& tile, const Vectors<const T>& from, std::int64_t width) {
@@ -137,15 +84,6 @@ __device__ float row_reduce(float value, Combine combine) {
   for (int distance = kRowThreads / 2; distance > 0; distance /= 2)
     value = combine(value, __shfl_xor_sync(0xFFFFFFFFu, value, distance));
   return value;
-}
-
-/// Calls body(std::integral_constant) with the smallest kWidth that holds `width`; nothing where none does.
-template <class Body>
-std::unique_ptr<Kernel> for_width(std::int64_t width, Body body) {
-  if (width <= 32) return body(std::integral_constant<int, 32>{});
-  if (width <= 64) return body(std::integral_constant<int, 64>{});
-  if (width <= kMostWidth) return body(std::integral_constant<int, kMostWidth>{});
-  return nullptr;
 }
 
 }  // namespace alpa

@@ -52,6 +52,30 @@ Value exchange(Value value, int lane_mask) {
   return value;
 }
 
+/// What each lane of the warp gives, for all of them to read. All lanes make one, and leave it, together.
+template <class Value>
+class OfLanes {
+ public:
+  explicit OfLanes(const Value& value) : value_(value) {
+    begin_exchange();
+    const Value* own = &value_;
+    std::memcpy(&place_of_lane(own_lane()), &own, sizeof own);
+    wait_for_warp();
+  }
+  ~OfLanes() { wait_for_warp(); }
+  OfLanes(const OfLanes&) = delete;
+  OfLanes& operator=(const OfLanes&) = delete;
+
+  const Value& operator[](unsigned lane) const {
+    const Value* value;
+    std::memcpy(&value, &place_of_lane(lane), sizeof value);
+    return *value;
+  }
+
+ private:
+  Value value_;  // on the stack of its thread, which waits until all have read it
+};
+
 /// __ballot_sync with all lanes.
 unsigned ballot(bool holds);
 

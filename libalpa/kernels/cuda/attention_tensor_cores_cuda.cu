@@ -1,0 +1,428 @@
+#include <limits>
+
+#include "libalpa/kernels/cuda/attention_heads.cuh"
+#include "libalpa/kernels/cuda/attention_tensor_cores.h"
+#include "libalpa/kernels/cuda/block_reduce.cuh"
+#include "libalpa/kernels/cuda/warp_instructions.cuh"
+
+namespace alpa {
+namespace {
+
+// A block of four warps works on kBlockRows rows of scores, each warp on 16 of them, against as many columns
+// at a time as registers hold. Rows are queries and columns keys, or the other way round where the gradient
+// of keys or values is wanted. Of 16 x 8 scores or sums a lane has its row and the one 8 below, and of these
+// its column and the one after it.
+constexpr int kBlockRows = 64, kWarpRows = 16, kBlockThreads = 128;
+constexpr float kLowest = -std::numeric_limits<float>::infinity(), kLog2e = 1.44269504f, kLn2 = 0.693147181f;
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr bool kHasInstructions = false;  // runs_on_tensor_cores says no
+#else
+constexpr bool kHasInstructions = true;
+#endif
+
+__device__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
+/// Of this lane in those of its block, and in a tile of eight.
+__device__ int own_row() { return static_cast<int>(threadIdx.x) / 32 * kWarpRows + lane() / 4; }
+__device__ int own_column() { return lane() % 4 * 2; }
+
+/// Vectors in shared memory; the eight elements beyond them keep eight rows on different banks.
+template <class T, int kCount, int kWidth>
+struct SharedRows {
+  alignas(16) T element[kCount][kWidth + 8];
+
+  /// 16 x 16 elements from there on as the left operand of a product,
+  __device__ MatrixPart left(int row, int column) const {
+    return load_matrices(&element[row + lane() % 16][column + lane() / 16 * 8]);
+  }
+  /// as right operands for 16 columns: transposed, the vectors are the columns,
+  __device__ MatrixPart transposed_right(int row, int column) const {
+    return load_matrices(&element[row + lane() / 16 * 8 + lane() % 8][column + lane() / 8 % 2 * 8]);
+  }
+  /// or as they are.
+  __device__ MatrixPart right(int row, int column) const {
+    return load_transposed(&element[row + lane() % 16][column + lane() / 16 * 8]);
+  }
+
+  /// All threads of a block begin to fill kNew rows from `row` on, with zeros where there are no more
+  /// vectors.
+  template <int kNew>
+  __device__ void load(int row, const Vectors<const T>& from, std::int64_t width) {
+    constexpr int kPiece = 8;
+    for (int i = static_cast<int>(threadIdx.x); i < kNew * kWidth / kPiece; i += kBlockThreads) {
+      const int r = i / (kWidth / kPiece), column = i % (kWidth / kPiece) * kPiece;
+      T* to = &element[row + r][column];
+      const T* vector = from.data + r * from.stride;
+      if (width % kPiece == 0) {
+        const bool exists = r < from.count && column < width;
+        copy_async(to, exists ? vector + column : from.data, exists);
+      } else {
+        for (int k = 0; k < kPiece; ++k)
+          to[k] = r < from.count && column + k < width ? vector[column + k] : T{};
+      }
+    }
+  }
+};
+
+template <class T>
+__device__ unsigned pair(float first, float second) {
+  return narrowed<T>(first).bits | static_cast<unsigned>(narrowed<T>(second).bits) << 16;
+}
+
+/// The vectors of a warp's 16 rows, as left operands.
+template <class T, int kWidth>
+struct RowVectors {
+  MatrixPart part[kWidth / 16];
+
+  template <int kCount>
+  __device__ void take(const SharedRows<T, kCount, kWidth>& rows, int row) {
+    for (int k = 0; k < kWidth / 16; ++k)
+      part[k] = rows.left(row + static_cast<int>(threadIdx.x) / 32 * kWarpRows, k * 16);
+  }
+
+  /// Products with the vectors of 8 * kTiles rows of shared memory.
+  template <int kTiles, int kCount>
+  __device__ void multiply(const SharedRows<T, kCount, kWidth>& columns, int row,
+                           float (&products)[kTiles][4]) const {
+    for (int n = 0; n < kTiles; ++n)
+      for (float& product : products[n]) product = 0;
+    for (int n = 0; n < kTiles; n += 2)
+      for (int k = 0; k < kWidth / 16; ++k) {
+        const MatrixPart b = columns.transposed_right(row + n * 8, k * 16);
+        add_product<T>(products[n], part[k], b.pair[0], b.pair[1]);
+        add_product<T>(products[n + 1], part[k], b.pair[2], b.pair[3]);
+      }
+  }
+};
+
+/// Of 16 rows, one vector each.
+template <class T, int kWidth>
+struct RowSums {
+  float value[kWidth / 8][4] = {};
+
+  /// Adds the vectors of 8 * kTiles rows of shared memory, by their weights.
+  template <int kTiles, int kCount>
+  __device__ void add(const float (&weights)[kTiles][4], const SharedRows<T, kCount, kWidth>& columns,
+                      int row) {
+    for (int k = 0; k < kTiles; k += 2) {
+      const MatrixPart a{{pair<T>(weights[k][0], weights[k][1]), pair<T>(weights[k][2], weights[k][3]),
+                          pair<T>(weights[k + 1][0], weights[k + 1][1]),
+                          pair<T>(weights[k + 1][2], weights[k + 1][3])}};
+      for (int n = 0; n < kWidth / 8; n += 2) {
+        const MatrixPart b = columns.right(row + k * 8, n * 8);
+        add_product<T>(value[n], a, b.pair[0], b.pair[1]);
+        add_product<T>(value[n + 1], a, b.pair[2], b.pair[3]);
+      }
+    }
+  }
+
+  __device__ void scale(const float (&factors)[2]) {
+    for (auto& tile : value)
+      for (int c = 0; c < 4; ++c) tile[c] *= factors[c / 2];
+  }
+
+  /// From or to global memory; `rows` begins at the block's first.
+  __device__ void resume(const Vectors<const T>& rows, std::int64_t width) {
+    each(rows, width, [](float& sum, const T& element) { sum = widened(element); });
+  }
+  __device__ void store(const Vectors<T>& rows, std::int64_t width) {
+    each(rows, width, [](float sum, T& element) { element = narrowed<T>(sum); });
+  }
+
+ private:
+  template <class Element, class Body>
+  __device__ void each(const Vectors<Element>& rows, std::int64_t width, Body body) {
+    for (int n = 0; n < kWidth / 8; ++n)
+      for (int c = 0; c < 4; ++c) {
+        const int row = own_row() + c / 2 * 8, column = n * 8 + own_column() + c % 2;
+        if (row < rows.count && column < width) body(value[n][c], rows.data[row * rows.stride + column]);
+      }
+  }
+};
+
+/// Values of the four lanes of a row combined, the same on each of them.
+template <class Combine>
+__device__ float over_row(float value, Combine combine) {
+  value = combine(value, __shfl_xor_sync(0xFFFFFFFFu, value, 1));
+  return combine(value, __shfl_xor_sync(0xFFFFFFFFu, value, 2));
+}
+
+/// Exponentials of a row's scores, with a running maximum and sum; in powers of two, which is what the
+/// hardware has.
+struct SoftmaxRows {
+  float maximum[2] = {kLowest, kLowest}, sum[2] = {};  ///< sums: of this lane's columns
+  int visible[2];                                      ///< the columns that a row sees
+
+  /// Makes weights of scores, which are of columns from `first` on; `factors`: what earlier ones are
+  /// multiplied by.
+  template <int kTiles>
+  __device__ void weigh(float (&scores)[kTiles][4], int first, float scale, float (&factors)[2]) {
+    float highest[2] = {maximum[0], maximum[1]};
+    for (int n = 0; n < kTiles; ++n)
+      for (int c = 0; c < 4; ++c) {
+        const bool is_seen = first + n * 8 + own_column() + c % 2 < visible[c / 2];
+        scores[n][c] = is_seen ? scores[n][c] * scale : kLowest;
+        highest[c / 2] = Maximum{}(highest[c / 2], scores[n][c]);
+      }
+    for (int r = 0; r < 2; ++r) {
+      maximum[r] = exchange(maximum[r], over_row(highest[r], Maximum{}), factors[r]);
+      sum[r] *= factors[r];
+    }
+    for (int n = 0; n < kTiles; ++n)
+      for (int c = 0; c < 4; ++c) {
+        scores[n][c] = exp2f(scores[n][c] - finite(maximum[c / 2]));
+        sum[c / 2] += scores[n][c];
+      }
+  }
+
+ private:
+  /// A row that sees nothing yet has no maximum; its exponentials are 0 all the same.
+  __device__ static float finite(float maximum) { return maximum == kLowest ? 0.0f : maximum; }
+  __device__ static float exchange(float before, float now, float& factor) {
+    factor = exp2f(before - finite(now));
+    return now;
+  }
+};
+
+template <class T, int kWidth>
+__global__ void __launch_bounds__(kBlockThreads)
+    attend_tiles(AttentionExtents e, std::int64_t position, bool resumes, const T* query, const T* key,
+                 const T* value, T* output, float* log_sums) {
+  if constexpr (kHasInstructions) {
+    constexpr int kColumns = 64;
+    __shared__ SharedRows<T, kBlockRows, kWidth> keys;  // the queries first
+    __shared__ SharedRows<T, kColumns, kWidth> values;
+    const QueryTile at(e, kBlockRows);
+    keys.template load<kBlockRows>(0, at.head.queries(e, query, at.first), e.width);
+    close_copies();
+    wait_for_copies<0>();
+    __syncthreads();
+    RowVectors<T, kWidth> queries;
+    queries.take(keys, 0);
+    __syncthreads();
+    keys.template load<kColumns>(0, at.head.keys(e, key, 0), e.width);
+    close_copies();
+
+    SoftmaxRows rows;
+    RowSums<T, kWidth> sums;
+    if (resumes) sums.resume(at.head.queries(e, static_cast<const T*>(output), at.first), e.width);
+    for (int r = 0; r < 2; ++r) {
+      const std::int64_t row = at.first + own_row() + r * 8;
+      rows.visible[r] = static_cast<int>(seen_keys(e, position + row));
+      if (resumes && row < e.queries) {
+        rows.maximum[r] = log_sums[at.head.row_numbers(e) + row] * kLog2e;
+        rows.sum[r] = rows.maximum[r] > kLowest && own_column() == 0 ? 1.0f : 0.0f;
+      }
+    }
+    const std::int64_t seen = seen_keys(e, position + at.first + kBlockRows - 1);
+    for (std::int64_t first = 0; first < seen; first += kColumns) {
+      values.template load<kColumns>(0, at.head.keys(e, value, first), e.width);
+      close_copies();
+      wait_for_copies<1>();
+      __syncthreads();  // the keys are there
+      float scores[kColumns / 8][4], factors[2];
+      queries.multiply(keys, 0, scores);
+      __syncthreads();  // and used up
+      if (first + kColumns < seen)
+        keys.template load<kColumns>(0, at.head.keys(e, key, first + kColumns), e.width);
+      close_copies();
+      rows.weigh(scores, static_cast<int>(first), e.scale * kLog2e, factors);
+      sums.scale(factors);
+      wait_for_copies<1>();
+      __syncthreads();  // the values are there
+      sums.add(scores, values, 0);
+      __syncthreads();  // and used up
+    }
+
+    float factors[2];
+    for (int r = 0; r < 2; ++r) {
+      const std::int64_t row = at.first + own_row() + r * 8;
+      const float sum = over_row(rows.sum[r], Sum{});
+      factors[r] = sum > 0 ? 1.0f / sum : 0.0f;
+      if (row < e.queries && own_column() == 0)
+        log_sums[at.head.row_numbers(e) + row] = sum > 0 ? rows.maximum[r] * kLn2 + logf(sum) : kLowest;
+    }
+    sums.scale(factors);
+    sums.store(at.head.queries(e, output, at.first), e.width);
+  }
+}
+
+/// deltas [batch, heads, queries]: products of the rows of d output with those of the output, a warp for
+/// each.
+template <class T>
+__global__ void row_products(AttentionExtents e, const T* doutput, const T* output, float* deltas) {
+  const std::int64_t row = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
+  if (row >= e.batch * e.queries * e.heads) return;
+  float sum = 0;
+  for (std::int64_t i = row * e.width + lane(); i < (row + 1) * e.width; i += 32)
+    sum += widened(doutput[i]) * widened(output[i]);
+  for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, distance);
+  const std::int64_t query = row / e.heads % e.queries, batch = row / e.heads / e.queries;
+  if (lane() == 0) deltas[(batch * e.heads + row % e.heads) * e.queries + query] = sum;
+}
+
+enum class GradientOf { query, key, value };
+
+/// The gradient of a tile of queries, from all keys they see, or of keys or values, from all queries that see
+/// them.
+template <class T, int kWidth, GradientOf kOf>
+__global__ void __launch_bounds__(kBlockThreads)
+    gradient(AttentionExtents e, GradientOperands<T> in, const float* deltas, T* result) {
+  if constexpr (kHasInstructions) {
+    constexpr bool kOfQuery = kOf == GradientOf::query, kOfValue = kOf == GradientOf::value;
+    constexpr int kColumns = kWidth > 64 ? 32 : 64, kTiles = kColumns / 8;
+    // Two stages, one filled while the other is used: keys and values of some columns, or queries and d
+    // outputs.
+    __shared__ SharedRows<T, 4 * kColumns, kWidth> shared;
+    static_assert(4 * kColumns >= 2 * kBlockRows, "the vectors of the rows come first");
+    Head head;
+    std::int64_t first, begin, end;  // of rows, and of columns
+    if constexpr (kOfQuery) {
+      const QueryTile at(e, kBlockRows);
+      head = at.head, first = at.first, begin = 0, end = seen_keys(e, in.position + first + kBlockRows - 1);
+    } else {
+      const KeyTile at(e, kBlockRows);
+      head = at.head, first = at.first, begin = in.first_to_see(e, first) / kColumns * kColumns,
+      end = e.queries;
+    }
+    if constexpr (kOfQuery) {
+      shared.template load<kBlockRows>(0, head.queries(e, in.query, first), e.width);
+      shared.template load<kBlockRows>(kBlockRows, head.queries(e, in.doutput, first), e.width);
+    } else {
+      shared.template load<kBlockRows>(0, head.keys(e, in.key, first), e.width);
+      shared.template load<kBlockRows>(kBlockRows, head.keys(e, in.value, first), e.width);
+    }
+    close_copies();
+    wait_for_copies<0>();
+    __syncthreads();
+    RowVectors<T, kWidth> rows, other_rows;
+    rows.take(shared, 0);
+    if constexpr (!kOfValue) other_rows.take(shared, kBlockRows);
+    __syncthreads();
+
+    RowSums<T, kWidth> sums;
+    const Vectors<T> results = kOfQuery ? head.queries(e, result, first) : head.keys(e, result, first);
+    if (in.resumes) sums.resume({results.data, results.stride, results.count}, e.width);
+    // What scores become weights by: of the rows, or, for gradients of keys and values, of the columns.
+    float log_sum[2], delta[2];
+    int visible[2];
+    if constexpr (kOfQuery)
+      for (int r = 0; r < 2; ++r) {
+        const std::int64_t query = first + own_row() + r * 8, number = head.row_numbers(e) + query;
+        visible[r] = query < e.queries ? static_cast<int>(seen_keys(e, in.position + query)) : 0;
+        log_sum[r] = query < e.queries ? in.log_sums[number] * kLog2e : 0.0f;
+        delta[r] = query < e.queries ? deltas[number] : 0.0f;
+      }
+
+    const std::int64_t tiles = end > begin ? (end - begin + kColumns - 1) / kColumns : 0;
+    const std::int64_t steps = kOfQuery ? tiles : tiles * e.share;
+    const auto load_columns = [&](std::int64_t step) {
+      const std::int64_t column = begin + step % tiles * kColumns;
+      const int stage = static_cast<int>(step % 2) * 2 * kColumns;
+      if constexpr (kOfQuery) {
+        shared.template load<kColumns>(stage, head.keys(e, in.key, column), e.width);
+        shared.template load<kColumns>(stage + kColumns, head.keys(e, in.value, column), e.width);
+      } else {
+        const Head from{head.batch, head.key * e.share + step / tiles, head.key};
+        shared.template load<kColumns>(stage, from.queries(e, in.query, column), e.width);
+        shared.template load<kColumns>(stage + kColumns, from.queries(e, in.doutput, column), e.width);
+      }
+    };
+    if (steps > 0) load_columns(0);
+    close_copies();
+    for (std::int64_t step = 0; step < steps; ++step) {
+      if (step + 1 < steps) load_columns(step + 1);
+      close_copies();
+      wait_for_copies<1>();
+      __syncthreads();  // this step's columns are there
+      const int stage = static_cast<int>(step % 2) * 2 * kColumns;
+      const std::int64_t column = begin + step % tiles * kColumns;
+      float weights[kTiles][4];
+      rows.multiply(shared, stage, weights);
+      float column_delta[kTiles][2];
+      for (int n = 0; n < kTiles; ++n)
+        for (int j = 0; j < 2; ++j) {
+          const std::int64_t at = column + n * 8 + own_column() + j;
+          int seen_from = 0;
+          float column_sum = 0;
+          if constexpr (!kOfQuery) {
+            const Head from{head.batch, head.key * e.share + step / tiles, head.key};
+            const std::int64_t number = from.row_numbers(e) + at;
+            seen_from = at < e.queries ? static_cast<int>(seen_keys(e, in.position + at)) : 0;
+            column_sum = at < e.queries ? in.log_sums[number] * kLog2e : 0.0f;
+            if constexpr (!kOfValue) column_delta[n][j] = at < e.queries ? deltas[number] : 0.0f;
+          }
+          for (int r = 0; r < 2; ++r) {
+            const bool is_seen = kOfQuery ? at < visible[r] : first + own_row() + r * 8 < seen_from;
+            float& weight = weights[n][2 * r + j];
+            weight =
+                is_seen ? exp2f(weight * (e.scale * kLog2e) - (kOfQuery ? log_sum[r] : column_sum)) : 0.0f;
+          }
+        }
+      if constexpr (!kOfValue) {
+        float dweights[kTiles][4];
+        other_rows.multiply(shared, stage + kColumns, dweights);
+        for (int n = 0; n < kTiles; ++n)
+          for (int c = 0; c < 4; ++c)
+            weights[n][c] *= (dweights[n][c] - (kOfQuery ? delta[c / 2] : column_delta[n][c % 2])) * e.scale;
+      }
+      sums.add(weights, shared, kOfValue ? stage + kColumns : stage);
+      __syncthreads();  // and used up
+    }
+    sums.store(results, e.width);
+  }
+}
+
+/// Calls body(T{}, std::integral_constant of the width) for the type and the width of heads.
+template <class Body>
+std::unique_ptr<Kernel> for_type_and_width(const TensorType& query, Body body) {
+  return for_width(query.shape[3], [&](auto width) {
+    return query.dtype == DType::bf16 ? body(Bfloat16{}, width) : body(Float16{}, width);
+  });
+}
+
+}  // namespace
+
+bool runs_on_tensor_cores(const KernelShape& shape) {
+  const DType dtype = shape.operands[0].dtype;
+  if (dtype != DType::bf16 && dtype != DType::f16) return false;
+  int device = 0, major = 0;
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+             "cudaDeviceGetAttribute");
+  return major >= 8;
+}
+
+std::unique_ptr<Kernel> attention_on_tensor_cores(const KernelShape& shape) {
+  const AttentionExtents e(shape.operands[0], shape.operands[1], shape.attributes);
+  return for_type_and_width(shape.operands[0], [&](auto zero, auto width) -> std::unique_ptr<Kernel> {
+    using T = decltype(zero);
+    return cuda_kernel([e](const KernelCall& call, cudaStream_t stream) {
+      launch(stream, QueryTile::blocks(e, kBlockRows), kBlockThreads, attend_tiles<T, decltype(width)::value>,
+             e, query_position(call.operands[0], call.operands[1]), call.accumulate, call.operand<T>(0),
+             call.operand<T>(1), call.operand<T>(2), call.result<T>(0), call.result<float>(1));
+    });
+  });
+}
+
+std::unique_ptr<Kernel> attention_grad_on_tensor_cores(const KernelShape& shape) {
+  const AttentionExtents e(shape.operands[1], shape.operands[2], shape.attributes);
+  return for_type_and_width(shape.operands[0], [&](auto zero, auto width) -> std::unique_ptr<Kernel> {
+    using T = decltype(zero);
+    return cuda_kernel([e](const KernelCall& call, cudaStream_t stream) {
+      constexpr int kWidth = decltype(width)::value;
+      const GradientOperands<T> in(call);
+      auto* deltas = static_cast<float*>(call.workspace);  // one number per row
+      launch(stream, blocks_of((e.batch * e.queries * e.heads * 32 + kThreads - 1) / kThreads), kThreads,
+             row_products<T>, e, in.doutput, in.output, deltas);
+      launch(stream, QueryTile::blocks(e, kBlockRows), kBlockThreads, gradient<T, kWidth, GradientOf::query>,
+             e, in, deltas, call.result<T>(0));
+      launch(stream, KeyTile::blocks(e, kBlockRows), kBlockThreads, gradient<T, kWidth, GradientOf::key>, e,
+             in, deltas, call.result<T>(1));
+      launch(stream, KeyTile::blocks(e, kBlockRows), kBlockThreads, gradient<T, kWidth, GradientOf::value>, e,
+             in, deltas, call.result<T>(2));
+    });
+  });
+}
+
+}  // namespace alpa

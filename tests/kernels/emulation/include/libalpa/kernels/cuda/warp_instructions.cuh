@@ -1,0 +1,65 @@
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#include "libalpa/base/bfloat16.h"
+#include "libalpa/base/float16.h"
+#include "tests/kernels/emulation/emulated_grid.h"
+
+namespace alpa {
+
+// The instructions of libalpa/kernels/cuda/warp_instructions.cuh, element by element.
+
+struct MatrixPart {
+  unsigned pair[4];
+};
+
+/// Element (row, column) of matrix m, where each lane gives the address of a row.
+inline MatrixPart load_parts(const void* row, bool transposed) {
+  using emulation::own_lane;
+  const emulation::OfLanes<const void*> rows(row);
+  MatrixPart part{};
+  for (unsigned m = 0; m < 4; ++m)
+    for (unsigned i = 0; i < 2; ++i) {
+      const unsigned r = own_lane() / 4, c = own_lane() % 4 * 2 + i;
+      const auto* of = static_cast<const std::uint16_t*>(rows[m * 8 + (transposed ? c : r)]);
+      part.pair[m] |= static_cast<unsigned>(of[transposed ? r : c]) << (16 * i);
+    }
+  return part;
+}
+inline MatrixPart load_matrices(const void* row) { return load_parts(row, false); }
+inline MatrixPart load_transposed(const void* row) { return load_parts(row, true); }
+
+template <class T>
+void add_product(float (&sums)[4], const MatrixPart& a, unsigned b0, unsigned b1) {
+  struct Operands {
+    MatrixPart a;
+    unsigned b[2];
+  };
+  const emulation::OfLanes<Operands> operands({a, {b0, b1}});
+  const auto element = [](unsigned pair, unsigned i) {
+    return to_float(T{static_cast<std::uint16_t>(pair >> (16 * i))});
+  };
+  for (unsigned c = 0; c < 4; ++c) {
+    const unsigned row = emulation::own_lane() / 4, half = c / 2,
+                   column = emulation::own_lane() % 4 * 2 + c % 2;
+    for (unsigned k = 0; k < 16; ++k) {
+      const Operands& left = operands[row * 4 + k % 8 / 2];
+      const Operands& right = operands[column * 4 + k % 8 / 2];
+      sums[c] += element(left.a.pair[k / 8 * 2 + half], k % 2) * element(right.b[k / 8], k % 2);
+    }
+  }
+}
+
+/// Copies are done at once, the earliest that they may be.
+inline void copy_async(void* shared, const void* global, bool exists) {
+  if (exists)
+    std::memcpy(shared, global, 16);
+  else
+    std::memset(shared, 0, 16);
+}
+inline void close_copies() {}
+template <int kOpen>
+void wait_for_copies() {}
+
+}  // namespace alpa
