@@ -29,7 +29,6 @@
 #include "libalpa/plan/explain.h"
 #include "libalpa/plan/facts/facts_json.h"
 #include "libalpa/plan/plan_file.h"
-#include "libalpa/planner/make_plan.h"
 #include "libalpa/planner/predict.h"
 #include "libalpa/planner/search/constraints_file.h"
 #include "libalpa/planner/search/pin.h"
@@ -103,7 +102,7 @@ int plan_model(const Settings& settings, const StopRequest& stop, SelectionCache
   for (const std::filesystem::path& written : {settings.out, settings.missing})
     if (!written.empty())
       AtomicFile{written};  // a folder that cannot be written is noticed before the search
-  const ModelDefinition model = load_model(settings.model);
+  ModelDefinition model = load_model(settings.model);
   const auto [costs, fingerprint, extrapolated_from] =
       planning_costs(read_planning_profile(settings.profile, app.log()), settings.cluster, app.log());
   PlannerOptions options = settings.planner;
@@ -112,7 +111,7 @@ int plan_model(const Settings& settings, const StopRequest& stop, SelectionCache
   options.cache = &cache;
   if (!settings.pin.empty()) options.pin = read_pin(settings.pin);
   if (!settings.constraints.empty()) options.constraints = read_constraints(settings.constraints);
-  Plan plan = make_plan(planning_model(model), costs, options, app.log());
+  Plan plan = plan_with_padding(model, costs, options, app.log());
   plan.profile_fingerprint = fingerprint;
   plan.extrapolated_from = extrapolated_from;
   const Graph graph = training_step_graph(model, plan.micro_batch_samples);

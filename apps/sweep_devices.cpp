@@ -20,7 +20,6 @@
 #include "libalpa/base/units.h"
 #include "libalpa/h5/atomic_file.h"
 #include "libalpa/plan/facts/plan_facts.h"
-#include "libalpa/planner/make_plan.h"
 #include "libalpa/report/scaling.h"
 
 namespace alpa {
@@ -119,15 +118,15 @@ PlanningCosts costs_for(const PlanningCosts& machines, const std::optional<Profi
 }
 
 /// nullopt: a stop was asked for before there was a plan.
-std::optional<ScalingRow> planned_row(const PlanningModel& model, const PlanningCosts& costs,
+std::optional<ScalingRow> planned_row(ModelDefinition model, const PlanningCosts& costs,
                                       PlannerOptions options, int devices, Log& log) {
   options.devices = devices;
   ScalingRow row{.devices = devices};
   try {
-    Plan plan = make_plan(model, costs.costs, options, log);
+    Plan plan = plan_with_padding(model, costs.costs, options, log);
     plan.profile_fingerprint = costs.profile_fingerprint;
     plan.extrapolated_from = costs.extrapolated_from;
-    const PlanFacts facts = plan_facts(plan, model.graph(plan.micro_batch_samples));
+    const PlanFacts facts = plan_facts(plan, training_step_graph(model, plan.micro_batch_samples));
     const Prediction& p = plan.prediction;
     row.step_s = p.step_s;
     row.costs = facts.costs();
@@ -194,7 +193,6 @@ int sweep_devices(const std::filesystem::path& model, const SweepOptions& option
     skeleton = page_skeleton("sweep.js");
   }
   const ModelDefinition definition = load_model(model);
-  const PlanningModel planning = planning_model(definition);
   scaling.model = definition.name;
   scaling.batch = definition.training.batch;
   scaling.tokens = has_tokens(training_step_graph(definition, definition.training.group_samples))
@@ -211,7 +209,7 @@ int sweep_devices(const std::filesystem::path& model, const SweepOptions& option
     for (const int devices : counts) {
       if (stop.is_asked()) break;
       const std::optional<ScalingRow> row =
-          planned_row(planning, costs_for(machines[c], profile, devices), planner, devices, log);
+          planned_row(definition, costs_for(machines[c], profile, devices), planner, devices, log);
       if (!row) break;
       ClusterScaling& of = scaling.clusters[c];
       log.info(

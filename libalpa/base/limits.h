@@ -25,6 +25,7 @@ inline constexpr std::int64_t kMostLayers = 100'000;
 
 /// Of a process: OpenMP's record of many more would not fit on the stack.
 inline constexpr std::int64_t kMostThreads = 1'024;
+inline constexpr std::int64_t kMostPadding = 65'536;  // of the rows that a vocabulary is padded to multiples of
 
 /// The largest decay or share that is below 1 in 32 bits too, with something left of the rest.
 inline constexpr double kNearlyOne = 0.999999;

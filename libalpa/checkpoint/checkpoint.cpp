@@ -2,8 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <vector>
@@ -19,8 +21,13 @@ namespace {
 constexpr const char* format = "alpa-checkpoint";
 constexpr const char* version = "1.0";
 
-const TensorType& type_of(const Graph& graph, const State& state) {
-  return value_of(graph, state.value).type;
+/// A tile without the padding of its state: rows less, none where it is padding alone.
+TensorRegion unpadded(const Graph& graph, const State& state, const HostTile& tile) {
+  TensorRegion region{tile.origin, tile.shape};
+  if (state.padding == 0) return region;
+  const std::int64_t rows = unpadded_type(graph, state).shape.front() - tile.origin.front();
+  region.count.front() = std::clamp<std::int64_t>(rows, 0, tile.shape.front());
+  return region;
 }
 
 DataIdentity data_of(const TensorReader& file) {
@@ -76,7 +83,7 @@ CheckpointFacts facts_of(const TensorReader& file, const std::filesystem::path& 
 /// "" where the states are those of the graph, otherwise one line per state that differs, at most twelve.
 std::string differences(const Graph& graph, const std::map<std::string, TensorType>& found) {
   std::map<std::string, std::pair<std::string, std::string>> rows;  // name -> (here, in the file)
-  for (const State& state : graph.states) rows[state.name].first = type_text(type_of(graph, state));
+  for (const State& state : graph.states) rows[state.name].first = type_text(unpadded_type(graph, state));
   for (const auto& [name, type] : found) rows[name].second = type_text(type);
   std::string table;
   int shown = 0, differing = 0;
@@ -119,7 +126,7 @@ void save(const std::filesystem::path& path, const CheckpointFacts& facts, const
     }
     file->attribute("state_fingerprint", state_fingerprint(graph));
     file->provenance(provenance);
-    for (const State& state : graph.states) file->declare(state.name, type_of(graph, state));
+    for (const State& state : graph.states) file->declare(state.name, unpadded_type(graph, state));
     write(*file);
     file->publish();
   });
@@ -129,7 +136,7 @@ void save(const std::filesystem::path& path, const CheckpointFacts& facts, const
 
 std::string state_fingerprint(const Graph& graph) {
   std::map<std::string, std::string> types;  // sorted: the order of states has no meaning
-  for (const State& state : graph.states) types[state.name] = type_text(type_of(graph, state));
+  for (const State& state : graph.states) types[state.name] = type_text(unpadded_type(graph, state));
   std::string text;
   for (const auto& [name, type] : types) text += name + ' ' + type + '\n';
   return fingerprint(text);
@@ -142,8 +149,11 @@ void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& f
     std::vector<TensorPart> parts;
     for (const StateIndex s : graph.states.indices()) {
       parts.clear();
-      for (const HostTile& tile : tiles)
-        if (tile.state == static_cast<int>(s)) parts.push_back({{tile.origin, tile.shape}, tile.values});
+      for (const HostTile& tile : tiles) {
+        if (tile.state != static_cast<int>(s)) continue;
+        const TensorRegion region = unpadded(graph, graph.states[s], tile);
+        if (element_count(region.count) > 0 || graph.states[s].padding == 0) parts.push_back({region, tile.values});
+      }
       file.write(graph.states[s].name, parts);
     }
   });
@@ -154,7 +164,7 @@ void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& f
   save(path, facts, graph, provenance, {}, [&](TensorWriter& file) {
     std::vector<std::byte> values;
     for (const State& state : graph.states) {
-      const TensorType& type = type_of(graph, state);
+      const TensorType type = unpadded_type(graph, state);
       values.resize(static_cast<std::size_t>(byte_count(type)));
       fill(state, values.data());
       file.write(state.name, {Shape(type.shape.size(), 0), type.shape}, values.data());
@@ -175,8 +185,13 @@ CheckpointFacts load_checkpoint(const std::filesystem::path& path, const Graph& 
   for (const HostTile& tile : tiles) {
     assert(tile.state >= 0 && tile.state < static_cast<int>(graph.states.size()));
     const State& state = graph.states[tile.state];
-    file.read(state.name, {tile.origin, tile.shape}, tile.values);
-    if (read) read(element_count(tile.shape) * dtype_bytes(type_of(graph, state).dtype));
+    const TensorRegion region = unpadded(graph, state, tile);
+    const std::int64_t element = dtype_bytes(unpadded_type(graph, state).dtype),
+                       bytes = element_count(region.count) * element;
+    if (bytes > 0 || state.padding == 0) file.read(state.name, region, tile.values);
+    std::memset(static_cast<std::byte*>(tile.values) + bytes, 0,
+                static_cast<std::size_t>(element_count(tile.shape) * element - bytes));
+    if (read) read(bytes);
   }
   return facts_of(file, path);
 }

@@ -91,7 +91,7 @@ void check_copies(SafetensorsShards& file, const MatchedWeights& matched) {
 std::map<std::string, Shape> parameter_shapes(const Graph& graph) {
   std::map<std::string, Shape> shapes;
   for (const State& state : graph.states)
-    if (state.is_parameter) shapes[state.name] = value_of(graph, state.value).type.shape;
+    if (state.is_parameter) shapes[state.name] = unpadded_type(graph, state).shape;
   return shapes;
 }
 
@@ -104,10 +104,10 @@ void import_weights(const std::filesystem::path& weights, const Graph& graph,
   const MatchedWeights matched = match_weights(parameter_shapes(graph), file.tensors(), weights.string());
   check_copies(file, matched);
   std::int64_t bytes = 0;
-  for (const State& state : graph.states) bytes += byte_count(value_of(graph, state.value).type);
+  for (const State& state : graph.states) bytes += byte_count(unpadded_type(graph, state));
   ByteProgress progress(fmt::format("writing '{}'", checkpoint.string()), bytes, log);
   const auto fill = [&](const State& state, void* values) {
-    const TensorType& type = value_of(graph, state.value).type;
+    const TensorType type = unpadded_type(graph, state);
     if (state.is_parameter || !state.follows.empty()) {
       const std::string& name = state.is_parameter ? state.name : state.follows;
       read_weight(file, matched, name, type.dtype, values);

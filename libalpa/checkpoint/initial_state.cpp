@@ -81,6 +81,7 @@ void fill_initial_state(const Graph& graph, const State& state, const Shape& til
   const TensorType& whole = value_of(graph, state.value).type;
   assert(whole.dtype != DType::i32);
   assert(tile_origin.size() == whole.shape.size() && tile_shape.size() == whole.shape.size());
+  const std::int64_t drawn_elements = element_count(unpadded_type(graph, state).shape);
   const Draws draws(source_of(graph, state), seed);
   const std::int64_t row = tile_shape.empty() ? 1 : tile_shape.back();
   const std::int64_t rows = row == 0 ? 0 : element_count(tile_shape) / row;
@@ -89,7 +90,10 @@ void fill_initial_state(const Graph& graph, const State& state, const Shape& til
   for (std::int64_t r = 0; r < rows; ++r) {
     std::int64_t first = 0;
     for (std::size_t d = 0; d < at.size(); ++d) first = first * whole.shape[d] + tile_origin[d] + at[d];
-    draws.fill(first, drawn);
+    const std::int64_t left =
+        std::clamp<std::int64_t>(drawn_elements - first, 0, row);  // the rest is padding
+    draws.fill(first, std::span(drawn).first(static_cast<std::size_t>(left)));
+    std::fill(drawn.begin() + left, drawn.end(), 0.0f);
     for_float_type(whole.dtype, [&](auto zero) {
       using T = decltype(zero);
       std::transform(drawn.begin(), drawn.end(), static_cast<T*>(tile_values) + r * row, from_float<T>);

@@ -11,7 +11,7 @@ namespace alpa {
 ///
 /// Each element is drawn by Philox at (seed, name of the state, index in the whole tensor), so a value does
 /// not depend on how the tensor is cut. A state that follows a parameter takes the parameter's draw: f32
-/// master weights hold the draw itself, a bf16 or f16 parameter its rounding.
+/// master weights hold the draw itself, a bf16 or f16 parameter its rounding. Padding is 0.
 void fill_initial_state(const Graph&, const State&, const Shape& tile_origin, const Shape& tile_shape,
                         std::int64_t seed, void* tile_values);
 

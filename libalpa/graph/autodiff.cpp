@@ -170,10 +170,16 @@ class Differentiator {
     const TensorType type = builder_.type(parameter.value);
     const TensorType full{DType::f32, type.shape};
     builder_.set_place(Phase::update, gradient.layer);
-    const ValueIndex weights =
-        type.dtype == DType::f32
-            ? parameter.value
-            : builder_.state(parameter.name + ".master", full, parameter.initializer, false, parameter.name);
+    if (parameter.padding > 0 && options_.optimizer == OptimizerKind::adafactor)
+      throw Error(ErrorKind::input,
+                  fmt::format("'{}' is padded, and adafactor's means over its rows would count the padding",
+                              parameter.name),
+                  "pad_to = 1, or another optimizer");
+    ValueIndex weights = parameter.value;
+    if (type.dtype != DType::f32) {
+      weights = builder_.state(parameter.name + ".master", full, parameter.initializer, false, parameter.name);
+      builder_.graph().states.back().padding = parameter.padding;
+    }
     const double decay = parameter.decays && type.shape.size() >= 2 ? options_.weight_decay : 0.0;
     const Updated updated{parameter, gradient.value, norm, full, weights, decay};
     if (options_.optimizer == OptimizerKind::adafactor)
@@ -183,7 +189,9 @@ class Differentiator {
   }
 
   ValueIndex moment(const Updated& of, const std::string& name, const TensorType& type) {
-    return builder_.state(of.parameter.name + "." + name, type, {}, false);
+    const ValueIndex value = builder_.state(of.parameter.name + "." + name, type, {}, false);
+    builder_.graph().states.back().padding = of.parameter.padding;
+    return value;
   }
 
   void set_next(ValueIndex state_value, ValueIndex next) {

@@ -39,6 +39,12 @@ Indexed<NodeIndex, bool> leads_to_weights_alone(const Graph& graph) {
   return alone;
 }
 
+TensorType unpadded_type(const Graph& graph, const State& state) {
+  TensorType type = value_of(graph, state.value).type;
+  if (state.padding > 0) type.shape.front() -= state.padding;
+  return type;
+}
+
 std::vector<TensorType> operand_types(const Graph& graph, const Node& node) {
   std::vector<TensorType> types;
   for (const ValueIndex operand : node.operands) types.push_back(value_of(graph, operand).type);
@@ -52,10 +58,10 @@ std::string graph_text(const Graph& graph) {
     text += fmt::format("input %{} kind {} {}\n", input.value, static_cast<int>(input.kind),
                         type_text(value_of(graph, input.value).type));
   for (const State& state : graph.states)
-    text +=
-        fmt::format("state %{} '{}' {} init {} {} next %{} {}\n", state.value, state.name,
-                    type_text(value_of(graph, state.value).type), static_cast<int>(state.initializer.kind),
-                    state.initializer.scale, state.next, state.follows);
+    text += fmt::format("state %{} '{}' {} init {} {} next %{} {}{}\n", state.value, state.name,
+                        type_text(value_of(graph, state.value).type),
+                        static_cast<int>(state.initializer.kind), state.initializer.scale, state.next,
+                        state.follows, state.padding > 0 ? fmt::format(" padding {}", state.padding) : "");
   for (const Node& node : graph.nodes) {
     std::string results, operands;
     for (const ValueIndex v : node.results)
@@ -75,7 +81,7 @@ std::string graph_fingerprint(const Graph& graph) { return fingerprint(graph_tex
 std::int64_t parameter_count(const Graph& graph) {
   std::int64_t count = 0;
   for (const State& state : graph.states)
-    if (state.is_parameter) count += element_count(value_of(graph, state.value).type.shape);
+    if (state.is_parameter) count += element_count(unpadded_type(graph, state).shape);
   return count;
 }
 

@@ -67,6 +67,8 @@ struct State {
   bool is_parameter = false;
   std::string follows;  ///< master weights: the parameter whose initial value they take; else ""
   bool decays = true;   ///< parameters of two or more dimensions: weight decay applies
+  std::int64_t padding =
+      0;  ///< last rows (of the first dimension) that start as 0, stay so, and are in no file
 };
 
 /// What is reported of a step beside the loss, e.g. how many predictions were right: the sum of f32 scalars
@@ -95,6 +97,9 @@ struct Graph {
 const Value& value_of(const Graph&, ValueIndex value);
 const Node& node_of(const Graph&, NodeIndex node);
 
+/// Of a state without its padding: what files have.
+TensorType unpadded_type(const Graph&, const State&);
+
 /// Whether a node is of a backward and leads to no gradient of a computed value: to gradients of weights
 /// alone, for which no other stage waits. Of a node with several results none may. A sum over micro-batches
 /// goes with the node that it sums.
@@ -107,7 +112,7 @@ std::vector<TensorType> operand_types(const Graph&, const Node&);
 std::string graph_text(const Graph&);
 std::string graph_fingerprint(const Graph&);
 
-std::int64_t parameter_count(const Graph&);
+std::int64_t parameter_count(const Graph&);  ///< without padding
 
 /// FLOPs of the model in all nodes of these phases for one micro-batch: what is computed again is not
 /// counted, so the gradient of an attention has those of two forwards.

@@ -83,6 +83,12 @@ void describe(TrainingOptions& o, OptionsVisitor& visit) {
   visit.field("final_learning_rate", o.final_learning_rate, "fraction of the peak left at the last step",
               between(0, 1));
   visit.field("seed", o.seed, "of weights, dropout and the order of the data", at_least(0));
+  visit.field(
+      "pad_to", o.pad_to,
+      "rows of a vocabulary's tables are rounded up to a multiple of this, with rows of zeros that count for "
+      "nothing, "
+      "so that they can be split evenly; 1 for none, 0 for what alpa-plan finds faster; not with adafactor",
+      between(0, kMostPadding));
 }
 
 }  // namespace alpa

@@ -1,5 +1,7 @@
 #pragma once
+#include <algorithm>
 #include <cassert>
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -71,6 +73,13 @@ struct Rows {
 inline Rows rows_of(const TensorType& type) {
   const std::int64_t width = type.shape.empty() ? 1 : type.shape.back();
   return {width == 0 ? 0 : element_count(type.shape) / width, width};
+}
+
+/// Columns of a tile [..., v], from its first on, that count: all with `words` 0, else those before that
+/// column of the whole tensor, which padding follows.
+inline std::int64_t columns_of_words(const Tile& tile, const TensorType& type, std::int64_t words) {
+  if (words == 0) return type.shape.back();
+  return std::clamp<std::int64_t>(words - origin_of(tile, type.shape.size() - 1), 0, type.shape.back());
 }
 
 }  // namespace alpa

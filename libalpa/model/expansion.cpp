@@ -193,6 +193,7 @@ class Expansion {
     }
     const std::string& file = model_.sources[step.place.source];
     Frame inner{faults_, path, frame.layer, frame.depth + 1, {}, {}};
+    inner.numbers[kPaddedTo] = frame.numbers.at(kPaddedTo);
     if (inner.depth == 1) inner.layer = fmt::format("{}:{}", file, step.place.at.line);
     const std::optional<std::vector<ValueIndex>> of = operands(step, frame);
     if (!of || !pass_parameters(step, block, frame, inner)) {
@@ -267,7 +268,8 @@ class Expansion {
 
 Numbers model_numbers(const ModelDefinition& model, ModelFaults& faults) {
   Numbers numbers{{"sequence", Number::of(model.training.sequence)},
-                  {"group_samples", Number::of(model.training.group_samples)}};
+                  {"group_samples", Number::of(model.training.group_samples)},
+                  {kPaddedTo, Number::of(std::max<std::int64_t>(model.training.pad_to, 1))}};
   const auto work_out = [&](const NamedExpression& entry, bool dimension) {
     try {
       const Number value = evaluate(entry.text, numbers);

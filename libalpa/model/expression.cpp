@@ -114,6 +114,7 @@ class ExpressionReader {
     const std::string name = text_.substr(begin, at_ - begin);
     if (name == "sqrt" && peek() == '(') return square_root();
     if (name == "ceil" && peek() == '(') return rounded_up();
+    if (name == "padded" && peek() == '(') return padded();
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     if (!numbers_) return Number::of(std::int64_t{1});
     const auto found = numbers_->find(name);
@@ -137,6 +138,16 @@ class ExpressionReader {
     if (of.is_integer) return of;
     if (std::abs(of.real) > 0x1p62) refuse_value("the result does not fit into 64 bits");
     return Number::of(static_cast<std::int64_t>(std::ceil(of.real)));
+  }
+
+  Number padded() {
+    const Number of = in_parentheses();
+    if (!numbers_) return Number::of(std::int64_t{1});
+    if (!of.is_integer || of.integer < 0) refuse_value("only integers from 0 on are padded");
+    const auto found = numbers_->find(kPaddedTo);
+    if (found == numbers_->end()) return of;
+    const std::int64_t multiple = found->second.integer;
+    return exactly(of.integer, '+', (multiple - of.integer % multiple) % multiple);
   }
 
   Number combined(const Number& a, char op, const Number& b) const {

@@ -68,6 +68,13 @@ ModelDefinition parse_model(std::string_view text, const std::string& file_name,
   return definition(TomlDocument::parse(text, file_name), block_folders);
 }
 
+ModelDefinition padded_model(const ModelDefinition& model, std::int64_t pad_to) {
+  ModelDefinition padded = model;
+  padded.training.pad_to = pad_to;
+  padded.expanded_toml = model_toml(padded);
+  return padded;
+}
+
 std::optional<double> paper_flops(const ModelDefinition& model) {
   ModelFaults none;  // they were looked for when it was read
   return paper_flops(model, none);

@@ -9,7 +9,10 @@ std::vector<ValueIndex> cross_entropy_gradient(GraphBuilder& g, const Node& node
                                                std::span<const ValueIndex> dy) {
   const auto& in = node.operands;
   return {
-      g.add("cross_entropy_grad", {in[0], in[1], in[2], in[3], dy[0]}, {}, node.name + ".grad"), {}, {}, {}};
+      g.add("cross_entropy_grad", {in[0], in[1], in[2], in[3], dy[0]}, node.attributes, node.name + ".grad"),
+      {},
+      {},
+      {}};
 }
 
 std::vector<ValueIndex> reduce_sum_gradient(GraphBuilder& g, const Node& node,
@@ -24,11 +27,20 @@ std::vector<ValueIndex> reduce_sum_gradient(GraphBuilder& g, const Node& node,
 //   m = row_max(logits), z = row_sum_exp(logits, m), loss = cross_entropy(logits, targets, m, z) = log z + m
 //   - logits[target].
 // The loss does not depend on m, and the gradient is taken as a whole by cross_entropy, so m and z stop
-// gradients.
-constinit const OpDef row_max{.name = "row_max", .rule = "... v -> ... | max v", .result_types = "f32"};
+// gradients. Setting `words` (default 0: all): the columns that count; those beyond are the vocabulary's
+// padding.
+constinit const OpDef row_max{.name = "row_max",
+                              .rule = "... v -> ... | max v",
+                              .result_types = "f32",
+                              .settings = "words:count?",
+                              .untimed = "words"};
 
-constinit const OpDef row_sum_exp{
-    .name = "row_sum_exp", .rule = "... v, ... -> ...", .result_types = "f32", .flops_per_point = 10};
+constinit const OpDef row_sum_exp{.name = "row_sum_exp",
+                                  .rule = "... v, ... -> ...",
+                                  .result_types = "f32",
+                                  .flops_per_point = 10,
+                                  .settings = "words:count?",
+                                  .untimed = "words"};
 
 // A tile of the vocabulary contributes the loss of the targets that lie in it; a target of -1 has none.
 constinit const OpDef cross_entropy{
@@ -39,8 +51,10 @@ constinit const OpDef cross_entropy{
         [](const OpCall& call) { return 4.0 * static_cast<double>(element_count(call.operands[1].shape)); },
     .bytes_moved = [](const OpCall& call) { return 5 * byte_count(call.operands[1]); },
     .gradient = cross_entropy_gradient,
+    .settings = "words:count?",
     .ids = 1,
     .takes_no_id = true,
+    .untimed = "words",
 };
 
 // (logits, targets, m) -> 1 where no logit is above the target's, m being the largest; a target of -1 is
@@ -61,7 +75,8 @@ constinit const OpDef cross_entropy_grad{.name = "cross_entropy_grad",
                                          .flops_per_point = 12,
                                          .ids = 1,
                                          .takes_no_id = true,
-                                         .internal = true};
+                                         .internal = true,
+                                         .untimed = "words"};
 
 // Attribute `weight` (default 1) multiplies the sum; lowering sets it to 1 / copies.
 constinit const OpDef reduce_sum{

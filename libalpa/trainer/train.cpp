@@ -206,6 +206,13 @@ class Run {
     return 0;
   }
 
+  /// The [training] table, but for what the plan chose.
+  std::string options_of_run() const {
+    TrainingOptions options = options_;
+    options.pad_to = 0;
+    return options_text(options);
+  }
+
   void start_states(const std::filesystem::path& checkpoint) {
     if (is_emulated()) return;
     if (checkpoint.empty()) return initialize_states(*executor_, graph_, options_.seed);
@@ -218,7 +225,7 @@ class Run {
     step_ = facts.step;
     samples_ = facts.samples;
     if (facts.loss_scale) steps_->set_loss_scale(*facts.loss_scale);
-    if (facts.training_options != options_text(options_))
+    if (facts.training_options != options_of_run())
       warn("the [training] table differs from that of the checkpoint; this run follows its plan's");
   }
 
@@ -240,7 +247,7 @@ class Run {
       files_->metrics().sync();
     });
     save_states(*executor_, graph_, checkpoint_path(settings_.run_dir, step_),
-                {step_, samples_, identity_, options_text(options_), steps_->loss_scale()}, provenance_,
+                {step_, samples_, identity_, options_of_run(), steps_->loss_scale()}, provenance_,
                 WritingRanks{ranks_.files, *control_stream_});
     checkpoint_s_ = monotonic_s() - begin;
     unreported_checkpoint_s_ = checkpoint_s_;

@@ -11,13 +11,14 @@
 namespace alpa {
 namespace {
 
-/// Extent of the dimension that token ids index.
+/// Rows of the table that token ids index, without padding.
 std::int64_t vocabulary_of(const Graph& graph) {
   for (const Input& input : graph.inputs) {
     if (input.kind != InputKind::tokens) continue;
     for (const Node& node : graph.nodes)
-      if (node.operands.size() == 2 && node.operands[1] == input.value)
-        return value_of(graph, node.operands[0]).type.shape[0];
+      for (const State& table : graph.states)
+        if (node.operands.size() == 2 && node.operands[1] == input.value && node.operands[0] == table.value)
+          return unpadded_type(graph, table).shape[0];
   }
   throw Error(ErrorKind::input, "the model looks up no tokens", "an embedding of the input 'tokens'");
 }

@@ -61,6 +61,29 @@ TEST_F(Checkpoint, IsTheSameFileHoweverTheStatesWereCut) {
       run_command("h5diff --exclude-path /provenance " + name + "/rows.h5 " + name + "/whole.h5").status, 0);
 }
 
+TEST_F(Checkpoint, HasNoPaddingAndIsReadUnderAnother) {
+  const auto padded = [](std::int64_t padding, float salt) {
+    StatesInMemory states;
+    states.add_state("table", {DType::f32, {30 + padding, 20}});
+    states.graph.states.back().padding = padding;
+    const std::int64_t half = (30 + padding) / 2;
+    for (const std::int64_t row : {std::int64_t{0}, half}) states.add_tile(0, {row, 0}, {half, 20}, salt);
+    return states;
+  };
+  padded(34, 0.5f).save(folder_.path() / "padded.h5",
+                        42);  // whose second tile, from row 32 on, is padding alone
+  padded(0, 0.5f).save(folder_.path() / "plain.h5", 42);
+  const std::string name = folder_.path().string();
+  EXPECT_EQ(
+      run_command("h5diff --exclude-path /provenance " + name + "/padded.h5 " + name + "/plain.h5").status,
+      0);
+  StatesInMemory read = padded(2, -1), expected = padded(2, 0.5f);
+  load_checkpoint(folder_.path() / "padded.h5", read.graph, read.tiles);
+  auto* last = reinterpret_cast<float*>(expected.storage[1].data());
+  std::fill(last + 14 * 20, last + 16 * 20, 0.0f);
+  EXPECT_EQ(read.storage, expected.storage);
+}
+
 TEST_F(Checkpoint, HoldsTheLossScaleOfF16AndRefusesOneThatNoRunComesTo) {
   const StatesInMemory states = StatesInMemory::whole(0);
   const auto saved = [&](const LossScale& scale) {

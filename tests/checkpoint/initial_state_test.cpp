@@ -53,6 +53,18 @@ TEST(InitialState, ATileHoldsItsPartOfTheWhole) {
   }
 }
 
+TEST(InitialState, OfPaddingIsZeroAndOfTheRestAsWithoutIt) {
+  State padded = state("w", normal);
+  padded.padding = 2;
+  const Graph with = graph_of({padded}, {{DType::f32, {7, 3}}}),
+              without = graph_of({state("w", normal)}, {{DType::f32, {5, 3}}});
+  std::vector<float> expected = tile(without, 0, {0, 0}, {5, 3});
+  expected.resize(21, 0.0f);
+  EXPECT_EQ(tile(with, 0, {0, 0}, {7, 3}), expected);
+  EXPECT_EQ(tile(with, 0, {4, 0}, {3, 3}), std::vector<float>(expected.begin() + 12, expected.end()));
+  EXPECT_THAT(tile(with, 0, {6, 1}, {1, 2}), Each(0.0f));
+}
+
 TEST(InitialState, HasTheDistributionThatTheModelAsksFor) {
   const Graph graph =
       graph_of({state("n", normal), state("u", uniform)}, {{DType::f32, {100'000}}, {DType::f32, {100'000}}});

@@ -189,17 +189,23 @@ Results embedding_grad(const Call& c) {
   return {table};
 }
 
+/// Whether an element of the logits is of a word, not of the padding behind them.
+bool is_word(const Call& c, std::size_t element) {
+  const std::int64_t words = c.attributes.integer("words", 0);
+  return words == 0 || element % c.width(0) < static_cast<std::size_t>(words);
+}
+
 Results row_max(const Call& c) {
   Values maxima(c.in[0].size() / c.width(0), -std::numeric_limits<double>::infinity());
   for (std::size_t i = 0; i < c.in[0].size(); ++i)
-    maxima[i / c.width(0)] = std::max(maxima[i / c.width(0)], c.in[0][i]);
+    if (is_word(c, i)) maxima[i / c.width(0)] = std::max(maxima[i / c.width(0)], c.in[0][i]);
   return {maxima};
 }
 
 Results row_sum_exp(const Call& c) {
   Values sums(c.in[1].size(), 0.0);
   for (std::size_t i = 0; i < c.in[0].size(); ++i)
-    sums[i / c.width(0)] += std::exp(c.in[0][i] - c.in[1][i / c.width(0)]);
+    if (is_word(c, i)) sums[i / c.width(0)] += std::exp(c.in[0][i] - c.in[1][i / c.width(0)]);
   return {sums};
 }
 
@@ -226,7 +232,7 @@ Results cross_entropy_grad(const Call& c) {
   Values dlogits(c.in[0].size());
   for (std::size_t i = 0; i < dlogits.size(); ++i) {
     const std::size_t r = i / c.width(0);
-    if (c.in[1][r] < 0) continue;
+    if (c.in[1][r] < 0 || !is_word(c, i)) continue;
     const double one_hot = c.in[1][r] == static_cast<double>(i % c.width(0)) ? 1 : 0;
     dlogits[i] = (std::exp(c.in[0][i] - c.in[2][r]) / c.in[3][r] - one_hot) * c.in[4][r];
   }

@@ -38,6 +38,17 @@ TEST(Expression, OfIntegersIsAnExactInteger) {
   }
 }
 
+TEST(Expression, PadsToTheNextMultiple) {
+  Numbers padding = numbers;
+  padding[kPaddedTo] = Number::of(std::int64_t{100});
+  for (const auto& [text, value] : std::vector<std::pair<std::string, std::int64_t>>{
+           {"padded(model)", 800}, {"padded(model + 32)", 800}, {"padded(0)", 0}, {"2 * padded(1)", 200}})
+    EXPECT_EQ(evaluate(text, padding).integer, value) << text;
+  EXPECT_EQ(evaluate("padded(model)", numbers).integer, 768);
+  EXPECT_THAT([&] { evaluate("padded(0.5)", padding); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("only integers from 0 on are padded")));
+}
+
 TEST(Expression, WithARealIsAReal) {
   for (const auto& [text, value] :
        std::vector<std::pair<std::string, double>>{{"0.02 / sqrt(2 * heads)", 0.02 / std::sqrt(24.0)},

@@ -26,14 +26,16 @@ float sum_of_exp(const T* x, float m, std::int64_t n) {
   return sum;
 }
 
-/// (softmax - one hot of `target`) * dloss; `target` is a column of this row, or outside it.
+/// (softmax - one hot of `target`) * dloss for the `words` first of a row's columns, 0 for the others;
+/// `target` is a column of this row, or outside it.
 template <class T>
-void cross_entropy_grad_row(const T* x, std::int64_t target, float m, float z, float dloss, std::int64_t n,
-                            T* dx) {
+void cross_entropy_grad_row(const T* x, std::int64_t target, float m, float z, float dloss,
+                            std::int64_t words, std::int64_t n, T* dx) {
   const float factor = dloss / z;
 #pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) dx[i] = from_float<T>(fast_exp(to_float(x[i]) - m) * factor);
-  if (target >= 0 && target < n)
+  for (std::int64_t i = 0; i < words; ++i) dx[i] = from_float<T>(fast_exp(to_float(x[i]) - m) * factor);
+  std::fill(dx + words, dx + n, T{});
+  if (target >= 0 && target < words)
     dx[target] = from_float<T>(fast_exp(to_float(x[target]) - m) * factor - dloss);
 }
 
@@ -63,13 +65,15 @@ std::unique_ptr<Kernel> value_of_targets(const KernelShape& shape, Value value) 
 std::unique_ptr<Kernel> row_max_cpu(const KernelShape& shape) {
   if (!types_match(shape, "t->f")) return nullptr;
   const Rows rows = rows_of(shape.operands[0]);
-  return for_type(shape.operands[0].dtype, [=](auto zero) {
+  const std::int64_t words = shape.attributes.integer("words", 0);
+  return for_type(shape.operands[0].dtype, [=, type = shape.operands[0]](auto zero) {
     using T = decltype(zero);
     return host_kernel([=](const KernelCall& call) {
       const T* x = call.operand<T>(0);
       float* maxima = call.result<float>(0);
+      const std::int64_t n = columns_of_words(call.operands[0], type, words);
       for_ranges(rows.count, row_grain(rows.width), [=](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t r = begin; r < end; ++r) maxima[r] = maximum_of(x + r * rows.width, rows.width);
+        for (std::int64_t r = begin; r < end; ++r) maxima[r] = maximum_of(x + r * rows.width, n);
       });
     });
   });
@@ -78,15 +82,16 @@ std::unique_ptr<Kernel> row_max_cpu(const KernelShape& shape) {
 std::unique_ptr<Kernel> row_sum_exp_cpu(const KernelShape& shape) {
   if (!types_match(shape, "tf->f")) return nullptr;
   const Rows rows = rows_of(shape.operands[0]);
-  return for_type(shape.operands[0].dtype, [=](auto zero) {
+  const std::int64_t words = shape.attributes.integer("words", 0);
+  return for_type(shape.operands[0].dtype, [=, type = shape.operands[0]](auto zero) {
     using T = decltype(zero);
     return host_kernel([=](const KernelCall& call) {
       const T* x = call.operand<T>(0);
       const float* maxima = call.operand<float>(1);
       float* sums = call.result<float>(0);
+      const std::int64_t n = columns_of_words(call.operands[0], type, words);
       for_ranges(rows.count, row_grain(rows.width), [=](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t r = begin; r < end; ++r)
-          sums[r] = sum_of_exp(x + r * rows.width, maxima[r], rows.width);
+        for (std::int64_t r = begin; r < end; ++r) sums[r] = sum_of_exp(x + r * rows.width, maxima[r], n);
       });
     });
   });
@@ -109,8 +114,8 @@ std::unique_ptr<Kernel> is_best_cpu(const KernelShape& shape) {
 std::unique_ptr<Kernel> cross_entropy_grad_cpu(const KernelShape& shape) {
   if (!types_match(shape, "tifff->t")) return nullptr;
   const Rows rows = rows_of(shape.operands[0]);
-  const std::size_t last = shape.operands[0].shape.size() - 1;
-  return for_type(shape.operands[0].dtype, [=](auto zero) {
+  const std::int64_t words = shape.attributes.integer("words", 0);
+  return for_type(shape.operands[0].dtype, [=, type = shape.operands[0]](auto zero) {
     using T = decltype(zero);
     return host_kernel([=](const KernelCall& call) {
       const T* logits = call.operand<T>(0);
@@ -118,12 +123,13 @@ std::unique_ptr<Kernel> cross_entropy_grad_cpu(const KernelShape& shape) {
       const float *maxima = call.operand<float>(2), *sums = call.operand<float>(3),
                   *dlosses = call.operand<float>(4);
       T* dlogits = call.result<T>(0);
-      const std::int64_t first = origin_of(call.operands[0], last), n = rows.width;
+      const std::int64_t first = origin_of(call.operands[0], type.shape.size() - 1), n = rows.width,
+                         counted = columns_of_words(call.operands[0], type, words);
       for_ranges(rows.count, row_grain(n), [=](std::int64_t begin, std::int64_t end) {
         for (std::int64_t r = begin; r < end; ++r) {
           // A position without a target has no loss, hence no gradient.
           const float dloss = targets[r] < 0 ? 0.0f : dlosses[r];
-          cross_entropy_grad_row(logits + r * n, targets[r] - first, maxima[r], sums[r], dloss, n,
+          cross_entropy_grad_row(logits + r * n, targets[r] - first, maxima[r], sums[r], dloss, counted, n,
                                  dlogits + r * n);
         }
       });

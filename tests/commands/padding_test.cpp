@@ -1,0 +1,67 @@
+// A vocabulary that the devices cannot split evenly is padded where that makes a step faster. What is
+// learned, and what files hold, is the same.
+#include <gmock/gmock.h>
+
+#include "tests/commands/workplace.h"
+
+namespace alpa {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class Padding : public Workplace {
+ protected:
+  void SetUp() override {
+    write("odd.toml", model("odd", "adamw", 0));
+    write("never.toml", model("never", "adamw", 1));
+  }
+
+  /// Most of its work is in its table; one sample, which data parallelism cannot split.
+  std::string model(const std::string& name, const std::string& optimizer, int pad_to) const {
+    return "base = \"" + tiny_gpt_ + "\"\nname = \"" + name +
+           "\"\n[dimensions]\nvocabulary = 5003\nlayers = 1\n" +
+           "[training]\nbatch = 1\nseed = 2\noptimizer = \"" + optimizer +
+           "\"\npad_to = " + std::to_string(pad_to) + "\n";
+  }
+
+  std::string planned(const std::string& name, const std::string& options) const {
+    const CommandResult result = run("alpa-plan " + name + ".toml --cluster " + cluster_ + " --out " + name +
+                                     ".h5 --force " + options);
+    EXPECT_EQ(result.status, 0) << result.output;
+    return result.output;
+  }
+};
+
+TEST_F(Padding, IsChosenWhereItIsFaster) {
+  EXPECT_THAT(planned("odd", "--devices 2"), HasSubstr("the vocabulary padded to a multiple of 2"));
+  EXPECT_THAT(run("alpa-plan explain odd.h5 --full").output,
+              AllOf(HasSubstr(", not padded"), HasSubstr("f32[5004x32]")));
+  EXPECT_THAT(planned("never", "--devices 2"), Not(HasSubstr("padded")));
+}
+
+TEST_F(Padding, ChangesNeitherLossesNorCheckpoints) {
+  planned("odd", "--devices 2");
+  planned("never", "--method serial --devices 1");
+  train("never", 1, "whole", "--steps 6");
+  train("odd", 2, "parts", "--steps 4");
+  train("never", 1, "parts", "--steps 6 --resume must");
+  const std::vector<double> wanted = numbers("whole", "loss"), found = numbers("parts", "loss");
+  ASSERT_EQ(found.size(), 6u);
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    EXPECT_NEAR(found[i], wanted[i], 1e-5 * wanted[i]) << "step " << i + 1;
+  EXPECT_THAT(run("h5ls -r " + checkpoint("parts", 4).string()).output,
+              AllOf(HasSubstr("{5003, 32}"), Not(HasSubstr("{5004"))));
+}
+
+TEST_F(Padding, IsRefusedForAnOptimizerThatWouldSeeIt) {
+  write("adafactor.toml", model("adafactor", "adafactor", 8));
+  const CommandResult result = run("alpa-plan adafactor.toml --cluster " + cluster_ + " --out plan.h5");
+  EXPECT_EQ(result.status, 3);
+  EXPECT_THAT(result.output, AllOf(HasSubstr("'embedding.table' is padded"), HasSubstr("pad_to = 1")));
+  EXPECT_FALSE(std::filesystem::exists(path("plan.h5")));
+}
+
+}  // namespace
+}  // namespace alpa
