@@ -1,5 +1,6 @@
 #include "libalpa/kernels/cuda/double_sums.cuh"
 #include "libalpa/kernels/cuda/kernels_cuda.h"
+#include "libalpa/kernels/cuda/vector_access.cuh"
 
 namespace alpa::ops {
 namespace {
@@ -14,8 +15,12 @@ struct Square {
 
 template <class T, class S>
 __global__ void sum_micro_batches(std::int64_t count, const T* x, S* sum, bool add) {
-  for_elements(count,
-               [=](std::int64_t i) { sum[i] = narrowed<S>((add ? widened(sum[i]) : 0.0f) + widened(x[i])); });
+  constexpr int together = kVector<T, S>;
+  for_vectors<together>(share_of_grid(), count, before_vectors<together>(x, sum),
+                        [=](std::int64_t i, auto n) {
+                          const auto more = load<n>(x + i);
+                          store(sum + i, add ? each(Sum{}, load<n>(sum + i), more) : more);
+                        });
 }
 
 /// S: of the sum.
@@ -25,8 +30,8 @@ std::unique_ptr<Kernel> accumulate_kernel(const KernelShape& shape) {
   return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
-      launch(stream, grid_for(count), kThreads, sum_micro_batches<T, S>, count, call.operand<T>(0),
-             call.result<S>(0), call.accumulate);
+      launch(stream, grid_for_vectors<kVector<T, S>>(count), kThreads, sum_micro_batches<T, S>, count,
+             call.operand<T>(0), call.result<S>(0), call.accumulate);
     });
   });
 }
