@@ -139,6 +139,13 @@ void add_recurrences(std::vector<OpCase>& cases) {
     cases.push_back({"step_weights", "i[40]", {{"size_s", I{7}}, {"mean", mean}}, 10});
 }
 
+/// Tensors of two types by turns, more of one than a kernel takes together.
+std::string many_operands(int count) {
+  std::string operands;
+  for (int i = 0; i < count; ++i) operands += i < 10 && i % 2 == 0 ? "f[5] " : "t[9] ";
+  return operands;
+}
+
 std::vector<OpCase> all_cases() {
   std::vector<OpCase> cases{
       {"accumulate", "t[3x5]", {}},
@@ -248,6 +255,7 @@ std::vector<OpCase> all_cases() {
       {"slice", "t[90x103]", {{"begin", I{0}}, {"size_c", I{70}}}},
       {"sum_squares", "t[3x5]", {{"weight", 0.25}}},
       {"sum_squares", "t[3x5] t[7] t[2x9001] t[]", {}},
+      {"sum_squares", many_operands(150), {}},
       {"upsample", "t[3x2x3x5]", {{"factor", I{2}}}},
       {"upsample", "t[2x5x4x70]", {{"factor", I{3}}}},
   };

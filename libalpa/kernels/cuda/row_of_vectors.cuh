@@ -13,15 +13,20 @@ class RowOfVectors {
   __device__ explicit RowOfVectors(std::int64_t width, const T*... rows)
       : width_(width), head_(before_vectors<N>(rows...)) {}
 
-  /// The sum of f over the elements of the rows, on every thread.
-  template <class Function, class... T>
-  __device__ float sum(Function f, const T*... rows) const {
-    float sum = 0;
+  /// f of the elements of the rows, combined, on every thread; `none` where there are none.
+  template <class Combine, class Function, class... T>
+  __device__ float reduce(float none, Combine combine, Function f, const T*... rows) const {
+    float result = none;
     for_vectors<N>(share_of_block(), width_, head_, [&](std::int64_t i, auto n) {
       const auto terms = each(f, load<n>(rows + i)...);
-      for (const float term : terms.at) sum += term;
+      for (const float term : terms.at) result = combine(result, term);
     });
-    return block_reduce(sum, Sum{});
+    return block_reduce(result, combine);
+  }
+
+  template <class Function, class... T>
+  __device__ float sum(Function f, const T*... rows) const {
+    return reduce(0.0f, Sum{}, f, rows...);
   }
 
   /// y[i] = f(rows[i]...)

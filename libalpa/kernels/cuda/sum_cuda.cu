@@ -45,7 +45,7 @@ std::unique_ptr<Kernel> reduce_sum_cuda(Device&, const KernelShape& shape) {
     using T = decltype(zero);
     return cuda_kernel([weight, sums = DoubleSums({element_count(shape.operands[0].shape)})](
                            const KernelCall& call, cudaStream_t stream) {
-      sums.take(stream, 0, call.operand<T>(0), Same{}, call.workspace);
+      sums.take<T>(stream, 0, call.operands, Same{}, call.workspace);
       sums.finish(stream, weight, call.result<float>(0), call.accumulate, call.workspace);
     });
   });
@@ -59,10 +59,13 @@ std::unique_ptr<Kernel> sum_squares_cuda(Device&, const KernelShape& shape) {
   }
   return cuda_kernel([types = shape.operands, weight = shape.attributes.number("weight", 1.0),
                       sums = DoubleSums(std::move(counts))](const KernelCall& call, cudaStream_t stream) {
-    for (std::size_t i = 0; i < types.size(); ++i)
-      for_float_type(types[i].dtype, [&](auto zero) {
-        sums.take(stream, i, call.operand<decltype(zero)>(i), Square{}, call.workspace);
+    for (std::size_t begin = 0, end = 0; begin < types.size(); begin = end) {
+      while (end < types.size() && types[end].dtype == types[begin].dtype) ++end;
+      for_float_type(types[begin].dtype, [&](auto zero) {
+        sums.take<decltype(zero)>(stream, begin, call.operands.subspan(begin, end - begin), Square{},
+                                  call.workspace);
       });
+    }
     sums.finish(stream, weight, call.result<float>(0), call.accumulate, call.workspace);
   });
 }
