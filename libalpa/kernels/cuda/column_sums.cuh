@@ -48,17 +48,20 @@ __global__ void sum_rows_of_piece(Term term, std::int64_t rows, std::int64_t wid
   if (term.rows_are_vectors())
     sum_columns<n>(term, begin, end, first, width, partial, pieces * width);
   else
-    for (int k = 0; k < n; ++k)
-      sum_columns<1>(term, begin, end, first + k * warp, width, partial, pieces * width);
+    for (std::int64_t from = first; from < first + warp * n && from < width; from += warp)
+      sum_columns<1>(term, begin, end, from, width, partial, pieces * width);
 }
+
+/// Most warps of a block that sums pieces, which take turns at them.
+inline constexpr int kMostPieceWarps = 32;
 
 /// The grid's second dimension are the sums of each column: into `first`, and into `second`.
 template <class T>
 __global__ void sum_pieces(const float* partial, std::int64_t pieces, std::int64_t width, T* first, T* second,
                            bool add) {
-  constexpr int warp = 32, warps = kThreads / warp;
-  __shared__ float of_warps[warps][warp];
-  const int own_warp = static_cast<int>(threadIdx.x) / warp, lane = static_cast<int>(threadIdx.x) % warp;
+  constexpr unsigned warp = 32;
+  __shared__ float of_warps[kMostPieceWarps][warp];
+  const unsigned own_warp = threadIdx.x / warp, lane = threadIdx.x % warp, warps = blockDim.x / warp;
   const std::int64_t column = std::int64_t{blockIdx.x} * warp + lane;
   partial += blockIdx.y * pieces * width;
   float sum = 0;
@@ -70,7 +73,7 @@ __global__ void sum_pieces(const float* partial, std::int64_t pieces, std::int64
   if (own_warp > 0 || column >= width) return;
   T* result = blockIdx.y == 0 ? first : second;
   sum = add ? widened(result[column]) : 0.0f;
-  for (int w = 0; w < warps; ++w) sum += of_warps[w][lane];
+  for (unsigned w = 0; w < warps; ++w) sum += of_warps[w][lane];
   result[column] = narrowed<T>(sum);
 }
 
@@ -93,7 +96,8 @@ class DeviceColumnSums {
     launch(stream, grid, kThreads, sum_rows_of_piece<Term>, term, rows_, width_, partial);
     grid = blocks_of((width_ + warp - 1) / warp);
     grid.y = Term::kSums;
-    launch(stream, grid, kThreads, sum_pieces<T>, partial, pieces_, width_, first, second, add);
+    const int threads = warp * static_cast<int>(std::min<std::int64_t>(pieces_, kMostPieceWarps));
+    launch(stream, grid, threads, sum_pieces<T>, partial, pieces_, width_, first, second, add);
   }
 
  private:

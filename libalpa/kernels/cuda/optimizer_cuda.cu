@@ -85,6 +85,12 @@ __global__ void sgd_update(Sgd a, std::int64_t count, const G* gradient, const U
   });
 }
 
+/// Threads take several vectors each, as they have factors to work out first.
+template <int N>
+dim3 grid_for_update(std::int64_t count) {
+  return grid_for_vectors<4 * N>(count);
+}
+
 /// A result after the weights and moments takes the rounded weights.
 template <class Working>
 Working* working_weights(const KernelCall& call, std::size_t result) {
@@ -97,7 +103,7 @@ std::unique_ptr<Kernel> adamw_kernel(const KernelShape& shape) {
     using G = decltype(zero);
     return cuda_kernel([count = element_count(shape.operands[0].shape), adamw = AdamW(shape.attributes)](
                            const KernelCall& c, cudaStream_t stream) {
-      launch(stream, grid_for_vectors<kVector<G, float>>(count), kThreads, adamw_update<G, Working>, adamw,
+      launch(stream, grid_for_update<kVector<G, float>>(count), kThreads, adamw_update<G, Working>, adamw,
              count, c.operand<G>(1), c.operand<UpdateScalars>(4), c.operand<float>(5), c.result<float>(0),
              c.result<float>(1), c.result<float>(2), working_weights<Working>(c, 3));
     });
@@ -110,7 +116,7 @@ std::unique_ptr<Kernel> sgd_kernel(const KernelShape& shape) {
     using G = decltype(zero);
     return cuda_kernel([count = element_count(shape.operands[0].shape), sgd = Sgd(shape.attributes)](
                            const KernelCall& c, cudaStream_t stream) {
-      launch(stream, grid_for_vectors<kVector<G, float>>(count), kThreads, sgd_update<G, Working>, sgd, count,
+      launch(stream, grid_for_update<kVector<G, float>>(count), kThreads, sgd_update<G, Working>, sgd, count,
              c.operand<G>(1), c.operand<UpdateScalars>(3), c.operand<float>(4), c.result<float>(0),
              c.result<float>(1), working_weights<Working>(c, 2));
     });
