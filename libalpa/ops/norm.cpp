@@ -17,7 +17,7 @@ std::vector<ValueIndex> rms_norm_gradient(GraphBuilder& g, const Node& node, std
                    node.name + ".grad");
 }
 
-/// Of gains and biases, over the rows of dy.
+/// Of gains or biases, over the rows of dy.
 std::int64_t gradient_sums(const OpCall& call) {
   const Shape& shape = call.operands[0].shape;
   return column_sum_bytes(element_count(shape) / shape.back(), shape.back());
@@ -41,7 +41,7 @@ constinit const OpDef layer_norm_grad{
     .name = "layer_norm_grad",
     .rule = "... d, ... d, d, ..., ... -> ... d, d, d | whole d",
     .flops_per_point = 14,
-    .cuda_workspace_bytes = gradient_sums,
+    .cuda_workspace_bytes = [](const OpCall& call) { return 2 * gradient_sums(call); },
     .internal = true,
 };
 

@@ -139,6 +139,13 @@ void add_recurrences(std::vector<OpCase>& cases) {
     cases.push_back({"step_weights", "i[40]", {{"size_s", I{7}}, {"mean", mean}}, 10});
 }
 
+/// Tensors of two types by turns, more of one than a kernel takes together.
+std::string many_operands(int count) {
+  std::string operands;
+  for (int i = 0; i < count; ++i) operands += i < 10 && i % 2 == 0 ? "f[5] " : "t[9] ";
+  return operands;
+}
+
 std::vector<OpCase> all_cases() {
   std::vector<OpCase> cases{
       {"accumulate", "t[3x5]", {}},
@@ -172,6 +179,7 @@ std::vector<OpCase> all_cases() {
       {"bias_add", "t[3x2x5] t[5]", {}},
       {"bias_add", "t[3x2x5] t[2x5]", {}},
       {"bias_add", "t[130x70] t[70]", {}},
+      {"bias_add", "t[35x264] t[264]", {}},
       {"concat", "t[3x2x5] t[3x2x7]", {}},
       {"concat", "t[3x5x7x70] t[3x5x7x33]", {}},
       {"cross_entropy", "t[2x3x7] i[2x3] f[2x3] p[2x3]", {}, 7},
@@ -182,10 +190,14 @@ std::vector<OpCase> all_cases() {
       {"dropout", "t[3x2x2999]", {{"rate", 0.5}, {"stream", I{0}}}},
       {"embedding", "t[11x5] i[2x7]", {}, 11},
       {"embedding", "t[300x33] i[4x90]", {}, 300},
+      {"embedding", "t[300x40] i[4x90]", {}, 300},
       {"embedding_grad", "t[2x7x5] i[2x7]", {{"size_v", I{11}}}, 11},
       {"embedding_grad", "t[2x70x270] i[2x70]", {{"size_v", I{23}}}, 23},
       {"embedding_grad", "t[3x301x5] i[3x301]", {{"size_v", I{11}}}, 11},
       {"embedding_grad", "t[1x5x2100] i[1x5]", {{"size_v", I{3}}}, 3},
+      {"embedding_grad", "t[1x20x1608] i[1x20]", {{"size_v", I{11}}}, 11},
+      {"embedding_grad", "t[1x4200x8] i[1x4200]", {{"size_v", I{3}}}, 3},
+      {"embedding_grad", "t[2x30x8] i[2x30]", {{"size_v", I{1060}}}, 1060},
       {"expand_like", "t[3x5] f", {}},
       {"expand_like", "t[20000] f", {}},
       {"group_norm", "t[3x5x2x6] t[6] t[6]", {{"size_g", I{3}}, {"epsilon", 1e-5}}},
@@ -198,8 +210,10 @@ std::vector<OpCase> all_cases() {
       {"layer_norm", "t[3x5x7] t[7] t[7]", {{"epsilon", 1e-5}}},
       {"layer_norm", "t[200x97] t[97] t[97]", {{"epsilon", 1e-5}}},
       {"layer_norm", "t[3x601] t[601] t[601]", {{"epsilon", 1e-5}}},
+      {"layer_norm", "t[5x1608] t[1608] t[1608]", {{"epsilon", 1e-5}}},
       {"layer_norm_grad", "t[3x5x7] t[3x5x7] t[7] f[3x5] p[3x5]", {}},
       {"layer_norm_grad", "t[300x97] t[300x97] t[97] f[300] p[300]", {}},
+      {"layer_norm_grad", "t[70x296] t[70x296] t[296] f[70] p[70]", {}},
       {"mul", "t[3x5] t[3x5]", {}},
       {"pool_steps", "t[3x5x7] f[3x5]", {}},
       {"pool_steps", "t[2x3x2x301] f[2x3]", {}},
@@ -215,12 +229,15 @@ std::vector<OpCase> all_cases() {
       {"reduce_leading", "t[3x2x5]", {{"keep", I{2}}}},
       {"reduce_leading", "t[3x5]", {{"keep", I{0}}}},
       {"reduce_leading", "t[613x37]", {{"keep", I{1}}}},
+      {"reduce_leading", "t[150x296]", {{"keep", I{1}}}},
       {"reduce_sum", "t[3x5]", {}},
       {"reduce_sum", "t[9x2111]", {}},
       {"rms_norm", "t[3x5x7] t[7]", {{"epsilon", 1e-5}}},
       {"rms_norm", "t[200x97] t[97]", {{"epsilon", 1e-5}}},
+      {"rms_norm", "t[5x296] t[296]", {{"epsilon", 1e-5}}},
       {"rms_norm_grad", "t[3x5x7] t[3x5x7] t[7] p[3x5]", {}},
       {"rms_norm_grad", "t[200x97] t[200x97] t[97] p[200]", {}},
+      {"rms_norm_grad", "t[70x264] t[70x264] t[264] p[70]", {}},
       {"rotary", "t[2x3x2x6]", {{"theta", 10000.0}}},
       {"rotary", "t[2x40x3x8]", {{"theta", 500.0}, {"inverse", I{1}}}},
       {"row_max", "t[3x2x7]", {}},
@@ -241,6 +258,7 @@ std::vector<OpCase> all_cases() {
       {"slice", "t[90x103]", {{"begin", I{0}}, {"size_c", I{70}}}},
       {"sum_squares", "t[3x5]", {{"weight", 0.25}}},
       {"sum_squares", "t[3x5] t[7] t[2x9001] t[]", {}},
+      {"sum_squares", many_operands(150), {}},
       {"upsample", "t[3x2x3x5]", {{"factor", I{2}}}},
       {"upsample", "t[2x5x4x70]", {{"factor", I{3}}}},
   };

@@ -22,7 +22,8 @@ struct OpCase {
   int ids = 0;
 };
 
-/// Small and odd: no extent is a multiple of a vector, some are longer than the blocks that kernels work in.
+/// Small and mostly odd: few extents are multiples of a vector, some are longer than the blocks that kernels
+/// work in.
 std::vector<OpCase> cases_of(const OpDef&);
 
 std::string case_text(const OpCase&);

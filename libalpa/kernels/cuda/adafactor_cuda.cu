@@ -16,11 +16,15 @@ FactoredExtents extents_of(const TensorType& tensor, const Attributes& attribute
 
 template <class T>
 struct SquareOfElement {
+  static constexpr int kSums = 1, kColumns = kVector<T>;
   const T* x;
   std::int64_t width;
-  __device__ float operator()(std::int64_t row, std::int64_t column) const {
-    const float value = widened(x[row * width + column]);
-    return value * value;
+
+  __device__ bool rows_are_vectors() const { return alpa::rows_are_vectors<kColumns>(width, x); }
+  template <int N>
+  __device__ void add(std::int64_t row, std::int64_t column, Floats<N>* sums) const {
+    sums[0] = each([](float sum, float value) { return sum + value * value; }, sums[0],
+                   load<N>(x + row * width + column));
   }
 };
 
@@ -215,8 +219,8 @@ std::unique_ptr<Kernel> adafactor_sums_cuda(Device&, const KernelShape& shape) {
           launch(stream, blocks_of(e.outer * e.rows * e.middle), kThreads, sum_row_squares<T>, e, x,
                  c.result<float>(0));
           for (std::int64_t a = 0; a < e.outer; ++a)
-            sums.run(stream, SquareOfElement<T>{x + a * e.rows * e.width(), e.width()},
-                     c.result<float>(1) + a * e.width(), false, c.workspace);
+            sums.run(stream, SquareOfElement<T>{x + a * e.rows * e.width(), e.width()}, false, c.workspace,
+                     c.result<float>(1) + a * e.width());
         });
   });
 }

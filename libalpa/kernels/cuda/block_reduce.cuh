@@ -22,6 +22,7 @@ __device__ Value block_reduce(Value value, Combine combine) {
   __shared__ Value partial[most_warps];
   for (int distance = warp / 2; distance > 0; distance /= 2)
     value = combine(value, __shfl_xor_sync(0xFFFFFFFFu, value, distance));
+  if (blockDim.x == warp) return value;
   if (threadIdx.x % warp == 0) partial[threadIdx.x / warp] = value;
   __syncthreads();
   value = partial[0];

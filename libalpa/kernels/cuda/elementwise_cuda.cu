@@ -1,5 +1,4 @@
 #include "libalpa/kernels/cuda/column_sums.cuh"
-#include "libalpa/kernels/cuda/cuda_kernel.cuh"
 #include "libalpa/kernels/cuda/kernels_cuda.h"
 
 namespace alpa::ops {
@@ -7,17 +6,32 @@ namespace {
 
 template <class T, class Function>
 __global__ void map_elements(Function f, std::int64_t count, const T* x, T* y) {
-  for_elements(count, [=](std::int64_t i) { y[i] = narrowed<T>(f(widened(x[i]))); });
+  constexpr int together = kVector<T>;
+  for_vectors<together>(share_of_grid(), count, before_vectors<together>(x, y),
+                        [=](std::int64_t i, auto n) { store(y + i, each(f, load<n>(x + i))); });
 }
 
 template <class T, class Function>
 __global__ void map_element_pairs(Function f, std::int64_t count, const T* x, const T* y, T* z) {
-  for_elements(count, [=](std::int64_t i) { z[i] = narrowed<T>(f(widened(x[i]), widened(y[i]))); });
+  constexpr int together = kVector<T>;
+  for_vectors<together>(
+      share_of_grid(), count, before_vectors<together>(x, y, z),
+      [=](std::int64_t i, auto n) { store(z + i, each(f, load<n>(x + i), load<n>(y + i))); });
+}
+
+/// Division of 64-bit numbers takes as long as all the rest of what is done to a vector.
+__device__ inline std::int64_t remainder_of(std::int64_t i, std::int64_t n) {
+  return (i | n) >> 32 == 0 ? static_cast<std::uint32_t>(i) % static_cast<std::uint32_t>(n) : i % n;
 }
 
 template <class T>
 __global__ void add_bias(std::int64_t count, std::int64_t width, const T* x, const T* bias, T* y) {
-  for_elements(count, [=](std::int64_t i) { y[i] = narrowed<T>(widened(x[i]) + widened(bias[i % width])); });
+  constexpr int together = kVector<T>;
+  for_vectors<together>(share_of_grid(), count,
+                        rows_are_vectors<together>(width, x, bias, y) ? 0 : kNoVectors,
+                        [=](std::int64_t i, auto n) {
+                          store(y + i, each(Sum{}, load<n>(x + i), load<n>(bias + remainder_of(i, width))));
+                        });
 }
 
 /// y[i] = f(x[i])
@@ -28,8 +42,8 @@ std::unique_ptr<Kernel> map(const KernelShape& shape, Function f) {
   return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
-      launch(stream, grid_for(count), kThreads, map_elements<T, Function>, f, count, call.operand<T>(0),
-             call.result<T>(0));
+      launch(stream, grid_for_vectors<kVector<T>>(count), kThreads, map_elements<T, Function>, f, count,
+             call.operand<T>(0), call.result<T>(0));
     });
   });
 }
@@ -42,8 +56,8 @@ std::unique_ptr<Kernel> map_pairs(const KernelShape& shape, Function f) {
   return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
-      launch(stream, grid_for(count), kThreads, map_element_pairs<T, Function>, f, count, call.operand<T>(0),
-             call.operand<T>(1), call.result<T>(0));
+      launch(stream, grid_for_vectors<kVector<T>>(count), kThreads, map_element_pairs<T, Function>, f, count,
+             call.operand<T>(0), call.operand<T>(1), call.result<T>(0));
     });
   });
 }
@@ -102,26 +116,26 @@ struct Times {
   __device__ float operator()(float x) const { return factor * x; }
 };
 
-struct Add {
-  __device__ float operator()(float x, float y) const { return x + y; }
-};
-
 struct Multiply {
   __device__ float operator()(float x, float y) const { return x * y; }
 };
 
 template <class T>
 struct Element {
+  static constexpr int kSums = 1, kColumns = kVector<T>;
   const T* x;
   std::int64_t width;
-  __device__ float operator()(std::int64_t row, std::int64_t column) const {
-    return widened(x[row * width + column]);
+
+  __device__ bool rows_are_vectors() const { return alpa::rows_are_vectors<kColumns>(width, x); }
+  template <int N>
+  __device__ void add(std::int64_t row, std::int64_t column, Floats<N>* sums) const {
+    sums[0] = each(Sum{}, sums[0], load<N>(x + row * width + column));
   }
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> add_cuda(Device&, const KernelShape& shape) { return map_pairs(shape, Add{}); }
+std::unique_ptr<Kernel> add_cuda(Device&, const KernelShape& shape) { return map_pairs(shape, Sum{}); }
 std::unique_ptr<Kernel> mul_cuda(Device&, const KernelShape& shape) { return map_pairs(shape, Multiply{}); }
 std::unique_ptr<Kernel> scale_cuda(Device&, const KernelShape& shape) {
   return map(shape, Times{static_cast<float>(shape.attributes.number("factor"))});
@@ -150,8 +164,8 @@ std::unique_ptr<Kernel> bias_add_cuda(Device&, const KernelShape& shape) {
   return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
-      launch(stream, grid_for(count), kThreads, add_bias<T>, count, width, call.operand<T>(0),
-             call.operand<T>(1), call.result<T>(0));
+      launch(stream, grid_for_vectors<kVector<T>>(count), kThreads, add_bias<T>, count, width,
+             call.operand<T>(0), call.operand<T>(1), call.result<T>(0));
     });
   });
 }
@@ -167,9 +181,9 @@ std::unique_ptr<Kernel> reduce_leading_cuda(Device&, const KernelShape& shape) {
         [=, sums = DeviceColumnSums(rows, width)](const KernelCall& call, cudaStream_t stream) {
           const Element<T> element{call.operand<T>(0), width};
           if (wide)
-            sums.run(stream, element, call.result<float>(0), call.accumulate, call.workspace);
+            sums.run(stream, element, call.accumulate, call.workspace, call.result<float>(0));
           else
-            sums.run(stream, element, call.result<T>(0), call.accumulate, call.workspace);
+            sums.run(stream, element, call.accumulate, call.workspace, call.result<T>(0));
         });
   });
 }

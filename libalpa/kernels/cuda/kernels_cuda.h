@@ -17,8 +17,8 @@ namespace ops {
 /// Whether this build has CUDA kernels of that operator.
 bool has_cuda_kernel(const OpDef&);
 
-/// Kernels on a CUDA device. Equal shapes give equal bits on devices of one model. Throws as make_kernel, and
-/// where this build has no CUDA backend.
+/// Kernels on a CUDA device. Equal shapes give equal bits on devices of one model, where tensors begin at
+/// multiples of 16 bytes. Throws as make_kernel, and where this build has no CUDA backend.
 std::unique_ptr<Kernel> make_cuda_kernel(Device&, const OpDef&, const KernelShape&);
 
 /// As make_box_copy, on a CUDA device.

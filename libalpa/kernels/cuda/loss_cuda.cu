@@ -1,7 +1,7 @@
 #include <limits>
 
-#include "libalpa/kernels/cuda/block_reduce.cuh"
 #include "libalpa/kernels/cuda/kernels_cuda.h"
+#include "libalpa/kernels/cuda/row_of_vectors.cuh"
 
 namespace alpa::ops {
 namespace {
@@ -13,9 +13,8 @@ constexpr float kLowest = -std::numeric_limits<float>::infinity();
 template <class T>
 __global__ void row_max_kernel(std::int64_t n, const T* x, float* maxima) {
   x += blockIdx.x * n;
-  float maximum = kLowest;
-  for_block(n, [&](std::int64_t i) { maximum = Maximum{}(maximum, widened(x[i])); });
-  maximum = block_reduce(maximum, Maximum{});
+  const float maximum = RowOfVectors<kVector<T>>(n, x).reduce(
+      kLowest, Maximum{}, [](float value) { return value; }, x);
   if (threadIdx.x == 0) maxima[blockIdx.x] = maximum;
 }
 
@@ -23,7 +22,7 @@ template <class T>
 __global__ void row_sum_exp_kernel(std::int64_t n, const T* x, const float* maxima, float* sums) {
   x += blockIdx.x * n;
   const float m = maxima[blockIdx.x];
-  const float sum = block_sum<float>(n, [=](std::int64_t i) { return expf(widened(x[i]) - m); });
+  const float sum = RowOfVectors<kVector<T>>(n, x).sum([=](float value) { return expf(value - m); }, x);
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
@@ -60,9 +59,11 @@ __global__ void cross_entropy_grad_row(std::int64_t n, std::int64_t first, const
   const float dloss = targets[row] < 0 ? 0.0f : dlosses[row];
   const float m = maxima[row], factor = dloss / sums[row];
   const std::int64_t target = targets[row] - first;
-  for_block(n, [=](std::int64_t i) {
-    dlogits[i] = narrowed<T>(expf(widened(logits[i]) - m) * factor - (i == target ? dloss : 0.0f));
-  });
+  const auto gradient = [=](float logit) { return expf(logit - m) * factor; };
+  RowOfVectors<kVector<T>>(n, logits, dlogits).map(gradient, dlogits, logits);
+  if (target < 0 || target >= n) return;
+  __syncthreads();
+  if (threadIdx.x == 0) dlogits[target] = narrowed<T>(gradient(widened(logits[target])) - dloss);
 }
 
 template <class T>
@@ -83,8 +84,8 @@ std::unique_ptr<Kernel> row_max_cuda(Device&, const KernelShape& shape) {
   return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
-      launch(stream, blocks_of(rows.count), kThreads, row_max_kernel<T>, rows.width, call.operand<T>(0),
-             call.result<float>(0));
+      launch(stream, blocks_of(rows.count), threads_for_row<kVector<T>>(rows.width), row_max_kernel<T>,
+             rows.width, call.operand<T>(0), call.result<float>(0));
     });
   });
 }
@@ -95,8 +96,8 @@ std::unique_ptr<Kernel> row_sum_exp_cuda(Device&, const KernelShape& shape) {
   return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
-      launch(stream, blocks_of(rows.count), kThreads, row_sum_exp_kernel<T>, rows.width, call.operand<T>(0),
-             call.operand<float>(1), call.result<float>(0));
+      launch(stream, blocks_of(rows.count), threads_for_row<kVector<T>>(rows.width), row_sum_exp_kernel<T>,
+             rows.width, call.operand<T>(0), call.operand<float>(1), call.result<float>(0));
     });
   });
 }
@@ -136,9 +137,10 @@ std::unique_ptr<Kernel> cross_entropy_grad_cuda(Device&, const KernelShape& shap
   return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
-      launch(stream, blocks_of(rows.count), kThreads, cross_entropy_grad_row<T>, rows.width,
-             first_column(call, rank), call.operand<T>(0), call.operand<std::int32_t>(1),
-             call.operand<float>(2), call.operand<float>(3), call.operand<float>(4), call.result<T>(0));
+      launch(stream, blocks_of(rows.count), threads_for_row<kVector<T>>(rows.width),
+             cross_entropy_grad_row<T>, rows.width, first_column(call, rank), call.operand<T>(0),
+             call.operand<std::int32_t>(1), call.operand<float>(2), call.operand<float>(3),
+             call.operand<float>(4), call.result<T>(0));
     });
   });
 }

@@ -1,11 +1,12 @@
-#include "libalpa/kernels/cuda/block_reduce.cuh"
 #include "libalpa/kernels/cuda/column_sums.cuh"
 #include "libalpa/kernels/cuda/kernels_cuda.h"
+#include "libalpa/kernels/cuda/row_of_vectors.cuh"
 
 namespace alpa::ops {
 namespace {
 
-// Each block of the row kernels has one row.
+// Each block of the row kernels has one row, which it goes over several times: all but the first time it lies
+// in the cache of the multiprocessor.
 
 template <class T>
 __global__ void layer_norm_row(std::int64_t n, float epsilon, const T* x, const T* gain, const T* bias, T* y,
@@ -13,22 +14,23 @@ __global__ void layer_norm_row(std::int64_t n, float epsilon, const T* x, const 
   const std::int64_t row = blockIdx.x;
   x += row * n;
   y += row * n;
-  const float mean =
-      block_sum<float>(n, [=](std::int64_t i) { return widened(x[i]); }) / static_cast<float>(n);
-  const float variance = block_sum<float>(n,
-                                          [=](std::int64_t i) {
-                                            const float difference = widened(x[i]) - mean;
-                                            return difference * difference;
-                                          }) /
-                         static_cast<float>(n);
+  const RowOfVectors<kVector<T>> elements(n, x, gain, bias, y);
+  const auto width = static_cast<float>(n);
+  const float mean = elements.sum([](float value) { return value; }, x) / width;
+  const float variance = elements.sum(
+                             [=](float value) {
+                               const float difference = value - mean;
+                               return difference * difference;
+                             },
+                             x) /
+                         width;
   const float scale = 1.0f / sqrtf(variance + epsilon);
   if (threadIdx.x == 0) {
     means[row] = mean;
     scales[row] = scale;
   }
-  for_block(n, [=](std::int64_t i) {
-    y[i] = narrowed<T>((widened(x[i]) - mean) * scale * widened(gain[i]) + widened(bias[i]));
-  });
+  elements.map([=](float value, float g, float b) { return (value - mean) * scale * g + b; }, y, x, gain,
+               bias);
 }
 
 template <class T>
@@ -36,10 +38,11 @@ __global__ void rms_norm_row(std::int64_t n, float epsilon, const T* x, const T*
   const std::int64_t row = blockIdx.x;
   x += row * n;
   y += row * n;
-  const float square = block_sum<float>(n, [=](std::int64_t i) { return widened(x[i]) * widened(x[i]); });
+  const RowOfVectors<kVector<T>> elements(n, x, gain, y);
+  const float square = elements.sum([](float value) { return value * value; }, x);
   const float scale = 1.0f / sqrtf(square / static_cast<float>(n) + epsilon);
   if (threadIdx.x == 0) scales[row] = scale;
-  for_block(n, [=](std::int64_t i) { y[i] = narrowed<T>(widened(x[i]) * scale * widened(gain[i])); });
+  elements.map([=](float value, float g) { return value * scale * g; }, y, x, gain);
 }
 
 /// With h = (x - mean) * scale and g = dy * gain: dx = scale * (g - mean(g) - h * mean(g h)). `means` null:
@@ -51,33 +54,33 @@ __global__ void norm_grad_row(std::int64_t n, const T* dy, const T* x, const T* 
   dy += row * n;
   x += row * n;
   dx += row * n;
+  const RowOfVectors<kVector<T>> elements(n, dy, x, gain, dx);
   const float mean = means ? means[row] : 0.0f, scale = scales[row];
-  const auto g = [=](std::int64_t i) { return widened(dy[i]) * widened(gain[i]); };
-  const auto h = [=](std::int64_t i) { return (widened(x[i]) - mean) * scale; };
+  const auto h = [=](float value) { return (value - mean) * scale; };
   const auto width = static_cast<float>(n);
-  const float mean_g = means ? block_sum<float>(n, g) / width : 0.0f;
-  const float mean_gh = block_sum<float>(n, [=](std::int64_t i) { return g(i) * h(i); }) / width;
-  for_block(n, [=](std::int64_t i) { dx[i] = narrowed<T>(scale * (g(i) - mean_g - h(i) * mean_gh)); });
+  const float mean_g = means ? elements.sum([](float d, float g) { return d * g; }, dy, gain) / width : 0.0f;
+  const float mean_gh =
+      elements.sum([=](float d, float g, float value) { return d * g * h(value); }, dy, gain, x) / width;
+  elements.map([=](float d, float g, float value) { return scale * (d * g - mean_g - h(value) * mean_gh); },
+               dx, dy, gain, x);
 }
 
-/// One element's part of the gradient of the gain.
-template <class T>
-struct GainTerm {
+/// The gradient of the gain and, with kSums = 2, that of the bias.
+template <class T, int kSumsOfColumn>
+struct GainAndBias {
+  static constexpr int kSums = kSumsOfColumn, kColumns = kVector<T>;
   std::int64_t width;
   const T *dy, *x;
   const float *means, *scales;
-  __device__ float operator()(std::int64_t row, std::int64_t column) const {
-    const std::int64_t i = row * width + column;
-    return widened(dy[i]) * (widened(x[i]) - (means ? means[row] : 0.0f)) * scales[row];
-  }
-};
 
-template <class T>
-struct BiasTerm {
-  std::int64_t width;
-  const T* dy;
-  __device__ float operator()(std::int64_t row, std::int64_t column) const {
-    return widened(dy[row * width + column]);
+  __device__ bool rows_are_vectors() const { return alpa::rows_are_vectors<kColumns>(width, dy, x); }
+  template <int N>
+  __device__ void add(std::int64_t row, std::int64_t column, Floats<N>* sums) const {
+    const float mean = means ? means[row] : 0.0f, scale = scales[row];
+    const Floats<N> d = load<N>(dy + row * width + column);
+    sums[0] = each([=](float sum, float g, float value) { return sum + g * (value - mean) * scale; }, sums[0],
+                   d, load<N>(x + row * width + column));
+    if constexpr (kSums == 2) sums[1] = each(Sum{}, sums[1], d);
   }
 };
 
@@ -90,9 +93,9 @@ std::unique_ptr<Kernel> layer_norm_cuda(Device&, const KernelShape& shape) {
   return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
-      launch(stream, blocks_of(rows.count), kThreads, layer_norm_row<T>, rows.width, epsilon,
-             call.operand<T>(0), call.operand<T>(1), call.operand<T>(2), call.result<T>(0),
-             call.result<float>(1), call.result<float>(2));
+      launch(stream, blocks_of(rows.count), threads_for_row<kVector<T>>(rows.width), layer_norm_row<T>,
+             rows.width, epsilon, call.operand<T>(0), call.operand<T>(1), call.operand<T>(2),
+             call.result<T>(0), call.result<float>(1), call.result<float>(2));
     });
   });
 }
@@ -106,11 +109,10 @@ std::unique_ptr<Kernel> layer_norm_grad_cuda(Device&, const KernelShape& shape) 
         [rows, sums = DeviceColumnSums(rows.count, rows.width)](const KernelCall& call, cudaStream_t stream) {
           const T *dy = call.operand<T>(0), *x = call.operand<T>(1);
           const float *means = call.operand<float>(3), *scales = call.operand<float>(4);
-          launch(stream, blocks_of(rows.count), kThreads, norm_grad_row<T>, rows.width, dy, x,
-                 call.operand<T>(2), means, scales, call.result<T>(0));
-          sums.run(stream, GainTerm<T>{rows.width, dy, x, means, scales}, call.result<T>(1), false,
-                   call.workspace);
-          sums.run(stream, BiasTerm<T>{rows.width, dy}, call.result<T>(2), false, call.workspace);
+          launch(stream, blocks_of(rows.count), threads_for_row<kVector<T>>(rows.width), norm_grad_row<T>,
+                 rows.width, dy, x, call.operand<T>(2), means, scales, call.result<T>(0));
+          sums.run(stream, GainAndBias<T, 2>{rows.width, dy, x, means, scales}, false, call.workspace,
+                   call.result<T>(1), call.result<T>(2));
         });
   });
 }
@@ -122,8 +124,9 @@ std::unique_ptr<Kernel> rms_norm_cuda(Device&, const KernelShape& shape) {
   return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
-      launch(stream, blocks_of(rows.count), kThreads, rms_norm_row<T>, rows.width, epsilon,
-             call.operand<T>(0), call.operand<T>(1), call.result<T>(0), call.result<float>(1));
+      launch(stream, blocks_of(rows.count), threads_for_row<kVector<T>>(rows.width), rms_norm_row<T>,
+             rows.width, epsilon, call.operand<T>(0), call.operand<T>(1), call.result<T>(0),
+             call.result<float>(1));
     });
   });
 }
@@ -137,10 +140,10 @@ std::unique_ptr<Kernel> rms_norm_grad_cuda(Device&, const KernelShape& shape) {
         [rows, sums = DeviceColumnSums(rows.count, rows.width)](const KernelCall& call, cudaStream_t stream) {
           const T *dy = call.operand<T>(0), *x = call.operand<T>(1);
           const float *means = nullptr, *scales = call.operand<float>(3);
-          launch(stream, blocks_of(rows.count), kThreads, norm_grad_row<T>, rows.width, dy, x,
-                 call.operand<T>(2), means, scales, call.result<T>(0));
-          sums.run(stream, GainTerm<T>{rows.width, dy, x, means, scales}, call.result<T>(1), false,
-                   call.workspace);
+          launch(stream, blocks_of(rows.count), threads_for_row<kVector<T>>(rows.width), norm_grad_row<T>,
+                 rows.width, dy, x, call.operand<T>(2), means, scales, call.result<T>(0));
+          sums.run(stream, GainAndBias<T, 1>{rows.width, dy, x, means, scales}, false, call.workspace,
+                   call.result<T>(1));
         });
   });
 }

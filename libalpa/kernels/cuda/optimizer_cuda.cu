@@ -1,7 +1,7 @@
 #include "libalpa/graph/update_scalars.h"
-#include "libalpa/kernels/cuda/cuda_kernel.cuh"
 #include "libalpa/kernels/cuda/gradient_factor.cuh"
 #include "libalpa/kernels/cuda/kernels_cuda.h"
+#include "libalpa/kernels/cuda/vector_access.cuh"
 
 namespace alpa::ops {
 namespace {
@@ -42,14 +42,22 @@ __global__ void adamw_update(AdamW a, std::int64_t count, const G* gradient, con
   const float step = scalars->learning_rate / scalars->bias_correction1,
               root_correction = 1.0f / sqrtf(scalars->bias_correction2);
   const float keep = 1.0f - scalars->learning_rate * a.weight_decay;
-  for_elements(count, [=](std::int64_t i) {
-    const float g = widened(gradient[i]) * factor;
-    const float first = a.beta1 * m[i] + a.rest1 * g, second = a.beta2 * v[i] + a.rest2 * g * g;
-    const float weight = w[i] * keep - step * first / (sqrtf(second) * root_correction + a.epsilon);
-    m[i] = first;
-    v[i] = second;
-    w[i] = weight;
-    if (working) working[i] = narrowed<Working>(weight);
+  constexpr int together = kVector<G, float>;
+  const std::int64_t head = before_vectors<together>(gradient, w, m, v, working);
+  for_vectors<together>(share_of_grid(), count, head, [=](std::int64_t i, auto n) {
+    const auto gradients = load<n>(gradient + i);
+    auto weights = load<n>(w + i), first = load<n>(m + i), second = load<n>(v + i);
+    for (int k = 0; k < n.value; ++k) {
+      const float g = gradients.at[k] * factor;
+      first.at[k] = a.beta1 * first.at[k] + a.rest1 * g;
+      second.at[k] = a.beta2 * second.at[k] + a.rest2 * g * g;
+      weights.at[k] =
+          weights.at[k] * keep - step * first.at[k] / (sqrtf(second.at[k]) * root_correction + a.epsilon);
+    }
+    store(m + i, first);
+    store(v + i, second);
+    store(w + i, weights);
+    if (working) store(working + i, weights);
   });
 }
 
@@ -60,13 +68,27 @@ __global__ void sgd_update(Sgd a, std::int64_t count, const G* gradient, const U
   if (!isfinite(*square_norm)) return;
   const float factor = gradient_factor(a.clip, *square_norm, scalars->per_loss_scale),
               rate = scalars->learning_rate;
-  for_elements(count, [=](std::int64_t i) {
-    const float g = widened(gradient[i]) * factor + a.weight_decay * w[i], velocity = a.momentum * v[i] + g;
-    const float weight = w[i] - rate * (a.nesterov ? a.momentum * velocity + g : velocity);
-    v[i] = velocity;
-    w[i] = weight;
-    if (working) working[i] = narrowed<Working>(weight);
+  constexpr int together = kVector<G, float>;
+  const std::int64_t head = before_vectors<together>(gradient, w, v, working);
+  for_vectors<together>(share_of_grid(), count, head, [=](std::int64_t i, auto n) {
+    const auto gradients = load<n>(gradient + i);
+    auto weights = load<n>(w + i), velocities = load<n>(v + i);
+    for (int k = 0; k < n.value; ++k) {
+      const float g = gradients.at[k] * factor + a.weight_decay * weights.at[k],
+                  velocity = a.momentum * velocities.at[k] + g;
+      weights.at[k] -= rate * (a.nesterov ? a.momentum * velocity + g : velocity);
+      velocities.at[k] = velocity;
+    }
+    store(v + i, velocities);
+    store(w + i, weights);
+    if (working) store(working + i, weights);
   });
+}
+
+/// Threads take several vectors each, as they have factors to work out first.
+template <int N>
+dim3 grid_for_update(std::int64_t count) {
+  return grid_for_vectors<4 * N>(count);
 }
 
 /// A result after the weights and moments takes the rounded weights.
@@ -81,9 +103,9 @@ std::unique_ptr<Kernel> adamw_kernel(const KernelShape& shape) {
     using G = decltype(zero);
     return cuda_kernel([count = element_count(shape.operands[0].shape), adamw = AdamW(shape.attributes)](
                            const KernelCall& c, cudaStream_t stream) {
-      launch(stream, grid_for(count), kThreads, adamw_update<G, Working>, adamw, count, c.operand<G>(1),
-             c.operand<UpdateScalars>(4), c.operand<float>(5), c.result<float>(0), c.result<float>(1),
-             c.result<float>(2), working_weights<Working>(c, 3));
+      launch(stream, grid_for_update<kVector<G, float>>(count), kThreads, adamw_update<G, Working>, adamw,
+             count, c.operand<G>(1), c.operand<UpdateScalars>(4), c.operand<float>(5), c.result<float>(0),
+             c.result<float>(1), c.result<float>(2), working_weights<Working>(c, 3));
     });
   });
 }
@@ -94,9 +116,9 @@ std::unique_ptr<Kernel> sgd_kernel(const KernelShape& shape) {
     using G = decltype(zero);
     return cuda_kernel([count = element_count(shape.operands[0].shape), sgd = Sgd(shape.attributes)](
                            const KernelCall& c, cudaStream_t stream) {
-      launch(stream, grid_for(count), kThreads, sgd_update<G, Working>, sgd, count, c.operand<G>(1),
-             c.operand<UpdateScalars>(3), c.operand<float>(4), c.result<float>(0), c.result<float>(1),
-             working_weights<Working>(c, 2));
+      launch(stream, grid_for_update<kVector<G, float>>(count), kThreads, sgd_update<G, Working>, sgd, count,
+             c.operand<G>(1), c.operand<UpdateScalars>(3), c.operand<float>(4), c.result<float>(0),
+             c.result<float>(1), working_weights<Working>(c, 2));
     });
   });
 }

@@ -1,5 +1,6 @@
 #include "libalpa/kernels/cuda/double_sums.cuh"
 #include "libalpa/kernels/cuda/kernels_cuda.h"
+#include "libalpa/kernels/cuda/vector_access.cuh"
 
 namespace alpa::ops {
 namespace {
@@ -14,8 +15,12 @@ struct Square {
 
 template <class T, class S>
 __global__ void sum_micro_batches(std::int64_t count, const T* x, S* sum, bool add) {
-  for_elements(count,
-               [=](std::int64_t i) { sum[i] = narrowed<S>((add ? widened(sum[i]) : 0.0f) + widened(x[i])); });
+  constexpr int together = kVector<T, S>;
+  for_vectors<together>(share_of_grid(), count, before_vectors<together>(x, sum),
+                        [=](std::int64_t i, auto n) {
+                          const auto more = load<n>(x + i);
+                          store(sum + i, add ? each(Sum{}, load<n>(sum + i), more) : more);
+                        });
 }
 
 /// S: of the sum.
@@ -25,8 +30,8 @@ std::unique_ptr<Kernel> accumulate_kernel(const KernelShape& shape) {
   return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
-      launch(stream, grid_for(count), kThreads, sum_micro_batches<T, S>, count, call.operand<T>(0),
-             call.result<S>(0), call.accumulate);
+      launch(stream, grid_for_vectors<kVector<T, S>>(count), kThreads, sum_micro_batches<T, S>, count,
+             call.operand<T>(0), call.result<S>(0), call.accumulate);
     });
   });
 }
@@ -40,7 +45,7 @@ std::unique_ptr<Kernel> reduce_sum_cuda(Device&, const KernelShape& shape) {
     using T = decltype(zero);
     return cuda_kernel([weight, sums = DoubleSums({element_count(shape.operands[0].shape)})](
                            const KernelCall& call, cudaStream_t stream) {
-      sums.take(stream, 0, call.operand<T>(0), Same{}, call.workspace);
+      sums.take<T>(stream, 0, call.operands, Same{}, call.workspace);
       sums.finish(stream, weight, call.result<float>(0), call.accumulate, call.workspace);
     });
   });
@@ -54,10 +59,13 @@ std::unique_ptr<Kernel> sum_squares_cuda(Device&, const KernelShape& shape) {
   }
   return cuda_kernel([types = shape.operands, weight = shape.attributes.number("weight", 1.0),
                       sums = DoubleSums(std::move(counts))](const KernelCall& call, cudaStream_t stream) {
-    for (std::size_t i = 0; i < types.size(); ++i)
-      for_float_type(types[i].dtype, [&](auto zero) {
-        sums.take(stream, i, call.operand<decltype(zero)>(i), Square{}, call.workspace);
+    for (std::size_t begin = 0, end = 0; begin < types.size(); begin = end) {
+      while (end < types.size() && types[end].dtype == types[begin].dtype) ++end;
+      for_float_type(types[begin].dtype, [&](auto zero) {
+        sums.take<decltype(zero)>(stream, begin, call.operands.subspan(begin, end - begin), Square{},
+                                  call.workspace);
       });
+    }
     sums.finish(stream, weight, call.result<float>(0), call.accumulate, call.workspace);
   });
 }

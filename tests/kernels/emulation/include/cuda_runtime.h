@@ -42,4 +42,4 @@ Value __shfl_xor_sync(unsigned, Value value, int lane_mask) {
 
 inline unsigned __ballot_sync(unsigned, bool holds) { return alpa::emulation::ballot(holds); }
 
-inline int __ffs(int bits) { return __builtin_ffs(bits); }
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
