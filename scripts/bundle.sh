@@ -54,7 +54,7 @@ cp -r "$here"/{configs,share,slurm,README.md} "$root"
 cp -r "$here/tests/data" "$root/tests"
 cp "$here/scripts/gpu_check.sh" "$root/scripts"
 
-compress=(xz -T0 -4) most_mib=45
+compress=(xz -T0 -7) most_mib=45
 if [[ $archive == *.tar ]]; then compress=(cat) most_mib=1000000; fi
 tar -C "$work" --sort=name --owner=0 --group=0 -c alpa | "${compress[@]}" >"$archive.part"
 mib=$(du -m "$archive.part" | cut -f1)

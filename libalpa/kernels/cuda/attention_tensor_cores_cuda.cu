@@ -261,15 +261,12 @@ __global__ void row_products(AttentionExtents e, const T* doutput, const T* outp
   if (lane() == 0) deltas[(batch * e.heads + row % e.heads) * e.queries + query] = sum;
 }
 
-enum class GradientOf { query, key, value };
-
-/// The gradient of a tile of queries, from all keys they see, or of keys or values, from all queries that see
-/// them.
-template <class T, int kWidth, GradientOf kOf>
-__global__ void __launch_bounds__(kBlockThreads)
-    gradient(AttentionExtents e, GradientOperands<T> in, const float* deltas, T* result) {
+/// d query of a tile of queries, from all keys they see; or d key and d value of a tile of keys, from all
+/// queries that see them. So many blocks share a multiprocessor that few of their sums leave the registers.
+template <class T, int kWidth, bool kOfQuery>
+__global__ void __launch_bounds__(kBlockThreads, kWidth > 64 ? 2 : 3)
+    gradient(AttentionExtents e, GradientOperands<T> in, const float* deltas, T* result, T* dvalue) {
   if constexpr (kHasInstructions) {
-    constexpr bool kOfQuery = kOf == GradientOf::query, kOfValue = kOf == GradientOf::value;
     constexpr int kColumns = kWidth > 64 ? 32 : 64, kTiles = kColumns / 8;
     // Two stages, one filled while the other is used: keys and values of some columns, or queries and d
     // outputs.
@@ -297,13 +294,15 @@ __global__ void __launch_bounds__(kBlockThreads)
     __syncthreads();
     RowVectors<T, kWidth> rows, other_rows;
     rows.take(shared, 0);
-    if constexpr (!kOfValue) other_rows.take(shared, kBlockRows);
+    other_rows.take(shared, kBlockRows);
     __syncthreads();
 
-    RowSums<T, kWidth> sums;
+    RowSums<T, kWidth> sums, value_sums;
     const Vectors<T> results = kOfQuery ? head.queries(e, result, first) : head.keys(e, result, first);
     if (in.resumes) sums.resume({results.data, results.stride, results.count}, e.width);
-    // What scores become weights by: of the rows, or, for gradients of keys and values, of the columns.
+    if constexpr (!kOfQuery)
+      if (in.resumes) value_sums.resume(head.keys(e, static_cast<const T*>(dvalue), first), e.width);
+    // What scores become weights by: of the rows where these are queries, else of the columns.
     float log_sum[2], delta[2];
     int visible[2];
     if constexpr (kOfQuery)
@@ -350,7 +349,7 @@ __global__ void __launch_bounds__(kBlockThreads)
             const std::int64_t number = from.row_numbers(e) + at;
             seen_from = at < e.queries ? static_cast<int>(seen_keys(e, in.position + at)) : 0;
             column_sum = at < e.queries ? in.log_sums[number] * kLog2e : 0.0f;
-            if constexpr (!kOfValue) column_delta[n][j] = at < e.queries ? deltas[number] : 0.0f;
+            column_delta[n][j] = at < e.queries ? deltas[number] : 0.0f;
           }
           for (int r = 0; r < 2; ++r) {
             const bool is_seen = kOfQuery ? at < visible[r] : first + own_row() + r * 8 < seen_from;
@@ -359,17 +358,17 @@ __global__ void __launch_bounds__(kBlockThreads)
                 is_seen ? exp2f(weight * (e.scale * kLog2e) - (kOfQuery ? log_sum[r] : column_sum)) : 0.0f;
           }
         }
-      if constexpr (!kOfValue) {
-        float dweights[kTiles][4];
-        other_rows.multiply(shared, stage + kColumns, dweights);
-        for (int n = 0; n < kTiles; ++n)
-          for (int c = 0; c < 4; ++c)
-            weights[n][c] *= (dweights[n][c] - (kOfQuery ? delta[c / 2] : column_delta[n][c % 2])) * e.scale;
-      }
-      sums.add(weights, shared, kOfValue ? stage + kColumns : stage);
+      if constexpr (!kOfQuery) value_sums.add(weights, shared, stage + kColumns);
+      float dweights[kTiles][4];
+      other_rows.multiply(shared, stage + kColumns, dweights);
+      for (int n = 0; n < kTiles; ++n)
+        for (int c = 0; c < 4; ++c)
+          weights[n][c] *= (dweights[n][c] - (kOfQuery ? delta[c / 2] : column_delta[n][c % 2])) * e.scale;
+      sums.add(weights, shared, stage);
       __syncthreads();  // and used up
     }
     sums.store(results, e.width);
+    if constexpr (!kOfQuery) value_sums.store(head.keys(e, dvalue, first), e.width);
   }
 }
 
@@ -415,12 +414,10 @@ std::unique_ptr<Kernel> attention_grad_on_tensor_cores(const KernelShape& shape)
       auto* deltas = static_cast<float*>(call.workspace);  // one number per row
       launch(stream, blocks_of((e.batch * e.queries * e.heads * 32 + kThreads - 1) / kThreads), kThreads,
              row_products<T>, e, in.doutput, in.output, deltas);
-      launch(stream, QueryTile::blocks(e, kBlockRows), kBlockThreads, gradient<T, kWidth, GradientOf::query>,
-             e, in, deltas, call.result<T>(0));
-      launch(stream, KeyTile::blocks(e, kBlockRows), kBlockThreads, gradient<T, kWidth, GradientOf::key>, e,
-             in, deltas, call.result<T>(1));
-      launch(stream, KeyTile::blocks(e, kBlockRows), kBlockThreads, gradient<T, kWidth, GradientOf::value>, e,
-             in, deltas, call.result<T>(2));
+      launch(stream, QueryTile::blocks(e, kBlockRows), kBlockThreads, gradient<T, kWidth, true>, e, in,
+             deltas, call.result<T>(0), static_cast<T*>(nullptr));
+      launch(stream, KeyTile::blocks(e, kBlockRows), kBlockThreads, gradient<T, kWidth, false>, e, in, deltas,
+             call.result<T>(1), call.result<T>(2));
     });
   });
 }

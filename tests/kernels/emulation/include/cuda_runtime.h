@@ -10,7 +10,7 @@
 #define __device__
 #define __host__
 #define __shared__ static  // one block runs at a time
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 using dim3 = alpa::emulation::Extent;
 using std::isfinite;
 
