@@ -6,7 +6,7 @@
 #   losses     a tiny GPT as on the CPU, resumed there         training   GPT-2 124M in bf16
 #   operators  every operator against a plain loop             plans      whole plans of one rank
 #   nccl       one rank, and two on this GPU                   ranks      plans of two ranks on this GPU, one of them killed
-#   profile    profile, plan, train                            costs      each operator of GPT-2 124M
+#   profile    GPT-2 124M from its profile                     costs      each operator of GPT-2 124M
 # Prints a table (check, result, figure), a row as soon as it is known. It is kept, with what each check printed, in the
 # folder $OUT, or in gpu_check/.
 # Exit status: 0 nothing failed, 1 something failed, 2 wrong usage, 77 nothing failed and no GPU was found (the rows say why).
@@ -116,9 +116,9 @@ killed_rank() {
   cat killed.err && grep -q "a rank is gone" killed.err && echo "the other left with its message"
 }
 profiled() {
-  alpa-profile "$tiny" --out tiny-profile.h5 --device cuda --time-budget 40 &&
-    alpa-plan "$tiny" --profile tiny-profile.h5 --out tiny-planned.h5 --log-level warning --force >/dev/null &&
-    train tiny-planned.h5 64 tiny-planned --device cuda
+  alpa-profile "$gpt2" --out profile.h5 --device cuda --time-budget 40 &&
+    alpa-plan "$gpt2" --profile profile.h5 --out planned.h5 --log-level warning --force >/dev/null &&
+    train planned.h5 50304 planned --device cuda --checkpoint-every 0
 }
 predicted() { grep -o 'predicted [^,]*, measured [^(]*(median[^)]*)' | head -1; }
 # Heads of 128 in sequences of 2048, products of thousands a side: what the rates of a large model are made of.
@@ -165,7 +165,7 @@ ranks_part() {
   for method in data-parallel zero-3 inter-only; do check "two ranks, $method" 90 last two_ranks $method; done
   check "a rank that is killed" 60 last killed_rank
 }
-profile_part() { check "profile, plan, train" 90 predicted profiled; }
+profile_part() { check "GPT-2 124M profiled, planned" 120 predicted profiled; }
 costs_part() { check "operators of GPT-2 124M, bf16" 120 op_rates bench_kernels "$gpt2" bf16 $OMP_NUM_THREADS 3 cuda; }
 
 no_gpu=
