@@ -1,18 +1,12 @@
 #include <limits>
 
-#include "libalpa/kernels/cuda/attention_heads.cuh"
+#include "libalpa/kernels/cuda/attention_matrices.cuh"
 #include "libalpa/kernels/cuda/attention_tensor_cores.h"
 #include "libalpa/kernels/cuda/block_reduce.cuh"
-#include "libalpa/kernels/cuda/warp_instructions.cuh"
 
 namespace alpa {
 namespace {
 
-// A block of four warps works on kBlockRows rows of scores, each warp on 16 of them, against as many columns
-// at a time as registers hold. Rows are queries and columns keys, or the other way round where the gradient
-// of keys or values is wanted. Of 16 x 8 scores or sums a lane has its row and the one 8 below, and of these
-// its column and the one after it.
-constexpr int kBlockRows = 64, kWarpRows = 16, kBlockThreads = 128;
 constexpr float kLowest = -std::numeric_limits<float>::infinity(), kLog2e = 1.44269504f, kLn2 = 0.693147181f;
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
@@ -20,132 +14,6 @@ constexpr bool kHasInstructions = false;  // runs_on_tensor_cores says no
 #else
 constexpr bool kHasInstructions = true;
 #endif
-
-__device__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
-/// Of this lane in those of its block, and in a tile of eight.
-__device__ int own_row() { return static_cast<int>(threadIdx.x) / 32 * kWarpRows + lane() / 4; }
-__device__ int own_column() { return lane() % 4 * 2; }
-
-/// Vectors in shared memory; the eight elements beyond them keep eight rows on different banks.
-template <class T, int kCount, int kWidth>
-struct SharedRows {
-  alignas(16) T element[kCount][kWidth + 8];
-
-  /// 16 x 16 elements from there on as the left operand of a product,
-  __device__ MatrixPart left(int row, int column) const {
-    return load_matrices(&element[row + lane() % 16][column + lane() / 16 * 8]);
-  }
-  /// as right operands for 16 columns: transposed, the vectors are the columns,
-  __device__ MatrixPart transposed_right(int row, int column) const {
-    return load_matrices(&element[row + lane() / 16 * 8 + lane() % 8][column + lane() / 8 % 2 * 8]);
-  }
-  /// or as they are.
-  __device__ MatrixPart right(int row, int column) const {
-    return load_transposed(&element[row + lane() % 16][column + lane() / 16 * 8]);
-  }
-
-  /// All threads of a block begin to fill kNew rows from `row` on, with zeros where there are no more
-  /// vectors.
-  template <int kNew>
-  __device__ void load(int row, const Vectors<const T>& from, std::int64_t width) {
-    constexpr int kPiece = 8;
-    for (int i = static_cast<int>(threadIdx.x); i < kNew * kWidth / kPiece; i += kBlockThreads) {
-      const int r = i / (kWidth / kPiece), column = i % (kWidth / kPiece) * kPiece;
-      T* to = &element[row + r][column];
-      const T* vector = from.data + r * from.stride;
-      if (width % kPiece == 0) {
-        const bool exists = r < from.count && column < width;
-        copy_async(to, exists ? vector + column : from.data, exists);
-      } else {
-        for (int k = 0; k < kPiece; ++k)
-          to[k] = r < from.count && column + k < width ? vector[column + k] : T{};
-      }
-    }
-  }
-};
-
-template <class T>
-__device__ unsigned pair(float first, float second) {
-  return narrowed<T>(first).bits | static_cast<unsigned>(narrowed<T>(second).bits) << 16;
-}
-
-/// The vectors of a warp's 16 rows, as left operands.
-template <class T, int kWidth>
-struct RowVectors {
-  MatrixPart part[kWidth / 16];
-
-  template <int kCount>
-  __device__ void take(const SharedRows<T, kCount, kWidth>& rows, int row) {
-    for (int k = 0; k < kWidth / 16; ++k)
-      part[k] = rows.left(row + static_cast<int>(threadIdx.x) / 32 * kWarpRows, k * 16);
-  }
-
-  /// Products with the vectors of 8 * kTiles rows of shared memory.
-  template <int kTiles, int kCount>
-  __device__ void multiply(const SharedRows<T, kCount, kWidth>& columns, int row,
-                           float (&products)[kTiles][4]) const {
-    for (int n = 0; n < kTiles; ++n)
-      for (float& product : products[n]) product = 0;
-    for (int n = 0; n < kTiles; n += 2)
-      for (int k = 0; k < kWidth / 16; ++k) {
-        const MatrixPart b = columns.transposed_right(row + n * 8, k * 16);
-        add_product<T>(products[n], part[k], b.pair[0], b.pair[1]);
-        add_product<T>(products[n + 1], part[k], b.pair[2], b.pair[3]);
-      }
-  }
-};
-
-/// Of 16 rows, one vector each.
-template <class T, int kWidth>
-struct RowSums {
-  float value[kWidth / 8][4] = {};
-
-  /// Adds the vectors of 8 * kTiles rows of shared memory, by their weights.
-  template <int kTiles, int kCount>
-  __device__ void add(const float (&weights)[kTiles][4], const SharedRows<T, kCount, kWidth>& columns,
-                      int row) {
-    for (int k = 0; k < kTiles; k += 2) {
-      const MatrixPart a{{pair<T>(weights[k][0], weights[k][1]), pair<T>(weights[k][2], weights[k][3]),
-                          pair<T>(weights[k + 1][0], weights[k + 1][1]),
-                          pair<T>(weights[k + 1][2], weights[k + 1][3])}};
-      for (int n = 0; n < kWidth / 8; n += 2) {
-        const MatrixPart b = columns.right(row + k * 8, n * 8);
-        add_product<T>(value[n], a, b.pair[0], b.pair[1]);
-        add_product<T>(value[n + 1], a, b.pair[2], b.pair[3]);
-      }
-    }
-  }
-
-  __device__ void scale(const float (&factors)[2]) {
-    for (auto& tile : value)
-      for (int c = 0; c < 4; ++c) tile[c] *= factors[c / 2];
-  }
-
-  /// From or to global memory; `rows` begins at the block's first.
-  __device__ void resume(const Vectors<const T>& rows, std::int64_t width) {
-    each(rows, width, [](float& sum, const T& element) { sum = widened(element); });
-  }
-  __device__ void store(const Vectors<T>& rows, std::int64_t width) {
-    each(rows, width, [](float sum, T& element) { element = narrowed<T>(sum); });
-  }
-
- private:
-  template <class Element, class Body>
-  __device__ void each(const Vectors<Element>& rows, std::int64_t width, Body body) {
-    for (int n = 0; n < kWidth / 8; ++n)
-      for (int c = 0; c < 4; ++c) {
-        const int row = own_row() + c / 2 * 8, column = n * 8 + own_column() + c % 2;
-        if (row < rows.count && column < width) body(value[n][c], rows.data[row * rows.stride + column]);
-      }
-  }
-};
-
-/// Values of the four lanes of a row combined, the same on each of them.
-template <class Combine>
-__device__ float over_row(float value, Combine combine) {
-  value = combine(value, __shfl_xor_sync(0xFFFFFFFFu, value, 1));
-  return combine(value, __shfl_xor_sync(0xFFFFFFFFu, value, 2));
-}
 
 /// Exponentials of a row's scores, with a running maximum and sum; in powers of two, which is what the
 /// hardware has.
@@ -160,7 +28,7 @@ struct SoftmaxRows {
     float highest[2] = {maximum[0], maximum[1]};
     for (int n = 0; n < kTiles; ++n)
       for (int c = 0; c < 4; ++c) {
-        const bool is_seen = first + n * 8 + own_column() + c % 2 < visible[c / 2];
+        const bool is_seen = first + n * 8 + column_of_lane() + c % 2 < visible[c / 2];
         scores[n][c] = is_seen ? scores[n][c] * scale : kLowest;
         highest[c / 2] = Maximum{}(highest[c / 2], scores[n][c]);
       }
@@ -207,11 +75,11 @@ __global__ void __launch_bounds__(kBlockThreads)
     RowSums<T, kWidth> sums;
     if (resumes) sums.resume(at.head.queries(e, static_cast<const T*>(output), at.first), e.width);
     for (int r = 0; r < 2; ++r) {
-      const std::int64_t row = at.first + own_row() + r * 8;
+      const std::int64_t row = at.first + row_of_lane() + r * 8;
       rows.visible[r] = static_cast<int>(seen_keys(e, position + row));
       if (resumes && row < e.queries) {
         rows.maximum[r] = log_sums[at.head.row_numbers(e) + row] * kLog2e;
-        rows.sum[r] = rows.maximum[r] > kLowest && own_column() == 0 ? 1.0f : 0.0f;
+        rows.sum[r] = rows.maximum[r] > kLowest && column_of_lane() == 0 ? 1.0f : 0.0f;
       }
     }
     const std::int64_t seen = seen_keys(e, position + at.first + kBlockRows - 1);
@@ -236,10 +104,10 @@ __global__ void __launch_bounds__(kBlockThreads)
 
     float factors[2];
     for (int r = 0; r < 2; ++r) {
-      const std::int64_t row = at.first + own_row() + r * 8;
+      const std::int64_t row = at.first + row_of_lane() + r * 8;
       const float sum = over_row(rows.sum[r], Sum{});
       factors[r] = sum > 0 ? 1.0f / sum : 0.0f;
-      if (row < e.queries && own_column() == 0)
+      if (row < e.queries && column_of_lane() == 0)
         log_sums[at.head.row_numbers(e) + row] = sum > 0 ? rows.maximum[r] * kLn2 + logf(sum) : kLowest;
     }
     sums.scale(factors);
@@ -254,11 +122,11 @@ __global__ void row_products(AttentionExtents e, const T* doutput, const T* outp
   const std::int64_t row = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
   if (row >= e.batch * e.queries * e.heads) return;
   float sum = 0;
-  for (std::int64_t i = row * e.width + lane(); i < (row + 1) * e.width; i += 32)
+  for (std::int64_t i = row * e.width + own_lane(); i < (row + 1) * e.width; i += 32)
     sum += widened(doutput[i]) * widened(output[i]);
   for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, distance);
   const std::int64_t query = row / e.heads % e.queries, batch = row / e.heads / e.queries;
-  if (lane() == 0) deltas[(batch * e.heads + row % e.heads) * e.queries + query] = sum;
+  if (own_lane() == 0) deltas[(batch * e.heads + row % e.heads) * e.queries + query] = sum;
 }
 
 /// d query of a tile of queries, from all keys they see; or d key and d value of a tile of keys, from all
@@ -307,7 +175,7 @@ __global__ void __launch_bounds__(kBlockThreads, kWidth > 64 ? 2 : 3)
     int visible[2];
     if constexpr (kOfQuery)
       for (int r = 0; r < 2; ++r) {
-        const std::int64_t query = first + own_row() + r * 8, number = head.row_numbers(e) + query;
+        const std::int64_t query = first + row_of_lane() + r * 8, number = head.row_numbers(e) + query;
         visible[r] = query < e.queries ? static_cast<int>(seen_keys(e, in.position + query)) : 0;
         log_sum[r] = query < e.queries ? in.log_sums[number] * kLog2e : 0.0f;
         delta[r] = query < e.queries ? deltas[number] : 0.0f;
@@ -341,7 +209,7 @@ __global__ void __launch_bounds__(kBlockThreads, kWidth > 64 ? 2 : 3)
       float column_delta[kTiles][2];
       for (int n = 0; n < kTiles; ++n)
         for (int j = 0; j < 2; ++j) {
-          const std::int64_t at = column + n * 8 + own_column() + j;
+          const std::int64_t at = column + n * 8 + column_of_lane() + j;
           int seen_from = 0;
           float column_sum = 0;
           if constexpr (!kOfQuery) {
@@ -352,7 +220,7 @@ __global__ void __launch_bounds__(kBlockThreads, kWidth > 64 ? 2 : 3)
             column_delta[n][j] = at < e.queries ? deltas[number] : 0.0f;
           }
           for (int r = 0; r < 2; ++r) {
-            const bool is_seen = kOfQuery ? at < visible[r] : first + own_row() + r * 8 < seen_from;
+            const bool is_seen = kOfQuery ? at < visible[r] : first + row_of_lane() + r * 8 < seen_from;
             float& weight = weights[n][2 * r + j];
             weight =
                 is_seen ? exp2f(weight * (e.scale * kLog2e) - (kOfQuery ? log_sum[r] : column_sum)) : 0.0f;

@@ -29,7 +29,7 @@ class Emulated : public ::testing::TestWithParam<std::string> {};
 TEST_P(Emulated, KernelsDoNotDependOnTheOrderOfThreads) {
   const OpDef& op = op_catalog().find(GetParam());
   for (const OpCase& c : cases_of(op))
-    for (const DType dtype : types_of(c, DeviceKind::cuda)) {
+    for (const DType dtype : types_of(c, DeviceKind::cpu)) {  // of 16 bits one is enough
       SCOPED_TRACE(case_text(c));
       const PreparedCase p = prepare(c, dtype);
       const auto forwards = run_kernel(*make_device(Order::ascending), p.run(), p.values);

@@ -33,20 +33,24 @@ inline MatrixPart load_transposed(const void* row) { return load_parts(row, true
 template <class T>
 void add_product(float (&sums)[4], const MatrixPart& a, unsigned b0, unsigned b1) {
   struct Operands {
-    MatrixPart a;
-    unsigned b[2];
+    float a[4][2], b[2][2];  // the pairs of each matrix
   };
-  const emulation::OfLanes<Operands> operands({a, {b0, b1}});
+  Operands own{};
   const auto element = [](unsigned pair, unsigned i) {
     return to_float(T{static_cast<std::uint16_t>(pair >> (16 * i))});
   };
-  for (unsigned c = 0; c < 4; ++c) {
-    const unsigned row = emulation::own_lane() / 4, half = c / 2,
-                   column = emulation::own_lane() % 4 * 2 + c % 2;
-    for (unsigned k = 0; k < 16; ++k) {
-      const Operands& left = operands[row * 4 + k % 8 / 2];
-      const Operands& right = operands[column * 4 + k % 8 / 2];
-      sums[c] += element(left.a.pair[k / 8 * 2 + half], k % 2) * element(right.b[k / 8], k % 2);
+  for (unsigned i = 0; i < 2; ++i) {
+    for (unsigned m = 0; m < 4; ++m) own.a[m][i] = element(a.pair[m], i);
+    own.b[0][i] = element(b0, i);
+    own.b[1][i] = element(b1, i);
+  }
+  const emulation::OfLanes<Operands> operands(own);
+  const unsigned row = emulation::own_lane() / 4, column = emulation::own_lane() % 4 * 2;
+  for (unsigned k = 0; k < 16; ++k) {
+    const auto& left = operands[row * 4 + k % 8 / 2].a;
+    for (unsigned c = 0; c < 4; ++c) {
+      const auto& right = operands[(column + c % 2) * 4 + k % 8 / 2].b;
+      sums[c] += left[k / 8 * 2 + c / 2][k % 2] * right[k / 8][k % 2];
     }
   }
 }
