@@ -98,9 +98,12 @@ std::vector<std::int64_t> micro_batch_sizes(const Settings& settings, const Trai
 
 std::vector<Graph> training_graphs(const Settings& settings, int devices) {
   const ModelDefinition model = load_model(settings.model);
+  const std::optional<ModelDefinition> padded = padded_for(model, devices);  // which planning tries too
   std::vector<Graph> graphs;
-  for (const std::int64_t samples : micro_batch_sizes(settings, model.training, devices))
+  for (const std::int64_t samples : micro_batch_sizes(settings, model.training, devices)) {
     graphs.push_back(training_step_graph(model, samples));
+    if (padded) graphs.push_back(training_step_graph(*padded, samples));
+  }
   return graphs;
 }
 

@@ -13,23 +13,6 @@
 namespace alpa {
 namespace {
 
-/// The model with vocabularies that so many devices can split evenly; nullopt where they can as it is, or
-/// where it says itself what to pad.
-std::optional<ModelDefinition> padded_for(const ModelDefinition& model, const CostModel& costs,
-                                          const PlannerOptions& options) {
-  constexpr int kMost = 128;  // rows that may be added
-  if (model.training.pad_to != 0 || model.training.optimizer == OptimizerKind::adafactor || options.pin)
-    return {};
-  const int devices = options.devices > 0 ? options.devices : costs.cluster().devices();
-  int multiple = std::min(devices, kMost);
-  while (devices % multiple != 0) --multiple;
-  if (multiple == 1) return {};
-  ModelDefinition padded = padded_model(model, multiple);
-  const Graph graph = forward_graph(padded, model.training.batch, true);
-  if (std::ranges::none_of(graph.states, [](const State& state) { return state.padding > 0; })) return {};
-  return padded;
-}
-
 /// Puts beside a prediction the best of the other search; the bound is on plans of both.
 void compare(Prediction& chosen, const std::string& own_words, const Prediction* other,
              const std::string& other_words) {
@@ -60,7 +43,9 @@ PlanningModel planning_model(const ModelDefinition& model) {
 Plan plan_with_padding(ModelDefinition& model, const CostModel& costs, const PlannerOptions& options,
                        Log& log) {
   const double begin = monotonic_s();
-  const std::optional<ModelDefinition> padded = padded_for(model, costs, options);
+  std::optional<ModelDefinition> padded;
+  if (!options.pin)
+    padded = padded_for(model, options.devices > 0 ? options.devices : costs.cluster().devices());
   if (!padded) return make_plan(planning_model(model), costs, options, log);
 
   std::optional<Plan> without;

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "libalpa/base/error.h"
 #include "libalpa/graph/autodiff.h"
 #include "libalpa/model/check_names.h"
@@ -68,10 +70,17 @@ ModelDefinition parse_model(std::string_view text, const std::string& file_name,
   return definition(TomlDocument::parse(text, file_name), block_folders);
 }
 
-ModelDefinition padded_model(const ModelDefinition& model, std::int64_t pad_to) {
+std::optional<ModelDefinition> padded_for(const ModelDefinition& model, int devices) {
+  constexpr int kMost = 128;  // rows that are added at most
+  if (model.training.pad_to != 0 || model.training.optimizer == OptimizerKind::adafactor) return {};
+  int multiple = std::min(devices, kMost);
+  while (devices % multiple != 0) --multiple;
+  if (multiple == 1) return {};
   ModelDefinition padded = model;
-  padded.training.pad_to = pad_to;
+  padded.training.pad_to = multiple;
   padded.expanded_toml = model_toml(padded);
+  const Graph graph = forward_graph(padded, model.training.batch, true);
+  if (std::ranges::none_of(graph.states, [](const State& state) { return state.padding > 0; })) return {};
   return padded;
 }
 

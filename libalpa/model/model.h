@@ -21,8 +21,9 @@ ModelDefinition read_model(const std::filesystem::path& file,
 ModelDefinition parse_model(std::string_view text, const std::string& file_name,
                             const std::vector<std::filesystem::path>& block_folders = {});
 
-/// The same model with that `pad_to`.
-ModelDefinition padded_model(const ModelDefinition&, std::int64_t pad_to);
+/// The model with padding (`pad_to`) for so many devices to split evenly what can be padded; nullopt where
+/// they can as it is, where it says itself what to pad, and where its optimizer would see the padding.
+std::optional<ModelDefinition> padded_for(const ModelDefinition&, int devices);
 
 /// FLOPs of a training step by the formula that the file gives as its paper's (`paper_flops`); nullopt where
 /// it gives none.

@@ -41,6 +41,14 @@ TEST_F(Padding, IsChosenWhereItIsFaster) {
   EXPECT_THAT(planned("never", "--devices 2"), Not(HasSubstr("padded")));
 }
 
+TEST_F(Padding, IsMeasuredToo) {
+  const CommandResult profiled = run("alpa-profile odd.toml --out profile.h5 --micro-batch-samples 1", 2);
+  EXPECT_EQ(profiled.status, 0) << profiled.output;
+  const CommandResult result =
+      run("alpa-plan odd.toml --profile profile.h5 --micro-batches 1 --out odd.h5 --force");
+  EXPECT_THAT(result.output, AllOf(HasSubstr("padded to a multiple of 2"), HasSubstr("costs are measured")));
+}
+
 TEST_F(Padding, ChangesNeitherLossesNorCheckpoints) {
   planned("odd", "--devices 2");
   planned("never", "--method serial --devices 1");
