@@ -168,7 +168,7 @@ TEST_F(StopsOfAPlan, OnSigtermBeforeThereIsOneSayThat) {
 
 TEST_F(StopsOfAPlan, OnCtrlCASweepShowsWhatWasPlannedByThen) {
   EXPECT_EQ(stop_when("'p3.16xlarge-8', 2 devices: ", SIGINT,
-                      "gpt-350m.toml --devices 1,2,64 --effort quick", "alpa-plan sweep", "sweep.html"),
+                      "gpt-125m.toml --devices 1,2,64 --effort quick", "alpa-plan sweep", "sweep.html"),
             kStopped)
       << log_;
   EXPECT_THAT(log_, AllOf(HasSubstr("warning: the sweep was stopped: "), HasSubstr("\n      2  "),
