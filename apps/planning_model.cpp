@@ -9,6 +9,7 @@
 #include "libalpa/base/clock.h"
 #include "libalpa/base/error.h"
 #include "libalpa/planner/make_plan.h"
+#include "libalpa/planner/search/plan_search.h"
 
 namespace alpa {
 namespace {
@@ -69,9 +70,12 @@ Plan plan_with_padding(ModelDefinition& model, const CostModel& costs, const Pla
       return with;
     }
     compare(without->prediction, "not padded", &with.prediction, "padded");
+    without->prediction.hit_time_limit |= with.prediction.hit_time_limit;
   } catch (const Error& error) {
     if (infeasible) throw *infeasible;
-    if (error.kind() != ErrorKind::infeasible && error.kind() != ErrorKind::stopped_early) throw;
+    const bool stopped = error.kind() == ErrorKind::stopped_early || dynamic_cast<const OutOfTime*>(&error);
+    if (error.kind() != ErrorKind::infeasible && !stopped) throw;
+    without->prediction.hit_time_limit |= stopped;
   }
   return *without;
 }

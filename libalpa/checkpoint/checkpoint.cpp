@@ -152,7 +152,7 @@ void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& f
       for (const HostTile& tile : tiles) {
         if (tile.state != static_cast<int>(s)) continue;
         const TensorRegion region = unpadded(graph, graph.states[s], tile);
-        if (element_count(region.count) > 0 || graph.states[s].padding == 0) parts.push_back({region, tile.values});
+        if (element_count(region.count) > 0) parts.push_back({region, tile.values});
       }
       file.write(graph.states[s].name, parts);
     }
@@ -188,7 +188,7 @@ CheckpointFacts load_checkpoint(const std::filesystem::path& path, const Graph& 
     const TensorRegion region = unpadded(graph, state, tile);
     const std::int64_t element = dtype_bytes(unpadded_type(graph, state).dtype),
                        bytes = element_count(region.count) * element;
-    if (bytes > 0 || state.padding == 0) file.read(state.name, region, tile.values);
+    if (bytes > 0) file.read(state.name, region, tile.values);
     std::memset(static_cast<std::byte*>(tile.values) + bytes, 0,
                 static_cast<std::size_t>(element_count(tile.shape) * element - bytes));
     if (read) read(bytes);

@@ -27,7 +27,7 @@ struct CheckpointFacts {
   std::int64_t step = 0;                     ///< steps done
   std::int64_t samples = 0;                  ///< samples seen, which is the number of the next one
   DataIdentity data = {};                    ///< what the samples are of
-  std::string training_options;              ///< as lines of TOML (options_text())
+  std::string training_options;              ///< kept_options() of the run
   std::optional<LossScale> loss_scale = {};  ///< of f16
   bool operator==(const CheckpointFacts&) const = default;
 };

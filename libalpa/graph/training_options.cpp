@@ -17,6 +17,11 @@ DType float_type(Precision precision) {
   return DType::f32;
 }
 
+std::string kept_options(TrainingOptions options) {
+  options.pad_to = 0;
+  return options_text(options);
+}
+
 void describe(TrainingOptions& o, OptionsVisitor& visit) {
   visit.field("batch", o.batch, "samples per step, over all ranks", between(1, kMostSamples));
   visit.field("sequence", o.sequence, "tokens per sample; models know it as the dimension 'sequence'",

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <string>
 
 #include "libalpa/base/tensor_type.h"
 
@@ -50,6 +51,9 @@ struct TrainingOptions {
 
 /// Of activations and parameters.
 DType float_type(Precision);
+
+/// What checkpoints keep of them, as lines of TOML: all but what is the plan's to choose.
+std::string kept_options(TrainingOptions);
 
 /// The one list of these settings (libalpa/base/options.h).
 void describe(TrainingOptions&, OptionsVisitor&);

@@ -24,6 +24,7 @@ std::optional<Shape> shape_of(const WeightDefinition& weight, const Frame& frame
 
 /// The rows of a weight that are padding.
 std::int64_t padding_of(const WeightDefinition& weight, const Frame& frame, const Shape& shape) {
+  if (frame.numbers.at(kPaddedTo).integer == 1) return 0;
   Frame without = frame;
   without.numbers.erase(kPaddedTo);
   const std::optional<Shape> unpadded = shape_of(weight, without);

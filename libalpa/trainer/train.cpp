@@ -206,13 +206,6 @@ class Run {
     return 0;
   }
 
-  /// The [training] table, but for what the plan chose.
-  std::string options_of_run() const {
-    TrainingOptions options = options_;
-    options.pad_to = 0;
-    return options_text(options);
-  }
-
   void start_states(const std::filesystem::path& checkpoint) {
     if (is_emulated()) return;
     if (checkpoint.empty()) return initialize_states(*executor_, graph_, options_.seed);
@@ -225,7 +218,7 @@ class Run {
     step_ = facts.step;
     samples_ = facts.samples;
     if (facts.loss_scale) steps_->set_loss_scale(*facts.loss_scale);
-    if (facts.training_options != options_of_run())
+    if (facts.training_options != kept_options(options_))
       warn("the [training] table differs from that of the checkpoint; this run follows its plan's");
   }
 
@@ -247,7 +240,7 @@ class Run {
       files_->metrics().sync();
     });
     save_states(*executor_, graph_, checkpoint_path(settings_.run_dir, step_),
-                {step_, samples_, identity_, options_of_run(), steps_->loss_scale()}, provenance_,
+                {step_, samples_, identity_, kept_options(options_), steps_->loss_scale()}, provenance_,
                 WritingRanks{ranks_.files, *control_stream_});
     checkpoint_s_ = monotonic_s() - begin;
     unreported_checkpoint_s_ = checkpoint_s_;

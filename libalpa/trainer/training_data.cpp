@@ -15,10 +15,11 @@ namespace {
 std::int64_t vocabulary_of(const Graph& graph) {
   for (const Input& input : graph.inputs) {
     if (input.kind != InputKind::tokens) continue;
-    for (const Node& node : graph.nodes)
+    for (const Node& node : graph.nodes) {
+      if (node.operands.size() != 2 || node.operands[1] != input.value) continue;
       for (const State& table : graph.states)
-        if (node.operands.size() == 2 && node.operands[1] == input.value && node.operands[0] == table.value)
-          return unpadded_type(graph, table).shape[0];
+        if (table.value == node.operands[0]) return unpadded_type(graph, table).shape[0];
+    }
   }
   throw Error(ErrorKind::input, "the model looks up no tokens", "an embedding of the input 'tokens'");
 }

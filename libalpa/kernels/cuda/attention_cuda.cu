@@ -41,14 +41,14 @@ __global__ void attend(AttentionExtents e, std::int64_t position, bool resumes, 
       scores[j] = first + own_column(j) < visible ? scores[j] * e.scale : kLowest;
       new_maximum = Maximum{}(new_maximum, scores[j]);
     }
-    new_maximum = row_reduce(new_maximum, Maximum{});
+    new_maximum = reduce_lanes<kRowThreads>(new_maximum, Maximum{});
     for (int j = 0; j < kColumnsPerThread; ++j) {
       const float weight = new_maximum == kLowest ? 0.0f : expf(scores[j] - new_maximum);
       weights[own_row()][own_column(j)] = weight;
       new_sum += weight;
     }
     const float factor = new_maximum == kLowest ? 1.0f : expf(maximum - new_maximum);
-    sum = sum * factor + row_reduce(new_sum, Sum{});
+    sum = sum * factor + reduce_lanes<kRowThreads>(new_sum, Sum{});
     sums.scale(factor);
     maximum = new_maximum;
     __syncthreads();  // the keys are used up, the weights are there

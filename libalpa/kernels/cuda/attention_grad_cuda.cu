@@ -25,7 +25,7 @@ __global__ void query_gradient(AttentionExtents e, GradientOperands<T> in, float
       delta += doutputs[own_row()][own_column(j)] * widened(output.data[own_column(j)]);
     log_sum = in.log_sums[at.head.row_numbers(e) + row];
   }
-  delta = row_reduce(delta, Sum{});
+  delta = reduce_lanes<kRowThreads>(delta, Sum{});
   if (exists && own_column(0) == 0) deltas[at.head.row_numbers(e) + row] = delta;
   VectorPart<kWidth> sums;
   if (in.resumes && exists) sums.resume(at.head.queries(e, dquery, row).data, e.width);

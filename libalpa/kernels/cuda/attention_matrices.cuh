@@ -10,12 +10,14 @@ namespace alpa {
 // its column and the one after it.
 inline constexpr int kBlockRows = 64, kWarpRows = 16, kBlockThreads = 128;
 
+inline constexpr int kColumnLanes = 4;  // that share a row
+
 __device__ inline int own_lane() { return static_cast<int>(threadIdx.x) % 32; }
 /// Of this lane in those of its block, and in a tile of eight.
 __device__ inline int row_of_lane() {
-  return static_cast<int>(threadIdx.x) / 32 * kWarpRows + own_lane() / 4;
+  return static_cast<int>(threadIdx.x) / 32 * kWarpRows + own_lane() / kColumnLanes;
 }
-__device__ inline int column_of_lane() { return own_lane() % 4 * 2; }
+__device__ inline int column_of_lane() { return own_lane() % kColumnLanes * 2; }
 
 /// Vectors in shared memory; the eight elements beyond them keep eight rows on different banks.
 template <class T, int kCount, int kWidth>
@@ -33,7 +35,7 @@ struct SharedRows {
   }
   /// or as they are.
   __device__ MatrixPart right(int row, int column) const {
-    return load_transposed(&element[row + own_lane() % 16][column + own_lane() / 16 * 8]);
+    return load_matrices<true>(&element[row + own_lane() % 16][column + own_lane() / 16 * 8]);
   }
 
   /// All threads of a block begin to fill kNew rows from `row` on, with zeros where there are no more
@@ -131,12 +133,5 @@ struct RowSums {
       }
   }
 };
-
-/// Values of the four lanes of a row combined, the same on each of them.
-template <class Combine>
-__device__ float over_row(float value, Combine combine) {
-  value = combine(value, __shfl_xor_sync(0xFFFFFFFFu, value, 1));
-  return combine(value, __shfl_xor_sync(0xFFFFFFFFu, value, 2));
-}
 
 }  // namespace alpa

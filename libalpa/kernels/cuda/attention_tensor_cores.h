@@ -5,8 +5,8 @@
 
 namespace alpa {
 
-/// Whether attention of these types runs on tensor cores of the current device: of 16-bit types, from compute
-/// capability 8.0 on.
+/// Whether attention of these types runs on tensor cores: that of 16 bits, in builds for compute
+/// capability 8.0 and newer alone.
 bool runs_on_tensor_cores(const KernelShape&);
 
 /// attention and attention_grad of 16-bit types. Scores, their maxima and all sums are in f32; weights and

@@ -9,12 +9,6 @@ namespace {
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity(), kLog2e = 1.44269504f, kLn2 = 0.693147181f;
 
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-constexpr bool kHasInstructions = false;  // runs_on_tensor_cores says no
-#else
-constexpr bool kHasInstructions = true;
-#endif
-
 /// Exponentials of a row's scores, with a running maximum and sum; in powers of two, which is what the
 /// hardware has.
 struct SoftmaxRows {
@@ -33,7 +27,9 @@ struct SoftmaxRows {
         highest[c / 2] = Maximum{}(highest[c / 2], scores[n][c]);
       }
     for (int r = 0; r < 2; ++r) {
-      maximum[r] = exchange(maximum[r], over_row(highest[r], Maximum{}), factors[r]);
+      highest[r] = reduce_lanes<kColumnLanes>(highest[r], Maximum{});
+      factors[r] = exp2f(maximum[r] - finite(highest[r]));
+      maximum[r] = highest[r];
       sum[r] *= factors[r];
     }
     for (int n = 0; n < kTiles; ++n)
@@ -46,73 +42,67 @@ struct SoftmaxRows {
  private:
   /// A row that sees nothing yet has no maximum; its exponentials are 0 all the same.
   __device__ static float finite(float maximum) { return maximum == kLowest ? 0.0f : maximum; }
-  __device__ static float exchange(float before, float now, float& factor) {
-    factor = exp2f(before - finite(now));
-    return now;
-  }
 };
 
 template <class T, int kWidth>
 __global__ void __launch_bounds__(kBlockThreads)
     attend_tiles(AttentionExtents e, std::int64_t position, bool resumes, const T* query, const T* key,
                  const T* value, T* output, float* log_sums) {
-  if constexpr (kHasInstructions) {
-    constexpr int kColumns = 64;
-    __shared__ SharedRows<T, kBlockRows, kWidth> keys;  // the queries first
-    __shared__ SharedRows<T, kColumns, kWidth> values;
-    const QueryTile at(e, kBlockRows);
-    keys.template load<kBlockRows>(0, at.head.queries(e, query, at.first), e.width);
-    close_copies();
-    wait_for_copies<0>();
-    __syncthreads();
-    RowVectors<T, kWidth> queries;
-    queries.take(keys, 0);
-    __syncthreads();
-    keys.template load<kColumns>(0, at.head.keys(e, key, 0), e.width);
-    close_copies();
+  constexpr int kColumns = 64;
+  __shared__ SharedRows<T, kBlockRows, kWidth> keys;  // the queries first
+  __shared__ SharedRows<T, kColumns, kWidth> values;
+  const QueryTile at(e, kBlockRows);
+  keys.template load<kBlockRows>(0, at.head.queries(e, query, at.first), e.width);
+  close_copies();
+  wait_for_copies<0>();
+  __syncthreads();
+  RowVectors<T, kWidth> queries;
+  queries.take(keys, 0);
+  __syncthreads();
+  keys.template load<kColumns>(0, at.head.keys(e, key, 0), e.width);
+  close_copies();
 
-    SoftmaxRows rows;
-    RowSums<T, kWidth> sums;
-    if (resumes) sums.resume(at.head.queries(e, static_cast<const T*>(output), at.first), e.width);
-    for (int r = 0; r < 2; ++r) {
-      const std::int64_t row = at.first + row_of_lane() + r * 8;
-      rows.visible[r] = static_cast<int>(seen_keys(e, position + row));
-      if (resumes && row < e.queries) {
-        rows.maximum[r] = log_sums[at.head.row_numbers(e) + row] * kLog2e;
-        rows.sum[r] = rows.maximum[r] > kLowest && column_of_lane() == 0 ? 1.0f : 0.0f;
-      }
+  SoftmaxRows rows;
+  RowSums<T, kWidth> sums;
+  if (resumes) sums.resume(at.head.queries(e, static_cast<const T*>(output), at.first), e.width);
+  for (int r = 0; r < 2; ++r) {
+    const std::int64_t row = at.first + row_of_lane() + r * 8;
+    rows.visible[r] = static_cast<int>(seen_keys(e, position + row));
+    if (resumes && row < e.queries) {
+      rows.maximum[r] = log_sums[at.head.row_numbers(e) + row] * kLog2e;
+      rows.sum[r] = rows.maximum[r] > kLowest && column_of_lane() == 0 ? 1.0f : 0.0f;
     }
-    const std::int64_t seen = seen_keys(e, position + at.first + kBlockRows - 1);
-    for (std::int64_t first = 0; first < seen; first += kColumns) {
-      values.template load<kColumns>(0, at.head.keys(e, value, first), e.width);
-      close_copies();
-      wait_for_copies<1>();
-      __syncthreads();  // the keys are there
-      float scores[kColumns / 8][4], factors[2];
-      queries.multiply(keys, 0, scores);
-      __syncthreads();  // and used up
-      if (first + kColumns < seen)
-        keys.template load<kColumns>(0, at.head.keys(e, key, first + kColumns), e.width);
-      close_copies();
-      rows.weigh(scores, static_cast<int>(first), e.scale * kLog2e, factors);
-      sums.scale(factors);
-      wait_for_copies<1>();
-      __syncthreads();  // the values are there
-      sums.add(scores, values, 0);
-      __syncthreads();  // and used up
-    }
-
-    float factors[2];
-    for (int r = 0; r < 2; ++r) {
-      const std::int64_t row = at.first + row_of_lane() + r * 8;
-      const float sum = over_row(rows.sum[r], Sum{});
-      factors[r] = sum > 0 ? 1.0f / sum : 0.0f;
-      if (row < e.queries && column_of_lane() == 0)
-        log_sums[at.head.row_numbers(e) + row] = sum > 0 ? rows.maximum[r] * kLn2 + logf(sum) : kLowest;
-    }
-    sums.scale(factors);
-    sums.store(at.head.queries(e, output, at.first), e.width);
   }
+  const std::int64_t seen = seen_keys(e, position + at.first + kBlockRows - 1);
+  for (std::int64_t first = 0; first < seen; first += kColumns) {
+    values.template load<kColumns>(0, at.head.keys(e, value, first), e.width);
+    close_copies();
+    wait_for_copies<1>();
+    __syncthreads();  // the keys are there
+    float scores[kColumns / 8][4], factors[2];
+    queries.multiply(keys, 0, scores);
+    __syncthreads();  // and used up
+    if (first + kColumns < seen)
+      keys.template load<kColumns>(0, at.head.keys(e, key, first + kColumns), e.width);
+    close_copies();
+    rows.weigh(scores, static_cast<int>(first), e.scale * kLog2e, factors);
+    sums.scale(factors);
+    wait_for_copies<1>();
+    __syncthreads();  // the values are there
+    sums.add(scores, values, 0);
+    __syncthreads();  // and used up
+  }
+
+  float factors[2];
+  for (int r = 0; r < 2; ++r) {
+    const std::int64_t row = at.first + row_of_lane() + r * 8;
+    const float sum = reduce_lanes<kColumnLanes>(rows.sum[r], Sum{});
+    factors[r] = sum > 0 ? 1.0f / sum : 0.0f;
+    if (row < e.queries && column_of_lane() == 0)
+      log_sums[at.head.row_numbers(e) + row] = sum > 0 ? rows.maximum[r] * kLn2 + logf(sum) : kLowest;
+  }
+  sums.scale(factors);
+  sums.store(at.head.queries(e, output, at.first), e.width);
 }
 
 /// deltas [batch, heads, queries]: products of the rows of d output with those of the output, a warp for
@@ -124,7 +114,7 @@ __global__ void row_products(AttentionExtents e, const T* doutput, const T* outp
   float sum = 0;
   for (std::int64_t i = row * e.width + own_lane(); i < (row + 1) * e.width; i += 32)
     sum += widened(doutput[i]) * widened(output[i]);
-  for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, distance);
+  sum = reduce_lanes<32>(sum, Sum{});
   const std::int64_t query = row / e.heads % e.queries, batch = row / e.heads / e.queries;
   if (own_lane() == 0) deltas[(batch * e.heads + row % e.heads) * e.queries + query] = sum;
 }
@@ -134,110 +124,107 @@ __global__ void row_products(AttentionExtents e, const T* doutput, const T* outp
 template <class T, int kWidth, bool kOfQuery>
 __global__ void __launch_bounds__(kBlockThreads, kWidth > 64 ? 2 : 3)
     gradient(AttentionExtents e, GradientOperands<T> in, const float* deltas, T* result, T* dvalue) {
-  if constexpr (kHasInstructions) {
-    constexpr int kColumns = kWidth > 64 ? 32 : 64, kTiles = kColumns / 8;
-    // Two stages, one filled while the other is used: keys and values of some columns, or queries and d
-    // outputs.
-    __shared__ SharedRows<T, 4 * kColumns, kWidth> shared;
-    static_assert(4 * kColumns >= 2 * kBlockRows, "the vectors of the rows come first");
-    Head head;
-    std::int64_t first, begin, end;  // of rows, and of columns
-    if constexpr (kOfQuery) {
-      const QueryTile at(e, kBlockRows);
-      head = at.head, first = at.first, begin = 0, end = seen_keys(e, in.position + first + kBlockRows - 1);
-    } else {
-      const KeyTile at(e, kBlockRows);
-      head = at.head, first = at.first, begin = in.first_to_see(e, first) / kColumns * kColumns,
-      end = e.queries;
-    }
-    if constexpr (kOfQuery) {
-      shared.template load<kBlockRows>(0, head.queries(e, in.query, first), e.width);
-      shared.template load<kBlockRows>(kBlockRows, head.queries(e, in.doutput, first), e.width);
-    } else {
-      shared.template load<kBlockRows>(0, head.keys(e, in.key, first), e.width);
-      shared.template load<kBlockRows>(kBlockRows, head.keys(e, in.value, first), e.width);
-    }
-    close_copies();
-    wait_for_copies<0>();
-    __syncthreads();
-    RowVectors<T, kWidth> rows, other_rows;
-    rows.take(shared, 0);
-    other_rows.take(shared, kBlockRows);
-    __syncthreads();
-
-    RowSums<T, kWidth> sums, value_sums;
-    const Vectors<T> results = kOfQuery ? head.queries(e, result, first) : head.keys(e, result, first);
-    if (in.resumes) sums.resume({results.data, results.stride, results.count}, e.width);
-    if constexpr (!kOfQuery)
-      if (in.resumes) value_sums.resume(head.keys(e, static_cast<const T*>(dvalue), first), e.width);
-    // What scores become weights by: of the rows where these are queries, else of the columns.
-    float log_sum[2], delta[2];
-    int visible[2];
-    if constexpr (kOfQuery)
-      for (int r = 0; r < 2; ++r) {
-        const std::int64_t query = first + row_of_lane() + r * 8, number = head.row_numbers(e) + query;
-        visible[r] = query < e.queries ? static_cast<int>(seen_keys(e, in.position + query)) : 0;
-        log_sum[r] = query < e.queries ? in.log_sums[number] * kLog2e : 0.0f;
-        delta[r] = query < e.queries ? deltas[number] : 0.0f;
-      }
-
-    const std::int64_t tiles = end > begin ? (end - begin + kColumns - 1) / kColumns : 0;
-    const std::int64_t steps = kOfQuery ? tiles : tiles * e.share;
-    const auto load_columns = [&](std::int64_t step) {
-      const std::int64_t column = begin + step % tiles * kColumns;
-      const int stage = static_cast<int>(step % 2) * 2 * kColumns;
-      if constexpr (kOfQuery) {
-        shared.template load<kColumns>(stage, head.keys(e, in.key, column), e.width);
-        shared.template load<kColumns>(stage + kColumns, head.keys(e, in.value, column), e.width);
-      } else {
-        const Head from{head.batch, head.key * e.share + step / tiles, head.key};
-        shared.template load<kColumns>(stage, from.queries(e, in.query, column), e.width);
-        shared.template load<kColumns>(stage + kColumns, from.queries(e, in.doutput, column), e.width);
-      }
-    };
-    if (steps > 0) load_columns(0);
-    close_copies();
-    for (std::int64_t step = 0; step < steps; ++step) {
-      if (step + 1 < steps) load_columns(step + 1);
-      close_copies();
-      wait_for_copies<1>();
-      __syncthreads();  // this step's columns are there
-      const int stage = static_cast<int>(step % 2) * 2 * kColumns;
-      const std::int64_t column = begin + step % tiles * kColumns;
-      float weights[kTiles][4];
-      rows.multiply(shared, stage, weights);
-      float column_delta[kTiles][2];
-      for (int n = 0; n < kTiles; ++n)
-        for (int j = 0; j < 2; ++j) {
-          const std::int64_t at = column + n * 8 + column_of_lane() + j;
-          int seen_from = 0;
-          float column_sum = 0;
-          if constexpr (!kOfQuery) {
-            const Head from{head.batch, head.key * e.share + step / tiles, head.key};
-            const std::int64_t number = from.row_numbers(e) + at;
-            seen_from = at < e.queries ? static_cast<int>(seen_keys(e, in.position + at)) : 0;
-            column_sum = at < e.queries ? in.log_sums[number] * kLog2e : 0.0f;
-            column_delta[n][j] = at < e.queries ? deltas[number] : 0.0f;
-          }
-          for (int r = 0; r < 2; ++r) {
-            const bool is_seen = kOfQuery ? at < visible[r] : first + row_of_lane() + r * 8 < seen_from;
-            float& weight = weights[n][2 * r + j];
-            weight =
-                is_seen ? exp2f(weight * (e.scale * kLog2e) - (kOfQuery ? log_sum[r] : column_sum)) : 0.0f;
-          }
-        }
-      if constexpr (!kOfQuery) value_sums.add(weights, shared, stage + kColumns);
-      float dweights[kTiles][4];
-      other_rows.multiply(shared, stage + kColumns, dweights);
-      for (int n = 0; n < kTiles; ++n)
-        for (int c = 0; c < 4; ++c)
-          weights[n][c] *= (dweights[n][c] - (kOfQuery ? delta[c / 2] : column_delta[n][c % 2])) * e.scale;
-      sums.add(weights, shared, stage);
-      __syncthreads();  // and used up
-    }
-    sums.store(results, e.width);
-    if constexpr (!kOfQuery) value_sums.store(head.keys(e, dvalue, first), e.width);
+  constexpr int kColumns = kWidth > 64 ? 32 : 64, kTiles = kColumns / 8;
+  // Two stages, one filled while the other is used: keys and values of some columns, or queries and d
+  // outputs.
+  __shared__ SharedRows<T, 4 * kColumns, kWidth> shared;
+  static_assert(4 * kColumns >= 2 * kBlockRows, "the vectors of the rows come first");
+  Head head;
+  std::int64_t first, begin, end;  // of rows, and of columns
+  if constexpr (kOfQuery) {
+    const QueryTile at(e, kBlockRows);
+    head = at.head, first = at.first, begin = 0, end = seen_keys(e, in.position + first + kBlockRows - 1);
+  } else {
+    const KeyTile at(e, kBlockRows);
+    head = at.head, first = at.first, begin = in.first_to_see(e, first) / kColumns * kColumns,
+    end = e.queries;
   }
+  if constexpr (kOfQuery) {
+    shared.template load<kBlockRows>(0, head.queries(e, in.query, first), e.width);
+    shared.template load<kBlockRows>(kBlockRows, head.queries(e, in.doutput, first), e.width);
+  } else {
+    shared.template load<kBlockRows>(0, head.keys(e, in.key, first), e.width);
+    shared.template load<kBlockRows>(kBlockRows, head.keys(e, in.value, first), e.width);
+  }
+  close_copies();
+  wait_for_copies<0>();
+  __syncthreads();
+  RowVectors<T, kWidth> rows, other_rows;
+  rows.take(shared, 0);
+  other_rows.take(shared, kBlockRows);
+  __syncthreads();
+
+  RowSums<T, kWidth> sums, value_sums;
+  const Vectors<T> results = kOfQuery ? head.queries(e, result, first) : head.keys(e, result, first);
+  if (in.resumes) sums.resume({results.data, results.stride, results.count}, e.width);
+  if constexpr (!kOfQuery)
+    if (in.resumes) value_sums.resume(head.keys(e, static_cast<const T*>(dvalue), first), e.width);
+  // What scores become weights by: of the rows where these are queries, else of the columns.
+  float log_sum[2], delta[2];
+  int visible[2];
+  if constexpr (kOfQuery)
+    for (int r = 0; r < 2; ++r) {
+      const std::int64_t query = first + row_of_lane() + r * 8, number = head.row_numbers(e) + query;
+      visible[r] = query < e.queries ? static_cast<int>(seen_keys(e, in.position + query)) : 0;
+      log_sum[r] = query < e.queries ? in.log_sums[number] * kLog2e : 0.0f;
+      delta[r] = query < e.queries ? deltas[number] : 0.0f;
+    }
+
+  const std::int64_t tiles = end > begin ? (end - begin + kColumns - 1) / kColumns : 0;
+  const std::int64_t steps = kOfQuery ? tiles : tiles * e.share;
+  const auto load_columns = [&](std::int64_t step) {
+    const std::int64_t column = begin + step % tiles * kColumns;
+    const int stage = static_cast<int>(step % 2) * 2 * kColumns;
+    if constexpr (kOfQuery) {
+      shared.template load<kColumns>(stage, head.keys(e, in.key, column), e.width);
+      shared.template load<kColumns>(stage + kColumns, head.keys(e, in.value, column), e.width);
+    } else {
+      const Head from{head.batch, head.key * e.share + step / tiles, head.key};
+      shared.template load<kColumns>(stage, from.queries(e, in.query, column), e.width);
+      shared.template load<kColumns>(stage + kColumns, from.queries(e, in.doutput, column), e.width);
+    }
+  };
+  if (steps > 0) load_columns(0);
+  close_copies();
+  for (std::int64_t step = 0; step < steps; ++step) {
+    if (step + 1 < steps) load_columns(step + 1);
+    close_copies();
+    wait_for_copies<1>();
+    __syncthreads();  // this step's columns are there
+    const int stage = static_cast<int>(step % 2) * 2 * kColumns;
+    const std::int64_t column = begin + step % tiles * kColumns;
+    float weights[kTiles][4];
+    rows.multiply(shared, stage, weights);
+    float column_delta[kTiles][2];
+    for (int n = 0; n < kTiles; ++n)
+      for (int j = 0; j < 2; ++j) {
+        const std::int64_t at = column + n * 8 + column_of_lane() + j;
+        int seen_from = 0;
+        float column_sum = 0;
+        if constexpr (!kOfQuery) {
+          const Head from{head.batch, head.key * e.share + step / tiles, head.key};
+          const std::int64_t number = from.row_numbers(e) + at;
+          seen_from = at < e.queries ? static_cast<int>(seen_keys(e, in.position + at)) : 0;
+          column_sum = at < e.queries ? in.log_sums[number] * kLog2e : 0.0f;
+          column_delta[n][j] = at < e.queries ? deltas[number] : 0.0f;
+        }
+        for (int r = 0; r < 2; ++r) {
+          const bool is_seen = kOfQuery ? at < visible[r] : first + row_of_lane() + r * 8 < seen_from;
+          float& weight = weights[n][2 * r + j];
+          weight = is_seen ? exp2f(weight * (e.scale * kLog2e) - (kOfQuery ? log_sum[r] : column_sum)) : 0.0f;
+        }
+      }
+    if constexpr (!kOfQuery) value_sums.add(weights, shared, stage + kColumns);
+    float dweights[kTiles][4];
+    other_rows.multiply(shared, stage + kColumns, dweights);
+    for (int n = 0; n < kTiles; ++n)
+      for (int c = 0; c < 4; ++c)
+        weights[n][c] *= (dweights[n][c] - (kOfQuery ? delta[c / 2] : column_delta[n][c % 2])) * e.scale;
+    sums.add(weights, shared, stage);
+    __syncthreads();  // and used up
+  }
+  sums.store(results, e.width);
+  if constexpr (!kOfQuery) value_sums.store(head.keys(e, dvalue, first), e.width);
 }
 
 /// Calls body(T{}, std::integral_constant of the width) for the type and the width of heads.
@@ -252,12 +239,7 @@ std::unique_ptr<Kernel> for_type_and_width(const TensorType& query, Body body) {
 
 bool runs_on_tensor_cores(const KernelShape& shape) {
   const DType dtype = shape.operands[0].dtype;
-  if (dtype != DType::bf16 && dtype != DType::f16) return false;
-  int device = 0, major = 0;
-  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
-  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
-             "cudaDeviceGetAttribute");
-  return major >= 8;
+  return dtype == DType::bf16 || dtype == DType::f16;
 }
 
 std::unique_ptr<Kernel> attention_on_tensor_cores(const KernelShape& shape) {

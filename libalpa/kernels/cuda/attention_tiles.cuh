@@ -78,12 +78,4 @@ __device__ void multiply(const VectorTile<kTileRows, kWidth>& rows,
     for (int j = 0; j < kColumnsPerThread; ++j) products[j] += rows[own_row()][k] * columns[own_column(j)][k];
 }
 
-/// Values of the eight threads of a row combined, the same on each of them.
-template <class Combine>
-__device__ float row_reduce(float value, Combine combine) {
-  for (int distance = kRowThreads / 2; distance > 0; distance /= 2)
-    value = combine(value, __shfl_xor_sync(0xFFFFFFFFu, value, distance));
-  return value;
-}
-
 }  // namespace alpa

@@ -14,14 +14,21 @@ struct Maximum {
   __device__ float operator()(float x, float y) const { return y > x ? y : x; }
 };
 
+/// The values of kLanes neighbouring lanes combined, the same on each of them. All lanes of a warp take part.
+template <int kLanes, class Value, class Combine>
+__device__ Value reduce_lanes(Value value, Combine combine) {
+  for (int distance = kLanes / 2; distance > 0; distance /= 2)
+    value = combine(value, __shfl_xor_sync(0xFFFFFFFFu, value, distance));
+  return value;
+}
+
 /// The values of all threads of a block combined, the same on each of them, in an order that depends on the
 /// size of the block alone. Every thread of the block takes part; the block is whole warps.
 template <class Value, class Combine>
 __device__ Value block_reduce(Value value, Combine combine) {
   constexpr int warp = 32, most_warps = 32;
   __shared__ Value partial[most_warps];
-  for (int distance = warp / 2; distance > 0; distance /= 2)
-    value = combine(value, __shfl_xor_sync(0xFFFFFFFFu, value, distance));
+  value = reduce_lanes<warp>(value, combine);
   if (blockDim.x == warp) return value;
   if (threadIdx.x % warp == 0) partial[threadIdx.x / warp] = value;
   __syncthreads();

@@ -17,26 +17,23 @@ struct MatrixPart {
   unsigned pair[4];
 };
 
-/// From shared memory. Lane i has the address of row i % 8 of matrix i / 8: eight elements, aligned to 16
-/// bytes.
-__device__ inline MatrixPart load_matrices(const void* row) {
+/// From shared memory, each matrix as it is or transposed. Lane i has the address of row i % 8 of matrix i /
+/// 8: eight elements, aligned to 16 bytes.
+template <bool kTransposed = false>
+__device__ MatrixPart load_matrices(const void* row) {
   MatrixPart part;
+  unsigned(&p)[4] = part.pair;
   const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(part.pair[0]), "=r"(part.pair[1]), "=r"(part.pair[2]), "=r"(part.pair[3])
-               : "r"(address)
-               : "memory");
-  return part;
-}
-
-/// As load_matrices, each matrix transposed.
-__device__ inline MatrixPart load_transposed(const void* row) {
-  MatrixPart part;
-  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(part.pair[0]), "=r"(part.pair[1]), "=r"(part.pair[2]), "=r"(part.pair[3])
-               : "r"(address)
-               : "memory");
+  if constexpr (kTransposed)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(p[0]), "=r"(p[1]), "=r"(p[2]), "=r"(p[3])
+                 : "r"(address)
+                 : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(p[0]), "=r"(p[1]), "=r"(p[2]), "=r"(p[3])
+                 : "r"(address)
+                 : "memory");
   return part;
 }
 

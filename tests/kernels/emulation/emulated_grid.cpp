@@ -72,7 +72,10 @@ class Block {
   void run(unsigned threads, const std::function<void()>& body) {
     body_ = &body;
     threads_.resize(threads);
-    for (Thread& thread : threads_) thread.state = State::unstarted;
+    for (Thread& thread : threads_) {
+      thread.state = State::unstarted;
+      thread.copies.assign(1, {});
+    }
     begun_ = 0;
     while (true) {
       for (unsigned first = 0; first < threads; first += kWarp)
@@ -88,6 +91,8 @@ class Block {
     Fiber::suspend();
   }
 
+  std::deque<std::vector<std::function<void()>>>& copies() { return threads_[threadIdx.x].copies; }
+
   void begin_exchange() { ++threads_[threadIdx.x].exchanges; }
   std::uint64_t& exchanged(unsigned lane) {
     return exchanged_[threads_[threadIdx.x].exchanges % 2][threadIdx.x / kWarp * kWarp + lane];
@@ -98,6 +103,7 @@ class Block {
     State state = State::unstarted;
     std::unique_ptr<Fiber> fiber;  ///< while it waits
     unsigned exchanges = 0;
+    std::deque<std::vector<std::function<void()>>> copies;
   };
 
   /// The thread whose turn is at that place.
@@ -186,6 +192,7 @@ void run_grid(Extent grid, Extent block, const std::function<void()>& thread) {
 
 void wait_for_block() { block_that_runs.wait(State::at_block_barrier); }
 void wait_for_warp() { block_that_runs.wait(State::at_warp_barrier); }
+std::deque<std::vector<std::function<void()>>>& own_copies() { return block_that_runs.copies(); }
 void begin_exchange() { block_that_runs.begin_exchange(); }
 std::uint64_t& place_of_lane(unsigned lane) { return block_that_runs.exchanged(lane); }
 unsigned own_lane() { return threadIdx.x % kWarp; }

@@ -1,9 +1,11 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <set>
 #include <type_traits>
+#include <vector>
 
 namespace alpa::emulation {
 
@@ -75,6 +77,10 @@ class OfLanes {
  private:
   Value value_;  // on the stack of its thread, which waits until all have read it
 };
+
+/// Groups of copies that the running thread has begun, the open one last; none are left of a thread before
+/// it.
+std::deque<std::vector<std::function<void()>>>& own_copies();
 
 /// __ballot_sync with all lanes.
 unsigned ballot(bool holds);

@@ -15,20 +15,19 @@ struct MatrixPart {
 };
 
 /// Element (row, column) of matrix m, where each lane gives the address of a row.
-inline MatrixPart load_parts(const void* row, bool transposed) {
+template <bool kTransposed = false>
+MatrixPart load_matrices(const void* row) {
   using emulation::own_lane;
   const emulation::OfLanes<const void*> rows(row);
   MatrixPart part{};
   for (unsigned m = 0; m < 4; ++m)
     for (unsigned i = 0; i < 2; ++i) {
       const unsigned r = own_lane() / 4, c = own_lane() % 4 * 2 + i;
-      const auto* of = static_cast<const std::uint16_t*>(rows[m * 8 + (transposed ? c : r)]);
-      part.pair[m] |= static_cast<unsigned>(of[transposed ? r : c]) << (16 * i);
+      const auto* of = static_cast<const std::uint16_t*>(rows[m * 8 + (kTransposed ? c : r)]);
+      part.pair[m] |= static_cast<unsigned>(of[kTransposed ? r : c]) << (16 * i);
     }
   return part;
 }
-inline MatrixPart load_matrices(const void* row) { return load_parts(row, false); }
-inline MatrixPart load_transposed(const void* row) { return load_parts(row, true); }
 
 template <class T>
 void add_product(float (&sums)[4], const MatrixPart& a, unsigned b0, unsigned b1) {
@@ -55,15 +54,25 @@ void add_product(float (&sums)[4], const MatrixPart& a, unsigned b0, unsigned b1
   }
 }
 
-/// Copies are done at once, the earliest that they may be.
+// Copies are done as soon as they begin where threads run in ascending order, else as late as what waits for
+// them allows: kernels whose results depend on that lack a wait.
+
 inline void copy_async(void* shared, const void* global, bool exists) {
-  if (exists)
-    std::memcpy(shared, global, 16);
-  else
-    std::memset(shared, 0, 16);
+  const auto copy = [=] {
+    if (exists)
+      std::memcpy(shared, global, 16);
+    else
+      std::memset(shared, 0, 16);
+  };
+  if (emulation::order == emulation::Order::ascending) return copy();
+  emulation::own_copies().back().push_back(copy);
 }
-inline void close_copies() {}
+inline void close_copies() { emulation::own_copies().emplace_back(); }
 template <int kOpen>
-void wait_for_copies() {}
+void wait_for_copies() {
+  auto& groups = emulation::own_copies();  // the last is open still
+  for (; groups.size() > kOpen + 1; groups.pop_front())
+    for (const auto& copy : groups.front()) copy();
+}
 
 }  // namespace alpa
