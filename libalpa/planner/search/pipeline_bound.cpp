@@ -1,11 +1,7 @@
 #include "libalpa/planner/search/pipeline_bound.h"
 
 #include <algorithm>
-#include <array>
-#include <span>
 
-#include "libalpa/base/infinity.h"
-#include "libalpa/planner/search/pipeline_table.h"
 #include "libalpa/schedule/schedule.h"
 
 namespace alpa {
@@ -26,6 +22,10 @@ Floor least_of(const Floor& a, const Floor& b) {
   return {std::min(a.runs_s, b.runs_s), std::min(a.steps_s, b.steps_s), std::min(a.turn_s, b.turn_s)};
 }
 
+double turn_of(const PipelineForm& form, const StageFloor& stage) {
+  return form.whole_backwards ? stage.turn_s : stage.inputs_turn_s;
+}
+
 /// What a stage waits for those behind it at least, the first time that it may take no further micro-batch,
 /// and for its last. Meanwhile it does the others that it holds, at first their forwards, in the end their
 /// backwards. How long either takes is not known, but both together. In the end there may be gradients of
@@ -42,7 +42,7 @@ double waits_s(const PipelineForm& form, int left, const StageFloor& stage, doub
 /// With a stage before them: `left` in all.
 Floor with_before(const PipelineForm& form, int left, const StageFloor& stage, const Floor& after) {
   Floor floor;
-  const double turn_s = form.whole_backwards ? stage.turn_s : stage.inputs_turn_s;
+  const double turn_s = turn_of(form, stage);
   floor.turn_s = turn_s + after.turn_s;
   const double others = form.micro_batches - 1;
   const double own_s = form.whole_backwards
@@ -90,26 +90,85 @@ class BoundedStages {
   std::vector<int> last_end_;  ///< [first layer, size]
 };
 
-/// Of pipelines that end alike, those that none is below in all; of very many some stand for two.
+/// What the stages before some layer take at least until the stage behind them gets its first micro-batch,
+/// and with what follows its last backward, in any number of stages.
+class LeastBefore {
+ public:
+  explicit LeastBefore(const FloorChoices& choices, const PipelineForm& form)
+      : devices_(static_cast<std::size_t>(choices.devices())),
+        least_((static_cast<std::size_t>(choices.layers()) + 1) * (devices_ + 1)) {
+    least_[0] = {0, 0};
+    for (int first = 0; first < choices.layers(); ++first)
+      for (std::size_t s = 0; s < choices.sizes().size(); ++s)
+        for (int end = first + 1; end <= choices.layers(); ++end)
+          if (std::ranges::any_of(kEverySides, [&](const StageSides& sides) {
+                return !choices.ways(first, end, s, sides).empty();
+              }))
+            add(choices, form, first, end, s);
+  }
+
+  /// What follows is on so many devices. Infinite: no stages are before it.
+  double forwards_s(int layer, int devices) const { return of(layer, devices).forwards_s; }
+  double turns_s(int layer, int devices) const { return of(layer, devices).turns_s; }
+
+ private:
+  struct Least {
+    double forwards_s = infinity, turns_s = infinity;
+  };
+
+  const Least& of(int layer, int devices) const {
+    return least_[static_cast<std::size_t>(layer) * (devices_ + 1) + devices_ -
+                  static_cast<std::size_t>(devices)];
+  }
+
+  void add(const FloorChoices& choices, const PipelineForm& form, int first, int end, std::size_t s) {
+    const int size = choices.sizes()[s];
+    BySides<Least> ways;
+    for (const StageSides& sides : kEverySides)
+      for (const FloorChoices::Way& way : choices.ways(first, end, s, sides)) {
+        Least& least = ways[sides];
+        least.forwards_s = std::min(least.forwards_s, way.floor.forward_s);
+        least.turns_s = std::min(least.turns_s, turn_of(form, way.floor));
+      }
+    for (int left = choices.devices(); left >= size; --left) {
+      const Least &before = of(first, left), &stage = ways[choices.places().sides(size, left)];
+      Least& with = const_cast<Least&>(of(end, left - size));
+      with.forwards_s = std::min(with.forwards_s, before.forwards_s + stage.forwards_s);
+      with.turns_s = std::min(with.turns_s, before.turns_s + stage.turns_s);
+    }
+  }
+
+  std::size_t devices_;
+  std::vector<Least> least_;  ///< [layer, devices before it]
+};
+
+/// Of pipelines that end alike and may take less than `below_s`, those that none is below in all; of very
+/// many some stand for two.
 class LeastPipelineTable {
  public:
-  LeastPipelineTable(const FloorChoices& choices, const PipelineForm& form,
-                     const std::function<bool()>& stops)
+  LeastPipelineTable(const FloorChoices& choices, const PipelineForm& form, double below_s,
+                     const FillOptions& options)
       : choices_(choices) {
+    const LeastBefore least_before(choices, form);
     const auto before = [&](int left, int first, int end, std::size_t s) {
-      return [=, &form, this](int devices, const Entry& after, Entry& with) {
+      return [=, &form, &least_before, this](int devices, const Entry& after, Entry& with) {
         const int size = choices_.sizes()[s];
+        const double forwards_s = least_before.forwards_s(first, devices),
+                     turns_s = least_before.turns_s(first, devices);
         for (const FloorChoices::Way& way :
              choices_.ways(first, end, s, choices_.places().sides(size, devices)))
           if (way.most_in_flight >= form.in_flight[left])
-            for (int rest = 0; rest < after.count; ++rest)
-              with.add({with_before(form, left, way.floor, after.pipelines[rest].floor), &way.floor, end,
-                        size, rest});
+            for (int rest = 0; rest < std::ssize(after.pipelines); ++rest) {
+              const Floor floor =
+                  with_before(form, left, way.floor, after.pipelines[static_cast<std::size_t>(rest)].floor);
+              if (forwards_s + floor.steps_s < below_s && turns_s + floor.runs_s < below_s)
+                with.add({floor, &way.floor, end, size, rest});
+            }
       };
     };
     Entry nothing;
     nothing.add({});
-    table_.fill(BoundedStages(choices, form), nothing, stops, before);
+    table_.fill(BoundedStages(choices, form), nothing, options, before);
   }
 
   /// No stages: there is none.
@@ -117,15 +176,15 @@ class LeastPipelineTable {
     LeastPipeline found;
     int first = 0, devices = choices_.devices();
     const Entry* entry = table_.at(count, first, devices);
-    if (!entry || entry->count == 0) return found;
-    const Pipeline* pipeline =
-        &*std::ranges::min_element(entry->all(), {}, [](const Pipeline& each) { return each.floor.steps_s; });
+    if (!entry || entry->pipelines.empty()) return found;
+    const Pipeline* pipeline = &*std::ranges::min_element(
+        entry->pipelines, {}, [](const Pipeline& each) { return each.floor.steps_s; });
     found.seconds = pipeline->floor.steps_s;
     for (int left = count; left > 0; --left) {
       found.stages.push_back({pipeline->end_layer, pipeline->devices, *pipeline->stage});
       first = pipeline->end_layer;
       devices -= pipeline->devices;
-      pipeline = &table_.at(left - 1, first, devices)->pipelines[pipeline->rest];
+      pipeline = &table_.at(left - 1, first, devices)->pipelines[static_cast<std::size_t>(pipeline->rest)];
     }
     return found;
   }
@@ -139,42 +198,35 @@ class LeastPipelineTable {
   };
 
   struct Entry {
-    static constexpr int kMost = 8;
-    std::array<Pipeline, kMost + 1> pipelines;  ///< ascending by runs_s
-    int count = 0;
-
-    std::span<const Pipeline> all() const { return std::span(pipelines).first(count); }
+    static constexpr std::size_t kMost = 8;
+    std::vector<Pipeline> pipelines;  ///< ascending by runs_s
 
     void add(const Pipeline& added) {
-      for (int i = 0; i < count; ++i)
-        if (is_below(pipelines[i].floor, added.floor)) return;
-      int kept = 0;
-      for (int i = 0; i < count; ++i)
-        if (!is_below(added.floor, pipelines[i].floor)) pipelines[kept++] = pipelines[i];
-      int at = kept++;
-      for (; at > 0 && pipelines[at - 1].floor.runs_s > added.floor.runs_s; --at)
-        pipelines[at] = pipelines[at - 1];
-      pipelines[at] = added;
-      count = kept;
-      if (count > kMost) merge();
+      if (std::ranges::any_of(pipelines,
+                              [&](const Pipeline& known) { return is_below(known.floor, added.floor); }))
+        return;
+      std::erase_if(pipelines, [&](const Pipeline& known) { return is_below(added.floor, known.floor); });
+      pipelines.insert(std::ranges::upper_bound(pipelines, added.floor.runs_s, {},
+                                                [](const Pipeline& each) { return each.floor.runs_s; }),
+                       added);
+      if (pipelines.size() > kMost) merge();
     }
 
     /// The two next to each other that lose the least: what both take at least.
     void merge() {
-      const auto lost = [&](int i) {
+      const auto lost = [&](std::size_t i) {
         const Floor &a = pipelines[i].floor, &b = pipelines[i + 1].floor, both = least_of(a, b);
         return a.runs_s + b.runs_s - 2 * both.runs_s + a.steps_s + b.steps_s - 2 * both.steps_s + a.turn_s +
                b.turn_s - 2 * both.turn_s;
       };
-      int least = 0;
-      for (int i = 1; i + 1 < count; ++i)
+      std::size_t least = 0;
+      for (std::size_t i = 1; i + 1 < pipelines.size(); ++i)
         if (lost(i) < lost(least)) least = i;
       Pipeline &one = pipelines[least], &other = pipelines[least + 1];
       const Floor both = least_of(one.floor, other.floor);
       if (other.floor.steps_s < one.floor.steps_s) one = other;
       one.floor = both;
-      std::move(pipelines.begin() + least + 2, pipelines.begin() + count, pipelines.begin() + least + 1);
-      --count;
+      pipelines.erase(pipelines.begin() + static_cast<std::ptrdiff_t>(least) + 1);
     }
   };
 
@@ -212,11 +264,11 @@ void FloorChoices::offer(int first, int end, int size, const StageSides& sides, 
 }
 
 std::vector<LeastPipeline> least_pipelines(const FloorChoices& choices, const PipelineForm& form,
-                                           int least_stages, const std::function<bool()>& stops) {
-  const LeastPipelineTable least(choices, form, stops);
+                                           int least_stages, double below_s, const FillOptions& options) {
+  const LeastPipelineTable least(choices, form, below_s, options);
   std::vector<LeastPipeline> found;
   const int most_stages = static_cast<int>(form.in_flight.size()) - 1;
-  for (int count = std::max(1, least_stages); count <= most_stages && !(stops && stops()); ++count)
+  for (int count = std::max(1, least_stages); count <= most_stages && !options.stopped(); ++count)
     if (LeastPipeline pipeline = least.of(count); !pipeline.stages.empty())
       found.push_back(std::move(pipeline));
   return found;

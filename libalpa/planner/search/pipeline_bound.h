@@ -1,8 +1,9 @@
 #pragma once
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "libalpa/base/infinity.h"
+#include "libalpa/planner/search/pipeline_table.h"
 #include "libalpa/planner/search/span_table.h"
 #include "libalpa/planner/stage_places.h"
 
@@ -78,9 +79,9 @@ struct LeastPipeline {
 };
 inline double step_s(const LeastPipeline::Stage& stage) { return stage.floor.step_s; }
 
-/// For each number of stages the one that is bounded by the least. Numbers of stages for which there is none
-/// are missing. Ends with nothing once `stops` says so.
+/// For each number of stages the one that is bounded by the least, of those that may take less than
+/// `below_s`. Numbers of stages for which there is none are missing; all are, once it was stopped.
 std::vector<LeastPipeline> least_pipelines(const FloorChoices&, const PipelineForm&, int least_stages,
-                                           const std::function<bool()>& stops = {});
+                                           double below_s = infinity, const FillOptions& = {});
 
 }  // namespace alpa

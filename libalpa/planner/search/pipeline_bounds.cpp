@@ -13,7 +13,7 @@ constexpr double kBisected = 1e-3;
 PipelineBounds::PipelineBounds(const SearchSpace& space, const StageSpans& spans, StageModes& modes,
                                const WorkLowerBound& work, SolvedStages& solved, const StageSolver& solver,
                                FloorChoices none, std::vector<PipelineForm> forms, PlanningClock& clock,
-                               std::function<bool()> stops)
+                               FillOptions filling)
     : space_(space),
       modes_(modes),
       solved_(solved),
@@ -22,12 +22,13 @@ PipelineBounds::PipelineBounds(const SearchSpace& space, const StageSpans& spans
       forms_(std::move(forms)),
       known_s_(forms_.size(), 0),
       clock_(clock),
-      stops_(std::move(stops)),
+      filling_(std::move(filling)),
       floors_(spans, modes, work, space.micro_batches) {}
 
 LeastPipeline PipelineBounds::least(double pipeline_s, bool known_solutions, const PipelineForm& form) const {
-  std::vector<LeastPipeline> pipelines = least_pipelines(
-      floors_.within(pipeline_s, solved_, known_solutions, none_), form, space_.least_stages, stops_);
+  std::vector<LeastPipeline> pipelines =
+      least_pipelines(floors_.within(pipeline_s, solved_, known_solutions, none_), form, space_.least_stages,
+                      pipeline_s, filling_);
   const auto least = std::ranges::min_element(pipelines, {}, &LeastPipeline::seconds);
   return least == pipelines.end() ? LeastPipeline{{}, pipeline_s} : std::move(*least);
 }
@@ -43,27 +44,28 @@ std::pair<LeastPipeline, const PipelineForm*> PipelineBounds::least(double pipel
   }
 }
 
-/// The shorter a time is, the more is known of pipelines that take less: it is bisected up to where there are
-/// some.
-double PipelineBounds::bound_under(const PipelineForm& form, double best_s, double bound_s) {
-  LeastPipeline known;
-  do {
-    known = least(best_s, false, form);
-  } while (known.seconds < bound_s && raise(known, form, best_s));
-  double none_below = known.seconds;
-  for (double above = bound_s; above - none_below > kBisected * bound_s;) {
-    const double middle = (none_below + above) / 2,
-                 least_s = std::min(middle, least(middle, false, form).seconds);
-    none_below = std::max(none_below, least_s);
-    if (least_s < middle) above = middle;
+/// What is more than `bound_s` need not be known. The shorter a time is, the more is known of pipelines that
+/// take less: it is bisected up to where there are some.
+double PipelineBounds::bound_under(std::size_t form, double best_s, double bound_s) {
+  double& known_s = known_s_[form];
+  const auto raise_to = [&](double seconds) { known_s = std::max(known_s, seconds); };
+  while (known_s < bound_s) {
+    const LeastPipeline least_of_best = least(best_s, false, forms_[form]);
+    raise_to(least_of_best.seconds);
+    if (least_of_best.stages.empty() || !raise(least_of_best, forms_[form], best_s)) break;
   }
-  return std::min(bound_s, none_below);
+  for (double above = bound_s; above - known_s > kBisected * bound_s;) {
+    const double middle = (known_s + above) / 2;
+    const LeastPipeline least_of_middle = least(middle, false, forms_[form]);
+    raise_to(least_of_middle.seconds);
+    if (!least_of_middle.stages.empty()) above = middle;
+  }
+  return std::min(bound_s, known_s);
 }
 
-double PipelineBounds::bound_under_others(double best_s, double of_first_s) {
-  double bound_s = of_first_s;
-  for (std::size_t form = 1; form < forms_.size(); ++form)
-    bound_s = bound_under(forms_[form], best_s, bound_s);
+double PipelineBounds::bound_of_all(double best_s) {
+  double bound_s = best_s;
+  for (std::size_t form = 0; form < forms_.size(); ++form) bound_s = bound_under(form, best_s, bound_s);
   return bound_s;
 }
 

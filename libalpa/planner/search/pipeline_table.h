@@ -4,6 +4,8 @@
 #include <numeric>
 #include <vector>
 
+#include "libalpa/base/parallel_tasks.h"
+
 namespace alpa {
 
 /// Which stages a pipeline may have. `left`: stages that are left, the stage itself among them; 0: any.
@@ -50,6 +52,13 @@ FewestDevices fewest_before(const PipelineStages auto& stages) {
   return fewest;
 }
 
+/// How a table is filled.
+struct FillOptions {
+  int threads = 1;
+  std::function<bool()> stops = {};  ///< says so once it is to end with what it has; may be empty
+  bool stopped() const { return stops && stops(); }
+};
+
 /// An entry for every end that a pipeline on all devices may have: for so many stages from one layer on, on
 /// so many devices. Between the fewest devices for these and the fewest for what comes before, few need be
 /// looked at where few can be spared.
@@ -58,24 +67,24 @@ class PipelineTable {
  public:
   /// From the last stages on. `nothing` is the entry of no stages; `before(left, first, end, size)` returns
   /// what makes an entry of a stage on the first of so many devices and an entry of all behind it:
-  /// (devices, const Entry& after, Entry& with). Ends with what it has once `stops` says so.
-  void fill(const PipelineStages auto& stages, const Entry& nothing, const std::function<bool()>& stops,
+  /// (devices, const Entry& after, Entry& with), on any of the threads.
+  void fill(const PipelineStages auto& stages, const Entry& nothing, const FillOptions& options,
             const auto& before) {
     unit_ = stages.devices();
     for (const int size : stages.sizes()) unit_ = std::gcd(unit_, size);
-    const auto stopped = [&] { return stops && stops(); };
     const FewestDevices others = fewest_before(stages);
     FewestDevices fewest = none_left(stages);
+    const bool is_small = stages.layers() * (stages.devices() / unit_) < kWorthThreads;
     rows_.assign(1, std::vector<Row>(fewest.size()));
     rows_[0].back() = {0, {nothing}};
-    for (int left = 1; left <= stages.most_stages() && !stopped(); ++left) {
+    for (int left = 1; left <= stages.most_stages() && !options.stopped(); ++left) {
       fewest = with_one_more(stages, left, fewest);
       rows_.emplace_back(fewest.size());
-      for (int first = 0; first + left <= stages.layers() && !stopped(); ++first) {
+      run_tasks(stages.layers() - left + 1, is_small ? 1 : options.threads, [&](int first) {
         const int most = first == 0 ? stages.devices() : stages.devices() - others[first];
         const int least = first == 0 ? stages.devices() : fewest[first];
-        if (fewest[first] <= most) fill_row(stages, left, first, least, most, before);
-      }
+        if (fewest[first] <= most && !options.stopped()) fill_row(stages, left, first, least, most, before);
+      });
     }
   }
 
@@ -88,6 +97,9 @@ class PipelineTable {
   }
 
  private:
+  static constexpr int kWorthThreads =
+      1000;  ///< entries of a number of stages: fewer take less than a thread
+
   /// Of so many stages from one layer on, by their devices.
   struct Row {
     int least = 0;

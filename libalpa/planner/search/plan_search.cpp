@@ -85,7 +85,10 @@ class PlanSearch {
     refuse_states_that_cannot_fit(graph);
     cluster_layers(graph);
     baselines(counts);
-    if (wants("search")) search_all(counts);
+    if (wants("search")) {
+      search_all(counts);
+      prove_all();
+    }
     if (options_.method == "intra-only")
       for (const int count : counts) search(count, "intra-only", one_stage());
     if (options_.method == "inter-only")
@@ -144,20 +147,28 @@ class PlanSearch {
         unsearched_.push_back(count);
       else
         search_any(count, first_axes);
-      graphs_.erase(count);  // its prices take the most of what planning holds
+      if (!open_.contains(count)) graphs_.erase(count);  // its prices take the most of what planning holds
     }
     while (const std::optional<int> count = unsearched_beside_fastest(counts)) {
       std::erase(unsearched_, *count);
       search_any(*count, first_axes);
-      graphs_.erase(*count);
     }
-    if (mesh_count(most_axes) == mesh_count(first_axes)) return;
-    std::vector<int> by_found = spaces_.counts();
-    std::ranges::stable_sort(by_found, {}, [&](int count) { return found_s(count); });
-    for (const int count : by_found) {
-      search_any(count, most_axes);
+    if (mesh_count(most_axes) != mesh_count(first_axes))
+      for (const int count : searched_by_found()) search_any(count, most_axes);
+  }
+
+  void prove_all() {
+    for (const int count : searched_by_found()) {
+      prove(count);
+      open_.erase(count);
       graphs_.erase(count);
     }
+  }
+
+  std::vector<int> searched_by_found() const {
+    std::vector<int> counts = spaces_.counts();
+    std::ranges::stable_sort(counts, {}, [&](int count) { return found_s(count); });
+    return counts;
   }
 
   void search_any(int micro_batches, int axes) {
@@ -166,7 +177,11 @@ class PlanSearch {
   }
 
   void search_within(const PlanSpace& within, int micro_batches) {
-    search(micro_batches, "search", any_stages(within), &spaces_.bound(within, micro_batches));
+    StepBound& bound = spaces_.bound(within, micro_batches);
+    open_.erase(micro_batches);  // it is part of this one
+    if (std::unique_ptr<StageSearch> search =
+            this->search(micro_batches, "search", any_stages(within), &bound))
+      open_.emplace(micro_batches, Open{within, std::move(search), bound});
   }
 
   /// The best so far, which has so many micro-batches, is much better with it.
@@ -305,36 +320,70 @@ class PlanSearch {
     return any;
   }
 
-  /// `bound`: null, or what it shows of all the plans of the space.
-  void search(int micro_batches, const std::string& method, SearchSpace space, StepBound* bound = nullptr) {
+  /// Returns what may bound it further; null: nothing. `bound`: null, or what it shows of all the plans of
+  /// the space.
+  std::unique_ptr<StageSearch> search(int micro_batches, const std::string& method, SearchSpace space,
+                                      StepBound* bound = nullptr) {
     const std::string part = space.name.empty() ? method : space.name;
-    if (!has_time()) return note_left_out(part, micro_batches);
+    if (!has_time()) return note_left_out(part, micro_batches), nullptr;
     space.name = fmt::format("{}, {}", part, count_text(micro_batches, "micro-batch"));
     if (space.least_stages > space.most_stages || stage_sizes(space, costs_.cluster()).empty()) {
       if (bound) *bound = {};
-      return selection_.note_failure(space.name, "the constraints leave no stages for it");
+      selection_.note_failure(space.name, "the constraints leave no stages for it");
+      return nullptr;
     }
-    PricedGraph& graph = priced(micro_batches);
     space.micro_batches = micro_batches;
-    SearchSpace anywhere = space;
     if (!costs_.cluster().parts.empty())
-      anywhere.cutoff_s = anywhere.best_s = infinity;  // where they lie, stages may be faster
-    SearchOutcome found = search_stages(graph.planning, anywhere, graph.book, clock_);
-    out_of_time_ |= found.out_of_time;
-    if (found.out_of_time && cut_at_.empty()) cut_at_ = clock_.where();
-    if (bound) {
-      *bound = bound_of(found, micro_batches, space);
-      if (const double least_s = least_bound(spaces_.widest()).step_s; least_s < infinity)
-        clock_.bounded(least_s);
-    }
-    log_.debug(fmt::format("{}: {} proposals", space.name, found.proposals.size()));
+      space.cutoff_s = space.best_s = infinity;  // where they lie, stages may be faster
+    PricedGraph& graph = priced(micro_batches);
+    auto search = std::make_unique<StageSearch>(graph.planning, space, graph.book, clock_);
+    SearchOutcome found = search->search();
+    note_bound(found, bound);
     if (found.proposals.empty() && found.shortfall.bytes > 0)
       selection_.note_shortfall(space.name, found.shortfall);
-    clock_.begin(space.name + ": plans lowered", static_cast<int>(found.proposals.size()));
+    enter(std::move(found.proposals), graph, space, method);
+    return search;
+  }
+
+  /// The bound on the widest space that was searched with so many micro-batches, now that the best of all is
+  /// known.
+  void prove(int micro_batches) {
+    const auto at = open_.find(micro_batches);
+    if (at == open_.end() || !has_time()) return;
+    const Open& open = at->second;
+    SearchSpace space = any_stages(open.within);
+    space.micro_batches = micro_batches;
+    space.name = fmt::format("{}, {}", space.name, count_text(micro_batches, "micro-batch"));
+    PricedGraph& graph = priced(micro_batches);
+    if (costs_.cluster().parts.empty()) {
+      SearchOutcome found = open.search->prove(selection_.best_estimate_s(), selection_.best_step_s());
+      note_bound(found, &open.bound);
+      enter(std::move(found.proposals), graph, space, "search");
+    } else {
+      bound_on_fastest(space, open.bound);
+    }
+  }
+
+  void note_bound(const SearchOutcome& found, StepBound* bound) {
+    out_of_time_ |= found.out_of_time;
+    if (found.out_of_time && cut_at_.empty()) cut_at_ = clock_.where();
+    if (!bound) return;
+    // That of a cluster whose nodes differ is of stages on its slowest.
+    *bound = costs_.cluster().parts.empty() ? StepBound{found.lower_bound_s, found.bound_of_first_s}
+                                            : StepBound{0, 0};
+    if (const double least_s = least_bound(spaces_.widest()).step_s; 0 < least_s && least_s < infinity)
+      clock_.bounded(least_s);
+  }
+
+  void enter(std::vector<Proposal> proposals, const PricedGraph& graph, const SearchSpace& space,
+             const std::string& method) {
+    log_.debug(fmt::format("{}: {} proposals", space.name, proposals.size()));
+    if (proposals.empty()) return;
+    clock_.begin(space.name + ": plans lowered", static_cast<int>(proposals.size()));
     int wanted = stage_effort(options_.effort).simulated;
     if (!costs_.cluster().parts.empty())
       wanted *= 4;  // what they are worth where they lie is not known before
-    for (Proposal& proposal : found.proposals) {
+    for (Proposal& proposal : proposals) {
       if (wanted == 0) break;
       const Proposal entered = try_out(graph, std::move(proposal), method);
       if (!entered.requests.empty()) --wanted;  // others may fit where this one did not
@@ -398,15 +447,15 @@ class PlanSearch {
 
   /// The search prices a stage as if it lay on the slowest of a cluster's parts, so that it may lie anywhere.
   /// A bound has to hold where it lies on the fastest.
-  StepBound bound_of(const SearchOutcome& found, int micro_batches, const SearchSpace& space) {
-    const Cluster& cluster = costs_.cluster();
-    if (cluster.parts.empty()) return {found.lower_bound_s, found.bound_of_first_s};
-    if (!has_time()) return {0, 0};
-    const CostModel fastest = costs_.extrapolated(best_of_parts(cluster));
-    PricedGraph graph(model_.graph(model_.batch / micro_batches), fastest, options_.constraints);
-    const SearchOutcome best = search_stages(graph.planning, space, graph.book, clock_);
+  void bound_on_fastest(const SearchSpace& space, StepBound& bound) {
+    const CostModel fastest = costs_.extrapolated(best_of_parts(costs_.cluster()));
+    PricedGraph graph(model_.graph(model_.batch / space.micro_batches), fastest, options_.constraints);
+    StageSearch search(graph.planning, space, graph.book, clock_);
+    const SearchOutcome found = search.search();
+    const SearchOutcome best =
+        found.out_of_time ? found : search.prove(space.best_s, selection_.best_step_s());
     out_of_time_ |= best.out_of_time;
-    return {best.lower_bound_s, best.bound_of_first_s};
+    bound = {best.lower_bound_s, best.bound_of_first_s};
   }
 
   /// The search bounds the plans of the micro-batch counts that it came to; false where the plan is none of
@@ -488,6 +537,13 @@ class PlanSearch {
     double estimate_s = infinity;
     double selective_gain = 0;  ///< what trying selective recomputation gained, of what it was tried on
   };
+  /// What may be bounded further.
+  struct Open {
+    PlanSpace within;
+    std::unique_ptr<StageSearch> search;
+    StepBound& bound;
+  };
+  std::map<int, Open> open_;     ///< by micro-batches; its prices are those of graphs_
   std::map<int, Found> found_;   ///< the fastest that the search found, by micro-batches
   std::vector<int> unsearched_;  ///< micro-batches that the effort leaves out
   bool out_of_time_ = false;

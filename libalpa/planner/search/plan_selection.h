@@ -43,6 +43,8 @@ class PlanSelection {
   /// The least estimate of a plan that fits and uses all devices, once the winner is frozen of those
   /// evaluated since; infinite: none yet.
   double best_estimate_s() const { return best_estimate_s_; }
+  /// Of the plan that the next is to be better than; infinite: none yet.
+  double best_step_s() const;
   bool has_winner() const { return best_.has_value(); }
   bool out_of_time() const { return out_of_time_; }
 
@@ -65,7 +67,6 @@ class PlanSelection {
     bool fits_otherwise = false;  ///< as of ProposalTrial
   };
   bool note(ProposalTrial&);
-  double best_step_s() const;  ///< of those that the next is to be better than; infinity: none yet
   bool keep(Plan, double estimate_s, const std::string& method);
   void compare(std::size_t entry, double estimate_s);
   void simulate_all_of_it();

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <span>
 
-#include "libalpa/base/infinity.h"
-#include "libalpa/planner/search/pipeline_table.h"
-
 namespace alpa {
 namespace {
 
@@ -86,8 +83,8 @@ bool suffice(const StagesWithin& stages, int least_stages) {
 /// The least sum of stages none of which takes longer than a bound.
 class LeastSum {
  public:
-  LeastSum(const StageChoices& choices, const Ends& ends, const std::function<bool()>& stops)
-      : choices_(choices), ends_(ends), stops_(stops) {}
+  LeastSum(const StageChoices& choices, const Ends& ends, const FillOptions& options)
+      : choices_(choices), ends_(ends), options_(options) {}
 
   void fill(const Slowest& bound) {
     const auto before = [&](int left, int first, int end, std::size_t s) {
@@ -101,10 +98,10 @@ class LeastSum {
           with = {way->seconds.first + after.sum, {end, size, way->id}};
       };
     };
-    table_.fill(StagesWithin(choices_, ends_, bound), {0, {}}, stops_, before);
+    table_.fill(StagesWithin(choices_, ends_, bound), {0, {}}, options_, before);
   }
 
-  bool stopped() const { return stops_ && stops_(); }
+  bool stopped() const { return options_.stopped(); }
 
   /// None where there is none.
   std::vector<Partition::Stage> stages(int count) const {
@@ -134,7 +131,7 @@ class LeastSum {
 
   const StageChoices& choices_;
   const Ends& ends_;
-  const std::function<bool()>& stops_;
+  const FillOptions& options_;
   PipelineTable<Entry> table_;
 };
 
@@ -156,12 +153,11 @@ std::vector<StageSeconds> seconds_of(const StageChoices& choices,
 /// The best partition for each number of stages.
 class BestPartitions {
  public:
-  BestPartitions(const StageChoices& choices, int least_stages, double alike,
-                 const std::function<bool()>& stops)
+  BestPartitions(const StageChoices& choices, int least_stages, double alike, const FillOptions& options)
       : choices_(choices),
         least_stages_(std::max(1, least_stages)),
         alike_(alike),
-        stops_(stops),
+        options_(options),
         others_(choices.distinct(&StageSeconds::others)),
         best_(static_cast<std::size_t>(choices.most_stages()) + 1, Partition{{}, infinity}) {}
 
@@ -184,7 +180,7 @@ class BestPartitions {
 
   /// For slowest updates that are less than one for which the rest takes `rest_s`; for them it takes no less.
   void look_between(std::span<const double> updates, double rest_s) {
-    if (updates.empty() || stops_now() || updates.front() + rest_s >= best_s_ * (1 - alike_)) return;
+    if (updates.empty() || options_.stopped() || updates.front() + rest_s >= best_s_ * (1 - alike_)) return;
     // The slowest of those above does no better than any within what counts as equal.
     const std::size_t middle = updates.size() / 2;
     const double of_middle_s = look_within(updates[middle]);
@@ -195,7 +191,7 @@ class BestPartitions {
   /// All but the update of the best partition with updates within a bound: less than that is not possible.
   double look_within(double most_update) {
     const Ends ends(choices_, most_update);
-    LeastSum table(choices_, ends, stops_);
+    LeastSum table(choices_, ends, options_);
     const auto least = std::partition_point(others_.begin(), others_.end(), [&](double others) {
       return !table.stopped() && !suffice(StagesWithin(choices_, ends, {others, most_update}), least_stages_);
     });
@@ -218,12 +214,10 @@ class BestPartitions {
     return rest_s;
   }
 
-  bool stops_now() const { return stops_ && stops_(); }
-
   const StageChoices& choices_;
   const int least_stages_;
   const double alike_;
-  const std::function<bool()>& stops_;
+  const FillOptions& options_;
   const std::vector<double> others_;
   std::vector<Partition> best_;  ///< [stages]
   double best_s_ = infinity;
@@ -232,11 +226,10 @@ class BestPartitions {
 /// Looks at partitions stage by stage, and leaves those whose rest cannot be fast enough.
 class NearPartitions {
  public:
-  NearPartitions(const StageChoices& choices, double most_s, std::size_t count,
-                 const std::function<bool()>& stops)
+  NearPartitions(const StageChoices& choices, double most_s, std::size_t count, const FillOptions& options)
       : choices_(choices),
         ends_(choices, most_s),
-        rest_(choices, ends_, stops),
+        rest_(choices, ends_, options),
         most_s_(most_s),
         count_(count) {
     rest_.fill({most_s, most_s});
@@ -349,16 +342,16 @@ std::vector<double> StageChoices::distinct(double StageSeconds::*part) const {
 }
 
 std::vector<Partition> best_partitions(const StageChoices& choices, int least_stages, double alike,
-                                       const std::function<bool()>& stops) {
-  BestPartitions best(choices, least_stages, alike, stops);
+                                       const FillOptions& options) {
+  BestPartitions best(choices, least_stages, alike, options);
   const std::vector<double> updates = choices.distinct(&StageSeconds::update);
   if (!updates.empty()) best.look_for(updates);
   return best.found();
 }
 
 std::vector<Partition> near_partitions(const StageChoices& choices, int least_stages, double most_s,
-                                       std::size_t count, const std::function<bool()>& stops) {
-  NearPartitions near(choices, most_s, count, stops);
+                                       std::size_t count, const FillOptions& options) {
+  NearPartitions near(choices, most_s, count, options);
   for (int stages = std::max(1, least_stages); stages <= choices.most_stages(); ++stages)
     near.look_for(stages);
   return near.found();

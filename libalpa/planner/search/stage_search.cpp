@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/parallel_tasks.h"
 #include "libalpa/planner/search/fastest_ways.h"
 #include "libalpa/planner/search/pipeline_bounds.h"
+#include "libalpa/planner/search/proposals.h"
 #include "libalpa/planner/search/schedule_choice.h"
 #include "libalpa/planner/search/solved_stages.h"
 
@@ -25,9 +27,6 @@ constexpr double kEstimatesAbove = 1.04;
 /// Of a pipeline that may be better than the best: its slowest stages show soonest that it is not.
 constexpr std::size_t kSolvedAtOnce = 2;
 
-/// Of the work that may be done for bounds: a part that is done however near they are.
-constexpr std::int64_t kSoonProved = 8;
-
 /// Of a bound: work that raises it by less was in vain.
 constexpr double kRaised = 1e-5;
 
@@ -37,10 +36,11 @@ std::vector<int> every_layer(const Graph& graph) {
   return cuts;
 }
 
-class StageSearch {
+}  // namespace
+
+class StageSearch::State {
  public:
-  StageSearch(const PlanningGraph& planning, const SearchSpace& space, const CostTable& book,
-              PlanningClock& clock)
+  State(const PlanningGraph& planning, const SearchSpace& space, const CostTable& book, PlanningClock& clock)
       : space_(space),
         clock_(clock),
         cluster_(book.costs().cluster()),
@@ -48,18 +48,17 @@ class StageSearch {
         places_(space.devices, cluster_.devices_per_node),
         spans_(planning.classes, space.cuts.empty() ? every_layer(planning.graph()) : space.cuts, sizes_,
                space.devices, space.needed_cuts),
-        form_(form_of(first_schedule(space.schedule), space.micro_batches,
-                      std::min({space.most_stages, spans_.units(), space.devices}))),
+        forms_(forms_of(schedules_of(space.schedule))),
         most_estimate_s_(kEstimatesAbove * space.cutoff_s),
         alike_(spans_.units() > kManyUnits ? kAlikeOfMany : kAlike),
         work_(planning, book, sizes_, cluster_.devices_per_node, space.mesh_axes),
         modes_(planning, book, spans_, stage_meshes(space, cluster_), space.rematerialize,
-               {space.micro_batches, std::ranges::max(form_.in_flight), space.cutoff_s, space.threads,
+               {space.micro_batches, std::ranges::max(form().in_flight), space.cutoff_s, space.threads,
                 space.name, space.cache}),
-        solver_(planning, space, book, spans_, modes_, clock, std::ranges::max(form_.in_flight)),
+        solver_(planning, space_, book, spans_, modes_, clock, std::ranges::max(form().in_flight)),
         solved_(spans_, modes_, space.micro_batches) {}
 
-  SearchOutcome run() {
+  SearchOutcome search() {
     const auto at_least = [&](double seconds) {
       outcome_.lower_bound_s = std::min(space_.cutoff_s, std::max(outcome_.lower_bound_s, seconds));
       outcome_.bound_of_first_s = outcome_.lower_bound_s;
@@ -67,35 +66,54 @@ class StageSearch {
     at_least(space_.micro_batches * work_.rest_s(0, 0, space_.devices));
     outcome_.out_of_time = !modes_.find_bounds(clock_);
     if (!outcome_.out_of_time) at_least(modes_.least_pipeline_s());
-    if (outcome_.out_of_time || outcome_.lower_bound_s >= space_.cutoff_s) return std::move(outcome_);
+    if (outcome_.out_of_time || outcome_.lower_bound_s >= space_.cutoff_s) return take_outcome();
     outcome_.out_of_time = !modes_.find_templates(clock_);
     estimate();
     improve();
-    prove();
+    best_s_ = space_.best_s;
+    for (const Partition& partition : partitions_) best_s_ = std::min(best_s_, partition.seconds);
+    bounds_.emplace(space_, spans_, modes_, work_, solved_, solver_,
+                    FloorChoices{spans_.units(), places_, sizes_}, forms_, clock_, filling_);
+    solve_better();
     propose();
-    return std::move(outcome_);
+    return take_outcome();
+  }
+
+  SearchOutcome prove(double best_estimate_s, double best_step_s) {
+    if (!bounds_) return take_outcome();
+    best_s_ = std::min(best_s_, best_estimate_s);
+    partitions_.clear();
+    raise_bounds(std::min(best_s_, best_step_s));
+    if (!partitions_.empty()) partitions_.erase(partitions_.begin(), partitions_.end() - 1);
+    for (const Partition& partition : partitions_) outcome_.proposals.push_back(proposals_.of(partition));
+    std::erase_if(outcome_.proposals,
+                  [&](const Proposal& each) { return each.estimate_s >= space_.cutoff_s; });
+    return take_outcome();
   }
 
  private:
   int first_layer(const StageSpan& span) const { return spans_.first_layer(span); }
   int end_layer(const StageSpan& span) const { return spans_.end_layer(span); }
 
+  /// The first is the one that stages are searched for under.
   std::vector<PipelineForm> forms_of(const std::vector<std::string>& schedules) const {
+    const int most_stages = std::min({space_.most_stages, spans_.units(), space_.devices});
     std::vector<PipelineForm> forms;
     for (const std::string& schedule : schedules)
-      forms.push_back(form_of(schedule, space_.micro_batches, static_cast<int>(form_.in_flight.size()) - 1));
+      forms.push_back(form_of(schedule, space_.micro_batches, most_stages));
     return forms;
   }
-  StageChoices no_choices() const { return {spans_.units(), places_, sizes_, form_.in_flight}; }
+  const PipelineForm& form() const { return forms_.front(); }
+  StageChoices no_choices() const { return {spans_.units(), places_, sizes_, form().in_flight}; }
   StageChoices corrected() const { return solved_.choices(estimated_); }
   std::vector<Partition> partitions_of(const StageChoices& choices) const {
-    return best_partitions(choices, space_.least_stages, alike_, stops_);
+    return best_partitions(choices, space_.least_stages, alike_, filling_);
   }
 
   void estimate() {
     for (const StageSpan& span : spans_.all()) {
       if (clock_.is_long_over()) return;
-      FastestWays fastest(form_.in_flight);
+      FastestWays fastest(form().in_flight);
       modes_.for_each_way(span, [&](const StageWay& way) { fastest.add(way); });
       for (const StageSides& sides :
            places_.all_sides(span.devices, span.first_unit == 0, span.end_unit == spans_.units()))
@@ -104,6 +122,12 @@ class StageSearch {
           estimated_.offer(span.first_unit, span.end_unit, span.devices, sides, way);
         }
     }
+  }
+
+  SearchOutcome take_outcome() {
+    SearchOutcome taken = outcome_;
+    outcome_.proposals.clear();
+    return taken;
   }
 
   /// Partitions by estimates, of which the best's stages are solved until it has none that is not.
@@ -130,11 +154,11 @@ class StageSearch {
     if (space_.proposals > 0) {
       const double most_s = std::min(most_estimate_s_, space_.near * best_s(partitions, &Partition::seconds));
       for (Partition& near : near_partitions(corrected(), space_.least_stages, most_s,
-                                             static_cast<std::size_t>(space_.proposals), stops_))
+                                             static_cast<std::size_t>(space_.proposals), filling_))
         if (std::ranges::find(partitions, near) == partitions.end()) partitions.push_back(std::move(near));
     }
     std::vector<Proposal>& proposals = outcome_.proposals;
-    for (const Partition& partition : partitions) proposals.push_back(proposal(partition));
+    for (const Partition& partition : partitions) proposals.push_back(proposals_.of(partition));
     for (const auto& [begin, end] : {std::pair{proposals.begin(), proposals.begin() + differ},
                                      std::pair{proposals.begin() + differ, proposals.end()}})
       std::stable_sort(begin, end,
@@ -150,7 +174,7 @@ class StageSearch {
 
   template <class Pipeline>
   std::vector<PlacedSpan> stages_of(const Pipeline& pipeline) const {
-    return placed_spans(pipeline, form_, places_);
+    return placed_spans(pipeline, form(), places_);
   }
 
   /// Those of pipelines below the cutoff; all but the slowest need be no faster than that. False where all
@@ -198,10 +222,9 @@ class StageSearch {
 
   /// Raises the bounds on those stages of a pipeline by which its own may rise the most, and may find better
   /// ways to run them. None: there are no such stages, or no more may be done.
-  Work work_on_bounds(const PipelineBounds& bounds, const LeastPipeline& pipeline, const PipelineForm& form,
-                      double cutoff_s) {
+  Work work_on_bounds(const LeastPipeline& pipeline, const PipelineForm& form, double cutoff_s) {
     std::vector<PlacedSpan> open;
-    for (const PlacedSpan& stage : bounds.worth_work(pipeline, form)) {
+    for (const PlacedSpan& stage : bounds_->worth_work(pipeline, form)) {
       if (open.size() == kSolvedAtOnce || bounded_cells_ > space_.bounded_cells) break;
       if (is_among(open, stage)) continue;
       bounded_cells_ += modes_.cells(stage.span.devices);
@@ -272,126 +295,99 @@ class StageSearch {
     }
   }
 
-  /// Solves what a better partition would have to be made of, until there is none.
-  void prove() {
-    double best = space_.best_s;
-    for (const Partition& partition : partitions_) best = std::min(best, partition.seconds);
-    clock_.begin(space_.name + ": bounded", 0);
-    PipelineBounds bounds(space_, spans_, modes_, work_, solved_, solver_, {spans_.units(), places_, sizes_},
-                          forms_, clock_, stops_);
-    const auto is_worth_it = [&](const LeastPipeline& least) {
-      return least.seconds < best * (1 - space_.gap);
-    };
+  /// Solves what a better partition would have to be made of, until solutions show that there is none.
+  void solve_better() {
+    clock_.begin(space_.name + ": better stages solved", 0);
+    for (;;) {
+      const LeastPipeline unsolved = bounds_->least(best_s_, true, form());
+      if (unsolved.seconds >= best_s_ * (1 - space_.gap)) return;
+      if (bounds_->raise(unsolved, form(), best_s_)) continue;
+      if (!solve_stages_of(stages_of(unsolved), best_s_, kSolvedAtOnce)) return;
+      take_better();
+    }
+  }
+
+  void take_better() {
+    for (Partition& partition : partitions_of(corrected())) {
+      if (partition.seconds >= best_s_ || !all_solved(partition)) continue;
+      best_s_ = partition.seconds;
+      partitions_.push_back(std::move(partition));
+    }
+  }
+
+  /// Until they show that no step is much below that, or the work is used up.
+  void raise_bounds(double best_step_s) {
+    const double wanted_s = best_step_s * (1 - std::max(space_.gap, space_.proved_gap));
     double raised_s = 0;
     int in_vain = 0;
+    clock_.begin(space_.name + ": bounded", 0);
     for (;;) {
-      // Once solutions show none that is better, bounds may.
-      const LeastPipeline unsolved = bounds.least(best, true, form_);
-      if (is_worth_it(unsolved) && bounds.raise(unsolved, form_, best)) continue;
-      if (!is_worth_it(unsolved) || !solve_stages_of(stages_of(unsolved), best, kSolvedAtOnce)) {
-        const auto [unproved, form] = bounds.least(best);
-        const bool is_near = unproved.seconds >= best * (1 - space_.proved_gap);
-        if (!is_worth_it(unproved) || (is_near && bounded_cells_ > space_.bounded_cells / kSoonProved)) break;
-        if (bounds.raise(unproved, *form, best)) continue;
-        if (unproved.seconds > (1 + kRaised) * raised_s)
-          raised_s = unproved.seconds, in_vain = 0;
-        else if (++in_vain > space_.most_in_vain)
-          break;
-        const Work work = work_on_bounds(bounds, unproved, *form, best);
-        if (work == Work::none) break;
-        if (work == Work::done) continue;
-      }
-      for (Partition& partition : partitions_of(corrected())) {
-        if (partition.seconds >= best || !all_solved(partition)) continue;
-        best = partition.seconds;
-        partitions_.push_back(std::move(partition));
-      }
+      const auto [unproved, form] = bounds_->least(best_step_s);
+      if (unproved.seconds >= wanted_s) break;
+      if (bounds_->raise(unproved, *form, best_step_s)) continue;
+      if (unproved.seconds > (1 + kRaised) * raised_s)
+        raised_s = unproved.seconds, in_vain = 0;
+      else if (++in_vain > space_.most_in_vain)
+        break;
+      const Work work = work_on_bounds(unproved, *form, best_step_s);
+      if (work == Work::none) break;
+      if (work == Work::done) continue;
+      take_better();
+      solve_better();
+      clock_.begin(space_.name + ": bounded", 0);
     }
-    const double of_first_s = bounds.bound_under(form_, best, best),
-                 of_all_s = bounds.bound_under_others(best, of_first_s);
-    outcome_.lower_bound_s = clock_.is_long_over() ? 0 : of_all_s;
-    outcome_.bound_of_first_s = clock_.is_long_over() ? 0 : of_first_s;
-    outcome_.out_of_time |= clock_.is_long_over();
+    const double of_first_s = bounds_->bound_of_first(best_step_s),
+                 of_all_s = bounds_->bound_of_all(best_step_s);
+    if (clock_.is_long_over()) {
+      outcome_.out_of_time = true;
+      return;
+    }
+    outcome_.bound_of_first_s = std::max(outcome_.bound_of_first_s, of_first_s);
+    outcome_.lower_bound_s = std::max(outcome_.lower_bound_s, of_all_s);
   }
 
   static bool all_solved(const Partition& partition) {
     return std::ranges::all_of(partition.stages, [](const Partition::Stage& stage) { return stage.way < 0; });
   }
 
-  /// Once it is known where each stage lies.
-  Proposal proposal(const Partition& partition) const {
-    Proposal proposal;
-    const std::vector<PlacedSpan> stages = stages_of(partition);
-    for (std::size_t s = 0; s < stages.size(); ++s) {
-      auto [request, solution] = solution_of(stages[s], partition.stages[s].way);
-      proposal.requests.push_back(std::move(request));
-      proposal.solutions.push_back(std::move(solution));
-    }
-    place_stages(proposal.requests, cluster_);
-    std::vector<StageSeconds> seconds;
-    for (std::size_t s = 0; s < stages.size(); ++s) {
-      const StageRequest& request = proposal.requests[s];
-      const StageSeconds taken = modes_.arrivals(stages[s].span, stages[s].sides),
-                         takes = modes_.arrivals(stages[s].span, request.sides);
-      seconds.push_back(partition.stages[s].seconds);
-      seconds.back().first += takes.first - taken.first;
-      seconds.back().others += takes.others - taken.others;
-    }
-    proposal.estimate_s = pipeline_seconds(seconds);
-    return proposal;
-  }
-
-  std::pair<StageRequest, StageSolution> solution_of(PlacedSpan stage, int way) const {
-    if (way >= 0) return {solver_.request_of(stage, modes_.mode_of(way)), modes_.part(way, stage.span)};
-    const SolvedStage& solved = solved_.of_way(way);
-    stage.update_weight = solved.update_weight;
-    const StageRequest request = solver_.request_of(stage, solved.mode);
-    if (stage.span == solved.span) return {request, solved.best};
-    // Of an equal stage elsewhere the nodes are others: it starts from the same template.
-    const std::optional<StageWay> start = modes_.way_of(solved.mode, stage.span, stage.in_flight);
-    return {request, start ? modes_.part(start->id, stage.span) : StageSolution{}};
-  }
-
-  const SearchSpace& space_;
+  const SearchSpace space_;
   PlanningClock& clock_;
   const Cluster& cluster_;
   const std::vector<int> sizes_;
   const StagePlaces places_;
   const StageSpans spans_;
-  const PipelineForm form_;  ///< under the schedule that stages are searched for under
-  const std::vector<PipelineForm> forms_ = forms_of(schedules_of(space_.schedule));
-  const double most_estimate_s_;  ///< what takes more may not come below the cutoff
+  const std::vector<PipelineForm> forms_;  ///< of all schedules
+  const double most_estimate_s_;           ///< what takes more may not come below the cutoff
   const double alike_;
   const WorkLowerBound work_;
   StageModes modes_;
   const StageSolver solver_;
-  const std::function<bool()> stops_ = [this] { return clock_.is_long_over(); };
+  const FillOptions filling_{space_.threads, [this] { return clock_.is_long_over(); }};
   StageChoices estimated_ = no_choices();
   SolvedStages solved_;
   std::int64_t solved_cells_ = 0, bounded_cells_ = 0;
-  std::vector<Partition> partitions_;  ///< that are worth proposing
+  const Proposals proposals_{places_, form(), modes_, solver_, solved_, cluster_};
+  std::optional<PipelineBounds> bounds_;  ///< once there are templates
+  double best_s_ = infinity;              ///< the least estimate of a plan that is known
+  std::vector<Partition> partitions_;     ///< that are worth proposing
   SearchOutcome outcome_;
 };
 
-}  // namespace
-
-double pipeline_seconds(const std::vector<StageSolution>& solutions, int micro_batches) {
-  std::vector<StageSeconds> seconds;
-  for (const StageSolution& solution : solutions) seconds.push_back(seconds_of(solution, micro_batches));
-  return pipeline_seconds(seconds);
-}
-
-SearchOutcome search_stages(const PlanningGraph& planning, const SearchSpace& space, CostTable& book,
-                            PlanningClock& clock) {
+StageSearch::StageSearch(const PlanningGraph& planning, const SearchSpace& space, CostTable& book,
+                         PlanningClock& clock) {
   const std::vector<MeshShape> meshes = stage_meshes(space, book.costs().cluster());
   clock.begin(space.name + ": meshes priced", static_cast<int>(meshes.size()));
   const auto one_done = [&] { clock.one_done(); };
   if (book.price(
           meshes, space.threads, [&] { return clock.is_over(); }, one_done))
-    return StageSearch(planning, space, book, clock).run();
-  SearchOutcome nothing;
-  nothing.out_of_time = true;
-  return nothing;
+    state_ = std::make_unique<State>(planning, space, book, clock);
+}
+StageSearch::~StageSearch() = default;
+
+SearchOutcome StageSearch::search() { return state_ ? state_->search() : SearchOutcome{.out_of_time = true}; }
+
+SearchOutcome StageSearch::prove(double best_estimate_s, double best_step_s) {
+  return state_ ? state_->prove(best_estimate_s, best_step_s) : SearchOutcome{.out_of_time = true};
 }
 
 }  // namespace alpa

@@ -1,23 +1,15 @@
 #pragma once
-#include <string>
+#include <memory>
 #include <vector>
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/plan/plan.h"
 #include "libalpa/planner/search/planning_clock.h"
+#include "libalpa/planner/search/proposals.h"
 #include "libalpa/planner/search/search_space.h"
 #include "libalpa/planner/stage/stage_problem.h"
 
 namespace alpa {
-
-/// The stages of a proposal with their solutions.
-struct Proposal {
-  std::vector<StageRequest> requests;
-  std::vector<StageSolution> solutions;
-  double estimate_s = 0;  ///< pipeline_seconds of its stages
-};
-
-double pipeline_seconds(const std::vector<StageSolution>&, int micro_batches);
 
 /// What a stage of these layers needs at least, which is more than there is; 0: there is none.
 struct StageShortfall {
@@ -28,18 +20,33 @@ struct StageShortfall {
 
 /// What the search found, or what became of it.
 struct SearchOutcome {
-  std::vector<Proposal> proposals;  ///< the best for each number of stages that has one
-  double lower_bound_s = 0;         ///< on the step of every plan of the space; 0: no time to find one
-  double bound_of_first_s = 0;      ///< likewise, of those under the first schedule
+  std::vector<Proposal> proposals = {};  ///< the best for each number of stages that has one
+  double lower_bound_s = 0;              ///< on the step of every plan of the space; 0: no time to find one
+  double bound_of_first_s = 0;           ///< likewise, of those under the first schedule
   bool out_of_time = false;
-  StageShortfall shortfall;  ///< the least, where memory is why there are no proposals
+  StageShortfall shortfall = {};  ///< the least, where memory is why there are no proposals
 };
 
 /// Cuts the layers into stages on submeshes by the dynamic program of Alpa (OSDI'22, section 5.2). What a
 /// stage takes is first estimated by templates (stage_templates.h); the stages of the best partition are then
 /// solved exactly, and the program runs again, until it finds a partition of solved stages; and likewise with
 /// bounds in place of estimates, until no other partition can be better or the work is used up. By several
-/// threads, with the same result whatever their number.
-SearchOutcome search_stages(const PlanningGraph&, const SearchSpace&, CostTable&, PlanningClock&);
+/// threads, with the same result whatever their number. Keeps references to all but the space.
+class StageSearch {
+ public:
+  StageSearch(const PlanningGraph&, const SearchSpace&, CostTable&, PlanningClock&);
+  ~StageSearch();
+
+  SearchOutcome search();
+
+  /// After that, once the fastest plan of all searches is known, by its step and by the least estimate:
+  /// raises the bound until it is as near that step as the effort asks for. What it finds better meanwhile is
+  /// proposed.
+  SearchOutcome prove(double best_estimate_s, double best_step_s);
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;  ///< null: there was no time to price its meshes
+};
 
 }  // namespace alpa

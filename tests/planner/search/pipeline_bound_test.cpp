@@ -235,6 +235,28 @@ TEST(LeastPipelines, AreNotAboveAnyPipeline) {
   EXPECT_GT(sum, 0.999 * sum_of_all);  // what is lost where one pipeline stands for two
 }
 
+/// What is left out on the way takes too long, whatever comes before it.
+TEST(LeastPipelines, BelowALimitAreThoseThatMayTakeLess) {
+  std::mt19937 draw(4);
+  int left_out = 0;
+  for (int round = 0; round < 100; ++round) {
+    const int micro_batches = 1 + static_cast<int>(draw() % 8);
+    const FloorChoices choices = random_floors(draw, 5, 6, micro_batches);
+    const PipelineForm form = form_of(round % 3 == 0 ? "zero-bubble" : "1f1b", micro_batches, 5);
+    std::map<std::size_t, double> least = by_looking_at_all(choices, form);
+    double limit_s = infinity;
+    for (const auto& [stages, seconds] : least) limit_s = std::min(limit_s, 1.2 * seconds);
+    for (const LeastPipeline& pipeline : least_pipelines(choices, form, 1, limit_s)) {
+      EXPECT_LT(pipeline.seconds, limit_s);
+      EXPECT_LE(pipeline.seconds, least.at(pipeline.stages.size()) * (1 + 1e-12)) << "round " << round;
+      least.erase(pipeline.stages.size());
+    }
+    for (const auto& [stages, seconds] : least) EXPECT_GE(seconds, limit_s) << "round " << round;
+    left_out += static_cast<int>(least.size());
+  }
+  EXPECT_GT(left_out, 0);
+}
+
 TEST(LeastPipelines, KeepTheLeastNumberOfStages) {
   std::mt19937 draw(3);
   const FloorChoices choices = random_floors(draw, 5, 6, 4);
