@@ -44,7 +44,7 @@ struct StageEffort {
   /// number of micro-batches.
   std::int64_t solved_cells = 1'000'000'000;
   std::int64_t bounded_cells = 1'000'000'000;  ///< likewise, solved or solved harder for their bounds alone
-  double proved_gap = 0;  ///< of a step: once they are that near the best that is found, little more is done
+  double proved_gap = 0;  ///< of a step: once bounds are that near the best that is found, no more is done
   std::int64_t effort = 100'000;         ///< on each of them, as of SelectionOptions
   std::int64_t most_cbc_cells = 60'000;  ///< likewise
   int most_in_vain = 1'000'000'000;      ///< turns of work on bounds, one after another, that raise none

@@ -95,8 +95,7 @@ class BoundedStages {
 class LeastBefore {
  public:
   explicit LeastBefore(const FloorChoices& choices, const PipelineForm& form)
-      : devices_(static_cast<std::size_t>(choices.devices())),
-        least_((static_cast<std::size_t>(choices.layers()) + 1) * (devices_ + 1)) {
+      : devices_(choices.devices()), least_(place(choices.layers(), 0) + 1) {
     least_[0] = {0, 0};
     for (int first = 0; first < choices.layers(); ++first)
       for (std::size_t s = 0; s < choices.sizes().size(); ++s)
@@ -107,18 +106,17 @@ class LeastBefore {
             add(choices, form, first, end, s);
   }
 
-  /// What follows is on so many devices. Infinite: no stages are before it.
-  double forwards_s(int layer, int devices) const { return of(layer, devices).forwards_s; }
-  double turns_s(int layer, int devices) const { return of(layer, devices).turns_s; }
-
- private:
   struct Least {
     double forwards_s = infinity, turns_s = infinity;
   };
 
-  const Least& of(int layer, int devices) const {
-    return least_[static_cast<std::size_t>(layer) * (devices_ + 1) + devices_ -
-                  static_cast<std::size_t>(devices)];
+  /// What follows is on so many devices. Infinite: no stages are before it.
+  const Least& of(int layer, int devices) const { return least_[place(layer, devices)]; }
+
+ private:
+  std::size_t place(int layer, int devices) const {
+    return static_cast<std::size_t>(layer) * (static_cast<std::size_t>(devices_) + 1) +
+           static_cast<std::size_t>(devices_ - devices);
   }
 
   void add(const FloorChoices& choices, const PipelineForm& form, int first, int end, std::size_t s) {
@@ -130,15 +128,15 @@ class LeastBefore {
         least.forwards_s = std::min(least.forwards_s, way.floor.forward_s);
         least.turns_s = std::min(least.turns_s, turn_of(form, way.floor));
       }
-    for (int left = choices.devices(); left >= size; --left) {
+    for (int left = devices_; left >= size; --left) {
       const Least &before = of(first, left), &stage = ways[choices.places().sides(size, left)];
-      Least& with = const_cast<Least&>(of(end, left - size));
+      Least& with = least_[place(end, left - size)];
       with.forwards_s = std::min(with.forwards_s, before.forwards_s + stage.forwards_s);
       with.turns_s = std::min(with.turns_s, before.turns_s + stage.turns_s);
     }
   }
 
-  std::size_t devices_;
+  int devices_;
   std::vector<Least> least_;  ///< [layer, devices before it]
 };
 
@@ -153,8 +151,7 @@ class LeastPipelineTable {
     const auto before = [&](int left, int first, int end, std::size_t s) {
       return [=, &form, &least_before, this](int devices, const Entry& after, Entry& with) {
         const int size = choices_.sizes()[s];
-        const double forwards_s = least_before.forwards_s(first, devices),
-                     turns_s = least_before.turns_s(first, devices);
+        const auto& [forwards_s, turns_s] = least_before.of(first, devices);
         for (const FloorChoices::Way& way :
              choices_.ways(first, end, s, choices_.places().sides(size, devices)))
           if (way.most_in_flight >= form.in_flight[left])

@@ -316,6 +316,7 @@ class PlanSearch {
     any.mesh_axes = within.mesh_axes;
     any.rematerialize = layer_forms(within.is_selective);
     any.best_s = selection_.best_estimate_s();
+    any.best_step_s = selection_.best_step_s();
     any.cutoff_s = any.near * any.best_s;
     return any;
   }
@@ -334,7 +335,7 @@ class PlanSearch {
     }
     space.micro_batches = micro_batches;
     if (!costs_.cluster().parts.empty())
-      space.cutoff_s = space.best_s = infinity;  // where they lie, stages may be faster
+      space.cutoff_s = space.best_s = space.best_step_s = infinity;  // where they lie, stages may be faster
     PricedGraph& graph = priced(micro_batches);
     auto search = std::make_unique<StageSearch>(graph.planning, space, graph.book, clock_);
     SearchOutcome found = search->search();
@@ -356,7 +357,7 @@ class PlanSearch {
     space.name = fmt::format("{}, {}", space.name, count_text(micro_batches, "micro-batch"));
     PricedGraph& graph = priced(micro_batches);
     if (costs_.cluster().parts.empty()) {
-      SearchOutcome found = open.search->prove(selection_.best_estimate_s(), selection_.best_step_s());
+      SearchOutcome found = open.search->prove(space.best_s, space.best_step_s);
       note_bound(found, &open.bound);
       enter(std::move(found.proposals), graph, space, "search");
     } else {
@@ -452,8 +453,7 @@ class PlanSearch {
     PricedGraph graph(model_.graph(model_.batch / space.micro_batches), fastest, options_.constraints);
     StageSearch search(graph.planning, space, graph.book, clock_);
     const SearchOutcome found = search.search();
-    const SearchOutcome best =
-        found.out_of_time ? found : search.prove(space.best_s, selection_.best_step_s());
+    const SearchOutcome best = found.out_of_time ? found : search.prove(space.best_s, space.best_step_s);
     out_of_time_ |= best.out_of_time;
     bound = {best.lower_bound_s, best.bound_of_first_s};
   }

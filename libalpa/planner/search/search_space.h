@@ -24,6 +24,7 @@ struct SearchSpace : StageEffort {
   int least_stages = 1, most_stages = 1 << 20;
   bool single_devices = false;      ///< stages of one device only
   double best_s = infinity;         ///< the least estimate of a plan that is known
+  double best_step_s = infinity;    ///< its step; what takes as long under any schedule is not wanted
   double cutoff_s = infinity;       ///< proposals whose estimate is that or more are not wanted
   double gap = 5e-3;                ///< of each stage; the plans that come out are solved again, to the end
   SelectionCache* cache = nullptr;  ///< as of SelectionOptions

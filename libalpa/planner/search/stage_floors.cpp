@@ -42,10 +42,11 @@ std::vector<StageFloors::Held> StageFloors::floors_of(const StageSpan& span) con
     StageFloor floor = work_of(span);
     const auto [step_s, micro_batch_s, weighed_s] = modes_.least(span, in_flight);
     floor.step_s = step_s;
-    if (step_s < infinity) floor.micro_batch_s = std::max(floor.micro_batch_s, micro_batch_s);
+    // Before there are templates, micro-batches alone are not bounded.
+    if (micro_batch_s < infinity) floor.micro_batch_s = std::max(floor.micro_batch_s, micro_batch_s);
     if (inner.first_unit < inner.end_unit)
-      floor.turn_s +=
-          std::max(0.0, modes_.least(inner, in_flight).micro_batch_s - work_of(inner).micro_batch_s);
+      if (const double inner_s = modes_.least(inner, in_flight).micro_batch_s; inner_s < infinity)
+        floor.turn_s += std::max(0.0, inner_s - work_of(inner).micro_batch_s);
     if (all.empty() || floor != all.back().floor || weighed_s != all.back().weighed_s)
       all.push_back({in_flight, floor, weighed_s});
   }

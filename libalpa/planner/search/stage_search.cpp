@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/parallel_tasks.h"
@@ -53,8 +52,8 @@ class StageSearch::State {
         alike_(spans_.units() > kManyUnits ? kAlikeOfMany : kAlike),
         work_(planning, book, sizes_, cluster_.devices_per_node, space.mesh_axes),
         modes_(planning, book, spans_, stage_meshes(space, cluster_), space.rematerialize,
-               {space.micro_batches, std::ranges::max(form().in_flight), space.cutoff_s, space.threads,
-                space.name, space.cache}),
+               {space.micro_batches, std::ranges::max(form().in_flight),
+                std::min(space.cutoff_s, space.best_step_s), space.threads, space.name, space.cache}),
         solver_(planning, space_, book, spans_, modes_, clock, std::ranges::max(form().in_flight)),
         solved_(spans_, modes_, space.micro_batches) {}
 
@@ -65,15 +64,16 @@ class StageSearch::State {
     };
     at_least(space_.micro_batches * work_.rest_s(0, 0, space_.devices));
     outcome_.out_of_time = !modes_.find_bounds(clock_);
-    if (!outcome_.out_of_time) at_least(modes_.least_pipeline_s());
-    if (outcome_.out_of_time || outcome_.lower_bound_s >= space_.cutoff_s) return take_outcome();
+    if (outcome_.out_of_time) return take_outcome();
+    at_least(modes_.least_pipeline_s());
+    if (space_.best_step_s < infinity) at_least(bounds()->least(space_.best_step_s).first.seconds);
+    if (outcome_.lower_bound_s >= std::min(space_.cutoff_s, space_.best_step_s)) return take_outcome();
     outcome_.out_of_time = !modes_.find_templates(clock_);
     estimate();
     improve();
     best_s_ = space_.best_s;
     for (const Partition& partition : partitions_) best_s_ = std::min(best_s_, partition.seconds);
-    bounds_.emplace(space_, spans_, modes_, work_, solved_, solver_,
-                    FloorChoices{spans_.units(), places_, sizes_}, forms_, clock_, filling_);
+    bounds_ = bounds();
     solve_better();
     propose();
     return take_outcome();
@@ -104,6 +104,12 @@ class StageSearch::State {
     return forms;
   }
   const PipelineForm& form() const { return forms_.front(); }
+  /// By what is known by now.
+  std::unique_ptr<PipelineBounds> bounds() {
+    return std::make_unique<PipelineBounds>(space_, spans_, modes_, work_, solved_, solver_,
+                                            FloorChoices{spans_.units(), places_, sizes_}, forms_, clock_,
+                                            filling_);
+  }
   StageChoices no_choices() const { return {spans_.units(), places_, sizes_, form().in_flight}; }
   StageChoices corrected() const { return solved_.choices(estimated_); }
   std::vector<Partition> partitions_of(const StageChoices& choices) const {
@@ -367,9 +373,9 @@ class StageSearch::State {
   SolvedStages solved_;
   std::int64_t solved_cells_ = 0, bounded_cells_ = 0;
   const Proposals proposals_{places_, form(), modes_, solver_, solved_, cluster_};
-  std::optional<PipelineBounds> bounds_;  ///< once there are templates
-  double best_s_ = infinity;              ///< the least estimate of a plan that is known
-  std::vector<Partition> partitions_;     ///< that are worth proposing
+  std::unique_ptr<PipelineBounds> bounds_;  ///< once there are templates
+  double best_s_ = infinity;                ///< the least estimate of a plan that is known
+  std::vector<Partition> partitions_;       ///< that are worth proposing
   SearchOutcome outcome_;
 };
 
