@@ -66,7 +66,10 @@ class StageSearch::State {
     outcome_.out_of_time = !modes_.find_bounds(clock_);
     if (outcome_.out_of_time) return take_outcome();
     at_least(modes_.least_pipeline_s());
-    if (space_.best_step_s < infinity) at_least(bounds()->least(space_.best_step_s).first.seconds);
+    if (space_.best_step_s < infinity) {
+      const double least_s = bounds()->least(space_.best_step_s).first.seconds;
+      if (!clock_.is_long_over()) at_least(least_s);  // else none was looked for
+    }
     if (outcome_.lower_bound_s >= std::min(space_.cutoff_s, space_.best_step_s)) return take_outcome();
     outcome_.out_of_time = !modes_.find_templates(clock_);
     estimate();
