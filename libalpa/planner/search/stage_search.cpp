@@ -78,6 +78,8 @@ class StageSearch::State {
     for (const Partition& partition : partitions_) best_s_ = std::min(best_s_, partition.seconds);
     bounds_ = bounds();
     solve_better();
+    if (space_.proposals > 0)
+      raise_bounds(best_s_);  // stages solved for it are as good for what is near the best
     propose();
     return take_outcome();
   }
