@@ -1,8 +1,8 @@
 #pragma once
 #include <vector>
 
+#include "libalpa/planner/search/proposals.h"
 #include "libalpa/planner/search/search_space.h"
-#include "libalpa/planner/search/stage_search.h"
 
 namespace alpa {
 

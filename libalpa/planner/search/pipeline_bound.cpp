@@ -260,12 +260,14 @@ void FloorChoices::offer(int first, int end, int size, const StageSides& sides, 
   ways_.at(first, end, at)[sides].push_back(way);
 }
 
-std::vector<LeastPipeline> least_pipelines(const FloorChoices& choices, const PipelineForm& form,
-                                           int least_stages, double below_s, const FillOptions& options) {
+std::optional<std::vector<LeastPipeline>> least_pipelines(const FloorChoices& choices,
+                                                          const PipelineForm& form, int least_stages,
+                                                          double below_s, const FillOptions& options) {
   const LeastPipelineTable least(choices, form, below_s, options);
+  if (options.stopped()) return std::nullopt;
   std::vector<LeastPipeline> found;
   const int most_stages = static_cast<int>(form.in_flight.size()) - 1;
-  for (int count = std::max(1, least_stages); count <= most_stages && !options.stopped(); ++count)
+  for (int count = std::max(1, least_stages); count <= most_stages; ++count)
     if (LeastPipeline pipeline = least.of(count); !pipeline.stages.empty())
       found.push_back(std::move(pipeline));
   return found;

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -80,8 +81,9 @@ struct LeastPipeline {
 inline double step_s(const LeastPipeline::Stage& stage) { return stage.floor.step_s; }
 
 /// For each number of stages the one that is bounded by the least, of those that may take less than
-/// `below_s`. Numbers of stages for which there is none are missing; all are, once it was stopped.
-std::vector<LeastPipeline> least_pipelines(const FloorChoices&, const PipelineForm&, int least_stages,
-                                           double below_s = infinity, const FillOptions& = {});
+/// `below_s`. Numbers of stages for which there is none are missing. Nothing: it was stopped.
+std::optional<std::vector<LeastPipeline>> least_pipelines(const FloorChoices&, const PipelineForm&,
+                                                          int least_stages, double below_s = infinity,
+                                                          const FillOptions& = {});
 
 }  // namespace alpa

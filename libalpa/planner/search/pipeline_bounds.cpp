@@ -26,11 +26,11 @@ PipelineBounds::PipelineBounds(const SearchSpace& space, const StageSpans& spans
       floors_(spans, modes, work, space.micro_batches) {}
 
 LeastPipeline PipelineBounds::least(double pipeline_s, bool known_solutions, const PipelineForm& form) const {
-  std::vector<LeastPipeline> pipelines =
-      least_pipelines(floors_.within(pipeline_s, solved_, known_solutions, none_), form, space_.least_stages,
-                      pipeline_s, filling_);
-  const auto least = std::ranges::min_element(pipelines, {}, &LeastPipeline::seconds);
-  return least == pipelines.end() ? LeastPipeline{{}, pipeline_s} : std::move(*least);
+  auto pipelines = least_pipelines(floors_.within(pipeline_s, solved_, known_solutions, none_), form,
+                                   space_.least_stages, pipeline_s, filling_);
+  if (!pipelines) return {};
+  const auto least = std::ranges::min_element(*pipelines, {}, &LeastPipeline::seconds);
+  return least == pipelines->end() ? LeastPipeline{{}, pipeline_s} : std::move(*least);
 }
 
 /// Bounds only rise, so those of schedules that were higher before need not be found again.
@@ -54,7 +54,7 @@ double PipelineBounds::bound_under(std::size_t form, double best_s, double bound
     raise_to(least_of_best.seconds);
     if (least_of_best.stages.empty() || !raise(least_of_best, forms_[form], best_s)) break;
   }
-  for (double above = bound_s; above - known_s > kBisected * bound_s;) {
+  for (double above = bound_s; above - known_s > kBisected * bound_s && !filling_.stopped();) {
     const double middle = (known_s + above) / 2;
     const LeastPipeline least_of_middle = least(middle, false, forms_[form]);
     raise_to(least_of_middle.seconds);

@@ -19,7 +19,8 @@ class PipelineBounds {
                  const StageSolver&, FloorChoices none, std::vector<PipelineForm>, PlanningClock&,
                  FillOptions);
 
-  /// Of those that take less than `pipeline_s`; no stages: none does. `known_solutions`: as of StageFloors.
+  /// Of those that take less than `pipeline_s`; no stages: none does, and with 0 s, there was no time to
+  /// look. `known_solutions`: as of StageFloors.
   LeastPipeline least(double pipeline_s, bool known_solutions, const PipelineForm&) const;
   /// Under any schedule: what holds the bound down.
   std::pair<LeastPipeline, const PipelineForm*> least(double pipeline_s);

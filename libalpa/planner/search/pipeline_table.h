@@ -97,8 +97,8 @@ class PipelineTable {
   }
 
  private:
-  static constexpr int kWorthThreads =
-      1000;  ///< entries of a number of stages: fewer take less than a thread
+  /// Entries of a number of stages: fewer take less time than threads do.
+  static constexpr int kWorthThreads = 1000;
 
   /// Of so many stages from one layer on, by their devices.
   struct Row {

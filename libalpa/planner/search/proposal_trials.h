@@ -6,7 +6,8 @@
 #include "libalpa/planner/planner_options.h"
 #include "libalpa/planner/search/constrained_space.h"
 #include "libalpa/planner/search/planning_clock.h"
-#include "libalpa/planner/search/stage_search.h"
+#include "libalpa/planner/search/proposals.h"
+#include "libalpa/planner/search/stage_shortfall.h"
 
 namespace alpa {
 

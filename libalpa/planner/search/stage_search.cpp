@@ -66,10 +66,7 @@ class StageSearch::State {
     outcome_.out_of_time = !modes_.find_bounds(clock_);
     if (outcome_.out_of_time) return take_outcome();
     at_least(modes_.least_pipeline_s());
-    if (space_.best_step_s < infinity) {
-      const double least_s = bounds()->least(space_.best_step_s).first.seconds;
-      if (!clock_.is_long_over()) at_least(least_s);  // else none was looked for
-    }
+    if (space_.best_step_s < infinity) at_least(bounds()->least(space_.best_step_s).first.seconds);
     if (outcome_.lower_bound_s >= std::min(space_.cutoff_s, space_.best_step_s)) return take_outcome();
     outcome_.out_of_time = !modes_.find_templates(clock_);
     estimate();
@@ -78,8 +75,8 @@ class StageSearch::State {
     for (const Partition& partition : partitions_) best_s_ = std::min(best_s_, partition.seconds);
     bounds_ = bounds();
     solve_better();
-    if (space_.proposals > 0)
-      raise_bounds(best_s_);  // stages solved for it are as good for what is near the best
+    // Stages that are solved for bounds are as good for what is near the best.
+    if (space_.proposals > 0) raise_bounds(best_s_);
     propose();
     return take_outcome();
   }
@@ -88,11 +85,14 @@ class StageSearch::State {
     if (!bounds_) return take_outcome();
     best_s_ = std::min(best_s_, best_estimate_s);
     partitions_.clear();
-    raise_bounds(std::min(best_s_, best_step_s));
-    if (!partitions_.empty()) partitions_.erase(partitions_.begin(), partitions_.end() - 1);
-    for (const Partition& partition : partitions_) outcome_.proposals.push_back(proposals_.of(partition));
-    std::erase_if(outcome_.proposals,
-                  [&](const Proposal& each) { return each.estimate_s >= space_.cutoff_s; });
+    best_step_s = std::min(best_s_, best_step_s);
+    raise_bounds(best_step_s);
+    outcome_.bound_of_first_s = std::max(outcome_.bound_of_first_s, bounds_->bound_of_first(best_step_s));
+    outcome_.lower_bound_s = std::max(outcome_.lower_bound_s, bounds_->bound_of_all(best_step_s));
+    outcome_.out_of_time |= clock_.is_long_over();
+    if (!partitions_.empty())
+      if (Proposal best = proposals_.of(partitions_.back()); best.estimate_s < space_.cutoff_s)
+        outcome_.proposals.push_back(std::move(best));
     return take_outcome();
   }
 
@@ -146,7 +146,11 @@ class StageSearch::State {
     for (;;) {
       clock_.begin(space_.name + ": stages put together", 0);
       partitions_ = partitions_of(corrected());
-      if (partitions_.empty()) return find_shortfall();
+      if (partitions_.empty()) {
+        if (outcome_.shortfall.bytes == 0)
+          outcome_.shortfall = least_shortfall(spans_, modes_.estimates(), cluster_.memory_bytes);
+        return;
+      }
       const Partition& best = *std::ranges::min_element(partitions_, {}, &Partition::seconds);
       if (best.seconds >= most_estimate_s_ || !solve_stages_of(stages_of(best), most_estimate_s_)) return;
     }
@@ -285,33 +289,12 @@ class StageSearch::State {
     outcome_.shortfall = {first_layer(span), end_layer(span), least_memory};
   }
 
-  /// Every layer is in some stage of a pipeline: the first one that memory allows no stage with, and the
-  /// least that one of those needs.
-  void find_shortfall() {
-    if (outcome_.shortfall.bytes > 0) return;
-    const std::vector<StageTemplate>& templates = modes_.estimates().templates();
-    for (int unit = 0; unit < spans_.units(); ++unit) {
-      std::int64_t least = 0;
-      StageSpan leanest;
-      for (const StageSpan& span : spans_.all()) {
-        if (span.first_unit > unit || span.end_unit <= unit) continue;
-        for (std::size_t t = 0; t < templates.size(); ++t) {
-          if (device_count(templates[t].mesh) != span.devices) continue;
-          const std::int64_t bytes =
-              modes_.estimates().least_memory(static_cast<int>(t), first_layer(span), end_layer(span));
-          if (least == 0 || bytes < least) least = bytes, leanest = span;
-        }
-      }
-      if (least > cluster_.memory_bytes) return note_shortfall(leanest, least);
-    }
-  }
-
   /// Solves what a better partition would have to be made of, until solutions show that there is none.
   void solve_better() {
     clock_.begin(space_.name + ": better stages solved", 0);
     for (;;) {
       const LeastPipeline unsolved = bounds_->least(best_s_, true, form());
-      if (unsolved.seconds >= best_s_ * (1 - space_.gap)) return;
+      if (unsolved.stages.empty() || unsolved.seconds >= best_s_ * (1 - space_.gap)) return;
       if (bounds_->raise(unsolved, form(), best_s_)) continue;
       if (!solve_stages_of(stages_of(unsolved), best_s_, kSolvedAtOnce)) return;
       take_better();
@@ -334,27 +317,19 @@ class StageSearch::State {
     clock_.begin(space_.name + ": bounded", 0);
     for (;;) {
       const auto [unproved, form] = bounds_->least(best_step_s);
-      if (unproved.seconds >= wanted_s) break;
+      if (unproved.stages.empty() || unproved.seconds >= wanted_s) return;
       if (bounds_->raise(unproved, *form, best_step_s)) continue;
       if (unproved.seconds > (1 + kRaised) * raised_s)
         raised_s = unproved.seconds, in_vain = 0;
       else if (++in_vain > space_.most_in_vain)
-        break;
+        return;
       const Work work = work_on_bounds(unproved, *form, best_step_s);
-      if (work == Work::none) break;
+      if (work == Work::none) return;
       if (work == Work::done) continue;
       take_better();
       solve_better();
       clock_.begin(space_.name + ": bounded", 0);
     }
-    const double of_first_s = bounds_->bound_of_first(best_step_s),
-                 of_all_s = bounds_->bound_of_all(best_step_s);
-    if (clock_.is_long_over()) {
-      outcome_.out_of_time = true;
-      return;
-    }
-    outcome_.bound_of_first_s = std::max(outcome_.bound_of_first_s, of_first_s);
-    outcome_.lower_bound_s = std::max(outcome_.lower_bound_s, of_all_s);
   }
 
   static bool all_solved(const Partition& partition) {

@@ -2,21 +2,12 @@
 #include <memory>
 #include <vector>
 
-#include "libalpa/base/infinity.h"
-#include "libalpa/plan/plan.h"
 #include "libalpa/planner/search/planning_clock.h"
 #include "libalpa/planner/search/proposals.h"
 #include "libalpa/planner/search/search_space.h"
-#include "libalpa/planner/stage/stage_problem.h"
+#include "libalpa/planner/search/stage_shortfall.h"
 
 namespace alpa {
-
-/// What a stage of these layers needs at least, which is more than there is; 0: there is none.
-struct StageShortfall {
-  int first_layer = 0, end_layer = 0;
-  std::int64_t bytes = 0;
-  std::int64_t there = 0;  ///< on a device of those that it was to lie on; 0: as everywhere
-};
 
 /// What the search found, or what became of it.
 struct SearchOutcome {

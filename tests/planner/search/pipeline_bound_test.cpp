@@ -220,7 +220,7 @@ TEST(LeastPipelines, AreNotAboveAnyPipeline) {
     const FloorChoices choices = random_floors(draw, 5, 6, micro_batches);
     const PipelineForm form = form_of(round % 3 == 0 ? "zero-bubble" : "1f1b", micro_batches, 5);
     const std::map<std::size_t, double> least = by_looking_at_all(choices, form);
-    const std::vector<LeastPipeline> found = least_pipelines(choices, form, 1);
+    const std::vector<LeastPipeline> found = least_pipelines(choices, form, 1).value();
     EXPECT_EQ(found.size(), least.size()) << "round " << round;
     for (const LeastPipeline& pipeline : found) {
       EXPECT_LE(pipeline.seconds, least.at(pipeline.stages.size()) * (1 + 1e-12)) << "round " << round;
@@ -246,7 +246,8 @@ TEST(LeastPipelines, BelowALimitAreThoseThatMayTakeLess) {
     std::map<std::size_t, double> least = by_looking_at_all(choices, form);
     double limit_s = infinity;
     for (const auto& [stages, seconds] : least) limit_s = std::min(limit_s, 1.2 * seconds);
-    for (const LeastPipeline& pipeline : least_pipelines(choices, form, 1, limit_s)) {
+    const std::vector<LeastPipeline> found = least_pipelines(choices, form, 1, limit_s).value();
+    for (const LeastPipeline& pipeline : found) {
       EXPECT_LT(pipeline.seconds, limit_s);
       EXPECT_LE(pipeline.seconds, least.at(pipeline.stages.size()) * (1 + 1e-12)) << "round " << round;
       least.erase(pipeline.stages.size());
@@ -257,11 +258,19 @@ TEST(LeastPipelines, BelowALimitAreThoseThatMayTakeLess) {
   EXPECT_GT(left_out, 0);
 }
 
+// That none was found is no bound where none was looked for.
+TEST(LeastPipelines, AreNotKnownOnceStopped) {
+  std::mt19937 draw(5);
+  const FloorChoices choices = random_floors(draw, 5, 6, 4);
+  const FillOptions stopped{.stops = [] { return true; }};
+  EXPECT_FALSE(least_pipelines(choices, form_of("1f1b", 4, 5), 1, infinity, stopped).has_value());
+}
+
 TEST(LeastPipelines, KeepTheLeastNumberOfStages) {
   std::mt19937 draw(3);
   const FloorChoices choices = random_floors(draw, 5, 6, 4);
-  for (const LeastPipeline& pipeline : least_pipelines(choices, form_of("1f1b", 4, 5), 3))
-    EXPECT_GE(pipeline.stages.size(), 3u);
+  const std::vector<LeastPipeline> found = least_pipelines(choices, form_of("1f1b", 4, 5), 3).value();
+  for (const LeastPipeline& pipeline : found) EXPECT_GE(pipeline.stages.size(), 3u);
 }
 
 }  // namespace

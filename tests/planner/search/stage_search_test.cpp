@@ -46,7 +46,7 @@ struct PartitionCase {
     PlanningClock clock(time_limit_s, log);
     StageSearch stages(planning, space, book, clock);
     SearchOutcome outcome = stages.search();
-    SearchOutcome proved = stages.prove(space.best_s, infinity);
+    SearchOutcome proved = stages.prove(space.best_s, space.best_step_s);
     // What was found better comes behind the rest.
     std::ranges::move(proved.proposals, std::back_inserter(outcome.proposals));
     proved.proposals = std::move(outcome.proposals);
@@ -150,6 +150,17 @@ TEST_P(SearchOf, FindsWhatEnumerationFindsAndBoundsItFromBelow) {
   const SearchOutcome beyond = instance.search(close);
   EXPECT_TRUE(beyond.proposals.empty());
   EXPECT_LE(beyond.lower_bound_s, best);
+
+  // A step that is known from elsewhere: what may be below it is found, and bounds go up to it.
+  SearchSpace known = instance.space(micro_batches);
+  known.best_step_s = best * 1.001;
+  const SearchOutcome near = instance.search(known);
+  EXPECT_NEAR(best_estimate(near), best, 3e-4 * best);
+  EXPECT_LE(near.lower_bound_s, best * (1 + 1e-9));
+  known.best_step_s = outcome.lower_bound_s * 0.5;
+  const SearchOutcome beaten = instance.search(known);
+  EXPECT_TRUE(beaten.proposals.empty());
+  EXPECT_GE(beaten.lower_bound_s, known.best_step_s);
 }
 
 // Attention's workspace is half a mebibyte on one device, whatever the tiny model's size, and a quarter where

@@ -1,0 +1,20 @@
+#pragma once
+#include <vector>
+
+#include "libalpa/planner/planner_options.h"
+
+namespace alpa {
+
+/// What lasts from step to step is somewhere, whatever the plan: throws Error(infeasible) where so many
+/// devices have no room for it.
+void refuse_states_that_cannot_fit(const Graph&, const Cluster&, int devices);
+
+/// Throws Error(usage) where the batch does not divide into so many micro-batches.
+void check_batch(const PlanningModel&, int micro_batches);
+
+/// The numbers of micro-batches to plan for, ascending: those that the options or constraints ask for, or all
+/// that the batch divides into and that a profile may have measured. Throws as check_batch.
+std::vector<int> planned_micro_batches(const PlanningModel&, const PlannerOptions&, const CostModel&,
+                                       int devices);
+
+}  // namespace alpa

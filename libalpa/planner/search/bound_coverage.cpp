@@ -1,0 +1,51 @@
+#include "libalpa/planner/search/bound_coverage.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <ranges>
+
+#include "libalpa/base/units.h"
+#include "libalpa/planner/search/schedule_choice.h"
+
+namespace alpa {
+namespace {
+
+std::string axes_text(int axes) {
+  return axes == 1 ? "one axis" : fmt::format("up to {} axes", axes == 2 ? "two" : "three");
+}
+
+std::string meshes_text(const SearchSpace& any, int devices_per_node) {
+  const int nodes = any.devices / devices_per_node;
+  const bool doubling = any.doubling_sizes && nodes > 2;
+  return fmt::format("on submeshes of {}{}{}", axes_text(any.mesh_axes),
+                     any.mesh_axes > 1 && nodes > 1 ? " of which all but the first stay within a node" : "",
+                     doubling ? ", of 1, 2, 4, 8 ... or all nodes" : "");
+}
+
+/// What is said of one schedule alone, if that is more.
+std::string schedules_text(const std::string& schedule, const StepBound& known) {
+  constexpr double same = 1 + 1e-4;
+  if (schedule != kAnySchedule) return "under schedule " + schedule;
+  return "under any schedule" + (known.of_first_s <= same * known.step_s
+                                     ? ""
+                                     : fmt::format(" (under {} alone {} at least)", first_schedule(schedule),
+                                                   seconds_text(known.of_first_s)));
+}
+
+}  // namespace
+
+std::string coverage_text(const std::vector<SpaceBounds>& spaces, const SearchSpace& any,
+                          int devices_per_node) {
+  std::vector<std::string> covered;
+  for (const auto& [space, bounds] : spaces)
+    covered.push_back(
+        fmt::format("of {} micro-batches{}{}", fmt::join(std::views::keys(bounds), ", "),
+                    space.mesh_axes < any.mesh_axes ? " on meshes of " + axes_text(space.mesh_axes) : "",
+                    space.is_selective ? "" : " without selective recomputation"));
+  return fmt::format("every plan {}, cut into stages between {} clusters of layers, {}, {}",
+                     fmt::join(covered, ", "), any.cuts.size() - 1, meshes_text(any, devices_per_node),
+                     schedules_text(any.schedule, least_bound(spaces)));
+}
+
+}  // namespace alpa
