@@ -16,9 +16,18 @@ void put(Plan& plan, const Program& program, const Timeline& timeline) {
   plan.prediction.meshes = mesh_predictions(program, timeline);
 }
 
-Timeline of_fewer(Plan plan, int micro_batches, const Graph& graph, const CostModel& costs) {
-  plan.micro_batches = micro_batches;
-  return simulate(lower(graph, plan), costs);
+/// Micro-batches after which a pipeline works steadily: every stage has begun and ended one, with as many in
+/// flight as the first has ever. What stages do for each other repeats after so many.
+struct SteadyState {
+  int begun = 0, repeats = 0;
+  int steady() const { return begun + repeats; }
+};
+
+SteadyState steady_state(const Plan& plan) {
+  const int stages = static_cast<int>(plan.stages.size());
+  const int repeats =
+      most_in_flight(find_schedule(plan.schedule).order(StageIndex(0), stages, plan.micro_batches));
+  return {repeats + 2 * stages, repeats};
 }
 
 /// `later` and so many times more what lies between. Where idle time still falls from one to the other, what
@@ -42,9 +51,11 @@ Timeline extended(const Timeline& earlier, Timeline later, double times) {
 }  // namespace
 
 void predict(Plan& plan, const Graph& graph, const CostModel& costs) {
-  const Program program = lower(graph, plan);
-  verify(program);
+  Program program = lower(graph, plan);
   put(plan, program, simulate(program, costs));
+  if (const int steady = steady_state(plan).steady(); steady < plan.micro_batches)
+    set_micro_batches(program, plan, steady);  // the others are like the last of these
+  verify(program);
   plan.prediction.estimated_operators = static_cast<int>(costs.missing().size());
 }
 
@@ -59,17 +70,19 @@ double predicted_error_s(const Plan& plan, const Graph& graph, const CostModel& 
 }
 
 void predict_steady(Plan& plan, const Graph& graph, const CostModel& costs) {
-  const Program program = lower(graph, plan);
-  const int stages = static_cast<int>(plan.stages.size()), all = plan.micro_batches;
-  const std::vector<StageRun> first = find_schedule(plan.schedule).order(StageIndex(0), stages, all);
-  // Every stage has begun and ended one by then, with as many in flight as the first has ever; what stages do
-  // for each other repeats after so many.
-  const int repeats = most_in_flight(first), begun = repeats + 2 * stages;
-  if (all <= begun + 2 * repeats) return put(plan, program, simulate(program, costs));
-  const int steady = begun + repeats;
-  put(plan, program,
-      extended(of_fewer(plan, begun, graph, costs), of_fewer(plan, steady, graph, costs),
-               static_cast<double>(all - steady) / repeats));
+  const SteadyState state = steady_state(plan);
+  const int all = plan.micro_batches;
+  const bool is_long = all > state.steady() + state.repeats;
+  Plan fewer = plan;
+  if (is_long) fewer.micro_batches = state.steady();
+  Program program = lower(graph, fewer);
+  Timeline timeline = simulate(program, costs);
+  if (is_long) {
+    set_micro_batches(program, plan, state.begun);
+    timeline = extended(simulate(program, costs), std::move(timeline),
+                        static_cast<double>(all - state.steady()) / state.repeats);
+  }
+  put(plan, program, timeline);
 }
 
 }  // namespace alpa

@@ -13,6 +13,13 @@
 #include "libalpa/planner/stage_places.h"
 
 namespace alpa {
+namespace {
+
+/// Before there is any plan, those that take that many times the least bound wait; where none is found, as
+/// many times longer are looked at.
+constexpr double kPatience = 2;
+
+}  // namespace
 
 BaselineTrials::BaselineTrials(const CostModel& costs, const PlannerOptions& options,
                                PlanSelection& selection, PlanningClock& clock)
@@ -30,7 +37,7 @@ bool BaselineTrials::try_all(PricedGraph& graph, int micro_batches, int devices)
   for (const std::string& method : baseline_names())
     if (is_wanted(options_, method))
       for (PinnedPlan& pinned : named.of(method)) {
-        if (is_against(pinned, graph.graph)) continue;
+        if (is_against(pinned, graph.graph) || is_known_short(pinned)) continue;
         place_stages(pinned.stages, cluster);
         all.push_back({costs_.is_measured() ? 0 : named.least_s(pinned, fastest), std::move(pinned)});
       }
@@ -42,14 +49,24 @@ bool BaselineTrials::try_all(PricedGraph& graph, int micro_batches, int devices)
   std::ranges::stable_sort(all, {}, &Bounded::least_s);
   leave_slow(all);
   clock_.begin(name, static_cast<int>(all.size()));
-  for (; !all.empty(); leave_slow(all)) {
-    if (is_out_of_time()) return false;
-    const std::ptrdiff_t at_once = clock_.is_over() ? 1 : 8;  // whatever the number of threads
-    const auto end = all.begin() + std::min(std::ssize(all), at_once);
-    std::vector<PinnedPlan> tried;
-    for (auto each = all.begin(); each != end; ++each) tried.push_back(std::move(each->pinned));
-    all.erase(all.begin(), end);
-    try_out(graph, tried, most_s());
+  double longest_s = all.empty() || all.front().least_s == 0 ? infinity : kPatience * all.front().least_s;
+  for (; !all.empty(); longest_s *= kPatience) {
+    std::vector<Trial> waiting;
+    for (; !all.empty(); leave_slow(all)) {
+      if (is_out_of_time()) return false;
+      const std::ptrdiff_t at_once = clock_.is_over() ? 1 : 8;  // whatever the number of threads
+      const auto end = all.begin() + std::min(std::ssize(all), at_once);
+      std::vector<PinnedPlan> tried;
+      for (auto each = all.begin(); each != end; ++each) tried.push_back(std::move(each->pinned));
+      all.erase(all.begin(), end);
+      for (Trial& trial : try_out(graph, std::move(tried), std::min(most_s(), longest_s)))
+        trial.outcome.is_too_slow ? waiting.push_back(std::move(trial)) : enter(graph, std::move(trial));
+    }
+    for (Trial& trial : waiting)
+      if (most_s() <= longest_s)
+        enter(graph, std::move(trial));
+      else
+        all.push_back({longest_s, std::move(trial.pinned)});
   }
   return true;
 }
@@ -58,7 +75,7 @@ void BaselineTrials::try_pinned(PricedGraph& graph, PinnedPlan pinned) {
   for (StageRequest& request : pinned.stages) request.micro_batches = pinned.micro_batches;
   if (!price_meshes(graph, {{0, pinned}}, pinned.method)) return;
   clock_.begin(pinned.method, 0);
-  try_out(graph, {pinned}, infinity);
+  for (Trial& trial : try_out(graph, {std::move(pinned)}, infinity)) enter(graph, std::move(trial));
 }
 
 bool BaselineTrials::is_against(const PinnedPlan& pinned, const Graph& graph) {
@@ -69,7 +86,18 @@ bool BaselineTrials::is_against(const PinnedPlan& pinned, const Graph& graph) {
   return constraint != nullptr;
 }
 
+/// Larger micro-batches take no less.
+bool BaselineTrials::is_known_short(const PinnedPlan& pinned) {
+  const auto known = short_of_memory_.find(pinned.method);
+  const bool is_known = known != short_of_memory_.end() && pinned.micro_batches <= known->second;
+  left_short_ += is_known;
+  return is_known;
+}
+
 void BaselineTrials::note_left() const {
+  if (left_short_ > 0)
+    selection_.note_failure(count_text(left_short_, "other baseline"),
+                            "do not fit with smaller micro-batches either");
   if (left_ > 0)
     selection_.note_failure(count_text(left_, "other baseline"),
                             fmt::format("{} a step at least", seconds_text(least_left_s_)));
@@ -103,22 +131,29 @@ bool BaselineTrials::price_meshes(PricedGraph& graph, const std::vector<Bounded>
       {meshes.begin(), meshes.end()}, threads_, [&] { return is_out_of_time(); }, [&] { clock_.one_done(); });
 }
 
-void BaselineTrials::try_out(const PricedGraph& graph, const std::vector<PinnedPlan>& pins, double most_s) {
+std::vector<BaselineTrials::Trial> BaselineTrials::try_out(const PricedGraph& graph,
+                                                           std::vector<PinnedPlan> pins,
+                                                           double most_s) const {
   const int count = static_cast<int>(pins.size());
-  std::vector<ProposalTrial> trials(pins.size());
+  std::vector<Trial> trials(pins.size());
   run_tasks(count, threads_, [&](int i) {
-    const PinnedPlan& pinned = pins[i];
-    trials[i] = selection_.try_out(graph, {pinned.stages, {}, 0}, pinned.method,
-                                   first_schedule(pinned.schedule), most_s, std::max(1, threads_ / count));
-    clock_.one_done();
+    PinnedPlan& pinned = trials[i].pinned = std::move(pins[i]);
+    trials[i].outcome =
+        selection_.try_out(graph, {pinned.stages, {}, 0}, pinned.method, first_schedule(pinned.schedule),
+                           most_s, std::max(1, threads_ / count));
   });
-  for (std::size_t i = 0; i < pins.size(); ++i) {
-    const Proposal entered = selection_.enter(graph, std::move(trials[i]),
-                                              {pins[i].schedule, options_.method != "auto"}, threads_);
-    if (entered.requests.empty()) continue;
-    double& best = best_estimate_s_.try_emplace(pins[i].micro_batches, infinity).first->second;
-    best = std::min(best, entered.estimate_s);
-  }
+  return trials;
+}
+
+void BaselineTrials::enter(const PricedGraph& graph, Trial trial) {
+  clock_.one_done();
+  if (trial.outcome.shortfall.bytes > 0)
+    short_of_memory_.try_emplace(trial.pinned.method, trial.pinned.micro_batches);
+  const Proposal entered = selection_.enter(graph, std::move(trial.outcome),
+                                            {trial.pinned.schedule, options_.method != "auto"}, threads_);
+  if (entered.requests.empty()) return;
+  double& best = best_estimate_s_.try_emplace(trial.pinned.micro_batches, infinity).first->second;
+  best = std::min(best, entered.estimate_s);
 }
 
 }  // namespace alpa

@@ -33,23 +33,31 @@ class BaselineTrials {
     double least_s = 0;
     PinnedPlan pinned;
   };
+  struct Trial {
+    PinnedPlan pinned;
+    ProposalTrial outcome;
+  };
 
   bool is_out_of_time() const { return clock_.is_over() && (selection_.has_winner() || clock_.is_stopped()); }
   double most_s() const;
   /// Notes those that the constraints forbid, each once.
   bool is_against(const PinnedPlan&, const Graph&);
+  bool is_known_short(const PinnedPlan&);
   void leave_slow(std::vector<Bounded>&);
   bool price_meshes(PricedGraph&, const std::vector<Bounded>&, const std::string& name);
-  void try_out(const PricedGraph&, const std::vector<PinnedPlan>&, double most_s);
+  std::vector<Trial> try_out(const PricedGraph&, std::vector<PinnedPlan>, double most_s) const;
+  void enter(const PricedGraph&, Trial);
 
   const CostModel& costs_;
   const PlannerOptions& options_;
   PlanSelection& selection_;
   PlanningClock& clock_;
   const int threads_;
-  std::map<int, double> best_estimate_s_;  ///< by micro-batches
-  std::set<std::string> against_;          ///< constraints
-  std::int64_t left_ = 0;                  ///< at their bounds
+  std::map<int, double> best_estimate_s_;       ///< by micro-batches
+  std::set<std::string> against_;               ///< constraints
+  std::map<std::string, int> short_of_memory_;  ///< with so many micro-batches, by method
+  std::int64_t left_short_ = 0;                 ///< likewise
+  std::int64_t left_ = 0;                       ///< at their bounds
   double least_left_s_ = infinity;
 };
 

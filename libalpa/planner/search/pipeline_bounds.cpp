@@ -8,19 +8,24 @@ namespace {
 /// Of a bound: how near it is bisected.
 constexpr double kBisected = 1e-3;
 
+/// So much further than a bound is looked first for a pipeline, then twice as far and so on: what takes
+/// longer need not be put together.
+constexpr double kLookedAtOnce = 0.04;
+
 }  // namespace
 
 PipelineBounds::PipelineBounds(const SearchSpace& space, const StageSpans& spans, StageModes& modes,
                                const WorkLowerBound& work, SolvedStages& solved, const StageSolver& solver,
-                               FloorChoices none, std::vector<PipelineForm> forms, PlanningClock& clock,
-                               FillOptions filling)
+                               FloorChoices none, std::vector<PipelineForm> forms, double least_s,
+                               PlanningClock& clock, FillOptions filling)
     : space_(space),
       modes_(modes),
       solved_(solved),
       solver_(solver),
       none_(std::move(none)),
       forms_(std::move(forms)),
-      known_s_(forms_.size(), 0),
+      known_s_(forms_.size(), least_s),
+      unsolved_s_(least_s),
       clock_(clock),
       filling_(std::move(filling)),
       floors_(spans, modes, work, space.micro_batches) {}
@@ -33,14 +38,29 @@ LeastPipeline PipelineBounds::least(double pipeline_s, bool known_solutions, con
   return least == pipelines->end() ? LeastPipeline{{}, pipeline_s} : std::move(*least);
 }
 
-/// Bounds only rise, so those of schedules that were higher before need not be found again.
+/// Bounds only rise, so it is looked for from what is known on.
+LeastPipeline PipelineBounds::least_from(double& known_s, double pipeline_s, bool known_solutions,
+                                         const PipelineForm& form) const {
+  for (double further = kLookedAtOnce; known_s < pipeline_s; further *= 2) {
+    const double limit_s = known_s > 0 ? std::min(pipeline_s, (1 + further) * known_s) : pipeline_s;
+    LeastPipeline found = least(limit_s, known_solutions, form);
+    known_s = std::max(known_s, found.seconds);
+    if (!found.stages.empty() || filling_.stopped()) return found;
+  }
+  return {{}, pipeline_s};
+}
+
+LeastPipeline PipelineBounds::least_unsolved(double pipeline_s) {
+  return least_from(unsolved_s_, pipeline_s, true, forms_.front());
+}
+
 std::pair<LeastPipeline, const PipelineForm*> PipelineBounds::least(double pipeline_s) {
   for (;;) {
     const auto form = static_cast<std::size_t>(std::ranges::min_element(known_s_) - known_s_.begin());
-    LeastPipeline found{{}, pipeline_s};
-    if (known_s_[form] < pipeline_s) found = least(pipeline_s, false, forms_[form]);
-    known_s_[form] = std::max(known_s_[form], found.seconds);
-    if (found.seconds <= std::ranges::min(known_s_)) return {std::move(found), &forms_[form]};
+    LeastPipeline found = least_from(known_s_[form], pipeline_s, false, forms_[form]);
+    const double least_known_s = std::ranges::min(known_s_);
+    const bool is_least = found.stages.empty() ? least_known_s >= pipeline_s : found.seconds <= least_known_s;
+    if (is_least || filling_.stopped()) return {std::move(found), &forms_[form]};
   }
 }
 
@@ -50,8 +70,7 @@ double PipelineBounds::bound_under(std::size_t form, double best_s, double bound
   double& known_s = known_s_[form];
   const auto raise_to = [&](double seconds) { known_s = std::max(known_s, seconds); };
   while (known_s < bound_s) {
-    const LeastPipeline least_of_best = least(best_s, false, forms_[form]);
-    raise_to(least_of_best.seconds);
+    const LeastPipeline least_of_best = least_from(known_s, best_s, false, forms_[form]);
     if (least_of_best.stages.empty() || !raise(least_of_best, forms_[form], best_s)) break;
   }
   for (double above = bound_s; above - known_s > kBisected * bound_s && !filling_.stopped();) {

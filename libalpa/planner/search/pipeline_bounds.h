@@ -14,16 +14,16 @@ namespace alpa {
 /// solved, and what would raise that. Keeps references.
 class PipelineBounds {
  public:
-  /// `none`: choices of stages as of FloorChoices, without any.
+  /// `none`: choices of stages as of FloorChoices, without any. `least_s`: no pipeline takes less.
   PipelineBounds(const SearchSpace&, const StageSpans&, StageModes&, const WorkLowerBound&, SolvedStages&,
-                 const StageSolver&, FloorChoices none, std::vector<PipelineForm>, PlanningClock&,
-                 FillOptions);
+                 const StageSolver&, FloorChoices none, std::vector<PipelineForm>, double least_s,
+                 PlanningClock&, FillOptions);
 
-  /// Of those that take less than `pipeline_s`; no stages: none does, and with 0 s, there was no time to
-  /// look. `known_solutions`: as of StageFloors.
-  LeastPipeline least(double pipeline_s, bool known_solutions, const PipelineForm&) const;
-  /// Under any schedule: what holds the bound down.
+  /// Under any schedule, what holds the bound down: of pipelines that take less than `pipeline_s`. No stages:
+  /// none does or, with 0 s, there was no time to look.
   std::pair<LeastPipeline, const PipelineForm*> least(double pipeline_s);
+  /// Under the first schedule, where stages that are solved take what their solutions do.
+  LeastPipeline least_unsolved(double pipeline_s);
 
   /// On all pipelines that take less than `best_s`, or that: under the first schedule, and under any.
   double bound_of_first(double best_s) { return bound_under(0, best_s, best_s); }
@@ -37,6 +37,10 @@ class PipelineBounds {
   std::vector<PlacedSpan> worth_work(const LeastPipeline&, const PipelineForm&) const;
 
  private:
+  /// `known_solutions`: as of StageFloors.
+  LeastPipeline least(double pipeline_s, bool known_solutions, const PipelineForm&) const;
+  LeastPipeline least_from(double& known_s, double pipeline_s, bool known_solutions,
+                           const PipelineForm&) const;
   double bound_under(std::size_t form, double best_s, double bound_s);
   StageSeconds likely_s(const PlacedSpan&) const;
 
@@ -47,6 +51,7 @@ class PipelineBounds {
   const FloorChoices none_;
   const std::vector<PipelineForm> forms_;
   std::vector<double> known_s_;  ///< of forms_: bounds when they were last found
+  double unsolved_s_;            ///< the same of least_unsolved()
   PlanningClock& clock_;
   const FillOptions filling_;
   StageFloors floors_;

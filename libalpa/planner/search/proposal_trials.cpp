@@ -197,16 +197,18 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
     for (std::size_t s = 0; s < solutions.size(); ++s) {
       const StageSolution& solution = solutions[s];
       if (solution.feasible || (solution.why_not.empty() && solution.least_memory == 0)) continue;
+      trial.is_too_slow = solution.least_memory == 0 && solution.lower_bound_s >= patience.stage_s &&
+                          solution.lower_bound_s < infinity;
       if (solution.least_memory > 0)
         trial.shortfall = {requests[s].first_layer, requests[s].end_layer, solution.least_memory, limit(s)};
       else
-        trial.failure = solution.lower_bound_s >= patience.stage_s && solution.lower_bound_s < infinity
-                            ? too_slow_text(solution.lower_bound_s)
-                            : fmt::format("stage {}: {}", s, solution.why_not);
+        trial.failure = trial.is_too_slow ? too_slow_text(solution.lower_bound_s)
+                                          : fmt::format("stage {}: {}", s, solution.why_not);
       return trial;
     }
     if (const double step_s = pipeline_seconds(solutions, requests.front().micro_batches);
         step_s >= patience.pipeline_s) {
+      trial.is_too_slow = true;
       trial.failure = fmt::format("{} a step by its estimate, and no closer look", seconds_text(step_s));
       return trial;
     }

@@ -30,6 +30,7 @@ struct ProposalTrial {
   std::optional<Plan> plan = {};
   std::string failure = {};       ///< why there is none, or
   StageShortfall shortfall = {};  ///< likewise, where memory is why
+  bool is_too_slow = false;       ///< likewise, where patience is
   bool out_of_time = false;
   bool fits_otherwise = false;  ///< its stages do, under another schedule
 };

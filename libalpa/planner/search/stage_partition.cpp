@@ -199,7 +199,13 @@ class BestPartitions {
     for (auto others = least; others != others_.end() && !table.stopped(); ++others) {
       if (group == 0) group = *others;
       if (others + 1 != others_.end() && others[1] <= group * (1 + alike_)) continue;  // that one allows more
-      if (*others > std::min(rest_s, best_s_ * kWorthKnowing)) break;
+      const double most_s = std::min(rest_s, best_s_ * kWorthKnowing);
+      if (*others > most_s) break;
+      if (most_s < infinity && least_sum_ == 0) {
+        table.fill({best_s_ * kWorthKnowing, most_update});
+        least_sum_ = least_sum(table);
+      }
+      if (*others + least_sum_ > most_s) break;
       table.fill({*others, most_update});
       group = 0;
       for (int count = least_stages_; count <= choices_.most_stages(); ++count) {
@@ -214,6 +220,13 @@ class BestPartitions {
     return rest_s;
   }
 
+  double least_sum(const LeastSum& table) const {
+    double least = infinity;
+    for (int count = least_stages_; count <= choices_.most_stages(); ++count)
+      least = std::min(least, table.sum(count));
+    return least;
+  }
+
   const StageChoices& choices_;
   const int least_stages_;
   const double alike_;
@@ -221,6 +234,7 @@ class BestPartitions {
   const std::vector<double> others_;
   std::vector<Partition> best_;  ///< [stages]
   double best_s_ = infinity;
+  double least_sum_ = 0;  ///< of what is worth knowing, with all that updates may take
 };
 
 /// Looks at partitions stage by stage, and leaves those whose rest cannot be fast enough.

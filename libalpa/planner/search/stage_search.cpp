@@ -112,8 +112,8 @@ class StageSearch::State {
   /// By what is known by now.
   std::unique_ptr<PipelineBounds> bounds() {
     return std::make_unique<PipelineBounds>(space_, spans_, modes_, work_, solved_, solver_,
-                                            FloorChoices{spans_.units(), places_, sizes_}, forms_, clock_,
-                                            filling_);
+                                            FloorChoices{spans_.units(), places_, sizes_}, forms_,
+                                            outcome_.lower_bound_s, clock_, filling_);
   }
   StageChoices no_choices() const { return {spans_.units(), places_, sizes_, form().in_flight}; }
   StageChoices corrected() const { return solved_.choices(estimated_); }
@@ -293,7 +293,7 @@ class StageSearch::State {
   void solve_better() {
     clock_.begin(space_.name + ": better stages solved", 0);
     for (;;) {
-      const LeastPipeline unsolved = bounds_->least(best_s_, true, form());
+      const LeastPipeline unsolved = bounds_->least_unsolved(best_s_);
       if (unsolved.stages.empty() || unsolved.seconds >= best_s_ * (1 - space_.gap)) return;
       if (bounds_->raise(unsolved, form(), best_s_)) continue;
       if (!solve_stages_of(stages_of(unsolved), best_s_, kSolvedAtOnce)) return;

@@ -18,12 +18,12 @@ std::vector<StageRun> forwards(StageIndex, int, int micro_batches) {
 }
 
 /// The runs of each mesh, without the update.
-std::vector<std::vector<StageRun>> orders_of(const Plan& plan, Purpose purpose) {
+std::vector<std::vector<StageRun>> orders_of(const Plan& plan, int micro_batches, Purpose purpose) {
   constexpr PipelineSchedule evaluation{"evaluation", "all forwards", forwards};
   std::vector<int> mesh_of_stage;
   for (const StagePlan& stage : plan.stages) mesh_of_stage.push_back(stage.mesh);
   return mesh_orders(purpose == Purpose::train ? find_schedule(plan.schedule) : evaluation, mesh_of_stage,
-                     plan.micro_batches);
+                     micro_batches);
 }
 
 /// The stage of the mesh that needs a value first: the forward goes through the stages in their order, the
@@ -85,6 +85,17 @@ std::vector<std::int64_t> slots_of_messages(const Graph& graph, const std::vecto
   return slots;
 }
 
+void set_schedule(MeshProgram& mesh, const std::vector<StageRun>& order) {
+  mesh.schedule.clear();
+  const auto run = [&](StageIndex stage, SegmentKind kind, int micro_batch) {
+    const auto is_it = [&](const Segment& s) { return s.stage == stage && s.kind == kind; };
+    const auto found = std::ranges::find_if(mesh.segments, is_it);
+    mesh.schedule.push_back({static_cast<int>(found - mesh.segments.begin()), micro_batch});
+  };
+  for (const StageRun& each : order) run(each.stage, each.kind, each.micro_batch);
+  run(StageIndex(), SegmentKind::update, -1);
+}
+
 /// Each buffer that passes from segment to segment has a slot for every micro-batch between the begin of its
 /// first use and the end of its last.
 void set_slots(MeshProgram& mesh) {
@@ -136,22 +147,22 @@ Program lower(const Graph& graph, const Plan& plan, Purpose purpose, DeviceKind 
   program.devices_per_node = plan.cluster.devices_per_node;
   const Placement placement(plan, uses);
   program.transfers = transfers_of(placement);
-  const std::vector<std::vector<StageRun>> orders = orders_of(plan, purpose);
+  const std::vector<std::vector<StageRun>> orders = orders_of(plan, plan.micro_batches, purpose);
   const std::vector<std::int64_t> slots = slots_of_messages(graph, program.transfers, purpose, orders);
   for (const MeshIndex m : plan.meshes.indices()) {
     MeshProgram& mesh = program.meshes[program.meshes.push_back(
         MeshLowering(placement, m, purpose, device, orders[m], program.transfers, slots).run())];
-    const auto run = [&](StageIndex stage, SegmentKind kind, int micro_batch) {
-      const auto is_it = [&](const Segment& s) { return s.stage == stage && s.kind == kind; };
-      const auto found = std::ranges::find_if(mesh.segments, is_it);
-      mesh.schedule.push_back({static_cast<int>(found - mesh.segments.begin()), micro_batch});
-    };
-    for (const StageRun& each : orders[m]) run(each.stage, each.kind, each.micro_batch);
-    run(StageIndex(), SegmentKind::update, -1);
+    set_schedule(mesh, orders[m]);
     set_slots(mesh);
     lay_out(mesh, graph, cluster_under(plan.cluster, mesh.mesh).memory_bytes);
   }
   return program;
+}
+
+void set_micro_batches(Program& program, const Plan& plan, int micro_batches) {
+  program.micro_batches = micro_batches;
+  const std::vector<std::vector<StageRun>> orders = orders_of(plan, micro_batches, Purpose::train);
+  for (const MeshIndex m : program.meshes.indices()) set_schedule(program.meshes[m], orders[m]);
 }
 
 }  // namespace alpa

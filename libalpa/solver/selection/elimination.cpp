@@ -202,15 +202,12 @@ void Elimination::place_factors(const std::vector<std::vector<int>>& incident) {
 
 namespace {
 
-/// The rows of a step's table one after the other: what all factors add up to for a strategy of its node.
+/// The rows of a step's table one after the other: what all factors add up to for the strategies of its node.
 template <class Step, class Tables>
 class TableRows {
  public:
-  TableRows(const Step& step, const Tables& table_of)
-      : count_(step.row),
-        extent_(step.extent),
-        index_(step.outer, 0),
-        sums_(static_cast<std::size_t>(count_)) {
+  TableRows(const Step& step, const std::vector<double>& own_cost, const Tables& table_of)
+      : count_(step.row), extent_(step.extent), own_cost_(own_cost), index_(step.outer, 0) {
     const std::vector<std::ptrdiff_t> in_row = step.stride_in_row();
     for (std::size_t f = 0; f < step.factors.size(); ++f) {
       const auto& factor = step.factors[f];
@@ -222,6 +219,8 @@ class TableRows {
       const Term term{table_of(factor), factor.own_stride, factor.stride.data(), factor.places.data(), f};
       (is_number ? numbers_ : is_row ? rows_ : parts_).push_back(term);
     }
+    spread_.assign(parts_.size(), Spread(own_cost.size(), count_));
+    along_.resize(rows_.size() + parts_.size());
   }
 
   struct Term {
@@ -232,22 +231,30 @@ class TableRows {
     std::size_t factor = 0;
   };
 
-  /// Along the present row; null where that strategy cannot be taken.
-  double* sums(std::ptrdiff_t strategy, double own_cost) {
-    double base = own_cost;
-    for (const Term& term : numbers_) base += term.at[strategy * term.own_stride];
-    if (base == infinity) return nullptr;
-    double* sums = sums_.data();
-    for (std::ptrdiff_t k = 0; k < count_; ++k) sums[k] = base;
-    for (const Term& term : rows_) {
-      const double* from = term.at + strategy * term.own_stride;
-      for (std::ptrdiff_t k = 0; k < count_; ++k) sums[k] += from[k];
-    }
-    for (const Term& term : parts_) {
-      const double* from = term.at + strategy * term.own_stride;
-      for (std::ptrdiff_t k = 0; k < count_; ++k) sums[k] += from[term.places[k]];
-    }
-    return sums;
+  struct OpenStrategy {
+    int strategy = 0;
+    double cost = 0;  ///< of what is one number along the row
+  };
+
+  /// Those that can be taken along the present row.
+  const std::vector<OpenStrategy>& open() {
+    costs_ = own_cost_;
+    for (const Term& term : numbers_)
+      for (std::size_t a = 0; a < costs_.size(); ++a)
+        costs_[a] += term.at[static_cast<std::ptrdiff_t>(a) * term.own_stride];
+    open_.clear();
+    for (std::size_t a = 0; a < costs_.size(); ++a)
+      if (costs_[a] < infinity) open_.push_back({static_cast<int>(a), costs_[a]});
+    return open_;
+  }
+
+  /// The entries of all other factors along the row, an array for each.
+  const std::vector<const double*>& along(int strategy) {
+    auto next = along_.begin();
+    for (const Term& term : rows_) *next++ = term.at + strategy * term.own_stride;
+    for (std::size_t p = 0; p < parts_.size(); ++p)
+      *next++ = spread_[p].along(parts_[p].at + strategy * parts_[p].own_stride, parts_[p].places, strategy);
+    return along_;
   }
 
   void next() {
@@ -269,11 +276,32 @@ class TableRows {
   const std::vector<Term>& parts() const { return parts_; }
 
  private:
+  /// A part's entries side by side, kept for the rows that have the same.
+  struct Spread {
+    Spread(std::size_t strategies, std::ptrdiff_t row)
+        : count(row), from(strategies, nullptr), entries(strategies * static_cast<std::size_t>(row)) {}
+
+    const double* along(const double* at, const int* places, int strategy) {
+      double* to = entries.data() + strategy * count;
+      if (std::exchange(from[strategy], at) != at)
+        for (std::ptrdiff_t k = 0; k < count; ++k) to[k] = at[places[k]];
+      return to;
+    }
+
+    std::ptrdiff_t count;
+    std::vector<const double*> from;  ///< [strategy]
+    std::vector<double> entries;      ///< [strategy][count]
+  };
+
   std::ptrdiff_t count_;
   const std::vector<int>& extent_;
+  const std::vector<double>& own_cost_;
   std::vector<int> index_;
-  std::vector<double> sums_;
   std::vector<Term> numbers_, rows_, parts_;
+  std::vector<Spread> spread_;  // [part]
+  std::vector<double> costs_;
+  std::vector<OpenStrategy> open_;
+  std::vector<const double*> along_;
 };
 
 std::size_t product(const std::vector<int>& extent) {
@@ -284,6 +312,37 @@ std::size_t product(const std::vector<int>& extent) {
 
 void lower(double* to, const double* by, std::ptrdiff_t count) {
   for (std::ptrdiff_t k = 0; k < count; ++k) to[k] = std::min(to[k], by[k]);
+}
+
+void add_up(double* sums, double cost, const std::vector<const double*>& terms, std::ptrdiff_t count) {
+  for (std::ptrdiff_t k = 0; k < count; ++k) sums[k] = cost;
+  for (const double* term : terms)
+    for (std::ptrdiff_t k = 0; k < count; ++k) sums[k] += term[k];
+}
+
+/// By the sums of cost and terms. In one pass for as many terms as nearly all nodes have.
+void lower_by_sums(double* to, double cost, const std::vector<const double*>& terms, std::ptrdiff_t count,
+                   double* sums) {
+  switch (terms.size()) {
+    case 1: {
+      const double* x = terms[0];
+      for (std::ptrdiff_t k = 0; k < count; ++k) to[k] = std::min(to[k], cost + x[k]);
+      return;
+    }
+    case 2: {
+      const double *x = terms[0], *y = terms[1];
+      for (std::ptrdiff_t k = 0; k < count; ++k) to[k] = std::min(to[k], cost + x[k] + y[k]);
+      return;
+    }
+    case 3: {
+      const double *x = terms[0], *y = terms[1], *z = terms[2];
+      for (std::ptrdiff_t k = 0; k < count; ++k) to[k] = std::min(to[k], cost + x[k] + y[k] + z[k]);
+      return;
+    }
+    default:
+      add_up(sums, cost, terms, count);
+      lower(to, sums, count);
+  }
 }
 
 double least(const double* of, std::ptrdiff_t count) {
@@ -300,11 +359,12 @@ const double* Elimination::table_of(const Factor& factor) const {
 
 void Elimination::fill(Step& step, const std::vector<double>& own_cost) {
   step.table.assign(product(step.extent), infinity);
-  TableRows rows(step, [this](const Factor& factor) { return table_of(factor); });
+  TableRows rows(step, own_cost, [this](const Factor& factor) { return table_of(factor); });
+  std::vector<double> sums(static_cast<std::size_t>(rows.count()));
   run_vectorized(best_instruction_set(), 0, std::ssize(step.table), [&](std::int64_t at, std::int64_t end) {
     for (; at < end; at += rows.count(), rows.next())
-      for (int a = 0; a < std::ssize(own_cost); ++a)
-        if (const double* sums = rows.sums(a, own_cost[a])) lower(step.table.data() + at, sums, rows.count());
+      for (const auto& [strategy, cost] : rows.open())
+        lower_by_sums(step.table.data() + at, cost, rows.along(strategy), rows.count(), sums.data());
   });
 }
 
@@ -353,7 +413,8 @@ std::vector<std::vector<double>> Elimination::min_marginals(
     const std::vector<double>& own_cost = node_cost[step.node];
     std::vector<double>& own = marginals[step.node];
     own.assign(own_cost.size(), infinity);
-    TableRows rows(step, [this](const Factor& factor) { return table_of(factor); });
+    TableRows rows(step, own_cost, [this](const Factor& factor) { return table_of(factor); });
+    std::vector<double> row(static_cast<std::size_t>(rows.count()));
     const auto place = [&](const auto& term, int strategy) -> double* {
       if (!inside[term.factor]) return nullptr;
       const Factor& factor = step.factors[term.factor];
@@ -361,9 +422,9 @@ std::vector<std::vector<double>> Elimination::min_marginals(
     };
     run_vectorized(best_instruction_set(), 0, std::ssize(step.table), [&](std::int64_t at, std::int64_t end) {
       for (; at < end; at += rows.count(), rows.next())
-        for (int a = 0; a < std::ssize(own_cost); ++a) {
-          double* sums = rows.sums(a, own_cost[a]);
-          if (!sums) continue;
+        for (const auto& [a, cost] : rows.open()) {
+          double* sums = row.data();
+          add_up(sums, cost, rows.along(a), rows.count());
           const double* others = outside[s].data() + at;
           for (std::ptrdiff_t k = 0; k < rows.count(); ++k) sums[k] += others[k];
           const double least_sum = least(sums, rows.count());

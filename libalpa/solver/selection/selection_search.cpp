@@ -135,20 +135,22 @@ Incumbent NetworkSearch::present_incumbent() const {
 }
 
 bool NetworkSearch::solve_without_memory() {
-  const ReducedNetwork relaxed = presolve(without_memory(network_));
+  const bool is_without = network_.capacity.empty();  // and presolved
+  const ReducedNetwork relaxed = is_without ? ReducedNetwork{} : presolve(without_memory(network_));
   if (relaxed.verdict != ReducedNetwork::Verdict::open) return settle_infeasible(), true;
-  std::vector<int> nodes(relaxed.network.nodes.size()), choice(nodes.size(), 0);
+  const SelectionNetwork& network = is_without ? network_ : relaxed.network;
+  std::vector<int> nodes(network.nodes.size()), choice(nodes.size(), 0);
   std::iota(nodes.begin(), nodes.end(), 0);
-  const auto incident = incident_edges(relaxed.network);
-  Elimination elimination(relaxed.network, incident, nodes, {.table_cells = 2e6, .total_work = 5e7});
+  const auto incident = incident_edges(network);
+  Elimination elimination(network, incident, nodes, {.table_cells = 2e6, .total_work = 5e7});
   if (elimination.hubs().empty()) {
     std::vector<std::vector<double>> costs;
-    for (const auto& node : relaxed.network.nodes) costs.push_back(node.cost);
-    const double least = relaxed.network.constant + elimination.minimise(costs, choice);
+    for (const auto& node : network.nodes) costs.push_back(node.cost);
+    const double least = network.constant + elimination.minimise(costs, choice);
     if (std::isinf(least)) return settle_infeasible(), true;
-    return consider(relaxed.lifting.lift(choice), least, least);
+    return consider(is_without ? choice : relaxed.lifting.lift(choice), least, least);
   }
-  if (network_.capacity.empty()) return false;
+  if (is_without) return false;
   SelectionOptions options = options_;
   options.progress = {};
   options.certify = false;
