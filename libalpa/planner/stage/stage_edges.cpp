@@ -62,12 +62,10 @@ std::vector<double> edge_seconds(const StageVariables& stage, const StageEdge& e
   return seconds;
 }
 
-StageConversion conversion_of(const StageVariables& stage, const StageEdge& edge, int rest,
-                              const HeldBytes& held, const MeshCosts& mesh_costs) {
-  StageConversion made;
-  made.from = edge.from;
-  made.to = edge.to;
-  made.rest = rest;
+ConversionCases cases_of(const StageVariables& stage, const StageConversion& conversion,
+                         const MeshCosts& mesh_costs) {
+  const auto& [edge, rest, pieces, held, most_bytes] = conversion;
+  ConversionCases made;
   std::vector<EdgeEnd> ends, starts;
   for (std::size_t c = 0; c < stage.variables[edge.to].choices.size(); ++c)
     made.end_of.push_back(place_in(ends, end_of_edge(stage, edge, c, mesh_costs)));
@@ -80,7 +78,7 @@ StageConversion conversion_of(const StageVariables& stage, const StageEdge& edge
       for (const bool as_made : {false, true}) {
         if (as_made && rest < 0) continue;
         std::vector<std::int64_t> bytes = held(start, ends[e], as_made);
-        const std::size_t place = StageConversion::place(e, as_made);
+        const std::size_t place = ConversionCases::place(e, as_made);
         const auto known =
             std::ranges::find_if(cases_at[place], [&](int c) { return made.cases[c].bytes == bytes; });
         of_start[place] = known != cases_at[place].end() ? *known : static_cast<int>(made.cases.size());

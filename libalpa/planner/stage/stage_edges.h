@@ -1,5 +1,4 @@
 #pragma once
-#include <functional>
 #include <vector>
 
 #include "libalpa/planner/stage/stage_variables.h"
@@ -10,22 +9,26 @@ namespace alpa {
 /// its end.
 std::vector<double> edge_seconds(const StageVariables&, const StageEdge&, std::size_t from, const MeshCosts&);
 
-/// What a variable's choice says of the value at that end of an edge.
-struct EdgeEnd {
-  int layout = 0;
-  bool at_rest = false;  ///< of a segment's layout: it is that in which the value rests
-  bool as_made = false;  ///< of the layout at rest: it is that in which the value is made
-  auto operator<=>(const EdgeEnd&) const = default;
-};
 EdgeEnd start_of_edge(const StageVariables&, const StageEdge&, std::size_t choice, const MeshCosts&);
 EdgeEnd end_of_edge(const StageVariables&, const StageEdge&, std::size_t choice, const MeshCosts&);
 
-/// [piece] What a value holds on its way between two ends; `as_made`: it rests as it is made.
-using HeldBytes =
-    std::function<std::vector<std::int64_t>(const EdgeEnd& from, const EdgeEnd& to, bool as_made)>;
+/// What a conversion may hold, each once.
+struct ConversionCases {
+  /// What the end is like, whether the value rests as it is made, and what is held then.
+  struct Case {
+    int end = 0;
+    bool as_made = false;
+    std::vector<std::int64_t> bytes;  ///< [piece]
+  };
+  std::vector<Case> cases;
+  std::vector<int> end_of;                ///< [choice at its end] -> Case::end
+  std::vector<int> start_of;              ///< [choice at its start] -> row of case_of
+  std::vector<std::vector<int>> case_of;  ///< [start][place(end, as made)] -> case; -1: there is none
 
-/// The cases of an edge, all but their times. `rest` as in StageConversion.
-StageConversion conversion_of(const StageVariables&, const StageEdge&, int rest, const HeldBytes&,
-                              const MeshCosts&);
+  static std::size_t place(int end, bool as_made) {
+    return static_cast<std::size_t>(2 * end + (as_made ? 1 : 0));
+  }
+};
+ConversionCases cases_of(const StageVariables&, const StageConversion&, const MeshCosts&);
 
 }  // namespace alpa

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <tuple>
 
+#include "libalpa/base/checked.h"
 #include "libalpa/planner/stage/stage_clock.h"
 #include "libalpa/planner/stage/stage_edges.h"
 #include "libalpa/planner/stage/stage_messages.h"
@@ -216,7 +218,8 @@ class MemoryOverTime {
                        {start.at.tick, sum ? tick : start.at.tick},
                        {tick, others > 0 ? clock_.of_layer(node.layer, segment).second : tick}};
     add_conversion(
-        edge, -1, pieces, [&](const EdgeEnd& from, const EdgeEnd& to, bool) -> std::vector<std::int64_t> {
+        edge, -1, pieces,
+        [=, this](const EdgeEnd& from, const EdgeEnd& to, bool) -> std::vector<std::int64_t> {
           const bool same = from.layout == to.layout;
           if (same && sum) return {0, 0, 0, 0};  // the gradient's kernel adds to the sum
           // Where it is taken as it is, it is counted here from its last use on.
@@ -224,7 +227,8 @@ class MemoryOverTime {
           if (same) return {before_it, before_it, 0, 0};
           const std::int64_t after = bytes(v, to.layout);
           return {peak(v, from.layout, to.layout, false, before_it), after, before_it, others * after};
-        });
+        },
+        others);
   }
 
   /// What the kernel wants that takes the square of an operand.
@@ -269,7 +273,7 @@ class MemoryOverTime {
     const Start start = start_of(edge, flow);
     const Ticks before = times_.between(start.at, {tick, layer}, edge.phase);
     if (start.ticks) start.ticks->insert(start.ticks->end(), before.begin(), before.end());
-    add_conversion(edge, -1, {{tick, tick + 1}}, [&](const EdgeEnd& from, const EdgeEnd& to, bool) {
+    add_conversion(edge, -1, {{tick, tick + 1}}, [=, this](const EdgeEnd& from, const EdgeEnd& to, bool) {
       if (from.layout == to.layout) return std::vector<std::int64_t>{0};
       const std::int64_t held = start.lasts ? 0 : bytes(flow.value, from.layout);
       return std::vector{extra(flow.value, from.layout, to.layout, held)};
@@ -286,7 +290,7 @@ class MemoryOverTime {
     if (start.ticks) start.ticks->push_back({start.at.tick, tick});
     if (!lasts) held_layouts_[edge.to].push_back({tick, tick + 1});
     add_conversion(edge, -1, {{tick, tick + 1}, {start.always ? tick : start.at.tick, tick}},
-                   [&](const EdgeEnd& from, const EdgeEnd& to, bool) -> std::vector<std::int64_t> {
+                   [=, this](const EdgeEnd& from, const EdgeEnd& to, bool) -> std::vector<std::int64_t> {
                      if (from.layout == to.layout) return {0, 0};
                      const std::int64_t held = start.lasts && !in_place ? 0 : bytes(flow.value, from.layout);
                      return {lasts ? peak(flow.value, from.layout, to.layout, true, held)
@@ -304,7 +308,7 @@ class MemoryOverTime {
       held_[{edge.from, edge.from_place}].push_back({begin, tick});
       return;
     }
-    add_conversion(edge, -1, {{begin, tick}}, [&](const EdgeEnd& from, const EdgeEnd& to, bool) {
+    add_conversion(edge, -1, {{begin, tick}}, [=, this](const EdgeEnd& from, const EdgeEnd& to, bool) {
       return std::vector{to.as_made ? 0 : bytes(flow.value, from.layout)};
     });
   }
@@ -322,7 +326,7 @@ class MemoryOverTime {
     pieces.insert(pieces.end(), meanwhile.begin(), meanwhile.end());
     const bool lasts = scope_.lasts(v);
     add_conversion(edge, stage_.of_value.at(scope_.canonical_value(v)), pieces,
-                   [&](const EdgeEnd& from, const EdgeEnd& to, bool as_made) {
+                   [=, this](const EdgeEnd& from, const EdgeEnd& to, bool as_made) {
                      const std::int64_t made = bytes(v, from.layout),
                                         started = to.at_rest ? 0 : bytes(v, to.layout);
                      const bool same = from.layout == to.layout;
@@ -346,21 +350,19 @@ class MemoryOverTime {
     const NodeIndex maker = scope_.value(v).producer;
     const int tick = clock_.rests(maker, edge.phase, place_of(scope_.node(maker).results, v));
     const bool lasts = scope_.lasts(v);
-    add_conversion(edge, -1, {{tick, tick + 1}}, [&](const EdgeEnd& from, const EdgeEnd& rest, bool) {
+    add_conversion(edge, -1, {{tick, tick + 1}}, [=, this](const EdgeEnd& from, const EdgeEnd& rest, bool) {
       if (from.layout == rest.layout || rest.as_made) return std::vector<std::int64_t>{0};
       return std::vector{peak(v, from.layout, rest.layout, lasts, 0)};
     });
   }
 
-  void add_conversion(const StageEdge& edge, int rest, const Ticks& pieces, const HeldBytes& held) {
+  /// `copies`: of a layer, which hold what the conversion ends in too.
+  void add_conversion(const StageEdge& edge, int rest, const Ticks& pieces, HeldBytes held, int copies = 0) {
     if (edge.from == edge.to) return hold_own_conversion(edge, pieces, held);
-    StageConversion added = conversion_of(stage_, edge, rest, held, mesh_costs_);
-    const auto is_none = [](const StageConversion::Case& c) {
-      return std::ranges::all_of(c.bytes, [](std::int64_t bytes) { return bytes == 0; });
-    };
-    if (std::ranges::all_of(added.cases, is_none)) return;
-    added.pieces = pieces;
-    stage_.conversions.push_back(std::move(added));
+    constexpr std::int64_t kBuffers = 8;  // what it starts from, passes and ends in, packed and unpacked
+    stage_.conversions.push_back(
+        {edge, rest, pieces, std::move(held),
+         checked_product(kBuffers + copies, buffer_bytes(mesh_costs_.layouts(edge.value).whole()))});
   }
 
   /// Equal layers that hand on to each other choose alike.
@@ -392,7 +394,9 @@ class MemoryOverTime {
 
 void add_memory_over_time(const StageScope& scope, const StageRequest& request, const MeshCosts& mesh_costs,
                           StageVariables& stage) {
-  MemoryOverTime(scope, request, mesh_costs, stage).add();
+  const auto memory = std::make_shared<MemoryOverTime>(scope, request, mesh_costs, stage);
+  memory->add();
+  stage.memory = memory;
 }
 
 }  // namespace alpa

@@ -42,9 +42,7 @@ std::optional<std::int64_t> StageProblem::most_bytes() const {
     for (const auto* all : {&v.held, &v.messages})
       for (const SelectionProblem::Memory& held : *all) sum = checked_sum(sum, most(held.bytes));
   }
-  for (const StageConversion& conversion : stage_.conversions)
-    for (const StageConversion::Case& c : conversion.cases)
-      for (const std::int64_t bytes : c.bytes) sum = checked_sum(sum, bytes);
+  for (const StageConversion& conversion : stage_.conversions) sum = checked_sum(sum, conversion.most_bytes);
   return sum;
 }
 
@@ -95,8 +93,9 @@ int StageProblem::node_of_conversion(std::size_t index) {
     return variables + static_cast<int>(known - held_conversions_.begin());
   held_conversions_.push_back(index);
   const StageConversion& conversion = stage_.conversions[index];
+  const ConversionCases& of = cases_of(index);
   const int added = static_cast<int>(problem_.nodes.size());
-  const std::size_t cases = conversion.cases.size();
+  const std::size_t cases = of.cases.size();
   problem_.nodes.push_back({std::vector<double>(cases, 0.0), {}});
   const auto tie = [&](int to, const auto& allowed) {
     SelectionProblem::Edge edge{to, added, {}};
@@ -104,26 +103,35 @@ int StageProblem::node_of_conversion(std::size_t index) {
       for (std::size_t c = 0; c < cases; ++c) edge.cost.push_back(allowed(choice, c) ? 0 : infinity);
     problem_.edges.push_back(std::move(edge));
   };
-  tie(conversion.to, [&](std::size_t choice, std::size_t c) {
-    return conversion.end_of[choice] == conversion.cases[c].end;
-  });
-  tie(conversion.from, [&](std::size_t choice, std::size_t c) {
-    const std::vector<int>& cases_of = conversion.case_of[conversion.start_of[choice]];
-    return std::ranges::find(cases_of, static_cast<int>(c)) != cases_of.end();
+  tie(conversion.edge.to,
+      [&](std::size_t choice, std::size_t c) { return of.end_of[choice] == of.cases[c].end; });
+  tie(conversion.edge.from, [&](std::size_t choice, std::size_t c) {
+    const std::vector<int>& cases_of_start = of.case_of[of.start_of[choice]];
+    return std::ranges::find(cases_of_start, static_cast<int>(c)) != cases_of_start.end();
   });
   if (conversion.rest >= 0)
     tie(conversion.rest, [&](std::size_t choice, std::size_t c) {
-      return variable(conversion.rest).as_made[choice] == conversion.cases[c].as_made;
+      return variable(conversion.rest).as_made[choice] == of.cases[c].as_made;
     });
   return added;
 }
 
-std::size_t StageProblem::case_of(const StageConversion& conversion, const std::vector<int>& choice) const {
-  const auto chosen = [&](int index) { return static_cast<std::size_t>(choice[index]); };
-  const bool as_made = conversion.rest >= 0 && variable(conversion.rest).as_made[chosen(conversion.rest)];
-  const int end = conversion.end_of[chosen(conversion.to)];
-  const int start = conversion.start_of[chosen(conversion.from)];
-  return static_cast<std::size_t>(conversion.case_of[start][StageConversion::place(end, as_made)]);
+const ConversionCases& StageProblem::cases_of(std::size_t conversion) {
+  const auto [at, is_new] = cases_.try_emplace(conversion);
+  if (is_new) at->second = alpa::cases_of(stage_, stage_.conversions[conversion], mesh_costs_);
+  return at->second;
+}
+
+bool StageProblem::rests_as_made(const StageConversion& conversion, const std::vector<int>& choice) const {
+  return conversion.rest >= 0 && variable(conversion.rest).as_made[choice[conversion.rest]];
+}
+
+std::size_t StageProblem::case_of(std::size_t index, const std::vector<int>& choice) const {
+  const StageConversion& conversion = stage_.conversions[index];
+  const ConversionCases& of = cases_.at(index);
+  const int end = of.end_of[choice[conversion.edge.to]], start = of.start_of[choice[conversion.edge.from]];
+  return static_cast<std::size_t>(
+      of.case_of[start][ConversionCases::place(end, rests_as_made(conversion, choice))]);
 }
 
 template <class OfVariable, class OfConversion>
@@ -136,10 +144,12 @@ std::vector<std::int64_t> StageProblem::held_over_time(const OfVariable& of_vari
   };
   for (std::size_t i = 0; i < stage_.variables.size(); ++i)
     for (const auto& [begin, end, held] : problem_.nodes[i].memory) hold(begin, end, of_variable(i, held));
-  for (const StageConversion& conversion : stage_.conversions)
-    for (std::size_t p = 0; p < conversion.pieces.size(); ++p)
-      if (const auto& [begin, end] = conversion.pieces[p]; begin < end)
-        hold(begin, end, of_conversion(conversion, p));
+  for (std::size_t i = 0; i < stage_.conversions.size(); ++i) {
+    const auto& pieces = stage_.conversions[i].pieces;
+    const std::vector<std::int64_t> held = of_conversion(i);
+    for (std::size_t p = 0; p < pieces.size(); ++p)
+      if (const auto& [begin, end] = pieces[p]; begin < end) hold(begin, end, held[p]);
+  }
   std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
   bytes.pop_back();
   return bytes;
@@ -147,8 +157,12 @@ std::vector<std::int64_t> StageProblem::held_over_time(const OfVariable& of_vari
 
 std::vector<std::int64_t> StageProblem::bytes_over_time(const std::vector<int>& choice) const {
   return held_over_time([&](std::size_t i, const std::vector<std::int64_t>& held) { return held[choice[i]]; },
-                        [&](const StageConversion& conversion, std::size_t piece) {
-                          return conversion.cases[case_of(conversion, choice)].bytes[piece];
+                        [&](std::size_t i) {
+                          const StageConversion& conversion = stage_.conversions[i];
+                          const StageEdge& edge = conversion.edge;
+                          return conversion.held(start_of_edge(stage_, edge, choice[edge.from], mesh_costs_),
+                                                 end_of_edge(stage_, edge, choice[edge.to], mesh_costs_),
+                                                 rests_as_made(conversion, choice));
                         });
 }
 
@@ -161,9 +175,10 @@ void StageProblem::refine(const std::vector<int>& choice) { hold_conversions_whe
 void StageProblem::refine_everywhere() {
   hold_conversions_where(held_over_time(
       [](std::size_t, const std::vector<std::int64_t>& held) { return std::ranges::max(held); },
-      [](const StageConversion& conversion, std::size_t piece) {
-        std::int64_t most = 0;
-        for (const StageConversion::Case& c : conversion.cases) most = std::max(most, c.bytes[piece]);
+      [&](std::size_t i) {
+        std::vector<std::int64_t> most(stage_.conversions[i].pieces.size(), 0);
+        for (const ConversionCases::Case& c : cases_of(i).cases)
+          for (std::size_t p = 0; p < most.size(); ++p) most[p] = std::max(most[p], c.bytes[p]);
         return most;
       }));
 }
@@ -178,21 +193,18 @@ void StageProblem::hold_conversions_where(const std::vector<std::int64_t>& bytes
     if (added.empty() || added.back().second < tick) added.push_back({tick, tick});
     added.back().second = tick + 1;
   }
-  for (std::size_t i = 0; i < stage_.conversions.size(); ++i) {
-    const StageConversion& conversion = stage_.conversions[i];
-    for (std::size_t p = 0; p < conversion.pieces.size(); ++p) {
-      std::vector<std::int64_t> held;
-      for (const StageConversion::Case& c : conversion.cases) held.push_back(c.bytes[p]);
-      if (std::ranges::max(held) == 0) continue;
+  for (std::size_t i = 0; i < stage_.conversions.size(); ++i)
+    for (std::size_t p = 0; p < stage_.conversions[i].pieces.size(); ++p)
       for (const auto& [begin, end] : added) {
-        const int first = std::max(begin, conversion.pieces[p].first),
-                  last = std::min(end, conversion.pieces[p].second);
+        const int first = std::max(begin, stage_.conversions[i].pieces[p].first),
+                  last = std::min(end, stage_.conversions[i].pieces[p].second);
         if (first >= last) continue;
+        std::vector<std::int64_t> held;
+        for (const ConversionCases::Case& c : cases_of(i).cases) held.push_back(c.bytes[p]);
+        if (std::ranges::max(held) == 0) continue;
         const int node = node_of_conversion(i);
-        problem_.nodes[node].memory.push_back({first, last, held});
+        problem_.nodes[node].memory.push_back({first, last, std::move(held)});
       }
-    }
-  }
 }
 
 SelectionProblem StageProblem::priced(const MemoryPrice& price) const { return priced(price, false, 1); }
@@ -266,7 +278,7 @@ std::vector<LayerCosts> StageProblem::layer_costs(const std::vector<int>& choice
 
 std::vector<int> StageProblem::with_conversions(std::vector<int> choice) const {
   for (const std::size_t conversion : held_conversions_)
-    choice.push_back(static_cast<int>(case_of(stage_.conversions[conversion], choice)));
+    choice.push_back(static_cast<int>(case_of(conversion, choice)));
   return choice;
 }
 

@@ -1,11 +1,13 @@
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "libalpa/planner/stage/choice_reader.h"
 #include "libalpa/planner/stage/mesh_costs.h"
+#include "libalpa/planner/stage/stage_edges.h"
 #include "libalpa/solver/selection/strategy_selection.h"
 
 namespace alpa {
@@ -65,9 +67,10 @@ class StageProblem {
   std::optional<std::int64_t> most_bytes() const;
   void make_selection();
   int node_of_conversion(std::size_t);
-  std::size_t case_of(const StageConversion&, const std::vector<int>& choice) const;
-  /// [tick] `of_variable(i, bytes of each choice)` and `of_conversion(conversion, piece)` held at their
-  /// times.
+  const ConversionCases& cases_of(std::size_t conversion);
+  std::size_t case_of(std::size_t conversion, const std::vector<int>& choice) const;
+  bool rests_as_made(const StageConversion&, const std::vector<int>& choice) const;
+  /// [tick] `of_variable(i, bytes of each choice)` and `of_conversion(i)`, [piece], held at their times.
   template <class OfVariable, class OfConversion>
   std::vector<std::int64_t> held_over_time(const OfVariable&, const OfConversion&) const;
   void hold_conversions_where(const std::vector<std::int64_t>& bytes);
@@ -78,6 +81,7 @@ class StageProblem {
   StageVariables stage_;
   ChoiceReader reader_;
   SelectionProblem problem_;
+  std::map<std::size_t, ConversionCases> cases_;  ///< of conversions that were asked for
   std::vector<std::size_t> held_conversions_;  ///< those that are nodes of the problem, after the variables
   std::vector<bool> refined_;                  ///< [tick]
 };

@@ -1,5 +1,7 @@
 #pragma once
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -70,25 +72,25 @@ struct StageTie {
   bool stays = true;          ///< as of StageFlow
 };
 
+/// What a variable's choice says of the value at that end of an edge.
+struct EdgeEnd {
+  int layout = 0;
+  bool at_rest = false;  ///< of a segment's layout: it is that in which the value rests
+  bool as_made = false;  ///< of the layout at rest: it is that in which the value is made
+  auto operator<=>(const EdgeEnd&) const = default;
+};
+
+/// [piece] What a value holds on its way between two ends; `as_made`: it rests as it is made.
+using HeldBytes =
+    std::function<std::vector<std::int64_t>(const EdgeEnd& from, const EdgeEnd& to, bool as_made)>;
+
 /// Memory that depends on both ends of an edge: that of a conversion, which is there or is not.
 struct StageConversion {
-  int from = 0, to = 0;  ///< variables
-  int rest = -1;         ///< the variable whose `as_made` matters too; -1: none
-  /// A case: what the end is like, whether the value rests as it is made, and what is held then.
-  struct Case {
-    int end = 0;
-    bool as_made = false;
-    std::vector<std::int64_t> bytes;  ///< [piece]
-  };
-  std::vector<Case> cases;
-  std::vector<std::pair<int, int>> pieces;  ///< their times
-  std::vector<int> end_of;                  ///< [choice of `to`] -> Case::end
-  std::vector<int> start_of;                ///< [choice of `from`] -> row of case_of
-  std::vector<std::vector<int>> case_of;    ///< [start][place(end, as made)] -> case; -1: there is none
-
-  static std::size_t place(int end, bool as_made) {
-    return static_cast<std::size_t>(2 * end + (as_made ? 1 : 0));
-  }
+  StageEdge edge;
+  int rest = -1;                            ///< the variable whose `as_made` matters too; -1: none
+  std::vector<std::pair<int, int>> pieces;  ///< times
+  HeldBytes held;
+  std::optional<std::int64_t> most_bytes;  ///< no piece takes more; none: not in 64 bits
 };
 
 /// The decisions of a stage and what they cost, before they are a selection problem.
@@ -100,8 +102,9 @@ struct StageVariables {
   std::map<ValueIndex, int> of_value;  ///< canonical value -> variable of its layout at rest
   std::map<std::pair<ValueIndex, Phase>, int> of_segment;  ///< canonical value, segment -> variable
   std::vector<StageConversion> conversions;
-  int clock = 0;        ///< its end
-  std::string why_not;  ///< what has no choice; else ""
+  std::shared_ptr<const void> memory;  ///< what their `held` refers to
+  int clock = 0;                       ///< its end
+  std::string why_not;                 ///< what has no choice; else ""
 };
 
 StageVariables stage_variables(const StageScope&, const StageRequest&, const MeshCosts&);
