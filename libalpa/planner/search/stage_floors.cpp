@@ -23,12 +23,13 @@ struct Known {
 StageFloors::StageFloors(const StageSpans& spans, const StageModes& modes, const WorkLowerBound& work,
                          int micro_batches)
     : spans_(spans), modes_(modes), work_(work), micro_batches_(micro_batches) {
-  for (const StageSpan& span : spans.all()) floors_.push_back(floors_of(span));
+  for (int kind = 0; kind < spans.kinds(); ++kind) floors_.push_back(floors_of(spans.of_kind(kind).front()));
 }
 
 void StageFloors::raise(int devices) {
-  for (std::size_t i = 0; i < floors_.size(); ++i)
-    if (const StageSpan& span = spans_.all()[i]; span.devices == devices) floors_[i] = floors_of(span);
+  for (int kind = 0; kind < spans_.kinds(); ++kind)
+    if (const StageSpan& span = spans_.of_kind(kind).front(); span.devices == devices)
+      floors_[kind] = floors_of(span);
 }
 
 std::vector<StageFloors::Held> StageFloors::floors_of(const StageSpan& span) const {
@@ -55,12 +56,11 @@ std::vector<StageFloors::Held> StageFloors::floors_of(const StageSpan& span) con
 
 FloorChoices StageFloors::within(double pipeline_s, const SolvedStages& solved, bool known_solutions,
                                  FloorChoices none) const {
-  for (std::size_t i = 0; i < floors_.size(); ++i) {
-    const StageSpan& span = spans_.all()[i];
+  for (const StageSpan& span : spans_.all())
     for (const StageSides& sides :
          none.places().all_sides(span.devices, span.first_unit == 0, span.end_unit == spans_.units())) {
       const auto [before_s, behind_s] = modes_.least_arrivals(span, sides);
-      std::vector<Held> held = floors_[i];
+      std::vector<Held> held = floors_[spans_.kind_of(span)];
       for (auto& [in_flight, floor, weighed_s] : held) {
         floor.forward_s += before_s;
         floor.turn_s += before_s + behind_s;
@@ -74,7 +74,6 @@ FloorChoices StageFloors::within(double pipeline_s, const SolvedStages& solved, 
       }
       add(span, sides, held, pipeline_s, solved, known_solutions, none);
     }
-  }
   return none;
 }
 

@@ -35,7 +35,7 @@ class StageFloors {
   const StageModes& modes_;
   const WorkLowerBound& work_;
   const int micro_batches_;
-  /// [of spans_.all()] before any is solved, without what arrives; with more in flight the floor is higher
+  /// [kind of span] before any is solved, without what arrives; with more in flight the floor is higher
   std::vector<std::vector<Held>> floors_;
 };
 
