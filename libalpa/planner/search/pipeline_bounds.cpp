@@ -25,7 +25,6 @@ PipelineBounds::PipelineBounds(const SearchSpace& space, const StageSpans& spans
       none_(std::move(none)),
       forms_(std::move(forms)),
       known_s_(forms_.size(), least_s),
-      unsolved_s_(least_s),
       clock_(clock),
       filling_(std::move(filling)),
       floors_(spans, modes, work, space.micro_batches) {}
@@ -50,8 +49,10 @@ LeastPipeline PipelineBounds::least_from(double& known_s, double pipeline_s, boo
   return {{}, pipeline_s};
 }
 
-LeastPipeline PipelineBounds::least_unsolved(double pipeline_s) {
-  return least_from(unsolved_s_, pipeline_s, true, forms_.front());
+/// From the bound on, as solutions that are replaced by better ones take less than before.
+LeastPipeline PipelineBounds::least_unsolved(double pipeline_s) const {
+  double known_s = known_s_.front();
+  return least_from(known_s, pipeline_s, true, forms_.front());
 }
 
 std::pair<LeastPipeline, const PipelineForm*> PipelineBounds::least(double pipeline_s) {

@@ -23,7 +23,7 @@ class PipelineBounds {
   /// none does or, with 0 s, there was no time to look.
   std::pair<LeastPipeline, const PipelineForm*> least(double pipeline_s);
   /// Under the first schedule, where stages that are solved take what their solutions do.
-  LeastPipeline least_unsolved(double pipeline_s);
+  LeastPipeline least_unsolved(double pipeline_s) const;
 
   /// On all pipelines that take less than `best_s`, or that: under the first schedule, and under any.
   double bound_of_first(double best_s) { return bound_under(0, best_s, best_s); }
@@ -51,7 +51,6 @@ class PipelineBounds {
   const FloorChoices none_;
   const std::vector<PipelineForm> forms_;
   std::vector<double> known_s_;  ///< of forms_: bounds when they were last found
-  double unsolved_s_;            ///< the same of least_unsolved()
   PlanningClock& clock_;
   const FillOptions filling_;
   StageFloors floors_;

@@ -199,10 +199,10 @@ class BestPartitions {
     for (auto others = least; others != others_.end() && !table.stopped(); ++others) {
       if (group == 0) group = *others;
       if (others + 1 != others_.end() && others[1] <= group * (1 + alike_)) continue;  // that one allows more
-      const double most_s = std::min(rest_s, best_s_ * kWorthKnowing);
-      if (*others > most_s) break;
+      const double most_s = best_s_ * kWorthKnowing;
+      if (*others > std::min(rest_s, most_s)) break;
       if (most_s < infinity && least_sum_ == 0) {
-        table.fill({best_s_ * kWorthKnowing, most_update});
+        table.fill({most_s, most_update});
         least_sum_ = least_sum(table);
       }
       if (*others + least_sum_ > most_s) break;
