@@ -5,7 +5,8 @@
 namespace alpa {
 
 /// Lowers, verifies and simulates a plan and puts the figures into its prediction, but for the deviation of
-/// the step (candidates are left alone).
+/// the step (candidates are left alone). Of many micro-batches those are verified after which the pipeline
+/// repeats what it did; alpa-train verifies all that it runs.
 void predict(Plan&, const Graph&, const CostModel&);
 
 /// The same figures for comparisons, without the proof that the program is sound: of a step of many
