@@ -24,9 +24,7 @@ class MemoryOverTime {
         mesh_costs_(mesh_costs),
         stage_(stage),
         clock_(scope),
-        times_(scope, clock_) {}
-
-  void add() {
+        times_(scope, clock_) {
     for (const Phase segment : {Phase::forward, Phase::backward, Phase::update})
       for (const NodeIndex n : scope_.order(segment))
         if (scope_.canonical_node(n) == n) add_run(n, segment);
@@ -394,9 +392,7 @@ class MemoryOverTime {
 
 void add_memory_over_time(const StageScope& scope, const StageRequest& request, const MeshCosts& mesh_costs,
                           StageVariables& stage) {
-  const auto memory = std::make_shared<MemoryOverTime>(scope, request, mesh_costs, stage);
-  memory->add();
-  stage.memory = memory;
+  stage.memory = std::make_shared<MemoryOverTime>(scope, request, mesh_costs, stage);
 }
 
 }  // namespace alpa
