@@ -60,6 +60,9 @@ TEST(PredictSteady, IsNearTheWholeStepUnderEverySchedule) {
       const double step_s = lowered.plan.prediction.step_s;
       // Plans that are that near are simulated whole before one is chosen.
       EXPECT_NEAR(steady.prediction.step_s, step_s, 0.05 * step_s) << schedule << ", " << micro_batches;
+      ASSERT_EQ(steady.prediction.meshes.size(), lowered.plan.prediction.meshes.size());
+      for (const MeshIndex m : steady.prediction.meshes.indices())
+        EXPECT_EQ(steady.prediction.meshes[m].memory, lowered.plan.prediction.meshes[m].memory) << schedule;
       for (const MeshPrediction& mesh : steady.prediction.meshes) {
         const MeshTime& time = mesh;
         EXPECT_GE(time.idle_s, 0) << schedule << ", " << micro_batches;

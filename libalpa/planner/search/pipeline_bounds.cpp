@@ -69,7 +69,6 @@ std::pair<LeastPipeline, const PipelineForm*> PipelineBounds::least(double pipel
 /// take less: it is bisected up to where there are some.
 double PipelineBounds::bound_under(std::size_t form, double best_s, double bound_s) {
   double& known_s = known_s_[form];
-  const auto raise_to = [&](double seconds) { known_s = std::max(known_s, seconds); };
   while (known_s < bound_s) {
     const LeastPipeline least_of_best = least_from(known_s, best_s, false, forms_[form]);
     if (least_of_best.stages.empty() || !raise(least_of_best, forms_[form], best_s)) break;
@@ -77,7 +76,7 @@ double PipelineBounds::bound_under(std::size_t form, double best_s, double bound
   for (double above = bound_s; above - known_s > kBisected * bound_s && !filling_.stopped();) {
     const double middle = (known_s + above) / 2;
     const LeastPipeline least_of_middle = least(middle, false, forms_[form]);
-    raise_to(least_of_middle.seconds);
+    known_s = std::max(known_s, least_of_middle.seconds);
     if (!least_of_middle.stages.empty()) above = middle;
   }
   return std::min(bound_s, known_s);
