@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <cctype>
+#include <set>
 #include <sstream>
 
 #include "libalpa/base/error.h"
@@ -304,6 +305,41 @@ TEST(Search, NamesNoBoundAboveABaselineThatIsBetterThanAllItSearched) {
   EXPECT_EQ(plan.stages.size(), 4u);
   EXPECT_GT(plan.prediction.lower_bound_s, 0);
   EXPECT_LE(plan.prediction.lower_bound_s, plan.prediction.estimate_s);
+}
+
+TEST(Baseline, IsFoundHoweverMuchLongerItTakesThanItsLeastBound) {
+  PlannerOptions options;
+  options.method = "tensor";
+  options.micro_batches = 2;
+  Cluster cluster = small_cluster(4);
+  cluster.within_node = {0.1, 1e5};
+  const Prediction prediction = plan_quietly(small_model(2), cluster, options).prediction;
+  EXPECT_GT(prediction.step_s, 100 * prediction.meshes.front().compute_s);
+}
+
+TEST(Baseline, ThatIsShortOfMemoryIsNotTriedWithLargerMicroBatches) {
+  PlannerOptions options;
+  const PlanningModel model = small_model(2);
+  Cluster cluster = small_cluster(4);
+  const Plan roomy = plan_quietly(model, cluster, options);
+  cluster.memory_bytes = roomy.prediction.meshes.front().memory.total / 2;
+  const Plan tight = plan_quietly(model, cluster, options);
+  std::set<std::string> of_one_try;
+  bool are_left = false;
+  for (const Candidate& candidate : tight.prediction.candidates) {
+    are_left = are_left || candidate.verdict == "do not fit with smaller micro-batches either";
+    const bool is_short = candidate.step_s == 0 && candidate.memory_bytes > 0;
+    if (!is_short || candidate.method.find(' ') != std::string::npos) continue;
+    EXPECT_TRUE(of_one_try.insert(candidate.method).second) << candidate.method;
+  }
+  EXPECT_TRUE(are_left);
+  ASSERT_FALSE(of_one_try.empty());
+  // None of them would have been a plan.
+  for (const std::string& method : of_one_try) {
+    options.method = method;
+    options.micro_batches = 1;
+    EXPECT_THROW(plan_quietly(model, cluster, options), Error) << method;
+  }
 }
 
 TEST(Baseline, CarriesABoundForItsStages) {
