@@ -38,7 +38,7 @@ StageEffort stage_effort(PlannerEffort effort) {
     case PlannerEffort::normal:
       return {.solved_cells = 3'000'000,
               .bounded_cells = 8'000'000,
-              .proved_gap = 0.03,
+              .proved_gap = 0.04,
               .effort = 2'000,
               .most_cbc_cells = 10'000,
               .most_in_vain = 6,

@@ -128,8 +128,8 @@ void place_stages(std::vector<StageRequest>& requests, const Cluster& cluster) {
 std::vector<StageSides> StagePlaces::all_sides(int size, bool is_first, bool is_last) const {
   if (is_first) return {sides(size, devices_)};
   if (is_last) return {sides(size, size)};
-  if (devices_ <= devices_per_node_) return {{}};
-  if (size % devices_per_node_ == 0) return {{true, true}};
+  if (!has_nodes()) return {{}};
+  if (whole_nodes_[size]) return {{true, true}};
   return {{true, false}, {false, false}, {false, true}};
 }
 

@@ -38,7 +38,11 @@ class BySides {
 /// Where a stage's neighbours lie, as far as it can be known from how many devices come before it.
 class StagePlaces {
  public:
-  StagePlaces(int devices, int devices_per_node) : devices_(devices), devices_per_node_(devices_per_node) {}
+  StagePlaces(int devices, int devices_per_node)
+      : devices_(devices), whole_nodes_(static_cast<std::size_t>(devices) + 1, false) {
+    for (int whole = 0; whole <= devices && devices > devices_per_node; whole += devices_per_node)
+      whole_nodes_[whole] = true;
+  }
 
   int devices() const { return devices_; }
 
@@ -52,13 +56,14 @@ class StagePlaces {
   std::vector<StageSides> all_sides(int size, bool is_first, bool is_last) const;
 
  private:
+  bool has_nodes() const { return whole_nodes_[0]; }
   /// From the stage on the other side of the border that has so many devices before it.
   bool is_apart(int size, int border) const {
-    return 0 < border && border < devices_ && devices_ > devices_per_node_ &&
-           (size % devices_per_node_ == 0 || border % devices_per_node_ == 0);
+    return 0 < border && border < devices_ && (whole_nodes_[size] || whole_nodes_[border]);
   }
 
-  int devices_, devices_per_node_;
+  int devices_;
+  std::vector<char> whole_nodes_;  ///< [devices] whether they are; false where all are on one node
 };
 
 }  // namespace alpa

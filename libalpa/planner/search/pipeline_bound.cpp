@@ -94,7 +94,7 @@ class BoundedStages {
 /// and with what follows its last backward, in any number of stages.
 class LeastBefore {
  public:
-  explicit LeastBefore(const FloorChoices& choices, const PipelineForm& form)
+  LeastBefore(const FloorChoices& choices, const PipelineForm& form)
       : devices_(choices.devices()), least_(place(choices.layers(), 0) + 1) {
     least_[0] = {0, 0};
     for (int first = 0; first < choices.layers(); ++first)
@@ -129,7 +129,9 @@ class LeastBefore {
         least.turns_s = std::min(least.turns_s, turn_of(form, way.floor));
       }
     for (int left = devices_; left >= size; --left) {
-      const Least &before = of(first, left), &stage = ways[choices.places().sides(size, left)];
+      const Least& before = of(first, left);
+      if (before.forwards_s == infinity) continue;
+      const Least& stage = ways[choices.places().sides(size, left)];
       Least& with = least_[place(end, left - size)];
       with.forwards_s = std::min(with.forwards_s, before.forwards_s + stage.forwards_s);
       with.turns_s = std::min(with.turns_s, before.turns_s + stage.turns_s);
@@ -152,6 +154,7 @@ class LeastPipelineTable {
       return [=, &form, &least_before, this](int devices, const Entry& after, Entry& with) {
         const int size = choices_.sizes()[s];
         const auto& [forwards_s, turns_s] = least_before.of(first, devices);
+        if (forwards_s >= below_s) return;
         for (const FloorChoices::Way& way :
              choices_.ways(first, end, s, choices_.places().sides(size, devices)))
           if (way.most_in_flight >= form.in_flight[left])
@@ -173,7 +176,7 @@ class LeastPipelineTable {
     LeastPipeline found;
     int first = 0, devices = choices_.devices();
     const Entry* entry = table_.at(count, first, devices);
-    if (!entry || entry->pipelines.empty()) return found;
+    if (!entry || entry->empty()) return found;
     const Pipeline* pipeline = &*std::ranges::min_element(
         entry->pipelines, {}, [](const Pipeline& each) { return each.floor.steps_s; });
     found.seconds = pipeline->floor.steps_s;
@@ -198,6 +201,7 @@ class LeastPipelineTable {
     static constexpr std::size_t kMost = 8;
     std::vector<Pipeline> pipelines;  ///< ascending by runs_s
 
+    bool empty() const { return pipelines.empty(); }
     void add(const Pipeline& added) {
       if (std::ranges::any_of(pipelines,
                               [&](const Pipeline& known) { return is_below(known.floor, added.floor); }))

@@ -30,8 +30,9 @@ PipelineBounds::PipelineBounds(const SearchSpace& space, const StageSpans& spans
       floors_(spans, modes, work, space.micro_batches) {}
 
 LeastPipeline PipelineBounds::least(double pipeline_s, bool known_solutions, const PipelineForm& form) const {
-  auto pipelines = least_pipelines(floors_.within(pipeline_s, solved_, known_solutions, none_), form,
-                                   space_.least_stages, pipeline_s, filling_);
+  auto pipelines =
+      least_pipelines(floors_.within(pipeline_s, solved_, known_solutions, none_, filling_.threads), form,
+                      space_.least_stages, pipeline_s, filling_);
   if (!pipelines) return {};
   const auto least = std::ranges::min_element(*pipelines, {}, &LeastPipeline::seconds);
   return least == pipelines->end() ? LeastPipeline{{}, pipeline_s} : std::move(*least);

@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <numeric>
 #include <vector>
 
@@ -61,7 +62,7 @@ struct FillOptions {
 
 /// An entry for every end that a pipeline on all devices may have: for so many stages from one layer on, on
 /// so many devices. Between the fewest devices for these and the fewest for what comes before, few need be
-/// looked at where few can be spared.
+/// looked at where few can be spared. `Entry::empty()`: there is no such pipeline.
 template <class Entry>
 class PipelineTable {
  public:
@@ -120,10 +121,20 @@ class PipelineTable {
         const int last =
             std::min(most, size + after.least + unit_ * static_cast<int>(std::ssize(after.entries) - 1));
         for (int devices = std::max(least, size + after.least); devices <= last; devices += unit_)
-          with(devices, after.entries[(devices - size - after.least) / unit_],
-               row.entries[(devices - least) / unit_]);
+          if (const Entry& rest = after.entries[(devices - size - after.least) / unit_]; !rest.empty())
+            with(devices, rest, row.entries[(devices - least) / unit_]);
       }
     }
+    trim(row);
+  }
+
+  /// Most rows have few entries that are not empty, next to each other.
+  void trim(Row& row) const {
+    const auto first = std::ranges::find_if(row.entries, [](const Entry& each) { return !each.empty(); });
+    const auto last = std::find_if(row.entries.rbegin(), std::make_reverse_iterator(first),
+                                   [](const Entry& each) { return !each.empty(); });
+    row.least += unit_ * static_cast<int>(first - row.entries.begin());
+    row.entries = std::vector<Entry>(std::make_move_iterator(first), std::make_move_iterator(last.base()));
   }
 
   int unit_ = 1;                        ///< devices that stages have a multiple of

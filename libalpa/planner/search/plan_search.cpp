@@ -133,9 +133,16 @@ class PlanSearch {
       for (const int count : searched_by_found()) search_any(count, most_axes);
   }
 
+  /// The least bound first: what cannot be raised further is enough for all others.
   void prove_all() {
-    for (const int count : searched_by_found()) {
-      prove(count);
+    double enough_s = infinity;
+    while (!open_.empty()) {
+      const auto least =
+          std::ranges::min_element(open_, {}, [](const auto& each) { return each.second.bound.step_s; });
+      const int count = least->first;
+      prove(count, enough_s);
+      if (const double bound_s = open_.at(count).bound.step_s; bound_s > 0)
+        enough_s = std::min(enough_s, bound_s);
       open_.erase(count);
       graphs_.erase(count);
     }
@@ -237,14 +244,13 @@ class PlanSearch {
 
   /// The bound on the widest space that was searched with so many micro-batches, now that the best of all is
   /// known.
-  void prove(int micro_batches) {
-    const auto at = open_.find(micro_batches);
-    if (at == open_.end()) return;
+  void prove(int micro_batches, double enough_s) {
     if (!has_time()) return left_out_.note("bounds", micro_batches);
-    const auto& [within, search, bound] = at->second;
+    const auto& [within, search, bound] = open_.at(micro_batches);
     const SearchSpace space = named(better_within(within), micro_batches);
-    SearchOutcome found = costs_.cluster().parts.empty() ? search->prove(space.best_s, space.best_step_s)
-                                                         : proved_on_fastest(space);
+    SearchOutcome found = costs_.cluster().parts.empty()
+                              ? search->prove(space.best_s, space.best_step_s, enough_s)
+                              : proved_on_fastest(space, enough_s);
     if (found.out_of_time) left_out_.note_cut_short();
     take_bound(found, bound);
     enter(std::move(found.proposals), priced(micro_batches), space, "search");
@@ -332,12 +338,12 @@ class PlanSearch {
 
   /// The search prices a stage as if it lay on the slowest of a cluster's parts, so that it may lie anywhere.
   /// A bound has to hold where it lies on the fastest.
-  SearchOutcome proved_on_fastest(const SearchSpace& space) {
+  SearchOutcome proved_on_fastest(const SearchSpace& space, double enough_s) {
     const CostModel fastest = costs_.extrapolated(best_of_parts(costs_.cluster()));
     PricedGraph graph(model_.graph(model_.batch / space.micro_batches), fastest, options_.constraints);
     StageSearch search(graph.planning, space, graph.book, clock_);
     SearchOutcome found = search.search();
-    if (!found.out_of_time) found = search.prove(space.best_s, space.best_step_s);
+    if (!found.out_of_time) found = search.prove(space.best_s, space.best_step_s, enough_s);
     found.proposals.clear();  // they take longer where they lie
     return found;
   }

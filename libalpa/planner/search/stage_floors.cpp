@@ -4,6 +4,7 @@
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/limits.h"
+#include "libalpa/base/parallel_tasks.h"
 
 namespace alpa {
 namespace {
@@ -55,8 +56,10 @@ std::vector<StageFloors::Held> StageFloors::floors_of(const StageSpan& span) con
 }
 
 FloorChoices StageFloors::within(double pipeline_s, const SolvedStages& solved, bool known_solutions,
-                                 FloorChoices none) const {
-  for (const StageSpan& span : spans_.all())
+                                 FloorChoices none, int threads) const {
+  const std::vector<StageSpan>& spans = spans_.all();
+  run_tasks(static_cast<int>(spans.size()), threads, [&](int i) {
+    const StageSpan& span = spans[i];
     for (const StageSides& sides :
          none.places().all_sides(span.devices, span.first_unit == 0, span.end_unit == spans_.units())) {
       const auto [before_s, behind_s] = modes_.least_arrivals(span, sides);
@@ -74,6 +77,7 @@ FloorChoices StageFloors::within(double pipeline_s, const SolvedStages& solved, 
       }
       add(span, sides, held, pipeline_s, solved, known_solutions, none);
     }
+  });
   return none;
 }
 

@@ -18,7 +18,8 @@ class StageFloors {
   /// Of stages in one of the pipelines that take less than `pipeline_s`, as far as those that were solved
   /// show, for which there are the choices of `none`. With `known_solutions`, solved stages are what their
   /// solutions are: no bound any more, but it shows which stages are still to be solved.
-  FloorChoices within(double pipeline_s, const SolvedStages&, bool known_solutions, FloorChoices none) const;
+  FloorChoices within(double pipeline_s, const SolvedStages&, bool known_solutions, FloorChoices none,
+                      int threads) const;
 
  private:
   /// Of stages that hold so many micro-batches or more.

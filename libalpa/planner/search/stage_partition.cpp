@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 namespace alpa {
 namespace {
@@ -83,8 +84,8 @@ bool suffice(const StagesWithin& stages, int least_stages) {
 /// The least sum of stages none of which takes longer than a bound.
 class LeastSum {
  public:
-  LeastSum(const StageChoices& choices, const Ends& ends, const FillOptions& options)
-      : choices_(choices), ends_(ends), options_(options) {}
+  LeastSum(const StageChoices& choices, const Ends& ends, FillOptions options)
+      : choices_(choices), ends_(ends), options_(std::move(options)) {}
 
   void fill(const Slowest& bound) {
     const auto before = [&](int left, int first, int end, std::size_t s) {
@@ -95,13 +96,11 @@ class LeastSum {
       return [=, this](int devices, const Entry& after, Entry& with) {
         const StageWay* way = ways[choices_.places().sides(size, devices)];
         if (way && way->seconds.first + after.sum < with.sum)
-          with = {way->seconds.first + after.sum, {end, size, way->id}};
+          with = {way->seconds.first + after.sum, end, size, way->id};
       };
     };
-    table_.fill(StagesWithin(choices_, ends_, bound), {0, {}}, options_, before);
+    table_.fill(StagesWithin(choices_, ends_, bound), {.sum = 0}, options_, before);
   }
-
-  bool stopped() const { return options_.stopped(); }
 
   /// None where there is none.
   std::vector<Partition::Stage> stages(int count) const {
@@ -109,7 +108,8 @@ class LeastSum {
     int first = 0, devices = choices_.devices();
     if (sum(count) == infinity) return stages;
     for (int left = count; left > 0; --left) {
-      stages.push_back(table_.at(left, first, devices)->stage);
+      const Entry& entry = *table_.at(left, first, devices);
+      stages.push_back({entry.end_layer, entry.devices, entry.way});
       first = stages.back().end_layer;
       devices -= stages.back().devices;
     }
@@ -126,13 +126,51 @@ class LeastSum {
  private:
   struct Entry {
     double sum = infinity;
-    Partition::Stage stage;
+    int end_layer = 0, devices = 0, way = 0;  ///< of the first stage
+    bool empty() const { return sum == infinity; }
   };
 
   const StageChoices& choices_;
   const Ends& ends_;
-  const FillOptions& options_;
+  const FillOptions options_;
   PipelineTable<Entry> table_;
+};
+
+/// Those of several slowest stages, each from when it is asked for on; the next ones are filled beside it.
+class LeastSums {
+ public:
+  /// `slowest`: in the order in which they are asked for. Keeps references.
+  LeastSums(const StageChoices& choices, const Ends& ends, double most_update,
+            const std::vector<double>& slowest, const FillOptions& options)
+      : choices_(choices), ends_(ends), most_update_(most_update), slowest_(slowest), options_(options) {}
+
+  /// `most`: no slower ones are asked for, as far as is known by now.
+  const LeastSum& of(std::size_t at, double most) {
+    if (at >= begin_ + tables_.size()) fill_from(at, most);
+    return tables_[at - begin_];
+  }
+
+ private:
+  static constexpr int kAtOnce = 4;  ///< more may be of no use once the first are known
+
+  void fill_from(std::size_t begin, double most) {
+    int count = 1;
+    while (count < std::min(kAtOnce, options_.threads) && begin + count < slowest_.size() &&
+           slowest_[begin + count] <= most)
+      ++count;
+    begin_ = begin;
+    const FillOptions of_each{std::max(1, options_.threads / count), options_.stops};
+    tables_ = std::vector<LeastSum>(static_cast<std::size_t>(count), LeastSum(choices_, ends_, of_each));
+    run_tasks(count, count, [&](int i) { tables_[i].fill({slowest_[begin + i], most_update_}); });
+  }
+
+  const StageChoices& choices_;
+  const Ends& ends_;
+  const double most_update_;
+  const std::vector<double>& slowest_;
+  const FillOptions& options_;
+  std::size_t begin_ = 0;
+  std::vector<LeastSum> tables_;  ///< from begin_ on
 };
 
 /// What each of the stages takes.
@@ -191,26 +229,26 @@ class BestPartitions {
   /// All but the update of the best partition with updates within a bound: less than that is not possible.
   double look_within(double most_update) {
     const Ends ends(choices_, most_update);
-    LeastSum table(choices_, ends, options_);
     const auto least = std::partition_point(others_.begin(), others_.end(), [&](double others) {
-      return !table.stopped() && !suffice(StagesWithin(choices_, ends, {others, most_update}), least_stages_);
+      return !options_.stopped() &&
+             !suffice(StagesWithin(choices_, ends, {others, most_update}), least_stages_);
     });
-    double rest_s = infinity, group = 0;
-    for (auto others = least; others != others_.end() && !table.stopped(); ++others) {
-      if (group == 0) group = *others;
-      if (others + 1 != others_.end() && others[1] <= group * (1 + alike_)) continue;  // that one allows more
-      const double most_s = best_s_ * kWorthKnowing;
-      if (*others > std::min(rest_s, most_s)) break;
+    double rest_s = infinity;
+    const std::vector<double> slowest = slowest_from(least);
+    LeastSums sums(choices_, ends, most_update, slowest, options_);
+    for (std::size_t at = 0; at < slowest.size() && !options_.stopped(); ++at) {
+      const double others = slowest[at], most_s = best_s_ * kWorthKnowing;
+      if (others > std::min(rest_s, most_s)) break;
       if (most_s < infinity && least_sum_ == 0) {
+        LeastSum table(choices_, ends, options_);
         table.fill({most_s, most_update});
         least_sum_ = least_sum(table);
       }
-      if (*others + least_sum_ > most_s) break;
-      table.fill({*others, most_update});
-      group = 0;
+      if (others + least_sum_ > most_s) break;
+      const LeastSum& table = sums.of(at, std::min(rest_s, most_s - least_sum_));
       for (int count = least_stages_; count <= choices_.most_stages(); ++count) {
         if (table.sum(count) == infinity) continue;
-        rest_s = std::min(rest_s, table.sum(count) + *others);
+        rest_s = std::min(rest_s, table.sum(count) + others);
         std::vector<Partition::Stage> stages = table.stages(count);
         const double seconds = pipeline_seconds(seconds_of(choices_, stages));
         if (seconds < best_[count].seconds) best_[count] = {std::move(stages), seconds};
@@ -218,6 +256,19 @@ class BestPartitions {
       }
     }
     return rest_s;
+  }
+
+  /// Of those that are alike the last, which allows the most.
+  std::vector<double> slowest_from(std::vector<double>::const_iterator others) const {
+    std::vector<double> slowest;
+    double group = 0;
+    for (; others != others_.end(); ++others) {
+      if (group == 0) group = *others;
+      if (others + 1 != others_.end() && others[1] <= group * (1 + alike_)) continue;
+      slowest.push_back(*others);
+      group = 0;
+    }
+    return slowest;
   }
 
   double least_sum(const LeastSum& table) const {

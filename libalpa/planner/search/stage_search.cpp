@@ -76,17 +76,18 @@ class StageSearch::State {
     bounds_ = bounds();
     solve_better();
     // Stages that are solved for bounds are as good for what is near the best.
-    if (space_.proposals > 0) raise_bounds(best_s_);
+    if (space_.proposals > 0) raise_bounds(best_s_, infinity);
     propose();
     return take_outcome();
   }
 
-  SearchOutcome prove(double best_estimate_s, double best_step_s) {
+  SearchOutcome prove(double best_estimate_s, double best_step_s, double enough_s) {
     if (!bounds_) return take_outcome();
     best_s_ = std::min(best_s_, best_estimate_s);
     partitions_.clear();
+    const double wanted_s = std::min(enough_s, best_step_s * (1 - space_.proved_gap));
     best_step_s = std::min(best_s_, best_step_s);
-    raise_bounds(best_step_s);
+    raise_bounds(best_step_s, wanted_s);
     outcome_.bound_of_first_s = std::max(outcome_.bound_of_first_s, bounds_->bound_of_first(best_step_s));
     outcome_.lower_bound_s = std::max(outcome_.lower_bound_s, bounds_->bound_of_all(best_step_s));
     outcome_.out_of_time |= clock_.is_long_over();
@@ -122,7 +123,9 @@ class StageSearch::State {
   }
 
   void estimate() {
-    for (const StageSpan& span : spans_.all()) {
+    const std::vector<StageSpan>& spans = spans_.all();
+    run_tasks(static_cast<int>(spans.size()), space_.threads, [&](int i) {
+      const StageSpan& span = spans[i];
       if (clock_.is_long_over()) return;
       FastestWays fastest(form().in_flight);
       modes_.for_each_way(span, [&](const StageWay& way) { fastest.add(way); });
@@ -132,7 +135,7 @@ class StageSearch::State {
           way.seconds = way.seconds + modes_.arrivals(span, sides);
           estimated_.offer(span.first_unit, span.end_unit, span.devices, sides, way);
         }
-    }
+    });
   }
 
   SearchOutcome take_outcome() {
@@ -309,9 +312,10 @@ class StageSearch::State {
     }
   }
 
-  /// Until they show that no step is much below that, or the work is used up.
-  void raise_bounds(double best_step_s) {
-    const double wanted_s = best_step_s * (1 - std::max(space_.gap, space_.proved_gap));
+  /// Until they show that no step is much below the best, or that all take `wanted_s`, or the work is used
+  /// up.
+  void raise_bounds(double best_step_s, double wanted_s) {
+    wanted_s = std::min(wanted_s, best_step_s * (1 - space_.gap));
     double raised_s = 0;
     int in_vain = 0;
     clock_.begin(space_.name + ": bounded", 0);
@@ -372,8 +376,8 @@ StageSearch::~StageSearch() = default;
 
 SearchOutcome StageSearch::search() { return state_ ? state_->search() : SearchOutcome{.out_of_time = true}; }
 
-SearchOutcome StageSearch::prove(double best_estimate_s, double best_step_s) {
-  return state_ ? state_->prove(best_estimate_s, best_step_s) : SearchOutcome{.out_of_time = true};
+SearchOutcome StageSearch::prove(double best_estimate_s, double best_step_s, double enough_s) {
+  return state_ ? state_->prove(best_estimate_s, best_step_s, enough_s) : SearchOutcome{.out_of_time = true};
 }
 
 }  // namespace alpa

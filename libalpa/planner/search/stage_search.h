@@ -31,9 +31,9 @@ class StageSearch {
   SearchOutcome search();
 
   /// After that, once the fastest plan of all searches is known, by its step and by the least estimate:
-  /// raises the bound until it is as near that step as the effort asks for. What it finds better meanwhile is
-  /// proposed.
-  SearchOutcome prove(double best_estimate_s, double best_step_s);
+  /// raises the bound until it is as near that step as the effort asks for, or `enough_s`: a higher one is of
+  /// no use. What it finds better meanwhile is proposed.
+  SearchOutcome prove(double best_estimate_s, double best_step_s, double enough_s);
 
  private:
   class State;

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "libalpa/planner/search/stage_partition.h"
+#include "libalpa/solver/selection/selection_cache.h"
 #include "tests/support/partitions.h"
 #include "tests/support/small_models.h"
 #include "tests/support/small_plans.h"
@@ -41,12 +42,12 @@ struct PartitionCase {
     return space;
   }
 
-  SearchOutcome search(const SearchSpace& space, double time_limit_s = 1e6) {
+  SearchOutcome search(const SearchSpace& space, double time_limit_s = 1e6, double enough_s = kInfinity) {
     Log log("test", LogLevel::off);
     PlanningClock clock(time_limit_s, log);
     StageSearch stages(planning, space, book, clock);
     SearchOutcome outcome = stages.search();
-    SearchOutcome proved = stages.prove(space.best_s, space.best_step_s);
+    SearchOutcome proved = stages.prove(space.best_s, space.best_step_s, enough_s);
     // What was found better comes behind the rest.
     std::ranges::move(proved.proposals, std::back_inserter(outcome.proposals));
     proved.proposals = std::move(outcome.proposals);
@@ -189,6 +190,23 @@ TEST(SearchStages, GivesTheSameWhateverTheThreads) {
     for (std::size_t s = 0; s < one.proposals[p].solutions.size(); ++s)
       EXPECT_EQ(one.proposals[p].solutions[s].node_strategy, four.proposals[p].solutions[s].node_strategy);
   }
+}
+
+// What is no more than that of another search bounds nothing: no stage is solved for it.
+TEST(SearchStages, AreBoundedNoFurtherThanIsEnough) {
+  PartitionCase instance(2, 4, 560'000);
+  SearchSpace space = instance.space(4);
+  SelectionCache in_full, in_part, at_once;
+  const auto bound_s = [&](SelectionCache& solved, double enough_s) {
+    space.cache = &solved;
+    return instance.search(space, 1e6, enough_s).lower_bound_s;
+  };
+  const double most_s = bound_s(in_full, kInfinity), least_s = bound_s(at_once, 0);
+  ASSERT_LT(least_s, most_s);
+  const double enough_s = (least_s + most_s) / 2;
+  EXPECT_GE(bound_s(in_part, enough_s), enough_s);
+  EXPECT_LE(in_part.entries().size(), in_full.entries().size());
+  EXPECT_LT(at_once.entries().size(), in_full.entries().size());
 }
 
 TEST(SearchStages, LeftWithoutTimeSaysSoAndItsBoundStillHolds) {
