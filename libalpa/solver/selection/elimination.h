@@ -16,6 +16,7 @@ class Elimination {
   struct Limits {
     double table_cells = 1e5;  ///< entries of one table (neighbours of the eliminated node)
     double total_work = 5e7;   ///< entries of all tables times the strategies of the eliminated nodes
+    bool all_or_none = false;  ///< with hubs there are no members
   };
 
   /// `region`: distinct nodes. Eliminates the cheapest first; takes the dearest out as a hub where a table
@@ -60,6 +61,7 @@ class Elimination {
   };
 
   void find_order(const std::vector<std::vector<int>>& incident, const std::vector<int>& region, Limits);
+  void leave_all();
   void place_factors(const std::vector<std::vector<int>>& incident);
   static void choose_rows(Step&);
   static std::vector<int> places_in_row(const Step&, const Factor&);

@@ -49,14 +49,18 @@ class SupportCounting {
     auto& [of_from, of_to] = support_[e];
     of_from.assign(rows, 0);
     of_to.assign(columns, 0);
+    std::vector<int> column_counts;
+    for (int b = 0; b < columns; ++b) column_counts.push_back(!is_gone(state_.nodes[edge.to], b));
     const double* cell = edge.cost.data();
-    for (int a = 0; a < rows; ++a) {
-      const bool row_counts = !is_gone(state_.nodes[edge.from], a);
+    for (int a = 0; a < rows; ++a, cell += columns) {
+      const int row_counts = !is_gone(state_.nodes[edge.from], a);
+      int partners = 0;
       for (int b = 0; b < columns; ++b) {
-        if (std::isinf(*cell++)) continue;
-        of_from[a] += !is_gone(state_.nodes[edge.to], b);
-        of_to[b] += row_counts;
+        const int is_allowed = cell[b] < infinity;
+        partners += is_allowed & column_counts[b];
+        of_to[b] += is_allowed & row_counts;
       }
+      of_from[a] = partners;
     }
   }
 

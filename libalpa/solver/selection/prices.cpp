@@ -34,7 +34,7 @@ class PriceSearch {
         deadline_(deadline),
         incident_(incident_edges(network)),
         elimination_(network, incident_, all_nodes(network),
-                     {.table_cells = 1e6, .total_work = max_exact_work}),
+                     {.table_cells = 1e6, .total_work = max_exact_work, .all_or_none = true}),
         local_search_(network, incident_),
         choice_(network.nodes.size(), 0) {
     exact_ = elimination_.hubs().empty();
@@ -57,7 +57,7 @@ class PriceSearch {
     } else {
       for (int k = 0; k < iterations_ && !exact_ && !done(); ++k) evaluate(price);
     }
-    find_reduced_costs();
+    if (!done()) find_reduced_costs();  // else nothing is left to be reduced
     return std::move(best_);
   }
 

@@ -13,7 +13,7 @@ struct PricedBound {
   double bound = 0;           ///< on the cost of every fitting choice
   std::vector<double> price;  ///< per time point, cost per byte
   /// By how much the bound rises at least when a node must take a strategy, with respect to
-  /// `reduction_bound`.
+  /// `reduction_bound`. Empty: the incumbent is within the gap, or there was no time.
   std::vector<std::vector<double>> reduced_costs;
   double reduction_bound = 0;
   std::vector<int>

@@ -142,7 +142,8 @@ bool NetworkSearch::solve_without_memory() {
   std::vector<int> nodes(network.nodes.size()), choice(nodes.size(), 0);
   std::iota(nodes.begin(), nodes.end(), 0);
   const auto incident = incident_edges(network);
-  Elimination elimination(network, incident, nodes, {.table_cells = 2e6, .total_work = 5e7});
+  Elimination elimination(network, incident, nodes,
+                          {.table_cells = 2e6, .total_work = 5e7, .all_or_none = true});
   if (elimination.hubs().empty()) {
     std::vector<std::vector<double>> costs;
     for (const auto& node : network.nodes) costs.push_back(node.cost);

@@ -80,5 +80,23 @@ TEST(Elimination, LeavesHubsOutWhereTablesWouldGrowTooLargeAndIsExactGivenThem) 
   }
 }
 
+TEST(Elimination, AskedForAllOrNoneLeavesAllWhereOneIsAHub) {
+  int with_hubs = 0;
+  for (std::uint32_t seed = 0; seed < 40; ++seed) {
+    const auto network = selection_network(
+        random_problem(seed, {.nodes = 7, .strategies = 4, .edges = static_cast<int>(seed)}));
+    const auto eliminated = [&](bool all_or_none) {
+      const Elimination elimination(network, incident_edges(network), all_nodes(network),
+                                    {.table_cells = 16, .total_work = 1e6, .all_or_none = all_or_none});
+      with_hubs += all_or_none && !elimination.hubs().empty();
+      return std::pair(elimination.hubs().empty(), elimination.members());
+    };
+    const auto [is_all, members] = eliminated(false);
+    EXPECT_EQ(eliminated(true), std::pair(is_all, is_all ? members : std::vector<int>())) << "seed " << seed;
+  }
+  EXPECT_GT(with_hubs, 5);
+  EXPECT_LT(with_hubs, 35);
+}
+
 }  // namespace
 }  // namespace alpa
