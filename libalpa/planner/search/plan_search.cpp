@@ -22,6 +22,7 @@
 #include "libalpa/planner/search/pin.h"
 #include "libalpa/planner/search/plan_selection.h"
 #include "libalpa/planner/search/planning_clock.h"
+#include "libalpa/planner/search/priced_graphs.h"
 #include "libalpa/planner/search/schedule_choice.h"
 #include "libalpa/planner/search/stage_search.h"
 
@@ -41,6 +42,7 @@ class PlanSearch {
         clock_(options.time_limit_s, log, options.stop),
         selection_(model, costs, options, devices_, clock_),
         baselines_(costs, options, selection_, clock_),
+        graphs_(model, costs, options),
         offered_(options, costs.cluster()) {}
 
   Plan run() {
@@ -72,15 +74,16 @@ class PlanSearch {
     PinnedPlan pin = *options_.pin;
     if (pin.schedule == kAnySchedule) pin.schedule = options_.schedule;
     check_batch(model_, pin.micro_batches);
-    check_pin(pin, priced(pin.micro_batches).graph, costs_.cluster().devices());
-    baselines_.try_pinned(priced(pin.micro_batches), pin);
+    check_pin(pin, graphs_.of(pin.micro_batches).graph, costs_.cluster().devices());
+    baselines_.try_pinned(graphs_.of(pin.micro_batches), pin);
   }
 
   void enter_methods() {
     const std::vector<int> counts = planned_micro_batches(model_, options_, costs_, devices_);
-    const Graph& graph = priced(counts.front()).graph;
+    const Graph& graph = graphs_.of(counts.front()).graph;
     refuse_states_that_cannot_fit(graph, costs_.cluster(), devices_);
     offered_.cut(graph, devices_);
+    graphs_.build_all(counts);
     baselines(counts);
     if (wants("search")) {
       search_all(counts);
@@ -95,7 +98,7 @@ class PlanSearch {
   /// Many micro-batches first, with which most models are best.
   void baselines(const std::vector<int>& counts) {
     for (auto count = counts.rbegin(); count != counts.rend(); ++count) {
-      const bool are_done = has_time() && baselines_.try_all(priced(*count), *count, devices_);
+      const bool are_done = has_time() && baselines_.try_all(graphs_.of(*count), *count, devices_);
       if (!are_done) left_out_.note("baselines", *count);
     }
     baselines_.note_left();
@@ -105,7 +108,7 @@ class PlanSearch {
   void search_beside() {
     devices_ = selection_.freeze().devices();
     const std::vector<int> counts = planned_micro_batches(model_, options_, costs_, devices_);
-    offered_.cut(priced(counts.front()).graph, devices_);
+    offered_.cut(graphs_.of(counts.front()).graph, devices_);
     search_all(counts);
   }
 
@@ -123,7 +126,7 @@ class PlanSearch {
         unsearched_.push_back(count);
       else
         search_any(count, first_axes);
-      if (!open_.contains(count)) graphs_.erase(count);  // its prices take the most of what planning holds
+      if (!open_.contains(count)) graphs_.erase(count);
     }
     while (const std::optional<int> count = unsearched_beside_fastest(counts)) {
       std::erase(unsearched_, *count);
@@ -139,12 +142,11 @@ class PlanSearch {
     while (!open_.empty()) {
       const auto least =
           std::ranges::min_element(open_, {}, [](const auto& each) { return each.second.bound.step_s; });
-      const int count = least->first;
+      const auto& [count, open] = *least;
       prove(count, enough_s);
-      if (const double bound_s = open_.at(count).bound.step_s; bound_s > 0)
-        enough_s = std::min(enough_s, bound_s);
-      open_.erase(count);
+      if (open.bound.step_s > 0) enough_s = std::min(enough_s, open.bound.step_s);
       graphs_.erase(count);
+      open_.erase(least);
     }
   }
 
@@ -197,14 +199,6 @@ class PlanSearch {
     return found == found_.end() ? infinity : found->second.estimate_s;
   }
 
-  PricedGraph& priced(int micro_batches) {
-    auto& known = graphs_[micro_batches];
-    if (!known)
-      known = std::make_unique<PricedGraph>(model_.graph(model_.batch / micro_batches), costs_,
-                                            options_.constraints);
-    return *known;
-  }
-
   /// What there is no time for is left out, once there is a plan or a stop was asked for.
   bool has_time() const { return !clock_.is_over() || (!selection_.has_winner() && !clock_.is_stopped()); }
 
@@ -230,7 +224,7 @@ class PlanSearch {
     }
     const bool is_uniform = costs_.cluster().parts.empty();  // else stages may be faster where they lie
     if (!is_uniform) space.cutoff_s = space.best_s = space.best_step_s = infinity;
-    PricedGraph& graph = priced(micro_batches);
+    PricedGraph& graph = graphs_.of(micro_batches);
     auto search = std::make_unique<StageSearch>(graph.planning, space, graph.book, clock_);
     SearchOutcome found = search->search();
     if (found.out_of_time) left_out_.note_cut_short();
@@ -253,7 +247,7 @@ class PlanSearch {
                               : proved_on_fastest(space, enough_s);
     if (found.out_of_time) left_out_.note_cut_short();
     take_bound(found, bound);
-    enter(std::move(found.proposals), priced(micro_batches), space, "search");
+    enter(std::move(found.proposals), graphs_.of(micro_batches), space, "search");
   }
 
   static SearchSpace named(SearchSpace space, int micro_batches) {
@@ -340,8 +334,8 @@ class PlanSearch {
   /// A bound has to hold where it lies on the fastest.
   SearchOutcome proved_on_fastest(const SearchSpace& space, double enough_s) {
     const CostModel fastest = costs_.extrapolated(best_of_parts(costs_.cluster()));
-    PricedGraph graph(model_.graph(model_.batch / space.micro_batches), fastest, options_.constraints);
-    StageSearch search(graph.planning, space, graph.book, clock_);
+    const std::unique_ptr<PricedGraph> graph = graphs_.build(space.micro_batches, fastest);
+    StageSearch search(graph->planning, space, graph->book, clock_);
     SearchOutcome found = search.search();
     if (!found.out_of_time) found = search.prove(space.best_s, space.best_step_s, enough_s);
     found.proposals.clear();  // they take longer where they lie
@@ -375,7 +369,7 @@ class PlanSearch {
   PlanningClock clock_;
   PlanSelection selection_;
   BaselineTrials baselines_;
-  std::map<int, std::unique_ptr<PricedGraph>> graphs_;  ///< by micro-batches
+  PricedGraphs graphs_;
   OfferedSpaces offered_;
   SearchedSpaces spaces_;
   struct Found {

@@ -179,12 +179,12 @@ void PlanSelection::simulate_all_of_it() {
   std::vector<std::size_t> near;
   for (std::size_t i = 0; i < entries_.size(); ++i)
     if (entries_[i].stages == stages && entries_[i].candidate.step_s <= near_s) near.push_back(i);
-  for (const std::size_t i : near) {
-    auto& [candidate, plan, _] = entries_[i];
+  run_tasks(static_cast<int>(near.size()), thread_count(options_.threads), [&](int i) {
+    auto& [candidate, plan, _] = entries_[near[i]];
     predict(plan, graph, costs_);
     candidate.step_s = plan.prediction.step_s;
     candidate.busiest = plan.prediction.meshes[busiest_mesh(plan.prediction)];
-  }
+  });
   best_ = *std::ranges::min_element(near, {}, [&](std::size_t i) { return entries_[i].candidate.step_s; });
   Plan& chosen = entries_[*best_].plan;
   chosen.prediction.step_error_s = predicted_error_s(chosen, graph, costs_, chosen.prediction.step_s);

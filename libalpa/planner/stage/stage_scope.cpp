@@ -1,6 +1,7 @@
 #include "libalpa/planner/stage/stage_scope.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace alpa {
 
@@ -45,6 +46,8 @@ StageScope::StageScope(const PlanningGraph& planning, const StageRequest& reques
   std::sort(canonical_nodes_.begin(), canonical_nodes_.end(), [&](NodeIndex a, NodeIndex b) {
     return std::pair(node(a).phase, a) < std::pair(node(b).phase, b);
   });
+  for (const Phase segment : {Phase::forward, Phase::backward, Phase::update})
+    uses_.emplace(segment, Uses(*this, segment));
 }
 
 NodeIndex StageScope::canonical_node(NodeIndex n) const {
@@ -80,16 +83,20 @@ bool StageScope::is_recomputed(ValueIndex v) const {
   return makes(v) && !saved(v) && runs_again(value(v).producer);
 }
 
-std::vector<StageScope::Use> StageScope::uses_in(ValueIndex v, Phase segment) const {
-  std::vector<Use> uses;
-  for (const NodeIndex user : planning_.uses.users_of(v)) {
-    if (!has(user)) continue;
-    if (node(user).phase != segment && !(segment == Phase::backward && runs_again(user))) continue;
-    const std::vector<ValueIndex>& operands = node(user).operands;
-    for (std::size_t i = 0; i < operands.size(); ++i)
-      if (operands[i] == v) uses.push_back({user, static_cast<int>(i)});
-  }
-  return uses;
+StageScope::Uses::Uses(const StageScope& scope, Phase segment) : begin_(scope.graph().values.size() + 1, 0) {
+  const auto for_each = [&](const auto& take) {
+    for (const NodeIndex n : scope.nodes()) {
+      const bool runs = scope.node(n).phase == segment || (segment == Phase::backward && scope.runs_again(n));
+      const std::vector<ValueIndex>& operands = scope.node(n).operands;
+      for (std::size_t i = 0; runs && i < operands.size(); ++i)
+        take(operands[i], Use{n, static_cast<int>(i)});
+    }
+  };
+  for_each([&](ValueIndex v, const Use&) { ++begin_[v + 1]; });
+  std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
+  all_.resize(begin_.back());
+  std::vector<std::size_t> next = begin_;
+  for_each([&](ValueIndex v, const Use& use) { all_[next[v]++] = use; });
 }
 
 bool StageScope::made_in(ValueIndex v, Phase segment) const {

@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "libalpa/planner/stage/planning_graph.h"
@@ -51,8 +52,8 @@ class StageScope {
     NodeIndex node;
     int operand;
   };
-  /// Those of nodes that run in a segment, recomputed ones in the backward too.
-  std::vector<Use> uses_in(ValueIndex value, Phase segment) const;
+  /// Those of nodes that run in a segment, recomputed ones in the backward too, in the graph's order.
+  std::span<const Use> uses_in(ValueIndex value, Phase segment) const { return uses_.at(segment).of(value); }
 
   /// Whether a node makes the value in that segment, for the first time or again.
   bool made_in(ValueIndex value, Phase segment) const;
@@ -72,6 +73,19 @@ class StageScope {
   const PlanningGraph& planning() const { return planning_; }
 
  private:
+  /// Those in one segment, by value.
+  class Uses {
+   public:
+    Uses(const StageScope&, Phase segment);
+    std::span<const Use> of(ValueIndex value) const {
+      return std::span(all_).subspan(begin_[value], begin_[value + 1] - begin_[value]);
+    }
+
+   private:
+    std::vector<std::size_t> begin_;  ///< [value] in `all_`
+    std::vector<Use> all_;
+  };
+
   StageSemantics semantics_;
   const PlanningGraph& planning_;
   const StageRequest request_;
@@ -82,6 +96,7 @@ class StageScope {
   std::map<ValueIndex, ValueIndex> canonical_state_;
   Indexed<ValueIndex, bool> kept_;  ///< saved
   Indexed<NodeIndex, bool> runs_again_;
+  std::map<Phase, Uses> uses_;
 };
 
 /// Index of a value among a node's operands or results.

@@ -150,8 +150,7 @@ class Builder {
       propose(option(n, o).results[result], layouts);
   }
 
-  void propose_as_used(ValueIndex v, const std::vector<StageScope::Use>& uses,
-                       std::vector<int>& layouts) const {
+  void propose_as_used(ValueIndex v, std::span<const StageScope::Use> uses, std::vector<int>& layouts) const {
     for (const auto& [user, operand] : uses) {
       const NodeIndex n = scope_.canonical_node(user);
       for (const int o : built_.variables[built_.of_node.at(n)].choices) {
@@ -246,7 +245,8 @@ class Builder {
   }
 
   void connect(Source from, ValueIndex v, Phase segment) {
-    std::vector<StageScope::Use> uses = scope_.uses_in(v, segment);
+    const std::span<const StageScope::Use> in_order = scope_.uses_in(v, segment);
+    std::vector<StageScope::Use> uses(in_order.begin(), in_order.end());
     const bool from_last = segment == Phase::update && scope_.value(v).kind != ValueKind::input;
     if (from_last) std::ranges::reverse(uses);
     for (const auto& [user, operand] : uses) {
