@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <iterator>
+#include <numeric>
 #include <tuple>
 
 #include "libalpa/base/infinity.h"
@@ -197,13 +199,19 @@ bool StageModes::find_templates(PlanningClock& clock) {
     bool is_whole = true;
   };
   std::vector<Found> found(fronts_.size());
-  for (const Fronts& of_mesh : fronts_)
-    for (const auto& front : of_mesh) {
+  std::vector<std::int64_t> work(fronts_.size());
+  std::vector<std::size_t> largest_first(fronts_.size());  // so that threads end together
+  for (std::size_t i = 0; i < fronts_.size(); ++i)
+    for (const auto& front : fronts_[i]) {
       std::int64_t& cells = cells_[device_count(front->mesh())];
       cells = std::max(cells, front->cells());
+      work[i] += front->cells();
     }
+  std::iota(largest_first.begin(), largest_first.end(), 0);
+  std::ranges::stable_sort(largest_first, std::ranges::greater(), [&](std::size_t i) { return work[i]; });
   clock.begin(options_.name + ": layers solved on their meshes", static_cast<int>(fronts_.size()));
-  run_tasks(static_cast<int>(fronts_.size()), options_.threads, [&](int i) {
+  run_tasks(static_cast<int>(fronts_.size()), options_.threads, [&](int next) {
+    const std::size_t i = largest_first[next];
     const Fronts of_mesh = std::move(fronts_[i]);
     const auto deadline = [&] { return Deadline(std::max(0.0, clock.left_s()), clock.stop()); };
     for (const auto& front : of_mesh) front->find_templates(deadline());
