@@ -83,7 +83,6 @@ class PlanSearch {
     const Graph& graph = graphs_.of(counts.front()).graph;
     refuse_states_that_cannot_fit(graph, costs_.cluster(), devices_);
     offered_.cut(graph, devices_);
-    graphs_.build_all(counts);
     baselines(counts);
     if (wants("search")) {
       search_all(counts);
@@ -96,10 +95,11 @@ class PlanSearch {
   }
 
   /// Many micro-batches first, with which most models are best.
-  void baselines(const std::vector<int>& counts) {
-    for (auto count = counts.rbegin(); count != counts.rend(); ++count) {
-      const bool are_done = has_time() && baselines_.try_all(graphs_.of(*count), *count, devices_);
-      if (!are_done) left_out_.note("baselines", *count);
+  void baselines(std::vector<int> counts) {
+    std::ranges::reverse(counts);
+    for (std::span<const int> left = counts; !left.empty(); left = left.subspan(1)) {
+      const bool are_done = has_time() && baselines_.try_all(graphs_.first_of(left), left.front(), devices_);
+      if (!are_done) left_out_.note("baselines", left.front());
     }
     baselines_.note_left();
   }

@@ -1,7 +1,8 @@
 #pragma once
+#include <algorithm>
 #include <map>
 #include <memory>
-#include <vector>
+#include <span>
 
 #include "libalpa/base/parallel_tasks.h"
 #include "libalpa/planner/planner_options.h"
@@ -21,12 +22,16 @@ class PricedGraphs {
     return *known;
   }
 
-  /// Beside each other.
-  void build_all(const std::vector<int>& counts) {
+  /// That of the first. Unless it is there, the next ones are made beside it, as many as there are threads.
+  PricedGraph& first_of(std::span<const int> counts) {
+    const int first = counts.front(), threads = thread_count(options_.threads);
+    if (all_[first]) return *all_[first];
+    counts = counts.first(std::min(static_cast<std::size_t>(threads), counts.size()));
     for (const int count : counts) all_[count];
-    run_tasks(static_cast<int>(counts.size()), thread_count(options_.threads), [&](int i) {
+    run_tasks(static_cast<int>(counts.size()), threads, [&](int i) {
       if (auto& known = all_.at(counts[i]); !known) known = build(counts[i], costs_);
     });
+    return *all_[first];
   }
 
   /// One of its own, under other prices.
