@@ -139,6 +139,18 @@ TEST(BestPartitions, LoseNoMoreThanCountsAsAlike) {
   }
 }
 
+// Tables of several slowest stages are filled beside each other then, and some for nothing.
+TEST(BestPartitions, AreTheSameWhateverTheThreads) {
+  for (std::uint32_t seed = 0; seed < 5; ++seed) {
+    const StageChoices choices = random_choices(seed, 9, 8);
+    for (const double alike : {0.0, 0.05}) {
+      const std::vector<Partition> by_one = best_partitions(choices, 1, alike);
+      EXPECT_EQ(best_partitions(choices, 1, alike, {.threads = 2}), by_one) << "seed " << seed;
+      EXPECT_EQ(best_partitions(choices, 1, alike, {.threads = 7}), by_one) << "seed " << seed;
+    }
+  }
+}
+
 TEST(NearPartitions, AreTheBestOfAllInTheirOrder) {
   for (std::uint32_t seed = 0; seed < 100; ++seed) {
     const StageChoices choices = random_choices(seed, 4, 5, seed % 2 ? 20 : 2000);
