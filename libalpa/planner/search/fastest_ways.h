@@ -3,7 +3,7 @@
 #include <array>
 #include <vector>
 
-#include "libalpa/planner/search/stage_partition.h"
+#include "libalpa/planner/search/stage_choices.h"
 
 namespace alpa {
 

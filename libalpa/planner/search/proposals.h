@@ -3,7 +3,7 @@
 
 #include "libalpa/planner/search/pipeline_bound.h"
 #include "libalpa/planner/search/solved_stages.h"
-#include "libalpa/planner/search/stage_partition.h"
+#include "libalpa/planner/search/stage_choices.h"
 #include "libalpa/planner/search/stage_solver.h"
 #include "libalpa/planner/stage/stage_problem.h"
 

@@ -3,7 +3,7 @@
 #include <tuple>
 #include <vector>
 
-#include "libalpa/planner/search/stage_partition.h"
+#include "libalpa/planner/search/stage_choices.h"
 #include "libalpa/planner/search/stage_solver.h"
 
 namespace alpa {

@@ -5,7 +5,7 @@
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/planner/search/layer_sums.h"
-#include "libalpa/planner/search/stage_partition.h"
+#include "libalpa/planner/search/stage_choices.h"
 #include "libalpa/planner/search/stage_templates.h"
 
 namespace alpa {

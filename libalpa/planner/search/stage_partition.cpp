@@ -2,74 +2,11 @@
 
 #include <algorithm>
 #include <span>
-#include <utility>
+
+#include "libalpa/planner/search/least_sums.h"
 
 namespace alpa {
 namespace {
-
-/// Whether a way is as good as another in all respects.
-bool beats(const StageWay& a, const StageWay& b) {
-  return a.most_in_flight >= b.most_in_flight && a.seconds.first <= b.seconds.first &&
-         a.seconds.others <= b.seconds.others && a.seconds.update <= b.seconds.update;
-}
-
-using Slowest = StageChoices::Slowest;
-
-/// Where stages may end within a bound.
-class Ends {
- public:
-  Ends(const StageChoices& choices, double most_update)
-      : layers_(choices.layers()), least_(layers_, choices.sizes().size(), infinity) {
-    for (int first = 0; first < layers_; ++first)
-      for (int end = layers_; end > first; --end)
-        for (std::size_t s = 0; s < choices.sizes().size(); ++s) {
-          double& least = least_.at(first, end, s);
-          if (end < layers_) least = least_.at(first, end + 1, s);
-          for (const StageSides& sides : kEverySides)
-            for (const StageWay& way : choices.ways(first, end, s, sides))
-              if (way.seconds.update <= most_update) least = std::min(least, way.seconds.others);
-        }
-  }
-
-  /// The last one at which a stage may end whose further micro-batches take no more than that.
-  int last(int first, std::size_t size, double most_others) const {
-    int end = first;
-    while (end < layers_ && least_.at(first, end + 1, size) <= most_others) ++end;
-    return end;
-  }
-
- private:
-  int layers_;
-  SpanTable<double> least_;  ///< no stage that ends there or later does all but its first micro-batch in less
-};
-
-/// Those stages of which none is slower than a bound, as of PipelineStages.
-class StagesWithin {
- public:
-  StagesWithin(const StageChoices& choices, const Ends& ends, const Slowest& bound)
-      : choices_(choices), bound_(bound) {
-    for (int first = 0; first < layers(); ++first)
-      for (std::size_t s = 0; s < sizes().size(); ++s) last_end_.push_back(ends.last(first, s, bound.others));
-  }
-
-  int layers() const { return choices_.layers(); }
-  int devices() const { return choices_.devices(); }
-  int most_stages() const { return choices_.most_stages(); }
-  const std::vector<int>& sizes() const { return choices_.sizes(); }
-  int last_end(int first, std::size_t size) const {
-    return last_end_[static_cast<std::size_t>(first) * sizes().size() + size];
-  }
-  bool allows(int left, int first, int end, std::size_t size) const {
-    return std::ranges::any_of(kEverySides, [&](const StageSides& sides) {
-      return choices_.fastest(left, first, end, size, sides, bound_) != nullptr;
-    });
-  }
-
- private:
-  const StageChoices& choices_;
-  const Slowest bound_;
-  std::vector<int> last_end_;  ///< [first layer, size]
-};
 
 /// Whether there are devices enough for a pipeline of so many stages or more, wherever its neighbours lie.
 bool suffice(const StagesWithin& stages, int least_stages) {
@@ -80,98 +17,6 @@ bool suffice(const StagesWithin& stages, int least_stages) {
   }
   return false;
 }
-
-/// The least sum of stages none of which takes longer than a bound.
-class LeastSum {
- public:
-  LeastSum(const StageChoices& choices, const Ends& ends, FillOptions options)
-      : choices_(choices), ends_(ends), options_(std::move(options)) {}
-
-  void fill(const Slowest& bound) {
-    const auto before = [&](int left, int first, int end, std::size_t s) {
-      const int size = choices_.sizes()[s];
-      BySides<const StageWay*> ways;
-      for (const StageSides& sides : kEverySides)
-        ways[sides] = choices_.fastest(left, first, end, s, sides, bound);
-      return [=, this](int devices, const Entry& after, Entry& with) {
-        const StageWay* way = ways[choices_.places().sides(size, devices)];
-        if (way && way->seconds.first + after.sum < with.sum)
-          with = {way->seconds.first + after.sum, end, size, way->id};
-      };
-    };
-    table_.fill(StagesWithin(choices_, ends_, bound), {.sum = 0}, options_, before);
-  }
-
-  /// None where there is none.
-  std::vector<Partition::Stage> stages(int count) const {
-    std::vector<Partition::Stage> stages;
-    int first = 0, devices = choices_.devices();
-    if (sum(count) == infinity) return stages;
-    for (int left = count; left > 0; --left) {
-      const Entry& entry = *table_.at(left, first, devices);
-      stages.push_back({entry.end_layer, entry.devices, entry.way});
-      first = stages.back().end_layer;
-      devices -= stages.back().devices;
-    }
-    return stages;
-  }
-
-  double sum(int count) const { return sum_of(count, 0, choices_.devices()); }
-  /// Of so many stages from one layer on.
-  double sum_of(int left, int first, int devices) const {
-    const Entry* known = table_.at(left, first, devices);
-    return known ? known->sum : infinity;
-  }
-
- private:
-  struct Entry {
-    double sum = infinity;
-    int end_layer = 0, devices = 0, way = 0;  ///< of the first stage
-    bool empty() const { return sum == infinity; }
-  };
-
-  const StageChoices& choices_;
-  const Ends& ends_;
-  const FillOptions options_;
-  PipelineTable<Entry> table_;
-};
-
-/// Those of several slowest stages, each from when it is asked for on; the next ones are filled beside it.
-class LeastSums {
- public:
-  /// `slowest`: in the order in which they are asked for. Keeps references.
-  LeastSums(const StageChoices& choices, const Ends& ends, double most_update,
-            const std::vector<double>& slowest, const FillOptions& options)
-      : choices_(choices), ends_(ends), most_update_(most_update), slowest_(slowest), options_(options) {}
-
-  /// `most`: no slower ones are asked for, as far as is known by now.
-  const LeastSum& of(std::size_t at, double most) {
-    if (at >= begin_ + tables_.size()) fill_from(at, most);
-    return tables_[at - begin_];
-  }
-
- private:
-  static constexpr int kAtOnce = 4;  ///< more may be of no use once the first are known
-
-  void fill_from(std::size_t begin, double most) {
-    int count = 1;
-    while (count < std::min(kAtOnce, options_.threads) && begin + count < slowest_.size() &&
-           slowest_[begin + count] <= most)
-      ++count;
-    begin_ = begin;
-    const FillOptions of_each{std::max(1, options_.threads / count), options_.stops};
-    tables_ = std::vector<LeastSum>(static_cast<std::size_t>(count), LeastSum(choices_, ends_, of_each));
-    run_tasks(count, count, [&](int i) { tables_[i].fill({slowest_[begin + i], most_update_}); });
-  }
-
-  const StageChoices& choices_;
-  const Ends& ends_;
-  const double most_update_;
-  const std::vector<double>& slowest_;
-  const FillOptions& options_;
-  std::size_t begin_ = 0;
-  std::vector<LeastSum> tables_;  ///< from begin_ on
-};
 
 /// What each of the stages takes.
 std::vector<StageSeconds> seconds_of(const StageChoices& choices,
@@ -228,7 +73,7 @@ class BestPartitions {
 
   /// All but the update of the best partition with updates within a bound: less than that is not possible.
   double look_within(double most_update) {
-    const Ends ends(choices_, most_update);
+    const StageEnds ends(choices_, most_update);
     const auto least = std::partition_point(others_.begin(), others_.end(), [&](double others) {
       return !options_.stopped() &&
              !suffice(StagesWithin(choices_, ends, {others, most_update}), least_stages_);
@@ -345,7 +190,7 @@ class NearPartitions {
   }
 
   const StageChoices& choices_;
-  const Ends ends_;
+  const StageEnds ends_;
   LeastSum rest_;
   double most_s_;
   const std::size_t count_;
@@ -355,56 +200,6 @@ class NearPartitions {
 };
 
 }  // namespace
-
-double pipeline_seconds(const std::vector<StageSeconds>& stages) {
-  double sum = 0, slowest = 0, update = 0;
-  for (const StageSeconds& stage : stages) {
-    sum += stage.first;
-    slowest = std::max(slowest, stage.others);
-    update = std::max(update, stage.update);
-  }
-  return sum + slowest + update;
-}
-
-StageChoices::StageChoices(int layers, const StagePlaces& places, std::vector<int> sizes,
-                           std::vector<int> in_flight)
-    : layers_(layers),
-      places_(places),
-      sizes_(std::move(sizes)),
-      in_flight_(std::move(in_flight)),
-      ways_(layers, sizes_.size()) {}
-
-std::size_t StageChoices::index_of(int size) const {
-  return static_cast<std::size_t>(std::ranges::find(sizes_, size) - sizes_.begin());
-}
-
-void StageChoices::offer(int first, int end, int size, const StageSides& sides, StageWay way) {
-  std::vector<StageWay>& known = ways_.at(first, end, index_of(size))[sides];
-  for (const StageWay& other : known)
-    if (beats(other, way)) return;
-  std::erase_if(known, [&](const StageWay& other) { return beats(way, other); });
-  known.push_back(way);
-}
-
-const StageWay* StageChoices::fastest(int left, int first, int end, std::size_t size, const StageSides& sides,
-                                      const Slowest& bound) const {
-  const StageWay* best = nullptr;
-  for (const StageWay& way : ways(first, end, size, sides))
-    if (way.most_in_flight >= in_flight_[left] && way.seconds.others <= bound.others &&
-        way.seconds.update <= bound.update && (!best || way.seconds.first < best->seconds.first))
-      best = &way;
-  return best;
-}
-
-std::vector<double> StageChoices::distinct(double StageSeconds::*part) const {
-  std::vector<double> distinct;
-  for (const BySides<std::vector<StageWay>>& of_span : ways_.all())
-    for (const std::vector<StageWay>& ways : of_span)
-      for (const StageWay& way : ways) distinct.push_back(way.seconds.*part);
-  std::sort(distinct.begin(), distinct.end());
-  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-  return distinct;
-}
 
 std::vector<Partition> best_partitions(const StageChoices& choices, int least_stages, double alike,
                                        const FillOptions& options) {

@@ -12,6 +12,7 @@
 #include "libalpa/planner/search/proposals.h"
 #include "libalpa/planner/search/schedule_choice.h"
 #include "libalpa/planner/search/solved_stages.h"
+#include "libalpa/planner/search/stage_partition.h"
 
 namespace alpa {
 namespace {

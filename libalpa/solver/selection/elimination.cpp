@@ -94,7 +94,7 @@ void Elimination::find_order(const std::vector<std::vector<int>>& incident, cons
     if (work_ + graph.work(k) > limits.total_work || graph.table_cells(k) > limits.table_cells) {
       const int hub = graph.dearest();
       hubs_.push_back(region[hub]);
-      if (limits.all_or_none) return leave_all();
+      if (limits.all_or_none) break;
       graph.remove(hub);
       continue;
     }
@@ -105,6 +105,7 @@ void Elimination::find_order(const std::vector<std::vector<int>>& incident, cons
     members_.push_back(region[k]);
     graph.eliminate(k);
   }
+  if (limits.all_or_none && !hubs_.empty()) members_.clear(), steps_.clear();
   step_of_.assign(network_.nodes.size(), -1);
   for (int s = 0; s < std::ssize(steps_); ++s) step_of_[steps_[s].node] = s;
   for (Step& step : steps_) {
@@ -113,12 +114,6 @@ void Elimination::find_order(const std::vector<std::vector<int>>& incident, cons
     for (int other : step.scope) step.extent.push_back(network_.strategies(other));
     choose_rows(step);
   }
-}
-
-void Elimination::leave_all() {
-  members_.clear();
-  steps_.clear();
-  work_ = 0;
 }
 
 /// Rows are long enough for vectors where that takes more than the last of the scope.

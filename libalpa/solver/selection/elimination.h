@@ -61,7 +61,6 @@ class Elimination {
   };
 
   void find_order(const std::vector<std::vector<int>>& incident, const std::vector<int>& region, Limits);
-  void leave_all();
   void place_factors(const std::vector<std::vector<int>>& incident);
   static void choose_rows(Step&);
   static std::vector<int> places_in_row(const Step&, const Factor&);
