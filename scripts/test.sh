@@ -18,7 +18,7 @@ left_out=()
 threaded=(base comm emulated_nccl device planner profiler solver runtime checkpoint trainer)  # what ThreadSanitizer has something to see in
 
 for preset in "${wanted[@]}"; do
-  echo "== $preset"
+  echo "== $preset, after $((SECONDS / 60)) minutes"
   if [ "$preset" = cuda ] && ! command -v nvcc >/dev/null && [ ! -x /usr/local/cuda/bin/nvcc ]; then
     echo "skipped: no nvcc on this machine"
     continue
@@ -37,6 +37,7 @@ for preset in "${wanted[@]}"; do
     *) targets=(all) ;;
   esac
   cmake --build --preset "$preset" --target "${targets[@]}" -- -j"$jobs"
+  echo "== $preset is built, after $((SECONDS / 60)) minutes"
   tested=(ctest --preset "$preset" -j"$jobs" --output-junit "$here/build/$preset/tests.xml")
   case $preset in
     # Jobs and ranks that leave together wait more than they work, so two tests more may run; a starved machine may fail one

@@ -90,7 +90,7 @@ std::string schedule_line(const PlanFacts& f) {
       slower.push_back(fmt::format("{} {} ({:+.1f} %)", c.schedule, seconds_text(c.step_s),
                                    100 * (c.step_s / f.prediction.step_s - 1)));
   if (slower.empty() && none.empty()) return "";
-  if (!none.empty()) slower.push_back(fmt::format("no plan under {}", fmt::join(none, ", ")));
+  if (!none.empty()) slower.push_back(fmt::format("none as fast under {}", fmt::join(none, ", ")));
   return fmt::format("{:<10} {}; the same stages: {}\n", "schedule", f.schedule, fmt::join(slower, ", "));
 }
 

@@ -84,7 +84,7 @@ TEST(PlanSummary, SaysWhatTheSameStagesTakeUnderOtherSchedules) {
   const std::string text = summary(tried("search", {slower, lacking}));
   EXPECT_THAT(
       text,
-      HasSubstr("schedule   1f1b; the same stages: gpipe 12.00 ms (+20.0 %), no plan under zero-bubble\n"));
+      HasSubstr("schedule   1f1b; the same stages: gpipe 12.00 ms (+20.0 %), none as fast under zero-bubble\n"));
   EXPECT_THAT(text, HasSubstr("runner-up  none: no other plan that was tried fits\n"));
   EXPECT_THAT(summary(tried("search", {})), testing::Not(HasSubstr("the same stages")));
 }

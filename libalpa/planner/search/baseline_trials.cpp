@@ -53,7 +53,7 @@ bool BaselineTrials::try_all(PricedGraph& graph, int micro_batches, int devices)
   for (; !all.empty(); longest_s *= kPatience) {
     std::vector<Trial> waiting;
     for (; !all.empty(); leave_slow(all)) {
-      if (is_out_of_time()) return false;
+      if (!selection_.has_time()) return false;
       const std::ptrdiff_t at_once = clock_.is_over() ? 1 : 8;  // whatever the number of threads
       const auto end = all.begin() + std::min(std::ssize(all), at_once);
       std::vector<PinnedPlan> tried;
@@ -128,7 +128,8 @@ bool BaselineTrials::price_meshes(PricedGraph& graph, const std::vector<Bounded>
     for (const StageRequest& request : each.pinned.stages) meshes.insert(request.mesh);
   clock_.begin(name + ": meshes priced", static_cast<int>(meshes.size()));
   return graph.book.price(
-      {meshes.begin(), meshes.end()}, threads_, [&] { return is_out_of_time(); }, [&] { clock_.one_done(); });
+      {meshes.begin(), meshes.end()}, threads_, [&] { return !selection_.has_time(); },
+      [&] { clock_.one_done(); });
 }
 
 std::vector<BaselineTrials::Trial> BaselineTrials::try_out(const PricedGraph& graph,

@@ -38,7 +38,6 @@ class BaselineTrials {
     ProposalTrial outcome;
   };
 
-  bool is_out_of_time() const { return clock_.is_over() && (selection_.has_winner() || clock_.is_stopped()); }
   double most_s() const;
   /// Notes those that the constraints forbid, each once.
   bool is_against(const PinnedPlan&, const Graph&);

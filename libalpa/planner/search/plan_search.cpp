@@ -16,14 +16,13 @@
 #include "libalpa/planner/search/baseline_trials.h"
 #include "libalpa/planner/search/before_search.h"
 #include "libalpa/planner/search/bound_coverage.h"
-#include "libalpa/planner/search/even_stages.h"
 #include "libalpa/planner/search/left_out.h"
 #include "libalpa/planner/search/offered_spaces.h"
 #include "libalpa/planner/search/pin.h"
 #include "libalpa/planner/search/plan_selection.h"
 #include "libalpa/planner/search/planning_clock.h"
 #include "libalpa/planner/search/priced_graphs.h"
-#include "libalpa/planner/search/schedule_choice.h"
+#include "libalpa/planner/search/search_trials.h"
 #include "libalpa/planner/search/stage_search.h"
 
 namespace alpa {
@@ -43,7 +42,8 @@ class PlanSearch {
         selection_(model, costs, options, devices_, clock_),
         baselines_(costs, options, selection_, clock_),
         graphs_(model, costs, options),
-        offered_(options, costs.cluster()) {}
+        offered_(options, costs.cluster()),
+        trials_(costs, options, offered_, selection_, clock_, log) {}
 
   Plan run() {
     if (options_.pin)
@@ -98,7 +98,8 @@ class PlanSearch {
   void baselines(std::vector<int> counts) {
     std::ranges::reverse(counts);
     for (std::span<const int> left = counts; !left.empty(); left = left.subspan(1)) {
-      const bool are_done = has_time() && baselines_.try_all(graphs_.first_of(left), left.front(), devices_);
+      const bool are_done =
+          selection_.has_time() && baselines_.try_all(graphs_.first_of(left), left.front(), devices_);
       if (!are_done) left_out_.note("baselines", left.front());
     }
     baselines_.note_left();
@@ -152,7 +153,7 @@ class PlanSearch {
 
   std::vector<int> searched_by_found() const {
     std::vector<int> counts = spaces_.counts();
-    std::ranges::stable_sort(counts, {}, [&](int count) { return found_s(count); });
+    std::ranges::stable_sort(counts, {}, [&](int count) { return trials_.best_estimate_s(count); });
     return counts;
   }
 
@@ -171,15 +172,15 @@ class PlanSearch {
 
   /// The best so far, which has so many micro-batches, is much better with it.
   bool gains_by_selective(int micro_batches) const {
-    const auto found = found_.find(micro_batches);
-    return offered_.leaves_selective_out() && found != found_.end() &&
-           found->second.selective_gain > stage_effort(options_.effort).selective_gain &&
-           found->second.estimate_s <= selection_.best_estimate_s();
+    return offered_.leaves_selective_out() &&
+           trials_.selective_gain(micro_batches) > stage_effort(options_.effort).selective_gain &&
+           trials_.best_estimate_s(micro_batches) <= selection_.best_estimate_s();
   }
 
   std::optional<int> unsearched_beside_fastest(const std::vector<int>& counts) const {
-    const auto fastest = std::ranges::min_element(
-        counts, {}, [&](int count) { return std::min(baselines_.best_estimate_s(count), found_s(count)); });
+    const auto fastest = std::ranges::min_element(counts, {}, [&](int count) {
+      return std::min(baselines_.best_estimate_s(count), trials_.best_estimate_s(count));
+    });
     const auto begin = fastest == counts.begin() ? fastest : fastest - 1;
     const auto end = fastest + 1 == counts.end() ? fastest + 1 : fastest + 2;
     const auto found = std::find_if(
@@ -192,15 +193,6 @@ class PlanSearch {
     const double known = baselines_.best_estimate_s(micro_batches);
     return known < infinity ? known : kNoBaseline_s * (1 + 1.0 / micro_batches);
   }
-
-  /// Of what was searched with so many micro-batches.
-  double found_s(int micro_batches) const {
-    const auto found = found_.find(micro_batches);
-    return found == found_.end() ? infinity : found->second.estimate_s;
-  }
-
-  /// What there is no time for is left out, once there is a plan or a stop was asked for.
-  bool has_time() const { return !clock_.is_over() || (!selection_.has_winner() && !clock_.is_stopped()); }
 
   /// Of those, plans that are better than the best so far.
   SearchSpace better_within(const PlanSpace& within) const {
@@ -215,7 +207,7 @@ class PlanSearch {
   /// the space.
   std::unique_ptr<StageSearch> search(int micro_batches, const std::string& method, SearchSpace space,
                                       StepBound* bound = nullptr) {
-    if (!has_time()) return left_out_.note(space.name, micro_batches), nullptr;
+    if (!selection_.has_time()) return left_out_.note(space.name, micro_batches), nullptr;
     space = named(std::move(space), micro_batches);
     if (space.least_stages > space.most_stages || stage_sizes(space, costs_.cluster()).empty()) {
       if (bound) *bound = {};
@@ -232,14 +224,14 @@ class PlanSearch {
     log_.debug(fmt::format("{}: {} proposals", space.name, found.proposals.size()));
     if (found.proposals.empty() && found.shortfall.bytes > 0)
       selection_.note_shortfall(space.name, found.shortfall);
-    enter(std::move(found.proposals), graph, space, method);
+    trials_.try_all(std::move(found.proposals), graph, space, method);
     return search;
   }
 
   /// The bound on the widest space that was searched with so many micro-batches, now that the best of all is
   /// known.
   void prove(int micro_batches, double enough_s) {
-    if (!has_time()) return left_out_.note("bounds", micro_batches);
+    if (!selection_.has_time()) return left_out_.note("bounds", micro_batches);
     const auto& [within, search, bound] = open_.at(micro_batches);
     const SearchSpace space = named(better_within(within), micro_batches);
     SearchOutcome found = costs_.cluster().parts.empty()
@@ -247,7 +239,7 @@ class PlanSearch {
                               : proved_on_fastest(space, enough_s);
     if (found.out_of_time) left_out_.note_cut_short();
     take_bound(found, bound);
-    enter(std::move(found.proposals), graphs_.of(micro_batches), space, "search");
+    trials_.try_all(std::move(found.proposals), graphs_.of(micro_batches), space, "search");
   }
 
   static SearchSpace named(SearchSpace space, int micro_batches) {
@@ -260,74 +252,6 @@ class PlanSearch {
     bound = {found.lower_bound_s, found.bound_of_first_s};
     if (const double least_s = least_bound(spaces_.widest()).step_s; least_s < infinity)
       clock_.bounded(least_s);
-  }
-
-  void enter(std::vector<Proposal> proposals, const PricedGraph& graph, const SearchSpace& space,
-             const std::string& method) {
-    clock_.begin(space.name + ": plans lowered", static_cast<int>(proposals.size()));
-    // Where nodes differ, what they are worth where they lie is not known before.
-    int wanted = stage_effort(options_.effort).simulated * (costs_.cluster().parts.empty() ? 1 : 4);
-    for (Proposal& proposal : proposals) {
-      if (wanted == 0) break;
-      const Proposal entered = try_out(graph, std::move(proposal), method);
-      if (!entered.requests.empty()) --wanted;  // others may fit where this one did not
-      if (!costs_.cluster().parts.empty()) even_out(graph, space, entered, method);
-      const bool is_selective =
-          std::ranges::find(space.rematerialize, RecomputeForm::selective) != space.rematerialize.end();
-      if (offered_.leaves_selective_out() && !is_selective &&
-          entered.estimate_s <= selection_.best_estimate_s())
-        try_selective(graph, entered, method);
-      clock_.one_done();
-    }
-  }
-
-  Proposal try_out(const PricedGraph& graph, Proposal proposal, const std::string& method) {
-    const double estimate = proposal.estimate_s;
-    const int threads = thread_count(options_.threads);
-    ProposalTrial trial = selection_.try_out(graph, std::move(proposal), method,
-                                             first_schedule(options_.schedule), infinity, threads);
-    const Proposal entered = selection_.enter(graph, std::move(trial), {options_.schedule}, threads);
-    if (!entered.requests.empty()) {
-      double& found_s = found_[entered.requests.front().micro_batches].estimate_s;
-      found_s = std::min(found_s, entered.estimate_s);
-    }
-    log_.debug(fmt::format("  {} stages: estimated {}, then {}", entered.requests.size(),
-                           seconds_text(estimate), seconds_text(entered.estimate_s)));
-    return entered;
-  }
-
-  /// With selective recomputation of all layers of the stages that recompute some fully: where that suffices
-  /// it may be faster.
-  void try_selective(const PricedGraph& graph, Proposal entered, const std::string& method) {
-    bool recomputes = false;
-    for (std::size_t s = 0; s < entered.requests.size(); ++s) {
-      StageRequest& request = entered.requests[s];
-      if (request.recomputed_layers == 0) continue;
-      recomputes = true;
-      request.recomputed_layers = request.end_layer - request.first_layer;
-      request.recompute_form = RecomputeForm::selective;
-      entered.solutions[s] = {};
-    }
-    if (!recomputes || !has_time()) return;
-    const double fully_s = entered.estimate_s;
-    const Proposal tried = try_out(graph, std::move(entered), method);
-    if (tried.requests.empty()) return;
-    double& gain = found_[tried.requests.front().micro_batches].selective_gain;
-    gain = std::max(gain, 1 - tried.estimate_s / fully_s);
-  }
-
-  /// Where nodes differ: with the layers cut anew, by what the stages took where they lie, until they are as
-  /// even as can be.
-  void even_out(const PricedGraph& graph, const SearchSpace& space, Proposal entered,
-                const std::string& method) {
-    constexpr int rounds = 3;
-    for (int round = 0; round < rounds && !entered.requests.empty() && has_time(); ++round) {
-      Proposal evened{evened_out(graph.planning, graph.book, space, entered), {}, 0};
-      if (std::ranges::equal(evened.requests, entered.requests, {}, &StageRequest::first_layer,
-                             &StageRequest::first_layer))
-        return;
-      entered = try_out(graph, std::move(evened), method);
-    }
   }
 
   /// The search prices a stage as if it lay on the slowest of a cluster's parts, so that it may lie anywhere.
@@ -371,11 +295,8 @@ class PlanSearch {
   BaselineTrials baselines_;
   PricedGraphs graphs_;
   OfferedSpaces offered_;
+  SearchTrials trials_;
   SearchedSpaces spaces_;
-  struct Found {
-    double estimate_s = infinity;
-    double selective_gain = 0;  ///< what trying selective recomputation gained, of what it was tried on
-  };
   /// What may be bounded further.
   struct Open {
     PlanSpace within;
@@ -383,7 +304,6 @@ class PlanSearch {
     StepBound& bound;
   };
   std::map<int, Open> open_;     ///< by micro-batches; its prices are those of graphs_
-  std::map<int, Found> found_;   ///< the fastest that the search found, by micro-batches
   std::vector<int> unsearched_;  ///< micro-batches that the effort leaves out
   LeftOut left_out_{clock_};
 };

@@ -48,6 +48,9 @@ class PlanSelection {
   bool has_winner() const { return best_.has_value(); }
   bool out_of_time() const { return out_of_time_; }
 
+  /// What there is no time for is left out, once there is a plan or a stop was asked for.
+  bool has_time() const { return !clock_.is_over() || (!has_winner() && !clock_.is_stopped()); }
+
   /// The winner is the fastest so far; what is evaluated later is compared with it and no more.
   /// Throws Error(infeasible) where there is none.
   const Plan& freeze();

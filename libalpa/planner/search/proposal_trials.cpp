@@ -112,7 +112,7 @@ void ProposalTrials::solve_open(const PricedGraph& priced, Attempt& attempt, int
       solve(priced, attempt, s, -infinity);
   }
   const StageSolution& known = attempt.proposal.solutions[slowest];
-  if (!known.feasible) return;
+  if (!known.feasible || known.step_s >= attempt.patience.stage_s) return;
   run_tasks(static_cast<int>(others.size()), threads,
             [&](int i) { solve(priced, attempt, others[i], known.step_s); });
 }
@@ -196,6 +196,12 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
     const std::vector<StageSolution>& solutions = attempt.proposal.solutions;
     for (std::size_t s = 0; s < solutions.size(); ++s) {
       const StageSolution& solution = solutions[s];
+      if (solution.feasible && solution.step_s >= patience.stage_s) {
+        trial.is_too_slow = true;
+        trial.failure =
+            fmt::format("{} a step as it was split, and no closer look", seconds_text(solution.step_s));
+        return trial;
+      }
       if (solution.feasible || (solution.why_not.empty() && solution.least_memory == 0)) continue;
       trial.is_too_slow = solution.least_memory == 0 && solution.lower_bound_s >= patience.stage_s &&
                           solution.lower_bound_s < infinity;

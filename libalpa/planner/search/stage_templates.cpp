@@ -97,12 +97,12 @@ void TemplateFront::refine(const TemplatePoint& fast, const TemplatePoint& lean,
   refine(*between, lean, in_flight, depth - 1, deadline);
 }
 
-SelectionSolution TemplateFront::solve(const SelectionProblem& priced, double time_limit_s) {
+SelectionSolution TemplateFront::solve(const SelectionProblem& priced, const Deadline& deadline) {
   SelectionOptions options;
   options.gap = options_.gap;
   options.most_cbc_cells = 0;
   options.effort = 100;  // elimination and a few prices
-  options.time_limit_s = time_limit_s;
+  options.time_limit_s = deadline.seconds_left();
   options.cache = options_.cache;
   SelectionSolution solved = solve_selection(priced, options);
   out_of_time_ |= solved.hit_time_limit;
@@ -114,7 +114,7 @@ std::optional<TemplatePoint> TemplateFront::at(const MemoryPrice& price, const D
     out_of_time_ = true;
     return std::nullopt;
   }
-  const SelectionSolution solved = solve(problem_.priced(price), deadline.seconds_left());
+  const SelectionSolution solved = solve(problem_.priced(price), deadline);
   if (!solved.feasible) return std::nullopt;
   StageTemplate found{request_.mesh, options_.rematerialize, problem_.layer_costs(solved.choice), {}};
   const TemplatePoint point =
@@ -133,7 +133,7 @@ bool TemplateFront::bound(const MemoryPrice& price, double update_weight, StageB
   for (const SelectionProblem& layer : problem_.priced_layers(price, update_weight)) {
     least.push_back(0);
     if (layer.nodes.empty()) continue;
-    const SelectionSolution solved = solve(layer, deadline.seconds_left());
+    const SelectionSolution solved = solve(layer, deadline);
     if (!solved.feasible) return false;
     least.back() = solved.lower_bound;
   }

@@ -82,7 +82,7 @@ class TemplateFront {
   std::optional<TemplatePoint> at(const MemoryPrice&, const Deadline&);
   void refine(const TemplatePoint& fast, const TemplatePoint& lean, int in_flight, int depth,
               const Deadline&);
-  SelectionSolution solve(const SelectionProblem& priced, double time_limit_s);
+  SelectionSolution solve(const SelectionProblem& priced, const Deadline&);
   bool bound(const MemoryPrice&, double update_weight, StageBound::Layers&, const Deadline&);
 
   const TemplateOptions options_;

@@ -45,6 +45,8 @@ class NetworkSearch {
 
   /// The bound without memory limits; true when a choice that reaches it fits.
   bool solve_without_memory();
+  /// By messages alone, where they may close the gap in a fraction of what elimination would take.
+  bool solve_by_messages(double elimination_work);
   /// Takes note of the bound, and of the choice if it fits. True when that closes the gap.
   bool consider(const std::vector<int>& choice, double cost, double bound);
   /// Prices memory, improves the incumbent, removes what the bound rules out. False when that settles the

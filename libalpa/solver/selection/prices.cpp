@@ -34,7 +34,9 @@ class PriceSearch {
         deadline_(deadline),
         incident_(incident_edges(network)),
         elimination_(network, incident_, all_nodes(network),
-                     {.table_cells = 1e6, .total_work = max_exact_work, .all_or_none = true}),
+                     {.table_cells = 1e6,
+                      .total_work = options.most_sweeps > 0 ? 0 : max_exact_work,
+                      .all_or_none = true}),
         local_search_(network, incident_),
         choice_(network.nodes.size(), 0) {
     exact_ = elimination_.hubs().empty();
@@ -42,6 +44,7 @@ class PriceSearch {
     const double work = exact_ ? elimination_.work() : 4.0 * static_cast<double>(network.edge_cells());
     iterations_ =
         static_cast<int>(std::clamp(static_cast<double>(options.work) / std::max(work, 1e4), 40.0, 400.0));
+    if (options.most_sweeps > 0) iterations_ = options.most_sweeps;
     for (auto bytes : network.capacity) unit_ = std::max(unit_, static_cast<double>(bytes));
     best_.bound = -infinity;
     best_.price.assign(network.capacity.size(), 0);
@@ -57,7 +60,8 @@ class PriceSearch {
     } else {
       for (int k = 0; k < iterations_ && !exact_ && !done(); ++k) evaluate(price);
     }
-    if (!done()) find_reduced_costs();  // else nothing is left to be reduced
+    // Within the gap nothing is left to be reduced.
+    if (!done() && options_.most_sweeps == 0) find_reduced_costs();
     return std::move(best_);
   }
 

@@ -27,6 +27,10 @@ constexpr std::int64_t small_program_cells = 10'000;
 // From here on the search that goes on is all that there is time for.
 constexpr std::int64_t large_cells = 200'000;
 
+// Messages are passed first for a third of what elimination would take, a sweep taking some three times its
+// four entries per cell; they close the gap of most layers in a few sweeps, of the others hardly ever.
+constexpr double kSweepWork = 10, kFewestSweeps = 10, kMostSweeps = 40;
+
 }  // namespace
 
 NetworkSearch::NetworkSearch(const SelectionNetwork& given, const SelectionOptions& options)
@@ -145,6 +149,7 @@ bool NetworkSearch::solve_without_memory() {
   Elimination elimination(network, incident, nodes,
                           {.table_cells = 2e6, .total_work = 5e7, .all_or_none = true});
   if (elimination.hubs().empty()) {
+    if (is_without && solve_by_messages(elimination.work())) return true;
     std::vector<std::vector<double>> costs;
     for (const auto& node : network.nodes) costs.push_back(node.cost);
     const double least = network.constant + elimination.minimise(costs, choice);
@@ -166,6 +171,19 @@ bool NetworkSearch::solve_without_memory() {
   }
   raise_bound(found.bound);
   return false;
+}
+
+bool NetworkSearch::solve_by_messages(double elimination_work) {
+  const double cells = static_cast<double>(std::max<std::int64_t>(1, network_.edge_cells()));
+  const double sweeps = elimination_work / (kSweepWork * cells);
+  if (sweeps < kFewestSweeps) return false;
+  Incumbent incumbent = present_incumbent();
+  const PriceOptions options{
+      .gap = options_.gap, .start = {}, .most_sweeps = static_cast<int>(std::min(sweeps, kMostSweeps))};
+  const PricedBound found = find_prices(network_, incumbent, options, deadline_);
+  raise_bound(found.bound);
+  if (incumbent.exists()) offer(incumbent.choice, incumbent.cost);
+  return done();
 }
 
 bool NetworkSearch::consider(const std::vector<int>& choice, double cost, double bound) {

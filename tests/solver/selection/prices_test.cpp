@@ -40,5 +40,26 @@ TEST(FindPrices, BoundsTheOptimumAndRulesNoBestStrategyOut) {
   EXPECT_GT(solved, 20);
 }
 
+TEST(FindPrices, ByMessagesAloneBoundsTheOptimumToo) {
+  int open = 0, solved = 0;
+  for (std::uint32_t seed = 0; seed < 100; ++seed) {
+    const auto problem = random_problem(seed, {.nodes = 9, .strategies = 4, .edges = 26});
+    const auto reduced = presolve(selection_network(problem));
+    const auto expected = exhaustive_search(problem).cost;
+    if (!expected || reduced.network.nodes.empty()) continue;
+    PriceOptions options;
+    options.most_sweeps = 10;
+    Incumbent incumbent;
+    const PricedBound priced = find_prices(reduced.network, incumbent, options, Deadline(60));
+    EXPECT_LE(priced.bound, *expected + 1e-6) << "seed " << seed;
+    EXPECT_GE(incumbent.cost, *expected) << "seed " << seed;
+    EXPECT_TRUE(priced.reduced_costs.empty()) << "seed " << seed;
+    const bool is_closed = incumbent.cost - priced.bound <= options.gap * std::abs(incumbent.cost);
+    ++(is_closed ? solved : open);
+  }
+  EXPECT_GT(open, 10);  // as messages are weaker than elimination
+  EXPECT_GT(solved, 10);
+}
+
 }  // namespace
 }  // namespace alpa

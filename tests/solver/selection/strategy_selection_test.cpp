@@ -324,6 +324,33 @@ TEST(SolveSelection, SolvesNodesWithoutEdges) {
     }
 }
 
+// Tables over five nodes are hundreds of times the size of the problem: messages are passed before they are
+// filled, and may do.
+TEST(SolveSelection, KeepsItsGapWhereTablesAreFarLargerThanTheProblem) {
+  constexpr int width = 4, nodes = 32, strategies = 10;
+  for (std::uint32_t seed = 0; seed < 10; ++seed) {
+    std::mt19937 draw(seed);
+    SelectionProblem grid;
+    for (int i = 0; i < nodes; ++i) {
+      grid.nodes.push_back({.cost = std::vector<double>(strategies), .memory = {}});
+      for (double& cost : grid.nodes[i].cost) cost = draw() % 30;
+      for (const int before : {i - width, i % width > 0 ? i - 1 : -1}) {
+        if (before < 0) continue;
+        grid.edges.push_back({before, i, std::vector<double>(strategies * strategies)});
+        for (double& cost : grid.edges.back().cost) cost = draw() % 30;
+      }
+    }
+    const SelectionSolution exact = solve_selection(grid, {.gap = 0});
+    EXPECT_EQ(exact.cost, exact.lower_bound) << "seed " << seed;
+    for (const double gap : {0.002, 0.05, 0.2}) {
+      const SelectionSolution found = solve_selection(grid, {.gap = gap});
+      EXPECT_LE(found.cost - found.lower_bound, gap * found.cost) << "seed " << seed;
+      EXPECT_LE(found.lower_bound, exact.cost) << "seed " << seed;
+      EXPECT_GE(found.cost, exact.cost) << "seed " << seed;
+    }
+  }
+}
+
 TEST(SolveSelection, NeverReturnsWorseThanTheStart) {
   for (std::uint32_t seed = 0; seed < 40; ++seed) {
     const SelectionProblem problem = random_problem(seed, {.nodes = 8, .edges = 12, .memory = 0.6});
