@@ -98,12 +98,13 @@ std::vector<std::int64_t> micro_batch_sizes(const Settings& settings, const Trai
 
 std::vector<Graph> training_graphs(const Settings& settings, int devices) {
   const ModelDefinition model = load_model(settings.model);
-  const std::optional<ModelDefinition> padded = padded_for(model, devices);  // which planning tries too
+  // Planning tries these too.
+  std::vector<ModelDefinition> variants{model};
+  for (const auto pad : {with_padded_vocabulary, with_padded_heads})
+    if (std::optional<ModelDefinition> padded = pad(model, devices)) variants.push_back(std::move(*padded));
   std::vector<Graph> graphs;
-  for (const std::int64_t samples : micro_batch_sizes(settings, model.training, devices)) {
-    graphs.push_back(training_step_graph(model, samples));
-    if (padded) graphs.push_back(training_step_graph(*padded, samples));
-  }
+  for (const std::int64_t samples : micro_batch_sizes(settings, model.training, devices))
+    for (const ModelDefinition& variant : variants) graphs.push_back(training_step_graph(variant, samples));
   return graphs;
 }
 

@@ -14,24 +14,82 @@
 namespace alpa {
 namespace {
 
+/// How a form of the model is called, and the one that it is beside.
+struct FormNames {
+  std::string own, other;
+};
+
 /// Puts beside a prediction the best of the other search; the bound is on plans of both.
-void compare(Prediction& chosen, const std::string& own_words, const Prediction* other,
-             const std::string& other_words) {
+void compare(Prediction& chosen, const Prediction* other, const FormNames& names) {
   if (other && other->lower_bound_s > 0 && other->bound_covers == chosen.bound_covers) {
     chosen.lower_bound_s = std::min(chosen.lower_bound_s, other->lower_bound_s);
-    chosen.bound_covers += ", padded or not";
+    chosen.bound_covers += fmt::format(", {} or {}", names.own, names.other);
   } else if (chosen.lower_bound_s > 0) {
-    chosen.bound_covers += fmt::format(", {}", own_words);
+    chosen.bound_covers += ", " + names.own;
   }
   if (!other || other->candidates.empty()) return;
   Candidate best = other->candidates.front();
-  best.method += ", " + other_words;
+  best.method += ", " + names.other;
   best.verdict = best.step_s > chosen.step_s ? why_slower(best, chosen.candidates.front()) : "as fast";
   chosen.candidates.insert(
       std::ranges::find_if(chosen.candidates,
                            [&](const Candidate& c) { return c.step_s == 0 || c.step_s > best.step_s; }),
       best);
 }
+
+/// The best plan so far, of whichever form of the model; none of them may fit.
+class FormsOfModel {
+ public:
+  FormsOfModel(ModelDefinition& model, const CostModel& costs, const PlannerOptions& options, Log& log)
+      : model_(model), costs_(costs), options_(options), log_(log) {}
+
+  void plan() {
+    try {
+      best_ = make_plan(planning_model(model_), costs_, options_, log_);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::infeasible) throw;
+      infeasible_ = error;
+    }
+  }
+
+  /// Where there is time for it. The model becomes the padded one where that is faster.
+  void plan_padded(const ModelDefinition& padded, const FormNames& names) {
+    PlannerOptions rest = options_;
+    rest.time_limit_s -= monotonic_s() - begin_;
+    if (best_ && (best_->prediction.hit_time_limit || rest.time_limit_s <= 0)) return;
+    try {
+      Plan with = make_plan(planning_model(padded), costs_, rest, log_);
+      Prediction* without = best_ ? &best_->prediction : nullptr;
+      if (without && without->step_s <= with.prediction.step_s) {
+        compare(*without, &with.prediction, {names.other, names.own});
+        without->hit_time_limit |= with.prediction.hit_time_limit;
+        return;
+      }
+      compare(with.prediction, without, names);
+      best_ = std::move(with);
+      model_ = padded;
+    } catch (const Error& error) {
+      const bool stopped = error.kind() == ErrorKind::stopped_early || dynamic_cast<const OutOfTime*>(&error);
+      if (!best_) return;  // the first error says more
+      if (error.kind() != ErrorKind::infeasible && !stopped) throw;
+      best_->prediction.hit_time_limit |= stopped;
+    }
+  }
+
+  Plan best() {
+    if (!best_) throw *infeasible_;
+    return std::move(*best_);
+  }
+
+ private:
+  ModelDefinition& model_;
+  const CostModel& costs_;
+  const PlannerOptions& options_;
+  Log& log_;
+  const double begin_ = monotonic_s();
+  std::optional<Plan> best_;
+  std::optional<Error> infeasible_;
+};
 
 }  // namespace
 
@@ -43,41 +101,21 @@ PlanningModel planning_model(const ModelDefinition& model) {
 
 Plan plan_with_padding(ModelDefinition& model, const CostModel& costs, const PlannerOptions& options,
                        Log& log) {
-  const double begin = monotonic_s();
-  std::optional<ModelDefinition> padded;
-  if (!options.pin)
-    padded = padded_for(model, options.devices > 0 ? options.devices : costs.cluster().devices());
-  if (!padded) return make_plan(planning_model(model), costs, options, log);
-
-  std::optional<Plan> without;
-  std::optional<Error> infeasible;
-  try {
-    without = make_plan(planning_model(model), costs, options, log);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::infeasible) throw;
-    infeasible = error;
+  if (options.pin) return make_plan(planning_model(model), costs, options, log);
+  const int devices = options.devices > 0 ? options.devices : costs.cluster().devices();
+  FormsOfModel forms(model, costs, options, log);
+  forms.plan();
+  if (const auto padded = with_padded_vocabulary(model, devices)) {
+    log.info(fmt::format("planning again, with the vocabulary padded to a multiple of {}",
+                         padded->training.pad_to));
+    forms.plan_padded(*padded, {"padded", "not padded"});
   }
-  PlannerOptions rest = options;
-  rest.time_limit_s -= monotonic_s() - begin;
-  if (without && (without->prediction.hit_time_limit || rest.time_limit_s <= 0)) return *without;
-  log.info(
-      fmt::format("planning again, with the vocabulary padded to a multiple of {}", padded->training.pad_to));
-  try {
-    Plan with = make_plan(planning_model(*padded), costs, rest, log);
-    if (!without || with.prediction.step_s < without->prediction.step_s) {
-      model = *padded;
-      compare(with.prediction, "padded", without ? &without->prediction : nullptr, "not padded");
-      return with;
-    }
-    compare(without->prediction, "not padded", &with.prediction, "padded");
-    without->prediction.hit_time_limit |= with.prediction.hit_time_limit;
-  } catch (const Error& error) {
-    if (infeasible) throw *infeasible;
-    const bool stopped = error.kind() == ErrorKind::stopped_early || dynamic_cast<const OutOfTime*>(&error);
-    if (error.kind() != ErrorKind::infeasible && !stopped) throw;
-    without->prediction.hit_time_limit |= stopped;
+  if (const auto padded = with_padded_heads(model, devices)) {
+    log.info(
+        fmt::format("planning again, with heads padded to a multiple of {}", padded->training.pad_heads_to));
+    forms.plan_padded(*padded, {"heads padded", "heads not padded"});
   }
-  return *without;
+  return forms.best();
 }
 
 }  // namespace alpa

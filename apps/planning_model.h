@@ -10,9 +10,9 @@ namespace alpa {
 /// A model as the planner takes it; it refers to the definition.
 PlanningModel planning_model(const ModelDefinition&);
 
-/// make_plan (planner/make_plan.h) of the model as it is or, where its `pad_to` is open and options.pin does
-/// not say how it is split, with vocabularies padded for the devices to split them, whichever is faster.
-/// `model` becomes the one that was planned. Throws as make_plan.
+/// make_plan (planner/make_plan.h) of the model as it is or, where its `pad_to` and `pad_heads_to` are open
+/// and options.pin does not say how it is split, with vocabularies and heads padded for the devices to split
+/// them, whichever is faster. `model` becomes the one that was planned. Throws as make_plan.
 Plan plan_with_padding(ModelDefinition& model, const CostModel&, const PlannerOptions&, Log&);
 
 }  // namespace alpa

@@ -6,10 +6,12 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <memory>
 #include <vector>
 
+#include "libalpa/base/box_rows.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/fingerprint.h"
 #include "libalpa/base/limits.h"
@@ -21,13 +23,31 @@ namespace {
 constexpr const char* format = "alpa-checkpoint";
 constexpr const char* version = "1.0";
 
-/// A tile without the padding of its state: rows less, none where it is padding alone.
-TensorRegion unpadded(const Graph& graph, const State& state, const HostTile& tile) {
+/// A tile without the padding of its state: empty where it is padding alone.
+TensorRegion unpadded(const State& state, const HostTile& tile) {
   TensorRegion region{tile.origin, tile.shape};
-  if (state.padding == 0) return region;
-  const std::int64_t rows = unpadded_type(graph, state).shape.front() - tile.origin.front();
-  region.count.front() = std::clamp<std::int64_t>(rows, 0, tile.shape.front());
+  for (std::size_t d = 0; d < state.unpadded.size(); ++d)
+    region.count[d] = std::clamp<std::int64_t>(state.unpadded[d] - tile.origin[d], 0, tile.shape[d]);
   return region;
+}
+
+/// Whether what is left of a tile does not lie in one piece at its beginning.
+bool has_gaps(const Shape& tile, const Shape& left) {
+  return !std::equal(tile.begin() + (tile.empty() ? 0 : 1), tile.end(),
+                     left.begin() + (tile.empty() ? 0 : 1));
+}
+
+/// Calls copy(in_tile, in_region, bytes) for each row of what is left of a tile: where it is in the tile's
+/// memory, and where in memory without the padding.
+template <class Copy>
+void for_each_row_left(const HostTile& tile, const Shape& left, std::int64_t element, const Copy& copy) {
+  const std::int64_t bytes = row_length(left) * element;
+  std::int64_t in_region = 0;
+  for_each_row(left, [&](const Shape& at) {
+    copy(static_cast<std::byte*>(tile.values) + element_at(tile.shape, at) * element, in_region,
+         static_cast<std::size_t>(bytes));
+    in_region += bytes;
+  });
 }
 
 DataIdentity data_of(const TensorReader& file) {
@@ -146,15 +166,25 @@ void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& f
                      std::span<const HostTile> tiles, const Provenance& provenance,
                      std::optional<WritingRanks> ranks) {
   save(path, facts, graph, provenance, ranks, [&](TensorWriter& file) {
-    std::vector<TensorPart> parts;
     for (const StateIndex s : graph.states.indices()) {
-      parts.clear();
+      const State& state = graph.states[s];
+      std::vector<TensorPart> parts;
+      std::deque<std::vector<std::byte>> gathered;
       for (const HostTile& tile : tiles) {
         if (tile.state != static_cast<int>(s)) continue;
-        const TensorRegion region = unpadded(graph, graph.states[s], tile);
-        if (element_count(region.count) > 0) parts.push_back({region, tile.values});
+        const TensorRegion region = unpadded(state, tile);
+        if (element_count(region.count) == 0) continue;
+        parts.push_back({region, tile.values});
+        if (!has_gaps(tile.shape, region.count)) continue;
+        const TensorType type{unpadded_type(graph, state).dtype, region.count};
+        std::vector<std::byte>& rows = gathered.emplace_back(static_cast<std::size_t>(byte_count(type)));
+        for_each_row_left(tile, region.count, dtype_bytes(type.dtype),
+                          [&](const std::byte* row, std::int64_t at, std::size_t bytes) {
+                            std::memcpy(rows.data() + at, row, bytes);
+                          });
+        parts.back().data = rows.data();
       }
-      file.write(graph.states[s].name, parts);
+      file.write(state.name, parts);
     }
   });
 }
@@ -185,12 +215,21 @@ CheckpointFacts load_checkpoint(const std::filesystem::path& path, const Graph& 
   for (const HostTile& tile : tiles) {
     assert(tile.state >= 0 && tile.state < static_cast<int>(graph.states.size()));
     const State& state = graph.states[tile.state];
-    const TensorRegion region = unpadded(graph, state, tile);
-    const std::int64_t element = dtype_bytes(unpadded_type(graph, state).dtype),
-                       bytes = element_count(region.count) * element;
-    if (bytes > 0) file.read(state.name, region, tile.values);
-    std::memset(static_cast<std::byte*>(tile.values) + bytes, 0,
-                static_cast<std::size_t>(element_count(tile.shape) * element - bytes));
+    const TensorRegion region = unpadded(state, tile);
+    const DType dtype = unpadded_type(graph, state).dtype;
+    const std::int64_t bytes = byte_count({dtype, region.count}), all = byte_count({dtype, tile.shape});
+    auto* values = static_cast<std::byte*>(tile.values);
+    if (bytes > 0) file.read(state.name, region, values);
+    if (has_gaps(tile.shape, region.count)) {
+      const std::vector<std::byte> rows(values, values + bytes);
+      std::memset(values, 0, static_cast<std::size_t>(all));
+      for_each_row_left(tile, region.count, dtype_bytes(dtype),
+                        [&](std::byte* row, std::int64_t at, std::size_t count) {
+                          std::memcpy(row, rows.data() + at, count);
+                        });
+    } else {
+      std::memset(values + bytes, 0, static_cast<std::size_t>(all - bytes));
+    }
     if (read) read(bytes);
   }
   return facts_of(file, path);

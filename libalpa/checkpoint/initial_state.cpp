@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "libalpa/base/box_rows.h"
 #include "libalpa/base/fingerprint.h"
 #include "libalpa/base/float_types.h"
 #include "libalpa/base/philox.h"
@@ -81,28 +82,27 @@ void fill_initial_state(const Graph& graph, const State& state, const Shape& til
   const TensorType& whole = value_of(graph, state.value).type;
   assert(whole.dtype != DType::i32);
   assert(tile_origin.size() == whole.shape.size() && tile_shape.size() == whole.shape.size());
-  const std::int64_t drawn_elements = element_count(unpadded_type(graph, state).shape);
+  const Shape drawn_shape = unpadded_type(graph, state).shape;
   const Draws draws(source_of(graph, state), seed);
-  const std::int64_t row = tile_shape.empty() ? 1 : tile_shape.back();
-  const std::int64_t rows = row == 0 ? 0 : element_count(tile_shape) / row;
+  const std::int64_t row = row_length(tile_shape);
   std::vector<float> drawn(static_cast<std::size_t>(row));
-  Shape at(tile_shape.size(), 0);  // in the tile; the last stays 0
-  for (std::int64_t r = 0; r < rows; ++r) {
-    std::int64_t first = 0;
-    for (std::size_t d = 0; d < at.size(); ++d) first = first * whole.shape[d] + tile_origin[d] + at[d];
-    const std::int64_t left =
-        std::clamp<std::int64_t>(drawn_elements - first, 0, row);  // the rest is padding
-    draws.fill(first, std::span(drawn).first(static_cast<std::size_t>(left)));
+  std::int64_t filled = 0;
+  Shape at(tile_shape.size());  // in the whole
+  for_each_row(tile_shape, [&](const Shape& in_tile) {
+    std::int64_t left = row;  // the rest is padding
+    for (std::size_t d = 0; d < at.size(); ++d) {
+      at[d] = tile_origin[d] + in_tile[d];
+      left = std::min(left, std::max<std::int64_t>(0, d + 1 < at.size() ? (drawn_shape[d] - at[d]) * row
+                                                                        : drawn_shape[d] - at[d]));
+    }
+    draws.fill(element_at(drawn_shape, at), std::span(drawn).first(static_cast<std::size_t>(left)));
     std::fill(drawn.begin() + left, drawn.end(), 0.0f);
     for_float_type(whole.dtype, [&](auto zero) {
       using T = decltype(zero);
-      std::transform(drawn.begin(), drawn.end(), static_cast<T*>(tile_values) + r * row, from_float<T>);
+      std::transform(drawn.begin(), drawn.end(), static_cast<T*>(tile_values) + filled, from_float<T>);
     });
-    for (std::size_t d = at.size(); d-- > 1;) {
-      if (++at[d - 1] < tile_shape[d - 1]) break;
-      at[d - 1] = 0;
-    }
-  }
+    filled += row;
+  });
 }
 
 }  // namespace alpa

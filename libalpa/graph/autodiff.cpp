@@ -170,15 +170,16 @@ class Differentiator {
     const TensorType type = builder_.type(parameter.value);
     const TensorType full{DType::f32, type.shape};
     builder_.set_place(Phase::update, gradient.layer);
-    if (parameter.padding > 0 && options_.optimizer == OptimizerKind::adafactor)
-      throw Error(ErrorKind::input,
-                  fmt::format("'{}' is padded, and adafactor's means over its rows would count the padding",
-                              parameter.name),
-                  "pad_to = 1, or another optimizer");
+    if (!parameter.unpadded.empty() && options_.optimizer == OptimizerKind::adafactor)
+      throw Error(
+          ErrorKind::input,
+          fmt::format("'{}' is padded, and adafactor's means would count the padding", parameter.name),
+          "pad_to = 1 and pad_heads_to = 1, or another optimizer");
     ValueIndex weights = parameter.value;
     if (type.dtype != DType::f32) {
-      weights = builder_.state(parameter.name + ".master", full, parameter.initializer, false, parameter.name);
-      builder_.graph().states.back().padding = parameter.padding;
+      weights =
+          builder_.state(parameter.name + ".master", full, parameter.initializer, false, parameter.name);
+      builder_.graph().states.back().unpadded = parameter.unpadded;
     }
     const double decay = parameter.decays && type.shape.size() >= 2 ? options_.weight_decay : 0.0;
     const Updated updated{parameter, gradient.value, norm, full, weights, decay};
@@ -190,7 +191,7 @@ class Differentiator {
 
   ValueIndex moment(const Updated& of, const std::string& name, const TensorType& type) {
     const ValueIndex value = builder_.state(of.parameter.name + "." + name, type, {}, false);
-    builder_.graph().states.back().padding = of.parameter.padding;
+    builder_.graph().states.back().unpadded = of.parameter.unpadded;
     return value;
   }
 

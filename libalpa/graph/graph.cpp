@@ -41,7 +41,7 @@ Indexed<NodeIndex, bool> leads_to_weights_alone(const Graph& graph) {
 
 TensorType unpadded_type(const Graph& graph, const State& state) {
   TensorType type = value_of(graph, state.value).type;
-  if (state.padding > 0) type.shape.front() -= state.padding;
+  if (!state.unpadded.empty()) type.shape = state.unpadded;
   return type;
 }
 
@@ -58,10 +58,11 @@ std::string graph_text(const Graph& graph) {
     text += fmt::format("input %{} kind {} {}\n", input.value, static_cast<int>(input.kind),
                         type_text(value_of(graph, input.value).type));
   for (const State& state : graph.states)
-    text += fmt::format("state %{} '{}' {} init {} {} next %{} {}{}\n", state.value, state.name,
-                        type_text(value_of(graph, state.value).type),
-                        static_cast<int>(state.initializer.kind), state.initializer.scale, state.next,
-                        state.follows, state.padding > 0 ? fmt::format(" padding {}", state.padding) : "");
+    text += fmt::format(
+        "state %{} '{}' {} init {} {} next %{} {}{}\n", state.value, state.name,
+        type_text(value_of(graph, state.value).type), static_cast<int>(state.initializer.kind),
+        state.initializer.scale, state.next, state.follows,
+        state.unpadded.empty() ? "" : fmt::format(" unpadded {}", fmt::join(state.unpadded, "x")));
   for (const Node& node : graph.nodes) {
     std::string results, operands;
     for (const ValueIndex v : node.results)

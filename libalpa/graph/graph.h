@@ -67,8 +67,8 @@ struct State {
   bool is_parameter = false;
   std::string follows;  ///< master weights: the parameter whose initial value they take; else ""
   bool decays = true;   ///< parameters of two or more dimensions: weight decay applies
-  std::int64_t padding =
-      0;  ///< last rows (of the first dimension) that start as 0, stay so, and are in no file
+  Shape unpadded = {};  ///< extents without the padding at the end of dimensions, which starts as 0, stays
+                        ///< so, and is in no file; empty: there is none
 };
 
 /// What is reported of a step beside the loss, e.g. how many predictions were right: the sum of f32 scalars

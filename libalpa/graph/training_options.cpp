@@ -18,7 +18,7 @@ DType float_type(Precision precision) {
 }
 
 std::string kept_options(TrainingOptions options) {
-  options.pad_to = 0;
+  options.pad_to = options.pad_heads_to = 0;
   return options_text(options);
 }
 
@@ -94,6 +94,9 @@ void describe(TrainingOptions& o, OptionsVisitor& visit) {
       "nothing, "
       "so that they can be split evenly; 1 for none, 0 for what alpa-plan finds faster; not with adafactor",
       between(0, kMostPadding));
+  visit.field("pad_heads_to", o.pad_heads_to,
+              "heads of attention are rounded up to a multiple of this likewise, with heads of zeros",
+              between(0, kMostPadding));
 }
 
 }  // namespace alpa

@@ -44,7 +44,8 @@ struct TrainingOptions {
   std::int64_t steps = 1000;         ///< steps of the whole run; the schedule ends there
   double final_learning_rate = 0.1;  ///< fraction of learning_rate left at the end
   std::int64_t seed = 1;
-  std::int64_t pad_to = 0;  ///< what padded( ) rounds up to multiples of; 0: 1, or what planning finds better
+  /// What padded( ) and padded_heads( ) round up to multiples of; 0: 1, or what planning finds better.
+  std::int64_t pad_to = 0, pad_heads_to = 0;
 
   bool operator==(const TrainingOptions&) const = default;
 };

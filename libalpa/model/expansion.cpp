@@ -193,7 +193,8 @@ class Expansion {
     }
     const std::string& file = model_.sources[step.place.source];
     Frame inner{faults_, path, frame.layer, frame.depth + 1, {}, {}};
-    inner.numbers[kPaddedTo] = frame.numbers.at(kPaddedTo);
+    for (const char* multiple : {kPaddedTo, kHeadsPaddedTo})
+      inner.numbers[multiple] = frame.numbers.at(multiple);
     if (inner.depth == 1) inner.layer = fmt::format("{}:{}", file, step.place.at.line);
     const std::optional<std::vector<ValueIndex>> of = operands(step, frame);
     if (!of || !pass_parameters(step, block, frame, inner)) {
@@ -269,7 +270,8 @@ class Expansion {
 Numbers model_numbers(const ModelDefinition& model, ModelFaults& faults) {
   Numbers numbers{{"sequence", Number::of(model.training.sequence)},
                   {"group_samples", Number::of(model.training.group_samples)},
-                  {kPaddedTo, Number::of(std::max<std::int64_t>(model.training.pad_to, 1))}};
+                  {kPaddedTo, Number::of(std::max<std::int64_t>(model.training.pad_to, 1))},
+                  {kHeadsPaddedTo, Number::of(std::max<std::int64_t>(model.training.pad_heads_to, 1))}};
   const auto work_out = [&](const NamedExpression& entry, bool dimension) {
     try {
       const Number value = evaluate(entry.text, numbers);

@@ -114,7 +114,8 @@ class ExpressionReader {
     const std::string name = text_.substr(begin, at_ - begin);
     if (name == "sqrt" && peek() == '(') return square_root();
     if (name == "ceil" && peek() == '(') return rounded_up();
-    if (name == "padded" && peek() == '(') return padded();
+    if (name == "padded" && peek() == '(') return padded(kPaddedTo);
+    if (name == "padded_heads" && peek() == '(') return padded(kHeadsPaddedTo);
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     if (!numbers_) return Number::of(std::int64_t{1});
     const auto found = numbers_->find(name);
@@ -140,11 +141,11 @@ class ExpressionReader {
     return Number::of(static_cast<std::int64_t>(std::ceil(of.real)));
   }
 
-  Number padded() {
+  Number padded(const char* multiple_of) {
     const Number of = in_parentheses();
     if (!numbers_) return Number::of(std::int64_t{1});
     if (!of.is_integer || of.integer < 0) refuse_value("only integers from 0 on are padded");
-    const auto found = numbers_->find(kPaddedTo);
+    const auto found = numbers_->find(multiple_of);
     if (found == numbers_->end()) return of;
     const std::int64_t multiple = found->second.integer;
     return exactly(of.integer, '+', (multiple - of.integer % multiple) % multiple);

@@ -19,13 +19,15 @@ struct Number {
 /// What the names in an expression stand for.
 using Numbers = std::map<std::string, Number>;
 
-/// The entry of what padded( ) rounds up to multiples of; 1 where there is none. No name reads like this.
+/// The entries of what padded( ) and padded_heads( ) round up to multiples of; 1 where there are none. No
+/// name reads like these.
 inline constexpr const char* kPaddedTo = "padded( )";
+inline constexpr const char* kHeadsPaddedTo = "padded_heads( )";
 
 /// The value of "4 * model / heads" or "0.02 / sqrt(2 * layers)": integers, reals, names, + - * / ( ),
-/// sqrt, ceil and padded. Operations on integers stay integers, and a division of integers must leave no
-/// remainder. Throws Error(input) with the place in the text: bad syntax, unknown name, remainder, overflow,
-/// division by zero.
+/// sqrt, ceil, padded and padded_heads. Operations on integers stay integers, and a division of integers must
+/// leave no remainder. Throws Error(input) with the place in the text: bad syntax, unknown name, remainder,
+/// overflow, division by zero.
 Number evaluate(const std::string& expression, const Numbers&);
 
 /// The names an expression mentions, in order of their first appearance. Throws Error(input) on bad syntax.

@@ -58,6 +58,27 @@ ModelDefinition definition(TomlDocument document, const std::vector<std::filesys
   });
 }
 
+std::optional<ModelDefinition> padded_to(ModelDefinition model, std::int64_t TrainingOptions::*option,
+                                         int multiple) {
+  if (multiple == 1 || model.training.optimizer == OptimizerKind::adafactor) return {};
+  model.training.*option = multiple;
+  model.expanded_toml = model_toml(model);
+  return model;
+}
+
+/// By how much of itself a weight is larger in the other, at most.
+double most_growth(const ModelDefinition& model, const ModelDefinition& padded) {
+  const Graph without = forward_graph(model, model.training.batch, true),
+              with = forward_graph(padded, model.training.batch, true);
+  const auto elements = [](const Graph& graph, StateIndex s) {
+    return static_cast<double>(element_count(value_of(graph, graph.states[s].value).type.shape));
+  };
+  double most = 0;
+  for (const StateIndex s : with.states.indices())
+    most = std::max(most, elements(with, s) / elements(without, s) - 1);
+  return most;
+}
+
 }  // namespace
 
 ModelDefinition read_model(const std::filesystem::path& file,
@@ -70,18 +91,27 @@ ModelDefinition parse_model(std::string_view text, const std::string& file_name,
   return definition(TomlDocument::parse(text, file_name), block_folders);
 }
 
-std::optional<ModelDefinition> padded_for(const ModelDefinition& model, int devices) {
+std::optional<ModelDefinition> with_padded_vocabulary(const ModelDefinition& model, int devices) {
   constexpr int kMost = 128;  // rows that are added at most
-  if (model.training.pad_to != 0 || model.training.optimizer == OptimizerKind::adafactor) return {};
+  if (model.training.pad_to != 0) return {};
   int multiple = std::min(devices, kMost);
   while (devices % multiple != 0) --multiple;
-  if (multiple == 1) return {};
-  ModelDefinition padded = model;
-  padded.training.pad_to = multiple;
-  padded.expanded_toml = model_toml(padded);
-  const Graph graph = forward_graph(padded, model.training.batch, true);
-  if (std::ranges::none_of(graph.states, [](const State& state) { return state.padding > 0; })) return {};
-  return padded;
+  std::optional<ModelDefinition> padded = padded_to(model, &TrainingOptions::pad_to, multiple);
+  return padded && most_growth(model, *padded) > 0 ? padded : std::nullopt;
+}
+
+std::optional<ModelDefinition> with_padded_heads(const ModelDefinition& model, int devices) {
+  constexpr double kMost = 1.0 / 8;
+  constexpr int kLargest = 32;  // devices that share the heads of a layer
+  if (model.training.pad_heads_to != 0) return {};
+  for (int multiple = kLargest; multiple > 1; multiple /= 2) {
+    if (devices % multiple != 0) continue;
+    std::optional<ModelDefinition> padded = padded_to(model, &TrainingOptions::pad_heads_to, multiple);
+    if (!padded) return {};
+    const double growth = most_growth(model, *padded);
+    if (growth <= kMost) return growth > 0 ? padded : std::nullopt;
+  }
+  return {};
 }
 
 std::optional<double> paper_flops(const ModelDefinition& model) {

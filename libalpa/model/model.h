@@ -21,9 +21,13 @@ ModelDefinition read_model(const std::filesystem::path& file,
 ModelDefinition parse_model(std::string_view text, const std::string& file_name,
                             const std::vector<std::filesystem::path>& block_folders = {});
 
-/// The model with padding (`pad_to`) for so many devices to split evenly what can be padded; nullopt where
+/// The model with its vocabularies padded (`pad_to`) for so many devices to split them evenly; nullopt where
 /// they can as it is, where it says itself what to pad, and where its optimizer would see the padding.
-std::optional<ModelDefinition> padded_for(const ModelDefinition&, int devices);
+std::optional<ModelDefinition> with_padded_vocabulary(const ModelDefinition&, int devices);
+
+/// Likewise with its heads padded (`pad_heads_to`) to a multiple of a power of two that divides so many
+/// devices: the largest by which no weight gains more than an eighth.
+std::optional<ModelDefinition> with_padded_heads(const ModelDefinition&, int devices);
 
 /// FLOPs of a training step by the formula that the file gives as its paper's (`paper_flops`); nullopt where
 /// it gives none.

@@ -22,16 +22,17 @@ std::optional<Shape> shape_of(const WeightDefinition& weight, const Frame& frame
   return shape;
 }
 
-/// The rows of a weight that are padding.
-std::int64_t padding_of(const WeightDefinition& weight, const Frame& frame, const Shape& shape) {
-  if (frame.numbers.at(kPaddedTo).integer == 1) return 0;
+/// As of State: empty where nothing is padding.
+Shape unpadded_of(const WeightDefinition& weight, const Frame& frame, const Shape& shape) {
   Frame without = frame;
-  without.numbers.erase(kPaddedTo);
+  bool may_be_padded = false;
+  for (const char* multiple : {kPaddedTo, kHeadsPaddedTo}) {
+    may_be_padded |= frame.numbers.at(multiple).integer != 1;
+    without.numbers.erase(multiple);
+  }
+  if (!may_be_padded) return {};
   const std::optional<Shape> unpadded = shape_of(weight, without);
-  if (!unpadded || *unpadded == shape) return 0;
-  if (!std::equal(shape.begin() + 1, shape.end(), unpadded->begin() + 1))
-    frame.fault(weight.place, fmt::format("'{}' is padded beyond its first dimension", weight.name));
-  return shape.front() - unpadded->front();
+  return unpadded && *unpadded != shape ? *unpadded : Shape();
 }
 
 }  // namespace
@@ -77,7 +78,7 @@ void Weights::add(const WeightDefinition& weight, Frame& frame) {
   }
   value = builder_.state(name, type, {weight.kind, scale->real}, trained);
   builder_.graph().states.back().decays = frame.holds(weight.decay, weight.place);
-  builder_.graph().states.back().padding = padding_of(weight, frame, *shape);
+  builder_.graph().states.back().unpadded = unpadded_of(weight, frame, *shape);
   all_[name] = value;
   of_layer_.push_back(name.substr(layer_.size() + 1));
 }

@@ -44,6 +44,7 @@ struct StatesInMemory {
   void add_tile(int place, Shape origin, Shape shape, float salt) {
     const StateIndex state(place);
     const TensorType& whole = value_of(graph, graph.states[state].value).type;
+    const Shape unpadded = unpadded_type(graph, graph.states[state]).shape;  // numbers are as without padding
     storage.emplace_back(static_cast<std::size_t>(element_count(shape) * dtype_bytes(whole.dtype)));
     tiles.push_back({state, std::move(origin), std::move(shape), storage.back().data()});
     for (std::int64_t i = 0; i < element_count(tiles.back().shape); ++i) {
@@ -51,7 +52,7 @@ struct StatesInMemory {
       for (std::size_t d = whole.shape.size(); d-- > 0;) {
         index += (tiles.back().origin[d] + rest % tiles.back().shape[d]) * stride;
         rest /= tiles.back().shape[d];
-        stride *= whole.shape[d];
+        stride *= unpadded[d];
       }
       const float value = salt + static_cast<float>(1000 * state + index);
       if (whole.dtype == DType::f32)

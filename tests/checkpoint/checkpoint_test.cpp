@@ -65,7 +65,7 @@ TEST_F(Checkpoint, HasNoPaddingAndIsReadUnderAnother) {
   const auto padded = [](std::int64_t padding, float salt) {
     StatesInMemory states;
     states.add_state("table", {DType::f32, {30 + padding, 20}});
-    states.graph.states.back().padding = padding;
+    if (padding > 0) states.graph.states.back().unpadded = {30, 20};
     const std::int64_t half = (30 + padding) / 2;
     for (const std::int64_t row : {std::int64_t{0}, half}) states.add_tile(0, {row, 0}, {half, 20}, salt);
     return states;
@@ -81,6 +81,32 @@ TEST_F(Checkpoint, HasNoPaddingAndIsReadUnderAnother) {
   load_checkpoint(folder_.path() / "padded.h5", read.graph, read.tiles);
   auto* last = reinterpret_cast<float*>(expected.storage[1].data());
   std::fill(last + 14 * 20, last + 16 * 20, 0.0f);
+  EXPECT_EQ(read.storage, expected.storage);
+}
+
+TEST_F(Checkpoint, HasNoPaddingOfAnyDimension) {
+  const auto heads = [](std::int64_t padding, std::int64_t tile_heads, float salt) {
+    StatesInMemory states;
+    states.add_state("query", {DType::f32, {6, 5 + padding, 4}});
+    if (padding > 0) states.graph.states.back().unpadded = {6, 5, 4};
+    for (const std::int64_t row : {0, 3})
+      for (std::int64_t head = 0; head < 5 + padding; head += tile_heads)
+        states.add_tile(0, {row, head, 0}, {3, tile_heads, 4}, salt);
+    return states;
+  };
+  heads(3, 2, 0.5f).save(folder_.path() / "padded.h5", 42);  // the last tiles are padding alone
+  heads(0, 5, 0.5f).save(folder_.path() / "plain.h5", 42);
+  const std::string name = folder_.path().string();
+  EXPECT_EQ(
+      run_command("h5diff --exclude-path /provenance " + name + "/padded.h5 " + name + "/plain.h5").status,
+      0);
+  StatesInMemory read = heads(1, 3, -1), expected = heads(1, 3, 0.5f);
+  load_checkpoint(folder_.path() / "padded.h5", read.graph, read.tiles);
+  for (const std::size_t tile : {1, 3})  // heads 3 to 5, the last of which is padding
+    for (int row = 0; row < 3; ++row) {
+      auto* last = reinterpret_cast<float*>(expected.storage[tile].data()) + (row * 3 + 2) * 4;
+      std::fill(last, last + 4, 0.0f);
+    }
   EXPECT_EQ(read.storage, expected.storage);
 }
 

@@ -55,7 +55,7 @@ TEST(InitialState, ATileHoldsItsPartOfTheWhole) {
 
 TEST(InitialState, OfPaddingIsZeroAndOfTheRestAsWithoutIt) {
   State padded = state("w", normal);
-  padded.padding = 2;
+  padded.unpadded = {5, 3};
   const Graph with = graph_of({padded}, {{DType::f32, {7, 3}}}),
               without = graph_of({state("w", normal)}, {{DType::f32, {5, 3}}});
   std::vector<float> expected = tile(without, 0, {0, 0}, {5, 3});
@@ -63,6 +63,19 @@ TEST(InitialState, OfPaddingIsZeroAndOfTheRestAsWithoutIt) {
   EXPECT_EQ(tile(with, 0, {0, 0}, {7, 3}), expected);
   EXPECT_EQ(tile(with, 0, {4, 0}, {3, 3}), std::vector<float>(expected.begin() + 12, expected.end()));
   EXPECT_THAT(tile(with, 0, {6, 1}, {1, 2}), Each(0.0f));
+}
+
+TEST(InitialState, OfPaddingInAnyDimensionIsZero) {
+  State padded = state("w", normal);
+  padded.unpadded = {2, 3, 5};
+  const Graph with = graph_of({padded}, {{DType::f32, {2, 4, 6}}}),
+              without = graph_of({state("w", normal)}, {{DType::f32, {2, 3, 5}}});
+  const std::vector<float> drawn = tile(without, 0, {0, 0, 0}, {2, 3, 5}),
+                           found = tile(with, 0, {0, 0, 0}, {2, 4, 6});
+  for (int a = 0; a < 2; ++a)
+    for (int b = 0; b < 4; ++b)
+      for (int c = 0; c < 6; ++c)
+        EXPECT_EQ(found[(a * 4 + b) * 6 + c], b < 3 && c < 5 ? drawn[(a * 3 + b) * 5 + c] : 0.0f);
 }
 
 TEST(InitialState, HasTheDistributionThatTheModelAsksFor) {
