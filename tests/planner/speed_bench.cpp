@@ -145,6 +145,7 @@ void bench_speed(const SpeedTargets& targets, TargetCount& count) {
   const double exponent = fitted_exponent(devices, seconds);
   fmt::print("seconds grow with the devices to the {:.2f} of {:.1f}{}\n", exponent, targets.largest_exponent,
              count.mark(exponent <= targets.largest_exponent));
+  std::fflush(stdout);  // else what runs next prints it too
   bench_kept(bench, targets, count);
 }
 
