@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <exception>
 #include <optional>
 #include <string>
 
@@ -48,15 +49,16 @@ class FormsOfModel {
       best_ = make_plan(planning_model(model_), costs_, options_, log_);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::infeasible) throw;
-      infeasible_ = error;
+      infeasible_ = std::current_exception();  // which may be of a kind of its own
     }
   }
 
-  /// Where there is time for it. The model becomes the padded one where that is faster.
-  void plan_padded(const ModelDefinition& padded, const FormNames& names) {
+  /// Where there is time for it. The model becomes the padded one where that is faster. `what`: is padded.
+  void plan_padded(const ModelDefinition& padded, const std::string& what, const FormNames& names) {
     PlannerOptions rest = options_;
     rest.time_limit_s -= monotonic_s() - begin_;
     if (best_ && (best_->prediction.hit_time_limit || rest.time_limit_s <= 0)) return;
+    log_.info("planning again, with " + what);
     try {
       Plan with = make_plan(planning_model(padded), costs_, rest, log_);
       Prediction* without = best_ ? &best_->prediction : nullptr;
@@ -77,7 +79,7 @@ class FormsOfModel {
   }
 
   Plan best() {
-    if (!best_) throw *infeasible_;
+    if (!best_) std::rethrow_exception(infeasible_);
     return std::move(*best_);
   }
 
@@ -88,7 +90,7 @@ class FormsOfModel {
   Log& log_;
   const double begin_ = monotonic_s();
   std::optional<Plan> best_;
-  std::optional<Error> infeasible_;
+  std::exception_ptr infeasible_;
 };
 
 }  // namespace
@@ -105,16 +107,13 @@ Plan plan_with_padding(ModelDefinition& model, const CostModel& costs, const Pla
   const int devices = options.devices > 0 ? options.devices : costs.cluster().devices();
   FormsOfModel forms(model, costs, options, log);
   forms.plan();
-  if (const auto padded = with_padded_vocabulary(model, devices)) {
-    log.info(fmt::format("planning again, with the vocabulary padded to a multiple of {}",
-                         padded->training.pad_to));
-    forms.plan_padded(*padded, {"padded", "not padded"});
-  }
-  if (const auto padded = with_padded_heads(model, devices)) {
-    log.info(
-        fmt::format("planning again, with heads padded to a multiple of {}", padded->training.pad_heads_to));
-    forms.plan_padded(*padded, {"heads padded", "heads not padded"});
-  }
+  if (const auto padded = with_padded_vocabulary(model, devices))
+    forms.plan_padded(*padded,
+                      fmt::format("the vocabulary padded to a multiple of {}", padded->training.pad_to),
+                      {"padded", "not padded"});
+  if (const auto padded = with_padded_heads(model, devices))
+    forms.plan_padded(*padded, fmt::format("heads padded to a multiple of {}", padded->training.pad_heads_to),
+                      {"heads padded", "heads not padded"});
   return forms.best();
 }
 

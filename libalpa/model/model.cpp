@@ -66,10 +66,10 @@ std::optional<ModelDefinition> padded_to(ModelDefinition model, std::int64_t Tra
   return model;
 }
 
-/// By how much of itself a weight is larger in the other, at most.
-double most_growth(const ModelDefinition& model, const ModelDefinition& padded) {
-  const Graph without = forward_graph(model, model.training.batch, true),
-              with = forward_graph(padded, model.training.batch, true);
+Graph whole_graph(const ModelDefinition& model) { return forward_graph(model, model.training.batch, true); }
+
+/// By how much of itself a weight of the same model is larger with padding, at most.
+double most_growth(const Graph& without, const Graph& with) {
   const auto elements = [](const Graph& graph, StateIndex s) {
     return static_cast<double>(element_count(value_of(graph, graph.states[s].value).type.shape));
   };
@@ -97,18 +97,19 @@ std::optional<ModelDefinition> with_padded_vocabulary(const ModelDefinition& mod
   int multiple = std::min(devices, kMost);
   while (devices % multiple != 0) --multiple;
   std::optional<ModelDefinition> padded = padded_to(model, &TrainingOptions::pad_to, multiple);
-  return padded && most_growth(model, *padded) > 0 ? padded : std::nullopt;
+  return padded && most_growth(whole_graph(model), whole_graph(*padded)) > 0 ? padded : std::nullopt;
 }
 
 std::optional<ModelDefinition> with_padded_heads(const ModelDefinition& model, int devices) {
   constexpr double kMost = 1.0 / 8;
   constexpr int kLargest = 32;  // devices that share the heads of a layer
   if (model.training.pad_heads_to != 0) return {};
+  const Graph without = whole_graph(model);
   for (int multiple = kLargest; multiple > 1; multiple /= 2) {
     if (devices % multiple != 0) continue;
     std::optional<ModelDefinition> padded = padded_to(model, &TrainingOptions::pad_heads_to, multiple);
     if (!padded) return {};
-    const double growth = most_growth(model, *padded);
+    const double growth = most_growth(without, whole_graph(*padded));
     if (growth <= kMost) return growth > 0 ? padded : std::nullopt;
   }
   return {};

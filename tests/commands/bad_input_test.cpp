@@ -381,8 +381,7 @@ class FullDisk : public BadInput {};
 TEST_F(FullDisk, EndsTheRunWithTheCheckpointBefore) {
   if (run("unshare -rm mount -t tmpfs none run").status != 0)
     GTEST_SKIP() << "no small file system can be mounted here";
-  // The file system has room for one checkpoint of 2.2 MiB, and is gone with the shell. The run can go on
-  // from it, but not save there.
+  // There is room for one checkpoint of 2.2 MiB, from which the run can go on, but not save another.
   const std::string train =
       "mpiexec -n 4 alpa-train mixed.h5 --data synthetic:64 --run-dir run --checkpoint-every 1 ";
   const CommandResult result = run("unshare -rm sh -c 'mount -t tmpfs -o size=3m none run; " + train +

@@ -28,8 +28,30 @@ class Padding : public Workplace {
            std::to_string(pad_heads_to) + "\n";
   }
 
-  /// Trained for six steps: whole in "whole"; in "parts" by two devices, and from the fourth on whole.
-  void expect_equal_losses(const std::string& padded, const std::string& whole) const {
+  /// Of two devices, which are to pad, and say so.
+  void expect_chosen(const std::string& name, const std::string& what, const std::string& beside,
+                     const std::string& weight) const {
+    EXPECT_THAT(planned(name, "--devices 2"), HasSubstr("planning again, with " + what));
+    EXPECT_THAT(run("alpa-plan explain " + name + ".h5 --full").output,
+                AllOf(HasSubstr(beside), HasSubstr(weight)));
+  }
+
+  /// As measured by two ranks, with no cost that had to be estimated.
+  void expect_measured(const std::string& name, const std::string& what) const {
+    const CommandResult profiled =
+        run("alpa-profile " + name + ".toml --out " + name + ".profile.h5 --micro-batch-samples 1", 2);
+    EXPECT_EQ(profiled.status, 0) << profiled.output;
+    const CommandResult result =
+        run("alpa-plan " + name + ".toml --profile " + name +
+            ".profile.h5 --micro-batches 1 --missing missing.txt --out measured.h5 --force");
+    EXPECT_THAT(result.output, HasSubstr(what));
+    EXPECT_EQ(std::filesystem::file_size(path("missing.txt")), 0u) << run("cat missing.txt").output;
+  }
+
+  /// Trained for six steps: whole in "whole"; in "parts" by two devices, and from the fourth on whole. Files
+  /// have weights of that shape.
+  void expect_equal_training(const std::string& padded, const std::string& whole, const std::string& shape,
+                             const std::string& padded_shape) const {
     planned(padded, "--devices 2");
     planned(whole, "--method serial --devices 1");
     train(whole, 1, "whole", "--steps 6");
@@ -39,6 +61,8 @@ class Padding : public Workplace {
     ASSERT_EQ(found.size(), 6u);
     for (std::size_t i = 0; i < wanted.size(); ++i)
       EXPECT_NEAR(found[i], wanted[i], 1e-5 * wanted[i]) << "step " << i + 1;
+    EXPECT_THAT(run("h5ls -r " + checkpoint("parts", 4).string()).output,
+                AllOf(HasSubstr(shape), Not(HasSubstr(padded_shape))));
   }
 
   /// Most of its work is in its table; one sample, which data parallelism cannot split.
@@ -58,39 +82,24 @@ class Padding : public Workplace {
 };
 
 TEST_F(Padding, IsChosenWhereItIsFaster) {
-  EXPECT_THAT(planned("odd", "--devices 2"), HasSubstr("the vocabulary padded to a multiple of 2"));
-  EXPECT_THAT(run("alpa-plan explain odd.h5 --full").output,
-              AllOf(HasSubstr(", not padded"), HasSubstr("f32[5004x32]")));
-  EXPECT_THAT(planned("never", "--devices 2"), Not(HasSubstr("padded")));
+  expect_chosen("odd", "the vocabulary padded to a multiple of 2", ", not padded", "f32[5004x32]");
+  expect_chosen("odd_heads", "heads padded to a multiple of 2", ", heads not padded", "f32[60x16x4]");
+  for (const char* name : {"never", "whole_heads"})
+    EXPECT_THAT(planned(name, "--devices 2"), Not(HasSubstr("padded")));
 }
 
 TEST_F(Padding, IsMeasuredToo) {
-  const CommandResult profiled = run("alpa-profile odd.toml --out profile.h5 --micro-batch-samples 1", 2);
-  EXPECT_EQ(profiled.status, 0) << profiled.output;
-  const CommandResult result = run(
-      "alpa-plan odd.toml --profile profile.h5 --micro-batches 1 --missing missing.txt --out odd.h5 --force");
-  EXPECT_THAT(result.output, HasSubstr("padded to a multiple of 2"));
-  EXPECT_EQ(std::filesystem::file_size(path("missing.txt")), 0u) << run("cat missing.txt").output;
+  expect_measured("odd", "the vocabulary padded to a multiple of 2");
+  expect_measured("odd_heads", "heads padded to a multiple of 2");
 }
 
 TEST_F(Padding, ChangesNeitherLossesNorCheckpoints) {
-  expect_equal_losses("odd", "never");
-  EXPECT_THAT(run("h5ls -r " + checkpoint("parts", 4).string()).output,
-              AllOf(HasSubstr("{5003, 32}"), Not(HasSubstr("{5004"))));
-}
-
-TEST_F(Padding, OfHeadsIsChosenWhereItIsFaster) {
-  EXPECT_THAT(planned("odd_heads", "--devices 2"), HasSubstr("with heads padded to a multiple of 2"));
-  EXPECT_THAT(run("alpa-plan explain odd_heads.h5 --full").output,
-              AllOf(HasSubstr(", heads not padded"), HasSubstr("f32[60x16x4]")));
-  EXPECT_THAT(planned("whole_heads", "--devices 2"), Not(HasSubstr("padded")));
+  expect_equal_training("odd", "never", "{5003, 32}", "{5004");
 }
 
 // A sixteenth of the heads is 0 and stays so; what it adds to sums is 0, however they are grouped.
 TEST_F(Padding, OfHeadsChangesNeitherLossesNorCheckpoints) {
-  expect_equal_losses("odd_heads", "whole_heads");
-  EXPECT_THAT(run("h5ls -r " + checkpoint("parts", 4).string()).output,
-              AllOf(HasSubstr("{60, 15, 4}"), Not(HasSubstr("16, 4}"))));
+  expect_equal_training("odd_heads", "whole_heads", "{60, 15, 4}", "16, 4}");
 }
 
 TEST_F(Padding, IsRefusedForAnOptimizerThatWouldSeeIt) {

@@ -39,7 +39,7 @@ TEST(PaddedVocabulary, HasRowsForAllDevices) {
       model_of("gpt", "vocabulary = 5003\nmodel = 32\nheads = 4\n", "pad_to = 1\n"), 8));
 }
 
-/// What 25 heads, as GPT-2 1.5B has, become; 0: they are left as they are.
+/// What so many heads become; 0: they are left as they are. GPT-2 1.5B has 25.
 std::int64_t padded_heads(int heads, int devices) {
   const std::string extents =
       "vocabulary = 64\nmodel = " + std::to_string(4 * heads) + "\nheads = " + std::to_string(heads) + "\n";
