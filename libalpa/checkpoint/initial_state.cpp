@@ -89,12 +89,13 @@ void fill_initial_state(const Graph& graph, const State& state, const Shape& til
   std::int64_t filled = 0;
   Shape at(tile_shape.size());  // in the whole
   for_each_row(tile_shape, [&](const Shape& in_tile) {
-    std::int64_t left = row;  // the rest is padding
+    bool is_padding = false;
     for (std::size_t d = 0; d < at.size(); ++d) {
       at[d] = tile_origin[d] + in_tile[d];
-      left = std::min(left, std::max<std::int64_t>(0, d + 1 < at.size() ? (drawn_shape[d] - at[d]) * row
-                                                                        : drawn_shape[d] - at[d]));
+      is_padding |= at[d] >= drawn_shape[d];
     }
+    std::int64_t left = is_padding ? 0 : row;
+    if (!is_padding && !at.empty()) left = std::min(row, drawn_shape.back() - at.back());
     draws.fill(element_at(drawn_shape, at), std::span(drawn).first(static_cast<std::size_t>(left)));
     std::fill(drawn.begin() + left, drawn.end(), 0.0f);
     for_float_type(whole.dtype, [&](auto zero) {

@@ -24,7 +24,8 @@ struct PriceOptions {
   double gap = 1e-6;            ///< stop when (incumbent - bound) / incumbent is at most this
   std::int64_t work = 1 << 30;  ///< table and edge entries to look at; bounds the number of iterations
   std::vector<double> start;    ///< prices to begin with; empty: none are known
-  /// Where it is not 0: at so many prices at most, none of them by elimination, and without reduced costs.
+  /// Where it is not 0, of networks without memory limits: so many sweeps of messages after the first at
+  /// most, nothing by elimination, and no reduced costs.
   int most_sweeps = 0;
 };
 
