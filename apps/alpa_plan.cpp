@@ -103,7 +103,7 @@ int plan_model(const Settings& settings, const StopRequest& stop, SelectionCache
     if (!written.empty())
       AtomicFile{written};  // a folder that cannot be written is noticed before the search
   ModelDefinition model = load_model(settings.model);
-  const auto [costs, fingerprint, extrapolated_from] =
+  const PlanningCosts costs =
       planning_costs(read_planning_profile(settings.profile, app.log()), settings.cluster, app.log());
   PlannerOptions options = settings.planner;
   options.compare_with_search = true;
@@ -111,16 +111,15 @@ int plan_model(const Settings& settings, const StopRequest& stop, SelectionCache
   options.cache = &cache;
   if (!settings.pin.empty()) options.pin = read_pin(settings.pin);
   if (!settings.constraints.empty()) options.constraints = read_constraints(settings.constraints);
-  Plan plan = plan_with_padding(model, costs, options, app.log());
-  plan.profile_fingerprint = fingerprint;
-  plan.extrapolated_from = extrapolated_from;
+  Plan plan = plan_with_padding(model, costs.costs, options, app.log());
+  costs.state_origin(plan);
   const Graph graph = training_step_graph(model, plan.micro_batch_samples);
   write_plan(settings.out, plan, graph, provenance_of(app, options_line(options)));
   app.log().info(model_text(model, graph));
   warn_of_missing_kernels(plan, graph, app.log());
   if (!settings.missing.empty()) {
     std::string lines;
-    for (const std::string& signature : costs.missing()) lines += signature + "\n";
+    for (const std::string& signature : costs.costs.missing()) lines += signature + "\n";
     publish_text(settings.missing, lines);
   }
   std::fputs(explained(plan, graph, settings.out, settings.full).c_str(), stdout);

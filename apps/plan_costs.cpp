@@ -2,7 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "libalpa/base/error.h"
+#include "libalpa/base/units.h"
 #include "libalpa/cluster/noise.h"
 #include "libalpa/cluster/profile_file.h"
 
@@ -11,6 +14,11 @@ namespace alpa {
 std::string warning_of(const std::filesystem::path& file, const Profile& profile) {
   const std::string warning = noise_warning(noise_of(profile));
   return warning.empty() ? "" : fmt::format("'{}': {}", file.string(), warning);
+}
+
+std::string machines_text(const Cluster& cluster) {
+  return fmt::format("{} of {} ({})", count_text(cluster.nodes, "node"),
+                     count_text(cluster.devices_per_node, "device"), cluster.device);
 }
 
 PlanCosts costs_of(const Plan& plan, const std::filesystem::path& profile_path) {
@@ -55,18 +63,23 @@ PlanningCosts planning_costs(const std::optional<Profile>& profile, const std::f
                 "--profile profile.h5 of alpa-profile, or --cluster configs/clusters/NAME.toml");
   if (!profile) return {CostModel(read_cluster(cluster_file))};
   const std::string fingerprint = profile_fingerprint(*profile);
-  if (cluster_file.empty()) return {CostModel(*profile), fingerprint};
-  auto [cluster, differences] = read_cluster_beside(profile->cluster, cluster_file);
-  if (!differences.empty()) {
+  if (cluster_file.empty()) return {CostModel(*profile), fingerprint, profile->cluster};
+  const auto [cluster, differences] = read_cluster_beside(profile->cluster, cluster_file);
+  if (!differences.empty())
     log.warning(
         fmt::format("'{}' is not of the machines that the profile was measured on ({}): measured costs are "
                     "extrapolated, each by as much as its estimate changes",
                     cluster_file.string(), differences));
-    return {CostModel(*profile).extrapolated(cluster), fingerprint, profile->cluster.device};
-  }
-  Profile there = *profile;
-  there.cluster = std::move(cluster);
-  return {CostModel(there), fingerprint};
+  return {CostModel(*profile).extrapolated(cluster), fingerprint, profile->cluster, !differences.empty()};
+}
+
+void PlanningCosts::state_origin(Plan& plan) const {
+  plan.profile_fingerprint = profile_fingerprint;
+  if (!measured) return;
+  const int on_node = std::min(plan.devices(), plan.cluster.devices_per_node);
+  const int nodes = (plan.devices() + on_node - 1) / on_node;
+  if (are_other_machines || nodes > measured->nodes || on_node > measured->devices_per_node)
+    plan.extrapolated_from = machines_text(*measured);
 }
 
 }  // namespace alpa

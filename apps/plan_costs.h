@@ -22,10 +22,19 @@ std::string warning_of(const std::filesystem::path& file, const Profile&);
 /// From a profile; from the numbers of the plan's cluster alone where `profile` is "". Throws Error(input).
 PlanCosts costs_of(const Plan&, const std::filesystem::path& profile);
 
-/// The numbers to plan with, and what a plan says of them.
+/// "1 node of 4 devices (CPU, 4 cores)"
+std::string machines_text(const Cluster&);
+
+/// The numbers to plan with.
 struct PlanningCosts {
   CostModel costs;
-  std::string profile_fingerprint = {}, extrapolated_from = {};
+  std::string profile_fingerprint = {};  ///< "": a cluster file's alone
+  std::optional<Cluster> measured = {};  ///< what the profile is of
+  bool are_other_machines = false;       ///< than the profile's
+
+  /// Notes in a plan that was made with them where they come from: extrapolated are those of other machines,
+  /// and of more than were measured.
+  void state_origin(Plan&) const;
 };
 
 /// Logs what there is to know of it; nullopt where `file` is "". Throws Error(input).

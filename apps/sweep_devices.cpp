@@ -108,13 +108,10 @@ std::vector<PlanningCosts> read_machines(const SweepOptions& options, const std:
   return machines;
 }
 
-/// Of as many of the machines as the devices take; where that is more than were measured, extrapolated.
-PlanningCosts costs_for(const PlanningCosts& machines, const std::optional<Profile>& profile, int devices) {
-  const Cluster cluster = cluster_for(machines.costs.cluster(), devices);
-  const bool is_larger = profile && (cluster.nodes > profile->cluster.nodes ||
-                                     cluster.devices_per_node > profile->cluster.devices_per_node);
-  return {machines.costs.extrapolated(cluster), machines.profile_fingerprint,
-          is_larger ? profile->cluster.device : machines.extrapolated_from};
+/// Of as many of the machines as the devices take.
+PlanningCosts costs_for(const PlanningCosts& machines, int devices) {
+  return {machines.costs.extrapolated(cluster_for(machines.costs.cluster(), devices)),
+          machines.profile_fingerprint, machines.measured, machines.are_other_machines};
 }
 
 /// nullopt: a stop was asked for before there was a plan.
@@ -124,8 +121,7 @@ std::optional<ScalingRow> planned_row(ModelDefinition model, const PlanningCosts
   ScalingRow row{.devices = devices};
   try {
     Plan plan = plan_with_padding(model, costs.costs, options, log);
-    plan.profile_fingerprint = costs.profile_fingerprint;
-    plan.extrapolated_from = costs.extrapolated_from;
+    costs.state_origin(plan);
     const PlanFacts facts = plan_facts(plan, training_step_graph(model, plan.micro_batch_samples));
     const Prediction& p = plan.prediction;
     row.step_s = p.step_s;
@@ -143,12 +139,6 @@ std::optional<ScalingRow> planned_row(ModelDefinition model, const PlanningCosts
     row.lacks = error.happened();
   }
   return row;
-}
-
-/// "1 node of 4 devices (CPU, 4 cores)"
-std::string machines_text(const Cluster& cluster) {
-  return fmt::format("{} of {} ({})", count_text(cluster.nodes, "node"),
-                     count_text(cluster.devices_per_node, "device"), cluster.device);
 }
 
 std::string progress_text(const ScalingRow& row) {
@@ -209,7 +199,7 @@ int sweep_devices(const std::filesystem::path& model, const SweepOptions& option
     for (const int devices : counts) {
       if (stop.is_asked()) break;
       const std::optional<ScalingRow> row =
-          planned_row(definition, costs_for(machines[c], profile, devices), planner, devices, log);
+          planned_row(definition, costs_for(machines[c], devices), planner, devices, log);
       if (!row) break;
       ClusterScaling& of = scaling.clusters[c];
       log.info(

@@ -80,10 +80,10 @@ TEST_F(UnlikeNodeCommands, ExtrapolateWhatWasMeasuredToOtherMachinesAndSaySo) {
                 " --profile profile.h5 --cluster parts.toml --method megatron --out plan.h5"),
       AllOf(HasSubstr("'parts.toml' is not of the machines that the profile was measured on (device is "),
             HasSubstr(": measured costs are extrapolated, "), HasSubstr(" (extrapolated from a profile): "),
-            HasSubstr("; costs are extrapolated from measurements on CPU")));
+            HasSubstr("; costs are extrapolated from measurements on 1 node of 1 device (CPU")));
   const nlohmann::json facts = facts_of("plan.h5");
   EXPECT_EQ(facts["costs"], "extrapolated");
-  EXPECT_THAT(facts["extrapolated_from"].get<std::string>(), StartsWith("CPU"));
+  EXPECT_THAT(facts["extrapolated_from"].get<std::string>(), StartsWith("1 node of 1 device (CPU"));
   EXPECT_THAT(output_of("alpa-plan explain plan.h5"),
               HasSubstr("predicted " + simulated("plan.h5 --profile profile.h5").insert(5, "time ") + " ("));
 }

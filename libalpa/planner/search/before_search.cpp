@@ -6,27 +6,21 @@
 #include "libalpa/base/units.h"
 #include "libalpa/cluster/micro_batch_counts.h"
 #include "libalpa/planner/search/constrained_space.h"
+#include "libalpa/planner/search/lasting_bytes.h"
 
 namespace alpa {
 
-void refuse_states_that_cannot_fit(const Graph& graph, const Cluster& cluster, int devices) {
-  std::int64_t parameters = 0, bytes = 0;
-  for (const State& state : graph.states) {
-    const std::int64_t own = byte_count(value_of(graph, state.value).type);
-    bytes += own;
-    if (state.is_parameter) parameters += own;
-  }
-  const std::int64_t limit = best_of_parts(cluster).memory_bytes;
-  if (bytes / devices <= limit) return;
-  throw Error(
-      ErrorKind::infeasible,
-      fmt::format("no plan fits: parameters take {} and the optimizer's states {}, {} on each of {} at "
-                  "least, {} is there: {} short",
-                  bytes_text(parameters), bytes_text(bytes - parameters), bytes_text(bytes / devices),
-                  count_text(devices, "device"), bytes_text(limit), bytes_text(bytes / devices - limit)),
-      fmt::format("{} or more, with room for gradients and activations beside; or an optimizer with fewer "
-                  "states (adafactor)",
-                  count_text(bytes / limit + 1, "device")));
+void refuse_what_cannot_fit(const Graph& graph, const Cluster& cluster, int devices) {
+  const MemoryUse lasting = lasting_bytes(graph);
+  const std::int64_t limit = best_of_parts(cluster).memory_bytes, each = lasting.total / devices;
+  if (each <= limit) return;
+  throw Error(ErrorKind::infeasible,
+              fmt::format("no plan fits: {} take {} on each of {} at least, {} is there: {} short",
+                          lasting_text(lasting), bytes_text(each), count_text(devices, "device"),
+                          bytes_text(limit), bytes_text(each - limit)),
+              fmt::format("{} or more, with room for activations beside; or an optimizer with fewer states "
+                          "(adafactor)",
+                          count_text(lasting.total / limit + 1, "device")));
 }
 
 void check_batch(const PlanningModel& model, int micro_batches) {

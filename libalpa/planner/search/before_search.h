@@ -5,9 +5,9 @@
 
 namespace alpa {
 
-/// What lasts from step to step is somewhere, whatever the plan: throws Error(infeasible) where so many
-/// devices have no room for it.
-void refuse_states_that_cannot_fit(const Graph&, const Cluster&, int devices);
+/// States and sums of gradients are somewhere, whatever the plan: throws Error(infeasible) where so many
+/// devices have no room for them.
+void refuse_what_cannot_fit(const Graph&, const Cluster&, int devices);
 
 /// Throws Error(usage) where the batch does not divide into so many micro-batches.
 void check_batch(const PlanningModel&, int micro_batches);

@@ -23,6 +23,12 @@ std::string meshes_text(const SearchSpace& any, int devices_per_node) {
                      doubling ? ", of 1, 2, 4, 8 ... or all nodes" : "");
 }
 
+/// "1 micro-batch", "1, 2, 4 micro-batches"
+std::string counts_text(const std::map<int, StepBound>& of_count) {
+  return of_count.size() == 1 ? count_text(of_count.begin()->first, "micro-batch")
+                              : fmt::format("{} micro-batches", fmt::join(std::views::keys(of_count), ", "));
+}
+
 /// What is said of one schedule alone, if that is more.
 std::string schedules_text(const std::string& schedule, const StepBound& known) {
   constexpr double same = 1 + 1e-4;
@@ -40,7 +46,7 @@ std::string coverage_text(const std::vector<SpaceBounds>& spaces, const SearchSp
   std::vector<std::string> covered;
   for (const auto& [space, bounds] : spaces)
     covered.push_back(
-        fmt::format("of {} micro-batches{}{}", fmt::join(std::views::keys(bounds), ", "),
+        fmt::format("of {}{}{}", counts_text(bounds),
                     space.mesh_axes < any.mesh_axes ? " on meshes of " + axes_text(space.mesh_axes) : "",
                     space.is_selective ? "" : " without selective recomputation"));
   return fmt::format("every plan {}, cut into stages between {} clusters of layers, {}, {}",

@@ -81,7 +81,7 @@ class PlanSearch {
   void enter_methods() {
     const std::vector<int> counts = planned_micro_batches(model_, options_, costs_, devices_);
     const Graph& graph = graphs_.of(counts.front()).graph;
-    refuse_states_that_cannot_fit(graph, costs_.cluster(), devices_);
+    refuse_what_cannot_fit(graph, costs_.cluster(), devices_);
     offered_.cut(graph, devices_);
     baselines(counts);
     if (wants("search")) {

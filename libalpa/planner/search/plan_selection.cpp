@@ -10,6 +10,7 @@
 #include "libalpa/base/parallel_tasks.h"
 #include "libalpa/base/units.h"
 #include "libalpa/planner/predict.h"
+#include "libalpa/planner/search/lasting_bytes.h"
 #include "libalpa/planner/search/schedule_choice.h"
 
 namespace alpa {
@@ -160,13 +161,14 @@ void PlanSelection::refuse() const {
                                                 options_.method, devices_)
                                   : fmt::format("no plan: {}", failures_.front().candidate.verdict),
                 "alpa-plan --method auto, or other --devices and --micro-batches");
-  const std::int64_t limit = least_shortfall_.there;
+  const auto& [first, end, devices, bytes, limit] = least_shortfall_;
+  const MemoryUse lasting = share_of(lasting_bytes(model_.graph(model_.group_samples), first, end), devices);
   throw Error(
       ErrorKind::infeasible,
-      fmt::format(
-          "no plan fits: the stage of layers {} to {} needs {} per device at least, {} is there: {} short",
-          least_shortfall_.first_layer, least_shortfall_.end_layer - 1, bytes_text(least_shortfall_.bytes),
-          bytes_text(limit), bytes_text(least_shortfall_.bytes - limit)),
+      fmt::format("no plan fits: the stage of layers {} to {} needs {} on each of {} at least ({}), {} is "
+                  "there: {} short",
+                  first, end - 1, bytes_text(bytes), count_text(devices, "device"), lasting_text(lasting),
+                  bytes_text(limit), bytes_text(bytes - limit)),
       std::string("more devices, more micro-batches, or a smaller batch") +
           (may_keep_less(options_.rematerialize) ? ", or --rematerialize auto" : ""));
 }

@@ -206,7 +206,8 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
       trial.is_too_slow = solution.least_memory == 0 && solution.lower_bound_s >= patience.stage_s &&
                           solution.lower_bound_s < infinity;
       if (solution.least_memory > 0)
-        trial.shortfall = {requests[s].first_layer, requests[s].end_layer, solution.least_memory, limit(s)};
+        trial.shortfall = {requests[s].first_layer, requests[s].end_layer, device_count(requests[s].mesh),
+                           solution.least_memory, limit(s)};
       else
         trial.failure = trial.is_too_slow ? too_slow_text(solution.lower_bound_s)
                                           : fmt::format("stage {}: {}", s, solution.why_not);

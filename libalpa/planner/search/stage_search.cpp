@@ -290,7 +290,7 @@ class StageSearch::State {
 
   void note_shortfall(const StageSpan& span, std::int64_t least_memory) {
     if (outcome_.shortfall.bytes > 0 && least_memory >= outcome_.shortfall.bytes) return;
-    outcome_.shortfall = {first_layer(span), end_layer(span), least_memory};
+    outcome_.shortfall = {first_layer(span), end_layer(span), span.devices, least_memory};
   }
 
   /// Solves what a better partition would have to be made of, until solutions show that there is none.

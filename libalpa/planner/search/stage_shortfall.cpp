@@ -13,7 +13,7 @@ StageShortfall least_shortfall(const StageSpans& spans, const StageEstimates& es
       for (std::size_t t = 0; t < templates.size(); ++t) {
         if (device_count(templates[t].mesh) != span.devices) continue;
         const std::int64_t bytes = estimates.least_memory(static_cast<int>(t), first, end);
-        if (least.bytes == 0 || bytes < least.bytes) least = {first, end, bytes};
+        if (least.bytes == 0 || bytes < least.bytes) least = {first, end, span.devices, bytes};
       }
     }
     if (least.bytes > memory_bytes) return least;

@@ -8,7 +8,7 @@ namespace alpa {
 
 /// What a stage of these layers needs at least, which is more than there is; 0: there is none.
 struct StageShortfall {
-  int first_layer = 0, end_layer = 0;
+  int first_layer = 0, end_layer = 0, devices = 1;
   std::int64_t bytes = 0;
   std::int64_t there = 0;  ///< on a device of those that it was to lie on; 0: as everywhere
 };
