@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Builds and tests everything: all tests in dev, the numerical ones with the least vector instructions too, the unit tests
 # under the sanitizers (in sanitize bad input to whole commands too, in tsan those that run threads), and the CUDA backend
-# where nvcc is found. Sets up everything it needs. With CI=true hundreds of planned cases (label many) and, under
-# AddressSanitizer, two modules are left out: they take as long as the rest.
-#   scripts/test.sh [dev|sanitize|tsan|cuda ...]      (default: these four)
+# where nvcc is found. Sets up everything it needs. With CI=true the other three take turns beside dev, one each day, and
+# hundreds of planned cases (label many) and, under AddressSanitizer, two modules are left out: they take as long as the rest.
+#   scripts/test.sh [dev|sanitize|tsan|cuda ...]      (default: these four, with CI=true dev and one of the others)
 #   scripts/test.sh o0 clang lto                      (every target by other compilers and flags, and the unit tests)
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -11,7 +11,9 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 cd "$here"
 jobs=$(nproc)
 wanted=("$@")
-[ ${#wanted[@]} -gt 0 ] || wanted=(dev sanitize tsan cuda)
+others=(sanitize tsan cuda)
+[ "${CI:-}" != true ] || others=("${others[10#$(date +%j) % 3]}")
+[ ${#wanted[@]} -gt 0 ] || wanted=(dev "${others[@]}")
 passed=0 skipped=0 again=()
 left_out=()
 [ "${CI:-}" != true ] || left_out=(-LE many)
