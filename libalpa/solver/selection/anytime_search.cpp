@@ -72,8 +72,15 @@ class AnytimeSearch::Implementation {
   double work_left() const { return options_.work - work_; }
 
   const Certificate& certificate() {
-    if (!certificate_) certificate_ = ascent_.certificate(deadline_);
+    if (!certificate_) {
+      certificate_ = ascent_.certificate(deadline_);
+      certificates_work_ += ascent_.certificate_work();
+    }
     return *certificate_;
+  }
+  bool is_certificate_cheap() const {
+    constexpr double share = 0.05;
+    return certificates_work_ + ascent_.certificate_work() <= share * work_;
   }
   const std::vector<double>& price() const { return ascent_.best_price(); }
 
@@ -82,20 +89,31 @@ class AnytimeSearch::Implementation {
     return deadline_.passed() || work_ >= options_.work || incumbent.cost <= options_.target;
   }
 
+  // Longer where the bound still rises: no choice is much better than the prices that it is found by.
   void ascend() {
     const double time = deadline_.seconds_left();
-    constexpr int most_steps = 1500;
-    constexpr double share = 0.3;
-    for (int k = 0; k < most_steps && !ascent_.has_settled(); ++k) {
-      if (deadline_.seconds_left() < (1 - share) * time || work_ > share * options_.work) break;
+    const auto has_spent = [&](double share) {
+      return deadline_.seconds_left() < (1 - share) * time || work_ > share * options_.work;
+    };
+    constexpr int most_steps = 1500, some_steps = 10;
+    constexpr double share = 0.3, most_share = 0.6, much = 5e-4;
+    bool rises = true;
+    double before = ascent_.bound();
+    for (int k = 1; k <= most_steps && !ascent_.has_settled(); ++k) {
+      if (has_spent(rises ? most_share : share)) break;
       ascent_.step();
       work_ += ascent_.step_work();
+      if (k % some_steps > 0) continue;
+      rises = ascent_.bound() - before > much * std::abs(before);
+      before = ascent_.bound();
     }
     ascent_.wander();
   }
 
   struct Probe {
-    std::optional<Dive> dive;
+    std::vector<int> start;  // read off from messages
+    std::vector<double> price;
+    std::optional<Dive> dive;  // from there
     std::vector<Ban> bans;
     Incumbent found;
   };
@@ -108,15 +126,19 @@ class AnytimeSearch::Implementation {
         ascent_.step();
         work_ += ascent_.step_work();
       }
+      const bool is_odd = k % 2 == 1;
       Probe& probe = probes.emplace_back();
-      probe.dive.emplace(network_, incident_, ascent_.messages(), ascent_.price());
-      if (k % 2 == 1) probe.bans = best_bans_;
+      probe.start = ascent_.choice();
+      probe.price = ascent_.price();
+      // A dive may end dearer than where it began, so the first turn tries both.
+      if (turn_ > 0 || !is_odd) probe.dive.emplace(network_, incident_, ascent_.messages(), probe.price);
+      if (is_odd) probe.bans = best_bans_;
     }
     run_tasks(static_cast<int>(probes.size()), options_.threads, [&](int k) {
       improve_probe(probes[k], philox_key(options_.seed, 1 + turn_ * probes_per_turn + k));
     });
     for (Probe& probe : probes) {
-      work_ += probe.dive->work() * (1 + 4.0 * most_bans()) + 4 * unit_;
+      work_ += (probe.dive ? probe.dive->work() * (1 + 4.0 * most_bans()) : 0) + 4 * unit_;
       if (probe.found.cost < incumbent.cost) best_bans_ = probe.bans;
       incumbent.offer(probe.found.choice, probe.found.cost);
       pool_.add(std::move(probe.found));
@@ -128,11 +150,14 @@ class AnytimeSearch::Implementation {
 
   // First with memory paid for and not limited, then from what fits near that.
   void improve_probe(Probe& probe, std::uint64_t seed) {
-    Dive::Found dived = probe.dive->run(std::move(probe.bans), most_bans(), unit_ / 8, seed, deadline_);
-    probe.bans = std::move(dived.bans);
-    std::vector<int> start = std::move(dived.choice);
+    std::vector<int> start = std::move(probe.start);
+    if (probe.dive) {
+      Dive::Found dived = probe.dive->run(std::move(probe.bans), most_bans(), unit_ / 8, seed, deadline_);
+      probe.bans = std::move(dived.bans);
+      start = std::move(dived.choice);
+    }
     {
-      const NeighbourhoodView paid(network_, incident_, probe.dive->price(), NeighbourhoodView::Memory::paid);
+      const NeighbourhoodView paid(network_, incident_, probe.price, NeighbourhoodView::Memory::paid);
       NeighbourhoodLane lane(paid, philox_key(seed, 2));
       lane.start_from(start);
       lane.walk(2 * unit_, deadline_);
@@ -168,12 +193,18 @@ class AnytimeSearch::Implementation {
     pool_.add(incumbent);
   }
 
+  // On for as long as it gains much: probes take longer, and what they find has to be walked from too.
   void walk(Incumbent& incumbent) {
     lanes_->start_from(incumbent.choice);
     constexpr int rounds = 6;
-    for (int k = 0; k < rounds && !is_over(incumbent); ++k) {
-      lanes_->walk(unit_, options_.threads, incumbent, deadline_);
-      work_ += lanes_per_walk * unit_;
+    constexpr double much = 1e-3;
+    double before = infinity;
+    while (before - incumbent.cost > much * std::abs(incumbent.cost) && !is_over(incumbent)) {
+      before = incumbent.cost;
+      for (int k = 0; k < rounds && !is_over(incumbent); ++k) {
+        lanes_->walk(unit_, options_.threads, incumbent, deadline_);
+        work_ += lanes_per_walk * unit_;
+      }
     }
     pool_.add(incumbent);
   }
@@ -189,7 +220,7 @@ class AnytimeSearch::Implementation {
   std::optional<Certificate> certificate_;
   ChoicePool pool_;
   std::vector<Ban> best_bans_;
-  double work_ = 0;
+  double work_ = 0, certificates_work_ = 0;
   std::uint64_t turn_ = 0;
 };
 
@@ -201,6 +232,7 @@ AnytimeSearch::~AnytimeSearch() = default;
 void AnytimeSearch::run(int turns, Incumbent& incumbent) { implementation_->run(turns, incumbent); }
 double AnytimeSearch::work_left() const { return implementation_->work_left(); }
 const Certificate& AnytimeSearch::certificate() { return implementation_->certificate(); }
+bool AnytimeSearch::is_certificate_cheap() const { return implementation_->is_certificate_cheap(); }
 const std::vector<double>& AnytimeSearch::price() const { return implementation_->price(); }
 
 }  // namespace alpa

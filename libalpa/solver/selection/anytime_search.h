@@ -22,7 +22,8 @@ struct AnytimeOptions {
 /// A search for large networks that goes on as long as it may. First prices of memory are raised to a good
 /// bound; for that goes a third of the time or work at most. Then, in turn: choices near different prices on
 /// the way are improved and made to fit ("probes"); those that fit are recombined; the incumbent is improved
-/// in neighbourhoods. The network must come from presolve and have nodes; it is borrowed.
+/// in neighbourhoods, for as long as that gains much. The network must come from presolve and have nodes; it
+/// is borrowed.
 class AnytimeSearch {
  public:
   AnytimeSearch(const SelectionNetwork&, AnytimeOptions, const Deadline&);
@@ -34,6 +35,7 @@ class AnytimeSearch {
 
   /// Of the best prices known; after run().
   const Certificate& certificate();
+  bool is_certificate_cheap() const;  ///< beside the work so far
   const std::vector<double>& price() const;
 
  private:

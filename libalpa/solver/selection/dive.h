@@ -34,8 +34,6 @@ class Dive {
   /// search follows each dive. At the deadline the best so far.
   Found run(std::vector<Ban> bans, int most_bans, double work, std::uint64_t seed, const Deadline&) const;
 
-  const std::vector<double>& price() const { return view_.price; }
-
   /// Table and edge entries that a dive looks at, the neighbourhood search aside.
   double work() const;
 

@@ -1,5 +1,7 @@
 #pragma once
+#include <array>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "libalpa/solver/selection/dual_certificate.h"
@@ -36,21 +38,46 @@ class MessagePassing {
   std::vector<DualSolution::Moved> moved() const;
 
  private:
-  struct Edge {
-    std::vector<double> to_from, to_to;  // what has been moved from the edge to its ends
+  /// An edge as one of its ends sees it.
+  struct Side {
+    int edge = 0, other = 0;    ///< `other`: the node at the other end
+    bool is_to = false;         ///< this end is the edge's `to`
+    int rows = 0, columns = 0;  ///< of the table: strategies of the earlier node, of the later with padding
+    std::size_t table = 0;      ///< in tables_
+    std::size_t moved = 0, moved_to_other = 0;  ///< in moved_: what the edge has handed to the ends
+  };
+  /// What a node does in a pass.
+  struct Share {
+    double of_each = 0;  ///< what each edge ahead is handed of the belief
+    double kept = 1;
+    bool hands_out = false;
   };
 
+  void lay_out_sides(const std::vector<std::vector<int>>& incident);
+  void fill_tables();
   void pass(bool forward);
-  void collect(int edge, int node);  // moves the edge's minima at `node` into the node
-  void hand_out(int edge, int node, double share);
-  void decode(int node, const std::vector<double>& own_cost);
+  void visit(int node, bool forward, double* __restrict scratch, double* __restrict given);
+  void collect(const Side&, int node, double* __restrict least, double* __restrict belief);
+  void find_minima(const Side&, int node, double* least) const;  // per strategy of the node
+  void start_beliefs(const std::vector<std::vector<double>>& node_cost);
+  void decode(const std::vector<std::vector<double>>& node_cost);
+  std::span<double> belief_of(int node) {
+    return {belief_.data() + belief_begin_[node], static_cast<std::size_t>(network_.strategies(node))};
+  }
+  std::span<const Side> sides_of(int node) const {
+    return {sides_.data() + side_begin_[node],
+            static_cast<std::size_t>(side_begin_[node + 1] - side_begin_[node])};
+  }
 
   const SelectionNetwork& network_;
-  const std::vector<std::vector<int>>& incident_;
-  std::vector<Edge> edges_;
-  std::shared_ptr<const std::vector<std::vector<double>>> transposed_;  // costs of edges, rows over `to`
-  std::vector<std::vector<double>> belief_;  // node cost and what its edges moved there
-  std::vector<double> least_;                // scratch
+  std::vector<int> side_begin_;                        // per node
+  std::vector<Side> sides_;                            // of each node, edges in ascending order
+  std::array<std::vector<Share>, 2> share_;            // per node, backward and forward
+  std::shared_ptr<const std::vector<double>> tables_;  // costs of edges, rows padded by infinity
+  std::vector<double> moved_;
+  std::vector<std::size_t> belief_begin_;
+  std::vector<double> belief_;  // node cost and what its edges moved there
+  std::size_t widest_ = 0;      // row of doubles
   std::vector<int> choice_;
   std::vector<double> margin_;
 };

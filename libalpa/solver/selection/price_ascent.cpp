@@ -80,9 +80,8 @@ void PriceAscent::step() {
 }
 
 Certificate PriceAscent::certificate(const Deadline& deadline) {
-  constexpr int most_sweeps = 30;
   double last = -infinity;
-  for (int k = 0; k < most_sweeps && !(k > 0 && deadline.passed()); ++k) {
+  for (int k = 0; k < kCertificateSweeps && !(k > 0 && deadline.passed()); ++k) {
     const double bound = evaluate(std::vector<double>(best_price_));
     if (bound - last < 1e-7 * std::abs(bound)) break;
     last = bound;

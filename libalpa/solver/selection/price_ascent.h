@@ -33,8 +33,11 @@ class PriceAscent {
 
   /// Sweeps at the best prices until the bound is steady, and proves it.
   Certificate certificate(const Deadline&);
+  double certificate_work() const { return kCertificateSweeps * step_work(); }  ///< at most
 
  private:
+  static constexpr int kCertificateSweeps = 30;
+
   double evaluate(const std::vector<double>& price);
   void find_first_prices();
 

@@ -49,7 +49,7 @@ bool NetworkSearch::search_network_on() {
     if (incumbent.exists()) offer(incumbent.choice, incumbent.cost);
     price_ = search.price();
     const bool is_last = work_left_ <= 0 || deadline_.passed();
-    const bool is_new = !is_certified || solution_.incumbent.cost < certified_at;
+    const bool is_new = solution_.incumbent.cost < certified_at && search.is_certificate_cheap();
     if (deadline_.passed() ? !is_certified : is_last || is_new) {
       is_certified = true;
       const Certificate& certificate = search.certificate();

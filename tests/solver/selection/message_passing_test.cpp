@@ -49,6 +49,28 @@ TEST(MessagePassing, IsExactOnTrees) {
   }
 }
 
+// Rows of every length, whole vectors or not, and edges either way round.
+TEST(MessagePassing, LooksAtAllPairsOfStrategies) {
+  for (int rows = 1; rows < 20; ++rows)
+    for (int columns = 1; columns < 20; ++columns)
+      for (const bool is_turned : {false, true}) {
+        SelectionProblem problem;
+        problem.nodes.resize(2);
+        for (int a = 0; a < rows; ++a) problem.nodes[0].cost.push_back((a * 5 + columns) % 7);
+        for (int b = 0; b < columns; ++b) problem.nodes[1].cost.push_back((b * 3 + rows) % 5);
+        auto& edge = problem.edges.emplace_back();
+        edge.from = is_turned, edge.to = !is_turned;
+        for (int k = 0; k < rows * columns; ++k) edge.cost.push_back(100 + (k * 37 + rows) % 101);
+        const auto network = selection_network(problem);
+        const auto incident = incident_edges(network);
+        MessagePassing messages(network, incident);
+        double bound = 0;
+        for (int k = 0; k < 3; ++k) bound = messages.sweep(node_costs(network));
+        EXPECT_NEAR(bound, *exhaustive_search(problem).cost, rounding) << rows << " x " << columns;
+        EXPECT_NEAR(network_cost(network, messages.choice()), bound, rounding) << rows << " x " << columns;
+      }
+}
+
 TEST(MessagePassing, ReducedCostsAreWhatAStrategyCostsAtLeast) {
   for (std::uint32_t seed = 0; seed < 40; ++seed) {
     const auto problem = random_problem(seed, {.nodes = 6, .edges = 10});
