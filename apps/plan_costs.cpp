@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "libalpa/base/error.h"
-#include "libalpa/base/units.h"
 #include "libalpa/cluster/noise.h"
 #include "libalpa/cluster/profile_file.h"
 
@@ -14,11 +13,6 @@ namespace alpa {
 std::string warning_of(const std::filesystem::path& file, const Profile& profile) {
   const std::string warning = noise_warning(noise_of(profile));
   return warning.empty() ? "" : fmt::format("'{}': {}", file.string(), warning);
-}
-
-std::string machines_text(const Cluster& cluster) {
-  return fmt::format("{} of {} ({})", count_text(cluster.nodes, "node"),
-                     count_text(cluster.devices_per_node, "device"), cluster.device);
 }
 
 PlanCosts costs_of(const Plan& plan, const std::filesystem::path& profile_path) {
@@ -34,14 +28,10 @@ PlanCosts costs_of(const Plan& plan, const std::filesystem::path& profile_path) 
     return {CostModel(plan.cluster),
             from_profile ? remark("costs estimated from the numbers of cluster '" + plan.cluster.name + "'")
                          : ""};
-  Profile profile = read_profile(profile_path);
+  const Profile profile = read_profile(profile_path);
   const std::string fingerprint = profile_fingerprint(profile);
-  if (fingerprint == plan.profile_fingerprint && !plan.extrapolated_from.empty())
+  if (fingerprint == plan.profile_fingerprint)
     return {CostModel(profile).extrapolated(plan.cluster), "", warning_of(profile_path, profile)};
-  if (fingerprint == plan.profile_fingerprint) {
-    profile.cluster = plan.cluster;  // which --cluster may have replaced
-    return {CostModel(profile), "", warning_of(profile_path, profile)};
-  }
   return {CostModel(profile),
           remark(fmt::format("the costs of '{}' ({})", profile_path.string(), fingerprint)),
           warning_of(profile_path, profile)};

@@ -22,9 +22,6 @@ std::string warning_of(const std::filesystem::path& file, const Profile&);
 /// From a profile; from the numbers of the plan's cluster alone where `profile` is "". Throws Error(input).
 PlanCosts costs_of(const Plan&, const std::filesystem::path& profile);
 
-/// "1 node of 4 devices (CPU, 4 cores)"
-std::string machines_text(const Cluster&);
-
 /// The numbers to plan with.
 struct PlanningCosts {
   CostModel costs;

@@ -77,13 +77,11 @@ ProgramCosts program_costs(const Program& program, const CostModel& costs) {
 }
 
 void check_same_machines(const Cluster& run, const Cluster& measured) {
-  const auto words = [](const Cluster& c) {
-    return fmt::format("{} of {} x {}", count_text(c.nodes, "node"), c.devices_per_node, c.device);
-  };
-  if (words(run) != words(measured))
-    throw Error(ErrorKind::input,
-                fmt::format("the run was on {}, the profile is of {}", words(run), words(measured)),
-                "a run of a plan that was made with this profile, without --cluster");
+  if (machines_text(run) != machines_text(measured))
+    throw Error(
+        ErrorKind::input,
+        fmt::format("the run was on {}, the profile is of {}", machines_text(run), machines_text(measured)),
+        "a run of a plan that was made with this profile, without --cluster");
 }
 
 /// Where the time of the run went, beside what was predicted.

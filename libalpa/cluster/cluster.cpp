@@ -14,6 +14,7 @@
 #include "libalpa/base/fingerprint.h"
 #include "libalpa/base/names.h"
 #include "libalpa/base/toml_document.h"
+#include "libalpa/base/units.h"
 #include "libalpa/cluster/device_words.h"
 
 namespace alpa {
@@ -273,6 +274,11 @@ MachinesBesideProfile read_cluster_beside(const Cluster& measured, const std::fi
   if (!has_link_within(measured)) cluster.within_node = given.within_node;
   if (!has_link_between(measured)) cluster.between_nodes = given.between_nodes;
   return {cluster, ""};
+}
+
+std::string machines_text(const Cluster& cluster) {
+  return fmt::format("{} of {} ({})", count_text(cluster.nodes, "node"),
+                     count_text(cluster.devices_per_node, "device"), cluster.device);
 }
 
 std::string cluster_fingerprint(const Cluster& cluster) {

@@ -87,6 +87,9 @@ struct MachinesBesideProfile {
 /// all faults of the file, and where one has CPUs and the other GPUs.
 MachinesBesideProfile read_cluster_beside(const Cluster& measured, const std::filesystem::path&);
 
+/// "1 node of 4 devices (CPU, 4 cores)"
+std::string machines_text(const Cluster&);
+
 /// A digest of all that planning depends on.
 std::string cluster_fingerprint(const Cluster&);
 

@@ -145,9 +145,8 @@ struct Plan {
   Cluster cluster;
   std::string program_fingerprint;  ///< of the program that it is lowered to for training, when it was made
   std::string profile_fingerprint;  ///< what it was priced with; "" for a cluster file alone
-  std::string
-      extrapolated_from;  ///< the machines that were measured, where its own are others or more; else ""
-  std::string method;     ///< "search", the name of a baseline, or kPinnedMethod and a file
+  std::string extrapolated_from;    ///< the machines measured, where its own are others or more; else ""
+  std::string method;               ///< "search", the name of a baseline, or kPinnedMethod and a file
   Indexed<MeshIndex, DeviceMesh> meshes;  ///< share no device; each has a stage
   Indexed<StageIndex, StagePlan> stages;
   Indexed<NodeIndex, Strategy> node_strategy;           ///< on the mesh of its stage

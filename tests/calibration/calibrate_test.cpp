@@ -245,8 +245,8 @@ TEST_F(CalibrationOfARun, RefusesTheProfileOfOtherMachines) {
   profile_.cluster.device = "NVIDIA H100";
   EXPECT_THAT(
       [&] { calibrated(run()); },
-      ThrowsMessage<Error>(AllOf(HasSubstr("the run was on 1 node of 4 x CPU, the profile is of 1 node of "
-                                           "4 x NVIDIA H100"),
+      ThrowsMessage<Error>(AllOf(HasSubstr("the run was on 1 node of 4 devices (CPU), the profile is of 1 "
+                                           "node of 4 devices (NVIDIA H100)"),
                                  HasSubstr("try: "))));
   profile_.cluster = lowered_.plan.cluster;
   profile_.cluster.nodes = 2;

@@ -101,16 +101,11 @@ struct Result {
   std::string form;  ///< stages and micro-batches
 };
 
+/// Of an even number the lesser in the middle: what else runs on the machine makes a round longer, never
+/// shorter.
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-/// The median of rounds, of an even number the lesser of the two in the middle: what else runs on the machine
-/// makes a round longer, never shorter.
-double usual_round(std::vector<double> seconds) {
-  std::sort(seconds.begin(), seconds.end());
-  return seconds[(seconds.size() - 1) / 2];
+  return values[(values.size() - 1) / 2];
 }
 
 /// Agreeing minus disagreeing pairs of plans, of all that differ by more than that measured (Kendall's tau).
@@ -167,7 +162,7 @@ class Measuring {
         read_metrics(run / (setting_.is_emulated ? "emulated.jsonl" : "metrics.jsonl"), seconds[i],
                      results[i]);
       }
-    for (std::size_t i = 0; i < ways.size(); ++i) results[i].measured_s = usual_round(seconds[i]);
+    for (std::size_t i = 0; i < ways.size(); ++i) results[i].measured_s = median(seconds[i]);
     return results;
   }
 

@@ -161,8 +161,9 @@ void PlanSelection::refuse() const {
                                                 options_.method, devices_)
                                   : fmt::format("no plan: {}", failures_.front().candidate.verdict),
                 "alpa-plan --method auto, or other --devices and --micro-batches");
-  const auto& [first, end, devices, bytes, limit] = least_shortfall_;
+  const auto& [first, end, devices, proven, limit] = least_shortfall_;
   const MemoryUse lasting = share_of(lasting_bytes(model_.graph(model_.group_samples), first, end), devices);
+  const std::int64_t bytes = std::max(proven, lasting.total);
   throw Error(
       ErrorKind::infeasible,
       fmt::format("no plan fits: the stage of layers {} to {} needs {} on each of {} at least ({}), {} is "

@@ -93,7 +93,7 @@ void MessagePassing::lay_out_sides(const std::vector<std::vector<int>>& incident
       const int ahead = forward ? later : earlier;
       if (ahead == 0) continue;
       const double of_each = 1.0 / std::max(later, earlier);
-      share_[forward][i] = {of_each, 1 - of_each * ahead, true};
+      share_[forward][i] = {of_each, 1 - of_each * ahead};
     }
   }
   side_begin_.push_back(static_cast<int>(sides_.size()));
@@ -139,7 +139,7 @@ void MessagePassing::visit(int node, bool forward, double* __restrict scratch, d
   for (const Side& side : sides)
     if ((side.other < node) == forward) collect(side, node, scratch, belief);
   const Share& share = share_[forward][node];
-  if (!share.hands_out) return;
+  if (share.of_each == 0) return;
   const int strategies = network_.strategies(node);
   // In an array, lest a product and a difference become one operation on processors that have it.
   for (int a = 0; a < strategies; ++a) given[a] = share.of_each * belief[a];

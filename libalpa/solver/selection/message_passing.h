@@ -48,9 +48,8 @@ class MessagePassing {
   };
   /// What a node does in a pass.
   struct Share {
-    double of_each = 0;  ///< what each edge ahead is handed of the belief
+    double of_each = 0;  ///< what each edge ahead is handed of the belief; 0: there is none
     double kept = 1;
-    bool hands_out = false;
   };
 
   void lay_out_sides(const std::vector<std::vector<int>>& incident);
