@@ -95,6 +95,11 @@ void ThreadGroup::put_message(int from, int to, int tag, Bytes message) {
   world_.notify();
 }
 
+bool ThreadGroup::has_message(int from, int to, int tag) {
+  const std::lock_guard lock(world_.mutex_);
+  return !messages_[{from, to, tag}].empty();
+}
+
 std::optional<Bytes> ThreadGroup::try_take_message(int from, int to, int tag) {
   const std::lock_guard lock(world_.mutex_);
   return front_message(from, to, tag);

@@ -61,6 +61,7 @@ class ThreadGroup {
   /// Messages between two ranks with the same tag are taken in the order put.
   void put_message(int from, int to, int tag, Bytes message);
   std::optional<Bytes> try_take_message(int from, int to, int tag);
+  bool has_message(int from, int to, int tag);
   /// Waits for it; throws Error(peer) when it cannot come any more.
   Bytes take_message(int from, int to, int tag);
 

@@ -49,7 +49,9 @@ bool ThreadWire::test(int message) {
 void ThreadWire::rest() {
   std::vector<int> waited_for;
   for (const Received& each : received_)
-    if (each.is_waited_for) waited_for.push_back(each.from);
+    // Who has left may have sent all that it was to send.
+    if (each.is_waited_for && !group_->has_message(each.from, rank_, each.tag))
+      waited_for.push_back(each.from);
   seen_ = group_->wait_for_change(seen_, waited_for);
 }
 

@@ -1,10 +1,15 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <chrono>
+#include <memory>
 #include <mutex>
+#include <thread>
 
 #include "libalpa/base/error.h"
 #include "libalpa/comm/communicator.h"
+#include "libalpa/comm/thread_group.h"
+#include "libalpa/comm/thread_wire.h"
 
 namespace alpa {
 namespace {
@@ -139,6 +144,27 @@ TEST(SelfCommunicator, RefusesToWaitForAMessageThatCannotCome) {
   group->send(*stream, &value, sizeof value, 0);
   EXPECT_THAT([&] { group->wait_sends(*stream); },
               ::testing::ThrowsMessage<Error>(HasSubstr("has not received yet")));
+}
+
+TEST(ThreadWire, DoesNotWaitForARankThatLeftAfterItsMessage) {
+  ThreadWorld world(3);
+  const auto group = std::make_shared<ThreadGroup>(world, std::vector<int>{0, 1, 2});
+  ThreadWire wire(group, 0);
+  char first = 0, second = 0;
+  const int of_1 = wire.irecv(&first, 1, 1, 0), of_2 = wire.irecv(&second, 1, 2, 0);
+  group->put_message(2, 0, 0, Bytes{std::byte{2}});
+  world.finish(2);
+  wire.rest();  // something has happened
+  EXPECT_FALSE(wire.test(of_1));
+  const std::jthread slow([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    group->put_message(1, 0, 0, Bytes{std::byte{1}});
+  });
+  wire.rest();
+  EXPECT_TRUE(wire.test(of_1));
+  EXPECT_TRUE(wire.test(of_2));
+  EXPECT_EQ(first, 1);
+  EXPECT_EQ(second, 2);
 }
 
 }  // namespace

@@ -101,11 +101,9 @@ struct Result {
   std::string form;  ///< stages and micro-batches
 };
 
-/// Of an even number the lesser in the middle: what else runs on the machine makes a round longer, never
-/// shorter.
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  return values[(values.size() - 1) / 2];
+  return values[values.size() / 2];
 }
 
 /// Agreeing minus disagreeing pairs of plans, of all that differ by more than that measured (Kendall's tau).
@@ -151,7 +149,6 @@ class Measuring {
       for (const MeshPrediction& mesh : read.prediction.meshes)
         results[i].predicted_bytes = std::max(results[i].predicted_bytes, mesh.memory.total);
     }
-    std::vector<std::vector<double>> seconds(ways.size());
     for (int round = 0; round < rounds_; ++round)
       for (std::size_t i = 0; i < ways.size(); ++i) {
         const std::filesystem::path run = folder_.path() / fmt::format("run{}-{}", i, round);
@@ -159,10 +156,11 @@ class Measuring {
                     fmt::format("alpa-train {} --data synthetic:256 --threads 1 --steps {} --run-dir {}{}",
                                 plan(i), steps_, run.string(),
                                 setting_.is_emulated ? " --device emulated --profile " + profile() : ""));
-        read_metrics(run / (setting_.is_emulated ? "emulated.jsonl" : "metrics.jsonl"), seconds[i],
-                     results[i]);
+        // What else runs on the machine makes a round longer, never shorter.
+        const double step_s = read_metrics(run / (setting_.is_emulated ? "emulated.jsonl" : "metrics.jsonl"),
+                                           results[i].measured_bytes);
+        results[i].measured_s = round == 0 ? step_s : std::min(results[i].measured_s, step_s);
       }
-    for (std::size_t i = 0; i < ways.size(); ++i) results[i].measured_s = median(seconds[i]);
     return results;
   }
 
@@ -189,14 +187,17 @@ class Measuring {
                                                  std::string(std::istreambuf_iterator<char>(file), {})));
   }
 
-  static void read_metrics(const std::filesystem::path& path, std::vector<double>& seconds, Result& result) {
+  /// The median step.
+  static double read_metrics(const std::filesystem::path& path, std::int64_t& memory_bytes) {
     std::ifstream file(path);
+    std::vector<double> seconds;
     int step = 0;
     for (std::string line; std::getline(file, line);) {
       const nlohmann::json metrics = nlohmann::json::parse(line);
       if (++step > 2) seconds.push_back(metrics.at("step_s"));  // the first steps take pages
-      result.measured_bytes = metrics.at("memory_bytes");
+      memory_bytes = metrics.at("memory_bytes");
     }
+    return median(seconds);
   }
 
   const Setting& setting_;

@@ -27,10 +27,10 @@ burst_kb=$(((hosts * ranks - 1) * ${mbit/none/1000} / 32))
 mount -t tmpfs none /run
 mkdir /run/netns
 
-shape() { # namespace, device
+shape() { # namespace, device, what may wait
   [ "$mbit" != none ] || return 0
   ip -n "$1" link set "$2" gso_max_size $((1024 * (burst_kb < 192 ? burst_kb / 3 : 64)))
-  tc -n "$1" qdisc add dev "$2" root tbf rate "${mbit}mbit" burst ${burst_kb}kb latency 5ms
+  tc -n "$1" qdisc add dev "$2" root tbf rate "${mbit}mbit" burst ${burst_kb}kb $3 $4
 }
 
 ip netns add switch
@@ -48,8 +48,9 @@ for ((h = 0; h < hosts; ++h)); do
   ip -n switch link set "port$h" master ports up
   # Every kernel lets its users have this one; with bbr, some machines' own, several connections share a short queue badly.
   ip netns exec "host$h" sysctl -qw net.ipv4.tcp_congestion_control=reno
-  shape "host$h" eth0
-  shape switch "port$h"
+  # A host keeps what it cannot send yet (1000 packets, as Linux does), a port of a switch drops it.
+  shape "host$h" eth0 limit 1500kb
+  shape switch "port$h" latency 5ms
   list+=${list:+,}host$h:$ranks
 done
 
