@@ -314,7 +314,7 @@ int run(const std::vector<std::string>& words) {
   if (steps == 0) steps = 12;
   Report report;
   for (const Setting& setting : settings) {
-    const int enough = setting.hosts == 0 ? 4 : 2;  // where steps are short, what else runs here shows most
+    const int enough = setting.hosts == 0 ? 4 : 3;  // where steps are short, what else runs here shows most
     report.add(setting, Measuring(setting, model, rounds == 0 ? enough : rounds, steps).run());
   }
   const bool all_reached = report.finish(read_targets());
