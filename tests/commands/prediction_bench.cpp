@@ -3,10 +3,11 @@
 //   bench_prediction [--netlab] [--check] [--model MODEL.toml] [--rounds N] [--steps N] [--only SETTING]
 //
 // In each setting (ranks and the network between them) the machine is profiled, the model planned in many
-// ways, and each plan trained in turn, `rounds` times: predicted beside measured, and how well predictions
-// order the plans. Without --netlab: one and two ranks of one thread. With it also on emulated hosts
-// (tests/network), of one rank that computes each, and of two whose computations are emulated. The targets
-// are in prediction_targets.toml; with --check the exit status says whether all are reached.
+// ways, and each plan trained in turn, `rounds` times: predicted beside measured (the median step of the
+// shortest round, as what else runs on the machine makes a round longer and never shorter), and how well
+// predictions order the plans. Without --netlab: one and two ranks of one thread. With it also on emulated
+// hosts (tests/network), of one rank that computes each, and of two whose computations are emulated. The
+// targets are in prediction_targets.toml; with --check the exit status says whether all are reached.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -156,7 +157,6 @@ class Measuring {
                     fmt::format("alpa-train {} --data synthetic:256 --threads 1 --steps {} --run-dir {}{}",
                                 plan(i), steps_, run.string(),
                                 setting_.is_emulated ? " --device emulated --profile " + profile() : ""));
-        // What else runs on the machine makes a round longer, never shorter.
         const double step_s = read_metrics(run / (setting_.is_emulated ? "emulated.jsonl" : "metrics.jsonl"),
                                            results[i].measured_bytes);
         results[i].measured_s = round == 0 ? step_s : std::min(results[i].measured_s, step_s);

@@ -48,7 +48,8 @@ for ((h = 0; h < hosts; ++h)); do
   ip -n switch link set "port$h" master ports up
   # Every kernel lets its users have this one; with bbr, some machines' own, several connections share a short queue badly.
   ip netns exec "host$h" sysctl -qw net.ipv4.tcp_congestion_control=reno
-  # A host keeps what it cannot send yet (1000 packets, as Linux does), a port of a switch drops it.
+  # A host keeps what it cannot send yet (1000 packets, as Linux does), a port of a switch drops it. With 5 ms on hosts too,
+  # some kernels drop there what programs hand down at once, and all-to-alls of 8 ranks take twice as long.
   shape "host$h" eth0 limit 1500kb
   shape switch "port$h" latency 5ms
   list+=${list:+,}host$h:$ranks
