@@ -145,7 +145,7 @@ void simulate_plan(const Settings& settings, Log& log) {
   const Program program = lower(graph, plan);
   verify(program);
   if (settings.program) std::fputs(program_text(program, graph).c_str(), stdout);
-  const Timeline timeline = simulate(program, costs, Lanes::joined, !settings.trace.empty());
+  const Timeline timeline = simulate(program, costs, !settings.trace.empty());
   const double error_s = predicted_error_s(plan, graph, costs, timeline.step_s);
   fmt::print("step {}{}\n", step_time_text(timeline.step_s, error_s), remark);
   const Indexed<MeshIndex, std::vector<StageIndex>> stages = stages_of_meshes(plan);

@@ -2,17 +2,19 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
-#include "libalpa/base/collective_traffic.h"
 #include "libalpa/base/tensor_type.h"
-#include "libalpa/comm/collective_round.h"
+#include "libalpa/comm/collective_algorithms.h"
 #include "libalpa/comm/communicator.h"
 #include "libalpa/comm/wire.h"
 
 namespace alpa {
 
-/// The algorithms of collectives on host memory, over any wire. Data is in place when a call returns.
+/// The algorithms of collectives on host memory, over any wire: one at a time is under way, and goes on while
+/// advance() is called.
 ///
 /// A long tensor goes in chunks, some of which are under way at a time; each passes through rounds of
 /// messages. What is between nodes goes between devices of the same place on their nodes, each of which takes
@@ -43,12 +45,8 @@ class Collectives {
   /// Of some of the ranks, in their order.
   std::vector<int> nodes_of(const std::vector<int>& ranks) const;
 
-  // As in Communicator.
-  void all_reduce(void* values, std::int64_t count, DType, Reduction);
-  void all_gather(const void* part, void* whole, std::int64_t bytes_each);
-  void reduce_scatter(void* whole, void* part, std::int64_t count_each, DType, Reduction);
-  void all_to_all(const void* from, void* to, std::int64_t bytes_each);
-  void broadcast(void* data, std::int64_t bytes, int root);
+  void start(const CollectiveCall&);
+  Progress advance();  ///< of what was started; never waits
 
   const SentBytes& sent() const { return sent_; }
   void count_sent(int to, std::int64_t bytes);  ///< of a message that is none of these collectives'
@@ -65,27 +63,23 @@ class Collectives {
 
   /// Whether that rank is on this one's node.
   bool is_on_node(int rank) const { return node_of_rank_[rank] == node_of_rank_[wire_.rank()]; }
-  int peer_on(int node) const { return node * shape_.per_node + place_; }
-  int peer_at(int place) const { return node_ * shape_.per_node + place; }
+  std::optional<AnyCollective> algorithm_of(const CollectiveCall&);
+  const CollectiveAlgorithm& extent() const;  ///< of what is under way
 
-  void gather_by_doubling(const void* part, std::int64_t bytes);
-  std::byte* gathered(int rank, std::int64_t bytes);
-
-  /// Takes all chunks through rounds 0 to `rounds` - 1; fill(round of work, chunk, round, scratch) says what
-  /// is done in one.
-  template <class Fill>
-  void run(std::int64_t chunks, int rounds, std::int64_t scratch_bytes, Fill fill);
-  void start(Flight&, int tag);
+  void begin_round(Flight&);
+  void start_messages(Flight&);
   bool has_arrived(Flight&);
   void take_results(const Flight&);
 
   Wire& wire_;
   std::vector<int> node_of_rank_;
-  GroupShape shape_;
-  int node_ = 0, place_ = 0;  ///< of this rank in that shape
+  GroupPlace me_;
+  std::optional<AnyCollective> algorithm_;  ///< under way
+  std::int64_t chunks_left_ = 0;
   DType dtype_ = DType::f32;
   Reduction reduction_ = Reduction::sum;
   std::array<Flight, 3> flights_;
+  std::span<Flight> used_;
   std::vector<std::byte> gathered_;
   SentBytes sent_;
 };

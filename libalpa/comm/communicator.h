@@ -18,10 +18,33 @@ struct SentBytes {
   bool operator==(const SentBytes&) const = default;
 };
 
+/// What one rank gives to a collective and gets from it.
+struct CollectiveCall {
+  enum class Kind { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast };
+  Kind kind = Kind::all_reduce;
+  const void* from = nullptr;
+  void* to = nullptr;        ///< an all-reduce and a broadcast work here, in place
+  std::int64_t bytes = 0;    ///< of a rank's part; of an all-reduce and a broadcast: all
+  DType dtype = DType::f32;  ///< of reductions
+  Reduction reduction = Reduction::sum;
+  int root = 0;
+};
+
+/// How far work is that somebody has to look at for it to go on.
+enum class Progress {
+  none,  ///< since it was last looked at
+  some,
+  done,
+};
+
 /// A group of ranks that work on one tensor together.
 ///
 /// Calls are collective: every rank of the group makes the same calls in the same order. Buffers live on
-/// the group's device, work is ordered on the given stream, and a call returns once the work is queued.
+/// the group's device, and work is ordered on the given stream. Where the host moves the bytes, what is
+/// started goes on while advance(), has_arrived() or has_left() is called, and is ordered with the stream by
+/// that alone; elsewhere all of these are true at once, and what was queued is done in the stream's order.
+/// Calls that do not start something return when it is done, or queued.
+///
 /// Reductions have a fixed order: same ranks, nodes and values, same bits, equal on every rank.
 class Communicator {
  public:
@@ -30,35 +53,49 @@ class Communicator {
   virtual int rank() const = 0;  ///< in [0, size())
   virtual int size() const = 0;
 
+  /// Starts a collective. The one before it is done.
+  virtual void start(Stream&, const CollectiveCall&) = 0;
+  virtual Progress advance(Stream&) { return Progress::done; }
+
   /// Replaces `count` elements on every rank by their reduction over ranks. f32, bf16 and f16 (whose
   /// sums are accumulated in f32 where the backend lets us choose), i32.
-  virtual void all_reduce(Stream&, void* values, std::int64_t count, DType, Reduction) = 0;
+  void all_reduce(Stream&, void* values, std::int64_t count, DType, Reduction);
 
   /// `whole` (size() * bytes_each) becomes the ranks' `part`s in rank order.
-  virtual void all_gather(Stream&, const void* part, void* whole, std::int64_t bytes_each) = 0;
+  void all_gather(Stream&, const void* part, void* whole, std::int64_t bytes_each);
 
   /// `part` (count_each elements) becomes this rank's piece of the reduction of the ranks' `whole`s
   /// (size() * count_each elements). The contents of `whole` are undefined afterwards.
-  virtual void reduce_scatter(Stream&, void* whole, void* part, std::int64_t count_each, DType,
-                              Reduction) = 0;
+  void reduce_scatter(Stream&, void* whole, void* part, std::int64_t count_each, DType, Reduction);
 
   /// Block i of `from` goes to rank i; block j of `to` comes from rank j. Blocks are bytes_each long.
-  virtual void all_to_all(Stream&, const void* from, void* to, std::int64_t bytes_each) = 0;
+  void all_to_all(Stream&, const void* from, void* to, std::int64_t bytes_each);
 
-  virtual void broadcast(Stream&, void* data, std::int64_t bytes, int root) = 0;
+  void broadcast(Stream&, void* data, std::int64_t bytes, int root);
 
-  /// Point to point. Messages between two ranks are matched in the order sent. A send may return before the
-  /// receiver has posted its receive whatever the size (no rendezvous deadlock): the backend keeps `data` in
+  /// Starts a message. Messages between two ranks are matched in the order sent. It may leave before the
+  /// receiver has started its receive whatever the size (no rendezvous deadlock): the backend keeps `data` in
   /// use until the message has left; the caller must not overwrite it before. Returns the message's number.
   virtual std::int64_t send(Stream&, const void* data, std::int64_t bytes, int to) = 0;
-  virtual void receive(Stream&, void* data, std::int64_t bytes, int from) = 0;
-  /// Later work of the stream starts when the message of that number has left.
-  virtual void wait_send(Stream&, std::int64_t message) = 0;
-  virtual void wait_sends(Stream&) = 0;  ///< likewise for all messages
+  /// Whether the message of that number has left; later work of the stream starts after that.
+  virtual bool has_left(Stream&, std::int64_t message) = 0;
+  void wait_send(Stream&, std::int64_t message);
+  virtual void wait_sends(Stream&) = 0;  ///< for all messages
   /// Moves messages on that have not left yet, where that takes this thread: a message to another node goes
   /// on only while its sender looks at it. Called by who computes meanwhile, as often as it can be; never
   /// waits.
   virtual void move_sends() {}
+
+  /// Starts to receive a message of another rank, and returns its number.
+  virtual std::int64_t start_receive(Stream&, void* data, std::int64_t bytes, int from) = 0;
+  virtual bool has_arrived(Stream&, [[maybe_unused]] std::int64_t message) { return true; }
+  void receive(Stream&, void* data, std::int64_t bytes, int from);
+
+  /// For when nothing has moved: gives the core away for a moment. Throws Error(peer) when one that is waited
+  /// for cannot come any more, or has been waited for too long.
+  virtual void rest() {}
+  /// Likewise, for who has given the core away.
+  virtual void look() {}
 
   virtual void barrier() = 0;  ///< blocks the host until every rank has called it
 
@@ -90,8 +127,18 @@ struct ShiftBuffer {
   std::int64_t bytes;
 };
 
-/// Every rank's tensors go to the next rank, those of the last one to the first.
-void shift(Communicator&, Stream&, std::span<const ShiftBuffer>);
+/// Every rank's tensors go to the next rank, those of the last one to the first; started, and under way while
+/// advance() is called.
+class TensorShift {
+ public:
+  void start(Communicator&, Stream&, std::span<const ShiftBuffer>);
+  Progress advance(Communicator&, Stream&);
+
+ private:
+  std::vector<std::int64_t> arriving_, leaving_;
+  std::size_t arrived_ = 0, left_ = 0;
+};
+void shift(Communicator&, Stream&, std::span<const ShiftBuffer>);  ///< returns when it is done, or queued
 
 /// One rank: every collective is a copy or nothing.
 std::unique_ptr<Communicator> make_self_communicator();

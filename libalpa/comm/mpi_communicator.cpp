@@ -8,6 +8,22 @@
 namespace alpa {
 namespace {
 
+const char* name_of(CollectiveCall::Kind kind) {
+  switch (kind) {
+    case CollectiveCall::Kind::all_reduce:
+      return "all-reduce";
+    case CollectiveCall::Kind::all_gather:
+      return "all-gather";
+    case CollectiveCall::Kind::reduce_scatter:
+      return "reduce-scatter";
+    case CollectiveCall::Kind::all_to_all:
+      return "all-to-all";
+    case CollectiveCall::Kind::broadcast:
+      return "broadcast";
+  }
+  return "";
+}
+
 class MpiCommunicator final : public Communicator {
  public:
   MpiCommunicator(MPI_Comm adopted, std::shared_ptr<const PeerWatch> watch)
@@ -16,58 +32,35 @@ class MpiCommunicator final : public Communicator {
   int rank() const override { return transport_.rank(); }
   int size() const override { return transport_.size(); }
 
-  void all_reduce(Stream& stream, void* values, std::int64_t count, DType dtype,
-                  Reduction reduction) override {
+  void start(Stream& stream, const CollectiveCall& call) override {
     stream.synchronize();
-    transport_.begin("all-reduce", count * dtype_bytes(dtype));
-    collectives_.all_reduce(values, count, dtype, reduction);
+    const bool is_whole =
+        call.kind == CollectiveCall::Kind::all_reduce || call.kind == CollectiveCall::Kind::broadcast;
+    transport_.begin(name_of(call.kind), is_whole ? call.bytes : size() * call.bytes);
+    collectives_.start(call);
   }
-
-  void all_gather(Stream& stream, const void* part, void* whole, std::int64_t bytes_each) override {
-    stream.synchronize();
-    transport_.begin("all-gather", size() * bytes_each);
-    collectives_.all_gather(part, whole, bytes_each);
-  }
-
-  void reduce_scatter(Stream& stream, void* whole, void* part, std::int64_t count_each, DType dtype,
-                      Reduction reduction) override {
-    stream.synchronize();
-    transport_.begin("reduce-scatter", size() * count_each * dtype_bytes(dtype));
-    collectives_.reduce_scatter(whole, part, count_each, dtype, reduction);
-  }
-
-  void all_to_all(Stream& stream, const void* from, void* to, std::int64_t bytes_each) override {
-    stream.synchronize();
-    transport_.begin("all-to-all", size() * bytes_each);
-    collectives_.all_to_all(from, to, bytes_each);
-  }
-
-  void broadcast(Stream& stream, void* data, std::int64_t bytes, int root) override {
-    stream.synchronize();
-    transport_.begin("broadcast", bytes);
-    collectives_.broadcast(data, bytes, root);
-  }
+  Progress advance(Stream&) override { return collectives_.advance(); }
 
   std::int64_t send(Stream& stream, const void* data, std::int64_t bytes, int to) override {
     stream.synchronize();
     collectives_.count_sent(to, bytes);
     return transport_.start_send(data, bytes, to);
   }
-  void receive(Stream& stream, void* data, std::int64_t bytes, int from) override {
-    stream.synchronize();
-    transport_.begin("receive", bytes);
-    transport_.receive(data, bytes, from);
-  }
-  void wait_send(Stream&, std::int64_t message) override {
-    transport_.begin("send");
-    transport_.wait_send(message);
-  }
-  void wait_sends(Stream&) override {
-    transport_.begin("send");
-    transport_.wait_sends();
-  }
+  bool has_left(Stream&, std::int64_t message) override { return transport_.has_left(message); }
+  void wait_sends(Stream&) override { transport_.wait_sends(); }
 
   void move_sends() override { transport_.move_sends(); }
+
+  std::int64_t start_receive(Stream& stream, void* data, std::int64_t bytes, int from) override {
+    stream.synchronize();
+    return transport_.start_receive(data, bytes, from);
+  }
+  bool has_arrived(Stream&, std::int64_t message) override {
+    return transport_.has_arrived(static_cast<int>(message));
+  }
+
+  void rest() override { transport_.rest(); }
+  void look() override { transport_.look(); }
 
   void barrier() override {
     transport_.begin("barrier");

@@ -19,10 +19,15 @@ constexpr int kMessageTag = 1, kBarrierTag = 2, kFirstWireTag = 3;
 // A short spin catches what is about to arrive; after it the core goes to whoever has work (another rank,
 // often).
 constexpr int kPolls = 100;
-constexpr timespec kNap{0, 20'000};
 constexpr std::chrono::seconds kLongestNap{1};  // after longer ones this process was suspended
 
 constexpr std::size_t kMostNames = 8;
+
+/// Longer, the longer the wait: nothing comes later than by a hundredth for it, and a long wait takes no
+/// core.
+timespec nap_after(double waited_s) {
+  return {0, static_cast<long>(1e9 * std::clamp(waited_s / 100, 20e-6, 1e-3))};
+}
 
 /// An empty message is one empty piece, so that it still meets its receive.
 template <class Body>
@@ -59,7 +64,7 @@ MpiTransport::~MpiTransport() {
   if (!finalized && pending_sends_.empty()) MPI_Comm_free(&comm_);
 }
 
-int MpiTransport::new_request(int peer) {
+int MpiTransport::new_request(int peer, Operation operation) {
   if (free_numbers_.empty()) {
     requests_.emplace_back();
     free_numbers_.push_back(static_cast<int>(requests_.size()) - 1);
@@ -67,12 +72,13 @@ int MpiTransport::new_request(int peer) {
   const int number = free_numbers_.back();
   free_numbers_.pop_back();
   requests_[number].peer = peer;
+  requests_[number].operation = operation;
   return number;
 }
 
 int MpiTransport::isend(const void* data, std::int64_t bytes, int to, int tag) {
   assert(bytes >= 0 && bytes <= kMostBytes);
-  const int number = new_request(to);
+  const int number = new_request(to, operation_);
   check_mpi(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, to, kFirstWireTag + tag, comm_,
                       &requests_[number].handle),
             "MPI_Isend");
@@ -81,10 +87,12 @@ int MpiTransport::isend(const void* data, std::int64_t bytes, int to, int tag) {
 
 int MpiTransport::irecv(void* data, std::int64_t bytes, int from, int tag) {
   assert(bytes >= 0 && bytes <= kMostBytes);
-  const int number = new_request(from);
-  check_mpi(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, from, kFirstWireTag + tag, comm_,
-                      &requests_[number].handle),
-            "MPI_Irecv");
+  return start_piece(data, static_cast<int>(bytes), from, kFirstWireTag + tag, operation_);
+}
+
+int MpiTransport::start_piece(void* data, int bytes, int from, int tag, Operation operation) {
+  const int number = new_request(from, operation);
+  check_mpi(MPI_Irecv(data, bytes, MPI_BYTE, from, tag, comm_, &requests_[number].handle), "MPI_Irecv");
   return number;
 }
 
@@ -104,35 +112,52 @@ std::int64_t MpiTransport::start_send(const void* data, std::int64_t bytes, int 
   drop_finished_sends();
   ++messages_;
   for_each_piece(bytes, [&](std::int64_t first, int length) {
-    Request& request = pending_sends_.emplace_back(Request{.peer = to, .message = messages_});
+    Request& request =
+        pending_sends_.emplace_back(Request{.peer = to, .operation = {"send", bytes}, .message = messages_});
     check_mpi(MPI_Isend(static_cast<const char*>(data) + first, length, MPI_BYTE, to, kMessageTag, comm_,
                         &request.handle),
               "MPI_Isend");
   });
+  wait_ = {};
   return messages_;
 }
 
-void MpiTransport::receive(void* data, std::int64_t bytes, int from) {
-  std::int64_t received = 0;
-  for_each_piece(bytes, [&](std::int64_t first, int length) {
-    const int piece = irecv(static_cast<char*>(data) + first, length, from, kMessageTag - kFirstWireTag);
-    wait_until([&] { return test(piece); });
-    received += requests_[piece].bytes;
-  });
-  if (received != bytes)
-    throw Error(ErrorKind::run_time, fmt::format("rank {} expects {} bytes from rank {}, which sent {}",
-                                                 rank_, bytes, from, received));
-}
-
-void MpiTransport::wait_send(std::int64_t message) {
-  wait_until([&] {
-    drop_finished_sends();
-    return std::ranges::find(pending_sends_, message, &Request::message) == pending_sends_.end();
-  });
+bool MpiTransport::has_left(std::int64_t message) {
+  drop_finished_sends();
+  return std::ranges::find(pending_sends_, message, &Request::message) == pending_sends_.end();
 }
 
 void MpiTransport::wait_sends() {
   wait_until([this] { return drop_finished_sends(), pending_sends_.empty(); });
+}
+
+int MpiTransport::start_receive(void* data, std::int64_t bytes, int from) {
+  auto free = std::ranges::find(receiving_, false, &Receiving::is_under_way);
+  if (free == receiving_.end()) free = receiving_.emplace(receiving_.end());
+  free->from = from;
+  free->bytes = bytes;
+  free->arrived = 0;
+  free->is_under_way = true;
+  for_each_piece(bytes, [&](std::int64_t first, int length) {
+    free->pieces.push_back(
+        start_piece(static_cast<char*>(data) + first, length, from, kMessageTag, {"receive", bytes}));
+  });
+  wait_ = {};
+  return static_cast<int>(free - receiving_.begin());
+}
+
+bool MpiTransport::has_arrived(int message) {
+  Receiving& receiving = receiving_[message];
+  while (!receiving.pieces.empty() && test(receiving.pieces.back())) {
+    receiving.arrived += requests_[receiving.pieces.back()].bytes;
+    receiving.pieces.pop_back();
+  }
+  if (!receiving.pieces.empty()) return false;
+  receiving.is_under_way = false;
+  if (receiving.arrived != receiving.bytes)
+    throw Error(ErrorKind::run_time, fmt::format("rank {} expects {} bytes from rank {}, which sent {}",
+                                                 rank_, receiving.bytes, receiving.from, receiving.arrived));
+  return true;
 }
 
 void MpiTransport::barrier() {
@@ -153,7 +178,8 @@ void MpiTransport::drop_finished_sends() {
     int done = 0;
     check_mpi(MPI_Test(&request.handle, &done, MPI_STATUS_IGNORE), "sending to another rank (MPI_Test)");
   }
-  std::erase_if(pending_sends_, [](const Request& each) { return each.handle == MPI_REQUEST_NULL; });
+  if (std::erase_if(pending_sends_, [](const Request& each) { return each.handle == MPI_REQUEST_NULL; }) > 0)
+    wait_ = {};
 }
 
 template <class Done>
@@ -162,17 +188,17 @@ void MpiTransport::wait_until(Done done) {
   while (!done()) rest();
 }
 
-bool MpiTransport::Wait::pause() {
-  if (++polls < kPolls) return false;
-  nanosleep(&kNap, nullptr);
-  const auto now = std::chrono::steady_clock::now();
-  waited += std::min<std::chrono::steady_clock::duration>(now - looked, kLongestNap);
-  looked = now;
-  return true;
+void MpiTransport::rest() {
+  if (++wait_.polls < kPolls) return;
+  const timespec nap = nap_after(wait_.waited_s());
+  nanosleep(&nap, nullptr);
+  look();
 }
 
-void MpiTransport::rest() {
-  if (!wait_.pause()) return;
+void MpiTransport::look() {
+  const auto now = std::chrono::steady_clock::now();
+  wait_.waited += std::min<std::chrono::steady_clock::duration>(now - wait_.looked, kLongestNap);
+  wait_.looked = now;
   drop_finished_sends();
   const HangLimits limits = watch_ ? watch_->limits : HangLimits{};
   const double waited_s = wait_.waited_s();
@@ -199,23 +225,32 @@ void MpiTransport::give_up(double waited_s, bool asked_to_end) {
 }
 
 std::string MpiTransport::long_wait(double waited_s) const {
-  const std::vector<std::string> names = late_peers();
+  const std::vector<const Request*> late = late_requests();
+  const std::vector<std::string> names = places_of(late);
   std::string all;
   for (std::size_t i = 0; i < std::min(names.size(), kMostNames); ++i) all += (i ? ", " : "") + names[i];
   if (names.size() > kMostNames) all += fmt::format(" and {} more", names.size() - kMostNames);
-  const std::string size = operation_bytes_ > 0 ? " of " + bytes_text(operation_bytes_) : "";
-  return fmt::format("waiting for {} for {}, in {}{}", all, seconds_text(waited_s), operation_, size);
+  const Operation operation = late.empty() ? operation_ : late.front()->operation;
+  const std::string size = operation.bytes > 0 ? " of " + bytes_text(operation.bytes) : "";
+  return fmt::format("waiting for {} for {}, in {}{}", all, seconds_text(waited_s), operation.name, size);
 }
 
-std::vector<std::string> MpiTransport::late_peers() const {
-  std::set<int> peers;
+/// What is received first.
+std::vector<const MpiTransport::Request*> MpiTransport::late_requests() const {
+  std::vector<const Request*> late;
   for (const std::vector<Request>* requests : {&requests_, &pending_sends_})
     for (const Request& request : *requests) {
       int done = 0;
-      if (request.handle != MPI_REQUEST_NULL)
-        check_mpi(MPI_Request_get_status(request.handle, &done, MPI_STATUS_IGNORE), "MPI_Request_get_status");
-      if (request.handle != MPI_REQUEST_NULL && !done) peers.insert(request.peer);
+      if (request.handle == MPI_REQUEST_NULL) continue;
+      check_mpi(MPI_Request_get_status(request.handle, &done, MPI_STATUS_IGNORE), "MPI_Request_get_status");
+      if (!done) late.push_back(&request);
     }
+  return late;
+}
+
+std::vector<std::string> MpiTransport::places_of(const std::vector<const Request*>& requests) const {
+  std::set<int> peers;
+  for (const Request* request : requests) peers.insert(request->peer);
   const std::vector<int> here(peers.begin(), peers.end());
   std::vector<int> in_world(here.size());
   MPI_Group group = MPI_GROUP_NULL, world = MPI_GROUP_NULL;

@@ -19,7 +19,7 @@ void check_mpi(int code, const char* call);
 
 /// Messages between the ranks of one MPI communicator that this object owns. Waiting means testing with
 /// back-off: MPICH's own waits keep a core busy, which costs milliseconds where ranks outnumber cores. Not
-/// thread-safe: one thread of a rank owns MPI.
+/// thread-safe: one thread of a rank owns MPI at a time.
 class MpiTransport final : public Wire {
  public:
   explicit MpiTransport(MPI_Comm adopted, std::shared_ptr<const PeerWatch> watch = nullptr);
@@ -33,10 +33,10 @@ class MpiTransport final : public Wire {
   MPI_Comm native() const { return comm_; }
   const std::shared_ptr<const PeerWatch>& watch() const { return watch_; }
 
-  /// What the next waits are for, for the report when they last long; `bytes` of 0 are left out.
+  /// What the wire's next messages are of, for the report when they are waited for long; `bytes` of 0 are
+  /// left out.
   void begin(const char* operation, std::int64_t bytes = 0) {
-    operation_ = operation;
-    operation_bytes_ = bytes;
+    operation_ = {operation, bytes};
     wait_ = {};
   }
 
@@ -44,40 +44,58 @@ class MpiTransport final : public Wire {
   int irecv(void* data, std::int64_t bytes, int from, int tag) override;
   bool test(int message) override;
   void rest() override;
+  void look();  ///< as Communicator::look
 
-  /// Messages of any size, apart from those of the wire. `data` stays in use until wait_send() of the
+  /// Messages of any size, apart from those of the wire. `data` stays in use until has_left() of the
   /// returned number, or wait_sends(); every other wait keeps it moving, and so does move_sends().
   std::int64_t start_send(const void* data, std::int64_t bytes, int to);
-  /// Throws Error(run_time) when the message has another size.
-  void receive(void* data, std::int64_t bytes, int from);
-  void wait_send(std::int64_t message);
+  bool has_left(std::int64_t message);
   void wait_sends();
   void move_sends() {
     if (!pending_sends_.empty()) drop_finished_sends();
   }
 
+  /// Returns a number for has_arrived(), which frees it once it is true, and throws Error(run_time) when the
+  /// message had another size.
+  int start_receive(void* data, std::int64_t bytes, int from);
+  bool has_arrived(int message);
+
   void barrier();
 
  private:
+  struct Operation {
+    const char* name = "message";
+    std::int64_t bytes = 0;
+  };
+
   struct Request {
     MPI_Request handle = MPI_REQUEST_NULL;
     int peer = 0;
+    Operation operation = {};
     std::int64_t message = 0;  ///< of a pending send
     int bytes = 0;             ///< that have arrived
   };
 
-  /// Time without a message.
+  /// A message that is received, in pieces.
+  struct Receiving {
+    int from = 0;
+    std::int64_t bytes = 0, arrived = 0;
+    std::vector<int> pieces;  ///< that are not there yet
+    bool is_under_way = false;
+  };
+
+  /// Time in which nothing was started or arrived.
   struct Wait {
     int polls = 0;
     std::chrono::steady_clock::time_point looked = std::chrono::steady_clock::now();
     std::chrono::steady_clock::duration waited{};
     bool is_reported = false;
     std::optional<double> asked_s = {};  ///< how long it had waited when it was asked to end
-    bool pause();                        ///< true after a sleep
     double waited_s() const { return std::chrono::duration<double>(waited).count(); }
   };
 
-  int new_request(int peer);
+  int new_request(int peer, Operation);
+  int start_piece(void* data, int bytes, int from, int tag, Operation);
   void drop_finished_sends();
 
   /// Waits until `done()`, with back-off, under the eyes of the watch.
@@ -85,7 +103,8 @@ class MpiTransport final : public Wire {
   void wait_until(Done done);
   [[noreturn]] void give_up(double waited_s, bool asked_to_end);
   std::string long_wait(double waited_s) const;
-  std::vector<std::string> late_peers() const;
+  std::vector<const Request*> late_requests() const;
+  std::vector<std::string> places_of(const std::vector<const Request*>&) const;
 
   MPI_Comm comm_;
   std::shared_ptr<const PeerWatch> watch_;
@@ -94,9 +113,9 @@ class MpiTransport final : public Wire {
   std::int64_t messages_ = 0;
   std::vector<Request> requests_;  ///< by number of the wire's message
   std::vector<int> free_numbers_;
+  std::vector<Receiving> receiving_;  ///< by number of the message
   Wait wait_;
-  const char* operation_ = "message";
-  std::int64_t operation_bytes_ = 0;
+  Operation operation_;  ///< of the wire's messages
 };
 
 }  // namespace alpa

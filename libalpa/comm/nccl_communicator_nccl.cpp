@@ -49,44 +49,32 @@ class NcclCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(pair_ranks_.size()); }
 
-  void all_reduce(Stream& stream, void* values, std::int64_t count, DType dtype,
-                  Reduction reduction) override {
-    call_nccl(device_, "ncclAllReduce", [&] {
-      return ncclAllReduce(values, values, unsigned_count(count), nccl_type(dtype), nccl_operation(reduction),
-                           group_.get(), native(stream));
-    });
-  }
-
-  void all_gather(Stream& stream, const void* part, void* whole, std::int64_t bytes_each) override {
-    call_nccl(device_, "ncclAllGather", [&] {
-      return ncclAllGather(part, whole, unsigned_count(bytes_each), ncclInt8, group_.get(), native(stream));
-    });
-  }
-
-  void reduce_scatter(Stream& stream, void* whole, void* part, std::int64_t count_each, DType dtype,
-                      Reduction reduction) override {
-    call_nccl(device_, "ncclReduceScatter", [&] {
-      return ncclReduceScatter(whole, part, unsigned_count(count_each), nccl_type(dtype),
-                               nccl_operation(reduction), group_.get(), native(stream));
-    });
-  }
-
-  void all_to_all(Stream& stream, const void* from, void* to, std::int64_t bytes_each) override {
-    check_nccl(ncclGroupStart(), "ncclGroupStart");
-    for (int peer = 0; peer < size(); ++peer) {
-      const auto* block_to = static_cast<const std::byte*>(from) + peer * bytes_each;
-      auto* block_from = static_cast<std::byte*>(to) + peer * bytes_each;
-      const std::size_t bytes = unsigned_count(bytes_each);
-      check_nccl(ncclSend(block_to, bytes, ncclInt8, peer, group_.get(), native(stream)), "ncclSend");
-      check_nccl(ncclRecv(block_from, bytes, ncclInt8, peer, group_.get(), native(stream)), "ncclRecv");
+  void start(Stream& stream, const CollectiveCall& call) override {
+    using Kind = CollectiveCall::Kind;
+    const std::size_t bytes = unsigned_count(call.bytes),
+                      count = bytes / unsigned_count(dtype_bytes(call.dtype));
+    switch (call.kind) {
+      case Kind::all_reduce:
+        return call_nccl(device_, "ncclAllReduce", [&] {
+          return ncclAllReduce(call.to, call.to, count, nccl_type(call.dtype), nccl_operation(call.reduction),
+                               group_.get(), native(stream));
+        });
+      case Kind::all_gather:
+        return call_nccl(device_, "ncclAllGather", [&] {
+          return ncclAllGather(call.from, call.to, bytes, ncclInt8, group_.get(), native(stream));
+        });
+      case Kind::reduce_scatter:
+        return call_nccl(device_, "ncclReduceScatter", [&] {
+          return ncclReduceScatter(call.from, call.to, count, nccl_type(call.dtype),
+                                   nccl_operation(call.reduction), group_.get(), native(stream));
+        });
+      case Kind::all_to_all:
+        return start_all_to_all(stream, call);
+      case Kind::broadcast:
+        return call_nccl(device_, "ncclBroadcast", [&] {
+          return ncclBroadcast(call.to, call.to, bytes, ncclInt8, call.root, group_.get(), native(stream));
+        });
     }
-    call_nccl(device_, "ncclGroupEnd", ncclGroupEnd);
-  }
-
-  void broadcast(Stream& stream, void* data, std::int64_t bytes, int root) override {
-    call_nccl(device_, "ncclBroadcast", [&] {
-      return ncclBroadcast(data, data, unsigned_count(bytes), ncclInt8, root, group_.get(), native(stream));
-    });
   }
 
   /// Messages to this rank itself have negative numbers.
@@ -102,13 +90,16 @@ class NcclCommunicator final : public Communicator {
     return messages_;
   }
 
-  void receive(Stream& stream, void* data, std::int64_t bytes, int from) override {
-    if (from == rank_) return self_messages_.receive(stream, data, bytes);
-    if (bytes == 0) return;
-    call_nccl(device_, "ncclRecv", [&] {
-      return ncclRecv(data, unsigned_count(bytes), ncclInt8, 0, pairs_->from(pair_rank(from)),
-                      native(stream));
-    });
+  std::int64_t start_receive(Stream& stream, void* data, std::int64_t bytes, int from) override {
+    if (from == rank_) {
+      self_messages_.receive(stream, data, bytes);
+    } else if (bytes > 0) {
+      call_nccl(device_, "ncclRecv", [&] {
+        return ncclRecv(data, unsigned_count(bytes), ncclInt8, 0, pairs_->from(pair_rank(from)),
+                        native(stream));
+      });
+    }
+    return 0;
   }
 
   void wait_sends(Stream& stream) override {
@@ -117,12 +108,14 @@ class NcclCommunicator final : public Communicator {
     sent_.clear();
   }
 
-  void wait_send(Stream& stream, std::int64_t message) override {
-    if (message < 0) return self_messages_.wait_send(stream, -message);
-    const auto found = sent_.find(message);
-    if (found == sent_.end()) return;  // waited for before
-    stream.wait(*found->second);
-    sent_.erase(found);
+  bool has_left(Stream& stream, std::int64_t message) override {
+    if (message < 0) {
+      self_messages_.wait_send(stream, -message);
+    } else if (const auto found = sent_.find(message); found != sent_.end()) {  // else waited for before
+      stream.wait(*found->second);
+      sent_.erase(found);
+    }
+    return true;
   }
 
   void barrier() override {
@@ -163,6 +156,18 @@ class NcclCommunicator final : public Communicator {
       return ncclCommSplit(group_.get(), color < 0 ? NCCL_SPLIT_NOCOLOR : color, rank_, &part, nullptr);
     });
     return part ? watched(part, group_.get_deleter()) : NcclHandle(nullptr, group_.get_deleter());
+  }
+
+  void start_all_to_all(Stream& stream, const CollectiveCall& call) {
+    check_nccl(ncclGroupStart(), "ncclGroupStart");
+    for (int peer = 0; peer < size(); ++peer) {
+      const auto* block_to = static_cast<const std::byte*>(call.from) + peer * call.bytes;
+      auto* block_from = static_cast<std::byte*>(call.to) + peer * call.bytes;
+      const std::size_t bytes = unsigned_count(call.bytes);
+      check_nccl(ncclSend(block_to, bytes, ncclInt8, peer, group_.get(), native(stream)), "ncclSend");
+      check_nccl(ncclRecv(block_from, bytes, ncclInt8, peer, group_.get(), native(stream)), "ncclRecv");
+    }
+    call_nccl(device_, "ncclGroupEnd", ncclGroupEnd);
   }
 
   int pair_rank(int peer) const { return pair_ranks_[peer]; }

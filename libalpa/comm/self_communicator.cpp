@@ -11,33 +11,26 @@ class SelfCommunicator final : public Communicator {
   int rank() const override { return 0; }
   int size() const override { return 1; }
 
-  void all_reduce(Stream&, void*, std::int64_t, DType, Reduction) override {}
-
-  void all_gather(Stream& stream, const void* part, void* whole, std::int64_t bytes_each) override {
-    stream.copy_on_device(whole, part, bytes_each);
+  void start(Stream& stream, const CollectiveCall& call) override {
+    if (call.from) stream.copy_on_device(call.to, call.from, call.bytes);
   }
-
-  void reduce_scatter(Stream& stream, void* whole, void* part, std::int64_t count_each, DType dtype,
-                      Reduction) override {
-    stream.copy_on_device(part, whole, count_each * dtype_bytes(dtype));
-  }
-
-  void all_to_all(Stream& stream, const void* from, void* to, std::int64_t bytes_each) override {
-    stream.copy_on_device(to, from, bytes_each);
-  }
-
-  void broadcast(Stream&, void*, std::int64_t, [[maybe_unused]] int root) override { assert(root == 0); }
 
   std::int64_t send(Stream& stream, const void* data, std::int64_t bytes, [[maybe_unused]] int to) override {
     assert(to == 0);
     return messages_.send(stream, data, bytes);
   }
-  void receive(Stream& stream, void* data, std::int64_t bytes, [[maybe_unused]] int from) override {
+  bool has_left(Stream& stream, std::int64_t message) override {
+    messages_.wait_send(stream, message);
+    return true;
+  }
+  void wait_sends(Stream& stream) override { messages_.wait_sends(stream); }
+
+  std::int64_t start_receive(Stream& stream, void* data, std::int64_t bytes,
+                             [[maybe_unused]] int from) override {
     assert(from == 0);
     messages_.receive(stream, data, bytes);
+    return 0;
   }
-  void wait_send(Stream& stream, std::int64_t message) override { messages_.wait_send(stream, message); }
-  void wait_sends(Stream& stream) override { messages_.wait_sends(stream); }
 
   void barrier() override {}
 

@@ -52,40 +52,31 @@ class StagedCommunicator final : public Communicator {
   int rank() const override { return host_->rank(); }
   int size() const override { return host_->size(); }
 
-  void all_reduce(Stream& stream, void* values, std::int64_t count, DType dtype,
-                  Reduction reduction) override {
-    const std::int64_t element = dtype_bytes(dtype);
-    in_pieces(stream, values, count * element, [&](void* staging, std::int64_t bytes) {
-      host_->all_reduce(stream, staging, bytes / element, dtype, reduction);
-    });
-  }
-
-  void all_gather(Stream& stream, const void* part, void* whole, std::int64_t bytes_each) override {
-    const Staging part_staging = staged(stream, part, bytes_each);
-    const Staging whole_staging = pool_.take(size() * bytes_each);
-    host_->all_gather(stream, part_staging->data(), whole_staging->data(), bytes_each);
-    unstage(stream, whole, *whole_staging, size() * bytes_each);
-  }
-
-  void reduce_scatter(Stream& stream, void* whole, void* part, std::int64_t count_each, DType dtype,
-                      Reduction reduction) override {
-    const std::int64_t bytes_each = count_each * dtype_bytes(dtype);
-    const Staging whole_staging = staged(stream, whole, size() * bytes_each);
-    const Staging part_staging = pool_.take(bytes_each);
-    host_->reduce_scatter(stream, whole_staging->data(), part_staging->data(), count_each, dtype, reduction);
-    unstage(stream, part, *part_staging, bytes_each);
-  }
-
-  void all_to_all(Stream& stream, const void* from, void* to, std::int64_t bytes_each) override {
-    const Staging from_staging = staged(stream, from, size() * bytes_each);
-    const Staging to_staging = pool_.take(size() * bytes_each);
-    host_->all_to_all(stream, from_staging->data(), to_staging->data(), bytes_each);
-    unstage(stream, to, *to_staging, size() * bytes_each);
-  }
-
-  void broadcast(Stream& stream, void* data, std::int64_t bytes, int root) override {
-    in_pieces(stream, data, bytes,
-              [&](void* staging, std::int64_t length) { host_->broadcast(stream, staging, length, root); });
+  void start(Stream& stream, const CollectiveCall& call) override {
+    using Kind = CollectiveCall::Kind;
+    const std::int64_t all = size() * call.bytes, element = dtype_bytes(call.dtype);
+    switch (call.kind) {
+      case Kind::all_reduce:
+        return in_pieces(stream, call.to, call.bytes, [&](void* staging, std::int64_t bytes) {
+          host_->all_reduce(stream, staging, bytes / element, call.dtype, call.reduction);
+        });
+      case Kind::broadcast:
+        return in_pieces(stream, call.to, call.bytes, [&](void* staging, std::int64_t bytes) {
+          host_->broadcast(stream, staging, bytes, call.root);
+        });
+      case Kind::all_gather:
+        return between_staging(stream, call, call.bytes, all, [&](void* from, void* to) {
+          host_->all_gather(stream, from, to, call.bytes);
+        });
+      case Kind::reduce_scatter:
+        return between_staging(stream, call, all, call.bytes, [&](void* from, void* to) {
+          host_->reduce_scatter(stream, from, to, call.bytes / element, call.dtype, call.reduction);
+        });
+      case Kind::all_to_all:
+        return between_staging(stream, call, all, all, [&](void* from, void* to) {
+          host_->all_to_all(stream, from, to, call.bytes);
+        });
+    }
   }
 
   std::int64_t send(Stream& stream, const void* data, std::int64_t bytes, int to) override {
@@ -95,15 +86,10 @@ class StagedCommunicator final : public Communicator {
     return message;
   }
 
-  void receive(Stream& stream, void* data, std::int64_t bytes, int from) override {
-    const Staging staging = pool_.take(bytes);
-    host_->receive(stream, staging->data(), bytes, from);
-    unstage(stream, data, *staging, bytes);
-  }
-
-  void wait_send(Stream& stream, std::int64_t message) override {
-    host_->wait_send(stream, message);
+  bool has_left(Stream& stream, std::int64_t message) override {
+    if (!host_->has_left(stream, message)) return false;
     std::erase_if(sending_, [&](const auto& sending) { return sending.first == message; });
+    return true;
   }
 
   void wait_sends(Stream& stream) override {
@@ -111,6 +97,15 @@ class StagedCommunicator final : public Communicator {
     sending_.clear();
   }
   void move_sends() override { host_->move_sends(); }
+
+  std::int64_t start_receive(Stream& stream, void* data, std::int64_t bytes, int from) override {
+    const Staging staging = pool_.take(bytes);
+    host_->receive(stream, staging->data(), bytes, from);
+    unstage(stream, data, *staging, bytes);
+    return 0;
+  }
+
+  void rest() override { host_->rest(); }
 
   void barrier() override { host_->barrier(); }
   void set_nodes(std::vector<int> node_of_rank) override { host_->set_nodes(std::move(node_of_rank)); }
@@ -143,6 +138,14 @@ class StagedCommunicator final : public Communicator {
       call(staging->data(), length);
       unstage(stream, piece, *staging, length);
     }
+  }
+
+  template <class Body>
+  void between_staging(Stream& stream, const CollectiveCall& call, std::int64_t from_bytes,
+                       std::int64_t to_bytes, Body body) {
+    const Staging from = staged(stream, call.from, from_bytes), to = pool_.take(to_bytes);
+    body(from->data(), to->data());
+    unstage(stream, call.to, *to, to_bytes);
   }
 
   Device& device_;

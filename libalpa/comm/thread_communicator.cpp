@@ -1,12 +1,10 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <map>
 #include <numeric>
 #include <thread>
 
-#include "libalpa/base/error.h"
 #include "libalpa/comm/collectives.h"
 #include "libalpa/comm/communicator.h"
 #include "libalpa/comm/thread_group.h"
@@ -27,58 +25,55 @@ class ThreadCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return group_->size(); }
 
-  void all_reduce(Stream& stream, void* values, std::int64_t count, DType dtype,
-                  Reduction reduction) override {
-    Bytes host = download(stream, values, count * dtype_bytes(dtype));
-    collectives_.all_reduce(host.data(), count, dtype, reduction);
-    upload(stream, values, host);
+  void start(Stream& stream, const CollectiveCall& call) override {
+    using Kind = CollectiveCall::Kind;
+    const bool is_in_place = call.kind == Kind::all_reduce || call.kind == Kind::broadcast;
+    const std::int64_t all = size() * call.bytes;
+    const bool gives_all = call.kind == Kind::reduce_scatter || call.kind == Kind::all_to_all,
+               gets_all = call.kind == Kind::all_gather || call.kind == Kind::all_to_all;
+    if (!is_in_place) download(stream, call.from, gives_all ? all : call.bytes, given_);
+    if (is_in_place)
+      download(stream, call.to, call.bytes, got_);
+    else
+      got_.resize(static_cast<std::size_t>(gets_all ? all : call.bytes));
+    result_ = call.to;
+    CollectiveCall on_host = call;
+    on_host.from = given_.data();
+    on_host.to = got_.data();
+    collectives_.start(on_host);
   }
 
-  void all_gather(Stream& stream, const void* part, void* whole, std::int64_t bytes_each) override {
-    const Bytes mine = download(stream, part, bytes_each);
-    Bytes all(static_cast<std::size_t>(size() * bytes_each));
-    collectives_.all_gather(mine.data(), all.data(), bytes_each);
-    upload(stream, whole, all);
-  }
-
-  void reduce_scatter(Stream& stream, void* whole, void* part, std::int64_t count_each, DType dtype,
-                      Reduction reduction) override {
-    const std::int64_t bytes_each = count_each * dtype_bytes(dtype);
-    Bytes all = download(stream, whole, size() * bytes_each);
-    Bytes mine(static_cast<std::size_t>(bytes_each));
-    collectives_.reduce_scatter(all.data(), mine.data(), count_each, dtype, reduction);
-    upload(stream, part, mine);
-  }
-
-  void all_to_all(Stream& stream, const void* from, void* to, std::int64_t bytes_each) override {
-    const Bytes mine = download(stream, from, size() * bytes_each);
-    Bytes theirs(mine.size());
-    collectives_.all_to_all(mine.data(), theirs.data(), bytes_each);
-    upload(stream, to, theirs);
-  }
-
-  void broadcast(Stream& stream, void* data, std::int64_t bytes, int root) override {
-    Bytes host = download(stream, data, bytes);
-    collectives_.broadcast(host.data(), bytes, root);
-    if (rank_ != root) upload(stream, data, host);
+  Progress advance(Stream& stream) override {
+    const Progress progress = collectives_.advance();
+    if (progress == Progress::done) upload(stream, result_, got_);
+    return progress;
   }
 
   std::int64_t send(Stream& stream, const void* data, std::int64_t bytes, int to) override {
     collectives_.count_sent(to, bytes);
-    group_->put_message(rank_, to, kThreadMessageTag, download(stream, data, bytes));
+    Bytes message;
+    download(stream, data, bytes, message);
+    group_->put_message(rank_, to, kThreadMessageTag, std::move(message));
     return 0;
   }
+  bool has_left(Stream&, std::int64_t) override { return true; }  // messages are copies
+  void wait_sends(Stream&) override {}
 
-  void receive(Stream& stream, void* data, std::int64_t bytes, int from) override {
-    const Bytes message = group_->take_message(from, rank_, kThreadMessageTag);
-    if (static_cast<std::int64_t>(message.size()) != bytes)
-      throw Error(ErrorKind::run_time, fmt::format("rank {} expects {} bytes from rank {}, which sent {}",
-                                                   rank_, bytes, from, message.size()));
-    upload(stream, data, message);
+  std::int64_t start_receive(Stream&, void* data, std::int64_t bytes, int from) override {
+    Bytes host(static_cast<std::size_t>(bytes));
+    const int message = wire_.irecv(host.data(), bytes, from, kThreadMessageTag);
+    arriving_[message] = {std::move(host), data};
+    return message;
+  }
+  bool has_arrived(Stream& stream, std::int64_t message) override {
+    if (!wire_.test(static_cast<int>(message))) return false;
+    const auto arrived = arriving_.extract(message);
+    upload(stream, arrived.mapped().device, arrived.mapped().host);
+    return true;
   }
 
-  void wait_send(Stream&, std::int64_t) override {}  // messages are copies
-  void wait_sends(Stream&) override {}
+  void rest() override { wire_.rest(); }
+  void look() override { wire_.look(); }
 
   void barrier() override { group_->meet(); }
 
@@ -102,11 +97,15 @@ class ThreadCommunicator final : public Communicator {
   }
 
  private:
-  static Bytes download(Stream& stream, const void* device, std::int64_t bytes) {
-    Bytes host(static_cast<std::size_t>(bytes));
+  struct Arriving {
+    Bytes host;
+    void* device = nullptr;
+  };
+
+  static void download(Stream& stream, const void* device, std::int64_t bytes, Bytes& host) {
+    host.resize(static_cast<std::size_t>(bytes));
     stream.copy_to_host(host.data(), device, bytes);
     stream.synchronize();
-    return host;
   }
 
   static void upload(Stream& stream, void* device, const Bytes& host) {
@@ -117,6 +116,9 @@ class ThreadCommunicator final : public Communicator {
   std::shared_ptr<ThreadGroup> group_;
   ThreadWire wire_;
   Collectives collectives_;
+  Bytes given_, got_;                          ///< of the collective under way
+  void* result_ = nullptr;                     ///< where it goes
+  std::map<std::int64_t, Arriving> arriving_;  ///< by message
   int rank_;
   std::int64_t round_ = 0;  ///< of splits; equal on all ranks, which make the same calls
 };

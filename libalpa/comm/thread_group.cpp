@@ -50,12 +50,16 @@ void ThreadWorld::notify() {
 template <class Reached>
 void ThreadWorld::wait(std::unique_lock<std::mutex>& lock, const std::vector<int>& needed, Reached reached) {
   while (!reached()) {
-    throw_if_failed();
-    for (const int rank : needed)
-      if (finished_[rank])
-        throw Error(ErrorKind::peer, fmt::format("rank {} has left while others wait for it", rank));
+    throw_if_hopeless(needed);
     changed_.wait(lock);
   }
+}
+
+void ThreadWorld::throw_if_hopeless(const std::vector<int>& needed) const {
+  throw_if_failed();
+  for (const int rank : needed)
+    if (finished_[rank])
+      throw Error(ErrorKind::peer, fmt::format("rank {} has left while others wait for it", rank));
 }
 
 ThreadGroup::ThreadGroup(ThreadWorld& world, std::vector<int> members)
@@ -102,17 +106,6 @@ bool ThreadGroup::has_message(int from, int to, int tag) {
 
 std::optional<Bytes> ThreadGroup::try_take_message(int from, int to, int tag) {
   const std::lock_guard lock(world_.mutex_);
-  return front_message(from, to, tag);
-}
-
-Bytes ThreadGroup::take_message(int from, int to, int tag) {
-  std::unique_lock lock(world_.mutex_);
-  std::optional<Bytes> message;
-  world_.wait(lock, {members_[from]}, [&] { return (message = front_message(from, to, tag)).has_value(); });
-  return *std::move(message);
-}
-
-std::optional<Bytes> ThreadGroup::front_message(int from, int to, int tag) {
   std::deque<Bytes>& waiting = messages_[{from, to, tag}];
   if (waiting.empty()) return std::nullopt;
   std::optional<Bytes> message = std::move(waiting.front());
@@ -120,11 +113,23 @@ std::optional<Bytes> ThreadGroup::front_message(int from, int to, int tag) {
   return message;
 }
 
-std::int64_t ThreadGroup::wait_for_change(std::int64_t seen, const std::vector<int>& needed) {
+std::vector<int> ThreadGroup::in_world(const std::vector<int>& ranks) const {
   std::vector<int> members;
-  for (const int rank : needed) members.push_back(members_[rank]);
+  for (const int rank : ranks) members.push_back(members_[rank]);
+  return members;
+}
+
+std::int64_t ThreadGroup::wait_for_change(std::int64_t seen, const std::vector<int>& needed) {
+  const std::vector<int> members = in_world(needed);
   std::unique_lock lock(world_.mutex_);
   world_.wait(lock, members, [&] { return world_.changes_ != seen; });
+  return world_.changes_;
+}
+
+std::int64_t ThreadGroup::look_for_change(std::int64_t seen, const std::vector<int>& needed) {
+  const std::vector<int> members = in_world(needed);
+  const std::lock_guard lock(world_.mutex_);
+  if (world_.changes_ == seen) world_.throw_if_hopeless(members);
   return world_.changes_;
 }
 
@@ -133,9 +138,7 @@ std::shared_ptr<ThreadGroup> ThreadGroup::subgroup(std::int64_t round, const std
   const auto [entry, is_new] = forming_.try_emplace({round, ranks.front()});
   Forming& forming = entry->second;
   if (is_new) {
-    std::vector<int> members;
-    for (const int rank : ranks) members.push_back(members_[rank]);
-    forming = {std::make_shared<ThreadGroup>(world_, std::move(members)), ranks.size()};
+    forming = {std::make_shared<ThreadGroup>(world_, in_world(ranks)), ranks.size()};
   }
   const std::shared_ptr<ThreadGroup> group = forming.group;
   if (--forming.missing == 0) forming_.erase(entry);

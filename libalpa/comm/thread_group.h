@@ -34,6 +34,7 @@ class ThreadWorld {
   template <class Reached>
   void wait(std::unique_lock<std::mutex>& lock, const std::vector<int>& needed, Reached reached);
   void throw_if_failed() const;
+  void throw_if_hopeless(const std::vector<int>& needed) const;  ///< where one has failed, or these have left
   void notify();
 
   mutable std::mutex mutex_;
@@ -62,12 +63,11 @@ class ThreadGroup {
   void put_message(int from, int to, int tag, Bytes message);
   std::optional<Bytes> try_take_message(int from, int to, int tag);
   bool has_message(int from, int to, int tag);
-  /// Waits for it; throws Error(peer) when it cannot come any more.
-  Bytes take_message(int from, int to, int tag);
 
   /// Waits until something has happened in the world since `seen`, a result of this, and returns a later one.
   /// Throws Error(peer) when nothing has and one of these ranks has left, or any has failed.
   std::int64_t wait_for_change(std::int64_t seen, const std::vector<int>& needed);
+  std::int64_t look_for_change(std::int64_t seen, const std::vector<int>& needed);  ///< does not wait
 
   /// The group of the ranks that gave the same color in this round; each of `ranks` (ascending) asks once.
   std::shared_ptr<ThreadGroup> subgroup(std::int64_t round, const std::vector<int>& ranks);
@@ -78,7 +78,7 @@ class ThreadGroup {
     std::size_t missing;
   };
 
-  std::optional<Bytes> front_message(int from, int to, int tag);
+  std::vector<int> in_world(const std::vector<int>& ranks) const;
 
   ThreadWorld& world_;
   std::vector<int> members_;

@@ -46,13 +46,16 @@ bool ThreadWire::test(int message) {
   return true;
 }
 
-void ThreadWire::rest() {
-  std::vector<int> waited_for;
+void ThreadWire::rest() { seen_ = group_->wait_for_change(seen_, waited_for()); }
+
+void ThreadWire::look() { seen_ = group_->look_for_change(seen_, waited_for()); }
+
+std::vector<int> ThreadWire::waited_for() const {
+  std::vector<int> ranks;
   for (const Received& each : received_)
     // Who has left may have sent all that it was to send.
-    if (each.is_waited_for && !group_->has_message(each.from, rank_, each.tag))
-      waited_for.push_back(each.from);
-  seen_ = group_->wait_for_change(seen_, waited_for);
+    if (each.is_waited_for && !group_->has_message(each.from, rank_, each.tag)) ranks.push_back(each.from);
+  return ranks;
 }
 
 }  // namespace alpa

@@ -19,6 +19,7 @@ class ThreadWire final : public Wire {
   int irecv(void* data, std::int64_t bytes, int from, int tag) override;
   bool test(int message) override;
   void rest() override;
+  void look();  ///< as Communicator::look
 
  private:
   struct Received {
@@ -28,6 +29,8 @@ class ThreadWire final : public Wire {
     std::int64_t order = 0;  ///< in which receives were started
     bool is_waited_for = false;
   };
+
+  std::vector<int> waited_for() const;  ///< ranks
 
   std::shared_ptr<ThreadGroup> group_;
   int rank_;

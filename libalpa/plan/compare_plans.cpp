@@ -45,6 +45,7 @@ std::string compare_plans(const Plan& a, const Plan& b) {
   differ("cluster", cluster_fingerprint(a.cluster), cluster_fingerprint(b.cluster));
   differ("method", a.method, b.method);
   differ("schedule", a.schedule, b.schedule);
+  differ("overlap", overlap_name(a.overlap), overlap_name(b.overlap));
   differ("micro-batches", std::to_string(a.micro_batches), std::to_string(b.micro_batches));
   differ("samples of a micro-batch", std::to_string(a.micro_batch_samples),
          std::to_string(b.micro_batch_samples));

@@ -8,6 +8,7 @@
 #include "libalpa/cluster/cluster.h"
 #include "libalpa/cluster/mesh.h"
 #include "libalpa/graph/graph.h"
+#include "libalpa/schedule/overlap.h"
 #include "libalpa/schedule/stage_run.h"
 #include "libalpa/semantics/recompute_form.h"
 #include "libalpa/sharding/strategy.h"
@@ -142,6 +143,7 @@ struct Plan {
   std::int64_t micro_batch_samples = 0;
   int micro_batches = 1;
   std::string schedule = "1f1b";  ///< name of a PipelineSchedule
+  Overlap overlap = Overlap::none;
   Cluster cluster;
   std::string program_fingerprint;  ///< of the program that it is lowered to for training, when it was made
   std::string profile_fingerprint;  ///< what it was priced with; "" for a cluster file alone

@@ -38,6 +38,8 @@ class PlanReader {
     plan.micro_batches = static_cast<int>(positive("/model", "micro_batches"));
     plan.model_toml = file_.text("/model/toml");
     plan.schedule = find_schedule(file_.text_attribute("/stages", "schedule")).name;
+    if (file_.has_attribute("/stages", "overlap"))  // not known before 4.4
+      plan.overlap = find_overlap(file_.text_attribute("/stages", "overlap"));
     plan.method = file_.text_attribute("/stages", "method");
     plan.program_fingerprint = file_.text_attribute("/stages", "program_fingerprint");
     plan.profile_fingerprint = file_.text_attribute("/cluster", "profile_fingerprint");

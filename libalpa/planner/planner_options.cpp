@@ -8,6 +8,12 @@
 namespace alpa {
 namespace {
 
+std::vector<Word<Overlap>> overlap_option() {
+  std::vector<Word<Overlap>> words;
+  for (const OverlapWord& word : overlap_words()) words.push_back({word.name, word.overlap, word.described});
+  return words;
+}
+
 std::vector<Word<std::string>> schedule_words() {
   std::vector<Word<std::string>> words{
       {kAnySchedule, kAnySchedule, "whichever of them is fastest on the stages of the plan"}};
@@ -90,6 +96,7 @@ void describe_search(PlannerOptions& o, OptionsVisitor& visit) {
       "how to look for a plan; beside any but auto and search, the search's own best is shown for comparison",
       method_words());
   visit.field("schedule", o.schedule, "order of micro-batches on pipeline stages", schedule_words());
+  visit.field("overlap", o.overlap, "communication that goes on while a stage computes", overlap_option());
   visit.field("rematerialize", o.rematerialize, "recompute activations in the backward",
               {{"auto", Rematerialize::automatic, "where the planner chooses to"},
                {"never", Rematerialize::never, "all of them are kept"},

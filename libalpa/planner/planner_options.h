@@ -67,6 +67,7 @@ struct PlannerOptions {
   std::string method = "auto";  ///< of planner_methods()
   int layers = 0;  ///< clusters of the model's layers that stages may be cut between; 0: the planner chooses
   std::string schedule = kAnySchedule;  ///< or one of the table of schedules
+  Overlap overlap = Overlap::none;
   Rematerialize rematerialize = Rematerialize::automatic;
   PlannerEffort effort = PlannerEffort::normal;
   double time_limit_s = 240;  ///< safety cap on the whole search, wall seconds

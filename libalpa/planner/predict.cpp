@@ -65,7 +65,7 @@ double predicted_error_s(const Plan& plan, const Graph& graph, const CostModel& 
   const int enough = std::max(8, 4 * static_cast<int>(plan.stages.size()));  // to be steady for a while
   fewer.micro_batches = std::min(plan.micro_batches, enough);
   const Program program = lower(graph, fewer);
-  const Timeline timeline = simulate(program, costs, Lanes::joined, true);
+  const Timeline timeline = simulate(program, costs, true);
   return timeline.step_s > 0 ? step_s * step_error_s(program, timeline, costs) / timeline.step_s : 0;
 }
 

@@ -16,6 +16,20 @@ std::vector<BufferIndex> present(std::initializer_list<BufferIndex> buffers) {
 
 }  // namespace
 
+bool is_in_turn(LaneKind kind, Overlap overlap) {
+  switch (kind) {
+    case LaneKind::compute:
+      return true;
+    case LaneKind::copy:
+    case LaneKind::collective:
+      return overlap != Overlap::all;
+    case LaneKind::send:
+    case LaneKind::receive:
+      return overlap == Overlap::none;
+  }
+  return true;
+}
+
 bool acts(When when, int micro_batch, int micro_batches) {
   switch (when) {
     case When::every_micro_batch:

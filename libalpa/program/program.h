@@ -7,6 +7,7 @@
 #include "libalpa/base/index.h"
 #include "libalpa/graph/graph.h"
 #include "libalpa/plan/plan.h"
+#include "libalpa/schedule/overlap.h"
 #include "libalpa/schedule/schedule.h"
 #include "libalpa/sharding/conversion.h"
 #include "libalpa/sharding/transfer.h"
@@ -197,7 +198,11 @@ struct Program {
   int micro_batches = 1;
   std::int64_t micro_batch_samples = 0;
   int devices_per_node = 1;
+  Overlap overlap = Overlap::none;
 };
+
+/// Whether what queues in a lane is done in turn with the computation of its mesh.
+bool is_in_turn(LaneKind, Overlap);
 
 /// [segment] its place among the runs of the first micro-batch; -1: the update.
 std::vector<int> turns_of_segments(const MeshProgram&);

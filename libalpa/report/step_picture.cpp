@@ -71,7 +71,7 @@ StepPicture step_picture(const Plan& plan, const Graph& graph, const CostModel& 
   Plan drawn = plan;
   drawn.micro_batches = drawn_micro_batches(plan, most_bars);
   const Program program = lower(graph, drawn);
-  const Timeline timeline = simulate(program, costs, Lanes::joined, true);
+  const Timeline timeline = simulate(program, costs, true);
   StepPicture picture{drawn.micro_batches, timeline.step_s, {}};
   const Indexed<MeshIndex, std::vector<StageIndex>> stages = stages_of_meshes(plan);
   for (const MeshIndex m : program.meshes.indices()) {

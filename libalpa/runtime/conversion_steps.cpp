@@ -46,8 +46,8 @@ class SliceStep : public PreparedInstruction {
   SliceStep(const Convert& convert, const StepSite& site)
       : from_(site.mesh, convert.from), to_(site.mesh, convert.to), copy_(copy_of(convert, site)) {}
 
-  void run(const StepContext& rank) override { copy_.run(rank, from_.at(rank), to_.at(rank)); }
-  void run_kernels(const StepContext& rank) override { run(rank); }
+  void begin(const StepContext& rank) override { copy_.run(rank, from_.at(rank), to_.at(rank)); }
+  void run_kernels(const StepContext& rank) override { begin(rank); }
 
  private:
   BoxCopy copy_of(const Convert& convert, const StepSite& site) const {
@@ -77,17 +77,46 @@ class CollectiveStep : public PreparedInstruction {
     }
   }
 
-  void run(const StepContext& rank) override {
-    void* from = from_.at(rank);
-    void* const to = to_.at(rank);
+  void begin(const StepContext& rank) override {
+    CollectiveCall call{.dtype = to_.tile.dtype,
+                        .reduction = step_.maximum ? Reduction::max : Reduction::sum};
+    call.from = from_.at(rank);
+    call.to = received_at(rank);
     if (pack_) {
-      pack_->run(rank, from, packed_->at(rank));
-      from = packed_->at(rank);
+      pack_->run(rank, from_.at(rank), packed_->at(rank));
+      call.from = packed_->at(rank);
     }
-    void* const received = unpacked_ ? unpacked_->at(rank) : to;
-    communicate(rank, from, received);
-    if (unpack_) unpack_->run(rank, received, to);
+    switch (step_.kind) {
+      case ConversionKind::all_reduce:
+        rank.stream->copy_on_device(call.to, call.from, to_.bytes());
+        call.kind = CollectiveCall::Kind::all_reduce;
+        call.bytes = to_.bytes();
+        break;
+      case ConversionKind::reduce_scatter:
+        call.kind = CollectiveCall::Kind::reduce_scatter;
+        call.bytes = to_.bytes();
+        break;
+      case ConversionKind::all_gather:
+        call.kind = CollectiveCall::Kind::all_gather;
+        call.bytes = from_.bytes();
+        break;
+      case ConversionKind::all_to_all:
+        call.kind = CollectiveCall::Kind::all_to_all;
+        call.bytes = from_.bytes() / partners(rank)->size();
+        break;
+      case ConversionKind::slice:
+        break;
+    }
+    partners(rank)->start(*rank.stream, call);
   }
+
+  Progress advance(const StepContext& rank) override {
+    const Progress progress = partners(rank)->advance(*rank.stream);
+    if (progress == Progress::done && unpack_) unpack_->run(rank, received_at(rank), to_.at(rank));
+    return progress;
+  }
+
+  Communicator* partners(const StepContext& rank) const override { return (*rank.axes)[step_.axis].get(); }
 
   void run_kernels(const StepContext& rank) override {
     if (pack_) pack_->run(rank, from_.at(rank), packed_->at(rank));
@@ -95,29 +124,7 @@ class CollectiveStep : public PreparedInstruction {
   }
 
  private:
-  void communicate(const StepContext& rank, void* from, void* received) const {
-    Stream& stream = *rank.stream;
-    Communicator& group = *(*rank.axes)[step_.axis];
-    const Reduction reduction = step_.maximum ? Reduction::max : Reduction::sum;
-    const DType dtype = to_.tile.dtype;
-    switch (step_.kind) {
-      case ConversionKind::all_reduce:
-        stream.copy_on_device(received, from, to_.bytes());
-        group.all_reduce(stream, received, element_count(to_.tile.shape), dtype, reduction);
-        break;
-      case ConversionKind::reduce_scatter:
-        group.reduce_scatter(stream, from, received, element_count(to_.tile.shape), dtype, reduction);
-        break;
-      case ConversionKind::all_gather:
-        group.all_gather(stream, from, received, from_.bytes());
-        break;
-      case ConversionKind::all_to_all:
-        group.all_to_all(stream, from, received, from_.bytes() / group.size());
-        break;
-      case ConversionKind::slice:
-        break;
-    }
-  }
+  void* received_at(const StepContext& rank) const { return unpacked_ ? unpacked_->at(rank) : to_.at(rank); }
 
   ConversionStep step_;
   BufferAddress from_, to_;

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <new>
 #include <optional>
 
@@ -29,7 +30,7 @@ struct Executor::State {
   std::vector<Communicator*> channels;  ///< the world first
   std::optional<EmulatedClock> clock;
   StepContext context;
-  std::vector<PreparedProgram> prepared;  ///< [program]
+  std::deque<PreparedProgram> prepared;  ///< [program]
   std::vector<double> metric_sums;
   bool keep_rows = false;
   std::vector<TimelineRow> rows;

@@ -7,13 +7,20 @@
 #include "libalpa/base/clock.h"
 
 namespace alpa {
+
+void enter_run(StepContext& context, const Program& program, const MeshProgram& mesh, const SegmentRun& run) {
+  context.micro_batch = run.micro_batch;
+  context.point = {context.point.seed, context.inputs->step,
+                   std::max(run.micro_batch, 0) * program.micro_batch_samples, mesh.gradient_square_sum >= 0};
+}
+
 PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, MeshIndex mesh,
                                  const std::vector<int>& coordinate, DeviceIndex rank, Device& device,
-                                 std::vector<Stream*> lanes, std::uint64_t seed, const CostModel* costs)
+                                 std::vector<Stream*> streams, std::uint64_t seed, const CostModel* costs)
     : program_(program),
       mesh_(program.meshes[mesh]),
       device_(device),
-      lanes_(std::move(lanes)),
+      streams_(std::move(streams)),
       runs_(mesh_, program.micro_batches),
       seed_(seed) {
   const StepSite site{graph, program, mesh_, coordinate, rank, device};
@@ -24,80 +31,87 @@ PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, Mes
     if (costs) seconds = instruction_seconds(program, mesh_, mesh_.segments[s], *costs);
     for (std::size_t i = 0; i < mesh_.segments[s].instructions.size(); ++i) {
       const Instruction& instruction = mesh_.segments[s].instructions[i];
-      Step step{
+      PreparedStep step{
           costs && is_computation(instruction)
               ? prepare_emulated(seconds[i])
               : std::visit([&](const auto& body) { return prepare(body, site); }, instruction.body),
           instruction.when,
           std::move(waits[s][i]),
-          nullptr,
-          {},
-          "",
           {mesh, static_cast<int>(s), -1, static_cast<int>(i), instruction.lane, time_kind(instruction)}};
       // A send waits for its own messages.
       std::erase_if(step.waits, [](const Dependence& wait) { return wait.occasion == Occasion::left; });
       steps_.back().push_back(std::move(step));
     }
   }
-  for (Stream* lane : lanes_) ends_.push_back(lane->record());
+  const bool is_on_host = device.kind() == DeviceKind::cpu || device.kind() == DeviceKind::emulated;
+  if (program.overlap != Overlap::none && is_on_host) {
+    lane_threads_.emplace(program, mesh_, runs_, steps_, streams_);
+    return;
+  }
+  for (Stream* stream : streams_) ends_.push_back(stream->record());
+  for (const std::vector<PreparedStep>& segment : steps_) marks_.emplace_back(segment.size());
   const bool checked = device.kind() == DeviceKind::checked_cpu;
   for (std::size_t s = 0; s < steps_.size(); ++s)
-    for (Step& step : steps_[s]) {
+    for (PreparedStep& step : steps_[s]) {
       // What has one stream is in order anyway.
       if (!checked)
         std::erase_if(step.waits, [&](const Dependence& wait) {
           const int other = step_of(wait.segment, wait.instruction).row.lane;
-          return lanes_[other] == lanes_[step.row.lane];
+          return streams_[other] == streams_[step.row.lane];
         });
       mark(step.waits, static_cast<int>(s));
     }
   if (!checked) return;
   waits_ = dependences(program);
-  for (std::size_t s = 0; s < steps_.size(); ++s)
+  for (std::size_t s = 0; s < steps_.size(); ++s) {
+    watched_.emplace_back(steps_[s].size());
     for (std::size_t i = 0; i < steps_[s].size(); ++i) {
       const Instruction& instruction = mesh_.segments[s].instructions[i];
-      Step& step = steps_[s][i];
-      step.name =
+      Watched& watched = watched_[s][i];
+      watched.name =
           fmt::format("{} of the {}", instruction_label(instruction, graph), segment_text(mesh_.segments[s]));
       for (const BufferIndex b : buffers_read(instruction))
-        step.uses.push_back({BufferAddress(mesh_, b), false});
+        watched.uses.push_back({BufferAddress(mesh_, b), false});
       for (const BufferIndex b : buffers_written(instruction))
-        step.uses.push_back({BufferAddress(mesh_, b), true});
-      if (step.mark) step.mark->clocks.resize(static_cast<std::size_t>(program.micro_batches));
+        watched.uses.push_back({BufferAddress(mesh_, b), true});
+      if (marks_[s][i]) marks_[s][i]->clocks.resize(static_cast<std::size_t>(program.micro_batches));
     }
+  }
 }
 
 /// Gives what these wait for enough events for the runs that they may mean.
 void PreparedProgram::mark(const std::vector<Dependence>& waits, int waiting_segment) {
   for (const Dependence& wait : waits) {
-    Step& other = step_of(wait.segment, wait.instruction);
-    if (!other.mark) other.mark = std::make_unique<Mark>();
-    auto& events = other.mark->events;
+    std::unique_ptr<Mark>& mark = marks_[wait.segment][wait.instruction];
+    if (!mark) mark = std::make_unique<Mark>();
+    auto& events = mark->events;
+    const int lane = step_of(wait.segment, wait.instruction).row.lane;
     const int remembered = runs_.remembered(wait, waiting_segment);
-    while (std::ssize(events) < remembered) events.push_back(lanes_[other.row.lane]->record());
+    while (std::ssize(events) < remembered) events.push_back(streams_[lane]->record());
   }
 }
 
 void PreparedProgram::run_one(StepContext& context, int run, int instruction,
                               std::vector<TimelineRow>* rows) {
   const SegmentRun& now = mesh_.schedule[run];
-  Step& step = step_of(now.segment, instruction);
+  PreparedStep& step = step_of(now.segment, instruction);
   const int lane = step.row.lane;
-  Stream& stream = *lanes_[lane];
+  Stream& stream = *streams_[lane];
   // Even to queue work waits, where much is queued behind a message that does not come.
   const DeviceWaits::Call call(device_.waits(), "the queueing of an instruction");
   for (const Dependence& wait : step.waits) {
     const int meant = runs_.micro_batch_of(wait, run);
     if (meant < 0) continue;  // in the step before, which has ended
-    const Mark& mark = *step_of(wait.segment, wait.instruction).mark;
+    const Mark& mark = *marks_[wait.segment][wait.instruction];
     const auto micro_batch = static_cast<std::size_t>(meant);
     stream.wait(*mark.events[micro_batch % mark.events.size()]);
     if (watch_) watch_->wait(lane, mark.clocks[micro_batch]);
   }
   if (acts(step.when, now.micro_batch, program_.micro_batches)) {
     if (watch_) {
-      watch_->begin(lane, &step.name);
-      for (const Use& use : step.uses) {
+      const Watched& watched = watched_[now.segment][instruction];
+      watch_->begin(lane, &watched.name);
+      for (const Use& use : watched.uses) {
         const std::int64_t arena = use.buffer.space == MemorySpace::device ? 0 : mesh_.memory.total,
                            begin =
                                arena + use.buffer.offset + use.buffer.slot(context) * use.buffer.slot_bytes;
@@ -115,31 +129,27 @@ void PreparedProgram::run_one(StepContext& context, int run, int instruction,
       rows->back().duration_s = monotonic_s() - start;
     }
   }
-  if (!step.mark) return;
+  Mark* const mark = marks_[now.segment][instruction].get();
+  if (!mark) return;
   const auto micro_batch = static_cast<std::size_t>(std::max(now.micro_batch, 0));
-  stream.record(*step.mark->events[micro_batch % step.mark->events.size()]);
-  if (watch_) step.mark->clocks[micro_batch] = watch_->record(lane);
+  stream.record(*mark->events[micro_batch % mark->events.size()]);
+  if (watch_) mark->clocks[micro_batch] = watch_->record(lane);
 }
 
 void PreparedProgram::run(StepContext context, std::vector<TimelineRow>* rows) {
-  const auto enter = [&](const SegmentRun& run) {
-    context.micro_batch = run.micro_batch;
-    context.point = {context.point.seed, context.inputs->step,
-                     std::max(run.micro_batch, 0) * program_.micro_batch_samples,
-                     mesh_.gradient_square_sum >= 0};
-  };
+  if (lane_threads_) return lane_threads_->run(context, rows);
   const bool checked = !waits_.empty();
   if (checked) {
-    watch_.emplace(lanes_.size());
+    watch_.emplace(streams_.size());
     for (const Instance& instance : random_order(program_, waits_, seed_++)) {
       if (&program_.meshes[instance.mesh] != &mesh_) continue;
-      enter(mesh_.schedule[instance.run]);
+      enter_run(context, program_, mesh_, mesh_.schedule[instance.run]);
       run_one(context, instance.run, instance.instruction, rows);
     }
   }
   for (int r = 0; r < static_cast<int>(mesh_.schedule.size()) && !checked; ++r) {
     const SegmentRun& run = mesh_.schedule[r];
-    enter(run);
+    enter_run(context, program_, mesh_, run);
     const auto count = static_cast<int>(mesh_.segment_of(run).instructions.size());
     for (int i = 0; i < count; ++i) {
       run_one(context, r, i, rows);
@@ -147,18 +157,18 @@ void PreparedProgram::run(StepContext context, std::vector<TimelineRow>* rows) {
     }
   }
   const DeviceWaits::Call call(device_.waits(), "the queueing of the end of a step");
-  for (std::size_t lane = 1; lane < lanes_.size(); ++lane) {
-    if (lanes_[lane] == lanes_[0]) continue;
-    lanes_[lane]->record(*ends_[lane]);
-    lanes_[0]->wait(*ends_[lane]);
+  for (std::size_t lane = 1; lane < streams_.size(); ++lane) {
+    if (streams_[lane] == streams_[0]) continue;
+    streams_[lane]->record(*ends_[lane]);
+    streams_[0]->wait(*ends_[lane]);
   }
 }
 
 void PreparedProgram::run_kernels(StepContext context) {
-  context.stream = lanes_[0];
+  context.stream = streams_[0];
   context.micro_batch = 0;
-  for (const std::vector<Step>& segment : steps_)
-    for (const Step& step : segment) step.instruction->run_kernels(context);
+  for (const std::vector<PreparedStep>& segment : steps_)
+    for (const PreparedStep& step : segment) step.instruction->run_kernels(context);
 }
 
 }  // namespace alpa

@@ -6,21 +6,24 @@
 
 #include "libalpa/program/order/simulate.h"
 #include "libalpa/program/order/step_walk.h"
+#include "libalpa/runtime/lane_threads.h"
+#include "libalpa/runtime/prepared_step.h"
 #include "libalpa/runtime/race_watch.h"
-#include "libalpa/runtime/steps.h"
 
 namespace alpa {
 
 /// A mesh's program made ready for one rank: instructions, the stream that each runs on, and the events that
-/// it waits for. On checked devices each step runs in another of the orders that the dependences allow, drawn
-/// by the seed, under a RaceWatch.
+/// it waits for. On CPU and emulated devices what the program
+/// overlaps is run by LaneThreads. On checked devices each
+/// step runs in another of the orders that the dependences allow, drawn by the seed, under a RaceWatch.
 class PreparedProgram {
  public:
   /// Keeps references to program and device. `lanes` are the streams of the mesh's lanes; their owner
   /// outlives this. All ranks give the same seed. `costs` are what an emulated device computes by, else null.
   PreparedProgram(const Graph&, const Program&, MeshIndex mesh, const std::vector<int>& coordinate,
-                  DeviceIndex rank, Device&, std::vector<Stream*> lanes, std::uint64_t seed,
+                  DeviceIndex rank, Device&, std::vector<Stream*> streams, std::uint64_t seed,
                   const CostModel* costs);
+  PreparedProgram(const PreparedProgram&) = delete;
 
   /// Queues a whole step; later work of the first lane starts when all of it is done. Where `rows` is given,
   /// waits after each instruction and adds a row.
@@ -39,31 +42,30 @@ class PreparedProgram {
     BufferAddress buffer;
     bool writes;
   };
-  struct Step {
-    std::unique_ptr<PreparedInstruction> instruction;
-    When when;
-    std::vector<Dependence> waits;
-    std::unique_ptr<Mark> mark;  ///< where others wait for it
+  /// Of a checked device.
+  struct Watched {
     std::vector<Use> uses;
     std::string name;
-    TimelineRow row;  ///< all of it but the time and the micro-batch
   };
 
-  Step& step_of(int segment, int instruction) { return steps_[segment][instruction]; }
+  PreparedStep& step_of(int segment, int instruction) { return steps_[segment][instruction]; }
   void mark(const std::vector<Dependence>&, int waiting_segment);
   void run_one(StepContext&, int run, int instruction, std::vector<TimelineRow>* rows);
 
   const Program& program_;
   const MeshProgram& mesh_;
   Device& device_;
-  std::vector<Stream*> lanes_;
+  std::vector<Stream*> streams_;              ///< [lane]
   std::vector<std::unique_ptr<Event>> ends_;  ///< [lane] of a step
   RunTable runs_;
-  std::vector<std::vector<Step>> steps_;  ///< [segment]
+  PreparedSteps steps_;
+  std::vector<std::vector<std::unique_ptr<Mark>>> marks_;  ///< [segment][instruction], null: nobody waits
   // Of checked devices.
-  std::vector<Dependences> waits_;  ///< [mesh]
-  std::uint64_t seed_;              ///< of the next step's order
+  std::vector<std::vector<Watched>> watched_;  ///< [segment][instruction]
+  std::vector<Dependences> waits_;             ///< [mesh]
+  std::uint64_t seed_;                         ///< of the next step's order
   std::optional<RaceWatch> watch_;
+  std::optional<LaneThreads> lane_threads_;
 };
 
 }  // namespace alpa

@@ -26,6 +26,15 @@ void* BufferAddress::at(const StepContext& rank) const {
   return static_cast<std::byte*>(arena.data()) + offset + slot(rank) * slot_bytes;
 }
 
+void PreparedInstruction::run(const StepContext& rank) {
+  begin(rank);
+  for (;;) {
+    const Progress progress = advance(rank);
+    if (progress == Progress::done) return;
+    if (progress == Progress::none) partners(rank)->rest();
+  }
+}
+
 void BoxCopy::run(const StepContext& rank, void* from, void* to) const {
   const Tile operand{from, {}, {}}, result{to, {}, {}};
   kernel_->run(*rank.stream, {&operand, 1}, {&result, 1}, nullptr, false, rank.point);
@@ -42,7 +51,7 @@ class LoadStep : public PreparedInstruction {
                                   [](const Input& input) { return input.is_of_samples(); });
   }
 
-  void run(const StepContext& rank) override {
+  void begin(const StepContext& rank) override {
     const StepInputs& in = *rank.inputs;
     const void* host = nullptr;
     switch (kind_) {
@@ -106,7 +115,7 @@ class ComputeStep : public PreparedInstruction {
     kernel_ = make_kernel(device, *compute.op, shape);
   }
 
-  void run(const StepContext& rank) override {
+  void begin(const StepContext& rank) override {
     for (std::size_t i = 0; i < operands_.size(); ++i) operands_[i].data = operand_places_[i].at(rank);
     for (std::size_t i = 0; i < results_.size(); ++i) results_[i].data = result_places_[i].at(rank);
     const bool adds = accumulate_ == Accumulate::add ||
@@ -114,7 +123,7 @@ class ComputeStep : public PreparedInstruction {
     kernel_->run(*rank.stream, operands_, results_, workspace_ ? workspace_->at(rank) : nullptr, adds,
                  rank.point);
   }
-  void run_kernels(const StepContext& rank) override { run(rank); }
+  void run_kernels(const StepContext& rank) override { begin(rank); }
 
  private:
   Accumulate accumulate_;
@@ -132,16 +141,21 @@ class ShiftStep : public PreparedInstruction {
     passed_.resize(from_.size());
   }
 
-  void run(const StepContext& rank) override {
+  void begin(const StepContext& rank) override {
     for (std::size_t i = 0; i < from_.size(); ++i)
       passed_[i] = {from_[i].at(rank), to_[i].at(rank), from_[i].bytes()};
-    shift(*(*rank.axes)[axis_], *rank.stream, passed_);
+    under_way_.start(*partners(rank), *rank.stream, passed_);
   }
+  Progress advance(const StepContext& rank) override {
+    return under_way_.advance(*partners(rank), *rank.stream);
+  }
+  Communicator* partners(const StepContext& rank) const override { return (*rank.axes)[axis_].get(); }
 
  private:
   std::size_t axis_;
   std::vector<BufferAddress> from_, to_;
   std::vector<ShiftBuffer> passed_;
+  TensorShift under_way_;
 };
 
 class GlobalSumStep : public PreparedInstruction {
@@ -149,9 +163,14 @@ class GlobalSumStep : public PreparedInstruction {
   GlobalSumStep(const GlobalSum& sum, const MeshProgram& program)
       : packed_(program, sum.packed), count_(std::ssize(sum.scalars)) {}
 
-  void run(const StepContext& rank) override {
-    rank.world->all_reduce(*rank.stream, packed_.at(rank), count_, DType::f32, Reduction::sum);
+  void begin(const StepContext& rank) override {
+    CollectiveCall call;
+    call.to = packed_.at(rank);
+    call.bytes = count_ * dtype_bytes(call.dtype);
+    rank.world->start(*rank.stream, call);
   }
+  Progress advance(const StepContext& rank) override { return rank.world->advance(*rank.stream); }
+  Communicator* partners(const StepContext& rank) const override { return rank.world; }
 
  private:
   BufferAddress packed_;
@@ -161,7 +180,7 @@ class GlobalSumStep : public PreparedInstruction {
 class ZeroStep : public PreparedInstruction {
  public:
   ZeroStep(const Zero& zero, const MeshProgram& program) : to_(program, zero.to) {}
-  void run(const StepContext& rank) override { rank.stream->fill_zero(to_.at(rank), to_.bytes()); }
+  void begin(const StepContext& rank) override { rank.stream->fill_zero(to_.at(rank), to_.bytes()); }
 
  private:
   BufferAddress to_;
@@ -170,7 +189,7 @@ class ZeroStep : public PreparedInstruction {
 class EmulatedStep : public PreparedInstruction {
  public:
   explicit EmulatedStep(double seconds) : seconds_(seconds) {}
-  void run(const StepContext& rank) override { rank.clock->compute(seconds_); }
+  void begin(const StepContext& rank) override { rank.clock->compute(seconds_); }
 
  private:
   double seconds_;

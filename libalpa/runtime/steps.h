@@ -32,9 +32,19 @@ struct StepContext {
 class PreparedInstruction {
  public:
   virtual ~PreparedInstruction() = default;
-  virtual void run(const StepContext&) = 0;
+
+  /// Queues its work, or the first of it where it takes part in something with other ranks. Its run before is
+  /// done.
+  virtual void begin(const StepContext&) = 0;
+  /// Goes on with what other ranks take part in; never waits.
+  virtual Progress advance(const StepContext&) { return Progress::done; }
+  /// Those ranks, while it is not done.
+  virtual Communicator* partners(const StepContext&) const { return nullptr; }
+
   /// Queues those of its kernels alone, which do not talk to other ranks; the results mean nothing.
   virtual void run_kernels(const StepContext&) {}
+
+  void run(const StepContext&);  ///< from begin to end
 };
 
 /// Where a step runs: one rank of a mesh.

@@ -69,20 +69,28 @@ class SendStep : public PreparedInstruction {
     leaving_.resize(static_cast<std::size_t>(end_.packed.slots) * end_.messages.size());
   }
 
-  void run(const StepContext& rank) override {
+  void begin(const StepContext&) override { left_ = 0; }
+
+  Progress advance(const StepContext& rank) override {
+    Communicator& ranks = end_.ranks(rank);
     const std::size_t count = end_.messages.size();
     const auto slot =
         std::span(leaving_).subspan(static_cast<std::size_t>(end_.packed.slot(rank)) * count, count);
-    for (const Leaving& before : slot)  // what the slot held may still be on its way
-      if (before.step == rank.point.step) end_.ranks(rank).wait_send(*rank.stream, before.message);
+    for (; left_ < count; ++left_) {  // what the slot held may still be on its way
+      const Leaving& before = slot[left_];
+      if (before.step == rank.point.step && !ranks.has_left(*rank.stream, before.message))
+        return Progress::none;
+    }
     for (std::size_t m = 0; m < count; ++m) {
       const Message& message = end_.messages[m];
       void* packed = end_.packed_at(rank, message);
       if (message.is_first) message.copy.run(rank, end_.tile.at(rank), packed);
-      slot[m] = {rank.point.step,
-                 end_.ranks(rank).send(*rank.stream, packed, message.bytes, message.partner)};
+      slot[m] = {rank.point.step, ranks.send(*rank.stream, packed, message.bytes, message.partner)};
     }
+    return Progress::done;
   }
+
+  Communicator* partners(const StepContext& rank) const override { return &end_.ranks(rank); }
 
   void run_kernels(const StepContext& rank) override {
     for (const Message& message : end_.messages)
@@ -96,20 +104,35 @@ class SendStep : public PreparedInstruction {
   };
   TransferEnd end_;
   std::vector<Leaving> leaving_;  ///< [slot][message]
+  std::size_t left_ = 0;          ///< of the slot's messages before
 };
 
 class ReceiveStep : public PreparedInstruction {
  public:
   ReceiveStep(const Receive& receive, const StepSite& site)
-      : end_(site, receive.transfer, receive.to, receive.packed, false) {}
+      : end_(site, receive.transfer, receive.to, receive.packed, false), arriving_(end_.messages.size()) {}
 
-  void run(const StepContext& rank) override {
-    for (const Message& message : end_.messages) {
-      void* packed = end_.packed_at(rank, message);
-      end_.ranks(rank).receive(*rank.stream, packed, message.bytes, message.partner);
-      message.copy.run(rank, packed, end_.tile.at(rank));
+  void begin(const StepContext& rank) override {
+    arrived_ = 0;
+    for (std::size_t m = 0; m < arriving_.size(); ++m) {
+      const Message& message = end_.messages[m];
+      arriving_[m] = end_.ranks(rank).start_receive(*rank.stream, end_.packed_at(rank, message),
+                                                    message.bytes, message.partner);
     }
   }
+
+  Progress advance(const StepContext& rank) override {
+    const std::size_t before = arrived_;
+    for (; arrived_ < arriving_.size(); ++arrived_) {
+      if (!end_.ranks(rank).has_arrived(*rank.stream, arriving_[arrived_]))
+        return arrived_ > before ? Progress::some : Progress::none;
+      const Message& message = end_.messages[arrived_];
+      message.copy.run(rank, end_.packed_at(rank, message), end_.tile.at(rank));
+    }
+    return Progress::done;
+  }
+
+  Communicator* partners(const StepContext& rank) const override { return &end_.ranks(rank); }
 
   void run_kernels(const StepContext& rank) override {
     for (const Message& message : end_.messages)
@@ -118,6 +141,8 @@ class ReceiveStep : public PreparedInstruction {
 
  private:
   TransferEnd end_;
+  std::vector<std::int64_t> arriving_;  ///< [message] its number
+  std::size_t arrived_ = 0;
 };
 
 }  // namespace

@@ -51,7 +51,7 @@ class CalibrationOfARun : public testing::Test {
 
   /// Steps of the run, all alike.
   MeasuredSteps run(int steps = 5) const {
-    const Timeline timeline = simulate(lowered_.program, CostModel(truth_), Lanes::joined, true);
+    const Timeline timeline = simulate(lowered_.program, CostModel(truth_), Overlap::none, true);
     MeasuredSteps measured{program_fingerprint(lowered_.program, lowered_.graph), {}};
     for (int s = 0; s < steps; ++s)
       measured.steps.push_back({2 * s + 3, timeline.step_s, timeline.step_s, timeline.rows});

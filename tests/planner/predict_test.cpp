@@ -26,7 +26,7 @@ Deviations deviations_of(int micro_batches) {
   const CostModel costs(measured_profile(program, small_cluster(4), [](const std::string& kind) {
     return 0.01 * (1 + static_cast<double>(kind.size() % 5));
   }));
-  const Timeline timeline = simulate(program, costs, Lanes::joined, true);
+  const Timeline timeline = simulate(program, costs, Overlap::none, true);
   return {step_error_s(program, timeline, costs),
           predicted_error_s(plan, lowered.graph, costs, timeline.step_s), timeline.step_s};
 }

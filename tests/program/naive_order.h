@@ -20,8 +20,7 @@ struct UnrolledStep {
   std::vector<Vertex> vertices;                  ///< mesh by mesh, in the listed order
   std::vector<std::set<std::size_t>> waits_for;  ///< [vertex]
 
-  /// One lane for each mesh where `joined`.
-  UnrolledStep(const Program& program, bool joined) : program_(program) {
+  UnrolledStep(const Program& program, Overlap overlap) : program_(program), overlap_(overlap) {
     for (const MeshIndex m : program.meshes.indices())
       for (std::size_t r = 0; r < program.meshes[m].schedule.size(); ++r) {
         const SegmentRun& run = program.meshes[m].schedule[r];
@@ -37,12 +36,12 @@ struct UnrolledStep {
     }
     std::map<std::pair<MeshIndex, int>, std::size_t> in_lane;
     for (std::size_t b = 0; b < vertices.size(); ++b) {
-      const auto [last, first] = in_lane.insert({{vertices[b].mesh, joined ? 0 : of(b).lane}, b});
+      const auto [last, first] = in_lane.insert({{vertices[b].mesh, lane(b)}, b});
       if (!first) waits_for[b].insert(std::exchange(last->second, b));
     }
-    for (std::size_t a = 0; a < vertices.size() && !joined; ++a)
+    for (std::size_t a = 0; a < vertices.size(); ++a)
       for (std::size_t b = a + 1; b < vertices.size() && vertices[b].mesh == vertices[a].mesh; ++b)
-        if (of(a).lane != of(b).lane && conflict(a, b)) waits_for[b].insert(a);
+        if (lane(a) != lane(b) && conflict(a, b)) waits_for[b].insert(a);
     add_messages();
     add_global_sums();
   }
@@ -53,6 +52,11 @@ struct UnrolledStep {
   }
 
  private:
+  /// What is done in turn with the computation is in its lane.
+  int lane(std::size_t v) const {
+    return is_in_turn(mesh(v).lanes[of(v).lane].kind, overlap_) ? 0 : of(v).lane;
+  }
+
   /// Both use a slot of a buffer, and one writes; or memory of segments, in different runs.
   bool conflict(std::size_t a, std::size_t b) const {
     bool both_of_segments[2] = {false, false};
@@ -102,6 +106,7 @@ struct UnrolledStep {
   }
 
   const Program& program_;
+  Overlap overlap_;
   std::vector<std::vector<std::pair<BufferIndex, bool>>>
       uses_;  ///< [vertex] buffers, and whether they are written
 };

@@ -87,6 +87,20 @@ TEST_P(RandomOrders, GiveTheSameBits) {
   EXPECT_EQ(drawn.states, listed.states);
 }
 
+// Whatever order two threads happen to do a step in.
+TEST_P(RandomOrders, OfOverlappingLanesGiveTheSameBits) {
+  TinyTraining training(GetParam());
+  const TinyCurve listed = training.run_on_threads(3);
+  for (const Overlap overlap : {Overlap::transfers, Overlap::all}) {
+    training.set_overlap(overlap);
+    const TinyCurve overlapping = training.run_on_threads(3);
+    EXPECT_EQ(overlapping.losses, listed.losses) << overlap_name(overlap);
+    EXPECT_EQ(overlapping.norms, listed.norms) << overlap_name(overlap);
+    EXPECT_EQ(overlapping.evaluation, listed.evaluation) << overlap_name(overlap);
+    EXPECT_EQ(overlapping.states, listed.states) << overlap_name(overlap);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Plans, RandomOrders,
     testing::Values(TinyCase{"gpt", "mixed", 4, 4}, TinyCase{"gpt", "mixed", 4, 4, "split-1f1b"},

@@ -31,35 +31,29 @@ class HeardSteps final : public Communicator {
  public:
   explicit HeardSteps(std::unique_ptr<Communicator> inner) : inner_(std::move(inner)) {}
 
-  void all_reduce(Stream& s, void* values, std::int64_t count, DType type, Reduction r) override {
-    inner_->all_reduce(s, values, count, type, r);  // of loss and gradient norm, once a step
+  void start(Stream& s, const CollectiveCall& call) override { inner_->start(s, call); }
+  Progress advance(Stream& s) override {
+    const Progress progress = inner_->advance(s);
+    if (progress != Progress::done) return progress;  // the sum of loss and gradient norm, once a step
     ++steps_;
     if (steps_ == kFirst) heap_watch::start();
     if (steps_ == kLast) heap_watch::stop();
+    return progress;
   }
   int steps() const { return steps_; }
 
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
-  void all_gather(Stream& s, const void* part, void* whole, std::int64_t bytes) override {
-    inner_->all_gather(s, part, whole, bytes);
-  }
-  void reduce_scatter(Stream& s, void* whole, void* part, std::int64_t n, DType t, Reduction r) override {
-    inner_->reduce_scatter(s, whole, part, n, t, r);
-  }
-  void all_to_all(Stream& s, const void* from, void* to, std::int64_t bytes) override {
-    inner_->all_to_all(s, from, to, bytes);
-  }
-  void broadcast(Stream& s, void* data, std::int64_t bytes, int root) override {
-    inner_->broadcast(s, data, bytes, root);
-  }
   std::int64_t send(Stream& s, const void* data, std::int64_t bytes, int to) override {
     return inner_->send(s, data, bytes, to);
   }
-  void receive(Stream& s, void* data, std::int64_t bytes, int from) override {
-    inner_->receive(s, data, bytes, from);
+  bool has_left(Stream& s, std::int64_t message) override { return inner_->has_left(s, message); }
+  std::int64_t start_receive(Stream& s, void* data, std::int64_t bytes, int from) override {
+    return inner_->start_receive(s, data, bytes, from);
   }
-  void wait_send(Stream& s, std::int64_t message) override { inner_->wait_send(s, message); }
+  bool has_arrived(Stream& s, std::int64_t message) override { return inner_->has_arrived(s, message); }
+  void rest() override { inner_->rest(); }
+  void look() override { inner_->look(); }
   void wait_sends(Stream& s) override { inner_->wait_sends(s); }
   void barrier() override { inner_->barrier(); }
   void set_nodes(std::vector<int> node_of_rank) override { inner_->set_nodes(std::move(node_of_rank)); }

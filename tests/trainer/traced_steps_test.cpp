@@ -30,7 +30,7 @@ class TracedStepsOfARun : public testing::Test {
 
   /// Trains up to that step.
   void run(TracedSteps& steps, std::int64_t first, std::int64_t last) const {
-    const Timeline timeline = simulate(lowered_.program, CostModel(small_cluster(4)), Lanes::joined, true);
+    const Timeline timeline = simulate(lowered_.program, CostModel(small_cluster(4)), Overlap::none, true);
     for (std::int64_t step = first; step <= last; ++step)
       if (steps.has(step))
         steps.add({step, 2.0 + static_cast<double>(step), 0, timeline.rows});

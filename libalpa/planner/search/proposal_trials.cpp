@@ -154,6 +154,7 @@ Plan ProposalTrials::plan_of(const PricedGraph& priced, const Proposal& proposal
   plan.model_name = model_.name;
   plan.model_toml = model_.toml;
   plan.method = method;
+  plan.overlap = options_.overlap;
   try {
     check_plan(plan, priced.graph);
     require_met(options_.constraints, plan, priced.graph);

@@ -145,6 +145,7 @@ Program lower(const Graph& graph, const Plan& plan, Purpose purpose, DeviceKind 
   program.micro_batches = plan.micro_batches;
   program.micro_batch_samples = plan.micro_batch_samples;
   program.devices_per_node = plan.cluster.devices_per_node;
+  program.overlap = plan.overlap;
   const Placement placement(plan, uses);
   program.transfers = transfers_of(placement);
   const std::vector<std::vector<StageRun>> orders = orders_of(plan, plan.micro_batches, purpose);

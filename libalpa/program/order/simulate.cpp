@@ -207,7 +207,7 @@ std::vector<double> instruction_seconds(const Program& program, const MeshProgra
   return seconds;
 }
 
-Timeline simulate(const Program& program, const CostModel& costs, Lanes lanes, bool keep_rows) {
+Timeline simulate(const Program& program, const CostModel& costs, Overlap overlap, bool keep_rows) {
   const std::vector<Dependences> waits = dependences(program);
   std::vector<std::vector<std::vector<double>>> seconds;  // [mesh][segment][instruction]
   Timeline timeline;
@@ -222,7 +222,7 @@ Timeline simulate(const Program& program, const CostModel& costs, Lanes lanes, b
   }
   SharedNetwork network(program, costs);
 
-  StepWalk walk(program, waits, lanes);
+  StepWalk walk(program, waits, overlap);
   const auto later = [](const StepWalk::Turn& a, const StepWalk::Turn& b) { return a.ready_s > b.ready_s; };
   std::priority_queue<StepWalk::Turn, std::vector<StepWalk::Turn>, decltype(later)> ready(later);
   const auto take = [&] {
@@ -264,6 +264,10 @@ Timeline simulate(const Program& program, const CostModel& costs, Lanes lanes, b
   }
   for (Occupation& occupation : occupations) occupation.finish(timeline.step_s);
   return timeline;
+}
+
+Timeline simulate(const Program& program, const CostModel& costs, bool keep_rows) {
+  return simulate(program, costs, program.overlap, keep_rows);
 }
 
 Indexed<MeshIndex, MeshPrediction> mesh_predictions(const Program& program, const Timeline& timeline) {

@@ -29,9 +29,10 @@ struct Timeline {
 };
 
 /// The longest path through the program's own instructions with the model's costs: each starts when what it
-/// waits for is done (program/order/dependences), a receive when its send is, a global sum when all meshes are
-/// there. Transfers that take the same network interface in the same direction share it evenly.
-Timeline simulate(const Program&, const CostModel&, Lanes = Lanes::joined, bool keep_rows = false);
+/// waits for is done (program/order/dependences), a receive when its send is, a global sum when all meshes
+/// are there. Transfers that take the same network interface in the same direction share it evenly.
+Timeline simulate(const Program&, const CostModel&, Overlap, bool keep_rows = false);
+Timeline simulate(const Program&, const CostModel&, bool keep_rows = false);  ///< as the program says
 
 /// What a plan's prediction says of each mesh.
 Indexed<MeshIndex, MeshPrediction> mesh_predictions(const Program&, const Timeline&);

@@ -50,8 +50,11 @@ int RunTable::remembered(const Dependence& wait, int waiting_segment) const {
   return most;
 }
 
-StepWalk::StepWalk(const Program& program, const std::vector<Dependences>& waits, Lanes lanes)
-    : program_(program), waits_(waits), lanes_(lanes), ends_(program.transfers.size()) {
+StepWalk::StepWalk(const Program& program, const std::vector<Dependences>& waits, Overlap overlap)
+    : program_(program),
+      waits_(waits),
+      in_listed_order_(overlap == Overlap::none),
+      ends_(program.transfers.size()) {
   std::size_t marks = 0;
   for (const MeshIndex m : program.meshes.indices()) {
     const MeshProgram& mesh = program.meshes[m];
@@ -67,7 +70,7 @@ StepWalk::StepWalk(const Program& program, const std::vector<Dependences>& waits
                    : static_cast<std::size_t>(std::max(program.micro_batches, 1));
     };
     const std::size_t first_queue = queues_.size();
-    queues_.resize(first_queue + (lanes == Lanes::apart ? mesh.lanes.size() : 1));
+    queues_.resize(first_queue + (in_listed_order_ ? 1 : mesh.lanes.size()));
     for (std::size_t q = first_queue; q < queues_.size(); ++q) {
       queues_[q].mesh = m;
       queues_[q].instructions.resize(mesh.segments.size());
@@ -75,7 +78,8 @@ StepWalk::StepWalk(const Program& program, const std::vector<Dependences>& waits
     for (std::size_t s = 0; s < mesh.segments.size(); ++s)
       for (std::size_t i = 0; i < mesh.segments[s].instructions.size(); ++i) {
         const Instruction& instruction = mesh.segments[s].instructions[i];
-        const std::size_t lane = lanes == Lanes::apart ? static_cast<std::size_t>(instruction.lane) : 0;
+        const bool in_turn = is_in_turn(mesh.lanes[instruction.lane].kind, overlap);
+        const std::size_t lane = in_turn ? 0 : static_cast<std::size_t>(instruction.lane);
         queues_[first_queue + lane].instructions[s].push_back(static_cast<int>(i));
         const int segment = static_cast<int>(s), index = static_cast<int>(i);
         if (const auto* send = std::get_if<Send>(&instruction.body)) {
@@ -88,7 +92,7 @@ StepWalk::StepWalk(const Program& program, const std::vector<Dependences>& waits
           ends.to_mesh = m, ends.to_segment = segment, ends.receive = index;
           mark(s, i);
         }
-        if (lanes == Lanes::joined) continue;
+        if (in_listed_order_) continue;
         for (const Dependence& wait : waits[m][s][i])
           mark(static_cast<std::size_t>(wait.segment), static_cast<std::size_t>(wait.instruction));
       }
@@ -147,7 +151,7 @@ void StepWalk::go_on(int lane) {
     if (wait.occasion == Occasion::left) {
       const Ends& ends = ends_[std::get<Send>(now.body).transfer];
       if (waits(ends.to_mesh, ends.to_segment, ends.receive, meant)) return;
-    } else if (lanes_ == Lanes::apart) {
+    } else if (!in_listed_order_) {
       if (waits(next.mesh, wait.segment, wait.instruction, meant)) return;
     }
   }
@@ -201,7 +205,7 @@ std::optional<Instance> StepWalk::stuck() const {
 
 std::vector<Instance> random_order(const Program& program, const std::vector<Dependences>& waits,
                                    std::uint64_t seed) {
-  StepWalk walk(program, waits, Lanes::apart);
+  StepWalk walk(program, waits, Overlap::all);
   std::mt19937_64 random(seed);
   std::vector<Instance> order;
   std::vector<StepWalk::Turn> ready = walk.take_ready();

@@ -9,9 +9,6 @@
 
 namespace alpa {
 
-/// Whether the instructions of a mesh run lane by lane, or all in the order in which they are listed.
-enum class Lanes { apart, joined };
-
 /// Where the runs of a mesh's segments are in its schedule.
 class RunTable {
  public:
@@ -39,12 +36,13 @@ struct Instance {
   int run = 0, instruction = 0;
 };
 
-/// Every instruction of a step once, in any order that its dependences allow: whoever walks chooses which of
-/// the lanes that may go on does so. Memory is linear in the runs of the instructions that others wait for.
+/// Every instruction of a step once, in any order that its dependences and the overlap allow: whoever walks
+/// chooses which of the lanes that may go on does so. Memory is linear in the runs of the instructions that
+/// others wait for.
 class StepWalk {
  public:
   /// Keeps references.
-  StepWalk(const Program&, const std::vector<Dependences>&, Lanes);
+  StepWalk(const Program&, const std::vector<Dependences>&, Overlap);
 
   /// A lane whose next instruction waits for nothing any more.
   struct Turn {
@@ -93,7 +91,7 @@ class StepWalk {
 
   const Program& program_;
   const std::vector<Dependences>& waits_;
-  Lanes lanes_;
+  bool in_listed_order_;
   std::vector<RunTable> runs_;
   std::vector<Ends> ends_;                               ///< [transfer]
   std::vector<std::vector<std::vector<long>>> mark_of_;  ///< [mesh][segment][instruction], -1: nobody waits

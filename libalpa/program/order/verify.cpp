@@ -191,7 +191,7 @@ void check_messages(const Program& program) {
 /// Whether the step comes to its end where every rank does everything in the listed order. Lanes wait for
 /// less: what they wait for is listed before.
 void check_end(const Program& program, const std::vector<Dependences>& waits) {
-  StepWalk walk(program, waits, Lanes::joined);
+  StepWalk walk(program, waits, Overlap::none);
   std::vector<StepWalk::Turn> ready = walk.take_ready();
   while (!ready.empty()) {
     const StepWalk::Turn turn = ready.back();

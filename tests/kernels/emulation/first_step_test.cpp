@@ -22,37 +22,19 @@ class NotingCommunicator final : public Communicator {
 
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  void all_reduce(Stream& stream, void* values, std::int64_t count, DType dtype,
-                  Reduction reduction) override {
+  void start(Stream& stream, const CollectiveCall& call) override {
     note();
-    alone_->all_reduce(stream, values, count, dtype, reduction);
-  }
-  void all_gather(Stream& stream, const void* part, void* whole, std::int64_t bytes) override {
-    note();
-    alone_->all_gather(stream, part, whole, bytes);
-  }
-  void reduce_scatter(Stream& stream, void* whole, void* part, std::int64_t count, DType dtype,
-                      Reduction reduction) override {
-    note();
-    alone_->reduce_scatter(stream, whole, part, count, dtype, reduction);
-  }
-  void all_to_all(Stream& stream, const void* from, void* to, std::int64_t bytes) override {
-    note();
-    alone_->all_to_all(stream, from, to, bytes);
-  }
-  void broadcast(Stream& stream, void* data, std::int64_t bytes, int root) override {
-    note();
-    alone_->broadcast(stream, data, bytes, root);
+    alone_->start(stream, call);
   }
   std::int64_t send(Stream& stream, const void* data, std::int64_t bytes, int to) override {
     note();
     return alone_->send(stream, data, bytes, to);
   }
-  void receive(Stream& stream, void* data, std::int64_t bytes, int from) override {
+  bool has_left(Stream& stream, std::int64_t message) override { return alone_->has_left(stream, message); }
+  std::int64_t start_receive(Stream& stream, void* data, std::int64_t bytes, int from) override {
     note();
-    alone_->receive(stream, data, bytes, from);
+    return alone_->start_receive(stream, data, bytes, from);
   }
-  void wait_send(Stream& stream, std::int64_t message) override { alone_->wait_send(stream, message); }
   void wait_sends(Stream& stream) override { alone_->wait_sends(stream); }
   void barrier() override {}
   std::unique_ptr<Communicator> split(int color) override { return alone_->split(color); }

@@ -207,9 +207,9 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
       // The solution says of itself what was chosen.
       EXPECT_EQ(problems_[s]->reader().choice_of(solutions[s]), choices[s]);
     }
-    const double joined_s = simulate(program, costs_, Lanes::joined).step_s;
-    EXPECT_LE(simulate(program, costs_, Lanes::apart).step_s, joined_s * (1 + 1e-9));
-    EXPECT_LE(busiest_lane_s(program), simulate(program, costs_, Lanes::apart).step_s * (1 + 1e-9));
+    const double joined_s = simulate(program, costs_, Overlap::none).step_s;
+    EXPECT_LE(simulate(program, costs_, Overlap::all).step_s, joined_s * (1 + 1e-9));
+    EXPECT_LE(busiest_lane_s(program), simulate(program, costs_, Overlap::all).step_s * (1 + 1e-9));
   }
 
   /// They have a bound that is known before the neighbouring stages are.

@@ -75,7 +75,7 @@ std::vector<Lowered> programs() {
 
 TEST(Dependences, OrderWhateverAPairOfRunsDoesToTheSameSlot) {
   for (const Lowered& lowered : programs()) {
-    const UnrolledStep step(lowered.program, false);
+    const UnrolledStep step(lowered.program, Overlap::all);
     const Closure order(step, dependences(lowered.program));
     std::size_t pairs = 0;
     for (std::size_t v = 0; v < step.vertices.size(); ++v)
@@ -95,7 +95,7 @@ TEST(Dependences, AreAllMissedWhereTheOthersDoNotImplyThem) {
                             four_stages("1f1b")};
   for (const Lowered& lowered : some) {
     const std::vector<Dependences> whole = dependences(lowered.program);
-    const UnrolledStep step(lowered.program, false);
+    const UnrolledStep step(lowered.program, Overlap::all);
     const Closure all(step, whole);
     int missed = 0;
     for (std::size_t m = 0; m < whole.size(); ++m)

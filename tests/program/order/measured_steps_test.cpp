@@ -20,7 +20,7 @@ using testing::ThrowsMessage;
 class MeasuredStepsFile : public testing::Test {
  protected:
   MeasuredSteps simulated() const {
-    const Timeline timeline = simulate(lowered_.program, CostModel(small_cluster(4)), Lanes::joined, true);
+    const Timeline timeline = simulate(lowered_.program, CostModel(small_cluster(4)), Overlap::none, true);
     MeasuredSteps measured{fingerprint_,
                            {{3, timeline.step_s, 1e-3, timeline.rows}, {5, 2e-3, 3e-3, timeline.rows}}};
     for (TimelineRow& row : measured.steps[1].rows) row.duration_s *= 2;

@@ -57,16 +57,15 @@ TEST(Simulator, AgreesWithTheLongestPathThroughWhatWaitsForWhat) {
   for (const PipelineSchedule& schedule : schedules())
     for (const int micro_batches : {1, 4}) {
       const Lowered lowered = two_stages_of_two(micro_batches, schedule.name);
-      const UnrolledStep apart(lowered.program, false), joined(lowered.program, true);
       for (const double bandwidth : {1e6, 1e8, 1e10}) {
         Cluster cluster = small_cluster(4);
         cluster.within_node.bytes_per_s = bandwidth;
         const CostModel costs(cluster);
-        for (const Lanes lanes : {Lanes::joined, Lanes::apart}) {
-          const double step = simulate(lowered.program, costs, lanes).step_s;
-          const UnrolledStep& unrolled = lanes == Lanes::joined ? joined : apart;
+        for (const auto& [overlap, name, described] : overlap_words()) {
+          const double step = simulate(lowered.program, costs, overlap).step_s;
+          const UnrolledStep unrolled(lowered.program, overlap);
           EXPECT_NEAR(step, LongestPath(unrolled, lowered.program, costs).step_seconds(), 1e-12 * step)
-              << schedule.name << " " << micro_batches << (lanes == Lanes::joined ? " joined" : " apart");
+              << schedule.name << " " << micro_batches << " " << name;
         }
       }
     }
@@ -78,9 +77,9 @@ TEST(Simulator, OfMessagesThatWaitForTheirMemoryAgreesToo) {
   const CostModel costs(cluster);
   for (const char* schedule : {"1f1b", "gpipe"}) {
     const Lowered lowered = four_stages(schedule);
-    for (const bool joined : {false, true}) {
-      const double step = simulate(lowered.program, costs, joined ? Lanes::joined : Lanes::apart).step_s;
-      const UnrolledStep unrolled(lowered.program, joined);
+    for (const auto& [overlap, name, described] : overlap_words()) {
+      const double step = simulate(lowered.program, costs, overlap).step_s;
+      const UnrolledStep unrolled(lowered.program, overlap);
       EXPECT_NEAR(step, LongestPath(unrolled, lowered.program, costs).step_seconds(), 1e-12 * step);
     }
   }
@@ -93,8 +92,8 @@ TEST(Simulator, WithLanesApartIsNoSlowerAndNoFasterThanTheBusiestLane) {
     Cluster cluster = small_cluster(4);
     cluster.within_node.bytes_per_s = 1e7;
     const CostModel costs(cluster);
-    const Timeline apart = simulate(lowered.program, costs, Lanes::apart, true);
-    EXPECT_LE(apart.step_s, simulate(lowered.program, costs, Lanes::joined).step_s);
+    const Timeline apart = simulate(lowered.program, costs, Overlap::all, true);
+    EXPECT_LE(apart.step_s, simulate(lowered.program, costs, Overlap::none).step_s);
     std::map<std::pair<int, int>, double> busy;
     for (const TimelineRow& row : apart.rows) busy[{row.mesh, row.lane}] += row.duration_s;
     for (const auto& [lane, seconds] : busy) EXPECT_GE(apart.step_s, seconds * (1 - 1e-12));
@@ -172,7 +171,7 @@ TEST(Simulator, ASmallTransferDoesNotWaitForTheEndOfALargeOne) {
                small = seconds_of(program, 3_m, costs), small_begins = seconds_of(program, 1_m, costs);
   const double left = small - (large_begins - small_begins);  // of the small one once there are two
   ASSERT_GT(left, 0);
-  const Timeline timeline = simulate(program, costs, Lanes::joined, true);
+  const Timeline timeline = simulate(program, costs, Overlap::none, true);
   const auto end = [&](MeshIndex mesh) {
     const auto row = std::ranges::find(timeline.rows, mesh, &TimelineRow::mesh);
     return row->start_s + row->duration_s;
@@ -185,20 +184,20 @@ TEST(Simulator, ASmallTransferDoesNotWaitForTheEndOfALargeOne) {
 TEST(Simulator, TakesNoTimeForWhatDoesNotActInAMicroBatch) {
   Lowered lowered = two_stages_of_two();
   const CostModel costs(small_cluster(4));
-  const std::size_t all = simulate(lowered.program, costs, Lanes::joined, true).rows.size();
+  const std::size_t all = simulate(lowered.program, costs, Overlap::none, true).rows.size();
   for (const When when : {When::first_micro_batch, When::last_micro_batch}) {
     lowered.program.meshes[0_m].segments[0].instructions[0].when = when;
-    EXPECT_EQ(simulate(lowered.program, costs, Lanes::joined, true).rows.size(), all - 3);
+    EXPECT_EQ(simulate(lowered.program, costs, Overlap::none, true).rows.size(), all - 3);
   }
 }
 
 TEST(Simulator, EveryMeshsTimesAddUpToTheStep) {
   const Lowered lowered = two_stages_of_two();
-  const Timeline apart = simulate(lowered.program, CostModel(small_cluster(4)), Lanes::apart);
+  const Timeline apart = simulate(lowered.program, CostModel(small_cluster(4)), Overlap::all);
   for (const MeshTime& time : apart.meshes)  // what hides behind something else is not counted
     EXPECT_NEAR(time.compute_s + time.collective_s + time.transfer_s + time.idle_s, apart.step_s,
                 1e-9 * apart.step_s);
-  const Timeline timeline = simulate(lowered.program, CostModel(small_cluster(4)), Lanes::joined, true);
+  const Timeline timeline = simulate(lowered.program, CostModel(small_cluster(4)), Overlap::none, true);
   for (std::size_t s = 0; s < 2; ++s) {
     const MeshTime& time = timeline.meshes[MeshIndex(s)];
     EXPECT_NEAR(time.compute_s + time.collective_s + time.transfer_s + time.idle_s, timeline.step_s,
@@ -347,7 +346,7 @@ TEST(Simulator, OfEqualStagesHasTheBubbleOfTheTextbook) {
 
 TEST(Trace, HasOneEventPerInstructionThatRuns) {
   const Lowered lowered = two_stages_of_two();
-  const Timeline timeline = simulate(lowered.program, CostModel(small_cluster(4)), Lanes::joined, true);
+  const Timeline timeline = simulate(lowered.program, CostModel(small_cluster(4)), Overlap::none, true);
   std::size_t runs = 0;
   for (const MeshProgram& stage : lowered.program.meshes)
     for (const SegmentRun& run : stage.schedule) runs += stage.segment_of(run).instructions.size();

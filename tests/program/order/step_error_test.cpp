@@ -35,7 +35,7 @@ TEST(StepError, IsTheRootOfTheSquaresOfWhatEachKindAddsToTheStep) {
     Cluster cluster = small_cluster(4);
     const Profile usual = measured_profile(lowered.program, cluster, tiny_spread);
     const CostModel costs(usual);
-    const Timeline timeline = simulate(lowered.program, costs, Lanes::joined, true);
+    const Timeline timeline = simulate(lowered.program, costs, Overlap::none, true);
     double squares = 0;
     for (const std::string& kind : kinds_of(lowered.program)) {
       Profile longer = usual;
@@ -59,20 +59,20 @@ TEST(StepError, GrowsWithTheSpreadAndIsNoneWithoutOne) {
   const auto error = [&](double spread) {
     const CostModel costs(
         measured_profile(lowered.program, small_cluster(4), [&](const std::string&) { return spread; }));
-    return step_error_s(lowered.program, simulate(lowered.program, costs, Lanes::joined, true), costs);
+    return step_error_s(lowered.program, simulate(lowered.program, costs, Overlap::none, true), costs);
   };
   EXPECT_EQ(error(0), 0);
   EXPECT_GT(error(0.1), 0);
   EXPECT_NEAR(error(0.2), 2 * error(0.1), 1e-12);
   const CostModel estimated(small_cluster(4));
   EXPECT_EQ(
-      step_error_s(lowered.program, simulate(lowered.program, estimated, Lanes::joined, true), estimated), 0);
+      step_error_s(lowered.program, simulate(lowered.program, estimated, Overlap::none, true), estimated), 0);
 }
 
 TEST(CriticalPath, FillsTheStepWithoutAGapAndWithoutRowsThatOverlap) {
   for (const PipelineSchedule& schedule : schedules()) {
     const Lowered lowered = two_stages_of_two(4, schedule.name);
-    const Timeline timeline = simulate(lowered.program, CostModel(small_cluster(4)), Lanes::joined, true);
+    const Timeline timeline = simulate(lowered.program, CostModel(small_cluster(4)), Overlap::none, true);
     double sum = 0, begins = timeline.step_s;
     for (const std::size_t r : critical_path(timeline.rows)) {
       const TimelineRow& row = timeline.rows[r];

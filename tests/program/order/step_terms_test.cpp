@@ -17,7 +17,7 @@ struct Terms {
 
 Terms terms_of(const Lowered& lowered) {
   const CostModel costs(small_cluster(4));
-  Terms terms{simulate(lowered.program, costs, Lanes::joined, true), {}};
+  Terms terms{simulate(lowered.program, costs, Overlap::none, true), {}};
   terms.of_meshes = terms_of_meshes(lowered.program, terms.timeline, costs);
   return terms;
 }

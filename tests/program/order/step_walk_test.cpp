@@ -16,7 +16,7 @@ using namespace testing_models;
 
 TEST(RandomOrder, HasEverythingOnceAfterAllThatItWaitsFor) {
   for (const Lowered& lowered : {two_stages_of_two(4, "split-1f1b"), four_stages("1f1b")}) {
-    const UnrolledStep step(lowered.program, false);
+    const UnrolledStep step(lowered.program, Overlap::all);
     std::map<std::tuple<std::size_t, std::size_t, std::size_t>, std::size_t> vertex;
     for (std::size_t v = 0; v < step.vertices.size(); ++v)
       vertex[{step.vertices[v].mesh, step.vertices[v].run, step.vertices[v].instruction}] = v;

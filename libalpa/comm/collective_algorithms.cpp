@@ -1,0 +1,264 @@
+#include "libalpa/comm/collective_algorithms.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cstring>
+
+namespace alpa {
+namespace {
+
+std::byte* byte_at(void* base, std::int64_t offset) { return static_cast<std::byte*>(base) + offset; }
+const std::byte* byte_at(const void* base, std::int64_t offset) {
+  return static_cast<const std::byte*>(base) + offset;
+}
+
+/// Chunks of the part that each of `devices` has of a tensor: of all parts together they have the usual size.
+TensorChunks chunks_of_parts(std::int64_t count_each, std::int64_t element, int devices) {
+  const std::int64_t bytes = collective_chunk_bytes(count_each * element * devices, devices);
+  return {count_each, std::max<std::int64_t>(bytes / element / devices, 1)};
+}
+
+/// body(from, to) for each of the others: the one this place receives from while it sends to another. All
+/// begin with their neighbours, so that not everybody talks to the first at first.
+template <class Body>
+void for_each_other(int me, int count, Body body) {
+  for (int apart = 1; apart < count; ++apart) body((me - apart + count) % count, (me + apart) % count);
+}
+
+int doubling_rounds(int ranks) { return std::bit_width(static_cast<unsigned>(ranks - 1)); }
+
+/// Of an all-gather by doubling among `ranks`, the round in which those 2^round apart exchange what they
+/// have: blocks [rank, rank + held) modulo ranks, of `bytes` each at `blocks`.
+template <class RankOf>
+void fill_doubling(CollectiveRound& work, int round, int rank, int ranks, std::byte* blocks,
+                   std::int64_t bytes, RankOf rank_of) {
+  const int apart = 1 << round, held = std::min(apart, ranks - apart);
+  const int to = (rank - apart + ranks) % ranks, from = (rank + apart) % ranks;
+  const auto each_piece = [&](int first, auto body) {  // two where the blocks go round the end
+    const int before_end = std::min(held, ranks - first);
+    body(blocks + first * bytes, before_end * bytes);
+    body(blocks, (held - before_end) * bytes);
+  };
+  each_piece(from, [&](std::byte* data, std::int64_t length) { work.receive(data, length, rank_of(from)); });
+  each_piece(rank, [&](std::byte* data, std::int64_t length) { work.send(data, length, rank_of(to)); });
+}
+
+/// A tree of `ranks` with root 0: a chain, or one in which what has d ranks reaches 2 d with the next
+/// message.
+struct Tree {
+  int ranks;
+  bool is_chain;
+
+  int parent(int rank) const {
+    return is_chain ? rank - 1 : rank - static_cast<int>(std::bit_floor(static_cast<unsigned>(rank)));
+  }
+  template <class Body>
+  void for_each_child(int rank, Body body) const {
+    if (is_chain) {
+      if (rank + 1 < ranks) body(rank + 1);
+      return;
+    }
+    for (int apart = 1 << std::bit_width(static_cast<unsigned>(rank)); rank + apart < ranks; apart *= 2)
+      body(rank + apart);
+  }
+};
+
+}  // namespace
+
+TensorExtent TensorExtent::part(int index, int parts) const {
+  const std::int64_t begin = count * index / parts, end = count * (index + 1) / parts;
+  return {first + begin, end - begin};
+}
+
+TensorExtent TensorChunks::operator[](std::int64_t chunk) const {
+  return {chunk * each, std::min(each, count - chunk * each)};
+}
+
+ChunkedAllReduce::ChunkedAllReduce(const GroupPlace& place, const CollectiveCall& call)
+    : values(call.to), element(dtype_bytes(call.dtype)) {
+  const int devices = place.shape.size();
+  me = place;
+  chunks = {call.bytes / element, collective_chunk_bytes(call.bytes, devices) / element};
+  rounds = 4;
+  scratch_bytes = (chunks.each + devices) * element;  // pieces are up to an element longer than others
+}
+
+void ChunkedAllReduce::fill(CollectiveRound& work, std::int64_t chunk, int round, std::byte* scratch) const {
+  const int nodes = me.shape.nodes, per_node = me.shape.per_node;
+  const auto data = [&](TensorExtent part) { return byte_at(values, part.first * element); };
+  const auto share = [&](int place) { return chunks[chunk].part(place, per_node); };
+  const auto block = [&](int node) { return share(me.place).part(node, nodes); };
+  // Of `ranks` each reduces the piece of its index, and then hands it to the others.
+  const auto reduce = [&](auto piece, int index, int ranks, auto rank_of) {
+    const std::int64_t length = piece(index).count * element;
+    for_each_other(index, ranks, [&](int from, int to) {
+      work.receive(scratch + from * length, length, rank_of(from));
+      work.send(data(piece(to)), piece(to).count * element, rank_of(to));
+    });
+    for (int i = 0; i < ranks; ++i) work.add_part(i == index ? data(piece(index)) : scratch + i * length);
+    work.reduce_parts(data(piece(index)), length);
+  };
+  const auto gather = [&](auto piece, int index, int ranks, auto rank_of) {
+    for_each_other(index, ranks, [&](int from, int to) {
+      work.receive(data(piece(from)), piece(from).count * element, rank_of(from));
+      work.send(data(piece(index)), piece(index).count * element, rank_of(to));
+    });
+  };
+  const auto on_node = [&](int place) { return me.peer_at(place); };
+  const auto on_nodes = [&](int node) { return me.peer_on(node); };
+  if (round == 0 && per_node > 1) reduce(share, me.place, per_node, on_node);
+  if (round == 1 && nodes > 1) reduce(block, me.node, nodes, on_nodes);
+  if (round == 2) gather(block, me.node, nodes, on_nodes);
+  if (round == 3) gather(share, me.place, per_node, on_node);
+}
+
+GatherByDoubling::GatherByDoubling(const GroupPlace& place, const CollectiveCall& c, std::byte* room)
+    : call(c), gathered(room) {
+  me = place;
+  chunks = {1, 1};
+  rounds = doubling_rounds(me.shape.nodes) + doubling_rounds(me.shape.per_node) + 1;
+  const void* mine = call.kind == CollectiveCall::Kind::all_reduce ? call.to : call.from;
+  std::memcpy(part_of(me.rank()), mine, static_cast<std::size_t>(call.bytes));
+}
+
+/// Parts of the same place on their nodes lie together, as they come from other nodes together.
+std::byte* GatherByDoubling::part_of(int rank) const {
+  const int nodes = me.shape.nodes, per_node = me.shape.per_node;
+  return gathered + (rank % per_node * nodes + rank / per_node) * call.bytes;
+}
+
+void GatherByDoubling::fill(CollectiveRound& work, std::int64_t, int round, std::byte*) const {
+  const int nodes = me.shape.nodes, per_node = me.shape.per_node, between = doubling_rounds(nodes);
+  if (round < between)
+    return fill_doubling(work, round, me.node, nodes, part_of(me.place), call.bytes,
+                         [&](int node) { return me.peer_on(node); });
+  if (round + 1 < rounds)
+    return fill_doubling(work, round - between, me.place, per_node, gathered, nodes * call.bytes,
+                         [&](int place) { return me.peer_at(place); });
+  if (call.kind == CollectiveCall::Kind::all_gather) {
+    for (int rank = 0; rank < me.shape.size(); ++rank)
+      work.copy(part_of(rank), byte_at(call.to, rank * call.bytes), call.bytes);
+    return;
+  }
+  for (int node = 0; node < nodes; ++node) {
+    for (int place = 0; place < per_node; ++place) work.add_part(part_of(node * per_node + place));
+    work.reduce_parts(part_of(node * per_node), call.bytes);
+  }
+  for (int node = 0; node < nodes; ++node) work.add_part(part_of(node * per_node));
+  work.reduce_parts(call.to, call.bytes);
+}
+
+ChunkedAllGather::ChunkedAllGather(const GroupPlace& place, const CollectiveCall& c) : call(c) {
+  me = place;
+  chunks = chunks_of_parts(call.bytes, 1, place.shape.size());
+  rounds = 2;
+}
+
+void ChunkedAllGather::fill(CollectiveRound& work, std::int64_t chunk, int round, std::byte*) const {
+  const int nodes = me.shape.nodes, per_node = me.shape.per_node;
+  const std::int64_t first = chunks[chunk].first, bytes = chunks[chunk].count;
+  const auto data = [&](int rank) { return byte_at(call.to, rank * call.bytes + first); };
+  const std::byte* mine = byte_at(call.from, first);
+  if (round == 0) {
+    for_each_other(me.node, nodes, [&](int from, int to) {
+      work.receive(data(me.peer_on(from)), bytes, me.peer_on(from));
+      work.send(mine, bytes, me.peer_on(to));
+    });
+    work.copy(mine, data(me.rank()), bytes);
+  }
+  for_each_other(me.place, per_node, [&](int from, int to) {
+    for (int node = 0; node < nodes; ++node) {
+      if ((node == me.node) != (round == 0)) continue;  // this node's own go first
+      work.receive(data(node * per_node + from), bytes, me.peer_at(from));
+      work.send(round == 0 ? mine : data(me.peer_on(node)), bytes, me.peer_at(to));
+    }
+  });
+}
+
+ChunkedReduceScatter::ChunkedReduceScatter(const GroupPlace& place, const CollectiveCall& c)
+    : call(c), element(dtype_bytes(c.dtype)) {
+  me = place;
+  chunks = chunks_of_parts(call.bytes / element, element, place.shape.size());
+  rounds = 2;
+  scratch_bytes = chunks.each * element * place.shape.size();
+}
+
+void ChunkedReduceScatter::fill(CollectiveRound& work, std::int64_t chunk, int round,
+                                std::byte* scratch) const {
+  const int nodes = me.shape.nodes, per_node = me.shape.per_node;
+  const TensorExtent piece = chunks[chunk];
+  const std::int64_t bytes = piece.count * element;
+  void* const whole = const_cast<void*>(call.from);  // undefined afterwards
+  const auto data = [&](int rank) { return byte_at(whole, rank * call.bytes + piece.first * element); };
+  std::byte* const result = byte_at(call.to, piece.first * element);
+  if (round == 0 && (per_node > 1 || nodes == 1)) {
+    for_each_other(me.place, per_node, [&](int from, int to) {
+      for (int node = 0; node < nodes; ++node) {
+        work.receive(scratch + (from * nodes + node) * bytes, bytes, me.peer_at(from));
+        work.send(data(node * per_node + to), bytes, me.peer_at(to));
+      }
+    });
+    for (int node = 0; node < nodes; ++node) {
+      for (int place = 0; place < per_node; ++place)
+        work.add_part(place == me.place ? data(me.peer_on(node)) : scratch + (place * nodes + node) * bytes);
+      work.reduce_parts(nodes == 1 ? result : data(me.peer_on(node)), bytes);
+    }
+  }
+  if (round == 1 && nodes > 1) {
+    for_each_other(me.node, nodes, [&](int from, int to) {
+      work.receive(scratch + from * bytes, bytes, me.peer_on(from));
+      work.send(data(me.peer_on(to)), bytes, me.peer_on(to));
+    });
+    for (int node = 0; node < nodes; ++node)
+      work.add_part(node == me.node ? data(me.rank()) : scratch + node * bytes);
+    work.reduce_parts(result, bytes);
+  }
+}
+
+ChunkedAllToAll::ChunkedAllToAll(const GroupPlace& place, const CollectiveCall& c) : call(c) {
+  me = place;
+  chunks = chunks_of_parts(call.bytes, 1, place.shape.size());
+}
+
+void ChunkedAllToAll::fill(CollectiveRound& work, std::int64_t chunk, int, std::byte*) const {
+  const std::int64_t first = chunks[chunk].first, bytes = chunks[chunk].count;
+  const auto offset = [&](int block) { return block * call.bytes + first; };
+  for_each_other(me.rank(), me.shape.size(), [&](int sender, int receiver) {
+    work.receive(byte_at(call.to, offset(sender)), bytes, sender);
+    work.send(byte_at(call.from, offset(receiver)), bytes, receiver);
+  });
+  work.copy(byte_at(call.from, offset(me.rank())), byte_at(call.to, offset(me.rank())), bytes);
+}
+
+BroadcastByTrees::BroadcastByTrees(const GroupPlace& place, const CollectiveCall& c)
+    : call(c), is_long(c.bytes > kDoublingAllGatherBytes) {
+  assert(call.root >= 0 && call.root < place.shape.size());
+  me = place;
+  chunks = {call.bytes, is_long ? collective_chunk_bytes(call.bytes, 1) : call.bytes};
+  rounds = 2;
+}
+
+void BroadcastByTrees::fill(CollectiveRound& work, std::int64_t chunk, int round, std::byte*) const {
+  const int nodes = me.shape.nodes, per_node = me.shape.per_node;
+  const Tree over_nodes{nodes, is_long}, within_node{per_node, is_long};
+  // Nodes and places are counted from the root's.
+  const int root_node = call.root / per_node, root_place = call.root % per_node;
+  const int node = (me.node - root_node + nodes) % nodes,
+            place = (me.place - root_place + per_node) % per_node;
+  const auto rank_of = [&](int other_node, int other_place) {
+    return (other_node + root_node) % nodes * per_node + (other_place + root_place) % per_node;
+  };
+  const TensorExtent piece = chunks[chunk];
+  std::byte* const mine = byte_at(call.to, piece.first);
+  if (round == 0) {
+    if (place > 0) work.receive(mine, piece.count, rank_of(node, within_node.parent(place)));
+    if (place == 0 && node > 0) work.receive(mine, piece.count, rank_of(over_nodes.parent(node), 0));
+    return;
+  }
+  if (place == 0)
+    over_nodes.for_each_child(node, [&](int child) { work.send(mine, piece.count, rank_of(child, 0)); });
+  within_node.for_each_child(place, [&](int child) { work.send(mine, piece.count, rank_of(node, child)); });
+}
+
+}  // namespace alpa

@@ -1,0 +1,247 @@
+#include "libalpa/runtime/lane_threads.h"
+
+#include <signal.h>
+
+#include <algorithm>
+
+#include "libalpa/base/clock.h"
+
+namespace alpa {
+namespace {
+
+// A nap is at most a hundredth of the time since something moved, so nothing comes later than by that for it.
+// The shortest takes a core a twentieth of its time; where nobody computes meanwhile, it may be shorter.
+constexpr double kShortestNap_s = 50e-6, kShortestNapWhenWaitedFor_s = 20e-6, kLongestNap_s = 1e-3;
+constexpr int kPollsWhenWaitedFor = 100;  // without a nap
+
+}  // namespace
+
+LaneThreads::LaneThreads(const Program& program, const MeshProgram& mesh, const RunTable& runs,
+                         PreparedSteps& steps, std::vector<Stream*> lanes)
+    : program_(program), mesh_(mesh), runs_(runs), steps_(steps), lanes_(std::move(lanes)) {
+  std::vector<std::int64_t> begun(mesh.segments.size());
+  for (const SegmentRun& run : mesh.schedule) earlier_.push_back(begun[run.segment]++);
+
+  std::size_t marks = 0;
+  for (const Segment& segment : mesh.segments) {
+    mark_of_.emplace_back(segment.instructions.size(), -1);
+    turn_of_.emplace_back(segment.instructions.size(), -1);
+  }
+  for (std::vector<PreparedStep>& segment : steps_)
+    for (PreparedStep& step : segment) {
+      // What the same thread does in order needs no mark: lanes of computation are run as listed.
+      std::erase_if(step.waits, [&](const Dependence& wait) {
+        return computes(step.row.lane) && computes(steps_[wait.segment][wait.instruction].row.lane);
+      });
+      for (const Dependence& wait : step.waits)
+        if (int& mark = mark_of_[wait.segment][wait.instruction]; mark < 0) mark = static_cast<int>(marks++);
+    }
+  for (std::size_t s = 0; s < steps_.size(); ++s)
+    for (std::size_t i = 0; i < steps_[s].size(); ++i) {
+      if (computes(steps_[s][i].row.lane) || !is_in_turn(steps_[s][i].row.lane)) continue;
+      turn_of_[s][i] = static_cast<int>(marks++);
+      if (int& mark = mark_of_[s][i]; mark < 0) mark = static_cast<int>(marks++);
+    }
+  marks_ = std::make_unique<StepMarks>(marks);
+
+  for (int lane = 0; lane < static_cast<int>(mesh.lanes.size()); ++lane) {
+    if (computes(lane)) continue;
+    LaneWalk& walk = walks_.emplace_back();
+    walk.lane = lane;
+    for (const Segment& segment : mesh.segments) {
+      walk.instructions.emplace_back();
+      for (int i = 0; i < static_cast<int>(segment.instructions.size()); ++i)
+        if (segment.instructions[i].lane == lane) walk.instructions.back().push_back(i);
+    }
+  }
+
+  // Signals are for the thread that asks for them.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::jthread([this](std::stop_token stop) { serve(stop); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+LaneThreads::~LaneThreads() = default;
+
+bool LaneThreads::computes(int lane) const {
+  const LaneKind kind = mesh_.lanes[lane].kind;
+  return kind == LaneKind::compute || (kind == LaneKind::copy && is_in_turn(lane));
+}
+
+bool LaneThreads::is_in_turn(int lane) const {
+  return alpa::is_in_turn(mesh_.lanes[lane].kind, program_.overlap);
+}
+
+/// How many runs of what it waits for have to be done; 0: in the step before, which has ended.
+std::int64_t LaneThreads::needed(const Dependence& wait, int run) const {
+  const int meant = runs_.micro_batch_of(wait, run);
+  return meant < 0 ? 0 : earlier_[runs_.run_of(wait.segment, meant)] + 1;
+}
+
+bool LaneThreads::may_begin(const PreparedStep& step, int run) const {
+  return std::ranges::all_of(step.waits, [&](const Dependence& wait) {
+    return marks_->is_reached(static_cast<std::size_t>(mark_of_[wait.segment][wait.instruction]),
+                              needed(wait, run));
+  });
+}
+
+void LaneThreads::add_row(std::vector<TimelineRow>& rows, const PreparedStep& step,
+                          const StepContext& context, double start_s) const {
+  rows.push_back(step.row);
+  rows.back().micro_batch = context.micro_batch;
+  rows.back().start_s = start_s - context.begin_s;
+  rows.back().duration_s = monotonic_s() - start_s;
+}
+
+void LaneThreads::compute(StepContext context, std::vector<TimelineRow>* rows) {
+  for (int r = 0; r < static_cast<int>(mesh_.schedule.size()); ++r) {
+    const SegmentRun& run = mesh_.schedule[r];
+    enter_run(context, program_, mesh_, run);
+    std::vector<PreparedStep>& segment = steps_[run.segment];
+    for (std::size_t i = 0; i < segment.size(); ++i) {
+      PreparedStep& step = segment[i];
+      if (const int turn = turn_of_[run.segment][i]; turn >= 0) {
+        marks_->count(static_cast<std::size_t>(turn));
+        marks_->wait(static_cast<std::size_t>(mark_of_[run.segment][i]), earlier_[r] + 1);
+      }
+      if (!computes(step.row.lane)) continue;
+      for (const Dependence& wait : step.waits)
+        marks_->wait(static_cast<std::size_t>(mark_of_[wait.segment][wait.instruction]), needed(wait, r));
+      if (acts(step.when, run.micro_batch, program_.micro_batches)) {
+        context.stream = lanes_[step.row.lane];
+        const double start_s = rows ? monotonic_s() : 0;
+        step.instruction->run(context);
+        if (rows) add_row(*rows, step, context, start_s);
+      }
+      if (const int mark = mark_of_[run.segment][i]; mark >= 0) marks_->count(static_cast<std::size_t>(mark));
+    }
+  }
+}
+
+/// The lane's next instruction, if there is one.
+bool LaneThreads::find(LaneWalk& walk, int& instruction) const {
+  for (; walk.run < mesh_.schedule.size(); ++walk.run, walk.next = 0) {
+    const std::vector<int>& instructions = walk.instructions[mesh_.schedule[walk.run].segment];
+    if (walk.next == instructions.size()) continue;
+    instruction = instructions[walk.next];
+    return true;
+  }
+  return false;
+}
+
+/// Goes on with a lane as far as it can.
+Progress LaneThreads::move_on(LaneWalk& walk, std::vector<TimelineRow>* rows) {
+  Progress progress = Progress::none;
+  for (int i = 0; find(walk, i); ++walk.next, walk.has_begun = false, progress = Progress::some) {
+    const SegmentRun& run = mesh_.schedule[walk.run];
+    PreparedStep& step = steps_[run.segment][i];
+    const bool does_something = acts(step.when, run.micro_batch, program_.micro_batches);
+    if (!walk.has_begun) {
+      const int turn = turn_of_[run.segment][i];
+      if (turn >= 0 && !marks_->is_reached(static_cast<std::size_t>(turn), earlier_[walk.run] + 1))
+        return progress;
+      if (!may_begin(step, static_cast<int>(walk.run))) return progress;
+      walk.has_begun = true;
+      progress = Progress::some;
+      walk.start_s = rows ? monotonic_s() : 0;
+      enter_run(walk.context, program_, mesh_, run);
+      if (does_something) step.instruction->begin(walk.context);
+    }
+    if (does_something) {
+      const Progress now = step.instruction->advance(walk.context);
+      if (now != Progress::done) return std::max(progress, now);
+      if (rows) add_row(*rows, step, walk.context, walk.start_s);
+    }
+    if (const int mark = mark_of_[run.segment][i]; mark >= 0) marks_->count(static_cast<std::size_t>(mark));
+  }
+  return Progress::done;
+}
+
+void LaneThreads::communicate() {
+  for (LaneWalk& walk : walks_) {
+    walk.run = walk.next = 0;
+    walk.has_begun = false;
+    walk.context = context_;
+    walk.context.stream = lanes_[walk.lane];
+  }
+  double moved_s = monotonic_s();
+  for (int polls = 0;;) {
+    const std::int64_t seen = marks_->changes();
+    bool has_moved = false, is_over = true;
+    for (LaneWalk& walk : walks_) {
+      const Progress progress = move_on(walk, keeps_rows_ ? &rows_ : nullptr);
+      has_moved = has_moved || progress == Progress::some;
+      is_over = is_over && progress == Progress::done;
+    }
+    if (is_over || marks_->has_given_up()) return;
+    if (has_moved) {
+      moved_s = monotonic_s();
+      polls = 0;
+      continue;
+    }
+    for (Communicator* channel : *context_.channels) channel->move_sends();
+    const bool is_waited_for = marks_->is_waited_for();
+    if (is_waited_for && ++polls < kPollsWhenWaitedFor) continue;
+    marks_->nap(seen,
+                std::clamp((monotonic_s() - moved_s) / 100,
+                           is_waited_for ? kShortestNapWhenWaitedFor_s : kShortestNap_s, kLongestNap_s));
+    for (const LaneWalk& walk : walks_)
+      if (walk.has_begun) {
+        const SegmentRun& run = mesh_.schedule[walk.run];
+        const int i = walk.instructions[run.segment][walk.next];
+        steps_[run.segment][i].instruction->partners(walk.context)->look();
+      }
+  }
+}
+
+void LaneThreads::serve(std::stop_token stop) {
+  std::unique_lock lock(mutex_);
+  while (changed_.wait(lock, stop, [this] { return is_in_step_; })) {
+    lock.unlock();
+    try {
+      communicate();
+    } catch (...) {
+      failure_ = std::current_exception();
+      marks_->give_up();
+    }
+    lock.lock();
+    is_in_step_ = false;
+    changed_.notify_all();
+  }
+}
+
+void LaneThreads::run(const StepContext& context, std::vector<TimelineRow>* rows) {
+  marks_->begin_step();
+  context_ = context;
+  keeps_rows_ = rows != nullptr;
+  rows_.clear();
+  failure_ = nullptr;
+  const std::size_t first_row = rows ? rows->size() : 0;
+  const auto join = [&] {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !is_in_step_; });
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    is_in_step_ = true;
+  }
+  changed_.notify_all();
+  try {
+    compute(context, rows);
+  } catch (const StepMarks::Abandoned&) {
+  } catch (...) {
+    marks_->give_up();
+    join();
+    throw;
+  }
+  join();
+  if (failure_) std::rethrow_exception(failure_);
+  if (!rows) return;
+  rows->insert(rows->end(), rows_.begin(), rows_.end());
+  std::stable_sort(rows->begin() + static_cast<std::ptrdiff_t>(first_row), rows->end(),
+                   [](const TimelineRow& a, const TimelineRow& b) { return a.start_s < b.start_s; });
+}
+
+}  // namespace alpa

@@ -1,0 +1,25 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "libalpa/program/order/dependences.h"
+#include "libalpa/program/order/simulate.h"
+#include "libalpa/runtime/steps.h"
+
+namespace alpa {
+
+/// An instruction of a mesh made ready for one rank, and what it waits for.
+struct PreparedStep {
+  std::unique_ptr<PreparedInstruction> instruction;
+  When when = When::every_micro_batch;
+  std::vector<Dependence> waits;
+  TimelineRow row;  ///< all of it but the time and the micro-batch
+};
+
+/// The context of what follows is that run.
+void enter_run(StepContext&, const Program&, const MeshProgram&, const SegmentRun&);
+
+using PreparedSteps = std::vector<std::vector<PreparedStep>>;  ///< [segment][instruction]
+
+}  // namespace alpa
