@@ -96,17 +96,17 @@ resumed_elsewhere() {
 }
 # NCCL takes ranks on one GPU for ranks on two nodes; each collective then lasts milliseconds, so few steps.
 planned_for_two() {
-  alpa-plan "$tiny" --cluster "$root/configs/clusters/dgx-h100-16.toml" --devices 2 --method "$1" --micro-batches 2 --out "two-$1.h5" --log-level warning --force >/dev/null
+  alpa-plan "$tiny" --cluster "$root/configs/clusters/dgx-h100-16.toml" --devices 2 --method "$1" --overlap "$2" --micro-batches 2 --out "two-$1.h5" --log-level warning --force >/dev/null
 }
 two_ranks() {
-  on_the_cpu && planned_for_two "$1" || return
+  on_the_cpu && planned_for_two "$1" "$2" || return
   local rank=(alpa-train "two-$1.h5" --data synthetic:64 --run-dir "two-$1" --resume never --steps 6 --device cuda)
   NCCL_SOCKET_IFNAME=lo mpiexec -n 1 -env NCCL_HOSTID first "${rank[@]}" : -n 1 -env NCCL_HOSTID second "${rank[@]}" &&
     same_losses "two-$1" tiny-cpu 1e-4
 }
 # The one that is left must notice by itself, here where mpiexec does not end it.
 killed_rank() {
-  planned_for_two data-parallel || return
+  planned_for_two data-parallel none || return
   local rank=(alpa-train two-data-parallel.h5 --data synthetic:64 --run-dir killed --resume never --steps 1000000 --device cuda)
   NCCL_SOCKET_IFNAME=lo mpiexec -disable-auto-cleanup -n 1 -env NCCL_HOSTID first "${rank[@]}" : \
     -n 1 -env NCCL_HOSTID second bash -c 'echo $$ >killed.pid; exec "$@"' rank "${rank[@]}" 2>killed.err &
@@ -162,7 +162,10 @@ nccl_part() {
   check "NCCL, two ranks on one GPU" 150 passed mpiexec -n 2 test_gpu_ranks
 }
 ranks_part() {
-  for method in data-parallel zero-3 inter-only; do check "two ranks, $method" 90 last two_ranks $method; done
+  for method in data-parallel zero-3 inter-only; do
+    check "two ranks, $method" 90 last two_ranks $method none
+    check "two ranks, $method, overlapped" 90 last two_ranks $method all
+  done
   check "a rank that is killed" 60 last killed_rank
 }
 profile_part() { check "GPT-2 124M profiled, planned" 120 predicted profiled; }

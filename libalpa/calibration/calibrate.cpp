@@ -50,7 +50,7 @@ double packing_seconds(const MeshProgram& mesh, const Instruction& instruction, 
 std::string kind_of(const Program& program, const MeshProgram& mesh, const Instruction& instruction) {
   if (std::holds_alternative<GlobalSum>(instruction.body)) return kSumOfAll;
   const auto* send = std::get_if<Send>(&instruction.body);
-  return cost_kind(program, mesh, send ? Instruction{Receive{send->transfer, {}, {}}} : instruction);
+  return cost_kind(program, mesh, send ? Instruction{Receive{send->transfer, {}}} : instruction);
 }
 
 /// [mesh][segment][instruction]

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "libalpa/base/tensor_type.h"
@@ -92,10 +93,12 @@ class Communicator {
   void receive(Stream&, void* data, std::int64_t bytes, int from);
 
   /// For when nothing has moved: gives the core away for a moment. Throws Error(peer) when one that is waited
-  /// for cannot come any more, or has been waited for too long.
-  virtual void rest() {}
+  /// for cannot come any more, or has been waited for too long. `during`: what the wait is for, for messages.
+  virtual void rest([[maybe_unused]] std::string_view during = {}) {}
   /// Likewise, for who has given the core away.
-  virtual void look() {}
+  virtual void look([[maybe_unused]] std::string_view during = {}) {}
+  /// After a failure: what is under way is given up, and no more than that is done with this communicator.
+  virtual void cancel() {}
 
   virtual void barrier() = 0;  ///< blocks the host until every rank has called it
 

@@ -59,8 +59,9 @@ class MpiCommunicator final : public Communicator {
     return transport_.has_arrived(static_cast<int>(message));
   }
 
-  void rest() override { transport_.rest(); }
-  void look() override { transport_.look(); }
+  void rest(std::string_view during) override { transport_.rest(during); }
+  void look(std::string_view during) override { transport_.look(during); }
+  void cancel() override { transport_.cancel(); }
 
   void barrier() override {
     transport_.begin("barrier");

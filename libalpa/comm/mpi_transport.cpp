@@ -188,14 +188,14 @@ void MpiTransport::wait_until(Done done) {
   while (!done()) rest();
 }
 
-void MpiTransport::rest() {
+void MpiTransport::rest(std::string_view during) {
   if (++wait_.polls < kPolls) return;
   const timespec nap = nap_after(wait_.waited_s());
   nanosleep(&nap, nullptr);
-  look();
+  look(during);
 }
 
-void MpiTransport::look() {
+void MpiTransport::look(std::string_view during) {
   const auto now = std::chrono::steady_clock::now();
   wait_.waited += std::min<std::chrono::steady_clock::duration>(now - wait_.looked, kLongestNap);
   wait_.looked = now;
@@ -204,19 +204,23 @@ void MpiTransport::look() {
   const double waited_s = wait_.waited_s();
   if (!wait_.is_reported && limits.report_after_s > 0 && waited_s >= limits.report_after_s) {
     wait_.is_reported = true;
-    watch_->report(long_wait(waited_s));
+    watch_->report(long_wait(waited_s, during));
   }
-  if (limits.timeout_s > 0 && waited_s >= limits.timeout_s) give_up(waited_s, false);
+  if (limits.timeout_s > 0 && waited_s >= limits.timeout_s) give_up(long_wait(waited_s, during), false);
   if (!wait_.asked_s && watch_ && watch_->is_asked_to_end && watch_->is_asked_to_end())
     wait_.asked_s = waited_s;
-  if (wait_.asked_s && waited_s >= *wait_.asked_s + watch_->end_grace_s) give_up(waited_s, true);
+  if (wait_.asked_s && waited_s >= *wait_.asked_s + watch_->end_grace_s)
+    give_up(long_wait(waited_s, during), true);
 }
 
-void MpiTransport::give_up(double waited_s, bool asked_to_end) {
-  const std::string what = long_wait(waited_s);
+void MpiTransport::cancel() {
   // What comes all the same must not be written to memory that is gone by then.
   for (Request& request : requests_)
     if (request.handle != MPI_REQUEST_NULL) MPI_Cancel(&request.handle);
+}
+
+void MpiTransport::give_up(const std::string& what, bool asked_to_end) {
+  cancel();
   if (asked_to_end) throw Error(ErrorKind::peer, what + ", when a signal asked to end");
   throw Error(
       ErrorKind::peer, what,
@@ -224,7 +228,7 @@ void MpiTransport::give_up(double waited_s, bool asked_to_end) {
           watch_->option);
 }
 
-std::string MpiTransport::long_wait(double waited_s) const {
+std::string MpiTransport::long_wait(double waited_s, std::string_view during) const {
   const std::vector<const Request*> late = late_requests();
   const std::vector<std::string> names = places_of(late);
   std::string all;
@@ -232,7 +236,8 @@ std::string MpiTransport::long_wait(double waited_s) const {
   if (names.size() > kMostNames) all += fmt::format(" and {} more", names.size() - kMostNames);
   const Operation operation = late.empty() ? operation_ : late.front()->operation;
   const std::string size = operation.bytes > 0 ? " of " + bytes_text(operation.bytes) : "";
-  return fmt::format("waiting for {} for {}, in {}{}", all, seconds_text(waited_s), operation.name, size);
+  return fmt::format("waiting for {} for {}, in {}{}{}{}", all, seconds_text(waited_s), operation.name, size,
+                     during.empty() ? "" : ": ", during);
 }
 
 /// What is received first.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libalpa/comm/peer_watch.h"
@@ -43,8 +44,10 @@ class MpiTransport final : public Wire {
   int isend(const void* data, std::int64_t bytes, int to, int tag) override;
   int irecv(void* data, std::int64_t bytes, int from, int tag) override;
   bool test(int message) override;
-  void rest() override;
-  void look();  ///< as Communicator::look
+  void rest() override { rest({}); }
+  void rest(std::string_view during);  ///< as those of Communicator
+  void look(std::string_view during);
+  void cancel();
 
   /// Messages of any size, apart from those of the wire. `data` stays in use until has_left() of the
   /// returned number, or wait_sends(); every other wait keeps it moving, and so does move_sends().
@@ -101,8 +104,8 @@ class MpiTransport final : public Wire {
   /// Waits until `done()`, with back-off, under the eyes of the watch.
   template <class Done>
   void wait_until(Done done);
-  [[noreturn]] void give_up(double waited_s, bool asked_to_end);
-  std::string long_wait(double waited_s) const;
+  [[noreturn]] void give_up(const std::string& what, bool asked_to_end);
+  std::string long_wait(double waited_s, std::string_view during) const;
   std::vector<const Request*> late_requests() const;
   std::vector<std::string> places_of(const std::vector<const Request*>&) const;
 

@@ -105,7 +105,7 @@ class StagedCommunicator final : public Communicator {
     return 0;
   }
 
-  void rest() override { host_->rest(); }
+  void rest(std::string_view during) override { host_->rest(during); }
 
   void barrier() override { host_->barrier(); }
   void set_nodes(std::vector<int> node_of_rank) override { host_->set_nodes(std::move(node_of_rank)); }

@@ -72,8 +72,8 @@ class ThreadCommunicator final : public Communicator {
     return true;
   }
 
-  void rest() override { wire_.rest(); }
-  void look() override { wire_.look(); }
+  void rest(std::string_view) override { wire_.rest(); }
+  void look(std::string_view) override { wire_.look(); }
 
   void barrier() override { group_->meet(); }
 

@@ -76,6 +76,7 @@ std::vector<BufferIndex> buffers_read(const Instruction& instruction) {
                         [](const Shift& i) { return i.from; },
                         [](const Send& i) { return present({i.from}); },
                         [](const Receive&) { return std::vector<BufferIndex>{}; },
+                        [](const Unpack& i) { return present({i.packed}); },
                         [](const GlobalSum& i) { return i.scalars; },
                         [](const Zero&) { return std::vector<BufferIndex>{}; },
                     },
@@ -95,9 +96,8 @@ std::vector<BufferIndex> buffers_written(const Instruction& instruction) {
                         },
                         [](const Shift& i) { return i.to; },
                         [](const Send& i) { return present({i.packed}); },
-                        [](const Receive& i) {
-                          return present({i.to, i.packed});
-                        },
+                        [](const Receive& i) { return present({i.packed}); },
+                        [](const Unpack& i) { return present({i.to}); },
                         [](const GlobalSum& i) { return i.scalars; },
                         [](const Zero& i) { return present({i.to}); },
                     },

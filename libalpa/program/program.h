@@ -91,9 +91,16 @@ struct Send {
 };
 struct Receive {
   int transfer = 0;
-  BufferIndex to;
-  BufferIndex packed;
+  BufferIndex packed;  ///< likewise
   bool operator==(const Receive&) const = default;
+};
+
+/// What has been received becomes a tile.
+struct Unpack {
+  int transfer = 0;
+  BufferIndex packed;
+  BufferIndex to;
+  bool operator==(const Unpack&) const = default;
 };
 
 /// Sums these scalars over all ranks of all meshes: they are the first views of `packed`, one after another.
@@ -108,7 +115,7 @@ struct Zero {
   bool operator==(const Zero&) const = default;
 };
 
-using InstructionBody = std::variant<Load, Compute, Convert, Shift, Send, Receive, GlobalSum, Zero>;
+using InstructionBody = std::variant<Load, Compute, Convert, Shift, Send, Receive, Unpack, GlobalSum, Zero>;
 
 /// In which runs of its segment an instruction does something.
 enum class When { every_micro_batch, first_micro_batch, last_micro_batch };

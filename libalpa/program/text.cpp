@@ -70,26 +70,25 @@ std::string convert_text(const Convert& i) {
 }
 
 std::string instruction_text(const Instruction& instruction, const Graph& graph) {
-  return std::visit(Overloaded{
-                        [](const Load& i) { return fmt::format("load input {} -> %{}", i.input, i.to); },
-                        [&](const Compute& i) { return compute_text(i, graph); },
-                        [](const Convert& i) { return convert_text(i); },
-                        [](const Shift& i) {
-                          return fmt::format("shift axis {}{} ->{}", i.axis, list(i.from), list(i.to));
-                        },
-                        [](const Send& i) {
-                          return fmt::format("send {} %{}{}", i.transfer, i.from, with("packed", i.packed));
-                        },
-                        [](const Receive& i) {
-                          return fmt::format("receive {} -> %{}{}", i.transfer, i.to,
-                                             with("packed", i.packed));
-                        },
-                        [](const GlobalSum& i) {
-                          return fmt::format("global-sum{}{}", list(i.scalars), with("packed", i.packed));
-                        },
-                        [](const Zero& i) { return fmt::format("zero -> %{}", i.to); },
-                    },
-                    instruction.body);
+  return std::visit(
+      Overloaded{
+          [](const Load& i) { return fmt::format("load input {} -> %{}", i.input, i.to); },
+          [&](const Compute& i) { return compute_text(i, graph); },
+          [](const Convert& i) { return convert_text(i); },
+          [](const Shift& i) {
+            return fmt::format("shift axis {}{} ->{}", i.axis, list(i.from), list(i.to));
+          },
+          [](const Send& i) {
+            return fmt::format("send {} %{}{}", i.transfer, i.from, with("packed", i.packed));
+          },
+          [](const Receive& i) { return fmt::format("receive {} -> %{}", i.transfer, i.packed); },
+          [](const Unpack& i) { return fmt::format("unpack {} %{} -> %{}", i.transfer, i.packed, i.to); },
+          [](const GlobalSum& i) {
+            return fmt::format("global-sum{}{}", list(i.scalars), with("packed", i.packed));
+          },
+          [](const Zero& i) { return fmt::format("zero -> %{}", i.to); },
+      },
+      instruction.body);
 }
 
 const char* when_text(When when) {

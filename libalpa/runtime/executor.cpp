@@ -59,13 +59,15 @@ struct Executor::State {
   /// What all else of a step is ordered with.
   Stream& stream() const { return *lanes[0].second; }
 
-  /// The streams of a program's lanes; those that programs have in common are the same. On GPUs all are one
-  /// stream still: messages that wait on streams of their own hold up others where the device's queues run
-  /// out (CUDA_DEVICE_MAX_CONNECTIONS).
-  std::vector<Stream*> streams_of(const MeshProgram& program) {
-    if (device.kind() == DeviceKind::cuda) return std::vector<Stream*>(program.lanes.size(), &stream());
+  /// The streams of a program's lanes; those that programs have in common are the same. On GPUs what is not
+  /// overlapped is queued behind the computation.
+  std::vector<Stream*> streams_of(const Program& program) {
     std::vector<Stream*> streams;
-    for (const Lane& lane : program.lanes) {
+    for (const Lane& lane : program.meshes[place].lanes) {
+      if (device.kind() == DeviceKind::cuda && is_in_turn(lane.kind, program.overlap)) {
+        streams.push_back(&stream());
+        continue;
+      }
       auto found = std::ranges::find(lanes, lane, &std::pair<Lane, std::unique_ptr<Stream>>::first);
       if (found == lanes.end()) found = lanes.emplace(lanes.end(), lane, device.make_stream());
       streams.push_back(found->second.get());
@@ -169,7 +171,7 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
   s.context.clock = costs ? &*s.clock : nullptr;
   for (std::size_t p = 0; p < s.programs.size(); ++p)
     s.prepared.emplace_back(graph, *s.programs[p], s.place, s.coordinate, s.device_of_rank(), device,
-                            s.streams_of(s.mine(p)), seed, costs);
+                            s.streams_of(*s.programs[p]), seed, costs);
   if (device.kind() == DeviceKind::cuda) s.load_kernels();
 }
 

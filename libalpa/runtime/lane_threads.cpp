@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "libalpa/base/clock.h"
+#include "libalpa/kernels/cpu/host_threads.h"
 
 namespace alpa {
 namespace {
@@ -111,6 +112,7 @@ void LaneThreads::compute(StepContext context, std::vector<TimelineRow>* rows) {
         marks_->wait(static_cast<std::size_t>(mark_of_[wait.segment][wait.instruction]), needed(wait, r));
       if (acts(step.when, run.micro_batch, program_.micro_batches)) {
         context.stream = lanes_[step.row.lane];
+        context.now = step.name;
         const double start_s = rows ? monotonic_s() : 0;
         step.instruction->run(context);
         if (rows) add_row(*rows, step, context, start_s);
@@ -147,6 +149,7 @@ Progress LaneThreads::move_on(LaneWalk& walk, std::vector<TimelineRow>* rows) {
       progress = Progress::some;
       walk.start_s = rows ? monotonic_s() : 0;
       enter_run(walk.context, program_, mesh_, run);
+      walk.context.now = step.name;
       if (does_something) step.instruction->begin(walk.context);
     }
     if (does_something) {
@@ -175,7 +178,8 @@ void LaneThreads::communicate() {
       has_moved = has_moved || progress == Progress::some;
       is_over = is_over && progress == Progress::done;
     }
-    if (is_over || marks_->has_given_up()) return;
+    if (is_over) return;
+    if (marks_->has_given_up()) return cancel();
     if (has_moved) {
       moved_s = monotonic_s();
       polls = 0;
@@ -188,15 +192,23 @@ void LaneThreads::communicate() {
                 std::clamp((monotonic_s() - moved_s) / 100,
                            is_waited_for ? kShortestNapWhenWaitedFor_s : kShortestNap_s, kLongestNap_s));
     for (const LaneWalk& walk : walks_)
-      if (walk.has_begun) {
-        const SegmentRun& run = mesh_.schedule[walk.run];
-        const int i = walk.instructions[run.segment][walk.next];
-        steps_[run.segment][i].instruction->partners(walk.context)->look();
-      }
+      if (walk.has_begun) partners(walk)->look(walk.context.now);
   }
 }
 
+/// Of the instruction that a lane has begun.
+Communicator* LaneThreads::partners(const LaneWalk& walk) const {
+  const int segment = mesh_.schedule[walk.run].segment;
+  return steps_[segment][walk.instructions[segment][walk.next]].instruction->partners(walk.context);
+}
+
+void LaneThreads::cancel() {
+  for (const LaneWalk& walk : walks_)
+    if (walk.has_begun) partners(walk)->cancel();
+}
+
 void LaneThreads::serve(std::stop_token stop) {
+  limit_host_threads(1);  // for what it copies; the cores are for who computes
   std::unique_lock lock(mutex_);
   while (changed_.wait(lock, stop, [this] { return is_in_step_; })) {
     lock.unlock();
@@ -205,6 +217,7 @@ void LaneThreads::serve(std::stop_token stop) {
     } catch (...) {
       failure_ = std::current_exception();
       marks_->give_up();
+      cancel();
     }
     lock.lock();
     is_in_step_ = false;

@@ -47,6 +47,8 @@ class LaneThreads {
   void compute(StepContext, std::vector<TimelineRow>* rows);
   Progress move_on(LaneWalk&, std::vector<TimelineRow>* rows);
   void communicate();
+  Communicator* partners(const LaneWalk&) const;
+  void cancel();
   void serve(std::stop_token);
 
   const Program& program_;

@@ -37,6 +37,7 @@ PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, Mes
               : std::visit([&](const auto& body) { return prepare(body, site); }, instruction.body),
           instruction.when,
           std::move(waits[s][i]),
+          fmt::format("{} of the {}", instruction_label(instruction, graph), segment_text(mesh_.segments[s])),
           {mesh, static_cast<int>(s), -1, static_cast<int>(i), instruction.lane, time_kind(instruction)}};
       // A send waits for its own messages.
       std::erase_if(step.waits, [](const Dependence& wait) { return wait.occasion == Occasion::left; });
@@ -64,16 +65,13 @@ PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, Mes
   if (!checked) return;
   waits_ = dependences(program);
   for (std::size_t s = 0; s < steps_.size(); ++s) {
-    watched_.emplace_back(steps_[s].size());
+    uses_.emplace_back(steps_[s].size());
     for (std::size_t i = 0; i < steps_[s].size(); ++i) {
       const Instruction& instruction = mesh_.segments[s].instructions[i];
-      Watched& watched = watched_[s][i];
-      watched.name =
-          fmt::format("{} of the {}", instruction_label(instruction, graph), segment_text(mesh_.segments[s]));
       for (const BufferIndex b : buffers_read(instruction))
-        watched.uses.push_back({BufferAddress(mesh_, b), false});
+        uses_[s][i].push_back({BufferAddress(mesh_, b), false});
       for (const BufferIndex b : buffers_written(instruction))
-        watched.uses.push_back({BufferAddress(mesh_, b), true});
+        uses_[s][i].push_back({BufferAddress(mesh_, b), true});
       if (marks_[s][i]) marks_[s][i]->clocks.resize(static_cast<std::size_t>(program.micro_batches));
     }
   }
@@ -109,9 +107,8 @@ void PreparedProgram::run_one(StepContext& context, int run, int instruction,
   }
   if (acts(step.when, now.micro_batch, program_.micro_batches)) {
     if (watch_) {
-      const Watched& watched = watched_[now.segment][instruction];
-      watch_->begin(lane, &watched.name);
-      for (const Use& use : watched.uses) {
+      watch_->begin(lane, &step.name);
+      for (const Use& use : uses_[now.segment][instruction]) {
         const std::int64_t arena = use.buffer.space == MemorySpace::device ? 0 : mesh_.memory.total,
                            begin =
                                arena + use.buffer.offset + use.buffer.slot(context) * use.buffer.slot_bytes;
@@ -119,6 +116,7 @@ void PreparedProgram::run_one(StepContext& context, int run, int instruction,
       }
     }
     context.stream = &stream;
+    context.now = step.name;
     const double start = rows ? monotonic_s() : 0;
     step.instruction->run(context);
     if (rows) {

@@ -42,11 +42,6 @@ class PreparedProgram {
     BufferAddress buffer;
     bool writes;
   };
-  /// Of a checked device.
-  struct Watched {
-    std::vector<Use> uses;
-    std::string name;
-  };
 
   PreparedStep& step_of(int segment, int instruction) { return steps_[segment][instruction]; }
   void mark(const std::vector<Dependence>&, int waiting_segment);
@@ -61,9 +56,9 @@ class PreparedProgram {
   PreparedSteps steps_;
   std::vector<std::vector<std::unique_ptr<Mark>>> marks_;  ///< [segment][instruction], null: nobody waits
   // Of checked devices.
-  std::vector<std::vector<Watched>> watched_;  ///< [segment][instruction]
-  std::vector<Dependences> waits_;             ///< [mesh]
-  std::uint64_t seed_;                         ///< of the next step's order
+  std::vector<std::vector<std::vector<Use>>> uses_;  ///< [segment][instruction]
+  std::vector<Dependences> waits_;                   ///< [mesh]
+  std::uint64_t seed_;                               ///< of the next step's order
   std::optional<RaceWatch> watch_;
   std::optional<LaneThreads> lane_threads_;
 };

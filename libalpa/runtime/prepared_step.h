@@ -14,7 +14,8 @@ struct PreparedStep {
   std::unique_ptr<PreparedInstruction> instruction;
   When when = When::every_micro_batch;
   std::vector<Dependence> waits;
-  TimelineRow row;  ///< all of it but the time and the micro-batch
+  std::string name;  ///< "receive 3 of the forward of stage 1"
+  TimelineRow row;   ///< all of it but the time and the micro-batch
 };
 
 /// The context of what follows is that run.

@@ -31,7 +31,7 @@ void PreparedInstruction::run(const StepContext& rank) {
   for (;;) {
     const Progress progress = advance(rank);
     if (progress == Progress::done) return;
-    if (progress == Progress::none) partners(rank)->rest();
+    if (progress == Progress::none) partners(rank)->rest(rank.now);
   }
 }
 

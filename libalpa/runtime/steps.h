@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "libalpa/comm/communicator.h"
@@ -23,6 +24,7 @@ struct StepContext {
   const StepInputs* inputs = nullptr;
   RunPoint point;
   int micro_batch = -1;
+  std::string_view now;            ///< the instruction, for messages
   double begin_s = 0;              ///< monotonic time at which the step began
   EmulatedClock* clock = nullptr;  ///< of emulated devices
 };
@@ -64,6 +66,7 @@ std::unique_ptr<PreparedInstruction> prepare(const Convert&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Shift&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Send&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Receive&, const StepSite&);
+std::unique_ptr<PreparedInstruction> prepare(const Unpack&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const GlobalSum&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Zero&, const StepSite&);
 

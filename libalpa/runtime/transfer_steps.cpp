@@ -16,11 +16,11 @@ struct Message {
   BoxCopy copy;
 };
 
-std::vector<Message> messages_of(const Transfer& transfer, const StepSite& site, const TensorType& tile,
-                                 bool sends) {
+std::vector<Message> messages_of(const Transfer& transfer, const StepSite& site, bool sends) {
   const DeviceMesh& mesh = sends ? transfer.from_mesh : transfer.to_mesh;
-  const Shape tile_at = tile_origin(transfer.whole.shape, sends ? transfer.from : transfer.to, mesh.shape,
-                                    coordinate_of(mesh, site.rank));
+  const ShardingSpec& layout = sends ? transfer.from : transfer.to;
+  const TensorType tile = tile_type(transfer.whole, layout, mesh.shape);
+  const Shape tile_at = tile_origin(transfer.whole.shape, layout, mesh.shape, coordinate_of(mesh, site.rank));
   std::vector<Message> messages;
   std::map<Shape, std::int64_t> places;  // by origin: tiles that are not equal do not overlap
   std::int64_t offset = 0;
@@ -40,20 +40,17 @@ std::vector<Message> messages_of(const Transfer& transfer, const StepSite& site,
   return messages;
 }
 
-/// A rank's end of a transfer: its tile, packed memory, and the messages between that and its partners.
+/// A rank's end of a transfer: packed memory, and the messages between that and its partners.
 struct TransferEnd {
-  BufferAddress tile, packed;
+  BufferAddress packed;
   std::vector<Message> messages;
   std::size_t channel;
 
-  TransferEnd(const StepSite& site, int transfer, BufferIndex tile_buffer, BufferIndex packed_buffer,
-              bool sends)
-      : TransferEnd(site, site.program.transfers[transfer], tile_buffer, packed_buffer, sends) {}
-  TransferEnd(const StepSite& site, const StageTransfer& transfer, BufferIndex tile_buffer,
-              BufferIndex packed_buffer, bool sends)
-      : tile(site.mesh, tile_buffer),
-        packed(site.mesh, packed_buffer),
-        messages(messages_of(transfer, site, tile.tile, sends)),
+  TransferEnd(const StepSite& site, int transfer, BufferIndex packed_buffer, bool sends)
+      : TransferEnd(site, site.program.transfers[transfer], packed_buffer, sends) {}
+  TransferEnd(const StepSite& site, const StageTransfer& transfer, BufferIndex packed_buffer, bool sends)
+      : packed(site.mesh, packed_buffer),
+        messages(messages_of(transfer, site, sends)),
         channel(static_cast<std::size_t>(transfer.channel)) {}
 
   Communicator& ranks(const StepContext& rank) const { return *(*rank.channels)[channel]; }
@@ -65,7 +62,8 @@ struct TransferEnd {
 
 class SendStep : public PreparedInstruction {
  public:
-  SendStep(const Send& send, const StepSite& site) : end_(site, send.transfer, send.from, send.packed, true) {
+  SendStep(const Send& send, const StepSite& site)
+      : end_(site, send.transfer, send.packed, true), tile_(site.mesh, send.from) {
     leaving_.resize(static_cast<std::size_t>(end_.packed.slots) * end_.messages.size());
   }
 
@@ -84,7 +82,7 @@ class SendStep : public PreparedInstruction {
     for (std::size_t m = 0; m < count; ++m) {
       const Message& message = end_.messages[m];
       void* packed = end_.packed_at(rank, message);
-      if (message.is_first) message.copy.run(rank, end_.tile.at(rank), packed);
+      if (message.is_first) message.copy.run(rank, tile_.at(rank), packed);
       slot[m] = {rank.point.step, ranks.send(*rank.stream, packed, message.bytes, message.partner)};
     }
     return Progress::done;
@@ -94,7 +92,7 @@ class SendStep : public PreparedInstruction {
 
   void run_kernels(const StepContext& rank) override {
     for (const Message& message : end_.messages)
-      message.copy.run(rank, end_.tile.at(rank), end_.packed_at(rank, message));
+      message.copy.run(rank, tile_.at(rank), end_.packed_at(rank, message));
   }
 
  private:
@@ -103,6 +101,7 @@ class SendStep : public PreparedInstruction {
     std::int64_t message = 0;
   };
   TransferEnd end_;
+  BufferAddress tile_;
   std::vector<Leaving> leaving_;  ///< [slot][message]
   std::size_t left_ = 0;          ///< of the slot's messages before
 };
@@ -110,7 +109,7 @@ class SendStep : public PreparedInstruction {
 class ReceiveStep : public PreparedInstruction {
  public:
   ReceiveStep(const Receive& receive, const StepSite& site)
-      : end_(site, receive.transfer, receive.to, receive.packed, false), arriving_(end_.messages.size()) {}
+      : end_(site, receive.transfer, receive.packed, false), arriving_(end_.messages.size()) {}
 
   void begin(const StepContext& rank) override {
     arrived_ = 0;
@@ -123,26 +122,34 @@ class ReceiveStep : public PreparedInstruction {
 
   Progress advance(const StepContext& rank) override {
     const std::size_t before = arrived_;
-    for (; arrived_ < arriving_.size(); ++arrived_) {
+    for (; arrived_ < arriving_.size(); ++arrived_)
       if (!end_.ranks(rank).has_arrived(*rank.stream, arriving_[arrived_]))
         return arrived_ > before ? Progress::some : Progress::none;
-      const Message& message = end_.messages[arrived_];
-      message.copy.run(rank, end_.packed_at(rank, message), end_.tile.at(rank));
-    }
     return Progress::done;
   }
 
   Communicator* partners(const StepContext& rank) const override { return &end_.ranks(rank); }
 
-  void run_kernels(const StepContext& rank) override {
-    for (const Message& message : end_.messages)
-      message.copy.run(rank, end_.packed_at(rank, message), end_.tile.at(rank));
-  }
-
  private:
   TransferEnd end_;
   std::vector<std::int64_t> arriving_;  ///< [message] its number
   std::size_t arrived_ = 0;
+};
+
+class UnpackStep : public PreparedInstruction {
+ public:
+  UnpackStep(const Unpack& unpack, const StepSite& site)
+      : end_(site, unpack.transfer, unpack.packed, false), tile_(site.mesh, unpack.to) {}
+
+  void begin(const StepContext& rank) override {
+    for (const Message& message : end_.messages)
+      message.copy.run(rank, end_.packed_at(rank, message), tile_.at(rank));
+  }
+  void run_kernels(const StepContext& rank) override { begin(rank); }
+
+ private:
+  TransferEnd end_;
+  BufferAddress tile_;
 };
 
 }  // namespace
@@ -152,6 +159,9 @@ std::unique_ptr<PreparedInstruction> prepare(const Send& send, const StepSite& s
 }
 std::unique_ptr<PreparedInstruction> prepare(const Receive& receive, const StepSite& site) {
   return std::make_unique<ReceiveStep>(receive, site);
+}
+std::unique_ptr<PreparedInstruction> prepare(const Unpack& unpack, const StepSite& site) {
+  return std::make_unique<UnpackStep>(unpack, site);
 }
 
 }  // namespace alpa

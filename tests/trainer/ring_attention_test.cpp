@@ -41,8 +41,8 @@ class CountingCommunicator final : public Communicator {
     return inner_.start_receive(s, data, bytes, from);
   }
   bool has_arrived(Stream& s, std::int64_t message) override { return inner_.has_arrived(s, message); }
-  void rest() override { inner_.rest(); }
-  void look() override { inner_.look(); }
+  void rest(std::string_view during) override { inner_.rest(during); }
+  void look(std::string_view during) override { inner_.look(during); }
   void wait_sends(Stream& s) override { inner_.wait_sends(s); }
   void barrier() override { inner_.barrier(); }
   std::unique_ptr<Communicator> split(int color) override {

@@ -2,24 +2,9 @@
 #include <cstdint>
 
 #include "libalpa/base/instruction_set.h"
+#include "libalpa/kernels/cpu/host_threads.h"
 
 namespace alpa {
-
-/// Threads that a parallel region started here would have.
-int host_threads();
-
-/// Parallel regions started in this scope by this thread have that many threads, or as many as
-/// OMP_THREAD_LIMIT allows.
-class HostThreads {
- public:
-  explicit HostThreads(int threads);
-  ~HostThreads();
-  HostThreads(const HostThreads&) = delete;
-  HostThreads& operator=(const HostThreads&) = delete;
-
- private:
-  int before_;
-};
 
 /// Calls body(begin, end), vectorised, for ranges that make up [0, count): one per thread, or a single one
 /// where less than two `grain`s are to be done.

@@ -36,8 +36,7 @@ class PricedGraphs {
 
   /// One of its own, under other prices.
   std::unique_ptr<PricedGraph> build(int micro_batches, const CostModel& costs) const {
-    return std::make_unique<PricedGraph>(model_.graph(model_.batch / micro_batches), costs,
-                                         options_.constraints);
+    return std::make_unique<PricedGraph>(model_.graph(model_.batch / micro_batches), costs, options_);
   }
 
   /// Prices take the most of what planning holds.

@@ -13,10 +13,12 @@ namespace alpa {
 
 /// The graph for one number of micro-batches, and its prices.
 struct PricedGraph {
-  PricedGraph(Graph made, const CostModel& costs, const PlanConstraints& constraints)
+  PricedGraph(Graph made, const CostModel& costs, const PlannerOptions& options)
       : graph(std::move(made)),
-        planning(prepare(graph, stage_limits(constraints, graph))),
-        book(graph, costs) {}
+        planning(prepare(graph, stage_limits(options.constraints, graph))),
+        book(graph, costs) {
+    planning.overlap = options.overlap;
+  }
 
   Graph graph;
   PlanningGraph planning;

@@ -11,7 +11,7 @@ PlanningGraph prepare(const Graph& graph, StageLimits limits) {
 PlanningGraph prepare(const Graph& graph, LayerClasses classes) {
   std::vector<ShardingRule> rules = node_rules(graph);
   std::vector<std::vector<FactorRole>> roles = factor_roles(graph, rules);
-  return {GraphUses(graph), std::move(classes), std::move(rules), std::move(roles), {}};
+  return {GraphUses(graph), std::move(classes), std::move(rules), std::move(roles), {}, Overlap::none};
 }
 
 }  // namespace alpa

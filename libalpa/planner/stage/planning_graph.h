@@ -4,6 +4,7 @@
 #include "libalpa/graph/dimension_roles.h"
 #include "libalpa/planner/stage/layer_classes.h"
 #include "libalpa/planner/stage/stage_limits.h"
+#include "libalpa/schedule/overlap.h"
 #include "libalpa/semantics/graph_uses.h"
 
 namespace alpa {
@@ -15,6 +16,7 @@ struct PlanningGraph {
   std::vector<ShardingRule> rules;             ///< [node]
   std::vector<std::vector<FactorRole>> roles;  ///< of factors
   StageLimits limits;
+  Overlap overlap = Overlap::none;  ///< of the plan
 
   const Graph& graph() const { return uses.graph; }
 };

@@ -20,7 +20,7 @@ class Messages {
   std::int64_t bytes(ValueIndex v, int layout) const { return mesh_costs_.layouts(v).bytes(layout); }
 
   /// What leaves has memory of its own, as large as its tile, for each mesh that takes it; what arrives has
-  /// that until it is unpacked.
+  /// that until it is unpacked, or always where it arrives while something else is computed.
   void add_messages(ValueIndex v) {
     const Value& value = scope_.value(v);
     if (v == scope_.graph().gradient_square_sum || value.kind == ValueKind::input) return;
@@ -33,8 +33,10 @@ class Messages {
       if (messages > 0)
         add_message(v, 0, clock_.end(), [&](int layout) { return messages * bytes(v, layout); });
     } else {
+      const bool early = scope_.planning().overlap != Overlap::none && phase != Phase::update;
       const int tick = state ? clock_.end() - 1 : clock_.begin(phase);
-      add_message(v, tick, tick + 1, [&](int layout) { return arriving_bytes(v, layout); });
+      add_message(v, early ? 0 : tick, early ? clock_.end() : tick + 1,
+                  [&](int layout) { return arriving_bytes(v, layout); });
     }
   }
 

@@ -191,12 +191,12 @@ void lay_out(MeshProgram& program, const Graph& graph, std::int64_t limit) {
   place(Residence::state);
   const std::int64_t states_end = at;
   place(Residence::step);
-  std::int64_t sent_pieces = 0;  // pieces on their way to other stages last a step too
+  std::int64_t messages = 0;  // pieces on their way last a step too
   for (const Buffer& buffer : program.buffers)
     if (buffer.residence == Residence::step && buffer.value < 0 && buffer.view_of < 0 &&
         buffer.space == MemorySpace::device)
-      sent_pieces += buffer.bytes * buffer.slots;
-  program.memory.gradients = at - states_end - sent_pieces;
+      messages += buffer.bytes * buffer.slots;
+  program.memory.gradients = at - states_end - messages;
   const std::int64_t step_end = at;
   place(Residence::micro_batch);
   program.memory.activations = at - step_end;
@@ -204,7 +204,7 @@ void lay_out(MeshProgram& program, const Graph& graph, std::int64_t limit) {
   const Dependences waits = dependences(program);
   for (int segment = 0; segment < static_cast<int>(program.segments.size()); ++segment)
     end = std::max(end, place_in_segment(program, segment, waits, at, limit));
-  program.memory.workspace = end - at + sent_pieces;
+  program.memory.workspace = end - at + messages;
   program.memory.total = end;
   program.host_bytes = 0;
   for (Buffer& buffer : program.buffers) {

@@ -36,6 +36,7 @@ class MeshLowering {
   void send_state_copies();
   void receive_state_copy(int transfer, BufferIndex state);
 
+  void receive(int transfer, BufferIndex buffer, bool early);
   void send(int transfer, BufferIndex buffer);
 
   void emit_node(NodeIndex node);

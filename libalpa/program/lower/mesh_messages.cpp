@@ -32,7 +32,7 @@ void MeshLowering::receive_values_made_in(Phase phase) {
     const StageTransfer& transfer = transfers_[t];
     const BufferIndex buffer =
         values_.resting_buffer(transfer.value, value_of(graph_, transfer.value).type.dtype);
-    values_.emit(Receive{t, buffer, values_.scratch("received pieces", values_.buffer(buffer).bytes)});
+    receive(t, buffer, plan_.overlap != Overlap::none && phase != Phase::update);
     values_.provide_resting(transfer.value, buffer);
   }
 }
@@ -66,16 +66,25 @@ void MeshLowering::receive_state_copy(int transfer, BufferIndex state) {
       !in_parts ? state
                 : values_.new_buffer(values_.buffer(state).name, way.value, way.to,
                                      tile_type(way.whole, way.to, shape()), Residence::segment);
-  values_.emit(
-      Receive{transfer, arriving, values_.scratch("received pieces", values_.buffer(arriving).bytes)});
+  receive(transfer, arriving, false);
   if (in_parts) values_.converted(way.value, arriving, way.to, at_rest, state);
+}
+
+/// The pieces arrive in memory of their own: early, where the mesh computes meanwhile.
+void MeshLowering::receive(int transfer, BufferIndex buffer, bool early) {
+  const std::int64_t bytes = values_.buffer(buffer).bytes;
+  const BufferIndex packed =
+      early ? values_.message_memory("received pieces", bytes, 1) : values_.scratch("received pieces", bytes);
+  values_.emit(Receive{transfer, packed});
+  values_.emit(Unpack{transfer, packed, buffer});
 }
 
 /// The pieces leave from memory of their own, so that the mesh goes on while they are on their way. They are
 /// boxes of the tile that do not overlap: what several devices need lies there once.
 void MeshLowering::send(int transfer, BufferIndex buffer) {
   values_.emit(
-      Send{transfer, buffer, values_.sent_pieces(values_.buffer(buffer).bytes, message_slots_[transfer])});
+      Send{transfer, buffer,
+           values_.message_memory("sent pieces", values_.buffer(buffer).bytes, message_slots_[transfer])});
 }
 
 }  // namespace alpa

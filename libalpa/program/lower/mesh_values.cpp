@@ -57,6 +57,7 @@ int MeshValues::lane_of(const InstructionBody& body) {
           },
           [&](const Send& i) { return message_lane(LaneKind::send, i.transfer); },
           [&](const Receive& i) { return message_lane(LaneKind::receive, i.transfer); },
+          [](const Unpack&) { return Lane{}; },
           [](const GlobalSum&) {
             return Lane{LaneKind::collective, -1, {}, {}};
           },
@@ -110,9 +111,8 @@ BufferIndex MeshValues::scratch(const std::string& name, std::int64_t bytes) {
   return new_buffer(name, {}, {}, {DType::i32, {(bytes + 3) / 4}}, Residence::segment);
 }
 
-BufferIndex MeshValues::sent_pieces(std::int64_t bytes, std::int64_t messages) {
-  const BufferIndex buffer =
-      new_buffer("sent pieces", {}, {}, {DType::i32, {(bytes + 3) / 4}}, Residence::step);
+BufferIndex MeshValues::message_memory(const std::string& name, std::int64_t bytes, std::int64_t messages) {
+  const BufferIndex buffer = new_buffer(name, {}, {}, {DType::i32, {(bytes + 3) / 4}}, Residence::step);
   program_.buffers.back().slots = messages;
   return buffer;
 }

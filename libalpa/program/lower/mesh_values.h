@@ -46,8 +46,8 @@ class MeshValues {
   BufferIndex remote_block_buffer(BufferIndex own, int hops, int axis);
 
   BufferIndex scratch(const std::string& name, std::int64_t bytes);  ///< for this segment; -1 for no bytes
-  /// For messages on their way to other meshes, so many at once.
-  BufferIndex sent_pieces(std::int64_t bytes, std::int64_t messages);
+  /// For so many messages on their way at once.
+  BufferIndex message_memory(const std::string& name, std::int64_t bytes, std::int64_t messages);
   BufferIndex state_buffer(StateIndex state);
 
   /// The buffer in which a value rests here; made if it is not there yet.

@@ -55,6 +55,7 @@ double seconds_of(const Program& program, const MeshProgram& stage, const Instru
             return transfer_seconds(transfer_pieces(transfer, program.devices_per_node), transfer.whole.dtype,
                                     all_costs);
           },
+          [&](const Unpack& i) { return copy(i.to); },
           [&](const GlobalSum& i) {
             const GroupShape all = all_devices(program);
             return all_costs.on(DeviceMesh{DeviceIndex(0), {all.size()}})
@@ -293,6 +294,7 @@ TimeKind time_kind(const Instruction& instruction) {
                         [](const Shift&) { return TimeKind::collective; },
                         [](const Send&) { return TimeKind::transfer; },
                         [](const Receive&) { return TimeKind::transfer; },
+                        [](const Unpack&) { return TimeKind::transfer; },
                         [](const GlobalSum&) { return TimeKind::collective; },
                         [](const Zero&) { return TimeKind::compute; },
                     },
@@ -308,6 +310,7 @@ std::string instruction_label(const Instruction& instruction, const Graph& graph
           [](const Shift& i) { return fmt::format("shift {}", i.axis); },
           [](const Send& i) { return fmt::format("send {}", i.transfer); },
           [](const Receive& i) { return fmt::format("receive {}", i.transfer); },
+          [](const Unpack& i) { return fmt::format("unpack {}", i.transfer); },
           [](const GlobalSum&) { return std::string("global sum"); },
           [](const Zero&) { return std::string("zero"); },
       },

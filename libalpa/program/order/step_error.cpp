@@ -40,6 +40,7 @@ std::string cost_kind(const Program& program, const MeshProgram& mesh, const Ins
             return cost_kind_of_collective(
                 CollectiveKind::send, crosses_nodes(program.transfers[i.transfer], program.devices_per_node));
           },
+          [](const Unpack&) { return std::string(kCostOfCopies); },
           [&](const GlobalSum&) {
             return cost_kind_of_collective(CollectiveKind::all_reduce, all_devices(program).nodes > 1);
           },

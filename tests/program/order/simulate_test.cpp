@@ -114,7 +114,7 @@ Program two_messages_between_two_nodes(std::array<std::int64_t, 2> values) {
     if (mesh < 2)
       one.segments[0].instructions.push_back({Send{mesh, 0_b, 1_b}});
     else
-      one.segments[0].instructions.push_back({Receive{mesh - 2, 0_b, 1_b}});
+      one.segments[0].instructions.push_back({Receive{mesh - 2, 1_b}});
     one.schedule = {{0, 0}};
     program.meshes.push_back(one);
     if (mesh < 2)
@@ -311,10 +311,10 @@ Program pipeline(int stages, int micro_batches, const std::string& schedule) {
     stage.segments = {{StageIndex(s), SegmentKind::forward, {}}, {StageIndex(s), SegmentKind::backward, {}}};
     auto& forward = stage.segments[0].instructions;
     auto& backward = stage.segments[1].instructions;
-    if (s > 0) forward.push_back({Receive{2 * (s - 1), 1_b, {}}});
+    if (s > 0) forward.push_back({Receive{2 * (s - 1), 1_b}});
     forward.push_back({work});
     if (s + 1 < stages) forward.push_back({Send{2 * s, 1_b, {}}});
-    if (s + 1 < stages) backward.push_back({Receive{2 * s + 1, 1_b, {}}});
+    if (s + 1 < stages) backward.push_back({Receive{2 * s + 1, 1_b}});
     backward.push_back({work});
     backward.push_back({work});
     if (s > 0) backward.push_back({Send{2 * (s - 1) + 1, 1_b, {}}});

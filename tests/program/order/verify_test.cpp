@@ -128,7 +128,7 @@ TEST_F(Verifier, RefusesASendThatNothingReceives) {
   auto& backward = segment(0, SegmentKind::backward);
   const auto at = find<Receive>(0, SegmentKind::backward);
   InstructionBody& body = backward[at].body;
-  body = Zero{std::get<Receive>(body).to};
+  body = Zero{std::get<Receive>(body).packed};
   expect_refused("mesh 1 is wrong: transfer 2 is sent 4 times and received 0 times");
 }
 
@@ -153,9 +153,8 @@ TEST_F(Verifier, RefusesAStageThatLeavesTheGlobalSumOut) {
 TEST_F(Verifier, RefusesMicroBatchesThatShareASlot) {
   for (Buffer& buffer : stage(0).buffers) buffer.slots = 1;
   expect_refused(
-      "instruction 0 of the forward of stage 0 of micro-batch 1 comes before instruction 32 of the backward "
-      "of "
-      "stage 0 of micro-batch 0, for which it waits: both micro-batches are in the same slot");
+      "instruction 0 of the forward of stage 0 of micro-batch 1 comes before instruction 33 of the backward "
+      "of stage 0 of micro-batch 0, for which it waits: both micro-batches are in the same slot");
 }
 
 TEST_F(Verifier, RefusesASchedulePutOutOfOrder) {

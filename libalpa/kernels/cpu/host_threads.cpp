@@ -1,17 +1,28 @@
-#include "libalpa/kernels/cpu/host_loops.h"
+#include "libalpa/kernels/cpu/host_threads.h"
 
 #include <omp.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace alpa {
+namespace {
+
+thread_local int most_host_threads = std::numeric_limits<int>::max();
+
+}  // namespace
 
 int host_threads() { return omp_get_max_threads(); }
 
 // oneDNN takes it for granted that it gets as many threads as it asks for, and leaves work undone otherwise.
 HostThreads::HostThreads(int threads) : before_(omp_get_max_threads()) {
   omp_set_dynamic(0);
-  omp_set_num_threads(std::min(threads, omp_get_thread_limit()));
+  omp_set_num_threads(std::min({threads, most_host_threads, omp_get_thread_limit()}));
+}
+
+void limit_host_threads(int most) {
+  most_host_threads = most;
+  omp_set_num_threads(most);
 }
 
 HostThreads::~HostThreads() { omp_set_num_threads(before_); }
