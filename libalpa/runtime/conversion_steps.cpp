@@ -88,7 +88,7 @@ class CollectiveStep : public PreparedInstruction {
     }
     switch (step_.kind) {
       case ConversionKind::all_reduce:
-        rank.stream->copy_on_device(call.to, call.from, to_.bytes());
+        if (call.to != call.from) rank.stream->copy_on_device(call.to, call.from, to_.bytes());
         call.kind = CollectiveCall::Kind::all_reduce;
         call.bytes = to_.bytes();
         break;

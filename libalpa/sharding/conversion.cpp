@@ -147,16 +147,23 @@ const Conversion* Conversions::between(const TensorType& whole, const ShardingSp
   return found == known->second.end() ? nullptr : &found->second.steps;
 }
 
+std::size_t steps_over_source(const Conversion& steps) {
+  const auto other = std::ranges::find_if(
+      steps, [](const ConversionStep& step) { return step.kind != ConversionKind::all_reduce; });
+  return static_cast<std::size_t>(other - steps.begin());
+}
+
 ConversionBytes conversion_bytes(const Conversion& steps, const TensorType& whole, const ShardingSpec& from,
-                                 const MeshShape& mesh, bool into_place) {
+                                 const MeshShape& mesh, ConversionEnd end) {
   ConversionBytes bytes;
   TensorType before = tile_type(whole, from, mesh);
-  for (std::size_t i = 0; i < steps.size(); ++i) {
+  const std::size_t first = end == ConversionEnd::over_source ? steps_over_source(steps) : 0;
+  for (std::size_t i = first; i < steps.size(); ++i) {
     const TensorType after = tile_type(whole, steps[i].after, mesh);
-    std::int64_t now = i + 1 < steps.size() || !into_place ? buffer_bytes(after) : 0;
+    std::int64_t now = i + 1 < steps.size() || end != ConversionEnd::in_place ? buffer_bytes(after) : 0;
     for (const std::int64_t scratch : {packed_bytes(steps[i], before), unpacked_bytes(steps[i], after)})
       if (scratch > 0) now += buffer_bytes(scratch);
-    if (i == 0)
+    if (i == first)
       bytes.first = now;
     else
       bytes.later = std::max(bytes.later, buffer_bytes(before) + now);

@@ -72,9 +72,18 @@ struct ConversionBytes {
   std::int64_t later = 0;  ///< in the others, at most
 };
 
-/// `into_place`: the last step writes memory that is there anyway.
+/// Where a conversion writes what it ends in.
+enum class ConversionEnd {
+  fresh,        ///< memory of its own
+  in_place,     ///< memory that is there anyway
+  over_source,  ///< nobody needs what it starts from any more: sums are written over that (steps_over_source)
+};
+
 ConversionBytes conversion_bytes(const Conversion&, const TensorType& whole, const ShardingSpec& from,
-                                 const MeshShape&, bool into_place);
+                                 const MeshShape&, ConversionEnd);
+
+/// How many of the first steps can write over what they start from: they sum it up.
+std::size_t steps_over_source(const Conversion&);
 
 /// Local bytes to pack before the collective (chunks of the split dimension made contiguous) and to unpack
 /// after it; zero where the dimension is outermost. Each is the scratch memory that side needs.

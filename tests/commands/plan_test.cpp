@@ -67,10 +67,10 @@ TEST_F(PlanCommands, SimulateOfAPlanFromAClusterFileIsItsPrediction) {
 
 TEST_F(PlanCommands, RecordTheOptionsInEffectInThePlan) {
   make_plan("plan", "--method zero-2 --devices 2 --rematerialize never");
-  EXPECT_THAT(
-      H5Reader(path("plan.h5"), "alpa-plan", "4.0").text_attribute("/provenance", "settings"),
-      StartsWith("{devices = 2, micro_batches = 0, method = \"zero-2\", schedule = \"auto\", "
-                 "rematerialize = \"never\", effort = \"normal\", mesh_axes = 0, time_limit = 240.0, "));
+  EXPECT_THAT(H5Reader(path("plan.h5"), "alpa-plan", "4.0").text_attribute("/provenance", "settings"),
+              StartsWith("{devices = 2, micro_batches = 0, method = \"zero-2\", schedule = \"auto\", "
+                         "overlap = \"none\", rematerialize = \"never\", effort = \"normal\", mesh_axes = 0, "
+                         "time_limit = 240.0, "));
 }
 
 TEST_F(PlanCommands, WarnOfAPlanThatGpusHaveNoKernelsFor) {

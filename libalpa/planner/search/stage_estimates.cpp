@@ -109,11 +109,12 @@ StageEstimates::Prefix StageEstimates::prefix_of(const StageTemplate& whole, con
   return prefix;
 }
 
-/// A value that comes from another stage arrives in parts, one for each device.
+/// A value that comes from another stage arrives in parts, one for each device, which unpacks it.
 double StageEstimates::arrival_s(double bytes, int devices, bool is_apart) const {
   if (bytes == 0) return 0;
-  if (!is_apart) return costs_.send_seconds(true, bytes / devices);
-  return costs_.arrival_seconds(bytes / devices, std::min(devices, costs_.cluster().devices_per_node));
+  const double part = bytes / devices, unpacked_s = costs_.copy_seconds(part);
+  if (!is_apart) return costs_.send_seconds(true, part) + unpacked_s;
+  return costs_.arrival_seconds(part, std::min(devices, costs_.cluster().devices_per_node)) + unpacked_s;
 }
 
 double StageEstimates::sum(LayerSums Prefix::*part, const TemplateMix& mix, int first, int end) const {

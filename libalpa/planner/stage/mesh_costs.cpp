@@ -65,16 +65,15 @@ const std::vector<double>& LayoutTable::seconds_from(int number, const Conversio
   return row;
 }
 
-const std::vector<ConversionBytes>& LayoutTable::bytes_from(int number, bool into_place,
+const std::vector<ConversionBytes>& LayoutTable::bytes_from(int number, ConversionEnd end,
                                                             const Conversions& conversions) {
-  auto& rows = conversion_bytes_[into_place ? 1 : 0];
+  auto& rows = conversion_bytes_[static_cast<std::size_t>(end)];
   rows.resize(specs_.size());
   std::vector<ConversionBytes>& row = rows[number];
   if (!row.empty()) return row;
   for (const ShardingSpec& to : specs_) {
     const Conversion* steps = conversions.between(whole_, spec(number), to);
-    row.push_back(steps ? conversion_bytes(*steps, whole_, spec(number), mesh_, into_place)
-                        : ConversionBytes{});
+    row.push_back(steps ? conversion_bytes(*steps, whole_, spec(number), mesh_, end) : ConversionBytes{});
   }
   return row;
 }
@@ -177,9 +176,9 @@ const std::vector<double>& MeshCosts::conversion_seconds(ValueIndex value, int f
 }
 
 const std::vector<ConversionBytes>& MeshCosts::conversion_bytes(ValueIndex value, int from,
-                                                                bool into_place) const {
+                                                                ConversionEnd end) const {
   const std::lock_guard lock(mutex_);
-  return tables_[value]->bytes_from(from, into_place, conversions_);
+  return tables_[value]->bytes_from(from, end, conversions_);
 }
 
 int MeshCosts::arriving(ValueIndex state, int layout) const {

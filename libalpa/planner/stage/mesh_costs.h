@@ -30,8 +30,8 @@ class LayoutTable {
   /// for.
   const std::vector<double>& seconds_from(int number, const Conversions&, const CostModel&);
 
-  /// Likewise what memory that takes; none where there is no way. `into_place` as in conversion_bytes.
-  const std::vector<ConversionBytes>& bytes_from(int number, bool into_place, const Conversions&);
+  /// Likewise what memory that takes; none where there is no way.
+  const std::vector<ConversionBytes>& bytes_from(int number, ConversionEnd, const Conversions&);
 
  private:
   TensorType whole_;
@@ -40,7 +40,7 @@ class LayoutTable {
   std::vector<ShardingSpec> specs_;
   std::vector<std::int64_t> bytes_;
   std::vector<std::vector<double>> seconds_;
-  std::array<std::vector<std::vector<ConversionBytes>>, 2> conversion_bytes_;  ///< [into place]
+  std::array<std::vector<std::vector<ConversionBytes>>, 3> conversion_bytes_;  ///< [ConversionEnd]
 };
 
 /// One strategy of a node on a mesh: its layouts by number, and what one run takes of one device.
@@ -68,7 +68,7 @@ class MeshCosts {
   const std::vector<int>& resting(ValueIndex state_value) const { return *resting_[state_value]; }
 
   const std::vector<double>& conversion_seconds(ValueIndex value, int from) const;
-  const std::vector<ConversionBytes>& conversion_bytes(ValueIndex value, int from, bool into_place) const;
+  const std::vector<ConversionBytes>& conversion_bytes(ValueIndex value, int from, ConversionEnd) const;
 
   /// In which layout a state's copy that rests in this one arrives from another node (arriving_layout).
   int arriving(ValueIndex state, int layout) const;

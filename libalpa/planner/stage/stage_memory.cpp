@@ -162,10 +162,10 @@ class MemoryOverTime {
   }
 
   /// What a conversion holds at its tick, where what it starts from is counted in `held` or (0) elsewhere.
-  std::int64_t peak(ValueIndex v, int from, int to, bool into_place, std::int64_t held) {
-    if (const std::tuple conversions(v, from, into_place); row_ != conversions) {
+  std::int64_t peak(ValueIndex v, int from, int to, ConversionEnd end, std::int64_t held) {
+    if (const std::tuple conversions(v, from, end); row_ != conversions) {
       row_ = conversions;
-      bytes_of_row_ = &mesh_costs_.conversion_bytes(v, from, into_place);  // shared by threads, so it locks
+      bytes_of_row_ = &mesh_costs_.conversion_bytes(v, from, end);  // shared by threads, so it locks
     }
     const ConversionBytes& beside = (*bytes_of_row_)[to];
     return std::max(held + beside.first, beside.later);
@@ -173,7 +173,7 @@ class MemoryOverTime {
 
   /// The same where what it ends in is counted elsewhere too. (Where there is no way, none.)
   std::int64_t extra(ValueIndex v, int from, int to, std::int64_t held) {
-    return std::max<std::int64_t>(0, peak(v, from, to, false, held) - bytes(v, to));
+    return std::max<std::int64_t>(0, peak(v, from, to, ConversionEnd::fresh, held) - bytes(v, to));
   }
 
   /// A node takes the value.
@@ -211,6 +211,9 @@ class MemoryOverTime {
     const Ticks before = times_.between(start.at, {needed, node.layer}, segment);
     if (start.ticks) start.ticks->insert(start.ticks->end(), before.begin(), before.end());
     const bool sum = variable(edge.to).sums_in_kernel && !start.always;
+    const ConversionEnd end_of_it = segment == Phase::update && !edge.from_operand && scope_.sums_gradient(v)
+                                        ? ConversionEnd::over_source
+                                        : ConversionEnd::fresh;
     const Ticks pieces{{tick, tick + 1},
                        {tick + 1, end},
                        {start.at.tick, sum ? tick : start.at.tick},
@@ -223,8 +226,9 @@ class MemoryOverTime {
           // Where it is taken as it is, it is counted here from its last use on.
           const std::int64_t before_it = start.lasts || from.at_rest || !is_last ? 0 : bytes(v, from.layout);
           if (same) return {before_it, before_it, 0, 0};
-          const std::int64_t after = bytes(v, to.layout);
-          return {peak(v, from.layout, to.layout, false, before_it), after, before_it, others * after};
+          const std::int64_t meanwhile = peak(v, from.layout, to.layout, end_of_it, before_it),
+                             after = meanwhile == 0 ? 0 : bytes(v, to.layout);  // 0: it is summed in place
+          return {meanwhile, after, before_it, others * after};
         },
         others);
   }
@@ -291,7 +295,7 @@ class MemoryOverTime {
                    [=, this](const EdgeEnd& from, const EdgeEnd& to, bool) -> std::vector<std::int64_t> {
                      if (from.layout == to.layout) return {0, 0};
                      const std::int64_t held = start.lasts && !in_place ? 0 : bytes(flow.value, from.layout);
-                     return {lasts ? peak(flow.value, from.layout, to.layout, true, held)
+                     return {lasts ? peak(flow.value, from.layout, to.layout, ConversionEnd::in_place, held)
                                    : extra(flow.value, from.layout, to.layout, held),
                              held};
                    });
@@ -336,7 +340,9 @@ class MemoryOverTime {
                        for (std::size_t i = 2; i < held.size(); ++i) held[i] = resting;
                        return held;
                      }
-                     held[0] = same ? started : peak(v, from.layout, to.layout, to.at_rest, made);
+                     held[0] = same ? started
+                                    : peak(v, from.layout, to.layout,
+                                           to.at_rest ? ConversionEnd::in_place : ConversionEnd::fresh, made);
                      for (std::size_t i = 2; i < held.size(); ++i) held[i] = started;
                      return held;
                    });
@@ -350,7 +356,8 @@ class MemoryOverTime {
     const bool lasts = scope_.lasts(v);
     add_conversion(edge, -1, {{tick, tick + 1}}, [=, this](const EdgeEnd& from, const EdgeEnd& rest, bool) {
       if (from.layout == rest.layout || rest.as_made) return std::vector<std::int64_t>{0};
-      return std::vector{peak(v, from.layout, rest.layout, lasts, 0)};
+      return std::vector{
+          peak(v, from.layout, rest.layout, lasts ? ConversionEnd::in_place : ConversionEnd::fresh, 0)};
     });
   }
 
@@ -383,8 +390,8 @@ class MemoryOverTime {
   const StageClock clock_;
   const ValueTimes times_;
   std::map<Result, Ticks> held_;
-  std::map<int, Ticks> held_layouts_;              ///< by variable
-  std::tuple<int, int, bool> row_{-1, -1, false};  ///< value, its layout, whether into place: asked for last
+  std::map<int, Ticks> held_layouts_;                           ///< by variable
+  std::tuple<ValueIndex, int, ConversionEnd> row_{{}, -1, {}};  ///< value, its layout: asked for last
   const std::vector<ConversionBytes>* bytes_of_row_ = nullptr;
 };
 

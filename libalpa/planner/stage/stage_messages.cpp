@@ -48,7 +48,7 @@ class Messages {
     const int parts = mesh_costs_.arriving(v, layout);
     if (parts == layout) return whole;
     const ConversionBytes& gathers =
-        mesh_costs_.conversion_bytes(v, parts, true)[static_cast<std::size_t>(layout)];
+        mesh_costs_.conversion_bytes(v, parts, ConversionEnd::in_place)[static_cast<std::size_t>(layout)];
     const std::int64_t part = bytes(v, parts);
     return std::max(whole, part + std::max({part, gathers.first, gathers.later}));
   }

@@ -58,6 +58,11 @@ class StageScope {
   /// Whether a node makes the value in that segment, for the first time or again.
   bool made_in(ValueIndex value, Phase segment) const;
 
+  /// A sum over micro-batches, in memory that lasts a step.
+  bool sums_gradient(ValueIndex v) const {
+    return makes(v) && value(v).producer >= 0 && node(value(v).producer).op->sums_micro_batches;
+  }
+
   /// Whose kernel may add to this sum over micro-batches; -1: none can.
   NodeIndex kernel_of_sum(NodeIndex node) const { return semantics_.kernel_of_sum(node); }
 

@@ -291,7 +291,7 @@ class Builder {
     return runs_per_step(request_, phase_of_transfer(scope_.graph(), v));
   }
 
-  /// Of a tile in that layout on each device; a state's copy comes from another node in parts.
+  /// Of a tile in that layout on each device, unpacked; a state's copy comes from another node in parts.
   double arrival_seconds(ValueIndex v, int layout) const {
     const CostModel& costs = mesh_costs_.costs();
     const bool is_state = scope_.value(v).kind == ValueKind::state;
@@ -299,10 +299,11 @@ class Builder {
     const bool is_earlier =
         made >= 0 && scope_.node(scope_.value(made).producer).layer < request_.first_layer;
     if (!(is_earlier ? request_.sides.before_is_apart : request_.sides.after_is_apart))
-      return costs.send_seconds(true, tile_bytes(v, layout));
+      return costs.send_seconds(true, tile_bytes(v, layout)) + costs.copy_seconds(tile_bytes(v, layout));
     const int parts = is_state ? mesh_costs_.arriving(v, layout) : layout;
     return costs.arrival_seconds(tile_bytes(v, parts),
                                  devices_on_node(request_.mesh, costs.cluster().devices_per_node)) +
+           costs.copy_seconds(tile_bytes(v, parts)) +
            mesh_costs_.conversion_seconds(v, parts)[static_cast<std::size_t>(layout)];
   }
 

@@ -144,6 +144,7 @@ void MeshLowering::lower_update() {
       if (const NodeIndex maker = value_of(graph_, transfer.value).producer; maker >= 0)  // a state has none
         if (node_of(graph_, maker).op->sums_micro_batches) send_to_other_meshes(transfer.value);
     receive_values_made_in(Phase::update);
+    sum_gradients();
   }
   emit_sum({graph_.loss}, values_.program().loss);
   for (std::size_t m = 0; m < graph_.metrics.size(); ++m)
@@ -161,6 +162,24 @@ void MeshLowering::lower_update() {
       emit_node(n);
   }
   send_state_copies();
+}
+
+/// Over devices, where it takes no memory, in the order in which the backward is done with them: then none
+/// waits for another that comes later.
+void MeshLowering::sum_gradients() {
+  std::vector<std::tuple<int, NodeIndex, ValueIndex>> sums;
+  for (const NodeIndex n : graph_.nodes.indices()) {
+    const Node& node = node_of(graph_, n);
+    if (!here(n) || !node.op->sums_micro_batches) continue;
+    const ValueIndex sum = node.results[0];
+    const auto takes_it = [&](NodeIndex user) {
+      return here(user) && node_of(graph_, user).phase == Phase::update;
+    };
+    if (std::ranges::any_of(uses_.users_of(sum), takes_it)) sums.push_back({-node.layer, n, sum});
+  }
+  std::ranges::sort(sums);
+  for (const auto& [layer, node, sum] : sums)
+    if (values_.is_summed_in_place(sum)) values_.fetch_for_segment(sum);
 }
 
 /// The accumulate node that can be done by the kernel of the gradient itself, or -1.

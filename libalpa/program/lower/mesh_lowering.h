@@ -31,6 +31,7 @@ class MeshLowering {
   void lower_forward(StageIndex stage);
   void lower_backward(StageIndex stage, SegmentKind);
   void lower_update();
+  void sum_gradients();
   void receive_values_made_in(Phase);
   void send_to_other_meshes(ValueIndex value);
   void send_state_copies();

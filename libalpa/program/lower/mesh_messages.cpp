@@ -41,9 +41,7 @@ void MeshLowering::send_to_other_meshes(ValueIndex value) {
   if (placement_.mesh_of_value(value) != mesh_) return;
   for (std::size_t t = 0; t < transfers_.size(); ++t)
     if (transfers_[t].value == value)
-      send(static_cast<int>(t), transfers_[t].from == values_.resting_layout(value)
-                                    ? values_.fetch_resting(value)
-                                    : values_.obtain(value, transfers_[t].from));
+      send(static_cast<int>(t), values_.fetch_leaving(value, transfers_[t].from));
 }
 
 /// A state used on several meshes is updated at home and copied to the others.

@@ -166,14 +166,37 @@ BufferIndex MeshValues::fetch_resting(ValueIndex value) {
   return buffer;
 }
 
+bool MeshValues::sums_in_place(ValueIndex value) const {
+  const NodeIndex maker = value_of(graph_, value).producer;
+  if (segment() != SegmentKind::update || maker < 0 || !node_of(graph_, maker).op->sums_micro_batches ||
+      placement_.mesh_of_value(value) != mesh_)
+    return false;
+  const bool leaves = std::ranges::count(transfers_, value, &StageTransfer::value) > 0;
+  const auto is_here = [&](NodeIndex user) { return placement_.mesh_of_node(user) == mesh_; };
+  return !leaves || std::ranges::none_of(uses_.users_of(value), is_here);
+}
+
+bool MeshValues::is_summed_in_place(ValueIndex value) {
+  if (!sums_in_place(value)) return false;
+  const TensorType whole{buffer(fetch_resting(value)).tile.dtype, value_of(graph_, value).type.shape};
+  const Conversion* steps = conversions_.between(whole, resting_layout(value), segment_layout(value));
+  return steps && !steps->empty() && steps_over_source(*steps) == steps->size();
+}
+
 ShardingSpec MeshValues::segment_layout(ValueIndex value) const {
   if (segment() == SegmentKind::update) return placement_.layout_in_update(value, mesh_);
   return placement_.layout_at_start(value, stage(),
                                     segment() == SegmentKind::forward ? Phase::forward : Phase::backward);
 }
 
-BufferIndex MeshValues::fetch_for_segment(ValueIndex value) {
-  const ShardingSpec layout = segment_layout(value);
+BufferIndex MeshValues::fetch_leaving(ValueIndex value, const ShardingSpec& layout) {
+  if (layout == resting_layout(value)) return fetch_resting(value);
+  return sums_in_place(value) ? brought(value, layout) : obtain(value, layout);
+}
+
+BufferIndex MeshValues::fetch_for_segment(ValueIndex value) { return brought(value, segment_layout(value)); }
+
+BufferIndex MeshValues::brought(ValueIndex value, const ShardingSpec& layout) {
   const auto found = available_.find({value, layout});
   if (found != available_.end()) return found->second;
   if (const auto left = starts_of_weights_.find(value);
@@ -182,7 +205,7 @@ BufferIndex MeshValues::fetch_for_segment(ValueIndex value) {
   const auto made = made_.find(value);
   BufferIndex buffer;
   if (made == made_.end())
-    buffer = converted(value, fetch_resting(value), resting_layout(value), layout);
+    buffer = converted(value, fetch_resting(value), resting_layout(value), layout, {}, sums_in_place(value));
   else
     buffer = converted(value, made->second.buffer, made->second.layout, layout);
   available_[{value, layout}] = buffer;
@@ -227,15 +250,20 @@ BufferIndex MeshValues::obtain(ValueIndex value, const ShardingSpec& layout) {
 }
 
 BufferIndex MeshValues::converted(ValueIndex value, BufferIndex from, const ShardingSpec& from_layout,
-                                  const ShardingSpec& to, BufferIndex destination) {
+                                  const ShardingSpec& to, BufferIndex destination, bool over_source) {
   const TensorType whole{program_.buffers[from].tile.dtype, value_of(graph_, value).type.shape};
   const Conversion* steps = conversions_.between(whole, from_layout, to);
   assert(steps && "the plan asks for a conversion that cannot be");
+  const std::size_t in_place = over_source ? steps_over_source(*steps) : 0;
   BufferIndex current = from;
   for (std::size_t i = 0; i < steps->size(); ++i) {
     const ConversionStep& step = (*steps)[i];
     const TensorType before = program_.buffers[current].tile;
     const TensorType after = tile_type(whole, step.after, shape());
+    if (i < in_place) {
+      emit(Convert{step, current, current, {}, {}});
+      continue;
+    }
     const bool last = i + 1 == steps->size();
     const BufferIndex next = last && destination >= 0 ? destination
                                                       : new_buffer(value_of(graph_, value).name, value,

@@ -68,16 +68,25 @@ class MeshValues {
   /// The value in the layout of this segment, which it is brought into once.
   BufferIndex fetch_for_segment(ValueIndex value);
 
+  /// Whether it is a sum of gradients that takes no memory to bring into the layout of the update.
+  bool is_summed_in_place(ValueIndex value);
+
+  /// The value in the layout in which it leaves the mesh.
+  BufferIndex fetch_leaving(ValueIndex value, const ShardingSpec& layout);
+
   /// The value in any layout, converted for this user where that is not the segment's.
   BufferIndex obtain(ValueIndex value, const ShardingSpec& layout);
 
-  /// Converts step by step; the last step writes `destination` where there is one.
+  /// Converts step by step; the last step writes `destination` where there is one. `over_source`: as of
+  /// ConversionEnd.
   BufferIndex converted(ValueIndex value, BufferIndex from, const ShardingSpec& from_layout,
-                        const ShardingSpec& to, BufferIndex destination = {});
+                        const ShardingSpec& to, BufferIndex destination = {}, bool over_source = false);
 
  private:
   const MeshShape& shape() const { return program_.mesh.shape; }
   int lane_of(const InstructionBody&);
+  BufferIndex brought(ValueIndex value, const ShardingSpec& layout);
+  bool sums_in_place(ValueIndex value) const;  ///< where that is what brings it into the update's layout
   void outlive_segment(BufferIndex buffer);
 
   const Placement& placement_;

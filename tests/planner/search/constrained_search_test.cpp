@@ -38,7 +38,8 @@ bool meets(const PlannerOptions& options, const PlanningModel& model, const Plan
 struct BestCase {
   const char* name;
   const char* constraint;
-  double flops_per_s = 1e7;  ///< of which hangs whether a pipeline pays
+  double flops_per_s = 1e7;
+  std::int64_t memory_bytes = small_cluster(2).memory_bytes;  ///< little: a pipeline pays
 };
 
 class BestUnderConstraint : public testing::TestWithParam<BestCase> {};
@@ -48,6 +49,7 @@ TEST_P(BestUnderConstraint, IsFoundWhereTheBestOfAllIsAgainstIt) {
                             [](std::int64_t samples) { return narrow_and_wide(samples, 2); }};
   Cluster cluster = small_cluster(2);
   cluster.f32_flops_per_s = GetParam().flops_per_s;
+  cluster.memory_bytes = GetParam().memory_bytes;
   cluster.memory_bytes_per_s = 1e9;
   cluster.within_node = {1e-7, 1e9};
   const CostModel costs(cluster);
@@ -70,12 +72,12 @@ TEST_P(BestUnderConstraint, IsFoundWhereTheBestOfAllIsAgainstIt) {
 
 INSTANTIATE_TEST_SUITE_P(
     Constraints, BestUnderConstraint,
-    testing::Values(BestCase{"two_stages", "stages = 2"}, BestCase{"one_stage", "most_stages = 1", 1e9},
+    testing::Values(BestCase{"two_stages", "stages = 2"}, BestCase{"one_stage", "most_stages = 1", 1e9, 4096},
                     BestCase{"micro_batches", "micro_batches = [2]"},
                     BestCase{"weight_whole", "[[tensor]]\nname = \"layer.1.weight\"\nwhole = true"},
-                    BestCase{"weight_split", "[[tensor]]\nname = \"layer.0.weight\"\nsplit = 1", 1e9},
+                    BestCase{"weight_split", "[[tensor]]\nname = \"layer.0.weight\"\nsplit = 1", 1e9, 4096},
                     BestCase{"boundary", "[[boundary]]\nafter = \"layer.0\""},
-                    BestCase{"together", "[[together]]\nlayers = [\"layer.0\", \"layer.1\"]", 1e9},
+                    BestCase{"together", "[[together]]\nlayers = [\"layer.0\", \"layer.1\"]", 1e9, 4096},
                     BestCase{"apart", "[[apart]]\ndevices = [0, 1]"}),
     [](const auto& best) { return best.param.name; });
 

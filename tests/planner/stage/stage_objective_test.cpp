@@ -124,10 +124,23 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
   }
 
   /// [phase] Of buffers, most at once, with or without what only messages and sums over all ranks need.
-  static std::vector<std::int64_t> live_bytes(const MeshProgram& mesh, bool messages) {
-    const auto counts = [&](const Buffer& b) {
-      return messages || b.value >= 0 || (b.name != "sent pieces" && b.name != "received pieces");
-    };
+  std::vector<std::int64_t> live_bytes(const MeshProgram& mesh, bool messages) const {
+    Indexed<BufferIndex, bool> of_messages(mesh.buffers.size());
+    for (const BufferIndex b : mesh.buffers.indices())
+      of_messages[b] = mesh.buffers[b].name == "sent pieces" || mesh.buffers[b].name == "received pieces";
+    // The parts in which a state's copy arrives, and what it takes to put them together.
+    for (const Instruction& instruction : mesh.segments.back().instructions) {
+      if (const auto* unpack = std::get_if<Unpack>(&instruction.body)) {
+        const Buffer& to = mesh.buffers[unpack->to];
+        of_messages[unpack->to] =
+            to.residence == Residence::segment && value_of(graph_, to.value).kind == ValueKind::state;
+      }
+      if (const auto* convert = std::get_if<Convert>(&instruction.body);
+          convert && of_messages[convert->from])
+        for (const BufferIndex b : {convert->packed, convert->unpacked, convert->to})
+          if (b >= 0) of_messages[b] = mesh.buffers[b].residence == Residence::segment;
+    }
+    const auto counts = [&](const Buffer& b) { return messages || !of_messages[mesh.buffers.index_of(b)]; };
     std::int64_t lasting = 0;
     for (const Buffer& buffer : mesh.buffers)
       if (buffer.residence != Residence::segment && buffer.view_of < 0 && counts(buffer))
@@ -183,9 +196,9 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
                                        ? arriving_layout(value.type.shape, layout, mesh, per_node)
                                        : layout;
       const auto bytes = static_cast<double>(byte_count(tile_type(value.type, arrives, mesh)));
-      seconds -=
-          (once ? 1 : GetParam().micro_batches) *
-          (GetParam().on_nodes ? costs_.arrival_seconds(bytes, per_node) : costs_.send_seconds(true, bytes));
+      seconds -= (once ? 1 : GetParam().micro_batches) *
+                 (costs_.copy_seconds(bytes) + (GetParam().on_nodes ? costs_.arrival_seconds(bytes, per_node)
+                                                                    : costs_.send_seconds(true, bytes)));
     }
     return seconds;
   }
