@@ -45,8 +45,8 @@ for library in libcublasLt.so.13 libnccl.so.2; do
 done
 
 failed=0
-printf '%-34s %-8s %s\n' check result figure | tee "$out/table.txt"
-row() { printf '%-34s %-8s %s\n' "$1" "$2" "$3" | tee -a "$out/table.txt"; }
+printf '%-38s %-8s %s\n' check result figure | tee "$out/table.txt"
+row() { printf '%-38s %-8s %s\n' "$1" "$2" "$3" | tee -a "$out/table.txt"; }
 
 # check NAME SECONDS FIGURE COMMAND...: runs a command, or a function of this script, under a time limit. FIGURE prints what
 # it found, from the log on stdin.

@@ -58,7 +58,12 @@ const std::vector<Way> kTwoHosts{{""},
                                  {"--method zero-3 --micro-batches 1"},
                                  {"--method tensor --micro-batches 1"},
                                  {"--method inter-only --micro-batches 2"},
-                                 {"--method inter-only --micro-batches 4 --schedule gpipe"}};
+                                 {"--method inter-only --micro-batches 4 --schedule gpipe"},
+                                 {"--method data-parallel --micro-batches 1 --overlap all"},
+                                 {"--method data-parallel --micro-batches 4 --overlap all"},
+                                 {"--method zero-1 --micro-batches 2 --overlap all"},
+                                 {"--method inter-only --micro-batches 4 --overlap transfers"},
+                                 {"--method inter-only --micro-batches 8 --overlap transfers"}};
 
 /// Two stages of three layers, each on the two ranks of a host.
 std::string two_stages(int micro_batches, const std::string& first, const std::string& second) {
@@ -75,6 +80,9 @@ const std::vector<Way> kTwoHostsOfTwo{
     {"--method zero-1 --micro-batches 2"},
     {"--method tensor --micro-batches 1"},
     {"--method inter-only --micro-batches 4"},
+    {"--method data-parallel --micro-batches 1 --overlap all"},
+    {"--method tensor --micro-batches 1 --overlap all"},
+    {"--method inter-only --micro-batches 8 --overlap transfers"},
     {"two stages, data and tensor, 4 micro-batches", two_stages(4, "data", "tensor")},
     {"two stages, tensor and data, 2 micro-batches", two_stages(2, "tensor", "data")},
     {"data between hosts, tensor within",

@@ -175,10 +175,13 @@ void MeshLowering::sum_gradients() {
     const auto takes_it = [&](NodeIndex user) {
       return here(user) && node_of(graph_, user).phase == Phase::update;
     };
-    if (std::ranges::any_of(uses_.users_of(sum), takes_it)) sums.push_back({-node.layer, n, sum});
+    NodeIndex gradient;  // the last node that it is of
+    for (const ValueIndex operand : node.operands)
+      gradient = std::max(gradient, value_of(graph_, operand).producer);
+    if (std::ranges::any_of(uses_.users_of(sum), takes_it)) sums.push_back({-node.layer, gradient, sum});
   }
   std::ranges::sort(sums);
-  for (const auto& [layer, node, sum] : sums)
+  for (const auto& [layer, gradient, sum] : sums)
     if (values_.is_summed_in_place(sum)) values_.fetch_for_segment(sum);
 }
 
