@@ -6,13 +6,16 @@
 
 #include "libalpa/base/clock.h"
 #include "libalpa/kernels/cpu/host_threads.h"
+#include "libalpa/runtime/prompt_thread.h"
 
 namespace alpa {
 namespace {
 
 // A nap is at most a hundredth of the time since something moved, so nothing comes later than by that for it.
-// The shortest takes a core a twentieth of its time; where nobody computes meanwhile, it may be shorter.
-constexpr double kShortestNap_s = 50e-6, kShortestNapWhenWaitedFor_s = 20e-6, kLongestNap_s = 1e-3;
+// Where somebody computes meanwhile naps soon become longer: to wake takes some 20 us from that (caches, and
+// virtual machines' timers), and with naps of 50 us products of matrices took half as long again. What is
+// answered at once comes in the first, short ones.
+constexpr double kShortestNap_s = 20e-6, kNapBesideComputation_s = 500e-6, kLongestNap_s = 1e-3;
 constexpr int kPollsWhenWaitedFor = 100;  // without a nap
 
 }  // namespace
@@ -169,7 +172,7 @@ void LaneThreads::communicate() {
     walk.context = context_;
     walk.context.stream = lanes_[walk.lane];
   }
-  double moved_s = monotonic_s();
+  double moved_s = monotonic_s(), beside_computation_s = kShortestNap_s;
   for (int polls = 0;;) {
     const std::int64_t seen = marks_->changes();
     bool has_moved = false, is_over = true;
@@ -182,15 +185,19 @@ void LaneThreads::communicate() {
     if (marks_->has_given_up()) return cancel();
     if (has_moved) {
       moved_s = monotonic_s();
+      beside_computation_s = kShortestNap_s;
       polls = 0;
       continue;
     }
     for (Communicator* channel : *context_.channels) channel->move_sends();
     const bool is_waited_for = marks_->is_waited_for();
     if (is_waited_for && ++polls < kPollsWhenWaitedFor) continue;
-    marks_->nap(seen,
-                std::clamp((monotonic_s() - moved_s) / 100,
-                           is_waited_for ? kShortestNapWhenWaitedFor_s : kShortestNap_s, kLongestNap_s));
+    double shortest_s = kShortestNap_s;
+    if (!is_waited_for) {
+      shortest_s = beside_computation_s;
+      beside_computation_s = std::min(2 * beside_computation_s, kNapBesideComputation_s);
+    }
+    marks_->nap(seen, std::clamp((monotonic_s() - moved_s) / 100, shortest_s, kLongestNap_s));
     for (const LaneWalk& walk : walks_)
       if (walk.has_begun) partners(walk)->look(walk.context.now);
   }
@@ -208,6 +215,7 @@ void LaneThreads::cancel() {
 }
 
 void LaneThreads::serve(std::stop_token stop) {
+  run_promptly();
   limit_host_threads(1);  // for what it copies; the cores are for who computes
   std::unique_lock lock(mutex_);
   while (changed_.wait(lock, stop, [this] { return is_in_step_; })) {

@@ -58,12 +58,7 @@ const std::vector<Way> kTwoHosts{{""},
                                  {"--method zero-3 --micro-batches 1"},
                                  {"--method tensor --micro-batches 1"},
                                  {"--method inter-only --micro-batches 2"},
-                                 {"--method inter-only --micro-batches 4 --schedule gpipe"},
-                                 {"--method data-parallel --micro-batches 1 --overlap all"},
-                                 {"--method data-parallel --micro-batches 4 --overlap all"},
-                                 {"--method zero-1 --micro-batches 2 --overlap all"},
-                                 {"--method inter-only --micro-batches 4 --overlap transfers"},
-                                 {"--method inter-only --micro-batches 8 --overlap transfers"}};
+                                 {"--method inter-only --micro-batches 4 --schedule gpipe"}};
 
 /// Two stages of three layers, each on the two ranks of a host.
 std::string two_stages(int micro_batches, const std::string& first, const std::string& second) {
