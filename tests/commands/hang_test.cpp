@@ -11,6 +11,7 @@ namespace alpa {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -48,6 +49,18 @@ TEST_F(HangingRank, EndsATrainingWithItsNameAndTheStatusOfALostPeer) {
   wait_for_steps();
   run.signal(1, SIGSTOP);
   expect_end(run);
+}
+
+TEST_F(HangingRank, IsReportedWithTheInstructionThatWaitsForIt) {
+  for (const std::string overlap : {"none", "all"}) {
+    make_plan(overlap, "--devices 2 --method data-parallel --overlap " + overlap);
+    std::filesystem::remove_all(path("run"));
+    RunningRanks run(path(""), training(overlap, "run", "--steps 1000000 --hang-timeout 2"), 2);
+    wait_for_steps();
+    run.signal(1, SIGSTOP);
+    expect_end(run);
+    EXPECT_THAT(run.log(), ContainsRegex(", in all-reduce of [0-9.]+ [KM]?i?B: .* of the (update|backward)"));
+  }
 }
 
 TEST_F(HangingRank, InASaveEndsATrainingWithItsName) {

@@ -52,6 +52,7 @@ class HeardSteps final : public Communicator {
     return inner_->start_receive(s, data, bytes, from);
   }
   bool has_arrived(Stream& s, std::int64_t message) override { return inner_->has_arrived(s, message); }
+  void move_sends() override { inner_->move_sends(); }
   void rest(std::string_view during) override { inner_->rest(during); }
   void look(std::string_view during) override { inner_->look(during); }
   void wait_sends(Stream& s) override { inner_->wait_sends(s); }
@@ -84,11 +85,13 @@ TEST(HeapWatch, CountsAllocationsByWhoAsked) {
 class Step : public testing::TestWithParam<TinyCase> {
  protected:
   /// Collective over `ranks`, one for each device of the case.
-  static void train_and_count(const TinyCase& c, MPI_Comm ranks, const std::filesystem::path& run_dir) {
+  static void train_and_count(const TinyCase& c, Overlap overlap, MPI_Comm ranks,
+                              const std::filesystem::path& run_dir) {
     HeardSteps world(make_mpi_communicator(duplicate(ranks), nullptr));
     const auto control = make_mpi_communicator(duplicate(ranks), nullptr);
     const auto device = make_cpu_device(c.devices == 1 ? 2 : 1);
-    const TinyTraining tiny(c);
+    TinyTraining tiny(c);
+    tiny.set_overlap(overlap);
     Log log("test", LogLevel::off);
     TrainSettings settings;
     settings.data = "synthetic:60";
@@ -103,25 +106,31 @@ class Step : public testing::TestWithParam<TinyCase> {
               0);
     EXPECT_EQ(world.steps(), settings.steps);
   }
+
+  /// Collective.
+  static void expect_none(const TinyCase& c, Overlap overlap) {
+    const SharedFolder folder;
+    const auto everyone = make_mpi_communicator(duplicate(MPI_COMM_WORLD), nullptr);
+    MPI_Comm ranks;
+    const bool takes_part = mpi_session().rank() < c.devices;
+    MPI_Comm_split(MPI_COMM_WORLD, takes_part ? 0 : MPI_UNDEFINED, 0, &ranks);
+    if (takes_part) {
+      train_and_count(c, overlap, ranks, folder.path() / "run");
+      for (const heap_watch::Source& source : heap_watch::sources())
+        if (!takes_memory_in_each_call(source))
+          ADD_FAILURE() << source.allocations << " allocations in " << kLast - kFirst << " steps by "
+                        << source.file << " in\n"
+                        << source.stack;
+      MPI_Comm_free(&ranks);
+    }
+    everyone->barrier();  // which leaves the cores to those that train
+  }
 };
 
 TEST_P(Step, TakesNothingFromTheHeap) {
   const TinyCase& c = GetParam();
-  const SharedFolder folder;
-  const auto everyone = make_mpi_communicator(duplicate(MPI_COMM_WORLD), nullptr);
-  MPI_Comm ranks;
-  const bool takes_part = mpi_session().rank() < c.devices;
-  MPI_Comm_split(MPI_COMM_WORLD, takes_part ? 0 : MPI_UNDEFINED, 0, &ranks);
-  if (takes_part) {
-    train_and_count(c, ranks, folder.path() / "run");
-    for (const heap_watch::Source& source : heap_watch::sources())
-      if (!takes_memory_in_each_call(source))
-        ADD_FAILURE() << source.allocations << " allocations in " << kLast - kFirst << " steps by "
-                      << source.file << " in\n"
-                      << source.stack;
-    MPI_Comm_free(&ranks);
-  }
-  everyone->barrier();  // which leaves the cores to those that train
+  for (const Overlap overlap : {Overlap::none, Overlap::all})
+    if (overlap == Overlap::none || c.devices > 1) expect_none(c, overlap);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -20,6 +20,7 @@
 #include "libalpa/planner/search/pin.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/order/verify.h"
+#include "libalpa/program/text.h"
 #include "libalpa/runtime/executor.h"
 #include "tests/support/shared_meshes.h"
 #include "tests/support/source_folder.h"
@@ -222,6 +223,11 @@ TinyTraining::TinyTraining(const TinyCase& c)
       evaluation_(lower(graph_, plan_, Purpose::evaluate)) {
   verify(program_);
   verify(evaluation_);
+}
+
+void TinyTraining::set_overlap(Overlap overlap) {
+  plan_.overlap = overlap;
+  plan_.program_fingerprint = program_fingerprint(lower(graph_, plan_), graph_);
 }
 
 TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,

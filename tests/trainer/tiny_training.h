@@ -55,7 +55,7 @@ class TinyTraining {
         return make_cpu_device(1);
       }) const;
 
-  void set_overlap(Overlap overlap) { plan_.overlap = overlap; }  ///< of what is run
+  void set_overlap(Overlap);  ///< of what is run
 
   const Plan& plan() const { return plan_; }
   const Graph& graph() const { return graph_; }
