@@ -161,6 +161,8 @@ class MemoryOverTime {
       add_rest(edge, flow);
   }
 
+  static ConversionEnd at_rest(bool lasts) { return lasts ? ConversionEnd::in_place : ConversionEnd::fresh; }
+
   /// What a conversion holds at its tick, where what it starts from is counted in `held` or (0) elsewhere.
   std::int64_t peak(ValueIndex v, int from, int to, ConversionEnd end, std::int64_t held) {
     if (const std::tuple conversions(v, from, end); row_ != conversions) {
@@ -211,9 +213,8 @@ class MemoryOverTime {
     const Ticks before = times_.between(start.at, {needed, node.layer}, segment);
     if (start.ticks) start.ticks->insert(start.ticks->end(), before.begin(), before.end());
     const bool sum = variable(edge.to).sums_in_kernel && !start.always;
-    const ConversionEnd end_of_it = segment == Phase::update && !edge.from_operand && scope_.sums_gradient(v)
-                                        ? ConversionEnd::over_source
-                                        : ConversionEnd::fresh;
+    const bool in_place = segment == Phase::update && !edge.from_operand && scope_.sums_gradient(v);
+    const ConversionEnd end_of_it = in_place ? ConversionEnd::over_source : ConversionEnd::fresh;
     const Ticks pieces{{tick, tick + 1},
                        {tick + 1, end},
                        {start.at.tick, sum ? tick : start.at.tick},
@@ -226,9 +227,9 @@ class MemoryOverTime {
           // Where it is taken as it is, it is counted here from its last use on.
           const std::int64_t before_it = start.lasts || from.at_rest || !is_last ? 0 : bytes(v, from.layout);
           if (same) return {before_it, before_it, 0, 0};
-          const std::int64_t meanwhile = peak(v, from.layout, to.layout, end_of_it, before_it),
-                             after = meanwhile == 0 ? 0 : bytes(v, to.layout);  // 0: it is summed in place
-          return {meanwhile, after, before_it, others * after};
+          const std::int64_t now = peak(v, from.layout, to.layout, end_of_it, before_it),
+                             after = now == 0 ? 0 : bytes(v, to.layout);  // 0: it is summed in place
+          return {now, after, before_it, others * after};
         },
         others);
   }
@@ -340,9 +341,7 @@ class MemoryOverTime {
                        for (std::size_t i = 2; i < held.size(); ++i) held[i] = resting;
                        return held;
                      }
-                     held[0] = same ? started
-                                    : peak(v, from.layout, to.layout,
-                                           to.at_rest ? ConversionEnd::in_place : ConversionEnd::fresh, made);
+                     held[0] = same ? started : peak(v, from.layout, to.layout, at_rest(to.at_rest), made);
                      for (std::size_t i = 2; i < held.size(); ++i) held[i] = started;
                      return held;
                    });
@@ -356,8 +355,7 @@ class MemoryOverTime {
     const bool lasts = scope_.lasts(v);
     add_conversion(edge, -1, {{tick, tick + 1}}, [=, this](const EdgeEnd& from, const EdgeEnd& rest, bool) {
       if (from.layout == rest.layout || rest.as_made) return std::vector<std::int64_t>{0};
-      return std::vector{
-          peak(v, from.layout, rest.layout, lasts ? ConversionEnd::in_place : ConversionEnd::fresh, 0)};
+      return std::vector{peak(v, from.layout, rest.layout, at_rest(lasts), 0)};
     });
   }
 

@@ -298,12 +298,12 @@ class Builder {
     const ValueIndex made = is_state ? scope_.next_of_state(v) : v;
     const bool is_earlier =
         made >= 0 && scope_.node(scope_.value(made).producer).layer < request_.first_layer;
-    if (!(is_earlier ? request_.sides.before_is_apart : request_.sides.after_is_apart))
-      return costs.send_seconds(true, tile_bytes(v, layout)) + costs.copy_seconds(tile_bytes(v, layout));
-    const int parts = is_state ? mesh_costs_.arriving(v, layout) : layout;
-    return costs.arrival_seconds(tile_bytes(v, parts),
-                                 devices_on_node(request_.mesh, costs.cluster().devices_per_node)) +
-           costs.copy_seconds(tile_bytes(v, parts)) +
+    const bool is_apart = is_earlier ? request_.sides.before_is_apart : request_.sides.after_is_apart;
+    const int parts = is_apart && is_state ? mesh_costs_.arriving(v, layout) : layout;
+    const double bytes = tile_bytes(v, parts), unpacked_s = costs.copy_seconds(bytes);
+    if (!is_apart) return costs.send_seconds(true, bytes) + unpacked_s;
+    const int active = devices_on_node(request_.mesh, costs.cluster().devices_per_node);
+    return costs.arrival_seconds(bytes, active) + unpacked_s +
            mesh_costs_.conversion_seconds(v, parts)[static_cast<std::size_t>(layout)];
   }
 

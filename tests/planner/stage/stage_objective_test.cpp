@@ -16,6 +16,7 @@
 #include "libalpa/program/order/simulate.h"
 #include "libalpa/program/order/verify.h"
 #include "libalpa/solver/selection/strategy_selection.h"
+#include "tests/planner/stage/live_bytes.h"
 #include "tests/support/index_literals.h"
 #include "tests/support/small_plans.h"
 
@@ -23,13 +24,6 @@ namespace alpa {
 namespace {
 
 using namespace testing_models;
-
-constexpr std::array kPhases{Phase::forward, Phase::backward, Phase::update};
-Phase next(Phase phase) { return phase == Phase::forward ? Phase::backward : Phase::update; }
-Phase phase_of(SegmentKind kind) {
-  return kind == SegmentKind::forward ? Phase::forward
-                                      : (kind == SegmentKind::update ? Phase::update : Phase::backward);
-}
 
 /// A choice of which no part is forbidden: the best where every choice has a cost drawn at random.
 std::vector<int> random_choice(const StageProblem& stage, std::mt19937& random) {
@@ -59,6 +53,7 @@ struct ObjectiveCase {
   int recomputed_halves = 0;  ///< of the layers of each stage
   RecomputeForm form = RecomputeForm::full;
   bool on_nodes = false;  ///< each stage on a node of its own
+  Overlap overlap = Overlap::none;
 };
 
 void PrintTo(const ObjectiveCase& c, std::ostream* out) { *out << c.model << " on " << mesh_text(c.mesh); }
@@ -75,6 +70,7 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
   explicit StageObjective(LayerClasses (*layers)(const Graph&) = layers_apart) {
     graph_ = graph_of(GetParam().model);
     planning_ = std::make_unique<PlanningGraph>(prepare(graph_, layers(graph_)));
+    planning_->overlap = GetParam().overlap;
     mesh_costs_ = std::make_unique<MeshCosts>(graph_, GetParam().mesh, costs_);
     const int count = static_cast<int>(graph_.layers.size()), stages = GetParam().stages;
     for (int s = 0; s < stages; ++s) {
@@ -123,48 +119,6 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
     return sum;
   }
 
-  /// [phase] Of buffers, most at once, with or without what only messages and sums over all ranks need.
-  std::vector<std::int64_t> live_bytes(const MeshProgram& mesh, bool messages) const {
-    Indexed<BufferIndex, bool> of_messages(mesh.buffers.size());
-    for (const BufferIndex b : mesh.buffers.indices())
-      of_messages[b] = mesh.buffers[b].name == "sent pieces" || mesh.buffers[b].name == "received pieces";
-    // The parts in which a state's copy arrives, and what it takes to put them together.
-    for (const Instruction& instruction : mesh.segments.back().instructions) {
-      if (const auto* unpack = std::get_if<Unpack>(&instruction.body)) {
-        const Buffer& to = mesh.buffers[unpack->to];
-        of_messages[unpack->to] =
-            to.residence == Residence::segment && value_of(graph_, to.value).kind == ValueKind::state;
-      }
-      if (const auto* convert = std::get_if<Convert>(&instruction.body);
-          convert && of_messages[convert->from])
-        for (const BufferIndex b : {convert->packed, convert->unpacked, convert->to})
-          if (b >= 0) of_messages[b] = mesh.buffers[b].residence == Residence::segment;
-    }
-    const auto counts = [&](const Buffer& b) { return messages || !of_messages[mesh.buffers.index_of(b)]; };
-    std::int64_t lasting = 0;
-    for (const Buffer& buffer : mesh.buffers)
-      if (buffer.residence != Residence::segment && buffer.view_of < 0 && counts(buffer))
-        lasting += buffer.slots * buffer.bytes;
-    std::vector<std::int64_t> most(kPhases.size(), lasting);
-    for (const Segment& segment : mesh.segments) {
-      std::map<BufferIndex, std::pair<int, int>> uses;  // first, last
-      for (int i = 0; i < static_cast<int>(segment.instructions.size()); ++i)
-        for (const BufferIndex b : buffers_touched(segment.instructions[i]))
-          uses.try_emplace(mesh.whole(b), i, i).first->second.second = i;
-      std::vector<std::int64_t> step(segment.instructions.size() + 1);
-      for (const auto& [b, range] : uses) {
-        const Buffer& buffer = mesh.buffers[b];
-        if (buffer.residence != Residence::segment || !counts(buffer)) continue;
-        step[range.first] += buffer.bytes;
-        step[static_cast<std::size_t>(range.second) + 1] -= buffer.bytes;
-      }
-      std::int64_t now = lasting;
-      std::int64_t& of_phase = most[static_cast<std::size_t>(phase_of(segment.kind))];
-      for (const std::int64_t change : step) of_phase = std::max(of_phase, now += change);
-    }
-    return most;
-  }
-
   /// [phase] What a stage's problem counts for that.
   std::vector<std::int64_t> counted_bytes(std::size_t stage, const std::vector<int>& choice,
                                           bool messages) const {
@@ -207,14 +161,15 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
     std::vector<StageSolution> solutions;
     for (std::size_t s = 0; s < choices.size(); ++s)
       solutions.push_back(problems_[s]->solution_of(choices[s]));
-    const Plan plan = assemble(*planning_, requests_, solutions, "1f1b", costs_.cluster());
+    Plan plan = assemble(*planning_, requests_, solutions, "1f1b", costs_.cluster());
+    plan.overlap = GetParam().overlap;
     check_plan(plan, graph_);
     const Program program = lower(graph_, plan);
     verify(program);
     for (std::size_t s = 0; s < choices.size(); ++s) {
       const double expected = program_seconds(program, s);
       EXPECT_NEAR(objective_seconds(s, choices[s], solutions[s]), expected, 1e-9 * expected) << "stage " << s;
-      EXPECT_EQ(counted_bytes(s, choices[s], false), live_bytes(program.meshes[MeshIndex(s)], false))
+      EXPECT_EQ(counted_bytes(s, choices[s], false), live_bytes(graph_, program.meshes[MeshIndex(s)], false))
           << "stage " << s;
       expect_room_for_messages(s, choices[s], program.meshes[MeshIndex(s)]);
       // The solution says of itself what was chosen.
@@ -229,7 +184,7 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
   void expect_room_for_messages(std::size_t stage, const std::vector<int>& choice,
                                 const MeshProgram& mesh) const {
     const std::vector<std::int64_t> counted = counted_bytes(stage, choice, true),
-                                    live = live_bytes(mesh, true);
+                                    live = live_bytes(graph_, mesh, true);
     for (const Phase phase : kPhases)
       EXPECT_GE(counted[static_cast<std::size_t>(phase)], live[static_cast<std::size_t>(phase)])
           << "stage " << stage;
@@ -307,7 +262,7 @@ TEST_P(StageObjective, OfAStageThatFitsJustKeepsToTheMemoryThereIs) {
   EXPECT_LE(bytes(known), limit);
   if (GetParam().stages > 1) return;  // its neighbours were not solved
   const Plan plan = assemble(*planning_, requests_, {tight}, "1f1b", costs_.cluster());
-  EXPECT_EQ(std::ranges::max(live_bytes(lower(graph_, plan).meshes[0_m], true)), bytes(tight));
+  EXPECT_EQ(std::ranges::max(live_bytes(graph_, lower(graph_, plan).meshes[0_m], true)), bytes(tight));
 }
 
 class FoldedStageObjective : public StageObjective {
@@ -335,7 +290,7 @@ TEST_P(FoldedStageObjective, IsNearThatOfTheProgram) {
       EXPECT_GE(objective_seconds(s, choices[s], solutions[s]), expected * (1 - 1e-9));
       EXPECT_LE(objective_seconds(s, choices[s], solutions[s]), expected * 1.02);
       const std::vector<std::int64_t> counted = counted_bytes(s, choices[s], false),
-                                      live = live_bytes(program.meshes[MeshIndex(s)], false);
+                                      live = live_bytes(graph_, program.meshes[MeshIndex(s)], false);
       for (const Phase phase : kPhases) {
         const auto p = static_cast<std::size_t>(phase);
         EXPECT_GE(static_cast<double>(counted[p]), 0.99 * static_cast<double>(live[p])) << p;
@@ -355,7 +310,8 @@ std::string case_name(const testing::TestParamInfo<ObjectiveCase>& test) {
          (c.recomputed_halves == 0   ? ""
           : c.recomputed_halves == 1 ? "_remat_half"
                                      : "_remat") +
-         (c.form == RecomputeForm::selective ? "_selective" : "") + (c.on_nodes ? "_on_nodes" : "");
+         (c.form == RecomputeForm::selective ? "_selective" : "") + (c.on_nodes ? "_on_nodes" : "") +
+         (c.overlap == Overlap::none ? "" : std::string("_overlaps_") + overlap_name(c.overlap));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -388,7 +344,10 @@ INSTANTIATE_TEST_SUITE_P(
         ObjectiveCase{"moe", {2, 2, 2}, 1, 1, 0},
         ObjectiveCase{.model = "gpt", .mesh = {2}, .stages = 2, .micro_batches = 4, .on_nodes = true},
         ObjectiveCase{.model = "gpt", .mesh = {2, 2}, .stages = 2, .micro_batches = 4, .on_nodes = true},
-        ObjectiveCase{.model = "bf16_sums", .mesh = {2}, .stages = 2, .micro_batches = 4, .on_nodes = true}),
+        ObjectiveCase{.model = "bf16_sums", .mesh = {2}, .stages = 2, .micro_batches = 4, .on_nodes = true},
+        ObjectiveCase{.model = "gpt", .mesh = {2}, .stages = 2, .micro_batches = 4, .overlap = Overlap::all},
+        ObjectiveCase{
+            .model = "unet", .mesh = {2}, .stages = 2, .micro_batches = 2, .overlap = Overlap::transfers}),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
