@@ -45,7 +45,9 @@ std::string binding_text(const PlanFacts& f) {
 
 std::string sureness_text(const PlanFacts& f) {
   const Prediction& p = f.prediction;
-  std::string text = "no lower bound is known";
+  std::string text = f.overlap == overlap_name(Overlap::none)
+                         ? "no lower bound is known"
+                         : "no lower bound is known of plans that overlap";
   if (p.gap())
     text = fmt::format("at most {:.2f} % above the best of {} (bound {})", 100 * *p.gap(),
                        p.bound_covers.starts_with(kOwnStages) ? kOwnStages : "what the search covers",
@@ -197,10 +199,11 @@ std::string overview(const PlanFacts& f) {
 }  // namespace
 
 std::string plan_heading(const PlanFacts& f) {
-  return fmt::format("{} on {} of '{}': {}, {} of {}, schedule {}, by {}\n", f.model,
+  const bool overlaps = f.overlap != overlap_name(Overlap::none);
+  return fmt::format("{} on {} of '{}': {}, {} of {}, schedule {}{}, by {}\n", f.model,
                      count_text(f.devices, "device"), f.cluster.name, f.split,
                      count_text(f.micro_batches, "micro-batch"), count_text(f.micro_batch_samples, "sample"),
-                     f.schedule, f.method);
+                     f.schedule, overlaps ? ", overlap " + f.overlap : "", f.method);
 }
 
 std::string gap_text(const Prediction& p) {

@@ -166,6 +166,7 @@ JsonObject facts_json(const PlanFacts& f) {
       .set("model", f.model)
       .set("method", f.method)
       .set("schedule", f.schedule)
+      .set("overlap", f.overlap)
       .set("cluster", JsonObject()
                           .set("name", f.cluster.name)
                           .set("device", f.cluster.device)

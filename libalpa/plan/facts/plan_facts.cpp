@@ -67,6 +67,7 @@ PlanFacts plan_facts(const Plan& plan, const Graph& graph) {
   PlanFacts facts{.model = plan.model_name,
                   .method = plan.method,
                   .schedule = plan.schedule,
+                  .overlap = overlap_name(plan.overlap),
                   .cluster = plan.cluster,
                   .devices = plan.devices(),
                   .micro_batches = plan.micro_batches,

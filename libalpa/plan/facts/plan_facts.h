@@ -36,7 +36,7 @@ struct StageFacts {
 
 /// All that is said of a plan: text, JSON and page are made of this.
 struct PlanFacts {
-  std::string model, method, schedule;
+  std::string model, method, schedule, overlap;
   Cluster cluster;
   int devices = 0, micro_batches = 1;
   std::int64_t micro_batch_samples = 0;

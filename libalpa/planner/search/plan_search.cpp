@@ -60,7 +60,10 @@ class PlanSearch {
     clock_.begin("the plan's timeline", 0);
     Plan plan = selection_.result();
     plan.prediction.hit_time_limit = selection_.out_of_time() || !left_out_.is_nothing();
-    const bool is_bounded = !options_.pin && wants("search") && state_bound(plan);
+    // Bounds are of steps whose communication takes turns with computation.
+    const bool overlaps = options_.overlap != Overlap::none;
+    if (overlaps) plan.prediction.lower_bound_s = 0;
+    const bool is_bounded = !overlaps && !options_.pin && wants("search") && state_bound(plan);
     if (plan.prediction.hit_time_limit)
       log_.warning(fmt::format("{}. Of the best plan so far: {}{}", left_out_.text(),
                                gap_text(plan.prediction),
