@@ -65,6 +65,16 @@ TEST_F(PlanCommands, SimulateOfAPlanFromAClusterFileIsItsPrediction) {
                     HasSubstr("\n  schedule F0 B0 U\n"), HasSubstr("\nstep " + step + "\n")));
 }
 
+// Bounds are of steps whose communication takes turns with computation.
+TEST_F(PlanCommands, ClaimNoBoundOfPlansThatOverlap) {
+  make_plan("plan", "--devices 2");
+  EXPECT_THAT(output_of("alpa-plan explain plan.h5"),
+              AllOf(HasSubstr("above the best of"), Not(HasSubstr("overlap"))));
+  make_plan("beside", "--devices 2 --overlap all");
+  EXPECT_THAT(output_of("alpa-plan explain beside.h5"),
+              AllOf(HasSubstr(", overlap all, by "), HasSubstr("no lower bound is known of plans that overlap")));
+}
+
 TEST_F(PlanCommands, RecordTheOptionsInEffectInThePlan) {
   make_plan("plan", "--method zero-2 --devices 2 --rematerialize never");
   EXPECT_THAT(H5Reader(path("plan.h5"), "alpa-plan", "4.0").text_attribute("/provenance", "settings"),
