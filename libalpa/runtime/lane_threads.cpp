@@ -203,7 +203,7 @@ void LaneThreads::communicate() {
   }
 }
 
-/// Of the instruction that a lane has begun.
+/// Of the instruction that a lane has begun; null where it takes part in nothing with others.
 Communicator* LaneThreads::partners(const LaneWalk& walk) const {
   const int segment = mesh_.schedule[walk.run].segment;
   return steps_[segment][walk.instructions[segment][walk.next]].instruction->partners(walk.context);
@@ -211,7 +211,7 @@ Communicator* LaneThreads::partners(const LaneWalk& walk) const {
 
 void LaneThreads::cancel() {
   for (const LaneWalk& walk : walks_)
-    if (walk.has_begun) partners(walk)->cancel();
+    if (Communicator* const ranks = walk.has_begun ? partners(walk) : nullptr) ranks->cancel();
 }
 
 void LaneThreads::serve(std::stop_token stop) {

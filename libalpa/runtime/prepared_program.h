@@ -13,12 +13,11 @@
 namespace alpa {
 
 /// A mesh's program made ready for one rank: instructions, the stream that each runs on, and the events that
-/// it waits for. On CPU and emulated devices what the program
-/// overlaps is run by LaneThreads. On checked devices each
-/// step runs in another of the orders that the dependences allow, drawn by the seed, under a RaceWatch.
+/// it waits for. On CPU and emulated devices LaneThreads run what overlaps. On checked devices each step runs
+/// in another of the orders that the dependences allow, drawn by the seed, under a RaceWatch.
 class PreparedProgram {
  public:
-  /// Keeps references to program and device. `lanes` are the streams of the mesh's lanes; their owner
+  /// Keeps references to program and device. `streams` are those of the mesh's lanes; their owner
   /// outlives this. All ranks give the same seed. `costs` are what an emulated device computes by, else null.
   PreparedProgram(const Graph&, const Program&, MeshIndex mesh, const std::vector<int>& coordinate,
                   DeviceIndex rank, Device&, std::vector<Stream*> streams, std::uint64_t seed,

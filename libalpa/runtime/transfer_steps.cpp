@@ -13,7 +13,8 @@ struct Message {
   int partner = 0;
   std::int64_t packed_offset = 0, bytes = 0;
   bool is_first = true;  ///< of that place
-  BoxCopy copy;
+  Box in_tile;
+  Shape extent;
 };
 
 std::vector<Message> messages_of(const Transfer& transfer, const StepSite& site, bool sends) {
@@ -28,12 +29,10 @@ std::vector<Message> messages_of(const Transfer& transfer, const StepSite& site,
     if ((sends ? piece.from_device : piece.to_device) != site.rank) continue;
     Box in_tile{tile.shape, piece.origin};
     for (std::size_t d = 0; d < tile_at.size(); ++d) in_tile.origin[d] -= tile_at[d];
-    const Box packed{piece.extent, Shape(piece.extent.size(), 0)};
     const std::int64_t bytes = element_count(piece.extent) * dtype_bytes(transfer.whole.dtype);
     const auto [place, is_first] = places.try_emplace(piece.origin, offset);
-    messages.push_back(
-        {sends ? piece.to_device : piece.from_device, place->second, bytes, is_first,
-         BoxCopy(site.device, sends ? in_tile : packed, sends ? packed : in_tile, piece.extent, tile.dtype)});
+    messages.push_back({sends ? piece.to_device : piece.from_device, place->second, bytes, is_first,
+                        std::move(in_tile), piece.extent});
     if (is_first) offset += bytes;
   }
   assert(offset <= byte_count(tile));
@@ -60,10 +59,23 @@ struct TransferEnd {
   }
 };
 
+/// [message] Between the tile and packed memory.
+std::vector<BoxCopy> copies_of(const TransferEnd& end, const StepSite& site, DType dtype, bool packs) {
+  std::vector<BoxCopy> copies;
+  for (const Message& message : end.messages) {
+    const Box packed{message.extent, Shape(message.extent.size(), 0)};
+    copies.emplace_back(site.device, packs ? message.in_tile : packed, packs ? packed : message.in_tile,
+                        message.extent, dtype);
+  }
+  return copies;
+}
+
 class SendStep : public PreparedInstruction {
  public:
   SendStep(const Send& send, const StepSite& site)
-      : end_(site, send.transfer, send.packed, true), tile_(site.mesh, send.from) {
+      : end_(site, send.transfer, send.packed, true),
+        tile_(site.mesh, send.from),
+        copies_(copies_of(end_, site, tile_.tile.dtype, true)) {
     leaving_.resize(static_cast<std::size_t>(end_.packed.slots) * end_.messages.size());
   }
 
@@ -82,7 +94,7 @@ class SendStep : public PreparedInstruction {
     for (std::size_t m = 0; m < count; ++m) {
       const Message& message = end_.messages[m];
       void* packed = end_.packed_at(rank, message);
-      if (message.is_first) message.copy.run(rank, tile_.at(rank), packed);
+      if (message.is_first) copies_[m].run(rank, tile_.at(rank), packed);
       slot[m] = {rank.point.step, ranks.send(*rank.stream, packed, message.bytes, message.partner)};
     }
     return Progress::done;
@@ -91,8 +103,8 @@ class SendStep : public PreparedInstruction {
   Communicator* partners(const StepContext& rank) const override { return &end_.ranks(rank); }
 
   void run_kernels(const StepContext& rank) override {
-    for (const Message& message : end_.messages)
-      message.copy.run(rank, tile_.at(rank), end_.packed_at(rank, message));
+    for (std::size_t m = 0; m < copies_.size(); ++m)
+      copies_[m].run(rank, tile_.at(rank), end_.packed_at(rank, end_.messages[m]));
   }
 
  private:
@@ -102,6 +114,7 @@ class SendStep : public PreparedInstruction {
   };
   TransferEnd end_;
   BufferAddress tile_;
+  std::vector<BoxCopy> copies_;
   std::vector<Leaving> leaving_;  ///< [slot][message]
   std::size_t left_ = 0;          ///< of the slot's messages before
 };
@@ -139,17 +152,20 @@ class ReceiveStep : public PreparedInstruction {
 class UnpackStep : public PreparedInstruction {
  public:
   UnpackStep(const Unpack& unpack, const StepSite& site)
-      : end_(site, unpack.transfer, unpack.packed, false), tile_(site.mesh, unpack.to) {}
+      : end_(site, unpack.transfer, unpack.packed, false),
+        tile_(site.mesh, unpack.to),
+        copies_(copies_of(end_, site, tile_.tile.dtype, false)) {}
 
   void begin(const StepContext& rank) override {
-    for (const Message& message : end_.messages)
-      message.copy.run(rank, end_.packed_at(rank, message), tile_.at(rank));
+    for (std::size_t m = 0; m < copies_.size(); ++m)
+      copies_[m].run(rank, end_.packed_at(rank, end_.messages[m]), tile_.at(rank));
   }
   void run_kernels(const StepContext& rank) override { begin(rank); }
 
  private:
   TransferEnd end_;
   BufferAddress tile_;
+  std::vector<BoxCopy> copies_;
 };
 
 }  // namespace

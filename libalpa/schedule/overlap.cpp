@@ -1,8 +1,10 @@
 #include "libalpa/schedule/overlap.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "libalpa/base/error.h"
 
@@ -26,9 +28,10 @@ const char* overlap_name(Overlap overlap) {
 Overlap find_overlap(const std::string& name) {
   const auto found = std::ranges::find_if(kWords, [&](const OverlapWord& word) { return name == word.name; });
   if (found != std::end(kWords)) return found->overlap;
-  std::string all;
-  for (const OverlapWord& word : kWords) all += (all.empty() ? "" : ", ") + std::string(word.name);
-  throw Error(ErrorKind::input, fmt::format("unknown overlap '{}'", name), "one of " + all);
+  std::vector<std::string> names;
+  for (const OverlapWord& word : kWords) names.push_back(word.name);
+  throw Error(ErrorKind::input, fmt::format("unknown overlap '{}'", name),
+              fmt::format("one of {}", fmt::join(names, ", ")));
 }
 
 }  // namespace alpa

@@ -303,8 +303,8 @@ class Builder {
     const double bytes = tile_bytes(v, parts), unpacked_s = costs.copy_seconds(bytes);
     if (!is_apart) return costs.send_seconds(true, bytes) + unpacked_s;
     const int active = devices_on_node(request_.mesh, costs.cluster().devices_per_node);
-    return costs.arrival_seconds(bytes, active) + unpacked_s +
-           mesh_costs_.conversion_seconds(v, parts)[static_cast<std::size_t>(layout)];
+    const double gathered_s = mesh_costs_.conversion_seconds(v, parts)[static_cast<std::size_t>(layout)];
+    return costs.arrival_seconds(bytes, active) + unpacked_s + gathered_s;
   }
 
   /// What is no parameter rests as its update takes it; others start from there.
