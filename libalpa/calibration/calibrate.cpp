@@ -37,7 +37,7 @@ struct InstructionCost {
 
 double packing_seconds(const MeshProgram& mesh, const Instruction& instruction, const CostModel& costs) {
   if (const auto* send = std::get_if<Send>(&instruction.body))
-    return costs.copy_seconds(static_cast<double>(byte_count(mesh.buffers[send->from].tile)));
+    return costs.copy_seconds(static_cast<double>(byte_count(mesh.buffers[send->packed].tile)));
   const auto* convert = std::get_if<Convert>(&instruction.body);
   if (!convert || convert->step.kind == ConversionKind::slice) return 0;
   double seconds = 0;

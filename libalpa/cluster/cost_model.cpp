@@ -201,8 +201,12 @@ double CostModel::send_seconds(bool same_node, double bytes) const {
   return link.latency_s + bytes / link.bytes_per_s;
 }
 
-double CostModel::arrival_seconds(double bytes, int active) const {
-  return send_seconds(false, bytes) + nic_seconds(bytes) * (sharing(active) - 1);
+double CostModel::arrival_seconds(double bytes, int different, int active) const {
+  const int per_nic = cluster_.devices_per_nic(), nics = (active + per_nic - 1) / per_nic;
+  // Tiles, or a part of one; what no device behind another interface gets too comes over the busiest.
+  const double of_nic = std::max<double>(static_cast<double>(different) / nics, different - active + sharing(active));
+  return of_nic < 1 ? send_seconds(false, bytes * of_nic)
+                    : send_seconds(false, bytes) + nic_seconds(bytes) * (of_nic - 1);
 }
 
 double CostModel::copy_seconds(double bytes) const {

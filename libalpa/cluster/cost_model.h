@@ -52,8 +52,9 @@ class CostModel {
 
   double send_seconds(bool same_node, double bytes) const;
 
-  /// Of a message that each of `active` devices of a node gets from another node.
-  double arrival_seconds(double bytes, int active) const;
+  /// Of tiles of so many bytes that each of `active` devices of a node gets from other nodes, `different` ones
+  /// among them: each comes over the node's interfaces once.
+  double arrival_seconds(double bytes, int different, int active) const;
 
   /// For how long messages between nodes that take so many bytes together keep a network interface busy.
   double nic_seconds(double bytes) const { return bytes / cluster_.between_nodes.bytes_per_s; }

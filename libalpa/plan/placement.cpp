@@ -44,6 +44,12 @@ ShardingSpec Placement::layout_at_rest(ValueIndex value, MeshIndex mesh) const {
                                     : replicated_spec(value_of(graph(), value).type.shape.size());
 }
 
+Transfer Placement::transfer(const PlannedTransfer& planned) const {
+  const MeshIndex from = mesh_of_value(planned.value);
+  return {value_of(graph(), planned.value).type, plan_.meshes[from], plan_.meshes[planned.to_mesh],
+          without_terms(layout_at_rest(planned.value, from)), planned.layout};
+}
+
 ShardingSpec Placement::layout_at_start(ValueIndex value, StageIndex stage, Phase segment) const {
   const MeshIndex mesh = mesh_of_stage(stage);
   if (segment == Phase::update) return layout_in_update(value, mesh);

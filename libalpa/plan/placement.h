@@ -41,6 +41,9 @@ class Placement {
   /// Where a value rests on a mesh: as it is made, arrives or is loaded there.
   ShardingSpec layout_at_rest(ValueIndex value, MeshIndex mesh) const;
 
+  /// What crosses to another mesh, without terms that are yet to be summed.
+  Transfer transfer(const PlannedTransfer&) const;
+
   /// From which its users in a segment of a stage start. Where another stage of the mesh has made it, that is
   /// where it rests.
   ShardingSpec layout_at_start(ValueIndex value, StageIndex stage, Phase segment) const;

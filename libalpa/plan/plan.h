@@ -12,6 +12,7 @@
 #include "libalpa/schedule/stage_run.h"
 #include "libalpa/semantics/recompute_form.h"
 #include "libalpa/sharding/strategy.h"
+#include "libalpa/sharding/transfer/transfer.h"
 
 namespace alpa {
 
@@ -35,13 +36,14 @@ struct SegmentLayouts {
   bool operator==(const SegmentLayouts&) const = default;
 };
 
-/// A value that a stage of mesh `to_mesh` uses although a stage of another mesh makes it, and the layout it
-/// arrives in.
+/// A value that a stage of mesh `to_mesh` uses although a stage of another mesh makes it, the layout it arrives
+/// in, and how it gets there.
 struct PlannedTransfer {
   ValueIndex value{0};
   MeshIndex to_mesh{0};
   ShardingSpec layout;
   SegmentLayouts in_segments = {};
+  TransferWay way = {};
   bool operator==(const PlannedTransfer&) const = default;
 };
 

@@ -156,6 +156,17 @@ class PlanReader {
     return all;
   }
 
+  /// How what crosses gets there.
+  void read_ways(Plan& plan, const Shape& rows) const {
+    const auto strategy = file_.strings("/transfers/strategy", rows);
+    const auto chunks = file_.int64s("/transfers/chunks", rows);
+    for (std::size_t i = 0; i < plan.transfers.size(); ++i) {
+      if (chunks[i] < 1 || chunks[i] > kMostTransferChunks)
+        refuse(fmt::format("/transfers/chunks has {}, expected 1 to {}", chunks[i], kMostTransferChunks));
+      plan.transfers[i].way = {find_transfer_strategy(strategy[i]), static_cast<int>(chunks[i])};
+    }
+  }
+
   void read_layouts(Plan& plan) const {
     const Shape nodes = file_.extent("/nodes/strategy");
     if (nodes.size() != 2 || nodes[1] != kAxisColumns)
@@ -182,6 +193,7 @@ class PlanReader {
       plan.transfers.push_back({ValueIndex(small("/transfers/value", value[i])),
                                 MeshIndex(small("/transfers/to_mesh", mesh[i])), parse_spec(layout[i]),
                                 in_segments[i]});
+    if (file_.has("/transfers/strategy")) read_ways(plan, rows);  // not known before 4.5
     const auto input = file_.int64s("/inputs/value");
     const Shape inputs{static_cast<std::int64_t>(input.size())};
     const auto fed = file_.int64s("/inputs/mesh", inputs);

@@ -151,18 +151,22 @@ void write_plan(const std::filesystem::path& path, const Plan& plan, const Graph
     file.attribute("/stages", "method", plan.method);
     file.attribute("/stages", "program_fingerprint", plan.program_fingerprint);
     write_nodes(file, plan, graph);
-    std::vector<std::int64_t> value, mesh;
-    std::vector<std::string> layout;
+    std::vector<std::int64_t> value, mesh, chunks;
+    std::vector<std::string> layout, strategy;
     std::vector<SegmentLayouts> in_segments;
     for (const PlannedTransfer& transfer : plan.transfers) {
       in_segments.push_back(transfer.in_segments);
       value.push_back(transfer.value);
       mesh.push_back(transfer.to_mesh);
       layout.push_back(spec_text(transfer.layout));
+      strategy.emplace_back(transfer_strategy_name(transfer.way.strategy));
+      chunks.push_back(transfer.way.chunks);
     }
     file.column("/transfers/value", value, "1");
     file.column("/transfers/to_mesh", mesh, "1");
     file.column("/transfers/layout", layout);
+    file.column("/transfers/strategy", strategy);
+    file.column("/transfers/chunks", chunks, "1");
     write_segment_layouts(file, "/transfers", in_segments);
     value.clear(), mesh.clear(), in_segments.clear();
     for (const InputLayouts& input : plan.inputs) {

@@ -14,6 +14,13 @@ std::vector<Word<Overlap>> overlap_option() {
   return words;
 }
 
+std::vector<Word<std::string>> transfer_words() {
+  std::vector<Word<std::string>> words{{kFastestTransfers, kFastestTransfers, "each as is fastest"}};
+  for (const TransferStrategyWord& word : transfer_strategy_words())
+    words.push_back({word.name, word.name, word.described});
+  return words;
+}
+
 std::vector<Word<std::string>> schedule_words() {
   std::vector<Word<std::string>> words{
       {kAnySchedule, kAnySchedule, "whichever of them is fastest on the stages of the plan"}};
@@ -62,6 +69,11 @@ int mesh_axes(const PlannerOptions& options) {
   return options.mesh_axes > 0 ? options.mesh_axes : stage_effort(options.effort).mesh_axes;
 }
 
+std::optional<TransferStrategy> transfer_strategy(const PlannerOptions& options) {
+  if (options.transfers == kFastestTransfers) return std::nullopt;
+  return find_transfer_strategy(options.transfers);
+}
+
 const std::vector<PlannerMethod>& planner_methods() {
   constexpr bool is_search = false, not_in_auto = false;
   static const std::vector<PlannerMethod> methods{
@@ -97,6 +109,7 @@ void describe_search(PlannerOptions& o, OptionsVisitor& visit) {
       method_words());
   visit.field("schedule", o.schedule, "order of micro-batches on pipeline stages", schedule_words());
   visit.field("overlap", o.overlap, "communication that goes on while a stage computes", overlap_option());
+  visit.field("transfers", o.transfers, "how tensors get from stage to stage", transfer_words());
   visit.field("rematerialize", o.rematerialize, "recompute activations in the backward",
               {{"auto", Rematerialize::automatic, "where the planner chooses to"},
                {"never", Rematerialize::never, "all of them are kept"},

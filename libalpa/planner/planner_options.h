@@ -35,6 +35,9 @@ inline bool may_keep_less(Rematerialize asked) {
   return asked == Rematerialize::never || asked == Rematerialize::selective;
 }
 
+/// Of how tensors get from stage to stage: each as is fastest.
+inline constexpr const char* kFastestTransfers = "auto";
+
 /// How much work the search does. The same effort finds the same plan.
 enum class PlannerEffort { quick, normal, thorough };
 
@@ -68,6 +71,7 @@ struct PlannerOptions {
   int layers = 0;  ///< clusters of the model's layers that stages may be cut between; 0: the planner chooses
   std::string schedule = kAnySchedule;  ///< or one of the table of schedules
   Overlap overlap = Overlap::none;
+  std::string transfers = kFastestTransfers;  ///< or one strategy for all
   Rematerialize rematerialize = Rematerialize::automatic;
   PlannerEffort effort = PlannerEffort::normal;
   double time_limit_s = 240;  ///< safety cap on the whole search, wall seconds
@@ -86,6 +90,9 @@ struct PlannerOptions {
 
 /// The most axes of a stage's mesh, chosen by the options or by their effort.
 int mesh_axes(const PlannerOptions&);
+
+/// That of all transfers; none: of each the fastest.
+std::optional<TransferStrategy> transfer_strategy(const PlannerOptions&);
 
 /// The one list of the options that are numbers or words (libalpa/base/options.h).
 void describe(PlannerOptions&, OptionsVisitor&);

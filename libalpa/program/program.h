@@ -10,7 +10,7 @@
 #include "libalpa/schedule/overlap.h"
 #include "libalpa/schedule/schedule.h"
 #include "libalpa/sharding/conversion.h"
-#include "libalpa/sharding/transfer.h"
+#include "libalpa/sharding/transfer/transfer_route.h"
 
 namespace alpa {
 
@@ -195,7 +195,11 @@ struct MeshProgram {
 struct StageTransfer : Transfer {
   ValueIndex value{0};                    ///< of the graph
   StageIndex from_stage{0}, to_stage{0};  ///< of the receiving mesh the first stage that needs it
-  int channel = 0;  ///< number of these two stages among those with messages between the meshes
+  TransferWay way;
+  TransferRoute route;
+  /// Number of these two stages among those with messages between the meshes; where devices pass messages on,
+  /// of those that do in the receiving mesh too.
+  int channel = 0;
 };
 
 /// A training step as data, read by the verifier, the simulator and the executor.

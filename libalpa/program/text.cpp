@@ -147,6 +147,20 @@ std::string mesh_program_text(const MeshProgram& mesh, const Graph& graph) {
   return text + "\n";
 }
 
+/// What is sent, where that is more than a whole box each; in a line, but for its messages.
+std::string route_text(const StageTransfer& transfer) {
+  std::string text = fmt::format("  {}\n", transfer_way_text(transfer.way));
+  for (const TransferMessage& message : transfer.route.messages) {
+    const TransferTask& task = transfer.route.tasks[static_cast<std::size_t>(message.task)];
+    text += fmt::format("    {} -> {}: box {} at {}", message.from, message.to, shape_text(task.extent),
+                        shape_text(task.origin));
+    if (message.elements() != element_count(task.extent))
+      text += fmt::format(", elements {} to {}", message.begin, message.end);
+    text += message.is_passed_on() ? ", passed on\n" : "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string program_text(const Program& program, const Graph& graph) {
@@ -159,6 +173,7 @@ std::string program_text(const Program& program, const Graph& graph) {
                         transfer.channel > 0 ? fmt::format(" by channel {}", transfer.channel) : "",
                         type_text(transfer.whole), spec_text(transfer.from), mesh_place(transfer.from_mesh),
                         spec_text(transfer.to), mesh_place(transfer.to_mesh));
+    text += route_text(transfer);
   }
   for (const MeshProgram& mesh : program.meshes) text += mesh_program_text(mesh, graph);
   return text;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cassert>
 #include <map>
 #include <span>
@@ -7,65 +8,91 @@
 namespace alpa {
 namespace {
 
-/// The part of a transfer that leaves or reaches this rank in one message, between its tile and packed
-/// memory, where messages of the same content have one place.
-struct Message {
-  int partner = 0;
-  std::int64_t packed_offset = 0, bytes = 0;
-  bool is_first = true;  ///< of that place
+/// So many receives of a transfer are under way at once, in its order: the next one's sender need not wait to
+/// be asked, and those after it leave the network to what goes first.
+constexpr std::size_t kReceivesAtOnce = 3;
+
+/// A box of a transfer in packed memory, and where it lies in this rank's tile.
+struct PackedBox {
+  std::int64_t offset = 0;  ///< in packed memory
   Box in_tile;
   Shape extent;
 };
 
-std::vector<Message> messages_of(const Transfer& transfer, const StepSite& site, bool sends) {
-  const DeviceMesh& mesh = sends ? transfer.from_mesh : transfer.to_mesh;
-  const ShardingSpec& layout = sends ? transfer.from : transfer.to;
-  const TensorType tile = tile_type(transfer.whole, layout, mesh.shape);
-  const Shape tile_at = tile_origin(transfer.whole.shape, layout, mesh.shape, coordinate_of(mesh, site.rank));
-  std::vector<Message> messages;
-  std::map<Shape, std::int64_t> places;  // by origin: tiles that are not equal do not overlap
-  std::int64_t offset = 0;
-  for (const TransferPiece& piece : transfer_pieces(transfer, site.program.devices_per_node)) {
-    if ((sends ? piece.from_device : piece.to_device) != site.rank) continue;
-    Box in_tile{tile.shape, piece.origin};
-    for (std::size_t d = 0; d < tile_at.size(); ++d) in_tile.origin[d] -= tile_at[d];
-    const std::int64_t bytes = element_count(piece.extent) * dtype_bytes(transfer.whole.dtype);
-    const auto [place, is_first] = places.try_emplace(piece.origin, offset);
-    messages.push_back({sends ? piece.to_device : piece.from_device, place->second, bytes, is_first,
-                        std::move(in_tile), piece.extent});
-    if (is_first) offset += bytes;
-  }
-  assert(offset <= byte_count(tile));
-  return messages;
-}
+/// A message of this rank, as a part of packed memory.
+struct Message {
+  int partner = 0;
+  std::int64_t offset = 0, bytes = 0;
+  int after = -1;  ///< of those that this rank receives, the one that brings what it passes on
+};
 
-/// A rank's end of a transfer: packed memory, and the messages between that and its partners.
+/// A rank's end of a transfer: the boxes that it packs or unpacks, and its messages.
 struct TransferEnd {
   BufferAddress packed;
-  std::vector<Message> messages;
+  std::vector<PackedBox> boxes;
+  std::vector<Message> sent, received;
   std::size_t channel;
 
   TransferEnd(const StepSite& site, int transfer, BufferIndex packed_buffer, bool sends)
       : TransferEnd(site, site.program.transfers[transfer], packed_buffer, sends) {}
-  TransferEnd(const StepSite& site, const StageTransfer& transfer, BufferIndex packed_buffer, bool sends)
-      : packed(site.mesh, packed_buffer),
-        messages(messages_of(transfer, site, sends)),
-        channel(static_cast<std::size_t>(transfer.channel)) {}
 
   Communicator& ranks(const StepContext& rank) const { return *(*rank.channels)[channel]; }
 
-  void* packed_at(const StepContext& rank, const Message& message) const {
-    return static_cast<std::byte*>(packed.at(rank)) + message.packed_offset;
+  void* packed_at(const StepContext& rank, std::int64_t offset) const {
+    return static_cast<std::byte*>(packed.at(rank)) + offset;
+  }
+
+  std::int64_t send(const StepContext& rank, const Message& message) const {
+    return ranks(rank).send(*rank.stream, packed_at(rank, message.offset), message.bytes, message.partner);
+  }
+
+ private:
+  TransferEnd(const StepSite& site, const StageTransfer& transfer, BufferIndex packed_buffer, bool sends)
+      : packed(site.mesh, packed_buffer), channel(static_cast<std::size_t>(transfer.channel)) {
+    const DeviceMesh& mesh = sends ? transfer.from_mesh : transfer.to_mesh;
+    const ShardingSpec& layout = sends ? transfer.from : transfer.to;
+    const std::int64_t element_bytes = dtype_bytes(transfer.whole.dtype);
+    const Shape tile = tile_shape(transfer.whole.shape, layout, mesh.shape),
+                tile_at = tile_origin(transfer.whole.shape, layout, mesh.shape, coordinate_of(mesh, site.rank));
+    const std::vector<TransferMessage>& messages = transfer.route.messages;
+    std::map<int, std::int64_t> place_of_task;
+    std::map<int, int> number_of_received;  // by message
+    std::int64_t end = 0;
+    const auto place = [&](int t) {
+      const auto [found, is_new] = place_of_task.try_emplace(t, end);
+      if (!is_new) return found->second;
+      const TransferTask& task = transfer.route.tasks[static_cast<std::size_t>(t)];
+      Box in_tile{tile, task.origin};
+      for (std::size_t d = 0; d < tile_at.size(); ++d) in_tile.origin[d] -= tile_at[d];
+      boxes.push_back({end, std::move(in_tile), task.extent});
+      end += element_count(task.extent) * element_bytes;
+      return found->second;
+    };
+    for (std::size_t m = 0; m < messages.size(); ++m) {
+      const TransferMessage& message = messages[m];
+      const bool from_here = message.from == site.rank && message.is_passed_on() != sends,
+                 to_here = message.to == site.rank && !sends;
+      if (!from_here && !to_here) continue;
+      const std::int64_t offset = place(message.task) + message.begin * element_bytes,
+                         bytes = message.elements() * element_bytes;
+      if (to_here) {
+        number_of_received[static_cast<int>(m)] = static_cast<int>(received.size());
+        received.push_back({message.from, offset, bytes});
+      } else {
+        sent.push_back({message.to, offset, bytes, sends ? -1 : number_of_received.at(message.after)});
+      }
+    }
+    assert(end <= packed.slot_bytes);
   }
 };
 
-/// [message] Between the tile and packed memory.
+/// [box] Between the tile and packed memory.
 std::vector<BoxCopy> copies_of(const TransferEnd& end, const StepSite& site, DType dtype, bool packs) {
   std::vector<BoxCopy> copies;
-  for (const Message& message : end.messages) {
-    const Box packed{message.extent, Shape(message.extent.size(), 0)};
-    copies.emplace_back(site.device, packs ? message.in_tile : packed, packs ? packed : message.in_tile,
-                        message.extent, dtype);
+  for (const PackedBox& box : end.boxes) {
+    const Box packed{box.extent, Shape(box.extent.size(), 0)};
+    copies.emplace_back(site.device, packs ? box.in_tile : packed, packs ? packed : box.in_tile, box.extent,
+                        dtype);
   }
   return copies;
 }
@@ -76,14 +103,14 @@ class SendStep : public PreparedInstruction {
       : end_(site, send.transfer, send.packed, true),
         tile_(site.mesh, send.from),
         copies_(copies_of(end_, site, tile_.tile.dtype, true)) {
-    leaving_.resize(static_cast<std::size_t>(end_.packed.slots) * end_.messages.size());
+    leaving_.resize(static_cast<std::size_t>(end_.packed.slots) * end_.sent.size());
   }
 
   void begin(const StepContext&) override { left_ = 0; }
 
   Progress advance(const StepContext& rank) override {
     Communicator& ranks = end_.ranks(rank);
-    const std::size_t count = end_.messages.size();
+    const std::size_t count = end_.sent.size();
     const auto slot =
         std::span(leaving_).subspan(static_cast<std::size_t>(end_.packed.slot(rank)) * count, count);
     for (; left_ < count; ++left_) {  // what the slot held may still be on its way
@@ -91,20 +118,16 @@ class SendStep : public PreparedInstruction {
       if (before.step == rank.point.step && !ranks.has_left(*rank.stream, before.message))
         return Progress::none;
     }
-    for (std::size_t m = 0; m < count; ++m) {
-      const Message& message = end_.messages[m];
-      void* packed = end_.packed_at(rank, message);
-      if (message.is_first) copies_[m].run(rank, tile_.at(rank), packed);
-      slot[m] = {rank.point.step, ranks.send(*rank.stream, packed, message.bytes, message.partner)};
-    }
+    run_kernels(rank);
+    for (std::size_t m = 0; m < count; ++m) slot[m] = {rank.point.step, end_.send(rank, end_.sent[m])};
     return Progress::done;
   }
 
   Communicator* partners(const StepContext& rank) const override { return &end_.ranks(rank); }
 
   void run_kernels(const StepContext& rank) override {
-    for (std::size_t m = 0; m < copies_.size(); ++m)
-      copies_[m].run(rank, tile_.at(rank), end_.packed_at(rank, end_.messages[m]));
+    for (std::size_t b = 0; b < copies_.size(); ++b)
+      copies_[b].run(rank, tile_.at(rank), end_.packed_at(rank, end_.boxes[b].offset));
   }
 
  private:
@@ -119,34 +142,55 @@ class SendStep : public PreparedInstruction {
   std::size_t left_ = 0;          ///< of the slot's messages before
 };
 
+/// Takes in what comes and passes on what others of the mesh need of it. It is done when that has left too,
+/// so that the memory is free.
 class ReceiveStep : public PreparedInstruction {
  public:
   ReceiveStep(const Receive& receive, const StepSite& site)
-      : end_(site, receive.transfer, receive.packed, false), arriving_(end_.messages.size()) {}
+      : end_(site, receive.transfer, receive.packed, false),
+        arriving_(end_.received.size()),
+        leaving_(end_.sent.size()) {}
 
   void begin(const StepContext& rank) override {
-    arrived_ = 0;
-    for (std::size_t m = 0; m < arriving_.size(); ++m) {
-      const Message& message = end_.messages[m];
-      arriving_[m] = end_.ranks(rank).start_receive(*rank.stream, end_.packed_at(rank, message),
-                                                    message.bytes, message.partner);
-    }
+    started_ = arrived_ = passed_on_ = left_ = 0;
+    start(rank);
   }
 
   Progress advance(const StepContext& rank) override {
-    const std::size_t before = arrived_;
-    for (; arrived_ < arriving_.size(); ++arrived_)
-      if (!end_.ranks(rank).has_arrived(*rank.stream, arriving_[arrived_]))
-        return arrived_ > before ? Progress::some : Progress::none;
-    return Progress::done;
+    Communicator& ranks = end_.ranks(rank);
+    bool has_moved = false;
+    for (; arrived_ < end_.received.size() && ranks.has_arrived(*rank.stream, arriving_[arrived_]);
+         has_moved = true) {
+      ++arrived_;
+      start(rank);
+      pass_on(rank);
+    }
+    for (; left_ < passed_on_ && ranks.has_left(*rank.stream, leaving_[left_]); has_moved = true) ++left_;
+    if (arrived_ == end_.received.size() && left_ == end_.sent.size()) return Progress::done;
+    return has_moved ? Progress::some : Progress::none;
   }
 
   Communicator* partners(const StepContext& rank) const override { return &end_.ranks(rank); }
 
  private:
+  void start(const StepContext& rank) {
+    for (; started_ < std::min(end_.received.size(), arrived_ + kReceivesAtOnce); ++started_) {
+      const Message& message = end_.received[started_];
+      arriving_[started_] = end_.ranks(rank).start_receive(
+          *rank.stream, end_.packed_at(rank, message.offset), message.bytes, message.partner);
+    }
+  }
+
+  void pass_on(const StepContext& rank) {
+    for (; passed_on_ < end_.sent.size() && end_.sent[passed_on_].after < static_cast<int>(arrived_);
+         ++passed_on_)
+      leaving_[passed_on_] = end_.send(rank, end_.sent[passed_on_]);
+  }
+
   TransferEnd end_;
-  std::vector<std::int64_t> arriving_;  ///< [message] its number
-  std::size_t arrived_ = 0;
+  std::vector<std::int64_t> arriving_, leaving_;       ///< [message] its number
+  std::size_t started_ = 0, arrived_ = 0;              ///< of those that are received
+  std::size_t passed_on_ = 0, left_ = 0;               ///< of those that are sent
 };
 
 class UnpackStep : public PreparedInstruction {
@@ -157,8 +201,8 @@ class UnpackStep : public PreparedInstruction {
         copies_(copies_of(end_, site, tile_.tile.dtype, false)) {}
 
   void begin(const StepContext& rank) override {
-    for (std::size_t m = 0; m < copies_.size(); ++m)
-      copies_[m].run(rank, end_.packed_at(rank, end_.messages[m]), tile_.at(rank));
+    for (std::size_t b = 0; b < copies_.size(); ++b)
+      copies_[b].run(rank, end_.packed_at(rank, end_.boxes[b].offset), tile_.at(rank));
   }
   void run_kernels(const StepContext& rank) override { begin(rank); }
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 #include <cassert>
 
 #include "libalpa/base/error.h"
@@ -82,6 +83,17 @@ int replica_count(const ShardingSpec& spec, const MeshShape& mesh) {
   for (std::size_t axis = 0; axis < mesh.size(); ++axis)
     if (!(used >> axis & 1)) copies *= mesh[axis];
   return copies;
+}
+
+int different_tiles(const ShardingSpec& spec, const MeshShape& mesh, int devices) {
+  std::set<int> tiles;
+  for (int device = 0; device < devices; ++device) {
+    int tile = 0, left = device;
+    for (int axis = static_cast<int>(mesh.size()) - 1; axis >= 0; left /= mesh[axis--])
+      if (splits_along(spec, axis)) tile = tile * mesh[axis] + left % mesh[axis];
+    tiles.insert(tile);
+  }
+  return static_cast<int>(tiles.size());
 }
 
 std::string spec_text(const ShardingSpec& spec) {

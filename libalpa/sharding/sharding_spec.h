@@ -47,6 +47,9 @@ Shape tile_origin(const Shape& whole, const ShardingSpec&, const MeshShape&,
 /// How many devices hold each element (partial terms do not count as copies).
 int replica_count(const ShardingSpec&, const MeshShape&);
 
+/// How many different tiles the first `devices` of the mesh hold.
+int different_tiles(const ShardingSpec&, const MeshShape&, int devices);
+
 /// "RR", "S0R", "RS01", "RR+sum1": one letter per dimension, R whole, S<axes> split; scalars "-".
 std::string spec_text(const ShardingSpec&);
 

@@ -93,16 +93,20 @@ TEST(CostModel, OfAnAllReduceOfAllDevicesIsWhatTheInterfaceNeeds) {
 TEST(CostModel, SharesInterfacesAmongTheDevicesThatUseThem) {
   Cluster cluster = v100();
   cluster.between_nodes.latency_s = 0;
-  const auto arrival = [&](int nics, int active) {
+  const auto arrival = [&](int nics, int active, int different) {
     cluster.nics_per_node = nics;
-    return CostModel(cluster).arrival_seconds(kBytes, active) / (kBytes / cluster.between_nodes.bytes_per_s);
+    return CostModel(cluster).arrival_seconds(kBytes, different, active) /
+           (kBytes / cluster.between_nodes.bytes_per_s);
   };
-  EXPECT_DOUBLE_EQ(arrival(1, 8), 8);
-  EXPECT_DOUBLE_EQ(arrival(1, 2), 2);
-  EXPECT_DOUBLE_EQ(arrival(4, 8), 2);
-  EXPECT_DOUBLE_EQ(arrival(4, 1), 1);
-  EXPECT_DOUBLE_EQ(arrival(8, 8), 1);
-  EXPECT_DOUBLE_EQ(arrival(3, 8), 3);  // of three, one has two devices only
+  EXPECT_DOUBLE_EQ(arrival(1, 8, 8), 8);
+  EXPECT_DOUBLE_EQ(arrival(1, 2, 2), 2);
+  EXPECT_DOUBLE_EQ(arrival(4, 8, 8), 2);
+  EXPECT_DOUBLE_EQ(arrival(4, 1, 1), 1);
+  EXPECT_DOUBLE_EQ(arrival(8, 8, 8), 1);
+  EXPECT_DOUBLE_EQ(arrival(3, 8, 8), 3);  // of three, one has two devices only
+  EXPECT_DOUBLE_EQ(arrival(1, 8, 1), 1);  // what all of them get comes once
+  EXPECT_DOUBLE_EQ(arrival(1, 8, 4), 4);
+  EXPECT_DOUBLE_EQ(arrival(4, 8, 1), 0.25);  // a part over each interface
 }
 
 // A profile's messages were timed with all devices of a node at it, so nothing is added for those beside
@@ -113,7 +117,7 @@ TEST(CostModel, AddsNothingToWhatWasMeasuredTogether) {
   profile.cluster.nics_per_node = profile.cluster.devices_per_node;  // as probing says
   profile.collectives = {{CollectiveKind::send, {2, 1}, 1 << 20, 0.003},
                          {CollectiveKind::send, {2, 1}, 1 << 22, 0.012}};
-  EXPECT_DOUBLE_EQ(CostModel(profile).arrival_seconds(1 << 22, 8), 0.012);
+  EXPECT_DOUBLE_EQ(CostModel(profile).arrival_seconds(1 << 22, 8, 8), 0.012);
 }
 
 /// An operator and an all-reduce within a node, that took three and two times what they are estimated to.

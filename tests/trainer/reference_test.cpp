@@ -103,7 +103,7 @@ std::vector<TinyCase> serial_and_mixed() {
        {"gpt", "llama", "bert", "moe", "deepseek_moe", "conformer", "lstm", "gru", "vit", "wrn", "unet"})
     for (const char* method : {"serial", "mixed"})
       cases.push_back({model, method, std::string(method) == "mixed" ? 4 : 1, 4});
-  // The copy of a tied table arrives from the other node in parts.
+  // The copy of a tied table comes from the other node once, for all devices of this one.
   cases.push_back(
       {.model = "gpt", .method = "tensor x data, data x data", .devices = 8, .micro_batches = 2, .nodes = 2});
   return cases;

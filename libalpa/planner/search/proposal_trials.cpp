@@ -11,6 +11,7 @@
 #include "libalpa/plan/check_plan.h"
 #include "libalpa/planner/assemble.h"
 #include "libalpa/planner/predict.h"
+#include "libalpa/planner/transfer_ways.h"
 #include "libalpa/planner/search/met_constraints.h"
 #include "libalpa/planner/search/pipeline_bound.h"
 #include "libalpa/planner/search/work_lower_bound.h"
@@ -162,6 +163,7 @@ Plan ProposalTrials::plan_of(const PricedGraph& priced, const Proposal& proposal
     throw Error(ErrorKind::run_time, fmt::format("{} was put together wrongly: {}", method, error.happened()),
                 "another --method; and report the model file, this is a fault of alpa-plan");
   }
+  choose_transfer_ways(plan, priced.graph, costs_, transfer_strategy(options_));
   predict_steady(plan, priced.graph, costs_);
   return plan;
 }

@@ -114,7 +114,8 @@ double StageEstimates::arrival_s(double bytes, int devices, bool is_apart) const
   if (bytes == 0) return 0;
   const double part = bytes / devices, unpacked_s = costs_.copy_seconds(part);
   if (!is_apart) return costs_.send_seconds(true, part) + unpacked_s;
-  return costs_.arrival_seconds(part, std::min(devices, costs_.cluster().devices_per_node)) + unpacked_s;
+  const int active = std::min(devices, costs_.cluster().devices_per_node);
+  return costs_.arrival_seconds(part, active, active) + unpacked_s;
 }
 
 double StageEstimates::sum(LayerSums Prefix::*part, const TemplateMix& mix, int first, int end) const {

@@ -5,7 +5,6 @@
 #include "libalpa/base/parallel_tasks.h"
 #include "libalpa/cluster/device_facts.h"
 #include "libalpa/sharding/node_price.h"
-#include "libalpa/sharding/transfer.h"
 
 namespace alpa {
 namespace {
@@ -179,12 +178,6 @@ const std::vector<ConversionBytes>& MeshCosts::conversion_bytes(ValueIndex value
                                                                 ConversionEnd end) const {
   const std::lock_guard lock(mutex_);
   return tables_[value]->bytes_from(from, end, conversions_);
-}
-
-int MeshCosts::arriving(ValueIndex state, int layout) const {
-  const LayoutTable& table = layouts(state);
-  return table.find(
-      arriving_layout(table.whole().shape, table.spec(layout), mesh_, costs_.cluster().devices_per_node));
 }
 
 double MeshCosts::reduction_seconds(ValueIndex value, int layout) const {

@@ -70,9 +70,6 @@ class MeshCosts {
   const std::vector<double>& conversion_seconds(ValueIndex value, int from) const;
   const std::vector<ConversionBytes>& conversion_bytes(ValueIndex value, int from, ConversionEnd) const;
 
-  /// In which layout a state's copy that rests in this one arrives from another node (arriving_layout).
-  int arriving(ValueIndex state, int layout) const;
-
   /// Of the terms of a value that leaves its mesh; 0 where it is not partial.
   double reduction_seconds(ValueIndex value, int layout) const;
 

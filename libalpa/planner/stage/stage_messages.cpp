@@ -36,21 +36,8 @@ class Messages {
       const bool early = scope_.planning().overlap != Overlap::none && phase != Phase::update;
       const int tick = state ? clock_.end() - 1 : clock_.begin(phase);
       add_message(v, early ? 0 : tick, early ? clock_.end() : tick + 1,
-                  [&](int layout) { return arriving_bytes(v, layout); });
+                  [&](int layout) { return bytes(v, layout); });
     }
-  }
-
-  /// The pieces; or the parts in which a state's copy comes from another node, with their pieces, then with
-  /// what it takes to put them together. Where its home lies is not known.
-  std::int64_t arriving_bytes(ValueIndex v, int layout) const {
-    const std::int64_t whole = bytes(v, layout);
-    if (scope_.value(v).kind != ValueKind::state) return whole;
-    const int parts = mesh_costs_.arriving(v, layout);
-    if (parts == layout) return whole;
-    const ConversionBytes& gathers =
-        mesh_costs_.conversion_bytes(v, parts, ConversionEnd::in_place)[static_cast<std::size_t>(layout)];
-    const std::int64_t part = bytes(v, parts);
-    return std::max(whole, part + std::max({part, gathers.first, gathers.later}));
   }
 
   /// Those on their way at once: one, unless it passes stages by; then no more than there are micro-batches

@@ -291,20 +291,18 @@ class Builder {
     return runs_per_step(request_, phase_of_transfer(scope_.graph(), v));
   }
 
-  /// Of a tile in that layout on each device, unpacked; a state's copy comes from another node in parts.
+  /// Of a tile in that layout on each device, unpacked.
   double arrival_seconds(ValueIndex v, int layout) const {
     const CostModel& costs = mesh_costs_.costs();
-    const bool is_state = scope_.value(v).kind == ValueKind::state;
-    const ValueIndex made = is_state ? scope_.next_of_state(v) : v;
+    const ValueIndex made = scope_.value(v).kind == ValueKind::state ? scope_.next_of_state(v) : v;
     const bool is_earlier =
         made >= 0 && scope_.node(scope_.value(made).producer).layer < request_.first_layer;
     const bool is_apart = is_earlier ? request_.sides.before_is_apart : request_.sides.after_is_apart;
-    const int parts = is_apart && is_state ? mesh_costs_.arriving(v, layout) : layout;
-    const double bytes = tile_bytes(v, parts), unpacked_s = costs.copy_seconds(bytes);
+    const double bytes = tile_bytes(v, layout), unpacked_s = costs.copy_seconds(bytes);
     if (!is_apart) return costs.send_seconds(true, bytes) + unpacked_s;
     const int active = devices_on_node(request_.mesh, costs.cluster().devices_per_node);
-    const double gathered_s = mesh_costs_.conversion_seconds(v, parts)[static_cast<std::size_t>(layout)];
-    return costs.arrival_seconds(bytes, active) + unpacked_s + gathered_s;
+    const int different = different_tiles(mesh_costs_.layouts(v).spec(layout), request_.mesh, active);
+    return costs.arrival_seconds(bytes, different, active) + unpacked_s;
   }
 
   /// What is no parameter rests as its update takes it; others start from there.

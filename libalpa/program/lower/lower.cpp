@@ -6,7 +6,6 @@
 #include "libalpa/program/lower/memory.h"
 #include "libalpa/program/lower/mesh_lowering.h"
 #include "libalpa/program/lower/message_slots.h"
-#include "libalpa/sharding/transfer.h"
 
 namespace alpa {
 namespace {
@@ -39,31 +38,50 @@ StageIndex first_user(const Placement& placement, const PlannedTransfer& transfe
   return first;
 }
 
-bool leaves_node(const Transfer& transfer, const Cluster& cluster) {
-  return std::ranges::any_of(transfer_pieces(transfer, cluster.devices_per_node),
-                             [&](const TransferPiece& piece) { return !on_one_node(piece, cluster); });
+/// Numbers of channels: the least that no other two stages of the same meshes have, nor of other meshes where
+/// both have the devices of the receiving one pass messages on.
+void set_channels(const Placement& placement, std::vector<StageTransfer>& transfers) {
+  struct Lane {
+    StageIndex from_stage, to_stage;
+    bool passes_on = false;
+    int channel = 0;
+  };
+  std::map<MeshIndex, std::vector<Lane>> lanes;  // of the receiving mesh
+  const auto lane_of = [&](const StageTransfer& transfer) -> Lane& {
+    std::vector<Lane>& of_mesh = lanes[placement.mesh_of_stage(transfer.to_stage)];
+    const auto found = std::ranges::find_if(of_mesh, [&](const Lane& lane) {
+      return lane.from_stage == transfer.from_stage && lane.to_stage == transfer.to_stage;
+    });
+    return found != of_mesh.end() ? *found
+                                  : of_mesh.emplace_back(Lane{transfer.from_stage, transfer.to_stage});
+  };
+  for (const StageTransfer& transfer : transfers) {
+    Lane& lane = lane_of(transfer);
+    lane.passes_on = lane.passes_on || passes_on(transfer.route);
+  }
+  for (auto& [mesh, of_mesh] : lanes)
+    for (auto lane = of_mesh.begin(); lane != of_mesh.end(); ++lane) {
+      const auto is_taken = [&](int channel) {
+        return std::any_of(of_mesh.begin(), lane, [&](const Lane& other) {
+          return other.channel == channel &&
+                 ((other.passes_on && lane->passes_on) ||
+                  placement.mesh_of_stage(other.from_stage) == placement.mesh_of_stage(lane->from_stage));
+        });
+      };
+      while (is_taken(lane->channel)) ++lane->channel;
+    }
+  for (StageTransfer& transfer : transfers) transfer.channel = lane_of(transfer).channel;
 }
 
 std::vector<StageTransfer> transfers_of(const Placement& placement) {
-  const Plan& plan = placement.plan();
   std::vector<StageTransfer> transfers;
-  std::map<std::pair<MeshIndex, MeshIndex>, std::vector<std::pair<StageIndex, StageIndex>>>
-      channels;  // between meshes -> stages
-  for (const PlannedTransfer& transfer : plan.transfers) {
-    const std::pair ends{placement.stage_of_value(transfer.value), first_user(placement, transfer)};
-    const MeshIndex from_mesh = placement.mesh_of_stage(ends.first);
-    auto& stages = channels[{from_mesh, transfer.to_mesh}];
-    const auto found = std::ranges::find(stages, ends);
-    const int channel = static_cast<int>(found - stages.begin());
-    if (found == stages.end()) stages.push_back(ends);
-    Transfer way{value_of(placement.graph(), transfer.value).type, plan.meshes[from_mesh],
-                 plan.meshes[transfer.to_mesh],
-                 without_terms(placement.layout_at_rest(transfer.value, from_mesh)), transfer.layout};
-    if (value_of(placement.graph(), transfer.value).kind == ValueKind::state &&
-        leaves_node(way, plan.cluster))
-      way.to = arriving_layout(way.whole.shape, way.to, way.to_mesh.shape, plan.cluster.devices_per_node);
-    transfers.push_back({std::move(way), transfer.value, ends.first, ends.second, channel});
+  for (const PlannedTransfer& planned : placement.plan().transfers) {
+    Transfer transfer = placement.transfer(planned);
+    TransferRoute route = transfer_route(transfer, planned.way, placement.plan().cluster);
+    transfers.push_back({std::move(transfer), planned.value, placement.stage_of_value(planned.value),
+                         first_user(placement, planned), planned.way, std::move(route)});
   }
+  set_channels(placement, transfers);
   return transfers;
 }
 

@@ -35,7 +35,6 @@ class MeshLowering {
   void receive_values_made_in(Phase);
   void send_to_other_meshes(ValueIndex value);
   void send_state_copies();
-  void receive_state_copy(int transfer, BufferIndex state);
 
   void receive(int transfer, BufferIndex buffer, bool early);
   void send(int transfer, BufferIndex buffer);

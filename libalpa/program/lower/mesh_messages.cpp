@@ -51,21 +51,8 @@ void MeshLowering::send_state_copies() {
     if (!is_state(graph_, value)) continue;
     const BufferIndex buffer = values_.program().state_buffer[uses_.state_at[value]];
     if (placement_.mesh_of_value(value) == mesh_) send(static_cast<int>(t), buffer);
-    if (plan_.transfers[t].to_mesh == mesh_) receive_state_copy(static_cast<int>(t), buffer);
+    if (plan_.transfers[t].to_mesh == mesh_) receive(static_cast<int>(t), buffer, false);
   }
-}
-
-/// Where it arrives in parts, they are put together.
-void MeshLowering::receive_state_copy(int transfer, BufferIndex state) {
-  const StageTransfer& way = transfers_[transfer];
-  const ShardingSpec at_rest = values_.buffer(state).layout;
-  const bool in_parts = way.to != at_rest;
-  const BufferIndex arriving =
-      !in_parts ? state
-                : values_.new_buffer(values_.buffer(state).name, way.value, way.to,
-                                     tile_type(way.whole, way.to, shape()), Residence::segment);
-  receive(transfer, arriving, false);
-  if (in_parts) values_.converted(way.value, arriving, way.to, at_rest, state);
 }
 
 /// The pieces arrive in memory of their own: early, where the mesh computes meanwhile.
@@ -78,11 +65,12 @@ void MeshLowering::receive(int transfer, BufferIndex buffer, bool early) {
 }
 
 /// The pieces leave from memory of their own, so that the mesh goes on while they are on their way. They are
-/// boxes of the tile that do not overlap: what several devices need lies there once.
+/// boxes of the tile that do not overlap, those that the device sends: what several others need is there once.
 void MeshLowering::send(int transfer, BufferIndex buffer) {
-  values_.emit(
-      Send{transfer, buffer,
-           values_.message_memory("sent pieces", values_.buffer(buffer).bytes, message_slots_[transfer])});
+  const StageTransfer& way = transfers_[transfer];
+  const std::int64_t bytes = most_packed_elements(way.route) * dtype_bytes(way.whole.dtype);
+  values_.emit(Send{transfer, buffer,
+                    values_.message_memory("sent pieces", bytes, message_slots_[transfer])});
 }
 
 }  // namespace alpa

@@ -11,6 +11,7 @@
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/overloaded.h"
 #include "libalpa/sharding/node_price.h"
+#include "libalpa/sharding/transfer/transfer_price.h"
 
 namespace alpa {
 namespace {
@@ -49,11 +50,10 @@ double seconds_of(const Program& program, const MeshProgram& stage, const Instru
             return step_seconds(i.step, tile(stage, i.from), tile(stage, i.to), stage.mesh, costs);
           },
           [&](const Shift& i) { return shift_seconds(shifted_bytes(stage, i), stage.mesh, i.axis, costs); },
-          [&](const Send& i) { return copy(i.from); },
+          [&](const Send& i) { return copy(i.packed); },
           [&](const Receive& i) {
-            const Transfer& transfer = program.transfers[i.transfer];
-            return transfer_seconds(transfer_pieces(transfer, program.devices_per_node), transfer.whole.dtype,
-                                    all_costs);
+            const StageTransfer& transfer = program.transfers[i.transfer];
+            return transfer_seconds(transfer.route, transfer.whole.dtype, all_costs);
           },
           [&](const Unpack& i) { return copy(i.to); },
           [&](const GlobalSum& i) {
@@ -105,13 +105,12 @@ class Occupation {
 using Interface = std::pair<DeviceIndex, bool>;  ///< of the network, by its first device; sending
 
 /// The network interfaces that a transfer takes: those that it leaves by and those that it arrives at.
-std::set<Interface> interfaces_of(const Transfer& transfer, const CostModel& costs) {
+std::set<Interface> interfaces_of(const TransferRoute& route, const Cluster& cluster) {
   std::set<Interface> interfaces;
-  const Cluster& cluster = costs.cluster();
-  for (const TransferPiece& piece : transfer_pieces(transfer, cluster.devices_per_node)) {
-    if (on_one_node(piece, cluster)) continue;
-    interfaces.insert({first_on_nic(piece.from_device, costs), true});
-    interfaces.insert({first_on_nic(piece.to_device, costs), false});
+  for (const TransferMessage& message : route.messages) {
+    if (is_on_one_node(message, cluster)) continue;
+    interfaces.insert({first_on_nic(message.from, cluster), true});
+    interfaces.insert({first_on_nic(message.to, cluster), false});
   }
   return interfaces;
 }
@@ -122,9 +121,9 @@ class SharedNetwork {
  public:
   SharedNetwork(const Program& program, const CostModel& costs) {
     std::map<Interface, int> numbers;
-    for (const Transfer& transfer : program.transfers) {
+    for (const StageTransfer& transfer : program.transfers) {
       taken_.emplace_back();
-      for (const Interface& each : interfaces_of(transfer, costs))
+      for (const Interface& each : interfaces_of(transfer.route, costs.cluster()))
         taken_.back().push_back(numbers.try_emplace(each, static_cast<int>(numbers.size())).first->second);
     }
     users_.assign(numbers.size(), 0);

@@ -17,21 +17,10 @@ inline Phase phase_of(SegmentKind kind) {
 }
 
 /// [phase] Of buffers, most at once, with or without what only messages and sums over all ranks need.
-inline std::vector<std::int64_t> live_bytes(const Graph& graph, const MeshProgram& mesh, bool messages) {
+inline std::vector<std::int64_t> live_bytes(const MeshProgram& mesh, bool messages) {
   Indexed<BufferIndex, bool> of_messages(mesh.buffers.size());
   for (const BufferIndex b : mesh.buffers.indices())
     of_messages[b] = mesh.buffers[b].name == "sent pieces" || mesh.buffers[b].name == "received pieces";
-  // The parts in which a state's copy arrives, and what it takes to put them together.
-  for (const Instruction& instruction : mesh.segments.back().instructions) {
-    if (const auto* unpack = std::get_if<Unpack>(&instruction.body)) {
-      const Buffer& to = mesh.buffers[unpack->to];
-      of_messages[unpack->to] =
-          to.residence == Residence::segment && value_of(graph, to.value).kind == ValueKind::state;
-    }
-    if (const auto* convert = std::get_if<Convert>(&instruction.body); convert && of_messages[convert->from])
-      for (const BufferIndex b : {convert->packed, convert->unpacked, convert->to})
-        if (b >= 0) of_messages[b] = mesh.buffers[b].residence == Residence::segment;
-  }
   const auto counts = [&](const Buffer& b) { return messages || !of_messages[mesh.buffers.index_of(b)]; };
   std::int64_t lasting = 0;
   for (const Buffer& buffer : mesh.buffers)

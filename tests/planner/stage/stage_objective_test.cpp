@@ -146,13 +146,12 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
       const bool once = value.producer < 0 || node_of(graph_, value.producer).op->sums_micro_batches;
       const MeshShape& mesh = GetParam().mesh;
       const int per_node = costs_.cluster().devices_per_node;
-      const ShardingSpec arrives = GetParam().on_nodes && value.kind == ValueKind::state
-                                       ? arriving_layout(value.type.shape, layout, mesh, per_node)
-                                       : layout;
-      const auto bytes = static_cast<double>(byte_count(tile_type(value.type, arrives, mesh)));
-      seconds -= (once ? 1 : GetParam().micro_batches) *
-                 (costs_.copy_seconds(bytes) + (GetParam().on_nodes ? costs_.arrival_seconds(bytes, per_node)
-                                                                    : costs_.send_seconds(true, bytes)));
+      const auto bytes = static_cast<double>(byte_count(tile_type(value.type, layout, mesh)));
+      const double arrives_s =
+          GetParam().on_nodes
+              ? costs_.arrival_seconds(bytes, different_tiles(layout, mesh, per_node), per_node)
+              : costs_.send_seconds(true, bytes);
+      seconds -= (once ? 1 : GetParam().micro_batches) * (costs_.copy_seconds(bytes) + arrives_s);
     }
     return seconds;
   }
@@ -169,7 +168,7 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
     for (std::size_t s = 0; s < choices.size(); ++s) {
       const double expected = program_seconds(program, s);
       EXPECT_NEAR(objective_seconds(s, choices[s], solutions[s]), expected, 1e-9 * expected) << "stage " << s;
-      EXPECT_EQ(counted_bytes(s, choices[s], false), live_bytes(graph_, program.meshes[MeshIndex(s)], false))
+      EXPECT_EQ(counted_bytes(s, choices[s], false), live_bytes(program.meshes[MeshIndex(s)], false))
           << "stage " << s;
       expect_room_for_messages(s, choices[s], program.meshes[MeshIndex(s)]);
       // The solution says of itself what was chosen.
@@ -184,7 +183,7 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
   void expect_room_for_messages(std::size_t stage, const std::vector<int>& choice,
                                 const MeshProgram& mesh) const {
     const std::vector<std::int64_t> counted = counted_bytes(stage, choice, true),
-                                    live = live_bytes(graph_, mesh, true);
+                                    live = live_bytes(mesh, true);
     for (const Phase phase : kPhases)
       EXPECT_GE(counted[static_cast<std::size_t>(phase)], live[static_cast<std::size_t>(phase)])
           << "stage " << stage;
@@ -262,7 +261,7 @@ TEST_P(StageObjective, OfAStageThatFitsJustKeepsToTheMemoryThereIs) {
   EXPECT_LE(bytes(known), limit);
   if (GetParam().stages > 1) return;  // its neighbours were not solved
   const Plan plan = assemble(*planning_, requests_, {tight}, "1f1b", costs_.cluster());
-  EXPECT_EQ(std::ranges::max(live_bytes(graph_, lower(graph_, plan).meshes[0_m], true)), bytes(tight));
+  EXPECT_EQ(std::ranges::max(live_bytes(lower(graph_, plan).meshes[0_m], true)), bytes(tight));
 }
 
 class FoldedStageObjective : public StageObjective {
@@ -290,7 +289,7 @@ TEST_P(FoldedStageObjective, IsNearThatOfTheProgram) {
       EXPECT_GE(objective_seconds(s, choices[s], solutions[s]), expected * (1 - 1e-9));
       EXPECT_LE(objective_seconds(s, choices[s], solutions[s]), expected * 1.02);
       const std::vector<std::int64_t> counted = counted_bytes(s, choices[s], false),
-                                      live = live_bytes(graph_, program.meshes[MeshIndex(s)], false);
+                                      live = live_bytes(program.meshes[MeshIndex(s)], false);
       for (const Phase phase : kPhases) {
         const auto p = static_cast<std::size_t>(phase);
         EXPECT_GE(static_cast<double>(counted[p]), 0.99 * static_cast<double>(live[p])) << p;

@@ -12,6 +12,7 @@
 #include "libalpa/planner/stage/mesh_costs.h"
 #include "libalpa/program/order/trace.h"
 #include "tests/program/naive_order.h"
+#include "tests/support/device_transfers.h"
 #include "tests/support/index_literals.h"
 #include "tests/support/small_plans.h"
 
@@ -118,11 +119,7 @@ Program two_messages_between_two_nodes(std::array<std::int64_t, 2> values) {
     one.schedule = {{0, 0}};
     program.meshes.push_back(one);
     if (mesh < 2)
-      program.transfers.push_back({{type,
-                                    {DeviceIndex(mesh), {}},
-                                    {DeviceIndex(mesh + 2), {}},
-                                    replicated_spec(1),
-                                    replicated_spec(1)}});
+      program.transfers.push_back(device_transfer(type, DeviceIndex(mesh), DeviceIndex(mesh + 2)));
   }
   return program;
 }
@@ -153,8 +150,9 @@ TEST(Simulator, OfTransfersThatShareOneEndOnlyBothTakeLonger) {
   Program program = two_messages_between_two_nodes({1 << 20, 1 << 20});
   const double one = seconds_of(program, 2_m, costs), packing = seconds_of(program, 0_m, costs);
   const auto second_goes = [&](int from, int to) {
-    program.meshes[1_m].mesh.first_device = program.transfers[1].from_mesh.first_device = DeviceIndex(from);
-    program.meshes[3_m].mesh.first_device = program.transfers[1].to_mesh.first_device = DeviceIndex(to);
+    program.meshes[1_m].mesh.first_device = DeviceIndex(from);
+    program.meshes[3_m].mesh.first_device = DeviceIndex(to);
+    program.transfers[1] = device_transfer(program.transfers[1].whole, DeviceIndex(from), DeviceIndex(to));
     return simulate(program, costs).step_s;
   };
   EXPECT_NEAR(second_goes(1, 4), packing + 2 * one, 1e-12);  // they leave by the same interface
@@ -298,8 +296,7 @@ Program pipeline(int stages, int micro_batches, const std::string& schedule) {
   const TensorType type{DType::f32, {1}};
   for (int s = 0; s + 1 < stages; ++s)
     for (const auto& [from, to] : {std::pair(s, s + 1), std::pair(s + 1, s)})
-      program.transfers.push_back(
-          {{type, {DeviceIndex(from), {}}, {DeviceIndex(to), {}}, replicated_spec(1), replicated_spec(1)}});
+      program.transfers.push_back(device_transfer(type, DeviceIndex(from), DeviceIndex(to)));
   for (int s = 0; s < stages; ++s) {
     MeshProgram stage;
     stage.mesh = {DeviceIndex(s), {}};
@@ -313,11 +310,11 @@ Program pipeline(int stages, int micro_batches, const std::string& schedule) {
     auto& backward = stage.segments[1].instructions;
     if (s > 0) forward.push_back({Receive{2 * (s - 1), 1_b}});
     forward.push_back({work});
-    if (s + 1 < stages) forward.push_back({Send{2 * s, 1_b, {}}});
+    if (s + 1 < stages) forward.push_back({Send{2 * s, 1_b, 1_b}});
     if (s + 1 < stages) backward.push_back({Receive{2 * s + 1, 1_b}});
     backward.push_back({work});
     backward.push_back({work});
-    if (s > 0) backward.push_back({Send{2 * (s - 1) + 1, 1_b, {}}});
+    if (s > 0) backward.push_back({Send{2 * (s - 1) + 1, 1_b, 1_b}});
     for (const StageRun& run : find_schedule(schedule).order(StageIndex(s), stages, micro_batches))
       stage.schedule.push_back({static_cast<int>(run.kind), run.micro_batch});
     program.meshes.push_back(stage);
