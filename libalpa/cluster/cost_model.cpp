@@ -204,7 +204,8 @@ double CostModel::send_seconds(bool same_node, double bytes) const {
 double CostModel::arrival_seconds(double bytes, int different, int active) const {
   const int per_nic = cluster_.devices_per_nic(), nics = (active + per_nic - 1) / per_nic;
   // Tiles, or a part of one; what no device behind another interface gets too comes over the busiest.
-  const double of_nic = std::max<double>(static_cast<double>(different) / nics, different - active + sharing(active));
+  const double of_nic =
+      std::max<double>(static_cast<double>(different) / nics, different - active + sharing(active));
   return of_nic < 1 ? send_seconds(false, bytes * of_nic)
                     : send_seconds(false, bytes) + nic_seconds(bytes) * (of_nic - 1);
 }

@@ -52,8 +52,8 @@ class CostModel {
 
   double send_seconds(bool same_node, double bytes) const;
 
-  /// Of tiles of so many bytes that each of `active` devices of a node gets from other nodes, `different` ones
-  /// among them: each comes over the node's interfaces once.
+  /// Of tiles of so many bytes that each of `active` devices of a node gets from other nodes, `different`
+  /// ones among them: each comes over the node's interfaces once.
   double arrival_seconds(double bytes, int different, int active) const;
 
   /// For how long messages between nodes that take so many bytes together keep a network interface busy.

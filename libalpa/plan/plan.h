@@ -36,8 +36,8 @@ struct SegmentLayouts {
   bool operator==(const SegmentLayouts&) const = default;
 };
 
-/// A value that a stage of mesh `to_mesh` uses although a stage of another mesh makes it, the layout it arrives
-/// in, and how it gets there.
+/// A value that a stage of mesh `to_mesh` uses although a stage of another mesh makes it, the layout it
+/// arrives in, and how it gets there.
 struct PlannedTransfer {
   ValueIndex value{0};
   MeshIndex to_mesh{0};

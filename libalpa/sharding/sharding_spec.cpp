@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <set>
 #include <cassert>
+#include <set>
 
 #include "libalpa/base/error.h"
 

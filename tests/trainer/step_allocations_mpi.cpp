@@ -7,6 +7,7 @@
 
 #include "libalpa/comm/mpi_communicator.h"
 #include "libalpa/trainer/train.h"
+#include "tests/comm/heard_communicator.h"
 #include "tests/h5/shared_folder.h"
 #include "tests/mpi_main.h"
 #include "tests/trainer/heap_watch.h"
@@ -26,14 +27,13 @@ MPI_Comm duplicate(MPI_Comm of) {
   return copy;
 }
 
-/// Another communicator, heard once a step.
-class HeardSteps final : public Communicator {
+/// Once a step.
+class HeardSteps final : public HeardCommunicator {
  public:
-  explicit HeardSteps(std::unique_ptr<Communicator> inner) : inner_(std::move(inner)) {}
+  using HeardCommunicator::HeardCommunicator;
 
-  void start(Stream& s, const CollectiveCall& call) override { inner_->start(s, call); }
   Progress advance(Stream& s) override {
-    const Progress progress = inner_->advance(s);
+    const Progress progress = HeardCommunicator::advance(s);
     if (progress != Progress::done) return progress;  // the sum of loss and gradient norm, once a step
     ++steps_;
     if (steps_ == kFirst) heap_watch::start();
@@ -42,26 +42,7 @@ class HeardSteps final : public Communicator {
   }
   int steps() const { return steps_; }
 
-  int rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
-  std::int64_t send(Stream& s, const void* data, std::int64_t bytes, int to) override {
-    return inner_->send(s, data, bytes, to);
-  }
-  bool has_left(Stream& s, std::int64_t message) override { return inner_->has_left(s, message); }
-  std::int64_t start_receive(Stream& s, void* data, std::int64_t bytes, int from) override {
-    return inner_->start_receive(s, data, bytes, from);
-  }
-  bool has_arrived(Stream& s, std::int64_t message) override { return inner_->has_arrived(s, message); }
-  void move_sends() override { inner_->move_sends(); }
-  void rest(std::string_view during) override { inner_->rest(during); }
-  void look(std::string_view during) override { inner_->look(during); }
-  void wait_sends(Stream& s) override { inner_->wait_sends(s); }
-  void barrier() override { inner_->barrier(); }
-  void set_nodes(std::vector<int> node_of_rank) override { inner_->set_nodes(std::move(node_of_rank)); }
-  std::unique_ptr<Communicator> split(int color) override { return inner_->split(color); }
-
  private:
-  std::unique_ptr<Communicator> inner_;
   int steps_ = 0;
 };
 

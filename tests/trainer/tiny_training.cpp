@@ -96,6 +96,7 @@ Plan tiny_plan(const TinyCase& c) {
   Log log("test", LogLevel::off);
   PlannerOptions options;
   options.rematerialize = c.rematerialize;
+  options.transfers = c.transfers;
   if (has_named_axes(c)) {
     options.pin = on_named_axes(c);
   } else if (c.method != "mixed" && !shares_meshes(c)) {
@@ -127,6 +128,14 @@ Plan tiny_plan(const TinyCase& c) {
   const Plan shared = on_shared_meshes(plan, graph, mesh_of_stage);
   check_plan(shared, graph);
   return shared;
+}
+
+Plan in_chunks(Plan plan, const TinyCase& c) {
+  if (c.transfers != transfer_strategy_name(TransferStrategy::broadcast)) return plan;
+  for (PlannedTransfer& transfer : plan.transfers) transfer.way.chunks = 3;
+  plan.program_fingerprint = program_fingerprint(lower(tiny_graph(c, plan.micro_batch_samples), plan),
+                                                 tiny_graph(c, plan.micro_batch_samples));
+  return plan;
 }
 
 /// The batch of a step, whatever the inputs of the model are.
@@ -209,7 +218,8 @@ std::string TinyCase::name() const {
                       : rematerialize == Rematerialize::automatic ? "_remat_half"
                       : rematerialize == Rematerialize::selective ? "_remat_selective"
                                                                   : "") +
-                     (nodes > 1 ? "_" + std::to_string(nodes) + "nodes" : "");
+                     (nodes > 1 ? "_" + std::to_string(nodes) + "nodes" : "") +
+                     (transfers != kFastestTransfers ? "_" + transfers : "");
   for (char& c : text)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   return text;
@@ -217,7 +227,7 @@ std::string TinyCase::name() const {
 
 TinyTraining::TinyTraining(const TinyCase& c)
     : options_(tiny_model(c).training),
-      plan_(tiny_plan(c)),
+      plan_(in_chunks(tiny_plan(c), c)),
       graph_(tiny_graph(c, plan_.micro_batch_samples)),
       program_(lower(graph_, plan_)),
       evaluation_(lower(graph_, plan_, Purpose::evaluate)) {

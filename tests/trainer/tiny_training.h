@@ -26,6 +26,8 @@ struct TinyCase {
   Rematerialize rematerialize = Rematerialize::never;
   Precision precision = Precision::f32;
   int nodes = 1;  ///< that have these devices
+  std::string transfers =
+      kFastestTransfers;  ///< "broadcast": in chunks, for which these tensors are too small
 
   std::string name() const;  ///< of letters, digits and '_'
 };

@@ -11,11 +11,11 @@
 #include "libalpa/plan/check_plan.h"
 #include "libalpa/planner/assemble.h"
 #include "libalpa/planner/predict.h"
-#include "libalpa/planner/transfer_ways.h"
 #include "libalpa/planner/search/met_constraints.h"
 #include "libalpa/planner/search/pipeline_bound.h"
 #include "libalpa/planner/search/work_lower_bound.h"
 #include "libalpa/planner/stage_places.h"
+#include "libalpa/planner/transfer_ways.h"
 #include "libalpa/schedule/schedule.h"
 
 namespace alpa {

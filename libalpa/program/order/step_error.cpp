@@ -38,7 +38,8 @@ std::string cost_kind(const Program& program, const MeshProgram& mesh, const Ins
           [](const Send&) { return std::string(kCostOfCopies); },
           [&](const Receive& i) {
             return cost_kind_of_collective(
-                CollectiveKind::send, crosses_nodes(program.transfers[i.transfer].route, program.devices_per_node));
+                CollectiveKind::send,
+                crosses_nodes(program.transfers[i.transfer].route, program.devices_per_node));
           },
           [](const Unpack&) { return std::string(kCostOfCopies); },
           [&](const GlobalSum&) {

@@ -32,7 +32,8 @@ int link_count(const std::vector<Multicast>& multicasts) {
 std::vector<int> fixed_links(const Multicast& multicast) {
   std::vector<int> fixed = multicast.front().links;
   for (const MulticastSender& sender : multicast)
-    std::erase_if(fixed, [&](int link) { return std::ranges::find(sender.links, link) == sender.links.end(); });
+    std::erase_if(fixed,
+                  [&](int link) { return std::ranges::find(sender.links, link) == sender.links.end(); });
   return fixed;
 }
 
@@ -94,13 +95,15 @@ std::vector<int> balanced_senders(const std::vector<Multicast>& multicasts) {
           load = std::max(load, loads[static_cast<std::size_t>(link)] + multicast[s].seconds);
       if (load < least) least = load, best = s;
     }
-    for (const int link : multicast[best].links) loads[static_cast<std::size_t>(link)] += multicast[best].seconds;
+    for (const int link : multicast[best].links)
+      loads[static_cast<std::size_t>(link)] += multicast[best].seconds;
     senders.push_back(static_cast<int>(best));
   }
   return senders;
 }
 
-/// Whenever links get free, the first in `order` that can begin does, from the sender with the least behind it.
+/// Whenever links get free, the first in `order` that can begin does, from the sender with the least behind
+/// it.
 Turns greedy(const std::vector<Multicast>& multicasts, std::vector<int> order) {
   Links links(link_count(multicasts));
   std::vector<double> loads(static_cast<std::size_t>(link_count(multicasts)));
@@ -144,7 +147,8 @@ class Branches {
         bound_s_(bound_s) {
     for (const Multicast& multicast : multicasts) {
       fixed_.push_back(fixed_links(multicast));
-      for (const int link : fixed_.back()) left_s_[static_cast<std::size_t>(link)] += least_seconds(multicast);
+      for (const int link : fixed_.back())
+        left_s_[static_cast<std::size_t>(link)] += least_seconds(multicast);
     }
   }
 
@@ -185,8 +189,8 @@ class Branches {
     for (std::size_t m = 0; m < multicasts_.size(); ++m) {
       if (is_done_[m] || is_like_one_before(m)) continue;
       for (std::size_t s = 0; s < multicasts_[m].size(); ++s)
-        next.push_back({static_cast<int>(m), static_cast<int>(s),
-                        std::max(start_s, links_.free_s(multicasts_[m][s]))});
+        next.push_back(
+            {static_cast<int>(m), static_cast<int>(s), std::max(start_s, links_.free_s(multicasts_[m][s]))});
     }
     std::ranges::stable_sort(next, {}, &MulticastTurn::start_s);
     for (const MulticastTurn& turn : next) {
@@ -196,14 +200,16 @@ class Branches {
       const MulticastSender& sender = multicasts_[m][static_cast<std::size_t>(turn.sender)];
       const Links before = links_;
       links_.take(sender, turn.start_s);
-      for (const int link : fixed_[m]) left_s_[static_cast<std::size_t>(link)] -= least_seconds(multicasts_[m]);
+      for (const int link : fixed_[m])
+        left_s_[static_cast<std::size_t>(link)] -= least_seconds(multicasts_[m]);
       is_done_[m] = true;
       turns_.push_back(turn);
       const double done_s = std::max(end_s, turn.start_s + sender.seconds);
       if (may_be_better(done_s)) branch(turn.start_s, done_s);
       turns_.pop_back();
       is_done_[m] = false;
-      for (const int link : fixed_[m]) left_s_[static_cast<std::size_t>(link)] += least_seconds(multicasts_[m]);
+      for (const int link : fixed_[m])
+        left_s_[static_cast<std::size_t>(link)] += least_seconds(multicasts_[m]);
       links_ = before;
     }
   }
@@ -232,14 +238,16 @@ Turns searched(const std::vector<Multicast>& multicasts) {
   if (offer(in_turn(multicasts, std::vector<int>(multicasts.size())))) return best;
   if (offer(in_turn(multicasts, balanced_senders(multicasts)))) return best;
   const std::size_t visits = multicasts.size() * multicasts.size();
-  const int rounds = static_cast<int>(std::min<std::size_t>(kMostGreedyRounds, kGreedyVisits / std::max<std::size_t>(visits, 1)));
+  const int rounds = static_cast<int>(
+      std::min<std::size_t>(kMostGreedyRounds, kGreedyVisits / std::max<std::size_t>(visits, 1)));
   std::mt19937 random;  // the standard's own seed: the same everywhere
   for (int round = 0; round < rounds; ++round) {
     if (offer(greedy(multicasts, order))) return best;
     for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
   }
   if (multicasts.size() <= kMostInBranches)
-    if (Turns better = Branches(multicasts, best_s, bound_s).best(); !better.empty()) best = std::move(better);
+    if (Turns better = Branches(multicasts, best_s, bound_s).best(); !better.empty())
+      best = std::move(better);
   return best;
 }
 
@@ -256,9 +264,10 @@ std::vector<MulticastTurn> multicast_order(const std::vector<Multicast>& multica
 double multicast_seconds(const std::vector<Multicast>& multicasts, const Turns& turns) {
   double end_s = 0;
   for (const MulticastTurn& turn : turns)
-    end_s = std::max(end_s, turn.start_s + multicasts[static_cast<std::size_t>(turn.multicast)]
-                                                     [static_cast<std::size_t>(turn.sender)]
-                                                         .seconds);
+    end_s = std::max(
+        end_s, turn.start_s +
+                   multicasts[static_cast<std::size_t>(turn.multicast)][static_cast<std::size_t>(turn.sender)]
+                       .seconds);
   return end_s;
 }
 

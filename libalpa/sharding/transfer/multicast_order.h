@@ -21,13 +21,13 @@ struct MulticastTurn {
 
 /// How hard to look (MLSys'23, section 3.2, and its ablation).
 enum class MulticastSearch {
-  none,            ///< the first sender, in the order given
-  balanced,        ///< that with the least to send yet, in the order given
-  order,           ///< the best of these, of randomised greedy orders, and of branch and bound
+  none,      ///< the first sender, in the order given
+  balanced,  ///< that with the least to send yet, in the order given
+  order,     ///< the best of these, of randomised greedy orders, and of branch and bound
 };
 
-/// Who sends each multicast and when, for the last to be done early: a link serves one at a time. In the order
-/// of their begin. Effort is counted, not timed; the same input has the same answer.
+/// Who sends each multicast and when, for the last to be done early: a link serves one at a time. In the
+/// order of their begin. Effort is counted, not timed; the same input has the same answer.
 std::vector<MulticastTurn> multicast_order(const std::vector<Multicast>&, MulticastSearch);
 
 /// When the last one is done.

@@ -76,8 +76,8 @@ const char* transfer_strategy_name(TransferStrategy strategy) {
 }
 
 TransferStrategy find_transfer_strategy(const std::string& name) {
-  const auto found =
-      std::ranges::find_if(kStrategyWords, [&](const TransferStrategyWord& word) { return name == word.name; });
+  const auto found = std::ranges::find_if(
+      kStrategyWords, [&](const TransferStrategyWord& word) { return name == word.name; });
   if (found != std::end(kStrategyWords)) return found->strategy;
   std::vector<std::string> names;
   for (const TransferStrategyWord& word : kStrategyWords) names.push_back(word.name);
@@ -86,7 +86,8 @@ TransferStrategy find_transfer_strategy(const std::string& name) {
 }
 
 std::string transfer_way_text(const TransferWay& way) {
-  return transfer_strategy_name(way.strategy) + (way.chunks > 1 ? fmt::format(" in {} chunks", way.chunks) : "");
+  return transfer_strategy_name(way.strategy) +
+         (way.chunks > 1 ? fmt::format(" in {} chunks", way.chunks) : "");
 }
 
 }  // namespace alpa

@@ -33,8 +33,9 @@ struct BusyDevice {
 std::size_t least_messages(const std::vector<TransferTask>& tasks, TransferStrategy strategy) {
   std::size_t messages = 0;
   for (const TransferTask& task : tasks)
-    messages += strategy == TransferStrategy::global_all_gather ? task.receivers.size() * task.receivers.size()
-                                                                : task.receivers.size();
+    messages += strategy == TransferStrategy::global_all_gather
+                    ? task.receivers.size() * task.receivers.size()
+                    : task.receivers.size();
   return messages;
 }
 
@@ -55,7 +56,8 @@ double transfer_seconds(const TransferRoute& route, DType type, const CostModel&
     const auto link = one_node ? &BusyDevice::within_node : &BusyDevice::between_nodes;
     Busy &sender = busy[message.from].*link, &receiver = busy[message.to].*link;
     double start_s = std::max(sender.sending_s, receiver.receiving_s);
-    if (message.is_passed_on()) start_s = std::max(start_s, arrived_s[static_cast<std::size_t>(message.after)]);
+    if (message.is_passed_on())
+      start_s = std::max(start_s, arrived_s[static_cast<std::size_t>(message.after)]);
     if (!one_node) {
       Busy &out = busy[first_on_nic(message.from, costs.cluster())].nic,
            &in = busy[first_on_nic(message.to, costs.cluster())].nic;
@@ -63,8 +65,7 @@ double transfer_seconds(const TransferRoute& route, DType type, const CostModel&
       out.sending_s = start_s + from.nic_seconds(bytes);
       in.receiving_s = start_s + to.nic_seconds(bytes);
     }
-    arrived_s[m] =
-        start_s + std::max(from.send_seconds(one_node, bytes), to.send_seconds(one_node, bytes));
+    arrived_s[m] = start_s + std::max(from.send_seconds(one_node, bytes), to.send_seconds(one_node, bytes));
     sender.sending_s = receiver.receiving_s = arrived_s[m];
     end_s = std::max(end_s, arrived_s[m]);
   }
@@ -74,8 +75,8 @@ double transfer_seconds(const TransferRoute& route, DType type, const CostModel&
 double least_transfer_seconds(const Transfer& transfer, const CostModel& costs) {
   const Cluster& cluster = costs.cluster();
   const auto node_of = [&](DeviceIndex device) { return device / cluster.devices_per_node; };
-  std::map<int, double> taken_in_s;          // by all interfaces of a node
-  std::map<int, double> rates;               // of all interfaces of a node that holds something
+  std::map<int, double> taken_in_s;  // by all interfaces of a node
+  std::map<int, double> rates;       // of all interfaces of a node that holds something
   double sent_bytes = 0, end_s = 0;
   const auto nics = [&](DeviceIndex device) {
     return costs.on(device).cluster().nics_per_node / costs.on(device).nic_seconds(1);
@@ -101,7 +102,8 @@ double least_transfer_seconds(const Transfer& transfer, const CostModel& costs) 
   return rate > 0 ? std::max(end_s, sent_bytes / rate) : end_s;
 }
 
-TransferWay fastest_way(const Transfer& transfer, const CostModel& costs, std::optional<TransferStrategy> only) {
+TransferWay fastest_way(const Transfer& transfer, const CostModel& costs,
+                        std::optional<TransferStrategy> only) {
   const std::vector<TransferTask> tasks = transfer_tasks(transfer);
   const bool is_multicast =
       std::ranges::any_of(tasks, [](const TransferTask& task) { return task.receivers.size() > 1; });

@@ -56,12 +56,12 @@ using Devices = std::vector<DeviceIndex>;
 std::vector<Devices> by_node(const Devices& devices, const Network& network) {
   std::vector<Devices> nodes;
   for (const DeviceIndex device : devices) {
-    if (nodes.empty() || network.node_of(nodes.back().front()) != network.node_of(device)) nodes.emplace_back();
+    if (nodes.empty() || network.node_of(nodes.back().front()) != network.node_of(device))
+      nodes.emplace_back();
     nodes.back().push_back(device);
   }
-  std::ranges::stable_sort(nodes, std::greater<>(), [&](const Devices& node) {
-    return network.rate_between_nodes(node.front());
-  });
+  std::ranges::stable_sort(nodes, std::greater<>(),
+                           [&](const Devices& node) { return network.rate_between_nodes(node.front()); });
   return nodes;
 }
 
@@ -177,8 +177,8 @@ class RouteMaker {
     return multicast;
   }
 
-  /// What it takes if each device has the box from the one before. Beside interfaces, links within nodes do not
-  /// matter.
+  /// What it takes if each device has the box from the one before. Beside interfaces, links within nodes do
+  /// not matter.
   MulticastSender sending(const Unit& unit, DeviceIndex sender) {
     MulticastSender sending;
     const bool is_near = network_.node_of(sender) == network_.node_of(unit.receivers.front());
@@ -259,23 +259,24 @@ class RouteMaker {
       for (std::size_t part = 0; part < devices; ++part) {
         if (latest[part] < 0) continue;
         const DeviceIndex to = unit.receivers[(part + round) % devices];
-        const DeviceIndex from = by_ring ? unit.receivers[(part + round - 1) % devices] : unit.receivers[part];
+        const DeviceIndex from =
+            by_ring ? unit.receivers[(part + round - 1) % devices] : unit.receivers[part];
         const int message = add(unit, from, to, at(part), at(part + 1), latest[part]);
         if (by_ring) latest[part] = message;
       }
   }
 
   void send_along_chain(const Unit& unit, DeviceIndex sender) {
-    const auto chunks = static_cast<std::size_t>(
-        std::min<std::int64_t>(std::max(way_.chunks, 1), unit.end - unit.begin));
+    const auto chunks =
+        static_cast<std::size_t>(std::min<std::int64_t>(std::max(way_.chunks, 1), unit.end - unit.begin));
     for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
       const std::int64_t begin = unit.begin + share(unit.end - unit.begin, chunk, chunks),
                          end = unit.begin + share(unit.end - unit.begin, chunk + 1, chunks);
       int before = -1;
       DeviceIndex from = sender;
       for (const DeviceIndex to : unit.receivers) {
-        before = add(unit, from, to, begin, end, before,
-                     static_cast<double>(chunk) / static_cast<double>(chunks));
+        before =
+            add(unit, from, to, begin, end, before, static_cast<double>(chunk) / static_cast<double>(chunks));
         from = to;
       }
     }
@@ -304,16 +305,17 @@ bool is_on_one_node(const TransferMessage& message, const Cluster& cluster) {
 }
 
 bool leaves_node(const TransferRoute& route, const Cluster& cluster) {
-  return std::ranges::any_of(route.messages, [&](const TransferMessage& message) {
-    return !is_on_one_node(message, cluster);
-  });
+  return std::ranges::any_of(
+      route.messages, [&](const TransferMessage& message) { return !is_on_one_node(message, cluster); });
 }
 
 bool passes_on(const TransferRoute& route) {
   return std::ranges::any_of(route.messages, &TransferMessage::is_passed_on);
 }
 
-DeviceIndex first_on_nic(DeviceIndex device, const Cluster& cluster) { return Network(cluster).nic_of(device); }
+DeviceIndex first_on_nic(DeviceIndex device, const Cluster& cluster) {
+  return Network(cluster).nic_of(device);
+}
 
 std::int64_t most_packed_elements(const TransferRoute& route) {
   std::set<std::pair<DeviceIndex, int>> sent;
@@ -321,8 +323,8 @@ std::int64_t most_packed_elements(const TransferRoute& route) {
   std::int64_t most = 0;
   for (const TransferMessage& message : route.messages)
     if (!message.is_passed_on() && sent.insert({message.from, message.task}).second)
-      most = std::max(most, packed[message.from] += element_count(
-                                route.tasks[static_cast<std::size_t>(message.task)].extent));
+      most = std::max(most, packed[message.from] +=
+                            element_count(route.tasks[static_cast<std::size_t>(message.task)].extent));
   return most;
 }
 

@@ -42,7 +42,8 @@ bool passes_on(const TransferRoute&);
 /// The first of the devices that send and receive over the same interface as this one.
 DeviceIndex first_on_nic(DeviceIndex, const Cluster&);
 
-/// Of the device that packs most: elements of the boxes of which it sends what it holds, each in full and once.
+/// Of the device that packs most: elements of the boxes of which it sends what it holds, each in full and
+/// once.
 std::int64_t most_packed_elements(const TransferRoute&);
 
 }  // namespace alpa

@@ -69,7 +69,8 @@ TEST(TransferRoute, OfEveryStrategyBringsEachElementOnce) {
       for (const int nics : {1, 2})
         for (const char* from : {"RR", "S0R", "RS1", "S01R"})
           for (const char* to : {"RR", "S0R", "RS0", "S1S0"}) {
-            SCOPED_TRACE(fmt::format("{} in {} chunks, {} NICs: {} -> {}", word.name, chunks, nics, from, to));
+            SCOPED_TRACE(
+                fmt::format("{} in {} chunks, {} NICs: {} -> {}", word.name, chunks, nics, from, to));
             const Transfer transfer{
                 {DType::f32, {12, 20}}, {0_d, {2, 2}}, {4_d, {2, 2}}, parse_spec(from), parse_spec(to)};
             for (const int per_node : {1, 2, 4, 8}) {
@@ -106,7 +107,8 @@ TEST(TransferRoute, SendsWhatTheFormulasSay) {
       const auto sent = [&](const TransferWay& way, bool by_sender) {
         std::int64_t sum = 0;
         for (const TransferMessage& message : transfer_route(transfer, way, cluster).messages)
-          if (!is_on_one_node(message, cluster) && message.is_passed_on() != by_sender) sum += message.elements();
+          if (!is_on_one_node(message, cluster) && message.is_passed_on() != by_sender)
+            sum += message.elements();
         return sum;
       };
       const std::int64_t all = hosts * devices;
@@ -145,8 +147,8 @@ TEST(TransferSeconds, OfOneToManyAreThoseOfTheFormulas) {
       const double all = hosts * devices;
       EXPECT_NEAR(times(transfer, {TransferStrategy::send_receive, 1}, cluster), all, 1e-3);
       EXPECT_NEAR(times(transfer, {TransferStrategy::local_all_gather, 1}, cluster), hosts, 1e-3);
-      EXPECT_NEAR(times(transfer, {TransferStrategy::broadcast, chunks}, cluster),
-                  1 + (hosts - 1.0) / chunks, 1e-3);
+      EXPECT_NEAR(times(transfer, {TransferStrategy::broadcast, chunks}, cluster), 1 + (hosts - 1.0) / chunks,
+                  1e-3);
       const double ring = times(transfer, {TransferStrategy::global_all_gather, 1}, cluster);
       EXPECT_GE(ring, hosts == 1 ? 1 - 1e-3 : 1 + (all - devices) / all);
       EXPECT_LE(ring, 2.1);
@@ -168,7 +170,8 @@ TEST(TransferSeconds, OfASlowNodeAreItsOwn) {
   Cluster two_fast = nodes_of(2, 2);
   fast.name = "fast", slow.name = "slow", two_fast.name = "two";
   const Cluster cluster = cluster_of_parts("mixed", {fast, slow, two_fast});
-  const Transfer transfer{{DType::f32, {1 << 20}}, {0_d, {}}, {2_d, {3, 2}}, parse_spec("R"), parse_spec("R")};
+  const Transfer transfer{
+      {DType::f32, {1 << 20}}, {0_d, {}}, {2_d, {3, 2}}, parse_spec("R"), parse_spec("R")};
   // The chain comes to it last: it takes in at half the rate, and passes nothing on.
   EXPECT_NEAR(times(transfer, {TransferStrategy::broadcast, 64}, cluster), 2, 0.1);
 }
@@ -221,8 +224,8 @@ TEST(TransferSeconds, OfManyToManyAreNearTheBound) {
 TEST(FastestWay, IsTheSimplestWhereNothingIsShared) {
   const CostModel costs(nodes_of(2, 4));
   const auto way = [&](const Shape& shape, const MeshShape& to_mesh, const char* to) {
-    return transfer_way_text(
-        fastest_way({{DType::f32, shape}, {0_d, {2}}, {2_d, to_mesh}, parse_spec("S0"), parse_spec(to)}, costs));
+    return transfer_way_text(fastest_way(
+        {{DType::f32, shape}, {0_d, {2}}, {2_d, to_mesh}, parse_spec("S0"), parse_spec(to)}, costs));
   };
   EXPECT_EQ(way({1 << 20}, {2}, "S0"), "send-receive");
   EXPECT_EQ(way({1 << 20}, {2}, "R"), "local-all-gather");  // within the node all is free

@@ -1,0 +1,438 @@
+// How long tensors take from mesh to mesh between emulated hosts, by each strategy and in each order, beside
+// the time that the strategy's formula says: from one device to many, and from many to many (MLSys'23,
+// sections 3 and 6.1, for hosts of two ranks); the same on the meshes of the paper, simulated.
+//
+//   bench_resharding [--check] [--mbit N] [--only CASE] [--rounds N]
+//
+// Times are in T, that of the whole tensor from one host to another, measured in turn with the rest. Prints
+// how many rows keep to resharding_targets.toml; with --check the exit status says whether all do.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "libalpa/base/clock.h"
+#include "libalpa/base/toml_document.h"
+#include "libalpa/comm/mpi_session.h"
+#include "libalpa/runtime/steps.h"
+#include "libalpa/sharding/transfer/transfer_price.h"
+
+namespace alpa {
+namespace {
+
+constexpr int kRanksOnHost = 2;
+
+struct Case {
+  std::string name;
+  MeshShape from_mesh, to_mesh;
+  Shape shape;  ///< of f32
+  std::string from, to;
+  bool is_largest = false;  ///< of one to many
+};
+
+/// MLSys'23, figure 5: one device to (hosts, devices); sizes in MiB.
+std::vector<Case> one_to_many(const std::vector<std::int64_t>& mebibytes) {
+  std::vector<Case> cases;
+  for (const std::int64_t size : mebibytes)
+    for (const MeshShape& to : {MeshShape{1, 1}, {1, 2}, {2, 1}, {2, 2}, {3, 1}, {3, 2}})
+      cases.push_back({fmt::format("1 -> {} of {} MiB", mesh_text(to), size),
+                       {},
+                       to,
+                       {size << 18},
+                       "R",
+                       "R",
+                       size == std::ranges::max(mebibytes)});
+  return cases;
+}
+
+/// MLSys'23, table 2 and figure 6, of hosts of two; unit tasks of `mebibytes`.
+std::vector<Case> many_to_many(std::int64_t mebibytes) {
+  const std::int64_t columns = mebibytes << 18;  // a row of the first dimension, of f32
+  const auto of_rows = [&](std::int64_t rows) { return Shape{rows, 12, columns / 12 / 2 * 2}; };
+  return {{"case 1", {2, 2}, {2, 2}, of_rows(2), "S0RR", "S0RR"},
+          {"case 2", {2, 2}, {2, 2}, of_rows(2), "RRR", "S0RR"},
+          {"case 3", {2, 2}, {2, 2}, of_rows(4), "RS0R", "S0RR"},
+          {"case 4", {2, 2}, {2, 2}, of_rows(16), "RS01R", "S01RR"},
+          {"case 5", {2, 2}, {2, 2}, of_rows(4), "S1RR", "S0RR"},
+          {"case 6", {2, 2}, {3, 2}, of_rows(6), "S0RR", "S0RR"},
+          {"case 7, 8", {1, 2}, {2, 2}, of_rows(2), "S1RR", "RRR"},
+          {"case 9", {2, 2}, {2, 2}, of_rows(4), "RS0R", "RRS0"}};
+}
+
+Transfer transfer_of(const Case& c, int ranks_on_host) {
+  const int from = std::max(device_count(c.from_mesh), ranks_on_host);
+  // A mesh of one device on each host lies on hosts of as many ranks: the others take no part.
+  return {{DType::f32, c.shape},
+          {DeviceIndex(0), c.from_mesh},
+          {DeviceIndex(from), c.to_mesh},
+          parse_spec(c.from),
+          parse_spec(c.to)};
+}
+
+/// The emulated hosts, or those of the paper, as numbers.
+Cluster hosts_of(double mbit, int devices_on_host, double within_host = 2e9) {
+  Cluster cluster;
+  cluster.name = "emulated";
+  cluster.nodes = 8;
+  cluster.devices_per_node = devices_on_host;
+  cluster.memory_bytes_per_s = cluster.f32_flops_per_s = 1e10;
+  cluster.within_node = {2e-5, within_host};
+  cluster.between_nodes = {1.5e-4, mbit * 1e6 / 8 * 1448 / 1514};  // Ethernet, IP and TCP headers
+  return cluster;
+}
+
+struct Method {
+  const char* name;
+  TransferStrategy strategy;
+  MulticastSearch search = MulticastSearch::order;
+};
+constexpr std::array kMethods{
+    Method{"send/receive", TransferStrategy::send_receive},
+    Method{"local gather", TransferStrategy::local_all_gather},
+    Method{"global gather", TransferStrategy::global_all_gather},
+    Method{"chain, listed", TransferStrategy::broadcast, MulticastSearch::none},
+    Method{"chain, balanced", TransferStrategy::broadcast, MulticastSearch::balanced},
+    Method{"chain, ordered", TransferStrategy::broadcast, MulticastSearch::order},
+};
+
+/// Which of them alpa-plan takes.
+std::size_t chosen(const Transfer& transfer, const Cluster& cluster) {
+  const TransferStrategy strategy = fastest_way(transfer, CostModel(cluster)).strategy;
+  if (strategy == TransferStrategy::broadcast) return kMethods.size() - 1;
+  return static_cast<std::size_t>(std::ranges::find(kMethods, strategy, &Method::strategy) -
+                                  kMethods.begin());
+}
+
+TransferRoute route_of(const Transfer& transfer, const Method& method, const Cluster& cluster) {
+  const TransferWay way = fastest_way(transfer, CostModel(cluster), method.strategy);
+  return transfer_route(transfer, way, cluster, method.search);
+}
+
+/// What a rank does for one transfer, with memory of its own: the instructions that training runs.
+class OneTransfer {
+ public:
+  OneTransfer(const Transfer& transfer, TransferRoute route, Device& device, Communicator& world,
+              int ranks_on_host)
+      : device_(device), world_(world), stream_(device.make_stream()), channels_{&world} {
+    StageTransfer of_stages;
+    static_cast<Transfer&>(of_stages) = transfer;
+    of_stages.route = std::move(route);
+    program_.devices_per_node = ranks_on_host;
+    program_.transfers = {std::move(of_stages)};
+    const DeviceIndex rank(world.rank());
+    const auto is_on = [&](const DeviceMesh& mesh) {
+      return rank >= mesh.first_device && rank < mesh.first_device + device_count(mesh.shape);
+    };
+    sends_ = is_on(transfer.from_mesh);
+    if (!sends_ && !is_on(transfer.to_mesh)) return;
+    mesh_.mesh = sends_ ? transfer.from_mesh : transfer.to_mesh;
+    coordinate_ = coordinate_of(mesh_.mesh, rank);
+    layout_ = sends_ ? transfer.from : transfer.to;
+    const TensorType tile = tile_type(transfer.whole, layout_, mesh_.mesh.shape);
+    const std::int64_t bytes = byte_count(tile);
+    for (const std::int64_t offset : {std::int64_t{0}, bytes}) {
+      Buffer buffer;
+      buffer.tile = tile;
+      buffer.bytes = bytes;
+      buffer.offset = offset;
+      mesh_.buffers.push_back(buffer);
+    }
+    arena_ = device.allocate(2 * bytes);
+    context_.device = &device;
+    context_.stream = stream_.get();
+    context_.arena = arena_.get();
+    context_.channels = &channels_;
+    const StepSite site{graph_, program_, mesh_, coordinate_, rank, device};
+    const BufferIndex whole(0), packed(1);
+    if (sends_) {
+      steps_.push_back(prepare(Send{0, whole, packed}, site));
+    } else {
+      steps_.push_back(prepare(Receive{0, packed}, site));
+      steps_.push_back(prepare(Unpack{0, packed, whole}, site));
+    }
+    for_each_element([&](float& element, std::int64_t number) { element = sends_ ? value_of(number) : -1; });
+  }
+
+  void run() {
+    ++context_.point.step;
+    for (const auto& step : steps_) step->run(context_);
+    world_.wait_sends(*stream_);
+  }
+
+  bool has_it() const {
+    bool all = true;
+    for_each_element(
+        [&](const float& element, std::int64_t number) { all = all && element == value_of(number); });
+    return all;
+  }
+
+ private:
+  static float value_of(std::int64_t number) { return static_cast<float>(number % 16'000'000); }
+
+  /// With its number in the whole tensor.
+  template <class Visit>
+  void for_each_element(Visit visit) const {
+    if (steps_.empty()) return;
+    const Shape& whole = program_.transfers[0].whole.shape;
+    const Shape at = tile_origin(whole, layout_, mesh_.mesh.shape, coordinate_),
+                tile = mesh_.buffers[BufferIndex(0)].tile.shape;
+    auto* elements = static_cast<float*>(arena_->data());
+    for (std::int64_t e = 0; e < element_count(tile); ++e) {
+      std::int64_t number = 0, left = e, stride = 1;
+      for (std::size_t d = whole.size(); d-- > 0; left /= tile[d], stride *= whole[d])
+        number += (at[d] + left % tile[d]) * stride;
+      visit(elements[e], number);
+    }
+  }
+
+  Device& device_;
+  Communicator& world_;
+  std::unique_ptr<Stream> stream_;
+  std::vector<Communicator*> channels_;
+  Graph graph_;
+  Program program_;
+  MeshProgram mesh_;
+  std::vector<int> coordinate_;
+  ShardingSpec layout_;
+  std::unique_ptr<DeviceMemory> arena_;
+  StepContext context_;
+  std::vector<std::unique_ptr<PreparedInstruction>> steps_;
+  bool sends_ = false;
+};
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+struct Targets {
+  double to_three_hosts, of_bound, of_others;
+  std::vector<std::int64_t> rates_mbit, mebibytes_to_many;
+  std::int64_t unit_mebibytes;
+};
+
+Targets read_targets() {
+  TomlDocument document = read_toml(NETWORK_TESTS "/resharding_targets.toml");
+  TomlTable root = document.root();
+  Targets targets{root.number("to_three_hosts"),      root.number("of_bound"),
+                  root.number("of_others"),           root.integers("rates_mbit"),
+                  root.integers("mebibytes_to_many"), root.integer("unit_mebibytes")};
+  document.finish();
+  return targets;
+}
+
+std::vector<Case> cases_of(const Targets& targets, double mbit, const std::string& only) {
+  // At a fifth of the rate so much takes as long.
+  const auto scaled = [&](std::int64_t mebibytes) {
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(mebibytes) * mbit / 1000));
+  };
+  std::vector<std::int64_t> sizes;
+  for (const std::int64_t size : targets.mebibytes_to_many) sizes.push_back(scaled(size));
+  std::vector<Case> cases = one_to_many(sizes);
+  for (Case& c : many_to_many(scaled(targets.unit_mebibytes))) cases.push_back(std::move(c));
+  std::erase_if(cases, [&](const Case& c) { return c.name.find(only) == std::string::npos; });
+  return cases;
+}
+
+/// The part of each rank: for each case a line of rank 0 with T and the seconds of each method, each the
+/// median over rounds in turn of the slowest rank's.
+int measure(double mbit, int rounds, const std::string& only) {
+  MpiSession session(0);
+  {
+    const auto device = make_cpu_device(1);
+    const auto stream = device->make_stream();
+    const auto world = session.make_communicator(*device);
+    world->set_nodes(consecutive_nodes(world->size(), kRanksOnHost));
+    const Cluster cluster = hosts_of(mbit, kRanksOnHost);
+    for (const Case& c : cases_of(read_targets(), mbit, only)) {
+      const Transfer transfer = transfer_of(c, kRanksOnHost);
+      std::vector<std::unique_ptr<OneTransfer>> ways;
+      const ShardingSpec whole = replicated_spec(c.shape.size());
+      const Transfer direct{
+          transfer.whole, {DeviceIndex(0), {}}, {DeviceIndex(kRanksOnHost), {}}, whole, whole};
+      ways.push_back(std::make_unique<OneTransfer>(direct, transfer_route(direct, {}, cluster), *device,
+                                                   *world, kRanksOnHost));
+      for (const Method& method : kMethods)
+        ways.push_back(std::make_unique<OneTransfer>(transfer, route_of(transfer, method, cluster), *device,
+                                                     *world, kRanksOnHost));
+      std::vector<std::vector<double>> seconds(ways.size());
+      for (int round = 0; round <= rounds; ++round)
+        for (std::size_t w = 0; w < ways.size(); ++w) {
+          world->barrier();
+          const double begin_s = monotonic_s();
+          ways[w]->run();
+          float most = static_cast<float>(monotonic_s() - begin_s);
+          world->all_reduce(*stream, &most, 1, DType::f32, Reduction::max);
+          if (round > 0) seconds[w].push_back(most);  // the first makes connections
+          if (round == 0 && !ways[w]->has_it()) {
+            fmt::print("rank {} has not got the tensor: {}, way {}\n", world->rank(), c.name, w);
+            std::exit(1);
+          }
+        }
+      if (world->rank() != 0) continue;
+      for (const auto& of_way : seconds) fmt::print("{} ", median(of_way));
+      fmt::print("\n");
+      std::fflush(stdout);
+    }
+  }
+  session.finish(0);
+  return 0;
+}
+
+std::optional<std::vector<std::vector<double>>> seconds_on_hosts(double mbit, int rounds,
+                                                                 const std::string& only,
+                                                                 const char* program) {
+  constexpr int hosts = 5;
+  const std::string command = fmt::format(
+      "OMP_NUM_THREADS=1 MPIEXEC='{}' PRELOAD='{}' '{}/emulated_hosts.sh' {} {} {} '{}' --measure {} {} '{}'",
+      MPIEXEC, KEEP_CONNECTIONS, NETWORK_TESTS, mbit, hosts, kRanksOnHost, program, mbit, rounds, only);
+  std::vector<std::vector<double>> seconds;
+  FILE* const output = popen(command.c_str(), "r");
+  std::string text;
+  char line[4096];
+  while (output && std::fgets(line, sizeof line, output)) {
+    text += line;
+    std::istringstream numbers(line);
+    seconds.emplace_back(std::istream_iterator<double>(numbers), std::istream_iterator<double>());
+  }
+  const int status = output ? pclose(output) : -1;
+  if (status == 0) return seconds;
+  std::fputs(text.c_str(), stdout);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) return std::nullopt;
+  fmt::print("the ranks have failed\n");
+  std::exit(1);
+}
+
+struct Tally {
+  int reached = 0, all = 0;
+  const char* hold(bool is_reached) {  ///< a mark for the row
+    ++all;
+    reached += is_reached;
+    return is_reached ? " " : "*";
+  }
+};
+
+void print_heading(const char* what) {
+  fmt::print("\n{}\n{:>22} {:>8} {:>6}", what, "case", "T ms", "bound");
+  for (const Method& method : kMethods) fmt::print(" {:>15}", method.name);
+  fmt::print("  as planned\n");
+}
+
+/// By the formulas, in T; of a network that does not wait.
+struct Predicted {
+  double bound = 0;
+  std::size_t chosen = 0;
+  std::array<double, kMethods.size()> methods{};
+};
+
+Predicted predicted(const Transfer& transfer, const Cluster& cluster) {
+  const CostModel costs(cluster);
+  const double whole_s = costs.send_seconds(false, static_cast<double>(byte_count(transfer.whole)));
+  Predicted times;
+  times.chosen = chosen(transfer, cluster);
+  times.bound = least_transfer_seconds(transfer, costs) / whole_s;
+  for (std::size_t m = 0; m < kMethods.size(); ++m)
+    times.methods.at(m) =
+        transfer_seconds(route_of(transfer, kMethods.at(m), cluster), DType::f32, costs) / whole_s;
+  return times;
+}
+
+bool measured_rows(const Targets& targets, double mbit, int rounds, const std::string& only,
+                   const char* program, Tally& tally) {
+  const auto seconds = seconds_on_hosts(mbit, rounds, only, program);
+  if (!seconds) return false;
+  print_heading(
+      fmt::format("{} Mbit/s, hosts of {} ranks, measured (as the formulas say), in T", mbit, kRanksOnHost)
+          .c_str());
+  const std::vector<Case> cases = cases_of(targets, mbit, only);
+  for (std::size_t c = 0; c < cases.size(); ++c) {
+    const std::vector<double>& times = seconds->at(c);
+    const Predicted says = predicted(transfer_of(cases[c], kRanksOnHost), hosts_of(mbit, kRanksOnHost));
+    fmt::print("{:>22} {:>8.1f} {:>6.2f}", cases[c].name, 1e3 * times[0], says.bound);
+    for (std::size_t m = 0; m < kMethods.size(); ++m)
+      fmt::print(" {:>6.2f} ({:>6.2f})", times[m + 1] / times[0], says.methods.at(m));
+    const double taken = times[says.chosen + 1] / times[0], others = std::min(times[1], times[2]) / times[0];
+    fmt::print("  {}", kMethods.at(says.chosen).name);
+    if (cases[c].name.starts_with("case"))
+      fmt::print(", of bound {:.2f}{} of others {:.2f}{}", taken / says.bound,
+                 tally.hold(taken <= targets.of_bound * says.bound), taken / others,
+                 tally.hold(taken <= targets.of_others * others));
+    else if (cases[c].is_largest && cases[c].to_mesh == MeshShape{3, 2})
+      fmt::print(", of T {:.2f}{}", taken, tally.hold(taken <= targets.to_three_hosts));
+    fmt::print("\n");
+  }
+  std::fflush(stdout);
+  return true;
+}
+
+/// The meshes of the paper, hosts of four devices at 10 Gbit/s, by the price that plans have.
+void simulated_rows() {
+  constexpr double mbit = 10'000, nvlink = 5e10;
+  constexpr int devices = 4;
+  const Cluster cluster = hosts_of(mbit, devices, nvlink);
+  print_heading(fmt::format("{} Mbit/s, hosts of {} devices, simulated, in T", mbit, devices).c_str());
+  std::vector<Case> cases;
+  for (const MeshShape& to : {MeshShape{1, 1}, {1, 2}, {1, 3}, {1, 4}, {2, 2}, {3, 2}, {4, 2}})
+    cases.push_back({"1 -> " + mesh_text(to) + " of 1 GiB", {}, to, {1 << 28}, "R", "R"});
+  const Shape shape{1024, 1024, 512}, shape_of_6{3072, 1024, 170};
+  for (const auto& [name, from_mesh, to_mesh, from, to] :
+       {std::tuple{"case 1", MeshShape{2, 4}, MeshShape{2, 4}, "S0RR", "S0RR"},
+        {"case 2", {2, 4}, {2, 4}, "RRR", "S0RR"},
+        {"case 3", {2, 4}, {2, 4}, "RS0R", "S0RR"},
+        {"case 4", {2, 4}, {2, 4}, "RS01R", "S01RR"},
+        {"case 5", {2, 4}, {2, 4}, "S1RR", "S0RR"},
+        {"case 6", {2, 4}, {3, 4}, "S0RR", "S0RR"},
+        {"case 7, 8", {1, 4}, {2, 4}, "S1RR", "RRR"},
+        {"case 9", {2, 4}, {2, 4}, "RS0R", "RRS0"}})
+    cases.push_back({name, from_mesh, to_mesh, std::string(name) == "case 6" ? shape_of_6 : shape, from, to});
+  for (const Case& c : cases) {
+    Transfer transfer = transfer_of(c, devices);
+    // Two devices of a host of the paper's four are a host of two.
+    const bool of_two = c.to_mesh.size() == 2 && c.to_mesh[0] > 1 && c.to_mesh[1] == 2;
+    const Cluster hosts = of_two ? hosts_of(mbit, 2, nvlink) : cluster;
+    if (of_two) transfer = transfer_of(c, 2);
+    const Predicted says = predicted(transfer, hosts);
+    const double whole_s =
+        CostModel(hosts).send_seconds(false, static_cast<double>(byte_count(transfer.whole)));
+    fmt::print("{:>22} {:>8.1f} {:>6.2f}", c.name, 1e3 * whole_s, says.bound);
+    for (const double times : says.methods) fmt::print(" {:>15.2f}", times);
+    fmt::print("  {}\n", kMethods.at(says.chosen).name);
+  }
+}
+
+}  // namespace
+}  // namespace alpa
+
+int main(int argc, char** argv) try {
+  using namespace alpa;
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.size() > 3 && words[0] == "--measure")
+    return measure(std::stod(words[1]), std::stoi(words[2]), words[3]);
+  Targets targets = read_targets();
+  bool check = false;
+  int rounds = 5;
+  std::string only;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--check") check = true;
+    if (i + 1 < words.size() && words[i] == "--mbit") targets.rates_mbit = {std::stoll(words[i + 1])};
+    if (i + 1 < words.size() && words[i] == "--rounds") rounds = std::stoi(words[i + 1]);
+    if (i + 1 < words.size() && words[i] == "--only") only = words[i + 1];
+  }
+  Tally tally;
+  simulated_rows();
+  for (const std::int64_t mbit : targets.rates_mbit)
+    if (!measured_rows(targets, static_cast<double>(mbit), rounds, only, argv[0], tally)) return 77;
+  fmt::print("{} of {} targets reached\n", tally.reached, tally.all);
+  return check && tally.reached < tally.all ? 1 : 0;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "error: {}\n", error.what());
+  return 1;
+}
