@@ -106,6 +106,13 @@ void check_prediction(const std::filesystem::path& path, const Plan& plan, const
       checker.refuse(fmt::format("/prediction/time, row {}: the times of the mesh add up to {}, expected {}",
                                  m, sum, p.step_s));
   }
+  for (std::size_t t = 0; t < std::min(p.transfers.size(), again.transfers.size()); ++t) {
+    const TransferPrediction &found = p.transfers[t], &expected = again.transfers[t];
+    checker.same("/prediction/transfers/sent", t, found.bytes, expected.bytes);
+    checker.same("/prediction/transfers/sent_between_nodes", t, found.bytes_between_nodes,
+                 expected.bytes_between_nodes);
+    if (from_cluster) checker.near("/prediction/transfers/time", t, found.seconds, expected.seconds);
+  }
   if (p.lower_bound_s > p.step_s * (1 + kRounding))
     checker.refuse("/prediction/lower_bound_s", 0, p.lower_bound_s,
                    fmt::format("at most step_s: {}", p.step_s));

@@ -122,6 +122,9 @@ std::string figures_text(const PlanFacts& f, const StageFacts& s) {
   std::string text =
       fmt::format("  time    compute {}, collectives {}, transfers {}, idle {}\n", share(p.compute_s),
                   share(p.collective_s), share(p.transfer_s), share(p.idle_s));
+  if (p.hidden != HiddenTime{})
+    text += fmt::format("          beside computation: collectives {}, transfers {}\n",
+                        share(p.hidden.collective_s), share(p.hidden.transfer_s));
   text += fmt::format(
       "  memory  {} of {} per device: parameters {}, optimizer {}, gradients {}, activations {} x {} in "
       "flight, "
@@ -136,16 +139,35 @@ std::string figures_text(const PlanFacts& f, const StageFacts& s) {
   return text;
 }
 
+/// "a, b and 3 more"
+std::string names_text(const std::vector<std::string>& names) {
+  constexpr std::size_t most_named = 4;
+  const std::size_t named = std::min(most_named, names.size());
+  std::string text =
+      fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(named), ", "));
+  return names.size() > named ? text + fmt::format(" and {} more", names.size() - named) : text;
+}
+
 std::string layouts_text(const char* title, const std::vector<LayoutGroup>& groups) {
   if (groups.empty()) return "";
   std::string text = fmt::format("  {}\n", title);
   for (const LayoutGroup& group : groups) {
-    constexpr std::size_t most_named = 4;
-    const std::size_t named = std::min(most_named, group.names.size());
-    text += fmt::format(
-        "    {:>3} x {}: {}", group.count, group.layout,
-        fmt::join(group.names.begin(), group.names.begin() + static_cast<std::ptrdiff_t>(named), ", "));
-    text += group.names.size() > named ? fmt::format(" and {} more\n", group.names.size() - named) : "\n";
+    text += fmt::format("    {:>3} x {}: {}\n", group.count, group.layout, names_text(group.names));
+  }
+  return text;
+}
+
+std::string arrivals_text(const StageFacts& s) {
+  std::string text;
+  for (const ArrivalGroup& a : s.arrivals) {
+    text += text.empty() ? "  what comes from other stages, each time\n" : "";
+    text +=
+        fmt::format("    {:>3} x {} from stage {}, {} -> {}, {}: {}, {}{}: {}\n", a.names.size(), a.type,
+                    a.from_stage, a.from, a.to, a.way, seconds_text(a.each.seconds), bytes_text(a.each.bytes),
+                    a.each.bytes_between_nodes > 0
+                        ? fmt::format(", {} of it between nodes", bytes_text(a.each.bytes_between_nodes))
+                        : "",
+                    names_text(a.names));
   }
   return text;
 }
@@ -164,7 +186,7 @@ std::string stage_text(const PlanFacts& f, const StageFacts& s) {
   text += layouts_text("optimizer state that lies otherwise than its parameter", s.tensors.optimizer) +
           layouts_text("sums of gradients that lie otherwise than their parameter", s.tensors.gradients) +
           layouts_text("activations, saved for the backward, that are split", s.tensors.activations) +
-          "  forward work (factor:axis that is split)\n";
+          arrivals_text(s) + "  forward work (factor:axis that is split)\n";
   for (const WorkGroup& work : s.forward_work)
     text += fmt::format("    {:>3} x {:<20} {}\n", work.count, work.op, work.how);
   return text;

@@ -69,11 +69,26 @@ struct MeshTime {
   bool operator==(const MeshTime&) const = default;
 };
 
+/// Communication of a mesh in a step that takes it no time of its own.
+struct HiddenTime {
+  double collective_s = 0;  ///< behind computation
+  double transfer_s = 0;    ///< behind computation and collectives
+  bool operator==(const HiddenTime&) const = default;
+};
+
 /// What the simulator says of one mesh in one step.
 struct MeshPrediction : MeshTime {
+  HiddenTime hidden;
   MemoryUse memory;
   std::int64_t in_flight = 1;  ///< micro-batches whose activations are held at once
   bool operator==(const MeshPrediction&) const = default;
+};
+
+/// What a transfer takes each time.
+struct TransferPrediction {
+  double seconds = 0;                               ///< alone on the network
+  std::int64_t bytes = 0, bytes_between_nodes = 0;  ///< of all its messages
+  bool operator==(const TransferPrediction&) const = default;
 };
 
 /// Another plan that was tried, and what became of it.
@@ -106,9 +121,10 @@ struct Prediction {
   std::string bound_covers;     ///< those plans, in words
   bool hit_time_limit = false;  ///< the search was cut short, by the clock or on request
   Indexed<MeshIndex, MeshPrediction> meshes;
-  std::vector<Candidate> candidates;         ///< best first
-  int estimated_operators = 0;               ///< costs that no measurement backs
-  std::vector<ConstraintPrice> constraints;  ///< that the plan was found under
+  std::vector<TransferPrediction> transfers;  ///< [transfer of the plan]
+  std::vector<Candidate> candidates;          ///< best first
+  int estimated_operators = 0;                ///< costs that no measurement backs
+  std::vector<ConstraintPrice> constraints;   ///< that the plan was found under
   double unconstrained_s = 0;  ///< step of the plan that is found without any of them; 0: not known
   bool operator==(const Prediction&) const = default;
 

@@ -26,6 +26,8 @@ void visit_time(Time& t, Seconds&& seconds) {
 template <class Prediction, class Seconds, class Bytes>
 void visit_prediction(Prediction& p, Seconds&& seconds, Bytes&& bytes) {
   visit_time(p, seconds);
+  seconds("hidden_collectives", p.hidden.collective_s);
+  seconds("hidden_transfers", p.hidden.transfer_s);
   bytes("parameters", p.memory.parameters);
   bytes("optimizer", p.memory.optimizer);
   bytes("gradients", p.memory.gradients);

@@ -50,6 +50,8 @@ class PlanReader {
     read_stages(plan);
     read_layouts(plan);
     read_prediction(plan.prediction, std::ssize(plan.meshes));
+    if (file_.has("/prediction/transfers"))  // not known before 4.5
+      read_transfer_predictions(plan.prediction, {std::ssize(plan.transfers)});
     return plan;
   }
 
@@ -161,9 +163,12 @@ class PlanReader {
     const auto strategy = file_.strings("/transfers/strategy", rows);
     const auto chunks = file_.int64s("/transfers/chunks", rows);
     for (std::size_t i = 0; i < plan.transfers.size(); ++i) {
-      if (chunks[i] < 1 || chunks[i] > kMostTransferChunks)
-        refuse(fmt::format("/transfers/chunks has {}, expected 1 to {}", chunks[i], kMostTransferChunks));
-      plan.transfers[i].way = {find_transfer_strategy(strategy[i]), static_cast<int>(chunks[i])};
+      const TransferStrategy found = find_transfer_strategy(strategy[i]);
+      const int most = found == TransferStrategy::broadcast ? kMostTransferChunks : 1;
+      if (chunks[i] < 1 || chunks[i] > most)
+        refuse(
+            fmt::format("/transfers/chunks has {} of a {}, expected 1 to {}", chunks[i], strategy[i], most));
+      plan.transfers[i].way = {found, static_cast<int>(chunks[i])};
     }
   }
 
@@ -225,7 +230,10 @@ class PlanReader {
     visit_prediction(
         names,
         [&](const char* name, double) {
-          times[name] = seconds(std::string("/prediction/time/") + name, meshes);
+          const std::string column = std::string("/prediction/time/") + name;
+          const bool is_new = std::string_view(name).starts_with("hidden");  // not known before 4.5
+          times[name] = is_new && !file_.has(column) ? std::vector<double>(prediction.meshes.size())
+                                                     : seconds(column, meshes);
         },
         [&](const char* name, std::int64_t) {
           bytes[name] = counts(std::string("/prediction/memory/") + name, meshes);
@@ -253,6 +261,14 @@ class PlanReader {
     for (std::size_t i = 0; i < method.size(); ++i)
       visit_time(prediction.candidates[i].busiest, [&](const char* name, double& v) { v = times[name][i]; });
     if (file_.has("/constraints")) read_constraints(prediction);
+  }
+
+  void read_transfer_predictions(Prediction& prediction, const Shape& rows) const {
+    const auto time = seconds("/prediction/transfers/time", rows);
+    const auto sent = counts("/prediction/transfers/sent", rows),
+               between_nodes = counts("/prediction/transfers/sent_between_nodes", rows);
+    for (std::size_t i = 0; i < time.size(); ++i)
+      prediction.transfers.push_back({time[i], sent[i], between_nodes[i]});
   }
 
   void read_constraints(Prediction& prediction) const {

@@ -103,6 +103,16 @@ void write_prediction(H5Writer& file, const Prediction& prediction) {
         [&](const char* name, std::int64_t b) { bytes[name].push_back(b); });
   for (const auto& [name, column] : seconds) file.column("/prediction/time/" + name, column, "s");
   for (const auto& [name, column] : bytes) file.column("/prediction/memory/" + name, column, "byte");
+  std::vector<double> transfer_s;
+  std::vector<std::int64_t> sent, sent_between_nodes;
+  for (const TransferPrediction& transfer : prediction.transfers) {
+    transfer_s.push_back(transfer.seconds);
+    sent.push_back(transfer.bytes);
+    sent_between_nodes.push_back(transfer.bytes_between_nodes);
+  }
+  file.column("/prediction/transfers/time", transfer_s, "s");
+  file.column("/prediction/transfers/sent", sent, "byte");
+  file.column("/prediction/transfers/sent_between_nodes", sent_between_nodes, "byte");
   std::vector<std::int64_t> in_flight;
   for (const MeshPrediction& mesh : prediction.meshes) in_flight.push_back(mesh.in_flight);
   file.column("/prediction/in_flight", in_flight, "1");

@@ -8,9 +8,10 @@
 namespace alpa {
 namespace {
 
-std::vector<Word<Overlap>> overlap_option() {
-  std::vector<Word<Overlap>> words;
-  for (const OverlapWord& word : overlap_words()) words.push_back({word.name, word.overlap, word.described});
+std::vector<Word<std::string>> overlap_option() {
+  std::vector<Word<std::string>> words{
+      {kFastestOverlap, kFastestOverlap, "what is fastest for the stages of the plan"}};
+  for (const OverlapWord& word : overlap_words()) words.push_back({word.name, word.name, word.described});
   return words;
 }
 
@@ -67,6 +68,11 @@ StageEffort stage_effort(PlannerEffort effort) {
 
 int mesh_axes(const PlannerOptions& options) {
   return options.mesh_axes > 0 ? options.mesh_axes : stage_effort(options.effort).mesh_axes;
+}
+
+std::optional<Overlap> overlap(const PlannerOptions& options) {
+  if (options.overlap == kFastestOverlap) return std::nullopt;
+  return find_overlap(options.overlap);
 }
 
 std::optional<TransferStrategy> transfer_strategy(const PlannerOptions& options) {

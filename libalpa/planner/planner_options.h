@@ -38,6 +38,9 @@ inline bool may_keep_less(Rematerialize asked) {
 /// Of how tensors get from stage to stage: each as is fastest.
 inline constexpr const char* kFastestTransfers = "auto";
 
+/// Of what to overlap: what is fastest for a plan's own stages.
+inline constexpr const char* kFastestOverlap = "auto";
+
 /// How much work the search does. The same effort finds the same plan.
 enum class PlannerEffort { quick, normal, thorough };
 
@@ -69,9 +72,9 @@ struct PlannerOptions {
   int micro_batches = 0;        ///< 0: the planner chooses
   std::string method = "auto";  ///< of planner_methods()
   int layers = 0;  ///< clusters of the model's layers that stages may be cut between; 0: the planner chooses
-  std::string schedule = kAnySchedule;  ///< or one of the table of schedules
-  Overlap overlap = Overlap::none;
-  std::string transfers = kFastestTransfers;  ///< or one strategy for all
+  std::string schedule = kAnySchedule;                ///< or one of the table of schedules
+  std::string overlap = overlap_name(Overlap::none);  ///< or kFastestOverlap
+  std::string transfers = kFastestTransfers;          ///< or one strategy for all
   Rematerialize rematerialize = Rematerialize::automatic;
   PlannerEffort effort = PlannerEffort::normal;
   double time_limit_s = 240;  ///< safety cap on the whole search, wall seconds
@@ -90,6 +93,9 @@ struct PlannerOptions {
 
 /// The most axes of a stage's mesh, chosen by the options or by their effort.
 int mesh_axes(const PlannerOptions&);
+
+/// That of every plan; none: of each the fastest that fits.
+std::optional<Overlap> overlap(const PlannerOptions&);
 
 /// That of all transfers; none: of each the fastest.
 std::optional<TransferStrategy> transfer_strategy(const PlannerOptions&);

@@ -11,8 +11,9 @@
 namespace alpa {
 namespace {
 
-void put(Plan& plan, const Program& program, const Timeline& timeline) {
+void put(Plan& plan, const Program& program, const Timeline& timeline, const CostModel& costs) {
   plan.prediction.step_s = timeline.step_s;
+  plan.prediction.transfers = transfer_predictions(program, costs);
   plan.prediction.meshes = mesh_predictions(program, timeline);
 }
 
@@ -42,6 +43,8 @@ Timeline extended(const Timeline& earlier, Timeline later, double times) {
     extend(from.collective_s, to.collective_s);
     extend(from.transfer_s, to.transfer_s);
     later.step_s = std::max(later.step_s, to.compute_s + to.collective_s + to.transfer_s);
+    extend(earlier.hidden[m].collective_s, later.hidden[m].collective_s);
+    extend(earlier.hidden[m].transfer_s, later.hidden[m].transfer_s);
   }
   for (MeshTime& mesh : later.meshes)
     mesh.idle_s = later.step_s - (mesh.compute_s + mesh.collective_s + mesh.transfer_s);
@@ -52,7 +55,7 @@ Timeline extended(const Timeline& earlier, Timeline later, double times) {
 
 void predict(Plan& plan, const Graph& graph, const CostModel& costs) {
   Program program = lower(graph, plan);
-  put(plan, program, simulate(program, costs));
+  put(plan, program, simulate(program, costs), costs);
   if (const int steady = steady_state(plan).steady(); steady < plan.micro_batches)
     set_micro_batches(program, plan, steady);  // the others are like the last of these
   verify(program);
@@ -82,7 +85,7 @@ void predict_steady(Plan& plan, const Graph& graph, const CostModel& costs) {
     timeline = extended(simulate(program, costs), std::move(timeline),
                         static_cast<double>(all - state.steady()) / state.repeats);
   }
-  put(plan, program, timeline);
+  put(plan, program, timeline, costs);
 }
 
 }  // namespace alpa

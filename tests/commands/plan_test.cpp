@@ -71,15 +71,17 @@ TEST_F(PlanCommands, ClaimNoBoundOfPlansThatOverlap) {
   EXPECT_THAT(output_of("alpa-plan explain plan.h5"),
               AllOf(HasSubstr("above the best of"), Not(HasSubstr("overlap"))));
   make_plan("beside", "--devices 2 --overlap all");
-  EXPECT_THAT(output_of("alpa-plan explain beside.h5"),
-              AllOf(HasSubstr(", overlap all, by "), HasSubstr("no lower bound is known of plans that overlap")));
+  EXPECT_THAT(
+      output_of("alpa-plan explain beside.h5"),
+      AllOf(HasSubstr(", overlap all, by "), HasSubstr("no lower bound is known of plans that overlap")));
 }
 
 TEST_F(PlanCommands, RecordTheOptionsInEffectInThePlan) {
   make_plan("plan", "--method zero-2 --devices 2 --rematerialize never");
   EXPECT_THAT(H5Reader(path("plan.h5"), "alpa-plan", "4.0").text_attribute("/provenance", "settings"),
               StartsWith("{devices = 2, micro_batches = 0, method = \"zero-2\", schedule = \"auto\", "
-                         "overlap = \"none\", rematerialize = \"never\", effort = \"normal\", mesh_axes = 0, "
+                         "overlap = \"none\", transfers = \"auto\", rematerialize = \"never\", effort = "
+                         "\"normal\", mesh_axes = 0, "
                          "time_limit = 240.0, "));
 }
 

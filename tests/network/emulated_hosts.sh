@@ -4,9 +4,9 @@
 # have only the network.
 #   emulated_hosts.sh MBIT HOSTS RANKS_ON_HOST PROGRAM [ARG...]        e.g.  emulated_hosts.sh 200 2 2 ./test
 # MBIT is the rate in Mbit/s, or none. Ends with 77 and says why where hosts cannot be emulated. Environment: MPIEXEC (mpiexec),
-# PRELOAD (a library for the ranks).
+# PRELOAD (a library for the ranks), SLOW_HOST (HOST:MBIT, one of another rate), NICS (1: links of a host, of as many ranks each).
 set -euo pipefail
-[ $# -ge 4 ] || { sed -n '2,7p' "$0" >&2; exit 2; }
+[ $# -ge 4 ] || { sed -n '2,8p' "$0" >&2; exit 2; }
 
 if [ -z "${EMULATED_HOSTS_INSIDE:-}" ]; then
   for tool in unshare nsenter ip tc; do
@@ -17,7 +17,7 @@ if [ -z "${EMULATED_HOSTS_INSIDE:-}" ]; then
     2>/dev/null || { echo "skipped: this machine lets its users make no network namespaces with shaped links"; exit 77; }
   EMULATED_HOSTS_INSIDE=1 exec "${namespaces[@]}" "$0" "$@"
 fi
-mbit=$1 hosts=$2 ranks=$3
+mbit=$1 hosts=$2 ranks=$3 nics=${NICS:-1} slow_host=${SLOW_HOST:-none:}
 shift 3
 # An idle link saves up the right to send so much at once, which no real one does and which hides messages behind computations.
 # So it is little, in short pieces (the kernel hands down 64 KiB otherwise): a quarter of a millisecond. But the more ranks keep
@@ -27,10 +27,12 @@ burst_kb=$(((hosts * ranks - 1) * ${mbit/none/1000} / 32))
 mount -t tmpfs none /run
 mkdir /run/netns
 
-shape() { # namespace, device, what may wait
+shape() { # host, namespace, device, what may wait
   [ "$mbit" != none ] || return 0
-  ip -n "$1" link set "$2" gso_max_size $((1024 * (burst_kb < 192 ? burst_kb / 3 : 64)))
-  tc -n "$1" qdisc add dev "$2" root tbf rate "${mbit}mbit" burst ${burst_kb}kb $3 $4
+  local rate=$mbit
+  [ "$1" != "${slow_host%%:*}" ] || rate=${slow_host##*:}
+  ip -n "$2" link set "$3" gso_max_size $((1024 * (burst_kb < 192 ? burst_kb / 3 : 64)))
+  tc -n "$2" qdisc add dev "$3" root tbf rate "${rate}mbit" burst ${burst_kb}kb $4 $5
 }
 
 ip netns add switch
@@ -39,7 +41,10 @@ ip -n switch link add ports type bridge stp_state 0 forward_delay 0
 ip -n switch address add 10.77.255.254/16 dev ports
 ip -n switch link set ports up
 list=
-for ((h = 0; h < hosts; ++h)); do
+mkdir /run/ipc
+for ((h = 0; h < hosts * nics; ++h)); do # a link of a host is a network of its own; who shares memory is told by another
+  ((h % nics)) || { touch /run/ipc/$((h / nics)) && unshare --ipc=/run/ipc/$((h / nics)) true; }
+  ln -s $((h / nics)) "/run/ipc/host$h"
   ip netns add "host$h"
   ip link add eth0 netns "host$h" type veth peer name "port$h" netns switch
   ip -n "host$h" link set lo up
@@ -50,9 +55,9 @@ for ((h = 0; h < hosts; ++h)); do
   ip netns exec "host$h" sysctl -qw net.ipv4.tcp_congestion_control=reno
   # A host keeps what it cannot send yet (1000 packets, as Linux does), a port of a switch drops it. With 5 ms on hosts too,
   # some kernels drop there what programs hand down at once, and all-to-alls of 8 ranks take twice as long.
-  shape "host$h" eth0 limit 1500kb
-  shape switch "port$h" latency 5ms
-  list+=${list:+,}host$h:$ranks
+  shape $((h / nics)) "host$h" eth0 limit 1500kb
+  shape $((h / nics)) switch "port$h" latency 5ms
+  list+=${list:+,}host$h:$((ranks / nics))
 done
 
 # The launcher of MPICH calls this as it would call ssh: [-option...] HOST COMMAND... The IPC namespace decides who shares
@@ -62,7 +67,7 @@ cat >/run/remote <<'EOF'
 while [ "${1#-}" != "$1" ]; do shift; done
 host=$1
 shift
-exec nsenter --net=/run/netns/"$host" unshare --uts --ipc sh -c "hostname $host; exec $*"
+exec nsenter --net=/run/netns/"$host" --ipc=/run/ipc/"$host" unshare --uts sh -c "hostname $host; exec $*"
 EOF
 chmod +x /run/remote
 [ -z "${PRELOAD:-}" ] || export LD_PRELOAD=$PRELOAD

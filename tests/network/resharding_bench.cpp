@@ -28,8 +28,6 @@
 namespace alpa {
 namespace {
 
-constexpr int kRanksOnHost = 2;
-
 struct Case {
   std::string name;
   MeshShape from_mesh, to_mesh;
@@ -38,11 +36,12 @@ struct Case {
   bool is_largest = false;  ///< of one to many
 };
 
-/// MLSys'23, figure 5: one device to (hosts, devices); sizes in MiB.
-std::vector<Case> one_to_many(const std::vector<std::int64_t>& mebibytes) {
+/// MLSys'23, figure 5: one device to meshes of (hosts, devices).
+std::vector<Case> one_to_many(const std::vector<std::int64_t>& mebibytes,
+                              const std::vector<MeshShape>& meshes) {
   std::vector<Case> cases;
   for (const std::int64_t size : mebibytes)
-    for (const MeshShape& to : {MeshShape{1, 1}, {1, 2}, {2, 1}, {2, 2}, {3, 1}, {3, 2}})
+    for (const MeshShape& to : meshes)
       cases.push_back({fmt::format("1 -> {} of {} MiB", mesh_text(to), size),
                        {},
                        to,
@@ -67,9 +66,9 @@ std::vector<Case> many_to_many(std::int64_t mebibytes) {
           {"case 9", {2, 2}, {2, 2}, of_rows(4), "RS0R", "RRS0"}};
 }
 
-Transfer transfer_of(const Case& c, int ranks_on_host) {
-  const int from = std::max(device_count(c.from_mesh), ranks_on_host);
-  // A mesh of one device on each host lies on hosts of as many ranks: the others take no part.
+/// The source begins at the first device, the destination on the next host.
+Transfer transfer_of(const Case& c, int devices_on_host) {
+  const int from = std::max(device_count(c.from_mesh), devices_on_host);
   return {{DType::f32, c.shape},
           {DeviceIndex(0), c.from_mesh},
           {DeviceIndex(from), c.to_mesh},
@@ -77,10 +76,10 @@ Transfer transfer_of(const Case& c, int ranks_on_host) {
           parse_spec(c.to)};
 }
 
-/// The emulated hosts, or those of the paper, as numbers.
+/// Hosts as numbers.
 Cluster hosts_of(double mbit, int devices_on_host, double within_host = 2e9) {
   Cluster cluster;
-  cluster.name = "emulated";
+  cluster.name = "hosts";
   cluster.nodes = 8;
   cluster.devices_per_node = devices_on_host;
   cluster.memory_bytes_per_s = cluster.f32_flops_per_s = 1e10;
@@ -88,6 +87,25 @@ Cluster hosts_of(double mbit, int devices_on_host, double within_host = 2e9) {
   cluster.between_nodes = {1.5e-4, mbit * 1e6 / 8 * 1448 / 1514};  // Ethernet, IP and TCP headers
   return cluster;
 }
+
+/// Emulated hosts, and what is measured on them.
+struct Setting {
+  std::string name;
+  int hosts = 5, ranks_on_host = 2, nics = 1;
+  int slow_host = -1;  ///< which has half the rate
+  double mbit = 0;
+  std::vector<Case> cases;
+
+  Cluster cluster() const {
+    Cluster equal = hosts_of(mbit, ranks_on_host);
+    equal.nics_per_node = nics;
+    if (slow_host < 0) return equal;
+    Cluster before = equal, slow = hosts_of(mbit / 2, ranks_on_host), behind = equal;
+    before.nodes = slow_host, slow.nodes = 1, behind.nodes = hosts - slow_host - 1;
+    before.name = "before", slow.name = "slow", behind.name = "behind";
+    return cluster_of_parts("hosts", {before, slow, behind});
+  }
+};
 
 struct Method {
   const char* name;
@@ -229,40 +247,54 @@ Targets read_targets() {
   return targets;
 }
 
-std::vector<Case> cases_of(const Targets& targets, double mbit, const std::string& only) {
+std::vector<Setting> settings_of(const Targets& targets, double mbit, const std::string& only) {
   // At a fifth of the rate so much takes as long.
   const auto scaled = [&](std::int64_t mebibytes) {
     return std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(mebibytes) * mbit / 1000));
   };
   std::vector<std::int64_t> sizes;
   for (const std::int64_t size : targets.mebibytes_to_many) sizes.push_back(scaled(size));
-  std::vector<Case> cases = one_to_many(sizes);
-  for (Case& c : many_to_many(scaled(targets.unit_mebibytes))) cases.push_back(std::move(c));
-  std::erase_if(cases, [&](const Case& c) { return c.name.find(only) == std::string::npos; });
-  return cases;
+  const std::vector<std::int64_t> largest{sizes.back()};
+  std::vector<Setting> settings(4);
+  settings[0] = {
+      "5 hosts of 2 ranks", 5, 2, 1, -1, mbit, one_to_many(sizes, {{1, 1}, {1, 2}, {2, 2}, {3, 2}, {4, 2}})};
+  for (Case& c : many_to_many(scaled(targets.unit_mebibytes))) settings[0].cases.push_back(std::move(c));
+  settings[1] = {"2 hosts of 4 ranks", 2, 4, 1, -1, mbit, one_to_many(sizes, {{1, 3}, {1, 4}})};
+  settings[2] = {
+      "4 hosts of 2 ranks, the third at half the rate", 4, 2, 1, 2, mbit, one_to_many(largest, {{3, 2}})};
+  settings[3] = {"3 hosts of 2 ranks, each with an interface",
+                 3,
+                 2,
+                 2,
+                 -1,
+                 mbit,
+                 {{"two interfaces", {1, 2}, {2, 2}, {sizes.back() << 18}, "R", "R", true}}};
+  for (Setting& setting : settings)
+    std::erase_if(setting.cases, [&](const Case& c) { return c.name.find(only) == std::string::npos; });
+  return settings;
 }
 
 /// The part of each rank: for each case a line of rank 0 with T and the seconds of each method, each the
 /// median over rounds in turn of the slowest rank's.
-int measure(double mbit, int rounds, const std::string& only) {
+int measure(const Setting& setting, int rounds) {
   MpiSession session(0);
   {
     const auto device = make_cpu_device(1);
     const auto stream = device->make_stream();
     const auto world = session.make_communicator(*device);
-    world->set_nodes(consecutive_nodes(world->size(), kRanksOnHost));
-    const Cluster cluster = hosts_of(mbit, kRanksOnHost);
-    for (const Case& c : cases_of(read_targets(), mbit, only)) {
-      const Transfer transfer = transfer_of(c, kRanksOnHost);
+    const int on_host = setting.ranks_on_host;
+    world->set_nodes(consecutive_nodes(world->size(), on_host));
+    const Cluster cluster = setting.cluster();
+    for (const Case& c : setting.cases) {
+      const Transfer transfer = transfer_of(c, on_host);
       std::vector<std::unique_ptr<OneTransfer>> ways;
       const ShardingSpec whole = replicated_spec(c.shape.size());
-      const Transfer direct{
-          transfer.whole, {DeviceIndex(0), {}}, {DeviceIndex(kRanksOnHost), {}}, whole, whole};
+      const Transfer direct{transfer.whole, {DeviceIndex(0), {}}, {DeviceIndex(on_host), {}}, whole, whole};
       ways.push_back(std::make_unique<OneTransfer>(direct, transfer_route(direct, {}, cluster), *device,
-                                                   *world, kRanksOnHost));
+                                                   *world, on_host));
       for (const Method& method : kMethods)
         ways.push_back(std::make_unique<OneTransfer>(transfer, route_of(transfer, method, cluster), *device,
-                                                     *world, kRanksOnHost));
+                                                     *world, on_host));
       std::vector<std::vector<double>> seconds(ways.size());
       for (int round = 0; round <= rounds; ++round)
         for (std::size_t w = 0; w < ways.size(); ++w) {
@@ -287,13 +319,15 @@ int measure(double mbit, int rounds, const std::string& only) {
   return 0;
 }
 
-std::optional<std::vector<std::vector<double>>> seconds_on_hosts(double mbit, int rounds,
-                                                                 const std::string& only,
+std::optional<std::vector<std::vector<double>>> seconds_on_hosts(const Setting& setting, int number,
+                                                                 int rounds, const std::string& only,
                                                                  const char* program) {
-  constexpr int hosts = 5;
   const std::string command = fmt::format(
-      "OMP_NUM_THREADS=1 MPIEXEC='{}' PRELOAD='{}' '{}/emulated_hosts.sh' {} {} {} '{}' --measure {} {} '{}'",
-      MPIEXEC, KEEP_CONNECTIONS, NETWORK_TESTS, mbit, hosts, kRanksOnHost, program, mbit, rounds, only);
+      "OMP_NUM_THREADS=1 MPIEXEC='{}' PRELOAD='{}' NICS={} SLOW_HOST={}:{} '{}/emulated_hosts.sh' {} {} {} "
+      "'{}' "
+      "--measure {} {} {} '{}'",
+      MPIEXEC, KEEP_CONNECTIONS, setting.nics, setting.slow_host, setting.mbit / 2, NETWORK_TESTS,
+      setting.mbit, setting.hosts, setting.ranks_on_host, program, setting.mbit, number, rounds, only);
   std::vector<std::vector<double>> seconds;
   FILE* const output = popen(command.c_str(), "r");
   std::string text;
@@ -333,9 +367,10 @@ struct Predicted {
   std::array<double, kMethods.size()> methods{};
 };
 
-Predicted predicted(const Transfer& transfer, const Cluster& cluster) {
+Predicted predicted(const Transfer& transfer, const Cluster& cluster, const Cluster& of_whole) {
   const CostModel costs(cluster);
-  const double whole_s = costs.send_seconds(false, static_cast<double>(byte_count(transfer.whole)));
+  const double whole_s =
+      CostModel(of_whole).send_seconds(false, static_cast<double>(byte_count(transfer.whole)));
   Predicted times;
   times.chosen = chosen(transfer, cluster);
   times.bound = least_transfer_seconds(transfer, costs) / whole_s;
@@ -345,27 +380,31 @@ Predicted predicted(const Transfer& transfer, const Cluster& cluster) {
   return times;
 }
 
-bool measured_rows(const Targets& targets, double mbit, int rounds, const std::string& only,
-                   const char* program, Tally& tally) {
-  const auto seconds = seconds_on_hosts(mbit, rounds, only, program);
+bool measured_rows(const Targets& targets, const Setting& setting, int number, int rounds,
+                   const std::string& only, const char* program, Tally& tally) {
+  if (setting.cases.empty()) return true;
+  const auto seconds = seconds_on_hosts(setting, number, rounds, only, program);
   if (!seconds) return false;
   print_heading(
-      fmt::format("{} Mbit/s, hosts of {} ranks, measured (as the formulas say), in T", mbit, kRanksOnHost)
-          .c_str());
-  const std::vector<Case> cases = cases_of(targets, mbit, only);
-  for (std::size_t c = 0; c < cases.size(); ++c) {
+      fmt::format("{} Mbit/s, {}: measured (as the formulas say), in T", setting.mbit, setting.name).c_str());
+  for (std::size_t c = 0; c < setting.cases.size(); ++c) {
+    const Case& of = setting.cases[c];
     const std::vector<double>& times = seconds->at(c);
-    const Predicted says = predicted(transfer_of(cases[c], kRanksOnHost), hosts_of(mbit, kRanksOnHost));
-    fmt::print("{:>22} {:>8.1f} {:>6.2f}", cases[c].name, 1e3 * times[0], says.bound);
+    const Predicted says =
+        predicted(transfer_of(of, setting.ranks_on_host), setting.cluster(), hosts_of(setting.mbit, 1));
+    fmt::print("{:>22} {:>8.1f} {:>6.2f}", of.name, 1e3 * times.at(0), says.bound);
     for (std::size_t m = 0; m < kMethods.size(); ++m)
-      fmt::print(" {:>6.2f} ({:>6.2f})", times[m + 1] / times[0], says.methods.at(m));
+      fmt::print(" {:>6.2f} ({:>6.2f})", times.at(m + 1) / times[0], says.methods.at(m));
     const double taken = times[says.chosen + 1] / times[0], others = std::min(times[1], times[2]) / times[0];
     fmt::print("  {}", kMethods.at(says.chosen).name);
-    if (cases[c].name.starts_with("case"))
+    if (of.name.starts_with("case"))
       fmt::print(", of bound {:.2f}{} of others {:.2f}{}", taken / says.bound,
                  tally.hold(taken <= targets.of_bound * says.bound), taken / others,
                  tally.hold(taken <= targets.of_others * others));
-    else if (cases[c].is_largest && cases[c].to_mesh == MeshShape{3, 2})
+    else if (setting.slow_host >= 0 || setting.nics > 1)
+      fmt::print(", of bound {:.2f}{}", taken / says.bound,
+                 tally.hold(taken <= targets.of_bound * says.bound));
+    else if (of.is_largest && of.to_mesh == MeshShape{3, 2})
       fmt::print(", of T {:.2f}{}", taken, tally.hold(taken <= targets.to_three_hosts));
     fmt::print("\n");
   }
@@ -399,7 +438,7 @@ void simulated_rows() {
     const bool of_two = c.to_mesh.size() == 2 && c.to_mesh[0] > 1 && c.to_mesh[1] == 2;
     const Cluster hosts = of_two ? hosts_of(mbit, 2, nvlink) : cluster;
     if (of_two) transfer = transfer_of(c, 2);
-    const Predicted says = predicted(transfer, hosts);
+    const Predicted says = predicted(transfer, hosts, hosts);
     const double whole_s =
         CostModel(hosts).send_seconds(false, static_cast<double>(byte_count(transfer.whole)));
     fmt::print("{:>22} {:>8.1f} {:>6.2f}", c.name, 1e3 * whole_s, says.bound);
@@ -414,8 +453,9 @@ void simulated_rows() {
 int main(int argc, char** argv) try {
   using namespace alpa;
   std::vector<std::string> words(argv + 1, argv + argc);
-  if (words.size() > 3 && words[0] == "--measure")
-    return measure(std::stod(words[1]), std::stoi(words[2]), words[3]);
+  if (words.size() > 4 && words[0] == "--measure")
+    return measure(settings_of(read_targets(), std::stod(words[1]), words[4]).at(std::stoul(words[2])),
+                   std::stoi(words[3]));
   Targets targets = read_targets();
   bool check = false;
   int rounds = 5;
@@ -428,8 +468,11 @@ int main(int argc, char** argv) try {
   }
   Tally tally;
   simulated_rows();
-  for (const std::int64_t mbit : targets.rates_mbit)
-    if (!measured_rows(targets, static_cast<double>(mbit), rounds, only, argv[0], tally)) return 77;
+  for (const std::int64_t mbit : targets.rates_mbit) {
+    const std::vector<Setting> settings = settings_of(targets, static_cast<double>(mbit), only);
+    for (std::size_t i = 0; i < settings.size(); ++i)
+      if (!measured_rows(targets, settings[i], static_cast<int>(i), rounds, only, argv[0], tally)) return 77;
+  }
   fmt::print("{} of {} targets reached\n", tally.reached, tally.all);
   return check && tally.reached < tally.all ? 1 : 0;
 } catch (const std::exception& error) {

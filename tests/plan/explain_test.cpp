@@ -59,6 +59,31 @@ TEST(PlanSummary, HasLessThan25LinesWhateverThePlan) {
   EXPECT_THAT(text, HasSubstr("\nand 51 stages more (--full)\n"));
 }
 
+TEST(PlanDetails, SayHowWhatComesToAStageGetsThere) {
+  Lowered lowered = two_stages_of_two();
+  const auto to_second = std::ranges::find_if(lowered.plan.transfers, [](const PlannedTransfer& transfer) {
+    return transfer.to_mesh == 1_m && transfer.layout == replicated_spec(3);
+  });
+  ASSERT_NE(to_second, lowered.plan.transfers.end());
+  to_second->way = {TransferStrategy::broadcast, 4};
+  lowered.plan.prediction.transfers[static_cast<std::size_t>(to_second - lowered.plan.transfers.begin())] = {
+      0.002, 2 << 20, 1 << 20};
+  EXPECT_THAT(
+      plan_details(plan_facts(lowered.plan, lowered.graph)),
+      HasSubstr("1 x f32[2x8x16] from stage 0, S0RR -> RRR, broadcast in 4 chunks: 2.00 ms, 2.00 MiB, "
+                "1.00 MiB of it between nodes: "));
+}
+
+TEST(PlanDetails, SayWhatCommunicationHides) {
+  Lowered lowered = two_stages_of_two();
+  EXPECT_THAT(plan_details(plan_facts(lowered.plan, lowered.graph)),
+              testing::Not(HasSubstr("beside computation")));
+  lowered.plan.prediction.step_s = 0.010;
+  lowered.plan.prediction.meshes[0_m].hidden = {0.002, 0.001};
+  EXPECT_THAT(plan_details(plan_facts(lowered.plan, lowered.graph)),
+              HasSubstr("beside computation: collectives 2.00 ms (20.0 %), transfers 1.00 ms (10.0 %)\n"));
+}
+
 /// A plan of that method for 10 ms, and what else was tried.
 Lowered tried(const std::string& method, std::vector<Candidate> others) {
   Lowered lowered = two_stages_of_two();
@@ -84,7 +109,8 @@ TEST(PlanSummary, SaysWhatTheSameStagesTakeUnderOtherSchedules) {
   const std::string text = summary(tried("search", {slower, lacking}));
   EXPECT_THAT(
       text,
-      HasSubstr("schedule   1f1b; the same stages: gpipe 12.00 ms (+20.0 %), none as fast under zero-bubble\n"));
+      HasSubstr(
+          "schedule   1f1b; the same stages: gpipe 12.00 ms (+20.0 %), none as fast under zero-bubble\n"));
   EXPECT_THAT(text, HasSubstr("runner-up  none: no other plan that was tried fits\n"));
   EXPECT_THAT(summary(tried("search", {})), testing::Not(HasSubstr("the same stages")));
 }

@@ -41,6 +41,16 @@ TEST_F(PlanFile, HoldsHowTheTimeOfACandidateIsSplit) {
   EXPECT_EQ(read_plan(written("a.h5", plan)), plan);
 }
 
+TEST_F(PlanFile, HoldsTheWaysOfTransfersAndWhatTheyTake) {
+  Plan plan = lowered_.plan;
+  ASSERT_EQ(plan.prediction.transfers.size(), plan.transfers.size());
+  plan.transfers[0].way = {TransferStrategy::local_all_gather, 1};
+  plan.transfers[1].way = {TransferStrategy::broadcast, 16};
+  plan.prediction.transfers[1] = {0.25, 1000, 500};
+  plan.prediction.meshes[1_m].hidden = {0.5, 0.125};
+  EXPECT_EQ(read_plan(written("a.h5", plan)), plan);
+}
+
 TEST_F(PlanFile, HoldsConstraintsAndTheirPrices) {
   Plan plan = lowered_.plan;
   plan.prediction.constraints = {{"ZeRO at most 1", "limits.toml:1", 0.25}, {"1 stage", "limits.toml:2", 0}};

@@ -11,6 +11,12 @@ JsonObject time_json(const MeshTime& time) {
       .set("idle_s", time.idle_s);
 }
 
+JsonObject time_json(const MeshPrediction& figures) {
+  return time_json(static_cast<const MeshTime&>(figures))
+      .set("hidden_collectives_s", figures.hidden.collective_s)
+      .set("hidden_transfers_s", figures.hidden.transfer_s);
+}
+
 JsonObject memory_json(const MeshPrediction& figures) {
   const MemoryUse& m = figures.memory;
   return JsonObject()
@@ -63,6 +69,19 @@ JsonObject part_json(const Cluster& part) {
       .set("memory_bytes", part.memory_bytes);
 }
 
+JsonObject arrival_json(const ArrivalGroup& a) {
+  return JsonObject()
+      .set("values", words(a.names))
+      .set("type", a.type)
+      .set("from_stage", static_cast<int>(a.from_stage))
+      .set("from_layout", a.from)
+      .set("to_layout", a.to)
+      .set("way", a.way)
+      .set("each_s", a.each.seconds)
+      .set("each_bytes", a.each.bytes)
+      .set("each_bytes_between_nodes", a.each.bytes_between_nodes);
+}
+
 JsonObject stage_json(const StageFacts& s) {
   JsonArray mesh;
   for (const int extent : s.mesh.shape) mesh.add(extent);
@@ -97,6 +116,7 @@ JsonObject stage_json(const StageFacts& s) {
                                   }))
       .set("optimizer_otherwise", array_of(s.tensors.optimizer, layout_json))
       .set("gradients_otherwise", array_of(s.tensors.gradients, layout_json))
+      .set("arrivals", array_of(s.arrivals, arrival_json))
       .set("activations_split", array_of(s.tensors.activations, layout_json))
       .set("forward_work", array_of(s.forward_work, [](const WorkGroup& w) {
              return JsonObject().set("op", w.op).set("how", w.how).set("count", w.count);
@@ -162,7 +182,7 @@ JsonObject constraint_json(const ConstraintPrice& c) {
 JsonObject facts_json(const PlanFacts& f) {
   JsonObject json;
   json.set("format", "alpa-plan-facts")
-      .set("format_version", "1.1")
+      .set("format_version", "1.2")
       .set("model", f.model)
       .set("method", f.method)
       .set("schedule", f.schedule)

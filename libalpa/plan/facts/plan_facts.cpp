@@ -32,6 +32,33 @@ std::vector<std::vector<WorkGroup>> forward_work(const Placement& placement) {
   return groups;
 }
 
+/// What reaches a mesh.
+std::vector<ArrivalGroup> arrivals(const Placement& placement, MeshIndex mesh) {
+  const Plan& plan = placement.plan();
+  std::vector<ArrivalGroup> groups;
+  for (std::size_t t = 0; t < plan.transfers.size(); ++t) {
+    const PlannedTransfer& planned = plan.transfers[t];
+    if (planned.to_mesh != mesh) continue;
+    const Transfer transfer = placement.transfer(planned);
+    const ArrivalGroup one{
+        {},
+        type_text(transfer.whole),
+        spec_text(transfer.from),
+        spec_text(transfer.to),
+        placement.stage_of_value(planned.value),
+        transfer_way_text(planned.way),
+        t < plan.prediction.transfers.size() ? plan.prediction.transfers[t] : TransferPrediction{}};
+    const auto same = [&](const ArrivalGroup& other) {
+      return other.type == one.type && other.from == one.from && other.to == one.to &&
+             other.from_stage == one.from_stage && other.way == one.way && other.each == one.each;
+    };
+    auto found = std::ranges::find_if(groups, same);
+    if (found == groups.end()) found = groups.insert(found, one);
+    found->names.push_back(value_of(placement.graph(), planned.value).name);
+  }
+  return groups;
+}
+
 /// The words for all stages together.
 std::string split_text(const PlanFacts& facts, std::size_t meshes) {
   std::vector<std::string> words;
@@ -89,7 +116,9 @@ PlanFacts plan_facts(const Plan& plan, const Graph& graph) {
                         .split = stage_parallelism(placement, s, rules, roles),
                         .figures_at = stages[stage.mesh].front(),
                         .tensors = stage_tensors(placement, s),
+                        .arrivals = {},
                         .forward_work = work[static_cast<std::size_t>(s)]};
+    if (of_stage.figures_at == s) of_stage.arrivals = arrivals(placement, stage.mesh);
     of_stage.has_figures = of_stage.figures_at == s && stage.mesh < std::ssize(plan.prediction.meshes);
     if (of_stage.has_figures) of_stage.figures = plan.prediction.meshes[stage.mesh];
     facts.stages.push_back(std::move(of_stage));

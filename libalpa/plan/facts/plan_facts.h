@@ -16,6 +16,15 @@ struct WorkGroup {
   int count = 0;
 };
 
+/// Values that reach a stage from another mesh in one way.
+struct ArrivalGroup {
+  std::vector<std::string> names;
+  std::string type, from, to;  ///< layouts: "S0RR" on the sending mesh, and as it arrives
+  StageIndex from_stage{0};
+  std::string way;  ///< transfer_way_text()
+  TransferPrediction each = {};
+};
+
 struct StageFacts {
   StageIndex stage{0};
   StagePlan plan;
@@ -28,6 +37,7 @@ struct StageFacts {
   StageIndex figures_at{0};  ///< the first stage on its mesh
   MeshPrediction figures = {};
   StageTensors tensors;
+  std::vector<ArrivalGroup> arrivals;  ///< of the first stage on its mesh: all of the mesh's
   std::vector<WorkGroup> forward_work;
 
   int layers() const { return plan.end_layer - plan.first_layer; }

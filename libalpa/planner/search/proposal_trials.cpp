@@ -155,7 +155,7 @@ Plan ProposalTrials::plan_of(const PricedGraph& priced, const Proposal& proposal
   plan.model_name = model_.name;
   plan.model_toml = model_.toml;
   plan.method = method;
-  plan.overlap = options_.overlap;
+  plan.overlap = overlap(options_).value_or(Overlap::none);
   try {
     check_plan(plan, priced.graph);
     require_met(options_.constraints, plan, priced.graph);
@@ -165,7 +165,23 @@ Plan ProposalTrials::plan_of(const PricedGraph& priced, const Proposal& proposal
   }
   choose_transfer_ways(plan, priced.graph, costs_, transfer_strategy(options_));
   predict_steady(plan, priced.graph, costs_);
+  if (!overlap(options_)) overlap_what_pays(plan, priced.graph);
   return plan;
+}
+
+/// The stages were solved without; what arrives early takes memory, which may not be there.
+void ProposalTrials::overlap_what_pays(Plan& plan, const Graph& graph) const {
+  const auto fits = [&](const Plan& other) {
+    return std::ranges::all_of(other.meshes.indices(), [&](MeshIndex m) {
+      return other.prediction.meshes[m].memory.total <= costs_.on(other.meshes[m]).cluster().memory_bytes;
+    });
+  };
+  for (const Overlap each : {Overlap::transfers, Overlap::all}) {
+    Plan other = plan;
+    other.overlap = each;
+    predict_steady(other, graph, costs_);
+    if (fits(other) && other.prediction.step_s < plan.prediction.step_s) plan = std::move(other);
+  }
 }
 
 ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal proposal, const std::string& method,

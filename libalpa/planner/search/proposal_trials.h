@@ -17,7 +17,7 @@ struct PricedGraph {
       : graph(std::move(made)),
         planning(prepare(graph, stage_limits(options.constraints, graph))),
         book(graph, costs) {
-    planning.overlap = options.overlap;
+    planning.overlap = overlap(options).value_or(Overlap::none);
   }
 
   Graph graph;
@@ -72,6 +72,7 @@ class ProposalTrials {
   struct Attempt;
   void solve_open(const PricedGraph&, Attempt&, int threads) const;
   void solve(const PricedGraph&, Attempt&, std::size_t stage, double enough) const;
+  void overlap_what_pays(Plan&, const Graph&) const;
   Plan plan_of(const PricedGraph&, const Proposal&, const std::string& method,
                const std::string& schedule) const;
 

@@ -67,11 +67,11 @@ double seconds_of(const Program& program, const MeshProgram& stage, const Instru
       instruction.body);
 }
 
-/// How a mesh spends its time, by what its lanes do one after another. What hides behind
-/// computation is not counted, nor transfers behind collectives.
+/// How a mesh spends its time, by what its lanes do one after another; apart from that what hides behind
+/// computation, and transfers behind collectives.
 class Occupation {
  public:
-  explicit Occupation(MeshTime& time) : time_(time) {}
+  Occupation(MeshTime& time, HiddenTime& hidden) : time_(time), hidden_(hidden) {}
 
   /// Something of that kind runs; starts come in order.
   void runs(TimeKind kind, double start_s, double end_s) {
@@ -93,11 +93,15 @@ class Occupation {
        : busy(TimeKind::collective) ? time_.collective_s
        : busy(TimeKind::transfer)   ? time_.transfer_s
                                     : time_.idle_s) += next_s - now_s_;
+      if (busy(TimeKind::compute) && busy(TimeKind::collective)) hidden_.collective_s += next_s - now_s_;
+      if ((busy(TimeKind::compute) || busy(TimeKind::collective)) && busy(TimeKind::transfer))
+        hidden_.transfer_s += next_s - now_s_;
       now_s_ = next_s;
     }
   }
 
   MeshTime& time_;
+  HiddenTime& hidden_;
   std::array<double, 3> until_{};  ///< [TimeKind] when the last of that kind ends
   double now_s_ = 0;
 };
@@ -212,13 +216,14 @@ Timeline simulate(const Program& program, const CostModel& costs, Overlap overla
   std::vector<std::vector<std::vector<double>>> seconds;  // [mesh][segment][instruction]
   Timeline timeline;
   timeline.meshes.resize(program.meshes.size());
+  timeline.hidden.resize(program.meshes.size());
   std::vector<Occupation> occupations;
   for (const MeshIndex m : program.meshes.indices()) {
     const MeshProgram& mesh = program.meshes[m];
     seconds.emplace_back();
     for (const Segment& segment : mesh.segments)
       seconds.back().push_back(instruction_seconds(program, mesh, segment, costs));
-    occupations.emplace_back(timeline.meshes[m]);
+    occupations.emplace_back(timeline.meshes[m], timeline.hidden[m]);
   }
   SharedNetwork network(program, costs);
 
@@ -270,6 +275,20 @@ Timeline simulate(const Program& program, const CostModel& costs, bool keep_rows
   return simulate(program, costs, program.overlap, keep_rows);
 }
 
+std::vector<TransferPrediction> transfer_predictions(const Program& program, const CostModel& costs) {
+  std::vector<TransferPrediction> predictions;
+  for (const StageTransfer& transfer : program.transfers) {
+    TransferPrediction& prediction = predictions.emplace_back();
+    prediction.seconds = transfer_seconds(transfer.route, transfer.whole.dtype, costs);
+    for (const TransferMessage& message : transfer.route.messages) {
+      const std::int64_t bytes = message.elements() * dtype_bytes(transfer.whole.dtype);
+      prediction.bytes += bytes;
+      if (!is_on_one_node(message, costs.cluster())) prediction.bytes_between_nodes += bytes;
+    }
+  }
+  return predictions;
+}
+
 Indexed<MeshIndex, MeshPrediction> mesh_predictions(const Program& program, const Timeline& timeline) {
   Indexed<MeshIndex, MeshPrediction> meshes;
   for (const MeshIndex m : program.meshes.indices()) {
@@ -277,7 +296,7 @@ Indexed<MeshIndex, MeshPrediction> mesh_predictions(const Program& program, cons
     std::int64_t in_flight = 1;
     for (const Buffer& buffer : mesh.buffers)
       if (buffer.residence == Residence::micro_batch) in_flight = std::max(in_flight, buffer.slots);
-    meshes.push_back({timeline.meshes[m], mesh.memory, in_flight});
+    meshes.push_back({timeline.meshes[m], timeline.hidden[m], mesh.memory, in_flight});
   }
   return meshes;
 }

@@ -25,6 +25,7 @@ struct TimelineRow {
 struct Timeline {
   std::vector<TimelineRow> rows;  ///< empty unless asked for
   Indexed<MeshIndex, MeshTime> meshes;
+  Indexed<MeshIndex, HiddenTime> hidden;
   double step_s = 0;
 };
 
@@ -33,6 +34,9 @@ struct Timeline {
 /// are there. Transfers that take the same network interface in the same direction share it evenly.
 Timeline simulate(const Program&, const CostModel&, Overlap, bool keep_rows = false);
 Timeline simulate(const Program&, const CostModel&, bool keep_rows = false);  ///< as the program says
+
+/// What a plan's prediction says of each transfer.
+std::vector<TransferPrediction> transfer_predictions(const Program&, const CostModel&);
 
 /// What a plan's prediction says of each mesh.
 Indexed<MeshIndex, MeshPrediction> mesh_predictions(const Program&, const Timeline&);

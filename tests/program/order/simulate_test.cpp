@@ -86,6 +86,30 @@ TEST(Simulator, OfMessagesThatWaitForTheirMemoryAgreesToo) {
   }
 }
 
+// Every lane's time is seen or hidden, but for what of it is another lane's too.
+TEST(Simulator, CountsWhatIsHiddenApartFromWhatIsSeen) {
+  const Lowered lowered = two_stages_of_two(4);
+  Cluster cluster = small_cluster(4);
+  cluster.within_node.bytes_per_s = 1e7;
+  const CostModel costs(cluster);
+  const Timeline joined = simulate(lowered.program, costs, Overlap::none),
+                 apart = simulate(lowered.program, costs, Overlap::all, true);
+  double hidden_s = 0;
+  for (const MeshIndex m : lowered.program.meshes.indices()) {
+    EXPECT_EQ(joined.hidden[m], HiddenTime{});
+    hidden_s += apart.hidden[m].collective_s + apart.hidden[m].transfer_s;
+    std::map<TimeKind, double> busy;
+    for (const TimelineRow& row : apart.rows)
+      if (row.mesh == m) busy[row.kind] += row.duration_s;
+    const double rounding = 1e-9 * apart.step_s;
+    EXPECT_LE(apart.meshes[m].compute_s, busy[TimeKind::compute] + rounding);  // copies count as such too
+    EXPECT_LE(apart.meshes[m].collective_s + apart.hidden[m].collective_s,
+              busy[TimeKind::collective] + rounding);
+    EXPECT_LE(apart.meshes[m].transfer_s + apart.hidden[m].transfer_s, busy[TimeKind::transfer] + rounding);
+  }
+  EXPECT_GT(hidden_s, 0);
+}
+
 // Lanes can only help, and no more than to hide all that the busiest one does not do.
 TEST(Simulator, WithLanesApartIsNoSlowerAndNoFasterThanTheBusiestLane) {
   for (const PipelineSchedule& schedule : schedules()) {
