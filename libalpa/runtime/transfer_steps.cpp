@@ -8,10 +8,11 @@
 namespace alpa {
 namespace {
 
-/// So many receives of a transfer are under way at once, in its order: the next one's sender need not wait to
-/// be asked, and those after it leave the network to what goes first. (With eight, messages share it: chains
-/// of 10 MiB between emulated hosts of 1 Gbit/s take 1.55 T in place of 1.20, and their order does nothing.)
-constexpr std::size_t kReceivesAtOnce = 2;
+/// So many receives of a transfer are under way at once, in its order: from one sender, so that it need not
+/// wait to be asked for the next, and of all, for those that come from several at once. Those after them
+/// leave the network to what goes first. (With eight from one, messages share it: chains of 10 MiB between
+/// emulated hosts of 1 Gbit/s take 1.55 T in place of 1.20, and their order does nothing.)
+constexpr std::size_t kReceivesFromOne = 2, kReceivesOfAll = 4;
 
 /// A box of a transfer in packed memory, and where it lies in this rank's tile.
 struct PackedBox {
@@ -175,8 +176,16 @@ class ReceiveStep : public PreparedInstruction {
   Communicator* partners(const StepContext& rank) const override { return &end_.ranks(rank); }
 
  private:
+  bool may_start() const {
+    if (started_ == end_.received.size() || started_ >= arrived_ + kReceivesOfAll) return false;
+    std::size_t from_one = 0;
+    for (std::size_t m = arrived_; m < started_; ++m)
+      from_one += end_.received[m].partner == end_.received[started_].partner ? 1 : 0;
+    return from_one < kReceivesFromOne;
+  }
+
   void start(const StepContext& rank) {
-    for (; started_ < std::min(end_.received.size(), arrived_ + kReceivesAtOnce); ++started_) {
+    for (; may_start(); ++started_) {
       const Message& message = end_.received[started_];
       arriving_[started_] = end_.ranks(rank).start_receive(*rank.stream, end_.packed_at(rank, message.offset),
                                                            message.bytes, message.partner);

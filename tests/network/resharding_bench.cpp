@@ -458,7 +458,7 @@ int main(int argc, char** argv) try {
                    std::stoi(words[3]));
   Targets targets = read_targets();
   bool check = false;
-  int rounds = 5;
+  int rounds = 3;
   std::string only;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i] == "--check") check = true;
