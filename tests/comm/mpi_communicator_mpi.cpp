@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <chrono>
+#include <ctime>
 #include <thread>
 
 #include "libalpa/base/error.h"
@@ -84,6 +85,39 @@ TEST(MpiCommunicator, AMessageOfAnotherSizeIsRefused) {
                   ::testing::ThrowsMessage<Error>(
                       ::testing::AnyOf(HasSubstr("truncated"), HasSubstr("which sent 400"))));
       rank.group.wait_sends(rank.stream);
+    }
+  });
+}
+
+/// Seconds of a core that this process has taken.
+double cpu_s() {
+  timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// From a second on, looks are a hundredth of that apart at most, so they may come to a twentieth of a core if
+// each takes half a millisecond.
+TEST(MpiCommunicator, AWaitThatHasLastedASecondTakesLessThanATwentiethOfACore) {
+  run_on_world(*make_cpu_device(1), [](Rank& rank) {
+    using namespace std::chrono_literals;
+    char byte = 0;
+    rank.group.barrier();
+    if (rank.group.rank() == 0) {
+      std::this_thread::sleep_for(4s);
+      for (int other = 1; other < rank.group.size(); ++other) rank.group.send(rank.stream, &byte, 1, other);
+      rank.group.wait_sends(rank.stream);
+    } else {
+      double used_s = 0;
+      std::jthread watch([&](std::stop_token) {
+        std::this_thread::sleep_for(1s);
+        const double before_s = cpu_s();
+        std::this_thread::sleep_for(2s);
+        used_s = cpu_s() - before_s;
+      });
+      rank.group.receive(rank.stream, &byte, 1, 0);
+      watch.join();
+      EXPECT_LT(used_s, 0.05 * 2);
     }
   });
 }
