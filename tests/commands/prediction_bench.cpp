@@ -12,10 +12,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,7 +20,7 @@
 #include "libalpa/base/toml_document.h"
 #include "libalpa/base/units.h"
 #include "libalpa/plan/plan_file.h"
-#include "tests/h5/temporary_folder.h"
+#include "tests/commands/timed_runs.h"
 
 namespace alpa {
 namespace {
@@ -105,11 +101,6 @@ struct Result {
   std::string form;  ///< stages and micro-batches
 };
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 /// Agreeing minus disagreeing pairs of plans, of all that differ by more than that measured (Kendall's tau).
 struct Order {
   int pairs = 0, sum = 0;
@@ -135,17 +126,13 @@ class Measuring {
   /// [way of the setting]
   std::vector<Result> run() {
     const std::vector<Way>& ways = *setting_.ways;
-    run_command(setting_.ranks, fmt::format("alpa-profile {} --threads 1 --out {}", model_, profile()));
+    const Hosts on{setting_.ranks, setting_.hosts, std::to_string(setting_.mbit)};
+    runs_.run(on, fmt::format("alpa-profile {} --threads 1 --out {}", model_, profile()));
     std::vector<Result> results(ways.size());
     for (std::size_t i = 0; i < ways.size(); ++i) {
       std::string options = ways[i].options;
-      if (!ways[i].pin.empty()) {
-        const std::filesystem::path pin = folder_.path() / fmt::format("pin{}.toml", i);
-        std::ofstream(pin) << ways[i].pin;
-        options = "--pin " + pin.string();
-      }
-      run_command(0,
-                  fmt::format("alpa-plan {} --profile {} {} --out {}", model_, profile(), options, plan(i)));
+      if (!ways[i].pin.empty()) options = "--pin " + runs_.written(fmt::format("pin{}.toml", i), ways[i].pin);
+      runs_.run(fmt::format("alpa-plan {} --profile {} {} --out {}", model_, profile(), options, plan(i)));
       const Plan read = read_plan(plan(i));
       results[i].predicted_s = read.prediction.step_s;
       results[i].form = fmt::format("{}, {}", count_text(std::ssize(read.stages), "stage"),
@@ -155,58 +142,26 @@ class Measuring {
     }
     for (int round = 0; round < rounds_; ++round)
       for (std::size_t i = 0; i < ways.size(); ++i) {
-        const std::filesystem::path run = folder_.path() / fmt::format("run{}-{}", i, round);
-        run_command(setting_.ranks,
-                    fmt::format("alpa-train {} --data synthetic:256 --threads 1 --steps {} --run-dir {}{}",
-                                plan(i), steps_, run.string(),
-                                setting_.is_emulated ? " --device emulated --profile " + profile() : ""));
-        const double step_s = read_metrics(run / (setting_.is_emulated ? "emulated.jsonl" : "metrics.jsonl"),
-                                           results[i].measured_bytes);
+        const std::string run = runs_.path(fmt::format("run{}-{}", i, round));
+        runs_.run(on, fmt::format("alpa-train {} --data synthetic:256 --threads 1 --steps {} --run-dir {}{}",
+                                  plan(i), steps_, run,
+                                  setting_.is_emulated ? " --device emulated --profile " + profile() : ""));
+        const auto [step_s, bytes] =
+            TimedRuns::steps(run + (setting_.is_emulated ? "/emulated.jsonl" : "/metrics.jsonl"));
+        results[i].measured_bytes = bytes;
         results[i].measured_s = round == 0 ? step_s : std::min(results[i].measured_s, step_s);
       }
     return results;
   }
 
  private:
-  std::string profile() const { return (folder_.path() / "profile.h5").string(); }
-  std::string plan(std::size_t way) const {
-    return (folder_.path() / fmt::format("plan{}.h5", way)).string();
-  }
-
-  /// On so many ranks; 0: by itself, and on no emulated host.
-  void run_command(int ranks, const std::string& command) const {
-    const std::string log = (folder_.path() / "log").string();
-    const std::string launched =
-        ranks == 0            ? ""
-        : setting_.hosts == 0 ? fmt::format("{} -n {} ", MPIEXEC, ranks)
-                              : fmt::format("MPIEXEC='{}' PRELOAD='{}' '{}/emulated_hosts.sh' {} {} {} ",
-                                            MPIEXEC, KEEP_CONNECTIONS, NETWORK_TESTS, setting_.mbit,
-                                            setting_.hosts, ranks / setting_.hosts);
-    const std::string line =
-        fmt::format("OMP_NUM_THREADS=1 {}{}/{} > {} 2>&1", launched, ALPA_BIN, command, log);
-    if (std::system(line.c_str()) == 0) return;
-    std::ifstream file(log);
-    throw Error(ErrorKind::run_time, fmt::format("failed: {}\n{}", command,
-                                                 std::string(std::istreambuf_iterator<char>(file), {})));
-  }
-
-  /// The median step.
-  static double read_metrics(const std::filesystem::path& path, std::int64_t& memory_bytes) {
-    std::ifstream file(path);
-    std::vector<double> seconds;
-    int step = 0;
-    for (std::string line; std::getline(file, line);) {
-      const nlohmann::json metrics = nlohmann::json::parse(line);
-      if (++step > 2) seconds.push_back(metrics.at("step_s"));  // the first steps take pages
-      memory_bytes = metrics.at("memory_bytes");
-    }
-    return median(seconds);
-  }
+  std::string profile() const { return runs_.path("profile.h5"); }
+  std::string plan(std::size_t way) const { return runs_.path(fmt::format("plan{}.h5", way)); }
 
   const Setting& setting_;
   std::string model_;
   int rounds_, steps_;
-  TemporaryFolder folder_;
+  TimedRuns runs_;
 };
 
 struct Targets {
@@ -275,13 +230,6 @@ class Report {
   Order order_, order_of_all_;
   std::vector<std::pair<std::string, double>> choices_;  ///< in times of the fastest
 };
-
-/// 0, or 77 where this machine has none: it has said why.
-int status_of_hosts() {
-  const int status = std::system(
-      fmt::format("MPIEXEC='{}' '{}/emulated_hosts.sh' 1000 2 1 true", MPIEXEC, NETWORK_TESTS).c_str());
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-}
 
 int run(const std::vector<std::string>& words) {
   std::string model = ALPA_SOURCE_DIR "/configs/models/gpt-demo.toml", only;

@@ -1,0 +1,92 @@
+#pragma once
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "libalpa/base/error.h"
+#include "tests/h5/temporary_folder.h"
+
+// The commands, run and timed by benches.
+namespace alpa {
+
+inline double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+/// Where ranks run.
+struct Hosts {
+  int ranks = 1;
+  int hosts = 0;              ///< emulated ones; 0: this machine
+  std::string mbit = "none";  ///< of their links
+};
+
+/// Runs commands; what they write goes to a folder of its own.
+class TimedRuns {
+ public:
+  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+
+  std::string written(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name)) << text;
+    return path(name);
+  }
+
+  /// A command without ranks.
+  void run(const std::string& command) const { launch("", command); }
+
+  void run(const Hosts& on, const std::string& command) const {
+    launch(on.hosts == 0
+               ? fmt::format("{} -n {} ", MPIEXEC, on.ranks)
+               : fmt::format("MPIEXEC='{}' PRELOAD='{}' '{}/emulated_hosts.sh' {} {} {} ", MPIEXEC,
+                             KEEP_CONNECTIONS, NETWORK_TESTS, on.mbit, on.hosts, on.ranks / on.hosts),
+           command);
+  }
+
+  struct Steps {
+    double median_s = 0;
+    std::int64_t memory_bytes = 0;
+  };
+  /// Of the metrics that a run has left.
+  static Steps steps(const std::filesystem::path& metrics) {
+    std::ifstream file(metrics);
+    Steps steps;
+    std::vector<double> seconds;
+    int step = 0;
+    for (std::string line; std::getline(file, line);) {
+      const nlohmann::json row = nlohmann::json::parse(line);
+      if (++step > 2) seconds.push_back(row.at("step_s"));  // the first steps take pages
+      steps.memory_bytes = row.at("memory_bytes");
+    }
+    steps.median_s = median(seconds);
+    return steps;
+  }
+
+ private:
+  void launch(const std::string& launcher, const std::string& command) const {
+    const std::string log = path("log");
+    const std::string line =
+        fmt::format("OMP_NUM_THREADS=1 {}{}/{} > {} 2>&1", launcher, ALPA_BIN, command, log);
+    if (std::system(line.c_str()) == 0) return;
+    std::ifstream file(log);
+    throw Error(ErrorKind::run_time, fmt::format("failed: {}\n{}", command,
+                                                 std::string(std::istreambuf_iterator<char>(file), {})));
+  }
+
+  TemporaryFolder folder_;
+};
+
+/// 0, or 77 where this machine has no emulated hosts: it has said why.
+inline int status_of_hosts() {
+  const int status = std::system(
+      fmt::format("MPIEXEC='{}' '{}/emulated_hosts.sh' 1000 2 1 true", MPIEXEC, NETWORK_TESTS).c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+}  // namespace alpa
