@@ -90,6 +90,9 @@ class Communicator {
   /// Starts to receive a message of another rank, and returns its number.
   virtual std::int64_t start_receive(Stream&, void* data, std::int64_t bytes, int from) = 0;
   virtual bool has_arrived(Stream&, [[maybe_unused]] std::int64_t message) { return true; }
+  /// Whether a receive that is started holds nothing up: neither the caller, nor what the stream is given after
+  /// it, messages to other ranks among them.
+  virtual bool receives_beside_others() const { return false; }
   void receive(Stream&, void* data, std::int64_t bytes, int from);
 
   /// For when nothing has moved: gives the core away for a moment. Throws Error(peer) when one that is waited

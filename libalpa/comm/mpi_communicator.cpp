@@ -55,6 +55,7 @@ class MpiCommunicator final : public Communicator {
     stream.synchronize();
     return transport_.start_receive(data, bytes, from);
   }
+  bool receives_beside_others() const override { return true; }
   bool has_arrived(Stream&, std::int64_t message) override {
     return transport_.has_arrived(static_cast<int>(message));
   }

@@ -65,6 +65,7 @@ class ThreadCommunicator final : public Communicator {
     arriving_[message] = {std::move(host), data};
     return message;
   }
+  bool receives_beside_others() const override { return true; }
   bool has_arrived(Stream& stream, std::int64_t message) override {
     if (!wire_.test(static_cast<int>(message))) return false;
     const auto arrived = arriving_.extract(message);

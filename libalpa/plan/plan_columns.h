@@ -8,7 +8,7 @@
 
 namespace alpa {
 
-constexpr std::string_view kPlanFormat = "alpa-plan", kPlanVersion = "4.5";
+constexpr std::string_view kPlanFormat = "alpa-plan", kPlanVersion = "5.0";
 
 /// Columns of a mesh or a strategy; unused ones are 0 or kNoAxis.
 constexpr std::int64_t kAxisColumns = 4, kNoAxis = -9;

@@ -20,8 +20,7 @@ class PlanReader {
  public:
   explicit PlanReader(const std::filesystem::path& path)
       : path_(path), file_(path, kPlanFormat, kPlanVersion) {
-    if (const std::string version = file_.format_version();
-        version.starts_with("1.") || version.starts_with("2.") || version.starts_with("3."))
+    if (const std::string version = file_.format_version(); !version.starts_with("5."))
       throw Error(ErrorKind::input,
                   fmt::format("plan '{}' is of format {}: plans were lowered differently then", path.string(),
                               version),
@@ -38,8 +37,7 @@ class PlanReader {
     plan.micro_batches = static_cast<int>(positive("/model", "micro_batches"));
     plan.model_toml = file_.text("/model/toml");
     plan.schedule = find_schedule(file_.text_attribute("/stages", "schedule")).name;
-    if (file_.has_attribute("/stages", "overlap"))  // not known before 4.4
-      plan.overlap = find_overlap(file_.text_attribute("/stages", "overlap"));
+    plan.overlap = find_overlap(file_.text_attribute("/stages", "overlap"));
     plan.method = file_.text_attribute("/stages", "method");
     plan.program_fingerprint = file_.text_attribute("/stages", "program_fingerprint");
     plan.profile_fingerprint = file_.text_attribute("/cluster", "profile_fingerprint");
@@ -50,8 +48,7 @@ class PlanReader {
     read_stages(plan);
     read_layouts(plan);
     read_prediction(plan.prediction, std::ssize(plan.meshes));
-    if (file_.has("/prediction/transfers"))  // not known before 4.5
-      read_transfer_predictions(plan.prediction, {std::ssize(plan.transfers)});
+    read_transfer_predictions(plan.prediction, {std::ssize(plan.transfers)});
     return plan;
   }
 
@@ -137,7 +134,6 @@ class PlanReader {
   std::vector<RecomputeForm> recompute_forms(std::int64_t rows) const {
     const std::string column = "/stages/recompute_form";
     std::vector<RecomputeForm> forms(static_cast<std::size_t>(rows), RecomputeForm::full);
-    if (!file_.has(column)) return forms;  // before 4.3
     const std::vector<std::string> words = file_.strings(column, {rows});
     for (std::size_t row = 0; row < words.size(); ++row) {
       const auto at = std::ranges::find(kRecomputeForms, words[row]);
@@ -198,7 +194,7 @@ class PlanReader {
       plan.transfers.push_back({ValueIndex(small("/transfers/value", value[i])),
                                 MeshIndex(small("/transfers/to_mesh", mesh[i])), parse_spec(layout[i]),
                                 in_segments[i]});
-    if (file_.has("/transfers/strategy")) read_ways(plan, rows);  // not known before 4.5
+    read_ways(plan, rows);
     const auto input = file_.int64s("/inputs/value");
     const Shape inputs{static_cast<std::int64_t>(input.size())};
     const auto fed = file_.int64s("/inputs/mesh", inputs);
@@ -210,8 +206,7 @@ class PlanReader {
 
   void read_prediction(Prediction& prediction, std::int64_t meshes_of_plan) const {
     prediction.step_s = second("step_s");
-    if (file_.has_attribute("/prediction", "step_error_s"))  // not known before 4.1
-      prediction.step_error_s = second("step_error_s");
+    prediction.step_error_s = second("step_error_s");
     prediction.estimate_s = second("estimate_s");
     prediction.lower_bound_s = second("lower_bound_s");
     prediction.bound_covers = file_.text_attribute("/prediction", "bound_covers");
@@ -230,10 +225,7 @@ class PlanReader {
     visit_prediction(
         names,
         [&](const char* name, double) {
-          const std::string column = std::string("/prediction/time/") + name;
-          const bool is_new = std::string_view(name).starts_with("hidden");  // not known before 4.5
-          times[name] = is_new && !file_.has(column) ? std::vector<double>(prediction.meshes.size())
-                                                     : seconds(column, meshes);
+          times[name] = seconds(std::string("/prediction/time/") + name, meshes);
         },
         [&](const char* name, std::int64_t) {
           bytes[name] = counts(std::string("/prediction/memory/") + name, meshes);
@@ -251,10 +243,8 @@ class PlanReader {
     const auto verdict = file_.strings("/candidates/verdict", rows);
     for (std::size_t i = 0; i < method.size(); ++i)
       prediction.candidates.push_back({method[i], step_s[i], memory[i], verdict[i]});
-    if (file_.has("/candidates/schedule")) {  // not known before 4.2
-      const auto schedule = file_.strings("/candidates/schedule", rows);
-      for (std::size_t i = 0; i < method.size(); ++i) prediction.candidates[i].schedule = schedule[i];
-    }
+    const auto schedule = file_.strings("/candidates/schedule", rows);
+    for (std::size_t i = 0; i < method.size(); ++i) prediction.candidates[i].schedule = schedule[i];
     visit_time(names, [&](const char* name, double) {
       times[name] = seconds(std::string("/candidates/busiest_mesh/") + name, rows);
     });

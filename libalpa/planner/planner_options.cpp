@@ -10,7 +10,7 @@ namespace {
 
 std::vector<Word<std::string>> overlap_option() {
   std::vector<Word<std::string>> words{
-      {kFastestOverlap, kFastestOverlap, "what is fastest for the stages of the plan"}};
+      {kFastestOverlap, kFastestOverlap, "what is fastest for the stages that are found without"}};
   for (const OverlapWord& word : overlap_words()) words.push_back({word.name, word.name, word.described});
   return words;
 }

@@ -10,15 +10,9 @@
 namespace alpa {
 namespace {
 
-/// The same between other nodes that are alike: many transfers of a pipeline are.
-Transfer at_first_nodes(Transfer transfer, const Cluster& cluster) {
-  if (!cluster.parts.empty()) return transfer;
-  const int first = std::min<int>(transfer.from_mesh.first_device, transfer.to_mesh.first_device),
-            moved = first - first % cluster.devices_per_node;
-  transfer.from_mesh.first_device = DeviceIndex(transfer.from_mesh.first_device - moved);
-  transfer.to_mesh.first_device = DeviceIndex(transfer.to_mesh.first_device - moved);
-  return transfer;
-}
+/// A rank of the host that computes in turn with its communication lets messages on between two instructions
+/// only, and a receiver asks for two chunks at a time: each pair may wait for a long product.
+constexpr int kMostChunksInTurn = 4, kMostChunks = 128;
 
 }  // namespace
 
@@ -26,15 +20,18 @@ void choose_transfer_ways(Plan& plan, const Graph& graph, const CostModel& costs
                           std::optional<TransferStrategy> only) {
   const GraphUses uses(graph);
   const Placement placement(plan, uses);
-  std::vector<std::pair<Transfer, TransferWay>> known;
+  const bool in_turn = plan.overlap == Overlap::none && plan.cluster.kind == DeviceKind::cpu;
+  const int most_chunks = in_turn ? kMostChunksInTurn : kMostChunks;
+  std::vector<std::pair<Transfer, TransferWay>> known;  // many transfers of a pipeline are alike
   for (PlannedTransfer& planned : plan.transfers) {
-    Transfer transfer = at_first_nodes(placement.transfer(planned), costs.cluster());
+    const Transfer own = placement.transfer(planned);
+    Transfer transfer = moved(own, -places_on(own, costs.cluster()));
     const auto found = std::ranges::find(known, transfer, &std::pair<Transfer, TransferWay>::first);
     if (found != known.end()) {
       planned.way = found->second;
       continue;
     }
-    planned.way = fastest_way(transfer, costs, only);
+    planned.way = fastest_way(transfer, costs, only, most_chunks);
     known.emplace_back(std::move(transfer), planned.way);
   }
 }

@@ -197,9 +197,7 @@ struct StageTransfer : Transfer {
   StageIndex from_stage{0}, to_stage{0};  ///< of the receiving mesh the first stage that needs it
   TransferWay way;
   TransferRoute route;
-  /// Number of these two stages among those with messages between the meshes; where devices pass messages on,
-  /// of those that do in the receiving mesh too.
-  int channel = 0;
+  int channel = 0;  ///< that its messages go by; lanes whose messages could be mistaken have others
 };
 
 /// A training step as data, read by the verifier, the simulator and the executor.

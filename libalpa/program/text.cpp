@@ -147,7 +147,7 @@ std::string mesh_program_text(const MeshProgram& mesh, const Graph& graph) {
   return text + "\n";
 }
 
-/// What is sent, where that is more than a whole box each; in a line, but for its messages.
+/// The way, and each message of the route.
 std::string route_text(const StageTransfer& transfer) {
   std::string text = fmt::format("  {}\n", transfer_way_text(transfer.way));
   for (const TransferMessage& message : transfer.route.messages) {

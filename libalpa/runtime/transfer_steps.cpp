@@ -11,7 +11,9 @@ namespace {
 /// So many receives of a transfer are under way at once, in its order: from one sender, so that it need not
 /// wait to be asked for the next, and of all, for those that come from several at once. Those after them
 /// leave the network to what goes first. (With eight from one, messages share it: chains of 10 MiB between
-/// emulated hosts of 1 Gbit/s take 1.55 T in place of 1.20, and their order does nothing.)
+/// emulated hosts of 1 Gbit/s take 1.55 T in place of 1.20, and their order does nothing.) Where a receive
+/// holds up what comes after it, there is one, and what has arrived is passed on before the next: ranks that
+/// pass on to each other would else wait in a circle.
 constexpr std::size_t kReceivesFromOne = 2, kReceivesOfAll = 4;
 
 /// A box of a transfer in packed memory, and where it lies in this rank's tile.
@@ -165,8 +167,8 @@ class ReceiveStep : public PreparedInstruction {
     for (; arrived_ < end_.received.size() && ranks.has_arrived(*rank.stream, arriving_[arrived_]);
          has_moved = true) {
       ++arrived_;
-      start(rank);
       pass_on(rank);
+      start(rank);
     }
     for (; left_ < passed_on_ && ranks.has_left(*rank.stream, leaving_[left_]); has_moved = true) ++left_;
     if (arrived_ == end_.received.size() && left_ == end_.sent.size()) return Progress::done;
@@ -176,8 +178,9 @@ class ReceiveStep : public PreparedInstruction {
   Communicator* partners(const StepContext& rank) const override { return &end_.ranks(rank); }
 
  private:
-  bool may_start() const {
-    if (started_ == end_.received.size() || started_ >= arrived_ + kReceivesOfAll) return false;
+  bool may_start(const Communicator& ranks) const {
+    const std::size_t at_once = ranks.receives_beside_others() ? kReceivesOfAll : 1;
+    if (started_ == end_.received.size() || started_ >= arrived_ + at_once) return false;
     std::size_t from_one = 0;
     for (std::size_t m = arrived_; m < started_; ++m)
       from_one += end_.received[m].partner == end_.received[started_].partner ? 1 : 0;
@@ -185,7 +188,7 @@ class ReceiveStep : public PreparedInstruction {
   }
 
   void start(const StepContext& rank) {
-    for (; may_start(); ++started_) {
+    for (; may_start(end_.ranks(rank)); ++started_) {
       const Message& message = end_.received[started_];
       arriving_[started_] = end_.ranks(rank).start_receive(*rank.stream, end_.packed_at(rank, message.offset),
                                                            message.bytes, message.partner);

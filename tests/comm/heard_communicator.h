@@ -27,6 +27,7 @@ class HeardCommunicator : public Communicator {
     return inner_->start_receive(s, data, bytes, from);
   }
   bool has_arrived(Stream& s, std::int64_t message) override { return inner_->has_arrived(s, message); }
+  bool receives_beside_others() const override { return inner_->receives_beside_others(); }
   void rest(std::string_view during) override { inner_->rest(during); }
   void look(std::string_view during) override { inner_->look(during); }
   void cancel() override { inner_->cancel(); }

@@ -179,8 +179,8 @@ const std::vector<Row> rows{
     {"CheckCut", 1, "alpa-plan check mixed.h5", 3, "truncated or damaged", spoil(cut_in_half, "mixed.h5")},
     {"CheckFlippedBit", 1, "alpa-plan check mixed.h5", 3, "'mixed.h5'",
      spoil(flip_bit_in, "mixed.h5", "[dimensions]")},
-    {"CheckNewer", 1, "alpa-plan check mixed.h5", 3, "5.0 is newer than 4.5",
-     spoil(set_text_attribute, "mixed.h5", "/", "format_version", "5.0")},
+    {"CheckNewer", 1, "alpa-plan check mixed.h5", 3, "6.0 is newer than 5.0",
+     spoil(set_text_attribute, "mixed.h5", "/", "format_version", "6.0")},
     {"CheckOlder", 1, "alpa-plan check mixed.h5", 3,
      "plan 'mixed.h5' is of format 2.0: plans were lowered differently then\n  try: make it again: "
      "alpa-plan ",

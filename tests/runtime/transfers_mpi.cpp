@@ -107,6 +107,19 @@ TEST_P(ScheduleAndTransferOnMpi, TrainsAsSerialAndSendsWhatItsRouteSays) {
   }
 }
 
+// There a receive holds its caller up, as one of NCCL does what its stream is given after it.
+TEST(TransfersOnMpi, OfDevicesThatPassOnToEachOtherDoNotWaitInACircleThroughStagingMemory) {
+  static const TinyCurve serial = TinyTraining({.model = "gpt", .method = "serial"}).run_on_threads(5);
+  for (const TinyCase& each : schedules_and_transfers()) {
+    if (each.schedule != "1f1b") continue;
+    const auto device = make_checked_cpu_device(1);
+    const auto world = mpi_session().make_communicator(*device);
+    ASSERT_FALSE(world->receives_beside_others());
+    SCOPED_TRACE(each.transfers);
+    expect_as_serial(TinyTraining(each).run(5, *device, *world), serial);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Every, ScheduleAndTransferOnMpi, testing::ValuesIn(schedules_and_transfers()),
                          [](const auto& each) { return each.param.name(); });
 

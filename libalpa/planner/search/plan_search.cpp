@@ -61,7 +61,7 @@ class PlanSearch {
     Plan plan = selection_.result();
     plan.prediction.hit_time_limit = selection_.out_of_time() || !left_out_.is_nothing();
     // Bounds are of steps whose communication takes turns with computation.
-    const bool overlaps = plan.overlap != Overlap::none;
+    const bool overlaps = plan.overlap != Overlap::none || !overlap(options_);
     if (overlaps) plan.prediction.lower_bound_s = 0;
     const bool is_bounded = !overlaps && !options_.pin && wants("search") && state_bound(plan);
     if (plan.prediction.hit_time_limit)

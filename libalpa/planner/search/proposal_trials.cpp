@@ -179,6 +179,7 @@ void ProposalTrials::overlap_what_pays(Plan& plan, const Graph& graph) const {
   for (const Overlap each : {Overlap::transfers, Overlap::all}) {
     Plan other = plan;
     other.overlap = each;
+    choose_transfer_ways(other, graph, costs_, transfer_strategy(options_));
     predict_steady(other, graph, costs_);
     if (fits(other) && other.prediction.step_s < plan.prediction.step_s) plan = std::move(other);
   }

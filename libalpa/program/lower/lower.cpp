@@ -38,8 +38,8 @@ StageIndex first_user(const Placement& placement, const PlannedTransfer& transfe
   return first;
 }
 
-/// Numbers of channels: the least that no other two stages of the same meshes have, nor of other meshes where
-/// both have the devices of the receiving one pass messages on.
+/// Lanes between the same two meshes never share a channel; nor, where lanes overlap, do two lanes into one
+/// mesh that both have its devices pass messages on. (In turn all of its devices do that in the same order.)
 void set_channels(const Placement& placement, std::vector<StageTransfer>& transfers) {
   struct Lane {
     StageIndex from_stage, to_stage;
@@ -55,9 +55,10 @@ void set_channels(const Placement& placement, std::vector<StageTransfer>& transf
     return found != of_mesh.end() ? *found
                                   : of_mesh.emplace_back(Lane{transfer.from_stage, transfer.to_stage});
   };
+  const bool overlaps = placement.plan().overlap != Overlap::none;
   for (const StageTransfer& transfer : transfers) {
     Lane& lane = lane_of(transfer);
-    lane.passes_on = lane.passes_on || passes_on(transfer.route);
+    lane.passes_on = lane.passes_on || (overlaps && passes_on(transfer.route));
   }
   for (auto& [mesh, of_mesh] : lanes)
     for (auto lane = of_mesh.begin(); lane != of_mesh.end(); ++lane) {
@@ -74,10 +75,23 @@ void set_channels(const Placement& placement, std::vector<StageTransfer>& transf
 }
 
 std::vector<StageTransfer> transfers_of(const Placement& placement) {
+  struct Known {
+    Transfer transfer;
+    TransferWay way;
+    TransferRoute route;
+  };
+  std::vector<Known> known;  // many transfers of a pipeline are alike
+  const Cluster& cluster = placement.plan().cluster;
   std::vector<StageTransfer> transfers;
   for (const PlannedTransfer& planned : placement.plan().transfers) {
     Transfer transfer = placement.transfer(planned);
-    TransferRoute route = transfer_route(transfer, planned.way, placement.plan().cluster);
+    const int places = places_on(transfer, cluster);
+    const Transfer first = moved(transfer, -places);
+    auto found = std::ranges::find_if(
+        known, [&](const Known& other) { return other.way == planned.way && other.transfer == first; });
+    if (found == known.end())
+      found = known.insert(found, {first, planned.way, transfer_route(first, planned.way, cluster)});
+    TransferRoute route = moved(found->route, places);
     transfers.push_back({std::move(transfer), planned.value, placement.stage_of_value(planned.value),
                          first_user(placement, planned), planned.way, std::move(route)});
   }

@@ -188,6 +188,36 @@ void check_messages(const Program& program) {
                                    messages[k].first, messages[k].second, other.first, other.second));
 }
 
+/// What devices pass on has come to them by an earlier message, and where lanes overlap no two that pass on
+/// in a mesh share a channel.
+void check_routes(const Program& program) {
+  std::map<std::pair<DeviceIndex, int>, std::pair<StageIndex, StageIndex>> lanes;  // by mesh and channel
+  for (std::size_t t = 0; t < program.transfers.size(); ++t) {
+    const StageTransfer& transfer = program.transfers[t];
+    const auto refuse = [&](const std::string& what) {
+      const auto at = std::ranges::find(program.meshes, transfer.to_mesh.first_device,
+                                        [](const MeshProgram& m) { return m.mesh.first_device; });
+      refuse_program(MeshIndex(at - program.meshes.begin()), fmt::format("transfer {}: {}", t, what));
+    };
+    const std::vector<TransferMessage>& messages = transfer.route.messages;
+    for (std::size_t m = 0; m < messages.size(); ++m) {
+      const TransferMessage& message = messages[m];
+      if (!message.is_passed_on()) continue;
+      if (message.after >= static_cast<int>(m))
+        refuse(fmt::format("message {} passes on what comes by {}", m, message.after));
+      const TransferMessage& before = messages[static_cast<std::size_t>(message.after)];
+      if (before.to != message.from || before.task != message.task || before.begin > message.begin ||
+          before.end < message.end)
+        refuse(fmt::format("message {} passes on what message {} does not bring", m, message.after));
+    }
+    if (program.overlap == Overlap::none || !passes_on(transfer.route)) continue;
+    const std::pair ends{transfer.from_stage, transfer.to_stage};
+    const auto [lane, is_new] = lanes.try_emplace({transfer.to_mesh.first_device, transfer.channel}, ends);
+    if (!is_new && lane->second != ends)
+      refuse(fmt::format("another lane passes on by channel {}", transfer.channel));
+  }
+}
+
 /// Whether the step comes to its end where every rank does everything in the listed order. Lanes wait for
 /// less: what they wait for is listed before.
 void check_end(const Program& program, const std::vector<Dependences>& waits) {
@@ -213,6 +243,7 @@ void verify(const Program& program, const std::vector<Dependences>& waits) {
   for (const MeshIndex m : program.meshes.indices())
     check_schedule(program.meshes[m], m, program.micro_batches);
   check_messages(program);
+  check_routes(program);
   for (const MeshIndex m : program.meshes.indices()) {
     check_places(program.meshes[m], m);
     for (int s = 0; s < static_cast<int>(program.meshes[m].segments.size()); ++s)

@@ -74,10 +74,13 @@ Turns in_turn(const std::vector<Multicast>& multicasts, const std::vector<int>& 
   return turns;
 }
 
-/// What a sender's own links have served already, the most of them.
-double load_of(const MulticastSender& sender, const std::vector<double>& loads) {
+/// What a sender's own links have to serve with this, the most of them; `fixed` are not its own.
+double load_of(const MulticastSender& sender, const std::vector<int>& fixed,
+               const std::vector<double>& loads) {
   double load = 0;
-  for (const int link : sender.links) load = std::max(load, loads[static_cast<std::size_t>(link)]);
+  for (const int link : sender.links)
+    if (std::ranges::find(fixed, link) == fixed.end())
+      load = std::max(load, loads[static_cast<std::size_t>(link)]);
   return load + sender.seconds;
 }
 
@@ -89,10 +92,7 @@ std::vector<int> balanced_senders(const std::vector<Multicast>& multicasts) {
     std::size_t best = 0;
     double least = infinity;
     for (std::size_t s = 0; s < multicast.size(); ++s) {
-      double load = multicast[s].seconds;
-      for (const int link : multicast[s].links)
-        if (std::ranges::find(fixed, link) == fixed.end())
-          load = std::max(load, loads[static_cast<std::size_t>(link)] + multicast[s].seconds);
+      const double load = load_of(multicast[s], fixed, loads);
       if (load < least) least = load, best = s;
     }
     for (const int link : multicast[best].links)
@@ -102,11 +102,13 @@ std::vector<int> balanced_senders(const std::vector<Multicast>& multicasts) {
   return senders;
 }
 
-/// Whenever links get free, the first in `order` that can begin does, from the sender with the least behind
-/// it.
+/// Whenever links get free, the first in `order` that can begin does, from the sender that has had least to
+/// send.
 Turns greedy(const std::vector<Multicast>& multicasts, std::vector<int> order) {
   Links links(link_count(multicasts));
   std::vector<double> loads(static_cast<std::size_t>(link_count(multicasts)));
+  std::vector<std::vector<int>> fixed;
+  for (const Multicast& multicast : multicasts) fixed.push_back(fixed_links(multicast));
   Turns turns;
   for (double now_s = 0; !order.empty();) {
     double next_s = infinity;
@@ -118,8 +120,9 @@ Turns greedy(const std::vector<Multicast>& multicasts, std::vector<int> order) {
         const double free_s = links.free_s(sender);
         if (free_s > now_s)
           next_s = std::min(next_s, free_s);
-        else if (best < 0 ||
-                 load_of(sender, loads) < load_of(multicast[static_cast<std::size_t>(best)], loads))
+        else if (best < 0 || load_of(sender, fixed[static_cast<std::size_t>(m)], loads) <
+                                 load_of(multicast[static_cast<std::size_t>(best)],
+                                         fixed[static_cast<std::size_t>(m)], loads))
           best = s;
       }
       if (best < 0) return false;

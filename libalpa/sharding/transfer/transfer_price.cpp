@@ -11,13 +11,12 @@ namespace {
 
 /// A chunk that is smaller is all latency.
 constexpr std::int64_t kLeastChunkBytes = 4096;
-constexpr int kMostChunks = 128;
 
 /// A way has to be faster by so much than a simpler one.
 constexpr double kWorthIt = 0.99;
 
-/// With more messages a way is not looked at, but for the simplest.
-constexpr std::size_t kMostMessages = 50'000;
+/// A way of more messages than that, and than sending to each device takes, is not looked at.
+constexpr std::size_t kMostMessages = 20'000;
 
 /// Until when something sends and receives.
 struct Busy {
@@ -29,13 +28,27 @@ struct BusyDevice {
   Busy nic;  ///< of which it is the first device
 };
 
-/// The fewest messages with which `strategy` serves these tasks.
-std::size_t least_messages(const std::vector<TransferTask>& tasks, TransferStrategy strategy) {
+/// No more messages than that serve these tasks, broadcast in one chunk. `parts`: as many as a box may go in.
+std::size_t most_messages(const std::vector<TransferTask>& tasks, TransferStrategy strategy,
+                          std::size_t devices_on_node, std::size_t parts) {
   std::size_t messages = 0;
-  for (const TransferTask& task : tasks)
-    messages += strategy == TransferStrategy::global_all_gather
-                    ? task.receivers.size() * task.receivers.size()
-                    : task.receivers.size();
+  for (const TransferTask& task : tasks) {
+    const std::size_t receivers = task.receivers.size();
+    switch (strategy) {
+      case TransferStrategy::send_receive:
+        messages += receivers;
+        break;
+      case TransferStrategy::local_all_gather:
+        messages += receivers * std::min(receivers, devices_on_node);
+        break;
+      case TransferStrategy::global_all_gather:
+        messages += receivers * receivers * parts;
+        break;
+      case TransferStrategy::broadcast:
+        messages += receivers * parts;
+        break;
+    }
+  }
   return messages;
 }
 
@@ -103,7 +116,7 @@ double least_transfer_seconds(const Transfer& transfer, const CostModel& costs) 
 }
 
 TransferWay fastest_way(const Transfer& transfer, const CostModel& costs,
-                        std::optional<TransferStrategy> only) {
+                        std::optional<TransferStrategy> only, int most_chunks) {
   const std::vector<TransferTask> tasks = transfer_tasks(transfer);
   const bool is_multicast =
       std::ranges::any_of(tasks, [](const TransferTask& task) { return task.receivers.size() > 1; });
@@ -117,14 +130,20 @@ TransferWay fastest_way(const Transfer& transfer, const CostModel& costs,
   };
   std::int64_t largest = 0;
   for (const TransferTask& task : tasks) largest = std::max(largest, element_count(task.extent));
-  largest *= dtype_bytes(transfer.whole.dtype);
+  const Cluster& cluster = costs.cluster();
+  const auto parts = static_cast<std::size_t>(cluster.nics_per_node);
+  largest = largest * dtype_bytes(transfer.whole.dtype) / cluster.nics_per_node;
+  const auto messages_of = [&](TransferStrategy strategy) {
+    return most_messages(tasks, strategy, static_cast<std::size_t>(cluster.devices_per_node), parts);
+  };
+  const std::size_t most = std::max(kMostMessages, messages_of(TransferStrategy::send_receive) * parts);
   for (const TransferStrategyWord& word : transfer_strategy_words()) {
     if (only && word.strategy != *only) continue;
-    const std::size_t messages = least_messages(tasks, word.strategy);
-    if (word.strategy != TransferStrategy::send_receive && messages > kMostMessages) continue;
+    const std::size_t messages = messages_of(word.strategy);
+    if (messages > most && !only) continue;
     offer({word.strategy, 1});
     if (word.strategy != TransferStrategy::broadcast) continue;
-    for (int chunks = 2; chunks <= kMostChunks && largest / chunks >= kLeastChunkBytes &&
+    for (int chunks = 2; chunks <= most_chunks && largest / chunks >= kLeastChunkBytes &&
                          messages * static_cast<std::size_t>(chunks) <= kMostMessages;
          chunks *= 2)
       offer({word.strategy, chunks});

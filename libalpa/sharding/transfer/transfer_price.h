@@ -18,6 +18,7 @@ double least_transfer_seconds(const Transfer&, const CostModel&);
 
 /// The fastest way, of those of one strategy where that is given; of ways that are about as fast the
 /// simplest.
-TransferWay fastest_way(const Transfer&, const CostModel&, std::optional<TransferStrategy> = {});
+TransferWay fastest_way(const Transfer&, const CostModel&, std::optional<TransferStrategy> = {},
+                        int most_chunks = 128);
 
 }  // namespace alpa

@@ -300,6 +300,30 @@ TransferRoute transfer_route(const Transfer& transfer, const TransferWay& way, c
   return route;
 }
 
+Transfer moved(Transfer transfer, int devices) {
+  for (DeviceMesh* mesh : {&transfer.from_mesh, &transfer.to_mesh})
+    mesh->first_device = DeviceIndex(mesh->first_device + devices);
+  return transfer;
+}
+
+TransferRoute moved(TransferRoute route, int devices) {
+  const auto move = [&](DeviceIndex& device) { device = DeviceIndex(device + devices); };
+  for (TransferTask& task : route.tasks) {
+    std::ranges::for_each(task.holders, move);
+    std::ranges::for_each(task.receivers, move);
+  }
+  for (TransferMessage& message : route.messages) {
+    move(message.from);
+    move(message.to);
+  }
+  return route;
+}
+
+int places_on(const Transfer& transfer, const Cluster& cluster) {
+  const int first = std::min<int>(transfer.from_mesh.first_device, transfer.to_mesh.first_device);
+  return cluster.parts.empty() ? first - first % cluster.devices_per_node : 0;
+}
+
 bool is_on_one_node(const TransferMessage& message, const Cluster& cluster) {
   return message.from / cluster.devices_per_node == message.to / cluster.devices_per_node;
 }

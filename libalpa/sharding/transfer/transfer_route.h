@@ -35,6 +35,14 @@ struct TransferRoute {
 TransferRoute transfer_route(const Transfer&, const TransferWay&, const Cluster&,
                              MulticastSearch = MulticastSearch::order);
 
+/// The same between devices so many places on.
+Transfer moved(Transfer, int devices);
+TransferRoute moved(TransferRoute, int devices);
+
+/// By how many places it can be moved towards the first device for the route to stay as it is: whole nodes,
+/// where all are alike.
+int places_on(const Transfer&, const Cluster&);
+
 bool is_on_one_node(const TransferMessage&, const Cluster&);
 bool leaves_node(const TransferRoute&, const Cluster&);
 bool passes_on(const TransferRoute&);
@@ -42,8 +50,8 @@ bool passes_on(const TransferRoute&);
 /// The first of the devices that send and receive over the same interface as this one.
 DeviceIndex first_on_nic(DeviceIndex, const Cluster&);
 
-/// Of the device that packs most: elements of the boxes of which it sends what it holds, each in full and
-/// once.
+/// A device packs each box once that it holds and sends, or sends parts of. Elements of all of them, on the
+/// device that has most.
 std::int64_t most_packed_elements(const TransferRoute&);
 
 }  // namespace alpa

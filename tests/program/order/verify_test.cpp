@@ -168,6 +168,32 @@ TEST_F(Verifier, RefusesAScheduleThatLeavesAMicroBatchOut) {
   expect_refused("leaves forward of stage 1 of micro-batch 3 out");
 }
 
+TEST_F(Verifier, RefusesWhatIsPassedOnBeforeItHasCome) {
+  std::vector<TransferMessage>& messages = lowered_.program.transfers[1].route.messages;
+  messages.push_back(messages[0]);
+  messages.back().from = messages[0].to;
+  messages.back().after = static_cast<int>(messages.size());
+  expect_refused("passes on what comes by");
+  messages.back().after = 0;
+  messages.back().begin = -1;
+  expect_refused("passes on what message 0 does not bring");
+}
+
+TEST_F(Verifier, RefusesLanesThatOverlapAndPassOnByOneChannel) {
+  Lowered lowered = four_stages("1f1b");
+  Program& program = lowered.program;
+  for (StageTransfer& transfer : program.transfers) {
+    TransferMessage again = transfer.route.messages[0];
+    again.from = again.to;
+    again.after = 0;
+    transfer.route.messages.push_back(again);
+  }
+  EXPECT_NO_THROW(verify(program));  // in turn all devices go by one order
+  program.overlap = Overlap::all;
+  EXPECT_THAT([&] { verify(program); },
+              ThrowsMessage<Error>(HasSubstr("another lane passes on by channel 0")));
+}
+
 TEST_F(Verifier, RefusesAScheduleWithoutAnUpdate) {
   stage(1).schedule.pop_back();
   expect_refused("does not end with the update");
