@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "libalpa/h5/file.h"
+#include "libalpa/plan/plan_columns.h"
 #include "tests/commands/workplace.h"
 
 namespace alpa {
@@ -78,7 +79,7 @@ TEST_F(PlanCommands, ClaimNoBoundOfPlansThatOverlap) {
 
 TEST_F(PlanCommands, RecordTheOptionsInEffectInThePlan) {
   make_plan("plan", "--method zero-2 --devices 2 --rematerialize never");
-  EXPECT_THAT(H5Reader(path("plan.h5"), "alpa-plan", "4.0").text_attribute("/provenance", "settings"),
+  EXPECT_THAT(H5Reader(path("plan.h5"), kPlanFormat, kPlanVersion).text_attribute("/provenance", "settings"),
               StartsWith("{devices = 2, micro_batches = 0, method = \"zero-2\", schedule = \"auto\", "
                          "overlap = \"none\", transfers = \"auto\", rematerialize = \"never\", effort = "
                          "\"normal\", mesh_axes = 0, "

@@ -7,6 +7,7 @@
 #include "libalpa/h5/file.h"
 #include "libalpa/plan/explain.h"
 #include "libalpa/plan/facts/plan_facts.h"
+#include "libalpa/plan/plan_columns.h"
 #include "libalpa/plan/plan_file.h"
 #include "libalpa/planner/search/baselines.h"
 #include "libalpa/planner/search/even_stages.h"
@@ -239,7 +240,7 @@ TEST(PlanOnUnlikeNodes, KeepsThemInItsFile) {
   const Priced priced(mixed(), stages_of_two({1, 3}, "data"));
   write_plan(folder.path() / "plan.h5", priced.plan, priced.graph, {});
   EXPECT_EQ(read_plan(folder.path() / "plan.h5"), priced.plan);
-  const H5Reader file(folder.path() / "plan.h5", "alpa-plan", "4.2");
+  const H5Reader file(folder.path() / "plan.h5", kPlanFormat, kPlanVersion);
   EXPECT_THAT(file.strings("/cluster/parts/name"), ElementsAre("slow", "fast"));
   EXPECT_THAT(file.doubles("/cluster/parts/f32_flops_per_s"), ElementsAre(1e11, 3e11));
   EXPECT_THAT(file.int64s("/cluster/parts/nodes"), ElementsAre(1, 1));
