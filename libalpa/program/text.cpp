@@ -151,7 +151,7 @@ std::string mesh_program_text(const MeshProgram& mesh, const Graph& graph) {
 std::string route_text(const StageTransfer& transfer) {
   std::string text = fmt::format("  {}\n", transfer_way_text(transfer.way));
   for (const TransferMessage& message : transfer.route.messages) {
-    const TransferTask& task = transfer.route.tasks[static_cast<std::size_t>(message.task)];
+    const TransferTask& task = transfer.route.tasks[message.task];
     text += fmt::format("    {} -> {}: box {} at {}", message.from, message.to, shape_text(task.extent),
                         shape_text(task.origin));
     if (message.elements() != element_count(task.extent))

@@ -66,7 +66,7 @@ struct TransferEnd {
     const auto place = [&](int t) {
       const auto [found, is_new] = place_of_task.try_emplace(t, end);
       if (!is_new) return found->second;
-      const TransferTask& task = transfer.route.tasks[static_cast<std::size_t>(t)];
+      const TransferTask& task = transfer.route.tasks[t];
       Box in_tile{tile, task.origin};
       for (std::size_t d = 0; d < tile_at.size(); ++d) in_tile.origin[d] -= tile_at[d];
       boxes.push_back({end, std::move(in_tile), task.extent});

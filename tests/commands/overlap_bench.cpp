@@ -251,11 +251,4 @@ int run(const std::vector<std::string>& words) {
 }  // namespace
 }  // namespace alpa
 
-int main(int argc, char** argv) {
-  try {
-    return alpa::run({argv + 1, argv + argc});
-  } catch (const alpa::Error& error) {
-    fmt::print(stderr, "bench_overlap: {}\n", error.what());
-    return static_cast<int>(error.kind());
-  }
-}
+int main(int argc, char** argv) { return alpa::run_bench("bench_overlap", argc, argv, alpa::run); }

@@ -89,4 +89,15 @@ inline int status_of_hosts() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
+/// The whole of a bench's main(): what is thrown is its message and its status.
+inline int run_bench(const char* name, int argc, char** argv,
+                     int (*run)(const std::vector<std::string>& words)) {
+  try {
+    return run({argv + 1, argv + argc});
+  } catch (const Error& error) {
+    fmt::print(stderr, "{}: {}\n", name, error.what());
+    return static_cast<int>(error.kind());
+  }
+}
+
 }  // namespace alpa

@@ -28,6 +28,7 @@
 #include "libalpa/cluster/profile_file.h"
 #include "libalpa/comm/mpi_session.h"
 #include "tests/h5/temporary_folder.h"
+#include "tests/network/bench_on_hosts.h"
 
 namespace alpa {
 namespace {
@@ -112,8 +113,7 @@ int measure(int hosts, int per_host, const std::vector<std::string>& mebibytes) 
             if (r > 0) slowest.push_back(most);  // the first makes connections
             std::fill(a.begin(), a.end(), 1.0f);
           }
-          std::sort(slowest.begin(), slowest.end());
-          if (me == 0) fmt::print("{}\n", slowest[slowest.size() / 2]);
+          if (me == 0) fmt::print("{}\n", median(slowest));
         }
     }
   }
@@ -137,30 +137,12 @@ Targets read_targets() {
   return targets;
 }
 
-/// What a program of the ranks prints; none where hosts cannot be emulated.
-std::optional<std::vector<std::string>> lines_on_hosts(const Targets& targets, std::int64_t hosts,
-                                                       std::int64_t mbit, const std::string& program) {
-  const std::string command =
-      fmt::format("OMP_NUM_THREADS=1 MPIEXEC='{}' PRELOAD='{}' '{}/emulated_hosts.sh' {} {} {} {}", MPIEXEC,
-                  KEEP_CONNECTIONS, NETWORK_TESTS, mbit, hosts, targets.ranks_on_host, program);
-  std::vector<std::string> lines;
-  FILE* const output = popen(command.c_str(), "r");
-  char line[1024];
-  while (output && std::fgets(line, sizeof line, output)) lines.emplace_back(line);
-  const int status = output ? pclose(output) : -1;
-  if (status == 0) return lines;
-  for (const std::string& each : lines) std::fputs(each.c_str(), stdout);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) return std::nullopt;
-  fmt::print("the ranks have failed\n");
-  std::exit(1);
-}
-
 /// Seconds in the order of measure(); none where hosts cannot be emulated.
 std::optional<std::vector<double>> seconds_on_hosts(const Targets& targets, std::int64_t hosts,
                                                     std::int64_t mbit, const char* program) {
   std::string command = fmt::format("'{}' --measure {} {}", program, hosts, targets.ranks_on_host);
   for (const std::int64_t size : targets.mebibytes) command += fmt::format(" {}", size);
-  const auto lines = lines_on_hosts(targets, hosts, mbit, command);
+  const auto lines = lines_on_hosts(hosts, targets.ranks_on_host, std::to_string(mbit), command);
   if (!lines) return std::nullopt;
   std::vector<double> seconds;
   for (const std::string& line : *lines) seconds.push_back(std::stod(line));
@@ -172,23 +154,11 @@ CostModel profiled(const Targets& targets, std::int64_t hosts, std::int64_t mbit
   const TemporaryFolder folder;
   const std::string profile = folder.path() / "profile.h5", none = folder.path() / "none";
   std::ofstream(none).flush();
-  lines_on_hosts(targets, hosts, mbit,
+  lines_on_hosts(hosts, targets.ranks_on_host, std::to_string(mbit),
                  fmt::format("'{}/alpa-profile' '{}' --threads 1 --missing '{}' --log-level error --out '{}'",
                              ALPA_BIN, MODEL, none, profile));
   return CostModel(read_profile(profile));
 }
-
-/// What rows come to.
-struct Tally {
-  int reached = 0, all = 0;
-  /// A mark for the row.
-  const char* hold(bool is_reached) {
-    ++all;
-    reached += is_reached;
-    return is_reached ? " " : "*";
-  }
-  int missed() const { return all - reached; }
-};
 
 /// Measures one setting of hosts and prints its rows; none where hosts cannot be emulated.
 std::optional<Tally> measured_rows(const Targets& targets, std::int64_t hosts, std::int64_t mbit,
@@ -250,8 +220,7 @@ int main(int argc, char** argv) try {
       tally.reached += rows->reached;
       tally.all += rows->all;
     }
-  fmt::print("{} of {} targets reached\n", tally.reached, tally.all);
-  return check && tally.reached < tally.all ? 1 : 0;
+  return tally.finish(check);
 } catch (const std::exception& error) {
   fmt::print(stderr, "error: {}\n", error.what());
   return 1;

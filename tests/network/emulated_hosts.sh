@@ -42,7 +42,7 @@ ip -n switch address add 10.77.255.254/16 dev ports
 ip -n switch link set ports up
 list=
 mkdir /run/ipc
-for ((h = 0; h < hosts * nics; ++h)); do # a link of a host is a network of its own; who shares memory is told by another
+for ((h = 0; h < hosts * nics; ++h)); do # each link of a host is a network namespace, and the host itself one of IPC
   ((h % nics)) || { touch /run/ipc/$((h / nics)) && unshare --ipc=/run/ipc/$((h / nics)) true; }
   ln -s $((h / nics)) "/run/ipc/host$h"
   ip netns add "host$h"

@@ -23,6 +23,7 @@
 #include "libalpa/base/toml_document.h"
 #include "libalpa/comm/mpi_session.h"
 #include "libalpa/sharding/transfer/transfer_price.h"
+#include "tests/network/bench_on_hosts.h"
 #include "tests/network/one_transfer.h"
 
 namespace alpa {
@@ -134,11 +135,6 @@ TransferRoute route_of(const Transfer& transfer, const Method& method, const Clu
   return transfer_route(transfer, way, cluster, method.search);
 }
 
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
 struct Targets {
   double to_three_hosts, of_bound, of_others;
   std::vector<std::int64_t> rates_mbit, mebibytes_to_many;
@@ -227,40 +223,22 @@ int measure(const Setting& setting, int rounds) {
   return 0;
 }
 
+/// [case][way] Seconds; none where hosts cannot be emulated.
 std::optional<std::vector<std::vector<double>>> seconds_on_hosts(const Setting& setting, int number,
                                                                  int rounds, const std::string& only,
                                                                  const char* program) {
-  const std::string command = fmt::format(
-      "OMP_NUM_THREADS=1 MPIEXEC='{}' PRELOAD='{}' NICS={} SLOW_HOST={}:{} '{}/emulated_hosts.sh' {} {} {} "
-      "'{}' "
-      "--measure {} {} {} '{}'",
-      MPIEXEC, KEEP_CONNECTIONS, setting.nics, setting.slow_host, setting.mbit / 2, NETWORK_TESTS,
-      setting.mbit, setting.hosts, setting.ranks_on_host, program, setting.mbit, number, rounds, only);
+  const auto lines = lines_on_hosts(
+      setting.hosts, setting.ranks_on_host, fmt::format("{}", setting.mbit),
+      fmt::format("'{}' --measure {} {} {} '{}'", program, setting.mbit, number, rounds, only),
+      fmt::format("NICS={} SLOW_HOST={}:{}", setting.nics, setting.slow_host, setting.mbit / 2));
+  if (!lines) return std::nullopt;
   std::vector<std::vector<double>> seconds;
-  FILE* const output = popen(command.c_str(), "r");
-  std::string text;
-  char line[4096];
-  while (output && std::fgets(line, sizeof line, output)) {
-    text += line;
+  for (const std::string& line : *lines) {
     std::istringstream numbers(line);
     seconds.emplace_back(std::istream_iterator<double>(numbers), std::istream_iterator<double>());
   }
-  const int status = output ? pclose(output) : -1;
-  if (status == 0) return seconds;
-  std::fputs(text.c_str(), stdout);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) return std::nullopt;
-  fmt::print("the ranks have failed\n");
-  std::exit(1);
+  return seconds;
 }
-
-struct Tally {
-  int reached = 0, all = 0;
-  const char* hold(bool is_reached) {  ///< a mark for the row
-    ++all;
-    reached += is_reached;
-    return is_reached ? " " : "*";
-  }
-};
 
 void print_heading(const char* what) {
   fmt::print("\n{}\n{:>22} {:>8} {:>6}", what, "case", "T ms", "bound");
@@ -381,8 +359,7 @@ int main(int argc, char** argv) try {
     for (std::size_t i = 0; i < settings.size(); ++i)
       if (!measured_rows(targets, settings[i], static_cast<int>(i), rounds, only, argv[0], tally)) return 77;
   }
-  fmt::print("{} of {} targets reached\n", tally.reached, tally.all);
-  return check && tally.reached < tally.all ? 1 : 0;
+  return tally.finish(check);
 } catch (const std::exception& error) {
   fmt::print(stderr, "error: {}\n", error.what());
   return 1;

@@ -15,7 +15,7 @@ using namespace testing_models;
 Plan over_three_nodes(const std::string& transfers, const Cluster& cluster) {
   PlannerOptions options;
   options.transfers = transfers;
-  options.pin = parse_pin(R"(
+  return pinned(R"(
 micro_batches = 4
 schedule = "1f1b"
 [[stage]]
@@ -27,8 +27,8 @@ layers = 2
 mesh = [2, 2]
 axes = ["tensor", "tensor"]
 )",
-                          "pin");
-  return plan_quietly(small_model(), cluster, options);
+                cluster, options)
+      .plan;
 }
 
 Cluster three_nodes() {

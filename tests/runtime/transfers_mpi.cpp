@@ -47,7 +47,7 @@ void for_each_receive(const Program& program, Visit visit) {
       for (const Instruction& instruction : mesh.segment_of(run).instructions)
         if (const auto* receive = std::get_if<Receive>(&instruction.body);
             receive && acts(instruction.when, run.micro_batch, program.micro_batches))
-          visit(program.transfers[static_cast<std::size_t>(receive->transfer)]);
+          visit(program.transfers[receive->transfer]);
 }
 
 /// What the nodes of a mesh take in, by its place in the plan alone: its tile for each device, or each

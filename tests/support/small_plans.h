@@ -54,8 +54,8 @@ inline Plan plan_quietly(const PlanningModel& model, const Cluster& cluster,
 
 /// A pinned plan of the tiny GPT with two blocks (layers: embedding, block.0, block.1, head) for a batch
 /// of 8.
-inline Lowered pinned(const std::string& pin, const Cluster& cluster = small_cluster(4)) {
-  PlannerOptions options;
+inline Lowered pinned(const std::string& pin, const Cluster& cluster = small_cluster(4),
+                      PlannerOptions options = {}) {
   options.pin = parse_pin(pin, "pin");
   const std::int64_t samples = 8 / options.pin->micro_batches;
   Lowered lowered;

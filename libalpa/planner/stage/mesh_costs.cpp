@@ -180,6 +180,14 @@ const std::vector<ConversionBytes>& MeshCosts::conversion_bytes(ValueIndex value
   return tables_[value]->bytes_from(from, end, conversions_);
 }
 
+std::int64_t MeshCosts::workspace_of_one(const OpDef& op, ValueIndex value, int layout) const {
+  const LayoutTable& table = layouts(value);
+  const std::vector<TensorType> tile{tile_type(table.whole(), table.spec(layout), mesh_)};
+  const Attributes none;
+  const std::int64_t bytes = workspace_of(op, {tile, none}, costs_.cluster().kind);
+  return bytes > 0 ? buffer_bytes(bytes) : 0;
+}
+
 double MeshCosts::reduction_seconds(ValueIndex value, int layout) const {
   const LayoutTable& table = layouts(value);
   const ShardingSpec& spec = table.spec(layout);

@@ -70,6 +70,9 @@ class MeshCosts {
   const std::vector<double>& conversion_seconds(ValueIndex value, int from) const;
   const std::vector<ConversionBytes>& conversion_bytes(ValueIndex value, int from, ConversionEnd) const;
 
+  /// Of an operator whose operand is the value alone, in that layout: of a buffer, 0 where it needs none.
+  std::int64_t workspace_of_one(const OpDef&, ValueIndex, int layout) const;
+
   /// Of the terms of a value that leaves its mesh; 0 where it is not partial.
   double reduction_seconds(ValueIndex value, int layout) const;
 

@@ -240,7 +240,8 @@ class MemoryOverTime {
     StageVariable& of = variable(stage_.of_node.at(scope_.canonical_node(user)));
     SelectionProblem::Memory memory{tick, tick + 1, {}};
     for (std::size_t c = 0; c < of.choices.size(); ++c)
-      memory.bytes.push_back(workspace_of_one(norm, v, option_of(of, c, mesh_costs_).operands[operand]));
+      memory.bytes.push_back(
+          mesh_costs_.workspace_of_one(norm, v, option_of(of, c, mesh_costs_).operands[operand]));
     hold(of, std::move(memory));
   }
 
@@ -257,17 +258,10 @@ class MemoryOverTime {
       const auto result = static_cast<std::size_t>(place_of(maker.results, v));
       SelectionProblem::Memory memory{tick, tick + 1, {}};
       for (std::size_t c = 0; c < of.choices.size(); ++c)
-        memory.bytes.push_back(workspace_of_one(*maker.op, v, option_of(of, c, mesh_costs_).results[result]));
+        memory.bytes.push_back(
+            mesh_costs_.workspace_of_one(*maker.op, v, option_of(of, c, mesh_costs_).results[result]));
       hold(of, std::move(memory));
     }
-  }
-
-  std::int64_t workspace_of_one(const OpDef& op, ValueIndex v, int layout) const {
-    const LayoutTable& table = mesh_costs_.layouts(v);
-    const std::vector<TensorType> tile{tile_type(table.whole(), table.spec(layout), mesh_costs_.mesh())};
-    const Attributes none;
-    const std::int64_t bytes = workspace_of(op, {tile, none}, mesh_costs_.costs().cluster().kind);
-    return bytes > 0 ? buffer_bytes(bytes) : 0;
   }
 
   /// The layout of a segment, from what arrives, is kept, or is made and does not rest.

@@ -112,7 +112,7 @@ using Interface = std::pair<DeviceIndex, bool>;  ///< of the network, by its fir
 std::set<Interface> interfaces_of(const TransferRoute& route, const Cluster& cluster) {
   std::set<Interface> interfaces;
   for (const TransferMessage& message : route.messages) {
-    if (is_on_one_node(message, cluster)) continue;
+    if (is_on_one_node(message, cluster.devices_per_node)) continue;
     interfaces.insert({first_on_nic(message.from, cluster), true});
     interfaces.insert({first_on_nic(message.to, cluster), false});
   }
@@ -283,7 +283,7 @@ std::vector<TransferPrediction> transfer_predictions(const Program& program, con
     for (const TransferMessage& message : transfer.route.messages) {
       const std::int64_t bytes = message.elements() * dtype_bytes(transfer.whole.dtype);
       prediction.bytes += bytes;
-      if (!is_on_one_node(message, costs.cluster())) prediction.bytes_between_nodes += bytes;
+      if (!is_on_one_node(message, program.devices_per_node)) prediction.bytes_between_nodes += bytes;
     }
   }
   return predictions;

@@ -17,12 +17,6 @@ std::string kind_on_axis(CollectiveKind kind, const Program& program, const Mesh
   return cost_kind_of_collective(kind, group_shape(mesh.mesh, axis, program.devices_per_node).nodes > 1);
 }
 
-bool crosses_nodes(const TransferRoute& route, int devices_per_node) {
-  return std::ranges::any_of(route.messages, [&](const TransferMessage& message) {
-    return message.from / devices_per_node != message.to / devices_per_node;
-  });
-}
-
 }  // namespace
 
 std::string cost_kind(const Program& program, const MeshProgram& mesh, const Instruction& instruction) {
@@ -39,7 +33,7 @@ std::string cost_kind(const Program& program, const MeshProgram& mesh, const Ins
           [&](const Receive& i) {
             return cost_kind_of_collective(
                 CollectiveKind::send,
-                crosses_nodes(program.transfers[i.transfer].route, program.devices_per_node));
+                leaves_node(program.transfers[i.transfer].route, program.devices_per_node));
           },
           [](const Unpack&) { return std::string(kCostOfCopies); },
           [&](const GlobalSum&) {

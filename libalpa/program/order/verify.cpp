@@ -205,7 +205,7 @@ void check_routes(const Program& program) {
       if (!message.is_passed_on()) continue;
       if (message.after >= static_cast<int>(m))
         refuse(fmt::format("message {} passes on what comes by {}", m, message.after));
-      const TransferMessage& before = messages[static_cast<std::size_t>(message.after)];
+      const TransferMessage& before = messages[message.after];
       if (before.to != message.from || before.task != message.task || before.begin > message.begin ||
           before.end < message.end)
         refuse(fmt::format("message {} passes on what message {} does not bring", m, message.after));

@@ -48,13 +48,13 @@ class Links {
 
   double free_s(const MulticastSender& sender) const {
     double free = 0;
-    for (const int link : sender.links) free = std::max(free, free_s_[static_cast<std::size_t>(link)]);
+    for (const int link : sender.links) free = std::max(free, free_s_[link]);
     return free;
   }
-  double free_s(int link) const { return free_s_[static_cast<std::size_t>(link)]; }
+  double free_s(int link) const { return free_s_[link]; }
 
   void take(const MulticastSender& sender, double start_s) {
-    for (const int link : sender.links) free_s_[static_cast<std::size_t>(link)] = start_s + sender.seconds;
+    for (const int link : sender.links) free_s_[link] = start_s + sender.seconds;
   }
 
  private:
@@ -79,8 +79,7 @@ double load_of(const MulticastSender& sender, const std::vector<int>& fixed,
                const std::vector<double>& loads) {
   double load = 0;
   for (const int link : sender.links)
-    if (std::ranges::find(fixed, link) == fixed.end())
-      load = std::max(load, loads[static_cast<std::size_t>(link)]);
+    if (std::ranges::find(fixed, link) == fixed.end()) load = std::max(load, loads[link]);
   return load + sender.seconds;
 }
 
@@ -95,8 +94,7 @@ std::vector<int> balanced_senders(const std::vector<Multicast>& multicasts) {
       const double load = load_of(multicast[s], fixed, loads);
       if (load < least) least = load, best = s;
     }
-    for (const int link : multicast[best].links)
-      loads[static_cast<std::size_t>(link)] += multicast[best].seconds;
+    for (const int link : multicast[best].links) loads[link] += multicast[best].seconds;
     senders.push_back(static_cast<int>(best));
   }
   return senders;
@@ -113,22 +111,20 @@ Turns greedy(const std::vector<Multicast>& multicasts, std::vector<int> order) {
   for (double now_s = 0; !order.empty();) {
     double next_s = infinity;
     std::erase_if(order, [&](int m) {
-      const Multicast& multicast = multicasts[static_cast<std::size_t>(m)];
+      const Multicast& multicast = multicasts[m];
       int best = -1;
       for (int s = 0; s < static_cast<int>(multicast.size()); ++s) {
-        const MulticastSender& sender = multicast[static_cast<std::size_t>(s)];
+        const MulticastSender& sender = multicast[s];
         const double free_s = links.free_s(sender);
         if (free_s > now_s)
           next_s = std::min(next_s, free_s);
-        else if (best < 0 || load_of(sender, fixed[static_cast<std::size_t>(m)], loads) <
-                                 load_of(multicast[static_cast<std::size_t>(best)],
-                                         fixed[static_cast<std::size_t>(m)], loads))
+        else if (best < 0 || load_of(sender, fixed[m], loads) < load_of(multicast[best], fixed[m], loads))
           best = s;
       }
       if (best < 0) return false;
-      const MulticastSender& sender = multicast[static_cast<std::size_t>(best)];
+      const MulticastSender& sender = multicast[best];
       links.take(sender, now_s);
-      for (const int link : sender.links) loads[static_cast<std::size_t>(link)] += sender.seconds;
+      for (const int link : sender.links) loads[link] += sender.seconds;
       turns.push_back({m, best, now_s});
       next_s = std::min(next_s, now_s + sender.seconds);
       return true;
@@ -150,8 +146,7 @@ class Branches {
         bound_s_(bound_s) {
     for (const Multicast& multicast : multicasts) {
       fixed_.push_back(fixed_links(multicast));
-      for (const int link : fixed_.back())
-        left_s_[static_cast<std::size_t>(link)] += least_seconds(multicast);
+      for (const int link : fixed_.back()) left_s_[link] += least_seconds(multicast);
     }
   }
 
@@ -200,19 +195,17 @@ class Branches {
       if (is_over()) return;
       ++branches_;
       const auto m = static_cast<std::size_t>(turn.multicast);
-      const MulticastSender& sender = multicasts_[m][static_cast<std::size_t>(turn.sender)];
+      const MulticastSender& sender = multicasts_[m][turn.sender];
       const Links before = links_;
       links_.take(sender, turn.start_s);
-      for (const int link : fixed_[m])
-        left_s_[static_cast<std::size_t>(link)] -= least_seconds(multicasts_[m]);
+      for (const int link : fixed_[m]) left_s_[link] -= least_seconds(multicasts_[m]);
       is_done_[m] = true;
       turns_.push_back(turn);
       const double done_s = std::max(end_s, turn.start_s + sender.seconds);
       if (may_be_better(done_s)) branch(turn.start_s, done_s);
       turns_.pop_back();
       is_done_[m] = false;
-      for (const int link : fixed_[m])
-        left_s_[static_cast<std::size_t>(link)] += least_seconds(multicasts_[m]);
+      for (const int link : fixed_[m]) left_s_[link] += least_seconds(multicasts_[m]);
       links_ = before;
     }
   }
@@ -267,10 +260,7 @@ std::vector<MulticastTurn> multicast_order(const std::vector<Multicast>& multica
 double multicast_seconds(const std::vector<Multicast>& multicasts, const Turns& turns) {
   double end_s = 0;
   for (const MulticastTurn& turn : turns)
-    end_s = std::max(
-        end_s, turn.start_s +
-                   multicasts[static_cast<std::size_t>(turn.multicast)][static_cast<std::size_t>(turn.sender)]
-                       .seconds);
+    end_s = std::max(end_s, turn.start_s + multicasts[turn.multicast][turn.sender].seconds);
   return end_s;
 }
 
@@ -281,7 +271,7 @@ double multicast_bound(const std::vector<Multicast>& multicasts) {
   for (const Multicast& multicast : multicasts) {
     const std::vector<int> fixed = fixed_links(multicast);
     const double seconds = least_seconds(multicast);
-    for (const int link : fixed) served_s[static_cast<std::size_t>(link)] += seconds;
+    for (const int link : fixed) served_s[link] += seconds;
     bool has_own = false;
     for (const MulticastSender& sender : multicast)
       for (const int link : sender.links)

@@ -64,13 +64,12 @@ double transfer_seconds(const TransferRoute& route, DType type, const CostModel&
     const TransferMessage& message = route.messages[m];
     if (message.from == message.to) continue;
     const double bytes = static_cast<double>(message.elements() * dtype_bytes(type));
-    const bool one_node = is_on_one_node(message, costs.cluster());
+    const bool one_node = is_on_one_node(message, costs.cluster().devices_per_node);
     const CostModel &from = costs.on(message.from), &to = costs.on(message.to);
     const auto link = one_node ? &BusyDevice::within_node : &BusyDevice::between_nodes;
     Busy &sender = busy[message.from].*link, &receiver = busy[message.to].*link;
     double start_s = std::max(sender.sending_s, receiver.receiving_s);
-    if (message.is_passed_on())
-      start_s = std::max(start_s, arrived_s[static_cast<std::size_t>(message.after)]);
+    if (message.is_passed_on()) start_s = std::max(start_s, arrived_s[message.after]);
     if (!one_node) {
       Busy &out = busy[first_on_nic(message.from, costs.cluster())].nic,
            &in = busy[first_on_nic(message.to, costs.cluster())].nic;

@@ -103,7 +103,7 @@ class RouteMaker {
  private:
   /// Nodes that have copies serve themselves; a device that has one, itself.
   void add_units(int t) {
-    const TransferTask& task = route_.tasks[static_cast<std::size_t>(t)];
+    const TransferTask& task = route_.tasks[t];
     std::vector<Devices> others;
     for (const Devices& node : by_node(task.receivers, network_)) {
       Devices near;
@@ -125,7 +125,7 @@ class RouteMaker {
   }
 
   void add_units(int t, const Devices& senders, const std::vector<Devices>& nodes) {
-    const std::int64_t elements = element_count(route_.tasks[static_cast<std::size_t>(t)].extent);
+    const std::int64_t elements = element_count(route_.tasks[t].extent);
     switch (way_.strategy) {
       case TransferStrategy::send_receive:
         for (const Devices& node : nodes)
@@ -219,13 +219,13 @@ class RouteMaker {
   void order_by_time() {
     std::vector<int> order(route_.messages.size());
     std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, {}, [&](int m) { return begin_s_[static_cast<std::size_t>(m)]; });
+    std::ranges::stable_sort(order, {}, [&](int m) { return begin_s_[m]; });
     std::vector<int> place(order.size());
     std::vector<TransferMessage> ordered;
     for (const int m : order) {
-      place[static_cast<std::size_t>(m)] = static_cast<int>(ordered.size());
-      TransferMessage& message = ordered.emplace_back(route_.messages[static_cast<std::size_t>(m)]);
-      if (message.after >= 0) message.after = place[static_cast<std::size_t>(message.after)];
+      place[m] = static_cast<int>(ordered.size());
+      TransferMessage& message = ordered.emplace_back(route_.messages[m]);
+      if (message.after >= 0) message.after = place[message.after];
     }
     route_.messages = std::move(ordered);
   }
@@ -324,13 +324,14 @@ int places_on(const Transfer& transfer, const Cluster& cluster) {
   return cluster.parts.empty() ? first - first % cluster.devices_per_node : 0;
 }
 
-bool is_on_one_node(const TransferMessage& message, const Cluster& cluster) {
-  return message.from / cluster.devices_per_node == message.to / cluster.devices_per_node;
+bool is_on_one_node(const TransferMessage& message, int devices_per_node) {
+  return message.from / devices_per_node == message.to / devices_per_node;
 }
 
-bool leaves_node(const TransferRoute& route, const Cluster& cluster) {
-  return std::ranges::any_of(
-      route.messages, [&](const TransferMessage& message) { return !is_on_one_node(message, cluster); });
+bool leaves_node(const TransferRoute& route, int devices_per_node) {
+  return std::ranges::any_of(route.messages, [&](const TransferMessage& message) {
+    return !is_on_one_node(message, devices_per_node);
+  });
 }
 
 bool passes_on(const TransferRoute& route) {
@@ -347,8 +348,7 @@ std::int64_t most_packed_elements(const TransferRoute& route) {
   std::int64_t most = 0;
   for (const TransferMessage& message : route.messages)
     if (!message.is_passed_on() && sent.insert({message.from, message.task}).second)
-      most = std::max(most, packed[message.from] +=
-                            element_count(route.tasks[static_cast<std::size_t>(message.task)].extent));
+      most = std::max(most, packed[message.from] += element_count(route.tasks[message.task].extent));
   return most;
 }
 

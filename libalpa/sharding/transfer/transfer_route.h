@@ -43,8 +43,8 @@ TransferRoute moved(TransferRoute, int devices);
 /// where all are alike.
 int places_on(const Transfer&, const Cluster&);
 
-bool is_on_one_node(const TransferMessage&, const Cluster&);
-bool leaves_node(const TransferRoute&, const Cluster&);
+bool is_on_one_node(const TransferMessage&, int devices_per_node);
+bool leaves_node(const TransferRoute&, int devices_per_node);
 bool passes_on(const TransferRoute&);
 
 /// The first of the devices that send and receive over the same interface as this one.

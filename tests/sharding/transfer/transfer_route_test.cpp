@@ -50,7 +50,7 @@ void expect_complete(const Transfer& transfer, const TransferRoute& route) {
     }
     std::vector<int>& times = got[{message.to, message.task}];
     times.resize(static_cast<std::size_t>(elements));
-    for (std::int64_t e = message.begin; e < message.end; ++e) ++times[static_cast<std::size_t>(e)];
+    for (std::int64_t e = message.begin; e < message.end; ++e) ++times[e];
   }
   std::map<DeviceIndex, std::int64_t> elements;
   for (const auto& [of, times] : got) {
@@ -107,7 +107,7 @@ TEST(TransferRoute, SendsWhatTheFormulasSay) {
       const auto sent = [&](const TransferWay& way, bool by_sender) {
         std::int64_t sum = 0;
         for (const TransferMessage& message : transfer_route(transfer, way, cluster).messages)
-          if (!is_on_one_node(message, cluster) && message.is_passed_on() != by_sender)
+          if (!is_on_one_node(message, cluster.devices_per_node) && message.is_passed_on() != by_sender)
             sum += message.elements();
         return sum;
       };
