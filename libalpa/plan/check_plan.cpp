@@ -1,6 +1,7 @@
 #include "libalpa/plan/check_plan.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -8,6 +9,7 @@
 #include "libalpa/base/error.h"
 #include "libalpa/base/limits.h"
 #include "libalpa/plan/placement.h"
+#include "libalpa/schedule/schedule.h"
 
 namespace alpa {
 namespace {
@@ -50,6 +52,9 @@ void check_stages(const Plan& plan, const Graph& graph) {
     if (stage.mesh < 0 || stage.mesh >= std::ssize(plan.meshes))
       refuse(fmt::format("stage {} is on mesh {}, the plan has {}", s, stage.mesh, plan.meshes.size()));
   }
+  if (const std::vector<int> meshes = mesh_of_each_stage(plan); !runs_on(find_schedule(plan.schedule), meshes))
+    refuse(fmt::format("stages lie on meshes {}, where schedule {} cannot run them", fmt::join(meshes, " "),
+                       plan.schedule));
   if (layer != static_cast<int>(graph.layers.size()))
     refuse(fmt::format("stages cover {} of {} layers", layer, graph.layers.size()));
 }

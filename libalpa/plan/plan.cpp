@@ -26,6 +26,12 @@ StageIndex stage_of_layer(const Plan& plan, int layer) {
   return {};
 }
 
+std::vector<int> mesh_of_each_stage(const Plan& plan) {
+  std::vector<int> meshes;
+  for (const StagePlan& stage : plan.stages) meshes.push_back(stage.mesh);
+  return meshes;
+}
+
 Indexed<MeshIndex, std::vector<StageIndex>> stages_of_meshes(const Plan& plan) {
   Indexed<MeshIndex, std::vector<StageIndex>> stages(plan.meshes.size());
   for (const StageIndex s : plan.stages.indices()) stages[plan.stages[s].mesh].push_back(s);

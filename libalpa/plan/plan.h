@@ -189,6 +189,8 @@ StageIndex stage_of_layer(const Plan&, int layer);
 /// How many of its layers a stage recomputes, and how: "none", "full", "3 of 9", "selective, 3 of 9".
 std::string recomputed_layers_text(const StagePlan&);
 
+std::vector<int> mesh_of_each_stage(const Plan&);
+
 /// The stages on each mesh, in their order.
 Indexed<MeshIndex, std::vector<StageIndex>> stages_of_meshes(const Plan&);
 

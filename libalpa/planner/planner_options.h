@@ -23,6 +23,7 @@ struct PinnedPlan {
   std::string method;  ///< what it is called in explanations
   int micro_batches = 1;
   std::string schedule = kAnySchedule;
+  int stages_per_mesh = 1;  ///< that the schedule has
   std::vector<StageRequest>
       stages;  ///< layers, mesh, roles, state_sharding, rematerialisation; in_flight is filled in
 };

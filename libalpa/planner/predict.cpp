@@ -18,17 +18,23 @@ void put(Plan& plan, const Program& program, const Timeline& timeline, const Cos
 }
 
 /// Micro-batches after which a pipeline works steadily: every stage has begun and ended one, with as many in
-/// flight as the first has ever. What stages do for each other repeats after so many.
+/// flight as the first has ever. What stages do for each other repeats after so many. (Where stages share
+/// meshes, micro-batches may go through them in groups: one for each mesh, the last of what is left.)
 struct SteadyState {
   int begun = 0, repeats = 0;
   int steady() const { return begun + repeats; }
 };
 
 SteadyState steady_state(const Plan& plan) {
-  const int stages = static_cast<int>(plan.stages.size());
-  const int repeats =
-      most_in_flight(find_schedule(plan.schedule).order(StageIndex(0), stages, plan.micro_batches));
-  return {repeats + 2 * stages, repeats};
+  const int stages = static_cast<int>(plan.stages.size()), meshes = static_cast<int>(plan.meshes.size());
+  const int group = stages > meshes ? meshes : 1;
+  int in_flight = 1;
+  for (const std::vector<StageRun>& order :
+       stage_orders(find_schedule(plan.schedule), mesh_of_each_stage(plan), plan.micro_batches))
+    in_flight = std::max(in_flight, most_in_flight(order));
+  const auto whole_groups = [&](int count) { return (count + group - 1) / group * group; };
+  const int repeats = whole_groups(in_flight);
+  return {whole_groups(repeats + 2 * stages) + plan.micro_batches % group, repeats};
 }
 
 /// `later` and so many times more what lies between. Where idle time still falls from one to the other, what

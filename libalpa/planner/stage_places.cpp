@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 
 namespace alpa {
@@ -93,12 +94,16 @@ void place_one_after_another(const std::vector<StageRequest*>& order) {
 
 }  // namespace
 
-void place_stages(std::vector<StageRequest>& requests, const Cluster& cluster) {
+void place_stages(std::vector<StageRequest>& requests, const Cluster& cluster,
+                  const std::vector<int>& mesh_of_stage) {
   int devices = 0;
-  std::vector<StageRequest*> order;
-  for (StageRequest& request : requests) {
-    devices += device_count(request.mesh);
-    order.push_back(&request);
+  std::vector<StageRequest*> order;  // of each mesh the first
+  std::map<int, StageRequest*> of_mesh;
+  const auto mesh_of = [&](std::size_t s) { return mesh_of_stage.empty() ? static_cast<int>(s) : mesh_of_stage[s]; };
+  for (std::size_t s = 0; s < requests.size(); ++s) {
+    if (!of_mesh.emplace(mesh_of(s), &requests[s]).second) continue;
+    devices += device_count(requests[s].mesh);
+    order.push_back(&requests[s]);
   }
   const int per_node = cluster.devices_per_node;
   const auto size = [](const StageRequest* request) { return device_count(request->mesh); };
@@ -113,13 +118,15 @@ void place_stages(std::vector<StageRequest>& requests, const Cluster& cluster) {
                                   [&](const StageRequest* request) { return size(request) >= per_node; });
     if (!place(order, devices, per_node)) place_one_after_another(largest_first);
   }
+  for (std::size_t s = 0; s < requests.size(); ++s)
+    requests[s].first_device = of_mesh.at(mesh_of(s))->first_device;
   const auto nodes = [&](const StageRequest& request) {
     const int first = request.first_device, last = first + device_count(request.mesh) - 1;
     return std::pair(first / per_node, last / per_node);
   };
   const auto apart = [&](std::size_t a, std::size_t b) {
     const auto one = nodes(requests[a]), other = nodes(requests[b]);
-    return one != other || one.first != one.second;
+    return mesh_of(a) != mesh_of(b) && (one != other || one.first != one.second);
   };
   for (std::size_t s = 0; s < requests.size(); ++s)
     requests[s].sides = {s > 0 && apart(s - 1, s), s + 1 < requests.size() && apart(s, s + 1)};

@@ -12,8 +12,8 @@ namespace alpa {
 /// Stages come to know whether their neighbours are on other nodes. (Sizes of submesh_sizes leave no gap that
 /// a later stage does not fill; where others do, the largest come first, one after another.) Where nodes
 /// differ, each stage lies on one part if all find room so, in the order of the pipeline or the largest
-/// first.
-void place_stages(std::vector<StageRequest>&, const Cluster&);
+/// first. `mesh_of_stage`: where several stages have the same devices; else empty.
+void place_stages(std::vector<StageRequest>&, const Cluster&, const std::vector<int>& mesh_of_stage = {});
 
 /// All that there are.
 inline constexpr std::array<StageSides, 4> kEverySides{

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <cassert>
 #include <optional>
 #include <tuple>
 
+#include "libalpa/schedule/orders.h"
 #include "libalpa/schedule/schedule.h"
 
 namespace alpa {
@@ -17,7 +19,7 @@ class Merge {
       : mesh_(mesh_of_stage), next_(mesh_of_stage.size()) {
     const int stages = static_cast<int>(mesh_of_stage.size());
     for (int s = 0; s < stages; ++s) {
-      orders_.push_back(schedule.order(StageIndex(s), stages, micro_batches));
+      orders_.push_back(schedule.of_stage(StageIndex(s), stages, micro_batches));
       for (StageRun& run : orders_.back()) run.stage = StageIndex(s);
     }
     const auto micro = static_cast<std::size_t>(micro_batches);
@@ -79,11 +81,26 @@ class Merge {
   std::vector<std::vector<StageRun>> merged_;                               ///< [mesh]
 };
 
+/// The orders of meshes 0, 1, ... are those of the meshes that the stages lie on in turn.
+std::vector<std::vector<StageRun>> renumbered(const MeshOrders& orders, const std::vector<int>& places,
+                                              const std::vector<int>& mesh_of_stage) {
+  std::vector<std::vector<StageRun>> of_mesh(orders.size());
+  for (std::size_t stage = 0; stage < places.size(); ++stage)
+    of_mesh[mesh_of_stage[stage]] = orders[places[stage]];
+  return of_mesh;
+}
+
 }  // namespace
 
 std::vector<std::vector<StageRun>> mesh_orders(const PipelineSchedule& schedule,
                                                const std::vector<int>& mesh_of_stage, int micro_batches) {
-  return Merge(schedule, mesh_of_stage, micro_batches).merged();
+  if (!schedule.shares_meshes()) return Merge(schedule, mesh_of_stage, micro_batches).merged();
+  if (mesh_of_stage.size() == 1) return {one_f_one_b_order(StageIndex(0), 1, micro_batches)};
+  assert(runs_on(schedule, mesh_of_stage));
+  const int stages = static_cast<int>(mesh_of_stage.size()),
+            meshes = 1 + *std::ranges::max_element(mesh_of_stage), per_mesh = stages / meshes;
+  return renumbered(schedule.of_meshes(meshes, per_mesh, micro_batches),
+                    meshes_of_stages(schedule, stages, per_mesh), mesh_of_stage);
 }
 
 }  // namespace alpa

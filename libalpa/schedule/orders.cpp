@@ -30,4 +30,22 @@ std::vector<StageRun> alternating_split(int lead, int delay, int micro_batches) 
   return order;
 }
 
+void leave_out_from(int micro_batch, MeshOrders& orders) {
+  for (std::vector<StageRun>& order : orders)
+    std::erase_if(order, [&](const StageRun& run) { return run.micro_batch >= micro_batch; });
+}
+
+void join_first_backwards(std::vector<StageRun>& order) {
+  const auto is_of_first = [](const StageRun& run, SegmentKind kind) {
+    return run.stage == 0 && run.kind == kind;
+  };
+  for (std::size_t i = 0; i < order.size(); ++i)
+    if (is_of_first(order[i], SegmentKind::backward_inputs) &&
+        order[i + 1] != StageRun{SegmentKind::backward_weights, order[i].micro_batch, StageIndex(0)})
+      return;
+  std::erase_if(order, [&](const StageRun& run) { return is_of_first(run, SegmentKind::backward_weights); });
+  for (StageRun& run : order)
+    if (is_of_first(run, SegmentKind::backward_inputs)) run.kind = SegmentKind::backward;
+}
+
 }  // namespace alpa

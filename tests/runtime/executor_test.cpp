@@ -111,6 +111,9 @@ INSTANTIATE_TEST_SUITE_P(
                     TinyCase{"unet", "inter-only", 4, 4, "split-1f1b", Rematerialize::always},
                     TinyCase{"unet", "interleaved", 4, 4, "split-1f1b"},
                     TinyCase{"gpt", "v-shaped", 4, 4, "1f1b", Rematerialize::always},
+                    TinyCase{"gpt", "interleaved", 4, 4, "interleaved"},
+                    TinyCase{"gpt", "v-shaped", 4, 4, "zero-bubble-v"},
+                    TinyCase{"unet", "v-shaped", 4, 4, "v-min"},
                     TinyCase{"llama", "mixed", 4, 4, "split-1f1b", Rematerialize::selective},
                     TinyCase{"adafactor", "zero-3", 4, 1}, TinyCase{"gpt", "data x sequence x tensor", 8, 2}),
     [](const auto& plan) { return plan.param.name(); });
@@ -223,10 +226,15 @@ std::vector<TinyCase> plans_of_a_model() {
                               {"", "v-shaped", 4, 4, "eager-1f1b"},
                               {"", "v-shaped", 4, 4, "1f1b", Rematerialize::selective},
                               {"", "v-shaped", 4, 2, "split-1f1b", Rematerialize::always},
+                              {"", "interleaved", 4, 4, "interleaved"},
+                              {"", "interleaved", 4, 2, "interleaved", Rematerialize::automatic},
+                              {"", "v-shaped", 4, 4, "zero-bubble-v"},
+                              {"", "v-shaped", 4, 4, "v-half", Rematerialize::selective},
+                              {"", "v-shaped", 4, 4, "v-min"},
                               {"", "intra-only", 4, 1},
                               {"", "search", 4, 1},
                               {"", "search", 4, 2}};
-  for (const std::string& schedule : schedule_names()) {
+  for (const std::string& schedule : schedule_names(1)) {
     plans.push_back({"", "mixed", 4, 4, schedule});
     plans.push_back({"", "inter-only", 4, 4, schedule});
   }

@@ -8,14 +8,19 @@
 
 namespace alpa {
 
+inline const char* method_of(const PipelineSchedule& schedule) {
+  if (!schedule.shares_meshes()) return "data, tensor x tensor";
+  return schedule.placement == StagePlacement::looped ? "interleaved" : "v-shaped";
+}
+
 /// Every schedule with every strategy of transfers: from a node of two devices to two such nodes that all
-/// need all of it, and back.
+/// need all of it, and back; where stages share meshes, two on each of three nodes.
 inline std::vector<TinyCase> schedules_and_transfers() {
   std::vector<TinyCase> cases;
   for (const PipelineSchedule& schedule : schedules())
     for (const TransferStrategyWord& word : transfer_strategy_words())
       cases.push_back({.model = "gpt",
-                       .method = "data, tensor x tensor",
+                       .method = method_of(schedule),
                        .devices = 6,
                        .micro_batches = 4,
                        .schedule = schedule.name,

@@ -190,7 +190,7 @@ class EveryPlan {
                      const std::vector<StageSolution>& solutions, Best& best) const {
     double work_s = 0;
     for (const std::string& schedule :
-         schedules_of(kAnySchedule, static_cast<int>(requests.size()), part.micro_batches)) {
+         schedules_of(kAnySchedule, static_cast<int>(requests.size()), 1, part.micro_batches)) {
       const auto known = best.of_count.find(part.micro_batches);
       if (known != best.of_count.end() && work_s >= known->second) return;
       work_s = try_out(part, requests, solutions, schedule, best);

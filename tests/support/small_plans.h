@@ -163,7 +163,7 @@ inline Lowered four_stages(const std::string& schedule) {
 /// The same with stages that share meshes: each layer has two devices, and is split in another way.
 inline Lowered on_meshes(const std::string& schedule, const std::vector<int>& mesh_of_stage) {
   PlannerOptions options;
-  std::string pin = "micro_batches = 4\nschedule = \"" + schedule + "\"\n";
+  std::string pin = "micro_batches = 4\nschedule = \"1f1b\"\n";
   for (const char* axes : {"data", "tensor", "data", "tensor"})
     pin += std::string("[[stage]]\nlayers = 1\nmesh = [2]\naxes = [\"") + axes + "\"]\n";
   options.pin = parse_pin(pin, "pin");
@@ -171,6 +171,7 @@ inline Lowered on_meshes(const std::string& schedule, const std::vector<int>& me
   lowered.plan = plan_quietly({"skip", "", 8, with_skip_connection}, small_cluster(8), options);
   lowered.graph = with_skip_connection(2);
   lowered.plan = on_shared_meshes(lowered.plan, lowered.graph, mesh_of_stage);
+  lowered.plan.schedule = schedule;
   check_plan(lowered.plan, lowered.graph);
   lowered.program = lower(lowered.graph, lowered.plan);
   return lowered;

@@ -32,10 +32,14 @@ constexpr std::int64_t kBatch = 8, kSequence = 16, kVocabulary = 64;
 
 bool shares_meshes(const TinyCase& c) { return c.method == "interleaved" || c.method == "v-shaped"; }
 
+/// Else its plan, where stages share meshes, is made of one with a mesh for each.
+bool of_shared_meshes(const TinyCase& c) { return find_schedule(c.schedule).shares_meshes(); }
+
 Cluster small_cluster(const TinyCase& c) {
   Cluster cluster;
   cluster.nodes = c.nodes;
-  cluster.devices_per_node = (shares_meshes(c) ? 2 * c.devices : c.devices) / c.nodes;
+  const bool is_made_of_another = shares_meshes(c) && !of_shared_meshes(c);
+  cluster.devices_per_node = (is_made_of_another ? 2 * c.devices : c.devices) / c.nodes;
   cluster.between_nodes = {1e-5, 1e9};
   cluster.memory_bytes = 1 << 30;
   cluster.memory_bytes_per_s = 1e10;
@@ -104,9 +108,9 @@ Plan tiny_plan(const TinyCase& c) {
     options.micro_batches = c.micro_batches;
     options.schedule = c.schedule;
   } else {
-    options.pin = PinnedPlan{c.method, c.micro_batches, c.schedule, {}};
+    options.pin = PinnedPlan{c.method, c.micro_batches, c.schedule, of_shared_meshes(c) ? 2 : 1, {}};
     const int layers = static_cast<int>(tiny_graph(c, kBatch / c.micro_batches).layers.size());
-    const int stages = shares_meshes(c) ? 4 : 2;
+    const int stages = shares_meshes(c) ? c.devices : 2;
     for (int stage = 0; stage < stages; ++stage) {
       const int first = layers * stage / stages, end = layers * (stage + 1) / stages;
       options.pin->stages.push_back({.first_layer = first,
@@ -121,7 +125,7 @@ Plan tiny_plan(const TinyCase& c) {
   const PlanningModel model{c.model, "", kBatch,
                             [&](std::int64_t samples) { return tiny_graph(c, samples); }};
   const Plan plan = make_plan(model, CostModel(small_cluster(c)), options, log);
-  if (!shares_meshes(c)) return plan;
+  if (!shares_meshes(c) || of_shared_meshes(c)) return plan;
   const std::vector<int> mesh_of_stage =
       c.method == "v-shaped" ? std::vector{0, 1, 1, 0} : std::vector{0, 1, 0, 1};
   const Graph graph = tiny_graph(c, plan.micro_batch_samples);

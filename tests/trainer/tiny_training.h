@@ -16,7 +16,7 @@
 namespace alpa {
 
 /// A plan of a model of tests/data, made by one of the planner's methods ("mixed": two stages, split by
-/// samples and by tensors; "interleaved" and "v-shaped": four stages on two meshes; "data x tensor, ring x
+/// samples and by tensors; "interleaved" and "v-shaped": two stages on each two devices; "data x tensor, ring x
 /// data": stages of two devices along each of these axes, as a pin calls them).
 struct TinyCase {
   std::string model;

@@ -38,14 +38,14 @@ bool BaselineTrials::try_all(PricedGraph& graph, int micro_batches, int devices)
     if (is_wanted(options_, method))
       for (PinnedPlan& pinned : named.of(method)) {
         if (is_against(pinned, graph.graph) || is_known_short(pinned)) continue;
-        place_stages(pinned.stages, cluster);
+        place_stages(pinned.stages, cluster, meshes_of_stages(pinned));
         all.push_back({costs_.is_measured() ? 0 : named.least_s(pinned, fastest), std::move(pinned)});
       }
   leave_slow(all);
   if (!price_meshes(graph, all, name)) return false;
   for (auto& [least_s, pinned] : all)
     least_s = least_pipeline_s(stage_floors(graph.planning, graph.book, pinned.stages), pinned.schedule,
-                               pinned.micro_batches);
+                               pinned.stages_per_mesh, pinned.micro_batches);
   std::ranges::stable_sort(all, {}, &Bounded::least_s);
   leave_slow(all);
   clock_.begin(name, static_cast<int>(all.size()));
@@ -140,8 +140,9 @@ std::vector<BaselineTrials::Trial> BaselineTrials::try_out(const PricedGraph& gr
   run_tasks(count, threads_, [&](int i) {
     PinnedPlan& pinned = trials[i].pinned = std::move(pins[i]);
     trials[i].outcome =
-        selection_.try_out(graph, {pinned.stages, {}, 0}, pinned.method, first_schedule(pinned.schedule),
-                           most_s, std::max(1, threads_ / count));
+        selection_.try_out(graph, {pinned.stages, {}, 0, pinned.stages_per_mesh}, pinned.method,
+                           first_schedule(pinned.schedule, pinned.stages_per_mesh), most_s,
+                           std::max(1, threads_ / count));
   });
   return trials;
 }

@@ -79,7 +79,7 @@ std::vector<int> Baselines::equal_time_ends(int stages) const {
 
 PinnedPlan Baselines::pipeline(const std::string& method, const std::vector<int>& ends, const MeshShape& mesh,
                                const std::vector<AxisRole>& roles, StateSharding state_sharding) const {
-  PinnedPlan plan{method, micro_batches_, schedule_, {}};
+  PinnedPlan plan{method, micro_batches_, schedule_, 1, {}};
   int first = 0;
   for (const int end : ends) {
     plan.stages.push_back({.first_layer = first,
@@ -112,8 +112,16 @@ std::vector<PinnedPlan> Baselines::megatron() const {
         mesh.push_back(tensor);
         roles.push_back(AxisRole::tensor);
       }
-      plans.push_back(pipeline(fmt::format("megatron dp{} tp{} pp{}", data, tensor, pipe),
-                               equal_time_ends(pipe), mesh, roles, StateSharding::none));
+      const std::string name = fmt::format("megatron dp{} tp{} pp{}", data, tensor, pipe);
+      if (pipe == 1 || may_have(schedule_, 1))
+        plans.push_back(pipeline(name, equal_time_ends(pipe), mesh, roles, StateSharding::none));
+      // Interleaved (SC'21): more stages than meshes.
+      for (int per_mesh = 2; pipe > 1 && per_mesh * pipe <= std::ssize(graph_.layers); per_mesh *= 2)
+        if (cluster_.parts.empty() && may_have(schedule_, per_mesh)) {
+          plans.push_back(pipeline(fmt::format("{} x{}", name, per_mesh), equal_time_ends(per_mesh * pipe),
+                                   mesh, roles, StateSharding::none));
+          plans.back().stages_per_mesh = per_mesh;
+        }
     }
   }
   return plans;
@@ -150,6 +158,7 @@ std::vector<PinnedPlan> Baselines::equal_layer() const {
     if (devices_ % stages != 0) continue;
     std::vector<int> ends;
     for (int stage = 1; stage <= stages; ++stage) ends.push_back(layers * stage / stages);
+    if (stages > 1 && !may_have(schedule_, 1)) continue;
     for (const MeshShape& mesh : mesh_shapes(devices_ / stages, cluster_.devices_per_node, mesh_axes_))
       plans.push_back(pipeline(fmt::format("equal-layer {} x {}", stages, mesh_text(mesh)), ends, mesh, {},
                                StateSharding::free));
@@ -178,7 +187,7 @@ double Baselines::least_s(const PinnedPlan& pinned, const Cluster& cluster) cons
     const double micro_batch_s = flops / flops_per_s / device_count(stage.mesh);
     stages.push_back({.micro_batch_s = micro_batch_s, .step_s = pinned.micro_batches * micro_batch_s});
   }
-  return least_pipeline_s(stages, pinned.schedule, pinned.micro_batches);
+  return least_pipeline_s(stages, pinned.schedule, pinned.stages_per_mesh, pinned.micro_batches);
 }
 
 std::vector<PinnedPlan> Baselines::of(const std::string& method) const {

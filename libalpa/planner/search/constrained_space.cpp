@@ -7,6 +7,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
+#include "libalpa/planner/search/schedule_choice.h"
 #include "libalpa/planner/stage_places.h"
 
 namespace alpa {
@@ -177,7 +178,7 @@ struct StagesAgainst {
   }
   bool meets(const DevicesApart& apart) const {
     std::vector<StageRequest> placed = pin.stages;
-    place_stages(placed, cluster);
+    place_stages(placed, cluster, meshes_of_stages(pin));
     return std::ranges::none_of(placed, [&](const StageRequest& stage) {
       const int first = stage.first_device, end = first + device_count(stage.mesh);
       return first <= apart.one && apart.other < end;

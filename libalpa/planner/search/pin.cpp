@@ -1,7 +1,9 @@
 #include "libalpa/planner/search/pin.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 
@@ -9,11 +11,14 @@
 #include "libalpa/base/error.h"
 #include "libalpa/base/names.h"
 #include "libalpa/base/toml_document.h"
+#include "libalpa/base/units.h"
+#include "libalpa/planner/search/schedule_choice.h"
 #include "libalpa/schedule/schedule.h"
 
 namespace alpa {
 namespace {
 
+constexpr int kMostStagesPerMesh = 64;
 constexpr std::array<std::string_view, 6> kRoles{"free", "data", "tensor", "sequence", "ring", "expert"};
 
 /// Ends at `first` and a count of the table's, which a pin may have so many of over all stages.
@@ -54,6 +59,7 @@ PinnedPlan pin_of(TomlDocument document) {
   std::vector<Word<std::string>> words{{kAnySchedule, kAnySchedule}};
   for (const PipelineSchedule& schedule : schedules()) words.push_back({schedule.name, schedule.name});
   pin.schedule = root.word("schedule", pin.schedule, words);
+  pin.stages_per_mesh = static_cast<int>(root.integer("stages_per_mesh", 1, between(1, kMostStagesPerMesh)));
   int layer = 0, devices = 0;
   for (const TomlTable& table : root.tables("stage")) {
     StageRequest stage;
@@ -62,7 +68,7 @@ PinnedPlan pin_of(TomlDocument document) {
     layer = end_of(layers, "layers", layer, layers.integer(between(1, kMostLayers)), kMostLayers);
     stage.end_layer = layer;
     stage.mesh = mesh_of(mesh);
-    devices = end_of(mesh, "devices", devices, device_count(stage.mesh), kMostDevices);
+    devices = end_of(mesh, "devices", devices, device_count(stage.mesh), kMostDevices * pin.stages_per_mesh);
     const TomlValue axes = table.value("axes");
     if (axes.exists())
       for (const TomlValue& role : axes.items())
@@ -88,6 +94,12 @@ PinnedPlan pin_of(TomlDocument document) {
     pin.stages.push_back(std::move(stage));
   }
   if (pin.stages.empty()) root.fault("expected at least one [[stage]]");
+  if (pin.stages.size() % static_cast<std::size_t>(pin.stages_per_mesh) != 0)
+    root.fault(fmt::format("'stages_per_mesh = {}' beside {} stages, which is no multiple of it",
+                           pin.stages_per_mesh, pin.stages.size()));
+  const auto has_other_mesh = [&](const StageRequest& stage) { return stage.mesh != pin.stages.front().mesh; };
+  if (pin.stages_per_mesh > 1 && std::ranges::any_of(pin.stages, has_other_mesh))
+    root.fault("stages that share meshes all have the same 'mesh'");
   document.finish();
   return pin;
 }
@@ -97,12 +109,19 @@ PinnedPlan pin_of(TomlDocument document) {
 int device_count(const PinnedPlan& pin) {
   int devices = 0;
   for (const StageRequest& stage : pin.stages) devices += device_count(stage.mesh);
-  return devices;
+  return devices / pin.stages_per_mesh;
 }
 
 void check_pin(const PinnedPlan& pin, const Graph& graph, int devices) {
   const auto layers = static_cast<int>(graph.layers.size());
   const int used = device_count(pin);
+  if (pin.stages.size() > 1 && !may_have(pin.schedule, pin.stages_per_mesh))
+    throw Error(ErrorKind::input,
+                fmt::format("{}: schedule '{}' beside {} on each mesh", pin.method, pin.schedule,
+                            count_text(pin.stages_per_mesh, "stage")),
+                fmt::format("schedule = \"{}\", or stages_per_mesh = {}",
+                            fmt::join(schedule_names(pin.stages_per_mesh), "\" or \""),
+                            find_schedule(pin.schedule).shares_meshes() ? 2 : 1));
   if (pin.stages.back().end_layer != layers)
     throw Error(ErrorKind::input,
                 fmt::format("{}: its stages have {} layers, the model has {}", pin.method,

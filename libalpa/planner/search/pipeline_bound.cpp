@@ -242,7 +242,7 @@ PipelineForm form_of(const std::string& name, int micro_batches, int most_stages
   PipelineForm form{micro_batches, std::vector<int>(static_cast<std::size_t>(most_stages) + 1, 0), true};
   for (int stages = 1; stages <= most_stages; ++stages)
     for (const StageIndex stage : indices_to<StageIndex>(static_cast<std::size_t>(stages))) {
-      const std::vector<StageRun> order = schedule.order(stage, stages, micro_batches);
+      const std::vector<StageRun> order = schedule.of_stage(stage, stages, micro_batches);
       int& most = form.in_flight[stages - stage];
       most = std::max(most, most_in_flight(order));
       form.whole_backwards = form.whole_backwards && std::ranges::none_of(order, [](const StageRun& run) {

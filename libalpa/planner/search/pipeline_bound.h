@@ -32,6 +32,7 @@ struct PipelineForm {
   /// for gradients of weights.
   bool whole_backwards = true;
 };
+/// Of a schedule of stages with meshes of their own.
 PipelineForm form_of(const std::string& schedule, int micro_batches, int most_stages);
 
 /// Less than that no step of such a pipeline takes, however its stages overlap. A stage gets its first

@@ -22,6 +22,7 @@
 #include "libalpa/planner/search/plan_selection.h"
 #include "libalpa/planner/search/planning_clock.h"
 #include "libalpa/planner/search/priced_graphs.h"
+#include "libalpa/planner/search/schedule_choice.h"
 #include "libalpa/planner/search/search_trials.h"
 #include "libalpa/planner/search/stage_search.h"
 
@@ -63,7 +64,8 @@ class PlanSearch {
     // Bounds are of steps whose communication takes turns with computation.
     const bool overlaps = plan.overlap != Overlap::none || !overlap(options_);
     if (overlaps) plan.prediction.lower_bound_s = 0;
-    const bool is_bounded = !overlaps && !options_.pin && wants("search") && state_bound(plan);
+    const bool is_bounded = !overlaps && !options_.pin && wants("search") && may_have(options_.schedule, 1) &&
+                            state_bound(plan);
     if (plan.prediction.hit_time_limit)
       log_.warning(fmt::format("{}. Of the best plan so far: {}{}", left_out_.text(),
                                gap_text(plan.prediction),
@@ -228,6 +230,7 @@ class PlanSearch {
     if (found.proposals.empty() && found.shortfall.bytes > 0)
       selection_.note_shortfall(space.name, found.shortfall);
     trials_.try_all(std::move(found.proposals), graph, space, method);
+    trials_.try_shared(std::move(found.on_shared_meshes), graph, method + " on shared meshes");
     return search;
   }
 

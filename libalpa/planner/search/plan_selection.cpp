@@ -25,8 +25,8 @@ std::int64_t fullest_device(const Plan& plan) {
 }
 
 /// A schedule makes no difference to one stage.
-std::string form(std::ptrdiff_t stages, int micro_batches, const std::string& schedule) {
-  return count_text(stages, "stage") + ", " + count_text(micro_batches, "micro-batch") +
+std::string form(std::ptrdiff_t stages, std::ptrdiff_t meshes, int micro_batches, const std::string& schedule) {
+  return count_text(stages, "stage") + (meshes < stages ? fmt::format(" on {} meshes", meshes) : "") + ", " + count_text(micro_batches, "micro-batch") +
          (stages > 1 ? ", " + schedule : "");
 }
 
@@ -51,8 +51,10 @@ Proposal PlanSelection::enter(const PricedGraph& priced, ProposalTrial trial, co
   const bool is_new = note(trial);
   const Proposal& proposal = trial.proposal;
   if (!is_new || slowest_s(proposal.solutions) >= best_step_s()) return std::move(trial.proposal);
-  std::vector<std::string> schedules = schedules_of(others.asked, static_cast<int>(proposal.requests.size()),
-                                                    proposal.requests.front().micro_batches);
+  const auto stages = static_cast<int>(proposal.requests.size());
+  const int micro_batches = proposal.requests.front().micro_batches;
+  std::vector<std::string> schedules =
+      schedules_of(others.asked, stages, proposal.stages_per_mesh, micro_batches);
   std::erase(schedules, trial.schedule);
   const bool solves_again = others.solves_again && entries_.back().candidate.step_s == best_step_s();
   const Patience patience{
@@ -67,7 +69,7 @@ Proposal PlanSelection::enter(const PricedGraph& priced, ProposalTrial trial, co
     other.fits_otherwise = true;
     if (!other.plan)
       other.method +=
-          ": " + form(std::ssize(proposal.requests), proposal.requests.front().micro_batches, other.schedule);
+          ": " + form(stages, stages / proposal.stages_per_mesh, micro_batches, other.schedule);
     note(other);
   }
   return std::move(trial.proposal);
@@ -206,7 +208,7 @@ Plan PlanSelection::result() {
     candidates.back().verdict = verdict(i);
     if (entries_[i].stages != own) candidates.back().schedule = "";
     const Plan& plan = entries_[i].plan;
-    candidates.back().method += ": " + form(std::ssize(plan.stages), plan.micro_batches, plan.schedule);
+    candidates.back().method += ": " + form(std::ssize(plan.stages), std::ssize(plan.meshes), plan.micro_batches, plan.schedule);
   }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.step_s < b.step_s; });

@@ -13,6 +13,7 @@
 #include "libalpa/planner/predict.h"
 #include "libalpa/planner/search/met_constraints.h"
 #include "libalpa/planner/search/pipeline_bound.h"
+#include "libalpa/planner/search/schedule_choice.h"
 #include "libalpa/planner/search/work_lower_bound.h"
 #include "libalpa/planner/stage_places.h"
 #include "libalpa/planner/transfer_ways.h"
@@ -27,15 +28,39 @@ std::string too_slow_text(double least_s) { return fmt::format("{} a step at lea
 
 DeviceMesh mesh_of(const StageRequest& request) { return {request.first_device, request.mesh}; }
 
-void hold_micro_batches(std::vector<StageRequest>& requests, const std::string& schedule) {
+/// Puts the stages on their meshes, with as many micro-batches in flight as the schedule has there.
+void lay_under(const std::string& schedule, Proposal& proposal, const Cluster& cluster) {
+  std::vector<StageRequest>& requests = proposal.requests;
+  const std::vector<int> meshes = meshes_of_stages(
+      find_schedule(schedule), static_cast<int>(requests.size()), proposal.stages_per_mesh);
+  const auto orders = stage_orders(find_schedule(schedule), meshes, requests.front().micro_batches);
   int most = 1;
   for (std::size_t s = 0; s < requests.size(); ++s) {
-    StageRequest& request = requests[s];
-    request.in_flight = most_in_flight(find_schedule(schedule).order(
-        StageIndex(static_cast<int>(s)), static_cast<int>(requests.size()), request.micro_batches));
-    most = std::max(most, request.in_flight);
+    requests[s].in_flight = most_in_flight(orders[s]);
+    most = std::max(most, requests[s].in_flight);
   }
   for (StageRequest& request : requests) request.pipeline_in_flight = most;
+  place_stages(requests, cluster, meshes);
+}
+
+/// What a stage holds at once, beside what packing loses.
+std::int64_t live_bytes(const StageRequest& request, const StageSolution& solution) {
+  return solution.resident_bytes + request.in_flight * solution.micro_batch_bytes;
+}
+
+/// [mesh] Its stages.
+std::vector<std::vector<std::size_t>> stages_on_meshes(const std::vector<StageRequest>& requests) {
+  std::vector<std::vector<std::size_t>> on;
+  for (std::size_t s = 0; s < requests.size(); ++s) {
+    const auto same = std::ranges::find_if(on, [&](const std::vector<std::size_t>& stages) {
+      return requests[stages.front()].first_device == requests[s].first_device;
+    });
+    if (same == on.end())
+      on.push_back({s});
+    else
+      same->push_back(s);
+  }
+  return on;
 }
 
 /// Whether a solution is as good where more micro-batches are in flight, and the same wherever it lies.
@@ -43,8 +68,7 @@ bool serves(const StageSolution& solution, const StageRequest& solved, StageRequ
             std::int64_t limit) {
   const bool holds_more =
       wanted.in_flight >= solved.in_flight && wanted.pipeline_in_flight >= solved.pipeline_in_flight;
-  const std::int64_t live = solution.resident_bytes + wanted.in_flight * solution.micro_batch_bytes;
-  if (holds_more && live > limit - wanted.reserve_bytes) return false;
+  if (holds_more && live_bytes(wanted, solution) > limit - wanted.reserve_bytes) return false;
   wanted.first_device = solved.first_device;
   if (holds_more) {
     wanted.in_flight = solved.in_flight;
@@ -58,6 +82,9 @@ bool serves(const StageSolution& solution, const StageRequest& solved, StageRequ
 double least_step_s(const PricedGraph& priced, const Proposal& proposal, const std::string& schedule,
                     double step_s) {
   std::vector<StageFloor> floors = stage_floors(priced.planning, priced.book, proposal.requests);
+  // What a solver says of stages by themselves has messages that there are not within a mesh.
+  if (proposal.stages_per_mesh > 1)
+    return std::min(step_s, least_shared_s(floors, schedule, proposal.stages_per_mesh));
   const int micro_batches = proposal.requests.front().micro_batches;
   for (std::size_t s = 0; s < floors.size(); ++s) {
     StageFloor& floor = floors[s];
@@ -94,6 +121,45 @@ struct ProposalTrials::Attempt {
     return slowest;
   }
 };
+
+/// Another packing may lose more than this one, which took so much more than there is; where it did, as much.
+/// Stages that share a mesh leave each other what they take now.
+void ProposalTrials::leave_memory(Attempt& attempt, const std::vector<std::size_t>& stages, std::int64_t over,
+                                  std::int64_t limit) {
+  const Proposal& proposal = attempt.proposal;
+  std::int64_t all = 0;
+  for (const std::size_t s : stages) all += live_bytes(proposal.requests[s], proposal.solutions[s]);
+  for (const std::size_t s : stages) {
+    std::int64_t& reserve = attempt.proposal.requests[s].reserve_bytes;
+    const std::int64_t live = live_bytes(proposal.requests[s], proposal.solutions[s]);
+    if (stages.size() == 1) {
+      reserve = std::max(reserve + over + over / 4, attempt.is_first ? 0 : over + limit - live);
+      continue;
+    }
+    const double share = static_cast<double>(live) / static_cast<double>(std::max<std::int64_t>(all, 1));
+    const auto left = static_cast<std::int64_t>(share * static_cast<double>(std::min(all, limit) - over - over / 4));
+    reserve = std::max(reserve, limit - left);
+  }
+}
+
+/// Where stages together hold more than their mesh has, they are to be solved again with a part each. False:
+/// there are none.
+bool ProposalTrials::share_meshes(Attempt& attempt, const std::vector<std::vector<std::size_t>>& meshes,
+                                  const std::function<std::int64_t(std::size_t)>& limit) {
+  bool is_over = false;
+  std::vector<bool> is_open(attempt.stages(), false);
+  for (const std::vector<std::size_t>& stages : meshes) {
+    std::int64_t over = -limit(stages.front());
+    for (const std::size_t s : stages)
+      over += live_bytes(attempt.proposal.requests[s], attempt.proposal.solutions[s]);
+    if (stages.size() == 1 || over <= 0) continue;
+    is_over = true;
+    for (const std::size_t s : stages) is_open[s] = true;
+    leave_memory(attempt, stages, 0, limit(stages.front()));
+  }
+  if (is_over) attempt.is_open = std::move(is_open);
+  return is_over;
+}
 
 /// The slowest first: what is no slower need not be at its best.
 void ProposalTrials::solve_open(const PricedGraph& priced, Attempt& attempt, int threads) const {
@@ -149,8 +215,10 @@ void ProposalTrials::solve(const PricedGraph& priced, Attempt& attempt, std::siz
   }
 }
 
-Plan ProposalTrials::plan_of(const PricedGraph& priced, const Proposal& proposal, const std::string& method,
-                             const std::string& schedule) const {
+/// Nothing: a value that stages of one mesh share, each of which was solved by itself, is then against a
+/// constraint.
+std::optional<Plan> ProposalTrials::plan_of(const PricedGraph& priced, const Proposal& proposal,
+                                            const std::string& method, const std::string& schedule) const {
   Plan plan = assemble(priced.planning, proposal.requests, proposal.solutions, schedule, costs_.cluster());
   plan.model_name = model_.name;
   plan.model_toml = model_.toml;
@@ -158,11 +226,12 @@ Plan ProposalTrials::plan_of(const PricedGraph& priced, const Proposal& proposal
   plan.overlap = overlap(options_).value_or(Overlap::none);
   try {
     check_plan(plan, priced.graph);
-    require_met(options_.constraints, plan, priced.graph);
+    if (proposal.stages_per_mesh == 1) require_met(options_.constraints, plan, priced.graph);
   } catch (const Error& error) {  // not the user's input: ours
     throw Error(ErrorKind::run_time, fmt::format("{} was put together wrongly: {}", method, error.happened()),
                 "another --method; and report the model file, this is a fault of alpa-plan");
   }
+  if (!unmet_constraints(options_.constraints, plan, priced.graph).empty()) return std::nullopt;
   choose_transfer_ways(plan, priced.graph, costs_, transfer_strategy(options_));
   predict_steady(plan, priced.graph, costs_);
   if (!overlap(options_)) overlap_what_pays(plan, priced.graph);
@@ -199,8 +268,8 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
   attempt.proposal = std::move(proposal);
   attempt.patience = patience;
   std::vector<StageRequest>& requests = attempt.proposal.requests;
-  hold_micro_batches(requests, schedule);
-  place_stages(requests, costs_.cluster());
+  lay_under(schedule, attempt.proposal, costs_.cluster());
+  const std::vector<std::vector<std::size_t>> meshes = stages_on_meshes(requests);
   const auto limit = [&](std::size_t s) { return costs_.on(mesh_of(requests[s])).cluster().memory_bytes; };
   const bool is_selective = options_.rematerialize == Rematerialize::selective;
   for (StageRequest& request : requests) {
@@ -233,32 +302,36 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
                                           : fmt::format("stage {}: {}", s, solution.why_not);
       return trial;
     }
-    if (const double step_s = pipeline_seconds(solutions, requests.front().micro_batches);
-        step_s >= patience.pipeline_s) {
+    if (const double step_s = pipeline_seconds(attempt.proposal); step_s >= patience.pipeline_s) {
       trial.is_too_slow = true;
       trial.failure = fmt::format("{} a step by its estimate, and no closer look", seconds_text(step_s));
       return trial;
     }
-    Plan plan = plan_of(priced, attempt.proposal, method, schedule);
+    if (share_meshes(attempt, meshes, limit)) {
+      trial.failure = "its stages do not fit on the meshes that they share, split as they are";
+      continue;
+    }
+    std::optional<Plan> plan = plan_of(priced, attempt.proposal, method, schedule);
+    if (!plan) {
+      trial.failure = "what stages of one mesh share is against a constraint";
+      return trial;
+    }
     std::int64_t most_over = 0;
     std::size_t fullest = 0;
-    for (std::size_t s = 0; s < requests.size(); ++s) {
-      const std::int64_t over = plan.prediction.meshes[MeshIndex(s)].memory.total - limit(s);
-      attempt.is_open[s] = over > 0;
+    for (std::size_t m = 0; m < meshes.size(); ++m) {
+      const std::size_t s = meshes[m].front();
+      const std::int64_t over = plan->prediction.meshes[MeshIndex(m)].memory.total - limit(s);
+      for (const std::size_t each : meshes[m]) attempt.is_open[each] = over > 0;
       if (over <= 0) continue;
       if (over > most_over) fullest = s;
       most_over = std::max(most_over, over);
-      // Another packing may lose more; where it did, as much as this one lost.
-      const StageSolution& solution = solutions[s];
-      const std::int64_t live = solution.resident_bytes + requests[s].in_flight * solution.micro_batch_bytes;
-      std::int64_t& reserve = requests[s].reserve_bytes;
-      reserve = std::max(reserve + over + over / 4, attempt.is_first ? 0 : over + limit(s) - live);
+      leave_memory(attempt, meshes[m], over, limit(s));
     }
     if (most_over == 0) {
       trial.proposal = std::move(attempt.proposal);
-      trial.proposal.estimate_s = pipeline_seconds(trial.proposal.solutions, plan.micro_batches);
-      plan.prediction.lower_bound_s = least_step_s(priced, trial.proposal, schedule, plan.prediction.step_s);
-      plan.prediction.bound_covers = fmt::format("{}{}, split in any way that the method allows", kOwnStages,
+      trial.proposal.estimate_s = pipeline_seconds(trial.proposal);
+      plan->prediction.lower_bound_s = least_step_s(priced, trial.proposal, schedule, plan->prediction.step_s);
+      plan->prediction.bound_covers = fmt::format("{}{}, split in any way that the method allows", kOwnStages,
                                                  requests.size() > 1 ? " under schedule " + schedule : "");
       trial.plan = std::move(plan);
       return trial;
@@ -272,8 +345,9 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
 ProposalTrial ProposalTrials::try_solved(const PricedGraph& priced, const Proposal& proposal,
                                          const std::string& method, const std::string& schedule,
                                          const Patience& patience, int threads) const {
-  std::vector<StageRequest> requests = proposal.requests;
-  hold_micro_batches(requests, schedule);
+  Proposal laid = proposal;
+  lay_under(schedule, laid, costs_.cluster());
+  const std::vector<StageRequest>& requests = laid.requests;
   for (std::size_t s = 0; s < requests.size() && patience.packings == 1; ++s)
     if (!serves(proposal.solutions[s], proposal.requests[s], requests[s],
                 costs_.on(mesh_of(requests[s])).cluster().memory_bytes))

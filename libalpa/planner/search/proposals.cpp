@@ -1,14 +1,32 @@
 #include "libalpa/planner/search/proposals.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 namespace alpa {
 
-double pipeline_seconds(const std::vector<StageSolution>& solutions, int micro_batches) {
+double pipeline_seconds(const Proposal& proposal) {
+  const int micro_batches = proposal.requests.front().micro_batches;
   std::vector<StageSeconds> seconds;
-  for (const StageSolution& solution : solutions) seconds.push_back(seconds_of(solution, micro_batches));
-  return pipeline_seconds(seconds);
+  for (const StageSolution& solution : proposal.solutions)
+    seconds.push_back(seconds_of(solution, micro_batches));
+  return proposal.stages_per_mesh == 1
+             ? pipeline_seconds(seconds)
+             : shared_pipeline_seconds(seconds, proposal.stages_per_mesh, micro_batches);
+}
+
+double shared_pipeline_seconds(const std::vector<StageSeconds>& stages, int stages_per_mesh,
+                               int micro_batches) {
+  const std::size_t meshes = stages.size() / static_cast<std::size_t>(stages_per_mesh);
+  std::vector<double> busy_s(meshes), update_s(meshes);
+  double slowest_s = 0;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    busy_s[s % meshes] += micro_batches * stages[s].first;
+    update_s[s % meshes] += stages[s].update;
+    slowest_s = std::max(slowest_s, stages[s].first);
+  }
+  return std::ranges::max(busy_s) + static_cast<double>(meshes - 1) * slowest_s + std::ranges::max(update_s);
 }
 
 Proposal Proposals::of(const Partition& partition) const {

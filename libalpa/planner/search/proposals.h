@@ -14,9 +14,16 @@ struct Proposal {
   std::vector<StageRequest> requests;
   std::vector<StageSolution> solutions;
   double estimate_s = 0;  ///< pipeline_seconds of its stages
+  int stages_per_mesh = 1;
 };
 
-double pipeline_seconds(const std::vector<StageSolution>&, int micro_batches);
+/// Of stages that are solved.
+double pipeline_seconds(const Proposal&);
+
+/// Of as many on each mesh, the first micro-batch of each: a mesh does all micro-batches of its stages, and
+/// waits for as many of the slowest stage as there are other meshes (interleaved 1F1B; Megatron-LM, SC'21,
+/// section 2.2).
+double shared_pipeline_seconds(const std::vector<StageSeconds>&, int stages_per_mesh, int micro_batches);
 
 /// The stages of a Partition, or of a LeastPipeline.
 template <class Pipeline>

@@ -3,30 +3,58 @@
 #include <algorithm>
 
 #include "libalpa/base/infinity.h"
-#include "libalpa/planner/planner_options.h"
 #include "libalpa/schedule/schedule.h"
 
 namespace alpa {
 
-std::vector<std::string> schedules_of(const std::string& asked, int stages, int micro_batches) {
-  if (asked != kAnySchedule) return {asked};
-  return differing_schedules(stages, micro_batches);
+std::vector<std::string> schedules_of(const std::string& asked, int stages, int stages_per_mesh,
+                                      int micro_batches) {
+  if (asked == kAnySchedule) return differing_schedules(stages, stages_per_mesh, micro_batches);
+  if (stages > 1 && !find_schedule(asked).takes(stages_per_mesh)) return {};
+  return {asked};
 }
 
 std::vector<std::string> schedules_of(const std::string& asked) {
-  return asked == kAnySchedule ? schedule_names() : std::vector<std::string>{asked};
+  return asked == kAnySchedule ? schedule_names(1) : std::vector{first_schedule(asked)};
 }
 
-std::string first_schedule(const std::string& asked) {
-  return asked == kAnySchedule ? schedules().front().name : asked;
+std::string first_schedule(const std::string& asked, int stages_per_mesh) {
+  if (asked != kAnySchedule && find_schedule(asked).takes(stages_per_mesh)) return asked;
+  return schedule_names(stages_per_mesh).front();
 }
 
-double least_pipeline_s(const std::vector<StageFloor>& stages, const std::string& asked, int micro_batches) {
+bool may_have(const std::string& asked, int stages_per_mesh) {
+  return asked == kAnySchedule || find_schedule(asked).takes(stages_per_mesh);
+}
+
+std::vector<int> meshes_of_stages(const PinnedPlan& pinned) {
+  return meshes_of_stages(find_schedule(first_schedule(pinned.schedule, pinned.stages_per_mesh)),
+                          static_cast<int>(pinned.stages.size()), pinned.stages_per_mesh);
+}
+
+double least_pipeline_s(const std::vector<StageFloor>& stages, const std::string& asked, int stages_per_mesh,
+                        int micro_batches) {
   const int count = static_cast<int>(stages.size());
   double least = infinity;
-  for (const std::string& schedule : schedules_of(asked, count, micro_batches))
-    least = std::min(least, least_pipeline_s(stages, form_of(schedule, micro_batches, count)));
+  for (const std::string& schedule : schedules_of(asked, count, stages_per_mesh, micro_batches))
+    least = std::min(least, stages_per_mesh == 1
+                                ? least_pipeline_s(stages, form_of(schedule, micro_batches, count))
+                                : least_shared_s(stages, schedule, stages_per_mesh));
   return least;
+}
+
+double least_shared_s(const std::vector<StageFloor>& stages, const std::string& schedule, int stages_per_mesh) {
+  const std::vector<int> meshes =
+      meshes_of_stages(find_schedule(schedule), static_cast<int>(stages.size()), stages_per_mesh);
+  std::vector<double> end_s(stages.size());  // [mesh]
+  double forwards_s = 0;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    double& end = end_s[meshes[s]];
+    if (end == 0) end = forwards_s;
+    end += stages[s].step_s;
+    forwards_s += stages[s].forward_s;
+  }
+  return std::ranges::max(end_s);
 }
 
 }  // namespace alpa

@@ -14,6 +14,9 @@ namespace alpa {
 
 void SearchTrials::try_all(std::vector<Proposal> proposals, const PricedGraph& graph,
                            const SearchSpace& space, const std::string& method) {
+  std::erase_if(proposals, [&](const Proposal& each) {
+    return each.requests.size() > 1 && !may_have(options_.schedule, 1);
+  });
   clock_.begin(space.name + ": plans lowered", static_cast<int>(proposals.size()));
   const bool is_uniform = costs_.cluster().parts.empty();
   const bool leaves_selective_out =
@@ -32,6 +35,15 @@ void SearchTrials::try_all(std::vector<Proposal> proposals, const PricedGraph& g
         try_selective(graph, entered, method);
       clock_.one_done();
     }
+  }
+}
+
+void SearchTrials::try_shared(std::vector<Proposal> proposals, const PricedGraph& graph,
+                              const std::string& method) {
+  int wanted = stage_effort(options_.effort).simulated;
+  for (Proposal& proposal : proposals) {
+    if (wanted == 0 || !selection_.has_time() || proposal.estimate_s >= selection_.best_step_s()) return;
+    if (!try_one(graph, std::move(proposal), method).requests.empty()) --wanted;
   }
 }
 
@@ -54,8 +66,9 @@ std::vector<SearchTrials::Trial> SearchTrials::try_out(const PricedGraph& graph,
   run_tasks(count, threads, [&](int i) {
     trials[i].proposed_s = proposals[i].estimate_s;
     trials[i].outcome =
-        selection_.try_out(graph, std::move(proposals[i]), method, first_schedule(options_.schedule),
-                           infinity, std::max(1, threads / count));
+        selection_.try_out(graph, std::move(proposals[i]), method,
+                           first_schedule(options_.schedule, proposals[i].stages_per_mesh), infinity,
+                           std::max(1, threads / count));
   });
   return trials;
 }

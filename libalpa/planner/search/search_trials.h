@@ -29,6 +29,9 @@ class SearchTrials {
   /// leaves selective recomputation out, also with that.
   void try_all(std::vector<Proposal>, const PricedGraph&, const SearchSpace&, const std::string& method);
 
+  /// As many of the first that fit and may be faster than the best so far.
+  void try_shared(std::vector<Proposal>, const PricedGraph&, const std::string& method);
+
   /// The least that one of them takes with so many micro-batches; infinite: none fits.
   double best_estimate_s(int micro_batches) const;
 

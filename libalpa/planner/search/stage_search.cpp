@@ -11,6 +11,7 @@
 #include "libalpa/planner/search/pipeline_bounds.h"
 #include "libalpa/planner/search/proposals.h"
 #include "libalpa/planner/search/schedule_choice.h"
+#include "libalpa/planner/search/shared_mesh_proposals.h"
 #include "libalpa/planner/search/solved_stages.h"
 #include "libalpa/planner/search/stage_partition.h"
 
@@ -70,6 +71,7 @@ class StageSearch::State {
     if (space_.best_step_s < infinity) at_least(bounds()->least(space_.best_step_s).first.seconds);
     if (outcome_.lower_bound_s >= std::min(space_.cutoff_s, space_.best_step_s)) return take_outcome();
     outcome_.out_of_time = !modes_.find_templates(clock_);
+    outcome_.on_shared_meshes = shared_mesh_proposals(space_, spans_, modes_, sizes_, most_estimate_s_);
     estimate();
     improve();
     best_s_ = space_.best_s;
@@ -142,6 +144,7 @@ class StageSearch::State {
   SearchOutcome take_outcome() {
     SearchOutcome taken = outcome_;
     outcome_.proposals.clear();
+    outcome_.on_shared_meshes.clear();
     return taken;
   }
 

@@ -18,11 +18,9 @@ std::vector<StageRun> forwards(StageIndex, int, int micro_batches) {
 
 /// The runs of each mesh, without the update.
 std::vector<std::vector<StageRun>> orders_of(const Plan& plan, int micro_batches, Purpose purpose) {
-  constexpr PipelineSchedule evaluation{"evaluation", "all forwards", forwards};
-  std::vector<int> mesh_of_stage;
-  for (const StagePlan& stage : plan.stages) mesh_of_stage.push_back(stage.mesh);
-  return mesh_orders(purpose == Purpose::train ? find_schedule(plan.schedule) : evaluation, mesh_of_stage,
-                     micro_batches);
+  const PipelineSchedule evaluation{"evaluation", "all forwards", forwards};
+  return mesh_orders(purpose == Purpose::train ? find_schedule(plan.schedule) : evaluation,
+                     mesh_of_each_stage(plan), micro_batches);
 }
 
 /// The stage of the mesh that needs a value first: the forward goes through the stages in their order, the

@@ -39,7 +39,7 @@ double simulated_s(const std::vector<StageWork>& works, const std::string& sched
   const int stages = static_cast<int>(works.size());
   std::vector<std::vector<StageRun>> orders;
   for (int s = 0; s < stages; ++s)
-    orders.push_back(find_schedule(schedule).order(StageIndex(s), stages, micro_batches));
+    orders.push_back(find_schedule(schedule).of_stage(StageIndex(s), stages, micro_batches));
   std::vector<std::size_t> next(works.size(), 0);
   std::vector<double> free_at(works.size(), 0);
   std::map<std::pair<int, int>, double> forward_at, backward_at;  // [stage, micro-batch] when it has left
@@ -98,7 +98,7 @@ std::vector<StageFloor> floors_of(const std::vector<StageWork>& works, int micro
 
 TEST(LeastPipeline, IsNotAboveWhatAnyScheduleTakes) {
   std::mt19937 draw(1);
-  for (const std::string& schedule : schedule_names())
+  for (const std::string& schedule : schedule_names(1))
     for (int round = 0; round < 300; ++round) {
       const int stages = 1 + static_cast<int>(draw() % 6), micro_batches = 1 + static_cast<int>(draw() % 12);
       const std::vector<StageWork> works = random_stages(draw, stages);
@@ -108,7 +108,7 @@ TEST(LeastPipeline, IsNotAboveWhatAnyScheduleTakes) {
       EXPECT_LE(least, taken * (1 + 1e-12)) << schedule << ", round " << round;  // sums in another order
       EXPECT_GE(least, 0.3 * taken) << schedule << ", round " << round;  // one that is worth something
       const double least_of_any =
-          least_pipeline_s(floors_of(works, micro_batches), kAnySchedule, micro_batches);
+          least_pipeline_s(floors_of(works, micro_batches), kAnySchedule, 1, micro_batches);
       EXPECT_LE(least_of_any, taken * (1 + 1e-12)) << schedule << ", round " << round;
       EXPECT_GE(least_of_any, 0.3 * taken) << schedule << ", round " << round;
     }
