@@ -20,13 +20,13 @@ constexpr PipelineSchedule kSchedules[] = {
     {"zero-bubble", "split-1f1b, more forwards ahead: no bubble, up to twice the memory (ZB-H2)",
      zero_bubble_order},
     {"interleaved", "1f1b over several stages on each mesh: a bubble as many times shorter (SC'21)", nullptr,
-     StagePlacement::looped, interleaved_orders},
+     StagePlacement::looped, interleaved_orders, 1},
     {"zero-bubble-v", "two stages on each mesh, in a V: no bubble, the memory of 1f1b (ZB-V, ICLR'24)",
-     nullptr, StagePlacement::v_shaped, zero_bubble_v_orders},
+     nullptr, StagePlacement::v_shaped, zero_bubble_v_orders, 1.0 / 3},
     {"v-half", "likewise, half the memory of 1f1b, half its bubble (NeurIPS'24)", nullptr,
-     StagePlacement::v_shaped, v_half_orders},
+     StagePlacement::v_shaped, v_half_orders, 1},
     {"v-min", "likewise, a third of the memory of 1f1b, two thirds of its bubble (NeurIPS'24)", nullptr,
-     StagePlacement::v_shaped, v_min_orders},
+     StagePlacement::v_shaped, v_min_orders, 4.0 / 3},
 };
 
 }  // namespace

@@ -20,6 +20,9 @@ struct PipelineSchedule {
   StagePlacement placement = StagePlacement::looped;  ///< of stages that share meshes
   std::vector<std::vector<StageRun>> (*of_meshes)(int meshes, int stages_per_mesh,
                                                   int micro_batches) = nullptr;
+  /// Micro-batches of one of equal stages, forward and backward, that a mesh waits for about, for each of the
+  /// other meshes.
+  double bubble = 1;
 
   bool shares_meshes() const { return of_meshes != nullptr; }
   /// 1, or at least 2 looped ones, or 2 that make a V. (One stage alone has every schedule, and one order.)

@@ -33,10 +33,11 @@ std::string counts_text(const std::map<int, StepBound>& of_count) {
 std::string schedules_text(const std::string& schedule, const StepBound& known) {
   constexpr double same = 1 + 1e-4;
   if (schedule != kAnySchedule) return "under schedule " + schedule;
-  return "under any schedule of stages with meshes of their own" + (known.of_first_s <= same * known.step_s
-                                     ? ""
-                                     : fmt::format(" (under {} alone {} at least)", first_schedule(schedule),
-                                                   seconds_text(known.of_first_s)));
+  return "under any schedule of stages with meshes of their own" +
+         (known.of_first_s <= same * known.step_s
+              ? ""
+              : fmt::format(" (under {} alone {} at least)", first_schedule(schedule),
+                            seconds_text(known.of_first_s)));
 }
 
 }  // namespace

@@ -167,7 +167,9 @@ struct StagesAgainst {
     return std::ranges::count(counts.allowed, pin.micro_batches) > 0;
   }
   bool meets(const Recomputation&) const { return true; }  // of options, which baselines go by
-  bool meets(const ScheduleOf& schedule) const { return pin.schedule == schedule.name; }
+  bool meets(const ScheduleOf& schedule) const {
+    return pin.schedule == schedule.name || pin.stages.size() == 1;
+  }
   bool meets(const TensorSplit&) const { return true; }  // seen once they are split
   bool meets(const StageBoundary& boundary) const { return has_boundary(cut_of(boundary, graph)); }
   bool meets(const LayersTogether& together) const {

@@ -71,7 +71,9 @@ class FinishedPlan {
                        : stage.recomputed_layers == 0;
     });
   }
-  bool meets(const ScheduleOf& schedule) { return plan_.schedule == schedule.name; }
+  bool meets(const ScheduleOf& schedule) {
+    return plan_.schedule == schedule.name || plan_.stages.size() == 1;  // which has no order to choose
+  }
 
   bool meets(const TensorSplit& tensor) {
     const auto is_so = [&](const ShardingSpec& spec) {

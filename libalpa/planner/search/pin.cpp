@@ -97,7 +97,9 @@ PinnedPlan pin_of(TomlDocument document) {
   if (pin.stages.size() % static_cast<std::size_t>(pin.stages_per_mesh) != 0)
     root.fault(fmt::format("'stages_per_mesh = {}' beside {} stages, which is no multiple of it",
                            pin.stages_per_mesh, pin.stages.size()));
-  const auto has_other_mesh = [&](const StageRequest& stage) { return stage.mesh != pin.stages.front().mesh; };
+  const auto has_other_mesh = [&](const StageRequest& stage) {
+    return stage.mesh != pin.stages.front().mesh;
+  };
   if (pin.stages_per_mesh > 1 && std::ranges::any_of(pin.stages, has_other_mesh))
     root.fault("stages that share meshes all have the same 'mesh'");
   document.finish();

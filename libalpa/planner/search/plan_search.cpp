@@ -64,8 +64,8 @@ class PlanSearch {
     // Bounds are of steps whose communication takes turns with computation.
     const bool overlaps = plan.overlap != Overlap::none || !overlap(options_);
     if (overlaps) plan.prediction.lower_bound_s = 0;
-    const bool is_bounded = !overlaps && !options_.pin && wants("search") && may_have(options_.schedule, 1) &&
-                            state_bound(plan);
+    const bool is_bounded =
+        !overlaps && !options_.pin && wants("search") && may_have(options_.schedule, 1) && state_bound(plan);
     if (plan.prediction.hit_time_limit)
       log_.warning(fmt::format("{}. Of the best plan so far: {}{}", left_out_.text(),
                                gap_text(plan.prediction),

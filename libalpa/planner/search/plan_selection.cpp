@@ -25,9 +25,10 @@ std::int64_t fullest_device(const Plan& plan) {
 }
 
 /// A schedule makes no difference to one stage.
-std::string form(std::ptrdiff_t stages, std::ptrdiff_t meshes, int micro_batches, const std::string& schedule) {
-  return count_text(stages, "stage") + (meshes < stages ? fmt::format(" on {} meshes", meshes) : "") + ", " + count_text(micro_batches, "micro-batch") +
-         (stages > 1 ? ", " + schedule : "");
+std::string form(std::ptrdiff_t stages, std::ptrdiff_t meshes, int micro_batches,
+                 const std::string& schedule) {
+  return count_text(stages, "stage") + (meshes < stages ? fmt::format(" on {} meshes", meshes) : "") + ", " +
+         count_text(micro_batches, "micro-batch") + (stages > 1 ? ", " + schedule : "");
 }
 
 /// Less a step does not take, whatever the schedule.
@@ -68,8 +69,7 @@ Proposal PlanSelection::enter(const PricedGraph& priced, ProposalTrial trial, co
   for (ProposalTrial& other : trials) {
     other.fits_otherwise = true;
     if (!other.plan)
-      other.method +=
-          ": " + form(stages, stages / proposal.stages_per_mesh, micro_batches, other.schedule);
+      other.method += ": " + form(stages, stages / proposal.stages_per_mesh, micro_batches, other.schedule);
     note(other);
   }
   return std::move(trial.proposal);
@@ -208,7 +208,8 @@ Plan PlanSelection::result() {
     candidates.back().verdict = verdict(i);
     if (entries_[i].stages != own) candidates.back().schedule = "";
     const Plan& plan = entries_[i].plan;
-    candidates.back().method += ": " + form(std::ssize(plan.stages), std::ssize(plan.meshes), plan.micro_batches, plan.schedule);
+    candidates.back().method +=
+        ": " + form(std::ssize(plan.stages), std::ssize(plan.meshes), plan.micro_batches, plan.schedule);
   }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.step_s < b.step_s; });

@@ -31,8 +31,9 @@ DeviceMesh mesh_of(const StageRequest& request) { return {request.first_device, 
 /// Puts the stages on their meshes, with as many micro-batches in flight as the schedule has there.
 void lay_under(const std::string& schedule, Proposal& proposal, const Cluster& cluster) {
   std::vector<StageRequest>& requests = proposal.requests;
-  const std::vector<int> meshes = meshes_of_stages(
-      find_schedule(schedule), static_cast<int>(requests.size()), proposal.stages_per_mesh);
+  proposal.schedule = schedule;
+  const std::vector<int> meshes =
+      meshes_of_stages(find_schedule(schedule), static_cast<int>(requests.size()), proposal.stages_per_mesh);
   const auto orders = stage_orders(find_schedule(schedule), meshes, requests.front().micro_batches);
   int most = 1;
   for (std::size_t s = 0; s < requests.size(); ++s) {
@@ -137,7 +138,8 @@ void ProposalTrials::leave_memory(Attempt& attempt, const std::vector<std::size_
       continue;
     }
     const double share = static_cast<double>(live) / static_cast<double>(std::max<std::int64_t>(all, 1));
-    const auto left = static_cast<std::int64_t>(share * static_cast<double>(std::min(all, limit) - over - over / 4));
+    const auto left =
+        static_cast<std::int64_t>(share * static_cast<double>(std::min(all, limit) - over - over / 4));
     reserve = std::max(reserve, limit - left);
   }
 }
@@ -330,9 +332,10 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
     if (most_over == 0) {
       trial.proposal = std::move(attempt.proposal);
       trial.proposal.estimate_s = pipeline_seconds(trial.proposal);
-      plan->prediction.lower_bound_s = least_step_s(priced, trial.proposal, schedule, plan->prediction.step_s);
+      plan->prediction.lower_bound_s =
+          least_step_s(priced, trial.proposal, schedule, plan->prediction.step_s);
       plan->prediction.bound_covers = fmt::format("{}{}, split in any way that the method allows", kOwnStages,
-                                                 requests.size() > 1 ? " under schedule " + schedule : "");
+                                                  requests.size() > 1 ? " under schedule " + schedule : "");
       trial.plan = std::move(plan);
       return trial;
     }

@@ -11,22 +11,24 @@ double pipeline_seconds(const Proposal& proposal) {
   std::vector<StageSeconds> seconds;
   for (const StageSolution& solution : proposal.solutions)
     seconds.push_back(seconds_of(solution, micro_batches));
-  return proposal.stages_per_mesh == 1
-             ? pipeline_seconds(seconds)
-             : shared_pipeline_seconds(seconds, proposal.stages_per_mesh, micro_batches);
+  return proposal.stages_per_mesh == 1 ? pipeline_seconds(seconds)
+                                       : shared_pipeline_seconds(seconds, find_schedule(proposal.schedule),
+                                                                 proposal.stages_per_mesh, micro_batches);
 }
 
-double shared_pipeline_seconds(const std::vector<StageSeconds>& stages, int stages_per_mesh,
-                               int micro_batches) {
+double shared_pipeline_seconds(const std::vector<StageSeconds>& stages, const PipelineSchedule& schedule,
+                               int stages_per_mesh, int micro_batches) {
+  const std::vector<int> mesh = meshes_of_stages(schedule, static_cast<int>(stages.size()), stages_per_mesh);
   const std::size_t meshes = stages.size() / static_cast<std::size_t>(stages_per_mesh);
   std::vector<double> busy_s(meshes), update_s(meshes);
   double slowest_s = 0;
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    busy_s[s % meshes] += micro_batches * stages[s].first;
-    update_s[s % meshes] += stages[s].update;
+    busy_s[mesh[s]] += micro_batches * stages[s].first;
+    update_s[mesh[s]] += stages[s].update;
     slowest_s = std::max(slowest_s, stages[s].first);
   }
-  return std::ranges::max(busy_s) + static_cast<double>(meshes - 1) * slowest_s + std::ranges::max(update_s);
+  return std::ranges::max(busy_s) + static_cast<double>(meshes - 1) * schedule.bubble * slowest_s +
+         std::ranges::max(update_s);
 }
 
 Proposal Proposals::of(const Partition& partition) const {

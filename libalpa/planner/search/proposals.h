@@ -6,6 +6,7 @@
 #include "libalpa/planner/search/stage_choices.h"
 #include "libalpa/planner/search/stage_solver.h"
 #include "libalpa/planner/stage/stage_problem.h"
+#include "libalpa/schedule/schedule.h"
 
 namespace alpa {
 
@@ -15,15 +16,16 @@ struct Proposal {
   std::vector<StageSolution> solutions;
   double estimate_s = 0;  ///< pipeline_seconds of its stages
   int stages_per_mesh = 1;
+  std::string schedule = {};  ///< that it is made for; "": the first that may be asked for
 };
 
 /// Of stages that are solved.
 double pipeline_seconds(const Proposal&);
 
-/// Of as many on each mesh, the first micro-batch of each: a mesh does all micro-batches of its stages, and
-/// waits for as many of the slowest stage as there are other meshes (interleaved 1F1B; Megatron-LM, SC'21,
-/// section 2.2).
-double shared_pipeline_seconds(const std::vector<StageSeconds>&, int stages_per_mesh, int micro_batches);
+/// Where stages share meshes: a mesh does all micro-batches of its stages, and waits for some of the slowest
+/// (PipelineSchedule::bubble).
+double shared_pipeline_seconds(const std::vector<StageSeconds>&, const PipelineSchedule&, int stages_per_mesh,
+                               int micro_batches);
 
 /// The stages of a Partition, or of a LeastPipeline.
 template <class Pipeline>

@@ -10,8 +10,8 @@ namespace alpa {
 std::vector<std::string> schedules_of(const std::string& asked, int stages, int stages_per_mesh,
                                       int micro_batches) {
   if (asked == kAnySchedule) return differing_schedules(stages, stages_per_mesh, micro_batches);
-  if (stages > 1 && !find_schedule(asked).takes(stages_per_mesh)) return {};
-  return {asked};
+  if (stages == 1 || may_have(asked, stages_per_mesh)) return {first_schedule(asked, stages_per_mesh)};
+  return {};
 }
 
 std::vector<std::string> schedules_of(const std::string& asked) {
@@ -43,7 +43,8 @@ double least_pipeline_s(const std::vector<StageFloor>& stages, const std::string
   return least;
 }
 
-double least_shared_s(const std::vector<StageFloor>& stages, const std::string& schedule, int stages_per_mesh) {
+double least_shared_s(const std::vector<StageFloor>& stages, const std::string& schedule,
+                      int stages_per_mesh) {
   const std::vector<int> meshes =
       meshes_of_stages(find_schedule(schedule), static_cast<int>(stages.size()), stages_per_mesh);
   std::vector<double> end_s(stages.size());  // [mesh]

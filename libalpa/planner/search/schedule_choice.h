@@ -11,8 +11,8 @@ namespace alpa {
 /// None where the schedule does not take so many on a mesh.
 std::vector<std::string> schedules_of(const std::string& asked, int stages, int stages_per_mesh,
                                       int micro_batches);
-/// Such stages are searched for under the first of them; of those with meshes of their own it holds the fewest
-/// micro-batches, and is "1f1b" where only others are asked for.
+/// Such stages are searched for under the first of them; of those with meshes of their own it holds the
+/// fewest micro-batches, and is "1f1b" where only others are asked for.
 std::string first_schedule(const std::string& asked, int stages_per_mesh = 1);
 /// Those that differ for some number of stages with meshes of their own.
 std::vector<std::string> schedules_of(const std::string& asked);
@@ -26,8 +26,8 @@ std::vector<int> meshes_of_stages(const PinnedPlan&);
 double least_pipeline_s(const std::vector<StageFloor>&, const std::string& asked, int stages_per_mesh,
                         int micro_batches);
 
-/// Likewise where stages share meshes: each mesh begins after the forwards before its first stage, and does the
-/// work of all of its stages.
+/// Likewise where stages share meshes: each mesh begins after the forwards before its first stage, and does
+/// the work of all of its stages.
 double least_shared_s(const std::vector<StageFloor>&, const std::string& schedule, int stages_per_mesh);
 
 }  // namespace alpa

@@ -42,6 +42,9 @@ void SearchTrials::try_shared(std::vector<Proposal> proposals, const PricedGraph
                               const std::string& method) {
   int wanted = stage_effort(options_.effort).simulated;
   for (Proposal& proposal : proposals) {
+    log_.debug(fmt::format("  {} stages, {} on each mesh {}, {}: estimated {}", proposal.requests.size(),
+                           proposal.stages_per_mesh, mesh_text(proposal.requests.front().mesh),
+                           proposal.schedule, seconds_text(proposal.estimate_s)));
     if (wanted == 0 || !selection_.has_time() || proposal.estimate_s >= selection_.best_step_s()) return;
     if (!try_one(graph, std::move(proposal), method).requests.empty()) --wanted;
   }
@@ -65,10 +68,10 @@ std::vector<SearchTrials::Trial> SearchTrials::try_out(const PricedGraph& graph,
   std::vector<Trial> trials(proposals.size());
   run_tasks(count, threads, [&](int i) {
     trials[i].proposed_s = proposals[i].estimate_s;
-    trials[i].outcome =
-        selection_.try_out(graph, std::move(proposals[i]), method,
-                           first_schedule(options_.schedule, proposals[i].stages_per_mesh), infinity,
-                           std::max(1, threads / count));
+    const std::string schedule =
+        proposals[i].schedule.empty() ? first_schedule(options_.schedule) : proposals[i].schedule;
+    trials[i].outcome = selection_.try_out(graph, std::move(proposals[i]), method, schedule, infinity,
+                                           std::max(1, threads / count));
   });
   return trials;
 }

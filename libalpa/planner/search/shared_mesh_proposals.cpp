@@ -1,54 +1,122 @@
 #include "libalpa/planner/search/shared_mesh_proposals.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <optional>
+#include <set>
 
 #include "libalpa/base/infinity.h"
-#include "libalpa/planner/search/schedule_choice.h"
+#include "libalpa/schedule/schedule.h"
 
 namespace alpa {
 namespace {
 
+/// How the layers of a pipeline are run, all alike: by templates, so many of a unit recomputed.
+struct LayerMix {
+  int recomputing = -1, keeping = -1;  ///< as of TemplateMix
+  double recomputed = 0;               ///< of a stage's layers
+
+  bool has(const TemplateMix& mix, int layers) const {
+    return mix.recomputed_layers == static_cast<int>(std::ceil(recomputed * layers - 1e-9)) &&
+           (mix.recomputing < 0 || mix.recomputing == recomputing) &&
+           (mix.keeping < 0 || mix.keeping == keeping);
+  }
+};
+
 /// What stages on meshes of one shape take, by estimates.
 class SpanSeconds {
  public:
-  SpanSeconds(const StageSpans& spans, const StageModes& modes, MeshShape mesh)
-      : spans_(spans), modes_(modes), mesh_(std::move(mesh)) {}
+  SpanSeconds(const StageSpans& spans, const StageModes& modes, const MeshShape& mesh, LayerMix mix)
+      : spans_(spans), modes_(modes), mesh_(mesh), mix_(mix) {}
 
-  /// The fastest way; infinite: there is none.
-  StageSeconds of(int first, int end) {
-    const auto [found, is_new] = known_.try_emplace({first, end});
-    if (!is_new) return found->second;
-    const StageSpan span{first, end, device_count(mesh_)};
-    if (!spans_.has(span)) return found->second;
-    modes_.for_each_way(span, [&](const StageWay& way) {
-      if (way.seconds.first < found->second.first && modes_.mode_of(way.id).mesh == mesh_)
-        found->second = way.seconds;
-    });
-    if (found->second.first < infinity)
-      found->second = found->second + modes_.arrivals(span, {first > 0, end < spans_.units()});
-    return found->second;
+  int units() const { return spans_.units(); }
+  int devices() const { return device_count(mesh_); }
+  int recomputed(int first, int end) const {
+    return static_cast<int>(std::ceil(mix_.recomputed * layers(first, end) - 1e-9));
+  }
+
+  /// Infinite: they cannot be run so.
+  StageSeconds of(int first, int end, const StageSides& sides) {
+    const StageWay& way = way_of(first, end);
+    if (way.seconds.first == infinity) return way.seconds;
+    return way.seconds + modes_.arrivals({first, end, devices()}, sides);
+  }
+
+  /// What they hold with so many micro-batches in flight.
+  double bytes(int first, int end, int in_flight) {
+    const StageSolution part = modes_.part(way_of(first, end).id, {first, end, devices()});
+    return static_cast<double>(part.resident_bytes + in_flight * part.micro_batch_bytes);
   }
 
  private:
+  const StageWay& way_of(int first, int end) {
+    const StageSpan span{first, end, devices()};
+    const auto [found, is_new] = known_.try_emplace({first, end});
+    if (!is_new || !spans_.has(span)) return found->second;
+    const auto take = [&](const StageWay& way) {
+      if (way.seconds.first < found->second.seconds.first &&
+          mix_.has(modes_.estimates().mix_of(way.id), layers(first, end)))
+        found->second = way;
+    };
+    modes_.estimates().for_each_way(mesh_, spans_.first_layer(span), spans_.end_layer(span), take);
+    return found->second;
+  }
+
+  int layers(int first, int end) const {
+    const StageSpan span{first, end, devices()};
+    return spans_.end_layer(span) - spans_.first_layer(span);
+  }
+
   const StageSpans& spans_;
   const StageModes& modes_;
   const MeshShape mesh_;
-  std::map<std::pair<int, int>, StageSeconds> known_;
+  const LayerMix mix_;
+  std::map<std::pair<int, int>, StageWay> known_;
 };
 
-/// Cuts layers into so many stages.
+/// The fastest way to run a mesh's share of the layers, those in the middle, with so many micro-batches in
+/// flight; nothing: memory does not allow that.
+std::optional<LayerMix> fastest_mix(const StageSpans& spans, const StageModes& modes, const MeshShape& mesh,
+                                    int meshes, int in_flight) {
+  const int share = (spans.units() + meshes - 1) / meshes, first = (spans.units() - share) / 2;
+  const StageSpan span{first, first + share, device_count(mesh)};
+  const int first_layer = spans.first_layer(span), end_layer = spans.end_layer(span);
+  std::optional<LayerMix> mix;
+  double least_s = infinity;
+  modes.estimates().for_each_way(mesh, first_layer, end_layer, [&](const StageWay& way) {
+    if (way.most_in_flight < in_flight || way.seconds.first >= least_s) return;
+    least_s = way.seconds.first;
+    const TemplateMix of = modes.estimates().mix_of(way.id);
+    mix = {of.recomputing, of.keeping, static_cast<double>(of.recomputed_layers) / (end_layer - first_layer)};
+  });
+  return mix;
+}
+
+/// [stage] The micro-batches that it holds at once.
+std::vector<int> held_by_stages(const PipelineSchedule& schedule, const std::vector<int>& lie,
+                                int micro_batches) {
+  std::vector<int> held;
+  for (const std::vector<StageRun>& order : stage_orders(schedule, lie, micro_batches))
+    held.push_back(most_in_flight(order));
+  return held;
+}
+
+/// Cuts layers into so many stages, which lie on the meshes in turn.
 class EvenCut {
  public:
-  EvenCut(SpanSeconds& seconds, int units, int meshes, int stages_per_mesh, int micro_batches)
+  EvenCut(SpanSeconds& seconds, const PipelineSchedule& schedule, int meshes, int stages_per_mesh,
+          int micro_batches, int devices_per_node)
       : seconds_(seconds),
-        units_(units),
+        schedule_(schedule),
+        lie_(meshes_of_stages(schedule, meshes * stages_per_mesh, stages_per_mesh)),
         stages_(meshes * stages_per_mesh),
         stages_per_mesh_(stages_per_mesh),
-        micro_batches_(micro_batches) {}
+        micro_batches_(micro_batches),
+        devices_per_node_(devices_per_node) {}
 
-  /// [stage] its end. The slowest stage is as fast as can be; then ends move while that makes the busiest mesh
-  /// faster. Empty: there is none.
+  /// [stage] its end. The slowest stage is as fast as can be; then ends move while that makes the busiest
+  /// mesh faster. Empty: there is none.
   std::vector<int> ends() {
     std::vector<int> ends = least_slowest();
     if (ends.empty()) return ends;
@@ -72,34 +140,45 @@ class EvenCut {
 
   double total_s(const std::vector<int>& ends) {
     std::vector<StageSeconds> stages;
-    int first = 0;
-    for (const int end : ends) {
-      stages.push_back(seconds_.of(first, end));
-      first = end;
-    }
-    return shared_pipeline_seconds(stages, stages_per_mesh_, micro_batches_);
+    for (int s = 0, first = 0; s < stages_; first = ends[s++])
+      stages.push_back(seconds_of(s, first, ends[s]));
+    return shared_pipeline_seconds(stages, schedule_, stages_per_mesh_, micro_batches_);
   }
 
  private:
+  StageSeconds seconds_of(int stage, int first, int end) {
+    return seconds_.of(
+        first, end, {stage > 0 && apart(stage - 1, stage), stage + 1 < stages_ && apart(stage, stage + 1)});
+  }
+
+  /// Whether two stages are not on one node, nor on one mesh.
+  bool apart(int one, int other) const {
+    const int devices = seconds_.devices();
+    return lie_[one] != lie_[other] &&
+           (devices > devices_per_node_ ||
+            lie_[one] * devices / devices_per_node_ != lie_[other] * devices / devices_per_node_);
+  }
+
   std::vector<int> least_slowest() {
     struct Way {
       double slowest_s = infinity;
       int begin = 0;  ///< of the last stage
     };
+    const int units = seconds_.units();
     // Stages of more than twice their share are in no cut that is even.
-    const int most = 2 * (units_ + stages_ - 1) / stages_;
-    std::vector<std::vector<Way>> ways(stages_ + 1, std::vector<Way>(units_ + 1));  // [stages done][unit]
+    const int most = 2 * (units + stages_ - 1) / stages_;
+    std::vector<std::vector<Way>> ways(stages_ + 1, std::vector<Way>(units + 1));  // [stages done][unit]
     ways[0][0].slowest_s = 0;
     for (int s = 0; s < stages_; ++s)
-      for (int end = s + 1; end <= units_ - (stages_ - 1 - s); ++end)
+      for (int end = s + 1; end <= units - (stages_ - 1 - s); ++end)
         for (int begin = std::max(s, end - most); begin < end; ++begin) {
           if (ways[s][begin].slowest_s == infinity) continue;
-          const double slowest_s = std::max(ways[s][begin].slowest_s, seconds_.of(begin, end).first);
+          const double slowest_s = std::max(ways[s][begin].slowest_s, seconds_of(s, begin, end).first);
           if (slowest_s < ways[s + 1][end].slowest_s) ways[s + 1][end] = {slowest_s, begin};
         }
-    if (ways[stages_][units_].slowest_s == infinity) return {};
+    if (ways[stages_][units].slowest_s == infinity) return {};
     std::vector<int> ends(stages_);
-    for (int s = stages_, end = units_; s > 0; --s) {
+    for (int s = stages_, end = units; s > 0; --s) {
       ends[s - 1] = end;
       end = ways[s][end].begin;
     }
@@ -107,51 +186,79 @@ class EvenCut {
   }
 
   SpanSeconds& seconds_;
-  const int units_, stages_, stages_per_mesh_, micro_batches_;
+  const PipelineSchedule& schedule_;
+  const std::vector<int> lie_;  ///< [stage] its mesh
+  const int stages_, stages_per_mesh_, micro_batches_, devices_per_node_;
 };
 
-Proposal proposal_of(const std::vector<int>& ends, const StageSpans& spans, const MeshShape& mesh,
-                     const SearchSpace& space, int stages_per_mesh) {
-  Proposal proposal;
-  proposal.stages_per_mesh = stages_per_mesh;
-  int first = 0;
-  for (const int end : ends) {
-    const StageSpan span{first, end, device_count(mesh)};
-    proposal.requests.push_back({.first_layer = spans.first_layer(span),
-                                 .end_layer = spans.end_layer(span),
-                                 .mesh = mesh,
-                                 .micro_batches = space.micro_batches});
-    first = end;
+/// Each stage leaves the others of its mesh as much of the memory as they take of what they take together.
+void share_memory(std::vector<StageRequest>& requests, const std::vector<double>& bytes,
+                  const std::vector<int>& lie, std::int64_t limit) {
+  std::map<int, double> of_mesh;
+  for (std::size_t s = 0; s < bytes.size(); ++s) of_mesh[lie[s]] += bytes[s];
+  for (std::size_t s = 0; s < bytes.size(); ++s) {
+    const double all = of_mesh[lie[s]];
+    if (all > 0)
+      requests[s].reserve_bytes =
+          static_cast<std::int64_t>(static_cast<double>(limit) * (1 - bytes[s] / all));
   }
-  return proposal;
 }
 
 }  // namespace
 
 std::vector<Proposal> shared_mesh_proposals(const SearchSpace& space, const StageSpans& spans,
-                                            const StageModes& modes, const std::vector<int>& sizes,
-                                            double most_s) {
+                                            const StageModes& modes, const Cluster& cluster, double most_s) {
+  const std::vector<StageTemplate>& templates = modes.estimates().templates();
+  std::set<MeshShape> shapes;
+  for (const StageTemplate& of : templates) shapes.insert(of.mesh);
   std::vector<Proposal> proposals;
-  for (const StageTemplate& of : modes.estimates().templates()) {
-    const int devices = device_count(of.mesh), meshes = space.devices / devices;
-    const bool is_known = std::ranges::any_of(
-        proposals, [&](const Proposal& other) { return other.requests.front().mesh == of.mesh; });
+  const auto propose = [&](const PipelineSchedule& schedule, const MeshShape& mesh, int meshes,
+                           int per_mesh) {
+    const std::vector<int> lie = meshes_of_stages(schedule, meshes * per_mesh, per_mesh);
+    const int enough = std::min(space.micro_batches, 4 * meshes);  // to be as full as ever
+    const std::vector<int> held = held_by_stages(schedule, lie, enough);
+    std::vector<int> held_on(meshes);
+    for (std::size_t s = 0; s < held.size(); ++s) held_on[lie[s]] += held[s];
+    const int in_flight = (std::ranges::max(held_on) + per_mesh - 1) / per_mesh;
+    const std::optional<LayerMix> mix = fastest_mix(spans, modes, mesh, meshes, in_flight);
+    if (!mix) return;
+    SpanSeconds seconds(spans, modes, mesh, *mix);
+    EvenCut cut(seconds, schedule, meshes, per_mesh, space.micro_batches, cluster.devices_per_node);
+    const std::vector<int> ends = cut.ends();
+    if (ends.empty()) return;
+    const double estimate_s = cut.total_s(ends);
+    if (estimate_s >= most_s) return;
+    Proposal& proposal = proposals.emplace_back();
+    proposal.estimate_s = estimate_s;
+    proposal.stages_per_mesh = per_mesh;
+    proposal.schedule = schedule.name;
+    std::vector<double> bytes;
+    for (int s = 0, first = 0; s < meshes * per_mesh; first = ends[s++]) {
+      const StageSpan span{first, ends[s], device_count(mesh)};
+      const int recomputed = seconds.recomputed(first, ends[s]);
+      proposal.requests.push_back({.first_layer = spans.first_layer(span),
+                                   .end_layer = spans.end_layer(span),
+                                   .mesh = mesh,
+                                   .micro_batches = space.micro_batches,
+                                   .recomputed_layers = recomputed});
+      if (recomputed > 0)
+        proposal.requests.back().recompute_form = *templates[mix->recomputing].rematerialize;
+      bytes.push_back(seconds.bytes(first, ends[s], held[s]));
+    }
+    share_memory(proposal.requests, bytes, lie, cluster.memory_bytes);
+  };
+  for (const MeshShape& mesh : shapes) {
+    const int devices = device_count(mesh), meshes = space.devices / devices;
     const auto is_apart = [&](const std::pair<int, int>& pair) {
       return pair.first / devices != pair.second / devices;
     };
-    if (is_known || meshes < 2 || meshes * devices != space.devices ||
-        std::ranges::find(sizes, devices) == sizes.end() || !std::ranges::all_of(space.apart, is_apart))
+    if (meshes < 2 || meshes * devices != space.devices || !std::ranges::all_of(space.apart, is_apart))
       continue;
-    SpanSeconds seconds(spans, modes, of.mesh);
-    for (int per_mesh = 2; per_mesh * meshes <= std::min(spans.units(), space.most_stages); per_mesh *= 2) {
-      if (!may_have(space.schedule, per_mesh) || per_mesh * meshes < space.least_stages) continue;
-      EvenCut cut(seconds, spans.units(), meshes, per_mesh, space.micro_batches);
-      const std::vector<int> ends = cut.ends();
-      if (ends.empty()) break;
-      Proposal proposal = proposal_of(ends, spans, of.mesh, space, per_mesh);
-      proposal.estimate_s = cut.total_s(ends);
-      if (proposal.estimate_s < most_s) proposals.push_back(std::move(proposal));
-    }
+    for (int per_mesh = 2; per_mesh * meshes <= std::min(spans.units(), space.most_stages); per_mesh *= 2)
+      for (const std::string& schedule : schedule_names(per_mesh))
+        if (per_mesh * meshes >= space.least_stages &&
+            (space.schedule == kAnySchedule || space.schedule == schedule))
+          propose(find_schedule(schedule), mesh, meshes, per_mesh);
   }
   std::ranges::stable_sort(proposals, {}, &Proposal::estimate_s);
   return proposals;

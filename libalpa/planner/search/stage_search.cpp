@@ -71,7 +71,7 @@ class StageSearch::State {
     if (space_.best_step_s < infinity) at_least(bounds()->least(space_.best_step_s).first.seconds);
     if (outcome_.lower_bound_s >= std::min(space_.cutoff_s, space_.best_step_s)) return take_outcome();
     outcome_.out_of_time = !modes_.find_templates(clock_);
-    outcome_.on_shared_meshes = shared_mesh_proposals(space_, spans_, modes_, sizes_, most_estimate_s_);
+    outcome_.on_shared_meshes = shared_mesh_proposals(space_, spans_, modes_, cluster_, most_estimate_s_);
     estimate();
     improve();
     best_s_ = space_.best_s;
