@@ -47,6 +47,18 @@ TEST(PlaceStages, LeavesTheRestOfTheLastNodeToSmallStages) {
   EXPECT_THAT(first_devices({2, 8, 2, 8}, 8), ElementsAre(16, 0, 18, 8));
 }
 
+TEST(PlaceStages, GivesStagesOfOneMeshTheSameDevices) {
+  std::vector<StageRequest> stages(6);
+  for (StageRequest& stage : stages) stage.mesh = {4};
+  place_stages(stages, nodes_of(8), {0, 1, 2, 2, 1, 0});
+  std::vector<int> first;
+  for (const StageRequest& stage : stages) first.push_back(stage.first_device);
+  EXPECT_THAT(first, ElementsAre(0, 4, 8, 8, 4, 0));
+  EXPECT_EQ(stages[1].sides, (StageSides{false, true}));
+  EXPECT_EQ(stages[2].sides, (StageSides{true, false}));  // the next is on the same devices
+  EXPECT_EQ(stages[4].sides, (StageSides{true, false}));
+}
+
 TEST(PlaceStages, KeepsStagesWithinPartsWhereTheyFit) {
   const auto first_on = [](const std::vector<int>& nodes_of_parts, const std::vector<int>& sizes) {
     std::vector<Cluster> parts;

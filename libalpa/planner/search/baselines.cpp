@@ -36,6 +36,7 @@ Baselines::Baselines(const Graph& graph, int devices, const Cluster& cluster, in
       micro_batches_(micro_batches),
       mesh_axes_(mesh_axes(options)),
       schedule_(options.schedule),
+      shares_meshes_(options.method == "megatron"),
       layer_flops_(graph.layers.size(), 0.0) {
   for (const Node& node : graph.nodes)
     if (node.phase != Phase::update && !node.op->sums_micro_batches)  // sums may be the gradient kernels'
@@ -115,9 +116,9 @@ std::vector<PinnedPlan> Baselines::megatron() const {
       const std::string name = fmt::format("megatron dp{} tp{} pp{}", data, tensor, pipe);
       if (pipe == 1 || may_have(schedule_, 1))
         plans.push_back(pipeline(name, equal_time_ends(pipe), mesh, roles, StateSharding::none));
-      // Interleaved (SC'21): more stages than meshes.
+      // Several stages on each mesh (SC'21), which the search looks for too.
       for (int per_mesh = 2; pipe > 1 && per_mesh * pipe <= std::ssize(graph_.layers); per_mesh *= 2)
-        if (cluster_.parts.empty() && may_have(schedule_, per_mesh)) {
+        if (shares_meshes_ && cluster_.parts.empty() && may_have(schedule_, per_mesh)) {
           plans.push_back(pipeline(fmt::format("{} x{}", name, per_mesh), equal_time_ends(per_mesh * pipe),
                                    mesh, roles, StateSharding::none));
           plans.back().stages_per_mesh = per_mesh;

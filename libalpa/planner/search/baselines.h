@@ -13,7 +13,8 @@ std::vector<std::string> baseline_names();
 bool is_wanted(const PlannerOptions&, const std::string& method);
 
 /// What named methods stand for on this many devices. Layers are cut by equal work, but for equal-layer;
-/// where nodes differ, by equal time. Of the options they have schedule and mesh axes. Keeps references to
+/// where nodes differ, by equal time. Of the options they have schedule and mesh axes; where "megatron" is the
+/// method, its stages may share meshes. Keeps references to
 /// the graph and the cluster.
 class Baselines {
  public:
@@ -40,6 +41,7 @@ class Baselines {
   const Cluster& cluster_;
   int devices_, micro_batches_, mesh_axes_;
   std::string schedule_;
+  bool shares_meshes_;
   std::vector<double> layer_flops_;  ///< of forward and backward
 };
 

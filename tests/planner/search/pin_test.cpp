@@ -33,6 +33,34 @@ TEST(Pin, SaysStateShardingWhichSpreadIsRefusedFor) {
               ThrowsMessage<Error>(HasSubstr("pin.toml:4:10: 'spread' is called 'state_sharding'")));
 }
 
+TEST(Pin, SaysHowManyStagesShareAMesh) {
+  const std::string two = "stages_per_mesh = 2\nschedule = \"interleaved\"\n",
+                    stage = "[[stage]]\nlayers = 1\nmesh = [2]\n";
+  const PinnedPlan pin = parse_pin(two + stage + stage + stage + stage, "pin.toml");
+  EXPECT_EQ(pin.stages_per_mesh, 2);
+  EXPECT_EQ(device_count(pin), 4);
+  for (const auto& [text, fault] :
+       {std::pair{two + stage + stage + stage,
+                  "'stages_per_mesh = 2' beside 3 stages, which is no multiple of it"},
+        {two + stage + "[[stage]]\nlayers = 1\nmesh = [4]\n",
+         "stages that share meshes all have the same 'mesh'"},
+        {"stages_per_mesh = 0\n" + stage, "expected an integer, from 1 to 64"}})
+    EXPECT_THAT(([&, text = text] { parse_pin(text, "pin.toml"); }), ThrowsMessage<Error>(HasSubstr(fault)));
+}
+
+TEST(Pin, OfAScheduleThatDoesNotTakeSoManyStagesOnAMeshIsRefused) {
+  const std::string stage = "[[stage]]\nlayers = 1\nmesh = [2]\n", stages = stage + stage + stage + stage;
+  const auto check = [](const std::string& text) { check_pin(parse_pin(text, "pin.toml"), tiny_gpt(8), 8); };
+  EXPECT_NO_THROW(check("stages_per_mesh = 2\nschedule = \"v-half\"\n" + stages));
+  EXPECT_NO_THROW(check("stages_per_mesh = 2\n" + stages));
+  EXPECT_THAT([&] { check("schedule = \"v-half\"\n" + stages); },
+              ThrowsMessage<Error>(HasSubstr("schedule 'v-half' beside 1 stage on each mesh")));
+  EXPECT_THAT([&] { check("stages_per_mesh = 2\nschedule = \"gpipe\"\n" + stages); },
+              ThrowsMessage<Error>(HasSubstr("schedule 'gpipe' beside 2 stages on each mesh")));
+  EXPECT_THAT([&] { check("stages_per_mesh = 4\nschedule = \"v-min\"\n" + stages); },
+              ThrowsMessage<Error>(HasSubstr("interleaved")));
+}
+
 TEST(Pin, SaysHowItsLayersAreRecomputed) {
   const std::string stage = "[[stage]]\nlayers = 4\nmesh = [2]\n",
                     selective = "recompute_form = \"selective\"\n";

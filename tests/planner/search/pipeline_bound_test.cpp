@@ -34,25 +34,25 @@ StageFloor floor_of(const StageWork& work, int micro_batches) {
           .sends_last = work.forward_end_s == 0};
 }
 
-/// Each stage does its runs in the schedule's order, each as soon as it can.
-double simulated_s(const std::vector<StageWork>& works, const std::string& schedule, int micro_batches) {
+/// Each mesh does its runs in the schedule's order, each as soon as it can.
+double simulated_s(const std::vector<StageWork>& works, const std::string& schedule, int micro_batches,
+                   int stages_per_mesh = 1) {
   const int stages = static_cast<int>(works.size());
-  std::vector<std::vector<StageRun>> orders;
-  for (int s = 0; s < stages; ++s)
-    orders.push_back(find_schedule(schedule).of_stage(StageIndex(s), stages, micro_batches));
-  std::vector<std::size_t> next(works.size(), 0);
-  std::vector<double> free_at(works.size(), 0);
+  const std::vector<int> mesh_of = meshes_of_stages(find_schedule(schedule), stages, stages_per_mesh);
+  const auto orders = mesh_orders(find_schedule(schedule), mesh_of, micro_batches);
+  std::vector<std::size_t> next(orders.size(), 0);
+  std::vector<double> free_at(orders.size(), 0);
   std::map<std::pair<int, int>, double> forward_at, backward_at;  // [stage, micro-batch] when it has left
   bool progress = true;
   while (progress) {
     progress = false;
-    for (int s = 0; s < stages; ++s) {
-      if (next[s] == orders[s].size()) continue;
-      const StageRun run = orders[s][next[s]];
-      const StageWork& work = works[s];
+    for (std::size_t mesh = 0; mesh < orders.size(); ++mesh) {
+      if (next[mesh] == orders[mesh].size()) continue;
+      const StageRun run = orders[mesh][next[mesh]];
+      const StageWork& work = works[run.stage];
       const bool forward = run.kind == SegmentKind::forward;
-      double start = free_at[s];
-      if (const int from = forward ? s - 1 : s + 1;
+      double start = free_at[mesh];
+      if (const int from = forward ? run.stage - 1 : run.stage + 1;
           run.kind != SegmentKind::backward_weights && from >= 0 && from < stages) {
         const auto& arrived = forward ? forward_at : backward_at;
         const auto at = arrived.find({from, run.micro_batch});
@@ -64,19 +64,16 @@ double simulated_s(const std::vector<StageWork>& works, const std::string& sched
       double end = forward ? work.forward_end_s : work.backward_end_s;
       if (run.kind == SegmentKind::backward_inputs) seconds -= end, end = 0;
       if (run.kind == SegmentKind::backward_weights) seconds = end;
-      free_at[s] = start + seconds;
+      free_at[mesh] = start + seconds;
       if (run.kind != SegmentKind::backward_weights)
-        (forward ? forward_at : backward_at)[{s, run.micro_batch}] = free_at[s] - end;
-      ++next[s];
+        (forward ? forward_at : backward_at)[{run.stage, run.micro_batch}] = free_at[mesh] - end;
+      ++next[mesh];
       progress = true;
     }
   }
-  double step = 0;
-  for (int s = 0; s < stages; ++s) {
-    EXPECT_EQ(next[s], orders[s].size());
-    step = std::max(step, free_at[s] + works[s].update_s);
-  }
-  return step;
+  for (std::size_t mesh = 0; mesh < orders.size(); ++mesh) EXPECT_EQ(next[mesh], orders[mesh].size());
+  for (int s = 0; s < stages; ++s) free_at[mesh_of[s]] += works[s].update_s;
+  return std::ranges::max(free_at);
 }
 
 std::vector<StageWork> random_stages(std::mt19937& draw, int stages) {
@@ -112,6 +109,24 @@ TEST(LeastPipeline, IsNotAboveWhatAnyScheduleTakes) {
       EXPECT_LE(least_of_any, taken * (1 + 1e-12)) << schedule << ", round " << round;
       EXPECT_GE(least_of_any, 0.3 * taken) << schedule << ", round " << round;
     }
+}
+
+TEST(LeastPipeline, OfStagesThatShareMeshesIsNotAboveWhatAnyScheduleTakes) {
+  std::mt19937 draw(1);
+  for (const int per_mesh : {2, 3, 4})
+    for (const std::string& schedule : schedule_names(per_mesh))
+      for (int round = 0; round < 200; ++round) {
+        const int meshes = 1 + static_cast<int>(draw() % 5),
+                  micro_batches = 1 + static_cast<int>(draw() % 12);
+        const std::vector<StageWork> works = random_stages(draw, meshes * per_mesh);
+        const std::vector<StageFloor> floors = floors_of(works, micro_batches);
+        const double taken = simulated_s(works, schedule, micro_batches, per_mesh);
+        for (const char* asked : {schedule.c_str(), kAnySchedule}) {
+          const double least = least_pipeline_s(floors, asked, per_mesh, micro_batches);
+          EXPECT_LE(least, taken * (1 + 1e-12)) << schedule << ", round " << round;
+          EXPECT_GE(least, 0.15 * taken) << schedule << ", round " << round;
+        }
+      }
 }
 
 TEST(LeastPipeline, IsWhatEqualStagesTake) {
