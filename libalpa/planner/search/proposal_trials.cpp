@@ -11,6 +11,7 @@
 #include "libalpa/plan/check_plan.h"
 #include "libalpa/planner/assemble.h"
 #include "libalpa/planner/predict.h"
+#include "libalpa/planner/search/mesh_memory.h"
 #include "libalpa/planner/search/met_constraints.h"
 #include "libalpa/planner/search/pipeline_bound.h"
 #include "libalpa/planner/search/schedule_choice.h"
@@ -21,6 +22,8 @@
 
 namespace alpa {
 namespace {
+
+constexpr int kSharings = 3;  ///< of the memory of meshes among their stages
 
 constexpr double kGap = 5e-4;  ///< the estimate and the simulator differ by more
 
@@ -42,26 +45,6 @@ void lay_under(const std::string& schedule, Proposal& proposal, const Cluster& c
   }
   for (StageRequest& request : requests) request.pipeline_in_flight = most;
   place_stages(requests, cluster, meshes);
-}
-
-/// What a stage holds at once, beside what packing loses.
-std::int64_t live_bytes(const StageRequest& request, const StageSolution& solution) {
-  return solution.resident_bytes + request.in_flight * solution.micro_batch_bytes;
-}
-
-/// [mesh] Its stages.
-std::vector<std::vector<std::size_t>> stages_on_meshes(const std::vector<StageRequest>& requests) {
-  std::vector<std::vector<std::size_t>> on;
-  for (std::size_t s = 0; s < requests.size(); ++s) {
-    const auto same = std::ranges::find_if(on, [&](const std::vector<std::size_t>& stages) {
-      return requests[stages.front()].first_device == requests[s].first_device;
-    });
-    if (same == on.end())
-      on.push_back({s});
-    else
-      same->push_back(s);
-  }
-  return on;
 }
 
 /// Whether a solution is as good where more micro-batches are in flight, and the same wherever it lies.
@@ -122,46 +105,6 @@ struct ProposalTrials::Attempt {
     return slowest;
   }
 };
-
-/// Another packing may lose more than this one, which took so much more than there is; where it did, as much.
-/// Stages that share a mesh leave each other what they take now.
-void ProposalTrials::leave_memory(Attempt& attempt, const std::vector<std::size_t>& stages, std::int64_t over,
-                                  std::int64_t limit) {
-  const Proposal& proposal = attempt.proposal;
-  std::int64_t all = 0;
-  for (const std::size_t s : stages) all += live_bytes(proposal.requests[s], proposal.solutions[s]);
-  for (const std::size_t s : stages) {
-    std::int64_t& reserve = attempt.proposal.requests[s].reserve_bytes;
-    const std::int64_t live = live_bytes(proposal.requests[s], proposal.solutions[s]);
-    if (stages.size() == 1) {
-      reserve = std::max(reserve + over + over / 4, attempt.is_first ? 0 : over + limit - live);
-      continue;
-    }
-    const double share = static_cast<double>(live) / static_cast<double>(std::max<std::int64_t>(all, 1));
-    const auto left =
-        static_cast<std::int64_t>(share * static_cast<double>(std::min(all, limit) - over - over / 4));
-    reserve = std::max(reserve, limit - left);
-  }
-}
-
-/// Where stages together hold more than their mesh has, they are to be solved again with a part each. False:
-/// there are none.
-bool ProposalTrials::share_meshes(Attempt& attempt, const std::vector<std::vector<std::size_t>>& meshes,
-                                  const std::function<std::int64_t(std::size_t)>& limit) {
-  bool is_over = false;
-  std::vector<bool> is_open(attempt.stages(), false);
-  for (const std::vector<std::size_t>& stages : meshes) {
-    std::int64_t over = -limit(stages.front());
-    for (const std::size_t s : stages)
-      over += live_bytes(attempt.proposal.requests[s], attempt.proposal.solutions[s]);
-    if (stages.size() == 1 || over <= 0) continue;
-    is_over = true;
-    for (const std::size_t s : stages) is_open[s] = true;
-    leave_memory(attempt, stages, 0, limit(stages.front()));
-  }
-  if (is_over) attempt.is_open = std::move(is_open);
-  return is_over;
-}
 
 /// The slowest first: what is no slower need not be at its best.
 void ProposalTrials::solve_open(const PricedGraph& priced, Attempt& attempt, int threads) const {
@@ -280,11 +223,23 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
     if (is_selective) request.recompute_form = RecomputeForm::selective;
   }
   // Once more where packing takes more than what is live, and once rematerialised.
-  for (int left = patience.packings; left > 0; --left, attempt.is_first = false) {
+  const int to_share = attempt.proposal.stages_per_mesh > 1 && patience.packings > 1 ? kSharings : 0;
+  for (int left = patience.packings + to_share; left > 0; --left, attempt.is_first = false) {
     solve_open(priced, attempt, threads);
     trial.out_of_time =
         trial.out_of_time || std::ranges::any_of(attempt.out_of_time, [](char hit) { return hit != 0; });
     const std::vector<StageSolution>& solutions = attempt.proposal.solutions;
+    const auto memory = [&](std::size_t m) {
+      return MeshMemory{requests, solutions, meshes[m], limit(meshes[m].front())};
+    };
+    std::vector<bool> has_room(solutions.size(), false);
+    for (std::size_t m = 0; m < meshes.size() && left > 1; ++m)
+      if (memory(m).make_room())
+        for (const std::size_t s : meshes[m]) has_room[s] = !solutions[s].feasible;
+    if (std::ranges::find(has_room, true) != has_room.end()) {
+      attempt.is_open = std::move(has_room);
+      continue;
+    }
     for (std::size_t s = 0; s < solutions.size(); ++s) {
       const StageSolution& solution = solutions[s];
       if (solution.feasible && solution.step_s >= patience.stage_s) {
@@ -309,10 +264,6 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
       trial.failure = fmt::format("{} a step by its estimate, and no closer look", seconds_text(step_s));
       return trial;
     }
-    if (share_meshes(attempt, meshes, limit)) {
-      trial.failure = "its stages do not fit on the meshes that they share, split as they are";
-      continue;
-    }
     std::optional<Plan> plan = plan_of(priced, attempt.proposal, method, schedule);
     if (!plan) {
       trial.failure = "what stages of one mesh share is against a constraint";
@@ -327,7 +278,7 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
       if (over <= 0) continue;
       if (over > most_over) fullest = s;
       most_over = std::max(most_over, over);
-      leave_memory(attempt, meshes[m], over, limit(s));
+      memory(m).leave(over, attempt.is_first);
     }
     if (most_over == 0) {
       trial.proposal = std::move(attempt.proposal);

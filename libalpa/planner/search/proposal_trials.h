@@ -1,5 +1,4 @@
 #pragma once
-#include <functional>
 #include <optional>
 #include <string>
 
@@ -73,10 +72,6 @@ class ProposalTrials {
   struct Attempt;
   void solve_open(const PricedGraph&, Attempt&, int threads) const;
   void solve(const PricedGraph&, Attempt&, std::size_t stage, double enough) const;
-  static void leave_memory(Attempt&, const std::vector<std::size_t>& stages, std::int64_t over,
-                           std::int64_t limit);
-  static bool share_meshes(Attempt&, const std::vector<std::vector<std::size_t>>& meshes,
-                           const std::function<std::int64_t(std::size_t)>& limit);
   void overlap_what_pays(Plan&, const Graph&) const;
   std::optional<Plan> plan_of(const PricedGraph&, const Proposal&, const std::string& method,
                               const std::string& schedule) const;

@@ -43,10 +43,11 @@ class SpanSeconds {
     return way.seconds + modes_.arrivals({first, end, devices()}, sides);
   }
 
-  /// What they hold with so many micro-batches in flight.
-  double bytes(int first, int end, int in_flight) {
-    const StageSolution part = modes_.part(way_of(first, end).id, {first, end, devices()});
-    return static_cast<double>(part.resident_bytes + in_flight * part.micro_batch_bytes);
+  /// What they hold all the time with so many micro-batches in flight.
+  std::int64_t lasting_bytes(int first, int end, int in_flight) {
+    const StageSpan span{first, end, devices()};
+    return std::llround(modes_.estimates().lasting_bytes(way_of(first, end).id, spans_.first_layer(span),
+                                                         spans_.end_layer(span), in_flight));
   }
 
  private:
@@ -191,19 +192,6 @@ class EvenCut {
   const int stages_, stages_per_mesh_, micro_batches_, devices_per_node_;
 };
 
-/// Each stage leaves the others of its mesh as much of the memory as they take of what they take together.
-void share_memory(std::vector<StageRequest>& requests, const std::vector<double>& bytes,
-                  const std::vector<int>& lie, std::int64_t limit) {
-  std::map<int, double> of_mesh;
-  for (std::size_t s = 0; s < bytes.size(); ++s) of_mesh[lie[s]] += bytes[s];
-  for (std::size_t s = 0; s < bytes.size(); ++s) {
-    const double all = of_mesh[lie[s]];
-    if (all > 0)
-      requests[s].reserve_bytes =
-          static_cast<std::int64_t>(static_cast<double>(limit) * (1 - bytes[s] / all));
-  }
-}
-
 }  // namespace
 
 std::vector<Proposal> shared_mesh_proposals(const SearchSpace& space, const StageSpans& spans,
@@ -232,7 +220,7 @@ std::vector<Proposal> shared_mesh_proposals(const SearchSpace& space, const Stag
     proposal.estimate_s = estimate_s;
     proposal.stages_per_mesh = per_mesh;
     proposal.schedule = schedule.name;
-    std::vector<double> bytes;
+    std::vector<std::int64_t> lasting_on(meshes), lasting;
     for (int s = 0, first = 0; s < meshes * per_mesh; first = ends[s++]) {
       const StageSpan span{first, ends[s], device_count(mesh)};
       const int recomputed = seconds.recomputed(first, ends[s]);
@@ -243,9 +231,12 @@ std::vector<Proposal> shared_mesh_proposals(const SearchSpace& space, const Stag
                                    .recomputed_layers = recomputed});
       if (recomputed > 0)
         proposal.requests.back().recompute_form = *templates[mix->recomputing].rematerialize;
-      bytes.push_back(seconds.bytes(first, ends[s], held[s]));
+      lasting.push_back(seconds.lasting_bytes(first, ends[s], held[s]));
+      lasting_on[lie[s]] += lasting.back();
     }
-    share_memory(proposal.requests, bytes, lie, cluster.memory_bytes);
+    // Stages of a mesh leave each other what they hold all the time.
+    for (std::size_t s = 0; s < lasting.size(); ++s)
+      proposal.requests[s].reserve_bytes = lasting_on[lie[s]] - lasting[s];
   };
   for (const MeshShape& mesh : shapes) {
     const int devices = device_count(mesh), meshes = space.devices / devices;

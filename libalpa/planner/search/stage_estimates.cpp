@@ -139,6 +139,11 @@ double StageEstimates::resident_bytes(const TemplateMix& mix, int first, int end
   return resident;
 }
 
+double StageEstimates::lasting_bytes(int way, int first, int end, int in_flight) const {
+  const TemplateMix mix = mix_of(way);
+  return resident_bytes(mix, first, end) + in_flight * sum(&Prefix::per_micro_batch, mix, first, end);
+}
+
 double StageEstimates::working_bytes(int of_template, int first, int end) const {
   std::int64_t most = 0;
   for (int layer = first; layer < end; ++layer)

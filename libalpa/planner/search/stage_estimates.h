@@ -43,6 +43,8 @@ class StageEstimates {
   };
   LeastArrivals least_arrivals(int devices, int first_layer, int end_layer, const StageSides&) const;
 
+  /// What layers run in such a way hold all the time, with so many micro-batches in flight.
+  double lasting_bytes(int way, int first_layer, int end_layer, int in_flight) const;
   /// What a template needs for these layers with one micro-batch in flight, about.
   std::int64_t least_memory(int of_template, int first_layer, int end_layer) const;
 

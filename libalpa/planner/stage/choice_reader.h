@@ -29,6 +29,7 @@ struct StageSolution {
   bool hit_time_limit = false;
   bool is_solved = false;              ///< by solve_stage, for the same request; else it is a start
   std::int64_t resident_bytes = 0;     ///< most at once of all that does not grow with those in flight
+  std::int64_t lasting_bytes = 0;      ///< of these, what is there all the time
   std::int64_t micro_batch_bytes = 0;  ///< activations of one micro-batch in flight
 };
 

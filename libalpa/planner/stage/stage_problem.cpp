@@ -289,8 +289,10 @@ std::vector<int> StageProblem::decisions(std::vector<int> choice) const {
 
 StageSolution StageProblem::solution_of(const std::vector<int>& choice) const {
   StageSolution solution = reader_.solution_of(choice);
-  for (std::size_t i = 0; i < stage_.variables.size(); ++i)
+  for (std::size_t i = 0; i < stage_.variables.size(); ++i) {
     solution.micro_batch_bytes += stage_.variables[i].per_micro_batch[choice[i]];
+    solution.lasting_bytes += stage_.variables[i].resident[choice[i]];
+  }
   solution.resident_bytes =
       std::ranges::max(bytes_over_time(choice)) - request_.in_flight * solution.micro_batch_bytes;
   return solution;

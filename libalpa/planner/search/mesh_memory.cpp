@@ -1,0 +1,56 @@
+#include "libalpa/planner/search/mesh_memory.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace alpa {
+
+std::int64_t live_bytes(const StageRequest& request, const StageSolution& solution) {
+  return solution.resident_bytes + request.in_flight * solution.micro_batch_bytes;
+}
+
+std::vector<std::vector<std::size_t>> stages_on_meshes(const std::vector<StageRequest>& requests) {
+  std::vector<std::vector<std::size_t>> on;
+  for (std::size_t s = 0; s < requests.size(); ++s) {
+    const auto same = std::ranges::find_if(on, [&](const std::vector<std::size_t>& stages) {
+      return requests[stages.front()].first_device == requests[s].first_device;
+    });
+    if (same == on.end())
+      on.push_back({s});
+    else
+      same->push_back(s);
+  }
+  return on;
+}
+
+bool MeshMemory::make_room() const {
+  if (stages.size() == 1) return false;
+  bool has_room = false;
+  for (const std::size_t s : stages) {
+    if (solutions[s].feasible) continue;
+    const std::int64_t needed = solutions[s].least_memory - requests[s].reserve_bytes;
+    if (solutions[s].least_memory == 0 || needed > limit) return false;
+    has_room = true;
+    requests[s].reserve_bytes = limit - needed;
+  }
+  return has_room;
+}
+
+void MeshMemory::leave(std::int64_t over, bool is_first) const {
+  std::int64_t held = 0;  // all the time
+  const auto lasting = [&](std::size_t s) {
+    return solutions[s].lasting_bytes + requests[s].in_flight * solutions[s].micro_batch_bytes;
+  };
+  for (const std::size_t s : stages) held += lasting(s);
+  for (const std::size_t s : stages) {
+    const double share =
+        static_cast<double>(lasting(s)) / static_cast<double>(std::max<std::int64_t>(held, 1));
+    const auto own = stages.size() == 1 ? over : std::llround(share * static_cast<double>(over));
+    std::int64_t& reserve = requests[s].reserve_bytes;
+    const std::int64_t unused = limit - live_bytes(requests[s], solutions[s]);
+    reserve = stages.size() == 1 ? std::max(reserve + own + own / 4, is_first ? 0 : own + unused)
+                                 : own + own / 4 + unused;
+  }
+}
+
+}  // namespace alpa

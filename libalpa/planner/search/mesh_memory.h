@@ -1,0 +1,32 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "libalpa/planner/stage/stage_problem.h"
+
+namespace alpa {
+
+/// What a stage holds at once, beside what packing loses.
+std::int64_t live_bytes(const StageRequest&, const StageSolution&);
+
+/// [mesh] Its stages, once they are placed: those with the same first device.
+std::vector<std::vector<std::size_t>> stages_on_meshes(const std::vector<StageRequest>&);
+
+/// The memory of a mesh, of which each of its stages keeps a reserve for the others: what they hold while it
+/// works.
+struct MeshMemory {
+  std::vector<StageRequest>& requests;
+  const std::vector<StageSolution>& solutions;
+  const std::vector<std::size_t>& stages;  ///< of the mesh
+  std::int64_t limit;
+
+  /// Where one of several stages does not fit beside its reserve: it gets what it needs of it, and the others
+  /// are to leave it that. False: there is none, or it would not fit alone.
+  bool make_room() const;
+
+  /// Once their program took so much more than there is: another packing may lose more; where this one was
+  /// not the first (`is_first`), as much. Several stages give up a part each.
+  void leave(std::int64_t over, bool is_first) const;
+};
+
+}  // namespace alpa
