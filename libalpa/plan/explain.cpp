@@ -45,9 +45,7 @@ std::string binding_text(const PlanFacts& f) {
 
 std::string sureness_text(const PlanFacts& f) {
   const Prediction& p = f.prediction;
-  std::string text = f.overlap == overlap_name(Overlap::none)
-                         ? "no lower bound is known"
-                         : "no lower bound is known of plans that overlap";
+  std::string text = "no lower bound is known";
   if (p.gap())
     text = fmt::format("at most {:.2f} % above the best of {} (bound {})", 100 * *p.gap(),
                        p.bound_covers.starts_with(kOwnStages) ? kOwnStages : "what the search covers",

@@ -10,11 +10,9 @@
 #include "libalpa/base/error.h"
 #include "libalpa/base/infinity.h"
 #include "libalpa/cluster/micro_batch_counts.h"
-#include "libalpa/plan/check_plan.h"
 #include "libalpa/planner/search/baselines.h"
 #include "libalpa/planner/search/pin.h"
 #include "libalpa/program/lower/lower.h"
-#include "libalpa/program/order/verify.h"
 #include "libalpa/schedule/schedule.h"
 #include "tests/support/index_literals.h"
 #include "tests/support/small_models.h"
@@ -221,62 +219,6 @@ TEST(Schedule, StandsBesideWhatTheSameStagesTakeUnderOthers) {
     EXPECT_THAT(candidate.method, testing::EndsWith("4 stages, 8 micro-batches, " + candidate.schedule));
   }
   EXPECT_THAT(tried, testing::UnorderedElementsAreArray(schedule_names(1)));
-}
-
-/// Ten layers on two devices with as many micro-batches: a bubble of a third with a mesh for each stage.
-PlanningModel ten_layers() { return small_model(8); }
-
-TEST(SharedMeshes, AreChosenWhereThatShortensThePipeline) {
-  PlannerOptions options;
-  options.method = "inter-only";
-  options.micro_batches = 4;
-  const Plan plan = plan_quietly(ten_layers(), small_cluster(4), options);
-  EXPECT_EQ(plan.stages.size(), 2 * plan.meshes.size());
-  EXPECT_TRUE(find_schedule(plan.schedule).shares_meshes()) << plan.schedule;
-  for (const std::string& schedule : schedule_names(1)) {
-    options.schedule = schedule;
-    EXPECT_LT(plan.prediction.step_s,
-              plan_quietly(ten_layers(), small_cluster(4), options).prediction.step_s);
-  }
-}
-
-TEST(SharedMeshes, HaveTheScheduleThatIsAskedFor) {
-  for (const std::string& schedule : schedule_names(2))
-    for (const char* method : {"inter-only", "search", "megatron"}) {
-      PlannerOptions options;
-      options.method = method;
-      options.micro_batches = 4;
-      options.schedule = schedule;
-      options.constraints.all = {{StageCount{.least = 4, .most = 64}, "limits.toml:1"}};
-      const Plan plan = plan_quietly(ten_layers(), small_cluster(4), options);
-      EXPECT_EQ(plan.schedule, schedule) << method;
-      EXPECT_LT(plan.meshes.size(), plan.stages.size()) << method;
-      const Graph graph = ten_layers().graph(plan.micro_batch_samples);
-      EXPECT_NO_THROW(check_plan(plan, graph));
-      EXPECT_NO_THROW(verify(lower(graph, plan)));
-      for (const MeshPrediction& mesh : plan.prediction.meshes)
-        EXPECT_LE(mesh.memory.total, plan.cluster.memory_bytes);
-      EXPECT_LE(plan.prediction.lower_bound_s, plan.prediction.step_s);
-    }
-}
-
-// What does not fit on a mesh beside another stage is solved again with a part of the memory.
-TEST(SharedMeshes, FitIntoTheirMemoryTogether) {
-  PlannerOptions options;
-  options.method = "inter-only";
-  options.micro_batches = 8;
-  options.schedule = "zero-bubble-v";
-  const PlanningModel model{"tiny", "", 64, [](std::int64_t samples) { return tiny_gpt(samples, 16); }};
-  Cluster cluster = small_cluster(2);
-  const Plan roomy = plan_quietly(model, cluster, options);
-  std::int64_t most = 0;
-  for (const MeshPrediction& mesh : roomy.prediction.meshes) most = std::max(most, mesh.memory.total);
-  cluster.memory_bytes = most * 19 / 20;
-  const Plan tight = plan_quietly(model, cluster, options);
-  EXPECT_EQ(tight.schedule, "zero-bubble-v");
-  for (const MeshPrediction& mesh : tight.prediction.meshes)
-    EXPECT_LE(mesh.memory.total, cluster.memory_bytes);
-  EXPECT_GT(tight.prediction.step_s, roomy.prediction.step_s);
 }
 
 TEST(Schedule, OfOneStageIsNoChoice) {

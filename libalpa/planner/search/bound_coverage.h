@@ -11,4 +11,8 @@ namespace alpa {
 /// micro-batches, cut into stages between 6 clusters of layers, ...". `any`: any_stages() of the widest.
 std::string coverage_text(const std::vector<SpaceBounds>&, const SearchSpace& any, int devices_per_node);
 
+/// Likewise of a bound by computation alone, with these numbers of micro-batches.
+std::string work_coverage_text(const std::vector<int>& micro_batches, const SearchSpace& any,
+                               int devices_per_node);
+
 }  // namespace alpa

@@ -61,11 +61,7 @@ class PlanSearch {
     clock_.begin("the plan's timeline", 0);
     Plan plan = selection_.result();
     plan.prediction.hit_time_limit = selection_.out_of_time() || !left_out_.is_nothing();
-    // Bounds are of steps whose communication takes turns with computation.
-    const bool overlaps = plan.overlap != Overlap::none || !overlap(options_);
-    if (overlaps) plan.prediction.lower_bound_s = 0;
-    const bool is_bounded =
-        !overlaps && !options_.pin && wants("search") && may_have(options_.schedule, 1) && state_bound(plan);
+    const bool is_bounded = !options_.pin && wants("search") && state_bound(plan);
     if (plan.prediction.hit_time_limit)
       log_.warning(fmt::format("{}. Of the best plan so far: {}{}", left_out_.text(),
                                gap_text(plan.prediction),
@@ -225,7 +221,11 @@ class PlanSearch {
     auto search = std::make_unique<StageSearch>(graph.planning, space, graph.book, clock_);
     SearchOutcome found = search->search();
     if (found.out_of_time) left_out_.note_cut_short();
-    if (bound && is_uniform) take_bound(found, *bound);
+    if (bound && is_uniform) {
+      take_bound(found, *bound);
+      double& least_s = work_bounds_.try_emplace(micro_batches, infinity).first->second;
+      least_s = std::min(least_s, found.work_bound_s);
+    }
     log_.debug(fmt::format("{}: {} proposals", space.name, found.proposals.size()));
     if (found.proposals.empty() && found.shortfall.bytes > 0)
       selection_.note_shortfall(space.name, found.shortfall);
@@ -275,6 +275,9 @@ class PlanSearch {
   /// The search bounds the plans of the micro-batch counts that it came to; false where the plan is none of
   /// them.
   bool state_bound(Plan& plan) const {
+    // Other bounds are of steps whose communication takes turns with computation.
+    const bool overlaps = plan.overlap != Overlap::none || !overlap(options_);
+    if (overlaps || !may_have(options_.schedule, 1)) return state_work_bound(plan);
     const std::vector<SpaceBounds> spaces = spaces_.widest();
     const StepBound known = least_bound(spaces);
     const bool is_covered = std::ranges::any_of(
@@ -288,6 +291,21 @@ class PlanSearch {
     if (!unsearched_.empty())
       plan.prediction.bound_covers +=
           fmt::format(" (--effort thorough looks at {} micro-batches too)", fmt::join(unsearched_, ", "));
+    return true;
+  }
+
+  bool state_work_bound(Plan& plan) const {
+    if (!work_bounds_.contains(plan.micro_batches)) return false;
+    double least_s = infinity;
+    std::vector<int> counts;
+    for (const auto& [count, bound_s] : work_bounds_) {
+      least_s = std::min(least_s, bound_s);
+      counts.push_back(count);
+    }
+    if (least_s == 0) return false;
+    plan.prediction.lower_bound_s = std::min(least_s, plan.prediction.step_s);
+    plan.prediction.bound_covers = work_coverage_text(
+        counts, offered_.any_stages(spaces_.widest().front().space), costs_.cluster().devices_per_node);
     return true;
   }
 
@@ -309,8 +327,9 @@ class PlanSearch {
     std::unique_ptr<StageSearch> search;
     StepBound& bound;
   };
-  std::map<int, Open> open_;     ///< by micro-batches; its prices are those of graphs_
-  std::vector<int> unsearched_;  ///< micro-batches that the effort leaves out
+  std::map<int, double> work_bounds_;  ///< by micro-batches, as of SearchOutcome
+  std::map<int, Open> open_;           ///< by micro-batches; its prices are those of graphs_
+  std::vector<int> unsearched_;        ///< micro-batches that the effort leaves out
   LeftOut left_out_{clock_};
 };
 

@@ -64,10 +64,10 @@ bool serves(const StageSolution& solution, const StageRequest& solved, StageRequ
 /// On the step of every plan with these stages, of which one takes `step_s`: that of each is bounded by its
 /// solver, and of what a plan that is better leaves to its update, what is not left to its micro-batches.
 double least_step_s(const PricedGraph& priced, const Proposal& proposal, const std::string& schedule,
-                    double step_s) {
+                    Overlap overlap, double step_s) {
   std::vector<StageFloor> floors = stage_floors(priced.planning, priced.book, proposal.requests);
-  // What a solver says of stages by themselves has messages that there are not within a mesh.
-  if (proposal.stages_per_mesh > 1)
+  // What a solver says of stages by themselves has messages that there are not within a mesh, or not in turn.
+  if (proposal.stages_per_mesh > 1 || overlap != Overlap::none)
     return std::min(step_s, least_shared_s(floors, schedule, proposal.stages_per_mesh));
   const int micro_batches = proposal.requests.front().micro_batches;
   for (std::size_t s = 0; s < floors.size(); ++s) {
@@ -284,7 +284,7 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
       trial.proposal = std::move(attempt.proposal);
       trial.proposal.estimate_s = pipeline_seconds(trial.proposal);
       plan->prediction.lower_bound_s =
-          least_step_s(priced, trial.proposal, schedule, plan->prediction.step_s);
+          least_step_s(priced, trial.proposal, schedule, plan->overlap, plan->prediction.step_s);
       plan->prediction.bound_covers = fmt::format("{}{}, split in any way that the method allows", kOwnStages,
                                                   requests.size() > 1 ? " under schedule " + schedule : "");
       trial.plan = std::move(plan);

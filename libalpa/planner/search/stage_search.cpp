@@ -64,7 +64,8 @@ class StageSearch::State {
       outcome_.lower_bound_s = std::min(space_.cutoff_s, std::max(outcome_.lower_bound_s, seconds));
       outcome_.bound_of_first_s = outcome_.lower_bound_s;
     };
-    at_least(space_.micro_batches * work_.rest_s(0, 0, space_.devices));
+    outcome_.work_bound_s = space_.micro_batches * work_.rest_s(0, 0, space_.devices);
+    at_least(outcome_.work_bound_s);
     outcome_.out_of_time = !modes_.find_bounds(clock_);
     if (outcome_.out_of_time) return take_outcome();
     at_least(modes_.least_pipeline_s());

@@ -15,6 +15,7 @@ struct SearchOutcome {
   std::vector<Proposal> on_shared_meshes = {};  ///< as of shared_mesh_proposals
   double lower_bound_s = 0;     ///< on the step of every plan of the space; 0: no time to find one
   double bound_of_first_s = 0;  ///< likewise, of those under the first schedule
+  double work_bound_s = 0;  ///< likewise, also where communication overlaps, and where stages share meshes
   bool out_of_time = false;
   StageShortfall shortfall = {};  ///< the least, where memory is why there are no proposals
 };

@@ -11,7 +11,7 @@
 namespace alpa {
 
 /// Seconds of one micro-batch of a layer, of the forward in it, and of its update, with each node at its
-/// fastest and nothing ever converted.
+/// fastest, and nothing ever converted or passed on: computation alone.
 struct LayerLowerBound {
   double forward_s = 0, micro_batch_s = 0, update_s = 0;
   double weights_s = 0;  ///< of a micro-batch, what leads to gradients of weights alone
@@ -28,7 +28,7 @@ std::vector<StageFloor> stage_floors(const PlanningGraph&, const CostTable&,
                                      const std::vector<StageRequest>&);
 
 /// Bounds from below on what ranges of layers take, before any stage is solved: each node at its fastest,
-/// nothing ever converted. In device-seconds they add up over stages, which bounds what the rest of a
+/// nothing ever converted or passed on. So they hold whatever communication goes on beside computation. In device-seconds they add up over stages, which bounds what the rest of a
 /// pipeline takes.
 class WorkLowerBound {
  public:

@@ -149,7 +149,8 @@ std::vector<NodeOption> MeshCosts::price(const Graph& graph, const Node& node) {
       option.operands.push_back(tables_[node.operands[i]]->add(layout.operands[i]));
     for (std::size_t r = 0; r < layout.results.size(); ++r)
       option.results.push_back(tables_[node.results[r]]->add(layout.results[r]));
-    option.seconds = node_seconds(*node.op, layout);
+    option.passing_s = passing_seconds(layout);
+    option.seconds = kernel_seconds_of(*node.op, layout) + option.passing_s;
     const std::int64_t scratch = workspace_of(*node.op, layout.local_call(), costs_.cluster().kind);
     if (scratch > 0) option.workspace = buffer_bytes(scratch);
     hold_visitors(layout, option);
@@ -157,15 +158,21 @@ std::vector<NodeOption> MeshCosts::price(const Graph& graph, const Node& node) {
   return options;
 }
 
-double MeshCosts::node_seconds(const OpDef& op, const NodeLayout& layout) const {
+double MeshCosts::passing_seconds(const NodeLayout& layout) const {
   const Ring& ring = layout.ring;
   double seconds = 0;
   for (const RingRound& round : ring.rounds()) {
     const std::int64_t passed = (round.operands_arrive ? bytes_of(ring.operands, layout.local_operands) : 0) +
                                 (round.results_arrive ? bytes_of(ring.results, layout.local_results) : 0);
     if (passed > 0) seconds += shift_seconds(passed, conversions_.mesh(), ring.axis, costs_);
-    seconds += kernel_seconds(op, layout.call_in(round), costs_);
   }
+  return seconds;
+}
+
+double MeshCosts::kernel_seconds_of(const OpDef& op, const NodeLayout& layout) const {
+  double seconds = 0;
+  for (const RingRound& round : layout.ring.rounds())
+    seconds += kernel_seconds(op, layout.call_in(round), costs_);
   return seconds;
 }
 

@@ -48,6 +48,7 @@ struct NodeOption {
   Strategy strategy;
   std::vector<int> operands, results;
   double seconds = 0;
+  double passing_s = 0;              ///< of these, blocks on their way around a ring
   std::int64_t workspace = 0;        ///< beside operands and results
   std::int64_t later_workspace = 0;  ///< once what `goes_on` has gone on, 0 where nothing does
   std::vector<int> goes_on;          ///< operands that are not held longer than until the first round's end
@@ -87,7 +88,8 @@ class MeshCosts {
 
  private:
   std::vector<NodeOption> price(const Graph&, const Node&);
-  double node_seconds(const OpDef&, const NodeLayout&) const;
+  double kernel_seconds_of(const OpDef&, const NodeLayout&) const;
+  double passing_seconds(const NodeLayout&) const;
   void price_norms(const Graph&);
   void price_sum(const Graph&, ValueIndex value);
 
