@@ -97,7 +97,7 @@ const std::vector<PlannerMethod>& planner_methods() {
       {"deepspeed-moe", "zero-2, but experts are split and tokens sent to them"},
       {"equal-layer", "the search, on stages of equally many layers and equal meshes", true, not_in_auto},
       {"intra-only", "the search, without a pipeline"},
-      {"inter-only", "a pipeline with a device for each stage"}};
+      {"inter-only", "a pipeline of single devices"}};
   return methods;
 }
 

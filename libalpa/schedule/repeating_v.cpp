@@ -4,13 +4,13 @@
 #include <array>
 #include <deque>
 #include <optional>
-#include <tuple>
 
 #include "libalpa/schedule/orders.h"
 
 namespace alpa {
 namespace {
 
+constexpr int kNever = 1 << 30;
 constexpr int kRuns = 6;  ///< of a mesh for a micro-batch, each of which takes a unit of time
 
 /// When the runs of the first micro-batch begin on a mesh, but for gradients of weights: on the way there,
@@ -78,14 +78,17 @@ class WeightsBetween {
   WeightsBetween(MeshOrders orders, int most_held, int micro_batches)
       : orders_(std::move(orders)),
         most_held_(most_held),
+        micro_batches_(micro_batches),
         stages_(2 * static_cast<int>(orders_.size())),
         meshes_(orders_.size()) {
-    forward_end_.assign(stages_, std::vector<std::optional<int>>(micro_batches));
+    forward_end_.assign(stages_, std::vector<int>(micro_batches, kNever));
     inputs_end_ = forward_end_;
   }
 
   MeshOrders take() {
-    while (const std::optional<std::size_t> mesh = first_to_start()) start(*mesh);
+    for (int now = 0, left = static_cast<int>(meshes_.size()) * kRuns * micro_batches_; left > 0; ++now)
+      for (std::size_t mesh = 0; mesh < meshes_.size(); ++mesh)
+        if (step(mesh, now)) --left;
     MeshOrders done;
     for (Mesh& mesh : meshes_) done.push_back(std::move(mesh.done));
     return done;
@@ -94,7 +97,7 @@ class WeightsBetween {
  private:
   struct Mesh {
     std::size_t next = 0;  ///< in its order
-    int now = 0, held = 0;
+    int held = 0;
     std::deque<StageRun> weights;  ///< that are left for later
     std::vector<StageRun> done;
   };
@@ -103,65 +106,47 @@ class WeightsBetween {
     return meshes_[mesh].next < orders_[mesh].size() ? &orders_[mesh][meshes_[mesh].next] : nullptr;
   }
 
-  /// When what a run needs of its neighbours is there; nothing: not yet known.
-  std::optional<int> ready(const StageRun& run) const {
+  /// Whether what a run needs of its neighbours is there.
+  bool is_ready(const StageRun& run, int now) const {
     const int m = run.micro_batch;
-    if (run.kind == SegmentKind::forward) return run.stage == 0 ? 0 : forward_end_[run.stage - 1][m];
-    return run.stage + 1 == stages_ ? forward_end_[run.stage][m] : inputs_end_[run.stage + 1][m];
+    if (run.kind == SegmentKind::forward) return run.stage == 0 || forward_end_[run.stage - 1][m] <= now;
+    return (run.stage + 1 == stages_ ? forward_end_[run.stage] : inputs_end_[run.stage + 1])[m] <= now;
   }
 
-  /// Whether a mesh had better do gradients of weights now: it would wait, or hold too much.
-  bool does_weights(std::size_t mesh) const {
-    const Mesh& at = meshes_[mesh];
-    const StageRun* next = next_of(mesh);
-    if (at.weights.empty() || !next) return !at.weights.empty();
-    if (next->kind == SegmentKind::forward && at.held >= most_held_) return true;
-    const std::optional<int> when = ready(*next);
-    return !when || *when > at.now;
-  }
-
-  /// The mesh that starts a run first, of several the first mesh.
-  std::optional<std::size_t> first_to_start() const {
-    std::optional<std::pair<int, std::size_t>> first;
-    for (std::size_t mesh = 0; mesh < meshes_.size(); ++mesh) {
-      const StageRun* next = next_of(mesh);
-      std::optional<int> when;
-      if (does_weights(mesh))
-        when = meshes_[mesh].now;
-      else if (next && ready(*next))
-        when = std::max(meshes_[mesh].now, *ready(*next));
-      if (when && (!first || std::pair(*when, mesh) < *first)) first = std::pair(*when, mesh);
-    }
-    if (!first) return {};
-    return first->second;
-  }
-
-  void start(std::size_t mesh) {
+  /// The mesh begins the next run if it can, else gradients of weights. False: there is nothing to do.
+  bool step(std::size_t mesh, int now) {
     Mesh& at = meshes_[mesh];
-    if (does_weights(mesh)) {
-      at.done.push_back(at.weights.front());
-      at.weights.pop_front();
-      ++at.now;
-      --at.held;
-      return;
+    const StageRun* next = next_of(mesh);
+    const bool is_full =
+        next && next->kind == SegmentKind::forward && at.held >= most_held_ && !at.weights.empty();
+    if (next && !is_full && is_ready(*next, now)) {
+      run_next(mesh, now + 1);
+      return true;
     }
+    if (at.weights.empty()) return false;
+    at.done.push_back(at.weights.front());
+    at.weights.pop_front();
+    --at.held;
+    return true;
+  }
+
+  void run_next(std::size_t mesh, int end) {
+    Mesh& at = meshes_[mesh];
     const StageRun run = orders_[mesh][at.next++];
-    const int m = run.micro_batch;
-    at.now = std::max(at.now, *ready(run)) + 1;
     at.done.push_back(run);
     if (run.kind == SegmentKind::forward) {
-      forward_end_[run.stage][m] = at.now;
+      forward_end_[run.stage][run.micro_batch] = end;
       ++at.held;
     } else {
-      inputs_end_[run.stage][m] = at.now;
+      inputs_end_[run.stage][run.micro_batch] = end;
       at.weights.push_back({SegmentKind::backward_weights, run.micro_batch, run.stage});
     }
   }
 
   const MeshOrders orders_;
-  const int most_held_, stages_;
+  const int most_held_, micro_batches_, stages_;
   std::vector<Mesh> meshes_;
-  std::vector<std::vector<std::optional<int>>> forward_end_, inputs_end_;  ///< [stage][micro-batch]
+  std::vector<std::vector<int>> forward_end_, inputs_end_;  ///< [stage][micro-batch]; kNever: not begun
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "libalpa/cluster/cluster_parts.h"
 #include "libalpa/graph/dimension_roles.h"
 #include "libalpa/planner/search/schedule_choice.h"
+#include "libalpa/schedule/schedule.h"
 
 namespace alpa {
 namespace {
@@ -118,9 +119,13 @@ std::vector<PinnedPlan> Baselines::megatron() const {
         plans.push_back(pipeline(name, equal_time_ends(pipe), mesh, roles, StateSharding::none));
       // Several stages on each mesh (SC'21), which the search looks for too.
       for (int per_mesh = 2; pipe > 1 && per_mesh * pipe <= std::ssize(graph_.layers); per_mesh *= 2)
-        if (shares_meshes_ && cluster_.parts.empty() && may_have(schedule_, per_mesh)) {
+        for (const std::string& schedule : schedule_names(per_mesh)) {
+          if (!shares_meshes_ || !cluster_.parts.empty() ||
+              (schedule_ != kAnySchedule && schedule_ != schedule))
+            continue;
           plans.push_back(pipeline(fmt::format("{} x{}", name, per_mesh), equal_time_ends(per_mesh * pipe),
                                    mesh, roles, StateSharding::none));
+          plans.back().schedule = schedule;
           plans.back().stages_per_mesh = per_mesh;
         }
     }

@@ -13,9 +13,8 @@ std::vector<std::string> baseline_names();
 bool is_wanted(const PlannerOptions&, const std::string& method);
 
 /// What named methods stand for on this many devices. Layers are cut by equal work, but for equal-layer;
-/// where nodes differ, by equal time. Of the options they have schedule and mesh axes; where "megatron" is the
-/// method, its stages may share meshes. Keeps references to
-/// the graph and the cluster.
+/// where nodes differ, by equal time. Of the options they have schedule and mesh axes; where "megatron" is
+/// the method, its stages may share meshes. Keeps references to the graph and the cluster.
 class Baselines {
  public:
   Baselines(const Graph&, int devices, const Cluster&, int micro_batches, const PlannerOptions&);

@@ -11,6 +11,9 @@
 namespace alpa {
 namespace {
 
+constexpr const char* kByWork =
+    "whatever its schedule, its overlap and the stages on a mesh, by computation alone";
+
 std::string axes_text(int axes) {
   return axes == 1 ? "one axis" : fmt::format("up to {} axes", axes == 2 ? "two" : "three");
 }
@@ -24,9 +27,9 @@ std::string meshes_text(const SearchSpace& any, int devices_per_node) {
 }
 
 /// "1 micro-batch", "1, 2, 4 micro-batches"
-std::string counts_text(const std::vector<int>& counts) {
-  return counts.size() == 1 ? count_text(counts.front(), "micro-batch")
-                            : fmt::format("{} micro-batches", fmt::join(counts, ", "));
+std::string counts_text(const std::map<int, StepBound>& of_count) {
+  return of_count.size() == 1 ? count_text(of_count.begin()->first, "micro-batch")
+                              : fmt::format("{} micro-batches", fmt::join(std::views::keys(of_count), ", "));
 }
 
 /// What is said of one schedule alone, if that is more.
@@ -43,27 +46,16 @@ std::string schedules_text(const std::string& schedule, const StepBound& known) 
 }  // namespace
 
 std::string coverage_text(const std::vector<SpaceBounds>& spaces, const SearchSpace& any,
-                          int devices_per_node) {
+                          int devices_per_node, bool by_work) {
   std::vector<std::string> covered;
-  for (const auto& [space, bounds] : spaces) {
-    const auto counts = std::views::keys(bounds);
+  for (const auto& [space, bounds] : spaces)
     covered.push_back(
-        fmt::format("of {}{}{}", counts_text({counts.begin(), counts.end()}),
+        fmt::format("of {}{}{}", counts_text(bounds),
                     space.mesh_axes < any.mesh_axes ? " on meshes of " + axes_text(space.mesh_axes) : "",
                     space.is_selective ? "" : " without selective recomputation"));
-  }
   return fmt::format("every plan {}, cut into stages between {} clusters of layers, {}, {}",
                      fmt::join(covered, ", "), any.cuts.size() - 1, meshes_text(any, devices_per_node),
-                     schedules_text(any.schedule, least_bound(spaces)));
-}
-
-std::string work_coverage_text(const std::vector<int>& micro_batches, const SearchSpace& any,
-                               int devices_per_node) {
-  return fmt::format(
-      "every plan of {}, cut into stages between {} clusters of layers, {}, whatever its schedule, its "
-      "overlap "
-      "and the stages on a mesh, by computation alone",
-      counts_text(micro_batches), any.cuts.size() - 1, meshes_text(any, devices_per_node));
+                     by_work ? kByWork : schedules_text(any.schedule, least_bound(spaces)));
 }
 
 }  // namespace alpa

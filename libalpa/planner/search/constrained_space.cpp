@@ -68,10 +68,14 @@ class ConstraintChecker {
 
   void check(const StageCount& count) {
     const auto layers = static_cast<int>(graph_.layers.size());
-    if (count.least > std::min(devices_, layers))
+    std::string asked = options_.schedule;
+    options_.constraints.for_each<ScheduleOf>(
+        [&](const ScheduleOf& schedule, const PlanConstraint&) { asked = schedule.name; });
+    const int per_device = may_have(asked, layers) ? layers : may_have(asked, 2) ? 2 : 1;
+    const std::int64_t most = std::min(std::int64_t{per_device} * devices_, std::int64_t{layers});
+    if (count.least > most)
       fault(fmt::format("{} asked for, {} and {} allow {}", count_text(count.least, "pipeline stage"),
-                        count_text(layers, "layer"), count_text(devices_, "device"),
-                        std::min(devices_, layers)));
+                        count_text(layers, "layer"), count_text(devices_, "device"), most));
   }
 
   void check(const MicroBatchCounts& counts) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace alpa {
 
@@ -23,17 +24,23 @@ std::vector<std::vector<std::size_t>> stages_on_meshes(const std::vector<StageRe
   return on;
 }
 
+bool MeshMemory::is_short() const {
+  return std::ranges::any_of(
+      stages, [&](std::size_t s) { return !solutions[s].feasible && solutions[s].least_memory > 0; });
+}
+
 bool MeshMemory::make_room() const {
   if (stages.size() == 1) return false;
-  bool has_room = false;
+  std::map<std::size_t, std::int64_t> reserves;
   for (const std::size_t s : stages) {
-    if (solutions[s].feasible) continue;
+    if (solutions[s].feasible || solutions[s].least_memory == 0) continue;
     const std::int64_t needed = solutions[s].least_memory - requests[s].reserve_bytes;
-    if (solutions[s].least_memory == 0 || needed > limit) return false;
-    has_room = true;
-    requests[s].reserve_bytes = limit - needed;
+    const std::int64_t reserve = limit - needed - needed / 64;  // it is what it needs at least
+    if (reserve < 0 || reserve >= requests[s].reserve_bytes) return false;
+    reserves[s] = reserve;
   }
-  return has_room;
+  for (const auto& [s, reserve] : reserves) requests[s].reserve_bytes = reserve;
+  return !reserves.empty();
 }
 
 void MeshMemory::leave(std::int64_t over, bool is_first) const {

@@ -20,9 +20,12 @@ struct MeshMemory {
   const std::vector<std::size_t>& stages;  ///< of the mesh
   std::int64_t limit;
 
-  /// Where one of several stages does not fit beside its reserve: it gets what it needs of it, and the others
-  /// are to leave it that. False: there is none, or it would not fit alone.
+  /// Those of several stages that do not fit beside their reserves get what they need of these; what all take
+  /// together is seen once there is a program. False: one of them would not fit alone, or has that already;
+  /// nothing is changed then.
   bool make_room() const;
+  /// Whether a stage was found not to fit.
+  bool is_short() const;
 
   /// Once their program took so much more than there is: another packing may lose more; where this one was
   /// not the first (`is_first`), as much. Several stages give up a part each.

@@ -25,6 +25,7 @@
 #include "libalpa/planner/search/schedule_choice.h"
 #include "libalpa/planner/search/search_trials.h"
 #include "libalpa/planner/search/stage_search.h"
+#include "libalpa/schedule/schedule.h"
 
 namespace alpa {
 namespace {
@@ -76,7 +77,13 @@ class PlanSearch {
     if (pin.schedule == kAnySchedule) pin.schedule = options_.schedule;
     check_batch(model_, pin.micro_batches);
     check_pin(pin, graphs_.of(pin.micro_batches).graph, costs_.cluster().devices());
-    baselines_.try_pinned(graphs_.of(pin.micro_batches), pin);
+    if (pin.stages_per_mesh == 1 || pin.schedule != kAnySchedule)
+      return baselines_.try_pinned(graphs_.of(pin.micro_batches), pin);
+    // None of them holds least on every stage.
+    for (const std::string& schedule : schedule_names(pin.stages_per_mesh)) {
+      pin.schedule = schedule;
+      baselines_.try_pinned(graphs_.of(pin.micro_batches), pin);
+    }
   }
 
   void enter_methods() {
@@ -221,15 +228,14 @@ class PlanSearch {
     auto search = std::make_unique<StageSearch>(graph.planning, space, graph.book, clock_);
     SearchOutcome found = search->search();
     if (found.out_of_time) left_out_.note_cut_short();
-    if (bound && is_uniform) {
-      take_bound(found, *bound);
-      double& least_s = work_bounds_.try_emplace(micro_batches, infinity).first->second;
-      least_s = std::min(least_s, found.work_bound_s);
-    }
+    if (bound && is_uniform) take_bound(found, *bound);
     log_.debug(fmt::format("{}: {} proposals", space.name, found.proposals.size()));
     if (found.proposals.empty() && found.shortfall.bytes > 0)
       selection_.note_shortfall(space.name, found.shortfall);
     trials_.try_all(std::move(found.proposals), graph, space, method);
+    if (found.on_shared_meshes.empty() && !may_have(options_.schedule, 1))
+      selection_.note_failure(space.name,
+                              "no stages that share meshes fit, or may be faster than the best plan");
     trials_.try_shared(std::move(found.on_shared_meshes), graph, method + " on shared meshes");
     return search;
   }
@@ -255,7 +261,7 @@ class PlanSearch {
   }
 
   void take_bound(const SearchOutcome& found, StepBound& bound) {
-    bound = {found.lower_bound_s, found.bound_of_first_s};
+    bound = {found.lower_bound_s, found.bound_of_first_s, found.work_bound_s};
     if (const double least_s = least_bound(spaces_.widest()).step_s; least_s < infinity)
       clock_.bounded(least_s);
   }
@@ -275,37 +281,23 @@ class PlanSearch {
   /// The search bounds the plans of the micro-batch counts that it came to; false where the plan is none of
   /// them.
   bool state_bound(Plan& plan) const {
-    // Other bounds are of steps whose communication takes turns with computation.
-    const bool overlaps = plan.overlap != Overlap::none || !overlap(options_);
-    if (overlaps || !may_have(options_.schedule, 1)) return state_work_bound(plan);
     const std::vector<SpaceBounds> spaces = spaces_.widest();
     const StepBound known = least_bound(spaces);
+    // Others are of steps whose communication takes turns with computation, and of stages with own meshes.
+    const bool by_work = plan.overlap != Overlap::none || !overlap(options_) ||
+                         plan.meshes.size() < plan.stages.size() || !may_have(options_.schedule, 1);
+    const double bound_s = by_work ? known.work_s : known.step_s;
     const bool is_covered = std::ranges::any_of(
         spaces, [&](const SpaceBounds& of) { return of.of_count.contains(plan.micro_batches); });
-    if (!is_covered || known.step_s == infinity) return false;
+    if (!is_covered || bound_s == infinity) return false;
     // A baseline may be none of the plans that were searched, and better than they can be.
-    plan.prediction.lower_bound_s = std::min(known.step_s, plan.prediction.step_s);
-    plan.prediction.bound_covers =
-        coverage_text(spaces, offered_.any_stages(spaces.front().space), costs_.cluster().devices_per_node);
+    plan.prediction.lower_bound_s = std::min(bound_s, plan.prediction.step_s);
+    plan.prediction.bound_covers = coverage_text(spaces, offered_.any_stages(spaces.front().space),
+                                                 costs_.cluster().devices_per_node, by_work);
     if (!options_.constraints.empty()) plan.prediction.bound_covers += ", that meets the constraints";
     if (!unsearched_.empty())
       plan.prediction.bound_covers +=
           fmt::format(" (--effort thorough looks at {} micro-batches too)", fmt::join(unsearched_, ", "));
-    return true;
-  }
-
-  bool state_work_bound(Plan& plan) const {
-    if (!work_bounds_.contains(plan.micro_batches)) return false;
-    double least_s = infinity;
-    std::vector<int> counts;
-    for (const auto& [count, bound_s] : work_bounds_) {
-      least_s = std::min(least_s, bound_s);
-      counts.push_back(count);
-    }
-    if (least_s == 0) return false;
-    plan.prediction.lower_bound_s = std::min(least_s, plan.prediction.step_s);
-    plan.prediction.bound_covers = work_coverage_text(
-        counts, offered_.any_stages(spaces_.widest().front().space), costs_.cluster().devices_per_node);
     return true;
   }
 
@@ -327,9 +319,8 @@ class PlanSearch {
     std::unique_ptr<StageSearch> search;
     StepBound& bound;
   };
-  std::map<int, double> work_bounds_;  ///< by micro-batches, as of SearchOutcome
-  std::map<int, Open> open_;           ///< by micro-batches; its prices are those of graphs_
-  std::vector<int> unsearched_;        ///< micro-batches that the effort leaves out
+  std::map<int, Open> open_;     ///< by micro-batches; its prices are those of graphs_
+  std::vector<int> unsearched_;  ///< micro-batches that the effort leaves out
   LeftOut left_out_{clock_};
 };
 

@@ -114,7 +114,9 @@ void PlanSelection::compare(std::size_t entered, double estimate_s) {
     entry.candidate.verdict = fmt::format("for comparison: --devices {}", entry.plan.devices());
     return;
   }
-  best_estimate_s_ = std::min(best_estimate_s_, estimate_s);
+  // Those of stages that share meshes are by another formula, which searches do not go by.
+  if (entry.plan.meshes.size() == entry.plan.stages.size())
+    best_estimate_s_ = std::min(best_estimate_s_, estimate_s);
   std::optional<std::size_t>& best = frozen_ ? beside_ : best_;
   if (!best || entry.candidate.step_s < entries_[*best].candidate.step_s) best = entered;
   clock_.found(entry.candidate.step_s);

@@ -47,16 +47,22 @@ void lay_under(const std::string& schedule, Proposal& proposal, const Cluster& c
   place_stages(requests, cluster, meshes);
 }
 
-/// Whether a solution is as good where more micro-batches are in flight, and the same wherever it lies.
+/// Whether a solution is as good where other micro-batches are in flight, and the same wherever it lies.
+/// Where stages share meshes, neighbours and what the others of a mesh hold may be others too.
 bool serves(const StageSolution& solution, const StageRequest& solved, StageRequest wanted,
-            std::int64_t limit) {
+            std::int64_t limit, bool shares_mesh) {
   const bool holds_more =
       wanted.in_flight >= solved.in_flight && wanted.pipeline_in_flight >= solved.pipeline_in_flight;
-  if (holds_more && live_bytes(wanted, solution) > limit - wanted.reserve_bytes) return false;
+  if ((holds_more || shares_mesh) && live_bytes(wanted, solution) > limit - wanted.reserve_bytes)
+    return false;
   wanted.first_device = solved.first_device;
-  if (holds_more) {
+  if (holds_more || shares_mesh) {
     wanted.in_flight = solved.in_flight;
     wanted.pipeline_in_flight = solved.pipeline_in_flight;
+  }
+  if (shares_mesh) {
+    wanted.sides = solved.sides;
+    wanted.reserve_bytes = solved.reserve_bytes;
   }
   return wanted == solved;
 }
@@ -116,7 +122,8 @@ void ProposalTrials::solve_open(const PricedGraph& priced, Attempt& attempt, int
     const StageRequest& request = attempt.proposal.requests[s];
     const bool is_priced_so = &priced.book.known(mesh_of(request)) == &priced.book.known(request.mesh);
     if (attempt.is_first && start && start->is_solved && is_priced_so &&
-        serves(*start, attempt.asked[s], request, costs_.cluster().memory_bytes))
+        serves(*start, attempt.asked[s], request, costs_.cluster().memory_bytes,
+               attempt.proposal.stages_per_mesh > 1))
       attempt.proposal.solutions[s] = *start;
     else if (s != slowest)
       others.push_back(s);
@@ -137,7 +144,8 @@ void ProposalTrials::solve(const PricedGraph& priced, Attempt& attempt, std::siz
   const StageSolution* start = attempt.start(stage);
   SelectionOptions options;
   options.gap = kGap;
-  options.enough = enough;
+  // Where stages share meshes, each of them counts in full for every micro-batch.
+  options.enough = attempt.proposal.stages_per_mesh > 1 ? -infinity : enough;
   options.gap_of_enough = kGap * request.micro_batches / static_cast<double>(attempt.stages());
   options.cutoff = attempt.patience.stage_s;
   options.effort = effort_.effort;
@@ -232,12 +240,11 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
     const auto memory = [&](std::size_t m) {
       return MeshMemory{requests, solutions, meshes[m], limit(meshes[m].front())};
     };
-    std::vector<bool> has_room(solutions.size(), false);
+    bool has_room = false, has_none = false;
     for (std::size_t m = 0; m < meshes.size() && left > 1; ++m)
-      if (memory(m).make_room())
-        for (const std::size_t s : meshes[m]) has_room[s] = !solutions[s].feasible;
-    if (std::ranges::find(has_room, true) != has_room.end()) {
-      attempt.is_open = std::move(has_room);
+      if (memory(m).is_short()) (memory(m).make_room() ? has_room : has_none) = true;
+    if (has_room && !has_none) {
+      for (std::size_t s = 0; s < solutions.size(); ++s) attempt.is_open[s] = !solutions[s].feasible;
       continue;
     }
     for (std::size_t s = 0; s < solutions.size(); ++s) {
@@ -284,7 +291,8 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
       trial.proposal = std::move(attempt.proposal);
       trial.proposal.estimate_s = pipeline_seconds(trial.proposal);
       plan->prediction.lower_bound_s =
-          least_step_s(priced, trial.proposal, schedule, plan->overlap, plan->prediction.step_s);
+          least_step_s(priced, trial.proposal, schedule, overlap(options_).value_or(Overlap::all),
+                       plan->prediction.step_s);
       plan->prediction.bound_covers = fmt::format("{}{}, split in any way that the method allows", kOwnStages,
                                                   requests.size() > 1 ? " under schedule " + schedule : "");
       trial.plan = std::move(plan);
@@ -304,7 +312,7 @@ ProposalTrial ProposalTrials::try_solved(const PricedGraph& priced, const Propos
   const std::vector<StageRequest>& requests = laid.requests;
   for (std::size_t s = 0; s < requests.size() && patience.packings == 1; ++s)
     if (!serves(proposal.solutions[s], proposal.requests[s], requests[s],
-                costs_.on(mesh_of(requests[s])).cluster().memory_bytes))
+                costs_.on(mesh_of(requests[s])).cluster().memory_bytes, proposal.stages_per_mesh > 1))
       return {.method = method,
               .schedule = schedule,
               .failure = fmt::format("stage {} has no room for {} in flight, split as it is", s,

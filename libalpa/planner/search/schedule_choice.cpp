@@ -36,10 +36,14 @@ double least_pipeline_s(const std::vector<StageFloor>& stages, const std::string
                         int micro_batches) {
   const int count = static_cast<int>(stages.size());
   double least = infinity;
-  for (const std::string& schedule : schedules_of(asked, count, stages_per_mesh, micro_batches))
-    least = std::min(least, stages_per_mesh == 1
-                                ? least_pipeline_s(stages, form_of(schedule, micro_batches, count))
-                                : least_shared_s(stages, schedule, stages_per_mesh));
+  if (stages_per_mesh > 1) {
+    for (const std::string& schedule : schedule_names(stages_per_mesh))
+      if (asked == kAnySchedule || asked == schedule)
+        least = std::min(least, least_shared_s(stages, schedule, stages_per_mesh));
+    return least;
+  }
+  for (const std::string& schedule : schedules_of(asked, count, 1, micro_batches))
+    least = std::min(least, least_pipeline_s(stages, form_of(schedule, micro_batches, count)));
   return least;
 }
 

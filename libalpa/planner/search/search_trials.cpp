@@ -79,7 +79,7 @@ std::vector<SearchTrials::Trial> SearchTrials::try_out(const PricedGraph& graph,
 Proposal SearchTrials::enter(const PricedGraph& graph, Trial trial) {
   Proposal entered =
       selection_.enter(graph, std::move(trial.outcome), {options_.schedule}, thread_count(options_.threads));
-  if (!entered.requests.empty()) {
+  if (!entered.requests.empty() && entered.stages_per_mesh == 1) {
     double& least_s = found_[entered.requests.front().micro_batches].estimate_s;
     least_s = std::min(least_s, entered.estimate_s);
   }

@@ -9,7 +9,7 @@ namespace alpa {
 StepBound& SearchedSpaces::bound(const PlanSpace& space, int micro_batches) {
   auto known = std::ranges::find(spaces_, space, &SpaceBounds::space);
   if (known == spaces_.end()) known = spaces_.insert(known, {space});
-  return known->of_count[micro_batches] = {0, 0};
+  return known->of_count[micro_batches] = {0, 0, 0};
 }
 
 std::vector<int> SearchedSpaces::counts() const {
@@ -33,7 +33,8 @@ StepBound least_bound(const std::vector<SpaceBounds>& spaces) {
   StepBound least;
   for (const SpaceBounds& bounds : spaces)
     for (const auto& [count, bound] : bounds.of_count)
-      least = {std::min(least.step_s, bound.step_s), std::min(least.of_first_s, bound.of_first_s)};
+      least = {std::min(least.step_s, bound.step_s), std::min(least.of_first_s, bound.of_first_s),
+               std::min(least.work_s, bound.work_s)};
   return least;
 }
 

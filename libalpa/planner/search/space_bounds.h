@@ -11,6 +11,7 @@ namespace alpa {
 /// time.
 struct StepBound {
   double step_s = infinity, of_first_s = infinity;
+  double work_s = infinity;  ///< by computation alone, whatever overlaps and shares meshes
 };
 
 /// What one search may choose from.

@@ -68,11 +68,12 @@ class StageSearch::State {
     at_least(outcome_.work_bound_s);
     outcome_.out_of_time = !modes_.find_bounds(clock_);
     if (outcome_.out_of_time) return take_outcome();
+    if (!may_have(space_.schedule, 1)) return search_shared();
     at_least(modes_.least_pipeline_s());
     if (space_.best_step_s < infinity) at_least(bounds()->least(space_.best_step_s).first.seconds);
     if (outcome_.lower_bound_s >= std::min(space_.cutoff_s, space_.best_step_s)) return take_outcome();
     outcome_.out_of_time = !modes_.find_templates(clock_);
-    outcome_.on_shared_meshes = shared_mesh_proposals(space_, spans_, modes_, cluster_, most_estimate_s_);
+    propose_shared();
     estimate();
     improve();
     best_s_ = space_.best_s;
@@ -112,6 +113,16 @@ class StageSearch::State {
     for (const std::string& schedule : schedules)
       forms.push_back(form_of(schedule, space_.micro_batches, most_stages));
     return forms;
+  }
+  /// Where no others are asked for.
+  SearchOutcome search_shared() {
+    outcome_.out_of_time = !modes_.find_templates(clock_);
+    propose_shared();
+    return take_outcome();
+  }
+  void propose_shared() {
+    if (!clock_.is_long_over())
+      outcome_.on_shared_meshes = shared_mesh_proposals(space_, spans_, modes_, cluster_, most_estimate_s_);
   }
   const PipelineForm& form() const { return forms_.front(); }
   /// By what is known by now.

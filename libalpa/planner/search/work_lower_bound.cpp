@@ -11,7 +11,8 @@ namespace {
 double node_floor(const Graph& graph, const StageSemantics& whole, NodeIndex n, const MeshCosts& mesh_costs) {
   if (node_of(graph, n).op->reduces_globally || whole.kernel_of_sum(n) >= 0) return 0;
   double least = infinity;
-  for (const NodeOption& option : mesh_costs.options(n)) least = std::min(least, option.seconds - option.passing_s);
+  for (const NodeOption& option : mesh_costs.options(n))
+    least = std::min(least, option.seconds - option.passing_s);
   return least;
 }
 

@@ -28,8 +28,8 @@ std::vector<StageFloor> stage_floors(const PlanningGraph&, const CostTable&,
                                      const std::vector<StageRequest>&);
 
 /// Bounds from below on what ranges of layers take, before any stage is solved: each node at its fastest,
-/// nothing ever converted or passed on. So they hold whatever communication goes on beside computation. In device-seconds they add up over stages, which bounds what the rest of a
-/// pipeline takes.
+/// nothing ever converted or passed on. So they hold whatever communication goes on beside computation. In
+/// device-seconds they add up over stages, which bounds what the rest of a pipeline takes.
 class WorkLowerBound {
  public:
   /// Stages of these numbers of devices, each seen as any of its mesh_shapes(), which must be in the book.
