@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <map>
 
 #include "libalpa/plan/check_plan.h"
 #include "libalpa/planner/make_plan.h"
+#include "libalpa/planner/search/pin.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/order/verify.h"
 #include "libalpa/schedule/schedule.h"
@@ -70,6 +72,31 @@ TEST(SharedMeshes, FitIntoTheirMemoryTogether) {
   for (const MeshPrediction& mesh : tight.prediction.meshes)
     EXPECT_LE(mesh.memory.total, cluster.memory_bytes);
   EXPECT_GT(tight.prediction.step_s, roomy.prediction.step_s);
+}
+
+// V-Min holds the fewest micro-batches, and interleaved the most.
+TEST(SharedMeshes, OfAPinHaveWhicheverScheduleFits) {
+  const PlanningModel model{"tiny", "", 64, [](std::int64_t samples) { return tiny_gpt(samples, 16); }};
+  const auto planned = [&](const std::string& schedule, std::int64_t memory_bytes) {
+    std::string pin = "micro_batches = 16\nstages_per_mesh = 2\n" + schedule;
+    for (const int layers : {5, 4, 4, 5})
+      pin += "[[stage]]\nlayers = " + std::to_string(layers) + "\nmesh = [1]\n";
+    PlannerOptions options;
+    options.pin = parse_pin(pin, "pin");
+    options.rematerialize = Rematerialize::never;
+    Cluster cluster = small_cluster(2);
+    cluster.memory_bytes = memory_bytes;
+    return plan_quietly(model, cluster, options);
+  };
+  std::map<std::string, std::int64_t> taken;
+  for (const std::string& schedule : schedule_names(2)) {
+    const Plan plan = planned("schedule = \"" + schedule + "\"\n", 1 << 30);
+    EXPECT_EQ(plan.schedule, schedule);
+    for (const MeshPrediction& mesh : plan.prediction.meshes)
+      taken[schedule] = std::max(taken[schedule], mesh.memory.total);
+  }
+  EXPECT_LT(taken["v-min"], taken["interleaved"]);
+  EXPECT_EQ(planned("", taken["v-min"] + 4096).schedule, "v-min");
 }
 
 TEST(Bound, ByComputationAloneHoldsWhateverOverlapsAndSharesMeshes) {

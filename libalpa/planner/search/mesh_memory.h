@@ -17,7 +17,7 @@ std::vector<std::vector<std::size_t>> stages_on_meshes(const std::vector<StageRe
 struct MeshMemory {
   std::vector<StageRequest>& requests;
   const std::vector<StageSolution>& solutions;
-  const std::vector<std::size_t>& stages;  ///< of the mesh
+  std::vector<std::size_t> stages;  ///< of the mesh
   std::int64_t limit;
 
   /// Those of several stages that do not fit beside their reserves get what they need of these; what all take
