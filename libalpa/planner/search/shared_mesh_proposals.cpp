@@ -12,19 +12,13 @@
 namespace alpa {
 namespace {
 
-/// How the layers of a pipeline are run, all alike: by templates, so many of a unit recomputed.
+/// How the layers of a pipeline are run, all alike: by templates, a part of them recomputed.
 struct LayerMix {
   int recomputing = -1, keeping = -1;  ///< as of TemplateMix
-  double recomputed = 0;               ///< of a stage's layers
-
-  bool has(const TemplateMix& mix, int layers) const {
-    return mix.recomputed_layers == static_cast<int>(std::ceil(recomputed * layers - 1e-9)) &&
-           (mix.recomputing < 0 || mix.recomputing == recomputing) &&
-           (mix.keeping < 0 || mix.keeping == keeping);
-  }
+  double recomputed = 0;               ///< 0 to 1
 };
 
-/// What stages on meshes of one shape take, by estimates.
+/// What stages on meshes of one shape take, by estimates: a part of their layers recomputed, a part not.
 class SpanSeconds {
  public:
   SpanSeconds(const StageSpans& spans, const StageModes& modes, const MeshShape& mesh, LayerMix mix)
@@ -32,56 +26,70 @@ class SpanSeconds {
 
   int units() const { return spans_.units(); }
   int devices() const { return device_count(mesh_); }
-  int recomputed(int first, int end) const {
-    return static_cast<int>(std::ceil(mix_.recomputed * layers(first, end) - 1e-9));
-  }
-
   /// Infinite: they cannot be run so.
   StageSeconds of(int first, int end, const StageSides& sides) {
-    const StageWay& way = way_of(first, end);
-    if (way.seconds.first == infinity) return way.seconds;
-    return way.seconds + modes_.arrivals({first, end, devices()}, sides);
+    const Ways& ways = ways_of(first, end);
+    const StageSeconds keeping = ways.keeping.seconds, recomputing = ways.recomputing.seconds;
+    if (mixed(keeping.first, recomputing.first) == infinity) return {};
+    return StageSeconds{mixed(keeping.first, recomputing.first), mixed(keeping.others, recomputing.others),
+                        mixed(keeping.update, recomputing.update)} +
+           modes_.arrivals({first, end, devices()}, sides);
   }
 
   /// What they hold all the time with so many micro-batches in flight.
   std::int64_t lasting_bytes(int first, int end, int in_flight) {
+    const Ways& ways = ways_of(first, end);
     const StageSpan span{first, end, devices()};
-    return std::llround(modes_.estimates().lasting_bytes(way_of(first, end).id, spans_.first_layer(span),
-                                                         spans_.end_layer(span), in_flight));
+    const auto bytes = [&](const StageWay& way) {
+      return modes_.estimates().lasting_bytes(way.id, spans_.first_layer(span), spans_.end_layer(span),
+                                              in_flight);
+    };
+    return std::llround(mixed(mix_.recomputed < 1 ? bytes(ways.keeping) : 0,
+                              mix_.recomputed > 0 ? bytes(ways.recomputing) : 0));
   }
 
  private:
-  const StageWay& way_of(int first, int end) {
+  /// All layers run so.
+  struct Ways {
+    StageWay keeping, recomputing;
+  };
+
+  /// What is in no part of the layers does not count.
+  double mixed(double keeping, double recomputing) const {
+    return (mix_.recomputed < 1 ? (1 - mix_.recomputed) * keeping : 0) +
+           (mix_.recomputed > 0 ? mix_.recomputed * recomputing : 0);
+  }
+
+  const Ways& ways_of(int first, int end) {
     const StageSpan span{first, end, devices()};
     const auto [found, is_new] = known_.try_emplace({first, end});
     if (!is_new || !spans_.has(span)) return found->second;
-    const auto take = [&](const StageWay& way) {
-      if (way.seconds.first < found->second.seconds.first &&
-          mix_.has(modes_.estimates().mix_of(way.id), layers(first, end)))
-        found->second = way;
-    };
-    modes_.estimates().for_each_way(mesh_, spans_.first_layer(span), spans_.end_layer(span), take);
+    modes_.estimates().for_each_way(mesh_, spans_.first_layer(span), spans_.end_layer(span),
+                                    [&](const StageWay& way) {
+                                      const TemplateMix of = modes_.estimates().mix_of(way.id);
+                                      if (of.recomputing < 0 && of.keeping == mix_.keeping)
+                                        found->second.keeping = way;
+                                      if (of.keeping < 0 && of.recomputing == mix_.recomputing)
+                                        found->second.recomputing = way;
+                                    });
     return found->second;
-  }
-
-  int layers(int first, int end) const {
-    const StageSpan span{first, end, devices()};
-    return spans_.end_layer(span) - spans_.first_layer(span);
   }
 
   const StageSpans& spans_;
   const StageModes& modes_;
   const MeshShape mesh_;
   const LayerMix mix_;
-  std::map<std::pair<int, int>, StageWay> known_;
+  std::map<std::pair<int, int>, Ways> known_;
 };
 
-/// The fastest way to run a mesh's share of the layers, those in the middle, with so many micro-batches in
-/// flight; nothing: memory does not allow that.
+/// The fastest way to run a mesh's share of the layers, of those in the middle, with so many micro-batches of
+/// all of it in flight; nothing: memory does not allow that.
 std::optional<LayerMix> fastest_mix(const StageSpans& spans, const StageModes& modes, const MeshShape& mesh,
-                                    int meshes, int in_flight) {
+                                    int meshes, double held) {
   const int share = (spans.units() + meshes - 1) / meshes, first = (spans.units() - share) / 2;
   const StageSpan span{first, first + share, device_count(mesh)};
+  // The share is of whole units, and so may be more than it is on average.
+  const auto in_flight = static_cast<int>(std::ceil(held * spans.units() / (share * meshes)));
   const int first_layer = spans.first_layer(span), end_layer = spans.end_layer(span);
   std::optional<LayerMix> mix;
   double least_s = infinity;
@@ -92,6 +100,26 @@ std::optional<LayerMix> fastest_mix(const StageSpans& spans, const StageModes& m
     mix = {of.recomputing, of.keeping, static_cast<double>(of.recomputed_layers) / (end_layer - first_layer)};
   });
   return mix;
+}
+
+/// Has stages recompute that part of the layers of their mesh, those first that hold the most micro-batches.
+void recompute(std::vector<StageRequest>& stages, double part, RecomputeForm form,
+               const std::vector<int>& lie, const std::vector<int>& held) {
+  std::map<int, double> left;  // of a mesh
+  std::vector<std::size_t> most_held(stages.size());
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    left[lie[s]] += part * (stages[s].end_layer - stages[s].first_layer);
+    most_held[s] = s;
+  }
+  std::ranges::stable_sort(most_held, std::ranges::greater(), [&](std::size_t s) { return held[s]; });
+  for (const std::size_t s : most_held) {
+    StageRequest& stage = stages[s];
+    double& of_mesh = left[lie[s]];
+    stage.recomputed_layers =
+        std::clamp(static_cast<int>(std::ceil(of_mesh - 1e-9)), 0, stage.end_layer - stage.first_layer);
+    of_mesh -= stage.recomputed_layers;
+    if (stage.recomputed_layers > 0) stage.recompute_form = form;
+  }
 }
 
 /// [stage] The micro-batches that it holds at once.
@@ -207,8 +235,8 @@ std::vector<Proposal> shared_mesh_proposals(const SearchSpace& space, const Stag
     const std::vector<int> held = held_by_stages(schedule, lie, enough);
     std::vector<int> held_on(meshes);
     for (std::size_t s = 0; s < held.size(); ++s) held_on[lie[s]] += held[s];
-    const int in_flight = (std::ranges::max(held_on) + per_mesh - 1) / per_mesh;
-    const std::optional<LayerMix> mix = fastest_mix(spans, modes, mesh, meshes, in_flight);
+    const std::optional<LayerMix> mix =
+        fastest_mix(spans, modes, mesh, meshes, static_cast<double>(std::ranges::max(held_on)) / per_mesh);
     if (!mix) return;
     SpanSeconds seconds(spans, modes, mesh, *mix);
     EvenCut cut(seconds, schedule, meshes, per_mesh, space.micro_batches, cluster.devices_per_node);
@@ -223,17 +251,15 @@ std::vector<Proposal> shared_mesh_proposals(const SearchSpace& space, const Stag
     std::vector<std::int64_t> lasting_on(meshes), lasting;
     for (int s = 0, first = 0; s < meshes * per_mesh; first = ends[s++]) {
       const StageSpan span{first, ends[s], device_count(mesh)};
-      const int recomputed = seconds.recomputed(first, ends[s]);
       proposal.requests.push_back({.first_layer = spans.first_layer(span),
                                    .end_layer = spans.end_layer(span),
                                    .mesh = mesh,
-                                   .micro_batches = space.micro_batches,
-                                   .recomputed_layers = recomputed});
-      if (recomputed > 0)
-        proposal.requests.back().recompute_form = *templates[mix->recomputing].rematerialize;
+                                   .micro_batches = space.micro_batches});
       lasting.push_back(seconds.lasting_bytes(first, ends[s], held[s]));
       lasting_on[lie[s]] += lasting.back();
     }
+    if (mix->recomputed > 0)
+      recompute(proposal.requests, mix->recomputed, *templates[mix->recomputing].rematerialize, lie, held);
     // Stages of a mesh leave each other what they hold all the time.
     for (std::size_t s = 0; s < lasting.size(); ++s)
       proposal.requests[s].reserve_bytes = lasting_on[lie[s]] - lasting[s];
