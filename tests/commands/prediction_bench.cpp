@@ -64,6 +64,14 @@ std::string two_stages(int micro_batches, const std::string& first, const std::s
   return pin;
 }
 
+/// Two stages on the ranks of each host.
+std::string four_stages(const std::string& schedule) {
+  std::string pin = "micro_batches = 8\nstages_per_mesh = 2\nschedule = \"" + schedule + "\"\n";
+  for (const int layers : {2, 1, 1, 2})
+    pin += fmt::format("[[stage]]\nlayers = {}\nmesh = [2]\naxes = [\"data\"]\n", layers);
+  return pin;
+}
+
 const std::vector<Way> kTwoHostsOfTwo{
     {""},
     {"--method data-parallel --micro-batches 1"},
@@ -76,6 +84,8 @@ const std::vector<Way> kTwoHostsOfTwo{
     {"--method inter-only --micro-batches 8 --overlap transfers"},
     {"two stages, data and tensor, 4 micro-batches", two_stages(4, "data", "tensor")},
     {"two stages, tensor and data, 2 micro-batches", two_stages(2, "tensor", "data")},
+    {"four stages on two meshes, interleaved", four_stages("interleaved")},
+    {"four stages on two meshes, zero-bubble-v", four_stages("zero-bubble-v")},
     {"data between hosts, tensor within",
      "micro_batches = 1\n[[stage]]\nlayers = 6\nmesh = [2, 2]\naxes = [\"data\", \"tensor\"]\n"}};
 
