@@ -28,12 +28,9 @@ struct SteadyState {
 SteadyState steady_state(const Plan& plan) {
   const int stages = static_cast<int>(plan.stages.size()), meshes = static_cast<int>(plan.meshes.size());
   const int group = stages > meshes ? meshes : 1;
-  int in_flight = 1;
-  for (const std::vector<StageRun>& order :
-       stage_orders(find_schedule(plan.schedule), mesh_of_each_stage(plan), plan.micro_batches))
-    in_flight = std::max(in_flight, most_in_flight(order));
   const auto whole_groups = [&](int count) { return (count + group - 1) / group * group; };
-  const int repeats = whole_groups(in_flight);
+  const int repeats = whole_groups(std::ranges::max(
+      held_by_stages(find_schedule(plan.schedule), mesh_of_each_stage(plan), plan.micro_batches)));
   return {whole_groups(repeats + 2 * stages) + plan.micro_batches % group, repeats};
 }
 

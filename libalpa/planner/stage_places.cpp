@@ -99,7 +99,9 @@ void place_stages(std::vector<StageRequest>& requests, const Cluster& cluster,
   int devices = 0;
   std::vector<StageRequest*> order;  // of each mesh the first
   std::map<int, StageRequest*> of_mesh;
-  const auto mesh_of = [&](std::size_t s) { return mesh_of_stage.empty() ? static_cast<int>(s) : mesh_of_stage[s]; };
+  const auto mesh_of = [&](std::size_t s) {
+    return mesh_of_stage.empty() ? static_cast<int>(s) : mesh_of_stage[s];
+  };
   for (std::size_t s = 0; s < requests.size(); ++s) {
     if (!of_mesh.emplace(mesh_of(s), &requests[s]).second) continue;
     devices += device_count(requests[s].mesh);

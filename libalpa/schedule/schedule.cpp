@@ -94,12 +94,14 @@ bool runs_on(const PipelineSchedule& schedule, const std::vector<int>& mesh_of_s
   return true;
 }
 
-std::vector<std::vector<StageRun>> stage_orders(const PipelineSchedule& schedule,
-                                                const std::vector<int>& mesh_of_stage, int micro_batches) {
+std::vector<int> held_by_stages(const PipelineSchedule& schedule, const std::vector<int>& mesh_of_stage,
+                                int micro_batches) {
   std::vector<std::vector<StageRun>> orders(mesh_of_stage.size());
   for (const std::vector<StageRun>& of_mesh : mesh_orders(schedule, mesh_of_stage, micro_batches))
     for (const StageRun& run : of_mesh) orders[run.stage].push_back(run);
-  return orders;
+  std::vector<int> held;
+  for (const std::vector<StageRun>& order : orders) held.push_back(most_in_flight(order));
+  return held;
 }
 
 int most_in_flight(const std::vector<StageRun>& order) {

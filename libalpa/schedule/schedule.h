@@ -53,9 +53,9 @@ bool runs_on(const PipelineSchedule&, const std::vector<int>& mesh_of_stage);
 std::vector<std::vector<StageRun>> mesh_orders(const PipelineSchedule&, const std::vector<int>& mesh_of_stage,
                                                int micro_batches);
 
-/// [stage] its runs.
-std::vector<std::vector<StageRun>> stage_orders(const PipelineSchedule&,
-                                                const std::vector<int>& mesh_of_stage, int micro_batches);
+/// [stage] The most micro-batches that it holds at once.
+std::vector<int> held_by_stages(const PipelineSchedule&, const std::vector<int>& mesh_of_stage,
+                                int micro_batches);
 
 /// Most micro-batches between the begin of their first segment and the end of their last. Where runs are of
 /// several stages, each of a micro-batch's stages counts.

@@ -55,6 +55,18 @@ TEST(SharedMeshes, HaveTheScheduleThatIsAskedFor) {
     }
 }
 
+// One stage has every schedule, and no other stages to share its mesh with.
+TEST(SharedMeshes, AreNotNeededForOneStage) {
+  for (const std::string& schedule : schedule_names(2)) {
+    PlannerOptions options;
+    options.method = "intra-only";
+    options.schedule = schedule;
+    EXPECT_EQ(plan_quietly(ten_layers(), small_cluster(4), options).stages.size(), 1u) << schedule;
+    options.method = "search";
+    EXPECT_EQ(plan_quietly(ten_layers(), small_cluster(1), options).stages.size(), 1u) << schedule;
+  }
+}
+
 // What does not fit on a mesh beside another stage is solved again with a part of the memory.
 TEST(SharedMeshes, FitIntoTheirMemoryTogether) {
   PlannerOptions options;

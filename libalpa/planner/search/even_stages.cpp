@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libalpa/base/infinity.h"
+#include "libalpa/planner/search/least_slowest.h"
 #include "libalpa/planner/search/work_lower_bound.h"
 
 namespace alpa {
@@ -35,36 +36,22 @@ std::vector<StageRequest> evened_out(const PlanningGraph& planning, const CostTa
   std::vector<StageRequest> stages = proposal.requests;
   const std::vector<StageFloor> floors = stage_floors(planning, book, stages);
   const std::vector<int> cuts = cuts_of(planning, space);
-  struct Way {
-    double slowest_s = infinity;
-    std::size_t begin = 0;  ///< of the last stage, among the cuts
-  };
-  std::vector<std::vector<Way>> ways(stages.size() + 1, std::vector<Way>(cuts.size()));  // [stages done][cut]
-  ways[0][0].slowest_s = 0;
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    const std::vector<double> before =
-        work_before(planning, book.known(DeviceMesh{stages[s].first_device, stages[s].mesh}));
-    const double slowdown = proposal.solutions[s].step_s / floors[s].step_s;
-    for (std::size_t end = s + 1; end < cuts.size(); ++end)
-      for (std::size_t begin = s; begin < end; ++begin) {
-        if (crosses(space.needed_cuts, cuts[begin], cuts[end])) continue;
-        const double slowest_s =
-            std::max(ways[s][begin].slowest_s, slowdown * (before[cuts[end]] - before[cuts[begin]]));
-        Way& way = ways[s + 1][end];
-        if (slowest_s < way.slowest_s) way = {slowest_s, begin};
-      }
-  }
-  std::size_t end = cuts.size() - 1;
-  if (ways[stages.size()][end].slowest_s == infinity) return stages;
-  for (std::size_t s = stages.size(); s-- > 0;) {
+  std::vector<std::vector<double>> before;  // [stage]
+  for (const StageRequest& stage : stages)
+    before.push_back(work_before(planning, book.known(DeviceMesh{stage.first_device, stage.mesh})));
+  const std::vector<int> ends = least_slowest_ends(
+      static_cast<int>(stages.size()), static_cast<int>(cuts.size()) - 1, [&](int s, int begin, int end) {
+        if (crosses(space.needed_cuts, cuts[begin], cuts[end])) return infinity;
+        const double slowdown = proposal.solutions[s].step_s / floors[s].step_s;
+        return slowdown * (before[s][cuts[end]] - before[s][cuts[begin]]);
+      });
+  for (std::size_t s = 0; s < ends.size(); ++s) {
     StageRequest& stage = stages[s];
     const bool recomputes_all = stage.recomputed_layers == stage.end_layer - stage.first_layer;
-    const std::size_t begin = ways[s + 1][end].begin;
-    stage.first_layer = cuts[begin];
-    stage.end_layer = cuts[end];
+    stage.first_layer = s > 0 ? cuts[ends[s - 1]] : cuts.front();
+    stage.end_layer = cuts[ends[s]];
     const int layers = stage.end_layer - stage.first_layer;
     stage.recomputed_layers = recomputes_all ? layers : std::min(stage.recomputed_layers, layers);
-    end = begin;
   }
   return stages;
 }

@@ -44,19 +44,21 @@ bool MeshMemory::make_room() const {
 }
 
 void MeshMemory::leave(std::int64_t over, bool is_first) const {
-  std::int64_t held = 0;  // all the time
+  const auto unused = [&](std::size_t s) { return limit - live_bytes(requests[s], solutions[s]); };
+  if (stages.size() == 1) {
+    std::int64_t& reserve = requests[stages.front()].reserve_bytes;
+    reserve = std::max(reserve + over + over / 4, is_first ? 0 : over + unused(stages.front()));
+    return;
+  }
   const auto lasting = [&](std::size_t s) {
-    return solutions[s].lasting_bytes + requests[s].in_flight * solutions[s].micro_batch_bytes;
+    return static_cast<double>(solutions[s].lasting_bytes +
+                               requests[s].in_flight * solutions[s].micro_batch_bytes);
   };
-  for (const std::size_t s : stages) held += lasting(s);
+  double all = 0;
+  for (const std::size_t s : stages) all += lasting(s);
   for (const std::size_t s : stages) {
-    const double share =
-        static_cast<double>(lasting(s)) / static_cast<double>(std::max<std::int64_t>(held, 1));
-    const auto own = stages.size() == 1 ? over : std::llround(share * static_cast<double>(over));
-    std::int64_t& reserve = requests[s].reserve_bytes;
-    const std::int64_t unused = limit - live_bytes(requests[s], solutions[s]);
-    reserve = stages.size() == 1 ? std::max(reserve + own + own / 4, is_first ? 0 : own + unused)
-                                 : own + own / 4 + unused;
+    const double share = all > 0 ? lasting(s) / all : 0;
+    requests[s].reserve_bytes = unused(s) + std::llround(1.25 * share * static_cast<double>(over));
   }
 }
 

@@ -232,10 +232,10 @@ class PlanSearch {
     log_.debug(fmt::format("{}: {} proposals", space.name, found.proposals.size()));
     if (found.proposals.empty() && found.shortfall.bytes > 0)
       selection_.note_shortfall(space.name, found.shortfall);
-    trials_.try_all(std::move(found.proposals), graph, space, method);
-    if (found.on_shared_meshes.empty() && !may_have(options_.schedule, 1))
+    if (found.on_shared_meshes.empty() && found.proposals.empty() && !may_have(options_.schedule, 1))
       selection_.note_failure(space.name,
                               "no stages that share meshes fit, or may be faster than the best plan");
+    trials_.try_all(std::move(found.proposals), graph, space, method);
     trials_.try_shared(std::move(found.on_shared_meshes), graph, method + " on shared meshes");
     return search;
   }

@@ -37,13 +37,12 @@ void lay_under(const std::string& schedule, Proposal& proposal, const Cluster& c
   proposal.schedule = schedule;
   const std::vector<int> meshes =
       meshes_of_stages(find_schedule(schedule), static_cast<int>(requests.size()), proposal.stages_per_mesh);
-  const auto orders = stage_orders(find_schedule(schedule), meshes, requests.front().micro_batches);
-  int most = 1;
+  const std::vector<int> held =
+      held_by_stages(find_schedule(schedule), meshes, requests.front().micro_batches);
   for (std::size_t s = 0; s < requests.size(); ++s) {
-    requests[s].in_flight = most_in_flight(orders[s]);
-    most = std::max(most, requests[s].in_flight);
+    requests[s].in_flight = held[s];
+    requests[s].pipeline_in_flight = std::ranges::max(held);
   }
-  for (StageRequest& request : requests) request.pipeline_in_flight = most;
   place_stages(requests, cluster, meshes);
 }
 
@@ -307,10 +306,11 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
 ProposalTrial ProposalTrials::try_solved(const PricedGraph& priced, const Proposal& proposal,
                                          const std::string& method, const std::string& schedule,
                                          const Patience& patience, int threads) const {
+  if (patience.packings > 1) return try_out(priced, proposal, method, schedule, patience, threads);
   Proposal laid = proposal;
   lay_under(schedule, laid, costs_.cluster());
   const std::vector<StageRequest>& requests = laid.requests;
-  for (std::size_t s = 0; s < requests.size() && patience.packings == 1; ++s)
+  for (std::size_t s = 0; s < requests.size(); ++s)
     if (!serves(proposal.solutions[s], proposal.requests[s], requests[s],
                 costs_.on(mesh_of(requests[s])).cluster().memory_bytes, proposal.stages_per_mesh > 1))
       return {.method = method,

@@ -14,9 +14,6 @@ namespace alpa {
 
 void SearchTrials::try_all(std::vector<Proposal> proposals, const PricedGraph& graph,
                            const SearchSpace& space, const std::string& method) {
-  std::erase_if(proposals, [&](const Proposal& each) {
-    return each.requests.size() > 1 && !may_have(options_.schedule, 1);
-  });
   clock_.begin(space.name + ": plans lowered", static_cast<int>(proposals.size()));
   const bool is_uniform = costs_.cluster().parts.empty();
   const bool leaves_selective_out =

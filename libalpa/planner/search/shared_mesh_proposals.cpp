@@ -7,6 +7,7 @@
 #include <set>
 
 #include "libalpa/base/infinity.h"
+#include "libalpa/planner/search/least_slowest.h"
 #include "libalpa/schedule/schedule.h"
 
 namespace alpa {
@@ -26,6 +27,7 @@ class SpanSeconds {
 
   int units() const { return spans_.units(); }
   int devices() const { return device_count(mesh_); }
+
   /// Infinite: they cannot be run so.
   StageSeconds of(int first, int end, const StageSides& sides) {
     const Ways& ways = ways_of(first, end);
@@ -122,15 +124,6 @@ void recompute(std::vector<StageRequest>& stages, double part, RecomputeForm for
   }
 }
 
-/// [stage] The micro-batches that it holds at once.
-std::vector<int> held_by_stages(const PipelineSchedule& schedule, const std::vector<int>& lie,
-                                int micro_batches) {
-  std::vector<int> held;
-  for (const std::vector<StageRun>& order : stage_orders(schedule, lie, micro_batches))
-    held.push_back(most_in_flight(order));
-  return held;
-}
-
 /// Cuts layers into so many stages, which lie on the meshes in turn.
 class EvenCut {
  public:
@@ -189,29 +182,11 @@ class EvenCut {
   }
 
   std::vector<int> least_slowest() {
-    struct Way {
-      double slowest_s = infinity;
-      int begin = 0;  ///< of the last stage
-    };
-    const int units = seconds_.units();
     // Stages of more than twice their share are in no cut that is even.
-    const int most = 2 * (units + stages_ - 1) / stages_;
-    std::vector<std::vector<Way>> ways(stages_ + 1, std::vector<Way>(units + 1));  // [stages done][unit]
-    ways[0][0].slowest_s = 0;
-    for (int s = 0; s < stages_; ++s)
-      for (int end = s + 1; end <= units - (stages_ - 1 - s); ++end)
-        for (int begin = std::max(s, end - most); begin < end; ++begin) {
-          if (ways[s][begin].slowest_s == infinity) continue;
-          const double slowest_s = std::max(ways[s][begin].slowest_s, seconds_of(s, begin, end).first);
-          if (slowest_s < ways[s + 1][end].slowest_s) ways[s + 1][end] = {slowest_s, begin};
-        }
-    if (ways[stages_][units].slowest_s == infinity) return {};
-    std::vector<int> ends(stages_);
-    for (int s = stages_, end = units; s > 0; --s) {
-      ends[s - 1] = end;
-      end = ways[s][end].begin;
-    }
-    return ends;
+    const int units = seconds_.units(), most = 2 * (units + stages_ - 1) / stages_;
+    return least_slowest_ends(stages_, units, [&](int stage, int begin, int end) {
+      return end - begin > most ? infinity : seconds_of(stage, begin, end).first;
+    });
   }
 
   SpanSeconds& seconds_;

@@ -68,7 +68,8 @@ class StageSearch::State {
     at_least(outcome_.work_bound_s);
     outcome_.out_of_time = !modes_.find_bounds(clock_);
     if (outcome_.out_of_time) return take_outcome();
-    if (!may_have(space_.schedule, 1)) return search_shared();
+    const bool has_several = std::min(space_.most_stages, space_.devices) > 1;
+    if (has_several && !may_have(space_.schedule, 1)) return search_shared();
     at_least(modes_.least_pipeline_s());
     if (space_.best_step_s < infinity) at_least(bounds()->least(space_.best_step_s).first.seconds);
     if (outcome_.lower_bound_s >= std::min(space_.cutoff_s, space_.best_step_s)) return take_outcome();
