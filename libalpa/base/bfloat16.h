@@ -13,12 +13,11 @@ struct Bfloat16 {
 constexpr float to_float(float value) { return value; }
 constexpr float to_float(Bfloat16 value) { return std::bit_cast<float>(std::uint32_t{value.bits} << 16); }
 
-/// The nearest bf16 of an f32, ties to even. A NaN stays a (quiet) NaN, too large values become infinite.
+/// The nearest bf16 of an f32, ties to even. A NaN becomes the quiet one, too large values become infinite.
 constexpr Bfloat16 to_bfloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
-  const std::uint32_t quiet = (bits >> 16) | 0x40u;
-  return {static_cast<std::uint16_t>((bits & 0x7FFFFFFFu) > 0x7F800000u ? quiet : rounded)};
+  return {static_cast<std::uint16_t>(value != value ? 0x7FC0u : rounded)};
 }
 
 }  // namespace alpa

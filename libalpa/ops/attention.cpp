@@ -20,7 +20,9 @@ AttentionScratch attention_scratch(const OpCall& call) {
   scratch.tiles = (gradient ? 2 : 1) * rows * keys;
   scratch.row_values = 2 * rows;
   scratch.query_blocks = convert ? 2 * rows * width : 0;
-  scratch.key_blocks = convert ? (gradient ? 4 : 2) * keys * width : 0;
+  scratch.key_block = convert ? keys * width : 0;
+  scratch.key_values = convert ? std::max(2 * scratch.key_block, scratch.tiles / 2) : 0;
+  scratch.key_gradients = gradient ? 2 * scratch.key_block : 0;
   scratch.query_gradient = convert && gradient ? heads / groups * query.shape[1] * width : 0;
   // The gradient has tasks of one key head, or of one block where those are too few for the threads.
   const std::int64_t query_tasks = query.shape[0] * heads * blocks(query.shape[1], rows);

@@ -35,6 +35,6 @@ std::vector<DType> types_of(const OpCase&, DeviceKind);
 void expect_near(const Values& actual, const Values& expected, DType stored, const std::string& what,
                  bool has_rounded_terms = false);
 void expect_all_near(const std::vector<Values>& actual, const std::vector<Values>& expected,
-                     const PreparedCase&, DeviceKind on = DeviceKind::cpu);
+                     const PreparedCase&);
 
 }  // namespace alpa

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "libalpa/kernels/cpu/kernels_cpu.h"
-#include "libalpa/kernels/cpu/matrix_product_cpu.h"
 #include "libalpa/kernels/cpu/vector_math.h"
 
 namespace alpa::ops {
@@ -18,21 +17,35 @@ struct RowState {
   float maximum, sum;
 };
 
-/// Turns products of one query row with `count` keys into exponentials relative to the row's new maximum;
-/// `visible` of them are not masked. Returns the factor that brings older sums to that maximum.
-float soften_row(float* row, std::int64_t visible, std::int64_t count, float scale, RowState& state) {
-  for (std::int64_t i = visible; i < count; ++i) row[i] = 0.0f;
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
+/// Entries of a row of scores that are worked on at once: what is masked up to the next multiple is, too.
+constexpr std::int64_t kRowStep = 16;
+
+/// Turns products of one query row with `count` keys into exponentials relative to the row's new maximum,
+/// rounded to `to`; `visible` of them are not masked. Returns the factor that brings older sums to that
+/// maximum.
+template <class Element>
+float soften_row(float* row, Element* to, std::int64_t visible, std::int64_t count, float scale,
+                 RowState& state) {
+  const std::int64_t whole = std::min(count, (visible + kRowStep - 1) / kRowStep * kRowStep);
+  for (std::int64_t i = whole; i < count; ++i) to[i] = {};
   if (visible == 0) return 1.0f;
   float maximum = state.maximum;
 #pragma omp simd reduction(max : maximum)
-  for (std::int64_t i = 0; i < visible; ++i) maximum = row[i] * scale > maximum ? row[i] * scale : maximum;
+  for (std::int64_t i = 0; i < whole; ++i) {
+    const float score = i < visible ? row[i] * scale : kLowest;
+    row[i] = score;
+    maximum = score > maximum ? score : maximum;
+  }
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
-  for (std::int64_t i = 0; i < visible; ++i) {
-    row[i] = fast_exp(row[i] * scale - maximum);
-    sum += row[i];
+  for (std::int64_t i = 0; i < whole; ++i) {
+    const float p = fast_exp_of_softmax(row[i] - maximum);
+    sum += p;
+    to[i] = from_float<Element>(p);
   }
-  const float factor = fast_exp(state.maximum - maximum);
+  const float factor = fast_exp_of_softmax(state.maximum - maximum);
   state = {maximum, state.sum * factor + sum};
   return factor;
 }
@@ -43,11 +56,11 @@ void scale_row(float* row, float factor, std::int64_t width) {
 }
 
 /// A row that has seen no key yet, and one that has seen keys of earlier calls.
-constexpr float kLowest = -std::numeric_limits<float>::infinity();
 RowState state_after(float log_sum) { return {log_sum, log_sum == kLowest ? 0.0f : 1.0f}; }
 
-/// One block of queries of one head against all keys that they see.
-template <class T>
+/// One block of queries of one head against all keys that they see. T: of the tensors, Element: of what is
+/// multiplied.
+template <class T, class Element>
 class ForwardBlock {
  public:
   ForwardBlock(const AttentionExtents& extents, const AttentionScratch& scratch, const KernelCall& call)
@@ -72,7 +85,8 @@ class ForwardBlock {
     float* key_buffer = query_buffer + scratch_.query_blocks;
 
     const HeadRows<T> target = rows(call_.result<T>(0));
-    const HeadRows<const float> query = in_f32(rows(call_.operand<T>(0)), e.width, query_buffer);
+    const HeadRows<const Element> query = rows_as<Element>(rows(call_.operand<T>(0)), e.width, query_buffer);
+    Element* weights = tile_as<Element>(tile, key_buffer);
     const HeadRows<float> output = sums_of(target, e.width, query_buffer + scratch_.query_blocks / 2);
     float* log_sums = call_.result<float>(1) + (batch * e.heads + head) * e.queries + first;
     for (std::int64_t r = 0; r < query.count; ++r)
@@ -86,25 +100,25 @@ class ForwardBlock {
     for (std::int64_t k = 0; k < seen; k += AttentionScratch::kKeyBlock) {
       const std::int64_t count = std::min(AttentionScratch::kKeyBlock, seen - k);
       add_keys(query, output, key_rows(1, batch, head, k, count, key_buffer),
-               key_rows(2, batch, head, k, count, key_buffer + scratch_.key_blocks / 2), k, position_ + first,
-               tile, states);
+               key_rows(2, batch, head, k, count, key_buffer + scratch_.key_block), k, position_ + first,
+               tile, weights, states);
     }
     finish(output, states, log_sums);
     store(output, target, e.width);
   }
 
  private:
-  HeadRows<const float> key_rows(std::size_t operand, std::int64_t batch, std::int64_t head,
-                                 std::int64_t first, std::int64_t count, float* buffer) const {
+  HeadRows<const Element> key_rows(std::size_t operand, std::int64_t batch, std::int64_t head,
+                                   std::int64_t first, std::int64_t count, float* buffer) const {
     const AttentionExtents& e = extents_;
-    return in_f32(
+    return rows_as<Element>(
         head_rows(call_.operand<T>(operand), batch, e.keys, e.groups, e.width, head / e.share, first, count),
         e.width, buffer);
   }
 
-  void add_keys(HeadRows<const float> query, HeadRows<float> output, HeadRows<const float> key,
-                HeadRows<const float> value, std::int64_t first_key, std::int64_t position, float* tile,
-                RowState* states) const {
+  void add_keys(HeadRows<const Element> query, HeadRows<float> output, HeadRows<const Element> key,
+                HeadRows<const Element> value, std::int64_t first_key, std::int64_t position, float* tile,
+                Element* weights, RowState* states) const {
     const std::int64_t width = extents_.width;
     const bool adds = call_.accumulate || first_key > 0;
     multiply({query.count, key.count, width}, {{false, query.stride}, query.data},
@@ -113,12 +127,12 @@ class ForwardBlock {
       for (std::int64_t r = begin; r < end; ++r) {
         std::int64_t visible = extents_.causal ? position + r + 1 - first_key : key.count;
         visible = std::clamp(visible, std::int64_t{0}, key.count);
-        const float factor =
-            soften_row(tile + r * kTileStride, visible, key.count, extents_.scale, states[r]);
+        const float factor = soften_row(tile + r * kTileStride, weights + r * kTileStride, visible, key.count,
+                                        extents_.scale, states[r]);
         if (adds) scale_row(output.data + r * output.stride, factor, width);
       }
     });
-    multiply({query.count, width, key.count}, {{false, kTileStride}, tile},
+    multiply({query.count, width, key.count}, {{false, kTileStride}, weights},
              {{false, value.stride}, value.data}, adds ? 1.0f : 0.0f, {output.data, output.stride});
   }
 
@@ -144,11 +158,11 @@ std::unique_ptr<Kernel> attention_cpu(const KernelShape& shape) {
   if (!types_match(shape, "ttt->tf")) return nullptr;
   const AttentionExtents extents(shape.operands[0], shape.operands[1], shape.attributes);
   const AttentionScratch scratch = attention_scratch({shape.operands, shape.attributes});
-  return for_type(shape.operands[0].dtype, [&](auto zero) {
-    using T = decltype(zero);
+  return for_attention_types(shape.operands[0].dtype, [&](auto zero, auto multiplied) {
+    using Block = ForwardBlock<decltype(zero), decltype(multiplied)>;
     return host_kernel([extents, scratch](const KernelCall& call) {
       for_tasks(extents.batch * extents.heads * extents.query_blocks(), 2 * extents.flops(), scratch,
-                call.workspace, ForwardBlock<T>(extents, scratch, call));
+                call.workspace, Block(extents, scratch, call));
     });
   });
 }

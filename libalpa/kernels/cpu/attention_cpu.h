@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <type_traits>
 
 #include "libalpa/base/bfloat16.h"
 #include "libalpa/kernels/attention_extents.h"
 #include "libalpa/kernels/cpu/host_loops.h"
+#include "libalpa/kernels/cpu/matrix_product_cpu.h"
 #include "libalpa/kernels/host_kernel.h"
 #include "libalpa/ops/attention_scratch.h"
 
@@ -36,6 +38,32 @@ inline HeadRows<const float> in_f32(HeadRows<const Bfloat16> block, std::int64_t
     }
   });
   return {buffer, width, block.count};
+}
+
+/// The block in the elements that are multiplied: those it has, or f32.
+template <class Element, class T>
+HeadRows<const Element> rows_as(HeadRows<const T> block, std::int64_t width, float* buffer) {
+  if constexpr (std::is_same_v<Element, T>)
+    return block;
+  else
+    return in_f32(block, width, buffer);
+}
+
+/// A tile of scores, in the elements in which it is multiplied once it is softmax or gradient: the tile
+/// itself or, in bf16, `buffer`.
+template <class Element>
+Element* tile_as(float* tile, float* buffer) {
+  if constexpr (std::is_same_v<Element, float>)
+    return tile;
+  else
+    return reinterpret_cast<Element*>(buffer);
+}
+
+/// body(T{}, Element{}): elements of the tensors, and of what is multiplied.
+template <class Body>
+std::unique_ptr<Kernel> for_attention_types(DType dtype, Body body) {
+  if (dtype == DType::f32) return body(float{}, float{});
+  return multiplies_bfloat16() ? body(Bfloat16{}, Bfloat16{}) : body(Bfloat16{}, float{});
 }
 
 /// Where sums for the block are kept in f32: in the block itself, or in `buffer`.

@@ -1,6 +1,5 @@
 #include "libalpa/kernels/cpu/attention_cpu.h"
 #include "libalpa/kernels/cpu/kernels_cpu.h"
-#include "libalpa/kernels/cpu/matrix_product_cpu.h"
 #include "libalpa/kernels/cpu/vector_math.h"
 
 namespace alpa::ops {
@@ -8,17 +7,19 @@ namespace {
 
 constexpr std::int64_t kTileStride = AttentionScratch::kKeyBlock;
 
-/// With p = softmax row and dp = the gradient of its entries: scores become p, dp becomes p * (dp - delta) *
-/// scale, the gradient of the products of query and key.
-void gradient_row(float* scores, float* dp, std::int64_t visible, std::int64_t count, float scale,
-                  float log_sum, float delta) {
+/// With p = softmax row and dp = the gradient of its entries: `weights` becomes p, `gradient` p * (dp -
+/// delta)
+/// * scale, the gradient of the products of query and key.
+template <class Element>
+void gradient_row(const float* scores, const float* dp, std::int64_t visible, std::int64_t count, float scale,
+                  float log_sum, float delta, Element* weights, Element* gradient) {
 #pragma omp simd
-  for (std::int64_t i = 0; i < visible; ++i) {
-    const float p = fast_exp(scores[i] * scale - log_sum);
-    scores[i] = p;
-    dp[i] = p * (dp[i] - delta) * scale;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float p = fast_exp_of_softmax(scores[i] * scale - log_sum);
+    const float d = p * (dp[i] - delta) * scale;
+    weights[i] = from_float<Element>(i < visible ? p : 0.0f);
+    gradient[i] = from_float<Element>(i < visible ? d : 0.0f);
   }
-  for (std::int64_t i = visible; i < count; ++i) scores[i] = dp[i] = 0.0f;
 }
 
 template <class T>
@@ -32,8 +33,8 @@ float dot(const T* x, const T* y, std::int64_t n) {
 /// attention_grad of one call, worked off in tasks. A task of a whole key head makes all three gradients from
 /// each tile of scores; where key heads are too few for the threads, one round of tasks makes the gradient of
 /// a block of queries each and a second one those of a block of keys, at the price of computing the scores
-/// twice.
-template <class T>
+/// twice. T: of the tensors, Element: of what is multiplied.
+template <class T, class Element>
 class Gradient {
  public:
   Gradient(const AttentionExtents& extents, const AttentionScratch& scratch, const KernelCall& call)
@@ -66,6 +67,7 @@ class Gradient {
   /// One worker's memory.
   struct Scratch {
     float *scores, *dp, *deltas, *log_sums, *query, *doutput, *key, *value, *dkey, *dvalue, *dquery;
+    Element *weights, *gradient;  ///< tiles of the softmax and of the scores' gradient
 
     Scratch(const AttentionScratch& s, float* own)
         : scores(own),
@@ -75,10 +77,13 @@ class Gradient {
           query(own + s.tiles + s.row_values),
           doutput(query + s.query_blocks / 2),
           key(query + s.query_blocks),
-          value(key + s.key_blocks / 4),
-          dkey(value + s.key_blocks / 4),
-          dvalue(dkey + s.key_blocks / 4),
-          dquery(key + s.key_blocks) {}
+          value(key + s.key_block),
+          dkey(key + s.key_values),
+          dvalue(dkey + s.key_block),
+          dquery(dkey + s.key_gradients),
+          weights(tile_as<Element>(scores, key)),
+          gradient(tile_as<Element>(dp, key) +
+                   (std::is_same_v<Element, float> ? 0 : kQueries * kTileStride)) {}
   };
 
   struct Head {
@@ -87,13 +92,13 @@ class Gradient {
 
   /// A block of queries with what belongs to them.
   struct Queries {
-    HeadRows<const float> query, doutput;
+    HeadRows<const Element> query, doutput;
     const float *deltas, *log_sums;
     std::int64_t position;  ///< of its first row
   };
 
   struct Keys {
-    HeadRows<const float> key, value;
+    HeadRows<const Element> key, value;
     std::int64_t first;
   };
 
@@ -119,8 +124,8 @@ class Gradient {
           for (std::int64_t r = begin; r < end; ++r)
             own.deltas[r] = dot(doutput.data + r * doutput.stride, output.data + r * output.stride, width);
         });
-    return {in_f32(query, e_.width, own.query), in_f32(doutput, e_.width, own.doutput), own.deltas, log_sums,
-            position_ + first};
+    return {rows_as<Element>(query, e_.width, own.query), rows_as<Element>(doutput, e_.width, own.doutput),
+            own.deltas, log_sums, position_ + first};
   }
 
   void begin(HeadRows<float> sums, HeadRows<T> target) const {
@@ -129,9 +134,9 @@ class Gradient {
 
   Keys load_keys(const Head& head, std::int64_t first, const Scratch& own) const {
     const auto rows = [&](std::size_t operand, float* buffer) {
-      return in_f32(head_rows(call_.operand<T>(operand), head.batch, e_.keys, e_.groups, e_.width, head.key,
-                              first, kKeys),
-                    e_.width, buffer);
+      return rows_as<Element>(head_rows(call_.operand<T>(operand), head.batch, e_.keys, e_.groups, e_.width,
+                                        head.key, first, kKeys),
+                              e_.width, buffer);
     };
     return {rows(2, own.key), rows(3, own.value), first};
   }
@@ -150,24 +155,25 @@ class Gradient {
       for (std::int64_t r = begin; r < end; ++r) {
         std::int64_t visible = e_.causal ? q.position + r + 1 - k.first : seen;
         visible = std::clamp(visible, std::int64_t{0}, seen);
-        gradient_row(own.scores + r * kTileStride, own.dp + r * kTileStride, visible, seen, e_.scale,
-                     q.log_sums[r], q.deltas[r]);
+        const std::int64_t row = r * kTileStride;
+        gradient_row(own.scores + row, own.dp + row, visible, seen, e_.scale, q.log_sums[r], q.deltas[r],
+                     own.weights + row, own.gradient + row);
       }
     });
     return seen;
   }
 
   void add_to_queries(const Keys& k, std::int64_t seen, const Scratch& own, HeadRows<float> dquery) const {
-    multiply({dquery.count, e_.width, seen}, {{false, kTileStride}, own.dp},
+    multiply({dquery.count, e_.width, seen}, {{false, kTileStride}, own.gradient},
              {{false, k.key.stride}, k.key.data}, 1.0f, {dquery.data, dquery.stride});
   }
 
   void add_to_keys(const Queries& q, std::int64_t seen, const Scratch& own, HeadRows<float> dkey,
                    HeadRows<float> dvalue) const {
     const ProductExtents extents{seen, e_.width, q.query.count};
-    multiply(extents, {{true, kTileStride}, own.dp}, {{false, q.query.stride}, q.query.data}, 1.0f,
+    multiply(extents, {{true, kTileStride}, own.gradient}, {{false, q.query.stride}, q.query.data}, 1.0f,
              {dkey.data, dkey.stride});
-    multiply(extents, {{true, kTileStride}, own.scores}, {{false, q.doutput.stride}, q.doutput.data}, 1.0f,
+    multiply(extents, {{true, kTileStride}, own.weights}, {{false, q.doutput.stride}, q.doutput.data}, 1.0f,
              {dvalue.data, dvalue.stride});
   }
 
@@ -254,10 +260,9 @@ std::unique_ptr<Kernel> attention_grad_cpu(const KernelShape& shape) {
   if (!types_match(shape, "tttttf->ttt")) return nullptr;
   const AttentionExtents extents(shape.operands[1], shape.operands[2], shape.attributes);
   const AttentionScratch scratch = attention_scratch({shape.operands, shape.attributes});
-  return for_type(shape.operands[0].dtype, [&](auto zero) {
-    using T = decltype(zero);
-    return host_kernel(
-        [extents, scratch](const KernelCall& call) { Gradient<T>(extents, scratch, call).run(); });
+  return for_attention_types(shape.operands[0].dtype, [&](auto zero, auto multiplied) {
+    using Made = Gradient<decltype(zero), decltype(multiplied)>;
+    return host_kernel([extents, scratch](const KernelCall& call) { Made(extents, scratch, call).run(); });
   });
 }
 

@@ -11,6 +11,12 @@
 #include "libalpa/kernels/cpu/dnnl_status.h"
 #include "libalpa/kernels/cpu/host_loops.h"
 
+// The bf16 twin of dnnl_sgemm. The library exports it, its headers leave it out.
+extern "C" dnnl_status_t dnnl_gemm_bf16bf16f32(char transa, char transb, dnnl_dim_t m, dnnl_dim_t n,
+                                               dnnl_dim_t k, float alpha, const std::uint16_t* a,
+                                               dnnl_dim_t lda, const std::uint16_t* b, dnnl_dim_t ldb,
+                                               float beta, float* c, dnnl_dim_t ldc);
+
 namespace alpa {
 namespace {
 
@@ -110,6 +116,19 @@ void multiply(const ProductExtents& e, const MatrixFactor& left, const MatrixFac
                    e.sum, 1.0f, left.data, left.layout.leading, right.data, right.layout.leading, keep,
                    result.data, result.leading),
         "multiply f32 matrices");
+}
+
+void multiply(const ProductExtents& e, const Bfloat16Factor& left, const Bfloat16Factor& right, float keep,
+              const ProductResult& result) {
+  check(dnnl_gemm_bf16bf16f32(left.layout.transposed ? 'T' : 'N', right.layout.transposed ? 'T' : 'N', e.rows,
+                              e.columns, e.sum, 1.0f, &left.data->bits, left.layout.leading,
+                              &right.data->bits, right.layout.leading, keep, result.data, result.leading),
+        "multiply bf16 matrices");
+}
+
+bool multiplies_bfloat16() {
+  // Each set of instructions has the bits of those that it includes.
+  return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
 }
 
 namespace {

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "libalpa/base/bfloat16.h"
 #include "libalpa/base/tensor_type.h"
 #include "libalpa/kernels/contraction.h"
 
@@ -15,6 +16,11 @@ struct ProductExtents {
 struct MatrixFactor {
   MatrixLayout layout;
   const float* data;
+};
+
+struct Bfloat16Factor {
+  MatrixLayout layout;
+  const Bfloat16* data;
 };
 
 /// Row-major, rows `leading` elements apart.
@@ -32,7 +38,14 @@ struct ProductResult {
 void multiply(const ProductExtents&, const MatrixFactor& left, const MatrixFactor& right, float keep,
               const ProductResult&);
 
-/// The same on all threads, each with a rectangle of the result; not from inside an OpenMP region.
+/// The same of bf16 matrices, where multiplies_bfloat16().
+void multiply(const ProductExtents&, const Bfloat16Factor& left, const Bfloat16Factor& right, float keep,
+              const ProductResult&);
+
+/// Whether the processor has instructions for products of bf16.
+bool multiplies_bfloat16();
+
+/// The f32 product on all threads, each with a rectangle of the result; not from inside an OpenMP region.
 void multiply_on_all_threads(const ProductExtents&, const MatrixFactor& left, const MatrixFactor& right,
                              float keep, const ProductResult&);
 
