@@ -112,7 +112,12 @@ struct OpDef {
   /// The ids are lengths: of this factor each sample has so many. Timings take all of it. Empty: they pick.
   std::string_view lengths_of = "";
 
-  /// Made by autodiff alone; model files may not name it.
+  /// "first second": does at once what these two do where the second has the first's result 0 as an operand,
+  /// and nothing else has it (`with_fused_operators`). Its operands are the first's and the second's others,
+  /// its results the second's and the first's others.
+  std::string_view fuses = "";
+
+  /// Made by autodiff and fusion alone; model files may not name it.
   bool internal = false;
 
   /// Draws random numbers while training and passes its operand through otherwise, and where its "rate" is 0.

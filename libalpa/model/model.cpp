@@ -6,6 +6,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/graph/autodiff.h"
+#include "libalpa/graph/fusion.h"
 #include "libalpa/model/check_names.h"
 #include "libalpa/model/expansion.h"
 #include "libalpa/model/reader.h"
@@ -128,7 +129,9 @@ Graph forward_graph(const ModelDefinition& model, std::int64_t samples, bool tra
 }
 
 Graph training_step_graph(const ModelDefinition& model, std::int64_t samples) {
-  return training_graph(forward_graph(model, samples, true), op_catalog(), model.training);
+  const OpCatalog ops = op_catalog();
+  const Graph forward = with_fused_operators(forward_graph(model, samples, true), ops);
+  return with_fused_operators(training_graph(forward, ops, model.training), ops);
 }
 
 }  // namespace alpa

@@ -25,22 +25,41 @@ ShardingRule bias_rule(const OpCall& call) {
   return parse_rule(names(0, rank) + ", " + names(rank - kept, rank) + "->" + names(0, rank), call.operands);
 }
 
+/// (dy, x, bias) -> dx, dbias
+ShardingRule bias_gradient_rule(const OpCall& call) {
+  const std::size_t rank = call.operands[0].shape.size(), kept = call.operands[2].shape.size();
+  const std::string all = names(0, rank), bias = names(rank - kept, rank);
+  return parse_rule(all + ", " + all + ", " + bias + "->" + all + ", " + bias, call.operands);
+}
+
 ShardingRule reduce_leading_rule(const OpCall& call) {
   const std::size_t rank = call.operands[0].shape.size();
   const auto kept = static_cast<std::size_t>(call.attributes.integer("keep"));
   return parse_rule(names(0, rank) + "->" + names(rank - kept, rank), call.operands);
 }
 
+std::int64_t column_sums(const Shape& shape, std::int64_t width) {
+  return column_sum_bytes(element_count(shape) / width, width);
+}
+
 std::int64_t leading_sums(const OpCall& call) {
   const Shape& shape = call.operands[0].shape;
   const Shape kept(shape.end() - call.attributes.integer("keep"), shape.end());
-  const std::int64_t width = element_count(kept);
-  return column_sum_bytes(element_count(shape) / width, width);
+  return column_sums(shape, element_count(kept));
+}
+
+std::int64_t bias_sums(const OpCall& call) {
+  return column_sums(call.operands[0].shape, element_count(call.operands[2].shape));
 }
 
 std::vector<ValueIndex> bias_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
   const auto kept = static_cast<std::int64_t>(g.type(node.operands[1]).shape.size());
   return {dy[0], g.add("reduce_leading", {dy[0]}, {{"keep", kept}}, node.name + ".grad1")};
+}
+
+std::vector<ValueIndex> bias_gelu_gradient(GraphBuilder& g, const Node& node,
+                                           std::span<const ValueIndex> dy) {
+  return g.add_all("bias_gelu_grad", {dy[0], node.operands[0], node.operands[1]}, {}, node.name + ".grad");
 }
 
 std::vector<ValueIndex> mul_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
@@ -127,6 +146,27 @@ constinit const OpDef gelu{
     .name = "gelu", .rule = "... -> ...", .flops_per_point = 20, .gradient = activation_gradient};
 constinit const OpDef gelu_grad{
     .name = "gelu_grad", .rule = "..., ... -> ...", .flops_per_point = 30, .internal = true};
+
+// gelu(x + bias), for which x is kept and neither the sum nor a gradient of it is written twice.
+constinit const OpDef bias_gelu{
+    .name = "bias_gelu",
+    .rule = "",
+    .make_rule = bias_rule,
+    .flops_per_point = 21,
+    .gradient = bias_gelu_gradient,
+    .fuses = "bias_add gelu",
+    .internal = true,
+};
+
+// (dy, x, bias) -> dx, dbias
+constinit const OpDef bias_gelu_grad{
+    .name = "bias_gelu_grad",
+    .rule = "",
+    .make_rule = bias_gradient_rule,
+    .flops_per_point = 32,
+    .cuda_workspace_bytes = bias_sums,
+    .internal = true,
+};
 
 // x * sigmoid(x)
 constinit const OpDef silu{

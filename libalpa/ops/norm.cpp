@@ -45,6 +45,16 @@ constinit const OpDef layer_norm_grad{
     .internal = true,
 };
 
+// (dy, x, gain, mean, 1/deviation, z) -> dx + z, dgain, dbias: z is what a residual hands on beside the norm.
+constinit const OpDef layer_norm_grad_add{
+    .name = "layer_norm_grad_add",
+    .rule = "... d, ... d, d, ..., ..., ... d -> ... d, d, d | whole d",
+    .flops_per_point = 15,
+    .cuda_workspace_bytes = [](const OpCall& call) { return 2 * gradient_sums(call); },
+    .fuses = "layer_norm_grad add",
+    .internal = true,
+};
+
 // (x, gain) -> y, 1/root-mean-square; attribute `epsilon`.
 constinit const OpDef rms_norm{
     .name = "rms_norm",
@@ -62,6 +72,16 @@ constinit const OpDef rms_norm_grad{
     .rule = "... d, ... d, d, ... -> ... d, d | whole d",
     .flops_per_point = 10,
     .cuda_workspace_bytes = gradient_sums,
+    .internal = true,
+};
+
+// (dy, x, gain, 1/rms, z) -> dx + z, dgain
+constinit const OpDef rms_norm_grad_add{
+    .name = "rms_norm_grad_add",
+    .rule = "... d, ... d, d, ..., ... d -> ... d, d | whole d",
+    .flops_per_point = 11,
+    .cuda_workspace_bytes = gradient_sums,
+    .fuses = "rms_norm_grad add",
     .internal = true,
 };
 

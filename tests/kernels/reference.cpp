@@ -74,6 +74,28 @@ Results bias_add(const Call& c) {
   return {y};
 }
 
+Results bias_gelu(const Call& c) {
+  Values y = c.in[0];
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] = gelu(y[i] + c.in[1][i % c.in[1].size()]);
+  return {y};
+}
+
+Results bias_gelu_grad(const Call& c) {
+  Values dx = c.in[0], dbias(c.in[2].size(), 0.0);
+  for (std::size_t i = 0; i < dx.size(); ++i) {
+    const std::size_t column = i % dbias.size();
+    dx[i] *= gelu_slope(c.in[1][i] + c.in[2][column]);
+    dbias[column] += dx[i];
+  }
+  return {dx, dbias};
+}
+
+/// Adds the last operand to result 0.
+Results with_last_added(const Call& c, Results results) {
+  for (std::size_t i = 0; i < results[0].size(); ++i) results[0][i] += c.in.back()[i];
+  return results;
+}
+
 Results reduce_leading(const Call& c) {
   std::size_t width = 1;
   const Shape& shape = c.types[0].shape;
@@ -98,73 +120,6 @@ Results dropout(const Call& c) {
     y[i] = u < static_cast<float>(rate) ? 0.0 : y[i] / (1 - rate);
   }
   return {y};
-}
-
-Results layer_norm(const Call& c) {
-  const std::size_t n = c.width(0), rows = c.in[0].size() / n;
-  Values y(c.in[0].size()), means, scales;
-  for (std::size_t r = 0; r < rows; ++r) {
-    double mean = 0, variance = 0;
-    for (std::size_t i = 0; i < n; ++i) mean += c.in[0][r * n + i] / static_cast<double>(n);
-    for (std::size_t i = 0; i < n; ++i)
-      variance += std::pow(c.in[0][r * n + i] - mean, 2) / static_cast<double>(n);
-    means.push_back(mean);
-    scales.push_back(1 / std::sqrt(variance + c.attributes.number("epsilon")));
-    for (std::size_t i = 0; i < n; ++i)
-      y[r * n + i] = (c.in[0][r * n + i] - mean) * scales[r] * c.in[1][i] + c.in[2][i];
-  }
-  return {y, means, scales};
-}
-
-Results layer_norm_grad(const Call& c) {
-  const std::size_t n = c.width(0), rows = c.in[0].size() / n;
-  Values dx(c.in[0].size()), dgain(n, 0.0), dbias(n, 0.0);
-  for (std::size_t r = 0; r < rows; ++r) {
-    const double mean = c.in[3][r], scale = c.in[4][r];
-    double mean_g = 0, mean_gh = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      const double dy = c.in[0][r * n + i], h = (c.in[1][r * n + i] - mean) * scale;
-      dgain[i] += dy * h;
-      dbias[i] += dy;
-      mean_g += dy * c.in[2][i] / static_cast<double>(n);
-      mean_gh += dy * c.in[2][i] * h / static_cast<double>(n);
-    }
-    for (std::size_t i = 0; i < n; ++i) {
-      const double h = (c.in[1][r * n + i] - mean) * scale;
-      dx[r * n + i] = scale * (c.in[0][r * n + i] * c.in[2][i] - mean_g - h * mean_gh);
-    }
-  }
-  return {dx, dgain, dbias};
-}
-
-Results rms_norm(const Call& c) {
-  const std::size_t n = c.width(0), rows = c.in[0].size() / n;
-  Values y(c.in[0].size()), scales;
-  for (std::size_t r = 0; r < rows; ++r) {
-    double square = 0;
-    for (std::size_t i = 0; i < n; ++i)
-      square += c.in[0][r * n + i] * c.in[0][r * n + i] / static_cast<double>(n);
-    scales.push_back(1 / std::sqrt(square + c.attributes.number("epsilon")));
-    for (std::size_t i = 0; i < n; ++i) y[r * n + i] = c.in[0][r * n + i] * scales[r] * c.in[1][i];
-  }
-  return {y, scales};
-}
-
-Results rms_norm_grad(const Call& c) {
-  const std::size_t n = c.width(0), rows = c.in[0].size() / n;
-  Values dx(c.in[0].size()), dgain(n, 0.0);
-  for (std::size_t r = 0; r < rows; ++r) {
-    const double scale = c.in[3][r];
-    double mean_gh = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      const double dy = c.in[0][r * n + i], h = c.in[1][r * n + i] * scale;
-      dgain[i] += dy * h;
-      mean_gh += dy * c.in[2][i] * h / static_cast<double>(n);
-    }
-    for (std::size_t i = 0; i < n; ++i)
-      dx[r * n + i] = scale * (c.in[0][r * n + i] * c.in[2][i] - c.in[1][r * n + i] * scale * mean_gh);
-  }
-  return {dx, dgain};
 }
 
 Results embedding(const Call& c) {
@@ -298,6 +253,8 @@ const std::map<std::string_view, std::function<Results(const Call&)>>& meanings(
       {"balance_loss", balance_loss_reference},
       {"balance_loss_grad", balance_loss_grad_reference},
       {"bias_add", bias_add},
+      {"bias_gelu", bias_gelu},
+      {"bias_gelu_grad", bias_gelu_grad},
       {"average_pool", average_pool_reference},
       {"average_pool_grad", average_pool_grad_reference},
       {"batch_norm", batch_norm_reference},
@@ -330,8 +287,9 @@ const std::map<std::string_view, std::function<Results(const Call&)>>& meanings(
        [](const Call& c) { return map2(c, [](double dy, double x) { return dy * gelu_slope(x); }); }},
       {"group_norm", group_norm_reference},
       {"group_norm_grad", group_norm_grad_reference},
-      {"layer_norm", layer_norm},
-      {"layer_norm_grad", layer_norm_grad},
+      {"layer_norm", layer_norm_reference},
+      {"layer_norm_grad", layer_norm_grad_reference},
+      {"layer_norm_grad_add", [](const Call& c) { return with_last_added(c, layer_norm_grad_reference(c)); }},
       {"gru", gru_reference},
       {"gru_grad", gru_grad_reference},
       {"lstm", lstm_reference},
@@ -347,8 +305,9 @@ const std::map<std::string_view, std::function<Results(const Call&)>>& meanings(
       {"relu", [](const Call& c) { return map1(c, [](double x) { return x > 0 ? x : 0; }); }},
       {"relu_grad",
        [](const Call& c) { return map2(c, [](double dy, double x) { return x > 0 ? dy : 0; }); }},
-      {"rms_norm", rms_norm},
-      {"rms_norm_grad", rms_norm_grad},
+      {"rms_norm", rms_norm_reference},
+      {"rms_norm_grad", rms_norm_grad_reference},
+      {"rms_norm_grad_add", [](const Call& c) { return with_last_added(c, rms_norm_grad_reference(c)); }},
       {"rotary", rotary_reference},
       {"row_max", row_max},
       {"row_sum_exp", row_sum_exp},

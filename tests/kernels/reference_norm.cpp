@@ -143,4 +143,71 @@ ReferenceResults batch_norm_grad_reference(const ReferenceCall& call) {
   return {dx};
 }
 
+ReferenceResults layer_norm_reference(const ReferenceCall& c) {
+  const std::size_t n = c.width(0), rows = c.in[0].size() / n;
+  Values y(c.in[0].size()), means, scales;
+  for (std::size_t r = 0; r < rows; ++r) {
+    double mean = 0, variance = 0;
+    for (std::size_t i = 0; i < n; ++i) mean += c.in[0][r * n + i] / static_cast<double>(n);
+    for (std::size_t i = 0; i < n; ++i)
+      variance += std::pow(c.in[0][r * n + i] - mean, 2) / static_cast<double>(n);
+    means.push_back(mean);
+    scales.push_back(1 / std::sqrt(variance + c.attributes.number("epsilon")));
+    for (std::size_t i = 0; i < n; ++i)
+      y[r * n + i] = (c.in[0][r * n + i] - mean) * scales[r] * c.in[1][i] + c.in[2][i];
+  }
+  return {y, means, scales};
+}
+
+ReferenceResults layer_norm_grad_reference(const ReferenceCall& c) {
+  const std::size_t n = c.width(0), rows = c.in[0].size() / n;
+  Values dx(c.in[0].size()), dgain(n, 0.0), dbias(n, 0.0);
+  for (std::size_t r = 0; r < rows; ++r) {
+    const double mean = c.in[3][r], scale = c.in[4][r];
+    double mean_g = 0, mean_gh = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const double dy = c.in[0][r * n + i], h = (c.in[1][r * n + i] - mean) * scale;
+      dgain[i] += dy * h;
+      dbias[i] += dy;
+      mean_g += dy * c.in[2][i] / static_cast<double>(n);
+      mean_gh += dy * c.in[2][i] * h / static_cast<double>(n);
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+      const double h = (c.in[1][r * n + i] - mean) * scale;
+      dx[r * n + i] = scale * (c.in[0][r * n + i] * c.in[2][i] - mean_g - h * mean_gh);
+    }
+  }
+  return {dx, dgain, dbias};
+}
+
+ReferenceResults rms_norm_reference(const ReferenceCall& c) {
+  const std::size_t n = c.width(0), rows = c.in[0].size() / n;
+  Values y(c.in[0].size()), scales;
+  for (std::size_t r = 0; r < rows; ++r) {
+    double square = 0;
+    for (std::size_t i = 0; i < n; ++i)
+      square += c.in[0][r * n + i] * c.in[0][r * n + i] / static_cast<double>(n);
+    scales.push_back(1 / std::sqrt(square + c.attributes.number("epsilon")));
+    for (std::size_t i = 0; i < n; ++i) y[r * n + i] = c.in[0][r * n + i] * scales[r] * c.in[1][i];
+  }
+  return {y, scales};
+}
+
+ReferenceResults rms_norm_grad_reference(const ReferenceCall& c) {
+  const std::size_t n = c.width(0), rows = c.in[0].size() / n;
+  Values dx(c.in[0].size()), dgain(n, 0.0);
+  for (std::size_t r = 0; r < rows; ++r) {
+    const double scale = c.in[3][r];
+    double mean_gh = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const double dy = c.in[0][r * n + i], h = c.in[1][r * n + i] * scale;
+      dgain[i] += dy * h;
+      mean_gh += dy * c.in[2][i] * h / static_cast<double>(n);
+    }
+    for (std::size_t i = 0; i < n; ++i)
+      dx[r * n + i] = scale * (c.in[0][r * n + i] * c.in[2][i] - c.in[1][r * n + i] * scale * mean_gh);
+  }
+  return {dx, dgain};
+}
+
 }  // namespace alpa

@@ -2,6 +2,9 @@
 """PyTorch's side of speed.py: trains one of its models on random data, prints the seconds of each step as JSON.
 
     tests/reference/speed_pytorch.py gpt|wide-resnet|moe [--precision f32|bf16] [--threads 2] [--steps 12]
+        [--rank 0 --ranks 2 --store FILE]
+
+With several ranks each has its part of the batch under DistributedDataParallel over gloo; they meet at FILE, and the first prints.
 
 Each model is written the way that PyTorch 1.13 runs fastest of those tried: images in oneDNN's order (channels_last, the
 fastest for bf16, is 10 % slower, PyTorch's own order 30 %), tokens brought to their experts and back as permutations of rows.
@@ -159,19 +162,20 @@ class WideResNet(nn.Module):
         return self.classes(x.mean((2, 3))), 0.0
 
 
-def step_seconds(model, precision, steps):
+def step_seconds(network, precision, steps, ranks):
+    model = nn.parallel.DistributedDataParallel(network) if ranks > 1 else network
     seconds = []
     for _ in range(steps):
-        inputs, targets = model.draw()
+        inputs, targets = network.draw()
         start = time.perf_counter()
         with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
             scores, balance = model(inputs)
         loss = F.cross_entropy(scores.float(), targets) + balance
-        model.optimizer.zero_grad(set_to_none=True)
+        network.optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        if model.clip:
-            nn.utils.clip_grad_norm_(model.parameters(), model.clip)
-        model.optimizer.step()
+        if network.clip:
+            nn.utils.clip_grad_norm_(network.parameters(), network.clip)
+        network.optimizer.step()
         loss.item()
         seconds.append(time.perf_counter() - start)
     return seconds
@@ -183,8 +187,17 @@ if __name__ == "__main__":
     parser.add_argument("--precision", default="f32", choices=["f32", "bf16"])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--rank", type=int, default=0)
+    parser.add_argument("--ranks", type=int, default=1)
+    parser.add_argument("--store")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    torch.manual_seed(1)
-    network = WideResNet if options.model == "wide-resnet" else Decoder
-    print(json.dumps(step_seconds(network(sizes_of(options.model)), options.precision, options.steps)))
+    torch.manual_seed(1 + options.rank)
+    size = sizes_of(options.model)
+    size["batch"] //= options.ranks
+    if options.ranks > 1:
+        torch.distributed.init_process_group("gloo", init_method=f"file://{options.store}", rank=options.rank, world_size=options.ranks)
+    network = (WideResNet if options.model == "wide-resnet" else Decoder)(size)
+    seconds = step_seconds(network, options.precision, options.steps, options.ranks)
+    if options.rank == 0:
+        print(json.dumps(seconds))

@@ -111,7 +111,11 @@ std::unique_ptr<Kernel> relu_grad_cpu(const KernelShape& shape) {
   return map_pairs(shape, [](float dy, float x) { return x > 0.0f ? dy : 0.0f; });
 }
 
-std::unique_ptr<Kernel> bias_add_cpu(const KernelShape& shape) {
+namespace {
+
+/// y[r, c] = f(x[r, c] + bias[c])
+template <class Function>
+std::unique_ptr<Kernel> map_with_bias(const KernelShape& shape, Function f) {
   if (!types_match(shape, "tt->t")) return nullptr;
   const std::int64_t width = element_count(shape.operands[1].shape);
   const std::int64_t rows = element_count(shape.operands[0].shape) / width;
@@ -126,11 +130,21 @@ std::unique_ptr<Kernel> bias_add_cpu(const KernelShape& shape) {
           T* to = y + r * width;
 #pragma omp simd
           for (std::int64_t c = 0; c < width; ++c)
-            to[c] = from_float<T>(to_float(row[c]) + to_float(bias[c]));
+            to[c] = from_float<T>(f(to_float(row[c]) + to_float(bias[c])));
         }
       });
     });
   });
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> bias_add_cpu(const KernelShape& shape) {
+  return map_with_bias(shape, [](float x) { return x; });
+}
+
+std::unique_ptr<Kernel> bias_gelu_cpu(const KernelShape& shape) {
+  return map_with_bias(shape, [](float x) { return x * gelu_gate(x); });
 }
 
 namespace {
@@ -153,6 +167,33 @@ void add_rows(const T* x, std::int64_t begin, std::int64_t end, std::int64_t wid
 }
 
 }  // namespace
+
+std::unique_ptr<Kernel> bias_gelu_grad_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "ttt->tt")) return nullptr;
+  const std::int64_t width = element_count(shape.operands[2].shape);
+  const std::int64_t rows = element_count(shape.operands[0].shape) / width;
+  return for_type(shape.operands[0].dtype, [=](auto zero) {
+    using T = decltype(zero);
+    return host_kernel([=, sums = PieceSums(rows, width)](const KernelCall& call) mutable {
+      const T *dy = call.operand<T>(0), *x = call.operand<T>(1), *bias = call.operand<T>(2);
+      T* dx = call.result<T>(0);
+      for_pieces(rows, sums.count(), [=, &sums](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+        float* dbias = sums.cleared(piece);
+        for (std::int64_t r = begin; r < end; ++r) {
+          const T *from = dy + r * width, *row = x + r * width;
+          T* to = dx + r * width;
+#pragma omp simd
+          for (std::int64_t c = 0; c < width; ++c) {
+            const float gradient = to_float(from[c]) * gelu_slope(to_float(row[c]) + to_float(bias[c]));
+            to[c] = from_float<T>(gradient);
+            dbias[c] += gradient;
+          }
+        }
+      });
+      sums.finish(0, width, call.result<T>(1), false);
+    });
+  });
+}
 
 std::unique_ptr<Kernel> reduce_leading_cpu(const KernelShape& shape) {
   if (!types_match(shape, "t->a")) return nullptr;

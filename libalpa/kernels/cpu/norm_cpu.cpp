@@ -35,10 +35,10 @@ void layer_norm_row(const T* x, const T* gain, const T* bias, float mean, float 
 }
 
 /// With h = (x - mean) * scale and g = dy * gain: dx = scale * (g - mean(g) - h * mean(g h)); the sums over
-/// rows of dy * h and dy go to `dgain` and `dbias`.
-template <class T>
+/// rows of dy * h and dy go to `dgain` and `dbias`. dx[i] = to(i, gradient).
+template <class T, class To>
 void layer_norm_grad_row(const T* dy, const T* x, const T* gain, float mean, float scale, std::int64_t n,
-                         T* dx, float* dgain, float* dbias) {
+                         T* dx, float* dgain, float* dbias, const To& to) {
   float sum = 0, product = 0;
 #pragma omp simd reduction(+ : sum, product)
   for (std::int64_t i = 0; i < n; ++i) {
@@ -53,14 +53,14 @@ void layer_norm_grad_row(const T* dy, const T* x, const T* gain, float mean, flo
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
     const float h = (to_float(x[i]) - mean) * scale;
-    dx[i] = from_float<T>(scale * (to_float(dy[i]) * to_float(gain[i]) - mean_g - h * mean_gh));
+    dx[i] = from_float<T>(to(i, scale * (to_float(dy[i]) * to_float(gain[i]) - mean_g - h * mean_gh)));
   }
 }
 
 /// As layer_norm_grad_row without mean and bias.
-template <class T>
+template <class T, class To>
 void rms_norm_grad_row(const T* dy, const T* x, const T* gain, float scale, std::int64_t n, T* dx,
-                       float* dgain) {
+                       float* dgain, const To& to) {
   float product = 0;
 #pragma omp simd reduction(+ : product)
   for (std::int64_t i = 0; i < n; ++i) {
@@ -72,7 +72,7 @@ void rms_norm_grad_row(const T* dy, const T* x, const T* gain, float scale, std:
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
     const float h = to_float(x[i]) * scale;
-    dx[i] = from_float<T>(scale * (to_float(dy[i]) * to_float(gain[i]) - h * mean_gh));
+    dx[i] = from_float<T>(to(i, scale * (to_float(dy[i]) * to_float(gain[i]) - h * mean_gh)));
   }
 }
 
@@ -103,27 +103,78 @@ std::unique_ptr<Kernel> layer_norm_cpu(const KernelShape& shape) {
   });
 }
 
-std::unique_ptr<Kernel> layer_norm_grad_cpu(const KernelShape& shape) {
-  if (!types_match(shape, "tttff->ttt")) return nullptr;
+namespace {
+
+/// The gradient itself, or with another added to it, of a row of `n` from `first` on.
+struct Alone {
+  float operator()(std::int64_t, float gradient) const { return gradient; }
+};
+template <class T>
+struct With {
+  const T* other;
+  float operator()(std::int64_t i, float gradient) const { return gradient + to_float(other[i]); }
+};
+
+std::unique_ptr<Kernel> layer_norm_gradient(const KernelShape& shape, bool adds) {
   const Rows rows = rows_of(shape.operands[0]);
   return for_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return host_kernel([=, sums = PieceSums(rows.count, 2 * rows.width)](const KernelCall& call) mutable {
       const T *dy = call.operand<T>(0), *x = call.operand<T>(1), *gain = call.operand<T>(2);
       const float *means = call.operand<float>(3), *scales = call.operand<float>(4);
+      const T* other = adds ? call.operand<T>(5) : nullptr;
       T* dx = call.result<T>(0);
       const std::int64_t n = rows.width;
       for_pieces(rows.count, sums.count(),
                  [=, &sums](std::int64_t piece, std::int64_t begin, std::int64_t end) {
                    float* dgain = sums.cleared(piece);
-                   for (std::int64_t r = begin; r < end; ++r)
-                     layer_norm_grad_row(dy + r * n, x + r * n, gain, means[r], scales[r], n, dx + r * n,
-                                         dgain, dgain + n);
+                   for (std::int64_t r = begin; r < end; ++r) {
+                     const auto row = [&](const auto& to) {
+                       layer_norm_grad_row(dy + r * n, x + r * n, gain, means[r], scales[r], n, dx + r * n,
+                                           dgain, dgain + n, to);
+                     };
+                     other ? row(With<T>{other + r * n}) : row(Alone{});
+                   }
                  });
       sums.finish(0, n, call.result<T>(1), false);
       sums.finish(n, n, call.result<T>(2), false);
     });
   });
+}
+
+std::unique_ptr<Kernel> rms_norm_gradient(const KernelShape& shape, bool adds) {
+  const Rows rows = rows_of(shape.operands[0]);
+  return for_type(shape.operands[0].dtype, [=](auto zero) {
+    using T = decltype(zero);
+    return host_kernel([=, sums = PieceSums(rows.count, rows.width)](const KernelCall& call) mutable {
+      const T *dy = call.operand<T>(0), *x = call.operand<T>(1), *gain = call.operand<T>(2);
+      const float* scales = call.operand<float>(3);
+      const T* other = adds ? call.operand<T>(4) : nullptr;
+      T* dx = call.result<T>(0);
+      const std::int64_t n = rows.width;
+      for_pieces(rows.count, sums.count(),
+                 [=, &sums](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+                   float* dgain = sums.cleared(piece);
+                   for (std::int64_t r = begin; r < end; ++r) {
+                     const auto row = [&](const auto& to) {
+                       rms_norm_grad_row(dy + r * n, x + r * n, gain, scales[r], n, dx + r * n, dgain, to);
+                     };
+                     other ? row(With<T>{other + r * n}) : row(Alone{});
+                   }
+                 });
+      sums.finish(0, n, call.result<T>(1), false);
+    });
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> layer_norm_grad_cpu(const KernelShape& shape) {
+  return types_match(shape, "tttff->ttt") ? layer_norm_gradient(shape, false) : nullptr;
+}
+
+std::unique_ptr<Kernel> layer_norm_grad_add_cpu(const KernelShape& shape) {
+  return types_match(shape, "tttfft->ttt") ? layer_norm_gradient(shape, true) : nullptr;
 }
 
 std::unique_ptr<Kernel> rms_norm_cpu(const KernelShape& shape) {
@@ -154,24 +205,11 @@ std::unique_ptr<Kernel> rms_norm_cpu(const KernelShape& shape) {
 }
 
 std::unique_ptr<Kernel> rms_norm_grad_cpu(const KernelShape& shape) {
-  if (!types_match(shape, "tttf->tt")) return nullptr;
-  const Rows rows = rows_of(shape.operands[0]);
-  return for_type(shape.operands[0].dtype, [=](auto zero) {
-    using T = decltype(zero);
-    return host_kernel([=, sums = PieceSums(rows.count, rows.width)](const KernelCall& call) mutable {
-      const T *dy = call.operand<T>(0), *x = call.operand<T>(1), *gain = call.operand<T>(2);
-      const float* scales = call.operand<float>(3);
-      T* dx = call.result<T>(0);
-      const std::int64_t n = rows.width;
-      for_pieces(rows.count, sums.count(),
-                 [=, &sums](std::int64_t piece, std::int64_t begin, std::int64_t end) {
-                   float* dgain = sums.cleared(piece);
-                   for (std::int64_t r = begin; r < end; ++r)
-                     rms_norm_grad_row(dy + r * n, x + r * n, gain, scales[r], n, dx + r * n, dgain);
-                 });
-      sums.finish(0, n, call.result<T>(1), false);
-    });
-  });
+  return types_match(shape, "tttf->tt") ? rms_norm_gradient(shape, false) : nullptr;
+}
+
+std::unique_ptr<Kernel> rms_norm_grad_add_cpu(const KernelShape& shape) {
+  return types_match(shape, "tttft->tt") ? rms_norm_gradient(shape, true) : nullptr;
 }
 
 }  // namespace alpa::ops

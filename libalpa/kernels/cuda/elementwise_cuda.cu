@@ -24,13 +24,15 @@ __device__ inline std::int64_t remainder_of(std::int64_t i, std::int64_t n) {
   return (i | n) >> 32 == 0 ? static_cast<std::uint32_t>(i) % static_cast<std::uint32_t>(n) : i % n;
 }
 
-template <class T>
-__global__ void add_bias(std::int64_t count, std::int64_t width, const T* x, const T* bias, T* y) {
+/// y = f(x, bias)
+template <class T, class Function>
+__global__ void map_with_bias(Function f, std::int64_t count, std::int64_t width, const T* x, const T* bias,
+                              T* y) {
   constexpr int together = kVector<T>;
   for_vectors<together>(share_of_grid(), count,
                         rows_are_vectors<together>(width, x, bias, y) ? 0 : kNoVectors,
                         [=](std::int64_t i, auto n) {
-                          store(y + i, each(Sum{}, load<n>(x + i), load<n>(bias + remainder_of(i, width))));
+                          store(y + i, each(f, load<n>(x + i), load<n>(bias + remainder_of(i, width))));
                         });
 }
 
@@ -78,6 +80,31 @@ struct GeluGrad {
   __device__ float operator()(float dy, float x) const {
     const float gate = gelu_gate(x);
     return dy * (gate + x * gate * (1.0f - gate) * (kGeluSlope + 3.0f * kGeluCube * x * x));
+  }
+};
+
+struct BiasGelu {
+  __device__ float operator()(float x, float bias) const { return Gelu{}(x + bias); }
+};
+
+/// Writes the gradient of x while it sums that of the bias.
+template <class T>
+struct BiasGeluGrad {
+  static constexpr int kSums = 1, kColumns = kVector<T>;
+  std::int64_t width;
+  const T *dy, *x, *bias;
+  T* dx;
+
+  __device__ bool rows_are_vectors() const {
+    return alpa::rows_are_vectors<kColumns>(width, dy, x, bias, dx);
+  }
+  template <int N>
+  __device__ void add(std::int64_t row, std::int64_t column, Floats<N>* sums) const {
+    const std::int64_t at = row * width + column;
+    const auto gradient = each([](float d, float value, float b) { return GeluGrad{}(d, value + b); },
+                               load<N>(dy + at), load<N>(x + at), load<N>(bias + column));
+    store(dx + at, gradient);
+    sums[0] = each(Sum{}, sums[0], gradient);
   }
 };
 
@@ -157,16 +184,42 @@ std::unique_ptr<Kernel> relu_grad_cuda(Device&, const KernelShape& shape) {
   return map_pairs(shape, ReluGrad{});
 }
 
-std::unique_ptr<Kernel> bias_add_cuda(Device&, const KernelShape& shape) {
+namespace {
+
+template <class Function>
+std::unique_ptr<Kernel> with_bias(const KernelShape& shape, Function f) {
   if (!types_match(shape, "tt->t")) return nullptr;
   const std::int64_t count = element_count(shape.operands[0].shape),
                      width = element_count(shape.operands[1].shape);
   return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
-      launch(stream, grid_for_vectors<kVector<T>>(count), kThreads, add_bias<T>, count, width,
-             call.operand<T>(0), call.operand<T>(1), call.result<T>(0));
+      launch(stream, grid_for_vectors<kVector<T>>(count), kThreads, map_with_bias<T, Function>, f, count,
+             width, call.operand<T>(0), call.operand<T>(1), call.result<T>(0));
     });
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> bias_add_cuda(Device&, const KernelShape& shape) { return with_bias(shape, Sum{}); }
+std::unique_ptr<Kernel> bias_gelu_cuda(Device&, const KernelShape& shape) {
+  return with_bias(shape, BiasGelu{});
+}
+
+std::unique_ptr<Kernel> bias_gelu_grad_cuda(Device&, const KernelShape& shape) {
+  if (!types_match(shape, "ttt->tt")) return nullptr;
+  const std::int64_t width = element_count(shape.operands[2].shape);
+  const std::int64_t rows = element_count(shape.operands[0].shape) / width;
+  return for_float_type(shape.operands[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return cuda_kernel(
+        [=, sums = DeviceColumnSums(rows, width)](const KernelCall& call, cudaStream_t stream) {
+          sums.run(stream,
+                   BiasGeluGrad<T>{width, call.operand<T>(0), call.operand<T>(1), call.operand<T>(2),
+                                   call.result<T>(0)},
+                   false, call.workspace, call.result<T>(1));
+        });
   });
 }
 

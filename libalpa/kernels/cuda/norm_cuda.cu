@@ -46,23 +46,30 @@ __global__ void rms_norm_row(std::int64_t n, float epsilon, const T* x, const T*
 }
 
 /// With h = (x - mean) * scale and g = dy * gain: dx = scale * (g - mean(g) - h * mean(g h)). `means` null:
-/// RMS norm, which has neither a mean of x nor one of g.
+/// RMS norm, which has neither a mean of x nor one of g. `other`, unless null, is added to dx.
 template <class T>
 __global__ void norm_grad_row(std::int64_t n, const T* dy, const T* x, const T* gain, const float* means,
-                              const float* scales, T* dx) {
+                              const float* scales, const T* other, T* dx) {
   const std::int64_t row = blockIdx.x;
   dy += row * n;
   x += row * n;
   dx += row * n;
-  const RowOfVectors<kVector<T>> elements(n, dy, x, gain, dx);
+  if (other) other += row * n;
+  const RowOfVectors<kVector<T>> elements(n, dy, x, gain, other ? other : x, dx);
   const float mean = means ? means[row] : 0.0f, scale = scales[row];
   const auto h = [=](float value) { return (value - mean) * scale; };
   const auto width = static_cast<float>(n);
   const float mean_g = means ? elements.sum([](float d, float g) { return d * g; }, dy, gain) / width : 0.0f;
   const float mean_gh =
       elements.sum([=](float d, float g, float value) { return d * g * h(value); }, dy, gain, x) / width;
-  elements.map([=](float d, float g, float value) { return scale * (d * g - mean_g - h(value) * mean_gh); },
-               dx, dy, gain, x);
+  const auto gradient = [=](float d, float g, float value) {
+    return scale * (d * g - mean_g - h(value) * mean_gh);
+  };
+  if (other)
+    elements.map([=](float d, float g, float value, float z) { return gradient(d, g, value) + z; }, dx, dy,
+                 gain, x, other);
+  else
+    elements.map(gradient, dx, dy, gain, x);
 }
 
 /// The gradient of the gain and, with kSums = 2, that of the bias.
@@ -100,21 +107,40 @@ std::unique_ptr<Kernel> layer_norm_cuda(Device&, const KernelShape& shape) {
   });
 }
 
-std::unique_ptr<Kernel> layer_norm_grad_cuda(Device&, const KernelShape& shape) {
-  if (!types_match(shape, "tttff->ttt")) return nullptr;
+namespace {
+
+/// Operands are dy, x, gain, the means of a layer norm, the scales and, where it adds, what is added.
+std::unique_ptr<Kernel> norm_gradient(const KernelShape& shape, bool has_means, bool adds) {
   const Rows rows = rows_of(shape.operands[0]);
+  const std::size_t scales_at = has_means ? 4 : 3;
   return for_float_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return cuda_kernel(
-        [rows, sums = DeviceColumnSums(rows.count, rows.width)](const KernelCall& call, cudaStream_t stream) {
+        [=, sums = DeviceColumnSums(rows.count, rows.width)](const KernelCall& call, cudaStream_t stream) {
           const T *dy = call.operand<T>(0), *x = call.operand<T>(1);
-          const float *means = call.operand<float>(3), *scales = call.operand<float>(4);
+          const float *means = has_means ? call.operand<float>(3) : nullptr,
+                      *scales = call.operand<float>(scales_at);
+          const T* other = adds ? call.operand<T>(scales_at + 1) : nullptr;
           launch(stream, blocks_of(rows.count), threads_for_row<kVector<T>>(rows.width), norm_grad_row<T>,
-                 rows.width, dy, x, call.operand<T>(2), means, scales, call.result<T>(0));
-          sums.run(stream, GainAndBias<T, 2>{rows.width, dy, x, means, scales}, false, call.workspace,
-                   call.result<T>(1), call.result<T>(2));
+                 rows.width, dy, x, call.operand<T>(2), means, scales, other, call.result<T>(0));
+          if (has_means)
+            sums.run(stream, GainAndBias<T, 2>{rows.width, dy, x, means, scales}, false, call.workspace,
+                     call.result<T>(1), call.result<T>(2));
+          else
+            sums.run(stream, GainAndBias<T, 1>{rows.width, dy, x, means, scales}, false, call.workspace,
+                     call.result<T>(1));
         });
   });
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> layer_norm_grad_cuda(Device&, const KernelShape& shape) {
+  return types_match(shape, "tttff->ttt") ? norm_gradient(shape, true, false) : nullptr;
+}
+
+std::unique_ptr<Kernel> layer_norm_grad_add_cuda(Device&, const KernelShape& shape) {
+  return types_match(shape, "tttfft->ttt") ? norm_gradient(shape, true, true) : nullptr;
 }
 
 std::unique_ptr<Kernel> rms_norm_cuda(Device&, const KernelShape& shape) {
@@ -132,20 +158,11 @@ std::unique_ptr<Kernel> rms_norm_cuda(Device&, const KernelShape& shape) {
 }
 
 std::unique_ptr<Kernel> rms_norm_grad_cuda(Device&, const KernelShape& shape) {
-  if (!types_match(shape, "tttf->tt")) return nullptr;
-  const Rows rows = rows_of(shape.operands[0]);
-  return for_float_type(shape.operands[0].dtype, [&](auto zero) {
-    using T = decltype(zero);
-    return cuda_kernel(
-        [rows, sums = DeviceColumnSums(rows.count, rows.width)](const KernelCall& call, cudaStream_t stream) {
-          const T *dy = call.operand<T>(0), *x = call.operand<T>(1);
-          const float *means = nullptr, *scales = call.operand<float>(3);
-          launch(stream, blocks_of(rows.count), threads_for_row<kVector<T>>(rows.width), norm_grad_row<T>,
-                 rows.width, dy, x, call.operand<T>(2), means, scales, call.result<T>(0));
-          sums.run(stream, GainAndBias<T, 1>{rows.width, dy, x, means, scales}, false, call.workspace,
-                   call.result<T>(1));
-        });
-  });
+  return types_match(shape, "tttf->tt") ? norm_gradient(shape, false, false) : nullptr;
+}
+
+std::unique_ptr<Kernel> rms_norm_grad_add_cuda(Device&, const KernelShape& shape) {
+  return types_match(shape, "tttft->tt") ? norm_gradient(shape, false, true) : nullptr;
 }
 
 }  // namespace alpa::ops
