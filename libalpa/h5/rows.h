@@ -12,7 +12,7 @@ class Error;
 
 /// A dataset of numbers that is long in its first dimension, read some rows at a time, in an HDF5 file from
 /// anywhere (no `format` is asked for). The file is looked through first, as H5Reader does, and stays open.
-/// Every failure is an Error(input).
+/// Every failure is an Error(input). One caller at a time.
 class H5Rows {
  public:
   /// `dataset` is its path, e.g. "/tokens"; `hint` says what would be right where it is missing.
@@ -25,6 +25,13 @@ class H5Rows {
   bool is_integer() const;
   bool is_bytes() const;  ///< integers of 8 bits without sign
 
+  /// Whether the rows lie in the file as they are, not compressed: then read() asks the system for them, and
+  /// HDF5, which only one thread of the process may use, for nothing.
+  bool is_plain() const;
+
+  /// Host memory that reading holds, at most.
+  std::int64_t held_bytes() const;
+
   /// An error about this dataset, with the hint of the constructor.
   Error error(const std::string& problem) const;
 
@@ -35,7 +42,8 @@ class H5Rows {
   void read(std::int64_t first, std::int64_t count, std::uint8_t* into) const;  ///< quick where is_bytes()
 
  private:
-  void read(std::int64_t first, std::int64_t count, std::int64_t memory_type, void* into) const;
+  template <class Number>
+  void read_as(std::int64_t memory_type, std::int64_t first, std::int64_t count, Number* into) const;
 
   struct Open;
   std::unique_ptr<Open> open_;
