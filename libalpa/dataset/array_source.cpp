@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/float_types.h"
@@ -26,41 +27,80 @@ class Hdf5Arrays final : public ArraySource {
  public:
   Hdf5Arrays(const std::string& path, std::vector<ArrayInput> inputs)
       : ArraySource(std::move(inputs)), path_(path) {
-    std::int64_t most = 0;
-    for (const ArrayInput& input : this->inputs()) {
-      arrays_.push_back(open(input));
-      most = std::max(most, element_count(input.row.shape));
-    }
-    numbers_.resize(static_cast<std::size_t>(most));
+    for (const ArrayInput& input : this->inputs()) arrays_.push_back(open(input));
+    numbers_.resize(most_numbers_at_once(this->inputs()));
+    ids_.resize(numbers_.size());
     bytes_.resize(numbers_.size());
   }
 
   std::int64_t rows() const override { return arrays_[0].extent()[0]; }
 
-  void read(std::size_t index, std::int64_t row, std::span<std::byte> into) override {
-    const ArrayInput& input = inputs()[index];
-    const H5Rows& array = arrays_[index];
-    const auto count = static_cast<std::size_t>(element_count(input.row.shape));
-    if (input.row.dtype == DType::i32) {
-      auto* const ids = reinterpret_cast<std::int32_t*>(into.data());
-      array.read(row, 1, ids);
-      check(input, row, {ids, count});
-      return;
+  bool can_read_ahead() const override { return std::ranges::all_of(arrays_, &H5Rows::is_plain); }
+
+  std::int64_t held_bytes() const override {
+    auto bytes =
+        static_cast<std::int64_t>(numbers_.size() * (sizeof numbers_[0] + sizeof ids_[0] + sizeof bytes_[0]));
+    for (const H5Rows& array : arrays_) bytes += array.held_bytes();
+    return bytes;
+  }
+
+  void read(std::size_t index, std::span<const std::int64_t> rows, std::span<std::byte> into) override {
+    order_.resize(rows.size());
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    std::ranges::sort(order_, {}, [&](std::size_t i) { return rows[i]; });
+    const std::size_t row_elements = elements_of(inputs()[index]),
+                      most = std::max<std::size_t>(numbers_.size() / row_elements, 1);
+    for (std::size_t begin = 0, end = 0; begin < order_.size(); begin = end) {
+      end = begin + 1;  // rows that follow each other in the file are read together
+      while (end < order_.size() && end - begin < most && rows[order_[end]] == rows[order_[end - 1]] + 1)
+        ++end;
+      read_together(index, rows[order_[begin]], std::span(order_).subspan(begin, end - begin), into);
     }
-    const std::span<float> numbers(numbers_.data(), count);
-    if (array.is_bytes()) {  // HDF5 takes several times as long to make numbers of them
-      array.read(row, 1, bytes_.data());
-      std::transform(bytes_.data(), bytes_.data() + count, numbers.begin(),
-                     [](std::uint8_t byte) { return static_cast<float>(byte) / 255; });
-    } else {
-      array.read(row, 1, numbers.data());
-    }
-    store(numbers, input.row.dtype, into);
   }
 
   std::string description() const override { return fmt::format("'{}', {} samples", path_, rows()); }
 
  private:
+  static std::size_t elements_of(const ArrayInput& input) {
+    return static_cast<std::size_t>(element_count(input.row.shape));
+  }
+
+  /// Of rows read together: some, so that they are few enough to stay in the cache of the processor.
+  static std::size_t most_numbers_at_once(const std::vector<ArrayInput>& inputs) {
+    std::size_t most = 1 << 16;
+    for (const ArrayInput& input : inputs) most = std::max(most, elements_of(input));
+    return most;
+  }
+
+  /// Rows from `first` on; row i goes to place places[i] of `into`.
+  void read_together(std::size_t index, std::int64_t first, std::span<const std::size_t> places,
+                     std::span<std::byte> into) {
+    const ArrayInput& input = inputs()[index];
+    const H5Rows& array = arrays_[index];
+    const std::size_t row_elements = elements_of(input), count = places.size() * row_elements;
+    const auto rows = static_cast<std::int64_t>(places.size());
+    const auto row_bytes = static_cast<std::size_t>(byte_count(input.row));
+    const auto place = [&](std::size_t i) { return into.subspan(places[i] * row_bytes, row_bytes); };
+    if (input.row.dtype == DType::i32) {
+      array.read(first, rows, ids_.data());
+      for (std::size_t i = 0; i < places.size(); ++i) {
+        const std::span<const std::int32_t> row = std::span(ids_).subspan(i * row_elements, row_elements);
+        check(input, first + static_cast<std::int64_t>(i), row);
+        std::ranges::copy(std::as_bytes(row), place(i).begin());
+      }
+      return;
+    }
+    if (array.is_bytes()) {  // HDF5 takes several times as long to make numbers of them
+      array.read(first, rows, bytes_.data());
+      std::transform(bytes_.data(), bytes_.data() + count, numbers_.begin(),
+                     [](std::uint8_t byte) { return static_cast<float>(byte) / 255; });
+    } else {
+      array.read(first, rows, numbers_.data());
+    }
+    for (std::size_t i = 0; i < places.size(); ++i)
+      store(std::span(numbers_).subspan(i * row_elements, row_elements), input.row.dtype, place(i));
+  }
+
   H5Rows open(const ArrayInput& input) const {
     const bool ids = input.row.dtype == DType::i32;
     const std::string wanted = fmt::format("{} of [samples{}]", ids ? "integers" : "numbers",
@@ -89,8 +129,11 @@ class Hdf5Arrays final : public ArraySource {
 
   std::string path_;
   std::vector<H5Rows> arrays_;
-  std::vector<float> numbers_;       ///< of the row at hand
-  std::vector<std::uint8_t> bytes_;  ///< likewise
+  // Of the rows at hand, those of an input of that type.
+  std::vector<float> numbers_;
+  std::vector<std::int32_t> ids_;
+  std::vector<std::uint8_t> bytes_;
+  std::vector<std::size_t> order_;  ///< of the rows that are read, those first that lie first
 };
 
 class SyntheticArrays final : public ArraySource {
@@ -103,8 +146,22 @@ class SyntheticArrays final : public ArraySource {
   }
 
   std::int64_t rows() const override { return rows_; }
+  std::int64_t held_bytes() const override {
+    return static_cast<std::int64_t>(numbers_.size() * sizeof numbers_[0]);
+  }
 
-  void read(std::size_t index, std::int64_t row, std::span<std::byte> into) override {
+  void read(std::size_t index, std::span<const std::int64_t> rows, std::span<std::byte> into) override {
+    const auto row_bytes = static_cast<std::size_t>(byte_count(inputs()[index].row));
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      read_row(index, rows[i], into.subspan(i * row_bytes, row_bytes));
+  }
+
+  std::string description() const override { return fmt::format("synthetic data, {} samples", rows_); }
+
+ private:
+  static constexpr std::uint64_t kIds = 0x696473, kOwn = 0x6f776e << 8, kPattern = 0x706174 << 8;
+
+  void read_row(std::size_t index, std::int64_t row, std::span<std::byte> into) {
     const ArrayInput& input = inputs()[index];
     const std::int64_t count = element_count(input.row.shape);
     if (input.row.dtype == DType::i32) {
@@ -116,11 +173,6 @@ class SyntheticArrays final : public ArraySource {
     draw(index, row, numbers);
     store(numbers, input.row.dtype, into);
   }
-
-  std::string description() const override { return fmt::format("synthetic data, {} samples", rows_); }
-
- private:
-  static constexpr std::uint64_t kIds = 0x696473, kOwn = 0x6f776e << 8, kPattern = 0x706174 << 8;
 
   /// Means of the sample's own numbers and of those that all samples of its kind have in common.
   void draw(std::size_t index, std::int64_t row, std::span<float> numbers) const {

@@ -28,9 +28,17 @@ class ArraySource {
 
   virtual std::int64_t rows() const = 0;
 
-  /// A row of the array of inputs()[input], in that input's type. Throws Error(input) where it is not
-  /// readable or holds what the model cannot take.
-  virtual void read(std::size_t input, std::int64_t row, std::span<std::byte> into) = 0;
+  /// As of a TokenSource.
+  virtual bool can_read_ahead() const { return true; }
+  virtual std::int64_t held_bytes() const { return 0; }
+
+  /// Rows of the array of inputs()[input], in any order, one after another in that input's type. Throws
+  /// Error(input) where one is not readable or holds what the model cannot take. One caller at a time.
+  virtual void read(std::size_t input, std::span<const std::int64_t> rows, std::span<std::byte> into) = 0;
+
+  void read(std::size_t input, std::int64_t row, std::span<std::byte> into) {
+    read(input, std::span(&row, 1), into);
+  }
 
   virtual std::string description() const = 0;  ///< for the log
 

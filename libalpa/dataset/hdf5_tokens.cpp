@@ -17,6 +17,8 @@ class Hdf5Tokens final : public TokenSource {
       throw rows_.error("expected one dimension of integers");
   }
 
+  bool can_read_ahead() const override { return rows_.is_plain(); }
+  std::int64_t held_bytes() const override { return rows_.held_bytes(); }
   std::int64_t size() const override { return rows_.extent()[0]; }
   void read(std::int64_t first, std::span<std::int32_t> into) const override {
     rows_.read(first, static_cast<std::int64_t>(into.size()), into.data());

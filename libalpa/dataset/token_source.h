@@ -15,9 +15,16 @@ class TokenSource {
 
   virtual std::int64_t size() const = 0;
 
-  /// Tokens [first, first + into.size()), which must exist. Ids that do not fit 32 bits become the nearest
-  /// that does, so that check_tokens() finds them. Throws Error(run_time) or Error(input) where a file cannot
-  /// be read any more.
+  /// Whether read() may run on a thread of its own: it asks the system for bytes of files, or draws tokens,
+  /// and does not use HDF5, which is for one thread alone.
+  virtual bool can_read_ahead() const { return true; }
+
+  /// Host memory that read() holds, at most.
+  virtual std::int64_t held_bytes() const { return 0; }
+
+  /// Tokens [first, first + into.size()), which must exist. One caller at a time. Ids that do not fit 32 bits
+  /// become the nearest that does, so that check_tokens() finds them. Throws Error(run_time) or Error(input)
+  /// where a file cannot be read any more.
   virtual void read(std::int64_t first, std::span<std::int32_t> into) const = 0;
 
   /// For the log, e.g. "text 'poems.txt', 163817 tokens (its bytes)".
