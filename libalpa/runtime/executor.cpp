@@ -24,8 +24,8 @@ struct Executor::State {
   std::vector<std::pair<Lane, std::unique_ptr<Stream>>> lanes;  ///< the compute lane first
   std::unique_ptr<DeviceMemory> arena, host_arena;
   std::unique_ptr<DeviceMemory> staging;        ///< scalars on their way to the host
-  std::unique_ptr<DeviceMemory> input_staging;  ///< StepInputs, then the samples that they point to
-  std::vector<std::span<const std::byte>> staged_samples;
+  std::unique_ptr<DeviceMemory> input_staging;  ///< StepInputs
+  StepSamples samples;
   std::vector<std::unique_ptr<Communicator>> axes, further_channels;
   std::vector<Communicator*> channels;  ///< the world first
   std::optional<EmulatedClock> clock;
@@ -98,29 +98,10 @@ struct Executor::State {
 
   void* address(const Buffer& buffer) const { return static_cast<std::byte*>(arena->data()) + buffer.offset; }
 
-  void allocate_input_staging() {
-    std::int64_t bytes = sizeof(StepInputs);
-    for (const Input& input : graph.inputs)
-      if (input.is_of_samples()) {
-        staged_samples.emplace_back();
-        bytes += byte_count(value_of(graph, input.value).type) * programs[0]->micro_batches;
-      }
-    input_staging = device.allocate_staging(bytes);
-  }
-
   /// The inputs in memory from which the device copies while the host goes on.
   const StepInputs& staged(const StepInputs& inputs) {
-    auto* const staged = new (input_staging->data()) StepInputs(inputs);
-    auto* next = reinterpret_cast<std::byte*>(staged + 1);
-    assert(inputs.samples.size() == staged_samples.size());
-    for (std::size_t i = 0; i < inputs.samples.size(); ++i) {
-      assert(next + inputs.samples[i].size() <=
-             static_cast<std::byte*>(input_staging->data()) + input_staging->bytes());
-      staged_samples[i] = {next, inputs.samples[i].size()};
-      next = std::copy(inputs.samples[i].begin(), inputs.samples[i].end(), next);
-    }
-    staged->samples = staged_samples;
-    return *staged;
+    assert(inputs.samples.size() == samples.size());
+    return *new (input_staging->data()) StepInputs(inputs);
   }
 
   /// CUDA loads a kernel when it is first queued, and may want an idle device for it, which a device that
@@ -149,7 +130,8 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
   s.make_communicators();
   s.lanes.emplace_back(Lane{}, device.make_stream());
   s.staging = device.allocate_staging(64);
-  s.allocate_input_staging();
+  s.input_staging = device.allocate_staging(sizeof(StepInputs));
+  s.samples = step_samples(graph, s.programs, s.place, s.coordinate);
   s.metric_sums.resize(graph.metrics.size());
   std::int64_t bytes = 0, host_bytes = 0;
   for (std::size_t p = 0; p < s.programs.size(); ++p) {
@@ -167,6 +149,7 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
   s.context.world = &world;
   s.context.channels = &s.channels;
   s.context.axes = &s.axes;
+  s.context.samples = &s.samples;
   s.context.point = {seed, 0, 0, true};
   s.context.clock = costs ? &*s.clock : nullptr;
   for (std::size_t p = 0; p < s.programs.size(); ++p)
@@ -180,6 +163,10 @@ Executor::~Executor() = default;
 std::int64_t Executor::arena_bytes() const { return state_->arena->bytes(); }
 
 MeshIndex Executor::mesh() const { return state_->place; }
+
+Device& Executor::device() const { return state_->device; }
+
+const StepSamples& Executor::samples() const { return state_->samples; }
 
 std::vector<StateTile> Executor::state_tiles() const {
   const State& s = *state_;

@@ -12,6 +12,7 @@
 #include "libalpa/kernels/kernel.h"
 #include "libalpa/program/order/simulate.h"
 #include "libalpa/program/program.h"
+#include "libalpa/program/step_samples.h"
 #include "libalpa/runtime/step_inputs.h"
 
 namespace alpa {
@@ -44,6 +45,8 @@ class Executor {
 
   std::int64_t arena_bytes() const;
   MeshIndex mesh() const;  ///< of this rank
+  Device& device() const;
+  const StepSamples& samples() const;  ///< that this rank takes in a step
 
   std::vector<StateTile> state_tiles() const;
   /// Host copies of a tile's bytes; blocks until done.

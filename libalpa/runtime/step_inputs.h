@@ -7,9 +7,10 @@
 
 namespace alpa {
 
-/// What a step is fed. Samples of the whole step, the same on every rank; host memory that outlives the call.
+/// What a step is fed on a rank; host memory that outlives the call.
 struct StepInputs {
-  /// Of each input of samples, in the graph's order: the whole batch, a row per sample.
+  /// Of each input of samples, in the graph's order, what the rank takes of it: Executor::samples(). GPUs
+  /// copy it at full rate from memory of Device::allocate_staging().
   std::span<const std::span<const std::byte>> samples;
   float loss_scale = 1;  ///< as InputKind::loss_scale
   UpdateScalars update_scalars;

@@ -52,28 +52,29 @@ class LoadStep : public PreparedInstruction {
   }
 
   void begin(const StepContext& rank) override {
-    const StepInputs& in = *rank.inputs;
-    const void* host = nullptr;
     switch (kind_) {
       case InputKind::tokens:
       case InputKind::targets:
-      case InputKind::data: {
-        const std::span<const std::byte> batch = in.samples[sample_input_];
-        assert((rank.micro_batch + 1) * to_.bytes() <= static_cast<std::int64_t>(batch.size()));
-        host = batch.data() + rank.micro_batch * to_.bytes();
-        break;
-      }
+      case InputKind::data:
+        return load_samples(rank);
       case InputKind::loss_scale:
-        host = &in.loss_scale;
-        break;
+        return rank.stream->copy_to_device(to_.at(rank), &rank.inputs->loss_scale, to_.bytes());
       case InputKind::update_scalars:
-        host = &in.update_scalars;
-        break;
+        return rank.stream->copy_to_device(to_.at(rank), &rank.inputs->update_scalars, to_.bytes());
     }
-    rank.stream->copy_to_device(to_.at(rank), host, to_.bytes());
   }
 
  private:
+  /// The rows that this device reads; the others of the buffer mean nothing.
+  void load_samples(const StepContext& rank) const {
+    const InputSamples& own = (*rank.samples)[sample_input_];
+    const std::span<const std::byte> samples = rank.inputs->samples[sample_input_];
+    assert(std::ssize(samples) == own.bytes());
+    rank.stream->copy_to_device(static_cast<std::byte*>(to_.at(rank)) + own.first_row * own.row_bytes,
+                                samples.data() + rank.micro_batch * own.micro_batch_bytes(),
+                                own.micro_batch_bytes());
+  }
+
   InputKind kind_;
   std::ptrdiff_t sample_input_;  ///< index in StepInputs::samples
   BufferAddress to_;

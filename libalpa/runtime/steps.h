@@ -8,6 +8,7 @@
 #include "libalpa/kernels/kernel.h"
 #include "libalpa/kernels/make_kernel.h"
 #include "libalpa/program/program.h"
+#include "libalpa/program/step_samples.h"
 #include "libalpa/runtime/emulated_clock.h"
 #include "libalpa/runtime/step_inputs.h"
 
@@ -22,6 +23,7 @@ struct StepContext {
   const std::vector<Communicator*>* channels = nullptr;        ///< of StageTransfers
   std::vector<std::unique_ptr<Communicator>>* axes = nullptr;  ///< of this rank's mesh
   const StepInputs* inputs = nullptr;
+  const StepSamples* samples = nullptr;  ///< that the inputs have
   RunPoint point;
   int micro_batch = -1;
   std::string_view now;            ///< the instruction, for messages

@@ -17,7 +17,7 @@ std::vector<std::int64_t> gather_numbers(Communicator& control, Stream& stream, 
   return all;
 }
 
-std::string check_memory(const Program& training, const Graph& graph, std::int64_t arena_bytes,
+std::string check_memory(const Program& training, std::int64_t arena_bytes, std::int64_t input_bytes,
                          const TrainRanks& ranks, int ranks_on_node, Stream& control_stream) {
   const auto least_of_ranks = [&](const Device& device, int sharing) {
     const auto all =
@@ -36,8 +36,8 @@ std::string check_memory(const Program& training, const Graph& graph, std::int64
                 fmt::format("the plan takes {} per rank{}, {} is there", bytes_text(arena_bytes), beside,
                             bytes_text(there)),
                 "plan with a smaller memory in the cluster, with more micro-batches, or for more ranks");
-  ProcessMemory process = process_memory(training, graph, shared ? arena_bytes : 0);
-  if (emulated) process = {exchanged_bytes(training), 0, process.batch};
+  ProcessMemory process = process_memory(training, shared ? arena_bytes : 0, input_bytes);
+  if (emulated) process = {exchanged_bytes(training), 0, input_bytes};
   return memory_shortfall(process, on_node);
 }
 

@@ -21,14 +21,10 @@ double free_bytes(const std::filesystem::path& folder) {
 
 }  // namespace
 
-ProcessMemory process_memory(const Program& training, const Graph& graph, std::int64_t arena) {
-  ProcessMemory memory;
-  memory.arena = arena;
+ProcessMemory process_memory(const Program& training, std::int64_t arena, std::int64_t input) {
+  ProcessMemory memory{arena, 0, input};
   for (const MeshProgram& stage : training.meshes)
     memory.states = std::max(memory.states, stage.memory.parameters + stage.memory.optimizer);
-  for (const Input& input : graph.inputs)
-    if (input.is_of_samples())
-      memory.batch += 2 * training.micro_batches * byte_count(value_of(graph, input.value).type);
   return memory;
 }
 
@@ -59,9 +55,9 @@ std::string memory_shortfall(const ProcessMemory& memory, std::int64_t there) {
   if (memory.total() <= there) return "";
   return fmt::format(
       "a rank takes {} of its node's memory (arena {}, its states once more while a checkpoint is written or "
-      "read {}, the samples of a step {}), {} is there for each",
+      "read {}, samples {}), {} is there for each",
       bytes_text(memory.total()), bytes_text(memory.arena), bytes_text(memory.states),
-      bytes_text(memory.batch), bytes_text(there));
+      bytes_text(memory.input), bytes_text(there));
 }
 
 std::int64_t saves_left(std::int64_t done, std::int64_t total, std::int64_t every) {

@@ -15,12 +15,12 @@ namespace alpa {
 struct ProcessMemory {
   std::int64_t arena = 0;   ///< the largest of a rank; 0 where it is in the memory of a GPU
   std::int64_t states = 0;  ///< its tiles once more, while a checkpoint is written or read
-  std::int64_t batch = 0;   ///< the samples of a step, as they are read and as they are fed
-  std::int64_t total() const { return arena + states + batch; }
+  std::int64_t input = 0;   ///< the samples of a step, and those that are read ahead (ReadAhead::bytes)
+  std::int64_t total() const { return arena + states + input; }
 };
 
-/// Of the rank that takes most. `arena` as above.
-ProcessMemory process_memory(const Program& training, const Graph&, std::int64_t arena);
+/// Of the rank that takes most. `arena` and `input` as above.
+ProcessMemory process_memory(const Program& training, std::int64_t arena, std::int64_t input);
 
 /// What messages, collectives and conversions touch of the arena of the rank that most is touched of, in
 /// bytes: a rank on an emulated device takes no more of its host.

@@ -31,23 +31,10 @@ StepRunner::StepRunner(const Graph& graph, Executor& executor, BatchReader& trai
       held_out_(held_out),
       options_(options),
       scale_(first_loss_scale(options)),
-      of_model_(metrics()) {
-  for (const Input& input : graph.inputs) {
-    if (!input.is_of_samples()) continue;
+      of_model_(metrics()),
+      samples_(executor.device(), executor.samples(), training) {
+  for (const Input& input : graph.inputs)
     if (input.kind == InputKind::tokens) tokens_ = options.sequence;
-    const std::int64_t micro_batches = options.batch / graph.samples;
-    batch_.emplace_back(
-        static_cast<std::size_t>(byte_count(value_of(graph, input.value).type) * micro_batches));
-  }
-  to_fill_ = {batch_.begin(), batch_.end()};
-  filled_ = {batch_.begin(), batch_.end()};
-}
-
-StepInputs StepRunner::fill(Split split, std::int64_t first_sample) {
-  reader(split).fill(split, first_sample, to_fill_);
-  StepInputs inputs;
-  inputs.samples = filled_;
-  return inputs;
 }
 
 double StepRunner::target_count(Split split, std::int64_t first_sample) const {
@@ -73,10 +60,12 @@ std::optional<LossScale> StepRunner::loss_scale() const {
   return options_.precision == Precision::f16 ? std::optional(scale_) : std::nullopt;
 }
 
-StepMetrics StepRunner::train(std::int64_t steps_done, std::int64_t first_sample) {
+StepMetrics StepRunner::train(std::int64_t steps_done, std::int64_t first_sample,
+                              std::optional<std::int64_t> next) {
   const Stopwatch watch;
   StepMetrics m;
-  StepInputs inputs = fill(Split::training, first_sample);
+  StepInputs inputs;
+  inputs.samples = samples_.training(first_sample, next);
   m.data_s = watch.seconds();
   const double targets = target_count(Split::training, first_sample);
   inputs.loss_scale = static_cast<float>(scale_.factor / targets);
@@ -113,7 +102,8 @@ std::optional<Evaluation> StepRunner::evaluate(std::int64_t steps_done, std::int
   Evaluation evaluation{0, metrics()};
   double targets = 0;
   for (std::int64_t b = 0; b < batches; ++b) {
-    StepInputs inputs = fill(Split::held_out, b * options_.batch);
+    StepInputs inputs;
+    inputs.samples = samples_.read(held_out_, Split::held_out, b * options_.batch);
     inputs.step = steps_done;
     const StepResult result = executor_.run(inputs, 1);
     evaluation.loss += result.loss_sum;

@@ -8,6 +8,7 @@
 #include "libalpa/runtime/executor.h"
 #include "libalpa/trainer/batch_reader.h"
 #include "libalpa/trainer/metrics.h"
+#include "libalpa/trainer/read_ahead.h"
 
 namespace alpa {
 
@@ -18,10 +19,12 @@ class StepRunner {
   StepRunner(const Graph& graph, Executor& executor, BatchReader& training, BatchReader& held_out,
              const TrainingOptions& options);
 
-  /// The step after `steps_done` steps, on the samples from `first_sample` on. Throws Error(non_finite) where
-  /// the loss or the gradient's norm is, and no smaller loss scale can help. Sets what is known of the step
+  /// The step after `steps_done` steps, on the samples from `first_sample` on; those from `next` on, of the
+  /// step after it, are read meanwhile. Throws Error(non_finite) where the loss or the gradient's norm is,
+  /// and no smaller loss scale can help, and what reading the samples throws. Sets what is known of the step
   /// alone: no FLOPs, peak or memory.
-  StepMetrics train(std::int64_t steps_done, std::int64_t first_sample);
+  StepMetrics train(std::int64_t steps_done, std::int64_t first_sample,
+                    std::optional<std::int64_t> next = std::nullopt);
 
   /// As the last step left it, or to go on from; nullopt where the precision needs none.
   std::optional<LossScale> loss_scale() const;
@@ -33,7 +36,6 @@ class StepRunner {
 
  private:
   BatchReader& reader(Split split) const { return split == Split::training ? training_ : held_out_; }
-  StepInputs fill(Split, std::int64_t first_sample);
   std::vector<NamedNumber> metrics() const;  ///< of the graph, all 0
   void add_metrics(const StepResult&, std::vector<NamedNumber>& to) const;
   void make_means(double targets, double steps, std::vector<NamedNumber>& sums) const;
@@ -44,11 +46,9 @@ class StepRunner {
   BatchReader &training_, &held_out_;
   const TrainingOptions& options_;
   LossScale scale_;
-  std::vector<NamedNumber> of_model_;               ///< of the last step
-  std::int64_t tokens_ = 0;                         ///< of a sample; 0 where samples are no tokens
-  std::vector<std::vector<std::byte>> batch_;       ///< of each input of samples
-  std::vector<std::span<std::byte>> to_fill_;       ///< the same
-  std::vector<std::span<const std::byte>> filled_;  ///< the same
+  std::vector<NamedNumber> of_model_;  ///< of the last step
+  std::int64_t tokens_ = 0;            ///< of a sample; 0 where samples are no tokens
+  ReadAhead samples_;
 };
 
 }  // namespace alpa

@@ -34,6 +34,15 @@ class Hiding {
   std::int64_t sequence_;
 };
 
+/// The first row of a micro-batch that either has, and the end of those that either has.
+std::pair<std::int64_t, std::int64_t> rows_of_both(const InputSamples& a, const InputSamples& b) {
+  if (a.rows == 0 || b.rows == 0) {
+    const InputSamples& one = a.rows == 0 ? b : a;
+    return {one.first_row, one.first_row + one.rows};
+  }
+  return {std::min(a.first_row, b.first_row), std::max(a.first_row + a.rows, b.first_row + b.rows)};
+}
+
 }  // namespace
 
 TokenBatches::TokenBatches(const TokenSource& source, const SampleOrder& order,
@@ -44,7 +53,8 @@ TokenBatches::TokenBatches(const TokenSource& source, const SampleOrder& order,
       vocabulary_(vocabulary),
       mask_token_(options.mask_token < 0 ? vocabulary - 1 : options.mask_token),
       hiding_key_(philox_key(static_cast<std::uint64_t>(options.seed), hash64("masked tokens"))),
-      window_(static_cast<std::size_t>(order.sequence() + 1)) {
+      window_(static_cast<std::size_t>(order.sequence() + 1)),
+      targets_(window_.size() - 1) {
   if (objective_ == Objective::masked && mask_token_ >= vocabulary)
     throw Error(ErrorKind::input,
                 fmt::format("[training] mask_token is {}, but the ids that the model takes are 0 to {}",
@@ -52,38 +62,40 @@ TokenBatches::TokenBatches(const TokenSource& source, const SampleOrder& order,
                 "an id of the model's vocabulary, or -1 for its last");
 }
 
-void TokenBatches::fill(Split split, std::int64_t first_sample, std::span<std::int32_t> tokens,
-                        std::span<std::int32_t> targets) {
-  const auto sequence = static_cast<std::size_t>(order().sequence());
-  assert(tokens.size() == targets.size() && tokens.size() % sequence == 0);
-  for (std::size_t i = 0; i * sequence < tokens.size(); ++i) {
-    const std::int64_t sample = first_sample + static_cast<std::int64_t>(i);
-    const std::int64_t start = order().window_start(split, sample);
-    source_.read(start, window_);
-    check_tokens(source_, start, window_, vocabulary_);
-    const auto sample_tokens = tokens.subspan(i * sequence, sequence);
-    const auto sample_targets = targets.subspan(i * sequence, sequence);
-    std::copy_n(window_.begin(), sequence, sample_tokens.begin());
-    if (objective_ == Objective::masked)
-      hide(split, sample, sample_tokens, sample_targets);
-    else
-      std::copy_n(window_.begin() + 1, sequence, sample_targets.begin());
-  }
-}
-
-void TokenBatches::fill(Split split, std::int64_t first_sample, std::span<const std::span<std::byte>> into) {
-  assert(into.size() == 2 && "tokens and targets");
-  const auto ids = [](std::span<std::byte> bytes) {
-    return std::span(reinterpret_cast<std::int32_t*>(bytes.data()), bytes.size() / sizeof(std::int32_t));
+void TokenBatches::fill(Split split, std::int64_t first_sample, const StepSamples& samples,
+                        std::span<const std::span<std::byte>> into) {
+  assert(into.size() == 2 && samples.size() == 2 && "tokens and targets");
+  const auto copy = [&](std::size_t input, std::int64_t micro_batch, std::int64_t row,
+                        std::span<const std::int32_t> values) {
+    const InputSamples& own = samples[input];
+    if (row < own.first_row || row >= own.first_row + own.rows) return;
+    const std::int64_t place = micro_batch * own.rows + row - own.first_row;
+    std::ranges::copy(std::as_bytes(values), into[input].begin() + place * own.row_bytes);
   };
-  fill(split, first_sample, ids(into[0]), ids(into[1]));
+  const auto [first_row, end_row] = rows_of_both(samples[0], samples[1]);
+  for (std::int64_t m = 0; m < samples[0].micro_batches; ++m)
+    for (std::int64_t row = first_row; row < end_row; ++row) {
+      make(split, first_sample + m * samples[0].micro_batch_samples + row);
+      copy(0, m, row, tokens());
+      copy(1, m, row, targets_);
+    }
 }
 
-void TokenBatches::hide(Split split, std::int64_t sample, std::span<std::int32_t> tokens,
-                        std::span<std::int32_t> targets) const {
+void TokenBatches::make(Split split, std::int64_t sample) {
+  const std::int64_t start = order().window_start(split, sample);
+  source_.read(start, window_);
+  check_tokens(source_, start, window_, vocabulary_);
+  if (objective_ == Objective::masked)
+    hide(split, sample);
+  else
+    std::copy(window_.begin() + 1, window_.end(), targets_.begin());
+}
+
+void TokenBatches::hide(Split split, std::int64_t sample) {
+  const std::span<std::int32_t> tokens = this->tokens();
   const Hiding hiding(hiding_key_, split, sample, order().sequence());
   const auto hide_at = [&](std::size_t position, const PhiloxBlock& drawn) {
-    targets[position] = tokens[position];
+    targets_[position] = tokens[position];
     const float way = philox_uniform(drawn.word[1]);
     const std::int64_t other = (drawn.word[2] * (vocabulary_ - 1)) >> 32;  // of all but the mask token
     if (way < 0.8f)
@@ -93,7 +105,7 @@ void TokenBatches::hide(Split split, std::int64_t sample, std::span<std::int32_t
   };
   bool any = false;
   for (std::size_t position = 0; position < tokens.size(); ++position) {
-    targets[position] = -1;
+    targets_[position] = -1;
     const PhiloxBlock drawn = hiding.draw(static_cast<std::int64_t>(position));
     if (!Hiding::is_chosen(drawn)) continue;
     hide_at(position, drawn);

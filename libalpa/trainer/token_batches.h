@@ -21,28 +21,30 @@ class TokenBatches final : public BatchReader {
   TokenBatches(const TokenSource& source, const SampleOrder& order, const TrainingOptions& options,
                std::int64_t vocabulary);
 
-  /// Fills both with the samples from `first_sample` on, each span i32[samples x sequence] in row-major
-  /// order. Throws Error(input) at a token that the model has no id for.
-  void fill(Split split, std::int64_t first_sample, std::span<std::int32_t> tokens,
-            std::span<std::int32_t> targets);
-
-  void fill(Split split, std::int64_t first_sample, std::span<const std::span<std::byte>> into) override;
+  /// The inputs are tokens and targets, each i32[samples x sequence] in row-major order.
+  void fill(Split split, std::int64_t first_sample, const StepSamples& samples,
+            std::span<const std::span<std::byte>> into) override;
 
   /// Those that are not -1.
   std::int64_t target_count(Split split, std::int64_t first_sample, std::int64_t samples) const override;
 
+  bool can_read_ahead() const override { return source_.can_read_ahead(); }
+  std::int64_t held_bytes() const override { return source_.held_bytes(); }
   std::string description() const override { return source_.description(); }
   std::int64_t length() const override { return source_.size(); }
 
  private:
-  void hide(Split split, std::int64_t sample, std::span<std::int32_t> tokens,
-            std::span<std::int32_t> targets) const;
+  void make(Split split, std::int64_t sample);  ///< the sample at hand
+  void hide(Split split, std::int64_t sample);
 
   const TokenSource& source_;
   Objective objective_;
   std::int64_t vocabulary_, mask_token_;
   std::uint64_t hiding_key_;
-  std::vector<std::int32_t> window_;  ///< the sample at hand
+  // Of the sample at hand.
+  std::span<std::int32_t> tokens() { return std::span(window_).first(targets_.size()); }
+  std::vector<std::int32_t> window_;
+  std::vector<std::int32_t> targets_;
 };
 
 }  // namespace alpa

@@ -74,9 +74,9 @@ class Run {
     if (is_emulated()) check_emulation();
     introduce();
     check_element_types(ranks_.device, graph_);
-    shortfall(
-        check_memory(training_, graph_, arena_bytes(), ranks_, settings_.ranks_on_node, *control_stream_),
-        "fewer ranks on a node, more memory for the job (srun --mem), or a plan for more ranks");
+    shortfall(check_memory(training_, arena_bytes(), input_bytes(), ranks_, settings_.ranks_on_node,
+                           *control_stream_),
+              "fewer ranks on a node, more memory for the job (srun --mem), or a plan for more ranks");
     if (!settings_.dry_run) first_rank([&] { files_.emplace(settings_.run_dir, provenance_, log_); });
     const std::filesystem::path checkpoint = resume_point();
     first_rank(
@@ -136,6 +136,10 @@ class Run {
         count_text(options_.batch, "sample"),
         data_.tokens ? " of " + count_text(options_.sequence, "token") : "",
         count_text(data_.reader->order().windows(Split::training), data_.tokens ? "window" : "sample")));
+    log_.info(fmt::format("input: {} of host memory per rank at most, {}", bytes_text(input_bytes()),
+                          data_.reader->can_read_ahead()
+                              ? "read ahead while a step runs"
+                              : "read before each step, as HDF5 has to unpack it"));
     if (evaluation_data_) log_.info(fmt::format("evaluations: {}", held_out_reader().description()));
     const std::int64_t held_out = held_out_reader().order().windows(Split::held_out);
     if (settings_.evaluate_every > 0 && !is_emulated() && held_out < options_.batch)
@@ -151,6 +155,15 @@ class Run {
     for (const Program* program : {&training_, &evaluation_})
       for (const MeshProgram& stage : program->meshes) most = std::max(most, stage.memory.total);
     return most;
+  }
+
+  /// Host memory for the samples of a rank, at most.
+  std::int64_t input_bytes() const {
+    const Program* const programs[] = {&training_, &evaluation_};
+    std::int64_t most = 0;
+    for (const StepSamples& samples : step_samples_of_devices(graph_, programs))
+      most = std::max(most, ReadAhead::bytes(samples, *data_.reader));
+    return most + (evaluation_data_ ? evaluation_data_->reader->held_bytes() : 0);
   }
 
   /// A run may come to its end all the same: others give memory and disk space back. A dry run is to say no.
@@ -201,8 +214,9 @@ class Run {
   int dry_run() {
     first_rank([&] { check_disk(); });
     log_.info(fmt::format(
-        "dry run: plan, data, memory ({} per rank) and disk space are in order; nothing was written",
-        bytes_text(arena_bytes())));
+        "dry run: plan, data, memory ({} per rank, and {} for samples) and disk space are in order; nothing "
+        "was written",
+        bytes_text(arena_bytes()), bytes_text(input_bytes())));
     return 0;
   }
 
@@ -254,9 +268,11 @@ class Run {
   }
 
   StepMetrics train_step() {
-    StepMetrics m = steps_->train(step_, samples_);
+    const std::int64_t next = samples_ + options_.batch;
+    StepMetrics m =
+        steps_->train(step_, samples_, step_ + 1 < total_steps_ ? std::optional(next) : std::nullopt);
     ++step_;
-    samples_ += options_.batch;
+    samples_ = next;
     recent_.add(m.step_s);
     m.emulated = is_emulated();
     m.flops = flops_;

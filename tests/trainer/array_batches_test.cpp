@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/trainer/own_samples.h"
+
 namespace alpa {
 namespace {
 
@@ -23,7 +25,7 @@ TEST(ArrayBatches, HoldTheRowsOfTheirSamplesInOrder) {
   std::vector<std::int32_t> labels(4);
   const std::span<std::byte> into[] = {std::as_writable_bytes(std::span(images)),
                                        std::as_writable_bytes(std::span(labels))};
-  batches.fill(Split::training, 8, into);
+  batches.fill(Split::training, 8, whole_batch(4, {6 * 4, 4}), into);
   for (std::int64_t i = 0; i < 4; ++i) {
     const std::int64_t at = batches.order().window_start(Split::training, 8 + i);
     EXPECT_LT(at, batches.order().windows(Split::training));

@@ -6,6 +6,7 @@
 
 #include "libalpa/runtime/executor.h"
 #include "libalpa/trainer/step_runner.h"
+#include "tests/trainer/own_samples.h"
 #include "tests/trainer/tiny_training.h"
 
 // The trainer against PyTorch: programs, the executor and what StepRunner feeds it, from PyTorch's weights on
@@ -28,10 +29,14 @@ class ReferenceBatches final : public BatchReader {
       targets_.push_back(static_cast<std::int64_t>(reference.targets(step, batch_)));
   }
 
-  void fill(Split, std::int64_t first_sample, std::span<const std::span<std::byte>> into) override {
-    for (std::size_t i = 0; i < into.size(); ++i)
-      std::ranges::copy(std::span(inputs_[i]).subspan(step_of(first_sample) * into[i].size(), into[i].size()),
-                        into[i].begin());
+  void fill(Split, std::int64_t first_sample, const StepSamples& samples,
+            std::span<const std::span<std::byte>> into) override {
+    std::vector<std::span<const std::byte>> batch;
+    for (const std::vector<std::byte>& input : inputs_)
+      batch.push_back(std::as_bytes(std::span(input))
+                          .subspan(step_of(first_sample) * input.size() / kSteps, input.size() / kSteps));
+    const OwnSamples own(samples, batch);
+    for (std::size_t i = 0; i < into.size(); ++i) std::ranges::copy(own.spans()[i], into[i].begin());
   }
 
   std::int64_t target_count(Split, std::int64_t first_sample, std::int64_t) const override {

@@ -11,6 +11,7 @@
 #include "libalpa/runtime/executor.h"
 #include "tests/support/small_plans.h"
 #include "tests/support/tensor_values.h"
+#include "tests/trainer/own_samples.h"
 
 namespace alpa {
 namespace {
@@ -86,7 +87,8 @@ Outcome one_step(int ranks, const std::string& role) {
     const std::span<const std::byte> samples[] = {std::as_bytes(std::span(tokens)),
                                                   std::as_bytes(std::span(targets))};
     StepInputs inputs;
-    inputs.samples = samples;
+    const OwnSamples own(executor.samples(), samples);
+    inputs.samples = own.spans();
     inputs.loss_scale = 1.0f / static_cast<float>(tokens.size());
     inputs.update_scalars.learning_rate = 1e-3f;
     const StepResult result = executor.run(inputs);

@@ -39,14 +39,13 @@ TEST(DiskShortfall, NamesWhatIsToBeHeldAndWhatIsFree) {
                              HasSubstr(" is free there")));
 }
 
-TEST(ProcessMemory, HasTheStatesOnceMoreAndTheBatchTwice) {
+TEST(ProcessMemory, HasTheStatesOnceMore) {
   const TinyTraining training({"gpt", "data-parallel", 2, 2});
   const MemoryUse& use = training.program().meshes[0_m].memory;
-  const ProcessMemory memory = process_memory(training.program(), training.graph(), 100);
+  const ProcessMemory memory = process_memory(training.program(), 100, 10);
   EXPECT_EQ(memory.arena, 100);
   EXPECT_EQ(memory.states, use.parameters + use.optimizer);
-  const std::int64_t tokens_and_targets = 2 * training.options().batch * training.options().sequence;
-  EXPECT_EQ(memory.batch, 2 * tokens_and_targets * 4);
+  EXPECT_EQ(memory.input, 10);
 }
 
 TEST(ExchangedBytes, AreWhatIsTouchedByAllButComputations) {
@@ -78,11 +77,9 @@ TEST(MemoryShortfall, IsWhatTheProcessTakesBesideTheArenaToo) {
   const std::int64_t gib = std::int64_t{1} << 30;
   const ProcessMemory memory{3 * gib, 2 * gib, gib / 2};
   EXPECT_EQ(memory_shortfall(memory, 6 * gib), "");
-  EXPECT_EQ(
-      memory_shortfall(memory, 5 * gib),
-      "a rank takes 5.50 GiB of its node's memory (arena 3.00 GiB, its states once more while a "
-      "checkpoint is written or read 2.00 GiB, the samples of a step 512.00 MiB), 5.00 GiB is there for "
-      "each");
+  EXPECT_EQ(memory_shortfall(memory, 5 * gib),
+            "a rank takes 5.50 GiB of its node's memory (arena 3.00 GiB, its states once more while a "
+            "checkpoint is written or read 2.00 GiB, samples 512.00 MiB), 5.00 GiB is there for each");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "libalpa/runtime/executor.h"
 #include "tests/support/small_plans.h"
 #include "tests/support/source_folder.h"
+#include "tests/trainer/own_samples.h"
 
 namespace alpa {
 namespace {
@@ -104,9 +105,11 @@ Averaged trained(const std::string& method, int devices, int micro_batches, int 
     const std::vector<std::int32_t> kinds{0, 1, 2, 3, 3, 2, 1, 0};
     const std::vector<std::span<const std::byte>> samples{std::as_bytes(std::span(points)),
                                                           std::as_bytes(std::span(kinds))};
-    inputs.samples = samples;
+    OwnSamples own(executor.samples(), samples);
+    inputs.samples = own.spans();
     for (int step = 0; step < steps; ++step) {
       for (std::int64_t i = 0; i < kSamples * kWidth; ++i) points[i] = point(step, i / kWidth, i % kWidth);
+      own.pick();
       loss = executor.run(inputs).loss_sum;
     }
     const double evaluated = executor.run(inputs, 1).loss_sum;

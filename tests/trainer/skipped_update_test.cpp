@@ -7,6 +7,7 @@
 #include "libalpa/checkpoint/executor_states.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/runtime/executor.h"
+#include "tests/trainer/own_samples.h"
 #include "tests/trainer/tiny_training.h"
 
 namespace alpa {
@@ -37,7 +38,8 @@ TEST_P(SkippedUpdate, LeavesEveryStateOfEveryRankAsItWas) {
     Executor executor(tiny.graph(), {&program}, *device, world, 1);
     initialize_states(executor, tiny.graph(), 1);
     const auto initial = states_of(executor);
-    StepInputs inputs{samples, 1, {1e-3f, 0.1f, 0.05f, 1, 1}, 0};
+    const OwnSamples own(executor.samples(), samples);
+    StepInputs inputs{own.spans(), 1, {1e-3f, 0.1f, 0.05f, 1, 1}, 0};
     inputs.loss_scale = std::numeric_limits<float>::infinity();
     EXPECT_FALSE(std::isfinite(executor.run(inputs).gradient_norm));
     EXPECT_EQ(states_of(executor), initial);

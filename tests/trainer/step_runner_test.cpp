@@ -16,8 +16,9 @@ namespace {
 class OneBatch final : public BatchReader {
  public:
   explicit OneBatch(TokenBatches& batches) : BatchReader(batches.order()), batches_(batches) {}
-  void fill(Split, std::int64_t, std::span<const std::span<std::byte>> into) override {
-    batches_.fill(Split::held_out, 0, into);
+  void fill(Split, std::int64_t, const StepSamples& samples,
+            std::span<const std::span<std::byte>> into) override {
+    batches_.fill(Split::held_out, 0, samples, into);
   }
   std::int64_t target_count(Split, std::int64_t, std::int64_t samples) const override {
     return batches_.target_count(Split::held_out, 0, samples);

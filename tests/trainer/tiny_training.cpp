@@ -24,6 +24,7 @@
 #include "libalpa/runtime/executor.h"
 #include "tests/support/shared_meshes.h"
 #include "tests/support/source_folder.h"
+#include "tests/trainer/own_samples.h"
 
 namespace alpa {
 namespace {
@@ -255,11 +256,13 @@ TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
   initialize_states(executor, graph_, 1);
   TinyCurve curve;
   TinyBatches batches(graph_);
+  OwnSamples own(executor.samples(), batches.samples());
   LossScale scale = first_loss_scale(options_);
   for (int step = 0; step < steps; ++step) {
     const float count = batches.fill(step);
+    own.pick();
     StepInputs inputs;
-    inputs.samples = batches.samples();
+    inputs.samples = own.spans();
     inputs.loss_scale = static_cast<float>(scale.factor) / count;
     inputs.step = step;
     const auto updates = static_cast<float>(step + 1 - scale.skipped_steps);

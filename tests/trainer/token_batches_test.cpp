@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "libalpa/base/error.h"
+#include "tests/trainer/own_samples.h"
 
 namespace alpa {
 namespace {
@@ -43,7 +44,10 @@ struct Batch {
 Batch batch(TokenBatches& reader, std::int64_t first, std::int64_t samples, Split split = Split::training) {
   const auto size = static_cast<std::size_t>(samples * reader.order().sequence());
   Batch result{std::vector<std::int32_t>(size), std::vector<std::int32_t>(size)};
-  reader.fill(split, first, result.tokens, result.targets);
+  const std::span<std::byte> into[] = {std::as_writable_bytes(std::span(result.tokens)),
+                                       std::as_writable_bytes(std::span(result.targets))};
+  const std::int64_t row_bytes = reader.order().sequence() * 4;
+  reader.fill(split, first, whole_batch(samples, {row_bytes, row_bytes}), into);
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include "libalpa/h5/file.h"
 #include "libalpa/model/model.h"
 #include "tests/h5/temporary_folder.h"
+#include "tests/trainer/own_samples.h"
 
 namespace alpa {
 namespace {
@@ -32,7 +33,7 @@ class SequencesWithLabels : public ::testing::Test {
     const std::span<std::byte> into[] = {std::as_writable_bytes(std::span(frames)),
                                          std::as_writable_bytes(std::span(labels)),
                                          std::as_writable_bytes(std::span(lengths))};
-    data.reader->fill(Split::training, 0, into);
+    data.reader->fill(Split::training, 0, whole_batch(8, {8 * 4 * 4, 8 * 4, 4}), into);
     return labels;
   }
 
