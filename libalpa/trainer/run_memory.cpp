@@ -7,6 +7,7 @@
 #include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
 #include "libalpa/cluster/device_facts.h"
+#include "libalpa/trainer/read_ahead.h"
 #include "libalpa/trainer/run_needs.h"
 
 namespace alpa {
@@ -17,8 +18,19 @@ std::vector<std::int64_t> gather_numbers(Communicator& control, Stream& stream, 
   return all;
 }
 
-std::string check_memory(const Program& training, std::int64_t arena_bytes, std::int64_t input_bytes,
-                         const TrainRanks& ranks, int ranks_on_node, Stream& control_stream) {
+RankMemory rank_memory(const Graph& graph, std::span<const Program* const> programs,
+                       const BatchReader& training, const BatchReader& held_out) {
+  RankMemory most;
+  for (const Program* program : programs)
+    for (const MeshProgram& mesh : program->meshes) most.arena = std::max(most.arena, mesh.memory.total);
+  for (const StepSamples& samples : step_samples_of_devices(graph, programs))
+    most.input = std::max(most.input, ReadAhead::bytes(samples, training));
+  if (&held_out != &training) most.input += held_out.held_bytes();
+  return most;
+}
+
+std::string check_memory(const Program& training, const RankMemory& memory, const TrainRanks& ranks,
+                         int ranks_on_node, Stream& control_stream) {
   const auto least_of_ranks = [&](const Device& device, int sharing) {
     const auto all =
         gather_numbers(ranks.control, control_stream, device.memory_bytes() / std::max(sharing, 1));
@@ -31,13 +43,13 @@ std::string check_memory(const Program& training, std::int64_t arena_bytes, std:
   const std::int64_t reserved = reserved_bytes(ranks.device.kind());
   const std::string beside =
       reserved > 0 ? fmt::format(" and {} are kept for CUDA and its libraries", bytes_text(reserved)) : "";
-  if (arena_bytes + reserved > there)
+  if (memory.arena + reserved > there)
     throw Error(ErrorKind::allocation,
-                fmt::format("the plan takes {} per rank{}, {} is there", bytes_text(arena_bytes), beside,
+                fmt::format("the plan takes {} per rank{}, {} is there", bytes_text(memory.arena), beside,
                             bytes_text(there)),
                 "plan with a smaller memory in the cluster, with more micro-batches, or for more ranks");
-  ProcessMemory process = process_memory(training, shared ? arena_bytes : 0, input_bytes);
-  if (emulated) process = {exchanged_bytes(training), 0, input_bytes};
+  ProcessMemory process = process_memory(training, shared ? memory.arena : 0, memory.input);
+  if (emulated) process = {exchanged_bytes(training), 0, memory.input};
   return memory_shortfall(process, on_node);
 }
 

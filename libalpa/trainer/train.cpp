@@ -68,14 +68,15 @@ class Run {
       evaluation_data_ = open_training_data(settings.evaluation_data, graph, options, 1);
     verify(training_);
     verify(evaluation_);
+    const Program* const programs[] = {&training_, &evaluation_};
+    memory_ = rank_memory(graph_, programs, *data_.reader, held_out_reader());
   }
 
   int run() {
     if (is_emulated()) check_emulation();
     introduce();
     check_element_types(ranks_.device, graph_);
-    shortfall(check_memory(training_, arena_bytes(), input_bytes(), ranks_, settings_.ranks_on_node,
-                           *control_stream_),
+    shortfall(check_memory(training_, memory_, ranks_, settings_.ranks_on_node, *control_stream_),
               "fewer ranks on a node, more memory for the job (srun --mem), or a plan for more ranks");
     if (!settings_.dry_run) first_rank([&] { files_.emplace(settings_.run_dir, provenance_, log_); });
     const std::filesystem::path checkpoint = resume_point();
@@ -136,10 +137,10 @@ class Run {
         count_text(options_.batch, "sample"),
         data_.tokens ? " of " + count_text(options_.sequence, "token") : "",
         count_text(data_.reader->order().windows(Split::training), data_.tokens ? "window" : "sample")));
-    log_.info(fmt::format("input: {} of host memory per rank at most, {}", bytes_text(input_bytes()),
-                          data_.reader->can_read_ahead()
-                              ? "read ahead while a step runs"
-                              : "read before each step, as HDF5 has to unpack it"));
+    log_.info(fmt::format("samples take {} of a rank's host memory at most, and are read {}",
+                          bytes_text(memory_.input),
+                          data_.reader->can_read_ahead() ? "while the step before runs"
+                                                         : "before each step, since HDF5 unpacks them"));
     if (evaluation_data_) log_.info(fmt::format("evaluations: {}", held_out_reader().description()));
     const std::int64_t held_out = held_out_reader().order().windows(Split::held_out);
     if (settings_.evaluate_every > 0 && !is_emulated() && held_out < options_.batch)
@@ -147,23 +148,6 @@ class Run {
           "there are no evaluations: a batch takes {}, and no more than {} held out", options_.batch,
           count_text(held_out, data_.tokens ? "window" : "sample") + (held_out == 1 ? " is" : " are")));
     if (const std::string text = ended_schedule_text(options_, total_steps_); !text.empty()) warn(text);
-  }
-
-  /// The largest arena of a rank, as planned.
-  std::int64_t arena_bytes() const {
-    std::int64_t most = 0;
-    for (const Program* program : {&training_, &evaluation_})
-      for (const MeshProgram& stage : program->meshes) most = std::max(most, stage.memory.total);
-    return most;
-  }
-
-  /// Host memory for the samples of a rank, at most.
-  std::int64_t input_bytes() const {
-    const Program* const programs[] = {&training_, &evaluation_};
-    std::int64_t most = 0;
-    for (const StepSamples& samples : step_samples_of_devices(graph_, programs))
-      most = std::max(most, ReadAhead::bytes(samples, *data_.reader));
-    return most + (evaluation_data_ ? evaluation_data_->reader->held_bytes() : 0);
   }
 
   /// A run may come to its end all the same: others give memory and disk space back. A dry run is to say no.
@@ -216,7 +200,7 @@ class Run {
     log_.info(fmt::format(
         "dry run: plan, data, memory ({} per rank, and {} for samples) and disk space are in order; nothing "
         "was written",
-        bytes_text(arena_bytes()), bytes_text(input_bytes())));
+        bytes_text(memory_.arena), bytes_text(memory_.input)));
     return 0;
   }
 
@@ -329,7 +313,7 @@ class Run {
     const std::string times = step_times_text(plan_.prediction.step_s, recent_);
     if (!times.empty())
       log_.info(fmt::format("step time: {}; arena: predicted {}, allocated {}", times,
-                            bytes_text(arena_bytes()), bytes_text(allocated_bytes_)));
+                            bytes_text(memory_.arena), bytes_text(allocated_bytes_)));
   }
 
   int loop() {
@@ -386,6 +370,7 @@ class Run {
   Program training_, evaluation_;
   TrainingData data_;
   std::optional<TrainingData> evaluation_data_;
+  RankMemory memory_;
   DataIdentity identity_;  ///< on rank 0
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<StepRunner> steps_;
