@@ -121,9 +121,10 @@ std::optional<PlainRows> PlainRows::find(hid_t dataset, const Shape& extent,
     default:
       return std::nullopt;
   }
-  rows.piece_.resize(static_cast<std::size_t>(rows.has_checksums_
-                                                  ? rows.chunk_rows_ * rows.row_bytes_ + checksum_bytes
-                                                  : std::max(kPieceBytes, rows.row_bytes_)));
+  rows.is_checked_.resize(rows.chunk_begins_.size(), !rows.has_checksums_);
+  rows.piece_.resize(static_cast<std::size_t>(
+      std::max({kPieceBytes, rows.row_bytes_,
+                rows.has_checksums_ ? rows.chunk_rows_ * rows.row_bytes_ + checksum_bytes : 0})));
   rows.file_ = Descriptor(open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (rows.file_ < 0) throw file_error(ErrorKind::input, "read", file, errno);
   return rows;
@@ -156,7 +157,8 @@ bool PlainRows::find_chunks(hid_t dataset, hid_t creation, const Shape& extent) 
 }
 
 std::int64_t PlainRows::held_bytes() const {
-  return std::ssize(piece_) + std::ssize(chunk_begins_) * static_cast<std::int64_t>(sizeof chunk_begins_[0]);
+  return std::ssize(piece_) + std::ssize(is_checked_) / 8 +
+         std::ssize(chunk_begins_) * static_cast<std::int64_t>(sizeof chunk_begins_[0]);
 }
 
 std::string PlainRows::pread_all(std::int64_t offset, std::byte* into, std::int64_t count) const {
@@ -172,33 +174,32 @@ std::string PlainRows::pread_all(std::int64_t offset, std::byte* into, std::int6
   return {};
 }
 
+/// Reads a whole chunk to see whether it is as it was written.
+std::string PlainRows::check_chunk(std::size_t chunk) {
+  const std::int64_t bytes = chunk_rows_ * row_bytes_;
+  const std::string problem = pread_all(chunk_begins_[chunk], piece_.data(), bytes + checksum_bytes);
+  if (!problem.empty()) return problem;
+  std::uint32_t stored = 0;
+  std::memcpy(&stored, piece_.data() + bytes, checksum_bytes);
+  const auto* const begin = reinterpret_cast<const char*>(piece_.data());
+  if (stored != fletcher32({begin, static_cast<std::size_t>(bytes)})) return "its checksum does not match";
+  is_checked_[chunk] = true;
+  return {};
+}
+
 /// take(bytes, count): the next bytes of these rows, in order.
 template <class Take>
 std::string PlainRows::each_piece(std::int64_t first, std::int64_t count, Take take) {
+  const std::int64_t most = std::max<std::int64_t>(std::ssize(piece_) / row_bytes_, 1);
   while (count > 0) {
-    const std::int64_t chunk = first / chunk_rows_, row = first % chunk_rows_;
-    const std::int64_t begin = chunk_begins_[static_cast<std::size_t>(chunk)];
-    std::int64_t rows = std::min(count, chunk_rows_ - row);
-    if (has_checksums_) {
-      const std::int64_t bytes = chunk_rows_ * row_bytes_;
-      if (held_chunk_ != chunk) {
-        held_chunk_ = -1;
-        const std::string problem = pread_all(begin, piece_.data(), bytes + checksum_bytes);
-        if (!problem.empty()) return problem;
-        std::uint32_t stored = 0;
-        std::memcpy(&stored, piece_.data() + bytes, checksum_bytes);
-        if (stored !=
-            fletcher32({reinterpret_cast<const char*>(piece_.data()), static_cast<std::size_t>(bytes)}))
-          return "its checksum does not match";
-        held_chunk_ = chunk;
-      }
-      take(piece_.data() + row * row_bytes_, rows * row_bytes_);
-    } else {
-      rows = std::min(rows, std::max<std::int64_t>(std::ssize(piece_) / row_bytes_, 1));
-      const std::string problem = pread_all(begin + row * row_bytes_, piece_.data(), rows * row_bytes_);
-      if (!problem.empty()) return problem;
-      take(piece_.data(), rows * row_bytes_);
-    }
+    const auto chunk = static_cast<std::size_t>(first / chunk_rows_);
+    const std::int64_t row = first % chunk_rows_, rows = std::min({count, chunk_rows_ - row, most});
+    std::string problem;
+    if (!is_checked_[chunk]) problem = check_chunk(chunk);
+    if (problem.empty())
+      problem = pread_all(chunk_begins_[chunk] + row * row_bytes_, piece_.data(), rows * row_bytes_);
+    if (!problem.empty()) return problem;
+    take(piece_.data(), rows * row_bytes_);
     first += rows;
     count -= rows;
   }

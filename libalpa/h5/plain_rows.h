@@ -21,8 +21,9 @@ class PlainRows {
   static std::optional<PlainRows> find(hid_t dataset, const Shape& extent, const std::filesystem::path& file);
 
   /// Rows [first, first + count) as float, or integers as std::int32_t or std::uint8_t; those that follow
-  /// each other in the file with one read, or as many as the memory for them makes necessary. Returns "", or
-  /// what is wrong. One caller at a time.
+  /// each other in the file with one read, or as many as the memory for them makes necessary. A chunk is held
+  /// against its checksum when something of it is read for the first time. Returns "", or what is wrong. One
+  /// caller at a time.
   template <class Wanted>
   std::string read(std::int64_t first, std::int64_t count, Wanted* into);
 
@@ -35,6 +36,7 @@ class PlainRows {
 
   PlainRows() = default;
   bool find_chunks(hid_t dataset, hid_t creation, const Shape& extent);
+  std::string check_chunk(std::size_t chunk);
   std::string pread_all(std::int64_t offset, std::byte* into, std::int64_t count) const;
   template <class Take>
   std::string each_piece(std::int64_t first, std::int64_t count, Take take);
@@ -45,8 +47,8 @@ class PlainRows {
   std::int64_t chunk_rows_ = 0;             ///< all, where there are no chunks
   std::vector<std::int64_t> chunk_begins_;  ///< in the file
   bool has_checksums_ = false;              ///< behind each chunk
-  std::vector<std::byte> piece_;            ///< of a chunk, or with checksums all of it
-  std::int64_t held_chunk_ = -1;            ///< that is in it, checked
+  std::vector<bool> is_checked_;            ///< [chunk], by these; a chunk without has nothing to check
+  std::vector<std::byte> piece_;            ///< what was read last
 };
 
 }  // namespace alpa
