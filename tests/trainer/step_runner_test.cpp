@@ -52,5 +52,31 @@ TEST(StepRunner, ReturnsOfSeveralEqualBatchesWhatItReturnsOfOne) {
   });
 }
 
+// Eleven windows to train on are less than two batches, so epochs begin within a batch, each in another
+// order.
+TEST(StepRunner, TrainsTheSameWhetherSamplesAreReadAheadOrNot) {
+  const TinyTraining tiny({"gpt", "mixed", 4, 2});
+  const Program evaluation = lower(tiny.graph(), tiny.plan(), Purpose::evaluate);
+  const auto losses = [&](bool reads_ahead) {
+    std::vector<double> of_first_rank;
+    run_on_threads(4, [&](int rank, Communicator& world) {
+      const auto source = open_tokens("synthetic:64:320");
+      TokenBatches batches(*source, SampleOrder(source->size(), tiny.options()), tiny.options(), 64);
+      const std::unique_ptr<Device> device = make_cpu_device(1);
+      Executor executor(tiny.graph(), {&tiny.program(), &evaluation}, *device, world, 1);
+      initialize_states(executor, tiny.graph(), 1);
+      StepRunner runner(tiny.graph(), executor, batches, batches, tiny.options());
+      for (std::int64_t step = 0; step < 6; ++step) {
+        const std::int64_t first = step * tiny.options().batch, next = first + tiny.options().batch;
+        const StepMetrics m = runner.train(step, first, reads_ahead ? std::optional(next) : std::nullopt);
+        const Evaluation held_out = runner.evaluate(step + 1, 2).value();
+        if (rank == 0) of_first_rank.insert(of_first_rank.end(), {m.loss, held_out.loss});
+      }
+    });
+    return of_first_rank;
+  };
+  EXPECT_EQ(losses(true), losses(false));
+}
+
 }  // namespace
 }  // namespace alpa

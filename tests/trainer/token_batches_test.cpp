@@ -80,6 +80,53 @@ TEST(TokenBatches, AMicroBatchHoldsTheSamplesOfItsPartOfTheBatch) {
   }
 }
 
+TEST(TokenBatches, OfARankAreItsPartOfTheWhole) {
+  const Count source(100'001, 99);
+  const std::vector<StepSamples> of_ranks{
+      {{3, 4, 0, 4, 80}, {3, 4, 0, 4, 80}}, {{3, 4, 2, 2, 80}, {3, 4, 2, 2, 80}},
+      {{3, 4, 0, 2, 80}, {3, 4, 3, 1, 80}}, {{3, 4, 1, 3, 80}, {3, 4, 0, 0, 80}},
+      {{3, 4, 0, 0, 80}, {3, 4, 2, 1, 80}}, {{3, 4, 0, 0, 80}, {3, 4, 0, 0, 80}}};
+  for (const Objective objective : {Objective::next_token, Objective::masked}) {
+    const auto o = options(objective, 20);
+    TokenBatches reader(source, SampleOrder(source.size(), o), o, 100);
+    const Batch whole = batch(reader, 40, 12);
+    const std::span<const std::byte> spans[] = {std::as_bytes(std::span(whole.tokens)),
+                                                std::as_bytes(std::span(whole.targets))};
+    for (const StepSamples& samples : of_ranks) {
+      std::vector<std::byte> tokens(static_cast<std::size_t>(samples[0].bytes())),
+          targets(static_cast<std::size_t>(samples[1].bytes()));
+      const std::span<std::byte> into[] = {tokens, targets};
+      reader.fill(Split::training, 40, samples, into);
+      const OwnSamples own(samples, spans);
+      EXPECT_THAT(tokens, testing::ElementsAreArray(own.spans()[0]));
+      EXPECT_THAT(targets, testing::ElementsAreArray(own.spans()[1]));
+    }
+  }
+}
+
+TEST(TokenBatches, ReadTheSamplesOfARankAlone) {
+  class Watched final : public TokenSource {
+   public:
+    std::int64_t size() const override { return 10'001; }
+    void read(std::int64_t, std::span<std::int32_t> into) const override {
+      tokens_read += std::ssize(into);
+      std::ranges::fill(into, 1);
+    }
+    std::string description() const override { return "ones"; }
+    mutable std::int64_t tokens_read = 0;
+  };
+  const Watched source;
+  const auto o = options(Objective::next_token, 20);
+  TokenBatches reader(source, SampleOrder(source.size(), o), o, 100);
+  std::vector<std::byte> tokens(3 * 80), none;
+  const std::span<std::byte> into[] = {tokens, none};
+  reader.fill(Split::training, 0, {{3, 8, 5, 1, 80}, {3, 8, 0, 0, 80}}, into);
+  EXPECT_EQ(source.tokens_read, 3 * 21) << "one sample of each of 3 micro-batches";
+  const std::span<std::byte> nothing[] = {none, none};
+  reader.fill(Split::training, 0, {{3, 8, 0, 0, 80}, {3, 8, 0, 0, 80}}, nothing);
+  EXPECT_EQ(source.tokens_read, 3 * 21);
+}
+
 TEST(TokenBatches, HidesOneTokenInSevenInThreeWays) {
   constexpr std::int64_t sequence = 100, samples = 1000, vocabulary = 500, mask = 103;
   const Count source(sequence * 2000 + 1, 500);
