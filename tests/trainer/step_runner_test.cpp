@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <future>
+
 #include "libalpa/checkpoint/executor_states.h"
 #include "libalpa/dataset/open_tokens.h"
 #include "libalpa/dataset/token_source.h"
@@ -49,6 +51,48 @@ TEST(StepRunner, ReturnsOfSeveralEqualBatchesWhatItReturnsOfOne) {
     EXPECT_EQ(three.of_model[0].value, one.of_model[0].value);
     // An untrained step counts the same: what an evaluation returns stands beside it.
     EXPECT_EQ(runner.train(0, 0).of_model[0].value, one.of_model[0].value);
+  });
+}
+
+/// Those of the second step are read when it is said that they may be.
+class BlockedBatches final : public BatchReader {
+ public:
+  explicit BlockedBatches(TokenBatches& batches) : BatchReader(batches.order()), batches_(batches) {}
+  void fill(Split split, std::int64_t first_sample, const StepSamples& samples,
+            std::span<const std::span<std::byte>> into) override {
+    if (first_sample > 0) {
+      begun.set_value();
+      may_go_on.get_future().wait();
+    }
+    batches_.fill(split, first_sample, samples, into);
+  }
+  std::int64_t target_count(Split split, std::int64_t first, std::int64_t samples) const override {
+    return batches_.target_count(split, first, samples);
+  }
+  std::string description() const override { return batches_.description(); }
+  std::int64_t length() const override { return batches_.length(); }
+
+  std::promise<void> begun, may_go_on;
+
+ private:
+  TokenBatches& batches_;
+};
+
+TEST(StepRunner, RunsAStepWhileTheSamplesOfTheNextAreBeingRead) {
+  const TinyTraining tiny({"gpt", "serial"});
+  const auto source = open_tokens("synthetic:64:20000");
+  TokenBatches batches(*source, SampleOrder(source->size(), tiny.options()), tiny.options(), 64);
+  BlockedBatches reader(batches);
+  run_on_threads(1, [&](int, Communicator& world) {
+    const std::unique_ptr<Device> device = make_cpu_device(1);
+    Executor executor(tiny.graph(), {&tiny.program()}, *device, world, 1);
+    initialize_states(executor, tiny.graph(), 1);
+    StepRunner runner(tiny.graph(), executor, reader, reader, tiny.options());
+    const std::int64_t second = tiny.options().batch;
+    EXPECT_GT(runner.train(0, 0, second).loss, 0) << "a whole step, though nothing more can be read";
+    reader.begun.get_future().wait();
+    reader.may_go_on.set_value();
+    EXPECT_GT(runner.train(1, second).loss, 0);
   });
 }
 
