@@ -65,7 +65,8 @@ StepMetrics StepRunner::train(std::int64_t steps_done, std::int64_t first_sample
   const Stopwatch watch;
   StepMetrics m;
   StepInputs inputs;
-  inputs.samples = samples_.training(first_sample, next);
+  inputs.samples = in_step([&] { return fmt::format("reading the samples of step {}", steps_done + 1); },
+                           [&] { return samples_.training(first_sample, next); });
   m.data_s = watch.seconds();
   const double targets = target_count(Split::training, first_sample);
   inputs.loss_scale = static_cast<float>(scale_.factor / targets);

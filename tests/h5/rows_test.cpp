@@ -100,6 +100,15 @@ void write_numbers(const std::filesystem::path& path, const Layout& layout) {
   H5Pclose(of_file);
 }
 
+/// IEEE half precision.
+hid_t half_type() {
+  const hid_t type = H5Tcopy(H5T_IEEE_F32LE);
+  H5Tset_fields(type, 15, 10, 5, 0, 10);
+  H5Tset_size(type, 2);
+  H5Tset_ebias(type, 15);
+  return type;
+}
+
 TEST_F(Rows, AreTheSameHoweverTheyLieInTheFile) {
   const auto expect_same = [&](const Layout& layout, bool is_plain) {
     SCOPED_TRACE(layout.name);
@@ -125,6 +134,9 @@ TEST_F(Rows, AreTheSameHoweverTheyLieInTheFile) {
   expect_same({.name = "contiguous, of short integers", .stored = H5T_STD_I16LE}, true);
   expect_same({.name = "contiguous, of long integers", .stored = H5T_STD_U64LE}, true);
   expect_same({.name = "contiguous, of single precision", .stored = H5T_IEEE_F32LE}, true);
+  const hid_t half = half_type();
+  expect_same({.name = "contiguous, of half precision", .stored = half}, true);
+  H5Tclose(half);
   expect_same({.name = "contiguous, of double precision", .stored = H5T_IEEE_F64LE}, true);
   expect_same({.name = "contiguous, the high byte first", .stored = H5T_STD_I32BE}, false);
   expect_same({.name = "behind a user block", .user_block = 512}, false);

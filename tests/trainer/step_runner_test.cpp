@@ -4,6 +4,7 @@
 
 #include <future>
 
+#include "libalpa/base/error.h"
 #include "libalpa/checkpoint/executor_states.h"
 #include "libalpa/dataset/open_tokens.h"
 #include "libalpa/dataset/token_source.h"
@@ -51,6 +52,21 @@ TEST(StepRunner, ReturnsOfSeveralEqualBatchesWhatItReturnsOfOne) {
     EXPECT_EQ(three.of_model[0].value, one.of_model[0].value);
     // An untrained step counts the same: what an evaluation returns stands beside it.
     EXPECT_EQ(runner.train(0, 0).of_model[0].value, one.of_model[0].value);
+  });
+}
+
+TEST(StepRunner, NamesTheStepWhoseSamplesCannotBeRead) {
+  const TinyTraining tiny({"gpt", "serial"});
+  const auto source = open_tokens("synthetic:64:20000");
+  TokenBatches batches(*source, SampleOrder(source->size(), tiny.options()), tiny.options(), 2);
+  run_on_threads(1, [&](int, Communicator& world) {
+    const std::unique_ptr<Device> device = make_cpu_device(1);
+    Executor executor(tiny.graph(), {&tiny.program()}, *device, world, 1);
+    StepRunner runner(tiny.graph(), executor, batches, batches, tiny.options());
+    EXPECT_THAT([&] { runner.train(6, 0); },
+                testing::ThrowsMessage<Error>(
+                    testing::AllOf(testing::HasSubstr("but the ids that the model takes are 0 to 1"),
+                                   testing::HasSubstr("while reading the samples of step 7"))));
   });
 }
 
