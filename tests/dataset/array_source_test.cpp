@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <hdf5.h>
 
+#include <fstream>
+
 #include "libalpa/base/bfloat16.h"
 #include "libalpa/base/error.h"
 #include "libalpa/h5/file.h"
+#include "libalpa/h5/rows_writer.h"
 #include "tests/h5/temporary_folder.h"
 
 namespace alpa {
@@ -115,6 +118,33 @@ TEST_F(Hdf5Arrays, MayHaveNoLabelForASampleWhereTheModelTakesThat) {
   EXPECT_THAT(row<std::int32_t>(*open_arrays(path_, or_none), 1, 0), ElementsAre(-1));
   refuse(or_none, 1, "/labels, row 1: -2, but the model takes -1 to 3");
   refuse(kInputs, 0, "/labels, row 0: -1, but the model takes 0 to 3");
+}
+
+/// How often this thread has asked the system to read; -1 where the system does not say.
+std::int64_t reads_so_far() {
+  std::ifstream counts("/proc/thread-self/io");
+  for (std::string word; counts >> word;)
+    if (std::int64_t count = 0; word == "syscr:" && counts >> count) return count;
+  return -1;
+}
+
+TEST_F(Hdf5Arrays, OfRowsThatFollowEachOtherAreReadTogetherInWhateverOrderTheyAreWanted) {
+  constexpr std::int64_t rows = 500;
+  H5RowsWriter file(path_, "somebody-else", "1.0");
+  const std::vector<float> images(rows * 6, 0.5);
+  file.append(file.declare("/images", RowsType::f32, {rows, 2, 3}), rows, images.data());
+  file.publish();
+  const auto source = open_arrays(path_, {kInputs[0]});
+  std::vector<std::int64_t> wanted;
+  for (std::int64_t i = 0; i < rows; ++i) wanted.push_back(i * 7 % rows);
+  std::vector<float> read(images.size());
+  source->read(0, wanted, std::as_writable_bytes(std::span(read)));  // which looks at checksums too
+  const std::int64_t before = reads_so_far();
+  if (before < 0) GTEST_SKIP() << "the system does not count reads";
+  const std::int64_t of_counting = reads_so_far() - before;
+  source->read(0, wanted, std::as_writable_bytes(std::span(read)));
+  EXPECT_EQ(reads_so_far() - before - 2 * of_counting, 1);
+  EXPECT_EQ(read, images);
 }
 
 TEST(SyntheticArrays, AreTheSameAtEveryReadAndWithinTheirRange) {
