@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <cstring>
-#include <deque>
 #include <map>
 #include <memory>
 #include <vector>
@@ -23,30 +21,28 @@ namespace {
 constexpr const char* format = "alpa-checkpoint";
 constexpr const char* version = "1.0";
 
-/// A tile without the padding of its state: empty where it is padding alone.
-TensorRegion unpadded(const State& state, const HostTile& tile) {
-  TensorRegion region{tile.origin, tile.shape};
-  for (std::size_t d = 0; d < state.unpadded.size(); ++d)
-    region.count[d] = std::clamp<std::int64_t>(state.unpadded[d] - tile.origin[d], 0, tile.shape[d]);
-  return region;
+void fill_zero(const HeldTile& tile, std::int64_t bytes) {
+  const std::vector<std::byte> zeros(static_cast<std::size_t>(std::min<std::int64_t>(bytes, 4 << 20)));
+  for (std::int64_t first = 0; first < bytes; first += std::ssize(zeros))
+    tile.write(first,
+               std::span(zeros).first(static_cast<std::size_t>(std::min(bytes - first, std::ssize(zeros)))));
 }
 
-/// Whether what is left of a tile does not lie in one piece at its beginning.
-bool has_gaps(const Shape& tile, const Shape& left) {
-  return !std::equal(tile.begin() + (tile.empty() ? 0 : 1), tile.end(),
-                     left.begin() + (tile.empty() ? 0 : 1));
-}
-
-/// Calls copy(in_tile, in_region, bytes) for each row of what is left of a tile: where it is in the tile's
-/// memory, and where in memory without the padding.
-template <class Copy>
-void for_each_row_left(const HostTile& tile, const Shape& left, std::int64_t element, const Copy& copy) {
-  const std::int64_t bytes = row_length(left) * element;
-  std::int64_t in_region = 0;
-  for_each_row(left, [&](const Shape& at) {
-    copy(static_cast<std::byte*>(tile.values) + element_at(tile.shape, at) * element, in_region,
-         static_cast<std::size_t>(bytes));
-    in_region += bytes;
+/// Puts a box, which lies in one stretch of the tile but for padding, into it, row by row where there is
+/// some.
+void write_box(const HeldTile& tile, const TensorRegion& box, std::span<const std::byte> values,
+               std::int64_t element) {
+  Shape first = box.offset;
+  for (std::size_t d = 0; d < first.size(); ++d) first[d] -= tile.origin[d];
+  const bool is_whole = std::equal(tile.shape.begin() + (tile.shape.empty() ? 0 : 1), tile.shape.end(),
+                                   box.count.begin() + (tile.shape.empty() ? 0 : 1));
+  if (is_whole) return tile.write(element_at(tile.shape, first) * element, values);
+  const std::int64_t bytes = row_length(box.count) * element;
+  for_each_row(box.count, [&](const Shape& row) {
+    Shape at = first;
+    for (std::size_t d = 0; d < at.size(); ++d) at[d] += row[d];
+    tile.write(element_at(tile.shape, at) * element, values.first(static_cast<std::size_t>(bytes)));
+    values = values.subspan(static_cast<std::size_t>(bytes));
   });
 }
 
@@ -121,35 +117,30 @@ std::string differences(const Graph& graph, const std::map<std::string, TensorTy
          table;
 }
 
-std::unique_ptr<TensorWriter> open_writer(const std::filesystem::path& path,
-                                          std::optional<WritingRanks> ranks) {
-  return ranks ? std::make_unique<TensorWriter>(path, format, version, *ranks)
-               : std::make_unique<TensorWriter>(path, format, version);
-}
+/// Gives the parts of a state that this rank holds.
+using PartsOfState = std::function<std::vector<TensorPart>(StateIndex)>;
 
-/// A file with all but its tensors, which `write` writes.
-template <class Write>
-void save(const std::filesystem::path& path, const CheckpointFacts& facts, const Graph& graph,
-          const Provenance& provenance, std::optional<WritingRanks> ranks, const Write& write) {
+std::unique_ptr<TensorWriter> writer_of(const std::filesystem::path& path, const CheckpointFacts& facts,
+                                        const Graph& graph, const PartsOfState& parts,
+                                        const Provenance& provenance, std::optional<WritingRanks> ranks) {
   // A failure shows, on all ranks alike, when the file is made.
   make_folder(path.parent_path());
-  in_step(fmt::format("saving the checkpoint of step {}", facts.step), [&] {
-    const std::unique_ptr<TensorWriter> file = open_writer(path, ranks);
-    file->attribute("step", facts.step);
-    file->attribute("samples", facts.samples);
-    write_data(*file, facts.data);
-    file->attribute("training_options", facts.training_options);
-    if (facts.loss_scale) {
-      file->attribute("loss_scale", facts.loss_scale->factor);
-      file->attribute("loss_scale_good_steps", facts.loss_scale->good_steps);
-      file->attribute("skipped_steps", facts.loss_scale->skipped_steps);
-    }
-    file->attribute("state_fingerprint", state_fingerprint(graph));
-    file->provenance(provenance);
-    for (const State& state : graph.states) file->declare(state.name, unpadded_type(graph, state));
-    write(*file);
-    file->publish();
-  });
+  auto file = ranks ? std::make_unique<TensorWriter>(path, format, version, *ranks)
+                    : std::make_unique<TensorWriter>(path, format, version);
+  file->attribute("step", facts.step);
+  file->attribute("samples", facts.samples);
+  write_data(*file, facts.data);
+  file->attribute("training_options", facts.training_options);
+  if (facts.loss_scale) {
+    file->attribute("loss_scale", facts.loss_scale->factor);
+    file->attribute("loss_scale_good_steps", facts.loss_scale->good_steps);
+    file->attribute("skipped_steps", facts.loss_scale->skipped_steps);
+  }
+  file->attribute("state_fingerprint", state_fingerprint(graph));
+  file->provenance(provenance);
+  for (const StateIndex s : graph.states.indices())
+    file->tensor(graph.states[s].name, unpadded_type(graph, graph.states[s]), parts(s));
+  return file;
 }
 
 }  // namespace
@@ -162,77 +153,84 @@ std::string state_fingerprint(const Graph& graph) {
   return fingerprint(text);
 }
 
-void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& facts, const Graph& graph,
-                     std::span<const HostTile> tiles, const Provenance& provenance,
-                     std::optional<WritingRanks> ranks) {
-  save(path, facts, graph, provenance, ranks, [&](TensorWriter& file) {
-    for (const StateIndex s : graph.states.indices()) {
-      const State& state = graph.states[s];
-      std::vector<TensorPart> parts;
-      std::deque<std::vector<std::byte>> gathered;
-      for (const HostTile& tile : tiles) {
-        if (tile.state != static_cast<int>(s)) continue;
-        const TensorRegion region = unpadded(state, tile);
-        if (element_count(region.count) == 0) continue;
-        parts.push_back({region, tile.values});
-        if (!has_gaps(tile.shape, region.count)) continue;
-        const TensorType type{unpadded_type(graph, state).dtype, region.count};
-        std::vector<std::byte>& rows = gathered.emplace_back(static_cast<std::size_t>(byte_count(type)));
-        for_each_row_left(tile, region.count, dtype_bytes(type.dtype),
-                          [&](const std::byte* row, std::int64_t at, std::size_t bytes) {
-                            std::memcpy(rows.data() + at, row, bytes);
-                          });
-        parts.back().data = rows.data();
-      }
-      file.write(state.name, parts);
+TensorRegion unpadded_region(const State& state, const Shape& origin, const Shape& shape) {
+  TensorRegion region{origin, shape};
+  for (std::size_t d = 0; d < state.unpadded.size(); ++d)
+    region.count[d] = std::clamp<std::int64_t>(state.unpadded[d] - origin[d], 0, shape[d]);
+  return region;
+}
+
+std::string saving_text(std::int64_t step) { return fmt::format("saving the checkpoint of step {}", step); }
+
+std::unique_ptr<TensorWriter> checkpoint_writer(const std::filesystem::path& path,
+                                                const CheckpointFacts& facts, const Graph& graph,
+                                                std::span<const HeldTile> tiles, const Provenance& provenance,
+                                                std::optional<WritingRanks> ranks) {
+  const auto parts = [&](StateIndex s) {
+    std::vector<TensorPart> held;
+    for (const HeldTile& tile : tiles) {
+      if (tile.state != static_cast<int>(s)) continue;
+      const TensorRegion region = unpadded_region(graph.states[s], tile.origin, tile.shape);
+      if (element_count(region.count) > 0) held.push_back({region, tile.shape, tile.read});
     }
-  });
+    return held;
+  };
+  return writer_of(path, facts, graph, parts, provenance, ranks);
+}
+
+void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& facts, const Graph& graph,
+                     std::span<const HeldTile> tiles, const Provenance& provenance,
+                     std::optional<WritingRanks> ranks) {
+  in_step(saving_text(facts.step),
+          [&] { checkpoint_writer(path, facts, graph, tiles, provenance, ranks)->publish(); });
 }
 
 void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& facts, const Graph& graph,
                      const FillState& fill, const Provenance& provenance) {
-  save(path, facts, graph, provenance, {}, [&](TensorWriter& file) {
-    std::vector<std::byte> values;
-    for (const State& state : graph.states) {
-      const TensorType type = unpadded_type(graph, state);
-      values.resize(static_cast<std::size_t>(byte_count(type)));
-      fill(state, values.data());
-      file.write(state.name, {Shape(type.shape.size(), 0), type.shape}, values.data());
-    }
-  });
+  std::vector<std::byte> values;
+  StateIndex filled;
+  const auto parts = [&](StateIndex s) {
+    const TensorType type = unpadded_type(graph, graph.states[s]);
+    const auto read = [&, s, type](std::int64_t first, std::span<std::byte> into) {
+      if (filled != s) {
+        values.resize(static_cast<std::size_t>(byte_count(type)));
+        fill(graph.states[s], values.data());
+        filled = s;
+      }
+      std::copy_n(values.begin() + first, into.size(), into.begin());
+    };
+    return std::vector<TensorPart>{{{Shape(type.shape.size(), 0), type.shape}, type.shape, read}};
+  };
+  in_step(saving_text(facts.step), [&] { writer_of(path, facts, graph, parts, provenance, {})->publish(); });
 }
 
 TensorReader open_checkpoint(const std::filesystem::path& path) { return {path, format, version}; }
 
 CheckpointFacts load_checkpoint(const std::filesystem::path& path, const Graph& graph,
-                                std::span<const HostTile> tiles, const BytesRead& read) {
+                                std::span<const HeldTile> tiles, const BytesRead& read) {
   const TensorReader file = open_checkpoint(path);
   const std::string table = differences(graph, file.tensors());
   if (!table.empty())
     throw Error(ErrorKind::input,
                 fmt::format("'{}' is a checkpoint of another model: {}", path.string(), table),
                 "resume with a plan of the model that was saved, or use another --run-dir");
-  for (const HostTile& tile : tiles) {
+  for (const HeldTile& tile : tiles) {
     assert(tile.state >= 0 && tile.state < static_cast<int>(graph.states.size()));
     const State& state = graph.states[tile.state];
-    const TensorRegion region = unpadded(state, tile);
+    const TensorRegion region = unpadded_region(state, tile.origin, tile.shape);
     const DType dtype = unpadded_type(graph, state).dtype;
-    const std::int64_t bytes = byte_count({dtype, region.count}), all = byte_count({dtype, tile.shape});
-    auto* values = static_cast<std::byte*>(tile.values);
-    if (bytes > 0) file.read(state.name, region, values);
-    if (has_gaps(tile.shape, region.count)) {
-      const std::vector<std::byte> rows(values, values + bytes);
-      std::memset(values, 0, static_cast<std::size_t>(all));
-      for_each_row_left(tile, region.count, dtype_bytes(dtype),
-                        [&](std::byte* row, std::int64_t at, std::size_t count) {
-                          std::memcpy(row, rows.data() + at, count);
-                        });
-    } else {
-      std::memset(values + bytes, 0, static_cast<std::size_t>(all - bytes));
-    }
-    if (read) read(bytes);
+    if (region.count != tile.shape) fill_zero(tile, byte_count({dtype, tile.shape}));
+    if (element_count(region.count) == 0) continue;
+    file.read(state.name, region, [&](const TensorRegion& box, std::span<const std::byte> values) {
+      write_box(tile, box, values, dtype_bytes(dtype));
+      if (read) read(std::ssize(values));
+    });
   }
   return facts_of(file, path);
+}
+
+CheckpointFacts checkpoint_facts(const std::filesystem::path& path) {
+  return facts_of(open_checkpoint(path), path);
 }
 
 CheckpointFacts verify_checkpoint(const std::filesystem::path& path, const BytesRead& read) {

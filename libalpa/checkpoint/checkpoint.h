@@ -1,7 +1,9 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,11 +17,13 @@
 
 namespace alpa {
 
-/// A box of one of the graph's states in host memory, in row-major order of the box.
-struct HostTile {
+/// A box of one of the graph's states, whose values lie somewhere in row-major order of the box and are
+/// copied to and from host memory a stretch at a time: `first` is in bytes.
+struct HeldTile {
   StateIndex state;
   Shape origin, shape;  ///< in the whole tensor, in elements
-  void* values = nullptr;
+  std::function<void(std::int64_t first, std::span<std::byte> into)> read;
+  std::function<void(std::int64_t first, std::span<const std::byte> from)> write;
 };
 
 /// What a checkpoint says beside its tensors.
@@ -36,17 +40,30 @@ struct CheckpointFacts {
 /// it.
 std::string state_fingerprint(const Graph&);
 
-/// Writes a checkpoint: every state of the graph as a whole tensor under its name, and the facts. The file
-/// appears under its name (in a folder that is made where it is missing) when it is whole and on disk, and
+/// What writes a checkpoint: every state of the graph as a whole tensor under its name, and the facts. The
+/// file appears under its name (in a folder that is made where it is missing) when it is published, and
 /// replaces one that is there.
 ///
-/// Collective over `ranks` (nullopt: this process alone). `tiles` are what this rank holds; those of all
-/// ranks cover every state, and where tiles overlap their values are the same. Equal states and facts give
-/// equal bytes outside /provenance, whatever the tiles. Throws alike on all ranks: Error(input) where the
-/// folder is not writable, Error(run_time) e.g. where the disk is full.
+/// Collective over `ranks` (nullopt: this process alone). `tiles` are what this rank holds, and are read as
+/// the file is written; those of all ranks cover every state, and where tiles overlap their values are the
+/// same. Equal states and facts give equal bytes outside /provenance, whatever the tiles. It and the writer's
+/// calls throw alike on all ranks: Error(input) where the folder is not writable, Error(run_time) e.g. where
+/// the disk is full.
+std::unique_ptr<TensorWriter> checkpoint_writer(const std::filesystem::path& file,
+                                                const CheckpointFacts& facts, const Graph& graph,
+                                                std::span<const HeldTile> tiles, const Provenance& provenance,
+                                                std::optional<WritingRanks> ranks);
+
+/// Writes and publishes it at once.
 void save_checkpoint(const std::filesystem::path& file, const CheckpointFacts& facts, const Graph& graph,
-                     std::span<const HostTile> tiles, const Provenance& provenance,
+                     std::span<const HeldTile> tiles, const Provenance& provenance,
                      std::optional<WritingRanks> ranks);
+
+/// A tile without the padding of its state, which files do not have: empty where it is padding alone.
+TensorRegion unpadded_region(const State&, const Shape& origin, const Shape& shape);
+
+/// For errors: "saving the checkpoint of step 100".
+std::string saving_text(std::int64_t step);
 
 /// Puts the whole of a state into host memory for it.
 using FillState = std::function<void(const State&, void* values)>;
@@ -55,14 +72,18 @@ using FillState = std::function<void(const State&, void* values)>;
 void save_checkpoint(const std::filesystem::path& file, const CheckpointFacts& facts, const Graph& graph,
                      const FillState& fill, const Provenance& provenance);
 
-/// Fills the tiles from a checkpoint of the same model, however many ranks and whatever plan wrote it. Each
-/// rank reads by itself. Throws Error(input) where the file is damaged, or its states differ from the graph's
-/// in name or type, with a table of the differences.
+/// Fills the tiles from a checkpoint of the same model, however many ranks and whatever plan wrote it, a few
+/// MiB at a time. Each rank reads by itself. Throws Error(input) where the file is damaged, or its states
+/// differ from the graph's in name or type, with a table of the differences.
 CheckpointFacts load_checkpoint(const std::filesystem::path& file, const Graph& graph,
-                                std::span<const HostTile> tiles, const BytesRead& read = {});
+                                std::span<const HeldTile> tiles, const BytesRead& read = {});
 
 /// The tensors of a checkpoint. Throws Error(input) where it is none.
 TensorReader open_checkpoint(const std::filesystem::path& file);
+
+/// What it says beside its tensors, which are not read. Throws Error(input) where it is none, or no whole
+/// file.
+CheckpointFacts checkpoint_facts(const std::filesystem::path& file);
 
 /// Reads all of a checkpoint. Throws Error(input) where it is damaged, or is none.
 CheckpointFacts verify_checkpoint(const std::filesystem::path& file, const BytesRead& read = {});

@@ -1,56 +1,65 @@
 #include "libalpa/checkpoint/executor_states.h"
 
-#include <vector>
+#include <algorithm>
 
 #include "libalpa/checkpoint/initial_state.h"
+#include "libalpa/h5/tensor_shares.h"
 
 namespace alpa {
 namespace {
 
-/// Host memory for this rank's tiles of the states.
-struct HostTiles {
-  std::vector<std::vector<std::byte>> memory;
-  std::vector<HostTile> tiles;
+constexpr std::int64_t kPieceBytes = 4 << 20;
 
-  void add(const StateTile& tile) {
-    memory.emplace_back(static_cast<std::size_t>(byte_count(tile.tile)));
-    tiles.push_back({tile.state, tile.origin, tile.tile.shape, memory.back().data()});
-  }
-};
-
-HostTiles tiles_held(const Executor& executor) {
-  HostTiles host;
-  for (const StateTile& tile : executor.state_tiles()) host.add(tile);
-  return host;
+std::vector<HeldTile> tiles_held(Executor& executor) {
+  std::vector<HeldTile> held;
+  for (const StateTile& tile : executor.state_tiles())
+    held.push_back({tile.state, tile.origin, tile.tile.shape,
+                    [&executor, s = tile.state](std::int64_t first, std::span<std::byte> into) {
+                      executor.read_state(s, first, into);
+                    },
+                    [&executor, s = tile.state](std::int64_t first, std::span<const std::byte> from) {
+                      executor.write_state(s, first, from);
+                    }});
+  return held;
 }
 
 }  // namespace
 
 void initialize_states(Executor& executor, const Graph& graph, std::int64_t seed) {
-  const HostTiles host = tiles_held(executor);
-  for (const HostTile& tile : host.tiles) {
+  std::vector<std::byte> piece;
+  for (const StateTile& tile : executor.state_tiles()) {
     const State& state = graph.states[tile.state];
-    fill_initial_state(graph, state, tile.origin, tile.shape, seed, tile.values);
-    executor.write_state(tile.state, tile.values);
+    const std::int64_t element = dtype_bytes(tile.tile.dtype), all = element_count(tile.tile.shape);
+    for (std::int64_t first = 0; first < all; first += kPieceBytes / element) {
+      const std::int64_t count = std::min(all - first, kPieceBytes / element);
+      piece.resize(static_cast<std::size_t>(count * element));
+      fill_initial_state(graph, state, {tile.origin, tile.tile.shape, first, count}, seed, piece.data());
+      executor.write_state(tile.state, first * element, piece);
+    }
   }
 }
 
 CheckpointFacts load_states(Executor& executor, const Graph& graph, const std::filesystem::path& checkpoint,
                             const BytesRead& read) {
-  const HostTiles host = tiles_held(executor);
-  CheckpointFacts facts = load_checkpoint(checkpoint, graph, host.tiles, read);
-  for (const HostTile& tile : host.tiles) executor.write_state(tile.state, tile.values);
-  return facts;
+  return load_checkpoint(checkpoint, graph, tiles_held(executor), read);
 }
 
-void save_states(Executor& executor, const Graph& graph, const std::filesystem::path& checkpoint,
-                 const CheckpointFacts& facts, const Provenance& provenance,
-                 std::optional<WritingRanks> ranks) {
-  HostTiles host;
-  for (const StateTile& tile : executor.state_tiles())
-    if (tile.writes) host.add(tile);
-  for (const HostTile& tile : host.tiles) executor.read_state(tile.state, tile.values);
-  save_checkpoint(checkpoint, facts, graph, host.tiles, provenance, ranks);
+std::unique_ptr<TensorWriter> state_writer(Executor& executor, const Graph& graph,
+                                           const std::filesystem::path& checkpoint,
+                                           const CheckpointFacts& facts, const Provenance& provenance,
+                                           std::optional<WritingRanks> ranks) {
+  return checkpoint_writer(checkpoint, facts, graph, tiles_held(executor), provenance, ranks);
+}
+
+std::vector<std::int64_t> checkpoint_shares(const Graph& graph, const Program& program) {
+  std::vector<HeldTensor> tensors;
+  for (const State& state : graph.states) tensors.push_back({unpadded_type(graph, state), {}});
+  const int devices = device_count(program);
+  for (const DeviceIndex device : indices_to<DeviceIndex>(static_cast<std::size_t>(devices)))
+    for (const StateTile& tile : state_tiles(graph, program, device))
+      tensors[tile.state].held.push_back(
+          {device, 0, unpadded_region(graph.states[tile.state], tile.origin, tile.tile.shape)});
+  return tensor_shares(tensors, devices);
 }
 
 }  // namespace alpa

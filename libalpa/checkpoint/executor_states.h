@@ -1,12 +1,14 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "libalpa/checkpoint/checkpoint.h"
 #include "libalpa/runtime/executor.h"
 
-// States between an executor's arena and what they start from or are kept in. Host copies live for the call.
+// States between an executor's arena and what they start from or are kept in, a few MiB at a time.
 
 namespace alpa {
 
@@ -17,8 +19,13 @@ void initialize_states(Executor&, const Graph&, std::int64_t seed);
 CheckpointFacts load_states(Executor&, const Graph&, const std::filesystem::path& checkpoint,
                             const BytesRead&);
 
-/// Saves all states (see save_checkpoint()). Collective.
-void save_states(Executor&, const Graph&, const std::filesystem::path& checkpoint, const CheckpointFacts&,
-                 const Provenance&, std::optional<WritingRanks> ranks);
+/// What saves all states (see checkpoint_writer()): of copies of a tile each rank that has one writes some.
+/// It reads the executor's memory while it writes. Collective.
+std::unique_ptr<TensorWriter> state_writer(Executor&, const Graph&, const std::filesystem::path& checkpoint,
+                                           const CheckpointFacts&, const Provenance&,
+                                           std::optional<WritingRanks> ranks);
+
+/// The bytes of a checkpoint that each rank of a program writes, see tensor_shares().
+std::vector<std::int64_t> checkpoint_shares(const Graph&, const Program&);
 
 }  // namespace alpa

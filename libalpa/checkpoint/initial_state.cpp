@@ -77,33 +77,36 @@ const State& source_of(const Graph& graph, const State& state) {
 
 }  // namespace
 
-void fill_initial_state(const Graph& graph, const State& state, const Shape& tile_origin,
-                        const Shape& tile_shape, std::int64_t seed, void* tile_values) {
+void fill_initial_state(const Graph& graph, const State& state, const TileStretch& tile, std::int64_t seed,
+                        void* values) {
   const TensorType& whole = value_of(graph, state.value).type;
   assert(whole.dtype != DType::i32);
-  assert(tile_origin.size() == whole.shape.size() && tile_shape.size() == whole.shape.size());
+  assert(tile.origin.size() == whole.shape.size() && tile.shape.size() == whole.shape.size());
   const Shape drawn_shape = unpadded_type(graph, state).shape;
   const Draws draws(source_of(graph, state), seed);
-  const std::int64_t row = row_length(tile_shape);
-  std::vector<float> drawn(static_cast<std::size_t>(row));
-  std::int64_t filled = 0;
-  Shape at(tile_shape.size());  // in the whole
-  for_each_row(tile_shape, [&](const Shape& in_tile) {
+  const std::int64_t row = row_length(tile.shape);
+  std::vector<float> drawn;
+  for (std::int64_t filled = 0; filled < tile.count;) {
+    const std::int64_t element = tile.first + filled;
+    const std::int64_t count = std::min(row - element % row, tile.count - filled);  // to the end of its row
+    Shape at = tile.origin;                                                         // in the whole
+    std::int64_t rest = element;
     bool is_padding = false;
-    for (std::size_t d = 0; d < at.size(); ++d) {
-      at[d] = tile_origin[d] + in_tile[d];
+    for (std::size_t d = at.size(); d-- > 0; rest /= tile.shape[d]) {
+      at[d] += rest % tile.shape[d];
       is_padding |= at[d] >= drawn_shape[d];
     }
-    std::int64_t left = is_padding ? 0 : row;
-    if (!is_padding && !at.empty()) left = std::min(row, drawn_shape.back() - at.back());
+    std::int64_t left = is_padding ? 0 : count;
+    if (!is_padding && !at.empty()) left = std::min(count, drawn_shape.back() - at.back());
+    drawn.resize(static_cast<std::size_t>(count));
     draws.fill(element_at(drawn_shape, at), std::span(drawn).first(static_cast<std::size_t>(left)));
     std::fill(drawn.begin() + left, drawn.end(), 0.0f);
     for_float_type(whole.dtype, [&](auto zero) {
       using T = decltype(zero);
-      std::transform(drawn.begin(), drawn.end(), static_cast<T*>(tile_values) + filled, from_float<T>);
+      std::transform(drawn.begin(), drawn.end(), static_cast<T*>(values) + filled, from_float<T>);
     });
-    filled += row;
-  });
+    filled += count;
+  }
 }
 
 }  // namespace alpa

@@ -1,116 +1,114 @@
 #include "libalpa/h5/chunk_transfer.h"
 
 #include <algorithm>
-#include <map>
 
 #include "libalpa/base/error.h"
 
 namespace alpa {
 namespace {
 
-// Bounds the memory beside the tensors themselves: this many chunks, and as much in messages.
-constexpr std::size_t chunks_at_once = 8;
+// Of chunks under way at once. A rank has at most so much of its own chunks and of messages to the owners of
+// others, as much again of messages to it, and a piece in copy_part()'s buffer.
+constexpr std::int64_t batch_bytes = 24 << 20;
+static_assert(2 * batch_bytes + 2 * (4 << 20) <= TensorWriter::buffer_bytes);
 
-std::string room(std::int64_t bytes) { return std::string(static_cast<std::size_t>(bytes), '\0'); }
+ChunkBytes room(std::int64_t bytes) {
+  return {std::make_unique_for_overwrite<char[]>(static_cast<std::size_t>(bytes)), bytes};
+}
 
 }  // namespace
 
-ChunkTransfer::ChunkTransfer(const Ranks& ranks, const TensorType& type, std::vector<HeldRegion> held,
-                             std::span<const TensorPart> mine)
-    : ranks_(ranks),
-      held_(std::move(held)),
-      mine_(mine),
-      element_bytes_(dtype_bytes(type.dtype)),
-      extent_(stored_extent(type.shape)),
-      chunk_(chunk_shape(extent_, element_bytes_)),
-      offsets_(chunk_offsets(extent_, chunk_)) {}
-
-std::optional<TensorRegion> ChunkTransfer::missing() {
-  plans_.clear();
-  for (std::size_t i = 0; i < offsets_.size(); ++i) {
-    plans_.push_back(plan_chunk(clipped(i), static_cast<std::int64_t>(i), held_));
-    if (!plans_.back().missing.empty()) return plans_.back().missing.front();
-  }
-  return std::nullopt;
-}
-
-void ChunkTransfer::run(const std::function<void(std::size_t, std::string_view)>& take) {
-  std::optional<Error> failure;
-  const std::int64_t chunk_bytes = element_count(chunk_) * element_bytes_;
-  std::map<int, std::int64_t> written;  // by each rank since the last meeting; all ranks count alike
-  for (std::size_t first = 0; first < plans_.size(); first += chunks_at_once) {
-    for (Chunk& chunk : exchange(first, std::min(plans_.size(), first + chunks_at_once))) {
-      if (failure) continue;
-      complete(chunk);
-      try {
-        take(chunk.number, chunk.bytes);
-      } catch (const Error& error) {
-        failure = error;
-      }
+void ChunkTransfer::run(const Take& take) {
+  const std::vector<Place> all = places();
+  std::vector<std::int64_t> taken(static_cast<std::size_t>(ranks_.size()));  // by each since the last meeting
+  for (auto first = all.begin(); first != all.end();) {
+    auto last = first;
+    for (std::int64_t bytes = 0; last != all.end() && (bytes == 0 || bytes < batch_bytes); ++last) {
+      const std::int64_t chunk = chunk_file_bytes(tensors_[last->tensor].type);
+      if (bytes > 0 && bytes + chunk > batch_bytes) break;
+      bytes += chunk;
+      taken[plan(*last).owner] += chunk;
     }
-    std::int64_t most = 0;
-    for (std::size_t i = first; i < std::min(plans_.size(), first + chunks_at_once); ++i)
-      most = std::max(most, written[plans_[i].owner] += chunk_bytes);
-    if (most < bytes_between_meetings) continue;
-    ranks_.meet();
-    written.clear();
+    for (Owned& owned : exchange({first, last})) {
+      const Place& place = *owned.place;
+      for (const auto& [piece, bytes] : owned.foreign)
+        copy_box(piece->region, {piece->region, bytes.bytes.get()}, {place.whole, owned.bytes.bytes.get()},
+                 element_bytes(place));
+      note_failure([&] { take(place.tensor, place.chunk, std::move(owned.bytes)); });
+    }
+    first = last;
+    if (*std::ranges::max_element(taken) < bytes_between_meetings) continue;
+    if (ranks_.any(failure_ != nullptr)) break;
+    std::ranges::fill(taken, 0);
   }
-  if (failure) throw *failure;
+  if (failure_) std::rethrow_exception(failure_);
 }
 
-TensorRegion ChunkTransfer::whole(std::size_t number) const { return {offsets_[number], chunk_}; }
-
-TensorRegion ChunkTransfer::clipped(std::size_t number) const {
-  TensorRegion box = whole(number);
-  for (std::size_t d = 0; d < extent_.size(); ++d)
-    box.count[d] = std::min(chunk_[d], extent_[d] - box.offset[d]);
-  return box;
+std::vector<ChunkTransfer::Place> ChunkTransfer::places() const {
+  std::vector<Place> all;
+  for (std::size_t t = 0; t < tensors_.size(); ++t) {
+    const Shape extent = stored_extent(tensors_[t].type.shape);
+    const Shape chunk = chunk_shape(extent, dtype_bytes(tensors_[t].type.dtype));
+    const std::vector<Shape> offsets = chunk_offsets(extent, chunk);
+    for (std::size_t c = 0; c < offsets.size(); ++c) all.push_back({t, c, {offsets[c], chunk}});
+  }
+  return all;
 }
 
-std::int64_t ChunkTransfer::bytes_of(const HeldRegion& piece) const {
-  return element_count(piece.region.count) * element_bytes_;
+// After a failure what is sent means nothing.
+void ChunkTransfer::note_failure(const std::function<void()>& body) {
+  if (failure_) return;
+  try {
+    body();
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::peer) throw;
+    failure_ = std::current_exception();
+  } catch (const std::exception&) {
+    failure_ = std::current_exception();
+  }
 }
 
-void ChunkTransfer::copy_mine(const HeldRegion& piece, const Destination& to) const {
-  const TensorPart& part = mine_[piece.index];
-  copy_box(piece.region, {stored_region(part.region), part.data}, to, element_bytes_);
+void ChunkTransfer::copy_mine(const Place& place, const HeldRegion& piece, const Destination& to) {
+  note_failure([&] {
+    copy_part(piece.region, tensors_[place.tensor].mine[piece.index], to, element_bytes(place), buffer_);
+  });
 }
 
-// What this rank owns of the chunks [first, last), with the others' pieces beside it.
-std::vector<ChunkTransfer::Chunk> ChunkTransfer::exchange(std::size_t first, std::size_t last) const {
-  std::vector<Chunk> owned;
-  std::vector<std::pair<int, std::string>> packed;
+// What this rank owns of a batch, with the others' pieces beside it.
+std::vector<ChunkTransfer::Owned> ChunkTransfer::exchange(std::span<const Place> batch) {
+  std::vector<Owned> all;
+  std::vector<std::pair<int, ChunkBytes>> packed;
   const int me = ranks_.rank();
-  for (std::size_t i = first; i < last; ++i) {
-    const bool is_mine = plans_[i].owner == me;
-    if (is_mine) owned.push_back({i, room(element_count(chunk_) * element_bytes_), {}});
-    for (const HeldRegion& piece : plans_[i].pieces) {
+  for (const Place& place : batch) {
+    const TensorType& type = tensors_[place.tensor].type;
+    const auto bytes_of = [&](const HeldRegion& piece) {
+      return element_count(piece.region.count) * element_bytes(place);
+    };
+    const bool is_mine = plan(place).owner == me;
+    if (is_mine) {
+      all.push_back({&place, room(chunk_file_bytes(type)), {}});
+      const Shape extent = stored_extent(type.shape);
+      if (intersection(place.whole, {Shape(extent.size(), 0), extent}).count != place.whole.count)
+        std::ranges::fill(all.back().bytes.span(), '\0');  // past the tensor's end
+    }
+    for (const HeldRegion& piece : plan(place).pieces) {
       if (is_mine && piece.rank == me)
-        copy_mine(piece, {whole(i), owned.back().bytes.data()});
+        copy_mine(place, piece, {place.whole, all.back().bytes.bytes.get()});
       else if (is_mine)
-        owned.back().foreign.emplace_back(&piece, room(bytes_of(piece)));
+        all.back().foreign.emplace_back(&piece, room(bytes_of(piece)));
       else if (piece.rank == me)
-        copy_mine(piece,
-                  {piece.region, packed.emplace_back(plans_[i].owner, room(bytes_of(piece))).second.data()});
+        copy_mine(
+            place, piece,
+            {piece.region, packed.emplace_back(plan(place).owner, room(bytes_of(piece))).second.bytes.get()});
     }
   }
   std::vector<Ranks::Message> sent, received;
-  for (auto& [rank, bytes] : packed)
-    sent.push_back({rank, bytes.data(), static_cast<std::int64_t>(bytes.size())});
-  for (Chunk& chunk : owned)
-    for (auto& [piece, bytes] : chunk.foreign)
-      received.push_back({piece->rank, bytes.data(), bytes_of(*piece)});
+  for (const auto& [rank, bytes] : packed) sent.push_back({rank, bytes.bytes.get(), bytes.count});
+  for (const Owned& owned : all)
+    for (const auto& [piece, bytes] : owned.foreign)
+      received.push_back({piece->rank, bytes.bytes.get(), bytes.count});
   ranks_.exchange(sent, received);
-  return owned;
-}
-
-// Brings in the others' pieces and appends the checksum.
-void ChunkTransfer::complete(Chunk& chunk) const {
-  for (const auto& [piece, bytes] : chunk.foreign)
-    copy_box(piece->region, {piece->region, bytes.data()}, {whole(chunk.number), chunk.bytes.data()},
-             element_bytes_);
-  const std::uint32_t checksum = fletcher32(chunk.bytes);
-  for (int i = 0; i < checksum_bytes; ++i) chunk.bytes.push_back(static_cast<char>(checksum >> (8 * i)));
+  return all;
 }
 
 }  // namespace alpa

@@ -1,11 +1,10 @@
 #pragma once
 // Internal to this module.
 #include <cstdint>
+#include <exception>
 #include <functional>
-#include <optional>
+#include <memory>
 #include <span>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,46 +14,60 @@
 
 namespace alpa {
 
-/// The chunks of one tensor on their way from what the ranks hold into the file.
+/// Bytes that one chunk takes in the file; its checksum, at the end, is yet to be made.
+struct ChunkBytes {
+  std::unique_ptr<char[]> bytes;
+  std::int64_t count = 0;
+  std::span<char> span() const { return {bytes.get(), static_cast<std::size_t>(count)}; }
+};
+
+/// A tensor that ranks write together, as one of them sees it.
+struct SharedTensor {
+  TensorType type;
+  std::vector<TensorPart> mine;   ///< by HeldRegion::index
+  std::vector<ChunkPlan> chunks;  ///< in row-major order
+};
+
+/// The chunks of tensors on their way from what the ranks hold to their owners.
 class ChunkTransfer {
  public:
-  /// `held` lists what all ranks hold, `mine` the values of this rank's, by HeldRegion::index. Both regions
-  /// of scalars are as stored.
-  ChunkTransfer(const Ranks& ranks, const TensorType& type, std::vector<HeldRegion> held,
-                std::span<const TensorPart> mine);
+  /// Keeps references. All ranks have the same tensors and plans.
+  ChunkTransfer(const Ranks& ranks, std::span<const SharedTensor> tensors)
+      : ranks_(ranks), tensors_(tensors) {}
 
-  /// A part that nobody holds, if there is one; all ranks find the same. To be asked before run().
-  std::optional<TensorRegion> missing();
-
-  /// All ranks meet before any of them has written more than that and a few chunks.
+  /// All ranks meet before any of them has taken more than that and a few chunks.
   static constexpr std::int64_t bytes_between_meetings = 64 << 20;
 
-  /// Calls take(number of the chunk, its bytes in the file) for each chunk that this rank owns, once the
-  /// others' parts of it have arrived. Should take() throw, the messages still move, since other ranks wait
-  /// for them; then its error is thrown.
-  void run(const std::function<void(std::size_t, std::string_view)>& take);
+  /// Calls take(tensor, number of the chunk, its bytes) for each chunk that this rank owns, once the others'
+  /// parts of it have arrived. Should take() or a part's read() throw, messages still move, since other ranks
+  /// wait for them, until all ranks have met and give up; then its error is thrown, on this rank alone.
+  using Take = std::function<void(std::size_t tensor, std::size_t chunk, ChunkBytes)>;
+  void run(const Take& take);
 
  private:
-  struct Chunk {
-    std::size_t number;
-    std::string bytes;
-    std::vector<std::pair<const HeldRegion*, std::string>> foreign;  // pieces of other ranks
+  struct Place {
+    std::size_t tensor, chunk;
+    TensorRegion whole;  ///< with what lies past the tensor's end
+  };
+  struct Owned {
+    const Place* place;
+    ChunkBytes bytes;
+    std::vector<std::pair<const HeldRegion*, ChunkBytes>> foreign;  ///< pieces of other ranks
   };
 
-  TensorRegion whole(std::size_t number) const;
-  TensorRegion clipped(std::size_t number) const;
-  std::int64_t bytes_of(const HeldRegion& piece) const;
-  void copy_mine(const HeldRegion& piece, const Destination& to) const;
-  std::vector<Chunk> exchange(std::size_t first, std::size_t last) const;
-  void complete(Chunk& chunk) const;
+  std::vector<Place> places() const;
+  std::vector<Owned> exchange(std::span<const Place> batch);
+  void copy_mine(const Place&, const HeldRegion& piece, const Destination& to);
+  void note_failure(const std::function<void()>& body);
+  const ChunkPlan& plan(const Place& place) const { return tensors_[place.tensor].chunks[place.chunk]; }
+  std::int64_t element_bytes(const Place& place) const {
+    return dtype_bytes(tensors_[place.tensor].type.dtype);
+  }
 
   const Ranks& ranks_;
-  std::vector<HeldRegion> held_;
-  std::span<const TensorPart> mine_;
-  std::int64_t element_bytes_;
-  Shape extent_, chunk_;
-  std::vector<Shape> offsets_;
-  std::vector<ChunkPlan> plans_;
+  std::span<const SharedTensor> tensors_;
+  std::vector<std::byte> buffer_;  ///< of copy_part()
+  std::exception_ptr failure_;
 };
 
 }  // namespace alpa

@@ -4,23 +4,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
+#include <numeric>
+#include <utility>
 
 namespace alpa {
 namespace {
 
 constexpr std::int64_t most_chunk_bytes = 4 << 20;
-
-// The part of both; with a count of 0 where they do not meet.
-TensorRegion intersection(const TensorRegion& a, const TensorRegion& b) {
-  TensorRegion both = a;
-  for (std::size_t i = 0; i < a.offset.size(); ++i) {
-    both.offset[i] = std::max(a.offset[i], b.offset[i]);
-    const std::int64_t end = std::min(a.offset[i] + a.count[i], b.offset[i] + b.count[i]);
-    both.count[i] = std::max<std::int64_t>(0, end - both.offset[i]);
-  }
-  return both;
-}
 
 // Appends what is left of `box` outside `hole`: per dimension the slab before and the slab after it.
 void append_difference(TensorRegion box, const TensorRegion& hole, std::vector<TensorRegion>& rest) {
@@ -44,6 +36,13 @@ std::int64_t index_in(const TensorRegion& region, const Shape& at) {
   std::int64_t index = 0;
   for (std::size_t i = 0; i < at.size(); ++i) index = index * region.count[i] + (at[i] - region.offset[i]);
   return index;
+}
+
+// Elements of `region` from the first of `box` to its last.
+std::int64_t stretch(const TensorRegion& box, const TensorRegion& region) {
+  Shape last = box.offset;
+  for (std::size_t i = 0; i < last.size(); ++i) last[i] += box.count[i] - 1;
+  return index_in(region, last) - index_in(region, box.offset) + 1;
 }
 
 // Moves `at` to the next position of `box` in row-major order, dimensions from `rank` on left alone; false at
@@ -140,19 +139,55 @@ std::string region_fault(const TensorRegion& region, const Shape& shape) {
                      shape_text(region.offset), shape_text(shape));
 }
 
-void copy_box(const TensorRegion& box, const TensorPart& from, const Destination& to,
+void copy_box(const TensorRegion& box, const RegionValues& from, const Destination& to,
               std::int64_t element_bytes) {
   if (element_count(box.count) == 0) return;
-  const auto* source = static_cast<const char*>(from.data);
   const auto row_bytes = static_cast<std::size_t>(box.count.back() * element_bytes);
   Shape at = box.offset;
   do {
     std::memcpy(to.bytes + index_in(to.region, at) * element_bytes,
-                source + index_in(from.region, at) * element_bytes, row_bytes);
+                from.bytes + (index_in(from.region, at) - from.first) * element_bytes, row_bytes);
   } while (advance(at, box, at.size() - 1));
 }
 
-ChunkPlan plan_chunk(const TensorRegion& box, std::int64_t turn, const std::vector<HeldRegion>& held) {
+void copy_part(const TensorRegion& box, const TensorPart& from, const Destination& to,
+               std::int64_t element_bytes, std::vector<std::byte>& buffer) {
+  const std::int64_t count = element_count(box.count);
+  if (count == 0) return;
+  const TensorRegion memory{stored_region(from.region).offset, stored_extent(from.memory)};
+  const std::int64_t first = index_in(memory, box.offset), span = stretch(box, memory);
+  if (span == count && stretch(box, to.region) == count)
+    return from.read(
+        first * element_bytes,
+        {reinterpret_cast<std::byte*>(to.bytes + index_in(to.region, box.offset) * element_bytes),
+         static_cast<std::size_t>(count * element_bytes)});
+  const auto splits = std::find_if(box.count.begin(), box.count.end() - 1, [](auto n) { return n > 1; });
+  if (span * element_bytes > most_chunk_bytes && splits != box.count.end() - 1) {
+    const auto d = static_cast<std::size_t>(splits - box.count.begin());
+    TensorRegion half = box;
+    half.count[d] /= 2;
+    copy_part(half, from, to, element_bytes, buffer);
+    half.offset[d] += half.count[d];
+    half.count[d] = box.count[d] - half.count[d];
+    return copy_part(half, from, to, element_bytes, buffer);
+  }
+  buffer.resize(std::max(buffer.size(), static_cast<std::size_t>(span * element_bytes)));
+  from.read(first * element_bytes, std::span(buffer).first(static_cast<std::size_t>(span * element_bytes)));
+  copy_box(box, {memory, reinterpret_cast<const char*>(buffer.data()), first}, to, element_bytes);
+}
+
+TensorRegion intersection(const TensorRegion& a, const TensorRegion& b) {
+  TensorRegion both = a;
+  for (std::size_t i = 0; i < a.offset.size(); ++i) {
+    both.offset[i] = std::max(a.offset[i], b.offset[i]);
+    const std::int64_t end = std::min(a.offset[i] + a.count[i], b.offset[i] + b.count[i]);
+    both.count[i] = std::max<std::int64_t>(0, end - both.offset[i]);
+  }
+  return both;
+}
+
+ChunkPlan plan_chunk(const TensorRegion& box, const std::vector<HeldRegion>& held,
+                     std::span<const std::int64_t> written) {
   std::vector<HeldRegion> touching;
   std::map<int, std::int64_t> elements;  // that each rank holds, its own overlaps counted again
   for (const HeldRegion& part : held) {
@@ -167,10 +202,9 @@ ChunkPlan plan_chunk(const TensorRegion& box, std::int64_t turn, const std::vect
 
   std::int64_t most = 0;
   for (const auto& [rank, count] : elements) most = std::max(most, count);
-  std::vector<int> candidates;
+  plan.owner = -1;
   for (const auto& [rank, count] : elements)
-    if (count == most) candidates.push_back(rank);
-  plan.owner = candidates[static_cast<std::size_t>(turn) % candidates.size()];
+    if (count == most && (plan.owner < 0 || written[rank] < written[plan.owner])) plan.owner = rank;
 
   // The owner's own first: they need no message. Then whatever still adds something.
   std::stable_partition(touching.begin(), touching.end(),
@@ -188,6 +222,40 @@ ChunkPlan plan_chunk(const TensorRegion& box, std::int64_t turn, const std::vect
     plan.pieces.push_back(std::move(part));
   }
   return plan;
+}
+
+std::int64_t chunk_file_bytes(const TensorType& type) {
+  const std::int64_t element = dtype_bytes(type.dtype);
+  return element_count(chunk_shape(stored_extent(type.shape), element)) * element + checksum_bytes;
+}
+
+std::vector<std::vector<ChunkPlan>> plan_chunks(std::span<const HeldTensor> tensors, int ranks) {
+  std::vector<std::size_t> order(tensors.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater{},
+                           [&](std::size_t t) { return chunk_file_bytes(tensors[t].type); });
+  std::vector<std::int64_t> written(static_cast<std::size_t>(ranks));
+  std::vector<std::vector<ChunkPlan>> plans(tensors.size());
+  for (const std::size_t t : order) {
+    const Shape extent = stored_extent(tensors[t].type.shape);
+    const Shape chunk = chunk_shape(extent, dtype_bytes(tensors[t].type.dtype));
+    std::vector<HeldRegion> held = tensors[t].held;
+    for (HeldRegion& part : held) part.region = stored_region(part.region);
+    for (const Shape& offset : chunk_offsets(extent, chunk)) {
+      const TensorRegion box = intersection({offset, chunk}, {Shape(extent.size(), 0), extent});
+      plans[t].push_back(plan_chunk(box, held, written));
+      written[plans[t].back().owner] += chunk_file_bytes(tensors[t].type);
+    }
+  }
+  return plans;
+}
+
+std::vector<std::int64_t> tensor_shares(std::span<const HeldTensor> tensors, int ranks) {
+  std::vector<std::int64_t> shares(static_cast<std::size_t>(ranks));
+  const std::vector<std::vector<ChunkPlan>> plans = plan_chunks(tensors, ranks);
+  for (std::size_t t = 0; t < tensors.size(); ++t)
+    for (const ChunkPlan& chunk : plans[t]) shares[chunk.owner] += chunk_file_bytes(tensors[t].type);
+  return shares;
 }
 
 }  // namespace alpa

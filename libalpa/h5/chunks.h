@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "libalpa/base/tensor_type.h"
-#include "libalpa/h5/tensor_file.h"
+#include "libalpa/h5/tensor_shares.h"
 
 namespace alpa {
 
@@ -47,27 +47,43 @@ struct Destination {
   char* bytes;
 };
 
+/// Values of a region, row-major, from element `first` of it on.
+struct RegionValues {
+  TensorRegion region;
+  const char* bytes;
+  std::int64_t first = 0;
+};
+
 /// Copies `box`, which lies inside both regions.
-void copy_box(const TensorRegion& box, const TensorPart& from, const Destination& to,
+void copy_box(const TensorRegion& box, const RegionValues& from, const Destination& to,
               std::int64_t element_bytes);
 
-/// A region of a tensor that a rank holds.
-struct HeldRegion {
-  int rank;
-  int index;  ///< among those of its rank
-  TensorRegion region;
-};
+/// The same from what a rank holds. What has to be read beside the box, or put elsewhere in rows, goes
+/// through `buffer`, by at most 4 MiB (or one row) at a time.
+void copy_part(const TensorRegion& box, const TensorPart& from, const Destination& to,
+               std::int64_t element_bytes, std::vector<std::byte>& buffer);
+
+/// The part of both; with a count of 0 where they do not meet.
+TensorRegion intersection(const TensorRegion& a, const TensorRegion& b);
 
 /// Who brings together and writes one chunk, and from what.
 struct ChunkPlan {
-  int owner;  ///< a rank that holds most of the chunk; equals take turns
+  int owner = 0;
   std::vector<HeldRegion>
       pieces;  ///< boxes of the chunk, with who holds them; they may overlap where ranks agree
   std::vector<TensorRegion> missing;  ///< boxes that nobody holds
 };
 
-/// `box` is the chunk without what lies past the tensor's end, `turn` its number. Depends on its arguments
-/// alone, so that all ranks find the same.
-ChunkPlan plan_chunk(const TensorRegion& box, std::int64_t turn, const std::vector<HeldRegion>& held);
+/// `box` is the chunk without what lies past the tensor's end. Its owner is a rank that holds most of it, of
+/// several the one that has least in `written`, by rank, then the lowest. Depends on its arguments alone, so
+/// that all ranks find the same. Regions of scalars are as stored.
+ChunkPlan plan_chunk(const TensorRegion& box, const std::vector<HeldRegion>& held,
+                     std::span<const std::int64_t> written);
+
+/// Of the chunks of each tensor, in row-major order; those of the most bytes are given to ranks first.
+std::vector<std::vector<ChunkPlan>> plan_chunks(std::span<const HeldTensor> tensors, int ranks);
+
+/// Bytes of a chunk of a tensor in the file, its checksum included.
+std::int64_t chunk_file_bytes(const TensorType& type);
 
 }  // namespace alpa

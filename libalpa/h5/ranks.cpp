@@ -22,8 +22,10 @@ std::vector<std::vector<std::int64_t>> Ranks::gathered(const std::vector<std::in
   return alpa::gathered(*all_, *host_, mine);
 }
 
-void Ranks::meet() const {
-  if (!alone()) all_->barrier();
+bool Ranks::any(bool mine) const {
+  std::int32_t any = mine ? 1 : 0;
+  if (!alone()) all_->all_reduce(*host_, &any, 1, DType::i32, Reduction::max);
+  return any != 0;
 }
 
 void Ranks::exchange(const std::vector<Message>& sent, const std::vector<Message>& received) const {

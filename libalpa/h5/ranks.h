@@ -22,7 +22,7 @@ class Ranks {
   void together(const std::function<void()>& body) const;  ///< see comm/together.h
   std::string from_first(const std::string& text) const;   ///< rank 0's
   std::vector<std::vector<std::int64_t>> gathered(const std::vector<std::int64_t>& mine) const;  ///< by rank
-  void meet() const;
+  bool any(bool mine) const;  ///< whether it is so on any rank
 
   /// Bytes on their way to, or room for those from, another rank.
   struct Message {

@@ -1,5 +1,6 @@
 #pragma once
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -8,6 +9,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "libalpa/base/tensor_type.h"
 #include "libalpa/h5/provenance.h"
@@ -32,15 +35,25 @@ struct TensorRegion {
   Shape offset, count;
 };
 
-/// The values of a region: host memory in row-major order of the region.
+/// Copies the bytes from `first` on of values, row-major, wherever they are, to host memory.
+using ReadBytes = std::function<void(std::int64_t first, std::span<std::byte> into)>;
+
+/// What a rank holds of a tensor: the values of a region at the beginning of memory that has the shape
+/// `memory`, which may be larger.
 struct TensorPart {
   TensorRegion region;
-  const void* data;
+  Shape memory;
+  ReadBytes read;
+
+  TensorPart(TensorRegion held, Shape memory_shape, ReadBytes read_bytes)
+      : region(std::move(held)), memory(std::move(memory_shape)), read(std::move(read_bytes)) {}
+  /// In host memory, in row-major order of the region.
+  TensorPart(TensorRegion held, const void* data);
 };
 
 /// Writes a tensor file: whole tensors under global names ("/tensors/decoder.0.attention.query"; no '/' in a
 /// name), so that any number of ranks can read it back. The ranks of a communicator write it together, each
-/// its regions.
+/// its share of the chunks (tensor_shares.h).
 ///
 /// Not by parallel HDF5: rank 0 lays the file out, and ranks write whole chunks in place with a checksum
 /// (fletcher32) made here. So one failing rank fails all alike, and the bytes do not depend on their number.
@@ -48,17 +61,16 @@ struct TensorPart {
 ///
 ///     TensorWriter file("step-100.h5", "alpa-checkpoint", "1.0", ranks);
 ///     file.attribute("step", 100);
-///     for (const auto& [name, type] : state) file.declare(name, type);
-///     for (const auto& [name, type] : state) file.write(name, my_region(name), my_values(name));
+///     for (const auto& [name, type] : state) file.tensor(name, type, my_parts(name));
 ///     file.publish();
 ///
-/// The constructor, write and publish are collective: all ranks make the same calls in the same order, and
-/// declare the same. Provenance and attributes are rank 0's. A failure on one rank is thrown alike on all, at
-/// the latest by publish(); the file is then lost, and nothing stands under its name. No wait of a rank for
-/// another is for more than 64 MiB on their way to the disk. The bytes depend on the
-/// declarations and the values only, not on the number of ranks (/provenance apart). bf16 is stored as a
-/// 16-bit float type, committed at /types/bfloat16, that HDF5's tools print as numbers. Each chunk of 1 to 4
-/// MiB carries a checksum.
+/// The constructor, the calls that write and publish are collective: all ranks make the same calls in the
+/// same order, and describe the same tensors. Provenance and attributes are rank 0's. A failure on one rank
+/// is thrown alike on all, at the latest by publish(); the file is then lost, and nothing stands under its
+/// name. No wait of a rank for another is for more than 64 MiB on their way to the disk. The bytes depend on
+/// the tensors and the values only, not on the ranks or on how they are written (/provenance apart). bf16 is
+/// stored as a 16-bit float type, committed at /types/bfloat16, that HDF5's tools print as numbers. Each
+/// chunk of 1 to 4 MiB carries a checksum.
 class TensorWriter {
  public:
   /// For this process alone.
@@ -68,12 +80,13 @@ class TensorWriter {
   TensorWriter(std::filesystem::path path, std::string_view format, std::string_view format_version,
                const WritingRanks& ranks);
 
-  /// Waits for nobody. Without publish() before, rank 0 removes the temporary file.
+  /// Waits for nobody. Without publish() before, gives up what is being written, and rank 0 removes the
+  /// temporary file.
   ~TensorWriter();
   TensorWriter(const TensorWriter&) = delete;
   TensorWriter& operator=(const TensorWriter&) = delete;
 
-  /// All attributes (of the root), the provenance and all declarations come before the first write.
+  /// Attributes (of the root), provenance and tensors are given before anything is written.
   void attribute(const std::string& name, std::string_view value);
   void attribute(const std::string& name, double value);
   template <std::integral Integer>
@@ -81,16 +94,27 @@ class TensorWriter {
     integer_attribute(name, static_cast<std::int64_t>(value));
   }
   void provenance(Provenance provenance);
-  void declare(const std::string& name, const TensorType& type);
 
-  /// Writes a whole declared tensor, once, from what the ranks hold of it: `parts` are this rank's. Together
-  /// they cover the tensor; where parts overlap they hold the same values, and the ranks that hold the same
-  /// take turns in writing it. `data` is free for other use on return.
-  void write(const std::string& name, std::span<const TensorPart> parts);
-  void write(const std::string& name, const TensorRegion& region, const void* data);  ///< from one part
-  void write_nothing(const std::string& name);  ///< this rank holds none of it
+  /// A tensor, and what this rank holds of it. The parts of all ranks together cover it; where they overlap
+  /// they hold the same values, and each piece is written by one of those that hold it. Parts are read while
+  /// the file is written, tensor by tensor in this order.
+  void tensor(const std::string& name, const TensorType& type, std::vector<TensorPart> parts);
 
-  /// Closes, brings the file to disk and gives it its name; when it returns, that holds on all ranks.
+  /// What a rank takes of host memory at most while it writes, beside a snapshot.
+  static constexpr std::int64_t buffer_bytes = 64 << 20;
+
+  /// Copies this rank's share, which takes as much host memory (tensor_shares()), and has a thread of low
+  /// priority write it: parts are free for other use on return. publish() waits for that thread.
+  void write_in_background();
+
+  /// Whether the thread is done with this rank's share, or has failed.
+  bool is_written() const;
+
+  /// Whether the temporary file is still where it was made; known to rank 0.
+  bool is_in_place() const;
+
+  /// Writes what is not written yet, closes, brings the file to disk and gives it its name; when it returns,
+  /// that holds on all ranks.
   void publish();
 
  private:
@@ -121,6 +145,11 @@ class TensorReader {
   /// Fills `data`, host memory for the elements of `region` in row-major order.
   void read(const std::string& name, const TensorRegion& region, void* data) const;
   void read_all(const std::string& name, void* data) const;
+
+  /// The same in pieces of at most 4 MiB, each a box that lies in one stretch of the region: calls
+  /// take(box, values) for one after the other. Values are there until it returns.
+  using TakePiece = std::function<void(const TensorRegion& box, std::span<const std::byte> values)>;
+  void read(const std::string& name, const TensorRegion& region, const TakePiece& take) const;
 
   /// Reads everything; throws where a checksum does not match, naming the tensor.
   void verify(const BytesRead& read = {}) const;

@@ -90,6 +90,26 @@ void TensorReader::read(const std::string& name, const TensorRegion& region, voi
                    selection(region, known->second.shape), data);
 }
 
+void TensorReader::read(const std::string& name, const TensorRegion& region, const TakePiece& take) const {
+  const auto known = open_->tensors.find(name);
+  if (known == open_->tensors.end() || !region_fault(region, known->second.shape).empty())
+    return read(name, region, static_cast<void*>(nullptr));  // which says what is wrong
+  // By the chunks that such a tensor has where this suite wrote it, so that none is read twice.
+  const Shape extent = stored_extent(known->second.shape);
+  const std::int64_t element = dtype_bytes(known->second.dtype);
+  const Shape chunk = chunk_shape(extent, element);
+  std::vector<std::byte> values;
+  for (const Shape& offset : chunk_offsets(extent, chunk)) {
+    TensorRegion box = intersection(stored_region(region), {offset, chunk});
+    const std::int64_t bytes = element_count(box.count) * element;
+    if (bytes == 0) continue;
+    if (known->second.shape.empty()) box = {};
+    values.resize(static_cast<std::size_t>(bytes));
+    read(name, box, values.data());
+    take(box, values);
+  }
+}
+
 void TensorReader::read_all(const std::string& name, void* data) const {
   const auto known = open_->tensors.find(name);
   const Shape shape = known == open_->tensors.end() ? Shape{} : known->second.shape;

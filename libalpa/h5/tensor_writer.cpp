@@ -7,7 +7,6 @@
 #include <functional>
 #include <optional>
 #include <set>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "libalpa/base/fingerprint.h"
 #include "libalpa/h5/atomic_file.h"
 #include "libalpa/h5/chunk_transfer.h"
+#include "libalpa/h5/chunk_writer.h"
 #include "libalpa/h5/chunks.h"
 #include "libalpa/h5/descriptor.h"
 #include "libalpa/h5/image.h"
@@ -26,13 +26,12 @@ namespace {
 
 std::int64_t short_hash(const std::string& text) { return static_cast<std::int64_t>(hash64(text) >> 1); }
 
-// Where the values of a tensor stand in the file.
-struct Place {
-  TensorType type;
-  std::vector<std::int64_t> chunks;  // offset of each, in row-major order
-};
-
 }  // namespace
+
+TensorPart::TensorPart(TensorRegion held, const void* data)
+    : TensorPart(held, held.count, [data](std::int64_t first, std::span<std::byte> into) {
+        std::memcpy(into.data(), static_cast<const std::byte*>(data) + first, into.size());
+      }) {}
 
 struct TensorWriter::Open {
   Open(std::filesystem::path path, std::string_view format_name, std::string_view version)
@@ -49,16 +48,16 @@ struct TensorWriter::Open {
   std::filesystem::path target;
   std::string format, format_version;
   std::vector<std::function<void(H5Image&)>> annotations;
-  std::vector<std::string> order;
-  std::map<std::string, Place> places;
-  std::set<std::string> written;
+  std::vector<std::string> names;
+  std::set<std::string> known;
+  std::vector<SharedTensor> tensors;               // by name
+  std::vector<std::vector<std::int64_t>> offsets;  // in the file, of the chunks of each tensor
 
   std::optional<AtomicFile> temporary;  // on rank 0
   std::string temporary_path;           // on all
-  enum class State { declaring, writing, ended } state = State::declaring;
+  enum class State { describing, writing, ended } state = State::describing;
   Descriptor file;
-  std::int64_t unsynced = 0;     // bytes that this rank has written and not brought to disk
-  std::optional<Error> failure;  // of this rank, not yet known to the others
+  std::optional<BackgroundWriter> background;
 
   void create() {
     ranks.together([&] {
@@ -68,15 +67,24 @@ struct TensorWriter::Open {
         ranks.from_first(temporary ? std::filesystem::absolute(temporary->temporary_path()).string() : "");
   }
 
+  void describe(const std::string& name, const TensorType& type, std::vector<TensorPart> parts) {
+    if (name.empty() || name == "." || name.find('/') != std::string::npos)
+      throw Error(ErrorKind::run_time, fmt::format("'{}' cannot name a tensor in a file", name));
+    if (!known.insert(name).second)
+      throw Error(ErrorKind::run_time, fmt::format("tensor '{}' is described twice", name));
+    names.push_back(name);
+    tensors.push_back({type, std::move(parts), {}});
+  }
+
   // Rank 0 lays out the file, which has a place for every chunk; then each rank opens it and writes chunks as
   // plain bytes. HDF5's own parallel writing would be less code, but a rank whose write fails there leaves
   // the others waiting for ever, and it fills each chunk before it writes it.
   void start() {
-    if (state == State::writing) return;
     if (state == State::ended)
       throw Error(ErrorKind::run_time, fmt::format("'{}' was given up after a failure", target.string()));
     state = State::ended;
-    check_declarations();
+    check_tensors();
+    plan();
     ranks.together([&] {
       if (ranks.rank() == 0) lay_out();
     });
@@ -85,16 +93,60 @@ struct TensorWriter::Open {
       file = Descriptor(open(temporary_path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
       if (file < 0) throw file_error(ErrorKind::run_time, "write", temporary_path, errno);
     });
-    state = State::writing;
   }
 
-  void check_declarations() const {
+  void check_tensors() const {
     std::string text;
-    for (const std::string& name : order) text += name + ' ' + type_text(places.at(name).type) + '\n';
+    for (std::size_t t = 0; t < names.size(); ++t) text += names[t] + ' ' + type_text(tensors[t].type) + '\n';
     const auto hashes = ranks.gathered({short_hash(text)});
     if (std::adjacent_find(hashes.begin(), hashes.end(), std::not_equal_to<>()) != hashes.end())
       throw Error(ErrorKind::run_time,
-                  fmt::format("the ranks that write '{}' declare different tensors", target.string()));
+                  fmt::format("the ranks that write '{}' describe different tensors", target.string()));
+    ranks.together([&] {
+      for (std::size_t t = 0; t < names.size(); ++t)
+        for (const TensorPart& part : tensors[t].mine)
+          if (const std::string fault = region_fault(part.region, tensors[t].type.shape); !fault.empty())
+            throw Error(ErrorKind::run_time, fmt::format("tensor '{}': {}", names[t], fault));
+    });
+  }
+
+  // All ranks find the same from what each sends the others: what it holds.
+  void plan() {
+    std::vector<std::int64_t> mine;
+    for (const SharedTensor& tensor : tensors) {
+      mine.push_back(std::ssize(tensor.mine));
+      for (const TensorPart& part : tensor.mine) {
+        mine.insert(mine.end(), part.region.offset.begin(), part.region.offset.end());
+        mine.insert(mine.end(), part.region.count.begin(), part.region.count.end());
+      }
+    }
+    std::vector<HeldTensor> held;
+    for (const SharedTensor& tensor : tensors) held.push_back({tensor.type, {}});
+    const auto all = ranks.gathered(mine);
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      auto next = all[r].begin();
+      const auto take = [&](std::size_t extents) {
+        const Shape taken(next, next + static_cast<std::ptrdiff_t>(extents));
+        next += static_cast<std::ptrdiff_t>(extents);
+        return taken;
+      };
+      for (HeldTensor& tensor : held) {
+        const std::int64_t parts = *next++;
+        for (int index = 0; index < parts; ++index) {
+          Shape offset = take(tensor.type.shape.size()), count = take(tensor.type.shape.size());
+          tensor.held.push_back({static_cast<int>(r), index, {std::move(offset), std::move(count)}});
+        }
+      }
+    }
+    std::vector<std::vector<ChunkPlan>> plans = plan_chunks(held, ranks.size());
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      for (const ChunkPlan& chunk : plans[t])
+        if (!chunk.missing.empty())
+          throw Error(ErrorKind::run_time, fmt::format("tensor '{}': no rank writes region {} at offset {}",
+                                                       names[t], shape_text(chunk.missing.front().count),
+                                                       shape_text(chunk.missing.front().offset)));
+      tensors[t].chunks = std::move(plans[t]);
+    }
   }
 
   void lay_out() {
@@ -102,16 +154,16 @@ struct TensorWriter::Open {
     image.group("/tensors");
     const H5Type bfloat16 = bfloat16_type();
     image.commit("/types/bfloat16", bfloat16);
-    for (const std::string& name : order) {
-      Place& place = places.at(name);
-      const std::string path = "/tensors/" + name;
-      const H5Type element = element_type(place.type.dtype);
-      const Shape extent = stored_extent(place.type.shape);
-      place.chunks = image.planned_dataset(path, place.type.dtype == DType::bf16 ? bfloat16 : element, extent,
-                                           chunk_shape(extent, dtype_bytes(place.type.dtype)));
+    for (std::size_t t = 0; t < names.size(); ++t) {
+      const TensorType& type = tensors[t].type;
+      const std::string path = "/tensors/" + names[t];
+      const H5Type element = element_type(type.dtype);
+      const Shape extent = stored_extent(type.shape);
+      offsets.push_back(image.planned_dataset(path, type.dtype == DType::bf16 ? bfloat16 : element, extent,
+                                              chunk_shape(extent, dtype_bytes(type.dtype))));
       image.attribute(path, "units", std::string_view("1"));
-      image.attribute(path, "alpa_dtype", dtype_name(place.type.dtype));
-      if (place.type.shape.empty()) image.attribute(path, "rank", std::int64_t{0});
+      image.attribute(path, "alpa_dtype", dtype_name(type.dtype));
+      if (type.shape.empty()) image.attribute(path, "rank", std::int64_t{0});
     }
     // Last, so that their length moves nothing else.
     for (const auto& annotate : annotations) annotate(image);
@@ -120,110 +172,56 @@ struct TensorWriter::Open {
 
   void share_places() {
     std::string text;
-    if (ranks.rank() == 0)
-      for (const std::string& name : order)
-        for (const std::int64_t offset : places.at(name).chunks)
-          text.append(reinterpret_cast<const char*>(&offset), sizeof offset);
+    for (const std::vector<std::int64_t>& of_tensor : offsets)
+      text.append(reinterpret_cast<const char*>(of_tensor.data()), of_tensor.size() * sizeof of_tensor[0]);
     text = ranks.from_first(text);
+    offsets.assign(tensors.size(), {});
     const char* next = text.data();
-    for (const std::string& name : order) {
-      Place& place = places.at(name);
-      const Shape extent = stored_extent(place.type.shape);
-      const Shape chunk = chunk_shape(extent, dtype_bytes(place.type.dtype));
-      place.chunks.resize(static_cast<std::size_t>(chunk_count(extent, chunk)));
-      for (std::int64_t& offset : place.chunks) {
-        std::memcpy(&offset, next, sizeof offset);
-        next += sizeof offset;
-      }
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      offsets[t].resize(tensors[t].chunks.size());
+      const std::size_t bytes = offsets[t].size() * sizeof(std::int64_t);
+      std::copy_n(next, bytes, reinterpret_cast<char*>(offsets[t].data()));
+      next += bytes;
     }
   }
 
-  // Each rank sends the others what it holds and whether it still can write.
-  void write(const std::string& name, std::span<const TensorPart> parts) {
+  void write() {
     start();
-    state = State::ended;
-    const auto place = places.find(name);
-    check(name, place == places.end() ? nullptr : &place->second, parts);
-    std::vector<std::int64_t> mine{failure ? 1 : 0, short_hash(name)};
-    for (const TensorPart& part : failure ? std::span<const TensorPart>{} : parts) {
-      const auto [offset, count] = stored_region(part.region);
-      mine.insert(mine.end(), offset.begin(), offset.end());
-      mine.insert(mine.end(), count.begin(), count.end());
-    }
-    const auto all = ranks.gathered(mine);
-    if (std::any_of(all.begin(), all.end(), [](const auto& words) { return words[0] != 0; })) throw_failure();
-    if (std::any_of(all.begin(), all.end(), [&](const auto& words) { return words[1] != mine[1]; }))
-      throw Error(ErrorKind::run_time,
-                  fmt::format("the ranks that write '{}' write different tensors at once, one of them '{}'",
-                              target.string(), name));
-
-    ChunkTransfer transfer(ranks, place->second.type,
-                           held_regions(all, stored_extent(place->second.type.shape).size()), parts);
-    if (const auto missing = transfer.missing())
-      throw Error(ErrorKind::run_time, fmt::format("tensor '{}': no rank writes region {} at offset {}", name,
-                                                   shape_text(missing->count), shape_text(missing->offset)));
-    try {
-      transfer.run([&](std::size_t chunk, std::string_view bytes) {
-        write_at(file, place->second.chunks[chunk], bytes, target);
-        unsynced += std::ssize(bytes);
-        if (unsynced < ChunkTransfer::bytes_between_meetings) return;
-        sync(file, target);
-        unsynced = 0;
-      });
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::peer) throw;
-      failure = error;
-    }
-    written.insert(name);
+    ChunkWriter writer(file, target);
+    transfer([&](std::int64_t offset, const ChunkBytes& chunk) { writer.write(offset, chunk); });
+    // Each machine's own writes; rank 0 can only bring its own to disk.
+    ranks.together([&] { writer.finish(); });
     state = State::writing;
   }
 
-  void check(const std::string& name, const Place* place, std::span<const TensorPart> parts) {
-    std::string fault;
-    if (!place)
-      fault = "was not declared";
-    else if (written.contains(name))
-      fault = "is written twice";
-    for (std::size_t i = 0; fault.empty() && i < parts.size(); ++i)
-      fault = region_fault(parts[i].region, place->type.shape);
-    if (!fault.empty() && !failure)
-      failure = Error(ErrorKind::run_time, fmt::format("tensor '{}': {}", name, fault));
+  void write_in_background() {
+    start();
+    background.emplace(ChunkWriter(file, target));
+    transfer([&](std::int64_t offset, ChunkBytes chunk) { background->add(offset, std::move(chunk)); });
+    background->close();
+    for (SharedTensor& tensor : tensors) tensor.mine.clear();  // theirs may be gone
+    state = State::writing;
   }
 
-  [[noreturn]] void throw_failure() {
+  template <class Take>
+  void transfer(const Take& take) {
     ranks.together([&] {
-      if (failure) throw *failure;
+      ChunkTransfer(ranks, tensors).run([&](std::size_t tensor, std::size_t chunk, ChunkBytes bytes) {
+        take(offsets[tensor][chunk], std::move(bytes));
+      });
     });
-    throw std::logic_error("a failure that no rank reports");
-  }
-
-  static std::vector<HeldRegion> held_regions(const std::vector<std::vector<std::int64_t>>& all,
-                                              std::size_t rank) {
-    std::vector<HeldRegion> held;
-    for (std::size_t r = 0; r < all.size(); ++r)
-      for (std::size_t at = 2, index = 0; at < all[r].size(); at += 2 * rank, ++index) {
-        const auto offset = all[r].begin() + static_cast<std::ptrdiff_t>(at);
-        const auto count = offset + static_cast<std::ptrdiff_t>(rank);
-        held.push_back({static_cast<int>(r),
-                        static_cast<int>(index),
-                        {{offset, count}, {count, count + static_cast<std::ptrdiff_t>(rank)}}});
-      }
-    return held;
   }
 
   void publish() {
-    start();
+    if (state != State::writing) write();
     state = State::ended;
-    for (const std::string& name : order)
-      if (!written.contains(name) && element_count(places.at(name).type.shape) > 0)
-        throw Error(ErrorKind::run_time,
-                    fmt::format("tensor '{}' was declared for '{}' but not written", name, target.string()));
-    ranks.together([&] {
-      if (failure) throw *failure;
-      // Each machine's own writes; rank 0 can only bring its own to disk.
-      sync(file, target);
-      file.reset();
-    });
+    if (background) {
+      // So long that no wait of the others is for more than a piece of it.
+      while (ranks.any(!background->wait_for_progress())) continue;
+      ranks.together([&] { background->check(); });
+      background.reset();
+    }
+    file.reset();
     ranks.together([&] {
       if (ranks.rank() == 0) temporary->publish();
     });
@@ -258,24 +256,17 @@ void TensorWriter::provenance(Provenance provenance) {
       [provenance = std::move(provenance)](H5Image& image) { image.provenance(provenance); });
 }
 
-void TensorWriter::declare(const std::string& name, const TensorType& type) {
-  if (name.empty() || name == "." || name.find('/') != std::string::npos)
-    throw Error(ErrorKind::run_time, fmt::format("'{}' cannot name a tensor in a file", name));
-  if (!open_->places.try_emplace(name, Place{type, {}}).second)
-    throw Error(ErrorKind::run_time, fmt::format("tensor '{}' is declared twice", name));
-  open_->order.push_back(name);
+void TensorWriter::tensor(const std::string& name, const TensorType& type, std::vector<TensorPart> parts) {
+  open_->describe(name, type, std::move(parts));
 }
 
-void TensorWriter::write(const std::string& name, std::span<const TensorPart> parts) {
-  open_->write(name, parts);
-}
+void TensorWriter::write_in_background() { open_->write_in_background(); }
 
-void TensorWriter::write(const std::string& name, const TensorRegion& region, const void* data) {
-  const TensorPart part{region, data};
-  open_->write(name, {&part, 1});
-}
+bool TensorWriter::is_written() const { return open_->background && open_->background->is_done(); }
 
-void TensorWriter::write_nothing(const std::string& name) { open_->write(name, {}); }
+bool TensorWriter::is_in_place() const {
+  return !open_->temporary || std::filesystem::exists(open_->temporary->temporary_path());
+}
 
 void TensorWriter::publish() {
   open_->publish();

@@ -43,17 +43,10 @@ struct Executor::State {
   DeviceIndex device_of_rank() const { return DeviceIndex(world.rank()); }
 
   void find_place() {
-    const Program& program = *programs[0];
-    int devices = 0;
-    place = {};
-    for (const MeshIndex s : program.meshes.indices()) {
-      const DeviceMesh& mesh = program.meshes[s].mesh;
-      const int end = mesh.first_device + device_count(mesh.shape);
-      devices = std::max(devices, end);
-      if (world.rank() >= mesh.first_device && world.rank() < end) place = s;
-    }
-    check_rank_count(devices, world.size());
-    coordinate = coordinate_of(program.meshes[place].mesh, device_of_rank());
+    check_rank_count(device_count(*programs[0]), world.size());
+    ProgramPlace found = place_of(*programs[0], device_of_rank());
+    place = found.mesh;
+    coordinate = std::move(found.coordinate);
   }
 
   /// What all else of a step is ordered with.
@@ -97,6 +90,15 @@ struct Executor::State {
   }
 
   void* address(const Buffer& buffer) const { return static_cast<std::byte*>(arena->data()) + buffer.offset; }
+
+  const Buffer& state_buffer(StateIndex s) const {
+    const MeshProgram& program = mine(0);
+    return program.buffers[program.state_buffer[s]];
+  }
+  std::byte* state_address(StateIndex s) const { return static_cast<std::byte*>(address(state_buffer(s))); }
+  std::size_t state_bytes(StateIndex s) const {
+    return static_cast<std::size_t>(byte_count(state_buffer(s).tile));
+  }
 
   /// The inputs in memory from which the device copies while the host goes on.
   const StepInputs& staged(const StepInputs& inputs) {
@@ -169,37 +171,26 @@ Device& Executor::device() const { return state_->device; }
 const StepSamples& Executor::samples() const { return state_->samples; }
 
 std::vector<StateTile> Executor::state_tiles() const {
-  const State& s = *state_;
-  const MeshProgram& program = s.mine(0);
-  std::vector<StateTile> tiles;
-  for (const StateIndex i : s.graph.states.indices()) {
-    const BufferIndex b = program.state_buffer[i];
-    if (b < 0) continue;
-    const Buffer& buffer = program.buffers[b];
-    const Shape& whole = value_of(s.graph, buffer.value).type.shape;
-    // The first of the copies saves: no copy on an earlier mesh, and coordinate 0 along the axes that copy.
-    bool first = true;
-    for (const MeshIndex earlier : indices_to<MeshIndex>(static_cast<std::size_t>(s.place)))
-      first = first && s.programs[0]->meshes[earlier].state_buffer[i] < 0;
-    for (int axis = 0; axis < static_cast<int>(s.coordinate.size()); ++axis)
-      first = first && (splits_along(buffer.layout, axis) || s.coordinate[axis] == 0);
-    tiles.push_back(
-        {i, buffer.tile, tile_origin(whole, buffer.layout, program.mesh.shape, s.coordinate), first});
-  }
-  return tiles;
+  return alpa::state_tiles(state_->graph, *state_->programs[0], state_->device_of_rank());
 }
 
 void Executor::write_state(StateIndex state, const void* host) {
-  const MeshProgram& program = state_->mine(0);
-  const Buffer& buffer = program.buffers[program.state_buffer[state]];
-  state_->stream().copy_to_device(state_->address(buffer), host, byte_count(buffer.tile));
-  state_->stream().synchronize();
+  write_state(state, 0, {static_cast<const std::byte*>(host), state_->state_bytes(state)});
 }
 
 void Executor::read_state(StateIndex state, void* host) {
-  const MeshProgram& program = state_->mine(0);
-  const Buffer& buffer = program.buffers[program.state_buffer[state]];
-  state_->stream().copy_to_host(host, state_->address(buffer), byte_count(buffer.tile));
+  read_state(state, 0, {static_cast<std::byte*>(host), state_->state_bytes(state)});
+}
+
+void Executor::write_state(StateIndex state, std::int64_t first, std::span<const std::byte> host) {
+  std::byte* const to = state_->state_address(state) + first;
+  state_->stream().copy_to_device(to, host.data(), std::ssize(host));
+  state_->stream().synchronize();
+}
+
+void Executor::read_state(StateIndex state, std::int64_t first, std::span<std::byte> host) {
+  const std::byte* const from = state_->state_address(state) + first;
+  state_->stream().copy_to_host(host.data(), from, std::ssize(host));
   state_->stream().synchronize();
 }
 

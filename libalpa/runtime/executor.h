@@ -12,6 +12,7 @@
 #include "libalpa/kernels/kernel.h"
 #include "libalpa/program/order/simulate.h"
 #include "libalpa/program/program.h"
+#include "libalpa/program/state_tiles.h"
 #include "libalpa/program/step_samples.h"
 #include "libalpa/runtime/step_inputs.h"
 
@@ -21,14 +22,6 @@ struct StepResult {
   double loss_sum = 0;       ///< sum of losses over all targets of the step; the same on every rank
   double gradient_norm = 0;  ///< global, before clipping, times the loss scale; 0 in evaluation
   std::span<const double> metric_sums;  ///< of each of the graph's metrics; until the next run
-};
-
-/// One rank's tile of a state.
-struct StateTile {
-  StateIndex state;
-  TensorType tile;
-  Shape origin;         ///< in the whole tensor
-  bool writes = false;  ///< of all ranks that hold these elements, the one that saves them
 };
 
 /// Runs programs on one rank: the arena, the prepared kernels, the communicators of its mesh, and nothing
@@ -49,9 +42,11 @@ class Executor {
   const StepSamples& samples() const;  ///< that this rank takes in a step
 
   std::vector<StateTile> state_tiles() const;
-  /// Host copies of a tile's bytes; blocks until done.
+  /// Host copies of all bytes of a tile, or of those from `first` on; blocks until done.
   void write_state(StateIndex state, const void* host);
   void read_state(StateIndex state, void* host);
+  void write_state(StateIndex state, std::int64_t first, std::span<const std::byte> host);
+  void read_state(StateIndex state, std::int64_t first, std::span<std::byte> host);
 
   /// Runs one step of programs[which] and waits for it. Every rank calls it.
   StepResult run(const StepInputs&, std::size_t which = 0);

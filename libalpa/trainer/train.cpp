@@ -236,9 +236,12 @@ class Run {
       files_->restore(step_);
       files_->metrics().sync();
     });
-    save_states(*executor_, graph_, checkpoint_path(settings_.run_dir, step_),
-                {step_, samples_, identity_, kept_options(options_), steps_->loss_scale()}, provenance_,
-                WritingRanks{ranks_.files, *control_stream_});
+    in_step(saving_text(step_), [&] {
+      state_writer(*executor_, graph_, checkpoint_path(settings_.run_dir, step_),
+                   {step_, samples_, identity_, kept_options(options_), steps_->loss_scale()}, provenance_,
+                   WritingRanks{ranks_.files, *control_stream_})
+          ->publish();
+    });
     checkpoint_s_ = monotonic_s() - begin;
     unreported_checkpoint_s_ = checkpoint_s_;
     in_step("verifying what was saved", [&] {

@@ -12,7 +12,7 @@ namespace alpa {
 struct StatesInMemory {
   Graph graph;
   std::vector<std::vector<char>> storage;
-  std::vector<HostTile> tiles;
+  std::vector<HeldTile> tiles;
 
   /// f32 matrix, its bf16 copy, a vector and a scalar.
   static StatesInMemory none(std::int64_t rows = 30, std::int64_t columns = 20) {
@@ -46,7 +46,14 @@ struct StatesInMemory {
     const TensorType& whole = value_of(graph, graph.states[state].value).type;
     const Shape unpadded = unpadded_type(graph, graph.states[state]).shape;  // numbers are as without padding
     storage.emplace_back(static_cast<std::size_t>(element_count(shape) * dtype_bytes(whole.dtype)));
-    tiles.push_back({state, std::move(origin), std::move(shape), storage.back().data()});
+    auto* const bytes = reinterpret_cast<std::byte*>(storage.back().data());
+    tiles.push_back({state, std::move(origin), std::move(shape),
+                     [bytes](std::int64_t first, std::span<std::byte> into) {
+                       std::copy_n(bytes + first, into.size(), into.begin());
+                     },
+                     [bytes](std::int64_t first, std::span<const std::byte> from) {
+                       std::copy(from.begin(), from.end(), bytes + first);
+                     }});
     for (std::int64_t i = 0; i < element_count(tiles.back().shape); ++i) {
       std::int64_t rest = i, index = 0, stride = 1;
       for (std::size_t d = whole.shape.size(); d-- > 0;) {

@@ -36,7 +36,8 @@ template <class Element = float>
 std::vector<Element> tile(const Graph& graph, std::size_t index, const Shape& origin, const Shape& shape,
                           std::int64_t seed = 1) {
   std::vector<Element> values(static_cast<std::size_t>(element_count(shape)));
-  fill_initial_state(graph, graph.states[StateIndex(index)], origin, shape, seed, values.data());
+  fill_initial_state(graph, graph.states[StateIndex(index)], {origin, shape, 0, std::ssize(values)}, seed,
+                     values.data());
   return values;
 }
 
@@ -50,6 +51,22 @@ TEST(InitialState, ATileHoldsItsPartOfTheWhole) {
       for (std::int64_t b = 0; b < 4; ++b)
         for (std::int64_t c = 0; c < 5; ++c)
           EXPECT_EQ(part[(a * 4 + b) * 5 + c], whole[((a + 1) * 7 + b + 3) * 9 + c + 4]);
+  }
+}
+
+TEST(InitialState, AStretchIsWhatTheTileHasThere) {
+  State padded = state("w", normal);
+  padded.unpadded = {5, 7, 7};
+  const Graph graph = graph_of({padded}, {{DType::f32, {6, 7, 9}}});
+  const Shape origin{1, 0, 3}, shape{5, 7, 6};
+  const auto whole = tile(graph, 0, origin, shape);
+  for (const std::int64_t piece : {1, 4, 6, 50, 300}) {
+    std::vector<float> pieces(whole.size());
+    for (std::int64_t first = 0; first < std::ssize(whole); first += piece)
+      fill_initial_state(graph, graph.states[StateIndex(0)],
+                         {origin, shape, first, std::min(piece, std::ssize(whole) - first)}, 1,
+                         pieces.data() + first);
+    EXPECT_EQ(pieces, whole) << piece;
   }
 }
 

@@ -83,8 +83,9 @@ class GpuTrainingRunInF16 : public testing::Test {
     for (const State& state : tiny_.graph().states) {
       const TensorType& type = value_of(tiny_.graph(), state.value).type;
       bytes[state.name].resize(static_cast<std::size_t>(byte_count(type)));
-      fill_initial_state(tiny_.graph(), state, Shape(type.shape.size(), 0), type.shape, tiny_.options().seed,
-                         bytes[state.name].data());
+      fill_initial_state(tiny_.graph(), state,
+                         {Shape(type.shape.size(), 0), type.shape, 0, element_count(type.shape)},
+                         tiny_.options().seed, bytes[state.name].data());
     }
     return bytes;
   }

@@ -74,33 +74,67 @@ std::string text_of(const ChunkPlan& plan) {
 }
 
 const TensorRegion chunk{{0, 0}, {4, 4}};
+const std::vector<std::int64_t> nothing_yet(4);
 
 TEST(PlanChunk, TakesItWholeFromTheRankThatHoldsIt) {
-  EXPECT_EQ(text_of(plan_chunk(chunk, 0, {{0, 0, {{4, 0}, {4, 4}}}, {1, 0, {{0, 0}, {4, 4}}}})),
+  EXPECT_EQ(text_of(plan_chunk(chunk, {{0, 0, {{4, 0}, {4, 4}}}, {1, 0, {{0, 0}, {4, 4}}}}, nothing_yet)),
             "owner 1, rank 1: 4x4 at 0x0");
 }
 
-TEST(PlanChunk, LetsReplicasTakeTurns) {
+TEST(PlanChunk, IsOfTheReplicaWithTheLeastToWrite) {
   const std::vector<HeldRegion> replicas{{0, 0, {{0, 0}, {8, 4}}}, {3, 0, {{0, 0}, {8, 4}}}};
-  EXPECT_EQ(text_of(plan_chunk(chunk, 0, replicas)), "owner 0, rank 0: 4x4 at 0x0");
-  EXPECT_EQ(text_of(plan_chunk(chunk, 1, replicas)), "owner 3, rank 3: 4x4 at 0x0");
+  EXPECT_EQ(text_of(plan_chunk(chunk, replicas, nothing_yet)), "owner 0, rank 0: 4x4 at 0x0");
+  const std::vector<std::int64_t> some{2, 0, 0, 1};  // ranks 1 and 2 hold none
+  EXPECT_EQ(text_of(plan_chunk(chunk, replicas, some)), "owner 3, rank 3: 4x4 at 0x0");
 }
 
 TEST(PlanChunk, SendsColumnsToTheRankThatHoldsMost) {
-  EXPECT_EQ(text_of(plan_chunk(chunk, 0, {{0, 0, {{0, 0}, {4, 1}}}, {1, 0, {{0, 1}, {4, 3}}}})),
+  EXPECT_EQ(text_of(plan_chunk(chunk, {{0, 0, {{0, 0}, {4, 1}}}, {1, 0, {{0, 1}, {4, 3}}}}, nothing_yet)),
             "owner 1, rank 1: 4x3 at 0x1, rank 0: 4x1 at 0x0");
 }
 
 TEST(PlanChunk, AsksForNothingTwice) {
   // Two-way data parallelism over two columns: four ranks, each column held twice.
   const TensorRegion left{{0, 0}, {4, 2}}, right{{0, 2}, {4, 2}};
-  EXPECT_EQ(text_of(plan_chunk(chunk, 2, {{0, 0, left}, {1, 0, right}, {2, 0, left}, {3, 0, right}})),
-            "owner 2, rank 2: 4x2 at 0x0, rank 1: 4x2 at 0x2");
+  EXPECT_EQ(
+      text_of(plan_chunk(chunk, {{0, 0, left}, {1, 0, right}, {2, 0, left}, {3, 0, right}}, nothing_yet)),
+      "owner 0, rank 0: 4x2 at 0x0, rank 1: 4x2 at 0x2");
+}
+
+TEST(CopyPart, ReadsNoMoreThanWhatABoxLiesIn) {
+  // Rows 1 and 2, columns 0 to 2 of a 3x3 tensor in memory of 4x4, from row 10 on of the whole.
+  std::vector<std::byte> memory(16), buffer;
+  for (std::size_t i = 0; i < 16; ++i) memory[i] = static_cast<std::byte>(i);
+  std::int64_t first = -1, bytes = 0;
+  const TensorPart part({{10, 0}, {3, 3}}, {4, 4}, [&](std::int64_t at, std::span<std::byte> into) {
+    first = at;
+    bytes = std::ssize(into);
+    std::copy_n(memory.begin() + at, into.size(), into.begin());
+  });
+  std::vector<char> to(6);
+  copy_part({{11, 0}, {2, 3}}, part, {{{11, 0}, {2, 3}}, to.data()}, 1, buffer);
+  EXPECT_THAT(to, ElementsAre(4, 5, 6, 8, 9, 10));
+  EXPECT_EQ(first, 4);
+  EXPECT_EQ(bytes, 7);
+}
+
+TEST(CopyPart, GoesThroughPiecesOf4MiBWhereMostOfItIsPadding) {
+  std::int64_t most = 0;
+  const TensorPart part({{0, 0, 0}, {8, 1, 256}}, {8, 4096, 256},
+                        [&](std::int64_t, std::span<std::byte> into) {
+                          most = std::max(most, std::ssize(into));
+                          std::fill(into.begin(), into.end(), std::byte{1});
+                        });
+  std::vector<char> to(8 * 256);
+  std::vector<std::byte> buffer;
+  copy_part({{0, 0, 0}, {8, 1, 256}}, part, {{{0, 0, 0}, {8, 1, 256}}, to.data()}, 1, buffer);
+  EXPECT_THAT(to, testing::Each(1));
+  EXPECT_LE(most, 4 * mib);
 }
 
 TEST(PlanChunk, FindsWhatNobodyHolds) {
-  EXPECT_EQ(text_of(plan_chunk(chunk, 0, {})), "owner 0, missing 4x4 at 0x0");
-  EXPECT_EQ(text_of(plan_chunk(chunk, 0, {{0, 0, {{1, 1}, {2, 2}}}})),
+  EXPECT_EQ(text_of(plan_chunk(chunk, {}, nothing_yet)), "owner 0, missing 4x4 at 0x0");
+  EXPECT_EQ(text_of(plan_chunk(chunk, {{0, 0, {{1, 1}, {2, 2}}}}, nothing_yet)),
             "owner 0, rank 0: 2x2 at 1x1, missing 1x4 at 0x0, missing 1x4 at 3x0, missing 2x1 at 1x0, "
             "missing 2x1 at 1x3");
 }

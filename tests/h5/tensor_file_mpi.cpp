@@ -2,9 +2,12 @@
 #include <mpi.h>
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "libalpa/base/error.h"
 #include "libalpa/h5/tensor_file.h"
@@ -52,21 +55,28 @@ class ParallelTensorFile : public ::testing::Test {
   }
   ~ParallelTensorFile() override { MPI_Barrier(MPI_COMM_WORLD); }
 
+  enum class How { at_once, in_background };
+
+  /// `as_it_begins` is called when this rank's values of the weight are first read: the file is laid out
+  /// then.
   void write(
-      const std::vector<Cut>& mine, const std::function<void()>& before_write = [] {}) {
+      const std::vector<Cut>& mine, const std::function<void()>& as_it_begins = [] {},
+      How how = How::at_once) {
     TensorWriter file(path_, "alpa-checkpoint", "1.0", ranks_.writing());
     file.attribute("step", 1);
-    file.declare("weight", {DType::f32, {rows, columns}});
-    file.declare("count", {DType::i32, {}});
-    std::vector<TensorPart> parts;
-    for (const Cut& cut : mine) parts.push_back({cut.region, cut.values.data()});
-    const std::int32_t count = 40 + rank_;
-    if (rank_ == 2)
-      file.write("count", {}, &count);
-    else
-      file.write_nothing("count");
-    before_write();
-    file.write("weight", parts);
+    const std::int32_t count = 42;
+    std::vector<TensorPart> of_count, of_weight;
+    if (rank_ == 2) of_count.push_back({{}, &count});
+    bool has_begun = false;
+    for (const Cut& cut : mine)
+      of_weight.push_back({cut.region, cut.region.count, [&](std::int64_t first, std::span<std::byte> into) {
+                             if (!std::exchange(has_begun, true)) as_it_begins();
+                             std::copy_n(std::as_bytes(std::span(cut.values)).begin() + first, into.size(),
+                                         into.begin());
+                           }});
+    file.tensor("count", {DType::i32, {}}, of_count);
+    file.tensor("weight", {DType::f32, {rows, columns}}, of_weight);
+    if (how == How::in_background) file.write_in_background();
     file.publish();
   }
 
@@ -109,6 +119,32 @@ TEST_F(ParallelTensorFile, IsWrittenInTurnsByReplicas) {
   expect_whole();
 }
 
+/// Bytes that this process has given to the system to write so far.
+std::int64_t bytes_given() {
+  std::ifstream counts("/proc/self/io");
+  for (std::string name; counts >> name;) {
+    std::int64_t count = 0;
+    counts >> count;
+    if (name == "wchar:") return count;
+  }
+  return 0;
+}
+
+TEST_F(ParallelTensorFile, IsWrittenInEvenSharesByReplicas) {
+  const Shape shape{9000, 1000};
+  const std::vector<float> values(9'000'000);
+  TensorWriter file(path_, "alpa-checkpoint", "1.0", ranks_.writing());
+  for (const char* name : {"parameter", "moment"})
+    file.tensor(name, {DType::f32, shape}, {{{{0, 0}, shape}, values.data()}});
+  std::int64_t share = -bytes_given();
+  file.publish();
+  share += bytes_given();
+  std::int64_t total = 0;
+  MPI_Allreduce(&share, &total, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+  EXPECT_GE(total, 2 * 9'000'000 * 4);
+  EXPECT_NEAR(static_cast<double>(share), static_cast<double>(total) / 3, static_cast<double>(total) / 30);
+}
+
 TEST_F(ParallelTensorFile, IsPutTogetherFromReplicasAndPiecesAlike) {
   // Rank 0 holds the left half; ranks 1 and 2 both the right half, rank 2 in two pieces.
   const std::int64_t half = columns / 2;
@@ -127,22 +163,35 @@ TEST_F(ParallelTensorFile, HasTheSameBytesHoweverItWasSplit) {
   EXPECT_TRUE(rank_ != 0 || bytes_of_file(path_) == columns_first);
 }
 
+TEST_F(ParallelTensorFile, HasTheSameBytesWrittenInTheBackground) {
+  const std::vector<Cut> mine{Cut{{{0, rank_ * 1000}, {rows, 1000}}}};
+  write(mine);
+  std::string at_once;
+  if (rank_ == 0) at_once = bytes_of_file(path_);
+  MPI_Barrier(MPI_COMM_WORLD);
+  write(
+      mine, [] {}, How::in_background);
+  EXPECT_TRUE(rank_ != 0 || bytes_of_file(path_) == at_once);
+}
+
 TEST_F(ParallelTensorFile, FailsAlikeOnAllRanksWhenOneCannotWrite) {
-  for (int failing = 0; failing < 3; ++failing) {
-    std::optional<FileSizeLimit> full;
-    EXPECT_THAT(
-        [&] {
-          write({Cut{{{rank_ * 300, 0}, {300, columns}}}}, [&] {
-            if (rank_ == failing) full.emplace(100'000);
-          });
-        },
-        ThrowsMessage<Error>(AllOf(HasSubstr("rank " + std::to_string(failing) + ": cannot write"),
-                                   HasSubstr("File too large"), HasSubstr("free some space"))));
-    full.reset();
-    MPI_Barrier(MPI_COMM_WORLD);
-    EXPECT_TRUE(std::filesystem::is_empty(path_.parent_path()));
-    MPI_Barrier(MPI_COMM_WORLD);
-  }
+  for (const How how : {How::at_once, How::in_background})
+    for (int failing = 0; failing < 3; ++failing) {
+      std::optional<FileSizeLimit> full;
+      const auto fill_disk = [&] {
+        if (rank_ == failing) full.emplace(100'000);
+      };
+      EXPECT_THAT(
+          [&] {
+            write({Cut{{{rank_ * 300, 0}, {300, columns}}}}, fill_disk, how);
+          },
+          ThrowsMessage<Error>(AllOf(HasSubstr("rank " + std::to_string(failing) + ": cannot write"),
+                                     HasSubstr("File too large"), HasSubstr("free some space"))));
+      full.reset();
+      MPI_Barrier(MPI_COMM_WORLD);
+      EXPECT_TRUE(std::filesystem::is_empty(path_.parent_path()));
+      MPI_Barrier(MPI_COMM_WORLD);
+    }
 }
 
 TEST_F(ParallelTensorFile, FailsAlikeOnAllRanksWhenOneHasAWrongRegion) {
@@ -168,26 +217,17 @@ TEST_F(ParallelTensorFile, FailsAlikeOnAllRanksWhereTheFolderIsMissing) {
   EXPECT_THAT([&] { write({}); }, ThrowsMessage<Error>(HasSubstr("rank 0: cannot write '" + path_.string())));
 }
 
-TEST_F(ParallelTensorFile, FailsAlikeOnAllRanksThatDeclareOrWriteDifferently) {
-  const float value = 1;
-  TensorWriter declared(path_, "alpa-checkpoint", "1.0", ranks_.writing());
-  declared.declare("w", {DType::f32, {rank_ == 1 ? 2 : 1}});
-  EXPECT_THAT([&] { declared.write_nothing("w"); },
-              ThrowsMessage<Error>(HasSubstr("declare different tensors")));
-
-  TensorWriter written(path_, "alpa-checkpoint", "1.0", ranks_.writing());
-  written.declare("v", {DType::f32, {}});
-  written.declare("w", {DType::f32, {}});
-  EXPECT_THAT([&] { written.write(rank_ == 2 ? "w" : "v", {}, &value); },
-              ThrowsMessage<Error>(HasSubstr("write different tensors at once")));
+TEST_F(ParallelTensorFile, FailsAlikeOnAllRanksThatDescribeDifferentTensors) {
+  TensorWriter file(path_, "alpa-checkpoint", "1.0", ranks_.writing());
+  file.tensor("w", {DType::f32, {rank_ == 1 ? 2 : 1}}, {});
+  EXPECT_THAT([&] { file.publish(); }, ThrowsMessage<Error>(HasSubstr("describe different tensors")));
 }
 
 TEST_F(ParallelTensorFile, CanBeWrittenByOneRankAlone) {
   if (rank_ != 0) return;
   const float value = 2.5;
   TensorWriter file(path_, "alpa-checkpoint", "1.0");
-  file.declare("w", {DType::f32, {}});
-  file.write("w", {}, &value);
+  file.tensor("w", {DType::f32, {}}, {{{}, &value}});
   file.publish();
   float read = 0;
   TensorReader(path_, "alpa-checkpoint", "1.0").read_all("w", &read);

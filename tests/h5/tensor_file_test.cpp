@@ -26,21 +26,20 @@ class TensorFile : public ::testing::Test {
  protected:
   TensorFile() : weight_(rows * columns) { std::iota(weight_.begin(), weight_.end(), 0.0f); }
 
-  void write(const std::filesystem::path& path, const std::string& command = "alpa-train plan.h5") {
+  void write(const std::filesystem::path& path, const std::string& command = "alpa-train plan.h5",
+             bool in_background = false) {
     TensorWriter file(path, "alpa-checkpoint", "1.0");
     file.attribute("step", 100);
     file.attribute("loss_scale", 1024.0);
     file.attribute("model", "gpt");
     file.provenance(provenance_here(command, "alpa-train 0.1.0", "4711"));
-    file.declare("decoder.0.weight", {DType::f32, {rows, columns}});
-    file.declare("decoder.0.bias", {DType::bf16, {2}});
-    file.declare("decoder.0.gain", {DType::f16, {2}});
-    file.declare("count", {DType::i32, {}});
-    file.declare("none", {DType::f32, {0, 4}});
-    file.write("decoder.0.weight", {{0, 0}, {rows, columns}}, weight_.data());
-    file.write("decoder.0.bias", {{0}, {2}}, bias_.data());
-    file.write("decoder.0.gain", {{0}, {2}}, gain_.data());
-    file.write("count", {}, &count_);
+    file.tensor("decoder.0.weight", {DType::f32, {rows, columns}},
+                {{{{0, 0}, {rows, columns}}, weight_.data()}});
+    file.tensor("decoder.0.bias", {DType::bf16, {2}}, {{{{0}, {2}}, bias_.data()}});
+    file.tensor("decoder.0.gain", {DType::f16, {2}}, {{{{0}, {2}}, gain_.data()}});
+    file.tensor("count", {DType::i32, {}}, {{{}, &count_}});
+    file.tensor("none", {DType::f32, {0, 4}}, {});
+    if (in_background) file.write_in_background();
     file.publish();
   }
 
@@ -114,11 +113,11 @@ TEST_F(TensorFile, PutsATensorTogetherFromParts) {
   }
   const std::vector<float> rest(weight_.begin() + 100 * columns, weight_.end());
   TensorWriter file(path_, "alpa-checkpoint", "1.0");
-  file.declare("w", {DType::f32, {rows, columns}});
-  file.write("w", std::vector<TensorPart>{{{{0, 0}, {101, 700}}, left.data()},
-                                          {{{0, 700}, {600, 1101}}, middle.data()},
-                                          {{{100, 0}, {500, 2500}}, rest.data()},
-                                          {{{0, 1801}, {600, 699}}, right.data()}});
+  file.tensor("w", {DType::f32, {rows, columns}},
+              {{{{0, 0}, {101, 700}}, left.data()},
+               {{{0, 700}, {600, 1101}}, middle.data()},
+               {{{100, 0}, {500, 2500}}, rest.data()},
+               {{{0, 1801}, {600, 699}}, right.data()}});
   file.publish();
   std::vector<float> whole(weight_.size());
   read().read_all("w", whole.data());
@@ -139,15 +138,17 @@ TEST_F(TensorFile, IsReadByTheToolsOfHdf5With16BitsAsNumbers) {
   EXPECT_EQ(run_command("h5dump -a /step " + name).status, 0);
 }
 
-TEST_F(TensorFile, IsTheSameOutsideProvenance) {
+TEST_F(TensorFile, IsTheSameOutsideProvenanceWrittenInTheBackgroundToo) {
   write(path_);
-  const auto other = folder_.path() / "other.h5";
-  write(other, "alpa-train plan.h5 --data a-much-longer-name.bin");
-  EXPECT_EQ(run_command("h5diff --exclude-path /provenance " + path_.string() + " " + other.string()).status,
-            0);
-  const std::string first = bytes_of_file(path_), second = bytes_of_file(other);
-  const std::size_t data_end = 6'000'000;
-  EXPECT_TRUE(first.substr(4096, data_end) == second.substr(4096, data_end)) << "data stands where it stood";
+  for (const bool in_background : {false, true}) {
+    const auto other = folder_.path() / "other.h5";
+    write(other, "alpa-train plan.h5 --data a-much-longer-name.bin", in_background);
+    EXPECT_EQ(
+        run_command("h5diff --exclude-path /provenance " + path_.string() + " " + other.string()).status, 0);
+    const std::string first = bytes_of_file(path_), second = bytes_of_file(other);
+    const std::size_t data_end = 6'000'000;
+    EXPECT_TRUE(first.substr(4096, data_end) == second.substr(4096, data_end)) << "data stands where it stood";
+  }
 }
 
 TEST_F(TensorFile, NamesTheTensorThatIsDamaged) {
@@ -170,44 +171,42 @@ TEST_F(TensorFile, NamesTheTensorThatIsDamaged) {
   EXPECT_NO_THROW(file.read("decoder.0.weight", {{0, 0}, {1, 1}}, &element)) << "the other chunk is sound";
 }
 
-TEST_F(TensorFile, RefusesWhatWasNotDeclaredOrDoesNotFit) {
+TEST_F(TensorFile, RefusesWhatHasNoNameOrDoesNotFit) {
   const float value = 1;
+  const TensorType type{DType::f32, {2, 2}};
   const std::pair<std::function<void(TensorWriter&)>, const char*> cases[] = {
-      {[](TensorWriter& f) {
-         f.declare("a/b", {DType::f32, {}});
-       },
-       "'a/b' cannot name a tensor"},
-      {[](TensorWriter& f) {
-         f.declare("", {DType::f32, {}});
-       },
-       "'' cannot name a tensor"},
-      {[](TensorWriter& f) {
-         f.declare("w", {DType::f32, {1}});
-       },
-       "tensor 'w' is declared twice"},
-      {[&](TensorWriter& f) { f.write("v", {}, &value); }, "tensor 'v': was not declared"},
+      {[&](TensorWriter& f) { f.tensor("a/b", type, {}); }, "'a/b' cannot name a tensor"},
+      {[&](TensorWriter& f) { f.tensor("", type, {}); }, "'' cannot name a tensor"},
       {[&](TensorWriter& f) {
-         f.write("w", {{1, 0}, {2, 1}}, &value);
+         f.tensor("w", type, {});
+         f.tensor("w", type, {});
+       },
+       "tensor 'w' is described twice"},
+      {[&](TensorWriter& f) {
+         f.tensor("w", type, {{{{1, 0}, {2, 1}}, &value}});
        },
        "region 2x1 at offset 1x0 is not inside 2x2"},
-      {[&](TensorWriter& f) { f.write("w", {}, &value); }, "is not inside 2x2"},
       {[&](TensorWriter& f) {
-         f.write("w", {{0, 0}, {1, 1}}, &value);
+         f.tensor("w", type, {{{}, &value}});
+       },
+       "is not inside 2x2"},
+      {[&](TensorWriter& f) {
+         f.tensor("w", type, {{{{0, 0}, {1, 1}}, &value}});
        },
        "no rank writes region 1x2 at offset 1x0"},
-      {[&](TensorWriter& f) { f.write_nothing("w"); }, "no rank writes region 2x2 at offset 0x0"},
-      {[&](TensorWriter& f) { f.publish(); }, "tensor 'w' was declared for"},
+      {[&](TensorWriter& f) { f.tensor("w", type, {}); }, "no rank writes region 2x2 at offset 0x0"},
   };
-  for (const auto& [act, text] : cases) {
+  for (const auto& [describe, text] : cases) {
     TensorWriter file(path_, "alpa-checkpoint", "1.0");
-    file.declare("w", {DType::f32, {2, 2}});
-    EXPECT_THAT(([&, act = act] { act(file); }), ThrowsMessage<Error>(HasSubstr(text)));
+    EXPECT_THAT(([&, describe = describe] {
+                  describe(file);
+                  file.publish();
+                }),
+                ThrowsMessage<Error>(HasSubstr(text)));
   }
   TensorWriter file(path_, "alpa-checkpoint", "1.0");
-  file.declare("w", {DType::f32, {}});
-  file.write("w", {}, &value);
-  EXPECT_THAT([&] { file.write("w", {}, &value); },
-              ThrowsMessage<Error>(HasSubstr("tensor 'w': is written twice")));
+  file.tensor("w", type, {});
+  EXPECT_THAT([&] { file.publish(); }, ThrowsMessage<Error>(HasSubstr("no rank writes")));
   EXPECT_THAT([&] { file.publish(); }, ThrowsMessage<Error>(HasSubstr("was given up after a failure")));
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
@@ -240,10 +239,69 @@ TEST_F(TensorFile, OnAFullDiskLeavesTheOldFileOnly) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
 }
 
+TEST_F(TensorFile, WrittenInTheBackgroundIsOfWhenItWasCopied) {
+  const std::vector<float> before = weight_;
+  TensorWriter file(path_, "alpa-checkpoint", "1.0");
+  file.tensor("w", {DType::f32, {rows, columns}}, {{{{0, 0}, {rows, columns}}, weight_.data()}});
+  file.write_in_background();
+  std::fill(weight_.begin(), weight_.end(), -1.0f);
+  file.publish();
+  read().read_all("w", weight_.data());
+  EXPECT_EQ(weight_, before);
+}
+
+TEST_F(TensorFile, WrittenInTheBackgroundToAFullDiskIsNotPublished) {
+  write(path_);
+  const std::string before = bytes_of_file(path_);
+  {
+    std::optional<FileSizeLimit> full;
+    TensorWriter file(path_, "alpa-checkpoint", "1.0");
+    file.tensor("w", {DType::f32, {rows, columns}},
+                {{{{0, 0}, {rows, columns}}, {rows, columns}, [&](std::int64_t, std::span<std::byte> into) {
+                    if (!full) full.emplace(100'000);  // once the file is laid out
+                    std::ranges::fill(into, std::byte{1});
+                  }}});
+    file.write_in_background();
+    EXPECT_THAT([&] { file.publish(); }, ThrowsMessage<Error>(HasSubstr("free some space")));
+  }
+  EXPECT_EQ(bytes_of_file(path_), before);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
+}
+
+TEST_F(TensorFile, GivenUpInTheBackgroundLeavesNothing) {
+  {
+    TensorWriter file(path_, "alpa-checkpoint", "1.0");
+    file.tensor("w", {DType::f32, {rows, columns}}, {{{{0, 0}, {rows, columns}}, weight_.data()}});
+    file.write_in_background();
+    EXPECT_TRUE(file.is_in_place());
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+}
+
+TEST_F(TensorFile, IsReadPieceByPieceInOrder) {
+  write(path_);
+  const TensorReader file = read();
+  std::vector<float> found;
+  std::vector<std::string> boxes;
+  const auto take = [&](const TensorRegion& box, std::span<const std::byte> values) {
+    boxes.push_back(shape_text(box.count) + " at " + shape_text(box.offset));
+    const auto* floats = reinterpret_cast<const float*>(values.data());
+    found.insert(found.end(), floats, floats + values.size() / sizeof(float));
+  };
+  file.read("decoder.0.weight", {{100, 0}, {400, 2500}}, take);
+  EXPECT_THAT(boxes, ElementsAre("200x2500 at 100x0", "200x2500 at 300x0"));
+  EXPECT_TRUE(found == std::vector<float>(weight_.begin() + 100 * columns, weight_.begin() + 500 * columns));
+  file.read("count", {}, take);
+  EXPECT_EQ(boxes.back(), "scalar at scalar");
+  file.read("none", {{0, 0}, {0, 4}}, take);
+  EXPECT_EQ(boxes.size(), 3u);
+  EXPECT_THAT([&] { file.read("nothing", {}, take); }, ThrowsMessage<Error>(HasSubstr("no such tensor")));
+}
+
 TEST_F(TensorFile, HoldsThousandsOfTensors) {
   TensorWriter file(path_, "alpa-checkpoint", "1.0");
-  for (int i = 0; i < 2000; ++i) file.declare("layer." + std::to_string(i), {DType::f32, {3}});
-  for (int i = 0; i < 2000; ++i) file.write("layer." + std::to_string(i), {{0}, {3}}, weight_.data() + i);
+  for (int i = 0; i < 2000; ++i)
+    file.tensor("layer." + std::to_string(i), {DType::f32, {3}}, {{{{0}, {3}}, weight_.data() + i}});
   file.publish();
   const TensorReader reader = read();
   ASSERT_EQ(reader.tensors().size(), 2000u);

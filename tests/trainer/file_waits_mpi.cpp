@@ -81,13 +81,10 @@ TEST_F(FileWaits, ARankThatIsFrozenInASaveIsNamed) {
   StatesInMemory mine = StatesInMemory::none(900, 700);
   mine.add_tile(0, {300 * rank_, 0}, {300, 700}, 0.5f);
   expect_named(error_of([&] {
-    TensorWriter file(folder.path() / "step.h5", "alpa-checkpoint", "1.0", ranks.writing());
-    for (const char* name : {"a", "b"}) file.declare(name, {DType::bf16, {900, 700}});
-    const TensorPart part{{mine.tiles[0].origin, mine.tiles[0].shape}, mine.tiles[0].values};
-    file.write("a", {&part, 1});
+    const std::unique_ptr<TensorWriter> file =
+        checkpoint_writer(folder.path() / "step.h5", {}, mine.graph, mine.tiles, {}, ranks.writing());
     freeze();
-    file.write("b", {&part, 1});
-    file.publish();
+    file->publish();
   }));
 }
 

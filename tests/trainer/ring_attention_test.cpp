@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <map>
+#include <mutex>
 
 #include "libalpa/checkpoint/executor_states.h"
 #include "libalpa/runtime/executor.h"
@@ -74,6 +75,7 @@ Outcome one_step(int ranks, const std::string& role) {
     targets.push_back((i * 5 + 1) % static_cast<std::int32_t>(kVocabulary));
   }
   Outcome outcome;
+  std::mutex gathering;
   for (const State& state : plan.graph.states)
     if (state.name.ends_with(kMoment))
       outcome.gradients[state.name].resize(
@@ -95,10 +97,11 @@ Outcome one_step(int ranks, const std::string& role) {
     if (rank == 0) outcome.loss = result.loss_sum / static_cast<double>(tokens.size());
     for (const StateTile& tile : executor.state_tiles()) {
       const State& state = plan.graph.states[tile.state];
-      if (!tile.writes || !state.name.ends_with(kMoment)) continue;
+      if (!state.name.ends_with(kMoment)) continue;
       std::vector<std::byte> data(static_cast<std::size_t>(byte_count(tile.tile)));
       executor.read_state(tile.state, data.data());
       const Values values = unpacked(data, tile.tile.dtype);
+      const std::lock_guard lock(gathering);  // copies are equal, but not written at once
       for_box(value_of(plan.graph, state.value).type.shape, tile.origin, tile.tile.shape,
               [&](std::size_t to, std::size_t from) { outcome.gradients.at(state.name)[to] = values[from]; });
     }

@@ -1,0 +1,39 @@
+#include "libalpa/program/state_tiles.h"
+
+#include <algorithm>
+
+#include "libalpa/sharding/sharding_spec.h"
+
+namespace alpa {
+
+ProgramPlace place_of(const Program& program, DeviceIndex device) {
+  for (const MeshIndex m : program.meshes.indices()) {
+    const DeviceMesh& mesh = program.meshes[m].mesh;
+    const int first = mesh.first_device;
+    if (device >= first && device < first + device_count(mesh.shape)) return {m, coordinate_of(mesh, device)};
+  }
+  return {};
+}
+
+int device_count(const Program& program) {
+  int devices = 0;
+  for (const MeshProgram& mesh : program.meshes)
+    devices = std::max<int>(devices, mesh.mesh.first_device + device_count(mesh.mesh.shape));
+  return devices;
+}
+
+std::vector<StateTile> state_tiles(const Graph& graph, const Program& program, DeviceIndex device) {
+  const ProgramPlace place = place_of(program, device);
+  const MeshProgram& mesh = program.meshes[place.mesh];
+  std::vector<StateTile> tiles;
+  for (const StateIndex s : graph.states.indices()) {
+    const BufferIndex b = mesh.state_buffer[s];
+    if (b < 0) continue;
+    const Buffer& buffer = mesh.buffers[b];
+    const Shape& whole = value_of(graph, buffer.value).type.shape;
+    tiles.push_back({s, buffer.tile, tile_origin(whole, buffer.layout, mesh.mesh.shape, place.coordinate)});
+  }
+  return tiles;
+}
+
+}  // namespace alpa
