@@ -44,7 +44,7 @@ struct StepMetrics {
   std::int64_t memory_bytes = 0;          ///< the most that one rank takes
   std::uint64_t samples_hash = 0;         ///< SampleOrder::samples_hash() of the batch
   double data_s = 0;                      ///< spent waiting for data
-  std::optional<double> checkpoint_s;     ///< of the save since the step before, where there was one
+  std::optional<double> checkpoint_s;     ///< that training stood still for saves since the step before
   std::span<const NamedNumber> of_model;  ///< until the next step
   std::optional<Evaluation> evaluation;   ///< where one followed the step
 };

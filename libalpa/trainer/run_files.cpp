@@ -29,6 +29,11 @@ void RunFiles::prepare_emulated() {
   metrics_.emplace(run_dir_ / "emulated.jsonl", 0);
 }
 
+void RunFiles::prepare_save(std::int64_t step) {
+  restore(step);
+  metrics_->sync();
+}
+
 void RunFiles::restore(std::int64_t step) {
   const bool has_folder = std::filesystem::exists(run_dir_);
   if (!lock_->is_in_place()) lock();

@@ -25,11 +25,13 @@ class RunFiles {
   /// After prepare().
   MetricsFile& metrics() { return *metrics_; }
 
-  /// Makes again what people removed under the run, which has done `step` steps, with a warning.
-  void restore(std::int64_t step);
+  /// Before the checkpoint of `step` steps: brings metrics to disk, and makes again what people removed under
+  /// the run, with a warning.
+  void prepare_save(std::int64_t step);
 
  private:
   void lock();
+  void restore(std::int64_t step);
 
   std::filesystem::path run_dir_;
   std::string holder_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
@@ -50,15 +51,20 @@ std::vector<std::string> names_in(const fs::path& folder) {
               "choose a --run-dir that you may write to");
 }
 
-/// Throws where it is damaged, or says another step than its name.
-FoundCheckpoint verified(const fs::path& path, const BytesRead& read) {
-  FoundCheckpoint found{path, verify_checkpoint(path, read)};
+/// Throws where it says another step than its name.
+FoundCheckpoint checked_name(const fs::path& path, CheckpointFacts facts) {
+  FoundCheckpoint found{path, std::move(facts)};
   const auto named = step_of(path.filename().string());
   if (named && *named != found.facts.step)
     throw Error(ErrorKind::input,
                 fmt::format("'{}' is the checkpoint of step {}", path.string(), found.facts.step),
                 "give it its own name back");
   return found;
+}
+
+/// Throws where it is damaged too.
+FoundCheckpoint verified(const fs::path& path, const BytesRead& read) {
+  return checked_name(path, verify_checkpoint(path, read));
 }
 
 FoundCheckpoint named_checkpoint(const std::string& resume, Log& log, const BytesRead& read) {
@@ -168,16 +174,15 @@ void prepare_run_folder(const fs::path& run_dir, std::int64_t step, Log& log) {
                           count_text(std::ssize(later), "checkpoint"), step, aside.string()));
 }
 
-void keep_last(const fs::path& run_dir, std::int64_t newest, std::int64_t keep, Log& log,
-               const BytesRead& read) {
+void keep_last(const fs::path& run_dir, std::int64_t newest, std::int64_t keep, Log& log) {
   if (keep <= 0) return;
   std::vector<std::int64_t> earlier = checkpointed_steps(run_dir);
   std::erase_if(earlier, [newest](std::int64_t step) { return step >= newest; });
   if (static_cast<std::int64_t>(earlier.size()) < keep) return;
   try {
-    verified(checkpoint_path(run_dir, newest), read);
+    const fs::path path = checkpoint_path(run_dir, newest);
+    checked_name(path, checkpoint_facts(path));
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::peer) throw;
     log.warning(
         fmt::format("keeping the earlier checkpoints, since the newest is damaged: {}", error.happened()));
     return;

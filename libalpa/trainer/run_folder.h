@@ -55,9 +55,9 @@ void prepare_run_folder(const std::filesystem::path& run_dir, std::int64_t step,
 void check_untrained(const std::filesystem::path& run_dir);
 
 /// Deletes all checkpoints before step `newest` but the last `keep` - 1 of them; for one rank, after saving
-/// `newest`. Keeps everything where `newest` does not verify. Later steps and other files stay.
-/// keep = 0 keeps all.
-void keep_last(const std::filesystem::path& run_dir, std::int64_t newest, std::int64_t keep, Log& log,
-               const BytesRead& read = {});
+/// `newest`. Keeps everything where that cannot be opened or is of another step. It is not read again: saving
+/// has failed unless each rank brought to disk what it wrote, and reading it now would show the memory of the
+/// system and not the disk. Later steps and other files stay. keep = 0 keeps all.
+void keep_last(const std::filesystem::path& run_dir, std::int64_t newest, std::int64_t keep, Log& log);
 
 }  // namespace alpa

@@ -29,8 +29,8 @@ RankMemory rank_memory(const Graph& graph, std::span<const Program* const> progr
   return most;
 }
 
-std::string check_memory(const Program& training, const RankMemory& memory, const TrainRanks& ranks,
-                         int ranks_on_node, Stream& control_stream) {
+MemoryCheck check_memory(const Program& training, const Graph& graph, const RankMemory& memory,
+                         const TrainRanks& ranks, const TrainSettings& settings, Stream& control_stream) {
   const auto least_of_ranks = [&](const Device& device, int sharing) {
     const auto all =
         gather_numbers(ranks.control, control_stream, device.memory_bytes() / std::max(sharing, 1));
@@ -38,8 +38,8 @@ std::string check_memory(const Program& training, const RankMemory& memory, cons
   };
   // The ranks of a node have its memory in common, not its GPUs.
   const bool emulated = ranks.costs != nullptr, shared = ranks.device.kind() != DeviceKind::cuda && !emulated;
-  const std::int64_t there = least_of_ranks(ranks.device, shared ? ranks_on_node : 1),
-                     on_node = least_of_ranks(ranks.host, ranks_on_node);
+  const std::int64_t there = least_of_ranks(ranks.device, shared ? settings.ranks_on_node : 1),
+                     on_node = least_of_ranks(ranks.host, settings.ranks_on_node);
   const std::int64_t reserved = reserved_bytes(ranks.device.kind());
   const std::string beside =
       reserved > 0 ? fmt::format(" and {} are kept for CUDA and its libraries", bytes_text(reserved)) : "";
@@ -48,9 +48,14 @@ std::string check_memory(const Program& training, const RankMemory& memory, cons
                 fmt::format("the plan takes {} per rank{}, {} is there", bytes_text(memory.arena), beside,
                             bytes_text(there)),
                 "plan with a smaller memory in the cluster, with more micro-batches, or for more ranks");
-  ProcessMemory process = process_memory(training, shared ? memory.arena : 0, memory.input);
-  if (emulated) process = {exchanged_bytes(training), 0, memory.input};
-  return memory_shortfall(process, on_node);
+  ProcessMemory process = process_memory(training, graph, shared ? memory.arena : 0, memory.input);
+  if (emulated) process = {exchanged_bytes(training), memory.input};
+  MemoryCheck check;
+  check.saving = possible_saving(settings.checkpoints, process, on_node);
+  check.saving_text = saving_text(settings.checkpoints, check.saving, process.snapshot);
+  if (check.saving == CheckpointSaving::synchronous) process.snapshot = 0;
+  check.shortfall = memory_shortfall(process, on_node);
+  return check;
 }
 
 }  // namespace alpa

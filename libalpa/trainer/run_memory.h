@@ -8,6 +8,7 @@
 #include "libalpa/program/program.h"
 #include "libalpa/trainer/batch_reader.h"
 #include "libalpa/trainer/train_ranks.h"
+#include "libalpa/trainer/train_settings.h"
 
 namespace alpa {
 
@@ -24,10 +25,15 @@ struct RankMemory {
 RankMemory rank_memory(const Graph&, std::span<const Program* const>, const BatchReader& training,
                        const BatchReader& held_out);
 
+struct MemoryCheck {
+  std::string shortfall;  ///< "" where the nodes have enough for the processes, see memory_shortfall()
+  CheckpointSaving saving = CheckpointSaving::synchronous;  ///< that there is room for
+  std::string saving_text;
+};
+
 /// That each rank has that memory. Collective; all ranks find the same. Throws Error(allocation) where the
-/// device of a rank has too little. The result is "" where the nodes have enough for the processes too, else
-/// what is missing, see memory_shortfall().
-std::string check_memory(const Program& training, const RankMemory&, const TrainRanks&, int ranks_on_node,
-                         Stream& control_stream);
+/// device of a rank has too little.
+MemoryCheck check_memory(const Program& training, const Graph&, const RankMemory&, const TrainRanks&,
+                         const TrainSettings&, Stream& control_stream);
 
 }  // namespace alpa

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "libalpa/base/units.h"
+#include "libalpa/checkpoint/executor_states.h"
 
 namespace alpa {
 namespace {
@@ -21,10 +22,13 @@ double free_bytes(const std::filesystem::path& folder) {
 
 }  // namespace
 
-ProcessMemory process_memory(const Program& training, std::int64_t arena, std::int64_t input) {
-  ProcessMemory memory{arena, 0, input};
-  for (const MeshProgram& stage : training.meshes)
-    memory.states = std::max(memory.states, stage.memory.parameters + stage.memory.optimizer);
+ProcessMemory process_memory(const Program& training, const Graph& graph, std::int64_t arena,
+                             std::int64_t input) {
+  ProcessMemory memory;
+  memory.arena = arena;
+  memory.input = input;
+  memory.buffers = TensorWriter::buffer_bytes;
+  memory.snapshot = std::ranges::max(checkpoint_shares(graph, training));
   return memory;
 }
 
@@ -54,10 +58,27 @@ std::int64_t exchanged_bytes(const Program& program) {
 std::string memory_shortfall(const ProcessMemory& memory, std::int64_t there) {
   if (memory.total() <= there) return "";
   return fmt::format(
-      "a rank takes {} of its node's memory (arena {}, its states once more while a checkpoint is written or "
-      "read {}, samples {}), {} is there for each",
-      bytes_text(memory.total()), bytes_text(memory.arena), bytes_text(memory.states),
-      bytes_text(memory.input), bytes_text(there));
+      "a rank takes {} of its node's memory (arena {}, samples {}, buffers for a checkpoint "
+      "{}{}), "
+      "{} is there for each",
+      bytes_text(memory.total()), bytes_text(memory.arena), bytes_text(memory.input),
+      bytes_text(memory.buffers),
+      memory.snapshot > 0 ? fmt::format(", the copy that it is written from {}", bytes_text(memory.snapshot))
+                          : "",
+      bytes_text(there));
+}
+
+CheckpointSaving possible_saving(CheckpointSaving asked, const ProcessMemory& memory, std::int64_t there) {
+  return memory.total() <= there ? asked : CheckpointSaving::synchronous;
+}
+
+std::string saving_text(CheckpointSaving asked, CheckpointSaving possible, std::int64_t snapshot) {
+  return fmt::format("checkpoints: a rank writes up to {}, {}", bytes_text(snapshot),
+                     possible == CheckpointSaving::asynchronous
+                         ? "from a copy in its memory while training goes on"
+                     : asked == CheckpointSaving::asynchronous
+                         ? "while training waits: there is no room for a copy in its memory"
+                         : "while training waits");
 }
 
 std::int64_t saves_left(std::int64_t done, std::int64_t total, std::int64_t every) {

@@ -5,6 +5,7 @@
 
 #include "libalpa/graph/graph.h"
 #include "libalpa/program/program.h"
+#include "libalpa/trainer/train_settings.h"
 
 // What a run will take of its machines, worked out before it starts.
 
@@ -13,14 +14,15 @@ namespace alpa {
 /// What the process of a rank takes of its node's memory at most, in bytes, beside what it has when a run
 /// starts.
 struct ProcessMemory {
-  std::int64_t arena = 0;   ///< the largest of a rank; 0 where it is in the memory of a GPU
-  std::int64_t states = 0;  ///< its tiles once more, while a checkpoint is written or read
-  std::int64_t input = 0;   ///< the samples of a step, and those that are read ahead (ReadAhead::bytes)
-  std::int64_t total() const { return arena + states + input; }
+  std::int64_t arena = 0;     ///< the largest of a rank; 0 where it is in the memory of a GPU
+  std::int64_t input = 0;     ///< the samples of a step, and those that are read ahead (ReadAhead::bytes)
+  std::int64_t buffers = 0;   ///< while a checkpoint is written or read
+  std::int64_t snapshot = 0;  ///< the copy of its share of a checkpoint, from which that is written
+  std::int64_t total() const { return arena + input + buffers + snapshot; }
 };
 
 /// Of the rank that takes most. `arena` and `input` as above.
-ProcessMemory process_memory(const Program& training, std::int64_t arena, std::int64_t input);
+ProcessMemory process_memory(const Program& training, const Graph&, std::int64_t arena, std::int64_t input);
 
 /// What messages, collectives and conversions touch of the arena of the rank that most is touched of, in
 /// bytes: a rank on an emulated device takes no more of its host.
@@ -28,6 +30,13 @@ std::int64_t exchanged_bytes(const Program&);
 
 /// "" where `there` bytes of memory are enough for one rank, else what they are too few for.
 std::string memory_shortfall(const ProcessMemory&, std::int64_t there);
+
+/// How a rank that has `there` bytes of its node's memory saves: as asked, but where there is no room for a
+/// snapshot while training waits.
+CheckpointSaving possible_saving(CheckpointSaving asked, const ProcessMemory&, std::int64_t there);
+
+/// For the log, e.g. "checkpoints: a rank writes up to 1.20 GiB, while training waits".
+std::string saving_text(CheckpointSaving asked, CheckpointSaving possible, std::int64_t snapshot);
 
 /// How often a run of `total` steps saves after `done` steps: every so many steps (0: never), and at its end.
 std::int64_t saves_left(std::int64_t done, std::int64_t total, std::int64_t every);

@@ -20,6 +20,7 @@
 #include "libalpa/trainer/first_rank.h"
 #include "libalpa/trainer/learning_rate.h"
 #include "libalpa/trainer/recent_steps.h"
+#include "libalpa/trainer/run_checkpoints.h"
 #include "libalpa/trainer/run_files.h"
 #include "libalpa/trainer/run_folder.h"
 #include "libalpa/trainer/run_memory.h"
@@ -76,8 +77,10 @@ class Run {
     if (is_emulated()) check_emulation();
     introduce();
     check_element_types(ranks_.device, graph_);
-    shortfall(check_memory(training_, memory_, ranks_, settings_.ranks_on_node, *control_stream_),
+    const MemoryCheck memory = check_memory(training_, graph_, memory_, ranks_, settings_, *control_stream_);
+    shortfall(memory.shortfall,
               "fewer ranks on a node, more memory for the job (srun --mem), or a plan for more ranks");
+    if (!is_emulated()) log_.info(memory.saving_text);
     if (!settings_.dry_run) first_rank([&] { files_.emplace(settings_.run_dir, provenance_, log_); });
     const std::filesystem::path checkpoint = resume_point();
     first_rank(
@@ -89,6 +92,8 @@ class Run {
                                            static_cast<std::uint64_t>(options_.seed), ranks_.costs);
     allocated_bytes_ = allocated_bytes();
     steps_ = std::make_unique<StepRunner>(graph_, *executor_, *data_.reader, held_out_reader(), options_);
+    checkpoints_.emplace(settings_, memory.saving, graph_, *executor_, ranks_, *control_stream_, provenance_,
+                         log_);
     start_states(checkpoint);
     ranks_.control.barrier();  // the folder changes when every rank has read what it resumes from
     traced_.emplace(settings_, plan_, graph_, training_, provenance_,
@@ -229,34 +234,16 @@ class Run {
     }
   }
 
-  void save() {
+  void save(bool at_once) {
     if (is_emulated()) return stop_.saved();
-    const double begin = monotonic_s();
-    first_rank([&] {
-      files_->restore(step_);
-      files_->metrics().sync();
-    });
-    in_step(saving_text(step_), [&] {
-      state_writer(*executor_, graph_, checkpoint_path(settings_.run_dir, step_),
-                   {step_, samples_, identity_, kept_options(options_), steps_->loss_scale()}, provenance_,
-                   WritingRanks{ranks_.files, *control_stream_})
-          ->publish();
-    });
-    checkpoint_s_ = monotonic_s() - begin;
-    unreported_checkpoint_s_ = checkpoint_s_;
-    in_step("verifying what was saved", [&] {
-      text_of_first_rank(ranks_.files, *control_stream_, [&](const BytesRead& read) {
-        keep_last(settings_.run_dir, step_, settings_.keep, log_, read);
-        return std::string();
-      });
-    });
+    first_rank([&] { files_->prepare_save(step_); });
+    checkpoints_->save({step_, samples_, identity_, kept_options(options_), steps_->loss_scale()}, at_once);
     stop_.saved();
   }
 
   StepMetrics train_step() {
     const std::int64_t next = samples_ + options_.batch;
-    StepMetrics m =
-        steps_->train(step_, samples_, step_ + 1 < total_steps_ ? std::optional(next) : std::nullopt);
+    StepMetrics m = trained_step(step_ + 1 < total_steps_ ? std::optional(next) : std::nullopt);
     ++step_;
     samples_ = next;
     recent_.add(m.step_s);
@@ -271,8 +258,18 @@ class Run {
       m.peak_origin = plan_.is_measured() ? "measured" : "table";
     }
     m.memory_bytes = allocated_bytes_;
-    m.checkpoint_s = std::exchange(unreported_checkpoint_s_, std::nullopt);
+    m.checkpoint_s = checkpoints_->take_stood_still_s();
     return m;
+  }
+
+  StepMetrics trained_step(std::optional<std::int64_t> next_samples) {
+    try {
+      return steps_->train(step_, samples_, next_samples);
+    } catch (const Error& error) {
+      // All ranks alike: the checkpoint that is still on its way is of before.
+      if (error.kind() == ErrorKind::non_finite) checkpoints_->publish();
+      throw;
+    }
   }
 
   StepMetrics untraced_step() {
@@ -299,15 +296,17 @@ class Run {
   }
 
   /// Ranks look for reasons to stop together, about twice a second: the greatest reason and the longest step
-  /// count.
+  /// count. A checkpoint that all ranks have written by then gets its name.
   StopReason agreed_reason() {
     if (step_ < next_look_) return StopReason::none;
     const double median_s = recent_.median_s();
-    std::int32_t values[2] = {static_cast<std::int32_t>(stop_.local_reason(median_s, checkpoint_s_)),
-                              static_cast<std::int32_t>(std::min(median_s * 1e6, 2e9))};
-    ranks_.control.all_reduce(*control_stream_, values, 2, DType::i32, Reduction::max);
+    std::int32_t values[3] = {static_cast<std::int32_t>(stop_.local_reason(median_s, checkpoints_->save_s())),
+                              static_cast<std::int32_t>(std::min(median_s * 1e6, 2e9)),
+                              checkpoints_->is_writing() ? 1 : 0};
+    ranks_.control.all_reduce(*control_stream_, values, 3, DType::i32, Reduction::max);
     const auto steps = static_cast<std::int64_t>(0.5e6 / std::max(values[1], 1));
     next_look_ = step_ + std::clamp<std::int64_t>(steps, 1, 100);
+    if (values[2] == 0) checkpoints_->publish();
     return static_cast<StopReason>(values[0]);
   }
 
@@ -330,13 +329,13 @@ class Run {
       const bool stops = ends_run(reason) && step_ < total_steps_;
       since_line_.add(m);
       if (files_) files_->metrics().add(m);
-      const bool saves =
-          is_due(settings_.checkpoint_every) || reason != StopReason::none || step_ == total_steps_;
-      if (saves) save();
+      const bool at_once = reason != StopReason::none || step_ == total_steps_,
+                 saves = at_once || is_due(settings_.checkpoint_every);
+      if (saves) save(at_once);
       if (saves || monotonic_s() - reported_s >= settings_.progress_s) {
         const double left_s = static_cast<double>(total_steps_ - step_) * recent_.median_s();
         log_.info(progress_line(m, std::exchange(since_line_, {}), total_steps_, left_s) +
-                  (saves && !is_emulated() ? fmt::format("  saved in {}", seconds_text(checkpoint_s_)) : ""));
+                  (saves && !is_emulated() ? checkpoints_->saved_text() : ""));
         reported_s = monotonic_s();
       }
       if (stops) {
@@ -383,8 +382,7 @@ class Run {
   StepTotals since_line_;
   std::int64_t step_ = 0, samples_ = 0;  ///< done; the next sample has this number
   std::int64_t next_look_ = 0;
-  double checkpoint_s_ = 1;  ///< of the last save, before it a guess
-  std::optional<double> unreported_checkpoint_s_;
+  std::optional<RunCheckpoints> checkpoints_;
 };
 
 }  // namespace

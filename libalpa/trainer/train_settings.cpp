@@ -11,6 +11,11 @@ void describe(TrainSettings& s, OptionsVisitor& visit) {
               "go on though the data, its split or the order of samples are not those of the checkpoint");
   visit.field("checkpoint_every", s.checkpoint_every, "steps between checkpoints; 0: at the end only",
               at_least(0));
+  visit.field("checkpoints", s.checkpoints, "how those after which training goes on are saved",
+              {{"async", CheckpointSaving::asynchronous,
+                "written from a copy in host memory while training goes on; where there is no room for the "
+                "copy, as sync"},
+               {"sync", CheckpointSaving::synchronous, "while training waits"}});
   visit.field("keep", s.keep, "checkpoints to keep; 0: all", at_least(0));
   visit.field("evaluate_every", s.evaluate_every, "steps between evaluations on held-out data; 0: never",
               at_least(0));

@@ -7,6 +7,9 @@ namespace alpa {
 
 class OptionsVisitor;
 
+/// How a checkpoint is saved from which training goes on.
+enum class CheckpointSaving { asynchronous, synchronous };
+
 /// The settings of a run beside its plan.
 struct TrainSettings {
   std::string data;             ///< see open_tokens()
@@ -16,6 +19,7 @@ struct TrainSettings {
   bool accept_changed_data = false;     ///< resume all the same, see check_same_data()
   std::int64_t steps = 0;               ///< the run ends after that many steps; 0: as the model file says
   std::int64_t checkpoint_every = 100;  ///< steps; 0: only at the end
+  CheckpointSaving checkpoints = CheckpointSaving::asynchronous;
   std::int64_t keep = 2;                ///< checkpoints kept; 0: all
   std::int64_t evaluate_every = 0;      ///< steps; 0: never
   std::int64_t evaluation_batches = 4;  ///< at most

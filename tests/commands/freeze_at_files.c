@@ -1,7 +1,9 @@
 // Preloaded into the ranks of a command: rank FREEZE_RANK is stopped as a whole (SIGSTOP) when it calls FREEZE_IN (fsync
-// or pread) for a checkpoint.
+// or pread) for a checkpoint. Threads other than the first wait with what they write to one as long as the file HOLD_WRITES
+// is there, and find the disk full where FULL_DISK is set.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +15,23 @@ static int is(const char* variable, const char* value) {
   return found && value && strcmp(found, value) == 0;
 }
 
-static void freeze_in(const char* function, int file) {
+static int is_checkpoint(int file) {
   char link[64], path[4096];
-  if (!is("FREEZE_IN", function) || !is("FREEZE_RANK", getenv("PMI_RANK"))) return;
   snprintf(link, sizeof link, "/proc/self/fd/%d", file);
   const ssize_t length = readlink(link, path, sizeof path - 1);
   path[length < 0 ? 0 : length] = 0;
-  if (strstr(path, "/checkpoints/step-")) raise(SIGSTOP);
+  return strstr(path, "/checkpoints/step-") != 0;
+}
+
+static void freeze_in(const char* function, int file) {
+  if (is("FREEZE_IN", function) && is("FREEZE_RANK", getenv("PMI_RANK")) && is_checkpoint(file)) raise(SIGSTOP);
+}
+
+static int is_full(int file) {
+  const char* hold = getenv("HOLD_WRITES");
+  if (gettid() == getpid() || !is_checkpoint(file)) return 0;
+  while (hold && access(hold, F_OK) == 0) usleep(1000);
+  return getenv("FULL_DISK") != 0;
 }
 
 int fsync(int file) {
@@ -35,4 +47,14 @@ ssize_t pread(int file, void* into, size_t count, off_t offset) {
 ssize_t pread64(int file, void* into, size_t count, off64_t offset) {
   freeze_in("pread", file);
   return ((ssize_t(*)(int, void*, size_t, off64_t))dlsym(RTLD_NEXT, "pread64"))(file, into, count, offset);
+}
+
+ssize_t pwrite(int file, const void* from, size_t count, off_t offset) {
+  if (is_full(file)) return errno = ENOSPC, -1;
+  return ((ssize_t(*)(int, const void*, size_t, off_t))dlsym(RTLD_NEXT, "pwrite"))(file, from, count, offset);
+}
+
+ssize_t pwrite64(int file, const void* from, size_t count, off64_t offset) {
+  if (is_full(file)) return errno = ENOSPC, -1;
+  return ((ssize_t(*)(int, const void*, size_t, off64_t))dlsym(RTLD_NEXT, "pwrite64"))(file, from, count, offset);
 }

@@ -146,15 +146,16 @@ std::vector<std::string> lines_with(const std::string& text, const std::string& 
   return found;
 }
 
-TEST_F(Resume, LogsOneLineForEachSaveAndEachWarningOnce) {
+TEST_F(Resume, LogsWhatEachSaveTakesAndEachWarningOnce) {
   make_plan("data", "--method data-parallel --devices 2");
   const CommandResult begun =
       run(training("data", "run", "--steps 4 --checkpoint-every 2 --progress-s 60"), 2);
   const std::vector<std::string> steps = lines_with("step ", begun.output);
-  ASSERT_THAT(steps, SizeIs(3)) << begun.output;
-  EXPECT_THAT(steps[0], AllOf(HasSubstr("step 2/4"), HasSubstr("  saved in ")));
-  EXPECT_THAT(steps[1], AllOf(HasSubstr("step 4/4"), HasSubstr("  saved in ")));
-  EXPECT_THAT(steps[2], HasSubstr("step time: predicted "));
+  ASSERT_THAT(steps, SizeIs(4)) << begun.output;
+  EXPECT_THAT(steps[0], AllOf(HasSubstr("step 2/4"), HasSubstr("  copied in ")));
+  EXPECT_THAT(steps[1], HasSubstr("the checkpoint of step 2 was saved in "));
+  EXPECT_THAT(steps[2], AllOf(HasSubstr("step 4/4"), HasSubstr("  saved in ")));
+  EXPECT_THAT(steps[3], HasSubstr("step time: predicted "));
   const CommandResult again = run(training("data", "run", "--steps 1 --evaluate-every 1"), 2);
   EXPECT_THAT(lines_with("nothing is left to do", again.output), SizeIs(1)) << again.output;
 }

@@ -147,7 +147,8 @@ TEST_F(TensorFile, IsTheSameOutsideProvenanceWrittenInTheBackgroundToo) {
         run_command("h5diff --exclude-path /provenance " + path_.string() + " " + other.string()).status, 0);
     const std::string first = bytes_of_file(path_), second = bytes_of_file(other);
     const std::size_t data_end = 6'000'000;
-    EXPECT_TRUE(first.substr(4096, data_end) == second.substr(4096, data_end)) << "data stands where it stood";
+    EXPECT_TRUE(first.substr(4096, data_end) == second.substr(4096, data_end))
+        << "data stands where it stood";
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "libalpa/checkpoint/executor_states.h"
 #include "tests/h5/temporary_folder.h"
 #include "tests/support/index_literals.h"
 #include "tests/support/small_models.h"
@@ -39,13 +40,40 @@ TEST(DiskShortfall, NamesWhatIsToBeHeldAndWhatIsFree) {
                              HasSubstr(" is free there")));
 }
 
-TEST(ProcessMemory, HasTheStatesOnceMore) {
+TEST(ProcessMemory, HasTheSamplesAndWhatACheckpointTakes) {
   const TinyTraining training({"gpt", "data-parallel", 2, 2});
-  const MemoryUse& use = training.program().meshes[0_m].memory;
-  const ProcessMemory memory = process_memory(training.program(), 100, 10);
+  const ProcessMemory memory = process_memory(training.program(), training.graph(), 100, 10);
   EXPECT_EQ(memory.arena, 100);
-  EXPECT_EQ(memory.states, use.parameters + use.optimizer);
   EXPECT_EQ(memory.input, 10);
+  EXPECT_EQ(memory.buffers, TensorWriter::buffer_bytes);
+  EXPECT_EQ(memory.snapshot, std::ranges::max(checkpoint_shares(training.graph(), training.program())));
+}
+
+TEST(CheckpointShares, OfFourDataParallelRanksAreEven) {
+  const TinyTraining training({"gpt", "data-parallel", 4, 2});
+  const std::vector<std::int64_t> shares = checkpoint_shares(training.graph(), training.program());
+  ASSERT_EQ(shares.size(), 4u);
+  std::int64_t states = 0;
+  for (const State& state : training.graph().states)
+    states += byte_count(unpadded_type(training.graph(), state));
+  for (const std::int64_t share : shares) {
+    EXPECT_GE(share, 0.9 * states / 4);
+    EXPECT_LE(share, 1.1 * states / 4);
+  }
+}
+
+TEST(PossibleSaving, IsAsynchronousWhereThereIsRoomForTheSnapshot) {
+  const ProcessMemory memory{1000, 100, 10, 200};
+  constexpr auto async = CheckpointSaving::asynchronous, sync = CheckpointSaving::synchronous;
+  EXPECT_EQ(possible_saving(async, memory, 1310), async);
+  EXPECT_EQ(possible_saving(async, memory, 1309), sync);
+  EXPECT_EQ(possible_saving(sync, memory, 1310), sync);
+  EXPECT_EQ(saving_text(async, async, 2048),
+            "checkpoints: a rank writes up to 2.00 KiB, from a copy in its memory while training goes on");
+  EXPECT_EQ(saving_text(async, sync, 2048),
+            "checkpoints: a rank writes up to 2.00 KiB, while training waits: there is no room for a copy in "
+            "its memory");
+  EXPECT_EQ(saving_text(sync, sync, 2048), "checkpoints: a rank writes up to 2.00 KiB, while training waits");
 }
 
 TEST(ExchangedBytes, AreWhatIsTouchedByAllButComputations) {
@@ -75,11 +103,15 @@ TEST(ExchangedBytes, AreWhatIsTouchedByAllButComputations) {
 
 TEST(MemoryShortfall, IsWhatTheProcessTakesBesideTheArenaToo) {
   const std::int64_t gib = std::int64_t{1} << 30;
-  const ProcessMemory memory{3 * gib, 2 * gib, gib / 2};
-  EXPECT_EQ(memory_shortfall(memory, 6 * gib), "");
-  EXPECT_EQ(memory_shortfall(memory, 5 * gib),
-            "a rank takes 5.50 GiB of its node's memory (arena 3.00 GiB, its states once more while a "
-            "checkpoint is written or read 2.00 GiB, samples 512.00 MiB), 5.00 GiB is there for each");
+  ProcessMemory memory{3 * gib, gib / 2, gib / 4, gib};
+  EXPECT_EQ(memory_shortfall(memory, 5 * gib), "");
+  EXPECT_EQ(
+      memory_shortfall(memory, 4 * gib),
+      "a rank takes 4.75 GiB of its node's memory (arena 3.00 GiB, samples 512.00 MiB, "
+      "buffers for a checkpoint 256.00 MiB, the copy that it is written from 1.00 GiB), 4.00 GiB is there "
+      "for each");
+  memory.snapshot = 0;
+  EXPECT_EQ(memory_shortfall(memory, 4 * gib), "");
 }
 
 }  // namespace

@@ -1,0 +1,60 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "libalpa/base/log.h"
+#include "libalpa/checkpoint/checkpoint.h"
+#include "libalpa/runtime/executor.h"
+#include "libalpa/trainer/train_ranks.h"
+#include "libalpa/trainer/train_settings.h"
+
+namespace alpa {
+
+/// The checkpoints that a run saves into its folder, one at a time. Calls that save are collective.
+class RunCheckpoints {
+ public:
+  /// Keeps references. Asynchronous saves are of a copy of the states in host memory (checkpoint_shares()),
+  /// which a thread writes while training goes on.
+  RunCheckpoints(const TrainSettings&, CheckpointSaving, const Graph&, Executor&, const TrainRanks&,
+                 Stream& control, const Provenance&, Log&);
+
+  /// Saves the states as they are, once the checkpoint before has its name. `at_once`, or where there is no
+  /// copy, the checkpoint has its name on return. Else it is pending until it is published.
+  void save(const CheckpointFacts&, bool at_once);
+
+  /// Whether this rank still writes its share of the pending one.
+  bool is_writing() const { return pending_ && !pending_->is_written(); }
+
+  /// Waits until all ranks have written the pending one, if there is one, gives it its name, and removes
+  /// earlier ones that are not to be kept. Where its file was removed meanwhile it is dropped, with a
+  /// warning. Throws what went wrong in writing it.
+  void publish();
+
+  /// From the beginning of the last save until it had its name; before the first a guess.
+  double save_s() const { return save_s_; }
+  /// Of the last save, for the end of a line: "  saved in 3.20 s".
+  std::string saved_text() const;
+  /// That training stood still for saves since this was asked before.
+  std::optional<double> take_stood_still_s();
+
+ private:
+  class StandStill;
+  void finish();
+
+  const TrainSettings& settings_;
+  const CheckpointSaving saving_;
+  const Graph& graph_;
+  Executor& executor_;
+  const TrainRanks& ranks_;
+  Stream& control_;
+  const Provenance& provenance_;
+  Log& log_;
+  std::unique_ptr<TensorWriter> pending_;
+  std::int64_t step_ = 0;  ///< of the last save
+  double begun_s_ = 0, save_s_ = 1, copied_s_ = 0;
+  std::optional<double> stood_still_s_;
+};
+
+}  // namespace alpa
