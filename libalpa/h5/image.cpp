@@ -93,14 +93,13 @@ std::vector<std::int64_t> H5Image::planned_dataset(const std::string& path, hid_
                                                    const Shape& chunk) {
   const auto element_bytes = static_cast<std::int64_t>(H5Tget_size(type));
   const H5Dataset dataset = create(path, type, extent, chunked_list(extent, chunk));
-  const std::vector<char> unread(
-      static_cast<std::size_t>(element_count(chunk) * element_bytes + checksum_bytes));
+  const auto bytes = static_cast<std::size_t>(element_count(chunk) * element_bytes + checksum_bytes);
+  if (unread_.size() < bytes) unread_.resize(bytes);
   const std::size_t before = memory_->planned().size();
   memory_->plan_data(true);
   for (const Shape& at : chunk_offsets(extent, chunk)) {
     const std::vector<hsize_t> offset(at.begin(), at.end());
-    checked(H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, offset.data(), unread.size(), unread.data()),
-            "placing a chunk");
+    checked(H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, offset.data(), bytes, unread_.data()), "placing a chunk");
   }
   memory_->plan_data(false);
   return {memory_->planned().begin() + static_cast<std::ptrdiff_t>(before), memory_->planned().end()};

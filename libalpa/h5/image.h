@@ -58,6 +58,7 @@ class H5Image {
   H5Dataset create(const std::string& path, hid_t type, const Shape& extent, hid_t creation);
 
   std::unique_ptr<MemoryFile> memory_;
+  std::vector<char> unread_;  ///< stands for the values of a planned chunk
   H5Driver driver_;
   H5File file_;
 };

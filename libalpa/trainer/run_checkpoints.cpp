@@ -41,7 +41,7 @@ RunCheckpoints::RunCheckpoints(const TrainSettings& settings, CheckpointSaving s
       log_(log) {}
 
 void RunCheckpoints::save(const CheckpointFacts& facts, bool at_once) {
-  publish();
+  publish(facts.step);
   const StandStill stands(*this);
   at_once = at_once || saving_ == CheckpointSaving::synchronous;
   in_step(saving_text(facts.step), [&] {
@@ -56,7 +56,7 @@ void RunCheckpoints::save(const CheckpointFacts& facts, bool at_once) {
   if (at_once) finish();
 }
 
-void RunCheckpoints::publish() {
+void RunCheckpoints::publish(std::int64_t step) {
   if (!pending_) return;
   const StandStill stands(*this);
   const std::string removed = text_of_first_rank(
@@ -69,10 +69,12 @@ void RunCheckpoints::publish() {
   in_step(saving_text(step_), [&] { pending_->publish(); });
   finish();
   constexpr double long_s = 1;
-  log_.info(fmt::format("the checkpoint of step {} was saved in {}{}", step_, seconds_text(save_s_),
-                        stands.seconds() < long_s ? ""
-                                                  : fmt::format(", of which training waited for the last {}",
-                                                                seconds_text(stands.seconds()))));
+  const std::string waited =
+      stands.seconds() < long_s
+          ? ""
+          : fmt::format(", for the last {} of which training waited", seconds_text(stands.seconds()));
+  log_.info(fmt::format("the checkpoint of step {} was saved by step {}, in {}{}", step_, step,
+                        seconds_text(save_s_), waited));
 }
 
 void RunCheckpoints::finish() {

@@ -29,8 +29,8 @@ class RunCheckpoints {
 
   /// Waits until all ranks have written the pending one, if there is one, gives it its name, and removes
   /// earlier ones that are not to be kept. Where its file was removed meanwhile it is dropped, with a
-  /// warning. Throws what went wrong in writing it.
-  void publish();
+  /// warning. Throws what went wrong in writing it. The run has done `step` steps by now.
+  void publish(std::int64_t step);
 
   /// From the beginning of the last save until it had its name; before the first a guess.
   double save_s() const { return save_s_; }

@@ -52,7 +52,7 @@ MemoryCheck check_memory(const Program& training, const Graph& graph, const Rank
   if (emulated) process = {exchanged_bytes(training), memory.input};
   MemoryCheck check;
   check.saving = possible_saving(settings.checkpoints, process, on_node);
-  check.saving_text = saving_text(settings.checkpoints, check.saving, process.snapshot);
+  check.saving_text = checkpoints_text(settings.checkpoints, check.saving, process);
   if (check.saving == CheckpointSaving::synchronous) process.snapshot = 0;
   check.shortfall = memory_shortfall(process, on_node);
   return check;

@@ -72,13 +72,14 @@ CheckpointSaving possible_saving(CheckpointSaving asked, const ProcessMemory& me
   return memory.total() <= there ? asked : CheckpointSaving::synchronous;
 }
 
-std::string saving_text(CheckpointSaving asked, CheckpointSaving possible, std::int64_t snapshot) {
-  return fmt::format("checkpoints: a rank writes up to {}, {}", bytes_text(snapshot),
-                     possible == CheckpointSaving::asynchronous
-                         ? "from a copy in its memory while training goes on"
-                     : asked == CheckpointSaving::asynchronous
-                         ? "while training waits: there is no room for a copy in its memory"
-                         : "while training waits");
+std::string checkpoints_text(CheckpointSaving asked, CheckpointSaving possible, const ProcessMemory& memory) {
+  const char* const how = possible == CheckpointSaving::asynchronous
+                              ? "from a copy in its memory while training goes on"
+                          : asked == CheckpointSaving::asynchronous
+                              ? "while training waits: there is no room for a copy in its memory"
+                              : "while training waits";
+  return fmt::format("checkpoints: a rank writes up to {} ({} of buffers), {}", bytes_text(memory.snapshot),
+                     bytes_text(memory.buffers), how);
 }
 
 std::int64_t saves_left(std::int64_t done, std::int64_t total, std::int64_t every) {

@@ -35,8 +35,9 @@ std::string memory_shortfall(const ProcessMemory&, std::int64_t there);
 /// snapshot while training waits.
 CheckpointSaving possible_saving(CheckpointSaving asked, const ProcessMemory&, std::int64_t there);
 
-/// For the log, e.g. "checkpoints: a rank writes up to 1.20 GiB, while training waits".
-std::string saving_text(CheckpointSaving asked, CheckpointSaving possible, std::int64_t snapshot);
+/// For the log, e.g. "checkpoints: a rank writes up to 1.20 GiB (64.00 MiB of buffers), while training
+/// waits".
+std::string checkpoints_text(CheckpointSaving asked, CheckpointSaving possible, const ProcessMemory&);
 
 /// How often a run of `total` steps saves after `done` steps: every so many steps (0: never), and at its end.
 std::int64_t saves_left(std::int64_t done, std::int64_t total, std::int64_t every);

@@ -267,7 +267,7 @@ class Run {
       return steps_->train(step_, samples_, next_samples);
     } catch (const Error& error) {
       // All ranks alike: the checkpoint that is still on its way is of before.
-      if (error.kind() == ErrorKind::non_finite) checkpoints_->publish();
+      if (error.kind() == ErrorKind::non_finite) checkpoints_->publish(step_);
       throw;
     }
   }
@@ -306,7 +306,7 @@ class Run {
     ranks_.control.all_reduce(*control_stream_, values, 3, DType::i32, Reduction::max);
     const auto steps = static_cast<std::int64_t>(0.5e6 / std::max(values[1], 1));
     next_look_ = step_ + std::clamp<std::int64_t>(steps, 1, 100);
-    if (values[2] == 0) checkpoints_->publish();
+    if (values[2] == 0) checkpoints_->publish(step_);
     return static_cast<StopReason>(values[0]);
   }
 

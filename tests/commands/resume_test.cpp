@@ -153,7 +153,7 @@ TEST_F(Resume, LogsWhatEachSaveTakesAndEachWarningOnce) {
   const std::vector<std::string> steps = lines_with("step ", begun.output);
   ASSERT_THAT(steps, SizeIs(4)) << begun.output;
   EXPECT_THAT(steps[0], AllOf(HasSubstr("step 2/4"), HasSubstr("  copied in ")));
-  EXPECT_THAT(steps[1], HasSubstr("the checkpoint of step 2 was saved in "));
+  EXPECT_THAT(steps[1], HasSubstr("the checkpoint of step 2 was saved by step "));
   EXPECT_THAT(steps[2], AllOf(HasSubstr("step 4/4"), HasSubstr("  saved in ")));
   EXPECT_THAT(steps[3], HasSubstr("step time: predicted "));
   const CommandResult again = run(training("data", "run", "--steps 1 --evaluate-every 1"), 2);

@@ -75,7 +75,7 @@ TEST_F(Saving, GoesOnBesideTrainingAndIsWaitedForByTheNext) {
   let_writes_go();
   wait_for_step(41);
   const std::string log = ranks.log();
-  EXPECT_LT(log.find("the checkpoint of step 20 was saved in "), log.find("step 40/1000000 ")) << log;
+  EXPECT_LT(log.find("the checkpoint of step 20 was saved by step "), log.find("step 40/1000000 ")) << log;
   ranks.signal(0, SIGTERM);
   EXPECT_EQ(ranks.wait(), 75);
 }

@@ -240,6 +240,21 @@ TEST_F(TensorFile, OnAFullDiskLeavesTheOldFileOnly) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
 }
 
+TEST_F(TensorFile, IsReadInPiecesAsItIsWritten) {
+  constexpr std::int64_t bytes = 40 << 20;
+  std::int64_t most = 0, all = 0;
+  TensorWriter file(path_, "alpa-checkpoint", "1.0");
+  file.tensor("w", {DType::f32, {bytes / 4}},
+              {{{{0}, {bytes / 4}}, {bytes / 4}, [&](std::int64_t, std::span<std::byte> into) {
+                  most = std::max(most, std::ssize(into));
+                  all += std::ssize(into);
+                  std::ranges::fill(into, std::byte{1});
+                }}});
+  file.publish();
+  EXPECT_EQ(all, bytes);
+  EXPECT_LE(most, 4 << 20);
+}
+
 TEST_F(TensorFile, WrittenInTheBackgroundIsOfWhenItWasCopied) {
   const std::vector<float> before = weight_;
   TensorWriter file(path_, "alpa-checkpoint", "1.0");

@@ -68,12 +68,16 @@ TEST(PossibleSaving, IsAsynchronousWhereThereIsRoomForTheSnapshot) {
   EXPECT_EQ(possible_saving(async, memory, 1310), async);
   EXPECT_EQ(possible_saving(async, memory, 1309), sync);
   EXPECT_EQ(possible_saving(sync, memory, 1310), sync);
-  EXPECT_EQ(saving_text(async, async, 2048),
-            "checkpoints: a rank writes up to 2.00 KiB, from a copy in its memory while training goes on");
-  EXPECT_EQ(saving_text(async, sync, 2048),
-            "checkpoints: a rank writes up to 2.00 KiB, while training waits: there is no room for a copy in "
-            "its memory");
-  EXPECT_EQ(saving_text(sync, sync, 2048), "checkpoints: a rank writes up to 2.00 KiB, while training waits");
+  EXPECT_EQ(
+      checkpoints_text(async, async, memory),
+      "checkpoints: a rank writes up to 200 B (10 B of buffers), from a copy in its memory while training "
+      "goes on");
+  EXPECT_EQ(
+      checkpoints_text(async, sync, memory),
+      "checkpoints: a rank writes up to 200 B (10 B of buffers), while training waits: there is no room "
+      "for a copy in its memory");
+  EXPECT_EQ(checkpoints_text(sync, sync, memory),
+            "checkpoints: a rank writes up to 200 B (10 B of buffers), while training waits");
 }
 
 TEST(ExchangedBytes, AreWhatIsTouchedByAllButComputations) {
