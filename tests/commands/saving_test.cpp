@@ -25,10 +25,10 @@ class Saving : public Workplace {
   void SetUp() override { make_plan("data", "--devices 4 --method data-parallel"); }
 
   /// A run whose background writes wait until let_writes_go().
-  std::string held(const std::string& options = "--checkpoint-every 20") {
+  std::string held(const std::string& options = "--checkpoint-every 20", const std::string& plan = "data") {
     write("hold", "");
     return "env LD_PRELOAD=" FREEZE_AT_FILES " HOLD_WRITES=" + path("hold").string() + " " +
-           training("data", "run", "--steps 1000000 " + options);
+           training(plan, "run", "--steps 1000000 " + options);
   }
   void let_writes_go() const { std::filesystem::remove(path("hold")); }
 
@@ -120,6 +120,17 @@ TEST_F(Saving, ToAFullDiskEndsTheRunWithTheCheckpointBefore) {
                                  HasSubstr("while saving the checkpoint of step 20")));
   EXPECT_EQ(full.output.find("error: "), full.output.rfind("error: ")) << full.output;
   EXPECT_THAT(names_in("run/checkpoints"), ElementsAre(saved(10)));
+}
+
+TEST_F(Saving, IsPublishedBeforeALossThatIsNotFiniteEndsTheRun) {
+  write("steep.toml", "base = \"" + tiny_gpt_ + "\"\nname = \"steep\"\n[training]\nlearning_rate = 1e20\n");
+  make_plan("steep", "--devices 4 --method data-parallel", "steep.toml");
+  RunningRanks ranks(path(""), held("--checkpoint-every 1", "steep"), 4);
+  wait_for_step(1);
+  let_writes_go();
+  EXPECT_EQ(ranks.wait(), 6) << ranks.log();
+  EXPECT_THAT(ranks.log(), HasSubstr("the checkpoint of step 1 was saved by step 1"));
+  EXPECT_THAT(names_in("run/checkpoints"), ElementsAre(saved(1)));
 }
 
 TEST_F(Saving, IntoAFolderThatIsRemovedMeanwhileIsDropped) {
