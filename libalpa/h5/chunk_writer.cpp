@@ -6,9 +6,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <string_view>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <span>
 
-#include "libalpa/h5/descriptor.h"
+#include "libalpa/h5/chunks.h"
 
 namespace alpa {
 namespace {
@@ -46,91 +50,101 @@ void ChunkWriter::write(std::int64_t offset, const ChunkBytes& chunk) {
   const std::uint32_t checksum = fletcher32(bytes.first(bytes.size() - checksum_bytes));
   for (int i = 0; i < checksum_bytes; ++i)
     bytes[bytes.size() - checksum_bytes + i] = static_cast<char>(checksum >> (8 * i));
-  write_at(descriptor_, offset, {bytes.data(), bytes.size()}, path_);
+  write_at(file_, offset, {bytes.data(), bytes.size()}, path_);
   unsynced_ += chunk.count;
   if (unsynced_ >= piece_bytes) finish();
 }
 
 void ChunkWriter::finish() {
-  sync(descriptor_, path_);
+  sync(file_, path_);
   unsynced_ = 0;
 }
 
-BackgroundWriter::BackgroundWriter(ChunkWriter writer) : writer_(std::move(writer)) {
+struct BackgroundWriter::Work {
+  explicit Work(ChunkWriter of) : writer(std::move(of)) {}
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::pair<std::int64_t, ChunkBytes>> chunks;
+  bool closed = false, done = false;
+  std::int64_t written = 0;  ///< bytes
+  std::exception_ptr failure;
+  ChunkWriter writer;  ///< of the thread
+
+  void close(bool gives_up) {
+    {
+      const std::lock_guard lock(mutex);
+      if (gives_up) chunks.clear();
+      closed = true;
+    }
+    changed.notify_all();
+  }
+
+  void run() {
+    lower_priority();
+    std::exception_ptr caught;
+    std::unique_lock lock(mutex);
+    try {
+      for (;;) {
+        changed.wait(lock, [&] { return closed || !chunks.empty(); });
+        if (chunks.empty()) break;
+        const auto [offset, chunk] = std::move(chunks.front());
+        chunks.pop_front();
+        lock.unlock();
+        writer.write(offset, chunk);
+        lock.lock();
+        written += chunk.count;
+        changed.notify_all();
+      }
+      lock.unlock();
+      writer.finish();
+    } catch (const std::exception&) {
+      caught = std::current_exception();
+    }
+    if (!lock.owns_lock()) lock.lock();
+    failure = caught;
+    chunks.clear();
+    done = true;
+    changed.notify_all();
+  }
+};
+
+BackgroundWriter::BackgroundWriter(ChunkWriter writer) : work_(std::make_shared<Work>(std::move(writer))) {
   const BlockedSignals blocked;
-  thread_ = std::thread([this] { run(); });
+  thread_ = std::thread([work = work_] { work->run(); });
 }
 
 BackgroundWriter::~BackgroundWriter() {
-  {
-    const std::lock_guard lock(mutex_);
-    chunks_.clear();
-    closed_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
+  work_->close(true);
+  is_done() ? thread_.join() : thread_.detach();
 }
 
 void BackgroundWriter::add(std::int64_t offset, ChunkBytes chunk) {
   {
-    const std::lock_guard lock(mutex_);
-    if (done_) return;  // after a failure
-    chunks_.emplace_back(offset, std::move(chunk));
+    const std::lock_guard lock(work_->mutex);
+    if (work_->done) return;  // after a failure
+    work_->chunks.emplace_back(offset, std::move(chunk));
   }
-  changed_.notify_all();
+  work_->changed.notify_all();
 }
 
-void BackgroundWriter::close() {
-  {
-    const std::lock_guard lock(mutex_);
-    closed_ = true;
-  }
-  changed_.notify_all();
-}
+void BackgroundWriter::close() { work_->close(false); }
 
 bool BackgroundWriter::is_done() const {
-  const std::lock_guard lock(mutex_);
-  return done_;
+  const std::lock_guard lock(work_->mutex);
+  return work_->done;
 }
 
 bool BackgroundWriter::wait_for_progress() {
-  std::unique_lock lock(mutex_);
-  const std::int64_t enough = written_ + piece_bytes;
-  changed_.wait(lock, [&] { return done_ || written_ >= enough; });
-  return done_;
+  std::unique_lock lock(work_->mutex);
+  const std::int64_t enough = work_->written + piece_bytes;
+  work_->changed.wait(lock, [&] { return work_->done || work_->written >= enough; });
+  return work_->done;
 }
 
 void BackgroundWriter::check() const {
-  const std::lock_guard lock(mutex_);
-  if (failure_) std::rethrow_exception(failure_);
-}
-
-void BackgroundWriter::run() {
-  lower_priority();
-  std::exception_ptr failure;
-  std::unique_lock lock(mutex_);
-  try {
-    for (;;) {
-      changed_.wait(lock, [&] { return closed_ || !chunks_.empty(); });
-      if (chunks_.empty()) break;
-      const auto [offset, chunk] = std::move(chunks_.front());
-      chunks_.pop_front();
-      lock.unlock();
-      writer_.write(offset, chunk);
-      lock.lock();
-      written_ += chunk.count;
-      changed_.notify_all();
-    }
-    lock.unlock();
-    writer_.finish();
-  } catch (const std::exception&) {
-    failure = std::current_exception();
-  }
-  if (!lock.owns_lock()) lock.lock();
-  failure_ = failure;
-  chunks_.clear();
-  done_ = true;
-  changed_.notify_all();
+  const std::lock_guard lock(work_->mutex);
+  if (work_->failure) std::rethrow_exception(work_->failure);
 }
 
 }  // namespace alpa

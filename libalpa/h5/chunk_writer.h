@@ -1,15 +1,13 @@
 #pragma once
 // Internal to this module.
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
-#include <exception>
 #include <filesystem>
-#include <mutex>
+#include <memory>
 #include <thread>
 #include <utility>
 
 #include "libalpa/h5/chunk_transfer.h"
+#include "libalpa/h5/descriptor.h"
 
 namespace alpa {
 
@@ -17,15 +15,15 @@ namespace alpa {
 /// after every 64 MiB, so that no wait for the disk is long.
 class ChunkWriter {
  public:
-  /// Keeps the descriptor; `path` is for messages.
-  ChunkWriter(int descriptor, std::filesystem::path path) : descriptor_(descriptor), path_(std::move(path)) {}
+  /// `path` is for messages.
+  ChunkWriter(Descriptor file, std::filesystem::path path) : file_(std::move(file)), path_(std::move(path)) {}
 
   /// Throws Error(run_time), e.g. where the disk is full.
   void write(std::int64_t offset, const ChunkBytes&);
   void finish();  ///< brings the rest to disk
 
  private:
-  int descriptor_;
+  Descriptor file_;
   std::filesystem::path path_;
   std::int64_t unsynced_ = 0;
 };
@@ -35,7 +33,10 @@ class ChunkWriter {
 class BackgroundWriter {
  public:
   explicit BackgroundWriter(ChunkWriter writer);
-  ~BackgroundWriter();  ///< gives up what is not written yet
+
+  /// Gives up what is not written yet, and does not wait for the disk: who leaves after a failure may not be
+  /// held up.
+  ~BackgroundWriter();
   BackgroundWriter(const BackgroundWriter&) = delete;
   BackgroundWriter& operator=(const BackgroundWriter&) = delete;
 
@@ -49,15 +50,8 @@ class BackgroundWriter {
   void check() const;  ///< throws what writing threw
 
  private:
-  void run();
-
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::pair<std::int64_t, ChunkBytes>> chunks_;
-  bool closed_ = false, done_ = false;
-  std::int64_t written_ = 0;  ///< bytes
-  std::exception_ptr failure_;
-  ChunkWriter writer_;  ///< of the thread
+  struct Work;
+  std::shared_ptr<Work> work_;  ///< the thread's too
   std::thread thread_;
 };
 

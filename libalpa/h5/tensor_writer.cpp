@@ -56,7 +56,6 @@ struct TensorWriter::Open {
   std::optional<AtomicFile> temporary;  // on rank 0
   std::string temporary_path;           // on all
   enum class State { describing, writing, ended } state = State::describing;
-  Descriptor file;
   std::optional<BackgroundWriter> background;
 
   void create() {
@@ -79,7 +78,7 @@ struct TensorWriter::Open {
   // Rank 0 lays out the file, which has a place for every chunk; then each rank opens it and writes chunks as
   // plain bytes. HDF5's own parallel writing would be less code, but a rank whose write fails there leaves
   // the others waiting for ever, and it fills each chunk before it writes it.
-  void start() {
+  ChunkWriter start() {
     if (state == State::ended)
       throw Error(ErrorKind::run_time, fmt::format("'{}' was given up after a failure", target.string()));
     state = State::ended;
@@ -89,10 +88,12 @@ struct TensorWriter::Open {
       if (ranks.rank() == 0) lay_out();
     });
     share_places();
+    Descriptor file;
     ranks.together([&] {
       file = Descriptor(open(temporary_path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
       if (file < 0) throw file_error(ErrorKind::run_time, "write", temporary_path, errno);
     });
+    return {std::move(file), target};
   }
 
   void check_tensors() const {
@@ -186,8 +187,7 @@ struct TensorWriter::Open {
   }
 
   void write() {
-    start();
-    ChunkWriter writer(file, target);
+    ChunkWriter writer = start();
     transfer([&](std::int64_t offset, const ChunkBytes& chunk) { writer.write(offset, chunk); });
     // Each machine's own writes; rank 0 can only bring its own to disk.
     ranks.together([&] { writer.finish(); });
@@ -195,8 +195,7 @@ struct TensorWriter::Open {
   }
 
   void write_in_background() {
-    start();
-    background.emplace(ChunkWriter(file, target));
+    background.emplace(start());
     transfer([&](std::int64_t offset, ChunkBytes chunk) { background->add(offset, std::move(chunk)); });
     background->close();
     for (SharedTensor& tensor : tensors) tensor.mine.clear();  // theirs may be gone
@@ -221,7 +220,6 @@ struct TensorWriter::Open {
       ranks.together([&] { background->check(); });
       background.reset();
     }
-    file.reset();
     ranks.together([&] {
       if (ranks.rank() == 0) temporary->publish();
     });

@@ -40,8 +40,7 @@ class ChunksInAFile : public ::testing::Test {
 };
 
 TEST_F(ChunksInAFile, EndInTheirChecksums) {
-  const Descriptor file = opened(O_WRONLY | O_CREAT);
-  ChunkWriter writer(file, path_);
+  ChunkWriter writer(opened(O_WRONLY | O_CREAT), path_);
   writer.write(8, chunk("beta"));
   writer.write(0, chunk("alfa"));
   writer.finish();
@@ -49,8 +48,7 @@ TEST_F(ChunksInAFile, EndInTheirChecksums) {
 }
 
 TEST_F(ChunksInAFile, WrittenInTheBackgroundAreTheSame) {
-  const Descriptor file = opened(O_WRONLY | O_CREAT);
-  BackgroundWriter writer(ChunkWriter(file, path_));
+  BackgroundWriter writer(ChunkWriter(opened(O_WRONLY | O_CREAT), path_));
   for (int i = 0; i < 100; ++i) writer.add(8 * i, chunk("c" + std::to_string(100 + i)));
   EXPECT_FALSE(writer.is_done()) << "more may come";
   writer.close();
@@ -63,8 +61,7 @@ TEST_F(ChunksInAFile, WrittenInTheBackgroundAreTheSame) {
 
 TEST_F(ChunksInAFile, ThatCannotBeWrittenInTheBackgroundAreReported) {
   opened(O_WRONLY | O_CREAT);
-  const Descriptor file = opened(O_RDONLY);
-  BackgroundWriter writer(ChunkWriter(file, path_));
+  BackgroundWriter writer(ChunkWriter(opened(O_RDONLY), path_));
   writer.add(0, chunk("alfa"));
   writer.close();
   while (!writer.wait_for_progress()) continue;
@@ -74,8 +71,7 @@ TEST_F(ChunksInAFile, ThatCannotBeWrittenInTheBackgroundAreReported) {
 }
 
 TEST_F(ChunksInAFile, MayBeGivenUpInTheBackground) {
-  const Descriptor file = opened(O_WRONLY | O_CREAT);
-  BackgroundWriter writer(ChunkWriter(file, path_));
+  BackgroundWriter writer(ChunkWriter(opened(O_WRONLY | O_CREAT), path_));
   writer.add(0, chunk("alfa"));
 }
 
