@@ -55,13 +55,14 @@ class Fusion {
       const OpDef* const op = operator_of(first, second);
       if (!op || first.results[0] != between || first.layer != second.layer || first.phase != second.phase)
         continue;
-      if (first.attributes != Attributes()) continue;  // the fused node has those of the second
+      if (first.attributes != Attributes() && second.attributes != Attributes()) continue;
       // What else it makes is then made later, which nothing may notice.
       if (std::any_of(first.results.begin() + 1, first.results.end(),
                       [&](ValueIndex result) { return uses_[result] > 0 && first_use_[result] < at; }))
         continue;
       Node fused = second;
       fused.op = op;
+      if (second.attributes == Attributes()) fused.attributes = first.attributes;
       fused.operands = first.operands;
       for (const ValueIndex operand : second.operands)
         if (operand != between) fused.operands.push_back(operand);

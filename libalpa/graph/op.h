@@ -114,7 +114,7 @@ struct OpDef {
 
   /// "first second": does at once what these two do where the second has the first's result 0 as an operand,
   /// and nothing else has it (`with_fused_operators`). Its operands are the first's and the second's others,
-  /// its results the second's and the first's others.
+  /// its results the second's and the first's others, its attributes those of whichever has some.
   std::string_view fuses = "";
 
   /// Made by autodiff and fusion alone; model files may not name it.

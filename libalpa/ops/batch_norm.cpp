@@ -23,17 +23,26 @@ ShardingRule batch_norm_rule(const OpCall& call) { return batch_rule("X, S, S, c
 ShardingRule sums_rule(const OpCall& call) { return batch_rule("X, X, S, S -> S, S", call); }
 ShardingRule grad_rule(const OpCall& call) { return batch_rule("X, X, S, S, c, S, S -> X", call); }
 
-/// The gradient of y as a function of x, gain and bias: mean and variance are those of x.
-std::vector<ValueIndex> batch_norm_gradient(GraphBuilder& g, const Node& node,
-                                            std::span<const ValueIndex> dy) {
+/// Of a batch_norm, whose result has the gradient dy, as a function of x, gain and bias: mean and variance
+/// are those of x.
+std::vector<ValueIndex> gradient_of_norm(GraphBuilder& g, const Node& node, ValueIndex dy) {
   const ValueIndex x = node.operands[0], mean = node.operands[1], variance = node.operands[2];
   const std::vector<ValueIndex> sums =
-      g.add_all("batch_norm_sums", {dy[0], x, mean, variance}, node.attributes, node.name + ".sums");
-  const ValueIndex dx =
-      g.add("batch_norm_grad", {dy[0], x, mean, variance, node.operands[3], sums[0], sums[1]},
-            node.attributes, node.name + ".grad");
+      g.add_all("batch_norm_sums", {dy, x, mean, variance}, node.attributes, node.name + ".sums");
+  const ValueIndex dx = g.add("batch_norm_grad", {dy, x, mean, variance, node.operands[3], sums[0], sums[1]},
+                              node.attributes, node.name + ".grad");
   const Attributes keep{{"keep", std::int64_t{1}}};
   return {dx, {}, {}, g.add("reduce_leading", {sums[1]}, keep), g.add("reduce_leading", {sums[0]}, keep)};
+}
+
+std::vector<ValueIndex> batch_norm_gradient(GraphBuilder& g, const Node& node,
+                                            std::span<const ValueIndex> dy) {
+  return gradient_of_norm(g, node, dy[0]);
+}
+
+std::vector<ValueIndex> batch_norm_relu_gradient(GraphBuilder& g, const Node& node,
+                                                 std::span<const ValueIndex> dy) {
+  return gradient_of_norm(g, node, g.add("relu_grad", {dy[0], node.results[0]}));
 }
 
 }  // namespace
@@ -91,6 +100,17 @@ constinit const OpDef batch_norm{
     .flops_per_point = 3,
     .gradient = batch_norm_gradient,
     .settings = "size_b:integer epsilon:positive",
+    .untimed = "epsilon",
+};
+
+constinit const OpDef batch_norm_relu{
+    .name = "batch_norm_relu",
+    .rule = "",
+    .make_rule = batch_norm_rule,
+    .flops_per_point = 4,
+    .gradient = batch_norm_relu_gradient,
+    .fuses = "batch_norm relu",
+    .internal = true,
     .untimed = "epsilon",
 };
 

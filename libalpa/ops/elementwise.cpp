@@ -80,6 +80,16 @@ std::vector<ValueIndex> activation_gradient(GraphBuilder& g, const Node& node,
   return {g.add(std::string(node.op->name) + "_grad", {dy[0], node.operands[0]})};
 }
 
+/// Of what became of x, which is kept in place of x: positive where x is.
+std::vector<ValueIndex> relu_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
+  return {g.add("relu_grad", {dy[0], node.results[0]})};
+}
+
+std::vector<ValueIndex> add_relu_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
+  const ValueIndex gradient = g.add("relu_grad", {dy[0], node.results[0]});
+  return {gradient, gradient};
+}
+
 }  // namespace
 
 constinit const OpDef add{
@@ -180,7 +190,16 @@ constinit const OpDef sigmoid{
 constinit const OpDef sigmoid_grad{
     .name = "sigmoid_grad", .rule = "..., ... -> ...", .flops_per_point = 15, .internal = true};
 
-constinit const OpDef relu{.name = "relu", .rule = "... -> ...", .gradient = activation_gradient};
+constinit const OpDef relu{.name = "relu", .rule = "... -> ...", .gradient = relu_gradient};
+constinit const OpDef add_relu{
+    .name = "add_relu",
+    .rule = "..., ... -> ...",
+    .flops_per_point = 2,
+    .gradient = add_relu_gradient,
+    .fuses = "add relu",
+    .internal = true,
+};
+// (dy, y) -> dx
 constinit const OpDef relu_grad{.name = "relu_grad", .rule = "..., ... -> ...", .internal = true};
 
 }  // namespace alpa::ops

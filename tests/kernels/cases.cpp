@@ -109,7 +109,8 @@ void add_batch_norms(std::vector<OpCase>& cases) {
                       c = " t[" + channels + "]";
     cases.push_back({"channel_mean", image, of_samples});
     cases.push_back({"channel_variance", image + f, of_samples});
-    cases.push_back({"batch_norm", image + f + p + c + c, attributes});
+    for (const char* name : {"batch_norm", "batch_norm_relu"})
+      cases.push_back({name, image + f + p + c + c, attributes});
     cases.push_back({"batch_norm_sums", image + " " + image + f + p, attributes});
     cases.push_back({"batch_norm_grad", image + " " + image + f + p + c + f + f, attributes});
   }
@@ -174,15 +175,12 @@ std::vector<OpCase> all_cases() {
       {"adamw", "f[9001] f[9001] f[9001] p[9001] p[6] p[]", adamw(0.1)},
       {"adamw_master", "f[5x7] f[5x7] f[5x7] p[5x7] p[6] p[] b[5x7]", adamw(0.5)},
       {"adamw_master", "f[5x7] b[5x7] f[5x7] p[5x7] p[6] p[] b[5x7]", adamw(0.5)},
-      {"add", "t[3x5] t[3x5]", {}},
-      {"add", "t[17000] t[17000]", {}},
       {"bias_add", "t[3x2x5] t[5]", {}},
       {"bias_add", "t[3x2x5] t[2x5]", {}},
       {"bias_add", "t[130x70] t[70]", {}},
       {"bias_add", "t[35x264] t[264]", {}},
       {"bias_gelu", "t[3x2x5] t[2x5]", {}},
       {"bias_gelu", "t[35x264] t[264]", {}},
-      {"bias_gelu_grad", "t[3x2x5] t[3x2x5] t[5]", {}},
       {"bias_gelu_grad", "t[3x2x5] t[3x2x5] t[2x5]", {}},
       {"bias_gelu_grad", "t[300x97] t[300x97] t[97]", {}},
       {"bias_gelu_grad", "t[70x264] t[70x264] t[264]", {}},
@@ -222,7 +220,6 @@ std::vector<OpCase> all_cases() {
       {"layer_norm_grad", "t[70x296] t[70x296] t[296] f[70] p[70]", {}},
       {"layer_norm_grad_add", "t[3x5x7] t[3x5x7] t[7] f[3x5] p[3x5] t[3x5x7]", {}},
       {"layer_norm_grad_add", "t[70x296] t[70x296] t[296] f[70] p[70] t[70x296]", {}},
-      {"mul", "t[3x5] t[3x5]", {}},
       {"pool_steps", "t[3x5x7] f[3x5]", {}},
       {"pool_steps", "t[2x3x2x301] f[2x3]", {}},
       {"pool_steps_grad", "t[3x7] f[3x5]", {}},
@@ -312,6 +309,8 @@ std::vector<OpCase> all_cases() {
     cases.push_back({"combine_grad_rows", x + slots + weights, sizes, ids});
     cases.push_back({"combine_grad_weights", x + " " + rows + slots, {}, ids});
   }
+  for (const char* name : {"add", "add_relu", "mul"})
+    for (const char* operands : {"t[3x5] t[3x5]", "t[17000] t[17000]"}) cases.push_back({name, operands, {}});
   for (const char* name : {"gelu", "silu", "sigmoid", "relu"}) {
     cases.push_back({name, "t[3x5]", {}});
     cases.push_back({name, "t[3x6007]", {}});

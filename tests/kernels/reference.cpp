@@ -1,5 +1,6 @@
 #include "tests/kernels/reference.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -248,6 +249,8 @@ const std::map<std::string_view, std::function<Results(const Call&)>>& meanings(
       {"adamw", adamw},
       {"adamw_master", adamw},
       {"add", [](const Call& c) { return map2(c, [](double x, double y) { return x + y; }); }},
+      {"add_relu",
+       [](const Call& c) { return map2(c, [](double x, double y) { return std::max(x + y, 0.0); }); }},
       {"attention", attention_reference},
       {"attention_grad", attention_grad_reference},
       {"balance_loss", balance_loss_reference},
@@ -259,6 +262,7 @@ const std::map<std::string_view, std::function<Results(const Call&)>>& meanings(
       {"average_pool_grad", average_pool_grad_reference},
       {"batch_norm", batch_norm_reference},
       {"batch_norm_grad", batch_norm_grad_reference},
+      {"batch_norm_relu", batch_norm_relu_reference},
       {"batch_norm_sums", batch_norm_sums_reference},
       {"channel_mean", channel_mean_reference},
       {"channel_variance", channel_variance_reference},

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "tests/kernels/reference_call.h"
@@ -120,6 +121,12 @@ ReferenceResults batch_norm_reference(const ReferenceCall& call) {
     y[i] = (call.in[0][i] - call.in[1][s]) * scale_of(call, call.in[2][s]) * call.in[3][c] + call.in[4][c];
   });
   return {y};
+}
+
+ReferenceResults batch_norm_relu_reference(const ReferenceCall& call) {
+  ReferenceResults results = batch_norm_reference(call);
+  for (double& y : results[0]) y = std::max(y, 0.0);
+  return results;
 }
 
 ReferenceResults batch_norm_sums_reference(const ReferenceCall& call) {

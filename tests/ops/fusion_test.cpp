@@ -87,6 +87,24 @@ TEST(FusedOperators, LeaveAloneWhatSomethingElseUses) {
   EXPECT_FALSE(counts(counted).contains("bias_gelu"));
 }
 
+TEST(FusedOperators, HaveTheAttributesOfWhicheverHasSome) {
+  GraphBuilder g(op_catalog());
+  g.begin_layer("norm");
+  g.graph().samples = 4;
+  const Attributes of_group{{"size_b", std::int64_t{4}}};
+  const Attributes attributes{{"size_b", std::int64_t{4}}, {"epsilon", 1e-3}};
+  const ValueIndex x = g.input(InputKind::data, {DType::f32, {4, 2, 3}}, "x");
+  const ValueIndex mean = g.add("channel_mean", {x}, of_group);
+  const ValueIndex variance = g.add("channel_variance", {x, mean}, of_group);
+  const ValueIndex gain = g.state("gain", {DType::f32, {3}}, {}, true);
+  const ValueIndex bias = g.state("bias", {DType::f32, {3}}, {}, true);
+  const ValueIndex y = g.add("relu", {g.add("batch_norm", {x, mean, variance, gain, bias}, attributes)});
+  g.graph().loss = g.add("reduce_sum", {y});
+  const Graph graph = with_fused_operators(g.finish(), op_catalog());
+  ASSERT_EQ(counts(graph)["batch_norm_relu"], 1);
+  EXPECT_EQ(node_of(graph, value_of(graph, y).producer).attributes, attributes);
+}
+
 TEST(FusedOperators, AreNeverOfTwoLayers) {
   const Graph graph = with_fused_operators(small_graph([](GraphBuilder& g, ValueIndex sum) {
                                              g.begin_layer("second");

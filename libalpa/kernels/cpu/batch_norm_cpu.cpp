@@ -43,12 +43,14 @@ void add_squares(float* sums, const T* x, const float* means, std::int64_t n) {
   }
 }
 
-template <class T>
+template <bool kRelu, class T>
 void normalize(const T* x, const float* means, const float* scales, const T* gain, const T* bias,
                std::int64_t n, T* y) {
 #pragma omp simd
-  for (std::int64_t c = 0; c < n; ++c)
-    y[c] = from_float<T>((to_float(x[c]) - means[c]) * scales[c] * to_float(gain[c]) + to_float(bias[c]));
+  for (std::int64_t c = 0; c < n; ++c) {
+    const float value = (to_float(x[c]) - means[c]) * scales[c] * to_float(gain[c]) + to_float(bias[c]);
+    y[c] = from_float<T>(!kRelu || value > 0.0f ? value : 0.0f);
+  }
 }
 
 /// Adds dy and dy * h, where h is x normalised.
@@ -163,7 +165,10 @@ std::unique_ptr<Kernel> channel_variance_cpu(const KernelShape& shape) {
   });
 }
 
-std::unique_ptr<Kernel> batch_norm_cpu(const KernelShape& shape) {
+namespace {
+
+template <bool kRelu>
+std::unique_ptr<Kernel> normalization(const KernelShape& shape) {
   if (!types_match(shape, "tfftt->t")) return nullptr;
   const Groups s(shape.operands[0], shape.operands[1]);
   return for_type(shape.operands[0].dtype, [&](auto zero) {
@@ -174,11 +179,16 @@ std::unique_ptr<Kernel> batch_norm_cpu(const KernelShape& shape) {
       T* y = call.result<T>(0);
       for_rows(s, [=](std::int64_t row, std::int64_t first) {
         const std::int64_t at = row * s.channels;
-        normalize(x + at, means + first, scales + first, gain, bias, s.channels, y + at);
+        normalize<kRelu>(x + at, means + first, scales + first, gain, bias, s.channels, y + at);
       });
     });
   });
 }
+
+}  // namespace
+
+std::unique_ptr<Kernel> batch_norm_cpu(const KernelShape& shape) { return normalization<false>(shape); }
+std::unique_ptr<Kernel> batch_norm_relu_cpu(const KernelShape& shape) { return normalization<true>(shape); }
 
 std::unique_ptr<Kernel> batch_norm_sums_cpu(const KernelShape& shape) {
   if (!types_match(shape, "ttff->ff")) return nullptr;

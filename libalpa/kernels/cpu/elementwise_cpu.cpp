@@ -70,6 +70,10 @@ std::unique_ptr<Kernel> add_cpu(const KernelShape& shape) {
   return map_pairs(shape, [](float x, float y) { return x + y; });
 }
 
+std::unique_ptr<Kernel> add_relu_cpu(const KernelShape& shape) {
+  return map_pairs(shape, [](float x, float y) { return x + y > 0.0f ? x + y : 0.0f; });
+}
+
 std::unique_ptr<Kernel> mul_cpu(const KernelShape& shape) {
   return map_pairs(shape, [](float x, float y) { return x * y; });
 }
@@ -108,7 +112,7 @@ std::unique_ptr<Kernel> relu_cpu(const KernelShape& shape) {
 }
 
 std::unique_ptr<Kernel> relu_grad_cpu(const KernelShape& shape) {
-  return map_pairs(shape, [](float dy, float x) { return x > 0.0f ? dy : 0.0f; });
+  return map_pairs(shape, [](float dy, float y) { return y > 0.0f ? dy : 0.0f; });
 }
 
 namespace {

@@ -134,8 +134,12 @@ struct Relu {
   __device__ float operator()(float x) const { return x > 0.0f ? x : 0.0f; }
 };
 
+struct AddRelu {
+  __device__ float operator()(float x, float y) const { return Relu{}(x + y); }
+};
+
 struct ReluGrad {
-  __device__ float operator()(float dy, float x) const { return x > 0.0f ? dy : 0.0f; }
+  __device__ float operator()(float dy, float y) const { return y > 0.0f ? dy : 0.0f; }
 };
 
 struct Times {
@@ -163,6 +167,9 @@ struct Element {
 }  // namespace
 
 std::unique_ptr<Kernel> add_cuda(Device&, const KernelShape& shape) { return map_pairs(shape, Sum{}); }
+std::unique_ptr<Kernel> add_relu_cuda(Device&, const KernelShape& shape) {
+  return map_pairs(shape, AddRelu{});
+}
 std::unique_ptr<Kernel> mul_cuda(Device&, const KernelShape& shape) { return map_pairs(shape, Multiply{}); }
 std::unique_ptr<Kernel> scale_cuda(Device&, const KernelShape& shape) {
   return map(shape, Times{static_cast<float>(shape.attributes.number("factor"))});
