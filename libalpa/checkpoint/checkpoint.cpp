@@ -34,9 +34,12 @@ void write_box(const HeldTile& tile, const TensorRegion& box, std::span<const st
                std::int64_t element) {
   Shape first = box.offset;
   for (std::size_t d = 0; d < first.size(); ++d) first[d] -= tile.origin[d];
-  const bool is_whole = std::equal(tile.shape.begin() + (tile.shape.empty() ? 0 : 1), tile.shape.end(),
-                                   box.count.begin() + (tile.shape.empty() ? 0 : 1));
-  if (is_whole) return tile.write(element_at(tile.shape, first) * element, values);
+  std::size_t whole_from = 0;  // behind the first dimension of which there is more than one index
+  while (whole_from < first.size() && box.count[whole_from++] == 1) continue;
+  const auto place = static_cast<std::ptrdiff_t>(whole_from);
+  const bool is_one_stretch =
+      std::equal(tile.shape.begin() + place, tile.shape.end(), box.count.begin() + place);
+  if (is_one_stretch) return tile.write(element_at(tile.shape, first) * element, values);
   const std::int64_t bytes = row_length(box.count) * element;
   for_each_row(box.count, [&](const Shape& row) {
     Shape at = first;

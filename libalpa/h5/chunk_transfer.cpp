@@ -18,6 +18,19 @@ ChunkBytes room(std::int64_t bytes) {
 
 }  // namespace
 
+void ChunkTransfer::reserve() {
+  for (const Place& place : places())
+    if (plan(place).owner == ranks_.rank())
+      reserved_.push_back(room(chunk_file_bytes(tensors_[place.tensor].type)));
+}
+
+ChunkBytes ChunkTransfer::room_for_own(std::int64_t bytes) {
+  if (reserved_.empty()) return room(bytes);
+  ChunkBytes first = std::move(reserved_.front());
+  reserved_.pop_front();
+  return first;
+}
+
 void ChunkTransfer::run(const Take& take) {
   const std::vector<Place> all = places();
   std::vector<std::int64_t> taken(static_cast<std::size_t>(ranks_.size()));  // by each since the last meeting
@@ -86,7 +99,7 @@ std::vector<ChunkTransfer::Owned> ChunkTransfer::exchange(std::span<const Place>
     };
     const bool is_mine = plan(place).owner == me;
     if (is_mine) {
-      all.push_back({&place, room(chunk_file_bytes(type)), {}});
+      all.push_back({&place, room_for_own(chunk_file_bytes(type)), {}});
       const Shape extent = stored_extent(type.shape);
       if (intersection(place.whole, {Shape(extent.size(), 0), extent}).count != place.whole.count)
         std::ranges::fill(all.back().bytes.span(), '\0');  // past the tensor's end

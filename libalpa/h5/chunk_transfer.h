@@ -1,6 +1,7 @@
 #pragma once
 // Internal to this module.
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -35,6 +36,10 @@ class ChunkTransfer {
   ChunkTransfer(const Ranks& ranks, std::span<const SharedTensor> tensors)
       : ranks_(ranks), tensors_(tensors) {}
 
+  /// Makes room for all chunks that this rank owns, for who keeps them: later it would be short of memory
+  /// while others wait for its messages. Throws std::bad_alloc.
+  void reserve();
+
   /// All ranks meet before any of them has taken more than that and a few chunks.
   static constexpr std::int64_t bytes_between_meetings = 64 << 20;
 
@@ -56,6 +61,7 @@ class ChunkTransfer {
   };
 
   std::vector<Place> places() const;
+  ChunkBytes room_for_own(std::int64_t bytes);
   std::vector<Owned> exchange(std::span<const Place> batch);
   void copy_mine(const Place&, const HeldRegion& piece, const Destination& to);
   void note_failure(const std::function<void()>& body);
@@ -67,6 +73,7 @@ class ChunkTransfer {
   const Ranks& ranks_;
   std::span<const SharedTensor> tensors_;
   std::vector<std::byte> buffer_;  ///< of copy_part()
+  std::deque<ChunkBytes> reserved_;  ///< in the order of places()
   std::exception_ptr failure_;
 };
 

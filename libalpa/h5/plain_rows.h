@@ -16,8 +16,8 @@ namespace alpa {
 /// read without HDF5, which one thread alone may call.
 class PlainRows {
  public:
-  /// nullopt where HDF5 has to unpack or convert them: chunks that are compressed or that cut rows, numbers
-  /// in another order of bytes, files behind a user block. Checksums (fletcher32) are no hindrance.
+  /// nullopt where HDF5 has to unpack or convert them: chunks that are compressed, that cut rows or of
+  /// which there are more than 4,096, numbers in another order of bytes, files behind a user block. Checksums (fletcher32) are no hindrance.
   static std::optional<PlainRows> find(hid_t dataset, const Shape& extent, const std::filesystem::path& file);
 
   /// Rows [first, first + count) as float, or integers as std::int32_t or std::uint8_t; those that follow

@@ -188,24 +188,31 @@ struct TensorWriter::Open {
 
   void write() {
     ChunkWriter writer = start();
-    transfer([&](std::int64_t offset, const ChunkBytes& chunk) { writer.write(offset, chunk); });
+    ChunkTransfer chunks(ranks, tensors);
+    transfer(chunks, [&](std::int64_t offset, const ChunkBytes& chunk) { writer.write(offset, chunk); });
     // Each machine's own writes; rank 0 can only bring its own to disk.
     ranks.together([&] { writer.finish(); });
     state = State::writing;
   }
 
   void write_in_background() {
-    background.emplace(start());
-    transfer([&](std::int64_t offset, ChunkBytes chunk) { background->add(offset, std::move(chunk)); });
+    ChunkWriter writer = start();
+    ChunkTransfer chunks(ranks, tensors);
+    ranks.together([&] {
+      chunks.reserve();
+      background.emplace(std::move(writer));
+    });
+    transfer(chunks,
+             [&](std::int64_t offset, ChunkBytes chunk) { background->add(offset, std::move(chunk)); });
     background->close();
     for (SharedTensor& tensor : tensors) tensor.mine.clear();  // theirs may be gone
     state = State::writing;
   }
 
   template <class Take>
-  void transfer(const Take& take) {
+  void transfer(ChunkTransfer& chunks, const Take& take) {
     ranks.together([&] {
-      ChunkTransfer(ranks, tensors).run([&](std::size_t tensor, std::size_t chunk, ChunkBytes bytes) {
+      chunks.run([&](std::size_t tensor, std::size_t chunk, ChunkBytes bytes) {
         take(offsets[tensor][chunk], std::move(bytes));
       });
     });

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "libalpa/base/clock.h"
@@ -81,6 +82,10 @@ void RunCheckpoints::finish() {
   pending_.reset();
   save_s_ = monotonic_s() - begun_s_;
   on_first_rank(ranks_.files, control_, [&] { keep_last(settings_.run_dir, step_, settings_.keep, log_); });
+}
+
+double RunCheckpoints::save_s() const {
+  return pending_ ? std::max(save_s_, monotonic_s() - begun_s_) : save_s_;
 }
 
 std::string RunCheckpoints::saved_text() const {

@@ -32,8 +32,9 @@ class RunCheckpoints {
   /// warning. Throws what went wrong in writing it. The run has done `step` steps by now.
   void publish(std::int64_t step);
 
-  /// From the beginning of the last save until it had its name; before the first a guess.
-  double save_s() const { return save_s_; }
+  /// From the beginning of the last save until it had its name, or until now where the pending one has taken
+  /// longer; before the first a guess.
+  double save_s() const;
   /// Of the last save, for the end of a line: "  saved in 3.20 s".
   std::string saved_text() const;
   /// That training stood still for saves since this was asked before.

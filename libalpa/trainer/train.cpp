@@ -142,9 +142,9 @@ class Run {
         count_text(options_.batch, "sample"),
         data_.tokens ? " of " + count_text(options_.sequence, "token") : "",
         count_text(data_.reader->order().windows(Split::training), data_.tokens ? "window" : "sample")));
-    log_.info(
-        fmt::format("samples take {} of a rank's host memory at most, and are {}", bytes_text(memory_.input),
-                    data_.reader->can_read_ahead() ? "read ahead" : "not read ahead, as HDF5 unpacks them"));
+    log_.info(fmt::format(
+        "samples take {} of a rank's host memory at most, and are {}", bytes_text(memory_.input),
+        data_.reader->can_read_ahead() ? "read ahead" : "not read ahead, as HDF5 has to read them"));
     if (evaluation_data_) log_.info(fmt::format("evaluations: {}", held_out_reader().description()));
     const std::int64_t held_out = held_out_reader().order().windows(Split::held_out);
     if (settings_.evaluate_every > 0 && !is_emulated() && held_out < options_.batch)

@@ -102,10 +102,11 @@ TEST_F(AlpaProfile, SurvivesSamplesThatNoMachineHasTheMemoryFor) {
   const CommandResult result =
       run(2, (folder_.path() / "long.toml").string() + out() + " --micro-batch-samples 1000");
   EXPECT_EQ(result.status, 0) << result.output;
-  EXPECT_THAT(result.output, AllOf(ContainsRegex("warning: gelu f32[^\n]* failed: rank 0: the sample takes "
-                                                 "[0-9.]+ TiB, and a device has "),
-                                   ContainsRegex("profile.h5: [1-9][0-9]* measured, 0 known before, "
-                                                 "[1-9][0-9]* failed, 0 left")));
+  EXPECT_THAT(result.output,
+              AllOf(ContainsRegex("warning: bias_gelu f32[^\n]* failed: rank 0: the sample takes "
+                                  "[0-9.]+ TiB, and a device has "),
+                    ContainsRegex("profile.h5: [1-9][0-9]* measured, 0 known before, "
+                                  "[1-9][0-9]* failed, 0 left")));
   for (const auto& [signature, sample] : read_profile(folder_.path() / "profile.h5").operators)
     EXPECT_EQ(sample.status == SampleStatus::failed, signature.find("x1000000000") != std::string::npos ||
                                                          signature.find("x500000000") != std::string::npos)
@@ -147,7 +148,7 @@ TEST_F(AlpaProfile, AddsWhatItMeasuresOnOtherNodesBesideTheOldOnes) {
 }
 
 TEST_F(AlpaProfile, MeasuresTheOperatorsThatAPlanMissed) {
-  std::ofstream(folder_.path() / "missing.txt") << "gelu f32[4x16x128]\nno such thing\n";
+  std::ofstream(folder_.path() / "missing.txt") << "bias_gelu f32[4x16x128] f32[128]\nno such thing\n";
   const CommandResult result = run(
       1, model_ + out() + " --micro-batch-samples 4 --missing " + (folder_.path() / "missing.txt").string());
   EXPECT_EQ(result.status, 0) << result.output;

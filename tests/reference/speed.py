@@ -10,9 +10,10 @@ BIN_DIR holds alpa-plan and alpa-train, and bench_kernels for --check, which mea
 processor can, prints "N of M targets reached" and exits with 1 unless all are. All train the model of configs/models/MODEL-bench.toml:
 same sizes, batch, optimizer and clipping, random data. A round trains with the suite, then with each PyTorch (speed_pytorch.py); what
 counts is the median over rounds of each round's median step, and the ratio to the fastest peer. A peer is a Python that has PyTorch:
-/usr/bin/python3 with Debian's where none is named; the current release in a virtual environment (README: Quality). PyTorch gets the OpenMP
-build of OpenBLAS and a malloc that keeps its pages, which make Debian's two to three times faster than it is as installed. Several ranks
-share the batch, each on its part of the threads: plans of data parallelism under mpiexec, DistributedDataParallel over gloo.
+the one that runs this, with Debian's, where none is named; python3 -m venv v && v/bin/pip install torch makes one with the current release,
+v/bin/python3. PyTorch gets the OpenMP build of OpenBLAS and a malloc that keeps its pages, which make Debian's two to three times faster than
+it is as installed. Several ranks share the batch, each on its part of the threads: plans of data parallelism under mpiexec,
+DistributedDataParallel over gloo.
 """
 import argparse
 import json

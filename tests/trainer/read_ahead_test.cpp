@@ -39,6 +39,9 @@ class SlowNumbers final : public BatchReader {
                                     (split == Split::training ? 1 : -1);
         std::memcpy(into[input].data() + row * 4, &number, 4);
       }
+    const std::lock_guard lock(mutex_);
+    ended_.insert(first_sample);
+    changed_.notify_all();
   }
   std::int64_t target_count(Split, std::int64_t, std::int64_t samples) const override { return samples; }
   bool can_read_ahead() const override { return can_read_ahead_; }
@@ -59,6 +62,10 @@ class SlowNumbers final : public BatchReader {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return begun_.contains(first_sample); });
   }
+  void wait_until_ended(std::int64_t first_sample) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return ended_.contains(first_sample); });
+  }
   bool has_begun(std::int64_t first_sample) {
     const std::lock_guard lock(mutex_);
     return begun_.contains(first_sample);
@@ -75,7 +82,7 @@ class SlowNumbers final : public BatchReader {
   bool can_read_ahead_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::set<std::int64_t> held_, begun_;
+  std::set<std::int64_t> held_, begun_, ended_;
   std::vector<std::thread::id> read_by_;
 };
 
@@ -113,8 +120,7 @@ TEST_F(ReadingAhead, ReadsTheNextStepWhileOneRuns) {
 TEST_F(ReadingAhead, LeavesTheStepThatRunsItsSamples) {
   ReadAhead ahead(*device_, kSecondHalf, reader_);
   const ReadAhead::Samples running = ahead.training(0, 4);
-  reader_.wait_until_begun(4);
-  ahead.read(reader_, Split::training, 0);  // returns when the next have been read
+  reader_.wait_until_ended(4);
   EXPECT_THAT(numbers_of(running), ElementsAre(2, 3));
 }
 
