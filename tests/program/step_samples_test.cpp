@@ -50,7 +50,7 @@ TEST(StepSamples, OfSlicesOfSlicesAreEachDevicesOwn) {
       EXPECT_EQ(input, (InputSamples{1, 8, 2 * device, 2, kRowBytes})) << device;
 }
 
-// Each has a part of every sequence, and of what is read only whole samples are told apart.
+// Each has a part of every sequence, and whole samples are what is read.
 TEST(StepSamples, AreAllWhereSequencesAreSplit) {
   for (const StepSamples& samples : of_devices(ring_of_four()))
     for (const InputSamples& input : samples) EXPECT_EQ(input, (InputSamples{1, 8, 0, 8, kRowBytes}));

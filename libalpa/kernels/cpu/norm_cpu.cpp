@@ -105,7 +105,7 @@ std::unique_ptr<Kernel> layer_norm_cpu(const KernelShape& shape) {
 
 namespace {
 
-/// The gradient itself, or with another added to it, of a row of `n` from `first` on.
+/// What is written of a row's gradient: itself, or the sum with that of a residual.
 struct Alone {
   float operator()(std::int64_t, float gradient) const { return gradient; }
 };
