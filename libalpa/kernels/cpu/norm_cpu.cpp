@@ -115,66 +115,49 @@ struct With {
   float operator()(std::int64_t i, float gradient) const { return gradient + to_float(other[i]); }
 };
 
-std::unique_ptr<Kernel> layer_norm_gradient(const KernelShape& shape, bool adds) {
+/// Operands are dy, x, gain, the means of a layer norm, the scales and, where it adds, what is added.
+std::unique_ptr<Kernel> norm_gradient(const KernelShape& shape, bool has_means, bool adds) {
   const Rows rows = rows_of(shape.operands[0]);
+  const std::size_t scales_at = has_means ? 4 : 3;
   return for_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
-    return host_kernel([=, sums = PieceSums(rows.count, 2 * rows.width)](const KernelCall& call) mutable {
-      const T *dy = call.operand<T>(0), *x = call.operand<T>(1), *gain = call.operand<T>(2);
-      const float *means = call.operand<float>(3), *scales = call.operand<float>(4);
-      const T* other = adds ? call.operand<T>(5) : nullptr;
-      T* dx = call.result<T>(0);
-      const std::int64_t n = rows.width;
-      for_pieces(rows.count, sums.count(),
-                 [=, &sums](std::int64_t piece, std::int64_t begin, std::int64_t end) {
-                   float* dgain = sums.cleared(piece);
-                   for (std::int64_t r = begin; r < end; ++r) {
-                     const auto row = [&](const auto& to) {
-                       layer_norm_grad_row(dy + r * n, x + r * n, gain, means[r], scales[r], n, dx + r * n,
-                                           dgain, dgain + n, to);
-                     };
-                     other ? row(With<T>{other + r * n}) : row(Alone{});
-                   }
-                 });
-      sums.finish(0, n, call.result<T>(1), false);
-      sums.finish(n, n, call.result<T>(2), false);
-    });
-  });
-}
-
-std::unique_ptr<Kernel> rms_norm_gradient(const KernelShape& shape, bool adds) {
-  const Rows rows = rows_of(shape.operands[0]);
-  return for_type(shape.operands[0].dtype, [=](auto zero) {
-    using T = decltype(zero);
-    return host_kernel([=, sums = PieceSums(rows.count, rows.width)](const KernelCall& call) mutable {
-      const T *dy = call.operand<T>(0), *x = call.operand<T>(1), *gain = call.operand<T>(2);
-      const float* scales = call.operand<float>(3);
-      const T* other = adds ? call.operand<T>(4) : nullptr;
-      T* dx = call.result<T>(0);
-      const std::int64_t n = rows.width;
-      for_pieces(rows.count, sums.count(),
-                 [=, &sums](std::int64_t piece, std::int64_t begin, std::int64_t end) {
-                   float* dgain = sums.cleared(piece);
-                   for (std::int64_t r = begin; r < end; ++r) {
-                     const auto row = [&](const auto& to) {
-                       rms_norm_grad_row(dy + r * n, x + r * n, gain, scales[r], n, dx + r * n, dgain, to);
-                     };
-                     other ? row(With<T>{other + r * n}) : row(Alone{});
-                   }
-                 });
-      sums.finish(0, n, call.result<T>(1), false);
-    });
+    return host_kernel(
+        [=, sums = PieceSums(rows.count, (has_means ? 2 : 1) * rows.width)](const KernelCall& call) mutable {
+          const T *dy = call.operand<T>(0), *x = call.operand<T>(1), *gain = call.operand<T>(2);
+          const float* means = has_means ? call.operand<float>(3) : nullptr;
+          const float* scales = call.operand<float>(scales_at);
+          const T* other = adds ? call.operand<T>(scales_at + 1) : nullptr;
+          T* dx = call.result<T>(0);
+          const std::int64_t n = rows.width;
+          for_pieces(rows.count, sums.count(),
+                     [=, &sums](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+                       float* dgain = sums.cleared(piece);
+                       for (std::int64_t r = begin; r < end; ++r) {
+                         const std::int64_t at = r * n;
+                         const auto row = [&](const auto& to) {
+                           if (means)
+                             layer_norm_grad_row(dy + at, x + at, gain, means[r], scales[r], n, dx + at,
+                                                 dgain, dgain + n, to);
+                           else
+                             rms_norm_grad_row(dy + at, x + at, gain, scales[r], n, dx + at, dgain, to);
+                         };
+                         other ? row(With<T>{other + at}) : row(Alone{});
+                       }
+                     });
+          sums.finish(0, n, call.result<T>(1), false);
+          if (has_means) sums.finish(n, n, call.result<T>(2), false);
+        });
   });
 }
 
 }  // namespace
 
 std::unique_ptr<Kernel> layer_norm_grad_cpu(const KernelShape& shape) {
-  return types_match(shape, "tttff->ttt") ? layer_norm_gradient(shape, false) : nullptr;
+  return types_match(shape, "tttff->ttt") ? norm_gradient(shape, true, false) : nullptr;
 }
 
 std::unique_ptr<Kernel> layer_norm_grad_add_cpu(const KernelShape& shape) {
-  return types_match(shape, "tttfft->ttt") ? layer_norm_gradient(shape, true) : nullptr;
+  return types_match(shape, "tttfft->ttt") ? norm_gradient(shape, true, true) : nullptr;
 }
 
 std::unique_ptr<Kernel> rms_norm_cpu(const KernelShape& shape) {
@@ -205,11 +188,11 @@ std::unique_ptr<Kernel> rms_norm_cpu(const KernelShape& shape) {
 }
 
 std::unique_ptr<Kernel> rms_norm_grad_cpu(const KernelShape& shape) {
-  return types_match(shape, "tttf->tt") ? rms_norm_gradient(shape, false) : nullptr;
+  return types_match(shape, "tttf->tt") ? norm_gradient(shape, false, false) : nullptr;
 }
 
 std::unique_ptr<Kernel> rms_norm_grad_add_cpu(const KernelShape& shape) {
-  return types_match(shape, "tttft->tt") ? rms_norm_gradient(shape, true) : nullptr;
+  return types_match(shape, "tttft->tt") ? norm_gradient(shape, false, true) : nullptr;
 }
 
 }  // namespace alpa::ops
