@@ -60,9 +60,11 @@ TEST(TensorShares, OfReplicasOfManySmallTensorsAreEven) {
 
 TEST(TensorShares, AreOfWhatRanksHoldAlone) {
   // 3 MiB in one chunk, by one rank; 8 MiB in two chunks, whose halves two ranks hold.
-  const HeldTensor alone{{DType::f32, {3, 1 << 18}}, {{2, 0, {{0, 0}, {3, 1 << 18}}}}};
-  const HeldTensor halves{{DType::f32, {2, 1 << 20}},
-                          {{0, 0, {{0, 0}, {1, 1 << 20}}}, {1, 0, {{1, 0}, {1, 1 << 20}}}}};
+  const std::int64_t chunk = 1 << 20;
+  HeldTensor alone{{DType::f32, {3, chunk / 4}}, {}};
+  alone.held.push_back({2, 0, {{0, 0}, {3, chunk / 4}}});
+  HeldTensor halves{{DType::f32, {2, chunk}}, {}};
+  for (int rank : {0, 1}) halves.held.push_back({rank, 0, {{rank, 0}, {1, chunk}}});
   EXPECT_THAT(tensor_shares(std::vector{alone, halves}, 3),
               ElementsAre((4 << 20) + 4, (4 << 20) + 4, (3 << 20) + 4));
 }
