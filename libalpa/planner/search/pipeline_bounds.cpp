@@ -16,13 +16,14 @@ constexpr double kLookedAtOnce = 0.04;
 
 PipelineBounds::PipelineBounds(const SearchSpace& space, const StageSpans& spans, StageModes& modes,
                                const WorkLowerBound& work, SolvedStages& solved, const StageSolver& solver,
-                               FloorChoices none, std::vector<PipelineForm> forms, double least_s,
-                               PlanningClock& clock, FillOptions filling)
+                               FloorChoices none, FloorChoices none_likely, std::vector<PipelineForm> forms,
+                               double least_s, PlanningClock& clock, FillOptions filling)
     : space_(space),
       modes_(modes),
       solved_(solved),
       solver_(solver),
       none_(std::move(none)),
+      none_likely_(std::move(none_likely)),
       forms_(std::move(forms)),
       known_s_(forms_.size(), least_s),
       clock_(clock),
@@ -30,9 +31,9 @@ PipelineBounds::PipelineBounds(const SearchSpace& space, const StageSpans& spans
       floors_(spans, modes, work, space.micro_batches) {}
 
 LeastPipeline PipelineBounds::least(double pipeline_s, bool known_solutions, const PipelineForm& form) const {
-  auto pipelines =
-      least_pipelines(floors_.within(pipeline_s, solved_, known_solutions, none_, filling_.threads), form,
-                      space_.least_stages, pipeline_s, filling_);
+  auto pipelines = least_pipelines(floors_.within(pipeline_s, solved_, known_solutions,
+                                                  known_solutions ? none_likely_ : none_, filling_.threads),
+                                   form, space_.least_stages, pipeline_s, filling_);
   if (!pipelines) return {};
   const auto least = std::ranges::min_element(*pipelines, {}, &LeastPipeline::seconds);
   return least == pipelines->end() ? LeastPipeline{{}, pipeline_s} : std::move(*least);

@@ -14,15 +14,17 @@ namespace alpa {
 /// solved, and what would raise that. Keeps references.
 class PipelineBounds {
  public:
-  /// `none`: choices of stages as of FloorChoices, without any. `least_s`: no pipeline takes less.
+  /// Choices of stages as of FloorChoices, without any: where neighbours are known to lie, and where they are
+  /// likely to. `least_s`: no pipeline takes less.
   PipelineBounds(const SearchSpace&, const StageSpans&, StageModes&, const WorkLowerBound&, SolvedStages&,
-                 const StageSolver&, FloorChoices none, std::vector<PipelineForm>, double least_s,
-                 PlanningClock&, FillOptions);
+                 const StageSolver&, FloorChoices none, FloorChoices none_likely, std::vector<PipelineForm>,
+                 double least_s, PlanningClock&, FillOptions);
 
   /// Under any schedule, what holds the bound down: of pipelines that take less than `pipeline_s`. No stages:
   /// none does or, with 0 s, there was no time to look.
   std::pair<LeastPipeline, const PipelineForm*> least(double pipeline_s);
-  /// Under the first schedule, where stages that are solved take what their solutions do.
+  /// Under the first schedule, where stages that are solved take what their solutions do, and lie where they
+  /// are likely to.
   LeastPipeline least_unsolved(double pipeline_s) const;
 
   /// On all pipelines that take less than `best_s`, or that: under the first schedule, and under any.
@@ -48,7 +50,7 @@ class PipelineBounds {
   StageModes& modes_;
   SolvedStages& solved_;
   const StageSolver& solver_;
-  const FloorChoices none_;
+  const FloorChoices none_, none_likely_;
   const std::vector<PipelineForm> forms_;
   std::vector<double> known_s_;  ///< of forms_: bounds when they were last found
   PlanningClock& clock_;

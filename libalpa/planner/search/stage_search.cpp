@@ -129,10 +129,11 @@ class StageSearch::State {
   /// By what is known by now.
   std::unique_ptr<PipelineBounds> bounds() {
     return std::make_unique<PipelineBounds>(space_, spans_, modes_, work_, solved_, solver_,
-                                            FloorChoices{spans_.units(), places_, sizes_}, forms_,
+                                            FloorChoices{spans_.units(), places_, sizes_},
+                                            FloorChoices{spans_.units(), likely_places_, sizes_}, forms_,
                                             outcome_.lower_bound_s, clock_, filling_);
   }
-  StageChoices no_choices() const { return {spans_.units(), places_, sizes_, form().in_flight}; }
+  StageChoices no_choices() const { return {spans_.units(), likely_places_, sizes_, form().in_flight}; }
   StageChoices corrected() const { return solved_.choices(estimated_); }
   std::vector<Partition> partitions_of(const StageChoices& choices) const {
     return best_partitions(choices, space_.least_stages, alike_, filling_);
@@ -209,7 +210,7 @@ class StageSearch::State {
 
   template <class Pipeline>
   std::vector<PlacedSpan> stages_of(const Pipeline& pipeline) const {
-    return placed_spans(pipeline, form(), places_);
+    return placed_spans(pipeline, form(), likely_places_);
   }
 
   /// Those of pipelines below the cutoff; all but the slowest need be no faster than that. False where all
@@ -361,7 +362,7 @@ class StageSearch::State {
   PlanningClock& clock_;
   const Cluster& cluster_;
   const std::vector<int> sizes_;
-  const StagePlaces places_;
+  const StagePlaces places_, likely_places_ = places_.likely();
   const StageSpans spans_;
   const std::vector<PipelineForm> forms_;  ///< of all schedules
   const double most_estimate_s_;           ///< what takes more may not come below the cutoff
@@ -373,7 +374,7 @@ class StageSearch::State {
   StageChoices estimated_ = no_choices();
   SolvedStages solved_;
   std::int64_t solved_cells_ = 0, bounded_cells_ = 0;
-  const Proposals proposals_{places_, form(), modes_, solver_, solved_, cluster_};
+  const Proposals proposals_{likely_places_, form(), modes_, solver_, solved_, cluster_};
   std::unique_ptr<PipelineBounds> bounds_;  ///< once there are templates
   double best_s_ = infinity;                ///< the least estimate of a plan that is known
   std::vector<Partition> partitions_;       ///< that are worth proposing
