@@ -86,6 +86,7 @@ constinit const OpDef sum_squares{
 // `clip` first (0: not): (weights, gradient, moment1, moment2, scalars, squared norm) -> weights, moment1,
 // moment2. scalars are InputKind::update_scalars; the squared norm is that of the gradient as it is, times
 // the loss scale. Where it is not finite, this and the other updates change nothing.
+// Updates that do not wait for it (GraphUses::updates_wait) get 0.
 constinit const OpDef adamw =
     adamw_of("adamw", "..., ..., ..., ..., c, -> ..., ..., ... | whole c", {0, 2, 3, -1});
 

@@ -47,6 +47,9 @@ GraphUses::GraphUses(const Graph& of)
     for (const ValueIndex value : metric.values) summed_over_step[value] = true;
   if (of.gradient_square_sum >= 0) norm = value_of(of, of.gradient_square_sum).producer;
   if (norm < 0) return;
+  updates_wait =
+      std::ranges::any_of(of.values, [](const Value& value) { return value.type.dtype == DType::f16; }) ||
+      std::ranges::any_of(of.nodes, [](const Node& node) { return node.attributes.number("clip", 0) > 0; });
   for (const ValueIndex gradient : node_of(of, norm).operands) {
     if (users_of(gradient).empty()) continue;
     const NodeIndex last = users_of(gradient).back();

@@ -15,6 +15,10 @@ struct GraphUses {
   Indexed<ValueIndex, StateIndex> state_after;        ///< the state that becomes it, or -1
   Indexed<ValueIndex, bool> summed_over_step;         ///< the loss, and what metrics count
   NodeIndex norm;  ///< the node of the global gradient norm; -1: there is none
+  /// Whether an update waits for the norm: it clips by it, or changes nothing where gradients are not finite,
+  /// which those of f16 may be at any time. Others are none of the norm's concern: where it is not finite,
+  /// training ends.
+  bool updates_wait = false;
   /// Operands whose squares the global gradient norm takes in the layout in which this node takes
   /// them: of several updates that use a gradient, the last.
   Indexed<NodeIndex, std::vector<int>> measured;

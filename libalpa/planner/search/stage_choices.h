@@ -23,6 +23,7 @@ inline StageSeconds operator+(const StageSeconds& a, const StageSeconds& b) {
 
 /// What the search minimises: the first micro-batch through all stages, then all others through the slowest
 /// of them (Alpa, OSDI'22, equation 2), then the slowest update, as the norm of all gradients is waited for.
+/// (Where it is not, later stages have theirs while earlier ones finish; the simulator knows.)
 double pipeline_seconds(const std::vector<StageSeconds>&);
 
 /// A way to run a stage, and how many micro-batches in flight its memory allows.

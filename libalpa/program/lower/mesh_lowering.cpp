@@ -139,7 +139,7 @@ void MeshLowering::lower_update() {
   for (const Metric& metric : graph_.metrics) values_.program().metrics.push_back(scalar(metric.name));
   if (trains) {
     values_.program().gradient_square_sum = scalar("squared gradient norm");
-    values_.provide(graph_.gradient_square_sum, replicated_spec(0), values_.program().gradient_square_sum);
+    values_.provide(graph_.gradient_square_sum, replicated_spec(0), norm_for_updates());
     for (const StageTransfer& transfer : transfers_)
       if (const NodeIndex maker = value_of(graph_, transfer.value).producer; maker >= 0)  // a state has none
         if (node_of(graph_, maker).op->sums_micro_batches) send_to_other_meshes(transfer.value);
@@ -162,6 +162,7 @@ void MeshLowering::lower_update() {
       emit_node(n);
   }
   send_state_copies();
+  if (!uses_.updates_wait) emit_global_sum();
 }
 
 /// Over devices, where it takes no memory, in the order in which the backward is done with them: then none
@@ -315,7 +316,16 @@ void MeshLowering::emit_gradient_norm(const Node& node) {
     first = false;
   }
   if (first) values_.emit(Zero{values_.program().gradient_square_sum});
-  emit_global_sum();
+  if (uses_.updates_wait) emit_global_sum();
+}
+
+/// What does not wait for it goes by one that changes nothing.
+BufferIndex MeshLowering::norm_for_updates() {
+  if (uses_.updates_wait) return values_.program().gradient_square_sum;
+  const BufferIndex none =
+      values_.new_buffer("no gradient norm", {}, replicated_spec(1), {DType::f32, {}}, Residence::step);
+  values_.emit(Zero{none});
+  return none;
 }
 
 void MeshLowering::emit_global_sum() {
