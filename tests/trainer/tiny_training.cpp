@@ -56,6 +56,7 @@ ModelDefinition tiny_model(const TinyCase& c) {
   ModelDefinition model =
       read_model(source / "tests/data" / ("tiny_" + c.model + ".toml"), {source / "share/blocks"});
   model.training.precision = c.precision;
+  if (c.gradient_clip) model.training.gradient_clip = *c.gradient_clip;
   return model;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct TinyCase {
   int nodes = 1;  ///< that have these devices
   std::string transfers =
       kFastestTransfers;  ///< "broadcast": in chunks, for which these tensors are too small
+  std::optional<double> gradient_clip = {};  ///< in place of the model's
 
   std::string name() const;  ///< of letters, digits and '_'
 };
