@@ -42,6 +42,9 @@ struct UnrolledStep {
     for (std::size_t a = 0; a < vertices.size(); ++a)
       for (std::size_t b = a + 1; b < vertices.size() && vertices[b].mesh == vertices[a].mesh; ++b)
         if (lane(a) != lane(b) && conflict(a, b)) waits_for[b].insert(a);
+    for (std::size_t v = 0; v < vertices.size(); ++v)
+      for (const int other : of(v).after)
+        waits_for[v].insert(v - vertices[v].instruction + static_cast<std::size_t>(other));
     add_messages();
     add_global_sums();
   }

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "libalpa/base/checked.h"
@@ -61,25 +63,25 @@ std::int64_t end_of(std::int64_t begin, std::int64_t bytes, std::int64_t count) 
               "fewer micro-batches, or a smaller batch");
 }
 
+/// Packings are looked for until they end so near the least, or for so many rounds, in which so many pairs of
+/// buffers are compared.
+constexpr double kGaps = 1.005;
+constexpr std::int64_t kMostRounds = 64, kMostPairs = 20'000'000;
+
 /// Where the buffers of a segment lie.
 struct Packing {
   Indexed<BufferIndex, std::int64_t> offset;
   std::int64_t end;
 };
 
-/// Largest first, each at the lowest place that is free during its whole life. `apart`: whether two buffers
-/// may share memory.
+/// One after another, each at the lowest place that is free during its whole life. `apart`: whether two
+/// buffers may share memory.
 template <typename Apart>
-Packing pack(const MeshProgram& program, const UsesOfBuffers& uses, std::int64_t base, const Apart& apart) {
-  std::vector<BufferIndex> largest_first;
-  for (const BufferIndex b : program.buffers.indices())
-    if (is_packed(program.buffers[b]) && !uses[b].empty()) largest_first.push_back(b);
-  std::stable_sort(largest_first.begin(), largest_first.end(), [&](BufferIndex a, BufferIndex b) {
-    return program.buffers[a].bytes > program.buffers[b].bytes;
-  });
+Packing pack_so(const MeshProgram& program, const std::vector<BufferIndex>& order, std::int64_t base,
+                const Apart& apart) {
   std::vector<Placed> placed;  // sorted by begin
   Packing packing{Indexed<BufferIndex, std::int64_t>(program.buffers.size(), -1), base};
-  for (const BufferIndex b : largest_first) {
+  for (const BufferIndex b : order) {
     const std::int64_t bytes = program.buffers[b].bytes;
     std::int64_t at = base;
     for (const Placed& other : placed)
@@ -94,14 +96,6 @@ Packing pack(const MeshProgram& program, const UsesOfBuffers& uses, std::int64_t
   return packing;
 }
 
-/// By the order that the lanes have anyway.
-Packing pack_freely(const MeshProgram& program, const UsesOfBuffers& uses, const RunOrder& order,
-                    std::int64_t base) {
-  return pack(program, uses, base, [&](BufferIndex a, BufferIndex b) {
-    return ends_before(uses[a], uses[b], order) || ends_before(uses[b], uses[a], order);
-  });
-}
-
 /// The first and last instruction of each buffer in a segment.
 Indexed<BufferIndex, std::pair<int, int>> lives_of(const UsesOfBuffers& uses) {
   Indexed<BufferIndex, std::pair<int, int>> lives;
@@ -109,6 +103,51 @@ Indexed<BufferIndex, std::pair<int, int>> lives_of(const UsesOfBuffers& uses) {
     lives.push_back({of.empty() ? -1 : std::ranges::min(of, {}, &LaneUse::first).first,
                      of.empty() ? -1 : std::ranges::max(of, {}, &LaneUse::last).last});
   return lives;
+}
+
+/// What is alive at once where instructions follow each other: no packing takes less.
+std::int64_t least_bytes(const MeshProgram& program, const std::vector<BufferIndex>& buffers,
+                         const UsesOfBuffers& uses) {
+  const auto lives = lives_of(uses);
+  std::map<int, std::int64_t> change;
+  for (const BufferIndex b : buffers) {
+    change[lives[b].first] += program.buffers[b].bytes;
+    change[lives[b].second + 1] -= program.buffers[b].bytes;
+  }
+  std::int64_t now = 0, least = 0;
+  for (const auto& [instruction, bytes] : change) least = std::max(least, now += bytes);
+  return least;
+}
+
+/// Largest first. Where that leaves gaps, what reached the end comes first the next time, of all rounds the
+/// best counts.
+template <typename Apart>
+Packing pack(const MeshProgram& program, const UsesOfBuffers& uses, std::int64_t base, const Apart& apart) {
+  std::vector<BufferIndex> order;
+  for (const BufferIndex b : program.buffers.indices())
+    if (is_packed(program.buffers[b]) && !uses[b].empty()) order.push_back(b);
+  std::ranges::stable_sort(order, std::greater(), [&](BufferIndex b) { return program.buffers[b].bytes; });
+  Packing best = pack_so(program, order, base, apart);
+  const auto enough =
+      static_cast<std::int64_t>(kGaps * static_cast<double>(least_bytes(program, order, uses)));
+  const auto pairs = std::max<std::int64_t>(1, std::ssize(order) * std::ssize(order));
+  Packing last = best;
+  for (std::int64_t round = 0; round < std::min(kMostRounds, kMostPairs / pairs); ++round) {
+    if (best.end - base <= enough) break;
+    std::ranges::stable_partition(
+        order, [&](BufferIndex b) { return last.offset[b] + program.buffers[b].bytes == last.end; });
+    last = pack_so(program, order, base, apart);
+    if (last.end < best.end) best = last;
+  }
+  return best;
+}
+
+/// By the order that the lanes have anyway.
+Packing pack_freely(const MeshProgram& program, const UsesOfBuffers& uses, const RunOrder& order,
+                    std::int64_t base) {
+  return pack(program, uses, base, [&](BufferIndex a, BufferIndex b) {
+    return ends_before(uses[a], uses[b], order) || ends_before(uses[b], uses[a], order);
+  });
 }
 
 /// By the order of the instructions, which those that take over memory are made to keep to (wait_in_order).
