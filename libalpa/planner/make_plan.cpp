@@ -28,9 +28,16 @@ void check_beside_pin(const PlannerOptions& options) {
     refuse(fmt::format("--micro-batches {}", options.micro_batches),
            fmt::format("the pinned plan has {}", options.pin->micro_batches),
            "without --micro-batches; 'micro_batches' in the pin says how many");
-  if (options.schedule != unsaid.schedule && options.pin->schedule != kAnySchedule)
-    refuse("--schedule " + options.schedule, fmt::format("the pinned plan has {}", options.pin->schedule),
-           "without --schedule; 'schedule' in the pin says which");
+  const auto check_word = [&](const char* name, const std::string& given, const std::string& if_unsaid,
+                              const std::string& pinned) {
+    if (given != if_unsaid && !pinned.empty())
+      refuse(fmt::format("--{} {}", name, given), fmt::format("the pinned plan has {} '{}'", name, pinned),
+             fmt::format("without --{0}; '{0}' in the pin says which", name));
+  };
+  check_word("schedule", options.schedule, unsaid.schedule,
+             options.pin->schedule == kAnySchedule ? "" : options.pin->schedule);
+  check_word("overlap", options.overlap, unsaid.overlap, options.pin->overlap);
+  check_word("transfers", options.transfers, unsaid.transfers, options.pin->transfers);
   const int devices = device_count(*options.pin);
   if (options.devices != unsaid.devices && options.devices != devices)
     refuse(fmt::format("--devices {}", options.devices), fmt::format("the pinned plan takes {}", devices),
@@ -87,7 +94,11 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
         ErrorKind::usage,
         fmt::format("{} devices asked for, the cluster has {}", options.devices, costs.cluster().devices()),
         fmt::format("--devices {} or fewer, or another --cluster", costs.cluster().devices()));
-  if (options.pin) check_beside_pin(options);
+  if (options.pin) {
+    check_beside_pin(options);
+    // Of the search beside it too: steps that overlap are not compared with steps that do not.
+    if (!options.pin->overlap.empty()) options.overlap = options.pin->overlap;
+  }
   const Deadline deadline(options.time_limit_s, options.stop);
   try {
     Plan plan = search_plan(model, costs, options, log);

@@ -8,28 +8,6 @@
 namespace alpa {
 namespace {
 
-std::vector<Word<std::string>> overlap_option() {
-  std::vector<Word<std::string>> words{
-      {kFastestOverlap, kFastestOverlap, "what is fastest for the stages that are found without"}};
-  for (const OverlapWord& word : overlap_words()) words.push_back({word.name, word.name, word.described});
-  return words;
-}
-
-std::vector<Word<std::string>> transfer_words() {
-  std::vector<Word<std::string>> words{{kFastestTransfers, kFastestTransfers, "each as is fastest"}};
-  for (const TransferStrategyWord& word : transfer_strategy_words())
-    words.push_back({word.name, word.name, word.described});
-  return words;
-}
-
-std::vector<Word<std::string>> schedule_words() {
-  std::vector<Word<std::string>> words{
-      {kAnySchedule, kAnySchedule, "whichever of them is fastest on the stages of the plan"}};
-  for (const PipelineSchedule& schedule : schedules())
-    words.push_back({schedule.name, schedule.name, schedule.described});
-  return words;
-}
-
 std::vector<Word<std::string>> method_words() {
   std::vector<Word<std::string>> words;
   for (const PlannerMethod& method : planner_methods())
@@ -37,7 +15,35 @@ std::vector<Word<std::string>> method_words() {
   return words;
 }
 
+/// None for the word of the fastest of each.
+std::optional<TransferStrategy> transfer_strategy(const std::string& word) {
+  if (word == kFastestTransfers) return std::nullopt;
+  return find_transfer_strategy(word);
+}
+
 }  // namespace
+
+std::vector<Word<std::string>> schedule_choices() {
+  std::vector<Word<std::string>> words{
+      {kAnySchedule, kAnySchedule, "whichever of them is fastest on the stages of the plan"}};
+  for (const PipelineSchedule& schedule : schedules())
+    words.push_back({schedule.name, schedule.name, schedule.described});
+  return words;
+}
+
+std::vector<Word<std::string>> overlap_choices() {
+  std::vector<Word<std::string>> words{
+      {kFastestOverlap, kFastestOverlap, "what is fastest for the stages that are found without"}};
+  for (const OverlapWord& word : overlap_words()) words.push_back({word.name, word.name, word.described});
+  return words;
+}
+
+std::vector<Word<std::string>> transfer_choices() {
+  std::vector<Word<std::string>> words{{kFastestTransfers, kFastestTransfers, "each as is fastest"}};
+  for (const TransferStrategyWord& word : transfer_strategy_words())
+    words.push_back({word.name, word.name, word.described});
+  return words;
+}
 
 StageEffort stage_effort(PlannerEffort effort) {
   switch (effort) {
@@ -76,8 +82,16 @@ std::optional<Overlap> overlap(const PlannerOptions& options) {
 }
 
 std::optional<TransferStrategy> transfer_strategy(const PlannerOptions& options) {
-  if (options.transfers == kFastestTransfers) return std::nullopt;
-  return find_transfer_strategy(options.transfers);
+  return transfer_strategy(options.transfers);
+}
+
+StageTransfers stage_transfers(const PinnedPlan& pin, const PlannerOptions& options) {
+  const std::string& of_all = pin.transfers.empty() ? options.transfers : pin.transfers;
+  StageTransfers strategies(pin.stages.size(), transfer_strategy(of_all));
+  for (std::size_t s = 0; s < pin.stage_transfers.size(); ++s)
+    if (const std::string& own = pin.stage_transfers[s]; !own.empty())
+      strategies[StageIndex(s)] = transfer_strategy(own);
+  return strategies;
 }
 
 const std::vector<PlannerMethod>& planner_methods() {
@@ -113,9 +127,9 @@ void describe_search(PlannerOptions& o, OptionsVisitor& visit) {
       "method", o.method,
       "how to look for a plan; beside any but auto and search, the search's own best is shown for comparison",
       method_words());
-  visit.field("schedule", o.schedule, "order of micro-batches on pipeline stages", schedule_words());
-  visit.field("overlap", o.overlap, "communication that goes on while a stage computes", overlap_option());
-  visit.field("transfers", o.transfers, "how tensors get from stage to stage", transfer_words());
+  visit.field("schedule", o.schedule, "order of micro-batches on pipeline stages", schedule_choices());
+  visit.field("overlap", o.overlap, "communication that goes on while a stage computes", overlap_choices());
+  visit.field("transfers", o.transfers, "how tensors get from stage to stage", transfer_choices());
   visit.field("rematerialize", o.rematerialize, "recompute activations in the backward",
               {{"auto", Rematerialize::automatic, "where the planner chooses to"},
                {"never", Rematerialize::never, "all of them are kept"},

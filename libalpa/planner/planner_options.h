@@ -10,6 +10,7 @@
 #include "libalpa/plan/plan.h"
 #include "libalpa/planner/plan_constraints.h"
 #include "libalpa/planner/stage/stage_problem.h"
+#include "libalpa/planner/transfer_ways.h"
 
 namespace alpa {
 
@@ -26,6 +27,8 @@ struct PinnedPlan {
   int stages_per_mesh = 1;  ///< that the schedule has
   std::vector<StageRequest>
       stages;  ///< layers, mesh, roles, state_sharding, rematerialisation; in_flight is filled in
+  std::string overlap = "", transfers = "";       ///< as of PlannerOptions; "": what these say
+  std::vector<std::string> stage_transfers = {};  ///< [stage] of what it sends, likewise; empty: all as above
 };
 
 /// Whether activations are computed again in the backward in place of being kept for it.
@@ -100,6 +103,14 @@ std::optional<Overlap> overlap(const PlannerOptions&);
 
 /// That of all transfers; none: of each the fastest.
 std::optional<TransferStrategy> transfer_strategy(const PlannerOptions&);
+
+/// Of what each stage of a pinned plan sends.
+StageTransfers stage_transfers(const PinnedPlan&, const PlannerOptions&);
+
+/// The words of --schedule, --overlap and --transfers, and of the keys of pins that are called so.
+std::vector<Word<std::string>> schedule_choices();
+std::vector<Word<std::string>> overlap_choices();
+std::vector<Word<std::string>> transfer_choices();
 
 /// The one list of the options that are numbers or words (libalpa/base/options.h).
 void describe(PlannerOptions&, OptionsVisitor&);

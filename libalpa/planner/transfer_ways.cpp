@@ -14,25 +14,35 @@ namespace {
 /// only, and a receiver asks for two chunks at a time: each pair may wait for a long product.
 constexpr int kMostChunksInTurn = 4, kMostChunks = 128;
 
+/// What was found for a transfer.
+struct KnownWay {
+  Transfer transfer;
+  std::optional<TransferStrategy> strategy;
+  TransferWay way;
+};
+
 }  // namespace
 
 void choose_transfer_ways(Plan& plan, const Graph& graph, const CostModel& costs,
-                          std::optional<TransferStrategy> only) {
+                          const StageTransfers& only) {
   const GraphUses uses(graph);
   const Placement placement(plan, uses);
   const bool in_turn = plan.overlap == Overlap::none && plan.cluster.kind == DeviceKind::cpu;
   const int most_chunks = in_turn ? kMostChunksInTurn : kMostChunks;
-  std::vector<std::pair<Transfer, TransferWay>> known;  // many transfers of a pipeline are alike
+  std::vector<KnownWay> all_known;  // many transfers of a pipeline are alike
   for (PlannedTransfer& planned : plan.transfers) {
     const Transfer own = placement.transfer(planned);
     Transfer transfer = moved(own, -places_on(own, costs.cluster()));
-    const auto found = std::ranges::find(known, transfer, &std::pair<Transfer, TransferWay>::first);
-    if (found != known.end()) {
-      planned.way = found->second;
+    const std::optional<TransferStrategy> strategy = only[placement.stage_of_value(planned.value)];
+    const auto found = std::ranges::find_if(all_known, [&](const KnownWay& known) {
+      return known.strategy == strategy && known.transfer == transfer;
+    });
+    if (found != all_known.end()) {
+      planned.way = found->way;
       continue;
     }
-    planned.way = fastest_way(transfer, costs, only, most_chunks);
-    known.emplace_back(std::move(transfer), planned.way);
+    planned.way = fastest_way(transfer, costs, strategy, most_chunks);
+    all_known.push_back({std::move(transfer), strategy, planned.way});
   }
 }
 

@@ -136,7 +136,7 @@ const std::vector<Row> rows{
     {"PinBesideMicroBatches", 1, kPlan + "--pin mixed.toml --micro-batches 8", 2,
      "--micro-batches 8 beside --pin: the pinned plan has 4\n  try: without --micro-batches"},
     {"PinBesideASchedule", 1, kPlan + "--pin mixed.toml --schedule gpipe", 2,
-     "--schedule gpipe beside --pin: the pinned plan has 1f1b\n  try: without --schedule"},
+     "--schedule gpipe beside --pin: the pinned plan has schedule '1f1b'\n  try: without --schedule"},
     {"PinBesideOtherDevices", 1, kPlan + "--pin mixed.toml --devices 2", 2,
      "--devices 2 beside --pin: the pinned plan takes 4\n  try: without --devices"},
     {"ConstraintsOfAnUnknownLayer", 1, kPlan + "--constraints limits.toml", 3,

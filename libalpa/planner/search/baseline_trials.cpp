@@ -139,9 +139,14 @@ std::vector<BaselineTrials::Trial> BaselineTrials::try_out(const PricedGraph& gr
   std::vector<Trial> trials(pins.size());
   run_tasks(count, threads_, [&](int i) {
     PinnedPlan& pinned = trials[i].pinned = std::move(pins[i]);
-    trials[i].outcome = selection_.try_out(
-        graph, {pinned.stages, {}, 0, pinned.stages_per_mesh}, pinned.method,
-        first_schedule(pinned.schedule, pinned.stages_per_mesh), most_s, std::max(1, threads_ / count));
+    trials[i].outcome =
+        selection_.try_out(graph,
+                           {.requests = pinned.stages,
+                            .solutions = {},
+                            .stages_per_mesh = pinned.stages_per_mesh,
+                            .transfers = stage_transfers(pinned, options_)},
+                           pinned.method, first_schedule(pinned.schedule, pinned.stages_per_mesh), most_s,
+                           std::max(1, threads_ / count));
   });
   return trials;
 }

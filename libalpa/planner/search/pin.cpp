@@ -56,9 +56,9 @@ PinnedPlan pin_of(TomlDocument document) {
                printable(std::filesystem::path(document.file_name()).filename().string(), "");
   const TomlTable root = document.root();
   pin.micro_batches = static_cast<int>(root.integer("micro_batches", 1, between(1, kMostMicroBatches)));
-  std::vector<Word<std::string>> words{{kAnySchedule, kAnySchedule}};
-  for (const PipelineSchedule& schedule : schedules()) words.push_back({schedule.name, schedule.name});
-  pin.schedule = root.word("schedule", pin.schedule, words);
+  pin.schedule = root.word("schedule", pin.schedule, schedule_choices());
+  pin.overlap = root.word("overlap", pin.overlap, overlap_choices());
+  pin.transfers = root.word("transfers", pin.transfers, transfer_choices());
   pin.stages_per_mesh = static_cast<int>(root.integer("stages_per_mesh", 1, between(1, kMostStagesPerMesh)));
   int layer = 0, devices = 0;
   for (const TomlTable& table : root.tables("stage")) {
@@ -92,6 +92,7 @@ PinnedPlan pin_of(TomlDocument document) {
         form.fault("'recompute_form' beside no 'recomputed_layers' and no 'rematerialize = true'");
     }
     pin.stages.push_back(std::move(stage));
+    pin.stage_transfers.push_back(table.word("transfers", std::string(), transfer_choices()));
   }
   if (pin.stages.empty()) root.fault("expected at least one [[stage]]");
   if (pin.stages.size() % static_cast<std::size_t>(pin.stages_per_mesh) != 0)

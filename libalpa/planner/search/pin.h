@@ -9,6 +9,8 @@ namespace alpa {
 ///
 ///     micro_batches = 4
 ///     schedule = "1f1b"          # or another of alpa-plan's --schedule; left out: what that says
+///     overlap = "none"           # likewise of --overlap; the search beside the pin has the same
+///     transfers = "auto"         # likewise of --transfers
 ///     [[stage]]
 ///     layers = 3                 # that many further layers of the model
 ///     mesh = [2, 2]              # devices along each axis; [] or [1]: one device
@@ -17,6 +19,7 @@ namespace alpa {
 ///     rematerialize = false      # compute all of its layers again in the backward
 ///     recomputed_layers = 2      # or its first ones only
 ///     recompute_form = "selective"  # of these layers what costs much is kept; full: only what enters them
+///     transfers = "broadcast"    # of what this stage makes and others use; left out: that of all
 ///
 /// Throws Error(input) with all faults of the file.
 PinnedPlan read_pin(const std::filesystem::path&);

@@ -184,14 +184,18 @@ std::optional<Plan> ProposalTrials::plan_of(const PricedGraph& priced, const Pro
                 "another --method; and report the model file, this is a fault of alpa-plan");
   }
   if (!unmet_constraints(options_.constraints, plan, priced.graph).empty()) return std::nullopt;
-  choose_transfer_ways(plan, priced.graph, costs_, transfer_strategy(options_));
+  const StageTransfers transfers = proposal.transfers.empty()
+                                       ? StageTransfers(plan.stages.size(), transfer_strategy(options_))
+                                       : proposal.transfers;
+  choose_transfer_ways(plan, priced.graph, costs_, transfers);
   predict_steady(plan, priced.graph, costs_);
-  if (!overlap(options_)) overlap_what_pays(plan, priced.graph);
+  if (!overlap(options_)) overlap_what_pays(plan, priced.graph, transfers);
   return plan;
 }
 
 /// The stages were solved without; what arrives early takes memory, which may not be there.
-void ProposalTrials::overlap_what_pays(Plan& plan, const Graph& graph) const {
+void ProposalTrials::overlap_what_pays(Plan& plan, const Graph& graph,
+                                       const StageTransfers& transfers) const {
   const auto fits = [&](const Plan& other) {
     return std::ranges::all_of(other.meshes.indices(), [&](MeshIndex m) {
       return other.prediction.meshes[m].memory.total <= costs_.on(other.meshes[m]).cluster().memory_bytes;
@@ -200,7 +204,7 @@ void ProposalTrials::overlap_what_pays(Plan& plan, const Graph& graph) const {
   for (const Overlap each : {Overlap::transfers, Overlap::all}) {
     Plan other = plan;
     other.overlap = each;
-    choose_transfer_ways(other, graph, costs_, transfer_strategy(options_));
+    choose_transfer_ways(other, graph, costs_, transfers);
     predict_steady(other, graph, costs_);
     if (fits(other) && other.prediction.step_s < plan.prediction.step_s) plan = std::move(other);
   }

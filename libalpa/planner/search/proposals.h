@@ -6,6 +6,7 @@
 #include "libalpa/planner/search/stage_choices.h"
 #include "libalpa/planner/search/stage_solver.h"
 #include "libalpa/planner/stage/stage_problem.h"
+#include "libalpa/planner/transfer_ways.h"
 #include "libalpa/schedule/schedule.h"
 
 namespace alpa {
@@ -16,7 +17,8 @@ struct Proposal {
   std::vector<StageSolution> solutions;
   double estimate_s = 0;  ///< pipeline_seconds of its stages
   int stages_per_mesh = 1;
-  std::string schedule = {};  ///< that it is made for; "": the first that may be asked for
+  std::string schedule = {};      ///< that it is made for; "": the first that may be asked for
+  StageTransfers transfers = {};  ///< of its stages; empty: what the options say of all
 };
 
 /// Of stages that are solved.

@@ -40,7 +40,7 @@ enum class TransferStrategy {
 
 struct TransferStrategyWord {
   TransferStrategy strategy;
-  const char* name;       ///< in options and plans
+  const char* name;       ///< in options, pins and plans
   const char* described;  ///< in a line
 };
 std::span<const TransferStrategyWord> transfer_strategy_words();

@@ -4,9 +4,13 @@
 #include <gmock/gmock.h>
 
 #include <functional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "libalpa/base/error.h"
+#include "libalpa/plan/explain.h"
+#include "libalpa/plan/placement.h"
 #include "libalpa/planner/make_plan.h"
 #include "tests/support/index_literals.h"
 #include "tests/support/small_models.h"
@@ -16,6 +20,9 @@ namespace alpa {
 namespace {
 
 using namespace testing_models;
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -73,6 +80,97 @@ TEST(Pin, SaysHowItsLayersAreRecomputed) {
       ThrowsMessage<Error>(HasSubstr("pin.toml:4:18: 'recompute_form' beside no 'recomputed_layers'")));
 }
 
+TEST(Pin, SaysOverlapAndTransfersInTheWordsOfTheOptions) {
+  const std::string stage = "[[stage]]\nlayers = 4\n";
+  for (const auto& word : overlap_choices())
+    EXPECT_EQ(parse_pin(fmt::format("overlap = \"{}\"\n", word.name) + stage, "pin.toml").overlap,
+              word.value);
+  for (const auto& word : transfer_choices()) {
+    const std::string line = fmt::format("transfers = \"{}\"\n", word.name);
+    EXPECT_EQ(parse_pin(line + stage, "pin.toml").transfers, word.value);
+    EXPECT_EQ(parse_pin(stage + line, "pin.toml").stage_transfers, std::vector{word.value});
+  }
+  for (const auto& [text, fault] :
+       {std::pair{"overlap = \"al\"\n" + stage,
+                  "pin.toml:1:11: 'overlap': expected one of 'auto', 'none', "
+                  "'transfers', 'all', got 'al'; did you mean 'all'?"},
+        {"transfers = \"broadcst\"\n" + stage, "pin.toml:1:13: 'transfers': expected one of 'auto', "},
+        {stage + "transfers = \"broadcst\"\n", "got 'broadcst'; did you mean 'broadcast'?"},
+        {stage + "transfer = \"auto\"\n", "unknown key 'transfer' in 'stage[0]'; did you mean 'transfers'?"},
+        {stage + "overlap = \"all\"\n", "unknown key 'overlap' in 'stage[0]'"}})
+    EXPECT_THAT(([&, text = text] { parse_pin(text, "pin.toml"); }), ThrowsMessage<Error>(HasSubstr(fault)))
+        << text;
+}
+
+/// Two stages of two devices; `first` and `second` are further lines of each.
+Lowered two_stages_with(const std::string& said, const std::string& first = "",
+                        const std::string& second = "", const PlannerOptions& options = {}) {
+  const std::string data = "[[stage]]\nlayers = 2\nmesh = [2]\naxes = [\"data\"]\n",
+                    tensor = "[[stage]]\nlayers = 2\nmesh = [2]\naxes = [\"tensor\"]\n";
+  return pinned("micro_batches = 4\nschedule = \"1f1b\"\n" + said + data + first + tensor + second,
+                small_cluster(4), options);
+}
+
+/// The strategies of all that a stage sends, each once.
+std::set<std::string> sent_by(const Lowered& lowered, StageIndex stage) {
+  const GraphUses uses(lowered.graph);
+  const Placement placement(lowered.plan, uses);
+  std::set<std::string> strategies;
+  for (const PlannedTransfer& transfer : lowered.plan.transfers)
+    if (placement.stage_of_value(transfer.value) == stage)
+      strategies.insert(transfer_strategy_name(transfer.way.strategy));
+  return strategies;
+}
+
+TEST(Pin, HasTheOverlapThatItSays) {
+  for (const OverlapWord& word : overlap_words())
+    EXPECT_EQ(two_stages_with(fmt::format("overlap = \"{}\"\n", word.name)).plan.overlap, word.overlap);
+  PlannerOptions options;
+  options.overlap = kFastestOverlap;
+  EXPECT_EQ(two_stages_with("overlap = \"auto\"\n").plan, two_stages_with("", "", "", options).plan);
+}
+
+TEST(Pin, ThatLeavesOverlapAndTransfersOutHasThoseOfTheOptions) {
+  EXPECT_EQ(two_stages_with("").plan.overlap, Overlap::none);
+  PlannerOptions options;
+  options.overlap = "transfers";
+  options.transfers = "global-all-gather";
+  const Lowered lowered = two_stages_with("", "transfers = \"broadcast\"\n", "", options);
+  EXPECT_EQ(lowered.plan.overlap, Overlap::transfers);
+  EXPECT_THAT(sent_by(lowered, 0_s), ElementsAre("broadcast"));
+  EXPECT_THAT(sent_by(lowered, 1_s), ElementsAre("global-all-gather"));
+}
+
+TEST(Pin, SendsInTheWayThatItSays) {
+  for (const TransferStrategyWord& word : transfer_strategy_words()) {
+    const Lowered lowered = two_stages_with(fmt::format("transfers = \"{}\"\n", word.name));
+    for (const StageIndex s : lowered.plan.stages.indices())
+      EXPECT_THAT(sent_by(lowered, s), ElementsAre(word.name)) << s;
+  }
+}
+
+TEST(Pin, SendsFromAStageInTheWayThatTheStageSays) {
+  const Lowered one = two_stages_with("transfers = \"send-receive\"\n", "", "transfers = \"broadcast\"\n"),
+                each =
+                    two_stages_with("", "transfers = \"local-all-gather\"\n", "transfers = \"broadcast\"\n");
+  EXPECT_THAT(sent_by(one, 0_s), ElementsAre("send-receive"));
+  EXPECT_THAT(sent_by(one, 1_s), ElementsAre("broadcast"));
+  EXPECT_THAT(sent_by(each, 0_s), ElementsAre("local-all-gather"));
+  EXPECT_THAT(sent_by(each, 1_s), ElementsAre("broadcast"));
+  EXPECT_EQ(
+      two_stages_with("transfers = \"broadcast\"\n", "transfers = \"auto\"\n", "transfers = \"auto\"\n").plan,
+      two_stages_with("").plan);
+}
+
+TEST(Pin, IsExplainedWithItsOverlapAndTransfers) {
+  const Lowered lowered = two_stages_with("overlap = \"all\"\n", "transfers = \"local-all-gather\"\n",
+                                          "transfers = \"send-receive\"\n");
+  const PlanFacts facts = plan_facts(lowered.plan, lowered.graph);
+  EXPECT_THAT(plan_heading(facts), HasSubstr("schedule 1f1b, overlap all, by pin pin\n"));
+  EXPECT_THAT(plan_details(facts), AllOf(ContainsRegex("from stage 0, [^\n]*, local-all-gather: "),
+                                         ContainsRegex("from stage 1, [^\n]*, send-receive: ")));
+}
+
 TEST(Pin, OfMoreDevicesAxesOrLayersThanThereCanBeIsRefusedByPlace) {
   const std::string stage = "[[stage]]\nlayers = 4\n";
   for (const auto& [text, fault] :
@@ -121,6 +219,22 @@ TEST(Pin, StandsBesideTheSearchsOwnBest) {
   EXPECT_THAT(own->verdict, HasSubstr(fmt::format("{:.3f} x", own->step_s / plan.prediction.step_s)));
 }
 
+TEST(Pin, IsComparedUnderItsOverlapButNotWithItsTransfers) {
+  PlannerOptions quick;
+  quick.effort = PlannerEffort::quick;
+  const auto own_s = [](const std::string& said, const PlannerOptions& options) {
+    const std::string stages = "[[stage]]\nlayers = 2\nmesh = []\n[[stage]]\nlayers = 2\nmesh = []\n";
+    const Plan plan = pinned_beside_the_search(said + stages, small_cluster(2), options);
+    return with_verdict(plan, "the search's own best")->step_s;
+  };
+  PlannerOptions overlapped = quick;
+  overlapped.overlap = "all";
+  const double own_overlapped_s = own_s("overlap = \"all\"\n", quick), plain_s = own_s("", quick);
+  EXPECT_LT(own_overlapped_s, plain_s);
+  EXPECT_EQ(own_overlapped_s, own_s("", overlapped));
+  EXPECT_EQ(plain_s, own_s("transfers = \"global-all-gather\"\n", quick));
+}
+
 TEST(Pin, IsComparedOnAsManyDevicesAsItTakes) {
   const Plan plan = pinned_beside_the_search("[[stage]]\nlayers = 4\nmesh = [2]\naxes = [\"tensor\"]\n");
   const Candidate* own = with_verdict(plan, "the search's own best");
@@ -139,7 +253,8 @@ TEST(Pin, IsRefusedBesideWhatItSaysItself) {
     PlannerOptions options;
     say(options);
     return [options] {
-      const std::string said = "micro_batches = 4\nschedule = \"1f1b\"\n";
+      const std::string said =
+          "micro_batches = 4\nschedule = \"1f1b\"\noverlap = \"none\"\ntransfers = \"auto\"\n";
       pinned_beside_the_search(said + "[[stage]]\nlayers = 4\nmesh = [2]\n", small_cluster(4), options);
     };
   };
@@ -148,8 +263,15 @@ TEST(Pin, IsRefusedBesideWhatItSaysItself) {
       ThrowsMessage<Error>(HasSubstr("--method serial beside --pin: a pinned plan is not looked for")));
   EXPECT_THAT(message([](PlannerOptions& o) { o.micro_batches = 8; }),
               ThrowsMessage<Error>(HasSubstr("--micro-batches 8 beside --pin: the pinned plan has 4")));
-  EXPECT_THAT(message([](PlannerOptions& o) { o.schedule = "gpipe"; }),
-              ThrowsMessage<Error>(HasSubstr("--schedule gpipe beside --pin: the pinned plan has 1f1b")));
+  EXPECT_THAT(
+      message([](PlannerOptions& o) { o.schedule = "gpipe"; }),
+      ThrowsMessage<Error>(HasSubstr("--schedule gpipe beside --pin: the pinned plan has schedule '1f1b'")));
+  EXPECT_THAT(
+      message([](PlannerOptions& o) { o.overlap = "all"; }),
+      ThrowsMessage<Error>(HasSubstr("--overlap all beside --pin: the pinned plan has overlap 'none'")));
+  EXPECT_THAT(message([](PlannerOptions& o) { o.transfers = "broadcast"; }),
+              ThrowsMessage<Error>(
+                  HasSubstr("--transfers broadcast beside --pin: the pinned plan has transfers 'auto'")));
   EXPECT_THAT(message([](PlannerOptions& o) { o.devices = 4; }),
               ThrowsMessage<Error>(HasSubstr("--devices 4 beside --pin: the pinned plan takes 2")));
   EXPECT_NO_THROW(message([](PlannerOptions& o) { o.devices = 2; })());
