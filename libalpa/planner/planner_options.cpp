@@ -56,7 +56,7 @@ StageEffort stage_effort(PlannerEffort effort) {
               .count_margin = 1.05,
               .selective_gain = infinity};
     case PlannerEffort::normal:
-      return {.solved_cells = 3'000'000,
+      return {.solved_cells = 12'000'000,
               .bounded_cells = 8'000'000,
               .proved_gap = 0.04,
               .effort = 2'000,
