@@ -22,27 +22,34 @@ ShardingRule variance_rule(const OpCall& call) { return batch_rule("X, S -> S", 
 ShardingRule batch_norm_rule(const OpCall& call) { return batch_rule("X, S, S, c, c -> X", call); }
 ShardingRule sums_rule(const OpCall& call) { return batch_rule("X, X, S, S -> S, S", call); }
 ShardingRule grad_rule(const OpCall& call) { return batch_rule("X, X, S, S, c, S, S -> X", call); }
+ShardingRule relu_sums_rule(const OpCall& call) { return batch_rule("X, X, S, S, c, c -> S, S", call); }
+ShardingRule relu_grad_rule(const OpCall& call) { return batch_rule("X, X, S, S, c, c, S, S -> X", call); }
 
-/// Of a batch_norm, whose result has the gradient dy, as a function of x, gain and bias: mean and variance
-/// are those of x.
-std::vector<ValueIndex> gradient_of_norm(GraphBuilder& g, const Node& node, ValueIndex dy) {
-  const ValueIndex x = node.operands[0], mean = node.operands[1], variance = node.operands[2];
+/// Of a batch norm as a function of x, gain and bias: mean and variance are those of x. Its "<name>_sums"
+/// and "<name>_grad" are given those operands, the latter the sums behind them.
+std::vector<ValueIndex> gradient_by_sums(GraphBuilder& g, const Node& node,
+                                         const std::vector<ValueIndex>& of_sums,
+                                         std::vector<ValueIndex> of_grad) {
+  const std::string name(node.op->name);
   const std::vector<ValueIndex> sums =
-      g.add_all("batch_norm_sums", {dy, x, mean, variance}, node.attributes, node.name + ".sums");
-  const ValueIndex dx = g.add("batch_norm_grad", {dy, x, mean, variance, node.operands[3], sums[0], sums[1]},
-                              node.attributes, node.name + ".grad");
+      g.add_all(name + "_sums", of_sums, node.attributes, node.name + ".sums");
+  of_grad.insert(of_grad.end(), sums.begin(), sums.end());
+  const ValueIndex dx = g.add(name + "_grad", of_grad, node.attributes, node.name + ".grad");
   const Attributes keep{{"keep", std::int64_t{1}}};
   return {dx, {}, {}, g.add("reduce_leading", {sums[1]}, keep), g.add("reduce_leading", {sums[0]}, keep)};
 }
 
 std::vector<ValueIndex> batch_norm_gradient(GraphBuilder& g, const Node& node,
                                             std::span<const ValueIndex> dy) {
-  return gradient_of_norm(g, node, dy[0]);
+  const std::vector<ValueIndex>& of = node.operands;
+  return gradient_by_sums(g, node, {dy[0], of[0], of[1], of[2]}, {dy[0], of[0], of[1], of[2], of[3]});
 }
 
 std::vector<ValueIndex> batch_norm_relu_gradient(GraphBuilder& g, const Node& node,
                                                  std::span<const ValueIndex> dy) {
-  return gradient_of_norm(g, node, g.add("relu_grad", {dy[0], node.results[0]}));
+  std::vector<ValueIndex> operands{dy[0]};
+  operands.insert(operands.end(), node.operands.begin(), node.operands.end());
+  return gradient_by_sums(g, node, operands, operands);
 }
 
 }  // namespace
@@ -132,6 +139,30 @@ constinit const OpDef batch_norm_grad{
     .rule = "",
     .make_rule = grad_rule,
     .flops_per_point = 7,
+    .internal = true,
+    .untimed = "epsilon",
+};
+
+// The same where a ReLU follows, dy being the gradient of what it makes: where that is 0, dy counts as 0. Of
+// what is read anyway, x, they find again where that is, so neither its result is read nor a masked dy
+// written. (dy, x, mean, variance, gain, bias) -> the sums
+constinit const OpDef batch_norm_relu_sums{
+    .name = "batch_norm_relu_sums",
+    .rule = "",
+    .make_rule = relu_sums_rule,
+    .result_types = "f32,f32",
+    .linear = Linearity::first_operand,
+    .flops_per_point = 8,
+    .internal = true,
+    .untimed = "epsilon",
+};
+
+// (dy, x, mean, variance, gain, bias, sum of dy, sum of dy * h) -> dx
+constinit const OpDef batch_norm_relu_grad{
+    .name = "batch_norm_relu_grad",
+    .rule = "",
+    .make_rule = relu_grad_rule,
+    .flops_per_point = 10,
     .internal = true,
     .untimed = "epsilon",
 };

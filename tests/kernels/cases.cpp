@@ -23,18 +23,13 @@ Attributes squares(I rows, I columns) { return {{"rows", rows}, {"columns", colu
 Attributes unfactored(I elements) { return {{"elements", elements}, {"weight_decay", 0.1}}; }
 
 Attributes adafactor(I rows, I columns, I elements) {
-  Attributes attributes = unfactored(elements);
-  attributes.set("rows", rows);
-  attributes.set("columns", columns);
-  return attributes;
+  return {{"elements", elements}, {"weight_decay", 0.1}, {"rows", rows}, {"columns", columns}};
 }
 
 Attributes sgd(double clip) { return {{"momentum", 0.9}, {"weight_decay", 0.1}, {"clip", clip}}; }
 
 Attributes nesterov() {
-  Attributes attributes = sgd(0.1);
-  attributes.set("nesterov", I{1});
-  return attributes;
+  return {{"momentum", 0.9}, {"weight_decay", 0.1}, {"clip", 0.1}, {"nesterov", I{1}}};
 }
 
 /// "t[2x3]"
@@ -103,16 +98,19 @@ void add_batch_norms(std::vector<OpCase>& cases) {
     I group;
   };
   for (const auto& [x, statistics, channels, group] : std::vector<Case>{
-           {"6x3x5x7", "2x7", "7", 3}, {"5x3x2x3", "1x3", "3", 5}, {"4x11x13x36", "1x36", "36", 4}}) {
+           {"6x3x5x7", "2x7", "7", 3}, {"5x3x2x3", "1x3", "3", 5}, {"4x11x13x70", "1x70", "70", 4}}) {
     const Attributes of_samples{{"size_b", group}}, attributes{{"size_b", group}, {"epsilon", 1e-5}};
     const std::string image = "t[" + x + "]", f = " f[" + statistics + "]", p = " p[" + statistics + "]",
                       c = " t[" + channels + "]";
     cases.push_back({"channel_mean", image, of_samples});
     cases.push_back({"channel_variance", image + f, of_samples});
-    for (const char* name : {"batch_norm", "batch_norm_relu"})
-      cases.push_back({name, image + f + p + c + c, attributes});
-    cases.push_back({"batch_norm_sums", image + " " + image + f + p, attributes});
-    cases.push_back({"batch_norm_grad", image + " " + image + f + p + c + f + f, attributes});
+    const std::string known = f + p, of_dy = image + " " + image + known;
+    cases.push_back({"batch_norm", image + known + c + c, attributes});
+    cases.push_back({"batch_norm_relu", image + known + c + c, attributes});
+    cases.push_back({"batch_norm_sums", of_dy, attributes});
+    cases.push_back({"batch_norm_relu_sums", of_dy + c + c, attributes});
+    cases.push_back({"batch_norm_grad", of_dy + c + f + f, attributes});
+    cases.push_back({"batch_norm_relu_grad", of_dy + c + c + f + f, attributes});
   }
 }
 

@@ -263,6 +263,8 @@ const std::map<std::string_view, std::function<Results(const Call&)>>& meanings(
       {"batch_norm", batch_norm_reference},
       {"batch_norm_grad", batch_norm_grad_reference},
       {"batch_norm_relu", batch_norm_relu_reference},
+      {"batch_norm_relu_grad", batch_norm_relu_grad_reference},
+      {"batch_norm_relu_sums", batch_norm_relu_sums_reference},
       {"batch_norm_sums", batch_norm_sums_reference},
       {"channel_mean", channel_mean_reference},
       {"channel_variance", channel_variance_reference},

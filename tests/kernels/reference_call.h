@@ -44,6 +44,8 @@ ReferenceResults average_pool_grad_reference(const ReferenceCall&);
 ReferenceResults batch_norm_reference(const ReferenceCall&);
 ReferenceResults batch_norm_grad_reference(const ReferenceCall&);
 ReferenceResults batch_norm_relu_reference(const ReferenceCall&);
+ReferenceResults batch_norm_relu_grad_reference(const ReferenceCall&);
+ReferenceResults batch_norm_relu_sums_reference(const ReferenceCall&);
 ReferenceResults batch_norm_sums_reference(const ReferenceCall&);
 ReferenceResults channel_mean_reference(const ReferenceCall&);
 ReferenceResults channel_variance_reference(const ReferenceCall&);

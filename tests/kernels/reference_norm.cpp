@@ -150,6 +150,33 @@ ReferenceResults batch_norm_grad_reference(const ReferenceCall& call) {
   return {dx};
 }
 
+namespace {
+
+/// dy where the norm of x with gain and bias, operands 4 and 5, is positive, else 0.
+Values gradient_under_relu(const ReferenceCall& call) {
+  Values dy = call.in[0];
+  SampleGroups(call).for_elements([&](std::size_t i, std::size_t s, std::size_t c) {
+    const double h = (call.in[1][i] - call.in[2][s]) * scale_of(call, call.in[3][s]);
+    if (h * call.in[4][c] + call.in[5][c] <= 0) dy[i] = 0;
+  });
+  return dy;
+}
+
+}  // namespace
+
+ReferenceResults batch_norm_relu_sums_reference(const ReferenceCall& call) {
+  std::vector<Values> in(call.in.begin(), call.in.end());
+  in[0] = gradient_under_relu(call);
+  return batch_norm_sums_reference({call.op, call.types, call.attributes, in, call.point});
+}
+
+ReferenceResults batch_norm_relu_grad_reference(const ReferenceCall& call) {
+  std::vector<Values> in(call.in.begin(), call.in.end());
+  in[0] = gradient_under_relu(call);
+  in.erase(in.begin() + 5);
+  return batch_norm_grad_reference({call.op, call.types, call.attributes, in, call.point});
+}
+
 ReferenceResults layer_norm_reference(const ReferenceCall& c) {
   const std::size_t n = c.width(0), rows = c.in[0].size() / n;
   Values y(c.in[0].size()), means, scales;

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
 
 #include "tests/support/small_models.h"
@@ -87,22 +88,40 @@ TEST(FusedOperators, LeaveAloneWhatSomethingElseUses) {
   EXPECT_FALSE(counts(counted).contains("bias_gelu"));
 }
 
-TEST(FusedOperators, HaveTheAttributesOfWhicheverHasSome) {
+const Attributes norm_attributes{{"size_b", std::int64_t{4}}, {"epsilon", 1e-3}};
+
+/// A batch norm over all samples, and a ReLU.
+Graph norm_and_relu() {
   GraphBuilder g(op_catalog());
   g.begin_layer("norm");
   g.graph().samples = 4;
   const Attributes of_group{{"size_b", std::int64_t{4}}};
-  const Attributes attributes{{"size_b", std::int64_t{4}}, {"epsilon", 1e-3}};
-  const ValueIndex x = g.input(InputKind::data, {DType::f32, {4, 2, 3}}, "x");
+  const ValueIndex x = g.state("x", {DType::f32, {4, 2, 3}}, {}, true);
   const ValueIndex mean = g.add("channel_mean", {x}, of_group);
   const ValueIndex variance = g.add("channel_variance", {x, mean}, of_group);
   const ValueIndex gain = g.state("gain", {DType::f32, {3}}, {}, true);
   const ValueIndex bias = g.state("bias", {DType::f32, {3}}, {}, true);
-  const ValueIndex y = g.add("relu", {g.add("batch_norm", {x, mean, variance, gain, bias}, attributes)});
+  const ValueIndex y = g.add("relu", {g.add("batch_norm", {x, mean, variance, gain, bias}, norm_attributes)});
   g.graph().loss = g.add("reduce_sum", {y});
-  const Graph graph = with_fused_operators(g.finish(), op_catalog());
-  ASSERT_EQ(counts(graph)["batch_norm_relu"], 1);
-  EXPECT_EQ(node_of(graph, value_of(graph, y).producer).attributes, attributes);
+  return g.finish();
+}
+
+TEST(FusedOperators, HaveTheAttributesOfWhicheverHasSome) {
+  const Graph graph = with_fused_operators(norm_and_relu(), op_catalog());
+  const auto fused =
+      std::ranges::find(graph.nodes, "batch_norm_relu", [](const Node& n) { return n.op->name; });
+  ASSERT_NE(fused, graph.nodes.end());
+  EXPECT_EQ(fused->attributes, norm_attributes);
+}
+
+TEST(FusedOperators, TakeTheGradientOfANormThroughItsReluWithoutWritingItInBetween) {
+  std::map<std::string, int> apart = counts(training_graph(norm_and_relu(), op_catalog(), {})),
+                             fused = counts(fused_training(norm_and_relu()));
+  EXPECT_EQ(apart["relu_grad"], 1);
+  EXPECT_EQ(apart["batch_norm_sums"], 1);
+  EXPECT_EQ(fused["batch_norm_relu_sums"], 1);
+  EXPECT_EQ(fused["batch_norm_relu_grad"], 1);
+  EXPECT_EQ(fused["relu_grad"] + fused["batch_norm_sums"] + fused["batch_norm_grad"], 0);
 }
 
 TEST(FusedOperators, AreNeverOfTwoLayers) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "libalpa/kernels/cpu/host_loops.h"
@@ -21,11 +22,33 @@ class ColumnSums {
   /// add(sums, block, row) adds what row `row` of all rows gives to its block's sums of a piece.
   template <class Add>
   void gather(const Add& add) {
+    gather_pieces([&add](float* sums, std::int64_t block, std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) add(sums, block, row);
+    });
+  }
+
+  /// The same by add(rows, sums, block, row) for `rows` rows at once, a constant of 4, or 1 for what is left.
+  template <class Add>
+  void gather_fours(const Add& add) {
+    gather_pieces([&add](float* sums, std::int64_t block, std::int64_t begin, std::int64_t end) {
+      std::int64_t row = begin;
+      for (; row + 4 <= end; row += 4) add(std::integral_constant<int, 4>(), sums, block, row);
+      for (; row < end; ++row) add(std::integral_constant<int, 1>(), sums, block, row);
+    });
+  }
+
+  /// The sums of a block's columns.
+  const float* of(std::int64_t block) const { return sums_.data() + block * pieces_ * columns_; }
+
+ private:
+  /// add(sums, block, begin, end) for the rows of each piece.
+  template <class Add>
+  void gather_pieces(const Add& add) {
     for_pieces(blocks_ * rows_, blocks_ * pieces_,
-               [=, this](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+               [=, this, &add](std::int64_t piece, std::int64_t begin, std::int64_t end) {
                  float* sums = sums_.data() + piece * columns_;
                  std::fill_n(sums, columns_, 0.0f);
-                 for (std::int64_t row = begin; row < end; ++row) add(sums, piece / pieces_, row);
+                 add(sums, piece / pieces_, begin, end);
                });
     for_ranges(blocks_ * columns_, row_grain(pieces_), [=, this](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
@@ -35,10 +58,6 @@ class ColumnSums {
     });
   }
 
-  /// The sums of a block's columns.
-  const float* of(std::int64_t block) const { return sums_.data() + block * pieces_ * columns_; }
-
- private:
   std::int64_t blocks_, rows_, columns_, pieces_;
   std::vector<float> sums_;
 };
