@@ -34,36 +34,49 @@ class SingleProduct {
       : product_(std::move(product)),
         left_(offsets_of(product_.batch, &ContractionLoop::left)),
         right_(offsets_of(product_.batch, &ContractionLoop::right)),
-        result_(offsets_of(product_.batch, &ContractionLoop::result)) {}
+        result_(offsets_of(product_.batch, &ContractionLoop::result)),
+        parts_(has_few() ? parts_of_sum(extents()) : 1),
+        partial_(static_cast<std::size_t>((parts_ - 1) * product_.rows * product_.columns)) {}
 
-  void operator()(const KernelCall& call) const {
+  void operator()(const KernelCall& call) {
     const float* left = call.operand<float>(product_.swapped ? 1 : 0);
     const float* right = call.operand<float>(product_.swapped ? 0 : 1);
     float* result = call.result<float>(0);
     const float keep = call.accumulate ? 1.0f : 0.0f;
     const MatrixProduct& p = product_;
-    const ProductExtents extents{p.rows, p.columns, p.sum};
     const auto batches = static_cast<std::int64_t>(left_.size());
     // With enough products for all threads each runs on one, otherwise all threads share one after another.
     // (An `if` clause would do that too, but then the inner regions would be nested, and start new threads
     // each time.)
-    if (batches < std::int64_t{2} * host_threads()) {
-      for (std::size_t b = 0; b < left_.size(); ++b)
-        multiply_on_all_threads(extents, {p.left, left + left_[b]}, {p.right, right + right_[b]}, keep,
-                                {result + result_[b], p.result_leading});
+    if (has_few()) {
+      for (std::size_t b = 0; b < left_.size(); ++b) {
+        const MatrixFactor of_left{p.left, left + left_[b]}, of_right{p.right, right + right_[b]};
+        const ProductResult to{result + result_[b], p.result_leading};
+        if (parts_ > 1)
+          multiply_parts_of_sum(extents(), of_left, of_right, keep, to, parts_, partial_.data());
+        else
+          multiply_on_all_threads(extents(), of_left, of_right, keep, to);
+      }
       return;
     }
 #pragma omp parallel for schedule(static)
     for (std::int64_t batch = 0; batch < batches; ++batch) {
       const auto b = static_cast<std::size_t>(batch);
-      multiply(extents, {p.left, left + left_[b]}, {p.right, right + right_[b]}, keep,
+      multiply(extents(), {p.left, left + left_[b]}, {p.right, right + right_[b]}, keep,
                {result + result_[b], p.result_leading});
     }
   }
 
  private:
+  ProductExtents extents() const { return {product_.rows, product_.columns, product_.sum}; }
+
+  /// Too few products for each thread to have some of its own.
+  bool has_few() const { return std::ssize(left_) < std::int64_t{2} * host_threads(); }
+
   MatrixProduct product_;
   std::vector<std::int64_t> left_, right_, result_;
+  std::int64_t parts_;
+  std::vector<float> partial_;
 };
 
 /// Any contraction: tiles are gathered from wherever their elements lie, converted to f32, multiplied, and

@@ -187,6 +187,35 @@ void multiply_on_all_threads(const ProductExtents& e, const MatrixFactor& left, 
   }
 }
 
+std::int64_t parts_of_sum(const ProductExtents& e) {
+  constexpr std::int64_t long_part = 2048, small_result = 256 * 256;
+  const std::int64_t threads = host_threads();
+  return e.sum >= threads * long_part && e.rows * e.columns <= small_result ? threads : 1;
+}
+
+void multiply_parts_of_sum(const ProductExtents& e, const MatrixFactor& left, const MatrixFactor& right,
+                           float keep, const ProductResult& result, std::int64_t parts, float* partial) {
+  const std::int64_t elements = e.rows * e.columns;
+#pragma omp parallel for schedule(static)
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const std::int64_t begin = e.sum * part / parts, end = e.sum * (part + 1) / parts;
+    multiply({e.rows, e.columns, end - begin},
+             {left.layout, left.data + begin * (left.layout.transposed ? left.layout.leading : 1)},
+             {right.layout, right.data + begin * (right.layout.transposed ? 1 : right.layout.leading)},
+             part == 0 ? keep : 0.0f,
+             part == 0 ? result : ProductResult{partial + (part - 1) * elements, e.columns});
+  }
+  for_ranges(e.rows, row_grain(e.columns * parts), [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row)
+      for (std::int64_t part = 1; part < parts; ++part) {
+        float* to = result.data + row * result.leading;
+        const float* from = partial + (part - 1) * elements + row * e.columns;
+#pragma omp simd
+        for (std::int64_t c = 0; c < e.columns; ++c) to[c] += from[c];
+      }
+  });
+}
+
 std::unique_ptr<Bfloat16Product> make_bfloat16_product(const MatrixProduct& product, DType result) {
   try {
     auto prepared = std::make_unique<DnnlProduct>(product, result);
