@@ -15,6 +15,10 @@ struct ConvolutionScratch {
   std::int64_t result = 0;        ///< likewise; gradient of the filters: what is added
   std::int64_t end = 0;
 
+  /// Where a product of matrices is faster than a convolution: of how many rows of y, those of all images
+  /// counted as one, the windows are copied to a matrix at a time, which is then all there is. 0: elsewhere.
+  std::int64_t unfolded_rows = 0;
+
   std::int64_t filter_bytes() const { return partial - filters; }
   std::int64_t partial_bytes() const { return operands[0] - partial; }
 };

@@ -57,6 +57,7 @@ void add_convolutions(std::vector<OpCase>& cases) {
            {{2, 7, 8, 3}, {3, 3, 3, 4}, {2, 3, 4, 4}, {{"dilation", I{2}}}},
            {{2, 1, 11, 6}, {1, 5, 1, 6}, {2, 1, 11, 6}, {{"size_g", I{6}}, {"padding_w", I{2}}}},
            {{3, 1, 10, 4}, {1, 3, 4, 5}, {3, 1, 4, 5}, {{"stride_w", I{2}}}},
+           {{2, 5, 6, 3}, {3, 3, 3, 130}, {2, 3, 3, 130}, {{"stride", I{2}}, {"padding", I{1}}}},
            {{2, 9, 9, 35}, {3, 3, 35, 33}, {2, 9, 9, 33}, {{"padding", I{1}}}}}) {
     Attributes of_input = attributes, of_weight = attributes;
     of_input.set("size_h", x[1]);

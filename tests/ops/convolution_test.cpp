@@ -2,6 +2,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/ops/catalog.h"
+#include "libalpa/ops/convolution_scratch.h"
 
 namespace alpa {
 namespace {
@@ -43,6 +44,27 @@ TEST(Convolution, WorksOnEveryElementOfAFilterInEveryPlace) {
   const Attributes attributes{{"stride", I{2}}};
   EXPECT_EQ(flops_of(op_catalog().find("conv2d"), {operands, attributes}),
             2.0 * 4 * (4 * 3) * 10 * (3 * 3) * 6);
+}
+
+ConvolutionScratch scratch_of_forward(const Shape& x, const Shape& weight, const Attributes& attributes) {
+  const std::vector<TensorType> operands{{DType::f32, x}, {DType::f32, weight}};
+  return convolution_scratch(ConvolutionKind::forward, {operands, attributes});
+}
+
+TEST(ConvolutionScratch, HoldsTheWindowsOfAsManyRowsAsKeepItSmall) {
+  const Attributes same{{"padding", I{1}}};
+  // A row of y has 4 windows of 3 x 3 x 64 f32, so that of 71 * 4 rows it holds all, and of 2,000 * 4 a part.
+  EXPECT_EQ(scratch_of_forward({71, 4, 4, 64}, {3, 3, 64, 128}, same).unfolded_rows, 71 * 4);
+  EXPECT_EQ(scratch_of_forward({71, 4, 4, 64}, {3, 3, 64, 128}, same).end, 71 * 4 * 4 * 9 * 64 * 4);
+  EXPECT_EQ(scratch_of_forward({2000, 4, 4, 64}, {3, 3, 64, 128}, same).unfolded_rows, 445);
+  EXPECT_EQ(scratch_of_forward({2, 4, 4, 900'000}, {3, 3, 900'000, 128}, same).unfolded_rows, 1);
+}
+
+TEST(ConvolutionScratch, HoldsNoWindowsWhereTheyAreMuchBesideTheWork) {
+  const Attributes same{{"padding", I{1}}};
+  EXPECT_EQ(scratch_of_forward({71, 9, 9, 64}, {3, 3, 64, 128}, same).unfolded_rows, 0);
+  EXPECT_EQ(scratch_of_forward({71, 4, 4, 64}, {3, 3, 64, 64}, same).unfolded_rows, 0);
+  EXPECT_GT(scratch_of_forward({71, 9, 9, 64}, {1, 1, 64, 128}, {{"stride", I{2}}}).unfolded_rows, 0);
 }
 
 TEST(Convolution, RefusesWindowsAndChannelsThatDoNotFit) {

@@ -4,6 +4,7 @@
 #include "libalpa/kernels/cpu/convolution_primitive_cpu.h"
 #include "libalpa/kernels/cpu/host_loops.h"
 #include "libalpa/kernels/cpu/kernels_cpu.h"
+#include "libalpa/kernels/cpu/unfolded_convolution_cpu.h"
 #include "libalpa/kernels/host_kernel.h"
 
 namespace alpa::ops {
@@ -75,8 +76,9 @@ std::unique_ptr<Kernel> convolution(ConvolutionKind kind, const KernelShape& sha
                                     const TensorType& weight, const TensorType& y) {
   if (is_matrix_product(weight.shape, shape.attributes)) return matrix_product(kind, shape);
   const ConvolutionScratch scratch = convolution_scratch(kind, {shape.operands, shape.attributes});
-  auto primitive = make_convolution_primitive(kind, {x.shape, weight.shape, y.shape, shape.attributes},
-                                              shape.operands[0].dtype, scratch);
+  const ConvolutionExtents extents{x.shape, weight.shape, y.shape, shape.attributes};
+  if (scratch.unfolded_rows > 0) return unfolded_convolution(kind, extents, scratch.unfolded_rows);
+  auto primitive = make_convolution_primitive(kind, extents, shape.operands[0].dtype, scratch);
   return for_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return for_type(shape.results[0].dtype, [&](auto result_zero) {
