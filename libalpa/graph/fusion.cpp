@@ -23,7 +23,9 @@ class Fusion {
   }
 
   Graph run() {
-    for (const NodeIndex n : graph_.nodes.indices()) fuse_into(n);
+    for (const NodeIndex n : graph_.nodes.indices())
+      while (fuse_into(n)) {
+      }
     Indexed<NodeIndex, Node> nodes;
     for (const NodeIndex n : graph_.nodes.indices()) {
       if (gone_.contains(n)) continue;
@@ -45,8 +47,8 @@ class Fusion {
     return nullptr;
   }
 
-  /// Fuses `second` with the node of one of its operands, at the place of `second`.
-  void fuse_into(NodeIndex at) {
+  /// Fuses `second` with the node of one of its operands, at the place of `second`, where it can be.
+  bool fuse_into(NodeIndex at) {
     Node& second = graph_.nodes[at];
     for (const ValueIndex between : second.operands) {
       const NodeIndex maker = value_of(graph_, between).producer;
@@ -70,8 +72,9 @@ class Fusion {
       second = std::move(fused);
       gone_.insert(maker);
       graph_.values[between].producer = NodeIndex();
-      return;
+      return true;
     }
+    return false;
   }
 
   Graph graph_;

@@ -20,17 +20,17 @@ ShardingRule batch_rule(std::string_view pattern, const OpCall& call) {
 ShardingRule mean_rule(const OpCall& call) { return batch_rule("X -> S", call); }
 ShardingRule variance_rule(const OpCall& call) { return batch_rule("X, S -> S", call); }
 ShardingRule batch_norm_rule(const OpCall& call) { return batch_rule("X, S, S, c, c -> X", call); }
+ShardingRule norm_add_rule(const OpCall& call) { return batch_rule("X, S, S, c, c, X -> X", call); }
 ShardingRule sums_rule(const OpCall& call) { return batch_rule("X, X, S, S -> S, S", call); }
 ShardingRule grad_rule(const OpCall& call) { return batch_rule("X, X, S, S, c, S, S -> X", call); }
 ShardingRule relu_sums_rule(const OpCall& call) { return batch_rule("X, X, S, S, c, c -> S, S", call); }
 ShardingRule relu_grad_rule(const OpCall& call) { return batch_rule("X, X, S, S, c, c, S, S -> X", call); }
 
-/// Of a batch norm as a function of x, gain and bias: mean and variance are those of x. Its "<name>_sums"
-/// and "<name>_grad" are given those operands, the latter the sums behind them.
-std::vector<ValueIndex> gradient_by_sums(GraphBuilder& g, const Node& node,
+/// Of a batch norm as a function of x, gain and bias: mean and variance are those of x. "<name>_sums" and
+/// "<name>_grad" are given those operands, the latter the sums behind them.
+std::vector<ValueIndex> gradient_by_sums(GraphBuilder& g, const Node& node, const std::string& name,
                                          const std::vector<ValueIndex>& of_sums,
                                          std::vector<ValueIndex> of_grad) {
-  const std::string name(node.op->name);
   const std::vector<ValueIndex> sums =
       g.add_all(name + "_sums", of_sums, node.attributes, node.name + ".sums");
   of_grad.insert(of_grad.end(), sums.begin(), sums.end());
@@ -39,17 +39,29 @@ std::vector<ValueIndex> gradient_by_sums(GraphBuilder& g, const Node& node,
   return {dx, {}, {}, g.add("reduce_leading", {sums[1]}, keep), g.add("reduce_leading", {sums[0]}, keep)};
 }
 
+std::vector<ValueIndex> gradient_of_norm(GraphBuilder& g, const Node& node, ValueIndex dy) {
+  const std::vector<ValueIndex>& of = node.operands;
+  return gradient_by_sums(g, node, "batch_norm", {dy, of[0], of[1], of[2]}, {dy, of[0], of[1], of[2], of[3]});
+}
+
 std::vector<ValueIndex> batch_norm_gradient(GraphBuilder& g, const Node& node,
                                             std::span<const ValueIndex> dy) {
-  const std::vector<ValueIndex>& of = node.operands;
-  return gradient_by_sums(g, node, {dy[0], of[0], of[1], of[2]}, {dy[0], of[0], of[1], of[2], of[3]});
+  return gradient_of_norm(g, node, dy[0]);
 }
 
 std::vector<ValueIndex> batch_norm_relu_gradient(GraphBuilder& g, const Node& node,
                                                  std::span<const ValueIndex> dy) {
   std::vector<ValueIndex> operands{dy[0]};
   operands.insert(operands.end(), node.operands.begin(), node.operands.end());
-  return gradient_by_sums(g, node, operands, operands);
+  return gradient_by_sums(g, node, "batch_norm_relu", operands, operands);
+}
+
+std::vector<ValueIndex> batch_norm_add_relu_gradient(GraphBuilder& g, const Node& node,
+                                                     std::span<const ValueIndex> dy) {
+  const ValueIndex of_sum = g.add("relu_grad", {dy[0], node.results[0]});
+  std::vector<ValueIndex> gradients = gradient_of_norm(g, node, of_sum);
+  gradients.push_back(of_sum);
+  return gradients;
 }
 
 }  // namespace
@@ -117,6 +129,18 @@ constinit const OpDef batch_norm_relu{
     .flops_per_point = 4,
     .gradient = batch_norm_relu_gradient,
     .fuses = "batch_norm relu",
+    .internal = true,
+    .untimed = "epsilon",
+};
+
+// A residual's other operand is added before the ReLU.
+constinit const OpDef batch_norm_add_relu{
+    .name = "batch_norm_add_relu",
+    .rule = "",
+    .make_rule = norm_add_rule,
+    .flops_per_point = 5,
+    .gradient = batch_norm_add_relu_gradient,
+    .fuses = "batch_norm add_relu",
     .internal = true,
     .untimed = "epsilon",
 };

@@ -102,12 +102,12 @@ void add_batch_norms(std::vector<OpCase>& cases) {
            {"6x3x5x7", "2x7", "7", 3}, {"5x3x2x3", "1x3", "3", 5}, {"4x11x13x70", "1x70", "70", 4}}) {
     const Attributes of_samples{{"size_b", group}}, attributes{{"size_b", group}, {"epsilon", 1e-5}};
     const std::string image = "t[" + x + "]", f = " f[" + statistics + "]", p = " p[" + statistics + "]",
-                      c = " t[" + channels + "]";
+                      c = " t[" + channels + "]", known = f + p, of_dy = image + " " + image + known;
     cases.push_back({"channel_mean", image, of_samples});
     cases.push_back({"channel_variance", image + f, of_samples});
-    const std::string known = f + p, of_dy = image + " " + image + known;
     cases.push_back({"batch_norm", image + known + c + c, attributes});
     cases.push_back({"batch_norm_relu", image + known + c + c, attributes});
+    cases.push_back({"batch_norm_add_relu", image + known + c + c + " " + image, attributes});
     cases.push_back({"batch_norm_sums", of_dy, attributes});
     cases.push_back({"batch_norm_relu_sums", of_dy + c + c, attributes});
     cases.push_back({"batch_norm_grad", of_dy + c + f + f, attributes});

@@ -30,7 +30,7 @@ void complete(PreparedCase& p) {
   if (p.op->name == "cross_entropy") {
     follow(p, 2, "row_max", {0});
     follow(p, 3, "row_sum_exp", {0, 2});
-  } else if (p.op->name == "batch_norm" || p.op->name == "batch_norm_relu") {
+  } else if (p.op->name.starts_with("batch_norm")) {
     follow(p, 1, "channel_mean", {0});
     follow(p, 2, "channel_variance", {0, 1});
   }

@@ -261,6 +261,7 @@ const std::map<std::string_view, std::function<Results(const Call&)>>& meanings(
       {"average_pool", average_pool_reference},
       {"average_pool_grad", average_pool_grad_reference},
       {"batch_norm", batch_norm_reference},
+      {"batch_norm_add_relu", batch_norm_add_relu_reference},
       {"batch_norm_grad", batch_norm_grad_reference},
       {"batch_norm_relu", batch_norm_relu_reference},
       {"batch_norm_relu_grad", batch_norm_relu_grad_reference},

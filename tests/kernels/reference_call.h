@@ -42,6 +42,7 @@ ReferenceResults attention_grad_reference(const ReferenceCall&);
 ReferenceResults average_pool_reference(const ReferenceCall&);
 ReferenceResults average_pool_grad_reference(const ReferenceCall&);
 ReferenceResults batch_norm_reference(const ReferenceCall&);
+ReferenceResults batch_norm_add_relu_reference(const ReferenceCall&);
 ReferenceResults batch_norm_grad_reference(const ReferenceCall&);
 ReferenceResults batch_norm_relu_reference(const ReferenceCall&);
 ReferenceResults batch_norm_relu_grad_reference(const ReferenceCall&);

@@ -129,6 +129,13 @@ ReferenceResults batch_norm_relu_reference(const ReferenceCall& call) {
   return results;
 }
 
+ReferenceResults batch_norm_add_relu_reference(const ReferenceCall& call) {
+  ReferenceResults results = batch_norm_reference(call);
+  for (std::size_t i = 0; i < results[0].size(); ++i)
+    results[0][i] = std::max(results[0][i] + call.in[5][i], 0.0);
+  return results;
+}
+
 ReferenceResults batch_norm_sums_reference(const ReferenceCall& call) {
   const SampleGroups groups(call);
   Values dy_sums(groups.m * groups.c, 0.0), dyh_sums(groups.m * groups.c, 0.0);

@@ -90,8 +90,10 @@ TEST(FusedOperators, LeaveAloneWhatSomethingElseUses) {
 
 const Attributes norm_attributes{{"size_b", std::int64_t{4}}, {"epsilon", 1e-3}};
 
-/// A batch norm over all samples, and a ReLU.
-Graph norm_and_relu() {
+enum class Residual { none, added };
+
+/// A batch norm over all samples, and a ReLU, of the norm alone or of its sum with what came in.
+Graph norm_and_relu(Residual residual = Residual::none) {
   GraphBuilder g(op_catalog());
   g.begin_layer("norm");
   g.graph().samples = 4;
@@ -101,8 +103,9 @@ Graph norm_and_relu() {
   const ValueIndex variance = g.add("channel_variance", {x, mean}, of_group);
   const ValueIndex gain = g.state("gain", {DType::f32, {3}}, {}, true);
   const ValueIndex bias = g.state("bias", {DType::f32, {3}}, {}, true);
-  const ValueIndex y = g.add("relu", {g.add("batch_norm", {x, mean, variance, gain, bias}, norm_attributes)});
-  g.graph().loss = g.add("reduce_sum", {y});
+  const ValueIndex norm = g.add("batch_norm", {x, mean, variance, gain, bias}, norm_attributes);
+  const ValueIndex of_relu = residual == Residual::added ? g.add("add", {x, norm}) : norm;
+  g.graph().loss = g.add("reduce_sum", {g.add("relu", {of_relu})});
   return g.finish();
 }
 
@@ -122,6 +125,15 @@ TEST(FusedOperators, TakeTheGradientOfANormThroughItsReluWithoutWritingItInBetwe
   EXPECT_EQ(fused["batch_norm_relu_sums"], 1);
   EXPECT_EQ(fused["batch_norm_relu_grad"], 1);
   EXPECT_EQ(fused["relu_grad"] + fused["batch_norm_sums"] + fused["batch_norm_grad"], 0);
+}
+
+TEST(FusedOperators, AreOfThreeWhereOneDoesThemAll) {
+  const std::map<std::string, int> fused =
+      counts(with_fused_operators(norm_and_relu(Residual::added), op_catalog()));
+  EXPECT_EQ(
+      fused,
+      (std::map<std::string, int>{
+          {"channel_mean", 1}, {"channel_variance", 1}, {"batch_norm_add_relu", 1}, {"reduce_sum", 1}}));
 }
 
 TEST(FusedOperators, AreNeverOfTwoLayers) {

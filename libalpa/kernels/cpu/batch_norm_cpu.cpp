@@ -72,11 +72,13 @@ inline float normalized(T x, const Channels<T>& of, std::int64_t c) {
   return (to_float(x) - of.means[c]) * of.scales[c] * to_float(of.gain[c]) + to_float(of.bias[c]);
 }
 
-template <bool kRelu, class T>
-void normalize(const T* x, const Channels<T>& of, T* y) {
+/// `residual` is added before the ReLU; null without kAdds.
+template <bool kRelu, bool kAdds, class T>
+void normalize(const T* x, const Channels<T>& of, const T* residual, T* y) {
 #pragma omp simd
   for (std::int64_t c = 0; c < of.count; ++c) {
-    const float value = normalized(x[c], of, c);
+    float value = normalized(x[c], of, c);
+    if constexpr (kAdds) value += to_float(residual[c]);
     y[c] = from_float<T>(!kRelu || value > 0.0f ? value : 0.0f);
   }
 }
@@ -223,19 +225,20 @@ std::unique_ptr<Kernel> channel_variance_cpu(const KernelShape& shape) {
 
 namespace {
 
-template <bool kRelu>
+template <bool kRelu, bool kAdds = false>
 std::unique_ptr<Kernel> normalization(const KernelShape& shape) {
-  if (!types_match(shape, "tfftt->t")) return nullptr;
+  if (!types_match(shape, kAdds ? "tffttt->t" : "tfftt->t")) return nullptr;
   const Groups s(shape.operands[0], shape.operands[1]);
   return for_type(shape.operands[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return host_kernel([=, deviations = Scales(s, shape.attributes)](const KernelCall& call) mutable {
       const Channels<T> channels{s.channels, call.operand<float>(1), deviations.of(call.operand<float>(2)),
                                  call.operand<T>(3), call.operand<T>(4)};
-      const T* x = call.operand<T>(0);
+      const T *x = call.operand<T>(0), *residual = kAdds ? call.operand<T>(5) : nullptr;
       T* y = call.result<T>(0);
       for_rows(s, [=](std::int64_t group, std::int64_t row) {
-        normalize<kRelu>(x + row * s.channels, channels.of_group(group), y + row * s.channels);
+        const std::int64_t at = row * s.channels;
+        normalize<kRelu, kAdds>(x + at, channels.of_group(group), kAdds ? residual + at : nullptr, y + at);
       });
     });
   });
@@ -289,6 +292,9 @@ std::unique_ptr<Kernel> gradient(const KernelShape& shape) {
 
 std::unique_ptr<Kernel> batch_norm_cpu(const KernelShape& shape) { return normalization<false>(shape); }
 std::unique_ptr<Kernel> batch_norm_relu_cpu(const KernelShape& shape) { return normalization<true>(shape); }
+std::unique_ptr<Kernel> batch_norm_add_relu_cpu(const KernelShape& shape) {
+  return normalization<true, true>(shape);
+}
 std::unique_ptr<Kernel> batch_norm_sums_cpu(const KernelShape& shape) { return gradient_sums<false>(shape); }
 std::unique_ptr<Kernel> batch_norm_grad_cpu(const KernelShape& shape) { return gradient<false>(shape); }
 
