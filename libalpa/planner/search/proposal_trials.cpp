@@ -27,6 +27,9 @@ constexpr int kSharings = 3;  ///< of the memory of meshes among their stages
 
 constexpr double kGap = 5e-4;  ///< the estimate and the simulator differ by more
 
+/// As much more work is worth it where memory is so short that what is found first is far from its bound.
+constexpr std::int64_t kHarder = 8;
+
 std::string too_slow_text(double least_s) { return fmt::format("{} a step at least", seconds_text(least_s)); }
 
 DeviceMesh mesh_of(const StageRequest& request) { return {request.first_device, request.mesh}; }
@@ -156,12 +159,20 @@ void ProposalTrials::solve(const PricedGraph& priced, Attempt& attempt, std::siz
   options.cache = options_.cache;
   const MeshCosts& mesh_costs = priced.book.known(mesh_of(request));
   solution = solve_stage(priced.planning, request, mesh_costs, options, start);
+  if (start && solution.feasible && solution.step_s >= options.cutoff &&
+      solution.lower_bound_s < options.cutoff) {
+    options.effort *= kHarder;
+    StageSolution other = solve_stage(priced.planning, request, mesh_costs, options, start);
+    if (other.feasible && other.step_s < solution.step_s) solution = std::move(other);
+  }
   attempt.out_of_time[stage] |= solution.hit_time_limit;
-  const int layers = request.end_layer - request.first_layer;
+  const int layers = request.end_layer - request.first_layer, first = request.recomputed_layers;
   while (!solution.feasible && solution.least_memory > 0 && request.recomputed_layers < layers &&
          options_.rematerialize == Rematerialize::automatic) {
-    const bool is_near = start && request.recomputed_layers > 0;  // the search found about as much to suffice
-    request.recomputed_layers = is_near ? std::min(layers, request.recomputed_layers * 5 / 4 + 1) : layers;
+    // The search found about as much to suffice as a start has; few may where it has none.
+    const int more =
+        first > 0 ? request.recomputed_layers * 5 / 4 + 1 : std::max(1, 2 * request.recomputed_layers);
+    request.recomputed_layers = start ? std::min(layers, more) : layers;
     solution = solve_stage(priced.planning, request, mesh_costs, options);
     attempt.out_of_time[stage] |= solution.hit_time_limit;
   }
