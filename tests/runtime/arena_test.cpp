@@ -48,7 +48,8 @@ std::int64_t least_arena(const MeshProgram& mesh) {
 double most_over_least(const std::filesystem::path& file, const std::string& method) {
   const ModelDefinition model = read_model(file, {source_folder() / "share/blocks"});
   const PlanningModel planning{file.stem(), "", model.training.batch,
-                               [&](std::int64_t samples) { return training_step_graph(model, samples); }};
+                               [&](std::int64_t samples) { return training_step_graph(model, samples); },
+                               model.training.group_samples};
   Cluster cluster = small_cluster(4);
   cluster.memory_bytes = std::int64_t{1} << 44;  // which all have
   cluster.f16_flops_per_s = cluster.bf16_flops_per_s;
@@ -65,14 +66,18 @@ double most_over_least(const std::filesystem::path& file, const std::string& met
 }
 
 TEST(Arena, IsWithinATwentiethOfTheLeastForEveryModel) {
-  int models = 0;
+  int arenas = 0;
   for (const auto& entry : std::filesystem::directory_iterator(source_folder() / "configs/models")) {
     if (entry.path().extension() != ".toml") continue;
-    for (const char* method : {"zero-3", "tensor"})
-      EXPECT_LE(most_over_least(entry.path(), method), 1.05) << entry.path() << ", " << method;
-    ++models;
+    for (const char* method : {"zero-3", "tensor"}) try {
+        EXPECT_LE(most_over_least(entry.path(), method), 1.05) << entry.path() << ", " << method;
+        ++arenas;
+      } catch (const Error& error) {  // some batches cannot be shared out among four
+        EXPECT_EQ(error.kind(), ErrorKind::infeasible)
+            << entry.path() << ", " << method << ": " << error.what();
+      }
   }
-  EXPECT_GT(models, 60);
+  EXPECT_GT(arenas, 100);
 }
 
 }  // namespace
