@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "libalpa/plan/check_plan.h"
@@ -147,17 +148,23 @@ inline Graph with_frozen_weight(std::int64_t samples) {
   return training_graph(g.finish(), op_catalog(), {});
 }
 
-/// The model with a skip connection on a device for each layer: a value passes two stages by.
-inline Lowered four_stages(const std::string& schedule) {
+/// A model of four layers, each on a device of its own, with micro-batches of a sample.
+inline Lowered four_stages_of(const std::function<Graph(std::int64_t samples)>& graph,
+                              const std::string& schedule) {
   PlannerOptions options;
   std::string pin = "micro_batches = 8\nschedule = \"" + schedule + "\"\n";
   for (int stage = 0; stage < 4; ++stage) pin += "[[stage]]\nlayers = 1\nmesh = [1]\naxes = []\n";
   options.pin = parse_pin(pin, "pin");
   Lowered lowered;
-  lowered.plan = plan_quietly({"skip", "", 8, with_skip_connection}, small_cluster(4), options);
-  lowered.graph = with_skip_connection(1);
+  lowered.plan = plan_quietly({"four layers", "", 8, graph}, small_cluster(4), options);
+  lowered.graph = graph(1);
   lowered.program = lower(lowered.graph, lowered.plan);
   return lowered;
+}
+
+/// The model with a skip connection: a value passes two stages by.
+inline Lowered four_stages(const std::string& schedule) {
+  return four_stages_of(with_skip_connection, schedule);
 }
 
 /// The same with stages that share meshes: each layer has two devices, and is split in another way.

@@ -10,20 +10,12 @@ namespace {
 
 using namespace testing_models;
 
-/// Four stages of one device, trained so.
 Lowered four_stages_with(const TrainingOptions& training) {
-  const auto graph = [training](std::int64_t samples) {
-    return training_graph(tiny_gpt_forward(samples), op_catalog(), training);
-  };
-  PlannerOptions options;
-  std::string pin = "micro_batches = 8\nschedule = \"1f1b\"\n";
-  for (int stage = 0; stage < 4; ++stage) pin += "[[stage]]\nlayers = 1\nmesh = [1]\naxes = []\n";
-  options.pin = parse_pin(pin, "pin");
-  Lowered lowered;
-  lowered.plan = plan_quietly({"tiny", "", 8, graph}, small_cluster(4), options);
-  lowered.graph = graph(1);
-  lowered.program = lower(lowered.graph, lowered.plan);
-  return lowered;
+  return four_stages_of(
+      [training](std::int64_t samples) {
+        return training_graph(tiny_gpt_forward(samples), op_catalog(), training);
+      },
+      "1f1b");
 }
 
 /// What each instruction of a mesh's update is: "norm" (a sum over all), "update" or other things.
