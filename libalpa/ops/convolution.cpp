@@ -94,6 +94,13 @@ std::int64_t scratch_bytes(const OpCall& call) {
   return convolution_scratch(kind, call).end;
 }
 
+constexpr std::int64_t kMostUnfoldedBytes = std::int64_t{4} << 20;
+
+/// A row of the matrix of windows.
+std::int64_t unfolded_bytes_of_place(const Shape& weight) {
+  return weight[0] * weight[1] * weight[2] * static_cast<std::int64_t>(sizeof(float));
+}
+
 /// Whether the windows are better copied to a matrix. With many filters that is little beside the products,
 /// which run at full speed, while oneDNN (2.6, AVX-512) reaches half to three quarters of that with filters
 /// of one element, for short rows, and in gradients of filters with a stride.
@@ -101,6 +108,8 @@ bool is_faster_unfolded(ConvolutionKind kind, const Shape& weight, const Shape& 
                         const Attributes& attributes) {
   constexpr std::int64_t many_filters = 128, short_row = 8;
   if (groups_of(attributes) > 1 || weight[3] < many_filters) return false;
+  // A row of long ones would not stay in a cache.
+  if (y[2] > kMostUnfoldedBytes / unfolded_bytes_of_place(weight)) return false;
   const auto windows = windows_of(attributes, weight[0], weight[1]);
   const bool has_stride = windows[0].stride > 1 || windows[1].stride > 1;
   return weight[0] * weight[1] == 1 || y[2] < short_row ||
@@ -109,11 +118,9 @@ bool is_faster_unfolded(ConvolutionKind kind, const Shape& weight, const Shape& 
 
 /// As many rows at a time as keep it to some MB, in equal parts.
 ConvolutionScratch unfolded_scratch(const Shape& weight, const Shape& y) {
-  constexpr std::int64_t most_bytes = std::int64_t{4} << 20;
-  const std::int64_t rows = y[0] * y[1], row_bytes = y[2] * weight[0] * weight[1] * weight[2] *
-                                                     static_cast<std::int64_t>(sizeof(float));
-  const std::int64_t parts =
-      std::clamp<std::int64_t>((rows * row_bytes + most_bytes - 1) / most_bytes, 1, rows);
+  const std::int64_t rows = y[0] * y[1], row_bytes = y[2] * unfolded_bytes_of_place(weight);
+  const std::int64_t at_once = std::clamp<std::int64_t>(kMostUnfoldedBytes / row_bytes, 1, rows);
+  const std::int64_t parts = (rows + at_once - 1) / at_once;
   ConvolutionScratch s;
   s.unfolded_rows = (rows + parts - 1) / parts;
   s.end = s.unfolded_rows * row_bytes;

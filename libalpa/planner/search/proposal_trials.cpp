@@ -159,10 +159,12 @@ void ProposalTrials::solve(const PricedGraph& priced, Attempt& attempt, std::siz
   options.cache = options_.cache;
   const MeshCosts& mesh_costs = priced.book.known(mesh_of(request));
   solution = solve_stage(priced.planning, request, mesh_costs, options, start);
-  if (start && solution.feasible && solution.step_s >= options.cutoff &&
+  if (start && solution.feasible && !solution.hit_time_limit && solution.step_s >= options.cutoff &&
       solution.lower_bound_s < options.cutoff) {
     options.effort *= kHarder;
+    options.time_limit_s = std::clamp(clock_.left_s(), 0.0, options.time_limit_s);
     StageSolution other = solve_stage(priced.planning, request, mesh_costs, options, start);
+    attempt.out_of_time[stage] |= other.hit_time_limit;
     if (other.feasible && other.step_s < solution.step_s) solution = std::move(other);
   }
   attempt.out_of_time[stage] |= solution.hit_time_limit;

@@ -43,6 +43,8 @@ Proposal Proposals::of(const Partition& partition) const {
   std::vector<StageSeconds> seconds;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const StageRequest& request = proposal.requests[s];
+    // It was solved between other neighbours, and is no more than a start.
+    if (request.sides != stages[s].sides) proposal.solutions[s].is_solved = false;
     const StageSeconds taken = modes_.arrivals(stages[s].span, stages[s].sides),
                        takes = modes_.arrivals(stages[s].span, request.sides);
     seconds.push_back(partition.stages[s].seconds);

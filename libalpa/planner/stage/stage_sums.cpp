@@ -8,8 +8,10 @@ void add_sums_of_step(const StageScope& scope, const MeshCosts& mesh_costs, Stag
   if (stage.variables.empty()) return;  // layers may have no nodes
   const Graph& graph = scope.graph();
   StageVariable& any = stage.variables.front();
+  const GraphUses& uses = scope.planning().uses;
+  const bool has_stand_in = uses.norm >= 0 && !uses.updates_wait;  // for the norm, in updates
   for (std::int64_t& bytes : any.resident)
-    bytes += buffer_bytes(TensorType{DType::f32, {2 + std::ssize(graph.metrics)}});
+    bytes += buffer_bytes(TensorType{DType::f32, {2 + std::ssize(graph.metrics) + (has_stand_in ? 1 : 0)}});
   const double zero_s = mesh_costs.costs().copy_seconds(static_cast<double>(byte_count({DType::f32, {}})));
   const auto start_as_zero = [&] {  // whatever is chosen
     for (std::size_t c = 0; c < any.choices.size(); ++c) any.pay_once(c, zero_s);
@@ -26,10 +28,10 @@ void add_sums_of_step(const StageScope& scope, const MeshCosts& mesh_costs, Stag
   };
   add_sum({graph.loss});
   for (const Metric& metric : graph.metrics) add_sum(metric.values);
-  const auto& measured = scope.planning().uses.measured;
   const bool has_gradients =
-      std::ranges::any_of(scope.nodes(), [&](NodeIndex n) { return !measured[n].empty(); });
+      std::ranges::any_of(scope.nodes(), [&](NodeIndex n) { return !uses.measured[n].empty(); });
   if (!has_gradients) start_as_zero();
+  if (has_stand_in) start_as_zero();
 }
 
 }  // namespace alpa

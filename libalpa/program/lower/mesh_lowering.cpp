@@ -126,7 +126,8 @@ void MeshLowering::lower_backward(StageIndex stage, SegmentKind kind) {
 void MeshLowering::lower_update() {
   values_.begin_segment(StageIndex(), SegmentKind::update);
   const bool trains = purpose_ == Purpose::train;
-  const std::int64_t scalars = 1 + std::ssize(graph_.metrics) + (trains ? 1 : 0);
+  const bool has_stand_in = trains && !uses_.updates_wait;
+  const std::int64_t scalars = 1 + std::ssize(graph_.metrics) + (trains ? 1 : 0) + (has_stand_in ? 1 : 0);
   const BufferIndex sums =
       values_.new_buffer("sums", {}, replicated_spec(1), {DType::f32, {scalars}}, Residence::step);
   std::int64_t offset = 0;
@@ -139,7 +140,11 @@ void MeshLowering::lower_update() {
   for (const Metric& metric : graph_.metrics) values_.program().metrics.push_back(scalar(metric.name));
   if (trains) {
     values_.program().gradient_square_sum = scalar("squared gradient norm");
-    values_.provide(graph_.gradient_square_sum, replicated_spec(0), norm_for_updates());
+    // Updates that do not wait for the norm go by one that changes nothing.
+    const BufferIndex norm =
+        has_stand_in ? scalar("no gradient norm") : values_.program().gradient_square_sum;
+    if (has_stand_in) values_.emit(Zero{norm});
+    values_.provide(graph_.gradient_square_sum, replicated_spec(0), norm);
     for (const StageTransfer& transfer : transfers_)
       if (const NodeIndex maker = value_of(graph_, transfer.value).producer; maker >= 0)  // a state has none
         if (node_of(graph_, maker).op->sums_micro_batches) send_to_other_meshes(transfer.value);
@@ -317,15 +322,6 @@ void MeshLowering::emit_gradient_norm(const Node& node) {
   }
   if (first) values_.emit(Zero{values_.program().gradient_square_sum});
   if (uses_.updates_wait) emit_global_sum();
-}
-
-/// What does not wait for it goes by one that changes nothing.
-BufferIndex MeshLowering::norm_for_updates() {
-  if (uses_.updates_wait) return values_.program().gradient_square_sum;
-  const BufferIndex none =
-      values_.new_buffer("no gradient norm", {}, replicated_spec(1), {DType::f32, {}}, Residence::step);
-  values_.emit(Zero{none});
-  return none;
 }
 
 void MeshLowering::emit_global_sum() {

@@ -43,7 +43,6 @@ class MeshLowering {
   BufferIndex workspace(const OpDef&, const OpCall&);
   void emit_rounds(Compute, const NodeLayout&);
   void emit_gradient_norm(const Node&);
-  BufferIndex norm_for_updates();
   void add_up(NodeIndex node, BufferIndex tile, const ShardingSpec&, BufferIndex into, bool first);
   void emit_sum(const std::vector<ValueIndex>& values, BufferIndex into);
   void emit_global_sum();

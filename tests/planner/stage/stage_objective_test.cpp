@@ -319,6 +319,7 @@ INSTANTIATE_TEST_SUITE_P(
         ObjectiveCase{"gpt", {}, 1, 2, 0}, ObjectiveCase{"gpt", {2}, 1, 2, 0},
         ObjectiveCase{"gpt", {2}, 1, 2, 2}, ObjectiveCase{"gpt", {4}, 1, 1, 0},
         ObjectiveCase{"gpt", {2}, 2, 4, 0}, ObjectiveCase{"gpt", {2}, 2, 4, 2},
+        ObjectiveCase{"unclipped", {2}, 1, 2, 0}, ObjectiveCase{"unclipped", {2}, 2, 4, 2},
         ObjectiveCase{"llama", {2}, 1, 2, 0}, ObjectiveCase{"llama", {2}, 2, 2, 2},
         ObjectiveCase{"bert", {2}, 1, 2, 0}, ObjectiveCase{"bert", {4}, 1, 2, 2},
         ObjectiveCase{"moe", {2}, 1, 2, 0}, ObjectiveCase{"moe", {2}, 2, 2, 2},
