@@ -16,14 +16,14 @@ constexpr double kLookedAtOnce = 0.04;
 
 PipelineBounds::PipelineBounds(const SearchSpace& space, const StageSpans& spans, StageModes& modes,
                                const WorkLowerBound& work, SolvedStages& solved, const StageSolver& solver,
-                               FloorChoices none, FloorChoices none_likely, std::vector<PipelineForm> forms,
-                               double least_s, PlanningClock& clock, FillOptions filling)
+                               FloorChoices none, std::vector<PipelineForm> forms, double least_s,
+                               PlanningClock& clock, FillOptions filling)
     : space_(space),
       modes_(modes),
       solved_(solved),
       solver_(solver),
       none_(std::move(none)),
-      none_likely_(std::move(none_likely)),
+      none_likely_(none_.layers(), none_.places().likely(), none_.sizes()),
       forms_(std::move(forms)),
       known_s_(forms_.size(), least_s),
       clock_(clock),

@@ -14,11 +14,10 @@ namespace alpa {
 /// solved, and what would raise that. Keeps references.
 class PipelineBounds {
  public:
-  /// Choices of stages as of FloorChoices, without any: where neighbours are known to lie, and where they are
-  /// likely to. `least_s`: no pipeline takes less.
+  /// `none`: choices of stages as of FloorChoices, without any. `least_s`: no pipeline takes less.
   PipelineBounds(const SearchSpace&, const StageSpans&, StageModes&, const WorkLowerBound&, SolvedStages&,
-                 const StageSolver&, FloorChoices none, FloorChoices none_likely, std::vector<PipelineForm>,
-                 double least_s, PlanningClock&, FillOptions);
+                 const StageSolver&, FloorChoices none, std::vector<PipelineForm>, double least_s,
+                 PlanningClock&, FillOptions);
 
   /// Under any schedule, what holds the bound down: of pipelines that take less than `pipeline_s`. No stages:
   /// none does or, with 0 s, there was no time to look.
@@ -50,7 +49,8 @@ class PipelineBounds {
   StageModes& modes_;
   SolvedStages& solved_;
   const StageSolver& solver_;
-  const FloorChoices none_, none_likely_;
+  const FloorChoices none_,
+      none_likely_;  ///< where neighbours are known to lie, and where they are likely to
   const std::vector<PipelineForm> forms_;
   std::vector<double> known_s_;  ///< of forms_: bounds when they were last found
   PlanningClock& clock_;

@@ -27,9 +27,6 @@ constexpr int kSharings = 3;  ///< of the memory of meshes among their stages
 
 constexpr double kGap = 5e-4;  ///< the estimate and the simulator differ by more
 
-/// As much more work is worth it where memory is so short that what is found first is far from its bound.
-constexpr std::int64_t kHarder = 8;
-
 std::string too_slow_text(double least_s) { return fmt::format("{} a step at least", seconds_text(least_s)); }
 
 DeviceMesh mesh_of(const StageRequest& request) { return {request.first_device, request.mesh}; }
@@ -161,7 +158,7 @@ void ProposalTrials::solve(const PricedGraph& priced, Attempt& attempt, std::siz
   solution = solve_stage(priced.planning, request, mesh_costs, options, start);
   if (start && solution.feasible && !solution.hit_time_limit && solution.step_s >= options.cutoff &&
       solution.lower_bound_s < options.cutoff) {
-    options.effort *= kHarder;
+    options.effort *= kHarder;  // memory is so short that what was found first is far from its bound
     options.time_limit_s = std::clamp(clock_.left_s(), 0.0, options.time_limit_s);
     StageSolution other = solve_stage(priced.planning, request, mesh_costs, options, start);
     attempt.out_of_time[stage] |= other.hit_time_limit;

@@ -129,8 +129,7 @@ class StageSearch::State {
   /// By what is known by now.
   std::unique_ptr<PipelineBounds> bounds() {
     return std::make_unique<PipelineBounds>(space_, spans_, modes_, work_, solved_, solver_,
-                                            FloorChoices{spans_.units(), places_, sizes_},
-                                            FloorChoices{spans_.units(), likely_places_, sizes_}, forms_,
+                                            FloorChoices{spans_.units(), places_, sizes_}, forms_,
                                             outcome_.lower_bound_s, clock_, filling_);
   }
   StageChoices no_choices() const { return {spans_.units(), likely_places_, sizes_, form().in_flight}; }

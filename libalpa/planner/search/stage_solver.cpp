@@ -9,9 +9,6 @@ namespace {
 /// Ways to run a stage that are estimated to take that many times the best are not solved for it.
 constexpr double kWorthSolving = 1.02;
 
-/// As much more work as is worth it for a bound.
-constexpr std::int64_t kHarder = 8;
-
 }  // namespace
 
 StageSolver::StageSolver(const PlanningGraph& planning, const SearchSpace& space, const CostTable& book,

@@ -12,6 +12,9 @@ namespace alpa {
 /// micro-batches take at least.
 inline constexpr double kUpdateCountsLittle = 0.01;
 
+/// As much more work as is worth it where a stage's bound, or what fits, is hard to find.
+inline constexpr std::int64_t kHarder = 8;
+
 /// A stage of a partition.
 struct PlacedSpan {
   StageSpan span;
