@@ -195,9 +195,9 @@ std::int64_t place_in_segment(MeshProgram& program, int s, const Dependences& wa
   Segment& segment = program.segments[s];
   const UsesOfBuffers uses = uses_in(program, segment);
   const RunOrder order(program, waits, s);
-  Packing packing = pack_freely(program, uses, order, base);
-  bool in_order = false;
-  if (packing.end > limit)
+  bool in_order = base >= limit;  // nothing fits that lanes need apart
+  Packing packing = in_order ? pack_in_order(program, uses, base) : pack_freely(program, uses, order, base);
+  if (!in_order && packing.end > limit)
     if (Packing ordered = pack_in_order(program, uses, base); ordered.end < packing.end) {
       packing = std::move(ordered);
       in_order = true;
