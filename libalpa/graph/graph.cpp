@@ -79,6 +79,13 @@ std::string graph_text(const Graph& graph) {
 
 std::string graph_fingerprint(const Graph& graph) { return fingerprint(graph_text(graph)); }
 
+double gradient_clip(const Graph& graph) {
+  double clip = 0;
+  for (const Node& node : graph.nodes)
+    if (node.phase == Phase::update) clip = std::max(clip, node.attributes.number("clip", 0));
+  return clip;
+}
+
 std::int64_t parameter_count(const Graph& graph) {
   std::int64_t count = 0;
   for (const State& state : graph.states)

@@ -114,6 +114,9 @@ std::string graph_fingerprint(const Graph&);
 
 std::int64_t parameter_count(const Graph&);  ///< without padding
 
+/// The norm to which updates clip gradients; 0: they do not.
+double gradient_clip(const Graph&);
+
 /// FLOPs of the model in all nodes of these phases for one micro-batch: what is computed again is not
 /// counted, so the gradient of an attention has those of two forwards.
 double graph_flops(const Graph&, Phase);

@@ -10,6 +10,7 @@
 #include "libalpa/graph/graph.h"
 #include "libalpa/schedule/overlap.h"
 #include "libalpa/schedule/stage_run.h"
+#include "libalpa/schedule/update_order.h"
 #include "libalpa/semantics/recompute_form.h"
 #include "libalpa/sharding/strategy.h"
 #include "libalpa/sharding/transfer/transfer.h"
@@ -162,6 +163,7 @@ struct Plan {
   int micro_batches = 1;
   std::string schedule = "1f1b";  ///< name of a PipelineSchedule
   Overlap overlap = Overlap::none;
+  UpdateOrder updates = UpdateOrder::after_norm;
   Cluster cluster;
   std::string program_fingerprint;  ///< of the program that it is lowered to for training, when it was made
   std::string profile_fingerprint;  ///< what it was priced with; "" for a cluster file alone

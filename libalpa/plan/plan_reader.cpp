@@ -38,6 +38,8 @@ class PlanReader {
     plan.model_toml = file_.text("/model/toml");
     plan.schedule = find_schedule(file_.text_attribute("/stages", "schedule")).name;
     plan.overlap = find_overlap(file_.text_attribute("/stages", "overlap"));
+    if (file_.has_attribute("/stages", "updates"))  // plans of earlier releases say nothing of it
+      plan.updates = find_update_order(file_.text_attribute("/stages", "updates"));
     plan.method = file_.text_attribute("/stages", "method");
     plan.program_fingerprint = file_.text_attribute("/stages", "program_fingerprint");
     plan.profile_fingerprint = file_.text_attribute("/cluster", "profile_fingerprint");

@@ -158,6 +158,7 @@ void write_plan(const std::filesystem::path& path, const Plan& plan, const Graph
     write_stages(file, plan);
     file.attribute("/stages", "schedule", plan.schedule);
     file.attribute("/stages", "overlap", overlap_name(plan.overlap));
+    file.attribute("/stages", "updates", update_order_name(plan.updates));
     file.attribute("/stages", "method", plan.method);
     file.attribute("/stages", "program_fingerprint", plan.program_fingerprint);
     write_nodes(file, plan, graph);

@@ -15,6 +15,14 @@ std::vector<Word<std::string>> method_words() {
   return words;
 }
 
+/// The word of the fastest of each, and those of a list.
+template <class Value>
+std::vector<Word<std::string>> choices(const Word<std::string>& fastest, std::span<const Word<Value>> list) {
+  std::vector<Word<std::string>> words{fastest};
+  for (const Word<Value>& word : list) words.push_back({word.name, std::string(word.name), word.sentence});
+  return words;
+}
+
 /// None for the word of the fastest of each.
 std::optional<TransferStrategy> transfer_strategy(const std::string& word) {
   if (word == kFastestTransfers) return std::nullopt;
@@ -32,17 +40,19 @@ std::vector<Word<std::string>> schedule_choices() {
 }
 
 std::vector<Word<std::string>> overlap_choices() {
-  std::vector<Word<std::string>> words{
-      {kFastestOverlap, kFastestOverlap, "what is fastest for the stages that are found without"}};
-  for (const OverlapWord& word : overlap_words()) words.push_back({word.name, word.name, word.described});
-  return words;
+  return choices({kFastestOverlap, kFastestOverlap, "what is fastest for the stages that are found without"},
+                 overlap_words());
 }
 
 std::vector<Word<std::string>> transfer_choices() {
-  std::vector<Word<std::string>> words{{kFastestTransfers, kFastestTransfers, "each as is fastest"}};
-  for (const TransferStrategyWord& word : transfer_strategy_words())
-    words.push_back({word.name, word.name, word.described});
-  return words;
+  return choices({kFastestTransfers, kFastestTransfers, "each as is fastest"}, transfer_strategy_words());
+}
+
+std::vector<Word<std::string>> update_choices() {
+  return choices(
+      {kFastestUpdates, kFastestUpdates,
+       "what is fastest for the stages that are found with after-norm, in steps whose norm does not bind"},
+      update_order_words());
 }
 
 StageEffort stage_effort(PlannerEffort effort) {
@@ -79,6 +89,11 @@ int mesh_axes(const PlannerOptions& options) {
 std::optional<Overlap> overlap(const PlannerOptions& options) {
   if (options.overlap == kFastestOverlap) return std::nullopt;
   return find_overlap(options.overlap);
+}
+
+std::optional<UpdateOrder> update_order(const PlannerOptions& options) {
+  if (options.updates == kFastestUpdates) return std::nullopt;
+  return find_update_order(options.updates);
 }
 
 std::optional<TransferStrategy> transfer_strategy(const PlannerOptions& options) {
@@ -130,6 +145,8 @@ void describe_search(PlannerOptions& o, OptionsVisitor& visit) {
   visit.field("schedule", o.schedule, "order of micro-batches on pipeline stages", schedule_choices());
   visit.field("overlap", o.overlap, "communication that goes on while a stage computes", overlap_choices());
   visit.field("transfers", o.transfers, "how tensors get from stage to stage", transfer_choices());
+  visit.field("updates", o.updates, "when stages update parameters that are clipped, or in f16",
+              update_choices());
   visit.field("rematerialize", o.rematerialize, "recompute activations in the backward",
               {{"auto", Rematerialize::automatic, "where the planner chooses to"},
                {"never", Rematerialize::never, "all of them are kept"},

@@ -27,7 +27,8 @@ struct PinnedPlan {
   int stages_per_mesh = 1;  ///< that the schedule has
   std::vector<StageRequest>
       stages;  ///< layers, mesh, roles, state_sharding, rematerialisation; in_flight is filled in
-  std::string overlap = "", transfers = "";       ///< as of PlannerOptions; "": what these say
+  /// As of PlannerOptions; "": what these say.
+  std::string overlap = "", transfers = "", updates = "";
   std::vector<std::string> stage_transfers = {};  ///< [stage] of what it sends, likewise; empty: all as above
 };
 
@@ -42,8 +43,8 @@ inline bool may_keep_less(Rematerialize asked) {
 /// Of how tensors get from stage to stage: each as is fastest.
 inline constexpr const char* kFastestTransfers = "auto";
 
-/// Of what to overlap: what is fastest for a plan's own stages.
-inline constexpr const char* kFastestOverlap = "auto";
+/// Of what to overlap, and of updates: what is fastest for a plan's own stages.
+inline constexpr const char *kFastestOverlap = "auto", *kFastestUpdates = "auto";
 
 /// How much work the search does. The same effort finds the same plan.
 enum class PlannerEffort { quick, normal, thorough };
@@ -76,9 +77,10 @@ struct PlannerOptions {
   int micro_batches = 0;        ///< 0: the planner chooses
   std::string method = "auto";  ///< of planner_methods()
   int layers = 0;  ///< clusters of the model's layers that stages may be cut between; 0: the planner chooses
-  std::string schedule = kAnySchedule;                ///< or one of the table of schedules
-  std::string overlap = overlap_name(Overlap::none);  ///< or kFastestOverlap
-  std::string transfers = kFastestTransfers;          ///< or one strategy for all
+  std::string schedule = kAnySchedule;                               ///< or one of the table of schedules
+  std::string overlap = overlap_name(Overlap::none);                 ///< or kFastestOverlap
+  std::string transfers = kFastestTransfers;                         ///< or one strategy for all
+  std::string updates = update_order_name(UpdateOrder::after_norm);  ///< or kFastestUpdates
   Rematerialize rematerialize = Rematerialize::automatic;
   PlannerEffort effort = PlannerEffort::normal;
   double time_limit_s = 240;  ///< safety cap on the whole search, wall seconds
@@ -101,16 +103,20 @@ int mesh_axes(const PlannerOptions&);
 /// That of every plan; none: of each the fastest that fits.
 std::optional<Overlap> overlap(const PlannerOptions&);
 
+/// That of every plan; none: of each the fastest that fits.
+std::optional<UpdateOrder> update_order(const PlannerOptions&);
+
 /// That of all transfers; none: of each the fastest.
 std::optional<TransferStrategy> transfer_strategy(const PlannerOptions&);
 
 /// Of what each stage of a pinned plan sends.
 StageTransfers stage_transfers(const PinnedPlan&, const PlannerOptions&);
 
-/// The words of --schedule, --overlap and --transfers, and of the keys of pins that are called so.
+/// The words of --schedule, --overlap, --transfers and --updates, and of the keys of pins that are called so.
 std::vector<Word<std::string>> schedule_choices();
 std::vector<Word<std::string>> overlap_choices();
 std::vector<Word<std::string>> transfer_choices();
+std::vector<Word<std::string>> update_choices();
 
 /// The one list of the options that are numbers or words (libalpa/base/options.h).
 void describe(PlannerOptions&, OptionsVisitor&);

@@ -38,6 +38,8 @@ bool acts(When when, int micro_batch, int micro_batches) {
       return micro_batch <= 0;
     case When::last_micro_batch:
       return micro_batch < 0 || micro_batch + 1 == micro_batches;
+    case When::norm_binds:
+      return false;
   }
   return true;
 }
@@ -79,6 +81,7 @@ std::vector<BufferIndex> buffers_read(const Instruction& instruction) {
                         [](const Unpack& i) { return present({i.packed}); },
                         [](const GlobalSum& i) { return i.scalars; },
                         [](const Zero&) { return std::vector<BufferIndex>{}; },
+                        [](const Copy& i) { return present({i.from}); },
                     },
                     instruction.body);
 }
@@ -100,6 +103,7 @@ std::vector<BufferIndex> buffers_written(const Instruction& instruction) {
                         [](const Unpack& i) { return present({i.to}); },
                         [](const GlobalSum& i) { return i.scalars; },
                         [](const Zero& i) { return present({i.to}); },
+                        [](const Copy& i) { return present({i.to}); },
                     },
                     instruction.body);
 }
@@ -120,7 +124,8 @@ std::vector<int> turns_of_segments(const MeshProgram& mesh) {
 }
 
 bool is_computation(const Instruction& instruction) {
-  return std::holds_alternative<Compute>(instruction.body) || std::holds_alternative<Zero>(instruction.body);
+  return std::holds_alternative<Compute>(instruction.body) ||
+         std::holds_alternative<Zero>(instruction.body) || std::holds_alternative<Copy>(instruction.body);
 }
 
 }  // namespace alpa

@@ -103,6 +103,11 @@ struct Unpack {
   bool operator==(const Unpack&) const = default;
 };
 
+struct Copy {
+  BufferIndex from, to;
+  bool operator==(const Copy&) const = default;
+};
+
 /// Sums these scalars over all ranks of all meshes: they are the first views of `packed`, one after another.
 struct GlobalSum {
   std::vector<BufferIndex> scalars;
@@ -115,10 +120,19 @@ struct Zero {
   bool operator==(const Zero&) const = default;
 };
 
-using InstructionBody = std::variant<Load, Compute, Convert, Shift, Send, Receive, Unpack, GlobalSum, Zero>;
+using InstructionBody =
+    std::variant<Load, Compute, Convert, Shift, Send, Receive, Unpack, GlobalSum, Zero, Copy>;
 
 /// In which runs of its segment an instruction does something.
-enum class When { every_micro_batch, first_micro_batch, last_micro_batch };
+enum class When {
+  every_micro_batch,
+  first_micro_batch,
+  last_micro_batch,
+  /// In the update, once all ranks know that the gradient norm binds (UpdateOrder::before_norm). These
+  /// instructions come last in it, in a second pass over the step.
+  norm_binds,
+};
+/// In a step whose norm does not bind.
 bool acts(When, int micro_batch, int micro_batches);
 
 struct Instruction {
@@ -207,6 +221,7 @@ struct Program {
   int micro_batches = 1;
   std::int64_t micro_batch_samples = 0;
   int devices_per_node = 1;
+  bool corrects_updates = false;  ///< has instructions for When::norm_binds
   Overlap overlap = Overlap::none;
 };
 

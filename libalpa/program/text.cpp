@@ -87,6 +87,7 @@ std::string instruction_text(const Instruction& instruction, const Graph& graph)
             return fmt::format("global-sum{}{}", list(i.scalars), with("packed", i.packed));
           },
           [](const Zero& i) { return fmt::format("zero -> %{}", i.to); },
+          [](const Copy& i) { return fmt::format("copy %{} -> %{}", i.from, i.to); },
       },
       instruction.body);
 }
@@ -99,6 +100,8 @@ const char* when_text(When when) {
       return ", in the first micro-batch";
     case When::last_micro_batch:
       return ", in the last micro-batch";
+    case When::norm_binds:
+      return ", where the norm binds";
   }
   return "";
 }

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "libalpa/base/clock.h"
+#include "libalpa/kernels/cpu/gradient_factor.h"
 #include "libalpa/runtime/job_machines.h"
 #include "libalpa/runtime/prepared_program.h"
 
@@ -115,6 +116,15 @@ struct Executor::State {
     stream().synchronize();
   }
 
+  /// Without rows: what is predicted and calibrated is a step whose norm does not bind.
+  void correct(std::size_t which) {
+    StepContext again = context;
+    again.corrects = true;
+    prepared[which].run(again, nullptr);
+    for (Communicator* channel : channels) channel->wait_sends(stream());
+    stream().synchronize();
+  }
+
   double scalar(const MeshProgram& program, BufferIndex buffer) {
     stream().copy_to_host(staging->data(), address(program.buffers[buffer]), 4);
     stream().synchronize();
@@ -204,8 +214,14 @@ StepResult Executor::run(const StepInputs& inputs, std::size_t which) {
   const MeshProgram& program = s.mine(which);
   StepResult result;
   result.loss_sum = s.scalar(program, program.loss);
-  if (program.gradient_square_sum >= 0)
-    result.gradient_norm = std::sqrt(s.scalar(program, program.gradient_square_sum));
+  if (program.gradient_square_sum >= 0) {
+    const auto square_sum = static_cast<float>(s.scalar(program, program.gradient_square_sum));
+    result.gradient_norm = std::sqrt(static_cast<double>(square_sum));
+    result.is_corrected =
+        s.programs[which]->corrects_updates && !s.clock &&
+        norm_binds(gradient_clip(s.graph), square_sum, inputs.update_scalars.per_loss_scale);
+  }
+  if (result.is_corrected) s.correct(which);
   for (std::size_t m = 0; m < program.metrics.size(); ++m)
     s.metric_sums[m] = s.scalar(program, program.metrics[m]);
   result.metric_sums = s.metric_sums;

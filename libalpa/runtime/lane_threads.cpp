@@ -113,7 +113,7 @@ void LaneThreads::compute(StepContext context, std::vector<TimelineRow>* rows) {
       if (!computes(step.row.lane)) continue;
       for (const Dependence& wait : step.waits)
         marks_->wait(static_cast<std::size_t>(mark_of_[wait.segment][wait.instruction]), needed(wait, r));
-      if (acts(step.when, run.micro_batch, program_.micro_batches)) {
+      if (acts(step, program_, context)) {
         context.stream = lanes_[step.row.lane];
         context.now = step.name;
         const double start_s = rows ? monotonic_s() : 0;
@@ -142,7 +142,6 @@ Progress LaneThreads::move_on(LaneWalk& walk, std::vector<TimelineRow>* rows) {
   for (int i = 0; find(walk, i); ++walk.next, walk.has_begun = false, progress = Progress::some) {
     const SegmentRun& run = mesh_.schedule[walk.run];
     PreparedStep& step = steps_[run.segment][i];
-    const bool does_something = acts(step.when, run.micro_batch, program_.micro_batches);
     if (!walk.has_begun) {
       const int turn = turn_of_[run.segment][i];
       if (turn >= 0 && !marks_->is_reached(static_cast<std::size_t>(turn), earlier_[walk.run] + 1))
@@ -153,9 +152,10 @@ Progress LaneThreads::move_on(LaneWalk& walk, std::vector<TimelineRow>* rows) {
       walk.start_s = rows ? monotonic_s() : 0;
       enter_run(walk.context, program_, mesh_, run);
       walk.context.now = step.name;
-      if (does_something) step.instruction->begin(walk.context);
+      walk.acts = acts(step, program_, walk.context);
+      if (walk.acts) step.instruction->begin(walk.context);
     }
-    if (does_something) {
+    if (walk.acts) {
       const Progress now = step.instruction->advance(walk.context);
       if (now != Progress::done) return std::max(progress, now);
       if (rows) add_row(*rows, step, walk.context, walk.start_s);

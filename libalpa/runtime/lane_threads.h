@@ -34,6 +34,7 @@ class LaneThreads {
     std::vector<std::vector<int>> instructions;  ///< [segment]
     std::size_t run = 0, next = 0;
     bool has_begun = false;  ///< the next one
+    bool acts = false;       ///< likewise, once it has begun
     double start_s = 0;
     StepContext context;
   };

@@ -8,6 +8,11 @@
 
 namespace alpa {
 
+bool acts(const PreparedStep& step, const Program& program, const StepContext& context) {
+  return context.corrects ? step.when == When::norm_binds
+                          : acts(step.when, context.micro_batch, program.micro_batches);
+}
+
 void enter_run(StepContext& context, const Program& program, const MeshProgram& mesh, const SegmentRun& run) {
   context.micro_batch = run.micro_batch;
   context.point = {context.point.seed, context.inputs->step,
@@ -105,7 +110,7 @@ void PreparedProgram::run_one(StepContext& context, int run, int instruction,
     stream.wait(*mark.events[micro_batch % mark.events.size()]);
     if (watch_) watch_->wait(lane, mark.clocks[micro_batch]);
   }
-  if (acts(step.when, now.micro_batch, program_.micro_batches)) {
+  if (acts(step, program_, context)) {
     if (watch_) {
       watch_->begin(lane, &step.name);
       for (const Use& use : uses_[now.segment][instruction]) {

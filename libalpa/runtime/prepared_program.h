@@ -25,7 +25,8 @@ class PreparedProgram {
   PreparedProgram(const PreparedProgram&) = delete;
 
   /// Queues a whole step; later work of the first lane starts when all of it is done. Where `rows` is given,
-  /// waits after each instruction and adds a row.
+  /// waits after each instruction and adds a row. Where the context corrects, what is for When::norm_binds
+  /// alone, after the step that it is of.
   void run(StepContext, std::vector<TimelineRow>* rows);
 
   /// Queues every kernel once, on the first lane, and no message.

@@ -18,6 +18,9 @@ struct PreparedStep {
   TimelineRow row;   ///< all of it but the time and the micro-batch
 };
 
+/// Whether the instruction does something there.
+bool acts(const PreparedStep&, const Program&, const StepContext&);
+
 /// The context of what follows is that run.
 void enter_run(StepContext&, const Program&, const MeshProgram&, const SegmentRun&);
 

@@ -187,6 +187,17 @@ class ZeroStep : public PreparedInstruction {
   BufferAddress to_;
 };
 
+class CopyStep : public PreparedInstruction {
+ public:
+  CopyStep(const Copy& copy, const MeshProgram& program) : from_(program, copy.from), to_(program, copy.to) {}
+  void begin(const StepContext& rank) override {
+    rank.stream->copy_on_device(to_.at(rank), from_.at(rank), to_.bytes());
+  }
+
+ private:
+  BufferAddress from_, to_;
+};
+
 class EmulatedStep : public PreparedInstruction {
  public:
   explicit EmulatedStep(double seconds) : seconds_(seconds) {}
@@ -212,6 +223,9 @@ std::unique_ptr<PreparedInstruction> prepare(const GlobalSum& sum, const StepSit
 }
 std::unique_ptr<PreparedInstruction> prepare(const Zero& zero, const StepSite& site) {
   return std::make_unique<ZeroStep>(zero, site.mesh);
+}
+std::unique_ptr<PreparedInstruction> prepare(const Copy& copy, const StepSite& site) {
+  return std::make_unique<CopyStep>(copy, site.mesh);
 }
 std::unique_ptr<PreparedInstruction> prepare_emulated(double seconds) {
   return std::make_unique<EmulatedStep>(seconds);

@@ -26,6 +26,7 @@ struct StepContext {
   const StepSamples* samples = nullptr;  ///< that the inputs have
   RunPoint point;
   int micro_batch = -1;
+  bool corrects = false;           ///< in the second pass, of When::norm_binds alone
   std::string_view now;            ///< the instruction, for messages
   double begin_s = 0;              ///< monotonic time at which the step began
   EmulatedClock* clock = nullptr;  ///< of emulated devices
@@ -71,6 +72,7 @@ std::unique_ptr<PreparedInstruction> prepare(const Receive&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Unpack&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const GlobalSum&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Zero&, const StepSite&);
+std::unique_ptr<PreparedInstruction> prepare(const Copy&, const StepSite&);
 
 /// A computation of an emulated device, which takes so long.
 std::unique_ptr<PreparedInstruction> prepare_emulated(double seconds);

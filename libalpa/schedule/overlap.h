@@ -2,6 +2,8 @@
 #include <span>
 #include <string>
 
+#include "libalpa/base/constraint.h"
+
 namespace alpa {
 
 /// What of its communication a mesh does while it computes. What is not overlapped is done in turn with the
@@ -12,13 +14,9 @@ enum class Overlap {
   all,        ///< these, collectives, and what is loaded
 };
 
-struct OverlapWord {
-  Overlap overlap;
-  const char* name;       ///< in options, pins and plans
-  const char* described;  ///< in a line
-};
-std::span<const OverlapWord> overlap_words();
-const char* overlap_name(Overlap);
+/// As options, pins and plans call them.
+std::span<const Word<Overlap>> overlap_words();
+std::string overlap_name(Overlap);
 Overlap find_overlap(const std::string& name);  ///< Throws Error(input) that lists them.
 
 }  // namespace alpa

@@ -49,7 +49,7 @@ GraphUses::GraphUses(const Graph& of)
   if (norm < 0) return;
   updates_wait =
       std::ranges::any_of(of.values, [](const Value& value) { return value.type.dtype == DType::f16; }) ||
-      std::ranges::any_of(of.nodes, [](const Node& node) { return node.attributes.number("clip", 0) > 0; });
+      gradient_clip(of) > 0;
   for (const ValueIndex gradient : node_of(of, norm).operands) {
     if (users_of(gradient).empty()) continue;
     const NodeIndex last = users_of(gradient).back();

@@ -93,6 +93,7 @@ StepMetrics StepRunner::train(std::int64_t steps_done, std::int64_t first_sample
   if (options_.precision == Precision::f16) m.loss_scale = scale_.factor;
   scale_ = next_loss_scale(scale_, is_finite, options_);
   m.skipped_steps = scale_.skipped_steps;
+  m.corrected_steps = corrected_steps_ += result.is_corrected ? 1 : 0;
   return m;
 }
 

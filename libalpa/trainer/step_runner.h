@@ -47,6 +47,7 @@ class StepRunner {
   const TrainingOptions& options_;
   LossScale scale_;
   std::vector<NamedNumber> of_model_;  ///< of the last step
+  std::int64_t corrected_steps_ = 0;   ///< so far, of this run
   std::int64_t tokens_ = 0;            ///< of a sample; 0 where samples are no tokens
   ReadAhead samples_;
 };

@@ -15,6 +15,7 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using testing::SizeIs;
 
 class Resume : public Workplace {
@@ -54,6 +55,30 @@ TEST_F(Resume, IsBitForBitTheMixedRunOnFourRanks) {
 TEST_F(Resume, IsBitForBitTheMixedRunOnFourRanksInBf16) {
   make_mixed_plan("mixed", "bf16.toml");
   expect_same_after_ten_steps("mixed", 4);
+}
+
+// Of these steps some are clipped and some are not; five of them go on under the other plan.
+TEST_F(Resume, IsBitForBitTheSameWhetherUpdatesWaitForTheNormOrNot) {
+  write("clipped.toml",
+        "base = \"" + tiny_gpt_ + "\"\nname = \"tiny_clipped\"\n[training]\ngradient_clip = 1.3\n");
+  for (const std::string updates : {"after-norm", "before-norm"})
+    make_plan(updates,
+              "--devices 2 --method inter-only --micro-batches 4 --schedule 1f1b --updates " + updates,
+              "clipped.toml");
+  train("after-norm", 2, "after", "--steps 10");
+  train("before-norm", 2, "before", "--steps 10");
+  train("before-norm", 2, "both", "--steps 5");
+  train("after-norm", 2, "both", "--steps 10 --resume must");
+  for (const std::string other : {"before", "both"}) {
+    EXPECT_EQ(difference(checkpoint("after", 10), checkpoint(other, 10)), "") << other;
+    EXPECT_EQ(numbers("after", "loss"), numbers(other, "loss"));
+    EXPECT_EQ(numbers("after", "gradient_norm"), numbers(other, "gradient_norm"));
+  }
+  // How many so far, from the first on.
+  const std::string counts = run("grep -o '\"corrected_steps\":[0-9]*' before/metrics.jsonl").output;
+  EXPECT_THAT(counts, HasSubstr("\"corrected_steps\":1\n"));
+  EXPECT_THAT(counts, Not(HasSubstr("\"corrected_steps\":10\n")));
+  EXPECT_EQ(run("grep corrected_steps after/metrics.jsonl").output, "");
 }
 
 TEST_F(Resume, IsBitForBitTheMixedRunOnFourRanksWithAdafactor) {

@@ -16,8 +16,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TinyTraining serial(const std::string& model, Precision precision) {
-  return TinyTraining({model, "serial", 1, 2, "1f1b", Rematerialize::never, precision});
+TinyTraining serial(const std::string& model, Precision precision,
+                    UpdateOrder updates = UpdateOrder::after_norm) {
+  TinyCase c{model, "serial", 1, 2, "1f1b", Rematerialize::never, precision};
+  c.updates = updates;
+  return TinyTraining(c);
 }
 
 class GpuTrainingInF16 : public testing::TestWithParam<const char*> {};
@@ -41,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(Models, GpuTrainingInF16, testing::Values("gpt", "llama
                          [](const auto& model) { return std::string(model.param); });
 
 /// Runs as alpa-train makes them, in a folder of their own.
-class GpuTrainingRunInF16 : public testing::Test {
+class GpuTrainingRunInF16 : public testing::TestWithParam<UpdateOrder> {
  protected:
   std::filesystem::path run_dir(const std::string& name) const { return folder_.path() / name; }
 
@@ -98,11 +101,11 @@ class GpuTrainingRunInF16 : public testing::Test {
   }
 
  private:
-  TinyTraining tiny_ = serial("gpt", Precision::f16);
+  TinyTraining tiny_ = serial("gpt", Precision::f16, GetParam());
   TemporaryFolder folder_;
 };
 
-TEST_F(GpuTrainingRunInF16, ChangesNothingWhileGradientsOverflow) {
+TEST_P(GpuTrainingRunInF16, ChangesNothingWhileGradientsOverflow) {
   train_to(2, "run", 0x1p40);
   EXPECT_EQ(tensors(checkpoint("run", 2)), initial_tensors());
   EXPECT_EQ(verify_checkpoint(checkpoint("run", 2)).loss_scale, (LossScale{0x1p38, 0, 2}));
@@ -114,7 +117,7 @@ TEST_F(GpuTrainingRunInF16, ChangesNothingWhileGradientsOverflow) {
 
 // From a scale that overflows, and is reached again after every second good step. The run in parts goes on
 // after the first of two.
-TEST_F(GpuTrainingRunInF16, InPartsEndsAsInOneGo) {
+TEST_P(GpuTrainingRunInF16, InPartsEndsAsInOneGo) {
   train_to(7, "whole", 0x1p23, 2);
   train_to(3, "parts", 0x1p23, 2);
   EXPECT_EQ(verify_checkpoint(checkpoint("parts", 3)).loss_scale, (LossScale{0x1p21, 1, 2}));
@@ -125,6 +128,12 @@ TEST_F(GpuTrainingRunInF16, InPartsEndsAsInOneGo) {
   EXPECT_EQ(tensors(parts), tensors(whole));
   EXPECT_NE(tensors(whole), initial_tensors());
 }
+
+INSTANTIATE_TEST_SUITE_P(Updates, GpuTrainingRunInF16,
+                         testing::Values(UpdateOrder::after_norm, UpdateOrder::before_norm),
+                         [](const auto& order) {
+                           return order.param == UpdateOrder::after_norm ? "AfterTheNorm" : "BeforeTheNorm";
+                         });
 
 }  // namespace
 }  // namespace alpa

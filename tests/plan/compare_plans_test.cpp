@@ -24,6 +24,8 @@ TEST(ComparePlans, PrintsEachDifferenceInALine) {
     return compare_plans(plan, other);
   };
   EXPECT_EQ(difference([](Plan& p) { p.schedule = "gpipe"; }), "schedule: 1f1b | gpipe\n");
+  EXPECT_EQ(difference([](Plan& p) { p.updates = UpdateOrder::before_norm; }),
+            "updates: after-norm | before-norm\n");
   EXPECT_EQ(difference([](Plan& p) { p.micro_batches = 2; }), "micro-batches: 4 | 2\n");
   EXPECT_EQ(difference([](Plan& p) { p.method = "by hand"; }), "method: " + plan.method + " | by hand\n");
   EXPECT_EQ(difference([](Plan& p) { p.stages[0_s].recomputed_layers = 2; }),

@@ -51,6 +51,13 @@ TEST_F(PlanFile, HoldsTheWaysOfTransfersAndWhatTheyTake) {
   EXPECT_EQ(read_plan(written("a.h5", plan)), plan);
 }
 
+TEST_F(PlanFile, HoldsWhenUpdatesAreMadeAndWhatOverlaps) {
+  Plan plan = lowered_.plan;
+  plan.updates = UpdateOrder::before_norm;
+  plan.overlap = Overlap::transfers;
+  EXPECT_EQ(read_plan(written("a.h5", plan)), plan);
+}
+
 TEST_F(PlanFile, HoldsConstraintsAndTheirPrices) {
   Plan plan = lowered_.plan;
   plan.prediction.constraints = {{"ZeRO at most 1", "limits.toml:1", 0.25}, {"1 stage", "limits.toml:2", 0}};

@@ -125,8 +125,9 @@ TEST(Bound, ByComputationAloneHoldsWhateverOverlapsAndSharesMeshes) {
   EXPECT_THAT(bounded.bound_covers, HasSubstr("by computation alone"));
   EXPECT_GT(bounded.lower_bound_s, 0.3 * bounded.step_s);
   for (const char* method : {"data-parallel", "zero-3", "tensor", "sequence", "ring", "inter-only"})
-    for (const OverlapWord& overlap : overlap_words())
-      EXPECT_LE(bounded.lower_bound_s, step(method, kAnySchedule, overlap.name).step_s) << method;
+    for (const Word<Overlap>& overlap : overlap_words())
+      EXPECT_LE(bounded.lower_bound_s, step(method, kAnySchedule, std::string(overlap.name)).step_s)
+          << method;
   for (const std::string& schedule : schedule_names(2)) {
     const Prediction shared = step("inter-only", schedule, "all");
     EXPECT_LE(bounded.lower_bound_s, shared.step_s) << schedule;

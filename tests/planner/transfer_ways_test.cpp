@@ -38,10 +38,10 @@ Cluster three_nodes() {
 }
 
 TEST(TransferWays, AreThoseThatWereAskedFor) {
-  for (const TransferStrategyWord& word : transfer_strategy_words()) {
-    const Plan plan = over_three_nodes(word.name, three_nodes());
+  for (const Word<TransferStrategy>& word : transfer_strategy_words()) {
+    const Plan plan = over_three_nodes(std::string(word.name), three_nodes());
     ASSERT_FALSE(plan.transfers.empty());
-    for (const PlannedTransfer& transfer : plan.transfers) EXPECT_EQ(transfer.way.strategy, word.strategy);
+    for (const PlannedTransfer& transfer : plan.transfers) EXPECT_EQ(transfer.way.strategy, word.value);
   }
 }
 
@@ -49,8 +49,8 @@ TEST(TransferWays, AreTheFastestOfEachTransfer) {
   Cluster cluster = three_nodes();
   cluster.between_nodes = {1e-6, 1e8};  // slow, but without delay: what is sent once is sent fastest
   const Plan fastest = over_three_nodes(kFastestTransfers, cluster);
-  for (const TransferStrategyWord& word : transfer_strategy_words()) {
-    const Plan other = over_three_nodes(word.name, cluster);
+  for (const Word<TransferStrategy>& word : transfer_strategy_words()) {
+    const Plan other = over_three_nodes(std::string(word.name), cluster);
     EXPECT_LE(fastest.prediction.step_s, other.prediction.step_s * 1.01) << word.name;
     if (other.transfers.size() != fastest.transfers.size()) continue;
     for (std::size_t t = 0; t < fastest.transfers.size(); ++t) {
@@ -78,6 +78,53 @@ TEST(TransferWays, ArePredictedWithTheBytesOfTheirMessages) {
   // Activations of 2 samples, 8 x 16 of f32: to four devices, or once into each of two nodes.
   EXPECT_EQ(into_second(each), 4 * 2 * 8 * 16 * 4);
   EXPECT_EQ(into_second(once), 2 * 2 * 8 * 16 * 4);
+}
+
+/// The last of its layers has nearly all parameters, and is done first.
+Graph growing(std::int64_t samples) {
+  GraphBuilder g(op_catalog());
+  g.graph().samples = samples;
+  ValueIndex x = g.input(InputKind::data, {DType::f32, {samples, 8}}, "x");
+  for (const std::int64_t to : {8, 8, 8, 4096}) {
+    const std::string name = "layer." + std::to_string(g.graph().layers.size());
+    g.begin_layer(name);
+    const ValueIndex weight =
+        g.state(name + ".weight", {DType::f32, {8, to}}, {Initializer::Kind::normal, 0.1}, true);
+    x = g.add("einsum", {x, weight}, {{"equation", "b d, d f -> b f"}});
+  }
+  g.graph().loss = g.add("reduce_sum", {g.add("mul", {x, x})});
+  return training_graph(g.finish(), op_catalog(), {.gradient_clip = 1});
+}
+
+Plan with_updates(const std::string& updates, std::int64_t memory_bytes = 1 << 30) {
+  PlannerOptions options;
+  options.updates = updates;
+  options.method = "inter-only";
+  options.micro_batches = 8;
+  options.schedule = "1f1b";
+  Cluster cluster = small_cluster(4);
+  cluster.memory_bytes = memory_bytes;
+  cluster.within_node.latency_s = 1e-4;  // what gradients take to the first stage is time for an update
+  return plan_quietly({"growing", "", 8, growing}, cluster, options);
+}
+
+TEST(UpdateOrder, OfThePlannersChoiceIsTheFastest) {
+  const Plan after = with_updates("after-norm"), before = with_updates("before-norm");
+  EXPECT_EQ(after.updates, UpdateOrder::after_norm);
+  EXPECT_EQ(before.updates, UpdateOrder::before_norm);
+  EXPECT_LT(before.prediction.step_s, after.prediction.step_s);
+  EXPECT_EQ(with_updates(kFastestUpdates).updates, UpdateOrder::before_norm);
+}
+
+TEST(UpdateOrder, IsAfterTheNormWhereThereIsNoMemoryForCopies) {
+  const auto most = [](const Plan& plan) {
+    std::int64_t bytes = 0;
+    for (const MeshPrediction& mesh : plan.prediction.meshes) bytes = std::max(bytes, mesh.memory.total);
+    return bytes;
+  };
+  const std::int64_t enough = most(with_updates("after-norm"));
+  ASSERT_LT(enough, most(with_updates("before-norm")));
+  EXPECT_EQ(with_updates(kFastestUpdates, enough).updates, UpdateOrder::after_norm);
 }
 
 TEST(Overlap, OfThePlannersChoiceIsTheFastest) {

@@ -18,14 +18,14 @@ inline const char* method_of(const PipelineSchedule& schedule) {
 inline std::vector<TinyCase> schedules_and_transfers() {
   std::vector<TinyCase> cases;
   for (const PipelineSchedule& schedule : schedules())
-    for (const TransferStrategyWord& word : transfer_strategy_words())
+    for (const Word<TransferStrategy>& word : transfer_strategy_words())
       cases.push_back({.model = "gpt",
                        .method = method_of(schedule),
                        .devices = 6,
                        .micro_batches = 4,
                        .schedule = schedule.name,
                        .nodes = 3,
-                       .transfers = word.name});
+                       .transfers = std::string(word.name)});
   return cases;
 }
 

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/trainer/tiny_training.h"
 
 namespace alpa {
@@ -28,6 +30,73 @@ INSTANTIATE_TEST_SUITE_P(
                     TinyCase{"gpt", "zero-3", 4, 1}, TinyCase{"gpt", "inter-only", 4, 4, "eager-1f1b"},
                     TinyCase{"gpt", "v-shaped", 4, 4, "zero-bubble-v"}, TinyCase{"moe", "mixed", 4, 4},
                     TinyCase{"adafactor", "zero-3", 4, 1}, TinyCase{"wrn", "data-parallel", 2, 4}),
+    [](const auto& each) { return each.param.name(); });
+
+// Of five steps some clip and others do not.
+class UpdatesBeforeTheNorm : public testing::TestWithParam<TinyCase> {
+ protected:
+  static TinyCase with(UpdateOrder order, std::optional<double> clip) {
+    TinyCase c = GetParam();
+    c.updates = order;
+    if (clip) c.gradient_clip = clip;
+    return c;
+  }
+
+  static void expect_same(const TinyCurve& run, const TinyCurve& reference) {
+    EXPECT_EQ(run.losses, reference.losses);
+    EXPECT_EQ(run.norms, reference.norms);
+    EXPECT_EQ(run.evaluation, reference.evaluation);
+    EXPECT_EQ(run.skipped_steps, reference.skipped_steps);
+    ASSERT_EQ(run.states.size(), reference.states.size());
+    for (const auto& [name, values] : reference.states) EXPECT_EQ(run.states.at(name), values) << name;
+  }
+
+  /// Which the norms of some steps exceed, also where those before were clipped.
+  static double clip() {
+    std::vector<double> norms = TinyTraining(with(UpdateOrder::after_norm, 1e30)).run_on_threads(5).norms;
+    std::ranges::sort(norms);
+    return norms[2];
+  }
+};
+
+TEST_P(UpdatesBeforeTheNorm, AreThoseAfterItToTheBit) {
+  const double clip = UpdatesBeforeTheNorm::clip();
+  const TinyCurve after = TinyTraining(with(UpdateOrder::after_norm, clip)).run_on_threads(5);
+  const TinyTraining early(with(UpdateOrder::before_norm, clip));
+  EXPECT_EQ(early.plan().updates, UpdateOrder::before_norm);
+  const TinyCurve before = early.run_on_threads(5);
+  expect_same(before, after);
+  EXPECT_EQ(after.corrected_steps, 0);
+  EXPECT_GT(before.corrected_steps, 0);
+  EXPECT_LT(before.corrected_steps, 5);
+}
+
+TEST_P(UpdatesBeforeTheNorm, AreThatInAnyOrderOfLanesToo) {
+  const double clip = UpdatesBeforeTheNorm::clip();
+  TinyTraining training(with(UpdateOrder::before_norm, clip));
+  const TinyCurve listed = training.run_on_threads(5);
+  expect_same(training.run_on_threads(5, [] { return make_checked_cpu_device(1); }), listed);
+  for (const Overlap overlap : {Overlap::transfers, Overlap::all}) {
+    training.set_overlap(overlap);
+    expect_same(training.run_on_threads(5), listed);
+  }
+}
+
+TEST_P(UpdatesBeforeTheNorm, AreMadeOnceWhereNothingIsClipped) {
+  const TinyCurve before = TinyTraining(with(UpdateOrder::before_norm, 1e30)).run_on_threads(3);
+  EXPECT_EQ(before.corrected_steps, 0);
+  expect_same(before, TinyTraining(with(UpdateOrder::after_norm, 1e30)).run_on_threads(3));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Tiny, UpdatesBeforeTheNorm,
+    testing::Values(TinyCase{"gpt", "serial"}, TinyCase{"gpt", "inter-only", 4, 4},
+                    TinyCase{"gpt", "mixed", 4, 4, "split-1f1b", Rematerialize::always, Precision::bf16},
+                    TinyCase{"gpt", "zero-1", 4, 1}, TinyCase{"gpt", "zero-2", 4, 2},
+                    TinyCase{"gpt", "zero-3", 4, 1}, TinyCase{"gpt", "v-shaped", 4, 4, "zero-bubble-v"},
+                    TinyCase{"gpt", "interleaved", 4, 4, "interleaved"}, TinyCase{"moe", "mixed", 4, 4},
+                    TinyCase{"adafactor", "zero-3", 4, 1}, TinyCase{"adafactor", "mixed", 4, 4},
+                    TinyCase{"wrn", "inter-only", 2, 4}),
     [](const auto& each) { return each.param.name(); });
 
 }  // namespace

@@ -150,8 +150,7 @@ inline Graph with_frozen_weight(std::int64_t samples) {
 
 /// A model of four layers, each on a device of its own, with micro-batches of a sample.
 inline Lowered four_stages_of(const std::function<Graph(std::int64_t samples)>& graph,
-                              const std::string& schedule) {
-  PlannerOptions options;
+                              const std::string& schedule, PlannerOptions options = {}) {
   std::string pin = "micro_batches = 8\nschedule = \"" + schedule + "\"\n";
   for (int stage = 0; stage < 4; ++stage) pin += "[[stage]]\nlayers = 1\nmesh = [1]\naxes = []\n";
   options.pin = parse_pin(pin, "pin");

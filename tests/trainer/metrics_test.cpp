@@ -81,6 +81,14 @@ TEST(Metrics, OfTheModelStandBesideTheLoss) {
       HasSubstr("loss 2.5000  accuracy 0.75  dropped 12  evaluation 2.7500  accuracy 0.5  gradient norm"));
 }
 
+TEST(Metrics, CountStepsWhoseUpdatesWereMadeAgain) {
+  StepMetrics m = step(7);
+  EXPECT_THAT(line_of(m), Not(HasSubstr("corrected")));
+  m.corrected_steps = 3;
+  EXPECT_THAT(line_of(m), HasSubstr(R"("corrected_steps":3,"samples":16)"));
+  EXPECT_THAT(line_for_people(m), HasSubstr("learning rate 0.0003  corrected 3  "));
+}
+
 TEST(Metrics, OfF16HaveTheLossScale) {
   StepMetrics m = step(7);
   m.loss_scale = 65536;

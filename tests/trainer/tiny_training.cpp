@@ -103,6 +103,7 @@ Plan tiny_plan(const TinyCase& c) {
   PlannerOptions options;
   options.rematerialize = c.rematerialize;
   options.transfers = c.transfers;
+  options.updates = update_order_name(c.updates);
   if (has_named_axes(c)) {
     options.pin = on_named_axes(c);
   } else if (c.method != "mixed" && !shares_meshes(c)) {
@@ -276,6 +277,7 @@ TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
     const StepResult result = executor.run(inputs);
     curve.losses.push_back(result.loss_sum / count);
     curve.norms.push_back(result.gradient_norm / scale.factor);
+    curve.corrected_steps += result.is_corrected ? 1 : 0;
     scale = next_loss_scale(scale, std::isfinite(result.gradient_norm), options_);
     curve.metrics.emplace_back(result.metric_sums.begin(), result.metric_sums.end());
     if (step + 1 == steps) curve.evaluation = executor.run(inputs, 1).loss_sum / count;

@@ -17,8 +17,8 @@
 namespace alpa {
 
 /// A plan of a model of tests/data, made by one of the planner's methods ("mixed": two stages, split by
-/// samples and by tensors; "interleaved" and "v-shaped": two stages on each two devices; "data x tensor, ring x
-/// data": stages of two devices along each of these axes, as a pin calls them).
+/// samples and by tensors; "interleaved" and "v-shaped": two stages on each two devices; "data x tensor, ring
+/// x data": stages of two devices along each of these axes, as a pin calls them).
 struct TinyCase {
   std::string model;
   std::string method;
@@ -30,6 +30,7 @@ struct TinyCase {
   std::string transfers =
       kFastestTransfers;  ///< "broadcast": in chunks, for which these tensors are too small
   std::optional<double> gradient_clip = {};  ///< in place of the model's
+  UpdateOrder updates = UpdateOrder::after_norm;
 
   std::string name() const;  ///< of letters, digits and '_'
 };
@@ -39,6 +40,7 @@ struct TinyCurve {
   std::vector<std::vector<double>> metrics;  ///< sums of each step, in the graph's order
   double evaluation = 0;                     ///< loss of the last batch, evaluated after the last step
   std::int64_t skipped_steps = 0;            ///< f16: whose gradients overflowed
+  std::int64_t corrected_steps = 0;          ///< whose updates were made again
   std::map<std::string, Values> states;      ///< whole, after the last step; of run_on_threads() only
 };
 

@@ -187,6 +187,7 @@ JsonObject facts_json(const PlanFacts& f) {
       .set("method", f.method)
       .set("schedule", f.schedule)
       .set("overlap", f.overlap)
+      .set("updates", f.updates)
       .set("cluster", JsonObject()
                           .set("name", f.cluster.name)
                           .set("device", f.cluster.device)

@@ -95,6 +95,7 @@ PlanFacts plan_facts(const Plan& plan, const Graph& graph) {
                   .method = plan.method,
                   .schedule = plan.schedule,
                   .overlap = overlap_name(plan.overlap),
+                  .updates = update_order_name(plan.updates),
                   .cluster = plan.cluster,
                   .devices = plan.devices(),
                   .micro_batches = plan.micro_batches,

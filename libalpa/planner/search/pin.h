@@ -11,6 +11,7 @@ namespace alpa {
 ///     schedule = "1f1b"          # or another of alpa-plan's --schedule; left out: what that says
 ///     overlap = "none"           # likewise of --overlap; the search beside the pin has the same
 ///     transfers = "auto"         # likewise of --transfers
+///     updates = "after-norm"     # likewise of --updates, as overlap
 ///     [[stage]]
 ///     layers = 3                 # that many further layers of the model
 ///     mesh = [2, 2]              # devices along each axis; [] or [1]: one device

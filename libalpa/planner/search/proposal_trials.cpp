@@ -186,6 +186,8 @@ std::optional<Plan> ProposalTrials::plan_of(const PricedGraph& priced, const Pro
   plan.model_toml = model_.toml;
   plan.method = method;
   plan.overlap = overlap(options_).value_or(Overlap::none);
+  if (priced.planning.uses.updates_wait)
+    plan.updates = update_order(options_).value_or(UpdateOrder::after_norm);
   try {
     check_plan(plan, priced.graph);
     if (proposal.stages_per_mesh == 1) require_met(options_.constraints, plan, priced.graph);
@@ -199,24 +201,34 @@ std::optional<Plan> ProposalTrials::plan_of(const PricedGraph& priced, const Pro
                                        : proposal.transfers;
   choose_transfer_ways(plan, priced.graph, costs_, transfers);
   predict_steady(plan, priced.graph, costs_);
-  if (!overlap(options_)) overlap_what_pays(plan, priced.graph, transfers);
+  take_what_pays(plan, priced, transfers);
   return plan;
 }
 
-/// The stages were solved without; what arrives early takes memory, which may not be there.
-void ProposalTrials::overlap_what_pays(Plan& plan, const Graph& graph,
-                                       const StageTransfers& transfers) const {
+/// Of what the options leave open. The stages were solved without: what arrives early takes memory, as copies
+/// of states do, which may not be there.
+void ProposalTrials::take_what_pays(Plan& plan, const PricedGraph& priced,
+                                    const StageTransfers& transfers) const {
   const auto fits = [&](const Plan& other) {
     return std::ranges::all_of(other.meshes.indices(), [&](MeshIndex m) {
       return other.prediction.meshes[m].memory.total <= costs_.on(other.meshes[m]).cluster().memory_bytes;
     });
   };
-  for (const Overlap each : {Overlap::transfers, Overlap::all}) {
-    Plan other = plan;
-    other.overlap = each;
-    choose_transfer_ways(other, graph, costs_, transfers);
-    predict_steady(other, graph, costs_);
+  const auto offer = [&](Plan other) {
+    choose_transfer_ways(other, priced.graph, costs_, transfers);
+    predict_steady(other, priced.graph, costs_);
     if (fits(other) && other.prediction.step_s < plan.prediction.step_s) plan = std::move(other);
+  };
+  if (!overlap(options_))
+    for (const Overlap each : {Overlap::transfers, Overlap::all}) {
+      Plan other = plan;
+      other.overlap = each;
+      offer(std::move(other));
+    }
+  if (!update_order(options_) && priced.planning.uses.updates_wait) {
+    Plan other = plan;
+    other.updates = UpdateOrder::before_norm;
+    offer(std::move(other));
   }
 }
 

@@ -72,7 +72,7 @@ class ProposalTrials {
   struct Attempt;
   void solve_open(const PricedGraph&, Attempt&, int threads) const;
   void solve(const PricedGraph&, Attempt&, std::size_t stage, double enough) const;
-  void overlap_what_pays(Plan&, const Graph&, const StageTransfers&) const;
+  void take_what_pays(Plan&, const PricedGraph&, const StageTransfers&) const;
   std::optional<Plan> plan_of(const PricedGraph&, const Proposal&, const std::string& method,
                               const std::string& schedule) const;
 

@@ -26,6 +26,8 @@ MeshLowering::MeshLowering(const Placement& placement, MeshIndex mesh, Purpose p
       transfers_(transfers),
       message_slots_(message_slots),
       of_weights_(leads_to_weights_alone(graph_)),
+      updates_wait_(uses_.updates_wait && plan_.updates == UpdateOrder::after_norm),
+      corrects_updates_(uses_.updates_wait && !updates_wait_ && purpose == Purpose::train),
       values_(placement, mesh, transfers) {}
 
 MeshProgram MeshLowering::run() {
@@ -126,7 +128,7 @@ void MeshLowering::lower_backward(StageIndex stage, SegmentKind kind) {
 void MeshLowering::lower_update() {
   values_.begin_segment(StageIndex(), SegmentKind::update);
   const bool trains = purpose_ == Purpose::train;
-  const bool has_stand_in = trains && !uses_.updates_wait;
+  const bool has_stand_in = trains && !updates_wait_;
   const std::int64_t scalars = 1 + std::ssize(graph_.metrics) + (trains ? 1 : 0) + (has_stand_in ? 1 : 0);
   const BufferIndex sums =
       values_.new_buffer("sums", {}, replicated_spec(1), {DType::f32, {scalars}}, Residence::step);
@@ -161,13 +163,51 @@ void MeshLowering::lower_update() {
   for (const NodeIndex n : graph_.nodes.indices()) {
     const Node& node = node_of(graph_, n);
     if (node.phase != Phase::update) continue;
-    if (node.op->reduces_globally)
-      emit_gradient_norm(node);
-    else if (here(n))
-      emit_node(n);
+    if (!node.op->reduces_globally) {
+      if (here(n)) emit_node(n);
+      continue;
+    }
+    emit_gradient_norm(node);
+    if (updates_wait_) emit_global_sum();
+    if (corrects_updates_) copy_states();
   }
   send_state_copies();
-  if (!uses_.updates_wait) emit_global_sum();
+  if (!updates_wait_) emit_global_sum();
+  if (corrects_updates_) correct_update();
+}
+
+/// As they are before the update.
+void MeshLowering::copy_states() {
+  for (const NodeIndex n : graph_.nodes.indices()) {
+    const Node& node = node_of(graph_, n);
+    if (node.phase != Phase::update || !here(n)) continue;
+    for (const ValueIndex result : node.results) {
+      const StateIndex state = uses_.state_after_value(result);
+      if (state < 0) continue;
+      const Buffer& like = values_.buffer(values_.state_buffer(state));
+      const BufferIndex copy =
+          values_.new_buffer("before the update", like.value, like.layout, like.tile, Residence::segment);
+      values_.emit(Copy{values_.state_buffer(state), copy});
+      copies_[state] = copy;
+    }
+  }
+}
+
+/// Where the norm turns out to bind: the update once more, of the same states and gradients.
+void MeshLowering::correct_update() {
+  values_.emit_when(When::norm_binds);
+  values_.provide(graph_.gradient_square_sum, replicated_spec(0), values_.program().gradient_square_sum);
+  for (const auto& [state, copy] : copies_) {
+    values_.emit(Copy{copy, values_.state_buffer(state)});
+    values_.forget(graph_.states[state].value);
+  }
+  std::vector<NodeIndex> updates;  // what goes by the norm comes after it
+  for (const NodeIndex n : graph_.nodes.indices())
+    if (n > uses_.norm && node_of(graph_, n).phase == Phase::update && here(n)) updates.push_back(n);
+  for (const NodeIndex n : updates)
+    for (const ValueIndex result : node_of(graph_, n).results) values_.forget(result);
+  for (const NodeIndex n : updates) emit_node(n);
+  send_state_copies();
 }
 
 /// Over devices, where it takes no memory, in the order in which the backward is done with them: then none
@@ -321,7 +361,6 @@ void MeshLowering::emit_gradient_norm(const Node& node) {
     first = false;
   }
   if (first) values_.emit(Zero{values_.program().gradient_square_sum});
-  if (uses_.updates_wait) emit_global_sum();
 }
 
 void MeshLowering::emit_global_sum() {

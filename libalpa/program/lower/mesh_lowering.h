@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <set>
 #include <vector>
 
@@ -31,6 +32,8 @@ class MeshLowering {
   void lower_forward(StageIndex stage);
   void lower_backward(StageIndex stage, SegmentKind);
   void lower_update();
+  void copy_states();
+  void correct_update();
   void sum_gradients();
   void receive_values_made_in(Phase);
   void send_to_other_meshes(ValueIndex value);
@@ -63,6 +66,8 @@ class MeshLowering {
   const std::vector<StageTransfer>& transfers_;
   const std::vector<std::int64_t>& message_slots_;  ///< [transfer]
   Indexed<NodeIndex, bool> of_weights_;             ///< of the second part of a split backward
+  bool updates_wait_, corrects_updates_;            ///< for the norm; made before it, where it has a say
+  std::map<StateIndex, BufferIndex> copies_;        ///< of states that are updated before the norm
   MeshValues values_;
   std::set<NodeIndex> skipped_;  ///< accumulate nodes fused into their producers
 };

@@ -62,6 +62,7 @@ int MeshValues::lane_of(const InstructionBody& body) {
             return Lane{LaneKind::collective, -1, {}, {}};
           },
           [](const Zero&) { return Lane{}; },
+          [](const Copy&) { return Lane{}; },
       },
       body);
   const auto found = std::ranges::find(program_.lanes, lane);
@@ -72,7 +73,7 @@ int MeshValues::lane_of(const InstructionBody& body) {
 
 void MeshValues::emit(InstructionBody body) {
   const int lane = lane_of(body);
-  program_.segments.back().instructions.push_back({std::move(body), lane});
+  program_.segments.back().instructions.push_back({std::move(body), lane, when_});
 }
 
 BufferIndex MeshValues::new_buffer(std::string name, ValueIndex value, ShardingSpec layout, TensorType tile,
@@ -215,6 +216,11 @@ BufferIndex MeshValues::brought(ValueIndex value, const ShardingSpec& layout) {
 void MeshValues::provide(ValueIndex value, const ShardingSpec& layout, BufferIndex buffer) {
   made_[value] = {layout, buffer};
   if (segment() == SegmentKind::update) available_[{value, layout}] = buffer;
+}
+
+void MeshValues::forget(ValueIndex value) {
+  made_.erase(value);
+  std::erase_if(available_, [&](const auto& known) { return known.first.first == value; });
 }
 
 void MeshValues::outlive_segment(BufferIndex buffer) {

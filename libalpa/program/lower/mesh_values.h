@@ -21,6 +21,7 @@ class MeshValues {
   SegmentKind segment() const { return program_.segments.back().kind; }
   StageIndex stage() const { return program_.segments.back().stage; }  ///< -1: the update
   void emit(InstructionBody);
+  void emit_when(When when) { when_ = when; }  ///< what is emitted from now on acts
 
   MeshProgram& program() { return program_; }
   MeshProgram take() { return std::move(program_); }
@@ -55,6 +56,8 @@ class MeshValues {
 
   /// A node of this segment has made the value.
   void provide(ValueIndex value, const ShardingSpec& layout, BufferIndex buffer);
+  /// What it has been brought into in this segment is of it no more: it changes.
+  void forget(ValueIndex value);
   /// In the layout of this segment, for the second part of a split backward to start from.
   void leave_for_weights(ValueIndex value);
   /// From how it was made, or from the layout of this segment, to where it rests.
@@ -96,6 +99,7 @@ class MeshValues {
   const std::vector<StageTransfer>& transfers_;
   Conversions conversions_;
   MeshProgram program_;
+  When when_ = When::every_micro_batch;
   std::set<ValueIndex> kept_values_, kept_for_weights_;
   std::map<ValueIndex, BufferIndex> starts_of_weights_;  ///< where they do not rest
   std::map<ValueIndex, BufferIndex> kept_;               ///< those that outlive segments

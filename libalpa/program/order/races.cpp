@@ -93,7 +93,8 @@ class Races {
                           wait.lag > 0 ? ": both micro-batches are in the same slot" : ""));
       for (std::size_t l = 0; l < lanes_; ++l) clock[l] = std::max(clock[l], done[l]);
     }
-    if (acts(instruction.when, run.micro_batch, program_.micro_batches)) {
+    if (acts(instruction.when, run.micro_batch, program_.micro_batches) ||
+        instruction.when == When::norm_binds) {
       const Touch now{instruction.lane, position_[lane] + 1, r, i};
       for (const BufferIndex b : buffers_read(instruction)) touch(b, now, clock, false);
       for (const BufferIndex b : buffers_written(instruction)) touch(b, now, clock, true);

@@ -63,6 +63,7 @@ double seconds_of(const Program& program, const MeshProgram& stage, const Instru
                                     4 * static_cast<double>(i.scalars.size()), all.per_node);
           },
           [&](const Zero& i) { return copy(i.to); },
+          [&](const Copy& i) { return copy(i.to); },
       },
       instruction.body);
 }
@@ -315,6 +316,7 @@ TimeKind time_kind(const Instruction& instruction) {
                         [](const Unpack&) { return TimeKind::transfer; },
                         [](const GlobalSum&) { return TimeKind::collective; },
                         [](const Zero&) { return TimeKind::compute; },
+                        [](const Copy&) { return TimeKind::compute; },
                     },
                     instruction.body);
 }
@@ -331,6 +333,7 @@ std::string instruction_label(const Instruction& instruction, const Graph& graph
           [](const Unpack& i) { return fmt::format("unpack {}", i.transfer); },
           [](const GlobalSum&) { return std::string("global sum"); },
           [](const Zero&) { return std::string("zero"); },
+          [](const Copy&) { return std::string("copy"); },
       },
       instruction.body);
 }

@@ -40,6 +40,7 @@ std::string cost_kind(const Program& program, const MeshProgram& mesh, const Ins
             return cost_kind_of_collective(CollectiveKind::all_reduce, all_devices(program).nodes > 1);
           },
           [](const Zero&) { return std::string(kCostOfCopies); },
+          [](const Copy&) { return std::string(kCostOfCopies); },
       },
       instruction.body);
 }

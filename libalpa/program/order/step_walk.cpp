@@ -5,6 +5,15 @@
 
 namespace alpa {
 
+namespace {
+
+/// A state's copies are refreshed once more where the update is corrected.
+std::size_t crossing(int transfer, const Instruction& instruction) {
+  return 2 * static_cast<std::size_t>(transfer) + (instruction.when == When::norm_binds ? 1 : 0);
+}
+
+}  // namespace
+
 RunTable::RunTable(const MeshProgram& mesh, int micro_batches)
     : mesh_(mesh), micro_batches_(static_cast<std::size_t>(std::max(micro_batches, 1))) {
   run_of_.assign(mesh.segments.size() * micro_batches_, -1);
@@ -54,7 +63,7 @@ StepWalk::StepWalk(const Program& program, const std::vector<Dependences>& waits
     : program_(program),
       waits_(waits),
       in_listed_order_(overlap == Overlap::none),
-      ends_(program.transfers.size()) {
+      ends_(2 * program.transfers.size()) {
   std::size_t marks = 0;
   for (const MeshIndex m : program.meshes.indices()) {
     const MeshProgram& mesh = program.meshes[m];
@@ -83,12 +92,12 @@ StepWalk::StepWalk(const Program& program, const std::vector<Dependences>& waits
         queues_[first_queue + lane].instructions[s].push_back(static_cast<int>(i));
         const int segment = static_cast<int>(s), index = static_cast<int>(i);
         if (const auto* send = std::get_if<Send>(&instruction.body)) {
-          Ends& ends = ends_[send->transfer];
+          Ends& ends = ends_[crossing(send->transfer, instruction)];
           ends.from_mesh = m, ends.from_segment = segment, ends.send = index;
           mark(s, i);
         }
         if (const auto* receive = std::get_if<Receive>(&instruction.body)) {
-          Ends& ends = ends_[receive->transfer];
+          Ends& ends = ends_[crossing(receive->transfer, instruction)];
           ends.to_mesh = m, ends.to_segment = segment, ends.receive = index;
           mark(s, i);
         }
@@ -149,14 +158,14 @@ void StepWalk::go_on(int lane) {
     const int meant = runs_[next.mesh].micro_batch_of(wait, next.run);
     if (meant < 0) continue;  // in the step before
     if (wait.occasion == Occasion::left) {
-      const Ends& ends = ends_[std::get<Send>(now.body).transfer];
+      const Ends& ends = ends_[crossing(std::get<Send>(now.body).transfer, now)];
       if (waits(ends.to_mesh, ends.to_segment, ends.receive, meant)) return;
     } else if (!in_listed_order_) {
       if (waits(next.mesh, wait.segment, wait.instruction, meant)) return;
     }
   }
   if (const auto* receive = std::get_if<Receive>(&now.body)) {
-    const Ends& ends = ends_[receive->transfer];
+    const Ends& ends = ends_[crossing(receive->transfer, now)];
     if (waits(ends.from_mesh, ends.from_segment, ends.send, micro_batch)) return;
   }
   const Turn turn{lane, next, ready_s};

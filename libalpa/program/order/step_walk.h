@@ -93,7 +93,7 @@ class StepWalk {
   const std::vector<Dependences>& waits_;
   bool in_listed_order_;
   std::vector<RunTable> runs_;
-  std::vector<Ends> ends_;                               ///< [transfer]
+  std::vector<Ends> ends_;                               ///< [crossing]
   std::vector<std::vector<std::vector<long>>> mark_of_;  ///< [mesh][segment][instruction], -1: nobody waits
   std::vector<Mark> marks_;
   std::vector<Queue> queues_;

@@ -1,22 +1,21 @@
 #include "libalpa/sharding/transfer/transfer.h"
 
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 
-#include "libalpa/base/error.h"
+#include "libalpa/base/words.h"
 
 namespace alpa {
 namespace {
 
-constexpr TransferStrategyWord kStrategyWords[] = {
-    {TransferStrategy::send_receive, "send-receive", "to each device that needs it, one message"},
-    {TransferStrategy::local_all_gather, "local-all-gather",
+constexpr Word<TransferStrategy> kStrategyWords[] = {
+    {"send-receive", TransferStrategy::send_receive, "to each device that needs it, one message"},
+    {"local-all-gather", TransferStrategy::local_all_gather,
      "to each node once, in parts that its devices gather"},
-    {TransferStrategy::global_all_gather, "global-all-gather", "once, in parts that all devices gather"},
-    {TransferStrategy::broadcast, "broadcast", "once, in chunks that devices pass on along a chain"},
+    {"global-all-gather", TransferStrategy::global_all_gather, "once, in parts that all devices gather"},
+    {"broadcast", TransferStrategy::broadcast, "once, in chunks that devices pass on along a chain"},
 };
 
 /// The devices that have each tile, by its origin and in ascending order.
@@ -69,20 +68,14 @@ std::vector<TransferTask> transfer_tasks(const Transfer& transfer) {
   return tasks;
 }
 
-std::span<const TransferStrategyWord> transfer_strategy_words() { return kStrategyWords; }
+std::span<const Word<TransferStrategy>> transfer_strategy_words() { return kStrategyWords; }
 
-const char* transfer_strategy_name(TransferStrategy strategy) {
-  return std::ranges::find(kStrategyWords, strategy, &TransferStrategyWord::strategy)->name;
+std::string transfer_strategy_name(TransferStrategy strategy) {
+  return name_of(strategy, transfer_strategy_words());
 }
 
 TransferStrategy find_transfer_strategy(const std::string& name) {
-  const auto found = std::ranges::find_if(
-      kStrategyWords, [&](const TransferStrategyWord& word) { return name == word.name; });
-  if (found != std::end(kStrategyWords)) return found->strategy;
-  std::vector<std::string> names;
-  for (const TransferStrategyWord& word : kStrategyWords) names.push_back(word.name);
-  throw Error(ErrorKind::input, fmt::format("unknown transfer strategy '{}'", name),
-              fmt::format("one of {}", fmt::join(names, ", ")));
+  return value_named(name, transfer_strategy_words(), "transfer strategy");
 }
 
 std::string transfer_way_text(const TransferWay& way) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "libalpa/base/constraint.h"
 #include "libalpa/cluster/mesh.h"
 #include "libalpa/sharding/sharding_spec.h"
 
@@ -38,13 +39,9 @@ enum class TransferStrategy {
   broadcast,          ///< in chunks along a chain of all: T, and a chunk's time for each link of the chain
 };
 
-struct TransferStrategyWord {
-  TransferStrategy strategy;
-  const char* name;       ///< in options, pins and plans
-  const char* described;  ///< in a line
-};
-std::span<const TransferStrategyWord> transfer_strategy_words();
-const char* transfer_strategy_name(TransferStrategy);
+/// As options, pins and plans call them.
+std::span<const Word<TransferStrategy>> transfer_strategy_words();
+std::string transfer_strategy_name(TransferStrategy);
 TransferStrategy find_transfer_strategy(const std::string& name);  ///< Throws Error(input) that lists them.
 
 /// The way that a transfer takes.

@@ -136,16 +136,16 @@ TransferWay fastest_way(const Transfer& transfer, const CostModel& costs,
     return most_messages(tasks, strategy, static_cast<std::size_t>(cluster.devices_per_node), parts);
   };
   const std::size_t most = std::max(kMostMessages, messages_of(TransferStrategy::send_receive) * parts);
-  for (const TransferStrategyWord& word : transfer_strategy_words()) {
-    if (only && word.strategy != *only) continue;
-    const std::size_t messages = messages_of(word.strategy);
+  for (const Word<TransferStrategy>& word : transfer_strategy_words()) {
+    if (only && word.value != *only) continue;
+    const std::size_t messages = messages_of(word.value);
     if (messages > most && !only) continue;
-    offer({word.strategy, 1});
-    if (word.strategy != TransferStrategy::broadcast) continue;
+    offer({word.value, 1});
+    if (word.value != TransferStrategy::broadcast) continue;
     for (int chunks = 2; chunks <= most_chunks && largest / chunks >= kLeastChunkBytes &&
                          messages * static_cast<std::size_t>(chunks) <= kMostMessages;
          chunks *= 2)
-      offer({word.strategy, chunks});
+      offer({word.value, chunks});
   }
   return best;
 }

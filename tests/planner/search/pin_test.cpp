@@ -94,6 +94,8 @@ TEST(Pin, SaysOverlapAndTransfersInTheWordsOfTheOptions) {
        {std::pair{"overlap = \"al\"\n" + stage,
                   "pin.toml:1:11: 'overlap': expected one of 'auto', 'none', "
                   "'transfers', 'all', got 'al'; did you mean 'all'?"},
+        {"updates = \"before\"\n" + stage,
+         "pin.toml:1:11: 'updates': expected one of 'auto', 'after-norm', 'before-norm', got 'before'"},
         {"transfers = \"broadcst\"\n" + stage, "pin.toml:1:13: 'transfers': expected one of 'auto', "},
         {stage + "transfers = \"broadcst\"\n", "got 'broadcst'; did you mean 'broadcast'?"},
         {stage + "transfer = \"auto\"\n", "unknown key 'transfer' in 'stage[0]'; did you mean 'transfers'?"},
@@ -123,11 +125,21 @@ std::set<std::string> sent_by(const Lowered& lowered, StageIndex stage) {
 }
 
 TEST(Pin, HasTheOverlapThatItSays) {
-  for (const OverlapWord& word : overlap_words())
-    EXPECT_EQ(two_stages_with(fmt::format("overlap = \"{}\"\n", word.name)).plan.overlap, word.overlap);
+  for (const Word<Overlap>& word : overlap_words())
+    EXPECT_EQ(two_stages_with(fmt::format("overlap = \"{}\"\n", word.name)).plan.overlap, word.value);
   PlannerOptions options;
   options.overlap = kFastestOverlap;
   EXPECT_EQ(two_stages_with("overlap = \"auto\"\n").plan, two_stages_with("", "", "", options).plan);
+}
+
+TEST(Pin, UpdatesWhenItSays) {
+  for (const Word<UpdateOrder>& word : update_order_words())
+    EXPECT_EQ(two_stages_with(fmt::format("updates = \"{}\"\n", word.name)).plan.updates, word.value);
+  PlannerOptions options;
+  options.updates = kFastestUpdates;
+  EXPECT_EQ(two_stages_with("updates = \"auto\"\n").plan, two_stages_with("", "", "", options).plan);
+  options.updates = "before-norm";
+  EXPECT_EQ(two_stages_with("", "", "", options).plan.updates, UpdateOrder::before_norm);
 }
 
 TEST(Pin, ThatLeavesOverlapAndTransfersOutHasThoseOfTheOptions) {
@@ -142,7 +154,7 @@ TEST(Pin, ThatLeavesOverlapAndTransfersOutHasThoseOfTheOptions) {
 }
 
 TEST(Pin, SendsInTheWayThatItSays) {
-  for (const TransferStrategyWord& word : transfer_strategy_words()) {
+  for (const Word<TransferStrategy>& word : transfer_strategy_words()) {
     const Lowered lowered = two_stages_with(fmt::format("transfers = \"{}\"\n", word.name));
     for (const StageIndex s : lowered.plan.stages.indices())
       EXPECT_THAT(sent_by(lowered, s), ElementsAre(word.name)) << s;

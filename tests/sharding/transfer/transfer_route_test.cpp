@@ -76,18 +76,18 @@ TEST(TransferRoute, OfEveryStrategyBringsEachElementOnce) {
             for (const int per_node : {1, 2, 4, 8}) {
               if (per_node < nics) continue;
               const TransferRoute route =
-                  transfer_route(transfer, {word.strategy, chunks}, nodes_of(per_node, 8 / per_node, nics));
+                  transfer_route(transfer, {word.value, chunks}, nodes_of(per_node, 8 / per_node, nics));
               expect_complete(transfer, route);
             }
             // A node of three begins among the senders and ends among the receivers.
-            expect_complete(transfer, transfer_route(transfer, {word.strategy, chunks}, nodes_of(3, 3)));
+            expect_complete(transfer, transfer_route(transfer, {word.value, chunks}, nodes_of(3, 3)));
           }
 }
 
 TEST(TransferRoute, OfADeviceThatHoldsItIsWithinTheDevice) {
   const Transfer transfer{{DType::f32, {8}}, {0_d, {4}}, {0_d, {4}}, parse_spec("R"), parse_spec("S0")};
   for (const auto& word : transfer_strategy_words()) {
-    const TransferRoute route = transfer_route(transfer, {word.strategy, 1}, nodes_of(2, 2));
+    const TransferRoute route = transfer_route(transfer, {word.value, 1}, nodes_of(2, 2));
     expect_complete(transfer, route);
     for (const TransferMessage& message : route.messages) EXPECT_EQ(message.from, message.to);
   }
@@ -216,8 +216,8 @@ TEST(TransferSeconds, OfManyToManyAreNearTheBound) {
     EXPECT_LE(best, each.bound * (1 + 2.0 / chunks) + 1e-6);
     EXPECT_NEAR(times(transfer, chain, cluster, MulticastSearch::balanced), each.balanced, 0.05);
     EXPECT_GE(times(transfer, chain, cluster, MulticastSearch::none), best - 1e-9);
-    for (const TransferStrategyWord& word : transfer_strategy_words())
-      EXPECT_GE(times(transfer, {word.strategy, 1}, cluster), each.bound - 1e-6) << word.name;
+    for (const Word<TransferStrategy>& word : transfer_strategy_words())
+      EXPECT_GE(times(transfer, {word.value, 1}, cluster), each.bound - 1e-6) << word.name;
   }
 }
 
