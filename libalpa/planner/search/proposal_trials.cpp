@@ -185,9 +185,8 @@ std::optional<Plan> ProposalTrials::plan_of(const PricedGraph& priced, const Pro
   plan.model_name = model_.name;
   plan.model_toml = model_.toml;
   plan.method = method;
-  plan.overlap = overlap(options_).value_or(Overlap::none);
-  if (priced.planning.uses.updates_wait)
-    plan.updates = update_order(options_).value_or(UpdateOrder::after_norm);
+  plan.overlap = priced.planning.overlap;
+  if (priced.planning.uses.updates_wait) plan.updates = priced.planning.updates;
   try {
     check_plan(plan, priced.graph);
     if (proposal.stages_per_mesh == 1) require_met(options_.constraints, plan, priced.graph);

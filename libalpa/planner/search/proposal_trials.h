@@ -18,6 +18,7 @@ struct PricedGraph {
         planning(prepare(graph, stage_limits(options.constraints, graph))),
         book(graph, costs) {
     planning.overlap = overlap(options).value_or(Overlap::none);
+    planning.updates = update_order(options).value_or(UpdateOrder::after_norm);
   }
 
   Graph graph;

@@ -5,6 +5,7 @@
 #include "libalpa/planner/stage/layer_classes.h"
 #include "libalpa/planner/stage/stage_limits.h"
 #include "libalpa/schedule/overlap.h"
+#include "libalpa/schedule/update_order.h"
 #include "libalpa/semantics/graph_uses.h"
 
 namespace alpa {
@@ -16,9 +17,12 @@ struct PlanningGraph {
   std::vector<ShardingRule> rules;             ///< [node]
   std::vector<std::vector<FactorRole>> roles;  ///< of factors
   StageLimits limits;
-  Overlap overlap = Overlap::none;  ///< of the plan
+  Overlap overlap = Overlap::none;                ///< of the plan
+  UpdateOrder updates = UpdateOrder::after_norm;  ///< likewise
 
   const Graph& graph() const { return uses.graph; }
+  bool updates_wait() const { return uses.updates_wait && updates == UpdateOrder::after_norm; }
+  bool corrects_updates() const { return uses.updates_wait && updates == UpdateOrder::before_norm; }
 };
 
 PlanningGraph prepare(const Graph&, StageLimits = {});

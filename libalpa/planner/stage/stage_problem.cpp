@@ -9,6 +9,7 @@
 #include "libalpa/base/infinity.h"
 #include "libalpa/planner/stage/stage_clock.h"
 #include "libalpa/planner/stage/stage_edges.h"
+#include "libalpa/planner/stage/stage_copies.h"
 #include "libalpa/planner/stage/stage_memory.h"
 #include "libalpa/planner/stage/stage_sums.h"
 #include "libalpa/planner/stage/stage_ties.h"
@@ -25,6 +26,7 @@ StageProblem::StageProblem(const PlanningGraph& planning, const StageRequest& re
   if (stage_.why_not.empty()) add_sums_of_step(scope_, mesh_costs_, stage_);
   if (stage_.why_not.empty()) stage_.ties = state_sharding_ties(scope_, mesh_costs_, stage_);
   if (stage_.why_not.empty()) add_memory_over_time(scope_, request_, mesh_costs_, stage_);
+  if (stage_.why_not.empty()) add_copies_of_states(scope_, mesh_costs_, stage_);
   if (stage_.why_not.empty() && most_bytes().value_or(kMostSelectionBytes + 1) > kMostSelectionBytes)
     stage_.why_not = "its memory does not fit into 64 bits";
   if (stage_.why_not.empty()) make_selection();

@@ -9,7 +9,7 @@ void add_sums_of_step(const StageScope& scope, const MeshCosts& mesh_costs, Stag
   const Graph& graph = scope.graph();
   StageVariable& any = stage.variables.front();
   const GraphUses& uses = scope.planning().uses;
-  const bool has_stand_in = uses.norm >= 0 && !uses.updates_wait;  // for the norm, in updates
+  const bool has_stand_in = uses.norm >= 0 && !scope.planning().updates_wait();  // for the norm, in updates
   for (std::int64_t& bytes : any.resident)
     bytes += buffer_bytes(TensorType{DType::f32, {2 + std::ssize(graph.metrics) + (has_stand_in ? 1 : 0)}});
   const double zero_s = mesh_costs.costs().copy_seconds(static_cast<double>(byte_count({DType::f32, {}})));

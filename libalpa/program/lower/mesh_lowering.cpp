@@ -205,6 +205,8 @@ void MeshLowering::correct_update() {
   for (const NodeIndex n : graph_.nodes.indices())
     if (n > uses_.norm && node_of(graph_, n).phase == Phase::update && here(n)) updates.push_back(n);
   for (const NodeIndex n : updates)
+    for (const ValueIndex operand : node_of(graph_, n).operands) values_.forget_conversions(operand);
+  for (const NodeIndex n : updates)
     for (const ValueIndex result : node_of(graph_, n).results) values_.forget(result);
   for (const NodeIndex n : updates) emit_node(n);
   send_state_copies();

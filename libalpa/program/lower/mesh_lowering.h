@@ -67,6 +67,7 @@ class MeshLowering {
   const std::vector<std::int64_t>& message_slots_;  ///< [transfer]
   Indexed<NodeIndex, bool> of_weights_;             ///< of the second part of a split backward
   bool updates_wait_, corrects_updates_;            ///< for the norm; made before it, where it has a say
+  std::map<int, BufferIndex> sent_pieces_;          ///< by transfer
   std::map<StateIndex, BufferIndex> copies_;        ///< of states that are updated before the norm
   MeshValues values_;
   std::set<NodeIndex> skipped_;  ///< accumulate nodes fused into their producers

@@ -66,12 +66,15 @@ void MeshLowering::receive(int transfer, BufferIndex buffer, bool early) {
 
 /// The pieces leave from memory of their own, so that the mesh goes on while they are on their way. They are
 /// boxes of the tile that do not overlap, those that the device sends: what several others need is there
-/// once.
+/// once. A second pass over a step begins when all that the first has sent has left.
 void MeshLowering::send(int transfer, BufferIndex buffer) {
-  const StageTransfer& way = transfers_[transfer];
-  const std::int64_t bytes = most_packed_elements(way.route) * dtype_bytes(way.whole.dtype);
-  values_.emit(
-      Send{transfer, buffer, values_.message_memory("sent pieces", bytes, message_slots_[transfer])});
+  const auto [packed, is_first] = sent_pieces_.try_emplace(transfer);
+  if (is_first) {
+    const StageTransfer& way = transfers_[transfer];
+    const std::int64_t bytes = most_packed_elements(way.route) * dtype_bytes(way.whole.dtype);
+    packed->second = values_.message_memory("sent pieces", bytes, message_slots_[transfer]);
+  }
+  values_.emit(Send{transfer, buffer, packed->second});
 }
 
 }  // namespace alpa

@@ -223,6 +223,18 @@ void MeshValues::forget(ValueIndex value) {
   std::erase_if(available_, [&](const auto& known) { return known.first.first == value; });
 }
 
+void MeshValues::forget_conversions(ValueIndex value) {
+  const ShardingSpec resting = resting_layout(value);
+  if (sums_in_place(value)) {
+    const TensorType whole{buffer(fetch_resting(value)).tile.dtype, value_of(graph_, value).type.shape};
+    const Conversion* steps = conversions_.between(whole, resting, segment_layout(value));
+    if (steps && steps_over_source(*steps) > 0) return;
+  }
+  std::erase_if(available_, [&](const auto& known) {
+    return known.first.first == value && known.first.second != resting;
+  });
+}
+
 void MeshValues::outlive_segment(BufferIndex buffer) {
   Residence& residence = program_.buffers[buffer].residence;
   if (residence == Residence::segment) residence = Residence::micro_batch;

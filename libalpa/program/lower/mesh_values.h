@@ -58,6 +58,9 @@ class MeshValues {
   void provide(ValueIndex value, const ShardingSpec& layout, BufferIndex buffer);
   /// What it has been brought into in this segment is of it no more: it changes.
   void forget(ValueIndex value);
+  /// It is brought into other layouts again where it is needed again; it rests as it did, unless it was
+  /// summed there.
+  void forget_conversions(ValueIndex value);
   /// In the layout of this segment, for the second part of a split backward to start from.
   void leave_for_weights(ValueIndex value);
   /// From how it was made, or from the layout of this segment, to where it rests.
