@@ -254,6 +254,9 @@ int profile_rank(Settings settings, const ParallelRun& run, const std::string& c
     put_nodes(profile, nodes);
     if (settings.out.empty()) return 0;
     if (!known) profile.cluster = probe_cluster(machines, rates, op_catalog(), instrument);
+    if (!known && profile.cluster.overlap_slowdown != 1 && run.session.rank() == 0)
+      run.log.info(fmt::format("computation takes {:.2f} times as long beside communication",
+                               profile.cluster.overlap_slowdown));
   }
 
   Workload work = workload(graphs, profile.cluster);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
@@ -76,6 +77,24 @@ ProgramCosts program_costs(const Program& program, const CostModel& costs) {
   return all;
 }
 
+/// Seconds by which computations are predicted to take longer as their mesh communicates meanwhile. What the
+/// run shows of that is no error of what a profile says of them.
+using TimesBeside = std::map<std::tuple<MeshIndex, int, int, int>, double>;
+TimesBeside::key_type place_of(const TimelineRow& row) {
+  return {row.mesh, row.segment, row.micro_batch, row.instruction};
+}
+
+TimesBeside times_beside(const Program& program, const CostModel& costs, const ProgramCosts& alone) {
+  TimesBeside longer;
+  if (costs.cluster().overlap_slowdown == 1) return longer;
+  for (const TimelineRow& row : simulate(program, costs, true).rows) {
+    if (program.meshes[row.mesh].lanes[row.lane].kind != LaneKind::compute) continue;
+    const InstructionCost& cost = alone[row.mesh][row.segment][row.instruction];
+    longer[place_of(row)] = row.duration_s - (cost.own_s + cost.copies_s);
+  }
+  return longer;
+}
+
 void check_same_machines(const Cluster& run, const Cluster& measured) {
   if (machines_text(run) != machines_text(measured))
     throw Error(
@@ -90,7 +109,8 @@ class RunComparison {
   RunComparison(const Program& program, const MeasuredSteps& measured, const CostModel& costs)
       : meshes_(static_cast<double>(program.meshes.size())),
         rows_(measured.steps.front().rows),
-        costs_(program_costs(program, costs)) {
+        costs_(program_costs(program, costs)),
+        beside_(times_beside(program, costs, costs_)) {
     std::vector<double> traced_s;
     for (const MeasuredStep& step : measured.steps) {
       times_.push_back(step_times(step, program));
@@ -174,7 +194,10 @@ class RunComparison {
     KindComparison& kind = kinds_[name];
     kind.kind = name;
     kind.timed = static_cast<int>(rows.size() * times_.size());
-    for (const std::size_t r : rows) kind.predicted_s += cost_of(rows_[r]).own_s;
+    for (const std::size_t r : rows) {
+      const auto longer = beside_.find(place_of(rows_[r]));
+      kind.predicted_s += cost_of(rows_[r]).own_s + (longer == beside_.end() ? 0 : longer->second);
+    }
     kind.measured_s = median_over_steps([&](const StepTimes& times) {
       double sum_s = 0;
       for (const std::size_t r : rows)
@@ -194,6 +217,7 @@ class RunComparison {
   double meshes_;
   const std::vector<TimelineRow>& rows_;
   ProgramCosts costs_;
+  TimesBeside beside_;
   std::vector<StepTimes> times_;  ///< [step]
   std::vector<double> step_s_;    ///< of those that were not traced
   double measuring_s_ = 0;        ///< what it takes to measure a row

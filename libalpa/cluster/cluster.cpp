@@ -62,6 +62,8 @@ class ClusterReader {
     read_links(cluster);
     const int nics = measured_ && has_link_between(*measured_) ? measured_->nics_per_node : 1;
     cluster.nics_per_node = static_cast<int>(root_.integer("nics_per_node", nics, kNicsRange));
+    cluster.overlap_slowdown =
+        root_.number("overlap_slowdown", measured_ ? measured_->overlap_slowdown : 1, kSlowdownRange);
     return cluster;
   }
 
@@ -167,7 +169,8 @@ std::vector<Figure> figures(const Cluster& given, const Cluster& measured) {
       {"bf16_tflops", given.bf16_flops_per_s / kTera, measured.bf16_flops_per_s / kTera},
       {"f16_tflops", given.f16_flops_per_s / kTera, measured.f16_flops_per_s / kTera},
       {"memory_gb_per_s", given.memory_bytes_per_s / kGiga, measured.memory_bytes_per_s / kGiga},
-      {"launch_us", given.launch_s / kMicro, measured.launch_s / kMicro}};
+      {"launch_us", given.launch_s / kMicro, measured.launch_s / kMicro},
+      {"overlap_slowdown", given.overlap_slowdown, measured.overlap_slowdown}};
   const auto add = [&](const char* latency, const char* rate, const Link& one, const Link& other) {
     all.push_back({latency, one.latency_s / kMicro, other.latency_s / kMicro});
     all.push_back({rate, one.bytes_per_s / kGiga, other.bytes_per_s / kGiga});
@@ -208,6 +211,7 @@ void choose_figures(Cluster& to, const Cluster& from, const More& more, const Le
   to.between_nodes.latency_s = less(to.between_nodes.latency_s, from.between_nodes.latency_s);
   to.between_nodes.bytes_per_s = more(to.between_nodes.bytes_per_s, from.between_nodes.bytes_per_s);
   to.nics_per_node = more(to.nics_per_node, from.nics_per_node);
+  to.overlap_slowdown = less(to.overlap_slowdown, from.overlap_slowdown);
 }
 
 /// The nodes of `whole`, all with the worst or the best figures of some parts.
@@ -288,6 +292,8 @@ std::string cluster_fingerprint(const Cluster& cluster) {
                   exact(cluster.f32_flops_per_s), exact(cluster.bf16_flops_per_s),
                   exact(cluster.f16_flops_per_s), exact(cluster.memory_bytes_per_s), exact(cluster.launch_s),
                   exact(cluster.within_node), exact(cluster.between_nodes), cluster.nics_per_node);
+  // Where it is 1 the digest is that of builds that did not have the figure, and of their files.
+  if (cluster.overlap_slowdown != 1) text += " " + exact(cluster.overlap_slowdown);
   for (const Cluster& part : cluster.parts) text += "\n" + cluster_fingerprint(part);
   return fingerprint(text);
 }

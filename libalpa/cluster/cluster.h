@@ -24,7 +24,8 @@ inline constexpr Range kNodeRange = {.low = 1, .high = kMostNodes},
                        kDevicesPerNodeRange = {.low = 1, .high = kMostDevicesPerNode},
                        kMemoryRange = {.low = 1 << 20, .high = 1LL << 50},
                        kTimeRange = {.low = 0, .high = 1e3}, kRateRange = {.low = 1, .high = 1e18},
-                       kNicsRange = {.low = 1, .high = kMostDevicesPerNode};
+                       kNicsRange = {.low = 1, .high = kMostDevicesPerNode},
+                       kSlowdownRange = {.low = 1, .high = 1e3};
 inline constexpr int kMostParts = 16;  ///< of a cluster: prices are held for every run of them
 
 /// The machines as numbers: nodes with equal numbers of devices, equal ones but for what `parts` say. Probed
@@ -42,6 +43,9 @@ struct Cluster {
   double launch_s = 0;              ///< fixed cost of one operator
   Link within_node, between_nodes;  ///< between two devices, which have it to themselves
   int nics_per_node = 1;  ///< network interfaces, each of the rate between nodes, of as many devices each
+  /// How many times as long computation takes while a message or a collective of its device is under way
+  /// beside it; 1: as long as alone, or not known.
+  double overlap_slowdown = 1;
   DeviceKind kind = DeviceKind::cpu;  ///< of each device: cpu or cuda
   /// Where nodes differ, those that are equal, as clusters of their own and in the order of their devices
   /// (cluster_parts.h). The figures above are then the worst of theirs, which hold for every device.

@@ -34,6 +34,10 @@ void visit_rates_of_types(ClusterType& cluster, Visit&& visit) {
   visit("f16_flops_per_s", cluster.f16_flops_per_s);
 }
 
+/// Of files of before the figure was measured: as long as alone.
+constexpr const char* kSlowdown = "overlap_slowdown";
+constexpr double kNoSlowdown = 1;
+
 template <class Number>
 Number checked(const char* name, Number value, const Range& range) {
   if (!range.contains(static_cast<double>(value)))
@@ -80,6 +84,7 @@ void write_part_rows(H5Writer& file, const std::vector<Cluster>& parts) {
     visit_numbers(part,
                   [&](const std::string& of, double value, const Range&) { numbers[of].push_back(value); });
     visit_rates_of_types(part, [&](const std::string& of, double value) { numbers[of].push_back(value); });
+    numbers[kSlowdown].push_back(part.overlap_slowdown);
   }
   file.column("/cluster/parts/name", name);
   file.column("/cluster/parts/device", device);
@@ -90,6 +95,7 @@ void write_part_rows(H5Writer& file, const std::vector<Cluster>& parts) {
     file.column("/cluster/parts/" + of, values,
                 of.ends_with("flops_per_s")   ? "FLOP/s"
                 : of.ends_with("bytes_per_s") ? "byte/s"
+                : of == kSlowdown             ? "1"
                                               : "s");
 }
 
@@ -128,6 +134,9 @@ std::vector<Cluster> read_part_rows(const H5Reader& file, const Cluster& whole) 
     visit_rates_of_types(part, [&](const std::string& of, double& value) {
       value = number(of) == 0 ? 0 : checked(("parts/" + of).c_str(), number(of), kRateRange);
     });
+    part.overlap_slowdown = file.has(group + kSlowdown)
+                                ? checked("parts/overlap_slowdown", number(kSlowdown), kSlowdownRange)
+                                : kNoSlowdown;
   }
   if (all_nodes != whole.nodes)
     refuse(fmt::format("its parts have {} nodes, expected {}", all_nodes, whole.nodes));
@@ -150,6 +159,7 @@ void write_cluster(H5Writer& file, const Cluster& cluster) {
   });
   visit_rates_of_types(cluster,
                        [&](const char* name, double value) { file.attribute("/cluster", name, value); });
+  file.attribute("/cluster", kSlowdown, cluster.overlap_slowdown);
   if (!cluster.parts.empty()) write_part_rows(file, cluster.parts);
 }
 
@@ -176,6 +186,10 @@ Cluster read_cluster(const H5Reader& file) {
   });
   visit_rates_of_types(cluster,
                        [&](const char* name, double& value) { value = rate_of_type(file, name, cluster); });
+  cluster.overlap_slowdown =
+      file.has_attribute("/cluster", kSlowdown)
+          ? checked(kSlowdown, file.double_attribute("/cluster", kSlowdown), kSlowdownRange)
+          : kNoSlowdown;
   if (!file.has("/cluster/parts")) return cluster;
   return cluster_of_parts(cluster.name, read_part_rows(file, cluster));
 }

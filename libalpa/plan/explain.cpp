@@ -27,6 +27,9 @@ std::string time_text(const PlanFacts& f) {
                                                 : "extrapolated from a profile",
                   share_text(f.mean.compute_s, step_s), share_text(f.mean.collective_s, step_s),
                   share_text(f.mean.transfer_s, step_s), share_text(f.mean.idle_s, step_s));
+  if (f.cluster.overlap_slowdown != 1)
+    text += fmt::format("computation takes {:.2f} times as long beside communication\n",
+                        f.cluster.overlap_slowdown);
   return text;
 }
 

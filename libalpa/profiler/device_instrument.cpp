@@ -4,12 +4,14 @@
 #include <cmath>
 #include <ctime>
 #include <new>
+#include <optional>
 
 #include "libalpa/base/clock.h"
 #include "libalpa/base/error.h"
 #include "libalpa/kernels/kernel.h"
 #include "libalpa/kernels/make_kernel.h"
 #include "libalpa/profiler/median.h"
+#include "libalpa/profiler/sums_beside.h"
 
 namespace alpa {
 namespace {
@@ -17,6 +19,10 @@ namespace {
 constexpr double kNone = -1;  // a rank that took no part
 constexpr double kFailed = -2;
 constexpr int kMostCalls = 10'000;
+
+// Beside what is timed communication has to last until the end, though that takes longer than alone.
+constexpr double kTimesAsLong = 2;
+constexpr int kLeastRounds = 5;  // few as they are, they are compared with what they differ by
 
 Timing timing_of(std::vector<double> rank_s, std::vector<double> rank_spread_s) {
   std::vector<double> took_part;
@@ -110,25 +116,67 @@ Timing DeviceInstrument::together(Repeated mine, const std::string& why) {
   return timing;
 }
 
+DeviceInstrument::Work DeviceInstrument::operator_work(const OperatorCase& each) {
+  const std::shared_ptr<Kernel> kernel =  // a std::function can be copied
+      make_kernel(device_, *each.op, {each.operands, each.results, each.attributes});
+  return [this, kernel, calls = memory_.calls(each)](int number) {
+    const SampleMemory::Call& call = calls[static_cast<std::size_t>(number) % calls.size()];
+    kernel->run(*stream_, call.operands, call.results, call.workspace, false, RunPoint{1, 0, 0});
+  };
+}
+
 Timing DeviceInstrument::time(const OperatorCase& each) {
   Repeated mine{kFailed};
   std::string why;
   exchange_.barrier();  // all ranks at once
   try {
-    const std::unique_ptr<Kernel> kernel =
-        make_kernel(device_, *each.op, {each.operands, each.results, each.attributes});
-    const std::vector<SampleMemory::Call> calls = memory_.calls(each);
-    const RunPoint point{1, 0, 0};
-    mine = sample([&](int number) {
-      const SampleMemory::Call& call = calls[static_cast<std::size_t>(number) % calls.size()];
-      kernel->run(*stream_, call.operands, call.results, call.workspace, false, point);
-    });
+    mine = sample(operator_work(each));
   } catch (const Error& error) {
     why = error.happened();
   } catch (const std::bad_alloc&) {
     why = "no memory is left";
   }
   return together(mine, why);
+}
+
+TimingBeside DeviceInstrument::time_beside_sums(const OperatorCase& each, std::int64_t bytes) {
+  Work work;
+  std::optional<SumsBeside> sums;
+  std::string why;
+  try {
+    work = operator_work(each);
+    sums.emplace(device_, world_, bytes);
+    sample(work);  // a device that was idle has another clock
+  } catch (const Error& error) {
+    why = error.happened();
+  } catch (const std::bad_alloc&) {
+    why = "no memory is left";
+  }
+  if (largest(why.empty() ? 0 : 1) > 0) {
+    const Timing failed = together({why.empty() ? 0 : kFailed}, why);
+    return {failed, failed};
+  }
+  const auto seconds_of_sums = [&](int calls) {
+    exchange_.barrier();
+    const double begin = monotonic_s();
+    sums->start(calls);
+    sums->finish();
+    return monotonic_s() - begin;
+  };
+  const int calls = calls_per_sample(seconds_of(work, 1));
+  seconds_of_sums(1);
+  const int all_sums = largest(static_cast<int>(std::clamp(
+      std::ceil(kTimesAsLong * seconds_of(work, calls) / seconds_of_sums(1)), 1.0, 1.0 * kMostCalls)));
+  std::vector<double> alone, beside;
+  for (int r = 0; r < std::max(options_.repetitions, kLeastRounds); ++r) {
+    exchange_.barrier();
+    alone.push_back(seconds_of(work, calls) / calls);
+    exchange_.barrier();
+    sums->start(all_sums);
+    beside.push_back(seconds_of(work, calls) / calls);
+    sums->finish();
+  }
+  return {together(repeated(std::move(alone)), ""), together(repeated(std::move(beside)), "")};
 }
 
 /// Ranks stand in order of their nodes; those that fill no whole group have none.

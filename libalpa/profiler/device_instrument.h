@@ -43,6 +43,7 @@ class DeviceInstrument final : public Instrument {
 
   Timing time(const OperatorCase&) override;
   Timing time(const CollectiveCase&) override;
+  TimingBeside time_beside_sums(const OperatorCase&, std::int64_t bytes) override;
   int largest(int mine) override;
 
  private:
@@ -54,6 +55,8 @@ class DeviceInstrument final : public Instrument {
 
   /// Seconds of one call of `work`, over repetitions.
   Repeated sample(const Work& work);
+  /// The operator on memory of its own for each call; valid until the next request of memory.
+  Work operator_work(const OperatorCase&);
   int calls_per_sample(double one_call_s) const;
   double seconds_of(const Work& work, int calls);
   Communicator* group(GroupShape);

@@ -17,6 +17,11 @@ struct Timing {
   bool has_failed() const { return rank_s.empty(); }
 };
 
+/// An operator timed alone and beside communication, in rounds that take turns.
+struct TimingBeside {
+  Timing alone, beside;
+};
+
 /// What times things. All ranks make the same calls in the same order and get the same answers.
 class Instrument {
  public:
@@ -26,6 +31,10 @@ class Instrument {
   /// answer.
   virtual Timing time(const OperatorCase&) = 0;
   virtual Timing time(const CollectiveCase&) = 0;
+
+  /// The operator on all ranks, alone and while sums over all ranks of so many bytes are under way in the way
+  /// of a lane that a plan overlaps.
+  virtual TimingBeside time_beside_sums(const OperatorCase&, std::int64_t bytes) = 0;
 
   /// The largest of the ranks' numbers.
   virtual int largest(int mine) = 0;

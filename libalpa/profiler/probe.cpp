@@ -61,6 +61,23 @@ Link link_of(GroupShape pair, Instrument& instrument) {
   return {small.median_s, static_cast<double>(kLargeMessage - kSmallMessage) / longer};
 }
 
+/// A product that lasts long enough beside the looks at what is communicated.
+OperatorCase long_product(const OpDef& einsum, double flops_per_s) {
+  std::int64_t n = 256;
+  while (n < kLargestProduct && product(einsum, DType::f32, n).flops < kLongEnough_s * flops_per_s) n *= 2;
+  return product(einsum, DType::f32, n);
+}
+
+/// Of computation beside communication. What repetitions differ by is none.
+double slowdown_of(const OperatorCase& each, Instrument& instrument) {
+  const auto [alone, beside] = instrument.time_beside_sums(each, kLargeMessage);
+  if (alone.has_failed() || beside.has_failed()) return 1;
+  const double noise_s = *std::ranges::max_element(alone.rank_spread_s) +
+                         *std::ranges::max_element(beside.rank_spread_s),
+               longer_s = beside.median_s - alone.median_s;
+  return longer_s > noise_s ? std::min(beside.median_s / alone.median_s, kSlowdownRange.high) : 1;
+}
+
 /// As many as it looks like: a device that sends to another node while all others do takes longer than alone
 /// by the number of those that it shares its interface with.
 int nics_of(const Machines& machines, Instrument& instrument) {
@@ -118,6 +135,9 @@ Cluster probe_cluster(const Machines& machines, const RankRates& all, OpCatalog 
   cluster.between_nodes = machines.nodes > 1 ? link_of({2, 1}, instrument) : cluster.within_node;
   if (machines.nodes > 1) cluster.nics_per_node = nics_of(machines, instrument);
   if (machines.nodes > 1 && machines.devices_per_node == 1) cluster.within_node = cluster.between_nodes;
+  if (cluster.devices() > 1)
+    cluster.overlap_slowdown =
+        slowdown_of(long_product(catalog.find("einsum"), cluster.f32_flops_per_s), instrument);
   return cluster;
 }
 

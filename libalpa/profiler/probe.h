@@ -17,9 +17,9 @@ struct RankRates {
 /// device cannot multiply bf16 or f16 its rate is 0. Throws Error(run_time) where one of the others fails.
 RankRates probe_rates(OpCatalog, Instrument&);
 
-/// The cluster as its medians, with the cost of launching an operator and the links from messages between
-/// pairs. Where there is no pair of that kind, a link is that of the nearest kind there is (memory for a
-/// single device).
+/// The cluster as its medians, with the cost of launching an operator, the links from messages between pairs,
+/// and what a large product takes longer beside sums over all ranks. Where there is no pair of that kind, a
+/// link is that of the nearest kind there is (memory for a single device).
 Cluster probe_cluster(const Machines&, const RankRates&, OpCatalog, Instrument&);
 
 /// Whether a profile of one was measured on the other: device and numbers of nodes and devices.

@@ -5,20 +5,11 @@
 #include <algorithm>
 
 #include "libalpa/base/clock.h"
+#include "libalpa/comm/naps.h"
+#include "libalpa/comm/prompt_thread.h"
 #include "libalpa/kernels/cpu/host_threads.h"
-#include "libalpa/runtime/prompt_thread.h"
 
 namespace alpa {
-namespace {
-
-// A nap is at most a hundredth of the time since something moved, so nothing comes later than by that for it.
-// Where somebody computes meanwhile naps soon become longer: to wake takes some 20 us from that (caches, and
-// virtual machines' timers), and with naps of 50 us products of matrices took half as long again. What is
-// answered at once comes in the first, short ones.
-constexpr double kShortestNap_s = 20e-6, kNapBesideComputation_s = 500e-6, kLongestNap_s = 1e-3;
-constexpr int kPollsWhenWaitedFor = 100;  // without a nap
-
-}  // namespace
 
 LaneThreads::LaneThreads(const Program& program, const MeshProgram& mesh, const RunTable& runs,
                          PreparedSteps& steps, std::vector<Stream*> lanes)
@@ -172,8 +163,7 @@ void LaneThreads::communicate() {
     walk.context = context_;
     walk.context.stream = lanes_[walk.lane];
   }
-  double moved_s = monotonic_s(), beside_computation_s = kShortestNap_s;
-  for (int polls = 0;;) {
+  for (Naps naps(monotonic_s());;) {
     const std::int64_t seen = marks_->changes();
     bool has_moved = false, is_over = true;
     for (LaneWalk& walk : walks_) {
@@ -184,20 +174,13 @@ void LaneThreads::communicate() {
     if (is_over) return;
     if (marks_->has_given_up()) return cancel();
     if (has_moved) {
-      moved_s = monotonic_s();
-      beside_computation_s = kShortestNap_s;
-      polls = 0;
+      naps.moved(monotonic_s());
       continue;
     }
     for (Communicator* channel : *context_.channels) channel->move_sends();
-    const bool is_waited_for = marks_->is_waited_for();
-    if (is_waited_for && ++polls < kPollsWhenWaitedFor) continue;
-    double shortest_s = kShortestNap_s;
-    if (!is_waited_for) {
-      shortest_s = beside_computation_s;
-      beside_computation_s = std::min(2 * beside_computation_s, kNapBesideComputation_s);
-    }
-    marks_->nap(seen, std::clamp((monotonic_s() - moved_s) / 100, shortest_s, kLongestNap_s));
+    const double nap_s = naps.next_s(monotonic_s(), marks_->is_waited_for());
+    if (nap_s == 0) continue;
+    marks_->nap(seen, nap_s);
     for (const LaneWalk& walk : walks_)
       if (walk.has_begun) partners(walk)->look(walk.context.now);
   }

@@ -129,6 +129,20 @@ TEST_F(CalibrationOfARun, TakesCopiesForWhatLaunchesAndMemoryCost) {
   expect_factors(calibrated(run()), {{"copies", 2}});
 }
 
+// What takes longer because something is sent meanwhile would else be counted twice in later predictions.
+TEST_F(CalibrationOfARun, LeavesOutWhatCommunicationBesideComputationCosts) {
+  Lowered lowered = two_stages_of_two(4);
+  lowered.program.overlap = Overlap::all;
+  use(std::move(lowered));
+  profile_.cluster.overlap_slowdown = truth_.cluster.overlap_slowdown = 2;
+  MeasuredSteps measured = run();
+  for (MeasuredStep& step : measured.steps)
+    step.rows = simulate(lowered_.program, CostModel(truth_), true).rows;
+  const Calibration calibration = calibrated(measured);
+  for (const auto& [signature, sample] : profile_.operators)
+    EXPECT_NEAR(factor(calibration, cost_kind_of_operator(signature)), 1, kRounding) << signature;
+}
+
 // An executor's receive lasts from when it is posted, and each mesh has a clock of its own.
 TEST_F(CalibrationOfARun, LeavesOutWaitingForOtherMeshes) {
   slow_down("transfers within nodes", 4);

@@ -88,6 +88,18 @@ TEST_F(ClusterFile, IsReadInBytesAndSecondsWhateverItsUnits) {
   EXPECT_DOUBLE_EQ(cluster.between_nodes.bytes_per_s, 2.9e9);
 }
 
+TEST_F(ClusterFile, MaySayHowMuchLongerComputationTakesBesideCommunication) {
+  EXPECT_EQ(read(kTwoNodes).overlap_slowdown, 1);
+  const std::string slow = with(kTwoNodes, "launch_us = 5", "launch_us = 5\noverlap_slowdown = 1.25");
+  EXPECT_EQ(read(slow).overlap_slowdown, 1.25);
+  const std::string part = with(kTwoParts, "launch_us = 5", "launch_us = 5\noverlap_slowdown = 1.25");
+  const Cluster parts = read(part);
+  EXPECT_EQ(parts.parts[0].overlap_slowdown, 1);
+  EXPECT_EQ(parts.parts[1].overlap_slowdown, 1.25);
+  EXPECT_EQ(parts.overlap_slowdown, 1.25);  // the worst
+  EXPECT_EQ(best_of_parts(parts).overlap_slowdown, 1);
+}
+
 TEST_F(ClusterFile, SaysWhichTypesItsDevicesComputeIn) {
   const Cluster v100 = read(with(kTwoNodes, "bf16_tflops", "f16_tflops"));
   EXPECT_DOUBLE_EQ(v100.flops_per_s(DType::f16), 88e12);
@@ -135,6 +147,14 @@ class MoreMachines : public ClusterFile {
     return machines.cluster;
   }
 };
+
+TEST_F(MoreMachines, ComputeAsSlowlyBesideCommunicationAsWasMeasured) {
+  Cluster measured = read(kTwoNodes);
+  measured.overlap_slowdown = 1.5;
+  EXPECT_EQ(read_of(measured, kTwoNodes).overlap_slowdown, 1.5);
+  const std::string other = with(kTwoNodes, "launch_us = 5", "launch_us = 5\noverlap_slowdown = 1");
+  EXPECT_EQ(beside(measured, other).differences, "overlap_slowdown is 1, measured 1.5 (0.667 x)");
+}
 
 TEST_F(MoreMachines, KeepWhatWasMeasured) {
   const Cluster measured = read(kTwoNodes);
@@ -210,6 +230,10 @@ TEST_F(ClusterFile, HasNoMoreMachinesThanThereAreAndNoneBeyondMeasure) {
          "'within_node.gb_per_s': expected a finite number, from 1e-09"},
         {"launch_us = 5", "launch_us = 1e10",
          "'launch_us': expected a finite number, from 0 to 1000000000, got"},
+        {"launch_us = 5", "launch_us = 5\noverlap_slowdown = 0.9",
+         "c.toml:11:20: 'overlap_slowdown': expected a finite number, from 1 to 1000, got 0.9"},
+        {"launch_us = 5", "launch_us = 5\noverlap_slowdown = \"1.2\"",
+         "'overlap_slowdown': expected a finite number, from 1 to 1000, got the string '1.2'"},
         {"name = \"pair\"", "name = \"\"", "c.toml:2:8: 'name': expected a name"},
         {"V100", "\\u001b[2J", "'device': expected a name"}})
     EXPECT_THAT(([&, from = from, to = to] { read(with(kTwoNodes, from, to)); }),
@@ -314,7 +338,7 @@ TEST(ClusterFingerprint, ChangesWithEveryNumber) {
   const Cluster base{"a", "d", 2, 4, 1 << 30, 1e12, 2e12, 3e12, 1e11, 1e-6, {1e-6, 1e10}, {1e-5, 1e9}};
   std::set<std::string> seen{cluster_fingerprint(base)};
   EXPECT_EQ(cluster_fingerprint(Cluster(base)), *seen.begin());
-  std::vector<Cluster> others(13, base);
+  std::vector<Cluster> others(14, base);
   others[0].name = "b";
   others[1].device = "e";
   others[2].nodes = 3;
@@ -328,6 +352,7 @@ TEST(ClusterFingerprint, ChangesWithEveryNumber) {
   others[10].within_node.bytes_per_s *= 2;
   others[11].between_nodes.latency_s *= 2;
   others[12].f16_flops_per_s *= 2;
+  others[13].overlap_slowdown = 1.5;
   for (const Cluster& other : others) seen.insert(cluster_fingerprint(other));
   EXPECT_EQ(seen.size(), others.size() + 1);
 }

@@ -71,6 +71,17 @@ TEST_F(ProfileFile, ThatDoesNotNameTheKindOfItsDevicesIsReadToo) {
   }
 }
 
+TEST_F(ProfileFile, OfBeforeComputationWasMeasuredBesideCommunicationTakesItForAsFast) {
+  Profile profile = example();
+  profile.cluster.overlap_slowdown = 1.25;
+  write(profile);
+  EXPECT_EQ(read_profile(path_).cluster, profile.cluster);
+  const hid_t file = H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  ASSERT_GE(H5Adelete_by_name(file, "/cluster", "overlap_slowdown", H5P_DEFAULT), 0);
+  H5Fclose(file);
+  EXPECT_EQ(read_profile(path_).cluster, example().cluster);
+}
+
 // Files of before f16 had a rate of its own, which meant that of bf16 on GPUs.
 TEST_F(ProfileFile, OfBeforeItHadARateOfF16IsRead) {
   for (const auto& [kind, f16] : {std::pair(DeviceKind::cpu, 0.0), std::pair(DeviceKind::cuda, 8e13)}) {
@@ -204,6 +215,8 @@ TEST_F(ProfileFile, RefusesNumbersThatCannotBe) {
   EXPECT_THAT(refusal([](Profile& p) { p.cluster.f32_flops_per_s = 0; }),
               HasSubstr("/cluster/f32_flops_per_s is 0"));
   EXPECT_THAT(refusal([](Profile& p) { p.cluster.launch_s = -1; }), HasSubstr("/cluster/launch_s is -1"));
+  EXPECT_THAT(refusal([](Profile& p) { p.cluster.overlap_slowdown = 0.5; }),
+              HasSubstr("/cluster/overlap_slowdown is 0.5, expected from 1 to 1000"));
   EXPECT_THAT(refusal([](Profile& p) { p.operators["gelu bf16[8x32]"].median_s = NAN; }),
               HasSubstr("/operators/median_s of row 1 is nan"));
   EXPECT_THAT(refusal([](Profile& p) { p.operators.begin()->second.on_nodes[1].median_s = -1; }),

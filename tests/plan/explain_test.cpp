@@ -74,6 +74,14 @@ TEST(PlanDetails, SayHowWhatComesToAStageGetsThere) {
                 "1.00 MiB of it between nodes: "));
 }
 
+TEST(PlanSummary, SaysHowMuchLongerComputationTakesBesideCommunication) {
+  Lowered lowered = two_stages_of_two();
+  const auto summary = [&] { return plan_summary(plan_facts(lowered.plan, lowered.graph), "plan.h5"); };
+  EXPECT_THAT(summary(), testing::Not(HasSubstr("beside communication")));
+  lowered.plan.cluster.overlap_slowdown = 1.25;
+  EXPECT_THAT(summary(), HasSubstr("\ncomputation takes 1.25 times as long beside communication\n"));
+}
+
 TEST(PlanDetails, SayWhatCommunicationHides) {
   Lowered lowered = two_stages_of_two();
   EXPECT_THAT(plan_details(plan_facts(lowered.plan, lowered.graph)),

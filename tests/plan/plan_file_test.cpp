@@ -55,6 +55,7 @@ TEST_F(PlanFile, HoldsWhenUpdatesAreMadeAndWhatOverlaps) {
   Plan plan = lowered_.plan;
   plan.updates = UpdateOrder::before_norm;
   plan.overlap = Overlap::transfers;
+  plan.cluster.overlap_slowdown = 1.25;
   EXPECT_EQ(read_plan(written("a.h5", plan)), plan);
 }
 

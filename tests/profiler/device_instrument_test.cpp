@@ -87,6 +87,15 @@ TEST(DeviceInstrument, TimesOneMessageAtATimeBetweenTheSameNodes) {
   });
 }
 
+TEST(DeviceInstrument, TimesAnOperatorAloneAndBesideSumsOfAllRanks) {
+  on_ranks(3, 3, quick(), [&](DeviceInstrument& instrument) {
+    const OperatorCase each = OperatorCase::of(op_catalog().find("gelu"), {{DType::f32, {4096}}}, {});
+    const auto [alone, beside] = instrument.time_beside_sums(each, 4096);
+    EXPECT_THAT(alone.rank_s, testing::AllOf(SizeIs(3), Each(Gt(0)))) << alone.why;
+    EXPECT_THAT(beside.rank_s, testing::AllOf(SizeIs(3), Each(Gt(0)))) << beside.why;
+  });
+}
+
 TEST(DeviceInstrument, SaysWhichRankCouldNotAndWhy) {
   InstrumentOptions options = quick();
   options.most_bytes = 1 << 10;
@@ -98,6 +107,8 @@ TEST(DeviceInstrument, SaysWhichRankCouldNotAndWhy) {
     EXPECT_THAT(timing.why, HasSubstr("rank 0: the sample takes"));
     EXPECT_THAT(timing.why, HasSubstr("a device has 1.00 KiB"));
     EXPECT_TRUE(instrument.time(CollectiveCase{CollectiveKind::all_reduce, {1, 2}, 1 << 20}).has_failed());
+    EXPECT_THAT(instrument.time_beside_sums(work.operators.front(), 1024).beside.why,
+                HasSubstr("rank 0: the sample takes"));
     // The instrument is none the worse for it.
     EXPECT_FALSE(instrument.time(CollectiveCase{CollectiveKind::all_reduce, {1, 2}, 128}).has_failed());
   });

@@ -20,10 +20,17 @@ class FakeInstrument final : public Instrument {
     return answer(collective_s ? collective_s(each) : 1e-4, asked.back());
   }
 
+  TimingBeside time_beside_sums(const OperatorCase& each, std::int64_t) override {
+    asked.push_back(each.signature + " beside sums");
+    const double alone_s = operator_s ? operator_s(each) : 1e-3;
+    return {answer(alone_s, asked.back()), answer(slowdown * alone_s, asked.back())};
+  }
+
   int largest(int mine) override { return std::max(mine, another_ranks); }
 
   std::function<double(const OperatorCase&)> operator_s;
   std::function<double(const CollectiveCase&)> collective_s;
+  double slowdown = 1;    ///< of operators beside sums
   std::string broken;     ///< what cannot be timed
   int another_ranks = 0;  ///< number that another rank gives
   int ranks = 2;

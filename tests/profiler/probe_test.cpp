@@ -79,6 +79,27 @@ TEST_F(Probe, GivesADeviceWithoutANeighbourTheNearestLinkThereIs) {
   EXPECT_GT(cluster_of(machines(1, 1)).within_node.bytes_per_s, 1e9);
 }
 
+TEST_F(Probe, FindsHowMuchLongerComputationTakesBesideCommunication) {
+  instrument_.slowdown = 1.5;
+  EXPECT_DOUBLE_EQ(cluster_of(machines(2, 2)).overlap_slowdown, 1.5);
+  EXPECT_EQ(instrument_.asked.back(),
+            "einsum equation='m k, k n -> m n' f32[1024x1024] f32[1024x1024] beside sums");  // 21 ms
+  EXPECT_EQ(cluster_of(machines(1, 1)).overlap_slowdown, 1);  // nothing to communicate with
+}
+
+TEST_F(Probe, TakesForNoSlowdownWhatRepetitionsDifferBy) {
+  for (const double within_noise : {0.8, 1.0, 1.09}) {  // each rank's repetitions differ by 5 %, in both
+    instrument_.slowdown = within_noise;
+    EXPECT_EQ(cluster_of(machines(1, 2)).overlap_slowdown, 1);
+  }
+}
+
+TEST_F(Probe, LeavesTheSlowdownOpenWhereItCannotBeMeasured) {
+  instrument_.slowdown = 1.5;
+  instrument_.broken = "einsum equation='m k, k n -> m n' f32[1024x1024] f32[1024x1024] beside sums";
+  EXPECT_EQ(cluster_of(machines(1, 2)).overlap_slowdown, 1);
+}
+
 TEST_F(Probe, FindsThatDevicesDoNotComputeInAType) {
   instrument_.broken = "einsum equation='m k, k n -> m n' bf16[256x256] bf16[256x256]";
   const Cluster cluster = cluster_of(machines(1, 2));

@@ -10,6 +10,7 @@
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/overloaded.h"
+#include "libalpa/program/order/slowed_computation.h"
 #include "libalpa/sharding/node_price.h"
 #include "libalpa/sharding/transfer/transfer_price.h"
 
@@ -81,21 +82,36 @@ class Occupation {
     until = std::max(until, end_s);
   }
 
+  /// The same where the end is not known yet.
+  void begins(TimeKind kind, double start_s) {
+    advance(start_s);
+    ++under_way_[static_cast<std::size_t>(kind)];
+  }
+  void ends(TimeKind kind, double end_s) {
+    advance(end_s);
+    --under_way_[static_cast<std::size_t>(kind)];
+  }
+
   void finish(double step_s) { advance(step_s); }
 
  private:
+  bool is_busy(TimeKind kind) const {
+    const auto k = static_cast<std::size_t>(kind);
+    return until_[k] > now_s_ || under_way_[k] > 0;
+  }
+
   void advance(double to_s) {
     while (now_s_ < to_s) {
       double next_s = to_s;
       for (const double until : until_)
         if (until > now_s_) next_s = std::min(next_s, until);
-      const auto busy = [&](TimeKind kind) { return until_[static_cast<std::size_t>(kind)] > now_s_; };
-      (busy(TimeKind::compute)      ? time_.compute_s
-       : busy(TimeKind::collective) ? time_.collective_s
-       : busy(TimeKind::transfer)   ? time_.transfer_s
-                                    : time_.idle_s) += next_s - now_s_;
-      if (busy(TimeKind::compute) && busy(TimeKind::collective)) hidden_.collective_s += next_s - now_s_;
-      if ((busy(TimeKind::compute) || busy(TimeKind::collective)) && busy(TimeKind::transfer))
+      (is_busy(TimeKind::compute)      ? time_.compute_s
+       : is_busy(TimeKind::collective) ? time_.collective_s
+       : is_busy(TimeKind::transfer)   ? time_.transfer_s
+                                       : time_.idle_s) += next_s - now_s_;
+      if (is_busy(TimeKind::compute) && is_busy(TimeKind::collective))
+        hidden_.collective_s += next_s - now_s_;
+      if ((is_busy(TimeKind::compute) || is_busy(TimeKind::collective)) && is_busy(TimeKind::transfer))
         hidden_.transfer_s += next_s - now_s_;
       now_s_ = next_s;
     }
@@ -103,7 +119,8 @@ class Occupation {
 
   MeshTime& time_;
   HiddenTime& hidden_;
-  std::array<double, 3> until_{};  ///< [TimeKind] when the last of that kind ends
+  std::array<double, 3> until_{};   ///< [TimeKind] when the last of that kind ends whose end is known
+  std::array<int, 3> under_way_{};  ///< [TimeKind] others
   double now_s_ = 0;
 };
 
@@ -134,34 +151,31 @@ class SharedNetwork {
     users_.assign(numbers.size(), 0);
   }
 
-  struct Flow {
-    StepWalk::Turn turn;
-    double left_s = 0;  ///< of its time, had it all of its interfaces
-    int transfer = 0;
-    double start_s = 0;
-    std::size_t row = 0;
-  };
-
   bool takes(int transfer) const { return !taken_[static_cast<std::size_t>(transfer)].empty(); }
 
-  void begin(const Flow& flow) {
-    go_on_until(flow.start_s);
-    flows_.push_back(flow);
-    count_users(flow, 1);
+  void begin(const UnderWay& what, int transfer) {
+    go_on_until(what.start_s);
+    flows_.push_back({what, transfer});
+    count_users(flows_.back(), 1);
   }
 
   /// When the next one of them is done if none begins before; infinity: there is none.
   double next_end_s() const { return next_end_s_; }
 
-  Flow take_next() {
+  UnderWay take_next() {
     go_on_until(next_end_s_);
     const Flow flow = flows_[next_];
     flows_.erase(flows_.begin() + static_cast<std::ptrdiff_t>(next_));
     count_users(flow, -1);
-    return flow;
+    return flow.what;
   }
 
  private:
+  struct Flow {
+    UnderWay what;
+    int transfer = 0;
+  };
+
   /// How many times as long as alone it takes now.
   int sharing(const Flow& flow) const {
     int most = 1;
@@ -171,7 +185,8 @@ class SharedNetwork {
   }
 
   void go_on_until(double to_s) {
-    for (Flow& flow : flows_) flow.left_s = std::max(0.0, flow.left_s - (to_s - now_s_) / sharing(flow));
+    for (Flow& flow : flows_)
+      flow.what.left_s = std::max(0.0, flow.what.left_s - (to_s - now_s_) / sharing(flow));
     now_s_ = to_s;
   }
 
@@ -180,7 +195,7 @@ class SharedNetwork {
       users_[static_cast<std::size_t>(link)] += more;
     next_end_s_ = infinity;
     for (std::size_t f = 0; f < flows_.size(); ++f)
-      if (const double end_s = now_s_ + flows_[f].left_s * sharing(flows_[f]); end_s < next_end_s_)
+      if (const double end_s = now_s_ + flows_[f].what.left_s * sharing(flows_[f]); end_s < next_end_s_)
         next_end_s_ = end_s, next_ = f;
   }
 
@@ -227,6 +242,7 @@ Timeline simulate(const Program& program, const CostModel& costs, Overlap overla
     occupations.emplace_back(timeline.meshes[m], timeline.hidden[m]);
   }
   SharedNetwork network(program, costs);
+  SlowedComputation slowed(program, costs, overlap);
 
   StepWalk walk(program, waits, overlap);
   const auto later = [](const StepWalk::Turn& a, const StepWalk::Turn& b) { return a.ready_s > b.ready_s; };
@@ -234,14 +250,21 @@ Timeline simulate(const Program& program, const CostModel& costs, Overlap overla
   const auto take = [&] {
     for (const StepWalk::Turn& turn : walk.take_ready()) ready.push(turn);
   };
-  for (take(); !ready.empty() || network.next_end_s() < infinity; take()) {
-    if (network.next_end_s() <= (ready.empty() ? infinity : ready.top().ready_s)) {
-      const double end_s = network.next_end_s();
-      const SharedNetwork::Flow flow = network.take_next();
-      const double duration_s = end_s - flow.start_s;
-      if (keep_rows) timeline.rows[flow.row].duration_s = duration_s;
-      timeline.step_s = std::max(timeline.step_s, flow.start_s + duration_s);
-      walk.done(flow.turn, flow.start_s + duration_s);  // as the row has it
+  const auto next_end_s = [&] { return std::min(network.next_end_s(), slowed.next_end_s()); };
+  for (take(); !ready.empty() || next_end_s() < infinity; take()) {
+    if (const double end_s = next_end_s(); end_s <= (ready.empty() ? infinity : ready.top().ready_s)) {
+      const bool is_transfer = end_s == network.next_end_s();
+      const UnderWay ended = is_transfer ? network.take_next() : slowed.take_next();
+      const MeshIndex m = ended.turn.what.mesh;
+      const Instruction& instruction = walk.instruction(ended.turn.what);
+      if (is_transfer)
+        slowed.end_communication(m, instruction, end_s);
+      else
+        occupations[m].ends(time_kind(instruction), end_s);
+      const double duration_s = end_s - ended.start_s;
+      if (keep_rows) timeline.rows[ended.row].duration_s = duration_s;
+      timeline.step_s = std::max(timeline.step_s, ended.start_s + duration_s);
+      walk.done(ended.turn, ended.start_s + duration_s);  // as the row has it
       continue;
     }
     const StepWalk::Turn turn = ready.top();
@@ -256,15 +279,23 @@ Timeline simulate(const Program& program, const CostModel& costs, Overlap overla
     const double duration = seconds[m][run.segment][i];
     const double start = turn.ready_s;
     const TimeKind kind = time_kind(instruction);
-    // Of a transfer, what it takes longer than alone is time that the mesh waits.
-    occupations[m].runs(kind, start, start + duration);
     if (keep_rows)
       timeline.rows.push_back({m, run.segment, run.micro_batch, i, instruction.lane, kind, start, duration});
-    if (const auto* receive = std::get_if<Receive>(&instruction.body);
-        receive && network.takes(receive->transfer)) {
-      network.begin({turn, duration, receive->transfer, start, timeline.rows.size() - 1});
+    const UnderWay under_way{turn, duration, start, timeline.rows.size() - 1};
+    if (slowed.takes(m, instruction)) {
+      occupations[m].begins(kind, start);
+      slowed.begin(under_way);
       continue;
     }
+    // Of a transfer, what it takes longer than alone is time that the mesh waits.
+    occupations[m].runs(kind, start, start + duration);
+    if (const auto* receive = std::get_if<Receive>(&instruction.body);
+        receive && network.takes(receive->transfer)) {
+      slowed.begin_communication(m, instruction, start);
+      network.begin(under_way, receive->transfer);
+      continue;
+    }
+    slowed.communicate(m, instruction, start, start + duration);
     timeline.step_s = std::max(timeline.step_s, start + duration);
     walk.done(turn, start + duration);
   }

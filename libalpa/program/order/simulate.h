@@ -32,6 +32,7 @@ struct Timeline {
 /// The longest path through the program's own instructions with the model's costs: each starts when what it
 /// waits for is done (program/order/dependences), a receive when its send is, a global sum when all meshes
 /// are there. Transfers that take the same network interface in the same direction share it evenly.
+/// Computation takes Cluster::overlap_slowdown times as long for as long as its mesh communicates beside it.
 Timeline simulate(const Program&, const CostModel&, Overlap, bool keep_rows = false);
 Timeline simulate(const Program&, const CostModel&, bool keep_rows = false);  ///< as the program says
 

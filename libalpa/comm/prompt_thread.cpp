@@ -1,4 +1,4 @@
-#include "libalpa/runtime/prompt_thread.h"
+#include "libalpa/comm/prompt_thread.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
