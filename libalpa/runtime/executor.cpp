@@ -214,14 +214,18 @@ StepResult Executor::run(const StepInputs& inputs, std::size_t which) {
   const MeshProgram& program = s.mine(which);
   StepResult result;
   result.loss_sum = s.scalar(program, program.loss);
+  bool corrects = false;
   if (program.gradient_square_sum >= 0) {
     const auto square_sum = static_cast<float>(s.scalar(program, program.gradient_square_sum));
     result.gradient_norm = std::sqrt(static_cast<double>(square_sum));
-    result.is_corrected =
-        s.programs[which]->corrects_updates && !s.clock &&
-        norm_binds(gradient_clip(s.graph), square_sum, inputs.update_scalars.per_loss_scale);
+    corrects = s.programs[which]->corrects_updates && !s.clock &&
+               norm_binds(gradient_clip(s.graph), square_sum, inputs.update_scalars.per_loss_scale);
   }
-  if (result.is_corrected) s.correct(which);
+  if (corrects) {
+    const double begin_s = monotonic_s();
+    s.correct(which);
+    result.correction_s = monotonic_s() - begin_s;
+  }
   for (std::size_t m = 0; m < program.metrics.size(); ++m)
     s.metric_sums[m] = s.scalar(program, program.metrics[m]);
   result.metric_sums = s.metric_sums;

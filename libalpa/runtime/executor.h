@@ -19,9 +19,9 @@
 namespace alpa {
 
 struct StepResult {
-  double loss_sum = 0;        ///< sum of losses over all targets of the step; the same on every rank
-  double gradient_norm = 0;   ///< global, before clipping, times the loss scale; 0 in evaluation
-  bool is_corrected = false;  ///< the norm bound, and updates were made again (UpdateOrder::before_norm)
+  double loss_sum = 0;       ///< sum of losses over all targets of the step; the same on every rank
+  double gradient_norm = 0;  ///< global, before clipping, times the loss scale; 0 in evaluation
+  double correction_s = 0;   ///< spent on making updates again as the norm bound (UpdateOrder::before_norm)
   std::span<const double> metric_sums;  ///< of each of the graph's metrics; until the next run
 };
 

@@ -1,12 +1,9 @@
 #include "libalpa/schedule/schedule.h"
 
-#include <fmt/core.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <set>
 
-#include "libalpa/base/error.h"
+#include "libalpa/base/words.h"
 #include "libalpa/schedule/orders.h"
 
 namespace alpa {
@@ -42,8 +39,7 @@ std::vector<std::string> schedule_names() {
 const PipelineSchedule& find_schedule(const std::string& name) {
   const auto found = std::ranges::find(kSchedules, name, &PipelineSchedule::name);
   if (found != std::end(kSchedules)) return *found;
-  throw Error(ErrorKind::input, fmt::format("unknown schedule '{}'", name),
-              fmt::format("one of {}", fmt::join(schedule_names(), ", ")));
+  refuse_name("schedule", name, schedule_names());
 }
 
 std::vector<std::string> schedule_names(int stages_per_mesh) {

@@ -9,7 +9,7 @@ constexpr Word<UpdateOrder> kOrders[] = {
     {"after-norm", UpdateOrder::after_norm, "when the norm of all gradients is there"},
     {"before-norm", UpdateOrder::before_norm,
      "when a stage's own gradients are there, and again, from copies of its states, where the norm turns out "
-     "to be clipped or not finite"},
+     "to clip them or not to be finite"},
 };
 
 }  // namespace

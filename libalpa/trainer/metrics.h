@@ -36,6 +36,7 @@ struct StepMetrics {
   std::int64_t samples = 0;                ///< of the step
   std::int64_t tokens = 0;                 ///< of the step; 0 where samples are no tokens
   double step_s = 0;                       ///< duration
+  double correction_s = 0;                 ///< of that for updates that were made again
   std::optional<double> predicted_step_s;  ///< by the plan; nullopt where it has no prediction
   double flops = 0;                        ///< of the model, in the step: recomputation is not counted
   std::optional<double> peak_flops_per_s;  ///< of all devices, dense; nullopt where unknown

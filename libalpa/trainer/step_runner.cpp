@@ -85,6 +85,7 @@ StepMetrics StepRunner::train(std::int64_t steps_done, std::int64_t first_sample
   m.tokens = options_.batch * tokens_;
   m.samples_hash = training_.order().samples_hash(first_sample, options_.batch);
   m.step_s = watch.seconds();
+  m.correction_s = result.correction_s;
   const bool is_finite = std::isfinite(m.gradient_norm);
   if (!std::isfinite(m.loss) || (!is_finite && scale_.factor <= 1))
     throw Error(ErrorKind::non_finite,
@@ -93,7 +94,7 @@ StepMetrics StepRunner::train(std::int64_t steps_done, std::int64_t first_sample
   if (options_.precision == Precision::f16) m.loss_scale = scale_.factor;
   scale_ = next_loss_scale(scale_, is_finite, options_);
   m.skipped_steps = scale_.skipped_steps;
-  m.corrected_steps = corrected_steps_ += result.is_corrected ? 1 : 0;
+  m.corrected_steps = corrected_steps_ += result.correction_s > 0 ? 1 : 0;
   return m;
 }
 

@@ -274,7 +274,7 @@ class Run {
 
   StepMetrics untraced_step() {
     StepMetrics m = train_step();
-    if (traced_->has(step_ - 1)) first_rank([&] { traced_->add_between(m.step, m.step_s); });
+    if (traced_->has(step_ - 1)) first_rank([&] { traced_->add_between(m.step, m.step_s - m.correction_s); });
     return m;
   }
 
@@ -283,7 +283,7 @@ class Run {
     StepMetrics m = train_step();
     auto rows = gather_timeline(*executor_, training_, ranks_.control, *control_stream_);
     executor_->keep_timeline(false);
-    first_rank([&] { traced_->add({m.step, m.step_s, 0, std::move(rows)}); });
+    first_rank([&] { traced_->add({m.step, m.step_s - m.correction_s, 0, std::move(rows)}); });
     return m;
   }
 

@@ -66,7 +66,7 @@ std::string two_stages(int micro_batches, const std::string& first, const std::s
 }
 
 /// Two stages on the ranks of each host. Their messages follow no other at once: they are to be longer than
-/// what an idle link saves up at 1 Gbit/s (94 KiB, emulated_hosts.sh), which no real one does.
+/// what an idle link saves up at 1 Gbit/s (93 KiB, emulated_hosts.sh), which no real one does.
 std::string four_stages(const std::string& schedule) {
   std::string pin = "micro_batches = 4\nstages_per_mesh = 2\nschedule = \"" + schedule + "\"\n";
   for (const int layers : {2, 1, 1, 2})

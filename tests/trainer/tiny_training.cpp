@@ -277,7 +277,7 @@ TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
     const StepResult result = executor.run(inputs);
     curve.losses.push_back(result.loss_sum / count);
     curve.norms.push_back(result.gradient_norm / scale.factor);
-    curve.corrected_steps += result.is_corrected ? 1 : 0;
+    curve.corrected_steps += result.correction_s > 0 ? 1 : 0;
     scale = next_loss_scale(scale, std::isfinite(result.gradient_norm), options_);
     curve.metrics.emplace_back(result.metric_sums.begin(), result.metric_sums.end());
     if (step + 1 == steps) curve.evaluation = executor.run(inputs, 1).loss_sum / count;

@@ -39,9 +39,9 @@ double slowest_s(const std::vector<StageSolution>& solutions) {
 /// The same in all but what they are called.
 bool same_plan(const Plan& a, const Plan& b) {
   return a.micro_batches == b.micro_batches && a.schedule == b.schedule && a.overlap == b.overlap &&
-         a.meshes == b.meshes && a.stages == b.stages && a.node_strategy == b.node_strategy &&
-         a.value_layout == b.value_layout && a.segment_layouts == b.segment_layouts &&
-         a.transfers == b.transfers && a.inputs == b.inputs;
+         a.updates == b.updates && a.meshes == b.meshes && a.stages == b.stages &&
+         a.node_strategy == b.node_strategy && a.value_layout == b.value_layout &&
+         a.segment_layouts == b.segment_layouts && a.transfers == b.transfers && a.inputs == b.inputs;
 }
 
 }  // namespace

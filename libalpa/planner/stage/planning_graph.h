@@ -2,10 +2,10 @@
 #include <vector>
 
 #include "libalpa/graph/dimension_roles.h"
+#include "libalpa/plan/update_timing.h"
 #include "libalpa/planner/stage/layer_classes.h"
 #include "libalpa/planner/stage/stage_limits.h"
 #include "libalpa/schedule/overlap.h"
-#include "libalpa/schedule/update_order.h"
 #include "libalpa/semantics/graph_uses.h"
 
 namespace alpa {
@@ -21,8 +21,8 @@ struct PlanningGraph {
   UpdateOrder updates = UpdateOrder::after_norm;  ///< likewise
 
   const Graph& graph() const { return uses.graph; }
-  bool updates_wait() const { return uses.updates_wait && updates == UpdateOrder::after_norm; }
-  bool corrects_updates() const { return uses.updates_wait && updates == UpdateOrder::before_norm; }
+  bool updates_wait() const { return alpa::updates_wait(uses, updates); }
+  bool corrects_updates() const { return alpa::corrects_updates(uses, updates); }
 };
 
 PlanningGraph prepare(const Graph&, StageLimits = {});

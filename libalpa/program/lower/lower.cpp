@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "libalpa/plan/update_timing.h"
 #include "libalpa/program/lower/memory.h"
 #include "libalpa/program/lower/mesh_lowering.h"
 #include "libalpa/program/lower/message_slots.h"
@@ -177,8 +178,7 @@ Program lower(const Graph& graph, const Plan& plan, Purpose purpose, DeviceKind 
   program.devices_per_node = plan.cluster.devices_per_node;
   program.overlap = plan.overlap;
   const Placement placement(plan, uses);
-  program.corrects_updates =
-      purpose == Purpose::train && uses.updates_wait && plan.updates == UpdateOrder::before_norm;
+  program.corrects_updates = purpose == Purpose::train && corrects_updates(uses, plan.updates);
   program.transfers = transfers_of(placement);
   const std::vector<std::vector<StageRun>> orders = orders_of(plan, plan.micro_batches, purpose);
   const std::vector<std::int64_t> slots = slots_of_messages(graph, program.transfers, purpose, orders);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "libalpa/plan/update_timing.h"
+
 namespace alpa {
 namespace {
 
@@ -26,8 +28,8 @@ MeshLowering::MeshLowering(const Placement& placement, MeshIndex mesh, Purpose p
       transfers_(transfers),
       message_slots_(message_slots),
       of_weights_(leads_to_weights_alone(graph_)),
-      updates_wait_(uses_.updates_wait && plan_.updates == UpdateOrder::after_norm),
-      corrects_updates_(uses_.updates_wait && !updates_wait_ && purpose == Purpose::train),
+      updates_wait_(updates_wait(uses_, plan_.updates)),
+      corrects_updates_(purpose == Purpose::train && corrects_updates(uses_, plan_.updates)),
       values_(placement, mesh, transfers) {}
 
 MeshProgram MeshLowering::run() {

@@ -48,6 +48,23 @@ void check_schedule(const MeshProgram& program, MeshIndex mesh, int micro_batche
                                        segment_text(program.segments[s]), runs_of));
 }
 
+/// What is for When::norm_binds alone is in programs that say so, and last in the update: all else of a step
+/// has run before it.
+void check_corrections(const MeshProgram& program, MeshIndex mesh, bool corrects_updates) {
+  for (const Segment& segment : program.segments) {
+    bool corrects = false;
+    for (std::size_t i = 0; i < segment.instructions.size(); ++i) {
+      const bool binds = segment.instructions[i].when == When::norm_binds;
+      if (binds == corrects) continue;
+      if (!binds || !corrects_updates || segment.kind != SegmentKind::update)
+        refuse_program(
+            mesh, fmt::format("instruction {} of the {} {} where the norm binds", i, segment_text(segment),
+                              binds ? "is out of place" : "follows what is"));
+      corrects = true;
+    }
+  }
+}
+
 /// A view lies within each slot of what it is a view of, and lasts as long.
 void check_view(const MeshProgram& program, MeshIndex mesh, BufferIndex b) {
   const Buffer& view = program.buffers[b];
@@ -240,8 +257,10 @@ void check_end(const Program& program, const std::vector<Dependences>& waits) {
 }  // namespace
 
 void verify(const Program& program, const std::vector<Dependences>& waits) {
-  for (const MeshIndex m : program.meshes.indices())
+  for (const MeshIndex m : program.meshes.indices()) {
     check_schedule(program.meshes[m], m, program.micro_batches);
+    check_corrections(program.meshes[m], m, program.corrects_updates);
+  }
   check_messages(program);
   check_routes(program);
   for (const MeshIndex m : program.meshes.indices()) {

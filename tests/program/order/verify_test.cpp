@@ -194,6 +194,22 @@ TEST_F(Verifier, RefusesLanesThatOverlapAndPassOnByOneChannel) {
               ThrowsMessage<Error>(HasSubstr("another lane passes on by channel 0")));
 }
 
+TEST_F(Verifier, RefusesCorrectionsThatDoNotComeLast) {
+  lowered_.plan.updates = UpdateOrder::before_norm;
+  lowered_.program = lower(lowered_.graph, lowered_.plan);
+  EXPECT_NO_THROW(verify(lowered_.program));
+  const Program right = lowered_.program;
+  segment(0, SegmentKind::update)[static_cast<std::size_t>(find<Zero>(0, SegmentKind::update))].when =
+      When::norm_binds;
+  expect_refused("of the update follows what is where the norm binds");
+  lowered_.program = right;
+  segment(0, SegmentKind::forward).back().when = When::norm_binds;
+  expect_refused("of the forward of stage 0 is out of place where the norm binds");
+  lowered_.program = right;
+  lowered_.program.corrects_updates = false;
+  expect_refused("of the update is out of place where the norm binds");
+}
+
 TEST_F(Verifier, RefusesAScheduleWithoutAnUpdate) {
   stage(1).schedule.pop_back();
   expect_refused("does not end with the update");
