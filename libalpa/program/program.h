@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -36,10 +37,12 @@ struct Buffer {
   ShardingSpec layout;
   TensorType tile;
   Residence residence = Residence::segment;
-  std::int64_t bytes = 0;   ///< of one slot, a multiple of kAlignment
-  std::int64_t slots = 1;   ///< a run for micro-batch m uses slot m % slots; the update slot 0
-  std::int64_t offset = 0;  ///< in the arena of its space; slot k lies at offset + k * MeshProgram::stride
-  int ring_hops = 0;        ///< the tile is that of the device so many places before along `ring_axis`
+  std::int64_t bytes = 0;    ///< of one slot, a multiple of kAlignment
+  std::int64_t slots = 1;    ///< which of them a run uses, MeshProgram::slot says
+  std::vector<int> slot_of;  ///< [micro-batch] where buffers have slots in common; else m has slot m % slots
+  BufferIndex slots_in;      ///< which has these slots too, and places them; -1: this one does
+  std::int64_t offset = 0;   ///< in the arena of its space; slot k lies at offset + k * MeshProgram::stride
+  int ring_hops = 0;         ///< the tile is that of the device so many places before along `ring_axis`
   int ring_axis = -1;
   MemorySpace space = MemorySpace::device;
   BufferIndex view_of;           ///< its slots lie in those of this buffer; -1: in memory of their own
@@ -200,6 +203,12 @@ struct MeshProgram {
   /// What a buffer lies in: itself, unless it is a view.
   BufferIndex whole(BufferIndex b) const { return buffers[b].view_of < 0 ? b : buffers[b].view_of; }
   std::int64_t stride(BufferIndex b) const { return buffers[whole(b)].bytes; }  ///< bytes from slot to slot
+  /// Which of its slots a run for that micro-batch uses; the update (-1) uses the first.
+  std::int64_t slot(BufferIndex b, int micro_batch) const {
+    const Buffer& in = buffers[whole(b)];
+    const auto m = static_cast<std::size_t>(std::max(micro_batch, 0));
+    return in.slot_of.empty() ? static_cast<std::int64_t>(m) % in.slots : in.slot_of[m];
+  }
 
   const Segment& segment_of(const SegmentRun& run) const { return segments[run.segment]; }
 };

@@ -1,6 +1,6 @@
 #include "libalpa/program/text.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -47,7 +47,9 @@ std::string buffer_text(const Buffer& b) {
   if (b.ring_hops > 0) text += fmt::format(", passed on {} times along axis {}", b.ring_hops, b.ring_axis);
   if (b.view_of >= 0) text += fmt::format(", in %{}", b.view_of);
   if (b.space == MemorySpace::host) text += ", on the host";
-  const std::string slots = b.slots > 1 ? fmt::format("{} slots of ", b.slots) : "";
+  if (!b.slot_of.empty()) text += fmt::format(", micro-batches in {}", fmt::join(b.slot_of, " "));
+  const std::string of = b.slots_in >= 0 ? fmt::format(" in %{}", b.slots_in) : "";
+  const std::string slots = b.slots > 1 ? fmt::format("{} slots{} of ", b.slots, of) : "";
   return text + fmt::format(", {}{} bytes at {}", slots, b.bytes, b.offset);
 }
 

@@ -8,7 +8,8 @@
 
 namespace alpa {
 
-BufferAddress::BufferAddress(const MeshProgram& program, BufferIndex buffer) {
+BufferAddress::BufferAddress(const MeshProgram& program, BufferIndex buffer)
+    : program_(&program), buffer_(buffer) {
   const Buffer& b = program.buffers[buffer];
   offset = b.offset;
   space = b.space;
@@ -18,7 +19,7 @@ BufferAddress::BufferAddress(const MeshProgram& program, BufferIndex buffer) {
 }
 
 std::int64_t BufferAddress::slot(const StepContext& rank) const {
-  return std::max(rank.micro_batch, 0) % slots;
+  return program_->slot(buffer_, rank.micro_batch);
 }
 
 void* BufferAddress::at(const StepContext& rank) const {

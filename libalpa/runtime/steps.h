@@ -77,7 +77,7 @@ std::unique_ptr<PreparedInstruction> prepare(const Copy&, const StepSite&);
 /// A computation of an emulated device, which takes so long.
 std::unique_ptr<PreparedInstruction> prepare_emulated(double seconds);
 
-/// A buffer as this rank sees it.
+/// A buffer as this rank sees it. The program outlives it.
 struct BufferAddress {
   MemorySpace space = MemorySpace::device;
   std::int64_t offset = 0, slot_bytes = 0, slots = 1;  ///< slot_bytes: from one to the next
@@ -87,6 +87,10 @@ struct BufferAddress {
   std::int64_t slot(const StepContext&) const;
   void* at(const StepContext&) const;
   std::int64_t bytes() const { return byte_count(tile); }
+
+ private:
+  const MeshProgram* program_;
+  BufferIndex buffer_;
 };
 
 /// A box copied from one dense tensor into another.

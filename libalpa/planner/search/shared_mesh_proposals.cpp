@@ -195,6 +195,23 @@ class EvenCut {
   const int stages_, stages_per_mesh_, micro_batches_, devices_per_node_;
 };
 
+/// Bytes that the other stages of a mesh hold while one of them holds the most micro-batches that it ever
+/// does: what is left of the most that all hold at once, in parts like those that each holds at most.
+std::int64_t held_by_others(SpanSeconds& seconds, const std::vector<int>& ends, const std::vector<int>& lie,
+                            const std::vector<int>& held, int held_at_once, std::size_t stage) {
+  int of_others = 0;
+  for (std::size_t s = 0; s < ends.size(); ++s)
+    if (s != stage && lie[s] == lie[stage]) of_others += held[s];
+  std::int64_t bytes = 0;
+  for (std::size_t s = 0; s < ends.size(); ++s) {
+    if (s == stage || lie[s] != lie[stage]) continue;
+    const int left = held_at_once - held[stage];
+    bytes += seconds.lasting_bytes(s == 0 ? 0 : ends[s - 1], ends[s],
+                                   (left * held[s] + of_others - 1) / of_others);
+  }
+  return bytes;
+}
+
 }  // namespace
 
 std::vector<Proposal> shared_mesh_proposals(const SearchSpace& space, const StageSpans& spans,
@@ -208,8 +225,9 @@ std::vector<Proposal> shared_mesh_proposals(const SearchSpace& space, const Stag
     const std::vector<int> lie = meshes_of_stages(schedule, meshes * per_mesh, per_mesh);
     const int enough = std::min(space.micro_batches, 4 * meshes);  // to be as full as ever
     const std::vector<int> held = held_by_stages(schedule, lie, enough);
-    std::vector<int> held_on(meshes);
-    for (std::size_t s = 0; s < held.size(); ++s) held_on[lie[s]] += held[s];
+    std::vector<int> held_on;  // by all stages of a mesh at once
+    for (const std::vector<StageRun>& order : mesh_orders(schedule, lie, enough))
+      held_on.push_back(most_in_flight(order));
     const std::optional<LayerMix> mix =
         fastest_mix(spans, modes, mesh, meshes, static_cast<double>(std::ranges::max(held_on)) / per_mesh);
     if (!mix) return;
@@ -223,21 +241,17 @@ std::vector<Proposal> shared_mesh_proposals(const SearchSpace& space, const Stag
     proposal.estimate_s = estimate_s;
     proposal.stages_per_mesh = per_mesh;
     proposal.schedule = schedule.name;
-    std::vector<std::int64_t> lasting_on(meshes), lasting;
     for (int s = 0, first = 0; s < meshes * per_mesh; first = ends[s++]) {
       const StageSpan span{first, ends[s], device_count(mesh)};
       proposal.requests.push_back({.first_layer = spans.first_layer(span),
                                    .end_layer = spans.end_layer(span),
                                    .mesh = mesh,
                                    .micro_batches = space.micro_batches});
-      lasting.push_back(seconds.lasting_bytes(first, ends[s], held[s]));
-      lasting_on[lie[s]] += lasting.back();
     }
     if (mix->recomputed > 0)
       recompute(proposal.requests, mix->recomputed, *templates[mix->recomputing].rematerialize, lie, held);
-    // Stages of a mesh leave each other what they hold all the time.
-    for (std::size_t s = 0; s < lasting.size(); ++s)
-      proposal.requests[s].reserve_bytes = lasting_on[lie[s]] - lasting[s];
+    for (std::size_t s = 0; s < ends.size(); ++s)
+      proposal.requests[s].reserve_bytes = held_by_others(seconds, ends, lie, held, held_on[lie[s]], s);
   };
   for (const MeshShape& mesh : shapes) {
     const int devices = device_count(mesh), meshes = space.devices / devices;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "libalpa/plan/update_timing.h"
+#include "libalpa/program/lower/buffer_slots.h"
 #include "libalpa/program/lower/memory.h"
 #include "libalpa/program/lower/mesh_lowering.h"
 #include "libalpa/program/lower/message_slots.h"
@@ -125,43 +126,6 @@ void set_schedule(MeshProgram& mesh, const std::vector<StageRun>& order) {
   };
   for (const StageRun& each : order) run(each.stage, each.kind, each.micro_batch);
   run(StageIndex(), SegmentKind::update, -1);
-}
-
-/// Each buffer that passes from segment to segment has a slot for every micro-batch between the begin of its
-/// first use and the end of its last.
-void set_slots(MeshProgram& mesh) {
-  const std::vector<int> turns = turns_of_segments(mesh);
-  Indexed<BufferIndex, std::vector<int>> uses(mesh.buffers.size());  // segments, ascending
-  for (int s = 0; s < static_cast<int>(mesh.segments.size()); ++s) {
-    if (turns[s] < 0) continue;
-    for (const Instruction& instruction : mesh.segments[s].instructions)
-      for (const BufferIndex b : buffers_touched(instruction)) {
-        std::vector<int>& of = uses[mesh.whole(b)];
-        if (of.empty() || of.back() != s) of.push_back(s);
-      }
-  }
-  const auto in_flight = [&](const std::vector<int>& segments) {
-    const int first = *std::ranges::min_element(segments, {}, [&](int s) { return turns[s]; });
-    std::vector<std::int64_t> begun(mesh.segments.size());
-    std::int64_t most = 1;
-    for (const SegmentRun& run : mesh.schedule) {
-      ++begun[run.segment];
-      if (run.segment != first) continue;
-      std::int64_t ended = begun[first];
-      for (const int s : segments) ended = std::min(ended, begun[s]);
-      most = std::max(most, begun[first] - ended);
-    }
-    return most;
-  };
-  std::map<std::vector<int>, std::int64_t> slots;
-  for (const BufferIndex b : mesh.buffers.indices()) {
-    if (mesh.buffers[b].residence != Residence::micro_batch || uses[b].empty()) continue;
-    const auto [found, fresh] = slots.insert({uses[b], 0});
-    if (fresh) found->second = in_flight(uses[b]);
-    mesh.buffers[b].slots = found->second;
-  }
-  for (Buffer& buffer : mesh.buffers)
-    if (buffer.view_of >= 0) buffer.slots = mesh.buffers[buffer.view_of].slots;
 }
 
 }  // namespace

@@ -219,7 +219,8 @@ void lay_out(MeshProgram& program, const Graph& graph, std::int64_t limit) {
   std::int64_t at = 0;
   const auto place = [&](Residence residence) {
     for (Buffer& buffer : program.buffers) {
-      if (buffer.residence != residence || buffer.view_of >= 0 || buffer.space != MemorySpace::device)
+      if (buffer.residence != residence || buffer.view_of >= 0 || buffer.slots_in >= 0 ||
+          buffer.space != MemorySpace::device)
         continue;
       buffer.offset = at;
       at = end_of(at, buffer.bytes, buffer.slots);
@@ -251,6 +252,8 @@ void lay_out(MeshProgram& program, const Graph& graph, std::int64_t limit) {
     buffer.offset = program.host_bytes;
     program.host_bytes = end_of(program.host_bytes, buffer.bytes, buffer.slots);
   }
+  for (Buffer& buffer : program.buffers)
+    if (buffer.slots_in >= 0) buffer.offset = program.buffers[buffer.slots_in].offset;
   for (Buffer& buffer : program.buffers)
     if (buffer.view_of >= 0) buffer.offset = program.buffers[buffer.view_of].offset + buffer.view_offset;
 }

@@ -67,10 +67,18 @@ class Order {
           wait(s, i, {s, i, Occasion::left, static_cast<int>(buffer(send->packed).slots)});
       }
     }
+    std::map<BufferIndex, std::map<int, Accesses>> of_slots;  // of buffers that have slots in common
     for (const BufferIndex b : of_buffer.indices()) {
       for (const auto& [s, accesses] : of_buffer[b]) within_run(s, accesses);
-      if (mesh_.buffers[b].residence != Residence::segment) across_runs(mesh_.buffers[b], of_buffer[b]);
+      if (buffer(b).residence == Residence::segment) continue;
+      across_runs(buffer(b), of_buffer[b]);
+      if (buffer(b).slot_of.empty()) continue;
+      for (const auto& [s, accesses] : of_buffer[b]) {
+        Accesses& of = of_slots[buffer(b).slots_in < 0 ? b : buffer(b).slots_in][s];
+        of.insert(of.end(), accesses.begin(), accesses.end());
+      }
     }
+    for (const auto& [b, accesses] : of_slots) one_after_another(accesses);
     ends_of_runs(of_buffer);
     return std::move(waits_);
   }
@@ -128,8 +136,29 @@ class Order {
           chain(before, ends, after, begins, Occasion::latest, 0);
         else if (turn_before < turn_after)  // that it is also done for earlier users of the slot follows
           chain(before, ends, after, begins, Occasion::micro_batch, 0);
-        else
+        else if (buffer.slot_of.empty())
           chain(before, ends, after, begins, Occasion::micro_batch, static_cast<int>(buffer.slots));
+      }
+  }
+
+  /// Of buffers that have slots in common: which of them, and for which micro-batch, had a slot before
+  /// changes from run to run. So what writes in one waits for the latest run of all that use one.
+  void one_after_another(const std::map<int, Accesses>& accesses) {
+    for (const auto& [before, ending] : accesses)
+      for (const auto& [after, beginning] : accesses) {
+        std::map<int, int> first, last;  // of each lane
+        for (const Access& access : beginning)
+          if (access.writes) {
+            int& of = first.insert({lane(after, access.instruction), access.instruction}).first->second;
+            of = std::min(of, access.instruction);
+          }
+        for (const Access& access : ending) {
+          int& of = last[lane(before, access.instruction)];
+          of = std::max(of, access.instruction);
+        }
+        for (const auto& [of, instruction] : first)
+          for (const auto& [other, ended] : last)
+            wait(after, instruction, {before, ended, Occasion::latest, 0});
       }
   }
 

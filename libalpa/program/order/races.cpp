@@ -60,11 +60,12 @@ class Races {
     int lane = -1, position = 0;  ///< position: from 1
     std::size_t run = 0, instruction = 0;
   };
-  /// A slot of a buffer.
+  /// A slot of a buffer, or of several that have slots in common.
   struct Place {
     Touch written;
     std::vector<Touch> read;  ///< since then, the last of each lane
     int holds = kNothing;     ///< micro-batch
+    BufferIndex of;           ///< which buffer's
   };
   static constexpr int kNothing = -3, kAnything = -2;
 
@@ -131,8 +132,8 @@ class Races {
     const Buffer& buffer = mesh_.buffers[b];
     const SegmentRun& run = mesh_.schedule[now.run];
     const bool of_segment = buffer.residence == Residence::segment;
-    const int slot = of_segment ? 0 : static_cast<int>(std::max(run.micro_batch, 0) % buffer.slots);
-    Place& place = places_[b][slot];
+    const auto slot = static_cast<std::size_t>(of_segment ? 0 : mesh_.slot(b, run.micro_batch));
+    Place& place = places_[buffer.slots_in < 0 ? b : buffer.slots_in][slot];
     const auto ordered = [&](const Touch& other) {
       return other.lane < 0 || other.lane == now.lane || clock[other.lane] >= other.position;
     };
@@ -158,10 +159,10 @@ class Races {
       if (place.holds == kNothing)
         wrong(now.run, now.instruction,
               fmt::format("reads {} before anything wrote it", buffer_words(mesh_, b)));
-      if (place.holds != micro_batch && micro_batch >= 0)
+      if (micro_batch >= 0 && (place.holds != micro_batch || place.of != b))
         wrong(now.run, now.instruction,
-              fmt::format("reads {}, where micro-batch {} is in the same slot", buffer_words(mesh_, b),
-                          place.holds));
+              fmt::format("reads {}, where {} micro-batch {} is in the same slot", buffer_words(mesh_, b),
+                          place.of == b ? "" : buffer_words(mesh_, place.of) + " of", place.holds));
     }
     const auto wait_for = [&](const Place& other) {
       if (!ordered(other.written)) unordered(other.written);
@@ -172,12 +173,16 @@ class Races {
     if (const auto others = overlaps_.find(b); others != overlaps_.end())
       for (const BufferIndex other : others->second) {
         wait_for(places_[other][slot]);
-        if (writes) places_[other][slot].holds = micro_batch;
+        if (writes) {
+          places_[other][slot].holds = micro_batch;
+          places_[other][slot].of = other;
+        }
       }
     if (writes) {
       place.read.clear();
       place.written = now;
       place.holds = micro_batch;
+      place.of = b;
       return;
     }
     const auto same = std::ranges::find(place.read, now.lane, &Touch::lane);

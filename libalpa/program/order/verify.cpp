@@ -78,9 +78,29 @@ void check_view(const MeshProgram& program, MeshIndex mesh, BufferIndex b) {
                                      buffer_words(program, view.view_of)));
 }
 
+/// What has slots in common with another buffer lies where that does; each micro-batch has one of them.
+void check_slots(const MeshProgram& program, MeshIndex mesh, BufferIndex b, int micro_batches) {
+  const Buffer& buffer = program.buffers[b];
+  if (buffer.slots < 1) refuse_program(mesh, fmt::format("buffer {} has no slot", b));
+  if (buffer.slot_of.empty() && buffer.slots_in < 0) return;
+  const auto is_slot = [&](int slot) { return slot >= 0 && slot < buffer.slots; };
+  if (buffer.residence != Residence::micro_batch || buffer.view_of >= 0 ||
+      std::ssize(buffer.slot_of) < micro_batches || !std::ranges::all_of(buffer.slot_of, is_slot))
+    refuse_program(mesh, fmt::format("{} has no slot for each micro-batch", buffer_words(program, b)));
+  if (buffer.slots_in < 0) return;
+  if (buffer.slots_in >= std::ssize(program.buffers))
+    refuse_program(mesh,
+                   fmt::format("{} is in slots of buffer {}", buffer_words(program, b), buffer.slots_in));
+  const Buffer& in = program.buffers[buffer.slots_in];
+  if (in.slot_of.empty() || in.slots_in >= 0 || in.slots != buffer.slots || in.bytes != buffer.bytes ||
+      in.offset != buffer.offset || in.space != buffer.space)
+    refuse_program(mesh, fmt::format("{} is not in the slots of {}", buffer_words(program, b),
+                                     buffer_words(program, buffer.slots_in)));
+}
+
 /// Where the buffers lie: within the arena, and none that outlasts a segment shares a byte with another that
-/// is no view of it. Those of one segment may, which check_sharing() looks at.
-void check_places(const MeshProgram& program, MeshIndex mesh) {
+/// is no view of it, nor has slots of it. Those of one segment may, which check_sharing() looks at.
+void check_places(const MeshProgram& program, MeshIndex mesh, int micro_batches) {
   Indexed<BufferIndex, bool> used(program.buffers.size());
   for (const BufferIndex b : used.indices()) used[b] = program.buffers[b].residence != Residence::segment;
   for (const Segment& segment : program.segments)
@@ -90,7 +110,7 @@ void check_places(const MeshProgram& program, MeshIndex mesh) {
   for (const BufferIndex b : program.buffers.indices()) {
     const Buffer& buffer = program.buffers[b];
     if (!used[b]) continue;
-    if (buffer.slots < 1) refuse_program(mesh, fmt::format("buffer {} has no slot", b));
+    check_slots(program, mesh, b, micro_batches);
     if (buffer.view_of >= 0) {
       check_view(program, mesh, b);
       continue;
@@ -99,7 +119,7 @@ void check_places(const MeshProgram& program, MeshIndex mesh) {
         buffer.space == MemorySpace::device ? program.memory.total : program.host_bytes;
     if (buffer.offset < 0 || buffer.offset + buffer.bytes * buffer.slots > arena)
       refuse_program(mesh, fmt::format("{} lies outside the arena", buffer_words(program, b)));
-    order.push_back(b);
+    if (buffer.slots_in < 0) order.push_back(b);
   }
   std::ranges::sort(order, {}, [&](BufferIndex b) {
     return std::pair(program.buffers[b].space, program.buffers[b].offset);
@@ -264,7 +284,7 @@ void verify(const Program& program, const std::vector<Dependences>& waits) {
   check_messages(program);
   check_routes(program);
   for (const MeshIndex m : program.meshes.indices()) {
-    check_places(program.meshes[m], m);
+    check_places(program.meshes[m], m, program.micro_batches);
     for (int s = 0; s < static_cast<int>(program.meshes[m].segments.size()); ++s)
       check_sharing(program.meshes[m], m, s, waits[m]);
     check_races(program, m, waits[m]);
