@@ -41,6 +41,14 @@ class Slots {
       if (buffer.view_of >= 0) buffer.slots = mesh_.buffers[buffer.view_of].slots;
   }
 
+  void assign_again() {
+    std::map<BufferIndex, std::vector<BufferIndex>> sharing;
+    for (const BufferIndex b : mesh_.buffers.indices())
+      if (const Buffer& buffer = mesh_.buffers[b]; !buffer.slot_of.empty())
+        sharing[buffer.slots_in < 0 ? b : buffer.slots_in].push_back(b);
+    for (const auto& [first, buffers] : sharing) assign(buffers);
+  }
+
  private:
   bool has_several_stages() const {
     std::set<StageIndex> stages;
@@ -88,11 +96,18 @@ class Slots {
           buffer.space == MemorySpace::device && !uses_[b].empty())
         of_bytes[buffer.bytes].push_back(b);
     }
-    for (const auto& [bytes, buffers] : of_bytes)
-      if (buffers.size() > 1) share(buffers);
+    for (const auto& [bytes, buffers] : of_bytes) {
+      if (buffers.size() < 2) continue;
+      const int slots = assign(buffers);
+      for (const BufferIndex b : buffers) {
+        mesh_.buffers[b].slots = slots;
+        if (b != buffers.front()) mesh_.buffers[b].slots_in = buffers.front();
+      }
+    }
   }
 
-  void share(const std::vector<BufferIndex>& buffers) {
+  /// To the micro-batches of buffers that have slots in common. Returns how many that takes.
+  int assign(const std::vector<BufferIndex>& buffers) {
     struct Kept {
       Life life;
       BufferIndex buffer;
@@ -104,12 +119,10 @@ class Slots {
     std::vector<Life> lives;
     for (const Kept& kept : all) lives.push_back(kept.life);
     const std::vector<int> slots = coloured(lives);
+    for (const BufferIndex b : buffers) mesh_.buffers[b].slot_of.clear();
     for (std::size_t i = 0; i < all.size(); ++i)  // a buffer's micro-batches begin in their order
       mesh_.buffers[all[i].buffer].slot_of.push_back(slots[i]);
-    for (const BufferIndex b : buffers) {
-      mesh_.buffers[b].slots = 1 + std::ranges::max(slots);
-      if (b != buffers.front()) mesh_.buffers[b].slots_in = buffers.front();
-    }
+    return 1 + std::ranges::max(slots);
   }
 
   MeshProgram& mesh_;
@@ -121,5 +134,7 @@ class Slots {
 }  // namespace
 
 void set_slots(MeshProgram& mesh) { Slots(mesh).set(); }
+
+void assign_slots(MeshProgram& mesh) { Slots(mesh).assign_again(); }
 
 }  // namespace alpa

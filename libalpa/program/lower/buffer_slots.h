@@ -11,4 +11,7 @@ namespace alpa {
 /// that left long after.
 void set_slots(MeshProgram&);
 
+/// The same slots, to the micro-batches of another schedule, of as many or fewer of them.
+void assign_slots(MeshProgram&);
+
 }  // namespace alpa

@@ -161,7 +161,10 @@ Program lower(const Graph& graph, const Plan& plan, Purpose purpose, DeviceKind 
 void set_micro_batches(Program& program, const Plan& plan, int micro_batches) {
   program.micro_batches = micro_batches;
   const std::vector<std::vector<StageRun>> orders = orders_of(plan, micro_batches, Purpose::train);
-  for (const MeshIndex m : program.meshes.indices()) set_schedule(program.meshes[m], orders[m]);
+  for (const MeshIndex m : program.meshes.indices()) {
+    set_schedule(program.meshes[m], orders[m]);
+    assign_slots(program.meshes[m]);
+  }
 }
 
 }  // namespace alpa

@@ -105,6 +105,16 @@ TEST_P(EqualStages, OfAMeshHaveNoMoreSlotsThanTheyKeepTilesAtOnce) {
     }
 }
 
+TEST_P(EqualStages, HaveTheSameSlotsForFewerMicroBatches) {
+  Lowered lowered = equal_stages(*GetParam(), 2, 2, 24);
+  const MemoryUse memory = lowered.program.meshes[0_m].memory;
+  for (const int micro_batches : {8, 12, 24}) {
+    set_micro_batches(lowered.program, lowered.plan, micro_batches);
+    EXPECT_NO_THROW(verify(lowered.program)) << micro_batches;
+    EXPECT_EQ(lowered.program.meshes[0_m].memory, memory);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Schedules, EqualStages, testing::ValuesIn(schedules_of_shared_meshes()),
                          schedule_name_of);
 
