@@ -40,6 +40,12 @@ void describe(DeviceSettings& s, OptionsVisitor& visit) {
   visit.field("threads", s.threads,
               "threads of each rank; 0: SLURM_CPUS_PER_TASK, OMP_NUM_THREADS, or its share of the cores",
               between(0, kMostThreads));
+  visit.field("cores", s.placement, "where a rank's threads run",
+              std::vector<Word<ThreadPlacement>>{
+                  {"own", ThreadPlacement::own_cores,
+                   "on the rank's share of the cores that it and others of its node may run on, "
+                   "where each thread has one"},
+                  {"any", ThreadPlacement::anywhere, "wherever the system puts them"}});
 }
 
 RankDevice make_rank_device(const DeviceSettings& settings, const MpiSession& session,
@@ -48,6 +54,8 @@ RankDevice make_rank_device(const DeviceSettings& settings, const MpiSession& se
   RankDevice rank;
   rank.threads =
       threads_per_rank(settings.threads, environment, session.cores_of_node(), session.ranks_on_node());
+  if (settings.placement == ThreadPlacement::own_cores && std::ssize(session.own_cores()) >= rank.threads)
+    keep_to(session.own_cores());
   switch (kind) {
     case DeviceKind::cpu:
       rank.device = make_cpu_device(rank.threads);

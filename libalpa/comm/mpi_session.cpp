@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -51,16 +52,20 @@ MPI_Comm duplicate_world() {
 
 struct Node {
   int index = 0, count = 1, rank = 0, ranks = 1, cores = 1;
+  Cores own_cores;
 };
 
-/// Launchers and taskset bind ranks to cores, all to the same ones or each to its own.
-int cores_of(MPI_Comm neighbours) {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  sched_getaffinity(0, sizeof cores, &cores);
-  check_mpi(MPI_Allreduce(MPI_IN_PLACE, &cores, sizeof cores, MPI_BYTE, MPI_BOR, neighbours),
-            "MPI_Allreduce");
-  return std::max(1, CPU_COUNT(&cores));
+/// [rank of the node] Launchers and taskset bind ranks to cores, all to the same ones or each to its own.
+std::vector<Cores> cores_of_ranks(MPI_Comm neighbours, int ranks) {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  sched_getaffinity(0, sizeof mine, &mine);
+  std::vector<cpu_set_t> sets(static_cast<std::size_t>(ranks));
+  check_mpi(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, sets.data(), sizeof mine, MPI_BYTE, neighbours),
+            "MPI_Allgather");
+  std::vector<Cores> all;
+  for (const cpu_set_t& set : sets) all.push_back(cores_in(set));
+  return all;
 }
 
 /// By shared memory and not by host name, which container and virtual hosts share.
@@ -72,7 +77,11 @@ Node find_node(int world_rank, int world_size) {
   Node node;
   node.rank = owner.rank();
   node.ranks = owner.size();
-  node.cores = cores_of(neighbours);
+  const std::vector<Cores> allowed = cores_of_ranks(neighbours, node.ranks);
+  std::set<int> together;
+  for (const Cores& cores : allowed) together.insert(cores.begin(), cores.end());
+  node.cores = std::max(1, static_cast<int>(together.size()));
+  node.own_cores = core_shares(allowed)[static_cast<std::size_t>(node.rank)];
   int first = world_rank;
   check_mpi(MPI_Bcast(&first, 1, MPI_INT, 0, neighbours), "MPI_Bcast");
   std::vector<int> firsts(static_cast<std::size_t>(world_size));
@@ -208,6 +217,7 @@ int MpiSession::nodes() const { return state_->node.count; }
 int MpiSession::rank_on_node() const { return state_->node.rank; }
 int MpiSession::ranks_on_node() const { return state_->node.ranks; }
 int MpiSession::cores_of_node() const { return state_->node.cores; }
+const Cores& MpiSession::own_cores() const { return state_->node.own_cores; }
 
 std::unique_ptr<Communicator> MpiSession::make_communicator(Device& device) const {
   return make_communicator(device, state_->watch);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "libalpa/comm/communicator.h"
+#include "libalpa/comm/core_shares.h"
 #include "libalpa/comm/peer_watch.h"
 
 namespace alpa {
@@ -54,6 +55,7 @@ class MpiSession {
   int rank_on_node() const;  ///< index among the ranks of its node
   int ranks_on_node() const;
   int cores_of_node() const;  ///< that the ranks of its node may run on (their affinity masks, joined)
+  const Cores& own_cores() const;  ///< this rank's part of them (core_shares), by the masks at the start
 
   /// All ranks, for buffers of that device (those of a GPU, or of checked-cpu, travel through its staging
   /// memory). Collective over all ranks. The communicator must be gone before finish(), or be unused after

@@ -73,6 +73,8 @@ TEST(MpiSession, CountsRanksAndNodes) {
   cpu_set_t cores;  // nobody bound the ranks apart
   ASSERT_EQ(sched_getaffinity(0, sizeof cores, &cores), 0);
   EXPECT_EQ(session.cores_of_node(), CPU_COUNT(&cores));
+  const std::vector<Cores> of_all(static_cast<std::size_t>(size), cores_in(cores));
+  EXPECT_EQ(session.own_cores(), core_shares(of_all)[static_cast<std::size_t>(rank)]);
 }
 
 TEST(MpiCommunicator, AMessageOfAnotherSizeIsRefused) {
