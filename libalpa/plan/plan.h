@@ -81,7 +81,7 @@ struct HiddenTime {
 struct MeshPrediction : MeshTime {
   HiddenTime hidden;
   MemoryUse memory;
-  std::int64_t in_flight = 1;  ///< micro-batches whose activations are held at once
+  std::int64_t in_flight = 1;  ///< micro-batches of which activations are held at once, of each stage here
   bool operator==(const MeshPrediction&) const = default;
 };
 

@@ -177,10 +177,14 @@ bool MeshValues::sums_in_place(ValueIndex value) const {
   return !leaves || std::ranges::none_of(uses_.users_of(value), is_here);
 }
 
-bool MeshValues::is_summed_in_place(ValueIndex value) {
-  if (!sums_in_place(value)) return false;
+const Conversion* MeshValues::steps_in_place(ValueIndex value) {
+  if (!sums_in_place(value)) return nullptr;
   const TensorType whole{buffer(fetch_resting(value)).tile.dtype, value_of(graph_, value).type.shape};
-  const Conversion* steps = conversions_.between(whole, resting_layout(value), segment_layout(value));
+  return conversions_.between(whole, resting_layout(value), segment_layout(value));
+}
+
+bool MeshValues::is_summed_in_place(ValueIndex value) {
+  const Conversion* const steps = steps_in_place(value);
   return steps && !steps->empty() && steps_over_source(*steps) == steps->size();
 }
 
@@ -224,12 +228,8 @@ void MeshValues::forget(ValueIndex value) {
 }
 
 void MeshValues::forget_conversions(ValueIndex value) {
+  if (const Conversion* const steps = steps_in_place(value); steps && steps_over_source(*steps) > 0) return;
   const ShardingSpec resting = resting_layout(value);
-  if (sums_in_place(value)) {
-    const TensorType whole{buffer(fetch_resting(value)).tile.dtype, value_of(graph_, value).type.shape};
-    const Conversion* steps = conversions_.between(whole, resting, segment_layout(value));
-    if (steps && steps_over_source(*steps) > 0) return;
-  }
   std::erase_if(available_, [&](const auto& known) {
     return known.first.first == value && known.first.second != resting;
   });

@@ -93,6 +93,7 @@ class MeshValues {
   int lane_of(const InstructionBody&);
   BufferIndex brought(ValueIndex value, const ShardingSpec& layout);
   bool sums_in_place(ValueIndex value) const;  ///< where that is what brings it into the update's layout
+  const Conversion* steps_in_place(ValueIndex value);  ///< by which it does so; null: not in place
   void outlive_segment(BufferIndex buffer);
 
   const Placement& placement_;

@@ -321,14 +321,31 @@ std::vector<TransferPrediction> transfer_predictions(const Program& program, con
   return predictions;
 }
 
+namespace {
+
+/// Of which anything is kept. Slots that buffers have in common are of no micro-batch.
+std::int64_t micro_batches_in_flight(const MeshProgram& mesh) {
+  std::int64_t most = 1;
+  bool has_common_slots = false;
+  for (const Buffer& buffer : mesh.buffers) {
+    if (buffer.residence != Residence::micro_batch) continue;
+    has_common_slots = has_common_slots || !buffer.slot_of.empty();
+    if (buffer.slot_of.empty()) most = std::max(most, buffer.slots);
+  }
+  if (!has_common_slots) return most;
+  std::vector<StageRun> runs;
+  for (const SegmentRun& run : mesh.schedule)
+    runs.push_back({mesh.segment_of(run).kind, run.micro_batch, mesh.segment_of(run).stage});
+  return std::max<std::int64_t>(most, most_in_flight(runs));
+}
+
+}  // namespace
+
 Indexed<MeshIndex, MeshPrediction> mesh_predictions(const Program& program, const Timeline& timeline) {
   Indexed<MeshIndex, MeshPrediction> meshes;
   for (const MeshIndex m : program.meshes.indices()) {
     const MeshProgram& mesh = program.meshes[m];
-    std::int64_t in_flight = 1;
-    for (const Buffer& buffer : mesh.buffers)
-      if (buffer.residence == Residence::micro_batch) in_flight = std::max(in_flight, buffer.slots);
-    meshes.push_back({timeline.meshes[m], timeline.hidden[m], mesh.memory, in_flight});
+    meshes.push_back({timeline.meshes[m], timeline.hidden[m], mesh.memory, micro_batches_in_flight(mesh)});
   }
   return meshes;
 }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "libalpa/base/error.h"
+#include "libalpa/program/order/simulate.h"
 #include "libalpa/program/order/verify.h"
 #include "tests/support/small_plans.h"
 
@@ -100,6 +101,8 @@ TEST_P(EqualStages, OfAMeshHaveNoMoreSlotsThanTheyKeepTilesAtOnce) {
         // weights four (what both products take, and the gradients of what they make), in a backward all
         // five; what a stage hands to another of its mesh is kept until that runs.
         const int held = most_in_flight(orders_of(lowered.plan)[m]);
+        const Timeline timeline = simulate(lowered.program, CostModel(lowered.plan.cluster));
+        EXPECT_EQ(mesh_predictions(lowered.program, timeline)[m].in_flight, held);
         EXPECT_LE(mesh.memory.activations, (held * 4 + 2) * kTileBytes);
       }
     }
