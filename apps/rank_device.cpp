@@ -44,7 +44,7 @@ void describe(DeviceSettings& s, OptionsVisitor& visit) {
               std::vector<Word<ThreadPlacement>>{
                   {"own", ThreadPlacement::own_cores,
                    "on the rank's share of the cores that it and others of its node may run on, "
-                   "where each thread has one"},
+                   "where each thread of every rank has one"},
                   {"any", ThreadPlacement::anywhere, "wherever the system puts them"}});
 }
 
@@ -54,8 +54,8 @@ RankDevice make_rank_device(const DeviceSettings& settings, const MpiSession& se
   RankDevice rank;
   rank.threads =
       threads_per_rank(settings.threads, environment, session.cores_of_node(), session.ranks_on_node());
-  if (settings.placement == ThreadPlacement::own_cores && std::ssize(session.own_cores()) >= rank.threads)
-    keep_to(session.own_cores());
+  if (settings.placement == ThreadPlacement::own_cores && session.core_share().least >= rank.threads)
+    keep_to(session.core_share().own);
   switch (kind) {
     case DeviceKind::cpu:
       rank.device = make_cpu_device(rank.threads);

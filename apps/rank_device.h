@@ -14,7 +14,7 @@ class OptionsVisitor;
 
 /// Where the threads of a rank run.
 enum class ThreadPlacement {
-  own_cores,  ///< on those of core_shares(), where each thread has one
+  own_cores,  ///< on those of core_share(), where each thread of every rank has one
   anywhere,
 };
 

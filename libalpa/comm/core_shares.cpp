@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
+#include <map>
 #include <string>
 
 namespace alpa {
@@ -22,26 +24,35 @@ CorePlace core_place(int core) {
   return {number_in(topology + "physical_package_id", 0), number_in(topology + "core_id", core)};
 }
 
-std::vector<Cores> core_shares(const std::vector<Cores>& allowed,
-                               const std::function<CorePlace(int core)>& place) {
-  const auto overlaps = [](const Cores& some, const Cores& others) {
-    return std::ranges::find_first_of(some, others) != some.end();
+CoreShare core_share(const std::vector<Cores>& allowed, int rank,
+                     const std::function<CorePlace(int core)>& place) {
+  std::map<Cores, int> ranks_on;
+  for (const Cores& cores : allowed) ++ranks_on[cores];
+  const auto is_shared_in_part = [&](const Cores& cores) {
+    return std::ranges::any_of(ranks_on, [&](const auto& other) {
+      return other.first != cores && std::ranges::find_first_of(cores, other.first) != cores.end();
+    });
   };
-  std::vector<Cores> shares;
-  for (const Cores& mine : allowed) {
-    const auto ranks = std::ranges::count(allowed, mine),
-               earlier = std::count(allowed.begin(), allowed.begin() + std::ssize(shares), mine);
-    const bool is_split = std::ranges::any_of(
-        allowed, [&](const Cores& other) { return other != mine && overlaps(mine, other); });
-    Cores& share = shares.emplace_back();
-    if (is_split || std::ssize(mine) < ranks) continue;
-    Cores cores = mine;
-    std::ranges::sort(cores, {}, [&](int core) { return std::pair(place(core), core); });
-    share.assign(cores.begin() + std::ssize(cores) * earlier / ranks,
-                 cores.begin() + std::ssize(cores) * (earlier + 1) / ranks);
-    std::ranges::sort(share);
-  }
-  return shares;
+  CoreShare share;
+  share.least = std::numeric_limits<int>::max();
+  for (const auto& [cores, ranks] : ranks_on)
+    share.least =
+        std::min(share.least, is_shared_in_part(cores) ? 0 : static_cast<int>(cores.size()) / ranks);
+  const Cores& mine = allowed[static_cast<std::size_t>(rank)];
+  const int ranks = ranks_on[mine];
+  if (is_shared_in_part(mine) || std::ssize(mine) < ranks) return share;
+  share.own = mine;
+  if (ranks == 1) return share;
+  std::vector<std::pair<CorePlace, int>> placed;
+  for (const int core : mine) placed.push_back({place(core), core});
+  std::ranges::sort(placed);
+  const auto earlier = std::count(allowed.begin(), allowed.begin() + rank, mine);
+  const auto edge = [&](std::ptrdiff_t of) { return std::ssize(placed) * of / ranks; };
+  share.own.clear();
+  for (auto at = edge(earlier); at < edge(earlier + 1); ++at)
+    share.own.push_back(placed[static_cast<std::size_t>(at)].second);
+  std::ranges::sort(share.own);
+  return share;
 }
 
 Cores cores_in(const cpu_set_t& set) {

@@ -14,12 +14,18 @@ using Cores = std::vector<int>;
 using CorePlace = std::pair<int, int>;
 CorePlace core_place(int core);  ///< by sysfs; without it each is a core by itself
 
-/// [rank] The cores of each rank of a node that no other rank uses, given those that each may run on. Ranks
-/// that may run on the same ones share them out evenly, each with neighbours in the order of their places; a
-/// rank that has cores to itself keeps all of them. Nothing where ranks are more than the cores they share,
-/// or where what they may run on overlaps without being the same: who runs where is then up to the system.
-std::vector<Cores> core_shares(const std::vector<Cores>& allowed,
-                               const std::function<CorePlace(int core)>& place = core_place);
+/// What a rank of a node has of the cores that it and others may run on.
+struct CoreShare {
+  Cores own;      ///< that no other rank uses; nothing where who runs where is up to the system
+  int least = 0;  ///< cores of the rank of the node that has the fewest
+};
+
+/// The share of one rank, given those that each rank of the node may run on. Ranks that may run on the same
+/// ones share them out evenly, each with neighbours in the order of their places; a rank that has cores to
+/// itself keeps all of them. Ranks have nothing where they are more than the cores they share, or where what
+/// they may run on overlaps with others' without being the same.
+CoreShare core_share(const std::vector<Cores>& allowed, int rank,
+                     const std::function<CorePlace(int core)>& place = core_place);
 
 Cores cores_in(const cpu_set_t&);  ///< ascending
 

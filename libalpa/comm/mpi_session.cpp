@@ -52,7 +52,7 @@ MPI_Comm duplicate_world() {
 
 struct Node {
   int index = 0, count = 1, rank = 0, ranks = 1, cores = 1;
-  Cores own_cores;
+  CoreShare own_cores;
 };
 
 /// [rank of the node] Launchers and taskset bind ranks to cores, all to the same ones or each to its own.
@@ -81,7 +81,7 @@ Node find_node(int world_rank, int world_size) {
   std::set<int> together;
   for (const Cores& cores : allowed) together.insert(cores.begin(), cores.end());
   node.cores = std::max(1, static_cast<int>(together.size()));
-  node.own_cores = core_shares(allowed)[static_cast<std::size_t>(node.rank)];
+  node.own_cores = core_share(allowed, node.rank);
   int first = world_rank;
   check_mpi(MPI_Bcast(&first, 1, MPI_INT, 0, neighbours), "MPI_Bcast");
   std::vector<int> firsts(static_cast<std::size_t>(world_size));
@@ -217,7 +217,7 @@ int MpiSession::nodes() const { return state_->node.count; }
 int MpiSession::rank_on_node() const { return state_->node.rank; }
 int MpiSession::ranks_on_node() const { return state_->node.ranks; }
 int MpiSession::cores_of_node() const { return state_->node.cores; }
-const Cores& MpiSession::own_cores() const { return state_->node.own_cores; }
+const CoreShare& MpiSession::core_share() const { return state_->node.own_cores; }
 
 std::unique_ptr<Communicator> MpiSession::make_communicator(Device& device) const {
   return make_communicator(device, state_->watch);

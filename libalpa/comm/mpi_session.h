@@ -55,7 +55,7 @@ class MpiSession {
   int rank_on_node() const;  ///< index among the ranks of its node
   int ranks_on_node() const;
   int cores_of_node() const;  ///< that the ranks of its node may run on (their affinity masks, joined)
-  const Cores& own_cores() const;  ///< this rank's part of them (core_shares), by the masks at the start
+  const CoreShare& core_share() const;  ///< this rank's part of them, by the masks at the start
 
   /// All ranks, for buffers of that device (those of a GPU, or of checked-cpu, travel through its staging
   /// memory). Collective over all ranks. The communicator must be gone before finish(), or be unused after

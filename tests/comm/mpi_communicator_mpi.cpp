@@ -74,7 +74,7 @@ TEST(MpiSession, CountsRanksAndNodes) {
   ASSERT_EQ(sched_getaffinity(0, sizeof cores, &cores), 0);
   EXPECT_EQ(session.cores_of_node(), CPU_COUNT(&cores));
   const std::vector<Cores> of_all(static_cast<std::size_t>(size), cores_in(cores));
-  EXPECT_EQ(session.own_cores(), core_shares(of_all)[static_cast<std::size_t>(rank)]);
+  EXPECT_EQ(session.core_share().own, core_share(of_all, rank).own);
 }
 
 TEST(MpiCommunicator, AMessageOfAnotherSizeIsRefused) {

@@ -60,7 +60,14 @@ struct UnrolledStep {
     return is_in_turn(mesh(v).lanes[of(v).lane].kind, overlap_) ? 0 : of(v).lane;
   }
 
-  /// Both use a slot of a buffer, and one writes; or memory of segments, in different runs.
+  /// The buffer that places the slots of this one.
+  static BufferIndex slots_of(const MeshProgram& mesh, BufferIndex b) {
+    const BufferIndex of = mesh.buffers[mesh.whole(b)].slots_in;
+    return of < 0 ? mesh.whole(b) : of;
+  }
+
+  /// Both use a slot of a buffer, or of several that have it in common, and one writes; or memory of
+  /// segments, in different runs.
   bool conflict(std::size_t a, std::size_t b) const {
     bool both_of_segments[2] = {false, false};
     for (const auto& [x, x_writes] : uses_[a])
@@ -69,12 +76,11 @@ struct UnrolledStep {
         const Buffer& other = mesh(a).buffers[y];
         both_of_segments[0] |= buffer.residence == Residence::segment;
         both_of_segments[1] |= other.residence == Residence::segment;
-        const bool overlap = mesh(a).whole(x) == mesh(a).whole(y) &&
+        const bool overlap = slots_of(mesh(a), x) == slots_of(mesh(a), y) &&
                              buffer.view_offset < other.view_offset + other.bytes &&
                              other.view_offset < buffer.view_offset + buffer.bytes;
         if (!overlap || (!x_writes && !y_writes)) continue;
-        if (std::max(vertices[a].micro_batch, 0) % buffer.slots ==
-            std::max(vertices[b].micro_batch, 0) % buffer.slots)
+        if (mesh(a).slot(x, vertices[a].micro_batch) == mesh(a).slot(y, vertices[b].micro_batch))
           if (buffer.residence != Residence::segment || vertices[a].run == vertices[b].run) return true;
       }
     return vertices[a].run != vertices[b].run && both_of_segments[0] && both_of_segments[1];

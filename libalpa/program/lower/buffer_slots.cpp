@@ -1,6 +1,7 @@
 #include "libalpa/program/lower/buffer_slots.h"
 
 #include <algorithm>
+#include <cassert>
 #include <map>
 #include <set>
 
@@ -12,20 +13,23 @@ using UsingSegments = std::vector<int>;
 
 /// From the first run that uses a buffer for a micro-batch to the last.
 struct Life {
-  int begin, end, micro_batch;
+  int begin, end;
 };
 
 class Slots {
  public:
-  explicit Slots(MeshProgram& mesh)
+  /// Which lanes go ahead of the computation matters where buffers come to have slots in common.
+  explicit Slots(MeshProgram& mesh, Overlap overlap = Overlap::none)
       : mesh_(mesh), uses_(mesh.buffers.size()), is_alone_(mesh.buffers.size()) {
     const std::vector<int> turns = turns_of_segments(mesh);
     for (int s = 0; s < static_cast<int>(mesh.segments.size()); ++s)
       for (const Instruction& instruction : mesh.segments[s].instructions)
         for (const BufferIndex touched : buffers_touched(instruction)) {
           const BufferIndex b = mesh.whole(touched);
-          if (turns[s] < 0 || std::holds_alternative<Send>(instruction.body)) is_alone_[b] = true;
-          if (b != touched) is_alone_[b] = true;
+          const bool is_loaded_ahead = std::holds_alternative<Load>(instruction.body) &&
+                                       !is_in_turn(mesh.lanes[instruction.lane].kind, overlap);
+          is_alone_[b] = is_alone_[b] || turns[s] < 0 || b != touched || is_loaded_ahead ||
+                         std::holds_alternative<Send>(instruction.body);
           if (turns[s] >= 0 && (uses_[b].empty() || uses_[b].back() != s)) uses_[b].push_back(s);
         }
   }
@@ -65,7 +69,8 @@ class Slots {
     for (int r = 0; r < static_cast<int>(mesh_.schedule.size()); ++r) {
       const SegmentRun& run = mesh_.schedule[r];
       if (!std::ranges::binary_search(segments, run.segment)) continue;
-      if (run.micro_batch == std::ssize(lives)) lives.push_back({r, r, run.micro_batch});
+      if (run.micro_batch == std::ssize(lives)) lives.push_back({r, r});
+      assert(run.micro_batch < std::ssize(lives));  // in their order
       lives[static_cast<std::size_t>(run.micro_batch)].end = r;
     }
     return lives;
@@ -133,7 +138,7 @@ class Slots {
 
 }  // namespace
 
-void set_slots(MeshProgram& mesh) { Slots(mesh).set(); }
+void set_slots(MeshProgram& mesh, Overlap overlap) { Slots(mesh, overlap).set(); }
 
 void assign_slots(MeshProgram& mesh) { Slots(mesh).assign_again(); }
 

@@ -150,7 +150,7 @@ Program lower(const Graph& graph, const Plan& plan, Purpose purpose, DeviceKind 
     MeshProgram& mesh = program.meshes[program.meshes.push_back(
         MeshLowering(placement, m, purpose, device, orders[m], program.transfers, slots).run())];
     set_schedule(mesh, orders[m]);
-    set_slots(mesh);
+    set_slots(mesh, plan.overlap);
     // Where lanes take turns, none runs ahead of another, and needs memory of its own for that.
     lay_out(mesh, graph,
             plan.overlap == Overlap::none ? 0 : cluster_under(plan.cluster, mesh.mesh).memory_bytes);

@@ -161,8 +161,8 @@ class Races {
               fmt::format("reads {} before anything wrote it", buffer_words(mesh_, b)));
       if (micro_batch >= 0 && (place.holds != micro_batch || place.of != b))
         wrong(now.run, now.instruction,
-              fmt::format("reads {}, where {} micro-batch {} is in the same slot", buffer_words(mesh_, b),
-                          place.of == b ? "" : buffer_words(mesh_, place.of) + " of", place.holds));
+              fmt::format("reads {}, where {}micro-batch {} is in the same slot", buffer_words(mesh_, b),
+                          place.of == b ? "" : buffer_words(mesh_, place.of) + " of ", place.holds));
     }
     const auto wait_for = [&](const Place& other) {
       if (!ordered(other.written)) unordered(other.written);

@@ -323,20 +323,18 @@ std::vector<TransferPrediction> transfer_predictions(const Program& program, con
 
 namespace {
 
-/// Of which anything is kept. Slots that buffers have in common are of no micro-batch.
+/// Of which anything is kept; where stages share the mesh, of each of them.
 std::int64_t micro_batches_in_flight(const MeshProgram& mesh) {
   std::int64_t most = 1;
-  bool has_common_slots = false;
-  for (const Buffer& buffer : mesh.buffers) {
-    if (buffer.residence != Residence::micro_batch) continue;
-    has_common_slots = has_common_slots || !buffer.slot_of.empty();
-    if (buffer.slot_of.empty()) most = std::max(most, buffer.slots);
-  }
-  if (!has_common_slots) return most;
+  for (const Buffer& buffer : mesh.buffers)
+    if (buffer.residence == Residence::micro_batch && buffer.slot_of.empty())
+      most = std::max(most, buffer.slots);
   std::vector<StageRun> runs;
   for (const SegmentRun& run : mesh.schedule)
     runs.push_back({mesh.segment_of(run).kind, run.micro_batch, mesh.segment_of(run).stage});
-  return std::max<std::int64_t>(most, most_in_flight(runs));
+  const bool is_shared = std::ranges::any_of(
+      mesh.segments, [&](const Segment& s) { return s.stage >= 0 && s.stage != mesh.segments[0].stage; });
+  return is_shared ? most_in_flight(runs) : most;
 }
 
 }  // namespace

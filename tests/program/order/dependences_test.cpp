@@ -70,6 +70,8 @@ std::vector<Lowered> programs() {
   for (const std::string& schedule : schedule_names(1)) all.push_back(two_stages_of_two(4, schedule));
   all.push_back(four_stages("1f1b"));
   all.push_back(ring_of_four());
+  all.push_back(on_meshes("interleaved", {0, 1, 0, 1}));
+  all.push_back(on_meshes("v-half", {0, 1, 1, 0}));
   return all;
 }
 
