@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cassert>
+#include <functional>
 #include <map>
+#include <queue>
 #include <set>
+#include <utility>
 
 namespace alpa {
 namespace {
@@ -15,6 +18,9 @@ using UsingSegments = std::vector<int>;
 struct Life {
   int begin, end;
 };
+
+template <class T>
+using LeastFirst = std::priority_queue<T, std::vector<T>, std::greater<T>>;
 
 class Slots {
  public:
@@ -76,14 +82,23 @@ class Slots {
     return lives;
   }
 
-  /// [life] its slot; all are sorted by their begin.
+  /// [life] its slot, the lowest one that is free; all are sorted by their begin.
   static std::vector<int> coloured(const std::vector<Life>& lives) {
-    std::vector<int> ends, slots;  // ends: of each slot's last life
+    LeastFirst<int> free;
+    LeastFirst<std::pair<int, int>> taken;  // when it ends, slot
+    std::vector<int> slots;
+    int count = 0;
     for (const Life& life : lives) {
-      auto slot = std::ranges::find_if(ends, [&](int end) { return end < life.begin; });
-      if (slot == ends.end()) slot = ends.insert(slot, 0);
-      *slot = life.end;
-      slots.push_back(static_cast<int>(slot - ends.begin()));
+      for (; !taken.empty() && taken.top().first < life.begin; taken.pop()) free.push(taken.top().second);
+      int slot = count;
+      if (free.empty()) {
+        ++count;
+      } else {
+        slot = free.top();
+        free.pop();
+      }
+      taken.push({life.end, slot});
+      slots.push_back(slot);
     }
     return slots;
   }
