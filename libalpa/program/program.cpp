@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "libalpa/base/overloaded.h"
 
 namespace alpa {
@@ -113,6 +115,11 @@ std::vector<BufferIndex> buffers_touched(const Instruction& instruction) {
   const std::vector<BufferIndex> written = buffers_written(instruction);
   touched.insert(touched.end(), written.begin(), written.end());
   return touched;
+}
+
+bool MeshProgram::has_several_stages() const {
+  return std::ranges::any_of(segments,
+                             [&](const Segment& s) { return s.stage >= 0 && s.stage != segments[0].stage; });
 }
 
 std::vector<int> turns_of_segments(const MeshProgram& mesh) {

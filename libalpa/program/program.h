@@ -203,6 +203,11 @@ struct MeshProgram {
   /// What a buffer lies in: itself, unless it is a view.
   BufferIndex whole(BufferIndex b) const { return buffers[b].view_of < 0 ? b : buffers[b].view_of; }
   std::int64_t stride(BufferIndex b) const { return buffers[whole(b)].bytes; }  ///< bytes from slot to slot
+  /// The buffer that places its slots: itself, or the one that it has them in common with.
+  BufferIndex slots_of(BufferIndex b) const {
+    const BufferIndex of = buffers[whole(b)].slots_in;
+    return of < 0 ? whole(b) : of;
+  }
   /// Which of its slots a run for that micro-batch uses; the update (-1) uses the first.
   std::int64_t slot(BufferIndex b, int micro_batch) const {
     const Buffer& in = buffers[whole(b)];
@@ -211,6 +216,7 @@ struct MeshProgram {
   }
 
   const Segment& segment_of(const SegmentRun& run) const { return segments[run.segment]; }
+  bool has_several_stages() const;
 };
 
 /// A value's way between two meshes. Messages between two stages travel in the order in which they are sent;

@@ -124,8 +124,7 @@ std::string after_text(const Segment& segment, const Instruction& instruction) {
 /// "F0 B0 U": what is run for which micro-batch; "F2.0" where a mesh has several stages.
 std::string schedule_text(const MeshProgram& mesh) {
   constexpr const char* letters[] = {"F", "B", "I", "W", "U"};
-  const bool several = std::ranges::any_of(
-      mesh.segments, [&](const Segment& s) { return s.stage >= 0 && s.stage != mesh.segments[0].stage; });
+  const bool several = mesh.has_several_stages();
   std::string text;
   for (const SegmentRun& run : mesh.schedule) {
     const Segment& segment = mesh.segment_of(run);

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <queue>
-#include <set>
 #include <utility>
 
 namespace alpa {
@@ -46,7 +45,7 @@ class Slots {
       if (buffer.residence == Residence::micro_batch && !uses_[b].empty())
         buffer.slots = most(lives_of(uses_[b]));
     }
-    if (has_several_stages()) share();
+    if (mesh_.has_several_stages()) share();
     for (Buffer& buffer : mesh_.buffers)
       if (buffer.view_of >= 0) buffer.slots = mesh_.buffers[buffer.view_of].slots;
   }
@@ -54,19 +53,11 @@ class Slots {
   void assign_again() {
     std::map<BufferIndex, std::vector<BufferIndex>> sharing;
     for (const BufferIndex b : mesh_.buffers.indices())
-      if (const Buffer& buffer = mesh_.buffers[b]; !buffer.slot_of.empty())
-        sharing[buffer.slots_in < 0 ? b : buffer.slots_in].push_back(b);
+      if (!mesh_.buffers[b].slot_of.empty()) sharing[mesh_.slots_of(b)].push_back(b);
     for (const auto& [first, buffers] : sharing) assign(buffers);
   }
 
  private:
-  bool has_several_stages() const {
-    std::set<StageIndex> stages;
-    for (const Segment& segment : mesh_.segments)
-      if (segment.stage >= 0) stages.insert(segment.stage);
-    return stages.size() > 1;
-  }
-
   /// Of all micro-batches, in their order.
   const std::vector<Life>& lives_of(const UsingSegments& segments) {
     const auto [found, is_new] = lives_.try_emplace(segments);

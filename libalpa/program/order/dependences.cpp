@@ -74,7 +74,7 @@ class Order {
       across_runs(buffer(b), of_buffer[b]);
       if (buffer(b).slot_of.empty()) continue;
       for (const auto& [s, accesses] : of_buffer[b]) {
-        Accesses& of = of_slots[buffer(b).slots_in < 0 ? b : buffer(b).slots_in][s];
+        Accesses& of = of_slots[mesh_.slots_of(b)][s];
         of.insert(of.end(), accesses.begin(), accesses.end());
       }
     }

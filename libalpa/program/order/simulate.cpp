@@ -332,9 +332,7 @@ std::int64_t micro_batches_in_flight(const MeshProgram& mesh) {
   std::vector<StageRun> runs;
   for (const SegmentRun& run : mesh.schedule)
     runs.push_back({mesh.segment_of(run).kind, run.micro_batch, mesh.segment_of(run).stage});
-  const bool is_shared = std::ranges::any_of(
-      mesh.segments, [&](const Segment& s) { return s.stage >= 0 && s.stage != mesh.segments[0].stage; });
-  return is_shared ? most_in_flight(runs) : most;
+  return mesh.has_several_stages() ? most_in_flight(runs) : most;
 }
 
 }  // namespace
