@@ -4,11 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/limits.h"
-#include "libalpa/plan/placement.h"
+#include "libalpa/plan/reduced_gradients.h"
 #include "libalpa/schedule/schedule.h"
 
 namespace alpa {
@@ -52,7 +54,8 @@ void check_stages(const Plan& plan, const Graph& graph) {
     if (stage.mesh < 0 || stage.mesh >= std::ssize(plan.meshes))
       refuse(fmt::format("stage {} is on mesh {}, the plan has {}", s, stage.mesh, plan.meshes.size()));
   }
-  if (const std::vector<int> meshes = mesh_of_each_stage(plan); !runs_on(find_schedule(plan.schedule), meshes))
+  if (const std::vector<int> meshes = mesh_of_each_stage(plan);
+      !runs_on(find_schedule(plan.schedule), meshes))
     refuse(fmt::format("stages lie on meshes {}, where schedule {} cannot run them", fmt::join(meshes, " "),
                        plan.schedule));
   if (layer != static_cast<int>(graph.layers.size()))
@@ -236,6 +239,30 @@ void check_transfers(const Placement& placement) {
       refuse(fmt::format("value {} is used on mesh {} but never sent there", value, mesh));
 }
 
+/// Buckets have sums of one mesh that one collective can add up.
+void check_sync(const Placement& placement) {
+  const Plan& plan = placement.plan();
+  std::map<int, std::pair<MeshIndex, ReducedGradient>> buckets;  // the first sum of each
+  std::map<ValueIndex, std::pair<MeshIndex, ReducedGradient>> sums;
+  if (plan.sync.empty()) return;
+  for (const MeshIndex m : plan.meshes.indices())
+    for (ReducedGradient& sum : reduced_gradients(placement, m, Conversions(plan.cluster, plan.meshes[m])))
+      sums.insert({sum.sum, {m, std::move(sum)}});
+  for (std::size_t i = 0; i < plan.sync.size(); ++i) {
+    const auto [value, bucket] = plan.sync[i];
+    if (i > 0 && value <= plan.sync[i - 1].sum)
+      refuse(fmt::format("sum of gradients {} is in a bucket twice, or out of order", value));
+    const auto sum = sums.find(value);
+    if (sum == sums.end())
+      refuse(fmt::format("value {} is in bucket {}, but is no sum of gradients that devices add up in place",
+                         value, bucket));
+    const auto& [mesh, first] = buckets.insert({bucket, sum->second}).first->second;
+    if (bucket < 0 || mesh != sum->second.first || !can_share_bucket(first, sum->second.second))
+      refuse(fmt::format("bucket {} has sums of gradients {} and {}, which are not added up alike", bucket,
+                         first.sum, value));
+  }
+}
+
 }  // namespace
 
 void check_plan(const Plan& plan, const Graph& graph) {
@@ -254,6 +281,7 @@ void check_plan(const Plan& plan, const Graph& graph) {
   check_values(placement);
   check_transfers(placement);
   check_inputs(placement);
+  check_sync(placement);
   for (const StageIndex stage : plan.stages.indices()) ConversionCheck(placement, stage).run();
 }
 

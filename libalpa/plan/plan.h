@@ -56,6 +56,13 @@ struct InputLayouts {
   bool operator==(const InputLayouts&) const = default;
 };
 
+/// How a sum of gradients gets to the update of its parameter, where not all by itself.
+struct GradientSync {
+  ValueIndex sum{0};
+  int bucket = 0;  ///< sums of one bucket lie side by side and are added up over their mesh by one collective
+  bool operator==(const GradientSync&) const = default;
+};
+
 /// Where the bytes of a mesh's arenas go, on each device.
 struct MemoryUse {
   std::int64_t parameters = 0, optimizer = 0, gradients = 0, activations = 0, workspace = 0;
@@ -176,6 +183,7 @@ struct Plan {
   Indexed<ValueIndex, SegmentLayouts> segment_layouts;  ///< likewise
   std::vector<PlannedTransfer> transfers;               ///< sorted by (value, to_mesh)
   std::vector<InputLayouts> inputs;  ///< each once for each mesh that uses it, in the graph's order
+  std::vector<GradientSync> sync;    ///< sorted by sum; buckets are numbered from 0
   Prediction prediction;
 
   bool operator==(const Plan&) const = default;

@@ -14,7 +14,12 @@ std::vector<DerivedColumn> derived_columns(const Plan& plan, const Graph& graph)
     words.rows.push_back(strategy_text(*node.op, {types, node.attributes}, plan.node_strategy[n]));
   }
   for (const Value& value : graph.values) values.rows.push_back(value.name);
-  return {op, name, layer, words, values};
+  std::vector<DerivedColumn> columns{op, name, layer, words, values};
+  if (!plan.sync.empty()) {
+    DerivedColumn& sums = columns.emplace_back(DerivedColumn{"/sync/name", {}});
+    for (const GradientSync& sync : plan.sync) sums.rows.push_back(value_of(graph, sync.sum).name);
+  }
+  return columns;
 }
 
 }  // namespace alpa

@@ -49,6 +49,7 @@ class PlanReader {
     read_meshes(plan);
     read_stages(plan);
     read_layouts(plan);
+    read_sync(plan);
     read_prediction(plan.prediction, std::ssize(plan.meshes));
     read_transfer_predictions(plan.prediction, {std::ssize(plan.transfers)});
     return plan;
@@ -131,6 +132,14 @@ class PlanReader {
                              MeshIndex(mesh[s]), small("/stages/recomputed_layers", recomputed_layers[s]),
                              forms[s]});
     }
+  }
+
+  void read_sync(Plan& plan) const {
+    if (!file_.has("/sync")) return;
+    const std::vector<std::int64_t> value = file_.int64s("/sync/value");
+    const auto bucket = file_.int64s("/sync/bucket", {std::ssize(value)});
+    for (std::size_t row = 0; row < value.size(); ++row)
+      plan.sync.push_back({ValueIndex(small("/sync/value", value[row])), small("/sync/bucket", bucket[row])});
   }
 
   std::vector<RecomputeForm> recompute_forms(std::int64_t rows) const {

@@ -66,6 +66,18 @@ void write_nodes(H5Writer& file, const Plan& plan, const Graph& graph) {
   file.column("/values/layout", layouts);
 }
 
+/// Where there is some.
+void write_sync(H5Writer& file, const Plan& plan) {
+  if (plan.sync.empty()) return;
+  std::vector<std::int64_t> value, bucket;
+  for (const GradientSync& sync : plan.sync) {
+    value.push_back(sync.sum);
+    bucket.push_back(sync.bucket);
+  }
+  file.column("/sync/value", value, "1");
+  file.column("/sync/bucket", bucket, "1");
+}
+
 /// Where there are some.
 void write_constraints(H5Writer& file, const Prediction& prediction) {
   if (prediction.constraints.empty()) return;
@@ -188,6 +200,7 @@ void write_plan(const std::filesystem::path& path, const Plan& plan, const Graph
     file.column("/inputs/value", value, "1");
     file.column("/inputs/mesh", mesh, "1");
     write_segment_layouts(file, "/inputs", in_segments);
+    write_sync(file, plan);
     write_prediction(file, plan.prediction);
     file.provenance(provenance);
     file.publish();

@@ -39,6 +39,7 @@ void check_beside_pin(const PlannerOptions& options) {
   check_word("overlap", options.overlap, unsaid.overlap, options.pin->overlap);
   check_word("transfers", options.transfers, unsaid.transfers, options.pin->transfers);
   check_word("updates", options.updates, unsaid.updates, options.pin->updates);
+  check_word("sync", options.sync, unsaid.sync, options.pin->sync);
   const int devices = device_count(*options.pin);
   if (options.devices != unsaid.devices && options.devices != devices)
     refuse(fmt::format("--devices {}", options.devices), fmt::format("the pinned plan takes {}", devices),
@@ -100,6 +101,7 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
     // Of the search beside it too: steps that overlap are not compared with steps that do not.
     if (!options.pin->overlap.empty()) options.overlap = options.pin->overlap;
     if (!options.pin->updates.empty()) options.updates = options.pin->updates;
+    if (!options.pin->sync.empty()) options.sync = options.pin->sync;
   }
   const Deadline deadline(options.time_limit_s, options.stop);
   try {

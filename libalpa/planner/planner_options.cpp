@@ -55,6 +55,11 @@ std::vector<Word<std::string>> update_choices() {
       update_order_words());
 }
 
+std::vector<Word<std::string>> sync_choices() {
+  return choices({kFastestSync, kFastestSync, "what is fastest for the stages that are found with each"},
+                 bucket_words());
+}
+
 StageEffort stage_effort(PlannerEffort effort) {
   switch (effort) {
     case PlannerEffort::quick:
@@ -94,6 +99,15 @@ std::optional<Overlap> overlap(const PlannerOptions& options) {
 std::optional<UpdateOrder> update_order(const PlannerOptions& options) {
   if (options.updates == kFastestUpdates) return std::nullopt;
   return find_update_order(options.updates);
+}
+
+std::optional<BucketSizes> buckets(const PlannerOptions& options) {
+  if (options.sync == kFastestSync) return std::nullopt;
+  return find_buckets(options.sync);
+}
+
+bool takes_turns(const PlannerOptions& options) {
+  return overlap(options) == Overlap::none && buckets(options) == BucketSizes();
 }
 
 std::optional<TransferStrategy> transfer_strategy(const PlannerOptions& options) {
@@ -147,6 +161,8 @@ void describe_search(PlannerOptions& o, OptionsVisitor& visit) {
   visit.field("transfers", o.transfers, "how tensors get from stage to stage", transfer_choices());
   visit.field("updates", o.updates, "when stages update where gradients are clipped, or in f16",
               update_choices());
+  visit.field("sync", o.sync, "how the devices of a stage add up sums of gradients, where not in parts",
+              sync_choices());
   visit.field("rematerialize", o.rematerialize, "recompute activations in the backward",
               {{"auto", Rematerialize::automatic, "where the planner chooses to"},
                {"never", Rematerialize::never, "all of them are kept"},

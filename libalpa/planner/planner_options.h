@@ -8,6 +8,7 @@
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/stop_request.h"
 #include "libalpa/plan/plan.h"
+#include "libalpa/planner/gradient_buckets.h"
 #include "libalpa/planner/plan_constraints.h"
 #include "libalpa/planner/stage/stage_problem.h"
 #include "libalpa/planner/transfer_ways.h"
@@ -28,7 +29,7 @@ struct PinnedPlan {
   std::vector<StageRequest>
       stages;  ///< layers, mesh, roles, state_sharding, rematerialisation; in_flight is filled in
   /// As of PlannerOptions; "": what these say.
-  std::string overlap = "", transfers = "", updates = "";
+  std::string overlap = "", transfers = "", updates = "", sync = "";
   std::vector<std::string> stage_transfers = {};  ///< [stage] of what it sends, likewise; empty: all as above
 };
 
@@ -43,8 +44,8 @@ inline bool may_keep_less(Rematerialize asked) {
 /// Of how tensors get from stage to stage: each as is fastest.
 inline constexpr const char* kFastestTransfers = "auto";
 
-/// Of what to overlap, and of updates: what is fastest for a plan's own stages.
-inline constexpr const char *kFastestOverlap = "auto", *kFastestUpdates = "auto";
+/// Of what to overlap, of updates, and of sums of gradients: what is fastest for a plan's own stages.
+inline constexpr const char *kFastestOverlap = "auto", *kFastestUpdates = "auto", *kFastestSync = "auto";
 
 /// How much work the search does. The same effort finds the same plan.
 enum class PlannerEffort { quick, normal, thorough };
@@ -81,6 +82,7 @@ struct PlannerOptions {
   std::string overlap = overlap_name(Overlap::none);                 ///< or kFastestOverlap
   std::string transfers = kFastestTransfers;                         ///< or one strategy for all
   std::string updates = update_order_name(UpdateOrder::after_norm);  ///< or kFastestUpdates
+  std::string sync = "each";                                         ///< word of BucketSizes, or kFastestSync
   Rematerialize rematerialize = Rematerialize::automatic;
   PlannerEffort effort = PlannerEffort::normal;
   double time_limit_s = 240;  ///< safety cap on the whole search, wall seconds
@@ -106,17 +108,26 @@ std::optional<Overlap> overlap(const PlannerOptions&);
 /// That of every plan; none: of each the fastest that fits.
 std::optional<UpdateOrder> update_order(const PlannerOptions&);
 
+/// Those of every plan; none: of each the fastest that fits.
+std::optional<BucketSizes> buckets(const PlannerOptions&);
+
+/// Whether what stages communicate takes them the time that they are solved with: nothing goes on beside
+/// computation, and each sum of gradients is added up by itself.
+bool takes_turns(const PlannerOptions&);
+
 /// That of all transfers; none: of each the fastest.
 std::optional<TransferStrategy> transfer_strategy(const PlannerOptions&);
 
 /// Of what each stage of a pinned plan sends.
 StageTransfers stage_transfers(const PinnedPlan&, const PlannerOptions&);
 
-/// The words of --schedule, --overlap, --transfers and --updates, and of the keys of pins that are called so.
+/// The words of --schedule, --overlap, --transfers, --updates and --sync, and of the keys of pins that are
+/// called so.
 std::vector<Word<std::string>> schedule_choices();
 std::vector<Word<std::string>> overlap_choices();
 std::vector<Word<std::string>> transfer_choices();
 std::vector<Word<std::string>> update_choices();
+std::vector<Word<std::string>> sync_choices();
 
 /// The one list of the options that are numbers or words (libalpa/base/options.h).
 void describe(PlannerOptions&, OptionsVisitor&);

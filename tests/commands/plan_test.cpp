@@ -81,6 +81,7 @@ TEST_F(PlanCommands, RecordTheOptionsInEffectInThePlan) {
   EXPECT_THAT(H5Reader(path("plan.h5"), kPlanFormat, kPlanVersion).text_attribute("/provenance", "settings"),
               StartsWith("{devices = 2, micro_batches = 0, method = \"zero-2\", schedule = \"auto\", "
                          "overlap = \"none\", transfers = \"auto\", updates = \"after-norm\", "
+                         "sync = \"each\", "
                          "rematerialize = \"never\", effort = "
                          "\"normal\", mesh_axes = 0, "
                          "time_limit = 240.0, "));

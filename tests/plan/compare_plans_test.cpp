@@ -26,6 +26,10 @@ TEST(ComparePlans, PrintsEachDifferenceInALine) {
   EXPECT_EQ(difference([](Plan& p) { p.schedule = "gpipe"; }), "schedule: 1f1b | gpipe\n");
   EXPECT_EQ(difference([](Plan& p) { p.updates = UpdateOrder::before_norm; }),
             "updates: after-norm | before-norm\n");
+  EXPECT_EQ(difference([](Plan& p) {
+              p.sync = {{3_v, 0}, {5_v, 0}};
+            }),
+            "sums of gradients are added up in other buckets\n");
   EXPECT_EQ(difference([](Plan& p) { p.micro_batches = 2; }), "micro-batches: 4 | 2\n");
   EXPECT_EQ(difference([](Plan& p) { p.method = "by hand"; }), "method: " + plan.method + " | by hand\n");
   EXPECT_EQ(difference([](Plan& p) { p.stages[0_s].recomputed_layers = 2; }),

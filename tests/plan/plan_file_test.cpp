@@ -5,6 +5,8 @@
 #include <cstdio>
 
 #include "libalpa/base/error.h"
+#include "libalpa/h5/file.h"
+#include "libalpa/plan/plan_columns.h"
 #include "tests/h5/temporary_folder.h"
 #include "tests/support/index_literals.h"
 #include "tests/support/small_plans.h"
@@ -57,6 +59,17 @@ TEST_F(PlanFile, HoldsWhenUpdatesAreMadeAndWhatOverlaps) {
   plan.overlap = Overlap::transfers;
   plan.cluster.overlap_slowdown = 1.25;
   EXPECT_EQ(read_plan(written("a.h5", plan)), plan);
+}
+
+TEST_F(PlanFile, HoldsTheBucketsOfSumsOfGradients) {
+  Plan plan = lowered_.plan;
+  set_buckets(plan, GraphUses(lowered_.graph), find_buckets("one"));
+  ASSERT_FALSE(plan.sync.empty());
+  const auto path = written("a.h5", plan);
+  EXPECT_EQ(read_plan(path), plan);
+  EXPECT_THAT(output_of("h5dump -d /sync/name " + path.string()),
+              HasSubstr(value_of(lowered_.graph, plan.sync.front().sum).name));
+  EXPECT_FALSE(H5Reader(written("b.h5", lowered_.plan), kPlanFormat, kPlanVersion).has("/sync"));
 }
 
 TEST_F(PlanFile, HoldsConstraintsAndTheirPrices) {

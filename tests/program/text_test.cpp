@@ -102,6 +102,11 @@ INSTANTIATE_TEST_SUITE_P(
                     }},
         LoweredCase{"tied_weights_between_nodes", [] { return two_stages_on_nodes_of_two(); }},
         LoweredCase{"ring_of_four", [] { return ring_of_four(); }},
+        LoweredCase{"sums_in_buckets",
+                    [] {
+                      return pinned("sync = \"one\"\n" +
+                                    pin_of_one_stage("data", "state_sharding = \"none\"\n"));
+                    }},
         LoweredCase{"zero_3",
                     [] { return pinned(pin_of_one_stage("data", "state_sharding = \"parameters\"\n")); }},
         LoweredCase{"two_stages_split_1f1b", [] { return two_stages_of_two(4, "split-1f1b"); }},

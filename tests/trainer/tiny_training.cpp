@@ -104,6 +104,7 @@ Plan tiny_plan(const TinyCase& c) {
   options.rematerialize = c.rematerialize;
   options.transfers = c.transfers;
   options.updates = update_order_name(c.updates);
+  options.sync = c.sync;
   if (has_named_axes(c)) {
     options.pin = on_named_axes(c);
   } else if (c.method != "mixed" && !shares_meshes(c)) {

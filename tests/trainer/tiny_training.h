@@ -31,6 +31,7 @@ struct TinyCase {
       kFastestTransfers;  ///< "broadcast": in chunks, for which these tensors are too small
   std::optional<double> gradient_clip = {};  ///< in place of the model's
   UpdateOrder updates = UpdateOrder::after_norm;
+  std::string sync = "each";
 
   std::string name() const;  ///< of letters, digits and '_'
 };

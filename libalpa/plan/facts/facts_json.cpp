@@ -182,12 +182,13 @@ JsonObject constraint_json(const ConstraintPrice& c) {
 JsonObject facts_json(const PlanFacts& f) {
   JsonObject json;
   json.set("format", "alpa-plan-facts")
-      .set("format_version", "1.2")
+      .set("format_version", "1.3")
       .set("model", f.model)
       .set("method", f.method)
       .set("schedule", f.schedule)
       .set("overlap", f.overlap)
       .set("updates", f.updates)
+      .set("gradient_buckets", f.buckets)
       .set("cluster", JsonObject()
                           .set("name", f.cluster.name)
                           .set("device", f.cluster.device)

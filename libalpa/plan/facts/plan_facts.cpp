@@ -72,6 +72,13 @@ std::string split_text(const PlanFacts& facts, std::size_t meshes) {
   return fmt::format("{}", fmt::join(words, " · "));
 }
 
+/// They are numbered from 0.
+int bucket_count(const Plan& plan) {
+  int count = 0;
+  for (const GradientSync& sync : plan.sync) count = std::max(count, sync.bucket + 1);
+  return count;
+}
+
 }  // namespace
 
 const char* PlanFacts::costs() const {
@@ -96,6 +103,7 @@ PlanFacts plan_facts(const Plan& plan, const Graph& graph) {
                   .schedule = plan.schedule,
                   .overlap = overlap_name(plan.overlap),
                   .updates = update_order_name(plan.updates),
+                  .buckets = bucket_count(plan),
                   .cluster = plan.cluster,
                   .devices = plan.devices(),
                   .micro_batches = plan.micro_batches,

@@ -47,6 +47,7 @@ struct StageFacts {
 /// All that is said of a plan: text, JSON and page are made of this.
 struct PlanFacts {
   std::string model, method, schedule, overlap, updates;
+  int buckets = 0;  ///< of sums of gradients that are added up together
   Cluster cluster;
   int devices = 0, micro_batches = 1;
   std::int64_t micro_batch_samples = 0;

@@ -41,7 +41,8 @@ bool same_plan(const Plan& a, const Plan& b) {
   return a.micro_batches == b.micro_batches && a.schedule == b.schedule && a.overlap == b.overlap &&
          a.updates == b.updates && a.meshes == b.meshes && a.stages == b.stages &&
          a.node_strategy == b.node_strategy && a.value_layout == b.value_layout &&
-         a.segment_layouts == b.segment_layouts && a.transfers == b.transfers && a.inputs == b.inputs;
+         a.segment_layouts == b.segment_layouts && a.transfers == b.transfers && a.inputs == b.inputs &&
+         a.sync == b.sync;
 }
 
 }  // namespace

@@ -69,10 +69,10 @@ bool serves(const StageSolution& solution, const StageRequest& solved, StageRequ
 /// On the step of every plan with these stages, of which one takes `step_s`: that of each is bounded by its
 /// solver, and of what a plan that is better leaves to its update, what is not left to its micro-batches.
 double least_step_s(const PricedGraph& priced, const Proposal& proposal, const std::string& schedule,
-                    Overlap overlap, double step_s) {
+                    bool in_turn, double step_s) {
   std::vector<StageFloor> floors = stage_floors(priced.planning, priced.book, proposal.requests);
   // What a solver says of stages by themselves has messages that there are not within a mesh, or not in turn.
-  if (proposal.stages_per_mesh > 1 || overlap != Overlap::none)
+  if (proposal.stages_per_mesh > 1 || !in_turn)
     return std::min(step_s, least_shared_s(floors, schedule, proposal.stages_per_mesh));
   const int micro_batches = proposal.requests.front().micro_batches;
   for (std::size_t s = 0; s < floors.size(); ++s) {
@@ -198,6 +198,7 @@ std::optional<Plan> ProposalTrials::plan_of(const PricedGraph& priced, const Pro
   const StageTransfers transfers = proposal.transfers.empty()
                                        ? StageTransfers(plan.stages.size(), transfer_strategy(options_))
                                        : proposal.transfers;
+  set_buckets(plan, priced.planning.uses, buckets(options_).value_or(BucketSizes()));
   choose_transfer_ways(plan, priced.graph, costs_, transfers);
   predict_steady(plan, priced.graph, costs_);
   take_what_pays(plan, priced, transfers);
@@ -228,6 +229,16 @@ void ProposalTrials::take_what_pays(Plan& plan, const PricedGraph& priced,
     Plan other = plan;
     other.updates = UpdateOrder::before_norm;
     offer(std::move(other));
+  }
+  if (!buckets(options_)) {
+    const auto offer_buckets = [&](const auto& set) {
+      Plan other = plan;
+      set(other);
+      if (other.sync != plan.sync) offer(std::move(other));
+    };
+    for (const Word<BucketSizes>& word : bucket_words())
+      offer_buckets([&](Plan& other) { set_buckets(other, priced.planning.uses, word.value); });
+    offer_buckets([&](Plan& other) { set_soonest_buckets(other, priced.planning.uses, costs_); });
   }
 }
 
@@ -315,8 +326,7 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
       trial.proposal = std::move(attempt.proposal);
       trial.proposal.estimate_s = pipeline_seconds(trial.proposal);
       plan->prediction.lower_bound_s =
-          least_step_s(priced, trial.proposal, schedule, overlap(options_).value_or(Overlap::all),
-                       plan->prediction.step_s);
+          least_step_s(priced, trial.proposal, schedule, takes_turns(options_), plan->prediction.step_s);
       plan->prediction.bound_covers = fmt::format("{}{}, split in any way that the method allows", kOwnStages,
                                                   requests.size() > 1 ? " under schedule " + schedule : "");
       trial.plan = std::move(plan);

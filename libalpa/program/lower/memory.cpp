@@ -233,9 +233,10 @@ void lay_out(MeshProgram& program, const Graph& graph, std::int64_t limit) {
   place(Residence::step);
   std::int64_t messages = 0;  // pieces on their way last a step too
   for (const Buffer& buffer : program.buffers)
-    if (buffer.residence == Residence::step && buffer.value < 0 && buffer.view_of < 0 &&
-        buffer.space == MemorySpace::device)
-      messages += buffer.bytes * buffer.slots;
+    if (buffer.residence == Residence::step && buffer.space == MemorySpace::device) {
+      if (buffer.value < 0 && buffer.view_of < 0) messages += buffer.bytes * buffer.slots;
+      if (buffer.value >= 0 && buffer.view_of >= 0) messages -= buffer.bytes;  // of a bucket of sums
+    }
   program.memory.gradients = at - states_end - messages;
   const std::int64_t step_end = at;
   place(Residence::micro_batch);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "libalpa/plan/reduced_gradients.h"
 #include "libalpa/plan/update_timing.h"
 
 namespace alpa {
@@ -217,22 +218,20 @@ void MeshLowering::correct_update() {
 /// Over devices, where it takes no memory, in the order in which the backward is done with them: then none
 /// waits for another that comes later.
 void MeshLowering::sum_gradients() {
-  std::vector<std::tuple<int, NodeIndex, ValueIndex>> sums;
-  for (const NodeIndex n : graph_.nodes.indices()) {
-    const Node& node = node_of(graph_, n);
-    if (!here(n) || !node.op->sums_micro_batches) continue;
-    const ValueIndex sum = node.results[0];
-    const auto takes_it = [&](NodeIndex user) {
-      return here(user) && node_of(graph_, user).phase == Phase::update;
-    };
-    NodeIndex gradient;  // the last node that it is of
-    for (const ValueIndex operand : node.operands)
-      gradient = std::max(gradient, value_of(graph_, operand).producer);
-    if (std::ranges::any_of(uses_.users_of(sum), takes_it)) sums.push_back({-node.layer, gradient, sum});
+  const std::vector<ReducedGradient> sums = reduced_gradients(placement_, mesh_, values_.conversions());
+  std::map<ValueIndex, int> bucket_of;
+  for (const GradientSync& sync : plan_.sync) bucket_of[sync.sum] = sync.bucket;
+  std::map<int, std::vector<ValueIndex>> buckets;
+  for (const ReducedGradient& each : sums)
+    if (const auto of = bucket_of.find(each.sum); of != bucket_of.end())
+      buckets[of->second].push_back(each.sum);
+  for (const ReducedGradient& each : sums) {
+    const auto of = bucket_of.find(each.sum);
+    if (of == bucket_of.end())
+      values_.fetch_for_segment(each.sum);
+    else if (buckets.at(of->second).back() == each.sum)
+      values_.sum_together(buckets.at(of->second));
   }
-  std::ranges::sort(sums);
-  for (const auto& [layer, gradient, sum] : sums)
-    if (values_.is_summed_in_place(sum)) values_.fetch_for_segment(sum);
 }
 
 /// The accumulate node that can be done by the kernel of the gradient itself, or -1.

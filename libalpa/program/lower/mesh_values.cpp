@@ -1,9 +1,12 @@
 #include "libalpa/program/lower/mesh_values.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cassert>
 
 #include "libalpa/base/overloaded.h"
+#include "libalpa/plan/reduced_gradients.h"
 
 namespace alpa {
 namespace {
@@ -168,13 +171,7 @@ BufferIndex MeshValues::fetch_resting(ValueIndex value) {
 }
 
 bool MeshValues::sums_in_place(ValueIndex value) const {
-  const NodeIndex maker = value_of(graph_, value).producer;
-  if (segment() != SegmentKind::update || maker < 0 || !node_of(graph_, maker).op->sums_micro_batches ||
-      placement_.mesh_of_value(value) != mesh_)
-    return false;
-  const bool leaves = std::ranges::count(transfers_, value, &StageTransfer::value) > 0;
-  const auto is_here = [&](NodeIndex user) { return placement_.mesh_of_node(user) == mesh_; };
-  return !leaves || std::ranges::none_of(uses_.users_of(value), is_here);
+  return segment() == SegmentKind::update && is_summed_where_it_lies(placement_, mesh_, value);
 }
 
 const Conversion* MeshValues::steps_in_place(ValueIndex value) {
@@ -183,9 +180,25 @@ const Conversion* MeshValues::steps_in_place(ValueIndex value) {
   return conversions_.between(whole, resting_layout(value), segment_layout(value));
 }
 
-bool MeshValues::is_summed_in_place(ValueIndex value) {
-  const Conversion* const steps = steps_in_place(value);
-  return steps && !steps->empty() && steps_over_source(*steps) == steps->size();
+void MeshValues::sum_together(const std::vector<ValueIndex>& sums) {
+  const Conversion steps = *steps_in_place(sums.front());
+  std::int64_t bytes = 0;
+  for (const ValueIndex sum : sums) bytes += buffer(fetch_resting(sum)).bytes;
+  const DType type = buffer(fetch_resting(sums.front())).tile.dtype;
+  const BufferIndex bucket = new_buffer(fmt::format("bucket of {} sums", sums.size()), {}, replicated_spec(1),
+                                        {type, {bytes / byte_count({type, {}})}}, Residence::step);
+  std::int64_t offset = 0;
+  for (const ValueIndex sum : sums) {
+    Buffer& view = program_.buffers[fetch_resting(sum)];
+    view.view_of = bucket;
+    view.view_offset = offset;
+    offset += view.bytes;
+  }
+  for (ConversionStep step : steps) {
+    step.after = replicated_spec(1);
+    emit(Convert{std::move(step), bucket, bucket, {}, {}});
+  }
+  for (const ValueIndex sum : sums) available_[{sum, segment_layout(sum)}] = fetch_resting(sum);
 }
 
 ShardingSpec MeshValues::segment_layout(ValueIndex value) const {

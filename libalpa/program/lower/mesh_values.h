@@ -23,6 +23,7 @@ class MeshValues {
   void emit(InstructionBody);
   void emit_when(When when) { when_ = when; }  ///< what is emitted from now on acts
 
+  const Conversions& conversions() const { return conversions_; }
   MeshProgram& program() { return program_; }
   MeshProgram take() { return std::move(program_); }
   const Buffer& buffer(BufferIndex index) const { return program_.buffers[index]; }
@@ -74,8 +75,9 @@ class MeshValues {
   /// The value in the layout of this segment, which it is brought into once.
   BufferIndex fetch_for_segment(ValueIndex value);
 
-  /// Whether it is a sum of gradients that takes no memory to bring into the layout of the update.
-  bool is_summed_in_place(ValueIndex value);
+  /// These sums of gradients, in the layout of the update, added up by the same collectives: their buffers
+  /// become views of one.
+  void sum_together(const std::vector<ValueIndex>& sums);
 
   /// The value in the layout in which it leaves the mesh.
   BufferIndex fetch_leaving(ValueIndex value, const ShardingSpec& layout);

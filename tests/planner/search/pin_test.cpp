@@ -142,6 +142,16 @@ TEST(Pin, UpdatesWhenItSays) {
   EXPECT_EQ(two_stages_with("", "", "", options).plan.updates, UpdateOrder::before_norm);
 }
 
+TEST(Pin, AddsSumsOfGradientsUpInTheBucketsThatItSays) {
+  for (const Word<BucketSizes>& word : bucket_words()) {
+    PlannerOptions options;
+    options.sync = word.name;
+    const Plan said = two_stages_with(fmt::format("sync = \"{}\"\n", word.name)).plan;
+    EXPECT_EQ(said, two_stages_with("", "", "", options).plan);
+    EXPECT_EQ(said.sync.empty(), word.name == "each");
+  }
+}
+
 TEST(Pin, ThatLeavesOverlapAndTransfersOutHasThoseOfTheOptions) {
   EXPECT_EQ(two_stages_with("").plan.overlap, Overlap::none);
   PlannerOptions options;

@@ -1,0 +1,185 @@
+#include "libalpa/planner/gradient_buckets.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+
+#include "libalpa/base/infinity.h"
+#include "libalpa/base/words.h"
+#include "libalpa/plan/reduced_gradients.h"
+#include "libalpa/program/lower/lower.h"
+#include "libalpa/program/order/simulate.h"
+
+namespace alpa {
+namespace {
+
+constexpr std::int64_t kMiB = 1 << 20;
+
+constexpr Word<BucketSizes> kBuckets[] = {
+    {"each", {0, 0}, "every one by itself, as soon as its gradient is there"},
+    {"ddp",
+     {25 * kMiB, kMiB},
+     "in buckets of 25 MiB, the first of 1 MiB, as PyTorch's DistributedDataParallel does"},
+    {"horovod", {128 * kMiB, 0}, "in buckets of 128 MiB, as Horovod does"},
+    {"one", {std::int64_t{1} << 62, 0}, "all at once"},
+};
+
+struct Bucket {
+  std::vector<ReducedGradient> sums;
+  std::int64_t bytes = 0;
+
+  bool takes(const ReducedGradient& sum, std::int64_t most) const {
+    return can_share_bucket(sums.front(), sum) && bytes + buffer_bytes(sum.tile) <= most;
+  }
+};
+
+/// Those of a mesh, in the order in which they are full.
+std::vector<Bucket> buckets_of(const std::vector<ReducedGradient>& sums, const BucketSizes& sizes) {
+  std::vector<Bucket> full, open;  // of those open no two can share
+  for (const ReducedGradient& sum : sums) {
+    auto at = std::ranges::find_if(
+        open, [&](const Bucket& bucket) { return can_share_bucket(bucket.sums.front(), sum); });
+    const std::int64_t most = full.empty() && sizes.first_bytes > 0 ? sizes.first_bytes : sizes.bytes;
+    if (at != open.end() && !at->takes(sum, most)) {
+      full.push_back(std::move(*at));
+      open.erase(at);
+      at = open.end();
+    }
+    if (at == open.end()) at = open.insert(at, Bucket());
+    at->sums.push_back(sum);
+    at->bytes += buffer_bytes(sum.tile);
+  }
+  std::ranges::move(open, std::back_inserter(full));
+  return full;
+}
+
+/// [mesh] When the gradient of each sum is there, where its collectives do not take turns with computation.
+Indexed<MeshIndex, std::map<ValueIndex, double>> ready_times(const Plan& plan, const Graph& graph,
+                                                             const CostModel& costs) {
+  Indexed<MeshIndex, std::map<ValueIndex, double>> ready_s(plan.meshes.size());
+  if (is_in_turn(LaneKind::collective, plan.overlap)) return ready_s;
+  const Program program = lower(graph, plan);
+  for (const TimelineRow& row : simulate(program, costs, true).rows) {
+    const MeshProgram& mesh = program.meshes[row.mesh];
+    const Segment& segment = mesh.segments[row.segment];
+    if (segment.kind == SegmentKind::update) continue;
+    for (const BufferIndex b : buffers_written(segment.instructions[row.instruction])) {
+      const Buffer& buffer = mesh.buffers[b];
+      if (buffer.residence != Residence::step || buffer.value < 0) continue;
+      double& ready = ready_s[row.mesh][buffer.value];
+      ready = std::max(ready, row.start_s + row.duration_s);
+    }
+  }
+  return ready_s;
+}
+
+/// Those of a mesh that can share, group by group.
+std::vector<std::vector<ReducedGradient>> alike(std::vector<ReducedGradient> sums) {
+  std::vector<std::vector<ReducedGradient>> groups;
+  for (ReducedGradient& sum : sums) {
+    const auto at =
+        std::ranges::find_if(groups, [&](const auto& group) { return can_share_bucket(group.front(), sum); });
+    (at == groups.end() ? groups.emplace_back() : *at).push_back(std::move(sum));
+  }
+  return groups;
+}
+
+/// Of buckets that have more than one sum.
+class SyncOfPlan {
+ public:
+  void add(const std::vector<ReducedGradient>& bucket) {
+    if (bucket.size() < 2) return;
+    for (const ReducedGradient& sum : bucket) sync_.push_back({sum.sum, buckets_});
+    ++buckets_;
+  }
+  std::vector<GradientSync> take() {
+    std::ranges::sort(sync_, {}, &GradientSync::sum);
+    return std::move(sync_);
+  }
+
+ private:
+  std::vector<GradientSync> sync_;
+  int buckets_ = 0;
+};
+
+}  // namespace
+
+std::span<const Word<BucketSizes>> bucket_words() { return kBuckets; }
+BucketSizes find_buckets(const std::string& name) {
+  return value_named(name, bucket_words(), "kind of synchronisation");
+}
+
+void set_buckets(Plan& plan, const GraphUses& uses, const BucketSizes& sizes) {
+  plan.sync.clear();
+  if (sizes.bytes == 0) return;
+  const Placement placement(plan, uses);
+  SyncOfPlan sync;
+  for (const MeshIndex m : plan.meshes.indices())
+    for (const Bucket& bucket :
+         buckets_of(reduced_gradients(placement, m, Conversions(plan.cluster, plan.meshes[m])), sizes))
+      sync.add(bucket.sums);
+  plan.sync = sync.take();
+}
+
+void set_soonest_buckets(Plan& plan, const GraphUses& uses, const CostModel& costs) {
+  plan.sync.clear();
+  const auto ready_s = ready_times(plan, uses.graph, costs);
+  const Placement placement(plan, uses);
+  SyncOfPlan sync;
+  for (const MeshIndex m : plan.meshes.indices()) {
+    const DeviceMesh& mesh = plan.meshes[m];
+    const CostModel& on_mesh = costs.on(mesh);
+    for (const std::vector<ReducedGradient>& group :
+         alike(reduced_gradients(placement, m, Conversions(plan.cluster, mesh)))) {
+      const DType type = group.front().tile.dtype;
+      const auto seconds = [&](std::int64_t bytes) {
+        const TensorType tile{type, {bytes / byte_count({type, {}})}};
+        double all = 0;
+        for (const ConversionStep& step : group.front().steps)
+          all += step_seconds(step, tile, tile, mesh, on_mesh);
+        return all;
+      };
+      std::vector<ReadySum> ready;
+      for (const ReducedGradient& sum : group) {
+        const auto at = ready_s[m].find(sum.sum);
+        ready.push_back({at == ready_s[m].end() ? 0 : at->second, buffer_bytes(sum.tile)});
+      }
+      std::vector<ReducedGradient> bucket;
+      const std::vector<int> bucket_of = soonest_buckets(ready, seconds);
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        bucket.push_back(group[i]);
+        if (i + 1 < group.size() && bucket_of[i + 1] == bucket_of[i]) continue;
+        sync.add(bucket);
+        bucket.clear();
+      }
+    }
+  }
+  plan.sync = sync.take();
+}
+
+std::vector<int> soonest_buckets(const std::vector<ReadySum>& sums,
+                                 const std::function<double(std::int64_t)>& seconds) {
+  const std::size_t count = sums.size();
+  std::vector<double> finish(count + 1, infinity);  // of the first so many
+  std::vector<std::size_t> begin(count + 1, 0);     // of the last bucket of these
+  finish[0] = 0;
+  for (std::size_t end = 1; end <= count; ++end) {
+    std::int64_t bytes = 0;
+    double ready = 0;
+    for (std::size_t first = end; first-- > 0;) {
+      bytes += sums[first].bytes;
+      ready = std::max(ready, sums[first].ready_s);
+      const double done = std::max(finish[first], ready) + seconds(bytes);
+      if (done < finish[end]) finish[end] = done, begin[end] = first;
+    }
+  }
+  std::vector<int> bucket(count);
+  int number = 0;
+  for (std::size_t end = count; end > 0; end = begin[end], ++number)
+    std::fill(bucket.begin() + static_cast<std::ptrdiff_t>(begin[end]),
+              bucket.begin() + static_cast<std::ptrdiff_t>(end), number);
+  for (int& of : bucket) of = number - 1 - of;  // they were found from the last
+  return bucket;
+}
+
+}  // namespace alpa

@@ -1,0 +1,46 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libalpa/base/constraint.h"
+#include "libalpa/cluster/cost_model.h"
+#include "libalpa/plan/plan.h"
+#include "libalpa/semantics/graph_uses.h"
+
+namespace alpa {
+
+/// How sums of gradients that devices add up are put together: in the order in which the backward is done
+/// with them, into one bucket until another would make it larger than so many bytes. A larger one is alone.
+struct BucketSizes {
+  std::int64_t bytes = 0;        ///< 0: every sum by itself
+  std::int64_t first_bytes = 0;  ///< of the first bucket of a mesh; 0: as of the others
+  bool operator==(const BucketSizes&) const = default;
+};
+
+/// As options and pins call them.
+std::span<const Word<BucketSizes>> bucket_words();
+BucketSizes find_buckets(const std::string& name);  ///< Throws Error(input) that lists them.
+
+/// Fills in Plan::sync of a plan that is complete but for that.
+void set_buckets(Plan&, const GraphUses&, const BucketSizes&);
+
+/// The same, with the buckets that are added up the soonest, by when the simulator has each sum ready.
+void set_soonest_buckets(Plan&, const GraphUses&, const CostModel&);
+
+/// What waits to be added up.
+struct ReadySum {
+  double ready_s = 0;  ///< when its gradient is there
+  std::int64_t bytes = 0;
+};
+
+/// [sum] its bucket: runs of the sums as they are given, added up one after another, a bucket once all of it
+/// is there, so that the last is done as early as can be, and likewise the first ones of them. `seconds`:
+/// what a bucket of so many bytes takes. Exact: finish(j) = min over i of max(finish(i), ready(j)) +
+/// seconds(bytes of i + 1 to j), where ready(j) is of the latest of these.
+std::vector<int> soonest_buckets(const std::vector<ReadySum>&,
+                                 const std::function<double(std::int64_t)>& seconds);
+
+}  // namespace alpa
