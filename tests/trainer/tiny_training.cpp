@@ -48,6 +48,10 @@ Cluster small_cluster(const TinyCase& c) {
   cluster.f32_flops_per_s = cluster.bf16_flops_per_s = cluster.f16_flops_per_s = 1e9;
   cluster.launch_s = 1e-6;
   cluster.within_node = {1e-6, 1e10};
+  if (c.wire_bound) {
+    cluster.f32_flops_per_s = 1e15;
+    cluster.within_node = cluster.between_nodes = {0, 1e6};
+  }
   return cluster;
 }
 

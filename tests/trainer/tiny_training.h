@@ -32,6 +32,7 @@ struct TinyCase {
   std::optional<double> gradient_clip = {};  ///< in place of the model's
   UpdateOrder updates = UpdateOrder::after_norm;
   std::string sync = "each";
+  bool wire_bound = false;  ///< links are so slow that nothing but bytes counts
 
   std::string name() const;  ///< of letters, digits and '_'
 };

@@ -211,6 +211,9 @@ std::vector<PinnedPlan> Baselines::of(const std::string& method) const {
   if (const auto found = kinds_of_data_parallel.find(method); found != kinds_of_data_parallel.end())
     return graph_.samples % devices_ == 0 ? one_stage(AxisRole::data, found->second)
                                           : std::vector<PinnedPlan>{};
+  if (method == "poseidon")
+    return graph_.samples % devices_ == 0 ? one_stage(AxisRole::factors, StateSharding::none)
+                                          : std::vector<PinnedPlan>{};
   if (method == "sequence" || method == "ring")
     return has_sequence(graph_)
                ? one_stage(method == "ring" ? AxisRole::ring : AxisRole::sequence, StateSharding::none)

@@ -39,7 +39,9 @@ class RoleFilter {
   }
 
  private:
-  static bool holds_samples(AxisRole role) { return role == AxisRole::data || role == AxisRole::expert; }
+  static bool holds_samples(AxisRole role) {
+    return role == AxisRole::data || role == AxisRole::expert || role == AxisRole::factors;
+  }
 
   const std::vector<FactorRole>& roles_of(NodeIndex node) const { return planning_.roles[node]; }
 
@@ -59,7 +61,21 @@ class RoleFilter {
     return choice == kPassPartialAxis || (choice == kIdleAxis && !splits(maker, role));
   }
 
+  bool makes_gradients_of_weights_alone() const {
+    const auto is_sum = [&](NodeIndex user) {
+      return node_of(planning_.graph(), user).op->sums_micro_batches;
+    };
+    return node_.phase == Phase::backward && !node_.op->sums_micro_batches &&
+           std::ranges::all_of(node_.results, [&](ValueIndex made) {
+             const std::vector<NodeIndex>& users = planning_.uses.users_of(made);
+             return !users.empty() && std::ranges::all_of(users, is_sum);
+           });
+  }
+
   bool allows(AxisRole role, int choice) const {
+    if (role == AxisRole::factors && choice == kIdleAxis &&
+        (node_.op->sums_micro_batches || makes_gradients_of_weights_alone()))
+      return true;
     const FactorRole split = choice >= 0 ? roles_of(index_)[choice] : FactorRole::other;
     if (role == AxisRole::tensor) return split == FactorRole::other || split == FactorRole::expert;
     if (role == AxisRole::free) return true;

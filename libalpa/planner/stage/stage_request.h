@@ -17,6 +17,9 @@ enum class AxisRole {
   sequence,  ///< splits the sequence wherever there is one; what needs all of it gathers it
   ring,      ///< likewise, but attention passes keys and values around (context parallelism)
   expert,    ///< splits experts wherever there are some, else the sample (GShard, ICLR'21)
+  /// As data, but what makes nothing but the gradient of a weight may do so for all samples on every device,
+  /// of operands that are gathered, in place of a term of a sum ("sufficient factors": Poseidon, ATC'17).
+  factors,
 };
 
 /// How much of the training state is sharded over the data axes (ZeRO, SC'20); `free` leaves it to the
