@@ -23,7 +23,11 @@ std::string kind_of_device(const std::string& description) {
   return description.substr(0, description.rfind(" (GPU-"));
 }
 
-bool is_cpu(const std::string& description) { return without_checks(description).starts_with("CPU"); }
+bool is_cpu(const std::string& description) {
+  std::string word = without_checks(description).substr(0, 3);  // a cluster file may well say "cpu"
+  for (char& c : word) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return word == "CPU";
+}
 
 DeviceKind kind_of_words(const std::string& device) {
   return device.empty() || is_cpu(device) ? DeviceKind::cpu : DeviceKind::cuda;

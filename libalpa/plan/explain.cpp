@@ -184,10 +184,13 @@ std::string stage_text(const PlanFacts& f, const StageFacts& s) {
   text += figures_text(f, s) + "  parameters (S<axes>: split, R: whole)\n";
   for (const ParameterGroup& p : s.tensors.parameters)
     text += fmt::format("    {:>3} x {:<36} {:<18} {:<6} {}\n", p.count, p.name, p.type, p.spec, p.layout);
-  text += layouts_text("optimizer state that lies otherwise than its parameter", s.tensors.optimizer) +
-          layouts_text("sums of gradients that lie otherwise than their parameter", s.tensors.gradients) +
-          layouts_text("activations, saved for the backward, that are split", s.tensors.activations) +
-          arrivals_text(s) + "  forward work (factor:axis that is split)\n";
+  text +=
+      layouts_text("optimizer state that lies otherwise than its parameter", s.tensors.optimizer) +
+      layouts_text("sums of gradients that lie otherwise than their parameter", s.tensors.gradients) +
+      (s.devices() > 1 ? layouts_text("how sums of gradients get to their updates", s.tensors.synchronisation)
+                       : "") +
+      layouts_text("activations, saved for the backward, that are split", s.tensors.activations) +
+      arrivals_text(s) + "  forward work (factor:axis that is split)\n";
   for (const WorkGroup& work : s.forward_work)
     text += fmt::format("    {:>3} x {:<20} {}\n", work.count, work.op, work.how);
   return text;

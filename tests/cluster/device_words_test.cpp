@@ -10,6 +10,13 @@ TEST(KindOfDevice, LeavesOutTheNumberOfAGpu) {
   EXPECT_EQ(kind_of_device("CPU, 1 thread (AMD EPYC)"), "CPU, 1 thread (AMD EPYC)");
 }
 
+TEST(KindOfWords, IsThatOfAProcessorHoweverItIsWritten) {
+  for (const char* words : {"", "CPU", "cpu", "Cpu, 2 threads", "checked CPU, 1 thread"})
+    EXPECT_EQ(kind_of_words(words), DeviceKind::cpu) << words;
+  for (const char* words : {"NVIDIA H200", "C", "CP"})
+    EXPECT_EQ(kind_of_words(words), DeviceKind::cuda) << words;
+}
+
 TEST(MatchDevices, DistinguishesThreadsFromProcessors) {
   const std::string one = "CPU, 1 thread (Intel(R) Xeon(R) CPU)";
   EXPECT_EQ(match_devices(one, one), DeviceMatch::same);

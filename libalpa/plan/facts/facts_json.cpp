@@ -116,6 +116,7 @@ JsonObject stage_json(const StageFacts& s) {
                                   }))
       .set("optimizer_otherwise", array_of(s.tensors.optimizer, layout_json))
       .set("gradients_otherwise", array_of(s.tensors.gradients, layout_json))
+      .set("synchronisation", array_of(s.tensors.synchronisation, layout_json))
       .set("arrivals", array_of(s.arrivals, arrival_json))
       .set("activations_split", array_of(s.tensors.activations, layout_json))
       .set("forward_work", array_of(s.forward_work, [](const WorkGroup& w) {

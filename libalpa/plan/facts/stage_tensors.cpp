@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "libalpa/plan/facts/synchronisation.h"
 #include "libalpa/plan/facts/training_state.h"
 
 namespace alpa {
@@ -79,8 +80,13 @@ StageTensors stage_tensors(const Placement& placement, StageIndex stage) {
                                spec_text(layout(state.value)), words(state.value)};
     ++parameters.try_emplace({group.name, group.type, group.spec}, group).first->second.count;
   }
-  LayoutGroups optimizer, gradients, activations;
+  const MeshIndex on = placement.mesh_of_stage(stage);
+  const Conversions conversions(placement.plan().cluster, placement.plan().meshes[on]);
+  LayoutGroups optimizer, gradients, synchronisation, activations;
   for_each_training_state(placement, stage, [&](const State& parameter, ValueIndex v, bool is_state) {
+    if (const NodeIndex maker = value_of(graph, v).producer;
+        maker >= 0 && node_of(graph, maker).op->sums_micro_batches && placement.mesh_of_value(v) == on)
+      synchronisation.add(synchronisation_text(placement, on, conversions, v), parameter.name);
     if (layout(v) == layout(parameter.value)) return;
     if (is_state)
       optimizer.add(words(v), graph.states[placement.uses().state_at[v]].name);
@@ -91,7 +97,8 @@ StageTensors stage_tensors(const Placement& placement, StageIndex stage) {
     if (here(v) && layout(v) != replicated_spec(layout(v).axes.size()))
       activations.add(words(v), value_of(graph, v).name);
 
-  StageTensors tensors{{}, optimizer.groups(), gradients.groups(), activations.groups()};
+  StageTensors tensors{
+      {}, optimizer.groups(), gradients.groups(), synchronisation.groups(), activations.groups()};
   for (const auto& [key, group] : parameters) tensors.parameters.push_back(group);
   return tensors;
 }

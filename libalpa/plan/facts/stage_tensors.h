@@ -24,10 +24,11 @@ struct LayoutGroup {
 
 /// How a stage's tensors lie on its mesh.
 struct StageTensors {
-  std::vector<ParameterGroup> parameters;  ///< by name
-  std::vector<LayoutGroup> optimizer;      ///< states that lie otherwise than their parameter
-  std::vector<LayoutGroup> gradients;      ///< sums that do
-  std::vector<LayoutGroup> activations;    ///< saved for the backward, that are split
+  std::vector<ParameterGroup> parameters;    ///< by name
+  std::vector<LayoutGroup> optimizer;        ///< states that lie otherwise than their parameter
+  std::vector<LayoutGroup> gradients;        ///< sums that do
+  std::vector<LayoutGroup> synchronisation;  ///< of the parameters: synchronisation_text()
+  std::vector<LayoutGroup> activations;      ///< saved for the backward, that are split
 };
 StageTensors stage_tensors(const Placement&, StageIndex stage);
 
